@@ -1,0 +1,56 @@
+package structs
+
+// Operators of constraints and affinities. The comparisons are also written
+// "==", "is", "not", and are lexical unless both sides are numbers.
+const (
+	ConstraintEqual            = "="
+	ConstraintNotEqual         = "!="
+	ConstraintLess             = "<"
+	ConstraintLessEqual        = "<="
+	ConstraintGreater          = ">"
+	ConstraintGreaterEqual     = ">="
+	ConstraintDistinctProperty = "distinct_property"
+	ConstraintDistinctHosts    = "distinct_hosts"
+	ConstraintRegex            = "regexp"
+	ConstraintVersion          = "version"
+	ConstraintSemver           = "semver"
+	ConstraintSetContains      = "set_contains"
+	ConstraintSetContainsAll   = "set_contains_all"
+	ConstraintSetContainsAny   = "set_contains_any"
+	ConstraintAttributeIsSet   = "is_set"
+	ConstraintAttributeNotSet  = "is_not_set"
+)
+
+// Constraint refuses nodes (or devices) that do not meet it.
+type Constraint struct {
+	LTarget string `hcl:"attribute"` // left side, such as ${attr.kernel.name}
+	RTarget string `hcl:"value"`     // right side
+	Operand string `hcl:"operator"`  // one of the Constraint constants; "=" if not stated
+}
+
+// DefaultWeight is that of an affinity or spread that states none.
+const DefaultWeight = 50
+
+// Affinity prefers nodes (or devices), or avoids them if Weight is negative.
+type Affinity struct {
+	LTarget string `hcl:"attribute"`
+	RTarget string `hcl:"value"`
+	Operand string `hcl:"operator"`
+	Weight  int    `hcl:"weight" check:"min=-100,max=100"` // -100 to 100, 0 is the default of 50
+}
+
+// Spread spreads a group's instances over the values of an attribute.
+type Spread struct {
+	Attribute    string          `hcl:"attribute"`
+	Weight       int             `hcl:"weight" check:"min=0,max=100"` // default 50
+	SpreadTarget []*SpreadTarget `hcl:"target,block"`
+}
+
+// SpreadTarget is how many percent of the instances one value should get.
+type SpreadTarget struct {
+	Value   string `hcl:"value,label"`
+	Percent int    `hcl:"percent" check:"min=0,max=100"`
+}
+
+// SetDefaults fills what a spread has when it states nothing.
+func (s *Spread) SetDefaults() { s.Weight = DefaultWeight }

@@ -1,0 +1,245 @@
+package structs
+
+import "time"
+
+// Names that a job gets when it states none.
+const (
+	DefaultNamespace  = "default"
+	DefaultRegion     = "global"
+	DefaultNodePool   = "default"
+	DefaultDatacenter = "*" // every datacenter
+)
+
+// AllNodePool is the built-in node pool that every node is in.
+const AllNodePool = "all"
+
+// Job types: which scheduler a job is for.
+const (
+	JobTypeService  = "service"  // long-lived, kept running
+	JobTypeBatch    = "batch"    // runs to completion
+	JobTypeSystem   = "system"   // long-lived, one on every fitting node
+	JobTypeSysBatch = "sysbatch" // runs to completion once on every fitting node
+	JobTypeCore     = "_core"    // internal: garbage collection; refused from outside
+)
+
+// Job states, set by the servers.
+const (
+	JobStatusPending = "pending" // nothing of it runs yet
+	JobStatusRunning = "running" // some allocation is not terminal, or it launches children
+	JobStatusDead    = "dead"    // stopped or done
+)
+
+// Priorities.
+const (
+	JobMinPriority     = 1
+	JobDefaultPriority = 50
+	JobMaxPriority     = 100
+	CoreJobPriority    = 200 // of internal work, above everything
+)
+
+// How a job gives resources back when they are reclaimed.
+const (
+	ReclaimRequeue = "requeue" // stop it, its ask goes back to the queue
+	ReclaimSuspend = "suspend" // freeze it in place, resume it later
+)
+
+// What a job that fits only partly after preemption does.
+const (
+	PartialPreempt = "preempt" // take all it can
+	PartialFree    = "free"    // take only what is free
+	PartialNone    = "none"    // take nothing and wait
+)
+
+// Classes of service a job may ask for.
+const (
+	ClassAuto          = "auto"
+	ClassGuaranteed    = "guaranteed"
+	ClassOpportunistic = "opportunistic"
+)
+
+// Job is the specification of work, as written, and what the servers add to it.
+type Job struct {
+	// Region is the region that the job runs in; "global" if not stated.
+	Region string `hcl:"region"`
+	// Namespace is the tenant.
+	Namespace string `hcl:"namespace"`
+	// ID names the job within its namespace; the label of the job block if not stated.
+	ID string `hcl:"id"`
+	// Name is for people; the ID if not stated.
+	Name string `hcl:"name"`
+	// Type is one of the JobType constants.
+	Type string `hcl:"type"`
+	// Priority is 1 to 100, higher first. Bands use it as declared.
+	Priority int `hcl:"priority" check:"min=1,max=100"`
+	// AllAtOnce is Nomad's older wish for whole placement. See TaskGroup.Gang.
+	AllAtOnce bool `hcl:"all_at_once"`
+	// Datacenters are names or globs ("*", "eu-*"); a node must match one.
+	Datacenters []string `hcl:"datacenters"`
+	// NodePool is the pool whose nodes may be used.
+	NodePool string `hcl:"node_pool"`
+
+	// Project, Step and Slot book the job on a project's calendar.
+	Project string `hcl:"project"`
+	Step    string `hcl:"step"`
+	Slot    string `hcl:"slot"`
+	// Reclaim is one of the Reclaim constants; "requeue" if not stated.
+	Reclaim string `hcl:"reclaim"`
+	// Partial is one of the Partial constants; "" leaves it to the default,
+	// which is "preempt", and "none" for gangs.
+	Partial string `hcl:"partial"`
+	// Class is one of the Class constants; "auto" if not stated.
+	Class string `hcl:"class"`
+	// Policy is the order in which nodes are tried; "" is the cluster's.
+	Policy string `hcl:"policy"`
+	// Prefer is this job's order of dimensions; empty is the cluster's.
+	Prefer []string `hcl:"prefer"`
+
+	Constraints      []*Constraint           `hcl:"constraint,block"`
+	Affinities       []*Affinity             `hcl:"affinity,block"`
+	Spreads          []*Spread               `hcl:"spread,block"`
+	TaskGroups       []*TaskGroup            `hcl:"group,block"`
+	Update           *UpdateStrategy         `hcl:"update,block"`
+	Multiregion      *Multiregion            `hcl:"multiregion,block"`
+	Periodic         *PeriodicConfig         `hcl:"periodic,block"`
+	ParameterizedJob *ParameterizedJobConfig `hcl:"parameterized,block"`
+	Reschedule       *ReschedulePolicy       `hcl:"reschedule,block"`
+	Migrate          *MigrateStrategy        `hcl:"migrate,block"`
+	Meta             map[string]string       `hcl:"meta,block"`
+	UI               *JobUIConfig            `hcl:"ui,block"`
+
+	// What follows is not written by people.
+
+	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
+	ConsulNamespace string
+	VaultNamespace  string
+	// NomadTokenID is the accessor of the token that registered the job.
+	NomadTokenID string
+	// ParentID is the periodic or parameterized job that launched this one.
+	ParentID string
+	// Dispatched says that this is a dispatched instance of a parameterized job.
+	Dispatched bool
+	// DispatchIdempotencyToken makes repeated dispatches one.
+	DispatchIdempotencyToken string
+	// Payload is what a dispatched job was given.
+	Payload []byte
+
+	// Stop says that the job is to be stopped, and is kept only to be read.
+	Stop bool
+	// Stable says that this version ran well and may be reverted to.
+	Stable bool
+	// Version counts the changes of the specification, from 0.
+	Version uint64
+	// VersionTag keeps a version by name.
+	VersionTag *JobVersionTag
+	// Status is one of the JobStatus constants.
+	Status            string
+	StatusDescription string
+	// SubmitTime is when it was registered, in Unix nanoseconds.
+	SubmitTime int64
+
+	// CreateIndex and ModifyIndex are the log indexes of its creation and last
+	// change of any kind; JobModifyIndex is that of its specification.
+	CreateIndex    uint64
+	ModifyIndex    uint64
+	JobModifyIndex uint64
+}
+
+// JobVersionTag is a name that keeps one version of a job.
+type JobVersionTag struct {
+	Name        string
+	Description string
+	TaggedTime  int64 // Unix nanoseconds
+}
+
+// JobUIConfig is what the web UI shows of a job.
+type JobUIConfig struct {
+	Description string       `hcl:"description"`
+	Links       []*JobUILink `hcl:"link,block"`
+}
+
+// JobUILink is a link that the web UI shows.
+type JobUILink struct {
+	Label string `hcl:"label"`
+	URL   string `hcl:"url"`
+}
+
+// PeriodicSpecCron is the only kind of period.
+const PeriodicSpecCron = "cron"
+
+// PeriodicConfig launches a job again and again.
+type PeriodicConfig struct {
+	Enabled         bool     `hcl:"enabled"` // default true
+	Spec            string   `hcl:"cron"`
+	Specs           []string `hcl:"crons"`
+	SpecType        string   // always "cron"
+	ProhibitOverlap bool     `hcl:"prohibit_overlap"`
+	TimeZone        string   `hcl:"time_zone"` // IANA name; "UTC" if not stated
+}
+
+// Whether a dispatched job takes a payload.
+const (
+	DispatchPayloadForbidden = "forbidden"
+	DispatchPayloadOptional  = "optional"
+	DispatchPayloadRequired  = "required"
+)
+
+// ParameterizedJobConfig makes a job one that is dispatched with arguments.
+type ParameterizedJobConfig struct {
+	Payload      string   `hcl:"payload"` // one of the DispatchPayload constants
+	MetaRequired []string `hcl:"meta_required"`
+	MetaOptional []string `hcl:"meta_optional"`
+}
+
+// Multiregion runs a job in several regions.
+type Multiregion struct {
+	Strategy *MultiregionStrategy `hcl:"strategy,block"`
+	Regions  []*MultiregionRegion `hcl:"region,block"`
+}
+
+// MultiregionStrategy says how a change goes through the regions.
+type MultiregionStrategy struct {
+	MaxParallel int    `hcl:"max_parallel" check:"min=0"`
+	OnFailure   string `hcl:"on_failure"` // "", "fail_all" or "fail_local"
+}
+
+// MultiregionRegion is one region of a multiregion job.
+type MultiregionRegion struct {
+	Name        string            `hcl:"name,label"`
+	Count       int               `hcl:"count" check:"min=0"` // default 1
+	Datacenters []string          `hcl:"datacenters"`
+	NodePool    string            `hcl:"node_pool"`
+	Meta        map[string]string `hcl:"meta,block"`
+}
+
+// ScalingPolicy is what an autoscaler may do with a group's count or a task's
+// resources.
+type ScalingPolicy struct {
+	Min     int64          `hcl:"min" check:"min=0"` // -1 before Canonicalize: not stated, the group's count
+	Max     int64          `hcl:"max" check:"min=0"` // -1: not stated, which Validate refuses
+	Enabled bool           `hcl:"enabled"`           // default true
+	Type    string         `hcl:"type,optlabel"`     // "horizontal" for groups; "vertical_cpu" or "vertical_mem" for tasks
+	Policy  map[string]any `hcl:"policy,block"`
+
+	// What follows is set by the servers.
+
+	ID          string
+	Namespace   string
+	Target      map[string]string
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// SetDefaults fills what a job has when it states nothing.
+func (j *Job) SetDefaults() { j.Priority = JobDefaultPriority }
+
+// SetDefaults fills what a periodic block has when it states nothing.
+func (p *PeriodicConfig) SetDefaults() { p.Enabled, p.SpecType = true, PeriodicSpecCron }
+
+// SetDefaults fills what a region has when it states nothing.
+func (r *MultiregionRegion) SetDefaults() { r.Count = 1 }
+
+// SetDefaults fills what a scaling policy has when it states nothing.
+func (p *ScalingPolicy) SetDefaults() { p.Enabled, p.Min, p.Max = true, -1, -1 }
+
+// Submitted is SubmitTime as a time.
+func (j *Job) Submitted() time.Time { return time.Unix(0, j.SubmitTime).UTC() }

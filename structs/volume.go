@@ -1,0 +1,53 @@
+package structs
+
+import "time"
+
+// Kinds of volume.
+const (
+	VolumeTypeHost = "host"
+	VolumeTypeCSI  = "csi"
+)
+
+// VolumeRequest is a volume that a group needs.
+type VolumeRequest struct {
+	Name           string           `hcl:"name,label"`
+	Type           string           `hcl:"type"` // one of the VolumeType constants
+	Source         string           `hcl:"source"`
+	ReadOnly       bool             `hcl:"read_only"`
+	Sticky         bool             `hcl:"sticky"`
+	AccessMode     string           `hcl:"access_mode"`
+	AttachmentMode string           `hcl:"attachment_mode"`
+	MountOptions   *CSIMountOptions `hcl:"mount_options,block"`
+	PerAlloc       bool             `hcl:"per_alloc"`
+}
+
+// CSIMountOptions is how a CSI volume is mounted.
+type CSIMountOptions struct {
+	FSType     string   `hcl:"fs_type"`
+	MountFlags []string `hcl:"mount_flags"`
+}
+
+// How mounts made later show on both sides.
+const (
+	VolumeMountPropagationPrivate       = "private"
+	VolumeMountPropagationHostToTask    = "host-to-task"
+	VolumeMountPropagationBidirectional = "bidirectional"
+)
+
+// VolumeMount shows a group's volume to a task.
+type VolumeMount struct {
+	Volume          string `hcl:"volume"`
+	Destination     string `hcl:"destination"`
+	ReadOnly        bool   `hcl:"read_only"`
+	PropagationMode string `hcl:"propagation_mode"` // one of the VolumeMountPropagation constants; "private" if not stated
+	SELinuxLabel    string `hcl:"selinux_label"`
+}
+
+// TaskCSIPluginConfig makes a task a CSI plugin.
+type TaskCSIPluginConfig struct {
+	ID                  string        `hcl:"id"`
+	Type                string        `hcl:"type"` // "node", "controller" or "monolith"
+	MountDir            string        `hcl:"mount_dir"`
+	StagePublishBaseDir string        `hcl:"stage_publish_base_dir"`
+	HealthTimeout       time.Duration `hcl:"health_timeout" check:"min=0"`
+}
