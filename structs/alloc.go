@@ -1,0 +1,366 @@
+package structs
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// What the servers want of an allocation.
+const (
+	AllocDesiredRun   = "run"
+	AllocDesiredStop  = "stop"
+	AllocDesiredEvict = "evict" // stopped to make room for somebody else
+)
+
+// What the client says of an allocation.
+const (
+	AllocClientPending  = "pending"
+	AllocClientRunning  = "running"
+	AllocClientComplete = "complete"
+	AllocClientFailed   = "failed"
+	AllocClientLost     = "lost"    // its node is gone
+	AllocClientUnknown  = "unknown" // its node is disconnected
+)
+
+// Allocation is one instance of a job's task group on a node. JSON names are
+// Nomad's. Readers get full values: Job is attached on read, never stored.
+type Allocation struct {
+	ID        string // DeriveID(batch seed, ordinal)
+	Namespace string
+	EvalID    string
+	Name      string // job.group[index]
+	NodeID    string
+	NodeName  string
+	JobID     string
+	// Job is the version that the allocation runs; attached on read.
+	Job        *Job
+	JobVersion uint64
+	TaskGroup  string
+
+	AllocatedResources *AllocatedResources
+	Metrics            *AllocMetric
+
+	DesiredStatus      string
+	DesiredDescription string
+	DesiredTransition  DesiredTransition
+	ClientStatus       string
+	ClientDescription  string
+	TaskStates         map[string]*TaskState
+
+	DeploymentID     string
+	DeploymentStatus *AllocDeploymentStatus
+	// FollowupEvalID is the delayed evaluation that will reschedule this one.
+	FollowupEvalID     string
+	PreviousAllocation string
+	NextAllocation     string
+	RescheduleTracker  *RescheduleTracker
+	NetworkStatus      *AllocNetworkStatus
+
+	PreemptedAllocations  []string
+	PreemptedByAllocation string
+
+	CreateIndex      uint64
+	ModifyIndex      uint64 // moves with every change
+	AllocModifyIndex uint64 // moves when the servers change it; a client watches this one
+	CreateTime       int64  // Unix nanoseconds
+	ModifyTime       int64  // Unix nanoseconds
+}
+
+// Index is the instance's number within its group; -1 if its name has none.
+func (a *Allocation) Index() int { return AllocIndex(a.Name) }
+
+// ServerTerminal tells whether the servers want it stopped.
+func (a *Allocation) ServerTerminal() bool {
+	return a.DesiredStatus == AllocDesiredStop || a.DesiredStatus == AllocDesiredEvict
+}
+
+// ClientTerminal tells whether it has ended on its node.
+func (a *Allocation) ClientTerminal() bool { return TerminalClientStatus(a.ClientStatus) }
+
+// Terminal tells whether it has ended or shall end.
+func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
+
+// Occupies tells whether it holds resources on its node: until its client says
+// that it has ended. What the servers have only asked to stop still runs.
+func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
+
+// TerminalClientStatus tells whether a client status is an end.
+func TerminalClientStatus(s string) bool {
+	return s == AllocClientComplete || s == AllocClientFailed || s == AllocClientLost
+}
+
+// Copy is deep but for Job, which is never changed once it is stored.
+func (a *Allocation) Copy() *Allocation {
+	if a == nil {
+		return nil
+	}
+	c := *a
+	c.AllocatedResources = a.AllocatedResources.Copy()
+	c.TaskStates = maps.Clone(a.TaskStates)
+	for k, v := range c.TaskStates {
+		c.TaskStates[k] = v.Copy()
+	}
+	if a.DeploymentStatus != nil {
+		d := *a.DeploymentStatus
+		c.DeploymentStatus = &d
+	}
+	if a.RescheduleTracker != nil {
+		c.RescheduleTracker = &RescheduleTracker{
+			Events: slices.Clone(a.RescheduleTracker.Events), LastReschedule: a.RescheduleTracker.LastReschedule,
+		}
+	}
+	c.PreemptedAllocations = slices.Clone(a.PreemptedAllocations)
+	return &c
+}
+
+// Stub is the allocation's line in a list.
+func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
+	s := &AllocListStub{
+		ID: a.ID, EvalID: a.EvalID, Name: a.Name, Namespace: a.Namespace, NodeID: a.NodeID, NodeName: a.NodeName,
+		JobID: a.JobID, JobVersion: a.JobVersion, TaskGroup: a.TaskGroup,
+		DesiredStatus: a.DesiredStatus, DesiredDescription: a.DesiredDescription,
+		ClientStatus: a.ClientStatus, ClientDescription: a.ClientDescription,
+		DesiredTransition: a.DesiredTransition, DeploymentStatus: a.DeploymentStatus,
+		FollowupEvalID: a.FollowupEvalID, NextAllocation: a.NextAllocation, RescheduleTracker: a.RescheduleTracker,
+		PreemptedAllocations: a.PreemptedAllocations, PreemptedByAllocation: a.PreemptedByAllocation,
+		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, CreateTime: a.CreateTime, ModifyTime: a.ModifyTime,
+	}
+	if a.Job != nil {
+		s.JobType = a.Job.Type
+	}
+	if resources {
+		s.AllocatedResources = a.AllocatedResources
+	}
+	if taskStates {
+		s.TaskStates = a.TaskStates
+	}
+	return s
+}
+
+// AllocListStub is an allocation's line in a list.
+type AllocListStub struct {
+	ID                    string
+	EvalID                string
+	Name                  string
+	Namespace             string
+	NodeID                string
+	NodeName              string
+	JobID                 string
+	JobType               string
+	JobVersion            uint64
+	TaskGroup             string
+	AllocatedResources    *AllocatedResources `json:",omitempty"`
+	DesiredStatus         string
+	DesiredDescription    string
+	ClientStatus          string
+	ClientDescription     string
+	DesiredTransition     DesiredTransition
+	TaskStates            map[string]*TaskState
+	DeploymentStatus      *AllocDeploymentStatus
+	FollowupEvalID        string
+	NextAllocation        string
+	RescheduleTracker     *RescheduleTracker
+	PreemptedAllocations  []string
+	PreemptedByAllocation string
+	CreateIndex           uint64
+	ModifyIndex           uint64
+	CreateTime            int64
+	ModifyTime            int64
+}
+
+// DesiredTransition is what the scheduler is asked to do with an allocation.
+type DesiredTransition struct {
+	Migrate                 *bool // move it to another node
+	Reschedule              *bool // it may be rescheduled
+	ForceReschedule         *bool // it must be, whatever its policy says
+	NoShutdownDelay         *bool // stop without the configured delay
+	MigrateDisablePlacement *bool // stop it, without a replacement
+}
+
+// ShouldMigrate tells whether the allocation is asked to move.
+func (d DesiredTransition) ShouldMigrate() bool { return d.Migrate != nil && *d.Migrate }
+
+// ShouldForceReschedule tells whether the allocation must be rescheduled.
+func (d DesiredTransition) ShouldForceReschedule() bool {
+	return d.ForceReschedule != nil && *d.ForceReschedule
+}
+
+// Merge lays what is set in o over d.
+func (d DesiredTransition) Merge(o DesiredTransition) DesiredTransition {
+	if o.Migrate != nil {
+		d.Migrate = o.Migrate
+	}
+	if o.Reschedule != nil {
+		d.Reschedule = o.Reschedule
+	}
+	if o.ForceReschedule != nil {
+		d.ForceReschedule = o.ForceReschedule
+	}
+	if o.NoShutdownDelay != nil {
+		d.NoShutdownDelay = o.NoShutdownDelay
+	}
+	if o.MigrateDisablePlacement != nil {
+		d.MigrateDisablePlacement = o.MigrateDisablePlacement
+	}
+	return d
+}
+
+// AllocDeploymentStatus is the allocation's health, as its client judged it by
+// its update block (running for min_healthy_time before healthy_deadline).
+type AllocDeploymentStatus struct {
+	Healthy     *bool // nil: not decided yet
+	Timestamp   time.Time
+	Canary      bool
+	ModifyIndex uint64
+}
+
+// IsHealthy tells whether the client has found the allocation healthy.
+func (s *AllocDeploymentStatus) IsHealthy() bool { return s != nil && s.Healthy != nil && *s.Healthy }
+
+// IsUnhealthy tells whether the client has found the allocation unhealthy.
+func (s *AllocDeploymentStatus) IsUnhealthy() bool {
+	return s != nil && s.Healthy != nil && !*s.Healthy
+}
+
+// RescheduleTracker is the history of an allocation's replacements.
+type RescheduleTracker struct {
+	Events         []*RescheduleEvent
+	LastReschedule string
+}
+
+// RescheduleEvent is one replacement.
+type RescheduleEvent struct {
+	RescheduleTime int64 // Unix nanoseconds
+	PrevAllocID    string
+	PrevNodeID     string
+	Delay          time.Duration // the delay that was waited
+}
+
+// AllocNetworkStatus is the allocation's address.
+type AllocNetworkStatus struct {
+	InterfaceName string
+	Address       string
+	AddressIPv6   string
+	DNS           *DNSConfig
+}
+
+// AllocatedResources is what an allocation was given.
+type AllocatedResources struct {
+	Tasks  map[string]*AllocatedTaskResources
+	Shared AllocatedSharedResources
+}
+
+// AllocatedTaskResources is what one task was given.
+type AllocatedTaskResources struct {
+	Cpu      AllocatedCpuResources //nolint:revive // Nomad's JSON name
+	Memory   AllocatedMemoryResources
+	Networks []*NetworkResource
+	Devices  []*AllocatedDeviceResource
+}
+
+// AllocatedCpuResources is a share in MHz, or whole cores with their MHz.
+type AllocatedCpuResources struct { //nolint:revive // Nomad's name
+	CpuShares     int64
+	ReservedCores []uint16
+}
+
+// AllocatedMemoryResources is memory in MiB; MemoryMaxMB is the limit with
+// oversubscription, 0 without.
+type AllocatedMemoryResources struct {
+	MemoryMB    int64
+	MemoryMaxMB int64
+}
+
+// AllocatedDeviceResource names the devices that a task was given.
+type AllocatedDeviceResource struct {
+	Vendor    string
+	Type      string
+	Name      string
+	DeviceIDs []string
+}
+
+// AllocatedSharedResources is what a group's tasks share.
+type AllocatedSharedResources struct {
+	DiskMB   int64
+	Networks []*NetworkResource
+	Ports    []PortMapping
+}
+
+// PortMapping is one port that was given, by its label.
+type PortMapping struct {
+	Label  string
+	Value  int
+	To     int
+	HostIP string
+}
+
+// Copy is deep.
+func (r *AllocatedResources) Copy() *AllocatedResources {
+	if r == nil {
+		return nil
+	}
+	c := &AllocatedResources{Tasks: make(map[string]*AllocatedTaskResources, len(r.Tasks)), Shared: r.Shared}
+	for name, t := range r.Tasks {
+		ct := *t
+		ct.Cpu.ReservedCores = slices.Clone(t.Cpu.ReservedCores)
+		ct.Networks = slices.Clone(t.Networks)
+		ct.Devices = slices.Clone(t.Devices)
+		c.Tasks[name] = &ct
+	}
+	c.Shared.Networks = slices.Clone(r.Shared.Networks)
+	c.Shared.Ports = slices.Clone(r.Shared.Ports)
+	return c
+}
+
+// Total is what the allocation takes from its node: CPU in MHz, memory and disk
+// in MiB, and how many whole cores.
+func (r *AllocatedResources) Total() (cpu, memory, disk int64, cores int) {
+	if r == nil {
+		return 0, 0, 0, 0
+	}
+	for _, t := range r.Tasks {
+		cpu += t.Cpu.CpuShares
+		memory += t.Memory.MemoryMB
+		cores += len(t.Cpu.ReservedCores)
+	}
+	return cpu, memory, r.Shared.DiskMB, cores
+}
+
+// AllocMetric says how a placement was found, or why none was. JSON names are
+// Nomad's.
+type AllocMetric struct {
+	NodesEvaluated     int
+	NodesFiltered      int
+	NodesInPool        int
+	NodePool           string
+	NodesAvailable     map[string]int // by datacenter
+	ClassFiltered      map[string]int
+	ConstraintFiltered map[string]int // reason → how many nodes it filtered
+	NodesExhausted     int
+	ClassExhausted     map[string]int
+	DimensionExhausted map[string]int // resource → how many nodes lack it
+	QuotaExhausted     []string
+	AllocationTime     time.Duration
+	CoalescedFailures  int // further instances that failed alike
+	ScoreMetaData      []*NodeScoreMeta
+}
+
+// NodeScoreMeta is the score of a node that was looked at.
+type NodeScoreMeta struct {
+	NodeID    string
+	Scores    map[string]float64
+	NormScore float64
+}
+
+// AllocClientUpdate is what a client reports of an allocation.
+type AllocClientUpdate struct {
+	ID                string
+	NodeID            string
+	ClientStatus      string
+	ClientDescription string
+	TaskStates        map[string]*TaskState
+	DeploymentStatus  *AllocDeploymentStatus
+	NetworkStatus     *AllocNetworkStatus
+	ModifyTime        int64 // Unix nanoseconds, of the server that took the report
+}

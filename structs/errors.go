@@ -1,0 +1,121 @@
+package structs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code classifies an error so that it survives the wire: the server's sentinel
+// becomes an HTTP status and an exit code without anybody reading its text.
+type Code string
+
+// The codes. HTTPStatus gives the HTTP answer of each.
+const (
+	CodeInternal     Code = "internal"      // a fault of ours
+	CodeBadRequest   Code = "bad_request"   // the caller must change what it sent
+	CodeNotFound     Code = "not_found"     // the thing named does not exist
+	CodeConflict     Code = "conflict"      // check index or state does not match
+	CodeForbidden    Code = "forbidden"     // the caller may not do that
+	CodeNoLeader     Code = "no_leader"     // the cluster has no leader now; try again
+	CodeNoNode       Code = "no_node"       // the node that holds the thing cannot be reached
+	CodeTooLarge     Code = "too_large"     // over a configured limit
+	CodeLimited      Code = "limited"       // too many at once; try again
+	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
+	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
+)
+
+// HTTPStatus is the HTTP status code that answers an error of this code.
+func (c Code) HTTPStatus() int {
+	switch c {
+	case CodeBadRequest:
+		return 400
+	case CodeForbidden:
+		return 403
+	case CodeNotFound:
+		return 404
+	case CodeConflict, CodeStaleRequest:
+		return 409
+	case CodeTooLarge:
+		return 413
+	case CodeLimited:
+		return 429
+	case CodeUnsupported:
+		return 501
+	case CodeNoLeader:
+		return 500 // as Nomad answers; its clients retry on it
+	case CodeNoNode:
+		return 502
+	case CodeInternal:
+		return 500
+	}
+	return 500
+}
+
+// Error is an error with a code and, where we know it, what to do next.
+type Error struct {
+	Code Code   // what kind
+	Msg  string // what and where
+	Hint string // what to do next; may be empty
+	Err  error  // the cause, not sent over the wire; may be nil
+}
+
+// Error gives the message, the cause and the hint in one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Msg)
+	if e.Err != nil {
+		if e.Msg != "" {
+			b.WriteString(": ")
+		}
+		b.WriteString(e.Err.Error())
+	}
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrNotFound) true for every error of that code.
+func (e *Error) Is(target error) bool {
+	var t *Error
+	return errors.As(target, &t) && t.Msg == "" && t.Err == nil && t.Code == e.Code
+}
+
+// Sentinels to test with errors.Is; each matches every Error of its code.
+var (
+	ErrBadRequest  = &Error{Code: CodeBadRequest}
+	ErrNotFound    = &Error{Code: CodeNotFound}
+	ErrConflict    = &Error{Code: CodeConflict}
+	ErrForbidden   = &Error{Code: CodeForbidden}
+	ErrNoLeader    = &Error{Code: CodeNoLeader}
+	ErrNoNode      = &Error{Code: CodeNoNode}
+	ErrTooLarge    = &Error{Code: CodeTooLarge}
+	ErrLimited     = &Error{Code: CodeLimited}
+	ErrUnsupported = &Error{Code: CodeUnsupported}
+	ErrStale       = &Error{Code: CodeStaleRequest}
+)
+
+// Errorf makes an Error of a code. A %w in the format is kept as its cause.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint gives a copy of e that says what to do next.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	with := *e
+	with.Hint = fmt.Sprintf(format, args...)
+	return &with
+}
+
+// CodeOf is the code of the first Error in err's chain; CodeInternal without one.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}

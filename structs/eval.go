@@ -1,0 +1,130 @@
+package structs
+
+import (
+	"maps"
+	"time"
+)
+
+// Evaluation statuses.
+const (
+	EvalStatusBlocked   = "blocked"
+	EvalStatusPending   = "pending"
+	EvalStatusComplete  = "complete"
+	EvalStatusFailed    = "failed"
+	EvalStatusCancelled = "canceled" // Nomad's spelling
+)
+
+// What triggered an evaluation.
+const (
+	EvalTriggerJobRegister     = "job-register"
+	EvalTriggerJobDeregister   = "job-deregister"
+	EvalTriggerNodeUpdate      = "node-update"
+	EvalTriggerNodeDrain       = "node-drain"
+	EvalTriggerAllocStop       = "alloc-stop"
+	EvalTriggerAllocFailure    = "alloc-failure"
+	EvalTriggerAllocHealth     = "alloc-health" // a rolling update's instance became healthy
+	EvalTriggerQueuedAllocs    = "queued-allocs"
+	EvalTriggerScaling         = "job-scaling"
+	EvalTriggerRetryFailed     = "retry-failed-alloc"
+	EvalTriggerFailedFollowUp  = "failed-follow-up"
+	EvalTriggerMaxPlans        = "max-plan-attempts"
+	EvalTriggerMaxRunDuration  = "max-run-duration"
+	EvalTriggerReconcile       = "reconcile"
+	EvalTriggerForce           = "job-eval"
+	EvalTriggerRollingUpdate   = "rolling-update"
+	EvalTriggerMaxRescheduling = "alloc-reschedule"
+)
+
+// Evaluation says: look at this job. JSON names are Nomad's.
+type Evaluation struct {
+	ID                string // time-ordered UUID
+	Namespace         string
+	Priority          int
+	Type              string // the job's type
+	TriggeredBy       string
+	JobID             string
+	JobModifyIndex    uint64
+	NodeID            string `json:",omitempty"`
+	NodeModifyIndex   uint64 `json:",omitempty"`
+	DeploymentID      string `json:",omitempty"`
+	Status            string
+	StatusDescription string
+	// WaitUntil: not to be looked at before. Zero: at once.
+	WaitUntil    time.Time `json:",omitzero"`
+	NextEval     string
+	PreviousEval string
+	// BlockedEval is the blocked evaluation that this one left behind.
+	BlockedEval string
+
+	FailedTGAllocs  map[string]*AllocMetric
+	PlanAnnotations *PlanAnnotations `json:",omitempty"`
+	// ClassEligibility: for a blocked evaluation, which computed classes of nodes
+	// can (true) or cannot (false) take what it waits for; classes not named are unknown.
+	ClassEligibility map[string]bool
+	// EscapedComputedClass: its constraints look at unique attributes, so any node may do.
+	EscapedComputedClass bool
+	QuotaLimitReached    string
+	AnnotatePlan         bool
+	QueuedAllocations    map[string]int // instances by group that wait
+	SnapshotIndex        uint64         // the state that a blocked evaluation was decided on
+
+	CreateIndex uint64
+	ModifyIndex uint64
+	CreateTime  int64 // Unix nanoseconds
+	ModifyTime  int64 // Unix nanoseconds
+	// RelatedEvals is filled by a read that asks for it.
+	RelatedEvals []*EvaluationStub `json:",omitempty"`
+}
+
+// EvaluationStub is an evaluation's line beside a related one.
+type EvaluationStub struct {
+	ID                string
+	Priority          int
+	Type              string
+	TriggeredBy       string
+	Namespace         string
+	JobID             string
+	NodeID            string
+	DeploymentID      string
+	Status            string
+	StatusDescription string
+	WaitUntil         time.Time
+	NextEval          string
+	PreviousEval      string
+	BlockedEval       string
+	CreateIndex       uint64
+	ModifyIndex       uint64
+	CreateTime        int64
+	ModifyTime        int64
+}
+
+// Terminal tells whether nothing more will be done with the evaluation.
+func (e *Evaluation) Terminal() bool {
+	return e.Status == EvalStatusComplete || e.Status == EvalStatusFailed || e.Status == EvalStatusCancelled
+}
+
+// Job names the evaluation's job.
+func (e *Evaluation) Job() NamespacedID { return NamespacedID{ID: e.JobID, Namespace: e.Namespace} }
+
+// Copy is deep in what a scheduler changes.
+func (e *Evaluation) Copy() *Evaluation {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.FailedTGAllocs = maps.Clone(e.FailedTGAllocs)
+	c.ClassEligibility = maps.Clone(e.ClassEligibility)
+	c.QueuedAllocations = maps.Clone(e.QueuedAllocations)
+	return &c
+}
+
+// Stub is the evaluation's short form.
+func (e *Evaluation) Stub() *EvaluationStub {
+	return &EvaluationStub{
+		ID: e.ID, Priority: e.Priority, Type: e.Type, TriggeredBy: e.TriggeredBy, Namespace: e.Namespace,
+		JobID: e.JobID, NodeID: e.NodeID, DeploymentID: e.DeploymentID, Status: e.Status,
+		StatusDescription: e.StatusDescription, WaitUntil: e.WaitUntil, NextEval: e.NextEval,
+		PreviousEval: e.PreviousEval, BlockedEval: e.BlockedEval, CreateIndex: e.CreateIndex,
+		ModifyIndex: e.ModifyIndex, CreateTime: e.CreateTime, ModifyTime: e.ModifyTime,
+	}
+}

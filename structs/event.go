@@ -1,0 +1,28 @@
+package structs
+
+// Event-stream topics, as Nomad names them.
+const (
+	TopicAll        = "*"
+	TopicJob        = "Job"
+	TopicEvaluation = "Evaluation"
+	TopicAllocation = "Allocation"
+	TopicNode       = "Node"
+	TopicOperator   = "Operator"
+)
+
+// Event is one thing that changed. JSON names are Nomad's.
+type Event struct {
+	Topic      string
+	Type       string
+	Key        string
+	Namespace  string
+	FilterKeys []string
+	Index      uint64
+	Payload    map[string]any // {"Job": …}, {"Allocation": …}, …
+}
+
+// Events is all that changed at one index: one line of the stream.
+type Events struct {
+	Index  uint64
+	Events []Event
+}

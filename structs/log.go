@@ -1,0 +1,213 @@
+package structs
+
+import "fmt"
+
+// LogType tells what a Raft log entry holds: its first byte. Numbers are written
+// to disk: append only, never reuse one.
+type LogType uint8
+
+// The log entry types, each with its payload.
+const (
+	LogNodeRegister    LogType = 1  // NodeRegisterEntry
+	LogNodeDeregister  LogType = 2  // NodeDeregisterEntry
+	LogNodeStatus      LogType = 3  // NodeStatusEntry
+	LogNodeEligibility LogType = 4  // NodeEligibilityEntry
+	LogNodeDrain       LogType = 5  // NodeDrainEntry
+	LogNodeEvents      LogType = 6  // NodeEventsEntry
+	LogJobRegister     LogType = 7  // JobRegisterEntry
+	LogJobDeregister   LogType = 8  // JobDeregisterEntry
+	LogEvalUpsert      LogType = 9  // EvalUpsertEntry
+	LogPlanApply       LogType = 10 // PlanCommit
+	LogAllocClient     LogType = 11 // AllocClientEntry
+	LogAllocTransition LogType = 12 // AllocTransitionEntry
+	LogSchedulerConfig LogType = 13 // SchedulerConfigEntry
+	LogCollect         LogType = 14 // CollectEntry
+	LogJobScale        LogType = 15 // JobScaleEntry
+	LogReconcile       LogType = 16 // ReconcileEntry
+
+	logTypeEnd = 17
+)
+
+// LogTypes lists all entry types, for tests that walk them.
+func LogTypes() []LogType {
+	types := make([]LogType, 0, logTypeEnd-1)
+	for t := LogNodeRegister; t < logTypeEnd; t++ {
+		types = append(types, t)
+	}
+	return types
+}
+
+// NewLogPayload gives an empty payload of an entry type to decode into.
+func NewLogPayload(t LogType) (any, error) {
+	switch t {
+	case LogNodeRegister:
+		return &NodeRegisterEntry{}, nil
+	case LogNodeDeregister:
+		return &NodeDeregisterEntry{}, nil
+	case LogNodeStatus:
+		return &NodeStatusEntry{}, nil
+	case LogNodeEligibility:
+		return &NodeEligibilityEntry{}, nil
+	case LogNodeDrain:
+		return &NodeDrainEntry{}, nil
+	case LogNodeEvents:
+		return &NodeEventsEntry{}, nil
+	case LogJobRegister:
+		return &JobRegisterEntry{}, nil
+	case LogJobDeregister:
+		return &JobDeregisterEntry{}, nil
+	case LogEvalUpsert:
+		return &EvalUpsertEntry{}, nil
+	case LogPlanApply:
+		return &PlanCommit{}, nil
+	case LogAllocClient:
+		return &AllocClientEntry{}, nil
+	case LogAllocTransition:
+		return &AllocTransitionEntry{}, nil
+	case LogSchedulerConfig:
+		return &SchedulerConfigEntry{}, nil
+	case LogCollect:
+		return &CollectEntry{}, nil
+	case LogJobScale:
+		return &JobScaleEntry{}, nil
+	case LogReconcile:
+		return &ReconcileEntry{}, nil
+	}
+	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
+}
+
+// All times in entries are Unix nanoseconds minted by the server that made the
+// entry; evaluations in them carry IDs minted there too. FSM answers are errors
+// (an *Error for what the caller can mend) or nil.
+type (
+	// NodeRegisterEntry registers a node or replaces what it says of itself.
+	// Eligibility, drain and events of a known node are kept.
+	NodeRegisterEntry struct {
+		Node  *Node
+		Time  int64
+		Event *NodeEvent
+		// EvalSeed derives the IDs of the evaluations that its coming creates: the
+		// FSM makes one for each system job, and for each job with allocations on it
+		// when its status moved.
+		EvalSeed string
+	}
+	// NodeDeregisterEntry forgets nodes; their allocations are lost.
+	NodeDeregisterEntry struct {
+		NodeIDs  []string
+		Time     int64
+		EvalSeed string
+	}
+	// NodeStatusEntry moves nodes to a status. To `down` makes their
+	// allocations' jobs evaluated; to `ready` wakes those that wait for room.
+	NodeStatusEntry struct {
+		NodeIDs  []string
+		Status   string
+		Time     int64
+		Event    *NodeEvent
+		EvalSeed string
+	}
+	// NodeEligibilityEntry makes a node (in)eligible for new work.
+	NodeEligibilityEntry struct {
+		NodeID      string
+		Eligibility string
+		Time        int64
+		Event       *NodeEvent
+		EvalSeed    string
+	}
+	// NodeDrainEntry starts (Strategy set), changes or ends (nil) a drain.
+	NodeDrainEntry struct {
+		NodeID       string
+		Strategy     *DrainStrategy
+		MarkEligible bool   // when it ends by an operator: back to eligible
+		Status       string // of LastDrain: draining, complete, canceled
+		Meta         map[string]string
+		Time         int64
+		Event        *NodeEvent
+		EvalSeed     string
+	}
+	// NodeEventsEntry appends to nodes' histories.
+	NodeEventsEntry struct{ Events map[string][]*NodeEvent }
+	// JobRegisterEntry stores a new version of a job (or refreshes it when its
+	// spec did not change) and its evaluation.
+	JobRegisterEntry struct {
+		Job *Job
+		// EnforceIndex refuses with CodeConflict unless the job's modify index is CheckIndex (0: it must not exist).
+		EnforceIndex bool
+		CheckIndex   uint64
+		Submission   *JobSubmission
+		Eval         *Evaluation // nil: none (periodic, parameterized)
+		Time         int64
+	}
+	// JobDeregisterEntry stops a job, or purges it.
+	JobDeregisterEntry struct {
+		Namespace       string
+		JobID           string
+		Purge           bool
+		NoShutdownDelay bool
+		Eval            *Evaluation
+		Time            int64
+	}
+	// JobScaleEntry changes a group's count: a new job version.
+	JobScaleEntry struct {
+		Namespace string
+		JobID     string
+		Group     string
+		Count     *int64 // nil: only the event is recorded
+		// EnforceIndex as in JobRegisterEntry.
+		EnforceIndex bool
+		CheckIndex   uint64
+		Eval         *Evaluation
+		Event        *ScalingEvent
+		Time         int64
+	}
+	// EvalUpsertEntry stores evaluations.
+	EvalUpsertEntry struct {
+		Evals []*Evaluation
+		Time  int64
+	}
+	// AllocClientEntry is a batch of clients' reports, with the evaluations that
+	// the receiving server found necessary.
+	AllocClientEntry struct {
+		Updates []*AllocClientUpdate
+		Evals   []*Evaluation
+		Time    int64
+	}
+	// AllocTransitionEntry asks for transitions of allocations.
+	AllocTransitionEntry struct {
+		Transitions map[string]*DesiredTransition // by allocation ID
+		Evals       []*Evaluation
+		Time        int64
+	}
+	// SchedulerConfigEntry sets the configuration. CAS: only if its ModifyIndex is CheckIndex.
+	SchedulerConfigEntry struct {
+		Config     SchedulerConfiguration
+		CAS        bool
+		CheckIndex uint64
+		Time       int64
+	}
+	// CollectEntry forgets what garbage collection found. What is no longer
+	// collectable when it is applied (a job that runs again) is left alone.
+	CollectEntry struct {
+		Evals  []string
+		Allocs []string
+		Jobs   []NamespacedID
+		Nodes  []string
+		// HistoryBefore drops history records that ended before (Unix nanoseconds; 0: none).
+		HistoryBefore int64
+		Time          int64
+	}
+	// ReconcileEntry rebuilds what is derived (summaries, World) from the tables.
+	ReconcileEntry struct{ Time int64 }
+)
+
+// ScalingEvent is one line of a group's scaling history.
+type ScalingEvent struct {
+	Time          int64 // Unix nanoseconds
+	Count         *int64
+	PreviousCount int64
+	Message       string
+	Error         bool
+	Meta          map[string]any
+	EvalID        *string
+	CreateIndex   uint64
+}

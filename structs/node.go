@@ -1,0 +1,265 @@
+package structs
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Node statuses, as Nomad names them.
+const (
+	NodeStatusInit         = "initializing"
+	NodeStatusReady        = "ready"
+	NodeStatusDown         = "down"
+	NodeStatusDisconnected = "disconnected"
+)
+
+// Scheduling eligibility of a node.
+const (
+	NodeEligible   = "eligible"
+	NodeIneligible = "ineligible"
+)
+
+// NodePoolDefault and NodePoolAll are the two pools that always exist: every node
+// without a stated pool is in the first, and every node is in the second.
+const (
+	NodePoolDefault = "default"
+	NodePoolAll     = "all"
+)
+
+// Node is a machine as its client reports it. JSON names are Nomad's.
+type Node struct {
+	ID         string // time-ordered UUID, minted by the client once
+	SecretID   string // proves that a call comes from this node; never in a listing or an answer
+	Name       string
+	Datacenter string
+	NodeClass  string
+	NodePool   string
+	HTTPAddr   string
+	TLSEnabled bool
+
+	Attributes map[string]string
+	Meta       map[string]string
+	Links      map[string]string
+	// ComputedClass groups nodes that no constraint can tell apart but by a
+	// unique.* attribute; derived from the other fields by ComputeClass.
+	ComputedClass string
+
+	NodeResources     *NodeResources
+	ReservedResources *NodeReservedResources
+	Drivers           map[string]*DriverInfo
+	HostVolumes       map[string]*HostVolumeInfo
+
+	Status                string
+	StatusDescription     string
+	StatusUpdatedAt       int64 // Unix seconds
+	SchedulingEligibility string
+	// DrainStrategy is set while the node is being drained.
+	DrainStrategy *DrainStrategy
+	LastDrain     *DrainMetadata
+	Events        []*NodeEvent // the latest MaxNodeEvents, oldest first
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// MaxNodeEvents bounds a node's list of events.
+const MaxNodeEvents = 10
+
+// NodeResources is what a node has.
+type NodeResources struct {
+	Cpu      NodeCpuResources //nolint:revive // Nomad's JSON name
+	Memory   NodeMemoryResources
+	Disk     NodeDiskResources
+	Networks []*NetworkResource
+	// NodeNetworks names the host networks and their addresses.
+	NodeNetworks   []*NodeNetworkResource
+	Devices        []*NodeDeviceResource
+	MinDynamicPort int
+	MaxDynamicPort int
+}
+
+// NodeCpuResources is a node's processors.
+type NodeCpuResources struct { //nolint:revive // Nomad's name
+	CpuShares          int64    // MHz over all cores
+	TotalCpuCores      uint16   // how many cores
+	ReservableCpuCores []uint16 // ids of cores that tasks may own through `cores`
+}
+
+// MHzPerCore is what one core counts when a task asks whole cores.
+func (c NodeCpuResources) MHzPerCore() int64 {
+	if c.TotalCpuCores == 0 {
+		return 0
+	}
+	return c.CpuShares / int64(c.TotalCpuCores)
+}
+
+// NodeMemoryResources is a node's memory in MiB.
+type NodeMemoryResources struct{ MemoryMB int64 }
+
+// NodeDiskResources is a node's disk for allocations in MiB.
+type NodeDiskResources struct{ DiskMB int64 }
+
+// NodeNetworkResource is a network interface of a node.
+type NodeNetworkResource struct {
+	Mode       string
+	Device     string
+	MacAddress string
+	Speed      int
+	Addresses  []NodeNetworkAddress
+}
+
+// NodeNetworkAddress is one address of an interface; Alias names its host network.
+type NodeNetworkAddress struct {
+	Family  string
+	Alias   string
+	Address string
+	Gateway string
+}
+
+// NodeDeviceResource is a group of like devices of a node (vendor/type/name).
+type NodeDeviceResource struct {
+	Vendor     string
+	Type       string
+	Name       string
+	Instances  []*NodeDevice
+	Attributes map[string]*Attribute
+}
+
+// NodeDevice is one device, a GPU say.
+type NodeDevice struct {
+	ID                string
+	Healthy           bool
+	HealthDescription string
+	Locality          *NodeDeviceLocality
+}
+
+// NodeDeviceLocality is where a device sits on its node.
+type NodeDeviceLocality struct {
+	PciBusID string
+	NUMANode int `json:",omitempty"` // -1: unknown
+	Socket   int `json:",omitempty"`
+	Switch   int `json:",omitempty"` // PCIe switch, numbered within the node
+}
+
+// Attribute is a typed attribute with a unit; exactly one value is set.
+type Attribute struct {
+	FloatVal  *float64 `json:"Float,omitempty"`
+	IntVal    *int64   `json:"Int,omitempty"`
+	StringVal *string  `json:"String,omitempty"`
+	BoolVal   *bool    `json:"Bool,omitempty"`
+	Unit      string   `json:",omitempty"`
+}
+
+// NodeReservedResources is what a node keeps for itself.
+type NodeReservedResources struct {
+	Cpu      NodeReservedCpuResources //nolint:revive // Nomad's JSON name
+	Memory   NodeMemoryResources
+	Disk     NodeDiskResources
+	Networks NodeReservedNetworkResources
+}
+
+// NodeReservedCpuResources is the processor share that a node keeps for itself.
+type NodeReservedCpuResources struct { //nolint:revive // Nomad's name
+	CpuShares        uint64
+	ReservedCpuCores []uint16
+}
+
+// NodeReservedNetworkResources lists the ports that tasks never get ("22,80,8500-8600").
+type NodeReservedNetworkResources struct{ ReservedHostPorts string }
+
+// DriverInfo is what a node's driver says of itself.
+type DriverInfo struct {
+	Attributes        map[string]string
+	Detected          bool
+	Healthy           bool
+	HealthDescription string
+	UpdateTime        time.Time
+}
+
+// HostVolumeInfo is a directory that a node offers as a volume.
+type HostVolumeInfo struct {
+	Name     string
+	Path     string
+	ReadOnly bool
+	ID       string
+}
+
+// NodeEvent is one line of a node's history.
+type NodeEvent struct {
+	Message     string
+	Subsystem   string
+	Details     map[string]string
+	Timestamp   time.Time
+	CreateIndex uint64
+}
+
+// DrainSpec is what an operator asks of a drain.
+type DrainSpec struct {
+	// Deadline after which what still runs is stopped: 0 none, negative at once.
+	Deadline         time.Duration
+	IgnoreSystemJobs bool
+}
+
+// DrainStrategy is a drain that is going on.
+type DrainStrategy struct {
+	DrainSpec
+	ForceDeadline time.Time // zero: none
+	StartedAt     time.Time
+}
+
+// DrainMetadata is a record of a node's last drain.
+type DrainMetadata struct {
+	StartedAt  time.Time
+	UpdatedAt  time.Time
+	Status     string // draining, complete, canceled
+	AccessorID string
+	Meta       map[string]string
+}
+
+// Ready tells whether new work may be placed on the node.
+func (n *Node) Ready() bool {
+	return n.Status == NodeStatusReady && n.SchedulingEligibility != NodeIneligible && n.DrainStrategy == nil
+}
+
+// Terminal tells whether the node's allocations are lost.
+func (n *Node) Terminal() bool { return n.Status == NodeStatusDown }
+
+// InPool tells whether the node belongs to a pool.
+func (n *Node) InPool(pool string) bool {
+	return pool == NodePoolAll || pool == n.NodePool || (n.NodePool == "" && pool == NodePoolDefault)
+}
+
+// Copy is deep in everything that a caller may change.
+func (n *Node) Copy() *Node {
+	if n == nil {
+		return nil
+	}
+	c := *n
+	c.Attributes = maps.Clone(n.Attributes)
+	c.Meta = maps.Clone(n.Meta)
+	c.Links = maps.Clone(n.Links)
+	c.Drivers = maps.Clone(n.Drivers)
+	c.HostVolumes = maps.Clone(n.HostVolumes)
+	c.Events = slices.Clone(n.Events)
+	if n.NodeResources != nil {
+		r := *n.NodeResources
+		c.NodeResources = &r
+	}
+	if n.ReservedResources != nil {
+		r := *n.ReservedResources
+		c.ReservedResources = &r
+	}
+	if n.DrainStrategy != nil {
+		d := *n.DrainStrategy
+		c.DrainStrategy = &d
+	}
+	return &c
+}
+
+// Sanitize gives a copy without the secret.
+func (n *Node) Sanitize() *Node {
+	c := *n
+	c.SecretID = ""
+	return &c
+}

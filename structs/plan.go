@@ -1,0 +1,165 @@
+package structs
+
+// Plan is what a scheduler decided for one evaluation: what to place, stop and
+// change, and the evaluations that follow from it. Nothing of it has happened
+// until the plan applier has judged it against the latest state and Raft has
+// committed it.
+type Plan struct {
+	EvalID        string
+	EvalToken     string // proves that the worker still holds the evaluation
+	Namespace     string
+	JobID         string
+	JobVersion    uint64
+	Priority      int
+	SnapshotIndex uint64 // the state that it was decided on
+	// AllAtOnce: all placements or none (Nomad's all_at_once).
+	AllAtOnce bool
+
+	Place  []*PlacementBatch
+	Stop   []*AllocStop
+	Update []*AllocInPlace
+
+	// Evals are committed with the plan, if all of it holds: the evaluation's own
+	// new status, the blocked one that it leaves, delayed follow-ups.
+	Evals []*Evaluation
+
+	// For `job plan` and for the evaluation's record; not committed by themselves.
+	Annotations    *PlanAnnotations
+	FailedTGAllocs map[string]*AllocMetric
+}
+
+// PlacementBatch is the placed instances of one version of a job's group. What
+// they share stands once.
+type PlacementBatch struct {
+	Namespace  string
+	JobID      string
+	JobVersion uint64
+	Group      string
+	EvalID     string
+	Seed       string // allocation IDs are DeriveID(Seed, Instance.Ordinal)
+	CreateTime int64  // Unix nanoseconds, minted by the worker
+
+	// Resources is what each instance takes, without what only it has (ports,
+	// cores, devices: see Instance).
+	Resources *AllocatedResources
+	Metrics   *AllocMetric
+	Nodes     []PlacedNode // the nodes that Instance.Node counts into
+	Instances []Instance
+}
+
+// PlacedNode is a node that a batch uses.
+type PlacedNode struct {
+	ID   string
+	Name string
+}
+
+// Instance is one placed instance of a batch.
+type Instance struct {
+	Ordinal uint32 // within the batch as decided; survives a partial commit
+	Index   int    // the instance's number in its group
+	Node    int    // into PlacementBatch.Nodes
+	// What only this instance has; nil when the batch's Resources say all.
+	Ports    []PortMapping                         `codec:",omitempty"`
+	Networks []*NetworkResource                    `codec:",omitempty"`
+	Cores    map[string][]uint16                   `codec:",omitempty"` // by task
+	CoreMHz  map[string]int64                      `codec:",omitempty"` // MHz of those cores, by task
+	Devices  map[string][]*AllocatedDeviceResource `codec:",omitempty"` // by task
+
+	PreviousAllocation string             `codec:",omitempty"`
+	RescheduleTracker  *RescheduleTracker `codec:",omitempty"`
+}
+
+// Allocation makes instance i of the batch a whole allocation, without its Job
+// and without indexes.
+func (b *PlacementBatch) Allocation(i int) *Allocation {
+	in := b.Instances[i]
+	res := b.Resources.Copy()
+	if res == nil {
+		res = &AllocatedResources{Tasks: map[string]*AllocatedTaskResources{}}
+	}
+	res.Shared.Ports = append(res.Shared.Ports, in.Ports...)
+	res.Shared.Networks = append(res.Shared.Networks, in.Networks...)
+	for task, t := range res.Tasks {
+		if cores := in.Cores[task]; len(cores) > 0 {
+			t.Cpu.ReservedCores = cores
+			t.Cpu.CpuShares = in.CoreMHz[task]
+		}
+		t.Devices = append(t.Devices, in.Devices[task]...)
+	}
+	return &Allocation{
+		ID: DeriveID(b.Seed, uint64(in.Ordinal)), Namespace: b.Namespace, EvalID: b.EvalID,
+		Name: AllocName(b.JobID, b.Group, in.Index), NodeID: b.Nodes[in.Node].ID, NodeName: b.Nodes[in.Node].Name,
+		JobID: b.JobID, JobVersion: b.JobVersion, TaskGroup: b.Group, AllocatedResources: res, Metrics: b.Metrics,
+		DesiredStatus: AllocDesiredRun, ClientStatus: AllocClientPending,
+		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker,
+		CreateTime: b.CreateTime, ModifyTime: b.CreateTime,
+	}
+}
+
+// AllocStop stops an allocation.
+type AllocStop struct {
+	AllocID            string
+	DesiredStatus      string // stop or evict
+	DesiredDescription string
+	ClientStatus       string // set to lost or unknown when its node is gone; else empty
+	FollowupEvalID     string // the delayed evaluation that will replace it
+	PreemptedBy        string
+	// KeepRunning: only FollowupEvalID is recorded; the allocation is not stopped.
+	KeepRunning bool
+}
+
+// AllocInPlace moves a running allocation to another version of its job.
+type AllocInPlace struct {
+	AllocID    string
+	JobVersion uint64
+	EvalID     string
+	// Resources, when not nil, replaces what the allocation holds.
+	Resources *AllocatedResources
+}
+
+// PlanResult answers a submitted plan.
+type PlanResult struct {
+	// Committed is what was committed; nil batches were refused whole.
+	AllocIndex uint64 // the log index of the commit; 0: nothing was committed
+	// RefreshIndex is set when a part was refused: retry on a state at least this new.
+	RefreshIndex  uint64
+	RefusedNodes  []string // the nodes whose placements did not fit any more
+	Placed        int
+	Refused       int
+	RefusedReason string
+}
+
+// PlanCommit is the log entry of one or many judged plans.
+type PlanCommit struct {
+	Plans []*JudgedPlan
+}
+
+// JudgedPlan is the part of a plan that holds on the latest state.
+type JudgedPlan struct {
+	EvalID string
+	Place  []*PlacementBatch
+	Stop   []*AllocStop
+	Update []*AllocInPlace
+	Evals  []*Evaluation
+	Time   int64 // Unix nanoseconds, minted by the applier
+}
+
+// PlanAnnotations says what a plan would do, by group.
+type PlanAnnotations struct {
+	DesiredTGUpdates map[string]*DesiredUpdates
+	PreemptedAllocs  []*AllocListStub
+}
+
+// DesiredUpdates counts what a plan does with a group's instances.
+type DesiredUpdates struct {
+	Ignore            uint64
+	Place             uint64
+	Migrate           uint64
+	Stop              uint64
+	InPlaceUpdate     uint64
+	DestructiveUpdate uint64
+	Canary            uint64
+	Preemptions       uint64
+	RescheduleNow     uint64
+	RescheduleLater   uint64
+}

@@ -1,0 +1,158 @@
+package structs
+
+import "time"
+
+// Scheduler algorithms, as Nomad names them. `binpack` fills nodes, `spread` evens them out.
+const (
+	AlgorithmBinpack = "binpack"
+	AlgorithmSpread  = "spread"
+)
+
+// SchedulerConfiguration is changed while the cluster runs
+// (`operator scheduler set-config`). JSON names are Nomad's.
+type SchedulerConfiguration struct {
+	SchedulerAlgorithm            string
+	PreemptionConfig              PreemptionConfig
+	MemoryOversubscriptionEnabled bool
+	RejectJobRegistration         bool
+	PauseEvalBroker               bool
+	// NodeLimitForFeasibilityChecks bounds the leaves that affinities and spreads
+	// score per class and target; 0: 100.
+	NodeLimitForFeasibilityChecks uint
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// PreemptionConfig says which job types may preempt lower bands.
+type PreemptionConfig struct {
+	SystemSchedulerEnabled   bool
+	SysBatchSchedulerEnabled bool
+	BatchSchedulerEnabled    bool
+	ServiceSchedulerEnabled  bool
+}
+
+// DefaultSchedulerConfiguration is what a new cluster starts with.
+func DefaultSchedulerConfiguration() SchedulerConfiguration {
+	return SchedulerConfiguration{SchedulerAlgorithm: AlgorithmBinpack, NodeLimitForFeasibilityChecks: 100}
+}
+
+// Validate names what is wrong with the configuration.
+func (c *SchedulerConfiguration) Validate() error {
+	switch c.SchedulerAlgorithm {
+	case AlgorithmBinpack, AlgorithmSpread:
+	default:
+		return Errorf(CodeBadRequest, "SchedulerAlgorithm %q: allowed are %q and %q",
+			c.SchedulerAlgorithm, AlgorithmBinpack, AlgorithmSpread)
+	}
+	return nil
+}
+
+// JobSummary counts a job's allocations by group and state.
+type JobSummary struct {
+	JobID       string
+	Namespace   string
+	Summary     map[string]TaskGroupSummary
+	Children    *JobChildrenSummary
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// TaskGroupSummary counts a group's allocations.
+type TaskGroupSummary struct {
+	Queued, Complete, Failed, Running, Starting, Lost, Unknown int
+}
+
+// JobChildrenSummary counts the children of a periodic or parameterized job.
+type JobChildrenSummary struct{ Pending, Running, Dead int64 }
+
+// JobSubmission is the text that a job was registered from.
+type JobSubmission struct {
+	Source        string
+	Format        string // hcl2 or json
+	VariableFlags map[string]string
+	Variables     string
+}
+
+// JobListStub is a job's line in a list.
+type JobListStub struct {
+	ID                string
+	ParentID          string
+	Name              string
+	Namespace         string `json:",omitempty"`
+	Datacenters       []string
+	NodePool          string
+	Type              string
+	Priority          int
+	Periodic          bool
+	ParameterizedJob  bool
+	Stop              bool
+	Status            string
+	StatusDescription string
+	JobSummary        *JobSummary
+	CreateIndex       uint64
+	ModifyIndex       uint64
+	JobModifyIndex    uint64
+	SubmitTime        int64
+	Meta              map[string]string `json:",omitempty"`
+}
+
+// NodeListStub is a node's line in a list.
+type NodeListStub struct {
+	Address               string
+	ID                    string
+	Attributes            map[string]string `json:",omitempty"`
+	Datacenter            string
+	Name                  string
+	NodeClass             string
+	NodePool              string
+	Version               string
+	Drain                 bool
+	SchedulingEligibility string
+	Status                string
+	StatusDescription     string
+	Drivers               map[string]*DriverInfo
+	HostVolumes           map[string]*HostVolumeInfo
+	NodeResources         *NodeResources         `json:",omitempty"`
+	ReservedResources     *NodeReservedResources `json:",omitempty"`
+	LastDrain             *DrainMetadata
+	CreateIndex           uint64
+	ModifyIndex           uint64
+}
+
+// HistoryRecord is what stays of an allocation after it ended, outliving its
+// garbage collection: who, what it held, how long it waited and ran, how it ended.
+type HistoryRecord struct {
+	AllocID      string
+	Namespace    string
+	JobID        string
+	JobVersion   uint64
+	Type         string
+	Group        string
+	Priority     int
+	User         string // the first task's user
+	NodeID       string
+	NodeName     string
+	CPU          int64 // MHz
+	Cores        int
+	MemoryMB     int64
+	DiskMB       int64
+	Devices      int
+	Submitted    int64 // Unix nanoseconds: the job version's registration
+	Placed       int64
+	Started      int64 // first task's start; 0: never
+	Ended        int64
+	ClientStatus string
+	ExitCodes    map[string]int // by task, of those that ended
+	Reason       string         // why the servers stopped it; empty if it ended by itself
+	Index        uint64
+}
+
+// Waited is the time from submission to start (or end, if it never started).
+func (h *HistoryRecord) Waited() time.Duration {
+	until := h.Started
+	if until == 0 {
+		until = h.Ended
+	}
+	return time.Duration(max(0, until-h.Submitted))
+}

@@ -1,0 +1,105 @@
+package structs
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Task states.
+const (
+	TaskStatePending = "pending"
+	TaskStateRunning = "running"
+	TaskStateDead    = "dead"
+)
+
+// Task event types, as Nomad names them.
+const (
+	TaskReceived            = "Received"
+	TaskSetup               = "Task Setup"
+	TaskBuildingTaskDir     = "Building Task Directory"
+	TaskDriverMessage       = "Driver"
+	TaskStarted             = "Started"
+	TaskTerminated          = "Terminated"
+	TaskRestarting          = "Restarting"
+	TaskNotRestarting       = "Not Restarting"
+	TaskKilling             = "Killing"
+	TaskKilled              = "Killed"
+	TaskSetupFailure        = "Setup Failure"
+	TaskDriverFailure       = "Driver Failure"
+	TaskFailedValidation    = "Failed Validation"
+	TaskRestartSignal       = "Restart Signaled"
+	TaskSignaling           = "Signaling"
+	TaskSiblingFailed       = "Sibling Task Failed"
+	TaskLeaderDead          = "Leader Task Dead"
+	TaskMainDead            = "Main Tasks Dead"
+	TaskRestoreFailed       = "Failed Restoring Task"
+	TaskReattached          = "Reattached"
+	TaskWaitingShutDelay    = "Waiting for shutdown delay"
+	TaskSkippingShutDelay   = "Skipping shutdown delay"
+	TaskMaxRunDurationEnded = "Max Run Duration Exceeded"
+)
+
+// MaxTaskEvents bounds the events kept of a task.
+const MaxTaskEvents = 10
+
+// TaskState is what a client says of a task.
+type TaskState struct {
+	State       string
+	Failed      bool
+	Restarts    uint64
+	LastRestart time.Time
+	StartedAt   time.Time
+	FinishedAt  time.Time
+	Events      []*TaskEvent
+}
+
+// Successful tells whether the task ended without failing.
+func (t *TaskState) Successful() bool { return t.State == TaskStateDead && !t.Failed }
+
+// Copy is deep but for the events themselves, which never change.
+func (t *TaskState) Copy() *TaskState {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Events = slices.Clone(t.Events)
+	return &c
+}
+
+// ExitCode is the exit code of the task's last end; false if it has not ended.
+func (t *TaskState) ExitCode() (int, bool) {
+	for i := len(t.Events) - 1; i >= 0; i-- {
+		if t.Events[i].Type == TaskTerminated {
+			return t.Events[i].ExitCode, true
+		}
+	}
+	return 0, false
+}
+
+// TaskEvent is one line of a task's history.
+type TaskEvent struct {
+	Type           string
+	Time           int64 // Unix nanoseconds
+	DisplayMessage string
+	Message        string
+	Details        map[string]string
+	FailsTask      bool
+	RestartReason  string
+	DriverError    string
+	ExitCode       int
+	Signal         int
+	KillReason     string
+	KillTimeout    time.Duration
+	KillError      string
+	StartDelay     int64 // nanoseconds
+	FailedSibling  string
+	TaskSignal     string
+}
+
+// Copy is deep.
+func (e *TaskEvent) Copy() *TaskEvent {
+	c := *e
+	c.Details = maps.Clone(e.Details)
+	return &c
+}

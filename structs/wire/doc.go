@@ -1,0 +1,20 @@
+// Package wire is what server and client share of the network: the framing of
+// calls over yamux sessions, the msgpack codec, the connection pool and the names
+// of the RPC methods.
+//
+// One TCP port carries everything: the first byte of a connection tells Raft from
+// RPC. An RPC connection is a yamux session on which BOTH sides may open streams,
+// so that a server can call the client that called it, through whatever stands
+// between them. A stream is one call:
+//
+//	caller → callee   frame(header{Method, Kind}) frame(arguments)
+//	callee → caller   frame(status{Code, Msg, Hint}) then, if the code is empty, frame(answer)
+//	                  or, on a streaming method, any number of frames; each is preceded by a
+//	                  status, and a status with End set closes the stream
+//
+// A frame is a 4-byte big-endian length and that many bytes of msgpack. A caller
+// that gives up closes its stream; the callee's context is then cancelled.
+//
+// This package must never know what a job or an allocation is, and must never
+// be imported by structs or the scheduler.
+package wire

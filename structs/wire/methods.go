@@ -1,0 +1,78 @@
+package wire
+
+// The servers' RPC methods: argument → answer, both of package structs. All are
+// unary but those that say "stream".
+const (
+	MethodPing         = "Status.Ping"         // EmptyRequest → WriteReply
+	MethodLeader       = "Status.Leader"       // EmptyRequest → StringReply: the leader's RPC address
+	MethodPeers        = "Status.Peers"        // EmptyRequest → StringsReply
+	MethodRegions      = "Status.Regions"      // EmptyRequest → StringsReply
+	MethodSearch       = "Search.Search"       // SearchRequest → SearchReply
+	MethodEventStream  = "Event.Stream"        // stream: EventStreamRequest → Events…
+	MethodHistoryList  = "History.List"        // ListRequest → HistoryReply
+	MethodSystemGC     = "System.GC"           // GCRequest → WriteReply
+	MethodReconcile    = "System.Reconcile"    // GCRequest → ReconcileReply
+	MethodSchedulerGet = "Operator.Scheduler"  // EmptyRequest → SchedulerConfigReply
+	MethodSchedulerSet = "Operator.SetSched"   // SchedulerConfigRequest → SchedulerSetReply
+	MethodRaftConfig   = "Operator.Raft"       // EmptyRequest → RaftConfigurationReply
+	MethodRaftRemove   = "Operator.RaftRemove" // RaftPeerRequest → WriteReply
+	MethodRaftTransfer = "Operator.Transfer"   // RaftPeerRequest → WriteReply
+
+	MethodJobRegister    = "Job.Register"    // JobRegisterRequest → JobRegisterReply
+	MethodJobDeregister  = "Job.Deregister"  // JobDeregisterRequest → JobRegisterReply
+	MethodJobList        = "Job.List"        // ListRequest → JobListReply
+	MethodJobGet         = "Job.Get"         // IDRequest → JobReply
+	MethodJobVersions    = "Job.Versions"    // JobVersionsRequest → JobVersionsReply
+	MethodJobAllocs      = "Job.Allocations" // JobAllocsRequest → AllocListReply
+	MethodJobEvals       = "Job.Evaluations" // IDRequest → EvalListReply
+	MethodJobSummary     = "Job.Summary"     // IDRequest → JobSummaryReply
+	MethodJobPlan        = "Job.Plan"        // JobPlanRequest → JobPlanReply
+	MethodJobValidate    = "Job.Validate"    // JobRegisterRequest → JobValidateReply
+	MethodJobEvaluate    = "Job.Evaluate"    // JobEvaluateRequest → JobRegisterReply
+	MethodJobScale       = "Job.Scale"       // JobScaleRequest → JobRegisterReply
+	MethodJobScaleStatus = "Job.ScaleStatus" // IDRequest → JobScaleStatusReply
+	MethodJobRevert      = "Job.Revert"      // JobRevertRequest → JobRegisterReply
+	MethodJobSubmission  = "Job.Submission"  // JobSubmissionRequest → JobSubmissionReply
+
+	MethodAllocList = "Alloc.List" // ListRequest → AllocListReply
+	MethodAllocGet  = "Alloc.Get"  // IDRequest → AllocReply
+	MethodAllocStop = "Alloc.Stop" // AllocStopRequest → AllocStopReply
+
+	MethodEvalList    = "Eval.List"        // EvalListRequest → EvalListReply
+	MethodEvalCount   = "Eval.Count"       // EvalListRequest → CountReply
+	MethodEvalGet     = "Eval.Get"         // EvalGetRequest → EvalReply
+	MethodEvalAllocs  = "Eval.Allocations" // IDRequest → AllocListReply
+	MethodEvalDequeue = "Eval.Dequeue"     // EvalDequeueRequest → EvalDequeueReply
+	MethodEvalAck     = "Eval.Ack"         // EvalAckRequest → WriteReply
+	MethodEvalNack    = "Eval.Nack"        // EvalAckRequest → WriteReply
+	MethodEvalUpdate  = "Eval.Update"      // EvalUpdateRequest → WriteReply
+	MethodPlanSubmit  = "Plan.Submit"      // PlanRequest → PlanReply
+
+	MethodNodeRegister     = "Node.Register"     // NodeRegisterRequest → NodeUpdateReply
+	MethodNodeHeartbeat    = "Node.Heartbeat"    // NodeHeartbeatRequest → NodeUpdateReply
+	MethodNodeList         = "Node.List"         // ListRequest → NodeListReply
+	MethodNodeGet          = "Node.Get"          // IDRequest → NodeReply
+	MethodNodeAllocs       = "Node.Allocations"  // IDRequest → AllocsReply
+	MethodNodeDrain        = "Node.Drain"        // NodeDrainRequest → NodeUpdateReply
+	MethodNodeEligibility  = "Node.Eligibility"  // NodeEligibilityRequest → NodeUpdateReply
+	MethodNodePurge        = "Node.Purge"        // NodeRequest → NodeUpdateReply
+	MethodNodeEvaluate     = "Node.Evaluate"     // NodeRequest → NodeUpdateReply
+	MethodNodeClientAllocs = "Node.ClientAllocs" // ClientAllocsRequest → ClientAllocsReply
+	MethodNodeUpdateAllocs = "Node.UpdateAllocs" // ClientUpdateRequest → WriteReply
+	MethodNodeEvents       = "Node.Events"       // NodeEventsRequest → WriteReply
+)
+
+// Methods that a client serves. A server that is asked for one passes it on to the
+// client that holds the allocation, over the session that the client keeps open.
+const (
+	MethodClientHello        = "Client.Hello"        // client → server, once a session: NodeRequest → WriteReply; names the node behind the session (many, for simulated nodes)
+	MethodClientAllocStats   = "Client.AllocStats"   // ClientAllocRequest → ClientStatsReply
+	MethodClientAllocRestart = "Client.AllocRestart" // ClientAllocRequest → WriteReply
+	MethodClientAllocSignal  = "Client.AllocSignal"  // ClientAllocRequest → WriteReply
+	MethodClientAllocGC      = "Client.AllocGC"      // ClientAllocRequest → WriteReply
+	MethodClientGC           = "Client.GC"           // ClientHostStatsRequest → WriteReply
+	MethodClientHostStats    = "Client.HostStats"    // ClientHostStatsRequest → ClientHostStatsReply
+	MethodClientFSList       = "Client.FSList"       // FSRequest → FSListReply
+	MethodClientFSStat       = "Client.FSStat"       // FSRequest → FSStatReply
+	MethodClientFSRead       = "Client.FSRead"       // stream: FSRequest → StreamFrame…; files and logs, with follow
+)

@@ -1,0 +1,249 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/yamux"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Handler answers one call. The context ends when the caller goes away or the
+// session closes. An error that it returns is the answer.
+type Handler func(ctx context.Context, call *Call) error
+
+// Mux gives calls to the handlers of their methods. Handlers are registered before
+// it serves, never after.
+type Mux struct {
+	handlers map[string]Handler
+	logger   hclog.Logger
+	maxFrame int
+	maxCalls int
+}
+
+// NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session
+// (0: 65536).
+func NewMux(logger hclog.Logger, maxCalls int) *Mux {
+	if maxCalls <= 0 {
+		maxCalls = 65536
+	}
+	return &Mux{handlers: map[string]Handler{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls}
+}
+
+// Handle sets a method's handler.
+func (m *Mux) Handle(method string, h Handler) { m.handlers[method] = h }
+
+// Handler is a method's handler, for callers in the same process.
+func (m *Mux) Handler(method string) (Handler, bool) { h, ok := m.handlers[method]; return h, ok }
+
+// Unary makes a handler of a function from argument to answer.
+func Unary[A, R any](f func(ctx context.Context, args *A) (*R, error)) Handler {
+	return func(ctx context.Context, call *Call) error {
+		args := new(A)
+		if err := call.Args(args); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		}
+		reply, err := f(ctx, args)
+		if err != nil {
+			return err
+		}
+		return call.Send(reply)
+	}
+}
+
+// Streaming makes a handler of a function that sends any number of answers.
+func Streaming[A any](f func(ctx context.Context, args *A, send func(any) error) error) Handler {
+	return func(ctx context.Context, call *Call) error {
+		args := new(A)
+		if err := call.Args(args); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		}
+		if err := f(ctx, args, call.Send); err != nil {
+			return err
+		}
+		return call.end()
+	}
+}
+
+// Call is the callee's side of a call.
+type Call struct {
+	Method  string
+	Session *Session // where it came from; nil for a call in the same process
+	conn    io.ReadWriter
+	args    []byte
+	limit   int
+}
+
+// Args reads the argument into v.
+func (c *Call) Args(v any) error { return Decode(c.args, v) }
+
+// RawArgs is the argument as it came, to be passed on.
+func (c *Call) RawArgs() []byte { return c.args }
+
+// Send sends one answer.
+func (c *Call) Send(v any) error {
+	if err := WriteFrame(c.conn, status{}); err != nil {
+		return err
+	}
+	return WriteFrame(c.conn, v)
+}
+
+func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
+
+// Serve answers the other side's calls until the session or ctx ends, then waits
+// for its handlers. It closes the session.
+func (m *Mux) Serve(ctx context.Context, s *Session) {
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	defer s.mux.Close() //nolint:errcheck // nothing to do about it
+	defer context.AfterFunc(ctx, func() { _ = s.mux.Close() })()
+	slots := make(chan struct{}, m.maxCalls)
+	for {
+		conn, err := s.mux.AcceptStream()
+		if err != nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			refuse := statusOf(structs.Errorf(structs.CodeLimited, "over %d calls on one connection", m.maxCalls))
+			_ = WriteFrame(conn, refuse)
+			_ = conn.Close()
+			continue
+		}
+		calls.Go(func() {
+			defer func() { <-slots }()
+			m.serveCall(ctx, s, conn)
+		})
+	}
+}
+
+func (m *Mux) serveCall(ctx context.Context, s *Session, conn *yamux.Stream) {
+	defer conn.Close() //nolint:errcheck // nothing to do about it
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	var h header
+	if err := ReadFrame(conn, 64<<10, &h); err != nil {
+		return
+	}
+	args, err := readRaw(conn, m.maxFrame)
+	if err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(ctx)
+	gone := make(chan struct{})
+	go func() { // ends when the caller closes its side, or we close ours
+		defer close(gone)
+		_, _ = conn.Read(make([]byte, 1))
+		cancel()
+	}()
+	call := &Call{Method: h.Method, Session: s, conn: conn, args: args, limit: m.maxFrame}
+	if err := m.dispatch(ctx, call); err != nil {
+		_ = WriteFrame(conn, statusOf(err))
+	}
+	_ = conn.Close()
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	<-gone
+}
+
+// dispatch runs the handler; its panic becomes an error and a log line, not the
+// end of the process.
+func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
+	h, ok := m.handlers[call.Method]
+	if !ok {
+		return structs.Errorf(structs.CodeUnsupported, "RPC method %q: not known here", call.Method)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			m.logger.Error("a call panicked", "method", call.Method, "panic", r, "stack", string(debug.Stack()))
+			err = structs.Errorf(structs.CodeInternal, "%s: internal fault, see the server's log", call.Method)
+		}
+	}()
+	return h(ctx, call)
+}
+
+// Local calls a unary method in the same process. Argument and answer pass through
+// the codec, so that caller and callee never share memory.
+func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
+	st, err := m.LocalStream(ctx, method, args)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	err = st.Recv(reply)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
+	}
+	return err
+}
+
+// Receiver is the caller's side of a stream, local or remote.
+type Receiver interface {
+	Recv(v any) error // io.EOF at its end
+	Close()
+}
+
+// LocalStream opens a call in the same process.
+func (m *Mux) LocalStream(ctx context.Context, method string, args any) (Receiver, error) {
+	raw, err := Encode(args)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r, w := io.Pipe()
+	call := &Call{Method: method, conn: localConn{w}, args: raw, limit: m.maxFrame}
+	st := &localStream{ctx: ctx, cancel: cancel, r: r, done: make(chan struct{})}
+	go func() { // ends with the handler, whose context Close cancels
+		defer close(st.done)
+		if err := m.dispatch(ctx, call); err != nil {
+			_ = WriteFrame(w, statusOf(err))
+		}
+		_ = w.Close()
+	}()
+	st.stop = context.AfterFunc(ctx, func() { _ = r.CloseWithError(ctx.Err()) })
+	return st, nil
+}
+
+type localConn struct{ io.Writer }
+
+func (localConn) Read([]byte) (int, error) { return 0, io.EOF }
+
+type localStream struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	stop   func() bool
+	r      *io.PipeReader
+	done   chan struct{}
+}
+
+func (s *localStream) Recv(v any) error {
+	var st status
+	if err := ReadFrame(s.r, MaxFrame, &st); err != nil {
+		if cause := s.ctx.Err(); cause != nil {
+			return cause
+		}
+		return err
+	}
+	if err := st.err(); err != nil {
+		return err
+	}
+	if st.End {
+		return io.EOF
+	}
+	return ReadFrame(s.r, MaxFrame, v)
+}
+
+func (s *localStream) Close() {
+	s.cancel()
+	_ = s.r.Close()
+	<-s.done
+}

@@ -1,0 +1,244 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/yamux"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The first byte of a connection: what it carries.
+const (
+	ProtoRPC  byte = 0x6e
+	ProtoRaft byte = 0x72
+)
+
+// header opens a call.
+type header struct {
+	Method string
+}
+
+// status precedes every answer frame. An empty Code is success; End closes a stream.
+type status struct {
+	Code structs.Code `codec:",omitempty"`
+	Msg  string       `codec:",omitempty"`
+	Hint string       `codec:",omitempty"`
+	End  bool         `codec:",omitempty"`
+}
+
+func statusOf(err error) status {
+	if err == nil {
+		return status{}
+	}
+	var e *structs.Error
+	if errors.As(err, &e) {
+		// The whole text, with what wrapped it; the hint apart, to be said once.
+		bare := *e
+		bare.Hint = ""
+		msg := err.Error()
+		if e.Hint != "" && errors.Is(err, e) && msg == e.Error() {
+			return status{Code: e.Code, Msg: bare.Error(), Hint: e.Hint}
+		}
+		return status{Code: e.Code, Msg: msg}
+	}
+	return status{Code: structs.CodeInternal, Msg: err.Error()}
+}
+
+func (s status) err() error {
+	if s.Code == "" {
+		return nil
+	}
+	return &structs.Error{Code: s.Code, Msg: s.Msg, Hint: s.Hint}
+}
+
+// ErrSessionClosed means that the connection under a call is gone: whether the call
+// was carried out is not known.
+var ErrSessionClosed = errors.New("the connection was closed")
+
+// Session is a connection on which both sides may call. It is safe for use by
+// many goroutines.
+type Session struct {
+	mux  *yamux.Session
+	addr string
+}
+
+// Config tunes sessions. The zero value is good.
+type Config struct {
+	KeepAlive    time.Duration // 0: 15 s
+	WriteTimeout time.Duration // 0: 10 s
+	MaxFrame     int           // 0: MaxFrame
+	Logger       hclog.Logger  // nil: silent
+}
+
+func (c Config) yamux() *yamux.Config {
+	y := yamux.DefaultConfig()
+	y.KeepAliveInterval = 15 * time.Second
+	if c.KeepAlive > 0 {
+		y.KeepAliveInterval = c.KeepAlive
+	}
+	if c.WriteTimeout > 0 {
+		y.ConnectionWriteTimeout = c.WriteTimeout
+	}
+	y.AcceptBacklog = 4096
+	y.StreamOpenTimeout = 30 * time.Second
+	y.StreamCloseTimeout = 30 * time.Second
+	y.LogOutput = nil
+	logger := c.Logger
+	if logger == nil {
+		logger = hclog.NewNullLogger()
+	}
+	y.Logger = logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
+	return y
+}
+
+// Client makes a session of a dialled connection; the protocol byte is already sent.
+func Client(conn net.Conn, c Config) (*Session, error) {
+	mux, err := yamux.Client(conn, c.yamux())
+	if err != nil {
+		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
+	}
+	return &Session{mux: mux, addr: conn.RemoteAddr().String()}, nil
+}
+
+// Server makes a session of an accepted connection; the protocol byte is already read.
+func Server(conn net.Conn, c Config) (*Session, error) {
+	mux, err := yamux.Server(conn, c.yamux())
+	if err != nil {
+		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
+	}
+	return &Session{mux: mux, addr: conn.RemoteAddr().String()}, nil
+}
+
+// Dial opens a session to addr for RPC.
+func Dial(ctx context.Context, addr string, c Config) (*Session, error) {
+	conn, err := DialProto(ctx, addr, ProtoRPC)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Client(conn, c)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// DialProto opens a connection to addr and says what it will carry.
+func DialProto(ctx context.Context, addr string, proto byte) (net.Conn, error) {
+	d := net.Dialer{Timeout: 10 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("reach %s: %w", addr, err)
+	}
+	if _, err := conn.Write([]byte{proto}); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("greet %s: %w", addr, err)
+	}
+	return conn, nil
+}
+
+// Addr is the other side's address.
+func (s *Session) Addr() string { return s.addr }
+
+// Close ends the session and all its calls.
+func (s *Session) Close() error { return s.mux.Close() }
+
+// Done is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
+
+// Call calls a unary method and waits for its answer. When ctx ends first, the
+// stream is closed and the callee's context cancelled. An *structs.Error comes
+// back as it was thrown.
+func (s *Session) Call(ctx context.Context, method string, args, reply any) error {
+	st, err := s.Stream(ctx, method, args)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	err = st.Recv(reply)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
+	}
+	return err
+}
+
+// Stream opens a call whose answers are read one by one with Recv.
+func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := s.mux.OpenStream()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
+	}
+	st := &Stream{conn: conn, method: method, ctx: ctx}
+	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
+	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
+	if err := WriteFrame(conn, header{Method: method}); err != nil {
+		st.Close()
+		return nil, st.lost(err)
+	}
+	if err := WriteFrame(conn, args); err != nil {
+		st.Close()
+		return nil, st.lost(err)
+	}
+	return st, nil
+}
+
+// Stream is the caller's side of a call that is going on.
+type Stream struct {
+	conn   *yamux.Stream
+	method string
+	ctx    context.Context
+	stop   func() bool
+	once   sync.Once
+}
+
+// Recv reads the next answer into v. io.EOF: the callee has ended the stream well.
+func (s *Stream) Recv(v any) error {
+	var st status
+	if err := ReadFrame(s.conn, MaxFrame, &st); err != nil {
+		return s.lost(err)
+	}
+	if err := st.err(); err != nil {
+		return err
+	}
+	if st.End {
+		return io.EOF
+	}
+	if err := ReadFrame(s.conn, MaxFrame, v); err != nil {
+		return s.lost(err)
+	}
+	return nil
+}
+
+// Send writes another argument frame, on methods that read them.
+func (s *Stream) Send(v any) error {
+	if err := WriteFrame(s.conn, v); err != nil {
+		return s.lost(err)
+	}
+	return nil
+}
+
+// Close ends the call; the callee's context is cancelled.
+func (s *Stream) Close() {
+	s.once.Do(func() {
+		s.stop()
+		_ = s.conn.Close()
+	})
+}
+
+func (s *Stream) lost(err error) error {
+	if cause := s.ctx.Err(); cause != nil {
+		return fmt.Errorf("%s: %w", s.method, cause)
+	}
+	return fmt.Errorf("%s: %w: %w", s.method, ErrSessionClosed, err)
+}
