@@ -241,5 +241,13 @@ func (r *MultiregionRegion) SetDefaults() { r.Count = 1 }
 // SetDefaults fills what a scaling policy has when it states nothing.
 func (p *ScalingPolicy) SetDefaults() { p.Enabled, p.Min, p.Max = true, -1, -1 }
 
+// AfterDecode turns the labels of a task's scaling blocks into types.
+func (p *ScalingPolicy) AfterDecode() {
+	switch p.Type {
+	case "cpu", "mem":
+		p.Type = "vertical_" + p.Type
+	}
+}
+
 // Submitted is SubmitTime as a time.
 func (j *Job) Submitted() time.Time { return time.Unix(0, j.SubmitTime).UTC() }

@@ -1,57 +1,521 @@
 package structs
 
-// DiffType says how two versions of something differ.
-type DiffType string
-
-// The kinds of difference.
-const (
-	DiffTypeNone    DiffType = "None"
-	DiffTypeAdded   DiffType = "Added"
-	DiffTypeDeleted DiffType = "Deleted"
-	DiffTypeEdited  DiffType = "Edited"
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-// JobDiff is how two versions of a job differ. JSON names are Nomad's.
+// What a diff says of a thing.
+const (
+	DiffTypeNone    = "None"
+	DiffTypeAdded   = "Added"
+	DiffTypeDeleted = "Deleted"
+	DiffTypeEdited  = "Edited"
+)
+
+// What a change does, as annotations of a diff say it.
+const (
+	AnnotationForcesCreate            = "forces create"
+	AnnotationForcesDestroy           = "forces destroy"
+	AnnotationForcesInplaceUpdate     = "forces in-place update"
+	AnnotationForcesDestructiveUpdate = "forces create/destroy update"
+)
+
+// What happens to a group's instances, as TaskGroupDiff.Updates counts it.
+const (
+	UpdateTypeIgnore            = "ignore"
+	UpdateTypeCreate            = "create"
+	UpdateTypeDestroy           = "destroy"
+	UpdateTypeMigrate           = "migrate"
+	UpdateTypeCanary            = "canary"
+	UpdateTypeInplaceUpdate     = "in-place update"
+	UpdateTypeDestructiveUpdate = "create/destroy update"
+)
+
+// JobDiff is what differs between two versions of a job.
 type JobDiff struct {
-	Type       DiffType
+	Type       string // one of the DiffType constants, here and below
 	ID         string
 	Fields     []*FieldDiff
 	Objects    []*ObjectDiff
 	TaskGroups []*TaskGroupDiff
 }
 
-// TaskGroupDiff is how two versions of a group differ.
+// TaskGroupDiff is what differs of a group.
 type TaskGroupDiff struct {
-	Type    DiffType
+	Type    string
 	Name    string
 	Fields  []*FieldDiff
 	Objects []*ObjectDiff
 	Tasks   []*TaskDiff
-	// Updates counts what the change would do: "create" → 3, "in-place update" → 2, …
-	Updates map[string]uint64
+	Updates map[string]uint64 // by UpdateType, filled by Annotate
 }
 
-// TaskDiff is how two versions of a task differ.
+// TaskDiff is what differs of a task.
 type TaskDiff struct {
-	Type        DiffType
+	Type        string
 	Name        string
 	Fields      []*FieldDiff
 	Objects     []*ObjectDiff
 	Annotations []string
 }
 
-// FieldDiff is how two values of a field differ.
+// ObjectDiff is what differs of a block.
+type ObjectDiff struct {
+	Type    string
+	Name    string
+	Fields  []*FieldDiff
+	Objects []*ObjectDiff
+}
+
+// FieldDiff is a value that differs. Durations are in nanoseconds.
 type FieldDiff struct {
-	Type        DiffType
+	Type        string
 	Name        string
 	Old, New    string
 	Annotations []string
 }
 
-// ObjectDiff is how two values of a block differ.
-type ObjectDiff struct {
-	Type    DiffType
-	Name    string
-	Fields  []*FieldDiff
-	Objects []*ObjectDiff
+// jobServerFields are fields of a job that its author does not state, or that a
+// canonical job has merged into its groups: no part of a diff.
+var jobServerFields = map[string]bool{
+	"ID": true, "Status": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
+	"SubmitTime": true, "CreateIndex": true, "ModifyIndex": true, "JobModifyIndex": true, "NomadTokenID": true,
+	"DispatchIdempotencyToken": true, "Payload": true, "TaskGroups": true,
+	"Update": true, "Reschedule": true, "Migrate": true,
+}
+
+var (
+	groupOwnFields = map[string]bool{"Name": true, "Tasks": true}
+	taskOwnFields  = map[string]bool{"Name": true}
+)
+
+// Diff says how other differs from j. Either may be nil: the job is then added
+// or deleted. With contextual, the unchanged fields of a changed block are
+// listed too. Both must be canonical.
+func (j *Job) Diff(other *Job, contextual bool) *JobDiff {
+	d := differ{contextual: contextual}
+	out := &JobDiff{Type: DiffTypeNone}
+	switch {
+	case j == nil && other == nil:
+		return out
+	case j == nil:
+		out.ID = other.ID
+	default:
+		out.ID = j.ID
+	}
+	a, b := structOf(j), structOf(other)
+	out.Fields, out.Objects = d.structFields(a, b, jobServerFields, false)
+	var oldGroups, newGroups []*TaskGroup
+	if j != nil {
+		oldGroups = j.TaskGroups
+	}
+	if other != nil {
+		newGroups = other.TaskGroups
+	}
+	for _, pair := range pairByName(oldGroups, newGroups, func(g *TaskGroup) string { return g.Name }) {
+		out.TaskGroups = append(out.TaskGroups, d.group(pair.old, pair.new, pair.name))
+	}
+	changed := len(out.Fields)+len(out.Objects) > 0 ||
+		slices.ContainsFunc(out.TaskGroups, func(g *TaskGroupDiff) bool { return g.Type != DiffTypeNone })
+	out.Type = diffType(a.IsValid(), b.IsValid(), changed)
+	return out
+}
+
+type differ struct{ contextual bool }
+
+func structOf[T any](p *T) reflect.Value {
+	if p == nil {
+		return reflect.Value{}
+	}
+	return reflect.ValueOf(p).Elem()
+}
+
+func diffType(hasOld, hasNew, changed bool) string {
+	switch {
+	case hasOld && !hasNew:
+		return DiffTypeDeleted
+	case hasNew && !hasOld:
+		return DiffTypeAdded
+	case changed:
+		return DiffTypeEdited
+	}
+	return DiffTypeNone
+}
+
+type pair[T any] struct {
+	name     string
+	old, new *T
+}
+
+// pairByName pairs what has the same name, in the order of names.
+func pairByName[T any](olds, news []*T, name func(*T) string) []pair[T] {
+	byName := map[string]*pair[T]{}
+	of := func(item *T) *pair[T] {
+		n := name(item)
+		if byName[n] == nil {
+			byName[n] = &pair[T]{name: n}
+		}
+		return byName[n]
+	}
+	for _, item := range olds {
+		of(item).old = item
+	}
+	for _, item := range news {
+		of(item).new = item
+	}
+	out := make([]pair[T], 0, len(byName))
+	for _, p := range byName {
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b pair[T]) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+func (d differ) group(old, new *TaskGroup, name string) *TaskGroupDiff {
+	a, b := structOf(old), structOf(new)
+	out := &TaskGroupDiff{Name: name}
+	out.Fields, out.Objects = d.structFields(a, b, groupOwnFields, false)
+	var oldTasks, newTasks []*Task
+	if old != nil {
+		oldTasks = old.Tasks
+	}
+	if new != nil {
+		newTasks = new.Tasks
+	}
+	changed := len(out.Fields)+len(out.Objects) > 0
+	for _, pair := range pairByName(oldTasks, newTasks, func(t *Task) string { return t.Name }) {
+		task := d.task(pair.old, pair.new, pair.name)
+		changed = changed || task.Type != DiffTypeNone
+		out.Tasks = append(out.Tasks, task)
+	}
+	out.Type = diffType(old != nil, new != nil, changed)
+	return out
+}
+
+func (d differ) task(old, new *Task, name string) *TaskDiff {
+	a, b := structOf(old), structOf(new)
+	out := &TaskDiff{Name: name}
+	out.Fields, out.Objects = d.structFields(a, b, taskOwnFields, false)
+	out.Type = diffType(old != nil, new != nil, len(out.Fields)+len(out.Objects) > 0)
+	return out
+}
+
+// structFields compares two structs of one type, either of which may be absent.
+func (d differ) structFields(a, b reflect.Value, skip map[string]bool, listNone bool) ([]*FieldDiff, []*ObjectDiff) {
+	one := a
+	if !one.IsValid() {
+		one = b
+	}
+	if !one.IsValid() {
+		return nil, nil
+	}
+	flatOld, flatNew := map[string]string{}, map[string]string{}
+	var objects []*ObjectDiff
+	for _, f := range Fields(one.Type()) {
+		if skip[f.Name] {
+			continue
+		}
+		var fa, fb reflect.Value
+		if a.IsValid() {
+			fa = a.FieldByIndex(f.Index)
+		}
+		if b.IsValid() {
+			fb = b.FieldByIndex(f.Index)
+		}
+		switch shapeOf(f.Type) {
+		case shapeInline:
+			flatten(f.Name, fa, flatOld)
+			flatten(f.Name, fb, flatNew)
+		case shapeFree:
+			objects = appendObject(objects, d.freeObject(f.Name, fa, fb))
+		case shapeStrings:
+			objects = appendObject(objects, stringsObject(f.Name, fa, fb))
+		case shapeObject:
+			objects = appendObject(objects, d.object(objectName(f.Name), deref(fa), deref(fb)))
+		case shapeObjects:
+			objects = append(objects, d.objects(objectName(f.Name), fa, fb)...)
+		}
+	}
+	slices.SortStableFunc(objects, func(x, y *ObjectDiff) int { return cmp.Compare(x.Name, y.Name) })
+	return flatDiff(flatOld, flatNew, listNone), objects
+}
+
+func appendObject(list []*ObjectDiff, o *ObjectDiff) []*ObjectDiff {
+	if o == nil || o.Type == DiffTypeNone {
+		return list
+	}
+	return append(list, o)
+}
+
+// object compares a block; nil if neither side has it.
+func (d differ) object(name string, a, b reflect.Value) *ObjectDiff {
+	if !a.IsValid() && !b.IsValid() {
+		return nil
+	}
+	out := &ObjectDiff{Name: name}
+	out.Fields, out.Objects = d.structFields(a, b, nil, false)
+	out.Type = diffType(a.IsValid(), b.IsValid(), len(out.Fields)+len(out.Objects) > 0)
+	if out.Type == DiffTypeEdited && d.contextual {
+		out.Fields, _ = d.structFields(a, b, nil, true)
+	}
+	return out
+}
+
+// objects compares repeated blocks. Those with a name are paired by it; of the
+// others, those that are equal cancel out and the rest are added or deleted.
+func (d differ) objects(name string, a, b reflect.Value) []*ObjectDiff {
+	olds, news := elements(a), elements(b)
+	var out []*ObjectDiff
+	used := make([]bool, len(news))
+	for _, old := range olds {
+		match := -1
+		for i, n := range news {
+			if !used[i] && n.key == old.key && (n.key != "" || sameValue(old.value, n.value)) {
+				match = i
+				break
+			}
+		}
+		if match < 0 {
+			out = appendObject(out, d.object(name, old.value, reflect.Value{}))
+			continue
+		}
+		used[match] = true
+		out = appendObject(out, d.object(name, old.value, news[match].value))
+	}
+	for i, n := range news {
+		if !used[i] {
+			out = appendObject(out, d.object(name, reflect.Value{}, n.value))
+		}
+	}
+	return out
+}
+
+type element struct {
+	key   string
+	value reflect.Value // a struct
+}
+
+// elements gives the structs of a list, or of a map in the order of its keys.
+func elements(v reflect.Value) []element {
+	if !v.IsValid() {
+		return nil
+	}
+	var out []element
+	if v.Kind() == reflect.Map {
+		for it := v.MapRange(); it.Next(); {
+			out = append(out, element{it.Key().String(), deref(it.Value())})
+		}
+		slices.SortFunc(out, func(a, b element) int { return cmp.Compare(a.key, b.key) })
+		return out
+	}
+	for i := range v.Len() {
+		s := deref(v.Index(i))
+		out = append(out, element{nameOf(s), s})
+	}
+	return out
+}
+
+// nameOf gives a block's label, or the name that it has instead.
+func nameOf(s reflect.Value) string {
+	for _, f := range Fields(s.Type()) {
+		if f.Kind == FieldLabel || (f.Name == "Name" && f.Type.Kind() == reflect.String) {
+			return s.FieldByIndex(f.Index).String()
+		}
+	}
+	return ""
+}
+
+func deref(v reflect.Value) reflect.Value {
+	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
+		v = v.Elem()
+	}
+	return v
+}
+
+// objectName is what Nomad calls the objects of a field.
+func objectName(field string) string {
+	switch field {
+	case "ReservedPorts":
+		return "Static Port"
+	case "DynamicPorts":
+		return "Dynamic Port"
+	case "Affinities", "Identities", "ScalingPolicies":
+		return strings.TrimSuffix(field, "ies") + "y"
+	case "DNS", "Weights", "Resources":
+		return field
+	}
+	return strings.TrimSuffix(field, "s")
+}
+
+type shape int
+
+const (
+	shapeInline  shape = iota // values, and maps of them, beside their neighbours
+	shapeFree                 // free-form configuration
+	shapeStrings              // a list of values
+	shapeObject               // a block
+	shapeObjects              // repeated blocks
+)
+
+func shapeOf(t reflect.Type) shape {
+	elem := func(t reflect.Type) reflect.Type {
+		if t.Kind() == reflect.Pointer {
+			return t.Elem()
+		}
+		return t
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Struct:
+		if elem(t).Kind() == reflect.Struct {
+			return shapeObject
+		}
+	case reflect.Slice:
+		if elem(t.Elem()).Kind() == reflect.Struct {
+			return shapeObjects
+		}
+		return shapeStrings
+	case reflect.Map:
+		switch elem(t.Elem()).Kind() {
+		case reflect.Struct:
+			return shapeObjects
+		case reflect.Interface, reflect.Slice:
+			return shapeFree
+		}
+	}
+	return shapeInline
+}
+
+// flatten writes a value into a flat map: name, name[key], name[0]…
+func flatten(name string, v reflect.Value, into map[string]string) {
+	v = deref(v)
+	if !v.IsValid() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			flatten(name+"["+it.Key().String()+"]", it.Value(), into)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			flatten(name+"["+strconv.Itoa(i)+"]", v.Index(i), into)
+		}
+	case reflect.String:
+		into[name] = v.String()
+	case reflect.Bool:
+		into[name] = strconv.FormatBool(v.Bool())
+	default:
+		switch {
+		case v.CanInt():
+			into[name] = strconv.FormatInt(v.Int(), 10)
+		case v.CanUint():
+			into[name] = strconv.FormatUint(v.Uint(), 10)
+		case v.CanFloat():
+			into[name] = strconv.FormatFloat(v.Float(), 'f', -1, 64)
+		}
+	}
+}
+
+func flatDiff(old, new map[string]string, listNone bool) []*FieldDiff {
+	names := make([]string, 0, len(old)+len(new))
+	for n := range old {
+		names = append(names, n)
+	}
+	for n := range new {
+		if _, ok := old[n]; !ok {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	var out []*FieldDiff
+	for _, n := range names {
+		was, hadOld := old[n]
+		is, hasNew := new[n]
+		f := &FieldDiff{Name: n, Old: was, New: is}
+		switch {
+		case was == is && !listNone:
+			continue // also an absent value beside an empty one
+		case was == is:
+			f.Type = DiffTypeNone
+		case !hadOld || was == "":
+			f.Type = DiffTypeAdded
+		case !hasNew || is == "":
+			f.Type = DiffTypeDeleted
+		default:
+			f.Type = DiffTypeEdited
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// freeObject compares free-form configuration.
+func (d differ) freeObject(name string, a, b reflect.Value) *ObjectDiff {
+	old, new := map[string]string{}, map[string]string{}
+	hasOld, hasNew := a.IsValid() && a.Len() > 0, b.IsValid() && b.Len() > 0
+	if hasOld {
+		flattenInside(a, old)
+	}
+	if hasNew {
+		flattenInside(b, new)
+	}
+	fields := flatDiff(old, new, false)
+	out := &ObjectDiff{Name: name, Type: diffType(hasOld, hasNew, len(fields) > 0), Fields: fields}
+	if out.Type == DiffTypeEdited && d.contextual {
+		out.Fields = flatDiff(old, new, true)
+	}
+	return out
+}
+
+func flattenInside(v reflect.Value, into map[string]string) {
+	for it := v.MapRange(); it.Next(); {
+		flatten(it.Key().String(), it.Value(), into)
+	}
+}
+
+// stringsObject compares lists of values: what is new and what is gone; where
+// only the order differs, place by place.
+func stringsObject(name string, a, b reflect.Value) *ObjectDiff {
+	list := func(v reflect.Value) (out []string) {
+		for i := range lenOf(v) {
+			flat := map[string]string{}
+			flatten("", v.Index(i), flat)
+			out = append(out, flat[""])
+		}
+		return out
+	}
+	old, new := list(a), list(b)
+	out := &ObjectDiff{Name: name, Type: DiffTypeNone}
+	if slices.Equal(old, new) {
+		return out
+	}
+	out.Type = diffType(len(old) > 0, len(new) > 0, true)
+	for _, o := range old {
+		if !slices.Contains(new, o) {
+			out.Fields = append(out.Fields, &FieldDiff{Type: DiffTypeDeleted, Name: name, Old: o})
+		}
+	}
+	for _, n := range new {
+		if !slices.Contains(old, n) {
+			out.Fields = append(out.Fields, &FieldDiff{Type: DiffTypeAdded, Name: name, New: n})
+		}
+	}
+	if len(out.Fields) == 0 {
+		flatOld, flatNew := map[string]string{}, map[string]string{}
+		flatten(name, a, flatOld)
+		flatten(name, b, flatNew)
+		out.Fields = flatDiff(flatOld, flatNew, false)
+	}
+	return out
+}
+
+func lenOf(v reflect.Value) int {
+	if !v.IsValid() {
+		return 0
+	}
+	return v.Len()
 }

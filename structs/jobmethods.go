@@ -1,0 +1,131 @@
+package structs
+
+import "reflect"
+
+// Copy gives a job that shares nothing with this one. Copy of nil is nil.
+func (j *Job) Copy() *Job { return copyOf(j) }
+
+// Copy gives a group that shares nothing with this one. Copy of nil is nil.
+func (g *TaskGroup) Copy() *TaskGroup { return copyOf(g) }
+
+// Copy gives a task that shares nothing with this one. Copy of nil is nil.
+func (t *Task) Copy() *Task { return copyOf(t) }
+
+// NamespacedID names the job among all jobs.
+func (j *Job) NamespacedID() NamespacedID { return NamespacedID{ID: j.ID, Namespace: j.Namespace} }
+
+// LookupTaskGroup gives the group of that name, or nil.
+func (j *Job) LookupTaskGroup(name string) *TaskGroup {
+	for _, g := range j.TaskGroups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// LookupTask gives the group's task of that name, or nil.
+func (g *TaskGroup) LookupTask(name string) *Task {
+	for _, t := range g.Tasks {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Stopped says that nothing of the job is wanted any more. A job that is gone
+// (nil) is stopped too.
+func (j *Job) Stopped() bool { return j == nil || j.Stop }
+
+// PerNode says that the job runs on every fitting node, not count times.
+func (j *Job) PerNode() bool { return j.Type == JobTypeSystem || j.Type == JobTypeSysBatch }
+
+// RunsToCompletion says that a successful end is what is wanted of the job.
+func (j *Job) RunsToCompletion() bool { return j.Type == JobTypeBatch || j.Type == JobTypeSysBatch }
+
+// IsPeriodic says that the job launches others by the clock and never runs itself.
+func (j *Job) IsPeriodic() bool { return j.Periodic != nil && j.ParentID == "" }
+
+// IsParameterized says that the job waits to be dispatched and never runs itself.
+func (j *Job) IsParameterized() bool { return j.ParameterizedJob != nil && !j.Dispatched }
+
+// CombinedMeta is the meta that a task of the job sees: its own before the
+// group's before the job's. The map is new. An unknown group or task adds nothing.
+func (j *Job) CombinedMeta(group, task string) map[string]string {
+	out := make(map[string]string, len(j.Meta))
+	add := func(m map[string]string) {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	add(j.Meta)
+	if g := j.LookupTaskGroup(group); g != nil {
+		add(g.Meta)
+		if t := g.LookupTask(task); t != nil {
+			add(t.Meta)
+		}
+	}
+	return out
+}
+
+// notSpecified are the fields of a job that are no part of its specification.
+var notSpecified = map[string]bool{
+	"Status": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
+	"SubmitTime": true, "CreateIndex": true, "ModifyIndex": true, "JobModifyIndex": true, "NomadTokenID": true,
+}
+
+// SpecChanged says whether j specifies something else than old: whether it is a
+// new version. Both must be canonical.
+func (j *Job) SpecChanged(old *Job) bool {
+	if j == nil || old == nil {
+		return j != old
+	}
+	a, b := reflect.ValueOf(j).Elem(), reflect.ValueOf(old).Elem()
+	for _, f := range Fields(a.Type()) {
+		if !notSpecified[f.Name] && !sameValue(a.FieldByIndex(f.Index), b.FieldByIndex(f.Index)) {
+			return true
+		}
+	}
+	return false
+}
+
+// AskedTotal is what ONE instance of a group asks for, its tasks together.
+type AskedTotal struct {
+	CPU         int // MHz; tasks that ask Cores add none
+	Cores       int
+	MemoryMB    int
+	MemoryMaxMB int // what the tasks may use at most, together
+	DiskMB      int // the ephemeral disk
+	Licenses    map[string]int
+	Devices     []*RequestedDevice // of all tasks, in order; shared with the job
+	Networks    []*NetworkResource // of the group and its tasks, in order; shared with the job
+}
+
+// Asked sums what one instance of a canonical group asks for. Prestart and
+// poststop tasks count like the others, though they do not run beside them.
+func (g *TaskGroup) Asked() AskedTotal {
+	total := AskedTotal{Networks: append([]*NetworkResource(nil), g.Networks...)}
+	if g.EphemeralDisk != nil {
+		total.DiskMB = g.EphemeralDisk.SizeMB
+	}
+	for _, t := range g.Tasks {
+		r := t.Resources
+		if r == nil {
+			continue
+		}
+		total.CPU += r.CPU
+		total.Cores += r.Cores
+		total.MemoryMB += r.MemoryMB
+		total.MemoryMaxMB += max(r.MemoryMB, r.MemoryMaxMB)
+		total.Devices = append(total.Devices, r.Devices...)
+		total.Networks = append(total.Networks, r.Networks...)
+		for name, n := range r.Licenses {
+			if total.Licenses == nil {
+				total.Licenses = map[string]int{}
+			}
+			total.Licenses[name] += n
+		}
+	}
+	return total
+}
