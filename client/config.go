@@ -1,0 +1,181 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// Config is what a client is told. Zero values mean the default that is named;
+// what has none named must be set.
+type Config struct {
+	// Region, Datacenter, NodeName, NodeClass, NodePool and Meta describe the
+	// node. Defaults: "global", "dc1", the host's name, none, "default", none.
+	Region     string
+	Datacenter string
+	NodeName   string
+	NodeClass  string
+	NodePool   string
+	Meta       map[string]string
+	// Options are Nomad's client options ("driver.raw_exec.enable" = "1"), shown
+	// in no listing.
+	Options map[string]string
+	// Version is ours, reported as the attributes nomad.version and nomadish.version.
+	Version string
+
+	// Servers are RPC addresses, host:port; at least one. The servers tell of more.
+	Servers []string
+	// HTTPAddr is the agent's HTTP address as others reach it.
+	HTTPAddr string
+	// TLSEnabled says that HTTPAddr speaks TLS.
+	TLSEnabled bool
+	// RPC tunes the sessions.
+	RPC wire.Config
+
+	// StateDir keeps what outlives the agent, AllocDir the allocations' files. Both
+	// are absolute and made when missing. A client of simulated nodes only may
+	// leave both empty: nothing is kept then.
+	StateDir string
+	AllocDir string
+
+	// Drivers run the tasks; the one named mock_driver also runs those of
+	// simulated nodes.
+	Drivers []driver.Driver
+
+	// Reserved is kept from tasks. ReservedHostPorts is a list like "22,8500-8600".
+	Reserved structs.NodeReservedResources
+	// NetworkInterface is the interface whose address tasks get; default: that of
+	// the default route.
+	NetworkInterface string
+	// CPUTotalCompute (MHz), MemoryTotalMB, DiskTotalMB and DiskFreeMB (MiB)
+	// override what is found. 0: what is found.
+	CPUTotalCompute int
+	MemoryTotalMB   int
+	DiskTotalMB     int
+	DiskFreeMB      int
+	// ReservableCores is a list like "0-3,6" of the cores that tasks may own; all
+	// if empty.
+	ReservableCores string
+	// MinDynamicPort to MaxDynamicPort are given to tasks. Default 20000 to 32000.
+	MinDynamicPort int
+	MaxDynamicPort int
+	HostVolumes    map[string]*structs.HostVolumeInfo
+	// DefaultIneligible registers the node as ineligible the first time.
+	DefaultIneligible bool
+
+	// MaxKillTimeout bounds a task's kill_timeout. Default 30 s.
+	MaxKillTimeout time.Duration
+	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
+	// core, at least 8.
+	ParallelStarts int
+	// ReportInterval is the least time between two status reports of a node; the
+	// first after a quiet time goes at once. Default 25 ms.
+	ReportInterval time.Duration
+
+	// GCInterval is how often old allocations are looked for (default 1 min).
+	// GCMaxAllocs is how many allocations may be kept on the node (default 50)
+	// before the oldest ended ones go; GCDiskUsageThreshold (percent, default 80) of
+	// the allocations' disk likewise. GCParallelDestroys bounds concurrent removals
+	// (default 2).
+	GCInterval           time.Duration
+	GCMaxAllocs          int
+	GCDiskUsageThreshold float64
+	GCParallelDestroys   int
+
+	// Simulate makes simulated nodes. They replace the real node unless
+	// SimulateBeside is set.
+	Simulate       []sim.Shape
+	SimulateBeside bool
+
+	// Logger is told what happens; silent if nil.
+	Logger hclog.Logger
+}
+
+// MockDriver is the name of the driver that simulated nodes run tasks with.
+const MockDriver = "mock_driver"
+
+// simulatedOnly tells whether there is no real node.
+func (c *Config) simulatedOnly() bool { return len(c.Simulate) > 0 && !c.SimulateBeside }
+
+// withDefaults fills what was not set.
+func (c Config) withDefaults() Config {
+	str := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	num := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	dur := func(p *time.Duration, v time.Duration) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	str(&c.Region, structs.DefaultRegion)
+	str(&c.Datacenter, "dc1")
+	str(&c.NodePool, structs.NodePoolDefault)
+	str(&c.Version, "dev")
+	num(&c.MinDynamicPort, 20000)
+	num(&c.MaxDynamicPort, 32000)
+	dur(&c.MaxKillTimeout, 30*time.Second)
+	num(&c.ParallelStarts, max(8, 4*runtime.GOMAXPROCS(0)))
+	dur(&c.ReportInterval, 25*time.Millisecond)
+	dur(&c.GCInterval, time.Minute)
+	num(&c.GCMaxAllocs, 50)
+	num(&c.GCParallelDestroys, 2)
+	if c.GCDiskUsageThreshold == 0 {
+		c.GCDiskUsageThreshold = 80
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// validate refuses what cannot work. It is called after withDefaults.
+func (c *Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(c.Servers) == 0 {
+		bad("client servers: none given; name at least one RPC address (host:port)")
+	}
+	if !c.simulatedOnly() {
+		if !filepath.IsAbs(c.StateDir) {
+			bad("client state_dir %q: must be an absolute path", c.StateDir)
+		}
+		if !filepath.IsAbs(c.AllocDir) {
+			bad("client alloc_dir %q: must be an absolute path", c.AllocDir)
+		}
+	}
+	if c.MinDynamicPort < 1 || c.MaxDynamicPort > 65535 || c.MinDynamicPort > c.MaxDynamicPort {
+		bad("client dynamic ports %d to %d: must be a range within 1 to 65535", c.MinDynamicPort, c.MaxDynamicPort)
+	}
+	if c.GCDiskUsageThreshold < 0 || c.GCDiskUsageThreshold > 100 {
+		bad("client gc_disk_usage_threshold %v: must be a percentage", c.GCDiskUsageThreshold)
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"gc_max_allocs", c.GCMaxAllocs}, {"gc_parallel_destroys", c.GCParallelDestroys},
+		{"cpu_total_compute", c.CPUTotalCompute}, {"memory_total_mb", c.MemoryTotalMB},
+		{"disk_total_mb", c.DiskTotalMB}, {"disk_free_mb", c.DiskFreeMB},
+	} {
+		if n.value < 0 {
+			bad("client %s %d: must not be negative", n.name, n.value)
+		}
+	}
+	return errors.Join(errs...)
+}
