@@ -68,8 +68,6 @@ func canonicalOperand(op string) string {
 		return ConstraintEqual
 	case "not":
 		return ConstraintNotEqual
-	case ConstraintSetContains:
-		return ConstraintSetContainsAll
 	}
 	return op
 }
@@ -118,10 +116,10 @@ func (g *TaskGroup) canonicalPolicies(j *Job) {
 		// A system job's instance belongs to its node: there is nowhere to
 		// reschedule it to. What was stated stays, for Validate to refuse.
 		if g.ReschedulePolicy != nil {
-			g.ReschedulePolicy = merged(g.ReschedulePolicy, defaultReschedule(j.Type))
+			g.ReschedulePolicy = mergedReschedule(j.Type, g.ReschedulePolicy)
 		}
 	} else {
-		g.ReschedulePolicy = merged(g.ReschedulePolicy, j.Reschedule, defaultReschedule(j.Type))
+		g.ReschedulePolicy = mergedReschedule(j.Type, g.ReschedulePolicy, j.Reschedule)
 	}
 	if long || g.Update != nil || j.Update != nil {
 		g.Update = merged(g.Update, j.Update, defaultUpdate())

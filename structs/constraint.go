@@ -23,9 +23,9 @@ const (
 
 // Constraint refuses nodes (or devices) that do not meet it.
 type Constraint struct {
-	LTarget string `hcl:"attribute"` // left side, such as ${attr.kernel.name}
-	RTarget string `hcl:"value"`     // right side
-	Operand string `hcl:"operator"`  // one of the Constraint constants; "=" if not stated
+	LTarget string `hcl:"attribute"`                                                                                                                                                               // left side, such as ${attr.kernel.name}
+	RTarget string `hcl:"value"`                                                                                                                                                                   // right side
+	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|distinct_property|distinct_hosts|regexp|version|semver|set_contains|set_contains_all|set_contains_any|is_set|is_not_set"` // one of the Constraint constants; "=" if not stated
 }
 
 // DefaultWeight is that of an affinity or spread that states none.
@@ -35,7 +35,7 @@ const DefaultWeight = 50
 type Affinity struct {
 	LTarget string `hcl:"attribute"`
 	RTarget string `hcl:"value"`
-	Operand string `hcl:"operator"`
+	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|regexp|version|semver|set_contains|set_contains_all|set_contains_any"`
 	Weight  int    `hcl:"weight" check:"min=-100,max=100"` // -100 to 100, 0 is the default of 50
 }
 

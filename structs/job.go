@@ -68,7 +68,7 @@ type Job struct {
 	// Name is for people; the ID if not stated.
 	Name string `hcl:"name"`
 	// Type is one of the JobType constants.
-	Type string `hcl:"type"`
+	Type string `hcl:"type" check:"oneof=service|batch|system|sysbatch"`
 	// Priority is 1 to 100, higher first. Bands use it as declared.
 	Priority int `hcl:"priority" check:"min=1,max=100"`
 	// AllAtOnce is Nomad's older wish for whole placement. See TaskGroup.Gang.
@@ -83,14 +83,14 @@ type Job struct {
 	Step    string `hcl:"step"`
 	Slot    string `hcl:"slot"`
 	// Reclaim is one of the Reclaim constants; "requeue" if not stated.
-	Reclaim string `hcl:"reclaim"`
+	Reclaim string `hcl:"reclaim" check:"oneof=requeue|suspend"`
 	// Partial is one of the Partial constants; "" leaves it to the default,
 	// which is "preempt", and "none" for gangs.
-	Partial string `hcl:"partial"`
+	Partial string `hcl:"partial" check:"oneof=preempt|free|none"`
 	// Class is one of the Class constants; "auto" if not stated.
-	Class string `hcl:"class"`
+	Class string `hcl:"class" check:"oneof=auto|guaranteed|opportunistic"`
 	// Policy is the order in which nodes are tried; "" is the cluster's.
-	Policy string `hcl:"policy"`
+	Policy string `hcl:"policy" check:"oneof=binpack|spread|first-fit|next-fit|random|least-fragmentation"`
 	// Prefer is this job's order of dimensions; empty is the cluster's.
 	Prefer []string `hcl:"prefer"`
 
@@ -185,7 +185,7 @@ const (
 
 // ParameterizedJobConfig makes a job one that is dispatched with arguments.
 type ParameterizedJobConfig struct {
-	Payload      string   `hcl:"payload"` // one of the DispatchPayload constants
+	Payload      string   `hcl:"payload" check:"oneof=forbidden|optional|required"` // one of the DispatchPayload constants
 	MetaRequired []string `hcl:"meta_required"`
 	MetaOptional []string `hcl:"meta_optional"`
 }
@@ -199,7 +199,7 @@ type Multiregion struct {
 // MultiregionStrategy says how a change goes through the regions.
 type MultiregionStrategy struct {
 	MaxParallel int    `hcl:"max_parallel" check:"min=0"`
-	OnFailure   string `hcl:"on_failure"` // "", "fail_all" or "fail_local"
+	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // "", "fail_all" or "fail_local"
 }
 
 // MultiregionRegion is one region of a multiregion job.

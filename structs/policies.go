@@ -14,7 +14,7 @@ type RestartPolicy struct {
 	Interval        *time.Duration `hcl:"interval" check:"min=0"`
 	Attempts        *int           `hcl:"attempts" check:"min=0"`
 	Delay           *time.Duration `hcl:"delay" check:"min=0"`
-	Mode            *string        `hcl:"mode"` // one of the RestartPolicyMode constants
+	Mode            *string        `hcl:"mode" check:"oneof=delay|fail"` // one of the RestartPolicyMode constants
 	RenderTemplates *bool          `hcl:"render_templates"`
 }
 
@@ -31,7 +31,7 @@ type ReschedulePolicy struct {
 	Attempts      *int           `hcl:"attempts" check:"min=0"`
 	Interval      *time.Duration `hcl:"interval" check:"min=0"`
 	Delay         *time.Duration `hcl:"delay" check:"min=0"`
-	DelayFunction *string        `hcl:"delay_function"` // one of the DelayFunction constants
+	DelayFunction *string        `hcl:"delay_function" check:"oneof=constant|exponential|fibonacci"` // one of the DelayFunction constants
 	MaxDelay      *time.Duration `hcl:"max_delay" check:"min=0"`
 	Unlimited     *bool          `hcl:"unlimited"`
 }
@@ -47,8 +47,8 @@ const (
 // After [Job.Canonicalize] no field of a group's is nil.
 type UpdateStrategy struct {
 	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`
-	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"` // 0: all at once, no deployment
-	HealthCheck      *string        `hcl:"health_check"`               // one of the HealthCheck constants
+	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"`                           // 0: all at once, no deployment
+	HealthCheck      *string        `hcl:"health_check" check:"oneof=checks|task_states|manual"` // one of the HealthCheck constants
 	MinHealthyTime   *time.Duration `hcl:"min_healthy_time" check:"min=0"`
 	HealthyDeadline  *time.Duration `hcl:"healthy_deadline" check:"min=0"`
 	ProgressDeadline *time.Duration `hcl:"progress_deadline" check:"min=0"`
@@ -61,7 +61,7 @@ type UpdateStrategy struct {
 // After [Job.Canonicalize] no field of a group's is nil.
 type MigrateStrategy struct {
 	MaxParallel     *int           `hcl:"max_parallel" check:"min=1"`
-	HealthCheck     *string        `hcl:"health_check"`
+	HealthCheck     *string        `hcl:"health_check" check:"oneof=checks|task_states"`
 	MinHealthyTime  *time.Duration `hcl:"min_healthy_time" check:"min=0"`
 	HealthyDeadline *time.Duration `hcl:"healthy_deadline" check:"min=0"`
 }
@@ -76,10 +76,10 @@ const (
 
 // DisconnectStrategy says what happens to allocations of a node that is gone.
 type DisconnectStrategy struct {
-	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`           // 0: lost at once
-	StopOnClientAfter time.Duration `hcl:"stop_on_client_after" check:"min=0"` // 0: never
-	Replace           bool          `hcl:"replace"`                            // default true
-	Reconcile         string        `hcl:"reconcile"`                          // one of the Reconcile constants; "best_score" if not stated
+	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // 0: lost at once
+	StopOnClientAfter time.Duration `hcl:"stop_on_client_after" check:"min=0"`                                                // 0: never
+	Replace           bool          `hcl:"replace"`                                                                           // default true
+	Reconcile         string        `hcl:"reconcile" check:"oneof=keep_original|keep_replacement|best_score|longest_running"` // one of the Reconcile constants; "best_score" if not stated
 }
 
 // SetDefaults fills what a disconnect block has when it states nothing.

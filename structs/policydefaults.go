@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+// mergedReschedule is merged, but a limit stated without a word on unlimited
+// means that limit.
+func mergedReschedule(jobType string, stated ...*ReschedulePolicy) *ReschedulePolicy {
+	p := merged(stated...)
+	if p.Unlimited == nil && p.Attempts != nil && *p.Attempts > 0 {
+		p.Unlimited = new(false)
+	}
+	return merged(p, defaultReschedule(jobType))
+}
+
 // merged makes a policy of several, each nil or partly filled: of every field
 // the first that states it counts. Nothing is shared with what it was made of.
 func merged[T any](policies ...*T) *T {

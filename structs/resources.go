@@ -8,14 +8,14 @@ const (
 
 // Resources is what a task asks for.
 type Resources struct {
-	CPU         int                `hcl:"cpu" check:"min=1"`        // MHz; 0 is the default of 100, or nothing if Cores are asked
-	Cores       int                `hcl:"cores" check:"min=0"`      // whole cores, for this task alone
-	MemoryMB    int                `hcl:"memory" check:"min=10"`    // MiB; 0 is the default of 300
-	MemoryMaxMB int                `hcl:"memory_max" check:"min=0"` // MiB; 0: no more than MemoryMB
-	DiskMB      int                `hcl:"disk" check:"min=0"`       // MiB; the group's ephemeral disk is meant instead
-	SecretsMB   int                `hcl:"secrets" check:"min=0"`    // MiB of the secrets directory; 0 is the default
-	IOPS        int                `hcl:"iops" check:"min=0"`       // accepted, without meaning, as in Nomad
-	Licenses    map[string]int     `hcl:"licenses,block"`           // cluster-wide counters, by name
+	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; 0 is the default of 100, or nothing if Cores are asked
+	Cores       int                `hcl:"cores" check:"min=0,max=1000000"`          // whole cores, for this task alone
+	MemoryMB    int                `hcl:"memory" check:"min=10,max=1000000000"`     // MiB; 0 is the default of 300
+	MemoryMaxMB int                `hcl:"memory_max" check:"min=-1,max=1000000000"` // MiB; 0: no more than MemoryMB; -1: no limit
+	DiskMB      int                `hcl:"disk" check:"min=0,max=1000000000"`        // MiB; the group's ephemeral disk is meant instead
+	SecretsMB   int                `hcl:"secrets" check:"min=0,max=1000000"`        // MiB of the secrets directory; 0 is the default
+	IOPS        int                `hcl:"iops" check:"min=0"`                       // accepted, without meaning, as in Nomad
+	Licenses    map[string]int     `hcl:"licenses,block"`                           // cluster-wide counters, by name
 	Networks    []*NetworkResource `hcl:"network,block"`
 	Devices     []*RequestedDevice `hcl:"device,block"`
 	NUMA        *NUMAResource      `hcl:"numa,block"`
@@ -30,8 +30,8 @@ const (
 
 // NUMAResource is what a task asks of its cores' memory.
 type NUMAResource struct {
-	Affinity string   `hcl:"affinity"` // one of the NUMAAffinity constants
-	Devices  []string `hcl:"devices"`  // devices that must share the NUMA node
+	Affinity string   `hcl:"affinity" check:"oneof=none|prefer|require"` // one of the NUMAAffinity constants
+	Devices  []string `hcl:"devices"`                                    // devices that must share the NUMA node
 }
 
 // DeviceShareWhole is a whole device, in thousandths.
@@ -41,7 +41,7 @@ const DeviceShareWhole = 1000
 type RequestedDevice struct {
 	// Name is "type", "vendor/type" or "vendor/type/model".
 	Name  string `hcl:"name,label"`
-	Count int    `hcl:"count" check:"min=1"` // 0 is the default of 1
+	Count int    `hcl:"count" check:"min=1,max=1000000"` // 0 is the default of 1
 	// Share is thousandths of one device; below 1000 only with Count 1.
 	// 0 is the default of 1000.
 	Share       int           `hcl:"share" check:"min=1,max=1000"`

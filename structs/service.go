@@ -15,11 +15,11 @@ type Service struct {
 	CanaryTags        []string          `hcl:"canary_tags"`
 	EnableTagOverride bool              `hcl:"enable_tag_override"`
 	PortLabel         string            `hcl:"port"`
-	AddressMode       string            `hcl:"address_mode"` // "auto", "driver", "host", "alloc", …
+	AddressMode       string            `hcl:"address_mode" check:"oneof=auto|driver|host|alloc|alloc_ipv6"` // "auto", "driver", "host", "alloc", …
 	Address           string            `hcl:"address"`
 	TaskName          string            `hcl:"task"`
-	OnUpdate          string            `hcl:"on_update"`
-	Provider          string            `hcl:"provider"` // one of the ServiceProvider constants; "consul" if not stated
+	OnUpdate          string            `hcl:"on_update" check:"oneof=require_healthy|ignore_warnings|ignore"`
+	Provider          string            `hcl:"provider" check:"oneof=consul|nomad"` // one of the ServiceProvider constants; "consul" if not stated
 	Cluster           string            `hcl:"cluster"`
 	Kind              string            `hcl:"kind"`
 	Checks            []*ServiceCheck   `hcl:"check,block"`
@@ -43,14 +43,14 @@ const (
 // ServiceCheck asks again and again whether a service is well.
 type ServiceCheck struct {
 	Name                   string              `hcl:"name"`
-	Type                   string              `hcl:"type"` // one of the ServiceCheck constants
+	Type                   string              `hcl:"type" check:"oneof=http|tcp|script|grpc"` // one of the ServiceCheck constants
 	Command                string              `hcl:"command"`
 	Args                   []string            `hcl:"args"`
 	Path                   string              `hcl:"path"`
 	Protocol               string              `hcl:"protocol"`
 	PortLabel              string              `hcl:"port"`
 	Expose                 bool                `hcl:"expose"`
-	AddressMode            string              `hcl:"address_mode"`
+	AddressMode            string              `hcl:"address_mode" check:"oneof=alloc|alloc_ipv6|driver|host"`
 	Advertise              string              `hcl:"advertise"`
 	Interval               time.Duration       `hcl:"interval" check:"min=0"`
 	Timeout                time.Duration       `hcl:"timeout" check:"min=0"`
@@ -68,7 +68,7 @@ type ServiceCheck struct {
 	FailuresBeforeCritical int                 `hcl:"failures_before_critical" check:"min=0"`
 	FailuresBeforeWarning  int                 `hcl:"failures_before_warning" check:"min=0"`
 	Body                   string              `hcl:"body"`
-	OnUpdate               string              `hcl:"on_update"`
+	OnUpdate               string              `hcl:"on_update" check:"oneof=require_healthy|ignore_warnings|ignore"`
 }
 
 // CheckRestart restarts a task whose check keeps failing.

@@ -68,8 +68,8 @@ const (
 
 // TaskLifecycle makes a task run before or after the main ones.
 type TaskLifecycle struct {
-	Hook    string `hcl:"hook"`    // one of the TaskLifecycleHook constants
-	Sidecar bool   `hcl:"sidecar"` // keeps running beside the main tasks
+	Hook    string `hcl:"hook" check:"oneof=prestart|poststart|poststop"` // one of the TaskLifecycleHook constants
+	Sidecar bool   `hcl:"sidecar"`                                        // keeps running beside the main tasks
 }
 
 // LogConfig says how much of a task's output is kept.
@@ -88,7 +88,7 @@ type TaskArtifact struct {
 	GetterSource   string            `hcl:"source"`
 	GetterOptions  map[string]string `hcl:"options,block"`
 	GetterHeaders  map[string]string `hcl:"headers,block"`
-	GetterMode     string            `hcl:"mode"` // "any" (default), "file" or "dir"
+	GetterMode     string            `hcl:"mode" check:"oneof=any|file|dir"` // "any" (default), "file" or "dir"
 	GetterInsecure bool              `hcl:"insecure"`
 	RelativeDest   string            `hcl:"destination"` // "local/" if not stated
 	Chown          bool              `hcl:"chown"`
@@ -107,7 +107,7 @@ type Template struct {
 	SourcePath    string        `hcl:"source"`
 	DestPath      string        `hcl:"destination"`
 	EmbeddedTmpl  string        `hcl:"data"`
-	ChangeMode    string        `hcl:"change_mode"` // one of the ChangeMode constants; "restart" if not stated
+	ChangeMode    string        `hcl:"change_mode" check:"oneof=noop|signal|restart|script"` // one of the ChangeMode constants; "restart" if not stated
 	ChangeSignal  string        `hcl:"change_signal"`
 	ChangeScript  *ChangeScript `hcl:"change_script,block"`
 	Once          bool          `hcl:"once"`
@@ -151,7 +151,7 @@ type Vault struct {
 	Cluster              string   `hcl:"cluster"` // "default" if not stated
 	Env                  bool     `hcl:"env"`     // default true
 	DisableFile          bool     `hcl:"disable_file"`
-	ChangeMode           string   `hcl:"change_mode"` // "restart" if not stated
+	ChangeMode           string   `hcl:"change_mode" check:"oneof=noop|signal|restart"` // "restart" if not stated
 	ChangeSignal         string   `hcl:"change_signal"`
 	AllowTokenExpiration bool     `hcl:"allow_token_expiration"`
 }
@@ -176,7 +176,7 @@ type Secret struct {
 type WorkloadIdentity struct {
 	Name         string        `hcl:"name"`
 	Audience     []string      `hcl:"aud"`
-	ChangeMode   string        `hcl:"change_mode"`
+	ChangeMode   string        `hcl:"change_mode" check:"oneof=noop|signal|restart"`
 	ChangeSignal string        `hcl:"change_signal"`
 	Env          bool          `hcl:"env"`
 	File         bool          `hcl:"file"`

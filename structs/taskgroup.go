@@ -13,7 +13,7 @@ const countUnset = math.MinInt32
 type TaskGroup struct {
 	Name string `hcl:"name,label"`
 	// Count is how many instances are wanted; 1 if not stated, or scaling.min.
-	Count int `hcl:"count" check:"min=0"`
+	Count int `hcl:"count" check:"min=0,max=10000000"`
 	// Candidates are the only nodes (names or ids) that may be taken; empty: all.
 	Candidates []string `hcl:"candidates"`
 	// ShutdownDelay is waited between deregistering services and stopping tasks.
@@ -59,7 +59,7 @@ type Gang struct {
 	// Groups are other groups of the job in the same gang.
 	Groups []string `hcl:"groups"`
 	// OnLoss is one of the GangOnLoss constants; "gang" if not stated.
-	OnLoss string `hcl:"on_loss"`
+	OnLoss string `hcl:"on_loss" check:"oneof=gang|member"`
 }
 
 // TopologyAsk says under which cell GPUs are wanted: on a device, one
@@ -78,9 +78,9 @@ const DefaultEphemeralDiskMB = 300
 
 // EphemeralDisk is the disk that the tasks of an allocation share.
 type EphemeralDisk struct {
-	Sticky  bool `hcl:"sticky"`              // replacements prefer the same node and keep the data
-	Migrate bool `hcl:"migrate"`             // with sticky: the data moves to another node too
-	SizeMB  int  `hcl:"size" check:"min=10"` // MiB; 0 is the default of 300
+	Sticky  bool `hcl:"sticky"`                             // replacements prefer the same node and keep the data
+	Migrate bool `hcl:"migrate"`                            // with sticky: the data moves to another node too
+	SizeMB  int  `hcl:"size" check:"min=10,max=1000000000"` // MiB; 0 is the default of 300
 }
 
 // SetDefaults fills what a group has when it states nothing. Whoever decodes

@@ -11,7 +11,7 @@ const (
 // VolumeRequest is a volume that a group needs.
 type VolumeRequest struct {
 	Name           string           `hcl:"name,label"`
-	Type           string           `hcl:"type"` // one of the VolumeType constants
+	Type           string           `hcl:"type" check:"oneof=host|csi"` // one of the VolumeType constants
 	Source         string           `hcl:"source"`
 	ReadOnly       bool             `hcl:"read_only"`
 	Sticky         bool             `hcl:"sticky"`
@@ -39,14 +39,14 @@ type VolumeMount struct {
 	Volume          string `hcl:"volume"`
 	Destination     string `hcl:"destination"`
 	ReadOnly        bool   `hcl:"read_only"`
-	PropagationMode string `hcl:"propagation_mode"` // one of the VolumeMountPropagation constants; "private" if not stated
+	PropagationMode string `hcl:"propagation_mode" check:"oneof=private|host-to-task|bidirectional"` // one of the VolumeMountPropagation constants; "private" if not stated
 	SELinuxLabel    string `hcl:"selinux_label"`
 }
 
 // TaskCSIPluginConfig makes a task a CSI plugin.
 type TaskCSIPluginConfig struct {
 	ID                  string        `hcl:"id"`
-	Type                string        `hcl:"type"` // "node", "controller" or "monolith"
+	Type                string        `hcl:"type" check:"oneof=node|controller|monolith"` // "node", "controller" or "monolith"
 	MountDir            string        `hcl:"mount_dir"`
 	StagePublishBaseDir string        `hcl:"stage_publish_base_dir"`
 	HealthTimeout       time.Duration `hcl:"health_timeout" check:"min=0"`

@@ -1,0 +1,86 @@
+package structs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a specification, or noteworthy.
+type Problem struct {
+	Path  string // the block: job "web" > group "api" > task "server"
+	Field string // the field in it, by its HCL name; "" for the block itself
+	Text  string // what is wrong, and what is allowed
+}
+
+// String gives path: field: text.
+func (p Problem) String() string {
+	if p.Field == "" {
+		return p.Path + ": " + p.Text
+	}
+	return p.Path + ": " + p.Field + ": " + p.Text
+}
+
+// Problems is everything that is wrong with a specification.
+type Problems []Problem
+
+// Strings gives each problem in one line.
+func (ps Problems) Strings() []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.String()
+	}
+	return out
+}
+
+// Err is nil without problems, and otherwise an [Error] of [CodeBadRequest]
+// that lists them, one a line.
+func (ps Problems) Err() error {
+	switch len(ps) {
+	case 0:
+		return nil
+	case 1:
+		return &Error{Code: CodeBadRequest, Msg: ps[0].String()}
+	}
+	msg := fmt.Sprintf("%d problems:\n  * %s", len(ps), strings.Join(ps.Strings(), "\n  * "))
+	return &Error{Code: CodeBadRequest, Msg: msg}
+}
+
+// problemList collects problems while walking.
+type problemList struct{ all Problems }
+
+// at gives a reporter for one block.
+func (l *problemList) at(path string) reporter { return reporter{list: l, path: path} }
+
+type reporter struct {
+	list *problemList
+	path string
+}
+
+// addf reports a problem with a field of the block, or with the block (field "").
+func (r reporter) addf(field, format string, args ...any) {
+	r.list.all = append(r.list.all, Problem{Path: r.path, Field: field, Text: fmt.Sprintf(format, args...)})
+}
+
+// in gives a reporter for a block inside. Its index is -1 where it has a label
+// or is the only one.
+func (r reporter) in(block, label string, index int) reporter {
+	return reporter{list: r.list, path: ChildPath(r.path, block, label, index)}
+}
+
+// need reports a field that must not be empty.
+func (r reporter) need(field, value string) {
+	if value == "" {
+		r.addf(field, "must be stated")
+	}
+}
+
+// unique reports the second of two equal names.
+func (r reporter) unique(field, what string, names []string) {
+	seen := make(map[string]bool, len(names))
+	for _, n := range names {
+		if seen[n] {
+			r.addf(field, "there are two %s named %q; names must differ", what, n)
+		}
+		seen[n] = true
+	}
+}

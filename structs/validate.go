@@ -1,0 +1,222 @@
+package structs
+
+import (
+	"cmp"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/cronexpr"
+)
+
+// Names that end up in paths, URLs and policies.
+var (
+	namespaceName = regexp.MustCompile(`^[a-zA-Z0-9-]{1,128}$`)
+	poolName      = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	plainWord     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+)
+
+// maxNameLength bounds IDs and names, in bytes.
+const maxNameLength = 512
+
+// Validate says everything that is wrong with a canonical job. A job with
+// problems must not be stored.
+func (j *Job) Validate() Problems {
+	var list problemList
+	r := list.at(ChildPath("", "job", j.ID, -1))
+	walkSpec(reflect.ValueOf(j).Elem(), r.path, func(path string, v reflect.Value) {
+		checkTags(list.at(path), v)
+	})
+	j.validateHead(r)
+	j.validateTargets(r)
+	j.validateLaunch(r)
+	if len(j.TaskGroups) == 0 {
+		r.addf("", "must have a group with a task in it")
+	}
+	names := make([]string, len(j.TaskGroups))
+	for i, g := range j.TaskGroups {
+		names[i] = g.Name
+		g.validate(r.in("group", g.Name, i), j)
+	}
+	r.unique("", "groups", names)
+	return list.all
+}
+
+// checkTags reports values that the check tags of a struct's fields refuse.
+func checkTags(r reporter, v reflect.Value) {
+	for _, f := range Fields(v.Type()) {
+		value := v.FieldByIndex(f.Index)
+		if f.hasMin && f.min > 0 && value.CanInt() && value.IsZero() {
+			continue // zero is "not stated"; what it must not be is checked by hand
+		}
+		if problem := f.Check(value); problem != "" {
+			r.addf(cmp.Or(f.HCL, f.Name), "%s", problem)
+		}
+	}
+}
+
+func (j *Job) validateHead(r reporter) {
+	checkName(r, "id", j.ID)
+	if strings.ContainsAny(j.ID, " \t") {
+		r.addf("id", "must not contain spaces")
+	}
+	checkName(r, "name", j.Name)
+	if !namespaceName.MatchString(j.Namespace) {
+		r.addf("namespace", "must be 1 to 128 letters, digits or dashes, not %q", clip(j.Namespace))
+	}
+	if !poolName.MatchString(j.NodePool) {
+		r.addf("node_pool", "must be 1 to 128 letters, digits, dashes or underscores, not %q", clip(j.NodePool))
+	}
+	if !poolName.MatchString(j.Region) {
+		r.addf("region", "must be 1 to 128 letters, digits, dashes or underscores, not %q", clip(j.Region))
+	}
+	if j.Type == "" || j.Type == JobTypeCore {
+		r.addf("type", `must be "service", "batch", "system" or "sysbatch"`)
+	}
+	if j.Priority == 0 {
+		r.addf("priority", "must be between %d and %d, not 0", JobMinPriority, JobMaxPriority)
+	}
+	if len(j.Datacenters) == 0 && j.Multiregion == nil {
+		r.addf("datacenters", `must name at least one datacenter; ["*"] means all`)
+	}
+	if slices.Contains(j.Datacenters, "") {
+		r.addf("datacenters", `must not hold an empty name; "*" means all`)
+	}
+	if j.Project == "" && (j.Step != "" || j.Slot != "") {
+		r.addf("project", "must be stated where step or slot is")
+	}
+	for _, dimension := range j.Prefer {
+		if !plainWord.MatchString(dimension) {
+			r.addf("prefer", `must list dimensions such as "memory" or "cpu", not %q`, clip(dimension))
+		}
+	}
+	r.unique("prefer", "dimensions", j.Prefer)
+	checkKeys(r, "meta", j.Meta)
+}
+
+// checkName reports names that could not be shown, or put into a path.
+func checkName(r reporter, field, name string) {
+	switch {
+	case name == "":
+		r.addf(field, "must not be empty")
+	case len(name) > maxNameLength:
+		r.addf(field, "must be at most %d bytes long, not %d", maxNameLength, len(name))
+	case strings.ContainsFunc(name, unicode.IsControl):
+		r.addf(field, "must not contain control characters")
+	}
+}
+
+// checkPathName is checkName for what names a directory.
+func checkPathName(r reporter, field, name string) {
+	checkName(r, field, name)
+	if strings.ContainsAny(name, `/\`) || name == "." || name == ".." {
+		r.addf(field, "must not contain slashes or be a relative path, it names a directory: %q", clip(name))
+	}
+}
+
+func checkKeys(r reporter, field string, m map[string]string) {
+	for _, key := range sortedKeys(m) {
+		if key == "" || strings.ContainsRune(key, 0) {
+			r.addf(field, "must not have an empty key, or one with a zero byte")
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clip shortens what a message quotes.
+func clip(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:57], "") + "..."
+	}
+	return s
+}
+
+func (j *Job) validateTargets(r reporter) {
+	validateConstraints(r, j.Constraints)
+	validateAffinities(r, j.Affinities)
+	validateSpreads(r, j.Spreads)
+	if j.Type == JobTypeSystem {
+		if len(j.Affinities) > 0 {
+			r.addf("affinity", "a system job runs on every fitting node, so it cannot prefer some; use constraint")
+		}
+		if len(j.Spreads) > 0 {
+			r.addf("spread", "a system job runs on every fitting node, so there is nothing to spread")
+		}
+	}
+}
+
+// validateLaunch checks what launches jobs or spans regions.
+func (j *Job) validateLaunch(r reporter) {
+	runsOut := j.Type == JobTypeBatch || j.Type == JobTypeSysBatch
+	if p := j.Periodic; p != nil {
+		in := r.in("periodic", "", -1)
+		if !runsOut {
+			in.addf("", "only batch and sysbatch jobs can be periodic, this one is %q", j.Type)
+		}
+		p.validate(in)
+	}
+	if p := j.ParameterizedJob; p != nil {
+		in := r.in("parameterized", "", -1)
+		if !runsOut {
+			in.addf("", "only batch and sysbatch jobs can be parameterized, this one is %q", j.Type)
+		}
+		for _, key := range p.MetaOptional {
+			if slices.Contains(p.MetaRequired, key) {
+				in.addf("meta_optional", "must not repeat %q, which meta_required has", clip(key))
+			}
+		}
+		in.unique("meta_required", "keys", p.MetaRequired)
+		in.unique("meta_optional", "keys", p.MetaOptional)
+	}
+	if m := j.Multiregion; m != nil {
+		in := r.in("multiregion", "", -1)
+		names := make([]string, len(m.Regions))
+		for i, region := range m.Regions {
+			names[i] = region.Name
+		}
+		if len(names) == 0 {
+			in.addf("region", "must be stated at least once")
+		}
+		in.unique("region", "regions", names)
+	}
+	if j.UI != nil {
+		for i, link := range j.UI.Links {
+			in := r.in("ui", "", -1).in("link", "", i)
+			in.need("label", link.Label)
+			in.need("url", link.URL)
+		}
+	}
+}
+
+func (p *PeriodicConfig) validate(r reporter) {
+	if p.SpecType != PeriodicSpecCron {
+		r.addf("SpecType", "must be %q, not %q", PeriodicSpecCron, clip(p.SpecType))
+	}
+	if p.Spec != "" && len(p.Specs) > 0 {
+		r.addf("cron", "must not be stated beside crons")
+	}
+	if p.Spec == "" && len(p.Specs) == 0 {
+		r.addf("cron", `must be stated, such as "*/15 * * * *", or crons`)
+	}
+	check := func(field, spec string) {
+		if _, err := cronexpr.Parse(spec); err != nil {
+			r.addf(field, "%q is no cron expression: %v", clip(spec), err)
+		}
+	}
+	if p.Spec != "" {
+		check("cron", p.Spec)
+	}
+	for _, spec := range p.Specs {
+		check("crons", spec)
+	}
+}

@@ -1,0 +1,122 @@
+package structs
+
+import (
+	"cmp"
+	"reflect"
+	"strings"
+)
+
+// noBehaviour lists the fields that are accepted, kept and given back, but that
+// nothing acts on yet, as Type.Field. A value that means the default is not
+// worth a warning: it follows the name after a colon. Whoever makes a field
+// work deletes its row.
+var noBehaviour = warningTable(`
+	Job.AllAtOnce
+	Job.Project
+	Job.Step
+	Job.Slot
+	Job.Reclaim:requeue
+	Job.Partial
+	Job.Class:auto
+	Job.Policy
+	Job.Prefer
+	Job.Multiregion
+	Job.Periodic
+	Job.ParameterizedJob
+	Job.ConsulNamespace
+	Job.VaultNamespace
+
+	TaskGroup.Candidates
+	TaskGroup.Gang
+	TaskGroup.Topology
+	TaskGroup.Volumes
+	TaskGroup.Services
+	TaskGroup.Scaling
+	TaskGroup.Consul
+	TaskGroup.Disconnect
+	TaskGroup.ShutdownDelay
+	EphemeralDisk.Sticky
+	EphemeralDisk.Migrate
+	UpdateStrategy.Canary
+	UpdateStrategy.AutoRevert
+	UpdateStrategy.AutoPromote
+	RestartPolicy.RenderTemplates
+
+	Task.Lifecycle
+	Task.Kind
+	Task.Services
+	Task.Artifacts
+	Task.Templates
+	Task.Vault
+	Task.Consul
+	Task.DispatchPayload
+	Task.VolumeMounts
+	Task.CSIPluginConfig
+	Task.ScalingPolicies
+	Task.Secrets
+	Task.Identity
+	Task.Identities
+	Task.Actions
+	Task.Schedule
+	Task.ShutdownDelay
+
+	Resources.MemoryMaxMB
+	Resources.DiskMB
+	Resources.SecretsMB
+	Resources.IOPS
+	Resources.Licenses
+	Resources.Networks
+	Resources.Devices
+	NUMAResource.Affinity:none
+	NUMAResource.Devices
+	NetworkResource.DNS
+	NetworkResource.CNI
+	NetworkResource.Hostname
+	NetworkResource.CIDR
+	NetworkResource.Device
+	NetworkResource.MBits
+	NetworkResource.Mode:host
+`)
+
+func warningTable(text string) map[string]string {
+	table := map[string]string{}
+	for row := range strings.FieldsSeq(text) {
+		name, means, _ := strings.Cut(row, ":")
+		table[name] = means
+	}
+	return table
+}
+
+// Warnings names every field that a canonical job states and that has no
+// behaviour yet, in the order of the specification.
+func (j *Job) Warnings() []string { return j.WarningList().Strings() }
+
+// WarningList is Warnings with the places apart.
+func (j *Job) WarningList() Problems {
+	var list problemList
+	walkSpec(reflect.ValueOf(j).Elem(), ChildPath("", "job", j.ID, -1), func(path string, v reflect.Value) {
+		for _, f := range Fields(v.Type()) {
+			means, listed := noBehaviour[v.Type().Name()+"."+f.Name]
+			if listed && states(v.FieldByIndex(f.Index), means) {
+				list.at(path).addf(cmp.Or(f.HCL, f.Name), "is accepted but has no effect yet")
+			}
+		}
+	})
+	return list.all
+}
+
+// states says that a value is neither empty nor the default.
+func states(v reflect.Value, means string) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || v.Elem().Kind() == reflect.Struct {
+			return !v.IsNil()
+		}
+		return states(v.Elem(), means)
+	case reflect.Slice, reflect.Map:
+		return v.Len() > 0
+	case reflect.String:
+		return v.String() != "" && v.String() != means
+	}
+	return !v.IsZero()
+}
