@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// answered is returned by a handler that has written its answer itself.
+var answered = &struct{ done bool }{true}
+
+// empty is an answer without content that official clients can still decode.
+type empty struct{}
+
+// respond encodes a handler's answer.
+func (r *request) respond(body any) error {
+	if body == any(answered) {
+		return nil
+	}
+	if body == nil {
+		r.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	pretty, err := r.bool("pretty", false)
+	if err != nil {
+		return err
+	}
+	if pretty {
+		enc.SetIndent("", "    ")
+	}
+	if err := enc.Encode(body); err != nil {
+		return structs.Errorf(structs.CodeInternal, "encode the answer: %w", err)
+	}
+	r.w.Header().Set("Content-Type", "application/json")
+	out := buf.Bytes()
+	if !pretty {
+		out = bytes.TrimSuffix(out, []byte("\n"))
+	}
+	_, _ = r.w.Write(out) // a caller that is gone needs no answer
+	return nil
+}
+
+// setMeta puts what is known of a read into the headers.
+func (r *request) setMeta(m structs.QueryMeta) {
+	h := r.w.Header()
+	setIndex(h, m.Index)
+	h.Set("X-Nomad-KnownLeader", strconv.FormatBool(m.KnownLeader))
+	h.Set("X-Nomad-LastContact", strconv.FormatInt(max(0, m.LastContact.Milliseconds()), 10))
+	if m.NextToken != "" {
+		h.Set("X-Nomad-NextToken", m.NextToken)
+	}
+}
+
+// setIndex puts the index of a write into the headers.
+func setIndex(h http.Header, index uint64) {
+	h.Set("X-Nomad-Index", strconv.FormatUint(index, 10))
+}
+
+// list makes an absent list an empty one: clients get [], never null.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+// read makes a call that reads, and puts its meta into the headers, also when
+// the handler then finds nothing in the reply.
+func (r *request) read(method string, args, reply any, meta *structs.QueryMeta) error {
+	if err := r.s.cfg.Backend.Call(r.Context(), method, args, reply); err != nil {
+		return err
+	}
+	r.setMeta(*meta)
+	return nil
+}
+
+// change makes a call that writes, and puts its index into the headers.
+func (r *request) change(method string, args, reply any, index *uint64) error {
+	if err := r.s.cfg.Backend.Call(r.Context(), method, args, reply); err != nil {
+		return err
+	}
+	setIndex(r.w.Header(), *index)
+	return nil
+}
+
+func notFound(what string) error { return structs.Errorf(structs.CodeNotFound, "%s not found", what) }
+
+// nothing tells what a caller gets where the agent has no such thing.
+var null = json.RawMessage("null")

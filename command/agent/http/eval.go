@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func (r *request) evalFilter() structs.EvalListRequest {
+	return structs.EvalListRequest{Job: r.query.Get("job"), Status: r.query.Get("status"), QueryOptions: r.opts}
+}
+
+func evalList(r *request) (any, error) {
+	var reply structs.EvalListReply
+	args := r.evalFilter()
+	if err := r.read(wire.MethodEvalList, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Evaluations), nil
+}
+
+func evalCount(r *request) (any, error) {
+	var reply structs.CountReply
+	args := r.evalFilter()
+	if err := r.read(wire.MethodEvalCount, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func evalGet(r *request) (any, error) {
+	related, err := r.bool("related", false)
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.EvalReply
+	args := structs.EvalGetRequest{ID: r.id(), Related: related, QueryOptions: r.opts}
+	if err := r.read(wire.MethodEvalGet, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Eval == nil {
+		return nil, notFound("eval")
+	}
+	return reply.Eval, nil
+}
+
+func evalAllocs(r *request) (any, error) {
+	var reply structs.AllocListReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodEvalAllocs, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Allocations), nil
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// topics are those of Nomad's event stream. Of those that we have no events for
+// nothing comes, but they may be asked for.
+var topics = []string{
+	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator,
+	"Deployment", "NodeDrain", "NodePool", "Namespace", "Service", "ACLToken", "ACLPolicy", "ACLRole", "ACLAuthMethod",
+	"ACLBindingRule", "CSIVolume", "CSIPlugin", "HostVolume",
+}
+
+// parseTopics reads Topic and Topic:key; a topic without keys is all of it, no
+// topic at all is everything.
+func parseTopics(asked []string) (map[string][]string, error) {
+	if len(asked) == 0 {
+		return map[string][]string{structs.TopicAll: {"*"}}, nil
+	}
+	out := map[string][]string{}
+	for _, one := range asked {
+		topic, key, hasKey := strings.Cut(one, ":")
+		if !hasKey {
+			key = "*"
+		}
+		if topic == "" || key == "" {
+			return nil, badRequest("topic %q: must be Topic or Topic:key", one)
+		}
+		known := false
+		for _, t := range topics {
+			known = known || t == topic
+		}
+		if !known {
+			hint := ""
+			if near := structs.Nearest(topic, topics); near != "" {
+				hint = "; did you mean " + near + "?"
+			}
+			return nil, badRequest("topic %q: unknown%s", topic, hint)
+		}
+		out[topic] = append(out[topic], key)
+	}
+	return out, nil
+}
+
+// eventStream writes one line of JSON for all events of an index, and {} while
+// nothing happens.
+func eventStream(r *request) (any, error) {
+	asked, err := parseTopics(r.query["topic"])
+	if err != nil {
+		return nil, err
+	}
+	args := structs.EventStreamRequest{
+		Topics: asked, Index: r.opts.MinQueryIndex, Namespace: r.opts.Namespace, Region: r.opts.Region, AuthToken: r.opts.AuthToken,
+	}
+	from, err := r.s.cfg.Backend.Stream(r.Context(), wire.MethodEventStream, &args)
+	if err != nil {
+		return nil, err
+	}
+	r.w.Header().Set("Content-Type", "application/json")
+	r.w.Header().Set("Cache-Control", "no-cache")
+	return answered, relay(r, from, r.s.cfg.EventHeartbeat,
+		func(e structs.Events) error { return r.writeJSON(e, "\n") },
+		func() error { return r.writeJSON(empty{}, "\n") })
+}

@@ -1,0 +1,358 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func jobList(r *request) (any, error) {
+	fields, err := r.fields(map[string]bool{"meta": false})
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.JobListReply
+	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
+	if err := r.read(wire.MethodJobList, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Jobs), nil
+}
+
+// jobParse turns a job file into JSON. Warnings go into a header: Nomad's clients
+// take the body for the job itself.
+func jobParse(r *request) (any, error) {
+	var body struct {
+		JobHCL       string
+		Variables    string
+		Canonicalize bool
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if body.JobHCL == "" {
+		return nil, badRequest("JobHCL: missing; it holds the text of the job file")
+	}
+	if r.s.cfg.ParseJob == nil {
+		return nil, unsupported("parsing job files")
+	}
+	parsed, err := r.s.cfg.ParseJob(body.JobHCL, body.Variables, body.Canonicalize)
+	if err != nil {
+		if structs.CodeOf(err) != structs.CodeInternal {
+			return nil, err
+		}
+		return nil, badRequest("%w", err)
+	}
+	for _, w := range parsed.Warnings {
+		r.w.Header().Add("X-Nomad-Warning", oneLine(w))
+	}
+	return parsed.Job, nil
+}
+
+// ownJob is the job of a body, put into the namespace that the request means:
+// that of the query before that of the body before the job's own.
+func (r *request) ownJob(job *structs.Job, body structs.WriteRequest) (structs.WriteRequest, error) {
+	w := r.write()
+	if job == nil {
+		return w, badRequest("Job: missing; the body must be an object with the job under Job")
+	}
+	if job.ID == "" {
+		return w, badRequest("Job.ID: missing")
+	}
+	if len(r.ids) > 0 && r.id() != job.ID {
+		return w, badRequest("Job.ID %q: does not match %q in the path", job.ID, r.id())
+	}
+	stated := first(r.query.Get("namespace"), r.Header.Get("X-Nomad-Namespace"), body.Namespace)
+	w.Namespace = first(stated, job.Namespace, structs.DefaultNamespace)
+	job.Namespace = w.Namespace
+	region := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body.Region)
+	switch own := r.s.cfg.Agent.Self().Region; {
+	case region != "" && region != own:
+		return w, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", region, own)
+	case region != "":
+		job.Region = region
+	case job.Region == "":
+		job.Region = own
+	}
+	if job.Namespace == structs.AllNamespaces {
+		return w, badRequest("namespace %q: a job lives in one namespace", job.Namespace)
+	}
+	return w, nil
+}
+
+func jobRegister(r *request) (any, error) {
+	var args structs.JobRegisterRequest
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	w, err := r.ownJob(args.Job, args.WriteRequest)
+	if err != nil {
+		return nil, err
+	}
+	args.WriteRequest = w
+	var reply structs.JobRegisterReply
+	if err := r.change(wire.MethodJobRegister, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobValidate(r *request) (any, error) {
+	var args structs.JobRegisterRequest
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	w, err := r.ownJob(args.Job, args.WriteRequest)
+	if err != nil {
+		return nil, err
+	}
+	args.WriteRequest = w
+	var reply structs.JobValidateReply
+	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJobValidate, &args, &reply); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobPlan(r *request) (any, error) {
+	var args structs.JobPlanRequest
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	w, err := r.ownJob(args.Job, args.WriteRequest)
+	if err != nil {
+		return nil, err
+	}
+	args.WriteRequest = w
+	var reply structs.JobPlanReply
+	if err := r.change(wire.MethodJobPlan, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobGet(r *request) (any, error) {
+	var reply structs.JobReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobGet, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Job == nil {
+		return nil, notFound("job")
+	}
+	return reply.Job, nil
+}
+
+func jobStop(r *request) (any, error) {
+	args := structs.JobDeregisterRequest{JobID: r.id(), WriteRequest: r.write()}
+	var err error
+	if args.Purge, err = r.bool("purge", false); err != nil {
+		return nil, err
+	}
+	if args.Global, err = r.bool("global", false); err != nil {
+		return nil, err
+	}
+	if args.NoShutdownDelay, err = r.bool("no_shutdown_delay", false); err != nil {
+		return nil, err
+	}
+	priority, err := uintParam(r.query, "eval_priority")
+	if err != nil {
+		return nil, err
+	}
+	if priority > structs.JobMaxPriority {
+		return nil, badRequest("eval_priority %d: must be from 0 (the job's own) to %d", priority, structs.JobMaxPriority)
+	}
+	args.EvalPriority = int(priority)
+	var reply structs.JobRegisterReply
+	if err := r.change(wire.MethodJobDeregister, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobVersions(r *request) (any, error) {
+	diffs, err := r.bool("diffs", false)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"diff_tag", "diff_version"} {
+		if r.query.Get(name) != "" {
+			return nil, unsupported("comparing with a chosen version (" + name + ")")
+		}
+	}
+	var reply structs.JobVersionsReply
+	args := structs.JobVersionsRequest{ID: r.id(), Diffs: diffs, QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobVersions, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if len(reply.Versions) == 0 {
+		return nil, notFound("job")
+	}
+	return &reply, nil
+}
+
+func jobAllocs(r *request) (any, error) {
+	all, err := r.bool("all", false)
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.AllocListReply
+	args := structs.JobAllocsRequest{ID: r.id(), All: all, QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobAllocs, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Allocations), nil
+}
+
+func jobEvals(r *request) (any, error) {
+	var reply structs.EvalListReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobEvals, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Evaluations), nil
+}
+
+func jobSummary(r *request) (any, error) {
+	var reply structs.JobSummaryReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobSummary, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.JobSummary == nil {
+		return nil, notFound("job")
+	}
+	return reply.JobSummary, nil
+}
+
+func jobEvaluate(r *request) (any, error) {
+	var body struct {
+		JobID       string
+		EvalOptions struct{ ForceReschedule bool }
+	}
+	if err := r.decodeOptional(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameJob(body.JobID); err != nil {
+		return nil, err
+	}
+	args := structs.JobEvaluateRequest{JobID: r.id(), ForceReschedule: body.EvalOptions.ForceReschedule, WriteRequest: r.write()}
+	var reply structs.JobRegisterReply
+	if err := r.change(wire.MethodJobEvaluate, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+// sameJob refuses a body that names another job than the path.
+func (r *request) sameJob(id string) error {
+	if id != "" && id != r.id() {
+		return badRequest("JobID %q: does not match %q in the path", id, r.id())
+	}
+	return nil
+}
+
+func jobScaleStatus(r *request) (any, error) {
+	var reply structs.JobScaleStatusReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobScaleStatus, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.JobScaleStatus == nil {
+		return nil, notFound("job")
+	}
+	return reply.JobScaleStatus, nil
+}
+
+func jobScale(r *request) (any, error) {
+	var body struct {
+		Count          *int64
+		Target         map[string]string
+		Message        string
+		Error          bool
+		Meta           map[string]any
+		PolicyOverride bool
+		JobModifyIndex uint64
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameJob(body.Target["Job"]); err != nil {
+		return nil, err
+	}
+	switch {
+	case body.Target["Group"] == "":
+		return nil, badRequest("Target: must name the group to scale under Group")
+	case body.Count != nil && *body.Count < 0:
+		return nil, badRequest("Count %d: must not be negative", *body.Count)
+	case body.Error && body.Count != nil:
+		return nil, badRequest("Count: must be absent in a report of an error")
+	}
+	args := structs.JobScaleRequest{
+		JobID: r.id(), Target: body.Target, Count: body.Count, Message: body.Message, Error: body.Error,
+		Meta: body.Meta, PolicyOverride: body.PolicyOverride, WriteRequest: r.write(),
+		EnforceIndex: body.JobModifyIndex > 0, JobModifyIndex: body.JobModifyIndex,
+	}
+	var reply structs.JobRegisterReply
+	if err := r.change(wire.MethodJobScale, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobRevert(r *request) (any, error) {
+	var body struct {
+		JobID               string
+		JobVersion          *uint64
+		EnforcePriorVersion *uint64
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameJob(body.JobID); err != nil {
+		return nil, err
+	}
+	if body.JobVersion == nil {
+		return nil, badRequest("JobVersion: missing; the version to revert to")
+	}
+	args := structs.JobRevertRequest{
+		JobID: r.id(), JobVersion: *body.JobVersion, EnforcePriorVersion: body.EnforcePriorVersion, WriteRequest: r.write(),
+	}
+	var reply structs.JobRegisterReply
+	if err := r.change(wire.MethodJobRevert, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func jobSubmission(r *request) (any, error) {
+	if r.query.Get("version") == "" {
+		return nil, badRequest("version: missing; name the job's version")
+	}
+	version, err := uintParam(r.query, "version")
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.JobSubmissionReply
+	args := structs.JobSubmissionRequest{ID: r.id(), Version: version, QueryOptions: r.opts}
+	if err := r.read(wire.MethodJobSubmission, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Submission == nil {
+		return nil, notFound("job source")
+	}
+	return reply.Submission, nil
+}
+
+// Deployments come later; until then no job has any.
+
+func noDeployments(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	return []empty{}, nil
+}
+
+func noDeployment(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	return null, nil
+}
+
+func deploymentGet(*request) (any, error) { return nil, notFound("deployment") }

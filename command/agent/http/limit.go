@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// limitConns bounds the connections that one address may have open. What comes
+// beyond is answered 429 and closed, without a goroutine for it.
+func limitConns(l net.Listener, perClient int, logger hclog.Logger) net.Listener {
+	return &limitedListener{Listener: l, max: perClient, logger: logger, open: map[string]int{}}
+}
+
+type limitedListener struct {
+	net.Listener
+	max    int
+	logger hclog.Logger
+
+	mu   sync.Mutex
+	open map[string]int // by address, without port
+}
+
+const tooManyConns = "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
+
+var tooManyAnswer = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nConnection: close\r\n" +
+	"Content-Length: " + strconv.Itoa(len(tooManyConns)) + "\r\n\r\n" + tooManyConns
+
+// Accept gives the next connection that is within its client's bound.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+		if err != nil {
+			return conn, nil //nolint:nilerr // not TCP: a socket file's callers are not told apart
+		}
+		if l.take(host) {
+			return &limitedConn{Conn: conn, release: func() { l.release(host) }}, nil
+		}
+		l.logger.Warn("refused a connection: http_max_conns_per_client is reached", "client", host, "limit", l.max)
+		// It fits the fresh socket's buffer, so that this does not wait.
+		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = conn.Write([]byte(tooManyAnswer))
+		_ = conn.Close()
+	}
+}
+
+func (l *limitedListener) take(host string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[host] >= l.max {
+		return false
+	}
+	l.open[host]++
+	return true
+}
+
+func (l *limitedListener) release(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[host]--; l.open[host] <= 0 {
+		delete(l.open, host)
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+// Close closes the connection and gives its place free.
+func (c *limitedConn) Close() error {
+	c.once.Do(c.release)
+	return c.Conn.Close()
+}

@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func nodeList(r *request) (any, error) { return listNodes(r) }
+
+func listNodes(r *request) (any, error) {
+	fields, err := r.fields(map[string]bool{"resources": false, "os": false})
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.NodeListReply
+	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
+	if err := r.read(wire.MethodNodeList, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Nodes), nil
+}
+
+// shownNode is a node as Nomad's API shows it: with the old Drain flag, and
+// without the secret, whatever the reply held.
+type shownNode struct {
+	*structs.Node
+	SecretID string `json:",omitempty"` // hides the node's
+	Drain    bool
+}
+
+func nodeGet(r *request) (any, error) {
+	var reply structs.NodeReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodNodeGet, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Node == nil {
+		return nil, notFound("node")
+	}
+	return shownNode{Node: reply.Node, Drain: reply.Node.DrainStrategy != nil}, nil
+}
+
+func nodeAllocs(r *request) (any, error) {
+	var reply structs.AllocsReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodNodeAllocs, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Allocs), nil
+}
+
+// nodeChanged answers a change of a node.
+type nodeChanged struct {
+	NodeModifyIndex uint64
+	EvalIDs         []string
+	EvalCreateIndex uint64
+	Index           uint64
+}
+
+func (r *request) changeNode(method string, args any) (any, error) {
+	var reply structs.NodeUpdateReply
+	if err := r.change(method, args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return nodeChanged{reply.NodeModifyIndex, list(reply.EvalIDs), reply.EvalCreateIndex, reply.Index}, nil
+}
+
+// sameNode refuses a body that names another node than the path.
+func (r *request) sameNode(id string) error {
+	if id != "" && id != r.id() {
+		return badRequest("NodeID %q: does not match %q in the path", id, r.id())
+	}
+	return nil
+}
+
+func nodeDrain(r *request) (any, error) {
+	var body struct {
+		NodeID       string
+		DrainSpec    *structs.DrainSpec
+		MarkEligible bool
+		Meta         map[string]string
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameNode(body.NodeID); err != nil {
+		return nil, err
+	}
+	return r.changeNode(wire.MethodNodeDrain, &structs.NodeDrainRequest{
+		NodeID: r.id(), DrainSpec: body.DrainSpec, MarkEligible: body.MarkEligible, Meta: body.Meta, WriteRequest: r.write(),
+	})
+}
+
+func nodeEligibility(r *request) (any, error) {
+	var body struct{ NodeID, Eligibility string }
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameNode(body.NodeID); err != nil {
+		return nil, err
+	}
+	if body.Eligibility != structs.NodeEligible && body.Eligibility != structs.NodeIneligible {
+		return nil, badRequest("Eligibility %q: must be %q or %q", body.Eligibility, structs.NodeEligible, structs.NodeIneligible)
+	}
+	return r.changeNode(wire.MethodNodeEligibility, &structs.NodeEligibilityRequest{
+		NodeID: r.id(), Eligibility: body.Eligibility, WriteRequest: r.write(),
+	})
+}
+
+func nodePurge(r *request) (any, error) {
+	return r.changeNode(wire.MethodNodePurge, &structs.NodeRequest{NodeID: r.id(), WriteRequest: r.write()})
+}
+
+func nodeEvaluate(r *request) (any, error) {
+	return r.changeNode(wire.MethodNodeEvaluate, &structs.NodeRequest{NodeID: r.id(), WriteRequest: r.write()})
+}
+
+// pool is a node pool as Nomad shows it. The two built-in ones are all there are.
+type pool struct {
+	Name                   string
+	Description            string
+	Meta                   map[string]string
+	SchedulerConfiguration *struct{}
+	CreateIndex            uint64
+	ModifyIndex            uint64
+}
+
+var pools = []*pool{
+	{Name: structs.NodePoolAll, Description: "Node pool with all nodes in the cluster.", CreateIndex: 1, ModifyIndex: 1},
+	{Name: structs.NodePoolDefault, Description: "Default node pool.", CreateIndex: 1, ModifyIndex: 1},
+}
+
+func poolList(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	return pools, nil
+}
+
+func poolNamed(name string) (*pool, error) {
+	for _, p := range pools {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, notFound("node pool")
+}
+
+func poolGet(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	p, err := poolNamed(r.id())
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// inPool narrows the request to one pool, unless it is that of all.
+func (r *request) inPool() error {
+	p, err := poolNamed(r.id())
+	if err != nil || p.Name == structs.NodePoolAll {
+		return err
+	}
+	only := "NodePool == " + strconv.Quote(p.Name)
+	if r.opts.Filter != "" {
+		only += " and (" + r.opts.Filter + ")"
+	}
+	r.opts.Filter = only
+	return nil
+}
+
+func poolNodes(r *request) (any, error) {
+	if err := r.inPool(); err != nil {
+		return nil, err
+	}
+	return listNodes(r)
+}
+
+// poolJobs lists the jobs that name the pool; a job in "all" names it too.
+func poolJobs(r *request) (any, error) {
+	p, err := poolNamed(r.id())
+	if err != nil {
+		return nil, err
+	}
+	only := "NodePool == " + strconv.Quote(p.Name)
+	if r.opts.Filter != "" {
+		only += " and (" + r.opts.Filter + ")"
+	}
+	r.opts.Filter = only
+	return jobList(r)
+}

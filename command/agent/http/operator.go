@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func statusLeader(r *request) (any, error) {
+	var reply structs.StringReply
+	if err := r.read(wire.MethodLeader, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return reply.Value, nil
+}
+
+func statusPeers(r *request) (any, error) { return r.strings(wire.MethodPeers) }
+
+func regionList(r *request) (any, error) { return r.strings(wire.MethodRegions) }
+
+func (r *request) strings(method string) (any, error) {
+	var reply structs.StringsReply
+	if err := r.read(method, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Values), nil
+}
+
+func schedulerConfigGet(r *request) (any, error) {
+	var reply structs.SchedulerConfigReply
+	if err := r.read(wire.MethodSchedulerGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func schedulerConfigSet(r *request) (any, error) {
+	args := structs.SchedulerConfigRequest{WriteRequest: r.write()}
+	args.Config.NodeLimitForFeasibilityChecks = structs.DefaultSchedulerConfiguration().NodeLimitForFeasibilityChecks
+	if err := r.decode(&args.Config); err != nil {
+		return nil, err
+	}
+	if args.Config.SchedulerAlgorithm == "" {
+		args.Config.SchedulerAlgorithm = structs.AlgorithmBinpack
+	}
+	if err := args.Config.Validate(); err != nil {
+		return nil, err
+	}
+	if r.query.Has("cas") {
+		index, err := uintParam(r.query, "cas")
+		if err != nil {
+			return nil, err
+		}
+		args.CAS, args.Config.ModifyIndex = true, index
+	}
+	var reply structs.SchedulerSetReply
+	if err := r.change(wire.MethodSchedulerSet, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+func raftConfig(r *request) (any, error) {
+	var reply structs.RaftConfigurationReply
+	if err := r.change(wire.MethodRaftConfig, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	reply.Servers = list(reply.Servers)
+	return &reply, nil
+}
+
+// raftPeer reads which server is meant: by ID or by address, not both.
+func (r *request) raftPeer() (*structs.RaftPeerRequest, error) {
+	id, address := r.query.Get("id"), r.query.Get("address")
+	switch {
+	case id == "" && address == "":
+		return nil, badRequest("id or address: missing; name the server")
+	case id != "" && address != "":
+		return nil, badRequest("id and address cannot both be stated")
+	}
+	return &structs.RaftPeerRequest{ID: id, Address: address, WriteRequest: r.write()}, nil
+}
+
+func raftRemove(r *request) (any, error) { return r.raftChange(wire.MethodRaftRemove) }
+
+func raftTransfer(r *request) (any, error) { return r.raftChange(wire.MethodRaftTransfer) }
+
+func (r *request) raftChange(method string) (any, error) {
+	args, err := r.raftPeer()
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(method, args, &reply, &reply.Index)
+}
+
+func systemGC(r *request) (any, error) {
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodSystemGC, &structs.GCRequest{WriteRequest: r.write()}, &reply, &reply.Index)
+}
+
+func systemReconcile(r *request) (any, error) {
+	var reply structs.ReconcileReply
+	if err := r.change(wire.MethodReconcile, &structs.GCRequest{WriteRequest: r.write()}, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	reply.Differences = list(reply.Differences)
+	return &reply, nil
+}
+
+func historyList(r *request) (any, error) {
+	var reply structs.HistoryReply
+	if err := r.read(wire.MethodHistoryList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Records), nil
+}
+
+// namespace is a namespace as Nomad shows it. There is only the default one yet.
+type namespace struct {
+	Name         string
+	Description  string
+	Quota        string
+	Capabilities *struct{}
+	Meta         map[string]string
+	CreateIndex  uint64
+	ModifyIndex  uint64
+}
+
+var defaultNamespace = &namespace{
+	Name: structs.DefaultNamespace, Description: "Default shared namespace", CreateIndex: 1, ModifyIndex: 1,
+}
+
+func namespaceList(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	return []*namespace{defaultNamespace}, nil
+}
+
+func namespaceGet(r *request) (any, error) {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if r.id() != structs.DefaultNamespace {
+		return nil, notFound("namespace")
+	}
+	return defaultNamespace, nil
+}

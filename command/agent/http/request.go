@@ -1,0 +1,259 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// request is a request with its parameters read.
+type request struct {
+	*http.Request
+	w     *recorder
+	s     *Server
+	ids   []string // the names in the path
+	query url.Values
+	// opts are the parameters of a read.
+	opts structs.QueryOptions
+}
+
+// id is the first name in the path.
+func (r *request) id() string { return r.ids[0] }
+
+func badRequest(format string, args ...any) error {
+	return structs.Errorf(structs.CodeBadRequest, format, args...)
+}
+
+// maxQuery bounds the parameters of a request, in bytes.
+const maxQuery = 32 << 10
+
+func (s *Server) newRequest(w *recorder, r *http.Request, ids []string) (*request, error) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return nil, badRequest("the query has %d bytes; at most %d are allowed", len(r.URL.RawQuery), maxQuery)
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("query: %w", err)
+	}
+	req := &request{Request: r, w: w, s: s, ids: ids, query: query}
+	opts, err := parseOptions(query, r.Header, s.cfg.DefaultWait, s.cfg.MaxWait)
+	if err != nil {
+		return nil, err
+	}
+	if region := s.cfg.Agent.Self().Region; opts.Region == "" {
+		opts.Region = region
+	} else if opts.Region != region {
+		return nil, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", opts.Region, region) //nolint:revive // Nomad's words, which programs look for
+	}
+	if opts.MinQueryIndex > 0 {
+		opts.MaxQueryTime += s.cfg.Jitter(opts.MaxQueryTime)
+	}
+	req.opts = opts
+	return req, nil
+}
+
+// parseOptions reads what every route understands. It leaves Region empty when
+// none is stated.
+func parseOptions(query url.Values, header http.Header, defaultWait, maxWait time.Duration) (structs.QueryOptions, error) {
+	o := structs.QueryOptions{
+		Region:    first(query.Get("region"), header.Get("X-Nomad-Region")),
+		Namespace: first(query.Get("namespace"), header.Get("X-Nomad-Namespace"), structs.DefaultNamespace),
+		AuthToken: token(header),
+		Prefix:    query.Get("prefix"),
+		Filter:    query.Get("filter"),
+		NextToken: query.Get("next_token"),
+	}
+	var err error
+	if o.AllowStale, err = boolParam(query, "stale", false); err != nil {
+		return o, err
+	}
+	consistent, err := boolParam(query, "consistent", false)
+	if err != nil {
+		return o, err
+	}
+	if consistent && o.AllowStale {
+		return o, badRequest("stale and consistent cannot both be asked for")
+	}
+	if o.Reverse, err = boolParam(query, "reverse", false); err != nil {
+		return o, err
+	}
+	if o.MinQueryIndex, err = uintParam(query, "index"); err != nil {
+		return o, err
+	}
+	o.MaxQueryTime = defaultWait
+	if wait := query.Get("wait"); wait != "" {
+		d, err := time.ParseDuration(wait)
+		if err != nil || d < 0 {
+			return o, badRequest("wait %q: must be a duration that is not negative, such as 30s or 5m", wait)
+		}
+		if d > 0 {
+			o.MaxQueryTime = min(d, maxWait)
+		}
+	}
+	if per := query.Get("per_page"); per != "" {
+		n, err := strconv.ParseInt(per, 10, 32)
+		if err != nil || n < 0 {
+			return o, badRequest("per_page %q: must be a whole number from 0 to %d", per, 1<<31-1)
+		}
+		o.PerPage = int(n)
+	}
+	return o, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// token is the caller's secret, from Nomad's header or as a bearer.
+func token(h http.Header) string {
+	if t := h.Get("X-Nomad-Token"); t != "" {
+		return strings.TrimSpace(t)
+	}
+	scheme, value, ok := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
+	if ok && strings.EqualFold(scheme, "bearer") {
+		return strings.TrimSpace(value)
+	}
+	return ""
+}
+
+// boolParam reads a flag: present without a value is true.
+func boolParam(query url.Values, name string, missing bool) (bool, error) {
+	values, ok := query[name]
+	if !ok {
+		return missing, nil
+	}
+	if values[0] == "" {
+		return true, nil
+	}
+	b, err := strconv.ParseBool(values[0])
+	if err != nil {
+		return false, badRequest("%s %q: must be true or false", name, values[0])
+	}
+	return b, nil
+}
+
+func uintParam(query url.Values, name string) (uint64, error) {
+	v := query.Get(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return 0, badRequest("%s %q: must be a whole number from 0", name, v)
+	}
+	return n, nil
+}
+
+func (r *request) bool(name string, missing bool) (bool, error) {
+	return boolParam(r.query, name, missing)
+}
+
+// write is what goes with a write.
+func (r *request) write() structs.WriteRequest {
+	return structs.WriteRequest{Region: r.opts.Region, Namespace: r.opts.Namespace, AuthToken: r.opts.AuthToken}
+}
+
+// fields reads which extra columns of a list are asked for.
+func (r *request) fields(defaults map[string]bool) (map[string]bool, error) {
+	out := make(map[string]bool, len(defaults))
+	for name, missing := range defaults {
+		on, err := r.bool(name, missing)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = on
+	}
+	return out, nil
+}
+
+// decode reads the body, which must be one JSON value, into v.
+func (r *request) decode(v any) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return badRequest("request body: empty; want a JSON object")
+	}
+	return decodeJSON(body, v)
+}
+
+// decodeOptional is decode for requests that may have no body.
+func (r *request) decodeOptional(v any) error {
+	body, err := r.body()
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	return decodeJSON(body, v)
+}
+
+func (r *request) body() ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q: send the body as it is", enc)}
+	}
+	limit := r.s.cfg.MaxBodyBytes
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	// A slow body must not hold the connection; a recorder in a test has no deadlines.
+	ctl := http.NewResponseController(r.w)
+	_ = ctl.SetReadDeadline(time.Now().Add(r.s.cfg.BodyTimeout))
+	defer ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+	body, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, tooLarge(limit)
+	case err != nil:
+		return nil, &statusError{http.StatusRequestTimeout, "request body: could not be read to its end: " + err.Error()}
+	}
+	return body, nil
+}
+
+func tooLarge(limit int64) error {
+	return structs.Errorf(structs.CodeTooLarge, "request body: larger than the %d bytes that are allowed", limit)
+}
+
+func decodeJSON(body []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if err := dec.Decode(v); err != nil {
+		return jsonError(err, len(body))
+	}
+	at := dec.InputOffset()
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return badRequest("request body: something follows the JSON value that ends at byte %d; send one value only", at)
+	}
+	return nil
+}
+
+func jsonError(err error, size int) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		field := kind.Field
+		if field == "" {
+			field = "the value"
+		}
+		return badRequest("request body: %s: a JSON %s does not fit here (byte %d)", field, kind.Value, kind.Offset)
+	case errors.As(err, &syntax):
+		return badRequest("request body: bad JSON at byte %d: %s", syntax.Offset, syntax.Error())
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return badRequest("request body: bad JSON: it ends too early, after %d bytes", size)
+	}
+	return badRequest("request body: %w", err)
+}
