@@ -1,0 +1,93 @@
+package alloc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/taskenv"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// prepare makes a task's directories and everything that its driver is told.
+// Called without the lock; slow.
+func (r *Runner) prepare(_ context.Context, name, runID string) (*driver.TaskConfig, error) {
+	a := r.Alloc()
+	t := taskOf(a, name)
+	if t == nil {
+		return nil, fmt.Errorf("task %q: not in version %d of the job", name, a.JobVersion)
+	}
+	if err := r.buildDirs(a, t); err != nil {
+		return nil, err
+	}
+	env := r.env(a, t)
+	c := &driver.TaskConfig{
+		ID: runID, Name: t.Name, AllocID: a.ID, Namespace: a.Namespace, JobName: a.Job.Name, JobID: a.JobID,
+		TaskGroup: a.TaskGroup, Env: env.Vars(), Config: env.ReplaceConfig(t.Config), User: t.User,
+		AllocDir: r.c.Dir.Shared(), TaskDir: r.c.Dir.Task(t.Name), LogDir: r.c.Dir.Logs(),
+		Resources: resourcesOf(a, t),
+	}
+	if l := t.LogConfig; l != nil {
+		c.Logs = driver.LogConfig{MaxFiles: l.MaxFiles, MaxFileSizeMB: l.MaxFileSizeMB, Disabled: l.Disabled}
+	}
+	return c, nil
+}
+
+func (r *Runner) env(a *structs.Allocation, t *structs.Task) *taskenv.Env {
+	return taskenv.Build(taskenv.Input{
+		Alloc: a, Task: t, Node: r.c.Host.Node(), Region: r.c.Region,
+		AllocDir: r.c.Dir.Shared(), TaskDir: r.c.Dir.Local(t.Name), SecretsDir: r.c.Dir.Secrets(t.Name),
+		Base: r.c.BaseEnv,
+	})
+}
+
+func (r *Runner) buildDirs(a *structs.Allocation, t *structs.Task) error {
+	if r.c.Dir.Path() == "" {
+		return nil
+	}
+	r.dirs.Lock()
+	defer r.dirs.Unlock()
+	if err := r.c.Dir.BuildShared(); err != nil {
+		return err
+	}
+	if err := r.c.Dir.BuildTask(t); err != nil {
+		return err
+	}
+	if p := t.DispatchPayload; p != nil && p.File != "" && len(a.Job.Payload) > 0 {
+		return r.c.Dir.WritePayload(t.Name, p.File, a.Job.Payload)
+	}
+	return nil
+}
+
+func taskOf(a *structs.Allocation, name string) *structs.Task {
+	g := groupOf(a)
+	if g == nil {
+		return nil
+	}
+	for _, t := range g.Tasks {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// resourcesOf is what the servers gave the task, or what it asked for where an
+// allocation does not say.
+func resourcesOf(a *structs.Allocation, t *structs.Task) driver.Resources {
+	var out driver.Resources
+	if a.AllocatedResources != nil {
+		if g := a.AllocatedResources.Tasks[t.Name]; g != nil {
+			out.CPUShares = int(g.Cpu.CpuShares)
+			out.MemoryMB, out.MemoryMaxMB = int(g.Memory.MemoryMB), int(g.Memory.MemoryMaxMB)
+			for _, c := range g.Cpu.ReservedCores {
+				out.Cores = append(out.Cores, int(c))
+			}
+			return out
+		}
+	}
+	if t.Resources != nil {
+		out.CPUShares, out.MemoryMB, out.MemoryMaxMB = t.Resources.CPU, t.Resources.MemoryMB, t.Resources.MemoryMaxMB
+	}
+	return out
+}

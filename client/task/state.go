@@ -1,0 +1,41 @@
+package task
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// State is what a later life of the agent must know of a task.
+type State struct {
+	// Task is what the servers are told.
+	Task *structs.TaskState
+	// RunID names the current start of the task to its driver.
+	RunID string
+	// Handle is what the driver needs to find the started task again; nil while
+	// there is none. It stays after the task's end until the driver released it.
+	Handle []byte
+	// Restarts counts against the restart policy.
+	Restarts Restarts
+	// RestartAt is when a task that waits for its restart is due; zero: it does not.
+	RestartAt time.Time
+	// Ran says that the task was running at least once.
+	Ran bool
+}
+
+// Copy shares only what never changes.
+func (s *State) Copy() *State {
+	c := *s
+	c.Task = s.Task.Copy()
+	return &c
+}
+
+// addEvent appends to the task's history, of which the newest are kept.
+func (s *State) addEvent(e *structs.TaskEvent) {
+	events := s.Task.Events
+	if len(events) >= structs.MaxTaskEvents {
+		events = events[len(events)-structs.MaxTaskEvents+1:]
+	}
+	// A new array: copies that were handed out keep theirs.
+	s.Task.Events = append(append(make([]*structs.TaskEvent, 0, len(events)+1), events...), e)
+}

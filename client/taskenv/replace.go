@@ -1,0 +1,127 @@
+package taskenv
+
+import (
+	"strings"
+)
+
+// nodeRefs is what ${node.…}, ${attr.…} and ${meta.…} stand for.
+func nodeRefs(in Input) map[string]string {
+	n := in.Node
+	if n == nil {
+		return nil
+	}
+	refs := map[string]string{
+		"node.unique.id": n.ID, "node.unique.name": n.Name, "node.datacenter": n.Datacenter,
+		"node.class": n.NodeClass, "node.pool": n.NodePool, "node.region": in.Region,
+	}
+	for k, v := range n.Attributes {
+		refs["attr."+k] = v
+	}
+	for k, v := range n.Meta {
+		refs["meta."+k] = v
+	}
+	return refs
+}
+
+// lookup resolves one reference.
+func (e *Env) lookup(name string) (string, bool) {
+	name = strings.TrimSpace(name)
+	if v, ok := e.vars[name]; ok {
+		return v, true
+	}
+	if v, ok := e.node[name]; ok {
+		return v, true
+	}
+	if key, ok := strings.CutPrefix(name, "env."); ok {
+		v, ok := e.vars[key]
+		return v, ok
+	}
+	// env["NAME"], meta["key"] and attr["key"], which HCL writes alike.
+	if i := strings.IndexByte(name, '['); i > 0 && strings.HasSuffix(name, `"]`) && strings.HasPrefix(name[i:], `["`) {
+		kind, key := name[:i], name[i+2:len(name)-2]
+		if kind == "env" {
+			v, ok := e.vars[key]
+			return v, ok
+		}
+		v, ok := e.node[kind+"."+key]
+		return v, ok
+	}
+	return "", false
+}
+
+// Replace fills in the references in s. One that stands for nothing stays as it
+// is, so that a shell's own ${VAR} reaches the shell.
+func (e *Env) Replace(s string) string {
+	if !strings.Contains(s, "${") {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			break
+		}
+		j := strings.IndexByte(s[i:], '}')
+		if j < 0 {
+			break
+		}
+		ref := s[i+2 : i+j]
+		if k := strings.LastIndex(ref, "${"); k >= 0 { // "${a ${b}": the inner one counts
+			b.WriteString(s[:i+2+k])
+			s = s[i+2+k:]
+			continue
+		}
+		b.WriteString(s[:i])
+		if v, ok := e.lookup(ref); ok {
+			b.WriteString(v)
+		} else {
+			b.WriteString(s[i : i+j+1])
+		}
+		s = s[i+j+1:]
+	}
+	b.WriteString(s)
+	return b.String()
+}
+
+// ReplaceAny fills in the references in all strings within v: a value of a
+// driver's config block. Keys stay as they are, and v is not changed.
+func (e *Env) ReplaceAny(v any) any {
+	switch v := v.(type) {
+	case string:
+		return e.Replace(v)
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i] = e.Replace(s)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = e.ReplaceAny(x)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = e.ReplaceAny(x)
+		}
+		return out
+	case map[string]string:
+		out := make(map[string]string, len(v))
+		for k, x := range v {
+			out[k] = e.Replace(x)
+		}
+		return out
+	}
+	return v
+}
+
+// ReplaceConfig fills in a driver's config block.
+func (e *Env) ReplaceConfig(config map[string]any) map[string]any {
+	out := make(map[string]any, len(config))
+	for k, v := range config {
+		out[k] = e.ReplaceAny(v)
+	}
+	return out
+}
