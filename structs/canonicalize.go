@@ -167,6 +167,9 @@ func (t *Task) canonicalize(j *Job, g *TaskGroup) {
 	for _, m := range t.Templates {
 		m.canonicalize()
 	}
+	for _, p := range t.ScalingPolicies {
+		p.Min = max(p.Min, 0)
+	}
 	for _, m := range t.VolumeMounts {
 		setDefault(&m.PropagationMode, VolumeMountPropagationPrivate)
 	}

@@ -1,0 +1,341 @@
+package hclfile
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Decoder fills structs from blocks. One is used for one file.
+type Decoder struct {
+	file     *File
+	scope    *Scope
+	problems Problems
+	places   map[string]hcl.Range // by path and field
+	blocks   int
+}
+
+// NewDecoder makes a decoder of a file whose runtime references are text
+// ([File.Literal]), evaluated in a scope.
+func NewDecoder(file *File, scope *Scope) *Decoder {
+	return &Decoder{file: file, scope: scope, places: map[string]hcl.Range{}}
+}
+
+// Problems is everything that was found wrong so far.
+func (d *Decoder) Problems() Problems { return d.problems }
+
+func (d *Decoder) addf(rng hcl.Range, path, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if path != "" {
+		text = path + ": " + text
+	}
+	d.problems = append(d.problems, At(rng, "%s", text))
+}
+
+func (d *Decoder) note(path, field string, rng hcl.Range) {
+	if _, known := d.places[path+"\x00"+field]; !known {
+		d.places[path+"\x00"+field] = rng
+	}
+}
+
+// Place finds where a field of a block is written, by the path that
+// structs.ChildPath makes: the field, else the block, else the nearest block
+// around it that the file holds.
+func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
+	for {
+		if rng, ok := d.places[path+"\x00"+field]; ok {
+			return rng, true
+		}
+		if rng, ok := d.places[path+"\x00"]; ok {
+			return rng, true
+		}
+		at := strings.LastIndex(path, " > ")
+		if at < 0 {
+			return hcl.Range{}, false
+		}
+		path = path[:at]
+	}
+}
+
+// Alias makes Place answer for a block under a second path too.
+func (d *Decoder) Alias(path, as string) {
+	for key, rng := range d.places {
+		if rest, ok := strings.CutPrefix(key, path); ok && (rest[0] == 0 || strings.HasPrefix(rest, " > ")) {
+			d.note2(as+rest, rng)
+		}
+	}
+}
+
+func (d *Decoder) note2(key string, rng hcl.Range) {
+	if _, known := d.places[key]; !known {
+		d.places[key] = rng
+	}
+}
+
+// Block decodes a block, found at the top of the file, into a pointer to a
+// struct, and remembers its places under path.
+func (d *Decoder) Block(b *hclsyntax.Block, into any, path string) {
+	d.note(path, "", b.DefRange())
+	v := reflect.ValueOf(into).Elem()
+	setDefaults(v)
+	d.body(block{Type: b.Type, Body: b.Body, Ctx: d.scope.Context(), Range: b.DefRange()}, v, path)
+}
+
+func setDefaults(v reflect.Value) {
+	if with, ok := v.Addr().Interface().(structs.Defaulter); ok {
+		with.SetDefaults()
+	}
+}
+
+// block is one block after dynamic ones were expanded.
+type block struct {
+	Type   string
+	Labels []string
+	Body   *hclsyntax.Body
+	Ctx    *hcl.EvalContext
+	Range  hcl.Range
+}
+
+// body decodes a block's body into a struct.
+func (d *Decoder) body(b block, v reflect.Value, path string) {
+	fields := map[string]*structs.Field{}
+	known := make([]string, 0, 32)
+	list := structs.Fields(v.Type())
+	for i, f := range list {
+		if f.Kind != structs.FieldHidden {
+			fields[f.HCL] = &list[i]
+			if f.Kind != structs.FieldLabel {
+				known = append(known, f.HCL)
+			}
+		}
+	}
+	for _, a := range sortedAttrs(b.Body) {
+		f := fields[a.Name]
+		if f == nil || f.Kind == structs.FieldLabel {
+			d.unknown(a.NameRange, path, "attribute", a.Name, known, f != nil)
+			continue
+		}
+		d.attribute(a, b.Ctx, f, v.FieldByIndex(f.Index), path)
+	}
+	seen := map[string]hcl.Range{}
+	count := map[string]int{}
+	for _, in := range d.expand(b.Body, b.Ctx, path) {
+		f := fields[in.Type]
+		if f == nil || f.Kind == structs.FieldLabel {
+			d.unknown(in.Range, path, "block", in.Type, known, f != nil)
+			continue
+		}
+		if f.Kind != structs.FieldBlock {
+			d.addf(in.Range, path, "%s is an attribute, not a block: write %s = …", in.Type, in.Type)
+			continue
+		}
+		field := v.FieldByIndex(f.Index)
+		if first, twice := seen[in.Type]; twice && !repeats(f.Type) {
+			d.addf(in.Range, path, "there may be only one %s here; the first is on line %d", in.Type, first.Start.Line)
+			continue
+		}
+		if a := b.Body.Attributes[in.Type]; a != nil {
+			d.addf(in.Range, path, "%s is stated twice; the first is on line %d", in.Type, a.NameRange.Start.Line)
+			continue
+		}
+		seen[in.Type] = in.Range
+		d.child(in, f, field, path, count[in.Type])
+		count[in.Type]++
+	}
+	if after, ok := v.Addr().Interface().(structs.AfterDecoder); ok {
+		after.AfterDecode()
+	}
+}
+
+// repeats says that blocks of the type may stand more than once.
+func repeats(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice || (t.Kind() == reflect.Map && isStruct(t.Elem()))
+}
+
+func isStruct(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || (t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct)
+}
+
+func (d *Decoder) unknown(rng hcl.Range, path, what, name string, known []string, label bool) {
+	if label {
+		d.addf(rng, path, "%s is the block's label: write it between the block's type and its {", name)
+		return
+	}
+	if near := structs.Nearest(name, known); near != "" {
+		d.addf(rng, path, "unknown %s %q; did you mean %q?", what, name, near)
+		return
+	}
+	if len(known) == 0 {
+		d.addf(rng, path, "unknown %s %q; nothing may stand here", what, name)
+		return
+	}
+	slices.Sort(known)
+	d.addf(rng, path, "unknown %s %q; known are %s", what, name, strings.Join(known, ", "))
+}
+
+func (d *Decoder) attribute(a *hclsyntax.Attribute, ctx *hcl.EvalContext, f *structs.Field, v reflect.Value, path string) {
+	if f.Kind == structs.FieldBlock && (f.Type.Kind() != reflect.Map || isStruct(f.Type.Elem())) {
+		d.addf(a.NameRange, path, "%s is a block, not an attribute: write %s { … }", a.Name, a.Name)
+		return
+	}
+	d.note(path, a.Name, a.NameRange)
+	value, ok := d.eval(a.Expr, ctx, path, a.Name)
+	if !ok {
+		return
+	}
+	d.set(v, f, value, a.Expr.Range(), path, a.Name)
+}
+
+// set fills a field and checks it.
+func (d *Decoder) set(v reflect.Value, f *structs.Field, value cty.Value, rng hcl.Range, path, name string) {
+	problem := fill(v, value)
+	if problem == "" && !value.IsNull() {
+		problem = f.Check(v)
+	}
+	if problem != "" {
+		d.addf(rng, path, "%s: %s", name, problem)
+	}
+}
+
+// eval evaluates an expression to a value that is wholly known.
+func (d *Decoder) eval(e hclsyntax.Expression, ctx *hcl.EvalContext, path, name string) (cty.Value, bool) {
+	value, problems := d.scope.eval(e, ctx)
+	for _, p := range problems {
+		p.Text = path + ": " + name + ": " + p.Text
+		d.problems = append(d.problems, p)
+	}
+	return value, len(problems) == 0
+}
+
+// child decodes a block into a field.
+func (d *Decoder) child(in block, f *structs.Field, field reflect.Value, path string, index int) {
+	t := f.Type
+	if t.Kind() == reflect.Map && !isStruct(t.Elem()) {
+		d.note(path, in.Type, in.Range)
+		d.noLabels(in, path)
+		d.mapBody(in, field, structs.ChildPath(path, in.Type, "", -1))
+		return
+	}
+	elem := t
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		elem = t.Elem()
+	}
+	if elem.Kind() == reflect.Pointer {
+		elem = elem.Elem()
+	}
+	item := reflect.New(elem).Elem()
+	setDefaults(item)
+	if !d.labels(in, item, path) {
+		return
+	}
+	label := structs.LabelOf(item)
+	d.note(path, in.Type, in.Range)
+	if t.Kind() != reflect.Slice {
+		index = -1
+	}
+	at := structs.ChildPath(path, in.Type, label, index)
+	d.note(at, "", in.Range)
+	d.body(in, item, at)
+	if t.Elem().Kind() == reflect.Pointer || t.Kind() == reflect.Pointer {
+		item = item.Addr()
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		field.Set(reflect.Append(field, item))
+	case reflect.Map:
+		if field.IsNil() {
+			field.Set(reflect.MakeMap(t))
+		}
+		if field.MapIndex(reflect.ValueOf(label)).IsValid() {
+			d.addf(in.Range, path, "there are two %s blocks named %q; names must differ", in.Type, label)
+		}
+		field.SetMapIndex(reflect.ValueOf(label), item)
+	default:
+		field.Set(item)
+	}
+}
+
+func (d *Decoder) noLabels(in block, path string) {
+	if len(in.Labels) > 0 {
+		d.addf(in.Range, path, "%s takes no label: write %s { … }", in.Type, in.Type)
+	}
+}
+
+// labels sets the label of a block's struct, if it has one.
+func (d *Decoder) labels(in block, item reflect.Value, path string) bool {
+	for _, f := range structs.Fields(item.Type()) {
+		if f.Kind != structs.FieldLabel && f.Kind != structs.FieldOptLabel {
+			continue
+		}
+		if len(in.Labels) > 1 {
+			d.addf(in.Range, path, "%s takes one label, not %d: write %s \"NAME\" { … }", in.Type, len(in.Labels), in.Type)
+			return false
+		}
+		if len(in.Labels) == 1 {
+			item.FieldByIndex(f.Index).SetString(in.Labels[0])
+		}
+		if f.Kind == structs.FieldLabel && (len(in.Labels) == 0 || in.Labels[0] == "") {
+			d.addf(in.Range, path, "%s needs a name: write %s \"NAME\" { … }", in.Type, in.Type)
+			return false
+		}
+		return true
+	}
+	d.noLabels(in, path)
+	return len(in.Labels) == 0
+}
+
+// mapBody decodes a block of keys and values: meta, env, config.
+func (d *Decoder) mapBody(in block, field reflect.Value, path string) {
+	free := field.Type().Elem().Kind() == reflect.Interface
+	out := reflect.MakeMap(field.Type())
+	for _, a := range sortedAttrs(in.Body) {
+		d.note(path, a.Name, a.NameRange)
+		value, ok := d.eval(a.Expr, in.Ctx, path, a.Name)
+		if !ok || (value.IsNull() && !free) {
+			continue
+		}
+		elem := reflect.New(field.Type().Elem()).Elem()
+		if problem := fill(elem, value); problem != "" {
+			d.addf(a.Expr.Range(), path, "%s: %s", a.Name, problem)
+			continue
+		}
+		out.SetMapIndex(reflect.ValueOf(a.Name), elem)
+	}
+	inner := d.expand(in.Body, in.Ctx, path)
+	if !free && len(inner) > 0 {
+		d.addf(inner[0].Range, path, "%s may only hold KEY = VALUE, no block", in.Type)
+	}
+	if free {
+		d.freeBlocks(in.Body, inner, out, path)
+	}
+	field.Set(out)
+}
+
+// freeBlocks puts the blocks of free-form configuration into its map: each is a
+// map in the list of its type, and its labels are maps around it.
+func (d *Decoder) freeBlocks(body *hclsyntax.Body, blocks []block, out reflect.Value, path string) {
+	lists := map[string][]any{}
+	for _, in := range blocks {
+		if a := body.Attributes[in.Type]; a != nil {
+			d.addf(in.Range, path, "%s is stated twice; the first is on line %d", in.Type, a.NameRange.Start.Line)
+			continue
+		}
+		inner := reflect.New(reflect.TypeFor[map[string]any]()).Elem()
+		d.mapBody(in, inner, structs.ChildPath(path, in.Type, "", -1))
+		value := inner.Interface()
+		for _, label := range slices.Backward(in.Labels) {
+			value = map[string]any{label: []any{value}}
+		}
+		lists[in.Type] = append(lists[in.Type], value)
+	}
+	for name, list := range lists {
+		out.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(list))
+	}
+}

@@ -1,0 +1,153 @@
+package jobspec
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Options are what a job file is read with.
+type Options struct {
+	hclfile.Options
+	// SkipValidate leaves out what only a whole job can be checked for: the
+	// server checks again anyway.
+	SkipValidate bool
+}
+
+// Warnings are noteworthy things in a file that is right.
+type Warnings = hclfile.Problems
+
+// file is a job block: a job, and shorthands that Nomad has.
+type file struct {
+	structs.Job
+	Tasks   []*structs.Task   `hcl:"task,block"`   // each a group of its own name, with one instance
+	Vault   *structs.Vault    `hcl:"vault,block"`  // of every task that states none
+	Secrets []*structs.Secret `hcl:"secret,block"` // of every task
+}
+
+// Parse reads a job file. The job is as written: call Canonicalize before using
+// it. The error is hclfile.Problems; the job is nil with an error.
+func Parse(filename string, src []byte, opts Options) (*structs.Job, Warnings, error) {
+	f, problems := hclfile.Parse(filename, src, opts.Limits)
+	if len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	scope, blocks, problems := hclfile.NewScope(f, opts.Options)
+	block, more := findJob(f, blocks)
+	problems = append(problems, more...)
+	if block == nil || len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	if problems = f.Literal(block.Body); len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	d := hclfile.NewDecoder(f, scope)
+	path := structs.ChildPath("", "job", block.Labels[0], -1)
+	var read file
+	d.Block(block, &read, path)
+	if problems = d.Problems(); len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	job := read.job(block.Labels[0], d, path)
+	d.Alias(path, structs.ChildPath("", "job", job.ID, -1))
+	if opts.SkipValidate {
+		return job, nil, nil
+	}
+	canonical := job.Copy()
+	canonical.Canonicalize()
+	if problems = place(d, f.Name, canonical.Validate()); len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	return job, place(d, f.Name, canonical.WarningList()), nil
+}
+
+// findJob gives the one job block of a file.
+func findJob(f *hclfile.File, blocks []*hclsyntax.Block) (*hclsyntax.Block, hclfile.Problems) {
+	known := []string{"job", "variable", "variables", "locals"}
+	var found *hclsyntax.Block
+	var problems hclfile.Problems
+	for _, a := range f.Attributes() {
+		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of a file stand only the blocks job, variable and locals", a.Name))
+	}
+	for _, b := range blocks {
+		switch {
+		case b.Type != "job":
+			text := "unknown block %q: at the top of a file stand only job, variable and locals"
+			if near := structs.Nearest(b.Type, known); near != "" {
+				problems = append(problems, hclfile.At(b.DefRange(), text+"; did you mean %q?", b.Type, near))
+			} else {
+				problems = append(problems, hclfile.At(b.DefRange(), text, b.Type))
+			}
+		case found != nil:
+			problems = append(problems, hclfile.At(b.DefRange(), "a file may hold only one job; the first is on line %d", found.DefRange().Start.Line))
+		case len(b.Labels) != 1 || b.Labels[0] == "":
+			problems = append(problems, hclfile.At(b.DefRange(), `job needs one name: write job "NAME" { … }`))
+			found = b
+		default:
+			found = b
+		}
+	}
+	if found == nil && len(problems) == 0 {
+		problems = append(problems, hclfile.Problem{File: f.Name, Text: `the file has no job: write job "NAME" { … }`})
+	}
+	return found, problems
+}
+
+// job unfolds the shorthands.
+func (f *file) job(label string, d *hclfile.Decoder, path string) *structs.Job {
+	job := &f.Job
+	if job.ID == "" {
+		job.ID = label
+	}
+	if job.Name == "" {
+		job.Name = label
+	}
+	for _, t := range f.Tasks {
+		g := &structs.TaskGroup{Name: t.Name, Count: 1, Tasks: []*structs.Task{t}}
+		job.TaskGroups = append(job.TaskGroups, g)
+		group := structs.ChildPath(path, "group", t.Name, -1)
+		task := structs.ChildPath(path, "task", t.Name, -1)
+		d.Alias(task, group)
+		d.Alias(task, structs.ChildPath(group, "task", t.Name, -1))
+	}
+	for _, g := range job.TaskGroups {
+		for _, t := range g.Tasks {
+			if t.Vault == nil && f.Vault != nil {
+				vault := *f.Vault
+				vault.Policies = slices.Clone(vault.Policies)
+				t.Vault = &vault
+			}
+			t.Secrets = append(t.Secrets, missing(f.Secrets, t.Secrets)...)
+		}
+	}
+	return job
+}
+
+// missing gives copies of the secrets whose names the task does not have.
+func missing(all, has []*structs.Secret) []*structs.Secret {
+	var out []*structs.Secret
+	for _, s := range all {
+		if !slices.ContainsFunc(has, func(h *structs.Secret) bool { return h.Name == s.Name }) {
+			copied := *s
+			out = append(out, &copied)
+		}
+	}
+	return out
+}
+
+// place points at where the file says what is a problem of the job.
+func place(d *hclfile.Decoder, filename string, in structs.Problems) hclfile.Problems {
+	var out hclfile.Problems
+	for _, p := range in {
+		rng, ok := d.Place(p.Path, p.Field)
+		if !ok {
+			out = append(out, hclfile.Problem{File: filename, Text: p.String()})
+			continue
+		}
+		out = append(out, hclfile.At(rng, "%s", p.String()))
+	}
+	return out
+}

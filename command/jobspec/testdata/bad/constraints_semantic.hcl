@@ -1,0 +1,36 @@
+job "a" {
+  constraint {
+    operator = "distinct_hosts"
+    value    = "maybe"
+  }
+  constraint {
+    attribute = "${attr.x}"
+    operator  = "regexp"
+    value     = "("
+  }
+  constraint {
+    attribute = "${attr.x}"
+    operator  = "version"
+    value     = "abc"
+  }
+  constraint {
+    value = "x"
+  }
+  constraint {
+    attribute = "${attr.x}"
+    operator  = "is_set"
+    value     = "x"
+  }
+  constraint {
+    attribute = "${attr.x}"
+    operator  = "distinct_property"
+    value     = "0"
+  }
+  group "g" {
+    spread {
+      target "a" { percent = 60 }
+      target "a" { percent = 60 }
+    }
+    task "t" { driver = "raw_exec" }
+  }
+}

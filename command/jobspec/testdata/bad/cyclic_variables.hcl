@@ -1,0 +1,3 @@
+variable "a" { default = var.b }
+variable "b" { default = var.a }
+job "a" {}

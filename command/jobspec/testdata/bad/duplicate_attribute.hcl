@@ -1,0 +1,4 @@
+job "a" {
+  priority = 1
+  priority = 2
+}

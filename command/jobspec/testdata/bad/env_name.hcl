@@ -1,0 +1,8 @@
+job "a" {
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      env    = { "A=B" = 1 }
+    }
+  }
+}

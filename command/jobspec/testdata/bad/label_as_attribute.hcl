@@ -1,0 +1,6 @@
+job "a" {
+  group "g" {
+    name = "h"
+    task "t" { driver = "raw_exec" }
+  }
+}

@@ -1,0 +1,6 @@
+job "a" {
+  group "g" {
+    task "t" {}
+  }
+  group "empty" {}
+}

@@ -1,0 +1,7 @@
+job "a" {
+  datacenters = ["x", null]
+  group "g" {
+    candidates = [["x"]]
+    task "t" { driver = "raw_exec" }
+  }
+}

@@ -1,0 +1,2 @@
+priority = 3
+job "a" {}

@@ -1,0 +1,6 @@
+job "a" {
+  group "g" {
+    task "t" { driver = "raw_exec" }
+  }
+}
+job "b" {}

@@ -1,0 +1,8 @@
+job "a" {
+  gruop "g" {}
+  group "g" {
+    tasks "t" {}
+    networks {}
+    wibble {}
+  }
+}

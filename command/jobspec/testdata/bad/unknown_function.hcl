@@ -1,0 +1,6 @@
+job "a" {
+  name = uper("x")
+  group "g" {
+    task "t" { driver = file("/etc/passwd") }
+  }
+}

@@ -1,0 +1,6 @@
+job "a" {
+  type = service
+  group "g" {
+    task "t" { driver = raw.exec }
+  }
+}
