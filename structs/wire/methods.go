@@ -65,7 +65,7 @@ const (
 // Methods that a client serves. A server that is asked for one passes it on to the
 // client that holds the allocation, over the session that the client keeps open.
 const (
-	MethodClientHello        = "Client.Hello"        // client → server, once a session: NodeRequest → WriteReply; names the node behind the session (many, for simulated nodes)
+	MethodClientHello        = "Client.Hello"        // client → server, after registering, once a node and session: NodeHeartbeatRequest → WriteReply
 	MethodClientAllocStats   = "Client.AllocStats"   // ClientAllocRequest → ClientStatsReply
 	MethodClientAllocRestart = "Client.AllocRestart" // ClientAllocRequest → WriteReply
 	MethodClientAllocSignal  = "Client.AllocSignal"  // ClientAllocRequest → WriteReply

@@ -95,6 +95,28 @@ func (c *Call) Send(v any) error {
 	return WriteFrame(c.conn, v)
 }
 
+// Relay passes the call on over another session and copies the answers back as
+// they come, without reading them.
+func (c *Call) Relay(ctx context.Context, to *Session) error {
+	conn, err := to.mux.OpenStream()
+	if err != nil {
+		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing to do about it
+	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if err := WriteFrame(conn, header{Method: c.Method}); err != nil {
+		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+	}
+	if err := writeRaw(conn, c.args); err != nil {
+		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+	}
+	n, err := io.Copy(c.conn, conn)
+	if err == nil && n == 0 {
+		return fmt.Errorf("pass on %s to %s: %w before it answered", c.Method, to.addr, ErrSessionClosed)
+	}
+	return err
+}
+
 func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
 
 // Serve answers the other side's calls until the session or ctx ends, then waits

@@ -1,0 +1,268 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultAddress is where an agent on this machine listens.
+const DefaultAddress = "http://127.0.0.1:4646"
+
+// Config tells a client whom to ask, and as whom.
+type Config struct {
+	Address   string // http://host:port; empty: DefaultAddress
+	Region    string
+	Namespace string
+	Token     string
+	HTTP      *http.Client // nil: one of its own
+}
+
+// FromEnv fills what is empty in c from NOMADISH_* and, after them, NOMAD_*.
+func (c Config) FromEnv() Config {
+	fill := func(to *string, name string) {
+		for _, prefix := range []string{"NOMADISH_", "NOMAD_"} {
+			if v := os.Getenv(prefix + name); *to == "" && v != "" {
+				*to = v
+			}
+		}
+	}
+	fill(&c.Address, "ADDR")
+	fill(&c.Region, "REGION")
+	fill(&c.Namespace, "NAMESPACE")
+	fill(&c.Token, "TOKEN")
+	return c
+}
+
+// Client asks an agent. It is safe for use by many goroutines.
+type Client struct {
+	config Config
+	base   *url.URL
+	http   *http.Client
+}
+
+// New makes a client; nothing is asked yet.
+func New(c Config) (*Client, error) {
+	if c.Address == "" {
+		c.Address = DefaultAddress
+	}
+	if !strings.Contains(c.Address, "://") {
+		c.Address = "http://" + c.Address
+	}
+	base, err := url.Parse(strings.TrimRight(c.Address, "/"))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, fmt.Errorf("address %q: write it as http://host:port", c.Address)
+	}
+	h := c.HTTP
+	if h == nil {
+		h = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	}
+	return &Client{config: c, base: base, http: h}, nil
+}
+
+// Address is where the client asks.
+func (c *Client) Address() string { return c.base.String() }
+
+// Query goes with a read. The zero value, and nil, ask for the present state.
+type Query struct {
+	Namespace string
+	// Index makes it a blocking query: answered when something has moved past it, or after Wait.
+	Index     uint64
+	Wait      time.Duration
+	Stale     bool
+	Prefix    string
+	Filter    string
+	PerPage   int
+	NextToken string
+	Reverse   bool
+	Params    map[string]string
+}
+
+// Meta comes with an answer.
+type Meta struct {
+	Index       uint64
+	KnownLeader bool
+	NextToken   string
+}
+
+// Error is an answer other than success.
+type Error struct {
+	Status int // HTTP status code
+	Msg    string
+}
+
+// Error gives the server's message.
+func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Msg, e.Status) }
+
+// IsNotFound tells whether err says that the thing does not exist.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// Unreachable is returned when no agent answers at the address.
+type Unreachable struct {
+	Address string
+	Err     error
+}
+
+// Error says where nobody answered and what to do.
+func (e *Unreachable) Error() string {
+	return fmt.Sprintf("no agent answers at %s: %v\nStart one with `nomadish agent -dev`, or name another with -address or NOMADISH_ADDR.", e.Address, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+func (c *Client) values(q *Query) url.Values {
+	v := url.Values{}
+	set := func(k, s string) {
+		if s != "" {
+			v.Set(k, s)
+		}
+	}
+	set("region", c.config.Region)
+	set("namespace", c.config.Namespace)
+	if q == nil {
+		return v
+	}
+	set("namespace", q.Namespace)
+	if q.Index > 0 {
+		v.Set("index", strconv.FormatUint(q.Index, 10))
+	}
+	if q.Wait > 0 {
+		v.Set("wait", q.Wait.String())
+	}
+	if q.Stale {
+		v.Set("stale", "")
+	}
+	set("prefix", q.Prefix)
+	set("filter", q.Filter)
+	if q.PerPage > 0 {
+		v.Set("per_page", strconv.Itoa(q.PerPage))
+	}
+	set("next_token", q.NextToken)
+	if q.Reverse {
+		v.Set("reverse", "true")
+	}
+	for k, s := range q.Params {
+		v.Set(k, s)
+	}
+	return v
+}
+
+// do sends one request; the caller closes the body of a good answer.
+func (c *Client) do(ctx context.Context, method, path string, q *Query, body any) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		r = bytes.NewReader(raw)
+	}
+	u := c.base.String() + path
+	if v := c.values(q); len(v) > 0 {
+		join := "?"
+		if strings.Contains(path, "?") {
+			join = "&"
+		}
+		u += join + v.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u, r)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.config.Token != "" {
+		req.Header.Set("X-Nomad-Token", c.config.Token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &Unreachable{Address: c.base.String(), Err: errors.Unwrap(err)}
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close() //nolint:errcheck // read to its end below
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return nil, &Error{Status: resp.StatusCode, Msg: strings.TrimSpace(string(text))}
+	}
+	return resp, nil
+}
+
+func metaOf(h http.Header) Meta {
+	index, _ := strconv.ParseUint(h.Get("X-Nomad-Index"), 10, 64)
+	return Meta{Index: index, KnownLeader: h.Get("X-Nomad-Knownleader") == "true", NextToken: h.Get("X-Nomad-Nexttoken")}
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, q *Query, body, out any) (Meta, error) {
+	resp, err := c.do(ctx, method, path, q, body)
+	if err != nil {
+		return Meta{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read only
+	meta := metaOf(resp.Header)
+	if out == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		return meta, err
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil && !errors.Is(err, io.EOF) {
+		return meta, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+	}
+	return meta, nil
+}
+
+// Get reads path (with its /v1) as JSON into out.
+func (c *Client) Get(ctx context.Context, path string, q *Query, out any) (Meta, error) {
+	return c.ask(ctx, http.MethodGet, path, q, nil, out)
+}
+
+// Put sends body as JSON to path and reads the answer into out; both may be nil.
+func (c *Client) Put(ctx context.Context, path string, q *Query, body, out any) (Meta, error) {
+	return c.ask(ctx, http.MethodPut, path, q, body, out)
+}
+
+// Delete deletes at path.
+func (c *Client) Delete(ctx context.Context, path string, q *Query, out any) (Meta, error) {
+	return c.ask(ctx, http.MethodDelete, path, q, nil, out)
+}
+
+// Raw reads path as it is; the caller closes it.
+func (c *Client) Raw(ctx context.Context, path string, q *Query) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, http.MethodGet, path, q, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Send sends a body as it is, for callers who build requests themselves.
+func (c *Client) Send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, body)
+	if err != nil {
+		return nil, err
+	}
+	if c.config.Token != "" {
+		req.Header.Set("X-Nomad-Token", c.config.Token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, &Unreachable{Address: c.base.String(), Err: errors.Unwrap(err)}
+	}
+	return resp, nil
+}
+
+func seg(id string) string { return url.PathEscape(id) }

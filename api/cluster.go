@@ -1,0 +1,231 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// EvalList lists evaluations.
+func (c *Client) EvalList(ctx context.Context, q *Query) (evals []*structs.Evaluation, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/evaluations", q, &evals)
+	return evals, meta, err
+}
+
+// Eval reads an evaluation.
+func (c *Client) Eval(ctx context.Context, id string, q *Query) (eval *structs.Evaluation, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/evaluation/"+seg(id), q, &eval)
+	return eval, meta, err
+}
+
+// EvalAllocs lists the allocations that an evaluation placed.
+func (c *Client) EvalAllocs(ctx context.Context, id string, q *Query) (allocs []*structs.AllocListStub, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/evaluation/"+seg(id)+"/allocations", q, &allocs)
+	return allocs, meta, err
+}
+
+// NodeList lists nodes.
+func (c *Client) NodeList(ctx context.Context, q *Query) (nodes []*structs.NodeListStub, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/nodes", q, &nodes)
+	return nodes, meta, err
+}
+
+// Node reads a node.
+func (c *Client) Node(ctx context.Context, id string, q *Query) (node *structs.Node, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/node/"+seg(id), q, &node)
+	return node, meta, err
+}
+
+// NodeAllocs lists a node's allocations.
+func (c *Client) NodeAllocs(ctx context.Context, id string, q *Query) (allocs []*structs.Allocation, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/node/"+seg(id)+"/allocations", q, &allocs)
+	return allocs, meta, err
+}
+
+// NodeDrain starts a drain, or ends it (nil).
+func (c *Client) NodeDrain(ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool) (reply *structs.NodeUpdateReply, err error) {
+	body := map[string]any{"NodeID": id, "DrainSpec": spec, "MarkEligible": markEligible}
+	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/drain", nil, body, &reply)
+	return reply, err
+}
+
+// NodeEligibility makes a node eligible for new work, or not.
+func (c *Client) NodeEligibility(ctx context.Context, id string, eligible bool) (reply *structs.NodeUpdateReply, err error) {
+	eligibility := structs.NodeIneligible
+	if eligible {
+		eligibility = structs.NodeEligible
+	}
+	body := map[string]any{"NodeID": id, "Eligibility": eligibility}
+	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/eligibility", nil, body, &reply)
+	return reply, err
+}
+
+// NodePurge forgets a node.
+func (c *Client) NodePurge(ctx context.Context, id string) (reply *structs.NodeUpdateReply, err error) {
+	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/purge", nil, nil, &reply)
+	return reply, err
+}
+
+// HostStats reads a node's use; empty: the agent's own node.
+func (c *Client) HostStats(ctx context.Context, nodeID string) (stats *structs.HostStats, err error) {
+	_, err = c.Get(ctx, "/v1/client/stats", (&Query{}).with("node_id", nodeID), &stats)
+	return stats, err
+}
+
+// Leader is the leader's RPC address.
+func (c *Client) Leader(ctx context.Context) (addr string, err error) {
+	_, err = c.Get(ctx, "/v1/status/leader", nil, &addr)
+	return addr, err
+}
+
+// AgentSelf describes the agent.
+func (c *Client) AgentSelf(ctx context.Context) (self map[string]any, err error) {
+	_, err = c.Get(ctx, "/v1/agent/self", nil, &self)
+	return self, err
+}
+
+// Member is a server as the agents know it.
+type Member struct {
+	Name   string
+	Addr   string
+	Port   uint16
+	Tags   map[string]string
+	Status string
+}
+
+// Members lists the servers.
+func (c *Client) Members(ctx context.Context) ([]Member, error) {
+	var reply struct{ Members []Member }
+	_, err := c.Get(ctx, "/v1/agent/members", nil, &reply)
+	return reply.Members, err
+}
+
+// SchedulerConfig reads the scheduler configuration.
+func (c *Client) SchedulerConfig(ctx context.Context) (config *structs.SchedulerConfiguration, err error) {
+	var reply structs.SchedulerConfigReply
+	_, err = c.Get(ctx, "/v1/operator/scheduler/configuration", nil, &reply)
+	return reply.SchedulerConfig, err
+}
+
+// SetSchedulerConfig sets it; with check, only if it has not moved since it was read.
+func (c *Client) SetSchedulerConfig(ctx context.Context, config *structs.SchedulerConfiguration, check bool) (updated bool, err error) {
+	q := &Query{}
+	if check {
+		q = q.with("cas", strconv.FormatUint(config.ModifyIndex, 10))
+	}
+	var reply structs.SchedulerSetReply
+	_, err = c.Put(ctx, "/v1/operator/scheduler/configuration", q, config, &reply)
+	return reply.Updated, err
+}
+
+// RaftConfig lists the servers of the Raft cluster.
+func (c *Client) RaftConfig(ctx context.Context) (conf *structs.RaftConfigurationReply, err error) {
+	_, err = c.Get(ctx, "/v1/operator/raft/configuration", nil, &conf)
+	return conf, err
+}
+
+// RaftRemovePeer removes a server from the Raft cluster, by ID or address.
+func (c *Client) RaftRemovePeer(ctx context.Context, id, address string) error {
+	q := &Query{Params: map[string]string{}}
+	if id != "" {
+		q.Params["id"] = id
+	}
+	if address != "" {
+		q.Params["address"] = address
+	}
+	_, err := c.Delete(ctx, "/v1/operator/raft/peer", q, nil)
+	return err
+}
+
+// RaftTransfer hands leadership to a server.
+func (c *Client) RaftTransfer(ctx context.Context, id, address string) error {
+	q := &Query{Params: map[string]string{}}
+	if id != "" {
+		q.Params["id"] = id
+	}
+	if address != "" {
+		q.Params["address"] = address
+	}
+	_, err := c.Put(ctx, "/v1/operator/raft/transfer-leadership", q, nil, nil)
+	return err
+}
+
+// SystemGC collects what is over, whatever its age.
+func (c *Client) SystemGC(ctx context.Context) error {
+	_, err := c.Put(ctx, "/v1/system/gc", nil, nil, nil)
+	return err
+}
+
+// Reconcile rebuilds what the servers derive, and lists what was wrong in it.
+func (c *Client) Reconcile(ctx context.Context) (reply *structs.ReconcileReply, err error) {
+	_, err = c.Put(ctx, "/v1/system/reconcile/summaries", nil, nil, &reply)
+	return reply, err
+}
+
+// History lists the records of what has ended.
+func (c *Client) History(ctx context.Context, q *Query) (records []*structs.HistoryRecord, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/history", q, &records)
+	return records, meta, err
+}
+
+// Search finds IDs by their start.
+func (c *Client) Search(ctx context.Context, prefix, kind string) (reply *structs.SearchReply, err error) {
+	_, err = c.Put(ctx, "/v1/search", nil, map[string]string{"Prefix": prefix, "Context": kind}, &reply)
+	return reply, err
+}
+
+// Metrics reads the agent's metrics as JSON.
+func (c *Client) Metrics(ctx context.Context) (raw json.RawMessage, err error) {
+	_, err = c.Get(ctx, "/v1/metrics", nil, &raw)
+	return raw, err
+}
+
+// EventStream calls f with each line of the event stream until ctx ends or f fails.
+// topics: "Job:web", "*", …; index 0 starts with what comes.
+func (c *Client) EventStream(ctx context.Context, topics []string, index uint64, f func(*structs.Events) error) error {
+	v := url.Values{"topic": topics}
+	if index > 0 {
+		v.Set("index", strconv.FormatUint(index, 10))
+	}
+	body, err := c.Raw(ctx, "/v1/event/stream?"+v.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close() //nolint:errcheck // read only
+	dec := json.NewDecoder(body)
+	for {
+		var line structs.Events
+		if err := dec.Decode(&line); err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) {
+				return ctx.Err()
+			}
+			return err
+		}
+		if line.Index == 0 {
+			continue // a heartbeat
+		}
+		if err := f(&line); err != nil {
+			return err
+		}
+	}
+}
+
+// WaitLeader waits until the agent knows a leader.
+func (c *Client) WaitLeader(ctx context.Context) error {
+	for {
+		if addr, err := c.Leader(ctx); err == nil && addr != "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
