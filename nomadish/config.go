@@ -1,0 +1,108 @@
+package nomadish
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Config is what a server is told at its start. DefaultConfig gives every field a
+// working value.
+type Config struct {
+	Region     string
+	Datacenter string
+	Name       string // of the server, unique in its region
+	Version    string
+
+	// DataDir holds Raft's log and snapshots, under server/. Empty: all in memory.
+	DataDir string
+
+	RPCAddr      string // host:port to listen on; port 0: any free one
+	RPCAdvertise string // host:port that others reach us at; empty: RPCAddr
+
+	// BootstrapExpect is how many servers found the cluster. 1: this one alone.
+	BootstrapExpect int
+
+	NumSchedulers     int      // workers; 0: none
+	EnabledSchedulers []string // job types that workers take
+
+	// Raft's clocks. A follower that hears nothing for HeartbeatTimeout asks for votes.
+	RaftHeartbeat     time.Duration
+	RaftElection      time.Duration
+	RaftLease         time.Duration
+	RaftCommit        time.Duration
+	SnapshotInterval  time.Duration
+	SnapshotThreshold uint64 // log entries between snapshots
+	TrailingLogs      uint64
+	// ApplyTimeout bounds the wait for a log entry to be taken in by Raft.
+	ApplyTimeout time.Duration
+
+	// Heartbeats of nodes: see package heartbeat.
+	MinHeartbeatTTL        time.Duration
+	HeartbeatGrace         time.Duration
+	FailoverHeartbeatTTL   time.Duration
+	MaxHeartbeatsPerSecond float64
+
+	EvalNackTimeout   time.Duration
+	EvalDeliveryLimit int
+
+	// Garbage collection: see package gc.
+	GCInterval           time.Duration
+	EvalGCThreshold      time.Duration
+	BatchEvalGCThreshold time.Duration
+	JobGCThreshold       time.Duration
+	NodeGCThreshold      time.Duration
+	HistoryRetention     time.Duration
+	HistoryMax           int
+
+	EventBuffer     int // changes kept for event streams
+	JobTrackedMax   int // versions kept of a job
+	JobMaxCount     int // of a group
+	JobMaxPriority  int
+	JobMaxSource    int // bytes of a job's source text that are kept
+	JobDefaultPrio  int
+	DefaultSchedule structs.SchedulerConfiguration
+
+	HandshakeTimeout  time.Duration
+	MaxConnsPerClient int
+
+	Logger hclog.Logger
+}
+
+// DefaultConfig is a server as an operator gets it without saying anything.
+func DefaultConfig() *Config {
+	return &Config{
+		Region: structs.DefaultRegion, Datacenter: "dc1", BootstrapExpect: 1,
+		RPCAddr:           "0.0.0.0:4647",
+		NumSchedulers:     runtime.NumCPU(),
+		EnabledSchedulers: []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch},
+		// A third of Raft's own defaults: a lost leader is replaced within a second,
+		// and machines in one data centre answer within milliseconds.
+		RaftHeartbeat: 400 * time.Millisecond, RaftElection: 400 * time.Millisecond,
+		RaftLease: 300 * time.Millisecond, RaftCommit: 50 * time.Millisecond,
+		SnapshotInterval: 2 * time.Minute, SnapshotThreshold: 8192, TrailingLogs: 10240,
+		ApplyTimeout:    30 * time.Second,
+		MinHeartbeatTTL: 3 * time.Second, HeartbeatGrace: 3 * time.Second,
+		FailoverHeartbeatTTL: 30 * time.Second, MaxHeartbeatsPerSecond: 500,
+		EvalNackTimeout: time.Minute, EvalDeliveryLimit: 3,
+		GCInterval: 5 * time.Minute, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
+		JobGCThreshold: 4 * time.Hour, NodeGCThreshold: 24 * time.Hour,
+		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: 1_000_000,
+		EventBuffer: 4096, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20,
+		JobDefaultPrio: 50, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
+		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500,
+		Logger: hclog.NewNullLogger(),
+	}
+}
+
+// DevMode makes c a development server: in memory, on loopback, leading at once.
+func (c *Config) DevMode() {
+	c.DataDir = ""
+	c.RPCAddr = "127.0.0.1:4647"
+	c.BootstrapExpect = 1
+	c.RaftHeartbeat, c.RaftElection, c.RaftLease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	c.RaftCommit = 5 * time.Millisecond
+}

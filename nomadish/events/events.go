@@ -1,0 +1,108 @@
+// Package events makes the event stream's events of what the state's feed says has
+// changed. It must never hold a change back or read anything but the feed.
+package events
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Filter chooses events by topic, key and namespace.
+type Filter struct {
+	topics    map[string][]string
+	namespace string
+}
+
+// NewFilter makes a filter. topics: topic → keys, "*" for all of either; none: all
+// topics. An unknown topic is refused.
+func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
+	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator}
+	// Nomad's further topics exist, and are silent until what they tell of does.
+	silent := []string{"Deployment", "NodePool", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
+		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
+	for topic := range topics {
+		if !slices.Contains(known, topic) && !slices.Contains(silent, topic) {
+			return nil, structs.Errorf(structs.CodeBadRequest, "event topic %q: allowed are %v", topic, known)
+		}
+	}
+	if len(topics) == 0 {
+		topics = map[string][]string{structs.TopicAll: {structs.TopicAll}}
+	}
+	return &Filter{topics: topics, namespace: namespace}, nil
+}
+
+// Events gives the chosen events of one commit.
+func (f *Filter) Events(c state.Changes) structs.Events {
+	out := structs.Events{Index: c.Index}
+	for _, change := range c.Items {
+		if ev, ok := eventOf(change, c.Index); ok && f.wants(&ev) {
+			out.Events = append(out.Events, ev)
+		}
+	}
+	return out
+}
+
+func (f *Filter) wants(ev *structs.Event) bool {
+	if f.namespace != "" && f.namespace != structs.AllNamespaces && ev.Namespace != "" && ev.Namespace != f.namespace {
+		return false
+	}
+	for _, topic := range []string{structs.TopicAll, ev.Topic} {
+		for _, key := range f.topics[topic] {
+			if key == structs.TopicAll || key == ev.Key || slices.Contains(ev.FilterKeys, key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// eventOf tells a change the way Nomad's stream does.
+func eventOf(c state.Change, index uint64) (structs.Event, bool) {
+	ev := structs.Event{Type: c.Type, Key: c.Key, Index: index}
+	thing := c.New
+	if isNil(thing) {
+		thing = c.Old
+	}
+	switch v := thing.(type) {
+	case *structs.Job:
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicJob, v.ID, v.Namespace
+		ev.Payload = map[string]any{"Job": v}
+	case *structs.Evaluation:
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicEvaluation, v.ID, v.Namespace
+		ev.FilterKeys = []string{v.JobID, v.DeploymentID}
+		ev.Payload = map[string]any{"Evaluation": v}
+	case *structs.Allocation:
+		bare := *v
+		bare.Job = nil
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicAllocation, v.ID, v.Namespace
+		ev.FilterKeys = []string{v.JobID, v.DeploymentID}
+		ev.Payload = map[string]any{"Allocation": &bare}
+	case *structs.Node:
+		ev.Topic, ev.Key = structs.TopicNode, v.ID
+		ev.Payload = map[string]any{"Node": v.Sanitize()}
+	case *structs.SchedulerConfiguration:
+		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
+		ev.Payload = map[string]any{"SchedulerConfiguration": v}
+	default:
+		return ev, false
+	}
+	return ev, true
+}
+
+func isNil(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case *structs.Job:
+		return v == nil
+	case *structs.Evaluation:
+		return v == nil
+	case *structs.Allocation:
+		return v == nil
+	case *structs.Node:
+		return v == nil
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+package nomadish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-metrics"
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// listener is the one port that Raft and RPC share: the first byte of a
+// connection says which of the two it carries.
+type listener struct {
+	tcp       net.Listener
+	advertise net.Addr
+	raftConns chan net.Conn
+	onRPC     func(ctx context.Context, conn net.Conn)
+	logger    hclog.Logger
+	handshake time.Duration // for the first byte to come
+	perPeer   int           // connections at once from one address; 0: no limit
+
+	mu    sync.Mutex
+	conns map[net.Conn]string // open connections and their peers' addresses
+	peers map[string]int
+
+	wg     sync.WaitGroup
+	cancel context.CancelFunc
+	done   <-chan struct{}
+}
+
+// listen opens the port. onRPC is called with each RPC connection in a goroutine
+// of its own and owns it until it returns.
+func listen(cfg *Config, onRPC func(ctx context.Context, conn net.Conn)) (*listener, error) {
+	tcp, err := net.Listen("tcp", cfg.RPCAddr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for RPC on %s: %w (is another agent running? set ports { rpc = … })", cfg.RPCAddr, err)
+	}
+	advertise := tcp.Addr()
+	if cfg.RPCAdvertise != "" {
+		a, err := net.ResolveTCPAddr("tcp", cfg.RPCAdvertise)
+		if err != nil {
+			_ = tcp.Close()
+			return nil, fmt.Errorf("advertise { rpc = %q }: %w", cfg.RPCAdvertise, err)
+		}
+		if a.Port == 0 {
+			a.Port = tcp.Addr().(*net.TCPAddr).Port
+		}
+		advertise = a
+	}
+	if ip := advertise.(*net.TCPAddr).IP; ip == nil || ip.IsUnspecified() {
+		_ = tcp.Close()
+		return nil, fmt.Errorf("advertise %s: other machines cannot reach an unspecified address; set advertise { rpc = \"ADDRESS\" }", advertise)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &listener{
+		tcp: tcp, advertise: advertise, raftConns: make(chan net.Conn), onRPC: onRPC,
+		logger: cfg.Logger.Named("listener"), handshake: cfg.HandshakeTimeout, perPeer: cfg.MaxConnsPerClient,
+		conns: map[net.Conn]string{}, peers: map[string]int{}, cancel: cancel, done: ctx.Done(),
+	}
+	return l, nil
+}
+
+// run accepts connections until close.
+func (l *listener) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.wg.Go(func() { <-l.done; cancel() })
+	l.wg.Go(func() {
+		for {
+			conn, err := l.tcp.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // out of file handles, say: wait for some to come free
+				l.logger.Error("accept a connection", "error", err)
+				select {
+				case <-time.After(100 * time.Millisecond):
+					continue
+				case <-l.done:
+					return
+				}
+			}
+			if !l.admit(conn) {
+				metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+				_ = conn.Close()
+				continue
+			}
+			metrics.IncrCounter([]string{"nomad", "rpc", "accept_conn"}, 1)
+			l.wg.Go(func() { l.serve(ctx, conn) })
+		}
+	})
+}
+
+func (l *listener) admit(conn net.Conn) bool {
+	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conns == nil || (l.perPeer > 0 && l.peers[peer] >= l.perPeer) {
+		return false
+	}
+	l.conns[conn] = peer
+	l.peers[peer]++
+	return true
+}
+
+func (l *listener) release(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if peer, ok := l.conns[conn]; ok {
+		delete(l.conns, conn)
+		if l.peers[peer]--; l.peers[peer] == 0 {
+			delete(l.peers, peer)
+		}
+	}
+}
+
+func (l *listener) serve(ctx context.Context, conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Now().Add(l.handshake))
+	var first [1]byte
+	if _, err := conn.Read(first[:]); err != nil {
+		l.release(conn)
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	switch first[0] {
+	case wire.ProtoRPC:
+		l.onRPC(ctx, conn)
+		l.release(conn)
+		_ = conn.Close()
+	case wire.ProtoRaft:
+		select {
+		case l.raftConns <- &tracked{Conn: conn, release: sync.OnceFunc(func() { l.release(conn) })}:
+		case <-l.done:
+			_ = conn.Close()
+		}
+	default:
+		l.logger.Warn("refused a connection that speaks neither RPC nor Raft; is something calling the HTTP API on the RPC port?",
+			"from", conn.RemoteAddr(), "first_byte", first[0])
+		l.release(conn)
+		_ = conn.Close()
+	}
+}
+
+// tracked releases a connection's place when it is closed.
+type tracked struct {
+	net.Conn
+	release func()
+}
+
+func (t *tracked) Close() error { t.release(); return t.Conn.Close() }
+
+// close stops accepting, closes what is open and waits.
+func (l *listener) close() {
+	l.cancel()
+	_ = l.tcp.Close()
+	l.mu.Lock()
+	conns := l.conns
+	l.conns = nil
+	l.mu.Unlock()
+	for c := range conns {
+		_ = c.Close()
+	}
+	l.wg.Wait()
+}
+
+// raftLayer is the listener as Raft's transport sees it.
+type raftLayer struct{ l *listener }
+
+// Accept waits for a connection that carries Raft.
+func (r raftLayer) Accept() (net.Conn, error) {
+	select {
+	case c := <-r.l.raftConns:
+		return c, nil
+	case <-r.l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close is the listener's own business.
+func (r raftLayer) Close() error { return nil }
+
+// Addr is the address that other servers reach us at.
+func (r raftLayer) Addr() net.Addr { return r.l.advertise }
+
+// Dial opens a Raft connection to another server.
+func (r raftLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return wire.DialProto(ctx, string(addr), wire.ProtoRaft)
+}

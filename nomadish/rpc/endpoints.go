@@ -1,0 +1,113 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// Applier commits a log entry through Raft.
+type Applier interface {
+	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
+}
+
+// Broker hands out evaluations; it answers only on the leader.
+type Broker interface {
+	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error)
+	Ack(id, token string) error
+	Nack(id, token string) error
+	Outstanding(id string) (token string, ok bool)
+}
+
+// Plans judges and commits plans; it answers only on the leader.
+type Plans interface {
+	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
+}
+
+// Heartbeats keeps the nodes' time limits; it answers only on the leader.
+type Heartbeats interface {
+	// Beat says that a node lives and gives the time within which it must say so again.
+	Beat(nodeID string) time.Duration
+}
+
+// Collector forgets what is over.
+type Collector interface {
+	Force(ctx context.Context) error
+}
+
+// Cluster is the Raft cluster as the endpoints see it.
+type Cluster interface {
+	// Leader is the leader's RPC address and ID; empty: there is none now.
+	Leader() (addr, id string)
+	IsLeader() bool
+	// Verify asks a majority whether this server still leads.
+	Verify() error
+	Configuration() (*structs.RaftConfigurationReply, error)
+	// Change removes a server (by ID or address), or hands leadership over.
+	Change(remove bool, id, address string) error
+}
+
+// Config is what the endpoints are told.
+type Config struct {
+	Region          string
+	Datacenter      string
+	Version         string
+	JobMaxCount     int
+	JobMaxPriority  int
+	JobMaxSource    int
+	MaxQueryTime    time.Duration // of a blocking query; 0: 10 min
+	DefaultQuery    time.Duration // of one that states none; 0: 5 min
+	EventHeartbeat  time.Duration
+	MinHeartbeatTTL time.Duration
+}
+
+// Deps are the parts that the endpoints work with.
+type Deps struct {
+	Store      *state.Store
+	Applier    Applier
+	Broker     Broker
+	Plans      Plans
+	Heartbeats Heartbeats
+	Collector  Collector
+	Cluster    Cluster
+	Pool       *wire.Pool // sessions to other servers
+	Logger     hclog.Logger
+	NewID      func() string
+	Now        func() time.Time
+}
+
+// Endpoints answers the RPC methods.
+type Endpoints struct {
+	Config
+	Deps
+	sessions *sessions
+}
+
+// New makes the endpoints.
+func New(c Config, d Deps) *Endpoints {
+	if c.MaxQueryTime <= 0 {
+		c.MaxQueryTime = 10 * time.Minute
+	}
+	if c.DefaultQuery <= 0 {
+		c.DefaultQuery = 5 * time.Minute
+	}
+	return &Endpoints{Config: c, Deps: d, sessions: newSessions()}
+}
+
+// Register gives every method to the mux.
+func (e *Endpoints) Register(mux *wire.Mux) {
+	e.registerStatus(mux)
+	e.registerJobs(mux)
+	e.registerAllocs(mux)
+	e.registerEvals(mux)
+	e.registerNodes(mux)
+	e.registerOperator(mux)
+	e.registerClients(mux)
+	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
+	mux.Handle(wire.MethodSearch, read(e, e.search))
+}

@@ -1,0 +1,40 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nomadish/nomadish/nomadish/events"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// eventStream sends what changes, as it is committed, until the caller goes away. A
+// stream that asks for an index which is no longer kept starts at what is.
+func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRequest, send func(any) error) error {
+	wanted, err := events.NewFilter(args.Topics, args.Namespace)
+	if err != nil {
+		return err
+	}
+	after := args.Index
+	if after > 0 {
+		after--
+	} else {
+		after = e.Store.LatestIndex()
+	}
+	feed := e.Store.Feed(after)
+	for {
+		changes, err := feed.Next(ctx)
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return structs.Errorf(structs.CodeStaleRequest, "event stream: %w", err).
+				WithHint("it was read too slowly; open it again from the last index that you saw")
+		}
+		if out := wanted.Events(changes); len(out.Events) > 0 {
+			if err := send(&out); err != nil {
+				return err
+			}
+		}
+	}
+}

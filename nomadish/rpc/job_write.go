@@ -1,0 +1,310 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func (e *Endpoints) registerJobs(mux *wire.Mux) {
+	mux.Handle(wire.MethodJobRegister, write(e, e.jobRegister))
+	mux.Handle(wire.MethodJobDeregister, write(e, e.jobDeregister))
+	mux.Handle(wire.MethodJobEvaluate, write(e, e.jobEvaluate))
+	mux.Handle(wire.MethodJobScale, write(e, e.jobScale))
+	mux.Handle(wire.MethodJobRevert, write(e, e.jobRevert))
+	mux.Handle(wire.MethodJobPlan, write(e, e.jobPlan))
+	mux.Handle(wire.MethodJobValidate, local(e.jobValidate))
+	mux.Handle(wire.MethodJobList, read(e, e.jobList))
+	mux.Handle(wire.MethodJobGet, read(e, e.jobGet))
+	mux.Handle(wire.MethodJobVersions, read(e, e.jobVersions))
+	mux.Handle(wire.MethodJobAllocs, read(e, e.jobAllocs))
+	mux.Handle(wire.MethodJobEvals, read(e, e.jobEvals))
+	mux.Handle(wire.MethodJobSummary, read(e, e.jobSummary))
+	mux.Handle(wire.MethodJobScaleStatus, read(e, e.jobScaleStatus))
+	mux.Handle(wire.MethodJobSubmission, read(e, e.jobSubmission))
+}
+
+// admit makes a job ready to be stored: defaults, then every rule. What servers
+// set themselves is cleared, so that nobody can bring it along.
+func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err error) {
+	if job == nil {
+		return "", structs.Errorf(structs.CodeBadRequest, "the request has no Job").WithHint(`send {"Job": {…}}`)
+	}
+	if job.Namespace == "" && ns != structs.AllNamespaces {
+		job.Namespace = ns
+	}
+	job.Status, job.StatusDescription, job.Stable = "", "", false
+	job.Canonicalize()
+	if err := e.checkNamespace(job.Namespace); err != nil {
+		return "", err
+	}
+	if job.Region != e.Region && job.Region != structs.DefaultRegion {
+		return "", structs.Errorf(structs.CodeBadRequest, "job %q: region %q: this cluster's is %q", job.ID, job.Region, e.Region)
+	}
+	if err := job.Validate(); err != nil {
+		return "", structs.Errorf(structs.CodeBadRequest, "%w", err)
+	}
+	if e.JobMaxPriority > 0 && job.Priority > e.JobMaxPriority {
+		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: this cluster allows at most %d (job_max_priority)",
+			job.ID, job.Priority, e.JobMaxPriority)
+	}
+	for _, g := range job.TaskGroups {
+		if e.JobMaxCount > 0 && g.Count > e.JobMaxCount {
+			return "", structs.Errorf(structs.CodeBadRequest, "job %q > group %q: count %d: this cluster allows at most %d (job_max_count)",
+				job.ID, g.Name, g.Count, e.JobMaxCount)
+		}
+	}
+	return strings.Join(job.Warnings(), "\n"), nil
+}
+
+// checkNamespace: only the default namespace exists until namespaces come.
+func (e *Endpoints) checkNamespace(ns string) error {
+	if ns != structs.DefaultNamespace {
+		return structs.Errorf(structs.CodeBadRequest, "namespace %q does not exist", ns).
+			WithHint("only %q does; leave the namespace out", structs.DefaultNamespace)
+	}
+	return nil
+}
+
+func (e *Endpoints) jobRegister(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
+	warnings, err := e.admit(args.Job, args.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	snap := e.Store.Snapshot()
+	if snap.SchedulerConfig(nil).RejectJobRegistration {
+		return nil, structs.Errorf(structs.CodeForbidden, "job registration is switched off").
+			WithHint("an operator set RejectJobRegistration in the scheduler configuration")
+	}
+	if args.EvalPriority < 0 || args.EvalPriority > structs.JobMaxPriority {
+		return nil, structs.Errorf(structs.CodeBadRequest, "EvalPriority %d: allowed are 1 to %d", args.EvalPriority, structs.JobMaxPriority)
+	}
+	job := args.Job
+	now := e.Now().UnixNano()
+	job.SubmitTime = now
+	if old := snap.Job(nil, job.Namespace, job.ID); old != nil {
+		if old.Type != job.Type {
+			return nil, structs.Errorf(structs.CodeBadRequest, "job %q: its type is %q and cannot become %q", job.ID, old.Type, job.Type).
+				WithHint("stop and purge it first, or use another name")
+		}
+		keepCounts(job, old, args)
+	}
+	submission := args.Submission
+	if submission != nil && e.JobMaxSource > 0 && len(submission.Source) > e.JobMaxSource {
+		submission = nil
+		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\njob source of over %d bytes is not kept (job_max_source_size)", e.JobMaxSource), "\n")
+	}
+	entry := &structs.JobRegisterEntry{
+		Job: job, EnforceIndex: args.EnforceIndex, CheckIndex: args.JobModifyIndex, Submission: submission, Time: now,
+	}
+	if job.Periodic == nil && job.ParameterizedJob == nil {
+		entry.Eval = e.newEval(job, structs.EvalTriggerJobRegister, now)
+		if args.EvalPriority > 0 {
+			entry.Eval.Priority = args.EvalPriority
+		}
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogJobRegister, entry)
+	if err != nil {
+		return nil, err
+	}
+	reply := &structs.JobRegisterReply{JobModifyIndex: index, Warnings: warnings}
+	reply.Index = index
+	if stored := e.Store.Snapshot().Job(nil, job.Namespace, job.ID); stored != nil {
+		reply.JobModifyIndex = stored.JobModifyIndex
+	}
+	if entry.Eval != nil {
+		reply.EvalID, reply.EvalCreateIndex = entry.Eval.ID, index
+	}
+	return reply, nil
+}
+
+// keepCounts honours PreserveCounts and PreserveResources.
+func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) {
+	for _, g := range job.TaskGroups {
+		was := old.LookupTaskGroup(g.Name)
+		if was == nil {
+			continue
+		}
+		if args.PreserveCounts {
+			g.Count = was.Count
+		}
+		if args.PreserveResources {
+			for _, t := range g.Tasks {
+				if wt := was.LookupTask(t.Name); wt != nil && wt.Resources != nil {
+					t.Resources = wt.Resources
+				}
+			}
+		}
+	}
+}
+
+// newEval mints an evaluation of a job.
+func (e *Endpoints) newEval(job *structs.Job, trigger string, now int64) *structs.Evaluation {
+	return &structs.Evaluation{
+		ID: e.NewID(), Namespace: job.Namespace, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger,
+		JobID: job.ID, JobModifyIndex: job.JobModifyIndex, Status: structs.EvalStatusPending, CreateTime: now, ModifyTime: now,
+	}
+}
+
+// jobOf reads a job or says that there is none.
+func (e *Endpoints) jobOf(ns, id string) (*structs.Job, error) {
+	if ns == "" {
+		ns = structs.DefaultNamespace
+	}
+	job := e.Store.Snapshot().Job(nil, ns, id)
+	if job == nil {
+		return nil, structs.Errorf(structs.CodeNotFound, "job %q in namespace %q: not found", id, ns)
+	}
+	return job, nil
+}
+
+func (e *Endpoints) jobDeregister(ctx context.Context, args *structs.JobDeregisterRequest) (*structs.JobRegisterReply, error) {
+	job, err := e.jobOf(args.Namespace, args.JobID)
+	if err != nil {
+		return nil, err
+	}
+	now := e.Now().UnixNano()
+	entry := &structs.JobDeregisterEntry{
+		Namespace: job.Namespace, JobID: job.ID, Purge: args.Purge, NoShutdownDelay: args.NoShutdownDelay, Time: now,
+	}
+	if job.Periodic == nil && job.ParameterizedJob == nil {
+		entry.Eval = e.newEval(job, structs.EvalTriggerJobDeregister, now)
+		if args.EvalPriority > 0 && args.EvalPriority <= structs.JobMaxPriority {
+			entry.Eval.Priority = args.EvalPriority
+		}
+	}
+	return e.applyForEval(ctx, structs.LogJobDeregister, entry, entry.Eval)
+}
+
+func (e *Endpoints) applyForEval(ctx context.Context, t structs.LogType, entry any, eval *structs.Evaluation) (*structs.JobRegisterReply, error) {
+	index, err := e.Applier.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	reply := &structs.JobRegisterReply{JobModifyIndex: index}
+	reply.Index = index
+	if eval != nil {
+		reply.EvalID, reply.EvalCreateIndex = eval.ID, index
+	}
+	return reply, nil
+}
+
+func (e *Endpoints) jobEvaluate(ctx context.Context, args *structs.JobEvaluateRequest) (*structs.JobRegisterReply, error) {
+	job, err := e.jobOf(args.Namespace, args.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if job.Periodic != nil || job.ParameterizedJob != nil {
+		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is periodic or parameterized: it is never evaluated itself", job.ID).
+			WithHint("evaluate one of its children")
+	}
+	now := e.Now().UnixNano()
+	eval := e.newEval(job, structs.EvalTriggerForce, now)
+	if !args.ForceReschedule {
+		return e.applyForEval(ctx, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{eval}, Time: now}, eval)
+	}
+	force := true
+	transitions := map[string]*structs.DesiredTransition{}
+	for _, a := range e.Store.Snapshot().AllocsByJob(nil, job.Namespace, job.ID, false) {
+		if a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal() {
+			transitions[a.ID] = &structs.DesiredTransition{ForceReschedule: &force}
+		}
+	}
+	return e.applyForEval(ctx, structs.LogAllocTransition,
+		&structs.AllocTransitionEntry{Transitions: transitions, Evals: []*structs.Evaluation{eval}, Time: now}, eval)
+}
+
+func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest) (*structs.JobRegisterReply, error) {
+	job, err := e.jobOf(args.Namespace, args.JobID)
+	if err != nil {
+		return nil, err
+	}
+	group := args.Target["Group"]
+	tg := job.LookupTaskGroup(group)
+	if tg == nil {
+		return nil, structs.Errorf(structs.CodeBadRequest, "job %q has no group %q", job.ID, group).WithHint(`name it as Target {"Group": …}`)
+	}
+	switch {
+	case args.Error && args.Count != nil:
+		return nil, structs.Errorf(structs.CodeBadRequest, "a scaling error is only recorded: leave Count out")
+	case args.Count != nil && *args.Count < 0:
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: allowed are 0 and more", *args.Count)
+	case args.Count != nil && e.JobMaxCount > 0 && *args.Count > int64(e.JobMaxCount):
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: this cluster allows at most %d (job_max_count)", *args.Count, e.JobMaxCount)
+	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Min != nil && *args.Count < *tg.Scaling.Min:
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at least %d", *args.Count, *tg.Scaling.Min)
+	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Max != nil && *args.Count > *tg.Scaling.Max:
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at most %d", *args.Count, *tg.Scaling.Max)
+	case args.Count != nil && job.Stop:
+		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is stopped", job.ID).WithHint("run it again first")
+	case job.Type == structs.JobTypeSystem || job.Type == structs.JobTypeSysBatch:
+		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is of type %s and runs once a node: it has no count to scale", job.ID, job.Type)
+	}
+	now := e.Now().UnixNano()
+	entry := &structs.JobScaleEntry{
+		Namespace: job.Namespace, JobID: job.ID, Group: group, Count: args.Count,
+		EnforceIndex: args.EnforceIndex, CheckIndex: args.JobModifyIndex, Time: now,
+		Event: &structs.ScalingEvent{
+			Time: now, Count: args.Count, PreviousCount: int64(tg.Count), Message: args.Message, Error: args.Error, Meta: args.Meta,
+		},
+	}
+	if args.Count != nil {
+		entry.Eval = e.newEval(job, structs.EvalTriggerScaling, now)
+		entry.Event.EvalID = &entry.Eval.ID
+	}
+	return e.applyForEval(ctx, structs.LogJobScale, entry, entry.Eval)
+}
+
+func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertRequest) (*structs.JobRegisterReply, error) {
+	job, err := e.jobOf(args.Namespace, args.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if args.EnforcePriorVersion != nil && *args.EnforcePriorVersion != job.Version {
+		return nil, structs.Errorf(structs.CodeConflict, "job %q is at version %d, not %d", job.ID, job.Version, *args.EnforcePriorVersion)
+	}
+	if args.JobVersion == job.Version {
+		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is at version %d already", job.ID, job.Version)
+	}
+	old := e.Store.Snapshot().JobVersion(job.Namespace, job.ID, args.JobVersion)
+	if old == nil {
+		return nil, structs.Errorf(structs.CodeNotFound, "job %q has no version %d any more", job.ID, args.JobVersion).
+			WithHint("`job history` lists those that are kept")
+	}
+	again := old.Copy()
+	again.Stop, again.VersionTag = false, nil
+	return e.jobRegister(ctx, &structs.JobRegisterRequest{
+		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex,
+		WriteRequest: structs.WriteRequest{Namespace: job.Namespace},
+	})
+}
+
+func (e *Endpoints) jobValidate(_ context.Context, args *structs.JobRegisterRequest) (*structs.JobValidateReply, error) {
+	warnings, err := e.admit(args.Job, args.Namespace)
+	reply := &structs.JobValidateReply{DriverConfigValidated: true, Warnings: warnings}
+	if err != nil {
+		reply.Error = err.Error()
+		reply.ValidationErrors = leaves(err)
+	}
+	return reply, nil
+}
+
+// leaves are the single errors of a joined one.
+func leaves(err error) []string {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		var all []string
+		for _, one := range many.Unwrap() {
+			all = append(all, leaves(one)...)
+		}
+		return all
+	}
+	return []string{err.Error()}
+}
+
+func timeOf(nanos int64) time.Time { return time.Unix(0, nanos) }

@@ -1,0 +1,461 @@
+package rpc
+
+import (
+	"context"
+	"crypto/subtle"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func (e *Endpoints) registerNodes(mux *wire.Mux) {
+	mux.Handle(wire.MethodNodeRegister, write(e, e.nodeRegister))
+	mux.Handle(wire.MethodNodeHeartbeat, write(e, e.nodeHeartbeat))
+	mux.Handle(wire.MethodNodeList, read(e, e.nodeList))
+	mux.Handle(wire.MethodNodeGet, read(e, e.nodeGet))
+	mux.Handle(wire.MethodNodeAllocs, read(e, e.nodeAllocs))
+	mux.Handle(wire.MethodNodeDrain, write(e, e.nodeDrain))
+	mux.Handle(wire.MethodNodeEligibility, write(e, e.nodeEligibility))
+	mux.Handle(wire.MethodNodePurge, write(e, e.nodePurge))
+	mux.Handle(wire.MethodNodeEvaluate, write(e, e.nodeEvaluate))
+	mux.Handle(wire.MethodNodeClientAllocs, read(e, e.nodeClientAllocs))
+	mux.Handle(wire.MethodNodeUpdateAllocs, write(e, e.nodeUpdateAllocs))
+	mux.Handle(wire.MethodNodeEvents, write(e, e.nodeEvents))
+}
+
+// nodeOf reads a node or says that there is none.
+func (e *Endpoints) nodeOf(id string) (*structs.Node, error) {
+	if err := checkUUID("node", id); err != nil {
+		return nil, err
+	}
+	node := e.Store.Snapshot().Node(nil, id)
+	if node == nil {
+		return nil, notFound("node", id)
+	}
+	return node, nil
+}
+
+// authentic checks a node's secret. A node that is not known yet has none to check.
+func (e *Endpoints) authentic(id, secret string) (*structs.Node, error) {
+	node, err := e.nodeOf(id)
+	if err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) != 1 {
+		return nil, structs.Errorf(structs.CodeForbidden, "node %s: its secret does not match", id).
+			WithHint("another machine uses this node's ID; remove its client state directory to give it a new one")
+	}
+	return node, nil
+}
+
+func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegisterRequest) (*structs.NodeUpdateReply, error) {
+	node := args.Node
+	if err := checkNode(node); err != nil {
+		return nil, err
+	}
+	old := e.Store.Snapshot().Node(nil, node.ID)
+	if old != nil {
+		if _, err := e.authentic(node.ID, node.SecretID); err != nil {
+			return nil, err
+		}
+	}
+	if node.Datacenter == "" {
+		node.Datacenter = e.Datacenter
+	}
+	if node.NodePool == "" {
+		node.NodePool = structs.NodePoolDefault
+	}
+	if node.SchedulingEligibility == "" {
+		node.SchedulingEligibility = structs.NodeEligible
+	}
+	now := e.Now()
+	node.StatusUpdatedAt = now.Unix()
+	node.ComputeClass()
+	entry := &structs.NodeRegisterEntry{Node: node, Time: now.UnixNano(), EvalSeed: e.NewID()}
+	switch {
+	case old == nil:
+		entry.Event = event("Cluster", "Node registered", now)
+	case old.Status != node.Status:
+		entry.Event = event("Cluster", "Node re-registered", now)
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeRegister, entry)
+	if err != nil {
+		return nil, err
+	}
+	return e.nodeReply(node.ID, index), nil
+}
+
+func checkNode(n *structs.Node) error {
+	switch {
+	case n == nil:
+		return structs.Errorf(structs.CodeBadRequest, "the request has no Node")
+	case n.ID == "" || len(n.ID) > 64:
+		return structs.Errorf(structs.CodeBadRequest, "node ID %q: a UUID is needed", n.ID)
+	case n.SecretID == "":
+		return structs.Errorf(structs.CodeBadRequest, "node %s has no SecretID", n.ID)
+	case n.Name == "":
+		return structs.Errorf(structs.CodeBadRequest, "node %s has no Name", n.ID)
+	case n.NodeResources == nil:
+		return structs.Errorf(structs.CodeBadRequest, "node %s has no NodeResources", n.ID)
+	case n.NodePool == structs.NodePoolAll:
+		return structs.Errorf(structs.CodeBadRequest, "node %s: every node is in pool %q already", n.ID, n.NodePool).WithHint("name another node_pool")
+	}
+	switch n.Status {
+	case structs.NodeStatusInit, structs.NodeStatusReady:
+		return nil
+	}
+	return structs.Errorf(structs.CodeBadRequest, "node %s: status %q: allowed are %q and %q", n.ID, n.Status,
+		structs.NodeStatusInit, structs.NodeStatusReady)
+}
+
+func event(subsystem, message string, now time.Time) *structs.NodeEvent {
+	return &structs.NodeEvent{Subsystem: subsystem, Message: message, Timestamp: now}
+}
+
+// nodeReply says when the node must be heard of again and whom it can reach.
+func (e *Endpoints) nodeReply(id string, index uint64) *structs.NodeUpdateReply {
+	leader, _ := e.Cluster.Leader()
+	reply := &structs.NodeUpdateReply{
+		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
+		LeaderRPCAddr: leader, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
+	}
+	if conf, err := e.Cluster.Configuration(); err == nil {
+		for _, s := range conf.Servers {
+			reply.Servers = append(reply.Servers, s.Address)
+		}
+	}
+	return reply
+}
+
+// nodeHeartbeat keeps a node up. Nothing is written unless its status moves.
+func (e *Endpoints) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
+	if e.Store.Snapshot().Node(nil, args.NodeID) == nil {
+		return &structs.NodeUpdateReply{Registered: false}, nil
+	}
+	node, err := e.authentic(args.NodeID, args.SecretID)
+	if err != nil {
+		return nil, err
+	}
+	index := node.ModifyIndex
+	status := args.Status
+	if status == "" {
+		status = structs.NodeStatusReady
+	}
+	if status != structs.NodeStatusReady && status != structs.NodeStatusInit && status != structs.NodeStatusDown {
+		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: status %q: a node may call itself %q, %q or %q", node.ID, status,
+			structs.NodeStatusInit, structs.NodeStatusReady, structs.NodeStatusDown)
+	}
+	if node.Status != status {
+		now := e.Now()
+		entry := &structs.NodeStatusEntry{
+			NodeIDs: []string{node.ID}, Status: status, Time: now.UnixNano(), EvalSeed: e.NewID(),
+		}
+		if node.Status == structs.NodeStatusDown {
+			entry.Event = event("Cluster", "Node heartbeats again", now)
+		}
+		if index, err = e.Applier.Apply(ctx, structs.LogNodeStatus, entry); err != nil {
+			return nil, err
+		}
+	}
+	return e.nodeReply(node.ID, index), nil
+}
+
+func (e *Endpoints) nodeGet(ctx context.Context, args *structs.IDRequest) (*structs.NodeReply, error) {
+	if err := checkUUID("node", args.ID); err != nil {
+		return nil, err
+	}
+	reply := &structs.NodeReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		node := snap.Node(ws, args.ID)
+		if node == nil {
+			reply.Node = nil
+			return snap.TableIndex(state.TableNodes), nil
+		}
+		reply.Node = node.Sanitize()
+		return node.ModifyIndex, nil
+	})
+}
+
+func (e *Endpoints) nodeList(ctx context.Context, args *structs.ListRequest) (*structs.NodeListReply, error) {
+	reply := &structs.NodeListReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		var err error
+		reply.Nodes, err = page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.NodeListStub) bool) {
+			for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
+				if !yield(nodeStub(n, args.Fields)) {
+					return
+				}
+			}
+		}, func(n *structs.NodeListStub) string { return n.ID })
+		return snap.TableIndex(state.TableNodes), err
+	})
+}
+
+func nodeStub(n *structs.Node, fields map[string]bool) *structs.NodeListStub {
+	address, _, err := net.SplitHostPort(n.HTTPAddr)
+	if err != nil {
+		address = n.HTTPAddr
+	}
+	s := &structs.NodeListStub{
+		Address: address, ID: n.ID, Datacenter: n.Datacenter, Name: n.Name, NodeClass: n.NodeClass, NodePool: n.NodePool,
+		Version: n.Attributes["nomad.version"], Drain: n.DrainStrategy != nil, SchedulingEligibility: n.SchedulingEligibility,
+		Status: n.Status, StatusDescription: n.StatusDescription, Drivers: n.Drivers, HostVolumes: n.HostVolumes, LastDrain: n.LastDrain,
+		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
+	}
+	if fields["resources"] {
+		s.NodeResources, s.ReservedResources = n.NodeResources, n.ReservedResources
+	}
+	if fields["os"] {
+		s.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
+	}
+	return s
+}
+
+func (e *Endpoints) nodeAllocs(ctx context.Context, args *structs.IDRequest) (*structs.AllocsReply, error) {
+	if err := checkUUID("node", args.ID); err != nil {
+		return nil, err
+	}
+	reply := &structs.AllocsReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Allocs = snap.AllocsByNode(ws, args.ID)
+		if reply.Allocs == nil {
+			reply.Allocs = []*structs.Allocation{}
+		}
+		return allocsIndex(snap, reply.Allocs), nil
+	})
+}
+
+func (e *Endpoints) nodeDrain(ctx context.Context, args *structs.NodeDrainRequest) (*structs.NodeUpdateReply, error) {
+	node, err := e.nodeOf(args.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	now := e.Now()
+	entry := &structs.NodeDrainEntry{
+		NodeID: node.ID, MarkEligible: args.MarkEligible, Meta: args.Meta, Time: now.UnixNano(), EvalSeed: e.NewID(),
+	}
+	switch {
+	case args.DrainSpec != nil:
+		entry.Strategy = &structs.DrainStrategy{DrainSpec: *args.DrainSpec, StartedAt: now}
+		if node.DrainStrategy != nil {
+			entry.Strategy.StartedAt = node.DrainStrategy.StartedAt
+		}
+		if args.DrainSpec.Deadline > 0 {
+			entry.Strategy.ForceDeadline = now.Add(args.DrainSpec.Deadline)
+		}
+		entry.Status = "draining"
+		entry.Event = event("Drain", "Node drain strategy set", now)
+	case node.DrainStrategy == nil && !args.MarkEligible:
+		return e.drainReply(node.ID, node.ModifyIndex), nil
+	default:
+		entry.Status = "canceled"
+		entry.Event = event("Drain", "Node drain disabled", now)
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeDrain, entry)
+	if err != nil {
+		return nil, err
+	}
+	return e.drainReply(node.ID, index), nil
+}
+
+// drainReply answers an operator, who is no heartbeat of the node.
+func (e *Endpoints) drainReply(id string, index uint64) *structs.NodeUpdateReply {
+	reply := &structs.NodeUpdateReply{NodeModifyIndex: index, EvalCreateIndex: index, Registered: true, WriteMeta: structs.WriteMeta{Index: index}}
+	for _, ev := range e.Store.Snapshot().PendingEvals() {
+		if ev.NodeID == id && ev.CreateIndex == index {
+			reply.EvalIDs = append(reply.EvalIDs, ev.ID)
+		}
+	}
+	return reply
+}
+
+func (e *Endpoints) nodeEligibility(ctx context.Context, args *structs.NodeEligibilityRequest) (*structs.NodeUpdateReply, error) {
+	node, err := e.nodeOf(args.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	if args.Eligibility != structs.NodeEligible && args.Eligibility != structs.NodeIneligible {
+		return nil, structs.Errorf(structs.CodeBadRequest, "eligibility %q: allowed are %q and %q", args.Eligibility,
+			structs.NodeEligible, structs.NodeIneligible)
+	}
+	if args.Eligibility == structs.NodeEligible && node.DrainStrategy != nil {
+		return nil, structs.Errorf(structs.CodeBadRequest, "node %s is draining: it cannot be made eligible", node.ID).
+			WithHint("`node drain -disable` ends the drain")
+	}
+	if node.SchedulingEligibility == args.Eligibility {
+		return e.drainReply(node.ID, node.ModifyIndex), nil
+	}
+	now := e.Now()
+	index, err := e.Applier.Apply(ctx, structs.LogNodeEligibility, &structs.NodeEligibilityEntry{
+		NodeID: node.ID, Eligibility: args.Eligibility, Time: now.UnixNano(), EvalSeed: e.NewID(),
+		Event: event("Cluster", "Node marked as "+args.Eligibility+" for scheduling", now),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.drainReply(node.ID, index), nil
+}
+
+func (e *Endpoints) nodePurge(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
+	node, err := e.nodeOf(args.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeDeregister, &structs.NodeDeregisterEntry{
+		NodeIDs: []string{node.ID}, Time: e.Now().UnixNano(), EvalSeed: e.NewID(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.drainReply(node.ID, index), nil
+}
+
+func (e *Endpoints) nodeEvaluate(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
+	node, err := e.nodeOf(args.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	snap := e.Store.Snapshot()
+	now := e.Now().UnixNano()
+	entry := &structs.EvalUpsertEntry{Time: now}
+	seen := map[structs.NamespacedID]bool{}
+	for _, a := range snap.AllocsByNode(nil, node.ID) {
+		id := structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
+		job := snap.Job(nil, a.Namespace, a.JobID)
+		if seen[id] || job == nil {
+			continue
+		}
+		seen[id] = true
+		ev := e.newEval(job, structs.EvalTriggerNodeUpdate, now)
+		ev.NodeID, ev.NodeModifyIndex = node.ID, node.ModifyIndex
+		entry.Evals = append(entry.Evals, ev)
+	}
+	if len(entry.Evals) == 0 {
+		return e.drainReply(node.ID, node.ModifyIndex), nil
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogEvalUpsert, entry)
+	if err != nil {
+		return nil, err
+	}
+	reply := e.drainReply(node.ID, index)
+	reply.EvalIDs = nil
+	for _, ev := range entry.Evals {
+		reply.EvalIDs = append(reply.EvalIDs, ev.ID)
+	}
+	return reply, nil
+}
+
+// nodeClientAllocs tells a node what it shall run: all by their index, whole what
+// the servers changed since the index that it knows.
+func (e *Endpoints) nodeClientAllocs(ctx context.Context, args *structs.ClientAllocsRequest) (*structs.ClientAllocsReply, error) {
+	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
+		return nil, err
+	}
+	reply := &structs.ClientAllocsReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Allocs, reply.Changed, reply.Jobs = map[string]uint64{}, nil, nil
+		jobs := map[string]bool{}
+		var index uint64
+		for _, a := range snap.AllocsByNode(ws, args.NodeID) {
+			reply.Allocs[a.ID] = a.AllocModifyIndex
+			index = max(index, a.AllocModifyIndex)
+			if a.AllocModifyIndex <= args.MinQueryIndex {
+				continue
+			}
+			bare := *a
+			bare.Job = nil
+			reply.Changed = append(reply.Changed, &bare)
+			if a.Job == nil {
+				continue
+			}
+			if key := a.Namespace + "/" + a.JobID + "/" + uitoa(a.JobVersion); !jobs[key] {
+				jobs[key] = true
+				reply.Jobs = append(reply.Jobs, a.Job)
+			}
+		}
+		return index, nil
+	})
+}
+
+// nodeUpdateAllocs takes clients' reports. What ends or turns healthy may need a
+// look at its job: the evaluations for that are minted here.
+func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUpdateRequest) (*structs.WriteReply, error) {
+	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
+		return nil, err
+	}
+	snap := e.Store.Snapshot()
+	now := e.Now().UnixNano()
+	entry := &structs.AllocClientEntry{Time: now}
+	seen := map[structs.NamespacedID]bool{}
+	for _, u := range args.Updates {
+		if u == nil {
+			continue
+		}
+		alloc := snap.Alloc(nil, u.ID)
+		if alloc == nil {
+			continue // collected meanwhile
+		}
+		if alloc.NodeID != args.NodeID {
+			return nil, structs.Errorf(structs.CodeForbidden, "node %s: allocation %s is not on it", args.NodeID, u.ID)
+		}
+		u.NodeID, u.ModifyTime = args.NodeID, now
+		entry.Updates = append(entry.Updates, u)
+		id := structs.NamespacedID{ID: alloc.JobID, Namespace: alloc.Namespace}
+		trigger := triggerOf(alloc, u)
+		job := snap.Job(nil, alloc.Namespace, alloc.JobID)
+		if trigger == "" || seen[id] || job == nil || job.Stop {
+			continue
+		}
+		seen[id] = true
+		entry.Evals = append(entry.Evals, e.newEval(job, trigger, now))
+	}
+	if len(entry.Updates) == 0 {
+		return &structs.WriteReply{}, nil
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogAllocClient, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// triggerOf says why a report makes its job worth a look; empty: it does not.
+func triggerOf(was *structs.Allocation, now *structs.AllocClientUpdate) string {
+	switch {
+	case was.ClientTerminal():
+		return ""
+	case now.ClientStatus == structs.AllocClientFailed && !was.ServerTerminal():
+		return structs.EvalTriggerAllocFailure
+	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil &&
+		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
+		return structs.EvalTriggerAllocHealth
+	case now.ClientStatus == structs.AllocClientComplete && !was.ServerTerminal() && was.Job != nil &&
+		was.Job.Type != structs.JobTypeBatch && was.Job.Type != structs.JobTypeSysBatch:
+		return structs.EvalTriggerAllocFailure // a service that ends is started again
+	}
+	return ""
+}
+
+func (e *Endpoints) nodeEvents(ctx context.Context, args *structs.NodeEventsRequest) (*structs.WriteReply, error) {
+	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
+		return nil, err
+	}
+	if len(args.Events) > structs.MaxNodeEvents {
+		args.Events = args.Events[len(args.Events)-structs.MaxNodeEvents:]
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeEvents,
+		&structs.NodeEventsEntry{Events: map[string][]*structs.NodeEvent{args.NodeID: args.Events}})
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// shortName is a node's name in a message.
+func shortName(n *structs.Node) string {
+	return strings.TrimSpace(n.Name + " (" + structs.ShortID(n.ID) + ")")
+}

@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func (e *Endpoints) registerStatus(mux *wire.Mux) {
+	mux.Handle(wire.MethodPing, local(func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, nil
+	}))
+	mux.Handle(wire.MethodLeader, local(e.leader))
+	mux.Handle(wire.MethodPeers, local(e.peers))
+	mux.Handle(wire.MethodRegions, local(func(context.Context, *structs.EmptyRequest) (*structs.StringsReply, error) {
+		return &structs.StringsReply{Values: []string{e.Region}}, nil
+	}))
+}
+
+func (e *Endpoints) registerOperator(mux *wire.Mux) {
+	mux.Handle(wire.MethodSchedulerGet, read(e, e.schedulerGet))
+	mux.Handle(wire.MethodSchedulerSet, write(e, e.schedulerSet))
+	mux.Handle(wire.MethodRaftConfig, read(e, e.raftConfig))
+	mux.Handle(wire.MethodRaftRemove, write(e, func(_ context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, e.Cluster.Change(true, args.ID, args.Address)
+	}))
+	mux.Handle(wire.MethodRaftTransfer, write(e, func(_ context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, e.Cluster.Change(false, args.ID, args.Address)
+	}))
+	mux.Handle(wire.MethodSystemGC, write(e, func(ctx context.Context, _ *structs.GCRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, e.Collector.Force(ctx)
+	}))
+	mux.Handle(wire.MethodReconcile, write(e, e.reconcile))
+}
+
+func (e *Endpoints) leader(context.Context, *structs.EmptyRequest) (*structs.StringReply, error) {
+	addr, _ := e.Cluster.Leader()
+	if addr == "" {
+		return nil, noLeader()
+	}
+	return &structs.StringReply{Value: addr, QueryMeta: structs.QueryMeta{KnownLeader: true}}, nil
+}
+
+func (e *Endpoints) peers(context.Context, *structs.EmptyRequest) (*structs.StringsReply, error) {
+	conf, err := e.Cluster.Configuration()
+	if err != nil {
+		return nil, err
+	}
+	reply := &structs.StringsReply{Values: []string{}}
+	for _, s := range conf.Servers {
+		reply.Values = append(reply.Values, s.Address)
+	}
+	return reply, nil
+}
+
+func (e *Endpoints) raftConfig(context.Context, *structs.EmptyRequest) (*structs.RaftConfigurationReply, error) {
+	return e.Cluster.Configuration()
+}
+
+func (e *Endpoints) schedulerGet(ctx context.Context, args *structs.EmptyRequest) (*structs.SchedulerConfigReply, error) {
+	reply := &structs.SchedulerConfigReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		config := snap.SchedulerConfig(ws)
+		reply.SchedulerConfig = &config
+		return config.ModifyIndex, nil
+	})
+}
+
+func (e *Endpoints) schedulerSet(ctx context.Context, args *structs.SchedulerConfigRequest) (*structs.SchedulerSetReply, error) {
+	if args.Config.SchedulerAlgorithm == "" {
+		args.Config.SchedulerAlgorithm = e.Store.Snapshot().SchedulerConfig(nil).SchedulerAlgorithm
+	}
+	if err := args.Config.Validate(); err != nil {
+		return nil, err
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
+		Config: args.Config, CAS: args.CAS, CheckIndex: args.Config.ModifyIndex, Time: e.Now().UnixNano(),
+	})
+	if args.CAS && structs.CodeOf(err) == structs.CodeConflict && err != nil {
+		return &structs.SchedulerSetReply{Updated: false, WriteMeta: structs.WriteMeta{Index: index}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &structs.SchedulerSetReply{Updated: true, WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// reconcile compares the World with one rebuilt from the tables, then has every
+// replica rebuild what it derives.
+func (e *Endpoints) reconcile(ctx context.Context, _ *structs.GCRequest) (*structs.ReconcileReply, error) {
+	snap := e.Store.Snapshot()
+	reply := &structs.ReconcileReply{Differences: snap.World().Diff(state.Rebuild(snap))}
+	index, err := e.Applier.Apply(ctx, structs.LogReconcile, &structs.ReconcileEntry{Time: e.Now().UnixNano()})
+	if err != nil {
+		return nil, err
+	}
+	reply.Index = index
+	return reply, nil
+}

@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// jobPlan asks the real scheduler what a registration would do, on the state as it
+// is, and commits nothing.
+func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*structs.JobPlanReply, error) {
+	warnings, err := e.admit(args.Job, args.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	snap := e.Store.Snapshot()
+	job := args.Job
+	old := snap.Job(nil, job.Namespace, job.ID)
+	reply := &structs.JobPlanReply{Warnings: warnings, Index: snap.Index()}
+	now := e.Now()
+	job.SubmitTime, job.Version = now.UnixNano(), 0
+	var allocs []*structs.Allocation
+	if old != nil {
+		reply.JobModifyIndex = old.JobModifyIndex
+		job.CreateIndex, job.Version = old.CreateIndex, old.Version
+		job.JobModifyIndex = old.JobModifyIndex
+		if job.SpecChanged(old) {
+			job.Version++
+			job.JobModifyIndex = snap.Index() + 1
+		}
+		allocs = snap.AllocsByJob(nil, job.Namespace, job.ID, false)
+	}
+	eval := e.newEval(job, structs.EvalTriggerJobRegister, now.UnixNano())
+	eval.AnnotatePlan = true
+	eval.SnapshotIndex = snap.Index()
+	plan, err := scheduler.Schedule(snap.World(), eval, scheduler.Input{
+		Job: job, Allocs: allocs, Config: snap.SchedulerConfig(nil), Now: now, Seed: uint64(now.UnixNano()), //nolint:gosec // a seed
+		NewID: e.NewID, Annotate: true,
+	})
+	if err != nil {
+		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)
+	}
+	reply.Annotations, reply.FailedTGAllocs = plan.Annotations, plan.FailedTGAllocs
+	for _, ev := range plan.Evals {
+		if ev.ID != eval.ID {
+			reply.CreatedEvals = append(reply.CreatedEvals, ev)
+		}
+	}
+	if args.Diff {
+		before := old
+		if before == nil {
+			reply.Diff = (*structs.Job)(nil).Diff(job, true)
+		} else {
+			reply.Diff = before.Diff(job, true)
+		}
+		if reply.Diff != nil && plan.Annotations != nil {
+			reply.Diff.Annotate(plan.Annotations.DesiredTGUpdates)
+		}
+	}
+	return reply, nil
+}

@@ -1,0 +1,149 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-bexpr"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// look reads from a snapshot what a query asks for, registering what it read with
+// ws, and gives the index at which that last changed.
+type look func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err error)
+
+// query runs a read. A blocking query runs again each time that something it looked
+// at has changed, until the index that it gives is past the one asked, or its time
+// is over; then the last answer stands.
+func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run look) error {
+	meta.KnownLeader = true
+	if addr, _ := e.Cluster.Leader(); addr == "" {
+		meta.KnownLeader = false
+	}
+	if opts.MinQueryIndex == 0 {
+		index, err := run(nil, e.Store.Snapshot())
+		meta.Index = max(index, 1)
+		return err
+	}
+	wait := opts.MaxQueryTime
+	if wait <= 0 {
+		wait = e.DefaultQuery
+	}
+	wait = min(wait, e.MaxQueryTime)
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		ws := state.NewWatchSet()
+		index, err := run(ws, e.Store.Snapshot())
+		meta.Index = max(index, 1)
+		if err != nil || meta.Index > opts.MinQueryIndex {
+			return err
+		}
+		if !ws.Wait(waiting) {
+			return ctx.Err() // nil when only our own time was over: the answer is what was read
+		}
+	}
+}
+
+// namespaceOf is the namespace that a read is for.
+func namespaceOf(opts *structs.QueryOptions) string {
+	if opts.Namespace == "" {
+		return structs.DefaultNamespace
+	}
+	return opts.Namespace
+}
+
+// page takes from items, which come in order, those that pass the filter, one page
+// of them. token names an item uniquely and in that order; NextToken is the first
+// item of the next page.
+func page[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func(yield func(T) bool), token func(T) string) ([]T, error) {
+	out := []T{}
+	keep, err := filter[T](opts.Filter)
+	if err != nil {
+		return nil, err
+	}
+	if opts.PerPage < 0 {
+		return nil, structs.Errorf(structs.CodeBadRequest, "per_page %d: allowed are 0 and more", opts.PerPage)
+	}
+	meta.NextToken = ""
+	var failed error
+	items(func(item T) bool {
+		if opts.NextToken != "" {
+			before := token(item) < opts.NextToken
+			if opts.Reverse {
+				before = token(item) > opts.NextToken
+			}
+			if before {
+				return true
+			}
+		}
+		ok, err := keep(item)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if !ok {
+			return true
+		}
+		if opts.PerPage > 0 && len(out) == opts.PerPage {
+			meta.NextToken = token(item)
+			return false
+		}
+		out = append(out, item)
+		return true
+	})
+	return out, failed
+}
+
+func filter[T any](expression string) (func(T) (bool, error), error) {
+	if strings.TrimSpace(expression) == "" {
+		return func(T) (bool, error) { return true, nil }, nil
+	}
+	if len(expression) > 8<<10 {
+		return nil, structs.Errorf(structs.CodeBadRequest, "filter of %d bytes: at most %d", len(expression), 8<<10)
+	}
+	eval, err := bexpr.CreateEvaluator(expression)
+	if err != nil {
+		return nil, structs.Errorf(structs.CodeBadRequest, "failed to read filter expression: %w", err).
+			WithHint(`write it as: Status == "running" and Name matches "web"`)
+	}
+	return func(item T) (ok bool, err error) {
+		defer func() { // go-bexpr panics on some operand types
+			if r := recover(); r != nil {
+				err = structs.Errorf(structs.CodeBadRequest, "filter %q: cannot be asked of these fields: %v", expression, r)
+			}
+		}()
+		ok, err = eval.Evaluate(item)
+		if err != nil {
+			return false, structs.Errorf(structs.CodeBadRequest, "filter %q: %w", expression, err)
+		}
+		return ok, nil
+	}, nil
+}
+
+// byID finds the full ID that a unique prefix names. IDs shorter than a whole one
+// may only be given where the prefix is unique.
+func ambiguous(kind, prefix string, n int) error {
+	return structs.Errorf(structs.CodeBadRequest, "%s prefix %q names %d of them", kind, prefix, n).WithHint("give more characters")
+}
+
+func notFound(kind, id string) error {
+	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", kind, id)
+}
+
+// checkUUID refuses what cannot be an ID before anything is read.
+func checkUUID(kind, id string) error {
+	if id == "" {
+		return structs.Errorf(structs.CodeBadRequest, "missing %s ID", kind)
+	}
+	if len(id) > 64 {
+		return structs.Errorf(structs.CodeBadRequest, "%s ID of %d characters: an ID has 36", kind, len(id))
+	}
+	return nil
+}
+
+func since(t time.Time, now time.Time) string { return fmt.Sprint(now.Sub(t).Round(time.Second)) }

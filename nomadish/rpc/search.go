@@ -1,0 +1,95 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// searchLimit bounds the matches of each kind.
+const searchLimit = 20
+
+// search finds things by the start of their ID (or, fuzzy, by a part of their name).
+func (e *Endpoints) search(ctx context.Context, args *structs.SearchRequest) (*structs.SearchReply, error) {
+	contexts := []string{"jobs", "evals", "allocs", "nodes"}
+	silent := []string{"all", "", "deployment", "plugins", "volumes", "namespaces", "quotas", "recommendations", "scaling_policy",
+		"node_pools", "variables", "groups", "tasks", "services", "images", "commands", "classes", "host_volumes"}
+	if !slices.Contains(contexts, args.Context) && !slices.Contains(silent, args.Context) {
+		return nil, structs.Errorf(structs.CodeBadRequest, "search context %q: allowed are %v and all", args.Context, contexts)
+	}
+	if args.Fuzzy && len(args.Prefix) < 2 {
+		return nil, structs.Errorf(structs.CodeBadRequest, "fuzzy search for %q: at least 2 characters are needed", args.Prefix)
+	}
+	reply := &structs.SearchReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(_ *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Matches, reply.Fuzzy, reply.Truncations = map[string][]string{}, map[string][]structs.FuzzyMatch{}, map[string]bool{}
+		for _, kind := range contexts {
+			if args.Context == kind || args.Context == "all" || args.Context == "" {
+				e.searchKind(snap, kind, args, reply)
+			}
+		}
+		return snap.Index(), nil
+	})
+}
+
+// searchKind adds the matches of one kind.
+func (e *Endpoints) searchKind(snap *state.Snapshot, kind string, args *structs.SearchRequest, reply *structs.SearchReply) {
+	ns := namespaceOf(&args.QueryOptions)
+	prefix, text := args.Prefix, strings.ToLower(args.Prefix)
+	if args.Fuzzy {
+		prefix = ""
+	}
+	ids, found := []string{}, []structs.FuzzyMatch{}
+	// add takes one; false: there are enough.
+	add := func(id, name string, scope ...string) bool {
+		if args.Fuzzy && !strings.Contains(strings.ToLower(name), text) {
+			return true
+		}
+		if len(ids) == searchLimit {
+			reply.Truncations[kind] = true
+			return false
+		}
+		ids = append(ids, id)
+		found = append(found, structs.FuzzyMatch{ID: name, Scope: scope})
+		return true
+	}
+	switch kind {
+	case "jobs":
+		for j := range snap.Jobs(nil, ns, prefix, false) {
+			if !add(j.ID, j.Name, j.Namespace, j.ID) {
+				break
+			}
+		}
+	case "evals":
+		for ev := range snap.Evals(nil, ns, prefix, false) {
+			if args.Fuzzy || !add(ev.ID, ev.ID) {
+				break
+			}
+		}
+	case "allocs":
+		for a := range snap.Allocs(nil, ns, prefix, false) {
+			if !add(a.ID, a.Name, a.Namespace, a.ID) {
+				break
+			}
+		}
+	case "nodes":
+		for n := range snap.Nodes(nil, prefix, false) {
+			if !add(n.ID, n.Name, n.ID) {
+				break
+			}
+		}
+	}
+	if _, cut := reply.Truncations[kind]; !cut {
+		reply.Truncations[kind] = false
+	}
+	if args.Fuzzy {
+		if len(found) > 0 {
+			reply.Fuzzy[kind] = found
+		}
+		return
+	}
+	reply.Matches[kind] = ids
+}
