@@ -1,0 +1,308 @@
+package config
+
+import (
+	"time"
+)
+
+// Nomad's default ports.
+const (
+	DefaultHTTPPort = 4646
+	DefaultRPCPort  = 4647
+	DefaultSerfPort = 4648
+)
+
+// Config is an agent's configuration. The hcl names are Nomad's, unless a
+// comment says that they are ours.
+type Config struct {
+	Region     string `hcl:"region"`
+	Datacenter string `hcl:"datacenter"`
+	Name       string `hcl:"name"` // default: the host's name
+	DataDir    string `hcl:"data_dir"`
+	BindAddr   string `hcl:"bind_addr"`
+	LogLevel   string `hcl:"log_level"`
+	LogJSON    bool   `hcl:"log_json"`
+	// LogLocation adds file and line to each log line.
+	LogLocation bool `hcl:"log_include_location"`
+	EnableDebug bool `hcl:"enable_debug"`
+	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
+	LeaveOnInterrupt bool              `hcl:"leave_on_interrupt"`
+	LeaveOnTerminate bool              `hcl:"leave_on_terminate"`
+	ResponseHeaders  map[string]string `hcl:"http_api_response_headers"`
+
+	Ports     Ports              `hcl:"ports,block"`
+	Addresses Addresses          `hcl:"addresses,block"`
+	Advertise Addresses          `hcl:"advertise,block"`
+	Server    Server             `hcl:"server,block"`
+	Client    Client             `hcl:"client,block"`
+	ACL       ACL                `hcl:"acl,block"`
+	TLS       TLS                `hcl:"tls,block"`
+	Telemetry Telemetry          `hcl:"telemetry,block"`
+	Limits    Limits             `hcl:"limits,block"`
+	Plugins   map[string]*Plugin `hcl:"plugin,block"`
+
+	RPC       rpc       `hcl:"rpc,block"`
+	UI        ui        `hcl:"ui,block"`
+	Sentinel  sentinel  `hcl:"sentinel,block"`
+	Autopilot autopilot `hcl:"autopilot,block"`
+	Audit     audit     `hcl:"audit,block"`
+	Reporting reporting `hcl:"reporting,block"`
+	Eventlog  eventlog  `hcl:"eventlog,block"`
+
+	_ struct{} `inert:"plugin_dir,log_file,log_rotate_duration,log_rotate_bytes,log_rotate_max_files,enable_syslog,syslog_facility,keyring,consul,vault"`
+	_ struct{} `moot:"disable_update_check,disable_anonymous_signature"`
+
+	// Dev is the -dev flag: one process, in memory, on loopback.
+	Dev bool
+	// Files are those that the configuration was read from, for people.
+	Files []string
+
+	origins map[string]Problem
+}
+
+// Ports are the ports to listen on; 0: any free one.
+type Ports struct {
+	HTTP int `hcl:"http"`
+	RPC  int `hcl:"rpc"`
+	Serf int `hcl:"serf"`
+}
+
+// Addresses are hosts (for addresses), or hosts with or without a port (for advertise).
+type Addresses struct {
+	HTTP string `hcl:"http"`
+	RPC  string `hcl:"rpc"`
+	Serf string `hcl:"serf"`
+}
+
+// Server is the server's part.
+type Server struct {
+	Enabled           bool     `hcl:"enabled"`
+	BootstrapExpect   int      `hcl:"bootstrap_expect"`
+	DataDir           string   `hcl:"data_dir"` // default: server/ in the agent's
+	NumSchedulers     *int     `hcl:"num_schedulers"`
+	EnabledSchedulers []string `hcl:"enabled_schedulers,append"`
+	RaftMultiplier    int      `hcl:"raft_multiplier"` // of Raft's clocks; default 1
+
+	NodeGCThreshold      time.Duration `hcl:"node_gc_threshold"`
+	JobGCInterval        time.Duration `hcl:"job_gc_interval"`
+	JobGCThreshold       time.Duration `hcl:"job_gc_threshold"`
+	EvalGCThreshold      time.Duration `hcl:"eval_gc_threshold"`
+	BatchEvalGCThreshold time.Duration `hcl:"batch_eval_gc_threshold"`
+
+	HeartbeatGrace         time.Duration `hcl:"heartbeat_grace"`
+	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
+	MaxHeartbeatsPerSecond float64       `hcl:"max_heartbeats_per_second"`
+	FailoverHeartbeatTTL   time.Duration `hcl:"failover_heartbeat_ttl"`
+
+	EventBufferSize       int                    `hcl:"event_buffer_size"`
+	RaftSnapshotThreshold uint64                 `hcl:"raft_snapshot_threshold"`
+	RaftSnapshotInterval  time.Duration          `hcl:"raft_snapshot_interval"`
+	RaftTrailingLogs      uint64                 `hcl:"raft_trailing_logs"`
+	JobDefaultPriority    int                    `hcl:"job_default_priority"`
+	JobMaxPriority        int                    `hcl:"job_max_priority"`
+	JobMaxCount           int                    `hcl:"job_max_count"`
+	JobMaxSourceSize      string                 `hcl:"job_max_source_size"` // bytes, or "1M"
+	JobTrackedVersions    int                    `hcl:"job_tracked_versions"`
+	DefaultScheduler      DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
+
+	// StartJoin and RetryJoin are other servers' addresses.
+	StartJoin []string `hcl:"start_join,append,later"`
+	RetryJoin []string `hcl:"retry_join,append,later"`
+	Join      join     `hcl:"server_join,block"`
+
+	// Topology and Scheduling are ours: interfaces.md.
+	Topology   Topology   `hcl:"topology,block,later"`
+	Scheduling Scheduling `hcl:"scheduling,block,later"`
+
+	ClientIntroduction clientIntroduction   `hcl:"client_introduction,block"`
+	PlanRejection      planRejectionTracker `hcl:"plan_rejection_tracker,block"`
+	Search             search               `hcl:"search,block"`
+	RaftLogStore       raftLogStore         `hcl:"raft_logstore,block"`
+	RaftBoltDB         raftBolt             `hcl:"raft_boltdb,block"`
+
+	_ struct{} `inert:"authoritative_region,protocol_version,raft_protocol,deployment_gc_threshold,csi_volume_claim_gc_interval,csi_volume_claim_gc_threshold,csi_plugin_gc_threshold,acl_token_gc_threshold,root_key_gc_interval,root_key_gc_threshold,root_key_rotation_threshold,retry_max,retry_interval,rejoin_after_leave,non_voting_server,redundancy_zone,upgrade_version,encrypt,license_path,deploy_query_rate_limit,oidc_issuer,start_timeout,log_file,non_production"`
+	_ struct{} `moot:"plan_apply_pipeline,enable_event_broker"`
+}
+
+// DefaultSchedulerConfig is what a new cluster's scheduler starts with.
+type DefaultSchedulerConfig struct {
+	SchedulerAlgorithm            string     `hcl:"scheduler_algorithm"`
+	MemoryOversubscriptionEnabled bool       `hcl:"memory_oversubscription_enabled"`
+	RejectJobRegistration         bool       `hcl:"reject_job_registration"`
+	PauseEvalBroker               bool       `hcl:"pause_eval_broker"`
+	NodeLimit                     uint       `hcl:"node_limit_for_feasibility_checks"`
+	Preemption                    Preemption `hcl:"preemption_config,block"`
+}
+
+// Preemption says which job types may preempt.
+type Preemption struct {
+	System   bool `hcl:"system_scheduler_enabled"`
+	SysBatch bool `hcl:"sysbatch_scheduler_enabled"`
+	Batch    bool `hcl:"batch_scheduler_enabled"`
+	Service  bool `hcl:"service_scheduler_enabled"`
+}
+
+// Topology names the levels of the cells, smallest first.
+type Topology struct {
+	Levels []string        `hcl:"levels"`
+	Level  []TopologyLevel `hcl:"level,block"`
+}
+
+// TopologyLevel says what makes nodes share a cell of a level.
+type TopologyLevel struct {
+	Name string `hcl:"name,label"`
+	Meta string `hcl:"meta"`
+}
+
+// Scheduling are the defaults of what `operator scheduler set-config` changes.
+type Scheduling struct {
+	Policy           string           `hcl:"policy"`
+	Dimensions       []string         `hcl:"dimensions"`
+	Granularity      map[string]int   `hcl:"granularity"`
+	Bands            [][]int          `hcl:"bands"`
+	KeepWhole        bool             `hcl:"keep_whole"`
+	ReservationAfter time.Duration    `hcl:"reservation_after"`
+	Grace            time.Duration    `hcl:"grace"`
+	Cycle            time.Duration    `hcl:"cycle"`
+	Slots            map[string]*Slot `hcl:"slot,block"`
+}
+
+// Slot is what a slot of a project's calendar stands for.
+type Slot struct {
+	Cores  int `hcl:"cores"`
+	GPUs   int `hcl:"gpus"`
+	Memory int `hcl:"memory"` // MiB
+}
+
+// Client is the client's part.
+type Client struct {
+	Enabled  bool              `hcl:"enabled"`
+	StateDir string            `hcl:"state_dir"` // default: client/ in the agent's
+	AllocDir string            `hcl:"alloc_dir"` // default: alloc/ in the agent's
+	Servers  []string          `hcl:"servers,append"`
+	Class    string            `hcl:"node_class"`
+	Pool     string            `hcl:"node_pool"`
+	Options  map[string]string `hcl:"options"`
+	Meta     map[string]string `hcl:"meta"`
+
+	NetworkInterface  string        `hcl:"network_interface"`
+	CPUTotalCompute   int           `hcl:"cpu_total_compute"` // MHz
+	MemoryTotalMB     int           `hcl:"memory_total_mb"`
+	DiskTotalMB       int           `hcl:"disk_total_mb"`
+	DiskFreeMB        int           `hcl:"disk_free_mb"`
+	ReservableCores   string        `hcl:"reservable_cores"`
+	MaxKillTimeout    time.Duration `hcl:"max_kill_timeout"`
+	MinDynamicPort    int           `hcl:"min_dynamic_port"`
+	MaxDynamicPort    int           `hcl:"max_dynamic_port"`
+	DefaultIneligible bool          `hcl:"default_ineligible"`
+
+	GCInterval           time.Duration `hcl:"gc_interval"`
+	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
+	GCDiskUsageThreshold float64       `hcl:"gc_disk_usage_threshold"` // percent
+	GCMaxAllocs          int           `hcl:"gc_max_allocs"`
+
+	Reserved    Reserved               `hcl:"reserved,block"`
+	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
+	Join        join                   `hcl:"server_join,block"`
+
+	// Simulate and SimulateBeside are ours: a file of shapes of simulated nodes, and
+	// whether the agent's own node stays beside them.
+	Simulate       string `hcl:"simulate"`
+	SimulateBeside bool   `hcl:"simulate_beside"`
+
+	Artifact artifact `hcl:"artifact,block"`
+	Drain    drain    `hcl:"drain_on_shutdown,block"`
+	Users    users    `hcl:"users,block"`
+
+	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,cgroup_parent,nomad_service_discovery,node_max_allocs,log_file,fingerprint"`
+}
+
+// Reserved is what a node keeps from tasks.
+type Reserved struct {
+	CPU           int    `hcl:"cpu"`    // MHz
+	MemoryMB      int    `hcl:"memory"` // MiB
+	DiskMB        int    `hcl:"disk"`   // MiB
+	ReservedPorts string `hcl:"reserved_ports"`
+	Cores         string `hcl:"cores"`
+}
+
+// HostVolume is a directory that the node offers.
+type HostVolume struct {
+	Path     string `hcl:"path"`
+	ReadOnly bool   `hcl:"read_only"`
+}
+
+// Plugin configures a task driver or device plugin by its name.
+type Plugin struct {
+	Args   []string       `hcl:"args"`
+	Config map[string]any `hcl:"config,block"`
+}
+
+// ACL switches access control.
+type ACL struct {
+	Enabled bool `hcl:"enabled"`
+
+	_ struct{} `inert:"token_ttl,policy_ttl,role_ttl,replication_token,token_min_expiration_ttl,token_max_expiration_ttl"`
+}
+
+// TLS switches encryption.
+type TLS struct {
+	HTTP bool `hcl:"http"`
+	RPC  bool `hcl:"rpc"`
+
+	_ struct{} `inert:"verify_server_hostname,ca_file,cert_file,key_file,rpc_upgrade_mode,verify_https_client,tls_cipher_suites,tls_min_version"`
+}
+
+// Telemetry says how metrics are kept and shown. They are always there at
+// /v1/metrics, in both formats.
+type Telemetry struct {
+	InMemoryInterval  time.Duration `hcl:"in_memory_collection_interval"`
+	InMemoryRetention time.Duration `hcl:"in_memory_retention_period"`
+	Interval          time.Duration `hcl:"collection_interval"`
+	DisableHostname   bool          `hcl:"disable_hostname"`
+	UseNodeName       bool          `hcl:"use_node_name"`
+	// PrefixFilter holds prefixes of names to let through (+) or keep out (-).
+	PrefixFilter  []string `hcl:"prefix_filter"`
+	FilterDefault *bool    `hcl:"filter_default"`
+
+	_ struct{} `moot:"prometheus_metrics"`
+	_ struct{} `inert:"statsite_address,statsd_address,datadog_address,datadog_tags,publish_allocation_metrics,publish_node_metrics,include_alloc_metadata_in_metrics,allowed_metadata_keys_in_metrics,disable_dispatched_job_summary_metrics,disable_quota_utilization_metrics,disable_rpc_rate_metrics_labels,disable_allocation_hook_metrics,circonus_api_token,circonus_api_app,circonus_api_url,circonus_submission_interval,circonus_submission_url,circonus_check_id,circonus_check_force_metric_activation,circonus_check_instance_id,circonus_check_search_tag,circonus_check_tags,circonus_check_display_name,circonus_broker_id,circonus_broker_select_tag"`
+}
+
+// Limits bound what callers may cost.
+type Limits struct {
+	// HTTPMaxConns and RPCMaxConns bound one address's connections; 0: no bound.
+	HTTPMaxConns        int           `hcl:"http_max_conns_per_client"`
+	RPCMaxConns         int           `hcl:"rpc_max_conns_per_client"`
+	RPCHandshakeTimeout time.Duration `hcl:"rpc_handshake_timeout"`
+	// HTTPMaxBody (ours) bounds a request's body, in bytes.
+	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
+
+	_ struct{} `inert:"https_handshake_timeout"`
+}
+
+// Default is the configuration of an agent that is told nothing.
+func Default() *Config {
+	return &Config{
+		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
+		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort},
+		Server: Server{RaftMultiplier: 1, BootstrapExpect: 1},
+		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
+		Telemetry: Telemetry{
+			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
+		},
+		origins: map[string]Problem{},
+	}
+}
+
+// SetDev makes c the base of -dev: server and client in one process on loopback,
+// the server's state in memory.
+func (c *Config) SetDev() {
+	c.Dev = true
+	c.BindAddr = "127.0.0.1"
+	c.LogLevel = "DEBUG"
+	c.EnableDebug = true
+	c.Server.Enabled, c.Client.Enabled = true, true
+	c.Server.BootstrapExpect = 1
+	c.Telemetry.DisableHostname = true
+	c.Client.GCMaxAllocs = 50
+}

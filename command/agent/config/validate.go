@@ -1,0 +1,247 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// checker collects what is wrong, each at the place where it was last stated.
+type checker struct {
+	c        *Config
+	problems Problems
+}
+
+func (k *checker) bad(path, format string, args ...any) {
+	p := k.c.origins[path]
+	p.Text = path + fmt.Sprintf(format, args...)
+	k.problems = append(k.problems, p)
+}
+
+// Stated records that a flag set the value at path, for messages.
+func (c *Config) Stated(path, flag string) {
+	if c.origins == nil {
+		c.origins = map[string]Problem{}
+	}
+	c.origins[path] = Problem{File: "flag -" + flag}
+}
+
+// Validate says all that keeps the agent from starting with c. The error is Problems.
+func (c *Config) Validate() error {
+	k := &checker{c: c}
+	k.basics()
+	k.network()
+	k.server()
+	k.client()
+	if c.TLS.HTTP {
+		k.bad("tls.http", ": encryption is not there yet, and what should be encrypted must not go in the clear; remove it, or terminate TLS in front of the agent")
+	}
+	if c.TLS.RPC {
+		k.bad("tls.rpc", ": encryption is not there yet, and what should be encrypted must not go in the clear; remove it, or keep servers and clients on a network of their own")
+	}
+	if c.ACL.Enabled {
+		k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it must not run open; remove it, or bind to loopback")
+	}
+	slices.SortStableFunc(k.problems, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
+	return k.problems.Err()
+}
+
+func (k *checker) basics() {
+	c := k.c
+	if !c.Server.Enabled && !c.Client.Enabled {
+		k.bad("server.enabled", ", client.enabled: neither is set; say -dev, -server or -client, or enable one in a file")
+	}
+	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"}
+	if !slices.Contains(levels, strings.ToUpper(c.LogLevel)) {
+		k.bad("log_level", " %q: must be one of %s", c.LogLevel, strings.Join(levels, ", "))
+	}
+	for path, name := range map[string]string{"region": c.Region, "datacenter": c.Datacenter} {
+		if name == "" || strings.ContainsAny(name, " \t\n\x00*") {
+			k.bad(path, " %q: must be a name without spaces and *", name)
+		}
+	}
+	if strings.ContainsAny(c.Name, " \t\n\x00") {
+		k.bad("name", " %q: must not contain spaces", c.Name)
+	}
+	if c.DataDir == "" && !c.Dev && (c.Server.Enabled || !c.SimulatedOnly()) {
+		k.bad("data_dir", ": missing; name a directory for what must outlive the agent (or run with -dev)")
+	}
+	for path, dir := range map[string]string{
+		"data_dir": c.DataDir, "server.data_dir": c.Server.DataDir, "client.state_dir": c.Client.StateDir, "client.alloc_dir": c.Client.AllocDir,
+	} {
+		if dir != "" && !filepath.IsAbs(dir) {
+			k.bad(path, " %q: must be an absolute path", dir)
+		}
+	}
+	t := c.Telemetry
+	if t.InMemoryInterval <= 0 || t.InMemoryRetention < t.InMemoryInterval || t.Interval <= 0 {
+		k.bad("telemetry", ": the intervals must be positive, and in_memory_retention_period at least in_memory_collection_interval")
+	}
+	for _, rule := range t.PrefixFilter {
+		if len(rule) < 2 || (rule[0] != '+' && rule[0] != '-') {
+			k.bad("telemetry.prefix_filter", " %q: must begin with + or -", rule)
+		}
+	}
+	l := c.Limits
+	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPMaxBody < 0 {
+		k.bad("limits", ": must not be negative")
+	}
+}
+
+func (k *checker) network() {
+	c := k.c
+	k.host("bind_addr", c.BindAddr)
+	for path, host := range map[string]string{
+		"addresses.http": c.Addresses.HTTP, "addresses.rpc": c.Addresses.RPC, "addresses.serf": c.Addresses.Serf,
+	} {
+		for _, one := range strings.Fields(host) {
+			k.host(path, one)
+		}
+	}
+	if len(strings.Fields(c.Addresses.RPC)) > 1 {
+		k.bad("addresses.rpc", " %q: must be one address", c.Addresses.RPC)
+	}
+	ports := map[string]int{"ports.http": c.Ports.HTTP, "ports.rpc": c.Ports.RPC, "ports.serf": c.Ports.Serf}
+	for path, port := range ports {
+		if port < 0 || port > 65535 {
+			k.bad(path, " %d: must be from 0 (any free one) to 65535", port)
+		}
+	}
+	if c.Ports.HTTP != 0 && c.Ports.HTTP == c.Ports.RPC && c.Server.Enabled {
+		k.bad("ports.rpc", " %d: is the HTTP port too", c.Ports.RPC)
+	}
+	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf} {
+		if addr == "" {
+			continue
+		}
+		host := addr
+		if h, _, err := net.SplitHostPort(addr); err == nil {
+			host = h
+		}
+		k.host(path, host)
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			k.bad(path, " %q: must be an address that others can reach", addr)
+		}
+	}
+}
+
+func (k *checker) host(path, host string) {
+	switch {
+	case strings.Contains(host, "{{"):
+		k.bad(path, " %q: templates are not supported yet; write the address", host)
+	case host == "" || strings.ContainsAny(host, " /\t\n"):
+		k.bad(path, " %q: must be an IP address or a host name", host)
+	case strings.Contains(host, ":") && net.ParseIP(strings.Trim(host, "[]")) == nil:
+		k.bad(path, " %q: must not have a port; that stands under ports", host)
+	}
+}
+
+func (k *checker) server() {
+	s := &k.c.Server
+	if !s.Enabled {
+		return
+	}
+	if s.BootstrapExpect < 1 {
+		k.bad("server.bootstrap_expect", " %d: must be at least 1", s.BootstrapExpect)
+	}
+	if s.NumSchedulers != nil && (*s.NumSchedulers < 0 || *s.NumSchedulers > 1024) {
+		k.bad("server.num_schedulers", " %d: must be from 0 to 1024", *s.NumSchedulers)
+	}
+	types := []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch}
+	for _, t := range s.EnabledSchedulers {
+		if !slices.Contains(types, t) && t != structs.JobTypeCore {
+			k.bad("server.enabled_schedulers", " %q: allowed are %s", t, strings.Join(types, ", "))
+		}
+	}
+	if s.RaftMultiplier < 1 || s.RaftMultiplier > 10 {
+		k.bad("server.raft_multiplier", " %d: must be from 1 to 10", s.RaftMultiplier)
+	}
+	for path, d := range map[string]int64{
+		"server.node_gc_threshold": int64(s.NodeGCThreshold), "server.job_gc_interval": int64(s.JobGCInterval),
+		"server.job_gc_threshold": int64(s.JobGCThreshold), "server.eval_gc_threshold": int64(s.EvalGCThreshold),
+		"server.batch_eval_gc_threshold": int64(s.BatchEvalGCThreshold), "server.heartbeat_grace": int64(s.HeartbeatGrace),
+		"server.min_heartbeat_ttl": int64(s.MinHeartbeatTTL), "server.failover_heartbeat_ttl": int64(s.FailoverHeartbeatTTL),
+		"server.raft_snapshot_interval": int64(s.RaftSnapshotInterval), "server.event_buffer_size": int64(s.EventBufferSize),
+		"server.job_max_count": int64(s.JobMaxCount), "server.job_tracked_versions": int64(s.JobTrackedVersions),
+		"server.max_heartbeats_per_second": int64(s.MaxHeartbeatsPerSecond),
+	} {
+		if d < 0 {
+			k.bad(path, ": must not be negative")
+		}
+	}
+	if p := s.JobMaxPriority; p != 0 && (p < structs.JobMaxPriority || p > 32766) {
+		k.bad("server.job_max_priority", " %d: must be from %d to 32766", p, structs.JobMaxPriority)
+	}
+	if p := s.JobDefaultPriority; p < 0 || (s.JobMaxPriority != 0 && p > s.JobMaxPriority) || (s.JobMaxPriority == 0 && p > structs.JobMaxPriority) {
+		k.bad("server.job_default_priority", " %d: must be from %d to the greatest priority", p, structs.JobMinPriority)
+	}
+	if _, err := s.MaxSource(); err != nil {
+		k.bad("server.job_max_source_size", " %q: must be a size in bytes such as 1M", s.JobMaxSourceSize)
+	}
+	switch a := s.DefaultScheduler.SchedulerAlgorithm; a {
+	case "", structs.AlgorithmBinpack, structs.AlgorithmSpread:
+	default:
+		k.bad("server.default_scheduler_config.scheduler_algorithm", " %q: allowed are binpack and spread", a)
+	}
+}
+
+// MaxSource is job_max_source_size in bytes; 0: not stated.
+func (s *Server) MaxSource() (int, error) {
+	if s.JobMaxSourceSize == "" {
+		return 0, nil
+	}
+	n, err := humanize.ParseBytes(s.JobMaxSourceSize)
+	if err == nil && n > 1<<30 {
+		return 0, fmt.Errorf("%s: over 1 GiB", s.JobMaxSourceSize)
+	}
+	return int(n), err //nolint:gosec // bounded above
+}
+
+// SimulatedOnly tells whether the agent has no node of its own.
+func (c *Config) SimulatedOnly() bool {
+	return c.Client.Enabled && c.Client.Simulate != "" && !c.Client.SimulateBeside
+}
+
+func (k *checker) client() {
+	cl := &k.c.Client
+	if !cl.Enabled {
+		return
+	}
+	if len(cl.Servers) == 0 && !k.c.Server.Enabled {
+		k.bad("client.servers", ": missing; name at least one server (host:port), or enable the server too")
+	}
+	for _, addr := range cl.Servers {
+		if addr == "" || strings.ContainsAny(addr, " /\t\n") {
+			k.bad("client.servers", " %q: must be host:port", addr)
+		}
+	}
+	if lo, hi := cl.MinDynamicPort, cl.MaxDynamicPort; lo < 0 || hi < 0 || lo > 65535 || hi > 65535 || (hi != 0 && lo > hi) {
+		k.bad("client.min_dynamic_port", ", max_dynamic_port %d to %d: must be a range within 1 to 65535", lo, hi)
+	}
+	if cl.GCDiskUsageThreshold < 0 || cl.GCDiskUsageThreshold > 100 {
+		k.bad("client.gc_disk_usage_threshold", " %v: must be a percentage", cl.GCDiskUsageThreshold)
+	}
+	for path, n := range map[string]int{
+		"client.cpu_total_compute": cl.CPUTotalCompute, "client.memory_total_mb": cl.MemoryTotalMB, "client.disk_total_mb": cl.DiskTotalMB,
+		"client.disk_free_mb": cl.DiskFreeMB, "client.gc_max_allocs": cl.GCMaxAllocs, "client.gc_parallel_destroys": cl.GCParallelDestroys,
+		"client.reserved.cpu": cl.Reserved.CPU, "client.reserved.memory": cl.Reserved.MemoryMB, "client.reserved.disk": cl.Reserved.DiskMB,
+	} {
+		if n < 0 {
+			k.bad(path, " %d: must not be negative", n)
+		}
+	}
+	for name, v := range cl.HostVolumes {
+		if !filepath.IsAbs(v.Path) {
+			k.bad("client.host_volume."+name, ": path %q: must be an absolute path", v.Path)
+		}
+	}
+	if cl.SimulateBeside && cl.Simulate == "" {
+		k.bad("client.simulate_beside", ": says nothing without simulate")
+	}
+}
