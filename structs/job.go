@@ -215,7 +215,7 @@ type MultiregionRegion struct {
 // resources.
 type ScalingPolicy struct {
 	Min     int64          `hcl:"min" check:"min=0"` // -1 before Canonicalize: not stated, the group's count
-	Max     int64          `hcl:"max"` // -1: not stated, which Validate refuses
+	Max     int64          `hcl:"max"`               // -1: not stated, which Validate refuses
 	Enabled bool           `hcl:"enabled"`           // default true
 	Type    string         `hcl:"type,optlabel"`     // "horizontal" for groups; "vertical_cpu" or "vertical_mem" for tasks
 	Policy  map[string]any `hcl:"policy,block"`

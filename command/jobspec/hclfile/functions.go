@@ -33,6 +33,7 @@ var pureFunctions = map[string]function.Function{
 	"signum": stdlib.SignumFunc, "sum": sumFunc,
 
 	// strings
+	"basename": basenameFunc, "dirname": dirnameFunc,
 	"chomp": stdlib.ChompFunc, "endswith": endsWithFunc, "format": boundedFormat(stdlib.FormatFunc),
 	"formatlist": boundedFormat(stdlib.FormatListFunc), "indent": boundedIndent, "join": stdlib.JoinFunc,
 	"lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regex_replace": boundedReplace(stdlib.RegexReplaceFunc),

@@ -51,8 +51,6 @@ func fileFunctions(base string, limit int) map[string]function.Function {
 			return base64.StdEncoding.EncodeToString(raw), err
 		}),
 		"abspath":    textFunc(1, func(in []string) (string, error) { return filepath.Abs(at(in[0])) }),
-		"basename":   textFunc(1, func(in []string) (string, error) { return filepath.Base(in[0]), nil }),
-		"dirname":    textFunc(1, func(in []string) (string, error) { return filepath.Dir(in[0]), nil }),
 		"pathexpand": textFunc(1, func(in []string) (string, error) { return expandHome(in[0]) }),
 		"fileexists": function.New(&function.Spec{
 			Params: []function.Parameter{{Name: "path", Type: cty.String}},

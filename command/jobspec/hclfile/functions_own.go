@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -84,6 +85,8 @@ var (
 		}
 		return string(raw), nil
 	})
+	basenameFunc  = textFunc(1, func(in []string) (string, error) { return filepath.Base(in[0]), nil })
+	dirnameFunc   = textFunc(1, func(in []string) (string, error) { return filepath.Dir(in[0]), nil })
 	urlEncodeFunc = textFunc(1, func(in []string) (string, error) { return url.QueryEscape(in[0]), nil })
 
 	md5Func = textFunc(1, func(in []string) (string, error) {

@@ -112,7 +112,11 @@ func (l *literalizer) expr(e hclsyntax.Expression, bound names) hclsyntax.Expres
 	case *hclsyntax.RelativeTraversalExpr:
 		e.Source = l.expr(e.Source, bound)
 	case *hclsyntax.FunctionCallExpr:
-		l.list(e.Args, bound)
+		if e.Name == "convert" && len(e.Args) == 2 {
+			e.Args[0] = l.expr(e.Args[0], bound) // the other names a type
+		} else {
+			l.list(e.Args, bound)
+		}
 	case *hclsyntax.TupleConsExpr:
 		l.list(e.Exprs, bound)
 	case *hclsyntax.ConditionalExpr:
