@@ -2,13 +2,41 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/client/state"
+	"github.com/nomadish/nomadish/client/stats"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
+
+// simulatedStarts bounds how many simulated tasks are being started at once.
+const simulatedStarts = 256
 
 // Client is the running agent.
 type Client struct {
-	config Config
-	nodeID string
+	config  Config
+	logger  hclog.Logger
+	group   *group
+	pool    *wire.Pool
+	servers *servers
+	mux     *wire.Mux
+	drivers *driver.Registry
+	store   *state.Store // nil: nothing is kept
+	jobs    *jobs
+	baseEnv map[string]string
+	nodes   []*node // the client's own first, if there is one
+	host    *stats.Host
+	sampler *stats.Sampler
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -18,17 +46,230 @@ func New(config Config) (*Client, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
 	}
-	return &Client{config: config}, nil
+	c := &Client{
+		config: config, logger: config.Logger.Named("client"), group: newGroup(), jobs: newJobs(),
+		baseEnv: baseEnv(), sampler: &stats.Sampler{}, host: &stats.Host{AllocDir: config.AllocDir},
+	}
+	c.mux = wire.NewMux(c.logger, 0)
+	c.serveMethods(c.mux)
+	c.pool = wire.NewPool(config.RPC, func(_ context.Context, s *wire.Session) error {
+		c.group.Go(func(ctx context.Context) { c.mux.Serve(ctx, s) })
+		return nil
+	})
+	c.servers = newServers(c.pool, config.Servers)
+	if err := c.build(); err != nil {
+		_ = c.Shutdown(context.Background())
+		return nil, fmt.Errorf("start client: %w", err)
+	}
+	c.start()
+	return c, nil
+}
+
+// build makes the nodes; nothing of it talks to servers.
+func (c *Client) build() error {
+	var err error
+	if c.drivers, err = driver.NewRegistry(c.config.Drivers...); err != nil {
+		return err
+	}
+	if c.config.StateDir != "" {
+		if c.store, err = state.Open(c.config.StateDir); err != nil {
+			return err
+		}
+	}
+	who, err := c.identity()
+	if err != nil {
+		return err
+	}
+	if !c.config.simulatedOnly() {
+		if err := c.buildOwn(who); err != nil {
+			return err
+		}
+	}
+	if len(c.config.Simulate) > 0 {
+		return c.buildSimulated(who)
+	}
+	return nil
+}
+
+// identity reads who the node is, or makes it up once.
+func (c *Client) identity() (state.Node, error) {
+	var who state.Node
+	var err error
+	if c.store != nil {
+		if who, err = c.store.Node(); err != nil || who.ID != "" {
+			return who, err
+		}
+	}
+	who = state.Node{ID: newID(), Secret: newSecret(), Seed: newSecret()}
+	if c.store != nil {
+		err = c.store.SetNode(who)
+	}
+	return who, err
+}
+
+func newID() string {
+	var r [10]byte
+	_, _ = rand.Read(r[:]) // never fails
+	return structs.TimeOrderedID(time.Now().UnixMilli(), r)
+}
+
+func newSecret() string {
+	var r [16]byte
+	_, _ = rand.Read(r[:]) // never fails
+	return structs.FormatUUID(r, 4)
+}
+
+// baseEnv is what tasks have of the agent's environment.
+func baseEnv() map[string]string {
+	out := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SHELL"} {
+		if v := os.Getenv(name); v != "" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func (c *Client) buildOwn(who state.Node) error {
+	if err := os.MkdirAll(c.config.AllocDir, 0o711); err != nil {
+		return fmt.Errorf("client alloc_dir: %w", err)
+	}
+	found, err := c.fingerprint(c.group.ctx, who)
+	if err != nil {
+		return err
+	}
+	n := newNode(c, found, c.drivers)
+	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GCMaxAllocs
+	n.starts = make(chan struct{}, c.config.ParallelStarts)
+	c.nodes = append(c.nodes, n)
+	cpu := found.NodeResources.Cpu
+	c.host.TotalMHz, c.sampler.MHzPerCore = float64(cpu.CpuShares), float64(cpu.MHzPerCore())
+	if n.store == nil {
+		return nil
+	}
+	return n.restore()
+}
+
+func (c *Client) buildSimulated(who state.Node) error {
+	for _, s := range c.config.Simulate {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+	}
+	mock, err := c.drivers.Get(MockDriver)
+	if err != nil {
+		return fmt.Errorf("simulated nodes: %w", err)
+	}
+	only, err := driver.NewRegistry(mock)
+	if err != nil {
+		return err
+	}
+	o := sim.Options{
+		Seed: who.Seed, Datacenter: c.config.Datacenter, Class: c.config.NodeClass, Pool: c.config.NodePool,
+		HTTPAddr: c.config.HTTPAddr, Version: c.config.Version, Driver: MockDriver, Meta: c.config.Meta,
+		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
+		SchedulingEligibility: c.eligibility(), FingerprintedAt: time.Now().UTC(),
+	}
+	starts := make(chan struct{}, simulatedStarts)
+	for _, found := range sim.Nodes(c.config.Simulate, o) {
+		n := newNode(c, found, only)
+		n.starts = starts
+		c.nodes = append(c.nodes, n)
+	}
+	return nil
+}
+
+func (c *Client) eligibility() string {
+	if c.config.DefaultIneligible {
+		return structs.NodeIneligible
+	}
+	return structs.NodeEligible
+}
+
+// start starts what runs for as long as the client does.
+func (c *Client) start() {
+	for _, n := range c.nodes {
+		c.group.Go(n.keepAlive)
+		c.group.Go(n.watch)
+		if n.dir != "" {
+			c.group.Go(n.collectOld)
+			c.group.Go(n.lookAgain)
+		}
+	}
+	c.logger.Info("client started", "nodes", len(c.nodes), "node_id", c.NodeID())
 }
 
 // NodeID is the ID of the client's own node; with simulated nodes only, that of
 // the first.
-func (c *Client) NodeID() string { return c.nodeID }
+func (c *Client) NodeID() string {
+	if len(c.nodes) == 0 {
+		return ""
+	}
+	return c.nodes[0].id
+}
+
+// NodeIDs are the IDs of all nodes that the client stands for.
+func (c *Client) NodeIDs() []string {
+	ids := make([]string, 0, len(c.nodes))
+	for _, n := range c.nodes {
+		ids = append(ids, n.id)
+	}
+	return ids
+}
 
 // Stats are numbers about the client for people, by section.
 func (c *Client) Stats() map[string]map[string]string {
-	return map[string]map[string]string{"client": {"node_id": c.nodeID}}
+	running, ended, registered := 0, 0, 0
+	for _, n := range c.nodes {
+		if n.epoch.Load() > 0 {
+			registered++
+		}
+		for _, r := range n.all() {
+			if _, ok := r.EndedAt(); ok {
+				ended++
+			} else {
+				running++
+			}
+		}
+	}
+	addr, known := c.servers.current()
+	return map[string]map[string]string{"client": {
+		"node_id": c.NodeID(), "nodes": strconv.Itoa(len(c.nodes)), "registered": strconv.Itoa(registered),
+		"server": addr, "known_servers": strconv.Itoa(known),
+		"allocations_running": strconv.Itoa(running), "allocations_ended": strconv.Itoa(ended),
+	}}
 }
 
-// Shutdown ends the client and leaves the tasks running.
-func (c *Client) Shutdown(context.Context) error { return nil }
+// StopAll ends all allocations in order and waits for their ends, or for ctx: what
+// an agent that is only for development does before it shuts down.
+func (c *Client) StopAll(ctx context.Context) error {
+	for _, n := range c.nodes {
+		for _, r := range n.all() {
+			r.Halt()
+		}
+	}
+	for _, n := range c.nodes {
+		for _, r := range n.all() {
+			select {
+			case <-r.Ended():
+			case <-ctx.Done():
+				return fmt.Errorf("stop allocation %s: %w", structs.ShortID(r.ID()), ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// Shutdown ends the client and leaves the tasks running. It waits until nothing of
+// the client is left, or for ctx; what is still left then ends by itself.
+func (c *Client) Shutdown(ctx context.Context) error {
+	for _, n := range c.nodes {
+		n.close()
+	}
+	errs := []error{c.group.stop(ctx)}
+	c.pool.Close()
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
+	}
+	return errors.Join(errs...)
+}

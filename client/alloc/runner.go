@@ -431,3 +431,25 @@ func (h taskHost) Changed(_ *task.Runner, urgent bool) {
 }
 
 func (h taskHost) StartSlot(ctx context.Context) (func(), error) { return h.r.c.Host.StartSlot(ctx) }
+
+// Halt ends the allocation in order, as if the servers wanted it stopped.
+func (r *Runner) Halt() {
+	r.Do(func() {
+		if r.halt == haltNone {
+			r.halt, r.changed = haltStop, true
+		}
+	})
+}
+
+// TaskDead gives a channel that is closed when a task, or else the allocation, has
+// ended for good.
+func (r *Runner) TaskDead(name string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tasks {
+		if t.Name() == name {
+			return t.Done()
+		}
+	}
+	return r.ended
+}

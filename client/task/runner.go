@@ -74,6 +74,7 @@ type Runner struct {
 	stopping   bool // the handle is being stopped
 	restarting bool // started again at its end, whatever the policy says
 	closed     bool
+	done       chan struct{} // closed when it is dead; made when somebody asks
 }
 
 // New makes the runner of a task that has not run on this node.
@@ -123,6 +124,20 @@ func (t *Runner) Ran() bool { return t.state.Ran }
 
 // Running tells whether it runs now.
 func (t *Runner) Running() bool { return t.phase == phaseRunning }
+
+// Done gives a channel that is closed when the task is dead.
+func (t *Runner) Done() <-chan struct{} {
+	if t.done != nil {
+		return t.done
+	}
+	ch := make(chan struct{})
+	if t.phase == phaseDead {
+		close(ch)
+	} else {
+		t.done = ch
+	}
+	return ch
+}
 
 // Handle is the running task's handle, or nil.
 func (t *Runner) Handle() driver.Handle {
@@ -249,6 +264,9 @@ func (t *Runner) started(h driver.Handle, kind string) {
 	t.setState(structs.TaskStateRunning)
 	t.event(fixedEvent(kind, now), true)
 	t.c.Host.Save(nil)
+	if t.closed {
+		return // the next life of the agent finds it
+	}
 	t.watchExit(h)
 	if t.killing {
 		t.stopHandle()
@@ -360,6 +378,10 @@ func (t *Runner) die(failed bool) {
 	t.state.Task.Failed = failed
 	t.state.Task.FinishedAt = time.Now().UTC()
 	t.setState(structs.TaskStateDead)
+	if t.done != nil {
+		close(t.done)
+		t.done = nil
+	}
 	h := t.handle
 	t.c.Host.Save(func(err error) {
 		if _, ok := h.(driver.Releaser); ok && err == nil {

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// How a node is kept alive: a heartbeat goes out at between half and 7/10 of the
+// time that the servers give, so that one that is lost can be sent again in time.
+const (
+	heartbeatEarliest = 0.5
+	heartbeatSpread   = 0.2
+	defaultTTL        = 5 * time.Second
+	minHeartbeatLimit = time.Second
+	maxHeartbeatLimit = 10 * time.Second
+	retryFirst        = 50 * time.Millisecond
+	retryMost         = 2 * time.Second
+)
+
+// keepAlive registers the node and sends its heartbeats until ctx ends.
+func (n *node) keepAlive(ctx context.Context) {
+	ttl, retry, registered := defaultTTL, retryFirst, false
+	last := time.Now() // when a server last answered
+	for {
+		reply, err := n.beat(ctx, registered, ttl)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			n.logger.Warn("the servers do not answer; trying again", "registered", registered, "error", err)
+			if errors.Is(err, structs.ErrNotFound) {
+				registered = false
+			}
+			n.stopDisconnected(time.Since(last))
+			if !sleep(ctx, jittered(retry)) {
+				return
+			}
+			retry = min(2*retry, retryMost)
+			continue
+		}
+		retry, last = retryFirst, time.Now()
+		n.c.servers.learn(reply.Servers)
+		if registered && !reply.Registered {
+			n.logger.Warn("the servers do not know this node any more; registering again")
+			registered = false
+			continue
+		}
+		if !registered {
+			registered = true
+			n.registered()
+		}
+		if reply.HeartbeatTTL > 0 {
+			ttl = reply.HeartbeatTTL
+		}
+		wait := time.Duration((heartbeatEarliest + heartbeatSpread*rand.Float64()) * float64(ttl)) //nolint:gosec // jitter
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-n.refresh:
+			t.Stop()
+			registered = false
+		case <-t.C:
+		}
+	}
+}
+
+// beat registers the node, or says that it lives.
+func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*structs.NodeUpdateReply, error) {
+	limit := min(max(ttl/2, minHeartbeatLimit), maxHeartbeatLimit)
+	var reply structs.NodeUpdateReply
+	if registered {
+		err := n.c.servers.call(ctx, limit, wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{
+			NodeID: n.id, SecretID: n.secret, Status: structs.NodeStatusReady,
+		}, &reply)
+		return &reply, err
+	}
+	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n.Node()}, &reply)
+	return &reply, err
+}
+
+// stopDisconnected ends the allocations whose group wants that when the servers
+// have not been reached for so long.
+func (n *node) stopDisconnected(silence time.Duration) {
+	for _, r := range n.all() {
+		after := stopOnClientAfter(r.Alloc())
+		if _, ended := r.EndedAt(); after > 0 && silence >= after && !ended {
+			n.logger.Warn("no server reached for too long; an allocation is stopped, as its group wants", "alloc_id", r.ID(), "silence", silence)
+			r.Halt()
+		}
+	}
+}
+
+func stopOnClientAfter(a *structs.Allocation) time.Duration {
+	for _, g := range a.Job.TaskGroups {
+		if g.Name == a.TaskGroup && g.Disconnect != nil {
+			return g.Disconnect.StopOnClientAfter
+		}
+	}
+	return 0
+}
+
+// jittered spreads what would come at one time.
+func jittered(d time.Duration) time.Duration {
+	return d/2 + time.Duration(rand.Int64N(int64(d))) //nolint:gosec // jitter
+}

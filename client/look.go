@@ -1,0 +1,102 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/nomadish/nomadish/client/fingerprint"
+	"github.com/nomadish/nomadish/client/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lookInterval is how often the machine is looked at again.
+const lookInterval = 15 * time.Second
+
+// fingerprint finds out what the client's own node is.
+func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node, error) {
+	found, err := fingerprint.Run(ctx, fingerprint.Options{
+		AllocDir: c.config.AllocDir, Interface: c.config.NetworkInterface,
+		CPUTotalCompute: c.config.CPUTotalCompute, MemoryTotalMB: c.config.MemoryTotalMB,
+		DiskTotalMB: c.config.DiskTotalMB, DiskFreeMB: c.config.DiskFreeMB, ReservableCores: c.config.ReservableCores,
+		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
+		Version: c.config.Version, HTTPAddr: c.config.HTTPAddr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range found.Warnings {
+		c.logger.Warn("fingerprint", "error", w)
+	}
+	reserved := c.config.Reserved
+	n := &structs.Node{
+		ID: who.ID, SecretID: who.Secret, Name: c.config.NodeName, Datacenter: c.config.Datacenter,
+		NodeClass: c.config.NodeClass, NodePool: c.config.NodePool, HTTPAddr: c.config.HTTPAddr, TLSEnabled: c.config.TLSEnabled,
+		Attributes: found.Attributes, Meta: maps.Clone(c.config.Meta), Links: map[string]string{},
+		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.HostVolumes,
+		Status: structs.NodeStatusInit, SchedulingEligibility: c.eligibility(),
+	}
+	if n.Name == "" {
+		n.Name = found.Hostname
+	}
+	if n.Name == "" {
+		return nil, fmt.Errorf("node name: the machine has none; set name in the agent's configuration")
+	}
+	if n.Meta == nil {
+		n.Meta = map[string]string{}
+	}
+	infos, attrs := fingerprint.Drivers(ctx, c.drivers, time.Now().UTC())
+	n.Drivers = infos
+	maps.Copy(n.Attributes, attrs)
+	n.ComputeClass()
+	return n, nil
+}
+
+// lookAgain looks at the machine now and then, and has the node registered again
+// if it has changed, until ctx ends.
+func (n *node) lookAgain(ctx context.Context) {
+	t := time.NewTicker(lookInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		was := n.Node()
+		now, err := n.c.fingerprint(ctx, state.Node{ID: n.id, Secret: n.secret})
+		if err != nil || ctx.Err() != nil {
+			continue
+		}
+		if settle(was, now) {
+			n.logger.Info("the node has changed; registering it again")
+			n.current.Store(now)
+			n.reregister()
+		}
+	}
+}
+
+// settle takes over from was what changes all the time and means nothing, and tells
+// whether the rest is different.
+func settle(was, now *structs.Node) (changed bool) {
+	for _, name := range []string{"unique.storage.bytesfree", "cpu.frequency"} {
+		if v, ok := was.Attributes[name]; ok {
+			now.Attributes[name] = v
+		}
+	}
+	now.NodeResources.Disk = was.NodeResources.Disk
+	now.NodeResources.Cpu.CpuShares = was.NodeResources.Cpu.CpuShares
+	for _, name := range []string{"cpu.totalcompute", "cpu.usablecompute"} {
+		if len(was.NodeResources.Cpu.ReservableCpuCores) == len(now.NodeResources.Cpu.ReservableCpuCores) {
+			now.Attributes[name] = was.Attributes[name]
+		}
+	}
+	for name, d := range now.Drivers {
+		if o := was.Drivers[name]; o != nil && o.Detected == d.Detected && o.Healthy == d.Healthy && o.HealthDescription == d.HealthDescription {
+			d.UpdateTime = o.UpdateTime
+		}
+	}
+	return !reflect.DeepEqual(was, now)
+}

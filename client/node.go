@@ -1,0 +1,348 @@
+package client
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/client/alloc"
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// node is one node that the client stands for: its own, or a simulated one.
+type node struct {
+	c       *Client
+	id      string
+	secret  string
+	logger  hclog.Logger
+	drivers *driver.Registry
+	store   *state.Store // nil: nothing is kept
+	dir     string       // of the allocations; empty: they have no files
+	keep    int          // how many allocations are kept at most; 0: no ended one
+	starts  chan struct{}
+
+	current atomic.Pointer[structs.Node] // as it is registered; never changed
+	known   chan struct{}                // closed when it was registered the first time
+	epoch   atomic.Uint64                // counts registrations
+	refresh chan struct{}                // asks for another registration
+	greeted *wire.Session                // told by hello who we are; watch's alone
+
+	mu      sync.Mutex
+	runners map[string]*alloc.Runner
+	// gone are allocations that ended and were collected here while the servers
+	// still list them: they are never started again.
+	gone map[string]struct{}
+	// forgotten are those that the servers do not know any more and that are ending.
+	forgotten map[string]struct{}
+	// acked are the ended ones whose end the servers know.
+	acked    map[string]struct{}
+	restored []*alloc.Runner // not granted before the servers were heard
+
+	reports *reporter
+	claims  *claims
+	collect chan struct{} // asks for a look at what can be removed
+}
+
+func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
+	out := &node{
+		c: c, id: n.ID, secret: n.SecretID, drivers: drivers,
+		logger: c.logger.With("node_id", structs.ShortID(n.ID)),
+		known:  make(chan struct{}), refresh: make(chan struct{}, 1), collect: make(chan struct{}, 1),
+		runners: map[string]*alloc.Runner{}, gone: map[string]struct{}{}, forgotten: map[string]struct{}{}, acked: map[string]struct{}{},
+		reports: newReporter(), claims: newClaims(),
+	}
+	out.current.Store(n)
+	return out
+}
+
+// Node is the node as it is registered (alloc.Host).
+func (n *node) Node() *structs.Node { return n.current.Load() }
+
+// Go runs fn on a goroutine of the client's (alloc.Host).
+func (n *node) Go(fn func(ctx context.Context)) { n.c.group.Go(fn) }
+
+// StartSlot waits for leave to start a task (alloc.Host).
+func (n *node) StartSlot(ctx context.Context) (func(), error) {
+	select {
+	case n.starts <- struct{}{}:
+		return func() { <-n.starts }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Ended frees what an allocation held (alloc.Host).
+func (n *node) Ended(id string) {
+	n.Go(func(context.Context) {
+		n.claims.release(id)
+		n.mu.Lock()
+		_, forgotten := n.forgotten[id]
+		n.mu.Unlock()
+		if forgotten {
+			n.remove(id)
+		}
+		n.kickCollect()
+	})
+}
+
+// registered notes that the servers have (again) taken the node in: what they know
+// of it may be older than what is known here.
+func (n *node) registered() {
+	n.epoch.Add(1)
+	select {
+	case <-n.known:
+	default:
+		close(n.known)
+	}
+}
+
+// reregister has the node registered again, because it has changed.
+func (n *node) reregister() {
+	select {
+	case n.refresh <- struct{}{}:
+	default:
+	}
+}
+
+func (n *node) runner(id string) *alloc.Runner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.runners[id]
+}
+
+// all lists the runners in the order of their IDs.
+func (n *node) all() []*alloc.Runner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]*alloc.Runner, 0, len(n.runners))
+	for _, id := range slices.Sorted(maps.Keys(n.runners)) {
+		out = append(out, n.runners[id])
+	}
+	return out
+}
+
+func (n *node) allocConfig(id string) (alloc.Config, error) {
+	c := alloc.Config{
+		Region: n.c.config.Region, Drivers: n.drivers, Host: n, BaseEnv: n.c.baseEnv,
+		MaxKillTimeout: n.c.config.MaxKillTimeout, Logger: n.logger,
+	}
+	if n.store != nil {
+		c.Store = n.store
+	}
+	if n.dir == "" {
+		return c, nil
+	}
+	var err error
+	c.Dir, err = alloc.NewDir(n.dir, id)
+	return c, err
+}
+
+// apply takes an answer of the servers. full: it lists everything.
+func (n *node) apply(reply *structs.ClientAllocsReply, full bool) {
+	for _, a := range reply.Changed {
+		a.Job = n.c.jobs.find(a, reply.Jobs)
+	}
+	n.forget(reply.Allocs)
+	// What stops comes first: it frees what others wait for.
+	for _, a := range reply.Changed {
+		if a.Terminal() {
+			n.take(a, full)
+		}
+	}
+	for _, a := range reply.Changed {
+		if !a.Terminal() {
+			n.take(a, full)
+		}
+	}
+	n.grantRestored(reply.Allocs)
+}
+
+// take takes one allocation that the servers have changed.
+func (n *node) take(a *structs.Allocation, full bool) {
+	n.mu.Lock()
+	r := n.runners[a.ID]
+	_, gone := n.gone[a.ID]
+	n.mu.Unlock()
+	switch {
+	case gone:
+	case a.Job == nil:
+		n.logger.Error("an allocation came without its job; it is left alone", "alloc_id", a.ID, "job_id", a.JobID, "version", a.JobVersion)
+	case r != nil:
+		r.Update(a)
+		if !full {
+			return
+		}
+		if u := r.Snapshot(); differs(a, u) {
+			n.Report(a.ID, true)
+		} else if structs.TerminalClientStatus(u.ClientStatus) {
+			n.reported(a.ID)
+		}
+	case a.ClientTerminal():
+	case a.ServerTerminal():
+		// It never ran here, or an earlier life lost its state: nothing to stop.
+		n.reportAs(&structs.AllocClientUpdate{
+			ID: a.ID, NodeID: n.id, ClientStatus: structs.AllocClientComplete,
+			ClientDescription: "stopped before it was started here", TaskStates: a.TaskStates,
+		})
+	default:
+		n.run(a)
+	}
+}
+
+// differs tells whether the servers' state of an allocation is not the latest.
+func differs(a *structs.Allocation, u *structs.AllocClientUpdate) bool {
+	if a.ClientStatus != u.ClientStatus || len(a.TaskStates) != len(u.TaskStates) {
+		return true
+	}
+	for name, s := range u.TaskStates {
+		t := a.TaskStates[name]
+		if t == nil || t.State != s.State || t.Restarts != s.Restarts || len(t.Events) != len(s.Events) {
+			return true
+		}
+	}
+	return a.DeploymentStatus.IsHealthy() != u.DeploymentStatus.IsHealthy()
+}
+
+// run begins a new allocation.
+func (n *node) run(a *structs.Allocation) {
+	c, err := n.allocConfig(a.ID)
+	if err == nil {
+		var r *alloc.Runner
+		if r, err = alloc.New(c, a); err == nil {
+			n.mu.Lock()
+			n.runners[a.ID] = r
+			n.mu.Unlock()
+			r.Keep(nil)
+			n.grant(r)
+			n.kickCollect()
+			return
+		}
+	}
+	n.logger.Error("an allocation cannot be run", "alloc_id", a.ID, "error", err)
+	n.reportAs(&structs.AllocClientUpdate{
+		ID: a.ID, NodeID: n.id, ClientStatus: structs.AllocClientFailed, ClientDescription: err.Error(),
+	})
+}
+
+// grant lets an allocation start once what it needs is free.
+func (n *node) grant(r *alloc.Runner) {
+	if n.claims.claim(r.ID(), need(r.Alloc()), false, r.Grant) {
+		r.Grant()
+		return
+	}
+	n.logger.Info("an allocation waits until what it was given is free", "alloc_id", r.ID())
+	if _, ended := r.EndedAt(); ended { // meanwhile
+		n.claims.release(r.ID())
+	}
+}
+
+// grantRestored lets the allocations of an earlier life go on, of which the
+// servers have now said that they want them.
+func (n *node) grantRestored(wanted map[string]uint64) {
+	n.mu.Lock()
+	restored := n.restored
+	n.restored = nil
+	n.mu.Unlock()
+	for _, r := range restored {
+		if _, ok := wanted[r.ID()]; ok {
+			n.grant(r)
+		}
+	}
+}
+
+// forget ends and removes the allocations that the servers do not list.
+func (n *node) forget(listed map[string]uint64) {
+	var lost []*alloc.Runner
+	n.mu.Lock()
+	for id, r := range n.runners {
+		if _, ok := listed[id]; !ok {
+			n.forgotten[id] = struct{}{}
+			lost = append(lost, r)
+		}
+	}
+	for id := range n.gone {
+		if _, ok := listed[id]; !ok {
+			delete(n.gone, id)
+		}
+	}
+	n.mu.Unlock()
+	for _, r := range lost {
+		select {
+		case <-r.Ended():
+			id := r.ID()
+			n.Go(func(context.Context) { n.remove(id) })
+		default:
+			r.Stop()
+		}
+	}
+}
+
+// reported notes that the servers know of an allocation's end.
+func (n *node) reported(id string) {
+	n.mu.Lock()
+	if _, ok := n.runners[id]; ok {
+		n.acked[id] = struct{}{}
+	}
+	n.mu.Unlock()
+	if n.keep == 0 {
+		n.removeKnown(id)
+		return
+	}
+	n.kickCollect()
+}
+
+func (n *node) isAcked(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.acked[id]
+	return ok
+}
+
+// removeKnown removes an ended allocation that the servers still list.
+func (n *node) removeKnown(id string) {
+	n.mu.Lock()
+	n.gone[id] = struct{}{}
+	n.mu.Unlock()
+	n.remove(id)
+}
+
+// remove removes an ended allocation's files and state.
+func (n *node) remove(id string) {
+	r := n.runner(id)
+	if r == nil {
+		return
+	}
+	r.Close()
+	if err := r.Dir().Remove(); err != nil {
+		n.logger.Warn("an allocation's files cannot all be removed", "alloc_id", id, "error", err)
+	}
+	if n.store != nil {
+		n.store.Delete(id, nil)
+	}
+	n.mu.Lock()
+	delete(n.runners, id)
+	delete(n.forgotten, id)
+	delete(n.acked, id)
+	n.mu.Unlock()
+}
+
+func (n *node) kickCollect() {
+	select {
+	case n.collect <- struct{}{}:
+	default:
+	}
+}
+
+// close leaves the tasks alone from now on.
+func (n *node) close() {
+	for _, r := range n.all() {
+		r.Close()
+	}
+}

@@ -1,0 +1,220 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// How reports are timed. A change that nobody waits for (an event of a task that
+// is being set up) goes with the next one, after lazyReport at the latest.
+const (
+	lazyReport    = time.Second
+	reportLimit   = 10 * time.Second // for the answer to one
+	maxReport     = 512              // allocations in one
+	reportBackoff = 100 * time.Millisecond
+	maxBackoff    = 5 * time.Second
+)
+
+// reporter collects which allocations have news. The latest state of each is read
+// when it is sent; what is not acknowledged stays.
+type reporter struct {
+	mu     sync.Mutex
+	dirty  map[string]time.Time // → since when
+	final  map[string]*structs.AllocClientUpdate
+	urgent bool
+	active bool // a goroutine is sending
+	wake   chan struct{}
+	sent   time.Time
+}
+
+func newReporter() *reporter {
+	return &reporter{dirty: map[string]time.Time{}, final: map[string]*structs.AllocClientUpdate{}, wake: make(chan struct{}, 1)}
+}
+
+// Report notes that an allocation has news (alloc.Host).
+func (n *node) Report(id string, urgent bool) {
+	p := n.reports
+	p.mu.Lock()
+	if _, ok := p.dirty[id]; !ok {
+		p.dirty[id] = time.Now()
+	}
+	n.kickReports(urgent)
+}
+
+// reportAs reports an allocation that this node has no runner of.
+func (n *node) reportAs(u *structs.AllocClientUpdate) {
+	p := n.reports
+	p.mu.Lock()
+	p.dirty[u.ID] = time.Now()
+	p.final[u.ID] = u
+	n.kickReports(true)
+}
+
+// kickReports unlocks the reporter, and starts its goroutine if there is none.
+func (n *node) kickReports(urgent bool) {
+	p := n.reports
+	p.urgent = p.urgent || urgent
+	start := !p.active
+	p.active = true
+	p.mu.Unlock()
+	if start {
+		n.Go(n.sendReports)
+		return
+	}
+	if urgent {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sendReports sends until there is nothing left to tell.
+func (n *node) sendReports(ctx context.Context) {
+	p := n.reports
+	backoff := reportBackoff
+	for {
+		wait, idle := p.due(n.c.config.ReportInterval)
+		if idle {
+			return
+		}
+		if wait > 0 && !p.wait(ctx, wait) {
+			return
+		}
+		if wait > 0 {
+			continue // look again: it may be urgent now
+		}
+		ids, extra := p.take()
+		err := n.sendReport(ctx, ids, extra)
+		if err == nil {
+			backoff = reportBackoff
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		p.putBack(ids, extra)
+		n.logger.Debug("a report is sent again later", "allocs", len(ids), "error", err)
+		if !sleep(ctx, backoff) {
+			return
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// due tells how long to wait before the next report; idle: there is none to send,
+// and the goroutine ends.
+func (p *reporter) due(interval time.Duration) (wait time.Duration, idle bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.dirty) == 0 {
+		p.active, p.urgent = false, false
+		return 0, true
+	}
+	now := time.Now()
+	at := p.sent.Add(interval)
+	if !p.urgent {
+		oldest := now
+		for _, t := range p.dirty {
+			if t.Before(oldest) {
+				oldest = t
+			}
+		}
+		if lazy := oldest.Add(lazyReport); lazy.After(at) {
+			at = lazy
+		}
+	}
+	return max(0, at.Sub(now)), false
+}
+
+// wait waits; it comes back early when something urgent came. false: ctx ended.
+func (p *reporter) wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-p.wake:
+	case <-t.C:
+	}
+	return true
+}
+
+// take takes the allocations of the next report.
+func (p *reporter) take() (ids []string, extra map[string]*structs.AllocClientUpdate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	extra = map[string]*structs.AllocClientUpdate{}
+	for id := range p.dirty {
+		if len(ids) == maxReport {
+			break
+		}
+		ids = append(ids, id)
+		delete(p.dirty, id)
+		if u, ok := p.final[id]; ok {
+			extra[id] = u
+			delete(p.final, id)
+		}
+	}
+	p.urgent = p.urgent && len(p.dirty) > 0
+	p.sent = time.Now()
+	return ids, extra
+}
+
+func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUpdate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.urgent = true
+	for _, id := range ids {
+		if _, ok := p.dirty[id]; !ok {
+			p.dirty[id] = time.Now()
+		}
+	}
+	for id, u := range extra {
+		p.final[id] = u
+	}
+}
+
+func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*structs.AllocClientUpdate) error {
+	req := &structs.ClientUpdateRequest{NodeID: n.id, SecretID: n.secret}
+	for _, id := range ids {
+		u := extra[id]
+		if u == nil {
+			r := n.runner(id)
+			if r == nil {
+				continue // collected
+			}
+			u = r.Snapshot()
+		}
+		req.Updates = append(req.Updates, u)
+	}
+	if len(req.Updates) == 0 {
+		return nil
+	}
+	var reply structs.WriteReply
+	if err := n.c.servers.call(ctx, reportLimit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
+		return err
+	}
+	for _, u := range req.Updates {
+		if structs.TerminalClientStatus(u.ClientStatus) {
+			n.reported(u.ID)
+		}
+	}
+	return nil
+}
+
+// sleep waits; false: ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Options is what simulated nodes have from their agent.
+type Options struct {
+	// Seed derives the nodes' IDs and secrets: the same seed, the same nodes.
+	Seed       string
+	Datacenter string
+	Class      string
+	Pool       string
+	HTTPAddr   string
+	Version    string
+	// Driver is the driver that they have.
+	Driver                 string
+	MinDynamicPort         int
+	MaxDynamicPort         int
+	SchedulingEligibility  string
+	Meta                   map[string]string
+	FingerprintedAt        time.Time
+	AdvertiseAddress       string // the IP that tasks get; "127.0.0.1" if empty
+	ReservedHostPortsRange string
+}
+
+// Nodes makes the nodes of shapes, in order: <shape>-<i> with i from 0.
+func Nodes(shapes []Shape, o Options) []*structs.Node {
+	var out []*structs.Node
+	for _, s := range shapes {
+		for i := range s.Count {
+			out = append(out, s.node(i, o))
+		}
+	}
+	return out
+}
+
+func or2(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (s Shape) node(i int, o Options) *structs.Node {
+	name := fmt.Sprintf("%s-%d", s.Name, i)
+	ip := or2(o.AdvertiseAddress, "127.0.0.1")
+	n := &structs.Node{
+		ID:       structs.DeriveID(o.Seed+"/node/"+s.Name, uint64(i)),   //nolint:gosec // i counts from 0
+		SecretID: structs.DeriveID(o.Seed+"/secret/"+s.Name, uint64(i)), //nolint:gosec // i counts from 0
+		Name:     name, Datacenter: or2(s.Datacenter, o.Datacenter), NodeClass: or2(s.Class, o.Class),
+		NodePool: or2(s.Pool, o.Pool), HTTPAddr: o.HTTPAddr,
+		Meta: maps.Clone(o.Meta), Links: map[string]string{},
+		Status: structs.NodeStatusInit, SchedulingEligibility: o.SchedulingEligibility,
+		NodeResources: s.resources(name, ip, o),
+		ReservedResources: &structs.NodeReservedResources{
+			Networks: structs.NodeReservedNetworkResources{ReservedHostPorts: o.ReservedHostPortsRange},
+		},
+		Drivers: map[string]*structs.DriverInfo{o.Driver: {
+			Attributes: map[string]string{"driver." + o.Driver: "1"}, Detected: true, Healthy: true,
+			HealthDescription: "Healthy", UpdateTime: o.FingerprintedAt,
+		}},
+	}
+	if n.Meta == nil {
+		n.Meta = map[string]string{}
+	}
+	maps.Copy(n.Meta, s.Meta)
+	n.Attributes = map[string]string{
+		"cpu.arch": "amd64", "arch": "amd64", "cpu.numcores": strconv.Itoa(s.Cores), "cpu.frequency": strconv.Itoa(s.MHz),
+		"cpu.totalcompute": strconv.Itoa(s.Cores * s.MHz), "cpu.modelname": "simulated", "kernel.name": "linux",
+		"os.name": "simulated", "memory.totalbytes": strconv.FormatInt(s.Memory<<20, 10),
+		"unique.hostname": name, "unique.network.ip-address": ip,
+		"nomad.version": o.Version, "nomadish.version": o.Version, "nomadish.simulated": "1",
+		"driver." + o.Driver: "1",
+	}
+	n.ComputeClass()
+	return n
+}
+
+func (s Shape) resources(name, ip string, o Options) *structs.NodeResources {
+	cores := make([]uint16, s.Cores)
+	for i := range cores {
+		cores[i] = uint16(i) //nolint:gosec // at most 65535, see Validate
+	}
+	r := &structs.NodeResources{
+		Cpu: structs.NodeCpuResources{
+			CpuShares: int64(s.Cores) * int64(s.MHz), TotalCpuCores: uint16(s.Cores), ReservableCpuCores: cores, //nolint:gosec // at most 65535, see Validate
+		},
+		Memory: structs.NodeMemoryResources{MemoryMB: s.Memory}, Disk: structs.NodeDiskResources{DiskMB: s.Disk},
+		Networks: []*structs.NetworkResource{{Mode: structs.NetworkModeHost, Device: "sim0", CIDR: ip + "/32", IP: ip, MBits: 1000}},
+		NodeNetworks: []*structs.NodeNetworkResource{{
+			Mode: structs.NetworkModeHost, Device: "sim0", Speed: 1000,
+			Addresses: []structs.NodeNetworkAddress{{Family: "ipv4", Alias: "default", Address: ip}},
+		}},
+		MinDynamicPort: o.MinDynamicPort, MaxDynamicPort: o.MaxDynamicPort,
+	}
+	first := 0
+	for _, g := range s.GPUs {
+		r.Devices = append(r.Devices, g.devices(name, first))
+		first += g.Count
+	}
+	return r
+}
+
+// devices numbers the GPUs in tree order: the first switch of the first socket has
+// the lowest.
+func (g GPUs) devices(node string, first int) *structs.NodeDeviceResource {
+	parts := strings.SplitN(g.Name, "/", 3)
+	d := &structs.NodeDeviceResource{Vendor: parts[0], Type: parts[1], Name: parts[2], Attributes: map[string]*structs.Attribute{}}
+	if g.Memory > 0 {
+		memory := g.Memory
+		d.Attributes["memory"] = &structs.Attribute{IntVal: &memory, Unit: "MiB"}
+	}
+	perSwitch := g.Count / (g.Sockets * g.SwitchesPerSocket)
+	for i := range g.Count {
+		sw := i / perSwitch
+		socket := sw / g.SwitchesPerSocket
+		k := first + i
+		d.Instances = append(d.Instances, &structs.NodeDevice{
+			ID: fmt.Sprintf("%s-gpu-%d", node, k), Healthy: true,
+			Locality: &structs.NodeDeviceLocality{
+				PciBusID: fmt.Sprintf("0000:%02x:%02x.0", sw&0xff, k&0xff), Socket: socket, NUMANode: socket, Switch: sw,
+			},
+		})
+	}
+	return d
+}

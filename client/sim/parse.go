@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclparse"
+)
+
+// Limits of a shape file: typing errors must not eat the machine.
+const (
+	MaxNodes       = 200_000
+	maxGPUsPerNode = 4096
+	maxFileSize    = 1 << 20
+)
+
+// fileShape is a shape as it is written; what is not stated is nil.
+type fileShape struct {
+	Name       string            `hcl:"name,label"`
+	Count      *int              `hcl:"count"`
+	Cores      *int              `hcl:"cores"`
+	MHz        *int              `hcl:"mhz"`
+	Memory     *int64            `hcl:"memory"`
+	Disk       *int64            `hcl:"disk"`
+	Meta       map[string]string `hcl:"meta,optional"`
+	Datacenter string            `hcl:"datacenter,optional"`
+	Class      string            `hcl:"class,optional"`
+	Pool       string            `hcl:"pool,optional"`
+	GPUs       []*fileGPUs       `hcl:"gpus,block"`
+	Range      hcl.Range         `hcl:",def_range"`
+}
+
+type fileGPUs struct {
+	Name              string    `hcl:"name,label"`
+	Count             *int      `hcl:"count"`
+	Sockets           *int      `hcl:"sockets"`
+	SwitchesPerSocket *int      `hcl:"switches_per_socket"`
+	Memory            *int64    `hcl:"memory"`
+	Range             hcl.Range `hcl:",def_range"`
+}
+
+// ParseFile reads a shape file.
+func ParseFile(path string) ([]Shape, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("shape file: %w", err)
+	}
+	if info.Size() > maxFileSize {
+		return nil, fmt.Errorf("shape file %s: %d bytes, at most %d are read", path, info.Size(), maxFileSize)
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("shape file: %w", err)
+	}
+	return Parse(src, path)
+}
+
+// Parse reads shapes from HCL. Errors name file and line.
+func Parse(src []byte, filename string) ([]Shape, error) {
+	if len(src) > maxFileSize {
+		return nil, fmt.Errorf("shape file %s: %d bytes, at most %d are read", filename, len(src), maxFileSize)
+	}
+	f, diags := hclparse.NewParser().ParseHCL(src, filename)
+	if diags.HasErrors() {
+		return nil, explain(diags)
+	}
+	var file struct {
+		Shapes []*fileShape `hcl:"shape,block"`
+	}
+	if diags := gohcl.DecodeBody(f.Body, nil, &file); diags.HasErrors() {
+		return nil, explain(diags)
+	}
+	if len(file.Shapes) == 0 {
+		return nil, fmt.Errorf("%s: no shape; write at least one: shape \"NAME\" { count = 4 }", filename)
+	}
+	var errs []error
+	seen := map[string]hcl.Range{}
+	shapes := make([]Shape, 0, len(file.Shapes))
+	nodes := 0
+	for _, s := range file.Shapes {
+		if at, ok := seen[s.Name]; ok {
+			errs = append(errs, fmt.Errorf("%s: shape %q: there is one of that name at line %d; node names would clash", s.Range, s.Name, at.Start.Line))
+		}
+		seen[s.Name] = s.Range
+		shape := s.shape()
+		if err := shape.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.Range, err))
+		}
+		nodes += max(0, min(shape.Count, MaxNodes+1))
+		shapes = append(shapes, shape)
+	}
+	if nodes > MaxNodes {
+		errs = append(errs, fmt.Errorf("%s: over %d nodes in all; one process simulates no more", filename, MaxNodes))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return shapes, nil
+}
+
+// explain gives each diagnostic in a line of its own.
+func explain(diags hcl.Diagnostics) error {
+	var errs []error
+	for _, d := range diags {
+		if d.Severity != hcl.DiagError {
+			continue
+		}
+		where := ""
+		if d.Subject != nil {
+			where = d.Subject.String() + ": "
+		}
+		errs = append(errs, fmt.Errorf("%s%s; %s", where, d.Summary, d.Detail))
+	}
+	return errors.Join(errs...)
+}
+
+func or[T any](v *T, unset T) T {
+	if v == nil {
+		return unset
+	}
+	return *v
+}
+
+func (s *fileShape) shape() Shape {
+	out := Shape{
+		Name: s.Name, Count: or(s.Count, 1), Cores: or(s.Cores, 4), MHz: or(s.MHz, 2000),
+		Memory: or(s.Memory, 8192), Disk: or(s.Disk, 100_000), Meta: s.Meta,
+		Datacenter: s.Datacenter, Class: s.Class, Pool: s.Pool,
+	}
+	for _, g := range s.GPUs {
+		out.GPUs = append(out.GPUs, GPUs{
+			Name: g.Name, Count: or(g.Count, 1), Sockets: or(g.Sockets, 1),
+			SwitchesPerSocket: or(g.SwitchesPerSocket, 1), Memory: or(g.Memory, 0),
+		})
+	}
+	return out
+}
+
+// Validate refuses what cannot be a node. The error lists everything wrong.
+func (s Shape) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("shape %q: "+format, append([]any{s.Name}, args...)...))
+	}
+	if s.Name == "" || strings.ContainsAny(s.Name, "/ \t\n\x00") {
+		bad("the name must not be empty nor hold blanks or slashes")
+	}
+	within := func(name string, v, low, high int64) {
+		if v < low || v > high {
+			bad("%s = %d: must be %d to %d", name, v, low, high)
+		}
+	}
+	within("count", int64(s.Count), 1, MaxNodes)
+	within("cores", int64(s.Cores), 1, 65535)
+	within("mhz", int64(s.MHz), 1, 1_000_000)
+	within("memory", s.Memory, 1, 1<<40)
+	within("disk", s.Disk, 0, 1<<50)
+	gpus := 0
+	names := map[string]bool{}
+	for _, g := range s.GPUs {
+		if parts := strings.Split(g.Name, "/"); len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+			bad("gpus %q: write vendor/type/model, such as nvidia/gpu/H100", g.Name)
+		}
+		if names[g.Name] {
+			bad("gpus %q: given twice", g.Name)
+		}
+		names[g.Name] = true
+		within("gpus count", int64(g.Count), 1, maxGPUsPerNode)
+		within("gpus sockets", int64(g.Sockets), 1, 64)
+		within("gpus switches_per_socket", int64(g.SwitchesPerSocket), 1, 64)
+		within("gpus memory", g.Memory, 0, 1<<40)
+		if leaves := g.Sockets * g.SwitchesPerSocket; leaves > 0 && g.Count%leaves != 0 {
+			bad("gpus %q: %d do not divide evenly among %d sockets of %d switches", g.Name, g.Count, g.Sockets, g.SwitchesPerSocket)
+		}
+		gpus += g.Count
+	}
+	if gpus > maxGPUsPerNode {
+		bad("%d GPUs; a node has at most %d", gpus, maxGPUsPerNode)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,84 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Host measures the machine. It is safe for use by many goroutines.
+type Host struct {
+	// AllocDir is on the disk that allocations get; empty: none.
+	AllocDir string
+	// TotalMHz is the compute of all cores.
+	TotalMHz float64
+
+	mu   sync.Mutex
+	last []cpu.TimesStat
+}
+
+// Stats measures now. The processors' use is that since the call before; since the
+// machine's start at the first.
+func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, error) {
+	out := &structs.HostStats{Timestamp: now.UnixNano()}
+	m, err := mem.VirtualMemoryWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("measure memory: %w", err)
+	}
+	out.Memory = &structs.HostMemoryStats{Total: m.Total, Available: m.Available, Used: m.Used, Free: m.Free}
+	times, err := cpu.TimesWithContext(ctx, true)
+	if err != nil {
+		return nil, fmt.Errorf("measure processors: %w", err)
+	}
+	out.CPU = h.rates(times)
+	for _, c := range out.CPU {
+		out.CPUTicksConsumed += c.TotalPercent / 100 * h.TotalMHz / float64(len(out.CPU))
+	}
+	if h.AllocDir != "" {
+		u, err := disk.UsageWithContext(ctx, h.AllocDir)
+		if err != nil {
+			return nil, fmt.Errorf("measure disk: %w", err)
+		}
+		out.AllocDirStats = &structs.HostDiskStats{
+			Mountpoint: u.Path, Size: u.Total, Used: u.Used, Available: u.Free,
+			UsedPercent: u.UsedPercent, InodesUsedPercent: u.InodesUsedPercent,
+		}
+		out.DiskStats = []*structs.HostDiskStats{out.AllocDirStats}
+	}
+	if up, err := host.UptimeWithContext(ctx); err == nil {
+		out.Uptime = up
+	}
+	return out, nil
+}
+
+func (h *Host) rates(times []cpu.TimesStat) []*structs.HostCPUStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]*structs.HostCPUStats, 0, len(times))
+	for i, t := range times {
+		var before cpu.TimesStat
+		if i < len(h.last) && h.last[i].CPU == t.CPU {
+			before = h.last[i]
+		}
+		user := t.User + t.Nice - before.User - before.Nice
+		system := t.System + t.Irq + t.Softirq - before.System - before.Irq - before.Softirq
+		idle := t.Idle + t.Iowait - before.Idle - before.Iowait
+		c := &structs.HostCPUStats{CPU: t.CPU}
+		if total := user + system + idle; total > 0 {
+			c.User, c.System, c.Idle = user/total*100, system/total*100, idle/total*100
+			c.TotalPercent = c.User + c.System
+			c.Total = c.TotalPercent
+		}
+		out = append(out, c)
+	}
+	h.last = times
+	return out
+}
