@@ -1,0 +1,368 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/command/agent/config"
+	httpapi "github.com/nomadish/nomadish/command/agent/http"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Version is what the agent says it is. The command sets it before Run.
+var Version = "dev"
+
+// serverPart is a running server, as far as the agent needs one.
+type serverPart struct {
+	httpapi.Backend
+	addr  string // RPC, as others reach it
+	bound string // RPC, as it listens
+	stats func() map[string]map[string]string
+	// stop ends it; leave: after handing over leadership.
+	stop func(ctx context.Context, leave bool) error
+}
+
+// clientPart is a running client, as far as the agent needs one.
+type clientPart struct {
+	nodeID     string
+	stats      func() map[string]map[string]string
+	servers    func() []string
+	setServers func([]string) error
+	// stop ends it. Its tasks go on, unless they shall end with it.
+	stop func(ctx context.Context, endTasks bool) error
+}
+
+// parts make what an agent consists of; wiring.go has the real ones.
+type parts struct {
+	server func(cfg *config.Config, logger hclog.Logger) (*serverPart, error)
+	// client is told where the agent's own files lie and how its HTTP is reached.
+	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, logger hclog.Logger) (*clientPart, error)
+	// remote answers calls by passing them on to servers; stop ends its connections.
+	remote func(servers func() []string, logger hclog.Logger) (backend httpapi.Backend, stop func())
+	parse  func(source, variables string, canonicalize bool) (*httpapi.ParsedJob, error)
+}
+
+// clientDirs are a client's directories.
+type clientDirs struct{ state, alloc string }
+
+// Agent is a running agent.
+type Agent struct {
+	cfg    *config.Config
+	logger hclog.Logger
+	reload func() (*config.Config, config.Problems, error)
+
+	telemetry  *telemetry
+	server     *serverPart
+	client     *clientPart
+	stopRemote func()
+	http       *httpapi.Server
+	listeners  []net.Listener
+	serving    sync.WaitGroup
+	tempDir    string // removed at the end
+
+	rpcAddr, httpAddr string // as others reach them
+	self              atomic.Pointer[httpapi.Self]
+}
+
+// start makes an agent of a checked configuration. reload reads it again, for
+// Reload; it may be nil.
+func start(cfg *config.Config, p parts, logger hclog.Logger, reload func() (*config.Config, config.Problems, error)) (*Agent, error) {
+	a := &Agent{cfg: cfg, logger: logger, reload: reload}
+	if err := a.start(p); err != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return nil, errors.Join(err, a.Shutdown(ctx, false))
+	}
+	return a, nil
+}
+
+// start brings the parts up: the HTTP port first, which says soonest that another
+// agent runs, then the server, the client, and last what answers.
+func (a *Agent) start(p parts) error {
+	if a.cfg.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find the host's name: %w (name the agent with -node)", err)
+		}
+		a.cfg.Name = host
+	}
+	var err error
+	if a.telemetry, err = startTelemetry(a.cfg, a.logger); err != nil {
+		return err
+	}
+	if err := a.listen(); err != nil {
+		return err
+	}
+	var backend httpapi.Backend
+	servers := a.cfg.Client.Servers
+	if a.cfg.Server.Enabled {
+		if a.server, err = p.server(a.cfg, a.logger); err != nil {
+			return err
+		}
+		backend, a.rpcAddr = a.server, a.server.addr
+		servers = append([]string{a.server.addr}, servers...)
+	}
+	if a.cfg.Client.Enabled {
+		dirs, err := a.clientDirs()
+		if err != nil {
+			return err
+		}
+		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.logger); err != nil {
+			return err
+		}
+		if backend == nil {
+			backend, a.stopRemote = p.remote(a.client.servers, a.logger)
+		}
+	}
+	return a.serve(backend, p)
+}
+
+func (a *Agent) listen() error {
+	for _, host := range httpHosts(a.cfg) {
+		addr := joinHostPort(host, a.cfg.Ports.HTTP)
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return fmt.Errorf("listen for HTTP on %s: %w (is another agent running? choose another port with -http-port or ports { http = … })", addr, err)
+		}
+		a.listeners = append(a.listeners, l)
+	}
+	var err error
+	a.httpAddr, err = advertised(a.cfg.Advertise.HTTP, a.listeners[0].Addr().String())
+	return err
+}
+
+// clientDirs makes the client's directories known: under data_dir, or in a
+// directory of -dev's own that goes with the agent.
+func (a *Agent) clientDirs() (clientDirs, error) {
+	base := a.cfg.DataDir
+	if base == "" && a.cfg.Dev {
+		dir, err := os.MkdirTemp("", "nomadish-dev-")
+		if err != nil {
+			return clientDirs{}, fmt.Errorf("make a directory for -dev: %w", err)
+		}
+		a.tempDir, base = dir, dir
+	}
+	d := clientDirs{state: a.cfg.Client.StateDir, alloc: a.cfg.Client.AllocDir}
+	if d.state == "" && base != "" {
+		d.state = filepath.Join(base, "client")
+	}
+	if d.alloc == "" && base != "" {
+		d.alloc = filepath.Join(base, "alloc")
+	}
+	return d, nil
+}
+
+func (a *Agent) serve(backend httpapi.Backend, p parts) error {
+	shown, err := showConfig(a.cfg)
+	if err != nil {
+		return err
+	}
+	a.describe(shown)
+	a.http, err = httpapi.New(httpapi.Config{
+		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
+		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
+		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
+		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range a.listeners {
+		a.serving.Go(func() {
+			if err := a.http.Serve(l); err != nil {
+				a.logger.Error("HTTP ended", "addr", l.Addr(), "error", err)
+			}
+		})
+	}
+	return nil
+}
+
+// describe sets what /v1/agent/self shows.
+func (a *Agent) describe(shown map[string]any) {
+	s := httpapi.Self{
+		Name: a.cfg.Name, Region: a.cfg.Region, Datacenter: a.cfg.Datacenter, Version: Version,
+		Server: a.server != nil, Client: a.client != nil, Config: shown,
+	}
+	if a.client != nil {
+		s.NodeID = a.client.nodeID
+	}
+	bound := make([]string, 0, len(a.listeners))
+	for _, l := range a.listeners {
+		bound = append(bound, l.Addr().String())
+	}
+	// As Nomad shows them: what is bound, and what others are told.
+	shown["NodeName"] = a.cfg.Name
+	shown["NormalizedAddrs"] = map[string]any{"HTTP": bound, "RPC": a.rpcBound()}
+	shown["AdvertiseAddrs"] = map[string]any{"HTTP": a.httpAddr, "RPC": a.rpcAddr}
+	shown["Version"] = map[string]any{"Version": Version}
+	a.self.Store(&s)
+}
+
+func (a *Agent) rpcBound() string {
+	if a.server == nil {
+		return ""
+	}
+	return a.server.bound
+}
+
+// showConfig is the configuration as JSON shows it, without what may be secret.
+func showConfig(cfg *config.Config) (map[string]any, error) {
+	open := *cfg
+	open.Client.Options = nil
+	open.Plugins = nil
+	raw, err := json.Marshal(&open)
+	if err != nil {
+		return nil, fmt.Errorf("show the configuration: %w", err)
+	}
+	var shown map[string]any
+	if err := json.Unmarshal(raw, &shown); err != nil {
+		return nil, fmt.Errorf("show the configuration: %w", err)
+	}
+	return shown, nil
+}
+
+// HTTPAddr is the address of the HTTP API, as others reach it.
+func (a *Agent) HTTPAddr() string { return a.httpAddr }
+
+// Reload reads the configuration again and takes over what can be: the log level.
+func (a *Agent) Reload() error {
+	if a.reload == nil {
+		return structs.Errorf(structs.CodeUnsupported, "reload: this agent was not started from files")
+	}
+	fresh, warnings, err := a.reload()
+	for _, w := range warnings {
+		a.logger.Warn("configuration", "warning", w.String())
+	}
+	if err != nil {
+		a.logger.Error("the configuration was not reloaded; the old one stays", "error", err)
+		return structs.Errorf(structs.CodeBadRequest, "reload: the old configuration stays: %w", err)
+	}
+	a.logger.SetLevel(hclog.LevelFromString(fresh.LogLevel))
+	a.logger.Info("configuration reloaded: the log level is taken over; everything else needs a restart", "log_level", fresh.LogLevel)
+	return nil
+}
+
+// Shutdown ends the agent: first what answers, then the client, then the
+// server, each bounded by ctx. Tasks go on, except in -dev. leave: leadership is
+// handed over first.
+func (a *Agent) Shutdown(ctx context.Context, leave bool) error {
+	var errs []error
+	if a.http != nil {
+		errs = append(errs, a.http.Shutdown(ctx))
+	}
+	for _, l := range a.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	a.serving.Wait()
+	if a.client != nil {
+		errs = append(errs, a.client.stop(ctx, a.cfg.Dev))
+	}
+	if a.stopRemote != nil {
+		a.stopRemote()
+	}
+	if a.server != nil {
+		errs = append(errs, a.server.stop(ctx, leave))
+	}
+	if a.telemetry != nil {
+		a.telemetry.stop()
+	}
+	if a.tempDir != "" {
+		if err := os.RemoveAll(a.tempDir); err != nil {
+			errs = append(errs, fmt.Errorf("remove -dev's directory: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// self is the agent as the HTTP API sees it.
+type self struct{ a *Agent }
+
+func (s self) Self() httpapi.Self { return *s.a.self.Load() }
+
+func (s self) Stats() map[string]map[string]string {
+	out := map[string]map[string]string{}
+	if s.a.server != nil {
+		for section, values := range s.a.server.stats() {
+			out[section] = values
+		}
+	}
+	if s.a.client != nil {
+		for section, values := range s.a.client.stats() {
+			out[section] = values
+		}
+	}
+	return out
+}
+
+func (s self) Servers() []string {
+	if s.a.client != nil {
+		return s.a.client.servers()
+	}
+	if s.a.rpcAddr != "" {
+		return []string{s.a.rpcAddr}
+	}
+	return nil
+}
+
+func (s self) SetServers(addrs []string) error {
+	if s.a.client == nil {
+		return structs.Errorf(structs.CodeUnsupported, "this agent runs no client, which alone has servers to set")
+	}
+	return s.a.client.setServers(addrs)
+}
+
+func (s self) Reload() error { return s.a.Reload() }
+
+// exposed lists the listeners that other machines can reach.
+func (a *Agent) exposed() []string {
+	var out []string
+	for _, l := range a.listeners {
+		if addr := l.Addr().String(); !isLoopback(addr) {
+			out = append(out, "HTTP "+addr)
+		}
+	}
+	if a.server != nil && !isLoopback(a.server.bound) {
+		out = append(out, "RPC "+a.server.bound)
+	}
+	return out
+}
+
+// banner tells people what was started.
+func (a *Agent) banner(w io.Writer) {
+	var bound []string
+	for _, l := range a.listeners {
+		bound = append(bound, l.Addr().String())
+	}
+	advertise, bind := "HTTP: "+a.httpAddr, "HTTP: ["+strings.Join(bound, " ")+"]"
+	if a.server != nil {
+		advertise += "; RPC: " + a.rpcAddr
+		bind += "; RPC: " + a.server.bound
+	}
+	lines := [][2]string{
+		{"Advertise Addrs", advertise}, {"Bind Addrs", bind}, {"Client", fmt.Sprint(a.client != nil)},
+		{"Log Level", strings.ToUpper(a.cfg.LogLevel)},
+	}
+	if a.client != nil {
+		lines = append(lines, [2]string{"Node Id", a.client.nodeID})
+	}
+	lines = append(lines, [2]string{"Region", fmt.Sprintf("%s (DC: %s)", a.cfg.Region, a.cfg.Datacenter)},
+		[2]string{"Server", fmt.Sprint(a.server != nil)}, [2]string{"Version", Version})
+	_, _ = fmt.Fprintf(w, "==> Nomadish agent configuration:\n\n")
+	for _, l := range lines {
+		_, _ = fmt.Fprintf(w, "%22s: %s\n", l[0], l[1])
+	}
+	_, _ = fmt.Fprintln(w)
+}

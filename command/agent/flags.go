@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/agent/config"
+)
+
+// Usage is the command's help.
+const Usage = `Usage: nomadish agent [options]
+
+  Starts the agent, which runs a server, a client, or both, until it is told to
+  end. Configuration comes from files in HCL or JSON and from the flags below,
+  which win.
+
+  A whole cluster in one process, for trying things out:
+
+      $ nomadish agent -dev
+
+  A server and a client by their files:
+
+      $ nomadish agent -config /etc/nomadish.d
+
+General options:
+
+  -config=PATH           A file, or a directory whose .hcl and .json files are read.
+                         May be given many times; later files win over earlier ones.
+  -dev                   Server and client in one process on loopback, the server's
+                         state in memory. Not for work that matters.
+  -server                Run a server.
+  -client                Run a client.
+  -bind=ADDR             Address to listen on. Default 0.0.0.0, with -dev 127.0.0.1.
+  -http-port=PORT        Port of the HTTP API. Default 4646; 0 takes any free one.
+  -rpc-port=PORT         Port of RPC. Default 4647; 0 takes any free one.
+  -data-dir=PATH         Directory for what must outlive the agent; absolute.
+  -region=NAME           Default global.
+  -dc=NAME               Datacenter. Default dc1.
+  -node=NAME             Name of this agent. Default: the host's.
+  -log-level=LEVEL       TRACE, DEBUG, INFO, WARN, ERROR or OFF. Default INFO.
+  -log-json              Log in JSON.
+  -log-include-location  Log where in the code each line comes from.
+
+Server options:
+
+  -bootstrap-expect=N    How many servers found the cluster. Default 1.
+
+Client options:
+
+  -servers=ADDRS         Servers to join, host:port, separated by commas. Repeatable.
+  -state-dir=PATH        Default: client/ in the data directory.
+  -alloc-dir=PATH        Default: alloc/ in the data directory.
+  -node-class=NAME       Class of the node.
+  -node-pool=NAME        Pool of the node. Default "default".
+  -meta=KEY=VALUE        Meta of the node. Repeatable.
+  -network-interface=IF  Interface whose address tasks get.
+  -simulate=FILE         Simulated nodes of the shapes in FILE, instead of this machine.
+  -simulate-beside       The simulated nodes beside this machine.
+`
+
+// flags are the command line: files, and changes that are laid over them.
+type flags struct {
+	files []string
+	dev   bool
+	apply []func(*config.Config)
+}
+
+// set adds a flag whose value changes the configuration at path.
+func (f *flags) set(fs *flag.FlagSet, name, path string, isBool bool, set func(*config.Config, string) error) {
+	fs.Var(&flagValue{isBool: isBool, set: func(v string) error {
+		if err := set(&config.Config{}, v); err != nil {
+			return err
+		}
+		f.apply = append(f.apply, func(c *config.Config) {
+			_ = set(c, v) // it was tried above
+			c.Stated(path, name)
+		})
+		return nil
+	}}, name, "")
+}
+
+type flagValue struct {
+	isBool bool
+	set    func(string) error
+}
+
+func (v *flagValue) String() string     { return "" }
+func (v *flagValue) Set(s string) error { return v.set(s) }
+func (v *flagValue) IsBoolFlag() bool   { return v.isBool }
+
+// parseFlags reads the command line. flag.ErrHelp means that help was asked for.
+func parseFlags(args []string) (*flags, error) {
+	f := &flags{}
+	fs := flag.NewFlagSet("agent", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	fs.Var(&flagValue{set: func(v string) error { f.files = append(f.files, v); return nil }}, "config", "")
+	fs.BoolVar(&f.dev, "dev", false, "")
+
+	text := func(name, path string, at func(*config.Config) *string) {
+		f.set(fs, name, path, false, func(c *config.Config, v string) error { *at(c) = v; return nil })
+	}
+	yes := func(name, path string, at func(*config.Config) *bool) {
+		f.set(fs, name, path, true, func(c *config.Config, v string) error {
+			b, err := strconv.ParseBool(v)
+			*at(c) = b
+			return err
+		})
+	}
+	number := func(name, path string, at func(*config.Config) *int) {
+		f.set(fs, name, path, false, func(c *config.Config, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return errors.New("must be a whole number")
+			}
+			*at(c) = n
+			return nil
+		})
+	}
+	yes("server", "server.enabled", func(c *config.Config) *bool { return &c.Server.Enabled })
+	yes("client", "client.enabled", func(c *config.Config) *bool { return &c.Client.Enabled })
+	text("bind", "bind_addr", func(c *config.Config) *string { return &c.BindAddr })
+	number("http-port", "ports.http", func(c *config.Config) *int { return &c.Ports.HTTP })
+	number("rpc-port", "ports.rpc", func(c *config.Config) *int { return &c.Ports.RPC })
+	text("data-dir", "data_dir", func(c *config.Config) *string { return &c.DataDir })
+	text("region", "region", func(c *config.Config) *string { return &c.Region })
+	text("dc", "datacenter", func(c *config.Config) *string { return &c.Datacenter })
+	text("node", "name", func(c *config.Config) *string { return &c.Name })
+	text("log-level", "log_level", func(c *config.Config) *string { return &c.LogLevel })
+	yes("log-json", "log_json", func(c *config.Config) *bool { return &c.LogJSON })
+	yes("log-include-location", "log_include_location", func(c *config.Config) *bool { return &c.LogLocation })
+	number("bootstrap-expect", "server.bootstrap_expect", func(c *config.Config) *int { return &c.Server.BootstrapExpect })
+	text("state-dir", "client.state_dir", func(c *config.Config) *string { return &c.Client.StateDir })
+	text("alloc-dir", "client.alloc_dir", func(c *config.Config) *string { return &c.Client.AllocDir })
+	text("node-class", "client.node_class", func(c *config.Config) *string { return &c.Client.Class })
+	text("node-pool", "client.node_pool", func(c *config.Config) *string { return &c.Client.Pool })
+	text("network-interface", "client.network_interface", func(c *config.Config) *string { return &c.Client.NetworkInterface })
+	text("simulate", "client.simulate", func(c *config.Config) *string { return &c.Client.Simulate })
+	yes("simulate-beside", "client.simulate_beside", func(c *config.Config) *bool { return &c.Client.SimulateBeside })
+	f.set(fs, "servers", "client.servers", false, func(c *config.Config, v string) error {
+		for addr := range strings.SplitSeq(v, ",") {
+			c.Client.Servers = append(c.Client.Servers, strings.TrimSpace(addr))
+		}
+		return nil
+	})
+	f.set(fs, "meta", "client.meta", false, func(c *config.Config, v string) error {
+		key, value, ok := strings.Cut(v, "=")
+		if !ok || key == "" {
+			return errors.New("must be KEY=VALUE")
+		}
+		if c.Client.Meta == nil {
+			c.Client.Meta = map[string]string{}
+		}
+		c.Client.Meta[key] = value
+		return nil
+	})
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("the agent takes no arguments, but was given %q", fs.Args())
+	}
+	return f, nil
+}
+
+// load makes the configuration of files and flags, checked.
+func (f *flags) load() (*config.Config, config.Problems, error) {
+	c := config.Default()
+	if f.dev {
+		c.SetDev()
+	}
+	warnings, err := c.Load(f.files...)
+	if err != nil {
+		return nil, warnings, err
+	}
+	for _, apply := range f.apply {
+		apply(c)
+	}
+	return c, warnings, c.Validate()
+}

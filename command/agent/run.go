@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// shutdownTimeout bounds a clean end.
+const shutdownTimeout = 15 * time.Second
+
+// Run is the agent command. It returns when ctx ends, or on SIGINT or SIGTERM
+// (a second one ends it at once); SIGHUP reloads. The result is the exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	return run(ctx, args, stdout, stderr, realParts(), signals)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, signals <-chan os.Signal) int {
+	f, err := parseFlags(args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, _ = io.WriteString(stdout, Usage)
+		return 0
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "==> %s (nomadish agent -h lists the options)\n", err)
+		return 1
+	}
+	cfg, warnings, err := f.load()
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			_, _ = fmt.Fprintf(stderr, "==> %s\n", line)
+		}
+		return 1
+	}
+	out := stdout
+	if cfg.LogJSON {
+		out = stderr // so that stdout is JSON only
+	}
+	for _, w := range warnings {
+		_, _ = fmt.Fprintf(out, "==> WARNING: %s\n", w)
+	}
+	if len(cfg.Files) > 0 {
+		_, _ = fmt.Fprintf(out, "==> Loaded configuration from %s\n", strings.Join(cfg.Files, ", "))
+	} else {
+		_, _ = fmt.Fprintln(out, "==> No configuration files loaded")
+	}
+	_, _ = fmt.Fprintln(out, "==> Starting Nomadish agent...")
+	held := &holdback{to: stdout}
+	logger := newLogger(cfg, held)
+	a, err := start(cfg, p, logger, f.load)
+	if err != nil {
+		held.open()
+		_, _ = fmt.Fprintf(stderr, "==> Error starting agent: %s\n", err)
+		return 1
+	}
+	a.banner(out)
+	a.warnExposed(out)
+	_, _ = fmt.Fprintf(out, "==> Nomadish agent started! Log data will stream in below:\n\n")
+	held.open()
+	return a.wait(ctx, signals, out, stderr)
+}
+
+func (a *Agent) warnExposed(w io.Writer) {
+	if open := a.exposed(); len(open) > 0 {
+		text := "other machines can reach this agent (" + strings.Join(open, ", ") +
+			") without TLS and ACLs: whoever can connect may run anything; bind to loopback or guard the network"
+		_, _ = fmt.Fprintf(w, "==> WARNING: %s\n\n", text)
+		a.logger.Warn(text)
+	}
+}
+
+// wait holds until the agent shall end, and ends it.
+func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr io.Writer) int {
+	leave := false
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case sig := <-signals:
+			_, _ = fmt.Fprintf(out, "==> Caught signal: %v\n", sig)
+			if sig == syscall.SIGHUP {
+				_ = a.Reload() // it logs what is wrong
+				continue
+			}
+			leave = (sig == syscall.SIGINT && a.cfg.LeaveOnInterrupt) || (sig == syscall.SIGTERM && a.cfg.LeaveOnTerminate)
+			ended = true
+		}
+	}
+	_, _ = fmt.Fprintln(out, "==> Ending the agent...")
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- a.Shutdown(stop, leave) }() // ends within shutdownTimeout, or with the process
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				_, _ = fmt.Fprintf(stderr, "==> The agent did not end cleanly: %s\n", err)
+				return 1
+			}
+			return 0
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				continue
+			}
+			_, _ = fmt.Fprintln(stderr, "==> Second signal: ending at once")
+			return 1
+		}
+	}
+}
