@@ -266,30 +266,31 @@ func (d differ) object(name string, a, b reflect.Value) *ObjectDiff {
 }
 
 // objects compares repeated blocks. Those with a name are paired by it; of the
-// others, those that are equal cancel out and the rest are added or deleted.
+// others, those that are equal cancel out. If one is left on each side, it was
+// edited; otherwise they are deleted and added.
 func (d differ) objects(name string, a, b reflect.Value) []*ObjectDiff {
-	olds, news := elements(a), elements(b)
 	var out []*ObjectDiff
-	used := make([]bool, len(news))
-	for _, old := range olds {
-		match := -1
-		for i, n := range news {
-			if !used[i] && n.key == old.key && (n.key != "" || sameValue(old.value, n.value)) {
-				match = i
-				break
-			}
-		}
+	var gone []element
+	left := elements(b)
+	for _, old := range elements(a) {
+		match := slices.IndexFunc(left, func(n element) bool {
+			return n.key == old.key && (n.key != "" || sameValue(old.value, n.value))
+		})
 		if match < 0 {
-			out = appendObject(out, d.object(name, old.value, reflect.Value{}))
+			gone = append(gone, old)
 			continue
 		}
-		used[match] = true
-		out = appendObject(out, d.object(name, old.value, news[match].value))
+		out = appendObject(out, d.object(name, old.value, left[match].value))
+		left = slices.Delete(left, match, match+1)
 	}
-	for i, n := range news {
-		if !used[i] {
-			out = appendObject(out, d.object(name, reflect.Value{}, n.value))
-		}
+	if len(gone) == 1 && len(left) == 1 && gone[0].key == left[0].key {
+		return appendObject(out, d.object(name, gone[0].value, left[0].value))
+	}
+	for _, old := range gone {
+		out = appendObject(out, d.object(name, old.value, reflect.Value{}))
+	}
+	for _, n := range left {
+		out = appendObject(out, d.object(name, reflect.Value{}, n.value))
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func (j *Job) validateHead(r reporter) {
 	if !poolName.MatchString(j.Region) {
 		r.addf("region", "must be 1 to 128 letters, digits, dashes or underscores, not %q", clip(j.Region))
 	}
-	if j.Type == "" || j.Type == JobTypeCore {
+	if j.Type == "" {
 		r.addf("type", `must be "service", "batch", "system" or "sysbatch"`)
 	}
 	if j.Priority == 0 {

@@ -160,7 +160,7 @@ func (u *UpdateStrategy) validate(r reporter, g *TaskGroup) {
 	if *u.MaxParallel == 0 && *u.Canary > 0 {
 		r.addf("canary", "must not be stated with max_parallel = 0, which updates all at once")
 	}
-	if *u.Canary > g.Count {
+	if *u.Canary > 0 && *u.Canary > g.Count {
 		r.addf("canary", "must be at most the group's count of %d, not %d", g.Count, *u.Canary)
 	}
 }
