@@ -19,6 +19,7 @@ const (
 // String names the change as a plan shows it.
 func (c Change) String() string {
 	switch c {
+	case ChangeNone:
 	case ChangeInPlace:
 		return UpdateTypeInplaceUpdate
 	case ChangeDestructive:

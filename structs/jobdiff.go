@@ -369,6 +369,7 @@ func shapeOf(t reflect.Type) shape {
 		}
 		return t
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Struct:
 		if elem(t).Kind() == reflect.Struct {
@@ -380,6 +381,7 @@ func shapeOf(t reflect.Type) shape {
 		}
 		return shapeStrings
 	case reflect.Map:
+		//exhaustive:ignore the others hold nothing of interest here
 		switch elem(t.Elem()).Kind() {
 		case reflect.Struct:
 			return shapeObjects
@@ -396,6 +398,7 @@ func flatten(name string, v reflect.Value, into map[string]string) {
 	if !v.IsValid() {
 		return
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch v.Kind() {
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {

@@ -30,7 +30,7 @@ func merged[T any](policies ...*T) *T {
 			}
 		}
 	}
-	return out.Interface().(*T) //nolint:forcetypeassert // made as *T above
+	return out.Interface().(*T)
 }
 
 func defaultRestart(jobType string) *RestartPolicy {

@@ -59,7 +59,7 @@ var fieldCache sync.Map // reflect.Type → []Field
 // structs in place. The result is shared and must not be changed.
 func Fields(t reflect.Type) []Field {
 	if known, ok := fieldCache.Load(t); ok {
-		return known.([]Field) //nolint:forcetypeassert // only this function stores
+		return known.([]Field)
 	}
 	fields := readFields(t, nil)
 	fieldCache.Store(t, fields)

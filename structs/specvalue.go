@@ -7,6 +7,7 @@ import (
 
 // deepCopy gives a copy of v that shares nothing with it.
 func deepCopy(v reflect.Value) reflect.Value {
+	//exhaustive:ignore the others hold nothing of interest here
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -62,7 +63,7 @@ func copyOf[T any](p *T) *T {
 		return nil
 	}
 	out := deepCopy(reflect.ValueOf(p)).Interface()
-	return out.(*T) //nolint:forcetypeassert // deepCopy keeps the type
+	return out.(*T)
 }
 
 // sameValue says whether two values of one type mean the same: empty and absent
@@ -72,6 +73,7 @@ func sameValue(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch a.Kind() {
 	case reflect.Pointer:
 		if a.IsNil() || b.IsNil() {
@@ -125,6 +127,7 @@ func sameAny(a, b reflect.Value) bool {
 	if a.Type() != b.Type() {
 		return false
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch a.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Struct, reflect.Pointer:
 		return sameValue(a, b)
@@ -144,7 +147,7 @@ func asInt(v reflect.Value) (int64, bool) {
 	case v.CanInt():
 		return v.Int(), true
 	case v.CanUint() && v.Uint() <= math.MaxInt64:
-		return int64(v.Uint()), true //nolint:gosec // checked just before
+		return int64(v.Uint()), true
 	}
 	return 0, false
 }

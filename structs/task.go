@@ -113,7 +113,7 @@ type Template struct {
 	Once          bool          `hcl:"once"`
 	Splay         time.Duration `hcl:"splay" check:"min=0"`       // default 5 s
 	Perms         string        `hcl:"perms"`                     // octal; "0644" if not stated
-	Uid           int           `hcl:"uid"`                       //revive:disable-line:var-naming // the API's name; negative (default): not changed
+	Uid           int           `hcl:"uid"`                       // negative (default): not changed
 	Gid           int           `hcl:"gid"`                       // negative (default): not changed
 	LeftDelim     string        `hcl:"left_delimiter"`            // "{{" if not stated
 	RightDelim    string        `hcl:"right_delimiter"`           // "}}" if not stated

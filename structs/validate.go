@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/hashicorp/cronexpr"
 )
 
 // Names that end up in paths, URLs and policies.
@@ -209,8 +207,8 @@ func (p *PeriodicConfig) validate(r reporter) {
 		r.addf("cron", `must be stated, such as "*/15 * * * *", or crons`)
 	}
 	check := func(field, spec string) {
-		if _, err := cronexpr.Parse(spec); err != nil {
-			r.addf(field, "%q is no cron expression: %v", clip(spec), err)
+		if problem := checkCron(spec); problem != "" {
+			r.addf(field, "%q is no cron expression: %s", clip(spec), problem)
 		}
 	}
 	if p.Spec != "" {

@@ -1,7 +1,7 @@
 package structs
 
 import (
-	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -213,6 +213,9 @@ func (g *TaskGroup) validateNetworks(r reporter) {
 	r.unique("network", "ports", g.portNames())
 }
 
+// ipAddress tells addresses from names; what it is exactly, the node finds out.
+var ipAddress = regexp.MustCompile(`^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]*(%[a-zA-Z0-9]+)?)$`)
+
 func (n *NetworkResource) validate(r reporter) {
 	switch {
 	case n.Mode == "", n.Mode == NetworkModeHost, n.Mode == NetworkModeBridge, n.Mode == NetworkModeNone:
@@ -233,7 +236,7 @@ func (n *NetworkResource) validate(r reporter) {
 	}
 	if n.DNS != nil {
 		for _, s := range n.DNS.Servers {
-			if _, err := netip.ParseAddr(s); err != nil && !hasReference(s) {
+			if !ipAddress.MatchString(s) && !hasReference(s) {
 				r.in("dns", "", -1).addf("servers", "must be IP addresses, not %q", clip(s))
 			}
 		}

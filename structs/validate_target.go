@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/hashicorp/go-version"
 )
 
 // hasReference says that a value holds ${…}, which only a node can fill in.
@@ -67,7 +65,7 @@ func validateOperand(r reporter, operand, value string) {
 		if hasReference(value) {
 			return
 		}
-		if _, err := version.NewConstraint(value); err != nil {
+		if !isVersionConstraint(value) {
 			r.addf("value", `must be a version constraint such as ">= 1.2, < 2.0" with %s, not %q`, operand, clip(value))
 		}
 	case ConstraintSetContains, ConstraintSetContainsAll, ConstraintSetContainsAny:
@@ -79,6 +77,18 @@ func validateOperand(r reporter, operand, value string) {
 			r.addf("value", "must be stated with %s", operand)
 		}
 	}
+}
+
+// versionConstraint is one comparison with a version.
+var versionConstraint = regexp.MustCompile(`^\s*(=|!=|>|<|>=|<=|~>)?\s*v?[0-9]+(\.[0-9]+)*(-?[0-9A-Za-z~.-]+)?(\+[0-9A-Za-z~.-]+)?\s*$`)
+
+func isVersionConstraint(s string) bool {
+	for one := range strings.SplitSeq(s, ",") {
+		if !versionConstraint.MatchString(one) {
+			return false
+		}
+	}
+	return true
 }
 
 func validateSpreads(r reporter, spreads []*Spread) {

@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,9 +40,12 @@ func (d *Decoder) addf(rng hcl.Range, path, format string, args ...any) {
 	d.problems = append(d.problems, At(rng, "%s", text))
 }
 
-func (d *Decoder) note(path, field string, rng hcl.Range) {
-	if _, known := d.places[path+"\x00"+field]; !known {
-		d.places[path+"\x00"+field] = rng
+// note remembers the first place of a field.
+func (d *Decoder) note(path, field string, rng hcl.Range) { d.noteKey(path+"\x00"+field, rng) }
+
+func (d *Decoder) noteKey(key string, rng hcl.Range) {
+	if _, known := d.places[key]; !known {
+		d.places[key] = rng
 	}
 }
 
@@ -66,16 +70,10 @@ func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
 
 // Alias makes Place answer for a block under a second path too.
 func (d *Decoder) Alias(path, as string) {
-	for key, rng := range d.places {
+	for key, rng := range maps.Clone(d.places) {
 		if rest, ok := strings.CutPrefix(key, path); ok && (rest[0] == 0 || strings.HasPrefix(rest, " > ")) {
-			d.note2(as+rest, rng)
+			d.noteKey(as+rest, rng)
 		}
-	}
-}
-
-func (d *Decoder) note2(key string, rng hcl.Range) {
-	if _, known := d.places[key]; !known {
-		d.places[key] = rng
 	}
 }
 
@@ -246,6 +244,7 @@ func (d *Decoder) child(in block, f *structs.Field, field reflect.Value, path st
 	if t.Elem().Kind() == reflect.Pointer || t.Kind() == reflect.Pointer {
 		item = item.Addr()
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch t.Kind() {
 	case reflect.Slice:
 		field.Set(reflect.Append(field, item))

@@ -17,8 +17,11 @@ type Limits struct {
 	Blocks     int // blocks that dynamic blocks may make; 100,000
 }
 
+// DefaultFileBytes is the size limit of a file if none is stated.
+const DefaultFileBytes = 10_000_000
+
 func (l Limits) orDefaults() Limits {
-	l.FileBytes = cmp.Or(l.FileBytes, 10_000_000)
+	l.FileBytes = cmp.Or(l.FileBytes, DefaultFileBytes)
 	l.ValueBytes = cmp.Or(l.ValueBytes, 10_000_000)
 	l.Nesting = cmp.Or(l.Nesting, 200)
 	l.Blocks = cmp.Or(l.Blocks, 100_000)
@@ -39,7 +42,7 @@ func Parse(name string, src []byte, limits Limits) (*File, Problems) {
 	limits = limits.orDefaults()
 	if len(src) > limits.FileBytes {
 		return nil, Problems{{File: name, Text: "the file has " + humanize.Bytes(uint64(len(src))) +
-			", more than the limit of " + humanize.Bytes(uint64(limits.FileBytes))}} //nolint:gosec // a limit is not negative
+			", more than the limit of " + humanize.Bytes(uint64(limits.FileBytes))}}
 	}
 	if p := checkNesting(name, src, limits.Nesting); p != nil {
 		return nil, p
@@ -60,6 +63,7 @@ func checkNesting(name string, src []byte, most int) Problems {
 	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos)
 	depth, run, questions := 0, 0, 0
 	for _, t := range tokens {
+		//exhaustive:ignore the others hold nothing of interest here
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenTemplateInterp,
 			hclsyntax.TokenTemplateControl, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc:

@@ -60,7 +60,7 @@ var (
 		number := n[0]
 		base := p.Addr()
 		if number < 0 { // from the end, -1 is the last
-			hosts := uint(p.Addr().BitLen() - p.Bits()) //nolint:gosec // a prefix is never longer than its address
+			hosts := uint(p.Addr().BitLen() - p.Bits())
 			end, err := addTo(base, 1, hosts)
 			if err != nil {
 				return "", fmt.Errorf("host %d %w", number, err)
@@ -87,7 +87,7 @@ var (
 		if n[1] < 0 || n[1] >= 1<<n[0] {
 			return "", fmt.Errorf("the number must be from 0 to %d, not %d", int64(1)<<n[0]-1, n[1])
 		}
-		sub, err := addTo(p.Addr(), n[1], uint(int64(p.Addr().BitLen())-bits)) //nolint:gosec // checked above
+		sub, err := addTo(p.Addr(), n[1], uint(int64(p.Addr().BitLen())-bits))
 		if err != nil {
 			return "", err
 		}

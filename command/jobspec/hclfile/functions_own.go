@@ -2,8 +2,8 @@ package hclfile
 
 import (
 	"bytes"
-	"crypto/md5"  //nolint:gosec // a function that job files have always had
-	"crypto/sha1" //nolint:gosec // likewise
+	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -90,11 +90,11 @@ var (
 	urlEncodeFunc = textFunc(1, func(in []string) (string, error) { return url.QueryEscape(in[0]), nil })
 
 	md5Func = textFunc(1, func(in []string) (string, error) {
-		sum := md5.Sum([]byte(in[0])) //nolint:gosec // see the import
+		sum := md5.Sum([]byte(in[0]))
 		return hex.EncodeToString(sum[:]), nil
 	})
 	sha1Func = textFunc(1, func(in []string) (string, error) {
-		sum := sha1.Sum([]byte(in[0])) //nolint:gosec // see the import
+		sum := sha1.Sum([]byte(in[0]))
 		return hex.EncodeToString(sum[:]), nil
 	})
 	sha256Func = textFunc(1, func(in []string) (string, error) {

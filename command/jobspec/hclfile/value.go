@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -22,6 +23,7 @@ func fill(v reflect.Value, from cty.Value) string {
 	if v.Type() == durationType {
 		return fillDuration(v, from)
 	}
+	//exhaustive:ignore the others hold nothing of interest here
 	switch v.Kind() {
 	case reflect.Pointer:
 		elem := reflect.New(v.Type().Elem())
@@ -127,20 +129,14 @@ func fillDuration(v reflect.Value, from cty.Value) string {
 	text := from.AsString()
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		if days, dayErr := strconv.ParseUint(trimSuffix(text, "d"), 10, 16); dayErr == nil && text[len(text)-1] == 'd' {
+		count, isDays := strings.CutSuffix(text, "d")
+		if days, dayErr := strconv.ParseUint(count, 10, 16); dayErr == nil && isDays {
 			return fmt.Sprintf("must be %s; a day is no unit: write %q", want, fmt.Sprintf("%dh", 24*days))
 		}
 		return wrongType(want, from)
 	}
 	v.SetInt(int64(d))
 	return ""
-}
-
-func trimSuffix(s, suffix string) string {
-	if len(s) > len(suffix) && s[len(s)-len(suffix):] == suffix {
-		return s[:len(s)-len(suffix)]
-	}
-	return s
 }
 
 func isList(v cty.Value) bool {
