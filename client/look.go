@@ -36,7 +36,7 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 		NodeClass: c.config.NodeClass, NodePool: c.config.NodePool, HTTPAddr: c.config.HTTPAddr, TLSEnabled: c.config.TLSEnabled,
 		Attributes: found.Attributes, Meta: maps.Clone(c.config.Meta), Links: map[string]string{},
 		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.HostVolumes,
-		Status: structs.NodeStatusInit, SchedulingEligibility: c.eligibility(),
+		Status: structs.NodeStatusReady, SchedulingEligibility: c.eligibility(),
 	}
 	if n.Name == "" {
 		n.Name = found.Hostname

@@ -77,6 +77,11 @@ func (n *node) kickReports(urgent bool) {
 func (n *node) sendReports(ctx context.Context) {
 	p := n.reports
 	backoff := reportBackoff
+	select {
+	case <-n.known:
+	case <-ctx.Done():
+		return
+	}
 	for {
 		wait, idle := p.due(n.c.config.ReportInterval)
 		if idle {

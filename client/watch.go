@@ -14,10 +14,13 @@ const (
 	watchPause = 100 * time.Millisecond // after an answer that came early with nothing new
 )
 
-// watch learns which allocations the node shall run, until ctx ends. Every answer
-// must be at least as new as the one before: servers may lag, and an allocation
-// that a server does not know yet must not be taken for one that it has forgotten.
-// Hence the first question goes to the leader.
+// watch learns which allocations the node shall run, until ctx ends.
+//
+// An answer says what has changed since the index asked, and lists all. Any server
+// may give it, so one that lags must not make an allocation that it does not know
+// yet look forgotten: an answer counts only if its index is past the one asked, or
+// if the question went to the leader. The leader is asked first, after every
+// registration, and when a question ran out of time: then everything is compared.
 func (n *node) watch(ctx context.Context) {
 	select {
 	case <-n.known:
@@ -43,14 +46,17 @@ func (n *node) watch(ctx context.Context) {
 			continue
 		}
 		retry = retryFirst
-		if reply.Index < index || n.epoch.Load() != epoch || reply.Index == index && len(reply.Changed) == 0 && time.Since(asked) < watchPause {
-			if !sleep(ctx, watchPause) {
+		switch {
+		case n.epoch.Load() != epoch:
+		case index == 0 || reply.Index > index:
+			n.apply(reply, index == 0)
+			index = max(reply.Index, 1)
+		default:
+			index = 0
+			if time.Since(asked) < watchPause && !sleep(ctx, watchPause) {
 				return
 			}
-			continue
 		}
-		n.apply(reply, index == 0)
-		index = max(reply.Index, 1)
 	}
 }
 
@@ -80,7 +86,7 @@ func (n *node) hello(ctx context.Context) error {
 		return nil
 	}
 	var reply structs.WriteReply
-	if err := s.Call(ctx, wire.MethodClientHello, &structs.NodeRequest{NodeID: n.id}, &reply); err != nil {
+	if err := s.Call(ctx, wire.MethodClientHello, &structs.NodeHeartbeatRequest{NodeID: n.id, SecretID: n.secret}, &reply); err != nil {
 		var said *structs.Error
 		if !errors.As(err, &said) {
 			n.c.servers.giveUp(addr)

@@ -57,7 +57,7 @@ func (s Shape) node(i int, o Options) *structs.Node {
 		Name:     name, Datacenter: or2(s.Datacenter, o.Datacenter), NodeClass: or2(s.Class, o.Class),
 		NodePool: or2(s.Pool, o.Pool), HTTPAddr: o.HTTPAddr,
 		Meta: maps.Clone(o.Meta), Links: map[string]string{},
-		Status: structs.NodeStatusInit, SchedulingEligibility: o.SchedulingEligibility,
+		Status: structs.NodeStatusReady, SchedulingEligibility: o.SchedulingEligibility,
 		NodeResources: s.resources(name, ip, o),
 		ReservedResources: &structs.NodeReservedResources{
 			Networks: structs.NodeReservedNetworkResources{ReservedHostPorts: o.ReservedHostPortsRange},

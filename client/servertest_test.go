@@ -1,0 +1,269 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// fakeServer speaks the few methods that a client needs of a server, on loopback.
+type fakeServer struct {
+	t    *testing.T
+	addr string
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	ln   net.Listener
+
+	mu       sync.Mutex
+	index    uint64
+	nodes    map[string]*structs.Node
+	sessions map[string]*wire.Session
+	allocs   map[string]*structs.Allocation
+	jobs     map[string]*structs.Job
+	changed  chan struct{} // closed and replaced at every change
+	beats    map[string]int
+	refuse   bool // reports are refused
+	ttl      time.Duration
+	reports  int                 // how many came
+	history  map[string][]string // client statuses of an allocation, as they came
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	t.Helper()
+	s := &fakeServer{
+		t: t, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
+		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, changed: make(chan struct{}),
+		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{},
+	}
+	s.listen("127.0.0.1:0")
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *fakeServer) listen(addr string) {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.ln, s.addr = ln, ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	m := wire.NewMux(hclog.NewNullLogger(), 0)
+	m.Handle(wire.MethodNodeRegister, wire.Unary(s.register))
+	m.Handle(wire.MethodNodeHeartbeat, wire.Unary(s.heartbeat))
+	m.Handle(wire.MethodNodeClientAllocs, wire.Unary(s.clientAllocs))
+	m.Handle(wire.MethodNodeUpdateAllocs, wire.Unary(s.updateAllocs))
+	m.Handle(wire.MethodClientHello, func(_ context.Context, call *wire.Call) error {
+		var req structs.NodeRequest
+		if err := call.Args(&req); err != nil {
+			return err
+		}
+		s.change(func() { s.sessions[req.NodeID] = call.Session })
+		return call.Send(&structs.WriteReply{})
+	})
+	s.wg.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.wg.Go(func() {
+				if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+					return
+				}
+				if session, err := wire.Server(conn, wire.Config{}); err == nil {
+					m.Serve(ctx, session)
+				}
+			})
+		}
+	})
+}
+
+func (s *fakeServer) close() {
+	s.stop()
+	_ = s.ln.Close()
+	s.wg.Wait()
+}
+
+// change changes the state and wakes all who wait.
+func (s *fakeServer) change(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index++
+	fn()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// until waits for a condition on the state.
+func (s *fakeServer) until(what string, ok func() bool) {
+	s.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		done, changed := ok(), s.changed
+		s.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for id, a := range s.allocs {
+				s.t.Logf("alloc %s: %s %q; %s", id, a.ClientStatus, a.ClientDescription, s.history[id])
+				for name, ts := range a.TaskStates {
+					for _, e := range ts.Events {
+						s.t.Logf("  %s %s: %s", name, e.Type, e.DisplayMessage)
+					}
+				}
+			}
+			s.t.Fatalf("waited too long for: %s", what)
+		}
+	}
+}
+
+func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterRequest) (*structs.NodeUpdateReply, error) {
+	s.change(func() { s.nodes[req.Node.ID] = req.Node })
+	return &structs.NodeUpdateReply{HeartbeatTTL: s.ttl, Registered: true, Servers: []string{s.addr}}, nil
+}
+
+func (s *fakeServer) heartbeat(_ context.Context, req *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
+	known := false
+	s.change(func() { _, known = s.nodes[req.NodeID]; s.beats[req.NodeID]++ })
+	return &structs.NodeUpdateReply{HeartbeatTTL: s.ttl, Registered: known, Servers: []string{s.addr}}, nil
+}
+
+func (s *fakeServer) clientAllocs(ctx context.Context, req *structs.ClientAllocsRequest) (*structs.ClientAllocsReply, error) {
+	timeout := time.After(req.MaxQueryTime)
+	for {
+		reply := &structs.ClientAllocsReply{Allocs: map[string]uint64{}}
+		s.mu.Lock()
+		changed := s.changed
+		reply.Index = 1
+		for _, a := range s.allocs {
+			if a.NodeID != req.NodeID {
+				continue
+			}
+			reply.Allocs[a.ID] = a.AllocModifyIndex
+			reply.Index = max(reply.Index, a.AllocModifyIndex)
+			if a.AllocModifyIndex > req.MinQueryIndex {
+				bare := a.Copy()
+				bare.Job = nil
+				reply.Changed = append(reply.Changed, bare)
+				reply.Jobs = append(reply.Jobs, s.jobs[a.JobID])
+			}
+		}
+		s.mu.Unlock()
+		if reply.Index > req.MinQueryIndex {
+			return reply, nil
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return reply, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *fakeServer) updateAllocs(_ context.Context, req *structs.ClientUpdateRequest) (*structs.WriteReply, error) {
+	var err error
+	s.change(func() {
+		if s.refuse {
+			err = structs.Errorf(structs.CodeNoLeader, "no leader")
+			return
+		}
+		s.reports++
+		for _, u := range req.Updates {
+			a := s.allocs[u.ID]
+			if a == nil {
+				continue
+			}
+			c := a.Copy()
+			c.ClientStatus, c.ClientDescription, c.TaskStates = u.ClientStatus, u.ClientDescription, u.TaskStates
+			c.DeploymentStatus = u.DeploymentStatus
+			s.allocs[u.ID] = c
+			s.history[u.ID] = append(s.history[u.ID], u.ClientStatus)
+		}
+	})
+	return &structs.WriteReply{}, err
+}
+
+// place gives a node an allocation of a job.
+func (s *fakeServer) place(nodeID string, job *structs.Job, n int, edit func(*structs.Allocation)) *structs.Allocation {
+	g := job.TaskGroups[0]
+	a := &structs.Allocation{
+		ID: structs.DeriveID(job.ID, uint64(n)), Namespace: "default", NodeID: nodeID, JobID: job.ID, Job: job, TaskGroup: g.Name, //nolint:gosec // small
+		Name: structs.AllocName(job.ID, g.Name, n), DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientPending,
+		AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{}},
+	}
+	for _, t := range g.Tasks {
+		a.AllocatedResources.Tasks[t.Name] = &structs.AllocatedTaskResources{
+			Cpu: structs.AllocatedCpuResources{CpuShares: 100}, Memory: structs.AllocatedMemoryResources{MemoryMB: 64},
+		}
+	}
+	if edit != nil {
+		edit(a)
+	}
+	s.change(func() {
+		a.AllocModifyIndex, a.CreateIndex = s.index, s.index
+		s.jobs[job.ID] = job
+		s.allocs[a.ID] = a
+	})
+	return a
+}
+
+// edit changes an allocation as the servers do.
+func (s *fakeServer) edit(id string, fn func(*structs.Allocation)) {
+	s.change(func() {
+		c := s.allocs[id].Copy()
+		fn(c)
+		c.AllocModifyIndex = s.index
+		s.allocs[id] = c
+	})
+}
+
+func (s *fakeServer) untilStatus(id, status string) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("allocation %s is %s", id, status), func() bool { return s.allocs[id].ClientStatus == status })
+}
+
+func (s *fakeServer) alloc(id string) *structs.Allocation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allocs[id].Copy()
+}
+
+func (s *fakeServer) eventTypes(id, task string) []string {
+	var out []string
+	if ts := s.alloc(id).TaskStates[task]; ts != nil {
+		for _, e := range ts.Events {
+			out = append(out, e.Type)
+		}
+	}
+	return out
+}
+
+// call calls a method of the client that has the node.
+func (s *fakeServer) call(nodeID, method string, args, reply any) error {
+	s.mu.Lock()
+	session := maps.Clone(s.sessions)[nodeID]
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return session.Call(ctx, method, args, reply)
+}
