@@ -656,15 +656,20 @@ func TestNeverBlocks(t *testing.T) {
 		st, err := f.Status(t.Context(), "a")
 		return err == nil && st.Dropped > 10<<20
 	}, "nothing is counted as dropped")
+	// The files say so as soon as they can be written again.
+	if err := f.Signal(t.Context(), "a", unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Rename(away, s.Logs.Dir); err != nil {
 		t.Fatal(err)
 	}
 	f.logs = s.Logs.Dir
-	eventually(t, func() bool {
-		return strings.Contains(f.output("a", logs.Stdout), "bytes of output are missing here")
-	}, "the files do not say that something is missing")
-	if _, err := f.Client.Stop(t.Context(), "a", unix.SIGKILL, 0); err != nil {
+	st, err := f.Client.Stop(t.Context(), "a", unix.SIGKILL, 0)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if o := f.output("a", logs.Stdout); !strings.Contains(o, fmt.Sprintf("%d bytes of output are missing here", st.Dropped)) {
+		t.Fatalf("the files do not say that %d bytes are missing: ...%q", st.Dropped, o[max(0, len(o)-200):])
 	}
 }
 
