@@ -120,6 +120,7 @@ func parse(name string, src []byte) (*tree, Problems) {
 	if filepath.Ext(name) == ".json" {
 		return parseJSON(name, src)
 	}
+	src, names := unquoteNames(name, src)
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
 		return nil, fromDiags(name, diags)
@@ -128,7 +129,7 @@ func parse(name string, src []byte) (*tree, Problems) {
 	if !ok {
 		return nil, Problems{{File: name, Text: "is not HCL"}}
 	}
-	r := &reader{file: name}
+	r := &reader{file: name, names: names}
 	t := r.body(body)
 	return t, r.problems
 }
@@ -175,13 +176,18 @@ func (t *tree) inOrder() {
 
 type reader struct {
 	file     string
+	names    map[int]string // quoted names, by where they stand
 	problems Problems
 }
 
 func (r *reader) body(b *hclsyntax.Body) *tree {
 	t := &tree{kind: kindObject, at: b.SrcRange}
 	for _, a := range b.Attributes {
-		t.object = append(t.object, field{a.Name, a.NameRange, r.expr(a.Expr)})
+		name := a.Name
+		if quoted, ok := r.names[a.NameRange.Start.Byte]; ok {
+			name = quoted
+		}
+		t.object = append(t.object, field{name, a.NameRange, r.expr(a.Expr)})
 	}
 	for _, block := range b.Blocks {
 		inner := r.body(block.Body)

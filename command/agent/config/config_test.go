@@ -1,0 +1,376 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func merged(t *testing.T, files ...string) *Config {
+	t.Helper()
+	c := Default()
+	for i, src := range files {
+		if _, err := c.Merge(string(rune('a'+i))+".hcl", []byte(src)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// The same configuration in HCL and in JSON gives the same values and warnings.
+func TestFull(t *testing.T) {
+	load := func(name string) (*Config, Problems) {
+		t.Helper()
+		c := Default()
+		warnings, err := c.Load(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+		return c, warnings
+	}
+	fromHCL, warnings := load("full.hcl")
+	c := fromHCL
+	for name, good := range map[string]bool{
+		"basics":    c.Region == "eu" && c.Datacenter == "dc2" && c.Name == "n1" && c.LogLevel == "warn" && c.LogJSON,
+		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort},
+		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
+		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
+		"server":    c.Server.Enabled && c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,
+		"scheduler": c.Server.DefaultScheduler.SchedulerAlgorithm == "spread" && c.Server.DefaultScheduler.Preemption.Batch,
+		"topology":  reflect.DeepEqual(c.Server.Topology.Level, []TopologyLevel{{"rack", "rack"}}) && len(c.Server.Topology.Levels) == 5,
+		"scheduling": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) &&
+			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.Slots["batch"].Cores == 1,
+		"client":  c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
+		"options": c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
+		"volume":  *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
+		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{
+			"enabled": true, "list": []any{int64(1), "two", map[string]any{"three": nil}},
+		}),
+		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100,
+	} {
+		if !good {
+			t.Errorf("%s: wrong in %+v", name, c)
+		}
+	}
+	fromJSON, jsonWarnings := load("full.json")
+	fromHCL.origins, fromJSON.origins, fromHCL.Files, fromJSON.Files = nil, nil, nil, nil
+	if !reflect.DeepEqual(fromHCL, fromJSON) {
+		t.Errorf("JSON differs:\n%+v\n%+v", fromHCL, fromJSON)
+	}
+	texts := func(ps Problems) []string {
+		var out []string
+		for _, p := range ps {
+			if p.Line == 0 || !strings.HasPrefix(p.File, "testdata/full.") {
+				t.Errorf("warning without a place: %+v", p)
+			}
+			out = append(out, p.Text)
+		}
+		slices.Sort(out)
+		return out
+	}
+	want := []string{
+		"log_file: accepted, but has no effect yet", "server.scheduling: accepted, but has no effect yet",
+		"server.topology: accepted, but has no effect yet", "vault: accepted, but has no effect yet",
+	}
+	if got := texts(warnings); !slices.Equal(got, want) {
+		t.Errorf("warnings %q", got)
+	}
+	if got := texts(jsonWarnings); !slices.Equal(got, want) {
+		t.Errorf("warnings of JSON %q", got)
+	}
+}
+
+// Files are laid over each other: values win, maps merge, lists of servers grow,
+// other lists are replaced.
+func TestMerge(t *testing.T) {
+	f := func(path string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	c := merged(t, `
+region = "a"
+client {
+  servers = ["one:1"]
+  meta = { x = "1", y = "1" }
+  node_class = "c"
+}
+telemetry { prefix_filter = ["+a", "+b"] }
+server { num_schedulers = 4 }
+plugin "p" { args = ["1"] }
+`, `
+client {
+  servers = ["two:2"]
+  meta { y = "2" }
+}
+telemetry { prefix_filter = ["-c"] }
+plugin "q" {}
+`, `server { num_schedulers = null }`)
+	f("region", c.Region, "a")
+	f("servers", c.Client.Servers, []string{"one:1", "two:2"})
+	f("meta", c.Client.Meta, map[string]string{"x": "1", "y": "2"})
+	f("class", c.Client.Class, "c")
+	f("prefix_filter", c.Telemetry.PrefixFilter, []string{"-c"})
+	f("num_schedulers", *c.Server.NumSchedulers, 4)
+	f("plugins", len(c.Plugins), 2)
+	f("plugin p", c.Plugins["p"].Args, []string{"1"})
+	f("default", c.Datacenter, "dc1")
+}
+
+func TestDirectories(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b.hcl", `region = "b"`)
+	write("a.json", `{"region": "a", "datacenter": "from-a"}`)
+	write("notes.txt", `not read`)
+	write(".hidden.hcl", `region = "hidden"`)
+	write("#saved.hcl", `bad {`)
+	if err := os.Mkdir(filepath.Join(dir, "sub.hcl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	if _, err := c.Load(dir); err != nil {
+		t.Fatal(err)
+	}
+	if c.Region != "b" || c.Datacenter != "from-a" || len(c.Files) != 2 {
+		t.Errorf("%q %q %v", c.Region, c.Datacenter, c.Files)
+	}
+	if warnings, err := Default().Load(t.TempDir()); err != nil || len(warnings) != 1 {
+		t.Errorf("empty directory: %v %v", warnings, err)
+	}
+	if _, err := Default().Load(filepath.Join(dir, "none.hcl")); err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// Every refused file says where and what, with the nearest known name.
+func TestRefusedFiles(t *testing.T) {
+	f := func(src string, want ...string) {
+		t.Helper()
+		name := "c.hcl"
+		if strings.HasPrefix(src, "{") {
+			name = "c.json"
+		}
+		_, err := Default().Merge(name, []byte(src))
+		if err == nil {
+			t.Errorf("%s: taken", src)
+			return
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s:\n got %s\nwant %s", src, err, w)
+			}
+		}
+	}
+	f("regoin = \"x\"", `c.hcl:1: regoin: unknown; did you mean "region"?`)
+	f("\n\nserver {\n  enabeld = true\n}", `c.hcl:4: server.enabeld: unknown; did you mean "enabled"?`)
+	f(`zzzzzzzz = 1`, "c.hcl:1: zzzzzzzz: unknown; this is not a name of the agent's configuration")
+	f("ui {\n  enabeld = true\n}", `c.hcl:2: ui.enabeld: unknown; did you mean "enabled"?`)
+	f(`job "x" {}`, "c.hcl:1: job: unknown")
+	f(`region = `, "c.hcl:1: ")
+	f(`server {`, "c.hcl:1: ")
+	f(`ports { http = "many" }`, `c.hcl:1: ports.http: want a number, have "many"`)
+	f(`ports { http = 1.5 }`, "c.hcl:1: ports.http: want a whole number, have 1.5")
+	f(`ports { http = [1] }`, "ports.http: want a number, have a list")
+	f(`ports = 4646`, "c.hcl:1: ports: want a block, have a value")
+	f(`log_json = "sometimes"`, `log_json: want true or false, have "sometimes"`)
+	f(`region = ["a"]`, "region: want a string, have a list")
+	f(`server { job_gc_threshold = 30 }`, `server.job_gc_threshold: want a duration such as "30s" or "1h30m", have 30`)
+	f(`server { job_gc_threshold = "soon" }`, `have "soon"`)
+	f(`server { raft_trailing_logs = -1 }`, "want a whole number from 0")
+	f(`client { servers = "one:1" }`, "client.servers: want a list, have a value")
+	f(`client { servers = [null] }`, "must not be null")
+	f(`client { meta = 5 }`, "client.meta: want names with values, have a value")
+	f("client {\n meta { a = [\"b\"] }\n}", "client.meta.a: want a string, have a list")
+	f("client {\n host_volume { path = \"/x\" }\n}", "client.host_volume.path: want a block, have a value")
+	f("client {\n host_volume \"x\" { pth = \"/x\" }\n}", `client.host_volume.x.pth: unknown; did you mean "path"?`)
+	f("region = \"a\"\nregion = \"b\"", "c.hcl:2: ")
+	f("ports {\n}\nports {\n}", "c.hcl:3: ports: stated twice in one file")
+	f(`region = upper("a")`, "c.hcl:1: ")
+	f(`region = var.x`, "c.hcl:1: ")
+	f(`region = "${node.x}"`, "c.hcl:1: ")
+	f(`client { meta = { for k in ["a"] : k => k } }`, "written out")
+	f("server {\n topology {\n level { meta = \"x\" }\n}\n}", `server.topology.level: needs a label`)
+	f("a = "+strings.Repeat("[", 70)+strings.Repeat("]", 70), "c.hcl:1: nested deeper than the 64 levels")
+	f(strings.Repeat("#", maxFileBytes+1), "at most 4194304 are allowed")
+	f(`{"regoin": "x"}`, `c.json:1: regoin: unknown; did you mean "region"?`)
+	f("{\n\"server\": {\n\"enabeld\": true}}", `c.json:3: server.enabeld: unknown; did you mean "enabled"?`)
+	f(`{"ports": {"http": "x"}}`, `c.json:1: ports.http: want a number, have "x"`)
+	f(`{"server": true}`, "server: want a block, have a value")
+	f(`{"region": "a"`, "c.json:1: ")
+	f(`{"region": "a", "region": "b"}`, "c.json:1: ")
+	// All of a file's problems are told, not only the first.
+	f("regoin = 1\nports {\n  htpp = 2\n}", "c.hcl:1: regoin", "c.hcl:3: ports.htpp")
+}
+
+// What cannot work is refused where it was last stated.
+func TestValidate(t *testing.T) {
+	base := "data_dir = \"/d\"\nserver { enabled = true }\n"
+	f := func(src, want string) {
+		t.Helper()
+		err := merged(t, base, src).Validate()
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", src, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s:\n got %v\nwant %s", src, err, want)
+		}
+	}
+	f("", "")
+	f("\ndata_dir = \"relative\"", `b.hcl:2: data_dir "relative": must be an absolute path`)
+	f(`data_dir = ""`, "b.hcl:1: data_dir: missing")
+	f(`server { enabled = false }`, "server.enabled, client.enabled: neither is set")
+	f(`log_level = "loud"`, `b.hcl:1: log_level "loud": must be one of TRACE`)
+	f(`region = "a b"`, "region")
+	f(`datacenter = "*"`, "datacenter")
+	f(`name = "a b"`, "name")
+	f(`bind_addr = "{{ GetPrivateIP }}"`, "templates are not supported yet")
+	f(`bind_addr = "1.2.3.4:5"`, "must not have a port")
+	f(`bind_addr = "::1"`, "")
+	f(`addresses { http = "a/b" }`, "addresses.http")
+	f(`addresses { rpc = "a b" }`, "must be one address")
+	f(`advertise { rpc = "0.0.0.0:1" }`, "others can reach")
+	f(`advertise { rpc = "host:1" }`, "")
+	f(`ports { http = -1 }`, "ports.http -1: must be from 0")
+	f(`ports { rpc = 70000 }`, "ports.rpc 70000")
+	f(`ports { rpc = 4646 }`, "is the HTTP port too")
+	f(`ports { http = 0 }`, "")
+	f("ports {\n  rpc = 0\n  http = 0\n}", "")
+	f(`server { bootstrap_expect = 0 }`, "b.hcl:1: server.bootstrap_expect 0: must be at least 1")
+	f(`server { num_schedulers = -1 }`, "server.num_schedulers")
+	f(`server { enabled_schedulers = ["servce"] }`, `"servce": allowed are`)
+	f(`server { raft_multiplier = 11 }`, "from 1 to 10")
+	f(`server { heartbeat_grace = "-1s" }`, "must not be negative")
+	f(`server { job_max_priority = 5 }`, "job_max_priority")
+	f(`server { job_default_priority = 500 }`, "job_default_priority")
+	f(`server { job_max_source_size = "big" }`, "such as 1M")
+	f("server {\n default_scheduler_config { scheduler_algorithm = \"best\" }\n}", "binpack and spread")
+	f("server { enabled = false }\nclient { enabled = true }", "client.servers: missing")
+	f(`client { enabled = true }`, "")
+	f("client {\n enabled = true\n servers = [\"a b\"]\n}", `b.hcl:3: client.servers "a b": must be host:port`)
+	f("client {\n enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8\n}", "must be a range")
+	f("client {\n enabled = true\n gc_disk_usage_threshold = 101\n}", "percentage")
+	f("client {\n enabled = true\n memory_total_mb = -1\n}", "must not be negative")
+	f("client {\n enabled = true\n host_volume \"v\" { path = \"x\" }\n}", `host_volume.v: path "x"`)
+	f("client {\n enabled = true\n state_dir = \"x\"\n}", "client.state_dir")
+	f("client {\n enabled = true\n simulate_beside = true\n}", "without simulate")
+	f(`tls { http = true }`, "b.hcl:1: tls.http: encryption is not there yet")
+	f(`tls { http = false }`, "")
+	f(`acl { enabled = true }`, "b.hcl:1: acl.enabled: access control is not there yet")
+	f(`telemetry { collection_interval = "0s" }`, "telemetry")
+	f(`telemetry { prefix_filter = ["x"] }`, "must begin with + or -")
+	f(`limits { http_max_conns_per_client = -1 }`, "limits")
+}
+
+// A simulated-only client keeps nothing and needs no directory; -dev neither.
+func TestNoDataDir(t *testing.T) {
+	c := merged(t, `client {
+  enabled  = true
+  simulate = "f"
+  servers  = ["a:1"]
+}`)
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	c = Default()
+	c.SetDev()
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if c.BindAddr != "127.0.0.1" || c.Region != "global" || c.Datacenter != "dc1" || c.Ports.HTTP != 4646 {
+		t.Errorf("%+v", c)
+	}
+	c.Stated("ports.http", "http-port")
+	c.Ports.HTTP = -1
+	if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "flag -http-port: ports.http -1") {
+		t.Error(err)
+	}
+}
+
+// Every block and attribute of Nomad's agent is known: refusing one would break
+// a configuration that works there.
+func TestSurface(t *testing.T) {
+	raw, err := os.ReadFile("testdata/surface.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		lines++
+		path, names, ok := strings.Cut(line, ": ")
+		if !ok {
+			t.Fatalf("line %q", line)
+		}
+		s := schemaOf(reflect.TypeFor[Config]())
+		typ := reflect.TypeFor[Config]()
+		for part := range strings.SplitSeq(path, ".") {
+			if part == "agent" {
+				continue
+			}
+			field, ok := s.fields[part]
+			if !ok {
+				t.Errorf("%s: block %s is not known", path, part)
+				break
+			}
+			typ = typ.FieldByIndex(field.index).Type
+			for typ.Kind() == reflect.Map || typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+				typ = typ.Elem()
+			}
+			s = schemaOf(typ)
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			if !slices.Contains(s.names, name) {
+				t.Errorf("%s: %s is not known", path, name)
+			}
+		}
+	}
+	if lines < 38 {
+		t.Errorf("only %d structs", lines)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	for _, name := range []string{"full.hcl", "full.json"} {
+		src, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src, strings.HasSuffix(name, ".json"))
+	}
+	f.Add([]byte(`a = "${"`), false)
+	f.Add([]byte("x <<E\nE\n"), false)
+	f.Add([]byte(`{"a": [[[]]]}`), true)
+	f.Fuzz(func(t *testing.T, src []byte, json bool) {
+		name := "f.hcl"
+		if json {
+			name = "f.json"
+		}
+		c := Default()
+		_, err := c.Merge(name, src)
+		var ps Problems
+		if err != nil && (!errors.As(err, &ps) || len(ps) == 0) {
+			t.Errorf("%q: %v", src, err)
+		}
+		if err == nil {
+			_ = c.Validate() // must not panic
+		}
+	})
+}
