@@ -1,0 +1,154 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// exitPlanError: `job plan` answers 0 for no change and 1 for changes.
+const exitPlanError = 255
+
+func jobPlan() spec {
+	return spec{
+		synopsis: "Say what a submission would change and where it would be placed, without doing it",
+		usage:    "<file>", example: "web.nomad.hcl",
+		details: "Exit codes: 0 nothing would be placed or stopped, 1 something would, 255 an error.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var file jobFile
+			file.flags(fs, "json")
+			diff := fs.Bool("diff", true, "show how the job differs from the one that is registered")
+			verbose := fs.Bool("verbose", false, "show what does not differ too")
+			return func(ctx context.Context, e *env, args []string) int {
+				job, _, err := file.read(e, args)
+				if err != nil {
+					e.fail(err)
+					return exitPlanError
+				}
+				if e.namespace != "" {
+					job.Namespace = e.namespace
+				}
+				reply, err := e.client.JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
+				if err != nil {
+					e.fail(err)
+					return exitPlanError
+				}
+				return showPlan(e, job, reply, *verbose, args[0])
+			}
+		},
+	}
+}
+
+func showPlan(e *env, job *structs.Job, reply *structs.JobPlanReply, verbose bool, path string) int {
+	if reply.Diff != nil {
+		showJobDiff(e, reply.Diff, verbose)
+	}
+	e.printf("%s\n", e.style.Bold("Scheduler dry-run:"))
+	if len(reply.FailedTGAllocs) == 0 {
+		e.printf("%s\n", e.style.Green("- All tasks successfully allocated."))
+	} else {
+		e.printf("%s\n", e.style.Yellow("- WARNING: Failed to place all allocations."))
+		for _, group := range slices.Sorted(maps.Keys(reply.FailedTGAllocs)) {
+			metric := reply.FailedTGAllocs[group]
+			e.printf("  Task Group %q (failed to place %s):\n", group, plural(metric.CoalescedFailures+1, "allocation"))
+			for _, line := range explain(metric) {
+				e.printf("    * %s\n", line)
+			}
+		}
+	}
+	e.printf("\n")
+	e.warn(reply.Warnings)
+	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
+	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, path)
+	e.printf("When running the job with the check-index flag, the job will only be run if the\n" +
+		"job modify index given matches the server-side version.\n")
+	return planCode(reply.Annotations)
+}
+
+// planCode is 1 when something would be created, replaced or stopped.
+func planCode(a *structs.PlanAnnotations) int {
+	if a == nil {
+		return 0
+	}
+	for _, u := range a.DesiredTGUpdates { // order does not matter: any one of them decides
+		if u.Place+u.Stop+u.Migrate+u.DestructiveUpdate+u.Canary > 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
+	e.printf("%s Job: %q\n", mark(e, string(d.Type)), d.ID)
+	showFields(e, d.Fields, d.Objects, 0, verbose)
+	for _, g := range d.TaskGroups {
+		updates := ""
+		for _, what := range slices.Sorted(maps.Keys(g.Updates)) {
+			updates += fmt.Sprintf(", %d %s", g.Updates[what], what)
+		}
+		if updates != "" {
+			updates = " (" + updates[2:] + ")"
+		}
+		e.printf("%s Task Group: %q%s\n", mark(e, string(g.Type)), g.Name, updates)
+		showFields(e, g.Fields, g.Objects, 2, verbose)
+		for _, t := range g.Tasks {
+			if string(t.Type) == "None" && !verbose {
+				continue
+			}
+			note := ""
+			if len(t.Annotations) > 0 {
+				note = " (" + strings.Join(t.Annotations, ", ") + ")"
+			}
+			e.printf("  %s Task: %q%s\n", mark(e, string(t.Type)), t.Name, note)
+			showFields(e, t.Fields, t.Objects, 4, verbose)
+		}
+	}
+	e.printf("\n")
+}
+
+func mark(e *env, kind string) string {
+	switch kind {
+	case "Added":
+		return e.style.Green("+")
+	case "Deleted":
+		return e.style.Red("-")
+	case "Edited":
+		return e.style.Yellow("+/-")
+	}
+	return " "
+}
+
+func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDiff, depth int, verbose bool) {
+	pad := strings.Repeat(" ", depth)
+	for _, f := range fields {
+		note := ""
+		if len(f.Annotations) > 0 {
+			note = " (" + strings.Join(f.Annotations, ", ") + ")"
+		}
+		switch string(f.Type) {
+		case "Added":
+			e.printf("%s%s %s: %q%s\n", pad, mark(e, "Added"), f.Name, f.New, note)
+		case "Deleted":
+			e.printf("%s%s %s: %q%s\n", pad, mark(e, "Deleted"), f.Name, f.Old, note)
+		case "Edited":
+			e.printf("%s%s %s: %q => %q%s\n", pad, mark(e, "Edited"), f.Name, f.Old, f.New, note)
+		default:
+			if verbose {
+				e.printf("%s  %s: %q\n", pad, f.Name, f.Old)
+			}
+		}
+	}
+	for _, o := range objects {
+		if string(o.Type) == "None" && !verbose {
+			continue
+		}
+		e.printf("%s%s %s {\n", pad, mark(e, string(o.Type)), o.Name)
+		showFields(e, o.Fields, o.Objects, depth+2, verbose)
+		e.printf("%s  }\n", pad)
+	}
+}

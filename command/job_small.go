@@ -1,0 +1,327 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func jobValidate() spec {
+	return spec{
+		synopsis: "Check a job file, here and with a server if one answers",
+		usage:    "<file>", example: "web.nomad.hcl",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var file jobFile
+			file.flags(fs, "json")
+			return func(ctx context.Context, e *env, args []string) int {
+				job, _, err := file.read(e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, err := e.client.JobValidate(ctx, job)
+				if err != nil { // no server: what can be checked without one stands
+					e.warn(joinLines(job.Warnings()))
+					e.printf("Job validation successful (checked without a server)\n")
+					return exitDone
+				}
+				e.warn(reply.Warnings)
+				if reply.Error != "" {
+					return e.fail(fmt.Errorf("job validation failed:\n%s", joinLines(reply.ValidationErrors)))
+				}
+				e.printf("Job validation successful\n")
+				return exitDone
+			}
+		},
+	}
+}
+
+func joinLines(lines []string) string {
+	out := ""
+	for i, l := range lines {
+		if i > 0 {
+			out += "\n"
+		}
+		out += "* " + l
+	}
+	return out
+}
+
+func jobStop() spec {
+	return spec{
+		synopsis: "Stop a job",
+		usage:    "<job>", example: "-purge web",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			purge := fs.Bool("purge", false, "forget the job as well")
+			fs.Bool("yes", true, "accepted, for scripts made for Nomad")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, err := e.client.JobDeregister(ctx, id, *purge, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+			}
+		},
+	}
+}
+
+func jobInspect() spec {
+	return spec{
+		synopsis: "Print a job as it is stored",
+		usage:    "<job>", example: "-version 2 web", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			version := fs.Int64("version", -1, "an older `version`")
+			source := fs.Bool("hcl", false, "print the file that it was submitted from")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				versions, _, err := e.client.JobVersions(ctx, id, false, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				for _, job := range versions.Versions {
+					if *version >= 0 && job.Version != uint64(*version) {
+						continue
+					}
+					if *source {
+						sub, err := e.client.JobSubmission(ctx, id, job.Version, e.query())
+						if err != nil || sub == nil {
+							return e.fail(fmt.Errorf("job %q version %d: its source was not kept", id, job.Version))
+						}
+						e.printf("%s", sub.Source)
+						return exitDone
+					}
+					e.json = e.template == ""
+					_, code := e.formatted(map[string]any{"Job": job})
+					return code
+				}
+				return e.fail(fmt.Errorf("job %q has no version %d any more", id, *version))
+			}
+		},
+	}
+}
+
+func jobHistory() spec {
+	return spec{
+		synopsis: "List a job's versions",
+		usage:    "<job>", example: "-p web", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			diffs := fs.Bool("p", false, "show how each differs from the one before")
+			only := fs.Int64("version", -1, "only this `version`")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, _, err := e.client.JobVersions(ctx, id, *diffs, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(reply.Versions); done {
+					return code
+				}
+				for i, job := range reply.Versions {
+					if *only >= 0 && job.Version != uint64(*only) {
+						continue
+					}
+					ui.Pairs(e.out, []ui.Pair{
+						{Key: "Version", Value: fmt.Sprint(job.Version)}, {Key: "Stable", Value: fmt.Sprint(job.Stable)},
+						{Key: "Stopped", Value: fmt.Sprint(job.Stop)}, {Key: "Submit Date", Value: ui.Time(job.SubmitTime)},
+					})
+					if *diffs && i < len(reply.Diffs) {
+						e.printf("Diff        =\n")
+						showJobDiff(e, reply.Diffs[i], false)
+					}
+					e.printf("\n")
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+func jobRevert() spec {
+	return spec{
+		synopsis: "Make an older version of a job the newest",
+		usage:    "<job> <version>", example: "web 3",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 2 {
+					return e.usage("a job and a version are needed, %d arguments given", len(args))
+				}
+				version, err := strconv.ParseUint(args[1], 10, 64)
+				if err != nil {
+					return e.usage("version %q: a number is needed", args[1])
+				}
+				id, err := e.jobName(ctx, args[:1])
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, err := e.client.JobRevert(ctx, id, version, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+			}
+		},
+	}
+}
+
+func jobScale() spec {
+	return spec{
+		synopsis: "Change the count of a job's group",
+		usage:    "<job> [<group>] <count>", example: "web frontend 5",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 2 && len(args) != 3 {
+					return e.usage("a job, its group and a count are needed, %d arguments given", len(args))
+				}
+				count, err := strconv.ParseInt(args[len(args)-1], 10, 64)
+				if err != nil || count < 0 {
+					return e.usage("count %q: a number from 0 is needed", args[len(args)-1])
+				}
+				id, err := e.jobName(ctx, args[:1])
+				if err != nil {
+					return e.fail(err)
+				}
+				group := ""
+				if len(args) == 3 {
+					group = args[1]
+				} else {
+					job, _, err := e.client.Job(ctx, id, e.query())
+					if err != nil {
+						return e.fail(err)
+					}
+					if len(job.TaskGroups) != 1 {
+						return e.usage("job %q has %d groups: name one", id, len(job.TaskGroups))
+					}
+					group = job.TaskGroups[0].Name
+				}
+				reply, err := e.client.JobScale(ctx, id, group, count, "submitted using the nomadish CLI", e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+			}
+		},
+	}
+}
+
+func jobEval() spec {
+	return spec{
+		synopsis: "Have the scheduler look at a job again",
+		usage:    "<job>", example: "-force-reschedule web",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			force := fs.Bool("force-reschedule", false, "replace failed allocations even past their policy")
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, err := e.client.JobEvaluate(ctx, id, *force, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+			}
+		},
+	}
+}
+
+func jobAllocs() spec {
+	return spec{
+		synopsis: "List a job's allocations",
+		usage:    "<job>", example: "web", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			all := fs.Bool("all", false, "also those of an earlier job of this name")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				allocs, _, err := e.client.JobAllocs(ctx, id, *all, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(allocs); done {
+					return code
+				}
+				if len(allocs) == 0 {
+					e.printf("No allocations placed\n")
+					return exitDone
+				}
+				ui.Table(e.out, allocRows(e, allocs, *verbose))
+				return exitDone
+			}
+		},
+	}
+}
+
+// allocRows is a table of allocations, newest first.
+func allocRows(e *env, allocs []*structs.AllocListStub, verbose bool) [][]string {
+	rows := [][]string{{"ID", "Node ID", "Node Name", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
+	now := e.now()
+	for _, a := range newestFirst(allocs) {
+		rows = append(rows, []string{
+			short(a.ID, verbose), short(a.NodeID, verbose), a.NodeName, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus,
+			a.ClientStatus, ui.Ago(a.CreateTime, now), ui.Ago(a.ModifyTime, now),
+		})
+	}
+	return rows
+}
+
+func jobInit() spec {
+	return spec{
+		synopsis: "Write an example job file",
+		usage:    "[<file>]", example: "-batch hello.nomad.hcl", local: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			batch := fs.Bool("batch", false, "a job that runs to completion instead of a service")
+			fs.Bool("short", false, "accepted, for scripts made for Nomad")
+			return func(_ context.Context, e *env, args []string) int {
+				path := "example.nomad.hcl"
+				if len(args) > 1 {
+					return e.usage("at most one file name is taken, %d given", len(args))
+				}
+				if len(args) == 1 {
+					path = args[0]
+				}
+				text := examples.Service
+				if *batch {
+					text = examples.Batch
+				}
+				f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a file for its owner to share
+				if err != nil {
+					return e.fail(fmt.Errorf("%w (it is not overwritten)", err))
+				}
+				if _, err := f.WriteString(text); err != nil {
+					return e.fail(err)
+				}
+				if err := f.Close(); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Example job file written to %s\n", path)
+				return exitDone
+			}
+		},
+	}
+}

@@ -1,0 +1,252 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// monitor follows an evaluation from its registration until what it placed runs (or,
+// of work that runs to completion, has ended). It prints a line for every step, and
+// a progress bar for each group on a terminal.
+type monitor struct {
+	e       *env
+	live    *ui.Live
+	verbose bool
+	jobID   string
+	ns      string
+	// wait: how long placed allocations are followed until they run.
+	wait time.Duration
+
+	seen  map[string]string // allocation → client status last printed
+	quiet bool              // only the summary of changes: many instances
+}
+
+func newMonitor(e *env, verbose bool) *monitor {
+	return &monitor{e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, seen: map[string]string{}}
+}
+
+func (m *monitor) line(format string, args ...any) {
+	m.live.Clear()
+	m.e.printf("    %s: %s\n", m.e.now().Format("2006-01-02T15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// eval follows an evaluation, and those that it leads to at once. Exit code: done, or
+// incomplete when not all could be placed.
+func (m *monitor) eval(ctx context.Context, id string) int {
+	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(id, m.verbose))
+	code := exitDone
+	for id != "" {
+		ev, err := m.evalDone(ctx, id)
+		if err != nil {
+			return m.e.fail(err)
+		}
+		m.jobID, m.ns = ev.JobID, ev.Namespace
+		if ev.Status == structs.EvalStatusFailed || ev.Status == structs.EvalStatusCancelled {
+			m.line("Evaluation %q finished with status %q: %s", short(ev.ID, m.verbose), ev.Status, ev.StatusDescription)
+			code = exitFailed
+		} else if len(ev.FailedTGAllocs) == 0 {
+			m.line("Evaluation %q finished with status %q", short(ev.ID, m.verbose), ev.Status)
+		}
+		if len(ev.FailedTGAllocs) > 0 {
+			m.live.Clear()
+			m.failures(ev)
+			code = exitIncomplete
+		}
+		id = ""
+		if ev.NextEval != "" && code == exitDone {
+			id = ev.NextEval
+			m.line("Evaluation %q continues as %q", short(ev.ID, m.verbose), short(id, m.verbose))
+		} else if err := m.allocs(ctx, ev); err != nil {
+			return m.e.fail(err)
+		}
+	}
+	return code
+}
+
+// failures says, for each group that was not placed, what kept it from which nodes.
+func (m *monitor) failures(ev *structs.Evaluation) {
+	m.line("Evaluation %q finished with status %q but failed to place all allocations:", short(ev.ID, m.verbose), ev.Status)
+	for _, group := range slices.Sorted(maps.Keys(ev.FailedTGAllocs)) {
+		metric := ev.FailedTGAllocs[group]
+		m.e.printf("      Task Group %q (failed to place %s):\n", group, plural(metric.CoalescedFailures+1, "allocation"))
+		for _, line := range explain(metric) {
+			m.e.printf("        * %s\n", line)
+		}
+	}
+	if ev.BlockedEval != "" {
+		m.line("Evaluation %q waiting for additional capacity to place remainder", short(ev.BlockedEval, m.verbose))
+	}
+}
+
+// explain puts an allocation metric in sentences.
+func explain(a *structs.AllocMetric) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if a.NodesEvaluated == 0 {
+		say("No nodes were eligible for evaluation")
+	}
+	for _, dc := range slices.Sorted(maps.Keys(a.NodesAvailable)) {
+		if a.NodesAvailable[dc] == 0 {
+			say("No nodes are available in datacenter %q", dc)
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(a.ClassFiltered)) {
+		say("Class %q: %s excluded by filter", class, plural(a.ClassFiltered[class], "node"))
+	}
+	for _, c := range slices.Sorted(maps.Keys(a.ConstraintFiltered)) {
+		say("Constraint %q: %s excluded by filter", c, plural(a.ConstraintFiltered[c], "node"))
+	}
+	if a.NodesExhausted > 0 {
+		say("Resources exhausted on %s", plural(a.NodesExhausted, "node"))
+	}
+	for _, class := range slices.Sorted(maps.Keys(a.ClassExhausted)) {
+		say("Class %q exhausted on %s", class, plural(a.ClassExhausted[class], "node"))
+	}
+	for _, d := range slices.Sorted(maps.Keys(a.DimensionExhausted)) {
+		say("Dimension %q exhausted on %s", d, plural(a.DimensionExhausted[d], "node"))
+	}
+	for _, q := range a.QuotaExhausted {
+		say("Quota limit hit %q", q)
+	}
+	return out
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// evalDone waits until the evaluation has been decided.
+func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation, error) {
+	q := &api.Query{Namespace: structs.AllNamespaces}
+	for announced := false; ; {
+		ev, meta, err := m.e.client.Eval(ctx, id, q)
+		if err != nil {
+			return nil, err
+		}
+		if !announced {
+			announced = true
+			m.line("Evaluation triggered by job %q", ev.JobID)
+		}
+		if ev.Status != structs.EvalStatusPending {
+			return ev, nil
+		}
+		q.Index, q.Wait = meta.Index, 5*time.Second
+	}
+}
+
+// allocs follows what an evaluation placed until all of it runs or has ended.
+func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) error {
+	if m.wait <= 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.wait)
+	defer cancel()
+	q := &api.Query{Namespace: structs.AllNamespaces}
+	completes := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch
+	for {
+		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
+		if errors.Is(err, context.DeadlineExceeded) {
+			m.line("Stopped following after %s; `nomadish job status %s` goes on", m.wait, m.jobID)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(allocs) == 0 {
+			return nil
+		}
+		if m.settled(allocs, completes) {
+			m.live.Clear()
+			m.totals(allocs)
+			return nil
+		}
+		q.Index, q.Wait = meta.Index, 10*time.Second
+	}
+}
+
+// settled prints what has changed and tells whether there is nothing to wait for.
+func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool) bool {
+	m.quiet = len(allocs) > 10
+	done := true
+	groups := map[string][3]int{} // placed, running, ended
+	for _, a := range allocs {
+		g := groups[a.TaskGroup]
+		g[0]++
+		switch {
+		case a.ClientStatus == structs.AllocClientRunning:
+			g[1]++
+			done = done && !completes
+		case structs.TerminalClientStatus(a.ClientStatus):
+			g[2]++
+		default:
+			done = false
+		}
+		groups[a.TaskGroup] = g
+		if m.seen[a.ID] == a.ClientStatus {
+			continue
+		}
+		if !m.quiet {
+			if _, known := m.seen[a.ID]; !known {
+				m.line("Allocation %q created: node %q, group %q", short(a.ID, m.verbose), a.NodeName, a.TaskGroup)
+			}
+			if a.ClientStatus != structs.AllocClientPending {
+				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, exitText(a))
+			}
+		}
+		m.seen[a.ID] = a.ClientStatus
+	}
+	var bars []string
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[name]
+		reached, word := g[1]+g[2], "running"
+		if completes {
+			reached, word = g[2], "finished"
+		}
+		bars = append(bars, fmt.Sprintf("    %s %s %d/%d %s", name, ui.Bar(reached, g[0], 30), reached, g[0], word))
+	}
+	m.live.Draw(bars)
+	return done
+}
+
+func exitText(a *structs.AllocListStub) string {
+	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
+		if t := a.TaskStates[name]; t != nil && t.State == structs.TaskStateDead {
+			if code, ok := t.ExitCode(); ok {
+				return fmt.Sprintf(" (task %q exit code %d)", name, code)
+			}
+		}
+	}
+	return ""
+}
+
+// totals says in one line a group how it came out.
+func (m *monitor) totals(allocs []*structs.AllocListStub) {
+	if !m.quiet {
+		return
+	}
+	groups := map[string]map[string]int{}
+	for _, a := range allocs {
+		if groups[a.TaskGroup] == nil {
+			groups[a.TaskGroup] = map[string]int{}
+		}
+		groups[a.TaskGroup][a.ClientStatus]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		text := ""
+		for _, status := range slices.Sorted(maps.Keys(groups[name])) {
+			text += fmt.Sprintf(", %d %s", groups[name][status], status)
+		}
+		m.line("Group %q: %s", name, text[2:])
+	}
+}

@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Style prints with colours where they are wanted.
+type Style struct{ on bool }
+
+// StyleFor says whether w is a terminal that wants colours: NO_COLOR turns them off.
+func StyleFor(w io.Writer) Style {
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return Style{}
+	}
+	return Style{on: IsTerminal(w)}
+}
+
+// IsTerminal tells whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
+}
+
+func (s Style) code(n int, text string) string {
+	if !s.on {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", n, text)
+}
+
+// Bold is for heads.
+func (s Style) Bold(text string) string { return s.code(1, text) }
+
+// Red is for what failed.
+func (s Style) Red(text string) string { return s.code(31, text) }
+
+// Green is for what was added or is well.
+func (s Style) Green(text string) string { return s.code(32, text) }
+
+// Yellow is for what needs attention.
+func (s Style) Yellow(text string) string { return s.code(33, text) }
+
+// Bar draws done of total as a bar of width characters.
+func Bar(done, total, width int) string {
+	filled := 0
+	if total > 0 {
+		filled = min(width, done*width/total)
+	}
+	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
+}
+
+// Live is a block of lines that is drawn again in place on a terminal. Elsewhere
+// nothing is drawn: plain lines are printed by the caller as things happen.
+type Live struct {
+	w     io.Writer
+	on    bool
+	lines int
+}
+
+// NewLive makes a block on w.
+func NewLive(w io.Writer) *Live { return &Live{w: w, on: IsTerminal(w)} }
+
+// On tells whether the block is drawn.
+func (l *Live) On() bool { return l.on }
+
+// Draw replaces the block.
+func (l *Live) Draw(lines []string) {
+	if !l.on {
+		return
+	}
+	l.Clear()
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(l.w, line)
+	}
+	l.lines = len(lines)
+}
+
+// Clear takes the block away, before something else is printed.
+func (l *Live) Clear() {
+	if l.on && l.lines > 0 {
+		_, _ = fmt.Fprintf(l.w, "\x1b[%dA\x1b[J", l.lines)
+		l.lines = 0
+	}
+}
