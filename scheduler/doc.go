@@ -1,0 +1,31 @@
+// Package scheduler decides where work runs.
+//
+// [Schedule] is a function: from a [World] (all nodes with what they have and
+// what is used of it), one evaluation and its [Input] (the job, its allocations,
+// the configuration, the time and a seed) it makes a plan. The same input gives
+// the same plan, byte for byte. [Edit.Judge] checks such a plan against a later
+// World, with the same fit check, and tells what of it still holds.
+//
+// # Words
+//
+// A node is ready when new work may go there. A class is a set of nodes that
+// constraints cannot tell apart, but by unique.* attributes. An ask is what one
+// instance of a task group takes; a use is what one allocation took. A holder is
+// an allocation that has an instance's place in its group, whether it runs, has
+// ended well (batch) or waits to be rescheduled.
+//
+// # Rooms
+//
+// world.go and edit.go are the World and its private, mutable form; tree.go is
+// the persistent map that both stand on. fits.go is the one fit check. schedule.go
+// is the story of one evaluation; reconcile.go finds what to place, stop and
+// keep; feasible.go and target.go decide constraints, once per class where they
+// can; rank.go chooses among the nodes that fit; ports.go and grant.go name the
+// ports, cores and devices; explain.go says why nothing fitted.
+//
+// # Never
+//
+// This package never asks the clock or chance, never logs, does no I/O, starts no
+// goroutine and takes no lock. Nothing that shows depends on a map's order. A
+// World is never changed: whoever holds one may keep it.
+package scheduler
