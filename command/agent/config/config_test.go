@@ -348,13 +348,11 @@ func TestSurface(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, name := range []string{"full.hcl", "full.json"} {
-		src, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(src, strings.HasSuffix(name, ".json"))
-	}
+	// Small seeds: what the engine finds interesting, it first makes smaller.
+	f.Add([]byte("region = \"a\"\nclient {\n \"m.x\" = [1]\n}"), false)
+	f.Add([]byte("server {\n job_gc_threshold = \"1h\"\n}"), false)
+	f.Add([]byte("plugin \"p\" {\n config { a = { b = null } }\n}"), false)
+	f.Add([]byte(`{"ports": {"http": 1}, "client": [{"meta": {"a": "b"}}]}`), true)
 	f.Add([]byte(`a = "${"`), false)
 	f.Add([]byte("x <<E\nE\n"), false)
 	f.Add([]byte(`{"a": [[[]]]}`), true)
