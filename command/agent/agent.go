@@ -245,7 +245,7 @@ func (a *Agent) Reload() error {
 		a.logger.Warn("configuration", "warning", w.String())
 	}
 	if err != nil {
-		a.logger.Error("the configuration was not reloaded; the old one stays", "error", err)
+		a.logger.Error("the configuration was not reloaded; the old one stays", "error", err.Error())
 		return structs.Errorf(structs.CodeBadRequest, "reload: the old configuration stays: %w", err)
 	}
 	a.logger.SetLevel(hclog.LevelFromString(fresh.LogLevel))
