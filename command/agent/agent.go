@@ -111,7 +111,7 @@ func (a *Agent) start(p parts) error {
 			return err
 		}
 		backend, a.rpcAddr = a.server, a.server.addr
-		servers = append([]string{a.server.addr}, servers...)
+		servers = append([]string{localAddr(a.server.bound)}, servers...)
 	}
 	if a.cfg.Client.Enabled {
 		dirs, err := a.clientDirs()

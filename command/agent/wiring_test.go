@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestParseJob(t *testing.T) {
+	const job = `
+variable "n" { default = "x" }
+job "a" {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config { command = var.n }
+    }
+  }
+}`
+	parsed, err := parseJob(job, `n = "true"`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := parsed.Job.TaskGroups[0].Tasks[0].Config["command"]; got != "true" || parsed.Job.ID != "a" {
+		t.Errorf("command %v of %q", got, parsed.Job.ID)
+	}
+	f := func(source, want string) {
+		t.Helper()
+		_, err := parseJob(source, "", true)
+		if err == nil || !strings.Contains(err.Error(), want) || structs.CodeOf(err) != structs.CodeBadRequest {
+			t.Errorf("%s: %v, want %s", source, err, want)
+		}
+	}
+	f("jbo \"a\" {}", "job.nomad.hcl:1")
+	f(strings.Replace(job, `"x"`, `file("/etc/passwd")`, 1), "job.nomad.hcl:2")
+}
+
+func TestClientConfig(t *testing.T) {
+	shapes := filepath.Join(t.TempDir(), "shapes.hcl")
+	if err := os.WriteFile(shapes, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	_, err := cfg.Merge("c.hcl", []byte(`
+datacenter = "dc3"
+name       = "n1"
+client {
+  node_class      = "big"
+  simulate        = "`+shapes+`"
+  simulate_beside = true
+  meta            = { rack = "r1" }
+  gc_max_allocs   = 9
+  reserved {
+    cpu            = 100
+    memory         = 200
+    disk           = 300
+    cores          = "0-1,3"
+    reserved_ports = "22"
+  }
+  host_volume "v" {
+    path      = "/data/"
+    read_only = true
+  }
+}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientConfig(cfg, clientDirs{"/s", "/a"}, []string{"x:1"}, "h:1", hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, good := range map[string]bool{
+		"node":     c.Datacenter == "dc3" && c.NodeName == "n1" && c.NodeClass == "big" && c.Meta["rack"] == "r1" && c.Region == "global",
+		"place":    c.StateDir == "/s" && c.AllocDir == "/a" && c.HTTPAddr == "h:1" && c.Servers[0] == "x:1",
+		"reserved": c.Reserved.Cpu.CpuShares == 100 && c.Reserved.Memory.MemoryMB == 200 && c.Reserved.Disk.DiskMB == 300,
+		"cores":    reflect.DeepEqual(c.Reserved.Cpu.ReservedCpuCores, []uint16{0, 1, 3}) && c.Reserved.Networks.ReservedHostPorts == "22",
+		"volume":   *c.HostVolumes["v"] == structs.HostVolumeInfo{Name: "v", Path: "/data", ReadOnly: true},
+		"simulate": len(c.Simulate) == 1 && c.Simulate[0].Count == 3 && c.SimulateBeside,
+		"gc":       c.GCMaxAllocs == 9,
+	} {
+		if !good {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	cfg.Client.Simulate = "/nowhere.hcl"
+	if _, err := clientConfig(cfg, clientDirs{}, nil, "", hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "/nowhere.hcl") {
+		t.Errorf("missing shapes: %v", err)
+	}
+}
+
+func TestParseCores(t *testing.T) {
+	f := func(s string, want ...uint16) {
+		t.Helper()
+		if got, err := parseCores(s); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v %v", s, got, err)
+		}
+	}
+	f("")
+	f("2", 2)
+	f("0-3, 6", 0, 1, 2, 3, 6)
+	f("6,1-2,2-3", 1, 2, 3, 6)
+	for _, bad := range []string{"x", "3-1", "-1", "1-", "70000", "1-70000", "1.5"} {
+		if got, err := parseCores(bad); err == nil {
+			t.Errorf("%q: taken as %v", bad, got)
+		}
+	}
+}
+
+func TestRawExecEnabled(t *testing.T) {
+	f := func(src string, dev, want bool) {
+		t.Helper()
+		c := config.Default()
+		c.Dev = dev
+		if _, err := c.Merge("c.hcl", []byte(src)); err != nil {
+			t.Fatal(err)
+		}
+		if got := rawExecEnabled(c); got != want {
+			t.Errorf("%s dev=%v: %v", src, dev, got)
+		}
+	}
+	f("", false, false)
+	f("", true, true)
+	f("plugin \"raw_exec\" {\n config { enabled = true }\n}", false, true)
+	f("plugin \"raw_exec\" {\n config { enabled = false }\n}", true, false)
+	f("client {\n options = { \"driver.raw_exec.enable\" = \"1\" }\n}", false, true)
+	f("client {\n options {\n \"driver.raw_exec.enable\" = \"false\"\n }\n}", true, false)
+}
+
+func TestLocalAddr(t *testing.T) {
+	for bound, want := range map[string]string{
+		"0.0.0.0:1": "127.0.0.1:1", "[::]:1": "[::1]:1", "10.0.0.1:1": "10.0.0.1:1", "host:1": "host:1", "odd": "odd",
+	} {
+		if got := localAddr(bound); got != want {
+			t.Errorf("%s: %s, want %s", bound, got, want)
+		}
+	}
+}
