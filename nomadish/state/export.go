@@ -1,0 +1,166 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+
+	"github.com/hashicorp/go-memdb"
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// exported lists the tables in the order in which they are written, with an empty
+// row of each. What is derived is not among them.
+var exported = []struct {
+	table string
+	row   func() any
+}{
+	{tableIndexes, func() any { return &indexRow{} }},
+	{TableConfig, func() any { return &structs.SchedulerConfiguration{} }},
+	{TableNodes, func() any { return &structs.Node{} }},
+	{TableJobs, func() any { return &structs.Job{} }},
+	{TableVersions, func() any { return &structs.Job{} }},
+	{TableSummaries, func() any { return &structs.JobSummary{} }},
+	{TableSubmissions, func() any { return &submissionRow{} }},
+	{TableScaling, func() any { return &scalingRow{} }},
+	{TableEvals, func() any { return &structs.Evaluation{} }},
+	{TableAllocs, func() any { return &structs.Allocation{} }},
+	{TableHistory, func() any { return &structs.HistoryRecord{} }},
+}
+
+// NewRow gives an empty row of a table to decode an exported one into.
+func NewRow(table string) (any, error) {
+	for _, e := range exported {
+		if e.table == table {
+			return e.row(), nil
+		}
+	}
+	return nil, fmt.Errorf("table %q: unknown; the snapshot was written by a newer version", table)
+}
+
+// Export gives every row that is kept, in an order that is the same on every
+// replica, until yield fails.
+func (s *Snapshot) Export(yield func(table string, row any) error) error {
+	for _, e := range exported {
+		it := open(s.v.txn, false, e.table, byID)
+		for row := it.Next(); row != nil; row = it.Next() {
+			if err := yield(e.table, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// canonical writes maps in the order of their keys, so that equal values give equal
+// bytes. Otherwise it is as wire.Handle.
+var canonical = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{WriteExt: true}
+	h.RawToString, h.Canonical = true, true
+	h.MapType = reflect.TypeOf(map[string]any(nil))
+	return h
+}()
+
+// Hash is over all that is kept: equal on replicas that have applied the same log,
+// and before and after a snapshot is written and restored.
+func (s *Snapshot) Hash() string {
+	sum := sha256.New()
+	enc := codec.NewEncoder(sum, canonical)
+	err := s.Export(func(table string, row any) error {
+		if err := enc.Encode(table); err != nil {
+			return err
+		}
+		return enc.Encode(row)
+	})
+	if err != nil {
+		return fmt.Sprintf("not hashable: %v", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Import gathers the rows of a snapshot. Readers see nothing of it before Commit.
+type Import struct {
+	db      *memdb.MemDB
+	txn     *memdb.Txn
+	pending int
+	history int
+}
+
+// importBatch bounds a transaction of an import: larger ones cost more a row.
+const importBatch = 2_000
+
+// Import begins to gather rows that shall replace all there is.
+func (w *Writer) Import() *Import { return &Import{db: newDB()} }
+
+// Add takes a row, of the type that NewRow gives for its table.
+func (in *Import) Add(table string, row any) error {
+	if err := checkRow(table, row); err != nil {
+		return err
+	}
+	if in.txn == nil {
+		in.txn = in.db.Txn(true)
+	}
+	if err := in.txn.Insert(table, row); err != nil {
+		return fmt.Errorf("import a row of %s: %w", table, err)
+	}
+	if table == TableHistory {
+		in.history++
+	}
+	in.pending++
+	if in.pending == importBatch {
+		in.end()
+	}
+	return nil
+}
+
+func (in *Import) end() {
+	if in.txn != nil {
+		in.txn.Commit()
+	}
+	in.txn, in.pending = nil, 0
+}
+
+func checkRow(table string, row any) error {
+	switch r := row.(type) {
+	case *structs.Job:
+		return checkJob(r)
+	case *structs.Allocation:
+		r.Job = nil
+		if res := r.AllocatedResources; res != nil {
+			for name, t := range res.Tasks {
+				if t == nil {
+					return fmt.Errorf("import allocation %s: the resources of task %q are missing", r.ID, name)
+				}
+			}
+		}
+		return checkID("allocation ID", r.ID)
+	case *structs.Node:
+		return checkID("node ID", r.ID)
+	case *structs.Evaluation:
+		return checkEval(r)
+	case nil:
+		return fmt.Errorf("import a row of %s: it is missing", table)
+	}
+	return nil
+}
+
+// Commit replaces everything by what was imported, at an index. Readers see the old
+// state or the new one, never a part; all watchers wake, and feeds fall behind.
+func (w *Writer) Commit(in *Import, index uint64) {
+	in.end()
+	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index}
+	x.rebuildTallies()
+	x.Txn.Commit()
+	w.db, w.history = in.db, in.history
+	was := w.store.current.Load()
+	read := in.db.Txn(false)
+	w.store.publish(&view{
+		index: index, txn: read, world: rebuild(read).World(),
+		superseded: make(chan struct{}), abandoned: make(chan struct{}),
+	})
+	w.store.ring.reset(index)
+	close(was.abandoned)
+}

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Kind says what a Change is about.
+type Kind uint8
+
+// The kinds, with what Change.Old and Change.New hold.
+const (
+	KindJob    Kind = iota + 1 // *structs.Job
+	KindEval                   // *structs.Evaluation
+	KindAlloc                  // *structs.Allocation, without Job
+	KindNode                   // *structs.Node
+	KindConfig                 // *structs.SchedulerConfiguration
+)
+
+// Change is one thing that a commit changed. Old and New are shared values, never
+// to be changed: a created thing has Old nil, a deleted one New nil.
+type Change struct {
+	Kind     Kind
+	Key      string // ID; for a job namespace/id
+	Old, New any
+	Type     string // the event type, as Nomad's stream names it
+}
+
+// Changes is all that the entry at Index changed, in the order of its making.
+type Changes struct {
+	Index uint64
+	Items []Change
+}
+
+// ErrFellBehind says that the changes which a consumer has not seen are gone: too
+// many came meanwhile, or a restore replaced the state. Read all of a snapshot and
+// take a new feed from its index.
+var ErrFellBehind = errors.New("feed: fell behind; start again from a snapshot")
+
+// ring keeps the latest changes for all consumers together.
+type ring struct {
+	mu      sync.Mutex
+	limit   int // items over all commits
+	commits []Changes
+	items   int
+	lost    uint64        // commits up to this index are not here
+	epoch   uint64        // counts restores
+	more    chan struct{} // closed at the next append
+}
+
+func newRing(limit int) *ring { return &ring{limit: limit, more: make(chan struct{})} }
+
+func (r *ring) append(c Changes) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commits = append(r.commits, c)
+	r.items += len(c.Items)
+	drop := 0
+	for r.items > r.limit && drop < len(r.commits)-1 {
+		r.items -= len(r.commits[drop].Items)
+		r.lost = r.commits[drop].Index
+		r.commits[drop] = Changes{} // its values may go
+		drop++
+	}
+	r.commits = r.commits[drop:]
+	r.wake()
+}
+
+// reset forgets everything: the state was replaced by one at index.
+func (r *ring) reset(index uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commits, r.items, r.lost = nil, 0, index
+	r.epoch++
+	r.wake()
+}
+
+func (r *ring) wake() {
+	close(r.more)
+	r.more = make(chan struct{})
+}
+
+// Feed reads the changes of commits in order, one consumer's position in the ring
+// that all share. It is for one goroutine and needs no closing.
+type Feed struct {
+	ring  *ring
+	after uint64
+	epoch uint64
+}
+
+// Feed gives a feed of the commits after an index: a snapshot's, usually.
+func (s *Store) Feed(after uint64) *Feed {
+	s.ring.mu.Lock()
+	defer s.ring.mu.Unlock()
+	return &Feed{ring: s.ring, after: after, epoch: s.ring.epoch}
+}
+
+// Next waits for the next commit that changed something a Change tells of. The
+// error is ErrFellBehind, or ctx's.
+func (f *Feed) Next(ctx context.Context) (Changes, error) {
+	for {
+		next, more, err := f.take()
+		if err != nil || more == nil {
+			return next, err
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return Changes{}, ctx.Err()
+		}
+	}
+}
+
+// take gives the next commit, or the channel to wait on.
+func (f *Feed) take() (Changes, <-chan struct{}, error) {
+	r := f.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.epoch != r.epoch || f.after < r.lost {
+		return Changes{}, nil, ErrFellBehind
+	}
+	i, found := slices.BinarySearchFunc(r.commits, f.after, func(c Changes, after uint64) int {
+		switch {
+		case c.Index < after:
+			return -1
+		case c.Index > after:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		i++
+	}
+	if i == len(r.commits) {
+		return Changes{}, r.more, nil
+	}
+	f.after = r.commits[i].Index
+	return r.commits[i], nil, nil
+}

@@ -1,0 +1,212 @@
+package state
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reader is what reads go through: a view's transaction or the writer's own.
+type reader interface {
+	FirstWatch(table, index string, args ...any) (<-chan struct{}, any, error)
+	Get(table, index string, args ...any) (memdb.ResultIterator, error)
+	GetReverse(table, index string, args ...any) (memdb.ResultIterator, error)
+}
+
+// mistake is for errors that only a wrong table or index name can cause.
+func mistake(table, index string, err error) {
+	panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
+}
+
+// get is the row that a unique index names, or nil.
+func get[T any](r reader, table, index string, args ...any) *T {
+	_, raw, err := r.FirstWatch(table, index, args...)
+	if err != nil {
+		mistake(table, index, err)
+	}
+	row, _ := raw.(*T)
+	return row
+}
+
+// one is get on a view, watched by ws.
+func one[T any](v *view, ws *WatchSet, table, index string, args ...any) *T {
+	ch, raw, err := v.txn.FirstWatch(table, index, args...)
+	if err != nil {
+		mistake(table, index, err)
+	}
+	ws.add(v, table, ch)
+	row, _ := raw.(*T)
+	return row
+}
+
+// rows walks an index in key order, or backwards.
+func rows[T any](r reader, reverse bool, table, index string, args ...any) iter.Seq[*T] {
+	return func(yield func(*T) bool) { walk(open(r, reverse, table, index, args...), yield) }
+}
+
+// many is rows on a view; the whole range is watched by ws as one.
+func many[T any](v *view, ws *WatchSet, reverse bool, table, index string, args ...any) iter.Seq[*T] {
+	it := open(v.txn, false, table, index, args...)
+	ws.add(v, table, it.WatchCh())
+	return rows[T](v.txn, reverse, table, index, args...)
+}
+
+func open(r reader, reverse bool, table, index string, args ...any) memdb.ResultIterator {
+	find := r.Get
+	if reverse {
+		find = r.GetReverse
+	}
+	it, err := find(table, index, args...)
+	if err != nil {
+		mistake(table, index, err)
+	}
+	return it
+}
+
+func walk[T any](it memdb.ResultIterator, yield func(*T) bool) {
+	for raw := it.Next(); raw != nil; raw = it.Next() {
+		if row, ok := raw.(*T); ok && !yield(row) {
+			return
+		}
+	}
+}
+
+// where keeps what passes.
+func where[T any](items iter.Seq[*T], pass func(*T) bool) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for item := range items {
+			if pass(item) && !yield(item) {
+				return
+			}
+		}
+	}
+}
+
+// inNamespace keeps the rows of a namespace; structs.AllNamespaces keeps all.
+func inNamespace[T any](items iter.Seq[*T], ns string, of func(*T) string) iter.Seq[*T] {
+	if ns == structs.AllNamespaces {
+		return items
+	}
+	return where(items, func(row *T) bool { return of(row) == ns })
+}
+
+// Job is the newest version of a job; nil if there is none.
+func (s *Snapshot) Job(ws *WatchSet, ns, id string) *structs.Job {
+	return one[structs.Job](s.v, ws, TableJobs, byID, ns, id)
+}
+
+// JobVersion is one version of a job; nil if it is not kept.
+func (s *Snapshot) JobVersion(ns, id string, version uint64) *structs.Job {
+	return jobVersion(s.v.txn, ns, id, version)
+}
+
+func jobVersion(r reader, ns, id string, version uint64) *structs.Job {
+	if now := get[structs.Job](r, TableJobs, byID, ns, id); now != nil && now.Version == version {
+		return now
+	}
+	return get[structs.Job](r, TableVersions, byID, ns, id, version)
+}
+
+// JobVersions are the versions kept of a job, newest first.
+func (s *Snapshot) JobVersions(ws *WatchSet, ns, id string) []*structs.Job {
+	var out []*structs.Job
+	if now := s.Job(ws, ns, id); now != nil {
+		out = append(out, now)
+	}
+	for old := range many[structs.Job](s.v, ws, true, TableVersions, byID+"_prefix", ns, id, "") {
+		out = append(out, old)
+	}
+	return out
+}
+
+// Jobs walks the newest versions of the jobs of a namespace ("*": all) whose ID
+// begins with prefix, ordered by namespace and ID, or backwards.
+func (s *Snapshot) Jobs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Job] {
+	if ns != structs.AllNamespaces {
+		return many[structs.Job](s.v, ws, reverse, TableJobs, byPrefix, ns, prefix)
+	}
+	all := many[structs.Job](s.v, ws, reverse, TableJobs, byID)
+	return where(all, func(j *structs.Job) bool { return strings.HasPrefix(j.ID, prefix) })
+}
+
+// JobSummary counts a job's allocations; nil if there is no such job.
+func (s *Snapshot) JobSummary(ws *WatchSet, ns, id string) *structs.JobSummary {
+	return one[structs.JobSummary](s.v, ws, TableSummaries, byID, ns, id)
+}
+
+// JobSubmission is the text that a version was registered from; nil if none is kept.
+func (s *Snapshot) JobSubmission(ns, id string, version uint64) *structs.JobSubmission {
+	if row := one[submissionRow](s.v, nil, TableSubmissions, byID, ns, id, version); row != nil {
+		return row.Submission
+	}
+	return nil
+}
+
+// ScalingEvents are a job's scaling events by group, newest first.
+func (s *Snapshot) ScalingEvents(ws *WatchSet, ns, id string) map[string][]*structs.ScalingEvent {
+	if row := one[scalingRow](s.v, ws, TableScaling, byID, ns, id); row != nil {
+		return row.Groups
+	}
+	return nil
+}
+
+// Node is a node, with its secret; nil if it is unknown.
+func (s *Snapshot) Node(ws *WatchSet, id string) *structs.Node {
+	return one[structs.Node](s.v, ws, TableNodes, byID, id)
+}
+
+// Nodes walks the nodes whose ID begins with prefix, by ID, or backwards.
+func (s *Snapshot) Nodes(ws *WatchSet, prefix string, reverse bool) iter.Seq[*structs.Node] {
+	return many[structs.Node](s.v, ws, reverse, TableNodes, byPrefix, prefix)
+}
+
+// Eval is an evaluation; nil if there is none.
+func (s *Snapshot) Eval(ws *WatchSet, id string) *structs.Evaluation {
+	return one[structs.Evaluation](s.v, ws, TableEvals, byID, id)
+}
+
+// Evals walks the evaluations of a namespace ("*": all) whose ID begins with
+// prefix, by ID, or backwards.
+func (s *Snapshot) Evals(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Evaluation] {
+	all := many[structs.Evaluation](s.v, ws, reverse, TableEvals, byPrefix, prefix)
+	return inNamespace(all, ns, func(e *structs.Evaluation) string { return e.Namespace })
+}
+
+// EvalsByJob are a job's evaluations, by ID.
+func (s *Snapshot) EvalsByJob(ws *WatchSet, ns, id string) []*structs.Evaluation {
+	return collect(many[structs.Evaluation](s.v, ws, false, TableEvals, byJob, ns, id))
+}
+
+// PendingEvals are the evaluations that are pending or blocked, each status by ID.
+func (s *Snapshot) PendingEvals() []*structs.Evaluation {
+	out := collect(rows[structs.Evaluation](s.v.txn, false, TableEvals, byOpen, structs.EvalStatusPending))
+	return append(out, collect(rows[structs.Evaluation](s.v.txn, false, TableEvals, byOpen, structs.EvalStatusBlocked))...)
+}
+
+// SchedulerConfig is the scheduler's configuration, the default one if it was never set.
+func (s *Snapshot) SchedulerConfig(ws *WatchSet) structs.SchedulerConfiguration {
+	if row := one[structs.SchedulerConfiguration](s.v, ws, TableConfig, byID); row != nil {
+		return *row
+	}
+	return structs.DefaultSchedulerConfiguration()
+}
+
+// History walks the records of ended allocations of a namespace ("*": all) whose
+// job ID begins with prefix, latest end first.
+func (s *Snapshot) History(ws *WatchSet, ns, prefix string) iter.Seq[*structs.HistoryRecord] {
+	all := many[structs.HistoryRecord](s.v, ws, true, TableHistory, byAge)
+	all = inNamespace(all, ns, func(h *structs.HistoryRecord) string { return h.Namespace })
+	return where(all, func(h *structs.HistoryRecord) bool { return strings.HasPrefix(h.JobID, prefix) })
+}
+
+func collect[T any](items iter.Seq[*T]) []*T {
+	var out []*T
+	for item := range items {
+		out = append(out, item)
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/nomadish/nomadish/scheduler"
+)
+
+// Defaults of Options.
+const (
+	DefaultEventBuffer = 100_000
+	DefaultHistoryMax  = 100_000
+	DefaultJobVersions = 6 // Nomad's job_tracked_versions
+)
+
+// Options bound what is kept. HistoryMax and JobVersions shape the replicated
+// state: they must be the same on every server of a cluster.
+type Options struct {
+	EventBuffer int // changes that the feed's ring keeps; 0: DefaultEventBuffer
+	HistoryMax  int // history records kept; 0: DefaultHistoryMax
+	JobVersions int // versions kept of a job, tagged ones and those still running apart; 0: DefaultJobVersions
+}
+
+// Store is the reader's side. Safe for concurrent use.
+type Store struct {
+	opts    Options
+	current atomic.Pointer[view]
+	ring    *ring
+}
+
+// view is everything at one index. It never changes once published.
+type view struct {
+	index      uint64
+	txn        *memdb.Txn // reading only
+	world      *scheduler.World
+	superseded chan struct{} // closed when a newer view is published
+	abandoned  chan struct{} // closed when a restore replaces all tables
+}
+
+// New makes an empty store and its only writer, which is the FSM's.
+func New(opts Options) (*Store, *Writer) {
+	if opts.EventBuffer <= 0 {
+		opts.EventBuffer = DefaultEventBuffer
+	}
+	if opts.HistoryMax <= 0 {
+		opts.HistoryMax = DefaultHistoryMax
+	}
+	if opts.JobVersions <= 0 {
+		opts.JobVersions = DefaultJobVersions
+	}
+	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
+	w := &Writer{store: s, db: newDB()}
+	s.current.Store(&view{
+		txn: w.db.Txn(false), world: scheduler.NewWorld(),
+		superseded: make(chan struct{}), abandoned: make(chan struct{}),
+	})
+	return s, w
+}
+
+func newDB() *memdb.MemDB {
+	db, err := memdb.NewMemDB(schema())
+	if err != nil { // the schema is a constant: this is a mistake in tables.go
+		panic(fmt.Sprintf("state schema: %v", err))
+	}
+	return db
+}
+
+// publish makes v the newest view, wakes those that wait for its index and appends
+// its changes to the feed. The tables' own watchers are woken by the caller after it.
+func (s *Store) publish(v *view) {
+	old := s.current.Swap(v)
+	close(old.superseded)
+}
+
+// Snapshot is the state now, in O(1).
+func (s *Store) Snapshot() *Snapshot { return &Snapshot{v: s.current.Load()} }
+
+// LatestIndex is the index of the last entry applied.
+func (s *Store) LatestIndex() uint64 { return s.current.Load().index }
+
+// WaitIndex waits until the entry at index was applied, and gives the state then or
+// later. The error is ctx's.
+func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) {
+	for {
+		v := s.current.Load()
+		if v.index >= index {
+			return &Snapshot{v: v}, nil
+		}
+		select {
+		case <-v.superseded:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for index %d, at %d: %w", index, v.index, ctx.Err())
+		}
+	}
+}
+
+// Snapshot is the state at one index. What its reads return is shared: never change
+// it. Safe for concurrent use.
+type Snapshot struct{ v *view }
+
+// Index is the index of the last entry that the snapshot holds.
+func (s *Snapshot) Index() uint64 { return s.v.index }
+
+// World is what the scheduler sees, at the same index.
+func (s *Snapshot) World() *scheduler.World { return s.v.world }
+
+// TableIndex is the index that last changed the table, at least 1: the index that a
+// read of a list, or of something that is not there, answers with.
+func (s *Snapshot) TableIndex(table string) uint64 {
+	if row := one[indexRow](s.v, nil, tableIndexes, byID, table); row != nil {
+		return max(1, row.Index)
+	}
+	return 1
+}

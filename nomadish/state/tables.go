@@ -1,0 +1,193 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The tables, as TableIndex names them.
+const (
+	TableNodes       = "nodes"
+	TableJobs        = "jobs"
+	TableVersions    = "job_versions" // older versions; the newest is in TableJobs
+	TableSummaries   = "job_summaries"
+	TableSubmissions = "job_submissions"
+	TableScaling     = "scaling_events"
+	TableEvals       = "evals"
+	TableAllocs      = "allocs"
+	TableConfig      = "scheduler_config"
+	TableHistory     = "history"
+
+	tableIndexes = "index"   // the last index that changed each table
+	tableTallies = "tallies" // derived: per job, how much of it is alive
+)
+
+// Tables lists the tables that TableIndex knows.
+func Tables() []string {
+	return []string{
+		TableAllocs, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes,
+		TableScaling, TableSubmissions, TableSummaries, TableVersions,
+	}
+}
+
+// Secondary indexes.
+const (
+	byID      = "id"
+	byPrefix  = "id_prefix"
+	byJob     = "job"
+	byNode    = "node"
+	byEval    = "eval"
+	byOpen    = "open"    // evaluations that are pending or blocked, by status
+	byPerNode = "pernode" // jobs that run on every node
+	byAge     = "age"     // history, by end
+)
+
+// Rows that have no type of their own in structs.
+type (
+	indexRow struct {
+		Table string
+		Index uint64
+	}
+	submissionRow struct {
+		Namespace  string
+		JobID      string
+		Version    uint64
+		Submission *structs.JobSubmission
+	}
+	scalingRow struct {
+		Namespace   string
+		JobID       string
+		Groups      map[string][]*structs.ScalingEvent // newest first
+		ModifyIndex uint64
+	}
+	// tally is derived from allocations and evaluations so that a job's status is
+	// known without counting; never in a snapshot's stream or hash.
+	tally struct {
+		Namespace string
+		JobID     string
+		Live      int // allocations that are not terminal
+		Unended   int // allocations whose client has not ended them
+		Allocs    int
+		Open      int // evaluations that are not terminal
+		Evals     int
+	}
+)
+
+// key makes an index key of parts: each ends with a zero byte, which no part may
+// hold (the writer refuses such identifiers).
+func key(parts ...string) []byte {
+	n := len(parts)
+	for _, p := range parts {
+		n += len(p)
+	}
+	out := make([]byte, 0, n)
+	for _, p := range parts {
+		out = append(out, p...)
+		out = append(out, 0)
+	}
+	return out
+}
+
+func keyNumber(n uint64, parts ...string) []byte {
+	return binary.BigEndian.AppendUint64(key(parts...), n)
+}
+
+// indexer makes keys from rows of type T; arguments are the key's parts. The last
+// argument of a prefix may be any beginning of its part.
+type indexer[T any] struct{ of func(*T) []byte } // nil: the row is not in this index
+
+// FromObject is for memdb.
+func (x indexer[T]) FromObject(raw any) (bool, []byte, error) {
+	row, ok := raw.(*T)
+	if !ok {
+		return false, nil, fmt.Errorf("index row: have %T, want %T", raw, row)
+	}
+	k := x.of(row)
+	return k != nil, k, nil
+}
+
+// FromArgs is for memdb.
+func (x indexer[T]) FromArgs(args ...any) ([]byte, error) {
+	var out []byte
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			out = append(append(out, v...), 0)
+		case uint64:
+			out = binary.BigEndian.AppendUint64(out, v)
+		default:
+			return nil, fmt.Errorf("index argument %T: want string or uint64", arg)
+		}
+	}
+	return out, nil
+}
+
+// PrefixFromArgs is for memdb.
+func (x indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) {
+	out, err := x.FromArgs(args...)
+	if n := len(args); err == nil && n > 0 {
+		if _, text := args[n-1].(string); text {
+			out = out[:len(out)-1]
+		}
+	}
+	return out, err
+}
+
+func unique[T any](of func(*T) []byte) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: byID, Unique: true, Indexer: indexer[T]{of}}
+}
+
+func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{of}}
+}
+
+func schema() *memdb.DBSchema {
+	tables := map[string]*memdb.TableSchema{}
+	table := func(name string, indexes ...*memdb.IndexSchema) {
+		t := &memdb.TableSchema{Name: name, Indexes: map[string]*memdb.IndexSchema{}}
+		for _, x := range indexes {
+			t.Indexes[x.Name] = x
+		}
+		tables[name] = t
+	}
+	table(tableIndexes, unique(func(r *indexRow) []byte { return key(r.Table) }))
+	table(tableTallies, unique(func(r *tally) []byte { return key(r.Namespace, r.JobID) }))
+	table(TableNodes, unique(func(n *structs.Node) []byte { return key(n.ID) }))
+	table(TableJobs,
+		unique(func(j *structs.Job) []byte { return key(j.Namespace, j.ID) }),
+		also(byPerNode, func(j *structs.Job) []byte {
+			if !j.PerNode() || j.Stop || j.IsPeriodic() || j.IsParameterized() {
+				return nil
+			}
+			return key(byPerNode)
+		}))
+	table(TableVersions, unique(func(j *structs.Job) []byte { return keyNumber(j.Version, j.Namespace, j.ID) }))
+	table(TableSummaries, unique(func(s *structs.JobSummary) []byte { return key(s.Namespace, s.JobID) }))
+	table(TableSubmissions, unique(func(r *submissionRow) []byte { return keyNumber(r.Version, r.Namespace, r.JobID) }))
+	table(TableScaling, unique(func(r *scalingRow) []byte { return key(r.Namespace, r.JobID) }))
+	table(TableEvals,
+		unique(func(e *structs.Evaluation) []byte { return key(e.ID) }),
+		also(byJob, func(e *structs.Evaluation) []byte { return key(e.Namespace, e.JobID) }),
+		also(byOpen, func(e *structs.Evaluation) []byte {
+			if e.Terminal() {
+				return nil
+			}
+			return key(e.Status)
+		}))
+	table(TableAllocs,
+		unique(func(a *structs.Allocation) []byte { return key(a.ID) }),
+		also(byJob, func(a *structs.Allocation) []byte { return key(a.Namespace, a.JobID) }),
+		also(byNode, func(a *structs.Allocation) []byte { return key(a.NodeID) }),
+		also(byEval, func(a *structs.Allocation) []byte { return key(a.EvalID) }))
+	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
+	table(TableHistory,
+		unique(func(h *structs.HistoryRecord) []byte { return key(h.AllocID) }),
+		also(byAge, func(h *structs.HistoryRecord) []byte {
+			return binary.BigEndian.AppendUint64(nil, uint64(max(0, h.Ended)))
+		})) //nolint:gosec // not negative
+	return &memdb.DBSchema{Tables: tables}
+}

@@ -1,0 +1,273 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func (x *txn) alloc(id string) *structs.Allocation {
+	return get[structs.Allocation](x, TableAllocs, byID, id)
+}
+
+// putAlloc stores an allocation, the transaction's own copy, in all that is kept of
+// it: its row, the World, the counts, the history, the feed. byServer says that the
+// servers want something else of it than before, so that its client must look.
+func (x *txn) putAlloc(was, now *structs.Allocation, byServer bool) {
+	now.Job = nil
+	now.ModifyIndex = x.index
+	if byServer {
+		now.AllocModifyIndex = x.index
+	}
+	x.put(TableAllocs, now)
+	x.edit.UpsertAlloc(now)
+	x.countAlloc(was, now)
+	note(x, KindAlloc, now.ID, was, now)
+	if now.ClientTerminal() && (was == nil || !was.ClientTerminal()) {
+		x.record(now)
+	}
+}
+
+// dropAlloc forgets an allocation; its history record stays.
+func (x *txn) dropAlloc(was *structs.Allocation) {
+	if get[structs.HistoryRecord](x, TableHistory, byID, was.ID) == nil && !was.ClientTerminal() {
+		x.record(was) // it never came to an end that we heard of
+	}
+	x.drop(TableAllocs, was)
+	x.edit.DeleteAlloc(was.ID, was.NodeID)
+	x.countAlloc(was, nil)
+	note(x, KindAlloc, was.ID, was, nil)
+}
+
+// AllocClient takes what clients report. What has ended stays as it ended, and what
+// is not known (it was collected meanwhile) is passed over.
+func (w *Writer) AllocClient(index uint64, e *structs.AllocClientEntry) error {
+	return w.commit(index, e.Time, "AllocationUpdated", "", func(x *txn) error {
+		for _, u := range e.Updates {
+			if u != nil {
+				x.report(u)
+			}
+		}
+		return x.upsertEvals(e.Evals)
+	})
+}
+
+func (x *txn) report(u *structs.AllocClientUpdate) {
+	was := x.alloc(u.ID)
+	if was == nil || was.ClientTerminal() || (u.NodeID != "" && u.NodeID != was.NodeID) {
+		return
+	}
+	now := *was
+	switch u.ClientStatus {
+	case structs.AllocClientPending, structs.AllocClientRunning, structs.AllocClientComplete,
+		structs.AllocClientFailed, structs.AllocClientLost, structs.AllocClientUnknown:
+		now.ClientStatus = u.ClientStatus
+	case "": // as it was
+	default:
+		return // what a newer client may mean by it is not ours to guess
+	}
+	now.ClientDescription, now.TaskStates = u.ClientDescription, u.TaskStates
+	if u.DeploymentStatus != nil {
+		d := *u.DeploymentStatus
+		d.ModifyIndex = x.index
+		if was.DeploymentStatus != nil {
+			d.Canary = was.DeploymentStatus.Canary
+		}
+		now.DeploymentStatus = &d
+	}
+	if u.NetworkStatus != nil {
+		now.NetworkStatus = u.NetworkStatus
+	}
+	now.ModifyTime = u.ModifyTime
+	if now.ModifyTime == 0 {
+		now.ModifyTime = x.now
+	}
+	x.putAlloc(was, &now, false)
+}
+
+// AllocTransition asks for transitions of allocations; unknown ones are passed over.
+func (w *Writer) AllocTransition(index uint64, e *structs.AllocTransitionEntry) error {
+	return w.commit(index, e.Time, "AllocationUpdateDesiredStatus", "", func(x *txn) error {
+		for _, id := range slices.Sorted(maps.Keys(e.Transitions)) {
+			if was := x.alloc(id); was != nil && e.Transitions[id] != nil {
+				x.transition(was, e.Transitions[id])
+			}
+		}
+		return x.upsertEvals(e.Evals)
+	})
+}
+
+func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition) {
+	now := *was
+	now.DesiredTransition = was.DesiredTransition.Merge(*to)
+	now.ModifyTime = x.now
+	x.putAlloc(was, &now, true)
+}
+
+// PlanApply commits judged plans in their order.
+func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
+	return w.commit(index, 0, "PlanResult", "", func(x *txn) error {
+		for _, p := range e.Plans {
+			if p == nil {
+				continue
+			}
+			if err := checkPlan(p); err != nil {
+				return err
+			}
+		}
+		for _, p := range e.Plans {
+			if p != nil {
+				x.applyPlan(p)
+			}
+		}
+		return nil
+	})
+}
+
+func checkPlan(p *structs.JudgedPlan) error {
+	for _, b := range p.Place {
+		if b == nil {
+			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: a batch is missing", p.EvalID)
+		}
+		if err := checkJobID(b.Namespace, b.JobID); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, err)
+		}
+		if b.Resources != nil {
+			for _, name := range slices.Sorted(maps.Keys(b.Resources.Tasks)) {
+				if b.Resources.Tasks[name] == nil {
+					return structs.Errorf(structs.CodeBadRequest, "plan of job %q: the resources of task %q are missing", b.JobID, name)
+				}
+			}
+		}
+		for i := range b.Instances {
+			if n := b.Instances[i].Node; n < 0 || n >= len(b.Nodes) {
+				return structs.Errorf(structs.CodeBadRequest, "plan of job %q: instance %d is on node %d of %d", b.JobID, i, n, len(b.Nodes))
+			}
+		}
+	}
+	for _, e := range p.Evals {
+		if err := checkEval(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyPlan commits one judged plan: stops, then changes in place, then placements,
+// then the evaluations.
+func (x *txn) applyPlan(p *structs.JudgedPlan) {
+	x.now = p.Time
+	preempted := map[string][]string{}
+	for _, s := range p.Stop {
+		if s == nil {
+			continue
+		}
+		if s.PreemptedBy != "" {
+			preempted[s.PreemptedBy] = append(preempted[s.PreemptedBy], s.AllocID)
+		}
+		x.stop(s)
+	}
+	for _, u := range p.Update {
+		if u != nil {
+			x.updateInPlace(u)
+		}
+	}
+	gone := map[structs.NamespacedID]*structs.Node{}
+	for _, b := range p.Place {
+		x.place(b, preempted, gone)
+	}
+	for _, e := range p.Evals {
+		x.upsertEval(e)
+	}
+	// A node that went down after the plan was judged: its going made evaluations
+	// for what it had then, not for what has come since.
+	x.seed, x.minted = p.EvalID, 0
+	for _, id := range sortedIDs(gone) {
+		x.mint(x.nodeEval(id, gone[id]))
+	}
+	x.seed = ""
+}
+
+func (x *txn) stop(s *structs.AllocStop) {
+	was := x.alloc(s.AllocID)
+	if was == nil {
+		return
+	}
+	now := *was
+	now.ModifyTime = x.now
+	if s.FollowupEvalID != "" {
+		now.FollowupEvalID = s.FollowupEvalID
+	}
+	if !s.KeepRunning && !was.ServerTerminal() {
+		switch s.DesiredStatus {
+		case structs.AllocDesiredEvict, structs.AllocDesiredRun:
+			now.DesiredStatus = s.DesiredStatus
+		default:
+			now.DesiredStatus = structs.AllocDesiredStop
+		}
+		now.DesiredDescription, now.PreemptedByAllocation = s.DesiredDescription, s.PreemptedBy
+	}
+	switch s.ClientStatus {
+	case structs.AllocClientLost, structs.AllocClientUnknown, structs.AllocClientComplete, structs.AllocClientFailed:
+		if !was.ClientTerminal() {
+			now.ClientStatus, now.ClientDescription = s.ClientStatus, s.DesiredDescription
+		}
+	}
+	x.putAlloc(was, &now, true)
+}
+
+func (x *txn) updateInPlace(u *structs.AllocInPlace) {
+	was := x.alloc(u.AllocID)
+	if was == nil || was.Terminal() {
+		return
+	}
+	now := *was
+	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
+	if u.Resources != nil {
+		now.AllocatedResources = u.Resources
+	}
+	x.putAlloc(was, &now, true)
+}
+
+// place stores a batch's instances. One that is there already is passed over: the
+// same plan was committed twice. gone gathers jobs that were placed on nodes which
+// have ended.
+func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, gone map[structs.NamespacedID]*structs.Node) {
+	nodes := make([]*structs.Node, len(b.Nodes))
+	for i, n := range b.Nodes {
+		nodes[i] = x.node(n.ID)
+	}
+	shared := *b
+	shared.Resources = nil
+	for i := range b.Instances {
+		in := &b.Instances[i]
+		var now *structs.Allocation
+		if len(in.Ports)+len(in.Networks)+len(in.Cores)+len(in.Devices) == 0 && b.Resources != nil {
+			now = shared.Allocation(i) // what a row never changes is shared by all rows
+			now.AllocatedResources = b.Resources
+		} else {
+			now = b.Allocation(i)
+		}
+		if x.alloc(now.ID) != nil {
+			continue
+		}
+		now.CreateIndex = x.index
+		now.PreemptedAllocations = preempted[now.ID]
+		if node := nodes[in.Node]; node == nil || node.Terminal() {
+			gone[structs.NamespacedID{ID: b.JobID, Namespace: b.Namespace}] = &structs.Node{ID: now.NodeID}
+			if node == nil {
+				now.ClientStatus, now.ClientDescription = structs.AllocClientLost, "its node is gone"
+			}
+		}
+		x.putAlloc(nil, now, true)
+		if now.PreviousAllocation == "" {
+			continue
+		}
+		if was := x.alloc(now.PreviousAllocation); was != nil {
+			prev := *was
+			prev.NextAllocation = now.ID
+			x.putAlloc(was, &prev, false)
+		}
+	}
+}

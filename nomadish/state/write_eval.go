@@ -1,0 +1,151 @@
+package state
+
+import (
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// EvalUpsert stores evaluations.
+func (w *Writer) EvalUpsert(index uint64, e *structs.EvalUpsertEntry) error {
+	return w.commit(index, e.Time, "EvaluationUpdated", "", func(x *txn) error { return x.upsertEvals(e.Evals) })
+}
+
+func (x *txn) upsertEvals(evals []*structs.Evaluation) error {
+	for _, e := range evals {
+		if err := checkEval(e); err != nil {
+			return err
+		}
+	}
+	for _, e := range evals {
+		x.upsertEval(e)
+	}
+	return nil
+}
+
+func checkEval(e *structs.Evaluation) error {
+	if e == nil {
+		return structs.Errorf(structs.CodeBadRequest, "evaluation: missing")
+	}
+	if err := checkID("evaluation ID", e.ID); err != nil {
+		return err
+	}
+	if err := checkJobID(e.Namespace, e.JobID); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "evaluation %s: %w", e.ID, err)
+	}
+	switch e.Status {
+	case structs.EvalStatusPending, structs.EvalStatusBlocked, structs.EvalStatusComplete,
+		structs.EvalStatusFailed, structs.EvalStatusCancelled:
+		return nil
+	}
+	return structs.Errorf(structs.CodeBadRequest, "evaluation %s: status %q is not known", e.ID, e.Status)
+}
+
+// upsertEval stores a checked evaluation. What has ended stays ended: a wake of a
+// blocked evaluation that was cancelled meanwhile changes nothing. Of a job's
+// blocked evaluations only the newest stays, and none once a later one has placed
+// all that was asked.
+func (x *txn) upsertEval(e *structs.Evaluation) {
+	was := get[structs.Evaluation](x, TableEvals, byID, e.ID)
+	if was != nil && was.Terminal() && !e.Terminal() {
+		return
+	}
+	now := e.Copy()
+	now.RelatedEvals = nil
+	if was != nil {
+		now.CreateIndex, now.CreateTime = was.CreateIndex, was.CreateTime
+	} else {
+		now.CreateIndex = x.index
+		if now.CreateTime == 0 {
+			now.CreateTime = x.now
+		}
+	}
+	x.putEval(was, now)
+	if now.QueuedAllocations != nil && now.Status != structs.EvalStatusPending && now.Status != structs.EvalStatusCancelled {
+		x.counts(now.Namespace, now.JobID).queued = now.QueuedAllocations
+	}
+	switch {
+	case now.Status == structs.EvalStatusBlocked:
+		x.cancelBlocked(now, "superseded by the blocked evaluation "+now.ID)
+	case now.Status == structs.EvalStatusComplete && len(now.FailedTGAllocs) == 0:
+		x.cancelBlocked(now, "evaluation "+now.ID+" placed all that was asked")
+	}
+}
+
+// cancelBlocked cancels the blocked evaluations of a job other than by itself and
+// the one that it leaves.
+func (x *txn) cancelBlocked(by *structs.Evaluation, why string) {
+	if x.tallyOf(by.Namespace, by.JobID).Open == 0 {
+		return
+	}
+	for _, was := range collect(rows[structs.Evaluation](x, false, TableEvals, byJob, by.Namespace, by.JobID)) {
+		if was.Status != structs.EvalStatusBlocked || was.ID == by.ID || was.ID == by.BlockedEval {
+			continue
+		}
+		now := was.Copy()
+		now.Status, now.StatusDescription = structs.EvalStatusCancelled, why
+		x.putEval(was, now)
+	}
+}
+
+func (x *txn) putEval(was, now *structs.Evaluation) {
+	now.ModifyIndex, now.ModifyTime = x.index, x.now
+	x.countEval(was, now)
+	x.put(TableEvals, now)
+	note(x, KindEval, now.ID, was, now)
+}
+
+func (x *txn) dropEval(was *structs.Evaluation) {
+	x.countEval(was, nil)
+	x.drop(TableEvals, was)
+	note(x, KindEval, was.ID, was, nil)
+}
+
+// mint makes an evaluation that follows from this entry. Without a seed there is none.
+func (x *txn) mint(e structs.Evaluation) {
+	if x.seed == "" {
+		return
+	}
+	e.ID = structs.DeriveID(x.seed, x.minted)
+	x.minted++
+	e.Status = structs.EvalStatusPending
+	x.upsertEval(&e)
+}
+
+// mintForNode makes evaluations, in the order of their jobs: for the jobs that have
+// unended allocations on the node, and, when perNode is set, for those that run on
+// every node. done holds the jobs that have one from this entry already.
+func (x *txn) mintForNode(node *structs.Node, perNode bool, done map[structs.NamespacedID]bool) {
+	jobs := map[structs.NamespacedID]bool{}
+	for a := range rows[structs.Allocation](x, false, TableAllocs, byNode, node.ID) {
+		if !a.ClientTerminal() {
+			jobs[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}] = true
+		}
+	}
+	if perNode {
+		for j := range rows[structs.Job](x, false, TableJobs, byPerNode, byPerNode) {
+			if j.NodePool == "" || node.InPool(j.NodePool) {
+				jobs[j.NamespacedID()] = true
+			}
+		}
+	}
+	for _, id := range sortedIDs(jobs) {
+		if !done[id] {
+			done[id] = true
+			x.mint(x.nodeEval(id, node))
+		}
+	}
+}
+
+// nodeEval is an evaluation of a job because of a node. A job that is gone is
+// evaluated too: what is left of it must be stopped.
+func (x *txn) nodeEval(id structs.NamespacedID, node *structs.Node) structs.Evaluation {
+	e := structs.Evaluation{
+		Namespace: id.Namespace, JobID: id.ID, Priority: structs.JobDefaultPriority, Type: structs.JobTypeService,
+		TriggeredBy: structs.EvalTriggerNodeUpdate, NodeID: node.ID, NodeModifyIndex: x.index,
+	}
+	if job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID); job != nil {
+		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
+	}
+	return e
+}
+

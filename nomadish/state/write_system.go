@@ -1,0 +1,214 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// SchedulerConfig sets the scheduler's configuration. With CAS and another index it
+// answers with a conflict.
+func (w *Writer) SchedulerConfig(index uint64, e *structs.SchedulerConfigEntry) error {
+	return w.commit(index, e.Time, "SchedulerConfigUpdated", "", func(x *txn) error {
+		if err := e.Config.Validate(); err != nil {
+			return err
+		}
+		was := get[structs.SchedulerConfiguration](x, TableConfig, byID)
+		now := e.Config
+		now.CreateIndex, now.ModifyIndex = x.index, x.index
+		have := uint64(0)
+		if was != nil {
+			have, now.CreateIndex = was.ModifyIndex, was.CreateIndex
+		}
+		if e.CAS && e.CheckIndex != have {
+			return structs.Errorf(structs.CodeConflict, "scheduler configuration: it was changed at index %d, not %d", have, e.CheckIndex).
+				WithHint("read it again and repeat the change")
+		}
+		x.put(TableConfig, &now)
+		note(x, KindConfig, "scheduler-configuration", was, &now)
+		return nil
+	})
+}
+
+// Collect forgets what garbage collection found, as far as it is still over.
+func (w *Writer) Collect(index uint64, e *structs.CollectEntry) error {
+	return w.commit(index, e.Time, "Collected", "", func(x *txn) error {
+		jobs := map[structs.NamespacedID]bool{}
+		for _, id := range e.Jobs {
+			jobs[id] = x.jobCollectable(id)
+		}
+		for _, id := range e.Allocs {
+			if a := x.alloc(id); a != nil && x.allocCollectable(a, jobs) {
+				x.dropAlloc(a)
+			}
+		}
+		for _, id := range e.Evals {
+			if was := get[structs.Evaluation](x, TableEvals, byID, id); was != nil && was.Terminal() {
+				x.dropEval(was)
+			}
+		}
+		for _, id := range sortedIDs(jobs) {
+			if job := x.job(id.Namespace, id.ID); job != nil && jobs[id] {
+				x.purge(job)
+			}
+		}
+		for _, id := range e.Nodes {
+			if node := x.node(id); node != nil && x.nodeCollectable(node) {
+				x.dropNode(node)
+			}
+		}
+		if e.HistoryBefore > 0 {
+			x.forgetHistory(e.HistoryBefore)
+		}
+		return nil
+	})
+}
+
+// jobCollectable: it is dead and nothing of it is open or running.
+func (x *txn) jobCollectable(id structs.NamespacedID) bool {
+	job := x.job(id.Namespace, id.ID)
+	t := x.tallyOf(id.Namespace, id.ID)
+	return job != nil && job.Status == structs.JobStatusDead && t.Live == 0 && t.Open == 0 && t.Unended == 0
+}
+
+// allocCollectable: it has ended (or its node is gone and will never say so), and
+// nothing is to be learned from it: it was replaced or stopped, its version is past,
+// or its job is over. A batch job's ended allocations tell what is done, until then.
+func (x *txn) allocCollectable(a *structs.Allocation, jobs map[structs.NamespacedID]bool) bool {
+	if !a.ClientTerminal() && (!a.ServerTerminal() || x.node(a.NodeID) != nil) {
+		return false
+	}
+	if a.ServerTerminal() || a.NextAllocation != "" {
+		return true
+	}
+	job := x.job(a.Namespace, a.JobID)
+	return job == nil || job.Stop || a.JobVersion < job.Version || jobs[job.NamespacedID()]
+}
+
+// nodeCollectable: it is down and nothing on it is unended.
+func (x *txn) nodeCollectable(n *structs.Node) bool {
+	if n.Status != structs.NodeStatusDown {
+		return false
+	}
+	for a := range rows[structs.Allocation](x, false, TableAllocs, byNode, n.ID) {
+		if !a.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+// Reconcile makes anew what is derived from the tables: summaries, tallies and the
+// World. Differences, asked before, tells what it mends.
+func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
+	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
+		x.edit = rebuild(x)
+		x.rebuildTallies()
+		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
+			if now := x.recounted(job); now != nil {
+				x.put(TableSummaries, now)
+			}
+			x.counts(job.Namespace, job.ID) // its status is derived again
+		}
+		return nil
+	})
+}
+
+// recounted is the job's summary counted anew; nil when it is right already. What
+// is queued stays as the evaluations said last.
+func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
+	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+	now := &structs.JobSummary{
+		JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index,
+		Summary: x.recount(job.Namespace, job.ID),
+	}
+	queued := map[string]int{}
+	if was != nil {
+		now.CreateIndex = was.CreateIndex
+		for group, line := range was.Summary { // a map made of a map: order is nothing
+			queued[group] = line.Queued
+		}
+	}
+	fitSummary(now.Summary, job, queued)
+	if was != nil && maps.Equal(was.Summary, now.Summary) {
+		return nil
+	}
+	return now
+}
+
+// tallies counts every job's allocations and evaluations from their rows.
+func tallies(r reader) map[structs.NamespacedID]*tally {
+	out := map[structs.NamespacedID]*tally{}
+	of := func(ns, id string) *tally {
+		k := structs.NamespacedID{ID: id, Namespace: ns}
+		if out[k] == nil {
+			out[k] = &tally{Namespace: ns, JobID: id}
+		}
+		return out[k]
+	}
+	for a := range rows[structs.Allocation](r, false, TableAllocs, byID) {
+		of(a.Namespace, a.JobID).addAlloc(a, 1)
+	}
+	for e := range rows[structs.Evaluation](r, false, TableEvals, byID) {
+		of(e.Namespace, e.JobID).addEval(e, 1)
+	}
+	return out
+}
+
+func (x *txn) rebuildTallies() {
+	if _, err := x.DeleteAll(tableTallies, byID); err != nil {
+		mistake(tableTallies, byID, err)
+	}
+	all := tallies(x)
+	for _, id := range sortedIDs(all) {
+		x.store(tableTallies, all[id])
+	}
+}
+
+// Rebuild makes the World anew from a snapshot's tables. It equals the snapshot's
+// own World, or there is a fault in one of the two.
+func Rebuild(s *Snapshot) *scheduler.World { return rebuild(s.v.txn).World() }
+
+func rebuild(r reader) *scheduler.Edit {
+	edit := scheduler.NewWorld().Edit()
+	for n := range rows[structs.Node](r, false, TableNodes, byID) {
+		edit.UpsertNode(n)
+	}
+	for a := range rows[structs.Allocation](r, false, TableAllocs, byID) {
+		edit.UpsertAlloc(a)
+	}
+	return edit
+}
+
+// Differences says in what a snapshot's derived parts (World, summaries, tallies,
+// job statuses) differ from what its tables say. None is right; any is a fault of
+// ours that a LogReconcile entry mends.
+func Differences(s *Snapshot) []string {
+	out := s.v.world.Diff(Rebuild(s))
+	x := &txn{Txn: s.v.txn, jobs: map[structs.NamespacedID]*counts{}}
+	all := tallies(x)
+	for row := range rows[tally](x, false, tableTallies, byID) {
+		id := structs.NamespacedID{ID: row.JobID, Namespace: row.Namespace}
+		if want := all[id]; want == nil || *want != *row {
+			out = append(out, fmt.Sprintf("tally of job %s: have %+v, want %+v", id, *row, want))
+		}
+		delete(all, id)
+	}
+	for _, id := range sortedIDs(all) {
+		out = append(out, fmt.Sprintf("tally of job %s: have none, want %+v", id, *all[id]))
+	}
+	for job := range rows[structs.Job](x, false, TableJobs, byID) {
+		if want := x.recounted(job); want != nil {
+			have := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+			out = append(out, fmt.Sprintf("summary of job %s: have %+v, want %+v", job.NamespacedID(), have, want))
+		}
+		t := x.tallyOf(job.Namespace, job.ID)
+		if want := deriveStatus(job, &t); want != job.Status {
+			out = append(out, fmt.Sprintf("status of job %s: have %s, want %s", job.NamespacedID(), job.Status, want))
+		}
+	}
+	return slices.Clip(out)
+}
