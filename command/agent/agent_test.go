@@ -281,9 +281,9 @@ func TestReload(t *testing.T) {
 	r.out.awaitText(t, "configuration reloaded")
 	r.get(t, "/v1/jobs")
 	r.out.awaitText(t, "request complete")
-	write("log_levle = \"debug\"")
+	write("log_lvel = \"debug\"")
 	r.signals <- syscall.SIGHUP
-	r.out.awaitText(t, "log_levle: unknown; did you mean")
+	r.out.awaitText(t, "log_lvel: unknown; did you mean")
 	r.signals <- syscall.SIGTERM
 	if code := <-r.code; code != 0 {
 		t.Errorf("exit %d", code)

@@ -141,6 +141,18 @@ func parseFlags(args []string) (*flags, error) {
 	text("network-interface", "client.network_interface", func(c *config.Config) *string { return &c.Client.NetworkInterface })
 	text("simulate", "client.simulate", func(c *config.Config) *string { return &c.Client.Simulate })
 	yes("simulate-beside", "client.simulate_beside", func(c *config.Config) *bool { return &c.Client.SimulateBeside })
+	f.lists(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("the agent takes no arguments, but was given %q", fs.Args())
+	}
+	return f, nil
+}
+
+// lists adds the flags that may be given many times.
+func (f *flags) lists(fs *flag.FlagSet) {
 	f.set(fs, "servers", "client.servers", false, func(c *config.Config, v string) error {
 		for addr := range strings.SplitSeq(v, ",") {
 			c.Client.Servers = append(c.Client.Servers, strings.TrimSpace(addr))
@@ -158,13 +170,6 @@ func parseFlags(args []string) (*flags, error) {
 		c.Client.Meta[key] = value
 		return nil
 	})
-	if err := fs.Parse(args); err != nil {
-		return nil, err
-	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("the agent takes no arguments, but was given %q", fs.Args())
-	}
-	return f, nil
 }
 
 // load makes the configuration of files and flags, checked.

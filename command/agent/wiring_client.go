@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/client"
 	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/driver/rawexec"
+	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/structs"
@@ -50,8 +53,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 			return client.Config{}, fmt.Errorf("client.simulate: %w", err)
 		}
 	}
-	c.Drivers, err = drivers(cfg, dirs, logger)
-	return c, err
+	return c, nil
 }
 
 func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, logger hclog.Logger) (*clientPart, error) {
@@ -59,9 +61,14 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	if err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
 	}
+	set, err := newDrivers(cfg, dirs, logger)
+	if err != nil {
+		return nil, fmt.Errorf("start client: %w", err)
+	}
+	c.Drivers = set.drivers
 	cl, err := client.New(c)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, set.close())
 	}
 	return &clientPart{
 		nodeID: cl.NodeID(), stats: cl.Stats,
@@ -74,14 +81,80 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 			if endTasks {
 				ended = cl.StopAll(ctx)
 			}
-			return errors.Join(ended, cl.Shutdown(ctx))
+			return errors.Join(ended, cl.Shutdown(ctx), set.close())
 		},
 	}, nil
 }
 
-// drivers are the task drivers of this machine's node.
-func drivers(*config.Config, clientDirs, hclog.Logger) ([]driver.Driver, error) {
-	return nil, nil
+// driverSet are the task drivers of this machine's node, and what they share.
+type driverSet struct {
+	drivers []driver.Driver
+	exec    *executor.Client // nil: the node runs no processes
+	started chan struct{}    // closed when the early start of the executor is over
+	cancel  context.CancelFunc
+}
+
+// newDrivers makes the drivers. The executor, which runs processes so that they
+// outlive the agent, is started at once where it will be needed: the first task
+// shall not wait for it.
+func newDrivers(cfg *config.Config, dirs clientDirs, logger hclog.Logger) (*driverSet, error) {
+	d := &driverSet{}
+	if dirs.state == "" {
+		return d, nil
+	}
+	conf := executor.Config{Dir: filepath.Join(dirs.state, "executor"), Logger: logger.Named("executor")}
+	if cfg.Dev {
+		conf.IdleTimeout = devExecutorIdle
+	}
+	var err error
+	if d.exec, err = executor.NewClient(conf); err != nil {
+		return nil, fmt.Errorf("start drivers: %w", err)
+	}
+	enabled := rawExecEnabled(cfg)
+	d.drivers = append(d.drivers, rawexec.New(d.exec, rawexec.Options{Enabled: enabled, DeniedEnv: deniedEnv(cfg)}))
+	if enabled && !cfg.SimulatedOnly() {
+		var ctx context.Context
+		ctx, d.cancel = context.WithCancel(context.Background())
+		d.started = make(chan struct{})
+		go func() { // ends when the executor serves, or with close
+			defer close(d.started)
+			if _, err := d.exec.Ensure(ctx); err != nil && ctx.Err() == nil {
+				logger.Warn("the executor does not start; tasks will try again", "error", err)
+			}
+		}()
+	}
+	return d, nil
+}
+
+// devExecutorIdle is how long the executor of a -dev agent outlives it.
+const devExecutorIdle = 2 * time.Second
+
+// close lets go of the executor; its tasks go on.
+func (d *driverSet) close() error {
+	if d.cancel != nil {
+		d.cancel()
+		<-d.started
+	}
+	if d.exec == nil {
+		return nil
+	}
+	return d.exec.Close()
+}
+
+// deniedEnv are the patterns of environment variables that raw_exec keeps from tasks.
+func deniedEnv(cfg *config.Config) []string {
+	p := cfg.Plugins["raw_exec"]
+	if p == nil {
+		return nil
+	}
+	var out []string
+	patterns, _ := p.Config["denied_envvars"].([]any)
+	for _, one := range patterns {
+		if text, ok := one.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // rawExecEnabled tells whether raw_exec, which runs tasks without isolation, may

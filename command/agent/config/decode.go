@@ -355,6 +355,7 @@ func freeValue(t *tree) any {
 			out = append(out, freeValue(item))
 		}
 		return out
+	case kindScalar:
 	}
 	switch {
 	case t.scalar.IsNull():

@@ -52,6 +52,7 @@ func unquoteNames(name string, src []byte) ([]byte, map[int]string) {
 			}
 			names[from] = string(tokens[i+1].Bytes)
 			copy(out[from:to], "q"+strings.Repeat("0", to-from-1-len(number))+number)
+		default:
 		}
 	}
 	return out, names

@@ -104,7 +104,7 @@ func agentSelf(r *request) (any, error) {
 }
 
 type health struct {
-	Ok      bool   `json:"ok"` //nolint:revive // as Nomad's client names it
+	Ok      bool   `json:"ok"`
 	Message string `json:"message"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -133,11 +134,11 @@ func TestAnswerHeaders(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	fk := newFake()
-	var reply structs.JobListReply
+	var jobs structs.JobListReply
 	for i := range 100 {
-		reply.Jobs = append(reply.Jobs, &structs.JobListStub{ID: fmt.Sprint("job-", i)})
+		jobs.Jobs = append(jobs.Jobs, &structs.JobListStub{ID: fmt.Sprint("job-", i)})
 	}
-	fk.answer[wire.MethodJobList] = reply
+	fk.answer[wire.MethodJobList] = jobs
 	ts := newTestServer(t, testConfig(fk))
 	resp, body := ask(t, ts, "GET", "/v1/jobs", "", "Accept-Encoding", "gzip")
 	if resp.Header.Get("Content-Encoding") != "gzip" {
@@ -147,9 +148,9 @@ func TestGzip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var jobs []*structs.JobListStub
-	if err := json.NewDecoder(zr).Decode(&jobs); err != nil || len(jobs) != 100 {
-		t.Errorf("%d jobs, %v", len(jobs), err)
+	var got []*structs.JobListStub
+	if err := json.NewDecoder(zr).Decode(&got); err != nil || len(got) != 100 {
+		t.Errorf("%d jobs, %v", len(got), err)
 	}
 	if resp, _ = ask(t, ts, "GET", "/v1/client/fs/logs/a?task=t&type=stdout", "", "Accept-Encoding", "gzip"); resp.Header.Get("Content-Encoding") != "" {
 		t.Error("a stream was compressed")
@@ -259,8 +260,8 @@ func TestFrames(t *testing.T) {
 		f(`{}`, time.Second)
 		f(`{}`, 2*time.Second)
 		cancel()
-		if p := <-ended; p != http.ErrAbortHandler {
-			t.Errorf("ended with %v", p)
+		if err, ok := (<-ended).(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("ended with %v", err)
 		}
 		args := fk.args[wire.MethodClientFSRead].(*structs.FSRequest)
 		if !args.Follow || args.Origin != "end" || args.Offset != 3 || args.Task != "t" || args.LogType != "stdout" {
@@ -437,12 +438,12 @@ func TestOfficialClient(t *testing.T) {
 	got, err := e.Events[0].Job()
 	ok("event", err == nil && *got.ID == "j" && e.Index == 7, err)
 	cancel()
-	for range events { //nolint:revive // until it ends
+	for range events { // until it ends
 	}
 	frames, _ := c.AllocFS().Logs(&nomad.Allocation{ID: "a"}, false, "t", "stdout", "start", 0, nil, nil)
 	frame := <-frames
 	ok("logs", frame != nil && string(frame.Data) == "line\n", nil)
-	for range frames { //nolint:revive // until it ends
+	for range frames { // until it ends
 	}
 }
 

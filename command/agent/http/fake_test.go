@@ -36,7 +36,7 @@ func newFake() *fake {
 	return &fake{args: map[string]any{}, answer: map[string]any{}, block: map[string]bool{}}
 }
 
-func (f *fake) Call(ctx context.Context, method string, args, reply any) error {
+func (f *fake) Call(ctx context.Context, method string, args, out any) error {
 	f.mu.Lock()
 	f.calls = append(f.calls, method)
 	f.args[method] = args
@@ -53,7 +53,7 @@ func (f *fake) Call(ctx context.Context, method string, args, reply any) error {
 	case func():
 		a()
 	default:
-		reflect.ValueOf(reply).Elem().Set(reflect.ValueOf(a))
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(a))
 	}
 	return nil
 }
@@ -172,8 +172,14 @@ func newTestServer(t *testing.T, cfg Config) *httptest.Server {
 	return ts
 }
 
+// reply is the head of an answer.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // ask makes a request and gives the answer with its whole body.
-func ask(t *testing.T, ts *httptest.Server, method, path, body string, header ...string) (*http.Response, string) {
+func ask(t *testing.T, ts *httptest.Server, method, path, body string, header ...string) (reply, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -191,5 +197,5 @@ func ask(t *testing.T, ts *httptest.Server, method, path, body string, header ..
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 	_ = resp.Body.Close()
-	return resp, string(raw)
+	return reply{resp.StatusCode, resp.Header}, string(raw)
 }

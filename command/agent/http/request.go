@@ -51,8 +51,8 @@ func (s *Server) newRequest(w *recorder, r *http.Request, ids []string) (*reques
 	}
 	if region := s.cfg.Agent.Self().Region; opts.Region == "" {
 		opts.Region = region
-	} else if opts.Region != region {
-		return nil, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", opts.Region, region) //nolint:revive // Nomad's words, which programs look for
+	} else if opts.Region != region { // in Nomad's words, which programs look for
+		return nil, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", opts.Region, region)
 	}
 	if opts.MinQueryIndex > 0 {
 		opts.MaxQueryTime += s.cfg.Jitter(opts.MaxQueryTime)
