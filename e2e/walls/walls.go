@@ -1,0 +1,214 @@
+package walls
+
+import (
+	"fmt"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// Breach is one place that breaks a wall.
+type Breach struct {
+	// Wall is its number in ARCHITECTURE.md; 0 is the order of the floors.
+	Wall int
+	// Where is file:line, or a package.
+	Where string
+	// What was found there, and why it must not be.
+	What string
+}
+
+func (b Breach) String() string { return fmt.Sprintf("wall %d: %s: %s", b.Wall, b.Where, b.What) }
+
+// Guards are all guards, each named for what it holds up.
+var Guards = []struct {
+	Name  string
+	Guard func(*Tree) []Breach
+}{
+	{"floors", floors},
+	{"imports", forbiddenImports},
+	{"calls", forbiddenCalls},
+	{"goroutines", goroutines},
+	{"map order", mapOrder},
+	{"writer", stateWriter},
+	{"plan entry", planEntry},
+	{"interfaces", wideInterfaces},
+	{"memdb", memdbTypes},
+	{"rebuild", rebuildTest},
+}
+
+// Breaches runs every guard.
+func (t *Tree) Breaches() []Breach {
+	var all []Breach
+	for _, g := range Guards {
+		all = append(all, g.Guard(t)...)
+	}
+	return all
+}
+
+// floor says which packages of ours a package may reach, near or far, beside those in its own list of patterns.
+type floor struct {
+	wall int
+	from []string // these packages…
+	not  []string // …but not those, which have a floor of their own
+	may  []string
+	why  string
+}
+
+// The house, from the ground up. A package that stands on no floor is reported: a new room needs a place.
+var house = []floor{
+	{1, []string{"structs"}, nil, nil, "structs is the vocabulary and imports nobody"},
+	{1, []string{"structs/..."}, []string{"structs"}, []string{"structs", "structs/acl"}, "what lies under structs knows only structs"},
+	{2, []string{"scheduler/bucket", "scheduler/cell", "scheduler/preempt"}, nil, nil, "an algorithm knows none of its siblings; schedule.go is where they meet"},
+	{2, []string{"scheduler/entitle/..."}, nil, []string{"scheduler/entitle/..."}, "an algorithm knows none of its siblings; schedule.go is where they meet"},
+	{3, []string{"scheduler/..."}, algorithms, []string{"structs", "scheduler/..."}, "the scheduler is a function of a snapshot"},
+	{5, []string{"nomadish/state"}, nil, []string{"structs", "scheduler/...", "nomadish/state"}, "state stands on the scheduler's World and on nothing of the server"},
+	{7, []string{"nomadish"}, nil, []string{"structs/...", "scheduler/...", "nomadish/..."}, "server and client meet only on the wire, and command wires the server, not the reverse"},
+	{8, []string{"nomadish/..."}, []string{"nomadish", "nomadish/state"}, []string{"structs/...", "scheduler/...", "nomadish/*"}, "nobody but the wiring sees the server; its parts know neither client nor command"},
+	{7, []string{"client"}, nil, []string{"structs/...", "client/..."}, "server and client meet only on the wire, and clients do not schedule"},
+	{8, []string{"client/..."}, []string{"client", "client/sim"}, []string{"structs/...", "client/*"}, "nobody but the wiring sees the client; its parts know neither server nor command"},
+	{7, []string{"client/sim"}, nil, []string{"structs/...", "client/..."}, "server and client meet only on the wire"},
+	{10, []string{"api"}, nil, []string{"structs"}, "api speaks HTTP and knows only the vocabulary"},
+	{0, []string{"command/jobspec/..."}, nil, []string{"structs", "command/jobspec/..."}, "parsing a job needs only the vocabulary"},
+	{0, []string{"command/ui"}, nil, nil, "showing things needs nothing of ours"},
+	{8, []string{"command/..."}, []string{"command", "command/jobspec/...", "command/ui"}, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "command/*"}, "command hands things down, it is not called back"},
+	{0, []string{"command"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "command/..."}, "command stands on everything but e2e"},
+	{0, []string{""}, nil, []string{"command/...", "structs/...", "scheduler/...", "nomadish/...", "client/...", "api"}, "main hands its arguments to command"},
+	{10, []string{"e2e/..."}, nil, []string{"structs", "api", "e2e/..."}, "e2e is black-box: the binary, the HTTP API, api and structs"},
+}
+
+var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/preempt", "scheduler/entitle/..."}
+
+// Who may see the two types that hold everything. All else takes a small interface.
+var wiring = []struct {
+	pkg  string
+	only []string
+}{
+	{"nomadish", []string{"command/agent"}},
+	{"client", []string{"command/agent", "client/sim"}},
+}
+
+// only tells who may import structs/wire, the part of structs that does I/O.
+var wireUsers = []string{"nomadish/...", "client/...", "command/...", "structs/wire/..."}
+
+// A pattern "dir/*" in a floor's list means all below dir, but not dir itself.
+func mayReach(pkg string, may []string) bool {
+	for _, m := range may {
+		if dir, ok := strings.CutSuffix(m, "/*"); ok {
+			if strings.HasPrefix(pkg, dir+"/") {
+				return true
+			}
+		} else if matches(pkg, m) {
+			return true
+		}
+	}
+	return false
+}
+
+func floors(t *Tree) []Breach {
+	var found []Breach
+	for _, p := range t.Packages() {
+		f := floorOf(p.Path)
+		if f == nil {
+			found = append(found, Breach{0, p.Path, "stands on no floor of the house: give it one in e2e/walls"})
+			continue
+		}
+		for _, dep := range sortedKeys(t.reach(p)) {
+			chain := t.reach(p)[dep]
+			direct := len(chain) == 2
+			if !mayReach(dep, f.may) && (direct || mayReach(chain[len(chain)-2], f.may)) {
+				found = append(found, Breach{f.wall, p.Path, "reaches " + strings.Join(chain, " → ") + ": " + f.why})
+			}
+		}
+		for _, imp := range p.Imports {
+			dep, ok := t.ours(imp)
+			if !ok {
+				continue
+			}
+			if dep == "structs/wire" && !matches(p.Path, wireUsers...) {
+				found = append(found, Breach{1, p.Path, "imports structs/wire: only server, client and command talk over the network"})
+			}
+			for _, w := range wiring {
+				if dep == w.pkg && !matches(p.Path, w.only...) {
+					found = append(found, Breach{8, p.Path, "imports " + dep + ": only the wiring sees it whole; take a small interface"})
+				}
+			}
+		}
+		if matches(p.Path, "e2e/...") {
+			for _, imp := range p.TestImports {
+				if dep, ok := t.ours(imp); ok && !mayReach(dep, f.may) {
+					found = append(found, Breach{f.wall, p.Path, "its tests import " + dep + ": " + f.why})
+				}
+			}
+		}
+	}
+	return found
+}
+
+func floorOf(pkg string) *floor {
+	for i, f := range house {
+		if matches(pkg, f.from...) && !matches(pkg, f.not...) {
+			return &house[i]
+		}
+	}
+	return nil
+}
+
+// ban forbids packages outside the module.
+type ban struct {
+	wall  int
+	from  []string
+	not   []string
+	pkgs  []string // exact paths, or "dir/..." patterns
+	allow []string // when set, everything but these is forbidden
+	why   string
+}
+
+var (
+	network    = []string{"net", "net/http/...", "net/rpc/...", "net/smtp", "net/textproto"}
+	disk       = []string{"os/...", "io/ioutil", "io/fs", "path/filepath", "syscall", "embed"}
+	logs       = []string{"log/...", "github.com/hashicorp/go-hclog", "github.com/hashicorp/go-metrics/..."}
+	randomness = []string{"math/rand/...", "crypto/rand", "hash/maphash", "github.com/google/uuid", "github.com/hashicorp/go-uuid"}
+)
+
+const memdb = "github.com/hashicorp/go-memdb"
+
+var bans = []ban{
+	{wall: 1, from: []string{"structs/..."}, not: []string{"structs/wire/..."}, pkgs: slices.Concat(network, disk, logs, randomness), why: "structs is data: no I/O, no clock, no chance"},
+	{wall: 2, from: algorithms, allow: []string{"cmp", "container/heap", "errors", "fmt", "iter", "maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unique"}, why: "an algorithm needs little of the standard library and nothing else"},
+	{wall: 3, from: []string{"scheduler/..."}, pkgs: slices.Concat(network, disk, logs, randomness, []string{"sync/...", "context", "runtime/..."}), why: "the scheduler is a function of a snapshot: no clock, chance, environment, log, lock, network or disk"},
+	{wall: 4, from: []string{"nomadish/fsm", "nomadish/state"}, pkgs: slices.Concat(randomness, network), why: "replicas fed the same log must agree: IDs, times and seeds travel in the entry"},
+	{wall: 9, from: []string{"..."}, not: []string{"nomadish/state"}, pkgs: []string{memdb}, why: "how state keeps its tables is its own affair"},
+}
+
+func forbiddenImports(t *Tree) []Breach {
+	var found []Breach
+	for _, b := range bans {
+		for _, p := range t.Packages() {
+			if b.from[0] != "..." && !matches(p.Path, b.from...) || matches(p.Path, b.not...) || p.Path == "" {
+				continue
+			}
+			for _, imp := range p.Imports {
+				_, ours := t.ours(imp)
+				if matches(imp, b.pkgs...) || b.allow != nil && !ours && !matches(imp, b.allow...) {
+					found = append(found, Breach{b.wall, p.Path, "imports " + imp + ": " + b.why})
+				}
+			}
+		}
+	}
+	return found
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// at prints where a position is, as file:line.
+func (t *Tree) at(pos token.Pos) string {
+	p := t.fset.Position(pos)
+	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
+}
