@@ -47,7 +47,7 @@ func openRaft(cfg *Config, machine raft.FSM, l *listener) (*raftNode, error) {
 			return nil, fmt.Errorf("data_dir %s: %w", cfg.DataDir, err)
 		}
 		bolt, err := raftboltdb.New(raftboltdb.Options{
-			Path: filepath.Join(dir, "raft.db"), NoFreelistSync: true, MsgpackUseNewTimeFormat: true,
+			Path: filepath.Join(dir, "raft.db"), MsgpackUseNewTimeFormat: true,
 			BoltOptions: boltOptions(),
 		})
 		if err != nil {

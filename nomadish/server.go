@@ -42,7 +42,6 @@ func NewServer(cfg *Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server")}
 	store, writer := state.New(state.Options{
 		EventBuffer: cfg.EventBuffer, HistoryMax: cfg.HistoryMax, JobVersions: cfg.JobTrackedMax,
-		SchedulerConfig: cfg.DefaultSchedule,
 	})
 	s.store = store
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)

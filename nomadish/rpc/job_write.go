@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -46,8 +45,8 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if job.Region != e.Region && job.Region != structs.DefaultRegion {
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: region %q: this cluster's is %q", job.ID, job.Region, e.Region)
 	}
-	if err := job.Validate(); err != nil {
-		return "", structs.Errorf(structs.CodeBadRequest, "%w", err)
+	if err := job.Validate().Err(); err != nil {
+		return "", err
 	}
 	if e.JobMaxPriority > 0 && job.Priority > e.JobMaxPriority {
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: this cluster allows at most %d (job_max_priority)",
@@ -236,10 +235,10 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: allowed are 0 and more", *args.Count)
 	case args.Count != nil && e.JobMaxCount > 0 && *args.Count > int64(e.JobMaxCount):
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: this cluster allows at most %d (job_max_count)", *args.Count, e.JobMaxCount)
-	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Min != nil && *args.Count < *tg.Scaling.Min:
-		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at least %d", *args.Count, *tg.Scaling.Min)
-	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Max != nil && *args.Count > *tg.Scaling.Max:
-		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at most %d", *args.Count, *tg.Scaling.Max)
+	case args.Count != nil && tg.Scaling != nil && *args.Count < tg.Scaling.Min:
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at least %d", *args.Count, tg.Scaling.Min)
+	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Max > 0 && *args.Count > tg.Scaling.Max:
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at most %d", *args.Count, tg.Scaling.Max)
 	case args.Count != nil && job.Stop:
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is stopped", job.ID).WithHint("run it again first")
 	case job.Type == structs.JobTypeSystem || job.Type == structs.JobTypeSysBatch:
@@ -306,5 +305,3 @@ func leaves(err error) []string {
 	}
 	return []string{err.Error()}
 }
-
-func timeOf(nanos int64) time.Time { return time.Unix(0, nanos) }

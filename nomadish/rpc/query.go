@@ -2,9 +2,7 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-bexpr"
 
@@ -125,12 +123,6 @@ func filter[T any](expression string) (func(T) (bool, error), error) {
 	}, nil
 }
 
-// byID finds the full ID that a unique prefix names. IDs shorter than a whole one
-// may only be given where the prefix is unique.
-func ambiguous(kind, prefix string, n int) error {
-	return structs.Errorf(structs.CodeBadRequest, "%s prefix %q names %d of them", kind, prefix, n).WithHint("give more characters")
-}
-
 func notFound(kind, id string) error {
 	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", kind, id)
 }
@@ -145,5 +137,3 @@ func checkUUID(kind, id string) error {
 	}
 	return nil
 }
-
-func since(t time.Time, now time.Time) string { return fmt.Sprint(now.Sub(t).Round(time.Second)) }

@@ -1,0 +1,199 @@
+// Package gc forgets what is over and old: evaluations, allocations, dead jobs, nodes
+// that stay away, history past its retention.
+//
+// It runs on the leader. It only proposes: whether a thing is still over is checked
+// again when the log entry is applied.
+package gc
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// entryLimit bounds the things that one log entry forgets.
+const entryLimit = 1024
+
+// Applier commits a log entry through Raft.
+type Applier interface {
+	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
+}
+
+// Options sets how old things must be. Zero values are replaced by the defaults named.
+type Options struct {
+	Interval  time.Duration // between collections (5 min)
+	Eval      time.Duration // ended evaluations of services and of system jobs, with their allocations (1 h)
+	BatchEval time.Duration // of batch jobs: their allocations say that they ran (24 h)
+	Job       time.Duration // dead jobs (4 h)
+	Node      time.Duration // nodes that are down (24 h)
+	History   time.Duration // history records; negative: kept (90 days)
+	Logger    hclog.Logger
+}
+
+// Collector forgets.
+type Collector struct {
+	opts  Options
+	store *state.Store
+	apply Applier
+}
+
+// New makes a collector.
+func New(opts Options, store *state.Store, apply Applier) *Collector {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&opts.Interval, 5*time.Minute)
+	set(&opts.Eval, time.Hour)
+	set(&opts.BatchEval, 24*time.Hour)
+	set(&opts.Job, 4*time.Hour)
+	set(&opts.Node, 24*time.Hour)
+	set(&opts.History, 90*24*time.Hour)
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	return &Collector{opts: opts, store: store, apply: apply}
+}
+
+// Run collects at every interval until ctx ends.
+func (c *Collector) Run(ctx context.Context) {
+	tick := time.NewTicker(c.opts.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := c.collect(ctx, false); err != nil && ctx.Err() == nil {
+			c.opts.Logger.Error("collect garbage", "error", err)
+		}
+	}
+}
+
+// Force collects all that is over, whatever its age (but not history).
+func (c *Collector) Force(ctx context.Context) error { return c.collect(ctx, true) }
+
+func (c *Collector) collect(ctx context.Context, force bool) error {
+	defer metrics.MeasureSince([]string{"nomad", "gc", "collect"}, time.Now())
+	for _, find := range []func(*state.Snapshot, time.Time, bool) *structs.CollectEntry{c.evals, c.jobs, c.nodes} {
+		entry := find(c.store.Snapshot(), time.Now(), force)
+		for _, part := range split(entry) {
+			part.Time = time.Now().UnixNano()
+			if _, err := c.apply.Apply(ctx, structs.LogCollect, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// old tells whether a time (Unix nanoseconds) is at least age ago.
+func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
+	return force || now.Sub(time.Unix(0, nanos)) >= age
+}
+
+// evals finds ended evaluations none of whose allocations still matter, and those
+// allocations. An allocation that may yet be rescheduled matters, and so does one
+// that says that an instance of a living batch job has run.
+func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+	entry := &structs.CollectEntry{}
+	for e := range snap.Evals(nil, structs.AllNamespaces, "", false) {
+		if !e.Terminal() {
+			continue
+		}
+		batch := e.Type == structs.JobTypeBatch || e.Type == structs.JobTypeSysBatch
+		age := c.opts.Eval
+		if batch {
+			age = c.opts.BatchEval
+		}
+		if !old(e.ModifyTime, age, now, force) {
+			continue
+		}
+		job := snap.Job(nil, e.Namespace, e.JobID)
+		living := job != nil && !job.Stop && job.Status != structs.JobStatusDead
+		var allocs []string
+		keep := false
+		for _, a := range snap.AllocsByEval(nil, e.ID) {
+			needed := !a.Terminal() || !a.ClientTerminal() && snap.Node(nil, a.NodeID) != nil ||
+				(batch && job != nil && !job.Stop && !force) || (batch && living) ||
+				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal())
+			if needed || !old(a.ModifyTime, age, now, force) {
+				keep = true
+				continue
+			}
+			allocs = append(allocs, a.ID)
+		}
+		entry.Allocs = append(entry.Allocs, allocs...)
+		if !keep {
+			entry.Evals = append(entry.Evals, e.ID)
+		}
+	}
+	return entry
+}
+
+// jobs finds dead jobs. With a job go its evaluations and allocations.
+func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+	entry := &structs.CollectEntry{}
+	if c.opts.History > 0 {
+		entry.HistoryBefore = now.Add(-c.opts.History).UnixNano()
+	}
+	for j := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
+		if j.Status != structs.JobStatusDead || j.IsPeriodic() && !j.Stop || j.IsParameterized() && !j.Stop {
+			continue
+		}
+		if j.VersionTag != nil {
+			continue
+		}
+		last := j.SubmitTime
+		for _, e := range snap.EvalsByJob(nil, j.Namespace, j.ID) {
+			last = max(last, e.ModifyTime)
+		}
+		for _, a := range snap.AllocsByJob(nil, j.Namespace, j.ID, true) {
+			last = max(last, a.ModifyTime)
+		}
+		if old(last, c.opts.Job, now, force) {
+			entry.Jobs = append(entry.Jobs, j.NamespacedID())
+		}
+	}
+	return entry
+}
+
+// nodes finds nodes that have been down for long and hold nothing.
+func (c *Collector) nodes(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+	entry := &structs.CollectEntry{}
+	for n := range snap.Nodes(nil, "", false) {
+		if n.Status == structs.NodeStatusDown && old(n.StatusUpdatedAt*int64(time.Second), c.opts.Node, now, force) {
+			entry.Nodes = append(entry.Nodes, n.ID)
+		}
+	}
+	return entry
+}
+
+// split makes entries of at most entryLimit things.
+func split(e *structs.CollectEntry) []*structs.CollectEntry {
+	var out []*structs.CollectEntry
+	for len(e.Evals)+len(e.Allocs)+len(e.Jobs)+len(e.Nodes) > 0 {
+		part := &structs.CollectEntry{}
+		part.Allocs, e.Allocs = head(e.Allocs)
+		part.Evals, e.Evals = head(e.Evals)
+		part.Jobs, e.Jobs = head(e.Jobs)
+		part.Nodes, e.Nodes = head(e.Nodes)
+		out = append(out, part)
+	}
+	if e.HistoryBefore > 0 {
+		out = append(out, &structs.CollectEntry{HistoryBefore: e.HistoryBefore})
+	}
+	return out
+}
+
+func head[T any](s []T) (first, rest []T) {
+	n := min(len(s), entryLimit)
+	return s[:n], s[n:]
+}

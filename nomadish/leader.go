@@ -1,0 +1,128 @@
+package nomadish
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/nomadish/broker"
+	"github.com/nomadish/nomadish/nomadish/drain"
+	"github.com/nomadish/nomadish/nomadish/gc"
+	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// leaderParts are what only a leader runs. They are memory that the state fills, so
+// that gaining leadership is starting them and losing it is stopping them.
+type leaderParts struct {
+	raft       *raftNode
+	store      *state.Store
+	logger     hclog.Logger
+	broker     *broker.Broker
+	plans      *plan.Applier
+	heartbeats *heartbeat.Timers
+	drainer    *drain.Drainer
+	collector  *gc.Collector
+
+	// defaults is the scheduler configuration of a new cluster.
+	defaults    structs.SchedulerConfiguration
+	established atomic.Bool
+}
+
+func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode) *leaderParts {
+	log := cfg.Logger
+	l := &leaderParts{raft: raft, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule}
+	l.broker = broker.New(broker.Options{
+		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
+	}, raft, store.LatestIndex)
+	l.plans = plan.New(plan.Options{NewID: NewID, Logger: log.Named("plan")}, store, raft, l.broker)
+	l.heartbeats = heartbeat.New(heartbeat.Options{
+		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
+		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),
+	}, raft)
+	l.drainer = drain.New(raft, NewID, log.Named("drain"))
+	l.collector = gc.New(gc.Options{
+		Interval: cfg.GCInterval, Eval: cfg.EvalGCThreshold, BatchEval: cfg.BatchEvalGCThreshold, Job: cfg.JobGCThreshold,
+		Node: cfg.NodeGCThreshold, History: cfg.HistoryRetention, Logger: log.Named("gc"),
+	}, store, raft)
+	return l
+}
+
+// leading tells whether the parts run and all earlier entries are applied.
+func (l *leaderParts) leading() bool { return l.established.Load() }
+
+// follow starts the parts when leadership is gained and stops them when it is lost,
+// until ctx ends.
+func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case leads := <-gained:
+			stop()
+			stop = func() {}
+			if leads {
+				stop = l.lead(ctx)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lead establishes leadership in the background; the function that it gives ends it
+// and waits for that.
+func (l *leaderParts) lead(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		// What the last leader committed must be applied before anything is decided.
+		for {
+			err := l.raft.Barrier(0).Error()
+			if err == nil {
+				break
+			}
+			l.logger.Warn("wait for earlier entries to be applied", "error", err)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+		l.found(ctx)
+		wg.Go(func() { l.broker.Run(ctx, l.store) })
+		wg.Go(func() { l.plans.Run(ctx) })
+		wg.Go(func() { l.heartbeats.Run(ctx, l.store) })
+		wg.Go(func() { l.drainer.Run(ctx, l.store) })
+		wg.Go(func() { l.collector.Run(ctx) })
+		if ctx.Err() == nil {
+			l.established.Store(true)
+			l.logger.Info("leadership established")
+		}
+	})
+	return func() {
+		l.established.Store(false)
+		cancel()
+		wg.Wait()
+		l.established.Store(false)
+	}
+}
+
+// found gives a new cluster its scheduler configuration; one that an operator has set
+// is never touched.
+func (l *leaderParts) found(ctx context.Context) {
+	if l.store.Snapshot().SchedulerConfig(nil).ModifyIndex > 0 {
+		return
+	}
+	_, err := l.raft.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
+		Config: l.defaults, CAS: true, Time: time.Now().UnixNano(),
+	})
+	if err != nil && ctx.Err() == nil {
+		l.logger.Warn("set the new cluster's scheduler configuration", "error", err)
+	}
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// waiting is a plan in the queue.
+type waiting struct {
+	plan *structs.Plan
+	seq  uint64
+	ctx  context.Context
+	done chan answer // takes one answer
+}
+
+type answer struct {
+	result *structs.PlanResult
+	err    error
+}
+
+// queue holds the plans that wait: higher priority first, then first come.
+type queue struct {
+	mu      sync.Mutex
+	enabled bool
+	limit   int
+	seq     uint64
+	plans   plans
+	more    chan struct{} // has one token while plans wait
+}
+
+func newQueue(limit int) *queue { return &queue{limit: limit, more: make(chan struct{}, 1)} }
+
+// enable opens or closes the queue; closing answers all that wait.
+func (q *queue) enable(on bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.enabled = on
+	for _, w := range q.plans {
+		w.done <- answer{err: notLeader()}
+	}
+	q.plans = nil
+}
+
+func (q *queue) put(ctx context.Context, p *structs.Plan) (*waiting, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.enabled {
+		return nil, notLeader()
+	}
+	if len(q.plans) >= q.limit {
+		return nil, structs.Errorf(structs.CodeLimited, "plan queue: %d plans wait already", q.limit).WithHint("try again")
+	}
+	q.seq++
+	w := &waiting{plan: p, seq: q.seq, ctx: ctx, done: make(chan answer, 1)}
+	heap.Push(&q.plans, w)
+	metrics.SetGauge([]string{"nomad", "plan", "queue_depth"}, float32(len(q.plans)))
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
+	return w, nil
+}
+
+// take gives up to n plans, first the first; none if none wait.
+func (q *queue) take(n int) []*waiting {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var out []*waiting
+	for len(q.plans) > 0 && len(out) < n {
+		w := heap.Pop(&q.plans).(*waiting)
+		if w.ctx.Err() == nil { // else nobody waits for it any more
+			out = append(out, w)
+		}
+	}
+	metrics.SetGauge([]string{"nomad", "plan", "queue_depth"}, float32(len(q.plans)))
+	return out
+}
+
+func notLeader() error {
+	return structs.Errorf(structs.CodeNoLeader, "plan queue is not running here").WithHint("only the leader commits plans")
+}
+
+// plans implements heap.Interface.
+type plans []*waiting
+
+func (h plans) Len() int { return len(h) }
+func (h plans) Less(i, j int) bool {
+	if h[i].plan.Priority != h[j].plan.Priority {
+		return h[i].plan.Priority > h[j].plan.Priority
+	}
+	return h[i].seq < h[j].seq
+}
+func (h plans) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *plans) Push(x any)   { *h = append(*h, x.(*waiting)) }
+func (h *plans) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}
+
+// Submit has a plan judged and, as far as it holds, committed. It waits for that.
+func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
+	defer metrics.MeasureSince([]string{"nomad", "plan", "submit"}, time.Now())
+	w, err := a.queue.put(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-w.done:
+		return r.result, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
