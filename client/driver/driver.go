@@ -38,8 +38,9 @@ type Driver interface {
 // once, also after the task has ended.
 type Handle interface {
 	// Wait blocks until the task has ended and all of its output is in its log
-	// files, then tells how it ended; every later call tells the same. The error is
-	// ctx's, and only ctx's: whatever went wrong with the task is in the result.
+	// files, then tells how it ended; every later call tells the same. An error
+	// means that nobody waits any more (ctx's, or that the driver was closed) and
+	// says nothing of the task: whatever went wrong with that is in the result.
 	Wait(ctx context.Context) (ExitResult, error)
 
 	// Signal sends the named signal ("SIGHUP" or "HUP") to the task.

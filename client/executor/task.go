@@ -206,6 +206,10 @@ func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(cg.Fd())
 	}
 	pid, err = syscall.ForkExec(spec.Command, append([]string{spec.Command}, spec.Args...), attr)
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
+		// The machine's plight, not the task's: may be tried again.
+		return 0, fmt.Errorf("fork for %s: %w", spec.Command, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s: %w%s", ErrStart, spec.Command, err, hint(spec, err))
 	}

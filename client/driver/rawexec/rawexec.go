@@ -1,0 +1,330 @@
+// Package rawexec is the driver raw_exec: it runs a task's command as a plain
+// process, in its own session but without any isolation, as the agent's user or
+// as one that the task names.
+//
+// The processes are the executor's children (package executor), so they outlive
+// the agent. The package itself must never fork.
+package rawexec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/executor"
+)
+
+// Name is the word that a job's task writes after "driver =".
+const Name = "raw_exec"
+
+// undoFor is how long a start that was given up is cleaned up after.
+const undoFor = 5 * time.Second
+
+// Options is the driver's plugin configuration.
+type Options struct {
+	// Enabled switches the driver on. It is off unless an operator says so, since
+	// its tasks can do whatever the agent can.
+	Enabled bool
+	// DeniedEnv are patterns (with * and ?) of environment variables' names that
+	// no task gets.
+	DeniedEnv []string
+}
+
+// Driver is the raw_exec driver.
+type Driver struct {
+	opts Options
+	exec *executor.Client
+}
+
+// New makes the driver; its tasks run in exec's executor.
+func New(exec *executor.Client, opts Options) *Driver {
+	return &Driver{opts: opts, exec: exec}
+}
+
+// Name is "raw_exec".
+func (d *Driver) Name() string { return Name }
+
+// Fingerprint tells whether the driver is switched on.
+func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
+	if !d.opts.Enabled {
+		return driver.Fingerprint{Health: driver.HealthUndetected, Description: `switched off: set "enabled" in the agent's plugin "raw_exec"`}
+	}
+	return driver.Fingerprint{
+		Health: driver.HealthHealthy, Description: "Healthy",
+		Attributes: map[string]string{"driver.raw_exec": "1"},
+	}
+}
+
+// config is a task's config block.
+type config struct {
+	command     string
+	args        []string
+	workDir     string
+	cgroupV2    string
+	deniedEnv   []string
+	oomScoreAdj int
+}
+
+func parse(values map[string]any) (*config, error) {
+	c := driver.ReadConfig(values)
+	cfg := &config{
+		command:     c.Required("command"),
+		args:        c.Strings("args"),
+		workDir:     c.String("work_dir"),
+		cgroupV2:    c.String("cgroup_v2_override"),
+		deniedEnv:   c.Strings("denied_envvars"),
+		oomScoreAdj: c.Int("oom_score_adj"),
+	}
+	// Only hosts that still have the first cgroup hierarchies have a use for it.
+	c.Ignore("cgroup_v1_override")
+	if cfg.workDir != "" && !filepath.IsAbs(cfg.workDir) && !strings.Contains(cfg.workDir, "${") {
+		c.Fail("work_dir", "must be an absolute path, not %q", cfg.workDir)
+	}
+	if cfg.oomScoreAdj < 0 || cfg.oomScoreAdj > 1000 {
+		c.Fail("oom_score_adj", "must be 0 to 1000, not %d", cfg.oomScoreAdj)
+	}
+	if strings.Contains(cfg.cgroupV2, "..") {
+		c.Fail("cgroup_v2_override", "must not hold %q", "..")
+	}
+	for _, p := range cfg.deniedEnv {
+		if _, err := path.Match(p, ""); err != nil {
+			c.Fail("denied_envvars", "%q is not a pattern: use names with * and ?", p)
+		}
+	}
+	return cfg, c.Err()
+}
+
+// Validate checks a task's config block.
+func (d *Driver) Validate(values map[string]any) error {
+	_, err := parse(values)
+	return err
+}
+
+// Start runs the task's command.
+func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+	if !d.opts.Enabled {
+		return nil, errors.New(`driver raw_exec is switched off on this node: set "enabled" in the agent's plugin "raw_exec"`)
+	}
+	cfg, err := parse(task.Config)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := d.spec(task, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.exec.Start(ctx, spec); err != nil {
+		if ctx.Err() != nil {
+			d.undo(ctx, spec.ID)
+			return nil, driver.Recoverable(err)
+		}
+		if errors.Is(err, executor.ErrStart) || errors.Is(err, executor.ErrInvalid) {
+			return nil, err
+		}
+		return nil, driver.Recoverable(err)
+	}
+	return d.handle(spec.ID)
+}
+
+// undo ends what may have been started by a request whose answer nobody awaited.
+func (d *Driver) undo(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoFor)
+	defer cancel()
+	if _, err := d.exec.Stop(ctx, id, unix.SIGKILL, 0); err == nil {
+		// What cannot be forgotten now only takes a little room on disk.
+		_ = d.exec.Forget(ctx, id)
+	}
+}
+
+// spec translates the task for the executor.
+func (d *Driver) spec(task *driver.TaskConfig, cfg *config) (*executor.Spec, error) {
+	dir := task.TaskDir
+	if cfg.workDir != "" {
+		dir = cfg.workDir
+	}
+	command, err := lookup(cfg.command, task.TaskDir, task.Env["PATH"])
+	if err != nil {
+		return nil, err
+	}
+	spec := &executor.Spec{
+		ID: task.ID, Command: command, Args: cfg.args, Dir: dir, User: task.User,
+		OOMScoreAdj: cfg.oomScoreAdj,
+		Logs:        executor.LogSpec{Disabled: task.Logs.Disabled, Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles},
+	}
+	if cfg.cgroupV2 != "" {
+		spec.CgroupV2 = filepath.Join("/sys/fs/cgroup", cfg.cgroupV2)
+	}
+	if spec.Logs.MaxFiles <= 0 {
+		spec.Logs.MaxFiles = driver.DefaultMaxFiles
+	}
+	size := task.Logs.MaxFileSizeMB
+	if size <= 0 {
+		size = driver.DefaultMaxFileSizeMB
+	}
+	spec.Logs.MaxFileBytes = int64(size) << 20
+	denied := append(slices.Clone(d.opts.DeniedEnv), cfg.deniedEnv...)
+	for name, value := range task.Env {
+		if !matchAny(denied, name) {
+			spec.Env = append(spec.Env, name+"="+value)
+		}
+	}
+	slices.Sort(spec.Env)
+	return spec, nil
+}
+
+func matchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return err == nil && ok
+	})
+}
+
+// lookup finds the program: an absolute path as it is; any other below the
+// task's local directory, then below the task's directory; and a bare name in
+// the task's PATH, or the agent's if the task has none.
+func lookup(command, taskDir, pathEnv string) (string, error) {
+	if filepath.IsAbs(command) {
+		return command, nil
+	}
+	places := []string{filepath.Join(taskDir, "local"), taskDir}
+	if !strings.Contains(command, "/") {
+		if pathEnv == "" {
+			pathEnv = os.Getenv("PATH")
+		}
+		places = append(places, filepath.SplitList(pathEnv)...)
+	}
+	for _, dir := range places {
+		file := filepath.Join(dir, command)
+		if !filepath.IsAbs(file) {
+			continue // an element of PATH relative to who knows what
+		}
+		info, err := os.Stat(file)
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("command %q: no such executable file in the task's directory (local/%[1]s, %[1]s) or in PATH", command)
+}
+
+// state is what Recover needs.
+type state struct {
+	Version int
+	ID      string
+}
+
+func (d *Driver) handle(id string) (*handle, error) {
+	data, err := json.Marshal(state{Version: 1, ID: id})
+	if err != nil {
+		return nil, fmt.Errorf("state of task %q: %w", id, err)
+	}
+	return &handle{exec: d.exec, id: id, state: data}, nil
+}
+
+// Recover finds a task again, also if the driver was switched off meanwhile.
+func (d *Driver) Recover(ctx context.Context, data []byte) (driver.Handle, error) {
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("%w: state: %w", driver.ErrTaskNotFound, err)
+	}
+	if s.Version != 1 || s.ID == "" {
+		return nil, fmt.Errorf("%w: state of version %d, this agent knows version 1", driver.ErrTaskNotFound, s.Version)
+	}
+	if _, err := d.exec.Status(ctx, s.ID); err != nil {
+		if errors.Is(err, executor.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %w", driver.ErrTaskNotFound, err)
+		}
+		return nil, err
+	}
+	return d.handle(s.ID)
+}
+
+// handle is one task. What is known of it is the executor's; only its end is
+// kept here too.
+type handle struct {
+	exec  *executor.Client
+	id    string
+	state []byte
+	ended atomic.Pointer[driver.ExitResult]
+}
+
+func (h *handle) State() []byte { return slices.Clone(h.state) }
+
+func (h *handle) Wait(ctx context.Context) (driver.ExitResult, error) {
+	if r := h.ended.Load(); r != nil {
+		return *r, nil
+	}
+	st, err := h.exec.Wait(ctx, h.id)
+	if errors.Is(err, executor.ErrNotFound) {
+		return h.end(driver.ExitResult{Unknown: true, FinishedAt: time.Now(), Err: errors.New("the executor has no record of the task: its directory was emptied")}), nil
+	}
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	return h.end(result(st.Exit)), nil
+}
+
+// end keeps the first result.
+func (h *handle) end(r driver.ExitResult) driver.ExitResult {
+	h.ended.CompareAndSwap(nil, &r)
+	return *h.ended.Load()
+}
+
+func result(e *executor.Exit) driver.ExitResult {
+	r := driver.ExitResult{ExitCode: e.Code, Signal: e.Signal, OOMKilled: e.OOMKilled, Unknown: e.Unknown, FinishedAt: e.FinishedAt}
+	if e.Unknown {
+		r.Err = fmt.Errorf("exit code not known: %s", e.Reason)
+	}
+	return r
+}
+
+func (h *handle) Signal(ctx context.Context, name string) error {
+	sig, err := driver.ParseSignal(name)
+	if err != nil {
+		return err
+	}
+	err = h.exec.Signal(ctx, h.id, sig)
+	if errors.Is(err, executor.ErrNotRunning) || errors.Is(err, executor.ErrNotFound) {
+		return driver.ErrTaskNotRunning
+	}
+	return err
+}
+
+func (h *handle) Stop(ctx context.Context, timeout time.Duration, name string) error {
+	if h.ended.Load() != nil {
+		return nil
+	}
+	sig, err := driver.ParseSignal(name)
+	if err != nil {
+		return err
+	}
+	_, err = h.exec.Stop(ctx, h.id, sig, timeout)
+	if errors.Is(err, executor.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (h *handle) Stats(ctx context.Context) (driver.Stats, error) {
+	s, err := h.exec.Stats(ctx, h.id)
+	if errors.Is(err, executor.ErrNotRunning) || errors.Is(err, executor.ErrNotFound) {
+		return driver.Stats{}, driver.ErrTaskNotRunning
+	}
+	if err != nil {
+		return driver.Stats{}, err
+	}
+	return driver.Stats{Timestamp: s.At, Pids: s.Pids, CPUUser: s.CPUUser, CPUSystem: s.CPUSystem, MemoryRSS: s.RSS, MemorySwap: s.Swap}, nil
+}
+
+// Release drops the executor's record of the task.
+func (h *handle) Release(ctx context.Context) error { return h.exec.Forget(ctx, h.id) }
