@@ -1,0 +1,91 @@
+package mock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/logs"
+)
+
+// logPlace is where a task's words go; an empty Dir: nowhere.
+type logPlace struct {
+	Dir, Task string `json:",omitempty"`
+	MaxFiles  int    `json:",omitempty"`
+	MaxBytes  int64  `json:",omitempty"`
+}
+
+func placeOf(task *driver.TaskConfig) logPlace {
+	if task.Logs.Disabled || task.LogDir == "" {
+		return logPlace{}
+	}
+	p := logPlace{Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles, MaxBytes: int64(task.Logs.MaxFileSizeMB) << 20}
+	if p.MaxFiles <= 0 {
+		p.MaxFiles = driver.DefaultMaxFiles
+	}
+	if p.MaxBytes <= 0 {
+		p.MaxBytes = driver.DefaultMaxFileSizeMB << 20
+	}
+	return p
+}
+
+// write appends words to a stream. The files are open only meanwhile: many tasks
+// speak seldom.
+func (p logPlace) write(stream, words string) error {
+	w, err := logs.OpenWriter(logs.Source{Dir: p.Dir, Task: p.Task, Stream: stream}, p.MaxFiles, p.MaxBytes)
+	if err != nil {
+		return fmt.Errorf("%s: %w", stream, err)
+	}
+	_, err = w.Write([]byte(words))
+	return errors.Join(err, w.Close())
+}
+
+// speak says the first words of a fresh task and sets the timers for what is
+// still to be said. A task that says nothing and a node that keeps no logs cost
+// nothing.
+func (h *handle) speak(fresh bool) error {
+	p := h.s.Logs
+	if p.Dir == "" {
+		return nil
+	}
+	h.stopTalk = make([]func() bool, 2)
+	for i, stream := range []string{logs.Stdout, logs.Stderr} {
+		s := h.s.Plan.Stdout
+		if i == 1 {
+			s = h.s.Plan.Stderr
+		}
+		if fresh {
+			if err := p.write(stream, s.Text); err != nil {
+				return err
+			}
+		}
+		if s.Text != "" && s.Repeat > 0 && s.Every > 0 {
+			h.mu.Lock()
+			h.sayNext(i, stream, s)
+			h.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// sayNext sets the timer for the next repetition that is not past. h.mu is held.
+func (h *handle) sayNext(i int, stream string, s speech) {
+	now := h.clock.Now()
+	n := int(now.Sub(h.s.StartedAt)/s.Every) + 1
+	if n > s.Repeat || h.over {
+		return
+	}
+	at := h.s.StartedAt.Add(time.Duration(n) * s.Every)
+	h.stopTalk[i] = h.clock.AfterFunc(at.Sub(now), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.over {
+			return
+		}
+		// Nobody can be told, and the task goes on as one that writes to a full
+		// disk does.
+		_ = h.s.Logs.write(stream, s.Text)
+		h.sayNext(i, stream, s)
+	})
+}
