@@ -77,8 +77,8 @@ type Config struct {
 	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
 	// core, at least 8.
 	ParallelStarts int
-	// ReportInterval is the least time between two status reports of a node; the
-	// first after a quiet time goes at once. Default 25 ms.
+	// ReportInterval is the time between two status reports of a busy node; the first
+	// two after a quiet time go at once. Default 25 ms.
 	ReportInterval time.Duration
 
 	// GCInterval is how often old allocations are looked for (default 1 min).

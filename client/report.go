@@ -15,6 +15,7 @@ const (
 	lazyReport    = time.Second
 	reportLimit   = 10 * time.Second // for the answer to one
 	maxReport     = 512              // allocations in one
+	reportBurst   = 1                // how many may follow the first without waiting
 	reportBackoff = 100 * time.Millisecond
 	maxBackoff    = 5 * time.Second
 )
@@ -28,7 +29,7 @@ type reporter struct {
 	urgent bool
 	active bool // a goroutine is sending
 	wake   chan struct{}
-	sent   time.Time
+	next   time.Time // when the next would go if all had been spaced evenly
 }
 
 func newReporter() *reporter {
@@ -93,7 +94,7 @@ func (n *node) sendReports(ctx context.Context) {
 		if wait > 0 {
 			continue // look again: it may be urgent now
 		}
-		ids, extra := p.take()
+		ids, extra := p.take(n.c.config.ReportInterval)
 		err := n.sendReport(ctx, ids, extra)
 		if err == nil {
 			backoff = reportBackoff
@@ -121,7 +122,7 @@ func (p *reporter) due(interval time.Duration) (wait time.Duration, idle bool) {
 		return 0, true
 	}
 	now := time.Now()
-	at := p.sent.Add(interval)
+	at := p.next.Add(-reportBurst * interval)
 	if !p.urgent {
 		oldest := now
 		for _, t := range p.dirty {
@@ -150,7 +151,7 @@ func (p *reporter) wait(ctx context.Context, d time.Duration) bool {
 }
 
 // take takes the allocations of the next report.
-func (p *reporter) take() (ids []string, extra map[string]*structs.AllocClientUpdate) {
+func (p *reporter) take(interval time.Duration) (ids []string, extra map[string]*structs.AllocClientUpdate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	extra = map[string]*structs.AllocClientUpdate{}
@@ -166,7 +167,10 @@ func (p *reporter) take() (ids []string, extra map[string]*structs.AllocClientUp
 		}
 	}
 	p.urgent = p.urgent && len(p.dirty) > 0
-	p.sent = time.Now()
+	if now := time.Now(); p.next.Before(now) {
+		p.next = now
+	}
+	p.next = p.next.Add(interval)
 	return ids, extra
 }
 

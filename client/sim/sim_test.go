@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+const example = `
+shape "dgx" {
+  count  = 4
+  cores  = 128
+  mhz    = 2000                 # per core
+  memory = 1048576              # MiB
+  disk   = 2000000              # MiB
+  meta   = { rack = "r1" }
+  gpus "nvidia/gpu/H100" {
+    count               = 8
+    sockets             = 2
+    switches_per_socket = 2
+    memory              = 81920 # MiB each
+  }
+}
+shape "small" {}
+`
+
+func TestExample(t *testing.T) {
+	shapes, err := Parse([]byte(example), "shapes.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := Nodes(shapes, Options{Seed: "s", Datacenter: "dc1", Pool: "default", Driver: "mock_driver", MinDynamicPort: 20000, MaxDynamicPort: 32000})
+	if len(nodes) != 5 || nodes[3].Name != "dgx-3" || nodes[4].Name != "small-0" {
+		t.Fatalf("%d nodes", len(nodes))
+	}
+	n := nodes[1]
+	if n.NodeResources.Cpu.CpuShares != 256000 || n.NodeResources.Cpu.TotalCpuCores != 128 || len(n.NodeResources.Cpu.ReservableCpuCores) != 128 ||
+		n.NodeResources.Memory.MemoryMB != 1<<20 || n.NodeResources.Disk.DiskMB != 2000000 || n.Meta["rack"] != "r1" {
+		t.Errorf("resources %+v", n.NodeResources)
+	}
+	d := n.NodeResources.Devices[0]
+	if d.Vendor != "nvidia" || d.Type != "gpu" || d.Name != "H100" || *d.Attributes["memory"].IntVal != 81920 || len(d.Instances) != 8 {
+		t.Errorf("devices %+v", d)
+	}
+	for k, want := range []struct{ socket, sw int }{{0, 0}, {0, 0}, {0, 1}, {0, 1}, {1, 2}, {1, 2}, {1, 3}, {1, 3}} {
+		g := d.Instances[k]
+		if g.ID != "dgx-1-gpu-"+string(rune('0'+k)) || g.Locality.Socket != want.socket || g.Locality.Switch != want.sw || g.Locality.NUMANode != want.socket {
+			t.Errorf("GPU %d: %s %+v", k, g.ID, g.Locality)
+		}
+	}
+	if nodes[0].ComputedClass != nodes[3].ComputedClass || nodes[0].ComputedClass == nodes[4].ComputedClass {
+		t.Error("nodes of a shape must be of one class, and of no other's")
+	}
+	if _, ok := n.Drivers["raw_exec"]; ok || !n.Drivers["mock_driver"].Healthy {
+		t.Errorf("drivers %v", n.Drivers)
+	}
+}
+
+func TestIdentitiesFollowTheSeed(t *testing.T) {
+	shapes := []Shape{{Name: "a", Count: 100, Cores: 1, MHz: 1, Memory: 1}, {Name: "b", Count: 100, Cores: 1, MHz: 1, Memory: 1}}
+	ids := func(seed string) map[string]bool {
+		out := map[string]bool{}
+		for _, n := range Nodes(shapes, Options{Seed: seed}) {
+			out[n.ID], out[n.SecretID] = true, true
+		}
+		return out
+	}
+	one, again, other := ids("1"), ids("1"), ids("2")
+	if len(one) != 400 {
+		t.Errorf("%d distinct identities, want 400", len(one))
+	}
+	for id := range one {
+		if !again[id] || other[id] {
+			t.Fatalf("%s: same seed %v, other seed %v", id, again[id], other[id])
+		}
+	}
+}
+
+func TestBadShapes(t *testing.T) {
+	f := func(src, want string) {
+		t.Helper()
+		_, err := Parse([]byte(src), "f.hcl")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f.hcl") {
+			t.Errorf("%s: %v; want %q", src, err, want)
+		}
+	}
+	f(``, "no shape")
+	f(`shape "a" {`, "f.hcl:1")
+	f(`shape {}`, "Missing name for shape")
+	f(`shape "a" { cuont = 4 }`, `"count"`)
+	f(`nodes "a" {}`, `Unsupported block type`)
+	f(`shape "a" { count = "many" }`, "number is required")
+	f(`shape "a" { count = 0 }`, "count = 0: must be 1 to")
+	f(`shape "a" { cores = 70000 }`, "cores = 70000: must be 1 to 65535")
+	f(`shape "a" { memory = -1 }`, "memory = -1")
+	f("shape \"a\" {}\nshape \"a\" {}", "there is one of that name at line 1")
+	f(`shape "a b" {}`, "blanks")
+	f(`shape "a" { count = 200001 }`, "must be 1 to 200000")
+	f("shape \"a\" { count = 200000 }\nshape \"b\" { count = 1 }", "over 200000 nodes")
+	f("shape \"a\" {\n gpus \"H100\" {}\n}", "vendor/type/model")
+	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n sockets = 0\n }\n}", "sockets = 0")
+	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n count = 6\n sockets = 4\n }\n}", "do not divide evenly")
+	f("shape \"a\" {\n gpus \"n/g/H\" {}\n gpus \"n/g/H\" {}\n}", "given twice")
+}
+
+func FuzzShapes(f *testing.F) {
+	f.Add(example)
+	f.Add(`shape "a" { count = 3 }`)
+	f.Fuzz(func(t *testing.T, src string) {
+		shapes, err := Parse([]byte(src), "f.hcl")
+		if err != nil {
+			return
+		}
+		for i := range shapes {
+			shapes[i].Count = min(shapes[i].Count, 2)
+		}
+		for _, n := range Nodes(shapes, Options{Seed: "s", Driver: "mock_driver"}) {
+			if n.NodeResources.Cpu.CpuShares <= 0 || n.ComputedClass == "" || n.Status != structs.NodeStatusReady {
+				t.Errorf("%+v", n)
+			}
+		}
+	})
+}
