@@ -69,9 +69,8 @@ func (n *nodeState) lacksUse(u *use) string {
 	if what := n.lacks(u.amount); what != "" {
 		return what
 	}
-	for i, p := range u.ports {
-		// The same port twice within one use is the job's own wish (udp and tcp, say).
-		if n.portTaken(p) && (i == 0 || u.ports[i-1] != p) {
+	for _, p := range u.ports {
+		if n.portTaken(p) {
 			return portInUse(p.Port)
 		}
 	}

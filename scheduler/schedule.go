@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -21,11 +25,390 @@ type Input struct {
 	NewID func() string
 	// Annotate fills Plan.Annotations, for `job plan`.
 	Annotate bool
+	// SnapshotIndex is the state that World and Input are of; the plan and a
+	// blocked evaluation carry it.
+	SnapshotIndex uint64
 }
 
-// Schedule decides one evaluation.
+// followUpWindow: delayed replacements due within it share one evaluation.
+const followUpWindow = time.Second
+
+// Schedule decides one evaluation. The World stays as it is; the answer is the
+// same whenever World, evaluation and Input are. The plan's Evals are the
+// evaluation itself, complete (or blocked again, if it was), the blocked
+// evaluation that it leaves when something found no room, and the delayed ones
+// for failed allocations that are replaced later.
 func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, error) {
-	done := eval.Copy()
-	done.Status = structs.EvalStatusComplete
-	return &structs.Plan{EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority, Evals: []*structs.Evaluation{done}}, nil
+	if eval == nil || in.NewID == nil {
+		return nil, fmt.Errorf("schedule: the evaluation or NewID is missing")
+	}
+	s := newScheduler(w, eval, &in)
+
+	// 1. Compare what the job wants with what there is: what to stop, what to keep,
+	// what to update in place, what to place, and what to look at again later.
+	r := &reconciler{w: w, eval: eval, in: &in, fit: s.fit}
+	r.reconcile()
+
+	// 2. What is stopped is free for what is placed.
+	s.stop(r.stops)
+	s.plan.Update = r.inPlace
+
+	// 3. Place group by group: first what nobody holds, then successors of what is
+	// updated by replacement. Whatever finds no node is explained and counted.
+	for _, work := range r.groups {
+		s.placeGroup(work)
+	}
+
+	// 4. A job that wants all at once gets nothing if it does not get all.
+	if in.Job != nil && in.Job.AllAtOnce && len(s.failed) > 0 {
+		s.takeBack(r.groups)
+	}
+
+	// 5. Delayed replacements wait in evaluations of their own.
+	s.followUp(r.later)
+
+	// 6. The evaluation is done; what found no room waits in a blocked one.
+	s.finish()
+	if in.Annotate {
+		s.annotate(r)
+	}
+	return s.plan, nil
+}
+
+// scheduler is one evaluation on its way through Schedule.
+type scheduler struct {
+	w    *World
+	eval *structs.Evaluation
+	in   *Input
+	plan *structs.Plan
+
+	edit   *Edit
+	m      *matcher
+	rng    *random
+	fits   map[string]*feasibility // by group
+	live   []*structs.Allocation   // those that stay, for the census
+	census *census
+	failed map[string]*structs.AllocMetric // by group
+	queued map[string]int                  // by group
+}
+
+func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
+	s := &scheduler{
+		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
+		fits: map[string]*feasibility{}, census: &census{w: w},
+		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{},
+		plan: &structs.Plan{
+			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
+			SnapshotIndex: in.SnapshotIndex,
+		},
+	}
+	if in.Job != nil {
+		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, in.Job.AllAtOnce
+	}
+	return s
+}
+
+// fit gives what nodes a group may use, decided so far.
+func (s *scheduler) fit(g *structs.TaskGroup) *feasibility {
+	f, known := s.fits[g.Name]
+	if !known {
+		f = newFeasibility(s.in.Job, g, s.m)
+		s.fits[g.Name] = f
+	}
+	return f
+}
+
+func (s *scheduler) stop(stops []*structs.AllocStop) {
+	s.plan.Stop = stops
+	stopped := make(map[string]bool, len(stops))
+	for _, st := range stops {
+		stopped[st.AllocID] = true
+		s.edit.release(st.AllocID)
+	}
+	for _, a := range s.in.Allocs {
+		if !a.Terminal() && !stopped[a.ID] {
+			s.live = append(s.live, a)
+		}
+	}
+}
+
+// policy is the order in which nodes are taken: the job's, else the cluster's.
+func (s *scheduler) policy() string {
+	switch p := s.in.Job.Policy; p {
+	case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
+		return p
+	}
+	return cmp.Or(s.in.Config.SchedulerAlgorithm, policyBinpack)
+}
+
+// groupRun is the placing of one group.
+type groupRun struct {
+	s       *scheduler
+	work    *groupWork
+	search  *search
+	batch   *structs.PlacementBatch
+	nodes   map[string]int // into batch.Nodes
+	metrics explanation
+}
+
+func (s *scheduler) placeGroup(work *groupWork) {
+	s.queued[work.group.Name] = 0
+	perNode := s.in.Job.PerNode()
+	if len(work.place) == 0 && len(work.update) == 0 && !perNode {
+		return
+	}
+	f := s.fit(work.group)
+	run := &groupRun{
+		s: s, work: work, nodes: map[string]int{}, metrics: newExplanation(s.in.Job),
+		search: newSearch(s.edit, newAsk(work.group, s.in.Config.MemoryOversubscriptionEnabled), f, s.rng, s.policy()),
+	}
+	run.search.refuse = f.refusals(s.census, s.live)
+	run.search.scorer = newScorer(s.in.Job, work.group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
+	if sc := run.search.scorer; sc != nil && sc.single && sc.total > 0 {
+		sc.findFavourites(run.search)
+	}
+	run.metrics.classes(run.search, nil)
+	for _, p := range work.place {
+		run.place(p)
+	}
+	for _, p := range work.update {
+		run.replace(p)
+	}
+	if run.batch != nil {
+		run.batch.Metrics = run.metrics.AllocMetric
+		s.plan.Place = append(s.plan.Place, run.batch)
+	}
+	if perNode && work.group.Count > 0 && work.counts == (structs.DesiredUpdates{}) {
+		s.failed[work.group.Name] = explain(run.search) // no node fits it at all
+	}
+}
+
+// place places one instance, or counts that it was not.
+func (g *groupRun) place(p placement) {
+	if p.nodeID == "" && g.s.failed[g.work.group.Name] != nil {
+		g.fail(p) // nothing was freed since another of the group found no room
+		return
+	}
+	f, ok := found{}, false
+	switch {
+	case p.nodeID != "":
+		f, ok = g.search.on(p.nodeID)
+	case g.sticky(p):
+		f, ok = g.search.on(p.previous.NodeID)
+	}
+	if !ok && p.nodeID == "" {
+		f, ok = g.search.next(avoided(p))
+	}
+	if !ok {
+		g.fail(p)
+		return
+	}
+	g.accept(p, f)
+}
+
+// sticky tells whether the instance would rather go where its data is.
+func (g *groupRun) sticky(p placement) bool {
+	d := g.work.group.EphemeralDisk
+	return d != nil && d.Sticky && p.previous != nil && p.previous.ClientStatus != structs.AllocClientFailed
+}
+
+// avoided are the nodes on which the instance failed before.
+func avoided(p placement) []string {
+	if p.tracker == nil {
+		return nil
+	}
+	var nodes []string
+	for _, e := range p.tracker.Events {
+		nodes = append(nodes, e.PrevNodeID)
+	}
+	return nodes
+}
+
+// replace places the successor of a running instance, on the same node if that
+// fits. The old one keeps running if there is no room.
+func (g *groupRun) replace(p placement) {
+	old := p.previous
+	use := g.s.edit.release(old.ID)
+	g.s.census.move(old.TaskGroup, old.NodeID, -1)
+	f, ok := g.search.on(old.NodeID)
+	if !ok && p.nodeID == "" {
+		g.search.rewind() // the old one's room is free
+		f, ok = g.search.next(nil)
+	}
+	if ok {
+		g.accept(p, f)
+		return
+	}
+	if use != nil {
+		g.s.edit.take(use)
+	}
+	g.s.census.move(old.TaskGroup, old.NodeID, 1)
+	g.fail(p)
+}
+
+// fail explains the first instance that finds no node and counts the others.
+func (g *groupRun) fail(p placement) {
+	name := g.work.group.Name
+	g.s.queued[name]++
+	m := g.s.failed[name]
+	if p.nodeID != "" {
+		if m == nil {
+			m = newExplanation(g.s.in.Job).AllocMetric
+			x := explanation{m}
+			x.classes(g.search, nil)
+			g.s.failed[name] = m
+		}
+		if n, known := g.s.edit.w.nodes.Get(p.nodeID); known && n.node != nil {
+			explanation{m}.node(g.search, n)
+		}
+		return
+	}
+	if m == nil {
+		g.s.failed[name] = explain(g.search)
+		return
+	}
+	m.CoalescedFailures++
+}
+
+// accept takes a node for an instance and writes it into the batch.
+func (g *groupRun) accept(p placement, f found) {
+	s := g.s
+	g.metrics.chosen(g.search, f)
+	g.search.take(f)
+	s.census.move(g.work.group.Name, f.node.id, 1)
+	if g.batch == nil {
+		g.batch = &structs.PlacementBatch{
+			Namespace: s.in.Job.Namespace, JobID: s.in.Job.ID, JobVersion: s.in.Job.Version, Group: g.work.group.Name,
+			EvalID: s.eval.ID, Seed: s.in.NewID(), CreateTime: s.in.Now.UnixNano(), Resources: g.search.ask.resources,
+			Instances: make([]structs.Instance, 0, len(g.work.place)+len(g.work.update)),
+		}
+	}
+	at, known := g.nodes[f.node.id]
+	if !known {
+		at = len(g.batch.Nodes)
+		g.nodes[f.node.id] = at
+		g.batch.Nodes = append(g.batch.Nodes, structs.PlacedNode{ID: f.node.id, Name: f.node.node.Name})
+	}
+	in := structs.Instance{
+		Ordinal: uint32(len(g.batch.Instances)), Index: p.index, Node: at, //nolint:gosec // far below 2^32
+		Ports: f.grant.ports, Networks: f.grant.networks, Cores: f.grant.cores, CoreMHz: f.grant.coreMHz,
+		Devices: f.grant.devices, RescheduleTracker: p.tracker,
+	}
+	if p.previous != nil {
+		in.PreviousAllocation = p.previous.ID
+	}
+	if p.stop != nil {
+		s.plan.Stop = append(s.plan.Stop, p.stop)
+	}
+	g.batch.Instances = append(g.batch.Instances, in)
+}
+
+// takeBack takes every placement out of the plan, and the stops that were to go
+// with them.
+func (s *scheduler) takeBack(groups []*groupWork) {
+	s.plan.Place = nil
+	waits := map[*structs.AllocStop]bool{}
+	for _, work := range groups {
+		for _, p := range slices.Concat(work.place, work.update) {
+			waits[p.stop] = true
+		}
+		s.queued[work.group.Name] = len(work.place) + len(work.update)
+	}
+	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return waits[st] })
+}
+
+// followUp makes the evaluations that replace failed allocations when their
+// delays have passed.
+func (s *scheduler) followUp(list []later) {
+	slices.SortStableFunc(list, func(a, b later) int {
+		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.alloc.ID, b.alloc.ID))
+	})
+	var ev *structs.Evaluation
+	var first time.Time
+	for _, l := range list {
+		if ev == nil || l.at.Sub(first) > followUpWindow {
+			ev = s.newEval(structs.EvalTriggerRetryFailed, structs.EvalStatusPending)
+			ev.StatusDescription = "created for delayed rescheduling"
+			first = l.at
+			s.plan.Evals = append(s.plan.Evals, ev)
+		}
+		ev.WaitUntil = l.at
+		s.plan.Stop = append(s.plan.Stop, &structs.AllocStop{
+			AllocID: l.alloc.ID, FollowupEvalID: ev.ID, KeepRunning: true,
+		})
+	}
+}
+
+func (s *scheduler) newEval(trigger, status string) *structs.Evaluation {
+	now := s.in.Now.UnixNano()
+	return &structs.Evaluation{
+		ID: s.in.NewID(), Namespace: s.eval.Namespace, Priority: s.eval.Priority, Type: s.eval.Type, JobID: s.eval.JobID,
+		JobModifyIndex: s.eval.JobModifyIndex, TriggeredBy: trigger, Status: status, PreviousEval: s.eval.ID,
+		CreateTime: now, ModifyTime: now,
+	}
+}
+
+// finish stores the evaluation's end, before all others, and what is left of it.
+func (s *scheduler) finish() {
+	done := s.eval.Copy()
+	done.Status, done.StatusDescription = structs.EvalStatusComplete, ""
+	done.ModifyTime = s.in.Now.UnixNano()
+	done.QueuedAllocations = s.queued
+	done.FailedTGAllocs, done.ClassEligibility, done.EscapedComputedClass = nil, nil, false
+	done.BlockedEval, done.SnapshotIndex = "", s.in.SnapshotIndex
+	s.plan.Evals = slices.Insert(s.plan.Evals, 0, done)
+	if len(s.failed) == 0 {
+		return
+	}
+	s.plan.FailedTGAllocs, done.FailedTGAllocs = s.failed, s.failed
+	blocked := done
+	if s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs {
+		blocked = s.newEval(structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked)
+		blocked.QueuedAllocations = s.queued
+		done.BlockedEval = blocked.ID
+		s.plan.Evals = append(s.plan.Evals, blocked)
+	}
+	blocked.Status = structs.EvalStatusBlocked
+	blocked.StatusDescription = "created to place remaining allocations"
+	blocked.SnapshotIndex = s.in.SnapshotIndex
+	blocked.FailedTGAllocs = s.failed
+	s.eligibility(blocked)
+}
+
+// eligibility says which classes could take what a blocked evaluation waits for.
+// A class that is not named has no ready node now.
+func (s *scheduler) eligibility(blocked *structs.Evaluation) {
+	blocked.ClassEligibility = map[string]bool{}
+	for name, c := range s.w.classes.All {
+		n, can := c.any(), false
+		for group := range s.failed { // any: the order cannot show
+			can = can || s.fits[group].class(n.node).ok()
+		}
+		blocked.ClassEligibility[name] = can
+	}
+	for group := range s.failed {
+		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.fits[group].escaped()
+	}
+}
+
+func (s *scheduler) annotate(r *reconciler) {
+	updates := map[string]*structs.DesiredUpdates{}
+	for _, work := range r.groups {
+		updates[work.group.Name] = &work.counts
+	}
+	stops := map[string]bool{}
+	for _, st := range r.stops {
+		stops[st.AllocID] = true
+	}
+	for _, a := range s.in.Allocs {
+		if !stops[a.ID] {
+			continue
+		}
+		if u := updates[a.TaskGroup]; u == nil {
+			updates[a.TaskGroup] = &structs.DesiredUpdates{Stop: 1}
+		} else if s.in.Job.Stopped() || s.in.Job.LookupTaskGroup(a.TaskGroup) == nil {
+			u.Stop++
+		}
+	}
+	s.plan.Annotations = &structs.PlanAnnotations{DesiredTGUpdates: updates}
 }

@@ -43,12 +43,12 @@ func (p hostPort) collides(o hostPort) bool {
 
 // use is what one allocation holds on its node. It is never changed.
 type use struct {
-	id     string
-	nodeID string
-	amount Vector
-	ports  []hostPort // sorted
-	cores   []uint16 // sorted
-	devices []string // vendor/type/name/id, sorted
+	id      string
+	nodeID  string
+	amount  Vector
+	ports   []hostPort // sorted
+	cores   []uint16   // sorted
+	devices []string   // vendor/type/name/id, sorted
 }
 
 func (u *use) equal(o *use) bool {
@@ -68,7 +68,7 @@ func newUse(id, nodeID string, r *structs.AllocatedResources) *use {
 		return u
 	}
 	u.amount.DiskMB = r.Shared.DiskMB
-	u.addPorts(r.Shared.Ports)
+	u.addPorts(r.Shared.Ports, r.Shared.Networks)
 	if len(r.Shared.Ports) == 0 {
 		u.addNetworks(r.Shared.Networks)
 	}
@@ -89,19 +89,32 @@ func (u *use) sort() {
 	slices.Sort(u.devices)
 }
 
-func (u *use) addPorts(ports []structs.PortMapping) {
+// addPorts counts ports, but not those that their network asked with
+// ignore_collision: these neither refuse anybody nor are refused.
+func (u *use) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
 	for _, p := range ports {
-		if p.Value > 0 {
+		if p.Value > 0 && !ignoresCollision(networks, p.Label) {
 			u.ports = append(u.ports, hostPort{p.Value, p.HostIP})
 		}
 	}
+}
+
+func ignoresCollision(networks []*structs.NetworkResource, label string) bool {
+	for _, n := range networks {
+		for i := range n.ReservedPorts {
+			if p := &n.ReservedPorts[i]; p.Label == label && p.IgnoreCollision {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (u *use) addNetworks(networks []*structs.NetworkResource) {
 	for _, n := range networks {
 		for _, list := range [][]structs.Port{n.ReservedPorts, n.DynamicPorts} {
 			for _, p := range list {
-				if p.Value > 0 {
+				if p.Value > 0 && !p.IgnoreCollision {
 					u.ports = append(u.ports, hostPort{p.Value, n.IP})
 				}
 			}
@@ -129,7 +142,7 @@ func instanceUse(b *structs.PlacementBatch, i int, id string, common *use) *use 
 	u.ports = slices.Clone(common.ports)
 	u.cores = slices.Clone(common.cores)
 	u.devices = slices.Clone(common.devices)
-	u.addPorts(in.Ports)
+	u.addPorts(in.Ports, in.Networks)
 	if len(in.Ports) == 0 {
 		u.addNetworks(in.Networks)
 	}

@@ -30,6 +30,14 @@ type classState struct {
 	nodes tree[indexKey, *nodeState]
 }
 
+// any gives one node of the class; all are alike but for unique attributes.
+func (c *classState) any() *nodeState {
+	for _, n := range c.nodes.All {
+		return n
+	}
+	return nil // not while the class is in a World: it has at least one
+}
+
 // indexKey orders nodes by free room, dimension by dimension, then by ID.
 type indexKey struct {
 	cpu, memory int64

@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// ask is what one instance of a group takes.
+type ask struct {
+	group    *structs.TaskGroup
+	amount   Vector // without the MHz of whole cores, which differ by node
+	cores    []coreAsk
+	devices  []deviceAsk
+	networks []*structs.NetworkResource
+	// plain: nothing of it has a name, so that all instances take the same.
+	plain bool
+	// common is what plain instances take; shared by all of them.
+	common use
+	// resources is the batch's part: what every instance takes.
+	resources *structs.AllocatedResources
+}
+
+// coreAsk is the whole cores that a task asks for.
+type coreAsk struct {
+	task string
+	n    int
+}
+
+// deviceAsk is the devices that a task asks for. A share of a device counts as a
+// whole one.
+type deviceAsk struct {
+	task               string
+	req                *structs.RequestedDevice
+	vendor, kind, name string // "": any
+	count              int
+}
+
+func newAsk(group *structs.TaskGroup, oversubscribe bool) *ask {
+	a := &ask{group: group, resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{}}}
+	for _, t := range group.Tasks {
+		got := &structs.AllocatedTaskResources{}
+		a.resources.Tasks[t.Name] = got
+		r := t.Resources
+		if r == nil {
+			continue
+		}
+		if r.Cores > 0 {
+			a.cores = append(a.cores, coreAsk{t.Name, r.Cores})
+		} else {
+			got.Cpu.CpuShares = int64(r.CPU)
+		}
+		got.Memory.MemoryMB = int64(r.MemoryMB)
+		if oversubscribe && r.MemoryMaxMB > r.MemoryMB {
+			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
+		}
+		a.amount = a.amount.plus(Vector{got.Cpu.CpuShares, got.Memory.MemoryMB, 0})
+		a.devices = append(a.devices, deviceAsks(t)...)
+		a.networks = append(a.networks, r.Networks...)
+	}
+	if group.EphemeralDisk != nil {
+		a.amount.DiskMB = int64(group.EphemeralDisk.SizeMB)
+	}
+	a.resources.Shared.DiskMB = a.amount.DiskMB
+	a.networks = append(append([]*structs.NetworkResource(nil), group.Networks...), a.networks...)
+	a.plain = len(a.cores) == 0 && len(a.devices) == 0 && len(a.networks) == 0
+	a.common.amount = a.amount
+	return a
+}
+
+func deviceAsks(t *structs.Task) []deviceAsk {
+	if t.Resources == nil {
+		return nil
+	}
+	var out []deviceAsk
+	for _, req := range t.Resources.Devices {
+		d := deviceAsk{task: t.Name, req: req, count: max(1, req.Count)}
+		switch parts := strings.SplitN(req.Name, "/", 3); len(parts) {
+		case 1:
+			d.kind = parts[0]
+		case 2:
+			d.vendor, d.kind = parts[0], parts[1]
+		default:
+			d.vendor, d.kind, d.name = parts[0], parts[1], parts[2]
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// matches tells whether a group of devices is of the kind that is asked for.
+func (a *deviceAsk) matches(m *matcher, d *structs.NodeDeviceResource) bool {
+	if (a.vendor != "" && a.vendor != d.Vendor) || a.kind != d.Type || (a.name != "" && a.name != d.Name) {
+		return false
+	}
+	resolve := deviceResolver(d)
+	for _, c := range a.req.Constraints {
+		if !m.match(resolve, c.LTarget, c.Operand, c.RTarget) {
+			return false
+		}
+	}
+	return true
+}
+
+// liking sums the weights of the affinities that a group of devices meets.
+func (a *deviceAsk) liking(m *matcher, d *structs.NodeDeviceResource) (sum int) {
+	resolve := deviceResolver(d)
+	for _, f := range a.req.Affinities {
+		if m.match(resolve, f.LTarget, f.Operand, f.RTarget) {
+			sum += f.Weight
+		}
+	}
+	return sum
+}

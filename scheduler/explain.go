@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"cmp"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// explanation fills an AllocMetric: why an ask found no node, or among how many
+// it found one.
+type explanation struct{ *structs.AllocMetric }
+
+func newExplanation(job *structs.Job) explanation {
+	return explanation{&structs.AllocMetric{
+		NodePool:       cmp.Or(job.NodePool, structs.DefaultNodePool),
+		NodesAvailable: map[string]int{},
+	}}
+}
+
+// filtered counts nodes that the group may not use at all.
+func (x explanation) filtered(n *structs.Node, reason string, nodes int) {
+	x.NodesFiltered += nodes
+	count(&x.ConstraintFiltered, reason, nodes)
+	if n.NodeClass != "" {
+		count(&x.ClassFiltered, n.NodeClass, nodes)
+	}
+}
+
+// exhausted counts a node that lacks something now.
+func (x explanation) exhausted(n *structs.Node, what string) {
+	x.NodesExhausted++
+	count(&x.DimensionExhausted, what, 1)
+	if n.NodeClass != "" {
+		count(&x.ClassExhausted, n.NodeClass, 1)
+	}
+}
+
+func count(m *map[string]int, key string, by int) {
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[key] += by
+}
+
+// classes counts what can be told without looking at single nodes. visit is
+// called for each class that the group may use.
+func (x explanation) classes(s *search, visit func(c *classState)) {
+	s.e.flush()
+	for _, c := range s.e.w.classes.All {
+		n := c.any()
+		v, nodes := s.f.class(n.node), c.nodes.Len()
+		if !v.inPool {
+			continue
+		}
+		x.NodesInPool += nodes
+		if !v.inDC {
+			continue
+		}
+		x.NodesAvailable[n.node.Datacenter] += nodes
+		x.NodesEvaluated += nodes
+		if v.reason != "" {
+			x.filtered(n.node, v.reason, nodes)
+		} else if visit != nil {
+			visit(c)
+		}
+	}
+}
+
+// node counts one node of a class that the group may use.
+func (x explanation) node(s *search, n *nodeState) {
+	reason := s.f.alone(n.node)
+	if reason == "" {
+		reason = s.refused(n.node)
+	}
+	if reason != "" {
+		x.filtered(n.node, reason, 1)
+		return
+	}
+	if _, what := s.ask.grant(n, s.f.m, s.rng); what != "" {
+		x.exhausted(n.node, what)
+	}
+}
+
+// explain says why an ask finds no node, of every node.
+func explain(s *search) *structs.AllocMetric {
+	x := newExplanation(s.f.job)
+	x.classes(s, func(c *classState) {
+		for _, n := range c.nodes.All {
+			x.node(s, n)
+		}
+	})
+	return x.AllocMetric
+}
+
+// maxScoreMeta bounds the scores that a batch records, as in Nomad.
+const maxScoreMeta = 5
+
+// chosen records the score of a node that was taken.
+func (x explanation) chosen(s *search, f found) {
+	if len(x.ScoreMetaData) >= maxScoreMeta {
+		return
+	}
+	for _, m := range x.ScoreMetaData {
+		if m.NodeID == f.node.id {
+			return
+		}
+	}
+	packing := s.packing(f.node)
+	meta := &structs.NodeScoreMeta{NodeID: f.node.id, Scores: map[string]float64{s.policy: packing}, NormScore: packing}
+	if s.scorer != nil {
+		meta.NormScore = s.scorer.score(s, f.node)
+		meta.Scores["affinities and spreads"] = meta.NormScore - 0.5*packing
+	}
+	x.ScoreMetaData = append(x.ScoreMetaData, meta)
+}

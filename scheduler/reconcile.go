@@ -1,0 +1,240 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Why an allocation is stopped, in Nomad's words.
+const (
+	stopNotNeeded   = "alloc not needed due to job update"
+	stopJobStopped  = "alloc not needed because the job is stopped"
+	stopUpdating    = "alloc is being updated due to job update"
+	stopMigrating   = "alloc is being migrated"
+	stopLost        = "alloc is lost since its node is down"
+	stopRescheduled = "alloc was rescheduled because it failed"
+	stopNodeUnfit   = "alloc not needed because its node no longer fits the job"
+)
+
+// placement is one instance to be placed.
+type placement struct {
+	index int
+	// nodeID is the only node that may be taken (system jobs); "": any.
+	nodeID   string
+	previous *structs.Allocation // that it stands for; nil: none
+	tracker  *structs.RescheduleTracker
+	// stop is done only if the placement is: the old instance of an update keeps
+	// running until its successor has a place.
+	stop *structs.AllocStop
+}
+
+// groupWork is what is to be done with one group.
+type groupWork struct {
+	group  *structs.TaskGroup
+	place  []placement
+	update []placement // by replacement
+	counts structs.DesiredUpdates
+}
+
+// later is a failed allocation whose replacement is due at a time.
+type later struct {
+	alloc *structs.Allocation
+	at    time.Time
+}
+
+// reconciler compares what is wanted with what there is.
+type reconciler struct {
+	w    *World
+	eval *structs.Evaluation
+	in   *Input
+	fit  func(group *structs.TaskGroup) *feasibility
+
+	groups  []*groupWork // in the job's order
+	stops   []*structs.AllocStop
+	inPlace []*structs.AllocInPlace
+	later   []later
+
+	changes map[versionGroup]structs.Change
+}
+
+// versionGroup names a group of a version of the job.
+type versionGroup struct {
+	version uint64
+	group   string
+}
+
+// reconcile fills the reconciler's results.
+func (r *reconciler) reconcile() {
+	r.changes = map[versionGroup]structs.Change{}
+	byGroup := map[string][]*structs.Allocation{}
+	allocs := slices.Clone(r.in.Allocs)
+	slices.SortFunc(allocs, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Index(), b.Index()), strings.Compare(a.ID, b.ID))
+	})
+	for _, a := range allocs {
+		byGroup[a.TaskGroup] = append(byGroup[a.TaskGroup], a)
+	}
+	stopped := r.in.Job.Stopped()
+	if !stopped {
+		for _, g := range r.in.Job.TaskGroups {
+			work := &groupWork{group: g}
+			r.groups = append(r.groups, work)
+			if r.in.Job.PerNode() {
+				r.perNode(work, byGroup[g.Name])
+			} else {
+				r.counted(work, byGroup[g.Name])
+			}
+		}
+	}
+	for _, a := range allocs {
+		if stopped {
+			r.drop(a, stopJobStopped)
+		} else if r.in.Job.LookupTaskGroup(a.TaskGroup) == nil {
+			r.drop(a, stopNotNeeded)
+		}
+	}
+}
+
+// lost tells whether an allocation's node is gone.
+func (r *reconciler) lost(a *structs.Allocation) bool {
+	n, known := r.w.Node(a.NodeID)
+	if !known || n.Terminal() {
+		return true
+	}
+	if n.Status == structs.NodeStatusDisconnected {
+		g := groupOf(a)
+		return g == nil || g.Disconnect == nil || g.Disconnect.LostAfter == 0
+	}
+	return false
+}
+
+func groupOf(a *structs.Allocation) *structs.TaskGroup {
+	if a.Job == nil {
+		return nil
+	}
+	return a.Job.LookupTaskGroup(a.TaskGroup)
+}
+
+// stop stops an allocation; with its node gone, it is lost.
+func (r *reconciler) stop(a *structs.Allocation, why, clientStatus string) {
+	r.stops = append(r.stops, &structs.AllocStop{
+		AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop, DesiredDescription: why, ClientStatus: clientStatus,
+	})
+}
+
+// drop stops an allocation that is not wanted any more. It tells whether there
+// was anything to stop.
+func (r *reconciler) drop(a *structs.Allocation, why string) bool {
+	switch {
+	case a.ClientTerminal():
+		return false
+	case r.lost(a):
+		r.stop(a, stopLost, structs.AllocClientLost)
+		return true
+	case a.ServerTerminal():
+		return false
+	}
+	r.stop(a, why, "")
+	return true
+}
+
+// change says what the job's newest version does to a running allocation. What
+// would stay is replaced all the same if its node does not fit any more.
+func (r *reconciler) change(a *structs.Allocation) structs.Change {
+	if a.JobVersion == r.in.Job.Version && (a.Job == nil || a.Job.CreateIndex == r.in.Job.CreateIndex) {
+		return structs.ChangeNone
+	}
+	key := versionGroup{a.JobVersion, a.TaskGroup}
+	change, known := r.changes[key]
+	if !known {
+		// A version that is gone cannot be compared: it counts as destructive.
+		change = max(structs.ChangeInPlace, structs.JobGroupChange(a.Job, r.in.Job, a.TaskGroup))
+		r.changes[key] = change
+	}
+	if change == structs.ChangeInPlace && !r.nodeFits(a) {
+		return structs.ChangeDestructive
+	}
+	return change
+}
+
+func (r *reconciler) nodeFits(a *structs.Allocation) bool {
+	n, known := r.w.Node(a.NodeID)
+	g := r.in.Job.LookupTaskGroup(a.TaskGroup)
+	return known && g != nil && r.fit(g).verdict(n).ok()
+}
+
+// updateInPlace moves a running allocation to the newest version.
+func (r *reconciler) updateInPlace(a *structs.Allocation) {
+	r.inPlace = append(r.inPlace, &structs.AllocInPlace{
+		AllocID: a.ID, JobVersion: r.in.Job.Version, EvalID: r.eval.ID,
+	})
+}
+
+// succeed says that a placement stands for an allocation of before.
+func succeed(a *structs.Allocation, index int) placement {
+	return placement{index: index, previous: a, tracker: a.RescheduleTracker}
+}
+
+// replaceLater is the stop of an old instance, done with its successor's placement.
+func (r *reconciler) replaceLater(a *structs.Allocation, index int) placement {
+	p := succeed(a, index)
+	p.tracker = nil // a new version starts with a new history
+	p.stop = &structs.AllocStop{
+		AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop, DesiredDescription: stopUpdating,
+	}
+	return p
+}
+
+// settled tells whether an instance of the newest version is well, so that the
+// next may be replaced.
+func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) bool {
+	if a.DeploymentStatus.IsHealthy() {
+		return true
+	}
+	if a.DeploymentStatus.IsUnhealthy() || a.ClientStatus != structs.AllocClientRunning {
+		return false
+	}
+	if value(u.HealthCheck) != structs.HealthCheckTaskStates {
+		return false
+	}
+	for _, s := range a.TaskStates { // all must hold: the order cannot show
+		if s.State == structs.TaskStateRunning && r.in.Now.Sub(s.StartedAt) < value(u.MinHealthyTime) {
+			return false
+		}
+	}
+	return true
+}
+
+// roll takes of the instances that are to be replaced as many as may be at once:
+// max_parallel less those of the newest version that are not well yet. Those
+// that are not well go first, for nothing is lost with them.
+func (r *reconciler) roll(work *groupWork, old, current []*structs.Allocation, index func(*structs.Allocation) placement) {
+	u := work.group.Update
+	allowed := len(old)
+	if u != nil && value(u.MaxParallel) > 0 {
+		unsettled := 0
+		for _, a := range current {
+			if !r.settled(a, u) {
+				unsettled++
+			}
+		}
+		allowed = min(allowed, max(0, value(u.MaxParallel)-unsettled))
+	}
+	slices.SortStableFunc(old, func(a, b *structs.Allocation) int { return cmp.Compare(wellness(a), wellness(b)) })
+	for _, a := range old[:allowed] {
+		work.update = append(work.update, index(a))
+	}
+	work.counts.DestructiveUpdate += uint64(allowed)
+	work.counts.Ignore += uint64(len(old) - allowed)
+}
+
+func wellness(a *structs.Allocation) int {
+	if a.ClientStatus != structs.AllocClientRunning || a.DeploymentStatus.IsUnhealthy() {
+		return 0
+	}
+	return 1
+}

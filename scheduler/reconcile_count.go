@@ -1,0 +1,224 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// slots sorts the allocations of a counted group (service, batch) by what is to
+// become of them.
+type slots struct {
+	// holders have their instance's place: they run, wait, or have ended for good.
+	holders []*structs.Allocation
+	// leaving by instance: what a new one there stands for.
+	leaving map[int]placement
+	stays   map[int]bool // instances that are left empty on purpose
+}
+
+// counted reconciles a group of a service or batch job: instances 0 to count-1
+// have one holder each, and what has none is placed.
+func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
+	count := work.group.Count
+	if r.in.Job.IsPeriodic() || r.in.Job.IsParameterized() {
+		count = 0
+	}
+	s := &slots{leaving: map[int]placement{}, stays: map[int]bool{}}
+	for _, a := range allocs {
+		r.sort(work, s, a)
+	}
+	held := r.settleSlots(work, s, count)
+	var old, current []*structs.Allocation
+	for _, a := range held {
+		if a.ClientTerminal() {
+			work.counts.Ignore++
+			continue
+		}
+		switch r.change(a) {
+		case structs.ChangeDestructive:
+			old = append(old, a)
+			continue
+		case structs.ChangeInPlace:
+			r.updateInPlace(a)
+			work.counts.InPlaceUpdate++
+		case structs.ChangeNone:
+			work.counts.Ignore++
+		}
+		current = append(current, a)
+	}
+	r.roll(work, old, current, func(a *structs.Allocation) placement { return r.replaceLater(a, a.Index()) })
+	r.fillSlots(work, s, held, count)
+}
+
+// sort decides on one allocation.
+func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
+	batch := r.in.Job.Type == structs.JobTypeBatch
+	switch {
+	case a.ClientTerminal() && batch && r.outdated(a):
+		return // a new version is run anew, as in Nomad
+	case a.ClientStatus == structs.AllocClientComplete && batch && (!a.ServerTerminal() || endedWell(a)):
+		s.holders = append(s.holders, a)
+	case a.ServerTerminal():
+		r.drop(a, stopNotNeeded) // marks it lost when its node is gone
+		if a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost {
+			s.owed(a)
+		}
+	case a.ClientStatus == structs.AllocClientFailed:
+		r.failed(work, s, a)
+	case a.ClientTerminal():
+		s.owed(a) // a service that completed, or was lost: its place is empty
+	case r.lost(a):
+		r.stop(a, stopLost, structs.AllocClientLost)
+		work.counts.Stop++
+		if g := groupOf(a); g != nil && g.Disconnect != nil && !g.Disconnect.Replace {
+			s.stays[a.Index()] = true
+			return
+		}
+		s.leave(succeed(a, a.Index()))
+	case a.DesiredTransition.ShouldMigrate():
+		r.stop(a, stopMigrating, "")
+		if value(a.DesiredTransition.MigrateDisablePlacement) {
+			work.counts.Stop++
+			s.stays[a.Index()] = true
+			return
+		}
+		work.counts.Migrate++
+		s.leave(succeed(a, a.Index()))
+	default:
+		s.holders = append(s.holders, a)
+	}
+}
+
+// endedWell tells whether every task that ran ended without failing.
+func endedWell(a *structs.Allocation) bool {
+	for _, t := range a.TaskStates { // all must hold: the order cannot show
+		if !t.Successful() {
+			return false
+		}
+	}
+	return len(a.TaskStates) > 0
+}
+
+// outdated tells whether an allocation is of another version, or of a job of
+// the same name that was purged before.
+func (r *reconciler) outdated(a *structs.Allocation) bool {
+	return a.JobVersion != r.in.Job.Version || (a.Job != nil && a.Job.CreateIndex != r.in.Job.CreateIndex)
+}
+
+// leave notes what the next holder of an instance stands for: the newest one.
+func (s *slots) leave(p placement) {
+	if before, known := s.leaving[p.index]; known && before.previous.CreateIndex > p.previous.CreateIndex {
+		return
+	}
+	s.leaving[p.index] = p
+}
+
+// owed notes an ended allocation that nobody stands for yet: there was no room
+// when it left.
+func (s *slots) owed(a *structs.Allocation) {
+	if a.NextAllocation == "" {
+		s.leave(succeed(a, a.Index()))
+	}
+}
+
+// failed decides on a failed allocation by the reschedule policy: replaced now,
+// later (it holds its place until then), or never (it keeps it).
+func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
+	if a.NextAllocation != "" {
+		return // it has been replaced
+	}
+	if r.outdated(a) && r.change(a) == structs.ChangeDestructive {
+		p := succeed(a, a.Index()) // another version may do better: at once, and from the start
+		p.tracker = nil
+		p.stop = r.rescheduledStop(a)
+		s.leave(p)
+		return
+	}
+	policy := work.group.ReschedulePolicy
+	delay, may := mayReschedule(a, policy)
+	if !may {
+		s.holders = append(s.holders, a)
+		return
+	}
+	at := failedAt(a).Add(delay)
+	due := !at.After(r.in.Now.Add(rescheduleSlack)) || (a.FollowupEvalID != "" && a.FollowupEvalID == r.eval.ID)
+	if !due && !a.DesiredTransition.ShouldForceReschedule() {
+		s.holders = append(s.holders, a)
+		if a.FollowupEvalID == "" && a.Index() < work.group.Count {
+			r.later = append(r.later, later{a, at})
+			work.counts.RescheduleLater++
+		}
+		return
+	}
+	p := succeed(a, a.Index())
+	p.tracker = rescheduled(a, policy, delay, r.in.Now)
+	p.stop = r.rescheduledStop(a)
+	work.counts.RescheduleNow++
+	s.leave(p)
+}
+
+func (r *reconciler) rescheduledStop(a *structs.Allocation) *structs.AllocStop {
+	return &structs.AllocStop{
+		AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop, DesiredDescription: stopRescheduled,
+	}
+}
+
+// settleSlots keeps the best holder of each instance and stops the others, and
+// those above count.
+func (r *reconciler) settleSlots(work *groupWork, s *slots, count int) []*structs.Allocation {
+	slices.SortStableFunc(s.holders, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Index(), b.Index()), r.better(a, b))
+	})
+	var held []*structs.Allocation
+	for _, a := range s.holders {
+		i := a.Index()
+		if i < 0 || i >= count || (len(held) > 0 && held[len(held)-1].Index() == i) {
+			if r.drop(a, stopNotNeeded) {
+				work.counts.Stop++
+			}
+			continue
+		}
+		held = append(held, a)
+	}
+	return held
+}
+
+// better orders two holders of one instance, the one to keep first: what has
+// ended well, then the newest version, what runs, what came last.
+func (r *reconciler) better(a, b *structs.Allocation) int {
+	rank := func(a *structs.Allocation) int {
+		switch a.ClientStatus {
+		case structs.AllocClientComplete:
+			return 0
+		case structs.AllocClientRunning:
+			return 1
+		case structs.AllocClientFailed:
+			return 3
+		}
+		return 2
+	}
+	return cmp.Or(
+		cmp.Compare(min(1, rank(a)), min(1, rank(b))), cmp.Compare(b.JobVersion, a.JobVersion),
+		cmp.Compare(rank(a), rank(b)), cmp.Compare(b.CreateIndex, a.CreateIndex))
+}
+
+// fillSlots places the instances that nobody holds.
+func (r *reconciler) fillSlots(work *groupWork, s *slots, held []*structs.Allocation, count int) {
+	next := 0
+	for i := range count {
+		if next < len(held) && held[next].Index() == i {
+			next++
+			continue
+		}
+		if s.stays[i] {
+			continue
+		}
+		p, stands := s.leaving[i]
+		if !stands {
+			p = placement{index: i}
+		}
+		work.place = append(work.place, p)
+		work.counts.Place++
+	}
+}

@@ -1,0 +1,97 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// perNode reconciles a group of a system or sysbatch job: every ready node that
+// fits has one holder.
+func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
+	fit := r.fit(work.group)
+	held := map[string]*structs.Allocation{}
+	leaving := map[string]*structs.Allocation{}
+	wanted := work.group.Count > 0 && !r.in.Job.IsPeriodic() && !r.in.Job.IsParameterized()
+	slices.SortStableFunc(allocs, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(a.NodeID, b.NodeID), r.better(a, b))
+	})
+	for _, a := range allocs {
+		if before := leaving[a.NodeID]; a.Terminal() && (before == nil || before.CreateIndex < a.CreateIndex) {
+			leaving[a.NodeID] = a
+		}
+		r.sortPerNode(work, fit, held, wanted, a)
+	}
+	var old, current []*structs.Allocation
+	for _, a := range allocs { // the order of nodes
+		if held[a.NodeID] != a || a.ClientTerminal() {
+			continue
+		}
+		switch r.change(a) {
+		case structs.ChangeDestructive:
+			if n, known := r.w.Node(a.NodeID); known && !n.Ready() {
+				work.counts.Ignore++ // nothing new may go there
+				continue
+			}
+			old = append(old, a)
+			continue
+		case structs.ChangeInPlace:
+			r.updateInPlace(a)
+			work.counts.InPlaceUpdate++
+		case structs.ChangeNone:
+			work.counts.Ignore++
+		}
+		current = append(current, a)
+	}
+	r.roll(work, old, current, func(a *structs.Allocation) placement {
+		p := r.replaceLater(a, 0)
+		p.nodeID = a.NodeID
+		return p
+	})
+	if !wanted {
+		return
+	}
+	for id, s := range r.w.nodes.All {
+		if s.node == nil || !s.node.Ready() || held[id] != nil || !fit.verdict(s.node).ok() {
+			continue
+		}
+		p := placement{nodeID: id}
+		if before := leaving[id]; before != nil {
+			p.previous = before
+		}
+		work.place = append(work.place, p)
+		work.counts.Place++
+	}
+}
+
+// sortPerNode decides on one allocation.
+func (r *reconciler) sortPerNode(work *groupWork, fit *feasibility, held map[string]*structs.Allocation, wanted bool, a *structs.Allocation) {
+	sysbatch := r.in.Job.Type == structs.JobTypeSysBatch
+	n, known := r.w.Node(a.NodeID)
+	switch {
+	case a.ClientTerminal():
+		// A sysbatch instance that ended, well or not, is run again by a new version
+		// only; one that was stopped or lost before it ended is.
+		ended := a.ClientStatus != structs.AllocClientLost && (!a.ServerTerminal() || endedWell(a))
+		if sysbatch && ended && !r.outdated(a) && held[a.NodeID] == nil {
+			held[a.NodeID] = a
+			work.counts.Ignore++
+		}
+	case a.ServerTerminal(), r.lost(a):
+		if r.drop(a, stopNotNeeded) {
+			work.counts.Stop++
+		}
+	case !wanted, held[a.NodeID] != nil:
+		r.drop(a, stopNotNeeded)
+		work.counts.Stop++
+	case a.DesiredTransition.ShouldMigrate():
+		r.stop(a, stopMigrating, "")
+		work.counts.Migrate++
+	case known && !fit.verdict(n).ok():
+		r.stop(a, stopNodeUnfit, "")
+		work.counts.Stop++
+	default:
+		held[a.NodeID] = a
+	}
+}
