@@ -256,6 +256,9 @@ func (s *localStream) Recv(v any) error {
 		return err
 	}
 	if err := st.err(); err != nil {
+		if cause := s.ctx.Err(); cause != nil { // the callee says that we gave up
+			return cause
+		}
 		return err
 	}
 	if st.End {

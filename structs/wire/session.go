@@ -209,6 +209,9 @@ func (s *Stream) Recv(v any) error {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
+		if s.ctx.Err() != nil { // the callee says that we gave up
+			return s.lost(err)
+		}
 		return err
 	}
 	if st.End {

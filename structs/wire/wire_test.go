@@ -1,0 +1,299 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type echo struct{ Text string }
+
+// serve starts a server with the methods of these tests and gives its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	mux := NewMux(hclog.NewNullLogger(), 4)
+	mux.Handle("echo", Unary(func(_ context.Context, a *echo) (*echo, error) { return a, nil }))
+	mux.Handle("refuse", Unary(func(context.Context, *echo) (*echo, error) {
+		return nil, structs.Errorf(structs.CodeConflict, "job %q: taken", "web").WithHint("use another name")
+	}))
+	mux.Handle("panic", Unary(func(context.Context, *echo) (*echo, error) { panic("on purpose") }))
+	mux.Handle("wait", Unary(func(ctx context.Context, _ *echo) (*echo, error) { <-ctx.Done(); return nil, ctx.Err() }))
+	mux.Handle("count", Streaming(func(_ context.Context, a *echo, send func(any) error) error {
+		for range len(a.Text) {
+			if err := send(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	mux.Handle("back", func(ctx context.Context, call *Call) error { // calls its caller
+		var out echo
+		if err := call.Session.Call(ctx, "echo", &echo{"from the server"}, &out); err != nil {
+			return err
+		}
+		return call.Send(&out)
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				var proto [1]byte
+				if _, err := io.ReadFull(conn, proto[:]); err != nil || proto[0] != ProtoRPC {
+					_ = conn.Close()
+					return
+				}
+				s, err := Server(conn, Config{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mux.Serve(ctx, s)
+			})
+		}
+	})
+	t.Cleanup(func() { cancel(); _ = l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) *Session {
+	t.Helper()
+	s, err := Dial(t.Context(), addr, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestCall(t *testing.T) {
+	s := dial(t, serve(t))
+	var out echo
+	if err := s.Call(t.Context(), "echo", &echo{"hello"}, &out); err != nil || out.Text != "hello" {
+		t.Fatalf("echo: %q, %v", out.Text, err)
+	}
+	large := strings.Repeat("x", 3<<20)
+	if err := s.Call(t.Context(), "echo", &echo{large}, &out); err != nil || out.Text != large {
+		t.Fatalf("a large echo: %d bytes, %v", len(out.Text), err)
+	}
+}
+
+func TestErrorsSurviveTheWire(t *testing.T) {
+	s := dial(t, serve(t))
+	err := s.Call(t.Context(), "refuse", &echo{}, &echo{})
+	var e *structs.Error
+	if !errors.As(err, &e) || e.Code != structs.CodeConflict || e.Hint != "use another name" {
+		t.Fatalf("refused with %#v", err)
+	}
+	if !errors.Is(err, structs.ErrConflict) || errors.Is(err, structs.ErrNotFound) {
+		t.Fatal("the sentinel of the code does not match")
+	}
+	if want := `job "web": taken (use another name)`; err.Error() != want {
+		t.Fatalf("it says %q, not %q", err, want)
+	}
+	if err := s.Call(t.Context(), "nothing", &echo{}, &echo{}); structs.CodeOf(err) != structs.CodeUnsupported {
+		t.Fatalf("unknown method: %v", err)
+	}
+	if err := s.Call(t.Context(), "panic", &echo{}, &echo{}); structs.CodeOf(err) != structs.CodeInternal {
+		t.Fatalf("panicking method: %v", err)
+	}
+	var out echo
+	if err := s.Call(t.Context(), "echo", &echo{"still here"}, &out); err != nil {
+		t.Fatalf("after a panic: %v", err)
+	}
+}
+
+func TestStream(t *testing.T) {
+	s := dial(t, serve(t))
+	st, err := s.Stream(t.Context(), "count", &echo{"four"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for i := range 4 {
+		var out echo
+		if err := st.Recv(&out); err != nil || out.Text != "four" {
+			t.Fatalf("answer %d: %q, %v", i, out.Text, err)
+		}
+	}
+	if err := st.Recv(&echo{}); !errors.Is(err, io.EOF) {
+		t.Fatalf("after the last: %v", err)
+	}
+}
+
+func TestCancelReachesTheCallee(t *testing.T) {
+	s := dial(t, serve(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() { failed <- s.Call(ctx, "wait", &echo{}, &echo{}) }()
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled call: %v", err)
+	}
+	// The callee's handler must end too, or the server's shutdown in Cleanup hangs.
+}
+
+func TestTooManyCalls(t *testing.T) {
+	s := dial(t, serve(t)) // allows four
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 16)
+	for range 16 {
+		go func() { failed <- s.Call(ctx, "wait", &echo{}, &echo{}) }()
+	}
+	limited := 0
+	for limited < 12 {
+		if err := <-failed; !errors.Is(err, structs.ErrLimited) {
+			t.Fatalf("a call over the limit: %v", err)
+		}
+		limited++
+	}
+	cancel()
+	for range 4 {
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Fatalf("a call within the limit: %v", err)
+		}
+	}
+}
+
+func TestServerCallsBack(t *testing.T) {
+	s := dial(t, serve(t))
+	mine := NewMux(hclog.NewNullLogger(), 0)
+	mine.Handle("echo", Unary(func(_ context.Context, a *echo) (*echo, error) { return &echo{a.Text + ", answered"}, nil }))
+	done := make(chan struct{})
+	go func() { mine.Serve(t.Context(), s); close(done) }()
+	var out echo
+	if err := s.Call(t.Context(), "back", &echo{}, &out); err != nil || out.Text != "from the server, answered" {
+		t.Fatalf("called back: %q, %v", out.Text, err)
+	}
+	_ = s.Close()
+	<-done
+}
+
+func TestSessionLost(t *testing.T) {
+	s := dial(t, serve(t))
+	failed := make(chan error, 1)
+	st, err := s.Stream(t.Context(), "wait", &echo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { failed <- st.Recv(&echo{}) }()
+	_ = s.Close()
+	if err := <-failed; !errors.Is(err, ErrSessionClosed) {
+		t.Fatalf("a call on a lost session: %v", err)
+	}
+	st.Close()
+}
+
+func TestLocal(t *testing.T) {
+	mux := NewMux(hclog.NewNullLogger(), 0)
+	mux.Handle("echo", Unary(func(_ context.Context, a *echo) (*echo, error) { return a, nil }))
+	mux.Handle("wait", Unary(func(ctx context.Context, _ *echo) (*echo, error) { <-ctx.Done(); return nil, ctx.Err() }))
+	var out echo
+	if err := mux.Local(t.Context(), "echo", &echo{"near"}, &out); err != nil || out.Text != "near" {
+		t.Fatalf("local call: %q, %v", out.Text, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := mux.Local(ctx, "wait", &echo{}, &out); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a local call past its time: %v", err)
+	}
+}
+
+func TestPoolSharesAndReopens(t *testing.T) {
+	addr := serve(t)
+	opened := 0
+	p := NewPool(Config{}, func(context.Context, *Session) error { opened++; return nil })
+	defer p.Close()
+	first, err := p.Session(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.Session(t.Context(), addr); err != nil || again != first {
+		t.Fatalf("the second is not the first: %v", err)
+	}
+	_ = first.Close()
+	var out echo
+	if err := p.Call(t.Context(), addr, "echo", &echo{"again"}, &out); err != nil {
+		t.Fatalf("after the session was lost: %v", err)
+	}
+	if opened != 2 {
+		t.Fatalf("opened %d sessions, not 2", opened)
+	}
+	if err := p.Call(t.Context(), "127.0.0.1:1", "echo", &echo{}, &out); err == nil {
+		t.Fatal("nobody listens there, and the call succeeded")
+	}
+}
+
+func TestCodecKeepsStringsAndMaps(t *testing.T) {
+	in := map[string]any{"command": "/bin/sh", "args": []any{"-c", "true"}, "nested": map[string]any{"n": int64(3)}}
+	raw, err := Encode(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := Decode(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := out["command"].(string); !ok {
+		t.Fatalf("a string came back as %T", out["command"])
+	}
+	if _, ok := out["nested"].(map[string]any); !ok {
+		t.Fatalf("a map came back as %T", out["nested"])
+	}
+}
+
+func TestFrameLimit(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteFrame(&b, &echo{strings.Repeat("x", 1000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadFrame(&b, 100, &echo{}); !errors.Is(err, ErrFrameTooLarge) {
+		t.Fatalf("a frame over the limit: %v", err)
+	}
+}
+
+// FuzzRPCFrame feeds a decoder of every request and entry type whatever bytes come.
+func FuzzRPCFrame(f *testing.F) {
+	seed := func(v any) {
+		var b bytes.Buffer
+		if err := WriteFrame(&b, v); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	seed(&header{Method: MethodJobRegister})
+	seed(&structs.JobRegisterRequest{Job: &structs.Job{ID: "web"}})
+	seed(&structs.PlanRequest{Plan: &structs.Plan{EvalID: "e"}})
+	seed(&status{Code: structs.CodeConflict, Msg: "no"})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, v := range []any{
+			&header{}, &status{}, &structs.JobRegisterRequest{}, &structs.PlanRequest{}, &structs.NodeRegisterRequest{},
+			&structs.ClientUpdateRequest{}, &structs.EvalUpdateRequest{}, &structs.FSRequest{}, &structs.EventStreamRequest{},
+		} {
+			_ = ReadFrame(bytes.NewReader(data), 1<<20, v) // must neither panic nor hang
+		}
+	})
+}
