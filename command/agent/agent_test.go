@@ -152,8 +152,13 @@ type running struct {
 
 func launch(t *testing.T, w *world, args ...string) *running {
 	t.Helper()
+	return launchParts(t, w.parts(), args...)
+}
+
+func launchParts(t *testing.T, p parts, args ...string) *running {
+	t.Helper()
 	r := &running{out: &output{}, err: &output{}, signals: make(chan os.Signal, 2), code: make(chan int, 1)}
-	go func() { r.code <- run(t.Context(), args, r.out, r.err, w.parts(), r.signals) }()
+	go func() { r.code <- run(t.Context(), args, r.out, r.err, p, r.signals) }()
 	text := r.out.awaitText(t, "Log data will stream in below")
 	found := regexp.MustCompile(`Advertise Addrs: HTTP: (\S+?)(;|\n)`).FindStringSubmatch(text)
 	if found == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nomadish/nomadish/client"
 	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/driver/mock"
 	"github.com/nomadish/nomadish/client/driver/rawexec"
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
@@ -98,7 +99,9 @@ type driverSet struct {
 // outlive the agent, is started at once where it will be needed: the first task
 // shall not wait for it.
 func newDrivers(cfg *config.Config, dirs clientDirs, logger hclog.Logger) (*driverSet, error) {
-	d := &driverSet{}
+	// The mock runs nothing of this machine: it is on everywhere, for simulated nodes
+	// and for trying things out.
+	d := &driverSet{drivers: []driver.Driver{mock.New(nil)}}
 	if dirs.state == "" {
 		return d, nil
 	}

@@ -1,15 +1,20 @@
 package agent
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -141,5 +146,119 @@ func TestLocalAddr(t *testing.T) {
 		if got := localAddr(bound); got != want {
 			t.Errorf("%s: %s, want %s", bound, got, want)
 		}
+	}
+}
+
+// serverConfig carries over what is stated and keeps the server's defaults.
+func TestServerConfig(t *testing.T) {
+	cfg := config.Default()
+	_, err := cfg.Merge("c.hcl", []byte(`
+region    = "eu"
+name      = "s1"
+data_dir  = "/d"
+bind_addr = "0.0.0.0"
+ports { rpc = 0 }
+advertise { rpc = "10.0.0.9" }
+limits { rpc_max_conns_per_client = 3 }
+server {
+  enabled             = true
+  bootstrap_expect    = 3
+  num_schedulers      = 0
+  raft_multiplier     = 2
+  heartbeat_grace     = "9s"
+  job_gc_threshold    = "1h"
+  job_max_source_size = "2MB"
+  raft_trailing_logs  = 77
+  default_scheduler_config {
+    scheduler_algorithm = "spread"
+  }
+}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := serverConfig(cfg, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byDefault := nomadish.DefaultConfig()
+	for what, good := range map[string]bool{
+		"who":       c.Region == "eu" && c.Name == "s1" && c.Datacenter == "dc1" && c.DataDir == "/d",
+		"address":   c.RPCAddr == "0.0.0.0:0" && c.RPCAdvertise == "10.0.0.9:0",
+		"raft":      c.BootstrapExpect == 3 && c.RaftElection == 2*byDefault.RaftElection && c.TrailingLogs == 77,
+		"workers":   c.NumSchedulers == 0 && len(c.EnabledSchedulers) == 4,
+		"clocks":    c.HeartbeatGrace == 9*time.Second && c.JobGCThreshold == time.Hour && c.EvalGCThreshold == byDefault.EvalGCThreshold,
+		"limits":    c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
+		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
+	} {
+		if !good {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	cfg.SetDev()
+	cfg.Advertise.RPC = ""
+	if c, err = serverConfig(cfg, hclog.NewNullLogger()); err != nil || c.DataDir != "" || c.RPCAddr != "127.0.0.1:0" || c.RPCAdvertise != "" {
+		t.Errorf("-dev: %+v %v", c, err)
+	}
+	for _, f := range [][3]string{{"0.0.0.0:0", "10.0.0.9:55", "0.0.0.0:55"}, {"127.0.0.1:4647", "1.1.1.1:9", "127.0.0.1:4647"}} {
+		if got := bound(f[0], f[1]); got != f[2] {
+			t.Errorf("bound %s %s: %s", f[0], f[1], got)
+		}
+	}
+}
+
+// A real server and simulated nodes in one process: they find each other, the
+// API shows them, and nothing of them is left.
+func TestRealAgent(t *testing.T) {
+	shapes := filepath.Join(t.TempDir(), "shapes.hcl")
+	if err := os.WriteFile(shapes, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := launchParts(t, realParts(), "-dev", "-http-port=0", "-rpc-port=0", "-simulate="+shapes, "-node=n1")
+	c, err := nomad.NewClient(&nomad.Config{Address: "http://" + r.addr, HttpClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := func() int {
+		nodes, _, err := c.Nodes().List(nil)
+		if err != nil {
+			return 0 // no leader yet
+		}
+		n := 0
+		for _, node := range nodes {
+			if node.Status == structs.NodeStatusReady && strings.HasPrefix(node.Name, "s-") {
+				n++
+			}
+		}
+		return n
+	}
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	late := time.After(20 * time.Second)
+	for ready() < 3 {
+		select {
+		case <-ticker.C:
+		case <-late:
+			t.Fatalf("the nodes did not come:\n%s", r.out)
+		}
+	}
+	leader, err := c.Status().Leader()
+	if err != nil || leader == "" || strings.HasSuffix(leader, ":0") {
+		t.Errorf("leader %q %v", leader, err)
+	}
+	members, err := c.Agent().Members()
+	if err != nil || len(members.Members) != 1 || members.Members[0].Name != "n1.global" || members.Members[0].Tags["leader"] != "true" {
+		t.Errorf("members %+v %v", members, err)
+	}
+	name, err := c.Agent().NodeName()
+	if err != nil || name != "n1.global" {
+		t.Errorf("self %q %v", name, err)
+	}
+	summary, _, err := c.Operator().MetricsSummary(nil)
+	if err != nil || len(summary.Gauges) == 0 {
+		t.Errorf("metrics %+v %v", summary, err)
+	}
+	r.signals <- syscall.SIGTERM
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d: %s", code, r.err)
 	}
 }
