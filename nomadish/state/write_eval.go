@@ -1,7 +1,6 @@
 package state
 
 import (
-
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -148,4 +147,3 @@ func (x *txn) nodeEval(id structs.NamespacedID, node *structs.Node) structs.Eval
 	}
 	return e
 }
-

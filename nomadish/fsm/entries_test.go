@@ -1,0 +1,213 @@
+package fsm
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// fill draws a value of any type of ours, so that no field can be forgotten by a
+// test. It avoids what the wire does not tell apart: nil from empty.
+func fill(t *rapid.T, v reflect.Value, depth int) {
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Unix(rapid.Int64Range(1, 4e9).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()))
+		return
+	case map[string]any:
+		v.Set(reflect.ValueOf(map[string]any{"image": rapid.String().Draw(t, "any"), "n": int64(-1), "on": true, "list": []any{"x"}}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if depth > 0 && rapid.Bool().Draw(t, "set") {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(t, v.Elem(), depth-1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(t, v.Field(i), depth)
+			}
+		}
+	case reflect.Slice:
+		if depth > 0 && v.Type().Elem().Kind() != reflect.Interface && rapid.Bool().Draw(t, "set") {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(t, v.Index(0), depth-1)
+		}
+	case reflect.Map:
+		if depth > 0 && rapid.Bool().Draw(t, "set") {
+			key, val := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(t, key, depth-1)
+			fill(t, val, depth-1)
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(key, val)
+		}
+	case reflect.String:
+		v.SetString(rapid.StringN(0, 8, 16).Draw(t, "string"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(rapid.Int64Range(-100, 100).Draw(t, "int"))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(rapid.Uint64Range(0, 200).Draw(t, "uint"))
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(float64(rapid.IntRange(-9, 9).Draw(t, "float")) / 4)
+	}
+}
+
+// script draws log entries over a few nodes, jobs, evaluations and seeds, so that
+// they meet each other.
+type script struct {
+	t    *rapid.T
+	time int64
+}
+
+func (s *script) pick(what string, n int) int { return rapid.IntRange(0, n-1).Draw(s.t, what) }
+func (s *script) flip() bool                  { return rapid.Bool().Draw(s.t, "flip") }
+func (s *script) node() string                { return fmt.Sprintf("node-%d", s.pick("node", 3)) }
+func (s *script) job() string                 { return fmt.Sprintf("job-%d", s.pick("job", 3)) }
+func (s *script) evalID() string              { return fmt.Sprintf("eval-%d", s.pick("eval", 8)) }
+func (s *script) seed() string                { return fmt.Sprintf("seed-%d", s.pick("seed", 4)) }
+func (s *script) alloc() string               { return structs.DeriveID(s.seed(), uint64(s.pick("ordinal", 3))) }
+func (s *script) one(of ...string) string     { return rapid.SampledFrom(of).Draw(s.t, "one") }
+
+func (s *script) eval() *structs.Evaluation {
+	if s.pick("no eval", 4) == 0 {
+		return nil
+	}
+	e := &structs.Evaluation{
+		ID: s.evalID(), Namespace: "default", JobID: s.job(), Type: structs.JobTypeService, Priority: 50,
+		Status:      s.one(structs.EvalStatusPending, structs.EvalStatusBlocked, structs.EvalStatusComplete, structs.EvalStatusFailed),
+		TriggeredBy: structs.EvalTriggerJobRegister,
+	}
+	if s.flip() {
+		e.QueuedAllocations = map[string]int{"web": s.pick("queued", 5)}
+	}
+	if s.flip() {
+		e.FailedTGAllocs = map[string]*structs.AllocMetric{"web": {NodesEvaluated: 3}}
+	}
+	return e
+}
+
+func (s *script) evals() []*structs.Evaluation {
+	if e := s.eval(); e != nil {
+		return []*structs.Evaluation{e}
+	}
+	return nil
+}
+
+func (s *script) batch() *structs.PlacementBatch {
+	b := &structs.PlacementBatch{
+		Namespace: "default", JobID: s.job(), JobVersion: uint64(s.pick("version", 3)), Group: s.one("web", "db"),
+		EvalID: s.evalID(), Seed: s.seed(), CreateTime: s.time, Nodes: []structs.PlacedNode{{ID: s.node()}, {ID: s.node()}},
+		Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
+			"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 100}, Memory: structs.AllocatedMemoryResources{MemoryMB: 64}},
+		}},
+	}
+	for i := range s.pick("instances", 3) {
+		in := structs.Instance{Ordinal: uint32(i), Index: i, Node: s.pick("on", 2)}
+		if s.flip() {
+			in.Ports = []structs.PortMapping{{Label: "http", Value: 20000 + s.pick("port", 100)}}
+		}
+		if s.flip() {
+			in.PreviousAllocation = s.alloc()
+		}
+		b.Instances = append(b.Instances, in)
+	}
+	return b
+}
+
+func (s *script) plan() *structs.PlanCommit {
+	p := &structs.JudgedPlan{EvalID: s.evalID(), Time: s.time, Place: []*structs.PlacementBatch{s.batch()}, Evals: s.evals()}
+	if s.flip() {
+		p.Stop = append(p.Stop, &structs.AllocStop{
+			AllocID: s.alloc(), ClientStatus: s.one("", "", structs.AllocClientLost, structs.AllocClientUnknown), KeepRunning: s.pick("keep", 4) == 0,
+		})
+	}
+	if s.flip() {
+		p.Update = append(p.Update, &structs.AllocInPlace{AllocID: s.alloc(), JobVersion: uint64(s.pick("to", 3)), EvalID: s.evalID()})
+	}
+	return &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}}
+}
+
+func (s *script) registered() *structs.Job {
+	groups := []*structs.TaskGroup{{Name: "web", Count: s.pick("count", 3), Tasks: []*structs.Task{{Name: "t", User: "ann"}}}}
+	if s.flip() {
+		groups = append(groups, &structs.TaskGroup{Name: "db", Count: 1})
+	}
+	return &structs.Job{
+		Namespace: "default", ID: s.job(), Type: s.one(structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem),
+		Priority: 50, TaskGroups: groups,
+	}
+}
+
+// entry draws the next log entry.
+func (s *script) entry() (structs.LogType, any) {
+	s.time += 1e9
+	seed := fmt.Sprintf("at-%d", s.time)
+	node := &structs.Node{
+		ID: "node-0", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{
+			Cpu: structs.NodeCpuResources{CpuShares: 4000, TotalCpuCores: 4}, Memory: structs.NodeMemoryResources{MemoryMB: 8000},
+			Disk: structs.NodeDiskResources{DiskMB: 1000}, MinDynamicPort: 20000, MaxDynamicPort: 32000,
+		},
+	}
+	switch t := rapid.SampledFrom(append(structs.LogTypes(), structs.LogPlanApply, structs.LogPlanApply, structs.LogAllocClient)).Draw(s.t, "type"); t {
+	case structs.LogNodeRegister:
+		node.ID = s.node()
+		return t, &structs.NodeRegisterEntry{Node: node, Time: s.time, EvalSeed: seed}
+	case structs.LogNodeDeregister:
+		return t, &structs.NodeDeregisterEntry{NodeIDs: []string{s.node()}, Time: s.time, EvalSeed: seed}
+	case structs.LogNodeStatus:
+		return t, &structs.NodeStatusEntry{
+			NodeIDs: []string{s.node(), s.node()}, Status: s.one(structs.NodeStatusReady, structs.NodeStatusDown), Time: s.time, EvalSeed: seed,
+			Event: &structs.NodeEvent{Message: "moved"},
+		}
+	case structs.LogNodeEligibility:
+		return t, &structs.NodeEligibilityEntry{NodeID: s.node(), Eligibility: s.one(structs.NodeEligible, structs.NodeIneligible), Time: s.time, EvalSeed: seed}
+	case structs.LogNodeDrain:
+		e := &structs.NodeDrainEntry{NodeID: s.node(), Time: s.time, EvalSeed: seed, MarkEligible: s.flip()}
+		if s.flip() {
+			e.Strategy = &structs.DrainStrategy{StartedAt: time.Unix(0, s.time).UTC()}
+		}
+		return t, e
+	case structs.LogNodeEvents:
+		return t, &structs.NodeEventsEntry{Events: map[string][]*structs.NodeEvent{s.node(): {{Message: "x"}}, s.node(): {{Message: "y"}}}}
+	case structs.LogJobRegister:
+		return t, &structs.JobRegisterEntry{Job: s.registered(), Eval: s.eval(), Time: s.time, Submission: &structs.JobSubmission{Source: "job {}"}}
+	case structs.LogJobDeregister:
+		return t, &structs.JobDeregisterEntry{Namespace: "default", JobID: s.job(), Purge: s.flip(), NoShutdownDelay: s.flip(), Eval: s.eval(), Time: s.time}
+	case structs.LogEvalUpsert:
+		return t, &structs.EvalUpsertEntry{Evals: s.evals(), Time: s.time}
+	case structs.LogPlanApply:
+		return t, s.plan()
+	case structs.LogAllocClient:
+		return t, &structs.AllocClientEntry{Time: s.time, Evals: s.evals(), Updates: []*structs.AllocClientUpdate{{
+			ID: s.alloc(), ModifyTime: s.time, ClientStatus: s.one(structs.AllocClientPending, structs.AllocClientRunning,
+				structs.AllocClientComplete, structs.AllocClientFailed, structs.AllocClientUnknown),
+			TaskStates: map[string]*structs.TaskState{"t": {State: "dead", Events: []*structs.TaskEvent{{Type: structs.TaskTerminated, ExitCode: 3}}}},
+		}}}
+	case structs.LogAllocTransition:
+		yes := true
+		return t, &structs.AllocTransitionEntry{Transitions: map[string]*structs.DesiredTransition{s.alloc(): {Migrate: &yes}}, Time: s.time, Evals: s.evals()}
+	case structs.LogSchedulerConfig:
+		return t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), CAS: s.flip(), Time: s.time}
+	case structs.LogCollect:
+		e := &structs.CollectEntry{
+			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},
+			Jobs: []structs.NamespacedID{{Namespace: "default", ID: s.job()}}, Time: s.time,
+		}
+		if s.flip() {
+			e.HistoryBefore = s.time - 5e9
+		}
+		return t, e
+	case structs.LogJobScale:
+		count := int64(s.pick("scale", 4))
+		return t, &structs.JobScaleEntry{Namespace: "default", JobID: s.job(), Group: "web", Count: &count, Eval: s.eval(), Time: s.time, Event: &structs.ScalingEvent{Time: s.time}}
+	default:
+		return structs.LogReconcile, &structs.ReconcileEntry{Time: s.time}
+	}
+}

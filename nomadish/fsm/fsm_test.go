@@ -1,0 +1,232 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+type replica struct {
+	store *state.Store
+	fsm   *FSM
+}
+
+func newReplica() *replica {
+	store, writer := state.New(state.Options{HistoryMax: 5, JobVersions: 2})
+	return &replica{store, New(writer, store, hclog.NewNullLogger())}
+}
+
+func (r *replica) apply(index uint64, data []byte) any {
+	return r.fsm.Apply(&raft.Log{Index: index, Type: raft.LogCommand, Data: data})
+}
+
+func dump(t interface{ Fatal(...any) }, r *replica) []byte {
+	var out bytes.Buffer
+	if err := write(&out, r.store.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func (r *replica) restore(data []byte) error {
+	return r.fsm.Restore(io.NopCloser(bytes.NewReader(data)))
+}
+
+// Every entry comes out of the log as it went in, whatever is in its fields.
+func TestEntriesComeOutAsTheyWentIn(t *testing.T) {
+	for _, typ := range structs.LogTypes() {
+		rapid.Check(t, func(t *rapid.T) {
+			want, err := structs.NewLogPayload(typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill(t, reflect.ValueOf(want).Elem(), 6)
+			data, err := Encode(typ, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotType, got, err := Decode(data)
+			if err != nil || gotType != typ {
+				t.Fatalf("type %d: got type %d, error %v", typ, gotType, err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("type %d:\n got %+v\nwant %+v", typ, got, want)
+			}
+		})
+	}
+}
+
+// Two replicas that are fed the same log are the same; one that was restored from a
+// snapshot in between is the same too; what is derived equals what is counted anew.
+func TestReplicasStayEqual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := newReplica(), newReplica()
+		s := &script{t: t}
+		steps := rapid.IntRange(1, 40).Draw(t, "steps")
+		restart := rapid.IntRange(1, steps).Draw(t, "restart")
+		for i := uint64(1); i <= uint64(steps); i++ {
+			typ, payload := s.entry()
+			data, err := Encode(typ, payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ra, rb := a.apply(i, data), b.apply(i, data)
+			if (ra == nil) != (rb == nil) {
+				t.Fatalf("entry %d: answers %v and %v", i, ra, rb)
+			}
+			if structs.CodeOf(asError(ra)) == structs.CodeInternal {
+				t.Fatalf("entry %d of type %d: %v", i, typ, ra)
+			}
+			snap := a.store.Snapshot()
+			if d := state.Differences(snap); len(d) > 0 {
+				t.Fatalf("entry %d of type %d %+v: %v", i, typ, payload, d)
+			}
+			if snap.Index() != i {
+				t.Fatalf("index %d after entry %d", snap.Index(), i)
+			}
+			if i == uint64(restart) {
+				fresh := newReplica()
+				if err := fresh.restore(dump(t, b)); err != nil {
+					t.Fatal(err)
+				}
+				b = fresh
+			}
+			if ha, hb := snap.Hash(), b.store.Snapshot().Hash(); ha != hb {
+				t.Fatalf("entry %d of type %d: hashes %s and %s", i, typ, ha, hb)
+			}
+		}
+		if d := state.Differences(b.store.Snapshot()); len(d) > 0 {
+			t.Fatalf("restored: %v", d)
+		}
+	})
+}
+
+func asError(answer any) error {
+	err, ok := answer.(error)
+	if !ok {
+		return structs.ErrNotFound // no error: any code but internal
+	}
+	return err
+}
+
+func filled(t *testing.T) *replica {
+	t.Helper()
+	r := newReplica()
+	for i, p := range []any{
+		&structs.NodeRegisterEntry{Node: &structs.Node{ID: "n", Status: structs.NodeStatusReady}},
+		&structs.JobRegisterEntry{Job: &structs.Job{Namespace: "default", ID: "j", Type: "service", TaskGroups: []*structs.TaskGroup{{Name: "g"}}}},
+	} {
+		typ := []structs.LogType{structs.LogNodeRegister, structs.LogJobRegister}[i]
+		data, err := Encode(typ, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer := r.apply(uint64(i+1), data); answer != nil {
+			t.Fatal(answer)
+		}
+	}
+	return r
+}
+
+func TestRestoreRefusesWhatIsTornAndKeepsTheState(t *testing.T) {
+	whole := dump(t, filled(t))
+	r := filled(t)
+	before := r.store.Snapshot().Hash()
+	for n := range whole {
+		if err := r.restore(whole[:n]); err == nil {
+			t.Fatalf("%d bytes of %d were taken for a whole snapshot", n, len(whole))
+		}
+		damaged := bytes.Clone(whole)
+		damaged[n] ^= 0x20
+		if err := r.restore(damaged); err == nil {
+			t.Fatalf("a snapshot with byte %d damaged was taken", n)
+		}
+	}
+	if r.store.Snapshot().Hash() != before || r.store.LatestIndex() != 2 {
+		t.Fatal("a refused snapshot changed the state")
+	}
+	if err := r.restore(whole); err != nil {
+		t.Fatal(err)
+	}
+	if r.store.Snapshot().Hash() != before {
+		t.Fatal("the restored state is another")
+	}
+}
+
+type sink struct {
+	bytes.Buffer
+	closed, cancelled bool
+	fail              error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.fail != nil {
+		return 0, s.fail
+	}
+	return s.Buffer.Write(p)
+}
+func (s *sink) Close() error  { s.closed = true; return nil }
+func (s *sink) Cancel() error { s.cancelled = true; return nil }
+func (s *sink) ID() string    { return "sink" }
+
+func TestSnapshotIsOfItsMomentAndEndsItsSink(t *testing.T) {
+	r := filled(t)
+	snap, err := r.fsm.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r.store.Snapshot().Hash()
+	data, err := Encode(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "j", Purge: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer := r.apply(3, data); answer != nil {
+		t.Fatal(answer)
+	}
+	good := &sink{}
+	if err := snap.Persist(good); err != nil || !good.closed || good.cancelled {
+		t.Fatalf("persist: %v, closed %v, cancelled %v", err, good.closed, good.cancelled)
+	}
+	snap.Release()
+	fresh := newReplica()
+	if err := fresh.restore(good.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if fresh.store.Snapshot().Hash() != want || fresh.store.LatestIndex() != 2 {
+		t.Fatal("the snapshot is not of the moment when it was taken")
+	}
+	full := &sink{fail: errors.New("disk full")}
+	if err := snap.Persist(full); !errors.Is(err, full.fail) || !full.cancelled || full.closed {
+		t.Fatalf("persist on a full disk: %v, closed %v, cancelled %v", err, full.closed, full.cancelled)
+	}
+}
+
+func TestEntriesThatCannotBeReadMoveTheIndexOnly(t *testing.T) {
+	r := filled(t)
+	before := r.store.Snapshot().Hash()
+	for i, data := range [][]byte{nil, {0}, {200, 1}, {byte(structs.LogPlanApply), 0xff}} {
+		index := uint64(i + 3)
+		if err := asError(r.apply(index, data)); structs.CodeOf(err) != structs.CodeInternal {
+			t.Errorf("entry %v: answer %v", data, err)
+		}
+		if r.store.LatestIndex() != index {
+			t.Errorf("entry %v: index %d, want %d", data, r.store.LatestIndex(), index)
+		}
+	}
+	answers := r.fsm.ApplyBatch([]*raft.Log{{Index: 7, Type: raft.LogConfiguration}, {Index: 8, Type: raft.LogCommand, Data: []byte{0}}})
+	if answers[0] != nil || answers[1] == nil || r.store.LatestIndex() != 8 {
+		t.Errorf("batch: answers %v, index %d", answers, r.store.LatestIndex())
+	}
+	if r.store.Snapshot().Hash() != before {
+		t.Error("an unreadable entry changed the state")
+	}
+}
