@@ -1,0 +1,23 @@
+# One machine that is server and client, with its state on disk. Try: nomadish agent -config examples/agent.hcl
+# Its addresses are loopback only; say bind_addr = "0.0.0.0" to be reached by others.
+name      = "one"
+data_dir  = "/var/lib/nomadish"
+bind_addr = "127.0.0.1"
+log_level = "INFO"
+
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+
+client {
+  enabled = true
+  servers = ["127.0.0.1:4647"]
+}
+
+# raw_exec runs processes as the agent's own user, with nothing between them and the machine: it is off unless asked for.
+plugin "raw_exec" {
+  config {
+    enabled = true
+  }
+}
