@@ -69,7 +69,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	c.Drivers = set.drivers
 	cl, err := client.New(c)
 	if err != nil {
-		return nil, errors.Join(err, set.close())
+		return nil, errors.Join(err, set.close(context.Background(), false))
 	}
 	return &clientPart{
 		nodeID: cl.NodeID(), stats: cl.Stats,
@@ -82,7 +82,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 			if endTasks {
 				ended = cl.StopAll(ctx)
 			}
-			return errors.Join(ended, cl.Shutdown(ctx), set.close())
+			return errors.Join(ended, cl.Shutdown(ctx), set.close(ctx, endTasks))
 		},
 	}, nil
 }
@@ -132,16 +132,21 @@ func newDrivers(cfg *config.Config, dirs clientDirs, logger hclog.Logger) (*driv
 // devExecutorIdle is how long the executor of a -dev agent outlives it.
 const devExecutorIdle = 2 * time.Second
 
-// close lets go of the executor; its tasks go on.
-func (d *driverSet) close() error {
-	if d.cancel != nil {
-		d.cancel()
-		<-d.started
-	}
+// close lets go of the executor, whose tasks go on; or ends it, when none is left
+// that should.
+func (d *driverSet) close(ctx context.Context, end bool) error {
 	if d.exec == nil {
 		return nil
 	}
-	return d.exec.Close()
+	var err error
+	if d.cancel != nil {
+		d.cancel()
+		<-d.started
+		if end {
+			err = d.exec.Shutdown(ctx)
+		}
+	}
+	return errors.Join(err, d.exec.Close())
 }
 
 // deniedEnv are the patterns of environment variables that raw_exec keeps from tasks.

@@ -338,7 +338,7 @@ func (s *Server) writeError(w *recorder, r *http.Request, err error) {
 	if status == http.StatusServiceUnavailable {
 		msg = "the agent is shutting down or the request was given up"
 	}
-	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
+	if structs.CodeOf(err) == structs.CodeInternal && status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.cfg.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err, "code", status)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
