@@ -131,7 +131,11 @@ func (a *Agent) start(p parts) error {
 func (a *Agent) listen() error {
 	for _, host := range httpHosts(a.cfg) {
 		addr := joinHostPort(host, a.cfg.Ports.HTTP)
-		l, err := net.Listen("tcp", addr)
+		network := "tcp"
+		if ip := net.ParseIP(host); ip != nil && ip.To4() != nil {
+			network = "tcp4" // 0.0.0.0 means IPv4, not everything
+		}
+		l, err := net.Listen(network, addr)
 		if err != nil {
 			return fmt.Errorf("listen for HTTP on %s: %w (is another agent running? choose another port with -http-port or ports { http = … })", addr, err)
 		}
