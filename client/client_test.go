@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ptr[T any](v T) *T { return &v }
 

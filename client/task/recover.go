@@ -27,6 +27,10 @@ func (t *Runner) Recover() {
 	case len(t.state.Handle) > 0 && t.c.Driver != nil && t.state.RestartAt.IsZero():
 		t.phase = phaseRecover
 		t.find()
+	case t.state.RunID != "" && t.finder() != nil && t.state.RestartAt.IsZero():
+		// The agent died while the task was being started.
+		t.phase = phaseRecover
+		t.find()
 	case !t.state.RestartAt.IsZero():
 		t.phase = phaseBackoff
 		t.after(max(0, time.Until(t.state.RestartAt)), func() {
@@ -42,15 +46,29 @@ func (t *Runner) Recover() {
 // Recovering tells whether it is not known yet whether the task runs.
 func (t *Runner) Recovering() bool { return t.phase == phaseRecover }
 
+// finder is the driver, if it finds tasks by their ID.
+func (t *Runner) finder() driver.Finder {
+	f, _ := t.c.Driver.(driver.Finder)
+	return f
+}
+
 func (t *Runner) find() {
-	gen, state := t.generation, t.state.Handle
+	gen, state, id := t.generation, t.state.Handle, t.state.RunID
 	t.c.Host.Go(func(ctx context.Context) {
-		h, err := t.c.Driver.Recover(ctx, state)
+		var h driver.Handle
+		var err error
+		if len(state) > 0 {
+			h, err = t.c.Driver.Recover(ctx, state)
+		} else {
+			h, err = t.finder().Find(ctx, id)
+		}
 		t.c.Host.Do(func() {
 			switch {
 			case t.closed || t.generation != gen || ctx.Err() != nil:
 			case err == nil:
 				t.started(h, structs.TaskReattached)
+			case errors.Is(err, driver.ErrTaskNotFound) && len(state) == 0:
+				t.unstarted()
 			case errors.Is(err, driver.ErrTaskNotFound):
 				t.lost(err)
 			default:
@@ -58,6 +76,17 @@ func (t *Runner) find() {
 			}
 		})
 	})
+}
+
+// unstarted makes a task that was about to be started wait for Start again.
+func (t *Runner) unstarted() {
+	t.state.RunID = ""
+	if t.killing {
+		t.die(false)
+		return
+	}
+	t.phase = phaseWaiting
+	t.c.Host.Changed(t, false)
 }
 
 // lost gives up a task of which nothing can be found: nobody knows how it ended.

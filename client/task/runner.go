@@ -167,7 +167,7 @@ func (t *Runner) begin() {
 	t.generation++
 	gen := t.generation
 	t.state.RestartAt = time.Time{}
-	old := t.handle
+	old := earlier{t.handle, t.state.Handle}
 	t.handle = nil
 	t.state.RunID = t.newRunID()
 	t.state.Handle = nil
@@ -198,9 +198,25 @@ func (t *Runner) begin() {
 	})
 }
 
+// earlier is the run before this start.
+type earlier struct {
+	handle driver.Handle
+	state  []byte
+}
+
+// release drops what the driver keeps of it. Failing to costs only disk space.
+func (e earlier) release(ctx context.Context, d driver.Driver) {
+	if e.handle == nil && len(e.state) > 0 {
+		e.handle, _ = d.Recover(ctx, e.state)
+	}
+	if e.handle != nil {
+		_ = driver.Release(ctx, e.handle)
+	}
+}
+
 // launch does the slow part of a start, without the lock: what can go wrong has a
 // kind of event.
-func (t *Runner) launch(ctx context.Context, runID string, saved <-chan error, old driver.Handle) (driver.Handle, string, error) {
+func (t *Runner) launch(ctx context.Context, runID string, saved <-chan error, old earlier) (driver.Handle, string, error) {
 	release, err := t.c.Host.StartSlot(ctx)
 	if err != nil {
 		return nil, structs.TaskSetupFailure, err
@@ -221,9 +237,7 @@ func (t *Runner) launch(ctx context.Context, runID string, saved <-chan error, o
 	case <-ctx.Done():
 		return nil, structs.TaskSetupFailure, ctx.Err()
 	}
-	if old != nil {
-		_ = driver.Release(ctx, old) // only disk space is lost
-	}
+	old.release(ctx, t.c.Driver)
 	h, err := t.c.Driver.Start(ctx, config)
 	return h, structs.TaskDriverFailure, err
 }
@@ -258,7 +272,7 @@ func (t *Runner) started(h driver.Handle, kind string) {
 	t.handle, t.phase = h, phaseRunning
 	t.state.Handle = h.State()
 	t.state.Ran = true
-	if kind == structs.TaskStarted {
+	if kind == structs.TaskStarted || t.state.Task.StartedAt.IsZero() {
 		t.state.Task.StartedAt = now.UTC()
 	}
 	t.setState(structs.TaskStateRunning)
