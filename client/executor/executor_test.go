@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,250 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/nomadish/nomadish/client/logs"
 )
-
-// The test binary is also the executor, and some of the tasks.
-const (
-	asExecutor = "EXECUTOR_TEST_MAIN"
-	asTask     = "EXECUTOR_TEST_TASK"
-)
-
-func TestMain(m *testing.M) {
-	switch os.Getenv(asTask) {
-	case "lines":
-		writeLines()
-		os.Exit(0)
-	case "flood":
-		flood()
-	}
-	if os.Getenv(asExecutor) != "" {
-		os.Exit(Main(context.Background(), os.Args[1:], os.Stderr))
-	}
-	// The race detector would keep each of them for a second at its end.
-	for k, v := range map[string]string{asExecutor: "1", "GORACE": "atexit_sleep_ms=0"} {
-		if err := os.Setenv(k, v); err != nil {
-			panic(err)
-		}
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// writeLines writes COUNT numbered lines to stdout; or, slowly, ever more until
-// the file UNTIL exists. It says on stderr how many it wrote.
-func writeLines() {
-	count, _ := strconv.Atoi(os.Getenv("COUNT"))
-	until := os.Getenv("UNTIL")
-	w := bufio.NewWriterSize(os.Stdout, 1000) // so that writes cut lines
-	i := 0
-	for ; i < count || until != ""; i++ {
-		fmt.Fprintf(w, "line %07d\n", i)
-		if until == "" || i%100 != 99 {
-			continue
-		}
-		time.Sleep(time.Millisecond)
-		if exists(until) {
-			i++
-			break
-		}
-	}
-	if w.Flush() != nil {
-		os.Exit(9)
-	}
-	fmt.Fprint(os.Stderr, i)
-}
-
-// flood writes as fast as it can and says on stderr each time it got a megabyte out.
-func flood() {
-	mb := bytes.Repeat([]byte("x"), 1<<20)
-	for {
-		if _, err := os.Stdout.Write(mb); err != nil {
-			os.Exit(9)
-		}
-		fmt.Fprintln(os.Stderr, "mb")
-	}
-}
-
-type fixture struct {
-	*Client
-	t    *testing.T
-	dir  string // the executor's
-	logs string
-}
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	f := &fixture{t: t, dir: filepath.Join(t.TempDir(), "executor"), logs: t.TempDir()}
-	f.connect()
-	t.Cleanup(func() { f.tearDown() })
-	return f
-}
-
-// connect is the start of an agent.
-func (f *fixture) connect() {
-	f.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.Client, err = NewClient(Config{Dir: f.dir, Command: []string{self}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f *fixture) tearDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	all, err := f.List(ctx)
-	if err != nil {
-		f.t.Error(err)
-	}
-	for _, s := range all {
-		if _, err := f.Stop(ctx, s.ID, unix.SIGKILL, 0); err != nil {
-			f.t.Error(err)
-		}
-		if err := f.Forget(ctx, s.ID); err != nil {
-			f.t.Error(err)
-		}
-	}
-	pid, err := f.Ensure(ctx)
-	if err != nil {
-		f.t.Error(err)
-	}
-	if err := f.Shutdown(ctx); err != nil {
-		f.t.Error(err)
-	}
-	_ = f.Client.Close()
-	gone(f.t, pid)
-	if f.t.Failed() {
-		data, _ := os.ReadFile(filepath.Join(f.dir, logName))
-		f.t.Logf("executor's log:\n%s", data)
-	}
-}
-
-// gone waits for the end of a process that is not a child of the test's.
-func gone(t *testing.T, pid int) {
-	t.Helper()
-	eventually(t, func() bool {
-		st, err := readStat(pid)
-		return err != nil || st.state == 'Z'
-	}, "process %d is still there", pid)
-}
-
-// eventually looks until cond holds; it is for what only /proc or a file can tell.
-func eventually(t *testing.T, cond func() bool, format string, args ...any) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); {
-		if time.Now().After(deadline) {
-			t.Fatalf(format, args...)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
-func (f *fixture) spec(id string, command ...string) *Spec {
-	return &Spec{
-		ID: id, Command: command[0], Args: command[1:], Dir: f.logs,
-		Env:  []string{"PATH=" + os.Getenv("PATH")},
-		Logs: LogSpec{Dir: f.logs, Task: strings.ReplaceAll(id, "/", "_"), MaxFiles: 10, MaxFileBytes: 1 << 20},
-	}
-}
-
-func (f *fixture) sh(id, script string) *Spec { return f.spec(id, "/bin/sh", "-c", script) }
-
-// self is a task that this test binary is.
-func (f *fixture) self(id, what string, env ...string) *Spec {
-	exe, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	s := f.spec(id, exe)
-	s.Env = append(s.Env, asTask+"="+what)
-	s.Env = append(s.Env, env...)
-	return s
-}
-
-func (f *fixture) start(s *Spec) Status {
-	f.t.Helper()
-	st, err := f.Start(f.t.Context(), s)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return st
-}
-
-func (f *fixture) wait(id string) Exit {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 60*time.Second)
-	defer cancel()
-	st, err := f.Wait(ctx, id)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return *st.Exit
-}
-
-func (f *fixture) output(id, stream string) string {
-	f.t.Helper()
-	var b strings.Builder
-	src := logs.Source{Dir: f.logs, Task: strings.ReplaceAll(id, "/", "_"), Stream: stream}
-	err := logs.Read(f.t.Context(), src, logs.Options{}, func(c logs.Chunk) error {
-		b.Write(c.Data)
-		return nil
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return b.String()
-}
-
-// untilOutput waits until the task has written at least n bytes.
-func (f *fixture) untilOutput(id, stream string, n int) {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
-	defer cancel()
-	enough := errors.New("enough")
-	src := logs.Source{Dir: f.logs, Task: strings.ReplaceAll(id, "/", "_"), Stream: stream}
-	err := logs.Follow(ctx, src, logs.Options{}, func(c logs.Chunk) error {
-		if n -= len(c.Data); n <= 0 {
-			return enough
-		}
-		return nil
-	})
-	if !errors.Is(err, enough) {
-		f.t.Fatal(err)
-	}
-}
-
-func (f *fixture) killExecutor() {
-	f.t.Helper()
-	pid, err := f.Ensure(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-		f.t.Fatal(err)
-	}
-	gone(f.t, pid)
-}
-
-func checkLines(t *testing.T, got string, count int) {
-	t.Helper()
-	for i := range count {
-		want := fmt.Sprintf("line %07d\n", i)
-		if !strings.HasPrefix(got, want) {
-			t.Fatalf("expected %q, got %.60q", want, got)
-		}
-		got = got[len(want):]
-	}
-	if got != "" {
-		t.Fatalf("more than was written: %.60q", got)
-	}
-}
 
 func TestExit(t *testing.T) {
 	f := newFixture(t)
@@ -374,7 +132,7 @@ func TestUnknownTask(t *testing.T) {
 	check("status", err)
 	_, err = f.Wait(ctx, "x")
 	check("wait", err)
-	_, err = f.Client.Stop(ctx, "x", unix.SIGINT, 0)
+	_, err = f.Stop(ctx, "x", unix.SIGINT, 0)
 	check("stop", err)
 	_, err = f.Stats(ctx, "x")
 	check("stats", err)
@@ -420,7 +178,7 @@ func TestStop(t *testing.T) {
 		t.Helper()
 		f.start(f.sh(id, script+"; echo ready; while :; do sleep 0.01; done"))
 		f.untilOutput(id, logs.Stdout, len("ready\n"))
-		st, err := f.Client.Stop(t.Context(), id, sig, timeout)
+		st, err := f.Stop(t.Context(), id, sig, timeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,13 +199,13 @@ func TestStop(t *testing.T) {
 	f.untilOutput("twice", logs.Stdout, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := f.Client.Stop(ctx, "twice", unix.SIGINT, long); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := f.Stop(ctx, "twice", unix.SIGINT, long); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	if st, err := f.Client.Stop(t.Context(), "twice", unix.SIGINT, time.Millisecond); err != nil || st.Exit.Signal != int(unix.SIGKILL) {
+	if st, err := f.Stop(t.Context(), "twice", unix.SIGINT, time.Millisecond); err != nil || st.Exit.Signal != int(unix.SIGKILL) {
 		t.Fatalf("%+v %v", st, err)
 	}
-	if st, err := f.Client.Stop(t.Context(), "twice", unix.SIGINT, 0); err != nil || st.State != StateExited {
+	if st, err := f.Stop(t.Context(), "twice", unix.SIGINT, 0); err != nil || st.State != StateExited {
 		t.Fatalf("stop of an ended task: %+v %v", st, err)
 	}
 }
@@ -468,7 +226,7 @@ func TestNothingIsLeft(t *testing.T) {
 			`+end))
 		f.untilOutput(id, logs.Stdout, 1)
 		if end == "wait" {
-			if _, err := f.Client.Stop(t.Context(), id, unix.SIGINT, 10*time.Millisecond); err != nil {
+			if _, err := f.Stop(t.Context(), id, unix.SIGINT, 10*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -486,131 +244,6 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	check("exits", "exit 0")
 	check("stopped", "wait")
-}
-
-// The agent goes away while one task runs and another one ends.
-func TestAgentComesBack(t *testing.T) {
-	f := newFixture(t)
-	stays := f.start(f.sh("stays", "while :; do sleep 0.01; done"))
-	flag := filepath.Join(f.logs, "go")
-	f.start(f.sh("ends", "while [ ! -e "+flag+" ]; do sleep 0.01; done; echo bye; exit 42"))
-	before, err := f.Ensure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Wait(t.Context(), "ends"); !errors.Is(err, ErrClosed) {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	record := filepath.Join(taskDir(f.dir, "ends"), recordName)
-	eventually(t, func() bool {
-		data, err := os.ReadFile(record)
-		return err == nil && bytes.Contains(data, []byte(StateExited))
-	}, "the end was not written down")
-	f.connect()
-	after, err := f.Ensure(t.Context())
-	if err != nil || after != before {
-		t.Fatalf("executor %d, then %d, %v", before, after, err)
-	}
-	if e := f.wait("ends"); e.Code != 42 || e.Unknown {
-		t.Fatalf("%+v", e)
-	}
-	if o := f.output("ends", logs.Stdout); o != "bye\n" {
-		t.Fatalf("%q", o)
-	}
-	st, err := f.Status(t.Context(), "stays")
-	if err != nil || st.State != StateRunning || st.Pid != stays.Pid || st.StartTicks != stays.StartTicks || st.Adopted {
-		t.Fatalf("%+v %v", st, err)
-	}
-}
-
-// The executor is killed again and again while a task writes: the task goes on,
-// and not a byte is missing or twice.
-func TestExecutorKilled(t *testing.T) {
-	f := newFixture(t)
-	flag := filepath.Join(t.TempDir(), "enough")
-	s := f.self("a", "lines", "UNTIL="+flag)
-	s.Logs.MaxFileBytes = 50_000
-	s.Logs.MaxFiles = 1000
-	first := f.start(s)
-	ended := f.start(f.sh("ended before", "exit 6"))
-	f.wait("ended before")
-	for i := range 5 {
-		f.untilOutput("a", logs.Stdout, (i+1)*20_000)
-		f.killExecutor()
-		// What the Wait for a running task does by itself in an agent.
-		if _, err := f.Ensure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	st, err := f.Status(t.Context(), "a")
-	if err != nil || st.State != StateRunning || st.Pid != first.Pid || !st.Adopted {
-		t.Fatalf("%+v %v", st, err)
-	}
-	if st, err := f.Stats(t.Context(), "a"); err != nil || st.Pids[0] != first.Pid {
-		t.Fatalf("%+v %v", st, err)
-	}
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := f.wait("a")
-	if !e.Unknown && e.Code != 0 || e.Unknown && e.Reason == "" {
-		t.Fatalf("%+v", e)
-	}
-	count, err := strconv.Atoi(f.output("a", logs.Stderr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkLines(t, f.output("a", logs.Stdout), count)
-	if st, err := f.Status(t.Context(), "ended before"); err != nil || st.Exit == nil || st.Exit.Code != 6 || st.Pid != ended.Pid {
-		t.Fatalf("%+v %v", st, err)
-	}
-}
-
-// A task that ends while there is no executor: its end is found, its last words
-// too, since the agent held its pipes.
-func TestEndsWithoutExecutor(t *testing.T) {
-	f := newFixture(t)
-	flag := filepath.Join(f.logs, "go")
-	st := f.start(f.sh("a", "while [ ! -e "+flag+" ]; do sleep 0.01; done; echo last words"))
-	f.killExecutor()
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gone(t, st.Pid)
-	e := f.wait("a")
-	if !e.Unknown || !strings.Contains(e.Reason, "no executor") {
-		t.Fatalf("%+v", e)
-	}
-	if o := f.output("a", logs.Stdout); o != "last words\n" {
-		t.Fatalf("%q", o)
-	}
-}
-
-// An adopted task can be stopped like any other, with what it started.
-func TestStopAdopted(t *testing.T) {
-	f := newFixture(t)
-	f.start(f.sh("a", "trap '' INT; sleep 1000 & (setsid sleep 1000 &); echo ready; while :; do sleep 0.01; done"))
-	f.untilOutput("a", logs.Stdout, 1)
-	f.killExecutor()
-	st, err := f.Client.Stop(t.Context(), "a", unix.SIGINT, 10*time.Millisecond)
-	if err != nil || st.Exit == nil {
-		t.Fatalf("%+v %v", st, err)
-	}
-	procs, err := allProcs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range procs {
-		if p.state != 'Z' && hasMarker(p.pid, "a") && p.session != p.pid {
-			t.Errorf("process %d is left", p.pid)
-		}
-	}
 }
 
 func TestManyLinesRotated(t *testing.T) {
@@ -640,7 +273,7 @@ func TestNeverBlocks(t *testing.T) {
 	s.Dir = "/"
 	f.start(s)
 	f.untilOutput("a", logs.Stderr, 3*20)
-	if err := f.Client.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	f.untilOutput("a", logs.Stderr, 3*40)
@@ -664,7 +297,7 @@ func TestNeverBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.logs = s.Logs.Dir
-	st, err := f.Client.Stop(t.Context(), "a", unix.SIGKILL, 0)
+	st, err := f.Stop(t.Context(), "a", unix.SIGKILL, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -712,7 +345,7 @@ func TestStats(t *testing.T) {
 		}
 		return len(s.Pids) == 2 && s.Pids[0] == st.Pid && s.CPUUser+s.CPUSystem > 0 && s.RSS > 10<<10
 	}, "no sensible figures")
-	if _, err := f.Client.Stop(t.Context(), "a", unix.SIGKILL, 0); err != nil {
+	if _, err := f.Stop(t.Context(), "a", unix.SIGKILL, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Stats(t.Context(), "a"); !errors.Is(err, ErrNotRunning) {
@@ -742,95 +375,5 @@ func TestUser(t *testing.T) {
 		if o := f.output(name, logs.Stdout); o != want.Uid+"\nagain\n" {
 			t.Errorf("%s: %q %q", name, o, f.output(name, logs.Stderr))
 		}
-	}
-}
-
-func TestExecutorEndsWhenIdle(t *testing.T) {
-	f := newFixture(t)
-	f.cfg.IdleTimeout = 50 * time.Millisecond
-	pid, err := f.Ensure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.start(f.sh("a", "exit 8"))
-	f.wait("a")
-	if err := f.Client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	gone(t, pid)
-	f.connect()
-	// A new one knows what the old one saw.
-	if e := f.wait("a"); e.Code != 8 {
-		t.Fatalf("%+v", e)
-	}
-}
-
-func TestTermWaitsForTasks(t *testing.T) {
-	f := newFixture(t)
-	f.start(f.sh("a", "sleep 1000"))
-	pid, err := f.Ensure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := f.Status(t.Context(), "a"); err != nil || st.State != StateRunning {
-		t.Fatalf("%+v %v", st, err)
-	}
-	if err := f.Signal(t.Context(), "a", unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	gone(t, pid)
-	if e := f.wait("a"); e.Signal != int(unix.SIGKILL) {
-		t.Fatalf("%+v", e)
-	}
-}
-
-// Many agents at once start one executor.
-func TestOnlyOneExecutor(t *testing.T) {
-	f := newFixture(t)
-	var mu sync.Mutex
-	pids := map[int]bool{}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			c, err := NewClient(f.cfg)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			pid, err := c.Ensure(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			pids[pid] = true
-			mu.Unlock()
-			_ = c.Close()
-		})
-	}
-	wg.Wait()
-	if len(pids) != 1 {
-		t.Fatalf("executors: %v", pids)
-	}
-}
-
-func TestExecutorDoesNotStart(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewClient(Config{Dir: filepath.Join(file, "executor"), Command: []string{self}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	if _, err := c.Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "not a directory") {
-		t.Fatal(err)
 	}
 }

@@ -59,7 +59,7 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 		return 2
 	}
 	if !filepath.IsAbs(o.dir) || o.idle <= 0 || fs.NArg() > 0 {
-		fmt.Fprintln(stderr, "executor: -dir must be an absolute path, -idle positive, and nothing else given")
+		_, _ = fmt.Fprintln(stderr, "executor: -dir must be an absolute path, -idle positive, and nothing else given")
 		return 2
 	}
 	var ready *os.File
@@ -78,7 +78,7 @@ func report(stderr io.Writer, ready *os.File, err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "executor: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "executor: %v\n", err)
 	if ready != nil {
 		// Whoever does not listen any more misses nothing that is not in the log.
 		_, _ = fmt.Fprint(ready, err)

@@ -109,18 +109,25 @@ func watch(src Source) (wake <-chan struct{}, stop func(), err error) {
 	tokens := make(chan struct{}, 1)
 	quit := make(chan struct{})
 	finished := make(chan struct{})
+	if w := newWatcher(src.Dir); w != nil {
+		go watchLoop(w, src, tokens, finished)
+		return tokens, func() { _ = w.Close(); <-finished }, nil
+	}
+	go pollLoop(tokens, quit, finished)
+	return tokens, func() { close(quit); <-finished }, nil
+}
+
+// newWatcher watches a directory; nil if the kernel has no watch to give.
+func newWatcher(dir string) *fsnotify.Watcher {
 	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		if err = w.Add(src.Dir); err != nil {
-			_ = w.Close()
-		}
-	}
 	if err != nil {
-		go pollLoop(tokens, quit, finished)
-		return tokens, func() { close(quit); <-finished }, nil
+		return nil
 	}
-	go watchLoop(w, src, tokens, finished)
-	return tokens, func() { _ = w.Close(); <-finished }, nil
+	if w.Add(dir) != nil {
+		_ = w.Close()
+		return nil
+	}
+	return w
 }
 
 // watchLoop turns file events into tokens until the watcher is closed.

@@ -124,11 +124,7 @@ func TestWriterGoesOn(t *testing.T) {
 // allow.
 func TestRotationKeepsTail(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		src := Source{Dir: dir, Task: "t", Stream: Stderr}
+		src := Source{Dir: t.TempDir(), Task: "t", Stream: Stderr}
 		maxFiles := rapid.IntRange(1, 4).Draw(rt, "files")
 		size := rapid.Int64Range(1, 40).Draw(rt, "size")
 		var want []byte

@@ -23,12 +23,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asExecutor) != "" {
 		os.Exit(executor.Main(context.Background(), os.Args[1:], os.Stderr))
 	}
-	// The race detector would keep the executor for a second at its end.
-	for k, v := range map[string]string{asExecutor: "1", "GORACE": "atexit_sleep_ms=0"} {
-		if err := os.Setenv(k, v); err != nil {
-			panic(err)
-		}
-	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -38,7 +32,10 @@ func newClient(t *testing.T, dir string) *executor.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := executor.NewClient(executor.Config{Dir: dir, Command: []string{self}})
+	c, err := executor.NewClient(executor.Config{Dir: dir, Command: []string{
+		// The race detector would keep the executor for a second at its end.
+		"/usr/bin/env", asExecutor + "=1", "GORACE=atexit_sleep_ms=0", self,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
