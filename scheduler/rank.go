@@ -342,7 +342,7 @@ type spreadCount struct {
 	count  *propertyCount
 	// wanted instances by value; nil: as even as can be.
 	wanted map[string]float64
-	rest   float64 // wanted for each value that is not named
+	rest   float64 // wanted for all values together that are not named
 }
 
 // score is at most a little over 1 for what is liked, lower for what is not:
@@ -395,14 +395,19 @@ func (sp *spreadCount) score(n *structs.Node) float64 {
 	for _, w := range sp.wanted { // a maximum: the order cannot show
 		most = max(most, w)
 	}
-	wanted, named := sp.wanted[v]
-	if !named {
-		wanted = sp.rest
+	if wanted := sp.wanted[v]; wanted > 0 {
+		return -(have + 1) * most / wanted
 	}
-	if wanted <= 0 {
-		return -most - have
+	if _, named := sp.wanted[v]; named || sp.rest <= 0 {
+		return -2*most - have
 	}
-	return -(have + 1) * most / wanted
+	others := 0.0
+	for value, n := range sp.count.byValue { // a sum of whole numbers: the order cannot show
+		if _, named := sp.wanted[value]; !named {
+			others += float64(n)
+		}
+	}
+	return -(others+1)*most/sp.rest - have/(others+1)
 }
 
 // considerUpTo considers, in each class, the first nodes that fit and whose values

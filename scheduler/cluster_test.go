@@ -1,0 +1,397 @@
+package scheduler
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// tester is what *testing.T, *testing.B and *rapid.T have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// cluster is a small stand-in for the state: it keeps nodes, one job and its
+// allocations, and commits plans as the applier would.
+type cluster struct {
+	t      tester
+	w      *World
+	nodes  map[string]*structs.Node
+	allocs map[string]*structs.Allocation
+	job    *structs.Job
+	now    time.Time
+	config structs.SchedulerConfiguration
+	index  uint64
+	ids    int
+	seed   uint64
+	// last is the newest plan, and its evaluation's record.
+	last *structs.Plan
+	done *structs.Evaluation
+}
+
+func newCluster(t tester) *cluster {
+	return &cluster{
+		t: t, w: NewWorld(), nodes: map[string]*structs.Node{}, allocs: map[string]*structs.Allocation{},
+		now: time.Unix(1_700_000_000, 0).UTC(), config: structs.DefaultSchedulerConfiguration(), seed: 1,
+	}
+}
+
+// node adds a ready node.
+func (c *cluster) node(id string, change ...func(*structs.Node)) *structs.Node {
+	n := testNode(id, change...)
+	c.setNode(n)
+	return n
+}
+
+func testNode(id string, change ...func(*structs.Node)) *structs.Node {
+	n := &structs.Node{
+		ID: id, Name: "name-" + id, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
+		SchedulingEligibility: structs.NodeEligible,
+		Attributes:            map[string]string{"kernel.name": "linux", "unique.hostname": "host-" + id},
+		Meta:                  map[string]string{},
+		Drivers:               map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
+		NodeResources: &structs.NodeResources{
+			Cpu:    structs.NodeCpuResources{CpuShares: 4000, TotalCpuCores: 4, ReservableCpuCores: []uint16{0, 1, 2, 3}},
+			Memory: structs.NodeMemoryResources{MemoryMB: 8000}, Disk: structs.NodeDiskResources{DiskMB: 100_000},
+			Networks: []*structs.NetworkResource{{Device: "eth0", IP: "10.0.0.1"}},
+		},
+	}
+	for _, f := range change {
+		f(n)
+	}
+	n.ComputeClass()
+	return n
+}
+
+func (c *cluster) setNode(n *structs.Node) {
+	c.index++
+	n.ModifyIndex = c.index
+	c.nodes[n.ID] = n
+	e := c.w.Edit()
+	e.UpsertNode(n)
+	c.w = e.World()
+}
+
+func (c *cluster) changeNode(id string, f func(*structs.Node)) {
+	n := c.nodes[id].Copy()
+	f(n)
+	c.setNode(n)
+}
+
+func down(n *structs.Node) { n.Status = structs.NodeStatusDown }
+func up(n *structs.Node)   { n.Status = structs.NodeStatusReady }
+
+// testJob is one group "g" of one mock task: 500 MHz, 256 MiB, 10 MiB of disk.
+func testJob(kind string, count int, change ...func(*structs.Job)) *structs.Job {
+	j := &structs.Job{
+		ID: "j", Type: kind, Priority: 50, CreateIndex: 1,
+		TaskGroups: []*structs.TaskGroup{{
+			Name: "g", Count: count, EphemeralDisk: &structs.EphemeralDisk{SizeMB: 10},
+			Tasks: []*structs.Task{{
+				Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "1s"},
+				Resources: &structs.Resources{CPU: 500, MemoryMB: 256},
+			}},
+		}},
+	}
+	for _, f := range change {
+		f(j)
+	}
+	j.Canonicalize()
+	return j
+}
+
+// register stores a new version of the job.
+func (c *cluster) register(j *structs.Job) {
+	if c.job != nil {
+		j.Version, j.CreateIndex = c.job.Version+1, c.job.CreateIndex
+	}
+	c.index++
+	j.ModifyIndex, j.JobModifyIndex = c.index, c.index
+	c.job = j
+}
+
+func (c *cluster) update(f func(*structs.Job)) {
+	j := c.job.Copy()
+	f(j)
+	j.Canonicalize()
+	c.register(j)
+}
+
+func (c *cluster) sorted() []*structs.Allocation {
+	out := make([]*structs.Allocation, 0, len(c.allocs))
+	for _, a := range c.allocs {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *structs.Allocation) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+func (c *cluster) input() Input {
+	ids := c.ids
+	return Input{
+		Job: c.job, Allocs: c.sorted(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
+		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
+	}
+}
+
+func (c *cluster) newEval() *structs.Evaluation {
+	c.ids += 100
+	return &structs.Evaluation{
+		ID: fmt.Sprintf("eval-%06d", c.ids), Namespace: "default", Priority: 50, JobID: "j", Status: structs.EvalStatusPending,
+		TriggeredBy: structs.EvalTriggerJobRegister, Type: structs.JobTypeService,
+	}
+}
+
+// eval decides one new evaluation and commits its plan.
+func (c *cluster) eval() *structs.Plan { c.t.Helper(); return c.evaluate(c.newEval()) }
+
+func (c *cluster) evaluate(ev *structs.Evaluation) *structs.Plan {
+	c.t.Helper()
+	plan, err := Schedule(c.w, ev, c.input())
+	if err != nil {
+		c.t.Fatalf("schedule: %v", err)
+	}
+	again, err := Schedule(c.w, ev, c.input())
+	if err != nil || !bytes.Equal(asJSON(c.t, plan), asJSON(c.t, again)) {
+		c.t.Fatalf("the same input gave another plan (%v):\n%s\n%s", err, asJSON(c.t, plan), asJSON(c.t, again))
+	}
+	e := c.w.Edit()
+	holds, refused, why := e.Judge(plan)
+	if len(refused) > 0 {
+		c.t.Fatalf("the World that a plan was made on refuses it: %v, %s", refused, why)
+	}
+	if len(holds.Place) != len(plan.Place) || len(holds.Stop) != len(plan.Stop) || len(holds.Evals) != len(plan.Evals) {
+		c.t.Fatalf("not all of the plan holds")
+	}
+	judged := e.World()
+	c.commit(holds)
+	if diff := judged.Diff(c.w); diff != nil {
+		c.t.Fatalf("judging and committing differ: %v", diff)
+	}
+	c.last, c.done = plan, plan.Evals[0]
+	c.checkWorld()
+	return plan
+}
+
+func asJSON(t tester, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// commit applies what holds of a plan, as the state would.
+func (c *cluster) commit(p *structs.JudgedPlan) {
+	c.index++
+	e := c.w.Edit()
+	set := func(a *structs.Allocation) {
+		a.ModifyIndex = c.index
+		c.allocs[a.ID] = a
+		e.UpsertAlloc(a)
+	}
+	for _, s := range p.Stop {
+		a := *c.allocs[s.AllocID]
+		if !s.KeepRunning {
+			a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+		}
+		if s.ClientStatus != "" {
+			a.ClientStatus = s.ClientStatus
+		}
+		if s.FollowupEvalID != "" {
+			a.FollowupEvalID = s.FollowupEvalID
+		}
+		set(&a)
+	}
+	for _, u := range p.Update {
+		a := *c.allocs[u.AllocID]
+		a.JobVersion, a.Job = u.JobVersion, c.job
+		set(&a)
+	}
+	for _, b := range p.Place {
+		for i := range b.Instances {
+			a := b.Allocation(i)
+			a.Job, a.CreateIndex = c.job, c.index
+			if prev := c.allocs[a.PreviousAllocation]; prev != nil {
+				old := *prev
+				old.NextAllocation = a.ID
+				set(&old)
+			}
+			set(a)
+		}
+	}
+	c.w = e.World()
+}
+
+// client changes allocations as their client would.
+func (c *cluster) client(pick func(*structs.Allocation) bool, f func(*structs.Allocation)) (n int) {
+	e := c.w.Edit()
+	for _, a := range c.sorted() {
+		if pick(a) {
+			b := *a
+			f(&b)
+			c.allocs[b.ID] = &b
+			e.UpsertAlloc(&b)
+			n++
+		}
+	}
+	c.w = e.World()
+	return n
+}
+
+func (c *cluster) runAll() {
+	c.client(func(a *structs.Allocation) bool {
+		return !a.Terminal() && c.nodes[a.NodeID].Status == structs.NodeStatusReady
+	}, run)
+	c.client((*structs.Allocation).ServerTerminal, func(a *structs.Allocation) {
+		if !a.ClientTerminal() {
+			a.ClientStatus = structs.AllocClientComplete
+		}
+	})
+}
+
+func run(a *structs.Allocation) { a.ClientStatus = structs.AllocClientRunning }
+
+func healthy(a *structs.Allocation) {
+	run(a)
+	a.DeploymentStatus = &structs.AllocDeploymentStatus{Healthy: new(true)}
+}
+
+func (c *cluster) ended(failed bool) func(*structs.Allocation) {
+	at := c.now
+	return func(a *structs.Allocation) {
+		a.ClientStatus = structs.AllocClientComplete
+		if failed {
+			a.ClientStatus = structs.AllocClientFailed
+		}
+		a.TaskStates = map[string]*structs.TaskState{"t": {State: structs.TaskStateDead, Failed: failed, FinishedAt: at}}
+	}
+}
+
+func isLive(a *structs.Allocation) bool { return !a.Terminal() }
+
+// liveOn lists the nodes of live allocations, with how many each has.
+func (c *cluster) liveOn() map[string]int {
+	out := map[string]int{}
+	for _, a := range c.allocs {
+		if isLive(a) {
+			out[a.NodeID]++
+		}
+	}
+	return out
+}
+
+func (c *cluster) live() (n int) {
+	for _, k := range c.liveOn() {
+		n += k
+	}
+	return n
+}
+
+func (c *cluster) wantLive(n int) {
+	c.t.Helper()
+	if got := c.live(); got != n {
+		c.t.Fatalf("%d live allocations, want %d", got, n)
+	}
+}
+
+func (c *cluster) wantPlan(place, stop, update int) {
+	c.t.Helper()
+	p, s := placed(c.last), 0
+	for _, st := range c.last.Stop {
+		if !st.KeepRunning {
+			s++
+		}
+	}
+	if p != place || s != stop || len(c.last.Update) != update {
+		c.t.Fatalf("the plan places %d, stops %d, updates %d; want %d, %d, %d", p, s, len(c.last.Update), place, stop, update)
+	}
+}
+
+func placed(p *structs.Plan) (n int) {
+	for _, b := range p.Place {
+		n += len(b.Instances)
+	}
+	return n
+}
+
+// checkWorld compares the World with one rebuilt from the tables, and both with
+// a count by hand.
+func (c *cluster) checkWorld() {
+	c.t.Helper()
+	if diff := c.w.Diff(c.rebuilt()); diff != nil {
+		c.t.Fatalf("the World differs from one rebuilt: %v", diff)
+	}
+	if err := overcommitted(c.nodes, c.sorted()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) rebuilt() *World {
+	e := NewWorld().Edit()
+	for _, a := range c.allocs {
+		e.UpsertAlloc(a)
+	}
+	for _, n := range c.nodes {
+		e.UpsertNode(n)
+	}
+	return e.World()
+}
+
+// overcommitted is the dumb second opinion: it adds up by hand, of full
+// allocations, and names the first node that has given too much or one thing twice.
+func overcommitted(nodes map[string]*structs.Node, allocs []*structs.Allocation) error {
+	type sum struct{ cpu, mem, disk int64 }
+	sums, seen := map[string]sum{}, map[string]string{}
+	for _, a := range allocs {
+		if a.Terminal() {
+			continue
+		}
+		r := a.AllocatedResources
+		s := sums[a.NodeID]
+		s.disk += r.Shared.DiskMB
+		var names []string
+		for _, p := range r.Shared.Ports {
+			names = append(names, fmt.Sprint("port ", p.Value))
+		}
+		for _, t := range r.Tasks {
+			s.cpu += t.Cpu.CpuShares
+			s.mem += t.Memory.MemoryMB
+			for _, core := range t.Cpu.ReservedCores {
+				names = append(names, fmt.Sprint("core ", core))
+			}
+			for _, d := range t.Devices {
+				for _, id := range d.DeviceIDs {
+					names = append(names, "device "+id)
+				}
+			}
+		}
+		for _, name := range names {
+			key := a.NodeID + ": " + name
+			if other, taken := seen[key]; taken {
+				return fmt.Errorf("%s is given to %s and %s", key, other, a.ID)
+			}
+			seen[key] = a.ID
+		}
+		sums[a.NodeID] = s
+	}
+	for id, s := range sums {
+		n := nodes[id]
+		if n == nil {
+			continue
+		}
+		has := n.NodeResources
+		if s.cpu > has.Cpu.CpuShares || s.mem > has.Memory.MemoryMB || s.disk > has.Disk.DiskMB {
+			return fmt.Errorf("node %s is over-committed: %+v", id, s)
+		}
+	}
+	return nil
+}

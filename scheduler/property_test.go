@@ -1,0 +1,284 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// drawJob draws a job of one or two groups with all that a placement looks at.
+func drawJob(t *rapid.T) *structs.Job {
+	kind := rapid.SampledFrom([]string{
+		structs.JobTypeService, structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch,
+	}).Draw(t, "type")
+	j := testJob(kind, rapid.IntRange(0, 12).Draw(t, "count"))
+	drawSpec(t, j)
+	return j
+}
+
+func drawSpec(t *rapid.T, j *structs.Job) {
+	g, tk := group(j), task(j)
+	yes := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
+	tk.Resources = &structs.Resources{
+		CPU: rapid.IntRange(1, 2000).Draw(t, "cpu"), MemoryMB: rapid.IntRange(10, 4000).Draw(t, "memory"),
+	}
+	if yes("cores") {
+		tk.Resources.CPU, tk.Resources.Cores = 0, rapid.IntRange(1, 3).Draw(t, "n")
+	}
+	if yes("gpu") {
+		tk.Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: rapid.IntRange(1, 2).Draw(t, "gpus")}}
+	}
+	g.Networks, g.Constraints, g.Affinities, g.Spreads = nil, nil, nil, nil
+	if yes("network") {
+		g.Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "a"}, {Label: "b"}}}}
+		if yes("static") {
+			g.Networks[0].ReservedPorts = []structs.Port{{Label: "s", Value: rapid.IntRange(79, 81).Draw(t, "port")}}
+		}
+	}
+	if yes("distinct") {
+		g.Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	}
+	if yes("affinity") {
+		g.Affinities = []*structs.Affinity{{LTarget: "${node.datacenter}", RTarget: "dc0", Operand: "=", Weight: 30}}
+	}
+	if yes("spread") {
+		target := rapid.SampledFrom([]string{"${node.datacenter}", "${node.unique.id}"}).Draw(t, "target")
+		g.Spreads = []*structs.Spread{{Attribute: target, Weight: 50}}
+	}
+	j.Policy = rapid.SampledFrom([]string{"", "spread", "first-fit", "next-fit", "random"}).Draw(t, "policy")
+	g.Count = rapid.IntRange(0, 12).Draw(t, "count again")
+	j.Canonicalize()
+}
+
+func drawNode(t *rapid.T, id string) *structs.Node {
+	return testNode(id, func(n *structs.Node) {
+		n.Datacenter = fmt.Sprint("dc", rapid.IntRange(0, 2).Draw(t, "dc"))
+		n.NodeResources.Cpu.CpuShares = 1000 * int64(rapid.IntRange(1, 5).Draw(t, "GHz"))
+		n.NodeResources.Memory.MemoryMB = int64(rapid.IntRange(100, 9000).Draw(t, "node memory"))
+		n.NodeResources.MinDynamicPort, n.NodeResources.MaxDynamicPort = 20000, 20000+rapid.IntRange(0, 12).Draw(t, "ports")
+		if rapid.Bool().Draw(t, "has GPUs") {
+			n.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "v", Type: "gpu", Name: "m", Instances: []*structs.NodeDevice{
+				{ID: "0", Healthy: true}, {ID: "1", Healthy: true}, {ID: "2", Healthy: rapid.Bool().Draw(t, "well")},
+			}}}
+		}
+	})
+}
+
+// TestAnyHistory drives one job through random changes of nodes, of itself and of
+// what clients report. After every evaluation cluster.evaluate checks that the
+// same input gives the same plan, that the World which a plan was made on holds
+// all of it, that judging, committing and rebuilding give one World, and that no
+// node is over-committed and nothing is given twice. Here it is checked too that
+// what was seen before never changes, and that the job ends up as it is wanted.
+func TestAnyHistory(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		c.seed = rapid.Uint64().Draw(rt, "seed")
+		for i := range rapid.IntRange(0, 6).Draw(rt, "nodes") {
+			c.setNode(drawNode(rt, fmt.Sprintf("n%d", i)))
+		}
+		c.register(drawJob(rt))
+		var seen []remembered
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			seen = append(seen, remember(c))
+			step(rt, c)
+			c.eval()
+			wanted(rt, c)
+		}
+		for _, s := range seen {
+			if diff := s.w.Diff(s.rebuilt); diff != nil {
+				rt.Fatalf("a World changed after it was taken: %v", diff)
+			}
+		}
+	})
+}
+
+// remembered is a World and an equal one that shares nothing with it.
+type remembered struct{ w, rebuilt *World }
+
+func remember(c *cluster) remembered { return remembered{c.w, c.rebuilt()} }
+
+// step changes one thing.
+func step(t *rapid.T, c *cluster) {
+	pick := func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "this") }
+	id := fmt.Sprintf("n%d", rapid.IntRange(0, 7).Draw(t, "node"))
+	switch rapid.IntRange(0, 8).Draw(t, "step") {
+	case 0:
+		c.setNode(drawNode(t, id))
+		// It may have shrunk below what runs there; that is no fault of a plan's.
+		if overcommitted(c.nodes, c.sorted()) != nil {
+			c.client(func(a *structs.Allocation) bool { return a.NodeID == id && isLive(a) }, c.ended(true))
+		}
+	case 1:
+		if c.nodes[id] != nil {
+			c.changeNode(id, down)
+		}
+	case 2:
+		if c.nodes[id] != nil {
+			delete(c.nodes, id)
+			e := c.w.Edit()
+			e.DeleteNode(id)
+			c.w = e.World()
+		}
+	case 3:
+		if c.nodes[id] != nil {
+			c.changeNode(id, func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+		}
+	case 4:
+		c.client(pick, c.ended(true))
+	case 5:
+		c.client(pick, c.ended(false))
+	case 6:
+		c.client(pick, healthy)
+	case 7:
+		c.update(func(j *structs.Job) { drawSpec(t, j) })
+	case 8:
+		c.client(pick, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
+	}
+}
+
+// wanted checks that the job has what it asks for, or says what it lacks: no
+// index is held twice, and of a counted group holders and queued make up count.
+func wanted(t *rapid.T, c *cluster) {
+	names := map[string]string{}
+	holders := 0
+	for _, a := range c.sorted() {
+		if !isLive(a) {
+			continue
+		}
+		key := a.Name
+		if c.job.PerNode() {
+			key = a.NodeID
+		}
+		if other, twice := names[key]; twice {
+			t.Fatalf("%s is held by %s and %s", key, other, a.ID)
+		}
+		names[key] = a.ID
+		holders++
+	}
+	if c.job.Type != structs.JobTypeService {
+		return
+	}
+	// A failed one that waits to be rescheduled, or stays failed, holds its place.
+	waiting := map[int]bool{}
+	for _, a := range c.sorted() {
+		if a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "" && names[a.Name] == "" {
+			waiting[a.Index()] = true
+		}
+	}
+	queued := c.done.QueuedAllocations["g"]
+	if g := group(c.job); holders > g.Count || (holders+queued < g.Count-len(waiting)) {
+		t.Fatalf("%d holders, %d queued, %d waiting, want %d", holders, queued, len(waiting), g.Count)
+	}
+	if queued > 0 && c.done.FailedTGAllocs["g"] == nil {
+		t.Fatalf("%d are queued without a reason", queued)
+	}
+}
+
+// TestWorldStepByStep moves a World by single random edits, with allocations that
+// no scheduler would place: it tells what is, not what ought to be.
+func TestWorldStepByStep(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		e := c.w.Edit()
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(rt, "node"))
+			id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(rt, "alloc"))
+			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			case 0:
+				n := drawNode(rt, node)
+				n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(rt, "status")
+				c.nodes[node] = n
+				e.UpsertNode(n)
+			case 1:
+				delete(c.nodes, node)
+				e.DeleteNode(node)
+			case 2:
+				delete(c.allocs, id)
+				e.DeleteAlloc(id, node)
+			case 3:
+				c.w = e.World()
+			default:
+				a := drawAlloc(rt, id, node)
+				c.allocs[id] = a
+				e.UpsertAlloc(a)
+				e.UpsertAlloc(a)
+			}
+		}
+		c.w = e.World()
+		if diff := c.w.Diff(c.rebuilt()); diff != nil {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
+	a := &structs.Allocation{
+		ID: id, NodeID: node, DesiredStatus: structs.AllocDesiredRun,
+		ClientStatus: rapid.SampledFrom([]string{structs.AllocClientRunning, structs.AllocClientRunning, structs.AllocClientFailed}).Draw(t, "status"),
+		AllocatedResources: &structs.AllocatedResources{
+			Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+				Cpu:    structs.AllocatedCpuResources{CpuShares: int64(rapid.IntRange(0, 3000).Draw(t, "cpu"))},
+				Memory: structs.AllocatedMemoryResources{MemoryMB: int64(rapid.IntRange(0, 3000).Draw(t, "memory"))},
+			}},
+		},
+	}
+	for _, p := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 3).Draw(t, "ports") {
+		a.AllocatedResources.Shared.Ports = append(a.AllocatedResources.Shared.Ports, structs.PortMapping{Value: p})
+	}
+	a.AllocatedResources.Tasks["t"].Cpu.ReservedCores = rapid.SliceOfN(rapid.Uint16Range(0, 5), 0, 3).Draw(t, "cores")
+	return a
+}
+
+// TestJudgeOnAnotherWorld judges plans that were made side by side on one World:
+// whatever holds must fit together.
+func TestJudgeOnAnotherWorld(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
+			c.setNode(drawNode(rt, fmt.Sprintf("n%d", i)))
+		}
+		var plans []*structs.Plan
+		for i := range rapid.IntRange(2, 5).Draw(rt, "plans") {
+			j := drawJob(rt)
+			j.ID = fmt.Sprint("j", i)
+			c.job = j
+			in := c.input()
+			in.NewID = func() string { c.ids++; return fmt.Sprint(j.ID, c.ids) }
+			ev := c.newEval()
+			plan, err := Schedule(c.w, ev, in)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			plan.AllAtOnce = rapid.Bool().Draw(rt, "all at once")
+			plans = append(plans, plan)
+		}
+		e := c.w.Edit()
+		for _, plan := range plans {
+			holds, refused, why := e.Judge(plan)
+			n := 0
+			for _, b := range holds.Place {
+				n += len(b.Instances)
+				for _, in := range b.Instances {
+					if slices.Contains(refused, b.Nodes[in.Node].ID) {
+						rt.Fatalf("a refused node is placed on")
+					}
+				}
+			}
+			if (len(refused) > 0) != (why != "") || (len(refused) == 0 && n != placed(plan)) || (plan.AllAtOnce && n != 0 && n != placed(plan)) {
+				rt.Fatalf("%d of %d hold, refused %v, %q", n, placed(plan), refused, why)
+			}
+			c.commit(holds)
+		}
+		if diff := e.World().Diff(c.rebuilt()); diff != nil {
+			rt.Fatal(diff)
+		}
+		if err := overcommitted(c.nodes, c.sorted()); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
