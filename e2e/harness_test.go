@@ -1,0 +1,311 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+var bin = flag.String("bin", "", "the nomadish binary to test; built when empty")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if *bin == "" {
+		dir, err := os.MkdirTemp("", "nomadish-e2e-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // the system's own cleaning gets it
+		*bin = filepath.Join(dir, "nomadish")
+		build := exec.Command("go", "build", "-trimpath", "-o", *bin, "..")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// agent is a real agent process.
+type agent struct {
+	t       *testing.T
+	args    []string
+	dir     string // its data_dir, and where its tasks lie
+	http    string // address
+	rpc     string
+	cmd     *exec.Cmd
+	log     *logBuffer
+	exited  chan error
+	started time.Time
+	api     *api.Client
+	nomad   *nomad.Client // the official client
+}
+
+// logBuffer keeps an agent's output for when a test fails.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.b.Len() > 1<<20 {
+		l.b.Next(l.b.Len() / 2)
+	}
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) tail(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := strings.Split(l.b.String(), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// freePort gives a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it never carried anything
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// newAgent prepares an agent: dev, or with a data_dir that outlives it. config is
+// HCL that is added.
+func newAgent(t *testing.T, dev bool, config string) *agent {
+	t.Helper()
+	a := &agent{t: t, dir: t.TempDir()}
+	http, rpc := freePort(t), freePort(t)
+	a.http, a.rpc = fmt.Sprintf("http://127.0.0.1:%d", http), fmt.Sprintf("127.0.0.1:%d", rpc)
+	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nname = \"e2e\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n}\n", http, rpc)
+	if !dev {
+		text += fmt.Sprintf("data_dir = %q\nplugin \"raw_exec\" {\n  config {\n    enabled = true\n  }\n}\n", filepath.Join(a.dir, "data"))
+	}
+	file := filepath.Join(a.dir, "agent.hcl")
+	if err := os.WriteFile(file, []byte(text+config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.args = []string{"agent"}
+	if dev {
+		a.args = append(a.args, "-dev")
+	}
+	a.args = append(a.args, "-config", file)
+	var err error
+	if a.api, err = api.New(api.Config{Address: a.http}); err != nil {
+		t.Fatal(err)
+	}
+	conf := nomad.DefaultConfig()
+	conf.Address = a.http
+	if a.nomad, err = nomad.NewClient(conf); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.cleanup)
+	return a
+}
+
+// serverAndClient is the configuration of an agent that is both.
+const serverAndClient = "server {\n  enabled = true\n  bootstrap_expect = 1\n}\nclient {\n  enabled = true\n}\n"
+
+// startDev starts a development agent and waits for its leader and its node.
+func startDev(t *testing.T, config string) *agent {
+	t.Helper()
+	a := newAgent(t, true, config)
+	a.start()
+	a.ready(1)
+	return a
+}
+
+func (a *agent) start() {
+	a.t.Helper()
+	a.log = &logBuffer{}
+	a.cmd = exec.Command(*bin, a.args...)
+	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
+	a.cmd.Env = append(os.Environ(), "TMPDIR="+a.dir)
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	a.started = time.Now()
+	if err := a.cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	cmd, exited := a.cmd, make(chan error, 1)
+	a.exited = exited
+	go func() { exited <- cmd.Wait() }()
+}
+
+// ready waits for a leader and for n ready nodes.
+func (a *agent) ready(n int) {
+	a.t.Helper()
+	within(a.t, 30*time.Second, "leader and nodes", func(ctx context.Context) error {
+		select {
+		case err := <-a.exited:
+			a.t.Fatalf("the agent ended: %v\n%s", err, a.log.tail(30))
+		default:
+		}
+		nodes, _, err := a.api.NodeList(ctx, nil)
+		if err != nil {
+			return err
+		}
+		up := 0
+		for _, node := range nodes {
+			if node.Status == structs.NodeStatusReady {
+				up++
+			}
+		}
+		if up < n {
+			return fmt.Errorf("%d of %d nodes are ready", up, n)
+		}
+		return nil
+	})
+}
+
+// kill ends the agent as a crash does.
+func (a *agent) kill() {
+	a.t.Helper()
+	if err := a.cmd.Process.Kill(); err != nil {
+		a.t.Fatal(err)
+	}
+	<-a.exited
+	a.exited <- nil // for cleanup
+}
+
+func (a *agent) cleanup() {
+	if a.cmd != nil && a.cmd.Process != nil {
+		_ = a.cmd.Process.Signal(os.Interrupt)
+		select {
+		case <-a.exited:
+		case <-time.After(10 * time.Second):
+			_ = a.cmd.Process.Kill()
+			<-a.exited
+		}
+	}
+	if a.t.Failed() && a.log != nil {
+		a.t.Logf("the agent's log, its end:\n%s", a.log.tail(60))
+	}
+	for _, pid := range processesOf(a.dir) { // tasks and executors outlive their agent
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// processesOf finds the processes whose command line or environment names dir.
+func processesOf(dir string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		for _, file := range []string{"cmdline", "environ"} {
+			if text, err := os.ReadFile(filepath.Join("/proc", e.Name(), file)); err == nil && bytes.Contains(text, []byte(dir)) {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
+
+// cli runs the command line against the agent and gives its output and exit code.
+func (a *agent) cli(args ...string) (out string, code int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, *bin, args...)
+	cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+a.http)
+	raw, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		a.t.Fatalf("nomadish %s: not done within a minute\n%s", strings.Join(args, " "), raw)
+	}
+	if err != nil && cmd.ProcessState == nil {
+		a.t.Fatal(err)
+	}
+	return string(raw), cmd.ProcessState.ExitCode()
+}
+
+// job writes a job file and gives its path.
+func (a *agent) job(name, text string) string {
+	a.t.Helper()
+	path := filepath.Join(a.dir, name+".nomad.hcl")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
+
+// within tries f until it succeeds.
+func within(t *testing.T, limit time.Duration, what string, f func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+	}
+}
+
+// running waits until n allocations of a job run, and gives them.
+func (a *agent) running(job string, n int, limit time.Duration) []*structs.AllocListStub {
+	a.t.Helper()
+	return a.inStatus(job, structs.AllocClientRunning, n, limit)
+}
+
+// inStatus waits until exactly n allocations of a job are in a client status.
+func (a *agent) inStatus(job, status string, n int, limit time.Duration) []*structs.AllocListStub {
+	a.t.Helper()
+	var found []*structs.AllocListStub
+	within(a.t, limit, fmt.Sprintf("%d allocations of %s %s", n, job, status), func(ctx context.Context) error {
+		allocs, _, err := a.api.JobAllocs(ctx, job, true, nil)
+		if err != nil {
+			return err
+		}
+		found = nil
+		states := map[string]int{}
+		for _, alloc := range allocs {
+			states[alloc.ClientStatus+"/"+alloc.DesiredStatus]++
+			if alloc.ClientStatus == status {
+				found = append(found, alloc)
+			}
+		}
+		if len(found) != n {
+			return fmt.Errorf("they are %v", states)
+		}
+		return nil
+	})
+	return found
+}
