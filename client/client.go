@@ -196,6 +196,7 @@ func (c *Client) start() {
 			c.group.Go(n.lookAgain)
 		}
 	}
+	c.group.Go(c.publish)
 	c.logger.Info("client started", "nodes", len(c.nodes), "node_id", c.NodeID())
 }
 

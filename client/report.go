@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-metrics"
+
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -210,6 +212,7 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 	}
 	for _, u := range req.Updates {
 		if structs.TerminalClientStatus(u.ClientStatus) {
+			metrics.IncrCounter([]string{"client", "allocs", u.ClientStatus}, 1)
 			n.reported(u.ID)
 		}
 	}

@@ -453,3 +453,10 @@ func (r *Runner) TaskDead(name string) <-chan struct{} {
 	}
 	return r.ended
 }
+
+// ClientStatus is the status that the servers are told.
+func (r *Runner) ClientStatus() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.ClientStatus
+}
