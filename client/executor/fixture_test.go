@@ -75,7 +75,7 @@ func flood() {
 }
 
 // executorCommand makes the test binary an executor.
-func executorCommand(t *testing.T) []string {
+func executorCommand(t testing.TB) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -87,12 +87,12 @@ func executorCommand(t *testing.T) []string {
 
 type fixture struct {
 	*Client
-	t    *testing.T
+	t    testing.TB
 	dir  string // the executor's
 	logs string
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{t: t, dir: filepath.Join(t.TempDir(), "executor"), logs: t.TempDir()}
 	f.connect()
@@ -141,7 +141,7 @@ func (f *fixture) tearDown() {
 }
 
 // gone waits for the end of a process that is not a child of the test's.
-func gone(t *testing.T, pid int) {
+func gone(t testing.TB, pid int) {
 	t.Helper()
 	eventually(t, func() bool {
 		st, err := readStat(pid)
@@ -150,7 +150,7 @@ func gone(t *testing.T, pid int) {
 }
 
 // eventually looks until cond holds; it is for what only /proc or a file can tell.
-func eventually(t *testing.T, cond func() bool, format string, args ...any) {
+func eventually(t testing.TB, cond func() bool, format string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !cond(); {
 		if time.Now().After(deadline) {
@@ -246,7 +246,7 @@ func (f *fixture) killExecutor() {
 	gone(f.t, pid)
 }
 
-func checkLines(t *testing.T, got string, count int) {
+func checkLines(t testing.TB, got string, count int) {
 	t.Helper()
 	for i := range count {
 		want := fmt.Sprintf("line %07d\n", i)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"reflect"
 	"testing"
 	"time"
@@ -105,6 +106,51 @@ func TestAdoptRecords(t *testing.T) {
 	if err != nil || len(all) != 3 {
 		t.Errorf("%+v %v", all, err)
 	}
+}
+
+// Where the kernel tells a stranger how a process ended, it tells the truth.
+func TestExitInfo(t *testing.T) {
+	f := func(script string, want Exit) {
+		t.Helper()
+		cmd := exec.Command("/bin/sh", "-c", "read x; "+script)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		st, err := readStat(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pidfd, err := watchProcess(st.pid, st.startTicks)
+		if err != nil || pidfd == nil {
+			t.Fatal(pidfd, err)
+		}
+		defer func() { _ = pidfd.Close() }()
+		fd := int(pidfd.Fd())
+		if hasExited(fd) {
+			t.Error("has not ended yet")
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // an exit code is no error here
+		if !hasExited(fd) {
+			t.Error("has ended")
+		}
+		if ws, ok := exitInfo(fd); ok {
+			if got := *exitOf(ws, time.Time{}); got != want {
+				t.Errorf("%s: got %+v, want %+v", script, got, want)
+			}
+		}
+		if again, err := watchProcess(st.pid, st.startTicks); again != nil || err != nil {
+			t.Errorf("watching an ended process: %v %v", again, err)
+		}
+	}
+	f("exit 7", Exit{Code: 7})
+	f("kill -TERM $$", Exit{Signal: 15})
 }
 
 // An executor that died between fork and writing the process down.
