@@ -49,6 +49,10 @@ func TestHundredProcessesComplete(t *testing.T) {
     ephemeral_disk { size = 10 }
     task "t" {
       driver = "raw_exec"
+      logs {
+        max_files     = 2
+        max_file_size = 1
+      }
       config { command = "/bin/true" }
       resources {
         cpu = 20
@@ -71,6 +75,10 @@ const sleepers = `job "sleepers" {
     ephemeral_disk { size = 10 }
     task "t" {
       driver = "raw_exec"
+      logs {
+        max_files     = 2
+        max_file_size = 1
+      }
       config {
         command = "/bin/sh"
         args    = ["-c", "echo started $$; exec sleep 1000"]
@@ -295,6 +303,10 @@ func TestLostNode(t *testing.T) {
     ephemeral_disk { size = 10 }
     task "t" {
       driver = "raw_exec"
+      logs {
+        max_files     = 2
+        max_file_size = 1
+      }
       config {
         command = "/bin/sleep"
         args    = ["1000"]
@@ -435,6 +447,10 @@ func TestPortsAreReal(t *testing.T) {
     ephemeral_disk { size = 10 }
     task "t" {
       driver = "raw_exec"
+      logs {
+        max_files     = 2
+        max_file_size = 1
+      }
       config {
         command = "/bin/sh"
         args    = ["-c", "echo port $NOMAD_PORT_http; exec sleep 1000"]

@@ -1,0 +1,359 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+// ptr is for the official client's many pointers.
+func ptr[T any](v T) *T { return &v }
+
+// officialJob is a job as a program made for Nomad builds it.
+func officialJob(id, command string) *nomad.Job {
+	job := nomad.NewServiceJob(id, id, "global", 50)
+	job.Datacenters = []string{"*"}
+	task := nomad.NewTask("t", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{"-c", command})
+	task.Resources = &nomad.Resources{CPU: ptr(20), MemoryMB: ptr(16)}
+	task.LogConfig = &nomad.LogConfig{MaxFiles: ptr(2), MaxFileSizeMB: ptr(1)}
+	group := nomad.NewTaskGroup("g", 1)
+	group.EphemeralDisk = &nomad.EphemeralDisk{SizeMB: ptr(10)}
+	group.AddTask(task)
+	job.AddTaskGroup(group)
+	return job
+}
+
+// officialRunning waits until a job has n running allocations.
+func officialRunning(t *testing.T, c *nomad.Client, id string, n int) []*nomad.AllocationListStub {
+	t.Helper()
+	var out []*nomad.AllocationListStub
+	within(t, 30*time.Second, "running allocations of "+id, func(context.Context) error {
+		allocs, _, err := c.Jobs().Allocations(id, true, nil)
+		if err != nil {
+			return err
+		}
+		out = nil
+		for _, a := range allocs {
+			if a.ClientStatus == "running" && a.DesiredStatus == "run" {
+				out = append(out, a)
+			}
+		}
+		if len(out) != n {
+			return fmt.Errorf("%d of %d run", len(out), n)
+		}
+		return nil
+	})
+	return out
+}
+
+// TestOfficialClientJobs: register, plan, list, read, wait, scale and stop.
+func TestOfficialClientJobs(t *testing.T) {
+	a := startDev(t, "")
+	jobs := a.nomad.Jobs()
+	job := officialJob("web", "while true; do echo tick; sleep 0.2; done")
+	plan, _, err := jobs.Plan(job, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := plan.Annotations.DesiredTGUpdates["g"]; u == nil || u.Place != 1 || plan.Diff.Type != "Added" {
+		t.Fatalf("plan of a new job: %+v, diff %+v", plan.Annotations, plan.Diff)
+	}
+	reg, wm, err := jobs.Register(job, nil)
+	if err != nil || reg.EvalID == "" || wm.LastIndex == 0 {
+		t.Fatalf("register: %+v, %+v, %v", reg, wm, err)
+	}
+	officialRunning(t, a.nomad, "web", 1)
+	list, qm, err := jobs.List(&nomad.QueryOptions{Prefix: "we"})
+	if err != nil || len(list) != 1 || list[0].ID != "web" || list[0].JobSummary.Summary["g"].Running != 1 {
+		t.Fatalf("list: %+v, %v", list, err)
+	}
+	if !qm.KnownLeader || qm.LastIndex == 0 {
+		t.Fatalf("the list's meta: %+v", qm)
+	}
+	got, _, err := jobs.Info("web", nil)
+	if err != nil || *got.Type != "service" || *got.TaskGroups[0].Count != 1 || got.TaskGroups[0].Tasks[0].Config["command"] != "/bin/sh" {
+		t.Fatalf("read: %+v, %v", got, err)
+	}
+
+	woken := make(chan error, 1)
+	_, before, err := jobs.Summary("web", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, after, err := jobs.Summary("web", &nomad.QueryOptions{WaitIndex: before.LastIndex, WaitTime: 20 * time.Second})
+		if err == nil && after.LastIndex <= before.LastIndex {
+			err = fmt.Errorf("woken at index %d, from %d", after.LastIndex, before.LastIndex)
+		}
+		woken <- err
+	}()
+	if _, _, err := jobs.Scale("web", "g", ptr(2), "more", false, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-woken; err != nil {
+		t.Fatal(err)
+	}
+	officialRunning(t, a.nomad, "web", 2)
+	versions, _, _, err := jobs.Versions("web", true, nil)
+	if err != nil || len(versions) != 2 {
+		t.Fatalf("versions: %d, %v", len(versions), err)
+	}
+	evals, _, err := jobs.Evaluations("web", nil)
+	if err != nil || len(evals) < 2 {
+		t.Fatalf("evaluations: %d, %v", len(evals), err)
+	}
+	if _, _, err := jobs.Info("nothing", nil); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Fatalf("read of a job that does not exist: %v", err)
+	}
+	if _, _, err := jobs.Deregister("web", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	officialRunning(t, a.nomad, "web", 0)
+	if _, _, err := jobs.Deregister("web", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := jobs.List(nil); err != nil || len(left) != 0 {
+		t.Fatalf("after the purge: %+v, %v", left, err)
+	}
+}
+
+// TestOfficialClientLogsAndFiles: logs followed live, files listed and read.
+func TestOfficialClientLogsAndFiles(t *testing.T) {
+	a := startDev(t, "")
+	if _, _, err := a.nomad.Jobs().Register(officialJob("talk", "i=0; while true; do i=$((i+1)); echo line $i; sleep 0.1; done"), nil); err != nil {
+		t.Fatal(err)
+	}
+	stub := officialRunning(t, a.nomad, "talk", 1)[0]
+	alloc, _, err := a.nomad.Allocations().Info(stub.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := a.nomad.AllocFS()
+	cancel := make(chan struct{})
+	frames, errs := fs.Logs(alloc, true, "t", "stdout", "start", 0, cancel, nil)
+	var text strings.Builder
+	deadline := time.After(20 * time.Second)
+	for !strings.Contains(text.String(), "line 10\n") {
+		select {
+		case f := <-frames:
+			text.Write(f.Data)
+		case err := <-errs:
+			t.Fatal(err)
+		case <-deadline:
+			t.Fatalf("followed: %q", text.String())
+		}
+	}
+	close(cancel)
+	if !strings.HasPrefix(text.String(), "line 1\nline 2\nline 3\n") {
+		t.Fatalf("followed from the start: %q", text.String())
+	}
+	files, _, err := fs.List(alloc, "alloc/logs", nil)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("list: %+v, %v", files, err)
+	}
+	info, _, err := fs.Stat(alloc, "alloc/logs/t.stdout.0", nil)
+	if err != nil || info.IsDir || info.Size == 0 {
+		t.Fatalf("stat: %+v, %v", info, err)
+	}
+	cat, err := fs.Cat(alloc, "alloc/logs/t.stdout.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(cat)
+	_ = cat.Close()
+	if err != nil || !strings.HasPrefix(string(raw), "line 1\n") {
+		t.Fatalf("cat: %q, %v", raw, err)
+	}
+	part, err := fs.ReadAt(alloc, "alloc/logs/t.stdout.0", 5, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ = io.ReadAll(part)
+	_ = part.Close()
+	if string(raw) != "1" {
+		t.Fatalf("read at 5: %q", raw)
+	}
+	if _, _, err := fs.List(alloc, "../../..", nil); err == nil {
+		t.Fatal("a path out of the allocation's directory was listed")
+	}
+	stats, err := a.nomad.Allocations().Stats(alloc, nil)
+	if err != nil || stats.ResourceUsage == nil {
+		t.Fatalf("stats: %+v, %v", stats, err)
+	}
+	if err := a.nomad.Allocations().Restart(alloc, "t", nil); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "a restart", func(context.Context) error {
+		now, _, err := a.nomad.Allocations().Info(stub.ID, nil)
+		if err != nil {
+			return err
+		}
+		if now.TaskStates["t"].Restarts != 1 || now.ClientStatus != "running" {
+			return fmt.Errorf("%d restarts, %s", now.TaskStates["t"].Restarts, now.ClientStatus)
+		}
+		return nil
+	})
+	if _, err := a.nomad.Allocations().Stop(alloc, nil); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "another allocation in its place", func(context.Context) error {
+		for _, s := range officialRunning(t, a.nomad, "talk", 1) {
+			if s.ID == stub.ID {
+				return fmt.Errorf("it is still %s", s.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// TestOfficialClientDrain: a drained node's work moves to the other.
+func TestOfficialClientDrain(t *testing.T) {
+	a := newAgent(t, true, simulate(t, strings.Replace(shapes, "100", "2", 1)))
+	a.start()
+	a.ready(2)
+	job := officialJob("web", "")
+	job.TaskGroups[0].Count = ptr(4)
+	job.TaskGroups[0].Tasks[0].Driver = "mock_driver"
+	job.TaskGroups[0].Tasks[0].Config = map[string]any{"run_for": "1h"}
+	if _, _, err := a.nomad.Jobs().Register(job, nil); err != nil {
+		t.Fatal(err)
+	}
+	node := officialRunning(t, a.nomad, "web", 4)[0].NodeID
+	if _, err := a.nomad.Nodes().UpdateDrain(node, &nomad.DrainSpec{Deadline: time.Minute}, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 60*time.Second, "the drain's end", func(context.Context) error {
+		n, _, err := a.nomad.Nodes().Info(node, nil)
+		if err != nil {
+			return err
+		}
+		if n.DrainStrategy != nil || n.LastDrain == nil || n.LastDrain.Status != nomad.DrainStatusComplete {
+			return fmt.Errorf("strategy %+v, last drain %+v", n.DrainStrategy, n.LastDrain)
+		}
+		return nil
+	})
+	for _, s := range officialRunning(t, a.nomad, "web", 4) {
+		if s.NodeID == node {
+			t.Errorf("allocation %s is still on the drained node", s.ID)
+		}
+	}
+	if _, err := a.nomad.Nodes().ToggleEligibility(node, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	nodes, _, err := a.nomad.Nodes().List(nil)
+	if err != nil || len(nodes) != 2 {
+		t.Fatalf("nodes: %d, %v", len(nodes), err)
+	}
+	for _, n := range nodes {
+		if n.SchedulingEligibility != "eligible" {
+			t.Errorf("node %s is %s", n.Name, n.SchedulingEligibility)
+		}
+	}
+}
+
+// TestOfficialClientEvents: the event stream tells of a job as it comes.
+func TestOfficialClientEvents(t *testing.T) {
+	a := startDev(t, "")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	stream, err := a.nomad.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicJob: {"web"}, nomad.TopicAllocation: {"*"}}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.nomad.Jobs().Register(officialJob("web", "sleep 1000"), nil); err != nil {
+		t.Fatal(err)
+	}
+	sawJob, sawRunning := false, false
+	for !sawJob || !sawRunning {
+		batch, ok := <-stream
+		if !ok || batch.Err != nil {
+			t.Fatalf("the stream ended: %v", batch.Err)
+		}
+		for _, ev := range batch.Events {
+			switch ev.Topic {
+			case nomad.TopicJob:
+				job, err := ev.Job()
+				if err != nil || *job.ID != "web" {
+					t.Fatalf("job event: %+v, %v", job, err)
+				}
+				sawJob = true
+			case nomad.TopicAllocation:
+				alloc, err := ev.Allocation()
+				if err != nil {
+					t.Fatal(err)
+				}
+				sawRunning = sawRunning || (alloc.JobID == "web" && alloc.ClientStatus == "running")
+			}
+		}
+	}
+}
+
+// TestOfficialClientOperator: scheduler configuration, Raft, agent, status, search.
+func TestOfficialClientOperator(t *testing.T) {
+	a := startDev(t, "")
+	op := a.nomad.Operator()
+	conf, _, err := op.SchedulerGetConfiguration(nil)
+	if err != nil || conf.SchedulerConfig.SchedulerAlgorithm != nomad.SchedulerAlgorithmBinpack {
+		t.Fatalf("scheduler configuration: %+v, %v", conf, err)
+	}
+	next := *conf.SchedulerConfig
+	next.SchedulerAlgorithm = nomad.SchedulerAlgorithmSpread
+	set, _, err := op.SchedulerCASConfiguration(&next, nil)
+	if err != nil || !set.Updated {
+		t.Fatalf("set: %+v, %v", set, err)
+	}
+	if again, _, err := op.SchedulerCASConfiguration(&next, nil); err != nil || again.Updated {
+		t.Fatalf("set with an index that has moved: %+v, %v", again, err)
+	}
+	raft, err := op.RaftGetConfiguration(nil)
+	if err != nil || len(raft.Servers) != 1 || !raft.Servers[0].Leader || !raft.Servers[0].Voter {
+		t.Fatalf("raft: %+v, %v", raft, err)
+	}
+	leader, err := a.nomad.Status().Leader()
+	if err != nil || leader != a.rpc {
+		t.Fatalf("leader %q, not %q (%v)", leader, a.rpc, err)
+	}
+	if peers, err := a.nomad.Status().Peers(); err != nil || len(peers) != 1 {
+		t.Fatalf("peers: %v, %v", peers, err)
+	}
+	self, err := a.nomad.Agent().Self()
+	if err != nil || self.Member.Name == "" || self.Config == nil || self.Stats == nil {
+		t.Fatalf("self: %+v, %v", self, err)
+	}
+	members, err := a.nomad.Agent().Members()
+	if err != nil || len(members.Members) != 1 || members.Members[0].Status != "alive" {
+		t.Fatalf("members: %+v, %v", members, err)
+	}
+	health, err := a.nomad.Agent().Health()
+	if err != nil || !health.Server.Ok || !health.Client.Ok {
+		t.Fatalf("health: %+v, %v", health, err)
+	}
+	if regions, err := a.nomad.Regions().List(); err != nil || len(regions) != 1 || regions[0] != "global" {
+		t.Fatalf("regions: %v, %v", regions, err)
+	}
+	if err := a.nomad.System().GarbageCollect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.nomad.System().ReconcileSummaries(); err != nil {
+		t.Fatal(err)
+	}
+	nodes, _, err := a.nomad.Nodes().List(nil)
+	if err != nil || len(nodes) != 1 {
+		t.Fatalf("nodes: %v, %v", nodes, err)
+	}
+	found, _, err := a.nomad.Search().PrefixSearch(nodes[0].ID[:8], "nodes", nil)
+	if err != nil || len(found.Matches["nodes"]) != 1 || found.Matches["nodes"][0] != nodes[0].ID {
+		t.Fatalf("search: %+v, %v", found, err)
+	}
+	if stats, err := a.nomad.Nodes().Stats(nodes[0].ID, nil); err != nil || stats.Memory == nil || stats.Memory.Total == 0 {
+		t.Fatalf("host stats: %+v, %v", stats, err)
+	}
+	if metrics, _, err := op.MetricsSummary(nil); err != nil || len(metrics.Gauges) == 0 {
+		t.Fatalf("metrics: %+v, %v", metrics, err)
+	}
+}
