@@ -41,4 +41,3 @@ import (
 	_ "github.com/zclconf/go-cty-yaml"
 )
 
-func main() {}

@@ -83,9 +83,12 @@ func (c *Client) Logs(ctx context.Context, id string, o LogOptions, w io.Writer)
 	return c.frames(ctx, "/v1/client/fs/logs/"+seg(id), q, w)
 }
 
-// FSFollow copies a file to w and goes on as it grows.
-func (c *Client) FSFollow(ctx context.Context, id, path, origin string, offset int64, w io.Writer) error {
-	q := &Query{Params: map[string]string{"path": path, "origin": origin, "offset": fmt.Sprint(offset), "follow": "true"}}
+// FSStream copies a file to w from offset bytes after its start, or before its
+// end (origin "end"), and, following, goes on as it grows.
+func (c *Client) FSStream(ctx context.Context, id, path, origin string, offset int64, follow bool, w io.Writer) error {
+	q := &Query{Params: map[string]string{
+		"path": path, "origin": origin, "offset": fmt.Sprint(offset), "follow": strconv.FormatBool(follow),
+	}}
 	return c.frames(ctx, "/v1/client/fs/stream/"+seg(id), q, w)
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -188,12 +189,9 @@ func (c *Client) do(ctx context.Context, method, path string, q *Query, body any
 	if c.config.Token != "" {
 		req.Header.Set("X-Nomad-Token", c.config.Token)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.round(ctx, req)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, &Unreachable{Address: c.base.String(), Err: errors.Unwrap(err)}
+		return nil, err
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close() //nolint:errcheck // read to its end below
@@ -201,6 +199,21 @@ func (c *Client) do(ctx context.Context, method, path string, q *Query, body any
 		return nil, &Error{Status: resp.StatusCode, Msg: strings.TrimSpace(string(text))}
 	}
 	return resp, nil
+}
+
+// round sends a request and says which errors mean that nobody answers.
+func (c *Client) round(ctx context.Context, req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner // without the URL, which Unreachable names
+	}
+	return nil, &Unreachable{Address: c.base.String(), Err: err}
 }
 
 func metaOf(h http.Header) Meta {
@@ -221,6 +234,9 @@ func (c *Client) ask(ctx context.Context, method, path string, q *Query, body, o
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil && !errors.Is(err, io.EOF) {
 		return meta, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+	}
+	if v := reflect.ValueOf(out).Elem(); v.Kind() == reflect.Pointer && v.IsNil() {
+		return meta, fmt.Errorf("%s %s: the answer is empty", method, path)
 	}
 	return meta, nil
 }
@@ -249,20 +265,21 @@ func (c *Client) Raw(ctx context.Context, path string, q *Query) (io.ReadCloser,
 	return resp.Body, nil
 }
 
-// Send sends a body as it is, for callers who build requests themselves.
-func (c *Client) Send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+// Send sends a body as it is, for callers who build requests themselves. path has
+// its query; header and body may be nil. The caller closes the answer's body,
+// whatever its status.
+func (c *Client) Send(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, body)
 	if err != nil {
 		return nil, err
 	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
 	if c.config.Token != "" {
 		req.Header.Set("X-Nomad-Token", c.config.Token)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, &Unreachable{Address: c.base.String(), Err: errors.Unwrap(err)}
-	}
-	return resp, nil
+	return c.round(ctx, req)
 }
 
 func seg(id string) string { return url.PathEscape(id) }

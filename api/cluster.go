@@ -84,8 +84,18 @@ func (c *Client) Leader(ctx context.Context) (addr string, err error) {
 	return addr, err
 }
 
+// AgentSelf is an agent as it describes itself.
+type AgentSelf struct {
+	Config map[string]any               `json:"config"`
+	Member Member                       `json:"member"`
+	Stats  map[string]map[string]string `json:"stats"`
+}
+
+// NodeID is the ID of the agent's own node; empty if it runs no client.
+func (s *AgentSelf) NodeID() string { return s.Stats["client"]["node_id"] }
+
 // AgentSelf describes the agent.
-func (c *Client) AgentSelf(ctx context.Context) (self map[string]any, err error) {
+func (c *Client) AgentSelf(ctx context.Context) (self *AgentSelf, err error) {
 	_, err = c.Get(ctx, "/v1/agent/self", nil, &self)
 	return self, err
 }

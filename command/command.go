@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/posener/complete"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/agent"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -40,6 +42,10 @@ type spec struct {
 	local    bool   // it asks no agent
 	output   bool   // it has -json and -t
 	setup    func(fs *flag.FlagSet) func(ctx context.Context, e *env, args []string) int
+
+	// raw, instead of setup, takes the arguments as they are; help then describes them.
+	raw  func(ctx context.Context, args []string, out, err io.Writer) int
+	help string
 }
 
 // env is what a command works with.
@@ -80,17 +86,24 @@ func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []str
 		fs.BoolVar(&e.json, "json", false, "print JSON")
 		fs.StringVar(&e.template, "t", "", "print through a Go `template`")
 	}
+	if r.spec.setup == nil {
+		return fs, nil
+	}
 	return fs, r.spec.setup(fs)
 }
 
 // Help implements cli.Command.
 func (r *runner) Help() string {
+	example := fmt.Sprintf("\nExample:\n\n  $ %s\n", strings.TrimSpace("nomadish "+r.name+" "+r.spec.example))
+	if r.spec.raw != nil {
+		return strings.TrimRight(r.spec.help, "\n") + "\n" + strings.TrimRight(example, "\n")
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: nomadish %s [options] %s\n\n  %s\n", r.name, r.spec.usage, r.spec.synopsis)
+	fmt.Fprintf(&b, "Usage: %s\n\n  %s\n", strings.TrimSpace("nomadish "+r.name+" [options] "+r.spec.usage), r.spec.synopsis)
 	if r.spec.details != "" {
 		fmt.Fprintf(&b, "\n%s\n", indent(r.spec.details))
 	}
-	fmt.Fprintf(&b, "\nExample:\n\n  $ nomadish %s %s\n", r.name, r.spec.example)
+	b.WriteString(example)
 	fs, _ := r.flags(&env{})
 	n := 0
 	fs.VisitAll(func(*flag.Flag) { n++ })
@@ -127,6 +140,9 @@ func (r *runner) AutocompleteArgs() complete.Predictor { return complete.Predict
 
 // Run implements cli.Command.
 func (r *runner) Run(args []string) int {
+	if r.spec.raw != nil {
+		return r.spec.raw(r.ctx, args, r.out, r.err)
+	}
 	e := &env{in: r.in, out: r.out, err: r.err, name: r.name, now: time.Now}
 	fs, run := r.flags(e)
 	positional, err := parseMixed(fs, args)
@@ -216,6 +232,7 @@ func (e *env) formatted(v any) (bool, int) {
 
 // Run runs the command line and gives the exit code.
 func Run(args []string, in io.Reader, out, errOut io.Writer) int {
+	agent.Version = Version
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	interrupted := make(chan os.Signal, 1)
@@ -232,7 +249,8 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	commands := map[string]cli.CommandFactory{}
 	var hidden []string
-	for name, s := range registry() {
+	all := registry()
+	for name, s := range all {
 		commands[name] = func() (cli.Command, error) {
 			return &runner{name: name, spec: s, in: in, out: out, err: errOut, ctx: ctx}, nil
 		}
@@ -241,7 +259,7 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		}
 	}
 	for name, text := range groups {
-		commands[name] = func() (cli.Command, error) { return &group{text}, nil }
+		commands[name] = func() (cli.Command, error) { return &group{name: name, text: text, known: all, err: errOut}, nil }
 	}
 	slices.Sort(hidden)
 	c := &cli.CLI{
@@ -253,15 +271,51 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintln(errOut, err)
 		return exitFailed
 	}
+	if code == unknownCommand {
+		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown(c.Subcommand(), args, all))
+		return exitFailed
+	}
 	return code
 }
 
+// unknownCommand is what the cli package answers where it knows no such command.
+const unknownCommand = 127
+
+// unknown says that there is no such command, and which may have been meant.
+func unknown(group string, args []string, all map[string]spec) string {
+	words := strings.Fields(group)
+	for _, a := range args[min(len(words), len(args)):] {
+		if strings.HasPrefix(a, "-") {
+			break
+		}
+		words = append(words, a)
+	}
+	if len(words) == 0 {
+		return "a command is needed"
+	}
+	tried := strings.Join(words[:min(len(words), len(strings.Fields(group))+1)], " ")
+	text := fmt.Sprintf("there is no command %q", tried)
+	if near := structs.Nearest(tried, slices.Sorted(maps.Keys(all))); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return text
+}
+
 // group is a noun without a verb: its help lists the verbs.
-type group struct{ text string }
+type group struct {
+	name, text string
+	known      map[string]spec
+	err        io.Writer
+}
 
 func (g *group) Help() string     { return "Usage: nomadish " + g.text }
 func (g *group) Synopsis() string { _, s, _ := strings.Cut(g.text, "\n\n  "); return s }
-func (g *group) Run([]string) int { return cli.RunResultHelp }
+func (g *group) Run(args []string) int {
+	if len(args) > 0 {
+		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name, append(strings.Fields(g.name), args...), g.known))
+	}
+	return cli.RunResultHelp
+}
 
 func help(hidden []string) cli.HelpFunc {
 	return func(all map[string]cli.CommandFactory) string {
@@ -271,106 +325,4 @@ func help(hidden []string) cli.HelpFunc {
 		return "nomadish schedules jobs on clusters of GPU and HPC machines.\n\n" + cli.BasicHelpFunc("nomadish")(all) +
 			"\n\nStart with `nomadish agent -dev` in one terminal and `nomadish job init && nomadish job run example.nomad.hcl` in another."
 	}
-}
-
-// query is the read options that the flags ask for.
-func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
-
-// one finds the one thing whose ID starts with prefix. kind is for messages.
-func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error), id func(T) string, name func(T) string) (T, error) {
-	var zero T
-	if prefix == "" {
-		return zero, fmt.Errorf("%s: its ID is missing", kind)
-	}
-	q := e.query()
-	q.Prefix = prefix
-	found, err := list(q)
-	if err != nil {
-		return zero, err
-	}
-	if len(found) == 0 {
-		q.Prefix = ""
-		all, err := list(q)
-		if err != nil {
-			return zero, err
-		}
-		for _, t := range all {
-			if name(t) == prefix {
-				found = append(found, t)
-			}
-		}
-	}
-	for _, t := range found {
-		if id(t) == prefix {
-			return t, nil
-		}
-	}
-	switch len(found) {
-	case 0:
-		return zero, fmt.Errorf("no %s has an ID that starts with %q", kind, prefix)
-	case 1:
-		return found[0], nil
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %ss have IDs that start with %q; give more of it:", len(found), kind, prefix)
-	for i, t := range found {
-		if i == 10 {
-			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)
-			break
-		}
-		fmt.Fprintf(&b, "\n  %s  %s", id(t), name(t))
-	}
-	return zero, errors.New(b.String())
-}
-
-func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, error) {
-	return one(e, "job", prefix, func(q *api.Query) ([]*structs.JobListStub, error) {
-		jobs, _, err := e.client.JobList(ctx, q)
-		return jobs, err
-	}, func(j *structs.JobListStub) string { return j.ID }, func(j *structs.JobListStub) string { return j.Name })
-}
-
-func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListStub, error) {
-	return one(e, "allocation", prefix, func(q *api.Query) ([]*structs.AllocListStub, error) {
-		allocs, _, err := e.client.AllocList(ctx, q)
-		return allocs, err
-	}, func(a *structs.AllocListStub) string { return a.ID }, func(a *structs.AllocListStub) string { return a.Name })
-}
-
-func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, error) {
-	return one(e, "evaluation", prefix, func(q *api.Query) ([]*structs.Evaluation, error) {
-		evals, _, err := e.client.EvalList(ctx, q)
-		return evals, err
-	}, func(v *structs.Evaluation) string { return v.ID }, func(v *structs.Evaluation) string { return v.JobID + " " + v.Status })
-}
-
-func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub, error) {
-	return one(e, "node", prefix, func(q *api.Query) ([]*structs.NodeListStub, error) {
-		nodes, _, err := e.client.NodeList(ctx, q)
-		return nodes, err
-	}, func(n *structs.NodeListStub) string { return n.ID }, func(n *structs.NodeListStub) string { return n.Name })
-}
-
-// jobName takes a job's exact ID, or the only job that starts so.
-func (e *env) jobName(ctx context.Context, args []string) (string, error) {
-	if len(args) != 1 {
-		return "", fmt.Errorf("one job is needed, %d given", len(args))
-	}
-	if job, _, err := e.client.Job(ctx, args[0], e.query()); err == nil && job != nil {
-		return job.ID, nil
-	} else if err != nil && !api.IsNotFound(err) {
-		return "", err
-	}
-	stub, err := e.oneJob(ctx, args[0])
-	if err != nil {
-		return "", err
-	}
-	return stub.ID, nil
-}
-
-func short(id string, verbose bool) string {
-	if verbose {
-		return id
-	}
-	return structs.ShortID(id)
 }

@@ -38,6 +38,7 @@ func jobPlan() spec {
 					e.fail(err)
 					return exitPlanError
 				}
+				reply.Warnings = file.news(reply.Warnings)
 				return showPlan(e, job, reply, *verbose, args[0])
 			}
 		},

@@ -47,7 +47,7 @@ func jobRun() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				e.warn(reply.Warnings)
+				e.warn(file.news(reply.Warnings))
 				if *detach {
 					e.printf("Job registration successful\n")
 				}

@@ -26,11 +26,10 @@ func jobValidate() spec {
 				}
 				reply, err := e.client.JobValidate(ctx, job)
 				if err != nil { // no server: what can be checked without one stands
-					e.warn(joinLines(job.Warnings()))
 					e.printf("Job validation successful (checked without a server)\n")
 					return exitDone
 				}
-				e.warn(reply.Warnings)
+				e.warn(file.news(reply.Warnings))
 				if reply.Error != "" {
 					return e.fail(fmt.Errorf("job validation failed:\n%s", joinLines(reply.ValidationErrors)))
 				}

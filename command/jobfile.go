@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/command/jobspec"
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -21,6 +24,7 @@ type jobFile struct {
 	vars     listFlag
 	varFiles listFlag
 	json     bool
+	warnings []string // of the file last read
 }
 
 // listFlag collects a flag that may be given many times.
@@ -60,26 +64,68 @@ func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmiss
 	if len(src) > maxJobFile {
 		return nil, nil, fmt.Errorf("%s: over %d bytes: a job file may have at most that many", path, maxJobFile)
 	}
-	if j.json {
-		job, err := structs.DecodeJob(src)
-		return job, &structs.JobSubmission{Source: string(src), Format: "json"}, err
-	}
-	vars := map[string]string{}
-	for _, v := range j.vars {
-		name, value, ok := strings.Cut(v, "=")
-		if !ok {
-			return nil, nil, fmt.Errorf("-var %q: write it as name=value", v)
-		}
-		vars[name] = value
-	}
-	job, warnings, err := jobspec.Parse(path, src, jobspec.Options{Vars: vars, VarFiles: j.varFiles, AllowFS: true, Env: os.Environ()})
+	return j.parse(e, path, src)
+}
+
+func (j *jobFile) parse(e *env, path string, src []byte) (*structs.Job, *structs.JobSubmission, error) {
+	opts, err := j.options(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	parse, submission := jobspec.Parse, &structs.JobSubmission{Source: string(src), Format: "hcl2", VariableFlags: opts.Vars}
+	if j.json {
+		parse, submission = jobspec.ParseJSON, &structs.JobSubmission{Source: string(src), Format: "json"}
+	}
+	job, warnings, err := parse(path, src, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range opts.VarFiles {
+		submission.Variables += string(f.Src) + "\n"
+	}
 	for _, w := range warnings {
+		j.warnings = append(j.warnings, w.String())
 		_, _ = fmt.Fprintf(e.err, "Warning: %s\n", w)
 	}
-	return job, &structs.JobSubmission{Source: string(src), Format: "hcl2", VariableFlags: vars}, nil
+	return job, submission, nil
+}
+
+// options reads what -var and -var-file give.
+func (j *jobFile) options(path string) (jobspec.Options, error) {
+	o := jobspec.Options{Options: hclfile.Options{
+		Vars: map[string]string{}, Env: os.Environ(), AllowFS: true, Limits: hclfile.Limits{FileBytes: maxJobFile},
+	}}
+	if path != "-" {
+		o.BaseDir = filepath.Dir(path)
+	}
+	for _, v := range j.vars {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return o, fmt.Errorf("-var %q: write it as name=value", v)
+		}
+		o.Vars[name] = value
+	}
+	for _, name := range j.varFiles {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return o, fmt.Errorf("-var-file: %w", err)
+		}
+		o.VarFiles = append(o.VarFiles, hclfile.VarFile{Name: name, Src: src})
+	}
+	return o, nil
+}
+
+// news are a server's warnings that were not printed with their places already.
+func (j *jobFile) news(warnings string) string {
+	var out []string
+	for line := range strings.Lines(warnings) {
+		line = strings.TrimSpace(line)
+		known := slices.ContainsFunc(j.warnings, func(w string) bool { return strings.HasSuffix(w, line) })
+		if line != "" && !known {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // warn prints a server's warnings.

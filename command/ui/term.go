@@ -20,9 +20,9 @@ func StyleFor(w io.Writer) Style {
 	return Style{on: IsTerminal(w)}
 }
 
-// IsTerminal tells whether w is a terminal.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal tells whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 

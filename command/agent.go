@@ -1,0 +1,29 @@
+package command
+
+import (
+	"context"
+	"io"
+
+	"github.com/nomadish/nomadish/command/agent"
+)
+
+// agentSpec hands everything to the agent, which reads its flags itself.
+func agentSpec() spec {
+	return spec{
+		synopsis: "Run a server, a client, or both", example: "-dev",
+		help: agent.Usage, raw: func(ctx context.Context, args []string, out, err io.Writer) int {
+			return agent.Run(ctx, args, out, err)
+		},
+	}
+}
+
+// executorSpec is what a client starts its tasks' keeper with; people do not.
+func executorSpec() spec {
+	return spec{
+		synopsis: "Keep a node's tasks, for the agent", example: "-dir /var/lib/nomadish/executor",
+		help: "Usage: nomadish executor [options]\n\n  Keeps a node's tasks and their output while its agent is away. The agent starts it.\n",
+		raw: func(ctx context.Context, args []string, _, err io.Writer) int {
+			return agent.Executor(ctx, args, err)
+		},
+	}
+}

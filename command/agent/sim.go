@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nomadish/nomadish/client"
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/driver/mock"
+	"github.com/nomadish/nomadish/client/sim"
+)
+
+// simLook is how often the progress of registration is looked at.
+const simLook = 200 * time.Millisecond
+
+// SimOptions say which simulated nodes to attach to which servers.
+type SimOptions struct {
+	// Count is how many nodes in all; 0: as the shapes say. With several shapes
+	// it is dealt out in the proportion of their counts.
+	Count     int
+	ShapeFile string   // empty: one plain shape, "sim"
+	Servers   []string // RPC addresses; at least one
+	// Region and Datacenter are the nodes'; empty: the client's defaults.
+	Region     string
+	Datacenter string
+	Version    string
+}
+
+// Simulate runs simulated nodes until ctx ends, which is no error. report is told
+// of the nodes' registration while that changes, from one goroutine.
+func Simulate(ctx context.Context, o SimOptions, report func(registered, all int)) error {
+	shapes := []sim.Shape{{Name: "sim", Count: 1, Cores: 4, MHz: 2000, Memory: 8192, Disk: 100_000}}
+	var err error
+	if o.ShapeFile != "" {
+		if shapes, err = sim.ParseFile(o.ShapeFile); err != nil {
+			return err
+		}
+	}
+	if shapes, err = deal(shapes, o.Count); err != nil {
+		return err
+	}
+	c, err := client.New(client.Config{
+		Region: o.Region, Datacenter: o.Datacenter, Version: o.Version, Servers: o.Servers,
+		Drivers: []driver.Driver{mock.New(nil)}, Simulate: shapes,
+	})
+	if err != nil {
+		return err
+	}
+	watchRegistration(ctx, c, report)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	return c.Shutdown(stop)
+}
+
+// watchRegistration reports until ctx ends.
+func watchRegistration(ctx context.Context, c *client.Client, report func(registered, all int)) {
+	tick := time.NewTicker(simLook)
+	defer tick.Stop()
+	all, last := len(c.NodeIDs()), -1
+	for {
+		// A number that the client cannot tell counts as none.
+		if n, err := strconv.Atoi(c.Stats()["client"]["registered"]); err == nil && n != last {
+			last = n
+			report(n, all)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// deal makes the shapes' counts add up to count.
+func deal(shapes []sim.Shape, count int) ([]sim.Shape, error) {
+	all := 0
+	for _, s := range shapes {
+		all += s.Count
+	}
+	if count == 0 || count == all {
+		return shapes, nil
+	}
+	if count < 0 || count > sim.MaxNodes {
+		return nil, fmt.Errorf("%d simulated nodes: one process takes 1 to %d", count, sim.MaxNodes)
+	}
+	if all == 0 {
+		return nil, errors.New("simulated nodes: the shapes have none")
+	}
+	var out []sim.Shape
+	past, dealt := 0, 0
+	for _, s := range shapes {
+		past += s.Count
+		upTo := past * count / all // so that rounding never adds up
+		s.Count = upTo - dealt
+		dealt = upTo
+		if s.Count > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,213 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// taskNames are the names of an allocation's tasks: those of its job, in the order
+// of the file, or those that its node has told of.
+func taskNames(a *structs.Allocation) []string {
+	if a.Job != nil {
+		if g := a.Job.LookupTaskGroup(a.TaskGroup); g != nil {
+			names := make([]string, 0, len(g.Tasks))
+			for _, t := range g.Tasks {
+				names = append(names, t.Name)
+			}
+			return names
+		}
+	}
+	return slices.Sorted(maps.Keys(a.TaskStates))
+}
+
+func showTaskStates(e *env, a *structs.Allocation) {
+	e.printf("\n%s\n", e.style.Bold("Tasks"))
+	rows := [][]string{{"Name", "State", "Last Event", "Time"}}
+	for _, name := range taskNames(a) {
+		row := []string{name, "pending", "<none>", "<none>"}
+		if s := a.TaskStates[name]; s != nil {
+			row[1] = s.State
+			if n := len(s.Events); n > 0 {
+				row[2], row[3] = s.Events[n-1].Type, ui.Time(s.Events[n-1].Time)
+			}
+		}
+		rows = append(rows, row)
+	}
+	ui.Table(e.out, rows)
+}
+
+// showAddresses lists the allocation's ports.
+func showAddresses(e *env, a *structs.Allocation) {
+	if a.AllocatedResources == nil || len(a.AllocatedResources.Shared.Ports) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Allocation Addresses:"))
+	rows := [][]string{{"Label", "Dynamic", "Address"}}
+	for _, p := range a.AllocatedResources.Shared.Ports {
+		dynamic := "yes"
+		if static(a, p.Label) {
+			dynamic = "no"
+		}
+		address := net.JoinHostPort(p.HostIP, strconv.Itoa(p.Value))
+		if p.To > 0 && p.To != p.Value {
+			address += fmt.Sprintf(" -> %d", p.To)
+		}
+		rows = append(rows, []string{p.Label, dynamic, address})
+	}
+	ui.Table(e.out, rows)
+}
+
+// static tells whether the job asked for that very port.
+func static(a *structs.Allocation, label string) bool {
+	if a.Job == nil {
+		return false
+	}
+	g := a.Job.LookupTaskGroup(a.TaskGroup)
+	if g == nil {
+		return false
+	}
+	for _, n := range g.Networks {
+		if slices.ContainsFunc(n.ReservedPorts, func(p structs.Port) bool { return p.Label == label }) {
+			return true
+		}
+	}
+	return false
+}
+
+func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocResourceUsage, o allocStatusOptions) {
+	state := a.TaskStates[name]
+	if state == nil {
+		state = &structs.TaskState{State: structs.TaskStatePending}
+	}
+	text := state.State
+	switch {
+	case state.Failed:
+		text = e.style.Red(text + " (failed)")
+	case state.State == structs.TaskStateRunning:
+		text = e.style.Green(text)
+	}
+	e.printf("\n%s is %s\n", e.style.Bold(fmt.Sprintf("Task %q", name)), text)
+	var usage *structs.ResourceUsage
+	if used != nil && used.Tasks[name] != nil {
+		usage = used.Tasks[name].ResourceUsage
+	}
+	showTaskResources(e, a, name, usage)
+	if o.stats && usage != nil {
+		showUsage(e, usage)
+	}
+	e.printf("\nTask Events:\n")
+	pairs := []ui.Pair{
+		{Key: "Started At", Value: timeOrNone(state.StartedAt)}, {Key: "Finished At", Value: timeOrNone(state.FinishedAt)},
+		{Key: "Total Restarts", Value: fmt.Sprint(state.Restarts)}, {Key: "Last Restart", Value: timeOrNone(state.LastRestart)},
+	}
+	if code, ended := state.ExitCode(); ended {
+		pairs = append(pairs, ui.Pair{Key: "Exit Code", Value: fmt.Sprint(code)})
+	}
+	ui.Pairs(e.out, pairs)
+	if len(state.Events) == 0 {
+		return
+	}
+	e.printf("\nRecent Events:\n")
+	rows := [][]string{{"Time", "Type", "Description"}}
+	for _, ev := range slices.Backward(state.Events) {
+		description := strings.Join(strings.Fields(cmp.Or(ev.DisplayMessage, ev.Message, ev.DriverError)), " ")
+		rows = append(rows, []string{ui.Time(ev.Time), ev.Type, ui.OrNone(description)})
+	}
+	ui.Table(e.out, rows)
+}
+
+func timeOrNone(t time.Time) string {
+	if t.IsZero() {
+		return "<none>"
+	}
+	return ui.Time(t.UnixNano())
+}
+
+// showTaskResources is what the task was given, and what it uses of it.
+func showTaskResources(e *env, a *structs.Allocation, name string, usage *structs.ResourceUsage) {
+	if a.AllocatedResources == nil || a.AllocatedResources.Tasks[name] == nil {
+		return
+	}
+	given := a.AllocatedResources.Tasks[name]
+	cpu, memory := fmt.Sprintf("%d MHz", given.Cpu.CpuShares), ui.MiB(given.Memory.MemoryMB)
+	if usage != nil && usage.CpuStats != nil {
+		cpu = fmt.Sprintf("%.0f/%s", usage.CpuStats.TotalTicks, cpu)
+	}
+	if usage != nil && usage.MemoryStats != nil {
+		memory = ui.Bytes(cmp.Or(usage.MemoryStats.Usage, usage.MemoryStats.RSS)) + "/" + memory
+	}
+	row := []string{cpu, memory, ui.MiB(a.AllocatedResources.Shared.DiskMB)}
+	head := []string{"CPU", "Memory", "Disk"}
+	if len(given.Cpu.ReservedCores) > 0 {
+		head, row = append(head, "Cores"), append(row, fmt.Sprint(given.Cpu.ReservedCores))
+	}
+	if given.Memory.MemoryMaxMB > 0 {
+		head, row = append(head, "Memory Max"), append(row, ui.MiB(given.Memory.MemoryMaxMB))
+	}
+	for _, d := range given.Devices {
+		head, row = append(head, fmt.Sprintf("%s/%s/%s", d.Vendor, d.Type, d.Name)), append(row, strings.Join(d.DeviceIDs, ","))
+	}
+	e.printf("Task Resources:\n")
+	ui.Table(e.out, [][]string{head, row})
+}
+
+func showUsage(e *env, u *structs.ResourceUsage) {
+	if m := u.MemoryStats; m != nil {
+		e.printf("\nMemory Stats\n")
+		ui.Table(e.out, [][]string{
+			{"RSS", "Cache", "Swap", "Usage", "Max Usage"},
+			{ui.Bytes(m.RSS), ui.Bytes(m.Cache), ui.Bytes(m.Swap), ui.Bytes(m.Usage), ui.Bytes(m.MaxUsage)},
+		})
+	}
+	if c := u.CpuStats; c != nil {
+		e.printf("\nCPU Stats\n")
+		ui.Table(e.out, [][]string{
+			{"Percent", "User", "System", "MHz", "Throttled Periods"},
+			{
+				fmt.Sprintf("%.2f%%", c.Percent), fmt.Sprintf("%.2f%%", c.UserMode), fmt.Sprintf("%.2f%%", c.SystemMode),
+				fmt.Sprintf("%.0f", c.TotalTicks), fmt.Sprint(c.ThrottledPeriods),
+			},
+		})
+	}
+}
+
+// showMetrics says how the node was chosen.
+func showMetrics(e *env, m *structs.AllocMetric) {
+	if m == nil {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Placement Metrics"))
+	e.printf("  * %s looked at, %d filtered, %d without room; decided in %s\n",
+		plural(m.NodesEvaluated, "node"), m.NodesFiltered, m.NodesExhausted, m.AllocationTime.Round(time.Microsecond))
+	for _, line := range explain(m) {
+		e.printf("  * %s\n", line)
+	}
+	if len(m.ScoreMetaData) == 0 {
+		return
+	}
+	columns := map[string]bool{}
+	for _, s := range m.ScoreMetaData {
+		for name := range s.Scores {
+			columns[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(columns))
+	rows := [][]string{append(append([]string{"Node"}, names...), "Final Score")}
+	for _, s := range m.ScoreMetaData {
+		row := []string{short(s.NodeID, true)}
+		for _, name := range names {
+			row = append(row, fmt.Sprintf("%.3g", s.Scores[name]))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.3g", s.NormScore)))
+	}
+	ui.Table(e.out, rows)
+}

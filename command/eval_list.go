@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func evalList() spec {
+	return spec{
+		synopsis: "List evaluations",
+		usage:    "", example: "-job web -status blocked", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			job := fs.String("job", "", "only those of a `job`")
+			status := fs.String("status", "", "only those of a `status`: pending, blocked, complete, failed or canceled")
+			filter := fs.String("filter", "", "only those that match an `expression`")
+			perPage := fs.Int("per-page", 0, "at most `N`")
+			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				q := e.query()
+				q.Filter, q.PerPage, q.NextToken = *filter, *perPage, *token
+				q.Params = map[string]string{}
+				if *job != "" {
+					q.Params["job"] = *job
+				}
+				if *status != "" {
+					q.Params["status"] = *status
+				}
+				evals, meta, err := e.client.EvalList(ctx, q)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(evals); done {
+					return code
+				}
+				if len(evals) == 0 {
+					e.printf("No evals found\n")
+					return exitDone
+				}
+				ui.Table(e.out, evalRows(evals, *verbose))
+				if meta.NextToken != "" {
+					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+// evalRows is a table of evaluations.
+func evalRows(evals []*structs.Evaluation, verbose bool) [][]string {
+	rows := [][]string{{"ID", "Priority", "Triggered By", "Job ID", "Node ID", "Status", "Placement Failures"}}
+	for _, v := range evals {
+		rows = append(rows, []string{
+			short(v.ID, verbose), fmt.Sprint(v.Priority), v.TriggeredBy, ui.OrNone(v.JobID), ui.OrNone(short(v.NodeID, verbose)),
+			v.Status, failures(v),
+		})
+	}
+	return rows
+}
+
+// failures tells whether something could not be placed, as far as that is decided.
+func failures(v *structs.Evaluation) string {
+	if v.Status == structs.EvalStatusBlocked {
+		return "N/A - In Progress"
+	}
+	return fmt.Sprint(len(v.FailedTGAllocs) > 0)
+}

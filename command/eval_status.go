@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func evalStatus() spec {
+	return spec{
+		synopsis: "Show an evaluation, or follow it",
+		usage:    "<evaluation>", example: "-monitor 01976c1c-5f3a-7c11", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			monitor := fs.Bool("monitor", false, "follow it until what it placed runs")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 {
+					return e.usage("one evaluation is needed, %d given (`nomadish eval list` lists them)", len(args))
+				}
+				ev, err := e.oneEval(ctx, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if *monitor && !e.json && e.template == "" {
+					return newMonitor(e, *verbose).eval(ctx, ev.ID)
+				}
+				if ev, _, err = e.client.Eval(ctx, ev.ID, e.query()); err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(ev); done {
+					return code
+				}
+				allocs, _, err := e.client.EvalAllocs(ctx, ev.ID, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				showEval(e, ev, allocs, *verbose)
+				return exitDone
+			}
+		},
+	}
+}
+
+func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, verbose bool) {
+	now := e.now()
+	pairs := []ui.Pair{
+		{Key: "ID", Value: ev.ID}, {Key: "Create Time", Value: ui.Ago(ev.CreateTime, now)},
+		{Key: "Modify Time", Value: ui.Ago(ev.ModifyTime, now)}, {Key: "Status", Value: ev.Status},
+		{Key: "Status Description", Value: ui.OrNone(ev.StatusDescription)}, {Key: "Type", Value: ev.Type},
+		{Key: "TriggeredBy", Value: ev.TriggeredBy}, {Key: "Job ID", Value: ui.OrNone(ev.JobID)},
+		{Key: "Namespace", Value: ev.Namespace}, {Key: "Priority", Value: fmt.Sprint(ev.Priority)},
+		{Key: "Placement Failures", Value: failures(ev)},
+	}
+	more := func(key, value string) {
+		if value != "" {
+			pairs = append(pairs, ui.Pair{Key: key, Value: value})
+		}
+	}
+	more("Node ID", short(ev.NodeID, verbose))
+	more("Previous Eval", short(ev.PreviousEval, verbose))
+	more("Next Eval", short(ev.NextEval, verbose))
+	more("Blocked Eval", short(ev.BlockedEval, verbose))
+	if !ev.WaitUntil.IsZero() {
+		more("Wait Until", ui.Time(ev.WaitUntil.UnixNano()))
+	}
+	ui.Pairs(e.out, pairs)
+	if len(ev.FailedTGAllocs) > 0 {
+		e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Failed Placements")))
+		showFailed(e, ev.FailedTGAllocs)
+	}
+	if ev.BlockedEval != "" {
+		e.printf("\nEvaluation %q waiting for additional capacity to place remainder\n", short(ev.BlockedEval, verbose))
+	}
+	if len(allocs) > 0 {
+		e.printf("\n%s\n", e.style.Bold("Placed Allocations"))
+		ui.Table(e.out, allocRows(e, allocs, verbose))
+	}
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// query is the read options that the flags ask for.
+func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
+
+// one finds the one thing whose ID starts with prefix. kind is for messages.
+func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error), id func(T) string, name func(T) string) (T, error) {
+	var zero T
+	if prefix == "" {
+		return zero, fmt.Errorf("%s: its ID is missing", kind)
+	}
+	q := e.query()
+	q.Prefix = prefix
+	found, err := list(q)
+	if err != nil {
+		return zero, err
+	}
+	if len(found) == 0 {
+		q.Prefix = ""
+		all, err := list(q)
+		if err != nil {
+			return zero, err
+		}
+		for _, t := range all {
+			if name(t) == prefix {
+				found = append(found, t)
+			}
+		}
+	}
+	for _, t := range found {
+		if id(t) == prefix {
+			return t, nil
+		}
+	}
+	switch len(found) {
+	case 0:
+		return zero, fmt.Errorf("no %s has an ID that starts with %q", kind, prefix)
+	case 1:
+		return found[0], nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %ss have IDs that start with %q; give more of it:", len(found), kind, prefix)
+	for i, t := range found {
+		if i == 10 {
+			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s  %s", id(t), name(t))
+	}
+	return zero, errors.New(b.String())
+}
+
+func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, error) {
+	return one(e, "job", prefix, func(q *api.Query) ([]*structs.JobListStub, error) {
+		jobs, _, err := e.client.JobList(ctx, q)
+		return jobs, err
+	}, func(j *structs.JobListStub) string { return j.ID }, func(j *structs.JobListStub) string { return j.Name })
+}
+
+func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListStub, error) {
+	return one(e, "allocation", prefix, func(q *api.Query) ([]*structs.AllocListStub, error) {
+		allocs, _, err := e.client.AllocList(ctx, q)
+		return allocs, err
+	}, func(a *structs.AllocListStub) string { return a.ID }, func(a *structs.AllocListStub) string { return a.Name })
+}
+
+func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, error) {
+	return one(e, "evaluation", prefix, func(q *api.Query) ([]*structs.Evaluation, error) {
+		evals, _, err := e.client.EvalList(ctx, q)
+		return evals, err
+	}, func(v *structs.Evaluation) string { return v.ID }, func(v *structs.Evaluation) string { return v.JobID + " " + v.Status })
+}
+
+func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub, error) {
+	return one(e, "node", prefix, func(q *api.Query) ([]*structs.NodeListStub, error) {
+		nodes, _, err := e.client.NodeList(ctx, q)
+		return nodes, err
+	}, func(n *structs.NodeListStub) string { return n.ID }, func(n *structs.NodeListStub) string { return n.Name })
+}
+
+// jobName takes a job's exact ID, or the only job that starts so.
+func (e *env) jobName(ctx context.Context, args []string) (string, error) {
+	if len(args) != 1 {
+		return "", fmt.Errorf("one job is needed, %d given", len(args))
+	}
+	if job, _, err := e.client.Job(ctx, args[0], e.query()); err == nil && job != nil {
+		return job.ID, nil
+	} else if err != nil && !api.IsNotFound(err) {
+		return "", err
+	}
+	stub, err := e.oneJob(ctx, args[0])
+	if err != nil {
+		return "", err
+	}
+	return stub.ID, nil
+}
+
+// short is an ID as people see it. Time-ordered IDs begin with their time, so that
+// it takes more of them to tell two apart.
+func short(id string, verbose bool) string {
+	const timeOrdered = 18 // up to and with the version and the first random digits
+	if !verbose && len(id) == 36 && id[14] == '7' {
+		return id[:timeOrdered]
+	}
+	if verbose {
+		return id
+	}
+	return structs.ShortID(id)
+}
+
+// pairsText is a map in one line, in order.
+func pairsText(m map[string]string) string {
+	parts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, key+"="+m[key])
+	}
+	return strings.Join(parts, ",")
+}

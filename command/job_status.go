@@ -1,0 +1,199 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// jobStatusOptions say how much of a job is shown.
+type jobStatusOptions struct{ short, evals, all, verbose bool }
+
+// jobReport is what -json and -t see of one job.
+type jobReport struct {
+	Job         *structs.Job
+	Summary     *structs.JobSummary
+	Evaluations []*structs.Evaluation
+	Allocations []*structs.AllocListStub
+}
+
+func jobStatus() spec {
+	return spec{
+		synopsis: "List jobs, or show one with its allocations",
+		usage:    "[<job>]", example: "-verbose web", output: true,
+		details: "What could not be placed is explained: which constraint or which resource kept it\nfrom how many nodes.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var o jobStatusOptions
+			fs.BoolVar(&o.short, "short", false, "only the head")
+			fs.BoolVar(&o.evals, "evals", false, "list the job's evaluations too")
+			fs.BoolVar(&o.all, "all-allocs", false, "also allocations of an earlier job of this name")
+			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs, and more")
+			filter := fs.String("filter", "", "list only jobs that match an `expression`")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) == 0 {
+					return listJobs(ctx, e, *filter)
+				}
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				report, err := readJob(ctx, e, id, o.all)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(report); done {
+					return code
+				}
+				showJob(e, report, o)
+				return exitDone
+			}
+		},
+	}
+}
+
+func listJobs(ctx context.Context, e *env, filter string) int {
+	q := e.query()
+	q.Filter = filter
+	jobs, _, err := e.client.JobList(ctx, q)
+	if err != nil {
+		return e.fail(err)
+	}
+	if done, code := e.formatted(jobs); done {
+		return code
+	}
+	if len(jobs) == 0 {
+		e.printf("No running jobs\n")
+		return exitDone
+	}
+	rows := [][]string{{"ID", "Type", "Priority", "Status", "Submit Date"}}
+	every := e.namespace == structs.AllNamespaces
+	if every {
+		rows[0] = slices.Insert(rows[0], 1, "Namespace")
+	}
+	for _, j := range jobs {
+		status := j.Status
+		if j.Stop {
+			status += " (stopped)"
+		}
+		row := []string{j.ID, j.Type, fmt.Sprint(j.Priority), status, ui.Time(j.SubmitTime)}
+		if every {
+			row = slices.Insert(row, 1, j.Namespace)
+		}
+		rows = append(rows, row)
+	}
+	ui.Table(e.out, rows)
+	return exitDone
+}
+
+func readJob(ctx context.Context, e *env, id string, all bool) (*jobReport, error) {
+	q := e.query()
+	var r jobReport
+	var err error
+	if r.Job, _, err = e.client.Job(ctx, id, q); err != nil {
+		return nil, err
+	}
+	if r.Summary, _, err = e.client.JobSummary(ctx, id, q); err != nil {
+		return nil, err
+	}
+	if r.Evaluations, _, err = e.client.JobEvals(ctx, id, q); err != nil {
+		return nil, err
+	}
+	if r.Allocations, _, err = e.client.JobAllocs(ctx, id, all, q); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(r.Evaluations, func(a, b *structs.Evaluation) int {
+		return cmp.Compare(b.CreateIndex, a.CreateIndex) // newest first
+	})
+	return &r, nil
+}
+
+func showJob(e *env, r *jobReport, o jobStatusOptions) {
+	j := r.Job
+	status := j.Status
+	if j.Stop {
+		status += " (stopped)"
+	}
+	if j.StatusDescription != "" {
+		status += ": " + j.StatusDescription
+	}
+	ui.Pairs(e.out, []ui.Pair{
+		{Key: "ID", Value: j.ID}, {Key: "Name", Value: j.Name}, {Key: "Submit Date", Value: ui.Time(j.SubmitTime)},
+		{Key: "Type", Value: j.Type}, {Key: "Priority", Value: fmt.Sprint(j.Priority)},
+		{Key: "Datacenters", Value: strings.Join(j.Datacenters, ",")}, {Key: "Namespace", Value: j.Namespace},
+		{Key: "Node Pool", Value: j.NodePool}, {Key: "Status", Value: status}, {Key: "Version", Value: fmt.Sprint(j.Version)},
+		{Key: "Periodic", Value: fmt.Sprint(j.IsPeriodic())}, {Key: "Parameterized", Value: fmt.Sprint(j.IsParameterized())},
+	})
+	if o.short {
+		return
+	}
+	showSummary(e, r.Summary)
+	if o.evals || o.verbose {
+		e.printf("\n%s\n", e.style.Bold("Evaluations"))
+		ui.Table(e.out, evalRows(r.Evaluations, o.verbose))
+	}
+	showUnplaced(e, r)
+	e.printf("\n%s\n", e.style.Bold("Allocations"))
+	if len(r.Allocations) == 0 {
+		e.printf("No allocations placed\n")
+		return
+	}
+	ui.Table(e.out, allocRows(e, r.Allocations, o.verbose))
+}
+
+func showSummary(e *env, s *structs.JobSummary) {
+	if s == nil || len(s.Summary) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Summary"))
+	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
+	for _, name := range slices.Sorted(maps.Keys(s.Summary)) {
+		g := s.Summary[name]
+		row := []string{name}
+		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
+			row = append(row, fmt.Sprint(n))
+		}
+		rows = append(rows, row)
+	}
+	ui.Table(e.out, rows)
+}
+
+// showUnplaced explains what the newest evaluation that has been decided could not place.
+func showUnplaced(e *env, r *jobReport) {
+	for _, ev := range r.Evaluations { // newest first
+		if ev.Status == structs.EvalStatusPending || ev.Status == structs.EvalStatusCancelled {
+			continue
+		}
+		if len(ev.FailedTGAllocs) > 0 && !r.Job.Stop {
+			e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Placement Failure")))
+			showFailed(e, ev.FailedTGAllocs)
+		}
+		return
+	}
+}
+
+func showFailed(e *env, failed map[string]*structs.AllocMetric) {
+	for _, group := range slices.Sorted(maps.Keys(failed)) {
+		e.printf("Task Group %q (failed to place %s):\n", group, plural(failed[group].CoalescedFailures+1, "allocation"))
+		for _, line := range explain(failed[group]) {
+			e.printf("  * %s\n", line)
+		}
+	}
+}
+
+// newestFirst sorts allocations for people: what was made last stands on top.
+func newestFirst(allocs []*structs.AllocListStub) []*structs.AllocListStub {
+	out := slices.Clone(allocs)
+	slices.SortStableFunc(out, func(a, b *structs.AllocListStub) int {
+		return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex),
+			cmp.Compare(len(a.Name), len(b.Name)), // web[2] before web[10]
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}

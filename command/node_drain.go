@@ -1,0 +1,209 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// drainDeadline is Nomad's default.
+const drainDeadline = time.Hour
+
+// drainOptions are what a drain is asked with.
+type drainOptions struct {
+	enable, disable, force, noDeadline, ignoreSystem, keepIneligible bool
+	detach, monitor, self, yes, verbose                              bool
+	deadline                                                         time.Duration
+	deadlineSet                                                      bool
+}
+
+func nodeDrain() spec {
+	return spec{
+		synopsis: "Move the work of a node elsewhere, before maintenance",
+		usage:    "<node>", example: "-enable -deadline 30m gpu-3",
+		details: "Work moves as its job's migrate block allows; what is still there at the deadline\nis stopped. The node stays ineligible afterwards until `node eligibility -enable`.\nUnless -detach is given, the drain is followed until the node is empty.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var o drainOptions
+			fs.BoolVar(&o.enable, "enable", false, "drain the node")
+			fs.BoolVar(&o.disable, "disable", false, "end the drain; what has not moved stays")
+			fs.DurationVar(&o.deadline, "deadline", drainDeadline, "how `long` the work has to move")
+			fs.BoolVar(&o.force, "force", false, "stop everything at once")
+			fs.BoolVar(&o.noDeadline, "no-deadline", false, "wait for as long as it takes")
+			fs.BoolVar(&o.ignoreSystem, "ignore-system", false, "let system jobs run on")
+			fs.BoolVar(&o.keepIneligible, "keep-ineligible", false, "with -disable: the node takes no new work yet")
+			fs.BoolVar(&o.detach, "detach", false, "do not follow the drain")
+			fs.BoolVar(&o.monitor, "monitor", false, "follow a drain that is going on")
+			fs.BoolVar(&o.self, "self", false, "the agent's own node")
+			fs.BoolVar(&o.yes, "yes", false, "do not ask back on a terminal")
+			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				fs.Visit(func(f *flag.Flag) { o.deadlineSet = o.deadlineSet || f.Name == "deadline" })
+				if err := o.check(); err != nil {
+					return e.usage("%v", err)
+				}
+				id, err := e.nodeID(ctx, args, o.self)
+				if err != nil {
+					return e.fail(err)
+				}
+				return drain(ctx, e, id, &o)
+			}
+		},
+	}
+}
+
+// check refuses what does not go together.
+func (o *drainOptions) check() error {
+	n := 0
+	for _, chosen := range []bool{o.enable, o.disable, o.monitor && !o.enable} {
+		if chosen {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return errors.New("one of -enable, -disable and -monitor is needed")
+	case o.enable && o.force && o.noDeadline:
+		return errors.New("-force and -no-deadline exclude each other")
+	case o.deadlineSet && (o.force || o.noDeadline):
+		return errors.New("-deadline excludes -force and -no-deadline")
+	case !o.enable && (o.force || o.noDeadline || o.deadlineSet || o.ignoreSystem):
+		return errors.New("-force, -no-deadline, -deadline and -ignore-system go with -enable only")
+	case o.keepIneligible && !o.disable:
+		return errors.New("-keep-ineligible goes with -disable only")
+	case o.deadline <= 0:
+		return fmt.Errorf("-deadline %s: must be more than 0 (-force stops everything at once)", o.deadline)
+	case o.detach && o.monitor:
+		return errors.New("-detach and -monitor exclude each other")
+	}
+	return nil
+}
+
+func (o *drainOptions) spec() *structs.DrainSpec {
+	if !o.enable {
+		return nil
+	}
+	s := &structs.DrainSpec{Deadline: o.deadline, IgnoreSystemJobs: o.ignoreSystem}
+	switch {
+	case o.force:
+		s.Deadline = -1
+	case o.noDeadline:
+		s.Deadline = 0
+	}
+	return s
+}
+
+func drain(ctx context.Context, e *env, id string, o *drainOptions) int {
+	node, _, err := e.client.Node(ctx, id, nil)
+	if err != nil {
+		return e.fail(err)
+	}
+	if o.monitor && !o.enable {
+		if node.DrainStrategy == nil {
+			e.printf("Node %q is not draining\n", node.Name)
+			return exitDone
+		}
+		return followDrain(ctx, e, id, o.verbose)
+	}
+	if o.enable && !o.yes && !e.confirm(fmt.Sprintf("Drain node %q (%s)? [y/N] ", node.Name, short(id, o.verbose))) {
+		return e.fail(errors.New("not drained"))
+	}
+	if _, err := e.client.NodeDrain(ctx, id, o.spec(), o.disable && !o.keepIneligible); err != nil {
+		return e.fail(err)
+	}
+	if o.disable {
+		e.printf("Node %q drain strategy unset\n", id)
+		return exitDone
+	}
+	e.printf("%s: Node %q drain strategy set\n", e.now().Format(time.RFC3339), id)
+	if o.detach {
+		return exitDone
+	}
+	return followDrain(ctx, e, id, o.verbose)
+}
+
+// confirm asks back where somebody can answer; scripts are taken at their word.
+func (e *env) confirm(question string) bool {
+	if !ui.IsTerminal(e.in) {
+		return true
+	}
+	_, _ = fmt.Fprint(e.err, question)
+	answer, err := bufio.NewReader(e.in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return err == nil && (answer == "y" || answer == "yes")
+}
+
+// followDrain prints what moves until the drain is over.
+func followDrain(ctx context.Context, e *env, id string, verbose bool) int {
+	f := &drainFollower{e: e, live: ui.NewLive(e.out), verbose: verbose, seen: map[string]string{}}
+	q := &api.Query{}
+	for {
+		allocs, meta, err := e.client.NodeAllocs(ctx, id, q)
+		if err != nil {
+			return e.fail(err)
+		}
+		f.show(allocs)
+		node, _, err := e.client.Node(ctx, id, nil)
+		if err != nil {
+			return e.fail(err)
+		}
+		if node.DrainStrategy == nil {
+			f.live.Clear()
+			if node.LastDrain != nil && node.LastDrain.Status == "canceled" {
+				f.line("Drain of node %q was canceled", id)
+				return exitFailed
+			}
+			f.line("Drain complete for node %s", id)
+			return exitDone
+		}
+		q.Index, q.Wait = meta.Index, time.Second // a drain may also end without an allocation's change
+	}
+}
+
+// drainFollower remembers what it has printed.
+type drainFollower struct {
+	e       *env
+	live    *ui.Live
+	verbose bool
+	seen    map[string]string // allocation → what was last said of it
+}
+
+func (f *drainFollower) line(format string, args ...any) {
+	f.live.Clear()
+	f.e.printf("%s: %s\n", f.e.now().Format(time.RFC3339), fmt.Sprintf(format, args...))
+}
+
+func (f *drainFollower) show(allocs []*structs.Allocation) {
+	left := 0
+	for _, a := range allocs {
+		was, known := f.seen[a.ID]
+		if !known && a.ClientTerminal() {
+			f.seen[a.ID] = a.ClientStatus
+			continue // it ended before the drain
+		}
+		now := a.ClientStatus
+		switch {
+		case a.ClientTerminal():
+		case a.ServerTerminal():
+			now = "draining"
+			left++
+		case a.DesiredTransition.ShouldMigrate():
+			now = "marked for migration"
+			left++
+		default:
+			left++
+		}
+		f.seen[a.ID] = now
+		if known && now != was {
+			f.line("Alloc %q (%s) %s -> %s", short(a.ID, f.verbose), a.Name, was, now)
+		}
+	}
+	f.live.Draw([]string{fmt.Sprintf("    %s still on the node", plural(left, "allocation"))})
+}

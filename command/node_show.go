@@ -1,0 +1,230 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions) int {
+	allocs, _, err := e.client.NodeAllocs(ctx, n.ID, nil)
+	if err != nil {
+		return e.fail(err)
+	}
+	var host *structs.HostStats
+	code := exitDone
+	if n.Status == structs.NodeStatusReady && !o.short {
+		limited, cancel := context.WithTimeout(ctx, statsPatience)
+		host, err = e.client.HostStats(limited, n.ID)
+		cancel()
+		if err != nil && o.stats {
+			code = e.fail(fmt.Errorf("what the machine uses cannot be told: %w", err))
+		}
+	}
+	showNodeHead(e, n, host)
+	if !o.short {
+		showDrivers(e, n)
+		showNodeEvents(e, n)
+		showAllocated(e, n, allocs)
+		showDevices(e, n, allocs)
+		if host != nil {
+			showHost(e, n, host, o.stats)
+		}
+	}
+	e.printf("\n%s\n", e.style.Bold("Allocations"))
+	if len(allocs) == 0 {
+		e.printf("No allocations placed\n")
+	} else {
+		ui.Table(e.out, nodeAllocRows(e, allocs, o.verbose))
+	}
+	if o.verbose {
+		showMap(e, "Attributes", n.Attributes)
+		showMap(e, "Meta", n.Meta)
+	}
+	return code
+}
+
+func showNodeHead(e *env, n *structs.Node, host *structs.HostStats) {
+	pairs := []ui.Pair{
+		{Key: "ID", Value: n.ID}, {Key: "Name", Value: n.Name}, {Key: "Node Pool", Value: n.NodePool},
+		{Key: "Class", Value: ui.OrNone(n.NodeClass)}, {Key: "DC", Value: n.Datacenter},
+		{Key: "Drain", Value: drainText(n)}, {Key: "Eligibility", Value: n.SchedulingEligibility}, {Key: "Status", Value: n.Status},
+	}
+	if n.StatusDescription != "" {
+		pairs = append(pairs, ui.Pair{Key: "Status Description", Value: n.StatusDescription})
+	}
+	if names := slices.Sorted(maps.Keys(n.HostVolumes)); len(names) > 0 {
+		pairs = append(pairs, ui.Pair{Key: "Host Volumes", Value: strings.Join(names, ",")})
+	}
+	if host != nil {
+		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) //nolint:gosec // far below the limit
+	}
+	ui.Pairs(e.out, pairs)
+}
+
+func drainText(n *structs.Node) string {
+	d := n.DrainStrategy
+	switch {
+	case d == nil:
+		return "false"
+	case !d.ForceDeadline.IsZero():
+		return "true; ends by " + ui.Time(d.ForceDeadline.UnixNano())
+	case d.Deadline < 0:
+		return "true; force drain"
+	}
+	return "true; no deadline"
+}
+
+func showDrivers(e *env, n *structs.Node) {
+	e.printf("\n%s\n", e.style.Bold("Drivers"))
+	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		d := n.Drivers[name]
+		if d == nil || !d.Detected {
+			continue
+		}
+		rows = append(rows, []string{name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), ui.OrNone(d.HealthDescription), timeOrNone(d.UpdateTime)})
+	}
+	if len(rows) == 1 {
+		e.printf("No drivers: nothing can run here\n")
+		return
+	}
+	ui.Table(e.out, rows)
+}
+
+func showNodeEvents(e *env, n *structs.Node) {
+	if len(n.Events) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Node Events"))
+	rows := [][]string{{"Time", "Subsystem", "Message", "Details"}}
+	for _, ev := range slices.Backward(n.Events) {
+		var details []string
+		for _, key := range slices.Sorted(maps.Keys(ev.Details)) {
+			details = append(details, key+": "+ev.Details[key])
+		}
+		rows = append(rows, []string{timeOrNone(ev.Timestamp), ev.Subsystem, ev.Message, ui.OrNone(strings.Join(details, ", "))})
+	}
+	ui.Table(e.out, rows)
+}
+
+// showAllocated is what of the node has been given away.
+func showAllocated(e *env, n *structs.Node, allocs []*structs.Allocation) {
+	if n.NodeResources == nil {
+		return
+	}
+	var cpu, memory, disk int64
+	cores := 0
+	for _, a := range allocs {
+		if a.Terminal() {
+			continue
+		}
+		c, m, d, k := a.AllocatedResources.Total()
+		cpu, memory, disk, cores = cpu+c, memory+m, disk+d, cores+k
+	}
+	total := n.NodeResources
+	allCPU, allMemory, allDisk := total.Cpu.CpuShares, total.Memory.MemoryMB, total.Disk.DiskMB
+	if r := n.ReservedResources; r != nil {
+		allCPU, allMemory, allDisk = allCPU-int64(r.Cpu.CpuShares), allMemory-r.Memory.MemoryMB, allDisk-r.Disk.DiskMB //nolint:gosec // MHz fit
+	}
+	e.printf("\n%s\n", e.style.Bold("Allocated Resources"))
+	ui.Table(e.out, [][]string{{"CPU", "Cores", "Memory", "Disk"}, {
+		fmt.Sprintf("%d/%d MHz", cpu, allCPU), fmt.Sprintf("%d/%d", cores, len(total.Cpu.ReservableCpuCores)),
+		ui.MiB(memory) + "/" + ui.MiB(allMemory), ui.MiB(disk) + "/" + ui.MiB(allDisk),
+	}})
+}
+
+// showDevices counts the devices that are given away, and names what is not well.
+func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation) {
+	if n.NodeResources == nil || len(n.NodeResources.Devices) == 0 {
+		return
+	}
+	taken := map[string]int{}
+	for _, a := range allocs {
+		if a.Terminal() || a.AllocatedResources == nil {
+			continue
+		}
+		for _, t := range a.AllocatedResources.Tasks { // only counted: order does not matter
+			for _, d := range t.Devices {
+				taken[d.Vendor+"/"+d.Type+"/"+d.Name] += len(d.DeviceIDs)
+			}
+		}
+	}
+	e.printf("\n%s\n", e.style.Bold("Devices"))
+	rows := [][]string{{"Name", "Allocated", "Unhealthy"}}
+	for _, d := range n.NodeResources.Devices {
+		name := d.Vendor + "/" + d.Type + "/" + d.Name
+		var bad []string
+		for _, i := range d.Instances {
+			if !i.Healthy {
+				bad = append(bad, strings.TrimSpace(i.ID+" "+i.HealthDescription))
+			}
+		}
+		rows = append(rows, []string{name, fmt.Sprintf("%d/%d", taken[name], len(d.Instances)), ui.OrNone(strings.Join(bad, "; "))})
+	}
+	ui.Table(e.out, rows)
+}
+
+func showHost(e *env, n *structs.Node, h *structs.HostStats, detailed bool) {
+	e.printf("\n%s\n", e.style.Bold("Host Resource Utilization"))
+	memory, disk, total := "<none>", "<none>", int64(0)
+	if n.NodeResources != nil {
+		total = n.NodeResources.Cpu.CpuShares
+	}
+	if h.Memory != nil {
+		memory = ui.Bytes(h.Memory.Used) + "/" + ui.Bytes(h.Memory.Total)
+	}
+	if d := h.AllocDirStats; d != nil {
+		disk = fmt.Sprintf("%s/%s (%s)", ui.Bytes(d.Used), ui.Bytes(d.Size), d.Mountpoint)
+	}
+	ui.Table(e.out, [][]string{{"CPU", "Memory", "Disk"}, {fmt.Sprintf("%.0f/%d MHz", h.CPUTicksConsumed, total), memory, disk}})
+	if !detailed {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("CPU Stats"))
+	rows := [][]string{{"CPU", "User", "System", "Idle"}}
+	for _, c := range h.CPU {
+		rows = append(rows, []string{c.CPU, fmt.Sprintf("%.2f%%", c.User), fmt.Sprintf("%.2f%%", c.System), fmt.Sprintf("%.2f%%", c.Idle)})
+	}
+	ui.Table(e.out, rows)
+	e.printf("\n%s\n", e.style.Bold("Disk Stats"))
+	rows = [][]string{{"Device", "MountPoint", "Size", "Used", "Available", "Used %"}}
+	for _, d := range h.DiskStats {
+		rows = append(rows, []string{d.Device, d.Mountpoint, ui.Bytes(d.Size), ui.Bytes(d.Used), ui.Bytes(d.Available), fmt.Sprintf("%.1f%%", d.UsedPercent)})
+	}
+	ui.Table(e.out, rows)
+}
+
+func nodeAllocRows(e *env, allocs []*structs.Allocation, verbose bool) [][]string {
+	stubs := make([]*structs.AllocListStub, 0, len(allocs))
+	for _, a := range allocs {
+		stubs = append(stubs, a.Stub(false, false))
+	}
+	rows := [][]string{{"ID", "Job ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
+	now := e.now()
+	for _, a := range newestFirst(stubs) {
+		rows = append(rows, []string{
+			short(a.ID, verbose), a.JobID, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus, a.ClientStatus,
+			ui.Ago(a.CreateTime, now), ui.Ago(a.ModifyTime, now),
+		})
+	}
+	return rows
+}
+
+func showMap(e *env, title string, m map[string]string) {
+	if len(m) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold(title))
+	var pairs []ui.Pair
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		pairs = append(pairs, ui.Pair{Key: key, Value: m[key]})
+	}
+	ui.Pairs(e.out, pairs)
+}

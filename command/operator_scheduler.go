@@ -1,0 +1,128 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func schedulerGetConfig() spec {
+	return spec{
+		synopsis: "Show the scheduler's configuration",
+		usage:    "", example: "-json", output: true,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, _ []string) int {
+				c, err := e.client.SchedulerConfig(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				if c == nil {
+					return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
+				}
+				if done, code := e.formatted(c); done {
+					return code
+				}
+				yes := strconv.FormatBool
+				ui.Pairs(e.out, []ui.Pair{
+					{Key: "Scheduler Algorithm", Value: c.SchedulerAlgorithm},
+					{Key: "Memory Oversubscription", Value: yes(c.MemoryOversubscriptionEnabled)},
+					{Key: "Reject Job Registration", Value: yes(c.RejectJobRegistration)},
+					{Key: "Pause Eval Broker", Value: yes(c.PauseEvalBroker)},
+					{Key: "Preemption System Scheduler", Value: yes(c.PreemptionConfig.SystemSchedulerEnabled)},
+					{Key: "Preemption Service Scheduler", Value: yes(c.PreemptionConfig.ServiceSchedulerEnabled)},
+					{Key: "Preemption Batch Scheduler", Value: yes(c.PreemptionConfig.BatchSchedulerEnabled)},
+					{Key: "Preemption SysBatch Scheduler", Value: yes(c.PreemptionConfig.SysBatchSchedulerEnabled)},
+					{Key: "Node Limit For Feasibility", Value: fmt.Sprint(c.NodeLimitForFeasibilityChecks)},
+					{Key: "Modify Index", Value: fmt.Sprint(c.ModifyIndex)},
+				})
+				return exitDone
+			}
+		},
+	}
+}
+
+// switches are the configuration's yes-or-no values by their flags.
+func switches(c *structs.SchedulerConfiguration) map[string]*bool {
+	return map[string]*bool{
+		"memory-oversubscription": &c.MemoryOversubscriptionEnabled, "reject-job-registration": &c.RejectJobRegistration,
+		"pause-eval-broker": &c.PauseEvalBroker, "preempt-system-scheduler": &c.PreemptionConfig.SystemSchedulerEnabled,
+		"preempt-service-scheduler":  &c.PreemptionConfig.ServiceSchedulerEnabled,
+		"preempt-batch-scheduler":    &c.PreemptionConfig.BatchSchedulerEnabled,
+		"preempt-sysbatch-scheduler": &c.PreemptionConfig.SysBatchSchedulerEnabled,
+	}
+}
+
+func schedulerSetConfig() spec {
+	return spec{
+		synopsis: "Change the scheduler's configuration; what is not named stays",
+		usage:    "", example: "-scheduler-algorithm spread",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var wanted structs.SchedulerConfiguration
+			fs.StringVar(&wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread")
+			fs.UintVar(&wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
+			texts := map[string]string{
+				"memory-oversubscription": "tasks may use more memory than they ask", "reject-job-registration": "refuse new jobs",
+				"pause-eval-broker": "decide nothing", "preempt-system-scheduler": "system jobs may preempt",
+				"preempt-service-scheduler": "service jobs may preempt", "preempt-batch-scheduler": "batch jobs may preempt",
+				"preempt-sysbatch-scheduler": "sysbatch jobs may preempt",
+			}
+			for name, at := range switches(&wanted) {
+				fs.BoolVar(at, name, false, texts[name]+": =true or =false")
+			}
+			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("%q: values are written after =, as in -pause-eval-broker=true", args[0])
+				}
+				return setSchedulerConfig(ctx, e, fs, &wanted, *check)
+			}
+		},
+	}
+}
+
+func setSchedulerConfig(ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, check int64) int {
+	now, err := e.client.SchedulerConfig(ctx)
+	if err != nil {
+		return e.fail(err)
+	}
+	if now == nil {
+		return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
+	}
+	to, from := switches(now), switches(wanted)
+	changed := false
+	fs.Visit(func(f *flag.Flag) {
+		switch {
+		case to[f.Name] != nil:
+			*to[f.Name] = *from[f.Name]
+		case f.Name == "scheduler-algorithm":
+			now.SchedulerAlgorithm = wanted.SchedulerAlgorithm
+		case f.Name == "node-limit":
+			now.NodeLimitForFeasibilityChecks = wanted.NodeLimitForFeasibilityChecks
+		default:
+			return
+		}
+		changed = true
+	})
+	if !changed {
+		return e.usage("nothing to change is named")
+	}
+	if err := now.Validate(); err != nil {
+		return e.fail(err)
+	}
+	if check >= 0 {
+		now.ModifyIndex = uint64(check)
+	}
+	updated, err := e.client.SetSchedulerConfig(ctx, now, true) // never over somebody else's change
+	if err != nil {
+		return e.fail(err)
+	}
+	if !updated {
+		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
+	}
+	e.printf("Scheduler configuration updated!\n")
+	return exitDone
+}

@@ -1,0 +1,47 @@
+package command
+
+import (
+	"context"
+	"flag"
+)
+
+func systemGC() spec {
+	return spec{
+		synopsis: "Forget what has ended, whatever its age",
+		usage:    "", example: "",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, _ []string) int {
+				if err := e.client.SystemGC(ctx); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Garbage collected\n")
+				return exitDone
+			}
+		},
+	}
+}
+
+func systemReconcile() spec {
+	return spec{
+		synopsis: "Rebuild the job summaries, and say what was wrong in them",
+		usage:    "", example: "", output: true,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, _ []string) int {
+				reply, err := e.client.Reconcile(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(reply); done {
+					return code
+				}
+				if len(reply.Differences) == 0 {
+					e.printf("Nothing was wrong\n")
+				}
+				for _, d := range reply.Differences {
+					e.printf("put right: %s\n", d)
+				}
+				return exitDone
+			}
+		},
+	}
+}
