@@ -160,6 +160,9 @@ func wanted(t *rapid.T, c *cluster) {
 		names[key] = a.ID
 		holders++
 	}
+	if m := c.done.FailedTGAllocs["g"]; m != nil && !c.job.PerNode() && m.NodesFiltered+m.NodesExhausted != m.NodesEvaluated {
+		t.Fatalf("of %d nodes %d are filtered and %d exhausted: the others would do", m.NodesEvaluated, m.NodesFiltered, m.NodesExhausted)
+	}
 	if c.job.Type != structs.JobTypeService {
 		return
 	}

@@ -178,7 +178,8 @@ func (s *scheduler) placeGroup(work *groupWork) {
 		run.batch.Metrics = run.metrics.AllocMetric
 		s.plan.Place = append(s.plan.Place, run.batch)
 	}
-	if perNode && work.group.Count > 0 && work.counts == (structs.DesiredUpdates{}) {
+	c := work.counts
+	if perNode && work.group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
 		s.failed[work.group.Name] = explain(run.search) // no node fits it at all
 	}
 }

@@ -457,8 +457,8 @@ func TestSystemJob(t *testing.T) {
 	c.update(func(j *structs.Job) { j.Constraints[0].RTarget = "plan9" })
 	c.eval()
 	c.wantLive(0)
-	if m := c.done.FailedTGAllocs["g"]; m != nil {
-		t.Logf("%+v", m)
+	if m := c.done.FailedTGAllocs["g"]; m == nil || m.ConstraintFiltered["${attr.kernel.name} = plan9"] == 0 {
+		t.Errorf("that no node fits is explained as %+v", m)
 	}
 }
 
@@ -631,4 +631,54 @@ func TestAnnotations(t *testing.T) {
 	c.update(func(j *structs.Job) { j.TaskGroups[0].Name = "other" })
 	c.eval()
 	f(structs.DesiredUpdates{Stop: 5})
+}
+
+func TestAThousandOnAHundredNodes(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 100, func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 5000 })
+	c.register(testJob(structs.JobTypeService, 1000))
+	c.eval()
+	c.wantPlan(1000, 0, 0)
+	if len(c.last.Place) != 1 || len(c.last.Place[0].Nodes) != 100 || len(c.last.Evals) != 1 {
+		t.Errorf("%d batches, %d nodes, %d evaluations", len(c.last.Place), len(c.last.Place[0].Nodes), len(c.last.Evals))
+	}
+	c.runAll()
+	c.update(setCount(10))
+	c.eval()
+	c.wantPlan(0, 990, 10)
+}
+
+func TestPeriodicAndParameterizedJobsDoNotRun(t *testing.T) {
+	for _, change := range []func(*structs.Job){
+		func(j *structs.Job) { j.Periodic = &structs.PeriodicConfig{Enabled: true} },
+		func(j *structs.Job) { j.ParameterizedJob = &structs.ParameterizedJobConfig{} },
+	} {
+		c := newCluster(t)
+		nodes(c, 1)
+		c.register(testJob(structs.JobTypeBatch, 1, change))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+	}
+}
+
+func TestNewVersionReplacesAFailedOneAtOnce(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.client(isLive, c.ended(true))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.update(destructive)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	if in := c.last.Place[0].Instances[0]; in.RescheduleTracker != nil || in.PreviousAllocation == "" {
+		t.Errorf("placed as %+v", in)
+	}
+}
+
+func TestScheduleWithoutWhatItNeeds(t *testing.T) {
+	if _, err := Schedule(NewWorld(), nil, Input{}); err == nil {
+		t.Error("no evaluation, but no error")
+	}
 }

@@ -1,0 +1,160 @@
+package scheduler
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// otherAlloc is an allocation of somebody else that fills a node.
+func otherAlloc(c *cluster, node string, mhz int64) {
+	a := &structs.Allocation{
+		ID: "other-" + node, NodeID: node, JobID: "other", TaskGroup: "o", Name: "other.o[0]",
+		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+		AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
+			"t": {Cpu: structs.AllocatedCpuResources{CpuShares: mhz}},
+		}},
+	}
+	e := c.w.Edit()
+	e.UpsertAlloc(a)
+	c.w = e.World()
+}
+
+func judge(c *cluster, plan *structs.Plan) (holds *structs.JudgedPlan, refused []string, why string, after *World) {
+	e := c.w.Edit()
+	holds, refused, why = e.Judge(plan)
+	return holds, refused, why, e.World()
+}
+
+func TestJudgeRefusesAFullNodeAndKeepsTheOthers(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+		j.Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	}))
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherAlloc(c, "n00", 3600)
+	holds, refused, why, after := judge(c, plan)
+	if len(refused) != 1 || refused[0] != "n00" || !strings.Contains(why, "cpu") || len(holds.Evals) != 0 {
+		t.Errorf("refused %v because %q; %d evaluations hold", refused, why, len(holds.Evals))
+	}
+	if n := len(holds.Place[0].Instances); n != 1 || after.Used("n01").CPU != 500 || after.Used("n00").CPU != 3600 {
+		t.Errorf("%d placed, used %+v, %+v", n, after.Used("n00"), after.Used("n01"))
+	}
+	if len(plan.Place[0].Instances) != 2 {
+		t.Error("judging changed the plan")
+	}
+	plan.AllAtOnce = true
+	holds, _, _, after = judge(c, plan)
+	if len(holds.Place) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("all at once, but %d hold: %v", len(holds.Place), after.Diff(c.w))
+	}
+}
+
+func TestJudgeKeepsTheOldWhenTheNewIsRefused(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 2))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1500; group(j).Count = 1 })
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds, refused, _, after := judge(c, plan)
+	if len(refused) != 0 || len(holds.Stop) != 2 || after.Used("n00").CPU != 1500 {
+		t.Fatalf("the plan does not count on its own stops: %v, %+v", refused, after.Used("n00"))
+	}
+	otherAlloc(c, "n00", 3000)
+	holds, refused, _, after = judge(c, plan)
+	if len(refused) != 1 || len(holds.Stop) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("refused %v, but %d stops hold: %v", refused, len(holds.Stop), after.Diff(c.w))
+	}
+}
+
+func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
+	f := func(change func(*structs.Node), want string) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 1)
+		c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+			group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "web", Value: 80}}}}
+			task(j).Resources.Cores, task(j).Resources.CPU = 1, 0
+		}))
+		plan, err := Schedule(c.w, c.newEval(), c.input())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.changeNode("n00", change)
+		if holds, refused, why, _ := judge(c, plan); len(refused) != 1 || len(holds.Place) != 0 || !strings.Contains(why, want) {
+			t.Errorf("refused %v because %q, want %q", refused, why, want)
+		}
+	}
+	f(down, "no new work")
+	f(func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible }, "no new work")
+	f(func(n *structs.Node) { n.DrainStrategy = &structs.DrainStrategy{} }, "no new work")
+	f(func(n *structs.Node) {
+		n.ReservedResources = &structs.NodeReservedResources{Networks: structs.NodeReservedNetworkResources{ReservedHostPorts: "80"}}
+	}, "port 80")
+	f(func(n *structs.Node) {
+		n.ReservedResources = &structs.NodeReservedResources{Cpu: structs.NodeReservedCpuResources{ReservedCpuCores: []uint16{0}}}
+	}, "cores")
+	f(func(n *structs.Node) { n.NodeResources = nil }, "cpu")
+
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := c.w.Edit()
+	e.DeleteNode("n00")
+	c.w = e.World()
+	if _, refused, why, _ := judge(c, plan); len(refused) != 1 || !strings.Contains(why, "not known") {
+		t.Errorf("refused %v because %q", refused, why)
+	}
+}
+
+func TestJudgeKeepsFollowUpsOfStopsThatHold(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 2))
+	c.eval()
+	c.client(func(a *structs.Allocation) bool { return a.Index() == 0 }, c.ended(true))
+	c.update(setCount(3))
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherAlloc(c, "n00", 3400)
+	holds, refused, _, _ := judge(c, plan)
+	if len(refused) != 1 || len(holds.Evals) != 1 || holds.Evals[0].WaitUntil.IsZero() || holds.Stop[0].FollowupEvalID != holds.Evals[0].ID {
+		t.Errorf("refused %v, evaluations %+v", refused, holds.Evals)
+	}
+}
+
+func TestJudgeResourcesUpdatedInPlace(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	a := c.sorted()[0]
+	f := func(mhz int64, fits bool) {
+		t.Helper()
+		r := a.AllocatedResources.Copy()
+		r.Tasks["t"].Cpu.CpuShares = mhz
+		plan := &structs.Plan{Update: []*structs.AllocInPlace{{AllocID: a.ID, Resources: r}}}
+		holds, refused, _, after := judge(c, plan)
+		if fits != (len(holds.Update) == 1) || fits != (len(refused) == 0) || fits != (after.Used("n00").CPU == mhz) {
+			t.Errorf("%d MHz: %d hold, refused %v, used %+v", mhz, len(holds.Update), refused, after.Used("n00"))
+		}
+	}
+	f(4000, true)
+	f(4001, false)
+}
