@@ -172,8 +172,6 @@ func (n *node) take(a *structs.Allocation, full bool) {
 	n.mu.Unlock()
 	switch {
 	case gone:
-	case a.Job == nil:
-		n.logger.Error("an allocation came without its job; it is left alone", "alloc_id", a.ID, "job_id", a.JobID, "version", a.JobVersion)
 	case r != nil:
 		r.Update(a)
 		if !full {
@@ -191,6 +189,8 @@ func (n *node) take(a *structs.Allocation, full bool) {
 			ID: a.ID, NodeID: n.id, ClientStatus: structs.AllocClientComplete,
 			ClientDescription: "stopped before it was started here", TaskStates: a.TaskStates,
 		})
+	case a.Job == nil:
+		n.logger.Error("an allocation came without its job; it is left alone", "alloc_id", a.ID, "job_id", a.JobID, "version", a.JobVersion)
 	default:
 		n.run(a)
 	}

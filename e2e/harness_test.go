@@ -102,7 +102,10 @@ func newAgent(t *testing.T, dev bool, config string) *agent {
 	a := &agent{t: t, dir: t.TempDir()}
 	http, rpc := freePort(t), freePort(t)
 	a.http, a.rpc = fmt.Sprintf("http://127.0.0.1:%d", http), fmt.Sprintf("127.0.0.1:%d", rpc)
-	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nname = \"e2e\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n}\n", http, rpc)
+	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n}\n", http, rpc)
+	if !strings.Contains(config, "name = ") {
+		text += "name = \"e2e\"\n"
+	}
 	if !dev {
 		text += fmt.Sprintf("data_dir = %q\nplugin \"raw_exec\" {\n  config {\n    enabled = true\n  }\n}\n", filepath.Join(a.dir, "data"))
 	}

@@ -114,9 +114,23 @@ func TestOfficialClientJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	officialRunning(t, a.nomad, "web", 0)
-	if _, _, err := jobs.Deregister("web", true, nil); err != nil {
+	if _, _, err := jobs.Register(job, nil); err != nil {
 		t.Fatal(err)
 	}
+	last := officialRunning(t, a.nomad, "web", 1)[0].ID
+	if _, _, err := jobs.Deregister("web", true, nil); err != nil { // while it runs
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "the purged job's allocation ends", func(context.Context) error {
+		alloc, _, err := a.nomad.Allocations().Info(last, nil)
+		if err != nil {
+			return err
+		}
+		if alloc.ClientStatus != "complete" {
+			return fmt.Errorf("it is %s", alloc.ClientStatus)
+		}
+		return nil
+	})
 	if left, _, err := jobs.List(nil); err != nil || len(left) != 0 {
 		t.Fatalf("after the purge: %+v, %v", left, err)
 	}

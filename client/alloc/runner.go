@@ -214,6 +214,11 @@ func (r *Runner) Grant() { r.Do(func() { r.granted, r.changed = true, true }) }
 // Update takes what the servers changed. Older news are ignored.
 func (r *Runner) Update(a *structs.Allocation) {
 	r.Do(func() {
+		if a.Job == nil { // purged: what it was is known here
+			whole := *a
+			whole.Job = r.alloc.Job
+			a = &whole
+		}
 		if a.AllocModifyIndex < r.alloc.AllocModifyIndex || groupOf(a) == nil {
 			return
 		}
