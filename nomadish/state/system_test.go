@@ -10,7 +10,9 @@ func TestOneBlockedEvaluationPerJob(t *testing.T) {
 	w := newWorld(t)
 	w.register(job("web"))
 	w.register(job("db"))
-	put := func(evals ...*structs.Evaluation) *Snapshot { return w.must(&structs.EvalUpsertEntry{Evals: evals, Time: w.now()}) }
+	put := func(evals ...*structs.Evaluation) *Snapshot {
+		return w.must(&structs.EvalUpsertEntry{Evals: evals, Time: w.now()})
+	}
 	put(eval("b1", "web", structs.EvalStatusBlocked), eval("other", "db", structs.EvalStatusBlocked))
 	snap := put(eval("b2", "web", structs.EvalStatusBlocked))
 	check(t, "older blocked one", snap.Eval(nil, "b1").Status, structs.EvalStatusCancelled)
