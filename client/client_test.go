@@ -446,20 +446,15 @@ func TestSimulatedNodes(t *testing.T) {
 	s.until("all are registered and have said hello", func() bool { return len(s.nodes) == nodes && len(s.sessions) == nodes })
 	j := job("j", structs.JobTypeBatch, fake("main", map[string]any{"run_for": "20ms"}))
 	j.TaskGroups[0].Tasks[0].Driver = MockDriver
-	n := 0
-	for _, id := range c.NodeIDs() {
-		for range perNode {
-			s.place(id, j, n, nil)
-			n++
-		}
-	}
-	s.until("all are complete", func() bool {
-		for _, a := range s.allocs {
-			if a.ClientStatus != structs.AllocClientComplete {
-				return false
+	s.change(func() {
+		n := 0
+		for _, id := range c.NodeIDs() {
+			for range perNode {
+				s.add(id, j, n, nil)
+				n++
 			}
 		}
-		return true
 	})
+	s.untilAll(structs.AllocClientComplete)
 	eventually(t, "nothing of them is kept", func() bool { return c.Stats()["client"]["allocations_ended"] == "0" })
 }

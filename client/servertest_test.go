@@ -29,6 +29,7 @@ type fakeServer struct {
 	nodes    map[string]*structs.Node
 	sessions map[string]*wire.Session
 	allocs   map[string]*structs.Allocation
+	byNode   map[string][]string // allocations' IDs
 	jobs     map[string]*structs.Job
 	changed  chan struct{} // closed and replaced at every change
 	beats    map[string]int
@@ -42,7 +43,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	t.Helper()
 	s := &fakeServer{
 		t: t, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
-		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, changed: make(chan struct{}),
+		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, byNode: map[string][]string{}, changed: make(chan struct{}),
 		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{},
 	}
 	s.listen("127.0.0.1:0")
@@ -153,9 +154,10 @@ func (s *fakeServer) clientAllocs(ctx context.Context, req *structs.ClientAllocs
 		s.mu.Lock()
 		changed := s.changed
 		reply.Index = 1
-		for _, a := range s.allocs {
-			if a.NodeID != req.NodeID {
-				continue
+		for _, id := range s.byNode[req.NodeID] {
+			a := s.allocs[id]
+			if a == nil {
+				continue // forgotten
 			}
 			reply.Allocs[a.ID] = a.AllocModifyIndex
 			reply.Index = max(reply.Index, a.AllocModifyIndex)
@@ -205,6 +207,13 @@ func (s *fakeServer) updateAllocs(_ context.Context, req *structs.ClientUpdateRe
 
 // place gives a node an allocation of a job.
 func (s *fakeServer) place(nodeID string, job *structs.Job, n int, edit func(*structs.Allocation)) *structs.Allocation {
+	var a *structs.Allocation
+	s.change(func() { a = s.add(nodeID, job, n, edit) })
+	return a
+}
+
+// add is place within a change.
+func (s *fakeServer) add(nodeID string, job *structs.Job, n int, edit func(*structs.Allocation)) *structs.Allocation {
 	g := job.TaskGroups[0]
 	a := &structs.Allocation{
 		ID: structs.DeriveID(job.ID, uint64(n)), Namespace: "default", NodeID: nodeID, JobID: job.ID, Job: job, TaskGroup: g.Name, //nolint:gosec // small
@@ -219,12 +228,31 @@ func (s *fakeServer) place(nodeID string, job *structs.Job, n int, edit func(*st
 	if edit != nil {
 		edit(a)
 	}
-	s.change(func() {
-		a.AllocModifyIndex, a.CreateIndex = s.index, s.index
-		s.jobs[job.ID] = job
-		s.allocs[a.ID] = a
-	})
+	a.AllocModifyIndex, a.CreateIndex = s.index, s.index
+	s.jobs[job.ID] = job
+	s.allocs[a.ID] = a
+	s.byNode[nodeID] = append(s.byNode[nodeID], a.ID)
 	return a
+}
+
+// untilAll waits until every allocation has a status.
+func (s *fakeServer) untilAll(status string) {
+	s.t.Helper()
+	left := map[string]bool{}
+	s.mu.Lock()
+	for id := range s.allocs {
+		left[id] = true
+	}
+	s.mu.Unlock()
+	s.until("all allocations are "+status, func() bool {
+		for id := range left {
+			if s.allocs[id].ClientStatus != status {
+				return false // the rest is looked at later
+			}
+			delete(left, id)
+		}
+		return true
+	})
 }
 
 // edit changes an allocation as the servers do.
