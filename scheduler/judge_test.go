@@ -158,3 +158,22 @@ func TestJudgeResourcesUpdatedInPlace(t *testing.T) {
 	f(4000, true)
 	f(4001, false)
 }
+
+func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 1000 })
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.client(isLive, healthy)
+	c.node("b")
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 2000 })
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil || placed(plan) != 1 || len(plan.Stop) != 1 {
+		t.Fatalf("%d placed, %d stopped, %v", placed(plan), len(plan.Stop), err)
+	}
+	otherAlloc(c, "b", 3000)
+	holds, refused, _, after := judge(c, plan)
+	if len(refused) != 1 || len(holds.Stop) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("refused %v, but %d stops hold", refused, len(holds.Stop))
+	}
+}

@@ -49,6 +49,12 @@ func drawSpec(t *rapid.T, j *structs.Job) {
 		target := rapid.SampledFrom([]string{"${node.datacenter}", "${node.unique.id}"}).Draw(t, "target")
 		g.Spreads = []*structs.Spread{{Attribute: target, Weight: 50}}
 	}
+	j.TaskGroups = j.TaskGroups[:1]
+	if yes("second group") {
+		h := g.Copy()
+		h.Name, h.Count = "h", rapid.IntRange(0, 4).Draw(t, "its count")
+		j.TaskGroups = append(j.TaskGroups, h)
+	}
 	j.Policy = rapid.SampledFrom([]string{"", "spread", "first-fit", "next-fit", "random"}).Draw(t, "policy")
 	g.Count = rapid.IntRange(0, 12).Draw(t, "count again")
 	j.Canonicalize()
@@ -152,13 +158,15 @@ func wanted(t *rapid.T, c *cluster) {
 		}
 		key := a.Name
 		if c.job.PerNode() {
-			key = a.NodeID
+			key = a.TaskGroup + " on " + a.NodeID
 		}
 		if other, twice := names[key]; twice {
 			t.Fatalf("%s is held by %s and %s", key, other, a.ID)
 		}
 		names[key] = a.ID
-		holders++
+		if a.TaskGroup == "g" {
+			holders++
+		}
 	}
 	if m := c.done.FailedTGAllocs["g"]; m != nil && !c.job.PerNode() && m.NodesFiltered+m.NodesExhausted != m.NodesEvaluated {
 		t.Fatalf("of %d nodes %d are filtered and %d exhausted: the others would do", m.NodesEvaluated, m.NodesFiltered, m.NodesExhausted)
@@ -169,7 +177,7 @@ func wanted(t *rapid.T, c *cluster) {
 	// A failed one that waits to be rescheduled, or stays failed, holds its place.
 	waiting := map[int]bool{}
 	for _, a := range c.sorted() {
-		if a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "" && names[a.Name] == "" {
+		if a.ClientStatus == structs.AllocClientFailed && a.TaskGroup == "g" && !a.ServerTerminal() && a.NextAllocation == "" && names[a.Name] == "" {
 			waiting[a.Index()] = true
 		}
 	}

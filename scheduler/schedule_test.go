@@ -682,3 +682,72 @@ func TestScheduleWithoutWhatItNeeds(t *testing.T) {
 		t.Error("no evaluation, but no error")
 	}
 }
+
+func TestRoomThatAnUpdateFreesIsSeen(t *testing.T) {
+	c := newCluster(t)
+	c.node("x")
+	c.node("y")
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+		task(j).Resources.CPU = 4000
+		j.Update = &structs.UpdateStrategy{MaxParallel: new(0)}
+	}))
+	c.eval()
+	c.runAll()
+	c.node("w", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 3500 })
+	c.changeNode("y", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 5 })
+	c.eval()
+	c.wantPlan(5, 2, 0)
+	if got := c.liveOn(); !maps.Equal(got, map[string]int{"w": 3, "x": 2}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRoomOfAnOldOneThatStaysIsNotGivenAway(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+		task(j).Resources.CPU = 3000
+		second := j.TaskGroups[0].Copy()
+		second.Name, second.Count = "h", 0
+		j.TaskGroups = append(j.TaskGroups, second)
+	}))
+	c.eval()
+	c.runAll()
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 5000; j.TaskGroups[1].Count = 1 })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantLive(1)
+}
+
+func TestStoppedWhileItsNodeIsGone(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.runAll()
+	c.changeNode("n00", down)
+	c.update(func(j *structs.Job) { j.Stop = true })
+	c.eval()
+	c.wantPlan(0, 1, 0)
+	if s := c.last.Stop[0]; s.ClientStatus != structs.AllocClientLost {
+		t.Errorf("stopped as %+v", s)
+	}
+	c.changeNode("n00", up)
+	c.eval()
+	c.wantPlan(0, 0, 0)
+}
+
+func TestStickyDiskGoesBack(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { group(j).EphemeralDisk.Sticky = true }))
+	c.eval()
+	c.runAll()
+	c.node("b", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 600 }) // binpack would take it
+	c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
+	c.eval()
+	if got := c.liveOn(); !maps.Equal(got, map[string]int{"a": 1}) {
+		t.Errorf("%v", got)
+	}
+}
