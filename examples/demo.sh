@@ -3,13 +3,13 @@
 # they landed and what they printed. Then it waits (STAY=0: ends), and takes away what it started, also on Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-BIN=${BIN:-$PWD/bin/nomadish} STAY=${STAY:-1}
-export NOMADISH_ADDR=${NOMADISH_ADDR:-http://127.0.0.1:4646} NO_COLOR=1
+BIN=${BIN:-$PWD/bin/nomadish} STAY=${STAY:-1} PORT=${PORT:-4646}
+export NOMADISH_ADDR=http://127.0.0.1:$PORT NO_COLOR=1
 unset NOMAD_ADDR NOMAD_TOKEN NOMAD_NAMESPACE NOMADISH_TOKEN NOMADISH_NAMESPACE
 
 [ -x "$BIN" ] || { echo "demo: $BIN is not there; run make build" >&2; exit 1; }
 if "$BIN" operator api /v1/status/leader >/dev/null 2>&1; then
-  echo "demo: something already answers at $NOMADISH_ADDR; stop it first" >&2
+  echo "demo: something already answers at $NOMADISH_ADDR; stop it first, or say PORT=5646" >&2
   exit 1
 fi
 
@@ -42,16 +42,24 @@ wait_for() { # wait_for SECONDS FUNCTION
 }
 leads() { "$BIN" operator api /v1/status/leader 2>/dev/null | grep -q :; }
 nodes() { [ "$("$BIN" operator api /v1/nodes 2>/dev/null | grep -o '"Status": *"ready"' | wc -l)" -ge 5 ]; }
+running() { "$BIN" operator api /v1/allocations 2>/dev/null | grep -o '"ClientStatus": *"running"' | wc -l; }
+placed() { [ "$(running)" -eq 41 ]; } # the clock, and 40 of training
 gone() { ! kill -0 "$agent" 2>/dev/null; }
-stopped() { ! "$BIN" operator api /v1/allocations 2>/dev/null | grep -q '"ClientStatus": *"running"'; }
+stopped() { [ "$(running)" -eq 0 ]; }
 died() { echo "demo: $1 did not come about" >&2; exit 1; }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-show() { printf '\n\033[1m$ nomadish %s\033[0m\n' "$*"; "$BIN" "$@"; }
+bold=$([ -t 1 ] && printf '\033[1m' || true) plain=$([ -t 1 ] && printf '\033[0m' || true)
+show() { printf '\n%s$ nomadish %s%s\n' "$bold" "$*" "$plain"; "$BIN" "$@"; }
 
 cat >"$dir/agent.hcl" <<HCL
 data_dir = "$dir/data"
+ports {
+  http = $PORT
+  rpc  = $((PORT + 1))
+  serf = $((PORT + 2))
+}
 client {
   enabled         = true
   simulate        = "$PWD/examples/demo/dgx.hcl"
@@ -75,7 +83,8 @@ wait_for 20 nodes || died "five ready nodes"
 show node status
 show job run examples/demo/report.nomad.hcl
 show job run -detach examples/demo/clock.nomad.hcl
-show job run examples/demo/training.nomad.hcl
+show job run -detach examples/demo/training.nomad.hcl
+wait_for 20 placed || died "41 running instances"
 show job status
 show job status report
 show job status clock
