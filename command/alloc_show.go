@@ -186,8 +186,10 @@ func showMetrics(e *env, m *structs.AllocMetric) {
 		return
 	}
 	e.printf("\n%s\n", e.style.Bold("Placement Metrics"))
-	e.printf("  * %s looked at, %d filtered, %d without room; decided in %s\n",
-		plural(m.NodesEvaluated, "node"), m.NodesFiltered, m.NodesExhausted, m.AllocationTime.Round(time.Microsecond))
+	e.printf("  * %s looked at, %d filtered, %d without room\n", plural(m.NodesEvaluated, "node"), m.NodesFiltered, m.NodesExhausted)
+	if m.AllocationTime > 0 {
+		e.printf("  * Decided in %s\n", m.AllocationTime.Round(time.Microsecond))
+	}
 	for _, line := range explain(m) {
 		e.printf("  * %s\n", line)
 	}

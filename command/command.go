@@ -70,6 +70,7 @@ type runner struct {
 	in       io.Reader
 	out, err io.Writer
 	ctx      context.Context
+	now      func() time.Time
 }
 
 func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []string) int) {
@@ -143,7 +144,7 @@ func (r *runner) Run(args []string) int {
 	if r.spec.raw != nil {
 		return r.spec.raw(r.ctx, args, r.out, r.err)
 	}
-	e := &env{in: r.in, out: r.out, err: r.err, name: r.name, now: time.Now}
+	e := &env{in: r.in, out: r.out, err: r.err, name: r.name, now: r.now}
 	fs, run := r.flags(e)
 	positional, err := parseMixed(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -252,7 +253,7 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	all := registry()
 	for name, s := range all {
 		commands[name] = func() (cli.Command, error) {
-			return &runner{name: name, spec: s, in: in, out: out, err: errOut, ctx: ctx}, nil
+			return &runner{name: name, spec: s, in: in, out: out, err: errOut, ctx: ctx, now: time.Now}, nil
 		}
 		if _, alias := aliases[name]; alias || name == "executor" {
 			hidden = append(hidden, name)

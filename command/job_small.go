@@ -2,11 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -25,9 +27,13 @@ func jobValidate() spec {
 					return e.fail(err)
 				}
 				reply, err := e.client.JobValidate(ctx, job)
-				if err != nil { // no server: what can be checked without one stands
+				var nobody *api.Unreachable
+				if errors.As(err, &nobody) { // what can be checked without a server stands
 					e.printf("Job validation successful (checked without a server)\n")
 					return exitDone
+				}
+				if err != nil {
+					return e.fail(err)
 				}
 				e.warn(file.news(reply.Warnings))
 				if reply.Error != "" {

@@ -166,7 +166,7 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) error {
 		if len(allocs) == 0 {
 			return nil
 		}
-		if m.settled(allocs, completes) {
+		if m.settled(allocs, completes, ev.CreateIndex) {
 			m.live.Clear()
 			m.totals(allocs)
 			return nil
@@ -176,7 +176,8 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) error {
 }
 
 // settled prints what has changed and tells whether there is nothing to wait for.
-func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool) bool {
+// What was made before index is only updated in place.
+func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool, index uint64) bool {
 	m.quiet = len(allocs) > 10
 	done := true
 	groups := map[string][3]int{} // placed, running, ended
@@ -198,7 +199,11 @@ func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool) bool 
 		}
 		if !m.quiet {
 			if _, known := m.seen[a.ID]; !known {
-				m.line("Allocation %q created: node %q, group %q", short(a.ID, m.verbose), a.NodeName, a.TaskGroup)
+				what := "created"
+				if a.CreateIndex < index {
+					what = "updated in place"
+				}
+				m.line("Allocation %q %s: node %q, group %q", short(a.ID, m.verbose), what, a.NodeName, a.TaskGroup)
 			}
 			if a.ClientStatus != structs.AllocClientPending {
 				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, exitText(a))

@@ -121,15 +121,12 @@ func (e *env) apiAnswer(resp *http.Response, verbose bool) int {
 		_ = resp.Header.Write(e.err)
 		_, _ = fmt.Fprintln(e.err)
 	}
-	to := e.out
 	if resp.StatusCode >= http.StatusBadRequest {
-		to = e.err
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what came of it is all that can be said
+		return e.fail(fmt.Errorf("%s\n%s", strings.TrimSpace(string(text)), resp.Status))
 	}
-	if _, err := io.Copy(to, resp.Body); err != nil {
+	if _, err := io.Copy(e.out, resp.Body); err != nil {
 		return e.fail(fmt.Errorf("read the answer: %w", err))
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return e.fail(fmt.Errorf("\n%s", resp.Status))
 	}
 	return exitDone
 }
