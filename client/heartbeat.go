@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -20,6 +22,7 @@ const (
 	maxHeartbeatLimit = 10 * time.Second
 	retryFirst        = 50 * time.Millisecond
 	retryMost         = 2 * time.Second
+	quietFailures     = 2 * time.Second // without an answer before an operator is told
 )
 
 // keepAlive registers the node and sends its heartbeats until ctx ends.
@@ -32,7 +35,11 @@ func (n *node) keepAlive(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			n.logger.Warn("the servers do not answer; trying again", "registered", registered, "error", err)
+			level := hclog.Debug // an election, at most
+			if time.Since(last) > quietFailures {
+				level = hclog.Warn
+			}
+			n.logger.Log(level, "the servers do not answer; trying again", "registered", registered, "error", err)
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false
 			}
