@@ -131,7 +131,7 @@ func (x *txn) settle() {
 
 func (x *txn) settleTally(id structs.NamespacedID) {
 	c := x.jobs[id]
-	if c.tally.zero() {
+	if c.zero() {
 		return
 	}
 	was := get[tally](x, tableTallies, byID, id.Namespace, id.ID)
@@ -165,7 +165,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 		now.Summary = map[string]structs.TaskGroupSummary{}
 	}
 	if was != nil { // a new summary has counted what is there already
-		for group, moves := range c.groups { // sums: order is nothing
+		for group, moves := range c.groups { // order does not matter: sums
 			now.Summary[group] = plus(now.Summary[group], moves)
 		}
 	}
@@ -199,7 +199,7 @@ func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, qu
 		line.Queued = 0
 		return !known[name] && line == structs.TaskGroupSummary{}
 	})
-	for name, line := range groups {
+	for name, line := range groups { // order does not matter: each line by itself
 		if !known[name] && line.Queued != 0 {
 			line.Queued = 0
 			groups[name] = line

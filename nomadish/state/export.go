@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/hashicorp/go-memdb"
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -130,8 +132,8 @@ func checkRow(table string, row any) error {
 	case *structs.Allocation:
 		r.Job = nil
 		if res := r.AllocatedResources; res != nil {
-			for name, t := range res.Tasks {
-				if t == nil {
+			for _, name := range slices.Sorted(maps.Keys(res.Tasks)) {
+				if res.Tasks[name] == nil {
 					return fmt.Errorf("import allocation %s: the resources of task %q are missing", r.ID, name)
 				}
 			}
@@ -153,7 +155,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
 	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index}
 	x.rebuildTallies()
-	x.Txn.Commit()
+	x.Commit()
 	w.db, w.history = in.db, in.history
 	was := w.store.current.Load()
 	read := in.db.Txn(false)

@@ -49,7 +49,7 @@ func (x *txn) recordOf(a *structs.Allocation) *structs.HistoryRecord {
 		ClientStatus: a.ClientStatus, Reason: a.DesiredDescription, Index: x.index,
 	}
 	if res := a.AllocatedResources; res != nil {
-		for _, t := range res.Tasks { // sums: order is nothing
+		for _, t := range res.Tasks { // order does not matter: sums
 			if t == nil {
 				continue
 			}

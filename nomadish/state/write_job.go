@@ -233,7 +233,7 @@ func (x *txn) addScaling(job *structs.Job, e *structs.JobScaleEntry) {
 	event.CreateIndex = x.index
 	row := &scalingRow{Namespace: job.Namespace, JobID: job.ID, ModifyIndex: x.index, Groups: map[string][]*structs.ScalingEvent{}}
 	if was := get[scalingRow](x, TableScaling, byID, job.Namespace, job.ID); was != nil {
-		for name, events := range was.Groups { // a map made of a map: order is nothing
+		for name, events := range was.Groups { // order does not matter: a map made of a map
 			row.Groups[name] = events
 		}
 	}

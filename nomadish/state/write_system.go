@@ -128,7 +128,7 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 	queued := map[string]int{}
 	if was != nil {
 		now.CreateIndex = was.CreateIndex
-		for group, line := range was.Summary { // a map made of a map: order is nothing
+		for group, line := range was.Summary { // order does not matter: a map made of a map
 			queued[group] = line.Queued
 		}
 	}

@@ -1,0 +1,68 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The World that was moved on entry by entry equals the one made anew from the
+// tables, whatever happens to nodes and allocations.
+func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store, w := New(Options{})
+		index := uint64(0)
+		apply := func(entry any) {
+			index++
+			_ = w.Apply(index, 0, entry) // an unknown node or job is refused, which is fine
+		}
+		nodeID := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "node") }
+		alloc := func() string {
+			return structs.DeriveID(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "seed")), rapid.Uint64Range(0, 2).Draw(t, "ordinal"))
+		}
+		placements := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"register":   func(*rapid.T) { apply(&structs.NodeRegisterEntry{Node: node(nodeID())}) },
+			"deregister": func(*rapid.T) { apply(&structs.NodeDeregisterEntry{NodeIDs: []string{nodeID()}}) },
+			"down": func(*rapid.T) {
+				apply(&structs.NodeStatusEntry{NodeIDs: []string{nodeID()}, Status: structs.NodeStatusDown})
+			},
+			"ready": func(*rapid.T) {
+				apply(&structs.NodeStatusEntry{NodeIDs: []string{nodeID()}, Status: structs.NodeStatusReady})
+			},
+			"drain": func(*rapid.T) {
+				apply(&structs.NodeDrainEntry{NodeID: nodeID(), Strategy: &structs.DrainStrategy{}})
+			},
+			"place": func(*rapid.T) {
+				b := batch("web", 0, nodeID(), fmt.Sprint(placements%6), 3)
+				b.Instances[1].Ports = []structs.PortMapping{{Label: "http", Value: 20000 + placements}}
+				placements++
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
+			},
+			"stop": func(*rapid.T) {
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Stop: []*structs.AllocStop{{AllocID: alloc()}}}}})
+			},
+			"resize": func(*rapid.T) {
+				b := batch("web", 0, "a", "x", 1)
+				b.Resources.Tasks["t"].Memory.MemoryMB = rapid.Int64Range(1, 900).Draw(t, "memory")
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Update: []*structs.AllocInPlace{{AllocID: alloc(), Resources: b.Resources}}}}})
+			},
+			"report": func(*rapid.T) {
+				status := rapid.SampledFrom([]string{"running", "unknown", "complete", "failed"}).Draw(t, "status")
+				apply(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: alloc(), ClientStatus: status}}})
+			},
+			"collect": func(*rapid.T) {
+				apply(&structs.CollectEntry{Allocs: []string{alloc(), alloc()}, Nodes: []string{nodeID()}})
+			},
+			"": func(t *rapid.T) {
+				snap := store.Snapshot()
+				if d := snap.World().Diff(Rebuild(snap)); len(d) > 0 {
+					t.Fatalf("at index %d: %v", snap.Index(), d)
+				}
+			},
+		})
+	})
+}
