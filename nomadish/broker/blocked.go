@@ -1,51 +1,154 @@
 package broker
 
 import (
+	"container/list"
+	"crypto/sha256"
+	"maps"
+	"slices"
+
 	"github.com/nomadish/nomadish/structs"
 )
 
 // blocked keeps the evaluations that wait for room, and when room last came free in
 // each class of nodes: a waiter that was decided on an older state has missed it.
+//
+// Waiters are kept in groups that the same classes can help: thousands of waiters
+// are a handful of groups, so that room which helps none of them costs next to
+// nothing.
 type blocked struct {
-	evals map[string]*structs.Evaluation
-	freed map[string]uint64 // class → index
+	groups map[signature]*group
+	of     map[string]*group // by evaluation ID
+	freed  *list.List        // of freedClass, latest first
+	at     map[string]*list.Element
+	floor  uint64 // the latest release that was forgotten
 }
+
+// signature tells groups apart.
+type signature [sha256.Size]byte
+
+// group is the waiters that the same classes can help.
+type group struct {
+	sign  signature
+	one   *structs.Evaluation // any of them: says what helps
+	evals map[string]*structs.Evaluation
+}
+
+// freedClass says when room last came free in a class.
+type freedClass struct {
+	class string
+	index uint64
+}
+
+// maxFreed bounds the classes whose last release is remembered one by one. The latest
+// of those forgotten counts for every class.
+const maxFreed = 4096
 
 func newBlocked() *blocked {
-	return &blocked{evals: map[string]*structs.Evaluation{}, freed: map[string]uint64{}}
+	return &blocked{
+		groups: map[signature]*group{}, of: map[string]*group{}, freed: list.New(), at: map[string]*list.Element{},
+	}
 }
 
-// helps tells whether room in a class may be what an evaluation waits for.
+func (b *blocked) len() int { return len(b.of) }
+
+// helps tells whether room in a class may be what an evaluation waits for. A class
+// that it has not met may always be ("" is any class).
 func helps(e *structs.Evaluation, class string) bool {
-	if e.EscapedComputedClass {
+	if e.EscapedComputedClass || class == "" {
 		return true
 	}
 	fits, known := e.ClassEligibility[class]
 	return fits || !known
 }
 
-// add takes a blocked evaluation in; true: what it waits for came free already,
-// after the state that it was decided on.
-func (b *blocked) add(e *structs.Evaluation) (missed bool) {
-	for class, index := range b.freed { // order does not matter: any one of them decides
-		if index > e.SnapshotIndex && helps(e, class) {
+func sign(e *structs.Evaluation) signature {
+	h := sha256.New()
+	if e.EscapedComputedClass {
+		h.Write([]byte{1})
+		return signature(h.Sum(nil))
+	}
+	for _, class := range slices.Sorted(maps.Keys(e.ClassEligibility)) {
+		if !e.ClassEligibility[class] {
+			h.Write([]byte(class))
+			h.Write([]byte{0})
+		}
+	}
+	return signature(h.Sum(nil))
+}
+
+// missed tells whether room that may help came free after the state that the
+// evaluation was decided on.
+func (b *blocked) missed(e *structs.Evaluation) bool {
+	for at := b.freed.Front(); at != nil; at = at.Next() {
+		f := at.Value.(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		if f.index <= e.SnapshotIndex {
+			return false // and so are all after it
+		}
+		if helps(e, f.class) {
 			return true
 		}
 	}
-	b.evals[e.ID] = e
+	return b.floor > e.SnapshotIndex
+}
+
+// add takes a blocked evaluation in; true: it need not wait, see missed.
+func (b *blocked) add(e *structs.Evaluation) (missed bool) {
+	b.remove(e.ID)
+	if b.missed(e) {
+		return true
+	}
+	s := sign(e)
+	g := b.groups[s]
+	if g == nil {
+		g = &group{sign: s, one: e, evals: map[string]*structs.Evaluation{}}
+		b.groups[s] = g
+	}
+	g.evals[e.ID] = e
+	b.of[e.ID] = g
 	return false
 }
 
-// free notes that room came free and gives the evaluations that it may help, which
-// then wait no longer.
+// remove drops an evaluation that waits no longer.
+func (b *blocked) remove(id string) {
+	g := b.of[id]
+	if g == nil {
+		return
+	}
+	delete(b.of, id)
+	delete(g.evals, id)
+	if len(g.evals) == 0 {
+		delete(b.groups, g.sign)
+	}
+}
+
+// free notes that room came free in a class ("": any) and gives the evaluations that
+// it may help, which then wait no longer.
 func (b *blocked) free(class string, index uint64) []*structs.Evaluation {
-	b.freed[class] = max(b.freed[class], index)
+	b.note(class, index)
 	var woken []*structs.Evaluation
-	for id, e := range b.evals { // order does not matter: the broker sorts by priority
-		if helps(e, class) && index > e.SnapshotIndex {
-			woken = append(woken, e)
-			delete(b.evals, id)
+	for _, g := range b.groups { // order does not matter: the broker sorts by priority
+		if !helps(g.one, class) {
+			continue
+		}
+		for id, e := range g.evals { // order does not matter, as above
+			if index > e.SnapshotIndex {
+				woken = append(woken, e)
+				b.remove(id)
+			}
 		}
 	}
 	return woken
+}
+
+// note remembers a release. Releases come in the order of their indexes.
+func (b *blocked) note(class string, index uint64) {
+	if at, ok := b.at[class]; ok {
+		b.freed.Remove(at)
+	}
+	b.at[class] = b.freed.PushFront(freedClass{class: class, index: index})
+	if b.freed.Len() > maxFreed {
+		oldest := b.freed.Remove(b.freed.Back()).(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		delete(b.at, oldest.class)
+		b.floor = oldest.index
+	}
 }

@@ -21,9 +21,10 @@ type Options struct {
 	NackTimeout   time.Duration // a worker that says nothing for this long has lost its evaluation (1 min)
 	DeliveryLimit int           // after so many failures an evaluation has failed (3)
 	FirstDelay    time.Duration // before the second delivery (1 s)
-	LaterDelay    time.Duration // before further ones (20 s)
+	LaterDelay    time.Duration // before the third; each further one waits twice as long (20 s)
+	MaxDelay      time.Duration // no rest is longer (5 min)
 	FollowUpDelay time.Duration // before the evaluation that follows a failed one (1 min)
-	NewID         func() string
+	NewID         func() string // mints tokens and evaluation IDs; needed
 	Logger        hclog.Logger
 }
 
@@ -36,6 +37,7 @@ func (o *Options) defaults() {
 	set(&o.NackTimeout, time.Minute)
 	set(&o.FirstDelay, time.Second)
 	set(&o.LaterDelay, 20*time.Second)
+	set(&o.MaxDelay, 5*time.Minute)
 	set(&o.FollowUpDelay, time.Minute)
 	if o.DeliveryLimit <= 0 {
 		o.DeliveryLimit = 3
@@ -49,65 +51,47 @@ func (o *Options) defaults() {
 type Broker struct {
 	opts    Options
 	applier Applier
-	// latest is the newest index of the state: what a worker must see of the
-	// evaluation of the same job before its own.
+	// latest is the newest index of the state here: whoever takes an evaluation must
+	// see what the one of the same job before it has committed.
 	latest func() uint64
 
 	mu      sync.Mutex
 	enabled bool
 	paused  bool
-	ready   map[string]*queue              // by job type: may be taken
+	ready   map[string]*queue              // by job type
 	serial  map[structs.NamespacedID]*lane // by job
-	known   map[string]*item               // by evaluation ID: all of the above and the delayed
+	known   map[string]*item               // by evaluation ID: all that are not blocked
 	wake    chan struct{}                  // closed and replaced when something may be taken
 	blocked *blocked
 	chores  *chores
+	// stored reads an evaluation from the newest state; nil: it is not there.
+	stored func(id string) *structs.Evaluation
 }
 
-// item is one evaluation in the broker.
-type item struct {
-	eval     *structs.Evaluation
-	seq      uint64 // order of arrival
-	index    int    // in its heap
-	failures int
-	token    string // while a worker holds it
-	timer    *time.Timer
-	taken    time.Time
-	since    time.Time
-	again    *structs.Evaluation // to be taken in once more when it is answered
-}
-
-// lane is a job's evaluations: one ready or held, at most one behind it.
-type lane struct {
-	current *item
-	next    *item
-}
-
-// New makes a broker; it does nothing until it is run.
+// New makes a broker; it refuses to hand out anything until it is run. latest gives
+// the newest index that the state here has reached.
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
 	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{})}
-	b.reset(false)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clear()
 	return b
 }
 
-// reset forgets everything.
-func (b *Broker) reset(enabled bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, it := range b.known {
-		if it.timer != nil {
-			it.timer.Stop()
-		}
+// clear forgets everything.
+func (b *Broker) clear() {
+	for _, it := range b.known { // order does not matter: all are stopped
+		it.stop()
 	}
-	b.enabled = enabled
 	b.ready = map[string]*queue{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
 	b.blocked = newBlocked()
-	b.awake()
+	b.chores = newChores(b.opts.NewID, b.opts.FollowUpDelay)
 }
 
+// awake lets all that wait in Dequeue look again.
 func (b *Broker) awake() {
 	close(b.wake)
 	b.wake = make(chan struct{})
@@ -121,53 +105,57 @@ func notLeader() error {
 func (b *Broker) Pause(paused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.pause(paused)
+}
+
+func (b *Broker) pause(paused bool) {
 	if b.paused != paused {
 		b.paused = paused
 		b.awake()
 	}
 }
 
-// enqueue takes a pending evaluation in. One that is known already is left alone.
-func (b *Broker) enqueue(eval *structs.Evaluation) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// enqueue takes a pending evaluation in.
+func (b *Broker) enqueue(eval *structs.Evaluation, failures int) {
 	if it, ok := b.known[eval.ID]; ok {
-		if it.token == "" {
-			it.eval = eval
-		} else if eval.ModifyIndex > it.eval.ModifyIndex {
+		switch {
+		case it.token == "":
+			it.eval = eval // its place in the queues stays: priority never changes
+		case eval.ModifyIndex > it.eval.ModifyIndex:
 			it.again = eval // blocked and woken before its worker answered
 		}
 		return
 	}
-	it := &item{eval: eval, seq: eval.CreateIndex, since: time.Now()}
+	it := &item{eval: eval, seq: eval.CreateIndex, since: time.Now(), failures: failures}
 	b.known[eval.ID] = it
 	if wait := time.Until(eval.WaitUntil); !eval.WaitUntil.IsZero() && wait > 0 {
-		b.delay(it, wait)
+		b.after(it, wait, func() { b.admit(it) })
 		return
 	}
 	b.admit(it)
 }
 
-// delay puts it aside for a while.
-func (b *Broker) delay(it *item, wait time.Duration) {
-	it.timer = time.AfterFunc(wait, func() {
+// after has f done later, with the lock held, unless the item is stopped, taken or
+// forgotten before.
+func (b *Broker) after(it *item, wait time.Duration, f func()) {
+	var timer *time.Timer
+	timer = time.AfterFunc(wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.known[it.eval.ID] == it && it.token == "" {
+		if it.timer == timer { // else it was stopped when this was on its way
 			it.timer = nil
-			b.admit(it)
+			f()
 		}
 	})
+	it.timer = timer
 }
 
-// admit makes it ready, or puts it behind the evaluation of its job that is. Behind
-// that there is room for one: the later of two sees all that the earlier would.
+// admit makes an evaluation ready, or puts it behind the one of its job.
 func (b *Broker) admit(it *item) {
-	id := it.eval.Job()
-	l := b.serial[id]
+	l := b.serial[it.eval.Job()]
 	if l == nil {
 		l = &lane{}
-		b.serial[id] = l
+		b.serial[it.eval.Job()] = l
 	}
 	if l.current == nil {
 		l.current = it
@@ -175,15 +163,22 @@ func (b *Broker) admit(it *item) {
 		return
 	}
 	older := it
-	if l.next == nil || l.next.seq < it.seq {
+	switch resting := l.current.token == "" && l.current.timer != nil; {
+	case resting && l.current.seq < it.seq:
+		// The job may have been mended meanwhile: no use in waiting for the old one.
+		older, l.current = l.current, it
+		b.offer(it)
+	case l.next == nil || l.next.seq < it.seq:
 		older, l.next = l.next, it
 	}
 	if older != nil {
+		older.stop()
 		delete(b.known, older.eval.ID)
-		b.chores.cancel(older.eval, "a newer evaluation of the job waits already")
+		b.chores.cancel(older.eval, "a newer evaluation of the job does its work")
 	}
 }
 
+// offer lets workers take it.
 func (b *Broker) offer(it *item) {
 	q := b.ready[it.eval.Type]
 	if q == nil {
@@ -194,42 +189,44 @@ func (b *Broker) offer(it *item) {
 	b.awake()
 }
 
-// forget drops an evaluation that is over, unless a worker holds it and will say so.
+// forget drops an evaluation that is not pending any more. One that is held stays
+// until its worker has answered.
 func (b *Broker) forget(id string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	it, ok := b.known[id]
-	if !ok || it.token != "" {
+	if !ok {
 		return
 	}
-	if it.timer != nil {
-		it.timer.Stop()
+	if it.token != "" {
+		it.over, it.again = true, nil
+		return
 	}
-	delete(b.known, id)
-	l := b.serial[it.eval.Job()]
-	switch {
-	case l == nil:
-	case l.current == it:
-		b.ready[it.eval.Type].remove(it)
-		b.advance(it.eval.Job(), l)
-	case l.next == it:
-		l.next = nil
-	}
+	b.drop(it)
 }
 
-// advance moves the next evaluation of a job up.
-func (b *Broker) advance(id structs.NamespacedID, l *lane) {
-	l.current, l.next = l.next, nil
-	if l.current == nil {
-		delete(b.serial, id)
-		return
+// drop takes an evaluation out, wherever it is, and moves the next of its job up.
+func (b *Broker) drop(it *item) {
+	it.stop()
+	delete(b.known, it.eval.ID)
+	job := it.eval.Job()
+	l := b.serial[job]
+	switch {
+	case l == nil:
+	case l.next == it:
+		l.next = nil
+	case l.current == it:
+		b.ready[it.eval.Type].remove(it)
+		if l.current, l.next = l.next, nil; l.current == nil {
+			delete(b.serial, job)
+		} else {
+			b.offer(l.current)
+		}
 	}
-	b.offer(l.current)
 }
 
 // Dequeue gives the first evaluation of the types asked, a token to answer it with,
-// and the index that the worker's snapshot must have reached. It waits up to
-// timeout; a nil evaluation: none came.
+// and the index that the state it is decided on must have reached. It waits up to
+// timeout (0: as long as ctx); a nil evaluation: none came. The error is
+// structs.ErrNoLeader where the broker does not run, or ctx's.
 func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error) {
 	var expired <-chan time.Time
 	if timeout > 0 {
@@ -238,13 +235,12 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 		expired = t.C
 	}
 	for {
-		it, wake, err := b.take(schedulers)
+		eval, token, wake, err := b.take(schedulers)
 		if err != nil {
 			return nil, "", 0, err
 		}
-		if it != nil {
-			// Not older than what the job's last evaluation committed.
-			return it.eval, it.token, max(it.eval.ModifyIndex, b.latest()), nil
+		if eval != nil {
+			return eval, token, max(eval.ModifyIndex, b.latest()), nil
 		}
 		select {
 		case <-wake:
@@ -256,46 +252,50 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 	}
 }
 
-func (b *Broker) take(schedulers []string) (*item, <-chan struct{}, error) {
+// take gives the first evaluation, or what to wait for.
+func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token string, wake <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.enabled {
-		return nil, nil, notLeader()
+		return nil, "", nil, notLeader()
 	}
-	if b.paused {
-		return nil, b.wake, nil
-	}
-	var best *item
+	var first *item
 	for _, t := range schedulers {
-		if q := b.ready[t]; q != nil && q.len() > 0 && (best == nil || q.first().before(best)) {
-			best = q.first()
+		if q := b.ready[t]; q != nil && q.len() > 0 && (first == nil || q.first().before(first)) {
+			first = q.first()
 		}
 	}
-	if best == nil {
-		return nil, b.wake, nil
+	if first == nil || b.paused {
+		return nil, "", b.wake, nil
 	}
-	b.ready[best.eval.Type].remove(best)
-	best.token = b.opts.NewID()
-	best.taken = time.Now()
-	token := best.token
-	best.timer = time.AfterFunc(b.opts.NackTimeout, func() {
-		b.opts.Logger.Warn("a worker did not answer in time; its evaluation is given out again", "eval", best.eval.ID)
-		_ = b.Nack(best.eval.ID, token) // an error: it was answered meanwhile
+	b.ready[first.eval.Type].remove(first)
+	first.token, first.taken = b.opts.NewID(), time.Now()
+	b.expect(first)
+	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
+	return first.eval, first.token, nil, nil
+}
+
+// expect gives the holder of an evaluation its whole time.
+func (b *Broker) expect(it *item) {
+	it.stop()
+	b.after(it, b.opts.NackTimeout, func() {
+		b.opts.Logger.Warn("a worker did not answer in time; its evaluation is given out again", "eval", it.eval.ID, "job", it.eval.JobID)
+		b.say(it, verdictNack)
 	})
-	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, best.since)
-	return best, nil, nil
 }
 
 // held finds what a worker holds.
 func (b *Broker) held(id, token string) (*item, error) {
 	it, ok := b.known[id]
-	if !ok || it.token == "" || it.token != token {
-		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token", id)
+	if !ok || token == "" || it.token != token {
+		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token (any more)", id).
+			WithHint("its worker took too long, or the leader changed; it is given out again")
 	}
 	return it, nil
 }
 
-// Ack says that an evaluation has been dealt with.
+// Ack says that an evaluation has been dealt with. One that is still pending in the
+// state has not been: that is an error, and counts as a Nack.
 func (b *Broker) Ack(id, token string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -303,18 +303,11 @@ func (b *Broker) Ack(id, token string) error {
 	if err != nil {
 		return err
 	}
-	it.timer.Stop()
-	metrics.MeasureSince([]string{"nomad", "broker", "process_time"}, it.taken)
-	delete(b.known, id)
-	job := it.eval.Job()
-	if l := b.serial[job]; l != nil {
-		b.advance(job, l)
+	if now := b.stored(id); now != nil && now.Status == structs.EvalStatusPending && now.ModifyIndex <= it.eval.ModifyIndex {
+		b.say(it, verdictNack)
+		return structs.Errorf(structs.CodeConflict, "evaluation %s is still pending: a worker commits its end before it acknowledges it", id)
 	}
-	if it.again != nil {
-		next := &item{eval: it.again, seq: it.again.ModifyIndex, since: time.Now()}
-		b.known[id] = next
-		b.admit(next)
-	}
+	b.say(it, verdictAck)
 	return nil
 }
 
@@ -327,31 +320,53 @@ func (b *Broker) Nack(id, token string) error {
 	if err != nil {
 		return err
 	}
-	it.timer.Stop()
-	it.timer, it.token = nil, ""
-	it.failures++
-	job := it.eval.Job()
-	l := b.serial[job]
-	if it.failures >= b.opts.DeliveryLimit {
-		delete(b.known, id)
-		b.advance(job, l)
-		b.chores.fail(it.eval, b.opts.DeliveryLimit)
-		return nil
-	}
-	// It stays its job's current one: a later evaluation does not pass it.
-	wait := b.opts.LaterDelay
-	if it.failures == 1 {
-		wait = b.opts.FirstDelay
-	}
-	it.timer = time.AfterFunc(wait, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.known[id] == it && it.token == "" && l.current == it {
-			it.timer = nil
-			b.offer(it)
-		}
-	})
+	metrics.IncrCounter([]string{"nomad", "broker", "nack"}, 1)
+	b.say(it, verdictNack)
 	return nil
+}
+
+// say acts on a worker's word, or keeps it until the evaluation is not pinned any more.
+func (b *Broker) say(it *item, v verdict) {
+	switch {
+	case it.pins > 0:
+		it.said = v
+	case v == verdictAck || it.over || it.again != nil: // what was to be done has been done
+		b.finish(it)
+	default:
+		b.rest(it)
+	}
+}
+
+// finish takes an answered evaluation out.
+func (b *Broker) finish(it *item) {
+	metrics.MeasureSince([]string{"nomad", "broker", "process_time"}, it.taken)
+	b.drop(it)
+	if it.again != nil {
+		b.enqueue(it.again, 0)
+	}
+}
+
+// rest lets an evaluation wait for its next delivery. It stays its job's current one.
+func (b *Broker) rest(it *item) {
+	it.stop()
+	it.token = ""
+	if it.failures++; it.failures >= b.opts.DeliveryLimit {
+		b.drop(it)
+		b.chores.fail(it.eval, b.opts.DeliveryLimit)
+		return
+	}
+	wait := b.opts.FirstDelay
+	if it.failures > 1 {
+		wait = min(b.opts.LaterDelay<<min(it.failures-2, 16), b.opts.MaxDelay)
+	}
+	it.since = time.Now().Add(wait)
+	if l := b.serial[it.eval.Job()]; l.next != nil {
+		// A later one is there already and sees all that this one would.
+		b.drop(it)
+		b.chores.cancel(it.eval, "a newer evaluation of the job does its work")
+		return
+	}
+	b.after(it, wait, func() { b.offer(it) })
 }
 
 // Outstanding gives the token that an evaluation is held with.
@@ -365,6 +380,36 @@ func (b *Broker) Outstanding(id string) (token string, ok bool) {
 	return it.token, true
 }
 
+// Pin keeps an evaluation held while a plan of it is being committed: until unpin is
+// called, neither the nack timeout nor its worker's word lets anybody else take it or
+// another evaluation of its job. It is refused (false) without the right token, and
+// when the worker has given the evaluation back already.
+func (b *Broker) Pin(id, token string) (unpin func(), ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it, err := b.held(id, token)
+	if err != nil || it.said != verdictNone {
+		return nil, false
+	}
+	it.pins++
+	return sync.OnceFunc(func() { b.unpin(it) }), true
+}
+
+func (b *Broker) unpin(it *item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it.pins--
+	if it.pins > 0 || b.known[it.eval.ID] != it {
+		return
+	}
+	if said := it.said; said != verdictNone {
+		it.said = verdictNone
+		b.say(it, said)
+		return
+	}
+	b.expect(it) // the time that Raft took is not the worker's
+}
+
 // Extend gives the holder of an evaluation its whole time anew.
 func (b *Broker) Extend(id, token string) error {
 	b.mu.Lock()
@@ -373,42 +418,8 @@ func (b *Broker) Extend(id, token string) error {
 	if err != nil {
 		return err
 	}
-	it.timer.Reset(b.opts.NackTimeout)
+	if it.said == verdictNone {
+		b.expect(it)
+	}
 	return nil
-}
-
-// Stats counts what the broker holds.
-type Stats struct {
-	Ready, Unacked, Waiting, Pending, Blocked, Escaped int
-	ReadyBy                                            map[string]int // by job type
-}
-
-// Stats counts now.
-func (b *Broker) Stats() Stats {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := Stats{ReadyBy: map[string]int{}, Blocked: len(b.blocked.evals)}
-	for t, q := range b.ready {
-		s.ReadyBy[t] = q.len()
-		s.Ready += q.len()
-	}
-	for _, l := range b.serial {
-		if l.next != nil {
-			s.Pending++
-		}
-	}
-	for _, it := range b.known {
-		switch {
-		case it.token != "":
-			s.Unacked++
-		case it.timer != nil:
-			s.Waiting++
-		}
-	}
-	for _, e := range b.blocked.evals {
-		if e.EscapedComputedClass {
-			s.Escaped++
-		}
-	}
-	return s
 }

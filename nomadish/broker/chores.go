@@ -2,117 +2,164 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-metrics"
+
 	"github.com/nomadish/nomadish/structs"
 )
 
-// choreBatch bounds the evaluations of one log entry.
-const choreBatch = 256
+// One log entry of chores holds at most choreBatch evaluations and about choreBytes.
+const (
+	choreBatch = 512
+	choreBytes = 256 << 10
+)
+
+// choreRetry is waited after a commit that failed.
+const choreRetry = 250 * time.Millisecond
 
 // chores are changes of evaluations that the broker wants committed: cancelled
 // duplicates, failures with what follows them, woken ones. They are gathered while
-// a commit is in flight and go out together.
+// a commit is in flight and go out together; the first goes at once. There is at most
+// one wish for each evaluation, the latest; the evaluations of a wish are never parted.
 type chores struct {
 	newID func() string
 	delay time.Duration
 
 	mu   sync.Mutex
-	todo map[string]*structs.Evaluation // by ID: the latest wish counts
-	more chan struct{}
+	todo map[string]wish // by the ID of its first
+	more chan struct{}   // has one token while there is something to do
 }
+
+// wish is evaluations to be stored together: one, or a failed one and its follower.
+type wish []*structs.Evaluation
 
 func newChores(newID func() string, delay time.Duration) *chores {
-	return &chores{newID: newID, delay: delay, todo: map[string]*structs.Evaluation{}, more: make(chan struct{}, 1)}
+	return &chores{newID: newID, delay: delay, todo: map[string]wish{}, more: make(chan struct{}, 1)}
 }
 
-func (c *chores) put(evals ...*structs.Evaluation) {
-	if c == nil {
-		return
-	}
+// put asks for a wish to be committed. A retry does not replace a later wish.
+func (c *chores) put(retry bool, w wish) {
 	c.mu.Lock()
-	for _, e := range evals {
-		c.todo[e.ID] = e
+	defer c.mu.Unlock()
+	if _, later := c.todo[w[0].ID]; !retry || !later {
+		c.todo[w[0].ID] = w
 	}
-	c.mu.Unlock()
 	select {
 	case c.more <- struct{}{}:
 	default:
 	}
 }
 
+// cancel ends an evaluation that nobody needs to look at.
 func (c *chores) cancel(e *structs.Evaluation, why string) {
 	done := e.Copy()
 	done.Status, done.StatusDescription = structs.EvalStatusCancelled, why
-	c.put(done)
+	c.put(false, wish{done})
 }
 
 // wakeUp makes blocked evaluations pending again.
-func (c *chores) wakeUp(evals []*structs.Evaluation) {
+func (c *chores) wakeUp(evals ...*structs.Evaluation) {
 	for _, e := range evals {
 		again := e.Copy()
 		again.Status, again.StatusDescription = structs.EvalStatusPending, ""
-		c.put(again)
+		c.put(false, wish{again})
+	}
+	if len(evals) > 0 {
+		metrics.IncrCounter([]string{"nomad", "blocked_evals", "unblock"}, float32(len(evals)))
 	}
 }
 
 // fail ends an evaluation that workers failed on too often, and has its job looked
 // at again later.
 func (c *chores) fail(e *structs.Evaluation, limit int) {
-	if c == nil {
-		return
-	}
+	now := time.Now()
 	done := e.Copy()
 	done.Status = structs.EvalStatusFailed
 	done.StatusDescription = fmt.Sprintf("evaluation reached delivery limit (%d)", limit)
 	next := &structs.Evaluation{
 		ID: c.newID(), Namespace: e.Namespace, Priority: e.Priority, Type: e.Type, JobID: e.JobID, JobModifyIndex: e.JobModifyIndex,
 		TriggeredBy: structs.EvalTriggerFailedFollowUp, Status: structs.EvalStatusPending, PreviousEval: e.ID,
-		WaitUntil: time.Now().Add(c.delay).UTC(), CreateTime: time.Now().UnixNano(),
+		WaitUntil: now.Add(c.delay).UTC(), CreateTime: now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
 	done.NextEval = next.ID
-	c.put(done, next)
+	c.put(false, wish{done, next})
+	metrics.IncrCounter([]string{"nomad", "broker", "failed"}, 1)
 }
 
-// run commits what is asked until ctx ends.
-func (c *chores) run(ctx context.Context, apply Applier, failed func(error)) {
+// run commits what is asked until ctx ends. What is left then, the next leader finds
+// out for itself.
+func (c *chores) run(ctx context.Context, apply Applier, logger hclog.Logger) {
 	for {
 		select {
 		case <-c.more:
 		case <-ctx.Done():
 			return
 		}
-		for batch := c.take(); len(batch) > 0; batch = c.take() {
-			_, err := apply.Apply(ctx, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: batch, Time: time.Now().UnixNano()})
-			if err == nil {
+		for batch := c.take(); len(batch) > 0 && ctx.Err() == nil; batch = c.take() {
+			err := c.commit(ctx, apply, logger, batch)
+			if err == nil || ctx.Err() != nil {
 				continue
 			}
-			if ctx.Err() != nil {
-				return
+			logger.Warn("commit changed evaluations; trying again", "evals", len(batch), "error", err)
+			for _, w := range batch {
+				c.put(true, w)
 			}
-			failed(err)
-			c.put(batch...) // nobody else would ever ask for it again
 			select {
-			case <-time.After(500 * time.Millisecond):
+			case <-time.After(choreRetry):
 			case <-ctx.Done():
-				return
 			}
 		}
 	}
 }
 
-func (c *chores) take() []*structs.Evaluation {
+// commit stores a batch. When the state refuses it, the wishes go one by one, so
+// that a bad one does not hold up the others; it is named and dropped.
+func (c *chores) commit(ctx context.Context, apply Applier, logger hclog.Logger, batch []wish) error {
+	entry := &structs.EvalUpsertEntry{Time: time.Now().UnixNano()}
+	for _, w := range batch {
+		entry.Evals = append(entry.Evals, w...)
+	}
+	_, err := apply.Apply(ctx, structs.LogEvalUpsert, entry)
+	if err == nil || !errors.Is(err, structs.ErrBadRequest) {
+		return err
+	}
+	if len(batch) == 1 {
+		logger.Error("the state refuses a changed evaluation", "eval", batch[0][0].ID, "status", batch[0][0].Status, "error", err)
+		return nil
+	}
+	for _, w := range batch {
+		if err := c.commit(ctx, apply, logger, []wish{w}); err != nil {
+			return err // all are tried again: storing one twice does no harm
+		}
+	}
+	return nil
+}
+
+// take gives what goes into one log entry; none if there is nothing to do.
+func (c *chores) take() []wish {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var batch []*structs.Evaluation
-	for id, e := range c.todo { // order does not matter: they are of different evaluations
-		if len(batch) == choreBatch {
+	var batch []wish
+	size := 0
+	for id, w := range c.todo { // order does not matter: each is of another evaluation
+		if len(batch) == choreBatch || size > choreBytes {
 			break
 		}
-		batch = append(batch, e)
+		batch = append(batch, w)
+		for _, e := range w {
+			size += sizeOf(e)
+		}
 		delete(c.todo, id)
 	}
 	return batch
+}
+
+// sizeOf is about what an evaluation takes in a log entry, in bytes.
+func sizeOf(e *structs.Evaluation) int {
+	return 512 + 1024*len(e.FailedTGAllocs) + 32*len(e.ClassEligibility)
 }

@@ -4,40 +4,88 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
-
-	"github.com/hashicorp/go-metrics"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // Run keeps the broker filled from the state until ctx ends; then it is empty and
-// refuses to hand out anything.
+// refuses to hand out anything. It is called once at a time.
 func (b *Broker) Run(ctx context.Context, store *state.Store) {
-	b.mu.Lock()
-	b.chores = newChores(b.opts.NewID, b.opts.FollowUpDelay)
-	chores := b.chores
-	b.mu.Unlock()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() {
-		chores.run(ctx, b.applier, func(err error) { b.opts.Logger.Warn("commit changed evaluations; trying again", "error", err) })
-	})
+	defer b.disable()
+	chores := b.enable(store)
+	wg.Go(func() { chores.run(ctx, b.applier, b.opts.Logger) })
 	wg.Go(func() { b.report(ctx) })
-	defer b.reset(false)
 	for ctx.Err() == nil {
-		b.reset(true)
 		snap := store.Snapshot()
-		b.Pause(snap.SchedulerConfig(nil).PauseEvalBroker)
-		for _, e := range snap.PendingEvals() {
-			b.evalChanged(e, store)
-		}
-		err := b.follow(ctx, store, store.Feed(snap.Index()))
+		feed := store.Feed(snap.Index())
+		b.resync(snap)
+		err := b.follow(ctx, store, feed)
 		if ctx.Err() == nil {
-			b.opts.Logger.Warn("evaluation broker starts again from the state", "reason", err)
+			b.opts.Logger.Info("evaluation broker starts again from the state", "reason", err)
 		}
 	}
+}
+
+func (b *Broker) enable(store *state.Store) *chores {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clear()
+	b.stored = func(id string) *structs.Evaluation { return store.Snapshot().Eval(nil, id) }
+	return b.chores
+}
+
+func (b *Broker) disable() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.enabled = false
+	b.clear()
+	b.awake()
+}
+
+// resync fills the broker from a snapshot. What workers hold stays held; deliveries
+// that came to nothing stay counted.
+func (b *Broker) resync(snap *state.Snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	failures := map[string]int{}
+	held := map[string]*item{}
+	for id, it := range b.known { // order does not matter: sorted into two maps
+		if it.token != "" {
+			held[id] = it
+			continue
+		}
+		it.stop()
+		failures[id] = it.failures
+	}
+	b.known = held
+	b.ready = map[string]*queue{}
+	b.serial = map[structs.NamespacedID]*lane{}
+	b.blocked = newBlocked()
+	for id, it := range held { // order does not matter: each is of another job
+		b.serial[it.eval.Job()] = &lane{current: it}
+		if now := snap.Eval(nil, id); now == nil || now.Status != structs.EvalStatusPending {
+			b.forget(id)
+		}
+	}
+	for _, e := range snap.PendingEvals() {
+		switch e.Status {
+		case structs.EvalStatusPending:
+			b.enqueue(e, failures[e.ID])
+		case structs.EvalStatusBlocked:
+			// What came free since it was decided cannot be known: it is tried again.
+			if e.SnapshotIndex < snap.Index() {
+				b.chores.wakeUp(e)
+			} else {
+				b.blocked.add(e)
+			}
+		}
+	}
+	b.pause(snap.SchedulerConfig(nil).PauseEvalBroker)
+	b.enabled = true
+	b.awake()
 }
 
 // follow keeps the broker by the feed; it returns when that has moved on without it.
@@ -50,123 +98,99 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 			}
 			return err
 		}
-		freed := map[string]bool{}
-		for _, c := range changes.Items {
-			switch now := c.New.(type) {
-			case *structs.Evaluation:
-				b.evalChanged(now, store)
-			case *structs.Node:
-				was, _ := c.Old.(*structs.Node)
-				if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
-					freed[now.ComputedClass] = true
-				}
-			case *structs.Allocation:
-				was, _ := c.Old.(*structs.Allocation)
-				if now != nil && now.Terminal() && was != nil && !was.Terminal() {
-					b.freedOn(store, now.NodeID, freed)
-				}
-			case *structs.SchedulerConfiguration:
-				b.Pause(now.PauseEvalBroker)
-			case nil:
-				b.gone(c, store, freed)
+		r := releases{snap: store.Snapshot(), classes: map[string]bool{}}
+		b.mu.Lock()
+		for i := range changes.Items {
+			b.changed(&changes.Items[i])
+			r.note(&changes.Items[i])
+		}
+		for class := range r.classes { // order does not matter: all are woken
+			b.chores.wakeUp(b.blocked.free(class, changes.Index)...)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// changed brings the broker in line with one change.
+func (b *Broker) changed(c *state.Change) {
+	switch c.Kind {
+	case state.KindConfig:
+		if now, ok := c.New.(*structs.SchedulerConfiguration); ok {
+			b.pause(now.PauseEvalBroker)
+		}
+	case state.KindEval:
+		e, _ := c.New.(*structs.Evaluation)
+		switch {
+		case e != nil && e.Status == structs.EvalStatusPending:
+			b.blocked.remove(c.Key)
+			b.enqueue(e, 0)
+		case e != nil && e.Status == structs.EvalStatusBlocked:
+			b.forget(c.Key)
+			if b.blocked.add(e) {
+				b.chores.wakeUp(e)
+			}
+		default:
+			b.forget(c.Key)
+			b.blocked.remove(c.Key)
+		}
+	case state.KindJob, state.KindAlloc, state.KindNode: // see releases
+	}
+}
+
+// releases gathers the classes of nodes in which a commit may have freed room.
+type releases struct {
+	snap    *state.Snapshot // not older than the commit
+	classes map[string]bool // "" is every class
+}
+
+func (r *releases) note(c *state.Change) {
+	switch c.Kind {
+	case state.KindNode:
+		was, _ := c.Old.(*structs.Node)
+		now, _ := c.New.(*structs.Node)
+		if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
+			r.classes[now.ComputedClass] = true
+		}
+	case state.KindAlloc:
+		was, _ := c.Old.(*structs.Allocation)
+		now, _ := c.New.(*structs.Allocation)
+		if was == nil || was.Terminal() {
+			return // it held nothing
+		}
+		if now == nil || now.Terminal() || now.AllocatedResources != was.AllocatedResources {
+			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
+				r.classes[node.ComputedClass] = true
 			}
 		}
-		for class := range freed { // order does not matter: all are woken
-			b.free(class, changes.Index)
+	case state.KindConfig: // preemption or oversubscription may make room anywhere
+		if c.Old != nil {
+			r.classes[""] = true
 		}
+	case state.KindJob, state.KindEval:
 	}
 }
 
-// gone deals with what was deleted.
-func (b *Broker) gone(c state.Change, store *state.Store, freed map[string]bool) {
-	switch was := c.Old.(type) {
-	case *structs.Evaluation:
-		b.forget(was.ID)
-		b.unblock(was.ID)
-	case *structs.Allocation:
-		if !was.Terminal() {
-			b.freedOn(store, was.NodeID, freed)
-		}
-	}
-}
-
-func (b *Broker) freedOn(store *state.Store, nodeID string, freed map[string]bool) {
-	if node := store.Snapshot().Node(nil, nodeID); node != nil && node.Ready() {
-		freed[node.ComputedClass] = true
-	}
-}
-
-// moreRoom tells whether a node that was ready came to have more.
+// moreRoom tells whether a node that was ready came to have more, or other, than it had.
 func moreRoom(was, now *structs.Node) bool {
 	if was.NodeResources == nil || now.NodeResources == nil {
 		return was.NodeResources != now.NodeResources
 	}
+	if was.ReservedResources != now.ReservedResources {
+		return true // a copy of it, or other numbers: a wake too many does no harm
+	}
 	a, z := was.NodeResources, now.NodeResources
 	return z.Cpu.CpuShares > a.Cpu.CpuShares || z.Memory.MemoryMB > a.Memory.MemoryMB || z.Disk.DiskMB > a.Disk.DiskMB ||
-		len(z.Cpu.ReservableCpuCores) > len(a.Cpu.ReservableCpuCores) || len(z.Devices) != len(a.Devices)
+		len(z.Cpu.ReservableCpuCores) > len(a.Cpu.ReservableCpuCores) || healthy(z.Devices) > healthy(a.Devices) ||
+		z.MinDynamicPort != a.MinDynamicPort || z.MaxDynamicPort != a.MaxDynamicPort
 }
 
-// evalChanged brings the broker in line with one evaluation.
-func (b *Broker) evalChanged(e *structs.Evaluation, _ *state.Store) {
-	if e == nil {
-		return
-	}
-	switch e.Status {
-	case structs.EvalStatusPending:
-		b.unblock(e.ID)
-		b.enqueue(e)
-	case structs.EvalStatusBlocked:
-		b.forget(e.ID)
-		b.mu.Lock()
-		missed := b.blocked.add(e)
-		chores := b.chores
-		b.mu.Unlock()
-		if missed {
-			chores.wakeUp([]*structs.Evaluation{e})
+func healthy(groups []*structs.NodeDeviceResource) (n int) {
+	for _, g := range groups {
+		for _, d := range g.Instances {
+			if d.Healthy {
+				n++
+			}
 		}
-	default:
-		b.forget(e.ID)
-		b.unblock(e.ID)
 	}
-}
-
-func (b *Broker) unblock(id string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.blocked.evals, id)
-}
-
-// free wakes the evaluations that wait for room in a class.
-func (b *Broker) free(class string, index uint64) {
-	b.mu.Lock()
-	woken := b.blocked.free(class, index)
-	chores := b.chores
-	b.mu.Unlock()
-	if len(woken) > 0 {
-		chores.wakeUp(woken)
-	}
-}
-
-// report keeps the gauges, with Nomad's names.
-func (b *Broker) report(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		s := b.Stats()
-		for name, n := range map[string]int{
-			"total_ready": s.Ready, "total_unacked": s.Unacked, "total_waiting": s.Waiting, "total_pending": s.Pending,
-		} {
-			metrics.SetGauge([]string{"nomad", "broker", name}, float32(n))
-		}
-		for t, n := range s.ReadyBy {
-			metrics.SetGauge([]string{"nomad", "broker", t, "ready"}, float32(n))
-		}
-		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_blocked"}, float32(s.Blocked))
-		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_escaped"}, float32(s.Escaped))
-	}
+	return n
 }

@@ -1,0 +1,264 @@
+package broker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// machine drives a broker as workers, operators and failures do, at random, and knows
+// what must hold.
+type machine struct {
+	*bed
+	r     *rapid.T
+	evals int
+	nodes int
+	held  map[string]holding // by evaluation ID
+}
+
+type holding struct {
+	eval    *structs.Evaluation
+	token   string
+	decided uint64 // the state that its worker decides on
+	unpin   func()
+}
+
+// bubble hides the test's deadline, which a bubble of virtual time may not ask for.
+type bubble struct{ rapid.TB }
+
+func TestMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rapid.Check(bubble{t}, func(r *rapid.T) {
+			l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
+			m := &machine{
+				bed: &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)},
+				r:   r, held: map[string]holding{},
+			}
+			m.start()
+			defer func() { m.stop() }()
+			synctest.Wait()
+			for range rapid.IntRange(1, 200).Draw(r, "steps") {
+				m.step()
+				synctest.Wait()
+			}
+			m.settle()
+		})
+	})
+}
+
+func (m *machine) step() {
+	switch rapid.IntRange(0, 11).Draw(m.r, "step") {
+	case 0, 1:
+		m.register1()
+	case 2, 3, 4:
+		m.dequeue()
+	case 5:
+		m.answer(structs.EvalStatusComplete)
+	case 6:
+		m.answer(structs.EvalStatusBlocked)
+	case 7:
+		m.answer("")
+	case 8:
+		m.pin()
+	case 9:
+		time.Sleep(time.Duration(rapid.IntRange(1, 90).Draw(m.r, "seconds")) * time.Second)
+	case 10:
+		m.join()
+	case 11:
+		m.disturb()
+	}
+}
+
+// join has a node come.
+func (m *machine) join() {
+	m.nodes++
+	n := node(fmt.Sprint("node-", m.nodes), rapid.SampledFrom([]string{"small", "big"}).Draw(m.r, "class"))
+	m.must(m.r, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n})
+}
+
+func (m *machine) register1() {
+	m.evals++
+	e := eval(fmt.Sprint("e", m.evals), fmt.Sprint("job", rapid.IntRange(0, 1).Draw(m.r, "job")), rapid.IntRange(1, 3).Draw(m.r, "priority"))
+	if rapid.IntRange(0, 4).Draw(m.r, "delayed") == 0 {
+		e.WaitUntil = time.Now().Add(30 * time.Second).UTC()
+	}
+	m.log.evals(m.r, e)
+}
+
+// dequeue takes an evaluation. THE invariant: its job has no other one held.
+func (m *machine) dequeue() {
+	e, token, index, err := m.Dequeue(m.Context(), service, time.Nanosecond)
+	if err != nil {
+		m.r.Fatalf("dequeue: %v", err)
+	}
+	if e == nil {
+		return
+	}
+	for id, h := range m.held {
+		if now, ok := m.Outstanding(id); ok && now == h.token && h.eval.Job() == e.Job() {
+			m.r.Fatalf("%s was given out while %s of the same job is held", e.ID, id)
+		}
+		if h.unpin != nil && h.eval.Job() == e.Job() {
+			m.r.Fatalf("%s was given out while a plan of %s is being committed", e.ID, id)
+		}
+	}
+	if now := time.Now(); e.WaitUntil.After(now) {
+		m.r.Fatalf("%s was given out %s before its time", e.ID, e.WaitUntil.Sub(now))
+	}
+	if stored := m.store.Snapshot().Eval(nil, e.ID); stored.Status != structs.EvalStatusPending {
+		m.r.Fatalf("%s was given out but is %s", e.ID, stored.Status)
+	}
+	m.held[e.ID] = holding{eval: e, token: token, decided: index}
+}
+
+// some picks an evaluation that a worker believes to hold.
+func (m *machine) some() (holding, bool) {
+	var ids []string
+	for i := range m.evals + 100 {
+		for _, id := range []string{fmt.Sprint("e", i), fmt.Sprint("id-", i)} {
+			if _, ok := m.held[id]; ok {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return holding{}, false
+	}
+	return m.held[rapid.SampledFrom(ids).Draw(m.r, "held")], true
+}
+
+// answer commits an end (if its worker still may) and acknowledges, or gives back.
+func (m *machine) answer(status string) {
+	h, ok := m.some()
+	if !ok {
+		return
+	}
+	delete(m.held, h.eval.ID)
+	defer func() {
+		if h.unpin != nil {
+			h.unpin()
+		}
+	}()
+	now, holds := m.Outstanding(h.eval.ID)
+	holds = holds && now == h.token
+	if status == "" {
+		if err := m.Nack(h.eval.ID, h.token); (err == nil) != holds {
+			m.r.Fatalf("nack of %s: %v, held: %v", h.eval.ID, err, holds)
+		}
+		return
+	}
+	if holds {
+		e := with(h.eval, status)
+		if status == structs.EvalStatusBlocked {
+			e.SnapshotIndex, e.ClassEligibility = h.decided, map[string]bool{"small": true, "big": false}
+		}
+		m.log.evals(m.r, e)
+	}
+	if rapid.Bool().Draw(m.r, "late") {
+		m.join()
+		synctest.Wait()
+	}
+	if err := m.Ack(h.eval.ID, h.token); (err == nil) != holds {
+		m.r.Fatalf("ack of %s: %v, held: %v", h.eval.ID, err, holds)
+	}
+}
+
+func (m *machine) pin() {
+	h, ok := m.some()
+	if !ok || h.unpin != nil {
+		return
+	}
+	if unpin, ok := m.Pin(h.eval.ID, h.token); ok {
+		h.unpin = unpin
+		m.held[h.eval.ID] = h
+	}
+}
+
+// disturb has the leader change, the log be away for a while, or the broker fall behind.
+func (m *machine) disturb() {
+	switch rapid.IntRange(0, 2).Draw(m.r, "disturbance") {
+	case 0:
+		m.stop()
+		for id, h := range m.held { // plans in flight end with the leadership
+			if h.unpin != nil {
+				h.unpin()
+				h.unpin = nil
+				m.held[id] = h
+			}
+		}
+		m.start()
+	case 1:
+		m.mu2(func() { m.lost = true })
+		time.Sleep(time.Second)
+		m.mu2(func() { m.lost = false })
+	case 2:
+		m.Broker.mu.Lock()
+		for range 5 {
+			m.register1()
+		}
+		m.Broker.mu.Unlock()
+	}
+}
+
+// settle: when the disturbances end, everything is dealt with but what waits for room
+// that has not come since it was decided.
+func (m *machine) settle() {
+	for _, h := range m.held {
+		if h.unpin != nil {
+			h.unpin()
+		}
+	}
+	m.held = map[string]holding{}
+	for range 500 {
+		synctest.Wait()
+		e, token, _, err := m.Dequeue(m.Context(), service, time.Nanosecond)
+		if err != nil {
+			m.r.Fatalf("dequeue: %v", err)
+		}
+		if e == nil {
+			if m.pending() == 0 {
+				break
+			}
+			time.Sleep(20 * time.Second)
+			continue
+		}
+		done := with(e, structs.EvalStatusComplete)
+		done.FailedTGAllocs = map[string]*structs.AllocMetric{"g": {}} // what is blocked stays so
+		m.log.evals(m.r, done)
+		if err := m.Ack(e.ID, token); err != nil {
+			m.r.Fatalf("ack: %v", err)
+		}
+	}
+	blocked := 0
+	for e := range m.store.Snapshot().Evals(nil, structs.AllNamespaces, "", false) {
+		switch e.Status {
+		case structs.EvalStatusPending:
+			m.r.Fatalf("evaluation %s was lost: it is pending (%+v)", e.ID, m.Stats())
+		case structs.EvalStatusBlocked:
+			blocked++
+			for n := range m.store.Snapshot().Nodes(nil, "", false) {
+				if n.CreateIndex > e.SnapshotIndex && helps(e, n.ComputedClass) {
+					m.r.Fatalf("evaluation %s, decided at %d, missed node %s of class %s at %d", e.ID, e.SnapshotIndex, n.ID, n.ComputedClass, n.CreateIndex)
+				}
+			}
+		}
+	}
+	if s := m.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending > 0 || s.Blocked != blocked {
+		m.r.Fatalf("left over: %+v, %d blocked", s, blocked)
+	}
+}
+
+func (m *machine) pending() (n int) {
+	for _, e := range m.store.Snapshot().PendingEvals() {
+		if e.Status == structs.EvalStatusPending {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-metrics"
+)
+
+// Stats counts what the broker holds.
+type Stats struct {
+	Ready   int            // may be taken now
+	ReadyBy map[string]int // the same by job type
+	Unacked int            // held by workers
+	Waiting int            // delayed, or resting after a failure
+	Pending int            // behind another evaluation of their job
+	Blocked int            // waiting for room
+	Escaped int            // of the blocked: any node may be what they wait for
+}
+
+// Stats counts now.
+func (b *Broker) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Stats{ReadyBy: map[string]int{}, Blocked: b.blocked.len()}
+	for t, q := range b.ready {
+		s.ReadyBy[t] = q.len()
+		s.Ready += q.len()
+	}
+	for _, l := range b.serial {
+		if l.next != nil {
+			s.Pending++
+		}
+	}
+	for _, it := range b.known {
+		switch {
+		case it.token != "":
+			s.Unacked++
+		case it.timer != nil:
+			s.Waiting++
+		}
+	}
+	for _, g := range b.blocked.groups {
+		if g.one.EscapedComputedClass {
+			s.Escaped += len(g.evals)
+		}
+	}
+	return s
+}
+
+// report keeps the gauges, with Nomad's names.
+func (b *Broker) report(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		s := b.Stats()
+		for name, n := range map[string]int{
+			"total_ready": s.Ready, "total_unacked": s.Unacked, "total_waiting": s.Waiting, "total_pending": s.Pending,
+		} {
+			metrics.SetGauge([]string{"nomad", "broker", name}, float32(n))
+		}
+		for t, n := range s.ReadyBy {
+			metrics.SetGauge([]string{"nomad", "broker", t, "ready"}, float32(n))
+		}
+		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_blocked"}, float32(s.Blocked))
+		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_escaped"}, float32(s.Escaped))
+	}
+}
