@@ -20,7 +20,7 @@ type blocked struct {
 	of     map[string]*group // by evaluation ID
 	freed  *list.List        // of freedClass, latest first
 	at     map[string]*list.Element
-	floor  uint64 // the latest release that was forgotten
+	floor  uint64 // releases up to this index are not all remembered: any class may have had one
 }
 
 // signature tells groups apart.

@@ -63,7 +63,10 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	b.known = held
 	b.ready = map[string]*queue{}
 	b.serial = map[structs.NamespacedID]*lane{}
+	// What came free before cannot be known: what was decided on an older state, stored
+	// as blocked already or not yet, is tried again.
 	b.blocked = newBlocked()
+	b.blocked.floor = snap.Index()
 	for id, it := range held { // order does not matter: each is of another job
 		b.serial[it.eval.Job()] = &lane{current: it}
 		if now := snap.Eval(nil, id); now == nil || now.Status != structs.EvalStatusPending {
@@ -75,11 +78,8 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		case structs.EvalStatusPending:
 			b.enqueue(e, failures[e.ID])
 		case structs.EvalStatusBlocked:
-			// What came free since it was decided cannot be known: it is tried again.
-			if e.SnapshotIndex < snap.Index() {
+			if b.blocked.add(e) {
 				b.chores.wakeUp(e)
-			} else {
-				b.blocked.add(e)
 			}
 		}
 	}
