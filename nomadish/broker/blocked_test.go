@@ -159,6 +159,22 @@ func TestMissedWake(t *testing.T) {
 	})
 }
 
+// TestMissedWakeAcrossLeaders: the room came free under the last leader, the evaluation
+// is stored as blocked under this one.
+func TestMissedWakeAcrossLeaders(t *testing.T) {
+	run(t, func(b *bed) {
+		b.put(eval("1", "a", 50))
+		decidedAt := b.store.LatestIndex()
+		b.next("1")
+		b.register(node("n", "small"))
+		b.stop()
+		b.start()
+		synctest.Wait()
+		b.put(blockedEval("1", "a", decidedAt))
+		b.done("1", b.next("1"))
+	})
+}
+
 // TestWokenWhileHeld: an evaluation is stored as blocked by its worker's plan and woken
 // again before the worker has acknowledged it. It must be given out once more.
 func TestWokenWhileHeld(t *testing.T) {
