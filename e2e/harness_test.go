@@ -37,8 +37,11 @@ func run(m *testing.M) int {
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // the system's own cleaning gets it
 		*bin = filepath.Join(dir, "nomadish")
-		build := exec.Command("go", "build", "-trimpath", "-o", *bin, "..")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		args := []string{"build", "-trimpath", "-o", *bin}
+		if raced { // the agent too
+			args = append(args, "-race")
+		}
+		build := exec.Command("go", append(args, "..")...)
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 			return 1
@@ -49,7 +52,7 @@ func run(m *testing.M) int {
 
 // agent is a real agent process.
 type agent struct {
-	t       *testing.T
+	t       testing.TB
 	args    []string
 	dir     string // its data_dir, and where its tasks lie
 	http    string // address
@@ -85,7 +88,7 @@ func (l *logBuffer) tail(n int) string {
 }
 
 // freePort gives a port that nobody listens on.
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +100,7 @@ func freePort(t *testing.T) int {
 
 // newAgent prepares an agent: dev, or with a data_dir that outlives it. config is
 // HCL that is added.
-func newAgent(t *testing.T, dev bool, config string) *agent {
+func newAgent(t testing.TB, dev bool, config string) *agent {
 	t.Helper()
 	a := &agent{t: t, dir: t.TempDir()}
 	http, rpc := freePort(t), freePort(t)
@@ -110,14 +113,17 @@ func newAgent(t *testing.T, dev bool, config string) *agent {
 		text += fmt.Sprintf("data_dir = %q\nplugin \"raw_exec\" {\n  config {\n    enabled = true\n  }\n}\n", filepath.Join(a.dir, "data"))
 	}
 	file := filepath.Join(a.dir, "agent.hcl")
-	if err := os.WriteFile(file, []byte(text+config), 0o600); err != nil {
-		t.Fatal(err)
+	more := filepath.Join(a.dir, "more.hcl") // laid over the first, so that it may say the same things anew
+	for path, text := range map[string]string{file: text, more: config} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.args = []string{"agent"}
 	if dev {
 		a.args = append(a.args, "-dev")
 	}
-	a.args = append(a.args, "-config", file)
+	a.args = append(a.args, "-config", file, "-config", more)
 	var err error
 	if a.api, err = api.New(api.Config{Address: a.http}); err != nil {
 		t.Fatal(err)
@@ -208,9 +214,16 @@ func (a *agent) cleanup() {
 	if a.t.Failed() && a.log != nil {
 		a.t.Logf("the agent's log, its end:\n%s", a.log.tail(60))
 	}
-	for _, pid := range processesOf(a.dir) { // tasks and executors outlive their agent
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+	within(a.t, 10*time.Second, "the end of what outlived the agent", func(context.Context) error {
+		pids := processesOf(a.dir) // tasks and executors
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(pids) > 0 {
+			return fmt.Errorf("processes %v", pids)
+		}
+		return nil
+	})
 }
 
 // processesOf finds the processes whose command line or environment names dir.
@@ -263,9 +276,10 @@ func (a *agent) job(name, text string) string {
 }
 
 // within tries f until it succeeds.
-func within(t *testing.T, limit time.Duration, what string, f func(ctx context.Context) error) {
+func within(t testing.TB, limit time.Duration, what string, f func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	limit = patience(limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // it serves cleaning up as well
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -280,6 +294,14 @@ func within(t *testing.T, limit time.Duration, what string, f func(ctx context.C
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 	}
+}
+
+// patience is how long to wait for what takes d on a machine that does nothing else, without the race detector.
+func patience(d time.Duration) time.Duration {
+	if raced {
+		return 5 * d
+	}
+	return d
 }
 
 // running waits until n allocations of a job run, and gives them.

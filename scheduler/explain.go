@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -11,9 +12,15 @@ import (
 type explanation struct{ *structs.AllocMetric }
 
 func newExplanation(job *structs.Job) explanation {
+	available := map[string]int{}
+	for _, dc := range job.Datacenters {
+		if !strings.Contains(dc, "*") {
+			available[dc] = 0 // so that one without a node is named
+		}
+	}
 	return explanation{&structs.AllocMetric{
 		NodePool:       cmp.Or(job.NodePool, structs.DefaultNodePool),
-		NodesAvailable: map[string]int{},
+		NodesAvailable: available,
 	}}
 }
 

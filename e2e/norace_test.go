@@ -1,0 +1,6 @@
+//go:build !race
+
+package e2e
+
+// raced tells whether the race detector is on: then the agent is built with it too, and is slower.
+const raced = false

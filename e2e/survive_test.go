@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// TestTaskEndsWhileAgentIsAway: the agent comes back and reports the true exit code, and the log is complete.
+func TestTaskEndsWhileAgentIsAway(t *testing.T) {
+	a := newAgent(t, false, serverAndClient)
+	a.start()
+	a.ready(1)
+	gate := filepath.Join(a.dir, "gate")
+	job := officialJob("away", fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done; echo last words; exit 7", gate))
+	job.Type = ptr("batch")
+	job.TaskGroups[0].RestartPolicy = &nomad.RestartPolicy{Attempts: ptr(0), Mode: ptr("fail")}
+	job.TaskGroups[0].ReschedulePolicy = &nomad.ReschedulePolicy{Attempts: ptr(0), Unlimited: ptr(false)}
+	if _, _, err := a.nomad.Jobs().Register(job, nil); err != nil {
+		t.Fatal(err)
+	}
+	id := a.running("away", 1, 10*time.Second)[0].ID
+	a.kill()
+	before := len(processesOf(a.dir))
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the task's end", func(context.Context) error {
+		if now := processesOf(a.dir); len(now) >= before {
+			return errorf("processes %v", now)
+		}
+		return nil
+	})
+	a.start()
+	a.ready(1)
+	a.inStatus("away", structs.AllocClientFailed, 1, 15*time.Second)
+	alloc, _, err := a.nomad.Allocations().Info(id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for _, e := range alloc.TaskStates["t"].Events {
+		told = told || e.Type == "Terminated" && e.ExitCode == 7
+	}
+	if !told {
+		t.Errorf("no event tells of exit code 7: %+v", alloc.TaskStates["t"])
+	}
+	if out, code := a.cli("alloc", "logs", id); code != 0 || out != "last words\n" {
+		t.Errorf("alloc logs: exit %d, %q", code, out)
+	}
+}
+
+// TestLeave: SIGTERM ends an agent with exit code 0 and leaves its tasks be; a dev agent takes all of them away.
+func TestLeave(t *testing.T) {
+	f := func(dev bool, config string) int {
+		t.Helper()
+		a := newAgent(t, dev, config)
+		a.start()
+		a.ready(1)
+		if _, _, err := a.nomad.Jobs().Register(officialJob("left", "exec sleep 1000"), nil); err != nil {
+			t.Fatal(err)
+		}
+		a.running("left", 1, 10*time.Second)
+		if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-a.exited:
+			if err != nil {
+				t.Errorf("dev %v: SIGTERM: %v", dev, err)
+			}
+			a.exited <- err // for cleanup
+		case <-time.After(patience(10 * time.Second)):
+			t.Fatalf("dev %v: it does not end on SIGTERM", dev)
+		}
+		left := 0
+		for _, pid := range processesOf(a.dir) {
+			if text, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "cmdline")); err == nil && strings.HasPrefix(string(text), "sleep") {
+				left++
+			}
+		}
+		return left
+	}
+	if n := f(false, serverAndClient); n != 1 {
+		t.Errorf("%d tasks outlive the agent, want the one", n)
+	}
+	if n := f(true, ""); n != 0 {
+		t.Errorf("%d tasks outlive a dev agent, want none", n)
+	}
+}
+
+// TestReload: SIGHUP reloads the log level and keeps the agent at work.
+func TestReload(t *testing.T) {
+	a := startDev(t, "")
+	file := filepath.Join(a.dir, "more.hcl")
+	if err := os.WriteFile(file, []byte("log_level = \"ERROR\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "a quiet log", func(context.Context) error {
+		before := a.log.tail(1)
+		if _, err := a.nomad.Status().Leader(); err != nil {
+			return err
+		}
+		if after := a.log.tail(1); strings.Contains(a.log.tail(2), "/v1/status/leader") && before != after {
+			return errorf("it still logs requests: %q", after)
+		}
+		return nil
+	})
+}
+
+// TestReturnedNodeStops: an agent that was cut off while its tasks went on has lost them to another node; when it comes back
+// it stops each of them, once.
+func TestReturnedNodeStops(t *testing.T) {
+	server := newAgent(t, false, "name = \"server\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n  min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"1s\"\n}\n")
+	server.start()
+	server.ready(0)
+	client := func(name string, n int) *agent {
+		c := newAgent(t, false, fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  servers = [%q]\n}\n", name, server.rpc))
+		c.start()
+		server.ready(n)
+		return c
+	}
+	first := client("first", 1)
+	job := officialJob("kept", "exec sleep 1000")
+	job.TaskGroups[0].Count = ptr(3)
+	if _, _, err := server.nomad.Jobs().Register(job, nil); err != nil {
+		t.Fatal(err)
+	}
+	old := server.running("kept", 3, 15*time.Second)
+	second := client("second", 2)
+
+	first.kill() // its tasks go on
+	within(t, 30*time.Second, "three on the second node", func(context.Context) error {
+		if n := tasksOf(second); n != 3 {
+			return errorf("%d", n)
+		}
+		return nil
+	})
+	if n := tasksOf(first); n != 3 {
+		t.Fatalf("%d tasks of the killed agent go on, want 3", n)
+	}
+	first.start()
+	server.ready(2)
+	within(t, 20*time.Second, "the returned node stopping what it lost", func(context.Context) error {
+		if n := tasksOf(first); n != 0 {
+			return errorf("%d go on", n)
+		}
+		return nil
+	})
+	if n := tasksOf(second); n != 3 {
+		t.Errorf("%d tasks on the second node after the first's return, want 3", n)
+	}
+	for _, stub := range old {
+		alloc, _, err := server.nomad.Allocations().Info(stub.ID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kills := 0
+		for _, e := range alloc.TaskStates["t"].Events {
+			if e.Type == "Killed" {
+				kills++
+			}
+		}
+		if alloc.DesiredStatus != "stop" || kills > 1 {
+			t.Errorf("allocation %s: wanted %s, is %s, killed %d times", alloc.ID, alloc.DesiredStatus, alloc.ClientStatus, kills)
+		}
+	}
+	if all := len(states(t, server)); all != 6 {
+		t.Errorf("%d allocations in all, want the 3 lost and the 3 in their place", all)
+	}
+}
+
+// tasksOf counts an agent's processes that are `sleep 1000`.
+func tasksOf(a *agent) int {
+	n := 0
+	for _, pid := range processesOf(a.dir) {
+		if text, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "cmdline")); err == nil && string(text) == "sleep\x001000\x00" {
+			n++
+		}
+	}
+	return n
+}
