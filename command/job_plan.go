@@ -85,7 +85,7 @@ func planCode(a *structs.PlanAnnotations) int {
 }
 
 func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
-	e.printf("%s Job: %q\n", mark(e, string(d.Type)), d.ID)
+	e.printf("%s Job: %q\n", mark(e, d.Type), d.ID)
 	showFields(e, d.Fields, d.Objects, 0, verbose)
 	for _, g := range d.TaskGroups {
 		updates := ""
@@ -95,17 +95,17 @@ func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 		if updates != "" {
 			updates = " (" + updates[2:] + ")"
 		}
-		e.printf("%s Task Group: %q%s\n", mark(e, string(g.Type)), g.Name, updates)
+		e.printf("%s Task Group: %q%s\n", mark(e, g.Type), g.Name, updates)
 		showFields(e, g.Fields, g.Objects, 2, verbose)
 		for _, t := range g.Tasks {
-			if string(t.Type) == "None" && !verbose {
+			if t.Type == "None" && !verbose {
 				continue
 			}
 			note := ""
 			if len(t.Annotations) > 0 {
 				note = " (" + strings.Join(t.Annotations, ", ") + ")"
 			}
-			e.printf("  %s Task: %q%s\n", mark(e, string(t.Type)), t.Name, note)
+			e.printf("  %s Task: %q%s\n", mark(e, t.Type), t.Name, note)
 			showFields(e, t.Fields, t.Objects, 4, verbose)
 		}
 	}
@@ -131,7 +131,7 @@ func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDi
 		if len(f.Annotations) > 0 {
 			note = " (" + strings.Join(f.Annotations, ", ") + ")"
 		}
-		switch string(f.Type) {
+		switch f.Type {
 		case "Added":
 			e.printf("%s%s %s: %q%s\n", pad, mark(e, "Added"), f.Name, f.New, note)
 		case "Deleted":
@@ -145,10 +145,10 @@ func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDi
 		}
 	}
 	for _, o := range objects {
-		if string(o.Type) == "None" && !verbose {
+		if o.Type == "None" && !verbose {
 			continue
 		}
-		e.printf("%s%s %s {\n", pad, mark(e, string(o.Type)), o.Name)
+		e.printf("%s%s %s {\n", pad, mark(e, o.Type), o.Name)
 		showFields(e, o.Fields, o.Objects, depth+2, verbose)
 		e.printf("%s  }\n", pad)
 	}

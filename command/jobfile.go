@@ -45,7 +45,7 @@ func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmiss
 		return nil, nil, fmt.Errorf("one job file is needed, %d given", len(args))
 	}
 	path := args[0]
-	var from io.Reader = e.in
+	from := e.in
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

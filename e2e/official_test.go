@@ -302,6 +302,8 @@ func TestOfficialClientEvents(t *testing.T) {
 					t.Fatal(err)
 				}
 				sawRunning = sawRunning || (alloc.JobID == "web" && alloc.ClientStatus == "running")
+			default:
+				t.Errorf("an event of topic %s was not asked for", ev.Topic)
 			}
 		}
 	}

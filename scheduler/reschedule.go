@@ -36,7 +36,7 @@ func mayReschedule(a *structs.Allocation, p *structs.ReschedulePolicy) (time.Dur
 	if a.DesiredTransition.ShouldForceReschedule() {
 		return 0, true
 	}
-	if p == nil {
+	if p == nil || a.ClientDescription == structs.DescMaxRunDuration { // the latter had its time
 		return 0, false
 	}
 	if !value(p.Unlimited) {

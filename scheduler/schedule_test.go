@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -343,74 +342,6 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestReschedule(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
-		j.Reschedule = &structs.ReschedulePolicy{
-			Delay: new(10 * time.Second), DelayFunction: new(structs.DelayFunctionExponential),
-			MaxDelay: new(time.Minute), Unlimited: new(true),
-		}
-	}))
-	c.eval()
-	before := ""
-	for _, delay := range []time.Duration{10, 20, 40, 60, 60, 60, 60} {
-		delay *= time.Second
-		c.client(isLive, c.ended(true))
-		c.eval()
-		c.wantPlan(0, 0, 0)
-		follow := c.last.Evals[1]
-		if want := c.now.Add(delay); !follow.WaitUntil.Equal(want) || follow.TriggeredBy != structs.EvalTriggerRetryFailed {
-			t.Fatalf("waits until %s, want %s", follow.WaitUntil, want)
-		}
-		c.eval() // for another reason: it waits already
-		if len(c.last.Evals) != 1 || placed(c.last) != 0 {
-			t.Fatalf("it did not go on waiting")
-		}
-		c.now = follow.WaitUntil
-		c.evaluate(follow)
-		c.wantPlan(1, 1, 0)
-		in := c.last.Place[0].Instances[0]
-		if in.PreviousAllocation == "" || len(in.RescheduleTracker.Events) == 0 {
-			t.Fatalf("placed as %+v", in)
-		}
-		node := c.last.Place[0].Nodes[0].ID
-		if len(in.RescheduleTracker.Events) == 1 && node == in.RescheduleTracker.Events[0].PrevNodeID {
-			t.Errorf("it went back to %s", node)
-		}
-		if len(in.RescheduleTracker.Events) > keptRescheduleEvents {
-			t.Errorf("%d events are kept", len(in.RescheduleTracker.Events))
-		}
-		before = node
-	}
-	_ = before
-}
-
-func TestRescheduleAttempts(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 1)
-	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
-		j.Reschedule = &structs.ReschedulePolicy{
-			Attempts: new(2), Interval: new(time.Hour), Delay: new(time.Duration(0)),
-			DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(false),
-		}
-	}))
-	c.eval()
-	for range 2 {
-		c.client(isLive, c.ended(true))
-		c.eval()
-		c.wantPlan(1, 1, 0)
-		c.now = c.now.Add(time.Minute)
-	}
-	c.client(isLive, c.ended(true))
-	c.eval()
-	c.wantPlan(0, 0, 0)
-	c.client(func(a *structs.Allocation) bool { return !a.ServerTerminal() },
-		func(a *structs.Allocation) { a.DesiredTransition.ForceReschedule = new(true) })
-	c.eval()
-	c.wantPlan(1, 1, 0)
-}
-
 func TestBatchIsNotRunTwice(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
@@ -426,71 +357,6 @@ func TestBatchIsNotRunTwice(t *testing.T) {
 	c.update(destructive)
 	c.eval()
 	c.wantPlan(4, 0, 0)
-}
-
-func TestSystemJob(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 3)
-	c.node("w", func(n *structs.Node) { n.Attributes["kernel.name"] = "windows" })
-	c.register(testJob(structs.JobTypeSystem, 1, func(j *structs.Job) {
-		j.Constraints = []*structs.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "linux"}}
-	}))
-	c.eval()
-	c.wantPlan(3, 0, 0)
-	c.client(isLive, healthy)
-	c.node("n90")
-	c.eval()
-	c.wantPlan(1, 0, 0)
-	c.client(isLive, healthy)
-	c.changeNode("n00", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
-	c.changeNode("n01", down)
-	c.node("n91", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
-	c.eval()
-	c.wantPlan(0, 1, 0)
-	c.changeNode("n01", up)
-	c.eval()
-	c.wantPlan(1, 0, 0)
-	c.client(isLive, healthy)
-	c.update(destructive) // n00 is ineligible: three are left, one at a time
-	c.eval()
-	c.wantPlan(1, 1, 0)
-	c.update(func(j *structs.Job) { j.Constraints[0].RTarget = "plan9" })
-	c.eval()
-	c.wantLive(0)
-	if m := c.done.FailedTGAllocs["g"]; m == nil || m.ConstraintFiltered["${attr.kernel.name} = plan9"] == 0 {
-		t.Errorf("that no node fits is explained as %+v", m)
-	}
-}
-
-func TestSystemJobWithoutRoom(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 2)
-	c.node("s", func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 100 })
-	c.register(testJob(structs.JobTypeSystem, 1))
-	c.eval()
-	c.wantPlan(2, 0, 0)
-	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["memory"] != 1 || c.done.QueuedAllocations["g"] != 1 {
-		t.Errorf("explained as %+v", m)
-	}
-}
-
-func TestSysBatchRunsOncePerVersion(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 2)
-	c.register(testJob(structs.JobTypeSysBatch, 1))
-	c.eval()
-	c.wantPlan(2, 0, 0)
-	c.client(func(a *structs.Allocation) bool { return a.NodeID == "n00" }, c.ended(false))
-	c.client(func(a *structs.Allocation) bool { return a.NodeID == "n01" }, c.ended(true))
-	c.eval()
-	c.wantPlan(0, 0, 0)
-	c.node("n02")
-	c.eval()
-	c.wantPlan(1, 0, 0)
-	c.client(isLive, c.ended(false))
-	c.update(destructive)
-	c.eval()
-	c.wantPlan(3, 0, 0)
 }
 
 func TestDistinct(t *testing.T) {

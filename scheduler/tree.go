@@ -152,7 +152,7 @@ func (t *tree[K, V]) Delete(tok *token, k K) bool {
 	t.root = t.root.own(tok)
 	t.remove(tok, t.root, k)
 	t.size--
-	for t.root.kids != nil && len(t.root.kids) == 1 {
+	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
 	}
 	if t.size == 0 {

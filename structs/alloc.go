@@ -23,6 +23,11 @@ const (
 	AllocClientUnknown  = "unknown" // its node is disconnected
 )
 
+// DescMaxRunDuration is the ClientDescription of an allocation that was ended by
+// its group's max_run_duration; its client status is failed. It had its time, so it
+// is not rescheduled.
+const DescMaxRunDuration = "max_run_duration exceeded"
+
 // Allocation is one instance of a job's task group on a node. JSON names are
 // Nomad's. Readers get full values: Job is attached on read, never stored.
 type Allocation struct {
@@ -253,14 +258,14 @@ type AllocatedResources struct {
 
 // AllocatedTaskResources is what one task was given.
 type AllocatedTaskResources struct {
-	Cpu      AllocatedCpuResources //nolint:revive // Nomad's JSON name
+	Cpu      AllocatedCpuResources
 	Memory   AllocatedMemoryResources
 	Networks []*NetworkResource
 	Devices  []*AllocatedDeviceResource
 }
 
 // AllocatedCpuResources is a share in MHz, or whole cores with their MHz.
-type AllocatedCpuResources struct { //nolint:revive // Nomad's name
+type AllocatedCpuResources struct {
 	CpuShares     int64
 	ReservedCores []uint16
 }

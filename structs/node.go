@@ -68,7 +68,7 @@ const MaxNodeEvents = 10
 
 // NodeResources is what a node has.
 type NodeResources struct {
-	Cpu      NodeCpuResources //nolint:revive // Nomad's JSON name
+	Cpu      NodeCpuResources
 	Memory   NodeMemoryResources
 	Disk     NodeDiskResources
 	Networks []*NetworkResource
@@ -80,7 +80,7 @@ type NodeResources struct {
 }
 
 // NodeCpuResources is a node's processors.
-type NodeCpuResources struct { //nolint:revive // Nomad's name
+type NodeCpuResources struct {
 	CpuShares          int64    // MHz over all cores
 	TotalCpuCores      uint16   // how many cores
 	ReservableCpuCores []uint16 // ids of cores that tasks may own through `cores`
@@ -153,14 +153,14 @@ type Attribute struct {
 
 // NodeReservedResources is what a node keeps for itself.
 type NodeReservedResources struct {
-	Cpu      NodeReservedCpuResources //nolint:revive // Nomad's JSON name
+	Cpu      NodeReservedCpuResources
 	Memory   NodeMemoryResources
 	Disk     NodeDiskResources
 	Networks NodeReservedNetworkResources
 }
 
 // NodeReservedCpuResources is the processor share that a node keeps for itself.
-type NodeReservedCpuResources struct { //nolint:revive // Nomad's name
+type NodeReservedCpuResources struct {
 	CpuShares        uint64
 	ReservedCpuCores []uint16
 }

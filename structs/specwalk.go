@@ -51,6 +51,7 @@ func walkSpec(v reflect.Value, path string, visit func(path string, v reflect.Va
 			}
 		case shapeObjects:
 			walkMany(field, path, name, visit)
+		case shapeInline, shapeFree, shapeStrings: // nothing below them has a name
 		}
 	}
 }

@@ -165,6 +165,7 @@ func starting(tasks []view) []move {
 			before = before && (t.ran || t.dead)
 		case roleMain:
 			mains = mains && t.ran
+		case rolePoststart, rolePoststartSidecar, rolePoststop: // they wait for these
 		}
 	}
 	var out []move

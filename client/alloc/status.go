@@ -26,7 +26,7 @@ const (
 	descComplete = "All tasks have completed"
 	// DescExpired is the description of an allocation that was ended by its
 	// group's max_run_duration; its status is failed.
-	DescExpired = "max_run_duration exceeded"
+	DescExpired = structs.DescMaxRunDuration
 )
 
 // clientStatus sums the tasks up. An allocation has ended only when each of them

@@ -124,7 +124,7 @@ func TestVariables(t *testing.T) {
 	f(hclfile.Options{VarFiles: []hclfile.VarFile{file}, Env: []string{"NOMAD_VAR_name=e"}}, "f-s", 2, "dc")
 	f(hclfile.Options{VarFiles: []hclfile.VarFile{file}, Vars: vars("name", "v")}, "v-s", 2, "dc")
 	f(hclfile.Options{VarFiles: []hclfile.VarFile{{Name: "v.json", Src: []byte(`{"name": "j", "list": ["q"]}`)}}}, "j-s", 1, "dc", "q")
-	f(hclfile.Options{Vars: vars("name", "a", "nmae", "b"), Lenient: true}, "a-s", 1, "dc")
+	f(hclfile.Options{Vars: vars("name", "a", "namee", "b"), Lenient: true}, "a-s", 1, "dc")
 
 	bad := func(opts hclfile.Options, want string) {
 		t.Helper()
@@ -134,7 +134,7 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	bad(hclfile.Options{}, `test.hcl:2:3: variable "name" has no value`)
-	bad(hclfile.Options{Vars: vars("name", "a", "nmae", "b")}, `-var nmae: no variable "nmae" is declared; did you mean var.name?`)
+	bad(hclfile.Options{Vars: vars("name", "a", "namee", "b")}, `-var namee: no variable "namee" is declared; did you mean var.name?`)
 	bad(hclfile.Options{Vars: vars("name", "a", "count", "many")}, "-var count: must be a value of type number")
 	bad(hclfile.Options{Vars: vars("name", "a", "count", `"many"`)}, `-var count: variable "count" must be of type number`)
 	bad(hclfile.Options{Vars: vars("name", "a", "count", "1 +")}, "-var count:1:4:")

@@ -82,9 +82,8 @@ func (c *Collector) Force(ctx context.Context) error { return c.collect(ctx, tru
 
 func (c *Collector) collect(ctx context.Context, force bool) error {
 	defer metrics.MeasureSince([]string{"nomad", "gc", "collect"}, time.Now())
-	for _, find := range []func(*state.Snapshot, time.Time, bool) *structs.CollectEntry{c.evals, c.jobs, c.nodes} {
-		entry := find(c.store.Snapshot(), time.Now(), force)
-		for _, part := range split(entry) {
+	for _, find := range []func(*state.Snapshot, time.Time, bool) []*structs.CollectEntry{c.evals, c.jobs, c.nodes, c.history} {
+		for _, part := range find(c.store.Snapshot(), time.Now(), force) {
 			part.Time = time.Now().UnixNano()
 			if _, err := c.apply.Apply(ctx, structs.LogCollect, part); err != nil {
 				return err
@@ -102,7 +101,7 @@ func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
 // evals finds ended evaluations none of whose allocations still matter, and those
 // allocations. An allocation that may yet be rescheduled matters, and so does one
 // that says that an instance of a living batch job has run.
-func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for e := range snap.Evals(nil, structs.AllNamespaces, "", false) {
 		if !e.Terminal() {
@@ -121,8 +120,7 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) *stru
 		var allocs []string
 		keep := false
 		for _, a := range snap.AllocsByEval(nil, e.ID) {
-			needed := !a.Terminal() || !a.ClientTerminal() && snap.Node(nil, a.NodeID) != nil ||
-				(batch && job != nil && !job.Stop && !force) || (batch && living) ||
+			needed := !a.Terminal() || (!a.ClientTerminal() && snap.Node(nil, a.NodeID) != nil) || (batch && living) ||
 				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal())
 			if needed || !old(a.ModifyTime, age, now, force) {
 				keep = true
@@ -135,51 +133,73 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) *stru
 			entry.Evals = append(entry.Evals, e.ID)
 		}
 	}
-	return entry
+	return split(entry)
 }
 
-// jobs finds dead jobs. With a job go its evaluations and allocations.
-func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+// jobs finds dead jobs, each with its evaluations and allocations: those of a batch
+// job say that it has run, and go only with it.
+func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
+	var entries []*structs.CollectEntry
 	entry := &structs.CollectEntry{}
-	if c.opts.History > 0 {
-		entry.HistoryBefore = now.Add(-c.opts.History).UnixNano()
-	}
 	for j := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
-		if j.Status != structs.JobStatusDead || j.IsPeriodic() && !j.Stop || j.IsParameterized() && !j.Stop {
-			continue
-		}
-		if j.VersionTag != nil {
+		if j.Status != structs.JobStatusDead || ((j.IsPeriodic() || j.IsParameterized()) && !j.Stop) || j.VersionTag != nil {
 			continue
 		}
 		last := j.SubmitTime
+		var evals, allocs []string
 		for _, e := range snap.EvalsByJob(nil, j.Namespace, j.ID) {
 			last = max(last, e.ModifyTime)
+			evals = append(evals, e.ID)
 		}
 		for _, a := range snap.AllocsByJob(nil, j.Namespace, j.ID, true) {
 			last = max(last, a.ModifyTime)
+			allocs = append(allocs, a.ID)
 		}
-		if old(last, c.opts.Job, now, force) {
-			entry.Jobs = append(entry.Jobs, j.NamespacedID())
+		if !old(last, c.opts.Job, now, force) {
+			continue
+		}
+		if size(entry) > 0 && size(entry)+1+len(evals)+len(allocs) > entryLimit {
+			entries, entry = append(entries, entry), &structs.CollectEntry{}
+		}
+		entry.Jobs = append(entry.Jobs, j.NamespacedID())
+		entry.Evals = append(entry.Evals, evals...)
+		entry.Allocs = append(entry.Allocs, allocs...)
+	}
+	if size(entry) > 0 {
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// history finds whether there are records past their retention.
+func (c *Collector) history(snap *state.Snapshot, now time.Time, _ bool) []*structs.CollectEntry {
+	if c.opts.History < 0 {
+		return nil
+	}
+	before := now.Add(-c.opts.History).UnixNano()
+	for r := range snap.History(nil, structs.AllNamespaces, "") {
+		if r.Ended < before {
+			return []*structs.CollectEntry{{HistoryBefore: before}}
 		}
 	}
-	return entry
+	return nil
 }
 
 // nodes finds nodes that have been down for long and hold nothing.
-func (c *Collector) nodes(snap *state.Snapshot, now time.Time, force bool) *structs.CollectEntry {
+func (c *Collector) nodes(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for n := range snap.Nodes(nil, "", false) {
 		if n.Status == structs.NodeStatusDown && old(n.StatusUpdatedAt*int64(time.Second), c.opts.Node, now, force) {
 			entry.Nodes = append(entry.Nodes, n.ID)
 		}
 	}
-	return entry
+	return split(entry)
 }
 
 // split makes entries of at most entryLimit things.
 func split(e *structs.CollectEntry) []*structs.CollectEntry {
 	var out []*structs.CollectEntry
-	for len(e.Evals)+len(e.Allocs)+len(e.Jobs)+len(e.Nodes) > 0 {
+	for size(e) > 0 {
 		part := &structs.CollectEntry{}
 		part.Allocs, e.Allocs = head(e.Allocs)
 		part.Evals, e.Evals = head(e.Evals)
@@ -187,10 +207,11 @@ func split(e *structs.CollectEntry) []*structs.CollectEntry {
 		part.Nodes, e.Nodes = head(e.Nodes)
 		out = append(out, part)
 	}
-	if e.HistoryBefore > 0 {
-		out = append(out, &structs.CollectEntry{HistoryBefore: e.HistoryBefore})
-	}
 	return out
+}
+
+func size(e *structs.CollectEntry) int {
+	return len(e.Evals) + len(e.Allocs) + len(e.Jobs) + len(e.Nodes)
 }
 
 func head[T any](s []T) (first, rest []T) {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -78,20 +79,18 @@ func (e *Endpoints) schedulerSet(ctx context.Context, args *structs.SchedulerCon
 	index, err := e.Applier.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
 		Config: args.Config, CAS: args.CAS, CheckIndex: args.Config.ModifyIndex, Time: e.Now().UnixNano(),
 	})
-	if args.CAS && structs.CodeOf(err) == structs.CodeConflict && err != nil {
-		return &structs.SchedulerSetReply{Updated: false, WriteMeta: structs.WriteMeta{Index: index}}, nil
-	}
-	if err != nil {
+	lost := args.CAS && errors.Is(err, structs.ErrConflict) // somebody was quicker: an answer, not an error
+	if err != nil && !lost {
 		return nil, err
 	}
-	return &structs.SchedulerSetReply{Updated: true, WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return &structs.SchedulerSetReply{Updated: !lost, WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
-// reconcile compares the World with one rebuilt from the tables, then has every
-// replica rebuild what it derives.
+// reconcile compares what is derived from the tables with what they say, then has
+// every replica derive it anew.
 func (e *Endpoints) reconcile(ctx context.Context, _ *structs.GCRequest) (*structs.ReconcileReply, error) {
 	snap := e.Store.Snapshot()
-	reply := &structs.ReconcileReply{Differences: snap.World().Diff(state.Rebuild(snap))}
+	reply := &structs.ReconcileReply{Differences: state.Differences(snap)}
 	index, err := e.Applier.Apply(ctx, structs.LogReconcile, &structs.ReconcileEntry{Time: e.Now().UnixNano()})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,99 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestReschedule(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+		j.Reschedule = &structs.ReschedulePolicy{
+			Delay: new(10 * time.Second), DelayFunction: new(structs.DelayFunctionExponential),
+			MaxDelay: new(time.Minute), Unlimited: new(true),
+		}
+	}))
+	c.eval()
+	before := ""
+	for _, seconds := range []int{10, 20, 40, 60, 60, 60, 60} {
+		delay := time.Duration(seconds) * time.Second
+		c.client(isLive, c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		follow := c.last.Evals[1]
+		if want := c.now.Add(delay); !follow.WaitUntil.Equal(want) || follow.TriggeredBy != structs.EvalTriggerRetryFailed {
+			t.Fatalf("waits until %s, want %s", follow.WaitUntil, want)
+		}
+		c.eval() // for another reason: it waits already
+		if len(c.last.Evals) != 1 || placed(c.last) != 0 {
+			t.Fatalf("it did not go on waiting")
+		}
+		c.now = follow.WaitUntil
+		c.evaluate(follow)
+		c.wantPlan(1, 1, 0)
+		in := c.last.Place[0].Instances[0]
+		if in.PreviousAllocation == "" || len(in.RescheduleTracker.Events) == 0 {
+			t.Fatalf("placed as %+v", in)
+		}
+		node := c.last.Place[0].Nodes[0].ID
+		if len(in.RescheduleTracker.Events) == 1 && node == in.RescheduleTracker.Events[0].PrevNodeID {
+			t.Errorf("it went back to %s", node)
+		}
+		if len(in.RescheduleTracker.Events) > keptRescheduleEvents {
+			t.Errorf("%d events are kept", len(in.RescheduleTracker.Events))
+		}
+		before = node
+	}
+	_ = before
+}
+
+func TestRescheduleAttempts(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		j.Reschedule = &structs.ReschedulePolicy{
+			Attempts: new(2), Interval: new(time.Hour), Delay: new(time.Duration(0)),
+			DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(false),
+		}
+	}))
+	c.eval()
+	for range 2 {
+		c.client(isLive, c.ended(true))
+		c.eval()
+		c.wantPlan(1, 1, 0)
+		c.now = c.now.Add(time.Minute)
+	}
+	c.client(isLive, c.ended(true))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.client(func(a *structs.Allocation) bool { return !a.ServerTerminal() },
+		func(a *structs.Allocation) { a.DesiredTransition.ForceReschedule = new(true) })
+	c.eval()
+	c.wantPlan(1, 1, 0)
+}
+
+// TestTimeIsUp: what was ended by its max_run_duration had its time.
+func TestTimeIsUp(t *testing.T) {
+	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch} {
+		c := newCluster(t)
+		nodes(c, 2)
+		c.register(testJob(kind, 1, func(j *structs.Job) {
+			j.Reschedule = &structs.ReschedulePolicy{
+				Delay: new(time.Duration(0)), DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(true),
+			}
+		}))
+		c.eval()
+		c.client(isLive, c.ended(true))
+		c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) {
+			a.ClientDescription = structs.DescMaxRunDuration
+		})
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		if len(c.last.Evals) != 1 {
+			t.Errorf("%s: it waits to be tried again", kind)
+		}
+	}
+}
