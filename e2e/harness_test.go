@@ -54,6 +54,7 @@ func run(m *testing.M) int {
 type agent struct {
 	t       testing.TB
 	args    []string
+	netns   string // the network namespace that it lives in, if any
 	dir     string // its data_dir, and where its tasks lie
 	http    string // address
 	rpc     string
@@ -149,10 +150,18 @@ func startDev(t *testing.T, config string) *agent {
 	return a
 }
 
+// command is the binary with arguments, to be run where the agent lives.
+func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
+	if a.netns == "" {
+		return exec.CommandContext(ctx, *bin, args...)
+	}
+	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", a.netns, *bin}, args...)...)
+}
+
 func (a *agent) start() {
 	a.t.Helper()
 	a.log = &logBuffer{}
-	a.cmd = exec.Command(*bin, a.args...)
+	a.cmd = a.command(context.Background(), a.args...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
 	a.cmd.Env = append(os.Environ(), "TMPDIR="+a.dir)
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -191,24 +200,27 @@ func (a *agent) ready(n int) {
 	})
 }
 
+// wait waits for the process's end and says how it ended.
+func (a *agent) wait() error { return <-a.exited }
+
 // kill ends the agent as a crash does.
 func (a *agent) kill() {
 	a.t.Helper()
 	if err := a.cmd.Process.Kill(); err != nil {
 		a.t.Fatal(err)
 	}
-	<-a.exited
-	a.exited <- nil // for cleanup
+	a.exited <- a.wait() // for cleanup
 }
 
 func (a *agent) cleanup() {
 	if a.cmd != nil && a.cmd.Process != nil {
 		_ = a.cmd.Process.Signal(os.Interrupt)
 		select {
-		case <-a.exited:
+		case err := <-a.exited:
+			a.exited <- err
 		case <-time.After(10 * time.Second):
 			_ = a.cmd.Process.Kill()
-			<-a.exited
+			a.exited <- a.wait()
 		}
 	}
 	if a.t.Failed() && a.log != nil {
@@ -253,7 +265,7 @@ func (a *agent) cli(args ...string) (out string, code int) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, *bin, args...)
+	cmd := a.command(ctx, args...)
 	cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+a.http)
 	raw, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
