@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,24 +13,28 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Committer commits a log entry through Raft.
+// Committer commits a log entry through Raft. The index of what was committed is that
+// of the entry, which is applied to the store when it returns.
 type Committer interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
 // Holder knows which evaluations workers hold.
 type Holder interface {
-	Outstanding(evalID string) (token string, ok bool)
+	// Pin keeps an evaluation its worker's until unpin; false: it is not held with
+	// that token (any more).
+	Pin(evalID, token string) (unpin func(), ok bool)
 }
 
 // Options tunes an applier. Zero values are replaced by the defaults named.
 type Options struct {
 	QueueLimit int // plans that may wait (8192)
-	BatchLimit int // plans judged at once (512)
+	BatchLimit int // plans of one round (512)
 	// EntryBytes bounds a log entry (512 KiB): larger ones hold up heartbeats between
-	// servers and risk the leadership.
+	// servers and risk the leadership. A plan that is AllAtOnce is never cut.
 	EntryBytes int
-	NewID      func() string
+	ChainLimit int           // rounds judged one on the other (8)
+	NewID      func() string // not used; kept for the wiring's sake
 	Logger     hclog.Logger
 }
 
@@ -52,173 +57,265 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 	set(&opts.QueueLimit, 8192)
 	set(&opts.BatchLimit, 512)
 	set(&opts.EntryBytes, 512<<10)
+	set(&opts.ChainLimit, 8)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
 	return &Applier{opts: opts, store: store, commit: commit, holder: holder, queue: newQueue(opts.QueueLimit)}
 }
 
-// Run judges and commits until ctx ends.
+// Submit has a plan judged and, as far as it holds, committed, and waits for that. A
+// result with a RefreshIndex means that a part was refused: decide again on a state
+// at least that new. When ctx ends first, the plan may still be committed.
+func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
+	defer metrics.MeasureSince([]string{"nomad", "plan", "submit"}, time.Now())
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	w, err := a.queue.put(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-w.done:
+		return r.result, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// check refuses what cannot be judged.
+func check(p *structs.Plan) error {
+	bad := func(format string, args ...any) error {
+		return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, structs.Errorf(structs.CodeBadRequest, format, args...))
+	}
+	if p == nil {
+		return structs.Errorf(structs.CodeBadRequest, "plan: missing")
+	}
+	for i, b := range p.Place {
+		if b == nil {
+			return bad("batch %d is missing", i)
+		}
+		for j, in := range b.Instances {
+			if in.Node < 0 || in.Node >= len(b.Nodes) {
+				return bad("batch %d: instance %d is on node %d of %d", i, j, in.Node, len(b.Nodes))
+			}
+		}
+		if b.Resources != nil {
+			for task, t := range b.Resources.Tasks { // order does not matter: any is refused
+				if t == nil {
+					return bad("batch %d: the resources of task %q are missing", i, task)
+				}
+			}
+		}
+	}
+	for i := range p.Stop {
+		if p.Stop[i] == nil {
+			return bad("stop %d is missing", i)
+		}
+	}
+	for i := range p.Update {
+		if p.Update[i] == nil {
+			return bad("update %d is missing", i)
+		}
+	}
+	for i := range p.Evals {
+		if p.Evals[i] == nil {
+			return bad("evaluation %d is missing", i)
+		}
+	}
+	return nil
+}
+
+// Run judges and commits until ctx ends. It is called once at a time, when everything
+// that earlier leaders committed has been applied.
 func (a *Applier) Run(ctx context.Context) {
 	a.queue.enable(true)
-	defer a.queue.enable(false)
+	p := &pipeline{Applier: a}
+	defer func() {
+		a.queue.enable(false)
+		p.end()
+	}()
 	for {
 		select {
 		case <-a.queue.more:
+		case <-p.landing():
+			p.land()
 		case <-ctx.Done():
 			return
 		}
-		for batch := a.queue.take(a.opts.BatchLimit); len(batch) > 0; batch = a.queue.take(a.opts.BatchLimit) {
-			a.deal(ctx, batch)
-		}
+		p.advance(ctx)
 	}
+}
+
+// pipeline is the rounds under way. It belongs to Run's goroutine.
+type pipeline struct {
+	*Applier
+	open   *round  // being judged; nil: none
+	flying *flight // being committed; nil: none
+	last   uint64  // the index of the last commit
+	chain  int     // rounds since the last snapshot
+	stale  bool    // the next round must start from a snapshot
+	fence  bool    // it is not known what became of the last commit
+}
+
+// round is plans judged one after the other on one World.
+type round struct {
+	edit  *scheduler.Edit
+	world *scheduler.World // when the edit has ended
+	base  uint64           // the index of the snapshot that it all began with
+	plans []*judged
 }
 
 // judged is a plan with what of it holds.
 type judged struct {
 	*waiting
+	unpin   func()
 	holds   *structs.JudgedPlan
 	refused []string
 	reason  string
+	err     error // of its commit
 }
 
-// deal judges a batch on the latest state and commits what holds.
-func (a *Applier) deal(ctx context.Context, batch []*waiting) {
-	start := time.Now()
-	snap := a.store.Snapshot()
-	edit := snap.World().Edit()
-	now := start.UnixNano()
-	var todo []*judged
-	for _, w := range batch {
-		if token, ok := a.holder.Outstanding(w.plan.EvalID); !ok || token != w.plan.EvalToken {
-			w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more", w.plan.EvalID)}
-			continue
-		}
-		todo = append(todo, a.judge(edit, w, now))
+func (p *pipeline) landing() <-chan struct{} {
+	if p.flying == nil {
+		return nil
 	}
-	metrics.MeasureSince([]string{"nomad", "plan", "evaluate"}, start)
-	for len(todo) > 0 {
-		entries, n := a.pack(todo)
-		index, err := a.commitAll(ctx, entries)
-		for _, j := range todo[:n] {
-			j.done <- j.answer(index, snap.Index(), err)
-		}
-		if err == nil {
-			a.lookAfter(ctx, todo[:n])
-		}
-		if todo = todo[n:]; err != nil { // what was judged after it counted on it
-			for _, j := range todo {
-				j.done <- answer{err: err}
-			}
-			return
-		}
-	}
+	return p.flying.landed
 }
 
-func (a *Applier) judge(edit *scheduler.Edit, w *waiting, now int64) *judged {
-	j := &judged{waiting: w}
-	j.holds, j.refused, j.reason = edit.Judge(w.plan)
-	j.holds.Time = now
-	if len(j.refused) > 0 {
-		metrics.IncrCounter([]string{"nomad", "plan", "refused"}, 1)
-		metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
-		a.opts.Logger.Debug("a plan was refused in part", "eval", w.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
-	}
-	return j
-}
-
-func (j *judged) answer(index, judgedAt uint64, err error) answer {
-	if err != nil {
-		return answer{err: err}
-	}
-	r := &structs.PlanResult{AllocIndex: index, RefusedNodes: j.refused, RefusedReason: j.reason}
-	r.Placed = instances(j.holds.Place)
-	r.Refused = instances(j.plan.Place) - r.Placed
-	if len(j.refused) > 0 {
-		r.RefreshIndex = max(index, judgedAt)
-	}
-	return answer{result: r}
-}
-
-func instances(batches []*structs.PlacementBatch) (n int) {
-	for _, b := range batches {
-		n += len(b.Instances)
-	}
-	return n
-}
-
-func empty(p *structs.JudgedPlan) bool {
-	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Evals) == 0
-}
-
-// pack makes log entries of the first n plans: as many as fit into one, or the first
-// alone, cut into several if it is too large for one and may be cut.
-func (a *Applier) pack(todo []*judged) (entries []*structs.PlanCommit, n int) {
-	one := &structs.PlanCommit{}
-	size := 0
-	for _, j := range todo {
-		s := sizeOf(j.holds)
-		if n > 0 && size+s > a.opts.EntryBytes {
-			break
-		}
-		n++
-		size += s
-		if !empty(j.holds) {
-			one.Plans = append(one.Plans, j.holds)
-		}
-	}
-	if n == 1 && size > a.opts.EntryBytes && !todo[0].plan.AllAtOnce {
-		for _, part := range cut(todo[0].holds, a.opts.EntryBytes) {
-			entries = append(entries, &structs.PlanCommit{Plans: []*structs.JudgedPlan{part}})
-		}
-		return entries, n
-	}
-	if len(one.Plans) > 0 {
-		entries = append(entries, one)
-	}
-	return entries, n
-}
-
-// commitAll commits entries in order and gives the index of the last. It does not
-// stop when ctx ends: what was begun is carried through by Raft in any case.
-func (a *Applier) commitAll(ctx context.Context, entries []*structs.PlanCommit) (index uint64, err error) {
-	defer metrics.MeasureSince([]string{"nomad", "plan", "apply"}, time.Now())
-	for _, e := range entries {
-		if index, err = a.commit.Apply(ctx, structs.LogPlanApply, e); err != nil {
-			return 0, err
-		}
-	}
-	return index, nil
-}
-
-// lookAfter has the job looked at again when a node was lost between the judgement
-// and the commit: the loss itself did not see what was placed after it.
-func (a *Applier) lookAfter(ctx context.Context, done []*judged) {
-	snap := a.store.Snapshot()
-	var evals []*structs.Evaluation
-	now := time.Now().UnixNano()
-	for _, j := range done {
-		for _, b := range j.holds.Place {
-			for _, n := range b.Nodes {
-				if node, ok := snap.World().Node(n.ID); ok && !node.Terminal() {
-					continue
-				}
-				job := snap.Job(nil, b.Namespace, b.JobID)
-				if job == nil {
-					break
-				}
-				evals = append(evals, &structs.Evaluation{
-					ID: a.opts.NewID(), Namespace: b.Namespace, JobID: b.JobID, Priority: job.Priority, Type: job.Type, NodeID: n.ID,
-					TriggeredBy: structs.EvalTriggerNodeUpdate, Status: structs.EvalStatusPending, CreateTime: now, ModifyTime: now,
-				})
-				break
-			}
-		}
-	}
-	if len(evals) == 0 {
+// land takes note of how a commit went.
+func (p *pipeline) land() {
+	f := p.flying
+	p.flying = nil
+	p.last = max(p.last, f.index)
+	if f.err == nil {
 		return
 	}
-	if _, err := a.commit.Apply(ctx, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: evals, Time: now}); err != nil {
-		a.opts.Logger.Error("evaluate jobs that were placed on lost nodes", "error", err)
+	p.fence = p.fence || uncertain(f.err)
+	p.stale = true
+	if p.open != nil { // it counted on what has not happened
+		again := p.open.plans
+		p.open = &round{plans: again}
 	}
+}
+
+// advance judges what waits and commits what can be, as far as possible without
+// waiting for a commit.
+func (p *pipeline) advance(ctx context.Context) {
+	for {
+		if !p.ready(ctx) {
+			return
+		}
+		for _, w := range p.queue.take(p.opts.BatchLimit - len(p.open.plans)) {
+			p.take(w)
+		}
+		if p.flying != nil || len(p.open.plans) == 0 {
+			return
+		}
+		p.launch(ctx)
+	}
+}
+
+// ready makes sure that there is a round to judge plans into; false: a commit must
+// land first.
+func (p *pipeline) ready(ctx context.Context) bool {
+	if p.open != nil && p.open.edit != nil {
+		return true
+	}
+	var again []*judged
+	if p.open != nil {
+		again = p.open.plans
+	}
+	switch {
+	case p.flying == nil:
+		if p.fence && !p.settle(ctx, again) {
+			again = nil
+		}
+		snap := p.store.Snapshot()
+		p.open = &round{edit: snap.World().Edit(), base: snap.Index()}
+		p.chain, p.stale = 0, false
+	case p.stale || p.chain >= p.opts.ChainLimit:
+		return false
+	default:
+		p.open = &round{edit: p.flying.round.world.Edit(), base: p.flying.round.base}
+		p.chain++
+	}
+	for _, j := range again {
+		p.judge(j)
+	}
+	return true
+}
+
+// settle commits an empty entry: when it has been applied, so has whatever was before
+// it. If that fails, those that wait are told so.
+func (p *pipeline) settle(ctx context.Context, open []*judged) bool {
+	_, err := p.commit.Apply(ctx, structs.LogPlanApply, &structs.PlanCommit{})
+	if err == nil {
+		p.fence = false
+		return true
+	}
+	for _, j := range open {
+		j.answer(nil, err)
+	}
+	for _, w := range p.queue.take(p.opts.QueueLimit) {
+		w.done <- answer{err: err}
+	}
+	return false
+}
+
+// take judges a plan that has waited.
+func (p *pipeline) take(w *waiting) {
+	unpin, ok := p.holder.Pin(w.plan.EvalID, w.plan.EvalToken)
+	if !ok {
+		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more", w.plan.EvalID)}
+		return
+	}
+	p.judge(&judged{waiting: w, unpin: unpin})
+}
+
+func (p *pipeline) judge(j *judged) {
+	start := time.Now()
+	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
+	j.holds.Time = start.UnixNano()
+	p.open.plans = append(p.open.plans, j)
+	if len(j.refused) > 0 {
+		p.stale = true // what refused it may be past
+		metrics.IncrCounter([]string{"nomad", "plan", "refused"}, 1)
+		metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
+		p.opts.Logger.Debug("a plan was refused in part", "eval", j.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
+	}
+	metrics.MeasureSince([]string{"nomad", "plan", "evaluate"}, start)
+}
+
+// launch sends the open round on its way.
+func (p *pipeline) launch(ctx context.Context) {
+	r := p.open
+	p.open = nil
+	r.world = r.edit.World()
+	f := &flight{round: r, landed: make(chan struct{}), index: max(r.base, p.last)}
+	p.flying = f
+	go f.fly(ctx, p.Applier)
+}
+
+// end waits for what is in flight and answers the rest.
+func (p *pipeline) end() {
+	if p.flying != nil {
+		<-p.flying.landed
+	}
+	if p.open != nil {
+		for _, j := range p.open.plans {
+			j.answer(nil, notLeader())
+		}
+	}
+}
+
+func (j *judged) answer(r *structs.PlanResult, err error) {
+	j.unpin()
+	j.done <- answer{result: r, err: err}
+}
+
+// uncertain tells whether an entry may have been committed although its commit failed.
+func uncertain(err error) bool {
+	return !errors.Is(err, structs.ErrBadRequest) && !errors.Is(err, structs.ErrLimited)
 }

@@ -2,46 +2,6 @@ package plan
 
 import "github.com/nomadish/nomadish/structs"
 
-// Sizes in bytes of what a log entry holds, as msgpack encodes it, on the high side.
-const (
-	sizePlan     = 256
-	sizeBatch    = 768
-	sizeNode     = 72
-	sizeInstance = 40
-	sizePort     = 72
-	sizeTracker  = 160
-	sizeStop     = 320
-	sizeUpdate   = 160
-	sizeEval     = 1024
-)
-
-func sizeOf(p *structs.JudgedPlan) int {
-	size := sizePlan + len(p.Stop)*sizeStop + len(p.Update)*sizeUpdate + len(p.Evals)*sizeEval
-	for _, b := range p.Place {
-		size += sizeBatch + len(b.Nodes)*sizeNode
-		for i := range b.Instances {
-			size += sizeOfInstance(&b.Instances[i])
-		}
-	}
-	return size
-}
-
-func sizeOfInstance(in *structs.Instance) int {
-	size := sizeInstance + len(in.Ports)*sizePort + len(in.Networks)*4*sizePort + len(in.PreviousAllocation)
-	for _, cores := range in.Cores { // order does not matter: a sum
-		size += 48 + 3*len(cores)
-	}
-	for _, devices := range in.Devices { // order does not matter: a sum
-		for _, d := range devices {
-			size += 64 + 48*len(d.DeviceIDs)
-		}
-	}
-	if in.RescheduleTracker != nil {
-		size += sizeTracker * (1 + len(in.RescheduleTracker.Events))
-	}
-	return size
-}
-
 // cut splits a plan into parts of at most limit bytes. What it stops goes with the
 // first parts, so that what it places finds its room free; its evaluations go with
 // the last, so that they are over only when all of it is.
@@ -49,17 +9,17 @@ func cut(p *structs.JudgedPlan, limit int) []*structs.JudgedPlan {
 	c := &cutter{limit: limit, whole: p}
 	c.next()
 	for _, s := range p.Stop {
-		c.room(sizeStop)
+		c.room(sizeStop + len(s.DesiredDescription))
 		c.part.Stop = append(c.part.Stop, s)
 	}
 	for _, u := range p.Update {
-		c.room(sizeUpdate)
+		c.room(sizeOfUpdate(u))
 		c.part.Update = append(c.part.Update, u)
 	}
 	for _, b := range p.Place {
 		c.batch(b)
 	}
-	c.room(len(p.Evals) * sizeEval)
+	c.room(sizeOfEvals(p.Evals))
 	c.part.Evals = p.Evals
 	return c.parts
 }
@@ -92,18 +52,28 @@ func (c *cutter) room(n int) (fresh bool) {
 func (c *cutter) batch(b *structs.PlacementBatch) {
 	var piece *structs.PlacementBatch
 	var nodes map[int]int // index in b → in piece
+	head := sizeOfBatch(b)
 	for i := range b.Instances {
 		in := b.Instances[i]
-		fresh := c.room(sizeOfInstance(&in) + sizeNode)
-		if piece == nil || fresh {
+		size := sizeOfInstance(&in)
+		at, known := nodes[in.Node]
+		if !known {
+			size += sizeNode
+		}
+		if piece == nil {
+			size += head
+		}
+		if fresh := c.room(size); fresh && piece != nil {
+			piece, known = nil, false
+			c.size += head + sizeNode // at most: its node may have been new anyway
+		}
+		if piece == nil {
 			p := *b
 			p.Nodes, p.Instances = nil, nil
 			piece, nodes = &p, map[int]int{}
 			c.part.Place = append(c.part.Place, piece)
-			c.size += sizeBatch
 		}
-		at, ok := nodes[in.Node]
-		if !ok {
+		if !known {
 			at = len(piece.Nodes)
 			nodes[in.Node] = at
 			piece.Nodes = append(piece.Nodes, b.Nodes[in.Node])

@@ -1,9 +1,24 @@
 // Package plan judges what schedulers decided against the latest state and commits
 // what holds. Schedulers work on snapshots and may overtake each other; this is the
-// one place where placements become real, so it is serial: one goroutine takes all
-// plans that wait, judges them in the order of their priority on one transient of
-// the World, with the scheduler's own fit check, and commits them as one log entry.
-// While that is on its way to disk, the next plans gather.
+// one place where placements become real, so it is serial: one goroutine judges all
+// plans, in the order of their priority, with the scheduler's own fit check.
+//
+// # The pipeline
+//
+// Plans are judged into a round as they come. A round is committed as one log entry
+// (several, if it is large: see pack.go) while the next one is judged on the World as
+// it will be when that entry has been applied. So a plan that comes alone is committed
+// at once, and many are committed together only because a commit is in flight:
+//
+//	judge A | commit A .......... | commit B, C, D ....... |
+//	        | judge B, C, D       | judge E, F ..          |
+//
+// Only plans add allocations, so what is judged on that World cannot be made too much
+// by anything else; what else happens (allocations end, nodes come) is seen when the
+// pipeline starts again from a snapshot, at the latest after ChainLimit rounds, and at
+// once when a plan was refused. When a commit fails, what was judged on it is judged
+// again. When it is not known whether it failed, an empty entry is committed first:
+// once that is applied, so is everything before it.
 //
 // It runs on the leader. It must never place anything that a plan did not ask for,
 // and is the only package that proposes structs.LogPlanApply.

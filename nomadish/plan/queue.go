@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-metrics"
 
@@ -73,8 +72,8 @@ func (q *queue) take(n int) []*waiting {
 	defer q.mu.Unlock()
 	var out []*waiting
 	for len(q.plans) > 0 && len(out) < n {
-		w := heap.Pop(&q.plans).(*waiting)
-		if w.ctx.Err() == nil { // else nobody waits for it any more
+		w := heap.Pop(&q.plans).(*waiting) //nolint:forcetypeassert // the heap holds nothing else
+		if w.ctx.Err() == nil {            // else nobody waits for it any more
 			out = append(out, w)
 		}
 	}
@@ -97,26 +96,15 @@ func (h plans) Less(i, j int) bool {
 	return h[i].seq < h[j].seq
 }
 func (h plans) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *plans) Push(x any)   { *h = append(*h, x.(*waiting)) }
+
+// Push implements heap.Interface.
+func (h *plans) Push(x any) { *h = append(*h, x.(*waiting)) } //nolint:forcetypeassert // the heap holds nothing else
+
+// Pop implements heap.Interface.
 func (h *plans) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
-}
-
-// Submit has a plan judged and, as far as it holds, committed. It waits for that.
-func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
-	defer metrics.MeasureSince([]string{"nomad", "plan", "submit"}, time.Now())
-	w, err := a.queue.put(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case r := <-w.done:
-		return r.result, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -1,11 +1,3 @@
-// Package worker runs the scheduler: it takes an evaluation, reads the state that it
-// must have seen, calls scheduler.Schedule and submits the plan. Workers run on
-// every server, several at once, and are optimistic: what another was quicker to
-// take is refused by the plan applier, and the evaluation is decided once more on a
-// fresh state.
-//
-// A worker must never write anything itself, and never decide anything: the one is
-// the leader's, the other the scheduler's.
 package worker
 
 import (
@@ -14,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,36 +29,55 @@ type Leader interface {
 
 // Options tunes a worker. Zero values are replaced by the defaults named.
 type Options struct {
-	Schedulers []string      // job types
+	Schedulers []string      // job types; needed
 	Poll       time.Duration // how long one Dequeue waits (30 s)
-	Backoff    time.Duration // after a failed call (250 ms)
+	Backoff    time.Duration // after a failed Dequeue; doubles up to 16 times that (50 ms)
 	Catchup    time.Duration // wait for this server's state to catch up (10 s)
-	Attempts   int           // plans that may be refused in part, one after the other (8)
-	Retry      time.Duration // before an evaluation that gave up is followed by another (5 s)
-	NewID      func() string
-	Logger     hclog.Logger
+	InFlight   int           // evaluations whose plans are being committed (16)
+	// Attempts and BatchAttempts are how many plans of an evaluation may be refused, one
+	// after the other, without anything of it being placed (5; batch jobs 2, as they
+	// are in less of a hurry).
+	Attempts      int
+	BatchAttempts int
+	Retry         time.Duration // before an evaluation that gave up is followed by another (5 s)
+	NewID         func() string // mints IDs; needed
+	Foresight     *Foresight    // of this server's workers; nil: its own
+	Logger        hclog.Logger
 }
 
-// Worker takes one evaluation at a time.
+// rounds bounds the plans of one evaluation, whatever they place.
+const rounds = 64
+
+// Worker decides evaluations.
 type Worker struct {
 	opts   Options
 	leader Leader
 	store  *state.Store
+	// deciding is held while the scheduler runs: a worker takes one core at most.
+	deciding sync.Mutex
 }
 
 // New makes a worker; Run runs it.
 func New(opts Options, leader Leader, store *state.Store) *Worker {
-	set := func(d *time.Duration, to time.Duration) {
+	setTime := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
 			*d = to
 		}
 	}
-	set(&opts.Poll, 30*time.Second)
-	set(&opts.Backoff, 250*time.Millisecond)
-	set(&opts.Catchup, 10*time.Second)
-	set(&opts.Retry, 5*time.Second)
-	if opts.Attempts <= 0 {
-		opts.Attempts = 8
+	set := func(n *int, to int) {
+		if *n <= 0 {
+			*n = to
+		}
+	}
+	setTime(&opts.Poll, 30*time.Second)
+	setTime(&opts.Backoff, 50*time.Millisecond)
+	setTime(&opts.Catchup, 10*time.Second)
+	setTime(&opts.Retry, 5*time.Second)
+	set(&opts.InFlight, 16)
+	set(&opts.Attempts, 5)
+	set(&opts.BatchAttempts, 2)
+	if opts.Foresight == nil {
+		opts.Foresight = NewForesight()
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
@@ -73,70 +85,148 @@ func New(opts Options, leader Leader, store *state.Store) *Worker {
 	return &Worker{opts: opts, leader: leader, store: store}
 }
 
-// Run works until ctx ends. An evaluation that it holds then is given out again by
-// the broker.
+// Run works until ctx ends, and gives back what it holds then.
 func (w *Worker) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		got, err := w.leader.Dequeue(ctx, w.opts.Schedulers, w.opts.Poll)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, w.opts.InFlight)
+	backoff := w.opts.Backoff
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		got, err := w.dequeue(ctx)
 		if err != nil {
+			<-slots
 			select {
-			case <-time.After(w.opts.Backoff):
+			case <-time.After(backoff):
+				backoff = min(2*backoff, 16*w.opts.Backoff)
 			case <-ctx.Done():
+				return
 			}
 			continue
 		}
-		if got.Eval != nil {
-			w.deal(ctx, got)
+		backoff = w.opts.Backoff
+		if got.Eval == nil {
+			<-slots
+			continue
 		}
+		plan, err := w.decide(ctx, got, got.WaitIndex, 0)
+		wg.Go(func() {
+			w.answer(ctx, got, w.carry(ctx, got, plan, err))
+			<-slots
+		})
 	}
 }
 
-// deal decides one evaluation and answers it.
-func (w *Worker) deal(ctx context.Context, got *structs.EvalDequeueReply) {
-	id := got.Eval.ID
-	err := w.decide(ctx, got)
-	if err == nil {
-		if err := w.leader.Ack(ctx, id, got.Token); err != nil && ctx.Err() == nil {
-			w.opts.Logger.Debug("answer an evaluation", "eval", id, "error", err)
+func (w *Worker) dequeue(ctx context.Context) (*structs.EvalDequeueReply, error) {
+	defer metrics.MeasureSince([]string{"nomad", "worker", "dequeue_eval"}, time.Now())
+	return w.leader.Dequeue(ctx, w.opts.Schedulers, w.opts.Poll)
+}
+
+// answer tells the broker how it went. That is tried even when ctx has ended, so that
+// the evaluation need not wait for its nack timeout.
+func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, failed error) {
+	defer metrics.MeasureSince([]string{"nomad", "worker", "send_ack"}, time.Now())
+	id, send := got.Eval.ID, w.leader.Ack
+	if failed != nil {
+		send = w.leader.Nack
+		if ctx.Err() == nil && !errors.Is(failed, structs.ErrNoLeader) && !errors.Is(failed, structs.ErrStale) {
+			w.opts.Logger.Error("an evaluation failed; it will be tried again", "eval", id, "job", got.Eval.JobID, "error", failed)
 		}
-		return
 	}
-	if ctx.Err() != nil || errors.Is(err, structs.ErrNoLeader) {
-		return // the next leader gives it out again
-	}
-	w.opts.Logger.Error("an evaluation failed; it will be tried again", "eval", id, "job", got.Eval.JobID, "error", err)
-	if err := w.leader.Nack(ctx, id, got.Token); err != nil && ctx.Err() == nil {
-		w.opts.Logger.Debug("give an evaluation back", "eval", id, "error", err)
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := send(sending, id, got.Token); err != nil && ctx.Err() == nil {
+		w.opts.Logger.Debug("answer an evaluation", "eval", id, "failed", failed != nil, "error", err)
 	}
 }
 
-// decide schedules until all of the plan has been committed or it has been refused
-// too often.
-func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply) error {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "invoke_scheduler", got.Eval.Type}, time.Now())
-	index := got.WaitIndex
-	for attempt := 0; attempt < w.opts.Attempts; attempt++ {
-		snap, err := w.catchUp(ctx, index)
+// carry submits a decided plan, and decides again what of it was refused, until all
+// of it has been committed or the attempts are used up.
+func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan *structs.Plan, err error) error {
+	attempts := w.opts.Attempts
+	if got.Eval.Type == structs.JobTypeBatch || got.Eval.Type == structs.JobTypeSysBatch {
+		attempts = w.opts.BatchAttempts
+	}
+	for round, left := 0, attempts; ; round++ {
 		if err != nil {
 			return err
 		}
-		plan, err := w.schedule(snap, got.Eval, attempt)
-		if err != nil {
-			return err
+		if plan == nil { // it is over already
+			return nil
 		}
-		plan.EvalToken = got.Token
-		result, err := w.leader.Submit(ctx, plan)
-		if err != nil {
-			return fmt.Errorf("submit the plan: %w", err)
+		result, err2 := w.submit(ctx, plan)
+		if err2 != nil {
+			return fmt.Errorf("submit the plan: %w", err2)
 		}
 		if result.RefreshIndex == 0 {
 			return nil
 		}
+		metrics.IncrCounter([]string{"nomad", "worker", "plan_refused"}, 1)
 		w.opts.Logger.Debug("a plan was refused in part; deciding again", "eval", got.Eval.ID, "refused", result.Refused,
 			"reason", result.RefusedReason)
-		index = max(index, result.RefreshIndex)
+		if left--; result.Placed > 0 {
+			left = attempts
+		}
+		if left == 0 || round == rounds {
+			return w.giveUp(ctx, got, round+1)
+		}
+		plan, err = w.decide(ctx, got, max(got.WaitIndex, result.RefreshIndex), round+1)
 	}
-	return w.giveUp(ctx, got)
+}
+
+func (w *Worker) submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error) {
+	defer metrics.MeasureSince([]string{"nomad", "worker", "submit_plan"}, time.Now())
+	defer w.opts.Foresight.launch(plan)()
+	result, err := w.leader.Submit(ctx, plan)
+	if err == nil && result == nil {
+		return nil, structs.Errorf(structs.CodeInternal, "the leader answered without a result")
+	}
+	return result, err
+}
+
+// decide schedules on a state at least as new as index; a nil plan: there is nothing
+// to do, the evaluation is over.
+func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*structs.Plan, error) {
+	snap, err := w.catchUp(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	eval := got.Eval
+	if stored := snap.Eval(nil, eval.ID); stored != nil {
+		if stored.Terminal() {
+			return nil, nil
+		}
+		eval = stored
+	}
+	w.deciding.Lock()
+	defer w.deciding.Unlock()
+	world, foreseen := w.opts.Foresight.world(snap)
+	plan, err := w.schedule(world, snap, eval, round)
+	if err == nil && foreseen && len(unplaced(plan)) > 0 {
+		plan, err = w.schedule(snap.World(), snap, eval, round)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
+	}
+	plan.EvalToken = got.Token
+	return plan, nil
+}
+
+// unplaced is what the plan found no room for.
+func unplaced(p *structs.Plan) map[string]*structs.AllocMetric {
+	if len(p.FailedTGAllocs) > 0 {
+		return p.FailedTGAllocs
+	}
+	for _, e := range p.Evals {
+		if e.ID == p.EvalID {
+			return e.FailedTGAllocs
+		}
+	}
+	return nil
 }
 
 func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, error) {
@@ -148,51 +238,45 @@ func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, er
 
 // schedule calls the scheduler; its panic becomes an error, so that one bad job does
 // not end the server.
-func (w *Worker) schedule(snap *state.Snapshot, eval *structs.Evaluation, attempt int) (plan *structs.Plan, err error) {
+func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *structs.Evaluation, round int) (plan *structs.Plan, err error) {
+	defer metrics.MeasureSince([]string{"nomad", "worker", "invoke_scheduler", eval.Type}, time.Now())
 	defer func() {
 		if r := recover(); r != nil {
-			err = structs.Errorf(structs.CodeInternal, "schedule job %q: the scheduler panicked: %v", eval.JobID, r)
+			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
 		}
 	}()
-	if stored := snap.Eval(nil, eval.ID); stored != nil {
-		eval = stored
-	}
-	plan, err = scheduler.Schedule(snap.World(), eval, scheduler.Input{
+	plan, err = scheduler.Schedule(world, eval, scheduler.Input{
 		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
-		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(eval.ID, attempt), NewID: w.opts.NewID,
+		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
+		SnapshotIndex: snap.Index(),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
-	}
-	plan.SnapshotIndex = snap.Index()
-	for _, e := range plan.Evals {
-		if e.Status == structs.EvalStatusBlocked && e.SnapshotIndex == 0 {
-			e.SnapshotIndex = snap.Index()
-		}
-	}
-	return plan, nil
+	return plan, err
 }
 
-// seedOf is the same for the same evaluation and attempt, on whatever server.
-func seedOf(id string, attempt int) uint64 {
+// seedOf is the same for the same evaluation and round, on whatever server.
+func seedOf(id string, round int) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))                                          // never fails
-	_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(attempt))) //nolint:gosec // a small count
+	_, _ = h.Write([]byte(id))                                        // never fails
+	_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(round))) //nolint:gosec // a small count
 	return h.Sum64()
 }
 
 // giveUp ends an evaluation whose plans others kept overtaking, and has its job
 // looked at again a little later.
-func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply) error {
+func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply, tried int) error {
 	now := time.Now()
 	done := got.Eval.Copy()
 	done.Status = structs.EvalStatusFailed
-	done.StatusDescription = fmt.Sprintf("maximum attempts reached (%d)", w.opts.Attempts)
+	done.StatusDescription = fmt.Sprintf("maximum attempts reached (%d)", tried)
 	next := &structs.Evaluation{
 		ID: w.opts.NewID(), Namespace: done.Namespace, Priority: done.Priority, Type: done.Type, JobID: done.JobID,
 		JobModifyIndex: done.JobModifyIndex, TriggeredBy: structs.EvalTriggerMaxPlans, Status: structs.EvalStatusPending,
 		PreviousEval: done.ID, WaitUntil: now.Add(w.opts.Retry).UTC(), CreateTime: now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
 	done.NextEval = next.ID
-	return w.leader.Update(ctx, got.Eval.ID, got.Token, []*structs.Evaluation{done, next})
+	metrics.IncrCounter([]string{"nomad", "worker", "gave_up"}, 1)
+	if err := w.leader.Update(ctx, got.Eval.ID, got.Token, []*structs.Evaluation{done, next}); err != nil {
+		return fmt.Errorf("end an evaluation after %d plans: %w", tried, err)
+	}
+	return nil
 }

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// flight is a round that is being committed.
+type flight struct {
+	round  *round
+	landed chan struct{} // closed at the end; what follows may be read then
+	index  uint64        // of the last entry that was committed, by it or before it
+	err    error         // of the first that was not
+}
+
+// fly commits the round's entries in order and answers each plan when all of it has
+// been committed, or could not be.
+func (f *flight) fly(ctx context.Context, a *Applier) {
+	defer close(f.landed)
+	defer metrics.MeasureSince([]string{"nomad", "plan", "apply"}, time.Now())
+	for _, parts := range pack(f.round.plans, a.opts.EntryBytes) {
+		f.commit(ctx, a, parts)
+		for _, p := range parts {
+			if p.last && p.err != nil {
+				p.answer(nil, p.err)
+			} else if p.last {
+				p.answer(p.result(f.index), nil)
+			}
+		}
+	}
+}
+
+// commit commits one entry. When the state refuses it, its plans go one by one, so
+// that a bad one does not take the others with it. What cannot be committed leaves
+// its error with its plan, of which nothing more is committed.
+func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
+	entry := &structs.PlanCommit{}
+	for _, p := range parts {
+		if f.err != nil && uncertain(f.err) && p.err == nil {
+			p.err = f.err // nothing can be committed any more
+		}
+		if p.err == nil && !empty(p.holds) {
+			entry.Plans = append(entry.Plans, p.holds)
+		}
+	}
+	if len(entry.Plans) == 0 {
+		return
+	}
+	index, err := a.commit.Apply(ctx, structs.LogPlanApply, entry)
+	switch {
+	case err == nil:
+		f.index = max(f.index, index)
+		return
+	case errors.Is(err, structs.ErrBadRequest) && len(parts) > 1:
+		for i := range parts {
+			f.commit(ctx, a, parts[i:i+1])
+		}
+		return
+	}
+	a.opts.Logger.Error("commit plans", "plans", len(parts), "error", err)
+	if f.err == nil || uncertain(err) {
+		f.err = err
+	}
+	for _, p := range parts {
+		if p.err == nil {
+			p.err = err
+		}
+	}
+}
+
+// result says what became of a plan whose last part was committed at index, or that
+// held nothing to commit.
+func (j *judged) result(index uint64) *structs.PlanResult {
+	r := &structs.PlanResult{RefusedNodes: j.refused, RefusedReason: j.reason, Placed: instances(j.holds.Place)}
+	r.Refused = instances(j.plan.Place) - r.Placed
+	if !empty(j.holds) {
+		r.AllocIndex = index
+	}
+	if len(j.refused) > 0 {
+		r.RefreshIndex = index
+	}
+	return r
+}
+
+func instances(batches []*structs.PlacementBatch) (n int) {
+	for _, b := range batches {
+		n += len(b.Instances)
+	}
+	return n
+}
+
+func empty(p *structs.JudgedPlan) bool {
+	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Evals) == 0
+}

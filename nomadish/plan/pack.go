@@ -1,0 +1,132 @@
+package plan
+
+import "github.com/nomadish/nomadish/structs"
+
+// Sizes in bytes of what a log entry holds, as msgpack encodes it, on the high side.
+// TestSizes holds them against the encoding.
+const (
+	sizePlan     = 256
+	sizeBatch    = 1024
+	sizeTask     = 512
+	sizeNode     = 96
+	sizeInstance = 40
+	sizePort     = 96
+	sizeTracker  = 64
+	sizeEvent    = 192
+	sizeStop     = 384
+	sizeUpdate   = 256
+	sizeEval     = 1280
+	sizeMetric   = 768
+	sizeClass    = 48
+)
+
+// part is what of a plan goes into one log entry.
+type part struct {
+	*judged
+	holds *structs.JudgedPlan
+	last  bool // nothing of the plan comes after it
+}
+
+// pack makes log entries of judged plans, in their order: as many in one as fit into
+// limit bytes. A plan too large for one is cut, unless it is AllAtOnce: that one has
+// an entry of its own, however large.
+func pack(plans []*judged, limit int) [][]part {
+	var entries [][]part
+	room := -1
+	add := func(p part, size int) {
+		if size > room {
+			entries, room = append(entries, nil), limit
+		}
+		at := len(entries) - 1
+		entries[at] = append(entries[at], p)
+		room = max(0, room-size)
+	}
+	for _, j := range plans {
+		size := sizeOf(j.holds)
+		if size <= limit || j.plan.AllAtOnce {
+			add(part{judged: j, holds: j.holds, last: true}, size)
+			continue
+		}
+		pieces := cut(j.holds, limit)
+		for i, piece := range pieces {
+			add(part{judged: j, holds: piece, last: i == len(pieces)-1}, sizeOf(piece))
+		}
+	}
+	return entries
+}
+
+func sizeOf(p *structs.JudgedPlan) int {
+	size := sizePlan
+	for _, s := range p.Stop {
+		size += sizeStop + len(s.DesiredDescription)
+	}
+	for _, u := range p.Update {
+		size += sizeOfUpdate(u)
+	}
+	for _, b := range p.Place {
+		size += sizeOfBatch(b) + len(b.Nodes)*sizeNode
+		for i := range b.Instances {
+			size += sizeOfInstance(&b.Instances[i])
+		}
+	}
+	return size + sizeOfEvals(p.Evals)
+}
+
+func sizeOfUpdate(u *structs.AllocInPlace) int {
+	size := sizeUpdate
+	if u.Resources != nil {
+		size += sizeBatch + sizeTask*len(u.Resources.Tasks)
+	}
+	return size
+}
+
+// sizeOfBatch is what a batch takes but its nodes and instances.
+func sizeOfBatch(b *structs.PlacementBatch) int {
+	size := sizeBatch + len(b.Namespace) + len(b.JobID) + len(b.Group)
+	if b.Resources != nil {
+		size += sizeTask * len(b.Resources.Tasks)
+	}
+	if b.Metrics != nil {
+		size += sizeOfMetric(b.Metrics)
+	}
+	return size
+}
+
+func sizeOfMetric(m *structs.AllocMetric) int {
+	return sizeMetric + sizeClass*(len(m.ClassFiltered)+len(m.ClassExhausted)+len(m.NodesAvailable)) +
+		2*sizeNode*(len(m.ConstraintFiltered)+len(m.DimensionExhausted)+len(m.ScoreMetaData)+len(m.QuotaExhausted))
+}
+
+func sizeOfInstance(in *structs.Instance) int {
+	size := sizeInstance + len(in.Ports)*sizePort + len(in.Networks)*4*sizePort + len(in.PreviousAllocation)
+	for task, cores := range in.Cores { // order does not matter: a sum
+		size += 2*len(task) + 48 + 3*len(cores)
+	}
+	for task, devices := range in.Devices { // order does not matter: a sum
+		size += len(task) + 24
+		for _, d := range devices {
+			size += sizePort
+			for _, id := range d.DeviceIDs {
+				size += 3 + len(id)
+			}
+		}
+	}
+	if in.RescheduleTracker != nil {
+		size += sizeTracker + sizeEvent*len(in.RescheduleTracker.Events)
+	}
+	return size
+}
+
+func sizeOfEvals(evals []*structs.Evaluation) int {
+	size := 0
+	for _, e := range evals {
+		size += sizeEval + len(e.StatusDescription) + sizeClass*(len(e.ClassEligibility)+len(e.QueuedAllocations))
+		for _, m := range e.FailedTGAllocs { // order does not matter: a sum
+			size += sizeOfMetric(m)
+		}
+		if e.PlanAnnotations != nil {
+			size += sizeMetric * len(e.PlanAnnotations.DesiredTGUpdates)
+		}
+	}
+	return size
+}

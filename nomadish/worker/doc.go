@@ -1,0 +1,16 @@
+// Package worker runs the scheduler: it takes an evaluation, reads the state that it
+// must have seen, calls scheduler.Schedule and submits the plan. Workers run on every
+// server, several at once, and are optimistic: what another was quicker to take is
+// refused by the plan applier, and the evaluation is decided once more on a fresh
+// state.
+//
+// A worker decides one evaluation at a time and does not wait for its commit: while
+// plans are on their way to disk it decides the next ones, on a World that already
+// holds what those plans place ([Foresight], shared by the workers of a server), so
+// that they do not all take the same room. What is foreseen may not come to pass, so
+// that there is no room is only ever said by the state itself: a plan that leaves
+// something unplaced is decided once more without foresight.
+//
+// A worker must never write anything itself, and never decide anything: the one is
+// the leader's, the other the scheduler's.
+package worker
