@@ -273,7 +273,7 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exitFailed
 	}
 	if code == unknownCommand {
-		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown(c.Subcommand(), args, all))
+		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown(c.Subcommand(), all))
 		return exitFailed
 	}
 	return code
@@ -283,18 +283,10 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 const unknownCommand = 127
 
 // unknown says that there is no such command, and which may have been meant.
-func unknown(group string, args []string, all map[string]spec) string {
-	words := strings.Fields(group)
-	for _, a := range args[min(len(words), len(args)):] {
-		if strings.HasPrefix(a, "-") {
-			break
-		}
-		words = append(words, a)
-	}
-	if len(words) == 0 {
+func unknown(tried string, all map[string]spec) string {
+	if tried == "" {
 		return "a command is needed"
 	}
-	tried := strings.Join(words[:min(len(words), len(strings.Fields(group))+1)], " ")
 	text := fmt.Sprintf("there is no command %q", tried)
 	if near := structs.Nearest(tried, slices.Sorted(maps.Keys(all))); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
@@ -313,7 +305,7 @@ func (g *group) Help() string     { return "Usage: nomadish " + g.text }
 func (g *group) Synopsis() string { _, s, _ := strings.Cut(g.text, "\n\n  "); return s }
 func (g *group) Run(args []string) int {
 	if len(args) > 0 {
-		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name, append(strings.Fields(g.name), args...), g.known))
+		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name+" "+args[0], g.known))
 	}
 	return cli.RunResultHelp
 }

@@ -164,17 +164,23 @@ func showSummary(e *env, s *structs.JobSummary) {
 	ui.Table(e.out, rows)
 }
 
-// showUnplaced explains what the newest evaluation that has been decided could not place.
+// showUnplaced explains what waits for room: as the newest evaluation that has been
+// decided found it, or, while one is blocked, the newest that could not place all.
 func showUnplaced(e *env, r *jobReport) {
+	if r.Job.Stop {
+		return
+	}
+	blocked := slices.ContainsFunc(r.Evaluations, func(v *structs.Evaluation) bool { return v.Status == structs.EvalStatusBlocked })
 	for _, ev := range r.Evaluations { // newest first
-		if ev.Status == structs.EvalStatusPending || ev.Status == structs.EvalStatusCancelled {
-			continue
-		}
-		if len(ev.FailedTGAllocs) > 0 && !r.Job.Stop {
+		decided := ev.Status == structs.EvalStatusComplete || ev.Status == structs.EvalStatusFailed
+		if len(ev.FailedTGAllocs) > 0 && (blocked || decided) {
 			e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Placement Failure")))
 			showFailed(e, ev.FailedTGAllocs)
+			return
 		}
-		return
+		if decided && !blocked {
+			return
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (s Style) Yellow(text string) string { return s.code(33, text) }
 func Bar(done, total, width int) string {
 	filled := 0
 	if total > 0 {
-		filled = min(width, done*width/total)
+		filled = max(0, min(width, done*width/total))
 	}
 	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
 }

@@ -1,0 +1,303 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// present is the time that commands under test take it to be.
+var present = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) int64 { return present.Add(-d).UnixNano() }
+
+// fake is an agent that answers what it is told to.
+type fake struct {
+	*httptest.Server
+	mu      sync.Mutex
+	answers map[string][]any // "GET /v1/jobs" → answers in turn; the last one stays
+	asked   []string         // method, path and query
+	bodies  []string
+}
+
+// refusal is an answer that is an error.
+type refusal struct {
+	status int
+	text   string
+}
+
+func newFake(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{answers: map[string][]any{}}
+	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
+	t.Cleanup(f.Close)
+	return f
+}
+
+// on adds answers of a route. prefix and such are answered for lists of stubs as
+// a server does: by the beginnings of IDs.
+func (f *fake) on(route string, answers ...any) *fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[route] = append(f.answers[route], answers...)
+	return f
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	f.asked, f.bodies = append(f.asked, r.Method+" "+r.URL.RequestURI()), append(f.bodies, string(body))
+	key := r.Method + " " + r.URL.Path
+	answers := f.answers[key]
+	if len(answers) == 0 {
+		http.Error(w, "nothing at "+key, http.StatusNotFound)
+		return
+	}
+	answer := answers[0]
+	if len(answers) > 1 {
+		f.answers[key] = answers[1:]
+	}
+	w.Header().Set("X-Nomad-Index", "7")
+	prefix := r.URL.Query().Get("prefix")
+	switch a := answer.(type) {
+	case refusal:
+		http.Error(w, a.text, a.status)
+		return
+	case string:
+		_, _ = io.WriteString(w, a)
+		return
+	case []*structs.JobListStub:
+		answer = having(a, func(j *structs.JobListStub) string { return j.ID }, prefix)
+	case []*structs.AllocListStub:
+		answer = having(a, func(j *structs.AllocListStub) string { return j.ID }, prefix)
+	case []*structs.NodeListStub:
+		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
+	case []*structs.Evaluation:
+		answer = having(a, func(j *structs.Evaluation) string { return j.ID }, prefix)
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func having[T any](all []T, id func(T) string, prefix string) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(t T) bool { return !strings.HasPrefix(id(t), prefix) })
+}
+
+// requests are those of a method.
+func (f *fake) requests(method string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for _, r := range f.asked {
+		if strings.HasPrefix(r, method+" ") {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// lastBody is what was sent last.
+func (f *fake) lastBody() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bodies[len(f.bodies)-1]
+}
+
+// result is how a command ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command line against the agent, at the present.
+func (f *fake) run(t *testing.T, args ...string) result { t.Helper(); return f.runIn(t, "", args...) }
+
+// runIn is run with something on standard input.
+func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	name, rest := "", args
+	all := registry()
+	for n := min(3, len(args)); n > 0 && name == ""; n-- {
+		if _, ok := all[strings.Join(args[:n], " ")]; ok {
+			name, rest = strings.Join(args[:n], " "), args[n:]
+		}
+	}
+	if name == "" {
+		t.Fatalf("there is no command %q", args)
+	}
+	if f != nil && !all[name].local {
+		rest = append([]string{"-address", f.URL}, rest...)
+	}
+	var out, errOut bytes.Buffer
+	r := &runner{
+		name: name, spec: all[name], in: strings.NewReader(stdin), out: &out, err: &errOut, ctx: t.Context(),
+		now: func() time.Time { return present },
+	}
+	code := r.Run(rest)
+	return result{code, out.String(), errOut.String()}
+}
+
+// wants fails the test unless all parts stand in text.
+func wants(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%q is missing in:\n%s", p, text)
+		}
+	}
+}
+
+const (
+	allocA = "5f3a9c01-0000-8000-8000-000000000001"
+	allocB = "5f3a9c02-0000-8000-8000-000000000002"
+	nodeA  = "01976c1c-5f3a-7c11-a9d0-5d1f2b3c4d5e"
+	nodeB  = "01976c1c-5f3b-7c11-a9d0-5d1f2b3c4d5f"
+	evalA  = "01976c1d-0001-7a00-8000-000000000001"
+	evalB  = "01976c1d-0002-7b00-8000-000000000002"
+)
+
+func webJob() *structs.Job {
+	j := &structs.Job{
+		ID: "web", Name: "web", Namespace: "default", Type: structs.JobTypeService, Priority: 50, NodePool: "default",
+		Datacenters: []string{"dc1"}, Status: structs.JobStatusRunning, Version: 3, SubmitTime: ago(time.Hour),
+		TaskGroups: []*structs.TaskGroup{{
+			Name: "front", Count: 2,
+			Networks: []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 80}}}},
+			Tasks:    []*structs.Task{{Name: "serve", Driver: "mock_driver"}},
+		}},
+	}
+	return j
+}
+
+func webAlloc(id, status string) *structs.Allocation {
+	return &structs.Allocation{
+		ID: id, Namespace: "default", EvalID: evalA, Name: "web.front[0]", NodeID: nodeA, NodeName: "gpu-1", JobID: "web",
+		Job: webJob(), JobVersion: 3, TaskGroup: "front", DesiredStatus: structs.AllocDesiredRun, ClientStatus: status,
+		CreateIndex: 20, CreateTime: ago(5 * time.Minute), ModifyTime: ago(2 * time.Second),
+		AllocatedResources: &structs.AllocatedResources{
+			Tasks: map[string]*structs.AllocatedTaskResources{"serve": {
+				Cpu:    structs.AllocatedCpuResources{CpuShares: 500, ReservedCores: []uint16{2, 3}},
+				Memory: structs.AllocatedMemoryResources{MemoryMB: 256},
+				Devices: []*structs.AllocatedDeviceResource{{
+					Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{"gpu-1-gpu-0"},
+				}},
+			}},
+			Shared: structs.AllocatedSharedResources{DiskMB: 300, Ports: []structs.PortMapping{
+				{Label: "http", Value: 80, HostIP: "10.0.0.1"}, {Label: "admin", Value: 23456, To: 9090, HostIP: "10.0.0.1"},
+			}},
+		},
+		Metrics: &structs.AllocMetric{
+			NodesEvaluated: 3, NodesFiltered: 1, ConstraintFiltered: map[string]int{"${attr.kernel.name} = linux": 1},
+			ScoreMetaData: []*structs.NodeScoreMeta{{NodeID: nodeA, Scores: map[string]float64{"binpack": 0.5}, NormScore: 0.5}},
+		},
+		TaskStates: map[string]*structs.TaskState{"serve": {
+			State: structs.TaskStateRunning, StartedAt: present.Add(-time.Minute), Restarts: 2,
+			Events: []*structs.TaskEvent{
+				{Type: structs.TaskReceived, Time: ago(time.Minute), DisplayMessage: "Task received by client"},
+				{Type: structs.TaskStarted, Time: ago(time.Minute), DisplayMessage: "Task started by client"},
+			},
+		}},
+	}
+}
+
+func webEval(id, status string) *structs.Evaluation {
+	return &structs.Evaluation{
+		ID: id, Namespace: "default", JobID: "web", Type: structs.JobTypeService, Priority: 50, Status: status,
+		TriggeredBy: structs.EvalTriggerJobRegister, CreateIndex: 20, CreateTime: ago(time.Minute), ModifyTime: ago(time.Minute),
+	}
+}
+
+// unplaced makes an evaluation one that could not place 2 of group back.
+func unplaced(e *structs.Evaluation) *structs.Evaluation {
+	e.BlockedEval = evalB
+	e.FailedTGAllocs = map[string]*structs.AllocMetric{"back": {
+		NodesEvaluated: 4, NodesAvailable: map[string]int{"dc1": 4, "dc2": 0},
+		ConstraintFiltered: map[string]int{"${attr.kernel.name} = windows": 3}, NodesExhausted: 1,
+		DimensionExhausted: map[string]int{"memory": 1}, CoalescedFailures: 1,
+	}}
+	return e
+}
+
+func gpuNode(id, name string) *structs.Node {
+	return &structs.Node{
+		ID: id, Name: name, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
+		SchedulingEligibility: structs.NodeEligible, Attributes: map[string]string{"kernel.name": "linux"},
+		Meta:    map[string]string{"rack": "r1"},
+		Drivers: map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true, HealthDescription: "Healthy"}},
+		Events:  []*structs.NodeEvent{{Message: "Node registered", Subsystem: "Cluster", Timestamp: present}},
+		NodeResources: &structs.NodeResources{
+			Cpu:    structs.NodeCpuResources{CpuShares: 8000, TotalCpuCores: 4, ReservableCpuCores: []uint16{0, 1, 2, 3}},
+			Memory: structs.NodeMemoryResources{MemoryMB: 4096}, Disk: structs.NodeDiskResources{DiskMB: 10240},
+			Devices: []*structs.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "H100", Instances: []*structs.NodeDevice{
+				{ID: name + "-gpu-0", Healthy: true}, {ID: name + "-gpu-1", HealthDescription: "Xid 79"},
+			}}},
+		},
+	}
+}
+
+func nodeStub(n *structs.Node) *structs.NodeListStub {
+	return &structs.NodeListStub{
+		ID: n.ID, Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, Status: n.Status,
+		SchedulingEligibility: n.SchedulingEligibility, Address: "10.0.0.1", Version: "1.0", Attributes: map[string]string{"os.name": "debian"},
+	}
+}
+
+// cluster is an agent with a job, two allocations, two nodes.
+func cluster(t *testing.T) *fake {
+	t.Helper()
+	running, done := webAlloc(allocA, structs.AllocClientRunning), webAlloc(allocB, structs.AllocClientComplete)
+	done.CreateIndex, done.NodeID, done.Name = 10, nodeB, "web.front[1]"
+	stubs := []*structs.AllocListStub{done.Stub(false, true), running.Stub(false, true)}
+	one, two := webEval(evalA, structs.EvalStatusComplete), webEval(evalB, structs.EvalStatusBlocked)
+	two.CreateIndex = 21
+	gpu := gpuNode(nodeA, "gpu-1")
+	return newFake(t).
+		on("GET /v1/jobs", []*structs.JobListStub{
+			{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"},
+			{ID: "webhook", Name: "webhook", Type: "batch", Priority: 60, Status: "dead", Stop: true},
+		}).
+		on("GET /v1/job/web", webJob()).
+		on("GET /v1/job/web/summary", &structs.JobSummary{JobID: "web", Summary: map[string]structs.TaskGroupSummary{"front": {Running: 1, Complete: 1}}}).
+		on("GET /v1/job/web/evaluations", []*structs.Evaluation{unplaced(one), two}).
+		on("GET /v1/job/web/allocations", stubs).
+		on("GET /v1/job/web/versions", &structs.JobVersionsReply{Versions: []*structs.Job{webJob()}}).
+		on("GET /v1/job/web/submission", &structs.JobSubmission{Source: "job \"web\" {}\n"}).
+		on("GET /v1/allocations", stubs).
+		on("GET /v1/allocation/"+allocA, running).
+		on("GET /v1/client/allocation/"+allocA+"/stats", &structs.AllocResourceUsage{Tasks: map[string]*structs.TaskResourceUsage{"serve": {
+			ResourceUsage: &structs.ResourceUsage{
+				MemoryStats: &structs.MemoryStats{RSS: 1 << 20, Usage: 2 << 20}, CpuStats: &structs.CpuStats{TotalTicks: 42, Percent: 7},
+			},
+		}}}).
+		on("GET /v1/evaluations", []*structs.Evaluation{one, two}).
+		on("GET /v1/evaluation/"+evalA, one).
+		on("GET /v1/evaluation/"+evalA+"/allocations", stubs).
+		on("GET /v1/nodes", []*structs.NodeListStub{nodeStub(gpu), nodeStub(gpuNode(nodeB, "gpu-2"))}).
+		on("GET /v1/node/"+nodeA, gpu).
+		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{running}).
+		on("GET /v1/client/stats", &structs.HostStats{Memory: &structs.HostMemoryStats{Total: 4 << 30, Used: 1 << 30}, CPUTicksConsumed: 123, Uptime: 90}).
+		on("GET /v1/client/fs/stat/"+allocA, &structs.AllocFileInfo{Name: "alloc", IsDir: true, Size: 4096, FileMode: "drwxr-xr-x", ModTime: present}).
+		on("GET /v1/client/fs/ls/"+allocA, []*structs.AllocFileInfo{{Name: "serve.stdout.0", Size: 1536, FileMode: "-rw-r--r--", ModTime: present}}).
+		on("GET /v1/agent/self", map[string]any{"stats": map[string]any{"client": map[string]string{"node_id": nodeA}}}).
+		on("GET /v1/agent/members", map[string]any{"Members": []map[string]any{{
+			"Name": "s1.global", "Addr": "10.0.0.1", "Port": 4647, "Status": "alive", "Tags": map[string]string{"region": "global"},
+		}}}).
+		on("GET /v1/status/leader", "\"10.0.0.1:4647\"").
+		on("GET /v1/operator/raft/configuration", &structs.RaftConfigurationReply{Servers: []*structs.RaftServer{{
+			ID: "s1", Node: "s1", Address: "10.0.0.1:4647", Leader: true, Voter: true,
+		}}}).
+		on("GET /v1/operator/scheduler/configuration", &structs.SchedulerConfigReply{
+			SchedulerConfig: &structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true, ModifyIndex: 9},
+		}).
+		on("GET /v1/metrics", map[string]any{"Timestamp": "now", "Gauges": []map[string]any{{"Name": "nomad.x", "Value": 3}}}).
+		on("PUT /v1/system/reconcile/summaries", &structs.ReconcileReply{Differences: []string{"job web: 1 running, counted 2"}})
+}

@@ -1,0 +1,262 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reads are the commands that only look, with arguments that name something.
+var reads = []struct {
+	line string
+	want []string // of what a person is shown
+}{
+	{"version", []string{"Nomadish " + Version}},
+	{"agent-info", []string{"client", "node_id"}},
+	{"job status", []string{"web", "webhook", "dead (stopped)"}},
+	{"job status web", []string{"Summary", "Placement Failure", "Allocations"}},
+	{"job allocs web", []string{"5f3a9c01", "complete"}},
+	{"job inspect web", []string{`"ID": "web"`}},
+	{"job history web", []string{"Version", "= 3"}},
+	{"alloc status", []string{"5f3a9c01", "Job ID"}},
+	{"alloc status 5f3a9c01", []string{`Task "serve" is running`}},
+	{"alloc fs 5f3a9c01", []string{"serve.stdout.0", "1.5 KiB"}},
+	{"eval list", []string{"blocked", "job-register"}},
+	{"eval status " + evalA, []string{"Failed Placements", "Placed Allocations"}},
+	{"node status", []string{"gpu-1", "gpu-2", "eligible"}},
+	{"node status gpu-1", []string{"Allocated Resources", "Xid 79"}},
+	{"server members", []string{"s1.global", "alive"}},
+	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
+	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},
+	{"operator metrics", []string{"nomad.x", "3"}},
+	{"system reconcile summaries", []string{"put right: job web"}},
+}
+
+func TestReadsPrintForPeopleAndPrograms(t *testing.T) {
+	f := cluster(t)
+	for _, r := range reads {
+		t.Run(r.line, func(t *testing.T) {
+			words := strings.Fields(r.line)
+			got := f.run(t, words...)
+			if got.code != exitDone || got.err != "" {
+				t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+			}
+			wants(t, got.out, r.want...)
+			got = f.run(t, append(words, "-json")...)
+			if got.code != exitDone || !json.Valid([]byte(got.out)) {
+				t.Errorf("-json: exit code %d, stderr %q, output %q", got.code, got.err, got.out)
+			}
+			got = f.run(t, append(words, "-t", "<{{ . | len | printf \"%T\" }}>")...)
+			if got.code != exitDone && !strings.Contains(got.err, "len of") {
+				t.Errorf("-t: exit code %d, stderr %q, output %q", got.code, got.err, got.out)
+			}
+			if got = f.run(t, append(words, "-t", "{{", "-json=false")...); got.code != exitFailed || !strings.HasPrefix(got.err, "template:") {
+				t.Errorf("-t of nonsense: exit code %d, stderr %q", got.code, got.err)
+			}
+		})
+	}
+}
+
+func TestEveryReadHasOutputFlags(t *testing.T) {
+	named := map[string]bool{}
+	for _, r := range reads {
+		for name := range registry() {
+			if strings.HasPrefix(r.line+" ", name+" ") {
+				named[name] = true
+			}
+		}
+	}
+	for name, s := range registry() {
+		if s.output && !named[name] && aliases[name] == "" {
+			t.Errorf("%s has -json and -t, but no test looks at them", name)
+		}
+	}
+	for name := range named {
+		if s := registry()[name]; !s.output {
+			t.Errorf("%s reads, but has no -json and -t", name)
+		}
+	}
+}
+
+func TestTemplateSeesTheValue(t *testing.T) {
+	f := cluster(t)
+	shows := func(want string, args ...string) {
+		t.Helper()
+		if got := f.run(t, args...); got.code != exitDone || got.out != want+"\n" {
+			t.Errorf("%q: exit code %d, stderr %q, output %q, want %q", args, got.code, got.err, got.out, want)
+		}
+	}
+	shows("web webhook ", "job", "status", "-t", "{{range .}}{{.ID}} {{end}}")
+	shows("web 2", "job", "status", "-t", "{{.Job.ID}} {{len .Allocations}}", "web")
+	shows("gpu-1", "node", "status", "-self", "-t", "{{.Name}}")
+	shows("80", "alloc", "status", allocA, "-t", "{{(index .AllocatedResources.Shared.Ports 0).Value}}")
+	if got := f.run(t, "job", "status", "-json", "-t", "x"); got.code != exitFailed || !strings.Contains(got.err, "exclude each other") {
+		t.Errorf("both: exit code %d, stderr %q", got.code, got.err)
+	}
+}
+
+func TestJobStatusLooksAsExpected(t *testing.T) {
+	got := cluster(t).run(t, "status", "web")
+	want := fmt.Sprintf(`ID            = web
+Name          = web
+Submit Date   = %s
+Type          = service
+Priority      = 50
+Datacenters   = dc1
+Namespace     = default
+Node Pool     = default
+Status        = running
+Version       = 3
+Periodic      = false
+Parameterized = false
+
+Summary
+Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown
+front       0       0         1        0       1         0     0
+
+Placement Failure
+Task Group "back" (failed to place 2 allocations):
+  * No nodes are available in datacenter "dc2"
+  * Constraint "${attr.kernel.name} = windows": 3 nodes excluded by filter
+  * Resources exhausted on 1 node
+  * Dimension "memory" exhausted on 1 node
+
+Allocations
+ID        Node ID             Node Name  Task Group  Version  Desired  Status    Created   Modified
+5f3a9c01  01976c1c-5f3a-7c11  gpu-1      front       3        run      running   5m0s ago  2s ago
+5f3a9c02  01976c1c-5f3b-7c11  gpu-1      front       3        run      complete  5m0s ago  2s ago
+`, ui.Time(ago(time.Hour)))
+	if got.out != want {
+		t.Errorf("got\n%s\nwant\n%s\nstderr %s", got.out, want, got.err)
+	}
+}
+
+func TestPlacementFailureIsOfWhatWaits(t *testing.T) {
+	f := func(shown, stopped bool, evals ...*structs.Evaluation) {
+		t.Helper()
+		var out strings.Builder
+		e := &env{out: &out}
+		showUnplaced(e, &jobReport{Job: &structs.Job{Stop: stopped}, Evaluations: evals})
+		if strings.Contains(out.String(), "Placement Failure") != shown {
+			t.Errorf("shown %v, want %v: %s", !shown, shown, out.String())
+		}
+	}
+	good, bad := webEval("g", structs.EvalStatusComplete), unplaced(webEval("b", structs.EvalStatusComplete))
+	pending, blocked := webEval("p", structs.EvalStatusPending), webEval("w", structs.EvalStatusBlocked)
+	f(false, false)
+	f(false, false, good)
+	f(true, false, bad)
+	f(true, false, pending, bad)
+	f(false, false, good, bad) // it was placed since
+	f(true, false, blocked, bad, good)
+	f(true, false, good, blocked, bad)
+	f(false, false, blocked, good)
+	f(false, true, blocked, bad)
+}
+
+func TestAllocStatusShowsWhatATaskHas(t *testing.T) {
+	f := cluster(t)
+	got := f.run(t, "alloc", "status", "-verbose", "-stats", "5f3a9c01")
+	if got.code != exitDone || got.err != "" {
+		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+	}
+	wants(t, got.out, "Client Status       = running", "http   no       10.0.0.1:80", "admin  yes      10.0.0.1:23456 -> 9090",
+		"42/500 MHz", "2.0 MiB/256 MiB", "[2 3]", "gpu-1-gpu-0", "Total Restarts = 2", "Task started by client",
+		"Memory Stats", "CPU Stats", "Placement Metrics", "3 nodes looked at, 1 filtered", nodeA+"  0.5      0.5")
+	if first, second := strings.Index(got.out, "Started  "), strings.Index(got.out, "Received"); first < 0 || first > second {
+		t.Errorf("the newest event is not the first:\n%s", got.out)
+	}
+	got = f.run(t, "alloc", "status", "-short", "5f3a9c01")
+	if wants(t, got.out, "serve  running  Started"); strings.Contains(got.out, "Recent Events") {
+		t.Errorf("-short shows events:\n%s", got.out)
+	}
+}
+
+func TestAllocStatusWithoutFigures(t *testing.T) {
+	f := newFake(t).on("GET /v1/allocations", []*structs.AllocListStub{webAlloc(allocA, structs.AllocClientRunning).Stub(false, true)}).
+		on("GET /v1/allocation/"+allocA, webAlloc(allocA, structs.AllocClientRunning))
+	if got := f.run(t, "alloc", "status", "5f3a9c01"); got.code != exitDone || got.err != "" {
+		t.Errorf("exit code %d, stderr %q", got.code, got.err)
+	}
+	got := f.run(t, "alloc", "status", "-stats", "5f3a9c01")
+	if got.code != exitFailed {
+		t.Errorf("-stats that could not be had: exit code %d", got.code)
+	}
+	wants(t, got.err, "what the allocation uses cannot be told")
+	wants(t, got.out, "500 MHz", "256 MiB")
+}
+
+func TestNodeStatus(t *testing.T) {
+	f := cluster(t)
+	got := f.run(t, "node", "status", "-verbose", "-stats", "gpu-1")
+	wants(t, got.out, "Uptime      = 1m30s", "500/8000 MHz  2/4    256 MiB/4.0 GiB  300 MiB/10 GiB", "nvidia/gpu/H100  1/2",
+		"gpu-1-gpu-1 Xid 79", "123/8000 MHz  1.0 GiB/4.0 GiB", "kernel.name = linux", "rack = r1", "CPU Stats", "Disk Stats")
+	got = f.run(t, "node", "status", "-allocs", "-os", "-verbose")
+	wants(t, got.out, nodeA, "debian", "10.0.0.1", "Running Allocs")
+	if got = f.run(t, "node", "status", "-self", "gpu-1"); got.code != exitFailed {
+		t.Errorf("-self and a node: exit code %d", got.code)
+	}
+}
+
+func TestEvalListAsksForWhatIsWanted(t *testing.T) {
+	f := cluster(t)
+	f.run(t, "eval", "list", "-job", "web", "-status", "blocked", "-per-page", "2", "-filter", "Priority > 1")
+	asked := f.requests("GET")
+	wants(t, asked[len(asked)-1], "job=web", "status=blocked", "per_page=2", "filter=Priority+%3E+1")
+	if got := newFake(t).on("GET /v1/evaluations", []*structs.Evaluation{}).run(t, "eval", "list"); got.out != "No evals found\n" {
+		t.Errorf("none: %q", got.out)
+	}
+}
+
+func TestServerMembersWithoutLeaderFails(t *testing.T) {
+	f := newFake(t).on("GET /v1/agent/members", map[string]any{"Members": []any{}}).on("GET /v1/status/leader", `""`)
+	if got := f.run(t, "server", "members"); got.code != exitFailed || !strings.Contains(got.err, "no leader") {
+		t.Errorf("exit code %d, stderr %q", got.code, got.err)
+	}
+}
+
+func TestPrometheusMetricsAreAsTheyCome(t *testing.T) {
+	f := newFake(t).on("GET /v1/metrics", "# HELP x\nx 1\n")
+	if got := f.run(t, "metrics", "-format", "prometheus"); got.out != "# HELP x\nx 1\n" {
+		t.Errorf("%q, stderr %q", got.out, got.err)
+	}
+	wants(t, f.requests("GET")[0], "format=prometheus")
+	if got := f.run(t, "metrics", "-format", "xml"); got.code != exitFailed {
+		t.Errorf("unknown format: exit code %d", got.code)
+	}
+}
+
+func TestOneFindsByPrefixAndName(t *testing.T) {
+	f := cluster(t)
+	ends := func(code int, part string, args ...string) {
+		t.Helper()
+		got := f.run(t, args...)
+		if got.code != code {
+			t.Errorf("%q: exit code %d, want %d; stderr %q", args, got.code, code, got.err)
+		}
+		wants(t, got.out+got.err, part)
+	}
+	ends(exitFailed, `2 allocations have IDs that start with "5f3a"`, "alloc", "status", "5f3a")
+	ends(exitFailed, "5f3a9c02", "alloc", "status", "5f3a")
+	ends(exitFailed, `no allocation has an ID that starts with "9999"`, "alloc", "status", "9999")
+	ends(exitFailed, `no node has an ID that starts with "gpu-9"`, "node", "status", "gpu-9")
+	ends(exitFailed, `2 nodes have IDs that start with "01976c1c"`, "node", "status", "01976c1c")
+	ends(exitDone, "gpu-1", "node", "status", "01976c1c-5f3a")
+	ends(exitDone, "= web", "job", "status", "web") // not webhook, though both start so
+	ends(exitFailed, `2 jobs have IDs that start with "we"`, "job", "status", "we")
+	ends(exitFailed, `no job has an ID that starts with "zzz"`, "job", "status", "zzz")
+	ends(exitFailed, "its ID is missing", "eval", "status", "")
+	ends(exitFailed, "one evaluation is needed, 0 given", "eval", "status")
+}
+
+func TestRefusalsAreShown(t *testing.T) {
+	f := newFake(t).on("GET /v1/jobs", refusal{500, "no leader; try again"})
+	if got := f.run(t, "job", "status"); got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "no leader; try again") {
+		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
+	}
+}
