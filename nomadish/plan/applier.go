@@ -204,7 +204,10 @@ func (p *pipeline) land() {
 // waiting for a commit.
 func (p *pipeline) advance(ctx context.Context) {
 	for {
-		if !p.ready(ctx) {
+		if p.open != nil && len(p.open.plans) == 0 {
+			p.open = nil // an idle round would grow old
+		}
+		if (p.open == nil && p.queue.empty()) || !p.ready(ctx) {
 			return
 		}
 		for _, w := range p.queue.take(p.opts.BatchLimit - len(p.open.plans)) {

@@ -66,6 +66,12 @@ func (q *queue) put(ctx context.Context, p *structs.Plan) (*waiting, error) {
 	return w, nil
 }
 
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.plans) == 0
+}
+
 // take gives up to n plans, first the first; none if none wait.
 func (q *queue) take(n int) []*waiting {
 	q.mu.Lock()

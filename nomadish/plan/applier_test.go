@@ -1,0 +1,370 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// bed is a running applier in a bubble of virtual time.
+type bed struct {
+	*testing.T
+	*log
+	applier *Applier
+	holders *holders
+	stop    func()
+}
+
+// run has f done with an applier over three nodes of 100 MHz.
+func run(t *testing.T, opts Options, f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog()
+		l.nodes(t, 3, 100)
+		h := newHolders()
+		b := &bed{T: t, log: l, holders: h, applier: New(opts, l.store, l, h)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { b.applier.Run(ctx) })
+		b.stop = func() { cancel(); wg.Wait() }
+		defer b.stop()
+		synctest.Wait()
+		f(b)
+		b.stop()
+		for id, n := range h.pinned {
+			if n != 0 {
+				t.Errorf("evaluation %s: pinned %d times at the end", id, n)
+			}
+		}
+	})
+}
+
+// answers are what came of submitted plans.
+type answers struct {
+	*bed
+	mu  sync.Mutex
+	got map[string]answer
+	wg  sync.WaitGroup
+}
+
+// submit has plans submitted, one after the other, without waiting for them.
+func (b *bed) submit(plans ...*structs.Plan) *answers {
+	a := &answers{bed: b, got: map[string]answer{}}
+	a.more(plans...)
+	return a
+}
+
+func (a *answers) more(plans ...*structs.Plan) {
+	for _, p := range plans {
+		a.wg.Go(func() {
+			r, err := a.applier.Submit(a.Context(), p)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.got[p.EvalID] = answer{r, err}
+		})
+		synctest.Wait()
+	}
+}
+
+// want waits for a plan's answer: how many were placed and refused.
+func (a *answers) want(id string, placed, refused int) *structs.PlanResult {
+	a.Helper()
+	a.wg.Wait()
+	got := a.got[id]
+	if got.err != nil {
+		a.Fatalf("plan %s: %v", id, got.err)
+	}
+	if got.result.Placed != placed || got.result.Refused != refused {
+		a.Fatalf("plan %s: placed %d and refused %d (%s), want %d and %d", id, got.result.Placed, got.result.Refused,
+			got.result.RefusedReason, placed, refused)
+	}
+	if (got.result.RefreshIndex > 0) != (refused > 0) {
+		a.Fatalf("plan %s: refresh index %d with %d refused", id, got.result.RefreshIndex, refused)
+	}
+	return got.result
+}
+
+func (a *answers) wantErr(id string, want error) {
+	a.Helper()
+	a.wg.Wait()
+	if got := a.got[id]; !errors.Is(got.err, want) {
+		a.Fatalf("plan %s: %+v, %v, want %v", id, got.result, got.err, want)
+	}
+}
+
+func TestCommitsAtOnceWhenIdle(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		start := time.Now()
+		r := b.submit(planOf("1", 60, "node-000")).want("1", 1, 0)
+		if time.Since(start) != 0 {
+			b.Fatalf("took %s", time.Since(start))
+		}
+		if r.AllocIndex != b.store.LatestIndex() || b.used("node-000") != 60 {
+			b.Fatalf("result %+v at %d", r, b.store.LatestIndex())
+		}
+		if e := b.store.Snapshot().Eval(nil, "1"); e == nil || e.Status != structs.EvalStatusComplete {
+			b.Fatalf("evaluation: %+v", e)
+		}
+	})
+}
+
+// gate holds commits of plans back until it is opened.
+func (b *bed) gate() (open func()) {
+	ch := make(chan struct{})
+	b.before = func(t structs.LogType, _ any) error {
+		if t == structs.LogPlanApply {
+			<-ch
+		}
+		return nil
+	}
+	return func() { close(ch) }
+}
+
+func TestManyInOneEntryWhileOneIsInFlight(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 60, "node-000"))
+		low, high := planOf("low", 60, "node-001"), planOf("high", 60, "node-001")
+		low.Priority, high.Priority = 10, 90
+		a.more(planOf("2", 60, "node-000"), low, high, planOf("3", 40, "node-000"))
+		open()
+		a.want("1", 1, 0)
+		a.want("2", 0, 1) // it counted on what 1 took while it was in flight
+		a.want("3", 1, 0)
+		a.want("low", 1, 0) // it was judged before the other came
+		a.want("high", 0, 1)
+		got := b.commits()
+		if len(got) != 2 || len(got[0].Plans) != 1 || len(got[1].Plans) != 2 {
+			b.Fatalf("entries: %+v", got)
+		}
+		for _, id := range []string{"2", "high"} {
+			if r := a.got[id].result; r.RefreshIndex != b.store.LatestIndex() {
+				b.Fatalf("plan %s: refresh at %d, the latest is %d", id, r.RefreshIndex, b.store.LatestIndex())
+			}
+			if b.store.Snapshot().Eval(nil, id) != nil {
+				b.Fatalf("evaluation %s was stored although its plan was refused", id)
+			}
+		}
+	})
+}
+
+func TestPriorityOfThoseThatWait(t *testing.T) {
+	run(t, Options{BatchLimit: 1}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 60, "node-000"), planOf("2", 60, "node-001")) // 2 fills the open round
+		low, high := planOf("low", 60, "node-002"), planOf("high", 60, "node-002")
+		low.Priority, high.Priority = 10, 90
+		a.more(low, high)
+		open()
+		a.want("high", 1, 0)
+		a.want("low", 0, 1)
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.holders.gone["stale"] = true
+		broken := planOf("broken", 1, "node-000")
+		broken.Place[0].Instances[0].Node = 7
+		all := planOf("all", 60, "node-000", "node-001", "node-001")
+		all.AllAtOnce = true
+		a := b.submit(planOf("stale", 1, "node-000"), broken, planOf("part", 60, "node-000", "node-001", "node-001", "node-002"), all,
+			planOf("nowhere", 1, "node-999"), nil1())
+		a.wantErr("stale", structs.ErrStale)
+		a.wantErr("broken", structs.ErrBadRequest)
+		a.wantErr("nil", structs.ErrBadRequest)
+		a.want("part", 2, 2) // a node takes all of a plan or nothing
+		a.want("all", 0, 3)
+		a.want("nowhere", 0, 1)
+		if b.used("node-001") != 0 || b.used("node-000") != 60 {
+			b.Fatalf("used: %d, %d", b.used("node-000"), b.used("node-001"))
+		}
+		b.must(b, structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"node-001"}, Status: structs.NodeStatusDown})
+		b.submit(planOf("down", 1, "node-001")).want("down", 0, 1)
+	})
+}
+
+// nil1 is a plan with a batch that is missing.
+func nil1() *structs.Plan {
+	p := planOf("nil", 1, "node-000")
+	p.Place = append(p.Place, nil)
+	return p
+}
+
+func TestBadPlanDoesNotHurtOthers(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 10, "node-000"))
+		bad := planOf("bad", 10, "node-000")
+		bad.Evals[0].Status = "nonsense" // the state refuses it
+		a.more(planOf("2", 10, "node-000"), bad, planOf("3", 10, "node-000"))
+		open()
+		a.want("2", 1, 0)
+		a.want("3", 1, 0)
+		a.wantErr("bad", structs.ErrBadRequest)
+		if b.used("node-000") != 30 {
+			b.Fatalf("used %d", b.used("node-000"))
+		}
+		b.submit(planOf("4", 70, "node-000")).want("4", 1, 0) // what bad would have taken is free
+	})
+}
+
+// TestFailedCommit: what was judged on a commit that failed is judged again.
+func TestFailedCommit(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		release := make(chan struct{})
+		first := true
+		b.before = func(structs.LogType, any) error {
+			if first {
+				first = false
+				<-release
+				return structs.Errorf(structs.CodeLimited, "too many entries")
+			}
+			return nil
+		}
+		a := b.submit(planOf("1", 60, "node-000"))
+		a.more(planOf("2", 60, "node-000"))
+		close(release)
+		a.wantErr("1", structs.ErrLimited)
+		a.want("2", 1, 0)
+		if n := len(b.commits()); n != 1 {
+			b.Fatalf("%d entries: it was certain that 1 was not committed", n)
+		}
+	})
+}
+
+// TestUncertainCommit: an entry may have been committed although its commit failed.
+// What comes after must count on it.
+func TestUncertainCommit(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		once := sync.OnceValue(func() error { return structs.Errorf(structs.CodeNoLeader, "leadership lost while committing") })
+		asked := false
+		b.after = func() error {
+			if asked {
+				return nil
+			}
+			asked = true
+			return once()
+		}
+		b.submit(planOf("1", 60, "node-000")).wantErr("1", structs.ErrNoLeader)
+		b.submit(planOf("2", 60, "node-000")).want("2", 0, 1)
+		got := b.commits()
+		if len(got) != 2 || len(got[1].Plans) != 0 {
+			b.Fatalf("entries: %+v, want an empty one after the uncertain one", got)
+		}
+
+		b.before = func(structs.LogType, any) error { return structs.Errorf(structs.CodeNoLeader, "not the leader") }
+		b.submit(planOf("3", 1, "node-000")).wantErr("3", structs.ErrNoLeader)
+		b.submit(planOf("4", 1, "node-000")).wantErr("4", structs.ErrNoLeader)
+		b.before = nil
+		b.submit(planOf("5", 1, "node-000")).want("5", 1, 0)
+	})
+}
+
+func TestLosingLeadership(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 10, "node-000"), planOf("2", 10, "node-000"))
+		go b.stop()
+		synctest.Wait()
+		open()
+		b.stop()
+		a.want("1", 1, 0) // it was in flight
+		a.wantErr("2", structs.ErrNoLeader)
+		if _, err := b.applier.Submit(b.Context(), planOf("3", 10, "node-000")); !errors.Is(err, structs.ErrNoLeader) {
+			b.Fatalf("submit without leadership: %v", err)
+		}
+	})
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	run(t, Options{QueueLimit: 2, BatchLimit: 1}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 1, "node-000"), planOf("2", 1, "node-000"), planOf("3", 1, "node-000"), planOf("4", 1, "node-000"))
+		_, err := b.applier.Submit(b.Context(), planOf("5", 1, "node-000"))
+		if !errors.Is(err, structs.ErrLimited) {
+			b.Fatalf("submit to a full queue: %v", err)
+		}
+		open()
+		for _, id := range []string{"1", "2", "3", "4"} {
+			a.want(id, 1, 0)
+		}
+	})
+}
+
+func TestSubmitterGoesAway(t *testing.T) {
+	run(t, Options{BatchLimit: 1}, func(b *bed) {
+		open := b.gate()
+		a := b.submit(planOf("1", 60, "node-000"), planOf("2", 1, "node-001"))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if _, err := b.applier.Submit(ctx, planOf("gone", 30, "node-000")); !errors.Is(err, context.DeadlineExceeded) {
+			b.Fatalf("submit: %v", err)
+		}
+		open()
+		a.want("1", 1, 0)
+		b.submit(planOf("3", 40, "node-000")).want("3", 1, 0) // nobody waits for gone any more
+	})
+}
+
+// TestStopsFreeRoom: a plan may count on what it stops, and later ones on it too,
+// also while it is in flight.
+func TestStopsFreeRoom(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.submit(planOf("old", 90, "node-000")).want("old", 1, 0)
+		open := b.gate()
+		swap := planOf("swap", 50, "node-000")
+		swap.Stop = []*structs.AllocStop{{AllocID: structs.DeriveID("seed-old", 0), DesiredStatus: structs.AllocDesiredStop}}
+		a := b.submit(swap, planOf("next", 50, "node-000"), planOf("over", 1, "node-000"))
+		open()
+		a.want("swap", 1, 0)
+		a.want("next", 1, 0)
+		a.want("over", 0, 1)
+	})
+}
+
+// TestRoomThatComesFreeIsSeen: a long chain of rounds does not live on an old snapshot.
+func TestRoomThatComesFreeIsSeen(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.submit(planOf("old", 90, "node-000")).want("old", 1, 0)
+		b.before = func(t structs.LogType, _ any) error {
+			if t == structs.LogPlanApply {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for w := range 3 { // rounds follow each other without a gap
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := b.applier.Submit(b.Context(), planOf(fmt.Sprintf("busy-%d-%d", w, i), 0, "node-001")); err != nil {
+						b.Errorf("submit: %v", err)
+					}
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		b.must(b, structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+			{ID: structs.DeriveID("seed-old", 0), ClientStatus: structs.AllocClientComplete},
+		}})
+		time.Sleep(20 * time.Millisecond)
+		r, err := b.applier.Submit(b.Context(), planOf("new", 90, "node-000"))
+		close(stop)
+		wg.Wait()
+		if err != nil || r.Placed != 1 {
+			b.Fatalf("result %+v, %v", r, err)
+		}
+	})
+}
