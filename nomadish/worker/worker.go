@@ -146,7 +146,7 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 
 // carry submits a decided plan, and decides again what of it was refused, until all
 // of it has been committed or the attempts are used up.
-func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan *structs.Plan, err error) error {
+func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan *flying, err error) error {
 	attempts := w.opts.Attempts
 	if got.Eval.Type == structs.JobTypeBatch || got.Eval.Type == structs.JobTypeSysBatch {
 		attempts = w.opts.BatchAttempts
@@ -178,19 +178,25 @@ func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan 
 	}
 }
 
-func (w *Worker) submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error) {
+// flying is a decided plan. The other workers foresee it until it has landed.
+type flying struct {
+	*structs.Plan
+	land func()
+}
+
+func (w *Worker) submit(ctx context.Context, plan *flying) (*structs.PlanResult, error) {
 	defer metrics.MeasureSince([]string{"nomad", "worker", "submit_plan"}, time.Now())
-	defer w.opts.Foresight.launch(plan)()
-	result, err := w.leader.Submit(ctx, plan)
+	defer plan.land()
+	result, err := w.leader.Submit(ctx, plan.Plan)
 	if err == nil && result == nil {
 		return nil, structs.Errorf(structs.CodeInternal, "the leader answered without a result")
 	}
 	return result, err
 }
 
-// decide schedules on a state at least as new as index; a nil plan: there is nothing
-// to do, the evaluation is over.
-func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*structs.Plan, error) {
+// decide schedules on a state at least as new as index; nil: there is nothing to do,
+// the evaluation is over. The plan flies from here on: it must be submitted.
+func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*flying, error) {
 	snap, err := w.catchUp(ctx, index)
 	if err != nil {
 		return nil, err
@@ -213,7 +219,7 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
 	}
 	plan.EvalToken = got.Token
-	return plan, nil
+	return &flying{Plan: plan, land: w.opts.Foresight.launch(plan)}, nil
 }
 
 // unplaced is what the plan found no room for.
