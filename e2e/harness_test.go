@@ -180,6 +180,7 @@ func (a *agent) ready(n int) {
 	within(a.t, 30*time.Second, "leader and nodes", func(ctx context.Context) error {
 		select {
 		case err := <-a.exited:
+			a.exited <- err // for cleanup
 			a.t.Fatalf("the agent ended: %v\n%s", err, a.log.tail(30))
 		default:
 		}
