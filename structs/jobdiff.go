@@ -369,7 +369,8 @@ func shapeOf(t reflect.Type) shape {
 		}
 		return t
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Struct:
 		if elem(t).Kind() == reflect.Struct {
@@ -381,7 +382,8 @@ func shapeOf(t reflect.Type) shape {
 		}
 		return shapeStrings
 	case reflect.Map:
-		//exhaustive:ignore the others hold nothing of interest here
+		// the others hold nothing of interest here.
+		//exhaustive:ignore
 		switch elem(t.Elem()).Kind() {
 		case reflect.Struct:
 			return shapeObjects
@@ -398,7 +400,8 @@ func flatten(name string, v reflect.Value, into map[string]string) {
 	if !v.IsValid() {
 		return
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {

@@ -84,7 +84,8 @@ func fillJSON(v reflect.Value, from any, path string) error {
 	if v.Type() == durationType {
 		return fillDuration(v, from, path)
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		elem := reflect.New(v.Type().Elem())
@@ -211,7 +212,8 @@ func fillMap(v reflect.Value, from any, path string) error {
 }
 
 func fillScalar(v reflect.Value, from any, path string) error {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.String:
 		s, ok := from.(string)

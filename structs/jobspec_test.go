@@ -228,7 +228,8 @@ func TestWarningTableNamesFields(t *testing.T) {
 
 // fillAll sets every field to something.
 func fillAll(v reflect.Value) {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -263,7 +264,8 @@ func fillAll(v reflect.Value) {
 
 // scribble changes everything that v refers to.
 func scribble(v reflect.Value) {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		scribble(v.Elem())

@@ -547,7 +547,7 @@ type (
 	// ResourceUsage is use of memory and processor.
 	ResourceUsage struct {
 		MemoryStats *MemoryStats
-		CpuStats    *CpuStats //nolint:revive // Nomad's JSON name
+		CpuStats    *CpuStats
 	}
 	// MemoryStats is in bytes.
 	MemoryStats struct {
@@ -555,7 +555,7 @@ type (
 		Measured                                                       []string
 	}
 	// CpuStats is in percent of one core and MHz (TotalTicks).
-	CpuStats struct { //nolint:revive // Nomad's name
+	CpuStats struct {
 		SystemMode, UserMode, TotalTicks, Percent float64
 		ThrottledPeriods, ThrottledTime           uint64
 		Measured                                  []string

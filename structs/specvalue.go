@@ -7,7 +7,8 @@ import (
 
 // deepCopy gives a copy of v that shares nothing with it.
 func deepCopy(v reflect.Value) reflect.Value {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -73,7 +74,8 @@ func sameValue(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch a.Kind() {
 	case reflect.Pointer:
 		if a.IsNil() || b.IsNil() {
@@ -127,7 +129,8 @@ func sameAny(a, b reflect.Value) bool {
 	if a.Type() != b.Type() {
 		return false
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch a.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Struct, reflect.Pointer:
 		return sameValue(a, b)

@@ -107,7 +107,8 @@ func (j *Job) WarningList() Problems {
 
 // states says that a value is neither empty nor the default.
 func states(v reflect.Value, means string) bool {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || v.Elem().Kind() == reflect.Struct {

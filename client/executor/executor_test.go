@@ -48,7 +48,9 @@ func TestExit(t *testing.T) {
 	check("cat", Exit{}, "") // stdin is empty
 	check("echo x; exec >/dev/null; echo y", Exit{}, "x\n")
 	check("trap", Exit{}, "") // no signal is ignored from birth
-	check(`cat /proc/self/status | grep -E "SigIgn|SigBlk" | cut -f2 | sort -u`, Exit{}, "0000000000000000\n")
+	// None is blocked either, but for those above 31: the C library's own, which it
+	// may hold while it makes a process.
+	check(`cat /proc/self/status | grep -E "SigIgn|SigBlk" | cut -f2 | cut -c9- | sed "s/^[08]/0/" | sort -u`, Exit{}, "00000000\n")
 }
 
 func TestStderrIsApart(t *testing.T) {

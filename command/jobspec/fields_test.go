@@ -71,7 +71,8 @@ type writer struct {
 func (w *writer) body(t reflect.Type, depth int) {
 	in := strings.Repeat("  ", depth)
 	for _, f := range structs.Fields(t) {
-		//exhaustive:ignore the others hold nothing of interest here
+		// the others hold nothing of interest here.
+		//exhaustive:ignore
 		switch f.Kind {
 		case structs.FieldAttr, structs.FieldOptLabel:
 			w.fields++
@@ -116,7 +117,8 @@ func (w *writer) value(f structs.Field, t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return `"7s"`
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch t.Kind() {
 	case reflect.String:
 		if one := f.OneOf(); len(one) > 0 {
@@ -157,7 +159,8 @@ func unset(v reflect.Value, path string) []string {
 		v = v.Elem()
 	}
 	var out []string
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Struct:
 		for _, f := range structs.Fields(v.Type()) {
@@ -227,7 +230,8 @@ func TestEveryFieldSurvivesJSONAndMsgpack(t *testing.T) {
 
 // fillAPI sets every field of the official client's job to something.
 func fillAPI(v reflect.Value, depth int) {
-	//exhaustive:ignore the others hold nothing of interest here
+	// the others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -244,7 +244,8 @@ func (d *Decoder) child(in block, f *structs.Field, field reflect.Value, path st
 	if t.Elem().Kind() == reflect.Pointer || t.Kind() == reflect.Pointer {
 		item = item.Addr()
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// The others hold nothing of interest here.
+	//exhaustive:ignore
 	switch t.Kind() {
 	case reflect.Slice:
 		field.Set(reflect.Append(field, item))

@@ -63,7 +63,8 @@ func checkNesting(name string, src []byte, most int) Problems {
 	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos)
 	depth, run, questions := 0, 0, 0
 	for _, t := range tokens {
-		//exhaustive:ignore the others hold nothing of interest here
+		// The others hold nothing of interest here.
+		//exhaustive:ignore
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenTemplateInterp,
 			hclsyntax.TokenTemplateControl, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc:

@@ -23,7 +23,8 @@ func fill(v reflect.Value, from cty.Value) string {
 	if v.Type() == durationType {
 		return fillDuration(v, from)
 	}
-	//exhaustive:ignore the others hold nothing of interest here
+	// The others hold nothing of interest here.
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		elem := reflect.New(v.Type().Elem())
