@@ -10,8 +10,9 @@ import (
 // Judge finds what of a plan holds on this edit, and applies that to it. A node
 // that is not ready, or lacks room, a port, a core or a device for what the plan
 // places there, refuses all of it: those placements, and the stops that stand
-// for them, are left out of holds, and the node is named. reason says why the
-// first one refused. A plan that is AllAtOnce holds whole or not at all.
+// for them, are left out of holds, and the node is named. What counted on the room
+// of such a stop is refused as well. reason says why the first one refused. A plan
+// that is AllAtOnce holds whole or not at all.
 //
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
 // stops that hold name them.
@@ -20,6 +21,7 @@ func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNode
 	j.stop()
 	j.update()
 	j.place()
+	j.undoRefused()
 	if len(j.refusedNodes) > 0 && plan.AllAtOnce {
 		j.refuseAll()
 	}
@@ -32,10 +34,14 @@ type judgement struct {
 	plan         *structs.Plan
 	freed        map[string]*use // what the plan's stops gave back, by allocation
 	taken        []string        // allocations that were placed
+	byNode       map[string][]spot
 	refused      map[string]bool // by node
 	refusedNodes []string
-	replaced     map[string]bool // allocations whose replacement was refused
-	updated      []*use          // what in-place updates held before
+	undone       map[string]bool               // refused nodes on which nothing of the plan is left
+	stops        map[string]*structs.AllocStop // by allocation; only once a node has refused
+	stopsOn      map[string][]string           // allocations by node; likewise
+	back         map[string]bool               // allocations whose stops are kept back
+	updated      []*use                        // what in-place updates held before
 	updates      []*structs.AllocInPlace
 	reason       string
 }
@@ -97,25 +103,22 @@ type spot struct{ batch, instance int }
 
 // place tries the placements node by node, in the order in which the plan names them.
 func (j *judgement) place() {
-	byNode := map[string][]spot{}
+	j.byNode = map[string][]spot{}
 	var order []string
 	common := make([]*use, len(j.plan.Place))
 	for b, batch := range j.plan.Place {
 		common[b] = newUse("", "", batch.Resources)
 		for i := range batch.Instances {
 			node := batch.Nodes[batch.Instances[i].Node].ID
-			if _, seen := byNode[node]; !seen {
+			if _, seen := j.byNode[node]; !seen {
 				order = append(order, node)
 			}
-			byNode[node] = append(byNode[node], spot{b, i})
+			j.byNode[node] = append(j.byNode[node], spot{b, i})
 		}
 	}
 	for _, node := range order {
 		if !j.refused[node] {
-			j.placeOn(node, byNode[node], common)
-		}
-		if j.refused[node] {
-			j.noteReplaced(byNode[node])
+			j.placeOn(node, j.byNode[node], common)
 		}
 	}
 }
@@ -149,16 +152,77 @@ func (j *judgement) placeOn(node string, spots []spot, common []*use) {
 	j.taken = append(j.taken, placed...)
 }
 
-// noteReplaced keeps an allocation running whose replacement was refused.
-func (j *judgement) noteReplaced(spots []spot) {
-	for _, at := range spots {
-		if prev := j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation; prev != "" {
-			if j.replaced == nil {
-				j.replaced = map[string]bool{}
-			}
-			j.replaced[prev] = true
+// undoRefused takes back what the plan does on nodes that refused.
+func (j *judgement) undoRefused() {
+	if len(j.refusedNodes) == 0 {
+		return
+	}
+	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
+	j.back, j.undone = map[string]bool{}, map[string]bool{}
+	for _, s := range j.plan.Stop {
+		if s.KeepRunning || s.ClientStatus != "" {
+			continue // it ends whatever becomes of the rest: its node is gone
+		}
+		j.stops[s.AllocID] = s
+		if u := j.freed[s.AllocID]; u != nil {
+			j.stopsOn[u.nodeID] = append(j.stopsOn[u.nodeID], s.AllocID)
 		}
 	}
+	for i := 0; i < len(j.refusedNodes); i++ { // undoing one may add others
+		j.undo(j.refusedNodes[i])
+	}
+}
+
+// undo takes back what the plan does on a node that refused: its placements, and the
+// stops that were to make room for them or that they stand for.
+func (j *judgement) undo(node string) {
+	if j.undone[node] {
+		return
+	}
+	j.undone[node] = true
+	for _, at := range j.byNode[node] {
+		batch := j.plan.Place[at.batch]
+		j.e.release(structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal)))
+	}
+	j.undoUpdates(node)
+	for _, id := range j.stopsOn[node] {
+		j.keepBack(id)
+	}
+	for _, at := range j.byNode[node] {
+		j.keepBack(j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation)
+	}
+}
+
+// undoUpdates gives what the plan changed in place on a node what it held before.
+func (j *judgement) undoUpdates(node string) {
+	before := map[string]bool{}
+	for _, old := range j.updated {
+		if old.nodeID == node {
+			before[old.id] = true
+			j.e.take(old)
+		}
+	}
+	j.updates = slices.DeleteFunc(j.updates, func(up *structs.AllocInPlace) bool { return before[up.AllocID] })
+}
+
+// keepBack lets an allocation run on that the plan was to stop. If its room has been
+// given away, its node refuses what was placed there.
+func (j *judgement) keepBack(id string) {
+	if j.stops[id] == nil || j.back[id] {
+		return
+	}
+	j.back[id] = true
+	u := j.freed[id]
+	if u == nil {
+		return // it had ended already
+	}
+	if s := j.e.state(u.nodeID); s.has != nil && !j.refused[u.nodeID] {
+		if what := s.lacksUse(u); what != "" {
+			j.refuse(u.nodeID, what)
+			j.undo(u.nodeID)
+		}
+	}
+	j.e.take(u)
 }
 
 // refuseAll undoes everything.
@@ -176,8 +240,7 @@ func (j *judgement) refuseAll() {
 	}
 }
 
-// result is what holds. A stop is kept back when it was to make room on a node
-// that refused, or its replacement was refused; not when its node is gone.
+// result is what holds.
 func (j *judgement) result() *structs.JudgedPlan {
 	holds := &structs.JudgedPlan{EvalID: j.plan.EvalID}
 	whole := len(j.refusedNodes) == 0
@@ -186,12 +249,9 @@ func (j *judgement) result() *structs.JudgedPlan {
 	}
 	holds.Update = j.updates
 	for _, s := range j.plan.Stop {
-		u := j.freed[s.AllocID]
-		if u != nil && s.ClientStatus == "" && (j.refused[u.nodeID] || j.replaced[s.AllocID]) {
-			j.e.take(u)
-			continue
+		if s.KeepRunning || !j.back[s.AllocID] {
+			holds.Stop = append(holds.Stop, s)
 		}
-		holds.Stop = append(holds.Stop, s)
 	}
 	for _, batch := range j.plan.Place {
 		if kept := j.kept(batch); kept != nil {

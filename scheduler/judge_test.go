@@ -177,3 +177,50 @@ func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
 		t.Errorf("refused %v, but %d stops hold", refused, len(holds.Stop))
 	}
 }
+
+// A stop that is kept back takes its room again: what the plan placed into that room
+// is refused with it, and so on along the chain.
+func TestJudgeRefusesWhatCountsOnAStopThatIsKeptBack(t *testing.T) {
+	c := newCluster(t)
+	for _, id := range []string{"a", "b", "c"} {
+		c.node(id)
+	}
+	batch := func(node, id string, mhz int64, previous string) *structs.PlacementBatch {
+		return &structs.PlacementBatch{
+			JobID: "j", Group: "g", Seed: id, Nodes: []structs.PlacedNode{{ID: node}},
+			Instances: []structs.Instance{{PreviousAllocation: previous}},
+			Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
+				"t": {Cpu: structs.AllocatedCpuResources{CpuShares: mhz}},
+			}},
+		}
+	}
+	stop := func(id string) *structs.AllocStop {
+		return &structs.AllocStop{AllocID: id, DesiredStatus: structs.AllocDesiredStop}
+	}
+	f := func(third int64, wantRefused, wantPlaced, wantStops int) {
+		t.Helper()
+		c := *c
+		otherAlloc(&c, "a", 3000)
+		otherAlloc(&c, "b", 3000)
+		otherAlloc(&c, "c", third)
+		plan := &structs.Plan{
+			// What is on a goes to b, what is on b goes to c: each into the other's room.
+			Stop:  []*structs.AllocStop{stop("other-a"), stop("other-b")},
+			Place: []*structs.PlacementBatch{batch("a", "new", 2000, ""), batch("b", "to-b", 3000, "other-a"), batch("c", "to-c", 3000, "other-b")},
+		}
+		holds, refused, _, after := judge(&c, plan)
+		if len(refused) != wantRefused || len(holds.Place) != wantPlaced || len(holds.Stop) != wantStops {
+			t.Errorf("refused %v, %d batches and %d stops hold", refused, len(holds.Place), len(holds.Stop))
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			if used := after.Used(id).CPU; used > 4000 {
+				t.Errorf("node %s is over-committed: %d of 4000 MHz", id, used)
+			}
+		}
+		if wantPlaced == 0 && after.Diff(c.w) != nil {
+			t.Errorf("nothing holds, and yet: %v", after.Diff(c.w))
+		}
+	}
+	f(1000, 0, 3, 2)
+	f(3000, 3, 0, 0)
+}
