@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nomadish/nomadish/nomadish/events"
 	"github.com/nomadish/nomadish/structs"
@@ -21,10 +20,10 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 	} else {
 		after = e.Store.LatestIndex()
 	}
-	feed := e.Store.Feed(after)
+	feed := e.Store.FeedKept(after)
 	for {
 		changes, err := feed.Next(ctx)
-		if errors.Is(err, context.Canceled) {
+		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {

@@ -97,6 +97,14 @@ func (s *Store) Feed(after uint64) *Feed {
 	return &Feed{ring: s.ring, after: after, epoch: s.ring.epoch}
 }
 
+// FeedKept is Feed, but where commits after the index are not kept any more it begins
+// with the first that is. It is for those who do without what they missed.
+func (s *Store) FeedKept(after uint64) *Feed {
+	s.ring.mu.Lock()
+	defer s.ring.mu.Unlock()
+	return &Feed{ring: s.ring, after: max(after, s.ring.lost), epoch: s.ring.epoch}
+}
+
 // Next waits for the next commit that changed something a Change tells of. The
 // error is ErrFellBehind, or ctx's.
 func (f *Feed) Next(ctx context.Context) (Changes, error) {
