@@ -159,7 +159,8 @@ const (
 
 // ExitResult is how a task ended.
 type ExitResult struct {
-	// ExitCode is the exit code; 0 where a signal ended the task.
+	// ExitCode is the exit code; of a process that a signal ended it is 128 and the
+	// signal's number, as shells and Nomad have it.
 	ExitCode int
 	// Signal is the number of the signal that ended the task, or 0.
 	Signal int

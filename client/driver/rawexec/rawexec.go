@@ -282,6 +282,9 @@ func (h *handle) end(r driver.ExitResult) driver.ExitResult {
 
 func result(e *executor.Exit) driver.ExitResult {
 	r := driver.ExitResult{ExitCode: e.Code, Signal: e.Signal, OOMKilled: e.OOMKilled, Unknown: e.Unknown, FinishedAt: e.FinishedAt}
+	if e.Signal != 0 {
+		r.ExitCode = 128 + e.Signal
+	}
 	if e.Unknown {
 		r.Err = fmt.Errorf("exit code not known: %s", e.Reason)
 	}

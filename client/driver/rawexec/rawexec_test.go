@@ -175,7 +175,7 @@ func TestRecover(t *testing.T) {
 	if err := a.Stop(t.Context(), time.Minute, "term"); err != nil {
 		t.Fatal(err)
 	}
-	if r := wait(t, a); r.Signal != int(unix.SIGTERM) {
+	if r := wait(t, a); r.Signal != int(unix.SIGTERM) || r.ExitCode != 128+int(unix.SIGTERM) {
 		t.Fatalf("%+v", r)
 	}
 	for _, bad := range []string{"", "{}", `{"Version":2,"ID":"x"}`, `{"Version":1,"ID":"none"}`} {
