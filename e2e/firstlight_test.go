@@ -246,7 +246,8 @@ func simulate(t testing.TB, shapes string) string {
 // TestThousandInstances: a job of 1,000 on 100 nodes is placed by one evaluation, no
 // node over its capacity; counted down to 10, 990 stop.
 func TestThousandInstances(t *testing.T) {
-	a := newAgent(t, true, simulate(t, shapes))
+	// A machine too slow for a hundred heartbeats in time must not look like one that lost nodes.
+	a := newAgent(t, true, simulate(t, shapes)+"server {\n  enabled = true\n  heartbeat_grace = \"1m\"\n}\n")
 	a.start()
 	a.ready(100)
 	path := a.job("big", `job "big" {
