@@ -2,12 +2,19 @@
 // that it was given, or is marked down and its work runs elsewhere.
 //
 // It runs on the leader and is memory only. A new leader gives every node that is
-// not down the failover time: it cannot know when they were last heard of.
+// not down the failover time: it cannot know when they were last heard of. A leader
+// that itself stood still (it was suspended, or starved) cannot know either: then the
+// nodes that seem to be late get their time anew.
+//
+// It must never mark a node anything but down: that it is back, the node says itself.
 package heartbeat
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,14 +35,29 @@ type Applier interface {
 // With few nodes a lost one is found after MinTTL + Grace = 6 s at the latest, and
 // its work runs elsewhere within 10 s. With many, the TTL grows so that all together
 // send MaxPerSecond at most: 50,000 nodes at 500 a second have 100 s.
+//
+// These are shorter than Nomad's (10 s and 10 s): a heartbeat costs no log entry, so
+// that there is no reason to wait so long, and a pause of a client that is shorter
+// than Grace is not taken for its loss.
 type Options struct {
 	MinTTL       time.Duration // between heartbeats (3 s)
 	Grace        time.Duration // after the TTL before a node is down (3 s)
 	Failover     time.Duration // for all nodes when a leader starts (30 s)
 	MaxPerSecond float64       // heartbeats of all nodes together (500)
-	NewID        func() string
+	NewID        func() string // mints seeds of evaluations; needed
 	Logger       hclog.Logger
 }
+
+const (
+	// downLimit bounds the nodes of one log entry.
+	downLimit = 512
+	// retry is waited after a commit that failed.
+	retry = time.Second
+	// pulse is how often this process makes sure that it runs itself; when it was late
+	// by more than stall, nodes that are late are not to blame.
+	pulse = 250 * time.Millisecond
+	stall = time.Second
+)
 
 // Timers keeps the nodes' times. It is safe for use by many goroutines.
 type Timers struct {
@@ -46,6 +68,7 @@ type Timers struct {
 	running bool
 	timers  map[string]*time.Timer
 	expired map[string]bool
+	alive   time.Time // when this process was last seen running
 	more    chan struct{}
 }
 
@@ -72,13 +95,19 @@ func New(opts Options, apply Applier) *Timers {
 func (t *Timers) Beat(nodeID string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ttl := max(t.opts.MinTTL, time.Duration(float64(len(t.timers))/t.opts.MaxPerSecond*float64(time.Second)))
+	ttl := t.ttl()
 	delete(t.expired, nodeID)
 	t.set(nodeID, ttl+t.opts.Grace)
 	// Spread over the last third, so that nodes that came together part.
 	return ttl - time.Duration(rand.Int64N(int64(ttl)/3+1)) //nolint:gosec // not a secret
 }
 
+// ttl is the time between a node's heartbeats: the more nodes, the longer.
+func (t *Timers) ttl() time.Duration {
+	return max(t.opts.MinTTL, time.Duration(float64(len(t.timers))/t.opts.MaxPerSecond*float64(time.Second)))
+}
+
+// set has a node expire later; it may do nothing when the timers do not run.
 func (t *Timers) set(nodeID string, in time.Duration) {
 	if !t.running {
 		return
@@ -121,28 +150,33 @@ func (t *Timers) Active() int {
 	return len(t.timers)
 }
 
-// Run keeps the timers until ctx ends.
+// Run keeps the timers until ctx ends. It is called once at a time.
 func (t *Timers) Run(ctx context.Context, store *state.Store) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	t.mu.Lock()
-	t.running = true
+	t.running, t.alive = true, time.Now()
 	t.mu.Unlock()
 	defer t.stop()
 	wg.Go(func() { t.down(ctx) })
 	for ctx.Err() == nil {
 		snap := store.Snapshot()
 		t.resync(snap)
-		feed := store.Feed(snap.Index())
-		for {
-			changes, err := feed.Next(ctx)
-			if err != nil {
-				break // ctx ended, or we fell behind: start again from the state
-			}
-			for _, c := range changes.Items {
-				if c.Kind == state.KindNode {
-					t.nodeChanged(c)
-				}
+		t.follow(ctx, store.Feed(snap.Index()))
+	}
+}
+
+// follow keeps the timers by the feed, until that has moved on without them or ctx ends.
+func (t *Timers) follow(ctx context.Context, feed *state.Feed) {
+	for {
+		changes, err := feed.Next(ctx)
+		if err != nil {
+			return
+		}
+		for _, c := range changes.Items {
+			if c.Kind == state.KindNode {
+				node, _ := c.New.(*structs.Node)
+				t.seen(c.Key, node)
 			}
 		}
 	}
@@ -159,79 +193,126 @@ func (t *Timers) stop() {
 	clear(t.expired)
 }
 
-// resync gives every node that should be heard of, and is not waited for, the
-// failover time.
+// resync brings the timers in line with a snapshot.
 func (t *Timers) resync(snap *state.Snapshot) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for n := range snap.Nodes(nil, "", false) {
-		if _, ok := t.timers[n.ID]; !ok && n.Status != structs.NodeStatusDown {
-			t.set(n.ID, t.opts.Failover)
+	var known []string
+	for id := range t.timers { // order does not matter: each is looked up
+		known = append(known, id)
+	}
+	t.mu.Unlock()
+	for _, id := range known {
+		if snap.Node(nil, id) == nil {
+			t.forget(id)
 		}
+	}
+	for n := range snap.Nodes(nil, "", false) {
+		t.seen(n.ID, n)
 	}
 }
 
-func (t *Timers) nodeChanged(c state.Change) {
-	node, _ := c.New.(*structs.Node)
+// seen takes note of a node as the state has it. One that should be heard of, and is
+// not waited for yet, gets the failover time; one that is down or gone (nil) is waited
+// for no longer.
+func (t *Timers) seen(id string, node *structs.Node) {
 	if node == nil || node.Status == structs.NodeStatusDown {
-		t.forget(c.Key)
+		t.forget(id)
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.timers[node.ID]; !ok && !t.expired[node.ID] {
-		t.set(node.ID, t.opts.Failover)
+	if _, ok := t.timers[id]; !ok && !t.expired[id] {
+		t.set(id, t.opts.Failover)
 	}
 }
 
 // down marks the nodes down that were not heard of, as many at once as have expired.
 func (t *Timers) down(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(pulse)
 	defer tick.Stop()
 	for {
 		select {
 		case <-t.more:
 		case <-tick.C:
+			t.pulse()
 			metrics.SetGauge([]string{"nomad", "heartbeat", "active"}, float32(t.Active()))
 			continue
 		case <-ctx.Done():
 			return
 		}
-		ids := t.take()
-		if len(ids) == 0 {
-			continue
-		}
-		now := time.Now()
-		metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
-		t.opts.Logger.Warn("nodes were not heard of in time; they are down", "nodes", len(ids), "first", ids[0])
-		_, err := t.apply.Apply(ctx, structs.LogNodeStatus, &structs.NodeStatusEntry{
-			NodeIDs: ids, Status: structs.NodeStatusDown, Time: now.UnixNano(), EvalSeed: t.opts.NewID(),
-			Event: &structs.NodeEvent{Subsystem: "Cluster", Message: "Node heartbeat missed", Timestamp: now},
-		})
-		if err != nil && ctx.Err() == nil {
-			t.opts.Logger.Error("mark nodes down; trying again", "error", err)
-			t.again(ids)
+		for ids := t.take(); len(ids) > 0 && ctx.Err() == nil; ids = t.take() {
+			if err := t.mark(ctx, ids); err != nil && ctx.Err() == nil {
+				t.opts.Logger.Error("mark nodes down; trying again", "nodes", len(ids), "error", err)
+				t.again(ids, retry)
+			}
 		}
 	}
 }
 
+// mark commits that nodes are down.
+func (t *Timers) mark(ctx context.Context, ids []string) error {
+	now := time.Now()
+	metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
+	t.opts.Logger.Warn("nodes were not heard of in time; they are down", "nodes", len(ids), "first", ids[0])
+	_, err := t.apply.Apply(ctx, structs.LogNodeStatus, &structs.NodeStatusEntry{
+		NodeIDs: ids, Status: structs.NodeStatusDown, Time: now.UnixNano(), EvalSeed: t.opts.NewID(),
+		Event: &structs.NodeEvent{Subsystem: "Cluster", Message: "Node heartbeat missed", Timestamp: now},
+	})
+	if errors.Is(err, structs.ErrNotFound) {
+		return nil // all of them were purged meanwhile
+	}
+	return err
+}
+
+// pulse says that this process runs, and gives late nodes their time anew if it did not.
+func (t *Timers) pulse() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.excuse()
+	t.alive = time.Now()
+}
+
+// excuse forgives those that expired while this process stood still.
+func (t *Timers) excuse() {
+	stood := time.Since(t.alive)
+	if stood <= pulse+stall {
+		return
+	}
+	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
+	t.alive = time.Now()
+	again := t.ttl() + t.opts.Grace
+	for id := range t.expired { // order does not matter: all are excused
+		delete(t.expired, id)
+		t.set(id, again)
+	}
+	for id := range t.timers { // order does not matter, as above
+		t.set(id, again)
+	}
+}
+
+// take gives nodes that have expired, in the order of their IDs.
 func (t *Timers) take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ids := make([]string, 0, len(t.expired))
-	for id := range t.expired { // order does not matter: they go down together
-		ids = append(ids, id)
+	if len(t.expired) == 0 {
+		return nil
 	}
-	clear(t.expired)
+	t.excuse()
+	ids := slices.Sorted(maps.Keys(t.expired))
+	ids = ids[:min(len(ids), downLimit)]
+	for _, id := range ids {
+		delete(t.expired, id)
+	}
 	return ids
 }
 
-func (t *Timers) again(ids []string) {
+// again expires nodes once more, unless they have been heard of.
+func (t *Timers) again(ids []string, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, id := range ids {
 		if _, heard := t.timers[id]; !heard {
-			t.set(id, time.Second)
+			t.set(id, in)
 		}
 	}
 }

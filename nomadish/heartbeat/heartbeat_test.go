@@ -1,0 +1,263 @@
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bed is running timers over a state, in a bubble of virtual time.
+type bed struct {
+	*testing.T
+	*Timers
+	store  *state.Store
+	writer *state.Writer
+
+	at      sync.Mutex // guards what follows
+	index   uint64
+	refuse  error
+	batches []int // nodes of each entry that marks some down
+	stop    func()
+}
+
+// Apply implements Applier.
+func (b *bed) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	b.at.Lock()
+	defer b.at.Unlock()
+	if b.refuse != nil {
+		return 0, b.refuse
+	}
+	if e, ok := payload.(*structs.NodeStatusEntry); ok && e.Status == structs.NodeStatusDown {
+		b.batches = append(b.batches, len(e.NodeIDs))
+	}
+	b.index++
+	return b.index, b.writer.Apply(b.index, t, payload)
+}
+
+func (b *bed) must(t structs.LogType, payload any) {
+	b.Helper()
+	if _, err := b.Apply(b.Context(), t, payload); err != nil {
+		b.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func run(t *testing.T, opts Options, f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, index: 10}
+		b.store, b.writer = state.New(state.Options{})
+		opts.NewID = func() string { return "seed" }
+		b.Timers = New(opts, b)
+		b.start()
+		defer func() { b.stop() }()
+		f(b)
+	})
+}
+
+func (b *bed) start() {
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { b.Timers.Run(ctx, b.store) })
+	b.stop = func() { cancel(); wg.Wait() }
+	synctest.Wait()
+}
+
+func (b *bed) register(ids ...string) {
+	b.Helper()
+	for _, id := range ids {
+		b.must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
+			ID: id, SecretID: "s", Name: id, Status: structs.NodeStatusReady,
+		}})
+	}
+}
+
+func (b *bed) want(id, status string) {
+	b.Helper()
+	synctest.Wait()
+	if got := b.store.Snapshot().Node(nil, id).Status; got != status {
+		b.Fatalf("node %s is %s, want %s", id, got, status)
+	}
+}
+
+func TestLostAndBack(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("n", "other")
+		for range 20 { // both say that they live
+			ttl := b.Beat("n")
+			if ttl < 2*time.Second || ttl > 3*time.Second {
+				b.Fatalf("ttl %s", ttl)
+			}
+			b.Beat("other")
+			time.Sleep(ttl)
+		}
+		b.want("n", structs.NodeStatusReady)
+		b.Beat("n")
+		b.Beat("other")
+		time.Sleep(5 * time.Second)
+		b.Beat("other")
+		time.Sleep(time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond) // 3 s and 3 s of grace
+		b.want("n", structs.NodeStatusDown)
+		b.want("other", structs.NodeStatusReady)
+		if n := b.Active(); n != 1 {
+			b.Fatalf("%d nodes are waited for", n)
+		}
+		events := b.store.Snapshot().Node(nil, "n").Events
+		if e := events[len(events)-1]; e.Message != "Node heartbeat missed" {
+			b.Fatalf("event: %+v", e)
+		}
+
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		b.Beat("n")
+		time.Sleep(5 * time.Second)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+func TestNeverHeardOf(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("n")
+		time.Sleep(30*time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("n", structs.NodeStatusDown)
+		time.Sleep(time.Hour) // once is enough
+		if len(b.batches) != 1 {
+			b.Fatalf("marked down %d times", len(b.batches))
+		}
+	})
+}
+
+func TestNewLeader(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("n", "gone", "down")
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"down"}, Status: structs.NodeStatusDown})
+		b.Beat("n")
+		b.stop()
+		if b.Active() != 0 {
+			b.Fatal("timers run without leadership")
+		}
+		if ttl := b.Beat("n"); ttl < 2*time.Second {
+			b.Fatalf("ttl %s", ttl)
+		}
+		time.Sleep(time.Hour)
+		b.want("n", structs.NodeStatusReady)
+		b.start()
+		if n := b.Active(); n != 2 {
+			b.Fatalf("%d nodes are waited for, want 2", n)
+		}
+		b.must(structs.LogNodeDeregister, &structs.NodeDeregisterEntry{NodeIDs: []string{"gone"}})
+		time.Sleep(30*time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("n", structs.NodeStatusDown)
+		if b.Active() != 0 {
+			b.Fatal("somebody is still waited for")
+		}
+	})
+}
+
+func TestManyAtOnce(t *testing.T) {
+	run(t, Options{MaxPerSecond: 100}, func(b *bed) {
+		for i := range downLimit + 100 {
+			b.register(fmt.Sprint("n", i))
+		}
+		var ttl time.Duration
+		for i := range downLimit + 100 {
+			ttl = max(ttl, b.Beat(fmt.Sprint("n", i)))
+		}
+		if ttl < 4*time.Second || ttl > 7*time.Second { // 612 nodes at 100 a second
+			b.Fatalf("ttl %s", ttl)
+		}
+		time.Sleep(10 * time.Second)
+		b.want("n0", structs.NodeStatusDown)
+		b.want(fmt.Sprint("n", downLimit+99), structs.NodeStatusDown)
+		// The first may go alone; while that is committed, the others gather.
+		if got := b.batches; len(got) > downLimit/4 || slices.Max(got) > downLimit {
+			b.Fatalf("entries of %v nodes", got)
+		}
+	})
+}
+
+func TestTriesAgain(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("dead", "late")
+		b.Beat("dead")
+		b.Beat("late")
+		b.at.Lock()
+		b.refuse = structs.Errorf(structs.CodeNoLeader, "no quorum")
+		b.at.Unlock()
+		time.Sleep(8 * time.Second)
+		b.Beat("late")
+		b.at.Lock()
+		b.refuse = nil
+		b.at.Unlock()
+		time.Sleep(2 * time.Second)
+		b.want("dead", structs.NodeStatusDown)
+		b.want("late", structs.NodeStatusReady)
+	})
+}
+
+// TestStoodStill: a leader that was suspended does not take all nodes for lost.
+func TestStoodStill(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("n")
+		b.Beat("n")
+		b.mu.Lock()
+		b.alive = b.alive.Add(-time.Minute) // the pulse has not come for a minute
+		for id, timer := range b.timers {
+			timer.Stop()
+			delete(b.timers, id)
+			b.expired[id] = true
+		}
+		b.more <- struct{}{}
+		b.mu.Unlock()
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(6*time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+func TestFellBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, index: 10}
+		b.store, b.writer = state.New(state.Options{EventBuffer: 3})
+		b.Timers = New(Options{NewID: func() string { return "seed" }}, b)
+		b.start()
+		defer func() { b.stop() }()
+		b.register("n", "purged")
+		b.mu.Lock() // it is kept from reading on
+		for i := range 10 {
+			if _, err := b.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
+				ID: fmt.Sprint("x", i), SecretID: "s", Name: "x", Status: structs.NodeStatusReady,
+			}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Apply(t.Context(), structs.LogNodeDeregister, &structs.NodeDeregisterEntry{NodeIDs: []string{"purged"}}); err != nil {
+			t.Fatal(err)
+		}
+		b.mu.Unlock()
+		synctest.Wait()
+		if n := b.Active(); n != 11 {
+			t.Fatalf("%d nodes are waited for, want 11", n)
+		}
+	})
+}
