@@ -120,7 +120,7 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 		var allocs []string
 		keep := false
 		for _, a := range snap.AllocsByEval(nil, e.ID) {
-			needed := !a.Terminal() || (!a.ClientTerminal() && snap.Node(nil, a.NodeID) != nil) || (batch && living) ||
+			needed := !over(snap, job, a) || (batch && living) ||
 				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal())
 			if needed || !old(a.ModifyTime, age, now, force) {
 				keep = true
@@ -134,6 +134,16 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 		}
 	}
 	return split(entry)
+}
+
+// over tells whether nothing is to be learned from an allocation any more, as the
+// state sees it when it forgets: an evaluation that went without its allocations would
+// leave them to nobody.
+func over(snap *state.Snapshot, job *structs.Job, a *structs.Allocation) bool {
+	if !a.ClientTerminal() && (!a.ServerTerminal() || snap.Node(nil, a.NodeID) != nil) {
+		return false
+	}
+	return a.ServerTerminal() || a.NextAllocation != "" || job == nil || job.Stop || a.JobVersion < job.Version
 }
 
 // jobs finds dead jobs, each with its evaluations and allocations: those of a batch
