@@ -175,10 +175,11 @@ func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) []*str
 		entry.Evals = append(entry.Evals, evals...)
 		entry.Allocs = append(entry.Allocs, allocs...)
 	}
-	if size(entry) > 0 {
-		entries = append(entries, entry)
+	var parts []*structs.CollectEntry
+	for _, e := range append(entries, entry) {
+		parts = append(parts, split(e)...) // one job alone may be too much for an entry
 	}
-	return entries
+	return parts
 }
 
 // history finds whether there are records past their retention.
@@ -211,9 +212,11 @@ func split(e *structs.CollectEntry) []*structs.CollectEntry {
 	var out []*structs.CollectEntry
 	for size(e) > 0 {
 		part := &structs.CollectEntry{}
-		part.Allocs, e.Allocs = head(e.Allocs)
-		part.Evals, e.Evals = head(e.Evals)
 		part.Jobs, e.Jobs = head(e.Jobs)
+		part.Allocs, e.Allocs = head(e.Allocs)
+		if len(e.Allocs) == 0 { // evaluations last: by them what is left over is found again
+			part.Evals, e.Evals = head(e.Evals)
+		}
 		part.Nodes, e.Nodes = head(e.Nodes)
 		out = append(out, part)
 	}

@@ -20,6 +20,7 @@ func BenchmarkJobs(b *testing.B) {
 	cfg := nomadish.DefaultConfig()
 	cfg.DevMode()
 	cfg.Name, cfg.RPCAddr, cfg.DataDir, cfg.NumSchedulers = "s1", "127.0.0.1:0", b.TempDir(), 2
+	cfg.MinHeartbeatTTL = time.Hour // nobody plays the nodes
 	s, err := nomadish.NewServer(cfg)
 	if err != nil {
 		b.Fatal(err)

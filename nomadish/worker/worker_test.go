@@ -320,11 +320,18 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if plans != 6 || len(b.said) != 6 {
+		if plans < 6 || len(b.said) != 6 {
 			b.Fatalf("%d plans, said %v", plans, b.said)
 		}
-		if e := b.store.Snapshot().Eval(nil, "eval-5"); len(e.FailedTGAllocs) == 0 {
-			b.Fatalf("room for the sixth of three: %+v", e)
+		// Who of the six was quickest is open; three nodes have room for three.
+		placed := 0
+		for i := range 6 {
+			if e := b.store.Snapshot().Eval(nil, fmt.Sprint("eval-", i)); len(e.FailedTGAllocs) == 0 {
+				placed++
+			}
+		}
+		if placed != 3 {
+			b.Fatalf("%d of 6 found room on three nodes", placed)
 		}
 	})
 }
