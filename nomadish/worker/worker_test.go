@@ -277,7 +277,8 @@ func TestGivesBackAtTheEnd(t *testing.T) {
 }
 
 // TestDecidesWhilePlansFly: a worker does not wait for its commits, up to a limit, and
-// foresees what they place; but what finds no room beside that is decided on what is.
+// foresees what they place; but what finds no room beside that is decided on what is
+// (the applier judges it; this test's does not).
 func TestDecidesWhilePlansFly(t *testing.T) {
 	run(t, Options{InFlight: 4}, func(b *bed) {
 		for i := range 3 {
@@ -320,18 +321,8 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if plans < 6 || len(b.said) != 6 {
+		if plans != 6 || len(b.said) != 6 {
 			b.Fatalf("%d plans, said %v", plans, b.said)
-		}
-		// Who of the six was quickest is open; three nodes have room for three.
-		placed := 0
-		for i := range 6 {
-			if e := b.store.Snapshot().Eval(nil, fmt.Sprint("eval-", i)); len(e.FailedTGAllocs) == 0 {
-				placed++
-			}
-		}
-		if placed != 3 {
-			b.Fatalf("%d of 6 found room on three nodes", placed)
 		}
 	})
 }
