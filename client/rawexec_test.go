@@ -206,7 +206,7 @@ func TestKilledAgentFindsItsTasksAgain(t *testing.T) {
 		return node != ""
 	})
 	stay := s.place(node, job("stay", structs.JobTypeService, shell("main", `echo $$ >> $NOMAD_TASK_DIR/pid; exec sleep 600`)), 0, nil)
-	end := s.place(node, job("end", structs.JobTypeBatch, shell("main", `read x < $NOMAD_TASK_DIR/go; exit 42`)), 0, nil)
+	end := s.place(node, job("end", structs.JobTypeBatch, shell("main", `until [ -e $NOMAD_TASK_DIR/go ]; do sleep 0.05; done; exit 42`)), 0, nil)
 	s.untilStatus(stay.ID, structs.AllocClientRunning)
 	s.untilStatus(end.ID, structs.AllocClientRunning)
 	pidFile := filepath.Join(dir, "allocs", stay.ID, "main/local/pid")
