@@ -7,6 +7,7 @@ package gc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -200,7 +201,9 @@ func (c *Collector) history(snap *state.Snapshot, now time.Time, _ bool) []*stru
 func (c *Collector) nodes(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for n := range snap.Nodes(nil, "", false) {
-		if n.Status == structs.NodeStatusDown && old(n.StatusUpdatedAt*int64(time.Second), c.opts.Node, now, force) {
+		unended := func(a *structs.Allocation) bool { return !a.Terminal() }
+		if n.Status == structs.NodeStatusDown && old(n.StatusUpdatedAt*int64(time.Second), c.opts.Node, now, force) &&
+			!slices.ContainsFunc(snap.AllocsByNode(nil, n.ID), unended) {
 			entry.Nodes = append(entry.Nodes, n.ID)
 		}
 	}

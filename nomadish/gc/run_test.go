@@ -21,6 +21,7 @@ type bed struct {
 	*testing.T
 	log
 	store   *state.Store
+	mu      sync.Mutex // one entry at a time
 	largest int
 	entries int
 }
@@ -32,6 +33,8 @@ func newBed(t *testing.T) *bed {
 }
 
 func (b *bed) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if e, ok := payload.(*structs.CollectEntry); ok {
 		b.entries++
 		b.largest = max(b.largest, len(e.Allocs), len(e.Evals), len(e.Jobs), len(e.Nodes))
@@ -147,6 +150,7 @@ func TestRun(t *testing.T) {
 		b.want("1 jobs, 1 evals, 1 allocs, 2 nodes, 0 records")
 		entries := b.entries
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		if b.entries != entries {
 			b.Fatalf("%d entries although there was nothing to forget", b.entries-entries)
 		}
