@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -58,7 +59,7 @@ type Config struct {
 	HistoryRetention     time.Duration
 	HistoryMax           int
 
-	EventBuffer     int // changes kept for event streams
+	EventBuffer     int // single changes kept for event streams and the leader's parts
 	JobTrackedMax   int // versions kept of a job
 	JobMaxCount     int // of a group
 	JobMaxPriority  int
@@ -90,8 +91,8 @@ func DefaultConfig() *Config {
 		EvalNackTimeout: time.Minute, EvalDeliveryLimit: 3,
 		GCInterval: 5 * time.Minute, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
 		JobGCThreshold: 4 * time.Hour, NodeGCThreshold: 24 * time.Hour,
-		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: 1_000_000,
-		EventBuffer: 4096, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20,
+		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: state.DefaultHistoryMax,
+		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20,
 		JobDefaultPrio: 50, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
 		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500,
 		Logger: hclog.NewNullLogger(),

@@ -40,7 +40,7 @@ func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode) *leaderPart
 	l.broker = broker.New(broker.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
 	}, raft, store.LatestIndex)
-	l.plans = plan.New(plan.Options{NewID: NewID, Logger: log.Named("plan")}, store, raft, l.broker)
+	l.plans = plan.New(plan.Options{Logger: log.Named("plan")}, store, raft, l.broker)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
 		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),

@@ -33,8 +33,7 @@ type Options struct {
 	// EntryBytes bounds a log entry (512 KiB): larger ones hold up heartbeats between
 	// servers and risk the leadership. A plan that is AllAtOnce is never cut.
 	EntryBytes int
-	ChainLimit int           // rounds judged one on the other (8)
-	NewID      func() string // not used; kept for the wiring's sake
+	ChainLimit int // rounds judged one on the other (8)
 	Logger     hclog.Logger
 }
 
