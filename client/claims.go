@@ -28,30 +28,34 @@ func newClaims() *claims {
 	return &claims{holder: map[string]string{}, held: map[string][]string{}}
 }
 
-// need lists what an allocation needs for itself.
+// need lists what an allocation needs for itself. A port that ignores collisions is
+// shared on purpose (SO_REUSEPORT): nobody holds it.
 func need(a *structs.Allocation) []string {
 	r := a.AllocatedResources
 	if r == nil {
 		return nil
 	}
 	var out []string
-	port := func(ip string, n int) {
-		if n > 0 {
+	shares := map[string]bool{} // labels of ports that ignore collisions
+	port := func(label, ip string, n int) {
+		if n > 0 && !shares[label] {
 			out = append(out, fmt.Sprintf("port/%s/%d", ip, n))
 		}
 	}
 	networks := func(list []*structs.NetworkResource) {
 		for _, n := range list {
-			for _, p := range n.ReservedPorts {
-				port(n.IP, p.Value)
-			}
-			for _, p := range n.DynamicPorts {
-				port(n.IP, p.Value)
+			for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
+				port(p.Label, n.IP, p.Value)
 			}
 		}
 	}
+	for _, n := range r.Shared.Networks {
+		for _, p := range n.ReservedPorts {
+			shares[p.Label] = p.IgnoreCollision
+		}
+	}
 	for _, p := range r.Shared.Ports {
-		port(p.HostIP, p.Value)
+		port(p.Label, p.HostIP, p.Value)
 	}
 	networks(r.Shared.Networks)
 	shared := sharedDevices(a)

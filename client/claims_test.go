@@ -89,6 +89,12 @@ func TestNeed(t *testing.T) {
 	if got := strings.Join(need(a), " "); got != "core/1 core/3 device/gpu-0 port/10.0.0.1/80" {
 		t.Errorf("needs %q", got)
 	}
+	a.AllocatedResources.Shared.Networks = []*structs.NetworkResource{{
+		IP: "10.0.0.1", ReservedPorts: []structs.Port{{Label: "x", Value: 80, IgnoreCollision: true}},
+	}}
+	if got := strings.Join(need(a), " "); got != "core/1 core/3 device/gpu-0" {
+		t.Errorf("with a port that ignores collisions it needs %q", got)
+	}
 	a.Job = &structs.Job{TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{
 		Name: "t", Resources: &structs.Resources{Devices: []*structs.RequestedDevice{{Name: "gpu", Share: 500}}},
 	}}}}}
