@@ -3,6 +3,8 @@ package stats
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +50,7 @@ func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, er
 			return nil, fmt.Errorf("measure disk: %w", err)
 		}
 		out.AllocDirStats = &structs.HostDiskStats{
-			Mountpoint: u.Path, Size: u.Total, Used: u.Used, Available: u.Free,
+			Device: deviceOf(ctx, h.AllocDir), Mountpoint: u.Path, Size: u.Total, Used: u.Used, Available: u.Free,
 			UsedPercent: u.UsedPercent, InodesUsedPercent: u.InodesUsedPercent,
 		}
 		out.DiskStats = []*structs.HostDiskStats{out.AllocDirStats}
@@ -57,6 +59,25 @@ func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, er
 		out.Uptime = up
 	}
 	return out, nil
+}
+
+// deviceOf is what is mounted where path lies; empty if the system does not tell.
+func deviceOf(ctx context.Context, path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	mounts, err := disk.PartitionsWithContext(ctx, true)
+	if err != nil {
+		return ""
+	}
+	device, longest := "", -1
+	for _, m := range mounts {
+		under := strings.HasPrefix(path, strings.TrimSuffix(m.Mountpoint, "/")+"/") || path == m.Mountpoint
+		if under && len(m.Mountpoint) >= longest { // of two mounts in one place the later one shows
+			device, longest = m.Device, len(m.Mountpoint)
+		}
+	}
+	return device
 }
 
 func (h *Host) rates(times []cpu.TimesStat) []*structs.HostCPUStats {
@@ -68,9 +89,10 @@ func (h *Host) rates(times []cpu.TimesStat) []*structs.HostCPUStats {
 		if i < len(h.last) && h.last[i].CPU == t.CPU {
 			before = h.last[i]
 		}
-		user := t.User + t.Nice - before.User - before.Nice
-		system := t.System + t.Irq + t.Softirq - before.System - before.Irq - before.Softirq
-		idle := t.Idle + t.Iowait - before.Idle - before.Iowait
+		// The kernel's counts of idling may step back a little.
+		user := max(0, t.User+t.Nice-before.User-before.Nice)
+		system := max(0, t.System+t.Irq+t.Softirq-before.System-before.Irq-before.Softirq)
+		idle := max(0, t.Idle+t.Iowait-before.Idle-before.Iowait)
 		c := &structs.HostCPUStats{CPU: t.CPU}
 		if total := user + system + idle; total > 0 {
 			c.User, c.System, c.Idle = user/total*100, system/total*100, idle/total*100

@@ -58,7 +58,7 @@ func TestHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Memory.Total == 0 || len(s.CPU) == 0 || s.AllocDirStats.Size == 0 {
+		if s.Memory.Total == 0 || len(s.CPU) == 0 || s.AllocDirStats.Size == 0 || s.AllocDirStats.Device == "" {
 			t.Errorf("%+v", s)
 		}
 		for _, c := range s.CPU {
