@@ -186,7 +186,7 @@ func TestFieldsMoved(t *testing.T) {
 			t.Error(wrong)
 		}
 	}
-	f(func(g *nomad.TaskGroup) { g.MaxClientDisconnect = ptr(time.Minute) }, nomad.DisconnectStrategy{LostAfter: ptr(time.Minute), Replace: ptr(true)})
-	f(func(g *nomad.TaskGroup) { g.StopAfterClientDisconnect = ptr(time.Hour) }, nomad.DisconnectStrategy{StopOnClientAfter: ptr(time.Hour)})
-	f(func(g *nomad.TaskGroup) { g.PreventRescheduleOnLost = ptr(true) }, nomad.DisconnectStrategy{Replace: ptr(false)})
+	f(func(g *nomad.TaskGroup) { g.MaxClientDisconnect = ptr(time.Minute) }, nomad.DisconnectStrategy{LostAfter: ptr(time.Minute), Replace: ptr(true)}) //nolint:staticcheck // the old form is what is tested
+	f(func(g *nomad.TaskGroup) { g.StopAfterClientDisconnect = ptr(time.Hour) }, nomad.DisconnectStrategy{StopOnClientAfter: ptr(time.Hour)})           //nolint:staticcheck // the old form is what is tested
+	f(func(g *nomad.TaskGroup) { g.PreventRescheduleOnLost = ptr(true) }, nomad.DisconnectStrategy{Replace: ptr(false)})                                //nolint:staticcheck // the old form is what is tested
 }

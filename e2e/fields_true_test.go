@@ -46,7 +46,7 @@ func (w *world) checkAlloc(stub *nomad.AllocationListStub, alloc *nomad.Allocati
 	if !strings.HasPrefix(alloc.Name, alloc.JobID+"."+alloc.TaskGroup+"[") {
 		w.t.Errorf("%s: its job is %s, its group %s", what, alloc.JobID, alloc.TaskGroup)
 	}
-	if !(0 < alloc.CreateIndex && alloc.CreateIndex <= alloc.AllocModifyIndex && alloc.AllocModifyIndex <= alloc.ModifyIndex) || alloc.CreateTime > alloc.ModifyTime {
+	if order := []uint64{1, alloc.CreateIndex, alloc.AllocModifyIndex, alloc.ModifyIndex}; !slices.IsSorted(order) || alloc.CreateTime > alloc.ModifyTime {
 		w.t.Errorf("%s: indexes %d, %d, %d; times %d, %d", what, alloc.CreateIndex, alloc.AllocModifyIndex, alloc.ModifyIndex, alloc.CreateTime, alloc.ModifyTime)
 	}
 	eval, _, err := w.c.Evaluations().Info(alloc.EvalID, nil)
@@ -99,7 +99,8 @@ func (w *world) checkGiven(what string, asked *nomad.TaskGroup, given *nomad.All
 func (w *world) checkTasks(what string, alloc *nomad.Allocation) {
 	w.t.Helper()
 	for name, s := range alloc.TaskStates {
-		if s.FinishedAt.IsZero() == (s.State == "dead") && !(s.State == "dead" && s.StartedAt.IsZero()) || s.FinishedAt.Before(s.StartedAt) && s.State == "dead" {
+		started, finished := !s.StartedAt.IsZero(), !s.FinishedAt.IsZero()
+		if finished && (s.State != "dead" || s.FinishedAt.Before(s.StartedAt)) || started && !finished && s.State == "dead" {
 			w.t.Errorf("%s: task %s is %s, started %s, finished %s", what, name, s.State, s.StartedAt, s.FinishedAt)
 		}
 		if !slices.IsSortedFunc(s.Events, func(a, b *nomad.TaskEvent) int { return int(a.Time - b.Time) }) {
