@@ -1,0 +1,379 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bed is a running drainer over a state with the nodes a and b, in virtual time. The
+// test plays the scheduler and the clients.
+type bed struct {
+	*testing.T
+	store  *state.Store
+	writer *state.Writer
+	stop   func()
+
+	mu      sync.Mutex
+	index   uint64
+	refuse  bool
+	entries []int // transitions of each entry
+	evals   int   // of drains
+	seeds   int
+}
+
+func (b *bed) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse {
+		return 0, structs.Errorf(structs.CodeNoLeader, "no quorum")
+	}
+	if e, ok := payload.(*structs.AllocTransitionEntry); ok {
+		b.entries = append(b.entries, len(e.Transitions))
+		b.evals += len(e.Evals)
+	}
+	b.index++
+	return b.index, b.writer.Apply(b.index, t, payload)
+}
+
+func (b *bed) must(t structs.LogType, payload any) {
+	b.Helper()
+	if _, err := b.Apply(context.Background(), t, payload); err != nil {
+		b.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func run(t *testing.T, f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, index: 10}
+		b.store, b.writer = state.New(state.Options{})
+		for _, id := range []string{"a", "b"} {
+			b.must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
+				ID: id, Name: id, Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
+			}})
+		}
+		b.start()
+		defer func() { b.stop() }()
+		f(b)
+	})
+}
+
+func (b *bed) start() {
+	ctx, cancel := context.WithCancel(b.Context())
+	n := 0
+	d := New(b, func() string { n++; return fmt.Sprintf("drain-%d-%d", b.index, n) }, nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { d.Run(ctx, b.store) })
+	b.stop = func() { cancel(); wg.Wait() }
+	synctest.Wait()
+}
+
+// job registers a job of n instances and places them on node a, running and healthy.
+func (b *bed) job(id, kind string, n, parallel int) {
+	b.Helper()
+	job := &structs.Job{ID: id, Type: kind, TaskGroups: []*structs.TaskGroup{{
+		Name: "g", Count: n, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}},
+	}}}
+	if parallel > 0 {
+		job.TaskGroups[0].Migrate = &structs.MigrateStrategy{MaxParallel: &parallel}
+	}
+	job.Canonicalize()
+	b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Time: time.Now().UnixNano()})
+	for range n {
+		b.report(b.place(id, "a"), structs.AllocClientRunning, new(true))
+	}
+}
+
+// place places an instance of a job.
+func (b *bed) place(job, node string) (id string) {
+	b.Helper()
+	b.seeds++
+	seed := fmt.Sprint("seed-", b.seeds)
+	b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+		EvalID: "e", Time: time.Now().UnixNano(), Place: []*structs.PlacementBatch{{
+			Namespace: "default", JobID: job, Group: "g", EvalID: "e", Seed: seed, CreateTime: time.Now().UnixNano(),
+			Nodes: []structs.PlacedNode{{ID: node, Name: node}}, Instances: []structs.Instance{{}}, Resources: &structs.AllocatedResources{},
+		}},
+	}}})
+	return structs.DeriveID(seed, 0)
+}
+
+// report says what a client says of an allocation.
+func (b *bed) report(id, status string, healthy *bool) {
+	b.Helper()
+	u := &structs.AllocClientUpdate{ID: id, ClientStatus: status}
+	if healthy != nil {
+		u.DeploymentStatus = &structs.AllocDeploymentStatus{Healthy: healthy}
+	}
+	b.must(structs.LogAllocClient, &structs.AllocClientEntry{Time: time.Now().UnixNano(), Updates: []*structs.AllocClientUpdate{u}})
+}
+
+// schedule stops what shall move, with or without a replacement on b, and ends it.
+func (b *bed) schedule(replace bool) (replaced []string) {
+	b.Helper()
+	for _, a := range b.store.Snapshot().AllocsByNode(nil, "a") {
+		if !a.DesiredTransition.ShouldMigrate() || a.Terminal() {
+			continue
+		}
+		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+			EvalID: "e", Time: time.Now().UnixNano(), Stop: []*structs.AllocStop{{AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop}},
+		}}})
+		if replace && a.Job.Type == structs.JobTypeService {
+			replaced = append(replaced, b.place(a.JobID, "b"))
+		}
+		b.report(a.ID, structs.AllocClientComplete, nil)
+	}
+	return replaced
+}
+
+func (b *bed) drain(spec structs.DrainSpec) {
+	b.Helper()
+	s := &structs.DrainStrategy{DrainSpec: spec, StartedAt: time.Now()}
+	if spec.Deadline > 0 {
+		s.ForceDeadline = time.Now().Add(spec.Deadline)
+	}
+	b.must(structs.LogNodeDrain, &structs.NodeDrainEntry{NodeID: "a", Strategy: s, Time: time.Now().UnixNano()})
+}
+
+// want: of each job so many instances on node a are asked to move and still there.
+func (b *bed) want(want string) {
+	b.Helper()
+	synctest.Wait()
+	moving := map[string]int{}
+	for _, a := range b.store.Snapshot().AllocsByNode(nil, "a") {
+		if a.DesiredTransition.ShouldMigrate() && !a.Terminal() {
+			moving[a.JobID]++
+		}
+	}
+	var got []string
+	for job, n := range moving {
+		got = append(got, fmt.Sprint(job, ":", n))
+	}
+	slices.Sort(got)
+	if s := strings.Join(got, " "); s != want {
+		b.Fatalf("moving: %q, want %q", s, want)
+	}
+}
+
+func (b *bed) wantDone(done bool) {
+	b.Helper()
+	synctest.Wait()
+	n := b.store.Snapshot().Node(nil, "a")
+	if (n.DrainStrategy == nil) != done {
+		b.Fatalf("drained: %v, want %v", n.DrainStrategy == nil, done)
+	}
+	if !done {
+		return
+	}
+	if last := n.Events[len(n.Events)-1]; n.LastDrain.Status != "complete" || n.SchedulingEligibility != structs.NodeIneligible ||
+		last.Message != "Node drain complete" {
+		b.Fatalf("after the drain: %+v, %s, %+v", n.LastDrain, n.SchedulingEligibility, last)
+	}
+}
+
+func TestServicesMoveInStep(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 5, 2)
+		b.job("other", structs.JobTypeService, 1, 1)
+		b.want("")
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("other:1 web:2")
+		if b.evals != 2 {
+			b.Fatalf("%d evaluations, want one of each job", b.evals)
+		}
+		placed := b.schedule(true)
+		b.want("") // the replacements are not healthy yet
+		for _, id := range placed {
+			b.report(id, structs.AllocClientRunning, nil)
+		}
+		b.want("")
+		for _, id := range placed[:2] {
+			b.report(id, structs.AllocClientRunning, new(true))
+		}
+		b.want("web:1") // one of the two is of the other job
+		b.stop()
+		b.start() // a new leader goes on
+		for _, id := range placed[2:] {
+			b.report(id, structs.AllocClientRunning, new(true))
+		}
+		b.want("web:2")
+		for _, id := range b.schedule(true) {
+			b.report(id, structs.AllocClientRunning, new(true))
+		}
+		b.want("web:1")
+		b.wantDone(false)
+		b.schedule(true)
+		b.wantDone(true)
+		if b.evals != 5 { // one each time that something of a job moves
+			b.Fatalf("%d evaluations", b.evals)
+		}
+	})
+}
+
+func TestWithoutRoomElsewhere(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 3, 1)
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("web:1")
+		b.schedule(false)
+		time.Sleep(time.Hour - time.Millisecond)
+		b.want("") // one is missing already
+		time.Sleep(time.Millisecond)
+		b.want("web:2") // the deadline is stronger
+		b.schedule(false)
+		b.wantDone(true)
+	})
+}
+
+func TestHealthByTime(t *testing.T) {
+	run(t, func(b *bed) { // a client that does not judge health
+		b.job("web", structs.JobTypeService, 2, 1)
+		b.drain(structs.DrainSpec{})
+		b.want("web:1")
+		b.report(b.schedule(true)[0], structs.AllocClientRunning, nil)
+		time.Sleep(10*time.Second - time.Millisecond) // min_healthy_time
+		b.want("")
+		time.Sleep(time.Millisecond)
+		b.want("web:1")
+	})
+}
+
+func TestUnhealthyMovesAtOnce(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 3, 1)
+		sick := b.store.Snapshot().AllocsByNode(nil, "a")[1].ID
+		b.report(sick, structs.AllocClientRunning, new(false))
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("web:1")
+		if a := b.store.Snapshot().Alloc(nil, sick); !a.DesiredTransition.ShouldMigrate() {
+			b.Fatal("a healthy one moved first")
+		}
+	})
+}
+
+func TestBatchMayFinish(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("sum", structs.JobTypeBatch, 2, 0)
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("")
+		b.report(b.store.Snapshot().AllocsByNode(nil, "a")[0].ID, structs.AllocClientComplete, nil)
+		time.Sleep(time.Hour - time.Millisecond)
+		b.want("")
+		b.wantDone(false)
+		time.Sleep(time.Millisecond)
+		b.want("sum:1")
+		b.schedule(false)
+		b.wantDone(true)
+	})
+	run(t, func(b *bed) {
+		b.job("sum", structs.JobTypeBatch, 1, 0)
+		b.drain(structs.DrainSpec{}) // no deadline
+		time.Sleep(1000 * time.Hour)
+		b.wantDone(false)
+		b.report(b.store.Snapshot().AllocsByNode(nil, "a")[0].ID, structs.AllocClientComplete, nil)
+		b.wantDone(true)
+	})
+}
+
+func TestSystemJobsGoLast(t *testing.T) {
+	f := func(spec structs.DrainSpec, steps ...string) {
+		t.Helper()
+		run(t, func(b *bed) {
+			b.job("logs", structs.JobTypeSystem, 1, 0)
+			b.job("web", structs.JobTypeService, 1, 1)
+			b.drain(spec)
+			for _, want := range steps {
+				b.wantDone(false)
+				b.want(want)
+				b.schedule(true)
+			}
+			b.wantDone(true)
+			left := slices.ContainsFunc(b.store.Snapshot().AllocsByNode(nil, "a"), func(a *structs.Allocation) bool { return !a.Terminal() })
+			if left != spec.IgnoreSystemJobs {
+				b.Fatalf("something is left: %v", left)
+			}
+		})
+	}
+	f(structs.DrainSpec{Deadline: time.Hour}, "web:1", "logs:1")
+	f(structs.DrainSpec{Deadline: time.Hour, IgnoreSystemJobs: true}, "web:1")
+	f(structs.DrainSpec{Deadline: -1}, "logs:1 web:1")
+	f(structs.DrainSpec{Deadline: -1, IgnoreSystemJobs: true}, "web:1")
+}
+
+func TestEmptyNode(t *testing.T) {
+	run(t, func(b *bed) {
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.wantDone(true)
+	})
+}
+
+func TestCancelled(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 3, 1)
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("web:1")
+		b.must(structs.LogNodeDrain, &structs.NodeDrainEntry{NodeID: "a", MarkEligible: true, Status: "canceled"})
+		b.schedule(true)
+		time.Sleep(2 * time.Hour)
+		b.want("")
+	})
+}
+
+func TestJobStoppedMeanwhile(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 2, 1)
+		b.must(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true})
+		b.drain(structs.DrainSpec{Deadline: -1})
+		b.wantDone(false)
+		for _, a := range b.store.Snapshot().AllocsByNode(nil, "a") {
+			b.report(a.ID, structs.AllocClientComplete, nil)
+		}
+		b.wantDone(true)
+	})
+}
+
+func TestManyAndRefused(t *testing.T) {
+	run(t, func(b *bed) {
+		job := &structs.Job{ID: "big", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{
+			Name: "g", Count: entryLimit + 5, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}},
+		}}}
+		job.Canonicalize()
+		b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		batch := &structs.PlacementBatch{
+			Namespace: "default", JobID: "big", Group: "g", EvalID: "e", Seed: "s", Nodes: []structs.PlacedNode{{ID: "a", Name: "a"}},
+			Instances: make([]structs.Instance, entryLimit+5), Resources: &structs.AllocatedResources{},
+		}
+		for i := range batch.Instances {
+			batch.Instances[i] = structs.Instance{Ordinal: uint32(i), Index: i} //nolint:gosec // small
+		}
+		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{batch}}}})
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.mu.Lock()
+		b.refuse = true
+		b.mu.Unlock()
+		time.Sleep(time.Hour + time.Minute)
+		b.want("")
+		b.mu.Lock()
+		b.refuse = false
+		b.mu.Unlock()
+		time.Sleep(retry)
+		b.want(fmt.Sprint("big:", entryLimit+5))
+		if fmt.Sprint(b.entries) != fmt.Sprint([]int{entryLimit, 5}) || b.evals != 1 {
+			b.Fatalf("entries %v, %d evaluations", b.entries, b.evals)
+		}
+	})
+}
