@@ -11,8 +11,9 @@ server {
 }
 
 client {
-  enabled = true
-  servers = ["127.0.0.1:4647"]
+  enabled           = true
+  servers           = ["127.0.0.1:4647"]
+  network_interface = "lo" # whose address tasks get; leave it out for the machine's own
 }
 
 # raw_exec runs processes as the agent's own user, with nothing between them and the machine: it is off unless asked for.

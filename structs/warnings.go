@@ -11,14 +11,12 @@ import (
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.
 var noBehaviour = warningTable(`
-	Job.AllAtOnce
 	Job.Project
 	Job.Step
 	Job.Slot
 	Job.Reclaim:requeue
 	Job.Partial
 	Job.Class:auto
-	Job.Policy
 	Job.Prefer
 	Job.Multiregion
 	Job.Periodic
@@ -26,7 +24,6 @@ var noBehaviour = warningTable(`
 	Job.ConsulNamespace
 	Job.VaultNamespace
 
-	TaskGroup.Candidates
 	TaskGroup.Gang
 	TaskGroup.Topology
 	TaskGroup.Volumes
@@ -42,7 +39,6 @@ var noBehaviour = warningTable(`
 	UpdateStrategy.AutoPromote
 	RestartPolicy.RenderTemplates
 
-	Task.Lifecycle
 	Task.Kind
 	Task.Services
 	Task.Artifacts
@@ -58,7 +54,6 @@ var noBehaviour = warningTable(`
 	Task.Identities
 	Task.Actions
 	Task.Schedule
-	Task.ShutdownDelay
 
 	Resources.MemoryMaxMB
 	Resources.DiskMB
@@ -66,7 +61,6 @@ var noBehaviour = warningTable(`
 	Resources.IOPS
 	Resources.Licenses
 	Resources.Networks
-	Resources.Devices
 	NUMAResource.Affinity:none
 	NUMAResource.Devices
 	NetworkResource.DNS

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -37,6 +38,9 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		MaxKillTimeout: cl.MaxKillTimeout, GCInterval: cl.GCInterval, GCMaxAllocs: cl.GCMaxAllocs,
 		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
+	}
+	if cfg.Dev && c.NetworkInterface == "" {
+		c.NetworkInterface = loopback() // a development agent's tasks are for this machine, as it is itself
 	}
 	c.Reserved.Cpu.CpuShares = uint64(max(0, cl.Reserved.CPU)) //nolint:gosec // not negative
 	c.Reserved.Cpu.ReservedCpuCores = cores
@@ -85,6 +89,20 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 			return errors.Join(ended, cl.Shutdown(ctx), set.close(ctx, endTasks))
 		},
 	}, nil
+}
+
+// loopback is the name of this machine's loopback interface; empty if it has none.
+func loopback() string {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	for _, i := range interfaces {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp != 0 {
+			return i.Name
+		}
+	}
+	return ""
 }
 
 // driverSet are the task drivers of this machine's node, and what they share.
