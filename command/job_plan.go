@@ -39,13 +39,18 @@ func jobPlan() spec {
 					return exitPlanError
 				}
 				reply.Warnings = file.news(reply.Warnings)
-				return showPlan(e, job, reply, *verbose, args[0])
+				again := file.again(args[0])
+				if e.namespace != "" {
+					again = "-namespace " + shellWord(e.namespace) + " " + again
+				}
+				return showPlan(e, reply, *verbose, again)
 			}
 		},
 	}
 }
 
-func showPlan(e *env, job *structs.Job, reply *structs.JobPlanReply, verbose bool, path string) int {
+// showPlan prints a plan; again is how `job run` is told of the same file. It gives the exit code.
+func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) int {
 	if reply.Diff != nil {
 		showJobDiff(e, reply.Diff, verbose)
 	}
@@ -65,7 +70,7 @@ func showPlan(e *env, job *structs.Job, reply *structs.JobPlanReply, verbose boo
 	e.printf("\n")
 	e.warn(reply.Warnings)
 	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
-	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, path)
+	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, again)
 	e.printf("When running the job with the check-index flag, the job will only be run if the\n" +
 		"job modify index given matches the server-side version.\n")
 	return planCode(reply.Annotations)

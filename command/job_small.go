@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/examples"
@@ -215,18 +217,36 @@ func jobScale() spec {
 						return e.fail(err)
 					}
 					if len(job.TaskGroups) != 1 {
-						return e.usage("job %q has %d groups: name one", id, len(job.TaskGroups))
+						return e.usage("job %q has %d groups: name one of %s", id, len(job.TaskGroups), groupNames(job))
 					}
 					group = job.TaskGroups[0].Name
 				}
 				reply, err := e.client.JobScale(ctx, id, group, count, "submitted using the nomadish CLI", e.query())
 				if err != nil {
-					return e.fail(err)
+					return e.fail(e.noGroup(ctx, id, group, err))
 				}
 				return e.follow(ctx, reply.EvalID, *detach, *verbose)
 			}
 		},
 	}
+}
+
+// noGroup says which groups there are if a job was refused for having none of that
+// name; any other error stays as it is.
+func (e *env) noGroup(ctx context.Context, id, group string, err error) error {
+	job, _, readErr := e.client.Job(ctx, id, e.query())
+	if readErr != nil || job == nil || slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Name == group }) {
+		return err
+	}
+	return fmt.Errorf("job %q has no group %q: name one of %s", id, group, groupNames(job))
+}
+
+func groupNames(job *structs.Job) string {
+	var names []string
+	for _, g := range job.TaskGroups {
+		names = append(names, strconv.Quote(g.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 func jobEval() spec {

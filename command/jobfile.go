@@ -39,6 +39,33 @@ func (j *jobFile) flags(fs *flag.FlagSet, jsonName string) {
 	fs.BoolVar(&j.json, jsonName, false, "the file is JSON, not HCL")
 }
 
+// again is the part of a command line that reads the same file with the same flags,
+// quoted for a shell.
+func (j *jobFile) again(path string) string {
+	var words []string
+	if j.json {
+		words = append(words, "-json")
+	}
+	for _, v := range j.vars {
+		words = append(words, "-var", shellWord(v))
+	}
+	for _, name := range j.varFiles {
+		words = append(words, "-var-file", shellWord(name))
+	}
+	return strings.Join(append(words, shellWord(path)), " ")
+}
+
+// shellWord quotes a word where a POSIX shell would take it for more or less than it is.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // read parses the file that args names ("-": standard input).
 func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmission, error) {
 	if len(args) != 1 {
@@ -55,6 +82,9 @@ func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmiss
 			return nil, nil, err
 		}
 		defer f.Close() //nolint:errcheck // read only
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, nil, fmt.Errorf("%s is a directory: name a job file in it", path)
+		}
 		from = f
 	}
 	src, err := io.ReadAll(io.LimitReader(from, maxJobFile+1))

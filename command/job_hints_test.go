@@ -1,0 +1,56 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestJobPlanSuggestsTheSameFlags(t *testing.T) {
+	f := newFake(t).on("PUT /v1/job/web/plan", &structs.JobPlanReply{JobModifyIndex: 12})
+	text := `variable "a" {}
+variable "b" {}
+job "web" {
+  group "g" {
+    task "t" {
+      driver = "mock_driver"
+      env { A = "${var.a}${var.b}" }
+    }
+  }
+}`
+	path, vars := file(t, "a b.hcl", text), file(t, "v.hcl", `b = "x"`)
+	got := f.run(t, "plan", "-namespace", "lab", "-var", "a=it's $HOME", "-var-file", vars, path)
+	wants(t, got.out, "nomadish job run -check-index 12 -namespace lab -var 'a=it'\\''s $HOME' -var-file "+vars+" '"+path+"'\n")
+	got = f.run(t, "plan", "-var", "a=b", "-var", "b=c", path)
+	wants(t, got.out, "-check-index 12 -var a=b -var b=c '"+path+"'\n")
+}
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"": "''", "a=b": "a=b", "dir/x-1_2.hcl": "dir/x-1_2.hcl", "a b": "'a b'", "$x": "'$x'", "a'b": `'a'\''b'`, "~": "'~'", "ü": "'ü'",
+	} {
+		if got := shellWord(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+func TestJobScaleNamesTheGroups(t *testing.T) {
+	f := cluster(t).on("PUT /v1/job/web/scale", refusal{400, "no such group"})
+	got := f.run(t, "job", "scale", "web", "nogroup", "2")
+	if got.code != exitFailed {
+		t.Errorf("exit code %d", got.code)
+	}
+	wants(t, got.err, `job "web" has no group "nogroup": name one of "front"`)
+	wants(t, f.run(t, "job", "scale", "web", "front", "2").err, "no such group") // another reason stays
+}
+
+func TestJobRunOfADirectorySaysItOnce(t *testing.T) {
+	dir := t.TempDir()
+	got := newFake(t).run(t, "run", dir)
+	if got.code != exitFailed || strings.Count(got.err, dir) != 1 {
+		t.Errorf("exit code %d, stderr %q", got.code, got.err)
+	}
+	wants(t, got.err, "is a directory")
+}
