@@ -43,7 +43,7 @@ func TestMachine(t *testing.T) {
 			m.start()
 			defer func() { m.stop() }()
 			synctest.Wait()
-			for range rapid.IntRange(1, 200).Draw(r, "steps") {
+			for range rapid.IntRange(1, 120).Draw(r, "steps") {
 				m.step()
 				synctest.Wait()
 			}

@@ -49,7 +49,7 @@ func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 			b.Nodes = append(b.Nodes, structs.PlacedNode{ID: uuid(1000 + n), Name: fmt.Sprint("a-host-name.example-", n)})
 		}
 		rich := rapid.Bool().Draw(t, "rich")
-		for n := range rapid.IntRange(1, 400).Draw(t, "instances") {
+		for n := range rapid.IntRange(1, 150).Draw(t, "instances") {
 			in := structs.Instance{Ordinal: uint32(n), Index: n, Node: n % len(b.Nodes)} //nolint:gosec // small
 			if rich {
 				in.Ports = []structs.PortMapping{{Label: "http", Value: 20000 + n, To: 8080, HostIP: "192.168.100.100"}}
@@ -101,7 +101,7 @@ func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int{8 << 10, 32 << 10, 512 << 10}).Draw(t, "limit")
 		var plans []*judged
-		for i := range rapid.IntRange(1, 6).Draw(t, "plans") {
+		for i := range rapid.IntRange(1, 4).Draw(t, "plans") {
 			p := randomPlan(t, fmt.Sprint("plan-", i))
 			plans = append(plans, &judged{holds: p, waiting: &waiting{plan: &structs.Plan{AllAtOnce: rapid.IntRange(0, 3).Draw(t, "gang") == 0}}})
 		}
