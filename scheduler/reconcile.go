@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ type placement struct {
 	// stop is done only if the placement is: the old instance of an update keeps
 	// running until its successor has a place.
 	stop *structs.AllocStop
+	// unwell: it stands for an instance of the newest version that failed or ended,
+	// which takes one of the update's places whether a node is found or not.
+	unwell bool
 }
 
 // groupWork is what is to be done with one group.
@@ -37,6 +41,9 @@ type groupWork struct {
 	group  *structs.TaskGroup
 	place  []placement
 	update []placement // by replacement
+	// room is how many of the newest version may be not healthy yet, beyond those
+	// that are so already; below zero if there are too many.
+	room   int
 	counts structs.DesiredUpdates
 }
 
@@ -192,6 +199,9 @@ func (r *reconciler) replaceLater(a *structs.Allocation, index int) placement {
 // settled tells whether an instance of the newest version is well, so that the
 // next may be replaced.
 func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) bool {
+	if a.ClientTerminal() { // first: what has been healthy may fail after all
+		return a.ClientStatus == structs.AllocClientComplete
+	}
 	if a.DeploymentStatus.IsHealthy() {
 		return true
 	}
@@ -202,19 +212,29 @@ func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) b
 		return false
 	}
 	for _, s := range a.TaskStates { // all must hold: the order cannot show
-		if s.State == structs.TaskStateRunning && r.in.Now.Sub(s.StartedAt) < value(u.MinHealthyTime) {
+		young := s.State == structs.TaskStateRunning && r.in.Now.Sub(s.StartedAt) < value(u.MinHealthyTime)
+		again := s.State == structs.TaskStatePending && s.Restarts > 0 // it waits to be restarted
+		if young || again || (s.State == structs.TaskStateDead && s.Failed) {
 			return false
 		}
 	}
 	return true
 }
 
+// unwell tells whether an allocation that has ended is of the newest version, or
+// of one that the newest does not change: trying it again proves nothing.
+func (r *reconciler) unwell(a *structs.Allocation) bool {
+	ended := a.ClientStatus == structs.AllocClientFailed || a.ClientStatus == structs.AllocClientComplete
+	return ended && !a.ServerTerminal() && r.change(a) != structs.ChangeDestructive
+}
+
 // roll takes of the instances that are to be replaced as many as may be at once:
-// max_parallel less those of the newest version that are not well yet. Those
-// that are not well go first, for nothing is lost with them.
+// max_parallel less those of the newest version that are not well. An update to
+// a broken version so stops at max_parallel, with the other old ones running.
+// Old ones that are not well go first, for nothing is lost with them.
 func (r *reconciler) roll(work *groupWork, old, current []*structs.Allocation, index func(*structs.Allocation) placement) {
 	u := work.group.Update
-	allowed := len(old)
+	work.room = math.MaxInt
 	if u != nil && value(u.MaxParallel) > 0 {
 		unsettled := 0
 		for _, a := range current {
@@ -222,14 +242,25 @@ func (r *reconciler) roll(work *groupWork, old, current []*structs.Allocation, i
 				unsettled++
 			}
 		}
-		allowed = min(allowed, max(0, value(u.MaxParallel)-unsettled))
+		work.room = value(u.MaxParallel) - unsettled
 	}
+	allowed := min(len(old), max(0, work.room))
 	slices.SortStableFunc(old, func(a, b *structs.Allocation) int { return cmp.Compare(wellness(a), wellness(b)) })
 	for _, a := range old[:allowed] {
 		work.update = append(work.update, index(a))
 	}
 	work.counts.DestructiveUpdate += uint64(allowed)
 	work.counts.Ignore += uint64(len(old) - allowed)
+}
+
+// holdBack leaves as many updates undone as others of the group have taken the
+// places of.
+func (work *groupWork) holdBack(taken int) {
+	allowed := min(len(work.update), max(0, work.room-taken))
+	held := uint64(len(work.update) - allowed) //nolint:gosec // not below zero
+	work.update = work.update[:allowed]
+	work.counts.DestructiveUpdate -= held
+	work.counts.Ignore += held
 }
 
 func wellness(a *structs.Allocation) int {

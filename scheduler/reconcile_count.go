@@ -33,6 +33,9 @@ func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
 	for _, a := range held {
 		if a.ClientTerminal() {
 			work.counts.Ignore++
+			if a.ClientStatus == structs.AllocClientFailed {
+				current = append(current, a) // it waits to be tried again, or is given up
+			}
 			continue
 		}
 		switch r.change(a) {
@@ -62,12 +65,12 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 	case a.ServerTerminal():
 		r.drop(a, stopNotNeeded) // marks it lost when its node is gone
 		if a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost {
-			s.owed(a)
+			r.owed(s, a)
 		}
 	case a.ClientStatus == structs.AllocClientFailed:
 		r.failed(work, s, a)
 	case a.ClientTerminal():
-		s.owed(a) // a service that completed, or was lost: its place is empty
+		r.owed(s, a) // a service that completed, or was lost: its place is empty
 	case r.lost(a):
 		r.stop(a, stopLost, structs.AllocClientLost)
 		work.counts.Stop++
@@ -116,9 +119,11 @@ func (s *slots) leave(p placement) {
 
 // owed notes an ended allocation that nobody stands for yet: there was no room
 // when it left.
-func (s *slots) owed(a *structs.Allocation) {
+func (r *reconciler) owed(s *slots, a *structs.Allocation) {
 	if a.NextAllocation == "" {
-		s.leave(succeed(a, a.Index()))
+		p := succeed(a, a.Index())
+		p.unwell = r.unwell(a)
+		s.leave(p)
 	}
 }
 
@@ -152,6 +157,7 @@ func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
 		return
 	}
 	p := succeed(a, a.Index())
+	p.unwell = r.unwell(a)
 	p.tracker = rescheduled(a, policy, delay, r.in.Now)
 	p.stop = r.rescheduledStop(a)
 	work.counts.RescheduleNow++

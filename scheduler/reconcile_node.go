@@ -58,7 +58,7 @@ func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
 		}
 		p := placement{nodeID: id}
 		if before := leaving[id]; before != nil {
-			p.previous = before
+			p.previous, p.unwell = before, r.unwell(before)
 		}
 		work.place = append(work.place, p)
 		work.counts.Place++

@@ -168,9 +168,13 @@ func (s *scheduler) placeGroup(work *groupWork) {
 		sc.findFavourites(run.search)
 	}
 	run.metrics.classes(run.search, nil)
+	taken := 0
 	for _, p := range work.place {
-		run.place(p)
+		if run.place(p) || p.unwell {
+			taken++
+		}
 	}
+	work.holdBack(taken)
 	for _, p := range work.update {
 		run.replace(p)
 	}
@@ -184,11 +188,11 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	}
 }
 
-// place places one instance, or counts that it was not.
-func (g *groupRun) place(p placement) {
+// place places one instance, or counts that it was not. It tells which.
+func (g *groupRun) place(p placement) bool {
 	if p.nodeID == "" && g.s.failed[g.work.group.Name] != nil {
 		g.fail(p) // nothing was freed since another of the group found no room
-		return
+		return false
 	}
 	f, ok := found{}, false
 	switch {
@@ -202,9 +206,10 @@ func (g *groupRun) place(p placement) {
 	}
 	if !ok {
 		g.fail(p)
-		return
+		return false
 	}
 	g.accept(p, f)
+	return true
 }
 
 // sticky tells whether the instance would rather go where its data is.

@@ -1,0 +1,225 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// rolling is a job of three healthy instances that is updated one by one, and
+// fails for good or is tried again after a delay.
+func rolling(t *testing.T, again bool) *cluster {
+	t.Helper()
+	c := newCluster(t)
+	nodes(c, 4)
+	c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) {
+		j.Update = &structs.UpdateStrategy{MaxParallel: new(1)}
+		j.Reschedule = &structs.ReschedulePolicy{
+			Attempts: new(0), Interval: new(time.Hour), Delay: new(10 * time.Second),
+			DelayFunction: new(structs.DelayFunctionConstant), Unlimited: &again,
+		}
+	}))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(destructive)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	return c
+}
+
+// of picks the instances of a version that are not to be stopped.
+func of(version uint64) func(*structs.Allocation) bool {
+	return func(a *structs.Allocation) bool { return !a.ServerTerminal() && a.JobVersion == version }
+}
+
+func (c *cluster) wantRunning(version uint64, want int) {
+	c.t.Helper()
+	pick := of(version)
+	n := c.client(func(a *structs.Allocation) bool { return isLive(a) && pick(a) }, func(*structs.Allocation) {})
+	if n != want {
+		c.t.Fatalf("%d of version %d run, want %d", n, version, want)
+	}
+}
+
+func unhealthy(a *structs.Allocation) {
+	run(a)
+	a.DeploymentStatus = &structs.AllocDeploymentStatus{Healthy: new(false)}
+}
+
+// TestUpdateStopsAtWhatIsNotHealthy: whatever is wrong with the first instance of
+// a new version, those of the old one keep running, until it is well.
+func TestUpdateStopsAtWhatIsNotHealthy(t *testing.T) {
+	for name, wrong := range map[string]func(*cluster) func(*structs.Allocation){
+		"failed": func(c *cluster) func(*structs.Allocation) { return c.ended(true) },
+		"failed after it was healthy": func(c *cluster) func(*structs.Allocation) {
+			return func(a *structs.Allocation) { healthy(a); c.ended(true)(a) }
+		},
+		"unhealthy":       func(*cluster) func(*structs.Allocation) { return unhealthy },
+		"not yet healthy": func(*cluster) func(*structs.Allocation) { return run },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := rolling(t, false)
+			c.client(of(1), wrong(c))
+			for range 4 {
+				c.eval()
+				c.wantPlan(0, 0, 0)
+				c.now = c.now.Add(time.Hour)
+			}
+			c.wantRunning(0, 2)
+			c.client(of(1), healthy)
+			c.eval()
+			c.wantPlan(1, 1, 0)
+			c.wantRunning(0, 1)
+		})
+	}
+}
+
+// TestUpdateWaitsForWhatIsTriedAgain: a failed instance takes its place while it
+// waits for its delay, and while its successor is not healthy.
+func TestUpdateWaitsForWhatIsTriedAgain(t *testing.T) {
+	c := rolling(t, true)
+	for range 3 {
+		c.client(of(1), c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		follow := c.last.Evals[1]
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.now = follow.WaitUntil
+		c.evaluate(follow)
+		c.wantPlan(1, 1, 0)
+		c.wantRunning(0, 2)
+	}
+	c.client(of(1), healthy)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	c.wantRunning(0, 1)
+}
+
+// TestUpdateWaitsForWhatHasNoRoomToBeTriedAgain: what cannot be tried again is as
+// broken as before.
+func TestUpdateWaitsForWhatHasNoRoomToBeTriedAgain(t *testing.T) {
+	c := rolling(t, true)
+	c.client(of(1), c.ended(true))
+	for id := range c.nodes {
+		c.changeNode(id, func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+	}
+	c.now = c.now.Add(time.Minute)
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.node("small", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 600 })
+	c.eval() // the one place is for the failed one
+	c.wantPlan(1, 1, 0)
+	c.wantRunning(0, 2)
+}
+
+// TestUpdateWaitsForWhatEnds: a new version whose tasks end at once is replaced
+// again and again, but is not well.
+func TestUpdateWaitsForWhatEnds(t *testing.T) {
+	c := rolling(t, false)
+	for range 3 {
+		c.client(of(1), c.ended(false))
+		c.eval()
+		c.wantPlan(1, 0, 0)
+		c.wantRunning(0, 2)
+	}
+}
+
+// TestNewerVersionMendsAnUpdate: it replaces what failed at once, and the rest
+// once that is healthy. A version that changes in place only mends nothing.
+func TestNewerVersionMendsAnUpdate(t *testing.T) {
+	c := rolling(t, false)
+	c.client(of(1), c.ended(true))
+	c.eval()
+	c.update(func(j *structs.Job) { j.Meta = nil; group(j).Services = nil; j.Priority++ })
+	c.eval()
+	c.wantRunning(0, 2)
+	c.update(func(j *structs.Job) { task(j).Env = map[string]string{"V": "mended"} })
+	newest := c.job.Version
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	c.wantRunning(0, 2)
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	for range 3 {
+		c.client(of(newest), healthy)
+		c.eval()
+	}
+	c.wantRunning(newest, 3)
+}
+
+// TestUpdateCountsWhatIsPlacedBesideIt: new instances take their places too, but
+// those that find no room do not: the update may make it.
+func TestUpdateCountsWhatIsPlacedBesideIt(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { task(j).Resources.CPU = 2500 }))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 3 })
+	c.eval()
+	c.wantPlan(1, 0, 0)
+	c.wantRunning(0, 2)
+	c.client(of(1), healthy)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	c = newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Resources.CPU = 3500 }))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 2 })
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	c.wantRunning(0, 0)
+}
+
+// TestSystemUpdateStopsAtWhatFailed: a node whose instance of the new version
+// fails gets another, and the other nodes keep theirs.
+func TestSystemUpdateStopsAtWhatFailed(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 3)
+	c.register(testJob(structs.JobTypeSystem, 1))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(destructive)
+	c.eval()
+	for range 3 {
+		c.client(of(1), c.ended(true))
+		c.eval()
+		c.wantPlan(1, 0, 0)
+		c.wantRunning(0, 2)
+	}
+}
+
+// TestUpdateByTaskStates: without a word on its health, an instance is well once
+// its tasks have run for min_healthy_time; not while one is to be restarted.
+func TestUpdateByTaskStates(t *testing.T) {
+	for name, f := range map[string]struct {
+		state structs.TaskState
+		well  bool
+	}{
+		"young":     {structs.TaskState{State: structs.TaskStateRunning}, false},
+		"old":       {structs.TaskState{State: structs.TaskStateRunning, StartedAt: time.Unix(1, 0)}, true},
+		"restarted": {structs.TaskState{State: structs.TaskStatePending, Restarts: 1}, false},
+		"failed":    {structs.TaskState{State: structs.TaskStateDead, Failed: true}, false},
+		"poststop":  {structs.TaskState{State: structs.TaskStatePending}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := rolling(t, false)
+			group(c.job).Update.HealthCheck = new(structs.HealthCheckTaskStates)
+			if f.state.State == structs.TaskStateRunning && f.state.StartedAt.IsZero() {
+				f.state.StartedAt = c.now
+			}
+			c.client(of(1), func(a *structs.Allocation) {
+				run(a)
+				a.TaskStates = map[string]*structs.TaskState{"t": &f.state}
+			})
+			c.eval()
+			if want := map[bool]int{true: 1}[f.well]; placed(c.last) != want {
+				t.Errorf("%d are placed, want %d", placed(c.last), want)
+			}
+		})
+	}
+}
