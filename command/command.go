@@ -31,6 +31,8 @@ const (
 	exitDone       = 0
 	exitFailed     = 1
 	exitIncomplete = 2 // not all could be placed
+
+	exitInterrupted = 130 // Ctrl-C while following, as shells count it
 )
 
 // spec declares one command.

@@ -13,7 +13,8 @@ func jobRun() spec {
 		usage:    "<file>", example: "-var count=3 web.nomad.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is\n" +
 			"given, the evaluation and its allocations are followed until they run, or, of\n" +
-			"batch work, have finished. Exit code 2: not all of it could be placed.",
+			"batch work, have finished. Exit code 1: batch work failed; 2: not all of it could\n" +
+			"be placed; 130: interrupted while following, and the job goes on.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")

@@ -25,12 +25,17 @@ type monitor struct {
 	// wait: how long placed allocations are followed until they run.
 	wait time.Duration
 
-	seen  map[string]string // allocation → client status last printed
-	quiet bool              // only the summary of changes: many instances
+	stopping bool // what is followed is the end of the job
+
+	seen   map[string]string      // allocation → client status last printed
+	quiet  bool                   // only the summary of changes: many instances
+	counts map[string]*groupCount // group → what was last said of it, if quiet
 }
 
 func newMonitor(e *env, verbose bool) *monitor {
-	return &monitor{e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, seen: map[string]string{}}
+	return &monitor{
+		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, seen: map[string]string{}, counts: map[string]*groupCount{},
+	}
 }
 
 func (m *monitor) line(format string, args ...any) {
@@ -38,17 +43,17 @@ func (m *monitor) line(format string, args ...any) {
 	m.e.printf("    %s: %s\n", m.e.now().Format("2006-01-02T15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// eval follows an evaluation, and those that it leads to at once. Exit code: done, or
-// incomplete when not all could be placed.
+// eval follows an evaluation, and those that it leads to at once. Exit code: done,
+// incomplete when not all could be placed, failed when batch work failed, or
+// interrupted.
 func (m *monitor) eval(ctx context.Context, id string) int {
 	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(id, m.verbose))
 	code := exitDone
 	for id != "" {
 		ev, err := m.evalDone(ctx, id)
 		if err != nil {
-			return m.e.fail(err)
+			return m.stopped(err)
 		}
-		m.jobID, m.ns = ev.JobID, ev.Namespace
 		if ev.Status == structs.EvalStatusFailed || ev.Status == structs.EvalStatusCancelled {
 			m.line("Evaluation %q finished with status %q: %s", short(ev.ID, m.verbose), ev.Status, ev.StatusDescription)
 			code = exitFailed
@@ -64,8 +69,14 @@ func (m *monitor) eval(ctx context.Context, id string) int {
 		if ev.NextEval != "" && code == exitDone {
 			id = ev.NextEval
 			m.line("Evaluation %q continues as %q", short(ev.ID, m.verbose), short(id, m.verbose))
-		} else if err := m.allocs(ctx, ev); err != nil {
-			return m.e.fail(err)
+			continue
+		}
+		failed, err := m.allocs(ctx, ev)
+		if err != nil {
+			return m.stopped(err)
+		}
+		if failed && code == exitDone {
+			code = exitFailed
 		}
 	}
 	return code
@@ -136,6 +147,7 @@ func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation,
 		}
 		if !announced {
 			announced = true
+			m.jobID, m.ns, m.stopping = ev.JobID, ev.Namespace, ev.TriggeredBy == structs.EvalTriggerJobDeregister
 			m.line("Evaluation triggered by job %q", ev.JobID)
 		}
 		if ev.Status != structs.EvalStatusPending {
@@ -145,10 +157,11 @@ func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation,
 	}
 }
 
-// allocs follows what an evaluation placed until all of it runs or has ended.
-func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) error {
+// allocs follows what an evaluation placed until all of it runs or has ended, and
+// tells whether work that was to complete has failed.
+func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, error) {
 	if m.wait <= 0 {
-		return nil
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.wait)
 	defer cancel()
@@ -158,20 +171,21 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) error {
 		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
 		if errors.Is(err, context.DeadlineExceeded) {
 			m.line("Stopped following after %s; `nomadish job status %s` goes on", m.wait, m.jobID)
-			return nil
+			return false, nil
 		}
-		if err != nil {
-			return err
+		if err != nil || len(allocs) == 0 {
+			return false, err
 		}
-		if len(allocs) == 0 {
-			return nil
+		done := m.settled(allocs, completes, ev.CreateIndex)
+		again := 10 * time.Second
+		if m.quiet {
+			again = m.progress(allocs, done)
 		}
-		if m.settled(allocs, completes, ev.CreateIndex) {
+		if done {
 			m.live.Clear()
-			m.totals(allocs)
-			return nil
+			return completes && !m.stopping && m.failed(allocs), nil
 		}
-		q.Index, q.Wait = meta.Index, 10*time.Second
+		q.Index, q.Wait = meta.Index, again
 	}
 }
 
@@ -206,7 +220,7 @@ func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool, index
 				m.line("Allocation %q %s: node %q, group %q", short(a.ID, m.verbose), what, a.NodeName, a.TaskGroup)
 			}
 			if a.ClientStatus != structs.AllocClientPending {
-				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, exitText(a))
+				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, exitText(a)+because(a))
 			}
 		}
 		m.seen[a.ID] = a.ClientStatus
@@ -233,25 +247,4 @@ func exitText(a *structs.AllocListStub) string {
 		}
 	}
 	return ""
-}
-
-// totals says in one line a group how it came out.
-func (m *monitor) totals(allocs []*structs.AllocListStub) {
-	if !m.quiet {
-		return
-	}
-	groups := map[string]map[string]int{}
-	for _, a := range allocs {
-		if groups[a.TaskGroup] == nil {
-			groups[a.TaskGroup] = map[string]int{}
-		}
-		groups[a.TaskGroup][a.ClientStatus]++
-	}
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		text := ""
-		for _, status := range slices.Sorted(maps.Keys(groups[name])) {
-			text += fmt.Sprintf(", %d %s", groups[name][status], status)
-		}
-		m.line("Group %q: %s", name, text[2:])
-	}
 }

@@ -1,0 +1,196 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func batchEval() *structs.Evaluation {
+	ev := webEval(evalA, structs.EvalStatusComplete)
+	ev.Type = structs.JobTypeBatch
+	return ev
+}
+
+// broken is an allocation that failed for a reason, whose second task was killed for it.
+func broken(id, description, message string) *structs.AllocListStub {
+	s := webAlloc(id, structs.AllocClientFailed).Stub(false, true)
+	s.ClientDescription = description
+	s.TaskStates = map[string]*structs.TaskState{
+		"aside": {State: structs.TaskStateDead, Events: []*structs.TaskEvent{{Type: structs.TaskKilled, DisplayMessage: "Sibling failed"}}},
+		"serve": {State: structs.TaskStateDead, Failed: true, Events: []*structs.TaskEvent{
+			{Type: structs.TaskStarted, DisplayMessage: "Task started by client"},
+			{Type: structs.TaskNotRestarting, DisplayMessage: message},
+			{Type: structs.TaskKilling},
+		}},
+	}
+	return s
+}
+
+func TestMonitorSaysWhyAnAllocationFailed(t *testing.T) {
+	f := registered(newFake(t)).on("GET /v1/evaluation/"+evalA, webEval(evalA, structs.EvalStatusComplete)).
+		on("GET /v1/evaluation/"+evalA+"/allocations",
+			[]*structs.AllocListStub{broken(allocA, "Failed tasks", "Exceeded allowed\n attempts")})
+	got := f.run(t, "run", file(t, "a.hcl", examples.Service))
+	wants(t, got.out, `Allocation "5f3a9c01" is failed: Failed tasks; task "serve": Exceeded allowed attempts`+"\n")
+	if got.code != exitDone { // a service is placed again: the job has not failed
+		t.Errorf("exit code %d", got.code)
+	}
+}
+
+func TestBecause(t *testing.T) {
+	without := broken(allocA, "max_run_duration exceeded", "")
+	without.TaskStates = nil
+	unsaid := broken(allocA, "", "gone")
+	fine := broken(allocA, "Failed tasks", "x")
+	fine.ClientStatus = structs.AllocClientComplete
+	sibling := broken(allocA, "Failed tasks", "x")
+	sibling.TaskStates["serve"] = nil
+	for want, a := range map[string]*structs.AllocListStub{
+		": max_run_duration exceeded": without,
+		`; task "serve": gone`:        unsaid,
+		"":                            fine,
+		`: Failed tasks; task "aside": Sibling failed`: sibling,
+	} {
+		if got := because(a); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestJobRunOfBatchThatFails(t *testing.T) {
+	run := func(ev *structs.Evaluation, allocs ...*structs.AllocListStub) result {
+		t.Helper()
+		f := registered(newFake(t)).on("GET /v1/evaluation/"+evalA, ev).on("GET /v1/evaluation/"+evalA+"/allocations", allocs)
+		return f.run(t, "run", file(t, "a.hcl", examples.Batch))
+	}
+	well := after(allocB, structs.AllocClientComplete)[0]
+	got := run(batchEval(), well, broken(allocA, "Failed tasks", "Out of memory"))
+	if got.code != exitFailed {
+		t.Errorf("exit code %d, want %d", got.code, exitFailed)
+	}
+	wants(t, got.out, "1 of 2 allocations failed:", `* web.front[0] "5f3a9c01" on node "gpu-1": Failed tasks; task "serve": Out of memory`,
+		"`nomadish alloc status 5f3a9c01` says more")
+
+	if got := run(unplaced(batchEval()), broken(allocA, "Failed tasks", "x")); got.code != exitIncomplete {
+		t.Errorf("not all placed: exit code %d, want %d", got.code, exitIncomplete)
+	}
+	var many []*structs.AllocListStub
+	lab := batchEval()
+	lab.Namespace = "lab"
+	for i := range 13 {
+		many = append(many, broken(structs.DeriveID("x", uint64(i)), "Failed tasks", "x"))
+	}
+	got = run(lab, many...)
+	wants(t, got.out, "13 of 13 allocations failed:", "and 3 more: `nomadish job allocs -namespace lab web` lists them", "alloc status -namespace lab ")
+	if n := strings.Count(got.out, "      * web.front"); n != failedShown {
+		t.Errorf("%d failed allocations are named, want %d", n, failedShown)
+	}
+}
+
+func TestStoppingABatchJobThatFailedIsNoFailure(t *testing.T) {
+	ev := batchEval()
+	ev.TriggeredBy = structs.EvalTriggerJobDeregister
+	f := cluster(t).on("DELETE /v1/job/web", &structs.JobRegisterReply{EvalID: evalB}).on("GET /v1/evaluation/"+evalB, ev).
+		on("GET /v1/evaluation/"+evalA+"/allocations", []*structs.AllocListStub{broken(allocA, "Failed tasks", "x")})
+	if got := f.run(t, "job", "stop", "web"); got.code != exitDone {
+		t.Errorf("exit code %d: %s", got.code, got.out+got.err)
+	}
+}
+
+func TestInterruptWhileFollowing(t *testing.T) {
+	for trigger, want := range map[string]string{
+		structs.EvalTriggerJobRegister:   "job \"web\" goes on; stop it with `nomadish job stop web`",
+		structs.EvalTriggerJobDeregister: `job "web" is stopped all the same`,
+	} {
+		ev := webEval(evalA, structs.EvalStatusComplete)
+		ev.TriggeredBy = trigger
+		f := newFake(t).on("GET /v1/evaluation/"+evalA, ev)
+		ctx, interrupt := context.WithCancel(t.Context())
+		inner := f.Config.Handler
+		f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/allocations") {
+				interrupt()
+				<-r.Context().Done()
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+		var out bytes.Buffer
+		e := f.one(t)
+		e.out, e.err, e.now = &out, &out, func() time.Time { return present }
+		if code := newMonitor(e, false).eval(ctx, evalA); code != exitInterrupted {
+			t.Errorf("exit code %d: %s", code, out.String())
+		}
+		wants(t, out.String(), want)
+	}
+}
+
+func TestInterruptBeforeTheEvaluationIsRead(t *testing.T) {
+	e := newFake(t).one(t)
+	var out bytes.Buffer
+	e.out, e.err, e.now = &out, &out, func() time.Time { return present }
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if code := newMonitor(e, false).eval(ctx, evalA); code != exitInterrupted {
+		t.Errorf("exit code %d: %s", code, out.String())
+	}
+	wants(t, out.String(), "the evaluation goes on")
+}
+
+// counted are allocations of two nodes, in these statuses.
+func counted(pending, running, complete int) []*structs.AllocListStub {
+	var out []*structs.AllocListStub
+	for status, n := range map[string]int{
+		structs.AllocClientPending: pending, structs.AllocClientRunning: running, structs.AllocClientComplete: complete,
+	} {
+		for range n {
+			s := after(structs.DeriveID("x", uint64(len(out))), status)[0]
+			s.NodeID = fmt.Sprint("node-", len(out)%2)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func TestMonitorOfManyCountsAsItGoes(t *testing.T) {
+	f := newFake(t).on("GET /v1/evaluation/"+evalA, batchEval()).on("GET /v1/evaluation/"+evalA+"/allocations",
+		counted(40, 0, 0), counted(28, 12, 0), counted(20, 20, 0), counted(20, 20, 0), counted(0, 5, 35), counted(0, 0, 40))
+	now := present
+	inner := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		inner.ServeHTTP(answer, r)
+		if strings.HasSuffix(r.URL.Path, "/allocations") {
+			now = now.Add(600 * time.Millisecond) // read only after the answer
+		}
+		w.Header().Set("X-Nomad-Index", "7")
+		_, _ = w.Write(answer.Body.Bytes())
+	})
+	var out bytes.Buffer
+	e := f.one(t)
+	e.out, e.err, e.now = &out, &out, func() time.Time { return now }
+	if code := newMonitor(e, false).eval(t.Context(), evalA); code != exitDone {
+		t.Errorf("exit code %d: %s", code, out.String())
+	}
+	var said []string
+	for line := range strings.Lines(out.String()) {
+		if _, text, ok := strings.Cut(line, `Group "front": `); ok {
+			said = append(said, strings.TrimSpace(text))
+		}
+	}
+	want := []string{"40 placed on 2 nodes", "12 running, 28 pending", "20 running, 20 pending", "40 complete"}
+	if fmt.Sprint(said) != fmt.Sprint(want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	// What was held back is looked at again before long, even if nothing changes.
+	wants(t, strings.Join(f.requests("GET"), "\n"), "wait=400ms")
+}
