@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-metrics"
@@ -24,6 +25,7 @@ type raftNode struct {
 	notify    <-chan bool // leadership gained and lost, in order
 	logs      io.Closer   // the log store; nil in memory
 	applyWait time.Duration
+	inFlight  atomic.Int64 // entries that Raft has not answered yet
 }
 
 // openRaft opens Raft over the log in cfg.DataDir, or in memory, and founds the
@@ -126,7 +128,11 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())
 	f := n.Raft.Apply(entry, n.applyWait)
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }() // ends with the future, which Raft always answers
+	n.inFlight.Add(1)
+	go func() { // ends with the future; see settle
+		defer n.inFlight.Add(-1)
+		done <- f.Error()
+	}()
 	select {
 	case err = <-done:
 	case <-ctx.Done():
@@ -139,6 +145,16 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 		return f.Index(), refused
 	}
 	return f.Index(), nil
+}
+
+// settle waits until Raft has answered every entry: one that it is shut down with in
+// its hands it never answers. Nobody proposes any more by then.
+func (n *raftNode) settle(limit time.Duration) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); n.inFlight.Load() > 0 && time.Now().Before(end); {
+		<-tick.C
+	}
 }
 
 func raftError(err error) error {

@@ -140,6 +140,7 @@ func (s *Server) Shutdown() error {
 		s.cancel()
 		s.pool.Close()
 		s.wg.Wait()
+		s.raft.settle(2 * time.Second)
 		if e := s.raft.Shutdown().Error(); e != nil {
 			err = fmt.Errorf("stop Raft: %w", e)
 		}

@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 // start runs a server; dataDir "" keeps it in memory.
 func start(t *testing.T, dataDir string) *Server {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // runs after the shutdown below
 	cfg := DefaultConfig()
 	cfg.DevMode()
 	cfg.Name = "s1"
