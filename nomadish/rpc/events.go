@@ -24,7 +24,7 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 	for {
 		changes, err := feed.Next(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return ctx.Err() // the caller went away, or we end: nobody reads the answer
 		}
 		if err != nil {
 			return structs.Errorf(structs.CodeStaleRequest, "event stream: %w", err).

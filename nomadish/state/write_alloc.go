@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -182,7 +183,8 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	}
 	// A node that went down after the plan was judged: its going made evaluations
 	// for what it had then, not for what has come since.
-	x.seed, x.minted = p.EvalID, 0
+	// The index is in the seed because an evaluation may be committed in parts.
+	x.seed, x.minted = p.EvalID+"@"+strconv.FormatUint(x.index, 10), 0
 	for _, id := range sortedIDs(gone) {
 		x.mint(x.nodeEval(id, gone[id]))
 	}
