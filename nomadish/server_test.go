@@ -266,3 +266,14 @@ func TestWrongSecretIsForbidden(t *testing.T) {
 		t.Fatal("the node's secret is shown")
 	}
 }
+
+// TestShutdownLeavesNothingProposed: callers that gave up leave entries with Raft; a
+// shutdown in that moment must not leave their waiting behind (start looks for it).
+func TestShutdownLeavesNothingProposed(t *testing.T) {
+	s := start(t, "")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2000 {
+		_, _ = s.raft.Apply(gone, structs.LogReconcile, &structs.ReconcileEntry{}) // who gave up does not ask how it went
+	}
+}
