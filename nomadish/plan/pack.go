@@ -7,7 +7,7 @@ import "github.com/nomadish/nomadish/structs"
 const (
 	sizePlan     = 256
 	sizeBatch    = 1024
-	sizeTask     = 512
+	sizeTask     = 320
 	sizeNode     = 96
 	sizeInstance = 40
 	sizePort     = 96
@@ -15,7 +15,7 @@ const (
 	sizeEvent    = 192
 	sizeStop     = 384
 	sizeUpdate   = 256
-	sizeEval     = 1280
+	sizeEval     = 1024
 	sizeMetric   = 768
 	sizeClass    = 48
 )

@@ -155,7 +155,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// TestSizes: the estimate is above the encoding, but not by far where it is large.
+// TestSizes: the estimate is above the encoding, but not by far where it is large: cut
+// by an estimate of five times the truth, entries would be a fifth of what they may be.
 func TestSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := randomPlan(t, strings.Repeat("x", 8))
@@ -163,7 +164,7 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sizeOf(p); got < len(encoded) || (len(encoded) > 20_000 && got > 3*len(encoded)) {
+		if got := sizeOf(p); got < len(encoded) || (len(encoded) > 20_000 && got > 5*len(encoded)) {
 			t.Fatalf("estimated %d bytes, encoded %d", got, len(encoded))
 		}
 	})
