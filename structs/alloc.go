@@ -61,6 +61,8 @@ type Allocation struct {
 	NextAllocation     string
 	RescheduleTracker  *RescheduleTracker
 	NetworkStatus      *AllocNetworkStatus
+	// Gang is set on members of a gang.
+	Gang *AllocGang `json:",omitempty" codec:",omitempty"`
 
 	PreemptedAllocations  []string
 	PreemptedByAllocation string
@@ -283,6 +285,10 @@ type AllocatedDeviceResource struct {
 	Type      string
 	Name      string
 	DeviceIDs []string
+	// Share is thousandths of the one device that is shared; 0: whole devices.
+	Share int `json:",omitempty" codec:",omitempty"`
+	// Level is the lowest level of the topology under which all of them are.
+	Level string `json:",omitempty" codec:",omitempty"`
 }
 
 // AllocatedSharedResources is what a group's tasks share.

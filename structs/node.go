@@ -73,8 +73,10 @@ type NodeResources struct {
 	Disk     NodeDiskResources
 	Networks []*NetworkResource
 	// NodeNetworks names the host networks and their addresses.
-	NodeNetworks   []*NodeNetworkResource
-	Devices        []*NodeDeviceResource
+	NodeNetworks []*NodeNetworkResource
+	Devices      []*NodeDeviceResource
+	// Topology is the tree above the devices; nil: it follows from their Locality.
+	Topology       *NodeTopology `json:",omitempty"`
 	MinDynamicPort int
 	MaxDynamicPort int
 }

@@ -12,7 +12,8 @@ type Plan struct {
 	JobVersion    uint64
 	Priority      int
 	SnapshotIndex uint64 // the state that it was decided on
-	// AllAtOnce: all placements or none (Nomad's all_at_once).
+	// AllAtOnce: all placements or none (Nomad's all_at_once, and every plan that
+	// places a gang).
 	AllAtOnce bool
 
 	Place  []*PlacementBatch
@@ -44,6 +45,9 @@ type PlacementBatch struct {
 	Resources *AllocatedResources
 	Metrics   *AllocMetric
 	Nodes     []PlacedNode // the nodes that Instance.Node counts into
+	// Gang is what the gang's members know of each other; nil: they are none. Its
+	// Rank is not used: Instance.Rank is.
+	Gang      *AllocGang `codec:",omitempty"`
 	Instances []Instance
 }
 
@@ -65,6 +69,7 @@ type Instance struct {
 	CoreMHz  map[string]int64                      `codec:",omitempty"` // MHz of those cores, by task
 	Devices  map[string][]*AllocatedDeviceResource `codec:",omitempty"` // by task
 
+	Rank               int                `codec:",omitempty"` // within its gang
 	PreviousAllocation string             `codec:",omitempty"`
 	RescheduleTracker  *RescheduleTracker `codec:",omitempty"`
 }
@@ -86,12 +91,16 @@ func (b *PlacementBatch) Allocation(i int) *Allocation {
 		}
 		t.Devices = append(t.Devices, in.Devices[task]...)
 	}
+	var gang *AllocGang
+	if b.Gang != nil {
+		gang = &AllocGang{Rank: in.Rank, Size: b.Gang.Size, Hosts: b.Gang.Hosts, Level: b.Gang.Level}
+	}
 	return &Allocation{
 		ID: DeriveID(b.Seed, uint64(in.Ordinal)), Namespace: b.Namespace, EvalID: b.EvalID,
 		Name: AllocName(b.JobID, b.Group, in.Index), NodeID: b.Nodes[in.Node].ID, NodeName: b.Nodes[in.Node].Name,
 		JobID: b.JobID, JobVersion: b.JobVersion, TaskGroup: b.Group, AllocatedResources: res, Metrics: b.Metrics,
 		DesiredStatus: AllocDesiredRun, ClientStatus: AllocClientPending,
-		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker,
+		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Gang: gang,
 		CreateTime: b.CreateTime, ModifyTime: b.CreateTime,
 	}
 }

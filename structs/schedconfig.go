@@ -20,6 +20,25 @@ type SchedulerConfiguration struct {
 	// score per class and target; 0: 100.
 	NodeLimitForFeasibilityChecks uint
 
+	// What follows is ours. Empty means the default.
+
+	// Policy is the order in which nodes are tried, one of Job.Policy's values, if it
+	// is neither binpack nor spread: those are SchedulerAlgorithm.
+	Policy string `json:",omitempty"`
+	// Dimensions is the order in which room is compared: of "gpus", "cpu", "memory".
+	Dimensions []string `json:",omitempty"`
+	// Granularity is the step in which a dimension is compared: MHz, MiB.
+	Granularity map[string]int64 `json:",omitempty"`
+	// Levels are the topology above nodes, lowest first.
+	Levels []TopologyLevel `json:",omitempty"`
+	// PreferredCells are sizes in GPUs: a free cell of such a size is cut before a
+	// larger one is.
+	PreferredCells []int `json:",omitempty"`
+	// ReservationAfter is how long an ask waits before it reserves room (negative:
+	// never), ReservationTTL how long it holds it.
+	ReservationAfter time.Duration `json:",omitempty"`
+	ReservationTTL   time.Duration `json:",omitempty"`
+
 	CreateIndex uint64
 	ModifyIndex uint64
 }
