@@ -1,5 +1,7 @@
 package structs
 
+import "math"
+
 // Defaults of a task's resources.
 const (
 	DefaultCPU      = 100 // MHz
@@ -42,10 +44,24 @@ type RequestedDevice struct {
 	// Name is "type", "vendor/type" or "vendor/type/model".
 	Name  string `hcl:"name,label"`
 	Count int    `hcl:"count" check:"min=1,max=1000000"` // 0 is the default of 1
-	// Share is thousandths of one device; below 1000 only with Count 1.
-	// 0 is the default of 1000.
-	Share       int           `hcl:"share" check:"min=1,max=1000"`
+	// Share is thousandths of one device; below 1000 only with Count 1. 1000 if not
+	// stated; a share of 0 is refused where a file or request states it.
+	Share       int           `hcl:"share" json:",omitzero" check:"min=1,max=1000"`
 	Topology    *TopologyAsk  `hcl:"topology,block"`
 	Constraints []*Constraint `hcl:"constraint,block"`
 	Affinities  []*Affinity   `hcl:"affinity,block"`
+}
+
+// shareOfNothing stands in RequestedDevice.Share for a 0 that was stated, which
+// Validate refuses. A job made in Go with a share of 0 has not stated one.
+const shareOfNothing = math.MinInt32
+
+// SetDefaults fills what a device has when it states nothing.
+func (d *RequestedDevice) SetDefaults() { d.Share = DeviceShareWhole }
+
+// AfterDecode tells a share of 0 that was stated from one that was not.
+func (d *RequestedDevice) AfterDecode() {
+	if d.Share == 0 {
+		d.Share = shareOfNothing
+	}
 }

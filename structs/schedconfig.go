@@ -20,24 +20,25 @@ type SchedulerConfiguration struct {
 	// score per class and target; 0: 100.
 	NodeLimitForFeasibilityChecks uint
 
-	// What follows is ours. Empty means the default.
+	// What follows is ours (semantics part 1 and 2). Empty means the default, which the
+	// methods give; a change that does not name one of these leaves it as it is.
 
 	// Policy is the order in which nodes are tried, one of Job.Policy's values, if it
-	// is neither binpack nor spread: those are SchedulerAlgorithm.
-	Policy string `json:",omitempty"`
+	// is neither binpack nor spread: those are SchedulerAlgorithm. See NodeOrder.
+	Policy string
 	// Dimensions is the order in which room is compared: of "gpus", "cpu", "memory".
-	Dimensions []string `json:",omitempty"`
-	// Granularity is the step in which a dimension is compared: MHz, MiB.
-	Granularity map[string]int64 `json:",omitempty"`
-	// Levels are the topology above nodes, lowest first.
-	Levels []TopologyLevel `json:",omitempty"`
+	Dimensions []string
+	// Granularity is the step in which a dimension is compared: GPUs, MHz, MiB.
+	Granularity map[string]int64
+	// Levels are the topology above nodes, lowest first; nil is the default, empty none.
+	Levels []TopologyLevel
 	// PreferredCells are sizes in GPUs: a free cell of such a size is cut before a
 	// larger one is.
-	PreferredCells []int `json:",omitempty"`
+	PreferredCells []int
 	// ReservationAfter is how long an ask waits before it reserves room (negative:
 	// never), ReservationTTL how long it holds it.
-	ReservationAfter time.Duration `json:",omitempty"`
-	ReservationTTL   time.Duration `json:",omitempty"`
+	ReservationAfter time.Duration
+	ReservationTTL   time.Duration
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -54,17 +55,6 @@ type PreemptionConfig struct {
 // DefaultSchedulerConfiguration is what a new cluster starts with.
 func DefaultSchedulerConfiguration() SchedulerConfiguration {
 	return SchedulerConfiguration{SchedulerAlgorithm: AlgorithmBinpack, NodeLimitForFeasibilityChecks: 100}
-}
-
-// Validate names what is wrong with the configuration.
-func (c *SchedulerConfiguration) Validate() error {
-	switch c.SchedulerAlgorithm {
-	case AlgorithmBinpack, AlgorithmSpread:
-	default:
-		return Errorf(CodeBadRequest, "SchedulerAlgorithm %q: allowed are %q and %q",
-			c.SchedulerAlgorithm, AlgorithmBinpack, AlgorithmSpread)
-	}
-	return nil
 }
 
 // JobSummary counts a job's allocations by group and state.

@@ -46,7 +46,7 @@ func (j *Job) Validate() Problems {
 func checkTags(r reporter, v reflect.Value) {
 	for _, f := range Fields(v.Type()) {
 		value := v.FieldByIndex(f.Index)
-		if f.hasMin && f.min > 0 && value.CanInt() && value.IsZero() {
+		if f.hasMin && f.min > 0 && value.CanInt() && (value.IsZero() || value.Int() == shareOfNothing) {
 			continue // zero is "not stated"; what it must not be is checked by hand
 		}
 		if problem := f.Check(value); problem != "" {
@@ -86,8 +86,8 @@ func (j *Job) validateHead(r reporter) {
 		r.addf("project", "must be stated where step or slot is")
 	}
 	for _, dimension := range j.Prefer {
-		if !plainWord.MatchString(dimension) {
-			r.addf("prefer", `must list dimensions such as "memory" or "cpu", not %q`, clip(dimension))
+		if known := Dimensions(); !slices.Contains(known, dimension) {
+			r.addf("prefer", "must list dimensions, which are %s, not %q%s", orList(known), clip(dimension), didYouMean(dimension, known))
 		}
 	}
 	r.unique("prefer", "dimensions", j.Prefer)

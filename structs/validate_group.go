@@ -49,8 +49,10 @@ func (g *TaskGroup) validateGang(r reporter, j *Job) {
 		for _, other := range gang.Groups {
 			if other == g.Name {
 				in.addf("groups", "must name other groups, not %q itself", other)
-			} else if j.LookupTaskGroup(other) == nil {
+			} else if peer := j.LookupTaskGroup(other); peer == nil {
 				in.addf("groups", "the job has no group %q%s", clip(other), didYouMean(other, j.groupNames()))
+			} else {
+				g.validatePeer(in, peer)
 			}
 		}
 		in.unique("groups", "groups", gang.Groups)
@@ -61,6 +63,16 @@ func (g *TaskGroup) validateGang(r reporter, j *Job) {
 		if t.Pin != "" {
 			in.addf("pin", "may only be stated in a device's topology")
 		}
+	}
+}
+
+// validatePeer refuses what two groups of one gang cannot both have.
+func (g *TaskGroup) validatePeer(in reporter, peer *TaskGroup) {
+	if peer.Gang != nil && peer.Gang.OnLoss != g.Gang.OnLoss {
+		in.addf("on_loss", "must be the same in all groups of a gang: group %q has %q, not %q", peer.Name, peer.Gang.OnLoss, g.Gang.OnLoss)
+	}
+	if a, b := g.Topology, peer.Topology; a != nil && b != nil && *a != *b {
+		in.addf("groups", "must have the same topology block: that of group %q differs, and it is of the whole gang", peer.Name)
 	}
 }
 

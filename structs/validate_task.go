@@ -83,13 +83,19 @@ func (d *RequestedDevice) validate(r reporter) {
 	if len(parts) > 3 || slices.Contains(parts, "") {
 		r.addf("", `must be named "type", "vendor/type" or "vendor/type/model", not %q`, clip(d.Name))
 	}
-	if d.Share < DeviceShareWhole && d.Count > 1 {
+	if d.Share == shareOfNothing {
+		r.addf("share", "must be between 1 and %d thousandths of a device, not 0; leave it out for whole devices", DeviceShareWhole)
+	} else if d.Share < DeviceShareWhole && d.Count > 1 {
 		r.addf("share", "must be %d with a count above 1: a share is of one device; not %d", DeviceShareWhole, d.Share)
 	}
 	validateConstraints(r, d.Constraints)
 	validateAffinities(r, d.Affinities)
 	if d.Topology != nil {
-		d.Topology.validate(r.in("topology", "", -1))
+		in := r.in("topology", "", -1)
+		d.Topology.validate(in)
+		if d.Topology.Required && d.Topology.Level == LevelMIG && d.Count > 1 {
+			in.addf("level", "must be above %q with a count above 1: a cell of that level is one slice", LevelMIG)
+		}
 	}
 }
 

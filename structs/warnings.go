@@ -17,15 +17,12 @@ var noBehaviour = warningTable(`
 	Job.Reclaim:requeue
 	Job.Partial
 	Job.Class:auto
-	Job.Prefer
 	Job.Multiregion
 	Job.Periodic
 	Job.ParameterizedJob
 	Job.ConsulNamespace
 	Job.VaultNamespace
 
-	TaskGroup.Gang
-	TaskGroup.Topology
 	TaskGroup.Volumes
 	TaskGroup.Services
 	TaskGroup.Scaling
@@ -63,6 +60,7 @@ var noBehaviour = warningTable(`
 	Resources.Networks
 	NUMAResource.Affinity:none
 	NUMAResource.Devices
+	TopologyAsk.Pin
 	NetworkResource.DNS
 	NetworkResource.CNI
 	NetworkResource.Hostname
