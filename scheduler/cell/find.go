@@ -1,0 +1,184 @@
+package cell
+
+import "slices"
+
+// Ask is what one instance wants of one tree.
+type Ask struct {
+	// Count is how many devices, at least 1.
+	Count int
+	// Share is what it wants of a device, in thousandths. 0 and 1000 are whole
+	// devices; less goes only with a Count of 1.
+	Share int
+	// Level is the level under one vertex of which the devices shall lie. "", and a
+	// level that the tree lacks, is the lowest one that holds Count.
+	Level string
+	// Required refuses whatever does not lie under one vertex of Level. If the tree
+	// lacks that level, nothing is found.
+	Required bool
+	// Preferred are sizes of free cells, in devices, that are cut before all others
+	// that are larger than the ask needs, in this order.
+	Preferred []int
+	// Allowed says which devices match; nil is all. The others count as not free.
+	Allowed func(device int) bool
+}
+
+// Choice is what was found for an Ask.
+type Choice struct {
+	Devices []int  // in order
+	Level   string // of the lowest vertex that holds them all
+	Cell    int    // devices in the maximal free cell they were cut from; 0: not from one such cell
+}
+
+// Find gives the devices that an ask gets, and false if there are none for it. It
+// takes nothing. The same State and Ask always give the same Choice.
+//
+// Devices under one vertex of the level are tried first, then of the next higher one
+// and so on, unless the level is required. At each level: a free cell of the smallest
+// size that holds the count; else one of a preferred size; else the smallest larger
+// one. Among equal cells the one whose parent (then whose grandparent, and so on) is
+// most used, then the one that gives more linked devices, then the first. What is not
+// taken of the cell stays as the largest possible cells. If no free cell holds the
+// count, the lowest vertex with enough free devices gives several cells.
+//
+// A share goes to the most used device that still fits, else to a free device found
+// as for a count of 1.
+//
+// Source: semantics part 2, "Buddy allocation", "topology", "Shares".
+func (st *State) Find(a Ask) (Choice, bool) {
+	s := st.shape
+	if a.Count < 1 || a.Count > s.Devices() || a.Share < 0 || a.Share > Whole {
+		return Choice{}, false
+	}
+	w := within{level: slices.Index(s.levels, a.Level), exact: a.Required && a.Level != ""}
+	if w.exact && w.level < 0 {
+		return Choice{}, false
+	}
+	n := st.view(a.Allowed)
+	if a.Share != 0 && a.Share != Whole {
+		if a.Count != 1 {
+			return Choice{}, false
+		}
+		if d := st.partly(&n, &a, w); d >= 0 {
+			return Choice{Devices: []int{d}, Level: s.levels[s.vs[s.leaf[d]].level]}, true
+		}
+	}
+	if n.freeIn(0) < a.Count {
+		return Choice{}, false
+	}
+	var room [wordDevices]int32
+	f := finder{view: n, count: a.Count, preferred: a.Preferred}
+	f.free = n.cells(room[:0])
+	for w.level = max(w.level, 0); w.level < len(s.levels); w.level++ {
+		if c, found := f.at(w); found || w.exact {
+			return c, found
+		}
+	}
+	return Choice{}, false
+}
+
+// partly gives the most used device, in part taken, that still has room for a share,
+// and -1 if there is none. Among equal ones: whose parent is most used, then the first.
+func (st *State) partly(n *view, a *Ask, w within) int {
+	if st.partial == 0 {
+		return -1
+	}
+	s, taken, best := st.shape, st.taken(), -1
+	for d, held := range taken {
+		if held <= 0 || Whole-int(held) < a.Share || best >= 0 && held < taken[best] {
+			continue
+		}
+		if st.isSick(d) || w.exact && s.vs[s.leaf[d]].above>>uint(w.level)&1 == 0 {
+			continue
+		}
+		if a.Allowed != nil && !a.Allowed(d) {
+			continue
+		}
+		if best < 0 || held > taken[best] || n.compareUse(s.leaf[d], s.leaf[best]) < 0 {
+			best = d
+		}
+	}
+	return best
+}
+
+// compareUse is below 0 if the vertices above a are more used than those above b,
+// the nearest first.
+func (n *view) compareUse(a, b int32) int {
+	vs := n.shape.vs
+	for x, y := vs[a].up, vs[b].up; x != y && x >= 0 && y >= 0; x, y = vs[x].up, vs[y].up {
+		if d := n.used(y) - n.used(x); d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// finder looks for whole devices.
+type finder struct {
+	view
+	free      []int32 // the maximal free cells, in order
+	count     int
+	preferred []int
+}
+
+// at looks under the vertices of one level.
+func (f *finder) at(w within) (Choice, bool) {
+	s := f.shape
+	kind := 0
+	if w.exact {
+		kind = 1
+	}
+	if s.tops[w.level].widest[kind] < f.count {
+		return Choice{}, false
+	}
+	if c := f.cell(w); c >= 0 {
+		devices := s.take(c, f.count, w, make([]int, 0, f.count))
+		return Choice{Devices: devices, Level: s.Common(devices), Cell: s.vs[c].size()}, true
+	}
+	if v := f.lowest(w); v >= 0 {
+		devices := f.pieces(v)
+		return Choice{Devices: devices, Level: s.Common(devices)}, true
+	}
+	return Choice{}, false
+}
+
+// cell gives the free cell that is best cut, -1 if none holds the count.
+func (f *finder) cell(w within) int32 {
+	best, bestTurn := int32(-1), 0
+	for _, c := range f.free {
+		if !f.shape.holds(c, f.count, w) {
+			continue
+		}
+		turn := f.turn(f.shape.vs[c].size())
+		if best < 0 || turn < bestTurn || turn == bestTurn && f.before(c, best, w) {
+			best, bestTurn = c, turn
+		}
+	}
+	return best
+}
+
+// turn orders sizes of cells: the smallest that holds the count, then the preferred
+// ones, then by size.
+func (f *finder) turn(size int) int {
+	if size == int(f.shape.need[f.count]) {
+		return 0
+	}
+	if i := slices.Index(f.preferred, size); i >= 0 {
+		return 1 + i
+	}
+	return 1 + len(f.preferred) + size
+}
+
+// before ranks a cell against an earlier one of the same size.
+func (f *finder) before(c, earlier int32, w within) bool {
+	if d := f.compareUse(c, earlier); d != 0 {
+		return d < 0
+	}
+	s := f.shape
+	if s.edges == nil {
+		return false
+	}
+	if s.inWord() {
+		return s.maskLanes(s.row(c, w)[f.count-1]) > s.maskLanes(s.row(earlier, w)[f.count-1])
+	}
+	return s.lanesAmong(s.take(c, f.count, w, nil)) > s.lanesAmong(s.take(earlier, f.count, w, nil))
+}

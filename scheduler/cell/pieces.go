@@ -1,0 +1,81 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+)
+
+// When no free cell holds the count, several are taken.
+
+// lowest gives the vertex of the lowest level that has enough free devices, -1 if
+// none has. Among those: the one with fewest left over, then the most used, then the
+// first.
+func (f *finder) lowest(w within) int32 {
+	s, best, bestFree := f.shape, int32(-1), 0
+	for v := int32(0); v < int32(len(s.vs)); v++ {
+		at := &s.vs[v]
+		free := f.freeIn(v)
+		if free < f.count {
+			v = at.end - 1 // nor has any below it
+			continue
+		}
+		if int(at.level) > w.level || w.exact && at.above>>uint(w.level)&1 == 0 {
+			continue
+		}
+		if best >= 0 && cmp.Or(
+			cmp.Compare(at.level, s.vs[best].level),
+			cmp.Compare(free, bestFree),
+			cmp.Compare(s.vs[best].size(), at.size()),
+		) >= 0 {
+			continue
+		}
+		best, bestFree = v, free
+	}
+	return best
+}
+
+// pieces takes the count from the free cells below v, none of which holds it: whole
+// ones, the largest that fit first, and at the end a part of the smallest one left if
+// that must be. Among equal cells: linked ones, then as in before.
+func (f *finder) pieces(v int32) []int {
+	s := f.shape
+	from, _ := slices.BinarySearch(f.free, v)
+	to, _ := slices.BinarySearch(f.free, s.vs[v].end)
+	cells := f.free[from:to] // nobody needs their order any more
+	slices.SortStableFunc(cells, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(s.vs[b].size(), s.vs[a].size()), f.compareUse(a, b))
+	})
+	devices := make([]int, 0, f.count)
+	split := int32(-1)
+	for len(cells) > 0 {
+		size, same := s.vs[cells[0]].size(), 1
+		for same < len(cells) && s.vs[cells[same]].size() == size {
+			same++
+		}
+		want := (f.count - len(devices)) / size
+		for _, c := range s.pickLinked(cells[:same], min(want, same), devices) {
+			for d := s.vs[c].lo; d < s.vs[c].hi; d++ {
+				devices = append(devices, int(d))
+			}
+		}
+		if want < same {
+			split = f.spared(cells[:same], devices)
+		}
+		cells = cells[same:]
+	}
+	if lack := f.count - len(devices); lack > 0 && split >= 0 {
+		devices = s.take(split, lack, within{level: int(s.vs[split].level)}, devices)
+	}
+	slices.Sort(devices)
+	return devices
+}
+
+// spared gives the first of the cells that was not taken.
+func (f *finder) spared(cells []int32, devices []int) int32 {
+	for _, c := range cells {
+		if !slices.Contains(devices, int(f.shape.vs[c].lo)) {
+			return c
+		}
+	}
+	return -1
+}
