@@ -393,6 +393,8 @@ type (
 	SchedulerConfigRequest struct {
 		Config SchedulerConfiguration
 		CAS    bool
+		// Absent are fields of ours that the caller does not state: they stay as they are.
+		Absent []string
 		WriteRequest
 	}
 	// SchedulerConfigReply is the configuration.

@@ -107,6 +107,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerEvals(mux)
 	e.registerNodes(mux)
 	e.registerOperator(mux)
+	e.registerTopology(mux)
 	e.registerClients(mux)
 	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
 	mux.Handle(wire.MethodSearch, read(e, e.search))

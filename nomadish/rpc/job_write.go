@@ -48,6 +48,9 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if err := job.Validate().Err(); err != nil {
 		return "", err
 	}
+	if err := e.checkLevels(job); err != nil {
+		return "", err
+	}
 	if e.JobMaxPriority > 0 && job.Priority > e.JobMaxPriority {
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: this cluster allows at most %d (job_max_priority)",
 			job.ID, job.Priority, e.JobMaxPriority)

@@ -64,15 +64,17 @@ func (e *Endpoints) schedulerGet(ctx context.Context, args *structs.EmptyRequest
 	reply := &structs.SchedulerConfigReply{}
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		config := snap.SchedulerConfig(ws)
-		reply.SchedulerConfig = &config
+		reply.SchedulerConfig = config.Effective()
 		return config.ModifyIndex, nil
 	})
 }
 
 func (e *Endpoints) schedulerSet(ctx context.Context, args *structs.SchedulerConfigRequest) (*structs.SchedulerSetReply, error) {
+	now := e.Store.Snapshot().SchedulerConfig(nil)
 	if args.Config.SchedulerAlgorithm == "" {
-		args.Config.SchedulerAlgorithm = e.Store.Snapshot().SchedulerConfig(nil).SchedulerAlgorithm
+		args.Config.SchedulerAlgorithm = now.SchedulerAlgorithm
 	}
+	args.Config.Keep(&now, args.Absent)
 	if err := args.Config.Validate(); err != nil {
 		return nil, err
 	}

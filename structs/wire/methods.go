@@ -48,6 +48,8 @@ const (
 	MethodEvalUpdate  = "Eval.Update"      // EvalUpdateRequest → WriteReply
 	MethodPlanSubmit  = "Plan.Submit"      // PlanRequest → PlanReply
 
+	MethodTopology = "Topology.Get" // TopologyRequest → TopologyReply
+
 	MethodNodeRegister     = "Node.Register"     // NodeRegisterRequest → NodeUpdateReply
 	MethodNodeHeartbeat    = "Node.Heartbeat"    // NodeHeartbeatRequest → NodeUpdateReply
 	MethodNodeList         = "Node.List"         // ListRequest → NodeListReply

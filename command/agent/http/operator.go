@@ -1,6 +1,11 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -36,11 +41,20 @@ func schedulerConfigGet(r *request) (any, error) {
 func schedulerConfigSet(r *request) (any, error) {
 	args := structs.SchedulerConfigRequest{WriteRequest: r.write()}
 	args.Config.NodeLimitForFeasibilityChecks = structs.DefaultSchedulerConfiguration().NodeLimitForFeasibilityChecks
-	if err := r.decode(&args.Config); err != nil {
+	var stated json.RawMessage
+	if err := r.decode(&stated); err != nil {
+		return nil, err
+	}
+	if err := decodeJSON(stated, &args.Config); err != nil {
+		return nil, err
+	}
+	var err error
+	if args.Absent, err = absent(stated, structs.OwnSchedulerFields()); err != nil {
 		return nil, err
 	}
 	if args.Config.SchedulerAlgorithm == "" {
 		args.Config.SchedulerAlgorithm = structs.AlgorithmBinpack
+		args.Config.SetNodeOrder(args.Config.Policy)
 	}
 	if err := args.Config.Validate(); err != nil {
 		return nil, err
@@ -57,6 +71,22 @@ func schedulerConfigSet(r *request) (any, error) {
 		return nil, err
 	}
 	return &reply, nil
+}
+
+// absent gives those of names that a JSON object does not have, whatever their case.
+func absent(object []byte, names []string) ([]string, error) {
+	var fields map[string]json.RawMessage
+	if err := decodeJSON(object, &fields); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range names {
+		has := func(field string) bool { return strings.EqualFold(field, name) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(fields)), has) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }
 
 func raftConfig(r *request) (any, error) {

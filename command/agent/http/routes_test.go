@@ -23,6 +23,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
 	fk.answer[wire.MethodClientHostStats] = structs.ClientHostStatsReply{Stats: &structs.HostStats{}}
 	fk.answer[wire.MethodClientFSStat] = structs.FSStatReply{Info: &structs.AllocFileInfo{}}
+	fk.answer[wire.MethodTopology] = structs.TopologyReply{Topology: &structs.Topology{}}
 	fk.answer[wire.MethodLeader] = structs.StringReply{Value: "127.0.0.1:4647"}
 	ts := newTestServer(t, testConfig(fk))
 
@@ -86,6 +87,8 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/evaluation/e?related=true", "", wire.MethodEvalGet)
 	f("GET", "/v1/evaluation/e/allocations", "", wire.MethodEvalAllocs)
 	f("GET", "/v1/nodes", "", wire.MethodNodeList)
+	f("GET", "/v1/topology?details=true&prefix=a", "", wire.MethodTopology)
+	f("GET", "/v1/topology/node/n", "", wire.MethodTopology)
 	f("GET", "/v1/node/n", "", wire.MethodNodeGet)
 	f("GET", "/v1/node/n/allocations", "", wire.MethodNodeAllocs)
 	f("PUT", "/v1/node/n/drain", `{"DrainSpec":{"Deadline":1}}`, wire.MethodNodeDrain)
@@ -145,7 +148,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload", "/v1/job/j/stable",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/topology", "/v1/queue", "/v1/job/j/explain", "/v1/virtual-clusters", "/v1/projects", "/v1/workflow/w/pause",
+		"/v1/queue", "/v1/job/j/explain", "/v1/virtual-clusters", "/v1/projects", "/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := ask(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

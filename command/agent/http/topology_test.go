@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func TestTopology(t *testing.T) {
+	fk := newFake()
+	fk.answer[wire.MethodTopology] = structs.TopologyReply{
+		Topology:  &structs.Topology{Levels: []string{"gpu"}, Nodes: []*structs.TopologyNode{{ID: "n", Devices: 8}}},
+		QueryMeta: structs.QueryMeta{Index: 42, KnownLeader: true, NextToken: "next"},
+	}
+	ts := newTestServer(t, testConfig(fk))
+	resp, text := ask(t, ts, "GET", "/v1/topology?details&per_page=3&prefix=a&index=41&wait=1s&stale", "")
+	if resp.StatusCode != 200 || resp.Header.Get("X-Nomad-Index") != "42" || resp.Header.Get("X-Nomad-Nexttoken") != "next" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	args := fk.args[wire.MethodTopology].(*structs.TopologyRequest)
+	if !args.Details || args.NodeID != "" || args.PerPage != 3 || args.Prefix != "a" || args.MinQueryIndex != 41 || !args.AllowStale {
+		t.Errorf("asked %+v", args)
+	}
+	for _, want := range []string{`"Sites":[]`, `"Levels":["gpu"]`, `"FreeCells":[]`, `"Devices":8`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in %s", want, text)
+		}
+	}
+	ask(t, ts, "GET", "/v1/topology/node/n", "")
+	if args := fk.args[wire.MethodTopology].(*structs.TopologyRequest); args.NodeID != "n" {
+		t.Errorf("asked %+v", args)
+	}
+	fk.answer[wire.MethodTopology] = structs.TopologyReply{}
+	if resp, text := ask(t, ts, "GET", "/v1/topology/node/n", ""); resp.StatusCode != 404 || !strings.Contains(text, "node not found") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	if resp, _ := ask(t, ts, "GET", "/v1/topology?details=perhaps", ""); resp.StatusCode != 400 {
+		t.Errorf("details=perhaps: %d", resp.StatusCode)
+	}
+	if resp, _ := ask(t, ts, "PUT", "/v1/topology", ""); resp.StatusCode != 405 {
+		t.Errorf("PUT: %d", resp.StatusCode)
+	}
+}
+
+// Of a change of the scheduler's configuration it is told which of our fields it does
+// not state, so that Nomad's clients leave them alone.
+func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
+	fk := newFake()
+	ts := newTestServer(t, testConfig(fk))
+	f := func(body string, want structs.SchedulerConfiguration, absent ...string) {
+		t.Helper()
+		if resp, text := ask(t, ts, "PUT", "/v1/operator/scheduler/configuration", body); resp.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", body, resp.StatusCode, text)
+		}
+		args := fk.args[wire.MethodSchedulerSet].(*structs.SchedulerConfigRequest)
+		want.NodeLimitForFeasibilityChecks = 100
+		got, _ := json.Marshal(args.Config)
+		wanted, _ := json.Marshal(want)
+		if string(got) != string(wanted) || !slices.Equal(args.Absent, absent) {
+			t.Errorf("%s: have %s without %q, want %s without %q", body, got, args.Absent, wanted, absent)
+		}
+	}
+	all := structs.OwnSchedulerFields()
+	f(`{"SchedulerAlgorithm":"spread"}`, structs.SchedulerConfiguration{SchedulerAlgorithm: "spread"}, all...)
+	f(`{"policy":"spread"}`, structs.SchedulerConfiguration{SchedulerAlgorithm: "spread"}, all[1:]...)
+	f(`{"Policy":"","Dimensions":null,"Granularity":{},"Levels":[],"PreferredCells":[4],"ReservationAfter":"1m","ReservationTTL":7}`,
+		structs.SchedulerConfiguration{
+			SchedulerAlgorithm: "binpack", Granularity: map[string]int64{}, Levels: []structs.TopologyLevel{}, PreferredCells: []int{4},
+			ReservationAfter: 60e9, ReservationTTL: 7,
+		})
+	for body, want := range map[string]string{
+		`{"Policy":"best"}`:                `must be \"binpack\"`,
+		`{"Levels":[{"Name":"node"}]}`:     "a level within nodes",
+		`{"ReservationAfter":"soon"}`:      "ReservationAfter",
+		`{"Granularity":{"cpu":0}}`:        "at least 1",
+		`[]`:                               "want an object",
+		`{"Levels":[]} x`:                  "something follows",
+		`{"SchedulerAlgorithm":"spread",}`: "bad JSON",
+	} {
+		resp, text := ask(t, ts, "PUT", "/v1/operator/scheduler/configuration", body)
+		if resp.StatusCode != 400 || !strings.Contains(text, strings.ReplaceAll(want, `\"`, `"`)) {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
+		}
+	}
+}

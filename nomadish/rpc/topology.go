@@ -1,0 +1,236 @@
+package rpc
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// Limits of one page of the topology: of numbers only, and with every device. A node
+// of 8 GPUs takes about 300 bytes of the first and 5 KiB of the second.
+const (
+	maxTopologyNodes   = 1000
+	maxTopologyDetails = 128
+)
+
+func (e *Endpoints) registerTopology(mux *wire.Mux) {
+	mux.Handle(wire.MethodTopology, read(e, e.topology))
+}
+
+func (e *Endpoints) topology(ctx context.Context, args *structs.TopologyRequest) (*structs.TopologyReply, error) {
+	if len(args.NodeID) > 64 {
+		return nil, checkUUID("node", args.NodeID)
+	}
+	most := maxTopologyNodes
+	if args.Details {
+		most = maxTopologyDetails
+	}
+	if args.PerPage == 0 || args.PerPage > most {
+		args.PerPage = most
+	}
+	reply := &structs.TopologyReply{}
+	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		var err error
+		if args.NodeID != "" {
+			var index uint64
+			reply.Topology, index = nodeTopology(ws, snap, args.NodeID)
+			return index, nil
+		}
+		reply.Topology, err = topologyPage(ws, snap, args, &reply.QueryMeta)
+		return max(snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs), snap.TableIndex(state.TableConfig)), err
+	})
+}
+
+// nodeTopology is one node with details; nil if there is none.
+func nodeTopology(ws *state.WatchSet, snap *state.Snapshot, id string) (*structs.Topology, uint64) {
+	node := snap.Node(ws, id)
+	config := snap.SchedulerConfig(ws)
+	if node == nil {
+		return nil, snap.TableIndex(state.TableNodes)
+	}
+	allocs := snap.AllocsByNode(ws, id)
+	index := max(node.ModifyIndex, config.ModifyIndex)
+	if len(allocs) > 0 {
+		index = max(index, allocsIndex(snap, allocs))
+	}
+	sum := newTopologySum(config.SiteLevels())
+	sum.add(viewNode(node, allocs), sum.site(node))
+	return sum.finish(true), index
+}
+
+func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.TopologyRequest, meta *structs.QueryMeta) (*structs.Topology, error) {
+	config := snap.SchedulerConfig(ws)
+	sum := newTopologySum(config.SiteLevels())
+	metas := map[string]map[string]string{}
+	nodes, err := page(&args.QueryOptions, meta, func(yield func(*structs.TopologyNode) bool) {
+		for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
+			if before(&args.QueryOptions, n.ID) {
+				continue // page would leave it out; this saves looking at what it holds
+			}
+			var allocs []*structs.Allocation
+			if n.NodeResources != nil && len(n.NodeResources.Devices) > 0 {
+				allocs = snap.AllocsByNode(ws, n.ID)
+			}
+			metas[n.ID] = n.Meta
+			if !yield(viewNode(n, allocs)) {
+				return
+			}
+		}
+	}, func(n *structs.TopologyNode) string { return n.ID })
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		sum.add(n, sum.site(&structs.Node{Meta: metas[n.ID]}))
+	}
+	return sum.finish(args.Details), nil
+}
+
+// before tells whether an item stands before the page that is asked for.
+func before(opts *structs.QueryOptions, token string) bool {
+	switch {
+	case opts.NextToken == "":
+		return false
+	case opts.Reverse:
+		return token > opts.NextToken
+	}
+	return token < opts.NextToken
+}
+
+// topologySum gathers nodes into the cells above them.
+type topologySum struct {
+	levels  []structs.TopologyLevel
+	sites   map[string]*structs.TopologySite
+	heights map[string]int
+	out     *structs.Topology
+}
+
+func newTopologySum(levels []structs.TopologyLevel) *topologySum {
+	return &topologySum{
+		levels: levels, sites: map[string]*structs.TopologySite{}, heights: map[string]int{structs.LevelNode: 0},
+		out: &structs.Topology{Sites: []*structs.TopologySite{}, Nodes: []*structs.TopologyNode{}, FreeCells: []structs.FreeCells{}},
+	}
+}
+
+// site gives the cell right above a node; nil if there is none. A level that the
+// node's meta does not name is left out.
+func (s *topologySum) site(n *structs.Node) *structs.TopologySite {
+	var at *structs.TopologySite
+	for _, level := range slices.Backward(s.levels) {
+		name := n.Meta[level.Meta]
+		if name == "" {
+			continue
+		}
+		id, parent := level.Name+"="+url.PathEscape(name), ""
+		if at != nil {
+			id, parent = at.ID+"/"+id, at.ID
+		}
+		if s.sites[id] == nil {
+			s.sites[id] = &structs.TopologySite{ID: id, Level: level.Name, Name: name, Parent: parent}
+			s.out.Sites = append(s.out.Sites, s.sites[id])
+		}
+		at = s.sites[id]
+	}
+	return at
+}
+
+func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite) {
+	s.out.Nodes = append(s.out.Nodes, n)
+	s.out.Add(n.Counts())
+	heightsOf(n.Cells, s.heights)
+	for _, f := range n.FreeCells {
+		s.out.FreeCells = mergeFree(s.out.FreeCells, f)
+	}
+	if n.FreeCells == nil {
+		n.FreeCells = []structs.FreeCells{}
+	}
+	if site != nil {
+		n.Site = site.ID
+	}
+	for ; site != nil; site = s.sites[site.Parent] {
+		site.Nodes++
+		site.Add(n.Counts())
+	}
+}
+
+func (s *topologySum) finish(details bool) *structs.Topology {
+	s.out.Levels = byHeight(s.heights)
+	// A level of the site's that nodes report within themselves too stands where they say.
+	for _, l := range s.levels {
+		if !slices.Contains(s.out.Levels, l.Name) {
+			s.out.Levels = append(s.out.Levels, l.Name)
+		}
+	}
+	sortFree(s.out.FreeCells, s.out.Levels)
+	slices.SortFunc(s.out.Sites, func(a, b *structs.TopologySite) int { return strings.Compare(a.ID, b.ID) })
+	if !details {
+		for _, n := range s.out.Nodes {
+			n.Cells, n.Links = nil, nil
+		}
+	}
+	return s.out
+}
+
+// checkLevels refuses a job that asks for a level of the topology that nothing here
+// has: levels are those within nodes, those that nodes report besides, and those that
+// the site configures.
+func (e *Endpoints) checkLevels(job *structs.Job) error {
+	snap := e.Store.Snapshot()
+	config := snap.SchedulerConfig(nil)
+	known := structs.NodeLevels()
+	for _, l := range config.SiteLevels() {
+		known = append(known, l.Name)
+	}
+	looked := false
+	var problems structs.Problems
+	check := func(path string, ask *structs.TopologyAsk) {
+		if ask == nil || slices.Contains(known, ask.Level) {
+			return
+		}
+		if !looked { // all nodes: only for a level that is none of the usual ones
+			looked, known = true, reportedLevels(snap, known)
+		}
+		if slices.Contains(known, ask.Level) {
+			return
+		}
+		text := "unknown level \"" + ask.Level + "\": this cluster has " + strings.Join(known, ", ")
+		if near := structs.Nearest(ask.Level, known); near != "" {
+			text += "; did you mean \"" + near + "\"?"
+		}
+		problems = append(problems, structs.Problem{Path: path + " > topology", Field: "level", Text: text})
+	}
+	for _, g := range job.TaskGroups {
+		group := structs.ChildPath(structs.ChildPath("", "job", job.ID, -1), "group", g.Name, -1)
+		check(group, g.Topology)
+		for _, t := range g.Tasks {
+			if t.Resources == nil {
+				continue
+			}
+			resources := structs.ChildPath(structs.ChildPath(group, "task", t.Name, -1), "resources", "", -1)
+			for _, d := range t.Resources.Devices {
+				check(structs.ChildPath(resources, "device", d.Name, -1), d.Topology)
+			}
+		}
+	}
+	return problems.Err()
+}
+
+// reportedLevels adds the levels that nodes report to those known.
+func reportedLevels(snap *state.Snapshot, known []string) []string {
+	for n := range snap.Nodes(nil, "", false) {
+		if n.NodeResources == nil || n.NodeResources.Topology == nil {
+			continue
+		}
+		for _, c := range n.NodeResources.Topology.Cells {
+			if !slices.Contains(known, c.Level) {
+				known = append(known, c.Level)
+			}
+		}
+	}
+	return known
+}

@@ -1,0 +1,134 @@
+package structs
+
+// Requests and answers about the topology: who holds which device, and what is free.
+type (
+	// TopologyRequest asks for the cells of nodes. A page has at most 1,000 nodes, or
+	// 128 with details, however many are asked for: QueryMeta.NextToken is the next.
+	TopologyRequest struct {
+		// NodeID asks for one node, with details; empty: those that QueryOptions say.
+		NodeID string
+		// Details asks for every cell and device, not only their numbers.
+		Details bool
+		QueryOptions
+	}
+	// TopologyReply answers it; Topology is nil when there is no such node.
+	TopologyReply struct {
+		Topology *Topology
+		QueryMeta
+	}
+)
+
+// Topology is nodes with their cells, and the cells above them. All numbers are those
+// of the nodes in it: who reads several pages adds them up.
+type Topology struct {
+	// Levels are those that occur, and those of the site, lowest first.
+	Levels []string
+	// Sites are the cells above nodes, each after the one around it.
+	Sites []*TopologySite
+	// Nodes are ordered by ID, those without devices too.
+	Nodes []*TopologyNode
+	DeviceCounts
+	FreeCells []FreeCells
+}
+
+// DeviceCounts counts devices. One can be unhealthy and used.
+type DeviceCounts struct {
+	Devices   int // all
+	Used      int // held, whole or in part
+	Free      int // whole, healthy, and on a node that takes work
+	Unhealthy int
+}
+
+// Add adds other's numbers.
+func (c *DeviceCounts) Add(other DeviceCounts) {
+	c.Devices += other.Devices
+	c.Used += other.Used
+	c.Free += other.Free
+	c.Unhealthy += other.Unhealthy
+}
+
+// FreeCells counts the free cells of a kind of device, level and size. A free cell has
+// only devices that are healthy and that nobody holds, and none around it within its
+// node is free too, so that no device counts twice.
+type FreeCells struct {
+	Device string // vendor/type/name
+	Level  string
+	Size   int // devices in each
+	Count  int
+}
+
+// TopologySite is a cell above nodes.
+type TopologySite struct {
+	ID     string // unique in the answer
+	Level  string
+	Name   string // the value in the nodes' meta
+	Parent string // ID of the cell around it; empty: none
+	Nodes  int    // nodes in it, in the answer
+	DeviceCounts
+}
+
+// TopologyNode is a node with what is free and held on it. Its numbers are those of
+// DeviceCounts, in fields of its own so that filters can name them.
+type TopologyNode struct {
+	ID                    string
+	Name                  string
+	Datacenter            string
+	NodePool              string
+	NodeClass             string
+	Status                string
+	SchedulingEligibility string
+	Drain                 bool
+	Site                  string // ID of the cell right above it; empty: none
+	Devices               int
+	Used                  int
+	Free                  int
+	Unhealthy             int
+	FreeCells             []FreeCells
+	// Cells is the tree, its root of level "node"; with details only.
+	Cells *CellView     `json:",omitempty"`
+	Links []*DeviceLink `json:",omitempty"`
+}
+
+// Counts are the node's numbers.
+func (n *TopologyNode) Counts() DeviceCounts {
+	return DeviceCounts{Devices: n.Devices, Used: n.Used, Free: n.Free, Unhealthy: n.Unhealthy}
+}
+
+// CellView is a cell with all that is in it.
+type CellView struct {
+	ID    string // as the node names it; the root's is the node's
+	Level string
+	// FreeCell: all that is in it is healthy and nobody's, and the node takes work.
+	FreeCell bool
+	DeviceCounts
+	Cells   []*CellView   `json:",omitempty"`
+	Members []*DeviceView `json:",omitempty"` // the devices directly below
+}
+
+// DeviceView is a device and who holds it.
+type DeviceView struct {
+	ID                string
+	Device            string // vendor/type/name
+	Level             string // "gpu", or "mig" for a slice of one
+	Healthy           bool
+	HealthDescription string `json:",omitempty"`
+	PciBusID          string `json:",omitempty"`
+	FreeShare         int    // thousandths that nobody holds
+	Holders           []*DeviceHolder
+}
+
+// DeviceHolder is a task that holds a device.
+type DeviceHolder struct {
+	AllocID   string
+	Namespace string
+	Name      string // of the allocation: job.group[index]
+	JobID     string
+	Group     string
+	Task      string
+	Share     int // thousandths; 1000 is all of it
+	// Level is the lowest level under which all devices of this ask are.
+	Level string `json:",omitempty"`
+	// GangRank and GangSize are set on a member of a gang.
+	GangRank int `json:",omitempty"`
+	GangSize int `json:",omitempty"`
+}
