@@ -1,0 +1,100 @@
+package main
+
+import "regexp"
+
+// Row is a line of the table: what is measured, by which benchmarks, and what it must
+// reach.
+type Row struct {
+	Work string
+	// Match finds the benchmarks by name, without "Benchmark" and the number of CPUs. Its
+	// first group, if there is one, is what it was measured on.
+	Match *regexp.Regexp
+	Unit  string // the metric, as the benchmark names it
+	Peer  string // what the current Nomad does, measured apart on a like machine
+	Must  float64
+	Want  float64
+	// AtLeast: the more the better. Otherwise the less.
+	AtLeast bool
+	// Worst: one line for all benchmarks that match, of the one that does worst.
+	Worst bool
+	// Info: measured, but nothing is asked of it.
+	Info bool
+	// Later: no benchmark yet, and none is missed.
+	Later bool
+}
+
+func row(work, match, unit, peer string, must, want float64) Row {
+	return Row{Work: work, Match: regexp.MustCompile("^" + match + "$"), Unit: unit, Peer: peer, Must: must, Want: want}
+}
+
+func atLeast(work, match, unit, peer string, must float64) Row {
+	r := row(work, match, unit, peer, must, must)
+	r.AtLeast = true
+	return r
+}
+
+func info(work, match, unit string) Row {
+	r := row(work, match, unit, "", 0, 0)
+	r.Info = true
+	return r
+}
+
+func worst(r Row) Row {
+	r.Worst = true
+	return r
+}
+
+func later(work, peer string, must, want float64) Row {
+	return Row{Work: work, Peer: peer, Must: must, Want: want, Later: true}
+}
+
+const (
+	perPlacement  = "µs/placement"
+	perEvaluation = "µs/evaluation"
+)
+
+// table is the rows in the order in which they are printed.
+func table() []Row {
+	return []Row{
+		row("service, 10,000 instances", "Many/service/(.*)", perPlacement, "285–360; big nodes 1,150", 15, 5),
+		row("batch, 10,000 instances", "Many/batch/(.*)", perPlacement, "30–54", 8, 3),
+		row("service, 1 GPU each", "Many/gpu-1/(.*)", perPlacement, "490–540", 20, 8),
+		row("service, 4 GPUs each", "Many/gpu-4/(.*)", perPlacement, "490–540", 20, 8),
+		row("batch, 1 GPU each", "Many/gpu-1-batch/(.*)", perPlacement, "70", 20, 8),
+		row("2 GPUs under one switch", "Many/topology-pcie-2/(.*)", perPlacement, "not had", 25, 10),
+		row("4 GPUs under one socket", "Many/topology-socket-4/(.*)", perPlacement, "not had", 25, 10),
+		row("with an affinity", "Scored/affinity-(.*)", perPlacement, "11,400–17,000", 30, 10),
+		row("with a spread over 50 racks", "Scored/spread-50-racks-(.*)", perPlacement, "19,000–27,000", 30, 10),
+		row("gang of 64 × 8 GPUs in one rack", "Gang/gang-8-gpus-each/(.*)", "µs/gang", "not had", 2000, 500),
+		row("one instance, one job each: whole evaluation", "Single/one/(.*)", perEvaluation, "440 / 2,600 / 43,000 (1k / 10k / 50k)", 100, 30),
+		row("1 GPU onto a cluster 95 % full", "Single/one-gpu-of-full/(.*)", perEvaluation, "11,000 / 18,000 (1k / 10k)", 25, 10),
+		later("high priority onto a full cluster, 1k nodes", "31,000–61,000", 200, 50),
+		later("high priority onto a full cluster, 10k nodes", "740,000–920,000", 300, 50),
+		row("growth 1k → 100k, many instances", "Growth/many/(.*)", "growth", "1.3–2", 1.3, 1.1),
+		row("growth 1k → 100k, one instance", "Growth/single/(.*)", "growth", "100", 1.3, 1.1),
+		worst(row("heap allocations, many instances: worst", "(?:Many|Scored)/(.*)", "allocs/placement", "250–2,800", 40, 15)),
+		row("hard world, first placement", "Hard/(.*)", "µs/first", "", 200, 200),
+		row("hard world, following", "Hard/(.*)", "µs/following", "", 5, 5),
+		row("index, two fine dimensions: search", "Index/search-2/(.*)", "µs/search", "", 1, 0.5),
+		row("index, three fine dimensions: first", "Index/first-3/(.*)", "µs/search", "", 150, 20),
+		row("index, three fine dimensions: following", "Index/following-3/(.*)", "µs/search", "", 2, 1),
+		row("index: update in a transient", "Index/update/(.*)", "µs/update", "", 1, 0.5),
+		row("index: update after a snapshot", "Index/update-snapshot/(.*)", "µs/update", "", 6, 3),
+		row("index: growth 1k → 100k of pages visited", "Index/pages-growth/(.*)", "growth", "", 3, 3),
+		atLeast("50 % held by 1-GPU jobs: 8-GPU jobs that fit", "Packing/fill-50/(.*)", "8-gpu-jobs", "178 batch, 429 service", 500),
+		atLeast("75 % held by 1-GPU jobs: 8-GPU jobs that fit", "Packing/fill-75/(.*)", "8-gpu-jobs", "86 batch, 211 service", 250),
+		atLeast("75 %, after 10,000 arrivals and departures", "Packing/churn-10k-at-75/(.*)", "%-of-ideal", "", 90),
+		later("OpenB trace: GPU allocation, %", "95.23 best published", 95.2, 95.2),
+
+		info("heap allocations, one instance", "Single/one/(.*)", "allocs/evaluation"),
+		info("growth 1k → 100k, racks of 64 too", "Growth/racks-too/(.*)", "growth"),
+		info("index: pages visited by a search", "Index/(.*)", "pages/search"),
+		info("dynamic ports", "Further/ports/(.*)", perPlacement),
+		info("distinct hosts", "Further/distinct-hosts/(.*)", perPlacement),
+		info("system job", "Further/system/(.*)", perPlacement),
+		info("other policies", "Further/policy-(.*)", perPlacement),
+		info("no room: looked for and explained", "Further/no-room/(.*)", perEvaluation),
+		info("judged by the applier", "Commit/judge/(.*)", "µs/alloc"),
+		info("followed by the state", "Commit/upsert-alloc/(.*)", "µs/alloc"),
+	}
+}
