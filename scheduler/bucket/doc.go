@@ -1,0 +1,2 @@
+// Package bucket finds a node for a volume without scanning the nodes.
+package bucket

@@ -1,0 +1,158 @@
+package bucket
+
+// edit is one change on its way down the pages and back.
+type edit[V any] struct {
+	cfg   *config
+	token *Token
+	width int
+	key   key
+	at    Vector
+	value V
+
+	added bool   // put: the entry is new
+	old   Vector // what stood there, when put replaced it or remove took it out
+}
+
+// put sets the entry in or below a page. It gives the page that stands there now,
+// and the right half of one that came to be over-full.
+func (e *edit[V]) put(p *page[V]) (left, right *page[V]) {
+	p = p.own(e.token)
+	if p.kids == nil {
+		return e.putLeaf(p)
+	}
+	i := p.child(e.cfg, &e.key)
+	kid, more := e.put(p.kids[i])
+	p.kids[i] = kid
+	if more == nil {
+		e.raise(p, i)
+		return p, nil
+	}
+	p.sum(e.cfg, i, e.width)
+	i++
+	to := p
+	if p.n == fan {
+		right = p.split(cut(i))
+		if i > p.n { // what comes right behind the left half stays there: a page's first separator is moved, never made
+			to, i = right, i-p.n
+		}
+	}
+	to.open(i)
+	to.kids[i] = more
+	to.separate(e.cfg, i, more)
+	to.sum(e.cfg, i, e.width)
+	return p, right
+}
+
+// cut is how many entries a full page keeps when one more comes at place i. Entries
+// that come in order, as those of new nodes do, leave full pages behind them.
+func cut(i int) int {
+	if i == fan {
+		return fan - 2
+	}
+	return fan / 2
+}
+
+func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
+	i := p.above(&e.cfg.leafKey, 0, &e.key)
+	if i > 0 && p.compare(&e.cfg.leafKey, i-1, &e.key) == 0 {
+		e.old = p.vector(i-1, e.width)
+		e.set(p, i-1)
+		return p, nil
+	}
+	e.added = true
+	to := p
+	if p.n == fan {
+		right = p.split(cut(i))
+		if i > p.n {
+			to, i = right, i-p.n
+		}
+	}
+	to.open(i)
+	e.set(to, i)
+	return p, right
+}
+
+func (e *edit[V]) set(p *page[V], i int) {
+	for d := range e.width {
+		p.cols[d*fan+i] = e.at[d]
+	}
+	p.prefixes[i], p.ids[i], p.values[i] = e.key.prefix, e.key.id, e.value
+}
+
+// raise brings size and maxima of child i up to date, in which the entry was put.
+func (e *edit[V]) raise(p *page[V], i int) {
+	if e.added {
+		p.cols[e.cfg.sizes+i]++
+	}
+	for d := range e.width {
+		most := &p.cols[e.cfg.maxima+d*fan+i]
+		switch {
+		case e.at[d] >= *most:
+			*most = e.at[d]
+		case !e.added && e.old[d] == *most:
+			*most = p.kids[i].mostUpTo(e.cfg, d, *most)
+		}
+	}
+}
+
+// remove takes the entry out of a page or what is below it. A page that came to
+// be empty goes; one that came to be small is merged with a neighbour that has
+// room. Nothing is copied when the entry is not there.
+func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
+	if p.kids == nil {
+		i := p.above(&e.cfg.leafKey, 0, &e.key) - 1
+		if i < 0 || p.compare(&e.cfg.leafKey, i, &e.key) != 0 {
+			return p, false
+		}
+		e.old = p.vector(i, e.width)
+		p = p.own(e.token)
+		p.shut(i)
+		return p, true
+	}
+	i := p.child(e.cfg, &e.key)
+	kid, found := e.remove(p.kids[i])
+	if !found {
+		return p, false
+	}
+	p = p.own(e.token)
+	p.kids[i] = kid
+	if kid.n == 0 {
+		p.shut(i)
+		return p, true
+	}
+	p.cols[e.cfg.sizes+i]--
+	for d := range e.width {
+		most := &p.cols[e.cfg.maxima+d*fan+i]
+		if e.old[d] == *most {
+			*most = kid.mostUpTo(e.cfg, d, *most)
+		}
+	}
+	if kid.n <= fan/4 && p.n > 1 {
+		e.merge(p, max(0, i-1))
+	}
+	return p, true
+}
+
+// merge joins the children i and i+1 of an owned page when they leave room for more.
+func (e *edit[V]) merge(p *page[V], i int) {
+	a, b := p.kids[i], p.kids[i+1]
+	if a.n+b.n > fan*3/4 {
+		return
+	}
+	a = a.own(e.token)
+	joint := a.n
+	a.move(b, 0, b.n)
+	if a.kids != nil { // the first separator of b was not looked at: the one above it is true
+		for j := range e.cfg.order {
+			a.cols[e.cfg.innerKey[j]+joint] = p.cols[e.cfg.innerKey[j]+i+1]
+		}
+		a.prefixes[joint], a.ids[joint] = p.prefixes[i+1], p.ids[i+1]
+	}
+	p.kids[i] = a
+	p.cols[e.cfg.sizes+i] += p.cols[e.cfg.sizes+i+1]
+	for d := range e.width {
+		c := e.cfg.maxima + d*fan + i
+		p.cols[c] = max(p.cols[c], p.cols[c+1])
+	}
+	p.shut(i + 1)
+}

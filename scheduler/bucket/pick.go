@@ -1,0 +1,103 @@
+package bucket
+
+// picker finds the first entry of an order that is not the index's, by branch and
+// bound over the pages.
+type picker[V any] struct {
+	*search[V]
+	order []int
+	cols  [MaxDims]int // where the columns of the order start in a leaf
+	down  bool         // coordinates descend; IDs ascend all the same
+	after *key         // only what comes behind it in this order; nil: all
+	until *key         // nothing that comes behind it; nil: no end
+
+	leaf *page[V] // the best so far
+	at   int
+	best key
+}
+
+// known gives the dimensions of an order that have columns: the others are 0 in
+// all entries and order nothing.
+func (s *search[V]) known(order []int) []int {
+	out := order
+	for j, d := range order {
+		if d >= s.width {
+			out = append([]int(nil), order[:j]...)
+			for _, d := range order[j:] {
+				if d < s.width {
+					out = append(out, d)
+				}
+			}
+			break
+		}
+	}
+	return out
+}
+
+// pick finds the first suitable entry behind one key and not behind another, in
+// an order of dimensions that is not the index's.
+func (s *search[V]) pick(order []int, down bool, after, until *key) (*page[V], int) {
+	all := s.filter
+	defer func() { s.filter = all }()
+	k := picker[V]{search: s, order: order, down: down, after: after, until: until}
+	for j, d := range k.order {
+		k.cols[j] = d * fan
+	}
+	if after != nil && after.n > 0 && !k.down {
+		k.filter.raise(k.order[0], after.lo[0])
+	}
+	k.walk(s.root)
+	return k.leaf, k.at
+}
+
+func (k *picker[V]) walk(p *page[V]) {
+	k.pages++
+	cols := p.cols
+	if p.kids != nil {
+		cols = cols[k.cfg.maxima:]
+	}
+	for i := k.filter.first(cols, 0, p.n); i < p.n; i = k.filter.first(cols, i+1, p.n) {
+		if p.kids != nil {
+			k.walk(p.kids[i])
+		} else {
+			k.consider(p, i)
+		}
+	}
+}
+
+// consider takes an entry that fits when it is better than the best so far. The
+// best bounds what is still walked: nothing with less of the first dimension is
+// better where coordinates descend.
+func (k *picker[V]) consider(p *page[V], i int) {
+	switch {
+	case k.after != nil && k.compare(p, i, k.after) <= 0:
+	case k.until != nil && k.compare(p, i, k.until) > 0:
+	case k.leaf != nil && k.compare(p, i, &k.best) >= 0:
+	default:
+		k.leaf, k.at = p, i
+		k.best.n = len(k.order)
+		for j, d := range k.order {
+			k.best.lo[j], k.best.hi[j] = bounds(p.cols[k.cols[j]+i], k.cfg.grain[d])
+		}
+		k.best.id, k.best.prefix = p.ids[i], p.prefixes[i]
+		if k.down && k.best.n > 0 {
+			k.filter.raise(k.order[0], k.best.lo[0])
+		}
+	}
+}
+
+// compare tells where an entry stands to a key in the picker's order.
+func (k *picker[V]) compare(p *page[V], i int, to *key) int {
+	if !k.down {
+		return p.compare(&k.cols, i, to)
+	}
+	for j := range to.n {
+		v := p.cols[k.cols[j]+i]
+		if v > to.hi[j] {
+			return -1
+		}
+		if v < to.lo[j] {
+			return 1
+		}
+	}
+	return p.compareID(i, to)
+}
