@@ -10,7 +10,6 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/nomadish"
-	"github.com/nomadish/nomadish/structs"
 )
 
 // serverConfig makes the server's configuration of the agent's. What the agent's
@@ -66,7 +65,9 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	stated(&c.JobMaxSource, source)
 	c.HandshakeTimeout = cfg.Limits.RPCHandshakeTimeout
 	c.MaxConnsPerClient = cfg.Limits.RPCMaxConns
-	setScheduler(&c.DefaultSchedule, &s.DefaultScheduler)
+	if c.DefaultSchedule, err = s.SchedulerConfig(); err != nil {
+		return nil, fmt.Errorf("server.scheduling: %w", err)
+	}
 	return c, nil
 }
 
@@ -75,18 +76,6 @@ func stated[T comparable](to *T, value T) {
 	var none T
 	if value != none {
 		*to = value
-	}
-}
-
-func setScheduler(to *structs.SchedulerConfiguration, from *config.DefaultSchedulerConfig) {
-	stated(&to.SchedulerAlgorithm, from.SchedulerAlgorithm)
-	stated(&to.NodeLimitForFeasibilityChecks, from.NodeLimit)
-	to.MemoryOversubscriptionEnabled = from.MemoryOversubscriptionEnabled
-	to.RejectJobRegistration = from.RejectJobRegistration
-	to.PauseEvalBroker = from.PauseEvalBroker
-	to.PreemptionConfig = structs.PreemptionConfig{
-		SystemSchedulerEnabled: from.Preemption.System, SysBatchSchedulerEnabled: from.Preemption.SysBatch,
-		BatchSchedulerEnabled: from.Preemption.Batch, ServiceSchedulerEnabled: from.Preemption.Service,
 	}
 }
 

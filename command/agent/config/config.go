@@ -109,9 +109,10 @@ type Server struct {
 	RetryJoin []string `hcl:"retry_join,append,later"`
 	Join      join     `hcl:"server_join,block"`
 
-	// Topology and Scheduling are ours: interfaces.md.
-	Topology   Topology   `hcl:"topology,block,later"`
-	Scheduling Scheduling `hcl:"scheduling,block,later"`
+	// Topology and Scheduling are ours. They, and DefaultScheduler, seed the replicated
+	// scheduler configuration of a new cluster.
+	Topology   Topology   `hcl:"topology,block"`
+	Scheduling Scheduling `hcl:"scheduling,block"`
 
 	ClientIntroduction clientIntroduction   `hcl:"client_introduction,block"`
 	PlanRejection      planRejectionTracker `hcl:"plan_rejection_tracker,block"`
@@ -141,8 +142,10 @@ type Preemption struct {
 	Service  bool `hcl:"service_scheduler_enabled"`
 }
 
-// Topology names the levels of the cells, smallest first.
+// Topology names the levels of the cells, lowest first.
 type Topology struct {
+	// Levels may name those within nodes too, for people: which of them a node has is
+	// what the node itself reports. Not stated: the level blocks in their order.
 	Levels []string        `hcl:"levels"`
 	Level  []TopologyLevel `hcl:"level,block"`
 }
@@ -150,20 +153,22 @@ type Topology struct {
 // TopologyLevel says what makes nodes share a cell of a level.
 type TopologyLevel struct {
 	Name string `hcl:"name,label"`
-	Meta string `hcl:"meta"`
+	Meta string `hcl:"meta"` // a key of the nodes' meta; default: the level's name
 }
 
 // Scheduling are the defaults of what `operator scheduler set-config` changes.
 type Scheduling struct {
-	Policy           string           `hcl:"policy"`
+	Policy           string           `hcl:"policy"` // default: scheduler_algorithm
 	Dimensions       []string         `hcl:"dimensions"`
-	Granularity      map[string]int   `hcl:"granularity"`
-	Bands            [][]int          `hcl:"bands"`
-	KeepWhole        bool             `hcl:"keep_whole"`
-	ReservationAfter time.Duration    `hcl:"reservation_after"`
-	Grace            time.Duration    `hcl:"grace"`
-	Cycle            time.Duration    `hcl:"cycle"`
-	Slots            map[string]*Slot `hcl:"slot,block"`
+	Granularity      map[string]int64 `hcl:"granularity"`
+	PreferredCells   []int            `hcl:"preferred_cells"`   // GPUs
+	ReservationAfter time.Duration    `hcl:"reservation_after"` // negative: never
+	ReservationTTL   time.Duration    `hcl:"reservation_ttl"`
+	Bands            [][]int          `hcl:"bands,later"`
+	KeepWhole        bool             `hcl:"keep_whole,later"`
+	Grace            time.Duration    `hcl:"grace,later"`
+	Cycle            time.Duration    `hcl:"cycle,later"`
+	Slots            map[string]*Slot `hcl:"slot,block,later"`
 }
 
 // Slot is what a slot of a project's calendar stands for.

@@ -47,7 +47,7 @@ func TestFull(t *testing.T) {
 		"scheduler": c.Server.DefaultScheduler.SchedulerAlgorithm == "spread" && c.Server.DefaultScheduler.Preemption.Batch,
 		"topology":  reflect.DeepEqual(c.Server.Topology.Level, []TopologyLevel{{"rack", "rack"}}) && len(c.Server.Topology.Levels) == 5,
 		"scheduling": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) &&
-			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.Slots["batch"].Cores == 1,
+			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.ReservationTTL == time.Hour && c.Server.Scheduling.PreferredCells[1] == 8 && c.Server.Scheduling.Slots["batch"].Cores == 1,
 		"client":  c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
 		"options": c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
 		"volume":  *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
@@ -76,9 +76,10 @@ func TestFull(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	want := []string{
-		"log_file: accepted, but has no effect yet", "server.scheduling: accepted, but has no effect yet",
-		"server.topology: accepted, but has no effect yet", "vault: accepted, but has no effect yet",
+	var want []string
+	for _, name := range []string{"log_file", "server.scheduling.bands", "server.scheduling.cycle", "server.scheduling.grace",
+		"server.scheduling.keep_whole", "server.scheduling.slot", "vault"} {
+		want = append(want, name+": accepted, but has no effect yet")
 	}
 	if got := texts(warnings); !slices.Equal(got, want) {
 		t.Errorf("warnings %q", got)
@@ -259,6 +260,16 @@ func TestValidate(t *testing.T) {
 	f(`server { job_default_priority = 500 }`, "job_default_priority")
 	f(`server { job_max_source_size = "big" }`, "such as 1M")
 	f("server {\n default_scheduler_config { scheduler_algorithm = \"best\" }\n}", "binpack and spread")
+	f("server {\n topology { levels = [\"gpu\", \"node\", \"gpu\"] }\n}", `b.hcl:2: server.topology: levels: "gpu" is listed twice`)
+	f("server {\n scheduling {\n policy = \"best\"\n}\n}", `b.hcl:3: server.scheduling.policy: "best": must be "binpack"`)
+	f("server {\n default_scheduler_config { scheduler_algorithm = \"spread\" }\n scheduling { policy = \"binpack\" }\n}",
+		`server.scheduling.policy: "binpack": contradicts SchedulerAlgorithm "spread"`)
+	f("server {\n scheduling { policy = \"spread\" }\n}", "")
+	f("server {\n scheduling {\n dimensions = [\"gpu\"]\n}\n}", `b.hcl:3: server.scheduling.dimensions: "gpu": must be`)
+	f("server {\n scheduling { granularity = { cpu = 0 } }\n}", `server.scheduling.granularity: cpu = 0: must be at least 1`)
+	f("server {\n scheduling { preferred_cells = [0] }\n}", "server.scheduling.preferred_cells: 0: a size is from 1")
+	f("server {\n scheduling { reservation_ttl = \"-1s\" }\n}", "server.scheduling.reservation_ttl")
+	f("server {\n scheduling { reservation_after = \"-1s\" }\n}", "") // never
 	f("server { enabled = false }\nclient { enabled = true }", "client.servers: missing")
 	f(`client { enabled = true }`, "")
 	f("client {\n enabled = true\n servers = [\"a b\"]\n}", `b.hcl:3: client.servers "a b": must be host:port`)

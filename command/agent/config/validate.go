@@ -184,11 +184,7 @@ func (k *checker) server() {
 	if _, err := s.MaxSource(); err != nil {
 		k.bad("server.job_max_source_size", " %q: must be a size in bytes such as 1M", s.JobMaxSourceSize)
 	}
-	switch a := s.DefaultScheduler.SchedulerAlgorithm; a {
-	case "", structs.AlgorithmBinpack, structs.AlgorithmSpread:
-	default:
-		k.bad("server.default_scheduler_config.scheduler_algorithm", " %q: allowed are binpack and spread", a)
-	}
+	k.scheduling()
 }
 
 // MaxSource is job_max_source_size in bytes; 0: not stated.

@@ -53,6 +53,8 @@ server {
     bands             = [[1, 40], [41, 70], [71, 100]]
     keep_whole        = false
     reservation_after = "5m"
+    reservation_ttl   = "1h"
+    preferred_cells   = [2, 8]
     grace             = "60s"
     cycle             = "20s"
     slot "batch" {

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// SchedulerConfig is the scheduler's configuration of a new cluster: the defaults with
+// what is stated here laid over them. An error says what contradicts itself.
+func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
+	c := structs.DefaultSchedulerConfiguration()
+	d := &s.DefaultScheduler
+	if d.SchedulerAlgorithm != "" {
+		c.SchedulerAlgorithm = d.SchedulerAlgorithm
+	}
+	if d.NodeLimit > 0 {
+		c.NodeLimitForFeasibilityChecks = d.NodeLimit
+	}
+	c.MemoryOversubscriptionEnabled = d.MemoryOversubscriptionEnabled
+	c.RejectJobRegistration = d.RejectJobRegistration
+	c.PauseEvalBroker = d.PauseEvalBroker
+	c.PreemptionConfig = structs.PreemptionConfig{
+		SystemSchedulerEnabled: d.Preemption.System, SysBatchSchedulerEnabled: d.Preemption.SysBatch,
+		BatchSchedulerEnabled: d.Preemption.Batch, ServiceSchedulerEnabled: d.Preemption.Service,
+	}
+	p := &s.Scheduling
+	if d.SchedulerAlgorithm == "" {
+		c.SetNodeOrder(p.Policy)
+	} else {
+		c.Policy = p.Policy
+	}
+	c.Dimensions, c.Granularity, c.PreferredCells = p.Dimensions, p.Granularity, p.PreferredCells
+	c.ReservationAfter, c.ReservationTTL = p.ReservationAfter, p.ReservationTTL
+	var err error
+	c.Levels, err = s.Topology.SiteLevels()
+	return c, err
+}
+
+// SiteLevels are the levels above nodes, lowest first; nil when nothing is stated. Those
+// after "node" in levels are the site's (where "node" is not named: all that no node has).
+func (t *Topology) SiteLevels() ([]structs.TopologyLevel, error) {
+	if t.Levels == nil && len(t.Level) == 0 {
+		return nil, nil
+	}
+	meta := map[string]string{}
+	var names []string
+	for _, l := range t.Level {
+		if _, twice := meta[l.Name]; twice {
+			return nil, fmt.Errorf("level %q is stated twice", l.Name)
+		}
+		if l.Meta == "" {
+			l.Meta = l.Name
+		}
+		meta[l.Name] = l.Meta
+		names = append(names, l.Name)
+	}
+	if t.Levels != nil {
+		above, err := aboveNodes(t.Levels)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if !slices.Contains(above, name) {
+				return nil, fmt.Errorf("level %q: levels does not list it above %q: %s", name, structs.LevelNode, strings.Join(t.Levels, ", "))
+			}
+		}
+		names = above
+	}
+	out := make([]structs.TopologyLevel, 0, len(names))
+	for _, name := range names {
+		key := meta[name]
+		if key == "" {
+			key = name
+		}
+		out = append(out, structs.TopologyLevel{Name: name, Meta: key})
+	}
+	return out, structs.ValidateLevels(out)
+}
+
+// aboveNodes checks the order of all levels and gives those of the site.
+func aboveNodes(levels []string) ([]string, error) {
+	order := slices.DeleteFunc(structs.NodeLevels(), func(l string) bool { return l == structs.LevelNVLink }) // whose place differs
+	node := slices.Index(levels, structs.LevelNode)
+	above, last := []string{}, ""
+	for i, l := range levels {
+		within := slices.Contains(structs.NodeLevels(), l)
+		switch {
+		case slices.Contains(levels[:i], l):
+			return nil, fmt.Errorf("levels: %q is listed twice", l)
+		case within && (len(above) > 0 || (node >= 0 && i > node)):
+			return nil, fmt.Errorf("levels: %q lies within nodes; list the lowest first, the site's own after %q", l, structs.LevelNode)
+		case within && slices.Contains(order, l):
+			if slices.Index(order, l) < slices.Index(order, last) {
+				return nil, fmt.Errorf("levels: %q is below %q; list the lowest first", l, last)
+			}
+			last = l
+		case !within && i > node: // what stands before "node" is a node's own word
+			above = append(above, l)
+		}
+	}
+	return above, nil
+}
+
+// scheduling checks what seeds the scheduler's configuration.
+func (k *checker) scheduling() {
+	s := &k.c.Server
+	switch a := s.DefaultScheduler.SchedulerAlgorithm; a {
+	case "", structs.AlgorithmBinpack, structs.AlgorithmSpread:
+	default:
+		k.bad("server.default_scheduler_config.scheduler_algorithm", " %q: allowed are binpack and spread", a)
+		return
+	}
+	if _, err := s.Topology.SiteLevels(); err != nil {
+		k.bad("server.topology", ": %s", plainText(err))
+	}
+	parts := []struct {
+		path string
+		set  func(c, from *structs.SchedulerConfiguration)
+	}{
+		{"server.scheduling.policy", func(c, from *structs.SchedulerConfiguration) {
+			c.Policy, c.SchedulerAlgorithm = from.Policy, from.SchedulerAlgorithm
+		}},
+		{"server.scheduling.dimensions", func(c, from *structs.SchedulerConfiguration) { c.Dimensions = from.Dimensions }},
+		{"server.scheduling.granularity", func(c, from *structs.SchedulerConfiguration) { c.Granularity = from.Granularity }},
+		{"server.scheduling.preferred_cells", func(c, from *structs.SchedulerConfiguration) { c.PreferredCells = from.PreferredCells }},
+		{"server.scheduling.reservation_ttl", func(c, from *structs.SchedulerConfiguration) { c.ReservationTTL = from.ReservationTTL }},
+	}
+	all, _ := s.SchedulerConfig() // its error was told above
+	for _, p := range parts {     // one at a time, so that each problem is told at its place
+		c := structs.DefaultSchedulerConfiguration()
+		p.set(&c, &all)
+		if err := c.Validate(); err != nil {
+			k.bad(p.path, ": %s", plainText(err))
+		}
+	}
+}
+
+// plainText is an error's text without the field that the API names it by.
+func plainText(err error) string {
+	text := err.Error()
+	for _, field := range structs.OwnSchedulerFields() {
+		if rest, ok := strings.CutPrefix(text, field); ok {
+			return strings.TrimLeft(rest, ": ")
+		}
+	}
+	return text
+}
