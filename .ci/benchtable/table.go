@@ -116,7 +116,7 @@ func write(out io.Writer, lines []Line, env Environment, partial bool) error {
 	}
 	last := ""
 	for _, l := range lines {
-		if l.Verdict == notRun && partial {
+		if partial && (l.Verdict == notRun || l.Verdict == isLater) {
 			continue
 		}
 		work := l.Work
