@@ -73,19 +73,22 @@ func (x explanation) classes(s *search, visit func(c *classState)) {
 	}
 }
 
-// node counts one node of a class that the group may use.
-func (x explanation) node(s *search, n *nodeState) {
+// node counts one node of a class that the group may use. It tells whether the node
+// would do.
+func (x explanation) node(s *search, n *nodeState) bool {
 	reason := s.f.alone(n.node)
 	if reason == "" {
 		reason = s.refused(n.node)
 	}
 	if reason != "" {
 		x.filtered(n.node, reason, 1)
-		return
+		return false
 	}
-	if _, what := s.ask.grant(n, s.f.m, s.rng); what != "" {
+	_, what := s.ask.grant(n, s.f.m, s.rng)
+	if what != "" {
 		x.exhausted(n.node, what)
 	}
+	return what == ""
 }
 
 // explain says why an ask finds no node, of every node.

@@ -22,8 +22,10 @@ type feasibility struct {
 	shared  []*structs.Constraint // of job, group and tasks; alike for a whole class
 	single  []*structs.Constraint // those that look at unique.* targets
 	devices []deviceAsk
-	// byClass are the verdicts found so far; looked up only.
+	// byClass are the verdicts found so far, within left aside; looked up only.
 	byClass map[string]verdict
+	// within is the cell that nodes must be under; nil: any.
+	within *domain
 }
 
 // verdict is what a node is for a group.
@@ -86,7 +88,17 @@ func (f *feasibility) class(n *structs.Node) verdict {
 		}
 		f.byClass[n.ComputedClass] = v
 	}
+	if f.within != nil && v.ok() && !f.within.holds(n) {
+		v.reason = "outside of " + f.within.String()
+	}
 	return v
+}
+
+// in gives the feasibility of nodes under a cell. It shares what was decided so far.
+func (f *feasibility) in(d *domain) *feasibility {
+	c := *f
+	c.within = d
+	return &c
 }
 
 func (f *feasibility) inDatacenters(n *structs.Node) bool {
@@ -161,6 +173,9 @@ func (f *feasibility) alone(n *structs.Node) string {
 				return constraintText(c)
 			}
 		}
+	}
+	if f.within != nil && f.within.nodeID != "" && f.within.nodeID != n.ID {
+		return "outside of " + f.within.String()
 	}
 	if c := f.group.Candidates; len(c) > 0 && !slices.Contains(c, n.ID) && !slices.Contains(c, n.Name) {
 		return "not among the candidates"

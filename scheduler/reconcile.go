@@ -45,6 +45,10 @@ type groupWork struct {
 	// that are so already; below zero if there are too many.
 	room   int
 	counts structs.DesiredUpdates
+	// gang is what the group is part of; nil: of none. Then first of what is to be
+	// placed must be placed at once with the gang's others.
+	gang  *gangWork
+	first int
 }
 
 // later is a failed allocation whose replacement is due at a time.
@@ -87,21 +91,41 @@ func (r *reconciler) reconcile() {
 	}
 	stopped := r.in.Job.Stopped()
 	if !stopped {
-		for _, g := range r.in.Job.TaskGroups {
-			work := &groupWork{group: g}
-			r.groups = append(r.groups, work)
-			if r.in.Job.PerNode() {
-				r.perNode(work, byGroup[g.Name])
-			} else {
-				r.counted(work, byGroup[g.Name])
-			}
-		}
+		r.wanted(byGroup)
 	}
 	for _, a := range allocs {
 		if stopped {
 			r.drop(a, stopJobStopped)
 		} else if r.in.Job.LookupTaskGroup(a.TaskGroup) == nil {
 			r.drop(a, stopNotNeeded)
+		}
+	}
+}
+
+// wanted reconciles the groups of a job that is to run.
+func (r *reconciler) wanted(byGroup map[string][]*structs.Allocation) {
+	gangs := gangsOf(r.in.Job)
+	works := map[*gang]*gangWork{}
+	for _, g := range r.in.Job.TaskGroups {
+		work := &groupWork{group: g}
+		r.groups = append(r.groups, work)
+		if of := gangs[g.Name]; of != nil {
+			if works[of] == nil {
+				works[of] = &gangWork{spec: of}
+			}
+			work.gang = works[of]
+			work.gang.works = append(work.gang.works, work)
+		}
+	}
+	for _, work := range r.groups {
+		switch {
+		case work.gang != nil && work.gang.works[0] == work:
+			r.gang(work.gang, byGroup)
+		case work.gang != nil: // done with its gang's first
+		case r.in.Job.PerNode():
+			r.perNode(work, byGroup[work.group.Name])
+		default:
+			r.counted(work, byGroup[work.group.Name])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -58,13 +59,15 @@ func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
 func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 	batch := r.in.Job.Type == structs.JobTypeBatch
 	switch {
+	case work.gang != nil && r.finished(a):
+		s.holders = append(s.holders, a)
 	case a.ClientTerminal() && batch && r.outdated(a):
 		return // a new version is run anew, as in Nomad
-	case a.ClientStatus == structs.AllocClientComplete && batch && (!a.ServerTerminal() || endedWell(a)):
+	case work.gang == nil && a.ClientStatus == structs.AllocClientComplete && batch && (!a.ServerTerminal() || endedWell(a)):
 		s.holders = append(s.holders, a)
 	case a.ServerTerminal():
 		r.drop(a, stopNotNeeded) // marks it lost when its node is gone
-		if a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost {
+		if owes(a) {
 			r.owed(s, a)
 		}
 	case a.ClientStatus == structs.AllocClientFailed:
@@ -91,6 +94,12 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 	default:
 		s.holders = append(s.holders, a)
 	}
+}
+
+// owes tells whether an allocation that the servers have stopped had to leave, so
+// that another is to stand for it.
+func owes(a *structs.Allocation) bool {
+	return a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost || dissolved(a)
 }
 
 // endedWell tells whether every task that ran ended without failing.
@@ -147,8 +156,7 @@ func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
 		return
 	}
 	at := failedAt(a).Add(delay)
-	due := !at.After(r.in.Now.Add(rescheduleSlack)) || (a.FollowupEvalID != "" && a.FollowupEvalID == r.eval.ID)
-	if !due && !a.DesiredTransition.ShouldForceReschedule() {
+	if !r.due(a, at) {
 		s.holders = append(s.holders, a)
 		if a.FollowupEvalID == "" && a.Index() < work.group.Count {
 			r.later = append(r.later, later{a, at})
@@ -162,6 +170,12 @@ func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
 	p.stop = r.rescheduledStop(a)
 	work.counts.RescheduleNow++
 	s.leave(p)
+}
+
+// due tells whether a failed allocation is to be replaced now, that was to be at a time.
+func (r *reconciler) due(a *structs.Allocation, at time.Time) bool {
+	return !at.After(r.in.Now.Add(rescheduleSlack)) || (a.FollowupEvalID != "" && a.FollowupEvalID == r.eval.ID) ||
+		a.DesiredTransition.ShouldForceReschedule()
 }
 
 func (r *reconciler) rescheduledStop(a *structs.Allocation) *structs.AllocStop {

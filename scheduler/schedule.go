@@ -54,9 +54,15 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	s.plan.Update = r.inPlace
 
 	// 3. Place group by group: first what nobody holds, then successors of what is
-	// updated by replacement. Whatever finds no node is explained and counted.
+	// updated by replacement. Whatever finds no node is explained and counted. A gang
+	// is placed where its first group stands.
 	for _, work := range r.groups {
-		s.placeGroup(work)
+		switch {
+		case work.gang == nil:
+			s.placeGroup(work)
+		case work.gang.works[0] == work:
+			r.later = append(r.later, s.placeGang(work.gang)...)
+		}
 	}
 
 	// 4. A job that wants all at once gets nothing if it does not get all.
@@ -138,7 +144,7 @@ func (s *scheduler) policy() string {
 	case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
 		return p
 	}
-	return cmp.Or(s.in.Config.SchedulerAlgorithm, policyBinpack)
+	return s.in.Config.NodeOrder()
 }
 
 // groupRun is the placing of one group.
@@ -146,6 +152,7 @@ type groupRun struct {
 	s       *scheduler
 	work    *groupWork
 	search  *search
+	only    string // the node that all must be on; "": any
 	batch   *structs.PlacementBatch
 	nodes   map[string]int // into batch.Nodes
 	metrics explanation
@@ -157,16 +164,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	if len(work.place) == 0 && len(work.update) == 0 && !perNode {
 		return
 	}
-	f := s.fit(work.group)
-	run := &groupRun{
-		s: s, work: work, nodes: map[string]int{}, metrics: newExplanation(s.in.Job),
-		search: newSearch(s.edit, newAsk(work.group, s.in.Config.MemoryOversubscriptionEnabled), f, s.rng, s.policy()),
-	}
-	run.search.refuse = f.refusals(s.census, s.live)
-	run.search.scorer = newScorer(s.in.Job, work.group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
-	if sc := run.search.scorer; sc != nil && sc.single && sc.total > 0 {
-		sc.findFavourites(run.search)
-	}
+	run := s.newRun(work, s.edit, s.fit(work.group))
 	run.metrics.classes(run.search, nil)
 	taken := 0
 	for _, p := range work.place {
@@ -188,28 +186,52 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	}
 }
 
+// newRun begins the placing of a group on an edit, on the nodes that f allows.
+func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
+	return &groupRun{
+		s: s, work: work, nodes: map[string]int{}, metrics: newExplanation(s.in.Job), search: s.newSearch(work.group, e, f),
+	}
+}
+
+func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
+	found := newSearch(e, newAsk(group, s.in.Config.MemoryOversubscriptionEnabled), f, s.rng, s.policy())
+	found.refuse = f.refusals(s.census, s.live)
+	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
+	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
+		sc.findFavourites(found)
+	}
+	return found
+}
+
 // place places one instance, or counts that it was not. It tells which.
 func (g *groupRun) place(p placement) bool {
 	if p.nodeID == "" && g.s.failed[g.work.group.Name] != nil {
 		g.fail(p) // nothing was freed since another of the group found no room
 		return false
 	}
-	f, ok := found{}, false
-	switch {
-	case p.nodeID != "":
-		f, ok = g.search.on(p.nodeID)
-	case g.sticky(p):
-		f, ok = g.search.on(p.previous.NodeID)
-	}
-	if !ok && p.nodeID == "" {
-		f, ok = g.search.next(avoided(p))
-	}
+	f, ok := g.seek(p)
 	if !ok {
 		g.fail(p)
 		return false
 	}
 	g.accept(p, f)
 	return true
+}
+
+// seek finds a node for one instance.
+func (g *groupRun) seek(p placement) (f found, ok bool) {
+	switch {
+	case p.nodeID != "":
+		return g.search.on(p.nodeID)
+	case g.only != "":
+		return g.search.on(g.only)
+	case g.sticky(p):
+		f, ok = g.search.on(p.previous.NodeID)
+	}
+	if !ok {
+		f, ok = g.search.next(avoided(p))
+	}
+	return f, ok
 }
 
 // sticky tells whether the instance would rather go where its data is.
@@ -317,6 +339,11 @@ func (s *scheduler) takeBack(groups []*groupWork) {
 	for _, work := range groups {
 		for _, p := range slices.Concat(work.place, work.update) {
 			waits[p.stop] = true
+		}
+		if work.gang != nil {
+			for _, st := range work.gang.stops {
+				waits[st] = true
+			}
 		}
 		s.queued[work.group.Name] = len(work.place) + len(work.update)
 	}

@@ -1,0 +1,177 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// roomsNamed bounds the domains that an explanation names: those with most room.
+const roomsNamed = 3
+
+// explain counts that the gang found no room, and says why: of each group what its
+// nodes lack, and of the gang how much of it would have found room.
+func (x *gangPlacer) explain() {
+	reasons := []string{x.reason()}
+	if short := x.shortOfAll(); short != "" {
+		reasons = append(reasons, short)
+	}
+	for i, work := range x.gw.works {
+		name := work.group.Name
+		x.s.queued[name] = len(work.place)
+		if len(work.place) == 0 {
+			continue
+		}
+		var find *search
+		if t := x.gw.spec.topology; t == nil || !t.Required {
+			find = x.failed.runs[i].search // what is left when the others have their places
+		} else {
+			find = x.s.newSearch(work.group, x.base, x.s.fit(work.group))
+		}
+		m := explainGang(find, reasons)
+		m.CoalescedFailures = len(work.place) - 1
+		x.s.failed[name] = m
+	}
+}
+
+// explainGang says of every node why it does not do. What would do for one instance
+// does not for the gang.
+func explainGang(s *search, reasons []string) *structs.AllocMetric {
+	x := newExplanation(s.f.job)
+	x.classes(s, func(c *classState) {
+		for _, n := range c.nodes.All {
+			if x.node(s, n) {
+				x.exhausted(n.node, reasons[0])
+			}
+		}
+	})
+	if x.DimensionExhausted == nil {
+		x.DimensionExhausted = map[string]int{}
+	}
+	for _, reason := range reasons {
+		x.DimensionExhausted[reason] = x.NodesExhausted
+	}
+	return x.AllocMetric
+}
+
+// reason says in one sentence how much of the gang would have found room.
+func (x *gangPlacer) reason() string {
+	want := x.gw.spec.topology
+	if want == nil || !want.Required {
+		found := int64(0)
+		for i := range x.gw.works {
+			found += x.failed.found(i)
+		}
+		return fmt.Sprintf("gang: room for %d of %s", found, instances(x.gw.first()))
+	}
+	level, _, site := x.s.siteLevel(want.Level)
+	rooms, name := x.looked, want.Level
+	switch {
+	case site && len(rooms) == 0:
+		return fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)
+	case site:
+	case x.s.nodeLevel(want.Level):
+		rooms, name = x.nodeRooms(), structs.LevelNode
+	default:
+		return fmt.Sprintf("gang: level %q is not known: no node reports it, nor does the scheduler configuration name it", want.Level)
+	}
+	if len(rooms) == 0 {
+		return fmt.Sprintf("gang: no %s holds %s", name, x.wants())
+	}
+	return fmt.Sprintf("no %s holds %s: %s", name, x.wants(), x.best(rooms))
+}
+
+// best names the domains with most room.
+func (x *gangPlacer) best(rooms []*room) string {
+	sorted := slices.Clone(rooms)
+	slices.SortStableFunc(sorted, func(a, b *room) int { return cmp.Compare(b.count(x), a.count(x)) })
+	var parts []string
+	verb := " has room"
+	for _, r := range sorted[:min(len(sorted), roomsNamed)] {
+		parts = append(parts, fmt.Sprintf("%s%s for %d", r.domain, verb, r.count(x)))
+		verb = ""
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(sorted) - roomsNamed; more > 0 {
+		text += fmt.Sprintf(", none of %d others for more", more)
+	}
+	return text
+}
+
+// wants is what must be placed at once, in words.
+func (x *gangPlacer) wants() string {
+	var parts []string
+	for i, work := range x.gw.works {
+		if work.first == 0 {
+			continue
+		}
+		part := instances(work.first)
+		if len(x.gw.works) > 1 {
+			part += fmt.Sprintf(" of group %q", work.group.Name)
+		}
+		switch n := x.asks[i].devices; {
+		case n == 1:
+			part += " with 1 " + x.deviceNoun(i)
+		case n > 1:
+			part += fmt.Sprintf(" of %d %ss", n, x.deviceNoun(i))
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " and ")
+}
+
+// deviceNoun is what a group's devices are called.
+func (x *gangPlacer) deviceNoun(group int) string {
+	noun := ""
+	for _, t := range x.gw.works[group].group.Tasks {
+		for _, d := range deviceAsks(t) {
+			if noun != "" && noun != d.kind {
+				return "device"
+			}
+			noun = d.kind
+		}
+	}
+	if noun == "gpu" {
+		return "GPU"
+	}
+	return cmp.Or(noun, "device")
+}
+
+func instances(n int) string {
+	if n == 1 {
+		return "1 instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
+// shortOfAll says what a gang wants more of than all nodes that fit have, whatever is
+// free: it waits for other nodes.
+func (x *gangPlacer) shortOfAll() string {
+	var total, want amount
+	for i, work := range x.gw.works {
+		want = want.plus(x.asks[i].times(work.first))
+	}
+	for _, c := range x.base.w.classes.All {
+		if !slices.ContainsFunc(x.gw.works, func(w *groupWork) bool { return x.s.fit(w.group).class(c.any().node).ok() }) {
+			continue
+		}
+		for _, n := range c.nodes.All {
+			total = total.plus(amount{int64(len(n.has.devices)), n.has.amount})
+		}
+	}
+	for _, d := range []struct {
+		want, has int64
+		noun      string
+	}{
+		{want.devices, total.devices, "devices"}, {want.CPU, total.CPU, "MHz"}, {want.MemoryMB, total.MemoryMB, "MiB of memory"},
+		{want.DiskMB, total.DiskMB, "MiB of disk"},
+	} {
+		if d.want > d.has {
+			return fmt.Sprintf("gang: larger than the cluster: wants %d %s, all nodes that fit have %d", d.want, d.noun, d.has)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,699 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// dgx is a node of 8 GPUs in a rack.
+func dgx(rack string) func(*structs.Node) {
+	return func(n *structs.Node) {
+		n.Meta["rack"] = rack
+		n.Attributes["unique.network.ip-address"] = "10.1.0." + strings.TrimLeft(n.ID, "nr0")
+		d := &structs.NodeDeviceResource{Vendor: "nvidia", Type: "gpu", Name: "h100"}
+		for i := range 8 {
+			d.Instances = append(d.Instances, &structs.NodeDevice{ID: fmt.Sprintf("%s-gpu-%d", n.ID, i), Healthy: true})
+		}
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{d}
+	}
+}
+
+// racks adds nodes of 8 GPUs: so many to each rack, r1 first.
+func (c *cluster) racks(sizes ...int) {
+	n := 0
+	for rack, size := range sizes {
+		for range size {
+			n++
+			c.node(fmt.Sprintf("n%02d", n), dgx(fmt.Sprintf("r%d", rack+1)))
+		}
+	}
+}
+
+// gangJob is a gang of one group, of instances that ask for so many GPUs.
+func gangJob(kind string, count, gpus int, change ...func(*structs.Job)) *structs.Job {
+	return testJob(kind, count, append([]func(*structs.Job){func(j *structs.Job) {
+		group(j).Gang = &structs.Gang{}
+		if gpus > 0 {
+			task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: gpus}}
+		}
+		j.Reschedule = &structs.ReschedulePolicy{
+			Attempts: new(2), Interval: new(time.Hour), Delay: new(30 * time.Second),
+			DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(false),
+		}
+	}}, change...)...)
+}
+
+func inRack(required bool) func(*structs.Job) {
+	return func(j *structs.Job) { group(j).Topology = &structs.TopologyAsk{Level: "rack", Required: required} }
+}
+
+func minimum(n int) func(*structs.Job) { return func(j *structs.Job) { group(j).Gang.Min = n } }
+func byMember(j *structs.Job)          { group(j).Gang.OnLoss = structs.GangOnLossMember }
+
+// withPeer adds a second group to the gang, of plain instances.
+func withPeer(count int) func(*structs.Job) {
+	return func(j *structs.Job) {
+		h := group(j).Copy()
+		h.Name, h.Count, h.Gang, h.Tasks[0].Resources.Devices = "h", count, nil, nil
+		h.Topology = group(j).Topology
+		group(j).Gang.Groups = []string{"h"}
+		j.TaskGroups = append(j.TaskGroups, h)
+	}
+}
+
+// members are the live members by name.
+func (c *cluster) members() map[string]*structs.Allocation {
+	out := map[string]*structs.Allocation{}
+	for _, a := range c.allocs {
+		if isLive(a) {
+			out[a.Name] = a
+		}
+	}
+	return out
+}
+
+// wantGang checks what the live members know of each other.
+func (c *cluster) wantGang(size int, level string) {
+	c.t.Helper()
+	c.wantLive(size)
+	ranks := map[int]bool{}
+	for _, a := range c.members() {
+		g := a.Gang
+		if g == nil || g.Size != size || len(g.Hosts) != size || g.Level != level || ranks[g.Rank] {
+			c.t.Fatalf("%s knows %+v of a gang of %d at level %q", a.Name, g, size, level)
+		}
+		ranks[g.Rank] = true
+		if host := c.nodes[a.NodeID].Attributes["unique.network.ip-address"]; host != "" && !strings.HasPrefix(g.Hosts[g.Rank], host) {
+			c.t.Fatalf("%s on %s is said to be at %s", a.Name, a.NodeID, g.Hosts[g.Rank])
+		}
+	}
+}
+
+// wantReason looks for a text in what a group is said to lack.
+func (c *cluster) wantReason(group, text string) {
+	c.t.Helper()
+	m := c.done.FailedTGAllocs[group]
+	if m == nil {
+		c.t.Fatalf("group %s has found room", group)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(m.DimensionExhausted)), func(s string) bool { return strings.Contains(s, text) }) {
+		c.t.Fatalf("group %s lacks %v, not %q", group, m.DimensionExhausted, text)
+	}
+}
+
+func (c *cluster) wantQueued(n int) {
+	c.t.Helper()
+	sum := 0
+	for _, q := range c.done.QueuedAllocations {
+		sum += q
+	}
+	if sum != n || (n > 0) != (c.blocked() != nil) {
+		c.t.Fatalf("%d are queued, blocked: %v, want %d", sum, c.blocked() != nil, n)
+	}
+}
+
+// blocked is the evaluation that waits for room.
+func (c *cluster) blocked() *structs.Evaluation {
+	for _, e := range c.last.Evals {
+		if e.Status == structs.EvalStatusBlocked {
+			return e
+		}
+	}
+	return nil
+}
+
+// wake decides an evaluation that waited.
+func (c *cluster) wake(ev *structs.Evaluation) {
+	c.t.Helper()
+	c.newEval() // what it mints differs from what was minted before
+	c.evaluate(ev)
+}
+
+func TestGangWholeOrNotAtAll(t *testing.T) {
+	f := func(nodes, count int, want int) {
+		t.Helper()
+		c := newCluster(t)
+		c.racks(nodes)
+		c.register(gangJob(structs.JobTypeService, count, 8))
+		c.eval()
+		if c.wantLive(want); want == 0 {
+			c.wantQueued(count)
+			c.wantReason("g", fmt.Sprintf("gang: room for %d of %d instances", nodes, count))
+			return
+		}
+		c.wantQueued(0)
+		if !c.last.AllAtOnce {
+			t.Errorf("the plan may be cut")
+		}
+		level := "rack"
+		if count == 1 {
+			level = "node"
+		}
+		c.wantGang(count, level)
+	}
+	f(4, 4, 4)
+	f(4, 1, 1)
+	f(3, 4, 0)
+	f(0, 4, 0)
+}
+
+func TestGangOfGroups(t *testing.T) {
+	c := newCluster(t)
+	c.racks(2)
+	c.register(gangJob(structs.JobTypeService, 2, 8, withPeer(3)))
+	c.eval()
+	c.wantGang(5, "rack")
+	ranks := map[string]int{}
+	for name, a := range c.members() {
+		ranks[name] = a.Gang.Rank
+	}
+	want := map[string]int{"j.g[0]": 0, "j.g[1]": 1, "j.h[0]": 2, "j.h[1]": 3, "j.h[2]": 4}
+	if !maps.Equal(ranks, want) {
+		t.Errorf("ranks %v", ranks)
+	}
+	// One group that finds no room keeps the other from being placed.
+	c = newCluster(t)
+	c.racks(1)
+	c.register(gangJob(structs.JobTypeService, 2, 8, withPeer(3)))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantQueued(5)
+	c.wantReason("g", "gang: room for 4 of 5 instances")
+	c.wantReason("h", "gang: room for 4 of 5 instances")
+}
+
+func TestGangHosts(t *testing.T) {
+	c := newCluster(t)
+	c.racks(2)
+	c.node("n03", dgx("r1"), func(n *structs.Node) {
+		delete(n.Attributes, "unique.network.ip-address")
+		n.HTTPAddr = "10.9.9.9:4646"
+	})
+	c.register(gangJob(structs.JobTypeService, 3, 8, func(j *structs.Job) {
+		group(j).Networks = []*structs.NetworkResource{{
+			ReservedPorts: []structs.Port{{Label: "rendezvous", Value: 29500}}, DynamicPorts: []structs.Port{{Label: "other"}},
+		}}
+	}))
+	c.eval()
+	c.wantLive(3)
+	for _, a := range c.members() {
+		hosts := slices.Sorted(slices.Values(a.Gang.Hosts))
+		if !slices.Equal(hosts, []string{"10.1.0.1:29500", "10.1.0.2:29500", "10.9.9.9:29500"}) {
+			t.Fatalf("hosts %v", hosts)
+		}
+	}
+}
+
+func TestGangRequiredRack(t *testing.T) {
+	// Two racks of two cannot hold four: it waits, and says why.
+	c := newCluster(t)
+	c.racks(2, 2)
+	c.register(gangJob(structs.JobTypeService, 4, 8, inRack(true)))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantQueued(4)
+	c.wantReason("g", "no rack holds 4 instances of 8 GPUs: rack r1 has room for 2, rack r2 for 2")
+	if m := c.done.FailedTGAllocs["g"]; m.NodesExhausted != 4 || m.NodesFiltered != 0 {
+		t.Errorf("%d nodes are exhausted and %d filtered", m.NodesExhausted, m.NodesFiltered)
+	}
+	// Two more nodes in one of them do.
+	c.node("n05", dgx("r2"))
+	c.node("n06", dgx("r2"))
+	c.wake(c.blocked())
+	c.wantGang(4, "rack")
+	for _, a := range c.members() {
+		if c.nodes[a.NodeID].Meta["rack"] != "r2" {
+			t.Errorf("%s is on %s", a.Name, a.NodeID)
+		}
+	}
+}
+
+func TestGangTakesTheTightestRack(t *testing.T) {
+	c := newCluster(t)
+	c.racks(4, 3, 2, 2)
+	c.register(gangJob(structs.JobTypeService, 2, 8, inRack(false)))
+	c.eval()
+	c.wantGang(2, "rack")
+	for _, a := range c.members() {
+		if rack := c.nodes[a.NodeID].Meta["rack"]; rack != "r3" {
+			t.Errorf("%s is in %s: of the least room, the first", a.Name, rack)
+		}
+	}
+}
+
+// levels are racks in pods: r1 and r2 in p1, r3 and r4 in p2.
+func (c *cluster) levels() {
+	c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		c.changeNode(id, func(n *structs.Node) {
+			n.Meta["pod"] = "p1"
+			if n.Meta["rack"] > "r2" {
+				n.Meta["pod"] = "p2"
+			}
+			n.ComputeClass()
+		})
+	}
+}
+
+func TestGangLevels(t *testing.T) {
+	f := func(level string, required bool, count, gpus int, want string) {
+		t.Helper()
+		c := newCluster(t)
+		c.racks(2, 2, 1, 1)
+		c.levels()
+		c.register(gangJob(structs.JobTypeService, count, gpus, func(j *structs.Job) {
+			if level != "" {
+				group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
+			}
+		}))
+		c.eval()
+		if want == "none" {
+			c.wantPlan(0, 0, 0)
+			c.wantQueued(count)
+			return
+		}
+		c.wantGang(count, want)
+	}
+	// Preferred: the lowest level that works, from the one that is stated.
+	f("node", false, 4, 2, "node")
+	f("pcie", false, 4, 2, "node")
+	f("node", false, 2, 8, "rack")
+	f("rack", false, 2, 8, "rack")
+	f("rack", false, 4, 8, "pod")
+	f("rack", false, 5, 8, "")
+	f("node", false, 6, 8, "")
+	f("zone", false, 2, 8, "rack")
+	// Required: that level, or none.
+	f("node", true, 4, 2, "node")
+	f("node", true, 5, 2, "none")
+	f("rack", true, 2, 8, "rack")
+	f("rack", true, 3, 8, "none")
+	f("pod", true, 4, 8, "pod")
+	f("pod", true, 5, 8, "none")
+	f("zone", true, 2, 8, "none")
+	// Nothing is stated: the level that happens is told.
+	f("", false, 1, 8, "node")
+	f("", false, 6, 8, "")
+}
+
+func TestGangSaysWhatLevelItLacks(t *testing.T) {
+	f := func(level string, want string) {
+		t.Helper()
+		c := newCluster(t)
+		c.racks(1, 1, 1, 1, 1)
+		c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}
+		c.register(gangJob(structs.JobTypeService, 2, 8, func(j *structs.Job) {
+			group(j).Topology = &structs.TopologyAsk{Level: level, Required: true}
+		}))
+		c.eval()
+		c.wantReason("g", want)
+	}
+	f("node", "no node holds 2 instances of 8 GPUs: node name-n01 has room for 1, node name-n02 for 1, node name-n03 for 1, none of 2 others for more")
+	f("rack", "no rack holds 2 instances of 8 GPUs: rack r1 has room for 1, rack r2 for 1, rack r3 for 1, none of 2 others for more")
+	f("pod", "gang: no pod is known: no node that fits states meta.pod")
+	f("zone", `gang: level "zone" is not known`)
+}
+
+func TestGangLargerThanTheCluster(t *testing.T) {
+	for _, change := range []func(*structs.Job){inRack(true), inRack(false)} {
+		c := newCluster(t)
+		c.racks(2, 2)
+		c.register(gangJob(structs.JobTypeService, 8, 8, change))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.wantQueued(8)
+		c.wantReason("g", "gang: larger than the cluster: wants 64 devices, all nodes that fit have 32")
+	}
+}
+
+func TestGangGrows(t *testing.T) {
+	c := newCluster(t)
+	c.racks(2, 2)
+	c.register(gangJob(structs.JobTypeService, 4, 8, minimum(2), inRack(true)))
+	c.eval()
+	c.wantGang(2, "rack")
+	c.wantQueued(2)
+	c.client(isLive, run)
+	first := c.members()["j.g[0]"]
+	rack := c.nodes[first.NodeID].Meta["rack"]
+	c.node("n05", dgx("r1"))
+	c.node("n06", dgx("r2"))
+	c.wake(c.blocked())
+	c.wantPlan(1, 0, 0)
+	if c.last.AllAtOnce {
+		t.Errorf("one that joins need not come with others")
+	}
+	c.wantLive(3)
+	third := c.members()["j.g[2]"]
+	if third == nil || third.Gang.Rank != 2 || third.Gang.Size != 3 || !slices.Equal(third.Gang.Hosts[:2], first.Gang.Hosts) ||
+		c.nodes[third.NodeID].Meta["rack"] != rack {
+		t.Fatalf("the third is %+v", third)
+	}
+	// Less than there are, but not less than min: the last ones leave.
+	c.update(setCount(2))
+	c.eval()
+	c.wantPlan(0, 1, 2)
+	c.wantLive(2)
+}
+
+// TestGangRestarts: whatever takes a member away takes them all, and all come back in
+// the same plan.
+func TestGangRestarts(t *testing.T) {
+	for name, lose := range map[string]func(*cluster, *structs.Allocation){
+		"node down": func(c *cluster, a *structs.Allocation) { c.changeNode(a.NodeID, down) },
+		"completed": func(c *cluster, a *structs.Allocation) {
+			c.client(func(b *structs.Allocation) bool { return b.ID == a.ID }, c.ended(false))
+		},
+		"failed, due": func(c *cluster, a *structs.Allocation) {
+			c.client(func(b *structs.Allocation) bool { return b.ID == a.ID }, c.ended(true))
+			c.now = c.now.Add(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.racks(4)
+			c.register(gangJob(structs.JobTypeService, 3, 8))
+			c.eval()
+			c.runAll()
+			lose(c, c.members()["j.g[1]"])
+			c.eval()
+			c.wantGang(3, "rack")
+			if c.wantQueued(0); !c.last.AllAtOnce || placed(c.last) != 3 {
+				t.Errorf("%d placed, at once: %v", placed(c.last), c.last.AllAtOnce)
+			}
+			for _, a := range c.members() {
+				if old := c.allocs[a.PreviousAllocation]; old == nil || old.Name != a.Name {
+					t.Errorf("%s stands for %v", a.Name, old)
+				}
+			}
+			c.runAll()
+			c.eval()
+			c.wantPlan(0, 0, 0)
+		})
+	}
+}
+
+func TestGangWithoutRoomStopsAll(t *testing.T) {
+	c := newCluster(t)
+	c.racks(3)
+	c.register(gangJob(structs.JobTypeService, 3, 8))
+	c.eval()
+	c.runAll()
+	c.changeNode("n02", down)
+	c.eval()
+	c.wantPlan(0, 3, 0)
+	c.wantLive(0)
+	c.wantQueued(3)
+	for _, a := range c.allocs {
+		if a.NodeID != "n02" && a.DesiredDescription != stopGangRestart {
+			t.Errorf("%s is stopped: %s", a.Name, a.DesiredDescription)
+		}
+	}
+	c.runAll()
+	c.wake(c.blocked())
+	c.wantPlan(0, 0, 0)
+	c.changeNode("n02", up)
+	c.wake(c.blocked())
+	c.wantGang(3, "rack")
+}
+
+// TestGangFailsAsOne: the policy of the member that failed counts for all of them.
+func TestGangFailsAsOne(t *testing.T) {
+	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch} {
+		c := newCluster(t)
+		c.racks(4)
+		c.register(gangJob(kind, 3, 8))
+		c.eval()
+		for attempt := range 3 {
+			c.runAll()
+			failing := c.members()[fmt.Sprintf("j.g[%d]", attempt)]
+			c.client(func(a *structs.Allocation) bool { return a.ID == failing.ID }, c.ended(true))
+			c.eval()
+			c.wantLive(0)
+			c.wantQueued(0)
+			if attempt == 2 {
+				break // no attempt is left
+			}
+			wait := c.last.Evals[1]
+			if wait.WaitUntil != c.now.Add(30*time.Second) || c.allocs[failing.ID].FollowupEvalID != wait.ID {
+				t.Fatalf("attempt %d: evaluation %+v", attempt, wait)
+			}
+			c.runAll()
+			c.eval() // somebody looks before it is time
+			c.wantPlan(0, 0, 0)
+			c.now = wait.WaitUntil
+			c.wake(wait)
+			c.wantGang(3, "rack")
+			for _, a := range c.members() {
+				if a.RescheduleTracker == nil || len(a.RescheduleTracker.Events) != attempt+1 {
+					t.Errorf("%s has %+v", a.Name, a.RescheduleTracker)
+				}
+			}
+		}
+		for _, a := range c.allocs {
+			if a.NextAllocation == "" && a.ClientStatus != structs.AllocClientFailed && a.DesiredDescription != stopGangFailed {
+				t.Errorf("%s is stopped: %s", a.Name, a.DesiredDescription)
+			}
+		}
+		c.runAll()
+		c.now = c.now.Add(10 * time.Minute)
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.wantQueued(0)
+		c.update(destructive) // another version may do better
+		c.eval()
+		c.wantGang(3, "rack")
+	}
+}
+
+func TestGangMemberAlone(t *testing.T) {
+	c := newCluster(t)
+	c.racks(3)
+	c.register(gangJob(structs.JobTypeService, 3, 8, byMember, inRack(true)))
+	c.eval()
+	c.wantGang(3, "rack")
+	c.runAll()
+	lost := c.members()["j.g[1]"]
+	c.changeNode(lost.NodeID, down)
+	c.eval()
+	c.wantPlan(0, 1, 0)
+	c.wantLive(2)
+	c.wantQueued(1)
+	c.node("n07", dgx("r2")) // a node elsewhere does not help
+	c.node("n08", dgx("r1"))
+	c.wake(c.blocked())
+	c.wantPlan(1, 0, 0)
+	got := c.members()["j.g[1]"]
+	if got == nil || got.NodeID != "n08" || got.Gang.Rank != lost.Gang.Rank || got.Gang.Size != 3 || got.Gang.Hosts[lost.Gang.Rank] != "10.1.0.8" {
+		t.Fatalf("the successor is %+v with %+v", got, got.Gang)
+	}
+	// All of them at once are placed as one again.
+	c.runAll()
+	c.client(isLive, c.ended(true))
+	c.now = c.now.Add(time.Minute)
+	c.eval()
+	if c.wantGang(3, "rack"); !c.last.AllAtOnce {
+		t.Errorf("the gang was not placed as one")
+	}
+}
+
+func TestGangCompletedMembersAreDone(t *testing.T) {
+	c := newCluster(t)
+	c.racks(4)
+	c.register(gangJob(structs.JobTypeBatch, 4, 8))
+	c.eval()
+	c.runAll()
+	done := c.members()["j.g[2]"]
+	c.client(func(a *structs.Allocation) bool { return a.ID == done.ID }, c.ended(false))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.client(func(a *structs.Allocation) bool { return a.Name == "j.g[0]" }, c.ended(true))
+	c.now = c.now.Add(time.Minute)
+	c.eval()
+	c.wantGang(3, "rack")
+	if c.members()["j.g[2]"] != nil {
+		t.Errorf("what had completed is run again")
+	}
+	// Those that were stopped with the gang were not done, even if they ended well.
+	c.client((*structs.Allocation).ServerTerminal, c.ended(false))
+	c.runAll()
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantLive(3)
+	c.client(isLive, c.ended(false))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+}
+
+func TestGangStoppedMembersAreNotDone(t *testing.T) {
+	c := newCluster(t)
+	c.racks(2)
+	c.register(gangJob(structs.JobTypeBatch, 2, 8))
+	c.eval()
+	c.runAll()
+	c.changeNode("n02", down)
+	c.eval()
+	c.wantLive(0)
+	c.client(func(a *structs.Allocation) bool { return a.NodeID == "n01" }, c.ended(false))
+	c.changeNode("n02", up)
+	c.eval()
+	c.wantGang(2, "rack")
+}
+
+func migrate(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) }
+
+func TestGangDrains(t *testing.T) {
+	c := newCluster(t)
+	c.racks(3)
+	c.register(gangJob(structs.JobTypeService, 3, 8))
+	c.eval()
+	c.runAll()
+	deadline := c.now.Add(time.Hour)
+	c.changeNode("n02", func(n *structs.Node) { n.DrainStrategy = &structs.DrainStrategy{ForceDeadline: deadline} })
+	leaving := c.client(func(a *structs.Allocation) bool { return a.NodeID == "n02" }, migrate)
+	c.eval()
+	if c.wantPlan(0, 0, 0); leaving != 1 {
+		t.Fatalf("%d leave", leaving)
+	}
+	c.wantLive(3) // until there is room for all
+	c.wantQueued(3)
+	wait := c.last.Evals[slices.IndexFunc(c.last.Evals, func(e *structs.Evaluation) bool { return !e.WaitUntil.IsZero() })]
+	if !wait.WaitUntil.Equal(deadline) {
+		t.Errorf("looked at again at %v", wait.WaitUntil)
+	}
+	d := *c
+	d.allocs, d.nodes = maps.Clone(c.allocs), maps.Clone(c.nodes)
+	d.node("n04", dgx("r1"))
+	d.eval()
+	d.wantPlan(3, 3, 0)
+	d.wantGang(3, "rack")
+	if u := d.last.Annotations.DesiredTGUpdates["g"]; u.Migrate != 1 || u.Place != 1 || u.DestructiveUpdate != 2 || u.Stop != 0 {
+		t.Errorf("annotated %+v", u)
+	}
+	// At the drain's deadline it must go, room or not.
+	c.now = deadline
+	c.wake(wait)
+	c.wantPlan(0, 3, 0)
+	c.wantLive(0)
+	c.wantQueued(3)
+}
+
+func TestGangIsUpdatedAsAWhole(t *testing.T) {
+	c := newCluster(t)
+	c.racks(4)
+	c.register(gangJob(structs.JobTypeService, 3, 8, withPeer(1), func(j *structs.Job) {
+		j.Update = &structs.UpdateStrategy{MaxParallel: new(1)}
+	}))
+	c.eval()
+	c.runAll()
+	c.update(func(j *structs.Job) { j.Priority = 60 })
+	c.eval()
+	c.wantPlan(0, 0, 4)
+	c.update(destructive)
+	c.eval()
+	c.wantPlan(4, 4, 0)
+	c.wantGang(4, "rack")
+	if u := c.last.Annotations.DesiredTGUpdates; u["g"].DestructiveUpdate != 3 || u["h"].DestructiveUpdate != 1 || u["g"].Place+u["g"].Stop != 0 {
+		t.Errorf("annotated %+v, %+v", u["g"], u["h"])
+	}
+	// There is no room for what it is to be: it stays as it is.
+	c.runAll()
+	c.update(func(j *structs.Job) { task(j).Resources.MemoryMB = 9000 })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantLive(4)
+	c.wantQueued(4)
+	c.wantReason("g", "gang: room for 1 of 4 instances")
+}
+
+// TestGangOfAllIsAnotherGangWithAnotherCount: its members were told how many they are.
+func TestGangOfAllIsAnotherGangWithAnotherCount(t *testing.T) {
+	c := newCluster(t)
+	c.racks(4)
+	c.register(gangJob(structs.JobTypeService, 2, 8))
+	c.eval()
+	c.runAll()
+	c.update(setCount(4))
+	c.eval()
+	c.wantPlan(4, 2, 0)
+	c.wantGang(4, "rack")
+	c.runAll()
+	c.update(setCount(5))
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantLive(4)
+	c.wantQueued(5)
+	c.update(setCount(3))
+	c.eval()
+	c.wantPlan(3, 4, 0)
+	c.wantGang(3, "rack")
+	c.runAll()
+	c.update(func(j *structs.Job) { j.Stop = true })
+	c.eval()
+	c.wantPlan(0, 3, 0)
+}
+
+// TestGroupWithARequiredTopologyStaysTogether: its instances are no gang to
+// themselves, but under one cell all the same.
+func TestGroupWithARequiredTopologyStaysTogether(t *testing.T) {
+	c := newCluster(t)
+	c.racks(1, 2)
+	c.register(gangJob(structs.JobTypeService, 2, 8, inRack(true), func(j *structs.Job) { group(j).Gang = nil }))
+	c.eval()
+	c.wantLive(2)
+	for _, a := range c.members() {
+		if a.Gang != nil || c.nodes[a.NodeID].Meta["rack"] != "r2" {
+			t.Errorf("%s is on %s, and told %v", a.Name, a.NodeID, a.Gang)
+		}
+	}
+	c.runAll()
+	c.update(setCount(3))
+	c.eval()
+	c.wantPlan(0, 0, 2)
+	c.wantQueued(1)
+}
+
+func TestGangsOf(t *testing.T) {
+	g := func(name string, others ...string) *structs.TaskGroup {
+		t := &structs.TaskGroup{Name: name, Count: 2}
+		if name < "x" {
+			t.Gang = &structs.Gang{Groups: others}
+		}
+		return t
+	}
+	f := func(want string, groups ...*structs.TaskGroup) {
+		t.Helper()
+		gangs := gangsOf(&structs.Job{Type: structs.JobTypeService, TaskGroups: groups})
+		var parts []string
+		seen := map[*gang]bool{}
+		for _, tg := range groups {
+			of := gangs[tg.Name]
+			if of == nil || seen[of] {
+				continue
+			}
+			seen[of] = true
+			part := ""
+			for _, m := range of.groups {
+				part += m.group.Name
+			}
+			parts = append(parts, part)
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	f("a b", g("a"), g("b"))
+	f("ab", g("a", "b"), g("b"))
+	f("ab", g("a", "b"), g("b", "a"))
+	f("abc", g("a", "c"), g("b", "c"), g("c"))
+	f("acbd", g("a", "b"), g("c", "d"), g("b", "d"), g("d"))
+	f("ax b", g("a", "x"), g("b"), g("x"), g("y"))
+	f("", g("x"), g("y"))
+	f("a", g("a", "nobody"))
+}

@@ -1,0 +1,407 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gangState is how a gang stands.
+type gangState int
+
+const (
+	// gangUp: enough of it is there; members come and go by the rules of any group.
+	gangUp gangState = iota
+	// gangDown: nobody of it runs, and somebody should.
+	gangDown
+	// gangMoves: all of it is replaced as soon as there is room for all; until then
+	// it runs on.
+	gangMoves
+	// gangBroken: a member was lost. The others are stopped, whether there is room
+	// for all again or not.
+	gangBroken
+)
+
+// roster is how the members of one group of a gang are.
+type roster struct {
+	work *groupWork
+	spec *gangGroup
+	all  []*structs.Allocation
+	// held are the holders of instances, one each: they run, or have completed.
+	held    []*structs.Allocation
+	surplus []*structs.Allocation // run, and are not wanted
+	lost    []*structs.Allocation // with their nodes
+	failed  []*structs.Allocation // nobody stands for them yet
+	spent   []*structs.Allocation // ended otherwise; nobody stands for them yet
+	missed  bool                  // one of them is a loss to the gang
+	owed    map[int]*structs.Allocation
+}
+
+// gang reconciles the groups of a gang.
+func (r *reconciler) gang(gw *gangWork, byGroup map[string][]*structs.Allocation) {
+	var rosters []*roster
+	for i, work := range gw.works {
+		rosters = append(rosters, r.muster(work, &gw.spec.groups[i], byGroup[work.group.Name]))
+	}
+	state := r.gangState(gw, rosters)
+	if state != gangUp {
+		r.renew(gw, state, rosters)
+		return
+	}
+	for _, m := range rosters {
+		r.counted(m.work, m.all)
+	}
+}
+
+// muster sorts a group's allocations. Nothing is decided yet.
+func (r *reconciler) muster(work *groupWork, spec *gangGroup, allocs []*structs.Allocation) *roster {
+	m := &roster{work: work, spec: spec, all: allocs, owed: map[int]*structs.Allocation{}}
+	for _, a := range allocs {
+		r.enlist(m, a)
+	}
+	slices.SortStableFunc(m.held, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Index(), b.Index()), r.better(a, b))
+	})
+	m.held = slices.CompactFunc(m.held, func(a, b *structs.Allocation) bool {
+		if a.Index() != b.Index() {
+			return false
+		}
+		if !b.Terminal() {
+			m.surplus = append(m.surplus, b)
+		}
+		return true
+	})
+	return m
+}
+
+func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
+	inside := a.Index() >= 0 && a.Index() < m.work.group.Count
+	rerun := r.in.Job.Type == structs.JobTypeBatch && r.outdated(a) // by a new version, as in Nomad
+	changed := r.outdated(a) && r.change(a) == structs.ChangeDestructive
+	switch {
+	case !inside:
+		if !a.Terminal() {
+			m.surplus = append(m.surplus, a)
+		}
+	case r.finished(a):
+		m.held = append(m.held, a)
+	case a.ClientTerminal() && rerun:
+		m.missed = m.missed || (!changed && !a.ServerTerminal() && a.NextAllocation == "")
+	case a.ServerTerminal():
+		if a.NextAllocation == "" && owes(a) {
+			m.owe(a)
+		}
+	case a.ClientTerminal() && a.NextAllocation != "": // somebody stands for it
+	case a.ClientStatus == structs.AllocClientFailed && !changed:
+		m.failed = append(m.failed, a)
+		m.owe(a)
+	case a.ClientTerminal():
+		m.spent = append(m.spent, a)
+		m.missed = m.missed || !changed
+		m.owe(a)
+	case r.lost(a):
+		m.lost = append(m.lost, a)
+		m.owe(a)
+	default:
+		m.held = append(m.held, a)
+	}
+}
+
+// owe notes what the next holder of an instance stands for: the newest one.
+func (m *roster) owe(a *structs.Allocation) {
+	if before := m.owed[a.Index()]; before == nil || before.CreateIndex <= a.CreateIndex {
+		m.owed[a.Index()] = a
+	}
+}
+
+// finished tells whether a member of a batch job's gang has completed, so that it
+// counts as there and is not run again. One that was stopped with its gang was not
+// done, however it ended.
+func (r *reconciler) finished(a *structs.Allocation) bool {
+	return r.in.Job.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete &&
+		a.NextAllocation == "" && (!a.ServerTerminal() || (endedWell(a) && !dissolved(a))) &&
+		r.change(a) != structs.ChangeDestructive
+}
+
+// dissolved tells whether an allocation was stopped because of its gang's others.
+func dissolved(a *structs.Allocation) bool {
+	switch a.DesiredDescription {
+	case stopGangRestart, stopGangFailed, stopGangWaits:
+		return a.ServerTerminal()
+	}
+	return false
+}
+
+// gangState tells how the gang stands. When nobody runs, what completed under another
+// version is no holder any more: a new version is run anew, as in Nomad.
+func (r *reconciler) gangState(gw *gangWork, rosters []*roster) gangState {
+	lives, lacks := false, false
+	for _, m := range rosters {
+		lives = lives || slices.ContainsFunc(m.held, func(a *structs.Allocation) bool { return !a.Terminal() })
+	}
+	state := gangUp
+	for _, m := range rosters {
+		if !lives {
+			m.held = slices.DeleteFunc(m.held, r.outdated)
+			lacks = lacks || len(m.held) < m.work.group.Count
+			continue
+		}
+		if !gw.spec.byMember && (m.missed || len(m.lost)+len(m.failed) > 0) {
+			state = gangBroken
+		}
+		state = max(state, r.moves(gw, m))
+	}
+	if !lives && lacks {
+		return gangDown
+	}
+	return state
+}
+
+// moves tells whether a group's members are a reason to replace the gang.
+func (r *reconciler) moves(gw *gangWork, m *roster) gangState {
+	state := gangUp
+	if !gw.spec.byMember && len(m.held) < m.spec.min {
+		state = gangMoves // it has grown a group, say
+	}
+	for _, a := range m.held {
+		if a.Terminal() {
+			continue
+		}
+		if r.change(a) == structs.ChangeDestructive || (!gw.spec.byMember && m.recounted(a)) {
+			state = max(state, gangMoves)
+		}
+		if !gw.spec.byMember && a.DesiredTransition.ShouldMigrate() {
+			state = max(state, gangMoves)
+			at, forced := r.forcedAt(a)
+			switch {
+			case forced, value(a.DesiredTransition.MigrateDisablePlacement):
+				state = gangBroken
+			case !at.IsZero() && a.FollowupEvalID == "" && (gw.force == nil || at.Before(gw.force.at)):
+				gw.force = &later{a, at}
+			}
+		}
+	}
+	return state
+}
+
+// recounted tells whether a member runs in a gang of another size than is wanted now.
+func (m *roster) recounted(a *structs.Allocation) bool {
+	g := groupOf(a)
+	return m.spec.rigid && g != nil && g.Count != m.work.group.Count
+}
+
+// forcedAt is when a draining node's members must leave, room or not (zero: never),
+// and whether that is now.
+func (r *reconciler) forcedAt(a *structs.Allocation) (time.Time, bool) {
+	n, known := r.w.Node(a.NodeID)
+	if !known || n.DrainStrategy == nil {
+		return time.Time{}, false
+	}
+	at := n.DrainStrategy.ForceDeadline
+	return at, n.DrainStrategy.Deadline < 0 || (!at.IsZero() && !at.After(r.in.Now.Add(rescheduleSlack)))
+}
+
+// renew places a gang as a whole. What runs of it is stopped: at once if the gang is
+// broken, else with its placement.
+func (r *reconciler) renew(gw *gangWork, state gangState, rosters []*roster) {
+	gw.whole = true
+	n := &renewal{r: r, gw: gw, state: state, why: stopGangRestart, place: !r.stays(state, rosters)}
+	n.decide(rosters)
+	for _, m := range rosters {
+		n.group(m)
+	}
+	if n.place && gw.first() == 0 { // what had to be there has completed: any other may come
+		for _, work := range gw.works {
+			work.first = min(1, len(work.place))
+		}
+	}
+	if state != gangMoves || !n.place {
+		gw.force = nil
+	}
+}
+
+// stays tells whether a broken gang is left unplaced on purpose, as its groups or
+// those who stopped a member want it: until the next evaluation.
+func (r *reconciler) stays(state gangState, rosters []*roster) bool {
+	for _, m := range rosters {
+		for _, a := range m.lost {
+			if g := groupOf(a); g != nil && g.Disconnect != nil && !g.Disconnect.Replace {
+				return true
+			}
+		}
+		for _, a := range m.held {
+			if state == gangBroken && !a.Terminal() && value(a.DesiredTransition.MigrateDisablePlacement) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// renewal is a gang's way from what it was to what is placed anew.
+type renewal struct {
+	r     *reconciler
+	gw    *gangWork
+	state gangState
+	place bool
+	why   string // those that are well are stopped
+	// tracker is the reschedule history of all new members: they fail as one.
+	tracker *structs.RescheduleTracker
+}
+
+// decide applies the reschedule policy to the gang as one: that of the member which
+// failed first, for the others may have failed because of it.
+func (n *renewal) decide(rosters []*roster) {
+	r := n.r
+	var first *structs.Allocation
+	var work *groupWork
+	for _, m := range rosters {
+		for _, a := range m.failed {
+			forced := a.DesiredTransition.ShouldForceReschedule()
+			if first == nil || forced || (!first.DesiredTransition.ShouldForceReschedule() && failedAt(a).Before(failedAt(first))) {
+				first, work = a, m.work
+			}
+		}
+	}
+	if first == nil || n.state == gangMoves {
+		n.tracker = n.lastTracker(rosters)
+		return
+	}
+	policy := work.group.ReschedulePolicy
+	delay, may := mayReschedule(first, policy)
+	at := failedAt(first).Add(delay)
+	switch {
+	case !may:
+		n.place, n.why = false, stopGangFailed
+	case !r.due(first, at):
+		n.place, n.why = false, stopGangWaits
+		if first.FollowupEvalID == "" {
+			r.later = append(r.later, later{first, at})
+			work.counts.RescheduleLater++
+		}
+	default:
+		n.tracker = rescheduled(first, policy, delay, r.in.Now)
+		work.counts.RescheduleNow++
+	}
+}
+
+// lastTracker is the newest history that there is. A new version starts without.
+func (n *renewal) lastTracker(rosters []*roster) (last *structs.RescheduleTracker) {
+	newest := func(t *structs.RescheduleTracker) (at int64) {
+		if t != nil && len(t.Events) > 0 {
+			at = t.Events[len(t.Events)-1].RescheduleTime
+		}
+		return at
+	}
+	consider := func(a *structs.Allocation) {
+		if n.r.change(a) != structs.ChangeDestructive && newest(a.RescheduleTracker) > newest(last) {
+			last = a.RescheduleTracker
+		}
+	}
+	for _, m := range rosters {
+		for _, a := range m.held {
+			consider(a)
+		}
+		for i := range m.work.group.Count {
+			if a := m.owed[i]; a != nil {
+				consider(a)
+			}
+		}
+	}
+	return last
+}
+
+// group renews one group.
+func (n *renewal) group(m *roster) {
+	r, counts := n.r, &m.work.counts
+	for _, a := range m.all {
+		if a.ServerTerminal() {
+			r.drop(a, stopNotNeeded) // marks it lost when its node is gone
+		}
+	}
+	for _, a := range m.lost {
+		r.stop(a, stopLost, structs.AllocClientLost)
+		counts.Stop++
+	}
+	done := map[int]bool{}
+	for _, a := range m.held {
+		if a.Terminal() {
+			done[a.Index()] = true
+			counts.Ignore++
+			continue
+		}
+		n.leave(m, a, n.why)
+	}
+	for _, a := range m.surplus {
+		if r.lost(a) || n.state != gangMoves {
+			r.drop(a, stopNotNeeded)
+			counts.Stop++
+			continue
+		}
+		n.leave(m, a, stopNotNeeded)
+	}
+	if !n.place {
+		counts.Ignore += uint64(len(m.failed))
+		return
+	}
+	for _, a := range m.failed {
+		n.gw.stops = append(n.gw.stops, r.rescheduledStop(a))
+	}
+	for _, a := range m.spent {
+		n.gw.stops = append(n.gw.stops, stopOf(a, n.why))
+	}
+	n.fill(m, done)
+}
+
+func stopOf(a *structs.Allocation, why string) *structs.AllocStop {
+	return &structs.AllocStop{AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop, DesiredDescription: why}
+}
+
+// leave stops a member that runs: now, or when its gang has been placed anew.
+func (n *renewal) leave(m *roster, a *structs.Allocation, why string) {
+	counts := &m.work.counts
+	migrates := n.state == gangMoves && a.DesiredTransition.ShouldMigrate()
+	if migrates {
+		why = stopMigrating
+	}
+	wanted := why != stopNotNeeded
+	if wanted {
+		m.owe(a)
+	}
+	if n.state != gangMoves {
+		n.r.stop(a, why, "")
+		counts.Stop++
+		return
+	}
+	if why == stopGangRestart {
+		why = stopUpdating
+	}
+	n.gw.stops = append(n.gw.stops, stopOf(a, why))
+	n.gw.old = append(n.gw.old, a)
+	switch {
+	case migrates:
+		counts.Migrate++
+	case wanted:
+		counts.DestructiveUpdate++
+	default:
+		counts.Stop++
+	}
+}
+
+// fill places every instance that nobody holds; those that make up min first.
+func (n *renewal) fill(m *roster, done map[int]bool) {
+	work := m.work
+	for i := range work.group.Count {
+		if done[i] {
+			continue
+		}
+		p := placement{index: i, previous: m.owed[i], tracker: n.tracker}
+		work.place = append(work.place, p)
+		if n.state != gangMoves || p.previous == nil || p.previous.Terminal() || p.previous.DesiredTransition.ShouldMigrate() {
+			work.counts.Place++
+		}
+	}
+	work.first = min(len(work.place), max(0, m.spec.min-len(done)))
+}
