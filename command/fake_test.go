@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type fake struct {
 	answers map[string][]any // "GET /v1/jobs" → answers in turn; the last one stays
 	asked   []string         // method, path and query
 	bodies  []string
+	pages   map[string]int // how many items a list at a path gives at once
 }
 
 // refusal is an answer that is an error.
@@ -82,10 +84,26 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(j *structs.AllocListStub) string { return j.ID }, prefix)
 	case []*structs.NodeListStub:
 		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
+	case *structs.Topology:
+		answer = f.page(w, r, a)
 	case []*structs.Evaluation:
 		answer = having(a, func(j *structs.Evaluation) string { return j.ID }, prefix)
 	}
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// page cuts a list of nodes where pages are told to be short.
+func (f *fake) page(w http.ResponseWriter, r *http.Request, t *structs.Topology) *structs.Topology {
+	size := f.pages[r.URL.Path]
+	if size == 0 {
+		return t
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("next_token"))
+	to := min(from+size, len(t.Nodes))
+	if to < len(t.Nodes) {
+		w.Header().Set("X-Nomad-Nexttoken", strconv.Itoa(to))
+	}
+	return siteOf(t.Nodes[from:to]...)
 }
 
 func having[T any](all []T, id func(T) string, prefix string) []T {
@@ -284,6 +302,8 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/nodes", []*structs.NodeListStub{nodeStub(gpu), nodeStub(gpuNode(nodeB, "gpu-2"))}).
 		on("GET /v1/node/"+nodeA, gpu).
 		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{running}).
+		on("GET /v1/topology", smallSite()).
+		on("GET /v1/topology/node/"+nodeA, smallSite()).
 		on("GET /v1/client/stats", &structs.HostStats{Memory: &structs.HostMemoryStats{Total: 4 << 30, Used: 1 << 30}, CPUTicksConsumed: 123, Uptime: 90}).
 		on("GET /v1/client/fs/stat/"+allocA, &structs.AllocFileInfo{Name: "alloc", IsDir: true, Size: 4096, FileMode: "drwxr-xr-x", ModTime: present}).
 		on("GET /v1/client/fs/ls/"+allocA, []*structs.AllocFileInfo{{Name: "serve.stdout.0", Size: 1536, FileMode: "-rw-r--r--", ModTime: present}}).

@@ -27,8 +27,8 @@ func schedulerGetConfig() spec {
 					return code
 				}
 				yes := strconv.FormatBool
-				ui.Pairs(e.out, []ui.Pair{
-					{Key: "Scheduler Algorithm", Value: c.SchedulerAlgorithm},
+				pairs := append([]ui.Pair{{Key: "Scheduler Algorithm", Value: c.SchedulerAlgorithm}}, placementPairs(c)...)
+				ui.Pairs(e.out, append(pairs, []ui.Pair{
 					{Key: "Memory Oversubscription", Value: yes(c.MemoryOversubscriptionEnabled)},
 					{Key: "Reject Job Registration", Value: yes(c.RejectJobRegistration)},
 					{Key: "Pause Eval Broker", Value: yes(c.PauseEvalBroker)},
@@ -38,7 +38,7 @@ func schedulerGetConfig() spec {
 					{Key: "Preemption SysBatch Scheduler", Value: yes(c.PreemptionConfig.SysBatchSchedulerEnabled)},
 					{Key: "Node Limit For Feasibility", Value: fmt.Sprint(c.NodeLimitForFeasibilityChecks)},
 					{Key: "Modify Index", Value: fmt.Sprint(c.ModifyIndex)},
-				})
+				}...))
 				return exitDone
 			}
 		},
@@ -62,7 +62,8 @@ func schedulerSetConfig() spec {
 		usage:    "", example: "-scheduler-algorithm spread",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var wanted structs.SchedulerConfiguration
-			fs.StringVar(&wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread")
+			fs.StringVar(&wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread; ends another policy")
+			placement := placementFlags(fs)
 			fs.UintVar(&wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
 			texts := map[string]string{
 				"memory-oversubscription": "tasks may use more memory than they ask", "reject-job-registration": "refuse new jobs",
@@ -78,13 +79,15 @@ func schedulerSetConfig() spec {
 				if len(args) > 0 {
 					return e.usage("%q: values are written after =, as in -pause-eval-broker=true", args[0])
 				}
-				return setSchedulerConfig(ctx, e, fs, &wanted, *check)
+				return setSchedulerConfig(ctx, e, fs, &wanted, placement, *check)
 			}
 		},
 	}
 }
 
-func setSchedulerConfig(ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, check int64) int {
+func setSchedulerConfig(
+	ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, placement map[string]setting, check int64,
+) int {
 	now, err := e.client.SchedulerConfig(ctx)
 	if err != nil {
 		return e.fail(err)
@@ -93,20 +96,27 @@ func setSchedulerConfig(ctx context.Context, e *env, fs *flag.FlagSet, wanted *s
 		return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
 	}
 	to, from := switches(now), switches(wanted)
-	changed := false
+	changed, bad := false, error(nil)
 	fs.Visit(func(f *flag.Flag) {
 		switch {
 		case to[f.Name] != nil:
 			*to[f.Name] = *from[f.Name]
 		case f.Name == "scheduler-algorithm":
-			now.SchedulerAlgorithm = wanted.SchedulerAlgorithm
+			now.SchedulerAlgorithm, now.Policy = wanted.SchedulerAlgorithm, ""
 		case f.Name == "node-limit":
 			now.NodeLimitForFeasibilityChecks = wanted.NodeLimitForFeasibilityChecks
+		case placement[f.Name] != nil:
+			if wrong := placement[f.Name](now, f.Value.String()); wrong != nil && bad == nil {
+				bad = fmt.Errorf("-%s %q: %w", f.Name, f.Value, wrong)
+			}
 		default:
 			return
 		}
 		changed = true
 	})
+	if bad != nil {
+		return e.usage("%v", bad)
+	}
 	if !changed {
 		return e.usage("nothing to change is named")
 	}

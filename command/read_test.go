@@ -30,6 +30,8 @@ var reads = []struct {
 	{"eval status " + evalA, []string{"Failed Placements", "Placed Allocations"}},
 	{"node status", []string{"gpu-1", "gpu-2", "eligible"}},
 	{"node status gpu-1", []string{"Allocated Resources", "Xid 79"}},
+	{"topology", []string{"rack r1", "free cell of 2"}},
+	{"topology -node gpu-1", []string{"5f3a9c01 web.front[0]", "Free Cells"}},
 	{"server members", []string{"s1.global", "alive"}},
 	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},

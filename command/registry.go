@@ -30,6 +30,7 @@ func registry() map[string]spec {
 		"node status":                       nodeStatus(),
 		"node drain":                        nodeDrain(),
 		"node eligibility":                  nodeEligibility(),
+		"topology":                          topologyCmd(),
 		"server members":                    serverMembers(),
 		"operator raft list-peers":          raftListPeers(),
 		"operator raft remove-peer":         raftRemovePeer(),

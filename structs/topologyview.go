@@ -31,6 +31,20 @@ type Topology struct {
 	FreeCells []FreeCells
 }
 
+// AddFree adds free cells to those of the same kind, level and size.
+func (t *Topology) AddFree(more FreeCells) { t.FreeCells = MergeFree(t.FreeCells, more) }
+
+// MergeFree adds free cells to those of a list that are of the same kind, level and size.
+func MergeFree(list []FreeCells, more FreeCells) []FreeCells {
+	for i := range list {
+		if list[i].Device == more.Device && list[i].Level == more.Level && list[i].Size == more.Size {
+			list[i].Count += more.Count
+			return list
+		}
+	}
+	return append(list, more)
+}
+
 // DeviceCounts counts devices. One can be unhealthy and used.
 type DeviceCounts struct {
 	Devices   int // all

@@ -26,6 +26,9 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 
+// Coloured is a style that prints colours anywhere.
+func Coloured() Style { return Style{on: true} }
+
 func (s Style) code(n int, text string) string {
 	if !s.on {
 		return text

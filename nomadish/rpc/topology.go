@@ -144,7 +144,7 @@ func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite) {
 	s.out.Add(n.Counts())
 	heightsOf(n.Cells, s.heights)
 	for _, f := range n.FreeCells {
-		s.out.FreeCells = mergeFree(s.out.FreeCells, f)
+		s.out.AddFree(f)
 	}
 	if n.FreeCells == nil {
 		n.FreeCells = []structs.FreeCells{}

@@ -259,18 +259,8 @@ func (v *nodeView) ofKind(c *structs.CellView, kind string) (all, free int) {
 
 func (v *nodeView) addFree(kind, level string, size int) {
 	if size > 0 {
-		v.out.FreeCells = mergeFree(v.out.FreeCells, structs.FreeCells{Device: kind, Level: level, Size: size, Count: 1})
+		v.out.FreeCells = structs.MergeFree(v.out.FreeCells, structs.FreeCells{Device: kind, Level: level, Size: size, Count: 1})
 	}
-}
-
-func mergeFree(list []structs.FreeCells, more structs.FreeCells) []structs.FreeCells {
-	for i := range list {
-		if list[i].Device == more.Device && list[i].Level == more.Level && list[i].Size == more.Size {
-			list[i].Count += more.Count
-			return list
-		}
-	}
-	return append(list, more)
 }
 
 // levels of the node's tree, lowest first.

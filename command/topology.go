@@ -1,0 +1,125 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"slices"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// How much of the topology is drawn unless more is asked for.
+const (
+	topologyTrees = 64   // nodes with devices whose trees are drawn
+	topologyLines = 1000 // nodes with devices that get a line each
+)
+
+func topologyCmd() spec {
+	return spec{
+		synopsis: "Show the cells of the topology, who holds what, and what is free",
+		usage:    "", example: "-node dgx-0", output: true,
+		details: "The cells of the site (say racks) come first, nodes beneath, then what is in them down\n" +
+			"to single devices, with who holds them. Up to 64 nodes are drawn with their trees, up\n" +
+			"to 1,000 with a line each, of more only the cells above them. Free cells are counted at\n" +
+			"the end: each as large as it can be, so that no device counts twice.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			node := fs.String("node", "", "one `node`, by its ID, the beginning of it, or its name")
+			verbose := fs.Bool("verbose", false, "draw every device of every node; print whole IDs and links")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no argument is needed, but there is %q; a node is named by -node", args[0])
+				}
+				t, err := readTopology(ctx, e, *node, *verbose)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(t); done {
+					return code
+				}
+				newTopologyPrinter(e, t, *verbose || *node != "", *verbose).print()
+				return exitDone
+			}
+		},
+	}
+}
+
+// readTopology reads one node, or all: with every device where they are few enough to
+// be drawn.
+func readTopology(ctx context.Context, e *env, node string, all bool) (*structs.Topology, error) {
+	if node != "" {
+		stub, err := e.oneNode(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		t, _, err := e.client.NodeTopology(ctx, stub.ID, nil)
+		return t, err
+	}
+	t, meta, err := e.client.Topology(ctx, true, &api.Query{PerPage: 2 * topologyTrees})
+	if err != nil || meta.NextToken == "" {
+		return t, err // the usual case: one answer, of one moment
+	}
+	if t, err = topologyPages(ctx, e, all, &api.Query{}); err != nil || all {
+		return t, err
+	}
+	withDevices := 0
+	for _, n := range t.Nodes {
+		if n.Devices > 0 {
+			withDevices++
+		}
+	}
+	if withDevices > topologyTrees {
+		return t, nil
+	}
+	detailed, err := topologyPages(ctx, e, true, &api.Query{Filter: "Devices != 0"})
+	if err != nil {
+		return nil, err
+	}
+	trees := map[string]*structs.TopologyNode{}
+	for _, n := range detailed.Nodes {
+		trees[n.ID] = n
+	}
+	for _, n := range t.Nodes {
+		if d := trees[n.ID]; d != nil {
+			n.Cells, n.Links = d.Cells, d.Links
+		}
+	}
+	return t, nil
+}
+
+// topologyPages reads all pages into one.
+func topologyPages(ctx context.Context, e *env, details bool, q *api.Query) (*structs.Topology, error) {
+	all := &structs.Topology{}
+	sites := map[string]*structs.TopologySite{}
+	for {
+		t, meta, err := e.client.Topology(ctx, details, q)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Levels) > len(all.Levels) {
+			all.Levels = t.Levels
+		}
+		for _, s := range t.Sites {
+			if sum := sites[s.ID]; sum != nil {
+				sum.Nodes += s.Nodes
+				sum.Add(s.DeviceCounts)
+				continue
+			}
+			sites[s.ID] = s
+			all.Sites = append(all.Sites, s)
+		}
+		all.Nodes = append(all.Nodes, t.Nodes...)
+		all.Add(t.DeviceCounts)
+		for _, f := range t.FreeCells {
+			all.AddFree(f)
+		}
+		if meta.NextToken == "" {
+			slices.SortStableFunc(all.FreeCells, func(a, b structs.FreeCells) int {
+				return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(b.Size, a.Size))
+			})
+			return all, nil
+		}
+		q.NextToken = meta.NextToken
+	}
+}

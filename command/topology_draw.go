@@ -1,0 +1,309 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// topologyPrinter draws a topology.
+type topologyPrinter struct {
+	e       *env
+	t       *structs.Topology
+	all     bool                               // every device, also of free cells
+	verbose bool                               // whole IDs
+	sites   map[string][]*structs.TopologySite // by parent
+	nodes   map[string][]*structs.TopologyNode // with devices, by site
+	plain   map[string]int                     // nodes without devices, by site
+	drawn   int                                // nodes with devices
+}
+
+func newTopologyPrinter(e *env, t *structs.Topology, all, verbose bool) *topologyPrinter {
+	p := &topologyPrinter{
+		e: e, t: t, all: all, verbose: verbose, sites: map[string][]*structs.TopologySite{},
+		nodes: map[string][]*structs.TopologyNode{}, plain: map[string]int{},
+	}
+	for _, s := range t.Sites {
+		p.sites[s.Parent] = append(p.sites[s.Parent], s)
+	}
+	for _, n := range t.Nodes {
+		if n.Devices == 0 {
+			p.plain[n.Site]++
+			continue
+		}
+		p.drawn++
+		p.nodes[n.Site] = append(p.nodes[n.Site], n)
+	}
+	for _, list := range p.sites { // order does not matter: each is sorted by itself
+		slices.SortFunc(list, func(a, b *structs.TopologySite) int {
+			return cmp.Or(cmp.Compare(a.Level, b.Level), natural(a.Name, b.Name))
+		})
+	}
+	for _, list := range p.nodes { // as above
+		slices.SortFunc(list, func(a, b *structs.TopologyNode) int { return cmp.Or(natural(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	}
+	return p
+}
+
+// branch is a line of the tree with what hangs below it.
+type branch struct {
+	text string
+	kids []*branch
+}
+
+func (p *topologyPrinter) print() {
+	e := p.e
+	if len(p.t.Nodes) == 0 {
+		e.printf("No nodes registered\n")
+		return
+	}
+	if p.t.Devices == 0 {
+		e.printf("No devices on %s\n", plural(len(p.t.Nodes), "node"))
+	} else {
+		e.printf("%s on %s: %s\n\n", plural(p.t.Devices, "device"), plural(p.drawn, "node"), p.counts(p.t.DeviceCounts))
+	}
+	for _, b := range p.below("") {
+		e.printf("%s\n", b.text)
+		p.draw(b.kids, "")
+	}
+	if p.t.Devices == 0 {
+		return
+	}
+	if p.all {
+		p.printLinks()
+	}
+	e.printf("\n%s\n", e.style.Bold("Free Cells"))
+	if len(p.t.FreeCells) == 0 {
+		e.printf("None\n")
+		return
+	}
+	rows := [][]string{{"Level", "Devices", "Cells", "Kind"}}
+	for _, f := range p.t.FreeCells {
+		rows = append(rows, []string{f.Level, fmt.Sprint(f.Size), fmt.Sprint(f.Count), f.Device})
+	}
+	ui.Table(e.out, rows)
+}
+
+func (p *topologyPrinter) draw(branches []*branch, indent string) {
+	for i, b := range branches {
+		fork, more := "├─ ", "│  "
+		if i == len(branches)-1 {
+			fork, more = "└─ ", "   "
+		}
+		p.e.printf("%s%s%s\n", indent, fork, b.text)
+		p.draw(b.kids, indent+more)
+	}
+}
+
+// below is what hangs below a cell of the site, or stands at the top.
+func (p *topologyPrinter) below(site string) []*branch {
+	var out []*branch
+	for _, s := range p.sites[site] {
+		text := p.e.style.Bold(s.Level+" "+s.Name) + "  " + plural(s.Nodes, "node")
+		if s.Devices > 0 {
+			text += ", " + plural(s.Devices, "device") + ": " + p.counts(s.DeviceCounts)
+		}
+		b := &branch{text: text}
+		if s.Devices > 0 {
+			b.kids = p.below(s.ID)
+		}
+		out = append(out, b)
+	}
+	if p.drawn <= topologyLines || p.all {
+		for _, n := range p.nodes[site] {
+			out = append(out, p.node(n))
+		}
+	} else if k := len(p.nodes[site]); k > 0 {
+		out = append(out, &branch{text: plural(k, "node") + " with devices"})
+	}
+	if k := p.plain[site]; k > 0 && p.t.Devices > 0 {
+		out = append(out, &branch{text: plural(k, "node") + " without devices"})
+	}
+	return out
+}
+
+// counts says how many devices are used, free and bad.
+func (p *topologyPrinter) counts(c structs.DeviceCounts) string {
+	style := p.e.style
+	parts := []string{fmt.Sprintf("%d used", c.Used)}
+	free := fmt.Sprintf("%d free", c.Free)
+	if c.Free > 0 {
+		free = style.Green(free)
+	}
+	parts = append(parts, free)
+	if c.Unhealthy > 0 {
+		parts = append(parts, style.Red(fmt.Sprintf("%d bad", c.Unhealthy)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
+	style := p.e.style
+	text := style.Bold("node " + cmp.Or(n.Name, n.ID))
+	if p.verbose {
+		text += "  " + n.ID
+	}
+	switch {
+	case n.Status != structs.NodeStatusReady:
+		text += "  " + style.Red(n.Status)
+	case n.Drain:
+		text += "  " + style.Yellow("draining")
+	case n.SchedulingEligibility == structs.NodeIneligible:
+		text += "  " + style.Yellow(n.SchedulingEligibility)
+	}
+	kinds := kindsIn(n.Cells, nil)
+	if len(kinds) == 0 {
+		for _, f := range n.FreeCells {
+			if !slices.Contains(kinds, f.Device) {
+				kinds = append(kinds, f.Device)
+			}
+		}
+	}
+	what := plural(n.Devices, "device")
+	if len(kinds) == 1 {
+		what = fmt.Sprintf("%d × %s", n.Devices, kinds[0])
+	}
+	b := &branch{text: text + "  " + what + ": " + p.counts(n.Counts())}
+	if n.Cells != nil && (p.all || !n.Cells.FreeCell) {
+		b.kids = p.inside(n.Cells, len(kinds) > 1)
+	}
+	return b
+}
+
+// kindsIn adds the kinds of device in a cell.
+func kindsIn(c *structs.CellView, kinds []string) []string {
+	if c == nil {
+		return kinds
+	}
+	for _, kid := range c.Cells {
+		kinds = kindsIn(kid, kinds)
+	}
+	for _, d := range c.Members {
+		if d.Device != "" && !slices.Contains(kinds, d.Device) {
+			kinds = append(kinds, d.Device)
+		}
+	}
+	return kinds
+}
+
+// inside is what is in a cell. A free cell within a node is one line, unless all
+// devices are asked for.
+func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
+	var out []*branch
+	for _, kid := range c.Cells {
+		text := kid.ID
+		if !strings.HasPrefix(text, kid.Level) {
+			text = kid.Level + " " + text
+		}
+		b := &branch{text: text}
+		switch {
+		case kid.Devices == 0:
+			b.text += "  no devices"
+		case kid.FreeCell && !c.FreeCell:
+			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
+		}
+		if kid.Devices > 0 && (p.all || !kid.FreeCell) {
+			b.kids = p.inside(kid, mixed)
+		}
+		out = append(out, b)
+	}
+	for _, d := range c.Members {
+		out = append(out, &branch{text: p.device(d, mixed)})
+	}
+	return out
+}
+
+func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
+	parts := []string{d.ID}
+	if mixed {
+		parts = append(parts, d.Device)
+	}
+	if p.verbose && d.PciBusID != "" {
+		parts = append(parts, d.PciBusID)
+	}
+	if !d.Healthy {
+		parts = append(parts, p.e.style.Red(strings.TrimSuffix("bad: "+d.HealthDescription, ": ")))
+	}
+	holders := make([]string, 0, len(d.Holders))
+	for _, h := range d.Holders {
+		text := short(h.AllocID, p.verbose) + " " + h.Name
+		if h.Namespace != "" && h.Namespace != structs.DefaultNamespace {
+			text = short(h.AllocID, p.verbose) + " " + h.Namespace + "/" + h.Name
+		}
+		if p.verbose {
+			text += " task " + h.Task
+		}
+		if h.Share < structs.DeviceShareWhole {
+			text += fmt.Sprintf(" %d/%d", h.Share, structs.DeviceShareWhole)
+		}
+		if h.GangSize > 0 {
+			text += fmt.Sprintf(" (rank %d of %d)", h.GangRank, h.GangSize)
+		}
+		holders = append(holders, text)
+	}
+	if len(holders) > 0 {
+		parts = append(parts, strings.Join(holders, ", "))
+	}
+	if len(holders) > 0 && d.FreeShare > 0 && d.Healthy {
+		parts = append(parts, p.e.style.Green(fmt.Sprintf("%d/%d left", d.FreeShare, structs.DeviceShareWhole)))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// printLinks lists which devices are linked directly, a line for each device.
+func (p *topologyPrinter) printLinks() {
+	rows := [][]string{{"Device", "Linked to (lanes)"}}
+	for _, n := range p.t.Nodes {
+		to := map[string][]string{}
+		var order []string
+		for _, l := range n.Links {
+			for _, pair := range [][2]string{{l.A, l.B}, {l.B, l.A}} {
+				if to[pair[0]] == nil {
+					order = append(order, pair[0])
+				}
+				to[pair[0]] = append(to[pair[0]], fmt.Sprintf("%s (%d)", pair[1], l.Lanes))
+			}
+		}
+		slices.SortFunc(order, natural)
+		for _, id := range order {
+			rows = append(rows, []string{id, strings.Join(to[id], ", ")})
+		}
+	}
+	if len(rows) > 1 {
+		p.e.printf("\n%s\n", p.e.style.Bold("Links"))
+		ui.Table(p.e.out, rows)
+	}
+}
+
+// natural compares texts with the numbers in them as numbers: dgx-2 before dgx-10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x == "" || y == "" {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		nx, ny := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if order := cmp.Or(cmp.Compare(len(nx), len(ny)), cmp.Compare(nx, ny), cmp.Compare(len(x), len(y))); order != 0 {
+			return order
+		}
+		a, b = a[len(x):], b[len(y):]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits are those that a text begins with.
+func digits(s string) string {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return s[:n]
+}
