@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/client/state"
 	"github.com/nomadish/nomadish/client/stats"
@@ -37,6 +38,7 @@ type Client struct {
 	nodes   []*node // the client's own first, if there is one
 	host    *stats.Host
 	sampler *stats.Sampler
+	gpus    *gpu.Watcher // nil: none are looked for
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -134,6 +136,7 @@ func (c *Client) buildOwn(who state.Node) error {
 	if err := os.MkdirAll(c.config.AllocDir, 0o711); err != nil {
 		return fmt.Errorf("client alloc_dir: %w", err)
 	}
+	c.watchGPUs()
 	found, err := c.fingerprint(c.group.ctx, who)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -46,6 +47,11 @@ type Config struct {
 	// leave both empty: nothing is kept then.
 	StateDir string
 	AllocDir string
+
+	// GPUs says how the machine's GPUs are watched; the zero value: as they should be.
+	// NoGPUs: they are not looked for.
+	GPUs   gpu.Options
+	NoGPUs bool
 
 	// Drivers run the tasks; the one named mock_driver also runs those of
 	// simulated nodes.

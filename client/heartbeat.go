@@ -29,17 +29,14 @@ const (
 func (n *node) keepAlive(ctx context.Context) {
 	ttl, retry, registered := defaultTTL, retryFirst, false
 	last := time.Now() // when a server last answered
+	refused := ""      // why the servers did not take the node, as it was logged
 	for {
 		reply, err := n.beat(ctx, registered, ttl)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			level := hclog.Debug // an election, at most
-			if time.Since(last) > quietFailures {
-				level = hclog.Warn
-			}
-			n.logger.Log(level, "the servers do not answer; trying again", "registered", registered, "error", err)
+			refused = n.tellTrouble(err, refused, registered, time.Since(last))
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false
 			}
@@ -50,7 +47,7 @@ func (n *node) keepAlive(ctx context.Context) {
 			retry = min(2*retry, retryMost)
 			continue
 		}
-		retry, last = retryFirst, time.Now()
+		retry, last, refused = retryFirst, time.Now(), ""
 		n.c.servers.learn(reply.Servers)
 		if registered && !reply.Registered {
 			n.logger.Warn("the servers do not know this node any more; registering again")
@@ -76,6 +73,25 @@ func (n *node) keepAlive(ctx context.Context) {
 		case <-t.C:
 		}
 	}
+}
+
+// tellTrouble logs why the servers have not been heard, or have refused the node:
+// that at once, and again only when they say something else.
+func (n *node) tellTrouble(err error, refused string, registered bool, silence time.Duration) string {
+	switch structs.CodeOf(err) {
+	case structs.CodeBadRequest, structs.CodeForbidden:
+		if err.Error() != refused {
+			n.logger.Error("the servers refuse this node; it takes no work until they accept it; trying again", "error", err)
+		}
+		return err.Error()
+	default:
+	}
+	level := hclog.Debug // an election, at most
+	if silence > quietFailures {
+		level = hclog.Warn
+	}
+	n.logger.Log(level, "the servers do not answer; trying again", "registered", registered, "error", err)
+	return refused
 }
 
 // beat registers the node, or says that it lives.

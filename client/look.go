@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/client/fingerprint"
+	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -22,7 +23,7 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 		CPUTotalCompute: c.config.CPUTotalCompute, MemoryTotalMB: c.config.MemoryTotalMB,
 		DiskTotalMB: c.config.DiskTotalMB, DiskFreeMB: c.config.DiskFreeMB, ReservableCores: c.config.ReservableCores,
 		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
-		Version: c.config.Version, HTTPAddr: c.config.HTTPAddr,
+		Version: c.config.Version, HTTPAddr: c.config.HTTPAddr, GPUs: c.gpuReport(),
 	})
 	if err != nil {
 		return nil, err
@@ -54,8 +55,49 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 	return n, nil
 }
 
-// lookAgain looks at the machine now and then, and has the node registered again
-// if it has changed, until ctx ends.
+// firstGPUs is how long a client waits for the first look at its GPUs. A driver that
+// takes longer to start is waited for in the background.
+const firstGPUs = 10 * time.Second
+
+// watchGPUs begins to watch the machine's GPUs.
+func (c *Client) watchGPUs() {
+	if c.config.NoGPUs {
+		return
+	}
+	o := c.config.GPUs
+	if o.Logger == nil {
+		o.Logger = c.logger.Named("gpu")
+	}
+	c.gpus = gpu.New(o)
+	c.group.Go(c.gpus.Run)
+	t := time.NewTimer(firstGPUs)
+	defer t.Stop()
+	select {
+	case <-c.gpus.First():
+	case <-c.group.ctx.Done():
+	case <-t.C:
+		c.logger.Warn("the NVIDIA driver takes long to start; the node registers without its GPUs until it has")
+	}
+}
+
+// gpuReport is what is known of the machine's GPUs; nil: nothing is looked for.
+func (c *Client) gpuReport() *gpu.Report {
+	if c.gpus == nil {
+		return nil
+	}
+	return c.gpus.Report()
+}
+
+// gpuChanges tells of changes of the machine's GPUs; never, if nothing is looked for.
+func (c *Client) gpuChanges() <-chan struct{} {
+	if c.gpus == nil {
+		return nil
+	}
+	return c.gpus.Changed()
+}
+
+// lookAgain looks at the machine now and then, and at once when something happens to
+// its GPUs. It has the node registered again if it has changed, until ctx ends.
 func (n *node) lookAgain(ctx context.Context) {
 	t := time.NewTicker(lookInterval)
 	defer t.Stop()
@@ -64,6 +106,7 @@ func (n *node) lookAgain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+		case <-n.c.gpuChanges():
 		}
 		was := n.Node()
 		now, err := n.c.fingerprint(ctx, state.Node{ID: n.id, Secret: n.secret})

@@ -33,7 +33,9 @@ type fakeServer struct {
 	jobs     map[string]*structs.Job
 	changed  chan struct{} // closed and replaced at every change
 	beats    map[string]int
-	refuse   bool // reports are refused
+	refuse   bool                      // reports are refused
+	unfit    func(*structs.Node) error // why a node is not taken in; nil: all are
+	refusals int
 	ttl      time.Duration
 	reports  int                 // how many came
 	history  map[string][]string // client statuses of an allocation, as they came
@@ -137,7 +139,20 @@ func (s *fakeServer) until(what string, ok func() bool) {
 }
 
 func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterRequest) (*structs.NodeUpdateReply, error) {
-	s.change(func() { s.nodes[req.Node.ID] = req.Node })
+	var err error
+	s.change(func() {
+		if s.unfit != nil {
+			err = s.unfit(req.Node)
+		}
+		if err != nil {
+			s.refusals++
+			return
+		}
+		s.nodes[req.Node.ID] = req.Node
+	})
+	if err != nil {
+		return nil, err
+	}
 	return &structs.NodeUpdateReply{HeartbeatTTL: s.ttl, Registered: true, Servers: []string{s.addr}}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	MaxDynamicPort  int
 	Version         string
 	HTTPAddr        string
+	// GPUs are what was found of them last (client/gpu watches them); nil: none.
+	GPUs *gpu.Report
 	// Root is where /proc, /sys and /etc are; empty: "/". For tests.
 	Root string
 }
@@ -72,6 +75,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	network(o, r)
 	if err := cpu(o, r); err != nil {
 		return nil, err
+	}
+	if o.GPUs != nil {
+		r.Resources.Devices, r.Resources.Topology = o.GPUs.Devices, o.GPUs.Topology
 	}
 	return r, nil
 }

@@ -104,12 +104,39 @@ func checkNode(n *structs.Node) error {
 	case n.NodePool == structs.NodePoolAll:
 		return structs.Errorf(structs.CodeBadRequest, "node %s: every node is in pool %q already", n.ID, n.NodePool).WithHint("name another node_pool")
 	}
+	if err := checkDevices(n); err != nil {
+		return err
+	}
 	switch n.Status {
 	case structs.NodeStatusInit, structs.NodeStatusReady:
 		return nil
 	}
 	return structs.Errorf(structs.CodeBadRequest, "node %s: status %q: allowed are %q and %q", n.ID, n.Status,
 		structs.NodeStatusInit, structs.NodeStatusReady)
+}
+
+// maxComplaint bounds what a node is told of its devices, in bytes.
+const maxComplaint = 2 << 10
+
+// checkDevices refuses devices that no machine can have: what stands in no tree would
+// be given to two at once, or never.
+func checkDevices(n *structs.Node) error {
+	refuse := func(why string) error {
+		if len(why) > maxComplaint {
+			why = strings.ToValidUTF8(why[:maxComplaint], "") + " …"
+		}
+		return structs.Errorf(structs.CodeBadRequest, "node %s (%s) reports devices that no machine can have: %s", n.Name, n.ID, why).
+			WithHint("it stays out of the cluster until its client reports them as a tree")
+	}
+	for _, d := range n.NodeResources.Devices {
+		if d == nil {
+			return refuse("a group of devices is empty")
+		}
+	}
+	if err := n.NodeResources.ValidateTopology(); err != nil {
+		return refuse(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
 }
 
 func event(subsystem, message string, now time.Time) *structs.NodeEvent {
