@@ -39,6 +39,9 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
 	}
+	if c.GPUs, c.NoGPUs, err = gpuOptions(cfg); err != nil {
+		return client.Config{}, err
+	}
 	if cfg.Dev && c.NetworkInterface == "" {
 		c.NetworkInterface = loopback() // a development agent's tasks are for this machine, as it is itself
 	}
