@@ -153,11 +153,9 @@ func showTaskResources(e *env, a *structs.Allocation, name string, usage *struct
 	if given.Memory.MemoryMaxMB > 0 {
 		head, row = append(head, "Memory Max"), append(row, ui.MiB(given.Memory.MemoryMaxMB))
 	}
-	for _, d := range given.Devices {
-		head, row = append(head, fmt.Sprintf("%s/%s/%s", d.Vendor, d.Type, d.Name)), append(row, strings.Join(d.DeviceIDs, ","))
-	}
 	e.printf("Task Resources:\n")
 	ui.Table(e.out, [][]string{head, row})
+	showTaskDevices(e, given.Devices)
 }
 
 func showUsage(e *env, u *structs.ResourceUsage) {

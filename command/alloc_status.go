@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
@@ -117,6 +118,12 @@ func allocHead(e *env, a *structs.Allocation, verbose bool) []ui.Pair {
 	more := func(key, value string) {
 		if value != "" {
 			pairs = append(pairs, ui.Pair{Key: key, Value: value})
+		}
+	}
+	if g := a.Gang; g != nil {
+		more("Gang", gangText(g))
+		if verbose {
+			more("Gang Hosts", strings.Join(g.Hosts, ","))
 		}
 	}
 	if d := a.DeploymentStatus; d != nil && d.Healthy != nil {

@@ -32,7 +32,7 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 		showDrivers(e, n)
 		showNodeEvents(e, n)
 		showAllocated(e, n, allocs)
-		showDevices(e, n, allocs)
+		showDevices(e, n, allocs, o.verbose)
 		if host != nil {
 			showHost(e, n, host, o.stats)
 		}
@@ -138,37 +138,6 @@ func showAllocated(e *env, n *structs.Node, allocs []*structs.Allocation) {
 		fmt.Sprintf("%d/%d MHz", cpu, allCPU), fmt.Sprintf("%d/%d", cores, len(total.Cpu.ReservableCpuCores)),
 		ui.MiB(memory) + "/" + ui.MiB(allMemory), ui.MiB(disk) + "/" + ui.MiB(allDisk),
 	}})
-}
-
-// showDevices counts the devices that are given away, and names what is not well.
-func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation) {
-	if n.NodeResources == nil || len(n.NodeResources.Devices) == 0 {
-		return
-	}
-	taken := map[string]int{}
-	for _, a := range allocs {
-		if a.Terminal() || a.AllocatedResources == nil {
-			continue
-		}
-		for _, t := range a.AllocatedResources.Tasks { // only counted: order does not matter
-			for _, d := range t.Devices {
-				taken[d.Vendor+"/"+d.Type+"/"+d.Name] += len(d.DeviceIDs)
-			}
-		}
-	}
-	e.printf("\n%s\n", e.style.Bold("Devices"))
-	rows := [][]string{{"Name", "Allocated", "Unhealthy"}}
-	for _, d := range n.NodeResources.Devices {
-		name := d.Vendor + "/" + d.Type + "/" + d.Name
-		var bad []string
-		for _, i := range d.Instances {
-			if !i.Healthy {
-				bad = append(bad, strings.TrimSpace(i.ID+" "+i.HealthDescription))
-			}
-		}
-		rows = append(rows, []string{name, fmt.Sprintf("%d/%d", taken[name], len(d.Instances)), ui.OrNone(strings.Join(bad, "; "))})
-	}
-	ui.Table(e.out, rows)
 }
 
 func showHost(e *env, n *structs.Node, h *structs.HostStats, detailed bool) {

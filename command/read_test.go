@@ -196,8 +196,8 @@ func TestAllocStatusWithoutFigures(t *testing.T) {
 func TestNodeStatus(t *testing.T) {
 	f := cluster(t)
 	got := f.run(t, "node", "status", "-verbose", "-stats", "gpu-1")
-	wants(t, got.out, "Uptime      = 1m30s", "500/8000 MHz  2/4    256 MiB/4.0 GiB  300 MiB/10 GiB", "nvidia/gpu/H100  1/2",
-		"gpu-1-gpu-1 Xid 79", "123/8000 MHz  1.0 GiB/4.0 GiB", "kernel.name = linux", "rack = r1", "CPU Stats", "Disk Stats")
+	wants(t, got.out, "Uptime      = 1m30s", "500/8000 MHz  2/4    256 MiB/4.0 GiB  300 MiB/10 GiB", "nvidia/gpu/H100  2    1     0     1",
+		"gpu-1-gpu-0  <none>      healthy            "+allocA+" web.front[0]", "unhealthy: Xid 79", "123/8000 MHz  1.0 GiB/4.0 GiB", "kernel.name = linux", "rack = r1", "CPU Stats", "Disk Stats")
 	got = f.run(t, "node", "status", "-allocs", "-os", "-verbose")
 	wants(t, got.out, nodeA, "debian", "10.0.0.1", "Running Allocs")
 	if got = f.run(t, "node", "status", "-self", "gpu-1"); got.code != exitFailed {
