@@ -67,9 +67,9 @@ func (st *State) Find(a Ask) (Choice, bool) {
 	}
 	var room [wordDevices]int32
 	f := finder{view: n, count: a.Count, preferred: a.Preferred}
-	f.free = n.cells(room[:0])
+	cells := n.cells(room[:0])
 	for w.level = max(w.level, 0); w.level < len(s.levels); w.level++ {
-		if c, found := f.at(w); found || w.exact {
+		if c, found := f.at(w, cells); found || w.exact {
 			return c, found
 		}
 	}
@@ -115,13 +115,13 @@ func (n *view) compareUse(a, b int32) int {
 // finder looks for whole devices.
 type finder struct {
 	view
-	free      []int32 // the maximal free cells, in order
 	count     int
 	preferred []int
 }
 
-// at looks under the vertices of one level.
-func (f *finder) at(w within) (Choice, bool) {
+// at looks under the vertices of one level. Cells are the maximal free ones, in order;
+// they are handed down, not kept, so that they need no allocation.
+func (f *finder) at(w within, cells []int32) (Choice, bool) {
 	s := f.shape
 	kind := 0
 	if w.exact {
@@ -130,21 +130,21 @@ func (f *finder) at(w within) (Choice, bool) {
 	if s.tops[w.level].widest[kind] < f.count {
 		return Choice{}, false
 	}
-	if c := f.cell(w); c >= 0 {
+	if c := f.cell(w, cells); c >= 0 {
 		devices := s.take(c, f.count, w, make([]int, 0, f.count))
 		return Choice{Devices: devices, Level: s.Common(devices), Cell: s.vs[c].size()}, true
 	}
 	if v := f.lowest(w); v >= 0 {
-		devices := f.pieces(v)
+		devices := f.pieces(v, cells)
 		return Choice{Devices: devices, Level: s.Common(devices)}, true
 	}
 	return Choice{}, false
 }
 
 // cell gives the free cell that is best cut, -1 if none holds the count.
-func (f *finder) cell(w within) int32 {
+func (f *finder) cell(w within, cells []int32) int32 {
 	best, bestTurn := int32(-1), 0
-	for _, c := range f.free {
+	for _, c := range cells {
 		if !f.shape.holds(c, f.count, w) {
 			continue
 		}

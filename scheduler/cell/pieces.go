@@ -37,11 +37,11 @@ func (f *finder) lowest(w within) int32 {
 // pieces takes the count from the free cells below v, none of which holds it: whole
 // ones, the largest that fit first, and at the end a part of the smallest one left if
 // that must be. Among equal cells: linked ones, then as in before.
-func (f *finder) pieces(v int32) []int {
+func (f *finder) pieces(v int32, free []int32) []int {
 	s := f.shape
-	from, _ := slices.BinarySearch(f.free, v)
-	to, _ := slices.BinarySearch(f.free, s.vs[v].end)
-	cells := f.free[from:to] // nobody needs their order any more
+	from, _ := slices.BinarySearch(free, v)
+	to, _ := slices.BinarySearch(free, s.vs[v].end)
+	cells := slices.Clone(free[from:to])
 	slices.SortStableFunc(cells, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(s.vs[b].size(), s.vs[a].size()), f.compareUse(a, b))
 	})

@@ -54,11 +54,21 @@ func (s *Shape) restOf(v int32, taken uint64) (r rest) {
 type cut struct {
 	taken uint64
 	rest  rest
+	level uint8 // the lowest vertex that holds what is taken
 	lanes int
 }
 
+func (s *Shape) cutOf(v int32, taken uint64) cut {
+	low := s.leaf[bits.TrailingZeros64(taken)]
+	for s.mask[low]&taken != taken {
+		low = s.vs[low].parent
+	}
+	return cut{taken, s.restOf(v, taken), s.vs[low].level, s.maskLanes(taken)}
+}
+
 // better says whether a cut ranks before another of the same cell and count:
-// larger cells are left, then more lanes join what is taken, then lower numbers.
+// larger cells are left, then what is taken is closer, then more lanes join it, then
+// its numbers are lower.
 func (c *cut) better(o *cut) bool {
 	if o.taken == 0 {
 		return true
@@ -67,6 +77,9 @@ func (c *cut) better(o *cut) bool {
 		if c.rest[size] != o.rest[size] {
 			return c.rest[size] > o.rest[size]
 		}
+	}
+	if c.level != o.level {
+		return c.level < o.level
 	}
 	if c.lanes != o.lanes {
 		return c.lanes > o.lanes
@@ -122,9 +135,7 @@ func (s *Shape) planByTrying(v int32) {
 	size, lo := s.vs[v].size(), s.vs[v].lo
 	var best [tryAll + 1]cut
 	for set := uint64(1); set < 1<<size; set++ {
-		c := cut{taken: set << lo}
-		c.rest = s.restOf(v, c.taken)
-		c.lanes = s.maskLanes(c.taken)
+		c := s.cutOf(v, set<<lo)
 		if b := &best[bits.OnesCount64(set)]; c.better(b) {
 			*b = c
 		}
@@ -156,10 +167,7 @@ func (s *Shape) planWithin(v int32, w within) {
 			if s.vs[top].size() <= k || w.exact && int(s.vs[top].level) != w.level {
 				continue
 			}
-			c := cut{taken: s.freely(top)[k]}
-			c.rest = s.restOf(v, c.taken)
-			c.lanes = s.maskLanes(c.taken)
-			if c.better(&best) {
+			if c := s.cutOf(v, s.freely(top)[k]); c.better(&best) {
 				best = c
 			}
 		}

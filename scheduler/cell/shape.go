@@ -40,6 +40,7 @@ type Shape struct {
 	leaf   []int32  // the vertex of each device
 	need   []int32  // need[k]: size of the smallest vertex that holds k devices
 	tops   []topSet // by level
+	order  []int32  // see sortVertices
 	edges  [][]edge // by device, in order of the other end; nil without links
 	lanes  int32    // most lanes of one link
 	key    string
@@ -99,8 +100,9 @@ func NewShape(levels []string, root Vertex, links []Link) (*Shape, error) {
 	b.classify()
 	s.cutByLevel()
 	s.needs()
+	s.sortVertices()
 	s.key = s.makeKey()
-	if s.inWord() {
+	if s.Devices() <= wordDevices {
 		s.makePlan()
 	}
 	return s, nil
@@ -124,7 +126,7 @@ func (b *builder) grow(in *Vertex, parent int32, below int) error {
 		return fmt.Errorf("level %q: it must lie below its parent's level", in.Level)
 	}
 	s := b.shape
-	at := int32(len(s.vs)) //nolint:gosec // bounded by MaxDevices * MaxLevels
+	at := int32(len(s.vs))
 	s.vs = append(s.vs, vertex{lo: int32(len(s.leaf)), parent: parent, level: uint8(level)})
 	if len(in.Children) == 0 {
 		if len(s.leaf) == MaxDevices {
@@ -223,7 +225,8 @@ func (s *Shape) needs() {
 	}
 }
 
-func (s *Shape) inWord() bool { return len(s.leaf) <= wordDevices }
+// inWord says whether States of this Shape are words, and its cuts are planned.
+func (s *Shape) inWord() bool { return s.mask != nil }
 
 // Devices is how many devices there are.
 func (s *Shape) Devices() int { return len(s.leaf) }

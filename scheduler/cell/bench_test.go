@@ -1,0 +1,109 @@
+package cell
+
+import "testing"
+
+var benchTrees = []struct {
+	name string
+	root Vertex
+}{
+	{"8", even([]int{2, 2, 2}, "node", "socket", "pcie", "gpu")},
+	{"16", even([]int{2, 4, 2}, "node", "socket", "pcie", "gpu")},
+	{"512", even([]int{4, 16, 8}, "node", "socket", "pcie", "gpu")},
+}
+
+func BenchmarkFind(b *testing.B) {
+	for _, tree := range benchTrees {
+		for _, ask := range []struct {
+			name string
+			ask  Ask
+		}{{"1", Ask{Count: 1}}, {"2", Ask{Count: 2}}, {"share", Ask{Count: 1, Share: 500}}} {
+			b.Run(tree.name+"/"+ask.name, func(b *testing.B) {
+				st := state(b, tree.root)
+				st.Take(0, 500)
+				st.Take(3, 1000)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, found := st.Find(ask.ask); !found {
+						b.Fatal("nothing found")
+					}
+				}
+			})
+		}
+		b.Run(tree.name+"/pieces", func(b *testing.B) { // every second device is held
+			st := state(b, tree.root)
+			for d := 0; d < st.Shape().Devices(); d += 2 {
+				st.Take(d, 1000)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, found := st.Find(Ask{Count: 4}); !found {
+					b.Fatal("nothing found")
+				}
+			}
+		})
+		b.Run(tree.name+"/allowed", func(b *testing.B) {
+			st := state(b, tree.root)
+			allowed := func(d int) bool { return d > 3 }
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, found := st.Find(Ask{Count: 2, Allowed: allowed}); !found {
+					b.Fatal("nothing found")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkTakeGive(b *testing.B) {
+	for _, tree := range benchTrees {
+		b.Run(tree.name, func(b *testing.B) {
+			st := state(b, tree.root)
+			b.ReportAllocs()
+			for b.Loop() {
+				st.Take(5, 1000)
+				st.Give(5, 1000)
+			}
+		})
+	}
+}
+
+func BenchmarkClone(b *testing.B) {
+	for _, tree := range benchTrees {
+		b.Run(tree.name, func(b *testing.B) {
+			st := state(b, tree.root)
+			b.ReportAllocs()
+			for b.Loop() {
+				st = st.Clone()
+			}
+		})
+	}
+}
+
+func BenchmarkSums(b *testing.B) {
+	for _, tree := range benchTrees {
+		st := state(b, tree.root)
+		st.Take(0, 500)
+		st.Take(3, 1000)
+		sum := 0
+		b.Run(tree.name+"/CellsBySize", func(b *testing.B) {
+			for b.Loop() {
+				sum += st.CellsBySize()[0]
+			}
+		})
+		b.Run(tree.name+"/Free+MaxPartial", func(b *testing.B) {
+			for b.Loop() {
+				sum += st.Free() + st.MaxPartial()
+			}
+		})
+	}
+}
+
+func BenchmarkNewShape(b *testing.B) {
+	for _, tree := range benchTrees {
+		b.Run(tree.name, func(b *testing.B) {
+			for b.Loop() {
+				shape(b, tree.root)
+			}
+		})
+	}
+}
