@@ -27,8 +27,8 @@ func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
 	})
 }
 
-// fillNode lets run on a node what the world's fill says.
-func (b *builder) fillNode(n *structs.Node, sh shape) {
+// fillNode lets run on node i what the world's fill says.
+func (b *builder) fillNode(i int, n *structs.Node, sh shape) {
 	between := func(low, high int64) int64 { return low + b.rng.Int64N(high-low) }
 	// short leaves less than wanted of one of the two, and enough of the other.
 	short := func(ofMemory bool, byMost int64) {
@@ -56,6 +56,10 @@ func (b *builder) fillNode(n *structs.Node, sh shape) {
 			gpus = append(gpus, 2*sw+b.rng.IntN(2))
 		}
 		b.runGPUs(n, sh, gpus)
+	case oneRackFree:
+		if i%8 == 0 {
+			b.runGPUs(n, sh, []int{b.rng.IntN(sh.gpus)})
+		}
 	case hardOne:
 		short(true, hardMemoryMB)
 	case hardEither:

@@ -71,9 +71,9 @@ func timed(b *testing.B, n int, f func()) {
 	var took []time.Duration
 	b.ResetTimer()
 	for b.Loop() {
-		start := time.Now()
+		stop := stopwatch()
 		f()
-		took = append(took, time.Since(start))
+		took = append(took, stop())
 	}
 	b.ReportMetric(micros(median(took))/float64(n), "µs/alloc")
 	b.ReportMetric(0, "ns/op")

@@ -108,7 +108,7 @@ func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages 
 	for i := range asks {
 		asks[i] = x.need(fill)
 	}
-	start := time.Now()
+	stop := stopwatch()
 	for i := range asks {
 		if !goOn {
 			c = x.Search(bucket.Query[int]{Need: asks[i]})
@@ -120,7 +120,7 @@ func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages 
 			pages += c.Pages()
 		}
 	}
-	took = time.Since(start)
+	took = stop()
 	if goOn {
 		pages += c.Pages()
 	}
@@ -195,7 +195,7 @@ func updates(b *testing.B, row string, n int, snapshots bool) {
 				which[i] = (first + i*7919) % n
 				to[i] = x.taken(x.entries[which[i]].At)
 			}
-			start := time.Now()
+			stop := stopwatch()
 			for i, k := range which {
 				e := &x.entries[k]
 				if snapshots {
@@ -204,7 +204,7 @@ func updates(b *testing.B, row string, n int, snapshots bool) {
 				x.Update(t, e.ID, e.At, to[i], e.Value)
 				e.At = to[i]
 			}
-			took = append(took, time.Since(start))
+			took = append(took, stop())
 		}
 		if kept.Len() != n && snapshots || x.Len() != n {
 			b.Fatalf("%d entries, want %d", x.Len(), n)

@@ -76,9 +76,9 @@ func (d *decision) on(tb testing.TB, w *scheduler.World) (*structs.Plan, time.Du
 		Job: d.job, Config: d.config, Now: time.Unix(1_700_000_000, 0), Seed: d.ids, SnapshotIndex: 1,
 		NewID: func() string { minted++; return structs.DeriveID(ev.ID, minted) },
 	}
-	start := time.Now()
+	stop := stopwatch()
 	plan, err := scheduler.Schedule(w, ev, in)
-	took := time.Since(start)
+	took := stop()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -111,6 +111,28 @@ func countPlaced(p *structs.Plan) (n int) {
 	}
 	return n
 }
+
+// stopwatch starts one on this thread. What it gives when it is stopped is CPU time,
+// less what reading the clock costs.
+func stopwatch() func() time.Duration {
+	runtime.LockOSThread()
+	start := threadTime()
+	return func() time.Duration {
+		defer runtime.UnlockOSThread()
+		return max(0, threadTime()-start-clockCost)
+	}
+}
+
+// clockCost is what reading the clock adds to what is measured.
+var clockCost = func() time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var costs []time.Duration
+	for range 1001 {
+		costs = append(costs, -threadTime()+threadTime())
+	}
+	return median(costs)
+}()
 
 // round decides the same job several times, each on what the one before left, and
 // gives the time of the decisions alone.

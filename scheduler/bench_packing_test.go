@@ -107,6 +107,14 @@ func (p *packer) fill(held int, alike bool) {
 	}
 }
 
+// mixed registers jobs of one instance and 1, 2, 4 or 8 GPUs until so many are held, or
+// the first that finds no room.
+func (p *packer) mixed(held int) {
+	for len(p.holder) < held && p.register(1, 1<<p.rng.IntN(4), 1000, 4096) == 1 {
+		continue
+	}
+}
+
 // wholeNodes gives how many eight-GPU jobs find room, which is one by one until the
 // first that does not.
 func (p *packer) wholeNodes() (fits int) {
@@ -166,4 +174,23 @@ func BenchmarkPacking(b *testing.B) {
 		run("fill-75", kind, 75, 0)
 	}
 	run("churn-10k-at-75", structs.JobTypeBatch, 75, 10_000)
+	b.Run("churn-of-sizes-at-75/nodes="+thousands(nodes), func(b *testing.B) {
+		ofIdeal := math.Inf(1)
+		for b.Loop() {
+			seed++
+			p := newPacker(b, nodes, structs.JobTypeBatch, seed)
+			held := nodes * gpusPerNode * 3 / 4
+			p.mixed(held)
+			for range 10_000 / 8 {
+				for range 4 {
+					p.end()
+				}
+				p.mixed(held)
+			}
+			ideal := (nodes*gpusPerNode - len(p.holder)) / gpusPerNode
+			ofIdeal = min(ofIdeal, 100*float64(p.wholeNodes())/float64(ideal))
+		}
+		b.ReportMetric(ofIdeal, "%-of-ideal")
+		b.ReportMetric(0, "ns/op")
+	})
 }

@@ -88,7 +88,7 @@ func BenchmarkGang(b *testing.B) {
 	})
 	d := newDecision(job, size)
 	d.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
-	for _, s := range eachSize("dgx", fillNone, -size, 10_000) {
+	for _, s := range slices.Concat(eachSize("dgx", fillNone, -size, 10_000), eachSize("dgx", oneRackFree, -size, 10_000)) {
 		b.Run(fmt.Sprintf("gang-8-gpus-each/%s/members=%d", s, size), func(b *testing.B) {
 			d.measure(b, worlds.get(s), 1, "gang", 1)
 		})

@@ -44,6 +44,8 @@ const (
 	oneFits     = "one-fits"
 	oneFits4GPU = "one-fits-4-gpus"
 	oneFitsPCIe = "one-fits-2-gpus-of-a-switch"
+	// One rack is free; in each other, one node in eight has a GPU taken.
+	oneRackFree = "one-rack-free"
 	// The hard ones: one node fits hardMHz and hardMemoryMB, the others nearly do.
 	hardOne     = "hard-one-dimension"  // enough CPU, too little memory
 	hardEither  = "hard-either"         // half so, the other half the other way
@@ -126,18 +128,26 @@ func (s worldSpec) build() *scheduler.World {
 	for i := range s.nodes {
 		sh := b.shapeOf(i)
 		n := b.node(i, sh)
-		if i == s.nodes/2 && b.onlyOne() {
-			b.edit.UpsertNode(roomier(n))
+		if i == s.nodes/2 && b.onlyOne() || b.inFreeRack(i) {
+			if sh.gpus == 0 {
+				n = roomier(n)
+			}
+			b.edit.UpsertNode(n)
 			continue
 		}
 		b.edit.UpsertNode(n)
-		b.fillNode(n, sh)
+		b.fillNode(i, n, sh)
 	}
 	return b.edit.World()
 }
 
 func (b *builder) onlyOne() bool {
-	return !slices.Contains([]string{fillNone, fillHalf, fillFull}, b.fill)
+	return !slices.Contains([]string{fillNone, fillHalf, fillFull, oneRackFree}, b.fill)
+}
+
+// inFreeRack tells whether node i is in the one rack that is free.
+func (b *builder) inFreeRack(i int) bool {
+	return b.fill == oneRackFree && i/-b.racks == b.nodes/-b.racks/2
 }
 
 // roomier gives a node of the same class with room for many instances.

@@ -89,6 +89,7 @@ func table() []Row {
 		info("heap allocations, one instance", "Single/one/(.*)", "allocs/evaluation"),
 		info("growth 1k → 100k, racks of 64 too", "Growth/racks-too/(.*)", "growth"),
 		info("index: pages visited by a search", "Index/(.*)", "pages/search"),
+		info("75 %, 10,000 jobs of 1, 2, 4, 8 GPUs come and go", "Packing/churn-of-sizes-at-75/(.*)", "%-of-ideal"),
 		info("dynamic ports", "Further/ports/(.*)", perPlacement),
 		info("distinct hosts", "Further/distinct-hosts/(.*)", perPlacement),
 		info("system job", "Further/system/(.*)", perPlacement),
