@@ -3,6 +3,8 @@ package scheduler
 import (
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,6 +17,11 @@ type ask struct {
 	networks []*structs.NetworkResource
 	// plain: nothing of it has a name, so that all instances take the same.
 	plain bool
+	// need bounds from below what the indexes must show of a node.
+	need bucket.Vector
+	by   taker
+	// phases are the searches that find the smallest cell for the devices; see phases.go.
+	phases []phase
 	// common is what plain instances take; shared by all of them.
 	common use
 	// resources is the batch's part: what every instance takes.
@@ -27,16 +34,25 @@ type coreAsk struct {
 	n    int
 }
 
-// deviceAsk is the devices that a task asks for. A share of a device counts as a
-// whole one.
+// deviceAsk is the devices that a task asks for.
 type deviceAsk struct {
 	task               string
 	req                *structs.RequestedDevice
 	vendor, kind, name string // "": any
 	count              int
+	share              int // thousandths of each
+	find               cell.Ask
 }
 
-func newAsk(group *structs.TaskGroup, oversubscribe bool) *ask {
+// whole is how many whole devices are asked for.
+func (a *deviceAsk) whole() int {
+	if a.share < wholeDevice {
+		return 0
+	}
+	return a.count
+}
+
+func newAsk(in *Input, group *structs.TaskGroup) *ask {
 	a := &ask{group: group, resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{}}}
 	for _, t := range group.Tasks {
 		got := &structs.AllocatedTaskResources{}
@@ -51,7 +67,7 @@ func newAsk(group *structs.TaskGroup, oversubscribe bool) *ask {
 			got.Cpu.CpuShares = int64(r.CPU)
 		}
 		got.Memory.MemoryMB = int64(r.MemoryMB)
-		if oversubscribe && r.MemoryMaxMB > r.MemoryMB {
+		if in.Config.MemoryOversubscriptionEnabled && r.MemoryMaxMB > r.MemoryMB {
 			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
 		}
 		a.amount = a.amount.plus(Vector{got.Cpu.CpuShares, got.Memory.MemoryMB, 0})
@@ -64,8 +80,27 @@ func newAsk(group *structs.TaskGroup, oversubscribe bool) *ask {
 	a.resources.Shared.DiskMB = a.amount.DiskMB
 	a.networks = append(append([]*structs.NetworkResource(nil), group.Networks...), a.networks...)
 	a.plain = len(a.cores) == 0 && len(a.devices) == 0 && len(a.networks) == 0
-	a.common.amount = a.amount
+	a.by.askName = askName{in.Job.Namespace, in.Job.ID, group.Name}
+	if limit := group.MaxRunDuration; limit > 0 {
+		a.resources.Shared.TimeLimit = limit
+		a.by.ends = in.Now.Add(limit).UnixNano()
+	}
+	a.common.amount, a.common.ends = a.amount, a.by.ends
+	a.bound(in.Config.PreferredCells)
 	return a
+}
+
+// bound says what the indexes must show.
+func (a *ask) bound(preferred []int) {
+	a.need[dimCPU], a.need[dimMemory], a.need[dimDisk] = a.amount.CPU, a.amount.MemoryMB, a.amount.DiskMB
+	for _, c := range a.cores {
+		a.need[dimCores] += int64(c.n)
+	}
+	for i := range a.devices {
+		a.need[dimGPUs] += int64(a.devices[i].whole())
+		a.devices[i].find.Preferred = preferred
+	}
+	a.phases = newPhases(a)
 }
 
 func deviceAsks(t *structs.Task) []deviceAsk {
@@ -74,7 +109,14 @@ func deviceAsks(t *structs.Task) []deviceAsk {
 	}
 	var out []deviceAsk
 	for _, req := range t.Resources.Devices {
-		d := deviceAsk{task: t.Name, req: req, count: max(1, req.Count)}
+		d := deviceAsk{task: t.Name, req: req, count: max(1, req.Count), share: wholeDevice}
+		if req.Share > 0 && req.Share < wholeDevice && d.count == 1 {
+			d.share = req.Share
+		}
+		d.find = cell.Ask{Count: d.count, Share: d.share}
+		if req.Topology != nil {
+			d.find.Level, d.find.Required = req.Topology.Level, req.Topology.Required
+		}
 		switch parts := strings.SplitN(req.Name, "/", 3); len(parts) {
 		case 1:
 			d.kind = parts[0]

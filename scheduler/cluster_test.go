@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -337,6 +338,7 @@ func (c *cluster) checkWorld() {
 
 func (c *cluster) rebuilt() *World {
 	e := NewWorld().Edit()
+	e.Configure(&c.config)
 	for _, a := range c.allocs {
 		e.UpsertAlloc(a)
 	}
@@ -350,7 +352,7 @@ func (c *cluster) rebuilt() *World {
 // allocations, and names the first node that has given too much or one thing twice.
 func overcommitted(nodes map[string]*structs.Node, allocs []*structs.Allocation) error {
 	type sum struct{ cpu, mem, disk int64 }
-	sums, seen := map[string]sum{}, map[string]string{}
+	sums, seen, shares := map[string]sum{}, map[string]string{}, map[string]int{}
 	for _, a := range allocs {
 		if a.Terminal() {
 			continue
@@ -370,7 +372,10 @@ func overcommitted(nodes map[string]*structs.Node, allocs []*structs.Allocation)
 			}
 			for _, d := range t.Devices {
 				for _, id := range d.DeviceIDs {
-					names = append(names, "device "+id)
+					key := a.NodeID + " device " + id
+					if shares[key] += cmp.Or(d.Share, 1000); shares[key] > 1000 {
+						return fmt.Errorf("%s is given more than once, at last to %s", key, a.ID)
+					}
 				}
 			}
 		}

@@ -1,6 +1,12 @@
 package scheduler
 
-import "github.com/nomadish/nomadish/structs"
+import (
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/structs"
+)
 
 // Edit is a private, mutable form of a World: what one log entry, one judged
 // plan or one evaluation changes. It is for one goroutine. Abandoning it costs
@@ -53,45 +59,92 @@ func (e *Edit) flush() {
 		}
 		s.dirty = false
 		e.index(s)
-		if s.node == nil && s.allocs == 0 {
+		if s.node == nil && len(s.uses) == 0 && s.hold == nil {
 			e.w.nodes.Delete(e.tok, s.id)
 		}
 	}
 	e.moved = e.moved[:0]
 }
 
+// index moves the two sets that a node is in.
 func (e *Edit) index(s *nodeState) {
 	var to place
 	if s.node != nil && s.node.Ready() {
-		to = place{s.node.ComputedClass, s.key()}
+		to = place{s.node.ComputedClass, s.has.family, s.vector()}
 	}
-	if s.at.class != "" && s.at != to {
-		class := e.class(s.at.class)
-		class.nodes.Delete(e.tok, s.at.key)
-		if class.nodes.Len() == 0 {
-			e.w.classes.Delete(e.tok, s.at.class)
+	from := s.at
+	s.at = to
+	e.move(&e.w.classes, from.class, to.class, from.at, to.at, s)
+	e.move(&e.w.families, from.family, to.family, from.at, to.at, s)
+}
+
+// move takes a node out of one set and puts it into another, or moves it within one.
+// A set without nodes goes.
+func (e *Edit) move(sets *tree[string, *nodeSet], from, to string, was, is bucket.Vector, s *nodeState) {
+	if from != "" && from == to {
+		set := e.set(sets, from)
+		set.nodes.Update(e.tok, s.id, was, is, s)
+		set.add(was, is)
+		return
+	}
+	if from != "" {
+		set := e.set(sets, from)
+		set.nodes.Remove(e.tok, s.id, was)
+		set.add(was, bucket.Vector{})
+		if set.nodes.Len() == 0 {
+			sets.Delete(e.tok, from)
 		}
 	}
-	s.at = to
-	if to.class != "" {
-		class := e.class(to.class)
-		class.nodes.Put(e.tok, to.key, s)
+	if to != "" {
+		set := e.set(sets, to)
+		set.nodes.Add(e.tok, s.id, is, s)
+		set.add(bucket.Vector{}, is)
 	}
 }
 
-// class gives a class's state to change, made if need be.
-func (e *Edit) class(name string) *classState {
-	c, found := e.w.classes.Get(name)
+// add moves the sum on.
+func (c *nodeSet) add(was, is bucket.Vector) {
+	for d := range c.sum {
+		c.sum[d] += is[d] - was[d]
+	}
+}
+
+// set gives a set to change, made if need be.
+func (e *Edit) set(sets *tree[string, *nodeSet], name string) *nodeSet {
+	c, found := sets.Get(name)
 	switch {
 	case !found:
-		c = &classState{owner: e.tok, nodes: newTree[indexKey, *nodeState](compareKeys)}
+		c = &nodeSet{owner: e.tok, nodes: bucket.New[*nodeState](e.w.config)}
 	case c.owner == e.tok:
 		return c
 	default:
-		c = &classState{owner: e.tok, nodes: c.nodes}
+		c = &nodeSet{owner: e.tok, nodes: c.nodes, sum: c.sum}
 	}
-	e.w.classes.Put(e.tok, name, c)
+	sets.Put(e.tok, name, c)
 	return c
+}
+
+// Configure says how room is compared from now on. The indexes are built anew if
+// that changes.
+func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
+	config := indexConfig(c)
+	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
+		return
+	}
+	e.w.config = config
+	e.w.classes = newTree[string, *nodeSet](strings.Compare)
+	e.w.families = newTree[string, *nodeSet](strings.Compare)
+	e.moved = e.moved[:0]
+	ids := make([]string, 0, e.w.nodes.Len())
+	for id, s := range e.w.nodes.All {
+		if s.dirty { // so it is this edit's own
+			s.dirty = false
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		e.state(id).at = place{}
+	}
 }
 
 // UpsertNode stores what a node is. What is used of it is kept. The node must
@@ -101,8 +154,24 @@ func (e *Edit) UpsertNode(n *structs.Node) {
 		n = n.Copy()
 		n.ComputeClass()
 	}
+	family := familyOf(n)
+	var like *capacity
+	if set, found := e.w.families.Get(family); found {
+		if other := set.any(); other != nil {
+			like = other.has
+		}
+	}
 	s := e.state(n.ID)
-	s.node, s.has = n, newCapacity(n)
+	e.forgetName(s)
+	e.w.names.Put(e.tok, nodeName{n.Name, n.ID}, struct{}{})
+	s.node = n
+	s.setCapacity(newCapacity(n, family, like))
+}
+
+func (e *Edit) forgetName(s *nodeState) {
+	if s.node != nil {
+		e.w.names.Delete(e.tok, nodeName{s.node.Name, s.node.ID})
+	}
 }
 
 // DeleteNode forgets a node. What its allocations use stays counted, until they
@@ -112,7 +181,9 @@ func (e *Edit) DeleteNode(id string) {
 		return
 	}
 	s := e.state(id)
-	s.node, s.has = nil, nil
+	e.forgetName(s)
+	s.node = nil
+	s.setCapacity(nil)
 }
 
 // UpsertAlloc counts an allocation while it is not terminal, and forgets it when
@@ -122,7 +193,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 		e.release(a.ID)
 		return
 	}
-	e.take(newUse(a.ID, a.NodeID, a.AllocatedResources))
+	e.take(newUse(a.ID, a.NodeID, a.AllocatedResources, a.CreateTime))
 }
 
 // DeleteAlloc forgets an allocation. The node's ID is not needed.

@@ -51,9 +51,9 @@ func count(m *map[string]int, key string, by int) {
 
 // classes counts what can be told without looking at single nodes. visit is
 // called for each class that the group may use.
-func (x explanation) classes(s *search, visit func(c *classState)) {
+func (x explanation) classes(s *search, visit func(c *nodeSet)) {
 	s.e.flush()
-	for _, c := range s.e.w.classes.All {
+	for _, c := range s.all().All {
 		n := c.any()
 		v, nodes := s.f.class(n.node), c.nodes.Len()
 		if !v.inPool {
@@ -94,8 +94,8 @@ func (x explanation) node(s *search, n *nodeState) bool {
 // explain says why an ask finds no node, of every node.
 func explain(s *search) *structs.AllocMetric {
 	x := newExplanation(s.f.job)
-	x.classes(s, func(c *classState) {
-		for _, n := range c.nodes.All {
+	x.classes(s, func(c *nodeSet) {
+		for n := range c.all {
 			x.node(s, n)
 		}
 	})

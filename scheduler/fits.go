@@ -11,17 +11,22 @@ import (
 
 // What a node can lack.
 const (
-	lacksCPU     = "cpu"
-	lacksMemory  = "memory"
-	lacksDisk    = "disk"
-	lacksCores   = "cores"
-	lacksDevices = "devices"
-	lacksDynamic = "network: no dynamic port is free"
+	lacksCPU      = "cpu"
+	lacksMemory   = "memory"
+	lacksDisk     = "disk"
+	lacksCores    = "cores"
+	lacksDevices  = "devices"
+	lacksReserved = "reserved for an ask that has waited longer"
+	lacksDynamic  = "network: no dynamic port is free"
 )
 
-// lacks checks what can be added up.
-func (n *nodeState) lacks(ask Vector) string {
+// lacks checks what can be added up. by is nil for what takes room all the same,
+// whoever has reserved it.
+func (n *nodeState) lacks(ask Vector, by *taker) string {
 	free := n.has.amount.minus(n.used)
+	if !n.hold.free(by) {
+		free = free.minus(n.hold.amount)
+	}
 	switch {
 	case ask.CPU > free.CPU:
 		return lacksCPU
@@ -58,15 +63,15 @@ func (n *nodeState) coreTaken(id uint16) bool {
 	return used || !known
 }
 
-// deviceTaken tells whether a device of the node is not to be had.
-func (n *nodeState) deviceTaken(key string) bool {
-	_, used := slices.BinarySearch(n.devices, key)
-	return used || !n.has.devices[key]
+// lacksDevice tells whether so much of a device of the node is not to be had.
+func (n *nodeState) lacksDevice(id string, share int) bool {
+	cells, i, known := n.device(id)
+	return !known || cells.FreeShare(i) < share
 }
 
 // lacksUse checks a whole use with the names that it holds.
-func (n *nodeState) lacksUse(u *use) string {
-	if what := n.lacks(u.amount); what != "" {
+func (n *nodeState) lacksUse(u *use, by *taker) string {
+	if what := n.lacks(u.amount, by); what != "" {
 		return what
 	}
 	for _, p := range u.ports {
@@ -79,10 +84,37 @@ func (n *nodeState) lacksUse(u *use) string {
 			return lacksCores
 		}
 	}
-	for i, d := range u.devices {
-		if n.deviceTaken(d) || (i > 0 && u.devices[i-1] == d) {
+	for i := 0; i < len(u.devices); {
+		id, share := u.devices[i].id, 0
+		for ; i < len(u.devices) && u.devices[i].id == id; i++ {
+			share += int(u.devices[i].share)
+		}
+		if n.lacksDevice(id, share) {
 			return lacksDevices
 		}
 	}
+	if !n.spares(len(u.cores), len(u.devices), by) {
+		return lacksReserved
+	}
 	return ""
+}
+
+// spares tells whether what a reservation of another holds of cores and devices is
+// left when so many are taken.
+func (n *nodeState) spares(cores, devices int, by *taker) bool {
+	if n.hold.free(by) {
+		return true
+	}
+	if cores > 0 && len(n.has.cores)-len(n.cores)-cores < n.hold.cores {
+		return false
+	}
+	return devices == 0 || n.freeDevices()-devices >= n.hold.devices
+}
+
+// freeDevices counts the devices that are wholly free.
+func (n *nodeState) freeDevices() (sum int) {
+	for _, cells := range n.cells {
+		sum += cells.Free()
+	}
+	return sum
 }

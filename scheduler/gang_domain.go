@@ -131,24 +131,6 @@ func freeAmount(n *nodeState) amount {
 	return amount{devices: int64(n.freeDevices()), Vector: n.free()}
 }
 
-// freeDevices is how many healthy devices of a node nobody holds.
-func (n *nodeState) freeDevices() int {
-	all := 0
-	for _, d := range n.node.NodeResources.Devices {
-		all += len(d.Instances)
-	}
-	if all == len(n.has.devices) {
-		return all - len(n.devices)
-	}
-	free := 0
-	for key := range n.has.devices { // a sum: the order cannot show
-		if !n.deviceTaken(key) {
-			free++
-		}
-	}
-	return free
-}
-
 // room is what a domain has for a gang: an upper bound, as names (ports, cores, the
 // places of devices) are not looked at.
 type room struct {
@@ -220,7 +202,7 @@ func (x *gangPlacer) classes(of func(n *structs.Node) *room) {
 		if r == nil {
 			continue
 		}
-		for _, n := range c.nodes.All {
+		for n := range c.all {
 			x.add(r, n, usable)
 		}
 	}
@@ -260,7 +242,7 @@ func (x *gangPlacer) nodeRooms() []*room {
 		if !any {
 			continue
 		}
-		for _, n := range c.nodes.All {
+		for n := range c.all {
 			r := &room{domain: nodeDomain(n.node), holds: make([]int64, len(x.asks))}
 			x.add(r, n, usable)
 			out = append(out, r)

@@ -41,8 +41,8 @@ func (x *gangPlacer) explain() {
 // does not for the gang.
 func explainGang(s *search, reasons []string) *structs.AllocMetric {
 	x := newExplanation(s.f.job)
-	x.classes(s, func(c *classState) {
-		for _, n := range c.nodes.All {
+	x.classes(s, func(c *nodeSet) {
+		for n := range c.all {
 			if x.node(s, n) {
 				x.exhausted(n.node, reasons[0])
 			}
@@ -158,8 +158,8 @@ func (x *gangPlacer) shortOfAll() string {
 		if !slices.ContainsFunc(x.gw.works, func(w *groupWork) bool { return x.s.fit(w.group).class(c.any().node).ok() }) {
 			continue
 		}
-		for _, n := range c.nodes.All {
-			total = total.plus(amount{int64(len(n.has.devices)), n.has.amount})
+		for n := range c.all {
+			total = total.plus(amount{n.has.wellDevices(), n.has.amount})
 		}
 	}
 	for _, d := range []struct {

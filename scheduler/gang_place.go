@@ -42,7 +42,7 @@ func (s *scheduler) placeGang(gw *gangWork) []later {
 		x.base.release(st.AllocID)
 	}
 	for _, work := range gw.works {
-		x.asks = append(x.asks, askAmount(newAsk(work.group, s.in.Config.MemoryOversubscriptionEnabled)))
+		x.asks = append(x.asks, askAmount(newAsk(s.in, work.group)))
 	}
 	if t := x.place(); t != nil {
 		x.keep(t)
@@ -176,7 +176,7 @@ func (g *groupRun) under(d *domain) {
 func (x *gangPlacer) onOneNode() *trial {
 	s := x.s
 	joint := x.joint()
-	find := newSearch(x.base, newAsk(joint, s.in.Config.MemoryOversubscriptionEnabled), newFeasibility(s.in.Job, joint, s.m), s.rng, s.policy())
+	find := newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.m), s.rng, s.policy())
 	var tried []string
 	for range maxNodesTried {
 		f, ok := find.next(tried)

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,19 +17,22 @@ type grant struct {
 	cores    map[string][]uint16
 	coreMHz  map[string]int64
 	devices  map[string][]*structs.AllocatedDeviceResource
+	// cell is the class of the largest free cell that was cut for the devices, or
+	// scattered if they are not of one: what phases go by.
+	cell int
 }
 
 // grant finds what an instance would get of a node, without taking it. The second
 // answer is what the node lacks; "" if it fits. The same node and the same state
 // of rng give the same grant.
 func (a *ask) grant(n *nodeState, m *matcher, rng *random) (grant, string) {
-	if what := n.lacks(a.amount); what != "" {
+	if what := n.lacks(a.amount, &a.by); what != "" {
 		return grant{}, what
 	}
 	if a.plain {
 		return grant{use: &a.common}, ""
 	}
-	g := grant{use: &use{nodeID: n.id, amount: a.amount}}
+	g := grant{use: &use{nodeID: n.id, amount: a.amount, ends: a.by.ends}}
 	if what := g.pickCores(a, n); what != "" {
 		return grant{}, what
 	}
@@ -36,6 +41,9 @@ func (a *ask) grant(n *nodeState, m *matcher, rng *random) (grant, string) {
 	}
 	if what := g.pickPorts(a, n, rng); what != "" {
 		return grant{}, what
+	}
+	if !n.spares(len(g.use.cores), len(g.use.devices), &a.by) {
+		return grant{}, lacksReserved
 	}
 	g.use.sort()
 	return g, ""
@@ -63,54 +71,120 @@ func (g *grant) pickCores(a *ask, n *nodeState) string {
 		g.use.cores = append(g.use.cores, got...)
 		g.use.amount.CPU += mhz
 	}
-	return n.lacks(g.use.amount)
+	return n.lacks(g.use.amount, &a.by)
 }
 
-// pickDevices takes, for each ask, free devices of one kind: the kind that is
-// liked best, then the one with the fewest free, then the first.
+// pickDevices takes, for each ask, free devices of one kind: the kind that is liked
+// best, then the one whose cell fits best, then the first.
 func (g *grant) pickDevices(a *ask, n *nodeState, m *matcher) string {
+	if len(a.devices) == 0 {
+		return ""
+	}
+	g.cell = partlyTaken
+	g.devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.devices))
+	cells := n.cells
 	for i := range a.devices {
 		want := &a.devices[i]
-		var best []string
-		var from *structs.NodeDeviceResource
-		liking := 0
-		for _, d := range n.node.NodeResources.Devices {
-			if !want.matches(m, d) {
-				continue
-			}
-			free := g.freeDevices(n, d)
-			if len(free) < want.count {
-				continue
-			}
-			like := want.liking(m, d)
-			if from == nil || like > liking || (like == liking && len(free) < len(best)) {
-				from, best, liking = d, free, like
-			}
+		c := n.choose(want, cells, m)
+		if c.tree == nil {
+			return lacksOf(want, n, cells, m)
 		}
-		if from == nil {
-			return lacksDevices
+		g.cell = max(g.cell, c.class())
+		ids := make([]string, len(c.Devices))
+		for k, number := range c.Devices {
+			ids[k] = c.tree.ids[number]
+			g.use.devices = append(g.use.devices, heldDevice{ids[k], int32(want.share)}) //nolint:gosec // at most 1000
 		}
-		ids := best[:want.count]
-		for _, id := range ids {
-			g.use.devices = append(g.use.devices, deviceKey(from.Vendor, from.Type, from.Name, id))
+		got := &structs.AllocatedDeviceResource{
+			Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,
 		}
-		if g.devices == nil {
-			g.devices = map[string][]*structs.AllocatedDeviceResource{}
+		if want.share < wholeDevice {
+			got.Share = want.share
 		}
-		g.devices[want.task] = append(g.devices[want.task], &structs.AllocatedDeviceResource{
-			Vendor: from.Vendor, Type: from.Type, Name: from.Name, DeviceIDs: ids,
-		})
+		g.devices[want.task] = append(g.devices[want.task], got)
+		if i+1 < len(a.devices) {
+			cells = c.taken(cells, want.share)
+		}
 	}
 	return ""
 }
 
-func (g *grant) freeDevices(n *nodeState, d *structs.NodeDeviceResource) []string {
-	var free []string
-	for _, one := range d.Instances {
-		key := deviceKey(d.Vendor, d.Type, d.Name, one.ID)
-		if !n.deviceTaken(key) && !slices.Contains(g.use.devices, key) {
-			free = append(free, one.ID)
+// choice is the devices that an ask would get of a node.
+type choice struct {
+	cell.Choice
+	at    int // which of the node's trees
+	tree  *deviceTree
+	group *structs.NodeDeviceResource
+	like  int
+	// partly: a part of a device that others hold parts of.
+	partly bool
+}
+
+// class is the class of the cell that the devices were cut from.
+func (c *choice) class() int {
+	switch {
+	case c.Cell > 0:
+		return cellClass(c.Cell)
+	case c.partly:
+		return partlyTaken
+	}
+	return scattered
+}
+
+// better compares two choices for one ask.
+func (c *choice) better(o *choice) bool {
+	if o.tree == nil || c.like != o.like {
+		return o.tree == nil || c.like > o.like
+	}
+	return c.class() < o.class()
+}
+
+// taken gives the trees as they are with the choice taken.
+func (c *choice) taken(cells []*cell.State, share int) []*cell.State {
+	cells = slices.Clone(cells)
+	cells[c.at] = cells[c.at].Clone()
+	for _, number := range c.Devices {
+		cells[c.at].Take(number, share)
+	}
+	return cells
+}
+
+// choose finds the devices for one ask; its tree is nil if there are none.
+func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (best choice) {
+	for at, t := range n.has.trees {
+		if (want.vendor != "" && want.vendor != t.vendor) || want.kind != t.kind {
+			continue
+		}
+		for i, group := range t.groups {
+			if slices.Index(t.groups, group) != i || !want.matches(m, group) {
+				continue
+			}
+			ask := want.find
+			if !t.single {
+				ask.Allowed = func(device int) bool { return t.groups[device] == group }
+			}
+			found, ok := cells[at].Find(ask)
+			partly := want.share < wholeDevice
+			if c := (choice{found, at, t, group, want.liking(m, group), partly}); ok && c.better(&best) {
+				best = c
+			}
+			if t.single {
+				break
+			}
 		}
 	}
-	return free
+	return best
+}
+
+// lacksOf says what is missing of an ask: devices, or a cell of its level.
+func lacksOf(want *deviceAsk, n *nodeState, cells []*cell.State, m *matcher) string {
+	if !want.find.Required {
+		return lacksDevices
+	}
+	anywhere := *want
+	anywhere.find.Required, anywhere.find.Level = false, ""
+	if c := n.choose(&anywhere, cells, m); c.tree != nil {
+		return fmt.Sprintf("devices: no free cell of level %s for %d", want.find.Level, want.count)
+	}
+	return lacksDevices
 }

@@ -18,6 +18,7 @@ import (
 // stops that hold name them.
 func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
+	j.unreserve()
 	j.stop()
 	j.update()
 	j.place()
@@ -25,6 +26,7 @@ func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNode
 	if len(j.refusedNodes) > 0 && plan.AllAtOnce {
 		j.refuseAll()
 	}
+	j.reserve()
 	return j.result(), j.refusedNodes, j.reason
 }
 
@@ -44,6 +46,8 @@ type judgement struct {
 	updated      []*use                        // what in-place updates held before
 	updates      []*structs.AllocInPlace
 	reason       string
+	unreserved   []*hold
+	reserved     []*structs.Reservation
 }
 
 func (j *judgement) refuse(node, why string) {
@@ -54,6 +58,39 @@ func (j *judgement) refuse(node, why string) {
 	j.refusedNodes = append(j.refusedNodes, node)
 	if j.reason == "" {
 		j.reason = fmt.Sprintf("node %s: %s", structs.ShortID(node), why)
+	}
+}
+
+// unreserve ends the job's reservations that the plan ends.
+func (j *judgement) unreserve() {
+	for _, id := range j.plan.Unreserve {
+		if h, found := j.e.w.holds.Get(id); found && h.namespace == j.plan.Namespace && h.job == j.plan.JobID {
+			j.e.Unreserve(id)
+			j.unreserved = append(j.unreserved, h)
+		}
+	}
+}
+
+// reserve puts back the reservations of what was refused, and makes new ones where
+// nobody else was faster. One that does not come about is tried again by its ask.
+func (j *judgement) reserve() {
+	whole := j.plan.AllAtOnce && len(j.refusedNodes) > 0
+	j.unreserved = slices.DeleteFunc(j.unreserved, func(h *hold) bool {
+		back := j.refused[h.nodeID] || whole
+		if back {
+			j.e.hold(h)
+		}
+		return back
+	})
+	if whole {
+		return
+	}
+	for _, r := range j.plan.Reserve {
+		n, known := j.e.w.nodes.Get(r.NodeID)
+		if known && n.node != nil && n.node.Ready() && n.hold == nil {
+			j.e.Reserve(r)
+			j.reserved = append(j.reserved, r)
+		}
 	}
 }
 
@@ -78,7 +115,8 @@ func (j *judgement) update() {
 			continue // it has ended meanwhile: there is nothing to update
 		}
 		if up.Resources != nil {
-			u := newUse(up.AllocID, old.nodeID, up.Resources)
+			u := newUse(up.AllocID, old.nodeID, up.Resources, 0)
+			u.ends = old.ends
 			j.e.release(up.AllocID)
 			s := j.e.state(old.nodeID)
 			if s.has == nil {
@@ -86,7 +124,7 @@ func (j *judgement) update() {
 				j.refuse(old.nodeID, "it is not known any more")
 				continue
 			}
-			if what := s.lacksUse(u); what != "" {
+			if what := s.lacksUse(u, nil); what != "" {
 				j.e.take(old)
 				j.refuse(old.nodeID, what)
 				continue
@@ -107,7 +145,7 @@ func (j *judgement) place() {
 	var order []string
 	common := make([]*use, len(j.plan.Place))
 	for b, batch := range j.plan.Place {
-		common[b] = newUse("", "", batch.Resources)
+		common[b] = newUse("", "", batch.Resources, batch.CreateTime)
 		for i := range batch.Instances {
 			node := batch.Nodes[batch.Instances[i].Node].ID
 			if _, seen := j.byNode[node]; !seen {
@@ -139,7 +177,7 @@ func (j *judgement) placeOn(node string, spots []spot, common []*use) {
 		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
 		u := instanceUse(batch, at.instance, id, common[at.batch])
 		s, _ = j.e.w.nodes.Get(node)
-		if what := s.lacksUse(u); what != "" {
+		if what := s.lacksUse(u, &taker{askName{batch.Namespace, batch.JobID, batch.Group}, u.ends}); what != "" {
 			for _, id := range placed {
 				j.e.release(id)
 			}
@@ -217,7 +255,7 @@ func (j *judgement) keepBack(id string) {
 		return // it had ended already
 	}
 	if s := j.e.state(u.nodeID); s.has != nil && !j.refused[u.nodeID] {
-		if what := s.lacksUse(u); what != "" {
+		if what := s.lacksUse(u, nil); what != "" {
 			j.refuse(u.nodeID, what)
 			j.undo(u.nodeID)
 		}
@@ -247,7 +285,10 @@ func (j *judgement) result() *structs.JudgedPlan {
 	if !whole && j.plan.AllAtOnce {
 		return holds
 	}
-	holds.Update = j.updates
+	holds.Update, holds.Reserve = j.updates, j.reserved
+	for _, h := range j.unreserved {
+		holds.Unreserve = append(holds.Unreserve, h.nodeID)
+	}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning || !j.back[s.AllocID] {
 			holds.Stop = append(holds.Stop, s)

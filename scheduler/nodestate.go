@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,16 +24,20 @@ type nodeState struct {
 	node  *structs.Node // nil: not known
 	has   *capacity     // nil: not known; shared and never changed
 
-	allocs int // how many allocations use it
-	used   Vector
+	uses []*use // of the allocations on it, by allocation ID
+	used Vector
+	hold *hold // what is reserved of it; nil: nothing
 	// What has names, sorted. A name may stand twice: the World tells what is,
 	// not what ought to be.
 	ports   []hostPort
 	cores   []uint16
-	devices []string
+	devices []heldDevice
+	// cells are the node's devices in their places with what is taken of them, by
+	// capacity.trees. They follow from devices.
+	cells []*cell.State
 
-	at    place // where the index has it
-	dirty bool  // the index has to be moved on; see Edit.flush
+	at    place // where the indexes have it
+	dirty bool  // the indexes have to be moved on; see Edit.flush
 }
 
 // capacity is what a node has for allocations. Never changed once made.
@@ -43,17 +48,21 @@ type capacity struct {
 	noPorts    [][2]int // ranges, inclusive, that tasks never get
 	minDynamic int
 	maxDynamic int
-	devices    map[string]bool // healthy ones, by deviceKey; looked up only
+	trees      []*deviceTree
+	family     string // see familyOf
 }
 
-// place is where the index has a node: its class and its key there.
-type place struct {
-	class string // "": nowhere
-	key   indexKey
+// wellDevices counts the devices that are well.
+func (c *capacity) wellDevices() (n int64) {
+	for _, t := range c.trees {
+		n += int64(len(t.ids) - len(t.sick))
+	}
+	return n
 }
 
-func newCapacity(n *structs.Node) *capacity {
-	c := &capacity{minDynamic: minDynamicPort, maxDynamic: maxDynamicPort}
+// newCapacity reads what a node has; like is one of a node that is probably alike, or nil.
+func newCapacity(n *structs.Node, family string, like *capacity) *capacity {
+	c := &capacity{minDynamic: minDynamicPort, maxDynamic: maxDynamicPort, family: family}
 	r := n.NodeResources
 	if r == nil {
 		return c
@@ -67,15 +76,12 @@ func newCapacity(n *structs.Node) *capacity {
 	if r.MaxDynamicPort > 0 {
 		c.maxDynamic = r.MaxDynamicPort
 	}
-	for _, d := range r.Devices {
-		for _, one := range d.Instances {
-			if one.Healthy {
-				if c.devices == nil {
-					c.devices = map[string]bool{}
-				}
-				c.devices[deviceKey(d.Vendor, d.Type, d.Name, one.ID)] = true
-			}
+	if len(r.Devices) > 0 {
+		var known []*deviceTree
+		if like != nil {
+			known = like.trees
 		}
+		c.trees = newDeviceTrees(r, known)
 	}
 	c.subtract(n.ReservedResources)
 	slices.Sort(c.cores)
@@ -125,9 +131,14 @@ func (n *nodeState) own(tok *token) *nodeState {
 	c := *n
 	c.owner = tok
 	c.dirty = false
+	c.uses = slices.Clone(n.uses)
 	c.ports = slices.Clone(n.ports)
 	c.cores = slices.Clone(n.cores)
 	c.devices = slices.Clone(n.devices)
+	c.cells = slices.Clone(n.cells)
+	for i, cells := range c.cells {
+		c.cells[i] = cells.Clone()
+	}
 	return &c
 }
 
@@ -140,9 +151,41 @@ func (n *nodeState) free() Vector {
 	return n.has.amount.minus(n.used)
 }
 
+// device finds a device of the node: its tree and its number there.
+func (n *nodeState) device(id string) (*cell.State, int, bool) {
+	if n.has == nil {
+		return nil, 0, false
+	}
+	for i, t := range n.has.trees {
+		if at, found := t.find(id); found {
+			return n.cells[i], at, true
+		}
+	}
+	return nil, 0, false
+}
+
+// setCapacity says what the node has from now on; nil: it is not known any more.
+func (n *nodeState) setCapacity(c *capacity) {
+	n.has, n.cells = c, nil
+	if c == nil {
+		return
+	}
+	for _, t := range c.trees {
+		n.cells = append(n.cells, t.newState())
+	}
+	for _, d := range n.devices {
+		if cells, i, known := n.device(d.id); known {
+			cells.Take(i, int(d.share))
+		}
+	}
+}
+
+func compareUse(u *use, id string) int { return strings.Compare(u.id, id) }
+
 // take adds a use.
 func (n *nodeState) take(u *use) {
-	n.allocs++
+	at, _ := slices.BinarySearchFunc(n.uses, u.id, compareUse)
+	n.uses = slices.Insert(n.uses, at, u)
 	n.used = n.used.plus(u.amount)
 	for _, p := range u.ports {
 		at, _ := slices.BinarySearchFunc(n.ports, p, comparePorts)
@@ -153,14 +196,19 @@ func (n *nodeState) take(u *use) {
 		n.cores = slices.Insert(n.cores, at, c)
 	}
 	for _, d := range u.devices {
-		at, _ := slices.BinarySearch(n.devices, d)
+		at, _ := slices.BinarySearchFunc(n.devices, d, compareHeld)
 		n.devices = slices.Insert(n.devices, at, d)
+		if cells, i, known := n.device(d.id); known {
+			cells.Take(i, int(d.share))
+		}
 	}
 }
 
 // give takes a use away that was taken before.
 func (n *nodeState) give(u *use) {
-	n.allocs--
+	if at, found := slices.BinarySearchFunc(n.uses, u.id, compareUse); found {
+		n.uses = slices.Delete(n.uses, at, at+1)
+	}
 	n.used = n.used.minus(u.amount)
 	for _, p := range u.ports {
 		if at, found := slices.BinarySearchFunc(n.ports, p, comparePorts); found {
@@ -173,8 +221,13 @@ func (n *nodeState) give(u *use) {
 		}
 	}
 	for _, d := range u.devices {
-		if at, found := slices.BinarySearch(n.devices, d); found {
-			n.devices = slices.Delete(n.devices, at, at+1)
+		at, found := slices.BinarySearchFunc(n.devices, d, compareHeld)
+		if !found {
+			continue
+		}
+		n.devices = slices.Delete(n.devices, at, at+1)
+		if cells, i, known := n.device(d.id); known {
+			cells.Give(i, int(d.share))
 		}
 	}
 }

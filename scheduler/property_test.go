@@ -30,7 +30,18 @@ func drawSpec(t *rapid.T, j *structs.Job) {
 		tk.Resources.CPU, tk.Resources.Cores = 0, rapid.IntRange(1, 3).Draw(t, "n")
 	}
 	if yes("gpu") {
-		tk.Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: rapid.IntRange(1, 2).Draw(t, "gpus")}}
+		d := &structs.RequestedDevice{Name: rapid.SampledFrom([]string{"gpu", "v/gpu", "v/gpu/m"}).Draw(t, "kind"), Count: rapid.IntRange(1, 4).Draw(t, "gpus")}
+		if d.Count == 1 {
+			d.Share = rapid.SampledFrom([]int{1, 300, 500, 1000}).Draw(t, "share")
+		}
+		if yes("topology") {
+			level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "nvlink"}).Draw(t, "level")
+			d.Topology = &structs.TopologyAsk{Level: level, Required: rapid.Bool().Draw(t, "required")}
+		}
+		tk.Resources.Devices = []*structs.RequestedDevice{d}
+		if yes("another device") {
+			tk.Resources.Devices = append(tk.Resources.Devices, &structs.RequestedDevice{Name: "v/gpu/m", Count: 1})
+		}
 	}
 	g.Networks, g.Constraints, g.Affinities, g.Spreads = nil, nil, nil, nil
 	if yes("network") {
@@ -66,12 +77,45 @@ func drawNode(t *rapid.T, id string) *structs.Node {
 		n.NodeResources.Cpu.CpuShares = 1000 * int64(rapid.IntRange(1, 5).Draw(t, "GHz"))
 		n.NodeResources.Memory.MemoryMB = int64(rapid.IntRange(100, 9000).Draw(t, "node memory"))
 		n.NodeResources.MinDynamicPort, n.NodeResources.MaxDynamicPort = 20000, 20000+rapid.IntRange(0, 12).Draw(t, "ports")
-		if rapid.Bool().Draw(t, "has GPUs") {
-			n.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "v", Type: "gpu", Name: "m", Instances: []*structs.NodeDevice{
-				{ID: "0", Healthy: true}, {ID: "1", Healthy: true}, {ID: "2", Healthy: rapid.Bool().Draw(t, "well")},
-			}}}
+		drawDevices(t, n.NodeResources)
+		if rapid.Bool().Draw(t, "in a rack") {
+			n.Meta["rack"] = rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rack")
 		}
 	})
+}
+
+// drawDevices gives a node up to seven GPUs of one or two models, in an uneven tree,
+// by their places or without any.
+func drawDevices(t *rapid.T, r *structs.NodeResources) {
+	count := rapid.SampledFrom([]int{0, 0, 1, 3, 4, 7}).Draw(t, "GPUs")
+	if count == 0 {
+		return
+	}
+	groups := []*structs.NodeDeviceResource{{Vendor: "v", Type: "gpu", Name: "m"}, {Vendor: "v", Type: "gpu", Name: "other"}}
+	topology := &structs.NodeTopology{Cells: []*structs.TopologyCell{{ID: "socket-0", Level: "socket"}, {ID: "socket-1", Level: "socket"}}}
+	placed := rapid.Bool().Draw(t, "places")
+	for i := range count {
+		id := fmt.Sprint("gpu-", i)
+		g := groups[0]
+		if rapid.IntRange(0, 4).Draw(t, "model") == 0 {
+			g = groups[1]
+		}
+		g.Instances = append(g.Instances, &structs.NodeDevice{ID: id, Healthy: rapid.IntRange(0, 5).Draw(t, "well") > 0})
+		if i == 0 || rapid.Bool().Draw(t, "its own switch") {
+			sw := &structs.TopologyCell{ID: fmt.Sprint("pcie-", i), Level: "pcie", Parent: fmt.Sprint("socket-", rapid.IntRange(0, 1).Draw(t, "socket"))}
+			topology.Cells = append(topology.Cells, sw)
+		}
+		sw := topology.Cells[len(topology.Cells)-1]
+		sw.Devices = append(sw.Devices, id)
+	}
+	for _, g := range groups {
+		if len(g.Instances) > 0 {
+			r.Devices = append(r.Devices, g)
+		}
+	}
+	if placed {
+		r.Topology = topology
+	}
 }
 
 // TestAnyHistory drives one job through random changes of nodes, of itself and of
@@ -199,7 +243,11 @@ func TestWorldStepByStep(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(rt, "node"))
 			id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(rt, "alloc"))
-			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			switch rapid.IntRange(0, 6).Draw(rt, "step") {
+			case 6:
+				c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(rt, "granularity"))}
+				c.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(rt, "dimensions")
+				e.Configure(&c.config)
 			case 0:
 				n := drawNode(rt, node)
 				n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(rt, "status")
@@ -240,6 +288,12 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 	}
 	for _, p := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 3).Draw(t, "ports") {
 		a.AllocatedResources.Shared.Ports = append(a.AllocatedResources.Shared.Ports, structs.PortMapping{Value: p})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "devices") {
+		a.AllocatedResources.Tasks["t"].Devices = append(a.AllocatedResources.Tasks["t"].Devices, &structs.AllocatedDeviceResource{
+			Vendor: "v", Type: "gpu", Name: "m", DeviceIDs: []string{fmt.Sprint("gpu-", rapid.IntRange(0, 8).Draw(t, "device"))},
+			Share: rapid.SampledFrom([]int{0, 300, 1000}).Draw(t, "share"),
+		})
 	}
 	a.AllocatedResources.Tasks["t"].Cpu.ReservedCores = rapid.SliceOfN(rapid.Uint16Range(0, 5), 0, 3).Draw(t, "cores")
 	return a

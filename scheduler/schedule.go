@@ -73,7 +73,10 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.later)
 
-	// 6. The evaluation is done; what found no room waits in a blocked one.
+	// 6. What has waited too long reserves room; reservations that are not wanted end.
+	s.reserve()
+
+	// 7. The evaluation is done; what found no room waits in a blocked one.
 	s.finish()
 	if in.Annotate {
 		s.annotate(r)
@@ -96,13 +99,15 @@ type scheduler struct {
 	census *census
 	failed map[string]*structs.AllocMetric // by group
 	queued map[string]int                  // by group
+	// searches are those of groups that were placed, by group.
+	searches map[string]*search
 }
 
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 	s := &scheduler{
 		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
 		fits: map[string]*feasibility{}, census: &census{w: w},
-		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{},
+		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{}, searches: map[string]*search{},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -140,11 +145,13 @@ func (s *scheduler) stop(stops []*structs.AllocStop) {
 
 // policy is the order in which nodes are taken: the job's, else the cluster's.
 func (s *scheduler) policy() string {
-	switch p := s.in.Job.Policy; p {
-	case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
-		return p
+	for _, p := range []string{s.in.Job.Policy, s.in.Config.NodeOrder()} {
+		switch p {
+		case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
+			return p
+		}
 	}
-	return s.in.Config.NodeOrder()
+	return policyBinpack
 }
 
 // groupRun is the placing of one group.
@@ -165,6 +172,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 		return
 	}
 	run := s.newRun(work, s.edit, s.fit(work.group))
+	s.searches[work.group.Name] = run.search
 	run.metrics.classes(run.search, nil)
 	taken := 0
 	for _, p := range work.place {
@@ -194,7 +202,7 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 }
 
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
-	found := newSearch(e, newAsk(group, s.in.Config.MemoryOversubscriptionEnabled), f, s.rng, s.policy())
+	found := newSearch(e, newAsk(s.in, group), f, s.rng, s.policy())
 	found.refuse = f.refusals(s.census, s.live)
 	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
 	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
@@ -302,6 +310,10 @@ func (g *groupRun) fail(p placement) {
 func (g *groupRun) accept(p placement, f found) {
 	s := g.s
 	g.metrics.chosen(g.search, f)
+	if h := f.node.hold; h != nil && h.askName == g.search.ask.by.askName {
+		s.plan.Unreserve = append(s.plan.Unreserve, f.node.id)
+		s.edit.Unreserve(f.node.id)
+	}
 	g.search.take(f)
 	s.census.move(g.work.group.Name, f.node.id, 1)
 	if g.batch == nil {

@@ -95,7 +95,7 @@ func TestPoliciesOfAJob(t *testing.T) {
 		c.wantLive(3)
 	}
 	f("binpack", map[string]int{"b": 2, "a": 1})
-	f("spread", map[string]int{"a": 1, "c": 2})
+	f("spread", map[string]int{"a": 2, "c": 1})
 	f("first-fit", map[string]int{"a": 3})
 	f("next-fit", map[string]int{"a": 1, "b": 1, "c": 1})
 	f("random", nil)

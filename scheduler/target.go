@@ -89,6 +89,12 @@ func unique(target string) bool {
 		strings.HasPrefix(name, "node.unique."))
 }
 
+// isMeta tells whether a target may differ between nodes of one family.
+func isMeta(target string) bool {
+	name, isTarget := targetName(target)
+	return isTarget && strings.HasPrefix(name, "meta.")
+}
+
 // matcher decides constraints and affinities. It remembers what it compiled.
 type matcher struct {
 	patterns map[string]*regexp.Regexp // nil: cannot be compiled

@@ -1,10 +1,14 @@
 package scheduler
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+)
 
 // token marks who may change a page in place: the Edit that made it. Pages of
 // another token are copied first, so every World made before stays as it is.
-type token struct{ _ byte } // not empty: two empty structs may share an address
+type token = bucket.Token
 
 // pageMax is how many entries a page holds at most. Pages of 32 keep both a
 // copy (one page a level) and a search (five comparisons a page) small.

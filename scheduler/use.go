@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -46,26 +45,25 @@ type use struct {
 	id      string
 	nodeID  string
 	amount  Vector
-	ports   []hostPort // sorted
-	cores   []uint16   // sorted
-	devices []string   // vendor/type/name/id, sorted
+	ports   []hostPort   // sorted
+	cores   []uint16     // sorted
+	devices []heldDevice // sorted
+	ends    int64        // Unix nanoseconds, by its time limit; 0: it has none
 }
 
 func (u *use) equal(o *use) bool {
-	return u.id == o.id && u.nodeID == o.nodeID && u.amount == o.amount && slices.Equal(u.ports, o.ports) &&
+	return u.id == o.id && u.nodeID == o.nodeID && u.amount == o.amount && u.ends == o.ends && slices.Equal(u.ports, o.ports) &&
 		slices.Equal(u.cores, o.cores) && slices.Equal(u.devices, o.devices)
 }
 
-// deviceKey names one device of a node.
-func deviceKey(vendor, kind, name, id string) string {
-	return strings.Join([]string{vendor, kind, name, id}, "/")
-}
-
 // newUse reads what an allocation holds.
-func newUse(id, nodeID string, r *structs.AllocatedResources) *use {
+func newUse(id, nodeID string, r *structs.AllocatedResources, created int64) *use {
 	u := &use{id: id, nodeID: nodeID}
 	if r == nil {
 		return u
+	}
+	if r.Shared.TimeLimit > 0 && created > 0 {
+		u.ends = created + int64(r.Shared.TimeLimit)
 	}
 	u.amount.DiskMB = r.Shared.DiskMB
 	u.addPorts(r.Shared.Ports, r.Shared.Networks)
@@ -86,7 +84,7 @@ func newUse(id, nodeID string, r *structs.AllocatedResources) *use {
 func (u *use) sort() {
 	slices.SortFunc(u.ports, comparePorts)
 	slices.Sort(u.cores)
-	slices.Sort(u.devices)
+	slices.SortFunc(u.devices, compareHeld)
 }
 
 // addPorts counts ports, but not those that their network asked with
@@ -125,7 +123,7 @@ func (u *use) addNetworks(networks []*structs.NetworkResource) {
 func (u *use) addDevices(devices []*structs.AllocatedDeviceResource) {
 	for _, d := range devices {
 		for _, id := range d.DeviceIDs {
-			u.devices = append(u.devices, deviceKey(d.Vendor, d.Type, d.Name, id))
+			u.devices = append(u.devices, heldDevice{id, int32(cmp.Or(min(max(0, d.Share), wholeDevice), wholeDevice))}) //nolint:gosec // bounded
 		}
 	}
 }
@@ -134,7 +132,7 @@ func (u *use) addDevices(devices []*structs.AllocatedDeviceResource) {
 // batch's own Resources, which is the same for all.
 func instanceUse(b *structs.PlacementBatch, i int, id string, common *use) *use {
 	in := &b.Instances[i]
-	u := &use{id: id, nodeID: b.Nodes[in.Node].ID, amount: common.amount}
+	u := &use{id: id, nodeID: b.Nodes[in.Node].ID, amount: common.amount, ends: common.ends}
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.ports, u.cores, u.devices = common.ports, common.cores, common.devices
 		return u

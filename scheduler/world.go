@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,46 +22,35 @@ import (
 // stop counts as free, and the client holds a newcomer back until its ports and
 // cores are free in truth.
 type World struct {
-	nodes   tree[string, *nodeState]  // by node ID
-	allocs  tree[string, *use]        // by allocation ID, of those that count
-	classes tree[string, *classState] // by computed class, of ready nodes
+	nodes  tree[string, *nodeState] // by node ID
+	allocs tree[string, *use]       // by allocation ID, of those that count
+	// classes and families are the ready nodes, by computed class and by family.
+	classes  tree[string, *nodeSet]
+	families tree[string, *nodeSet]
+	// names are the known nodes by name.
+	names tree[nodeName, struct{}]
+	// holds are the reservations, by node ID.
+	holds  tree[string, *hold]
+	config bucket.Config
 }
 
-// classState is the ready nodes of one class, by free room.
-type classState struct {
-	owner *token
-	nodes tree[indexKey, *nodeState]
-}
+// nodeName is a node by its name, which others may have too.
+type nodeName struct{ name, id string }
 
-// any gives one node of the class; all are alike but for unique attributes.
-func (c *classState) any() *nodeState {
-	for _, n := range c.nodes.All {
-		return n
-	}
-	return nil // not while the class is in a World: it has at least one
-}
-
-// indexKey orders nodes by free room, dimension by dimension, then by ID.
-type indexKey struct {
-	cpu, memory int64
-	id          string
-}
-
-func compareKeys(a, b indexKey) int {
-	return cmp.Or(cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory), strings.Compare(a.id, b.id))
-}
-
-func (n *nodeState) key() indexKey {
-	free := n.free()
-	return indexKey{free.CPU, free.MemoryMB, n.id}
+func compareNames(a, b nodeName) int {
+	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.id, b.id))
 }
 
 // NewWorld gives a World without nodes.
 func NewWorld() *World {
 	return &World{
-		nodes:   newTree[string, *nodeState](strings.Compare),
-		allocs:  newTree[string, *use](strings.Compare),
-		classes: newTree[string, *classState](strings.Compare),
+		nodes:    newTree[string, *nodeState](strings.Compare),
+		allocs:   newTree[string, *use](strings.Compare),
+		classes:  newTree[string, *nodeSet](strings.Compare),
+		families: newTree[string, *nodeSet](strings.Compare),
+		names:    newTree[nodeName, struct{}](compareNames),
+		holds:    newTree[string, *hold](strings.Compare),
+		config:   indexConfig(&structs.SchedulerConfiguration{}),
 	}
 }
 
@@ -112,12 +104,40 @@ func (w *World) Diff(other *World) []string {
 		}
 		return fmt.Sprintf("%+v, not %+v", *a, *b)
 	})
-	diffTrees(&out, "class", &w.classes, &other.classes, func(a, b *classState) string {
-		var inner []string
-		diffTrees(&inner, "entry", &a.nodes, &b.nodes, func(a, b *nodeState) string { return diffNode(a, b) })
-		return strings.Join(inner, "; ")
+	diffTrees(&out, "class", &w.classes, &other.classes, diffSet)
+	diffTrees(&out, "family", &w.families, &other.families, diffSet)
+	diffTrees(&out, "reservation", &w.holds, &other.holds, func(a, b *hold) string {
+		if *a == *b {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
 	})
+	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
+}
+
+func diffSet(a, b *nodeSet) string {
+	if a.sum != b.sum {
+		return fmt.Sprintf("%v is free in all, not %v", a.sum, b.sum)
+	}
+	if a.nodes.Max() != b.nodes.Max() {
+		return fmt.Sprintf("at most %v, not %v", a.nodes.Max(), b.nodes.Max())
+	}
+	var x, y []bucket.Entry[*nodeState]
+	a.nodes.All(func(e bucket.Entry[*nodeState]) bool { x = append(x, e); return true })
+	b.nodes.All(func(e bucket.Entry[*nodeState]) bool { y = append(y, e); return true })
+	if len(x) != len(y) {
+		return fmt.Sprintf("%d nodes, not %d", len(x), len(y))
+	}
+	for i := range x {
+		if x[i].ID != y[i].ID || x[i].At != y[i].At {
+			return fmt.Sprintf("node %s at %v, not %s at %v", x[i].ID, x[i].At, y[i].ID, y[i].At)
+		}
+		if what := diffNode(x[i].Value, y[i].Value); what != "" {
+			return "node " + x[i].ID + ": " + what
+		}
+	}
+	return ""
 }
 
 func diffTrees[K, V any](out *[]string, noun string, a, b *tree[K, V], differ func(a, b V) string) {
@@ -143,8 +163,8 @@ func diffNode(a, b *nodeState) string {
 		a.node.ComputedClass != b.node.ComputedClass || a.node.ModifyIndex != b.node.ModifyIndex):
 		return fmt.Sprintf("status %s, class %s, index %d, not %s, %s, %d", a.node.Status, a.node.ComputedClass,
 			a.node.ModifyIndex, b.node.Status, b.node.ComputedClass, b.node.ModifyIndex)
-	case a.allocs != b.allocs || a.used != b.used:
-		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", a.allocs, a.used, b.allocs, b.used)
+	case a.used != b.used || !slices.EqualFunc(a.uses, b.uses, (*use).equal):
+		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", len(a.uses), a.used, len(b.uses), b.used)
 	case a.free() != b.free():
 		return fmt.Sprintf("%+v is free, not %+v", a.free(), b.free())
 	case !slices.Equal(a.ports, b.ports):
@@ -153,8 +173,12 @@ func diffNode(a, b *nodeState) string {
 		return fmt.Sprintf("cores %v, not %v", a.cores, b.cores)
 	case !slices.Equal(a.devices, b.devices):
 		return fmt.Sprintf("devices %v, not %v", a.devices, b.devices)
+	case !reflect.DeepEqual(a.hold, b.hold):
+		return fmt.Sprintf("%+v is reserved, not %+v", a.hold, b.hold)
 	case a.at != b.at:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.at, b.at)
+	case !slices.EqualFunc(a.cells, b.cells, func(a, b *cell.State) bool { return a.Equal(b) }):
+		return "what is taken of the devices"
 	}
 	return ""
 }

@@ -296,6 +296,8 @@ type AllocatedSharedResources struct {
 	DiskMB   int64
 	Networks []*NetworkResource
 	Ports    []PortMapping
+	// TimeLimit is the group's max_run_duration as it was placed; 0: none.
+	TimeLimit time.Duration `json:",omitempty" codec:",omitempty"`
 }
 
 // PortMapping is one port that was given, by its label.

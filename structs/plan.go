@@ -19,6 +19,9 @@ type Plan struct {
 	Place  []*PlacementBatch
 	Stop   []*AllocStop
 	Update []*AllocInPlace
+	// Reserve makes reservations, Unreserve ends those of this job on the nodes named.
+	Reserve   []*Reservation `codec:",omitempty"`
+	Unreserve []string       `codec:",omitempty"`
 
 	// Evals are committed with the plan, if all of it holds: the evaluation's own
 	// new status, the blocked one that it leaves, delayed follow-ups.
@@ -149,8 +152,11 @@ type JudgedPlan struct {
 	Place  []*PlacementBatch
 	Stop   []*AllocStop
 	Update []*AllocInPlace
-	Evals  []*Evaluation
-	Time   int64 // Unix nanoseconds, minted by the applier
+	// Unreserve ends reservations on the nodes named, then Reserve makes new ones.
+	Reserve   []*Reservation `codec:",omitempty"`
+	Unreserve []string       `codec:",omitempty"`
+	Evals     []*Evaluation
+	Time      int64 // Unix nanoseconds, minted by the applier
 }
 
 // PlanAnnotations says what a plan would do, by group.

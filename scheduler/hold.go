@@ -1,0 +1,158 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// askName names an ask: a group of a job.
+type askName struct{ namespace, job, group string }
+
+// hold is a reservation as the World keeps it. Never changed once made.
+type hold struct {
+	askName
+	nodeID  string
+	amount  Vector
+	cores   int
+	devices int
+	due     int64 // Unix nanoseconds
+	expires int64
+}
+
+func newHold(r *structs.Reservation) *hold {
+	return &hold{
+		askName: askName{r.Namespace, r.JobID, r.Group}, nodeID: r.NodeID, amount: Vector{r.CPU, r.MemoryMB, r.DiskMB},
+		cores: r.Cores, devices: r.Devices, due: r.DueAt, expires: r.ExpiresAt,
+	}
+}
+
+// taker is who asks a node for room: reservations of others bind it, unless its work
+// ends before the reserved room is due.
+type taker struct {
+	askName
+	ends int64 // Unix nanoseconds; 0: nobody knows
+}
+
+// free tells whether a hold does not bind a taker; nobody is bound by no hold.
+func (h *hold) free(t *taker) bool {
+	return h == nil || t == nil || h.askName == t.askName || (t.ends > 0 && t.ends <= h.due)
+}
+
+// Reserve keeps room on a node, in place of what was reserved there before.
+func (e *Edit) Reserve(r *structs.Reservation) {
+	e.hold(newHold(r))
+}
+
+func (e *Edit) hold(h *hold) {
+	e.state(h.nodeID).hold = h
+	e.w.holds.Put(e.tok, h.nodeID, h)
+}
+
+// Unreserve ends the reservation of a node, if there is one.
+func (e *Edit) Unreserve(nodeID string) {
+	if e.w.holds.Delete(e.tok, nodeID) {
+		e.state(nodeID).hold = nil
+	}
+}
+
+// reservedLook bounds the nodes of each set that are looked at for a reservation:
+// those with the most room.
+const reservedLook = 1000
+
+// reserve ends the job's reservations that are not wanted any more, and makes new
+// ones for asks that have waited too long.
+func (s *scheduler) reserve() {
+	missing := map[string]int{}
+	for group := range s.failed { // each has its own place: the order cannot show
+		missing[group] = s.queued[group]
+	}
+	now := s.in.Now.UnixNano()
+	for id, h := range s.w.holds.All {
+		if slices.Contains(s.plan.Unreserve, id) {
+			continue // what was placed there ends it
+		}
+		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
+			continue
+		}
+		n, known := s.edit.w.nodes.Get(id)
+		if missing[h.group] > 0 && h.expires > now && known && n.node != nil && n.node.Ready() {
+			missing[h.group]--
+			continue
+		}
+		s.plan.Unreserve = append(s.plan.Unreserve, id)
+	}
+	after, ever := s.in.Config.ReserveAfter()
+	if !ever || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
+		s.in.Now.Sub(time.Unix(0, s.eval.CreateTime)) < after {
+		return
+	}
+	for _, g := range s.in.Job.TaskGroups {
+		if n := missing[g.Name]; n > 0 && s.searches[g.Name] != nil {
+			s.reserveFor(s.searches[g.Name], n)
+		}
+	}
+}
+
+// spotInTime is a node on which there will be room.
+type spotInTime struct {
+	node *nodeState
+	at   int64
+}
+
+// reserveFor makes up to n reservations, where room comes soonest.
+func (s *scheduler) reserveFor(search *search, n int) {
+	var spots []spotInTime
+	taken := map[string]bool{}
+	for _, r := range s.plan.Reserve {
+		taken[r.NodeID] = true
+	}
+	for _, c := range search.sets {
+		search.mostFirst(c, reservedLook, func(node *nodeState) {
+			if node.hold != nil || taken[node.id] || search.f.alone(node.node) != "" {
+				return
+			}
+			if at, comes := node.roomAt(search.ask, s.in.Now.UnixNano()); comes {
+				spots = append(spots, spotInTime{node, at})
+			}
+		})
+	}
+	slices.SortFunc(spots, func(a, b spotInTime) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.id, b.node.id))
+	})
+	a := search.ask
+	for _, spot := range spots[:min(n, len(spots))] {
+		r := &structs.Reservation{
+			NodeID: spot.node.id, Namespace: s.in.Job.Namespace, JobID: s.in.Job.ID, Group: a.group.Name,
+			CPU: a.amount.CPU, MemoryMB: a.amount.MemoryMB, DiskMB: a.amount.DiskMB, Devices: int(a.need[dimGPUs]),
+			Cores: int(a.need[dimCores]), MadeAt: s.in.Now.UnixNano(), DueAt: spot.at,
+			ExpiresAt: s.in.Now.Add(s.in.Config.ReserveTTL()).UnixNano(),
+		}
+		r.CPU += int64(r.Cores) * spot.node.has.mhzPerCore
+		s.plan.Reserve = append(s.plan.Reserve, r)
+	}
+}
+
+// roomAt is when a node has room for an ask, if what runs there ends at its time
+// limit; false: what has no limit is in the way.
+func (n *nodeState) roomAt(a *ask, now int64) (int64, bool) {
+	uses := slices.DeleteFunc(slices.Clone(n.uses), func(u *use) bool { return u.ends == 0 })
+	slices.SortFunc(uses, func(a, b *use) int { return cmp.Or(cmp.Compare(a.ends, b.ends), strings.Compare(a.id, b.id)) })
+	later := n.own(&token{})
+	fits := func() bool {
+		if later.lacks(a.amount, nil) != "" || int64(len(later.has.cores)-len(later.cores)) < a.need[dimCores] {
+			return false
+		}
+		return int64(later.freeDevices()) >= a.need[dimGPUs]
+	}
+	for _, u := range uses {
+		later.give(u)
+		if fits() {
+			return max(now, u.ends), true
+		}
+	}
+	return 0, false
+}

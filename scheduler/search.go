@@ -1,0 +1,507 @@
+package scheduler
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Orders in which nodes that fit are taken. binpack and spread are also the
+// cluster's algorithms; a job may state any (Job.Policy).
+const (
+	policyBinpack  = structs.AlgorithmBinpack // least free room first
+	policySpread   = structs.AlgorithmSpread  // most free room first
+	policyFirstFit = "first-fit"              // by ID
+	policyNextFit  = "next-fit"               // by ID, going on after the last one taken
+	policyRandom   = "random"                 // seeded, all alike
+)
+
+// search finds nodes for the instances of one group, one after another. Between
+// two calls of next only take may change the World, so that a node that did not
+// fit before does not fit now: each set of nodes is gone through once, not once
+// per instance.
+type search struct {
+	e      *Edit
+	ask    *ask
+	f      *feasibility
+	rng    *random
+	policy string
+	refuse []refusal // distinct_hosts, distinct_property
+	sort   sorter
+	order  []int // the job's own order of dimensions; nil: the World's
+	phases []phase
+
+	sets []*setCursor
+	// byClass: the sets are classes, not families.
+	byClass bool
+	last    *setCursor // that the last instance went to
+	// passed: a cursor has gone past a node that may fit later.
+	passed bool
+
+	scorer *scorer // nil: nothing is preferred
+	// list is all feasible nodes by ID, for the policies that go by ID.
+	list   []*nodeState
+	nextAt int
+	// candidates are the only nodes that may be taken; nil: all.
+	candidates []string
+}
+
+// setCursor is where the search is within one set of nodes.
+type setCursor struct {
+	name  string
+	taken string // the node last taken
+	phase []phaseCursor
+}
+
+// phaseCursor is where one phase is within one set.
+type phaseCursor struct {
+	cursor  bucket.Cursor[*nodeState]
+	started bool
+	done    bool // no further node fits
+	tried   int
+	head    found // the next node that fits; its node is nil: not looked for yet
+}
+
+// found is a node and what the instance gets there.
+type found struct {
+	node  *nodeState
+	entry bucket.Entry[*nodeState]
+	set   *setCursor // nil: taken without one
+	phase int        // of the set's phases
+	grant grant
+}
+
+func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *search {
+	e.flush()
+	s := &search{e: e, ask: a, f: f, rng: rng, policy: policy, byClass: f.looksAtMeta()}
+	s.order = dimensionOrder(f.job.Prefer)
+	s.sort = newSorter(e.w.config, s.order, policy == policySpread)
+	s.phases = a.phases
+	if policy != policyBinpack {
+		s.phases = anywhere
+	}
+	for name, c := range s.all().All {
+		if f.class(c.any().node).ok() {
+			s.sets = append(s.sets, &setCursor{name: name})
+		}
+	}
+	s.findCandidates()
+	s.rewind()
+	if s.byID() {
+		s.makeList()
+	}
+	return s
+}
+
+// all gives the sets that the search goes over: classes if the group looks at meta,
+// else families.
+func (s *search) all() *tree[string, *nodeSet] {
+	if s.byClass {
+		return &s.e.w.classes
+	}
+	return &s.e.w.families
+}
+
+func (s *search) byID() bool {
+	return s.policy == policyFirstFit || s.policy == policyNextFit || s.policy == policyRandom
+}
+
+// rewind starts every set anew; wanted after something was freed.
+func (s *search) rewind() {
+	for _, c := range s.sets {
+		c.taken = ""
+		c.phase = make([]phaseCursor, len(s.phases))
+	}
+	s.last, s.passed = nil, false
+	if s.list != nil {
+		s.makeList()
+	}
+}
+
+// looksAtMeta tells whether nodes of one family may differ for a group.
+func (f *feasibility) looksAtMeta() bool {
+	if f.within != nil && f.within.nodeID == "" {
+		return true
+	}
+	for _, c := range f.shared {
+		if isMeta(c.LTarget) || isMeta(c.RTarget) {
+			return true
+		}
+	}
+	constraints := slices.Concat(f.job.Constraints, f.group.Constraints)
+	affinities := slices.Concat(f.job.Affinities, f.group.Affinities)
+	for _, t := range f.group.Tasks {
+		constraints, affinities = append(constraints, t.Constraints...), append(affinities, t.Affinities...)
+	}
+	return slices.ContainsFunc(constraints, func(c *structs.Constraint) bool { return isMeta(c.LTarget) || isMeta(c.RTarget) }) ||
+		slices.ContainsFunc(affinities, func(a *structs.Affinity) bool { return isMeta(a.LTarget) || isMeta(a.RTarget) }) ||
+		slices.ContainsFunc(slices.Concat(f.job.Spreads, f.group.Spreads), func(s *structs.Spread) bool { return isMeta(s.Attribute) })
+}
+
+// findCandidates lists the nodes that the group names, by name or ID.
+func (s *search) findCandidates() {
+	if len(s.f.group.Candidates) == 0 {
+		return
+	}
+	s.candidates = []string{}
+	for _, c := range s.f.group.Candidates {
+		if _, known := s.e.w.nodes.Get(c); known {
+			s.candidates = append(s.candidates, c)
+		}
+		s.e.w.names.Ascend(nodeName{c, ""}, func(n nodeName, _ struct{}) bool {
+			if n.name == c {
+				s.candidates = append(s.candidates, n.id)
+			}
+			return n.name == c
+		})
+	}
+	slices.Sort(s.candidates)
+	s.candidates = slices.Compact(s.candidates)
+}
+
+// fits tries one node.
+func (s *search) fits(n *nodeState) (grant, bool) {
+	if n.node == nil || n.has == nil {
+		return grant{}, false
+	}
+	if s.f.alone(n.node) != "" || s.refused(n.node) != "" {
+		return grant{}, false
+	}
+	g, what := s.ask.grant(n, s.f.m, s.rng)
+	return g, what == ""
+}
+
+// refused gives why a node is refused by where other instances are; "" if it is not.
+func (s *search) refused(n *structs.Node) string {
+	for i := range s.refuse {
+		if r := &s.refuse[i]; r.refuses(n) {
+			return r.reason
+		}
+	}
+	return ""
+}
+
+// refusesSet tells whether a node is refused by what all of its set have in common.
+func (s *search) refusesSet(n *structs.Node) bool {
+	for i := range s.refuse {
+		r := &s.refuse[i]
+		if target := r.count.target; !unique(target) && (s.byClass || !isMeta(target)) && r.refuses(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// on tries one named node.
+func (s *search) on(nodeID string) (found, bool) {
+	n, known := s.e.w.nodes.Get(nodeID)
+	if !known || n.node == nil || !n.node.Ready() || !s.f.class(n.node).ok() {
+		return found{}, false
+	}
+	g, ok := s.fits(n)
+	return found{node: n, grant: g}, ok
+}
+
+// next finds the node for the next instance. Nodes to avoid are taken only if
+// there is no other.
+func (s *search) next(avoid []string) (found, bool) {
+	if len(avoid) > 0 {
+		if f, ok := s.pick(avoid); ok {
+			return f, true
+		}
+	}
+	return s.pick(nil)
+}
+
+func (s *search) pick(avoid []string) (found, bool) {
+	f, ok := s.pickOnce(avoid)
+	if !ok && s.passed && len(avoid) == 0 {
+		s.rewind()
+		f, ok = s.pickOnce(nil)
+	}
+	return f, ok
+}
+
+func (s *search) pickOnce(avoid []string) (found, bool) {
+	switch {
+	case s.scorer != nil:
+		return s.scored(avoid)
+	case s.candidates != nil:
+		return s.amongCandidates(avoid)
+	case s.list != nil:
+		return s.inList(avoid)
+	}
+	if f, ok := s.onReserved(true, avoid); ok {
+		return f, true
+	}
+	if f, ok := s.again(s.last, avoid); ok {
+		// What was taken last had the least room of all, and now has less: it is
+		// still the first in the order of binpack.
+		return f, true
+	}
+	s.e.flush()
+	for phase := range s.phases {
+		var best found
+		for _, c := range s.sets {
+			if f := s.head(c, phase, avoid); f.node != nil && (best.node == nil || s.before(f, best)) {
+				best = f
+			}
+		}
+		if best.node != nil {
+			return best, true
+		}
+	}
+	return s.onReserved(false, avoid)
+}
+
+// onReserved tries the nodes that the ask has reserved (own), or those which others
+// have, for a time when its work has ended.
+func (s *search) onReserved(own bool, avoid []string) (found, bool) {
+	for id, h := range s.e.w.holds.All {
+		if (h.askName == s.ask.by.askName) != own || !h.free(&s.ask.by) || slices.Contains(avoid, id) {
+			continue
+		}
+		if f, ok := s.on(id); ok {
+			return f, true
+		}
+	}
+	return found{}, false
+}
+
+func (s *search) before(a, b found) bool { return s.sort.compare(&a.entry, &b.entry) < 0 }
+
+// again offers the node that a set gave last, in the order of binpack, as long as
+// it gives cells no larger than the phase that it was found in.
+func (s *search) again(c *setCursor, avoid []string) (found, bool) {
+	if c == nil || c.taken == "" || s.policy == policySpread || slices.Contains(avoid, c.taken) {
+		return found{}, false
+	}
+	n, known := s.e.w.nodes.Get(c.taken)
+	if !known {
+		return found{}, false
+	}
+	g, ok := s.fits(n)
+	phase := c.current()
+	if ok && len(s.ask.devices) > 0 && g.cell > s.phases[phase].most {
+		ok = false // a later phase comes to it
+	}
+	if !ok {
+		c.taken = ""
+	}
+	return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, ok
+}
+
+// current is the first phase of a set that is not done.
+func (c *setCursor) current() int {
+	for i := range c.phase {
+		if !c.phase[i].done {
+			return i
+		}
+	}
+	return len(c.phase) - 1
+}
+
+// head gives the next node of a set that a phase takes; its node is nil if there is none.
+func (s *search) head(c *setCursor, phase int, avoid []string) found {
+	p := &c.phase[phase]
+	if p.head.node != nil {
+		n, _ := s.e.w.nodes.Get(p.head.node.id)
+		if n == p.head.node && len(avoid) == 0 && s.refused(n.node) == "" {
+			return p.head
+		}
+		if f, ok := s.accept(n, p, phase, avoid); ok {
+			f.entry, f.set, f.phase = p.head.entry, c, phase
+			p.head = f
+			return f
+		}
+		p.head = found{}
+	}
+	set, known := s.all().Get(c.name)
+	if !known || p.done {
+		return found{}
+	}
+	if !p.started {
+		p.started = true
+		p.cursor = set.nodes.Search(s.query(&s.phases[phase]))
+	}
+	for {
+		e, ok := p.cursor.Next(&set.nodes)
+		if !ok {
+			break
+		}
+		if f, fits := s.accept(e.Value, p, phase, avoid); fits {
+			f.entry, f.set, f.phase = e, c, phase
+			p.head = f
+			return f
+		}
+		p.tried++
+		if most := s.phases[phase].tries; most > 0 && p.tried >= most {
+			s.passed = true
+			break
+		}
+		if s.refusesSet(e.Value.node) {
+			break
+		}
+	}
+	p.done = true
+	return found{}
+}
+
+// query is what a phase asks of an index.
+func (s *search) query(p *phase) bucket.Query[*nodeState] {
+	q := bucket.Query[*nodeState]{Need: s.ask.need, Policy: bucket.BestFit, Order: s.order}
+	if s.policy == policySpread {
+		q.Policy = bucket.LeastFit
+	}
+	if p.min > 0 {
+		q.Need[p.dim] = max(q.Need[p.dim], p.min)
+	}
+	return q
+}
+
+// accept tries a node that a phase has come to.
+func (s *search) accept(n *nodeState, p *phaseCursor, phase int, avoid []string) (found, bool) {
+	if slices.Contains(avoid, n.id) {
+		s.passed = true
+		return found{}, false
+	}
+	g, ok := s.fits(n)
+	if ok && len(s.ask.devices) > 0 && g.cell > s.phases[phase].most {
+		return found{}, false // a later phase comes to it
+	}
+	return found{node: n, grant: g}, ok
+}
+
+// inSet finds the first node of a set that fits.
+func (s *search) inSet(c *setCursor, avoid []string) (found, bool) {
+	if f, ok := s.again(c, avoid); ok {
+		return f, true
+	}
+	s.e.flush()
+	for phase := range s.phases {
+		if f := s.head(c, phase, avoid); f.node != nil {
+			return f, true
+		}
+	}
+	return found{}, false
+}
+
+// walk goes over the nodes of a set that may fit, in the order of the policy, until
+// visit returns false.
+func (s *search) walk(c *setCursor, visit func(*nodeState) bool) {
+	s.e.flush()
+	set, known := s.all().Get(c.name)
+	if !known {
+		return
+	}
+	cursor := set.nodes.Search(s.query(&anywhere[0]))
+	for {
+		e, ok := cursor.Next(&set.nodes)
+		if !ok || !visit(e.Value) {
+			return
+		}
+	}
+}
+
+// mostFirst visits up to limit nodes of a set, those with the most room first.
+func (s *search) mostFirst(c *setCursor, limit int, visit func(*nodeState)) {
+	s.e.flush()
+	set, known := s.all().Get(c.name)
+	if !known {
+		return
+	}
+	cursor := set.nodes.Search(bucket.Query[*nodeState]{Policy: bucket.LeastFit})
+	for range limit {
+		e, ok := cursor.Next(&set.nodes)
+		if !ok {
+			return
+		}
+		visit(e.Value)
+	}
+}
+
+// amongCandidates takes the first that fits of the nodes that the group names, in the
+// order of the policy; of devices the smallest cell comes first.
+func (s *search) amongCandidates(avoid []string) (found, bool) {
+	s.e.flush()
+	var best found
+	for _, id := range s.candidates {
+		f, ok := s.on(id)
+		if !ok || slices.Contains(avoid, id) {
+			continue
+		}
+		f.entry = bucket.Entry[*nodeState]{ID: id, At: f.node.at.at, Value: f.node}
+		if best.node == nil || s.betterCandidate(f, best) {
+			best = f
+		}
+	}
+	return best, best.node != nil
+}
+
+func (s *search) betterCandidate(a, b found) bool {
+	switch {
+	case s.byID():
+		return false // they come by ID
+	case s.policy == policyBinpack && len(s.ask.devices) > 0 && a.grant.cell != b.grant.cell:
+		return a.grant.cell < b.grant.cell
+	}
+	return s.before(a, b)
+}
+
+func (s *search) makeList() {
+	s.list = []*nodeState{}
+	for _, c := range s.sets {
+		set, _ := s.all().Get(c.name)
+		for n := range set.all {
+			s.list = append(s.list, n)
+		}
+	}
+	slices.SortFunc(s.list, func(a, b *nodeState) int { return strings.Compare(a.id, b.id) })
+	if s.nextAt >= len(s.list) {
+		s.nextAt = 0
+	}
+}
+
+// inList is first-fit, next-fit and random. A node that does not fit is not looked
+// at again.
+func (s *search) inList(avoid []string) (found, bool) {
+	left := 0 // nodes at the front that are to be avoided, and may be wanted later
+	for left < len(s.list) {
+		at := left
+		switch s.policy {
+		case policyNextFit:
+			at = left + (s.nextAt % (len(s.list) - left))
+		case policyRandom:
+			at = left + s.rng.below(len(s.list)-left)
+		}
+		n := s.list[at]
+		n, _ = s.e.w.nodes.Get(n.id)
+		if slices.Contains(avoid, n.id) {
+			s.list[at], s.list[left] = s.list[left], s.list[at]
+			left++
+			continue
+		}
+		if g, ok := s.fits(n); ok {
+			s.nextAt = at + 1
+			return found{node: n, grant: g}, true
+		}
+		s.list = slices.Delete(s.list, at, at+1)
+	}
+	return found{}, false
+}
+
+// take gives a found node to an instance.
+func (s *search) take(f found) {
+	n := s.e.state(f.node.id)
+	n.take(f.grant.use)
+	s.last = f.set
+	if f.set != nil {
+		f.set.taken = n.id
+		f.set.phase[f.phase].head = found{}
+	}
+	// Its cells are cut and cursors may be past it; with the policy spread the others
+	// of as much room come first, and then it may come again.
+	s.passed = s.passed || f.set == nil || s.policy == policySpread
+}
