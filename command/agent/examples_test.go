@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/command/agent/config"
+)
+
+// The shapes and agent files among the examples are read. examples/racks.hcl is two
+// racks of two nodes with 8 GPUs each, as its jobs and the README take it to be.
+func TestExampleShapes(t *testing.T) {
+	if _, err := sim.ParseFile("../../examples/demo/dgx.hcl"); err != nil {
+		t.Error(err)
+	}
+	shapes, err := sim.ParseFile("../../examples/racks.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	racks := map[string]int{}
+	for _, n := range sim.Nodes(shapes, sim.Options{Seed: "s"}) {
+		racks[n.Meta["rack"]]++
+		if d := n.NodeResources.Devices; len(d) != 1 || len(d[0].Instances) != 8 {
+			t.Errorf("%s: %+v", n.Name, d)
+		}
+	}
+	if len(racks) != 2 || racks["r1"] != 2 || racks["r2"] != 2 {
+		t.Errorf("racks %v", racks)
+	}
+	for _, name := range []string{"agent.hcl", "server.hcl"} {
+		c := config.Default()
+		warnings, err := c.Load(filepath.Join("../../examples", name))
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v, warnings %v", name, err, warnings)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nomadish/nomadish/command/jobspec"
+)
+
+// Every job file among the examples is read, is right, and states nothing that is
+// without effect.
+func TestExampleJobs(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"../examples/*.nomad.hcl", "../examples/demo/*.nomad.hcl", "examples/*.nomad.hcl"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, warnings, err := jobspec.Parse(file, src, jobspec.Options{})
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v, warnings %v", file, err, warnings)
+			continue
+		}
+		seen[filepath.Base(file)] = true
+		job.Canonicalize()
+		switch g := job.TaskGroups[0]; filepath.Base(file) {
+		case "gpu.nomad.hcl":
+			if d := g.Tasks[0].Resources.Devices[0]; d.Count != 2 || d.Topology.Level != "pcie" || !d.Topology.Required || d.Share != 1000 {
+				t.Errorf("%s: %+v", file, d)
+			}
+		case "gang.nomad.hcl":
+			if d := g.Tasks[0].Resources.Devices[0]; g.Count != 2 || d.Count != 8 || g.Gang == nil || g.Topology.Level != "rack" || !g.Topology.Required {
+				t.Errorf("%s: %+v %+v", file, g, d)
+			}
+		case "share.nomad.hcl":
+			if d := g.Tasks[0].Resources.Devices[0]; d.Share != 250 {
+				t.Errorf("%s: %+v", file, d)
+			}
+		}
+	}
+	for _, name := range []string{"gpu", "gang", "share"} {
+		if !seen[name+".nomad.hcl"] {
+			t.Errorf("the example %s is missing", name)
+		}
+	}
+}

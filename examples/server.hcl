@@ -1,0 +1,32 @@
+# A server that says how nodes are chosen and what lies above them. Try: nomadish agent -config examples/server.hcl
+# Both blocks only seed a new cluster; from then on `operator scheduler set-config` changes them.
+name      = "server-1"
+data_dir  = "/var/lib/nomadish"
+bind_addr = "127.0.0.1"
+
+server {
+  enabled          = true
+  bootstrap_expect = 1
+
+  topology {
+    # Lowest first. Those up to "node" come from what nodes report; those after it are the site's.
+    levels = ["gpu", "pcie", "socket", "node", "rack", "pod"]
+
+    level "rack" {
+      meta = "rack" # nodes with equal meta.rack share a cell; so it is by default, too
+    }
+
+    level "pod" {
+      meta = "pod"
+    }
+  }
+
+  scheduling {
+    policy            = "binpack"                    # or spread, first-fit, next-fit, random, least-fragmentation
+    dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
+    granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
+    preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
+    reservation_after = "5m"                         # an ask that waits longer reserves room; "-1s": never
+    reservation_ttl   = "1h"
+  }
+}
