@@ -3,6 +3,7 @@ package cell
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -286,6 +287,29 @@ func TestOddShares(t *testing.T) {
 	}
 }
 
+func TestGather(t *testing.T) {
+	f := func(name string, root Vertex, taken []int, a Ask, want, gathered Choice) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			st := state(t, root)
+			takeAll(st, taken...)
+			equal(t, "choice", mustFind(t, st, a), want)
+			a.Gather = true
+			equal(t, "gathered", mustFind(t, st, a), gathered)
+		})
+	}
+	fours := even([]int{2, 4}, "node", "pcie", "gpu")
+	f("2 where cells have 4", fours, []int{0, 1}, Ask{Count: 2}, Choice{[]int{4, 5}, "pcie", 4}, Choice{[]int{2, 3}, "pcie", 0})
+	f("nothing is left over", fours, nil, Ask{Count: 2}, Choice{[]int{0, 1}, "pcie", 8}, Choice{[]int{0, 1}, "pcie", 8})
+	f("too little is left over", fours, []int{0, 1, 2}, Ask{Count: 2}, Choice{[]int{4, 5}, "pcie", 4}, Choice{[]int{4, 5}, "pcie", 4})
+	f("3 where cells have 4", eight(), []int{0}, Ask{Count: 3}, Choice{[]int{4, 5, 6}, "socket", 4}, Choice{[]int{1, 2, 3}, "socket", 0})
+	f("2 where cells have 2", eight(), []int{0, 2}, Ask{Count: 2}, Choice{[]int{4, 5}, "pcie", 4}, Choice{[]int{4, 5}, "pcie", 4})
+	f("not across a cell that holds all", fours, []int{0}, Ask{Count: 4, Level: "node"}, Choice{[]int{4, 5, 6, 7}, "pcie", 4}, Choice{[]int{4, 5, 6, 7}, "pcie", 4})
+	f("nor one of more", of("node", fours.Children[0], of("pcie", of("gpu"))), []int{4}, Ask{Count: 2, Level: "node"},
+		Choice{[]int{0, 1}, "pcie", 4}, Choice{[]int{0, 1}, "pcie", 4})
+}
+
 func TestAllowedDevices(t *testing.T) {
 	for _, root := range []Vertex{eight(), of("node", even([]int{2, 2, 2}, "socket", "nvlink", "gpu", "mig"), even([]int{70}, "socket", "gpu"))} {
 		st := state(t, root)
@@ -301,4 +325,29 @@ func TestAllowedDevices(t *testing.T) {
 			t.Fatalf("four of eight allowed: %v", all)
 		}
 	}
+}
+
+// Check is only worth what it finds.
+func TestCheckFinds(t *testing.T) {
+	f := func(want string, spoil func(st *State)) {
+		t.Helper()
+		for _, root := range []Vertex{eight(), even([]int{2, 40}, "node", "pcie", "gpu")} {
+			st := state(t, root)
+			st.Take(0, 500)
+			spoil(st)
+			if err := st.Check(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q in it", err, want)
+			}
+		}
+	}
+	f("taken in part", func(st *State) { st.partial++ })
+	f("taken in part", func(st *State) { st.taken()[0] = 1000 })
+	f("more was given", func(st *State) { st.Give(1, 1) })
+	f("counted", func(st *State) { st.taken()[2] = 1000 })
+	f("counted", func(st *State) { st.mark(3, true) })
+	f("counted", func(st *State) {
+		if st.free |= 1; st.wide != nil {
+			st.wide.free[0]++
+		}
+	})
 }

@@ -18,6 +18,10 @@ type Ask struct {
 	// Preferred are sizes of free cells, in devices, that are cut before all others
 	// that are larger than the ask needs, in this order.
 	Preferred []int
+	// Gather is for counts that no vertex of the tree has (2 GPUs where switches have
+	// 4): devices left over under one vertex of the level are taken together before
+	// another free cell is cut.
+	Gather bool
 	// Allowed says which devices match; nil is all. The others count as not free.
 	Allowed func(device int) bool
 }
@@ -67,6 +71,7 @@ func (st *State) Find(a Ask) (Choice, bool) {
 	}
 	var room [wordDevices]int32
 	f := finder{view: n, count: a.Count, preferred: a.Preferred}
+	f.gather = a.Gather && int(s.need[a.Count]) > a.Count
 	cells := n.cells(room[:0])
 	for w.level = max(w.level, 0); w.level < len(s.levels); w.level++ {
 		if c, found := f.at(w, cells); found || w.exact {
@@ -117,6 +122,7 @@ type finder struct {
 	view
 	count     int
 	preferred []int
+	gather    bool
 }
 
 // at looks under the vertices of one level. Cells are the maximal free ones, in order;
@@ -130,15 +136,24 @@ func (f *finder) at(w within, cells []int32) (Choice, bool) {
 	if s.tops[w.level].widest[kind] < f.count {
 		return Choice{}, false
 	}
+	if f.gather {
+		if v := f.lowest(w, cells); v >= 0 {
+			return f.gathered(v, cells), true
+		}
+	}
 	if c := f.cell(w, cells); c >= 0 {
 		devices := s.take(c, f.count, w, make([]int, 0, f.count))
 		return Choice{Devices: devices, Level: s.Common(devices), Cell: s.vs[c].size()}, true
 	}
-	if v := f.lowest(w); v >= 0 {
-		devices := f.pieces(v, cells)
-		return Choice{Devices: devices, Level: s.Common(devices)}, true
+	if v := f.lowest(w, nil); v >= 0 {
+		return f.gathered(v, cells), true
 	}
 	return Choice{}, false
+}
+
+func (f *finder) gathered(v int32, cells []int32) Choice {
+	devices := f.pieces(v, cells)
+	return Choice{Devices: devices, Level: f.shape.Common(devices)}
 }
 
 // cell gives the free cell that is best cut, -1 if none holds the count.

@@ -73,9 +73,10 @@ func (s *Shape) maskLanes(devices uint64) int {
 	return sum
 }
 
-// maxStarts bounds from how many cells pickLinked tries to begin. A machine with
-// more than this many equal cells and yet uneven links is not known to us.
-const maxStarts = 64
+// pickSteps bounds how many gains pickLinked looks at (about a millisecond), and so
+// from how many cells it begins: from all where 64 devices or fewer are to choose
+// from, from one where thousands are.
+const pickSteps = 1 << 19
 
 // pickLinked takes want of the cells (disjoint, of one size, best first) so that
 // many lanes join them with each other and with what was taken before. From each
@@ -91,7 +92,8 @@ func (s *Shape) pickLinked(cells []int32, want int, before []int) []int32 {
 	single := s.vs[cells[0]].size() == 1 && len(before) == 0
 	var best []int32
 	most := -1
-	for start := range cells[:min(len(cells), maxStarts)] {
+	starts := max(1, pickSteps/(want*len(cells)))
+	for start := range min(len(cells), starts) {
 		if lanes := g.grow(start, want); lanes > most {
 			most = lanes
 			best = append(best[:0], g.picked...)

@@ -228,6 +228,11 @@ func (o *oracle) findUnder(a Ask, free []bool, level string, exact bool) (Choice
 			all = append(all, candidate{v, turn, devices})
 		}
 	}
+	if a.Gather && need > a.Count {
+		if c, found := o.pieces(a, free, level, exact, true); found {
+			return c, true
+		}
+	}
 	if len(all) > 0 {
 		best := slices.MinFunc(all, func(x, y candidate) int {
 			return cmp.Or(cmp.Compare(x.turn, y.turn), o.moreUsed(free, x.cell, y.cell),
@@ -235,14 +240,19 @@ func (o *oracle) findUnder(a Ask, free []bool, level string, exact bool) (Choice
 		})
 		return Choice{best.devices, o.common(best.devices), len(o.vs[best.cell].devices)}, true
 	}
-	return o.pieces(a, free, level, exact)
+	return o.pieces(a, free, level, exact, false)
 }
 
 // pieces gives what is taken when no cell holds the count. Of linked devices it
 // says only the sizes of the cells right: see checkChoice.
-func (o *oracle) pieces(a Ask, free []bool, level string, exact bool) (Choice, bool) {
+func (o *oracle) pieces(a Ask, free []bool, level string, exact, small bool) (Choice, bool) {
 	var from []int
 	for v, at := range o.vs {
+		if small && slices.ContainsFunc(o.vs, func(c place) bool { // a free cell under v, or v under one, that holds all
+			return count(free, c.devices) == len(c.devices) && len(c.devices) >= a.Count && (containsAll(at.devices, c.devices) || containsAll(c.devices, at.devices))
+		}) {
+			continue
+		}
 		if count(free, at.devices) >= a.Count && o.under(at.devices, level, exact) {
 			from = append(from, v)
 		}

@@ -8,9 +8,9 @@ import (
 // When no free cell holds the count, several are taken.
 
 // lowest gives the vertex of the lowest level that has enough free devices, -1 if
-// none has. Among those: the one with fewest left over, then the most used, then the
-// first.
-func (f *finder) lowest(w within) int32 {
+// none has; of those without a free cell that holds the count, if cells are given.
+// Among them: the one with fewest left over, then the most used, then the first.
+func (f *finder) lowest(w within, cells []int32) int32 {
 	s, best, bestFree := f.shape, int32(-1), 0
 	for v := int32(0); v < int32(len(s.vs)); v++ {
 		at := &s.vs[v]
@@ -29,9 +29,21 @@ func (f *finder) lowest(w within) int32 {
 		) >= 0 {
 			continue
 		}
+		if f.holdsOne(v, cells) {
+			continue
+		}
 		best, bestFree = v, free
 	}
 	return best
+}
+
+// holdsOne says whether v lies in one of the cells, or one that holds the count in v.
+func (f *finder) holdsOne(v int32, cells []int32) bool {
+	at := &f.shape.vs[v]
+	return slices.ContainsFunc(cells, func(c int32) bool {
+		cell := &f.shape.vs[c]
+		return cell.lo < at.hi && at.lo < cell.hi && cell.size() >= f.count
+	})
 }
 
 // pieces takes the count from the free cells below v, none of which holds it: whole
@@ -52,14 +64,15 @@ func (f *finder) pieces(v int32, free []int32) []int {
 		for same < len(cells) && s.vs[cells[same]].size() == size {
 			same++
 		}
-		want := (f.count - len(devices)) / size
-		for _, c := range s.pickLinked(cells[:same], min(want, same), devices) {
+		want := min((f.count-len(devices))/size, same)
+		picked := s.pickLinked(cells[:same], want, devices)
+		for _, c := range picked {
 			for d := s.vs[c].lo; d < s.vs[c].hi; d++ {
 				devices = append(devices, int(d))
 			}
 		}
 		if want < same {
-			split = f.spared(cells[:same], devices)
+			split = spared(cells[:same], picked)
 		}
 		cells = cells[same:]
 	}
@@ -70,10 +83,10 @@ func (f *finder) pieces(v int32, free []int32) []int {
 	return devices
 }
 
-// spared gives the first of the cells that was not taken.
-func (f *finder) spared(cells []int32, devices []int) int32 {
-	for _, c := range cells {
-		if !slices.Contains(devices, int(f.shape.vs[c].lo)) {
+// spared gives the first of the cells that was not picked. One was not.
+func spared(cells, picked []int32) int32 {
+	for i, c := range cells {
+		if i == len(picked) || c != picked[i] && !slices.Contains(picked, c) {
 			return c
 		}
 	}

@@ -68,6 +68,7 @@ func drawAsk(t *rapid.T, n int) Ask {
 		Count:     rapid.IntRange(1, n).Draw(t, "count"),
 		Level:     rapid.SampledFrom([]string{"", "", "", "rack", "mig", "gpu", "nvlink", "pcie", "socket", "node"}).Draw(t, "level"),
 		Required:  rapid.Bool().Draw(t, "required"),
+		Gather:    rapid.Bool().Draw(t, "gather"),
 		Preferred: rapid.SliceOfN(rapid.IntRange(1, 8), 0, 2).Draw(t, "preferred"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "some") == 0 {
@@ -256,7 +257,7 @@ func (m *machine) whole(t *rapid.T) {
 }
 
 // rounds is how often a cheap check is repeated.
-const rounds = 20
+const rounds = 5
 
 func TestAgainstOracle(t *testing.T) {
 	check := func(t *rapid.T) {
@@ -357,7 +358,7 @@ func TestManySteps(t *testing.T) {
 				giveAll(st, held[i].Devices...)
 				held = slices.Delete(held, i, i+1)
 			} else {
-				a := Ask{Count: 1 + r.IntN(min(n, 1+r.IntN(n))), Level: levels[r.IntN(len(levels))], Required: r.IntN(4) == 0}
+				a := Ask{Count: 1 + r.IntN(min(n, 1+r.IntN(n))), Level: levels[r.IntN(len(levels))], Required: r.IntN(4) == 0, Gather: i%2 == 0}
 				c, found := st.Find(a)
 				checkChoice(t, st, a, c, found)
 				takeAll(st, c.Devices...)
