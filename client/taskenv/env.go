@@ -39,6 +39,8 @@ func Build(in Input) *Env {
 	e := &Env{vars: map[string]string{}, node: nodeRefs(in)}
 	e.identity(in)
 	e.resources(in)
+	e.gpus(in)
+	e.gang(in.Alloc.Gang)
 	e.ports(in)
 	meta := Meta(in.Alloc, in.Task)
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
@@ -129,17 +131,6 @@ func (e *Env) resources(in Input) {
 	}
 	if res.Memory.MemoryMaxMB > 0 {
 		e.set("NOMAD_MEMORY_MAX_LIMIT", strconv.FormatInt(res.Memory.MemoryMaxMB, 10))
-	}
-	var gpus []string
-	for _, d := range res.Devices {
-		if strings.EqualFold(d.Vendor, "nvidia") {
-			gpus = append(gpus, d.DeviceIDs...)
-		}
-	}
-	if len(gpus) > 0 {
-		// The first is for containers, the second for plain processes.
-		e.set("NVIDIA_VISIBLE_DEVICES", strings.Join(gpus, ","))
-		e.set("CUDA_VISIBLE_DEVICES", strings.Join(gpus, ","))
 	}
 }
 
