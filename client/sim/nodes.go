@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -100,34 +99,6 @@ func (s Shape) resources(name, ip string, o Options) *structs.NodeResources {
 		}},
 		MinDynamicPort: o.MinDynamicPort, MaxDynamicPort: o.MaxDynamicPort,
 	}
-	first := 0
-	for _, g := range s.GPUs {
-		r.Devices = append(r.Devices, g.devices(name, first))
-		first += g.Count
-	}
+	r.Devices, r.Topology = s.gpuTree(name)
 	return r
-}
-
-// devices numbers the GPUs in tree order: the first switch of the first socket has
-// the lowest.
-func (g GPUs) devices(node string, first int) *structs.NodeDeviceResource {
-	parts := strings.SplitN(g.Name, "/", 3)
-	d := &structs.NodeDeviceResource{Vendor: parts[0], Type: parts[1], Name: parts[2], Attributes: map[string]*structs.Attribute{}}
-	if g.Memory > 0 {
-		memory := g.Memory
-		d.Attributes["memory"] = &structs.Attribute{IntVal: &memory, Unit: "MiB"}
-	}
-	perSwitch := g.Count / (g.Sockets * g.SwitchesPerSocket)
-	for i := range g.Count {
-		sw := i / perSwitch
-		socket := sw / g.SwitchesPerSocket
-		k := first + i
-		d.Instances = append(d.Instances, &structs.NodeDevice{
-			ID: fmt.Sprintf("%s-gpu-%d", node, k), Healthy: true,
-			Locality: &structs.NodeDeviceLocality{
-				PciBusID: fmt.Sprintf("0000:%02x:%02x.0", sw&0xff, k&0xff), Socket: socket, NUMANode: socket, Switch: sw,
-			},
-		})
-	}
-	return d
 }

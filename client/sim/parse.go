@@ -40,7 +40,23 @@ type fileGPUs struct {
 	Sockets           *int      `hcl:"sockets"`
 	SwitchesPerSocket *int      `hcl:"switches_per_socket"`
 	Memory            *int64    `hcl:"memory"`
+	Switches          []int     `hcl:"switches,optional"`
+	NVLink            bool      `hcl:"nvlink,optional"`
+	MIG               int       `hcl:"mig,optional"`
+	MIGProfile        *string   `hcl:"mig_profile"`
 	Range             hcl.Range `hcl:",def_range"`
+}
+
+// sum is how many GPUs the switches have; 1 where none are stated.
+func (g *fileGPUs) sum() int {
+	if len(g.Switches) == 0 {
+		return 1
+	}
+	n := 0
+	for _, v := range g.Switches {
+		n += max(0, min(v, maxGPUsPerNode+1))
+	}
+	return n
 }
 
 // ParseFile reads a shape file.
@@ -133,8 +149,9 @@ func (s *fileShape) shape() Shape {
 	}
 	for _, g := range s.GPUs {
 		out.GPUs = append(out.GPUs, GPUs{
-			Name: g.Name, Count: or(g.Count, 1), Sockets: or(g.Sockets, 1),
+			Name: g.Name, Count: or(g.Count, g.sum()), Sockets: or(g.Sockets, 1),
 			SwitchesPerSocket: or(g.SwitchesPerSocket, 1), Memory: or(g.Memory, 0),
+			Switches: g.Switches, NVLink: g.NVLink, MIG: g.MIG, MIGProfile: or(g.MIGProfile, "1g.10gb"),
 		})
 	}
 	return out
@@ -162,24 +179,15 @@ func (s Shape) Validate() error {
 	gpus := 0
 	names := map[string]bool{}
 	for _, g := range s.GPUs {
-		if parts := strings.Split(g.Name, "/"); len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-			bad("gpus %q: write vendor/type/model, such as nvidia/gpu/H100", g.Name)
+		g.validate(bad)
+		if names[g.kind()] {
+			bad("gpus %q: %s is given twice", g.Name, g.kind())
 		}
-		if names[g.Name] {
-			bad("gpus %q: given twice", g.Name)
-		}
-		names[g.Name] = true
-		within("gpus count", int64(g.Count), 1, maxGPUsPerNode)
-		within("gpus sockets", int64(g.Sockets), 1, 64)
-		within("gpus switches_per_socket", int64(g.SwitchesPerSocket), 1, 64)
-		within("gpus memory", g.Memory, 0, 1<<40)
-		if leaves := g.Sockets * g.SwitchesPerSocket; leaves > 0 && g.Count%leaves != 0 {
-			bad("gpus %q: %d do not divide evenly among %d sockets of %d switches", g.Name, g.Count, g.Sockets, g.SwitchesPerSocket)
-		}
-		gpus += g.Count
+		names[g.kind()] = true
+		gpus += g.devices()
 	}
 	if gpus > maxGPUsPerNode {
-		bad("%d GPUs; a node has at most %d", gpus, maxGPUsPerNode)
+		bad("%d GPUs and slices; a node has at most %d", gpus, maxGPUsPerNode)
 	}
 	return errors.Join(errs...)
 }

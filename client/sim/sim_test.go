@@ -102,11 +102,27 @@ func TestBadShapes(t *testing.T) {
 	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n sockets = 0\n }\n}", "sockets = 0")
 	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n count = 6\n sockets = 4\n }\n}", "do not divide evenly")
 	f("shape \"a\" {\n gpus \"n/g/H\" {}\n gpus \"n/g/H\" {}\n}", "given twice")
+	gpus := func(body, want string) {
+		t.Helper()
+		f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n"+body+"\n}\n}", want)
+	}
+	gpus("switches = [2, 0]", "switches = 0: must be 1 to")
+	gpus("switches = [2, 1]\ncount = 4", "switches has 3 GPUs in all, count is 4")
+	gpus("switches = [2, 2]\nsockets = 2", "leave out sockets")
+	gpus("switches = [4000, 4000]", "count = 8000: must be 1 to")
+	gpus("switches = 3", "list of number")
+	gpus("count = 65\nnvlink = true", "at most 64")
+	gpus("mig = 17", "mig = 17: must be 0 to 16")
+	gpus("mig = 7\nnvlink = true", "has no NVLink")
+	gpus("mig = 7\nmig_profile = \"a/b\"", "mig_profile")
+	gpus("count = 1000\nmig = 7", "at most 4096")
+	f("shape \"a\" {\n gpus \"n/gpu/A\" {\n mig = 7\n}\n gpus \"n/gpu/B\" {\n mig = 7\n}\n}", "n/mig/1g.10gb is given twice")
 }
 
 func FuzzShapes(f *testing.F) {
 	f.Add(example)
 	f.Add(`shape "a" { count = 3 }`)
+	f.Add(trees)
 	f.Fuzz(func(t *testing.T, src string) {
 		shapes, err := Parse([]byte(src), "f.hcl")
 		if err != nil {
@@ -116,6 +132,9 @@ func FuzzShapes(f *testing.F) {
 			shapes[i].Count = min(shapes[i].Count, 2)
 		}
 		for _, n := range Nodes(shapes, Options{Seed: "s", Driver: "mock_driver"}) {
+			if err := n.NodeResources.ValidateTopology(); err != nil {
+				t.Error(err)
+			}
 			if n.NodeResources.Cpu.CpuShares <= 0 || n.ComputedClass == "" || n.Status != structs.NodeStatusReady {
 				t.Errorf("%+v", n)
 			}
