@@ -23,6 +23,17 @@ func newFilter(need *Vector, width int) (f filter) {
 	return f
 }
 
+// without gives a filter that does not look at dimension d.
+func (f *filter) without(d int) (g filter) {
+	for k := range f.n {
+		if f.dim[k] != d {
+			g.dim[g.n], g.need[g.n] = f.dim[k], f.need[k]
+			g.n++
+		}
+	}
+	return g
+}
+
 // raise makes the filter want at least need of a dimension.
 func (f *filter) raise(d int, need int64) {
 	if need <= 0 {
@@ -91,12 +102,23 @@ func (f *filter) first1(cols []int64, i, n int) int {
 	return n
 }
 
+// first2 and first3 leave out four places at a time that are all short: of those
+// the and-ed sign bit stays.
 func (f *filter) first2(cols []int64, i, n int) int {
 	a, na := f.part(cols, 0, i, n), f.need[0]
-	b, nb := f.part(cols, 1, i, n)[:len(a)], f.need[1]
+	b, nb := f.part(cols, 1, i, n), f.need[1]
+	for len(a) >= 4 && len(b) >= 4 {
+		w, x := (a[0]-na)|(b[0]-nb), (a[1]-na)|(b[1]-nb)
+		y, z := (a[2]-na)|(b[2]-nb), (a[3]-na)|(b[3]-nb)
+		if w&x&y&z >= 0 {
+			break
+		}
+		a, b = a[4:], b[4:]
+	}
+	b = b[:len(a)]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb) >= 0 {
-			return i + j
+			return n - len(a) + j
 		}
 	}
 	return n
@@ -104,11 +126,20 @@ func (f *filter) first2(cols []int64, i, n int) int {
 
 func (f *filter) first3(cols []int64, i, n int) int {
 	a, na := f.part(cols, 0, i, n), f.need[0]
-	b, nb := f.part(cols, 1, i, n)[:len(a)], f.need[1]
-	c, nc := f.part(cols, 2, i, n)[:len(a)], f.need[2]
+	b, nb := f.part(cols, 1, i, n), f.need[1]
+	c, nc := f.part(cols, 2, i, n), f.need[2]
+	for len(a) >= 4 && len(b) >= 4 && len(c) >= 4 {
+		w, x := (a[0]-na)|(b[0]-nb)|(c[0]-nc), (a[1]-na)|(b[1]-nb)|(c[1]-nc)
+		y, z := (a[2]-na)|(b[2]-nb)|(c[2]-nc), (a[3]-na)|(b[3]-nb)|(c[3]-nc)
+		if w&x&y&z >= 0 {
+			break
+		}
+		a, b, c = a[4:], b[4:], c[4:]
+	}
+	b, c = b[:len(a)], c[:len(a)]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb)|(c[j]-nc) >= 0 {
-			return i + j
+			return n - len(a) + j
 		}
 	}
 	return n
@@ -121,6 +152,16 @@ func (f *filter) first4(cols []int64, i, n int) int {
 	d, nd := f.part(cols, 3, i, n)[:len(a)], f.need[3]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb)|(c[j]-nc)|(d[j]-nd) >= 0 {
+			return i + j
+		}
+	}
+	return n
+}
+
+// firstUpTo is first, of those that have at most limit of dimension d.
+func (f *filter) firstUpTo(cols []int64, i, n, d int, limit int64) int {
+	for j, v := range cols[d*fan+i : d*fan+n] {
+		if v <= limit && f.fits(cols, i+j) {
 			return i + j
 		}
 	}

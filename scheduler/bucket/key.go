@@ -81,7 +81,6 @@ func bounds(v, grain int64) (lo, hi int64) {
 		return v, v
 	}
 	over := v % grain // v = k·grain + over; the coordinate's values end at a multiple
-	hi = v
 	if over > 0 {
 		hi = v - over
 		if hi > math.MaxInt64-grain {
@@ -191,8 +190,8 @@ const fan = 32
 type cells struct {
 	n        int
 	cols     []int64
-	prefixes [fan]uint64
-	ids      [fan]string
+	prefixes *[fan]uint64
+	ids      *[fan]string
 }
 
 // compare tells how the i-th key stands to k: below it -1, above it +1. columns

@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/nomadish/nomadish/scheduler/bucket"
 	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
 )
 
 // chance draws a number in [0, n).

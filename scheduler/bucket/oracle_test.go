@@ -107,12 +107,11 @@ func (o *oracle) same(x *bucket.Index[int]) error {
 
 // walk is the dumb cursor.
 type walk struct {
-	query   bucket.Query[int]
-	listed  []entry // First and Candidates that fit, still to come
-	skip    []string
-	last    *entry
-	wrapped bool
-	given   map[string]bool
+	query  bucket.Query[int]
+	listed []entry // First and Candidates that fit, still to come
+	skip   []string
+	last   *entry
+	given  map[string]bool
 }
 
 func (o *oracle) search(q bucket.Query[int]) *walk {

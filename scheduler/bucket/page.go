@@ -1,7 +1,8 @@
 package bucket
 
 // page is a leaf (values) or an inner page (kids). See cells for what its
-// columns are.
+// columns are. What it points to lies in one block of memory with it, so that a
+// page is copied with one allocation and found with one miss of the cache.
 type page[V any] struct {
 	cells
 	owner  *Token
@@ -9,14 +10,22 @@ type page[V any] struct {
 	values []V
 }
 
-func newLeaf[V any](t *Token, width int) *page[V] {
-	return &page[V]{owner: t, cells: cells{cols: make([]int64, width*fan)}, values: make([]V, fan)}
+// newPage makes an empty leaf or inner page with so many columns.
+func newPage[V any](t *Token, columns int, inner bool) *page[V] {
+	var p *page[V]
+	if inner {
+		p = innerBlock[V](columns)
+	} else {
+		p = leafBlock[V](columns)
+	}
+	p.owner = t
+	return p
 }
 
+func newLeaf[V any](t *Token, width int) *page[V] { return newPage[V](t, width, false) }
+
 func newInner[V any](t *Token, cfg *config, width int) *page[V] {
-	return &page[V]{
-		owner: t, cells: cells{cols: make([]int64, cfg.maxima+width*fan)}, kids: make([]*page[V], fan),
-	}
+	return newPage[V](t, cfg.maxima/fan+width, true)
 }
 
 // own gives a page that the token may change: the page itself or a copy of it.
@@ -24,21 +33,23 @@ func (p *page[V]) own(t *Token) *page[V] {
 	if p.owner == t && t != nil {
 		return p
 	}
-	c := &page[V]{cells: p.cells, owner: t}
-	c.cols = append([]int64(nil), p.cols...)
-	if p.kids != nil {
-		c.kids = append([]*page[V](nil), p.kids...)
-	} else {
-		c.values = append([]V(nil), p.values...)
-	}
+	return p.copied(t, len(p.cols)/fan)
+}
+
+// copied gives a copy of the page with at least as many columns.
+func (p *page[V]) copied(t *Token, columns int) *page[V] {
+	c := newPage[V](t, columns, p.kids != nil)
+	c.n = p.n
+	copy(c.cols, p.cols)
+	*c.prefixes, *c.ids = *p.prefixes, *p.ids
+	copy(c.kids, p.kids)
+	copy(c.values, p.values)
 	return c
 }
 
 // widened gives a copy of the page and all below it with more columns, of zeroes.
 func (p *page[V]) widened(t *Token, more int) *page[V] {
-	c := p.own(nil)
-	c.owner = t
-	c.cols = append(c.cols, make([]int64, more*fan)...)
+	c := p.copied(t, len(p.cols)/fan+more)
 	for i := range c.n {
 		if c.kids != nil {
 			c.kids[i] = c.kids[i].widened(t, more)
@@ -131,12 +142,7 @@ func (p *page[V]) move(q *page[V], from, count int) {
 // split leaves the first keep entries in p, which is owned, and gives the others
 // in a page of their own.
 func (p *page[V]) split(keep int) *page[V] {
-	q := &page[V]{owner: p.owner, cells: cells{cols: make([]int64, len(p.cols))}}
-	if p.kids != nil {
-		q.kids = make([]*page[V], fan)
-	} else {
-		q.values = make([]V, fan)
-	}
+	q := newPage[V](p.owner, len(p.cols)/fan, p.kids != nil)
 	q.move(p, keep, p.n-keep)
 	p.clear(keep, p.n)
 	p.n = keep

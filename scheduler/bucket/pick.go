@@ -49,16 +49,45 @@ func (s *search[V]) pick(order []int, down bool, after, until *key) (*page[V], i
 	return k.leaf, k.at
 }
 
+// walk goes through what may hold a better entry than the best so far. Where
+// coordinates descend, the child with the largest maximum comes first, as long as
+// the page budget lasts: what it holds leaves out most of the others.
 func (k *picker[V]) walk(p *page[V]) {
 	k.pages++
-	cols := p.cols
-	if p.kids != nil {
-		cols = cols[k.cfg.maxima:]
+	if p.kids == nil {
+		k.leafWalk(p)
+		return
 	}
-	for i := k.filter.first(cols, 0, p.n); i < p.n; i = k.filter.first(cols, i+1, p.n) {
-		if p.kids != nil {
+	maxima, first := p.cols[k.cfg.maxima:], -1
+	if k.down && len(k.order) > 0 && k.pages <= k.cfg.budget {
+		column := maxima[k.order[0]*fan:]
+		for i := k.filter.first(maxima, 0, p.n); i < p.n; i = k.filter.first(maxima, i+1, p.n) {
+			if first < 0 || column[i] > column[first] {
+				first = i
+			}
+		}
+		if first < 0 {
+			return
+		}
+		k.walk(p.kids[first])
+	}
+	for i := k.filter.first(maxima, 0, p.n); i < p.n; i = k.filter.first(maxima, i+1, p.n) {
+		if i != first {
 			k.walk(p.kids[i])
+		}
+	}
+}
+
+// leafWalk considers what fits. Where coordinates ascend, most is passed over
+// because it has more of the first dimension than the best so far.
+func (k *picker[V]) leafWalk(p *page[V]) {
+	for i := 0; i < p.n; i++ {
+		if k.leaf != nil && !k.down && len(k.order) > 0 {
+			i = k.filter.firstUpTo(p.cols, i, p.n, k.order[0], k.best.hi[0])
 		} else {
+			i = k.filter.first(p.cols, i, p.n)
+		}
+		if i < p.n {
 			k.consider(p, i)
 		}
 	}

@@ -140,6 +140,7 @@ func (c *Cursor[V]) arrange(cfg *config, list []Entry[V]) {
 					return n
 				}
 			}
+		case FirstFit, Random:
 		case NextFit: // what is behind After comes before what is not
 			if ra, rb := a.ID > c.after, b.ID > c.after; ra != rb {
 				if ra {
@@ -176,29 +177,41 @@ func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 	if c.only || x.root == nil {
 		return Entry[V]{}, false
 	}
-	f := newFilter(&c.need, x.width)
-	if f.beyond {
+	s := newSearch(x, &c.need)
+	if s.filter.beyond {
 		return Entry[V]{}, false
 	}
-	s := search[V]{cfg: x.config(), root: x.root, width: x.width, filter: f}
-	was := *c
-	p, i := c.seek(&s)
-	for p != nil && len(c.skip) > 0 && c.policy != Random && c.skipped(p.ids[i]) {
-		c.keep(p, i, x.width)
+	var p *page[V]
+	var i int
+	if len(c.skip) == 0 || c.policy == Random {
 		p, i = c.seek(&s)
-	}
-	if p == nil { // behind what it gave last, not behind what it passed over
-		*c = was
-		c.pages += s.pages
-		return Entry[V]{}, false
+	} else {
+		p, i = c.seekPast(&s)
 	}
 	c.pages += s.pages
+	if p == nil {
+		return Entry[V]{}, false
+	}
 	c.keep(p, i, x.width)
 	return Entry[V]{ID: c.id, At: c.at, Value: p.values[i]}, true
 }
 
 func (c *Cursor[V]) keep(p *page[V], i, width int) {
 	c.at, c.id, c.started = p.vector(i, width), p.ids[i], true
+}
+
+// seekPast is seek, but passes over what is not to be offered again.
+func (c *Cursor[V]) seekPast(s *search[V]) (*page[V], int) {
+	was := *c
+	p, i := c.seek(s)
+	for p != nil && c.skipped(p.ids[i]) {
+		c.keep(p, i, s.width)
+		p, i = c.seek(s)
+	}
+	if p == nil {
+		*c = was // it goes on behind what it gave, not behind what it passed over
+	}
+	return p, i
 }
 
 // seek finds the next suitable entry: its leaf and place, nil when there is none.
@@ -208,6 +221,7 @@ func (c *Cursor[V]) seek(s *search[V]) (*page[V], int) {
 		return c.random(s)
 	case NextFit:
 		return c.round(s)
+	case BestFit, LeastFit, FirstFit:
 	}
 	if c.own {
 		order := s.known(c.order)
@@ -229,7 +243,7 @@ func (c *Cursor[V]) ascend(s *search[V]) (*page[V], int) {
 	var k key
 	if c.started {
 		s.cfg.key(&k, &c.at, c.id)
-		return s.up(s.root, &k)
+		return s.up(&k)
 	}
 	// What is below the ask's own coordinates cannot fit. A dimension that is not
 	// looked at may be below zero: there the bound ends.
@@ -241,7 +255,7 @@ func (c *Cursor[V]) ascend(s *search[V]) (*page[V], int) {
 		}
 		k.n++
 	}
-	return s.up(s.root, &k)
+	return s.up(&k)
 }
 
 // descend goes on in the reverse order of coordinates, where equal ones are in the
@@ -256,14 +270,14 @@ func (c *Cursor[V]) descend(s *search[V]) (*page[V], int) {
 		until := k
 		until.edge = behind
 		s.until = &until
-		if p, i = s.up(s.root, &k); p != nil {
+		if p, i = s.up(&k); p != nil {
 			return p, i
 		}
 		s.until = nil
 		k.edge = before
-		p, i = s.down(s.root, &k)
+		p, i = s.down(&k)
 	} else {
-		p, i = s.down(s.root, nil)
+		p, i = s.down(nil)
 	}
 	if p == nil {
 		return nil, 0
@@ -274,7 +288,7 @@ func (c *Cursor[V]) descend(s *search[V]) (*page[V], int) {
 	if i > 0 && p.compare(&s.cfg.leafKey, i-1, &k) < 0 {
 		return p, i // the only one of its coordinates so far
 	}
-	return s.up(s.root, &k)
+	return s.up(&k)
 }
 
 // round goes on by ID from behind After, and once the end is reached from the
@@ -309,5 +323,5 @@ func (c *Cursor[V]) byID(s *search[V], from string, stated, ends bool) (*page[V]
 		return s.pick(nil, false, after, until)
 	}
 	s.until = until
-	return s.up(s.root, after)
+	return s.up(after)
 }

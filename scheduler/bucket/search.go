@@ -10,26 +10,47 @@ type search[V any] struct {
 	root   *page[V]
 	width  int
 	filter filter
-	until  *key // up: nothing above it, when not nil
-	past   bool // up: until was passed
+	rest   filter // filter without the first coordinate's dimension, for what is above enough
+	enough int64  // values above it have a first coordinate above the ask's
+	until  *key   // up: nothing above it, when not nil
+	past   bool   // up: until was passed
 	pages  int
+}
+
+func newSearch[V any](x *Index[V], need *Vector) (s search[V]) {
+	s = search[V]{cfg: x.config(), root: x.root, width: x.width, filter: newFilter(need, x.width)}
+	if len(s.cfg.order) > 0 {
+		d := s.cfg.order[0]
+		s.rest = s.filter.without(d)
+		_, s.enough = bounds(max(0, need[d]), s.cfg.grain[d])
+	}
+	return s
+}
+
+// filterFor gives the filter for child i: when its separator is above the ask's
+// first coordinate then so are all its keys, and that dimension is not looked at.
+func (s *search[V]) filterFor(p *page[V], i int, f *filter) *filter {
+	if i > 0 && len(s.cfg.order) > 0 && p.cols[i] > s.enough {
+		return &s.rest
+	}
+	return f
 }
 
 // up finds the first entry above k that fits: its leaf and place, nil when there
 // is none.
-func (s *search[V]) up(p *page[V], k *key) (*page[V], int) {
+func (s *search[V]) up(k *key) (*page[V], int) {
 	s.past = false
-	return s.upIn(p, k)
+	return s.upIn(s.root, k, &s.filter)
 }
 
-func (s *search[V]) upIn(p *page[V], k *key) (*page[V], int) {
+func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	s.pages++
 	if p.kids == nil {
 		i := 0
 		if k != nil {
 			i = p.above(&s.cfg.leafKey, 0, k)
 		}
-		i = s.filter.first(p.cols, i, p.n)
+		i = f.first(p.cols, i, p.n)
 		if i == p.n {
 			return nil, 0
 		}
@@ -44,7 +65,7 @@ func (s *search[V]) upIn(p *page[V], k *key) (*page[V], int) {
 		start = p.child(s.cfg, k)
 	}
 	maxima := p.cols[s.cfg.maxima:]
-	for i := s.filter.first(maxima, start, p.n); i < p.n; i = s.filter.first(maxima, i+1, p.n) {
+	for i := f.first(maxima, start, p.n); i < p.n; i = f.first(maxima, i+1, p.n) {
 		from := k
 		if i > start {
 			from = nil
@@ -53,7 +74,7 @@ func (s *search[V]) upIn(p *page[V], k *key) (*page[V], int) {
 				return nil, 0
 			}
 		}
-		if leaf, at := s.upIn(p.kids[i], from); leaf != nil || s.past {
+		if leaf, at := s.upIn(p.kids[i], from, s.filterFor(p, i, f)); leaf != nil || s.past {
 			return leaf, at
 		}
 	}
@@ -62,14 +83,18 @@ func (s *search[V]) upIn(p *page[V], k *key) (*page[V], int) {
 
 // down finds the last entry below k, which is not exact, that fits; of all when k
 // is nil.
-func (s *search[V]) down(p *page[V], k *key) (*page[V], int) {
+func (s *search[V]) down(k *key) (*page[V], int) {
+	return s.downIn(s.root, k, &s.filter)
+}
+
+func (s *search[V]) downIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	s.pages++
 	end := p.n
 	if p.kids == nil {
 		if k != nil {
 			end = p.above(&s.cfg.leafKey, 0, k)
 		}
-		if i := s.filter.last(p.cols, end); i >= 0 {
+		if i := f.last(p.cols, end); i >= 0 {
 			return p, i
 		}
 		return nil, 0
@@ -78,12 +103,12 @@ func (s *search[V]) down(p *page[V], k *key) (*page[V], int) {
 		end = p.child(s.cfg, k) + 1
 	}
 	maxima := p.cols[s.cfg.maxima:]
-	for i := s.filter.last(maxima, end); i >= 0; i = s.filter.last(maxima, i) {
+	for i := f.last(maxima, end); i >= 0; i = f.last(maxima, i) {
 		to := k
 		if i < end-1 {
 			to = nil
 		}
-		if leaf, at := s.down(p.kids[i], to); leaf != nil {
+		if leaf, at := s.downIn(p.kids[i], to, s.filterFor(p, i, f)); leaf != nil {
 			return leaf, at
 		}
 	}
