@@ -72,18 +72,17 @@ func (s *scheduler) reserve() {
 	}
 	now := s.in.Now.UnixNano()
 	for id, h := range s.w.holds.All {
-		if slices.Contains(s.plan.Unreserve, id) {
-			continue // what was placed there ends it
-		}
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
 		n, known := s.edit.w.nodes.Get(id)
-		if missing[h.group] > 0 && h.expires > now && known && n.node != nil && n.node.Ready() {
+		_, held := s.edit.w.holds.Get(id) // what was placed there has ended it
+		if held && missing[h.group] > 0 && h.expires > now && known && n.node != nil && n.node.Ready() {
 			missing[h.group]--
 			continue
 		}
 		s.plan.Unreserve = append(s.plan.Unreserve, id)
+		s.edit.Unreserve(id)
 	}
 	after, ever := s.in.Config.ReserveAfter()
 	if !ever || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||

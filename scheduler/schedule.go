@@ -99,7 +99,7 @@ type scheduler struct {
 	census *census
 	failed map[string]*structs.AllocMetric // by group
 	queued map[string]int                  // by group
-	// searches are those of groups that were placed, by group.
+	// searches are the last ones for groups that were placed, by group.
 	searches map[string]*search
 }
 
@@ -172,7 +172,6 @@ func (s *scheduler) placeGroup(work *groupWork) {
 		return
 	}
 	run := s.newRun(work, s.edit, s.fit(work.group))
-	s.searches[work.group.Name] = run.search
 	run.metrics.classes(run.search, nil)
 	taken := 0
 	for _, p := range work.place {
@@ -203,6 +202,7 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
 	found := newSearch(e, newAsk(s.in, group), f, s.rng, s.policy())
+	s.searches[group.Name] = found
 	found.refuse = f.refusals(s.census, s.live)
 	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
 	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
@@ -311,8 +311,7 @@ func (g *groupRun) accept(p placement, f found) {
 	s := g.s
 	g.metrics.chosen(g.search, f)
 	if h := f.node.hold; h != nil && h.askName == g.search.ask.by.askName {
-		s.plan.Unreserve = append(s.plan.Unreserve, f.node.id)
-		s.edit.Unreserve(f.node.id)
+		g.search.e.Unreserve(f.node.id)
 	}
 	g.search.take(f)
 	s.census.move(g.work.group.Name, f.node.id, 1)

@@ -1,0 +1,148 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// limited is a job of one task that takes all of a test node's memory, for so long.
+func limited(count int, limit time.Duration) *structs.Job {
+	return testJob(structs.JobTypeBatch, count, func(j *structs.Job) {
+		task(j).Resources.MemoryMB = 8000
+		group(j).MaxRunDuration = limit
+	})
+}
+
+// starve runs a blocked evaluation of the job that waits since a time.
+func (c *cluster) starve(id string, j *structs.Job, since time.Time) *structs.Plan {
+	c.t.Helper()
+	j.ID = id
+	c.job = nil
+	c.register(j)
+	ev := c.newEval()
+	ev.JobID, ev.Namespace, ev.Status, ev.CreateTime = id, j.Namespace, structs.EvalStatusBlocked, since.UnixNano()
+	others := c.allocs
+	c.allocs = map[string]*structs.Allocation{}
+	for k, a := range others {
+		if a.JobID == id {
+			c.allocs[k] = a
+		}
+	}
+	plan, err := Schedule(c.w, ev, c.input())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.allocs = others
+	e := c.w.Edit()
+	holds, refused, why := e.Judge(plan)
+	if len(refused) > 0 {
+		c.t.Fatalf("refused: %v %s", refused, why)
+	}
+	judged := e.World()
+	c.commit(holds)
+	e = c.w.Edit()
+	for _, id := range holds.Unreserve {
+		e.Unreserve(id)
+	}
+	for _, r := range holds.Reserve {
+		e.Reserve(r)
+	}
+	c.w = e.World()
+	if diff := judged.Diff(c.w); diff != nil {
+		c.t.Fatalf("judging and committing differ: %v", diff)
+	}
+	c.last, c.done = plan, plan.Evals[0]
+	return plan
+}
+
+// An ask that has waited longer than reservation_after reserves the nodes where room
+// comes soonest; nobody else gets that room but what ends before; the holder does.
+func TestReservations(t *testing.T) {
+	c := newCluster(t)
+	c.config.ReservationAfter, c.config.ReservationTTL = 5*time.Minute, time.Hour
+	for _, id := range []string{"a", "b", "c"} {
+		c.node(id)
+	}
+	start := c.now
+	c.run("soon", limited(1, time.Hour))
+	c.run("later", limited(1, 2*time.Hour))
+	c.run("for ever", limited(1, 0))
+	soon := c.liveOf("soon")
+
+	big := func() *structs.Job { return limited(1, 0) }
+	if p := c.starve("big", big(), start); len(p.Reserve) != 0 {
+		t.Fatalf("it reserves before its time: %+v", p.Reserve)
+	}
+	c.now = start.Add(6 * time.Minute)
+	p := c.starve("big", big(), start)
+	if len(p.Reserve) != 1 || p.Reserve[0].NodeID != soon.NodeID || p.Reserve[0].MemoryMB != 8000 ||
+		p.Reserve[0].DueAt != start.Add(time.Hour).UnixNano() || p.Reserve[0].ExpiresAt != c.now.Add(time.Hour).UnixNano() {
+		t.Fatalf("reserved: %+v", p.Reserve)
+	}
+	if p := c.starve("big", big(), start); len(p.Reserve) != 0 || len(p.Unreserve) != 0 {
+		t.Fatalf("it reserves twice: %+v, %v", p.Reserve, p.Unreserve)
+	}
+
+	c.client(func(a *structs.Allocation) bool { return a.ID == soon.ID }, c.ended(false))
+	e := c.w.Edit()
+	e.UpsertAlloc(c.allocs[soon.ID])
+	c.w = e.World()
+	c.run("other", limited(1, 0))
+	if c.done.QueuedAllocations["g"] != 1 || c.done.FailedTGAllocs["g"].DimensionExhausted["memory"] == 0 {
+		t.Errorf("reserved room was given: %+v", c.done.FailedTGAllocs["g"])
+	}
+	c.run("long", limited(1, time.Hour))
+	if c.done.QueuedAllocations["g"] != 1 {
+		t.Error("reserved room was given beyond the time that it is due")
+	}
+	c.run("short", limited(1, 10*time.Minute))
+	short := c.liveOf("short")
+	if short == nil || short.NodeID != soon.NodeID {
+		t.Fatal("what ends before the reserved room is due got none of it")
+	}
+	c.client(func(a *structs.Allocation) bool { return a.ID == short.ID }, c.ended(false))
+	e = c.w.Edit()
+	e.UpsertAlloc(c.allocs[short.ID])
+	c.w = e.World()
+
+	p = c.starve("big", big(), start)
+	if placed(p) != 1 || p.Place[0].Nodes[0].ID != soon.NodeID || len(p.Unreserve) != 1 {
+		t.Errorf("the holder: %d placed, unreserved %v", placed(p), p.Unreserve)
+	}
+}
+
+// A reservation ends when its time is over, or its job is stopped.
+func TestReservationEnds(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	start := c.now
+	c.run("soon", limited(1, 10*time.Hour))
+	c.now = start.Add(6 * time.Minute)
+	if p := c.starve("big", limited(1, 0), start); len(p.Reserve) != 1 {
+		t.Fatalf("reserved: %+v", p.Reserve)
+	}
+	c.now = c.now.Add(2 * time.Hour)
+	if p := c.starve("big", limited(1, 0), start); len(p.Unreserve) != 1 || len(p.Reserve) != 1 {
+		t.Fatalf("when its time is over: unreserved %v, reserved %+v", p.Unreserve, p.Reserve)
+	}
+	stopped := limited(1, 0)
+	stopped.Stop = true
+	if p := c.starve("big", stopped, start); len(p.Unreserve) != 1 || len(p.Reserve) != 0 {
+		t.Fatalf("when its job is stopped: unreserved %v, reserved %+v", p.Unreserve, p.Reserve)
+	}
+	if n, known := c.w.nodes.Get("a"); !known || n.hold != nil {
+		t.Error("the reservation is still there")
+	}
+}
+
+// liveOf is the live allocation of a job, nil if there is none.
+func (c *cluster) liveOf(job string) *structs.Allocation {
+	for _, a := range c.sorted() {
+		if a.JobID == job && !a.Terminal() {
+			return a
+		}
+	}
+	return nil
+}
