@@ -47,7 +47,13 @@ func (t *tally) add(o *tally) {
 
 func (t *tally) zero() bool { return t.Live|t.Unended|t.Allocs|t.Open|t.Evals == 0 }
 
-func (t *tally) addAlloc(a *structs.Allocation, n int) {
+// ending is what tells whether an allocation has ended.
+type ending interface {
+	Terminal() bool
+	ClientTerminal() bool
+}
+
+func (t *tally) addAlloc(a ending, n int) {
 	t.Allocs += n
 	if !a.Terminal() {
 		t.Live += n
@@ -64,9 +70,9 @@ func (t *tally) addEval(e *structs.Evaluation, n int) {
 	}
 }
 
-// addTo counts n allocations like a in a group's summary.
-func addTo(s structs.TaskGroupSummary, a *structs.Allocation, n int) structs.TaskGroupSummary {
-	switch a.ClientStatus {
+// addTo counts n allocations of a client status in a group's summary.
+func addTo(s structs.TaskGroupSummary, status string, n int) structs.TaskGroupSummary {
+	switch status {
 	case structs.AllocClientPending:
 		s.Starting += n
 	case structs.AllocClientRunning:
@@ -100,12 +106,12 @@ func (x *txn) countAlloc(was, now *structs.Allocation) {
 	if was != nil {
 		c := x.counts(was.Namespace, was.JobID)
 		c.addAlloc(was, -1)
-		c.groups[was.TaskGroup] = addTo(c.groups[was.TaskGroup], was, -1)
+		c.groups[was.TaskGroup] = addTo(c.groups[was.TaskGroup], was.ClientStatus, -1)
 	}
 	if now != nil {
 		c := x.counts(now.Namespace, now.JobID)
 		c.addAlloc(now, 1)
-		c.groups[now.TaskGroup] = addTo(c.groups[now.TaskGroup], now, 1)
+		c.groups[now.TaskGroup] = addTo(c.groups[now.TaskGroup], now.ClientStatus, 1)
 	}
 }
 
@@ -210,9 +216,11 @@ func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, qu
 // recount counts a job's allocations by group from their rows.
 func (x *txn) recount(ns, id string) map[string]structs.TaskGroupSummary {
 	out := map[string]structs.TaskGroupSummary{}
-	for a := range rows[structs.Allocation](x, false, TableAllocs, byJob, ns, id) {
-		out[a.TaskGroup] = addTo(out[a.TaskGroup], a, 1)
-	}
+	x.allocs.each(ofJob, jobKey(ns, id), func(r *row) bool {
+		group := r.batch.group
+		out[group] = addTo(out[group], r.clientStatus(), 1)
+		return true
+	})
 	return out
 }
 

@@ -47,11 +47,26 @@ func NewRow(table string) (any, error) {
 // replica, until yield fails.
 func (s *Snapshot) Export(yield func(table string, row any) error) error {
 	for _, e := range exported {
+		if e.table == TableAllocs {
+			if err := s.exportAllocs(yield); err != nil {
+				return err
+			}
+			continue
+		}
 		it := open(s.v.txn, false, e.table, byID)
 		for row := it.Next(); row != nil; row = it.Next() {
 			if err := yield(e.table, row); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) exportAllocs(yield func(table string, row any) error) error {
+	for r := range s.v.allocs.all {
+		if err := yield(TableAllocs, r.alloc()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -89,18 +104,28 @@ type Import struct {
 	txn     *memdb.Txn
 	pending int
 	history int
+	allocs  *allocEdit
+	batches map[batchKey][]*common
 }
 
 // importBatch bounds a transaction of an import: larger ones cost more a row.
 const importBatch = 2_000
 
 // Import begins to gather rows that shall replace all there is.
-func (w *Writer) Import() *Import { return &Import{db: newDB()} }
+func (w *Writer) Import() *Import { return &Import{db: newDB(), allocs: (&allocTable{}).edit()} }
 
 // Add takes a row, of the type that NewRow gives for its table.
 func (in *Import) Add(table string, row any) error {
 	if err := checkRow(table, row); err != nil {
 		return err
+	}
+	if table == TableAllocs {
+		a, ok := row.(*structs.Allocation)
+		if !ok {
+			return fmt.Errorf("import a row of %s: it is of type %T", table, row)
+		}
+		in.addAlloc(a)
+		return nil
 	}
 	if in.txn == nil {
 		in.txn = in.db.Txn(true)
@@ -153,16 +178,16 @@ func checkRow(table string, row any) error {
 // state or the new one, never a part; all watchers wake, and feeds fall behind.
 func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
-	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index}
+	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index, allocs: in.allocs}
 	x.rebuildTallies()
 	x.Commit()
 	w.db, w.history = in.db, in.history
 	was := w.store.current.Load()
-	read := in.db.Txn(false)
+	read, allocs := in.db.Txn(false), in.allocs.table()
 	w.store.publish(&view{
-		index: index, txn: read, world: rebuild(read).World(),
+		store: w.store, index: index, txn: read, allocs: allocs, world: rebuild(read, allocs).World(),
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
-	})
+	}, nil, nil)
 	w.store.ring.reset(index)
 	close(was.abandoned)
 }

@@ -6,11 +6,13 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// attacher gives allocations as whole values: copies of their rows with their job's
-// version attached. It remembers the last versions, as neighbours share them.
+// attacher makes allocations whole, with their job's version. It remembers the last
+// versions, as neighbours share them.
 type attacher struct {
 	r    reader
 	seen map[versionKey]*structs.Job
+	last *common // the last row's
+	job  *structs.Job
 }
 
 type versionKey struct {
@@ -20,25 +22,42 @@ type versionKey struct {
 
 func (s *Snapshot) attacher() *attacher { return &attacher{r: s.v.txn} }
 
-func (a *attacher) whole(row *structs.Allocation) *structs.Allocation {
-	k := versionKey{structs.NamespacedID{ID: row.JobID, Namespace: row.Namespace}, row.JobVersion}
+func (a *attacher) whole(r *row) *structs.Allocation {
+	whole := r.alloc()
+	if a.last != r.batch {
+		a.last, a.job = r.batch, a.version(r.batch)
+	}
+	whole.Job = a.job
+	return whole
+}
+
+func (a *attacher) version(b *common) *structs.Job {
+	k := versionKey{structs.NamespacedID{ID: b.jobID, Namespace: b.namespace}, b.jobVersion}
 	job, ok := a.seen[k]
 	if !ok {
-		job = jobVersion(a.r, row.Namespace, row.JobID, row.JobVersion)
+		job = jobVersion(a.r, b.namespace, b.jobID, b.jobVersion)
 		if a.seen == nil || len(a.seen) > 1000 {
 			a.seen = map[versionKey]*structs.Job{}
 		}
 		a.seen[k] = job
 	}
-	whole := *row
-	whole.Job = job
-	return &whole
+	return job
 }
 
-func (a *attacher) all(items iter.Seq[*structs.Allocation]) []*structs.Allocation {
+// group gives the allocations of a group that were created at an index or later.
+func (s *Snapshot) group(ws *WatchSet, kind groupKind, key text, since uint64) []*structs.Allocation {
+	ws.addAllocs(s.v, subjectKind(kind), string(key))
 	var out []*structs.Allocation
-	for row := range items {
-		out = append(out, a.whole(row))
+	a := s.attacher()
+	rows := s.v.allocs.sorted(kind, key)
+	for i, r := range rows {
+		if r.batch.createIndex < since {
+			continue
+		}
+		if out == nil {
+			out = make([]*structs.Allocation, 0, len(rows)-i)
+		}
+		out = append(out, a.whole(r))
 	}
 	return out
 }
@@ -46,44 +65,45 @@ func (a *attacher) all(items iter.Seq[*structs.Allocation]) []*structs.Allocatio
 // Alloc is an allocation; nil if there is none. Job is nil when its version is not
 // kept any more; this holds for all reads of allocations.
 func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
-	row := one[structs.Allocation](s.v, ws, TableAllocs, byID, id)
-	if row == nil {
+	ws.addAllocs(s.v, anAlloc, id)
+	r := s.v.allocs.get(id)
+	if r == nil {
 		return nil
 	}
-	return s.attacher().whole(row)
+	return s.attacher().whole(r)
 }
 
 // Allocs walks the allocations of a namespace ("*": all) whose ID begins with
 // prefix, by ID, or backwards.
 func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Allocation] {
-	all := many[structs.Allocation](s.v, ws, reverse, TableAllocs, byPrefix, prefix)
-	all = inNamespace(all, ns, func(a *structs.Allocation) string { return a.Namespace })
+	ws.addAllocs(s.v, aPrefix, prefix)
 	return func(yield func(*structs.Allocation) bool) {
 		a := s.attacher()
-		for row := range all {
-			if !yield(a.whole(row)) {
-				return
+		s.v.allocs.walk(prefix, reverse, func(r *row) bool {
+			if ns != structs.AllNamespaces && r.batch.namespace != ns {
+				return true
 			}
-		}
+			return yield(a.whole(r))
+		})
 	}
 }
 
 // AllocsByJob are a job's allocations, by ID. Unless all is set, those of an earlier
 // job of the same name, purged since, are left out.
 func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs.Allocation {
-	items := many[structs.Allocation](s.v, ws, false, TableAllocs, byJob, ns, id)
+	since := uint64(0)
 	if job := s.Job(nil, ns, id); job != nil && !all {
-		items = where(items, func(a *structs.Allocation) bool { return a.CreateIndex >= job.CreateIndex })
+		since = job.CreateIndex
 	}
-	return s.attacher().all(items)
+	return s.group(ws, ofJob, jobKey(ns, id), since)
 }
 
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
-	return s.attacher().all(many[structs.Allocation](s.v, ws, false, TableAllocs, byNode, id))
+	return s.group(ws, ofNode, text(id), 0)
 }
 
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
-	return s.attacher().all(many[structs.Allocation](s.v, ws, false, TableAllocs, byEval, id))
+	return s.group(ws, ofEval, text(id), 0)
 }

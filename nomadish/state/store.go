@@ -29,13 +29,16 @@ type Options struct {
 type Store struct {
 	opts    Options
 	current atomic.Pointer[view]
+	hub     hub
 	ring    *ring
 }
 
 // view is everything at one index. It never changes once published.
 type view struct {
+	store      *Store
 	index      uint64
 	txn        *memdb.Txn // reading only
+	allocs     *allocTable
 	world      *scheduler.World
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
@@ -55,7 +58,7 @@ func New(opts Options) (*Store, *Writer) {
 	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
-		txn: w.db.Txn(false), world: scheduler.NewWorld(),
+		store: s, txn: w.db.Txn(false), allocs: &allocTable{}, world: scheduler.NewWorld(),
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
@@ -69,10 +72,14 @@ func newDB() *memdb.MemDB {
 	return db
 }
 
-// publish makes v the newest view, wakes those that wait for its index and appends
-// its changes to the feed. The tables' own watchers are woken by the caller after it.
-func (s *Store) publish(v *view) {
+// publish makes v the newest view and wakes those that wait for its index or for
+// allocations that it changed. The tables' own watchers are woken by the caller after
+// it.
+func (s *Store) publish(v *view, groups []subject, changes []Change) {
+	s.hub.mu.Lock()
 	old := s.current.Swap(v)
+	s.hub.tell(old, v, groups, changes)
+	s.hub.mu.Unlock()
 	close(old.superseded)
 }
 

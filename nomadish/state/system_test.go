@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/nomadish/nomadish/structs"
@@ -47,7 +48,7 @@ func TestEvaluationsThatCannotBeStored(t *testing.T) {
 
 func TestSchedulerConfiguration(t *testing.T) {
 	w := newWorld(t)
-	check(t, "before it is set", w.store.Snapshot().SchedulerConfig(nil), structs.DefaultSchedulerConfiguration())
+	check(t, "before it is set", fmt.Sprintf("%+v", w.store.Snapshot().SchedulerConfig(nil)), fmt.Sprintf("%+v", structs.DefaultSchedulerConfiguration()))
 	c := structs.DefaultSchedulerConfiguration()
 	w.refuses(&structs.SchedulerConfigEntry{Config: c, CAS: true, CheckIndex: 9}, structs.CodeConflict)
 	w.must(&structs.SchedulerConfigEntry{Config: c, CAS: true})
@@ -136,7 +137,7 @@ func TestReconcileMends(t *testing.T) {
 	edit := damaged.world.Edit()
 	edit.DeleteNode("n")
 	damaged.world = edit.World()
-	w.store.publish(&damaged)
+	w.store.publish(&damaged, nil, nil)
 	txn.Commit()
 	if d := Differences(w.store.Snapshot()); len(d) < 3 {
 		t.Fatalf("the damage is not seen: %v", d)

@@ -39,8 +39,6 @@ const (
 	byID      = "id"
 	byPrefix  = "id_prefix"
 	byJob     = "job"
-	byNode    = "node"
-	byEval    = "eval"
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byAge     = "age"     // history, by end
@@ -145,6 +143,7 @@ func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{of}}
 }
 
+// schema is the tables of memdb: all but the allocations, see allocTable.
 func schema() *memdb.DBSchema {
 	tables := map[string]*memdb.TableSchema{}
 	table := func(name string, indexes ...*memdb.IndexSchema) {
@@ -178,11 +177,6 @@ func schema() *memdb.DBSchema {
 			}
 			return key(e.Status)
 		}))
-	table(TableAllocs,
-		unique(func(a *structs.Allocation) []byte { return key(a.ID) }),
-		also(byJob, func(a *structs.Allocation) []byte { return key(a.Namespace, a.JobID) }),
-		also(byNode, func(a *structs.Allocation) []byte { return key(a.NodeID) }),
-		also(byEval, func(a *structs.Allocation) []byte { return key(a.EvalID) }))
 	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
 	table(TableHistory,
 		unique(func(h *structs.HistoryRecord) []byte { return key(h.AllocID) }),

@@ -11,9 +11,13 @@ import (
 const maxWatched = 64
 
 // WatchSet gathers what a reader has read, to wake it when any of that changes.
-// Pass one to the reads of a snapshot, then Wait. It is for one goroutine. A nil
-// *WatchSet gathers nothing.
-type WatchSet struct{ channels memdb.WatchSet }
+// Pass one to the reads of a snapshot, then Wait, once. It is for one goroutine. A
+// nil *WatchSet gathers nothing.
+type WatchSet struct {
+	channels  memdb.WatchSet
+	interests []interest // allocations
+	store     *Store     // of the interests
+}
 
 // NewWatchSet makes an empty set.
 func NewWatchSet() *WatchSet { return &WatchSet{channels: memdb.NewWatchSet()} }
@@ -26,6 +30,16 @@ func (w *WatchSet) Wait(ctx context.Context) bool {
 		<-ctx.Done()
 		return false
 	}
+	if len(w.interests) == 0 {
+		return w.channels.WatchCtx(ctx) == nil
+	}
+	waiter := w.store.join(w.interests)
+	if waiter == nil {
+		return true
+	}
+	defer w.store.leave(waiter)
+	w.channels.Add(waiter.woken)
+	defer delete(w.channels, waiter.woken)
 	return w.channels.WatchCtx(ctx) == nil
 }
 
@@ -35,11 +49,47 @@ func (w *WatchSet) add(v *view, table string, ch <-chan struct{}) {
 		return
 	}
 	w.channels.Add(v.abandoned)
-	if len(w.channels) < maxWatched {
+	if len(w.channels)+len(w.interests) < maxWatched {
 		w.channels.Add(ch)
 		return
 	}
+	w.addTable(v, table)
+}
+
+func (w *WatchSet) addTable(v *view, table string) {
 	if coarse, _, err := v.txn.FirstWatch(tableIndexes, byID, table); err == nil {
 		w.channels.Add(coarse)
 	}
+}
+
+// addAllocs watches allocations, or, when the set is full, the whole table.
+func (w *WatchSet) addAllocs(v *view, kind subjectKind, key string) {
+	if w == nil {
+		return
+	}
+	w.channels.Add(v.abandoned)
+	if kind == aPrefix && len(key) > maxPrefix {
+		key = key[:maxPrefix]
+	}
+	if len(w.channels)+len(w.interests) < maxWatched {
+		w.store = v.store
+		w.interests = append(w.interests, interest{subject{kind, key}, v.allocs})
+		return
+	}
+	w.addTable(v, TableAllocs)
+}
+
+// join and leave are the hub's, for a WatchSet that is being waited on.
+func (s *Store) join(interests []interest) *waiter {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	w := s.hub.join(s.current.Load(), interests)
+	clear(interests) // they hold an old state, which may go
+	return w
+}
+
+func (s *Store) leave(w *waiter) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.leave(w)
 }

@@ -9,19 +9,32 @@ import (
 )
 
 func (x *txn) alloc(id string) *structs.Allocation {
-	return get[structs.Allocation](x, TableAllocs, byID, id)
+	if r := x.allocs.get(id); r != nil {
+		return r.alloc()
+	}
+	return nil
 }
 
 // putAlloc stores an allocation, the transaction's own copy, in all that is kept of
 // it: its row, the World, the counts, the history, the feed. byServer says that the
 // servers want something else of it than before, so that its client must look.
 func (x *txn) putAlloc(was, now *structs.Allocation, byServer bool) {
+	x.putAllocOf(nil, was, now, byServer)
+}
+
+// putAllocOf is putAlloc; b is what a new allocation shares with others.
+func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool) {
 	now.Job = nil
 	now.ModifyIndex = x.index
 	if byServer {
 		now.AllocModifyIndex = x.index
 	}
-	x.put(TableAllocs, now)
+	var row *row
+	if was != nil {
+		row = x.allocs.get(now.ID)
+	}
+	x.allocs.put(x.allocs.pack(now, b, row))
+	x.tables[TableAllocs] = true
 	x.edit.UpsertAlloc(now)
 	x.countAlloc(was, now)
 	note(x, KindAlloc, now.ID, was, now)
@@ -35,7 +48,8 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 	if get[structs.HistoryRecord](x, TableHistory, byID, was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
-	x.drop(TableAllocs, was)
+	x.allocs.remove(x.allocs.get(was.ID))
+	x.tables[TableAllocs] = true
 	x.edit.DeleteAlloc(was.ID, was.NodeID)
 	x.countAlloc(was, nil)
 	note(x, KindAlloc, was.ID, was, nil)
@@ -240,6 +254,7 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 	for i, n := range b.Nodes {
 		nodes[i] = x.node(n.ID)
 	}
+	same := newCommon(b, x.index)
 	shared := *b
 	shared.Resources = nil
 	for i := range b.Instances {
@@ -251,7 +266,7 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 		} else {
 			now = b.Allocation(i)
 		}
-		if x.alloc(now.ID) != nil {
+		if x.allocs.get(now.ID) != nil {
 			continue
 		}
 		now.CreateIndex = x.index
@@ -262,7 +277,7 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 				now.ClientStatus, now.ClientDescription = structs.AllocClientLost, "its node is gone"
 			}
 		}
-		x.putAlloc(nil, now, true)
+		x.putAllocOf(same, nil, now, true)
 		if now.PreviousAllocation == "" {
 			continue
 		}

@@ -115,11 +115,12 @@ func (x *txn) mint(e structs.Evaluation) {
 // every node. done holds the jobs that have one from this entry already.
 func (x *txn) mintForNode(node *structs.Node, perNode bool, done map[structs.NamespacedID]bool) {
 	jobs := map[structs.NamespacedID]bool{}
-	for a := range rows[structs.Allocation](x, false, TableAllocs, byNode, node.ID) {
-		if !a.ClientTerminal() {
-			jobs[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}] = true
+	x.allocs.each(ofNode, text(node.ID), func(r *row) bool {
+		if !r.ClientTerminal() {
+			jobs[structs.NamespacedID{ID: r.batch.jobID, Namespace: r.batch.namespace}] = true
 		}
-	}
+		return true
+	})
 	if perNode {
 		for j := range rows[structs.Job](x, false, TableJobs, byPerNode, byPerNode) {
 			if j.NodePool == "" || node.InPool(j.NodePool) {

@@ -83,9 +83,10 @@ func enforce(on bool, want uint64, job *structs.Job) error {
 // is taken for one of the new job.
 func (x *txn) firstVersion(ns, id string) uint64 {
 	first := uint64(0)
-	for a := range rows[structs.Allocation](x, false, TableAllocs, byJob, ns, id) {
-		first = max(first, a.JobVersion+1)
-	}
+	x.allocs.each(ofJob, jobKey(ns, id), func(r *row) bool {
+		first = max(first, r.batch.jobVersion+1)
+		return true
+	})
 	return first
 }
 
@@ -115,11 +116,12 @@ func (x *txn) pruneVersions(job *structs.Job) {
 		return
 	}
 	used := map[uint64]bool{}
-	for a := range rows[structs.Allocation](x, false, TableAllocs, byJob, job.Namespace, job.ID) {
-		if !a.ClientTerminal() {
-			used[a.JobVersion] = true
+	x.allocs.each(ofJob, jobKey(job.Namespace, job.ID), func(r *row) bool {
+		if !r.ClientTerminal() {
+			used[r.batch.jobVersion] = true
 		}
-	}
+		return true
+	})
 	for _, v := range old[keep:] {
 		if v.VersionTag == nil && !used[v.Version] {
 			x.dropVersion(v)
@@ -168,7 +170,7 @@ func (w *Writer) JobDeregister(index uint64, e *structs.JobDeregisterEntry) erro
 
 func (x *txn) skipShutdownDelay(job *structs.Job) {
 	yes := true
-	for _, was := range collect(rows[structs.Allocation](x, false, TableAllocs, byJob, job.Namespace, job.ID)) {
+	for _, was := range x.allocs.allocs(ofJob, jobKey(job.Namespace, job.ID)) {
 		if !was.Terminal() {
 			x.transition(was, &structs.DesiredTransition{NoShutdownDelay: &yes})
 		}

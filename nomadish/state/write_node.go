@@ -113,7 +113,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 			found = true
 			x.mintForNode(node, false, done)
 			x.dropNode(node)
-			for _, was := range collect(rows[structs.Allocation](x, false, TableAllocs, byNode, id)) {
+			for _, was := range x.allocs.allocs(ofNode, text(id)) {
 				if was.ClientTerminal() {
 					continue
 				}

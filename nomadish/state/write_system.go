@@ -93,19 +93,19 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 	if n.Status != structs.NodeStatusDown {
 		return false
 	}
-	for a := range rows[structs.Allocation](x, false, TableAllocs, byNode, n.ID) {
-		if !a.Terminal() {
-			return false
-		}
-	}
-	return true
+	over := true
+	x.allocs.each(ofNode, text(n.ID), func(r *row) bool {
+		over = r.Terminal()
+		return over
+	})
+	return over
 }
 
 // Reconcile makes anew what is derived from the tables: summaries, tallies and the
 // World. Differences, asked before, tells what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
-		x.edit = rebuild(x)
+		x.edit = rebuild(x, &x.allocs.allocTable)
 		x.rebuildTallies()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
@@ -140,7 +140,7 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 }
 
 // tallies counts every job's allocations and evaluations from their rows.
-func tallies(r reader) map[structs.NamespacedID]*tally {
+func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 	out := map[structs.NamespacedID]*tally{}
 	of := func(ns, id string) *tally {
 		k := structs.NamespacedID{ID: id, Namespace: ns}
@@ -149,8 +149,8 @@ func tallies(r reader) map[structs.NamespacedID]*tally {
 		}
 		return out[k]
 	}
-	for a := range rows[structs.Allocation](r, false, TableAllocs, byID) {
-		of(a.Namespace, a.JobID).addAlloc(a, 1)
+	for a := range allocs.all {
+		of(a.batch.namespace, a.batch.jobID).addAlloc(a, 1)
 	}
 	for e := range rows[structs.Evaluation](r, false, TableEvals, byID) {
 		of(e.Namespace, e.JobID).addEval(e, 1)
@@ -162,7 +162,7 @@ func (x *txn) rebuildTallies() {
 	if _, err := x.DeleteAll(tableTallies, byID); err != nil {
 		mistake(tableTallies, byID, err)
 	}
-	all := tallies(x)
+	all := tallies(x, &x.allocs.allocTable)
 	for _, id := range sortedIDs(all) {
 		x.store(tableTallies, all[id])
 	}
@@ -170,15 +170,15 @@ func (x *txn) rebuildTallies() {
 
 // Rebuild makes the World anew from a snapshot's tables. It equals the snapshot's
 // own World, or there is a fault in one of the two.
-func Rebuild(s *Snapshot) *scheduler.World { return rebuild(s.v.txn).World() }
+func Rebuild(s *Snapshot) *scheduler.World { return rebuild(s.v.txn, s.v.allocs).World() }
 
-func rebuild(r reader) *scheduler.Edit {
+func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 	edit := scheduler.NewWorld().Edit()
 	for n := range rows[structs.Node](r, false, TableNodes, byID) {
 		edit.UpsertNode(n)
 	}
-	for a := range rows[structs.Allocation](r, false, TableAllocs, byID) {
-		edit.UpsertAlloc(a)
+	for a := range allocs.all {
+		edit.UpsertAlloc(a.alloc())
 	}
 	return edit
 }
@@ -188,8 +188,8 @@ func rebuild(r reader) *scheduler.Edit {
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {
 	out := s.v.world.Diff(Rebuild(s))
-	x := &txn{Txn: s.v.txn, jobs: map[structs.NamespacedID]*counts{}}
-	all := tallies(x)
+	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), jobs: map[structs.NamespacedID]*counts{}}
+	all := tallies(x, &x.allocs.allocTable)
 	for row := range rows[tally](x, false, tableTallies, byID) {
 		id := structs.NamespacedID{ID: row.JobID, Namespace: row.Namespace}
 		if want := all[id]; want == nil || *want != *row {

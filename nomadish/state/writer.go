@@ -75,7 +75,7 @@ func (w *Writer) Advance(index uint64) {
 	}
 	next := *now
 	next.index, next.superseded = index, make(chan struct{})
-	w.store.publish(&next)
+	w.store.publish(&next, nil, nil)
 }
 
 // txn is one log entry being applied: tables and World together.
@@ -87,6 +87,7 @@ type txn struct {
 	event   string // the event type of its changes
 	seed    string // its evaluations' IDs derive from it; empty: it makes none
 	minted  uint64
+	allocs  *allocEdit
 	edit    *scheduler.Edit
 	changes []Change
 	tables  map[string]bool // changed
@@ -99,7 +100,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	was := w.store.current.Load()
 	x := &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, index: index, now: now, event: event, seed: seed,
-		edit: was.world.Edit(), tables: map[string]bool{}, jobs: map[structs.NamespacedID]*counts{},
+		allocs: was.allocs.edit(), edit: was.world.Edit(), tables: map[string]bool{}, jobs: map[structs.NamespacedID]*counts{},
 	}
 	defer x.Abort() // has no effect once committed
 	x.history = w.history
@@ -114,11 +115,14 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	// Published before the tables' watchers are woken by Commit, so that whoever
 	// wakes finds the new view.
 	next := &view{
-		index: max(index, was.index), txn: x.Snapshot(), world: x.edit.World(),
+		store: w.store, index: max(index, was.index), txn: x.Snapshot(), allocs: was.allocs, world: x.edit.World(),
 		superseded: make(chan struct{}), abandoned: was.abandoned,
 	}
+	if x.tables[TableAllocs] {
+		next.allocs = x.allocs.table()
+	}
 	w.history = x.history
-	w.store.publish(next)
+	w.store.publish(next, x.allocs.touched, x.changes)
 	x.Commit()
 	if len(x.changes) > 0 {
 		w.store.ring.append(Changes{Index: index, Items: x.changes})

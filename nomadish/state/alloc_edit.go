@@ -1,0 +1,211 @@
+package state
+
+import (
+	"reflect"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// allocEdit is a private form of an allocTable that can be changed: what one log
+// entry, or an import, does. Abandoning it costs nothing. It is for one goroutine.
+type allocEdit struct {
+	allocTable
+	tok     *token
+	touched []subject // the groups that changed
+	derived map[derivation]*common
+	strings map[string]string
+}
+
+// derivation names a batch that follows from another by an update in place.
+type derivation struct {
+	from    *common
+	version uint64
+	eval    string
+}
+
+func (t *allocTable) edit() *allocEdit { return &allocEdit{allocTable: *t, tok: &token{}} }
+
+// table is what the edit has made. The edit must not be used afterwards.
+func (e *allocEdit) table() *allocTable {
+	t := e.allocTable
+	return &t
+}
+
+// put stores a row, in place of one of the same ID. With evaluations alone may
+// it differ from that one in what it belongs to, but for an import.
+func (e *allocEdit) put(r *row) {
+	n, found := e.ordinalOf(r)
+	if found {
+		was := e.rows.get(n)
+		for kind := range groupKinds {
+			if from, to := was.key(kind), r.key(kind); from != to {
+				e.leave(kind, from, n)
+				e.join(kind, r, n)
+			} else {
+				e.group(kind, to) // it has changed
+			}
+		}
+	} else {
+		n = e.take()
+		for kind := range groupKinds {
+			e.join(kind, r, n)
+		}
+		if r.odd() {
+			e.odd.put(e.tok, text(r.noted.id), n)
+		} else {
+			e.ids.put(e.tok, r.id, n)
+		}
+	}
+	e.rows.set(e.tok, n, r)
+}
+
+func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
+	if r.odd() {
+		return e.odd.get(text(r.noted.id))
+	}
+	return e.ids.get(r.id)
+}
+
+// take gives an ordinal without a row, the lowest one.
+func (e *allocEdit) take() (n ordinal) {
+	if e.free.size == 0 {
+		e.next++
+		return e.next - 1
+	}
+	e.free.ascend(nil, func(least ordinal, _ struct{}) bool {
+		n = least
+		return false
+	})
+	e.free.delete(e.tok, n)
+	return n
+}
+
+// remove forgets a row that is there.
+func (e *allocEdit) remove(r *row) {
+	n, _ := e.ordinalOf(r)
+	for kind := range groupKinds {
+		e.leave(kind, r.key(kind), n)
+	}
+	if r.odd() {
+		e.odd.delete(e.tok, text(r.noted.id))
+	} else {
+		e.ids.delete(e.tok, r.id)
+	}
+	e.rows.set(e.tok, n, nil)
+	e.free.put(e.tok, n, struct{}{})
+}
+
+// group gives a group to change, made if need be.
+func (e *allocEdit) group(kind groupKind, key text) *group {
+	g, found := e.groups[kind].get(key)
+	switch {
+	case !found:
+		g = &group{owner: e.tok}
+	case g.owner == e.tok:
+		return g
+	default:
+		g = &group{owner: e.tok, node: g.node, rows: g.rows}
+	}
+	e.groups[kind].put(e.tok, key, g)
+	e.touched = append(e.touched, subject{subjectKind(kind), string(key)})
+	return g
+}
+
+func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
+	g := e.group(kind, r.key(kind))
+	g.rows.put(e.tok, n, struct{}{})
+	if kind == ofNode {
+		g.node = r.node
+	}
+}
+
+func (e *allocEdit) leave(kind groupKind, key text, n ordinal) {
+	g := e.group(kind, key)
+	g.rows.delete(e.tok, n)
+	if g.rows.size == 0 {
+		e.groups[kind].delete(e.tok, key)
+	}
+}
+
+// pack makes a's row. was is the row that it follows, nil if it is new; b is its
+// batch, nil if that follows from was.
+func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row) *row {
+	if b == nil {
+		b = e.batchAfter(a, was)
+	}
+	a.DesiredDescription, a.ClientDescription = e.intern(a.DesiredDescription), e.intern(a.ClientDescription)
+	var node *place
+	if was != nil && was.node.id == a.NodeID && was.node.name == a.NodeName {
+		node = was.node
+	} else {
+		node = e.place(a.NodeID, a.NodeName)
+	}
+	return newRow(a, b, node, was)
+}
+
+// place gives a node as allocations name it, the same object for all if they agree.
+func (e *allocEdit) place(id, name string) *place {
+	if g, found := e.groups[ofNode].get(text(id)); found && g.node.name == name {
+		return g.node
+	}
+	return &place{id, name}
+}
+
+// batchAfter is the batch of what was changed: the same one, or after an update in
+// place one that all of its batch share which were updated alike.
+func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
+	b := was.batch
+	if b.jobVersion == a.JobVersion && b.evalID == a.EvalID {
+		return b
+	}
+	k := derivation{b, a.JobVersion, a.EvalID}
+	after := e.derived[k]
+	if after == nil {
+		next := *b
+		next.jobVersion, next.evalID = a.JobVersion, a.EvalID
+		if was.noted == nil || was.noted.own&ownResources == 0 {
+			next.resources = a.AllocatedResources
+		}
+		if e.derived == nil {
+			e.derived = map[derivation]*common{}
+		}
+		after = &next
+		e.derived[k] = after
+	}
+	if a.AllocatedResources != b.resources && reflect.DeepEqual(a.AllocatedResources, after.resources) {
+		a.AllocatedResources = after.resources
+	}
+	return after
+}
+
+// maxInterned bounds the texts that an edit remembers to keep each once.
+const maxInterned = 10_000
+
+func (e *allocEdit) intern(s string) string {
+	if s == "" {
+		return ""
+	}
+	if known, ok := e.strings[s]; ok {
+		return known
+	}
+	if e.strings == nil {
+		e.strings = map[string]string{}
+	}
+	if len(e.strings) < maxInterned {
+		e.strings[s] = s
+	}
+	return s
+}
+
+// newCommon is what a plan's batch shares, placed at an index.
+func newCommon(p *structs.PlacementBatch, index uint64) *common {
+	b := &common{
+		namespace: p.Namespace, jobID: p.JobID, jobKey: jobKey(p.Namespace, p.JobID), group: p.Group, evalID: p.EvalID,
+		jobVersion: p.JobVersion, createIndex: index, createTime: p.CreateTime,
+		resources: p.Resources, metrics: p.Metrics,
+	}
+	if g := p.Gang; g != nil {
+		b.gang = &structs.AllocGang{Size: g.Size, Hosts: g.Hosts, Level: g.Level}
+	}
+	return b
+}

@@ -1,0 +1,279 @@
+package state
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// row is an allocation as it is kept. It is never changed: what changes gets a new
+// row, which shares the parts that stay. Its 80 bytes are a size class.
+type row struct {
+	id          uuid // zero: it is no UUID, the notes have it
+	batch       *common
+	node        *place
+	said        *said  // what its client said; nil: nothing
+	noted       *noted // what few allocations have; nil: nothing
+	modify      uint64
+	allocModify uint64
+	modifyTime  int64
+	index       int32 // the instance's number, in its name
+	rank        uint16
+	desired     status
+	client      status
+}
+
+// common is what allocations share that were placed together. It is never changed.
+type common struct {
+	namespace   string
+	jobID       string
+	jobKey      text
+	group       string
+	evalID      string
+	jobVersion  uint64
+	createIndex uint64
+	createTime  int64
+	resources   *structs.AllocatedResources
+	metrics     *structs.AllocMetric
+	gang        *structs.AllocGang // its Rank is not used
+}
+
+// place is a node as its allocations name it.
+type place struct{ id, name string }
+
+// said is what the client said of an allocation, but for its status.
+type said struct {
+	tasks       map[string]*structs.TaskState
+	description string
+	deployment  *structs.AllocDeploymentStatus
+	network     *structs.AllocNetworkStatus
+}
+
+// noted is what few allocations have, or have otherwise than their batch. It is
+// comparable: equal notes are kept once.
+type noted struct {
+	id, name        string // when they have an unusual form
+	named           bool
+	desired, client string // statuses without a number
+	description     string
+	transition      structs.DesiredTransition
+	deploymentID    string
+	followupEval    string
+	previous, next  string
+	preemptedBy     string
+	preempted       *[]string
+	reschedule      *structs.RescheduleTracker
+	resources       *structs.AllocatedResources
+	metrics         *structs.AllocMetric
+	gang            *structs.AllocGang
+	own             uint8 // which of the last three stand in place of the batch's
+}
+
+const (
+	ownResources = 1 << iota
+	ownMetrics
+	ownGang
+)
+
+func jobKey(ns, id string) text { return text(ns + "\x00" + id) }
+
+// ID is the allocation's ID.
+func (r *row) ID() string {
+	if r.odd() {
+		return r.noted.id
+	}
+	return r.id.String()
+}
+
+// odd tells whether the ID is no UUID.
+func (r *row) odd() bool { return r.noted != nil && r.noted.id != "" }
+
+func (r *row) clientStatus() string {
+	if r.client == otherStatus {
+		return r.noted.client
+	}
+	return statusNames[r.client]
+}
+
+func (r *row) desiredStatus() string {
+	if r.desired == otherStatus {
+		return r.noted.desired
+	}
+	return statusNames[r.desired]
+}
+
+// ClientTerminal is as structs.Allocation's.
+func (r *row) ClientTerminal() bool { return structs.TerminalClientStatus(r.clientStatus()) }
+
+// Terminal is as structs.Allocation's.
+func (r *row) Terminal() bool {
+	d := r.desiredStatus()
+	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict || r.ClientTerminal()
+}
+
+func (r *row) name() string {
+	if n := r.noted; n != nil && n.named {
+		return n.name
+	}
+	var buf [128]byte
+	return string(appendName(buf[:0], r.batch, r.index))
+}
+
+// appendName writes what structs.AllocName gives.
+func appendName(to []byte, b *common, index int32) []byte {
+	to = append(append(append(to, b.jobID...), '.'), b.group...)
+	return append(strconv.AppendInt(append(to, '['), int64(index), 10), ']')
+}
+
+// alloc makes the whole value, without its job.
+func (r *row) alloc() *structs.Allocation {
+	b := r.batch
+	a := &structs.Allocation{
+		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id, NodeName: r.node.name,
+		JobID: b.jobID, JobVersion: b.jobVersion, TaskGroup: b.group, AllocatedResources: b.resources, Metrics: b.metrics,
+		DesiredStatus: r.desiredStatus(), ClientStatus: r.clientStatus(),
+		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
+		CreateTime: b.createTime, ModifyTime: r.modifyTime,
+	}
+	if g := b.gang; g != nil && (r.noted == nil || r.noted.own&ownGang == 0) {
+		a.Gang = &structs.AllocGang{Rank: int(r.rank), Size: g.Size, Hosts: g.Hosts, Level: g.Level}
+	}
+	if s := r.said; s != nil {
+		a.TaskStates, a.ClientDescription, a.DeploymentStatus, a.NetworkStatus = s.tasks, s.description, s.deployment, s.network
+	}
+	if r.noted != nil {
+		r.noted.onto(a)
+	}
+	return a
+}
+
+func (n *noted) onto(a *structs.Allocation) {
+	a.DesiredDescription, a.DesiredTransition = n.description, n.transition
+	a.DeploymentID, a.FollowupEvalID = n.deploymentID, n.followupEval
+	a.PreviousAllocation, a.NextAllocation = n.previous, n.next
+	a.RescheduleTracker, a.PreemptedByAllocation = n.reschedule, n.preemptedBy
+	if n.preempted != nil {
+		a.PreemptedAllocations = *n.preempted
+	}
+	if n.own&ownResources != 0 {
+		a.AllocatedResources = n.resources
+	}
+	if n.own&ownMetrics != 0 {
+		a.Metrics = n.metrics
+	}
+	if n.own&ownGang != 0 {
+		a.Gang = n.gang
+	}
+}
+
+// newRow makes a's row with what b shares. was is the row that it follows, whose
+// parts are shared as far as they stay; it may be nil.
+func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
+	r := &row{
+		batch: b, node: node, modify: a.ModifyIndex, allocModify: a.AllocModifyIndex, modifyTime: a.ModifyTime,
+		desired: statusOf(a.DesiredStatus), client: statusOf(a.ClientStatus),
+	}
+	n := noted{
+		description: a.DesiredDescription, transition: a.DesiredTransition, deploymentID: a.DeploymentID,
+		followupEval: a.FollowupEvalID, previous: a.PreviousAllocation, next: a.NextAllocation,
+		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker,
+	}
+	var ok bool
+	if r.id, ok = parseUUID(a.ID); !ok {
+		n.id = a.ID
+	}
+	if r.desired == otherStatus {
+		n.desired = a.DesiredStatus
+	}
+	if r.client == otherStatus {
+		n.client = a.ClientStatus
+	}
+	r.setName(a, &n)
+	r.setOwn(a, &n)
+	r.setPreempted(a, &n, was)
+	switch {
+	case n == noted{}:
+	case was != nil && was.noted != nil && *was.noted == n:
+		r.noted = was.noted
+	default:
+		kept := n // so that n itself need not be on the heap
+		r.noted = &kept
+	}
+	r.setSaid(a, was)
+	return r
+}
+
+func (*row) setPreempted(a *structs.Allocation, n *noted, was *row) {
+	if a.PreemptedAllocations == nil {
+		return
+	}
+	if was != nil && was.noted != nil && was.noted.preempted != nil && sameList(*was.noted.preempted, a.PreemptedAllocations) {
+		n.preempted = was.noted.preempted
+		return
+	}
+	list := a.PreemptedAllocations
+	n.preempted = &list // not the whole allocation
+}
+
+func (r *row) setName(a *structs.Allocation, n *noted) {
+	index := structs.AllocIndex(a.Name)
+	r.index = int32(index) //nolint:gosec // at most 10 digits: one that does not fit has another name
+	var buf [128]byte
+	if string(appendName(buf[:0], r.batch, r.index)) != a.Name {
+		n.named, n.name, r.index = true, a.Name, 0
+	}
+}
+
+// setOwn notes what the allocation has otherwise than its batch.
+func (r *row) setOwn(a *structs.Allocation, n *noted) {
+	if a.AllocatedResources != r.batch.resources {
+		n.own |= ownResources
+		n.resources = a.AllocatedResources
+	}
+	if a.Metrics != r.batch.metrics {
+		n.own |= ownMetrics
+		n.metrics = a.Metrics
+	}
+	switch g := r.batch.gang; {
+	case a.Gang == nil && g == nil:
+	case a.Gang != nil && g != nil && a.Gang.Rank == int(uint16(a.Gang.Rank)) && sameGang(a.Gang, g): //nolint:gosec // compared
+		r.rank = uint16(a.Gang.Rank) //nolint:gosec // compared
+	default:
+		n.own |= ownGang
+		n.gang = a.Gang
+	}
+}
+
+func (r *row) setSaid(a *structs.Allocation, was *row) {
+	s := said{tasks: a.TaskStates, description: a.ClientDescription, deployment: a.DeploymentStatus, network: a.NetworkStatus}
+	if s.tasks == nil && s.description == "" && s.deployment == nil && s.network == nil {
+		return
+	}
+	if was != nil && was.said != nil {
+		o := was.said
+		if sameMap(s.tasks, o.tasks) && s.description == o.description && s.deployment == o.deployment && s.network == o.network {
+			r.said = o
+			return
+		}
+	}
+	kept := s
+	r.said = &kept
+}
+
+// sameGang tells whether two members' gangs are alike, but for the rank.
+func sameGang(a, b *structs.AllocGang) bool {
+	return a.Size == b.Size && a.Level == b.Level && (sameList(a.Hosts, b.Hosts) ||
+		(a.Hosts == nil) == (b.Hosts == nil) && slices.Equal(a.Hosts, b.Hosts))
+}
+
+// sameList tells whether two lists are one.
+func sameList(a, b []string) bool {
+	return len(a) == len(b) && (a == nil) == (b == nil) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// sameMap tells whether two maps are one.
+func sameMap(a, b map[string]*structs.TaskState) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}

@@ -1,0 +1,166 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// allocTable is the allocations at one index. They are not a table of memdb, where
+// each would cost several kilobytes and tens of microseconds:
+//
+//   - rows are small and stand by ordinal; what a batch shares stands once
+//     ([common]), what few have stands apart ([noted]),
+//   - ids, a tree of 16-byte keys, gives an ID's ordinal and the order of IDs; odd
+//     does it for IDs that are no UUIDs,
+//   - each node, job and evaluation has a [group]: the ordinals of its rows.
+//
+// All is persistent: the value of the struct is a snapshot, and an [allocEdit] copies
+// what it changes first. That a group is another object in another table tells that
+// some row of it has changed between the two; so it does for rows.
+type allocTable struct {
+	rows   vector
+	ids    tree[uuid, ordinal]
+	odd    tree[text, ordinal]
+	groups [groupKinds]tree[text, *group]
+	free   tree[ordinal, struct{}] // ordinals below next without a row
+	next   ordinal
+}
+
+// groupKind says what the rows of a group have in common.
+type groupKind uint8
+
+const (
+	ofNode groupKind = iota // by ID
+	ofJob                   // by jobKey
+	ofEval                  // by ID
+	groupKinds
+)
+
+// group is the rows of one node, job or evaluation. It has at least one.
+type group struct {
+	owner *token
+	node  *place // of a node's, as its newest allocation names it
+	rows  tree[ordinal, struct{}]
+}
+
+// key is what a row's group of a kind is called.
+func (r *row) key(kind groupKind) text {
+	switch kind {
+	case ofNode:
+		return text(r.node.id)
+	case ofJob:
+		return r.batch.jobKey
+	default:
+		return text(r.batch.evalID)
+	}
+}
+
+func (t *allocTable) ordinal(id string) (ordinal, bool) {
+	if u, ok := parseUUID(id); ok {
+		return t.ids.get(u)
+	}
+	return t.odd.get(text(id))
+}
+
+// get is the row of an ID; nil if there is none.
+func (t *allocTable) get(id string) *row {
+	if n, found := t.ordinal(id); found {
+		return t.rows.get(n)
+	}
+	return nil
+}
+
+// each walks the rows of a group, in an order that must not show.
+func (t *allocTable) each(kind groupKind, key text, yield func(*row) bool) {
+	if g, found := t.groups[kind].get(key); found {
+		g.rows.ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.get(n)) })
+	}
+}
+
+// sorted gives the rows of a group by ID.
+func (t *allocTable) sorted(kind groupKind, key text) []*row {
+	g, found := t.groups[kind].get(key)
+	if !found {
+		return nil
+	}
+	out := make([]*row, 0, g.rows.size)
+	odd := false
+	t.each(kind, key, func(r *row) bool {
+		out, odd = append(out, r), odd || r.odd()
+		return true
+	})
+	if odd {
+		slices.SortFunc(out, func(a, b *row) int { return strings.Compare(a.ID(), b.ID()) })
+	} else {
+		slices.SortFunc(out, func(a, b *row) int { return a.id.compare(b.id) })
+	}
+	return out
+}
+
+// walk gives the rows whose ID begins with prefix, by ID, or backwards.
+func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
+	odd := t.oddOnes(prefix, reverse)
+	before := func(r *row) bool { // the odd ones that come before it
+		for len(odd) > 0 && (odd[0].ID() < r.ID()) != reverse {
+			if !yield(odd[0]) {
+				return false
+			}
+			odd = odd[1:]
+		}
+		return true
+	}
+	low, ok := fillUUID(prefix, '0')
+	high, _ := fillUUID(prefix, 'f')
+	done := false
+	visit := func(u uuid, n ordinal) bool {
+		if u.compare(low) < 0 || u.compare(high) > 0 {
+			return false
+		}
+		r := t.rows.get(n)
+		done = !before(r) || !yield(r)
+		return !done
+	}
+	switch {
+	case !ok:
+	case reverse:
+		t.ids.descend(&high, visit)
+	default:
+		t.ids.ascend(&low, visit)
+	}
+	for _, r := range odd {
+		if done || !yield(r) {
+			return
+		}
+	}
+}
+
+// oddOnes are the rows with odd IDs that begin with prefix, in order.
+func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
+	var out []*row
+	from := text(prefix)
+	t.odd.ascend(&from, func(id text, n ordinal) bool {
+		if !strings.HasPrefix(string(id), prefix) {
+			return false
+		}
+		out = append(out, t.rows.get(n))
+		return true
+	})
+	if reverse {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// all walks all rows by ID.
+func (t *allocTable) all(yield func(*row) bool) { t.walk("", false, yield) }
+
+// allocs are a group's allocations by ID, without their jobs.
+func (t *allocTable) allocs(kind groupKind, key text) []*structs.Allocation {
+	var out []*structs.Allocation
+	for _, r := range t.sorted(kind, key) {
+		out = append(out, r.alloc())
+	}
+	return out
+}

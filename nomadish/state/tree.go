@@ -1,0 +1,300 @@
+package state
+
+// token marks who may change a page in place: the edit that made it. Pages of
+// another token are copied first, so what was published stays as it is.
+type token struct{ _ byte } // not empty: two empty structs may share an address
+
+// comparer is a key that knows its order.
+type comparer[K any] interface{ compare(K) int }
+
+// treePage is how many entries a page holds at most: small enough that a copy on
+// the first change costs little, large enough that four levels hold a million keys.
+const treePage = 32
+
+// tree is a persistent ordered map: a B+-tree whose pages are copied on the first
+// change by each token. A copy of the struct is a snapshot; the zero value is empty.
+// Keys that only grow fill their pages; random ones fill two thirds of them.
+type tree[K comparer[K], V any] struct {
+	root *page[K, V]
+	size int
+}
+
+// page is a leaf (vals) or an inner page (kids). keys[i] of an inner page is a
+// lower bound of all keys in kids[i]; the first one is not looked at.
+type page[K comparer[K], V any] struct {
+	owner *token
+	keys  []K
+	vals  []V
+	kids  []*page[K, V]
+}
+
+// search gives the place of k, or where it would be.
+func search[K comparer[K]](keys []K, k K) (int, bool) {
+	lo, hi := 0, len(keys)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1) //nolint:gosec // not negative
+		switch c := keys[mid].compare(k); {
+		case c < 0:
+			lo = mid + 1
+		case c == 0:
+			return mid, true
+		default:
+			hi = mid
+		}
+	}
+	return lo, false
+}
+
+// child gives which kid of an inner page may hold k.
+func (p *page[K, V]) child(k K) int {
+	at, found := search(p.keys[1:], k)
+	if found {
+		return at + 1
+	}
+	return at
+}
+
+// get gives the value of a key.
+func (t *tree[K, V]) get(k K) (v V, found bool) {
+	p := t.root
+	if p == nil {
+		return v, false
+	}
+	for p.kids != nil {
+		p = p.kids[p.child(k)]
+	}
+	at, found := search(p.keys, k)
+	if found {
+		v = p.vals[at]
+	}
+	return v, found
+}
+
+// put sets the value of a key.
+func (t *tree[K, V]) put(tok *token, k K, v V) {
+	if t.root == nil {
+		t.root = &page[K, V]{owner: tok, keys: []K{k}, vals: []V{v}}
+		t.size = 1
+		return
+	}
+	t.root = t.root.own(tok)
+	right, fresh := t.root.put(tok, k, v, true)
+	if right != nil {
+		left := t.root
+		t.root = &page[K, V]{owner: tok, keys: []K{left.keys[0], right.keys[0]}, kids: []*page[K, V]{left, right}}
+	}
+	if fresh {
+		t.size++
+	}
+}
+
+// own gives the page itself, or a copy that tok may change.
+func (p *page[K, V]) own(tok *token) *page[K, V] {
+	if p.owner == tok {
+		return p
+	}
+	c := &page[K, V]{owner: tok, keys: roomy(p.keys)}
+	if p.kids != nil {
+		c.kids = roomy(p.kids)
+	} else {
+		c.vals = roomy(p.vals)
+	}
+	return c
+}
+
+// roomy copies a page's list with room for one more.
+func roomy[T any](s []T) []T {
+	return append(make([]T, 0, min(treePage, len(s)+1)), s...)
+}
+
+// put sets a key in a page that tok owns; last says that nothing is to the right of
+// the page. It answers with a new right neighbour when the page was full.
+func (p *page[K, V]) put(tok *token, k K, v V, last bool) (right *page[K, V], fresh bool) {
+	if p.kids == nil {
+		at, found := search(p.keys, k)
+		if found {
+			p.vals[at] = v
+			return nil, false
+		}
+		right, half, at := p.halve(tok, at, last)
+		half.keys, half.vals = insert(half.keys, at, k), insert(half.vals, at, v)
+		return right, true
+	}
+	at := p.child(k)
+	kid := p.kids[at].own(tok)
+	p.kids[at] = kid
+	next, fresh := kid.put(tok, k, v, last && at == len(p.kids)-1)
+	if next == nil {
+		return nil, fresh
+	}
+	right, half, at := p.halve(tok, at+1, last)
+	half.keys, half.kids = insert(half.keys, at, next.keys[0]), insert(half.kids, at, next)
+	return right, fresh
+}
+
+// halve makes room for one more entry at a place. It gives the page and the place
+// there that the entry belongs to, and the right half if the page was cut. What
+// grows at its end is cut there, so that its pages are full.
+func (p *page[K, V]) halve(tok *token, at int, last bool) (right, half *page[K, V], _ int) {
+	if len(p.keys) < treePage {
+		return nil, p, at
+	}
+	cut := treePage / 2
+	if last && at == treePage {
+		cut = treePage
+	}
+	right = &page[K, V]{owner: tok, keys: roomy(p.keys[cut:])}
+	p.keys = p.keys[:cut]
+	if p.kids != nil {
+		right.kids = roomy(p.kids[cut:])
+		clear(p.kids[cut:])
+		p.kids = p.kids[:cut]
+	} else {
+		right.vals = roomy(p.vals[cut:])
+		clear(p.vals[cut:])
+		p.vals = p.vals[:cut]
+	}
+	if at > cut || cut == treePage {
+		return right, right, at - cut
+	}
+	return right, p, at
+}
+
+// insert puts v at a place; the list grows to a page's size at most.
+func insert[T any](s []T, at int, v T) []T {
+	if len(s) == cap(s) {
+		s = append(make([]T, 0, min(treePage, len(s)+len(s)/2+2)), s...)
+	}
+	s = s[:len(s)+1]
+	copy(s[at+1:], s[at:])
+	s[at] = v
+	return s
+}
+
+func remove[T any](s []T, at int) []T {
+	copy(s[at:], s[at+1:])
+	clear(s[len(s)-1:])
+	return s[:len(s)-1]
+}
+
+// delete forgets a key.
+func (t *tree[K, V]) delete(tok *token, k K) {
+	if _, found := t.get(k); !found {
+		return
+	}
+	t.root = t.root.own(tok)
+	t.root.delete(tok, k)
+	for len(t.root.kids) == 1 {
+		t.root = t.root.kids[0]
+	}
+	if len(t.root.keys) == 0 {
+		t.root = nil
+	}
+	t.size--
+}
+
+// delete forgets a key that is there, in a page that tok owns.
+func (p *page[K, V]) delete(tok *token, k K) {
+	if p.kids == nil {
+		at, _ := search(p.keys, k)
+		p.keys, p.vals = remove(p.keys, at), remove(p.vals, at)
+		return
+	}
+	at := p.child(k)
+	kid := p.kids[at].own(tok)
+	p.kids[at] = kid
+	kid.delete(tok, k)
+	switch {
+	case len(kid.keys) == 0:
+		p.keys, p.kids = remove(p.keys, at), remove(p.kids, at)
+	case len(kid.keys) < treePage/4:
+		p.join(tok, max(0, at-1))
+	}
+}
+
+// join makes one page of kid i and the next, if they leave room in it.
+func (p *page[K, V]) join(tok *token, i int) {
+	if i+1 >= len(p.kids) || len(p.kids[i].keys)+len(p.kids[i+1].keys) > treePage*3/4 {
+		return
+	}
+	left, right := p.kids[i].own(tok), p.kids[i+1]
+	from := len(left.keys)
+	left.keys = append(left.keys, right.keys...)
+	left.keys[from] = p.keys[i+1] // an inner page's first key may be out of date
+	if right.kids == nil {
+		left.keys[from] = right.keys[0]
+	}
+	left.vals, left.kids = append(left.vals, right.vals...), append(left.kids, right.kids...)
+	p.kids[i] = left
+	p.keys, p.kids = remove(p.keys, i+1), remove(p.kids, i+1)
+}
+
+// ascend walks the entries from a key on (nil: all) while yield wants more.
+func (t *tree[K, V]) ascend(from *K, yield func(K, V) bool) {
+	if t.root != nil {
+		t.root.ascend(from, yield)
+	}
+}
+
+func (p *page[K, V]) ascend(from *K, yield func(K, V) bool) bool {
+	at := 0
+	if p.kids != nil {
+		if from != nil {
+			at = p.child(*from)
+		}
+		for i, kid := range p.kids[at:] {
+			if i > 0 {
+				from = nil
+			}
+			if !kid.ascend(from, yield) {
+				return false
+			}
+		}
+		return true
+	}
+	if from != nil {
+		at, _ = search(p.keys, *from)
+	}
+	for i := at; i < len(p.keys); i++ {
+		if !yield(p.keys[i], p.vals[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// descend walks the entries from a key (nil: the last) back, while yield wants more.
+func (t *tree[K, V]) descend(from *K, yield func(K, V) bool) {
+	if t.root != nil {
+		t.root.descend(from, yield)
+	}
+}
+
+func (p *page[K, V]) descend(from *K, yield func(K, V) bool) bool {
+	at := len(p.keys) - 1
+	if p.kids != nil {
+		if from != nil {
+			at = p.child(*from)
+		}
+		for ; at >= 0; at-- {
+			if !p.kids[at].descend(from, yield) {
+				return false
+			}
+			from = nil
+		}
+		return true
+	}
+	if from != nil {
+		i, found := search(p.keys, *from)
+		at = i
+		if !found {
+			at--
+		}
+	}
+	for ; at >= 0; at-- {
+		if !yield(p.keys[at], p.vals[at]) {
+			return false
+		}
+	}
+	return true
+}
