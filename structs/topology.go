@@ -47,7 +47,7 @@ type DeviceLink struct {
 	Lanes int    // how many links
 }
 
-// Validate refuses a topology that is no tree over the node's devices: a cell that is
+// ValidateTopology refuses a topology that is no tree over the node's devices: a cell that is
 // its own ancestor, a device under two parents, an unknown parent or device. The error
 // lists everything wrong.
 func (r *NodeResources) ValidateTopology() error {
