@@ -96,6 +96,36 @@ func (s *scheduler) reserve() {
 	}
 }
 
+// lookAgain is when a blocked evaluation is to be decided again though nothing came
+// free: when its ask may reserve room, then when its first reservation ends. Zero: never.
+func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
+	after, ever := s.in.Config.ReserveAfter()
+	if !ever {
+		return time.Time{}
+	}
+	if at := time.Unix(0, blocked.CreateTime).Add(after); at.After(s.in.Now) {
+		return at.UTC()
+	}
+	var first int64
+	ends := func(at int64) {
+		if first == 0 || at < first {
+			first = at
+		}
+	}
+	for _, h := range s.edit.w.holds.All {
+		if h.namespace == s.eval.Namespace && h.job == s.eval.JobID {
+			ends(h.expires)
+		}
+	}
+	for _, r := range s.plan.Reserve {
+		ends(r.ExpiresAt)
+	}
+	if first == 0 { // there was no node to reserve
+		return s.in.Now.Add(max(after, time.Second)).UTC()
+	}
+	return time.Unix(0, first).UTC()
+}
+
 // spotInTime is a node on which there will be room.
 type spotInTime struct {
 	node *nodeState

@@ -72,14 +72,17 @@ func TestReservations(t *testing.T) {
 	soon := c.liveOf("soon")
 
 	big := func() *structs.Job { return limited(1, 0) }
-	if p := c.starve("big", big(), start); len(p.Reserve) != 0 {
-		t.Fatalf("it reserves before its time: %+v", p.Reserve)
+	if p := c.starve("big", big(), start); len(p.Reserve) != 0 || !c.done.WaitUntil.Equal(start.Add(5*time.Minute)) {
+		t.Fatalf("it reserves before its time, or is not looked at then: %+v, %v", p.Reserve, c.done.WaitUntil)
 	}
 	c.now = start.Add(6 * time.Minute)
 	p := c.starve("big", big(), start)
 	if len(p.Reserve) != 1 || p.Reserve[0].NodeID != soon.NodeID || p.Reserve[0].MemoryMB != 8000 ||
 		p.Reserve[0].DueAt != start.Add(time.Hour).UnixNano() || p.Reserve[0].ExpiresAt != c.now.Add(time.Hour).UnixNano() {
 		t.Fatalf("reserved: %+v", p.Reserve)
+	}
+	if !c.done.WaitUntil.Equal(c.now.Add(time.Hour)) {
+		t.Errorf("it is looked at again at %v, not when its reservation ends", c.done.WaitUntil)
 	}
 	if p := c.starve("big", big(), start); len(p.Reserve) != 0 || len(p.Unreserve) != 0 {
 		t.Fatalf("it reserves twice: %+v, %v", p.Reserve, p.Unreserve)

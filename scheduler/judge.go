@@ -300,7 +300,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 		}
 	}
 	for _, ev := range j.plan.Evals {
-		if whole || !ev.WaitUntil.IsZero() {
+		if whole || (ev.Status == structs.EvalStatusPending && !ev.WaitUntil.IsZero()) {
 			holds.Evals = append(holds.Evals, ev)
 		}
 	}

@@ -416,6 +416,7 @@ func (s *scheduler) finish() {
 	blocked.StatusDescription = "created to place remaining allocations"
 	blocked.SnapshotIndex = s.in.SnapshotIndex
 	blocked.FailedTGAllocs = s.failed
+	blocked.WaitUntil = s.lookAgain(blocked)
 	s.eligibility(blocked)
 }
 

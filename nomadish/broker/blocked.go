@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -17,8 +18,9 @@ import (
 // nothing.
 type blocked struct {
 	groups map[signature]*group
-	of     map[string]*group // by evaluation ID
-	freed  *list.List        // of freedClass, latest first
+	of     map[string]*group      // by evaluation ID
+	due    map[string]*time.Timer // by evaluation ID, of those that are to be looked at again in time
+	freed  *list.List             // of freedClass, latest first
 	at     map[string]*list.Element
 	floor  uint64 // releases up to this index are not all remembered: any class may have had one
 }
@@ -45,7 +47,8 @@ const maxFreed = 4096
 
 func newBlocked() *blocked {
 	return &blocked{
-		groups: map[signature]*group{}, of: map[string]*group{}, freed: list.New(), at: map[string]*list.Element{},
+		groups: map[signature]*group{}, of: map[string]*group{}, due: map[string]*time.Timer{},
+		freed: list.New(), at: map[string]*list.Element{},
 	}
 }
 
@@ -115,10 +118,22 @@ func (b *blocked) remove(id string) {
 		return
 	}
 	delete(b.of, id)
+	if t := b.due[id]; t != nil {
+		t.Stop()
+		delete(b.due, id)
+	}
 	delete(g.evals, id)
 	if len(g.evals) == 0 {
 		delete(b.groups, g.sign)
 	}
+}
+
+// stop ends all timers.
+func (b *blocked) stop() {
+	for _, t := range b.due { // order does not matter: all are stopped
+		t.Stop()
+	}
+	clear(b.due)
 }
 
 // free notes that room came free in a class ("": any) and gives the evaluations that

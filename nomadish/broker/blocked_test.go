@@ -128,6 +128,35 @@ func (b *bed) end(seed string) {
 	synctest.Wait()
 }
 
+// TestBlockedUntil: an evaluation that is to be decided again at a time is, though
+// nothing came free; one that room wakes before is decided at once, and once.
+func TestBlockedUntil(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		in := func(id string, d time.Duration) *structs.Evaluation {
+			e := blockedEval(id, "a", b.store.LatestIndex())
+			e.WaitUntil = time.Now().Add(d)
+			return e
+		}
+		b.put(in("1", time.Minute))
+		b.next("")
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		b.done("1", b.next("1"))
+
+		b.put(in("2", time.Minute))
+		b.next("")
+		b.register(node("n", "small"))
+		b.done("2", b.next("2"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		b.next("")
+
+		b.put(in("3", -time.Minute))
+		b.done("3", b.next("3"))
+	})
+}
+
 // TestBlockedOneOfAJob: the newest blocked evaluation of a job stands for all.
 func TestBlockedOneOfAJob(t *testing.T) {
 	run(t, func(b *bed) {

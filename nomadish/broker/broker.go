@@ -87,6 +87,9 @@ func (b *Broker) clear() {
 	b.ready = map[string]*queue{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
+	if b.blocked != nil {
+		b.blocked.stop()
+	}
 	b.blocked = newBlocked()
 	b.chores = newChores(b.opts.NewID, b.opts.FollowUpDelay)
 }

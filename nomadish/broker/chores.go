@@ -67,6 +67,7 @@ func (c *chores) wakeUp(evals ...*structs.Evaluation) {
 	for _, e := range evals {
 		again := e.Copy()
 		again.Status, again.StatusDescription = structs.EvalStatusPending, ""
+		again.WaitUntil = time.Time{} // it was how long to wait for room
 		c.put(false, wish{again})
 	}
 	if len(evals) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -65,6 +66,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	b.serial = map[structs.NamespacedID]*lane{}
 	// What came free before cannot be known: what was decided on an older state, stored
 	// as blocked already or not yet, is tried again.
+	b.blocked.stop()
 	b.blocked = newBlocked()
 	b.blocked.floor = snap.Index()
 	for id, it := range held { // order does not matter: each is of another job
@@ -78,9 +80,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		case structs.EvalStatusPending:
 			b.enqueue(e, failures[e.ID])
 		case structs.EvalStatusBlocked:
-			if b.blocked.add(e) {
-				b.chores.wakeUp(e)
-			}
+			b.block(e)
 		}
 	}
 	b.pause(snap.SchedulerConfig(nil).PauseEvalBroker)
@@ -126,15 +126,36 @@ func (b *Broker) changed(c *state.Change) {
 			b.enqueue(e, 0)
 		case e != nil && e.Status == structs.EvalStatusBlocked:
 			b.forget(c.Key)
-			if b.blocked.add(e) {
-				b.chores.wakeUp(e)
-			}
+			b.block(e)
 		default:
 			b.forget(c.Key)
 			b.blocked.remove(c.Key)
 		}
 	case state.KindJob, state.KindAlloc, state.KindNode: // see releases
 	}
+}
+
+// block lets an evaluation wait for room, or until the time comes when it is to be
+// decided again all the same.
+func (b *Broker) block(e *structs.Evaluation) {
+	if b.blocked.add(e) {
+		b.chores.wakeUp(e)
+		return
+	}
+	if e.WaitUntil.IsZero() {
+		return
+	}
+	waiting := b.blocked
+	var timer *time.Timer
+	timer = time.AfterFunc(max(0, time.Until(e.WaitUntil)), func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if waiting.due[e.ID] == timer { // else it waits no longer, or for another time
+			waiting.remove(e.ID)
+			b.chores.wakeUp(e)
+		}
+	})
+	waiting.due[e.ID] = timer
 }
 
 // releases gathers the classes of nodes in which a commit may have freed room.
