@@ -87,13 +87,15 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 	if c.depth != depth+1 {
 		return fmt.Errorf("leaves at depths %d and %d", c.depth-1, depth)
 	}
-	if len(p.cols) != c.width*fan {
+	if len(p.cols) != c.width*fan || len(p.lanes) != c.width*fan {
 		return fmt.Errorf("leaf has %d cells for %d dimensions", len(p.cols), c.width)
 	}
 	for i := range p.n {
 		e := p.entry(i, c.width)
 		c.seen++
 		switch {
+		case !c.lanes(p, i, &e.At):
+			return fmt.Errorf("entry %s has another one's lanes", e.ID)
 		case p.prefixes[i] != prefix(e.ID):
 			return fmt.Errorf("entry %s has another one's prefix", e.ID)
 		case low != nil && p.compare(&c.cfg.leafKey, i, low) < 0:
@@ -106,6 +108,15 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 		c.last = &e
 	}
 	return nil
+}
+
+func (c *checker[V]) lanes(p *page[V], i int, at *Vector) bool {
+	for d := range c.width {
+		if p.lanes[d*fan+i] != lane(at[d]) {
+			return false
+		}
+	}
+	return true
 }
 
 // order compares two entries by the definition: coordinates, then ID.

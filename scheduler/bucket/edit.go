@@ -74,7 +74,7 @@ func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
 
 func (e *edit[V]) set(p *page[V], i int) {
 	for d := range e.width {
-		p.cols[d*fan+i] = e.at[d]
+		p.cols[d*fan+i], p.lanes[d*fan+i] = e.at[d], lane(e.at[d])
 	}
 	p.prefixes[i], p.ids[i], p.values[i] = e.key.prefix, e.key.id, e.value
 }

@@ -1,11 +1,14 @@
 package bucket
 
+import "math"
+
 // filter is an ask made ready for columns: what it wants of the dimensions that
 // it looks at.
 type filter struct {
 	n      int
 	dim    [MaxDims]int
 	need   [MaxDims]int64 // above 0
+	lane   [MaxDims]int32 // need, cut to what a lane holds
 	beyond bool           // it wants of a dimension that all entries have nothing of
 }
 
@@ -16,19 +19,25 @@ func newFilter(need *Vector, width int) (f filter) {
 		case d >= width:
 			f.beyond = true
 		default:
-			f.dim[f.n], f.need[f.n] = d, n
-			f.n++
+			f.add(d, n)
 		}
 	}
 	return f
 }
 
+func (f *filter) add(d int, need int64) {
+	f.dim[f.n], f.need[f.n], f.lane[f.n] = d, need, lane(need)
+	f.n++
+}
+
+// lane cuts a value to what a lane holds. An ask that fits fits also when both are cut.
+func lane(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
+
 // without gives a filter that does not look at dimension d.
 func (f *filter) without(d int) (g filter) {
 	for k := range f.n {
 		if f.dim[k] != d {
-			g.dim[g.n], g.need[g.n] = f.dim[k], f.need[k]
-			g.n++
+			g.add(f.dim[k], f.need[k])
 		}
 	}
 	return g
@@ -42,11 +51,11 @@ func (f *filter) raise(d int, need int64) {
 	for k := range f.n {
 		if f.dim[k] == d {
 			f.need[k] = max(f.need[k], need)
+			f.lane[k] = lane(f.need[k])
 			return
 		}
 	}
-	f.dim[f.n], f.need[f.n] = d, need
-	f.n++
+	f.add(d, need)
 }
 
 // fits decides on exact values. cols are the columns of dimensions 0, 1, …
@@ -59,54 +68,67 @@ func (f *filter) fits(cols []int64, i int) bool {
 	return true
 }
 
-// first gives the first place in [i, n) that fits, n when none does. It looks at
-// up to four columns at once without a branch each: a value below its need makes
-// a difference below zero, and one such sign bit stays when differences are
-// or-ed. A difference that overflows only looks like a fit: needs are above 0, so
-// it is one of a value far below zero. What passes is checked exactly.
+// first gives the first place in [i, n) of an inner page whose maxima fit, n when
+// none does. cols are the columns of maxima.
 func (f *filter) first(cols []int64, i, n int) int {
-	for i < n {
-		switch f.n {
-		case 0:
-			return i
-		case 1:
-			i = f.first1(cols, i, n)
-		case 2:
-			i = f.first2(cols, i, n)
-		case 3:
-			i = f.first3(cols, i, n)
-		default:
-			i = f.first4(cols, i, n)
-		}
-		if i >= n || f.fits(cols, i) {
+	for ; i < n; i++ {
+		i = firstOf(f.n, &f.dim, &f.need, cols, i, n)
+		if i == n || f.fits(cols, i) {
 			return i
 		}
-		i++
 	}
 	return n
 }
 
-// part gives the places [i, n) of the k-th column that the filter looks at.
-func (f *filter) part(cols []int64, k, i, n int) []int64 {
-	at := f.dim[k] * fan
-	return cols[at+i : at+n]
+// firstIn gives the first place in [i, n) of a leaf that fits, n when none does. It
+// reads lanes, and exact values only of what fits there.
+func (f *filter) firstIn(p *cells, i, n int) int {
+	for ; i < n; i++ {
+		i = firstOf(f.n, &f.dim, &f.lane, p.lanes, i, n)
+		if i == n || f.fits(p.cols, i) {
+			return i
+		}
+	}
+	return n
 }
 
-func (f *filter) first1(cols []int64, i, n int) int {
-	a, na := f.part(cols, 0, i, n), f.need[0]
+// firstOf gives the first place in [i, n) that may fit. It looks at up to four
+// columns at once without a branch each: a value below its need makes a difference
+// below zero, and one such sign bit stays when differences are or-ed. A difference
+// that overflows only looks like a fit: needs are above 0, so it is one of a value
+// far below zero.
+func firstOf[T int32 | int64](looks int, dim *[MaxDims]int, need *[MaxDims]T, cols []T, i, n int) int {
+	if looks == 0 {
+		return i
+	}
+	part := func(k int) []T { return cols[dim[k]*fan+i : dim[k]*fan+n] }
+	var left int
+	switch looks {
+	case 1:
+		left = short1(part(0), need[0])
+	case 2:
+		left = short2(part(0), part(1), need[0], need[1])
+	case 3:
+		left = short3(part(0), part(1), part(2), need[0], need[1], need[2])
+	default:
+		left = short4(part(0), part(1), part(2), part(3), need)
+	}
+	return n - left
+}
+
+// short1 and the like leave out the places from the start on that are short, and
+// tell how many are left. Four that are all short go at a time: their and-ed sign
+// bit stays.
+func short1[T int32 | int64](a []T, na T) int {
 	for j, v := range a {
 		if v >= na {
-			return i + j
+			return len(a) - j
 		}
 	}
-	return n
+	return 0
 }
 
-// first2 and first3 leave out four places at a time that are all short: of those
-// the and-ed sign bit stays.
-func (f *filter) first2(cols []int64, i, n int) int {
-	a, na := f.part(cols, 0, i, n), f.need[0]
-	b, nb := f.part(cols, 1, i, n), f.need[1]
+func short2[T int32 | int64](a, b []T, na, nb T) int {
 	for len(a) >= 4 && len(b) >= 4 {
 		w, x := (a[0]-na)|(b[0]-nb), (a[1]-na)|(b[1]-nb)
 		y, z := (a[2]-na)|(b[2]-nb), (a[3]-na)|(b[3]-nb)
@@ -118,16 +140,13 @@ func (f *filter) first2(cols []int64, i, n int) int {
 	b = b[:len(a)]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb) >= 0 {
-			return n - len(a) + j
+			return len(a) - j
 		}
 	}
-	return n
+	return 0
 }
 
-func (f *filter) first3(cols []int64, i, n int) int {
-	a, na := f.part(cols, 0, i, n), f.need[0]
-	b, nb := f.part(cols, 1, i, n), f.need[1]
-	c, nc := f.part(cols, 2, i, n), f.need[2]
+func short3[T int32 | int64](a, b, c []T, na, nb, nc T) int {
 	for len(a) >= 4 && len(b) >= 4 && len(c) >= 4 {
 		w, x := (a[0]-na)|(b[0]-nb)|(c[0]-nc), (a[1]-na)|(b[1]-nb)|(c[1]-nc)
 		y, z := (a[2]-na)|(b[2]-nb)|(c[2]-nc), (a[3]-na)|(b[3]-nb)|(c[3]-nc)
@@ -139,23 +158,21 @@ func (f *filter) first3(cols []int64, i, n int) int {
 	b, c = b[:len(a)], c[:len(a)]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb)|(c[j]-nc) >= 0 {
-			return n - len(a) + j
+			return len(a) - j
 		}
 	}
-	return n
+	return 0
 }
 
-func (f *filter) first4(cols []int64, i, n int) int {
-	a, na := f.part(cols, 0, i, n), f.need[0]
-	b, nb := f.part(cols, 1, i, n)[:len(a)], f.need[1]
-	c, nc := f.part(cols, 2, i, n)[:len(a)], f.need[2]
-	d, nd := f.part(cols, 3, i, n)[:len(a)], f.need[3]
+func short4[T int32 | int64](a, b, c, d []T, need *[MaxDims]T) int {
+	na, nb, nc, nd := need[0], need[1], need[2], need[3]
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 	for j, v := range a {
 		if (v-na)|(b[j]-nb)|(c[j]-nc)|(d[j]-nd) >= 0 {
-			return i + j
+			return len(a) - j
 		}
 	}
-	return n
+	return 0
 }
 
 // firstUpTo is first, of those that have at most limit of dimension d.
@@ -168,13 +185,18 @@ func (f *filter) firstUpTo(cols []int64, i, n, d int, limit int64) int {
 	return n
 }
 
-// last gives the last place in [0, n) that fits, -1 when none does.
+// last gives the last place in [0, n) of an inner page whose maxima fit, -1 when
+// none does.
 func (f *filter) last(cols []int64, n int) int {
-	found := -1
-	for i := n - 1; i >= 0 && found < 0; i-- {
-		if f.fits(cols, i) {
-			found = i
-		}
+	for n--; n >= 0 && !f.fits(cols, n); n-- {
 	}
-	return found
+	return n
+}
+
+// lastIn gives the last place in [0, n) of a leaf that fits, -1 when none does.
+func (f *filter) lastIn(p *cells, n int) int {
+	if f.firstIn(p, 0, n) == n {
+		return -1
+	}
+	return f.last(p.cols, n)
 }

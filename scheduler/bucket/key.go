@@ -187,11 +187,20 @@ const fan = 32
 // then the sizes of its children, then, for each dimension, the exact maxima below
 // each child. The separator of child i is at most the keys in it, and above all
 // keys in child i-1; that of child 0 is not looked at.
+//
+// A leaf has lanes beside: the availability cut to 31 bits, which a scan reads
+// instead of the exact values. They lie close together, apart from all else.
 type cells struct {
-	n        int
-	cols     []int64
-	prefixes *[fan]uint64
-	ids      *[fan]string
+	n     int
+	cols  []int64
+	lanes []int32
+	*names
+}
+
+// names are the IDs of keys, with their prefixes.
+type names struct {
+	prefixes [fan]uint64
+	ids      [fan]string
 }
 
 // compare tells how the i-th key stands to k: below it -1, above it +1. columns

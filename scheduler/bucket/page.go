@@ -1,31 +1,43 @@
 package bucket
 
 // page is a leaf (values) or an inner page (kids). See cells for what its
-// columns are. What it points to lies in one block of memory with it, so that a
-// page is copied with one allocation and found with one miss of the cache.
+// columns are.
 type page[V any] struct {
 	cells
-	owner  *Token
 	kids   []*page[V]
 	values []V
+	owner  *Token
 }
 
-// newPage makes an empty leaf or inner page with so many columns.
-func newPage[V any](t *Token, columns int, inner bool) *page[V] {
-	var p *page[V]
-	if inner {
-		p = innerBlock[V](columns)
-	} else {
-		p = leafBlock[V](columns)
-	}
-	p.owner = t
+func newLeaf[V any](t *Token, width int) *page[V] {
+	p := bare[V](t, false)
+	p.cols, p.lanes = make([]int64, width*fan), make([]int32, width*fan)
 	return p
 }
 
-func newLeaf[V any](t *Token, width int) *page[V] { return newPage[V](t, width, false) }
-
 func newInner[V any](t *Token, cfg *config, width int) *page[V] {
-	return newPage[V](t, cfg.maxima/fan+width, true)
+	p := bare[V](t, true)
+	p.cols = make([]int64, cfg.maxima+width*fan)
+	return p
+}
+
+// bare makes a page without columns.
+func bare[V any](t *Token, inner bool) *page[V] {
+	p := &page[V]{owner: t}
+	if inner {
+		b := new(struct {
+			names
+			kids [fan]*page[V]
+		})
+		p.names, p.kids = &b.names, b.kids[:]
+		return p
+	}
+	b := new(struct {
+		names
+		values [fan]V
+	})
+	p.names, p.values = &b.names, b.values[:]
+	return p
 }
 
 // own gives a page that the token may change: the page itself or a copy of it.
@@ -33,27 +45,36 @@ func (p *page[V]) own(t *Token) *page[V] {
 	if p.owner == t && t != nil {
 		return p
 	}
-	return p.copied(t, len(p.cols)/fan)
+	return p.copied(t)
 }
 
-// copied gives a copy of the page with at least as many columns.
-func (p *page[V]) copied(t *Token, columns int) *page[V] {
-	c := newPage[V](t, columns, p.kids != nil)
+// copied gives a copy of the page.
+func (p *page[V]) copied(t *Token) *page[V] {
+	c := bare[V](t, p.kids != nil)
 	c.n = p.n
-	copy(c.cols, p.cols)
-	*c.prefixes, *c.ids = *p.prefixes, *p.ids
-	copy(c.kids, p.kids)
-	copy(c.values, p.values)
+	c.cols = append([]int64(nil), p.cols...)
+	c.lanes = append([]int32(nil), p.lanes...)
+	n := p.n
+	copy(c.prefixes[:n], p.prefixes[:n])
+	copy(c.ids[:n], p.ids[:n])
+	if p.kids != nil {
+		copy(c.kids, p.kids[:n])
+	} else {
+		copy(c.values, p.values[:n])
+	}
 	return c
 }
 
 // widened gives a copy of the page and all below it with more columns, of zeroes.
 func (p *page[V]) widened(t *Token, more int) *page[V] {
-	c := p.copied(t, len(p.cols)/fan+more)
+	c := p.copied(t)
+	c.cols = append(c.cols, make([]int64, more*fan)...)
+	if c.kids == nil {
+		c.lanes = append(c.lanes, make([]int32, more*fan)...)
+		return c
+	}
 	for i := range c.n {
-		if c.kids != nil {
-			c.kids[i] = c.kids[i].widened(t, more)
-		}
+		c.kids[i] = c.kids[i].widened(t, more)
 	}
 	return c
 }
@@ -88,6 +109,9 @@ func (p *page[V]) open(i int) {
 	for c := 0; c < len(p.cols); c += fan {
 		copy(p.cols[c+i+1:c+p.n+1], p.cols[c+i:c+p.n])
 	}
+	for c := 0; c < len(p.lanes); c += fan {
+		copy(p.lanes[c+i+1:c+p.n+1], p.lanes[c+i:c+p.n])
+	}
 	copy(p.prefixes[i+1:p.n+1], p.prefixes[i:p.n])
 	copy(p.ids[i+1:p.n+1], p.ids[i:p.n])
 	if p.kids != nil {
@@ -102,6 +126,9 @@ func (p *page[V]) open(i int) {
 func (p *page[V]) shut(i int) {
 	for c := 0; c < len(p.cols); c += fan {
 		copy(p.cols[c+i:c+p.n-1], p.cols[c+i+1:c+p.n])
+	}
+	for c := 0; c < len(p.lanes); c += fan {
+		copy(p.lanes[c+i:c+p.n-1], p.lanes[c+i+1:c+p.n])
 	}
 	copy(p.prefixes[i:p.n-1], p.prefixes[i+1:p.n])
 	copy(p.ids[i:p.n-1], p.ids[i+1:p.n])
@@ -129,6 +156,9 @@ func (p *page[V]) move(q *page[V], from, count int) {
 	for c := 0; c < len(p.cols); c += fan {
 		copy(p.cols[c+p.n:c+p.n+count], q.cols[c+from:c+from+count])
 	}
+	for c := 0; c < len(p.lanes); c += fan {
+		copy(p.lanes[c+p.n:c+p.n+count], q.lanes[c+from:c+from+count])
+	}
 	copy(p.prefixes[p.n:], q.prefixes[from:from+count])
 	copy(p.ids[p.n:], q.ids[from:from+count])
 	if p.kids != nil {
@@ -142,7 +172,8 @@ func (p *page[V]) move(q *page[V], from, count int) {
 // split leaves the first keep entries in p, which is owned, and gives the others
 // in a page of their own.
 func (p *page[V]) split(keep int) *page[V] {
-	q := newPage[V](p.owner, len(p.cols)/fan, p.kids != nil)
+	q := bare[V](p.owner, p.kids != nil)
+	q.cols, q.lanes = make([]int64, len(p.cols)), make([]int32, len(p.lanes))
 	q.move(p, keep, p.n-keep)
 	p.clear(keep, p.n)
 	p.n = keep

@@ -85,7 +85,7 @@ func (k *picker[V]) leafWalk(p *page[V]) {
 		if k.leaf != nil && !k.down && len(k.order) > 0 {
 			i = k.filter.firstUpTo(p.cols, i, p.n, k.order[0], k.best.hi[0])
 		} else {
-			i = k.filter.first(p.cols, i, p.n)
+			i = k.filter.firstIn(&p.cells, i, p.n)
 		}
 		if i < p.n {
 			k.consider(p, i)

@@ -50,7 +50,7 @@ func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 		if k != nil {
 			i = p.above(&s.cfg.leafKey, 0, k)
 		}
-		i = f.first(p.cols, i, p.n)
+		i = f.firstIn(&p.cells, i, p.n)
 		if i == p.n {
 			return nil, 0
 		}
@@ -94,7 +94,7 @@ func (s *search[V]) downIn(p *page[V], k *key, f *filter) (*page[V], int) {
 		if k != nil {
 			end = p.above(&s.cfg.leafKey, 0, k)
 		}
-		if i := f.last(p.cols, end); i >= 0 {
+		if i := f.lastIn(&p.cells, end); i >= 0 {
 			return p, i
 		}
 		return nil, 0
@@ -133,15 +133,14 @@ func (s *search[V]) rank(r int64) (*page[V], int) {
 // each gives every entry that fits, in order.
 func (s *search[V]) each(p *page[V], visit func(p *page[V], i int)) {
 	s.pages++
-	cols := p.cols
-	if p.kids != nil {
-		cols = cols[s.cfg.maxima:]
-	}
-	for i := s.filter.first(cols, 0, p.n); i < p.n; i = s.filter.first(cols, i+1, p.n) {
-		if p.kids != nil {
-			s.each(p.kids[i], visit)
-		} else {
+	if p.kids == nil {
+		for i := s.filter.firstIn(&p.cells, 0, p.n); i < p.n; i = s.filter.firstIn(&p.cells, i+1, p.n) {
 			visit(p, i)
 		}
+		return
+	}
+	maxima := p.cols[s.cfg.maxima:]
+	for i := s.filter.first(maxima, 0, p.n); i < p.n; i = s.filter.first(maxima, i+1, p.n) {
+		s.each(p.kids[i], visit)
 	}
 }
