@@ -84,11 +84,19 @@ func line(path string) string {
 	return strings.TrimSpace(first)
 }
 
+// libraryName is the driver's library.
+const libraryName = "libnvidia-ml.so.1"
+
 // Present tells whether anything hints at an NVIDIA driver or GPU: without that the
 // probe is not even started. root is where /proc, /sys and /dev are.
 func Present(root string) bool {
 	for _, name := range []string{"proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg"} {
 		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			return true
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) { // as a container's image may have it
+		if _, err := os.Stat(filepath.Join(dir, libraryName)); dir != "" && err == nil {
 			return true
 		}
 	}

@@ -83,7 +83,7 @@ func (f *fakeDriver) look() *nvml.Snapshot {
 
 func TestProbeReadsTheLibrary(t *testing.T) {
 	s := newFakeDriver(t).look()
-	yes, no, margin := true, false, -41
+	yes, no, margin := true, false, 46
 	gpu := func(id, bus string) nvml.GPU {
 		return nvml.GPU{
 			UUID: id, Name: "NVIDIA H100 80GB HBM3", BusID: bus, MemoryMiB: 81559, BAR1MiB: 131072, PowerLimitW: 700, CoreClockMHz: 1980,
@@ -116,6 +116,10 @@ func TestProbeFollowsHealth(t *testing.T) {
 	f.play("lost 1\n")
 	if s := f.look(); !s.GPUs[1].Lost || s.GPUs[1].UUID != "GPU-fake-1" || s.GPUs[0].Lost {
 		t.Errorf("lost: %+v", s.GPUs)
+	}
+	f.play("temperature 95\n")
+	if s := f.look(); s.GPUs[0].Temperature != 95 || *s.GPUs[0].ThermalMargin != -8 {
+		t.Errorf("temperature: %+v", s.GPUs[0])
 	}
 	f.play("count 2\n")
 	if s := f.look(); len(s.GPUs) != 2 {

@@ -145,7 +145,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, int sensor, unsigned int *
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t d, int which, unsigned int *t) { *t = 87; return which == 1 ? OK : INVALID; }
 nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t d, nvmlMarginTemperature_v1_t *m) {
 	if (m->version != (sizeof *m | 1 << 24)) return MISMATCH;
-	m->marginTemperature = -temperature;
+	m->marginTemperature = 87 - temperature;
 	return OK;
 }
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *s) { *s = &events; return OK; }
