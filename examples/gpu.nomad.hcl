@@ -1,5 +1,5 @@
 # One task with two GPUs under one PCIe switch, or none at all. Try it on simulated machines: nomadish agent -dev
-# -simulate examples/racks.hcl, then nomadish job run examples/gpu.nomad.hcl and nomadish topology. On real ones the driver is
+# -simulate examples/racks.hcl, then nomadish job run -detach examples/gpu.nomad.hcl and nomadish topology. On real ones the driver is
 # raw_exec or the like; the task finds its GPUs in NVIDIA_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES.
 job "pair" {
   type   = "batch"
