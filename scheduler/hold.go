@@ -85,7 +85,7 @@ func (s *scheduler) reserve() {
 		s.edit.Unreserve(id)
 	}
 	after, ever := s.in.Config.ReserveAfter()
-	if !ever || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
+	if !ever || s.in.Job == nil || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
 		s.in.Now.Sub(time.Unix(0, s.eval.CreateTime)) < after {
 		return
 	}

@@ -131,7 +131,7 @@ func (b *Broker) changed(c *state.Change) {
 			b.forget(c.Key)
 			b.blocked.remove(c.Key)
 		}
-	case state.KindJob, state.KindAlloc, state.KindNode: // see releases
+	case state.KindJob, state.KindAlloc, state.KindNode, state.KindReservation: // see releases
 	}
 }
 
@@ -182,6 +182,11 @@ func (r *releases) note(c *state.Change) {
 			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
 				r.classes[node.ComputedClass] = true
 			}
+		}
+	case state.KindReservation:
+		was, _ := c.Old.(*structs.Reservation)
+		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
+			r.classes[node.ComputedClass] = true
 		}
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {

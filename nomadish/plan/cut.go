@@ -8,6 +8,8 @@ import "github.com/nomadish/nomadish/structs"
 func cut(p *structs.JudgedPlan, limit int) []*structs.JudgedPlan {
 	c := &cutter{limit: limit, whole: p}
 	c.next()
+	c.room(sizeOfIDs(p.Unreserve)) // their room is for what is placed
+	c.part.Unreserve = p.Unreserve
 	for _, s := range p.Stop {
 		c.room(sizeStop + len(s.DesiredDescription))
 		c.part.Stop = append(c.part.Stop, s)
@@ -18,6 +20,10 @@ func cut(p *structs.JudgedPlan, limit int) []*structs.JudgedPlan {
 	}
 	for _, b := range p.Place {
 		c.batch(b)
+	}
+	for _, r := range p.Reserve {
+		c.room(sizeOfReservation(r))
+		c.part.Reserve = append(c.part.Reserve, r)
 	}
 	c.room(sizeOfEvals(p.Evals))
 	c.part.Evals = p.Evals

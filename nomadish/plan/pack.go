@@ -16,6 +16,7 @@ const (
 	sizeStop     = 384
 	sizeUpdate   = 256
 	sizeEval     = 1024
+	sizeReserve  = 256
 	sizeMetric   = 768
 	sizeClass    = 48
 )
@@ -69,7 +70,21 @@ func sizeOf(p *structs.JudgedPlan) int {
 			size += sizeOfInstance(&b.Instances[i])
 		}
 	}
-	return size + sizeOfEvals(p.Evals)
+	for _, r := range p.Reserve {
+		size += sizeOfReservation(r)
+	}
+	return size + sizeOfIDs(p.Unreserve) + sizeOfEvals(p.Evals)
+}
+
+func sizeOfIDs(ids []string) (size int) {
+	for _, id := range ids {
+		size += 3 + len(id)
+	}
+	return size
+}
+
+func sizeOfReservation(r *structs.Reservation) int {
+	return sizeReserve + len(r.NodeID) + len(r.Namespace) + len(r.JobID) + len(r.Group)
 }
 
 func sizeOfUpdate(u *structs.AllocInPlace) int {
@@ -88,6 +103,9 @@ func sizeOfBatch(b *structs.PlacementBatch) int {
 	}
 	if b.Metrics != nil {
 		size += sizeOfMetric(b.Metrics)
+	}
+	if b.Gang != nil {
+		size += sizePort + sizeOfIDs(b.Gang.Hosts)
 	}
 	return size
 }

@@ -48,6 +48,12 @@ func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 		for n := range rapid.IntRange(1, 60).Draw(t, "nodes") {
 			b.Nodes = append(b.Nodes, structs.PlacedNode{ID: uuid(1000 + n), Name: fmt.Sprint("a-host-name.example-", n)})
 		}
+		if rapid.Bool().Draw(t, "a gang") {
+			b.Gang = &structs.AllocGang{Size: 100, Level: "rack"}
+			for n := range 100 {
+				b.Gang.Hosts = append(b.Gang.Hosts, fmt.Sprintf("192.168.100.%d:20000", n))
+			}
+		}
 		rich := rapid.Bool().Draw(t, "rich")
 		for n := range rapid.IntRange(1, 150).Draw(t, "instances") {
 			in := structs.Instance{Ordinal: uint32(n), Index: n, Node: n % len(b.Nodes)} //nolint:gosec // small
@@ -65,6 +71,13 @@ func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 			b.Instances = append(b.Instances, in)
 		}
 		p.Place = append(p.Place, b)
+	}
+	for i := range rapid.IntRange(0, 20).Draw(t, "reservations") {
+		p.Unreserve = append(p.Unreserve, uuid(i))
+		p.Reserve = append(p.Reserve, &structs.Reservation{
+			NodeID: uuid(i), Namespace: "default", JobID: "job", Group: "group", CPU: 1000, MemoryMB: 4096, DiskMB: 300, Devices: 8, Cores: 4,
+			MadeAt: p.Time, DueAt: p.Time + 1, ExpiresAt: p.Time + 2,
+		})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "evals") {
 		e := &structs.Evaluation{
@@ -144,9 +157,16 @@ func TestPack(t *testing.T) {
 			joined := &structs.JudgedPlan{}
 			for _, p := range got {
 				joined.Stop, joined.Update, joined.Evals = append(joined.Stop, p.Stop...), append(joined.Update, p.Update...), append(joined.Evals, p.Evals...)
+				joined.Unreserve, joined.Reserve = append(joined.Unreserve, p.Unreserve...), append(joined.Reserve, p.Reserve...)
+				if len(p.Place) > 0 && len(joined.Unreserve) < len(j.holds.Unreserve) {
+					t.Fatalf("something is placed before its reservation has ended")
+				}
 				if p.EvalID != j.holds.EvalID || p.Time != j.holds.Time {
 					t.Fatalf("a part of another plan: %+v", p)
 				}
+			}
+			if !slices.Equal(joined.Unreserve, j.holds.Unreserve) || !slices.Equal(joined.Reserve, j.holds.Reserve) {
+				t.Fatalf("reservations got lost")
 			}
 			if !reflect.DeepEqual([]any{joined.Stop, joined.Update, joined.Evals}, []any{j.holds.Stop, j.holds.Update, j.holds.Evals}) {
 				t.Fatalf("stops, updates or evaluations got lost")

@@ -29,6 +29,7 @@ var exported = []struct {
 	{TableSubmissions, func() any { return &submissionRow{} }},
 	{TableScaling, func() any { return &scalingRow{} }},
 	{TableEvals, func() any { return &structs.Evaluation{} }},
+	{TableReservations, func() any { return &structs.Reservation{} }},
 	{TableAllocs, func() any { return &structs.Allocation{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }

@@ -12,11 +12,12 @@ type Kind uint8
 
 // The kinds, with what Change.Old and Change.New hold.
 const (
-	KindJob    Kind = iota + 1 // *structs.Job
-	KindEval                   // *structs.Evaluation
-	KindAlloc                  // *structs.Allocation, without Job
-	KindNode                   // *structs.Node
-	KindConfig                 // *structs.SchedulerConfiguration
+	KindJob         Kind = iota + 1 // *structs.Job
+	KindEval                        // *structs.Evaluation
+	KindAlloc                       // *structs.Allocation, without Job
+	KindNode                        // *structs.Node
+	KindConfig                      // *structs.SchedulerConfiguration
+	KindReservation                 // *structs.Reservation; Key is the node ID
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

@@ -57,6 +57,18 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 			"collect": func(*rapid.T) {
 				apply(&structs.CollectEntry{Allocs: []string{alloc(), alloc()}, Nodes: []string{nodeID()}})
 			},
+			"reserve": func(*rapid.T) {
+				r := &structs.Reservation{NodeID: nodeID(), JobID: "web", Group: "g", CPU: int64(rapid.IntRange(0, 900).Draw(t, "reserved"))}
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Reserve: []*structs.Reservation{r}}}})
+			},
+			"unreserve": func(*rapid.T) {
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Unreserve: []string{nodeID()}}}})
+			},
+			"configure": func(*rapid.T) {
+				apply(&structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{
+					SchedulerAlgorithm: "binpack", Granularity: map[string]int64{"cpu": rapid.Int64Range(1, 2000).Draw(t, "granularity")},
+				}})
+			},
 			"": func(t *rapid.T) {
 				snap := store.Snapshot()
 				if d := snap.World().Diff(Rebuild(snap)); len(d) > 0 {

@@ -21,6 +21,8 @@ const (
 	TableAllocs      = "allocs"
 	TableConfig      = "scheduler_config"
 	TableHistory     = "history"
+	// TableReservations is room that is kept for asks that wait, by node.
+	TableReservations = "reservations"
 
 	tableIndexes = "index"   // the last index that changed each table
 	tableTallies = "tallies" // derived: per job, how much of it is alive
@@ -29,7 +31,7 @@ const (
 // Tables lists the tables that TableIndex knows.
 func Tables() []string {
 	return []string{
-		TableAllocs, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes,
+		TableAllocs, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
 		TableScaling, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
@@ -177,6 +179,7 @@ func schema() *memdb.DBSchema {
 			}
 			return key(e.Status)
 		}))
+	table(TableReservations, unique(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
 	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
 	table(TableHistory,
 		unique(func(h *structs.HistoryRecord) []byte { return key(h.AllocID) }),

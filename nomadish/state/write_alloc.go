@@ -29,11 +29,11 @@ func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool)
 	if byServer {
 		now.AllocModifyIndex = x.index
 	}
-	var row *row
-	if was != nil {
-		row = x.allocs.get(now.ID)
+	if was == nil {
+		x.allocs.add(x.allocs.pack(now, b, nil))
+	} else {
+		x.allocs.put(x.allocs.pack(now, nil, x.allocs.get(now.ID)))
 	}
-	x.allocs.put(x.allocs.pack(now, b, row))
 	x.tables[TableAllocs] = true
 	x.edit.UpsertAlloc(now)
 	x.countAlloc(was, now)
@@ -161,6 +161,14 @@ func checkPlan(p *structs.JudgedPlan) error {
 			}
 		}
 	}
+	for _, r := range p.Reserve {
+		if r == nil {
+			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: a reservation is missing", p.EvalID)
+		}
+		if err := checkID("node ID", r.NodeID); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: reservation: %w", p.EvalID, err)
+		}
+	}
 	for _, e := range p.Evals {
 		if err := checkEval(e); err != nil {
 			return err
@@ -188,9 +196,15 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 			x.updateInPlace(u)
 		}
 	}
+	for _, id := range p.Unreserve {
+		x.unreserve(id)
+	}
 	gone := map[structs.NamespacedID]*structs.Node{}
 	for _, b := range p.Place {
 		x.place(b, preempted, gone)
+	}
+	for _, r := range p.Reserve {
+		x.reserve(r)
 	}
 	for _, e := range p.Evals {
 		x.upsertEval(e)
@@ -255,19 +269,17 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 		nodes[i] = x.node(n.ID)
 	}
 	same := newCommon(b, x.index)
-	shared := *b
-	shared.Resources = nil
 	for i := range b.Instances {
 		in := &b.Instances[i]
+		id := structs.DeriveID(b.Seed, uint64(in.Ordinal))
+		if x.allocs.get(id) != nil {
+			continue
+		}
 		var now *structs.Allocation
 		if len(in.Ports)+len(in.Networks)+len(in.Cores)+len(in.Devices) == 0 && b.Resources != nil {
-			now = shared.Allocation(i) // what a row never changes is shared by all rows
-			now.AllocatedResources = b.Resources
+			now = same.plain(b, i, id)
 		} else {
 			now = b.Allocation(i)
-		}
-		if x.allocs.get(now.ID) != nil {
-			continue
 		}
 		now.CreateIndex = x.index
 		now.PreemptedAllocations = preempted[now.ID]

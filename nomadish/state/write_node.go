@@ -113,7 +113,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 			found = true
 			x.mintForNode(node, false, done)
 			x.dropNode(node)
-			for _, was := range x.allocs.allocs(ofNode, text(id)) {
+			for _, was := range x.allocs.allocs(ofNode, labelOf(id)) {
 				if was.ClientTerminal() {
 					continue
 				}
@@ -133,6 +133,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 func (x *txn) dropNode(was *structs.Node) {
 	x.drop(TableNodes, was)
 	x.edit.DeleteNode(was.ID)
+	x.unreserve(was.ID)
 	note(x, KindNode, was.ID, was, nil)
 }
 

@@ -28,6 +28,7 @@ func (w *Writer) SchedulerConfig(index uint64, e *structs.SchedulerConfigEntry) 
 				WithHint("read it again and repeat the change")
 		}
 		x.put(TableConfig, &now)
+		x.edit.Configure(&now)
 		note(x, KindConfig, "scheduler-configuration", was, &now)
 		return nil
 	})
@@ -94,7 +95,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 		return false
 	}
 	over := true
-	x.allocs.each(ofNode, text(n.ID), func(r *row) bool {
+	x.allocs.each(ofNode, labelOf(n.ID), func(r *row) bool {
 		over = r.Terminal()
 		return over
 	})
@@ -174,11 +175,17 @@ func Rebuild(s *Snapshot) *scheduler.World { return rebuild(s.v.txn, s.v.allocs)
 
 func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 	edit := scheduler.NewWorld().Edit()
+	if c := get[structs.SchedulerConfiguration](r, TableConfig, byID); c != nil {
+		edit.Configure(c)
+	}
 	for n := range rows[structs.Node](r, false, TableNodes, byID) {
 		edit.UpsertNode(n)
 	}
 	for a := range allocs.all {
 		edit.UpsertAlloc(a.alloc())
+	}
+	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
+		edit.Reserve(h)
 	}
 	return edit
 }
