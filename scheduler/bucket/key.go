@@ -1,9 +1,6 @@
 package bucket
 
-import (
-	"math"
-	"strings"
-)
+import "math"
 
 // config is a Config made ready: checked, with the places of the columns.
 type config struct {
@@ -228,7 +225,13 @@ func (p *cells) compareID(i int, k *key) int {
 		}
 		return 1
 	}
-	return strings.Compare(p.ids[i], k.id)
+	switch id := p.ids[i]; { // strings.Compare would have the compiler think that k is kept
+	case id == k.id:
+		return 0
+	case id < k.id:
+		return -1
+	}
+	return 1
 }
 
 // above gives the first place from from on whose key is above k, n when none is.
