@@ -80,11 +80,10 @@ func newDeviceTrees(r *structs.NodeResources, known []*deviceTree) []*deviceTree
 
 // treeBuilder makes device trees of one node.
 type treeBuilder struct {
-	r      *structs.NodeResources
-	cells  []*structs.TopologyCell
-	links  []*structs.DeviceLink
-	kids   map[string][]*structs.TopologyCell // by parent
-	levels []string
+	r     *structs.NodeResources
+	cells []*structs.TopologyCell
+	links []*structs.DeviceLink
+	kids  map[string][]*structs.TopologyCell // by parent
 }
 
 func newTreeBuilder(r *structs.NodeResources) *treeBuilder {
