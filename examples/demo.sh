@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make demo`: a dev agent with this machine as a real node beside four simulated 8-GPU nodes, three jobs on them, where
+# `make demo`: a dev agent with this machine as a real node beside four simulated 8-GPU nodes, four jobs on them, where
 # they landed and what they printed. Then it waits (STAY=0: ends), and takes away what it started, also on Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ cleanup() {
   trap - EXIT
   trap '' INT TERM
   if [ -n "$agent" ] && kill -0 "$agent" 2>/dev/null; then
-    for job in clock training; do "$BIN" job stop -purge -detach "$job" >/dev/null 2>&1 || true; done
+    for job in clock training pair; do "$BIN" job stop -purge -detach "$job" >/dev/null 2>&1 || true; done
     wait_for 5 stopped || true
     kill -INT "$agent" 2>/dev/null || true
     wait_for 10 gone || kill -KILL "$agent" 2>/dev/null || true
@@ -43,7 +43,7 @@ wait_for() { # wait_for SECONDS FUNCTION
 leads() { "$BIN" operator api /v1/status/leader 2>/dev/null | grep -q :; }
 nodes() { [ "$("$BIN" operator api /v1/nodes 2>/dev/null | grep -o '"Status": *"ready"' | wc -l)" -ge 5 ]; }
 running() { "$BIN" operator api /v1/allocations 2>/dev/null | grep -o '"ClientStatus": *"running"' | wc -l; }
-placed() { [ "$(running)" -eq 41 ]; } # the clock, and 40 of training
+placed() { [ "$(running)" -eq 42 ]; } # the clock, 40 of training, and the pair of GPUs
 gone() { ! kill -0 "$agent" 2>/dev/null; }
 stopped() { [ "$(running)" -eq 0 ]; }
 died() { echo "demo: $1 did not come about" >&2; exit 1; }
@@ -84,7 +84,8 @@ show node status
 show job run examples/demo/report.nomad.hcl
 show job run -detach examples/demo/clock.nomad.hcl
 show job run -detach examples/demo/training.nomad.hcl
-wait_for 20 placed || died "41 running instances"
+show job run -detach examples/gpu.nomad.hcl
+wait_for 20 placed || died "42 running instances"
 show job status
 show job status report
 show job status clock
@@ -97,6 +98,9 @@ show alloc logs -job clock
 echo
 echo "where the 40 instances of training landed:"
 "$BIN" job allocs -t '{{range .}}{{.NodeName}}{{"\n"}}{{end}}' training | sed '/^$/d' | sort | uniq -c
+echo
+echo "and where the two GPUs of pair lie, under one switch:"
+show topology
 
 if [ "$STAY" = 0 ]; then
   exit 0
@@ -107,6 +111,7 @@ The agent stays at $NOMADISH_ADDR. In another terminal, say:
   bin/nomadish job status training
   bin/nomadish alloc logs -f -job clock
   bin/nomadish job run examples/service.nomad.hcl
+  bin/nomadish job run -detach examples/gang.nomad.hcl && bin/nomadish topology
 Ctrl-C ends it and takes everything away.
 TEXT
 wait "$agent" || true

@@ -453,3 +453,30 @@ func TestUnknownLevels(t *testing.T) {
 	f("rack", "", `unknown level "rack"`)
 	f("a", "b", "2 problems")
 }
+
+// BenchmarkTopology reads the largest pages: 1,000 nodes of 8 GPUs by their numbers, 128
+// with details; half of the GPUs are held.
+func BenchmarkTopology(b *testing.B) {
+	var nodes []*structs.Node
+	held := map[string][]*structs.Allocation{}
+	for i := range maxTopologyNodes {
+		n := dgx(fmt.Sprintf("n%04d", i), fmt.Sprintf("r%d", i/8))
+		nodes = append(nodes, n)
+		for k := range 4 {
+			held[n.ID] = append(held[n.ID], holds(fmt.Sprint(k), 0, fmt.Sprintf("%s-gpu-%d", n.ID, k)))
+		}
+	}
+	for name, count := range map[string]int{"numbers": maxTopologyNodes, "details": maxTopologyDetails} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				sum := newTopologySum([]structs.TopologyLevel{{Name: "rack", Meta: "rack"}})
+				for _, n := range nodes[:count] {
+					sum.add(viewNode(n, held[n.ID]), sum.site(n))
+				}
+				if t := sum.finish(name == "details"); t.Used != 4*count {
+					b.Fatalf("%d used", t.Used)
+				}
+			}
+		})
+	}
+}
