@@ -13,7 +13,14 @@ type allocEdit struct {
 	tok     *token
 	touched []subject // the groups that changed
 	derived map[derivation]*common
+	last    [groupKinds]named // the last of each kind: neighbours share them
 	strings map[string]string
+}
+
+// named is a group that this edit may change.
+type named struct {
+	key   label
+	group *group
 }
 
 // derivation names a batch that follows from another by an update in place.
@@ -38,23 +45,29 @@ func (e *allocEdit) put(r *row) {
 	if found {
 		was := e.rows.get(n)
 		for kind := range groupKinds {
-			if from, to := was.key(kind), r.key(kind); from != to {
+			if from, to := was.label(kind), r.label(kind); from != to {
 				e.leave(kind, from, n)
 				e.join(kind, r, n)
 			} else {
 				e.group(kind, to) // it has changed
 			}
 		}
+		e.rows.set(e.tok, n, r)
+		return
+	}
+	e.add(r)
+}
+
+// add stores a row of an ID that is not there.
+func (e *allocEdit) add(r *row) {
+	n := e.take()
+	for kind := range groupKinds {
+		e.join(kind, r, n)
+	}
+	if r.odd() {
+		e.odd.put(e.tok, text(r.noted.id), n)
 	} else {
-		n = e.take()
-		for kind := range groupKinds {
-			e.join(kind, r, n)
-		}
-		if r.odd() {
-			e.odd.put(e.tok, text(r.noted.id), n)
-		} else {
-			e.ids.put(e.tok, r.id, n)
-		}
+		e.ids.put(e.tok, r.id, n)
 	}
 	e.rows.set(e.tok, n, r)
 }
@@ -84,7 +97,7 @@ func (e *allocEdit) take() (n ordinal) {
 func (e *allocEdit) remove(r *row) {
 	n, _ := e.ordinalOf(r)
 	for kind := range groupKinds {
-		e.leave(kind, r.key(kind), n)
+		e.leave(kind, r.label(kind), n)
 	}
 	if r.odd() {
 		e.odd.delete(e.tok, text(r.noted.id))
@@ -96,34 +109,40 @@ func (e *allocEdit) remove(r *row) {
 }
 
 // group gives a group to change, made if need be.
-func (e *allocEdit) group(kind groupKind, key text) *group {
+func (e *allocEdit) group(kind groupKind, key label) *group {
+	if e.last[kind].key == key && e.last[kind].group != nil {
+		return e.last[kind].group
+	}
 	g, found := e.groups[kind].get(key)
 	switch {
 	case !found:
 		g = &group{owner: e.tok}
 	case g.owner == e.tok:
+		e.last[kind] = named{key, g}
 		return g
 	default:
 		g = &group{owner: e.tok, node: g.node, rows: g.rows}
 	}
+	e.last[kind] = named{key, g}
 	e.groups[kind].put(e.tok, key, g)
-	e.touched = append(e.touched, subject{subjectKind(kind), string(key)})
+	e.touched = append(e.touched, subject{subjectKind(kind), key.text})
 	return g
 }
 
 func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
-	g := e.group(kind, r.key(kind))
+	g := e.group(kind, r.label(kind))
 	g.rows.put(e.tok, n, struct{}{})
 	if kind == ofNode {
 		g.node = r.node
 	}
 }
 
-func (e *allocEdit) leave(kind groupKind, key text, n ordinal) {
+func (e *allocEdit) leave(kind groupKind, key label, n ordinal) {
 	g := e.group(kind, key)
 	g.rows.delete(e.tok, n)
 	if g.rows.size == 0 {
 		e.groups[kind].delete(e.tok, key)
+		e.last[kind] = named{}
 	}
 }
 
@@ -135,20 +154,23 @@ func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row) *row {
 	}
 	a.DesiredDescription, a.ClientDescription = e.intern(a.DesiredDescription), e.intern(a.ClientDescription)
 	var node *place
-	if was != nil && was.node.id == a.NodeID && was.node.name == a.NodeName {
+	if was != nil && was.node.id.text == a.NodeID && was.node.name == a.NodeName {
 		node = was.node
 	} else {
 		node = e.place(a.NodeID, a.NodeName)
 	}
+	a.NodeID, a.NodeName = node.id.text, node.name // the World keeps it too: one string for all
 	return newRow(a, b, node, was)
 }
 
 // place gives a node as allocations name it, the same object for all if they agree.
+// The node is to get a row with it.
 func (e *allocEdit) place(id, name string) *place {
-	if g, found := e.groups[ofNode].get(text(id)); found && g.node.name == name {
+	l := labelOf(id)
+	if g := e.group(ofNode, l); g.node != nil && g.node.name == name {
 		return g.node
 	}
-	return &place{id, name}
+	return &place{l, name}
 }
 
 // batchAfter is the batch of what was changed: the same one, or after an update in
@@ -162,7 +184,7 @@ func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
 	after := e.derived[k]
 	if after == nil {
 		next := *b
-		next.jobVersion, next.evalID = a.JobVersion, a.EvalID
+		next.jobVersion, next.evalID, next.eval = a.JobVersion, a.EvalID, labelOf(a.EvalID)
 		if was.noted == nil || was.noted.own&ownResources == 0 {
 			next.resources = a.AllocatedResources
 		}
@@ -200,7 +222,7 @@ func (e *allocEdit) intern(s string) string {
 // newCommon is what a plan's batch shares, placed at an index.
 func newCommon(p *structs.PlacementBatch, index uint64) *common {
 	b := &common{
-		namespace: p.Namespace, jobID: p.JobID, jobKey: jobKey(p.Namespace, p.JobID), group: p.Group, evalID: p.EvalID,
+		namespace: p.Namespace, jobID: p.JobID, job: jobLabel(p.Namespace, p.JobID), eval: labelOf(p.EvalID), group: p.Group, evalID: p.EvalID,
 		jobVersion: p.JobVersion, createIndex: index, createTime: p.CreateTime,
 		resources: p.Resources, metrics: p.Metrics,
 	}

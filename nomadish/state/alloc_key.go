@@ -21,6 +21,28 @@ type text string
 
 func (t text) compare(other text) int { return strings.Compare(string(t), string(other)) }
 
+// label is a string as a key of what is never walked in order: by its hash first, so
+// that a search reads no other string.
+type label struct {
+	hash uint64
+	text string
+}
+
+func labelOf(s string) label {
+	h := uint64(14695981039346656037) // FNV-1a, 64 bits
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return label{h, s}
+}
+
+func (l label) compare(other label) int {
+	if l.hash != other.hash {
+		return cmp.Compare(l.hash, other.hash)
+	}
+	return strings.Compare(l.text, other.text)
+}
+
 // uuid is an ID in the canonical form of UUIDs: 36 characters, lower case. Its order
 // is that of the strings.
 type uuid struct{ hi, lo uint64 }

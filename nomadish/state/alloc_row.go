@@ -29,9 +29,9 @@ type row struct {
 type common struct {
 	namespace   string
 	jobID       string
-	jobKey      text
 	group       string
 	evalID      string
+	job, eval   label // the names of its groups
 	jobVersion  uint64
 	createIndex uint64
 	createTime  int64
@@ -41,7 +41,10 @@ type common struct {
 }
 
 // place is a node as its allocations name it.
-type place struct{ id, name string }
+type place struct {
+	id   label
+	name string
+}
 
 // said is what the client said of an allocation, but for its status.
 type said struct {
@@ -77,7 +80,7 @@ const (
 	ownGang
 )
 
-func jobKey(ns, id string) text { return text(ns + "\x00" + id) }
+func jobLabel(ns, id string) label { return labelOf(ns + "\x00" + id) }
 
 // ID is the allocation's ID.
 func (r *row) ID() string {
@@ -118,11 +121,11 @@ func (r *row) name() string {
 		return n.name
 	}
 	var buf [128]byte
-	return string(appendName(buf[:0], r.batch, r.index))
+	return string(appendName(buf[:0], r.batch, int(r.index)))
 }
 
 // appendName writes what structs.AllocName gives.
-func appendName(to []byte, b *common, index int32) []byte {
+func appendName(to []byte, b *common, index int) []byte {
 	to = append(append(append(to, b.jobID...), '.'), b.group...)
 	return append(strconv.AppendInt(append(to, '['), int64(index), 10), ']')
 }
@@ -131,7 +134,7 @@ func appendName(to []byte, b *common, index int32) []byte {
 func (r *row) alloc() *structs.Allocation {
 	b := r.batch
 	a := &structs.Allocation{
-		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id, NodeName: r.node.name,
+		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.text, NodeName: r.node.name,
 		JobID: b.jobID, JobVersion: b.jobVersion, TaskGroup: b.group, AllocatedResources: b.resources, Metrics: b.metrics,
 		DesiredStatus: r.desiredStatus(), ClientStatus: r.clientStatus(),
 		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
@@ -166,6 +169,25 @@ func (n *noted) onto(a *structs.Allocation) {
 	if n.own&ownGang != 0 {
 		a.Gang = n.gang
 	}
+}
+
+// plain is instance i of a plan's batch, which has no resources of its own. It is
+// what structs.PlacementBatch.Allocation gives, but shares what is never changed.
+func (c *common) plain(p *structs.PlacementBatch, i int, id string) *structs.Allocation {
+	in := &p.Instances[i]
+	a := &structs.Allocation{
+		ID: id, Namespace: c.namespace, EvalID: c.evalID, NodeID: p.Nodes[in.Node].ID, NodeName: p.Nodes[in.Node].Name,
+		JobID: c.jobID, JobVersion: c.jobVersion, TaskGroup: c.group, AllocatedResources: c.resources, Metrics: c.metrics,
+		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientPending,
+		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker,
+		CreateTime: c.createTime, ModifyTime: c.createTime,
+	}
+	var buf [128]byte
+	a.Name = string(appendName(buf[:0], c, in.Index))
+	if g := c.gang; g != nil {
+		a.Gang = &structs.AllocGang{Rank: in.Rank, Size: g.Size, Hosts: g.Hosts, Level: g.Level}
+	}
+	return a
 }
 
 // newRow makes a's row with what b shares. was is the row that it follows, whose
@@ -221,7 +243,7 @@ func (r *row) setName(a *structs.Allocation, n *noted) {
 	index := structs.AllocIndex(a.Name)
 	r.index = int32(index) //nolint:gosec // at most 10 digits: one that does not fit has another name
 	var buf [128]byte
-	if string(appendName(buf[:0], r.batch, r.index)) != a.Name {
+	if string(appendName(buf[:0], r.batch, int(r.index))) != a.Name {
 		n.named, n.name, r.index = true, a.Name, 0
 	}
 }

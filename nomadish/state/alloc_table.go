@@ -23,7 +23,7 @@ type allocTable struct {
 	rows   vector
 	ids    tree[uuid, ordinal]
 	odd    tree[text, ordinal]
-	groups [groupKinds]tree[text, *group]
+	groups [groupKinds]tree[label, *group]
 	free   tree[ordinal, struct{}] // ordinals below next without a row
 	next   ordinal
 }
@@ -33,7 +33,7 @@ type groupKind uint8
 
 const (
 	ofNode groupKind = iota // by ID
-	ofJob                   // by jobKey
+	ofJob                   // by jobLabel
 	ofEval                  // by ID
 	groupKinds
 )
@@ -45,15 +45,15 @@ type group struct {
 	rows  tree[ordinal, struct{}]
 }
 
-// key is what a row's group of a kind is called.
-func (r *row) key(kind groupKind) text {
+// label is what a row's group of a kind is called.
+func (r *row) label(kind groupKind) label {
 	switch kind {
 	case ofNode:
-		return text(r.node.id)
+		return r.node.id
 	case ofJob:
-		return r.batch.jobKey
+		return r.batch.job
 	default:
-		return text(r.batch.evalID)
+		return r.batch.eval
 	}
 }
 
@@ -73,14 +73,14 @@ func (t *allocTable) get(id string) *row {
 }
 
 // each walks the rows of a group, in an order that must not show.
-func (t *allocTable) each(kind groupKind, key text, yield func(*row) bool) {
+func (t *allocTable) each(kind groupKind, key label, yield func(*row) bool) {
 	if g, found := t.groups[kind].get(key); found {
 		g.rows.ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.get(n)) })
 	}
 }
 
 // sorted gives the rows of a group by ID.
-func (t *allocTable) sorted(kind groupKind, key text) []*row {
+func (t *allocTable) sorted(kind groupKind, key label) []*row {
 	g, found := t.groups[kind].get(key)
 	if !found {
 		return nil
@@ -157,7 +157,7 @@ func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 func (t *allocTable) all(yield func(*row) bool) { t.walk("", false, yield) }
 
 // allocs are a group's allocations by ID, without their jobs.
-func (t *allocTable) allocs(kind groupKind, key text) []*structs.Allocation {
+func (t *allocTable) allocs(kind groupKind, key label) []*structs.Allocation {
 	var out []*structs.Allocation
 	for _, r := range t.sorted(kind, key) {
 		out = append(out, r.alloc())

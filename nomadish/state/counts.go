@@ -216,7 +216,7 @@ func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, qu
 // recount counts a job's allocations by group from their rows.
 func (x *txn) recount(ns, id string) map[string]structs.TaskGroupSummary {
 	out := map[string]structs.TaskGroupSummary{}
-	x.allocs.each(ofJob, jobKey(ns, id), func(r *row) bool {
+	x.allocs.each(ofJob, jobLabel(ns, id), func(r *row) bool {
 		group := r.batch.group
 		out[group] = addTo(out[group], r.clientStatus(), 1)
 		return true

@@ -35,7 +35,7 @@ func (in *Import) addAlloc(a *structs.Allocation) {
 		return
 	}
 	b := &common{
-		namespace: a.Namespace, jobID: a.JobID, jobKey: jobKey(a.Namespace, a.JobID), group: a.TaskGroup, evalID: a.EvalID,
+		namespace: a.Namespace, jobID: a.JobID, job: jobLabel(a.Namespace, a.JobID), eval: labelOf(a.EvalID), group: a.TaskGroup, evalID: a.EvalID,
 		jobVersion: a.JobVersion, createIndex: a.CreateIndex, createTime: a.CreateTime,
 		resources: a.AllocatedResources, metrics: a.Metrics,
 	}

@@ -45,8 +45,8 @@ func (a *attacher) version(b *common) *structs.Job {
 }
 
 // group gives the allocations of a group that were created at an index or later.
-func (s *Snapshot) group(ws *WatchSet, kind groupKind, key text, since uint64) []*structs.Allocation {
-	ws.addAllocs(s.v, subjectKind(kind), string(key))
+func (s *Snapshot) group(ws *WatchSet, kind groupKind, key label, since uint64) []*structs.Allocation {
+	ws.addAllocs(s.v, subjectKind(kind), key.text)
 	var out []*structs.Allocation
 	a := s.attacher()
 	rows := s.v.allocs.sorted(kind, key)
@@ -95,15 +95,15 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	if job := s.Job(nil, ns, id); job != nil && !all {
 		since = job.CreateIndex
 	}
-	return s.group(ws, ofJob, jobKey(ns, id), since)
+	return s.group(ws, ofJob, jobLabel(ns, id), since)
 }
 
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofNode, text(id), 0)
+	return s.group(ws, ofNode, labelOf(id), 0)
 }
 
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofEval, text(id), 0)
+	return s.group(ws, ofEval, labelOf(id), 0)
 }

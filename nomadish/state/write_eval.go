@@ -115,7 +115,7 @@ func (x *txn) mint(e structs.Evaluation) {
 // every node. done holds the jobs that have one from this entry already.
 func (x *txn) mintForNode(node *structs.Node, perNode bool, done map[structs.NamespacedID]bool) {
 	jobs := map[structs.NamespacedID]bool{}
-	x.allocs.each(ofNode, text(node.ID), func(r *row) bool {
+	x.allocs.each(ofNode, labelOf(node.ID), func(r *row) bool {
 		if !r.ClientTerminal() {
 			jobs[structs.NamespacedID{ID: r.batch.jobID, Namespace: r.batch.namespace}] = true
 		}
