@@ -127,8 +127,8 @@ func (p *packer) wholeNodes() (fits int) {
 // churn lets jobs of one GPU arrive and end at random, about as many held as at first:
 // the further from that, the likelier the way back.
 func (p *packer) churn(events int) {
-	const pull = 200.0 // GPUs away from it at which only the way back is left
 	target := len(p.holder)
+	pull := float64(p.nodes*gpusPerNode) / 40 // GPUs away from it at which only the way back is left
 	for range events {
 		away := float64(len(p.holder)-target) / pull
 		if p.rng.Float64() < 0.5-away/2 && len(p.holder) < p.nodes*gpusPerNode {

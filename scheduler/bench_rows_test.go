@@ -50,8 +50,11 @@ func BenchmarkMany(b *testing.B) {
 			{"topology-pcie-2", structs.LevelPCIe, 2}, {"topology-socket-4", structs.LevelSocket, 4},
 		} {
 			n := min(manyInstances, s.nodes/2)
-			if s.shape == "mixed" {
+			switch {
+			case s.shape == "mixed":
 				n = s.nodes / 20 // few nodes have so many
+			case s.fill == fillHalf:
+				n = s.nodes / 4 // about as many sockets again are free
 			}
 			bench(b, ask.row, newDecision(benchJob(service, n, gpus(ask.gpus, ask.level)), n), s)
 			if ask.row == "gpu-1" {
