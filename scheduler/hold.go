@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -107,6 +108,7 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 		return at.UTC()
 	}
 	var first int64
+	nodes := 0
 	ends := func(at int64) {
 		if first == 0 || at < first {
 			first = at
@@ -115,10 +117,15 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	for _, h := range s.edit.w.holds.All {
 		if h.namespace == s.eval.Namespace && h.job == s.eval.JobID {
 			ends(h.expires)
+			nodes++
 		}
 	}
 	for _, r := range s.plan.Reserve {
 		ends(r.ExpiresAt)
+		nodes++
+	}
+	if nodes > 0 {
+		blocked.StatusDescription = fmt.Sprintf("waits with room reserved on %d nodes", nodes)
 	}
 	if first == 0 { // there was no node to reserve
 		return s.in.Now.Add(max(after, time.Second)).UTC()

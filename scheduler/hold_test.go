@@ -81,6 +81,9 @@ func TestReservations(t *testing.T) {
 		p.Reserve[0].DueAt != start.Add(time.Hour).UnixNano() || p.Reserve[0].ExpiresAt != c.now.Add(time.Hour).UnixNano() {
 		t.Fatalf("reserved: %+v", p.Reserve)
 	}
+	if c.done.StatusDescription != "waits with room reserved on 1 nodes" {
+		t.Errorf("the evaluation says %q", c.done.StatusDescription)
+	}
 	if !c.done.WaitUntil.Equal(c.now.Add(time.Hour)) {
 		t.Errorf("it is looked at again at %v, not when its reservation ends", c.done.WaitUntil)
 	}
