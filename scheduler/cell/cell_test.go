@@ -68,6 +68,10 @@ func TestFind(t *testing.T) {
 		nil, Ask{Count: 2, Level: "node"}, Choice{[]int{4, 5}, "node", 6})
 	f("uneven: the lowest level first", of("node", even([]int{4}, "pcie", "gpu"), of("gpu"), of("gpu")),
 		nil, Ask{Count: 2}, Choice{[]int{0, 1}, "pcie", 6})
+	f("pieces: the most used of equal ones", of("node", even([]int{3}, "socket", "gpu"), even([]int{4}, "socket", "gpu")),
+		[]int{1, 4, 6}, Ask{Count: 2}, Choice{[]int{3, 5}, "socket", 0})
+	f("pieces: a lower level before fewer left over", of("node", even([]int{3}, "socket", "gpu"), of("socket", even([]int{4}, "pcie", "gpu"))),
+		[]int{1, 4}, Ask{Count: 2, Level: "socket"}, Choice{[]int{3, 5}, "pcie", 0})
 	f("one device", of("gpu"), nil, Ask{Count: 1}, Choice{[]int{0}, "gpu", 1})
 }
 
@@ -246,6 +250,43 @@ func TestManyDevices(t *testing.T) {
 	equal(t, "gpu", c.Level, "gpu")
 	if !st.Clone().Equal(st) {
 		t.Fatal("a clone differs")
+	}
+}
+
+// The rule for large trees, where equal sizes hide different parts.
+func TestRuleOnUnevenTrees(t *testing.T) {
+	parts := of("nvlink", of("mig"), even([]int{2}, "gpu", "mig"))
+	plain := even([]int{3}, "gpu", "mig")
+	for _, c := range []struct {
+		root  Vertex
+		k     int
+		level string
+		want  []int
+	}{
+		{of("node", parts, plain), 1, "node", []int{0}}, // stays: 3 and 2
+		{of("node", plain, parts), 1, "node", []int{3}},
+		{of("node", of("nvlink", plain), parts), 1, "nvlink", []int{3}},
+		{of("node", parts, of("nvlink", plain)), 1, "nvlink", []int{0}},
+	} {
+		w := widened(shape(t, c.root))
+		equal(t, w.Key(), w.take(0, c.k, within{level: slices.Index(w.levels, c.level)}, nil), c.want)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	for _, n := range []int{8, 40, 90} {
+		a := state(t, even([]int{n}, "node", "gpu"))
+		f := func(what string, same bool, change func(b *State)) {
+			t.Helper()
+			b := a.Clone()
+			change(b)
+			equal(t, what, []bool{a.Equal(b), b.Equal(a)}, []bool{same, same})
+		}
+		f("nothing done", true, func(*State) {})
+		f("taken", false, func(b *State) { b.Take(3, 1) })
+		f("taken and given", true, func(b *State) { b.Take(3, 7); b.Take(3, 1000); b.Give(3, 7); b.Give(3, 1000) })
+		f("broken", false, func(b *State) { b.SetHealthy(n-1, false) })
+		f("broken and mended", true, func(b *State) { b.SetHealthy(2, false); b.SetHealthy(2, true) })
 	}
 }
 
