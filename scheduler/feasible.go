@@ -80,6 +80,12 @@ func (f *feasibility) verdict(n *structs.Node) verdict {
 // class decides what all nodes of a node's class have in common.
 func (f *feasibility) class(n *structs.Node) verdict {
 	v, known := f.byClass[n.ComputedClass]
+	if !known && f.within != nil && !f.within.holds(n) { // most are not: the rest need not be known
+		v.inPool = n.InPool(cmp.Or(f.job.NodePool, structs.DefaultNodePool))
+		v.inDC = v.inPool && f.inDatacenters(n)
+		v.reason = f.within.outside
+		return v
+	}
 	if !known {
 		v.inPool = n.InPool(cmp.Or(f.job.NodePool, structs.DefaultNodePool))
 		v.inDC = v.inPool && f.inDatacenters(n)
@@ -89,7 +95,7 @@ func (f *feasibility) class(n *structs.Node) verdict {
 		f.byClass[n.ComputedClass] = v
 	}
 	if f.within != nil && v.ok() && !f.within.holds(n) {
-		v.reason = "outside of " + f.within.String()
+		v.reason = f.within.outside
 	}
 	return v
 }
@@ -175,7 +181,7 @@ func (f *feasibility) alone(n *structs.Node) string {
 		}
 	}
 	if f.within != nil && f.within.nodeID != "" && f.within.nodeID != n.ID {
-		return "outside of " + f.within.String()
+		return f.within.outside
 	}
 	if c := f.group.Candidates; len(c) > 0 && !slices.Contains(c, n.ID) && !slices.Contains(c, n.Name) {
 		return "not among the candidates"

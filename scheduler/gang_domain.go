@@ -3,10 +3,12 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -18,6 +20,12 @@ type domain struct {
 	key, value string
 	nodeID     string
 	name       string // for people
+	outside    string // why other nodes are filtered
+}
+
+func newDomain(d domain) *domain {
+	d.outside = "outside of " + d.String()
+	return &d
 }
 
 func (d *domain) String() string { return d.level + " " + d.name }
@@ -44,7 +52,7 @@ func (s *scheduler) nodeLevel(name string) bool {
 	if slices.Contains(structs.NodeLevels(), name) {
 		return true
 	}
-	for _, c := range s.w.classes.All {
+	for _, c := range s.w.families.All {
 		r := c.any().node.NodeResources
 		if r == nil || r.Topology == nil {
 			continue
@@ -61,7 +69,7 @@ func (s *scheduler) nodeLevel(name string) bool {
 // domainOf gives the cell of a level that a node is under.
 func domainOf(n *structs.Node, level structs.TopologyLevel) *domain {
 	v := n.Meta[level.Meta]
-	return &domain{level: level.Name, key: level.Meta, value: v, name: v}
+	return newDomain(domain{level: level.Name, key: level.Meta, value: v, name: v})
 }
 
 // reached gives the lowest level under one cell of which all the nodes are; "" if
@@ -119,9 +127,7 @@ func compareAmounts(a, b amount) int {
 func askAmount(a *ask) amount {
 	out := amount{Vector: a.amount}
 	for i := range a.devices {
-		if share := a.devices[i].req.Share; share == 0 || share == structs.DeviceShareWhole {
-			out.devices += int64(a.devices[i].count)
-		}
+		out.devices += int64(a.devices[i].whole())
 	}
 	return out
 }
@@ -135,6 +141,7 @@ func freeAmount(n *nodeState) amount {
 // places of devices) are not looked at.
 type room struct {
 	*domain
+	sets []usableSet
 	free amount
 	// holds counts, by group, the instances that fit if no others came.
 	holds []int64
@@ -160,17 +167,18 @@ func (r *room) count(x *gangPlacer) (n int64) {
 	return n
 }
 
-// rooms adds up what is free in each domain of a level, in the order of their names.
+// rooms adds up what is free in each domain of a level, in the order of their names:
+// bounds, but where single nodes must be looked at anyway.
 func (x *gangPlacer) rooms(level structs.TopologyLevel) []*room {
 	if strings.HasPrefix(level.Meta, "unique.") {
 		return nil // no two nodes share it
 	}
 	byValue := map[string]*room{}
 	var out []*room
-	x.classes(func(n *structs.Node) *room {
+	for n, set := range x.sets() {
 		v := n.Meta[level.Meta]
 		if v == "" {
-			return nil
+			continue
 		}
 		r := byValue[v]
 		if r == nil {
@@ -178,52 +186,92 @@ func (x *gangPlacer) rooms(level structs.TopologyLevel) []*room {
 			byValue[v] = r
 			out = append(out, r)
 		}
-		return r
-	})
+		r.sets = append(r.sets, set)
+		x.bound(r, set)
+	}
 	slices.SortFunc(out, func(a, b *room) int { return strings.Compare(a.value, b.value) })
 	return out
 }
 
-// classes adds what is free on the nodes that a group may use to the rooms that of
-// gives for each class; nil leaves a class out.
-func (x *gangPlacer) classes(of func(n *structs.Node) *room) {
-	usable := make([]bool, len(x.asks))
-	x.base.flush()
-	for _, c := range x.base.w.classes.All {
-		n, any := c.any().node, false
-		for i, work := range x.gw.works {
-			usable[i] = x.s.fit(work.group).class(n).ok()
-			any = any || usable[i]
-		}
-		if !any {
-			continue
-		}
-		r := of(n)
-		if r == nil {
-			continue
-		}
-		for n := range c.all {
-			x.add(r, n, usable)
+// usableSet is nodes of one class with which groups of the gang may use them.
+type usableSet struct {
+	*nodeSet
+	by []bool
+}
+
+// sets gives the classes that any group may use, each with one of its nodes.
+func (x *gangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
+	return func(yield func(*structs.Node, usableSet) bool) {
+		x.base.flush()
+		verdicts := map[string][]bool{} // by family, where that decides
+		for _, c := range x.base.w.classes.All {
+			n := c.any()
+			by, known := verdicts[n.has.family]
+			if !known {
+				by = make([]bool, len(x.asks))
+				alike := true
+				for i, work := range x.gw.works {
+					f := x.s.fit(work.group)
+					by[i] = f.class(n.node).ok()
+					alike = alike && !x.meta[i]
+				}
+				if alike {
+					verdicts[n.has.family] = by
+				}
+			}
+			if slices.Contains(by, true) && !yield(n.node, usableSet{c, by}) {
+				return
+			}
 		}
 	}
 }
 
-func (x *gangPlacer) add(r *room, n *nodeState, usable []bool) {
-	free := freeAmount(n)
-	r.free = r.free.plus(free)
+// bound adds to a room what a class has free in all. Reservations are taken off there,
+// which may be the gang's own: where there are any, the nodes are looked at instead.
+func (x *gangPlacer) bound(r *room, set usableSet) {
+	if x.base.w.holds.Len() > 0 {
+		x.count(r, set)
+		return
+	}
+	sum, most := vectorAmount(set.sum), vectorAmount(set.nodes.Max())
+	r.free = r.free.plus(sum)
 	for i, ask := range x.asks {
-		if usable[i] {
-			r.holds[i] += free.holds(ask)
+		if set.by[i] && most.holds(ask) > 0 {
+			r.holds[i] += sum.holds(ask)
 		}
+	}
+}
+
+func vectorAmount(v bucket.Vector) amount {
+	return amount{v[dimGPUs], Vector{v[dimCPU], v[dimMemory], v[dimDisk]}}
+}
+
+// count adds to a room what the nodes of a class have free, one by one.
+func (x *gangPlacer) count(r *room, set usableSet) {
+	for n := range set.all {
+		free := freeAmount(n)
+		r.free = r.free.plus(free)
+		for i, ask := range x.asks {
+			if set.by[i] {
+				r.holds[i] += free.holds(ask)
+			}
+		}
+	}
+}
+
+// recount looks at a room's nodes.
+func (x *gangPlacer) recount(r *room) {
+	r.free, r.holds = amount{}, make([]int64, len(x.asks))
+	for _, set := range r.sets {
+		x.count(r, set)
 	}
 }
 
 // candidates are the domains that may hold the gang: least free room first, so that
 // large ones survive, then by name.
 func (x *gangPlacer) candidates(level structs.TopologyLevel) []*room {
-	rooms := x.rooms(level)
-	x.looked = rooms
-	fit := slices.DeleteFunc(slices.Clone(rooms), func(r *room) bool { return !r.enough(x) })
+	x.looked = x.rooms(level)
+	fit := slices.DeleteFunc(slices.Clone(x.looked), func(r *room) bool { return !r.enough(x) })
 	slices.SortStableFunc(fit, func(a, b *room) int { return compareAmounts(a.free, b.free) })
 	return fit
 }
@@ -231,20 +279,14 @@ func (x *gangPlacer) candidates(level structs.TopologyLevel) []*room {
 // nodeRooms is what each single node has for a gang, in the order of their names.
 func (x *gangPlacer) nodeRooms() []*room {
 	var out []*room
-	usable := make([]bool, len(x.asks))
-	x.base.flush()
-	for _, c := range x.base.w.classes.All {
-		any := false
-		for i, work := range x.gw.works {
-			usable[i] = x.s.fit(work.group).class(c.any().node).ok()
-			any = any || usable[i]
-		}
-		if !any {
-			continue
-		}
-		for n := range c.all {
-			r := &room{domain: nodeDomain(n.node), holds: make([]int64, len(x.asks))}
-			x.add(r, n, usable)
+	for _, set := range x.sets() {
+		for n := range set.all {
+			r := &room{domain: nodeDomain(n.node), free: freeAmount(n), holds: make([]int64, len(x.asks))}
+			for i, ask := range x.asks {
+				if set.by[i] {
+					r.holds[i] = r.free.holds(ask)
+				}
+			}
 			out = append(out, r)
 		}
 	}
@@ -255,7 +297,7 @@ func (x *gangPlacer) nodeRooms() []*room {
 }
 
 func nodeDomain(n *structs.Node) *domain {
-	return &domain{level: structs.LevelNode, nodeID: n.ID, name: cmp.Or(n.Name, structs.ShortID(n.ID))}
+	return newDomain(domain{level: structs.LevelNode, nodeID: n.ID, name: cmp.Or(n.Name, structs.ShortID(n.ID))})
 }
 
 // joint is a group that asks on one node for all that the gang's first members ask,

@@ -25,11 +25,9 @@ func (x *gangPlacer) explain() {
 		if len(work.place) == 0 {
 			continue
 		}
-		var find *search
+		find := x.s.newSearch(work.group, x.base, x.s.fit(work.group)) // reservations go by it, too
 		if t := x.gw.spec.topology; t == nil || !t.Required {
 			find = x.failed.runs[i].search // what is left when the others have their places
-		} else {
-			find = x.s.newSearch(work.group, x.base, x.s.fit(work.group))
 		}
 		m := explainGang(find, reasons)
 		m.CoalescedFailures = len(work.place) - 1
@@ -69,6 +67,13 @@ func (x *gangPlacer) reason() string {
 	}
 	level, _, site := x.s.siteLevel(want.Level)
 	rooms, name := x.looked, want.Level
+	for _, r := range rooms {
+		short := slices.Clone(r.holds) // what a trial found, if there was one
+		x.recount(r)
+		for i := range short {
+			r.holds[i] = min(r.holds[i], short[i])
+		}
+	}
 	switch {
 	case site && len(rooms) == 0:
 		return fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)
@@ -154,11 +159,8 @@ func (x *gangPlacer) shortOfAll() string {
 	for i, work := range x.gw.works {
 		want = want.plus(x.asks[i].times(work.first))
 	}
-	for _, c := range x.base.w.classes.All {
-		if !slices.ContainsFunc(x.gw.works, func(w *groupWork) bool { return x.s.fit(w.group).class(c.any().node).ok() }) {
-			continue
-		}
-		for n := range c.all {
+	for _, set := range x.sets() {
+		for n := range set.all {
 			total = total.plus(amount{n.has.wellDevices(), n.has.amount})
 		}
 	}

@@ -19,6 +19,7 @@ type gangPlacer struct {
 	gw   *gangWork
 	base *Edit // with the room of what leaves with the placement
 	asks []amount
+	meta []bool // whether groups look at meta
 	// What is explained, if there is no room: the domains of the level that was
 	// required, and the last trial.
 	looked []*room
@@ -43,6 +44,7 @@ func (s *scheduler) placeGang(gw *gangWork) []later {
 	}
 	for _, work := range gw.works {
 		x.asks = append(x.asks, askAmount(newAsk(s.in, work.group)))
+		x.meta = append(x.meta, s.fit(work.group).looksAtMeta())
 	}
 	if t := x.place(); t != nil {
 		x.keep(t)
@@ -76,6 +78,9 @@ func (x *gangPlacer) place() *trial {
 	}
 	for _, level := range levels {
 		for _, r := range x.candidates(level) {
+			if x.recount(r); !r.enough(x) {
+				continue
+			}
 			if t := x.try(r.domain); t != nil {
 				return t
 			}
@@ -129,6 +134,7 @@ func (x *gangPlacer) try(d *domain) *trial {
 	whole := true
 	for _, i := range order {
 		run := t.runs[i]
+		run.search.rewind() // others have taken room since it was made
 		for _, p := range run.work.place[:run.work.first] {
 			f, ok := run.seek(p)
 			if !ok {
@@ -198,6 +204,7 @@ func (x *gangPlacer) keep(t *trial) {
 	s.plan.Stop = append(s.plan.Stop, x.gw.stops...)
 	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.spec.told
 	for _, run := range t.runs {
+		run.search.rewind()
 		for _, p := range run.work.place[run.work.first:] {
 			x.gw.more(run, p)
 		}
@@ -293,7 +300,7 @@ func (s *scheduler) seat(gw *gangWork, runs []*groupRun, live []*structs.Allocat
 		if run.batch == nil {
 			continue
 		}
-		run.metrics.classes(run.search, nil)
+		run.metrics.classes(run.search.anywhere(), nil)
 		run.batch.Metrics = run.metrics.AllocMetric
 		s.plan.Place = append(s.plan.Place, run.batch)
 		var before map[int]int
@@ -318,6 +325,17 @@ func (s *scheduler) seat(gw *gangWork, runs []*groupRun, live []*structs.Allocat
 			run.batch.Gang = told
 		}
 	}
+}
+
+// anywhere is the search without the domain that it was kept to.
+func (s *search) anywhere() *search {
+	if s.f.within == nil {
+		return s
+	}
+	c := *s
+	c.f = s.f.in(nil)
+	c.byClass = c.f.looksAtMeta()
+	return &c
 }
 
 // ranksBefore are the ranks of the members that instances stand for, by index.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -32,10 +33,11 @@ type roster struct {
 	// held are the holders of instances, one each: they run, or have completed.
 	held    []*structs.Allocation
 	surplus []*structs.Allocation // run, and are not wanted
+	gone    []*structs.Allocation // are lost, and not wanted
 	lost    []*structs.Allocation // with their nodes
 	failed  []*structs.Allocation // nobody stands for them yet
 	spent   []*structs.Allocation // ended otherwise; nobody stands for them yet
-	missed  bool                  // one of them is a loss to the gang
+	missed  []*structs.Allocation // ended; a loss to the gang if it was its own
 	owed    map[int]*structs.Allocation
 }
 
@@ -64,15 +66,16 @@ func (r *reconciler) muster(work *groupWork, spec *gangGroup, allocs []*structs.
 	slices.SortStableFunc(m.held, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), r.better(a, b))
 	})
-	m.held = slices.CompactFunc(m.held, func(a, b *structs.Allocation) bool {
-		if a.Index() != b.Index() {
-			return false
+	all := m.held
+	m.held = nil
+	for _, a := range all {
+		switch last := len(m.held) - 1; {
+		case last < 0 || m.held[last].Index() != a.Index():
+			m.held = append(m.held, a)
+		case !a.Terminal():
+			m.surplus = append(m.surplus, a)
 		}
-		if !b.Terminal() {
-			m.surplus = append(m.surplus, b)
-		}
-		return true
-	})
+	}
 	return m
 }
 
@@ -85,10 +88,19 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 		if !a.Terminal() {
 			m.surplus = append(m.surplus, a)
 		}
+		done := a.ClientStatus == structs.AllocClientComplete && r.in.Job.Type == structs.JobTypeBatch
+		if !a.ServerTerminal() && !done && (a.ClientTerminal() || r.lost(a)) {
+			m.gone = append(m.gone, a)
+		}
 	case r.finished(a):
 		m.held = append(m.held, a)
 	case a.ClientTerminal() && rerun:
-		m.missed = m.missed || (!changed && !a.ServerTerminal() && a.NextAllocation == "")
+		if !a.ServerTerminal() && a.NextAllocation == "" {
+			m.missed = append(m.missed, a)
+		}
+		if !changed && a.NextAllocation == "" && a.ServerTerminal() && owes(a) {
+			m.owe(a)
+		}
 	case a.ServerTerminal():
 		if a.NextAllocation == "" && owes(a) {
 			m.owe(a)
@@ -99,7 +111,7 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 		m.owe(a)
 	case a.ClientTerminal():
 		m.spent = append(m.spent, a)
-		m.missed = m.missed || !changed
+		m.missed = append(m.missed, a)
 		m.owe(a)
 	case r.lost(a):
 		m.lost = append(m.lost, a)
@@ -134,29 +146,77 @@ func dissolved(a *structs.Allocation) bool {
 	return false
 }
 
-// gangState tells how the gang stands. When nobody runs, what completed under another
-// version is no holder any more: a new version is run anew, as in Nomad.
+// gangState tells how the gang stands. When nobody runs, or waits to run again, what
+// completed under another version is no holder any more: a new version is run anew,
+// as in Nomad.
 func (r *reconciler) gangState(gw *gangWork, rosters []*roster) gangState {
-	lives, lacks := false, false
+	lives, stays, lacks := false, false, false
 	for _, m := range rosters {
-		lives = lives || slices.ContainsFunc(m.held, func(a *structs.Allocation) bool { return !a.Terminal() })
+		for _, a := range m.held {
+			lives = lives || !a.Terminal()
+			stays = stays || (!a.Terminal() && !a.DesiredTransition.ShouldMigrate())
+		}
 	}
-	state := gangUp
+	state, since := gangUp, firstIndex(rosters)
+	if lives && !stays {
+		state = gangMoves // whoever leaves, if all do, they come back together
+	}
+	again := !lives && !slices.ContainsFunc(rosters, r.unfinished)
 	for _, m := range rosters {
 		if !lives {
-			m.held = slices.DeleteFunc(m.held, r.outdated)
+			if again {
+				m.rerun(r)
+			}
 			lacks = lacks || len(m.held) < m.work.group.Count
 			continue
 		}
-		if !gw.spec.byMember && (m.missed || len(m.lost)+len(m.failed) > 0) {
+		if !gw.spec.byMember && (anySince(m.missed, since) || len(m.lost)+len(m.failed) > 0) {
 			state = gangBroken
 		}
 		state = max(state, r.moves(gw, m))
 	}
-	if !lives && lacks {
+	switch {
+	case !lives && lacks:
 		return gangDown
+	case state == gangMoves && !gw.spec.byMember && slices.ContainsFunc(rosters, func(m *roster) bool { return anySince(m.gone, since) }):
+		return gangBroken // those that run are not whole without it, and run on only if they are
 	}
 	return state
+}
+
+// firstIndex is when those that run were placed, the first of them.
+func firstIndex(rosters []*roster) uint64 {
+	since := uint64(math.MaxUint64)
+	for _, m := range rosters {
+		for _, a := range m.held {
+			if !a.Terminal() {
+				since = min(since, a.CreateIndex)
+			}
+		}
+	}
+	return since
+}
+
+// anySince tells whether one was placed with those that run, or later: what is older
+// was a loss to a gang that is no more.
+func anySince(list []*structs.Allocation, since uint64) bool {
+	return slices.ContainsFunc(list, func(a *structs.Allocation) bool { return a.CreateIndex >= since })
+}
+
+// unfinished tells whether a group has members that are to run again, or some that
+// have run under the newest version.
+func (r *reconciler) unfinished(m *roster) bool {
+	return len(m.owed) > 0 || slices.ContainsFunc(m.held, func(a *structs.Allocation) bool { return !r.outdated(a) })
+}
+
+// rerun counts those that completed under another version as holders no more.
+func (m *roster) rerun(r *reconciler) {
+	m.held = slices.DeleteFunc(m.held, func(a *structs.Allocation) bool {
+		if r.outdated(a) {
+			m.owe(a)
+		}
+		return r.outdated(a)
+	})
 }
 
 // moves tells whether a group's members are a reason to replace the gang.
