@@ -18,9 +18,8 @@ func (v *Vector) Fits(need *Vector) bool {
 	return true
 }
 
-// DefaultPageBudget is the page budget of a configuration that states none.
-// Eight levels of pages with a second branch each: what a search that is guided
-// well does not need.
+// DefaultPageBudget is the page budget of a configuration that states none: more
+// pages than a search visits that maxima lead, and a twentieth of 100,000 nodes.
 const DefaultPageBudget = 256
 
 // Config says how an index orders its entries (semantics part 1).

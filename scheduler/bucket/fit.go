@@ -72,6 +72,9 @@ func (f *filter) fits(cols []int64, i int) bool {
 // none does. cols are the columns of maxima.
 func (f *filter) first(cols []int64, i, n int) int {
 	for ; i < n; i++ {
+		if f.fits(cols, i) { // as most do where maxima do not help
+			return i
+		}
 		i = firstOf(f.n, &f.dim, &f.need, cols, i, n)
 		if i == n || f.fits(cols, i) {
 			return i
@@ -101,19 +104,19 @@ func firstOf[T int32 | int64](looks int, dim *[MaxDims]int, need *[MaxDims]T, co
 	if looks == 0 {
 		return i
 	}
-	part := func(k int) []T { return cols[dim[k]*fan+i : dim[k]*fan+n] }
-	var left int
-	switch looks {
-	case 1:
-		left = short1(part(0), need[0])
-	case 2:
-		left = short2(part(0), part(1), need[0], need[1])
-	case 3:
-		left = short3(part(0), part(1), part(2), need[0], need[1], need[2])
-	default:
-		left = short4(part(0), part(1), part(2), part(3), need)
+	a := cols[dim[0]*fan+i : dim[0]*fan+n]
+	if looks == 1 {
+		return n - short1(a, need[0])
 	}
-	return n - left
+	b := cols[dim[1]*fan+i : dim[1]*fan+n]
+	if looks == 2 {
+		return n - short2(a, b, need[0], need[1])
+	}
+	c := cols[dim[2]*fan+i : dim[2]*fan+n]
+	if looks == 3 {
+		return n - short3(a, b, c, need[0], need[1], need[2])
+	}
+	return n - short4(a, b, c, cols[dim[3]*fan+i:dim[3]*fan+n], need)
 }
 
 // short1 and the like leave out the places from the start on that are short, and

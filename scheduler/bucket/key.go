@@ -189,9 +189,9 @@ const fan = 32
 // instead of the exact values. They lie close together, apart from all else.
 type cells struct {
 	n     int
-	cols  []int64
 	lanes []int32
 	*names
+	cols []int64
 }
 
 // names are the IDs of keys, with their prefixes.

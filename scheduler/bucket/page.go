@@ -3,8 +3,8 @@ package bucket
 // page is a leaf (values) or an inner page (kids). See cells for what its
 // columns are.
 type page[V any] struct {
+	kids []*page[V] // first, with what a scan reads of cells in one line of the cache
 	cells
-	kids   []*page[V]
 	values []V
 	owner  *Token
 }

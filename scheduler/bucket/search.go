@@ -74,7 +74,12 @@ func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 				return nil, 0
 			}
 		}
-		if leaf, at := s.upIn(p.kids[i], from, s.filterFor(p, i, f)); leaf != nil || s.past {
+		kid, g := p.kids[i], s.filterFor(p, i, f)
+		if from == nil && kid.kids == nil && g.firstIn(&kid.cells, 0, kid.n) == kid.n {
+			s.pages++ // a leaf with nothing: a scan is mostly these
+			continue
+		}
+		if leaf, at := s.upIn(kid, from, g); leaf != nil || s.past {
 			return leaf, at
 		}
 	}
@@ -108,7 +113,12 @@ func (s *search[V]) downIn(p *page[V], k *key, f *filter) (*page[V], int) {
 		if i < end-1 {
 			to = nil
 		}
-		if leaf, at := s.downIn(p.kids[i], to, s.filterFor(p, i, f)); leaf != nil {
+		kid, g := p.kids[i], s.filterFor(p, i, f)
+		if to == nil && kid.kids == nil && g.firstIn(&kid.cells, 0, kid.n) == kid.n {
+			s.pages++
+			continue
+		}
+		if leaf, at := s.downIn(kid, to, g); leaf != nil {
 			return leaf, at
 		}
 	}
