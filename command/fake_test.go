@@ -98,12 +98,23 @@ func (f *fake) page(w http.ResponseWriter, r *http.Request, t *structs.Topology)
 	if size == 0 {
 		return t
 	}
+	if r.URL.Query().Get("filter") == "Devices != 0" {
+		t = siteOf(slices.DeleteFunc(slices.Clone(t.Nodes), func(n *structs.TopologyNode) bool { return n.Devices == 0 })...)
+	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("next_token"))
 	to := min(from+size, len(t.Nodes))
 	if to < len(t.Nodes) {
 		w.Header().Set("X-Nomad-Nexttoken", strconv.Itoa(to))
 	}
-	return siteOf(t.Nodes[from:to]...)
+	out := siteOf(slices.Clone(t.Nodes[from:to])...)
+	if r.URL.Query().Get("details") == "" {
+		for i, n := range out.Nodes {
+			plain := *n
+			plain.Cells = nil
+			out.Nodes[i] = &plain
+		}
+	}
+	return out
 }
 
 func having[T any](all []T, id func(T) string, prefix string) []T {

@@ -229,6 +229,22 @@ func TestTopologyOfManyNodes(t *testing.T) {
 	}
 }
 
+// A few nodes with devices among many without are drawn whole.
+func TestTopologyOfFewAmongMany(t *testing.T) {
+	var nodes []*structs.TopologyNode
+	for i := range 150 {
+		nodes = append(nodes, treeNode(fmt.Sprintf("cpu-%d", i), "r1", 0, 0, 0, nil))
+	}
+	nodes = append(nodes, smallSite().Nodes...)
+	fk := newFake(t).on("GET /v1/topology", siteOf(nodes...))
+	fk.pages = map[string]int{"/v1/topology": 100}
+	got := fk.run(t, "topology")
+	wants(t, got.out, "4 devices on 1 node: 1 used, 3 free", "gpu-1-gpu-0  5f3a9c01 web.front[0]", "150 nodes without devices", "rack r1  151 nodes, 4 devices")
+	if got = fk.run(t, "topology", "-verbose"); !strings.Contains(got.out, "gpu-1-gpu-3") {
+		t.Errorf("-verbose:\n%s", got.out)
+	}
+}
+
 func TestNatural(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-b]{0,2}-?[0-9]{0,3}[a-b]?`)

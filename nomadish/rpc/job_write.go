@@ -94,7 +94,9 @@ func (e *Endpoints) jobRegister(ctx context.Context, args *structs.JobRegisterRe
 			return nil, structs.Errorf(structs.CodeBadRequest, "job %q: its type is %q and cannot become %q", job.ID, old.Type, job.Type).
 				WithHint("stop and purge it first, or use another name")
 		}
-		keepCounts(job, old, args)
+		if err := keepCounts(job, old, args); err != nil {
+			return nil, err
+		}
 	}
 	submission := args.Submission
 	if submission != nil && e.JobMaxSource > 0 && len(submission.Source) > e.JobMaxSource {
@@ -125,8 +127,12 @@ func (e *Endpoints) jobRegister(ctx context.Context, args *structs.JobRegisterRe
 	return reply, nil
 }
 
-// keepCounts honours PreserveCounts and PreserveResources.
-func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) {
+// keepCounts honours PreserveCounts and PreserveResources. What is kept may not fit
+// what is new: a gang's min may be above the old count.
+func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) error {
+	if !args.PreserveCounts && !args.PreserveResources {
+		return nil
+	}
 	for _, g := range job.TaskGroups {
 		was := old.LookupTaskGroup(g.Name)
 		if was == nil {
@@ -143,6 +149,7 @@ func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) {
 			}
 		}
 	}
+	return job.Validate().Err()
 }
 
 // newEval mints an evaluation of a job.
@@ -242,6 +249,9 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at least %d", *args.Count, tg.Scaling.Min)
 	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Max > 0 && *args.Count > tg.Scaling.Max:
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at most %d", *args.Count, tg.Scaling.Max)
+	case args.Count != nil && tg.Gang != nil && *args.Count < int64(tg.Gang.Min):
+		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's gang needs at least %d members", *args.Count, tg.Gang.Min).
+			WithHint("lower gang.min in the job first, or stop the job")
 	case args.Count != nil && job.Stop:
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is stopped", job.ID).WithHint("run it again first")
 	case job.Type == structs.JobTypeSystem || job.Type == structs.JobTypeSysBatch:

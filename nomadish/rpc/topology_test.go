@@ -454,6 +454,45 @@ func TestUnknownLevels(t *testing.T) {
 	f("a", "b", "2 problems")
 }
 
+// A gang's count never falls below its min: neither by scaling, nor by a registration
+// that keeps counts.
+func TestGangsKeepTheirMin(t *testing.T) {
+	s := newSite(t)
+	ids := 0
+	s.Applier, s.NewID = s, func() string { ids++; return fmt.Sprint(ids) }
+	gang := func(count, minimum int) *structs.Job {
+		return &structs.Job{ID: "j", Priority: 50, TaskGroups: []*structs.TaskGroup{{
+			Name: "g", Count: count, Gang: &structs.Gang{Min: minimum}, Tasks: []*structs.Task{{Name: "t", Driver: "d"}},
+		}}}
+	}
+	register := func(job *structs.Job, keep bool) error {
+		_, err := s.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: job, PreserveCounts: keep})
+		return err
+	}
+	if err := register(gang(10_000, 10_000), false); err != nil {
+		t.Fatalf("a gang larger than the cluster must wait, not be refused: %v", err)
+	}
+	if err := register(gang(4, 2), false); err != nil {
+		t.Fatal(err)
+	}
+	scale := func(n int64) error {
+		_, err := s.jobScale(t.Context(), &structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g"}, Count: &n})
+		return err
+	}
+	if err := scale(1); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "needs at least 2 members") {
+		t.Errorf("below min: %v", err)
+	}
+	if err := scale(2); err != nil {
+		t.Errorf("to min: %v", err)
+	}
+	if err := register(gang(4, 3), true); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "must be at most the group's count of 2") {
+		t.Errorf("a kept count below the new min: %v", err)
+	}
+	if err := register(gang(4, 1), true); err != nil || s.Store.Snapshot().Job(nil, "default", "j").TaskGroups[0].Count != 2 {
+		t.Errorf("a kept count: %v", err)
+	}
+}
+
 // BenchmarkTopology reads the largest pages: 1,000 nodes of 8 GPUs by their numbers, 128
 // with details; half of the GPUs are held.
 func BenchmarkTopology(b *testing.B) {
