@@ -339,7 +339,7 @@ func TestRuleAgainstTrying(t *testing.T) {
 // Many steps over middling and large trees, where no oracle can follow: the sums must
 // hold, what was found must be free, and all must merge in the end.
 func TestManySteps(t *testing.T) {
-	const steps = 100_000
+	steps := []int{70_000, 20_000, 5_000, 4_000, 1_000} // 100,000, most where they are cheap
 	roots := []Vertex{
 		eight(),
 		even([]int{2, 4, 2}, "node", "socket", "pcie", "gpu"),
@@ -352,7 +352,7 @@ func TestManySteps(t *testing.T) {
 		st := state(t, root, Link{0, 3, 2}, Link{2, 3, 1}, Link{5, 7, 4})
 		n := st.Shape().Devices()
 		var held []Choice
-		for step := range steps / len(roots) {
+		for step := range steps[i] {
 			if r.IntN(2) == 0 && len(held) > 0 {
 				i := r.IntN(len(held))
 				giveAll(st, held[i].Devices...)
