@@ -234,3 +234,26 @@ func TestFollowingPages(t *testing.T) {
 		t.Errorf("%d offered with %d pages visited; want 100, at most 1500", offered, c.Pages())
 	}
 }
+
+// TestCursorInOlderIndex goes on in a snapshot that knows fewer dimensions than
+// the entry given last has.
+func TestCursorInOlderIndex(t *testing.T) {
+	f := func(policy bucket.Policy, at int64, want bool) {
+		t.Helper()
+		x := bucket.New[int](bucket.Config{})
+		x.Add(nil, "a", bucket.Vector{}, 1)
+		older := x
+		x.Update(nil, "a", bucket.Vector{}, bucket.Vector{2: at}, 2)
+		c := x.Search(bucket.Query[int]{Policy: policy, Order: []int{2}})
+		if e, ok := c.Next(&x); !ok || e.Value != 2 {
+			t.Fatalf("%v, %t", e, ok)
+		}
+		if e, ok := c.Next(&older); ok != want {
+			t.Errorf("policy %d, at %d: %v, %t", policy, at, e, ok)
+		}
+	}
+	f(bucket.BestFit, -3, true)
+	f(bucket.BestFit, 3, false)
+	f(bucket.LeastFit, -3, false)
+	f(bucket.LeastFit, 3, true)
+}

@@ -33,6 +33,28 @@ func (s *search[V]) known(order []int) []int {
 	return out
 }
 
+// lastIn gives the place of the entry given last, in the cursor's own order. In a
+// dimension without a column all entries have 0, and are on one side of an entry
+// of an index that had more in it.
+func (s *search[V]) lastIn(c *Cursor[V]) (k key) {
+	k.id, k.prefix = c.id, prefix(c.id)
+	for _, d := range c.order {
+		lo, hi := bounds(c.at[d], s.cfg.grain[d])
+		switch {
+		case d < s.width:
+			k.lo[k.n], k.hi[k.n] = lo, hi
+			k.n++
+		case hi < 0 && c.policy == BestFit, lo > 0 && c.policy == LeastFit:
+			k.edge = before
+			return k
+		case hi < 0, lo > 0:
+			k.edge = behind
+			return k
+		}
+	}
+	return k
+}
+
 // pick finds the first suitable entry behind one key and not behind another, in
 // an order of dimensions that is not the index's.
 func (s *search[V]) pick(order []int, down bool, after, until *key) (*page[V], int) {
@@ -127,6 +149,9 @@ func (k *picker[V]) compare(p *page[V], i int, to *key) int {
 		if v < to.lo[j] {
 			return 1
 		}
+	}
+	if to.edge != exact {
+		return -int(to.edge)
 	}
 	return p.compareID(i, to)
 }

@@ -228,8 +228,7 @@ func (c *Cursor[V]) seek(s *search[V]) (*page[V], int) {
 		if !c.started {
 			return s.pick(order, c.policy == LeastFit, nil, nil)
 		}
-		after := key{id: c.id, prefix: prefix(c.id)}
-		s.cfg.keyIn(order, &after, &c.at)
+		after := s.lastIn(c)
 		return s.pick(order, c.policy == LeastFit, &after, nil)
 	}
 	if c.policy == LeastFit {
