@@ -221,3 +221,26 @@ func TestGangs(t *testing.T) {
 	f(`,"Gang":{"Groups":["i"]}`, "", `the job has no group "i"`)
 	f(`,"Gang":{"Groups":["g"]}`, "", `not "g" itself`)
 }
+
+// Whatever is sent is read or refused; what is valid stays so with its defaults.
+func FuzzSchedulerConfiguration(f *testing.F) {
+	f.Add(`{"SchedulerAlgorithm":"spread","Policy":"random","Dimensions":["cpu"],"Granularity":{"cpu":1}}`)
+	f.Add(`{"SchedulerAlgorithm":"binpack","Levels":[{"Name":"rack","Meta":"r"}],"PreferredCells":[2],"ReservationAfter":"-1s"}`)
+	f.Add(`{"SchedulerAlgorithm":"binpack","Levels":[],"ReservationTTL":9}`)
+	f.Add(`[null]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var c SchedulerConfiguration
+		if json.Unmarshal([]byte(text), &c) != nil || c.Validate() != nil {
+			return
+		}
+		e := c.Effective()
+		if err := e.Validate(); err != nil || e.NodeOrder() != c.NodeOrder() || !reflect.DeepEqual(e, e.Effective()) {
+			t.Errorf("%s: %+v %v", text, e, err)
+		}
+		for _, d := range Dimensions() {
+			if c.Step(d) < 1 {
+				t.Errorf("%s: a step of %d", text, c.Step(d))
+			}
+		}
+	})
+}
