@@ -66,6 +66,14 @@ func (c *Client) NodeEligibility(ctx context.Context, id string, eligible bool) 
 	return reply, err
 }
 
+// SimHealth makes a simulated node, or a device of it, bad or good again. device empty:
+// the node, which is down while it is bad.
+func (c *Client) SimHealth(ctx context.Context, nodeID, device string, healthy bool) error {
+	body := map[string]any{"Device": device, "Healthy": healthy}
+	_, err := c.Put(ctx, "/v1/node/"+seg(nodeID)+"/sim-health", nil, body, nil)
+	return err
+}
+
 // NodePurge forgets a node.
 func (c *Client) NodePurge(ctx context.Context, id string) (reply *structs.NodeUpdateReply, err error) {
 	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/purge", nil, nil, &reply)

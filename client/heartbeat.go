@@ -98,9 +98,13 @@ func (n *node) tellTrouble(err error, refused string, registered bool, silence t
 func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*structs.NodeUpdateReply, error) {
 	limit := min(max(ttl/2, minHeartbeatLimit), maxHeartbeatLimit)
 	var reply structs.NodeUpdateReply
-	if registered {
+	status := structs.NodeStatusReady
+	if n.down.Load() {
+		status = structs.NodeStatusDown
+	}
+	if registered || status == structs.NodeStatusDown {
 		err := n.c.servers.call(ctx, limit, wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{
-			NodeID: n.id, SecretID: n.secret, Status: structs.NodeStatusReady,
+			NodeID: n.id, SecretID: n.secret, Status: status,
 		}, &reply)
 		return &reply, err
 	}

@@ -32,6 +32,7 @@ type node struct {
 	known   chan struct{}                // closed when it was registered the first time
 	epoch   atomic.Uint64                // counts registrations
 	refresh chan struct{}                // asks for another registration
+	down    atomic.Bool                  // a simulated node that plays a lost one
 	greeted *wire.Session                // told by hello who we are; watch's alone
 
 	mu      sync.Mutex

@@ -18,6 +18,7 @@ func (c *Client) serveMethods(m *wire.Mux) {
 	m.Handle(wire.MethodClientAllocGC, wire.Unary(c.allocGC))
 	m.Handle(wire.MethodClientGC, wire.Unary(c.collectNode))
 	m.Handle(wire.MethodClientHostStats, wire.Unary(c.hostStats))
+	m.Handle(wire.MethodClientSimHealth, wire.Unary(c.simHealth))
 	m.Handle(wire.MethodClientFSList, wire.Unary(c.fsList))
 	m.Handle(wire.MethodClientFSStat, wire.Unary(c.fsStat))
 	m.Handle(wire.MethodClientFSRead, wire.Streaming(c.fsRead))

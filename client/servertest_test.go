@@ -24,21 +24,23 @@ type fakeServer struct {
 	wg   sync.WaitGroup
 	ln   net.Listener
 
-	mu       sync.Mutex
-	index    uint64
-	nodes    map[string]*structs.Node
-	sessions map[string]*wire.Session
-	allocs   map[string]*structs.Allocation
-	byNode   map[string][]string // allocations' IDs
-	jobs     map[string]*structs.Job
-	changed  chan struct{} // closed and replaced at every change
-	beats    map[string]int
-	refuse   bool                      // reports are refused
-	unfit    func(*structs.Node) error // why a node is not taken in; nil: all are
-	refusals int
-	ttl      time.Duration
-	reports  int                 // how many came
-	history  map[string][]string // client statuses of an allocation, as they came
+	mu         sync.Mutex
+	index      uint64
+	nodes      map[string]*structs.Node
+	sessions   map[string]*wire.Session
+	allocs     map[string]*structs.Allocation
+	byNode     map[string][]string // allocations' IDs
+	jobs       map[string]*structs.Job
+	changed    chan struct{} // closed and replaced at every change
+	beats      map[string]int
+	refuse     bool                      // reports are refused
+	unfit      func(*structs.Node) error // why a node is not taken in; nil: all are
+	refusals   int
+	said       map[string]string // what a node last called itself
+	registered map[string]int    // how often
+	ttl        time.Duration
+	reports    int                 // how many came
+	history    map[string][]string // client statuses of an allocation, as they came
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -46,7 +48,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	s := &fakeServer{
 		t: t, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
 		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, byNode: map[string][]string{}, changed: make(chan struct{}),
-		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{},
+		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, said: map[string]string{}, registered: map[string]int{},
 	}
 	s.listen("127.0.0.1:0")
 	t.Cleanup(s.close)
@@ -149,6 +151,8 @@ func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterReques
 			return
 		}
 		s.nodes[req.Node.ID] = req.Node
+		s.said[req.Node.ID] = req.Node.Status
+		s.registered[req.Node.ID]++
 	})
 	if err != nil {
 		return nil, err
@@ -158,7 +162,7 @@ func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterReques
 
 func (s *fakeServer) heartbeat(_ context.Context, req *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
 	known := false
-	s.change(func() { _, known = s.nodes[req.NodeID]; s.beats[req.NodeID]++ })
+	s.change(func() { _, known = s.nodes[req.NodeID]; s.beats[req.NodeID]++; s.said[req.NodeID] = req.Status })
 	return &structs.NodeUpdateReply{HeartbeatTTL: s.ttl, Registered: known, Servers: []string{s.addr}}, nil
 }
 
@@ -299,6 +303,18 @@ func (s *fakeServer) eventTypes(id, task string) []string {
 		}
 	}
 	return out
+}
+
+func (s *fakeServer) status(nodeID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said[nodeID]
+}
+
+func (s *fakeServer) registrations(nodeID string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.registered[nodeID]
 }
 
 // call calls a method of the client that has the node.

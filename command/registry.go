@@ -42,6 +42,7 @@ func registry() map[string]spec {
 		"system gc":                         systemGC(),
 		"system reconcile summaries":        systemReconcile(),
 		"sim nodes":                         simNodes(),
+		"sim health":                        simHealth(),
 	}
 	for alias, of := range aliases {
 		all[alias] = all[of]

@@ -57,7 +57,7 @@ func (e *Endpoints) registerClients(mux *wire.Mux) {
 	} {
 		mux.Handle(method, e.routed(true, e.toAllocsNode))
 	}
-	for _, method := range []string{wire.MethodClientGC, wire.MethodClientHostStats} {
+	for _, method := range []string{wire.MethodClientGC, wire.MethodClientHostStats, wire.MethodClientSimHealth} {
 		mux.Handle(method, e.routed(true, e.toNode))
 	}
 }

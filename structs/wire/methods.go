@@ -74,6 +74,7 @@ const (
 	MethodClientAllocGC      = "Client.AllocGC"      // ClientAllocRequest → WriteReply
 	MethodClientGC           = "Client.GC"           // ClientHostStatsRequest → WriteReply
 	MethodClientHostStats    = "Client.HostStats"    // ClientHostStatsRequest → ClientHostStatsReply
+	MethodClientSimHealth    = "Client.SimHealth"    // SimHealthRequest → WriteReply
 	MethodClientFSList       = "Client.FSList"       // FSRequest → FSListReply
 	MethodClientFSStat       = "Client.FSStat"       // FSRequest → FSStatReply
 	MethodClientFSRead       = "Client.FSRead"       // stream: FSRequest → StreamFrame…; files and logs, with follow

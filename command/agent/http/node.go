@@ -109,6 +109,26 @@ func nodeEligibility(r *request) (any, error) {
 	})
 }
 
+// nodeSimHealth makes a simulated node, or a device of it, bad or good.
+func nodeSimHealth(r *request) (any, error) {
+	var body struct {
+		NodeID, Device string
+		Healthy        *bool
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameNode(body.NodeID); err != nil {
+		return nil, err
+	}
+	if body.Healthy == nil {
+		return nil, badRequest("Healthy: missing; true makes it good, false bad")
+	}
+	return r.tellClient(wire.MethodClientSimHealth, &structs.SimHealthRequest{
+		NodeID: r.id(), Device: body.Device, Bad: !*body.Healthy, QueryOptions: r.opts,
+	})
+}
+
 func nodePurge(r *request) (any, error) {
 	return r.changeNode(wire.MethodNodePurge, &structs.NodeRequest{NodeID: r.id(), WriteRequest: r.write()})
 }

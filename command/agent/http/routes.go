@@ -141,6 +141,7 @@ func nodeRoutes() []*route {
 		put("/v1/node/*/drain", nodeDrain),
 		put("/v1/node/*/eligibility", nodeEligibility),
 		put("/v1/node/*/purge", nodePurge),
+		put("/v1/node/*/sim-health", nodeSimHealth),
 		put("/v1/node/*/evaluate", nodeEvaluate),
 
 		get("/v1/topology", topologyGet),

@@ -93,6 +93,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/node/n/allocations", "", wire.MethodNodeAllocs)
 	f("PUT", "/v1/node/n/drain", `{"DrainSpec":{"Deadline":1}}`, wire.MethodNodeDrain)
 	f("PUT", "/v1/node/n/eligibility", `{"Eligibility":"ineligible"}`, wire.MethodNodeEligibility)
+	f("PUT", "/v1/node/n/sim-health", `{"Device":"n-gpu-0","Healthy":false}`, wire.MethodClientSimHealth)
 	f("PUT", "/v1/node/n/purge", "", wire.MethodNodePurge)
 	f("PUT", "/v1/node/n/evaluate", "", wire.MethodNodeEvaluate)
 	f("GET", "/v1/node/pools", "", "")

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestSimHealth: a simulated GPU and a simulated node are made bad and good again by
+// name, in a process that the agent knows only through its servers.
+func TestSimHealth(t *testing.T) {
+	a := newAgent(t, true, "server {\n  enabled = true\n}\n")
+	a.start()
+	a.ready(1)
+	shapes := a.job("shapes", "shape \"sick\" {\n  count = 2\n  gpus \"nvidia/gpu/H100\" {\n    switches = [2, 1]\n  }\n}\n")
+	p := newAgent(t, false, "")
+	p.args = []string{"sim", "nodes", "-shape", shapes, "-server", a.rpc}
+	p.start()
+	a.ready(3)
+	turn := func(what ...string) {
+		t.Helper()
+		if out, code := a.cli(append([]string{"sim", "health"}, what...)...); code != 0 {
+			t.Fatalf("sim health %s: exit %d\n%s", what, code, out)
+		}
+	}
+	state := func(want string) {
+		t.Helper()
+		within(t, 10*time.Second, want, func(ctx context.Context) error {
+			nodes, _, err := a.api.NodeList(ctx, nil)
+			if err != nil {
+				return err
+			}
+			var got []string
+			for _, stub := range nodes {
+				if !strings.HasPrefix(stub.Name, "sick-") {
+					continue
+				}
+				if stub.Status != structs.NodeStatusReady {
+					got = append(got, stub.Name+" "+stub.Status)
+				}
+				node, _, err := a.api.Node(ctx, stub.ID, nil)
+				if err != nil {
+					return err
+				}
+				for _, one := range node.NodeResources.Devices[0].Instances {
+					if !one.Healthy {
+						got = append(got, one.ID+" bad")
+					}
+				}
+			}
+			if text := strings.Join(got, ", "); text != want {
+				return fmt.Errorf("it is %q", text)
+			}
+			return nil
+		})
+	}
+	state("")
+	turn("sick-1-gpu-2", "bad")
+	state("sick-1-gpu-2 bad")
+	turn("sick-1-gpu-2", "good")
+	state("")
+	turn("sick-0", "bad")
+	state("sick-0 down")
+	turn("sick-0", "good")
+	state("")
+	if out, code := a.cli("sim", "health", "sick-0-gpu-7", "bad"); code != 1 || !strings.Contains(out, "has no device") {
+		t.Errorf("a GPU that is not there: exit %d\n%s", code, out)
+	}
+}
