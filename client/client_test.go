@@ -46,6 +46,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, s: s, w: w, config: Config{
 		Servers: []string{s.addr}, StateDir: filepath.Join(dir, "state"), AllocDir: filepath.Join(dir, "allocs"),
 		NodeName: "n1", Drivers: []driver.Driver{fakeDriver{"fake", w}, fakeDriver{MockDriver, w}}, Meta: map[string]string{"rack": "r7"},
+		NoGPUs: true, // those of this machine would be its own
 	}}
 	return r
 }

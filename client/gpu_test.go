@@ -41,6 +41,7 @@ func gpuRig(t *testing.T) (*rig, *fakeGPUs) {
 	f := &fakeGPUs{}
 	f.set(nvml.GPU{UUID: "GPU-0", Name: "H100", BusID: "0000:01:00.0"}, nvml.GPU{UUID: "GPU-1", Name: "H100", BusID: "0000:02:00.0"})
 	r := newRig(t)
+	r.config.NoGPUs = false
 	r.config.GPUs = gpu.Options{Source: f, Interval: 5 * time.Millisecond, Root: t.TempDir()}
 	return r, f
 }

@@ -138,9 +138,19 @@ func TestRecordedMachines(t *testing.T) {
 }
 
 func TestNoGPUs(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", "") // where this machine's own may be
 	root := t.TempDir()
 	if Present(root) {
 		t.Error("an empty machine shows signs of a GPU")
+	}
+	for _, sign := range []string{"proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg"} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, sign), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if !Present(dir) {
+			t.Errorf("%s is no sign of a GPU", sign)
+		}
 	}
 	k := Keeper{Root: root}
 	for _, s := range []*nvml.Snapshot{{}, {Absent: true, Error: "no library"}} {
