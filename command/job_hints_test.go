@@ -54,3 +54,44 @@ func TestJobRunOfADirectorySaysItOnce(t *testing.T) {
 	}
 	wants(t, got.err, "is a directory")
 }
+
+// TestServersRefusalsHavePlaces: what only a server can refuse is said with its place in the file too.
+func TestServersRefusalsHavePlaces(t *testing.T) {
+	path := file(t, "web.nomad.hcl", `job "web" {
+  group "a: b" {
+    gang {}
+    topology { level = "rak" }
+    task "t" {
+      driver = "mock_driver"
+      resources {
+        device "gpu" {
+          topology { level = "sokcet" }
+        }
+      }
+    }
+  }
+}`)
+	group := `job "web" > group "a: b" > topology: level: unknown level "rak"`
+	device := `job "web" > group "a: b" > task "t" > resources > device "gpu" > topology: level: unknown level "sokcet"`
+	f := newFake(t).on("PUT /v1/jobs", refusal{400, group}, refusal{400, "2 problems:\n  * " + group + "\n  * " + device},
+		refusal{400, "job \"web\": region \"x\""}, refusal{400, "all is wrong"}, refusal{500, group})
+	at := func(line, text string) string { return path + ":" + line + ": " + text + "\n" }
+	for _, want := range []string{
+		at("4:16", group), "2 problems:\n" + at("4:16", group) + at("9:22", device), at("1:1", "job \"web\": region \"x\""),
+		"all is wrong (HTTP 400)\n", group + " (HTTP 500)\n",
+	} {
+		if got := f.run(t, "job", "run", path); got.code != exitFailed || got.err != want {
+			t.Errorf("exit code %d, stderr\n%s\nwant\n%s", got.code, got.err, want)
+		}
+	}
+	f.on("PUT /v1/job/web/plan", refusal{400, group})
+	if got := f.run(t, "job", "plan", path); got.code != exitPlanError || got.err != at("4:16", group) {
+		t.Errorf("plan: exit code %d, stderr\n%s", got.code, got.err)
+	}
+	f.on("PUT /v1/validate/job", &structs.JobValidateReply{Error: "x", ValidationErrors: []string{"2 problems:\n  * " + group + "\n  * " + device}})
+	got := f.run(t, "job", "validate", path)
+	if got.code != exitFailed {
+		t.Errorf("validate: exit code %d", got.code)
+	}
+	wants(t, got.err, "* "+at("4:16", group), "* "+at("9:22", device))
+}

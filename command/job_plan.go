@@ -35,7 +35,7 @@ func jobPlan() spec {
 				}
 				reply, err := e.client.JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
 				if err != nil {
-					e.fail(err)
+					e.fail(file.placed(err))
 					return exitPlanError
 				}
 				reply.Warnings = file.news(reply.Warnings)

@@ -46,7 +46,7 @@ func jobRun() spec {
 				}
 				reply, err := e.client.JobRegister(ctx, req)
 				if err != nil {
-					return e.fail(err)
+					return e.fail(file.placed(err))
 				}
 				e.warn(file.news(reply.Warnings))
 				if *detach {

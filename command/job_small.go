@@ -39,7 +39,16 @@ func jobValidate() spec {
 				}
 				e.warn(file.news(reply.Warnings))
 				if reply.Error != "" {
-					return e.fail(fmt.Errorf("job validation failed:\n%s", joinLines(reply.ValidationErrors)))
+					var lines []string
+					for _, v := range reply.ValidationErrors {
+						for _, line := range strings.Split(v, "\n") {
+							if line, listed := strings.CutPrefix(line, "  * "); listed || !strings.HasSuffix(line, " problems:") {
+								lines = append(lines, line)
+							}
+						}
+					}
+					lines, _ = file.placeLines(lines)
+					return e.fail(fmt.Errorf("job validation failed:\n%s", joinLines(lines)))
 				}
 				e.printf("Job validation successful\n")
 				return exitDone

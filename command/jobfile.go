@@ -6,11 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
@@ -25,6 +27,7 @@ type jobFile struct {
 	varFiles listFlag
 	json     bool
 	warnings []string // of the file last read
+	places   *jobspec.Places
 }
 
 // listFlag collects a flag that may be given many times.
@@ -102,11 +105,15 @@ func (j *jobFile) parse(e *env, path string, src []byte) (*structs.Job, *structs
 	if err != nil {
 		return nil, nil, err
 	}
-	parse, submission := jobspec.Parse, &structs.JobSubmission{Source: string(src), Format: "hcl2", VariableFlags: opts.Vars}
+	var job *structs.Job
+	var warnings jobspec.Warnings
+	submission := &structs.JobSubmission{Source: string(src), Format: "hcl2", VariableFlags: opts.Vars}
 	if j.json {
-		parse, submission = jobspec.ParseJSON, &structs.JobSubmission{Source: string(src), Format: "json"}
+		submission = &structs.JobSubmission{Source: string(src), Format: "json"}
+		job, warnings, err = jobspec.ParseJSON(path, src, opts)
+	} else {
+		job, warnings, j.places, err = jobspec.ParsePlaces(path, src, opts)
 	}
-	job, warnings, err := parse(path, src, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,6 +150,34 @@ func (j *jobFile) options(path string) (jobspec.Options, error) {
 		o.VarFiles = append(o.VarFiles, hclfile.VarFile{Name: name, Src: src})
 	}
 	return o, nil
+}
+
+// placed says where in the file that is written which a server refuses, as only it can.
+func (j *jobFile) placed(err error) error {
+	var refusal *api.Error
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+		return err
+	}
+	if lines, ok := j.placeLines(strings.Split(refusal.Msg, "\n")); ok {
+		return errors.New(strings.Join(lines, "\n"))
+	}
+	return err
+}
+
+// placeLines puts the places in the file before those lines that are of something in it;
+// false: none is.
+func (j *jobFile) placeLines(lines []string) (out []string, found bool) {
+	for _, line := range lines {
+		said, ok := line, false
+		if j.places != nil {
+			said, ok = j.places.Say(strings.TrimPrefix(line, "  * "))
+		}
+		if !ok {
+			said = line
+		}
+		out, found = append(out, said), found || ok
+	}
+	return out, found
 }
 
 // news are a server's warnings that were not printed with their places already.

@@ -31,37 +31,56 @@ type file struct {
 // Parse reads a job file. The job is as written: call Canonicalize before using
 // it. The error is hclfile.Problems; the job is nil with an error.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, Warnings, error) {
+	job, warnings, _, err := ParsePlaces(filename, src, opts)
+	return job, warnings, err
+}
+
+// Places knows where in a file what of its job is written.
+type Places struct{ d *hclfile.Decoder }
+
+// Say puts file, line and column before a line in which a server says something of the
+// job; false: the file does not hold what it is of.
+func (p *Places) Say(line string) (string, bool) {
+	rng, ok := p.d.PlaceText(line)
+	if !ok {
+		return line, false
+	}
+	return hclfile.At(rng, "%s", line).String(), true
+}
+
+// ParsePlaces is Parse for who wants to say later where something is written.
+func ParsePlaces(filename string, src []byte, opts Options) (*structs.Job, Warnings, *Places, error) {
 	f, problems := hclfile.Parse(filename, src, opts.Limits)
 	if len(problems) > 0 {
-		return nil, nil, problems.Err()
+		return nil, nil, nil, problems.Err()
 	}
 	scope, blocks, problems := hclfile.NewScope(f, opts.Options)
 	block, more := findJob(f, blocks)
 	problems = append(problems, more...)
 	if block == nil || len(problems) > 0 {
-		return nil, nil, problems.Err()
+		return nil, nil, nil, problems.Err()
 	}
 	if problems = f.Literal(block.Body); len(problems) > 0 {
-		return nil, nil, problems.Err()
+		return nil, nil, nil, problems.Err()
 	}
 	d := hclfile.NewDecoder(f, scope)
 	path := structs.ChildPath("", "job", block.Labels[0], -1)
 	var read file
 	d.Block(block, &read, path)
 	if problems = d.Problems(); len(problems) > 0 {
-		return nil, nil, problems.Err()
+		return nil, nil, nil, problems.Err()
 	}
 	job := read.job(block.Labels[0], d, path)
 	d.Alias(path, structs.ChildPath("", "job", job.ID, -1))
 	if opts.SkipValidate {
-		return job, nil, nil
+		return job, nil, &Places{d}, nil
 	}
 	canonical := job.Copy()
 	canonical.Canonicalize()
 	if problems = place(d, f.Name, canonical.Validate()); len(problems) > 0 {
-		return nil, nil, problems.Err()
+		return nil, nil, nil, problems.Err()
 	}
-	return job, place(d, f.Name, canonical.WarningList()), nil
+	return job, place(d, f.Name, canonical.WarningList()), &Places{d}, nil
 }
 
 // findJob gives the one job block of a file.

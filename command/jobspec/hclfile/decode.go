@@ -68,6 +68,19 @@ func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
 	}
 }
 
+// PlaceText finds where that is written which a line says something of, as structs.Problem
+// has it: path: field: text. It is the longest path that the file holds.
+func (d *Decoder) PlaceText(line string) (hcl.Range, bool) {
+	longest, found := 0, hcl.Range{}
+	for key, rng := range d.places { // order does not matter: no two keys that begin the line are equally long
+		begin := strings.TrimSuffix(strings.Replace(key, "\x00", ": ", 1), ": ") + ": "
+		if len(begin) > longest && strings.HasPrefix(line, begin) {
+			longest, found = len(begin), rng
+		}
+	}
+	return found, longest > 0
+}
+
 // Alias makes Place answer for a block under a second path too.
 func (d *Decoder) Alias(path, as string) {
 	for key, rng := range maps.Clone(d.places) {
