@@ -303,7 +303,7 @@ func nodeDomain(n *structs.Node) *domain {
 // joint is a group that asks on one node for all that the gang's first members ask,
 // so that one search finds the node for them.
 func (x *gangPlacer) joint() *structs.TaskGroup {
-	all := &structs.TaskGroup{Name: "gang", EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}
+	all := &structs.TaskGroup{Name: x.gw.works[0].group.Name, EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}
 	for _, work := range x.gw.works {
 		g := work.group
 		if work.first == 0 {

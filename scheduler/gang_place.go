@@ -2,9 +2,9 @@ package scheduler
 
 import (
 	"cmp"
-	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -419,14 +419,15 @@ func hostPortOf(s *scheduler, nodeID string, ports []structs.PortMapping) string
 		return nodeID
 	}
 	host := n.Attributes["unique.network.ip-address"]
-	if host == "" {
-		if h, _, err := net.SplitHostPort(n.HTTPAddr); err == nil {
-			host = h
-		}
+	if at := strings.LastIndexByte(n.HTTPAddr, ':'); host == "" && at >= 0 {
+		host = strings.Trim(n.HTTPAddr[:at], "[]")
 	}
 	host = cmp.Or(host, n.Name, nodeID)
 	if len(ports) == 0 {
 		return host
 	}
-	return net.JoinHostPort(host, strconv.Itoa(ports[0].Value))
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // an IPv6 address
+	}
+	return host + ":" + strconv.Itoa(ports[0].Value)
 }

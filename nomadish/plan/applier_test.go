@@ -190,6 +190,73 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// gangOf is a plan that stops allocations and places others in their stead, whole or
+// not at all.
+func gangOf(id string, cpu int64, old []*structs.Allocation, nodes ...string) *structs.Plan {
+	p := planOf(id, cpu, nodes...)
+	p.AllAtOnce = true
+	b := p.Place[0]
+	b.Gang = &structs.AllocGang{Size: len(nodes), Level: "rack"}
+	for i := range b.Instances {
+		b.Instances[i].Rank = i
+		b.Gang.Hosts = append(b.Gang.Hosts, nodes[i]+":20000")
+		if i < len(old) {
+			b.Instances[i].PreviousAllocation = old[i].ID
+		}
+	}
+	for _, a := range old {
+		p.Stop = append(p.Stop, &structs.AllocStop{AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop})
+	}
+	return p
+}
+
+// TestGangIsCommittedWholeOrNotAtAll: a gang that restarts keeps running, all of it,
+// when one of its new places is gone, and is in one entry when it is not, however
+// large.
+func TestGangIsCommittedWholeOrNotAtAll(t *testing.T) {
+	run(t, Options{EntryBytes: 2048}, func(b *bed) {
+		b.submit(gangOf("1", 60, nil, "node-000", "node-001")).want("1", 2, 0)
+		live := func() (out []*structs.Allocation) {
+			for _, n := range []string{"node-000", "node-001", "node-002"} {
+				for _, a := range b.store.Snapshot().AllocsByNode(nil, n) {
+					if !a.Terminal() {
+						out = append(out, a)
+					}
+				}
+			}
+			return out
+		}
+		old := live()
+		b.submit(planOf("other", 60, "node-002")).want("other", 1, 0)
+		before, index := len(b.commits()), b.store.LatestIndex()
+		r := b.submit(gangOf("2", 60, old, "node-000", "node-002")).want("2", 0, 2)
+		if r.AllocIndex != 0 || r.RefreshIndex < index || len(b.commits()) != before || b.store.Snapshot().Eval(nil, "2") != nil {
+			b.Fatalf("refused, but %+v with %d entries", r, len(b.commits()))
+		}
+		if got := live(); len(got) != 3 || b.used("node-000") != 60 || b.used("node-001") != 60 {
+			b.Fatalf("%d run after the refusal", len(got))
+		}
+		// Decided again it holds: into the room that it leaves.
+		nodes := make([]string, 40)
+		for i := range nodes {
+			nodes[i] = fmt.Sprintf("node-%03d", i%2)
+		}
+		b.submit(gangOf("3", 5, old, nodes...)).want("3", 40, 0)
+		got := b.commits()
+		if last := got[len(got)-1]; len(got) != before+1 || len(last.Plans) != 1 || instances(last.Plans[0].Place) != 40 || len(last.Plans[0].Stop) != 2 {
+			b.Fatalf("%d entries more", len(got)-before)
+		}
+		if b.sizes[len(b.sizes)-1] < 2048 {
+			b.Fatalf("the entry has %d bytes only", b.sizes[len(b.sizes)-1])
+		}
+		for _, a := range live() {
+			if a.JobID == "job-3" && (a.Gang == nil || a.Gang.Size != 40 || a.Gang.Hosts[a.Gang.Rank] != a.NodeID+":20000") {
+				b.Fatalf("%s on %s knows %+v", a.Name, a.NodeID, a.Gang)
+			}
+		}
+	})
+}
+
 // nil1 is a plan with a batch that is missing.
 func nil1() *structs.Plan {
 	p := planOf("nil", 1, "node-000")

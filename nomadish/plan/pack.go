@@ -9,7 +9,9 @@ const (
 	sizeBatch    = 1024
 	sizeTask     = 320
 	sizeNode     = 96
-	sizeInstance = 40
+	sizeGang     = 48
+	sizeHost     = 3
+	sizeInstance = 48
 	sizePort     = 96
 	sizeTracker  = 64
 	sizeEvent    = 192

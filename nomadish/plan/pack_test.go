@@ -54,9 +54,13 @@ func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 				b.Gang.Hosts = append(b.Gang.Hosts, fmt.Sprintf("192.168.100.%d:20000", n))
 			}
 		}
+		gang := rapid.Bool().Draw(t, "ranked")
 		rich := rapid.Bool().Draw(t, "rich")
 		for n := range rapid.IntRange(1, 150).Draw(t, "instances") {
 			in := structs.Instance{Ordinal: uint32(n), Index: n, Node: n % len(b.Nodes)} //nolint:gosec // small
+			if gang {
+				in.Rank = n
+			}
 			if rich {
 				in.Ports = []structs.PortMapping{{Label: "http", Value: 20000 + n, To: 8080, HostIP: "192.168.100.100"}}
 				in.Cores, in.CoreMHz = map[string][]uint16{"task": {1, 2, 3}}, map[string]int64{"task": 3000}

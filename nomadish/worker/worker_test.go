@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,7 @@ type bed struct {
 	store  *state.Store
 	writer *state.Writer
 	index  uint64
+	gang   bool // what is registered is a gang
 	stop   func()
 }
 
@@ -114,11 +116,21 @@ func (b *bed) node(id string, n int64) {
 	b.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
 }
 
+// registerGang registers a job whose instances are a gang.
+func (b *bed) registerGang(id string, count int) {
+	b.gang = true
+	b.register(id, structs.JobTypeService, count)
+	b.gang = false
+}
+
 // register stores a job of so many instances and its evaluation, and hands that out.
 func (b *bed) register(id, kind string, count int) {
 	job := &structs.Job{ID: id, Type: kind, Priority: 50, Datacenters: []string{"*"}, TaskGroups: []*structs.TaskGroup{{
 		Name: "g", Count: count, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 10}}},
 	}}}
+	if b.gang {
+		job.TaskGroups[0].Gang = &structs.Gang{}
+	}
 	job.Canonicalize()
 	eval := &structs.Evaluation{
 		ID: "eval-" + id, Namespace: job.Namespace, JobID: id, Type: kind, Priority: 50, Status: structs.EvalStatusPending,
@@ -323,6 +335,58 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		synctest.Wait()
 		if plans != 6 || len(b.said) != 6 {
 			b.Fatalf("%d plans, said %v", plans, b.said)
+		}
+	})
+}
+
+// TestRefusedGangGivesBackWhatWasForeseen: while a gang's plan flies, others keep clear
+// of all its places; when it was refused, all of them are free again, and the gang is
+// decided anew as a whole on what is.
+func TestRefusedGangGivesBackWhatWasForeseen(t *testing.T) {
+	run(t, Options{InFlight: 4}, func(b *bed) {
+		for i := range 4 {
+			b.node(fmt.Sprint("n", i), 1)
+		}
+		refuse := make(chan struct{})
+		var mu sync.Mutex
+		plans := map[string][]*structs.Plan{}
+		b.submit = func(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
+			mu.Lock()
+			plans[p.JobID] = append(plans[p.JobID], p)
+			first := p.JobID == "gang" && len(plans["gang"]) == 1
+			mu.Unlock()
+			if first {
+				select {
+				case <-refuse:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+				b.apply(structs.LogPlanApply, &structs.PlanCommit{})
+				return &structs.PlanResult{RefreshIndex: b.index, Refused: 3}, nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return b.commit(p), nil
+		}
+		b.registerGang("gang", 3)
+		synctest.Wait()
+		b.register("beside", structs.JobTypeService, 1)
+		b.want("ack eval-beside")
+		flies := plans["gang"][0]
+		if at := places(plans["beside"][0]); !flies.AllAtOnce || len(places(flies)) != 3 || slices.Contains(places(flies), at[0]) {
+			b.Fatalf("the gang flies to %v (at once: %v), the other went to %v", places(flies), flies.AllAtOnce, at)
+		}
+		close(refuse)
+		b.want("ack eval-beside", "ack eval-gang")
+		if again := plans["gang"][1]; len(plans["gang"]) != 2 || !again.AllAtOnce || len(places(again)) != 3 {
+			b.Fatalf("%d plans of the gang, the last to %v", len(plans["gang"]), places(again))
+		}
+		live := 0
+		for i := range 4 {
+			live += len(b.store.Snapshot().AllocsByNode(nil, fmt.Sprint("n", i)))
+		}
+		if live != 4 {
+			b.Fatalf("%d run", live)
 		}
 	})
 }
