@@ -139,3 +139,40 @@ func TestNVLinkLevel(t *testing.T) {
 	f("a chain, not all with all", []string{"a", "b", "c", "d"}, [][2]int{{0, 1}, {1, 2}}, nil)
 	f("whole switches", []string{"a", "a", "b", "b", "c"}, [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}, map[string]int{"nvlink-0 under socket-0": 4})
 }
+
+// TestLinks: how many NVLinks join two GPUs, directly or through switches.
+func TestLinks(t *testing.T) {
+	on := func(n int) (out []link) {
+		for range n {
+			out = append(out, link{fabric: true})
+		}
+		return out
+	}
+	to := func(peers ...string) (out []link) {
+		for _, p := range peers {
+			out = append(out, link{peer: p})
+		}
+		return out
+	}
+	f := func(what string, a, b []link, mig bool, want int) {
+		t.Helper()
+		got := 0
+		for _, l := range links([]card{{id: "A", busID: "a", links: a}, {id: "B", busID: "b", links: b, mig: mig}}) {
+			if l.A != "A" || l.B != "B" || got > 0 {
+				t.Errorf("%s: %+v", what, l)
+			}
+			got = l.Lanes
+		}
+		if got != want {
+			t.Errorf("%s: %d links, want %d", what, got, want)
+		}
+	}
+	f("none", nil, nil, false, 0)
+	f("direct", to("b", "b", "c"), to("a", "a"), false, 2)
+	f("to others", to("c"), to("d"), false, 0)
+	f("on switches", on(18), on(18), false, 18)
+	f("on switches, one with links down", on(18), on(16), false, 16)
+	f("one off the switches", on(18), nil, false, 0)
+	f("both ways", append(on(2), to("b", "b", "b")...), on(2), false, 3)
+	f("one is cut into slices", on(18), on(18), true, 0)
+}
