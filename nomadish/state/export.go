@@ -48,9 +48,17 @@ func NewRow(table string) (any, error) {
 // replica, until yield fails.
 func (s *Snapshot) Export(yield func(table string, row any) error) error {
 	for _, e := range exported {
-		if e.table == TableAllocs {
+		switch e.table {
+		case TableAllocs:
 			if err := s.exportAllocs(yield); err != nil {
 				return err
+			}
+			continue
+		case TableHistory:
+			for h := range s.v.past.all {
+				if err := yield(TableHistory, h); err != nil {
+					return err
+				}
 			}
 			continue
 		}
@@ -104,8 +112,8 @@ type Import struct {
 	db      *memdb.MemDB
 	txn     *memdb.Txn
 	pending int
-	history int
 	allocs  *allocEdit
+	past    *historyEdit
 	batches map[batchKey][]*common
 }
 
@@ -113,29 +121,23 @@ type Import struct {
 const importBatch = 2_000
 
 // Import begins to gather rows that shall replace all there is.
-func (w *Writer) Import() *Import { return &Import{db: newDB(), allocs: (&allocTable{}).edit()} }
+func (w *Writer) Import() *Import {
+	return &Import{db: newDB(), allocs: (&allocTable{}).edit(), past: (&historyTable{}).edit()}
+}
 
 // Add takes a row, of the type that NewRow gives for its table.
 func (in *Import) Add(table string, row any) error {
 	if err := checkRow(table, row); err != nil {
 		return err
 	}
-	if table == TableAllocs {
-		a, ok := row.(*structs.Allocation)
-		if !ok {
-			return fmt.Errorf("import a row of %s: it is of type %T", table, row)
-		}
-		in.addAlloc(a)
-		return nil
+	if table == TableAllocs || table == TableHistory {
+		return in.addRow(table, row)
 	}
 	if in.txn == nil {
 		in.txn = in.db.Txn(true)
 	}
 	if err := in.txn.Insert(table, row); err != nil {
 		return fmt.Errorf("import a row of %s: %w", table, err)
-	}
-	if table == TableHistory {
-		in.history++
 	}
 	in.pending++
 	if in.pending == importBatch {
@@ -182,11 +184,11 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index, allocs: in.allocs}
 	x.rebuildTallies()
 	x.Commit()
-	w.db, w.history = in.db, in.history
+	w.db = in.db
 	was := w.store.current.Load()
 	read, allocs := in.db.Txn(false), in.allocs.table()
 	w.store.publish(&view{
-		store: w.store, index: index, txn: read, allocs: allocs, world: rebuild(read, allocs).World(),
+		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil)
 	w.store.ring.reset(index)

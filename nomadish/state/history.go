@@ -10,35 +10,18 @@ import (
 // record writes the history record of an allocation that has ended, and forgets the
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
-	if get[structs.HistoryRecord](x, TableHistory, byID, a.ID) == nil {
-		x.history++
+	x.tables[TableHistory] = true
+	x.past.put(x.recordOf(a))
+	for x.past.len() > x.opts.HistoryMax {
+		x.past.remove(x.past.oldest())
 	}
-	x.put(TableHistory, x.recordOf(a))
-	for x.history > x.opts.HistoryMax {
-		x.forgetOldest()
-	}
-}
-
-func (x *txn) forgetOldest() {
-	for h := range rows[structs.HistoryRecord](x, false, TableHistory, byAge) {
-		x.drop(TableHistory, h)
-		break
-	}
-	x.history--
 }
 
 // forgetHistory drops the records that ended before a time.
 func (x *txn) forgetHistory(before int64) {
-	var old []*structs.HistoryRecord
-	for h := range rows[structs.HistoryRecord](x, false, TableHistory, byAge) {
-		if h.Ended >= before {
-			break
-		}
-		old = append(old, h)
-	}
-	for _, h := range old {
-		x.drop(TableHistory, h)
-		x.history--
+	for h := x.past.oldest(); h != nil && h.Ended < before; h = x.past.oldest() {
+		x.past.remove(h)
+		x.tables[TableHistory] = true
 	}
 }
 

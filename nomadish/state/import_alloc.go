@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/nomadish/nomadish/structs"
@@ -17,6 +18,26 @@ type batchKey struct {
 // maxAlike bounds the batches of one key. Allocations that are alike in none of
 // them (each has ports of its own, say) have apart what is not.
 const maxAlike = 4
+
+// addRow takes a row of a table that memdb does not keep.
+func (in *Import) addRow(table string, row any) error {
+	switch r := row.(type) {
+	case *structs.Allocation:
+		if table == TableAllocs {
+			in.addAlloc(r)
+			return nil
+		}
+	case *structs.HistoryRecord:
+		if table == TableHistory {
+			for _, s := range []*string{&r.Namespace, &r.JobID, &r.Type, &r.Group, &r.User, &r.NodeID, &r.NodeName, &r.ClientStatus, &r.Reason} {
+				*s = in.allocs.intern(*s)
+			}
+			in.past.put(r)
+			return nil
+		}
+	}
+	return fmt.Errorf("import a row of %s: it is of type %T", table, row)
+}
 
 // addAlloc takes an allocation of a snapshot; one of the same ID stands no more.
 func (in *Import) addAlloc(a *structs.Allocation) {

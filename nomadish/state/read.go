@@ -198,8 +198,11 @@ func (s *Snapshot) SchedulerConfig(ws *WatchSet) structs.SchedulerConfiguration 
 // History walks the records of ended allocations of a namespace ("*": all) whose
 // job ID begins with prefix, latest end first.
 func (s *Snapshot) History(ws *WatchSet, ns, prefix string) iter.Seq[*structs.HistoryRecord] {
-	all := many[structs.HistoryRecord](s.v, ws, true, TableHistory, byAge)
-	all = inNamespace(all, ns, func(h *structs.HistoryRecord) string { return h.Namespace })
+	if ws != nil {
+		ws.channels.Add(s.v.abandoned)
+		ws.addTable(s.v, TableHistory)
+	}
+	all := inNamespace(s.v.past.latestFirst, ns, func(h *structs.HistoryRecord) string { return h.Namespace })
 	return where(all, func(h *structs.HistoryRecord) bool { return strings.HasPrefix(h.JobID, prefix) })
 }
 

@@ -39,6 +39,7 @@ type view struct {
 	index      uint64
 	txn        *memdb.Txn // reading only
 	allocs     *allocTable
+	past       *historyTable
 	world      *scheduler.World
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
@@ -58,7 +59,7 @@ func New(opts Options) (*Store, *Writer) {
 	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
-		store: s, txn: w.db.Txn(false), allocs: &allocTable{}, world: scheduler.NewWorld(),
+		store: s, txn: w.db.Txn(false), allocs: &allocTable{}, past: &historyTable{}, world: scheduler.NewWorld(),
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w

@@ -43,7 +43,6 @@ const (
 	byJob     = "job"
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
-	byAge     = "age"     // history, by end
 )
 
 // Rows that have no type of their own in structs.
@@ -145,7 +144,8 @@ func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{of}}
 }
 
-// schema is the tables of memdb: all but the allocations, see allocTable.
+// schema is the tables of memdb: all but the allocations and the
+// history, see allocTable and historyTable.
 func schema() *memdb.DBSchema {
 	tables := map[string]*memdb.TableSchema{}
 	table := func(name string, indexes ...*memdb.IndexSchema) {
@@ -181,10 +181,5 @@ func schema() *memdb.DBSchema {
 		}))
 	table(TableReservations, unique(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
 	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
-	table(TableHistory,
-		unique(func(h *structs.HistoryRecord) []byte { return key(h.AllocID) }),
-		also(byAge, func(h *structs.HistoryRecord) []byte {
-			return binary.BigEndian.AppendUint64(nil, uint64(max(0, h.Ended)))
-		})) //nolint:gosec // not negative
 	return &memdb.DBSchema{Tables: tables}
 }

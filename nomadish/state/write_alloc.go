@@ -45,7 +45,7 @@ func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool)
 
 // dropAlloc forgets an allocation; its history record stays.
 func (x *txn) dropAlloc(was *structs.Allocation) {
-	if get[structs.HistoryRecord](x, TableHistory, byID, was.ID) == nil && !was.ClientTerminal() {
+	if x.past.get(was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
 	x.allocs.remove(x.allocs.get(was.ID))

@@ -19,9 +19,8 @@ import (
 // it answers with an error, not at all. Either way the store's index moves to the
 // entry's. Payloads may be kept by the state: their maker must not change them.
 type Writer struct {
-	store   *Store
-	db      *memdb.MemDB
-	history int // records kept
+	store *Store
+	db    *memdb.MemDB
 }
 
 // Apply moves the state on by one entry of any type. The payload is what
@@ -88,11 +87,11 @@ type txn struct {
 	seed    string // its evaluations' IDs derive from it; empty: it makes none
 	minted  uint64
 	allocs  *allocEdit
+	past    *historyEdit
 	edit    *scheduler.Edit
 	changes []Change
 	tables  map[string]bool // changed
 	jobs    map[structs.NamespacedID]*counts
-	history int // records added less removed
 }
 
 // commit applies one entry by f.
@@ -100,10 +99,9 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	was := w.store.current.Load()
 	x := &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, index: index, now: now, event: event, seed: seed,
-		allocs: was.allocs.edit(), edit: was.world.Edit(), tables: map[string]bool{}, jobs: map[structs.NamespacedID]*counts{},
+		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tables: map[string]bool{}, jobs: map[structs.NamespacedID]*counts{},
 	}
 	defer x.Abort() // has no effect once committed
-	x.history = w.history
 	if err := f(x); err != nil {
 		w.Advance(index)
 		return err
@@ -115,13 +113,15 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	// Published before the tables' watchers are woken by Commit, so that whoever
 	// wakes finds the new view.
 	next := &view{
-		store: w.store, index: max(index, was.index), txn: x.Snapshot(), allocs: was.allocs, world: x.edit.World(),
+		store: w.store, index: max(index, was.index), txn: x.Snapshot(), allocs: was.allocs, past: was.past, world: x.edit.World(),
 		superseded: make(chan struct{}), abandoned: was.abandoned,
 	}
 	if x.tables[TableAllocs] {
 		next.allocs = x.allocs.table()
 	}
-	w.history = x.history
+	if x.tables[TableHistory] {
+		next.past = x.past.table()
+	}
 	w.store.publish(next, x.allocs.touched, x.changes)
 	x.Commit()
 	if len(x.changes) > 0 {

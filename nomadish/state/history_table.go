@@ -1,0 +1,116 @@
+package state
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// historyTable is the history's records at one index, by ID and by end. As an
+// allocTable it is a snapshot of itself. Records share the texts of the allocations
+// that they are of.
+type historyTable struct {
+	ids  tree[uuid, *structs.HistoryRecord]
+	odd  tree[text, *structs.HistoryRecord] // of IDs that are no UUIDs
+	ages tree[age, struct{}]
+}
+
+// age orders records by their end, then by ID.
+type age struct{ record *structs.HistoryRecord }
+
+func (a age) compare(other age) int {
+	if a.record.Ended != other.record.Ended { // what has no end, or one before 1970, is as old
+		if c := cmp.Compare(max(0, a.record.Ended), max(0, other.record.Ended)); c != 0 {
+			return c
+		}
+	}
+	return strings.Compare(a.record.AllocID, other.record.AllocID)
+}
+
+func (t *historyTable) len() int { return t.ages.size }
+
+// get is the record of an allocation; nil if there is none.
+func (t *historyTable) get(id string) *structs.HistoryRecord {
+	var h *structs.HistoryRecord
+	if u, ok := parseUUID(id); ok {
+		h, _ = t.ids.get(u)
+	} else {
+		h, _ = t.odd.get(text(id))
+	}
+	return h
+}
+
+// oldest is the record that ended first; nil if there is none.
+func (t *historyTable) oldest() *structs.HistoryRecord {
+	var first *structs.HistoryRecord
+	t.ages.ascend(nil, func(a age, _ struct{}) bool {
+		first = a.record
+		return false
+	})
+	return first
+}
+
+// latestFirst walks the records by their end, backwards.
+func (t *historyTable) latestFirst(yield func(*structs.HistoryRecord) bool) {
+	t.ages.descend(nil, func(a age, _ struct{}) bool { return yield(a.record) })
+}
+
+// all walks the records by ID.
+func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
+	var odd []*structs.HistoryRecord
+	t.odd.ascend(nil, func(_ text, h *structs.HistoryRecord) bool {
+		odd = append(odd, h)
+		return true
+	})
+	done := false
+	t.ids.ascend(nil, func(_ uuid, h *structs.HistoryRecord) bool {
+		for ; len(odd) > 0 && odd[0].AllocID < h.AllocID && !done; odd = odd[1:] {
+			done = !yield(odd[0])
+		}
+		done = done || !yield(h)
+		return !done
+	})
+	for _, h := range odd {
+		if done || !yield(h) {
+			return
+		}
+	}
+}
+
+// historyEdit is a private form of a historyTable that can be changed.
+type historyEdit struct {
+	historyTable
+	tok *token
+}
+
+func (t *historyTable) edit() *historyEdit { return &historyEdit{*t, &token{}} }
+
+// table is what the edit has made. The edit must not be used afterwards.
+func (e *historyEdit) table() *historyTable {
+	t := e.historyTable
+	return &t
+}
+
+// put stores a record, in place of one of the same allocation.
+func (e *historyEdit) put(h *structs.HistoryRecord) {
+	if was := e.get(h.AllocID); was != nil {
+		e.ages.delete(e.tok, age{was})
+	}
+	if u, ok := parseUUID(h.AllocID); ok {
+		e.ids.put(e.tok, u, h)
+	} else {
+		e.odd.put(e.tok, text(h.AllocID), h)
+	}
+	e.ages.put(e.tok, age{h}, struct{}{})
+}
+
+// remove forgets a record that is there.
+func (e *historyEdit) remove(h *structs.HistoryRecord) {
+	e.ages.delete(e.tok, age{h})
+	if u, ok := parseUUID(h.AllocID); ok {
+		e.ids.delete(e.tok, u)
+	} else {
+		e.odd.delete(e.tok, text(h.AllocID))
+	}
+}
