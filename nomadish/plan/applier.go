@@ -281,12 +281,15 @@ func (p *pipeline) judge(j *judged) {
 	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
 	j.holds.Time = start.UnixNano()
 	p.open.plans = append(p.open.plans, j)
+	refused := float32(0)
 	if len(j.refused) > 0 {
+		refused = 1
 		p.stale = true // what refused it may be past
-		metrics.IncrCounter([]string{"nomad", "plan", "refused"}, 1)
-		metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
 		p.opts.Logger.Debug("a plan was refused in part", "eval", j.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
 	}
+	// Counted for plans that hold too: the mean of "refused" is the rate of refusals.
+	metrics.IncrCounter([]string{"nomad", "plan", "refused"}, refused)
+	metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
 	metrics.MeasureSince([]string{"nomad", "plan", "evaluate"}, start)
 }
 
