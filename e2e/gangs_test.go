@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gangShape is a kind of gang of the test below.
+type gangShape struct {
+	gpus []int // of each member
+	min  int   // 0: all
+	rack bool  // all of it in one rack
+	pcie bool  // each member's GPUs under one switch
+	many int   // how many of the 500 are such
+}
+
+var gangShapes = []gangShape{
+	{gpus: []int{1, 1}, many: 80},
+	{gpus: []int{1, 1, 1, 1}, many: 70},
+	{gpus: []int{2, 2}, pcie: true, many: 70},
+	{gpus: []int{2, 2, 2}, many: 60},
+	{gpus: []int{4, 4}, many: 50},
+	{gpus: []int{4, 4, 4, 4}, rack: true, many: 40},
+	{gpus: []int{8, 8}, rack: true, many: 30},
+	{gpus: []int{8, 8, 8}, many: 20},
+	{gpus: []int{1, 1, 1, 1, 1, 1}, min: 3, many: 50},
+	{gpus: []int{4, 2, 2}, many: 30}, // in two groups
+}
+
+func (s gangShape) need() int {
+	if s.min > 0 {
+		return s.min
+	}
+	return len(s.gpus)
+}
+
+// job makes a job of the shape: a group for each size of its members.
+func (s gangShape) job(id string) *structs.Job {
+	job := &structs.Job{ID: id, Type: structs.JobTypeService}
+	for _, size := range slices.Compact(slices.Clone(s.gpus)) {
+		ask := &structs.RequestedDevice{Name: "nvidia/gpu", Count: size}
+		if s.pcie {
+			ask.Topology = &structs.TopologyAsk{Level: structs.LevelPCIe, Required: true}
+		}
+		g := &structs.TaskGroup{Name: "g" + itoa(size), Gang: &structs.Gang{Min: s.min}, Tasks: []*structs.Task{{
+			Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "24h"},
+			Resources: &structs.Resources{CPU: 100, MemoryMB: 64, Devices: []*structs.RequestedDevice{ask}},
+		}}}
+		for _, n := range s.gpus {
+			if n == size {
+				g.Count++
+			}
+		}
+		if s.rack {
+			g.Topology = &structs.TopologyAsk{Level: "rack", Required: true}
+		}
+		for _, other := range job.TaskGroups {
+			other.Gang.Groups = append(other.Gang.Groups, g.Name)
+		}
+		job.TaskGroups = append(job.TaskGroups, g)
+	}
+	job.Canonicalize()
+	return job
+}
+
+// fits tells whether members of these sizes, largest first, find room in what is free. Sizes divide one another, so that
+// taking the largest first, each wherever it fits, finds room if there is any.
+func fits(v *gpuView, sizes []int, rack, pcie bool) bool {
+	free := map[string]map[string]int{} // where all of them go → where one goes → free GPUs
+	for _, g := range v.gpus {
+		all, one := "", g.node
+		if rack {
+			all = g.rack
+		}
+		if pcie {
+			one += "/" + g.cell
+		}
+		if free[all] == nil {
+			free[all] = map[string]int{}
+		}
+		if len(g.holders) == 0 {
+			free[all][one]++
+		}
+	}
+	for _, places := range free {
+		left := len(sizes)
+		for _, size := range sizes {
+			for at := range places {
+				if places[at] >= size {
+					places[at] -= size
+					left--
+					break
+				}
+			}
+		}
+		if left == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// TestFits checks the test's own solver.
+func TestFits(t *testing.T) {
+	v := &gpuView{}
+	add := func(rack, node, cell string, free, used int) {
+		for i := range free + used {
+			g := gpu{rack: rack, node: node, cell: cell}
+			if i < used {
+				g.holders = []*structs.DeviceHolder{{}}
+			}
+			v.gpus = append(v.gpus, g)
+		}
+	}
+	add("r1", "a", "p0", 2, 0)
+	add("r1", "a", "p1", 1, 1)
+	add("r1", "b", "p0", 1, 1)
+	add("r2", "c", "p0", 2, 2)
+	f := func(want, rack, pcie bool, sizes ...int) {
+		t.Helper()
+		if got := fits(v, sizes, rack, pcie); got != want {
+			t.Errorf("%v, rack %v, pcie %v: %v", sizes, rack, pcie, got)
+		}
+	}
+	f(true, false, false, 2, 2, 1, 1)
+	f(false, false, false, 2, 2, 2)
+	f(false, false, false, 4)
+	f(true, true, false, 2, 1, 1)
+	f(false, true, false, 2, 2)
+	f(true, false, true, 2, 2)
+	f(false, true, true, 2, 2)
+	f(false, false, true, 3)
+}
+
+// gangTrial is 500 gangs and what became of them.
+type gangTrial struct {
+	*agent
+	shapes  map[string]gangShape
+	stopped map[string]bool
+	clients []*api.Client
+}
+
+// split does something for each of the jobs, as 20 clients at once.
+func (g *gangTrial) split(ids []string, f func(c *api.Client, id string) error) {
+	g.t.Helper()
+	errs := make(chan error, len(ids))
+	var wg sync.WaitGroup
+	for i, c := range g.clients {
+		wg.Go(func() {
+			for at := i; at < len(ids); at += len(g.clients) {
+				errs <- f(c, ids[at])
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// settled waits until nobody decides anything and every task that should run does, and gives what the cluster looks like and
+// how many members each job has then. No gang that waits may fit into what is free.
+func (g *gangTrial) settled() (v *gpuView, members map[string]int) {
+	g.t.Helper()
+	within(g.t, 30*time.Second, "all that fits running", func(ctx context.Context) error {
+		if err := g.decided(ctx); err != nil {
+			return err
+		}
+		allocs, _, err := g.api.AllocList(ctx, nil)
+		if err != nil {
+			return err
+		}
+		members = map[string]int{}
+		for _, alloc := range allocs {
+			switch alloc.DesiredStatus + "/" + alloc.ClientStatus {
+			case "run/running":
+				members[alloc.JobID]++
+			case "stop/complete":
+			default:
+				return fmt.Errorf("%s is %s/%s", alloc.Name, alloc.DesiredStatus, alloc.ClientStatus)
+			}
+		}
+		if v, err = g.gpus(ctx); err != nil {
+			return err
+		}
+		return g.allThatFits(v, members)
+	})
+	return v, members
+}
+
+func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
+	for id, s := range g.shapes {
+		n := members[id]
+		switch {
+		case g.stopped[id] && n > 0:
+			return fmt.Errorf("%d members of %s run, which was stopped", n, id)
+		case g.stopped[id] || n == len(s.gpus):
+		case n == 0 && fits(v, s.gpus[:s.need()], s.rack, s.pcie):
+			return fmt.Errorf("%s waits, of %v GPUs, and fits: free are %s", id, s.gpus, v.free)
+		case n > 0 && n < s.need():
+			return fmt.Errorf("%d members of %s run, which needs %d", n, id, s.need())
+		case n > 0 && fits(v, s.gpus[:1], s.rack, s.pcie):
+			return fmt.Errorf("%d of %d members of %s run, and another fits: free are %s", n, len(s.gpus), id, v.free)
+		}
+	}
+	return nil
+}
+
+// TestFiveHundredGangs: 500 gangs of mixed sizes are registered at once by 20 clients, on a cluster that holds half of them,
+// with 8 workers. At no index is there half a gang, or a GPU that two have; all that fits runs. When what runs is stopped, the
+// others come; when all are stopped, every node is one free cell again.
+func TestFiveHundredGangs(t *testing.T) {
+	shapes, ids, mins, wanted := map[string]gangShape{}, []string{}, map[string]int{}, 0
+	for kind, s := range gangShapes {
+		for i := range s.many {
+			id := fmt.Sprintf("gang-%d-%d", kind, i)
+			shapes[id], mins[id] = s, s.need()
+			ids = append(ids, id)
+			for _, n := range s.gpus {
+				wanted += n
+			}
+		}
+	}
+	slices.Sort(ids)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, seed))
+	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	const racks = 4
+	each := (wanted/2 + 8*racks - 1) / (8 * racks)
+	var nodes []string
+	for i := range racks {
+		nodes = append(nodes, dgx("n"+itoa(i), each, "r"+itoa(i)))
+	}
+	a := startShapes(t, racks*each, strings.Replace(patient, "{\n", "{\n  num_schedulers = 8\n", 1), nodes...)
+	g := &gangTrial{agent: a, shapes: shapes, stopped: map[string]bool{}}
+	for range 20 {
+		c, err := api.New(api.Config{Address: a.http})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.clients = append(g.clients, c)
+	}
+	watch := watchGangs(t, a, mins)
+
+	began := time.Now()
+	g.split(ids, func(c *api.Client, id string) error {
+		_, err := c.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: shapes[id].job(id)})
+		return err
+	})
+	t.Logf("500 jobs for %d GPUs on %d nodes registered after %v", wanted, racks*each, time.Since(began).Round(time.Millisecond))
+	rounds := 0
+	for len(g.stopped) < len(ids) {
+		v, members := g.settled()
+		var running []string
+		for _, id := range ids {
+			if members[id] > 0 {
+				running = append(running, id)
+			}
+		}
+		t.Logf("after %v %d gangs run, %d wait; free: %s", time.Since(began).Round(time.Millisecond), len(running),
+			len(ids)-len(g.stopped)-len(running), v.free)
+		if rounds++; len(running) == 0 || (rounds == 1 && len(running) == len(ids)) {
+			t.Fatalf("in round %d %d of %d gangs run", rounds, len(running), len(ids)-len(g.stopped))
+		}
+		g.split(running, func(c *api.Client, id string) error {
+			_, err := c.JobDeregister(t.Context(), id, false, nil)
+			return err
+		})
+		t.Logf("stopped after %v", time.Since(began))
+		for _, id := range running {
+			g.stopped[id] = true
+		}
+	}
+	g.settled()
+	a.freeOnly(fmt.Sprintf("%d node of 8", racks*each))
+	watch.agrees(t, a)
+	lines, _ := watch.said()
+	t.Logf("after %v all are stopped; the watcher saw %d indexes", time.Since(began).Round(time.Millisecond), lines)
+	t.Logf("plans refused: %v; nodes refused: %v", a.counter("nomad_nomad_plan_refused"), a.counter("nomad_nomad_plan_node_rejected"))
+}
+
+// counter reads one number from the metrics; there must be one of that name.
+func (a *agent) counter(name string) float64 {
+	a.t.Helper()
+	body, err := a.api.Raw(a.t.Context(), "/v1/metrics", (&api.Query{Params: map[string]string{"format": "prometheus"}}))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer body.Close() //nolint:errcheck // read only
+	lines := bufio.NewScanner(body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	a.t.Errorf("there is no metric %s", name)
+	return 0
+}
