@@ -14,7 +14,11 @@ import (
 type Edit struct {
 	w   World
 	tok *token
-	// moved are the states that the index has at a wrong place.
+	// over are the states that this edit has made, by node ID. The World has them, and
+	// the indexes have them at their places, only after flush: an evaluation that
+	// places many needs neither, and throws the edit away.
+	over map[string]*nodeState
+	// moved are those of them that were changed since the last flush.
 	moved []*nodeState
 }
 
@@ -22,24 +26,41 @@ type Edit struct {
 // it changes then is seen by Worlds taken later only.
 func (e *Edit) World() *World {
 	e.flush()
-	e.tok = &token{}
+	e.tok, e.over = &token{}, nil
 	w := e.w
 	return &w
 }
 
-// state gives a node's state to change, made if need be.
-func (e *Edit) state(id string) *nodeState {
-	s, found := e.w.nodes.Get(id)
-	if found && s.owner == e.tok {
-		e.touch(s)
+// node gives a node's state as it is now.
+func (e *Edit) node(id string) (*nodeState, bool) {
+	if s, made := e.over[id]; made {
+		return s, true
+	}
+	return e.w.nodes.Get(id)
+}
+
+// now gives the state of a node as it is now, of one that an index has.
+func (e *Edit) now(n *nodeState) *nodeState {
+	if s, made := e.over[n.id]; made {
 		return s
 	}
-	if !found {
-		s = &nodeState{owner: e.tok, id: id}
-	} else {
-		s = s.own(e.tok)
+	return n
+}
+
+// state gives a node's state to change, made if need be.
+func (e *Edit) state(id string) *nodeState {
+	s, made := e.over[id]
+	if !made {
+		if was, found := e.w.nodes.Get(id); found {
+			s = was.own(e.tok)
+		} else {
+			s = &nodeState{owner: e.tok, id: id}
+		}
+		if e.over == nil {
+			e.over = map[string]*nodeState{}
+		}
+		e.over[id] = s
 	}
-	e.w.nodes.Put(e.tok, id, s)
 	e.touch(s)
 	return s
 }
@@ -51,7 +72,7 @@ func (e *Edit) touch(s *nodeState) {
 	}
 }
 
-// flush moves the index on to what was changed since the last one.
+// flush moves the World and the indexes on to what was changed since the last one.
 func (e *Edit) flush() {
 	for _, s := range e.moved {
 		if !s.dirty {
@@ -61,7 +82,10 @@ func (e *Edit) flush() {
 		e.index(s)
 		if s.node == nil && len(s.uses) == 0 && s.hold == nil {
 			e.w.nodes.Delete(e.tok, s.id)
+			delete(e.over, s.id)
+			continue
 		}
+		e.w.nodes.Put(e.tok, s.id, s)
 	}
 	e.moved = e.moved[:0]
 }
@@ -131,15 +155,12 @@ func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
 		return
 	}
+	e.flush()
 	e.w.config = config
 	e.w.classes = newTree[string, *nodeSet](strings.Compare)
 	e.w.families = newTree[string, *nodeSet](strings.Compare)
-	e.moved = e.moved[:0]
 	ids := make([]string, 0, e.w.nodes.Len())
-	for id, s := range e.w.nodes.All {
-		if s.dirty { // so it is this edit's own
-			s.dirty = false
-		}
+	for id := range e.w.nodes.All {
 		ids = append(ids, id)
 	}
 	for _, id := range ids {
@@ -177,7 +198,7 @@ func (e *Edit) forgetName(s *nodeState) {
 // DeleteNode forgets a node. What its allocations use stays counted, until they
 // are terminal or deleted.
 func (e *Edit) DeleteNode(id string) {
-	if _, found := e.w.nodes.Get(id); !found {
+	if _, found := e.node(id); !found {
 		return
 	}
 	s := e.state(id)

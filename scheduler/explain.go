@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -33,12 +34,15 @@ func (x explanation) filtered(n *structs.Node, reason string, nodes int) {
 	}
 }
 
-// exhausted counts a node that lacks something now.
-func (x explanation) exhausted(n *structs.Node, what string) {
-	x.NodesExhausted++
-	count(&x.DimensionExhausted, what, 1)
+// exhausted counts nodes of one node class that lack something now.
+func (x explanation) exhausted(n *structs.Node, what string, nodes int) {
+	if nodes == 0 {
+		return
+	}
+	x.NodesExhausted += nodes
+	count(&x.DimensionExhausted, what, nodes)
 	if n.NodeClass != "" {
-		count(&x.ClassExhausted, n.NodeClass, 1)
+		count(&x.ClassExhausted, n.NodeClass, nodes)
 	}
 }
 
@@ -86,7 +90,7 @@ func (x explanation) node(s *search, n *nodeState) bool {
 	}
 	_, what := s.ask.grant(n, s.f.m, s.rng)
 	if what != "" {
-		x.exhausted(n.node, what)
+		x.exhausted(n.node, what, 1)
 	}
 	return what == ""
 }
@@ -94,12 +98,49 @@ func (x explanation) node(s *search, n *nodeState) bool {
 // explain says why an ask finds no node, of every node.
 func explain(s *search) *structs.AllocMetric {
 	x := newExplanation(s.f.job)
-	x.classes(s, func(c *nodeSet) {
-		for n := range c.all {
-			x.node(s, n)
-		}
-	})
+	x.classes(s, func(c *nodeSet) { x.set(s, c) })
 	return x.AllocMetric
+}
+
+// set counts the nodes of a set that the group may use. What lacks something that the
+// index shows is not looked at further.
+func (x explanation) set(s *search, c *nodeSet) {
+	alike := len(s.f.single) == 0 && len(s.f.group.Candidates) == 0 && len(s.refuse) == 0
+	lacking, nodes := "", 0 // neighbours in the index mostly lack the same
+	for e := range c.nodes.All {
+		what := ""
+		if alike && e.Value.hold == nil {
+			what = s.ask.lacksAt(&e.At)
+		}
+		if what != lacking {
+			x.exhausted(c.any().node, lacking, nodes)
+			lacking, nodes = what, 0
+		}
+		if what == "" {
+			x.node(s, e.Value)
+			continue
+		}
+		nodes++
+	}
+	x.exhausted(c.any().node, lacking, nodes)
+}
+
+// lacksAt is what of an ask a node lacks by what the index shows of it, in the order in
+// which grant finds it out; "" if the index cannot tell.
+func (a *ask) lacksAt(at *bucket.Vector) string {
+	switch {
+	case at[dimCPU] < a.need[dimCPU]:
+		return lacksCPU
+	case at[dimMemory] < a.need[dimMemory]:
+		return lacksMemory
+	case at[dimDisk] < a.need[dimDisk]:
+		return lacksDisk
+	case at[dimCores] < a.need[dimCores]:
+		return lacksCores
+	case at[dimGPUs] < a.need[dimGPUs]:
+		return lacksDevices
+	}
+	return ""
 }
 
 // maxScoreMeta bounds the scores that a batch records, as in Nomad.

@@ -42,7 +42,7 @@ func explainGang(s *search, reasons []string) *structs.AllocMetric {
 	x.classes(s, func(c *nodeSet) {
 		for n := range c.all {
 			if x.node(s, n) {
-				x.exhausted(n.node, reasons[0])
+				x.exhausted(n.node, reasons[0], 1)
 			}
 		}
 	})

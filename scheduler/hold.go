@@ -76,7 +76,7 @@ func (s *scheduler) reserve() {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
-		n, known := s.edit.w.nodes.Get(id)
+		n, known := s.edit.node(id)
 		_, held := s.edit.w.holds.Get(id) // what was placed there has ended it
 		if held && missing[h.group] > 0 && h.expires > now && known && n.node != nil && n.node.Ready() {
 			missing[h.group]--

@@ -86,7 +86,7 @@ func (j *judgement) reserve() {
 		return
 	}
 	for _, r := range j.plan.Reserve {
-		n, known := j.e.w.nodes.Get(r.NodeID)
+		n, known := j.e.node(r.NodeID)
 		if known && n.node != nil && n.node.Ready() && n.hold == nil {
 			j.e.Reserve(r)
 			j.reserved = append(j.reserved, r)
@@ -162,7 +162,7 @@ func (j *judgement) place() {
 }
 
 func (j *judgement) placeOn(node string, spots []spot, common []*use) {
-	s, found := j.e.w.nodes.Get(node)
+	s, found := j.e.node(node)
 	if !found || s.node == nil {
 		j.refuse(node, "it is not known any more")
 		return
@@ -176,7 +176,7 @@ func (j *judgement) placeOn(node string, spots []spot, common []*use) {
 		batch := j.plan.Place[at.batch]
 		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
 		u := instanceUse(batch, at.instance, id, common[at.batch])
-		s, _ = j.e.w.nodes.Get(node)
+		s, _ = j.e.node(node)
 		if what := s.lacksUse(u, &taker{askName{batch.Namespace, batch.JobID, batch.Group}, u.ends}); what != "" {
 			for _, id := range placed {
 				j.e.release(id)

@@ -294,7 +294,7 @@ func (g *groupRun) fail(p placement) {
 			x.classes(g.search, nil)
 			g.s.failed[name] = m
 		}
-		if n, known := g.s.edit.w.nodes.Get(p.nodeID); known && n.node != nil {
+		if n, known := g.s.edit.node(p.nodeID); known && n.node != nil {
 			explanation{m}.node(g.search, n)
 		}
 		return

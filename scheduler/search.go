@@ -53,6 +53,9 @@ type setCursor struct {
 	name  string
 	taken string // the node last taken
 	phase []phaseCursor
+	// left are nodes that were taken from and have room left, but only in larger cells
+	// than a phase cuts.
+	left []string
 }
 
 // phaseCursor is where one phase is within one set.
@@ -110,8 +113,9 @@ func (s *search) byID() bool {
 
 // rewind starts every set anew; wanted after something was freed.
 func (s *search) rewind() {
+	s.e.flush()
 	for _, c := range s.sets {
-		c.taken = ""
+		c.taken, c.left = "", nil
 		c.phase = make([]phaseCursor, len(s.phases))
 	}
 	s.last, s.passed = nil, false
@@ -147,7 +151,7 @@ func (s *search) findCandidates() {
 	}
 	s.candidates = []string{}
 	for _, c := range s.f.group.Candidates {
-		if _, known := s.e.w.nodes.Get(c); known {
+		if _, known := s.e.node(c); known {
 			s.candidates = append(s.candidates, c)
 		}
 		s.e.w.names.Ascend(nodeName{c, ""}, func(n nodeName, _ struct{}) bool {
@@ -196,7 +200,7 @@ func (s *search) refusesSet(n *structs.Node) bool {
 
 // on tries one named node.
 func (s *search) on(nodeID string) (found, bool) {
-	n, known := s.e.w.nodes.Get(nodeID)
+	n, known := s.e.node(nodeID)
 	if !known || n.node == nil || !n.node.Ready() || !s.f.class(n.node).ok() {
 		return found{}, false
 	}
@@ -241,7 +245,7 @@ func (s *search) pickOnce(avoid []string) (found, bool) {
 		// still the first in the order of binpack.
 		return f, true
 	}
-	s.e.flush()
+	s.keepOrder()
 	for phase := range s.phases {
 		var best found
 		for _, c := range s.sets {
@@ -254,6 +258,15 @@ func (s *search) pickOnce(avoid []string) (found, bool) {
 		}
 	}
 	return s.onReserved(false, avoid)
+}
+
+// keepOrder brings the indexes up to date where an order needs it. That of binpack does
+// not: a node that was taken from has less room than before and is offered again before
+// all others, or has been passed.
+func (s *search) keepOrder() {
+	if s.policy != policyBinpack {
+		s.e.flush()
+	}
 }
 
 // onReserved tries the nodes that the ask has reserved (own), or those which others
@@ -278,14 +291,15 @@ func (s *search) again(c *setCursor, avoid []string) (found, bool) {
 	if c == nil || c.taken == "" || s.policy == policySpread || slices.Contains(avoid, c.taken) {
 		return found{}, false
 	}
-	n, known := s.e.w.nodes.Get(c.taken)
+	n, known := s.e.node(c.taken)
 	if !known {
 		return found{}, false
 	}
 	g, ok := s.fits(n)
 	phase := c.current()
 	if ok && len(s.ask.devices) > 0 && g.cell > s.phases[phase].most {
-		ok = false // a later phase comes to it
+		ok = false
+		c.left = append(c.left, c.taken)
 	}
 	if !ok {
 		c.taken = ""
@@ -305,13 +319,16 @@ func (c *setCursor) current() int {
 
 // head gives the next node of a set that a phase takes; its node is nil if there is none.
 func (s *search) head(c *setCursor, phase int, avoid []string) found {
+	if f, ok := s.leftover(c, phase, avoid); ok {
+		return f
+	}
 	p := &c.phase[phase]
 	if p.head.node != nil {
-		n, _ := s.e.w.nodes.Get(p.head.node.id)
+		n := s.e.now(p.head.node)
 		if n == p.head.node && len(avoid) == 0 && s.refused(n.node) == "" {
 			return p.head
 		}
-		if f, ok := s.accept(n, p, phase, avoid); ok {
+		if f, ok := s.accept(n, phase, avoid); ok {
 			f.entry, f.set, f.phase = p.head.entry, c, phase
 			p.head = f
 			return f
@@ -331,7 +348,7 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 		if !ok {
 			break
 		}
-		if f, fits := s.accept(e.Value, p, phase, avoid); fits {
+		if f, fits := s.accept(s.e.now(e.Value), phase, avoid); fits {
 			f.entry, f.set, f.phase = e, c, phase
 			p.head = f
 			return f
@@ -349,6 +366,23 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 	return found{}
 }
 
+// leftover finds a node that was taken from before and has cells that a phase cuts.
+func (s *search) leftover(c *setCursor, phase int, avoid []string) (found, bool) {
+	for i := 0; i < len(c.left); {
+		n, _ := s.e.node(c.left[i])
+		g, fits := s.fits(n)
+		if fits && (g.cell > s.phases[phase].most || slices.Contains(avoid, n.id)) {
+			i++
+			continue
+		}
+		c.left = slices.Delete(c.left, i, i+1)
+		if fits {
+			return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, true
+		}
+	}
+	return found{}, false
+}
+
 // query is what a phase asks of an index.
 func (s *search) query(p *phase) bucket.Query[*nodeState] {
 	q := bucket.Query[*nodeState]{Need: s.ask.need, Policy: bucket.BestFit, Order: s.order}
@@ -362,7 +396,7 @@ func (s *search) query(p *phase) bucket.Query[*nodeState] {
 }
 
 // accept tries a node that a phase has come to.
-func (s *search) accept(n *nodeState, p *phaseCursor, phase int, avoid []string) (found, bool) {
+func (s *search) accept(n *nodeState, phase int, avoid []string) (found, bool) {
 	if slices.Contains(avoid, n.id) {
 		s.passed = true
 		return found{}, false
@@ -379,7 +413,7 @@ func (s *search) inSet(c *setCursor, avoid []string) (found, bool) {
 	if f, ok := s.again(c, avoid); ok {
 		return f, true
 	}
-	s.e.flush()
+	s.keepOrder()
 	for phase := range s.phases {
 		if f := s.head(c, phase, avoid); f.node != nil {
 			return f, true
@@ -477,7 +511,7 @@ func (s *search) inList(avoid []string) (found, bool) {
 			at = left + s.rng.below(len(s.list)-left)
 		}
 		n := s.list[at]
-		n, _ = s.e.w.nodes.Get(n.id)
+		n, _ = s.e.node(n.id)
 		if slices.Contains(avoid, n.id) {
 			s.list[at], s.list[left] = s.list[left], s.list[at]
 			left++
@@ -499,7 +533,9 @@ func (s *search) take(f found) {
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.id
-		f.set.phase[f.phase].head = found{}
+		if head := &f.set.phase[f.phase].head; head.node != nil && head.node.id == n.id {
+			*head = found{}
+		}
 	}
 	// Its cells are cut and cursors may be past it; with the policy spread the others
 	// of as much room come first, and then it may come again.
