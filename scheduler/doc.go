@@ -21,7 +21,9 @@
 // is the story of one evaluation; reconcile.go finds what to place, stop and
 // keep; feasible.go and target.go decide constraints, once per class where they
 // can; rank.go chooses among the nodes that fit; ports.go and grant.go name the
-// ports, cores and devices; explain.go says why nothing fitted.
+// ports, cores and devices; explain.go says why nothing fitted. gang.go is what a
+// gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
+// racks and nodes may hold it, gang_place.go its placing as a whole.
 //
 // # Never
 //

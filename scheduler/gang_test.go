@@ -247,6 +247,46 @@ func TestGangTakesTheTightestRack(t *testing.T) {
 	}
 }
 
+// TestGangTriesTheNextRack: what a rack seems to have may not do, and leaves no trace.
+func TestGangTriesTheNextRack(t *testing.T) {
+	c := newCluster(t)
+	c.racks(1, 2)
+	c.register(gangJob(structs.JobTypeService, 2, 1, inRack(true), func(j *structs.Job) {
+		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "p", Value: 8080}}}}
+		group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctProperty, LTarget: "${node.datacenter}", RTarget: "2"}}
+	}))
+	c.eval()
+	c.wantGang(2, "rack")
+	for _, a := range c.members() {
+		if rack := c.nodes[a.NodeID].Meta["rack"]; rack != "r2" {
+			t.Errorf("%s is in %s", a.Name, rack)
+		}
+	}
+}
+
+// TestGroupsOfAGangSeeWhatTheOthersTake: a node that a group had in view may be fuller
+// when it comes back to it.
+func TestGroupsOfAGangSeeWhatTheOthersTake(t *testing.T) {
+	c := newCluster(t)
+	c.node("n1", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 1500 })
+	c.node("n2", func(n *structs.Node) { n.Attributes["cpu.arch"] = "arm64" })
+	c.register(gangJob(structs.JobTypeService, 1, 0, func(j *structs.Job) {
+		for i, mhz := range []int{2000, 1100, 1000} {
+			g := group(j).Copy()
+			g.Name, g.Tasks[0].Resources.CPU = fmt.Sprint("g", i), mhz
+			if g.Gang = (&structs.Gang{Min: 1}); i > 0 {
+				g.Count, g.Gang.Groups = 2, []string{"g0"}
+			}
+			j.TaskGroups = append(j.TaskGroups, g)
+		}
+		j.TaskGroups = j.TaskGroups[1:]
+	}))
+	c.eval() // which checks that no node gives more than it has
+	c.wantLive(4)
+	c.wantQueued(1)
+	c.wantReason("g1", "cpu")
+}
+
 // levels are racks in pods: r1 and r2 in p1, r3 and r4 in p2.
 func (c *cluster) levels() {
 	c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}
