@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/client/gpu"
@@ -22,24 +25,43 @@ func gpuOptions(cfg *config.Config) (o gpu.Options, off bool, err error) {
 		if p == nil {
 			continue
 		}
-		if on, ok := p.Config["enabled"].(bool); ok && !on {
-			return gpu.Options{}, true, nil
-		}
-		if v, ok := p.Config["fingerprint_period"]; ok {
-			text, _ := v.(string)
-			if o.Interval, err = time.ParseDuration(text); err != nil || o.Interval < minGPUPeriod {
-				return gpu.Options{}, false, fmt.Errorf("plugin %q: fingerprint_period %v: write a duration of at least %v, such as \"5s\"", name, v, minGPUPeriod)
+		var errs []error
+		for _, key := range slices.Sorted(maps.Keys(p.Config)) {
+			if err := gpuOption(&o, &off, key, p.Config[key]); err != nil {
+				errs = append(errs, fmt.Errorf("plugin %q: %w", name, err))
 			}
 		}
-		ids, _ := p.Config["ignored_gpu_ids"].([]any)
-		for _, v := range ids {
-			id, ok := v.(string)
-			if !ok {
-				return gpu.Options{}, false, fmt.Errorf("plugin %q: ignored_gpu_ids: %v is no text; write UUIDs as `nvidia-smi -L` shows them", name, v)
-			}
-			o.Ignored = append(o.Ignored, id)
-		}
-		return o, false, nil
+		return o, off, errors.Join(errs...)
 	}
 	return o, false, nil
+}
+
+// gpuOption reads one line of the block.
+func gpuOption(o *gpu.Options, off *bool, key string, v any) (err error) {
+	switch key {
+	case "enabled":
+		on, ok := v.(bool)
+		if !ok {
+			return fmt.Errorf("enabled %v: write true or false", v)
+		}
+		*off = !on
+	case "fingerprint_period":
+		text, _ := v.(string)
+		if o.Interval, err = time.ParseDuration(text); err != nil || o.Interval < minGPUPeriod {
+			return fmt.Errorf("fingerprint_period %v: write a duration of at least %v, such as \"5s\"", v, minGPUPeriod)
+		}
+	case "ignored_gpu_ids":
+		ids, ok := v.([]any)
+		for _, one := range ids {
+			id, text := one.(string)
+			ok = ok && text
+			o.Ignored = append(o.Ignored, id)
+		}
+		if !ok {
+			return fmt.Errorf("ignored_gpu_ids %v: write a list of UUIDs as `nvidia-smi -L` shows them", v)
+		}
+	default:
+		return fmt.Errorf("%s is not known; known are enabled, fingerprint_period and ignored_gpu_ids", key)
+	}
+	return nil
 }

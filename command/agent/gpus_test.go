@@ -29,4 +29,7 @@ func TestGPUOptions(t *testing.T) {
 	f("nvidia-gpu", map[string]any{"fingerprint_period": "soon"}, "", "fingerprint_period soon")
 	f("nvidia-gpu", map[string]any{"fingerprint_period": 5}, "", "fingerprint_period 5")
 	f("nvidia-gpu", map[string]any{"ignored_gpu_ids": []any{7}}, "", "nvidia-smi -L")
+	f("nvidia-gpu", map[string]any{"ignored_gpu_ids": "GPU-a"}, "", "write a list")
+	f("nvidia-gpu", map[string]any{"enabled": "no"}, "", "true or false")
+	f("nvidia-gpu", map[string]any{"enable": true}, "", "enable is not known; known are enabled")
 }
