@@ -1,0 +1,119 @@
+//go:build cgo
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRealTasksKeepTheirGPUs: two processes of a gang, with a GPU each, run on through kill -9 of their agent; it finds them
+// again with the same GPUs, and gives these to nobody else.
+func TestRealTasksKeepTheirGPUs(t *testing.T) {
+	if _, err := os.Stat("../client/gpu/bin/probe.gz"); err != nil {
+		return // such a binary sees no GPUs, and says so: TestGPUs looks at that
+	}
+	fakeDriver(t)
+	a := newAgent(t, false, serverAndClient)
+	a.start()
+	a.ready(1)
+	a.waitGPUs(4)
+	text := func(id string, count int) string {
+		return strings.NewReplacer("NAME", id, "COUNT", itoa(count)).Replace(`job "NAME" {
+  group "g" {
+    count = COUNT
+    gang {}
+    network {
+      port "p" {}
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo pid $$ rank $NOMADISH_GANG_RANK of $NOMADISH_GANG_SIZE at $NOMADISH_GANG_HOSTS with $CUDA_VISIBLE_DEVICES and $NVIDIA_VISIBLE_DEVICES; exec sleep 1000"]
+      }
+      resources {
+        cpu    = 20
+        memory = 10
+        device "nvidia/gpu" {}
+      }
+    }
+  }
+}`)
+	}
+	a.submit("two", text("two", 2))
+	running := a.running("two", 2, 20*time.Second)
+	said := func() map[string]string {
+		out := map[string]string{}
+		for _, alloc := range running {
+			within(t, 10*time.Second, "the log of "+alloc.ID, func(ctx context.Context) error {
+				body, err := a.api.FSCat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
+				if err != nil {
+					return err
+				}
+				defer body.Close() //nolint:errcheck // read only
+				text, err := io.ReadAll(body)
+				if err == nil && !strings.HasSuffix(string(text), "\n") {
+					err = fmt.Errorf("it says %q", text)
+				}
+				out[alloc.ID] = strings.TrimSpace(string(text))
+				return err
+			})
+		}
+		return out
+	}
+	members := a.whole(running)
+	ranksAreRight(t, members)
+	pids, before, words := a.pids(running), a.look().holders(), said()
+	var given []string
+	for _, alloc := range members {
+		ids := alloc.AllocatedResources.Tasks["t"].Devices[0].DeviceIDs
+		given = append(given, ids...)
+		want := fmt.Sprintf("pid %d rank %d of 2 at %s with %s and %s", pids[alloc.ID], alloc.Gang.Rank, strings.Join(alloc.Gang.Hosts, ","), ids[0], ids[0])
+		if words[alloc.ID] != want {
+			t.Errorf("%s says %q, want %q", alloc.Name, words[alloc.ID], want)
+		}
+	}
+	if slices.Sort(given); !slices.Equal(given, []string{"GPU-fake-0", "GPU-fake-1"}) || len(before) != 2 {
+		t.Fatalf("given are %v, held %v", given, before)
+	}
+
+	a.kill()
+	a.start()
+	a.ready(1)
+	a.waitGPUs(4)
+	running = a.running("two", 2, 20*time.Second)
+	if after := a.pids(running); !maps.Equal(pids, after) {
+		t.Errorf("the tasks are the processes %v, were %v", after, pids)
+	}
+	if after := said(); !maps.Equal(words, after) {
+		t.Errorf("the tasks say %v, said %v", after, words)
+	}
+	if after := a.look().holders(); !maps.Equal(before, after) {
+		t.Errorf("GPUs are held by %v, were by %v", after, before)
+	}
+	if out, code := a.cli("job", "run", a.job("third", text("third", 1))); code != 2 || !strings.Contains(out, "devices") {
+		t.Errorf("a third member of two GPUs: exit %d\n%s", code, out)
+	}
+	a.stop("two")
+	a.running("third", 1, 20*time.Second)
+}
+
+// waitGPUs waits until nodes report n GPUs and slices of such, all of them well.
+func (a *agent) waitGPUs(n int) {
+	a.t.Helper()
+	within(a.t, 20*time.Second, "GPUs", func(ctx context.Context) error {
+		v, err := a.gpus(ctx)
+		if err == nil && (len(v.gpus) != n || slices.ContainsFunc(v.gpus, func(g gpu) bool { return !g.healthy })) {
+			err = fmt.Errorf("there are %+v", v.gpus)
+		}
+		return err
+	})
+}
