@@ -88,15 +88,23 @@ func (l *logBuffer) tail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
+// portsGiven are those that this process has chosen: none is given twice, whoever listens on it by now.
+var portsGiven sync.Map
+
 // freePort gives a port that nobody listens on.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		_ = l.Close() // it never carried anything
+		if _, given := portsGiven.LoadOrStore(port, true); !given {
+			return port
+		}
 	}
-	defer l.Close() //nolint:errcheck // it never carried anything
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // newAgent prepares an agent: dev, or with a data_dir that outlives it. config is
