@@ -21,14 +21,14 @@ type oracle map[string]*structs.Allocation
 
 // model drives a store and its oracle with random entries.
 type model struct {
-	store  *Store
-	w      *Writer
-	feed   *Feed
-	index  uint64
-	seeds  int
-	have   oracle
-	past   []pastState
-	steps  int
+	store *Store
+	w     *Writer
+	feed  *Feed
+	index uint64
+	seeds int
+	have  oracle
+	past  []pastState
+	steps int
 }
 
 type pastState struct {

@@ -17,13 +17,16 @@ type historyTable struct {
 }
 
 // age orders records by their end, then by ID.
-type age struct{ record *structs.HistoryRecord }
+type age struct {
+	ended  int64 // Unix nanoseconds; what has no end, or one before 1970, has 0
+	record *structs.HistoryRecord
+}
+
+func ageOf(h *structs.HistoryRecord) age { return age{max(0, h.Ended), h} }
 
 func (a age) compare(other age) int {
-	if a.record.Ended != other.record.Ended { // what has no end, or one before 1970, is as old
-		if c := cmp.Compare(max(0, a.record.Ended), max(0, other.record.Ended)); c != 0 {
-			return c
-		}
+	if a.ended != other.ended {
+		return cmp.Compare(a.ended, other.ended)
 	}
 	return strings.Compare(a.record.AllocID, other.record.AllocID)
 }
@@ -95,19 +98,19 @@ func (e *historyEdit) table() *historyTable {
 // put stores a record, in place of one of the same allocation.
 func (e *historyEdit) put(h *structs.HistoryRecord) {
 	if was := e.get(h.AllocID); was != nil {
-		e.ages.delete(e.tok, age{was})
+		e.ages.delete(e.tok, ageOf(was))
 	}
 	if u, ok := parseUUID(h.AllocID); ok {
 		e.ids.put(e.tok, u, h)
 	} else {
 		e.odd.put(e.tok, text(h.AllocID), h)
 	}
-	e.ages.put(e.tok, age{h}, struct{}{})
+	e.ages.put(e.tok, ageOf(h), struct{}{})
 }
 
 // remove forgets a record that is there.
 func (e *historyEdit) remove(h *structs.HistoryRecord) {
-	e.ages.delete(e.tok, age{h})
+	e.ages.delete(e.tok, ageOf(h))
 	if u, ok := parseUUID(h.AllocID); ok {
 		e.ids.delete(e.tok, u)
 	} else {

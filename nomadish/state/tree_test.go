@@ -264,3 +264,33 @@ func TestUUIDs(t *testing.T) {
 	f(id[:35] + "g")
 	f("é" + id[2:])
 }
+
+// An inner page whose first kid went, and which got a key before all that it has,
+// is found through when it is joined with its neighbour.
+func TestTreeJoinsInnerPages(t *testing.T) {
+	const leaf, inner = treePage, treePage * treePage
+	var tr tree[ordinal, int]
+	tok := &token{}
+	for i := range ordinal(3 * inner) {
+		tr.put(tok, 2*i, int(i))
+	}
+	drop := func(from, to int) {
+		for i := from; i < to; i++ {
+			tr.delete(tok, ordinal(2*i)) //nolint:gosec // small
+		}
+	}
+	drop(inner, inner+leaf)
+	tr.put(tok, 2*inner+1, -1)
+	drop(5*leaf, inner)
+	drop(inner+7*leaf, 2*inner)
+	if v, found := tr.get(2*inner + 1); !found || v != -1 {
+		t.Errorf("the key in the gap: %d, %v", v, found)
+	}
+	for i := range ordinal(3 * inner) {
+		gone := i >= 5*leaf && i < inner+leaf || i >= inner+7*leaf && i < 2*inner
+		if v, found := tr.get(2 * i); found == gone || found && v != int(i) {
+			t.Fatalf("key %d: %d, %v", 2*i, v, found)
+		}
+	}
+	check(t, "size", tr.size, 3*inner-(inner-5*leaf)-(inner-6*leaf)+1)
+}
