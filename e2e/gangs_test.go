@@ -149,17 +149,21 @@ type gangTrial struct {
 	shapes  map[string]gangShape
 	stopped map[string]bool
 	clients []*api.Client
+	watch   *gangWatch
 }
 
-// split does something for each of the jobs, as 20 clients at once.
+// split does something for each of the jobs, as 20 clients at once, which look at all allocations now and then.
 func (g *gangTrial) split(ids []string, f func(c *api.Client, id string) error) {
 	g.t.Helper()
-	errs := make(chan error, len(ids))
+	errs := make(chan error, 2*len(ids))
 	var wg sync.WaitGroup
 	for i, c := range g.clients {
 		wg.Go(func() {
 			for at := i; at < len(ids); at += len(g.clients) {
 				errs <- f(c, ids[at])
+				if i%4 == 0 && at/len(g.clients)%12 == 11 { // not oftener: a list is large
+					errs <- g.watch.list(g.t.Context(), c)
+				}
 			}
 		})
 	}
@@ -255,7 +259,7 @@ func TestFiveHundredGangs(t *testing.T) {
 		}
 		g.clients = append(g.clients, c)
 	}
-	watch := watchGangs(t, a, mins)
+	g.watch = watchGangs(t, a, mins)
 
 	began := time.Now()
 	g.split(ids, func(c *api.Client, id string) error {
@@ -288,9 +292,9 @@ func TestFiveHundredGangs(t *testing.T) {
 	}
 	g.settled()
 	a.freeOnly(fmt.Sprintf("%d node of 8", racks*each))
-	watch.agrees(t, a)
-	lines, _ := watch.said()
-	t.Logf("after %v all are stopped; the watcher saw %d indexes", time.Since(began).Round(time.Millisecond), lines)
+	g.watch.agrees(t, a)
+	lines, lists := g.watch.said()
+	t.Logf("after %v all are stopped; the watcher saw %d indexes and %d lists", time.Since(began).Round(time.Millisecond), lines, lists)
 	t.Logf("plans refused: %v; nodes refused: %v", a.counter("nomad_nomad_plan_refused"), a.counter("nomad_nomad_plan_node_rejected"))
 }
 

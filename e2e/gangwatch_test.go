@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ type gangWatch struct {
 	members map[string]map[string]bool // job → those that are to run
 	given   gpuUse                     // to allocations that are to run
 	used    gpuUse                     // by allocations whose tasks run
+	history map[string][]moment        // of each allocation
+	lists   []listing                  // what lists have said meanwhile
 	index   uint64
 	lines   int
 	wrong   []string
@@ -39,6 +42,20 @@ type watched struct {
 	ModifyIndex                                  uint64
 	AllocatedResources                           *structs.AllocatedResources
 }
+
+// moment is the status of an allocation from an index on.
+type moment struct {
+	index  uint64
+	status string
+}
+
+// listing is a list of all allocations as it was at an index.
+type listing struct {
+	index  uint64
+	status map[string]string
+}
+
+func (w *watched) status() string { return w.DesiredStatus + "/" + w.ClientStatus }
 
 func (w *watched) live() bool {
 	return w.DesiredStatus == structs.AllocDesiredRun && (w.ClientStatus == structs.AllocClientPending || w.ClientStatus == structs.AllocClientRunning)
@@ -58,7 +75,10 @@ func (w *watched) gpus() map[string]int {
 }
 
 func newGangWatch(mins map[string]int) *gangWatch {
-	return &gangWatch{mins: mins, allocs: map[string]*watched{}, members: map[string]map[string]bool{}, given: gpuUse{}, used: gpuUse{}}
+	return &gangWatch{
+		mins: mins, allocs: map[string]*watched{}, members: map[string]map[string]bool{}, given: gpuUse{}, used: gpuUse{},
+		history: map[string][]moment{},
+	}
 }
 
 // watchGangs watches until the test ends. What it saw wrong fails the test. mins is not changed any more.
@@ -132,7 +152,11 @@ func (w *gangWatch) commit(index uint64, changed []*watched) {
 				delete(w.used[id], now.ID)
 			}
 		}
+		if now.ModifyIndex != index {
+			w.bad("allocation %s says that it has changed at %d", now.ID, now.ModifyIndex)
+		}
 		w.allocs[now.ID] = now
+		w.history[now.ID] = append(w.history[now.ID], moment{index, now.status()})
 		touched[now.JobID] = true
 		if w.members[now.JobID] == nil {
 			w.members[now.JobID] = map[string]bool{}
@@ -180,37 +204,93 @@ func (u gpuUse) sum(gpu string) (n int) {
 	return n
 }
 
-// agrees waits until the watcher has seen all that there is, and compares what it made of it with what the cluster lists.
+// list reads all allocations, which is another door to the same: one moment as a whole. It must be what the watcher saw then,
+// see agrees, and have no half gang.
+func (w *gangWatch) list(ctx context.Context, c *api.Client) error {
+	all, meta, err := c.AllocList(ctx, nil)
+	if err != nil {
+		return err
+	}
+	l := listing{meta.Index, map[string]string{}}
+	members := map[string]int{}
+	for _, alloc := range all {
+		one := &watched{DesiredStatus: alloc.DesiredStatus, ClientStatus: alloc.ClientStatus}
+		l.status[alloc.ID] = one.status()
+		if one.live() {
+			members[alloc.JobID]++
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for job, n := range members {
+		if n < w.mins[job] {
+			w.bad("a list at index %d has %d members of gang %s, which needs %d", l.index, n, job, w.mins[job])
+		}
+	}
+	w.lists = append(w.lists, l)
+	return nil
+}
+
+// at gives the statuses of all allocations at an index, as the watcher saw them.
+func (w *gangWatch) at(index uint64) map[string]string {
+	out := map[string]string{}
+	for id, moments := range w.history {
+		for _, m := range moments {
+			if m.index <= index {
+				out[id] = m.status
+			}
+		}
+	}
+	return out
+}
+
+// agrees waits until the watcher has seen all that there is, and compares what it saw with what the cluster has listed, now and
+// before.
 func (w *gangWatch) agrees(t *testing.T, a *agent) {
 	t.Helper()
+	if err := w.list(t.Context(), a.api); err != nil {
+		t.Fatal(err)
+	}
 	within(t, 20*time.Second, "the watcher seeing what is listed", func(ctx context.Context) error {
-		list, _, err := a.api.AllocList(ctx, nil)
-		if err != nil {
-			return err
-		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.err != nil {
 			t.Fatalf("the event stream ended: %v", w.err)
 		}
-		for _, alloc := range list {
-			saw := w.allocs[alloc.ID]
-			if saw == nil || saw.DesiredStatus != alloc.DesiredStatus || saw.ClientStatus != alloc.ClientStatus {
-				return fmt.Errorf("%s is %s/%s; it saw %+v", alloc.ID, alloc.DesiredStatus, alloc.ClientStatus, saw)
-			}
-		}
-		if len(list) != len(w.allocs) {
-			return fmt.Errorf("%d are listed, it saw %d", len(list), len(w.allocs))
+		if last := w.lists[len(w.lists)-1].index; w.index < last {
+			return fmt.Errorf("it has read up to index %d, the list is of %d", w.index, last)
 		}
 		return nil
 	})
-}
-
-// said gives how many lines it has read, and whether it saw anything wrong.
-func (w *gangWatch) said() (lines int, wrong bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lines, len(w.wrong) > 0
+	for _, l := range w.lists {
+		if saw := w.at(l.index); !maps.Equal(saw, l.status) {
+			t.Errorf("at index %d %d allocations are listed, and the watcher saw %d: %s", l.index, len(l.status), len(saw), differ(l.status, saw))
+		}
+	}
+}
+
+// differ names one difference of two maps.
+func differ(a, b map[string]string) string {
+	for id := range a {
+		if a[id] != b[id] {
+			return fmt.Sprintf("%s is %q and %q", id, a[id], b[id])
+		}
+	}
+	for id := range b {
+		if a[id] != b[id] {
+			return fmt.Sprintf("%s is %q and %q", id, a[id], b[id])
+		}
+	}
+	return ""
+}
+
+// said gives how many indexes it has seen, and how many lists.
+func (w *gangWatch) said() (lines, lists int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lines, len(w.lists)
 }
 
 // TestGangWatchSees: the watcher finds what is wrong, if something is.
@@ -224,6 +304,9 @@ func TestGangWatchSees(t *testing.T) {
 		t.Helper()
 		w := newGangWatch(map[string]int{"two": 2})
 		for i, c := range commits {
+			for _, one := range c {
+				one.ModifyIndex = uint64(i + 1)
+			}
 			w.commit(uint64(i+1), c)
 		}
 		if len(w.wrong) != wrong {
