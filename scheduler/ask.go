@@ -20,6 +20,7 @@ type ask struct {
 	// need bounds from below what the indexes must show of a node.
 	need bucket.Vector
 	by   taker
+	held int // devices, whole ones and shares
 	// phases are the searches that find the smallest cell for the devices; see phases.go.
 	phases []phase
 	// common is what plain instances take; shared by all of them.
@@ -98,6 +99,7 @@ func (a *ask) bound(preferred []int) {
 	}
 	for i := range a.devices {
 		a.need[dimGPUs] += int64(a.devices[i].whole())
+		a.held += a.devices[i].count
 		a.devices[i].find.Preferred = preferred
 	}
 	a.phases = newPhases(a)

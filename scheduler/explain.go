@@ -56,7 +56,9 @@ func count(m *map[string]int, key string, by int) {
 // classes counts what can be told without looking at single nodes. visit is
 // called for each class that the group may use.
 func (x explanation) classes(s *search, visit func(c *nodeSet)) {
-	s.e.flush()
+	if visit != nil { // else it is only counted how many there are
+		s.e.flush()
+	}
 	for _, c := range s.all().All {
 		n := c.any()
 		v, nodes := s.f.class(n.node), c.nodes.Len()

@@ -204,8 +204,11 @@ func (x *gangPlacer) keep(t *trial) {
 	s.plan.Stop = append(s.plan.Stop, x.gw.stops...)
 	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.spec.told
 	for _, run := range t.runs {
-		run.search.rewind()
-		for _, p := range run.work.place[run.work.first:] {
+		rest := run.work.place[run.work.first:]
+		if len(rest) > 0 {
+			run.search.rewind() // others have taken room since it was made
+		}
+		for _, p := range rest {
 			x.gw.more(run, p)
 		}
 	}

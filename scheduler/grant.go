@@ -83,6 +83,7 @@ func (g *grant) pickDevices(a *ask, n *nodeState, m *matcher) string {
 	g.cell = partlyTaken
 	g.devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.devices))
 	cells := n.cells
+	g.use.devices = make([]heldDevice, 0, a.held)
 	for i := range a.devices {
 		want := &a.devices[i]
 		c := n.choose(want, cells, m)

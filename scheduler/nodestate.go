@@ -195,6 +195,7 @@ func (n *nodeState) take(u *use) {
 		at, _ := slices.BinarySearch(n.cores, c)
 		n.cores = slices.Insert(n.cores, at, c)
 	}
+	n.devices = slices.Grow(n.devices, len(u.devices))
 	for _, d := range u.devices {
 		at, _ := slices.BinarySearchFunc(n.devices, d, compareHeld)
 		n.devices = slices.Insert(n.devices, at, d)
