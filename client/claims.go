@@ -58,46 +58,22 @@ func need(a *structs.Allocation) []string {
 		port(p.Label, p.HostIP, p.Value)
 	}
 	networks(r.Shared.Networks)
-	shared := sharedDevices(a)
 	for _, t := range r.Tasks {
 		networks(t.Networks)
 		for _, c := range t.Cpu.ReservedCores {
 			out = append(out, fmt.Sprintf("core/%d", c))
 		}
 		for _, d := range t.Devices {
+			if d.Share > 0 {
+				continue // others may hold parts of it at the same time
+			}
 			for _, id := range d.DeviceIDs {
-				if !shared {
-					out = append(out, "device/"+id)
-				}
+				out = append(out, "device/"+id)
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// sharedDevices tells whether the allocation asks for parts of devices, which
-// others may hold at the same time.
-func sharedDevices(a *structs.Allocation) bool {
-	if a.Job == nil {
-		return false
-	}
-	for _, g := range a.Job.TaskGroups {
-		if g.Name != a.TaskGroup {
-			continue
-		}
-		for _, t := range g.Tasks {
-			if t.Resources == nil {
-				continue
-			}
-			for _, d := range t.Resources.Devices {
-				if d.Share > 0 && d.Share < structs.DeviceShareWhole {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // claim asks for what an allocation needs. true: it has it. Otherwise grant is

@@ -95,9 +95,7 @@ func TestNeed(t *testing.T) {
 	if got := strings.Join(need(a), " "); got != "core/1 core/3 device/gpu-0" {
 		t.Errorf("with a port that ignores collisions it needs %q", got)
 	}
-	a.Job = &structs.Job{TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{
-		Name: "t", Resources: &structs.Resources{Devices: []*structs.RequestedDevice{{Name: "gpu", Share: 500}}},
-	}}}}}
+	a.AllocatedResources.Tasks["t"].Devices[0].Share = 500
 	if got := strings.Join(need(a), " "); strings.Contains(got, "device") {
 		t.Errorf("a shared device is claimed whole: %q", got)
 	}

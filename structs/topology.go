@@ -66,6 +66,10 @@ func (r *NodeResources) deviceIDs() (map[string]bool, error) {
 	known := map[string]bool{}
 	var errs []error
 	for _, d := range r.Devices {
+		if d == nil {
+			errs = append(errs, errors.New("topology: a group of devices is empty"))
+			continue
+		}
 		for _, one := range d.Instances {
 			switch {
 			case one == nil || one.ID == "":
