@@ -9,7 +9,8 @@
 // # Words
 //
 // A node is ready when new work may go there. A class is a set of nodes that
-// constraints cannot tell apart, but by unique.* attributes. An ask is what one
+// constraints cannot tell apart, but by unique.* attributes; a family is one that
+// constraints which look at no meta cannot tell apart. An ask is what one
 // instance of a task group takes; a use is what one allocation took. A holder is
 // an allocation that has an instance's place in its group, whether it runs, has
 // ended well (batch) or waits to be rescheduled.
@@ -17,10 +18,13 @@
 // # Rooms
 //
 // world.go and edit.go are the World and its private, mutable form; tree.go is
-// the persistent map that both stand on. fits.go is the one fit check. schedule.go
+// the persistent map that both stand on, index.go what the bucket index (package
+// bucket) sees of nodes, devices.go how a node's devices become cells (package
+// cell), hold.go room that is reserved. fits.go is the one fit check. schedule.go
 // is the story of one evaluation; reconcile.go finds what to place, stop and
 // keep; feasible.go and target.go decide constraints, once per class where they
-// can; rank.go chooses among the nodes that fit; ports.go and grant.go name the
+// can; search.go goes through the nodes that fit in a policy's order, phases.go from
+// the smallest free cell upwards; rank.go chooses by affinities and spreads; ports.go and grant.go name the
 // ports, cores and devices; explain.go says why nothing fitted. gang.go is what a
 // gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
 // racks and nodes may hold it, gang_place.go its placing as a whole.
