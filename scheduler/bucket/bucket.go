@@ -112,7 +112,7 @@ func (x *Index[V]) Update(t *Token, id string, from, to Vector, v V) {
 	e.cfg.key(&e.key, &from, id)
 	if !e.key.covers(e.cfg.order, &to) {
 		x.remove(&e)
-		e.cfg.key(&e.key, &to, id)
+		e.cfg.keyIn(e.cfg.order, &e.key, &to) // the ID is the same
 	}
 	x.put(&e)
 }
@@ -124,7 +124,7 @@ func (x *Index[V]) Max() (most Vector) {
 		return most
 	}
 	for d := range x.width {
-		most[d] = x.root.most(x.config(), d)
+		most[d] = x.root.most(d)
 	}
 	return most
 }
@@ -185,8 +185,8 @@ func (x *Index[V]) put(e *edit[V]) {
 		x.root.n = 2
 		x.root.kids[0], x.root.kids[1] = left, right
 		x.root.separate(e.cfg, 1, right)
-		x.root.sum(e.cfg, 0, x.width)
-		x.root.sum(e.cfg, 1, x.width)
+		x.root.sum(0, x.width)
+		x.root.sum(1, x.width)
 	}
 	if e.added {
 		x.count++

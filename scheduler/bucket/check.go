@@ -44,8 +44,8 @@ func (c *checker[V]) page(p *page[V], depth int, low, high *key) error {
 		return fmt.Errorf("page at depth %d holds %d", depth, p.n)
 	case p.kids == nil:
 		return c.leaf(p, depth, low, high)
-	case len(p.cols) != c.cfg.maxima+c.width*fan:
-		return fmt.Errorf("inner page at depth %d has %d cells", depth, len(p.cols))
+	case !p.columns.sound(1+c.width, p.n) || !p.seps.columns.sound(len(c.cfg.order), p.n) || p.names != &p.seps.names:
+		return fmt.Errorf("inner page at depth %d has other columns than it must", depth)
 	}
 	for i := range p.n {
 		kid := p.kids[i]
@@ -59,13 +59,13 @@ func (c *checker[V]) page(p *page[V], depth int, low, high *key) error {
 		if err := c.page(kid, depth+1, lo, hi); err != nil {
 			return err
 		}
-		if size := kid.size(c.cfg); p.cols[c.cfg.sizes+i] != size {
-			return fmt.Errorf("child %d at depth %d has %d entries, not %d", i, depth, size, p.cols[c.cfg.sizes+i])
+		if size := kid.size(); p.at(sizes+i) != size {
+			return fmt.Errorf("child %d at depth %d has %d entries, not %d", i, depth, size, p.at(sizes+i))
 		}
 		for d := range c.width {
-			if most := kid.most(c.cfg, d); p.cols[c.cfg.maxima+d*fan+i] != most {
+			if most := kid.most(d); p.at(maxima+d*fan+i) != most {
 				return fmt.Errorf("child %d at depth %d has at most %d of dimension %d, not %d",
-					i, depth, most, d, p.cols[c.cfg.maxima+d*fan+i])
+					i, depth, most, d, p.at(maxima+d*fan+i))
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (c *checker[V]) page(p *page[V], depth int, low, high *key) error {
 func (c *checker[V]) separator(p *page[V], i int) *key {
 	k := key{n: len(c.cfg.order), id: p.ids[i], prefix: p.prefixes[i]}
 	for j, d := range c.cfg.order {
-		k.lo[j], k.hi[j] = bounds(p.cols[c.cfg.innerKey[j]+i], c.cfg.grain[d])
+		k.lo[j], k.hi[j] = bounds(p.seps.at(c.cfg.innerKey[j]+i), c.cfg.grain[d])
 	}
 	return &k
 }
@@ -87,20 +87,18 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 	if c.depth != depth+1 {
 		return fmt.Errorf("leaves at depths %d and %d", c.depth-1, depth)
 	}
-	if len(p.cols) != c.width*fan || len(p.lanes) != c.width*fan {
-		return fmt.Errorf("leaf has %d cells for %d dimensions", len(p.cols), c.width)
+	if !p.columns.sound(c.width, p.n) {
+		return fmt.Errorf("leaf has other columns than %d dimensions need", c.width)
 	}
 	for i := range p.n {
 		e := p.entry(i, c.width)
 		c.seen++
 		switch {
-		case !c.lanes(p, i, &e.At):
-			return fmt.Errorf("entry %s has another one's lanes", e.ID)
 		case p.prefixes[i] != prefix(e.ID):
 			return fmt.Errorf("entry %s has another one's prefix", e.ID)
-		case low != nil && p.compare(&c.cfg.leafKey, i, low) < 0:
+		case low != nil && p.inLeaf(c.cfg, i, low) < 0:
 			return fmt.Errorf("entry %s is below its page's separator", e.ID)
-		case high != nil && p.compare(&c.cfg.leafKey, i, high) >= 0:
+		case high != nil && p.inLeaf(c.cfg, i, high) >= 0:
 			return fmt.Errorf("entry %s is not below the next page's separator", e.ID)
 		case c.last != nil && c.order(c.last, &e) >= 0:
 			return fmt.Errorf("entry %s stands before %s", c.last.ID, e.ID)
@@ -110,9 +108,14 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 	return nil
 }
 
-func (c *checker[V]) lanes(p *page[V], i int, at *Vector) bool {
-	for d := range c.width {
-		if p.lanes[d*fan+i] != lane(at[d]) {
+// sound tells whether there are so many columns, with lanes that are cut from the
+// exact numbers beside them, where they stand.
+func (c *columns) sound(count, n int) bool {
+	if len(c.lanes) != count*fan || c.wide != nil && len(c.wide) != len(c.lanes) {
+		return false
+	}
+	for at := range c.lanes {
+		if at%fan < n && c.lanes[at] != lane(c.at(at)) {
 			return false
 		}
 	}

@@ -22,16 +22,18 @@ func (e *edit[V]) put(p *page[V]) (left, right *page[V]) {
 	}
 	i := p.child(e.cfg, &e.key)
 	kid, more := e.put(p.kids[i])
-	p.kids[i] = kid
+	if p.kids[i] != kid {
+		p.kids[i] = kid
+	}
 	if more == nil {
 		e.raise(p, i)
 		return p, nil
 	}
-	p.sum(e.cfg, i, e.width)
+	p.sum(i, e.width)
 	i++
 	to := p
 	if p.n == fan {
-		right = p.split(cut(i))
+		right = p.split(e.cfg, cut(i), e.width)
 		if i > p.n { // what comes right behind the left half stays there: a page's first separator is moved, never made
 			to, i = right, i-p.n
 		}
@@ -39,7 +41,7 @@ func (e *edit[V]) put(p *page[V]) (left, right *page[V]) {
 	to.open(i)
 	to.kids[i] = more
 	to.separate(e.cfg, i, more)
-	to.sum(e.cfg, i, e.width)
+	to.sum(i, e.width)
 	return p, right
 }
 
@@ -53,8 +55,8 @@ func cut(i int) int {
 }
 
 func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
-	i := p.above(&e.cfg.leafKey, 0, &e.key)
-	if i > 0 && p.compare(&e.cfg.leafKey, i-1, &e.key) == 0 {
+	i := p.place(e.cfg, &e.key)
+	if i > 0 && p.inLeaf(e.cfg, i-1, &e.key) == 0 {
 		e.old = p.vector(i-1, e.width)
 		e.set(p, i-1)
 		return p, nil
@@ -62,7 +64,7 @@ func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
 	e.added = true
 	to := p
 	if p.n == fan {
-		right = p.split(cut(i))
+		right = p.split(e.cfg, cut(i), e.width)
 		if i > p.n {
 			to, i = right, i-p.n
 		}
@@ -74,7 +76,7 @@ func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
 
 func (e *edit[V]) set(p *page[V], i int) {
 	for d := range e.width {
-		p.cols[d*fan+i], p.lanes[d*fan+i] = e.at[d], lane(e.at[d])
+		p.columns.set(d*fan+i, e.at[d])
 	}
 	p.prefixes[i], p.ids[i], p.values[i] = e.key.prefix, e.key.id, e.value
 }
@@ -82,15 +84,16 @@ func (e *edit[V]) set(p *page[V], i int) {
 // raise brings size and maxima of child i up to date, in which the entry was put.
 func (e *edit[V]) raise(p *page[V], i int) {
 	if e.added {
-		p.cols[e.cfg.sizes+i]++
+		p.columns.set(sizes+i, p.columns.at(sizes+i)+1)
 	}
 	for d := range e.width {
-		most := &p.cols[e.cfg.maxima+d*fan+i]
-		switch {
-		case e.at[d] >= *most:
-			*most = e.at[d]
-		case !e.added && e.old[d] == *most:
-			*most = p.kids[i].mostUpTo(e.cfg, d, *most)
+		at := maxima + d*fan + i
+		switch most := p.columns.at(at); {
+		case e.at[d] > most:
+			p.columns.set(at, e.at[d])
+		case e.at[d] == most:
+		case !e.added && e.old[d] == most:
+			p.columns.set(at, p.kids[i].mostUpTo(d, most))
 		}
 	}
 }
@@ -100,8 +103,8 @@ func (e *edit[V]) raise(p *page[V], i int) {
 // room. Nothing is copied when the entry is not there.
 func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
 	if p.kids == nil {
-		i := p.above(&e.cfg.leafKey, 0, &e.key) - 1
-		if i < 0 || p.compare(&e.cfg.leafKey, i, &e.key) != 0 {
+		i := p.place(e.cfg, &e.key) - 1
+		if i < 0 || p.inLeaf(e.cfg, i, &e.key) != 0 {
 			return p, false
 		}
 		e.old = p.vector(i, e.width)
@@ -115,16 +118,18 @@ func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
 		return p, false
 	}
 	p = p.own(e.token)
-	p.kids[i] = kid
+	if p.kids[i] != kid {
+		p.kids[i] = kid
+	}
 	if kid.n == 0 {
 		p.shut(i)
 		return p, true
 	}
-	p.cols[e.cfg.sizes+i]--
+	p.columns.set(sizes+i, p.columns.at(sizes+i)-1)
 	for d := range e.width {
-		most := &p.cols[e.cfg.maxima+d*fan+i]
-		if e.old[d] == *most {
-			*most = kid.mostUpTo(e.cfg, d, *most)
+		at := maxima + d*fan + i
+		if most := p.columns.at(at); e.old[d] == most {
+			p.columns.set(at, kid.mostUpTo(d, most))
 		}
 	}
 	if kid.n <= fan/4 && p.n > 1 {
@@ -144,15 +149,15 @@ func (e *edit[V]) merge(p *page[V], i int) {
 	a.move(b, 0, b.n)
 	if a.kids != nil { // the first separator of b was not looked at: the one above it is true
 		for j := range e.cfg.order {
-			a.cols[e.cfg.innerKey[j]+joint] = p.cols[e.cfg.innerKey[j]+i+1]
+			a.seps.set(e.cfg.innerKey[j]+joint, p.seps.at(e.cfg.innerKey[j]+i+1))
 		}
 		a.prefixes[joint], a.ids[joint] = p.prefixes[i+1], p.ids[i+1]
 	}
 	p.kids[i] = a
-	p.cols[e.cfg.sizes+i] += p.cols[e.cfg.sizes+i+1]
+	p.columns.set(sizes+i, p.columns.at(sizes+i)+p.columns.at(sizes+i+1))
 	for d := range e.width {
-		c := e.cfg.maxima + d*fan + i
-		p.cols[c] = max(p.cols[c], p.cols[c+1])
+		at := maxima + d*fan + i
+		p.columns.set(at, max(p.columns.at(at), p.columns.at(at+1)))
 	}
 	p.shut(i + 1)
 }

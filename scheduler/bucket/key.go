@@ -8,10 +8,8 @@ type config struct {
 	grain  Vector // at least 1
 	budget int
 
-	leafKey  [MaxDims]int // where in a leaf's cells the column of the j-th coordinate starts
-	innerKey [MaxDims]int // the same in an inner page
-	sizes    int          // where in an inner page the column of sizes starts
-	maxima   int          // where in an inner page the columns of maxima start
+	leafKey  [MaxDims]int // where in a leaf the column of the j-th coordinate starts
+	innerKey [MaxDims]int // the same in separators
 }
 
 func newConfig(c Config) *config {
@@ -26,8 +24,6 @@ func newConfig(c Config) *config {
 		cfg.leafKey[j] = d * fan
 		cfg.innerKey[j] = j * fan
 	}
-	cfg.sizes = len(cfg.order) * fan
-	cfg.maxima = cfg.sizes + fan
 	return cfg
 }
 
@@ -133,122 +129,4 @@ func (k *key) covers(order []int, at *Vector) bool {
 		}
 	}
 	return true
-}
-
-// prefix packs the first digits of an ID into a number, so that most comparisons
-// of IDs need not read the IDs themselves. It follows the order of strings: a < b
-// has prefix(a) ≤ prefix(b), for any strings. It tells UUIDs apart by their first
-// 16 digits; of a string that is no UUID, it packs what comes before the first
-// byte that no UUID has there.
-func prefix(id string) (p uint64) {
-	left := 64
-	for i := 0; i < len(id) && left > 0; i++ {
-		c := id[i]
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c == '-' {
-				continue
-			}
-			if c < '-' {
-				return p
-			}
-			return p | (1<<left - 1)
-		}
-		var digit uint64
-		switch {
-		case c < '0':
-			return p
-		case c <= '9':
-			digit = uint64(c - '0')
-		case c < 'a':
-			return p | 9<<(left-4) | (1<<(left-4) - 1)
-		case c <= 'f':
-			digit = uint64(c-'a') + 10
-		default:
-			return p | (1<<left - 1)
-		}
-		left -= 4
-		p |= digit << left
-	}
-	return p
-}
-
-// fan is how many entries or children a page holds at most. Pages of 32 keep both a
-// copy (one page a level) and a search (five comparisons a page) small.
-const fan = 32
-
-// cells are what leaves and inner pages have in common: keys, and columns of
-// numbers packed one after the other, fan places each.
-//
-// A leaf has one column for each dimension: the exact availability. An inner page
-// has one for each coordinate of its separators (any value of that coordinate),
-// then the sizes of its children, then, for each dimension, the exact maxima below
-// each child. The separator of child i is at most the keys in it, and above all
-// keys in child i-1; that of child 0 is not looked at.
-//
-// A leaf has lanes beside: the availability cut to 31 bits, which a scan reads
-// instead of the exact values. They lie close together, apart from all else.
-type cells struct {
-	n     int
-	lanes []int32
-	*names
-	cols []int64
-}
-
-// names are the IDs of keys, with their prefixes.
-type names struct {
-	prefixes [fan]uint64
-	ids      [fan]string
-}
-
-// compare tells how the i-th key stands to k: below it -1, above it +1. columns
-// are those of the key's coordinates.
-func (p *cells) compare(columns *[MaxDims]int, i int, k *key) int {
-	for j := range k.n {
-		v := p.cols[columns[j]+i]
-		if v < k.lo[j] {
-			return -1
-		}
-		if v > k.hi[j] {
-			return 1
-		}
-	}
-	if k.edge != exact {
-		return -int(k.edge)
-	}
-	return p.compareID(i, k)
-}
-
-func (p *cells) compareID(i int, k *key) int {
-	if a := p.prefixes[i]; a != k.prefix {
-		if a < k.prefix {
-			return -1
-		}
-		return 1
-	}
-	switch id := p.ids[i]; { // strings.Compare would have the compiler think that k is kept
-	case id == k.id:
-		return 0
-	case id < k.id:
-		return -1
-	}
-	return 1
-}
-
-// above gives the first place from from on whose key is above k, n when none is.
-func (p *cells) above(columns *[MaxDims]int, from int, k *key) int {
-	to := p.n
-	for from < to {
-		mid := int(uint(from+to) / 2)
-		if p.compare(columns, mid, k) > 0 {
-			to = mid
-		} else {
-			from = mid + 1
-		}
-	}
-	return from
-}
-
-// child gives the child of an inner page that k belongs to.
-func (p *cells) child(cfg *config, k *key) int {
-	return p.above(&cfg.innerKey, 1, k) - 1
 }

@@ -3,44 +3,56 @@ package bucket
 // page is a leaf (values) or an inner page (kids). See cells for what its
 // columns are.
 type page[V any] struct {
-	kids []*page[V] // first, with what a scan reads of cells in one line of the cache
+	kids *[fan]*page[V] // first, with what a scan reads of cells in one line of the cache
 	cells
-	values []V
+	values *[fan]V
 	owner  *Token
 }
 
+// leafPage and innerPage are pages with what they point to, in one piece of memory.
+type leafPage[V any] struct {
+	page   page[V]
+	names  names
+	values [fan]V
+}
+
+type innerPage[V any] struct {
+	page page[V]
+	kids [fan]*page[V]
+}
+
 func newLeaf[V any](t *Token, width int) *page[V] {
-	p := bare[V](t, false)
-	p.cols, p.lanes = make([]int64, width*fan), make([]int32, width*fan)
+	p := bareLeaf[V](t)
+	p.columns = newColumns(width)
 	return p
 }
 
 func newInner[V any](t *Token, cfg *config, width int) *page[V] {
-	p := bare[V](t, true)
-	p.cols = make([]int64, cfg.maxima+width*fan)
+	p := bareInner[V](t)
+	p.columns = newColumns(1 + width)
+	p.divide(&separators{columns: newColumns(len(cfg.order)), owner: t})
 	return p
 }
 
-// bare makes a page without columns.
-func bare[V any](t *Token, inner bool) *page[V] {
-	p := &page[V]{owner: t}
-	if inner {
-		b := new(struct {
-			names
-			kids [fan]*page[V]
-		})
-		p.names, p.kids = &b.names, b.kids[:]
-		return p
-	}
-	b := new(struct {
-		names
-		values [fan]V
-	})
-	p.names, p.values = &b.names, b.values[:]
-	return p
+// bareLeaf makes a leaf without columns.
+func bareLeaf[V any](t *Token) *page[V] {
+	b := new(leafPage[V])
+	b.page.owner, b.page.names, b.page.values = t, &b.names, &b.values
+	return &b.page
 }
+
+// bareInner makes an inner page without columns and separators.
+func bareInner[V any](t *Token) *page[V] {
+	b := new(innerPage[V])
+	b.page.owner, b.page.kids = t, &b.kids
+	return &b.page
+}
+
+// divide gives an inner page its separators.
+func (p *page[V]) divide(s *separators) { p.seps, p.names = s, &s.names }
 
 // own gives a page that the token may change: the page itself or a copy of it.
+// The separators are still shared.
 func (p *page[V]) own(t *Token) *page[V] {
 	if p.owner == t && t != nil {
 		return p
@@ -48,33 +60,43 @@ func (p *page[V]) own(t *Token) *page[V] {
 	return p.copied(t)
 }
 
-// copied gives a copy of the page.
+// copied gives a copy of the page, with the same separators.
 func (p *page[V]) copied(t *Token) *page[V] {
-	c := bare[V](t, p.kids != nil)
-	c.n = p.n
-	c.cols = append([]int64(nil), p.cols...)
-	c.lanes = append([]int32(nil), p.lanes...)
 	n := p.n
+	if p.kids != nil {
+		c := bareInner[V](t)
+		c.n, c.columns = n, p.columns.copied(n)
+		c.divide(p.seps)
+		copy(c.kids[:n], p.kids[:n])
+		return c
+	}
+	c := bareLeaf[V](t)
+	c.n, c.columns = n, p.columns.copied(n)
 	copy(c.prefixes[:n], p.prefixes[:n])
 	copy(c.ids[:n], p.ids[:n])
-	if p.kids != nil {
-		copy(c.kids, p.kids[:n])
-	} else {
-		copy(c.values, p.values[:n])
-	}
+	copy(c.values[:n], p.values[:n])
 	return c
+}
+
+// ownKeys makes the separators of an owned inner page its own.
+func (p *page[V]) ownKeys() {
+	if p.kids == nil || p.seps.owner == p.owner && p.owner != nil {
+		return
+	}
+	s, n := &separators{columns: p.seps.columns.copied(p.n), owner: p.owner}, p.n
+	copy(s.prefixes[:n], p.prefixes[:n])
+	copy(s.ids[:n], p.ids[:n])
+	p.divide(s)
 }
 
 // widened gives a copy of the page and all below it with more columns, of zeroes.
 func (p *page[V]) widened(t *Token, more int) *page[V] {
 	c := p.copied(t)
-	c.cols = append(c.cols, make([]int64, more*fan)...)
-	if c.kids == nil {
-		c.lanes = append(c.lanes, make([]int32, more*fan)...)
-		return c
-	}
-	for i := range c.n {
-		c.kids[i] = c.kids[i].widened(t, more)
+	c.columns.more(more)
+	if c.kids != nil {
+		for i := range c.n {
+			c.kids[i] = c.kids[i].widened(t, more)
+		}
 	}
 	return c
 }
@@ -82,7 +104,7 @@ func (p *page[V]) widened(t *Token, more int) *page[V] {
 // vector gives the availability of a leaf's entry.
 func (p *page[V]) vector(i, width int) (at Vector) {
 	for d := range width {
-		at[d] = p.cols[d*fan+i]
+		at[d] = p.at(d*fan + i)
 	}
 	return at
 }
@@ -104,142 +126,126 @@ func (p *page[V]) all(width int, yield func(Entry[V]) bool) bool {
 	return true
 }
 
-// open makes room for one more at place i of a page that is not full.
+// open makes room for one more at place i of an owned page that is not full.
 func (p *page[V]) open(i int) {
-	for c := 0; c < len(p.cols); c += fan {
-		copy(p.cols[c+i+1:c+p.n+1], p.cols[c+i:c+p.n])
-	}
-	for c := 0; c < len(p.lanes); c += fan {
-		copy(p.lanes[c+i+1:c+p.n+1], p.lanes[c+i:c+p.n])
-	}
-	copy(p.prefixes[i+1:p.n+1], p.prefixes[i:p.n])
-	copy(p.ids[i+1:p.n+1], p.ids[i:p.n])
+	p.ownKeys()
+	n := p.n
+	p.columns.open(i, n)
+	copy(p.prefixes[i+1:n+1], p.prefixes[i:n])
+	copy(p.ids[i+1:n+1], p.ids[i:n])
 	if p.kids != nil {
-		copy(p.kids[i+1:p.n+1], p.kids[i:p.n])
+		p.seps.columns.open(i, n)
+		copy(p.kids[i+1:n+1], p.kids[i:n])
 	} else {
-		copy(p.values[i+1:p.n+1], p.values[i:p.n])
+		copy(p.values[i+1:n+1], p.values[i:n])
 	}
 	p.n++
 }
 
-// shut takes place i out.
+// shut takes place i out of an owned page.
 func (p *page[V]) shut(i int) {
-	for c := 0; c < len(p.cols); c += fan {
-		copy(p.cols[c+i:c+p.n-1], p.cols[c+i+1:c+p.n])
-	}
-	for c := 0; c < len(p.lanes); c += fan {
-		copy(p.lanes[c+i:c+p.n-1], p.lanes[c+i+1:c+p.n])
-	}
-	copy(p.prefixes[i:p.n-1], p.prefixes[i+1:p.n])
-	copy(p.ids[i:p.n-1], p.ids[i+1:p.n])
+	p.ownKeys()
+	n := p.n
+	p.columns.shut(i, n)
+	copy(p.prefixes[i:n-1], p.prefixes[i+1:n])
+	copy(p.ids[i:n-1], p.ids[i+1:n])
 	if p.kids != nil {
-		copy(p.kids[i:p.n-1], p.kids[i+1:p.n])
+		p.seps.columns.shut(i, n)
+		copy(p.kids[i:n-1], p.kids[i+1:n])
 	} else {
-		copy(p.values[i:p.n-1], p.values[i+1:p.n])
+		copy(p.values[i:n-1], p.values[i+1:n])
 	}
-	p.n--
-	p.clear(p.n, p.n+1)
+	p.cut(n - 1)
 }
 
-// clear forgets what the places from..to-1, which are not used any more, point to.
-func (p *page[V]) clear(from, to int) {
-	clear(p.ids[from:to])
+// cut leaves the first keep entries, and forgets what the others point to.
+func (p *page[V]) cut(keep int) {
+	clear(p.ids[keep:p.n])
 	if p.kids != nil {
-		clear(p.kids[from:to])
+		clear(p.kids[keep:p.n])
 	} else {
-		clear(p.values[from:to])
+		clear(p.values[keep:p.n])
 	}
+	p.n = keep
 }
 
-// move puts what stands at from..from+count-1 of q behind the entries of p.
+// move puts what stands at from..from+count-1 of q behind the entries of p, which
+// is owned.
 func (p *page[V]) move(q *page[V], from, count int) {
-	for c := 0; c < len(p.cols); c += fan {
-		copy(p.cols[c+p.n:c+p.n+count], q.cols[c+from:c+from+count])
-	}
-	for c := 0; c < len(p.lanes); c += fan {
-		copy(p.lanes[c+p.n:c+p.n+count], q.lanes[c+from:c+from+count])
-	}
-	copy(p.prefixes[p.n:], q.prefixes[from:from+count])
-	copy(p.ids[p.n:], q.ids[from:from+count])
+	p.ownKeys()
+	n := p.n
+	p.columns.take(n, &q.columns, from, count)
+	copy(p.prefixes[n:], q.prefixes[from:from+count])
+	copy(p.ids[n:], q.ids[from:from+count])
 	if p.kids != nil {
-		copy(p.kids[p.n:], q.kids[from:from+count])
+		p.seps.columns.take(n, &q.seps.columns, from, count)
+		copy(p.kids[n:], q.kids[from:from+count])
 	} else {
-		copy(p.values[p.n:], q.values[from:from+count])
+		copy(p.values[n:], q.values[from:from+count])
 	}
 	p.n += count
 }
 
 // split leaves the first keep entries in p, which is owned, and gives the others
 // in a page of their own.
-func (p *page[V]) split(keep int) *page[V] {
-	q := bare[V](p.owner, p.kids != nil)
-	q.cols, q.lanes = make([]int64, len(p.cols)), make([]int32, len(p.lanes))
+func (p *page[V]) split(cfg *config, keep, width int) (q *page[V]) {
+	if p.kids != nil {
+		q = newInner[V](p.owner, cfg, width)
+	} else {
+		q = newLeaf[V](p.owner, width)
+	}
 	q.move(p, keep, p.n-keep)
-	p.clear(keep, p.n)
-	p.n = keep
+	p.ownKeys()
+	p.cut(keep)
 	return q
 }
 
-// separate makes the first key of kid the separator of child i.
+// separate makes the first key of kid the separator of child i. The page owns its
+// separators.
 func (p *page[V]) separate(cfg *config, i int, kid *page[V]) {
-	columns := &cfg.innerKey
-	if kid.kids == nil {
-		columns = &cfg.leafKey
-	}
 	for j := range cfg.order {
-		p.cols[cfg.innerKey[j]+i] = kid.cols[columns[j]]
+		if kid.kids == nil {
+			p.seps.set(cfg.innerKey[j]+i, kid.at(cfg.leafKey[j]))
+		} else {
+			p.seps.set(cfg.innerKey[j]+i, kid.seps.at(cfg.innerKey[j]))
+		}
 	}
 	p.prefixes[i], p.ids[i] = kid.prefixes[0], kid.ids[0]
 }
 
 // sum counts child i anew: its size and its maxima.
-func (p *page[V]) sum(cfg *config, i, width int) {
+func (p *page[V]) sum(i, width int) {
 	kid := p.kids[i]
-	p.cols[cfg.sizes+i] = kid.size(cfg)
+	p.set(sizes+i, kid.size())
 	for d := range width {
-		p.cols[cfg.maxima+d*fan+i] = kid.most(cfg, d)
+		p.set(maxima+d*fan+i, kid.most(d))
 	}
 }
 
 // size is how many entries stand in and below a page.
-func (p *page[V]) size(cfg *config) (n int64) {
+func (p *page[V]) size() (n int64) {
 	if p.kids == nil {
 		return int64(p.n)
 	}
-	for _, s := range p.cols[cfg.sizes : cfg.sizes+p.n] {
-		n += s
+	for i := range p.n {
+		n += p.at(sizes + i)
 	}
 	return n
 }
 
 // most is the maximum of a dimension in and below a page that is not empty.
-func (p *page[V]) most(cfg *config, d int) int64 {
-	column := p.column(cfg, d)
-	most := column[0]
-	for _, v := range column[1:] {
-		most = max(most, v)
-	}
-	return most
-}
+func (p *page[V]) most(d int) int64 { return p.columns.most(p.column(d), p.n) }
 
 // mostUpTo is most, where no value is above limit.
-func (p *page[V]) mostUpTo(cfg *config, d int, limit int64) int64 {
-	column := p.column(cfg, d)
-	most := column[0]
-	for _, v := range column {
-		if v == limit {
-			return v
-		}
-		most = max(most, v)
-	}
-	return most
+func (p *page[V]) mostUpTo(d int, limit int64) int64 {
+	return p.columns.mostUpTo(p.column(d), p.n, limit)
 }
 
-// column is the availability in a leaf, the maxima of the children in an inner page.
-func (p *page[V]) column(cfg *config, d int) []int64 {
-	at := d * fan
+// column is where a dimension's starts: the availability in a leaf, the maxima of
+// the children in an inner page.
+func (p *page[V]) column(d int) int {
 	if p.kids != nil {
-		at += cfg.maxima
+		return maxima + d*fan
 	}
-	return p.cols[at : at+p.n]
+	return d * fan
 }

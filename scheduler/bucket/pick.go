@@ -80,11 +80,11 @@ func (k *picker[V]) walk(p *page[V]) {
 		k.leafWalk(p)
 		return
 	}
-	maxima, first := p.cols[k.cfg.maxima:], -1
+	first := -1
 	if k.down && len(k.order) > 0 && k.pages <= k.cfg.budget {
-		column := maxima[k.order[0]*fan:]
-		for i := k.filter.first(maxima, 0, p.n); i < p.n; i = k.filter.first(maxima, i+1, p.n) {
-			if first < 0 || column[i] > column[first] {
+		column := p.column(k.order[0])
+		for fit := k.filter.places(&p.cells, maxima); fit.any(); fit = fit.rest() {
+			if i := fit.first(); first < 0 || p.at(column+i) > p.at(column+first) {
 				first = i
 			}
 		}
@@ -93,8 +93,9 @@ func (k *picker[V]) walk(p *page[V]) {
 		}
 		k.walk(p.kids[first])
 	}
-	for i := k.filter.first(maxima, 0, p.n); i < p.n; i = k.filter.first(maxima, i+1, p.n) {
-		if i != first {
+	for fit := k.filter.places(&p.cells, maxima); fit.any(); fit = fit.rest() {
+		// What was found below one child may leave out the next.
+		if i := fit.first(); i != first && k.filter.fits(&p.columns, maxima, i) {
 			k.walk(p.kids[i])
 		}
 	}
@@ -103,13 +104,17 @@ func (k *picker[V]) walk(p *page[V]) {
 // leafWalk considers what fits. Where coordinates ascend, most is passed over
 // because it has more of the first dimension than the best so far.
 func (k *picker[V]) leafWalk(p *page[V]) {
-	for i := 0; i < p.n; i++ {
-		if k.leaf != nil && !k.down && len(k.order) > 0 {
-			i = k.filter.firstUpTo(p.cols, i, p.n, k.order[0], k.best.hi[0])
-		} else {
-			i = k.filter.firstIn(&p.cells, i, p.n)
+	ascends := !k.down && len(k.order) > 0
+	fit := k.filter.places(&p.cells, 0)
+	if ascends && k.leaf != nil {
+		fit = fit.upTo(&p.columns, k.cols[0], k.best.hi[0])
+	}
+	for ; fit.any(); fit = fit.rest() {
+		i := fit.first()
+		if ascends && k.leaf != nil && p.at(k.cols[0]+i) > k.best.hi[0] {
+			continue // since the last was considered
 		}
-		if i < p.n {
+		if k.filter.fits(&p.columns, 0, i) {
 			k.consider(p, i)
 		}
 	}
@@ -127,7 +132,7 @@ func (k *picker[V]) consider(p *page[V], i int) {
 		k.leaf, k.at = p, i
 		k.best.n = len(k.order)
 		for j, d := range k.order {
-			k.best.lo[j], k.best.hi[j] = bounds(p.cols[k.cols[j]+i], k.cfg.grain[d])
+			k.best.lo[j], k.best.hi[j] = bounds(p.at(k.cols[j]+i), k.cfg.grain[d])
 		}
 		k.best.id, k.best.prefix = p.ids[i], p.prefixes[i]
 		if k.down && k.best.n > 0 {
@@ -139,10 +144,10 @@ func (k *picker[V]) consider(p *page[V], i int) {
 // compare tells where an entry stands to a key in the picker's order.
 func (k *picker[V]) compare(p *page[V], i int, to *key) int {
 	if !k.down {
-		return p.compare(&k.cols, i, to)
+		return p.compare(&p.columns, &k.cols, i, to)
 	}
 	for j := range to.n {
-		v := p.cols[k.cols[j]+i]
+		v := p.at(k.cols[j] + i)
 		if v > to.hi[j] {
 			return -1
 		}

@@ -281,10 +281,10 @@ func (c *Cursor[V]) descend(s *search[V]) (*page[V], int) {
 	if p == nil {
 		return nil, 0
 	}
-	at := p.vector(i, len(p.cols)/fan)
+	at := p.vector(i, s.width)
 	s.cfg.keyIn(s.cfg.order, &k, &at)
 	k.edge = before
-	if i > 0 && p.compare(&s.cfg.leafKey, i-1, &k) < 0 {
+	if i > 0 && p.inLeaf(s.cfg, i-1, &k) < 0 {
 		return p, i // the only one of its coordinates so far
 	}
 	return s.up(&k)

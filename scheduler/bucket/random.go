@@ -10,10 +10,10 @@ const randomTries = 64
 // random draws one of the suitable entries that were not offered yet, each with
 // the same chance.
 func (c *Cursor[V]) random(s *search[V]) (*page[V], int) {
-	count := int(s.root.size(s.cfg))
+	count := int(s.root.size())
 	for range randomTries {
 		p, i := s.rank(int64(c.draw(count)))
-		if s.filter.fits(p.cols, i) && c.fresh(p.ids[i]) {
+		if s.filter.fits(&p.columns, 0, i) && c.fresh(p.ids[i]) {
 			c.given.Add(nil, p.ids[i], Vector{}, struct{}{})
 			return p, i
 		}
@@ -51,7 +51,7 @@ func (x *Index[V]) has(id string) bool {
 	for p.kids != nil {
 		p = p.kids[p.child(cfg, &k)]
 	}
-	i := p.above(&cfg.leafKey, 0, &k) - 1
+	i := p.place(cfg, &k) - 1
 	return i >= 0 && p.compareID(i, &k) == 0
 }
 

@@ -15,6 +15,9 @@ type search[V any] struct {
 	until  *key   // up: nothing above it, when not nil
 	past   bool   // up: until was passed
 	pages  int
+
+	window int // how many leaves are read ahead next
+	ahead  int // what was read ahead: it is of no use
 }
 
 func newSearch[V any](x *Index[V], need *Vector) (s search[V]) {
@@ -30,7 +33,7 @@ func newSearch[V any](x *Index[V], need *Vector) (s search[V]) {
 // filterFor gives the filter for child i: when its separator is above the ask's
 // first coordinate then so are all its keys, and that dimension is not looked at.
 func (s *search[V]) filterFor(p *page[V], i int, f *filter) *filter {
-	if i > 0 && len(s.cfg.order) > 0 && p.cols[i] > s.enough {
+	if i > 0 && len(s.cfg.order) > 0 && p.seps.at(i) > s.enough {
 		return &s.rest
 	}
 	return f
@@ -48,13 +51,13 @@ func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	if p.kids == nil {
 		i := 0
 		if k != nil {
-			i = p.above(&s.cfg.leafKey, 0, k)
+			i = p.place(s.cfg, k)
 		}
-		i = f.firstIn(&p.cells, i, p.n)
+		i = f.firstOf(f.in(&p.cells).from(i), &p.columns, 0, p.n)
 		if i == p.n {
 			return nil, 0
 		}
-		if s.until != nil && p.compare(&s.cfg.leafKey, i, s.until) > 0 {
+		if s.until != nil && p.inLeaf(s.cfg, i, s.until) > 0 {
 			s.past = true
 			return nil, 0
 		}
@@ -64,18 +67,27 @@ func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	if k != nil {
 		start = p.child(s.cfg, k)
 	}
-	maxima := p.cols[s.cfg.maxima:]
-	for i := f.first(maxima, start, p.n); i < p.n; i = f.first(maxima, i+1, p.n) {
+	var read places
+	for fit := f.places(&p.cells, maxima).from(start); fit.any(); fit = fit.rest() {
+		i := fit.first()
+		if (p.wide != nil || f.cut) && !f.fits(&p.columns, maxima, i) {
+			continue
+		}
 		from := k
 		if i > start {
 			from = nil
-			if s.until != nil && p.compare(&s.cfg.innerKey, i, s.until) > 0 {
+			if s.until != nil && p.inInner(s.cfg, i, s.until) > 0 {
 				s.past = true
 				return nil, 0
 			}
 		}
 		kid, g := p.kids[i], s.filterFor(p, i, f)
-		if from == nil && kid.kids == nil && g.firstIn(&kid.cells, 0, kid.n) == kid.n {
+		if from == nil && kid.kids == nil && !read.has(i) {
+			s.window = min(max(2, 2*s.window), fan)
+			read = fit.below(i + s.window)
+			s.readAhead(p, read, g)
+		}
+		if from == nil && kid.kids == nil && !g.in(&kid.cells).any() {
 			s.pages++ // a leaf with nothing: a scan is mostly these
 			continue
 		}
@@ -84,6 +96,24 @@ func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 		}
 	}
 	return nil, 0
+}
+
+// readAhead reads a part of what a scan will read of the leaves at some places. A
+// scan waits for memory more than for anything else, leaf after leaf. Here nothing
+// waits for what was read before, so it all comes at once.
+func (s *search[V]) readAhead(p *page[V], set places, f *filter) {
+	sum := 0
+	for rest := set; rest.any(); rest = rest.rest() {
+		sum += p.kids[rest.first()].n
+	}
+	for rest := set; rest.any(); rest = rest.rest() {
+		lanes := p.kids[rest.first()].lanes
+		for k := range min(f.n, 3) {
+			l := (*[fan]int32)(lanes[f.dim[k]*fan:])
+			sum += int(l[0] | l[fan/2])
+		}
+	}
+	s.ahead = sum
 }
 
 // down finds the last entry below k, which is not exact, that fits; of all when k
@@ -97,9 +127,9 @@ func (s *search[V]) downIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	end := p.n
 	if p.kids == nil {
 		if k != nil {
-			end = p.above(&s.cfg.leafKey, 0, k)
+			end = p.place(s.cfg, k)
 		}
-		if i := f.lastIn(&p.cells, end); i >= 0 {
+		if i := f.lastOf(f.in(&p.cells).below(end), &p.columns, 0); i >= 0 {
 			return p, i
 		}
 		return nil, 0
@@ -107,14 +137,24 @@ func (s *search[V]) downIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	if k != nil {
 		end = p.child(s.cfg, k) + 1
 	}
-	maxima := p.cols[s.cfg.maxima:]
-	for i := f.last(maxima, end); i >= 0; i = f.last(maxima, i) {
+	var read places
+	for fit := f.places(&p.cells, maxima).below(end); fit.any(); {
+		i := fit.last()
+		fit = fit.below(i)
+		if (p.wide != nil || f.cut) && !f.fits(&p.columns, maxima, i) {
+			continue
+		}
 		to := k
 		if i < end-1 {
 			to = nil
 		}
 		kid, g := p.kids[i], s.filterFor(p, i, f)
-		if to == nil && kid.kids == nil && g.firstIn(&kid.cells, 0, kid.n) == kid.n {
+		if to == nil && kid.kids == nil && !read.has(i) {
+			s.window = min(max(2, 2*s.window), fan)
+			read = fit.from(max(0, i+1-s.window)) | 1<<i
+			s.readAhead(p, read, g)
+		}
+		if to == nil && kid.kids == nil && !g.in(&kid.cells).any() {
 			s.pages++
 			continue
 		}
@@ -131,8 +171,8 @@ func (s *search[V]) rank(r int64) (*page[V], int) {
 	s.pages++
 	for p.kids != nil {
 		i := 0
-		for sizes := p.cols[s.cfg.sizes:]; r >= sizes[i]; i++ {
-			r -= sizes[i]
+		for ; r >= p.at(sizes+i); i++ {
+			r -= p.at(sizes + i)
 		}
 		p = p.kids[i]
 		s.pages++
@@ -144,13 +184,16 @@ func (s *search[V]) rank(r int64) (*page[V], int) {
 func (s *search[V]) each(p *page[V], visit func(p *page[V], i int)) {
 	s.pages++
 	if p.kids == nil {
-		for i := s.filter.firstIn(&p.cells, 0, p.n); i < p.n; i = s.filter.firstIn(&p.cells, i+1, p.n) {
-			visit(p, i)
+		for fit := s.filter.in(&p.cells); fit.any(); fit = fit.rest() {
+			if i := fit.first(); s.filter.fits(&p.columns, 0, i) {
+				visit(p, i)
+			}
 		}
 		return
 	}
-	maxima := p.cols[s.cfg.maxima:]
-	for i := s.filter.first(maxima, 0, p.n); i < p.n; i = s.filter.first(maxima, i+1, p.n) {
-		s.each(p.kids[i], visit)
+	for fit := s.filter.places(&p.cells, maxima); fit.any(); fit = fit.rest() {
+		if i := fit.first(); s.filter.fits(&p.columns, maxima, i) {
+			s.each(p.kids[i], visit)
+		}
 	}
 }

@@ -1,0 +1,242 @@
+package bucket
+
+import (
+	"math"
+	"slices"
+)
+
+// fan is how many entries or children a page holds at most. Pages of 32 keep both a
+// copy (one page a level) and a search (five comparisons a page) small.
+const fan = 32
+
+// columns are numbers, fan places a column, one column after the other. A lane is
+// a number cut to 31 bits, half its size. As long as all numbers are such, they
+// are the lanes; else the exact ones stand beside.
+type columns struct {
+	lanes []int32
+	wide  []int64 // nil: lanes are exact
+}
+
+// lane cuts a value to what a lane holds. An ask that fits fits also when both are cut.
+func lane(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
+
+func newColumns(count int) columns { return columns{lanes: make([]int32, count*fan)} }
+
+// at gives a number by its column's start and its place.
+func (c *columns) at(i int) int64 {
+	if c.wide != nil {
+		return c.wide[i]
+	}
+	return int64(c.lanes[i])
+}
+
+func (c *columns) set(i int, v int64) {
+	l := lane(v)
+	c.lanes[i] = l
+	if int64(l) != v {
+		c.spread()
+	}
+	if c.wide != nil {
+		c.wide[i] = v
+	}
+}
+
+// spread makes exact numbers beside the lanes.
+func (c *columns) spread() {
+	if c.wide != nil {
+		return
+	}
+	c.wide = make([]int64, len(c.lanes))
+	for i, l := range c.lanes {
+		c.wide[i] = int64(l)
+	}
+}
+
+// copied gives a copy, when n places of each column are in use. Exact numbers that
+// are not needed any more stay behind.
+func (c *columns) copied(n int) columns {
+	out := columns{lanes: append([]int32(nil), c.lanes...)}
+	if c.wide == nil {
+		return out
+	}
+	for at := 0; at < len(c.wide); at += fan {
+		for i, v := range c.wide[at : at+n] {
+			if int64(c.lanes[at+i]) != v {
+				out.wide = slices.Clone(c.wide)
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// more adds columns of zeroes.
+func (c *columns) more(count int) {
+	c.lanes = append(c.lanes, make([]int32, count*fan)...)
+	if c.wide != nil {
+		c.wide = append(c.wide, make([]int64, count*fan)...)
+	}
+}
+
+// open makes room at place i of n.
+func (c *columns) open(i, n int) {
+	for at := 0; at < len(c.lanes); at += fan {
+		copy(c.lanes[at+i+1:at+n+1], c.lanes[at+i:at+n])
+	}
+	for at := 0; at < len(c.wide); at += fan {
+		copy(c.wide[at+i+1:at+n+1], c.wide[at+i:at+n])
+	}
+}
+
+// shut takes place i of n out.
+func (c *columns) shut(i, n int) {
+	for at := 0; at < len(c.lanes); at += fan {
+		copy(c.lanes[at+i:at+n-1], c.lanes[at+i+1:at+n])
+	}
+	for at := 0; at < len(c.wide); at += fan {
+		copy(c.wide[at+i:at+n-1], c.wide[at+i+1:at+n])
+	}
+}
+
+// take puts count places of q, from a place on, at place to.
+func (c *columns) take(to int, q *columns, from, count int) {
+	if q.wide != nil {
+		c.spread()
+	}
+	for at := 0; at < len(c.lanes); at += fan {
+		copy(c.lanes[at+to:at+to+count], q.lanes[at+from:at+from+count])
+	}
+	for at := 0; at < len(c.wide); at += fan {
+		for i := range count {
+			c.wide[at+to+i] = q.at(at + from + i)
+		}
+	}
+}
+
+// most is the maximum of the first n places, 1 or more, of the column that starts at a place.
+func (c *columns) most(at, n int) int64 {
+	if c.wide != nil {
+		return slices.Max(c.wide[at : at+n])
+	}
+	return int64(slices.Max(c.lanes[at : at+n]))
+}
+
+// mostUpTo is most, where no number is above limit.
+func (c *columns) mostUpTo(at, n int, limit int64) int64 {
+	if l := lane(limit); c.wide == nil && int64(l) == limit {
+		most := c.lanes[at]
+		for _, v := range c.lanes[at : at+n] {
+			if v == l {
+				return limit
+			}
+			most = max(most, v)
+		}
+		return int64(most)
+	}
+	if slices.Contains(c.wide[at:at+n], limit) {
+		return limit
+	}
+	return c.most(at, n)
+}
+
+// cells are what leaves and inner pages have in common: numbers and keys.
+//
+// A leaf has one column for each dimension: the exact availability. An inner page
+// has one of the sizes of its children, then, for each dimension, the exact maxima
+// below each child; and separators.
+type cells struct {
+	n int
+	columns
+	*names
+	seps *separators // of an inner page
+}
+
+// names are the IDs of keys, with their prefixes.
+type names struct {
+	prefixes [fan]uint64
+	ids      [fan]string
+}
+
+// separators are the keys of an inner page. Most edits change none, and so pages
+// share them with their copies. There is a column for each coordinate (any value
+// of that coordinate). The separator of child i is at most the keys in it, and
+// above all keys in child i-1; that of child 0 is not looked at.
+type separators struct {
+	names
+	columns
+	owner *Token
+}
+
+// The columns of an inner page.
+const (
+	sizes  = 0
+	maxima = fan // the first of them
+)
+
+// compare tells how the i-th key stands to k: below it -1, above it +1. Its
+// coordinates stand in columns that start at some places.
+func (p *cells) compare(c *columns, starts *[MaxDims]int, i int, k *key) int {
+	for j := range k.n {
+		v := c.at(starts[j] + i)
+		if v < k.lo[j] {
+			return -1
+		}
+		if v > k.hi[j] {
+			return 1
+		}
+	}
+	if k.edge != exact {
+		return -int(k.edge)
+	}
+	return p.compareID(i, k)
+}
+
+func (p *cells) compareID(i int, k *key) int {
+	if a := p.prefixes[i]; a != k.prefix {
+		if a < k.prefix {
+			return -1
+		}
+		return 1
+	}
+	switch id := p.ids[i]; { // strings.Compare would have the compiler think that k is kept
+	case id == k.id:
+		return 0
+	case id < k.id:
+		return -1
+	}
+	return 1
+}
+
+// inLeaf compares the i-th key of a leaf.
+func (p *cells) inLeaf(cfg *config, i int, k *key) int {
+	return p.compare(&p.columns, &cfg.leafKey, i, k)
+}
+
+// inInner compares the i-th separator of an inner page.
+func (p *cells) inInner(cfg *config, i int, k *key) int {
+	return p.compare(&p.seps.columns, &cfg.innerKey, i, k)
+}
+
+// above gives the first place from from on whose key is above k, n when none is.
+func (p *cells) above(c *columns, starts *[MaxDims]int, from int, k *key) int {
+	to := p.n
+	for from < to {
+		mid := int(uint(from+to) / 2)
+		if p.compare(c, starts, mid, k) > 0 {
+			to = mid
+		} else {
+			from = mid + 1
+		}
+	}
+	return from
+}
+
+// place gives the first place of a leaf whose key is above k.
+func (p *cells) place(cfg *config, k *key) int {
+	return p.above(&p.columns, &cfg.leafKey, 0, k)
+}
+
+// child gives the child of an inner page that k belongs to.
+func (p *cells) child(cfg *config, k *key) int {
+	return p.above(&p.seps.columns, &cfg.innerKey, 1, k) - 1
+}
