@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -207,6 +208,19 @@ func (g *gangTrial) settled() (v *gpuView, members map[string]int) {
 }
 
 func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
+	racks, cells := map[string]string{}, map[string]string{}
+	for _, one := range v.gpus {
+		for _, h := range one.holders {
+			cell := one.node + "/" + one.cell
+			if at := cmp.Or(racks[h.JobID], one.rack); g.shapes[h.JobID].rack && at != one.rack {
+				g.t.Fatalf("%s must be in one rack, and is in %s and %s", h.JobID, at, one.rack)
+			}
+			if at := cmp.Or(cells[h.AllocID], cell); g.shapes[h.JobID].pcie && at != cell {
+				g.t.Fatalf("%s must be under one switch, and is under %s and %s", h.Name, at, cell)
+			}
+			racks[h.JobID], cells[h.AllocID] = one.rack, cell
+		}
+	}
 	for id, s := range g.shapes {
 		n := members[id]
 		switch {
