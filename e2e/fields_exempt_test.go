@@ -67,7 +67,6 @@ var answerExemptions = []exemption{
 	{"only set when a task cannot be killed", "TaskEvent.KillError"},
 	{"only set when an evaluation has failed and is followed up", "Evaluation.NextEval EvaluationStub.NextEval"},
 	{"only set on a node's evaluations, which are related to none", "EvaluationStub.NodeID"},
-	{"only set on a delayed evaluation, which the one that made it does not name", "EvaluationStub.WaitUntil"},
 	{"only set within a plan", "Evaluation.AnnotatePlan Evaluation.PlanAnnotations"},
 	{"only set when a node is lost: TestLostNode", "TaskGroupSummary.Lost"},
 	{"only set when a device or a node is not well", "NodeDevice.HealthDescription Node.StatusDescription NodeListStub.StatusDescription"},
@@ -83,8 +82,7 @@ var answerExemptions = []exemption{
 	{"only set by plans of what drains and fails meanwhile", "DesiredUpdates.Migrate DesiredUpdates.RescheduleLater DesiredUpdates.RescheduleNow"},
 	{"only set when it is committed, which a plan's is not", `JobPlanResponse/Evaluation.CreateIndex JobPlanResponse/Evaluation.ModifyIndex
 		JobPlanResponse/Evaluation.JobModifyIndex JobPlanResponse/Evaluation.SnapshotIndex JobPlanResponse/Evaluation.RelatedEvals
-		JobPlanResponse/Evaluation.BlockedEval JobPlanResponse/Evaluation.NodeID JobPlanResponse/Evaluation.NodeModifyIndex
-		JobPlanResponse/Evaluation.WaitUntil`},
+		JobPlanResponse/Evaluation.BlockedEval JobPlanResponse/Evaluation.NodeID JobPlanResponse/Evaluation.NodeModifyIndex`},
 	{"never set: no gauge that is published yet has labels", "GaugeValue.DisplayLabels"},
 	{"never set: the Raft library does not tell it (hashicorp/raft 1.7.3, GetConfiguration)", "RaftConfiguration.Index"},
 	{"never set: go-metrics makes points only of key-values, which nothing publishes", "MetricsSummary.Points"},
