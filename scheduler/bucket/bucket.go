@@ -91,7 +91,7 @@ func (x *Index[V]) Len() int { return x.count }
 func (x *Index[V]) Add(t *Token, id string, at Vector, v V) {
 	x.widen(t, &at)
 	e := edit[V]{cfg: x.config(), token: t, width: x.width, at: at, value: v}
-	e.cfg.key(&e.key, &at, id)
+	e.cfg.key(&e.to.key, &at, id)
 	x.put(&e)
 }
 
@@ -99,7 +99,7 @@ func (x *Index[V]) Add(t *Token, id string, at Vector, v V) {
 // coordinates, and nothing changed. O(D log n).
 func (x *Index[V]) Remove(t *Token, id string, at Vector) bool {
 	e := edit[V]{cfg: x.config(), token: t, width: x.width}
-	e.cfg.key(&e.key, &at, id)
+	e.cfg.key(&e.from.key, &at, id)
 	return x.remove(&e)
 }
 
@@ -109,10 +109,12 @@ func (x *Index[V]) Remove(t *Token, id string, at Vector) bool {
 func (x *Index[V]) Update(t *Token, id string, from, to Vector, v V) {
 	x.widen(t, &to)
 	e := edit[V]{cfg: x.config(), token: t, width: x.width, at: to, value: v}
-	e.cfg.key(&e.key, &from, id)
-	if !e.key.covers(e.cfg.order, &to) {
+	e.cfg.key(&e.to.key, &to, id)
+	if !e.to.key.covers(e.cfg.order, &from) {
+		e.from.key.exactly(id, e.to.key.prefix)
+		e.cfg.keyIn(e.cfg.order, &e.from.key, &from)
+		e.aim(x.root)
 		x.remove(&e)
-		e.cfg.keyIn(e.cfg.order, &e.key, &to) // the ID is the same
 	}
 	x.put(&e)
 }
@@ -178,7 +180,7 @@ func (x *Index[V]) put(e *edit[V]) {
 	if x.root == nil {
 		x.root = newLeaf[V](e.token, x.width)
 	}
-	left, right := e.put(x.root)
+	left, right := e.put(x.root, 0)
 	x.root = left
 	if right != nil {
 		x.root = newInner[V](e.token, e.cfg, x.width)
@@ -197,7 +199,7 @@ func (x *Index[V]) remove(e *edit[V]) bool {
 	if x.root == nil {
 		return false
 	}
-	root, found := e.remove(x.root)
+	root, found := e.remove(x.root, 0)
 	if !found {
 		return false
 	}

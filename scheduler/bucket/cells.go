@@ -217,12 +217,29 @@ func (p *cells) inInner(cfg *config, i int, k *key) int {
 	return p.compare(&p.seps.columns, &cfg.innerKey, i, k)
 }
 
-// above gives the first place from from on whose key is above k, n when none is.
+// above gives the first place from from on whose key is above k, n when none is. It
+// is where an edit spends most of its time, and so it compares by itself.
 func (p *cells) above(c *columns, starts *[MaxDims]int, from int, k *key) int {
 	to := p.n
+search:
 	for from < to {
 		mid := int(uint(from+to) / 2)
-		if p.compare(c, starts, mid, k) > 0 {
+		for j := range k.n {
+			v := c.at(starts[j] + mid)
+			if v < k.lo[j] {
+				from = mid + 1
+				continue search
+			}
+			if v > k.hi[j] {
+				to = mid
+				continue search
+			}
+		}
+		above := k.edge == before
+		if k.edge == exact {
+			above = p.prefixes[mid] > k.prefix || p.prefixes[mid] == k.prefix && p.ids[mid] > k.id
+		}
+		if above {
 			to = mid
 		} else {
 			from = mid + 1
@@ -239,4 +256,17 @@ func (p *cells) place(cfg *config, k *key) int {
 // child gives the child of an inner page that k belongs to.
 func (p *cells) child(cfg *config, k *key) int {
 	return p.above(&p.seps.columns, &cfg.innerKey, 1, k) - 1
+}
+
+// readAhead reads a number of each line of the cache that an edit of a leaf may
+// need, so that they all come at once, and not one after the other when each is
+// needed. What it gives is of no use.
+func (p *cells) readAhead() (sum int) {
+	for at := 0; at < len(p.lanes); at += fan / 2 {
+		sum += int(p.lanes[at])
+	}
+	for i := 0; i < p.n; i += 4 {
+		sum += len(p.ids[i]) + int(p.prefixes[i])
+	}
+	return sum
 }

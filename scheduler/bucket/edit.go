@@ -1,27 +1,63 @@
 package bucket
 
-// edit is one change on its way down the pages and back.
+// edit is one change on its way down the pages and back: an entry is removed from
+// one key, or put to another, or the one and then the other.
 type edit[V any] struct {
-	cfg   *config
-	token *Token
-	width int
-	key   key
-	at    Vector
-	value V
+	cfg      *config
+	token    *Token
+	width    int
+	from, to way
+	at       Vector
+	value    V
 
 	added bool   // put: the entry is new
 	old   Vector // what stood there, when put replaced it or remove took it out
+	ahead int    // what was read ahead: it is of no use
+}
+
+// way is a key and, if it is known, the child to go to on each level from the root
+// on. No tree is so high.
+type way struct {
+	key   key
+	known bool
+	kids  [16]uint8
+}
+
+// child gives the child of an inner page that the key belongs to.
+func (w *way) child(cfg *config, p *cells, level int) int {
+	if w.known {
+		return int(w.kids[level])
+	}
+	return p.child(cfg, &w.key)
+}
+
+// aim finds both ways side by side: each waits for memory most of the time.
+func (e *edit[V]) aim(root *page[V]) {
+	if root == nil {
+		return
+	}
+	p, q := root, root
+	for level := 0; p.kids != nil; level++ {
+		if level == len(e.from.kids) {
+			return
+		}
+		i, j := p.child(e.cfg, &e.from.key), q.child(e.cfg, &e.to.key)
+		e.from.kids[level], e.to.kids[level] = uint8(i), uint8(j)
+		p, q = p.kids[i], q.kids[j]
+	}
+	e.from.known, e.to.known = true, true
+	e.ahead = p.readAhead() + q.readAhead()
 }
 
 // put sets the entry in or below a page. It gives the page that stands there now,
 // and the right half of one that came to be over-full.
-func (e *edit[V]) put(p *page[V]) (left, right *page[V]) {
+func (e *edit[V]) put(p *page[V], level int) (left, right *page[V]) {
 	p = p.own(e.token)
 	if p.kids == nil {
 		return e.putLeaf(p)
 	}
-	i := p.child(e.cfg, &e.key)
-	kid, more := e.put(p.kids[i])
+	i := e.to.child(e.cfg, &p.cells, level)
+	kid, more := e.put(p.kids[i], level+1)
 	if p.kids[i] != kid {
 		p.kids[i] = kid
 	}
@@ -55,8 +91,8 @@ func cut(i int) int {
 }
 
 func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
-	i := p.place(e.cfg, &e.key)
-	if i > 0 && p.inLeaf(e.cfg, i-1, &e.key) == 0 {
+	i := p.place(e.cfg, &e.to.key)
+	if i > 0 && p.inLeaf(e.cfg, i-1, &e.to.key) == 0 {
 		e.old = p.vector(i-1, e.width)
 		e.set(p, i-1)
 		return p, nil
@@ -78,7 +114,7 @@ func (e *edit[V]) set(p *page[V], i int) {
 	for d := range e.width {
 		p.columns.set(d*fan+i, e.at[d])
 	}
-	p.prefixes[i], p.ids[i], p.values[i] = e.key.prefix, e.key.id, e.value
+	p.prefixes[i], p.ids[i], p.values[i] = e.to.key.prefix, e.to.key.id, e.value
 }
 
 // raise brings size and maxima of child i up to date, in which the entry was put.
@@ -101,10 +137,10 @@ func (e *edit[V]) raise(p *page[V], i int) {
 // remove takes the entry out of a page or what is below it. A page that came to
 // be empty goes; one that came to be small is merged with a neighbour that has
 // room. Nothing is copied when the entry is not there.
-func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
+func (e *edit[V]) remove(p *page[V], level int) (*page[V], bool) {
 	if p.kids == nil {
-		i := p.place(e.cfg, &e.key) - 1
-		if i < 0 || p.inLeaf(e.cfg, i, &e.key) != 0 {
+		i := p.place(e.cfg, &e.from.key) - 1
+		if i < 0 || p.inLeaf(e.cfg, i, &e.from.key) != 0 {
 			return p, false
 		}
 		e.old = p.vector(i, e.width)
@@ -112,8 +148,8 @@ func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
 		p.shut(i)
 		return p, true
 	}
-	i := p.child(e.cfg, &e.key)
-	kid, found := e.remove(p.kids[i])
+	i := e.from.child(e.cfg, &p.cells, level)
+	kid, found := e.remove(p.kids[i], level+1)
 	if !found {
 		return p, false
 	}
@@ -122,6 +158,7 @@ func (e *edit[V]) remove(p *page[V]) (*page[V], bool) {
 		p.kids[i] = kid
 	}
 	if kid.n == 0 {
+		e.to.known = false // pages go
 		p.shut(i)
 		return p, true
 	}
@@ -144,6 +181,7 @@ func (e *edit[V]) merge(p *page[V], i int) {
 	if a.n+b.n > fan*3/4 {
 		return
 	}
+	e.to.known = false
 	a = a.own(e.token)
 	joint := a.n
 	a.move(b, 0, b.n)

@@ -110,8 +110,10 @@ type key struct {
 // key fills k for an entry's place.
 func (c *config) key(k *key, at *Vector, id string) {
 	c.keyIn(c.order, k, at)
-	k.edge, k.id, k.prefix = exact, id, prefix(id)
+	k.exactly(id, prefix(id))
 }
+
+func (k *key) exactly(id string, prefix uint64) { k.edge, k.id, k.prefix = exact, id, prefix }
 
 // keyIn fills the coordinates of k in an order.
 func (c *config) keyIn(order []int, k *key, at *Vector) {

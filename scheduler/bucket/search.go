@@ -49,49 +49,66 @@ func (s *search[V]) up(k *key) (*page[V], int) {
 func (s *search[V]) upIn(p *page[V], k *key, f *filter) (*page[V], int) {
 	s.pages++
 	if p.kids == nil {
-		i := 0
-		if k != nil {
-			i = p.place(s.cfg, k)
-		}
-		i = f.firstOf(f.in(&p.cells).from(i), &p.columns, 0, p.n)
-		if i == p.n {
-			return nil, 0
-		}
-		if s.until != nil && p.inLeaf(s.cfg, i, s.until) > 0 {
-			s.past = true
-			return nil, 0
-		}
-		return p, i
+		return s.upLeaf(p, k, f)
 	}
-	start := 0
+	if k == nil {
+		return s.upFrom(p, 0, f)
+	}
+	start := p.child(s.cfg, k)
+	if f.fits(&p.columns, maxima, start) { // where most searches end
+		if leaf, at := s.upIn(p.kids[start], k, s.filterFor(p, start, f)); leaf != nil || s.past {
+			return leaf, at
+		}
+	}
+	return s.upFrom(p, start+1, f)
+}
+
+func (s *search[V]) upLeaf(p *page[V], k *key, f *filter) (*page[V], int) {
+	i := 0
 	if k != nil {
-		start = p.child(s.cfg, k)
+		i = p.place(s.cfg, k)
+	}
+	if i < p.n && !f.fits(&p.columns, 0, i) {
+		i = f.firstOf(f.in(&p.cells).from(i), &p.columns, 0, p.n)
+	}
+	if i == p.n {
+		return nil, 0
+	}
+	if s.until != nil && p.inLeaf(s.cfg, i, s.until) > 0 {
+		s.past = true
+		return nil, 0
+	}
+	return p, i
+}
+
+// upFrom looks below the children of an inner page from one on.
+func (s *search[V]) upFrom(p *page[V], from int, f *filter) (*page[V], int) {
+	if from == p.n {
+		return nil, 0
 	}
 	var read places
-	for fit := f.places(&p.cells, maxima).from(start); fit.any(); fit = fit.rest() {
+	for fit := f.places(&p.cells, maxima).from(from); fit.any(); fit = fit.rest() {
 		i := fit.first()
 		if (p.wide != nil || f.cut) && !f.fits(&p.columns, maxima, i) {
 			continue
 		}
-		from := k
-		if i > start {
-			from = nil
-			if s.until != nil && p.inInner(s.cfg, i, s.until) > 0 {
-				s.past = true
-				return nil, 0
-			}
+		if i > 0 && s.until != nil && p.inInner(s.cfg, i, s.until) > 0 {
+			s.past = true
+			return nil, 0
 		}
 		kid, g := p.kids[i], s.filterFor(p, i, f)
-		if from == nil && kid.kids == nil && !read.has(i) {
-			s.window = min(max(2, 2*s.window), fan)
-			read = fit.below(i + s.window)
-			s.readAhead(p, read, g)
+		if kid.kids == nil {
+			if !read.has(i) {
+				s.window = min(max(2, 2*s.window), fan)
+				read = fit.below(i + s.window)
+				s.readAhead(p, read, g)
+			}
+			if !g.in(&kid.cells).any() {
+				s.pages++ // a leaf with nothing: a scan is mostly these
+				continue
+			}
 		}
-		if from == nil && kid.kids == nil && !g.in(&kid.cells).any() {
-			s.pages++ // a leaf with nothing: a scan is mostly these
-			continue
-		}
-		if leaf, at := s.upIn(kid, from, g); leaf != nil || s.past {
+		if leaf, at := s.upIn(kid, nil, g); leaf != nil || s.past {
 			return leaf, at
 		}
 	}
