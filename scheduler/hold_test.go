@@ -152,3 +152,36 @@ func (c *cluster) liveOf(job string) *structs.Allocation {
 	}
 	return nil
 }
+
+// The holder of a reservation gets its room, whatever else its group prefers.
+func TestReservedRoomOfAGroupWithPreferences(t *testing.T) {
+	for name, prefer := range map[string]func(*structs.Job){
+		"affinity": func(j *structs.Job) {
+			group(j).Affinities = []*structs.Affinity{{LTarget: "${node.datacenter}", RTarget: "dc9", Operand: "=", Weight: 50}}
+		},
+		"spread": func(j *structs.Job) {
+			group(j).Spreads = []*structs.Spread{{Attribute: "${node.unique.id}", Weight: 50}}
+		},
+		"first-fit": func(j *structs.Job) { j.Policy = "first-fit" },
+		"random":    func(j *structs.Job) { j.Policy = "random" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.node("a")
+			c.node("b")
+			e := c.w.Edit()
+			e.Reserve(&structs.Reservation{NodeID: "b", Namespace: "default", JobID: "big", Group: "g", CPU: 500, MemoryMB: 8000, DiskMB: 10})
+			c.w = e.World()
+			c.run("other", limited(2, 0))
+			if c.liveOn()["b"] != 0 || c.live() != 1 {
+				t.Fatalf("others run on %v", c.liveOn())
+			}
+			big := limited(1, 0)
+			prefer(big)
+			c.run("big", big)
+			if c.liveOn()["b"] != 1 || len(c.last.Unreserve) != 1 {
+				t.Errorf("the holder: %v, unreserved %v", c.liveOn(), c.last.Unreserve)
+			}
+		})
+	}
+}

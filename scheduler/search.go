@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/structs"
@@ -41,11 +40,12 @@ type search struct {
 	passed bool
 
 	scorer *scorer // nil: nothing is preferred
-	// list is all feasible nodes by ID, for the policies that go by ID.
-	list   []*nodeState
-	nextAt int
+	list   *idList // of the policies that do not go by room
 	// candidates are the only nodes that may be taken; nil: all.
 	candidates []string
+	// mine are the nodes that the ask has reserved, others those which others have:
+	// the indexes do not show what is reserved. Each list loses what does not fit.
+	mine, others []string
 }
 
 // setCursor is where the search is within one set of nodes.
@@ -92,9 +92,6 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	}
 	s.findCandidates()
 	s.rewind()
-	if s.byID() {
-		s.makeList()
-	}
 	return s
 }
 
@@ -119,8 +116,16 @@ func (s *search) rewind() {
 		c.phase = make([]phaseCursor, len(s.phases))
 	}
 	s.last, s.passed = nil, false
-	if s.list != nil {
-		s.makeList()
+	s.mine, s.others = nil, nil
+	for id, h := range s.e.w.holds.All {
+		if h.askName == s.ask.by.askName {
+			s.mine = append(s.mine, id)
+		} else if h.free(&s.ask.by) {
+			s.others = append(s.others, id)
+		}
+	}
+	if s.byID() {
+		s.list = &idList{}
 	}
 }
 
@@ -212,33 +217,46 @@ func (s *search) on(nodeID string) (found, bool) {
 // there is no other.
 func (s *search) next(avoid []string) (found, bool) {
 	if len(avoid) > 0 {
-		if f, ok := s.pick(avoid); ok {
+		passed := s.passed // by others, which avoided other nodes
+		f, ok := s.pick(avoid)
+		if !ok && passed {
+			s.rewind()
+			f, ok = s.pick(avoid)
+		}
+		if ok {
 			return f, true
 		}
 	}
-	return s.pick(nil)
-}
-
-func (s *search) pick(avoid []string) (found, bool) {
-	f, ok := s.pickOnce(avoid)
-	if !ok && s.passed && len(avoid) == 0 {
+	f, ok := s.pick(nil)
+	if !ok && s.passed {
 		s.rewind()
-		f, ok = s.pickOnce(nil)
+		f, ok = s.pick(nil)
 	}
 	return f, ok
 }
 
-func (s *search) pickOnce(avoid []string) (found, bool) {
+// pick goes on where it was: first to what the ask has reserved, last to what others
+// have reserved for a time when its work has ended.
+func (s *search) pick(avoid []string) (found, bool) {
+	if f, ok := s.onReserved(&s.mine, avoid); ok {
+		return f, true
+	}
+	if f, ok := s.unreserved(avoid); ok {
+		return f, true
+	}
+	return s.onReserved(&s.others, avoid)
+}
+
+func (s *search) unreserved(avoid []string) (found, bool) {
 	switch {
 	case s.scorer != nil:
 		return s.scored(avoid)
 	case s.candidates != nil:
 		return s.amongCandidates(avoid)
-	case s.list != nil:
+	case s.policy == policyRandom:
+		return s.drawn(avoid)
+	case s.byID():
 		return s.inList(avoid)
-	}
-	if f, ok := s.onReserved(true, avoid); ok {
-		return f, true
 	}
 	if f, ok := s.again(s.last, avoid); ok {
 		// What was taken last had the least room of all, and now has less: it is
@@ -257,7 +275,7 @@ func (s *search) pickOnce(avoid []string) (found, bool) {
 			return best, true
 		}
 	}
-	return s.onReserved(false, avoid)
+	return found{}, false
 }
 
 // keepOrder brings the indexes up to date where an order needs it. That of binpack does
@@ -269,16 +287,22 @@ func (s *search) keepOrder() {
 	}
 }
 
-// onReserved tries the nodes that the ask has reserved (own), or those which others
-// have, for a time when its work has ended.
-func (s *search) onReserved(own bool, avoid []string) (found, bool) {
-	for id, h := range s.e.w.holds.All {
-		if (h.askName == s.ask.by.askName) != own || !h.free(&s.ask.by) || slices.Contains(avoid, id) {
+// onReserved tries reserved nodes. Those that do not fit, or are reserved no more, are
+// not looked at again.
+func (s *search) onReserved(list *[]string, avoid []string) (found, bool) {
+	for i := 0; i < len(*list); {
+		id := (*list)[i]
+		if slices.Contains(avoid, id) {
+			s.passed = true
+			i++
 			continue
 		}
-		if f, ok := s.on(id); ok {
-			return f, true
+		if n, known := s.e.node(id); known && n.hold != nil {
+			if f, ok := s.on(id); ok {
+				return f, true
+			}
 		}
+		*list = slices.Delete(*list, i, i+1)
 	}
 	return found{}, false
 }
@@ -288,7 +312,11 @@ func (s *search) before(a, b found) bool { return s.sort.compare(&a.entry, &b.en
 // again offers the node that a set gave last, in the order of binpack, as long as
 // it gives cells no larger than the phase that it was found in.
 func (s *search) again(c *setCursor, avoid []string) (found, bool) {
-	if c == nil || c.taken == "" || s.policy == policySpread || slices.Contains(avoid, c.taken) {
+	if c == nil || c.taken == "" || s.policy == policySpread {
+		return found{}, false
+	}
+	if slices.Contains(avoid, c.taken) {
+		s.passed = true // another will be the last one taken
 		return found{}, false
 	}
 	n, known := s.e.node(c.taken)
@@ -482,48 +510,6 @@ func (s *search) betterCandidate(a, b found) bool {
 		return a.grant.cell < b.grant.cell
 	}
 	return s.before(a, b)
-}
-
-func (s *search) makeList() {
-	s.list = []*nodeState{}
-	for _, c := range s.sets {
-		set, _ := s.all().Get(c.name)
-		for n := range set.all {
-			s.list = append(s.list, n)
-		}
-	}
-	slices.SortFunc(s.list, func(a, b *nodeState) int { return strings.Compare(a.id, b.id) })
-	if s.nextAt >= len(s.list) {
-		s.nextAt = 0
-	}
-}
-
-// inList is first-fit, next-fit and random. A node that does not fit is not looked
-// at again.
-func (s *search) inList(avoid []string) (found, bool) {
-	left := 0 // nodes at the front that are to be avoided, and may be wanted later
-	for left < len(s.list) {
-		at := left
-		switch s.policy {
-		case policyNextFit:
-			at = left + (s.nextAt % (len(s.list) - left))
-		case policyRandom:
-			at = left + s.rng.below(len(s.list)-left)
-		}
-		n := s.list[at]
-		n, _ = s.e.node(n.id)
-		if slices.Contains(avoid, n.id) {
-			s.list[at], s.list[left] = s.list[left], s.list[at]
-			left++
-			continue
-		}
-		if g, ok := s.fits(n); ok {
-			s.nextAt = at + 1
-			return found{node: n, grant: g}, true
-		}
-		s.list = slices.Delete(s.list, at, at+1)
-	}
-	return found{}, false
 }
 
 // take gives a found node to an instance.

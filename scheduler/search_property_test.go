@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// hunter finds nodes for instances one by one, and compares what a search finds with
+// a dumb look at every node.
+type hunter struct {
+	t      *rapid.T
+	s      *scheduler
+	search *search
+	placed int
+	// strict: nothing was avoided, nor found beside the cursors, so that the order
+	// of the policy holds.
+	strict bool
+	last   string // the node taken last
+	taken  map[string]bool
+}
+
+// fitting is all nodes that fit now.
+func (h *hunter) fitting() (out []found) {
+	for id := range h.search.e.w.nodes.All {
+		if f, ok := h.search.on(id); ok {
+			f.entry = bucket.Entry[*nodeState]{ID: id, At: f.node.vector(), Value: f.node}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// hunt places one instance, if any node fits.
+func (h *hunter) hunt(avoid []string) bool {
+	s := h.search
+	all := h.fitting()
+	f, ok := s.next(avoid)
+	if !ok {
+		if len(all) > 0 {
+			h.t.Fatalf("instance %d finds no node, but %s fits (cell %d)", h.placed, all[0].node.id, all[0].grant.cell)
+		}
+		return false
+	}
+	at := slices.IndexFunc(all, func(o found) bool { return o.node.id == f.node.id })
+	if at < 0 {
+		h.t.Fatalf("instance %d goes to %s, which does not fit", h.placed, f.node.id)
+	}
+	if want := all[at].grant.use; !slices.Equal(f.grant.use.devices, want.devices) || !slices.Equal(f.grant.use.cores, want.cores) {
+		h.t.Fatalf("instance %d is granted what was free before: %v, now %v", h.placed, f.grant.use, all[at].grant.use)
+	}
+	if slices.Contains(avoid, f.node.id) {
+		for _, o := range all {
+			if !slices.Contains(avoid, o.node.id) {
+				h.t.Fatalf("instance %d goes to %s, which it avoids, though %s fits", h.placed, f.node.id, o.node.id)
+			}
+		}
+	}
+	own := f.node.hold != nil && f.node.hold.askName == s.ask.by.askName
+	foreign := f.node.hold != nil && !own
+	if !own {
+		for _, o := range all {
+			if o.node.hold != nil && o.node.hold.askName == s.ask.by.askName && !slices.Contains(avoid, o.node.id) && s.candidates == nil {
+				h.t.Fatalf("instance %d goes to %s, though %s is reserved for it", h.placed, f.node.id, o.node.id)
+			}
+		}
+	}
+	h.strict = h.strict && len(avoid) == 0 && !own && !foreign
+	if h.strict && s.scorer == nil {
+		h.order(f, all[at], all)
+	}
+	if own {
+		s.e.Unreserve(f.node.id)
+	}
+	s.take(f)
+	h.s.census.move(s.f.group.Name, f.node.id, 1)
+	h.last, h.taken[f.node.id] = f.node.id, true
+	h.placed++
+	return true
+}
+
+// order checks that the node taken is the first in the policy's order.
+func (h *hunter) order(f, got found, all []found) {
+	s := h.search
+	unreserved := slices.DeleteFunc(slices.Clone(all), func(o found) bool { return o.node.hold != nil })
+	power := true // cells of sizes between powers of two are looked for on a few nodes only
+	for i := range s.ask.devices {
+		power = power && bits.OnesCount(uint(s.ask.devices[i].whole())) <= 1
+	}
+	for _, o := range unreserved {
+		first := false
+		switch {
+		case o.node.id == got.node.id:
+		case s.policy == policyFirstFit:
+			first = o.node.id < got.node.id
+		case s.policy == policyNextFit && s.candidates == nil:
+			first = h.after(o.node.id) < h.after(got.node.id)
+		case s.policy == policySpread: // what was taken may come again when the others of as much room have come
+			first = !h.taken[o.node.id] && s.before(o, got)
+		case s.policy == policyBinpack && len(s.ask.devices) == 0:
+			first = s.before(o, got)
+		case s.policy == policyBinpack && power && !mixed(o.node): // the index shows cells of any models
+			first = o.grant.cell < got.grant.cell
+		}
+		if first {
+			h.t.Fatalf("%s: instance %d goes to %s (cell %d, %v), not to %s (cell %d, %v)", s.policy, h.placed,
+				f.node.id, got.grant.cell, got.entry.At, o.node.id, o.grant.cell, o.entry.At)
+		}
+	}
+}
+
+// mixed tells whether a node has devices of several models in one tree.
+func mixed(n *nodeState) bool {
+	return slices.ContainsFunc(n.has.trees, func(t *deviceTree) bool { return !t.single })
+}
+
+// after orders nodes as next-fit does: those after the last one first, it itself last
+// but for its being offered again.
+func (h *hunter) after(id string) string {
+	if h.last == "" || id > h.last {
+		return "0" + id
+	}
+	return "1" + id
+}
+
+// A search finds a node whenever one fits, the first in the policy's order, whatever
+// it has gone past.
+func TestSearchAgainstEveryNode(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		c.seed = rapid.Uint64().Draw(rt, "seed")
+		ids := []string{"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}[:rapid.IntRange(1, 8).Draw(rt, "nodes")]
+		for _, id := range ids {
+			c.setNode(drawNode(rt, id))
+		}
+		if rapid.Bool().Draw(rt, "granular") {
+			c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(rt, "granularity"))}
+		}
+		e := c.w.Edit()
+		e.Configure(&c.config)
+		c.w = e.World()
+		h := &hunter{t: rt}
+		for i := range rapid.IntRange(1, 3).Draw(rt, "jobs") {
+			h.job(c, ids, i)
+		}
+	})
+}
+
+// job places a job's instances until none fits.
+func (h *hunter) job(c *cluster, ids []string, i int) {
+	rt := h.t
+	j := drawJob(rt)
+	j.ID, j.Type = fmt.Sprint("job", i), structs.JobTypeService
+	if rapid.IntRange(0, 3).Draw(rt, "prefers an order") == 0 {
+		j.Prefer = rapid.SampledFrom([][]string{{"memory", "cpu"}, {"cpu"}, {"memory", "gpus"}}).Draw(rt, "order")
+	}
+	if rapid.IntRange(0, 5).Draw(rt, "candidates") == 0 {
+		group(j).Candidates = []string{rapid.SampledFrom(ids).Draw(rt, "candidate"), "name-" + rapid.SampledFrom(ids).Draw(rt, "another")}
+	}
+	if rapid.IntRange(0, 4).Draw(rt, "racks") == 0 {
+		group(j).Constraints = append(group(j).Constraints, &structs.Constraint{
+			Operand: structs.ConstraintDistinctProperty, LTarget: "${meta.rack}", RTarget: "2",
+		})
+	}
+	e := c.w.Edit()
+	if rapid.IntRange(0, 2).Draw(rt, "reservations") == 0 {
+		for range rapid.IntRange(1, 3).Draw(rt, "how many") {
+			e.Reserve(&structs.Reservation{
+				NodeID: rapid.SampledFrom(ids).Draw(rt, "reserved"), Namespace: j.Namespace, JobID: rapid.SampledFrom([]string{j.ID, "other"}).Draw(rt, "by"),
+				Group: "g", CPU: int64(rapid.IntRange(0, 3000).Draw(rt, "reserved cpu")), Devices: rapid.IntRange(0, 4).Draw(rt, "reserved GPUs"),
+				Cores: rapid.IntRange(0, 4).Draw(rt, "reserved cores"), DueAt: c.now.UnixNano(),
+			})
+		}
+	}
+	c.w = e.World()
+	c.job = j
+	in := c.input()
+	h.s = newScheduler(c.w, c.newEval(), &in)
+	h.search = h.s.newSearch(group(j), h.s.edit, h.s.fit(group(j)))
+	h.placed, h.last, h.strict, h.taken = 0, "", true, map[string]bool{}
+	avoids := rapid.IntRange(0, 2).Draw(rt, "avoids") == 0
+	for h.placed < 40 {
+		var avoid []string
+		if avoids && rapid.Bool().Draw(rt, "avoid") {
+			avoid = rapid.SliceOfN(rapid.SampledFrom(ids), 1, 3).Draw(rt, "nodes to avoid")
+		}
+		if rapid.IntRange(0, 9).Draw(rt, "flush") == 0 {
+			h.s.edit.flush()
+		}
+		if !h.hunt(avoid) {
+			break
+		}
+	}
+	c.w = h.s.edit.World()
+}
