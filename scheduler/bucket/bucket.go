@@ -183,7 +183,8 @@ func (x *Index[V]) put(e *edit[V]) {
 	left, right := e.put(x.root, 0)
 	x.root = left
 	if right != nil {
-		x.root = newInner[V](e.token, e.cfg, x.width)
+		x.root = newInner[V](e.token, x.width)
+		x.root.divide(newSeparators(e.token, len(e.cfg.order)))
 		x.root.n = 2
 		x.root.kids[0], x.root.kids[1] = left, right
 		x.root.separate(e.cfg, 1, right)

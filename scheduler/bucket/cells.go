@@ -20,8 +20,6 @@ type columns struct {
 // lane cuts a value to what a lane holds. An ask that fits fits also when both are cut.
 func lane(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
-func newColumns(count int) columns { return columns{lanes: make([]int32, count*fan)} }
-
 // at gives a number by its column's start and its place.
 func (c *columns) at(i int) int64 {
 	if c.wide != nil {
@@ -52,29 +50,19 @@ func (c *columns) spread() {
 	}
 }
 
-// copied gives a copy, when n places of each column are in use. Exact numbers that
-// are not needed any more stay behind.
-func (c *columns) copied(n int) columns {
-	out := columns{lanes: append([]int32(nil), c.lanes...)}
-	if c.wide == nil {
-		return out
-	}
-	for at := 0; at < len(c.wide); at += fan {
-		for i, v := range c.wide[at : at+n] {
-			if int64(c.lanes[at+i]) != v {
-				out.wide = slices.Clone(c.wide)
-				return out
+// copy makes c, which has as many columns or more and only zeroes, a copy of q, when
+// n places of each column are in use. Exact numbers that are not needed any more
+// stay behind.
+func (c *columns) copy(q *columns, n int) {
+	copy(c.lanes, q.lanes)
+	for at := 0; at < len(q.wide) && c.wide == nil; at += fan {
+		for i, v := range q.wide[at : at+n] {
+			if int64(q.lanes[at+i]) != v {
+				c.wide = make([]int64, len(c.lanes))
+				copy(c.wide, q.wide)
+				break
 			}
 		}
-	}
-	return out
-}
-
-// more adds columns of zeroes.
-func (c *columns) more(count int) {
-	c.lanes = append(c.lanes, make([]int32, count*fan)...)
-	if c.wide != nil {
-		c.wide = append(c.wide, make([]int64, count*fan)...)
 	}
 }
 
@@ -162,9 +150,19 @@ type names struct {
 // of that coordinate). The separator of child i is at most the keys in it, and
 // above all keys in child i-1; that of child 0 is not looked at.
 type separators struct {
-	names
 	columns
 	owner *Token
+	names
+	near [3 * fan]int32 // the lanes, if that is enough
+}
+
+func newSeparators(t *Token, count int) *separators {
+	s := &separators{owner: t}
+	if s.lanes = s.near[:0]; count*fan > cap(s.lanes) {
+		s.lanes = make([]int32, 0, count*fan)
+	}
+	s.lanes = s.lanes[:count*fan]
+	return s
 }
 
 // The columns of an inner page.

@@ -9,43 +9,84 @@ type page[V any] struct {
 	owner  *Token
 }
 
-// leafPage and innerPage are pages with what they point to, in one piece of memory.
-type leafPage[V any] struct {
-	page   page[V]
-	names  names
-	values [fan]V
-}
-
-type innerPage[V any] struct {
-	page page[V]
-	kids [fan]*page[V]
-}
+// Pages are made in one piece of memory with all that they point to but exact
+// numbers, by how many dimensions there are: what an edit or a scan reads lies close.
+type (
+	leaf2[V any] struct {
+		page   page[V]
+		_      [3]int64 // lanes begin with a line of the cache
+		lanes  [2 * fan]int32
+		names  names
+		values [fan]V
+	}
+	leaf4[V any] struct {
+		page   page[V]
+		_      [3]int64
+		lanes  [4 * fan]int32
+		names  names
+		values [fan]V
+	}
+	leafMax[V any] struct {
+		page   page[V]
+		_      [3]int64
+		lanes  [MaxDims * fan]int32
+		names  names
+		values [fan]V
+	}
+	inner2[V any] struct {
+		page  page[V]
+		kids  [fan]*page[V]
+		lanes [(1 + 2) * fan]int32
+	}
+	inner4[V any] struct {
+		page  page[V]
+		kids  [fan]*page[V]
+		lanes [(1 + 4) * fan]int32
+	}
+	innerMax[V any] struct {
+		page  page[V]
+		kids  [fan]*page[V]
+		lanes [(1 + MaxDims) * fan]int32
+	}
+)
 
 func newLeaf[V any](t *Token, width int) *page[V] {
-	p := bareLeaf[V](t)
-	p.columns = newColumns(width)
+	switch count := width * fan; {
+	case width <= 2:
+		b := new(leaf2[V])
+		return b.page.leaf(t, b.lanes[:count], &b.names, &b.values)
+	case width <= 4:
+		b := new(leaf4[V])
+		return b.page.leaf(t, b.lanes[:count], &b.names, &b.values)
+	default:
+		b := new(leafMax[V])
+		return b.page.leaf(t, b.lanes[:count], &b.names, &b.values)
+	}
+}
+
+func (p *page[V]) leaf(t *Token, lanes []int32, names *names, values *[fan]V) *page[V] {
+	p.owner, p.lanes, p.names, p.values = t, lanes, names, values
 	return p
 }
 
-func newInner[V any](t *Token, cfg *config, width int) *page[V] {
-	p := bareInner[V](t)
-	p.columns = newColumns(1 + width)
-	p.divide(&separators{columns: newColumns(len(cfg.order)), owner: t})
+// newInner makes an inner page without separators.
+func newInner[V any](t *Token, width int) *page[V] {
+	switch count := (1 + width) * fan; {
+	case width <= 2:
+		b := new(inner2[V])
+		return b.page.inner(t, b.lanes[:count], &b.kids)
+	case width <= 4:
+		b := new(inner4[V])
+		return b.page.inner(t, b.lanes[:count], &b.kids)
+	default:
+		b := new(innerMax[V])
+		return b.page.inner(t, b.lanes[:count], &b.kids)
+	}
+}
+
+func (p *page[V]) inner(t *Token, lanes []int32, kids *[fan]*page[V]) *page[V] {
+	p.owner, p.lanes, p.kids = t, lanes, kids
 	return p
-}
-
-// bareLeaf makes a leaf without columns.
-func bareLeaf[V any](t *Token) *page[V] {
-	b := new(leafPage[V])
-	b.page.owner, b.page.names, b.page.values = t, &b.names, &b.values
-	return &b.page
-}
-
-// bareInner makes an inner page without columns and separators.
-func bareInner[V any](t *Token) *page[V] {
-	b := new(innerPage[V])
-	b.page.owner, b.page.kids = t, &b.kids
-	return &b.page
 }
 
 // divide gives an inner page its separators.
@@ -57,21 +98,24 @@ func (p *page[V]) own(t *Token) *page[V] {
 	if p.owner == t && t != nil {
 		return p
 	}
-	return p.copied(t)
+	return p.copied(t, 0)
 }
 
-// copied gives a copy of the page, with the same separators.
-func (p *page[V]) copied(t *Token) *page[V] {
-	n := p.n
+// copied gives a copy of the page, with the same separators and more columns, of
+// zeroes.
+func (p *page[V]) copied(t *Token, more int) *page[V] {
+	n, width := p.n, len(p.lanes)/fan+more
 	if p.kids != nil {
-		c := bareInner[V](t)
-		c.n, c.columns = n, p.columns.copied(n)
+		c := newInner[V](t, width-1)
+		c.n = n
+		c.columns.copy(&p.columns, n)
 		c.divide(p.seps)
 		copy(c.kids[:n], p.kids[:n])
 		return c
 	}
-	c := bareLeaf[V](t)
-	c.n, c.columns = n, p.columns.copied(n)
+	c := newLeaf[V](t, width)
+	c.n = n
+	c.columns.copy(&p.columns, n)
 	copy(c.prefixes[:n], p.prefixes[:n])
 	copy(c.ids[:n], p.ids[:n])
 	copy(c.values[:n], p.values[:n])
@@ -83,7 +127,9 @@ func (p *page[V]) ownKeys() {
 	if p.kids == nil || p.seps.owner == p.owner && p.owner != nil {
 		return
 	}
-	s, n := &separators{columns: p.seps.columns.copied(p.n), owner: p.owner}, p.n
+	n := p.n
+	s := newSeparators(p.owner, len(p.seps.lanes)/fan)
+	s.columns.copy(&p.seps.columns, n)
 	copy(s.prefixes[:n], p.prefixes[:n])
 	copy(s.ids[:n], p.ids[:n])
 	p.divide(s)
@@ -91,8 +137,7 @@ func (p *page[V]) ownKeys() {
 
 // widened gives a copy of the page and all below it with more columns, of zeroes.
 func (p *page[V]) widened(t *Token, more int) *page[V] {
-	c := p.copied(t)
-	c.columns.more(more)
+	c := p.copied(t, more)
 	if c.kids != nil {
 		for i := range c.n {
 			c.kids[i] = c.kids[i].widened(t, more)
@@ -190,7 +235,8 @@ func (p *page[V]) move(q *page[V], from, count int) {
 // in a page of their own.
 func (p *page[V]) split(cfg *config, keep, width int) (q *page[V]) {
 	if p.kids != nil {
-		q = newInner[V](p.owner, cfg, width)
+		q = newInner[V](p.owner, width)
+		q.divide(newSeparators(p.owner, len(cfg.order)))
 	} else {
 		q = newLeaf[V](p.owner, width)
 	}
