@@ -247,3 +247,19 @@ func TestSickDevice(t *testing.T) {
 	c.run("again", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
 	c.wantGPUs("n: 0 gpu", "n: 1 gpu", "n: 2,3 pcie")
 }
+
+// Cores that a node does not offer any more take none of those that it offers now.
+func TestCoresOfANodeThatHasOthersNow(t *testing.T) {
+	c := newCluster(t)
+	cores := func(n int) *structs.Job {
+		return testJob(structs.JobTypeBatch, 1, func(j *structs.Job) { task(j).Resources = &structs.Resources{Cores: n, MemoryMB: 100} })
+	}
+	more := func(n *structs.Node) { n.NodeResources.Cpu.CpuShares, n.NodeResources.Cpu.TotalCpuCores = 10_000, 10 }
+	c.node("n", more)
+	c.run("two", cores(2))
+	c.changeNode("n", func(n *structs.Node) { n.NodeResources.Cpu.ReservableCpuCores = []uint16{4, 5, 6, 7} })
+	c.run("four", cores(4))
+	if c.liveOf("four") == nil {
+		t.Errorf("four free cores are not given: %+v", c.done.FailedTGAllocs["g"])
+	}
+}

@@ -137,9 +137,9 @@ func (a *ask) lacksAt(at *bucket.Vector) string {
 		return lacksMemory
 	case at[dimDisk] < a.need[dimDisk]:
 		return lacksDisk
-	case at[dimCores] < a.need[dimCores]:
+	case a.need[dimCores] > max(0, at[dimCores]):
 		return lacksCores
-	case at[dimGPUs] < a.need[dimGPUs]:
+	case a.need[dimGPUs] > max(0, at[dimGPUs]):
 		return lacksDevices
 	}
 	return ""

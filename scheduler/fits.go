@@ -93,22 +93,43 @@ func (n *nodeState) lacksUse(u *use, by *taker) string {
 			return lacksDevices
 		}
 	}
-	if !n.spares(len(u.cores), len(u.devices), by) {
+	if !n.spares(u, by) {
 		return lacksReserved
 	}
 	return ""
 }
 
 // spares tells whether what a reservation of another holds of cores and devices is
-// left when so many are taken.
-func (n *nodeState) spares(cores, devices int, by *taker) bool {
+// left when a use is taken. A part of a device of which others have parts takes none.
+func (n *nodeState) spares(u *use, by *taker) bool {
 	if n.hold.free(by) {
 		return true
 	}
-	if cores > 0 && len(n.has.cores)-len(n.cores)-cores < n.hold.cores {
+	if len(u.cores) > 0 && n.freeCores()-len(u.cores) < n.hold.cores {
 		return false
 	}
-	return devices == 0 || n.freeDevices()-devices >= n.hold.devices
+	opened, last := 0, ""
+	for _, d := range u.devices {
+		if cells, i, known := n.device(d.id); known && d.id != last && cells.FreeShare(i) == wholeDevice {
+			opened++
+		}
+		last = d.id
+	}
+	return opened == 0 || n.freeDevices()-opened >= n.hold.devices
+}
+
+// freeCores counts the cores that tasks may own and nobody does.
+func (n *nodeState) freeCores() int {
+	free, k := 0, 0
+	for _, c := range n.has.cores {
+		for k < len(n.cores) && n.cores[k] < c {
+			k++
+		}
+		if k == len(n.cores) || n.cores[k] != c {
+			free++
+		}
+	}
+	return free
 }
 
 // freeDevices counts the devices that are wholly free.

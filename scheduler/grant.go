@@ -42,10 +42,10 @@ func (a *ask) grant(n *nodeState, m *matcher, rng *random) (grant, string) {
 	if what := g.pickPorts(a, n, rng); what != "" {
 		return grant{}, what
 	}
-	if !n.spares(len(g.use.cores), len(g.use.devices), &a.by) {
+	g.use.sort()
+	if !n.spares(g.use, &a.by) {
 		return grant{}, lacksReserved
 	}
-	g.use.sort()
 	return g, ""
 }
 

@@ -146,15 +146,24 @@ func (s *scheduler) reserveFor(search *search, n int) {
 	for _, r := range s.plan.Reserve {
 		taken[r.NodeID] = true
 	}
-	for _, c := range search.sets {
-		search.mostFirst(c, reservedLook, func(node *nodeState) {
-			if node.hold != nil || taken[node.id] || search.f.alone(node.node) != "" {
-				return
+	look := func(node *nodeState) {
+		if node.hold != nil || taken[node.id] || search.f.alone(node.node) != "" || search.refused(node.node) != "" {
+			return
+		}
+		if at, comes := node.roomAt(search.ask, s.in.Now.UnixNano()); comes {
+			spots = append(spots, spotInTime{node, at})
+		}
+	}
+	if s.in.Job.PerNode() {
+		for _, id := range s.lacking[search.f.group.Name] {
+			if node, known := s.edit.node(id); known && node.node != nil && node.node.Ready() {
+				look(node)
 			}
-			if at, comes := node.roomAt(search.ask, s.in.Now.UnixNano()); comes {
-				spots = append(spots, spotInTime{node, at})
-			}
-		})
+		}
+	} else {
+		for _, c := range search.sets {
+			search.mostFirst(c, reservedLook, look)
+		}
 	}
 	slices.SortFunc(spots, func(a, b spotInTime) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.id, b.node.id))
@@ -179,7 +188,7 @@ func (n *nodeState) roomAt(a *ask, now int64) (int64, bool) {
 	slices.SortFunc(uses, func(a, b *use) int { return cmp.Or(cmp.Compare(a.ends, b.ends), strings.Compare(a.id, b.id)) })
 	later := n.own(&token{})
 	fits := func() bool {
-		if later.lacks(a.amount, nil) != "" || int64(len(later.has.cores)-len(later.cores)) < a.need[dimCores] {
+		if later.lacks(a.amount, nil) != "" || int64(later.freeCores()) < a.need[dimCores] {
 			return false
 		}
 		return int64(later.freeDevices()) >= a.need[dimGPUs]

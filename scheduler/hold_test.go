@@ -185,3 +185,49 @@ func TestReservedRoomOfAGroupWithPreferences(t *testing.T) {
 		})
 	}
 }
+
+// A job that wants one instance on each node reserves the nodes that lack it, and no
+// others; a job of distinct hosts none that it is on.
+func TestReservationsAreWhereTheyHelp(t *testing.T) {
+	c := newCluster(t)
+	c.config.ReservationAfter = time.Minute
+	start := c.now
+	c.node("full")
+	c.run("filler", limited(1, 2*time.Hour))
+	for _, id := range []string{"a", "b"} {
+		c.node(id)
+	}
+	short := limited(2, time.Hour) // ends sooner, but leaves room for what is wanted
+	task(short).Resources.MemoryMB = 100
+	group(short).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	c.run("short", short)
+	c.now = start.Add(2 * time.Minute)
+	for name, j := range map[string]*structs.Job{
+		"everywhere": testJob(structs.JobTypeSystem, 1),
+		"distinct": testJob(structs.JobTypeService, 3, func(j *structs.Job) {
+			group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+		}),
+	} {
+		before := c.w
+		p := c.starve(name, j, start)
+		if placed(p) != 2 || len(p.Reserve) != 1 || p.Reserve[0].NodeID != "full" {
+			t.Errorf("%s: %d placed, reserved %+v", name, placed(p), p.Reserve)
+		}
+		c.w = before
+	}
+}
+
+// A part of a GPU of which others have parts may be taken beside a reservation of
+// whole ones.
+func TestSharesBesideReservedDevices(t *testing.T) {
+	c := newCluster(t)
+	c.node("n", eightGPUs)
+	c.run("half", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
+	e := c.w.Edit()
+	e.Reserve(&structs.Reservation{NodeID: "n", Namespace: "default", JobID: "big", Group: "g", Devices: 7})
+	c.w = e.World()
+	c.run("another half", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
+	if got := c.done.QueuedAllocations["g"]; got != 1 {
+		t.Errorf("%d wait, want only the one that would open a reserved GPU", got)
+	}
+}

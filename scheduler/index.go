@@ -87,7 +87,7 @@ type place struct {
 func (n *nodeState) vector() (v bucket.Vector) {
 	free := n.free()
 	v[dimCPU], v[dimMemory], v[dimDisk] = free.CPU, free.MemoryMB, free.DiskMB
-	v[dimCores] = int64(len(n.has.cores) - len(n.cores))
+	v[dimCores] = int64(n.freeCores())
 	for _, cells := range n.cells {
 		for i, count := range cells.CellsBySize() {
 			v[dimCells+i] += int64(count)

@@ -99,6 +99,8 @@ type scheduler struct {
 	census *census
 	failed map[string]*structs.AllocMetric // by group
 	queued map[string]int                  // by group
+	// lacking are the nodes on which an instance was wanted and found no room, by group.
+	lacking map[string][]string
 	// searches are the last ones for groups that were placed, by group.
 	searches map[string]*search
 }
@@ -107,7 +109,7 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 	s := &scheduler{
 		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
 		fits: map[string]*feasibility{}, census: &census{w: w},
-		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{}, searches: map[string]*search{},
+		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{}, lacking: map[string][]string{}, searches: map[string]*search{},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -288,6 +290,7 @@ func (g *groupRun) fail(p placement) {
 	g.s.queued[name]++
 	m := g.s.failed[name]
 	if p.nodeID != "" {
+		g.s.lacking[name] = append(g.s.lacking[name], p.nodeID)
 		if m == nil {
 			m = newExplanation(g.s.in.Job).AllocMetric
 			x := explanation{m}
