@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -32,6 +33,29 @@ func TestOneBlockedEvaluationPerJob(t *testing.T) {
 	check(t, "its create index", snap.Eval(nil, "b2").CreateIndex, 4)
 	check(t, "its modify index", snap.Eval(nil, "b2").ModifyIndex, w.index)
 	check(t, "of another job", snap.Eval(nil, "other").Status, structs.EvalStatusBlocked)
+}
+
+// An ask goes on waiting when another evaluation of its job takes the place of the one
+// that waits; another specification is another ask.
+func TestBlockedEvaluationWaitsOn(t *testing.T) {
+	w := newWorld(t)
+	w.register(job("web"))
+	put := func(id string, created int64) *structs.Evaluation {
+		e := eval(id, "web", structs.EvalStatusBlocked)
+		e.CreateTime, e.WaitUntil = created, time.Unix(0, created+100)
+		return w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{e}, Time: w.now()}).Eval(nil, id)
+	}
+	put("b1", 1000)
+	e := put("b2", 1050)
+	check(t, "waits since", e.CreateTime, 1000)
+	check(t, "looked at again", e.WaitUntil.UnixNano(), 1100)
+	check(t, "waits since", put("b3", 1080).CreateTime, 1000)
+	again := job("web")
+	again.TaskGroups[0].Count = 5
+	w.register(again)
+	e = put("b4", 1090)
+	check(t, "of another specification waits since", e.CreateTime, 1090)
+	check(t, "looked at again", e.WaitUntil.UnixNano(), 1190)
 }
 
 func TestEvaluationsThatCannotBeStored(t *testing.T) {

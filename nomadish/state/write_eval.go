@@ -42,7 +42,7 @@ func checkEval(e *structs.Evaluation) error {
 // upsertEval stores a checked evaluation. What has ended stays ended: a wake of a
 // blocked evaluation that was cancelled meanwhile changes nothing. Of a job's
 // blocked evaluations only the newest stays, and none once a later one has placed
-// all that was asked.
+// all that was asked. The newest has waited as long as those whose ask it goes on with.
 func (x *txn) upsertEval(e *structs.Evaluation) {
 	was := get[structs.Evaluation](x, TableEvals, byID, e.ID)
 	if was != nil && was.Terminal() && !e.Terminal() {
@@ -58,6 +58,9 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 			now.CreateTime = x.now
 		}
 	}
+	if now.Status == structs.EvalStatusBlocked {
+		x.waitOn(now)
+	}
 	x.putEval(was, now)
 	if now.QueuedAllocations != nil && now.Status != structs.EvalStatusPending && now.Status != structs.EvalStatusCancelled {
 		x.counts(now.Namespace, now.JobID).queued = now.QueuedAllocations
@@ -67,6 +70,25 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 		x.cancelBlocked(now, "superseded by the blocked evaluation "+now.ID)
 	case now.Status == structs.EvalStatusComplete && len(now.FailedTGAllocs) == 0:
 		x.cancelBlocked(now, "evaluation "+now.ID+" placed all that was asked")
+	}
+}
+
+// waitOn counts as the waiting of a blocked evaluation what the job's others have waited
+// for the same specification, so that an ask which is looked at often (a member fails, a
+// node comes) reserves room no later than one that is left alone.
+func (x *txn) waitOn(now *structs.Evaluation) {
+	job := get[structs.Job](x, TableJobs, byID, now.Namespace, now.JobID)
+	if job == nil || x.tallyOf(now.Namespace, now.JobID).Open == 0 {
+		return
+	}
+	for was := range rows[structs.Evaluation](x, false, TableEvals, byJob, now.Namespace, now.JobID) {
+		if was.Status != structs.EvalStatusBlocked || was.ID == now.ID || was.CreateIndex < job.JobModifyIndex {
+			continue
+		}
+		now.CreateTime = min(now.CreateTime, was.CreateTime)
+		if !was.WaitUntil.IsZero() && was.WaitUntil.Before(now.WaitUntil) {
+			now.WaitUntil = was.WaitUntil
+		}
 	}
 }
 
