@@ -111,20 +111,20 @@ func (c *columns) most(at, n int) int64 {
 
 // mostUpTo is most, where no number is above limit.
 func (c *columns) mostUpTo(at, n int, limit int64) int64 {
-	if l := lane(limit); c.wide == nil && int64(l) == limit {
-		most := c.lanes[at]
-		for _, v := range c.lanes[at : at+n] {
-			if v == l {
-				return limit
-			}
-			most = max(most, v)
+	if c.wide != nil {
+		if slices.Contains(c.wide[at:at+n], limit) {
+			return limit
 		}
-		return int64(most)
+		return c.most(at, n)
 	}
-	if slices.Contains(c.wide[at:at+n], limit) {
-		return limit
+	most := int32(0)
+	for _, v := range c.lanes[at : at+n] {
+		if int64(v) == limit {
+			return limit
+		}
+		most = max(most, v)
 	}
-	return c.most(at, n)
+	return int64(most)
 }
 
 // cells are what leaves and inner pages have in common: numbers and keys.

@@ -44,7 +44,7 @@ func (c *checker[V]) page(p *page[V], depth int, low, high *key) error {
 		return fmt.Errorf("page at depth %d holds %d", depth, p.n)
 	case p.kids == nil:
 		return c.leaf(p, depth, low, high)
-	case !p.columns.sound(1+c.width, p.n) || !p.seps.columns.sound(len(c.cfg.order), p.n) || p.names != &p.seps.names:
+	case !p.sound(1+c.width, p.n) || !p.seps.sound(len(c.cfg.order), p.n) || p.names != &p.seps.names:
 		return fmt.Errorf("inner page at depth %d has other columns than it must", depth)
 	}
 	for i := range p.n {
@@ -87,7 +87,7 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 	if c.depth != depth+1 {
 		return fmt.Errorf("leaves at depths %d and %d", c.depth-1, depth)
 	}
-	if !p.columns.sound(c.width, p.n) {
+	if !p.sound(c.width, p.n) {
 		return fmt.Errorf("leaf has other columns than %d dimensions need", c.width)
 	}
 	for i := range p.n {

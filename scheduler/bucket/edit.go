@@ -112,7 +112,7 @@ func (e *edit[V]) putLeaf(p *page[V]) (left, right *page[V]) {
 
 func (e *edit[V]) set(p *page[V], i int) {
 	for d := range e.width {
-		p.columns.set(d*fan+i, e.at[d])
+		p.set(d*fan+i, e.at[d])
 	}
 	p.prefixes[i], p.ids[i], p.values[i] = e.to.key.prefix, e.to.key.id, e.value
 }
@@ -120,16 +120,16 @@ func (e *edit[V]) set(p *page[V], i int) {
 // raise brings size and maxima of child i up to date, in which the entry was put.
 func (e *edit[V]) raise(p *page[V], i int) {
 	if e.added {
-		p.columns.set(sizes+i, p.columns.at(sizes+i)+1)
+		p.set(sizes+i, p.at(sizes+i)+1)
 	}
 	for d := range e.width {
 		at := maxima + d*fan + i
-		switch most := p.columns.at(at); {
+		switch most := p.at(at); {
 		case e.at[d] > most:
-			p.columns.set(at, e.at[d])
+			p.set(at, e.at[d])
 		case e.at[d] == most:
 		case !e.added && e.old[d] == most:
-			p.columns.set(at, p.kids[i].mostUpTo(d, most))
+			p.set(at, p.kids[i].mostUpTo(d, most))
 		}
 	}
 }
@@ -162,11 +162,11 @@ func (e *edit[V]) remove(p *page[V], level int) (*page[V], bool) {
 		p.shut(i)
 		return p, true
 	}
-	p.columns.set(sizes+i, p.columns.at(sizes+i)-1)
+	p.set(sizes+i, p.at(sizes+i)-1)
 	for d := range e.width {
 		at := maxima + d*fan + i
-		if most := p.columns.at(at); e.old[d] == most {
-			p.columns.set(at, kid.mostUpTo(d, most))
+		if most := p.at(at); e.old[d] == most {
+			p.set(at, kid.mostUpTo(d, most))
 		}
 	}
 	if kid.n <= fan/4 && p.n > 1 {
@@ -192,10 +192,10 @@ func (e *edit[V]) merge(p *page[V], i int) {
 		a.prefixes[joint], a.ids[joint] = p.prefixes[i+1], p.ids[i+1]
 	}
 	p.kids[i] = a
-	p.columns.set(sizes+i, p.columns.at(sizes+i)+p.columns.at(sizes+i+1))
+	p.set(sizes+i, p.at(sizes+i)+p.at(sizes+i+1))
 	for d := range e.width {
 		at := maxima + d*fan + i
-		p.columns.set(at, max(p.columns.at(at), p.columns.at(at+1)))
+		p.set(at, max(p.at(at), p.at(at+1)))
 	}
 	p.shut(i + 1)
 }

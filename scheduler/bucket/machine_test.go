@@ -226,10 +226,10 @@ func (m *machine) finish() error {
 	return nil
 }
 
-// TestMachine does 100,000 random steps, always the same ones.
+// TestMachine does machineSteps random steps, always the same ones.
 func TestMachine(t *testing.T) {
 	steps := 0
-	for seed := uint64(1); steps < 100_000; seed++ {
+	for seed := uint64(1); steps < machineSteps; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		ids, run := 40, 400
 		switch seed % 40 {

@@ -108,14 +108,14 @@ func (p *page[V]) copied(t *Token, more int) *page[V] {
 	if p.kids != nil {
 		c := newInner[V](t, width-1)
 		c.n = n
-		c.columns.copy(&p.columns, n)
+		c.copy(&p.columns, n)
 		c.divide(p.seps)
 		copy(c.kids[:n], p.kids[:n])
 		return c
 	}
 	c := newLeaf[V](t, width)
 	c.n = n
-	c.columns.copy(&p.columns, n)
+	c.copy(&p.columns, n)
 	copy(c.prefixes[:n], p.prefixes[:n])
 	copy(c.ids[:n], p.ids[:n])
 	copy(c.values[:n], p.values[:n])
@@ -129,7 +129,7 @@ func (p *page[V]) ownKeys() {
 	}
 	n := p.n
 	s := newSeparators(p.owner, len(p.seps.lanes)/fan)
-	s.columns.copy(&p.seps.columns, n)
+	s.copy(&p.seps.columns, n)
 	copy(s.prefixes[:n], p.prefixes[:n])
 	copy(s.ids[:n], p.ids[:n])
 	p.divide(s)
@@ -179,7 +179,7 @@ func (p *page[V]) open(i int) {
 	copy(p.prefixes[i+1:n+1], p.prefixes[i:n])
 	copy(p.ids[i+1:n+1], p.ids[i:n])
 	if p.kids != nil {
-		p.seps.columns.open(i, n)
+		p.seps.open(i, n)
 		copy(p.kids[i+1:n+1], p.kids[i:n])
 	} else {
 		copy(p.values[i+1:n+1], p.values[i:n])
@@ -195,7 +195,7 @@ func (p *page[V]) shut(i int) {
 	copy(p.prefixes[i:n-1], p.prefixes[i+1:n])
 	copy(p.ids[i:n-1], p.ids[i+1:n])
 	if p.kids != nil {
-		p.seps.columns.shut(i, n)
+		p.seps.shut(i, n)
 		copy(p.kids[i:n-1], p.kids[i+1:n])
 	} else {
 		copy(p.values[i:n-1], p.values[i+1:n])
@@ -219,11 +219,11 @@ func (p *page[V]) cut(keep int) {
 func (p *page[V]) move(q *page[V], from, count int) {
 	p.ownKeys()
 	n := p.n
-	p.columns.take(n, &q.columns, from, count)
+	p.take(n, &q.columns, from, count)
 	copy(p.prefixes[n:], q.prefixes[from:from+count])
 	copy(p.ids[n:], q.ids[from:from+count])
 	if p.kids != nil {
-		p.seps.columns.take(n, &q.seps.columns, from, count)
+		p.seps.take(n, &q.seps.columns, from, count)
 		copy(p.kids[n:], q.kids[from:from+count])
 	} else {
 		copy(p.values[n:], q.values[from:from+count])

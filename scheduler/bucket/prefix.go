@@ -1,7 +1,5 @@
 package bucket
 
-import "encoding/binary"
-
 // prefix packs the first digits of an ID into a number, so that most comparisons
 // of IDs need not read the IDs themselves. It follows the order of strings: a < b
 // has prefix(a) ≤ prefix(b), for any strings. It tells UUIDs apart by their first
@@ -9,17 +7,19 @@ import "encoding/binary"
 // byte that no UUID has there.
 func prefix(id string) uint64 {
 	if len(id) >= 18 && id[8] == '-' && id[13] == '-' {
-		var head [16]byte
-		copy(head[:8], id)
-		copy(head[8:12], id[9:])
-		copy(head[12:], id[14:])
-		hi, ok := digits(binary.BigEndian.Uint64(head[:8]))
-		lo, too := digits(binary.BigEndian.Uint64(head[8:]))
+		hi, ok := digits(four(id)<<32 | four(id[4:]))
+		lo, too := digits(four(id[9:])<<32 | four(id[14:]))
 		if ok && too {
 			return hi<<32 | lo
 		}
 	}
 	return prefixOfAny(id)
+}
+
+// four puts four bytes into a number, the first highest.
+func four(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0])<<24 | uint64(s[1])<<16 | uint64(s[2])<<8 | uint64(s[3])
 }
 
 // digits reads eight hexadecimal digits, all at once, a byte each. False: some
