@@ -234,45 +234,114 @@ func wanted(t *rapid.T, c *cluster) {
 	}
 }
 
-// TestWorldStepByStep moves a World by single random edits, with allocations that
-// no scheduler would place: it tells what is, not what ought to be.
+// TestWorldStepByStep moves Worlds by random edits of all kinds, with allocations that
+// no scheduler would place: it tells what is, not what ought to be. Each must equal
+// one that is made anew, and its indexes must be sound.
 func TestWorldStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt)
-		e := c.w.Edit()
-		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(rt, "node"))
-			id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(rt, "alloc"))
-			switch rapid.IntRange(0, 6).Draw(rt, "step") {
-			case 6:
-				c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(rt, "granularity"))}
-				c.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(rt, "dimensions")
-				e.Configure(&c.config)
-			case 0:
-				n := drawNode(rt, node)
-				n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(rt, "status")
-				c.nodes[node] = n
-				e.UpsertNode(n)
-			case 1:
-				delete(c.nodes, node)
-				e.DeleteNode(node)
-			case 2:
-				delete(c.allocs, id)
-				e.DeleteAlloc(id, node)
-			case 3:
-				c.w = e.World()
-			default:
-				a := drawAlloc(rt, id, node)
-				c.allocs[id] = a
-				e.UpsertAlloc(a)
-				e.UpsertAlloc(a)
+		m := &worldMachine{t: rt, c: newCluster(rt), holds: map[string]*structs.Reservation{}}
+		m.e = m.c.w.Edit()
+		for range worldSteps {
+			m.step()
+		}
+		m.compare()
+	})
+}
+
+// worldMachine is a World, and what it is to be made of.
+type worldMachine struct {
+	t     *rapid.T
+	c     *cluster
+	e     *Edit
+	holds map[string]*structs.Reservation
+}
+
+func (m *worldMachine) step() {
+	t, c, e := m.t, m.c, m.e
+	node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(t, "node"))
+	id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(t, "alloc"))
+	switch rapid.IntRange(0, 14).Draw(t, "step") {
+	case 0:
+		n := drawNode(t, node)
+		c.nodes[node] = n
+		e.UpsertNode(n)
+	case 1:
+		delete(c.nodes, node)
+		e.DeleteNode(node)
+	case 2:
+		delete(c.allocs, id)
+		e.DeleteAlloc(id, node)
+	case 3:
+		c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(t, "granularity"))}
+		c.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(t, "dimensions")
+		e.Configure(&c.config)
+	case 4:
+		r := &structs.Reservation{
+			NodeID: node, JobID: id, CPU: int64(rapid.IntRange(0, 3000).Draw(t, "reserved cpu")),
+			Devices: rapid.IntRange(0, 4).Draw(t, "reserved GPUs"), Cores: rapid.IntRange(0, 4).Draw(t, "reserved cores"),
+		}
+		m.holds[node] = r
+		e.Reserve(r)
+	case 5:
+		delete(m.holds, node)
+		e.Unreserve(node)
+	case 6, 7, 8:
+		m.changeNode(node)
+	case 9:
+		m.compare()
+	default:
+		a := drawAlloc(t, id, node)
+		c.allocs[id] = a
+		e.UpsertAlloc(a)
+		e.UpsertAlloc(a)
+	}
+}
+
+// changeNode changes a node in one thing.
+func (m *worldMachine) changeNode(id string) {
+	was := m.c.nodes[id]
+	if was == nil {
+		return
+	}
+	n := was.Copy()
+	switch rapid.IntRange(0, 4).Draw(m.t, "change") {
+	case 0:
+		n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(m.t, "status")
+	case 1:
+		n.SchedulingEligibility = rapid.SampledFrom([]string{structs.NodeEligible, structs.NodeIneligible}).Draw(m.t, "eligibility")
+	case 2:
+		n.Meta["rack"] = rapid.SampledFrom([]string{"r1", "r2"}).Draw(m.t, "rack")
+	case 3: // another machine of the same name: other devices, or the same in other places
+		n.NodeResources.Devices, n.NodeResources.Topology = nil, nil
+		drawDevices(m.t, n.NodeResources)
+	default:
+		for _, d := range n.NodeResources.Devices {
+			one := rapid.SampledFrom(d.Instances).Draw(m.t, "device")
+			one.Healthy = !one.Healthy
+		}
+	}
+	n.ComputeClass()
+	m.c.nodes[id] = n
+	m.e.UpsertNode(n)
+}
+
+// compare takes the World and looks whether it equals one made anew.
+func (m *worldMachine) compare() {
+	m.c.w = m.e.World()
+	e := m.c.rebuilt().Edit()
+	for _, r := range m.holds { // one a node: the order cannot show
+		e.Reserve(r)
+	}
+	if diff := m.c.w.Diff(e.World()); diff != nil {
+		m.t.Fatal(diff)
+	}
+	for _, sets := range []*tree[string, *nodeSet]{&m.c.w.classes, &m.c.w.families} {
+		for name, set := range sets.All {
+			if err := set.nodes.Check(); err != nil {
+				m.t.Fatalf("index of %s: %v", name, err)
 			}
 		}
-		c.w = e.World()
-		if diff := c.w.Diff(c.rebuilt()); diff != nil {
-			rt.Fatal(diff)
-		}
-	})
+	}
 }
 
 func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {

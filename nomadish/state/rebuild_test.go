@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -25,7 +26,15 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 		}
 		placements := 0
 		t.Repeat(map[string]func(*rapid.T){
-			"register":   func(*rapid.T) { apply(&structs.NodeRegisterEntry{Node: node(nodeID())}) },
+			"register": func(*rapid.T) {
+				n := node(nodeID())
+				n.NodeResources.Cpu.ReservableCpuCores = []uint16{0, 1, 2, 3}[rapid.IntRange(0, 3).Draw(t, "first core"):]
+				devices(n.NodeResources, rapid.IntRange(0, 4).Draw(t, "GPUs"), rapid.IntRange(0, 1).Draw(t, "switches"))
+				if rapid.Bool().Draw(t, "in a rack") {
+					n.Meta = map[string]string{"rack": rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rack")}
+				}
+				apply(&structs.NodeRegisterEntry{Node: n})
+			},
 			"deregister": func(*rapid.T) { apply(&structs.NodeDeregisterEntry{NodeIDs: []string{nodeID()}}) },
 			"down": func(*rapid.T) {
 				apply(&structs.NodeStatusEntry{NodeIDs: []string{nodeID()}, Status: structs.NodeStatusDown})
@@ -39,6 +48,17 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 			"place": func(*rapid.T) {
 				b := batch("web", 0, nodeID(), fmt.Sprint(placements%6), 3)
 				b.Instances[1].Ports = []structs.PortMapping{{Label: "http", Value: 20000 + placements}}
+				b.Instances[2].Cores = map[string][]uint16{"t": {rapid.Uint16Range(0, 3).Draw(t, "core")}}
+				b.Instances[2].CoreMHz = map[string]int64{"t": 1000}
+				for i := range b.Instances {
+					b.Instances[i].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{
+						Vendor: "v", Type: "gpu", Name: "m", DeviceIDs: []string{fmt.Sprint("gpu-", rapid.IntRange(0, 4).Draw(t, "device"))},
+						Share: rapid.SampledFrom([]int{0, 300, 700}).Draw(t, "share"),
+					}}}
+				}
+				if rapid.Bool().Draw(t, "limited") {
+					b.Resources.Shared.TimeLimit = time.Hour
+				}
 				placements++
 				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
 			},
@@ -69,6 +89,12 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 					SchedulerAlgorithm: "binpack", Granularity: map[string]int64{"cpu": rapid.Int64Range(1, 2000).Draw(t, "granularity")},
 				}})
 			},
+			"eligibility": func(*rapid.T) {
+				apply(&structs.NodeEligibilityEntry{NodeID: nodeID(), Eligibility: rapid.SampledFrom([]string{
+					structs.NodeEligible, structs.NodeIneligible,
+				}).Draw(t, "eligibility")})
+			},
+			"reconcile": func(*rapid.T) { apply(&structs.ReconcileEntry{}) },
 			"": func(t *rapid.T) {
 				snap := store.Snapshot()
 				if d := snap.World().Diff(Rebuild(snap)); len(d) > 0 {
@@ -77,4 +103,26 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 			},
 		})
 	})
+}
+
+// devices gives a node so many GPUs, one of them bad, under switches of two or nowhere.
+func devices(r *structs.NodeResources, count, switches int) {
+	if count == 0 {
+		return
+	}
+	group := &structs.NodeDeviceResource{Vendor: "v", Type: "gpu", Name: "m"}
+	topology := &structs.NodeTopology{}
+	for i := range count {
+		id := fmt.Sprint("gpu-", i)
+		group.Instances = append(group.Instances, &structs.NodeDevice{ID: id, Healthy: i != 2})
+		if i%2 == 0 {
+			topology.Cells = append(topology.Cells, &structs.TopologyCell{ID: fmt.Sprint("pcie-", i/2), Level: structs.LevelPCIe})
+		}
+		sw := topology.Cells[len(topology.Cells)-1]
+		sw.Devices = append(sw.Devices, id)
+	}
+	r.Devices = []*structs.NodeDeviceResource{group}
+	if switches > 0 {
+		r.Topology = topology
+	}
 }
