@@ -108,11 +108,14 @@ func (s places) upTo(c *columns, start int, limit int64) places {
 	}
 }
 
+// used gives the places of a page that are in use.
+func (p *cells) used() places { return 1<<p.n - 1 }
+
 // places gives the places whose lanes fit, of a page with the dimensions' columns
 // from a place on. What does not fit is not among them; whether the others fit is
 // to be decided on exact values.
 func (f *filter) places(p *cells, start int) places {
-	s := places(1<<p.n - 1)
+	s := p.used()
 	k := 0
 	for ; k+1 < f.n; k += 2 {
 		a, b := f.lanes(p, start, k), f.lanes(p, start, k+1)

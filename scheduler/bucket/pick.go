@@ -93,7 +93,11 @@ func (k *picker[V]) walk(p *page[V]) {
 		}
 		k.walk(p.kids[first])
 	}
-	for fit := k.filter.places(&p.cells, maxima); fit.any(); fit = fit.rest() {
+	fit := k.filter.places(&p.cells, maxima)
+	if !k.down && p.kids[0].kids == nil {
+		k.readAhead(p, fit, &k.filter) // most of them are walked
+	}
+	for ; fit.any(); fit = fit.rest() {
 		// What was found below one child may leave out the next.
 		if i := fit.first(); i != first && k.filter.fits(&p.columns, maxima, i) {
 			k.walk(p.kids[i])
@@ -105,11 +109,13 @@ func (k *picker[V]) walk(p *page[V]) {
 // because it has more of the first dimension than the best so far.
 func (k *picker[V]) leafWalk(p *page[V]) {
 	ascends := !k.down && len(k.order) > 0
-	fit := k.filter.places(&p.cells, 0)
+	fit := p.used()
 	if ascends && k.leaf != nil {
-		fit = fit.upTo(&p.columns, k.cols[0], k.best.hi[0])
+		if fit = fit.upTo(&p.columns, k.cols[0], k.best.hi[0]); !fit.any() {
+			return
+		}
 	}
-	for ; fit.any(); fit = fit.rest() {
+	for fit &= k.filter.places(&p.cells, 0); fit.any(); fit = fit.rest() {
 		i := fit.first()
 		if ascends && k.leaf != nil && p.at(k.cols[0]+i) > k.best.hi[0] {
 			continue // since the last was considered
