@@ -100,14 +100,21 @@ func (x explanation) node(s *search, n *nodeState) bool {
 // explain says why an ask finds no node, of every node.
 func explain(s *search) *structs.AllocMetric {
 	x := newExplanation(s.f.job)
-	x.classes(s, func(c *nodeSet) { x.set(s, c) })
+	x.classes(s, func(c *nodeSet) { x.set(s, c, nil) })
 	return x.AllocMetric
 }
 
 // set counts the nodes of a set that the group may use. What lacks something that the
-// index shows is not looked at further.
-func (x explanation) set(s *search, c *nodeSet) {
+// index shows is not looked at further; fits, if any, is told of what lacks nothing.
+func (x explanation) set(s *search, c *nodeSet, fits func(*nodeState)) {
 	alike := len(s.f.single) == 0 && len(s.f.group.Candidates) == 0 && len(s.refuse) == 0
+	if alike && s.e.w.holds.Len() == 0 {
+		most := c.nodes.Max()
+		if what := s.ask.lacksAt(&most); what != "" { // all lack it, whatever else
+			x.exhausted(c.any().node, what, c.nodes.Len())
+			return
+		}
+	}
 	lacking, nodes := "", 0 // neighbours in the index mostly lack the same
 	for e := range c.nodes.All {
 		what := ""
@@ -119,7 +126,9 @@ func (x explanation) set(s *search, c *nodeSet) {
 			lacking, nodes = what, 0
 		}
 		if what == "" {
-			x.node(s, e.Value)
+			if x.node(s, e.Value) && fits != nil {
+				fits(e.Value)
+			}
 			continue
 		}
 		nodes++

@@ -21,6 +21,7 @@ type feasibility struct {
 	drivers []string
 	shared  []*structs.Constraint // of job, group and tasks; alike for a whole class
 	single  []*structs.Constraint // those that look at unique.* targets
+	texts   []string              // of single
 	devices []deviceAsk
 	// byClass are the verdicts found so far, within left aside; looked up only.
 	byClass map[string]verdict
@@ -57,7 +58,7 @@ func (f *feasibility) add(list []*structs.Constraint) {
 		case c.Operand == structs.ConstraintDistinctHosts, c.Operand == structs.ConstraintDistinctProperty:
 			// They depend on where other instances are: see census.
 		case unique(c.LTarget), unique(c.RTarget):
-			f.single = append(f.single, c)
+			f.single, f.texts = append(f.single, c), append(f.texts, constraintText(c))
 		default:
 			f.shared = append(f.shared, c)
 		}
@@ -174,9 +175,9 @@ func (f *feasibility) missingVolume(n *structs.Node) string {
 func (f *feasibility) alone(n *structs.Node) string {
 	if len(f.single) > 0 {
 		resolve := nodeResolver(n)
-		for _, c := range f.single {
+		for i, c := range f.single {
 			if !f.m.match(resolve, c.LTarget, c.Operand, c.RTarget) {
-				return constraintText(c)
+				return f.texts[i]
 			}
 		}
 	}

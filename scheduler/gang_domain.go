@@ -173,6 +173,7 @@ func (x *gangPlacer) rooms(level structs.TopologyLevel) []*room {
 	if strings.HasPrefix(level.Meta, "unique.") {
 		return nil // no two nodes share it
 	}
+	x.held = x.reservedByClass()
 	byValue := map[string]*room{}
 	var out []*room
 	for n, set := range x.sets() {
@@ -187,7 +188,7 @@ func (x *gangPlacer) rooms(level structs.TopologyLevel) []*room {
 			out = append(out, r)
 		}
 		r.sets = append(r.sets, set)
-		x.bound(r, set)
+		x.bound(r, n.ComputedClass, set)
 	}
 	slices.SortFunc(out, func(a, b *room) int { return strings.Compare(a.value, b.value) })
 	return out
@@ -227,19 +228,29 @@ func (x *gangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 }
 
 // bound adds to a room what a class has free in all. Reservations are taken off there,
-// which may be the gang's own: where there are any, the nodes are looked at instead.
-func (x *gangPlacer) bound(r *room, set usableSet) {
-	if x.base.w.holds.Len() > 0 {
-		x.count(r, set)
-		return
-	}
+// which may be the gang's own, and are added again.
+func (x *gangPlacer) bound(r *room, class string, set usableSet) {
 	sum, most := vectorAmount(set.sum), vectorAmount(set.nodes.Max())
+	reserved, some := x.held[class]
+	sum = sum.plus(reserved)
 	r.free = r.free.plus(sum)
 	for i, ask := range x.asks {
-		if set.by[i] && most.holds(ask) > 0 {
+		if set.by[i] && (some || most.holds(ask) > 0) {
 			r.holds[i] += sum.holds(ask)
 		}
 	}
+}
+
+// reservedByClass adds up what is reserved.
+func (x *gangPlacer) reservedByClass() map[string]amount {
+	held := map[string]amount{}
+	for id, h := range x.base.w.holds.All {
+		if n, known := x.base.node(id); known && n.node != nil {
+			class := n.node.ComputedClass
+			held[class] = held[class].plus(amount{int64(h.devices), h.amount})
+		}
+	}
+	return held
 }
 
 func vectorAmount(v bucket.Vector) amount {
@@ -310,6 +321,9 @@ func (x *gangPlacer) joint() *structs.TaskGroup {
 			continue
 		}
 		all.Constraints = append(all.Constraints, g.Constraints...)
+		if len(all.Candidates) == 0 { // where groups name others, those are tried that the first names
+			all.Candidates = g.Candidates
+		}
 		for name, v := range g.Volumes { // into a map: the order cannot show
 			all.Volumes[g.Name+"/"+name] = v
 		}

@@ -40,11 +40,7 @@ func (x *gangPlacer) explain() {
 func explainGang(s *search, reasons []string) *structs.AllocMetric {
 	x := newExplanation(s.f.job)
 	x.classes(s, func(c *nodeSet) {
-		for n := range c.all {
-			if x.node(s, n) {
-				x.exhausted(n.node, reasons[0], 1)
-			}
-		}
+		x.set(s, c, func(n *nodeState) { x.exhausted(n.node, reasons[0], 1) })
 	})
 	if x.DimensionExhausted == nil {
 		x.DimensionExhausted = map[string]int{}

@@ -19,7 +19,8 @@ type gangPlacer struct {
 	gw   *gangWork
 	base *Edit // with the room of what leaves with the placement
 	asks []amount
-	meta []bool // whether groups look at meta
+	meta []bool            // whether groups look at meta
+	held map[string]amount // reserved, by class
 	// What is explained, if there is no room: the domains of the level that was
 	// required, and the last trial.
 	looked []*room
