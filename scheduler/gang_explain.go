@@ -158,6 +158,9 @@ func (x *gangPlacer) shortOfAll() string {
 	for _, set := range x.sets() {
 		for n := range set.all {
 			total = total.plus(amount{n.has.wellDevices(), n.has.amount})
+			if total.holds(want) >= 1 {
+				return ""
+			}
 		}
 	}
 	for _, d := range []struct {
