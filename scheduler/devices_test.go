@@ -263,3 +263,20 @@ func TestCoresOfANodeThatHasOthersNow(t *testing.T) {
 		t.Errorf("four free cores are not given: %+v", c.done.FailedTGAllocs["g"])
 	}
 }
+
+// What is liked of devices decides between nodes too.
+func TestDeviceAffinity(t *testing.T) {
+	c := newCluster(t)
+	for i, model := range []string{"A100", "H100", "L4"} {
+		c.node(string(rune('a'+i)), eightGPUs, func(n *structs.Node) { n.NodeResources.Devices[0].Name = model })
+	}
+	likes := func(model string, count int) *structs.Job {
+		return gpuJob(count, structs.RequestedDevice{Name: "nvidia/gpu", Count: 4, Affinities: []*structs.Affinity{
+			{LTarget: "${device.model}", Operand: "=", RTarget: model, Weight: 100},
+		}})
+	}
+	c.run("h", likes("H100", 1))
+	c.wantGPUs("b: 0,1,2,3 socket")
+	c.run("l", likes("L4", 3))
+	c.wantGPUs("b: 0,1,2,3 socket", "b: 4,5,6,7 socket", "c: 0,1,2,3 socket", "c: 4,5,6,7 socket")
+}

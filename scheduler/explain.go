@@ -170,7 +170,7 @@ func (x explanation) chosen(s *search, f found) {
 	packing := s.packing(f.node)
 	meta := &structs.NodeScoreMeta{NodeID: f.node.id, Scores: map[string]float64{s.policy: packing}, NormScore: packing}
 	if s.scorer != nil {
-		meta.NormScore = s.scorer.score(s, f.node)
+		meta.NormScore = s.scorer.score(s, f)
 		meta.Scores["affinities and spreads"] = meta.NormScore - 0.5*packing
 	}
 	x.ScoreMetaData = append(x.ScoreMetaData, meta)

@@ -20,6 +20,8 @@ type grant struct {
 	// cell is the class of the largest free cell that was cut for the devices, or
 	// scattered if they are not of one: what phases go by.
 	cell int
+	// like sums the weights of the devices' affinities that are met.
+	like int
 }
 
 // grant finds what an instance would get of a node, without taking it. The second
@@ -91,6 +93,7 @@ func (g *grant) pickDevices(a *ask, n *nodeState, m *matcher) string {
 			return lacksOf(want, n, cells, m)
 		}
 		g.cell = max(g.cell, c.class())
+		g.like += c.like
 		ids := make([]string, len(c.Devices))
 		for k, number := range c.Devices {
 			ids[k] = c.tree.ids[number]

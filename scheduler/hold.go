@@ -127,7 +127,8 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	if nodes > 0 {
 		blocked.StatusDescription = fmt.Sprintf("waits with room reserved on %d nodes", nodes)
 	}
-	if first == 0 { // there was no node to reserve
+	if first == 0 {
+		blocked.StatusDescription = "waits; no room is reserved, as nothing that is in the way ends by a max_run_duration"
 		return s.in.Now.Add(max(after, time.Second)).UTC()
 	}
 	return time.Unix(0, first).UTC()
@@ -147,6 +148,7 @@ func (s *scheduler) reserveFor(search *search, n int) {
 		taken[r.NodeID] = true
 	}
 	look := func(node *nodeState) {
+		node, _ = s.edit.node(node.id) // a gang's search was on an edit of its own
 		if node.hold != nil || taken[node.id] || search.f.alone(node.node) != "" || search.refused(node.node) != "" {
 			return
 		}

@@ -20,7 +20,7 @@ func (s *search) scored(avoid []string) (found, bool) {
 	var best found
 	bestScore := math.Inf(-1)
 	consider := func(f found) {
-		score := s.scorer.score(s, f.node)
+		score := s.scorer.score(s, f)
 		if score > bestScore || (score == bestScore && s.before(f, best)) {
 			best, bestScore = f, score
 		}
@@ -81,11 +81,12 @@ type spreadCount struct {
 // score is at most a little over 1 for what is liked, lower for what is not:
 // half for packing, up to 1 for affinities, and for spreads what each further
 // instance would put a value ahead of the others, a whole one each.
-func (sc *scorer) score(s *search, n *nodeState) float64 {
+func (sc *scorer) score(s *search, f found) float64 {
+	n := f.node
 	score := 0.5 * s.packing(n)
 	resolve := nodeResolver(n.node)
 	if sc.total > 0 {
-		sum := 0.0
+		sum := float64(f.grant.like) // of the devices that it would get
 		for _, a := range sc.affinities {
 			if s.f.m.match(resolve, a.LTarget, a.Operand, a.RTarget) {
 				sum += float64(a.Weight)
@@ -190,6 +191,13 @@ func newScorer(job *structs.Job, group *structs.TaskGroup, c *census, live []*st
 	for _, a := range sc.affinities {
 		sc.total += math.Abs(float64(a.Weight))
 		sc.single = sc.single || unique(a.LTarget) || unique(a.RTarget)
+	}
+	for _, t := range group.Tasks {
+		for _, d := range deviceAsks(t) {
+			for _, a := range d.req.Affinities {
+				sc.total += math.Abs(float64(a.Weight))
+			}
+		}
 	}
 	for _, sp := range append(slices.Clone(job.Spreads), group.Spreads...) {
 		if sp.Weight <= 0 {

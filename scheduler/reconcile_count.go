@@ -102,10 +102,12 @@ func owes(a *structs.Allocation) bool {
 	return a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost || dissolved(a)
 }
 
-// endedWell tells whether every task that ran ended without failing.
+// endedWell tells whether every task that ran ended without failing, and by itself:
+// what was killed because the servers stopped it has not done its work.
 func endedWell(a *structs.Allocation) bool {
+	killed := func(e *structs.TaskEvent) bool { return e.Type == structs.TaskKilling || e.Type == structs.TaskKilled }
 	for _, t := range a.TaskStates { // all must hold: the order cannot show
-		if !t.Successful() {
+		if !t.Successful() || slices.ContainsFunc(t.Events, killed) {
 			return false
 		}
 	}
