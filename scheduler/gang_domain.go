@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -52,14 +53,17 @@ func (s *scheduler) nodeLevel(name string) bool {
 	if slices.Contains(structs.NodeLevels(), name) {
 		return true
 	}
+	seen := map[*cell.Shape]bool{} // nodes of one family may have their devices in other places
 	for _, c := range s.w.families.All {
-		r := c.any().node.NodeResources
-		if r == nil || r.Topology == nil {
-			continue
-		}
-		for _, cell := range r.Topology.Cells {
-			if cell.Level == name {
-				return true
+		for n := range c.all {
+			for _, t := range n.has.trees {
+				if seen[t.shape] {
+					continue
+				}
+				seen[t.shape] = true
+				if slices.Contains(t.shape.Levels(), name) {
+					return true
+				}
 			}
 		}
 	}

@@ -44,3 +44,22 @@ func TestGangInTheRackThatItHasReserved(t *testing.T) {
 		}
 	}
 }
+
+// A level within nodes is known if any node reports it, wherever its free room puts it
+// among others that have the same devices in other places.
+func TestGangAtALevelThatFewNodesReport(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", eightGPUs)
+	c.node("b", eightGPUs, func(n *structs.Node) {
+		for _, cell := range n.NodeResources.Topology.Cells {
+			if cell.Level == structs.LevelSocket {
+				cell.Level = "tray"
+			}
+		}
+	})
+	c.register(gangJob(structs.JobTypeService, 2, 4, func(j *structs.Job) {
+		group(j).Topology = &structs.TopologyAsk{Level: "tray", Required: true}
+	}))
+	c.eval()
+	c.wantLive(2)
+}
