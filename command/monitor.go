@@ -24,6 +24,8 @@ type monitor struct {
 	ns      string
 	// wait: how long placed allocations are followed until they run.
 	wait time.Duration
+	// linger: how long, where not all could be placed.
+	linger time.Duration
 
 	stopping bool // what is followed is the end of the job
 
@@ -34,7 +36,8 @@ type monitor struct {
 
 func newMonitor(e *env, verbose bool) *monitor {
 	return &monitor{
-		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, seen: map[string]string{}, counts: map[string]*groupCount{},
+		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, linger: 5 * time.Second,
+		seen: map[string]string{}, counts: map[string]*groupCount{},
 	}
 }
 
@@ -45,7 +48,8 @@ func (m *monitor) line(format string, args ...any) {
 
 // eval follows an evaluation, and those that it leads to at once. Exit code: done,
 // incomplete when not all could be placed, failed when batch work failed, or
-// interrupted.
+// interrupted. Incomplete is known at once: who asked need not wait until the rest of
+// it has ended.
 func (m *monitor) eval(ctx context.Context, id string) int {
 	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(id, m.verbose))
 	code := exitDone
@@ -158,25 +162,30 @@ func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation,
 }
 
 // allocs follows what an evaluation placed until all of it runs or has ended, and
-// tells whether work that was to complete has failed.
+// tells whether work that was to complete has failed. Where not all was placed, the
+// rest is followed only until it runs, and not for long.
 func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, error) {
-	if m.wait <= 0 {
+	completes := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch
+	wait, toTheEnd := m.wait, completes
+	if len(ev.FailedTGAllocs) > 0 {
+		wait, toTheEnd = min(wait, m.linger), false
+	}
+	if wait <= 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.wait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	q := &api.Query{Namespace: structs.AllNamespaces}
-	completes := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch
 	for {
 		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
 		if errors.Is(err, context.DeadlineExceeded) {
-			m.line("Stopped following after %s; `nomadish job status %s` goes on", m.wait, m.jobID)
+			m.line("Stopped following after %s; `nomadish job status %s%s` goes on", wait, m.inNamespace(), shellWord(m.jobID))
 			return false, nil
 		}
 		if err != nil || len(allocs) == 0 {
 			return false, err
 		}
-		done := m.settled(allocs, completes, ev.CreateIndex)
+		done := m.settled(allocs, toTheEnd, ev.CreateIndex)
 		again := 10 * time.Second
 		if m.quiet {
 			again = m.progress(allocs, done)

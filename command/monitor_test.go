@@ -96,6 +96,35 @@ func TestJobRunOfBatchThatFails(t *testing.T) {
 	}
 }
 
+// Where something found no room, nobody waits for the end of the rest.
+func TestNotAllPlacedIsSaidAtOnce(t *testing.T) {
+	for status, want := range map[string]string{
+		structs.AllocClientRunning: `Allocation "5f3a9c01" is running`,
+		structs.AllocClientPending: "Stopped following after 20ms; `nomadish job status web` goes on",
+	} {
+		f := newFake(t).on("GET /v1/evaluation/"+evalA, unplaced(batchEval())).on("GET /v1/evaluation/"+evalA+"/allocations", after(allocA, status))
+		inner := f.Config.Handler
+		f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/allocations") && r.URL.Query().Get("index") != "" {
+				<-r.Context().Done() // nothing ever changes
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+		var out bytes.Buffer
+		e := f.one(t)
+		e.out, e.err, e.now = &out, &out, func() time.Time { return present }
+		m := newMonitor(e, false)
+		if status == structs.AllocClientPending {
+			m.linger = 20 * time.Millisecond
+		}
+		if code := m.eval(t.Context(), evalA); code != exitIncomplete {
+			t.Errorf("%s: exit code %d: %s", status, code, out.String())
+		}
+		wants(t, out.String(), `failed to place 2 allocations`, want)
+	}
+}
+
 func TestStoppingABatchJobThatFailedIsNoFailure(t *testing.T) {
 	ev := batchEval()
 	ev.TriggeredBy = structs.EvalTriggerJobDeregister
