@@ -277,7 +277,7 @@ func (e *Endpoints) nodeDrain(ctx context.Context, args *structs.NodeDrainReques
 		entry.Status = "draining"
 		entry.Event = event("Drain", "Node drain strategy set", now)
 	case node.DrainStrategy == nil && !args.MarkEligible:
-		return e.drainReply(node.ID, node.ModifyIndex), nil
+		return e.drainReply(node.ModifyIndex, ""), nil
 	default:
 		entry.Status = "canceled"
 		entry.Event = event("Drain", "Node drain disabled", now)
@@ -286,16 +286,23 @@ func (e *Endpoints) nodeDrain(ctx context.Context, args *structs.NodeDrainReques
 	if err != nil {
 		return nil, err
 	}
-	return e.drainReply(node.ID, index), nil
+	return e.drainReply(index, entry.EvalSeed), nil
 }
 
-// drainReply answers an operator, who is no heartbeat of the node.
-func (e *Endpoints) drainReply(id string, index uint64) *structs.NodeUpdateReply {
+// drainReply answers an operator, who is no heartbeat of the node. seed is what the
+// entry's evaluations have their IDs from: a worker may have ended them by now.
+func (e *Endpoints) drainReply(index uint64, seed string) *structs.NodeUpdateReply {
 	reply := &structs.NodeUpdateReply{NodeModifyIndex: index, EvalCreateIndex: index, Registered: true, WriteMeta: structs.WriteMeta{Index: index}}
-	for _, ev := range e.Store.Snapshot().PendingEvals() {
-		if ev.NodeID == id && ev.CreateIndex == index {
-			reply.EvalIDs = append(reply.EvalIDs, ev.ID)
+	if seed == "" {
+		return reply
+	}
+	snap := e.Store.Snapshot()
+	for i := uint64(0); ; i++ {
+		id := structs.DeriveID(seed, i)
+		if snap.Eval(nil, id) == nil {
+			break
 		}
+		reply.EvalIDs = append(reply.EvalIDs, id)
 	}
 	return reply
 }
@@ -314,17 +321,18 @@ func (e *Endpoints) nodeEligibility(ctx context.Context, args *structs.NodeEligi
 			WithHint("`node drain -disable` ends the drain")
 	}
 	if node.SchedulingEligibility == args.Eligibility {
-		return e.drainReply(node.ID, node.ModifyIndex), nil
+		return e.drainReply(node.ModifyIndex, ""), nil
 	}
 	now := e.Now()
-	index, err := e.Applier.Apply(ctx, structs.LogNodeEligibility, &structs.NodeEligibilityEntry{
+	entry := &structs.NodeEligibilityEntry{
 		NodeID: node.ID, Eligibility: args.Eligibility, Time: now.UnixNano(), EvalSeed: e.NewID(),
 		Event: event("Cluster", "Node marked as "+args.Eligibility+" for scheduling", now),
-	})
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeEligibility, entry)
 	if err != nil {
 		return nil, err
 	}
-	return e.drainReply(node.ID, index), nil
+	return e.drainReply(index, entry.EvalSeed), nil
 }
 
 func (e *Endpoints) nodePurge(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
@@ -332,13 +340,12 @@ func (e *Endpoints) nodePurge(ctx context.Context, args *structs.NodeRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	index, err := e.Applier.Apply(ctx, structs.LogNodeDeregister, &structs.NodeDeregisterEntry{
-		NodeIDs: []string{node.ID}, Time: e.Now().UnixNano(), EvalSeed: e.NewID(),
-	})
+	entry := &structs.NodeDeregisterEntry{NodeIDs: []string{node.ID}, Time: e.Now().UnixNano(), EvalSeed: e.NewID()}
+	index, err := e.Applier.Apply(ctx, structs.LogNodeDeregister, entry)
 	if err != nil {
 		return nil, err
 	}
-	return e.drainReply(node.ID, index), nil
+	return e.drainReply(index, entry.EvalSeed), nil
 }
 
 func (e *Endpoints) nodeEvaluate(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
@@ -362,14 +369,13 @@ func (e *Endpoints) nodeEvaluate(ctx context.Context, args *structs.NodeRequest)
 		entry.Evals = append(entry.Evals, ev)
 	}
 	if len(entry.Evals) == 0 {
-		return e.drainReply(node.ID, node.ModifyIndex), nil
+		return e.drainReply(node.ModifyIndex, ""), nil
 	}
 	index, err := e.Applier.Apply(ctx, structs.LogEvalUpsert, entry)
 	if err != nil {
 		return nil, err
 	}
-	reply := e.drainReply(node.ID, index)
-	reply.EvalIDs = nil
+	reply := e.drainReply(index, "")
 	for _, ev := range entry.Evals {
 		reply.EvalIDs = append(reply.EvalIDs, ev.ID)
 	}

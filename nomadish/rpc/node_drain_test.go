@@ -1,0 +1,83 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// swift is a Raft of one whose workers end every evaluation before anybody looks.
+type swift struct {
+	store  *state.Store
+	writer *state.Writer
+	index  uint64
+}
+
+func (s *swift) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	s.index++
+	at := s.index
+	if err := s.writer.Apply(at, t, payload); err != nil {
+		return 0, err
+	}
+	var done []*structs.Evaluation
+	for _, ev := range s.store.Snapshot().PendingEvals() {
+		c := ev.Copy()
+		c.Status = structs.EvalStatusComplete
+		done = append(done, c)
+	}
+	if len(done) > 0 {
+		s.index++
+		return at, s.writer.Apply(s.index, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: done})
+	}
+	return at, nil
+}
+
+// TestDrainNamesItsEvaluations: the answer to an operator names the evaluations that
+// his word made, also when they are over before it is given.
+func TestDrainNamesItsEvaluations(t *testing.T) {
+	s := &swift{}
+	s.store, s.writer = state.New(state.Options{})
+	seeds := []string{"0", "1", "2", "3", "4", "5", "6", "7"}
+	next := func() string {
+		seed := seeds[0]
+		seeds = seeds[1:]
+		return "00000000-0000-7000-8000-00000000000" + seed
+	}
+	e := New(Config{}, Deps{Store: s.store, Applier: s, Heartbeats: alone{}, Cluster: alone{}, Now: time.Now, NewID: next})
+	node := &structs.Node{
+		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
+		SchedulingEligibility: structs.NodeEligible, NodeResources: &structs.NodeResources{},
+	}
+	if _, err := s.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node}); err != nil {
+		t.Fatal(err)
+	}
+	job := &structs.Job{Namespace: "default", ID: "everywhere", Type: structs.JobTypeSystem, NodePool: "all"}
+	if _, err := s.Apply(t.Context(), structs.LogJobRegister, &structs.JobRegisterEntry{Job: job}); err != nil {
+		t.Fatal(err)
+	}
+	named := func(reply *structs.NodeUpdateReply, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made []string
+		for ev := range s.store.Snapshot().Evals(nil, "*", "", false) {
+			if ev.CreateIndex == reply.EvalCreateIndex {
+				made = append(made, ev.ID)
+			}
+		}
+		slices.Sort(made)
+		got := slices.Sorted(slices.Values(reply.EvalIDs))
+		if len(made) != 1 || !slices.Equal(got, made) {
+			t.Errorf("the answer names %v, made were %v", got, made)
+		}
+	}
+	if _, err := e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, DrainSpec: &structs.DrainSpec{}}); err != nil {
+		t.Fatal(err)
+	}
+	named(e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, MarkEligible: true}))
+}
