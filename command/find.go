@@ -27,7 +27,8 @@ func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error
 	if err != nil {
 		return zero, err
 	}
-	if len(found) == 0 {
+	named := len(found) == 0
+	if named {
 		q.Prefix = ""
 		all, err := list(q)
 		if err != nil {
@@ -46,12 +47,16 @@ func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error
 	}
 	switch len(found) {
 	case 0:
-		return zero, fmt.Errorf("no %s has an ID that starts with %q", kind, prefix)
+		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so", kind, prefix)
 	case 1:
 		return found[0], nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %ss have IDs that start with %q; give more of it:", len(found), kind, prefix)
+	if named {
+		fmt.Fprintf(&b, "%d %ss are named %q; give the ID of one:", len(found), kind, prefix)
+	} else {
+		fmt.Fprintf(&b, "%d %ss have IDs that start with %q; give more of it:", len(found), kind, prefix)
+	}
 	for i, t := range found {
 		if i == 10 {
 			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)

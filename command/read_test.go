@@ -233,6 +233,15 @@ func TestPrometheusMetricsAreAsTheyCome(t *testing.T) {
 	}
 }
 
+func TestTwoNodesOfOneName(t *testing.T) {
+	f := newFake(t).on("GET /v1/nodes", []*structs.NodeListStub{{ID: nodeA, Name: "gpu-1"}, {ID: nodeB, Name: "gpu-1"}})
+	got := f.run(t, "topology", "-node", "gpu-1")
+	if got.code != exitFailed {
+		t.Errorf("exit code %d", got.code)
+	}
+	wants(t, got.err, `2 nodes are named "gpu-1"; give the ID of one:`, nodeA, nodeB)
+}
+
 func TestOneFindsByPrefixAndName(t *testing.T) {
 	f := cluster(t)
 	ends := func(code int, part string, args ...string) {
@@ -245,13 +254,13 @@ func TestOneFindsByPrefixAndName(t *testing.T) {
 	}
 	ends(exitFailed, `2 allocations have IDs that start with "5f3a"`, "alloc", "status", "5f3a")
 	ends(exitFailed, "5f3a9c02", "alloc", "status", "5f3a")
-	ends(exitFailed, `no allocation has an ID that starts with "9999"`, "alloc", "status", "9999")
-	ends(exitFailed, `no node has an ID that starts with "gpu-9"`, "node", "status", "gpu-9")
+	ends(exitFailed, `no allocation is named "9999" or has an ID that starts so`, "alloc", "status", "9999")
+	ends(exitFailed, `no node is named "gpu-9" or has an ID that starts so`, "node", "status", "gpu-9")
 	ends(exitFailed, `2 nodes have IDs that start with "01976c1c"`, "node", "status", "01976c1c")
 	ends(exitDone, "gpu-1", "node", "status", "01976c1c-5f3a")
 	ends(exitDone, "= web", "job", "status", "web") // not webhook, though both start so
 	ends(exitFailed, `2 jobs have IDs that start with "we"`, "job", "status", "we")
-	ends(exitFailed, `no job has an ID that starts with "zzz"`, "job", "status", "zzz")
+	ends(exitFailed, `no job is named "zzz" or has an ID that starts so`, "job", "status", "zzz")
 	ends(exitFailed, "its ID is missing", "eval", "status", "")
 	ends(exitFailed, "one evaluation is needed, 0 given", "eval", "status")
 }

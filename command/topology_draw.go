@@ -17,9 +17,10 @@ type topologyPrinter struct {
 	all     bool                               // every device, also of free cells
 	verbose bool                               // whole IDs
 	sites   map[string][]*structs.TopologySite // by parent
-	nodes   map[string][]*structs.TopologyNode // with devices, by site
-	plain   map[string]int                     // nodes without devices, by site
+	nodes   map[string][]*structs.TopologyNode // with devices or a reservation, by site
+	plain   map[string]int                     // nodes without either, by site
 	drawn   int                                // nodes with devices
+	lines   int                                // those of nodes
 }
 
 func newTopologyPrinter(e *env, t *structs.Topology, all, verbose bool) *topologyPrinter {
@@ -31,11 +32,13 @@ func newTopologyPrinter(e *env, t *structs.Topology, all, verbose bool) *topolog
 		p.sites[s.Parent] = append(p.sites[s.Parent], s)
 	}
 	for _, n := range t.Nodes {
-		if n.Devices == 0 {
+		if n.Devices > 0 {
+			p.drawn++
+		} else if n.Reservation == nil {
 			p.plain[n.Site]++
 			continue
 		}
-		p.drawn++
+		p.lines++
 		p.nodes[n.Site] = append(p.nodes[n.Site], n)
 	}
 	for _, list := range p.sites { // order does not matter: each is sorted by itself
@@ -108,17 +111,17 @@ func (p *topologyPrinter) below(site string) []*branch {
 			text += ", " + plural(s.Devices, "device") + ": " + p.counts(s.DeviceCounts)
 		}
 		b := &branch{text: text}
-		if s.Devices > 0 {
+		if s.Devices > 0 || p.lines > p.drawn {
 			b.kids = p.below(s.ID)
 		}
 		out = append(out, b)
 	}
-	if p.drawn <= topologyLines || p.all {
+	if p.lines <= topologyLines || p.all {
 		for _, n := range p.nodes[site] {
 			out = append(out, p.node(n))
 		}
-	} else if k := len(p.nodes[site]); k > 0 {
-		out = append(out, &branch{text: plural(k, "node") + " with devices"})
+	} else {
+		out = append(out, p.many(p.nodes[site])...)
 	}
 	if k := p.plain[site]; k > 0 && p.t.Devices > 0 {
 		out = append(out, &branch{text: plural(k, "node") + " without devices"})
@@ -126,7 +129,28 @@ func (p *topologyPrinter) below(site string) []*branch {
 	return out
 }
 
-// counts says how many devices are used, free and bad.
+// many is nodes in one line, or two.
+func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
+	devices, reserved := 0, 0
+	for _, n := range nodes {
+		if n.Devices > 0 {
+			devices++
+		}
+		if n.Reservation != nil {
+			reserved++
+		}
+	}
+	var out []*branch
+	if devices > 0 {
+		out = append(out, &branch{text: plural(devices, "node") + " with devices"})
+	}
+	if reserved > 0 {
+		out = append(out, &branch{text: plural(reserved, "node") + " reserved for asks that wait"})
+	}
+	return out
+}
+
+// counts says of how many devices what: it adds up.
 func (p *topologyPrinter) counts(c structs.DeviceCounts) string {
 	style := p.e.style
 	parts := []string{fmt.Sprintf("%d used", c.Used)}
@@ -135,8 +159,15 @@ func (p *topologyPrinter) counts(c structs.DeviceCounts) string {
 		free = style.Green(free)
 	}
 	parts = append(parts, free)
+	if c.Withheld > 0 {
+		parts = append(parts, style.Yellow(fmt.Sprintf("%d on nodes that take no work", c.Withheld)))
+	}
 	if c.Unhealthy > 0 {
-		parts = append(parts, style.Red(fmt.Sprintf("%d bad", c.Unhealthy)))
+		bad := fmt.Sprintf("%d bad", c.Unhealthy)
+		if both := c.Used + c.Free + c.Withheld + c.Unhealthy - c.Devices; both > 0 {
+			bad += fmt.Sprintf(" (%d of them used)", both)
+		}
+		parts = append(parts, style.Red(bad))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -167,11 +198,41 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 	if len(kinds) == 1 {
 		what = fmt.Sprintf("%d × %s", n.Devices, kinds[0])
 	}
-	b := &branch{text: text + "  " + what + ": " + p.counts(n.Counts())}
-	if n.Cells != nil && (p.all || !n.Cells.FreeCell) {
+	counts := n.Counts()
+	counts.Devices, counts.Withheld = counts.Devices-counts.Withheld, 0 // the node's line says why already
+	switch {
+	case n.Devices == 0:
+		text += "  no devices"
+	case n.Used == 0 && !takesWork(n):
+		text += "  " + what
+		if n.Unhealthy > 0 {
+			text += ": " + style.Red(fmt.Sprintf("%d bad", n.Unhealthy))
+		}
+	default:
+		text += "  " + what + ": " + p.counts(counts)
+	}
+	b := &branch{text: text + p.reserved(n.Reservation)}
+	if n.Cells != nil && (p.all || !n.Cells.FreeCell && (n.Used > 0 || takesWork(n))) {
 		b.kids = p.inside(n.Cells, len(kinds) > 1)
 	}
 	return b
+}
+
+// takesWork tells whether a node may be given more.
+func takesWork(n *structs.TopologyNode) bool {
+	return n.Status == structs.NodeStatusReady && !n.Drain && n.SchedulingEligibility != structs.NodeIneligible
+}
+
+// reserved says for whom a node keeps room; empty for nobody.
+func (p *topologyPrinter) reserved(r *structs.Reservation) string {
+	if r == nil {
+		return ""
+	}
+	whom := r.JobID + "." + r.Group
+	if r.Namespace != "" && r.Namespace != structs.DefaultNamespace {
+		whom = r.Namespace + "/" + whom
+	}
+	return "  " + p.e.style.Yellow("reserved for "+whom+" until "+ui.Time(r.ExpiresAt))
 }
 
 // kindsIn adds the kinds of device in a cell.
@@ -203,10 +264,12 @@ func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
 		switch {
 		case kid.Devices == 0:
 			b.text += "  no devices"
+		case kid.Withheld == kid.Devices && !p.all:
+			b.text += "  " + plural(kid.Devices, "device") + ", unused"
 		case kid.FreeCell && !c.FreeCell:
 			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
 		}
-		if kid.Devices > 0 && (p.all || !kid.FreeCell) {
+		if kid.Devices > 0 && (p.all || !kid.FreeCell && kid.Withheld < kid.Devices) {
 			b.kids = p.inside(kid, mixed)
 		}
 		out = append(out, b)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -106,6 +107,19 @@ func countCells(c *structs.CellView) structs.DeviceCounts {
 	return c.DeviceCounts
 }
 
+// withhold has a node take no work.
+func withhold(n *structs.TopologyNode) {
+	var walk func(c *structs.CellView)
+	walk = func(c *structs.CellView) {
+		c.Withheld, c.Free, c.FreeCell = c.Free, 0, false
+		for _, kid := range c.Cells {
+			walk(kid)
+		}
+	}
+	walk(n.Cells)
+	n.Withheld, n.Free, n.FreeCells = n.Cells.Withheld, 0, nil
+}
+
 // held gives a device to an allocation.
 func held(d *structs.DeviceView, alloc, name string, share int) *structs.DeviceHolder {
 	h := &structs.DeviceHolder{AllocID: alloc, Namespace: "default", Name: name, Task: "t", Share: share}
@@ -142,8 +156,11 @@ func twoRacks() *structs.Topology {
 	second := treeNode("dgx-2", "r1", 2, 2, 2, nil)
 	second.FreeCells = []structs.FreeCells{free("node", 8, 1)}
 	drained := treeNode("dgx-3", "r2", 1, 1, 2, func(gpus []*structs.DeviceView) { gpus[1].Healthy = false })
-	drained.Drain, drained.Free = true, 0
-	drained.Cells.Free, drained.Cells.Cells[0].Free = 0, 0
+	drained.Drain = true
+	withhold(drained)
+	emptying := treeNode("dgx-5", "r2", 2, 2, 2, func(gpus []*structs.DeviceView) { held(gpus[0], allocA, "train.workers[2]", 1000) })
+	emptying.SchedulingEligibility = "ineligible"
+	withhold(emptying)
 	mixed := treeNode("odd", "", 1, 1, 2, func(gpus []*structs.DeviceView) {
 		gpus[1].Device = "amd/gpu/MI300"
 		held(gpus[0], allocA, "train.workers[1]", 1000)
@@ -152,7 +169,7 @@ func twoRacks() *structs.Topology {
 	mixed.FreeCells = []structs.FreeCells{{Device: "amd/gpu/MI300", Level: "node", Size: 1, Count: 1}}
 	down := treeNode("dgx-4", "r2", 0, 0, 0, nil)
 	down.Status = "down"
-	return siteOf(taken, whole, second, drained, mixed, down, treeNode("cpu", "", 0, 0, 0, nil))
+	return siteOf(taken, whole, second, drained, emptying, mixed, down, treeNode("cpu", "", 0, 0, 0, nil))
 }
 
 func TestTopologyIsDrawn(t *testing.T) {
@@ -181,6 +198,30 @@ func TestTopologyIsDrawn(t *testing.T) {
 	if got = f.run(t, "topology", "-node", "nobody"); got.code != exitFailed || !strings.Contains(got.err, `"nobody"`) {
 		t.Errorf("an unknown node: %d %q", got.code, got.err)
 	}
+}
+
+// Who reads the topology sees what is kept for whom, also where there are no devices.
+func TestReservationsAreShown(t *testing.T) {
+	until := present.Add(time.Hour).UnixNano()
+	keep := func(n *structs.TopologyNode, ns string) *structs.TopologyNode {
+		n.Reservation = &structs.Reservation{NodeID: n.ID, Namespace: ns, JobID: "train", Group: "workers", ExpiresAt: until}
+		return n
+	}
+	f := newFake(t).on("GET /v1/topology", siteOf(keep(treeNode("dgx-0", "r1", 1, 1, 2, nil), "default"), keep(treeNode("cpu-0", "r2", 0, 0, 0, nil), "team"),
+		treeNode("cpu-1", "r2", 0, 0, 0, nil)))
+	wants(t, f.run(t, "topology").out, "2 devices on 1 node: 0 used, 2 free",
+		"node dgx-0  2 × nvidia/gpu/H100: 0 used, 2 free  reserved for train.workers until "+ui.Time(until),
+		"node cpu-0  no devices  reserved for team/train.workers until "+ui.Time(until), "└─ 1 node without devices")
+	wants(t, f.run(t, "topology", "-json").out, `"Reservation": {`, `"Group": "workers"`)
+	var nodes []*structs.TopologyNode
+	for i := range topologyLines + 1 {
+		n := treeNode(fmt.Sprintf("n-%d", i), "", 1, 1, 1, nil)
+		if i%500 == 0 {
+			keep(n, "default")
+		}
+		nodes = append(nodes, n)
+	}
+	wants(t, newFake(t).on("GET /v1/topology", siteOf(nodes...)).run(t, "topology").out, "1001 nodes with devices\n3 nodes reserved for asks that wait")
 }
 
 // Colours only where they are wanted.

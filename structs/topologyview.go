@@ -45,12 +45,14 @@ func MergeFree(list []FreeCells, more FreeCells) []FreeCells {
 	return append(list, more)
 }
 
-// DeviceCounts counts devices. One can be unhealthy and used.
+// DeviceCounts counts devices. One can be unhealthy and used; else each counts once
+// beside Devices.
 type DeviceCounts struct {
 	Devices   int // all
 	Used      int // held, whole or in part
 	Free      int // whole, healthy, and on a node that takes work
 	Unhealthy int
+	Withheld  int // whole and healthy, but on a node that takes no work
 }
 
 // Add adds other's numbers.
@@ -59,6 +61,7 @@ func (c *DeviceCounts) Add(other DeviceCounts) {
 	c.Used += other.Used
 	c.Free += other.Free
 	c.Unhealthy += other.Unhealthy
+	c.Withheld += other.Withheld
 }
 
 // FreeCells counts the free cells of a kind of device, level and size. A free cell has
@@ -97,7 +100,10 @@ type TopologyNode struct {
 	Used                  int
 	Free                  int
 	Unhealthy             int
+	Withheld              int
 	FreeCells             []FreeCells
+	// Reservation is room that the node keeps for an ask that waits.
+	Reservation *Reservation `json:",omitempty"`
 	// Cells is the tree, its root of level "node"; with details only.
 	Cells *CellView     `json:",omitempty"`
 	Links []*DeviceLink `json:",omitempty"`
@@ -105,7 +111,7 @@ type TopologyNode struct {
 
 // Counts are the node's numbers.
 func (n *TopologyNode) Counts() DeviceCounts {
-	return DeviceCounts{Devices: n.Devices, Used: n.Used, Free: n.Free, Unhealthy: n.Unhealthy}
+	return DeviceCounts{Devices: n.Devices, Used: n.Used, Free: n.Free, Unhealthy: n.Unhealthy, Withheld: n.Withheld}
 }
 
 // CellView is a cell with all that is in it.

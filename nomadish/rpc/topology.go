@@ -42,7 +42,8 @@ func (e *Endpoints) topology(ctx context.Context, args *structs.TopologyRequest)
 			return index, nil
 		}
 		reply.Topology, err = topologyPage(ws, snap, args, &reply.QueryMeta)
-		return max(snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs), snap.TableIndex(state.TableConfig)), err
+		return max(snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs),
+			snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations)), err
 	})
 }
 
@@ -54,19 +55,31 @@ func nodeTopology(ws *state.WatchSet, snap *state.Snapshot, id string) (*structs
 		return nil, snap.TableIndex(state.TableNodes)
 	}
 	allocs := snap.AllocsByNode(ws, id)
-	index := max(node.ModifyIndex, config.ModifyIndex)
+	reserved := reservedNodes(ws, snap)
+	index := max(node.ModifyIndex, config.ModifyIndex, snap.TableIndex(state.TableReservations))
 	if len(allocs) > 0 {
 		index = max(index, allocsIndex(snap, allocs))
 	}
 	sum := newTopologySum(config.SiteLevels())
-	sum.add(viewNode(node, allocs), sum.site(node))
+	view := viewNode(node, allocs)
+	view.Reservation = reserved[id]
+	sum.add(view, sum.site(node))
 	return sum.finish(true), index
+}
+
+// reservedNodes are the reservations by node ID: few, also in a large cluster.
+func reservedNodes(ws *state.WatchSet, snap *state.Snapshot) map[string]*structs.Reservation {
+	out := map[string]*structs.Reservation{}
+	for r := range snap.Reservations(ws) {
+		out[r.NodeID] = r
+	}
+	return out
 }
 
 func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.TopologyRequest, meta *structs.QueryMeta) (*structs.Topology, error) {
 	config := snap.SchedulerConfig(ws)
 	sum := newTopologySum(config.SiteLevels())
-	metas := map[string]map[string]string{}
+	metas, reserved := map[string]map[string]string{}, reservedNodes(ws, snap)
 	nodes, err := page(&args.QueryOptions, meta, func(yield func(*structs.TopologyNode) bool) {
 		for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
 			if before(&args.QueryOptions, n.ID) {
@@ -77,7 +90,9 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 				allocs = snap.AllocsByNode(ws, n.ID)
 			}
 			metas[n.ID] = n.Meta
-			if !yield(viewNode(n, allocs)) {
+			view := viewNode(n, allocs)
+			view.Reservation = reserved[n.ID]
+			if !yield(view) {
 				return
 			}
 		}

@@ -40,7 +40,7 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 	}
 	v.rest(root)
 	v.count(root)
-	v.out.Devices, v.out.Used, v.out.Free, v.out.Unhealthy = root.Devices, root.Used, root.Free, root.Unhealthy
+	v.out.Devices, v.out.Used, v.out.Free, v.out.Unhealthy, v.out.Withheld = root.Devices, root.Used, root.Free, root.Unhealthy, root.Withheld
 	for _, kind := range v.kinds {
 		v.freeCells(root, kind)
 	}
@@ -211,8 +211,11 @@ func (v *nodeView) count(c *structs.CellView) {
 		if !d.Healthy {
 			one.Unhealthy = 1
 		}
-		if v.free(d) {
+		switch {
+		case v.free(d):
 			one.Free = 1
+		case d.Healthy && len(d.Holders) == 0:
+			one.Withheld = 1
 		}
 		c.Add(one)
 	}

@@ -188,6 +188,22 @@ func TestFreeCellsCoverWhatIsFree(t *testing.T) {
 			sum[c.Level] += c.Count
 			free -= c.Count * c.Size
 		}
+		both := 0
+		for _, d := range n.NodeResources.Devices[0].Instances {
+			if !d.Healthy && slices.Contains(held, d.ID) {
+				both++
+			}
+		}
+		shut := *n
+		shut.SchedulingEligibility = structs.NodeIneligible
+		for _, view := range []*structs.TopologyNode{v, viewNode(&shut, []*structs.Allocation{holds("a", 0, held...)})} {
+			if view.Used+view.Free+view.Withheld+view.Unhealthy-both != view.Devices {
+				t.Fatalf("%+v does not add up", view.Counts())
+			}
+		}
+		if shutView := viewNode(&shut, nil); shutView.Free != 0 || v.Withheld != 0 {
+			t.Fatalf("%d free on a node that takes no work, %d withheld on one that does", shutView.Free, v.Withheld)
+		}
 		if free != 0 || v.Free != freeIn(v.FreeCells) {
 			t.Fatalf("free cells %s do not hold the %d free devices", freeText(v.FreeCells), v.Free)
 		}
@@ -259,6 +275,8 @@ func (s *site) put(entry any) {
 		err = s.writer.NodeRegister(s.index, p)
 	case *structs.SchedulerConfigEntry:
 		err = s.writer.SchedulerConfig(s.index, p)
+	case *structs.JobRegisterEntry:
+		err = s.writer.JobRegister(s.index, p)
 	case *structs.PlanCommit:
 		err = s.writer.PlanApply(s.index, p)
 	}
@@ -369,6 +387,28 @@ func TestTopologyPages(t *testing.T) {
 	f(structs.TopologyRequest{QueryOptions: structs.QueryOptions{Filter: `Name == "n0007" and Devices != 0`}}, 1)
 	if _, err := s.topology(t.Context(), &structs.TopologyRequest{QueryOptions: structs.QueryOptions{Filter: "Name =="}}); structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Errorf("a bad filter: %v", err)
+	}
+}
+
+// Reservations are shown with the node that keeps them, and wake who waits for changes.
+func TestTopologyShowsReservations(t *testing.T) {
+	s := newSite(t, dgx("a", "r1"), dgx("b", "r1"))
+	before := s.ask(structs.TopologyRequest{NodeID: "b"}).Index
+	job := &structs.Job{ID: "big", TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
+	job.Canonicalize()
+	s.put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	s.put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: 1, Reserve: []*structs.Reservation{
+		{NodeID: "b", Namespace: "default", JobID: "big", Group: "g", Devices: 8, ExpiresAt: 9},
+	}}}})
+	for _, args := range []structs.TopologyRequest{{}, {NodeID: "b"}} {
+		reply := s.ask(args)
+		n := reply.Topology.Nodes[len(reply.Topology.Nodes)-1]
+		if n.ID != "b" || n.Reservation == nil || n.Reservation.JobID != "big" || n.Reservation.ExpiresAt != 9 || reply.Index <= before {
+			t.Errorf("%+v: %+v at %d", args, n.Reservation, reply.Index)
+		}
+	}
+	if n := s.ask(structs.TopologyRequest{}).Topology.Nodes[0]; n.Reservation != nil {
+		t.Errorf("node a keeps %+v", n.Reservation)
 	}
 }
 
