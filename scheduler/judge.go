@@ -42,6 +42,7 @@ type judgement struct {
 	undone       map[string]bool               // refused nodes on which nothing of the plan is left
 	stops        map[string]*structs.AllocStop // by allocation; only once a node has refused
 	stopsOn      map[string][]string           // allocations by node; likewise
+	moved        map[string]string             // the node that an allocation's successor goes to; likewise
 	back         map[string]bool               // allocations whose stops are kept back
 	updated      []*use                        // what in-place updates held before
 	updates      []*structs.AllocInPlace
@@ -196,7 +197,14 @@ func (j *judgement) undoRefused() {
 		return
 	}
 	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
-	j.back, j.undone = map[string]bool{}, map[string]bool{}
+	j.back, j.undone, j.moved = map[string]bool{}, map[string]bool{}, map[string]string{}
+	for node, spots := range j.byNode { // each has its own place: the order cannot show
+		for _, at := range spots {
+			if old := j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation; old != "" {
+				j.moved[old] = node
+			}
+		}
+	}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning || s.ClientStatus != "" {
 			continue // it ends whatever becomes of the rest: its node is gone
@@ -224,6 +232,9 @@ func (j *judgement) undo(node string) {
 	}
 	j.undoUpdates(node)
 	for _, id := range j.stopsOn[node] {
+		if to, moves := j.moved[id]; moves && !j.refused[to] {
+			continue // its successor holds elsewhere: two of one instance must not run
+		}
 		j.keepBack(id)
 	}
 	for _, at := range j.byNode[node] {

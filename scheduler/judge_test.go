@@ -180,6 +180,39 @@ func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
 
 // A stop that is kept back takes its room again: what the plan placed into that room
 // is refused with it, and so on along the chain.
+// An instance that moves away from a node that refuses something else leaves it all the
+// same: its successor holds, and two of one instance must not run.
+func TestJudgeLetsGoWhatMovesAway(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	old := c.sorted()[0]
+	to := "n00"
+	if old.NodeID == to {
+		to = "n01"
+	}
+	resources := old.AllocatedResources
+	batch := func(node, previous string, seed string) *structs.PlacementBatch {
+		return &structs.PlacementBatch{
+			Namespace: "default", JobID: "j", Group: "g", Seed: seed, Resources: resources, Nodes: []structs.PlacedNode{{ID: node}},
+			Instances: []structs.Instance{{PreviousAllocation: previous}},
+		}
+	}
+	otherAlloc(c, old.NodeID, 3600)
+	holds, refused, _, after := judge(c, &structs.Plan{
+		Namespace: "default", JobID: "j",
+		Stop:  []*structs.AllocStop{{AllocID: old.ID, DesiredStatus: structs.AllocDesiredStop}},
+		Place: []*structs.PlacementBatch{batch(to, old.ID, "s1"), batch(old.NodeID, "", "s2")},
+	})
+	if len(refused) != 1 || refused[0] != old.NodeID || len(holds.Place) != 1 || len(holds.Stop) != 1 {
+		t.Errorf("refused %v, %d placed, %d stopped", refused, len(holds.Place), len(holds.Stop))
+	}
+	if after.Used(to).CPU != 500 || after.Used(old.NodeID).CPU != 3600 {
+		t.Errorf("used %+v, %+v", after.Used(to), after.Used(old.NodeID))
+	}
+}
+
 func TestJudgeRefusesWhatCountsOnAStopThatIsKeptBack(t *testing.T) {
 	c := newCluster(t)
 	for _, id := range []string{"a", "b", "c"} {
