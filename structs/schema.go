@@ -32,6 +32,7 @@ const (
 //	hcl:"name,optlabel"   an attribute or the block's label
 //	check:"min=0,max=9"   least and greatest number (durations in nanoseconds)
 //	check:"oneof=a|b"     the strings allowed beside ""
+//	check:"zero=text"     what to do instead of stating a refused 0; without commas
 type Field struct {
 	Name  string // Go, JSON and msgpack name
 	HCL   string // HCL name; "" if hidden
@@ -42,6 +43,7 @@ type Field struct {
 	min, max       int64
 	hasMin, hasMax bool
 	oneOf          []string
+	zero           string
 }
 
 // Defaulter is a type with defaults that differ from its zero value, to be
@@ -114,6 +116,8 @@ func (f *Field) readTags(tag reflect.StructTag) {
 			f.hasMax = true
 		case "oneof":
 			f.oneOf = strings.Split(value, "|")
+		case "zero":
+			f.zero = value
 		}
 	}
 }
@@ -152,6 +156,8 @@ func (f *Field) checkInt(v reflect.Value) string {
 		return strconv.FormatInt(n, 10)
 	}
 	switch {
+	case n == 0 && f.zero != "":
+		return fmt.Sprintf("must be between %s and %s, not 0; %s", show(f.min), show(f.max), f.zero)
 	case f.hasMin && f.hasMax:
 		return fmt.Sprintf("must be between %s and %s, not %s", show(f.min), show(f.max), show(n))
 	case low && f.min == 0:
