@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ type setting func(c *structs.SchedulerConfiguration, text string) error
 func placementFlags(fs *flag.FlagSet) map[string]setting {
 	fs.String("policy", "", "the order in which nodes are tried: "+strings.Join(structs.Policies(), ", ")+" (a `name`)")
 	fs.String("dimensions", "", "the order in which room is compared, as `gpus,cpu,memory`")
-	fs.String("granularity", "", "the steps in which room is compared, as `cpu=500,memory=1024`")
+	fs.String("granularity", "", "the steps in which room is compared, as `cpu=500,memory=1024`; those not named stay")
 	fs.String("levels", "", "the topology above nodes, lowest first, as `rack=META,pod=META`; \"none\" for none")
 	fs.String("preferred-cells", "", "`sizes` in GPUs whose free cells are cut before larger ones, as 2,8")
 	fs.String("reservation-after", "", "how long an ask waits before it reserves room: a `duration`, or \"never\"")
@@ -93,8 +94,12 @@ func words(text string) []string {
 	return out
 }
 
+// setGranularity changes the steps that are named; the others stay.
 func setGranularity(c *structs.SchedulerConfiguration, text string) error {
 	steps := map[string]int64{}
+	if len(words(text)) > 0 {
+		maps.Copy(steps, c.Granularity)
+	}
 	for _, word := range words(text) {
 		name, number, _ := strings.Cut(word, "=")
 		step, err := strconv.ParseInt(number, 10, 64)
@@ -141,8 +146,10 @@ func setReservationAfter(c *structs.SchedulerConfiguration, text string) (err er
 		c.ReservationAfter = -1
 		return nil
 	}
-	c.ReservationAfter, err = positive(text)
-	return err
+	if c.ReservationAfter, err = positive(text); err != nil {
+		return errors.New("write a duration such as 5m or 1h30m, or \"never\" to reserve no room")
+	}
+	return nil
 }
 
 // positive reads a duration; 0, the default, of "" and "default".

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -134,5 +135,15 @@ func setSchedulerConfig(
 		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
 	}
 	e.printf("Scheduler configuration updated!\n")
+	warnPreemption(e, fs)
 	return exitDone
+}
+
+// warnPreemption says of switches that were turned on that nothing preempts yet.
+func warnPreemption(e *env, fs *flag.FlagSet) {
+	fs.Visit(func(f *flag.Flag) {
+		if strings.HasPrefix(f.Name, "preempt-") && f.Value.String() == "true" {
+			e.printf("%s\n", e.style.Yellow("Warning: -"+f.Name+" is kept but has no effect yet: nothing preempts"))
+		}
+	})
 }

@@ -318,7 +318,8 @@ func TestPlacementSettings(t *testing.T) {
 		wants(t, f.lastBody(), want...)
 	}
 	set([]string{"-policy", "next-fit", "-dimensions", "cpu, gpus", "-granularity", "cpu=250"},
-		`"Policy":"next-fit"`, `"SchedulerAlgorithm":"spread"`, `"Dimensions":["cpu","gpus"]`, `"Granularity":{"cpu":250}`)
+		`"Policy":"next-fit"`, `"SchedulerAlgorithm":"spread"`, `"Dimensions":["cpu","gpus"]`, `"Granularity":{"cpu":250,"gpus":1,"memory":1024}`)
+	set([]string{"-granularity", "default"}, `"Granularity":{}`)
 	set([]string{"-policy", "binpack"}, `"Policy":""`, `"SchedulerAlgorithm":"binpack"`)
 	set([]string{"-policy", "default"}, `"Policy":""`, `"SchedulerAlgorithm":"spread"`)
 	set([]string{"-scheduler-algorithm", "binpack"}, `"Policy":""`, `"SchedulerAlgorithm":"binpack"`)
@@ -328,6 +329,11 @@ func TestPlacementSettings(t *testing.T) {
 	set([]string{"-levels", ""}, `"Levels":null`)
 	set([]string{"-reservation-after", "never", "-reservation-ttl", "30m"}, `"ReservationAfter":-1`, `"ReservationTTL":1800000000000`)
 	set([]string{"-reservation-after", "default"}, `"ReservationAfter":0`)
+	for args, want := range map[string]bool{"-preempt-batch-scheduler=true": true, "-preempt-batch-scheduler=false": false, "-pause-eval-broker=true": false} {
+		if got := f.run(t, "operator", "scheduler", "set-config", args); strings.Contains(got.out, "no effect yet") != want {
+			t.Errorf("%s: %q", args, got.out)
+		}
+	}
 	bad := func(want string, args ...string) {
 		t.Helper()
 		puts := len(f.requests("PUT"))
@@ -340,7 +346,9 @@ func TestPlacementSettings(t *testing.T) {
 	bad("write it as cpu=500,memory=1024", "-granularity", "cpu")
 	bad("write sizes in GPUs", "-preferred-cells", "two")
 	bad("write a duration", "-reservation-ttl", "0s")
-	bad("write a duration", "-reservation-after", "-5m")
+	for _, text := range []string{"-5m", "0s", "soon"} {
+		bad(`or "never" to reserve no room`, "-reservation-after", text)
+	}
 	bad("level within nodes", "-levels", "socket=s")
 	bad("stated twice", "-dimensions", "cpu,cpu")
 }
