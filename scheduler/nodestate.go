@@ -131,15 +131,21 @@ func (n *nodeState) own(tok *token) *nodeState {
 	c := *n
 	c.owner = tok
 	c.dirty = false
-	c.uses = slices.Clone(n.uses)
+	c.uses = cloneForMore(n.uses)
 	c.ports = slices.Clone(n.ports)
 	c.cores = slices.Clone(n.cores)
-	c.devices = slices.Clone(n.devices)
+	c.devices = cloneForMore(n.devices)
 	c.cells = slices.Clone(n.cells)
 	for i, cells := range c.cells {
 		c.cells[i] = cells.Clone()
 	}
 	return &c
+}
+
+// cloneForMore copies a list that mostly gets a few more entries at once.
+func cloneForMore[T any](list []T) []T {
+	const more = 4
+	return append(make([]T, 0, len(list)+more), list...)
 }
 
 // free is what is left of what can be added up; negative where a node is

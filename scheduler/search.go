@@ -54,8 +54,8 @@ type setCursor struct {
 	taken string // the node last taken
 	phase []phaseCursor
 	// left are nodes that were taken from and have room left, but only in larger cells
-	// than a phase cuts.
-	left []string
+	// than a phase cuts: by the class of the cell that they would cut next.
+	left [scattered + 1][]string
 }
 
 // phaseCursor is where one phase is within one set.
@@ -112,7 +112,7 @@ func (s *search) byID() bool {
 func (s *search) rewind() {
 	s.e.flush()
 	for _, c := range s.sets {
-		c.taken, c.left = "", nil
+		c.taken, c.left = "", [scattered + 1][]string{}
 		c.phase = make([]phaseCursor, len(s.phases))
 	}
 	s.last, s.passed = nil, false
@@ -327,7 +327,7 @@ func (s *search) again(c *setCursor, avoid []string) (found, bool) {
 	phase := c.current()
 	if ok && len(s.ask.devices) > 0 && g.cell > s.phases[phase].most {
 		ok = false
-		c.left = append(c.left, c.taken)
+		c.left[g.cell] = append(c.left[g.cell], c.taken)
 	}
 	if !ok {
 		c.taken = ""
@@ -396,16 +396,22 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 
 // leftover finds a node that was taken from before and has cells that a phase cuts.
 func (s *search) leftover(c *setCursor, phase int, avoid []string) (found, bool) {
-	for i := 0; i < len(c.left); {
-		n, _ := s.e.node(c.left[i])
-		g, fits := s.fits(n)
-		if fits && (g.cell > s.phases[phase].most || slices.Contains(avoid, n.id)) {
-			i++
-			continue
-		}
-		c.left = slices.Delete(c.left, i, i+1)
-		if fits {
-			return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, true
+	most := s.phases[phase].most
+	for class := 0; class <= most; class++ {
+		for i := 0; i < len(c.left[class]); {
+			n, _ := s.e.node(c.left[class][i])
+			g, fits := s.fits(n)
+			if fits && g.cell <= most && slices.Contains(avoid, n.id) {
+				i++
+				continue
+			}
+			c.left[class] = slices.Delete(c.left[class], i, i+1)
+			switch {
+			case fits && g.cell <= most:
+				return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, true
+			case fits: // it was taken from by others meanwhile
+				c.left[g.cell] = append(c.left[g.cell], n.id)
+			}
 		}
 	}
 	return found{}, false
