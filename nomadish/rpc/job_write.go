@@ -61,7 +61,7 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 				job.ID, g.Name, g.Count, e.JobMaxCount)
 		}
 	}
-	return strings.Join(job.Warnings(), "\n"), nil
+	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
 }
 
 // checkNamespace: only the default namespace exists until namespaces come.
