@@ -43,6 +43,7 @@ type deviceAsk struct {
 	count              int
 	share              int // thousandths of each
 	find               cell.Ask
+	within             *domain // the cell of a node whose devices alone may be taken; nil: any
 }
 
 // whole is how many whole devices are asked for.
@@ -144,6 +145,16 @@ func (a *deviceAsk) matches(m *matcher, d *structs.NodeDeviceResource) bool {
 		}
 	}
 	return true
+}
+
+// allowed says which devices of a tree's group may be taken; nil: all of the tree.
+func (a *deviceAsk) allowed(t *deviceTree, group *structs.NodeDeviceResource) func(device int) bool {
+	if t.single && a.within == nil {
+		return nil
+	}
+	return func(device int) bool {
+		return t.groups[device] == group && (a.within == nil || a.within.devices[t.ids[device]])
+	}
 }
 
 // liking sums the weights of the affinities that a group of devices meets.

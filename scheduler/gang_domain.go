@@ -13,15 +13,17 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// domain is a cell at or above the level of nodes: the nodes that a required
-// topology keeps a gang on.
+// domain is a cell that a topology keeps a gang under: nodes, or devices of one node.
 type domain struct {
 	level string
-	// key and value are of the nodes' meta; nodeID is set instead at level node.
+	// key and value are of the nodes' meta; nodeID is set instead at level node and below.
 	key, value string
 	nodeID     string
-	name       string // for people
-	outside    string // why other nodes are filtered
+	// devices are those under a cell within the node; nil: all. above is the node then.
+	devices map[string]bool
+	above   *domain
+	name    string // for people
+	outside string // why other nodes are filtered
 }
 
 func newDomain(d domain) *domain {
@@ -29,7 +31,12 @@ func newDomain(d domain) *domain {
 	return &d
 }
 
-func (d *domain) String() string { return d.level + " " + d.name }
+func (d *domain) String() string {
+	if d.devices != nil {
+		return d.cellName()
+	}
+	return d.level + " " + d.name
+}
 
 // holds tells whether a node may be under the cell, by what all nodes of its class
 // have in common.
@@ -316,8 +323,8 @@ func nodeDomain(n *structs.Node) *domain {
 }
 
 // joint is a group that asks on one node for all that the gang's first members ask,
-// so that one search finds the node for them.
-func (x *gangPlacer) joint() *structs.TaskGroup {
+// so that one search finds the node for them, and a cell of a level below nodes.
+func (x *gangPlacer) joint(level string) *structs.TaskGroup {
 	all := &structs.TaskGroup{Name: x.gw.works[0].group.Name, EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}
 	for _, work := range x.gw.works {
 		g := work.group
@@ -342,6 +349,9 @@ func (x *gangPlacer) joint() *structs.TaskGroup {
 				all.Tasks = append(all.Tasks, &one)
 			}
 		}
+	}
+	if x.gw.inCells(level) {
+		gather(all.Tasks, level)
 	}
 	return all
 }

@@ -75,7 +75,11 @@ func (x *gangPlacer) reason() string {
 		return fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)
 	case site:
 	case x.s.nodeLevel(want.Level):
-		rooms, name = x.nodeRooms(), structs.LevelNode
+		if x.gw.inCells(want.Level) {
+			rooms = x.cellRoomsOf(want.Level)
+		} else {
+			rooms, name = x.nodeRooms(), structs.LevelNode
+		}
 	default:
 		return fmt.Sprintf("gang: level %q is not known: no node reports it, nor does the scheduler configuration name it", want.Level)
 	}
@@ -96,8 +100,11 @@ func (x *gangPlacer) best(rooms []*room) string {
 		verb = ""
 	}
 	text := strings.Join(parts, ", ")
-	if more := len(sorted) - roomsNamed; more > 0 {
-		text += fmt.Sprintf(", none of %d others for more", more)
+	switch more := len(sorted) - roomsNamed; {
+	case more == 1:
+		text += ", 1 other has room for no more"
+	case more > 1:
+		text += fmt.Sprintf(", %d others have room for no more", more)
 	}
 	return text
 }

@@ -164,9 +164,14 @@ func TestGangCompletedMembersAreDone(t *testing.T) {
 	c.client(func(a *structs.Allocation) bool { return a.Name == "j.g[0]" }, c.ended(true))
 	c.now = c.now.Add(time.Minute)
 	c.eval()
-	c.wantGang(3, "rack")
+	c.wantLive(3)
 	if c.members()["j.g[2]"] != nil {
 		t.Errorf("what had completed is run again")
+	}
+	for name, a := range c.members() {
+		if g := a.Gang; g.Rank != a.Index() || g.Size != 4 || g.Hosts[2] != done.Gang.Hosts[2] {
+			t.Errorf("%s knows %+v", name, g)
+		}
 	}
 	// Those that were stopped with the gang were not done, even if they ended well.
 	c.client((*structs.Allocation).ServerTerminal, c.ended(false))

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -71,8 +69,13 @@ func (x *gangPlacer) place() *trial {
 	case site:
 		levels = levels[at:]
 	case x.s.nodeLevel(want.Level):
-		if t := x.onOneNode(); t != nil || want.Required {
-			return t
+		for _, level := range x.levelsWithin(want) {
+			if t := x.onOneNode(level); t != nil {
+				return t
+			}
+		}
+		if want.Required {
+			return nil
 		}
 	case want.Required:
 		return nil
@@ -171,18 +174,24 @@ func (x *gangPlacer) undo(t *trial) {
 	}
 }
 
-// under keeps a run to the one node of a domain, if it is one.
+// under keeps a run to the one node of a domain, if it is one, and to its devices.
 func (g *groupRun) under(d *domain) {
 	g.only = ""
-	if d != nil {
-		g.only = d.nodeID
+	if d == nil {
+		return
+	}
+	g.only = d.nodeID
+	if d.devices != nil {
+		for i := range g.search.ask.devices {
+			g.search.ask.devices[i].within = d
+		}
 	}
 }
 
-// onOneNode places all first members on one node.
-func (x *gangPlacer) onOneNode() *trial {
+// onOneNode places all first members on one node, under one cell of a level there.
+func (x *gangPlacer) onOneNode(level string) *trial {
 	s := x.s
-	joint := x.joint()
+	joint := x.joint(level)
 	find := newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.m), s.rng, s.policy())
 	var tried []string
 	for range maxNodesTried {
@@ -190,8 +199,10 @@ func (x *gangPlacer) onOneNode() *trial {
 		if !ok || slices.Contains(tried, f.node.id) {
 			return nil
 		}
-		if t := x.try(nodeDomain(f.node.node)); t != nil {
-			return t
+		for _, d := range x.domainsOn(f, level) {
+			if t := x.try(d); t != nil {
+				return t
+			}
 		}
 		tried = append(tried, f.node.id)
 	}
@@ -222,9 +233,10 @@ func (gw *gangWork) more(run *groupRun, p placement) {
 	s, group := run.s, run.work.group
 	if s.failed[group.Name] == nil {
 		f, ok := run.seek(p)
-		if !ok && run.search.f.within != nil && !gw.spec.topology.Required {
-			run.search = s.newSearch(group, run.search.e, s.fit(group))
-			run.under(nil)
+		for d := run.search.f.within; !ok && d != nil && !gw.spec.topology.Required; {
+			d = d.above
+			run.search = s.newSearch(group, run.search.e, s.fit(group).in(d))
+			run.under(d)
 			f, ok = run.seek(p)
 		}
 		if ok {
@@ -285,50 +297,9 @@ func (s *scheduler) beside(gw *gangWork, live []*structs.Allocation) *domain {
 		return domainOf(n, level)
 	}
 	if s.nodeLevel(want.Level) {
-		return nodeDomain(n)
+		return s.besideOn(gw, n, live)
 	}
 	return nil
-}
-
-// seat ends the runs, and tells the placed members their ranks and where all are: they
-// themselves and those that run. Whoever stands for a member has its rank.
-func (s *scheduler) seat(gw *gangWork, runs []*groupRun, live []*structs.Allocation) {
-	g := &seating{s: s}
-	for _, a := range live {
-		if a.Gang != nil && !g.taken(a.Gang.Rank) {
-			g.sit(a.Gang.Rank, hostOf(s, a), a.NodeID)
-		}
-	}
-	var others []newcomer
-	for _, run := range runs {
-		if run.batch == nil {
-			continue
-		}
-		run.metrics.classes(run.search.anywhere(), nil)
-		run.batch.Metrics = run.metrics.AllocMetric
-		s.plan.Place = append(s.plan.Place, run.batch)
-		var before map[int]int
-		if live != nil {
-			before = run.ranksBefore()
-		}
-		for i := range run.batch.Instances {
-			c := newcomer{run.batch, i}
-			if rank, had := before[c.instance().Index]; had && !g.taken(rank) {
-				g.welcome(c, rank)
-			} else {
-				others = append(others, c)
-			}
-		}
-	}
-	for _, c := range others {
-		g.welcome(c, g.free())
-	}
-	told := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: s.reached(g.nodes)}
-	for _, run := range runs {
-		if run.batch != nil && gw.spec.told {
-			run.batch.Gang = told
-		}
-	}
 }
 
 // anywhere is the search without the domain that it was kept to.
@@ -340,98 +311,4 @@ func (s *search) anywhere() *search {
 	c.f = s.f.in(nil)
 	c.byClass = c.f.looksAtMeta()
 	return &c
-}
-
-// ranksBefore are the ranks of the members that instances stand for, by index.
-func (g *groupRun) ranksBefore() map[int]int {
-	out := map[int]int{}
-	for _, p := range g.work.place {
-		if p.previous != nil && p.previous.Gang != nil {
-			out[p.index] = p.previous.Gang.Rank
-		}
-	}
-	return out
-}
-
-// newcomer is a member that has a node, and gets a rank.
-type newcomer struct {
-	batch *structs.PlacementBatch
-	at    int
-}
-
-func (c newcomer) instance() *structs.Instance { return &c.batch.Instances[c.at] }
-
-// seating is the ranks of a gang.
-type seating struct {
-	s     *scheduler
-	hosts []string // by rank; "": nobody has it
-	nodes []string // of all members
-	next  int      // all ranks below it are taken
-}
-
-func (g *seating) taken(rank int) bool {
-	return rank < 0 || (rank < len(g.hosts) && g.hosts[rank] != "")
-}
-
-// free gives the lowest rank that nobody has.
-func (g *seating) free() int {
-	for g.taken(g.next) {
-		g.next++
-	}
-	return g.next
-}
-
-func (g *seating) sit(rank int, host, nodeID string) {
-	for len(g.hosts) <= rank {
-		g.hosts = append(g.hosts, "")
-	}
-	g.hosts[rank] = host
-	g.nodes = append(g.nodes, nodeID)
-}
-
-func (g *seating) welcome(c newcomer, rank int) {
-	in := c.instance()
-	in.Rank = rank
-	node := c.batch.Nodes[in.Node].ID
-	g.sit(rank, hostPortOf(g.s, node, in.Ports), node)
-}
-
-func rankOf(a *structs.Allocation) int {
-	if a.Gang == nil {
-		return 0
-	}
-	return a.Gang.Rank
-}
-
-// hostOf is where a running member is reached.
-func hostOf(s *scheduler, a *structs.Allocation) string {
-	if g := a.Gang; g.Rank < len(g.Hosts) && g.Hosts[g.Rank] != "" {
-		return g.Hosts[g.Rank]
-	}
-	var ports []structs.PortMapping
-	if a.AllocatedResources != nil {
-		ports = a.AllocatedResources.Shared.Ports
-	}
-	return hostPortOf(s, a.NodeID, ports)
-}
-
-// hostPortOf is where a member on a node is reached: the node's address, with the
-// member's first port if it has any.
-func hostPortOf(s *scheduler, nodeID string, ports []structs.PortMapping) string {
-	n, known := s.w.Node(nodeID)
-	if !known {
-		return nodeID
-	}
-	host := n.Attributes["unique.network.ip-address"]
-	if at := strings.LastIndexByte(n.HTTPAddr, ':'); host == "" && at >= 0 {
-		host = strings.Trim(n.HTTPAddr[:at], "[]")
-	}
-	host = cmp.Or(host, n.Name, nodeID)
-	if len(ports) == 0 {
-		return host
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]" // an IPv6 address
-	}
-	return host + ":" + strconv.Itoa(ports[0].Value)
 }

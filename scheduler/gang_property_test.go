@@ -71,7 +71,32 @@ func drawRacked(t *rapid.T, i int) *structs.Node {
 		if len(d.Instances) > 0 {
 			n.NodeResources.Devices = []*structs.NodeDeviceResource{d}
 		}
+		if rapid.IntRange(0, 3).Draw(t, "places") > 0 {
+			n.NodeResources.Topology = socketsOf(d)
+		}
 	})
+}
+
+// socketsOf puts up to three devices under one socket, and others under a second.
+func socketsOf(d *structs.NodeDeviceResource) *structs.NodeTopology {
+	t := &structs.NodeTopology{Cells: []*structs.TopologyCell{{ID: "socket-0", Level: structs.LevelSocket}, {ID: "socket-1", Level: structs.LevelSocket}}}
+	for i, one := range d.Instances {
+		cell := t.Cells[i/3]
+		cell.Devices = append(cell.Devices, one.ID)
+	}
+	return t
+}
+
+// socketOf gives the socket of a device; "": it is under none.
+func socketOf(n *structs.Node, device string) string {
+	if n.NodeResources.Topology != nil {
+		for _, cell := range n.NodeResources.Topology.Cells {
+			if slices.Contains(cell.Devices, device) {
+				return cell.ID
+			}
+		}
+	}
+	return ""
 }
 
 // TestAnyHistoryOfAGang drives a gang through losses, failures, drains, updates and
@@ -204,18 +229,7 @@ func checkPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
 	} else if !c.last.AllAtOnce {
 		t.Fatalf("%d are placed where nobody runs, but not all at once", n)
 	}
-	var ranks, indexes []int
-	for _, b := range c.last.Place {
-		for _, in := range b.Instances {
-			ranks, indexes = append(ranks, in.Rank), append(indexes, len(indexes))
-		}
-		if b.Gang.Size != placed(c.last) || slices.Contains(b.Gang.Hosts, "") || len(b.Gang.Hosts) != b.Gang.Size {
-			t.Fatalf("a gang of %d is told %+v", placed(c.last), b.Gang)
-		}
-	}
-	if !slices.Equal(ranks, indexes) {
-		t.Fatalf("ranks %v", ranks)
-	}
+	checkRanks(t, c)
 	for _, g := range gangsOf(c.job)[c.job.TaskGroups[0].Name].groups {
 		if have := c.there(c.job, g.group.Name); have < g.min {
 			t.Fatalf("group %s starts with %d, its min is %d", g.group.Name, have, g.min)
@@ -223,17 +237,71 @@ func checkPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
 	}
 }
 
+// checkRanks checks what a gang that was placed as a whole is told. Each rank is that of
+// one member; there is none too many, but of members that have completed. A gang of all
+// keeps its ranks.
+func checkRanks(t *rapid.T, c *cluster) {
+	holders, done := map[int]string{}, 0
+	rigid, all := true, 0
+	for _, g := range gangsOf(c.job)[c.job.TaskGroups[0].Name].groups {
+		rigid, all = rigid && g.rigid, all+g.group.Count
+	}
+	for _, a := range c.finished(c.job) {
+		if done++; sameGang(a.Job, c.job) {
+			holders[a.Gang.Rank] = a.Name
+		}
+	}
+	for _, b := range c.last.Place {
+		for i, in := range b.Instances {
+			name := b.Allocation(i).Name
+			if other := holders[in.Rank]; other != "" && other != name {
+				t.Fatalf("%s gets rank %d, which %s has", name, in.Rank, other)
+			}
+			holders[in.Rank] = name
+			if b.Gang.Size != len(b.Gang.Hosts) || in.Rank >= b.Gang.Size || b.Gang.Hosts[in.Rank] == "" {
+				t.Fatalf("%s, rank %d, is told %+v", name, in.Rank, b.Gang)
+			}
+			if (rigid || done == 0) && (b.Gang.Size != placed(c.last)+done || slices.Contains(b.Gang.Hosts, "")) {
+				t.Fatalf("a gang of %d and %d that completed is told %+v", placed(c.last), done, b.Gang)
+			}
+			if p := c.allocs[in.PreviousAllocation]; rigid && p != nil && sameGang(p.Job, c.job) && p.Gang.Size == all &&
+				(p.Gang.Rank != in.Rank || p.Gang.Size != b.Gang.Size) {
+				t.Fatalf("%s had rank %d of %d, gets %d of %d", name, p.Gang.Rank, p.Gang.Size, in.Rank, b.Gang.Size)
+			}
+		}
+	}
+}
+
+func sameGang(a, b *structs.Job) bool {
+	return slices.EqualFunc(a.TaskGroups, b.TaskGroups, func(x, y *structs.TaskGroup) bool { return x.Count == y.Count && leastOf(x) == leastOf(y) })
+}
+
+// finished gives the members of a gang that have completed for good.
+func (c *cluster) finished(j *structs.Job) (out []*structs.Allocation) {
+	for _, a := range c.sorted() {
+		if a.Terminal() && c.counts(j, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// counts tells whether an allocation is a member that runs, or has completed for good.
+func (c *cluster) counts(j *structs.Job, a *structs.Allocation) bool {
+	if a.Index() >= j.LookupTaskGroup(a.TaskGroup).Count {
+		return false
+	}
+	completed := j.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete && !dissolved(a) &&
+		a.NextAllocation == "" && (!a.ServerTerminal() || endedWell(a)) &&
+		(a.JobVersion == j.Version || structs.JobGroupChange(a.Job, j, a.TaskGroup) != structs.ChangeDestructive)
+	return isLive(a) || completed
+}
+
 // there counts the members of a group that run, or have completed for good.
 func (c *cluster) there(j *structs.Job, name string) (n int) {
 	done := map[string]bool{}
 	for _, a := range c.allocs {
-		if a.TaskGroup != name || a.Index() >= j.LookupTaskGroup(name).Count {
-			continue
-		}
-		completed := j.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete && !dissolved(a) &&
-			a.NextAllocation == "" && (!a.ServerTerminal() || endedWell(a)) &&
-			(a.JobVersion == j.Version || structs.JobGroupChange(a.Job, j, name) != structs.ChangeDestructive)
-		if isLive(a) || completed {
+		if a.TaskGroup == name && c.counts(j, a) {
 			done[a.Name] = true
 		}
 	}
@@ -243,7 +311,8 @@ func (c *cluster) there(j *structs.Job, name string) (n int) {
 // checkGang checks what must be true at any time.
 func checkGang(t *rapid.T, c *cluster) {
 	members := c.members()
-	ranks, domains := map[int]string{}, map[string]bool{}
+	checkDone(t, c, members)
+	ranks, domains, sockets := map[int]string{}, map[string]bool{}, map[string]bool{}
 	for name, a := range members {
 		j := a.Job
 		spec := gangsOf(j)[a.TaskGroup]
@@ -269,9 +338,28 @@ func checkGang(t *rapid.T, c *cluster) {
 			if domains[domain] = true; len(domains) > 1 {
 				t.Fatalf("%s %v hold a gang that must be under one", w.Level, domains)
 			}
+			for _, id := range devicesOf(a) {
+				if w.Level == "socket" {
+					sockets[socketOf(c.nodes[a.NodeID], id)] = true
+				}
+			}
+			if len(sockets) > 1 || sockets[""] {
+				t.Fatalf("sockets %v hold the devices of a gang that must be under one", sockets)
+			}
 		}
 	}
 	checkWaits(t, c, len(members))
+}
+
+// checkDone checks that nobody has the rank of another member which has completed.
+func checkDone(t *rapid.T, c *cluster, members map[string]*structs.Allocation) {
+	for _, done := range c.finished(c.job) {
+		for name, a := range members {
+			if name != done.Name && a.Gang.Rank == done.Gang.Rank && sameGang(a.Job, done.Job) {
+				t.Fatalf("%s has rank %d, the work of which %s has done", name, a.Gang.Rank, done.Name)
+			}
+		}
+	}
 }
 
 // checkWaits checks that a gang which is not there waits, and only where it must.
@@ -303,6 +391,24 @@ func checkWaits(t *rapid.T, c *cluster, live int) {
 	}
 }
 
+// freeSockets counts the free devices of a node on which nobody runs.
+func freeSockets(c *cluster, n *structs.Node) map[string]int {
+	free := map[string]int{}
+	for _, d := range n.NodeResources.Devices {
+		for _, one := range d.Instances {
+			if one.Healthy {
+				free[socketOf(n, one.ID)]++
+			}
+		}
+	}
+	for _, a := range c.members() {
+		if a.NodeID == n.ID {
+			return nil
+		}
+	}
+	return free
+}
+
 // roomFor is a dumb second opinion: it adds up how often a plain member fits on the
 // nodes of one domain.
 func roomFor(c *cluster, g *gangGroup, want *structs.TopologyAsk) bool {
@@ -318,6 +424,14 @@ func roomFor(c *cluster, g *gangGroup, want *structs.TopologyAsk) bool {
 		s, _ := c.w.nodes.Get(id)
 		fit := int(s.free().CPU) / ask.CPU
 		fit = min(fit, int(s.free().MemoryMB)/ask.MemoryMB, int(s.free().DiskMB)/10)
+		if len(ask.Devices) > 0 && want != nil && want.Required && want.Level == "socket" {
+			for socket, free := range freeSockets(c, n) { // the best of them counts
+				if socket != "" {
+					sums[id] = max(sums[id], min(fit, free/ask.Devices[0].Count))
+				}
+			}
+			continue
+		}
 		if len(ask.Devices) > 0 {
 			free := 0
 			for _, d := range n.NodeResources.Devices {

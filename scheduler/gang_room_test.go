@@ -57,7 +57,7 @@ func TestGangAtALevelThatFewNodesReport(t *testing.T) {
 			}
 		}
 	})
-	c.register(gangJob(structs.JobTypeService, 2, 4, func(j *structs.Job) {
+	c.register(gangJob(structs.JobTypeService, 2, 2, func(j *structs.Job) {
 		group(j).Topology = &structs.TopologyAsk{Level: "tray", Required: true}
 	}))
 	c.eval()

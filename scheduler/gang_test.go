@@ -354,8 +354,8 @@ func TestGangSaysWhatLevelItLacks(t *testing.T) {
 		c.eval()
 		c.wantReason("g", want)
 	}
-	f("node", "no node holds 2 instances of 8 GPUs: node name-n01 has room for 1, node name-n02 for 1, node name-n03 for 1, none of 2 others for more")
-	f("rack", "no rack holds 2 instances of 8 GPUs: rack r1 has room for 1, rack r2 for 1, rack r3 for 1, none of 2 others for more")
+	f("node", "no node holds 2 instances of 8 GPUs: node name-n01 has room for 1, node name-n02 for 1, node name-n03 for 1, 2 others have room for no more")
+	f("rack", "no rack holds 2 instances of 8 GPUs: rack r1 has room for 1, rack r2 for 1, rack r3 for 1, 2 others have room for no more")
 	f("pod", "gang: no pod is known: no node that fits states meta.pod")
 	f("zone", `gang: level "zone" is not known`)
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/structs"
@@ -164,9 +165,7 @@ func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (be
 				continue
 			}
 			ask := want.find
-			if !t.single {
-				ask.Allowed = func(device int) bool { return t.groups[device] == group }
-			}
+			ask.Allowed = want.allowed(t, group)
 			found, ok := cells[at].Find(ask)
 			partly := want.share < wholeDevice
 			if c := (choice{found, at, t, group, want.liking(m, group), partly}); ok && c.better(&best) {
@@ -182,10 +181,13 @@ func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (be
 
 // lacksOf says what is missing of an ask: devices, or a cell of its level.
 func lacksOf(want *deviceAsk, n *nodeState, cells []*cell.State, m *matcher) string {
+	anywhere := *want
+	if anywhere.within = nil; want.within != nil && n.choose(&anywhere, cells, m).tree != nil {
+		return "devices: no room for " + strconv.Itoa(want.count) + " under " + want.within.String()
+	}
 	if !want.find.Required {
 		return lacksDevices
 	}
-	anywhere := *want
 	anywhere.find.Required, anywhere.find.Level = false, ""
 	if c := n.choose(&anywhere, cells, m); c.tree != nil {
 		return fmt.Sprintf("devices: no free cell of level %s for %d", want.find.Level, want.count)

@@ -49,6 +49,8 @@ type groupWork struct {
 	// placed must be placed at once with the gang's others.
 	gang  *gangWork
 	first int
+	// done are the members of a gang that have completed and are not run again.
+	done []*structs.Allocation
 }
 
 // later is a failed allocation whose replacement is due at a time.

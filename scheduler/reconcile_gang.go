@@ -48,6 +48,13 @@ func (r *reconciler) gang(gw *gangWork, byGroup map[string][]*structs.Allocation
 		rosters = append(rosters, r.muster(work, &gw.spec.groups[i], byGroup[work.group.Name]))
 	}
 	state := r.gangState(gw, rosters)
+	for _, m := range rosters {
+		for _, a := range m.held {
+			if a.Terminal() {
+				m.work.done = append(m.work.done, a)
+			}
+		}
+	}
 	if state != gangUp {
 		r.renew(gw, state, rosters)
 		return
