@@ -26,7 +26,7 @@ server {
     dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
     granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
-    reservation_after = "5m"                         # an ask that waits longer reserves room; "-1s": never
-    reservation_ttl   = "1h"
+    reservation_after = "5m"                         # an ask that waits longer reserves room, see docs/topology.md; "-1s": never
+    reservation_ttl   = "1h"                         # a reservation ends then at the latest
   }
 }
