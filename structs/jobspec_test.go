@@ -202,6 +202,14 @@ func TestWarnings(t *testing.T) {
 	f(oneTask(t, "", `,"Update":{"Canary":1}`, ""), `job "j" > group "g" > update: canary:`)
 }
 
+func TestWarningOfAPolicyThatIsNotThereYet(t *testing.T) {
+	for policy, want := range map[string]int{"": 0, "binpack": 0, "random": 0, "least-fragmentation": 1} {
+		if got := (&Job{ID: "j", Policy: policy}).Warnings(); len(got) != want {
+			t.Errorf("%q: %q", policy, got)
+		}
+	}
+}
+
 func TestWarningTableNamesFields(t *testing.T) {
 	known := map[string]bool{}
 	var add func(reflect.Type)
