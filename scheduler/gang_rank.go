@@ -70,8 +70,16 @@ func (s *scheduler) seat(gw *gangWork, runs []*groupRun, live []*structs.Allocat
 }
 
 // same tells whether an allocation was placed in a gang of as many as are wanted now, so
-// that its rank is one of this gang.
+// that its rank is one of this gang. Its version does not tell alone: what another count
+// left running was moved to the newest version in place.
 func (gw *gangWork) same(a *structs.Allocation) bool {
+	all, rigid := 0, true
+	for _, g := range gw.spec.groups {
+		all, rigid = all+g.group.Count, rigid && g.rigid
+	}
+	if rigid && a.Gang.Size != all {
+		return false
+	}
 	for _, work := range gw.works {
 		var g *structs.TaskGroup
 		if a.Job != nil {

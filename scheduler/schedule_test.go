@@ -342,35 +342,6 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A batch allocation that was drained when there was no room for its successor has not
-// done its work: it runs again as soon as there is. One that ended by itself before it
-// was killed has.
-func TestDrainedBatchRunsAgain(t *testing.T) {
-	f := func(killed bool, want int) {
-		t.Helper()
-		c := newCluster(t)
-		c.node("a")
-		c.register(testJob(structs.JobTypeBatch, 1))
-		c.eval()
-		c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
-		c.changeNode("a", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
-		c.eval()
-		c.wantPlan(0, 1, 0)
-		c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) {
-			c.ended(false)(a)
-			if killed {
-				a.TaskStates["t"].Events = []*structs.TaskEvent{{Type: structs.TaskKilling}, {Type: structs.TaskTerminated}, {Type: structs.TaskKilled}}
-			}
-		})
-		c.eval()
-		c.changeNode("a", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeEligible })
-		c.eval()
-		c.wantLive(want)
-	}
-	f(true, 1)
-	f(false, 0)
-}
-
 func TestBatchIsNotRunTwice(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
