@@ -94,14 +94,22 @@ func (r *row) ID() string {
 func (r *row) odd() bool { return r.noted != nil && r.noted.id != "" }
 
 func (r *row) clientStatus() string {
-	if r.client == otherStatus {
+	switch {
+	case r.client != otherStatus:
+	case r.noted == nil:
+		return "" // a snapshot may hold one without a status
+	default:
 		return r.noted.client
 	}
 	return statusNames[r.client]
 }
 
 func (r *row) desiredStatus() string {
-	if r.desired == otherStatus {
+	switch {
+	case r.desired != otherStatus:
+	case r.noted == nil:
+		return "" // as above
+	default:
 		return r.noted.desired
 	}
 	return statusNames[r.desired]
