@@ -168,6 +168,9 @@ func checkRow(table string, row any) error {
 		}
 		return checkID("allocation ID", r.ID)
 	case *structs.Node:
+		if err := checkNodeParts(r); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
 		return checkID("node ID", r.ID)
 	case *structs.Evaluation:
 		return checkEval(r)

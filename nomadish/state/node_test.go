@@ -144,3 +144,26 @@ func TestNodeEvents(t *testing.T) {
 	check(t, "events", len(n.Events), 2)
 	check(t, "index", n.Events[1].CreateIndex, w.index)
 }
+
+// A node with an empty driver, volume or device is refused, and nothing is lost.
+func TestNodeWithEmptyParts(t *testing.T) {
+	for what, spoil := range map[string]func(*structs.Node){
+		"driver": func(n *structs.Node) { n.Drivers = map[string]*structs.DriverInfo{"x": nil} },
+		"volume": func(n *structs.Node) { n.HostVolumes = map[string]*structs.HostVolumeInfo{"x": nil} },
+		"group":  func(n *structs.Node) { n.NodeResources.Devices = []*structs.NodeDeviceResource{nil} },
+		"device": func(n *structs.Node) {
+			n.NodeResources.Devices = []*structs.NodeDeviceResource{{Instances: []*structs.NodeDevice{nil}}}
+		},
+	} {
+		store, w := New(Options{})
+		n := node("a")
+		n.ComputedClass = ""
+		spoil(n)
+		if err := w.Apply(1, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n}); err == nil {
+			t.Errorf("an empty %s was taken", what)
+		}
+		if store.Snapshot().Node(nil, "a") != nil {
+			t.Errorf("the node with an empty %s is there", what)
+		}
+	}
+}

@@ -54,6 +54,9 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 		if err := checkID("node ID", e.Node.ID); err != nil {
 			return err
 		}
+		if err := checkNodeParts(e.Node); err != nil {
+			return err
+		}
 		now, was := e.Node.Copy(), x.node(e.Node.ID)
 		if now.Status == "" {
 			now.Status = structs.NodeStatusInit
@@ -90,6 +93,32 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 		}
 		return nil
 	})
+}
+
+// checkNodeParts refuses a node that says it has something which it does not describe.
+func checkNodeParts(n *structs.Node) error {
+	bad := func(what string) error {
+		return structs.Errorf(structs.CodeBadRequest, "node %s: a %s is empty", n.ID, what)
+	}
+	for _, d := range n.Drivers { // order does not matter: the same is said of each
+		if d == nil {
+			return bad("driver")
+		}
+	}
+	for _, v := range n.HostVolumes { // order does not matter: as above
+		if v == nil {
+			return bad("host volume")
+		}
+	}
+	if n.NodeResources == nil {
+		return nil
+	}
+	for _, d := range n.NodeResources.Devices {
+		if d == nil || slices.Contains(d.Instances, nil) {
+			return bad("device")
+		}
+	}
+	return nil
 }
 
 func checkNodeStatus(s string) error {
