@@ -87,6 +87,8 @@ func newAsk(in *Input, group *structs.TaskGroup) *ask {
 		a.resources.Shared.TimeLimit = limit
 		a.by.ends = in.Now.Add(limit).UnixNano()
 	}
+	a.resources.Shared.Terms = terms(in.Job, group)
+	a.common.of = newHolder(a.by.askName, a.resources)
 	a.common.amount, a.common.ends = a.amount, a.by.ends
 	a.bound(in.Config.PreferredCells)
 	return a

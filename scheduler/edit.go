@@ -20,6 +20,7 @@ type Edit struct {
 	over map[string]*nodeState
 	// moved are those of them that were changed since the last flush.
 	moved []*nodeState
+	of    *holder // of the allocation last upserted
 }
 
 // World ends the edit and gives its result. The Edit may be gone on with: what
@@ -214,7 +215,16 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 		e.release(a.ID)
 		return
 	}
-	e.take(newUse(a.ID, a.NodeID, a.AllocatedResources, a.CreateTime))
+	of := newHolder(askName{a.Namespace, a.JobID, a.TaskGroup}, a.AllocatedResources)
+	if e.of != nil && *e.of == *of {
+		of = e.of // allocations of one group mostly come one after the other
+	}
+	e.of = of
+	u := newUse(a.ID, a.NodeID, of, a.AllocatedResources, a.CreateTime)
+	if a.DesiredStatus == structs.AllocDesiredSuspend {
+		u = u.suspended()
+	}
+	e.take(u)
 }
 
 // DeleteAlloc forgets an allocation. The node's ID is not needed.

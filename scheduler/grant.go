@@ -35,7 +35,7 @@ func (a *ask) grant(n *nodeState, m *matcher, rng *random) (grant, string) {
 	if a.plain {
 		return grant{use: &a.common}, ""
 	}
-	g := grant{use: &use{nodeID: n.id, amount: a.amount, ends: a.by.ends}}
+	g := grant{use: &use{nodeID: n.id, of: a.common.of, amount: a.amount, ends: a.by.ends}}
 	if what := g.pickCores(a, n); what != "" {
 		return grant{}, what
 	}

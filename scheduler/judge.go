@@ -116,7 +116,7 @@ func (j *judgement) update() {
 			continue // it has ended meanwhile: there is nothing to update
 		}
 		if up.Resources != nil {
-			u := newUse(up.AllocID, old.nodeID, up.Resources, 0)
+			u := newUse(up.AllocID, old.nodeID, newHolder(old.of.askName, up.Resources), up.Resources, 0)
 			u.ends = old.ends
 			j.e.release(up.AllocID)
 			s := j.e.state(old.nodeID)
@@ -146,7 +146,7 @@ func (j *judgement) place() {
 	var order []string
 	common := make([]*use, len(j.plan.Place))
 	for b, batch := range j.plan.Place {
-		common[b] = newUse("", "", batch.Resources, batch.CreateTime)
+		common[b] = newUse("", "", newHolder(askName{batch.Namespace, batch.JobID, batch.Group}, batch.Resources), batch.Resources, batch.CreateTime)
 		for i := range batch.Instances {
 			node := batch.Nodes[batch.Instances[i].Node].ID
 			if _, seen := j.byNode[node]; !seen {

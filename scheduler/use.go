@@ -40,10 +40,18 @@ func (p hostPort) collides(o hostPort) bool {
 	return p.Port == o.Port && (p.IP == o.IP || p.everywhere() || o.everywhere())
 }
 
+// holder is whose a use is, and by what right it is held. It is shared by those that
+// were placed together, and never changed.
+type holder struct {
+	askName
+	terms structs.AllocTerms
+}
+
 // use is what one allocation holds on its node. It is never changed.
 type use struct {
 	id      string
 	nodeID  string
+	of      *holder
 	amount  Vector
 	ports   []hostPort   // sorted
 	cores   []uint16     // sorted
@@ -52,13 +60,27 @@ type use struct {
 }
 
 func (u *use) equal(o *use) bool {
-	return u.id == o.id && u.nodeID == o.nodeID && u.amount == o.amount && u.ends == o.ends && slices.Equal(u.ports, o.ports) &&
+	return u.id == o.id && u.nodeID == o.nodeID && u.amount == o.amount && u.ends == o.ends && *u.of == *o.of && slices.Equal(u.ports, o.ports) &&
 		slices.Equal(u.cores, o.cores) && slices.Equal(u.devices, o.devices)
 }
 
+// newHolder says by what right resources are held; without terms, by the least.
+func newHolder(name askName, r *structs.AllocatedResources) *holder {
+	h := &holder{askName: name}
+	if r != nil && r.Shared.Terms != nil {
+		h.terms = *r.Shared.Terms
+	}
+	return h
+}
+
+// suspended is what is left of a use while it is suspended: memory and disk.
+func (u *use) suspended() *use {
+	return &use{id: u.id, nodeID: u.nodeID, of: u.of, amount: Vector{MemoryMB: u.amount.MemoryMB, DiskMB: u.amount.DiskMB}}
+}
+
 // newUse reads what an allocation holds.
-func newUse(id, nodeID string, r *structs.AllocatedResources, created int64) *use {
-	u := &use{id: id, nodeID: nodeID}
+func newUse(id, nodeID string, of *holder, r *structs.AllocatedResources, created int64) *use {
+	u := &use{id: id, nodeID: nodeID, of: of}
 	if r == nil {
 		return u
 	}
@@ -132,7 +154,7 @@ func (u *use) addDevices(devices []*structs.AllocatedDeviceResource) {
 // batch's own Resources, which is the same for all.
 func instanceUse(b *structs.PlacementBatch, i int, id string, common *use) *use {
 	in := &b.Instances[i]
-	u := &use{id: id, nodeID: b.Nodes[in.Node].ID, amount: common.amount, ends: common.ends}
+	u := &use{id: id, nodeID: b.Nodes[in.Node].ID, of: common.of, amount: common.amount, ends: common.ends}
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.ports, u.cores, u.devices = common.ports, common.cores, common.devices
 		return u

@@ -11,6 +11,9 @@ const (
 	AllocDesiredRun   = "run"
 	AllocDesiredStop  = "stop"
 	AllocDesiredEvict = "evict" // stopped to make room for somebody else
+	// AllocDesiredSuspend: frozen in place to make room for somebody else. It keeps its
+	// memory and disk, and gives everything else back until it is resumed.
+	AllocDesiredSuspend = "suspend"
 )
 
 // What the client says of an allocation.
@@ -21,6 +24,8 @@ const (
 	AllocClientFailed   = "failed"
 	AllocClientLost     = "lost"    // its node is gone
 	AllocClientUnknown  = "unknown" // its node is disconnected
+	// AllocClientSuspended: its tasks are frozen. It has not ended.
+	AllocClientSuspended = "suspended"
 )
 
 // DescMaxRunDuration is the ClientDescription of an allocation that was ended by
@@ -298,6 +303,8 @@ type AllocatedSharedResources struct {
 	Ports    []PortMapping
 	// TimeLimit is the group's max_run_duration as it was placed; 0: none.
 	TimeLimit time.Duration `json:",omitempty" codec:",omitempty"`
+	// Terms are by what right it is held; nil: placed by a version that knew none.
+	Terms *AllocTerms `json:",omitempty" codec:",omitempty"`
 }
 
 // PortMapping is one port that was given, by its label.

@@ -32,6 +32,7 @@ const (
 	EvalTriggerReconcile       = "reconcile"
 	EvalTriggerForce           = "job-eval"
 	EvalTriggerRollingUpdate   = "rolling-update"
+	EvalTriggerPreemption      = "preemption" // instances of the job were taken back
 	EvalTriggerMaxRescheduling = "alloc-reschedule"
 )
 

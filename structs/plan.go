@@ -22,6 +22,8 @@ type Plan struct {
 	// Reserve makes reservations, Unreserve ends those of this job on the nodes named.
 	Reserve   []*Reservation `codec:",omitempty"`
 	Unreserve []string       `codec:",omitempty"`
+	// Asks is what is missing of the job's groups once the plan has been committed.
+	Asks []*AskUpdate `codec:",omitempty"`
 
 	// Evals are committed with the plan, if all of it holds: the evaluation's own
 	// new status, the blocked one that it leaves, delayed follow-ups.
@@ -115,7 +117,12 @@ type AllocStop struct {
 	DesiredDescription string
 	ClientStatus       string // set to lost or unknown when its node is gone; else empty
 	FollowupEvalID     string // the delayed evaluation that will replace it
-	PreemptedBy        string
+	// PreemptedBy is the allocation that it makes room for; it holds only together with
+	// that one's placement.
+	PreemptedBy string
+	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants:
+	// the ask goes back to the queue at its place. "": it is stopped for another reason.
+	Reclaim string `codec:",omitempty"`
 	// KeepRunning: only FollowupEvalID is recorded; the allocation is not stopped.
 	KeepRunning bool
 }
@@ -127,6 +134,8 @@ type AllocInPlace struct {
 	EvalID     string
 	// Resources, when not nil, replaces what the allocation holds.
 	Resources *AllocatedResources
+	// Resume: it was suspended and goes on; Resources is then what it holds again.
+	Resume bool `codec:",omitempty"`
 }
 
 // PlanResult answers a submitted plan.
@@ -155,8 +164,11 @@ type JudgedPlan struct {
 	// Unreserve ends reservations on the nodes named, then Reserve makes new ones.
 	Reserve   []*Reservation `codec:",omitempty"`
 	Unreserve []string       `codec:",omitempty"`
+	Asks      []*AskUpdate   `codec:",omitempty"`
 	Evals     []*Evaluation
 	Time      int64 // Unix nanoseconds, minted by the applier
+	// JudgedAt is the index of the state that the plan was judged on.
+	JudgedAt uint64 `codec:",omitempty"`
 }
 
 // PlanAnnotations says what a plan would do, by group.

@@ -39,6 +39,16 @@ type SchedulerConfiguration struct {
 	// never), ReservationTTL how long it holds it.
 	ReservationAfter time.Duration
 	ReservationTTL   time.Duration
+	// Bands are the ranges of priority, lowest first: an ask takes from lower ones only
+	// (semantics part 3). See PriorityBands.
+	Bands []PriorityBand
+	// KeepWhole: when room is given back, an ask that gets all of its own is served
+	// before any that gets a part.
+	KeepWhole bool
+	// Cycle is how long an ask waits for one more of effective priority (0: 20 s); Aging
+	// of 0 turns that off (nil: on).
+	Cycle time.Duration
+	Aging *int
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -54,7 +64,10 @@ type PreemptionConfig struct {
 
 // DefaultSchedulerConfiguration is what a new cluster starts with.
 func DefaultSchedulerConfiguration() SchedulerConfiguration {
-	return SchedulerConfiguration{SchedulerAlgorithm: AlgorithmBinpack, NodeLimitForFeasibilityChecks: 100}
+	return SchedulerConfiguration{
+		SchedulerAlgorithm: AlgorithmBinpack, NodeLimitForFeasibilityChecks: 100,
+		PreemptionConfig: PreemptionConfig{SystemSchedulerEnabled: true},
+	}
 }
 
 // JobSummary counts a job's allocations by group and state.

@@ -20,6 +20,7 @@ const (
 const (
 	DefaultReservationAfter = 5 * time.Minute
 	DefaultReservationTTL   = time.Hour
+	DefaultCycle            = 20 * time.Second
 )
 
 // Limits of the scheduler's configuration: what is larger is a mistake.
@@ -129,6 +130,13 @@ func (c *SchedulerConfiguration) Effective() *SchedulerConfiguration {
 		e.ReservationAfter = after
 	}
 	e.ReservationTTL = c.ReserveTTL()
+	e.Bands = slices.Clone(c.PriorityBands())
+	e.Cycle = c.CycleLength()
+	aging := 1
+	if c.Aging != nil {
+		aging = *c.Aging
+	}
+	e.Aging = &aging
 	return &e
 }
 
@@ -154,13 +162,22 @@ func (c *SchedulerConfiguration) Keep(was *SchedulerConfiguration, absent []stri
 			c.ReservationAfter = was.ReservationAfter
 		case "ReservationTTL":
 			c.ReservationTTL = was.ReservationTTL
+		case "Bands":
+			c.Bands = slices.Clone(was.Bands)
+		case "KeepWhole":
+			c.KeepWhole = was.KeepWhole
+		case "Cycle":
+			c.Cycle = was.Cycle
+		case "Aging":
+			c.Aging = was.Aging
 		}
 	}
 }
 
 // OwnSchedulerFields are the fields of SchedulerConfiguration that Nomad does not have.
 func OwnSchedulerFields() []string {
-	return []string{"Policy", "Dimensions", "Granularity", "Levels", "PreferredCells", "ReservationAfter", "ReservationTTL"}
+	return []string{"Policy", "Dimensions", "Granularity", "Levels", "PreferredCells", "ReservationAfter", "ReservationTTL",
+		"Bands", "KeepWhole", "Cycle", "Aging"}
 }
 
 // UnmarshalJSON reads the configuration by the rules of [Job.UnmarshalJSON]: durations
@@ -197,6 +214,15 @@ func (c *SchedulerConfiguration) Validate() error {
 		case slices.Contains(c.PreferredCells[:i], n):
 			return Errorf(CodeBadRequest, "PreferredCells: %d is stated twice", n)
 		}
+	}
+	if err := c.validateBands(); err != nil {
+		return err
+	}
+	if c.Cycle < 0 {
+		return Errorf(CodeBadRequest, "Cycle %s: must not be negative; Aging 0 is what turns aging off", c.Cycle)
+	}
+	if c.Aging != nil && *c.Aging != 0 && *c.Aging != 1 {
+		return Errorf(CodeBadRequest, "Aging %d: must be 1, or 0 to turn it off", *c.Aging)
 	}
 	if c.ReservationTTL < 0 {
 		return Errorf(CodeBadRequest, "ReservationTTL %s: must not be negative; a negative ReservationAfter is what turns reservations off", c.ReservationTTL)

@@ -1,0 +1,36 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Pass decides asks that wait, one after the other in the order of their ranks, on one
+// World that moves on with each of them (semantics part 7, "queue pass"). It is for
+// one goroutine.
+type Pass struct{ w *World }
+
+// NewPass begins a pass on a World, which stays as it is.
+func NewPass(w *World) *Pass { return &Pass{w: w} }
+
+// World is how the World stands after what was decided so far.
+func (p *Pass) World() *World { return p.w }
+
+// Decide decides an evaluation as Schedule does, and goes on with what its plan does as
+// done. Whoever carries the plans out finds that they hold, if nobody else was faster.
+func (p *Pass) Decide(eval *structs.Evaluation, in Input) (*structs.Plan, error) {
+	plan, err := Schedule(p.w, eval, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.Place)+len(plan.Stop)+len(plan.Update)+len(plan.Reserve)+len(plan.Unreserve) == 0 {
+		return plan, nil
+	}
+	edit := p.w.Edit()
+	if _, refused, why := edit.Judge(plan); len(refused) > 0 {
+		return nil, fmt.Errorf("the plan of evaluation %s does not hold on the world that it was made for: %s", eval.ID, why)
+	}
+	p.w = edit.World()
+	return plan, nil
+}

@@ -1,0 +1,78 @@
+package structs
+
+// PriorityBand is a range of declared priorities, both ends included. An ask may take
+// from lower bands only, never from its own (semantics part 3).
+type PriorityBand struct{ Low, High int }
+
+// DefaultBands are those of a cluster whose configuration states none.
+func DefaultBands() []PriorityBand { return []PriorityBand{{1, 40}, {41, 70}, {71, 100}} }
+
+// PriorityBands are the bands in force, lowest first.
+func (c *SchedulerConfiguration) PriorityBands() []PriorityBand {
+	if len(c.Bands) == 0 {
+		return DefaultBands()
+	}
+	return c.Bands
+}
+
+// Band is the number of a priority's band, lowest 0. What lies between two bands, or
+// above all, belongs to the one below it; what lies below all, to the lowest.
+func (c *SchedulerConfiguration) Band(priority int) int {
+	bands := c.PriorityBands()
+	for i := len(bands) - 1; i > 0; i-- {
+		if priority >= bands[i].Low {
+			return i
+		}
+	}
+	return 0
+}
+
+// Preempts tells whether jobs of a type may take from lower bands.
+func (c *SchedulerConfiguration) Preempts(jobType string) bool {
+	switch jobType {
+	case JobTypeService:
+		return c.PreemptionConfig.ServiceSchedulerEnabled
+	case JobTypeBatch:
+		return c.PreemptionConfig.BatchSchedulerEnabled
+	case JobTypeSystem:
+		return c.PreemptionConfig.SystemSchedulerEnabled
+	case JobTypeSysBatch:
+		return c.PreemptionConfig.SysBatchSchedulerEnabled
+	}
+	return false
+}
+
+func (c *SchedulerConfiguration) validateBands() error {
+	for i, b := range c.Bands {
+		switch {
+		case b.Low < JobMinPriority || b.High > JobMaxPriority || b.Low > b.High:
+			return Errorf(CodeBadRequest, "Bands: [%d, %d]: a band goes from a lower to a higher priority, of %d to %d", b.Low, b.High, JobMinPriority, JobMaxPriority)
+		case i > 0 && b.Low <= c.Bands[i-1].High:
+			return Errorf(CodeBadRequest, "Bands: [%d, %d] overlaps or goes before [%d, %d]; state them lowest first, each above the last",
+				b.Low, b.High, c.Bands[i-1].Low, c.Bands[i-1].High)
+		}
+	}
+	return nil
+}
+
+// AllocTerms are by what right an allocation holds what it holds: what decides who is
+// taken first when others may take from it. They are its job's when it was placed, or
+// updated in place.
+type AllocTerms struct {
+	Priority  int    // declared
+	Submitted uint64 // the job's CreateIndex: within a priority the latest is taken first
+	// Reclaim is how it gives back what it holds, one of the Reclaim constants; "": requeue.
+	Reclaim string `json:",omitempty" codec:",omitempty"`
+	// Gang names the gang that it is a member of by its first group, GangMin is how many
+	// members must run: taken back are those above it one by one, the others all together.
+	Gang    string `json:",omitempty" codec:",omitempty"`
+	GangMin int    `json:",omitempty" codec:",omitempty"`
+}
+
+// Equal tells whether two are the same; nil is equal to nil alone.
+func (t *AllocTerms) Equal(o *AllocTerms) bool {
+	if t == nil || o == nil {
+		return t == o
+	}
+	return *t == *o
+}

@@ -1,0 +1,128 @@
+package structs
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// Ask is an unplaced group of a job: one line of the queue (semantics part 7).
+// Evaluations say "look at this job"; what is wanted and not had is state, and
+// lives as long as its job, so that what it has waited and how often it was
+// reclaimed is not forgotten when it is placed.
+type Ask struct {
+	Namespace string
+	JobID     string
+	Group     string
+	// Missing is how many instances are not placed; 0: the ask does not wait.
+	Missing int
+	// Since is when it began to wait this time, in Unix nanoseconds; 0: it does not.
+	Since int64
+	// Aged is how many cycles it waited before Since, over all times.
+	Aged int64
+	// Requeued counts the times that instances of it were taken back.
+	Requeued int
+	// EvalID is the blocked evaluation that it waits in; "": none yet.
+	EvalID string
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// Job names the ask's job.
+func (a *Ask) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
+
+// AskUpdate is what a plan says of a group: how many of its instances have no place
+// once the plan has been committed.
+type AskUpdate struct {
+	Namespace string
+	JobID     string
+	Group     string
+	Missing   int
+	// Since is when it began to wait, if it did not wait already: the creation of the
+	// first evaluation that it is decided by. Unix nanoseconds.
+	Since  int64
+	EvalID string // the blocked evaluation; "" if Missing is 0
+}
+
+// Standings, best first (semantics part 4).
+const (
+	StandingAllocated = 0
+	StandingNormal    = 1
+	StandingUnchecked = 2 // failed the submission check
+)
+
+// RequeueBonus is what each requeueing adds to an ask's effective priority (semantics part 4).
+const RequeueBonus = 10
+
+// Rank is an ask's place in the queue of its pool. Between events all that wait age
+// alike, so that their order is static: what all have alike is left out of Number.
+type Rank struct {
+	Standing int
+	// Band is that of the declared priority; the highest goes first.
+	Band     int
+	Requeued bool // goes before what never was
+	// Number is priority + RequeueBonus for each time it was reclaimed + cycles waited
+	// before, less the number of the cycle in which it began to wait: the effective
+	// priority at a time is Number + the number of that time's cycle.
+	Number int64
+	// Submitted is the job's CreateIndex: the earlier goes first.
+	Submitted uint64
+	Job       NamespacedID // settles the rest
+}
+
+// Compare is below zero if r goes before o.
+func (r *Rank) Compare(o *Rank) int {
+	requeued := func(x *Rank) int {
+		if x.Requeued {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(r.Standing, o.Standing), cmp.Compare(o.Band, r.Band), cmp.Compare(requeued(r), requeued(o)),
+		cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
+		strings.Compare(r.Job.Namespace, o.Job.Namespace), strings.Compare(r.Job.ID, o.Job.ID),
+	)
+}
+
+// Rank gives the place of a job's ask: nil stands for one that has never waited, and
+// since is then when it began to. A job has one evaluation for all its groups, so its
+// place is that of its best ask.
+func (c *SchedulerConfiguration) Rank(job *Job, ask *Ask, since int64) Rank {
+	r := Rank{
+		Standing: StandingNormal, Band: c.Band(job.Priority), Number: int64(job.Priority), Submitted: job.CreateIndex,
+		Job: NamespacedID{ID: job.ID, Namespace: job.Namespace},
+	}
+	if ask != nil {
+		r.Requeued = ask.Requeued > 0
+		r.Number += int64(ask.Requeued)*RequeueBonus + ask.Aged
+		if ask.Since > 0 {
+			since = ask.Since
+		}
+	}
+	r.Number -= c.CycleAt(since)
+	return r
+}
+
+// EffectivePriority is what a rank's number is at a time, in Unix nanoseconds.
+func (c *SchedulerConfiguration) EffectivePriority(r *Rank, now int64) int64 {
+	return r.Number + c.CycleAt(now)
+}
+
+// CycleAt is the number of the cycle of a time, in Unix nanoseconds; always 0 if
+// nothing ages.
+func (c *SchedulerConfiguration) CycleAt(t int64) int64 {
+	if c.Aging != nil && *c.Aging == 0 {
+		return 0
+	}
+	return t / int64(c.CycleLength())
+}
+
+// CycleLength is how long an ask waits for one more of effective priority.
+func (c *SchedulerConfiguration) CycleLength() time.Duration {
+	if c.Cycle <= 0 {
+		return DefaultCycle
+	}
+	return c.Cycle
+}
