@@ -58,7 +58,7 @@ type floor struct {
 var house = []floor{
 	{1, []string{"structs"}, nil, nil, "structs is the vocabulary and imports nobody"},
 	{1, []string{"structs/..."}, []string{"structs"}, []string{"structs", "structs/acl"}, "what lies under structs knows only structs"},
-	{2, []string{"scheduler/bucket", "scheduler/cell", "scheduler/preempt"}, nil, nil, "an algorithm knows none of its siblings; schedule.go is where they meet"},
+	{2, []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt"}, nil, nil, "an algorithm knows none of its siblings; schedule.go is where they meet"},
 	{2, []string{"scheduler/entitle/..."}, nil, []string{"scheduler/entitle/..."}, "an algorithm knows none of its siblings; schedule.go is where they meet"},
 	{3, []string{"scheduler/..."}, algorithms, []string{"structs", "scheduler/..."}, "the scheduler is a function of a snapshot"},
 	{5, []string{"nomadish/state"}, nil, []string{"structs", "scheduler/...", "nomadish/state"}, "state stands on the scheduler's World and on nothing of the server"},
@@ -76,7 +76,7 @@ var house = []floor{
 	{10, []string{"e2e/..."}, nil, []string{"structs", "api", "e2e/..."}, "e2e is black-box: the binary, the HTTP API, api and structs"},
 }
 
-var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/preempt", "scheduler/entitle/..."}
+var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt", "scheduler/entitle/..."}
 
 // Who may see the two types that hold everything. All else takes a small interface.
 var wiring = []struct {
