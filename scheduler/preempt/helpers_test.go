@@ -1,0 +1,97 @@
+package preempt
+
+import (
+	"slices"
+	"testing"
+)
+
+// vec is (cpu, memory).
+type vec [2]int
+
+func (v vec) plus(o vec) vec  { return vec{v[0] + o[0], v[1] + o[1]} }
+func (v vec) minus(o vec) vec { return vec{v[0] - o[0], v[1] - o[1]} }
+func (v vec) fits(in vec) bool {
+	return v[0] <= in[0] && v[1] <= in[1]
+}
+
+// held is what one instance holds.
+type held struct {
+	room  int
+	whole vec
+	now   Holding
+}
+
+func (h *held) is() vec {
+	switch h.now {
+	case Whole:
+		return h.whole
+	case Suspended:
+		return vec{0, h.whole[1]}
+	}
+	return vec{}
+}
+
+// place is one room of a test.
+type place struct {
+	free   vec
+	each   vec // what a newcomer asks
+	wanted int
+}
+
+// shelf is rooms of plain amounts.
+type shelf struct {
+	places []place
+	all    []held // by Victim.ID
+	asked  int
+}
+
+func (s *shelf) Put(victim int, h Holding) bool {
+	v := &s.all[victim]
+	p := &s.places[v.room]
+	p.free = p.free.plus(v.is())
+	v.now = h
+	p.free = p.free.minus(v.is())
+	return true
+}
+
+func (s *shelf) Fits(room int) int {
+	s.asked++
+	p, n := &s.places[room], 0
+	for free := p.free; n < p.wanted && p.each.fits(free); n++ {
+		free = free.minus(p.each)
+	}
+	return n
+}
+
+// run adds an ask of n instances that run in a room.
+func (s *shelf) run(asks []Ask, of Ask, n int, each vec, room int) []Ask {
+	for range n {
+		of.Victims = append(of.Victims, Victim{ID: len(s.all), Room: room})
+		s.all = append(s.all, held{room: room, whole: each})
+		s.places[room].free = s.places[room].free.minus(each)
+	}
+	return append(asks, of)
+}
+
+func (s *shelf) wants() (want []int) {
+	for _, p := range s.places {
+		want = append(want, p.wanted)
+	}
+	return want
+}
+
+// taken counts what each ask gives back.
+func taken(r Result, asks []Ask) []int {
+	n := make([]int, len(asks))
+	for _, t := range r.Taken {
+		n[t.Ask]++
+	}
+	return n
+}
+
+func wantTaken(t *testing.T, r Result, asks []Ask, want ...int) {
+	t.Helper()
+	if got := taken(r, asks); !slices.Equal(got, want) {
+		t.Fatalf("%v give back, want %v", got, want)
+	}
+}

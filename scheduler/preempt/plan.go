@@ -1,0 +1,281 @@
+package preempt
+
+import "slices"
+
+// Plan finds who must give back what it holds so that newcomers fit (semantics part 3).
+// Asks may come in any order; they are walked in that of their standings. Rooms must be
+// as they are, with every instance whole, or Nothing put for what is gone already; that
+// is asked for too. Afterwards they are as the Result says.
+func Plan(rooms Rooms, asks []Ask, want Request) Result {
+	p := &planner{rooms: rooms, asks: asks, want: want}
+	p.begin()
+
+	// 1. What is free is taken first: nobody is touched if that is enough.
+	// 2. Walk ask by ask, the lowest first, until the newcomers of every room fit.
+	p.walk()
+
+	// 3. If that was not enough, it is decided what is taken all the same.
+	if !p.settle() {
+		return Result{Placed: p.goal}
+	}
+
+	// 4. Give back what is left over, the highest first, as long as that changes anything.
+	p.giveBack()
+
+	// 5. Say how the others give up what they hold.
+	return p.result()
+}
+
+// planner is one plan on its way.
+type planner struct {
+	rooms  Rooms
+	asks   []Ask
+	want   Request
+	order  []int       // of the asks that may be taken from, lowest first
+	held   [][]Holding // by ask and victim
+	walked []int       // asks that were walked, in that order
+	free   []int       // newcomers that fit what is free, by room
+	goal   []int       // newcomers that must fit, by room
+}
+
+func (p *planner) begin() {
+	for i := range p.asks {
+		if p.asks[i].Band < p.want.Below {
+			p.order = append(p.order, i)
+		}
+	}
+	slices.SortFunc(p.order, func(a, b int) int { return p.asks[a].Compare(&p.asks[b].Standing) })
+	p.held = make([][]Holding, len(p.asks))
+	p.free = make([]int, len(p.want.Want))
+	for r := range p.free {
+		p.free[r] = p.rooms.Fits(r)
+	}
+	p.goal = slices.Clone(p.free)
+}
+
+// short tells whether newcomers of a room do not fit yet.
+func (p *planner) short(room int) bool {
+	return room != Elsewhere && p.goal[room] < p.want.Want[room]
+}
+
+// anyShort tells whether newcomers of any room do not fit yet.
+func (p *planner) anyShort() bool {
+	for r := range p.goal {
+		if p.short(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// put moves one instance. Taking away always succeeds.
+func (p *planner) put(ask, victim int, h Holding) bool {
+	v := &p.asks[ask].Victims[victim]
+	if v.Room != Elsewhere && !p.rooms.Put(v.ID, h) {
+		return false
+	}
+	p.held[ask][victim] = h
+	return true
+}
+
+// walk takes ask by ask until the newcomers of each room fit. goal is how many do.
+func (p *planner) walk() {
+	for _, i := range p.order {
+		if !p.anyShort() {
+			return
+		}
+		a := &p.asks[i]
+		p.held[i] = make([]Holding, len(a.Victims))
+		touched := false
+		for v := range a.Victims {
+			if p.short(a.Victims[v].Room) {
+				touched = p.put(i, v, Nothing) || touched
+			}
+		}
+		if !touched {
+			continue
+		}
+		p.walked = append(p.walked, i)
+		p.dissolve(i)
+		for r := range p.goal {
+			if p.short(r) {
+				p.goal[r] = p.rooms.Fits(r)
+			}
+		}
+	}
+}
+
+// dissolve takes all of a gang of which too few would run.
+func (p *planner) dissolve(ask int) {
+	a := &p.asks[ask]
+	if a.Min == 0 || p.running(ask) >= a.Min {
+		return
+	}
+	for v, h := range p.held[ask] {
+		if h != Nothing {
+			p.put(ask, v, Nothing)
+		}
+	}
+}
+
+// running counts the instances of an ask that hold all of their own.
+func (p *planner) running(ask int) (n int) {
+	for _, h := range p.held[ask] {
+		if h == Whole {
+			n++
+		}
+	}
+	return n
+}
+
+// settle says what is placed if the walk was not enough: goal. It tells whether anything
+// is taken; if not, all is as it was.
+func (p *planner) settle() bool {
+	if !p.anyShort() || p.want.Partial == PartialPreempt || p.want.Partial == "" {
+		return len(p.walked) > 0
+	}
+	for i := len(p.walked) - 1; i >= 0; i-- {
+		ask := p.walked[i]
+		for v := range slices.Backward(p.held[ask]) {
+			if p.held[ask][v] != Whole {
+				p.put(ask, v, Whole)
+			}
+		}
+	}
+	p.goal = p.free
+	if p.want.Partial == PartialNone {
+		p.goal = make([]int, len(p.free))
+	}
+	return false
+}
+
+// holds tells whether the newcomers of a room that must fit still do.
+func (p *planner) holds(room int) bool {
+	return room == Elsewhere || p.rooms.Fits(room) >= p.goal[room]
+}
+
+// giveBack gives the walked asks back what is left over, the highest first. A pass is
+// enough where less room never fits more newcomers; further ones make sure of it.
+func (p *planner) giveBack() {
+	if p.want.KeepWhole {
+		for _, ask := range slices.Backward(p.walked) {
+			p.whole(ask)
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, ask := range slices.Backward(p.walked) {
+			again = p.back(ask) || again
+		}
+	}
+}
+
+// whole leaves an ask untouched if all of it fits.
+func (p *planner) whole(ask int) {
+	was := slices.Clone(p.held[ask])
+	for v := range slices.Backward(was) {
+		if was[v] == Nothing && !p.tryBack(ask, v) {
+			p.undo(ask, was)
+			return
+		}
+	}
+}
+
+// undo takes again what was given back since held was as it was.
+func (p *planner) undo(ask int, was []Holding) {
+	for v := range was {
+		if p.held[ask][v] != was[v] {
+			p.put(ask, v, was[v])
+		}
+	}
+}
+
+// back gives an ask back as many instances as fit, and tells whether any were. A gang of
+// which too few would run gets none.
+func (p *planner) back(ask int) bool {
+	was := slices.Clone(p.held[ask])
+	some := false
+	for v := range slices.Backward(was) {
+		if was[v] == Nothing && p.tryBack(ask, v) {
+			some = true
+		}
+	}
+	if some && p.running(ask) < p.asks[ask].Min {
+		p.undo(ask, was)
+		return false
+	}
+	return some
+}
+
+// tryBack gives one instance back if the newcomers still fit.
+func (p *planner) tryBack(ask, victim int) bool {
+	if !p.put(ask, victim, Whole) {
+		return false
+	}
+	if p.holds(p.asks[ask].Victims[victim].Room) {
+		return true
+	}
+	p.put(ask, victim, Nothing)
+	return false
+}
+
+// result says who gives back and how. What may be suspended is, the highest first, if
+// its memory can stay.
+func (p *planner) result() Result {
+	r := Result{Placed: p.goal}
+	how := make([][]Action, len(p.asks))
+	for _, ask := range slices.Backward(p.walked) {
+		how[ask] = p.actions(ask)
+	}
+	for _, ask := range p.walked {
+		for v, h := range p.held[ask] {
+			if h != Whole {
+				t := Taken{Ask: ask, Victim: v, How: how[ask][v]}
+				t.NoRoom = p.asks[ask].Suspend && t.How == Requeue
+				r.Taken = append(r.Taken, t)
+			}
+		}
+	}
+	return r
+}
+
+// actions decides how the instances of one ask give back. A gang is suspended whole or
+// not at all.
+func (p *planner) actions(ask int) []Action {
+	a := &p.asks[ask]
+	out := make([]Action, len(a.Victims))
+	shrinks := a.Min > 0 && p.running(ask) > 0
+	was := slices.Clone(p.held[ask])
+	for v := range slices.Backward(was) {
+		if was[v] == Whole {
+			continue
+		}
+		switch {
+		case shrinks:
+			out[v] = Shrink
+		case a.Suspend && p.trySuspend(ask, v):
+			out[v] = Suspend
+		default:
+			out[v] = Requeue
+		}
+	}
+	if a.Min > 0 && a.Suspend && slices.Contains(out, Requeue) && slices.Contains(out, Suspend) {
+		p.undo(ask, was)
+		for v := range out {
+			out[v] = Requeue
+		}
+	}
+	return out
+}
+
+// trySuspend lets one instance keep what it keeps while suspended.
+func (p *planner) trySuspend(ask, victim int) bool {
+	if !p.put(ask, victim, Suspended) {
+		return false
+	}
+	if p.holds(p.asks[ask].Victims[victim].Room) {
+		return true
+	}
+	p.put(ask, victim, Nothing)
+	return false
+}
