@@ -134,12 +134,13 @@ type DefaultSchedulerConfig struct {
 	Preemption                    Preemption `hcl:"preemption_config,block"`
 }
 
-// Preemption says which job types may preempt.
+// Preemption says which job types may preempt; nil: as in a new cluster without it, where
+// system jobs alone may.
 type Preemption struct {
-	System   bool `hcl:"system_scheduler_enabled"`
-	SysBatch bool `hcl:"sysbatch_scheduler_enabled"`
-	Batch    bool `hcl:"batch_scheduler_enabled"`
-	Service  bool `hcl:"service_scheduler_enabled"`
+	System   *bool `hcl:"system_scheduler_enabled"`
+	SysBatch *bool `hcl:"sysbatch_scheduler_enabled"`
+	Batch    *bool `hcl:"batch_scheduler_enabled"`
+	Service  *bool `hcl:"service_scheduler_enabled"`
 }
 
 // Topology names the levels of the cells, lowest first.
@@ -164,11 +165,16 @@ type Scheduling struct {
 	PreferredCells   []int            `hcl:"preferred_cells"`   // GPUs
 	ReservationAfter time.Duration    `hcl:"reservation_after"` // negative: never
 	ReservationTTL   time.Duration    `hcl:"reservation_ttl"`
-	Bands            [][]int          `hcl:"bands,later"`
-	KeepWhole        bool             `hcl:"keep_whole,later"`
-	Grace            time.Duration    `hcl:"grace,later"`
-	Cycle            time.Duration    `hcl:"cycle,later"`
-	Slots            map[string]*Slot `hcl:"slot,block,later"`
+	// Bands are pairs of the lowest and the highest priority, lowest band first.
+	Bands     [][]int       `hcl:"bands" like:"bands = [[1, 40], [41, 70], [71, 100]]"`
+	KeepWhole bool          `hcl:"keep_whole"`
+	Cycle     time.Duration `hcl:"cycle"` // 0: the default
+	Aging     *int          `hcl:"aging"` // 0: off; 1, and not stated: on
+	// Preemption is another place for what Nomad states in default_scheduler_config.
+	Preemption Preemption `hcl:"preemption,block"`
+
+	Grace time.Duration    `hcl:"grace,later"`
+	Slots map[string]*Slot `hcl:"slot,block,later"`
 }
 
 // Slot is what a slot of a project's calendar stands for.

@@ -44,9 +44,11 @@ func TestFull(t *testing.T) {
 		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
 		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
 		"server":    c.Server.Enabled && c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,
-		"scheduler": c.Server.DefaultScheduler.SchedulerAlgorithm == "spread" && c.Server.DefaultScheduler.Preemption.Batch,
+		"scheduler": c.Server.DefaultScheduler.SchedulerAlgorithm == "spread" && *c.Server.DefaultScheduler.Preemption.Batch && c.Server.DefaultScheduler.Preemption.System == nil,
 		"topology":  reflect.DeepEqual(c.Server.Topology.Level, []TopologyLevel{{"rack", "rack"}}) && len(c.Server.Topology.Levels) == 5,
-		"scheduling": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) &&
+		"bands": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) && c.Server.Scheduling.KeepWhole &&
+			c.Server.Scheduling.Cycle == 30*time.Second && *c.Server.Scheduling.Aging == 0 && *c.Server.Scheduling.Preemption.Service,
+		"scheduling": c.Server.Scheduling.Grace == time.Minute &&
 			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.ReservationTTL == time.Hour && c.Server.Scheduling.PreferredCells[1] == 8 && c.Server.Scheduling.Slots["batch"].Cores == 1,
 		"client":  c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
 		"options": c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
@@ -77,8 +79,7 @@ func TestFull(t *testing.T) {
 		return out
 	}
 	var want []string
-	for _, name := range []string{"log_file", "server.scheduling.bands", "server.scheduling.cycle", "server.scheduling.grace",
-		"server.scheduling.keep_whole", "server.scheduling.slot", "vault"} {
+	for _, name := range []string{"log_file", "server.scheduling.grace", "server.scheduling.slot", "vault"} {
 		want = append(want, name+": accepted, but has no effect yet")
 	}
 	if got := texts(warnings); !slices.Equal(got, want) {
@@ -270,6 +271,19 @@ func TestValidate(t *testing.T) {
 	f("server {\n scheduling { preferred_cells = [0] }\n}", "server.scheduling.preferred_cells: 0: a size is from 1")
 	f("server {\n scheduling { reservation_ttl = \"-1s\" }\n}", "server.scheduling.reservation_ttl")
 	f("server {\n scheduling { reservation_after = \"-1s\" }\n}", "") // never
+	f("server {\n scheduling {\n bands = [[1, 40], [40, 100]]\n}\n}",
+		"b.hcl:3: server.scheduling.bands: [40, 100] overlaps or goes before [1, 40]; state them lowest first, each above the last")
+	f("server {\n scheduling {\n bands = [[71, 100], [1, 40]]\n}\n}", "b.hcl:3: server.scheduling.bands: [1, 40] overlaps or goes before [71, 100]")
+	f("server {\n scheduling {\n bands = [[40, 1]]\n}\n}", "[40, 1]: a band goes from a lower to a higher priority, of 1 to 100")
+	f("server {\n scheduling {\n bands = [[0, 40]]\n}\n}", "[0, 40]: a band goes from a lower to a higher priority, of 1 to 100")
+	f("server {\n scheduling {\n bands = [[1, 101]]\n}\n}", "[1, 101]: a band goes")
+	f("server {\n scheduling {\n bands = [[1, 40], [41]]\n}\n}", "b.hcl:3: server.scheduling.bands[1] has 1 numbers: a band is its lowest and its highest priority, such as [1, 40]")
+	f("server {\n scheduling { bands = [[1, 20], [41, 60], [99, 99]] }\n}", "") // gaps belong to the band below
+	f("server {\n scheduling {\n\n cycle = \"-1s\"\n}\n}", "b.hcl:4: server.scheduling.cycle: -1s: must not be negative; Aging 0 is what turns aging off")
+	f("server {\n scheduling { aging = 2 }\n}", "b.hcl:2: server.scheduling.aging: 2: must be 1, or 0 to turn it off")
+	f("server {\n scheduling { keep_whole = true }\n}", "")
+	f("server {\n default_scheduler_config {\n  preemption_config { batch_scheduler_enabled = true }\n }\n scheduling {\n preemption {\n batch_scheduler_enabled = false\n}\n}\n}",
+		"b.hcl:7: server.scheduling.preemption.batch_scheduler_enabled = false: default_scheduler_config.preemption_config says true; state it in one place")
 	f("server { enabled = false }\nclient { enabled = true }", "client.servers: missing")
 	f(`client { enabled = true }`, "")
 	f("client {\n enabled = true\n servers = [\"a b\"]\n}", `b.hcl:3: client.servers "a b": must be host:port`)

@@ -22,6 +22,7 @@ import (
 //	hcl:"name,label"    the label of a repeated block
 //	…,append            a list to which later files add
 //	…,later             known, decoded, without effect yet: a warning
+//	like:"x = [1]"      how it is written, for who wrote it otherwise
 //
 // and on a field named _, lists of further names that are accepted unread:
 //
@@ -38,6 +39,7 @@ type schema struct {
 type schemaField struct {
 	index         []int
 	append, later bool
+	like          string
 }
 
 func schemaOf(t reflect.Type) *schema {
@@ -63,7 +65,9 @@ func schemaOf(t reflect.Type) *schema {
 			s.label = f.Index
 			continue
 		}
-		s.fields[parts[0]] = schemaField{f.Index, slices.Contains(parts[1:], "append"), slices.Contains(parts[1:], "later")}
+		s.fields[parts[0]] = schemaField{
+			f.Index, slices.Contains(parts[1:], "append"), slices.Contains(parts[1:], "later"), f.Tag.Get("like"),
+		}
 		s.names = append(s.names, parts[0])
 	}
 	slices.Sort(s.names)
@@ -116,7 +120,11 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 				d.warnings = append(d.warnings, problemAt(f.at, "%s: accepted, but has no effect yet", at))
 			}
 			d.origins[at] = problemAt(f.at, "")
+			before := len(d.problems)
 			d.value(v.FieldByIndex(known.index), f.value, at, known.append)
+			for i := before; i < len(d.problems) && known.like != ""; i++ {
+				d.problems[i].Text += "; write it as in " + known.like
+			}
 		case s.inert[f.name]:
 			d.warnings = append(d.warnings, problemAt(f.at, "%s: accepted, but has no effect yet", at))
 		case s.moot[f.name]:

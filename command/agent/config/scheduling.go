@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,11 +23,12 @@ func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
 	c.MemoryOversubscriptionEnabled = d.MemoryOversubscriptionEnabled
 	c.RejectJobRegistration = d.RejectJobRegistration
 	c.PauseEvalBroker = d.PauseEvalBroker
-	c.PreemptionConfig = structs.PreemptionConfig{
-		SystemSchedulerEnabled: d.Preemption.System, SysBatchSchedulerEnabled: d.Preemption.SysBatch,
-		BatchSchedulerEnabled: d.Preemption.Batch, ServiceSchedulerEnabled: d.Preemption.Service,
-	}
 	p := &s.Scheduling
+	for _, name := range preemptionNames {
+		if on := cmp.Or(*d.Preemption.at(name), *p.Preemption.at(name)); on != nil {
+			*preemptionSwitch(&c.PreemptionConfig, name) = *on
+		}
+	}
 	if d.SchedulerAlgorithm == "" {
 		c.SetNodeOrder(p.Policy)
 	} else {
@@ -34,9 +36,38 @@ func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
 	}
 	c.Dimensions, c.Granularity, c.PreferredCells = p.Dimensions, p.Granularity, p.PreferredCells
 	c.ReservationAfter, c.ReservationTTL = p.ReservationAfter, p.ReservationTTL
-	var err error
+	c.KeepWhole, c.Cycle, c.Aging = p.KeepWhole, p.Cycle, p.Aging
+	var err, wrong error
 	c.Levels, err = s.Topology.SiteLevels()
-	return c, err
+	c.Bands, wrong = p.bands()
+	return c, cmp.Or(err, wrong)
+}
+
+// bands are the bands as the scheduler has them; nil when none are stated.
+func (s *Scheduling) bands() ([]structs.PriorityBand, error) {
+	var out []structs.PriorityBand
+	for i, b := range s.Bands {
+		if len(b) != 2 {
+			return nil, fmt.Errorf("[%d] has %d numbers: a band is its lowest and its highest priority, such as [1, 40]", i, len(b))
+		}
+		out = append(out, structs.PriorityBand{Low: b[0], High: b[1]})
+	}
+	return out, nil
+}
+
+// preemptionNames are the switches of preemption by their names in a file.
+var preemptionNames = []string{"system_scheduler_enabled", "sysbatch_scheduler_enabled", "batch_scheduler_enabled", "service_scheduler_enabled"}
+
+// at is where a switch of a name is kept.
+func (p *Preemption) at(name string) **bool {
+	return []**bool{&p.System, &p.SysBatch, &p.Batch, &p.Service}[slices.Index(preemptionNames, name)]
+}
+
+// preemptionSwitch is where the scheduler's configuration keeps it.
+func preemptionSwitch(c *structs.PreemptionConfig, name string) *bool {
+	return []*bool{
+		&c.SystemSchedulerEnabled, &c.SysBatchSchedulerEnabled, &c.BatchSchedulerEnabled, &c.ServiceSchedulerEnabled,
+	}[slices.Index(preemptionNames, name)]
 }
 
 // SiteLevels are the levels above nodes, lowest first; nil when nothing is stated. Those
@@ -116,6 +147,15 @@ func (k *checker) scheduling() {
 	if _, err := s.Topology.SiteLevels(); err != nil {
 		k.bad("server.topology", ": %s", plainText(err))
 	}
+	if _, err := s.Scheduling.bands(); err != nil {
+		k.bad("server.scheduling.bands", "%v", err)
+	}
+	for _, name := range preemptionNames {
+		ours, theirs := *s.Scheduling.Preemption.at(name), *s.DefaultScheduler.Preemption.at(name)
+		if ours != nil && theirs != nil && *ours != *theirs {
+			k.bad("server.scheduling.preemption."+name, " = %t: default_scheduler_config.preemption_config says %t; state it in one place", *ours, *theirs)
+		}
+	}
 	parts := []struct {
 		path string
 		set  func(c, from *structs.SchedulerConfiguration)
@@ -127,6 +167,9 @@ func (k *checker) scheduling() {
 		{"server.scheduling.granularity", func(c, from *structs.SchedulerConfiguration) { c.Granularity = from.Granularity }},
 		{"server.scheduling.preferred_cells", func(c, from *structs.SchedulerConfiguration) { c.PreferredCells = from.PreferredCells }},
 		{"server.scheduling.reservation_ttl", func(c, from *structs.SchedulerConfiguration) { c.ReservationTTL = from.ReservationTTL }},
+		{"server.scheduling.bands", func(c, from *structs.SchedulerConfiguration) { c.Bands = from.Bands }},
+		{"server.scheduling.cycle", func(c, from *structs.SchedulerConfiguration) { c.Cycle = from.Cycle }},
+		{"server.scheduling.aging", func(c, from *structs.SchedulerConfiguration) { c.Aging = from.Aging }},
 	}
 	all, _ := s.SchedulerConfig() // its error was told above
 	for _, p := range parts {     // one at a time, so that each problem is told at its place

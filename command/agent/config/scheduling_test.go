@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -87,4 +88,62 @@ topology {
 		c.PreferredCells, c.ReservationAfter, c.ReservationTTL = []int{4}, -time.Second, 2*time.Hour
 		c.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "r"}}
 	})
+	f(`scheduling {
+  bands      = [[1, 4], [5, 7], [8, 10]]
+  keep_whole = true
+  cycle      = "1m"
+  aging      = 0
+  preemption { service_scheduler_enabled = true }
+}
+default_scheduler_config {
+  preemption_config {
+    sysbatch_scheduler_enabled = true
+    service_scheduler_enabled  = true
+  }
+}`, func(c *structs.SchedulerConfiguration) {
+		c.Bands = []structs.PriorityBand{{Low: 1, High: 4}, {Low: 5, High: 7}, {Low: 8, High: 10}}
+		off := 0
+		c.KeepWhole, c.Cycle, c.Aging = true, time.Minute, &off
+		c.PreemptionConfig.ServiceSchedulerEnabled, c.PreemptionConfig.SysBatchSchedulerEnabled = true, true
+	})
+	// Each switch is its own: what is not stated stays as it is in a new cluster.
+	for _, c := range []struct {
+		name string
+		at   func(*structs.PreemptionConfig) *bool
+	}{
+		{"system", func(p *structs.PreemptionConfig) *bool { return &p.SystemSchedulerEnabled }},
+		{"sysbatch", func(p *structs.PreemptionConfig) *bool { return &p.SysBatchSchedulerEnabled }},
+		{"batch", func(p *structs.PreemptionConfig) *bool { return &p.BatchSchedulerEnabled }},
+		{"service", func(p *structs.PreemptionConfig) *bool { return &p.ServiceSchedulerEnabled }},
+	} {
+		for _, on := range []bool{true, false} {
+			text := fmt.Sprintf("{ %s_scheduler_enabled = %t }", c.name, on)
+			for _, block := range []string{"scheduling {\n preemption " + text, "default_scheduler_config {\n preemption_config " + text} {
+				f(block+"\n}", func(want *structs.SchedulerConfiguration) { *c.at(&want.PreemptionConfig) = on })
+			}
+		}
+	}
+}
+
+// What is no band, switch or duration is refused where it stands, and how it is written is said.
+func TestWrongScheduling(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		_, err := Default().Merge("b.hcl", []byte("server {\n scheduling {\n"+line+"\n}\n}"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: have %v, want %s", line, err, want)
+		}
+	}
+	const how = "; write it as in bands = [[1, 40], [41, 70], [71, 100]]"
+	f(`bands = "1-40"`, "b.hcl:3: server.scheduling.bands: want a list, have a value"+how)
+	f(`bands = [1, 40]`, "b.hcl:3: server.scheduling.bands[0]: want a list, have a value"+how)
+	f("bands = [[1, 40],\n[\"high\", 100]]", `b.hcl:4: server.scheduling.bands[1][0]: want a number, have "high"`+how)
+	f(`bands = [[1, 40.5]]`, "b.hcl:3: server.scheduling.bands[0][1]: want a whole number, have 40.5"+how)
+	f(`bands = [[1, null]]`, "an element must not be null"+how)
+	f(`bands = [{ low = 1, high = 40 }]`, "want a list, have a block"+how)
+	f(`keep_whole = "often"`, `b.hcl:3: server.scheduling.keep_whole: want true or false, have "often"`)
+	f(`cycle = 20`, `b.hcl:3: server.scheduling.cycle: want a duration such as "30s" or "1h30m", have 20`)
+	f(`aging = "slow"`, `b.hcl:3: server.scheduling.aging: want a number, have "slow"`)
+	f("preemption {\n batch = true\n}", `b.hcl:4: server.scheduling.preemption.batch: unknown; did you mean "batch_scheduler_enabled"?`)
+	f("band = [[1, 40]]", `did you mean "bands"?`)
 }

@@ -51,12 +51,16 @@ server {
     dimensions        = ["gpus", "cpu", "memory"]
     granularity       = { cpu = 500, memory = 1024 }
     bands             = [[1, 40], [41, 70], [71, 100]]
-    keep_whole        = false
+    keep_whole        = true
     reservation_after = "5m"
     reservation_ttl   = "1h"
     preferred_cells   = [2, 8]
     grace             = "60s"
-    cycle             = "20s"
+    cycle             = "30s"
+    aging             = 0
+    preemption {
+      service_scheduler_enabled = true
+    }
     slot "batch" {
       cores = 1
     }
