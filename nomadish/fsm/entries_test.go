@@ -126,10 +126,18 @@ func (s *script) plan() *structs.PlanCommit {
 	if s.flip() {
 		p.Stop = append(p.Stop, &structs.AllocStop{
 			AllocID: s.alloc(), ClientStatus: s.one("", "", structs.AllocClientLost, structs.AllocClientUnknown), KeepRunning: s.pick("keep", 4) == 0,
+			DesiredStatus: s.one(structs.AllocDesiredStop, structs.AllocDesiredEvict, structs.AllocDesiredSuspend),
+			Reclaim:       s.one("", structs.ReclaimRequeue, structs.ReclaimSuspend),
 		})
 	}
 	if s.flip() {
-		p.Update = append(p.Update, &structs.AllocInPlace{AllocID: s.alloc(), JobVersion: uint64(s.pick("to", 3)), EvalID: s.evalID()})
+		p.Update = append(p.Update, &structs.AllocInPlace{AllocID: s.alloc(), JobVersion: uint64(s.pick("to", 3)), EvalID: s.evalID(), Resume: s.flip()})
+	}
+	for range s.pick("asks", 3) {
+		p.Asks = append(p.Asks, &structs.AskUpdate{
+			Namespace: "default", JobID: s.job(), Group: s.one("web", "db"), Missing: s.pick("missing", 3), EvalID: s.evalID(),
+			Since: s.time - int64(s.pick("waited", 100))*1e9,
+		})
 	}
 	return &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}}
 }
@@ -187,7 +195,7 @@ func (s *script) entry() (structs.LogType, any) {
 	case structs.LogAllocClient:
 		return t, &structs.AllocClientEntry{Time: s.time, Evals: s.evals(), Updates: []*structs.AllocClientUpdate{{
 			ID: s.alloc(), ModifyTime: s.time, ClientStatus: s.one(structs.AllocClientPending, structs.AllocClientRunning,
-				structs.AllocClientComplete, structs.AllocClientFailed, structs.AllocClientUnknown),
+				structs.AllocClientComplete, structs.AllocClientFailed, structs.AllocClientUnknown, structs.AllocClientSuspended),
 			TaskStates: map[string]*structs.TaskState{"t": {State: "dead", Events: []*structs.TaskEvent{{Type: structs.TaskTerminated, ExitCode: 3}}}},
 		}}}
 	case structs.LogAllocTransition:

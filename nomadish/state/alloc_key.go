@@ -134,6 +134,7 @@ var statusNames = []string{
 	structs.AllocDesiredRun, structs.AllocDesiredStop, structs.AllocDesiredEvict,
 	structs.AllocClientPending, structs.AllocClientRunning, structs.AllocClientComplete,
 	structs.AllocClientFailed, structs.AllocClientLost, structs.AllocClientUnknown,
+	structs.AllocDesiredSuspend, structs.AllocClientSuspended,
 }
 
 func statusOf(name string) status {

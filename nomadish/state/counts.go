@@ -70,10 +70,11 @@ func (t *tally) addEval(e *structs.Evaluation, n int) {
 	}
 }
 
-// addTo counts n allocations of a client status in a group's summary.
+// addTo counts n allocations of a client status in a group's summary. One that is
+// suspended has its node and waits to run there, like one that starts.
 func addTo(s structs.TaskGroupSummary, status string, n int) structs.TaskGroupSummary {
 	switch status {
-	case structs.AllocClientPending:
+	case structs.AllocClientPending, structs.AllocClientSuspended:
 		s.Starting += n
 	case structs.AllocClientRunning:
 		s.Running += n

@@ -30,6 +30,7 @@ var exported = []struct {
 	{TableScaling, func() any { return &scalingRow{} }},
 	{TableEvals, func() any { return &structs.Evaluation{} }},
 	{TableReservations, func() any { return &structs.Reservation{} }},
+	{TableAsks, func() any { return &structs.Ask{} }},
 	{TableAllocs, func() any { return &structs.Allocation{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
@@ -174,6 +175,10 @@ func checkRow(table string, row any) error {
 		return checkID("node ID", r.ID)
 	case *structs.Evaluation:
 		return checkEval(r)
+	case *structs.Ask:
+		if err := checkAskRow(r); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
 	case nil:
 		return fmt.Errorf("import a row of %s: it is missing", table)
 	}

@@ -18,6 +18,7 @@ const (
 	KindNode                        // *structs.Node
 	KindConfig                      // *structs.SchedulerConfiguration
 	KindReservation                 // *structs.Reservation; Key is the node ID
+	KindAsk                         // *structs.Ask; Key is namespace/job/group, Type one of AskWaiting …
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

@@ -65,13 +65,21 @@ func TestWorldMovedOnEqualsRebuilt(t *testing.T) {
 			"stop": func(*rapid.T) {
 				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Stop: []*structs.AllocStop{{AllocID: alloc()}}}}})
 			},
+			"suspend": func(*rapid.T) {
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Stop: []*structs.AllocStop{{
+					AllocID: alloc(), DesiredStatus: structs.AllocDesiredSuspend, Reclaim: structs.ReclaimSuspend,
+				}}}}})
+			},
+			"resume": func(*rapid.T) {
+				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Update: []*structs.AllocInPlace{{AllocID: alloc(), Resume: true}}}}})
+			},
 			"resize": func(*rapid.T) {
 				b := batch("web", 0, "a", "x", 1)
 				b.Resources.Tasks["t"].Memory.MemoryMB = rapid.Int64Range(1, 900).Draw(t, "memory")
 				apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Update: []*structs.AllocInPlace{{AllocID: alloc(), Resources: b.Resources}}}}})
 			},
 			"report": func(*rapid.T) {
-				status := rapid.SampledFrom([]string{"running", "unknown", "complete", "failed"}).Draw(t, "status")
+				status := rapid.SampledFrom([]string{"running", "unknown", "complete", "failed", "suspended"}).Draw(t, "status")
 				apply(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: alloc(), ClientStatus: status}}})
 			},
 			"collect": func(*rapid.T) {

@@ -23,6 +23,8 @@ const (
 	TableHistory     = "history"
 	// TableReservations is room that is kept for asks that wait, by node.
 	TableReservations = "reservations"
+	// TableAsks is what waits in the queue, and what is remembered of what did.
+	TableAsks = "asks"
 
 	tableIndexes = "index"   // the last index that changed each table
 	tableTallies = "tallies" // derived: per job, how much of it is alive
@@ -31,7 +33,7 @@ const (
 // Tables lists the tables that TableIndex knows.
 func Tables() []string {
 	return []string{
-		TableAllocs, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
+		TableAllocs, TableAsks, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
 		TableScaling, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
@@ -43,6 +45,7 @@ const (
 	byJob     = "job"
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
+	byWaiting = "waiting" // asks that wait
 )
 
 // Rows that have no type of their own in structs.
@@ -180,6 +183,14 @@ func schema() *memdb.DBSchema {
 			return key(e.Status)
 		}))
 	table(TableReservations, unique(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
+	table(TableAsks, unique(askKey), &memdb.IndexSchema{
+		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: indexer[structs.Ask]{func(a *structs.Ask) []byte {
+			if a.Missing == 0 {
+				return nil
+			}
+			return askKey(a)
+		}},
+	})
 	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
 	return &memdb.DBSchema{Tables: tables}
 }

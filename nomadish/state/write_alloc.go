@@ -76,7 +76,7 @@ func (x *txn) report(u *structs.AllocClientUpdate) {
 	now := *was
 	switch u.ClientStatus {
 	case structs.AllocClientPending, structs.AllocClientRunning, structs.AllocClientComplete,
-		structs.AllocClientFailed, structs.AllocClientLost, structs.AllocClientUnknown:
+		structs.AllocClientFailed, structs.AllocClientLost, structs.AllocClientUnknown, structs.AllocClientSuspended:
 		now.ClientStatus = u.ClientStatus
 	case "": // as it was
 	default:
@@ -169,6 +169,11 @@ func checkPlan(p *structs.JudgedPlan) error {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: reservation: %w", p.EvalID, err)
 		}
 	}
+	for _, u := range p.Asks {
+		if err := checkAskUpdate(u); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, err)
+		}
+	}
 	for _, e := range p.Evals {
 		if err := checkEval(e); err != nil {
 			return err
@@ -178,16 +183,19 @@ func checkPlan(p *structs.JudgedPlan) error {
 }
 
 // applyPlan commits one judged plan: stops, then changes in place, then placements,
-// then the evaluations.
+// then the evaluations, then what is missing after all that.
 func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	x.now = p.Time
-	preempted := map[string][]string{}
+	preempted, taken := map[string][]string{}, reclaims{}
 	for _, s := range p.Stop {
 		if s == nil {
 			continue
 		}
 		if s.PreemptedBy != "" {
 			preempted[s.PreemptedBy] = append(preempted[s.PreemptedBy], s.AllocID)
+		}
+		if s.Reclaim != "" && !s.KeepRunning {
+			x.countReclaimed(&taken, s.AllocID)
 		}
 		x.stop(s)
 	}
@@ -208,6 +216,12 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	}
 	for _, e := range p.Evals {
 		x.upsertEval(e)
+	}
+	for i := range taken.asks {
+		x.reclaimAsk(&taken.asks[i])
+	}
+	for _, u := range p.Asks {
+		x.updateAsk(u)
 	}
 	// A node that went down after the plan was judged: its going made evaluations
 	// for what it had then, not for what has come since.
@@ -231,7 +245,7 @@ func (x *txn) stop(s *structs.AllocStop) {
 	}
 	if !s.KeepRunning && !was.ServerTerminal() {
 		switch s.DesiredStatus {
-		case structs.AllocDesiredEvict, structs.AllocDesiredRun:
+		case structs.AllocDesiredEvict, structs.AllocDesiredRun, structs.AllocDesiredSuspend:
 			now.DesiredStatus = s.DesiredStatus
 		default:
 			now.DesiredStatus = structs.AllocDesiredStop
@@ -256,6 +270,9 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
 	if u.Resources != nil {
 		now.AllocatedResources = u.Resources
+	}
+	if u.Resume && was.DesiredStatus == structs.AllocDesiredSuspend {
+		now.DesiredStatus, now.DesiredDescription, now.PreemptedByAllocation = structs.AllocDesiredRun, "", ""
 	}
 	x.putAlloc(was, &now, true)
 }

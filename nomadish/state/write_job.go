@@ -102,6 +102,9 @@ func (x *txn) putVersion(was, fresh *structs.Job) *structs.Job {
 	fresh.ModifyIndex, fresh.JobModifyIndex = x.index, x.index
 	x.put(TableJobs, fresh)
 	x.counts(fresh.Namespace, fresh.ID)
+	if was != nil {
+		x.fitAsks(fresh)
+	}
 	note(x, KindJob, fresh.NamespacedID().String(), was, fresh)
 	x.pruneVersions(fresh)
 	return fresh
@@ -192,6 +195,7 @@ func (x *txn) purge(job *structs.Job) {
 	if row := get[scalingRow](x, TableScaling, byID, job.Namespace, job.ID); row != nil {
 		x.drop(TableScaling, row)
 	}
+	x.dropAsks(job.Namespace, job.ID)
 	x.drop(TableJobs, job)
 	note(x, KindJob, job.NamespacedID().String(), job, nil)
 }

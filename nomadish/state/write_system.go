@@ -108,6 +108,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.allocTable)
 		x.rebuildTallies()
+		x.mendAsks()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
 				x.put(TableSummaries, now)
@@ -194,7 +195,7 @@ func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 // job statuses) differ from what its tables say. None is right; any is a fault of
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {
-	out := s.v.world.Diff(Rebuild(s))
+	out := append(s.v.world.Diff(Rebuild(s)), askFaults(s.v.txn)...)
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), jobs: map[structs.NamespacedID]*counts{}}
 	all := tallies(x, &x.allocs.allocTable)
 	for row := range rows[tally](x, false, tableTallies, byID) {

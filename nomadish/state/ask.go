@@ -1,0 +1,287 @@
+package state
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What the feed and the event stream call the changes of asks.
+const (
+	AskWaiting   = "AskWaiting"   // it waits: for the first time, again, or for another number
+	AskPlaced    = "AskPlaced"    // all of it is placed
+	AskReclaimed = "AskReclaimed" // instances of it were taken back for somebody else
+	AskWithdrawn = "AskWithdrawn" // it is not wanted any more: its job or group is gone or stopped
+)
+
+// maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
+const maxAged = 1 << 40
+
+// Ask is what is known of a job's group in the queue; nil if it never waited, or left
+// nothing to remember when it was placed.
+func (s *Snapshot) Ask(ws *WatchSet, ns, job, group string) *structs.Ask {
+	return one[structs.Ask](s.v, ws, TableAsks, byID, ns, job, group)
+}
+
+// JobAsks are a job's asks by group, those that do not wait as well.
+func (s *Snapshot) JobAsks(ws *WatchSet, ns, job string) []*structs.Ask {
+	return collect(many[structs.Ask](s.v, ws, false, TableAsks, byID+"_prefix", ns, job, ""))
+}
+
+// Asks walks all asks of a namespace ("*": all), those that do not wait as well, by
+// namespace, job and group.
+func (s *Snapshot) Asks(ws *WatchSet, ns string) iter.Seq[*structs.Ask] {
+	return s.asks(ws, byID, ns)
+}
+
+// WaitingAsks walks the asks of a namespace ("*": all) that wait, by namespace, job and
+// group. Their order in the queue is that of their ranks.
+func (s *Snapshot) WaitingAsks(ws *WatchSet, ns string) iter.Seq[*structs.Ask] {
+	return s.asks(ws, byWaiting, ns)
+}
+
+func (s *Snapshot) asks(ws *WatchSet, index, ns string) iter.Seq[*structs.Ask] {
+	if ns == structs.AllNamespaces {
+		return many[structs.Ask](s.v, ws, false, TableAsks, index)
+	}
+	return many[structs.Ask](s.v, ws, false, TableAsks, index+"_prefix", ns, "")
+}
+
+func (x *txn) ask(ns, job, group string) *structs.Ask {
+	return get[structs.Ask](x, TableAsks, byID, ns, job, group)
+}
+
+func askKey(a *structs.Ask) []byte { return key(a.Namespace, a.JobID, a.Group) }
+
+// checkAskUpdate refuses what cannot be a row.
+func checkAskUpdate(u *structs.AskUpdate) error {
+	if u == nil {
+		return structs.Errorf(structs.CodeBadRequest, "ask: missing")
+	}
+	return checkAsk(&structs.Ask{
+		Namespace: u.Namespace, JobID: u.JobID, Group: u.Group, Missing: u.Missing, Since: max(1, u.Since),
+	})
+}
+
+// checkAsk refuses a row that no plan could have made.
+func checkAsk(a *structs.Ask) error {
+	if err := checkJobID(a.Namespace, a.JobID); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "ask: %w", err)
+	}
+	if err := checkID("group", a.Group); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "ask of job %q: %w", a.JobID, err)
+	}
+	switch {
+	case a.Missing < 0 || a.Missing > math.MaxInt32:
+		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: %d missing: allowed are 0 to %d", a.JobID, a.Group, a.Missing, math.MaxInt32)
+	case a.Aged < 0 || a.Aged > maxAged || a.Requeued < 0 || a.Requeued > math.MaxInt32:
+		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it has waited %d cycles and was requeued %d times: this cannot be",
+			a.JobID, a.Group, a.Aged, a.Requeued)
+	case a.Since < 0 || a.Missing > 0 && a.Since == 0:
+		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it waits since %d: this cannot be", a.JobID, a.Group, a.Since)
+	}
+	return nil
+}
+
+// checkAskRow is checkAsk for a row of a snapshot.
+func checkAskRow(a *structs.Ask) error {
+	if err := checkAsk(a); err != nil {
+		return err
+	}
+	if a.Missing == 0 && (a.Since != 0 || a.EvalID != "") || a.Missing == 0 && a.Aged == 0 && a.Requeued == 0 {
+		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it does not wait, and its row says otherwise or nothing", a.JobID, a.Group)
+	}
+	return nil
+}
+
+// wants tells whether a job still asks for a group.
+func wants(job *structs.Job, group string) bool {
+	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
+}
+
+// updateAsk takes what a plan says of a group. What a plan that was decided earlier says
+// of a job that was stopped or purged meanwhile is not so any more.
+func (x *txn) updateAsk(u *structs.AskUpdate) {
+	if !wants(x.job(u.Namespace, u.JobID), u.Group) {
+		return
+	}
+	was := x.ask(u.Namespace, u.JobID, u.Group)
+	if was == nil && u.Missing == 0 {
+		return
+	}
+	now := structs.Ask{Namespace: u.Namespace, JobID: u.JobID, Group: u.Group}
+	if was != nil {
+		now = *was
+	}
+	if u.Missing == 0 {
+		x.endWaiting(&now)
+		x.putAsk(was, &now, AskPlaced)
+		return
+	}
+	now.Missing, now.EvalID = u.Missing, u.EvalID
+	x.beginWaiting(&now, u.Since)
+	x.putAsk(was, &now, AskWaiting)
+}
+
+// reclaims counts, within one plan, the instances taken back of each ask.
+type reclaims struct {
+	asks  []structs.Ask // in the order of the plan; Missing is how many more are missing
+	place map[structs.Ask]int
+}
+
+// countReclaimed counts an allocation that is taken back, before it is. One that is
+// suspended is missing already; one that has ended, or is of an earlier job of the same
+// name, is not taken from anybody.
+func (x *txn) countReclaimed(r *reclaims, id string) {
+	was := x.alloc(id)
+	if was == nil || was.Terminal() {
+		return
+	}
+	if job := x.job(was.Namespace, was.JobID); job == nil || was.CreateIndex < job.CreateIndex {
+		return
+	}
+	k := structs.Ask{Namespace: was.Namespace, JobID: was.JobID, Group: was.TaskGroup}
+	i, known := r.place[k]
+	if !known {
+		if r.place == nil {
+			r.place = map[structs.Ask]int{}
+		}
+		i = len(r.asks)
+		r.place[k] = i
+		r.asks = append(r.asks, k)
+	}
+	if was.DesiredStatus != structs.AllocDesiredSuspend {
+		r.asks[i].Missing++
+	}
+}
+
+// reclaimAsk puts an ask back into the queue: more of it is missing, and it was requeued
+// once more, whatever the number of its instances that one plan took.
+func (x *txn) reclaimAsk(r *structs.Ask) {
+	if !wants(x.job(r.Namespace, r.JobID), r.Group) || checkAsk(&structs.Ask{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
+		return
+	}
+	was := x.ask(r.Namespace, r.JobID, r.Group)
+	now := structs.Ask{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}
+	if was != nil {
+		now = *was
+	}
+	now.Requeued = min(now.Requeued+1, math.MaxInt32)
+	if now.Missing = min(now.Missing+r.Missing, math.MaxInt32); now.Missing > 0 {
+		x.beginWaiting(&now, 0)
+	}
+	x.putAsk(was, &now, AskReclaimed)
+}
+
+// beginWaiting lets an ask wait since a time (0: now), unless it waits already.
+func (x *txn) beginWaiting(a *structs.Ask, since int64) {
+	if a.Since > 0 {
+		return
+	}
+	now := max(1, x.now)
+	if since <= 0 || since > now {
+		since = now
+	}
+	a.Since = since
+}
+
+// endWaiting adds what an ask has waited to what it remembers. It remembers cycles, so
+// a change of their length counts for what is waited afterwards, and for all of the
+// waiting that goes on.
+func (x *txn) endWaiting(a *structs.Ask) {
+	if a.Since > 0 {
+		c := structs.DefaultSchedulerConfiguration()
+		if set := get[structs.SchedulerConfiguration](x, TableConfig, byID); set != nil {
+			c = *set
+		}
+		waited := c.CycleAt(max(1, x.now)) - c.CycleAt(a.Since)
+		a.Aged = min(a.Aged+min(max(0, waited), maxAged), maxAged)
+	}
+	a.Missing, a.Since, a.EvalID = 0, 0, ""
+}
+
+// putAsk stores an ask's row, the transaction's own copy; one that neither waits nor
+// remembers anything has none. Nothing happens if it is as it was.
+func (x *txn) putAsk(was, now *structs.Ask, event string) {
+	now.ModifyIndex = x.index
+	if was == nil {
+		now.CreateIndex = x.index
+	} else {
+		same := *now
+		same.ModifyIndex = was.ModifyIndex
+		if same == *was {
+			return
+		}
+	}
+	if now.Missing > 0 || now.Aged > 0 || now.Requeued > 0 {
+		x.put(TableAsks, now)
+		x.noteAsk(was, now, event)
+		return
+	}
+	if was != nil {
+		x.dropAsk(was, event)
+	}
+}
+
+func (x *txn) dropAsk(was *structs.Ask, event string) {
+	x.drop(TableAsks, was)
+	x.noteAsk(was, nil, event)
+}
+
+func (x *txn) noteAsk(was, now *structs.Ask, event string) {
+	some := now
+	if some == nil {
+		some = was
+	}
+	note(x, KindAsk, some.Job().String()+"/"+some.Group, was, now)
+	x.changes[len(x.changes)-1].Type = event
+}
+
+// fitAsks lets the asks of a job follow a change of it: of one that is stopped nothing
+// waits any more, and a group that is gone asks for nothing.
+func (x *txn) fitAsks(job *structs.Job) {
+	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID+"_prefix", job.Namespace, job.ID, "")) {
+		x.fitAsk(job, was)
+	}
+}
+
+func (x *txn) fitAsk(job *structs.Job, was *structs.Ask) {
+	switch {
+	case job == nil || job.LookupTaskGroup(was.Group) == nil:
+		x.dropAsk(was, AskWithdrawn)
+	case job.Stop:
+		now := *was
+		x.endWaiting(&now)
+		x.putAsk(was, &now, AskWithdrawn)
+	}
+}
+
+// dropAsks forgets the asks of a job.
+func (x *txn) dropAsks(ns, job string) {
+	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID+"_prefix", ns, job, "")) {
+		x.dropAsk(was, AskWithdrawn)
+	}
+}
+
+// mendAsks lets all asks follow their jobs.
+func (x *txn) mendAsks() {
+	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID)) {
+		x.fitAsk(x.job(was.Namespace, was.JobID), was)
+	}
+}
+
+// askFaults says which asks are of nobody.
+func askFaults(r reader) (out []string) {
+	for a := range rows[structs.Ask](r, false, TableAsks, byID) {
+		job := get[structs.Job](r, TableJobs, byID, a.Namespace, a.JobID)
+		switch {
+		case job == nil || job.LookupTaskGroup(a.Group) == nil:
+			out = append(out, fmt.Sprintf("ask of job %s, group %s: there is no such group", a.Job(), a.Group))
+		case job.Stop && a.Missing > 0:
+			out = append(out, fmt.Sprintf("ask of job %s, group %s: it waits for %d, and its job is stopped", a.Job(), a.Group, a.Missing))
+		}
+	}
+	return out
+}
