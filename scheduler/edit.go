@@ -101,6 +101,9 @@ func (e *Edit) index(s *nodeState) {
 	s.at = to
 	e.move(&e.w.classes, from.class, to.class, from.at, to.at, s)
 	e.move(&e.w.families, from.family, to.family, from.at, to.at, s)
+	if e.w.heldKept || len(s.held.at) > 0 {
+		e.indexHeld(s)
+	}
 }
 
 // move takes a node out of one set and puts it into another, or moves it within one.
@@ -149,9 +152,11 @@ func (e *Edit) set(sets *tree[string, *nodeSet], name string) *nodeSet {
 	return c
 }
 
-// Configure says how room is compared from now on. The indexes are built anew if
-// that changes.
+// Configure says how room is compared from now on, which the bands are, and whether it
+// must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
+	e.w.bands = slices.Clone(c.Bands)
+	e.keepHeld(reclaims(c))
 	config := indexConfig(c)
 	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
 		return
@@ -160,11 +165,7 @@ func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.w.config = config
 	e.w.classes = newTree[string, *nodeSet](strings.Compare)
 	e.w.families = newTree[string, *nodeSet](strings.Compare)
-	ids := make([]string, 0, e.w.nodes.Len())
-	for id := range e.w.nodes.All {
-		ids = append(ids, id)
-	}
-	for _, id := range ids {
+	for _, id := range e.nodeIDs() {
 		e.state(id).at = place{}
 	}
 }
@@ -237,9 +238,11 @@ func (e *Edit) take(u *use) {
 			return
 		}
 		e.state(old.nodeID).give(old)
+		e.dismiss(old)
 	}
 	e.state(u.nodeID).take(u)
 	e.w.allocs.Put(e.tok, u.id, u)
+	e.enlist(u)
 }
 
 // release forgets an allocation's use and gives it; nil if it did not count.
@@ -250,5 +253,6 @@ func (e *Edit) release(id string) *use {
 	}
 	e.state(old.nodeID).give(old)
 	e.w.allocs.Delete(e.tok, id)
+	e.dismiss(old)
 	return old
 }

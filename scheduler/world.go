@@ -32,6 +32,13 @@ type World struct {
 	// holds are the reservations, by node ID.
 	holds  tree[string, *hold]
 	config bucket.Config
+	// gangs are the members of gangs, gang by gang.
+	gangs tree[member, *use]
+	// held are the ready nodes by what they would have without those of a priority and
+	// below, while heldKept; see reclaim_index.go.
+	held     tree[heldKey, *heldSet]
+	heldKept bool
+	bands    []structs.PriorityBand // empty: the default
 }
 
 // nodeName is a node by its name, which others may have too.
@@ -50,6 +57,8 @@ func NewWorld() *World {
 		families: newTree[string, *nodeSet](strings.Compare),
 		names:    newTree[nodeName, struct{}](compareNames),
 		holds:    newTree[string, *hold](strings.Compare),
+		gangs:    newTree[member, *use](compareMembers),
+		held:     newTree[heldKey, *heldSet](compareHeldKeys),
 		config:   indexConfig(&structs.SchedulerConfiguration{}),
 	}
 }
@@ -112,6 +121,13 @@ func (w *World) Diff(other *World) []string {
 		}
 		return fmt.Sprintf("%+v, not %+v", *a, *b)
 	})
+	diffTrees(&out, "member", &w.gangs, &other.gangs, func(a, b *use) string {
+		if a.equal(b) {
+			return ""
+		}
+		return "it holds something else"
+	})
+	diffTrees(&out, "held by", &w.held, &other.held, diffHeld)
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }
@@ -120,12 +136,18 @@ func diffSet(a, b *nodeSet) string {
 	if a.sum != b.sum {
 		return fmt.Sprintf("%v is free in all, not %v", a.sum, b.sum)
 	}
-	if a.nodes.Max() != b.nodes.Max() {
-		return fmt.Sprintf("at most %v, not %v", a.nodes.Max(), b.nodes.Max())
+	return diffIndex(&a.nodes, &b.nodes)
+}
+
+func diffHeld(a, b *heldSet) string { return diffIndex(&a.nodes, &b.nodes) }
+
+func diffIndex(a, b *bucket.Index[*nodeState]) string {
+	if a.Max() != b.Max() {
+		return fmt.Sprintf("at most %v, not %v", a.Max(), b.Max())
 	}
 	var x, y []bucket.Entry[*nodeState]
-	a.nodes.All(func(e bucket.Entry[*nodeState]) bool { x = append(x, e); return true })
-	b.nodes.All(func(e bucket.Entry[*nodeState]) bool { y = append(y, e); return true })
+	a.All(func(e bucket.Entry[*nodeState]) bool { x = append(x, e); return true })
+	b.All(func(e bucket.Entry[*nodeState]) bool { y = append(y, e); return true })
 	if len(x) != len(y) {
 		return fmt.Sprintf("%d nodes, not %d", len(x), len(y))
 	}
@@ -175,6 +197,8 @@ func diffNode(a, b *nodeState) string {
 		return fmt.Sprintf("devices %v, not %v", a.devices, b.devices)
 	case !reflect.DeepEqual(a.hold, b.hold):
 		return fmt.Sprintf("%+v is reserved, not %+v", a.hold, b.hold)
+	case !a.held.equal(&b.held):
+		return fmt.Sprintf("held as %+v, not %+v", a.held, b.held)
 	case a.at != b.at:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.at, b.at)
 	case !slices.EqualFunc(a.cells, b.cells, func(a, b *cell.State) bool { return a.Equal(b) }):

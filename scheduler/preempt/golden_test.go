@@ -110,7 +110,7 @@ func TestGang(t *testing.T) {
 	f := func(newcomers, least int, how Action, want ...int) {
 		t.Helper()
 		s := &shelf{places: []place{{free: vec{3, 3}, each: vec{1, 1}, wanted: newcomers}}}
-		asks := s.run(nil, Ask{Min: least}, 2, vec{1, 1}, 0)
+		asks := s.run(nil, Ask{Min: []int{least}}, 2, vec{1, 1}, 0)
 		asks[0].Victims = append(asks[0].Victims, Victim{Room: Elsewhere}, Victim{Room: Elsewhere})
 		asks = s.run(asks, Ask{Standing: Standing{Priority: 1}}, 1, vec{1, 1}, 0)
 		r := Plan(s, asks, Request{Want: s.wants(), Below: 1})
@@ -132,7 +132,7 @@ func TestGangAcrossRooms(t *testing.T) {
 	s := &shelf{places: []place{{free: vec{1, 1}, each: vec{1, 1}, wanted: 1}, {free: vec{2, 2}, each: vec{1, 1}, wanted: 1}}}
 	var asks []Ask
 	asks = s.run(asks, Ask{Standing: Standing{Priority: 1}}, 1, vec{1, 1}, 1)
-	asks = s.run(asks, Ask{Standing: Standing{Priority: 2}, Min: 2}, 1, vec{1, 1}, 0)
+	asks = s.run(asks, Ask{Standing: Standing{Priority: 2}, Min: []int{2}}, 1, vec{1, 1}, 0)
 	asks[1].Victims = append(asks[1].Victims, Victim{ID: len(s.all), Room: 1})
 	s.all = append(s.all, held{room: 1, whole: vec{1, 1}})
 	s.places[1].free = s.places[1].free.minus(vec{1, 1})

@@ -107,8 +107,7 @@ func (p *planner) walk() {
 
 // dissolve takes all of a gang of which too few would run.
 func (p *planner) dissolve(ask int) {
-	a := &p.asks[ask]
-	if a.Min == 0 || p.running(ask) >= a.Min {
+	if p.enough(ask) {
 		return
 	}
 	for v, h := range p.held[ask] {
@@ -118,14 +117,20 @@ func (p *planner) dissolve(ask int) {
 	}
 }
 
-// running counts the instances of an ask that hold all of their own.
-func (p *planner) running(ask int) (n int) {
-	for _, h := range p.held[ask] {
-		if h == Whole {
-			n++
+// enough tells whether as many of an ask hold all of their own as must if any do.
+func (p *planner) enough(ask int) bool {
+	a := &p.asks[ask]
+	for part, least := range a.Min {
+		for v, h := range p.held[ask] {
+			if h == Whole && a.Victims[v].Part == part {
+				least--
+			}
+		}
+		if least > 0 {
+			return false
 		}
 	}
-	return n
+	return true
 }
 
 // settle says what is placed if the walk was not enough: goal. It tells whether anything
@@ -200,7 +205,7 @@ func (p *planner) back(ask int) bool {
 			some = true
 		}
 	}
-	if some && p.running(ask) < p.asks[ask].Min {
+	if some && !p.enough(ask) {
 		p.undo(ask, was)
 		return false
 	}
@@ -244,7 +249,8 @@ func (p *planner) result() Result {
 func (p *planner) actions(ask int) []Action {
 	a := &p.asks[ask]
 	out := make([]Action, len(a.Victims))
-	shrinks := a.Min > 0 && p.running(ask) > 0
+	gang := len(a.Min) > 0
+	shrinks := gang && slices.Contains(p.held[ask], Whole)
 	was := slices.Clone(p.held[ask])
 	for v := range slices.Backward(was) {
 		if was[v] == Whole {
@@ -259,7 +265,7 @@ func (p *planner) actions(ask int) []Action {
 			out[v] = Requeue
 		}
 	}
-	if a.Min > 0 && a.Suspend && slices.Contains(out, Requeue) && slices.Contains(out, Suspend) {
+	if gang && a.Suspend && slices.Contains(out, Requeue) && slices.Contains(out, Suspend) {
 		p.undo(ask, was)
 		for v := range out {
 			out[v] = Requeue

@@ -32,6 +32,7 @@ const Elsewhere = -1
 type Victim struct {
 	ID   int // the caller's number of it, which Rooms is asked with
 	Room int // where it holds what it holds, or Elsewhere
+	Part int // of a gang: which of its Min it counts for
 }
 
 // Ask is the instances of one allocated ask that may be taken.
@@ -40,8 +41,9 @@ type Ask struct {
 	// Victims are in the order in which they are taken; they are given back from the
 	// end. Of a gang all that run must be listed, those elsewhere too.
 	Victims []Victim
-	// Min makes it a gang: as many must run, or none. 0: instances are taken one by one.
-	Min int
+	// Min makes it a gang: of each part as many must run, or nobody of it. Empty:
+	// instances are taken one by one.
+	Min []int
 	// Suspend: what is taken is frozen where it is, if its memory can stay.
 	Suspend bool
 }
