@@ -215,6 +215,12 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 	for _, u := range p.Update {
 		a := *c.allocs[u.AllocID]
 		a.JobVersion, a.Job = u.JobVersion, c.job
+		if u.Resources != nil {
+			a.AllocatedResources = u.Resources
+		}
+		if u.Resume {
+			a.DesiredStatus = structs.AllocDesiredRun
+		}
 		set(&a)
 	}
 	for _, b := range p.Place {
@@ -361,6 +367,13 @@ func overcommitted(nodes map[string]*structs.Node, allocs []*structs.Allocation)
 		s := sums[a.NodeID]
 		s.disk += r.Shared.DiskMB
 		var names []string
+		if a.Suspended() { // memory and disk are all that it holds
+			for _, t := range r.Tasks {
+				s.mem += t.Memory.MemoryMB
+			}
+			sums[a.NodeID] = s
+			continue
+		}
 		for _, p := range r.Shared.Ports {
 			names = append(names, fmt.Sprint("port ", p.Value))
 		}

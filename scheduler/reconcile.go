@@ -51,6 +51,8 @@ type groupWork struct {
 	first int
 	// done are the members of a gang that have completed and are not run again.
 	done []*structs.Allocation
+	// resume are suspended, and go on when there is room for them.
+	resume []*structs.Allocation
 }
 
 // later is a failed allocation whose replacement is due at a time.
@@ -227,6 +229,9 @@ func (r *reconciler) replaceLater(a *structs.Allocation, index int) placement {
 func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) bool {
 	if a.ClientTerminal() { // first: what has been healthy may fail after all
 		return a.ClientStatus == structs.AllocClientComplete
+	}
+	if a.Suspended() {
+		return false // it serves nobody
 	}
 	if a.DeploymentStatus.IsHealthy() {
 		return true

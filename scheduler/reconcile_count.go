@@ -49,6 +49,7 @@ func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
 		case structs.ChangeNone:
 			work.counts.Ignore++
 		}
+		work.suspended(a)
 		current = append(current, a)
 	}
 	r.roll(work, old, current, func(a *structs.Allocation) placement { return r.replaceLater(a, a.Index()) })

@@ -42,6 +42,7 @@ func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
 		case structs.ChangeNone:
 			work.counts.Ignore++
 		}
+		work.suspended(a)
 		current = append(current, a)
 	}
 	r.roll(work, old, current, func(a *structs.Allocation) placement {

@@ -53,6 +53,9 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	s.stop(r.stops)
 	s.plan.Update = r.inPlace
 
+	// What was suspended goes on where it is, if there is room for it again.
+	s.resume(r.groups)
+
 	// 3. Place group by group: first what nobody holds, then successors of what is
 	// updated by replacement. Whatever finds no node is explained and counted. A gang
 	// is placed where its first group stands.
@@ -66,8 +69,9 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	}
 
 	// 4. A job that wants all at once gets nothing if it does not get all.
-	if in.Job != nil && in.Job.AllAtOnce && len(s.failed) > 0 {
+	if in.Job != nil && in.Job.AllAtOnce && len(s.failed)+len(s.asleep) > 0 {
 		s.takeBack(r.groups)
+		s.suspendAgain(r.groups)
 	}
 
 	// 5. Delayed replacements wait in evaluations of their own.
@@ -75,6 +79,8 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 
 	// 6. What has waited too long reserves room; reservations that are not wanted end.
 	s.reserve()
+
+	s.countAsleep()
 
 	// 7. The evaluation is done; what found no room waits in a blocked one.
 	s.finish()
@@ -101,6 +107,8 @@ type scheduler struct {
 	queued map[string]int                  // by group
 	// lacking are the nodes on which an instance was wanted and found no room, by group.
 	lacking map[string][]string
+	// asleep are the suspended ones for which there is no room yet.
+	asleep []sleeper
 	// searches are the last ones for groups that were placed, by group.
 	searches map[string]*search
 }

@@ -28,6 +28,9 @@ const (
 	AllocClientSuspended = "suspended"
 )
 
+// DescSuspended is the DesiredDescription of an allocation that somebody had frozen.
+const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
+
 // DescMaxRunDuration is the ClientDescription of an allocation that was ended by
 // its group's max_run_duration; its client status is failed. It had its time, so it
 // is not rescheduled.
@@ -89,6 +92,9 @@ func (a *Allocation) ServerTerminal() bool {
 
 // ClientTerminal tells whether it has ended on its node.
 func (a *Allocation) ClientTerminal() bool { return TerminalClientStatus(a.ClientStatus) }
+
+// Suspended tells whether the servers want it frozen in place.
+func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSuspend }
 
 // Terminal tells whether it has ended or shall end.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
@@ -188,7 +194,14 @@ type DesiredTransition struct {
 	ForceReschedule         *bool // it must be, whatever its policy says
 	NoShutdownDelay         *bool // stop without the configured delay
 	MigrateDisablePlacement *bool // stop it, without a replacement
+	// Suspend: somebody wants it frozen in place (true), and lets it go on when there is
+	// room for it again (false). What was frozen to make room for others goes on
+	// without being asked.
+	Suspend *bool `json:",omitempty" codec:",omitempty"`
 }
+
+// ShouldSuspend tells whether somebody wants the allocation frozen.
+func (d DesiredTransition) ShouldSuspend() bool { return d.Suspend != nil && *d.Suspend }
 
 // ShouldMigrate tells whether the allocation is asked to move.
 func (d DesiredTransition) ShouldMigrate() bool { return d.Migrate != nil && *d.Migrate }
@@ -214,6 +227,9 @@ func (d DesiredTransition) Merge(o DesiredTransition) DesiredTransition {
 	}
 	if o.MigrateDisablePlacement != nil {
 		d.MigrateDisablePlacement = o.MigrateDisablePlacement
+	}
+	if o.Suspend != nil {
+		d.Suspend = o.Suspend
 	}
 	return d
 }

@@ -34,6 +34,7 @@ const (
 	EvalTriggerRollingUpdate   = "rolling-update"
 	EvalTriggerPreemption      = "preemption" // instances of the job were taken back
 	EvalTriggerMaxRescheduling = "alloc-reschedule"
+	EvalTriggerAllocResume     = "alloc-resume"
 )
 
 // Evaluation says: look at this job. JSON names are Nomad's.

@@ -38,6 +38,11 @@ const (
 	TaskWaitingShutDelay    = "Waiting for shutdown delay"
 	TaskSkippingShutDelay   = "Skipping shutdown delay"
 	TaskMaxRunDurationEnded = "Max Run Duration Exceeded"
+	// Ours: what Nomad's tasks never are.
+	TaskSuspended      = "Suspended"
+	TaskResumed        = "Resumed"
+	TaskSuspendFailure = "Suspend Failure"
+	TaskWaitingForRoom = "Waiting for Room"
 )
 
 // MaxTaskEvents bounds the events kept of a task.

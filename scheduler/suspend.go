@@ -1,0 +1,175 @@
+package scheduler
+
+import "github.com/nomadish/nomadish/structs"
+
+// A suspended allocation is frozen on its node, with its memory and disk; all else that
+// it held is others' (semantics parts 0 and 4). It has its instance's place, so nothing
+// is placed in its stead. Each evaluation of its job lets it go on in place if there is
+// room for what it held, under the same names: it cannot move, and a process that was
+// given a device cannot be given another. What finds no room is missing, and waits in a
+// blocked evaluation as what is not placed does. What a user suspended is left alone
+// until a user resumes it.
+
+// suspended notes an allocation that stays if it is to go on when there is room.
+func (work *groupWork) suspended(a *structs.Allocation) {
+	if a.Suspended() && !a.DesiredTransition.ShouldSuspend() {
+		work.resume = append(work.resume, a)
+	}
+}
+
+// sleeper is a suspended allocation that found no room to go on, and why.
+type sleeper struct {
+	work  *groupWork
+	alloc *structs.Allocation
+	what  string
+}
+
+// resume lets suspended allocations go on. They come before what is to be placed: they
+// were placed before.
+func (s *scheduler) resume(groups []*groupWork) {
+	for _, work := range groups {
+		switch {
+		case work.gang == nil:
+			for _, a := range work.resume {
+				s.wake(work, a)
+			}
+		case work.gang.works[0] == work:
+			s.wakeGang(work.gang)
+		}
+	}
+}
+
+// wake lets one allocation go on if there is room. It tells whether it does.
+func (s *scheduler) wake(work *groupWork, a *structs.Allocation) bool {
+	held := s.full(work, a)
+	what := s.lacksToWake(a, held)
+	if what != "" {
+		s.asleep = append(s.asleep, sleeper{work, a, what})
+		return false
+	}
+	s.plan.Update = append(s.plan.Update, &structs.AllocInPlace{
+		AllocID: a.ID, JobVersion: s.in.Job.Version, EvalID: s.eval.ID, Resources: held, Resume: true,
+	})
+	return true
+}
+
+// full is what an allocation holds when it goes on. Nobody can tell any more when its
+// time limit will end it, as it does not count the time that it is frozen: none is
+// stated, so that nobody reckons with an end.
+func (s *scheduler) full(work *groupWork, a *structs.Allocation) *structs.AllocatedResources {
+	held := a.AllocatedResources.Copy()
+	if held == nil {
+		held = &structs.AllocatedResources{}
+	}
+	held.Shared.Terms, held.Shared.TimeLimit = terms(s.in.Job, work.group), 0
+	return held
+}
+
+// What keeps a suspended allocation from going on beside a lack of room.
+const (
+	lacksNode  = "its node takes no work"
+	lacksGang  = "others of its gang have no room"
+	lacksJob   = "not all of its job has room"
+	lacksAlloc = "it is not known on its node"
+)
+
+// lacksToWake takes what an allocation is to hold, if it fits beside the others of its
+// node; else it says what is lacking.
+func (s *scheduler) lacksToWake(a *structs.Allocation, held *structs.AllocatedResources) string {
+	n, known := s.edit.node(a.NodeID)
+	if !known || n.node == nil || n.node.Status != structs.NodeStatusReady || n.node.DrainStrategy != nil {
+		return lacksNode
+	}
+	was := s.edit.release(a.ID)
+	if was == nil {
+		return lacksAlloc
+	}
+	now := newUse(a.ID, a.NodeID, newHolder(was.of.askName, held), held, 0)
+	n, _ = s.edit.node(a.NodeID)
+	if what := n.lacksUse(now, &taker{askName: was.of.askName}); what != "" {
+		s.edit.take(was)
+		return what
+	}
+	s.edit.take(now)
+	return ""
+}
+
+// wakeGang lets the members of a gang go on one by one while enough of each of its
+// groups run, else all together: a gang goes on whole or not at all.
+func (s *scheduler) wakeGang(gw *gangWork) {
+	begun, whole := len(s.plan.Update), true
+	for i, work := range gw.works {
+		up := len(work.done) + s.awake(work.group.Name)
+		for _, a := range work.resume {
+			if s.wake(work, a) {
+				up++
+			}
+		}
+		whole = whole && (len(work.resume) == 0 || up >= gw.spec.groups[i].min)
+	}
+	if !whole {
+		s.lull(begun, gw.works, lacksGang)
+	}
+}
+
+// awake counts the running members of a group.
+func (s *scheduler) awake(group string) (n int) {
+	for _, a := range s.live {
+		if a.TaskGroup == group && !a.Suspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// lull takes back the resumings among the plan's updates from one on.
+func (s *scheduler) lull(from int, works []*groupWork, why string) {
+	resumed := map[string]bool{}
+	kept := s.plan.Update[:from]
+	for _, up := range s.plan.Update[from:] {
+		if up.Resume {
+			resumed[up.AllocID] = true
+		} else {
+			kept = append(kept, up)
+		}
+	}
+	s.plan.Update = kept
+	for _, work := range works {
+		for _, a := range work.resume {
+			if !resumed[a.ID] {
+				continue
+			}
+			if u := s.edit.release(a.ID); u != nil {
+				s.edit.take(u.suspended())
+			}
+			s.asleep = append(s.asleep, sleeper{work, a, why})
+		}
+	}
+}
+
+// suspendAgain takes every resuming out of the plan of a job that wants all at once.
+func (s *scheduler) suspendAgain(groups []*groupWork) {
+	s.lull(0, groups, lacksJob)
+}
+
+// countAsleep counts what could not go on as missing, with the reasons.
+func (s *scheduler) countAsleep() {
+	for _, sl := range s.asleep {
+		name := sl.work.group.Name
+		s.fit(sl.work.group) // which classes could take it is asked later
+		s.queued[name]++
+		m := s.failed[name]
+		if m == nil {
+			m = newExplanation(s.in.Job).AllocMetric
+			s.failed[name] = m
+		} else {
+			m.CoalescedFailures++
+		}
+		n, known := s.w.Node(sl.alloc.NodeID)
+		if !known {
+			n = &structs.Node{}
+		}
+		explanation{m}.exhausted(n, "to resume: "+sl.what, 1)
+		m.NodesEvaluated++
+	}
+}

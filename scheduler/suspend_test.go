@@ -1,0 +1,435 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// taken suspends allocations as a plan that takes their room would.
+func (c *cluster) taken(pick func(*structs.Allocation) bool) int {
+	return c.client(pick, func(a *structs.Allocation) {
+		a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+	})
+}
+
+// guest is an allocation of another job, beside c's.
+func (c *cluster) guest(id, node string, cpu int64, devices ...string) {
+	c.t.Helper()
+	r := &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {Cpu: structs.AllocatedCpuResources{CpuShares: cpu}}}}
+	if len(devices) > 0 {
+		r.Tasks["t"].Devices = []*structs.AllocatedDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "A100", DeviceIDs: devices}}
+	}
+	e := c.w.Edit()
+	e.UpsertAlloc(&structs.Allocation{
+		ID: id, JobID: "guest", TaskGroup: "g", NodeID: node, AllocatedResources: r,
+		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+	})
+	c.w = e.World()
+}
+
+func (c *cluster) goes(id string) {
+	e := c.w.Edit()
+	e.DeleteAlloc(id, "")
+	c.w = e.World()
+}
+
+// decide is evaluate without the guests' part of the World being rebuilt.
+func (c *cluster) decide(ev *structs.Evaluation) *structs.Plan {
+	c.t.Helper()
+	plan, err := Schedule(c.w, ev, c.input())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	e := c.w.Edit()
+	holds, refused, why := e.Judge(plan)
+	if len(refused) > 0 {
+		c.t.Fatalf("refused: %v, %s", refused, why)
+	}
+	judged := e.World()
+	c.commit(holds)
+	if diff := judged.Diff(c.w); diff != nil {
+		c.t.Fatalf("judging and committing differ: %v", diff)
+	}
+	c.last, c.done = plan, plan.Evals[0]
+	return plan
+}
+
+func resumed(p *structs.Plan) (ids []string) {
+	for _, u := range p.Update {
+		if u.Resume {
+			ids = append(ids, u.AllocID)
+		}
+	}
+	return ids
+}
+
+// wantAsleep checks that n instances wait to be resumed, counted as missing.
+func (c *cluster) wantAsleep(n int) {
+	c.t.Helper()
+	if got := c.done.QueuedAllocations["g"]; got != n {
+		c.t.Fatalf("%d are counted as missing, want %d", got, n)
+	}
+	if blocked := c.done.BlockedEval != "" || c.done.Status == structs.EvalStatusBlocked; blocked != (n > 0) {
+		c.t.Fatalf("blocked evaluation: %v, with %d missing", blocked, n)
+	}
+}
+
+// TestSuspendedIsThereAndWaits: nothing is placed in its stead; it is missing, and
+// its evaluation blocked, until there is room for it where it is.
+func TestSuspendedIsThereAndWaits(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.client(isLive, healthy)
+	victim := c.sorted()[0]
+	c.taken(func(a *structs.Allocation) bool { return a.ID == victim.ID })
+	if used := c.w.Used(victim.NodeID); used != (Vector{MemoryMB: 256, DiskMB: 10}) {
+		t.Fatalf("a suspended allocation holds %+v", used)
+	}
+	c.guest("guest", victim.NodeID, 2000)
+	ev := c.newEval()
+	ev.TriggeredBy = structs.EvalTriggerPreemption
+	c.decide(ev)
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(1)
+	m := c.done.FailedTGAllocs["g"]
+	if m == nil || m.DimensionExhausted["to resume: cpu"] != 1 {
+		t.Fatalf("why it waits: %+v", m)
+	}
+	blocked := c.last.Evals[slices.IndexFunc(c.last.Evals, func(e *structs.Evaluation) bool { return e.ID == c.done.BlockedEval })]
+	if blocked.QueuedAllocations["g"] != 1 || !blocked.ClassEligibility[c.nodes[victim.NodeID].ComputedClass] {
+		t.Fatalf("blocked: %+v", blocked)
+	}
+	c.decide(blocked)
+	c.wantAsleep(1)
+	c.goes("guest")
+	c.decide(blocked)
+	if got := resumed(c.last); !slices.Equal(got, []string{victim.ID}) {
+		t.Fatalf("resumed %q, want %s", got, victim.ID)
+	}
+	c.wantAsleep(0)
+	c.wantPlan(0, 0, 1)
+	if now := c.allocs[victim.ID]; now.DesiredStatus != structs.AllocDesiredRun || now.NodeID != victim.NodeID {
+		t.Fatalf("it is %s on %s", now.DesiredStatus, now.NodeID)
+	}
+	c.checkWorld()
+}
+
+// TestSuspendedGetsTheSameNamesBack: devices, cores and ports are those that it had;
+// others like them do not do.
+func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
+	c := newCluster(t)
+	c.node("n", func(n *structs.Node) {
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "A100", Instances: []*structs.NodeDevice{
+			{ID: "gpu-0", Healthy: true}, {ID: "gpu-1", Healthy: true},
+		}}}
+	})
+	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		task(j).Resources = &structs.Resources{Cores: 2, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}}
+		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "web", Value: 80}}}}
+	}))
+	c.eval()
+	c.client(isLive, run)
+	a := c.sorted()[0]
+	had := a.AllocatedResources.Tasks["t"].Devices[0].DeviceIDs[0]
+	c.taken(isLive)
+	c.guest("guest", "n", 100, had)
+	c.decide(c.newEval())
+	c.wantAsleep(1)
+	if c.done.FailedTGAllocs["g"].DimensionExhausted["to resume: devices"] != 1 {
+		t.Fatalf("why: %+v", c.done.FailedTGAllocs["g"])
+	}
+	c.goes("guest")
+	c.decide(c.newEval())
+	c.wantAsleep(0)
+	now := c.allocs[a.ID].AllocatedResources
+	if got := now.Tasks["t"].Devices[0].DeviceIDs[0]; got != had {
+		t.Errorf("it got %s back, had %s", got, had)
+	}
+	if !slices.Equal(now.Tasks["t"].Cpu.ReservedCores, a.AllocatedResources.Tasks["t"].Cpu.ReservedCores) || now.Shared.Ports[0].Value != 80 {
+		t.Errorf("it got %+v back", now)
+	}
+	c.checkWorld()
+}
+
+// TestSuspendedByUserStays: it is there, waits for nobody but its user, and goes on
+// when the user lets it.
+func TestSuspendedByUserStays(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.client(isLive, run)
+	c.taken(isLive)
+	c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(0)
+	c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(false) })
+	c.eval()
+	c.wantPlan(0, 0, 1)
+	if len(resumed(c.last)) != 1 {
+		t.Fatal("it does not go on")
+	}
+}
+
+// TestSuspendedThatLeaves: what happens to any allocation happens to a suspended one.
+func TestSuspendedThatLeaves(t *testing.T) {
+	f := func(name string, change func(c *cluster, a *structs.Allocation), place, stop int, why string) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 2)
+		c.register(testJob(structs.JobTypeService, 1))
+		c.eval()
+		c.client(isLive, healthy)
+		a := c.sorted()[0]
+		c.taken(isLive)
+		change(c, a)
+		c.eval()
+		if got := resumed(c.last); len(got) > 0 {
+			t.Fatalf("%s: resumed", name)
+		}
+		c.wantPlan(place, stop, 0)
+		if stop > 0 && c.last.Stop[0].DesiredDescription != why {
+			t.Errorf("%s: stopped because %q", name, c.last.Stop[0].DesiredDescription)
+		}
+		c.wantAsleep(0)
+	}
+	f("node lost", func(c *cluster, a *structs.Allocation) { c.changeNode(a.NodeID, down) }, 1, 1, stopLost)
+	f("drained", func(c *cluster, _ *structs.Allocation) {
+		c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
+	}, 1, 1, stopMigrating)
+	f("job stopped", func(c *cluster, _ *structs.Allocation) { c.update(func(j *structs.Job) { j.Stop = true }) }, 0, 1, stopJobStopped)
+	f("updated", func(c *cluster, _ *structs.Allocation) { c.update(destructive) }, 1, 1, stopUpdating)
+	f("scaled down", func(c *cluster, _ *structs.Allocation) { c.update(func(j *structs.Job) { group(j).Count = 0 }) }, 0, 1, stopNotNeeded)
+}
+
+// TestSuspendedOnAnUnfitNodeWaits: a node that drains, or is not heard of, resumes nothing.
+func TestSuspendedOnAnUnfitNodeWaits(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.taken(isLive)
+	id := c.sorted()[0].NodeID
+	c.changeNode(id, func(n *structs.Node) {
+		n.DrainStrategy = &structs.DrainStrategy{}
+		n.SchedulingEligibility = structs.NodeIneligible
+	})
+	c.eval()
+	c.wantAsleep(1)
+	c.changeNode(id, func(n *structs.Node) { n.DrainStrategy = nil })
+	c.eval() // ineligible is for newcomers
+	c.wantAsleep(0)
+	c.wantPlan(0, 0, 1)
+}
+
+// TestSuspendedTakesUpdateInPlace: it gets the newest version, frozen or not.
+func TestSuspendedTakesUpdateInPlace(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1))
+	c.eval()
+	c.client(isLive, run)
+	c.taken(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 3800)
+	c.update(func(j *structs.Job) { j.Priority = 60 })
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 1)
+	c.wantAsleep(1)
+	if a := c.sorted()[0]; a.JobVersion != c.job.Version || !a.Suspended() {
+		t.Fatalf("version %d, %s", a.JobVersion, a.DesiredStatus)
+	}
+	c.goes("guest")
+	c.decide(c.newEval())
+	if terms := c.sorted()[0].AllocatedResources.Shared.Terms; len(resumed(c.last)) != 1 || terms == nil || terms.Priority != 60 {
+		t.Fatalf("resumed %q with terms %+v", resumed(c.last), terms)
+	}
+}
+
+// TestSuspendedDoesNotHoldUpOthers: what is missing beside it is placed, and it is
+// counted beside what is not.
+func TestSuspendedDoesNotHoldUpOthers(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.client(isLive, run)
+	c.taken(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 2000)
+	c.update(func(j *structs.Job) { group(j).Count = 3 })
+	c.decide(c.newEval())
+	if placed(c.last) != 1 {
+		t.Fatalf("%d placed, want 1 on the other node", placed(c.last))
+	}
+	c.wantAsleep(2) // itself, and the third
+}
+
+// TestAllAtOnceResumesAllOrNone.
+func TestAllAtOnceResumesAllOrNone(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeBatch, 2, func(j *structs.Job) { j.AllAtOnce = true; task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.client(isLive, run)
+	c.taken(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 2000)
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(2)
+	c.goes("guest")
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 2)
+}
+
+// TestSuspendedGangResumesWhole: all that must run go on together; those above min
+// one by one.
+func TestSuspendedGangResumesWhole(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 3)
+	c.register(testJob(structs.JobTypeBatch, 3, func(j *structs.Job) {
+		task(j).Resources.CPU = 3000
+		group(j).Gang = &structs.Gang{Min: 2}
+	}))
+	c.eval()
+	c.client(isLive, run)
+	if len(c.liveOn()) != 3 {
+		t.Fatal("not one on each node")
+	}
+	at := func(i int) string { return c.sorted()[i].NodeID }
+	c.taken(isLive)
+	c.guest("a", at(0), 2000)
+	c.guest("b", at(1), 2000)
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(3)
+	c.goes("a")
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 2) // min
+	c.wantAsleep(1)
+	c.goes("b")
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 1)
+	c.wantAsleep(0)
+	c.checkWorld()
+}
+
+// TestSystemJobsAreResumed on their nodes.
+func TestSystemJobsAreResumed(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeSystem, 1))
+	c.eval()
+	c.client(isLive, run)
+	c.taken(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 3800)
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 1)
+	c.wantAsleep(1)
+}
+
+// TestSuspendedCountsAsUnwellInUpdates: a frozen instance of the new version takes one of
+// the update's places, and an old one is the first to be replaced.
+func TestSuspendedCountsAsUnwellInUpdates(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 3)
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+		group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
+	}))
+	c.eval()
+	c.client(isLive, healthy)
+	frozen := c.sorted()[1].ID
+	c.taken(func(a *structs.Allocation) bool { return a.ID == frozen })
+	c.client(func(a *structs.Allocation) bool { return a.ID == frozen }, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
+	c.update(destructive)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+	if c.last.Stop[0].AllocID != frozen {
+		t.Error("the one that runs is replaced first")
+	}
+	c.client(of(1), healthy)
+	c.taken(of(1))
+	c.client(of(1), func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+}
+
+// Whatever is suspended and whoever comes and goes: nothing is given twice, nothing is
+// placed in a suspended one's stead, and what could go on does.
+func TestResumingProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster(t)
+		for i := range rapid.IntRange(1, 3).Draw(t, "nodes") {
+			c.node(string(rune('a' + i)))
+		}
+		count := rapid.IntRange(1, 6).Draw(t, "count")
+		gang := rapid.Bool().Draw(t, "gang")
+		c.register(testJob(structs.JobTypeBatch, count, func(j *structs.Job) {
+			task(j).Resources.CPU = rapid.IntRange(500, 2000).Draw(t, "cpu")
+			if gang {
+				group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, count).Draw(t, "min")}
+			}
+		}))
+		c.eval()
+		c.client(isLive, run)
+		guests := map[string]string{}
+		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				c.taken(func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "taken") })
+			case 1:
+				id := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "node")
+				name := "guest-" + string(rune('a'+step))
+				if n, known := c.w.nodes.Get(id); known && n.free().CPU >= 1000 {
+					c.guest(name, id, 1000)
+					guests[name] = id
+				}
+			case 2:
+				for _, name := range sortedKeys(guests) {
+					if rapid.Bool().Draw(t, "goes") {
+						c.goes(name)
+						delete(guests, name)
+					}
+				}
+			}
+			before := c.live()
+			c.decide(c.newEval())
+			if c.live() < before || c.live() > count {
+				t.Fatalf("%d live of %d, %d before", c.live(), count, before)
+			}
+			for _, s := range c.w.nodes.All {
+				if f := s.free(); f.CPU < 0 || f.MemoryMB < 0 {
+					t.Fatalf("node %s is over-committed: %+v", s.id, f)
+				}
+			}
+			asleep := 0
+			for _, a := range c.sorted() {
+				if !isLive(a) || !a.Suspended() {
+					continue
+				}
+				asleep++
+				n, _ := c.w.nodes.Get(a.NodeID)
+				if !gang && n.lacks(Vector{CPU: a.AllocatedResources.Tasks["t"].Cpu.CpuShares}, nil) == "" {
+					t.Fatalf("%s could go on", a.ID)
+				}
+			}
+			if got := c.done.QueuedAllocations["g"]; got != asleep+count-c.live() {
+				t.Fatalf("%d missing, %d asleep and %d not placed", got, asleep, count-c.live())
+			}
+		}
+	})
+}
+
+func sortedKeys(m map[string]string) (out []string) {
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
