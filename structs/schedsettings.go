@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -182,7 +183,13 @@ func OwnSchedulerFields() []string {
 
 // UnmarshalJSON reads the configuration by the rules of [Job.UnmarshalJSON]: durations
 // may be nanoseconds, or strings such as "5m".
-func (c *SchedulerConfiguration) UnmarshalJSON(b []byte) error { return decodeJSON(b, c) }
+func (c *SchedulerConfiguration) UnmarshalJSON(b []byte) error {
+	err := decodeJSON(b, c)
+	if err != nil && strings.HasPrefix(err.Error(), "Bands") {
+		return fmt.Errorf(`%w; write bands as in [{"Low": 1, "High": 40}, {"Low": 41, "High": 100}]`, err)
+	}
+	return err
+}
 
 // Validate names what is wrong with the configuration, and what is allowed.
 func (c *SchedulerConfiguration) Validate() error {

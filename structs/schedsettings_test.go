@@ -3,6 +3,7 @@ package structs
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ func TestSchedulerDefaults(t *testing.T) {
 		"steps":      c.Step("gpus") == 1 && c.Step("cpu") == 500 && c.Step("memory") == 1024,
 		"levels":     reflect.DeepEqual(c.SiteLevels(), []TopologyLevel{{"rack", "rack"}}),
 		"reserve":    on && after == 5*time.Minute && c.ReserveTTL() == time.Hour,
+		"bands":      reflect.DeepEqual(c.PriorityBands(), []PriorityBand{{1, 40}, {41, 70}, {71, 100}}),
+		"cycle":      c.CycleLength() == 20*time.Second && c.CycleAt(int64(time.Minute)) == 3,
 	} {
 		if !good {
 			t.Errorf("%s: %+v", what, c)
@@ -41,6 +44,19 @@ func TestEffectiveSchedulerConfiguration(t *testing.T) {
 	if e.Policy != "" || e.NodeOrder() != "spread" || e.Levels[0].Name != "rack" || e.Granularity["memory"] != 1024 ||
 		e.ReservationAfter != 5*time.Minute || e.PreferredCells == nil {
 		t.Errorf("%+v", e)
+	}
+	if len(e.Bands) != 3 || e.KeepWhole || e.Cycle != 20*time.Second || *e.Aging != 1 {
+		t.Errorf("%+v", e)
+	}
+	off := 0
+	own := SchedulerConfiguration{SchedulerAlgorithm: "binpack", Bands: []PriorityBand{{1, 9}}, KeepWhole: true, Cycle: 7, Aging: &off}
+	stated := own.Effective()
+	if len(stated.Bands) != 1 || !stated.KeepWhole || stated.Cycle != 7 || *stated.Aging != 0 {
+		t.Errorf("%+v", stated)
+	}
+	*stated.Aging, stated.Bands[0].Low = 1, 2
+	if *own.Aging != 0 || own.Bands[0].Low != 1 {
+		t.Error("shares its bands or aging")
 	}
 	e.Dimensions[0] = "cpu"
 	if c.Dimensions[0] != "memory" {
@@ -85,6 +101,11 @@ func TestSchedulerConfigurationIsChecked(t *testing.T) {
 	f(func(c *SchedulerConfiguration) { c.PreferredCells = make([]int, 65) }, "at most 64")
 	f(func(c *SchedulerConfiguration) { c.ReservationAfter = -1 }, "")
 	f(func(c *SchedulerConfiguration) { c.ReservationTTL = -1 }, "must not be negative")
+	f(func(c *SchedulerConfiguration) { c.Bands = []PriorityBand{{1, 50}, {50, 100}} }, "Bands: [50, 100] overlaps")
+	f(func(c *SchedulerConfiguration) { c.Cycle = -time.Second }, "Cycle -1s: must not be negative; Aging 0 is what turns aging off")
+	for aging, want := range map[int]string{0: "", 1: "", 2: "Aging 2: must be 1, or 0 to turn it off", -1: "Aging -1"} {
+		f(func(c *SchedulerConfiguration) { c.Aging = &aging }, want)
+	}
 }
 
 // A change that names only what Nomad has leaves the rest.
@@ -92,6 +113,12 @@ func TestKeepSchedulerFields(t *testing.T) {
 	was := SchedulerConfiguration{
 		SchedulerAlgorithm: "binpack", Policy: "random", Dimensions: []string{"cpu"}, Granularity: map[string]int64{"cpu": 2},
 		Levels: []TopologyLevel{{"pod", "pod"}}, PreferredCells: []int{4}, ReservationAfter: 1, ReservationTTL: 2,
+		Bands: []PriorityBand{{1, 9}}, KeepWhole: true, Cycle: 3, Aging: new(int),
+	}
+	for i, f := range Fields(reflect.TypeFor[SchedulerConfiguration]()) { // each of our own is tried
+		if slices.Contains(OwnSchedulerFields(), f.Name) && reflect.ValueOf(was).FieldByIndex(f.Index).IsZero() {
+			t.Errorf("%d: %s is not set in this test", i, f.Name)
+		}
 	}
 	same := SchedulerConfiguration{SchedulerAlgorithm: "binpack"}
 	same.Keep(&was, OwnSchedulerFields())
@@ -227,6 +254,8 @@ func FuzzSchedulerConfiguration(f *testing.F) {
 	f.Add(`{"SchedulerAlgorithm":"spread","Policy":"random","Dimensions":["cpu"],"Granularity":{"cpu":1}}`)
 	f.Add(`{"SchedulerAlgorithm":"binpack","Levels":[{"Name":"rack","Meta":"r"}],"PreferredCells":[2],"ReservationAfter":"-1s"}`)
 	f.Add(`{"SchedulerAlgorithm":"binpack","Levels":[],"ReservationTTL":9}`)
+	f.Add(`{"SchedulerAlgorithm":"binpack","Bands":[{"Low":1,"High":40},{"Low":41,"High":100}],"KeepWhole":true,"Cycle":"1m","Aging":0}`)
+	f.Add(`{"SchedulerAlgorithm":"binpack","Bands":[{"Low":40,"High":1}],"Cycle":-1,"Aging":2}`)
 	f.Add(`[null]`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var c SchedulerConfiguration
@@ -236,6 +265,9 @@ func FuzzSchedulerConfiguration(f *testing.F) {
 		e := c.Effective()
 		if err := e.Validate(); err != nil || e.NodeOrder() != c.NodeOrder() || !reflect.DeepEqual(e, e.Effective()) {
 			t.Errorf("%s: %+v %v", text, e, err)
+		}
+		if c.Band(JobMinPriority) != 0 || c.Band(JobMaxPriority) != len(c.PriorityBands())-1 || c.CycleLength() <= 0 {
+			t.Errorf("%s: %+v", text, c)
 		}
 		for _, d := range Dimensions() {
 			if c.Step(d) < 1 {
