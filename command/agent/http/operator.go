@@ -40,7 +40,9 @@ func schedulerConfigGet(r *request) (any, error) {
 
 func schedulerConfigSet(r *request) (any, error) {
 	args := structs.SchedulerConfigRequest{WriteRequest: r.write()}
-	args.Config.NodeLimitForFeasibilityChecks = structs.DefaultSchedulerConfiguration().NodeLimitForFeasibilityChecks
+	standard := structs.DefaultSchedulerConfiguration() // of Nomad's fields: what is not stated is as in a new cluster
+	args.Config.NodeLimitForFeasibilityChecks = standard.NodeLimitForFeasibilityChecks
+	args.Config.PreemptionConfig = standard.PreemptionConfig
 	var stated json.RawMessage
 	if err := r.decode(&stated); err != nil {
 		return nil, err

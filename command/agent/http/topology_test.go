@@ -57,7 +57,7 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 			t.Fatalf("%s: %d %s", body, resp.StatusCode, text)
 		}
 		args := fk.args[wire.MethodSchedulerSet].(*structs.SchedulerConfigRequest)
-		want.NodeLimitForFeasibilityChecks = 100
+		want.NodeLimitForFeasibilityChecks, want.PreemptionConfig.SystemSchedulerEnabled = 100, !strings.Contains(body, "System")
 		got, _ := json.Marshal(args.Config)
 		wanted, _ := json.Marshal(want)
 		if string(got) != string(wanted) || !slices.Equal(args.Absent, absent) {
@@ -67,19 +67,37 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 	all := structs.OwnSchedulerFields()
 	f(`{"SchedulerAlgorithm":"spread"}`, structs.SchedulerConfiguration{SchedulerAlgorithm: "spread"}, all...)
 	f(`{"policy":"spread"}`, structs.SchedulerConfiguration{SchedulerAlgorithm: "spread"}, all[1:]...)
+	own := func(batch bool) (c structs.SchedulerConfiguration) {
+		c.SchedulerAlgorithm, c.PreemptionConfig.BatchSchedulerEnabled = "binpack", batch
+		return c
+	}
+	f(`{"PreemptionConfig":{"BatchSchedulerEnabled":true}}`, own(true), all...)
+	f(`{"PreemptionConfig":{"SystemSchedulerEnabled":false}}`, own(false), all...)
+	off := 0
+	f(`{"Bands":[{"Low":1,"High":9}],"KeepWhole":true,"Cycle":"1m","Aging":0}`, structs.SchedulerConfiguration{
+		SchedulerAlgorithm: "binpack", Bands: []structs.PriorityBand{{Low: 1, High: 9}}, KeepWhole: true, Cycle: 60e9, Aging: &off,
+	}, all[:7]...)
 	f(`{"Policy":"","Dimensions":null,"Granularity":{},"Levels":[],"PreferredCells":[4],"ReservationAfter":"1m","ReservationTTL":7}`,
 		structs.SchedulerConfiguration{
 			SchedulerAlgorithm: "binpack", Granularity: map[string]int64{}, Levels: []structs.TopologyLevel{}, PreferredCells: []int{4},
 			ReservationAfter: 60e9, ReservationTTL: 7,
-		})
+		}, all[7:]...)
 	for body, want := range map[string]string{
-		`{"Policy":"best"}`:                `must be \"binpack\"`,
-		`{"Levels":[{"Name":"node"}]}`:     "a level within nodes",
-		`{"ReservationAfter":"soon"}`:      "ReservationAfter",
-		`{"Granularity":{"cpu":0}}`:        "at least 1",
-		`[]`:                               "want an object",
-		`{"Levels":[]} x`:                  "something follows",
-		`{"SchedulerAlgorithm":"spread",}`: "bad JSON",
+		`{"Policy":"best"}`:                                    `must be \"binpack\"`,
+		`{"Levels":[{"Name":"node"}]}`:                         "a level within nodes",
+		`{"ReservationAfter":"soon"}`:                          "ReservationAfter",
+		`{"Granularity":{"cpu":0}}`:                            "at least 1",
+		`{"Bands":[{"Low":1,"High":50},{"Low":50,"High":99}]}`: "[50, 99] overlaps or goes before [1, 50]; state them lowest first",
+		`{"Bands":[{"Low":40,"High":1}]}`:                      "[40, 1]: a band goes from a lower to a higher priority, of 1 to 100",
+		`{"Bands":[{"Low":0,"High":101}]}`:                     "of 1 to 100",
+		`{"Bands":[{"Low":"low"}]}`:                            "Bands[0].Low: want a number",
+		`{"Bands":[[1,40]]}`:                                   "write bands as in",
+		`{"KeepWhole":"perhaps"}`:                              "KeepWhole",
+		`{"Cycle":-1}`:                                         "must not be negative",
+		`{"Aging":2}`:                                          "must be 1, or 0",
+		`[]`:                                                   "want an object",
+		`{"Levels":[]} x`:                                      "something follows",
+		`{"SchedulerAlgorithm":"spread",}`:                     "bad JSON",
 	} {
 		resp, text := ask(t, ts, "PUT", "/v1/operator/scheduler/configuration", body)
 		if resp.StatusCode != 400 || !strings.Contains(text, strings.ReplaceAll(want, `\"`, `"`)) {
