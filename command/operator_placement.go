@@ -42,6 +42,10 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 		{Key: "Preferred Cells", Value: ui.OrNone(strings.Join(cells, ","))},
 		{Key: "Reservation After", Value: after},
 		{Key: "Reservation TTL", Value: c.ReservationTTL.String()},
+		{Key: "Bands", Value: bandText(c.Bands)},
+		{Key: "Keep Whole", Value: strconv.FormatBool(c.KeepWhole)},
+		{Key: "Cycle", Value: c.Cycle.String()},
+		{Key: "Aging", Value: strconv.FormatBool(*c.Aging != 0)},
 	}
 }
 
@@ -50,7 +54,7 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 type setting func(c *structs.SchedulerConfiguration, text string) error
 
 // placementFlags are the flags for them, named like the keys of the agent's scheduling
-// and topology blocks.
+// and topology blocks, but for those of bands.
 func placementFlags(fs *flag.FlagSet) map[string]setting {
 	fs.String("policy", "", "the order in which nodes are tried: "+strings.Join(structs.Policies(), ", ")+" (a `name`)")
 	fs.String("dimensions", "", "the order in which room is compared, as `gpus,cpu,memory`")

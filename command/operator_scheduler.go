@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -50,7 +49,8 @@ func schedulerGetConfig() spec {
 func switches(c *structs.SchedulerConfiguration) map[string]*bool {
 	return map[string]*bool{
 		"memory-oversubscription": &c.MemoryOversubscriptionEnabled, "reject-job-registration": &c.RejectJobRegistration,
-		"pause-eval-broker": &c.PauseEvalBroker, "preempt-system-scheduler": &c.PreemptionConfig.SystemSchedulerEnabled,
+		"pause-eval-broker": &c.PauseEvalBroker, "keep-whole": &c.KeepWhole,
+		"preempt-system-scheduler":   &c.PreemptionConfig.SystemSchedulerEnabled,
 		"preempt-service-scheduler":  &c.PreemptionConfig.ServiceSchedulerEnabled,
 		"preempt-batch-scheduler":    &c.PreemptionConfig.BatchSchedulerEnabled,
 		"preempt-sysbatch-scheduler": &c.PreemptionConfig.SysBatchSchedulerEnabled,
@@ -64,11 +64,12 @@ func schedulerSetConfig() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var wanted structs.SchedulerConfiguration
 			fs.StringVar(&wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread; ends another policy")
-			placement := placementFlags(fs)
+			own := ownFlags(fs)
 			fs.UintVar(&wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
 			texts := map[string]string{
 				"memory-oversubscription": "tasks may use more memory than they ask", "reject-job-registration": "refuse new jobs",
-				"pause-eval-broker": "decide nothing", "preempt-system-scheduler": "system jobs may preempt",
+				"pause-eval-broker": "decide nothing", "keep-whole": "of what is taken, give back whole jobs first",
+				"preempt-system-scheduler":  "system jobs may preempt",
 				"preempt-service-scheduler": "service jobs may preempt", "preempt-batch-scheduler": "batch jobs may preempt",
 				"preempt-sysbatch-scheduler": "sysbatch jobs may preempt",
 			}
@@ -80,14 +81,14 @@ func schedulerSetConfig() spec {
 				if len(args) > 0 {
 					return e.usage("%q: values are written after =, as in -pause-eval-broker=true", args[0])
 				}
-				return setSchedulerConfig(ctx, e, fs, &wanted, placement, *check)
+				return setSchedulerConfig(ctx, e, fs, &wanted, own, *check)
 			}
 		},
 	}
 }
 
 func setSchedulerConfig(
-	ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, placement map[string]setting, check int64,
+	ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, own map[string]setting, check int64,
 ) int {
 	now, err := e.client.SchedulerConfig(ctx)
 	if err != nil {
@@ -106,8 +107,8 @@ func setSchedulerConfig(
 			now.SchedulerAlgorithm, now.Policy = wanted.SchedulerAlgorithm, ""
 		case f.Name == "node-limit":
 			now.NodeLimitForFeasibilityChecks = wanted.NodeLimitForFeasibilityChecks
-		case placement[f.Name] != nil:
-			if wrong := placement[f.Name](now, f.Value.String()); wrong != nil && bad == nil {
+		case own[f.Name] != nil:
+			if wrong := own[f.Name](now, f.Value.String()); wrong != nil && bad == nil {
 				bad = fmt.Errorf("-%s %q: %w", f.Name, f.Value, wrong)
 			}
 		default:
@@ -122,7 +123,7 @@ func setSchedulerConfig(
 		return e.usage("nothing to change is named")
 	}
 	if err := now.Validate(); err != nil {
-		return e.fail(err)
+		return e.fail(byFlag(fs, err))
 	}
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)
@@ -135,15 +136,5 @@ func setSchedulerConfig(
 		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
 	}
 	e.printf("Scheduler configuration updated!\n")
-	warnPreemption(e, fs)
 	return exitDone
-}
-
-// warnPreemption says of switches that were turned on that nothing preempts yet.
-func warnPreemption(e *env, fs *flag.FlagSet) {
-	fs.Visit(func(f *flag.Flag) {
-		if strings.HasPrefix(f.Name, "preempt-") && f.Value.String() == "true" {
-			e.printf("%s\n", e.style.Yellow("Warning: -"+f.Name+" is kept but has no effect yet: nothing preempts"))
-		}
-	})
 }

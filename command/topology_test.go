@@ -329,11 +329,11 @@ func TestPlacementSettings(t *testing.T) {
 	set([]string{"-levels", ""}, `"Levels":null`)
 	set([]string{"-reservation-after", "never", "-reservation-ttl", "30m"}, `"ReservationAfter":-1`, `"ReservationTTL":1800000000000`)
 	set([]string{"-reservation-after", "default"}, `"ReservationAfter":0`)
-	for args, want := range map[string]bool{"-preempt-batch-scheduler=true": true, "-preempt-batch-scheduler=false": false, "-pause-eval-broker=true": false} {
-		if got := f.run(t, "operator", "scheduler", "set-config", args); strings.Contains(got.out, "no effect yet") != want {
-			t.Errorf("%s: %q", args, got.out)
-		}
-	}
+	set([]string{"-preempt-batch-scheduler=true", "-preempt-system-scheduler=false"}, `"BatchSchedulerEnabled":true`, `"SystemSchedulerEnabled":false`)
+	set([]string{"-bands", "1-4, 5-7,8-10", "-keep-whole", "-cycle", "1m", "-aging", "0"},
+		`"Bands":[{"Low":1,"High":4},{"Low":5,"High":7},{"Low":8,"High":10}]`, `"KeepWhole":true`, `"Cycle":60000000000`, `"Aging":0`, `"Policy":"random"`)
+	set([]string{"-keep-whole=false", "-aging", "true"}, `"KeepWhole":false`, `"Aging":1`)
+	set([]string{"-bands", "default", "-cycle", "default", "-aging", "default"}, `"Bands":null`, `"Cycle":0`, `"Aging":null`)
 	bad := func(want string, args ...string) {
 		t.Helper()
 		puts := len(f.requests("PUT"))
@@ -342,13 +342,25 @@ func TestPlacementSettings(t *testing.T) {
 			t.Errorf("%q: %d %q, want %q", args, got.code, got.err, want)
 		}
 	}
-	bad(`Policy "nextfit"`, "-policy", "nextfit")
+	bad(`-policy "nextfit": must be "binpack"`, "-policy", "nextfit")
+	bad(`-bands: [40, 100] overlaps or goes before [1, 40]; state them lowest first`, "-bands", "1-40,40-100")
+	bad(`-bands: [41, 100] overlaps or goes before [50, 100]`, "-bands", "1-40,50-100,41-100")
+	bad(`-bands: [40, 1]: a band goes from a lower to a higher priority, of 1 to 100`, "-bands", "40-1")
+	bad(`-bands: [0, 40]: a band goes`, "-bands", "0-40")
+	bad(`-bands: [1, 101]: a band goes`, "-bands", "1-101")
+	for _, text := range []string{"low-high", "1-40,", "40", "1-40;41-100", "1--40x", "1-2-3", "0x1-9"} {
+		bad("write ranges of priorities from 1 to 100, as 1-40,41-70,71-100", "-bands", text)
+	}
+	bad(`-aging "often": write true or false`, "-aging", "often")
+	bad(`-cycle "0s": write a duration`, "-cycle", "0s")
+	bad(`-cycle "-5s": write a duration`, "-cycle", "-5s")
+	bad(`-scheduler-algorithm "best": allowed are`, "-scheduler-algorithm", "best")
 	bad("write it as cpu=500,memory=1024", "-granularity", "cpu")
 	bad("write sizes in GPUs", "-preferred-cells", "two")
 	bad("write a duration", "-reservation-ttl", "0s")
 	for _, text := range []string{"-5m", "0s", "soon"} {
 		bad(`or "never" to reserve no room`, "-reservation-after", text)
 	}
-	bad("level within nodes", "-levels", "socket=s")
+	bad(`-levels: "socket" is a level within nodes`, "-levels", "socket=s")
 	bad("stated twice", "-dimensions", "cpu,cpu")
 }
