@@ -317,6 +317,9 @@ func TestOfficialClientOperator(t *testing.T) {
 	if err != nil || conf.SchedulerConfig.SchedulerAlgorithm != nomad.SchedulerAlgorithmBinpack {
 		t.Fatalf("scheduler configuration: %+v, %v", conf, err)
 	}
+	if p := conf.SchedulerConfig.PreemptionConfig; p != (nomad.PreemptionConfig{SystemSchedulerEnabled: true}) {
+		t.Errorf("a new cluster preempts for %+v, not for system jobs alone", p)
+	}
 	next := *conf.SchedulerConfig
 	next.SchedulerAlgorithm = nomad.SchedulerAlgorithmSpread
 	set, _, err := op.SchedulerCASConfiguration(&next, nil)
