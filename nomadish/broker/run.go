@@ -178,7 +178,8 @@ func (r *releases) note(c *state.Change) {
 		if was == nil || was.Terminal() {
 			return // it held nothing
 		}
-		if now == nil || now.Terminal() || now.AllocatedResources != was.AllocatedResources {
+		frozen := now != nil && now.Suspended() && !was.Suspended()
+		if now == nil || now.Terminal() || frozen || now.AllocatedResources != was.AllocatedResources {
 			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
 				r.classes[node.ComputedClass] = true
 			}

@@ -117,6 +117,10 @@ func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition)
 	now := *was
 	now.DesiredTransition = was.DesiredTransition.Merge(*to)
 	now.ModifyTime = x.now
+	if to.Suspend != nil && *to.Suspend && !was.Terminal() {
+		// Frozen at once. Going on needs room, so that is for the scheduler to say.
+		now.DesiredStatus, now.DesiredDescription = structs.AllocDesiredSuspend, structs.DescSuspended
+	}
 	x.putAlloc(was, &now, true)
 }
 
@@ -271,7 +275,7 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 	if u.Resources != nil {
 		now.AllocatedResources = u.Resources
 	}
-	if u.Resume && was.DesiredStatus == structs.AllocDesiredSuspend {
+	if u.Resume && was.DesiredStatus == structs.AllocDesiredSuspend && !was.DesiredTransition.ShouldSuspend() {
 		now.DesiredStatus, now.DesiredDescription, now.PreemptedByAllocation = structs.AllocDesiredRun, "", ""
 	}
 	x.putAlloc(was, &now, true)
