@@ -29,7 +29,10 @@ func (x *gangPlacer) explain() {
 		if t := x.gw.spec.topology; t == nil || !t.Required {
 			find = x.failed.runs[i].search // what is left when the others have their places
 		}
-		m := explainGang(find, reasons)
+		m := x.s.stored(name)
+		if m == nil {
+			m = explainGang(find, reasons)
+		}
 		m.CoalescedFailures = len(work.place) - 1
 		x.s.failed[name] = m
 	}
@@ -51,15 +54,25 @@ func explainGang(s *search, reasons []string) *structs.AllocMetric {
 	return x.AllocMetric
 }
 
+// gangReason is why a gang found no room.
+type gangReason struct {
+	text string
+	// rooms are the cells of the level that is required, those with most room first; nil
+	// if none is.
+	rooms []*room
+}
+
 // reason says in one sentence how much of the gang would have found room.
-func (x *gangPlacer) reason() string {
+func (x *gangPlacer) reason() string { return x.why().text }
+
+func (x *gangPlacer) why() gangReason {
 	want := x.gw.spec.topology
 	if want == nil || !want.Required {
 		found := int64(0)
 		for i := range x.gw.works {
 			found += x.failed.found(i)
 		}
-		return fmt.Sprintf("gang: room for %d of %s", found, instances(x.gw.first()))
+		return gangReason{text: fmt.Sprintf("gang: room for %d of %s", found, instances(x.gw.first()))}
 	}
 	level, _, site := x.s.siteLevel(want.Level)
 	rooms, name := x.looked, want.Level
@@ -72,7 +85,7 @@ func (x *gangPlacer) reason() string {
 	}
 	switch {
 	case site && len(rooms) == 0:
-		return fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)
+		return gangReason{text: fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)}
 	case site:
 	case x.s.nodeLevel(want.Level):
 		if x.gw.inCells(want.Level) {
@@ -81,18 +94,18 @@ func (x *gangPlacer) reason() string {
 			rooms, name = x.nodeRooms(), structs.LevelNode
 		}
 	default:
-		return fmt.Sprintf("gang: level %q is not known: no node reports it, nor does the scheduler configuration name it", want.Level)
+		return gangReason{text: fmt.Sprintf("gang: level %q is not known: no node reports it, nor does the scheduler configuration name it", want.Level)}
 	}
 	if len(rooms) == 0 {
-		return fmt.Sprintf("gang: no %s holds %s", name, x.wants())
+		return gangReason{text: fmt.Sprintf("gang: no %s holds %s", name, x.wants())}
 	}
-	return fmt.Sprintf("no %s holds %s: %s", name, x.wants(), x.best(rooms))
+	rooms = slices.Clone(rooms)
+	slices.SortStableFunc(rooms, func(a, b *room) int { return cmp.Compare(b.count(x), a.count(x)) })
+	return gangReason{fmt.Sprintf("no %s holds %s: %s", name, x.wants(), x.best(rooms)), rooms}
 }
 
-// best names the domains with most room.
-func (x *gangPlacer) best(rooms []*room) string {
-	sorted := slices.Clone(rooms)
-	slices.SortStableFunc(sorted, func(a, b *room) int { return cmp.Compare(b.count(x), a.count(x)) })
+// best names the first domains of a sorted list.
+func (x *gangPlacer) best(sorted []*room) string {
 	var parts []string
 	verb := " has room"
 	for _, r := range sorted[:min(len(sorted), roomsNamed)] {

@@ -315,6 +315,9 @@ func (j *judgement) result() *structs.JudgedPlan {
 			holds.Evals = append(holds.Evals, ev)
 		}
 	}
+	if whole {
+		holds.Asks = j.plan.Asks
+	}
 	return holds
 }
 

@@ -28,6 +28,10 @@ type Input struct {
 	// SnapshotIndex is the state that World and Input are of; the plan and a
 	// blocked evaluation carry it.
 	SnapshotIndex uint64
+	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
+	Asks []*structs.Ask
+	// Brief: why a blocked evaluation finds no room is not counted again.
+	Brief bool
 }
 
 // followUpWindow: delayed replacements due within it share one evaluation.
@@ -111,6 +115,9 @@ type scheduler struct {
 	asleep []sleeper
 	// searches are the last ones for groups that were placed, by group.
 	searches map[string]*search
+	// reclaimed is what others give back; settled are the nodes that it was freed on.
+	reclaimed []*reclaimed
+	settled   map[string]bool
 }
 
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
@@ -118,6 +125,7 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
 		fits: map[string]*feasibility{}, census: &census{w: w},
 		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{}, lacking: map[string][]string{}, searches: map[string]*search{},
+		settled: map[string]bool{},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -173,6 +181,7 @@ type groupRun struct {
 	batch   *structs.PlacementBatch
 	nodes   map[string]int // into batch.Nodes
 	metrics explanation
+	short   []placement // found no free room; others may have to make some
 }
 
 func (s *scheduler) placeGroup(work *groupWork) {
@@ -189,6 +198,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 			taken++
 		}
 	}
+	taken += run.reclaim()
 	work.holdBack(taken)
 	for _, p := range work.update {
 		run.replace(p)
@@ -199,7 +209,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	}
 	c := work.counts
 	if perNode && work.group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
-		s.failed[work.group.Name] = explain(run.search) // no node fits it at all
+		s.failed[work.group.Name] = s.why(run.search) // no node fits it at all
 	}
 }
 
@@ -223,17 +233,27 @@ func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility)
 
 // place places one instance, or counts that it was not. It tells which.
 func (g *groupRun) place(p placement) bool {
-	if p.nodeID == "" && g.s.failed[g.work.group.Name] != nil {
-		g.fail(p) // nothing was freed since another of the group found no room
+	if p.nodeID == "" && (g.s.failed[g.work.group.Name] != nil || len(g.short) > 0) {
+		g.lack(p) // nothing was freed since another of the group found no room
 		return false
 	}
 	f, ok := g.seek(p)
 	if !ok {
-		g.fail(p)
+		g.lack(p)
 		return false
 	}
 	g.accept(p, f)
 	return true
+}
+
+// lack notes an instance that found no free room. If the job may take from others that
+// is tried when all free room has been given.
+func (g *groupRun) lack(p placement) {
+	if g.s.mayReclaim() {
+		g.short = append(g.short, p)
+		return
+	}
+	g.fail(p)
 }
 
 // seek finds a node for one instance.
@@ -311,7 +331,7 @@ func (g *groupRun) fail(p placement) {
 		return
 	}
 	if m == nil {
-		g.s.failed[name] = explain(g.search)
+		g.s.failed[name] = g.s.why(g.search)
 		return
 	}
 	m.CoalescedFailures++
@@ -357,6 +377,7 @@ func (g *groupRun) accept(p placement, f found) {
 // with them.
 func (s *scheduler) takeBack(groups []*groupWork) {
 	s.plan.Place = nil
+	s.takeBackReclaims()
 	waits := map[*structs.AllocStop]bool{}
 	for _, work := range groups {
 		for _, p := range slices.Concat(work.place, work.update) {
@@ -412,7 +433,9 @@ func (s *scheduler) finish() {
 	done.FailedTGAllocs, done.ClassEligibility, done.EscapedComputedClass = nil, nil, false
 	done.BlockedEval, done.SnapshotIndex = "", s.in.SnapshotIndex
 	s.plan.Evals = slices.Insert(s.plan.Evals, 0, done)
+	s.preemptions()
 	if len(s.failed) == 0 {
+		s.asks("")
 		return
 	}
 	s.plan.FailedTGAllocs, done.FailedTGAllocs = s.failed, s.failed
@@ -429,6 +452,7 @@ func (s *scheduler) finish() {
 	blocked.FailedTGAllocs = s.failed
 	blocked.WaitUntil = s.lookAgain(blocked)
 	s.eligibility(blocked)
+	s.asks(blocked.ID)
 }
 
 // eligibility says which classes could take what a blocked evaluation waits for.
@@ -466,5 +490,5 @@ func (s *scheduler) annotate(r *reconciler) {
 			u.Stop++
 		}
 	}
-	s.plan.Annotations = &structs.PlanAnnotations{DesiredTGUpdates: updates}
+	s.plan.Annotations = &structs.PlanAnnotations{DesiredTGUpdates: updates, PreemptedAllocs: s.preempted()}
 }

@@ -148,6 +148,9 @@ type PlanResult struct {
 	Placed        int
 	Refused       int
 	RefusedReason string
+	// Overtook: nothing was committed, as an ask that goes before was still to be tried;
+	// the evaluation is the worker's no more and is given out again in its turn.
+	Overtook bool `codec:",omitempty"`
 }
 
 // PlanCommit is the log entry of one or many judged plans.

@@ -279,7 +279,7 @@ func (p *pipeline) take(w *waiting) {
 func (p *pipeline) judge(j *judged) {
 	start := time.Now()
 	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
-	j.holds.Time = start.UnixNano()
+	j.holds.Time, j.holds.JudgedAt = start.UnixNano(), p.open.base
 	p.open.plans = append(p.open.plans, j)
 	refused := float32(0)
 	if len(j.refused) > 0 {

@@ -25,8 +25,8 @@ func cut(p *structs.JudgedPlan, limit int) []*structs.JudgedPlan {
 		c.room(sizeOfReservation(r))
 		c.part.Reserve = append(c.part.Reserve, r)
 	}
-	c.room(sizeOfEvals(p.Evals))
-	c.part.Evals = p.Evals
+	c.room(sizeOfAsks(p.Asks) + sizeOfEvals(p.Evals))
+	c.part.Asks, c.part.Evals = p.Asks, p.Evals
 	return c.parts
 }
 
@@ -39,7 +39,7 @@ type cutter struct {
 }
 
 func (c *cutter) next() {
-	c.part = &structs.JudgedPlan{EvalID: c.whole.EvalID, Time: c.whole.Time}
+	c.part = &structs.JudgedPlan{EvalID: c.whole.EvalID, Time: c.whole.Time, JudgedAt: c.whole.JudgedAt}
 	c.parts = append(c.parts, c.part)
 	c.size = sizePlan
 }

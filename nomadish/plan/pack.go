@@ -20,6 +20,7 @@ const (
 	sizeEval     = 1024
 	sizeReserve  = 256
 	sizeMetric   = 768
+	sizeAsk      = 160
 	sizeClass    = 48
 )
 
@@ -75,7 +76,14 @@ func sizeOf(p *structs.JudgedPlan) int {
 	for _, r := range p.Reserve {
 		size += sizeOfReservation(r)
 	}
-	return size + sizeOfIDs(p.Unreserve) + sizeOfEvals(p.Evals)
+	return size + sizeOfIDs(p.Unreserve) + sizeOfAsks(p.Asks) + sizeOfEvals(p.Evals)
+}
+
+func sizeOfAsks(asks []*structs.AskUpdate) (size int) {
+	for _, u := range asks {
+		size += sizeAsk + len(u.Namespace) + len(u.JobID) + len(u.Group)
+	}
+	return size
 }
 
 func sizeOfIDs(ids []string) (size int) {

@@ -199,6 +199,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil)
+	w.store.fed.Store(index)
 	w.store.ring.reset(index)
 	close(was.abandoned)
 }

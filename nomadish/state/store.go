@@ -31,6 +31,7 @@ type Store struct {
 	current atomic.Pointer[view]
 	hub     hub
 	ring    *ring
+	fed     atomic.Uint64 // see Fed
 }
 
 // view is everything at one index. It never changes once published.
@@ -86,6 +87,11 @@ func (s *Store) publish(v *view, groups []subject, changes []Change) {
 
 // Snapshot is the state now, in O(1).
 func (s *Store) Snapshot() *Snapshot { return &Snapshot{v: s.current.Load()} }
+
+// Fed is the index of the last commit that changed anything the feed tells of: a feed
+// has given it, or will without further ado. It covers every snapshot that was taken
+// before the call.
+func (s *Store) Fed() uint64 { return s.fed.Load() }
 
 // LatestIndex is the index of the last entry applied.
 func (s *Store) LatestIndex() uint64 { return s.current.Load().index }

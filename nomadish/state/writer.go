@@ -122,6 +122,9 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	if x.tables[TableHistory] {
 		next.past = x.past.table()
 	}
+	if len(x.changes) > 0 {
+		w.store.fed.Store(index) // before anybody can see what the feed is still to tell
+	}
 	w.store.publish(next, x.allocs.touched, x.changes)
 	x.Commit()
 	if len(x.changes) > 0 {

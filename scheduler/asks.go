@@ -1,0 +1,174 @@
+package scheduler
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Shape is what the groups of a job that wait need, as far as it can be told without
+// looking at the cluster: which asks fail alike, and which nodes may help at all.
+type Shape struct {
+	// Key: of asks with the same key none finds room for an instance where one of them
+	// did not. "": it can be compared with no other.
+	Key   string
+	needs []need
+	any   bool // room on any node may help, however little
+}
+
+// need is from below what one instance of a group takes of its node.
+type need struct {
+	amount        Vector
+	cores, device int64
+}
+
+// ShapeOf gives the shape of the groups of a job that wait. holds tells that room is
+// reserved for the job: where nobody else can, it may find room.
+func ShapeOf(job *structs.Job, groups []string, config structs.SchedulerConfiguration, holds bool) Shape {
+	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0}
+	alike := !holds && len(groups) > 0 && !job.PerNode() && !job.AllAtOnce && !apart(job.Constraints) && job.Reclaim != structs.ReclaimSuspend
+	in := &Input{Job: job, Config: config}
+	names := slices.Sorted(slices.Values(groups))
+	k := &jobKey{
+		Type: job.Type, Datacenters: job.Datacenters, Pool: job.NodePool, Constraints: job.Constraints,
+		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class,
+	}
+	if config.Preempts(job.Type) {
+		k.Priority, k.Partial = job.Priority, job.Partial
+	}
+	for _, name := range names {
+		g := job.LookupTaskGroup(name)
+		if g == nil {
+			s.any, alike = true, false
+			continue
+		}
+		a := newAsk(in, g)
+		s.needs = append(s.needs, need{a.amount, a.need[dimCores], a.need[dimGPUs]})
+		alike = alike && g.Gang == nil && g.Topology == nil && !apart(g.Constraints)
+		k.Groups = append(k.Groups, groupKeyOf(g))
+	}
+	if !alike {
+		return s
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return s
+	}
+	sum := sha256.Sum256(text)
+	s.Key = string(sum[:])
+	return s
+}
+
+// apart tells whether constraints look at where the job's own instances are.
+func apart(list []*structs.Constraint) bool {
+	return slices.ContainsFunc(list, func(c *structs.Constraint) bool {
+		return c.Operand == structs.ConstraintDistinctHosts || c.Operand == structs.ConstraintDistinctProperty
+	})
+}
+
+// jobKey is all of a job that decides whether an instance finds room.
+type jobKey struct {
+	Type, Pool, Policy, Class, Partial string
+	Priority                           int
+	Datacenters, Prefer                []string
+	Constraints                        []*structs.Constraint
+	Groups                             []groupKey
+}
+
+type groupKey struct {
+	Candidates  []string
+	Limit       int64
+	Constraints []*structs.Constraint
+	Networks    []*structs.NetworkResource
+	Volumes     map[string]*structs.VolumeRequest
+	Disk        *structs.EphemeralDisk
+	Tasks       []taskKey
+}
+
+type taskKey struct {
+	Name, Driver string
+	Constraints  []*structs.Constraint
+	Resources    *structs.Resources
+}
+
+func groupKeyOf(g *structs.TaskGroup) groupKey {
+	k := groupKey{
+		Candidates: g.Candidates, Limit: int64(g.MaxRunDuration), Constraints: g.Constraints, Networks: g.Networks,
+		Volumes: g.Volumes, Disk: g.EphemeralDisk,
+	}
+	for _, t := range g.Tasks {
+		k.Tasks = append(k.Tasks, taskKey{t.Name, t.Driver, t.Constraints, t.Resources})
+	}
+	return k
+}
+
+// Helped tells whether room on a node, as it is now, may be what an ask of the shape
+// waits for. It is wrong in one direction only: what it denies does not fit there.
+func (s *Shape) Helped(w *World, nodeID string) bool {
+	if s.any {
+		return true
+	}
+	n, known := w.nodes.Get(nodeID)
+	if !known || n.node == nil || n.has == nil || !n.node.Ready() {
+		return false
+	}
+	free := n.free()
+	for i := range s.needs {
+		if s.needs[i].fits(n, free) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *need) fits(n *nodeState, free Vector) bool {
+	if x.amount.CPU > free.CPU || x.amount.MemoryMB > free.MemoryMB || x.amount.DiskMB > free.DiskMB {
+		return false
+	}
+	return (x.cores == 0 || int64(n.freeCores()) >= x.cores) && (x.device == 0 || int64(n.freeDevices()) >= x.device)
+}
+
+// asks says what is missing of each group once the plan has been committed, where that
+// is not what is known of it already. evalID is what the rest waits in; "": none.
+func (s *scheduler) asks(evalID string) {
+	if s.in.Job == nil || s.in.Job.Stopped() {
+		return // the job's asks end with it
+	}
+	rows := map[string]*structs.Ask{}
+	for _, row := range s.in.Asks {
+		rows[row.Group] = row
+	}
+	for _, g := range s.in.Job.TaskGroups {
+		missing, row := s.queued[g.Name], rows[g.Name]
+		u := &structs.AskUpdate{Namespace: s.in.Job.Namespace, JobID: s.in.Job.ID, Group: g.Name, Missing: missing}
+		if missing > 0 {
+			u.Since, u.EvalID = s.eval.CreateTime, evalID
+		}
+		if row == nil && missing == 0 || row != nil && row.Missing == missing && row.EvalID == u.EvalID {
+			continue
+		}
+		s.plan.Asks = append(s.plan.Asks, u)
+	}
+}
+
+// why explains why nothing fits. A brief decision keeps what its evaluation says
+// already: the reasons of what is hopeless are costly to count, and few change.
+func (s *scheduler) why(found *search) *structs.AllocMetric {
+	if m := s.stored(found.f.group.Name); m != nil {
+		return m
+	}
+	return explain(found)
+}
+
+// stored is what a blocked evaluation says of a group already, where that will do.
+func (s *scheduler) stored(group string) *structs.AllocMetric {
+	m := s.eval.FailedTGAllocs[group]
+	if !s.in.Brief || s.eval.Status != structs.EvalStatusBlocked || m == nil {
+		return nil
+	}
+	c := *m
+	c.CoalescedFailures = 0
+	return &c
+}
