@@ -1,0 +1,213 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Taking from lower bands (semantics part 3): what found no free room is given nodes one
+// by one, each the node that loses least by it, and goes on there while it has room. When
+// all have a node, who must leave is planned anew on each of these nodes for all that came
+// there, so that what is left over in the end is given back. Only then is anything done.
+
+const reclaimSuspend = structs.ReclaimSuspend
+
+// mayReclaim tells whether the job may take from lower bands.
+func (s *scheduler) mayReclaim() bool {
+	return s.in.Job != nil && s.in.Config.Preempts(s.in.Job.Type) && s.in.Job.Partial != string(preempt.PartialFree) &&
+		s.in.Config.Band(s.in.Job.Priority) > 0
+}
+
+// newcomer is an instance that has a node, and is to have room there.
+type newcomer struct {
+	run *groupRun
+	p   placement
+}
+
+// reclaimer gives nodes to newcomers, and then room.
+type reclaimer struct {
+	s     *scheduler
+	e     *Edit
+	below int // bands that may be taken from
+	most  int // the highest priority that may be
+	on    map[string]*touched
+	order []*touched // in which nodes were first given
+}
+
+// touched is a node that newcomers were given.
+type touched struct {
+	id    string
+	come  []newcomer
+	loss  preempt.Loss // with those that were given it so far
+	gangs bool         // some of what may be taken there is of a gang
+}
+
+// reclaimer gives one for an edit. What the World has not kept is gathered now.
+func (s *scheduler) reclaimer(e *Edit) *reclaimer {
+	r := &reclaimer{s: s, e: e, below: s.in.Config.Band(s.in.Job.Priority), most: structs.JobMaxPriority, on: map[string]*touched{}}
+	if !s.in.Job.PerNode() {
+		e.keepHeld(true)
+	}
+	e.flush()
+	return r
+}
+
+// reclaim gives room to the instances of a group that found none free, and tells how many
+// of them count as taken. Those that find none even so are explained.
+func (g *groupRun) reclaim() (taken int) {
+	if len(g.short) == 0 {
+		return 0
+	}
+	r := g.s.reclaimer(g.search.e)
+	find := r.finder(g)
+	var left []placement
+	for _, p := range g.short {
+		if !r.assign(find, p) {
+			left = append(left, p)
+		}
+	}
+	for _, n := range r.settle() {
+		left = append(left, n.p)
+	}
+	for _, p := range g.short {
+		if slices.ContainsFunc(left, func(l placement) bool { return l.index == p.index && l.nodeID == p.nodeID }) {
+			g.fail(p)
+		} else if !p.unwell {
+			taken++
+		}
+	}
+	return taken
+}
+
+// assign gives an instance a node, if there is one that can be freed.
+func (r *reclaimer) assign(find *reclaimSearch, p placement) bool {
+	g := find.run
+	var spot *reclaimSpot
+	switch {
+	case p.nodeID != "":
+		spot = find.on(p.nodeID)
+	case g.only != "":
+		spot = find.on(g.only)
+	default:
+		spot = find.next(avoided(p))
+	}
+	if spot == nil {
+		return false
+	}
+	t := r.on[spot.id]
+	if t == nil {
+		t = &touched{id: spot.id}
+		r.on[spot.id], r.order = t, append(r.order, t)
+	}
+	t.come = append(t.come, newcomer{g, p})
+	t.loss, t.gangs = spot.total, spot.gangs
+	r.s.census.move(g.work.group.Name, spot.id, 1)
+	find.again(spot)
+	return true
+}
+
+// loss plans one node with one more newcomer, and tells what is lost there then in all;
+// false: it finds no room.
+func (r *reclaimer) loss(n *nodeState, a *ask) (total preempt.Loss, gangs, ok bool) {
+	asks := []*ask{}
+	if t := r.on[n.id]; t != nil {
+		for i := range t.come {
+			asks = append(asks, t.come[i].run.search.ask)
+		}
+	}
+	asks = append(asks, a)
+	rooms := &reclaimRooms{}
+	rooms.add(r.s, n, asks, r.s.settled[n.id])
+	of := r.asks(rooms)
+	of.gather(n)
+	result := preempt.Plan(rooms, of.list, preempt.Request{
+		Want: []int{len(asks)}, Below: r.below, KeepWhole: r.s.in.Config.KeepWhole, Partial: preempt.PartialNone,
+	})
+	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(asks)
+}
+
+func (r *reclaimer) asks(rooms *reclaimRooms) *reclaimAsks {
+	of := &reclaimAsks{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[gangName]int{}}
+	for i, room := range rooms.list {
+		of.at[room.node.id] = i
+	}
+	return of
+}
+
+// settle plans all nodes that newcomers were given, frees what the plan takes, and places
+// the newcomers. It gives those that found no room after all. Nodes on which a gang may be
+// taken from are planned together, as it holds more than one of them.
+func (r *reclaimer) settle() (left []newcomer) {
+	var together []*touched
+	for _, t := range r.order {
+		if t.gangs {
+			together = append(together, t)
+			continue
+		}
+		left = append(left, r.settleOn([]*touched{t})...)
+	}
+	if len(together) > 0 {
+		left = append(left, r.settleOn(together)...)
+	}
+	r.on, r.order = map[string]*touched{}, nil
+	return left
+}
+
+func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
+	rooms := &reclaimRooms{}
+	want := preempt.Request{Below: r.below, KeepWhole: r.s.in.Config.KeepWhole, Partial: preempt.PartialPreempt}
+	for _, t := range nodes {
+		r.putBack(t.id)
+		n, _ := r.e.node(t.id)
+		var asks []*ask
+		for i := range t.come {
+			asks = append(asks, t.come[i].run.search.ask)
+		}
+		rooms.add(r.s, n, asks, r.s.settled[t.id])
+		want.Want = append(want.Want, len(asks))
+	}
+	of := r.asks(rooms)
+	for _, room := range rooms.list {
+		of.gather(room.node)
+	}
+	result := preempt.Plan(rooms, of.list, want)
+	o := &outcome{r: r, of: of, taken: result.Taken, by: make([]string, len(nodes)), runs: make([]*groupRun, len(nodes))}
+	o.free()
+	for i, t := range nodes {
+		left = append(left, o.place(i, t, result.Placed[i])...)
+	}
+	o.spare()
+	o.stop()
+	return left
+}
+
+// putBack gives back what was taken on a node for those that another group has brought
+// there, as far as it has its place: who must leave is planned anew for all together.
+func (r *reclaimer) putBack(node string) {
+	if !r.s.settled[node] {
+		return
+	}
+	for _, d := range slices.Backward(r.s.reclaimed) {
+		if d.use.nodeID != node || d.gang {
+			continue
+		}
+		r.e.release(d.use.id)
+		if n, _ := r.e.node(node); n.lacksUse(d.use, nil) == "" {
+			r.e.take(d.use)
+			r.s.forget(d)
+			continue
+		}
+		if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
+			r.e.take(d.use.suspended())
+		}
+	}
+}
+
+// forget takes a reclaim out of the plan.
+func (s *scheduler) forget(d *reclaimed) {
+	s.reclaimed = slices.DeleteFunc(slices.Clone(s.reclaimed), func(o *reclaimed) bool { return o == d })
+	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return st == d.stop })
+	d.run.work.counts.Preemptions--
+}
