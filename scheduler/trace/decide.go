@@ -1,0 +1,343 @@
+package trace
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// pass decides, in the order of ranks, what was not tried since the last release
+// (semantics part 7).
+func (r *replay) pass() error {
+	heads := r.queue.untried()
+	if len(heads) == 0 {
+		return nil
+	}
+	pass := scheduler.NewPass(r.world)
+	for len(heads) > 0 {
+		s := heads[0]
+		j := s.asks[0]
+		freed, err := r.decide(pass, j)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", j.spec.ID, err)
+		}
+		switch {
+		case freed:
+			// Room came free beside what was placed: all that waits may be tried again.
+			for _, other := range heads {
+				other.tried = 0
+			}
+			s.tried = 0
+			r.queue.released()
+			if j.place >= 0 {
+				j.shape.tried = r.queue.release // it took all that it could
+			}
+			heads = r.queue.untried()
+		case j.place >= 0: // something of it still waits
+			heap.Pop(&heads)
+		case len(s.asks) > 0:
+			heap.Fix(&heads, 0)
+		default:
+			s.tried = 0 // the next of its shape has not been tried
+			heap.Pop(&heads)
+		}
+	}
+	r.world = pass.World()
+	return nil
+}
+
+// decide decides one job and does what its plan says. freed: something was taken back.
+func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
+	eval := &structs.Evaluation{
+		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
+		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.ask.Since,
+	}
+	if r.now >= j.look { // it has waited so long that it may reserve room
+		eval.TriggeredBy, eval.Status = structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked
+	}
+	in := scheduler.Input{
+		Job: j.spec, Allocs: j.allocs(), Config: r.config, Now: time.Unix(0, r.now).UTC(), Seed: r.seed(), NewID: r.newID,
+	}
+	if r.c.Typical != nil {
+		r.c.Typical(&in, r.census.shapes())
+	}
+	start := r.clock()
+	plan, err := pass.Decide(eval, in)
+	if took := r.clock() - start; r.c.Clock != nil {
+		r.timing.Deciding += took
+		r.timing.Slowest = max(r.timing.Slowest, took)
+	}
+	r.timing.Decisions++
+	r.counts.Decisions++
+	if err != nil {
+		return false, err
+	}
+	return r.carry(j, plan, eval.Status == structs.EvalStatusBlocked)
+}
+
+// seed is a number for each decision (SplitMix64).
+func (r *replay) seed() uint64 {
+	z := r.c.Seed*0x9e3779b97f4a7c15 + r.ids
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// carry does what a plan says; the World has done it already.
+func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, err error) {
+	for _, st := range plan.Stop {
+		if st.KeepRunning {
+			continue
+		}
+		if err := r.takeBack(st); err != nil {
+			return false, err
+		}
+		freed = true
+	}
+	r.queue.leave(j)
+	for _, up := range plan.Update {
+		if err := r.resume(j, up); err != nil {
+			return false, err
+		}
+	}
+	for _, batch := range plan.Place {
+		if err := r.place(j, batch); err != nil {
+			return false, err
+		}
+	}
+	j.holds += len(plan.Reserve) - len(plan.Unreserve)
+	r.counts.Reserved += int64(len(plan.Reserve))
+	if j.ask.Missing > 0 {
+		r.waitOn(j, plan, reserving)
+	} else {
+		r.placedWhole(j)
+	}
+	return freed || len(plan.Unreserve) > 0, nil
+}
+
+// waitOn puts a job back into the queue, and notes when it is to be tried though
+// nothing came free. What has reserved room is told apart from others of its shape.
+func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
+	if reserving {
+		j.look = never
+		for _, ev := range plan.Evals {
+			if ev.Status == structs.EvalStatusBlocked && !ev.WaitUntil.IsZero() {
+				j.look = max(ev.WaitUntil.UnixNano(), r.now+int64(time.Second))
+			}
+		}
+	}
+	if old := j.shape; j.holds > 0 && old.key.holder == 0 {
+		old.jobs--
+		r.queue.forget(old)
+		if old.tried == r.queue.release && len(old.asks) > 0 {
+			r.queue.retry(old) // the next one may reserve room now
+		}
+		key := old.key
+		key.holder = j.spec.CreateIndex
+		j.shape = r.queue.shapeOf(j.row, key)
+		j.shape.jobs++
+		j.shape.tried = r.queue.release
+	}
+	r.queue.join(j)
+	if s := j.shape; j.look != never && s.asks[0] == j && (s.due == 0 || j.look < s.due) {
+		s.due = j.look
+		r.dueSeq++
+		heap.Push(&r.dues, due{j.look, r.dueSeq, s})
+	}
+}
+
+// placedWhole notes that nothing of a job waits any more.
+func (r *replay) placedWhole(j *job) {
+	j.ask.Aged += r.config.CycleAt(r.now) - r.config.CycleAt(j.ask.Since)
+	j.ask.Since = 0
+	if j.whole {
+		return
+	}
+	j.whole = true
+	r.counts.Placed++
+	for _, w := range r.tally.of(j) {
+		w.add(r.now - j.arrived)
+	}
+}
+
+// place counts what a batch places and notes when it ends.
+func (r *replay) place(j *job, batch *structs.PlacementBatch) error {
+	n := len(batch.Instances)
+	x := &run{job: j, batch: batch, ids: make([]string, n), nodes: make([]int, n), live: n, start: r.now, at: -1}
+	for i := range batch.Instances {
+		in := &batch.Instances[i]
+		x.ids[i] = structs.DeriveID(batch.Seed, uint64(in.Ordinal))
+		at, known := r.ledger.byID[batch.Nodes[in.Node].ID]
+		if !known {
+			return fmt.Errorf("placed on a node %s that there is not", batch.Nodes[in.Node].ID)
+		}
+		x.nodes[i] = at
+		if err := r.ledger.move(at, j.row, in, 1, true); err != nil {
+			return fmt.Errorf("placed more than there is: %w", err)
+		}
+		r.allocs[x.ids[i]] = spot{x, i}
+	}
+	batch.Metrics = nil // nobody reads it
+	j.runs = append(j.runs, x)
+	j.ask.Missing -= n
+	r.counts.Starts += int64(n)
+	if j.ask.Missing < 0 {
+		return fmt.Errorf("%d instances more were placed than were asked for", -j.ask.Missing)
+	}
+	r.endAt(x, j.runsFor())
+	return nil
+}
+
+// runsFor is how long an instance runs.
+func (j *job) runsFor() int64 {
+	if limit := j.row.MaxRun; limit > 0 && limit < j.row.Duration {
+		return int64(limit)
+	}
+	return int64(j.row.Duration)
+}
+
+// endAt lets a run end after a time.
+func (r *replay) endAt(x *run, after int64) {
+	if x.end = never; after < math.MaxInt64-r.now {
+		x.end = r.now + after
+	}
+	if x.end != never && !r.c.Drop {
+		heap.Push(&r.ends, x)
+	}
+}
+
+// end releases what a run holds. The job is forgotten with its last one.
+func (r *replay) end(x *run, edit *scheduler.Edit) error {
+	for i := range x.ids {
+		if x.gone != nil && x.gone[i] {
+			continue
+		}
+		edit.DeleteAlloc(x.ids[i], "")
+		delete(r.allocs, x.ids[i])
+		if err := r.ledger.move(x.nodes[i], x.job.row, &x.batch.Instances[i], -1, true); err != nil {
+			return fmt.Errorf("job %s ended twice: %w", x.job.spec.ID, err)
+		}
+	}
+	j := x.job
+	r.held(x, x.live)
+	x.ended = true
+	j.ended += x.live
+	if j.ended < j.row.Count {
+		return nil
+	}
+	r.counts.Completed++
+	if j.row.MaxRun > 0 && j.row.MaxRun < j.row.Duration {
+		r.counts.CutShort++
+	}
+	j.shape.jobs--
+	r.queue.forget(j.shape)
+	return nil
+}
+
+// held counts what instances of a run held until now.
+func (r *replay) held(x *run, instances int) {
+	for _, w := range r.tally.of(x.job) {
+		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9
+	}
+}
+
+// takeBack does with an instance what a plan says that takes it back.
+func (r *replay) takeBack(st *structs.AllocStop) error {
+	at, known := r.allocs[st.AllocID]
+	if !known {
+		return fmt.Errorf("the plan stops allocation %s, which does not run", st.AllocID)
+	}
+	x, in := at.run, &at.run.batch.Instances[at.at]
+	suspend := st.DesiredStatus == structs.AllocDesiredSuspend
+	if x.suspended && suspend {
+		return fmt.Errorf("the plan suspends allocation %s twice", st.AllocID)
+	}
+	if x.gone == nil {
+		x.gone = make([]bool, len(x.ids))
+	}
+	x.gone[at.at] = true
+	x.live--
+	if x.live == 0 && x.at >= 0 {
+		heap.Remove(&r.ends, x.at)
+	}
+	if !x.suspended {
+		r.held(x, 1)
+		if err := r.ledger.move(x.nodes[at.at], x.job.row, in, -1, !suspend); err != nil {
+			return err
+		}
+	}
+	if suspend {
+		r.suspend(at, x)
+		return nil
+	}
+	if x.suspended { // only its memory is left to give back
+		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
+	}
+	delete(r.allocs, st.AllocID)
+	r.counts.Requeued++
+	r.lost += float64(x.job.row.instanceMilli()) * float64(r.now-x.start) / 1e9
+	r.wait(x.job)
+	return nil
+}
+
+// suspend makes a run of its own of an instance that was frozen.
+func (r *replay) suspend(at spot, x *run) {
+	batch := *x.batch
+	batch.Instances = []structs.Instance{x.batch.Instances[at.at]}
+	s := &run{
+		job: x.job, batch: &batch, ids: []string{x.ids[at.at]}, nodes: []int{x.nodes[at.at]}, live: 1, start: r.now,
+		end: never, rest: x.end - r.now, suspended: true, at: -1,
+	}
+	if x.end == never {
+		s.rest = never
+	}
+	x.job.runs = append(x.job.runs, s)
+	r.allocs[s.ids[0]] = spot{s, 0}
+	r.counts.Suspended++
+	r.wait(x.job)
+}
+
+// wait lets one more instance of a job wait.
+func (r *replay) wait(j *job) {
+	if j.place >= 0 {
+		r.queue.leave(j)
+	}
+	j.runs = slices.DeleteFunc(j.runs, func(x *run) bool { return x.live == 0 })
+	j.ask.Missing++
+	if j.ask.Since == 0 {
+		j.ask.Since = r.now
+		j.ask.Requeued++
+		j.look = never
+		if after, ever := r.config.ReserveAfter(); ever {
+			j.look = r.now + int64(after)
+		}
+	}
+	j.rank = r.config.Rank(j.spec, &j.ask, 0)
+	r.queue.join(j)
+}
+
+// resume lets a suspended instance go on.
+func (r *replay) resume(j *job, up *structs.AllocInPlace) error {
+	at, known := r.allocs[up.AllocID]
+	if !up.Resume {
+		return nil
+	}
+	if !known || !at.run.suspended {
+		return fmt.Errorf("the plan resumes allocation %s, which is not suspended", up.AllocID)
+	}
+	x := at.run
+	r.ledger.giveMemory(x.nodes[0], j.row)
+	if err := r.ledger.move(x.nodes[0], j.row, &x.batch.Instances[0], 1, true); err != nil {
+		return fmt.Errorf("resumed more than there is room for: %w", err)
+	}
+	x.suspended, x.start = false, r.now
+	j.ask.Missing--
+	r.counts.Resumed++
+	r.endAt(x, x.rest)
+	return nil
+}

@@ -1,0 +1,171 @@
+package trace
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// epoch is when traces start, in Unix nanoseconds: an ask's Since of 0 would mean that it
+// does not wait.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+
+// never is a time that does not come.
+const never = math.MaxInt64
+
+// job is one row that has arrived and not ended.
+type job struct {
+	spec  *structs.Job
+	shape *shape
+	row   *Row
+	size  int // its class of sizes, see sizes
+	ask   structs.Ask
+	rank  structs.Rank
+	place int // in shape.asks; -1: it does not wait
+
+	arrived int64 // Unix nanoseconds, virtual
+	whole   bool  // all of it has been placed once
+	ended   int   // instances
+	runs    []*run
+	// look is when it may reserve room, or when its reservations end.
+	look  int64
+	holds int // nodes on which it has reserved room
+}
+
+// missingMilli is what its missing instances take of GPUs.
+func (j *job) missingMilli() int64 { return int64(j.ask.Missing) * j.row.instanceMilli() }
+
+// run is instances that were placed together and end together.
+type run struct {
+	job   *job
+	batch *structs.PlacementBatch
+	ids   []string // of the allocations
+	nodes []int    // in the ledger
+	gone  []bool   // taken back; nil: none is
+	live  int      // instances that are not
+	start int64
+	end   int64
+	// rest is what is left of a suspended run; it is not among those that end.
+	rest      int64
+	suspended bool
+	ended     bool
+	at        int // in the heap of ends; -1: not there
+}
+
+// runHeap is runs by their ends, those placed first before others.
+type runHeap []*run
+
+func (h runHeap) Len() int { return len(h) }
+func (h runHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if a.end != b.end {
+		return a.end < b.end
+	}
+	if a.job != b.job {
+		return a.job.spec.CreateIndex < b.job.spec.CreateIndex
+	}
+	return a.ids[0] < b.ids[0]
+}
+func (h runHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+func (h *runHeap) Push(x any) {
+	r := x.(*run) //nolint:errcheck,forcetypeassert // only runs are pushed
+	r.at = len(*h)
+	*h = append(*h, r)
+}
+func (h *runHeap) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	r.at = -1
+	return r
+}
+
+// due is a shape that is to be tried at a time though nothing came free.
+type due struct {
+	at    int64
+	seq   uint64
+	shape *shape
+}
+
+type dueHeap []due
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)   { *h = append(*h, x.(due)) } //nolint:errcheck,forcetypeassert // only dues are pushed
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	d := (*h)[last]
+	(*h)[last] = due{}
+	*h = (*h)[:last]
+	return d
+}
+
+// newJob makes a job of a row, the number of which counts from 1.
+func (r *replay) newJob(row *Row, number uint64) *job {
+	key := row.key(r.config.Band(priority(row)))
+	s := r.queue.shapeOf(row, key)
+	s.jobs++
+	groups := s.groups[row.Count]
+	if groups == nil {
+		groups = row.groups()
+		if len(s.groups) < maxCounts {
+			s.groups[row.Count] = groups
+		}
+	}
+	name := cmp.Or(row.Name, "row") + "-" + strconv.FormatUint(number, 10) // names may repeat
+	spec := &structs.Job{
+		Namespace: cmp.Or(row.Tenant, structs.DefaultNamespace), ID: name, Name: name, Type: structs.JobTypeBatch, Priority: priority(row),
+		Reclaim: row.Reclaim, TaskGroups: groups, SubmitTime: r.now, CreateIndex: number, ModifyIndex: number, JobModifyIndex: number,
+	}
+	j := &job{spec: spec, shape: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never}
+	j.ask = structs.Ask{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
+	if after, ever := r.config.ReserveAfter(); ever {
+		j.look = r.now + int64(after)
+	}
+	j.rank = r.config.Rank(spec, &j.ask, 0)
+	return j
+}
+
+// maxCounts bounds the task groups that a shape keeps for counts seen before.
+const maxCounts = 16
+
+func priority(row *Row) int {
+	if row.Priority == 0 {
+		return structs.JobDefaultPriority
+	}
+	return row.Priority
+}
+
+// allocs are the job's allocations as the state would have them; nil if it was never
+// placed.
+func (j *job) allocs() []*structs.Allocation {
+	var out []*structs.Allocation
+	for _, x := range j.runs {
+		for i := range x.batch.Instances {
+			if x.gone != nil && x.gone[i] {
+				continue
+			}
+			a := x.batch.Allocation(i)
+			a.Job = j.spec
+			a.ClientStatus = structs.AllocClientRunning
+			switch {
+			case x.ended:
+				a.ClientStatus = structs.AllocClientComplete
+			case x.suspended:
+				a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+			}
+			out = append(out, a)
+		}
+	}
+	return out
+}

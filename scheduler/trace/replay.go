@@ -1,0 +1,306 @@
+package trace
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Config is one replay.
+type Config struct {
+	Nodes []*structs.Node
+	// Rows come in the order of their arrival. An error ends the replay.
+	Rows iter.Seq2[*Row, error]
+	// Scheduler is the configuration; its policy is NodeOrder.
+	Scheduler structs.SchedulerConfiguration
+	Seed      uint64
+	// Drop: nobody leaves, and what does not fit when it arrives is dropped.
+	Drop bool
+	// Until ends the replay when the demand for GPUs that has arrived is so many times
+	// what there is; 0: with the last row. Work that runs then is not waited for.
+	Until float64
+	// Chooser, not nil, names the node of each instance in the scheduler's stead. It is
+	// there to compare the scheduler with published methods, and needs Drop.
+	Chooser Chooser
+	// PolicyName is the policy's name in the figures; "": the configuration's.
+	PolicyName string
+	// Typical, not nil, tells the scheduler what is typically asked for before each
+	// decision.
+	Typical func(in *scheduler.Input, typical []Typical)
+	// Clock measures decisions: the time since any moment. nil: they are not measured.
+	Clock func() time.Duration
+	// Report is told now and then how far the replay is. An error ends it.
+	Report func(Progress) error
+}
+
+// Chooser finds a node for each job instead of the scheduler.
+type Chooser interface {
+	// Choose gives a machine of the ledger for one instance of a row; false: none fits.
+	Choose(l *Ledger, row *Row) (int, bool)
+}
+
+// reportEvery is how many rows are between two reports.
+const reportEvery = 1000
+
+// replay is a Config on its way through Run.
+type replay struct {
+	c      *Config
+	config structs.SchedulerConfiguration
+	policy string
+	world  *scheduler.World
+	ledger *Ledger
+	queue  queue
+	ends   runHeap
+	dues   dueHeap
+	allocs map[string]spot // instances that run or are suspended, by allocation ID
+	dueSeq uint64
+	now    int64
+
+	number uint64 // of the last row
+	ids    uint64 // minted
+	counts Counts
+	timing Timing
+	lost   float64 // thousandths of GPUs times seconds that were to be done again
+
+	tally  *tally
+	series *series
+	curve  curve
+	census *census
+	frag   fragmentation
+}
+
+// spot is one instance of a run.
+type spot struct {
+	run *run
+	at  int
+}
+
+// Run replays a trace. What it gives is the same for the same Config; the Timing is not.
+func Run(c Config) (*Figures, *Timing, error) {
+	r, err := newReplay(&c)
+	if err != nil {
+		return nil, nil, err
+	}
+	for row, err := range c.Rows {
+		if err != nil {
+			return nil, nil, err
+		}
+		// 1. Time goes on to the row's arrival; what ends and is due on the way is done.
+		at := epoch + int64(row.Arrival)
+		if at < r.now {
+			return nil, nil, fmt.Errorf("row %d arrives at %s, before the one above it (%s): rows must be sorted by their arrival",
+				r.number+1, row.Arrival, time.Duration(r.now-epoch))
+		}
+		if at > r.now {
+			if err := r.until(at); err != nil {
+				return nil, nil, err
+			}
+		}
+		// 2. It joins the queue; the pass comes when all of this moment have.
+		if err := r.arrive(row); err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", r.number, err)
+		}
+		if c.Until > 0 && float64(r.counts.Arrived) >= c.Until*float64(r.ledger.Has.GPUMilli) {
+			break
+		}
+	}
+	if c.Until == 0 {
+		err = r.until(never) // 3. Work goes on until nothing is left to happen.
+	} else {
+		err = r.pass()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.figures(), &r.timing, nil
+}
+
+func newReplay(c *Config) (*replay, error) {
+	if c.Rows == nil || len(c.Nodes) == 0 {
+		return nil, errors.New("replay: there are no nodes, or no rows")
+	}
+	if c.Chooser != nil && !c.Drop {
+		return nil, errors.New("replay: a chooser is used in the mode drop only")
+	}
+	if err := c.Scheduler.Validate(); err != nil {
+		return nil, fmt.Errorf("scheduler configuration: %w", err)
+	}
+	ledger, err := NewLedger(c.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	r := &replay{
+		c: c, config: c.Scheduler, policy: c.PolicyName, ledger: ledger, queue: newQueue(), allocs: map[string]spot{}, now: epoch,
+		tally: newTally(), series: newSeries(epoch), census: newCensus(),
+	}
+	if r.policy == "" {
+		r.policy = r.config.NodeOrder()
+	}
+	edit := scheduler.NewWorld().Edit()
+	edit.Configure(&r.config)
+	nodes := slices.Clone(c.Nodes)
+	slices.SortFunc(nodes, func(a, b *structs.Node) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
+	for _, n := range nodes {
+		edit.UpsertNode(n)
+	}
+	r.world = edit.World()
+	return r, nil
+}
+
+// until lets time go on: moment by moment, ends are released and dues come, and a pass
+// decides what may be placed then. At the last moment itself the pass is left to the
+// caller's next step.
+func (r *replay) until(at int64) error {
+	for {
+		if err := r.pass(); err != nil {
+			return err
+		}
+		next := int64(never)
+		if len(r.ends) > 0 {
+			next = r.ends[0].end
+		}
+		if len(r.dues) > 0 && r.queue.jobs > 0 {
+			next = min(next, r.dues[0].at)
+		}
+		if next > at || next == never {
+			break
+		}
+		r.tick(next)
+		if err := r.moment(); err != nil {
+			return err
+		}
+		if next == at {
+			return nil
+		}
+	}
+	if at != never {
+		r.tick(at)
+	}
+	return nil
+}
+
+// tick moves the time on.
+func (r *replay) tick(at int64) {
+	has := &r.ledger.Used
+	r.series.advance(at, levels{
+		gpu: float64(has.GPUMilli), cpu: float64(has.CPU), memory: float64(has.MemoryMB),
+		waiting: float64(r.queue.jobs), waitingGPU: float64(r.queue.milli),
+	}, r.fragmentation)
+	r.now = at
+}
+
+func (r *replay) fragmentation() float64 { return r.frag.measure(r.ledger, r.census) }
+
+// moment releases what ends now, and lets be tried what is due.
+func (r *replay) moment() error {
+	var edit *scheduler.Edit
+	start := r.clock()
+	for len(r.ends) > 0 && r.ends[0].end <= r.now {
+		if edit == nil {
+			edit = r.world.Edit()
+		}
+		x := heap.Pop(&r.ends).(*run) //nolint:errcheck,forcetypeassert // the heap is of runs
+		if err := r.end(x, edit); err != nil {
+			return err
+		}
+	}
+	if edit != nil {
+		r.world = edit.World()
+		r.queue.released()
+		r.timing.Releasing += r.clock() - start
+	}
+	for len(r.dues) > 0 && r.dues[0].at <= r.now {
+		d := heap.Pop(&r.dues).(due) //nolint:errcheck,forcetypeassert // the heap is of dues
+		if d.shape.due != d.at {
+			continue // an earlier one has come in its stead
+		}
+		if d.shape.due = 0; len(d.shape.asks) > 0 {
+			r.queue.retry(d.shape)
+		}
+	}
+	return nil
+}
+
+func (r *replay) clock() time.Duration {
+	if r.c.Clock == nil {
+		return 0
+	}
+	return r.c.Clock()
+}
+
+// arrive makes a job of a row. In the mode Drop it is placed or dropped at once.
+func (r *replay) arrive(row *Row) error {
+	r.number++
+	if err := row.Validate(); err != nil {
+		return err
+	}
+	r.census.add(row)
+	r.counts.Jobs++
+	r.counts.Instances += int64(row.Count)
+	r.counts.Arrived += row.gpuMilli()
+	r.series.arrived()
+	j := r.newJob(row, r.number)
+	r.queue.join(j)
+	if r.c.Drop {
+		if err := r.dropOrPlace(j); err != nil {
+			return err
+		}
+	}
+	r.curve.add(row.gpuMilli(), r.ledger, r.fragmentation)
+	if r.c.Report != nil && r.number%reportEvery == 0 {
+		return r.c.Report(Progress{Rows: r.counts.Jobs, Waiting: r.queue.jobs, At: time.Duration(r.now - epoch)})
+	}
+	return nil
+}
+
+// dropOrPlace decides a job at once. What of it does not fit is dropped.
+func (r *replay) dropOrPlace(j *job) error {
+	if r.c.Chooser != nil && !r.candidate(j) {
+		r.drop(j)
+		return nil
+	}
+	if err := r.pass(); err != nil {
+		return err
+	}
+	if j.place >= 0 {
+		r.drop(j)
+	}
+	return nil
+}
+
+func (r *replay) drop(j *job) {
+	r.queue.leave(j)
+	j.shape.jobs--
+	r.queue.forget(j.shape)
+	r.counts.Dropped++
+	for _, w := range r.tally.of(j) {
+		w.never++
+	}
+}
+
+// candidate lets a job go nowhere but where the chooser says.
+func (r *replay) candidate(j *job) bool {
+	at, fits := r.c.Chooser.Choose(r.ledger, j.row)
+	if !fits {
+		return false
+	}
+	group := *j.spec.TaskGroups[0]
+	group.Candidates = []string{r.ledger.Machines[at].ID}
+	j.spec.TaskGroups = []*structs.TaskGroup{&group}
+	j.shape.tried = 0 // what found no room elsewhere may have it there
+	r.queue.open = append(r.queue.open, j.shape)
+	return true
+}
+
+// newID mints an ID: the same ones in each replay of a seed.
+func (r *replay) newID() string {
+	r.ids++
+	return structs.DeriveID("replay "+strconv.FormatUint(r.c.Seed, 10), r.ids)
+}
