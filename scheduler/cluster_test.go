@@ -134,10 +134,15 @@ func (c *cluster) sorted() []*structs.Allocation {
 	return out
 }
 
+// own are the job's allocations: others may run beside them.
+func (c *cluster) own() []*structs.Allocation {
+	return slices.DeleteFunc(c.sorted(), func(a *structs.Allocation) bool { return c.job != nil && a.JobID != c.job.ID })
+}
+
 func (c *cluster) input() Input {
 	ids := c.ids
 	return Input{
-		Job: c.job, Allocs: c.sorted(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
+		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
 		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }

@@ -20,6 +20,7 @@ func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNode
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.unreserve()
 	j.stop()
+	j.mayReclaim()
 	j.update()
 	j.place()
 	j.undoRefused()
@@ -49,6 +50,11 @@ type judgement struct {
 	reason       string
 	unreserved   []*hold
 	reserved     []*structs.Reservation
+	victims      []*structs.AllocStop // that are taken back and had not ended before
+	reclaims     map[string][]string  // allocations taken back, by the newcomer that they are for
+	ended        map[string]bool      // allocations that were to be taken back
+	home         map[string]string    // see homes
+	stray        bool                 // something is taken back for nobody
 }
 
 func (j *judgement) refuse(node, why string) {
@@ -98,8 +104,13 @@ func (j *judgement) reserve() {
 // stop frees what the plan stops: a plan may count on its own stops.
 func (j *judgement) stop() {
 	j.freed = make(map[string]*use, len(j.plan.Stop))
+	j.reclaims, j.ended = map[string][]string{}, map[string]bool{}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning {
+			continue
+		}
+		if s.PreemptedBy != "" {
+			j.reclaim(s)
 			continue
 		}
 		if u := j.e.release(s.AllocID); u != nil {
@@ -193,7 +204,7 @@ func (j *judgement) placeOn(node string, spots []spot, common []*use) {
 
 // undoRefused takes back what the plan does on nodes that refused.
 func (j *judgement) undoRefused() {
-	if len(j.refusedNodes) == 0 {
+	if len(j.refusedNodes) == 0 && !j.stray {
 		return
 	}
 	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
@@ -210,10 +221,11 @@ func (j *judgement) undoRefused() {
 			continue // it ends whatever becomes of the rest: its node is gone
 		}
 		j.stops[s.AllocID] = s
-		if u := j.freed[s.AllocID]; u != nil {
+		if u := j.freed[s.AllocID]; u != nil && s.PreemptedBy == "" {
 			j.stopsOn[u.nodeID] = append(j.stopsOn[u.nodeID], s.AllocID)
 		}
 	}
+	j.keepReclaimed("")
 	for i := 0; i < len(j.refusedNodes); i++ { // undoing one may add others
 		j.undo(j.refusedNodes[i])
 	}
@@ -231,6 +243,7 @@ func (j *judgement) undo(node string) {
 		j.e.release(structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal)))
 	}
 	j.undoUpdates(node)
+	j.keepReclaimed(node)
 	for _, id := range j.stopsOn[node] {
 		if to, moves := j.moved[id]; moves && !j.refused[to] {
 			continue // its successor holds elsewhere: two of one instance must not run
@@ -265,6 +278,7 @@ func (j *judgement) keepBack(id string) {
 	if u == nil {
 		return // it had ended already
 	}
+	j.e.release(id) // what it would keep while suspended
 	if s := j.e.state(u.nodeID); s.has != nil && !j.refused[u.nodeID] {
 		if what := s.lacksUse(u, nil); what != "" {
 			j.refuse(u.nodeID, what)
@@ -301,7 +315,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 		holds.Unreserve = append(holds.Unreserve, h.nodeID)
 	}
 	for _, s := range j.plan.Stop {
-		if s.KeepRunning || !j.back[s.AllocID] {
+		if s.KeepRunning || !j.back[s.AllocID] && !j.ended[s.AllocID] {
 			holds.Stop = append(holds.Stop, s)
 		}
 	}
@@ -311,6 +325,12 @@ func (j *judgement) result() *structs.JudgedPlan {
 		}
 	}
 	for _, ev := range j.plan.Evals {
+		if is, stands := j.tellsOfReclaim(ev); is {
+			if stands {
+				holds.Evals = append(holds.Evals, ev)
+			}
+			continue
+		}
 		if whole || (ev.Status == structs.EvalStatusPending && !ev.WaitUntil.IsZero()) {
 			holds.Evals = append(holds.Evals, ev)
 		}

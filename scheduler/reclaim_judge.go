@@ -1,0 +1,136 @@
+package scheduler
+
+import (
+	"github.com/nomadish/nomadish/structs"
+)
+
+// A placement and what is taken back for it hold together or not at all, whatever nodes
+// they are on (semantics part 3); and what is taken back is so on the latest terms.
+
+// reclaim takes back what a plan takes from others. What has ended meanwhile gives its
+// room without that.
+func (j *judgement) reclaim(s *structs.AllocStop) {
+	u := j.e.release(s.AllocID)
+	if u == nil {
+		j.ended[s.AllocID] = true
+		return
+	}
+	j.freed[s.AllocID] = u
+	if s.DesiredStatus == structs.AllocDesiredSuspend {
+		j.e.take(u.suspended())
+	}
+	j.reclaims[s.PreemptedBy] = append(j.reclaims[s.PreemptedBy], s.AllocID)
+	j.victims = append(j.victims, s)
+}
+
+// mayReclaim refuses the nodes of newcomers for which the plan takes from a band that is
+// not below theirs any more, or leaves a gang with less than it must have.
+func (j *judgement) mayReclaim() {
+	if len(j.victims) == 0 {
+		return
+	}
+	rules := &structs.SchedulerConfiguration{Bands: j.e.w.bands}
+	band := rules.Band(j.priority())
+	whole := map[gangName]bool{}
+	for _, s := range j.victims {
+		u := j.freed[s.AllocID]
+		if rules.Band(u.of.terms.Priority) >= band {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
+		}
+		g, some := u.of.gang()
+		if !some {
+			continue
+		}
+		if _, known := whole[g]; !known {
+			whole[g] = j.wholeOrGone(g)
+		}
+		if !whole[g] {
+			j.refuseFor(s.PreemptedBy, "the gang of allocation "+structs.ShortID(s.AllocID)+" would be left in part")
+		}
+	}
+	for by := range j.reclaims { // each is looked at alone: the order cannot show
+		if _, placed := j.homes()[by]; !placed {
+			j.stray = true
+		}
+	}
+}
+
+// priority is that of the plan's job.
+func (j *judgement) priority() int {
+	for _, b := range j.plan.Place {
+		if b.Resources != nil && b.Resources.Shared.Terms != nil {
+			return b.Resources.Shared.Terms.Priority
+		}
+	}
+	return j.plan.Priority
+}
+
+// wholeOrGone tells whether as many of a gang run on as must, or nobody.
+func (j *judgement) wholeOrGone(g gangName) bool {
+	runs, least := map[string]int{}, map[string]int{}
+	for _, u := range j.e.members(g) {
+		if j.freed[u.id] == nil {
+			runs[u.of.group]++
+			least[u.of.group] = u.of.terms.GangMin
+		}
+	}
+	for _, s := range j.victims {
+		if u := j.freed[s.AllocID]; len(runs) > 0 {
+			if o, some := u.of.gang(); some && o == g && runs[u.of.group] < u.of.terms.GangMin {
+				return false
+			}
+		}
+	}
+	for group, n := range runs { // all must hold: the order cannot show
+		if n < least[group] {
+			return false
+		}
+	}
+	return true
+}
+
+// homes gives the nodes of the newcomers that something is taken back for.
+func (j *judgement) homes() map[string]string {
+	if j.home != nil {
+		return j.home
+	}
+	j.home = map[string]string{}
+	for _, batch := range j.plan.Place {
+		for i := range batch.Instances {
+			id := structs.DeriveID(batch.Seed, uint64(batch.Instances[i].Ordinal))
+			if j.reclaims[id] != nil {
+				j.home[id] = batch.Nodes[batch.Instances[i].Node].ID
+			}
+		}
+	}
+	return j.home
+}
+
+func (j *judgement) refuseFor(newcomer, why string) {
+	if node, placed := j.homes()[newcomer]; placed {
+		j.refuse(node, why)
+	}
+}
+
+// keepReclaimed gives back what was taken for newcomers on a node that has refused.
+func (j *judgement) keepReclaimed(node string) {
+	for _, s := range j.victims {
+		if home, placed := j.homes()[s.PreemptedBy]; !placed || home == node {
+			j.keepBack(s.AllocID)
+		}
+	}
+}
+
+// tellsOfReclaim tells whether an evaluation is one of a job that something is taken back
+// from, and whether that holds.
+func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, holds bool) {
+	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
+		return false, false
+	}
+	for _, s := range j.victims {
+		if of := j.freed[s.AllocID].of; !j.back[s.AllocID] && of.namespace == ev.Namespace && of.job == ev.JobID {
+			return true, true
+		}
+	}
+	return true, false
+}
