@@ -1,8 +1,20 @@
 package scheduler_test
 
 import (
+	"fmt"
+
 	"github.com/nomadish/nomadish/structs"
 )
+
+// heldJobs is how many jobs hold a world that is all held.
+const heldJobs = 200
+
+// preemptConfig lets service and batch jobs take from lower bands.
+func preemptConfig() *structs.SchedulerConfiguration {
+	c := structs.DefaultSchedulerConfiguration()
+	c.PreemptionConfig.ServiceSchedulerEnabled, c.PreemptionConfig.BatchSchedulerEnabled = true, true
+	return &c
+}
 
 // run puts an allocation on a node, with the GPUs of these numbers.
 func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
@@ -18,11 +30,17 @@ func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
 		}
 		task.Devices = []*structs.AllocatedDeviceResource{given}
 	}
+	job, shared := "filler", structs.AllocatedSharedResources{DiskMB: 10}
+	if b.fill == fillHeld {
+		of := b.rng.IntN(heldJobs)
+		job = fmt.Sprintf("filler-%d", of)
+		shared.Terms = &structs.AllocTerms{Priority: 1 + of%40, Submitted: uint64(of)} //nolint:gosec // not negative
+	}
 	b.edit.UpsertAlloc(&structs.Allocation{
-		ID: structs.DeriveID("alloc", b.allocs), NodeID: n.ID, JobID: "filler", TaskGroup: "g",
+		ID: structs.DeriveID("alloc", b.allocs), NodeID: n.ID, JobID: job, TaskGroup: "g",
 		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
 		AllocatedResources: &structs.AllocatedResources{
-			Tasks: map[string]*structs.AllocatedTaskResources{"t": task}, Shared: structs.AllocatedSharedResources{DiskMB: 10},
+			Tasks: map[string]*structs.AllocatedTaskResources{"t": task}, Shared: shared,
 		},
 	})
 }
@@ -40,7 +58,7 @@ func (b *builder) fillNode(i int, n *structs.Node, sh shape) {
 	}
 	either := b.rng.IntN(2) == 0
 	switch b.fill {
-	case fillHalf, fillFull:
+	case fillHalf, fillFull, fillHeld:
 		if sh.gpus > 0 {
 			b.fillGPUs(n, sh)
 		} else {
@@ -87,8 +105,11 @@ func (b *builder) all(sh shape) []int {
 // more or less, until the node is as full as wanted.
 func (b *builder) fillCPU(n *structs.Node, sh shape) {
 	target := b.rng.Float64()
-	if b.fill == fillFull {
+	switch b.fill {
+	case fillFull:
 		target = 0.9 + 0.1*target
+	case fillHeld:
+		target = 1
 	}
 	cpu, memory := int64(target*float64(sh.mhz())), int64(target*float64(sh.memoryMB))
 	for cpu >= 50 && memory >= 64 {
@@ -103,7 +124,7 @@ func (b *builder) fillCPU(n *structs.Node, sh shape) {
 // fillGPUs leaves a number of GPUs free: any at half, mostly none when full.
 func (b *builder) fillGPUs(n *structs.Node, sh shape) {
 	free := b.rng.IntN(sh.gpus + 1)
-	if b.fill == fillFull && b.rng.IntN(10) > 0 {
+	if b.fill == fillHeld || b.fill == fillFull && b.rng.IntN(10) > 0 {
 		free = 0
 	}
 	b.occupy(n, sh, 0, sh.gpus, free)

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -118,6 +119,33 @@ func BenchmarkSingle(b *testing.B) {
 	single("one", plain, eachSize("small", fillHalf, 50, 10_000)...)
 	single("one-gpu-of-full", oneGPU, eachSize("dgx", fillFull, 0, 1000, 10_000)...)
 	single("one-gpu-of-full", oneGPU, eachSize("mixed", fillFull, 0, 10_000)...)
+}
+
+// BenchmarkPreempt is asks of a high priority onto a cluster that is full: whole
+// evaluations of one instance each, on what the one before left, and many instances at once.
+func BenchmarkPreempt(b *testing.B) {
+	high := func(j *structs.Job) { j.Priority = 90 }
+	const asks = 100
+	for _, s := range slices.Concat(
+		eachSize("small", fillHeld, 0, 1000, 10_000, 100_000), eachSize("dgx", fillHeld, 0, 1000, 10_000), eachSize("mixed", fillHeld, 0, 10_000),
+	) {
+		kinds := map[string]func(*structs.Job){"plain": volume(1000, 1024)}
+		if s.shape != "small" {
+			kinds = map[string]func(*structs.Job){"gpu-1": gpus(1, ""), "gpu-2-of-a-switch": gpus(2, structs.LevelPCIe)}
+		}
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			b.Run(fmt.Sprintf("one/%s-%s", kind, s), func(b *testing.B) {
+				d := newDecision(benchJob(structs.JobTypeService, 1, kinds[kind], high), 1)
+				d.config = *preemptConfig()
+				d.measure(b, worlds.get(s), asks, "evaluation", 1)
+			})
+			b.Run(fmt.Sprintf("many/%s-%s", kind, s), func(b *testing.B) {
+				d := newDecision(benchJob(structs.JobTypeService, asks, kinds[kind], high), asks)
+				d.config = *preemptConfig()
+				d.measure(b, worlds.get(s), 1, "placement", asks)
+			})
+		}
+	}
 }
 
 // BenchmarkGrowth compares what the same costs in a small and in a large world, both

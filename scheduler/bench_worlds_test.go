@@ -44,6 +44,8 @@ const (
 	oneFits     = "one-fits"
 	oneFits4GPU = "one-fits-4-gpus"
 	oneFitsPCIe = "one-fits-2-gpus-of-a-switch"
+	// All is held by jobs of priorities 1 to 40, by up to eight on a node.
+	fillHeld = "held"
 	// One rack is free; in each other, one node in eight has a GPU taken.
 	oneRackFree = "one-rack-free"
 	// The hard ones: one node fits hardMHz and hardMemoryMB, the others nearly do.
@@ -125,6 +127,9 @@ type builder struct {
 
 func (s worldSpec) build() *scheduler.World {
 	b := &builder{worldSpec: s, rng: rand.New(rand.NewPCG(1, 2)), edit: scheduler.NewWorld().Edit(), protos: map[string]*structs.Node{}}
+	if s.fill == fillHeld {
+		b.edit.Configure(preemptConfig())
+	}
 	for i := range s.nodes {
 		sh := b.shapeOf(i)
 		n := b.node(i, sh)
@@ -142,7 +147,7 @@ func (s worldSpec) build() *scheduler.World {
 }
 
 func (b *builder) onlyOne() bool {
-	return !slices.Contains([]string{fillNone, fillHalf, fillFull, oneRackFree}, b.fill)
+	return !slices.Contains([]string{fillNone, fillHalf, fillFull, fillHeld, oneRackFree}, b.fill)
 }
 
 // inFreeRack tells whether node i is in the one rack that is free.
