@@ -32,6 +32,7 @@ var reads = []struct {
 	{"node status gpu-1", []string{"Allocated Resources", "Xid 79"}},
 	{"topology", []string{"rack r1", "free cell of 2"}},
 	{"topology -node gpu-1", []string{"5f3a9c01 web.front[0]", "Free Cells"}},
+	{"queue", []string{"Place", "memory exhausted on 3 nodes", "not tried yet"}},
 	{"server members", []string{"s1.global", "alive"}},
 	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},

@@ -31,6 +31,7 @@ func registry() map[string]spec {
 		"node drain":                        nodeDrain(),
 		"node eligibility":                  nodeEligibility(),
 		"topology":                          topologyCmd(),
+		"queue":                             queueCmd(),
 		"server members":                    serverMembers(),
 		"operator raft list-peers":          raftListPeers(),
 		"operator raft remove-peer":         raftRemovePeer(),

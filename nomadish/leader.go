@@ -13,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -100,6 +101,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.heartbeats.Run(ctx, l.store) })
 		wg.Go(func() { l.drainer.Run(ctx, l.store) })
 		wg.Go(func() { l.collector.Run(ctx) })
+		wg.Go(func() { queueview.Report(ctx, l.store) })
 		if ctx.Err() == nil {
 			l.established.Store(true)
 			l.logger.Info("leadership established")

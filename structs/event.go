@@ -8,6 +8,7 @@ const (
 	TopicAllocation = "Allocation"
 	TopicNode       = "Node"
 	TopicOperator   = "Operator"
+	TopicQueue      = "Queue" // ours: asks that wait, are placed or taken back
 )
 
 // Event is one thing that changed. JSON names are Nomad's.

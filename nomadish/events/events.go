@@ -18,7 +18,7 @@ type Filter struct {
 // NewFilter makes a filter. topics: topic → keys, "*" for all of either; none: all
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
-	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator}
+	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator, structs.TopicQueue}
 	// Nomad's further topics exist, and are silent until what they tell of does.
 	silent := []string{"Deployment", "NodePool", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -85,6 +85,13 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}
+	case *structs.Ask:
+		ask := *v
+		if isNil(c.New) { // nothing waits, and nothing is remembered
+			ask.Missing, ask.Since, ask.EvalID, ask.ModifyIndex = 0, 0, "", index
+		}
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicQueue, v.JobID, v.Namespace
+		ev.Payload = map[string]any{"Ask": &ask}
 	default:
 		return ev, false
 	}
@@ -102,6 +109,8 @@ func isNil(v any) bool {
 	case *structs.Allocation:
 		return v == nil
 	case *structs.Node:
+		return v == nil
+	case *structs.Ask:
 		return v == nil
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -86,6 +87,7 @@ type Endpoints struct {
 	Config
 	Deps
 	sessions *sessions
+	queue    *queueview.Reader
 }
 
 // New makes the endpoints.
@@ -96,7 +98,7 @@ func New(c Config, d Deps) *Endpoints {
 	if c.DefaultQuery <= 0 {
 		c.DefaultQuery = 5 * time.Minute
 	}
-	return &Endpoints{Config: c, Deps: d, sessions: newSessions()}
+	return &Endpoints{Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now)}
 }
 
 // Register gives every method to the mux.
@@ -108,6 +110,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerNodes(mux)
 	e.registerOperator(mux)
 	e.registerTopology(mux)
+	e.registerQueue(mux)
 	e.registerClients(mux)
 	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
 	mux.Handle(wire.MethodSearch, read(e, e.search))

@@ -187,6 +187,11 @@ func (s *Snapshot) PendingEvals() []*structs.Evaluation {
 	return append(out, collect(rows[structs.Evaluation](s.v.txn, false, TableEvals, byOpen, structs.EvalStatusBlocked))...)
 }
 
+// OpenEvals walks the evaluations of a status, pending or blocked, by ID.
+func (s *Snapshot) OpenEvals(ws *WatchSet, status string) iter.Seq[*structs.Evaluation] {
+	return many[structs.Evaluation](s.v, ws, false, TableEvals, byOpen, status)
+}
+
 // SchedulerConfig is the scheduler's configuration, the default one if it was never set.
 func (s *Snapshot) SchedulerConfig(ws *WatchSet) structs.SchedulerConfiguration {
 	if row := one[structs.SchedulerConfiguration](s.v, ws, TableConfig, byID); row != nil {

@@ -49,6 +49,7 @@ const (
 	MethodPlanSubmit  = "Plan.Submit"      // PlanRequest → PlanReply
 
 	MethodTopology = "Topology.Get" // TopologyRequest → TopologyReply
+	MethodQueue    = "Queue.List"   // QueueRequest → QueueReply
 
 	MethodNodeRegister     = "Node.Register"     // NodeRegisterRequest → NodeUpdateReply
 	MethodNodeHeartbeat    = "Node.Heartbeat"    // NodeHeartbeatRequest → NodeUpdateReply

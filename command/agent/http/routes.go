@@ -146,6 +146,7 @@ func nodeRoutes() []*route {
 
 		get("/v1/topology", topologyGet),
 		get("/v1/topology/node/*", topologyNode),
+		get("/v1/queue", queueList),
 
 		get("/v1/node/pools", poolList).with(laterMethod, http.MethodPut, http.MethodPost),
 		get("/v1/node/pool/*", poolGet).with(laterMethod, http.MethodPut, http.MethodPost, http.MethodDelete),
@@ -220,7 +221,7 @@ func laterRoutes() []*route {
 		"/.well-known/jwks.json", "/.well-known/openid-configuration",
 		"/v1/sentinel/policies", "/v1/sentinel/policy/*", "/v1/quotas", "/v1/quota-usages", "/v1/quota/*", "/v1/quota",
 		"/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation/*",
-		"/v1/queue", "/v1/job/*/explain", "/v1/virtual-cluster/*", "/v1/virtual-clusters",
+		"/v1/job/*/explain", "/v1/virtual-cluster/*", "/v1/virtual-clusters",
 		"/v1/exchange/*", "/v1/exchanges", "/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, later(path))

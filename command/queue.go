@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func queueCmd() spec {
+	return spec{
+		synopsis: "Show what waits, in the order in which it is tried, and why",
+		usage:    "", example: "-namespace '*' -node-pool gpu", output: true,
+		details: `Every group of a job that is not fully placed, by its place in the queue of its node pool.
+The priority is the effective one: the job's own, more the longer it waits and the
+more often it was requeued; -verbose shows what it is made of.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
+			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")
+			filter := fs.String("filter", "", "only those that match an `expression`")
+			perPage := fs.Int("per-page", 0, "at most `N`")
+			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
+			verbose := fs.Bool("verbose", false, "print whole IDs, and what the priority is made of")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				q := e.query()
+				q.Filter, q.Prefix, q.PerPage, q.NextToken = *filter, *job, *perPage, *token
+				entries, meta, err := e.client.Queue(ctx, *pool, q)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(entries); done {
+					return code
+				}
+				switch {
+				case len(entries) > 0:
+					ui.Table(e.out, queueRows(entries, *verbose))
+				case *filter+*job+*token == "":
+					e.printf("The queue is empty.\n")
+				default:
+					e.printf("Nothing of that kind is in the queue.\n")
+				}
+				if meta.NextToken != "" {
+					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+// queueRows is a table of the queue. Namespaces and pools are shown where they differ.
+func queueRows(entries []*structs.QueueEntry, verbose bool) [][]string {
+	first := entries[0]
+	pools := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.NodePool != first.NodePool })
+	spaces := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
+	rows := [][]string{nil}
+	for i, x := range entries {
+		var row []string
+		cell := func(title, value string) {
+			if i == 0 {
+				rows[0] = append(rows[0], title)
+			}
+			row = append(row, value)
+		}
+		if pools {
+			cell("Pool", x.NodePool)
+		}
+		cell("Place", fmt.Sprint(x.Place))
+		if spaces {
+			cell("Namespace", x.Namespace)
+		}
+		cell("Job ID", x.JobID)
+		cell("Group", x.Group)
+		if verbose {
+			cell("Band", fmt.Sprintf("%d-%d", x.Priority.BandRange.Low, x.Priority.BandRange.High))
+			cell("Priority", priorityParts(&x.Priority))
+			cell("Class", x.Class)
+		} else {
+			cell("Priority", fmt.Sprint(x.Priority.Total))
+		}
+		cell("Missing", fmt.Sprintf("%d of %d", x.Missing, x.Wanted))
+		cell("Waited", ui.Short(x.Waited))
+		if verbose {
+			cell("Eval ID", ui.OrNone(x.EvalID))
+		}
+		cell("State", x.StateText())
+		cell("Reason", ui.OrNone(x.ReasonText()))
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// priorityParts says what an effective priority is made of: "83 = 60 + 3 waited + 2 x 10 requeued".
+func priorityParts(p *structs.EffectivePriority) string {
+	text := fmt.Sprint(p.Total)
+	if p.Total == int64(p.Declared) {
+		return text
+	}
+	text += fmt.Sprintf(" = %d", p.Declared)
+	if p.Aged > 0 {
+		text += fmt.Sprintf(" + %d waited", p.Aged)
+	}
+	if p.Requeued > 0 {
+		text += fmt.Sprintf(" + %d x %d requeued", p.Requeued, structs.RequeueBonus)
+	}
+	return text
+}

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func smallQueue() []*structs.QueueEntry {
+	high := structs.PriorityBand{Low: 71, High: 100}
+	low := structs.PriorityBand{Low: 1, High: 40}
+	return []*structs.QueueEntry{
+		{
+			Namespace: "default", JobID: "train", Group: "workers", NodePool: "default", Place: 1, Class: "opportunistic",
+			Priority: structs.EffectivePriority{Total: 95, Declared: 72, Aged: 3, Requeued: 2, RequeueBonus: 20, Band: 2, BandRange: high},
+			Missing:  4, Wanted: 8, Since: ago(time.Minute), Waited: time.Minute, EvalID: evalA, State: structs.QueueReserved, ReservedNodes: 2,
+			Reason: "memory exhausted", ReasonNodes: 3,
+		},
+		{
+			Namespace: "default", JobID: "late", Group: "g", NodePool: "default", Place: 2, Class: "opportunistic",
+			Priority: structs.EffectivePriority{Total: 30, Declared: 30, BandRange: low}, Missing: 1, Wanted: 1,
+			Since: ago(3 * time.Second), Waited: 3 * time.Second, State: structs.QueueNotTried,
+		},
+	}
+}
+
+func TestQueue(t *testing.T) {
+	f := newFake(t).on("GET /v1/queue", smallQueue())
+	got := f.run(t, "queue", "-node-pool", "default", "-job", "t", "-filter", "Missing > 0", "-per-page", "7", "-page-token", "tok")
+	want := `Place  Job ID  Group    Priority  Missing  Waited  State                     Reason
+1      train   workers  95        4 of 8   1m0s    reserved room on 2 nodes  memory exhausted on 3 nodes
+2      late    g        30        1 of 1   3s      not tried yet             <none>
+`
+	if got.code != exitDone || got.out != want {
+		t.Errorf("code %d, %s\nhave\n%s\nwant\n%s", got.code, got.err, got.out, want)
+	}
+	asked := f.asked[len(f.asked)-1]
+	for _, part := range []string{"node_pool=default", "prefix=t", "filter=Missing+%3E+0", "per_page=7", "next_token=tok"} {
+		if !strings.Contains(asked, part) {
+			t.Errorf("asked %s, without %s", asked, part)
+		}
+	}
+	got = f.run(t, "queue", "-verbose")
+	wants(t, got.out, "Pool     Place  Namespace", "71-100  95 = 72 + 3 waited + 2 x 10 requeued  opportunistic", "1-40    30 ", evalA)
+
+	two := smallQueue()
+	two[1].Namespace, two[1].NodePool, two[1].Suspended, two[1].State, two[1].Place = "team", "gpu", 3, structs.QueueSuspended, 1
+	got = newFake(t).on("GET /v1/queue", two).run(t, "queue", "-namespace", "*")
+	wants(t, got.out, "Pool     Place  Namespace  Job ID", "gpu      1      team       late", "3 suspended")
+}
+
+func TestEmptyQueue(t *testing.T) {
+	f := newFake(t).on("GET /v1/queue", []*structs.QueueEntry{})
+	if got := f.run(t, "queue"); got.code != exitDone || got.out != "The queue is empty.\n" {
+		t.Errorf("code %d: %s%s", got.code, got.out, got.err)
+	}
+	if got := f.run(t, "queue", "-job", "x"); got.out != "Nothing of that kind is in the queue.\n" {
+		t.Errorf("of a kind: %s", got.out)
+	}
+	if got := f.run(t, "queue", "-json"); got.out != "[]\n" {
+		t.Errorf("JSON: %q", got.out)
+	}
+	if got := f.run(t, "queue", "web"); got.code != exitFailed || !strings.Contains(got.err, "no arguments are taken") {
+		t.Errorf("with an argument: %d %s", got.code, got.err)
+	}
+	refused := newFake(t).on("GET /v1/queue", refusal{400, "failed to read filter expression"})
+	if got := refused.run(t, "queue", "-filter", "=="); got.code != exitFailed || !strings.Contains(got.err, "filter expression") {
+		t.Errorf("a bad filter: %d %s", got.code, got.err)
+	}
+}

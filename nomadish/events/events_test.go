@@ -1,0 +1,67 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The topic Queue tells when asks begin to wait, are placed, taken back and withdrawn.
+func TestQueueTopic(t *testing.T) {
+	store, w := state.New(state.Options{})
+	index := uint64(0)
+	apply := func(entry any) {
+		t.Helper()
+		index++
+		if err := w.Apply(index, 0, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(filter *Filter, entry any) (out string) {
+		t.Helper()
+		feed := store.Feed(index)
+		apply(entry)
+		changes, err := feed.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range filter.Events(changes).Events {
+			ask := ev.Payload["Ask"].(*structs.Ask)
+			out += fmt.Sprintf("%s %s %s/%s %d;", ev.Topic, ev.Type, ev.Namespace, ev.Key, ask.Missing)
+		}
+		return out
+	}
+	f := func(topics map[string][]string, ns string, entry any, want string) {
+		t.Helper()
+		filter, err := NewFilter(topics, ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told(filter, entry); got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+	const second = int64(1e9)
+	plan := func(at int64, missing int) *structs.PlanCommit {
+		return &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: at * second, Asks: []*structs.AskUpdate{{
+			Namespace: "default", JobID: "web", Group: "g", Missing: missing, Since: at * second,
+		}}}}}
+	}
+	queue := map[string][]string{structs.TopicQueue: {"*"}}
+	apply(&structs.NodeRegisterEntry{Node: &structs.Node{ID: "n", Status: structs.NodeStatusReady}})
+	apply(&structs.JobRegisterEntry{Job: &structs.Job{ID: "web", Namespace: "default", Type: "service", TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 4}}}})
+	f(queue, "", plan(100, 4), "Queue AskWaiting default/web 4;")
+	f(map[string][]string{structs.TopicQueue: {"web"}}, "*", plan(101, 3), "Queue AskWaiting default/web 3;")
+	f(map[string][]string{structs.TopicQueue: {"db"}}, "", plan(102, 2), "")
+	f(queue, "team", plan(103, 1), "")
+	f(map[string][]string{"*": {"web"}}, "default", plan(104, 0), "Queue AskPlaced default/web 0;")
+	b := &structs.PlacementBatch{Namespace: "default", JobID: "web", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}}}
+	apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
+	f(queue, "", &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: 105 * second, Stop: []*structs.AllocStop{{
+		AllocID: structs.DeriveID("s", 0), DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
+	}}}}}, "Queue AskReclaimed default/web 1;")
+	f(queue, "", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 106 * second}, "Queue AskWithdrawn default/web 0;")
+}

@@ -1,0 +1,180 @@
+package queueview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Line is a group of a job that waits, in its place.
+type Line struct {
+	Job   *structs.Job
+	Group *structs.TaskGroup
+	// Ask is its row. Where no plan has spoken of it yet it is one made of the job's
+	// evaluation; it must not be changed.
+	Ask *structs.Ask
+	// Rank is that of the job: of its best group.
+	Rank structs.Rank
+	// Place is the job's in its pool's queue, from 1.
+	Place int
+	// Tried: a plan has spoken of it since it came.
+	Tried bool
+}
+
+// Pool is the node pool in whose queue it waits.
+func (l *Line) Pool() string { return poolOf(l.Job) }
+
+func poolOf(job *structs.Job) string { return cmp.Or(job.NodePool, structs.DefaultNodePool) }
+
+// Watch registers with ws all that an order is made of.
+func Watch(ws *state.WatchSet, snap *state.Snapshot) {
+	snap.WaitingAsks(ws, structs.AllNamespaces)
+	snap.OpenEvals(ws, structs.EvalStatusPending)
+	snap.OpenEvals(ws, structs.EvalStatusBlocked)
+	snap.SchedulerConfig(ws)
+}
+
+// Order gives all that waits at a time (Unix nanoseconds) by pool and rank. What waits is
+// what the asks say; beside them, of jobs with an evaluation that nobody has decided yet,
+// what is missing of them as far as their allocations tell. A delayed evaluation asks for
+// nothing before its time.
+func Order(snap *state.Snapshot, now int64) []*Line {
+	config := snap.SchedulerConfig(nil)
+	q := &queue{snap: snap, jobs: map[structs.NamespacedID]*waiting{}}
+	for ask := range snap.WaitingAsks(nil, structs.AllNamespaces) {
+		if w := q.of(ask.Job()); w != nil {
+			w.add(ask.Group, ask, ask.EvalID != "")
+		}
+	}
+	for ev := range snap.OpenEvals(nil, structs.EvalStatusBlocked) {
+		q.blocked(ev)
+	}
+	for ev := range snap.OpenEvals(nil, structs.EvalStatusPending) {
+		if ev.WaitUntil.IsZero() || ev.WaitUntil.UnixNano() <= now {
+			q.pending(ev)
+		}
+	}
+	var out []*Line
+	for _, w := range q.jobs { // order does not matter: sorted below
+		w.rank(&config)
+		out = append(out, w.lines...)
+	}
+	slices.SortFunc(out, compare)
+	for i, l := range out {
+		switch {
+		case i == 0 || l.Pool() != out[i-1].Pool():
+			l.Place = 1
+		case l.Job == out[i-1].Job:
+			l.Place = out[i-1].Place
+		default:
+			l.Place = out[i-1].Place + 1
+		}
+	}
+	return out
+}
+
+func compare(a, b *Line) int {
+	if by := strings.Compare(a.Pool(), b.Pool()); by != 0 {
+		return by
+	}
+	return cmp.Or(a.Rank.Compare(&b.Rank), strings.Compare(a.Group.Name, b.Group.Name))
+}
+
+// queue gathers what waits by job.
+type queue struct {
+	snap *state.Snapshot
+	jobs map[structs.NamespacedID]*waiting
+}
+
+// waiting is what waits of one job.
+type waiting struct {
+	job   *structs.Job
+	lines []*Line
+}
+
+// of is a job's; nil if it cannot wait: it is gone, stopped, or launches others.
+func (q *queue) of(id structs.NamespacedID) *waiting {
+	if w, known := q.jobs[id]; known {
+		return w
+	}
+	job := q.snap.Job(nil, id.Namespace, id.ID)
+	if job == nil || job.Stop || job.IsPeriodic() || job.IsParameterized() {
+		return nil
+	}
+	w := &waiting{job: job}
+	q.jobs[id] = w
+	return w
+}
+
+func (w *waiting) has(group string) bool {
+	return slices.ContainsFunc(w.lines, func(l *Line) bool { return l.Group.Name == group })
+}
+
+func (w *waiting) add(group string, ask *structs.Ask, tried bool) {
+	if g := w.job.LookupTaskGroup(group); g != nil && !w.has(group) {
+		w.lines = append(w.lines, &Line{Job: w.job, Group: g, Ask: ask, Tried: tried})
+	}
+}
+
+// blocked adds what a blocked evaluation says that waits, where no ask does: it was
+// written by a version that kept none.
+func (q *queue) blocked(ev *structs.Evaluation) {
+	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
+	if w == nil {
+		return
+	}
+	for _, g := range w.job.TaskGroups {
+		if n := ev.QueuedAllocations[g.Name]; n > 0 && ev.FailedTGAllocs[g.Name] != nil {
+			w.add(g.Name, q.stand(ev, g.Name, n), true)
+		}
+	}
+}
+
+// pending adds what is missing of a job that is to be looked at.
+func (q *queue) pending(ev *structs.Evaluation) {
+	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
+	if w == nil || w.job.PerNode() {
+		return // how many nodes shall have one is for the scheduler to say
+	}
+	counts := q.snap.JobSummary(nil, ev.Namespace, ev.JobID)
+	for _, g := range w.job.TaskGroups {
+		missing := g.Count
+		if counts != nil {
+			c := counts.Summary[g.Name]
+			missing -= c.Running + c.Starting + c.Unknown
+			if w.job.Type == structs.JobTypeBatch {
+				missing -= c.Complete
+			}
+		}
+		if missing > 0 && !w.has(g.Name) {
+			w.add(g.Name, q.stand(ev, g.Name, missing), false)
+		}
+	}
+}
+
+// stand makes what stands for an ask that waits since an evaluation was made. What the
+// group has waited before counts.
+func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *structs.Ask {
+	ask := structs.Ask{Namespace: ev.Namespace, JobID: ev.JobID, Group: group}
+	if was := q.snap.Ask(nil, ev.Namespace, ev.JobID, group); was != nil {
+		ask = *was
+	}
+	ask.Missing, ask.Since, ask.EvalID, ask.ModifyIndex = missing, ev.CreateTime, ev.ID, ev.ModifyIndex
+	return &ask
+}
+
+// rank gives all lines the job's rank: that of its best ask.
+func (w *waiting) rank(c *structs.SchedulerConfiguration) {
+	var best structs.Rank
+	for i, l := range w.lines {
+		if r := c.Rank(w.job, l.Ask, l.Ask.Since); i == 0 || r.Compare(&best) < 0 {
+			best = r
+		}
+	}
+	for _, l := range w.lines {
+		l.Rank = best
+	}
+}

@@ -1,0 +1,168 @@
+package queueview
+
+import (
+	"cmp"
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// restFactor is how long a Reader rests after it has made an order, in times of what that
+// took: however often the queue changes, and however many watch it, putting it in order
+// takes at most a fifth of one core.
+const restFactor = 4
+
+// Reader gives the queue to many at once. Safe for concurrent use.
+type Reader struct {
+	turn chan struct{} // held by who looks at or makes what follows
+	made made
+	rest time.Time // no order is made before
+	now  func() time.Time
+}
+
+// made is an order and what it was made of.
+type made struct {
+	snap  uint64 // the index of its snapshot
+	of    [4]uint64
+	lines []*Line
+}
+
+// NewReader makes a reader with a clock.
+func NewReader(now func() time.Time) *Reader {
+	return &Reader{turn: make(chan struct{}, 1), now: now}
+}
+
+// Lines gives all that waits, by pool and rank, at the snapshot or later. The lines are
+// shared: never change them. It waits for its turn; the error is ctx's.
+func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	of := [4]uint64{
+		snap.TableIndex(state.TableAsks), snap.TableIndex(state.TableEvals),
+		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
+	}
+	if r.made.of == of || r.made.snap > snap.Index() {
+		return r.made.lines, nil
+	}
+	if wait := r.rest.Sub(r.now()); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	start := r.now()
+	r.made = made{snap.Index(), of, Order(snap, start.UnixNano())}
+	end := r.now()
+	r.rest = end.Add(restFactor * end.Sub(start))
+	return r.made.lines, nil
+}
+
+// Index is the index that last changed what the queue shows.
+func Index(snap *state.Snapshot) uint64 {
+	return max(snap.TableIndex(state.TableAsks), snap.TableIndex(state.TableEvals),
+		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations))
+}
+
+// base32 in an alphabet whose order is that of the values, so that tokens sort as what
+// they stand for.
+var tokens = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// Token names a line by its place in the order: it stays where it is when others come
+// and go, and tokens sort as their lines do.
+func (l *Line) Token() string {
+	r := &l.Rank
+	b := append(make([]byte, 0, 128), l.Pool()...)
+	b = append(b, 0, byte(r.Standing), byte(255-min(r.Band, 255)), 1) //nolint:gosec // a few each
+	if r.Requeued {
+		b[len(b)-1] = 0
+	}
+	b = binary.BigEndian.AppendUint64(b, ^(uint64(r.Number) ^ 1<<63)) //nolint:gosec // the highest first
+	b = binary.BigEndian.AppendUint64(b, r.Submitted)
+	for _, part := range []string{r.Job.Namespace, r.Job.ID, l.Group.Name} {
+		b = append(append(b, part...), 0)
+	}
+	return tokens.EncodeToString(b)
+}
+
+// From gives the lines at and after a token; empty: all.
+func From(lines []*Line, token string) []*Line {
+	if token == "" {
+		return lines
+	}
+	return lines[sort.Search(len(lines), func(i int) bool { return lines[i].Token() >= token }):]
+}
+
+// Viewer makes entries of lines, at one snapshot and time.
+type Viewer struct {
+	snap     *state.Snapshot
+	config   structs.SchedulerConfiguration
+	now      int64
+	reserved map[structs.Ask]int // nodes by ask
+}
+
+// NewViewer makes a viewer; ws watches what it reads of the whole queue.
+func NewViewer(ws *state.WatchSet, snap *state.Snapshot, now time.Time) *Viewer {
+	v := &Viewer{snap: snap, config: snap.SchedulerConfig(ws), now: now.UnixNano(), reserved: map[structs.Ask]int{}}
+	for h := range snap.Reservations(ws) {
+		v.reserved[structs.Ask{Namespace: h.Namespace, JobID: h.JobID, Group: h.Group}]++
+	}
+	return v
+}
+
+// Entry is a line as it is shown.
+func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
+	a := l.Ask
+	e := &structs.QueueEntry{
+		Namespace: a.Namespace, JobID: a.JobID, Group: a.Group, NodePool: l.Pool(), Place: l.Place,
+		Priority: v.config.PriorityOf(l.Job, a, v.now), Class: structs.ClassOpportunistic,
+		Missing: a.Missing, Wanted: max(l.Group.Count, a.Missing), Since: a.Since, Waited: time.Duration(max(0, v.now-a.Since)), EvalID: a.EvalID,
+		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.Ask{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
+		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
+	}
+	switch {
+	case e.Suspended > 0:
+		e.State = structs.QueueSuspended
+	case e.ReservedNodes > 0:
+		e.State = structs.QueueReserved
+	case !l.Tried:
+		e.State = structs.QueueNotTried
+	}
+	if ev := v.snap.Eval(nil, a.EvalID); ev != nil && l.Tried {
+		e.Reason, e.ReasonNodes = ev.FailedTGAllocs[a.Group].MainReason()
+	}
+	return e
+}
+
+// suspended counts the group's frozen instances. Few jobs have any: those that chose it.
+func (v *Viewer) suspended(l *Line) int {
+	if l.Ask.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
+		return 0
+	}
+	n := 0
+	for _, a := range v.snap.AllocsByJob(nil, l.Ask.Namespace, l.Ask.JobID, false) {
+		if a.TaskGroup == l.Ask.Group && a.DesiredStatus == structs.AllocDesiredSuspend && !a.Terminal() {
+			n++
+		}
+	}
+	return n
+}
+
+// Shows tells whether a line is among those that a request asks for.
+func Shows(l *Line, args *structs.QueueRequest) bool {
+	ns := cmp.Or(args.Namespace, structs.DefaultNamespace)
+	return (ns == structs.AllNamespaces || ns == l.Ask.Namespace) && strings.HasPrefix(l.Ask.JobID, args.Prefix) &&
+		(args.NodePool == "" || args.NodePool == l.Pool())
+}

@@ -1,0 +1,146 @@
+package structs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How an ask in the queue stands.
+const (
+	QueueNotTried  = "not-tried" // no plan has spoken of it since it came, or came back
+	QueueWaiting   = "waiting"   // it was tried, and there was no room
+	QueueReserved  = "reserved"  // as waiting, and room is kept for it
+	QueueSuspended = "suspended" // instances of it are frozen in place until there is room again
+)
+
+// Requests and answers about the queue.
+type (
+	// QueueRequest asks for the queue. A page has at most 1,000 entries, however many
+	// are asked for: QueryMeta.NextToken is the next. Prefix is that of job IDs.
+	QueueRequest struct {
+		// NodePool asks for one pool's queue; empty: those of all pools, one after the other.
+		NodePool string
+		QueryOptions
+	}
+	// QueueReply answers it.
+	QueueReply struct {
+		Entries []*QueueEntry
+		QueryMeta
+	}
+)
+
+// QueueEntry is a group of a job that waits, in its place (semantics parts 4, 6, 7).
+type QueueEntry struct {
+	Namespace string
+	JobID     string
+	Group     string
+	NodePool  string
+	// Place is the job's in its pool's queue: 1 goes first. The groups of a job share it,
+	// for they are tried together.
+	Place    int
+	Priority EffectivePriority
+	Class    string
+	Missing  int           // instances without a place
+	Wanted   int           // instances that the group asks for in all
+	Since    int64         // when it began to wait this time, in Unix nanoseconds
+	Waited   time.Duration // how long that is, at the time of the answer
+	EvalID   string        // the evaluation that it waits in; "": none yet
+	// State is one of the Queue constants.
+	State string
+	// ReservedNodes is how many nodes keep room for it, Suspended how many instances of it
+	// are frozen.
+	ReservedNodes int
+	Suspended     int
+	// Reason is what holds it at most nodes, ReasonNodes how many those are; "": not known.
+	Reason      string
+	ReasonNodes int
+	ModifyIndex uint64
+}
+
+// StateText says how it stands, for people.
+func (e *QueueEntry) StateText() string {
+	switch e.State {
+	case QueueNotTried:
+		return "not tried yet"
+	case QueueReserved:
+		if e.ReservedNodes == 1 {
+			return "reserved room on 1 node"
+		}
+		return fmt.Sprintf("reserved room on %d nodes", e.ReservedNodes)
+	case QueueSuspended:
+		return fmt.Sprintf("%d suspended", e.Suspended)
+	}
+	return e.State
+}
+
+// ReasonText is the reason with its number of nodes, for people; empty if none is known.
+func (e *QueueEntry) ReasonText() string {
+	switch e.ReasonNodes {
+	case 0:
+		return e.Reason
+	case 1:
+		return e.Reason + " on 1 node"
+	}
+	return fmt.Sprintf("%s on %d nodes", e.Reason, e.ReasonNodes)
+}
+
+// PriorityOf is what an ask's effective priority is made of at a time, in Unix
+// nanoseconds; nil stands for an ask that has never waited.
+func (c *SchedulerConfiguration) PriorityOf(job *Job, ask *Ask, now int64) EffectivePriority {
+	band := c.Band(job.Priority)
+	p := EffectivePriority{Declared: job.Priority, Band: band, BandRange: c.PriorityBands()[band], Standing: StandingNormal}
+	if ask != nil {
+		p.Aged, p.Requeued, p.RequeueBonus = ask.Aged, ask.Requeued, int64(ask.Requeued)*RequeueBonus
+		if ask.Since > 0 {
+			p.Aged += max(0, c.CycleAt(now)-c.CycleAt(ask.Since))
+		}
+	}
+	p.Total = int64(p.Declared) + p.Aged + p.RequeueBonus
+	return p
+}
+
+// MainReason is what held a placement at most nodes, in words, and how many those were.
+// Of equal numbers what nodes lack goes before what they are: they may get it.
+func (m *AllocMetric) MainReason() (reason string, nodes int) {
+	if m == nil {
+		return "", 0
+	}
+	type count struct {
+		reason string
+		nodes  int
+		lacks  bool
+	}
+	var all []count
+	for dimension, n := range m.DimensionExhausted { // order does not matter, here and below: the first is sought
+		what := dimension + " exhausted"
+		if strings.Contains(dimension, ": ") { // it says in full what is not to be had
+			what = dimension
+		}
+		all = append(all, count{what, n, true})
+	}
+	for constraint, n := range m.ConstraintFiltered {
+		all = append(all, count{constraint + " filters", n, false})
+	}
+	for _, quota := range m.QuotaExhausted {
+		all = append(all, count{quota, 0, true})
+	}
+	if len(all) == 0 {
+		if m.NodesEvaluated == 0 && m.NodesInPool == 0 {
+			return "no node in its pool takes work", 0
+		}
+		return "", 0
+	}
+	first := slices.MinFunc(all, func(a, b count) int {
+		if by := cmp.Compare(b.nodes, a.nodes); by != 0 || a.lacks == b.lacks {
+			return cmp.Or(by, strings.Compare(a.reason, b.reason))
+		}
+		if a.lacks {
+			return -1
+		}
+		return 1
+	})
+	return first.reason, first.nodes
+}
