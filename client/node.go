@@ -48,6 +48,7 @@ type node struct {
 
 	reports *reporter
 	claims  *claims
+	rooms   sync.Mutex    // one allocation at a time gives and takes room
 	collect chan struct{} // asks for a look at what can be removed
 }
 
@@ -57,8 +58,9 @@ func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
 		logger: c.logger.With("node_id", structs.ShortID(n.ID)),
 		known:  make(chan struct{}), refresh: make(chan struct{}, 1), collect: make(chan struct{}, 1),
 		runners: map[string]*alloc.Runner{}, gone: map[string]struct{}{}, forgotten: map[string]struct{}{}, acked: map[string]struct{}{},
-		reports: newReporter(), claims: newClaims(),
+		reports: newReporter(),
 	}
+	out.claims = newClaims(func() room { return roomOf(out.Node()) })
 	out.current.Store(n)
 	return out
 }
@@ -151,15 +153,16 @@ func (n *node) apply(reply *structs.ClientAllocsReply, full bool) {
 		a.Job = n.c.jobs.find(a, reply.Jobs)
 	}
 	n.forget(reply.Allocs)
-	// What stops comes first: it frees what others wait for.
+	// What leaves comes first: it frees what others wait for.
+	leaves := func(a *structs.Allocation) bool { return a.Terminal() || a.Suspended() }
 	for _, a := range reply.Changed {
-		if a.Terminal() {
-			n.take(a, full)
-		}
+		n.claims.leave(a.ID, a.Terminal(), a.Suspended())
 	}
-	for _, a := range reply.Changed {
-		if !a.Terminal() {
-			n.take(a, full)
+	for _, first := range []bool{true, false} {
+		for _, a := range reply.Changed {
+			if leaves(a) == first {
+				n.take(a, full)
+			}
 		}
 	}
 	n.grantRestored(reply.Allocs)
@@ -232,16 +235,46 @@ func (n *node) run(a *structs.Allocation) {
 	})
 }
 
-// grant lets an allocation start once what it needs is free.
+// grant lets an allocation start, or go on, once what it needs is free.
 func (n *node) grant(r *alloc.Runner) {
-	if n.claims.claim(r.ID(), need(r.Alloc()), false, r.Grant) {
-		r.Grant()
+	if r.Alloc().Suspended() {
+		r.Rest()
 		return
 	}
-	n.logger.Info("an allocation waits until what it was given is free", "alloc_id", r.ID())
+	ok, waitsFor := n.claims.claim(r.ID(), needOf(r.Alloc()), false, r.Grant)
+	switch {
+	case ok:
+		r.Grant()
+		return
+	case waitsFor != nil:
+		text := waitText(waitsFor)
+		n.logger.Info("an allocation is held back", "alloc_id", r.ID(), "reason", text)
+		r.Wait(text)
+	}
 	if _, ended := r.EndedAt(); ended { // meanwhile
 		n.claims.release(r.ID())
 	}
+}
+
+// Room gives and takes what an allocation needs as it is suspended and goes on
+// (alloc.Host). What it says is looked at one after the other, so that what was said
+// last holds.
+func (n *node) Room(id string) {
+	n.Go(func(context.Context) {
+		n.rooms.Lock()
+		defer n.rooms.Unlock()
+		r := n.runner(id)
+		if r == nil {
+			return
+		}
+		switch r.Place() {
+		case alloc.PlaceAsleep:
+			n.claims.lull(id)
+		case alloc.PlaceWaking:
+			n.grant(r)
+		case alloc.PlaceAwake:
+		}
+	})
 }
 
 // grantRestored lets the allocations of an earlier life go on, of which the
@@ -275,6 +308,7 @@ func (n *node) forget(listed map[string]uint64) {
 	}
 	n.mu.Unlock()
 	for _, r := range lost {
+		n.claims.leave(r.ID(), true, false)
 		select {
 		case <-r.Ended():
 			id := r.ID()

@@ -35,10 +35,14 @@ func (n *node) restore() error {
 		if _, ended := r.EndedAt(); ended {
 			continue
 		}
-		if r.HasRun() {
-			n.claims.claim(r.ID(), need(r.Alloc()), true, nil)
+		switch {
+		case r.Place() != alloc.PlaceAwake:
+			n.claims.keep(r.ID(), needOf(r.Alloc()))
+		case r.HasRun():
+			n.claims.claim(r.ID(), needOf(r.Alloc()), true, nil)
 		}
 		n.restored = append(n.restored, r)
+		n.Room(r.ID()) // it may have been found frozen meanwhile
 	}
 	return nil
 }

@@ -86,6 +86,11 @@ func (h *health) update(r *Runner) {
 		h.watched = false
 		return
 	}
+	if !r.state.SuspendedAt.IsZero() { // wakeUp begins anew
+		h.stop()
+		h.watched = false
+		return
+	}
 	ok := true
 	for _, t := range r.tasks {
 		if t.Failed() {

@@ -37,6 +37,9 @@ type Host interface {
 	// Ended is called, likewise, once the allocation has ended and everything that
 	// it held is free.
 	Ended(allocID string)
+	// Room is called, likewise, when the allocation's Place has changed: it gives room
+	// back, or asks for a Grant.
+	Room(allocID string)
 }
 
 // Config is what a Runner is made of.
@@ -61,7 +64,9 @@ type Runner struct {
 	alloc   *structs.Allocation // with Job; replaced, never changed
 	tasks   []*task.Runner
 	state   State
-	granted bool // it may start tasks
+	granted bool   // it may start tasks
+	waking  bool   // it was suspended, and its node was asked for room to go on
+	waits   string // for people: what it waits for before it is granted
 	halt    halt
 	noDelay bool
 	changed bool // something moved since it settled last
@@ -187,11 +192,15 @@ func (r *Runner) EndedAt() (time.Time, bool) {
 	return r.state.EndedAt, !r.state.EndedAt.IsZero()
 }
 
-// HasRun tells whether a task of it ever ran here.
+// HasRun tells whether a task of it ever ran here, or may have.
 func (r *Runner) HasRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.state.StartedAt.IsZero()
+	begun := !r.state.StartedAt.IsZero()
+	for _, t := range r.tasks {
+		begun = begun || t.LiveState().RunID != ""
+	}
+	return begun
 }
 
 // Keep makes the allocation durable; done as in Store.
@@ -208,8 +217,16 @@ func (r *Runner) Keep(done func(error)) {
 	r.save(done)
 }
 
-// Grant lets it start its tasks.
-func (r *Runner) Grant() { r.Do(func() { r.granted, r.changed = true, true }) }
+// Grant lets it start its tasks, or go on after it was suspended. What is granted to one
+// that is suspended again meanwhile goes back.
+func (r *Runner) Grant() {
+	r.Do(func() {
+		r.granted, r.changed = true, true
+		if r.state.SuspendedAt.IsZero() {
+			r.waits = ""
+		}
+	})
+}
 
 // Update takes what the servers changed. Older news are ignored.
 func (r *Runner) Update(a *structs.Allocation) {
@@ -263,6 +280,9 @@ func (r *Runner) Restart(name string, dead bool) error {
 			errs = append(errs, structs.Errorf(structs.CodeBadRequest, "restart allocation %s: it has ended", structs.ShortID(r.id)))
 			return
 		}
+		if r.suspended("restart", &errs) {
+			return
+		}
 		found := false
 		for _, t := range r.tasks {
 			if name != "" && t.Name() != name || name == "" && !dead && !t.Running() {
@@ -292,6 +312,11 @@ func (r *Runner) Signal(ctx context.Context, name, signal string) error {
 	var targets []target
 	var err error
 	r.Do(func() {
+		var refused []error
+		if r.suspended("signal", &refused) {
+			err = refused[0]
+			return
+		}
 		for _, t := range r.tasks {
 			if name != "" && t.Name() != name {
 				continue

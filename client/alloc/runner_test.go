@@ -22,6 +22,7 @@ type node struct {
 	mu      sync.Mutex
 	urgent  int
 	ended   int
+	rooms   int // how often its place changed
 	runs    map[string][]byte
 	drivers *driver.Registry
 }
@@ -67,6 +68,12 @@ func (n *node) Report(_ string, urgent bool) {
 	if urgent {
 		n.urgent++
 	}
+}
+
+func (n *node) Room(string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rooms++
 }
 
 func (n *node) Ended(string) {

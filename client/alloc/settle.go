@@ -33,6 +33,7 @@ func (r *Runner) settle() {
 // step starts and ends the tasks whose turn it is.
 func (r *Runner) step() {
 	now := time.Now()
+	r.rest(now)
 	r.watchLimit(now)
 	halt := r.halt
 	if halt == haltNone && r.state.Expired {
@@ -48,7 +49,7 @@ func (r *Runner) step() {
 	for _, m := range moves(views, halt) {
 		t := r.tasks[m.task]
 		if m.start {
-			if r.granted {
+			if r.granted && !r.toSleep() {
 				t.Start()
 			}
 			continue
@@ -87,12 +88,12 @@ func (r *Runner) watchLimit(now time.Time) {
 		}
 	}
 	limit := groupOf(r.alloc).MaxRunDuration
-	if limit <= 0 || r.state.StartedAt.IsZero() || r.state.Expired || r.limit != nil || !r.state.EndedAt.IsZero() {
+	if limit <= 0 || !r.state.SuspendedAt.IsZero() || r.state.StartedAt.IsZero() || r.state.Expired || r.limit != nil || !r.state.EndedAt.IsZero() {
 		return
 	}
-	r.limit = time.AfterFunc(max(0, r.state.StartedAt.Add(limit).Sub(now)), func() {
+	r.limit = time.AfterFunc(max(0, r.state.StartedAt.Add(limit+r.state.Frozen).Sub(now)), func() {
 		r.Do(func() {
-			if r.closed || !r.state.EndedAt.IsZero() || r.halt != haltNone {
+			if r.closed || !r.state.EndedAt.IsZero() || !r.state.SuspendedAt.IsZero() || r.halt != haltNone {
 				return
 			}
 			r.state.Expired, r.changed = true, true
@@ -112,7 +113,7 @@ func (r *Runner) sumUp() {
 		states[i] = t.TaskState()
 		dead = dead && t.Dead()
 	}
-	r.state.ClientStatus, r.state.ClientDescription = clientStatus(states, r.state.Expired)
+	r.state.ClientStatus, r.state.ClientDescription = r.statusNow(states, dead)
 	if !dead {
 		return
 	}

@@ -13,9 +13,12 @@ type State struct {
 	ClientStatus      string
 	ClientDescription string
 	Deployment        *structs.AllocDeploymentStatus
-	StartedAt         time.Time // when its first task ran; zero: none did
-	EndedAt           time.Time // when its last task was dead; zero: not yet
-	Expired           bool      // it ran as long as it may
+	StartedAt         time.Time     // when its first task ran; zero: none did
+	EndedAt           time.Time     // when its last task was dead; zero: not yet
+	Expired           bool          // it ran as long as it may
+	SuspendedAt       time.Time     // since when all is frozen; zero: it is not
+	Frozen            time.Duration // how long it was so before
+	Unfit             bool          // it was to be suspended, and cannot be
 }
 
 // Descriptions of a client status.

@@ -251,6 +251,26 @@ func (c *Client) Signal(ctx context.Context, id string, sig unix.Signal) error {
 	return err
 }
 
+// Freeze stops all processes of a task where they are, and returns once none runs.
+// ErrNotRunning if it has ended; an executor that cannot, as it is older, is asked to
+// stop the task's process group instead.
+func (c *Client) Freeze(ctx context.Context, id string) error {
+	return c.freezeOrThaw(ctx, id, opFreeze, unix.SIGSTOP)
+}
+
+// Thaw lets them go on.
+func (c *Client) Thaw(ctx context.Context, id string) error {
+	return c.freezeOrThaw(ctx, id, opThaw, unix.SIGCONT)
+}
+
+func (c *Client) freezeOrThaw(ctx context.Context, id, op string, instead unix.Signal) error {
+	_, err := c.call(ctx, request{Op: op, ID: id}, retrySome)
+	if errors.Is(err, ErrInvalid) {
+		return c.Signal(ctx, id, instead)
+	}
+	return err
+}
+
 // Stats measures a running task; the figures may be half a second old.
 func (c *Client) Stats(ctx context.Context, id string) (Stats, error) {
 	resp, err := c.call(ctx, request{Op: opStats, ID: id}, retrySome)

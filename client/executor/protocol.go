@@ -38,6 +38,9 @@ const (
 	opForget   = "forget"
 	opShutdown = "shutdown"
 	opCancel   = "cancel"
+	// Unknown to older executors, which answer that the request is invalid.
+	opFreeze = "freeze"
+	opThaw   = "thaw"
 )
 
 // request is what the agent sends. Only the fields of its op are set.

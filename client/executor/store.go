@@ -24,8 +24,12 @@ type record struct {
 	StartedAt  time.Time
 	Logs       LogSpec
 	CgroupV2   string
-	Exit       *Exit
-	Dropped    int64
+	// Frozen says that the task was frozen, or was about to be; Freezer is the file by
+	// which its cgroup was, empty if its processes were stopped one by one.
+	Frozen  bool   `json:",omitempty"`
+	Freezer string `json:",omitempty"`
+	Exit    *Exit
+	Dropped int64
 }
 
 const (

@@ -20,6 +20,9 @@ import (
 type task struct {
 	id string
 
+	// icy is held while it is being frozen or thawed; taken before mu.
+	icy sync.Mutex
+
 	mu     sync.Mutex
 	rec    record
 	reaped bool // the process is gone: its pid may be somebody else's now

@@ -69,6 +69,8 @@ type Runner struct {
 	timer      *time.Timer        // restart or shutdown delay
 	generation int                // of timer and start: what comes from an older one is void
 
+	ice freezer
+
 	killing    bool // it shall end for good
 	killEvent  *structs.TaskEvent
 	stopping   bool // the handle is being stopped
@@ -164,6 +166,7 @@ func (t *Runner) newRunID() string {
 func (t *Runner) begin() {
 	t.phase = phaseStarting
 	t.restarting, t.stopping = false, false
+	t.melted()
 	t.generation++
 	gen := t.generation
 	t.state.RestartAt = time.Time{}
@@ -285,6 +288,7 @@ func (t *Runner) started(h driver.Handle, kind string) {
 	if t.killing {
 		t.stopHandle()
 	}
+	t.freezeOrThaw()
 }
 
 // watchExit asks to be told of the end of h.
@@ -315,6 +319,7 @@ func (t *Runner) exited(gen int, res driver.ExitResult) {
 	}
 	now := time.Now()
 	t.stopTimer()
+	t.melted()
 	t.event(terminatedEvent(res, now), false)
 	switch {
 	case t.killing:
@@ -360,6 +365,9 @@ func (t *Runner) restartAfter(d Decision, now time.Time) {
 	t.event(restartingEvent(d, now), true)
 	t.c.Host.Save(nil)
 	t.after(d.Delay, t.begin)
+	if t.ice.wanted {
+		t.hold()
+	}
 }
 
 // after calls fn, with the lock held, unless something else happens before.
@@ -559,6 +567,9 @@ func (t *Runner) Signaled(signal string) {
 func (t *Runner) Close() {
 	t.closed = true
 	t.stopTimer()
+	if t.ice.retry != nil {
+		t.ice.retry.Stop()
+	}
 	if t.cancelRun != nil {
 		t.cancelRun()
 	}

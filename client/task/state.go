@@ -21,6 +21,9 @@ type State struct {
 	RestartAt time.Time
 	// Ran says that the task was running at least once.
 	Ran bool
+	// Frozen says that the running task was frozen, or was about to be, and was not
+	// thawed since.
+	Frozen bool
 }
 
 // Copy shares only what never changes.

@@ -23,6 +23,7 @@ type handle struct {
 	result   driver.ExitResult
 	stopEnd  func() bool   // takes back the timer of the end
 	stopTalk []func() bool // those of the streams' next words
+	pauses   int           // how often time stood still: older timers are void
 	done     chan struct{} // made when somebody waits
 	watchers map[int]func(driver.ExitResult)
 	nextID   int
@@ -142,6 +143,7 @@ func (h *handle) Stop(ctx context.Context, timeout time.Duration, name string) e
 	}
 	h.mu.Lock()
 	now := h.clock.Now()
+	h.thaw(now)
 	if after := h.s.Plan.KillAfter; after <= timeout {
 		h.endBy(now.Add(after), h.s.Plan.result())
 	} else {
@@ -164,6 +166,8 @@ func (h *handle) Stats(context.Context) (driver.Stats, error) {
 
 // State is the plan and its beginning.
 func (h *handle) State() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	// A struct of texts and numbers cannot fail to be encoded.
 	data, _ := json.Marshal(h.s)
 	return data

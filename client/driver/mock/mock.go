@@ -131,6 +131,8 @@ type state struct {
 	StartedAt time.Time
 	Plan      *plan
 	Logs      logPlace
+	// PausedAt is since when the task's time stands still; zero: it does not.
+	PausedAt time.Time `json:",omitzero"`
 }
 
 // Start begins the task's plan.
@@ -181,7 +183,7 @@ func (d *Driver) begin(s *state, fresh bool) (*handle, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.endBy(s.StartedAt.Add(s.Plan.RunFor), s.Plan.result())
+	h.resume()
 	return h, nil
 }
 

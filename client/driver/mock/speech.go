@@ -41,8 +41,7 @@ func (p logPlace) write(stream, words string) error {
 	return errors.Join(err, w.Close())
 }
 
-// speak says the first words of a fresh task and sets the timers for what is
-// still to be said. A task that says nothing and a node that keeps no logs cost
+// speak says the first words of a fresh task. A task that says nothing and a node that keeps no logs cost
 // nothing.
 func (h *handle) speak(fresh bool) error {
 	p := h.s.Logs
@@ -50,23 +49,30 @@ func (h *handle) speak(fresh bool) error {
 		return nil
 	}
 	h.stopTalk = make([]func() bool, 2)
-	for i, stream := range []string{logs.Stdout, logs.Stderr} {
-		s := h.s.Plan.Stdout
-		if i == 1 {
-			s = h.s.Plan.Stderr
-		}
+	for i := range h.stopTalk {
+		stream, s := h.speech(i)
 		if fresh {
 			if err := p.write(stream, s.Text); err != nil {
 				return err
 			}
 		}
-		if s.Text != "" && s.Repeat > 0 && s.Every > 0 {
-			h.mu.Lock()
-			h.sayNext(i, stream, s)
-			h.mu.Unlock()
-		}
 	}
 	return nil
+}
+
+// speech is what is said to one of the two streams.
+func (h *handle) speech(i int) (stream string, s speech) {
+	if i == 0 {
+		return logs.Stdout, h.s.Plan.Stdout
+	}
+	return logs.Stderr, h.s.Plan.Stderr
+}
+
+// talkOn sets the timer for what is said next to one stream. h.mu is held.
+func (h *handle) talkOn(i int) {
+	if stream, s := h.speech(i); s.Text != "" && s.Repeat > 0 && s.Every > 0 {
+		h.sayNext(i, stream, s)
+	}
 }
 
 // sayNext sets the timer for the next repetition that is not past. h.mu is held.
@@ -77,10 +83,11 @@ func (h *handle) sayNext(i int, stream string, s speech) {
 		return
 	}
 	at := h.s.StartedAt.Add(time.Duration(n) * s.Every)
+	pauses := h.pauses
 	h.stopTalk[i] = h.clock.AfterFunc(at.Sub(now), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.over {
+		if h.over || h.pauses != pauses {
 			return
 		}
 		// Nobody can be told, and the task goes on as one that writes to a full

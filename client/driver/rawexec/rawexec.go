@@ -331,3 +331,16 @@ func (h *handle) Stats(ctx context.Context) (driver.Stats, error) {
 
 // Release drops the executor's record of the task.
 func (h *handle) Release(ctx context.Context) error { return h.exec.Forget(ctx, h.id) }
+
+// Pause freezes the task's processes (driver.Pauser).
+func (h *handle) Pause(ctx context.Context) error { return notRunning(h.exec.Freeze(ctx, h.id)) }
+
+// Resume lets them go on.
+func (h *handle) Resume(ctx context.Context) error { return notRunning(h.exec.Thaw(ctx, h.id)) }
+
+func notRunning(err error) error {
+	if errors.Is(err, executor.ErrNotRunning) || errors.Is(err, executor.ErrNotFound) {
+		return driver.ErrTaskNotRunning
+	}
+	return err
+}

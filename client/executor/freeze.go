@@ -1,0 +1,340 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How a task is frozen. One that has a cgroup to itself is frozen with it: the kernel
+// takes all of it at once, and what is born meanwhile. Any other is stopped process by
+// process, again and again until a look at all of them finds none that runs: SIGSTOP
+// cannot be caught, and what is stopped forks no more.
+const (
+	// freezeFor is how long the processes may take to stand still.
+	freezeFor  = 5 * time.Second
+	freezeStep = 2 * time.Millisecond
+)
+
+func (s *server) freezeOrThaw(ctx context.Context, id string, freeze bool) error {
+	t, err := s.get(id)
+	if err != nil {
+		return err
+	}
+	if freeze {
+		return s.freeze(ctx, t)
+	}
+	return s.thaw(t)
+}
+
+// freeze freezes a task; one that fails to is thawed.
+func (s *server) freeze(ctx context.Context, t *task) error {
+	t.icy.Lock()
+	defer t.icy.Unlock()
+	pid, err := t.running()
+	if err != nil {
+		return err
+	}
+	freezer, err := ownFreezer(pid, func(pid int) bool { return t.owns(pid) })
+	if err != nil {
+		s.log.Warn("task's cgroup not used to freeze it", "task", t.id, "error", err)
+	}
+	// Written down before: the executor that comes after this one must thaw it.
+	if err := s.noteFrozen(t, true, freezer); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, freezeFor)
+	defer cancel()
+	if freezer != "" {
+		err = setFreezer(ctx, freezer, true)
+	} else {
+		err = t.stopAll(ctx)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("freeze task %q: %w", t.id, err), s.thawIcy(t))
+	}
+	return nil
+}
+
+// thaw lets a task's processes go on; it does nothing for one that is not frozen.
+func (s *server) thaw(t *task) error {
+	t.icy.Lock()
+	defer t.icy.Unlock()
+	return s.thawIcy(t)
+}
+
+func (s *server) thawIcy(t *task) error {
+	if _, err := t.running(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	frozen, freezer := t.rec.Frozen, t.rec.Freezer
+	t.mu.Unlock()
+	if !frozen {
+		return nil
+	}
+	var err error
+	if freezer != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), freezeFor)
+		defer cancel()
+		err = setFreezer(ctx, freezer, false)
+	} else {
+		err = t.signalAll(unix.SIGCONT)
+	}
+	if err != nil {
+		return fmt.Errorf("thaw task %q: %w", t.id, err)
+	}
+	return s.noteFrozen(t, false, "")
+}
+
+// noteFrozen writes down that a task is frozen, and by what, or is not.
+func (s *server) noteFrozen(t *task, frozen bool, freezer string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reaped {
+		return ErrNotRunning
+	}
+	t.rec.Frozen, t.rec.Freezer = frozen, freezer
+	return s.store.put(&t.rec, false)
+}
+
+// running gives the task's process while it runs.
+func (t *task) running() (pid int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reaped || t.rec.State != StateRunning || t.adopted && !alive(t.rec.Pid, t.rec.StartTicks) {
+		return 0, ErrNotRunning
+	}
+	return t.rec.Pid, nil
+}
+
+// owns tells whether a process is the task's, wherever it went.
+func (t *task) owns(pid int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st, err := readStat(pid)
+	return err == nil && (st.session == t.rec.Pid || hasMarker(pid, t.id))
+}
+
+// family lists the task's processes: those of its session, their descendants, and what
+// was started for it and has left them.
+func (t *task) family(main int) ([]procStat, error) {
+	procs, err := allProcs()
+	if err != nil {
+		return nil, err
+	}
+	list := members(procs, main)
+	known := make(map[int]bool, len(list))
+	for _, p := range list {
+		known[p.pid] = true
+	}
+	self := os.Getpid()
+	for _, p := range procs {
+		// What left its family is this process's child, or somebody's if it did so in an
+		// earlier executor's time.
+		if !known[p.pid] && (p.ppid == self || t.adopted) && hasMarker(p.pid, t.id) {
+			list = append(list, members(procs, p.pid)...)
+		}
+	}
+	return list, nil
+}
+
+// stopAll stops process by process until none runs.
+func (t *task) stopAll(ctx context.Context) error {
+	for {
+		main, err := t.running()
+		if err != nil {
+			return err
+		}
+		list, err := t.family(main)
+		if err != nil {
+			return err
+		}
+		running := 0
+		for _, p := range list {
+			if standsStill(p.state) {
+				continue
+			}
+			running++
+			if err := t.signalOne(p, unix.SIGSTOP); err != nil {
+				return err
+			}
+		}
+		if running == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d processes still run: %w", running, ctx.Err())
+		case <-time.After(freezeStep):
+		}
+	}
+}
+
+// standsStill tells of the kernel's letter for a process's state whether it is stopped,
+// traced or dead.
+func standsStill(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
+
+// signalAll sends a signal to each process of the task, the youngest first, so that a
+// parent finds its children as they were.
+func (t *task) signalAll(sig unix.Signal) error {
+	main, err := t.running()
+	if err != nil {
+		return err
+	}
+	list, err := t.family(main)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Backward(list) {
+		if err := t.signalOne(p, sig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signalOne sends a signal to a process that was seen as the task's.
+func (t *task) signalOne(p procStat, sig unix.Signal) error {
+	if now, err := readStat(p.pid); err != nil || now.startTicks != p.startTicks {
+		return nil // it has ended, and its number may be somebody else's
+	}
+	if err := unix.Kill(p.pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal process %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+// The files by which a cgroup is frozen, in the unified hierarchy and in the first one.
+const (
+	freezerV2 = "cgroup.freeze"
+	freezerV1 = "freezer.state"
+)
+
+// ownFreezer finds the file by which the cgroup that a process has to itself and its
+// family can be frozen; empty: it has none.
+func ownFreezer(pid int, owns func(pid int) bool) (string, error) {
+	mine, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", fmt.Errorf("cgroup: %w", err)
+	}
+	its, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return "", fmt.Errorf("cgroup: %w", err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("cgroup: %w", err)
+	}
+	for _, file := range freezersOf(string(its), string(mine), string(mounts)) {
+		if !exists(file) {
+			continue // a kernel before 5.2, say
+		}
+		procs, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup.procs"))
+		if err != nil {
+			return "", fmt.Errorf("cgroup: %w", err)
+		}
+		if !slices.ContainsFunc(strings.Fields(string(procs)), func(f string) bool {
+			other, err := strconv.Atoi(f)
+			return err != nil || !owns(other)
+		}) {
+			return file, nil
+		}
+	}
+	return "", nil
+}
+
+// freezersOf lists the files that may freeze a process, best first: those of cgroups
+// that the executor itself is not in. its and mine are /proc/<pid>/cgroup, mounts is
+// /proc/self/mountinfo.
+func freezersOf(its, mine, mounts string) (files []string) {
+	for _, kind := range []struct{ controllers, fs, option, file string }{
+		{"", "cgroup2", "", freezerV2}, {"freezer", "cgroup", "freezer", freezerV1},
+	} {
+		path, own := cgroupOf(its, kind.controllers), cgroupOf(mine, kind.controllers)
+		if path == "" || path == "/" || path == own || strings.HasPrefix(own, path+"/") {
+			continue
+		}
+		root, at := mountOf(mounts, kind.fs, kind.option)
+		if at == "" {
+			continue
+		}
+		if root != "/" {
+			rest, below := strings.CutPrefix(path, root)
+			if !below {
+				continue
+			}
+			path = rest
+		}
+		files = append(files, filepath.Join(at, path, kind.file))
+	}
+	return files
+}
+
+// cgroupOf finds a process's cgroup in the hierarchy of a controller; "" names the
+// unified one.
+func cgroupOf(cgroups, controller string) string {
+	for line := range strings.Lines(cgroups) {
+		_, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), ":")
+		controllers, path, ok := strings.Cut(rest, ":")
+		if ok && slices.Contains(strings.Split(controllers, ","), controller) {
+			return path
+		}
+	}
+	return ""
+}
+
+// mountOf finds where a hierarchy is mounted, and which part of it.
+func mountOf(mounts, fs, option string) (root, at string) {
+	for line := range strings.Lines(mounts) {
+		before, after, ok := strings.Cut(strings.TrimRight(line, "\n"), " - ")
+		f, g := strings.Fields(before), strings.Fields(after)
+		if !ok || len(f) < 5 || len(g) < 3 || g[0] != fs {
+			continue
+		}
+		if option == "" || slices.Contains(strings.Split(g[2], ","), option) {
+			return f[3], f[4]
+		}
+	}
+	return "", ""
+}
+
+// setFreezer freezes or thaws a cgroup and waits until it is.
+func setFreezer(ctx context.Context, file string, freeze bool) error {
+	word, want := "0", "frozen 0"
+	look := filepath.Join(filepath.Dir(file), "cgroup.events")
+	if freeze {
+		word, want = "1", "frozen 1"
+	}
+	if filepath.Base(file) == freezerV1 {
+		word, want, look = "THAWED", "THAWED", file
+		if freeze {
+			word, want = "FROZEN", "FROZEN"
+		}
+	}
+	if err := os.WriteFile(file, []byte(word), 0); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	for {
+		data, err := os.ReadFile(look)
+		if err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		if slices.Contains(strings.Split(strings.TrimSpace(string(data)), "\n"), want) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cgroup %s is not %q: %w", filepath.Dir(file), want, ctx.Err())
+		case <-time.After(freezeStep):
+		}
+	}
+}
