@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -26,6 +27,7 @@ type leaderParts struct {
 	logger     hclog.Logger
 	broker     *broker.Broker
 	plans      *plan.Applier
+	pass       *worker.Pass
 	heartbeats *heartbeat.Timers
 	drainer    *drain.Drainer
 	collector  *gc.Collector
@@ -41,7 +43,8 @@ func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode) *leaderPart
 	l.broker = broker.New(broker.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
 	}, raft, store.LatestIndex)
-	l.plans = plan.New(plan.Options{Logger: log.Named("plan")}, store, raft, l.broker)
+	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, raft, l.broker)
+	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Logger: log.Named("queue")}, l.broker, l.plans, store)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
 		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),
@@ -98,6 +101,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		l.found(ctx)
 		wg.Go(func() { l.broker.Run(ctx, l.store) })
 		wg.Go(func() { l.plans.Run(ctx) })
+		wg.Go(func() { l.pass.Run(ctx) })
 		wg.Go(func() { l.heartbeats.Run(ctx, l.store) })
 		wg.Go(func() { l.drainer.Run(ctx, l.store) })
 		wg.Go(func() { l.collector.Run(ctx) })

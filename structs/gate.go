@@ -5,6 +5,7 @@ const (
 	GateOpen    = iota // yes
 	GateWait           // not yet: an ask that goes before is just being tried
 	GateRefresh        // not on this state: what was tried since may count on a newer one
+	GateBusy           // not yet: an ask that goes before has not been taken by a worker
 	GateShut           // no: it is to be decided again, after those that go before it
 )
 

@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -39,17 +37,18 @@ func TestBlockedWakes(t *testing.T) {
 				off.SchedulingEligibility = structs.NodeIneligible
 				b.register(off)
 				b.put(blockedEval("1", "a", b.store.LatestIndex()))
-				b.next("")
+				b.turn("")
 				if s := b.Stats(); s.Blocked != 1 {
 					b.Fatalf("stats: %+v", s)
 				}
 				cause(b)
 				if !wakes {
-					b.next("")
+					b.turn("")
 					b.want("1", structs.EvalStatusBlocked)
 					return
 				}
-				b.done("1", b.next("1"))
+				b.tried("1")
+				b.turn("")
 			})
 		})
 	}
@@ -83,28 +82,40 @@ func TestBlockedWakes(t *testing.T) {
 	f("preemption is switched on", true, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()
 		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
-		b.next("")
+		b.turn("")
 		config.PreemptionConfig.ServiceSchedulerEnabled = true
 		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
 	})
 	f("a new leader knows nothing of before", true, func(b *bed) {
-		b.put(eval("noise", "z", 10))
 		b.stop()
 		b.start()
-		b.done("noise", b.nextOf("1", "noise"))
 	})
 }
 
-// nextOf takes the second of two that are ready and gives the first back to the queue.
-func (b *bed) nextOf(first, second string) (token string) {
+// turn takes the blocked evaluation that must be tried first; "": none may be there.
+func (b *bed) turn(want string) *structs.AskTurn {
 	b.Helper()
-	t := b.next(first)
-	token = b.next(second)
-	if err := b.Nack(first, t); err != nil {
-		b.Fatal(err)
+	synctest.Wait()
+	t, again := b.Broker.Next(b.store.LatestIndex())
+	got := ""
+	if t != nil {
+		got = t.Eval.ID
 	}
-	time.Sleep(time.Second)
-	return token
+	if got != want || again {
+		b.Fatalf("turn of %q (again: %v), want %q", got, again, want)
+	}
+	return t
+}
+
+// tried has the first be tried without success. Nothing of that is stored.
+func (b *bed) tried(id string) {
+	b.Helper()
+	before := b.store.LatestIndex()
+	b.Tried(b.turn(id), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, id))
+	synctest.Wait()
+	if now := b.store.LatestIndex(); now != before {
+		b.Fatalf("%d entries were written", now-before)
+	}
 }
 
 // place commits an allocation named by its batch's seed.
@@ -128,8 +139,8 @@ func (b *bed) end(seed string) {
 	synctest.Wait()
 }
 
-// TestBlockedUntil: an evaluation that is to be decided again at a time is, though
-// nothing came free; one that room wakes before is decided at once, and once.
+// TestBlockedUntil: an ask that is to be decided again at a time is, though nothing came
+// free; room that comes before has it tried as well.
 func TestBlockedUntil(t *testing.T) {
 	run(t, func(b *bed) {
 		b.register(node("s", "small"))
@@ -139,21 +150,19 @@ func TestBlockedUntil(t *testing.T) {
 			return e
 		}
 		b.put(in("1", time.Minute))
-		b.next("")
+		b.turn("")
 		time.Sleep(time.Minute + time.Second)
-		synctest.Wait()
-		b.done("1", b.next("1"))
-
-		b.put(in("2", time.Minute))
-		b.next("")
+		turn := b.turn("1")
+		again := in("1", time.Minute)
+		b.Tried(turn, b.store.LatestIndex(), again)
+		b.turn("")
 		b.register(node("n", "small"))
-		b.done("2", b.next("2"))
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		b.next("")
-
+		b.Tried(b.turn("1"), b.store.LatestIndex(), again)
+		b.turn("")
+		time.Sleep(time.Minute)
+		b.tried("1")
 		b.put(in("3", -time.Minute))
-		b.done("3", b.next("3"))
+		b.tried("3")
 	})
 }
 
@@ -164,8 +173,8 @@ func TestBlockedOneOfAJob(t *testing.T) {
 		b.put(blockedEval("2", "a", b.store.LatestIndex()))
 		b.want("1", structs.EvalStatusCancelled)
 		b.register(node("n", "small"))
-		b.done("2", b.next("2"))
-		b.next("")
+		b.tried("2")
+		b.turn("")
 	})
 }
 
@@ -178,13 +187,14 @@ func TestMissedWake(t *testing.T) {
 		one, two := b.next("1"), b.next("2")
 		b.register(node("n", "small"))
 		b.put(blockedEval("1", "a", decidedAt), blockedEval("2", "b", b.store.LatestIndex()))
+		b.turn("") // its worker has not answered
 		for id, token := range map[string]string{"1": one, "2": two} {
-			if err := b.Ack(id, token); err != nil && id == "2" {
+			if err := b.Ack(id, token); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.want("2", structs.EvalStatusBlocked)
-		b.done("1", b.next("1"))
+		b.tried("1")
+		b.turn("")
 	})
 }
 
@@ -200,103 +210,27 @@ func TestMissedWakeAcrossLeaders(t *testing.T) {
 		b.start()
 		synctest.Wait()
 		b.put(blockedEval("1", "a", decidedAt))
-		b.done("1", b.next("1"))
-	})
-}
-
-// TestWokenWhileHeld: an evaluation is stored as blocked by its worker's plan and woken
-// again before the worker has acknowledged it. It must be given out once more.
-func TestWokenWhileHeld(t *testing.T) {
-	run(t, func(b *bed) {
-		b.put(eval("1", "a", 50))
-		token := b.next("1")
-		b.put(blockedEval("1", "a", b.store.LatestIndex()))
-		b.register(node("n", "small"))
-		b.want("1", structs.EvalStatusPending)
-		b.next("")
-		if err := b.Ack("1", token); err != nil {
-			b.Fatal(err)
-		}
-		b.done("1", b.next("1"))
-		b.next("")
-	})
-}
-
-// TestBlockedModel compares the groups with a list that is scanned.
-func TestBlockedModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := newBlocked()
-		type release struct {
-			class string
-			index uint64
-		}
-		waiting := map[string]*structs.Evaluation{}
-		var releases []release
-		index := uint64(100)
-		classes := rapid.SampledFrom([]string{"a", "b", "c", "d"})
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			index++
-			switch rapid.IntRange(0, 2).Draw(t, "step") {
-			case 0:
-				e := &structs.Evaluation{
-					ID: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id")), EscapedComputedClass: rapid.IntRange(0, 9).Draw(t, "escaped") == 0,
-					ClassEligibility: rapid.MapOfN(classes, rapid.Bool(), 0, 3).Draw(t, "eligible"),
-					SnapshotIndex:    index - uint64(rapid.IntRange(1, 6).Draw(t, "age")), //nolint:gosec // small
-				}
-				want := false
-				for _, r := range releases {
-					want = want || (r.index > e.SnapshotIndex && helps(e, r.class))
-				}
-				if got := b.add(e); got != want {
-					t.Fatalf("add %+v after %v: missed %v, want %v", e, releases, got, want)
-				}
-				if delete(waiting, e.ID); !want {
-					waiting[e.ID] = e
-				}
-			case 1:
-				r := release{classes.Draw(t, "class"), index}
-				releases = append(releases, r)
-				woken := map[string]bool{}
-				for _, e := range b.free(r.class, r.index) {
-					woken[e.ID] = true
-				}
-				for id, e := range waiting {
-					if helps(e, r.class) != woken[id] {
-						t.Fatalf("free %s: %s woken: %v", r.class, id, woken[id])
-					}
-					if woken[id] {
-						delete(waiting, id)
-					}
-				}
-			case 2:
-				id := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))
-				b.remove(id)
-				delete(waiting, id)
-			}
-			if b.len() != len(waiting) {
-				t.Fatalf("%d wait, want %d", b.len(), len(waiting))
-			}
-		}
+		b.tried("1")
 	})
 }
 
 // TestForgottenReleases: when more classes than are remembered had room, nothing is missed.
 func TestForgottenReleases(t *testing.T) {
-	b := newBlocked()
+	f := newFreed()
 	for i := range maxFreed + 10 {
-		b.free(fmt.Sprint("class-", i), uint64(i+1)) //nolint:gosec // small
+		f.note(fmt.Sprint("class-", i), uint64(i+1)) //nolint:gosec // small
 	}
 	none := map[string]bool{}
 	for i := range maxFreed + 10 {
 		none[fmt.Sprint("class-", i)] = i == 3
 	}
-	if !b.add(&structs.Evaluation{ID: "1", SnapshotIndex: 2, ClassEligibility: none}) {
+	if !f.missed(&structs.Evaluation{ID: "1", SnapshotIndex: 2, ClassEligibility: none}) {
 		t.Fatal("a release that was forgotten was missed")
 	}
-	if b.add(&structs.Evaluation{ID: "2", SnapshotIndex: 10, ClassEligibility: none}) {
+	if f.missed(&structs.Evaluation{ID: "2", SnapshotIndex: 10, ClassEligibility: none}) {
 		t.Fatal("woken by what came free before")
 	}
-	if n := b.freed.Len(); n != maxFreed || len(b.at) != n {
-		t.Fatalf("%d releases remembered, %d named", n, len(b.at))
+	if n := f.latest.Len(); n != maxFreed || len(f.at) != n {
+		t.Fatalf("%d releases remembered, %d named", n, len(f.at))
 	}
 }

@@ -2,12 +2,14 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -24,8 +26,14 @@ type Options struct {
 	LaterDelay    time.Duration // before the third; each further one waits twice as long (20 s)
 	MaxDelay      time.Duration // no rest is longer (5 min)
 	FollowUpDelay time.Duration // before the evaluation that follows a failed one (1 min)
-	NewID         func() string // mints tokens and evaluation IDs; needed
-	Logger        hclog.Logger
+	// HoldLimit is how long others wait for what a worker has: then it counts in the
+	// gate of its pool no more (5 s). GateLimit is how long a ready evaluation waits
+	// for the gate before it is given out all the same (500 ms): it may have something
+	// to stop; what it places does not overtake anybody.
+	HoldLimit time.Duration
+	GateLimit time.Duration
+	NewID     func() string // mints tokens and evaluation IDs; needed
+	Logger    hclog.Logger
 }
 
 func (o *Options) defaults() {
@@ -39,6 +47,8 @@ func (o *Options) defaults() {
 	set(&o.LaterDelay, 20*time.Second)
 	set(&o.MaxDelay, 5*time.Minute)
 	set(&o.FollowUpDelay, time.Minute)
+	set(&o.HoldLimit, 5*time.Second)
+	set(&o.GateLimit, 500*time.Millisecond)
 	if o.DeliveryLimit <= 0 {
 		o.DeliveryLimit = 3
 	}
@@ -58,21 +68,31 @@ type Broker struct {
 	mu      sync.Mutex
 	enabled bool
 	paused  bool
-	ready   map[string]*queue              // by job type
+	ready   map[readyKey]*heap[*item]
 	serial  map[structs.NamespacedID]*lane // by job
 	known   map[string]*item               // by evaluation ID: all that are not blocked
 	wake    chan struct{}                  // closed and replaced when something may be taken
-	blocked *blocked
+	asks    *asks
+	pools   map[string]*pool
 	chores  *chores
-	// stored reads an evaluation from the newest state; nil: it is not there.
-	stored func(id string) *structs.Evaluation
+	config  structs.SchedulerConfiguration
+	// snapshot gives the newest state, fed how far the feed will tell of it.
+	snapshot func() *state.Snapshot
+	fed      func() uint64
+
+	seen     uint64        // how far the broker has followed the feed
+	watched  chan struct{} // closed when it has followed on; nil: nobody waits for that
+	lessened uint64        // when nodes last came to be of less use, or the configuration changed
+	gated    bool          // something ready waits for a gate
+	gates    chan struct{} // has a token when a gate may have opened
+	turns    chan struct{} // has a token when there may be something for a queue pass
 }
 
 // New makes a broker; it refuses to hand out anything until it is run. latest gives
 // the newest index that the state here has reached.
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
-	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{})}
+	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{}), gates: make(chan struct{}, 1), turns: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
@@ -84,13 +104,14 @@ func (b *Broker) clear() {
 	for _, it := range b.known { // order does not matter: all are stopped
 		it.stop()
 	}
-	b.ready = map[string]*queue{}
+	b.ready = map[readyKey]*heap[*item]{}
+	b.pools = map[string]*pool{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
-	if b.blocked != nil {
-		b.blocked.stop()
+	if b.asks != nil {
+		b.asks.stop()
 	}
-	b.blocked = newBlocked()
+	b.asks = newAsks()
 	b.chores = newChores(b.opts.NewID, b.opts.FollowUpDelay)
 }
 
@@ -115,21 +136,22 @@ func (b *Broker) pause(paused bool) {
 	if b.paused != paused {
 		b.paused = paused
 		b.awake()
+		b.poke()
 	}
 }
 
 // enqueue takes a pending evaluation in.
-func (b *Broker) enqueue(eval *structs.Evaluation, failures int) {
+func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failures int) {
 	if it, ok := b.known[eval.ID]; ok {
 		switch {
 		case it.token == "":
-			it.eval = eval // its place in the queues stays: priority never changes
+			it.eval = eval // its place in the queues stays
 		case eval.ModifyIndex > it.eval.ModifyIndex:
 			it.again = eval // blocked and woken before its worker answered
 		}
 		return
 	}
-	it := &item{eval: eval, seq: eval.CreateIndex, since: time.Now(), failures: failures}
+	it := &item{eval: eval, place: b.placeOf(snap, eval), seq: eval.CreateIndex, since: time.Now(), failures: failures}
 	b.known[eval.ID] = it
 	if wait := time.Until(eval.WaitUntil); !eval.WaitUntil.IsZero() && wait > 0 {
 		b.after(it, wait, func() { b.admit(it) })
@@ -183,13 +205,29 @@ func (b *Broker) admit(it *item) {
 
 // offer lets workers take it.
 func (b *Broker) offer(it *item) {
-	q := b.ready[it.eval.Type]
-	if q == nil {
-		q = &queue{}
-		b.ready[it.eval.Type] = q
-	}
-	q.push(it)
+	b.readyUp(it)
+	b.enter(it)
 	b.awake()
+}
+
+func (b *Broker) readyUp(it *item) {
+	key := readyKey{it.eval.Type, it.pool}
+	q := b.ready[key]
+	if q == nil {
+		q = newReady()
+		b.ready[key] = q
+	}
+	q.put(it)
+}
+
+// unready takes it out of what workers may take, if it is there.
+func (b *Broker) unready(it *item) {
+	key := readyKey{it.eval.Type, it.pool}
+	if q := b.ready[key]; q != nil {
+		if q.remove(it); q.len() == 0 {
+			delete(b.ready, key)
+		}
+	}
 }
 
 // forget drops an evaluation that is not pending any more. One that is held stays
@@ -209,6 +247,7 @@ func (b *Broker) forget(id string) {
 // drop takes an evaluation out, wherever it is, and moves the next of its job up.
 func (b *Broker) drop(it *item) {
 	it.stop()
+	b.ungate(it)
 	delete(b.known, it.eval.ID)
 	job := it.eval.Job()
 	l := b.serial[job]
@@ -217,9 +256,10 @@ func (b *Broker) drop(it *item) {
 	case l.next == it:
 		l.next = nil
 	case l.current == it:
-		b.ready[it.eval.Type].remove(it)
+		b.unready(it)
 		if l.current, l.next = l.next, nil; l.current == nil {
 			delete(b.serial, job)
+			b.idle(job)
 		} else {
 			b.offer(l.current)
 		}
@@ -238,15 +278,20 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 		expired = t.C
 	}
 	for {
-		eval, token, wake, err := b.take(schedulers)
+		eval, token, wake, later, err := b.take(schedulers)
 		if err != nil {
 			return nil, "", 0, err
 		}
 		if eval != nil {
 			return eval, token, max(eval.ModifyIndex, b.latest()), nil
 		}
+		var gated <-chan time.Time
+		if later > 0 {
+			gated = time.After(later)
+		}
 		select {
 		case <-wake:
+		case <-gated:
 		case <-expired:
 			return nil, "", 0, nil
 		case <-ctx.Done():
@@ -255,27 +300,44 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 	}
 }
 
-// take gives the first evaluation, or what to wait for.
-func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token string, wake <-chan struct{}, err error) {
+// take gives the first evaluation, or what to wait for; later, if not 0, is when one
+// has waited for its gate long enough.
+func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token string, wake <-chan struct{}, later time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.enabled {
-		return nil, "", nil, notLeader()
+		return nil, "", nil, 0, notLeader()
+	}
+	if b.paused {
+		return nil, "", b.wake, 0, nil
 	}
 	var first *item
-	for _, t := range schedulers {
-		if q := b.ready[t]; q != nil && q.len() > 0 && (first == nil || q.first().before(first)) {
-			first = q.first()
+	for key, q := range b.ready { // order does not matter: that of the items decides
+		it, ok := q.first()
+		if !ok || !slices.Contains(schedulers, key.kind) {
+			continue
+		}
+		if p := b.pools[key.pool]; p != nil && openAhead(p, it) {
+			if wait := b.opts.GateLimit - time.Since(it.since); wait > 0 {
+				b.gated = true
+				if later == 0 || wait < later {
+					later = wait
+				}
+				continue
+			}
+		}
+		if first == nil || it.before(first) {
+			first = it
 		}
 	}
-	if first == nil || b.paused {
-		return nil, "", b.wake, nil
+	if first == nil {
+		return nil, "", b.wake, later, nil
 	}
-	b.ready[first.eval.Type].remove(first)
+	b.unready(first)
 	first.token, first.taken = b.opts.NewID(), time.Now()
 	b.expect(first)
 	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
-	return first.eval, first.token, nil, nil
+	return first.eval, first.token, nil, 0, nil
 }
 
 // expect gives the holder of an evaluation its whole time.
@@ -306,7 +368,7 @@ func (b *Broker) Ack(id, token string) error {
 	if err != nil {
 		return err
 	}
-	if now := b.stored(id); now != nil && now.Status == structs.EvalStatusPending && now.ModifyIndex <= it.eval.ModifyIndex {
+	if now := b.snapshot().Eval(nil, id); now != nil && now.Status == structs.EvalStatusPending && now.ModifyIndex <= it.eval.ModifyIndex {
 		b.say(it, verdictNack)
 		return structs.Errorf(structs.CodeConflict, "evaluation %s is still pending: a worker commits its end before it acknowledges it", id)
 	}
@@ -345,23 +407,21 @@ func (b *Broker) finish(it *item) {
 	metrics.MeasureSince([]string{"nomad", "broker", "process_time"}, it.taken)
 	b.drop(it)
 	if it.again != nil {
-		b.enqueue(it.again, 0)
+		b.enqueue(b.snapshot(), it.again, 0)
 	}
 }
 
 // rest lets an evaluation wait for its next delivery. It stays its job's current one.
 func (b *Broker) rest(it *item) {
 	it.stop()
+	b.ungate(it)
 	it.token = ""
 	if it.failures++; it.failures >= b.opts.DeliveryLimit {
 		b.drop(it)
 		b.chores.fail(it.eval, b.opts.DeliveryLimit)
 		return
 	}
-	wait := b.opts.FirstDelay
-	if it.failures > 1 {
-		wait = min(b.opts.LaterDelay<<min(it.failures-2, 16), b.opts.MaxDelay)
-	}
+	wait := b.restTime(it.failures)
 	it.since = time.Now().Add(wait)
 	if l := b.serial[it.eval.Job()]; l.next != nil {
 		// A later one is there already and sees all that this one would.
@@ -370,6 +430,14 @@ func (b *Broker) rest(it *item) {
 		return
 	}
 	b.after(it, wait, func() { b.offer(it) })
+}
+
+// restTime is how long is waited after so many failures.
+func (b *Broker) restTime(failures int) time.Duration {
+	if failures <= 1 {
+		return b.opts.FirstDelay
+	}
+	return min(b.opts.LaterDelay<<min(failures-2, 16), b.opts.MaxDelay)
 }
 
 // Outstanding gives the token that an evaluation is held with.

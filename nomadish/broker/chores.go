@@ -23,7 +23,7 @@ const (
 const choreRetry = 250 * time.Millisecond
 
 // chores are changes of evaluations that the broker wants committed: cancelled
-// duplicates, failures with what follows them, woken ones. They are gathered while
+// duplicates, failures with what follows them. They are gathered while
 // a commit is in flight and go out together; the first goes at once. There is at most
 // one wish for each evaluation, the latest; the evaluations of a wish are never parted.
 type chores struct {
@@ -60,19 +60,6 @@ func (c *chores) cancel(e *structs.Evaluation, why string) {
 	done := e.Copy()
 	done.Status, done.StatusDescription = structs.EvalStatusCancelled, why
 	c.put(false, wish{done})
-}
-
-// wakeUp makes blocked evaluations pending again.
-func (c *chores) wakeUp(evals ...*structs.Evaluation) {
-	for _, e := range evals {
-		again := e.Copy()
-		again.Status, again.StatusDescription = structs.EvalStatusPending, ""
-		again.WaitUntil = time.Time{} // it was how long to wait for room
-		c.put(false, wish{again})
-	}
-	if len(evals) > 0 {
-		metrics.IncrCounter([]string{"nomad", "blocked_evals", "unblock"}, float32(len(evals)))
-	}
 }
 
 // fail ends an evaluation that workers failed on too often, and has its job looked

@@ -20,6 +20,7 @@ type machine struct {
 	evals int
 	nodes int
 	held  map[string]holding // by evaluation ID
+	tried map[string]uint64  // by evaluation ID: the state of its last turn
 }
 
 type holding struct {
@@ -38,7 +39,7 @@ func TestMachine(t *testing.T) {
 			l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
 			m := &machine{
 				bed: &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)},
-				r:   r, held: map[string]holding{},
+				r:   r, held: map[string]holding{}, tried: map[string]uint64{},
 			}
 			m.start()
 			defer func() { m.stop() }()
@@ -53,7 +54,7 @@ func TestMachine(t *testing.T) {
 }
 
 func (m *machine) step() {
-	switch rapid.IntRange(0, 11).Draw(m.r, "step") {
+	switch rapid.IntRange(0, 12).Draw(m.r, "step") {
 	case 0, 1:
 		m.register1()
 	case 2, 3, 4:
@@ -72,6 +73,37 @@ func (m *machine) step() {
 		m.join()
 	case 11:
 		m.disturb()
+	case 12:
+		m.pass()
+	}
+}
+
+// pass tries some of what waits, to no avail, or gives it back.
+func (m *machine) pass() {
+	for range rapid.IntRange(1, 4).Draw(m.r, "turns") {
+		index := m.store.LatestIndex()
+		t, _ := m.Broker.Next(index)
+		if t == nil {
+			return
+		}
+		for id, h := range m.held {
+			if now, ok := m.Outstanding(id); ok && now == h.token && h.eval.Job() == t.Eval.Job() {
+				m.r.Fatalf("%s had its turn while %s of the same job is held", t.Eval.ID, id)
+			}
+		}
+		if rapid.Bool().Draw(m.r, "changes meanwhile") {
+			m.register1()
+			synctest.Wait()
+		}
+		switch rapid.IntRange(0, 3).Draw(m.r, "outcome") {
+		case 0:
+			m.Answered(t, true, false)
+		case 1:
+			m.Answered(t, false, true)
+		default:
+			m.tried[t.Eval.ID] = index
+			m.Tried(t, index, t.Eval)
+		}
 	}
 }
 
@@ -235,6 +267,23 @@ func (m *machine) settle() {
 			m.r.Fatalf("ack: %v", err)
 		}
 	}
+	// What waits and may be helped has its turn, once.
+	turns := map[string]uint64{}
+	for again := true; again; {
+		time.Sleep(20 * time.Minute) // what failed rests
+		synctest.Wait()
+		again = false
+		for {
+			index := m.store.LatestIndex()
+			t, _ := m.Broker.Next(index)
+			if t == nil {
+				break
+			}
+			again = true
+			turns[t.Eval.ID] = index
+			m.Tried(t, index, t.Eval)
+		}
+	}
 	blocked := 0
 	for e := range m.store.Snapshot().Evals(nil, structs.AllNamespaces, "", false) {
 		switch e.Status {
@@ -243,7 +292,7 @@ func (m *machine) settle() {
 		case structs.EvalStatusBlocked:
 			blocked++
 			for n := range m.store.Snapshot().Nodes(nil, "", false) {
-				if n.CreateIndex > e.SnapshotIndex && helps(e, n.ComputedClass) {
+				if n.CreateIndex > max(e.SnapshotIndex, turns[e.ID], m.tried[e.ID]) && helps(e, n.ComputedClass) {
 					m.r.Fatalf("evaluation %s, decided at %d, missed node %s of class %s at %d", e.ID, e.SnapshotIndex, n.ID, n.ComputedClass, n.CreateIndex)
 				}
 			}

@@ -1,9 +1,11 @@
 package broker
 
 import (
-	"container/heap"
+	"cmp"
+	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,14 +18,17 @@ const (
 	verdictNack
 )
 
-// item is one evaluation in the broker that is not blocked.
+// item is one evaluation in the broker that is not blocked, or a blocked one whose turn
+// it is.
 type item struct {
-	eval     *structs.Evaluation
+	eval *structs.Evaluation
+	place
 	seq      uint64 // order of arrival
-	index    int    // in its heap
 	since    time.Time
 	timer    *time.Timer // of its delay, its rest or its worker's time
 	failures int         // deliveries that came to nothing
+
+	inReady, inGate int // its places in those heaps
 
 	// What follows is of a held evaluation.
 
@@ -36,17 +41,43 @@ type item struct {
 	// again is its later version to be taken in once the worker has answered: it was
 	// blocked and woken meanwhile.
 	again *structs.Evaluation
+	// turn is the blocked ask that a queue pass has taken; nil: a worker has it.
+	turn *entry
+}
+
+// place is where an evaluation stands in the queue.
+type place struct {
+	rank structs.Rank
+	pool string // "": it places nothing
+}
+
+// standingFirst is that of work that places nothing, but mostly gives back room.
+const standingFirst = -1
+
+// placeOf finds the place of an evaluation by its job's best ask.
+func (b *Broker) placeOf(snap *state.Snapshot, e *structs.Evaluation) place {
+	job := snap.Job(nil, e.Namespace, e.JobID)
+	if job == nil || job.Stopped() {
+		return place{rank: structs.Rank{
+			Standing: standingFirst, Band: b.config.Band(e.Priority), Number: int64(e.Priority), Submitted: e.CreateIndex, Job: e.Job(),
+		}}
+	}
+	since := e.CreateTime
+	for _, w := range b.asks.ofJob[e.Job()] {
+		since = min(since, w.eval.CreateTime)
+	}
+	best := b.config.Rank(job, nil, since)
+	for _, ask := range snap.JobAsks(nil, e.Namespace, e.JobID) {
+		if r := b.config.Rank(job, ask, since); r.Compare(&best) < 0 {
+			best = r
+		}
+	}
+	return place{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
 }
 
 // before is the order of delivery.
 func (i *item) before(o *item) bool {
-	if i.eval.Priority != o.eval.Priority {
-		return i.eval.Priority > o.eval.Priority
-	}
-	if i.seq != o.seq {
-		return i.seq < o.seq
-	}
-	return i.eval.ID < o.eval.ID
+	return cmp.Or(i.rank.Compare(&o.rank), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
 }
 
 // stop ends whatever the item waits for.
@@ -63,42 +94,9 @@ type lane struct {
 	next    *item
 }
 
-// queue is the ready evaluations of one type, in the order of delivery.
-type queue struct{ items items }
+// readyKey names a queue of what workers may take: that of a job type and a node pool.
+type readyKey struct{ kind, pool string }
 
-func (q *queue) push(it *item) { heap.Push(&q.items, it) }
-func (q *queue) first() *item  { return q.items[0] }
-func (q *queue) len() int      { return len(q.items) }
-
-// remove takes an item out, if it is in.
-func (q *queue) remove(it *item) {
-	if q != nil && it.index < len(q.items) && q.items[it.index] == it {
-		heap.Remove(&q.items, it.index)
-	}
-}
-
-// items implements heap.Interface.
-type items []*item
-
-func (h items) Len() int           { return len(h) }
-func (h items) Less(i, j int) bool { return h[i].before(h[j]) }
-func (h items) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (h *items) Push(x any) {
-	it := x.(*item) //nolint:forcetypeassert // the heap holds nothing else
-	it.index = len(*h)
-	*h = append(*h, it)
-}
-
-// Pop implements heap.Interface.
-func (h *items) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
+func newReady() *heap[*item] {
+	return &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inReady }}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -34,7 +33,7 @@ func (b *Broker) enable(store *state.Store) *chores {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
-	b.stored = func(id string) *structs.Evaluation { return store.Snapshot().Eval(nil, id) }
+	b.snapshot, b.fed = store.Snapshot, store.Fed
 	return b.chores
 }
 
@@ -44,6 +43,7 @@ func (b *Broker) disable() {
 	b.enabled = false
 	b.clear()
 	b.awake()
+	b.tell()
 }
 
 // resync fills the broker from a snapshot. What workers hold stays held; deliveries
@@ -62,30 +62,47 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		failures[id] = it.failures
 	}
 	b.known = held
-	b.ready = map[string]*queue{}
+	b.config = snap.SchedulerConfig(nil)
+	b.ready = map[readyKey]*heap[*item]{}
+	b.pools = map[string]*pool{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	// What came free before cannot be known: what was decided on an older state, stored
 	// as blocked already or not yet, is tried again.
-	b.blocked.stop()
-	b.blocked = newBlocked()
-	b.blocked.floor = snap.Index()
+	b.asks.stop()
+	b.asks = newAsks()
+	b.asks.freed.floor = snap.Index()
+	b.lessened = snap.Index()
+	for r := range snap.Reservations(nil) {
+		b.asks.holds[r.NodeID] = jobOf(r)
+		b.asks.held[jobOf(r)]++
+	}
+	open := snap.PendingEvals()
+	for _, e := range open {
+		if e.Status == structs.EvalStatusBlocked {
+			b.block(snap, e)
+		}
+	}
 	for id, it := range held { // order does not matter: each is of another job
 		b.serial[it.eval.Job()] = &lane{current: it}
-		if now := snap.Eval(nil, id); now == nil || now.Status != structs.EvalStatusPending {
+		if it.turn != nil {
+			it.turn.gone = true // there is a new one
+		}
+		it.place, it.inGate, it.inReady = b.placeOf(snap, it.eval), 0, 0
+		b.enter(it)
+		if now := snap.Eval(nil, id); it.turn == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)
 		}
 	}
-	for _, e := range snap.PendingEvals() {
-		switch e.Status {
-		case structs.EvalStatusPending:
-			b.enqueue(e, failures[e.ID])
-		case structs.EvalStatusBlocked:
-			b.block(e)
+	for _, e := range open {
+		if e.Status == structs.EvalStatusPending {
+			b.enqueue(snap, e, failures[e.ID])
 		}
 	}
-	b.pause(snap.SchedulerConfig(nil).PauseEvalBroker)
+	b.pause(b.config.PauseEvalBroker)
 	b.enabled = true
+	b.saw(snap.Index())
 	b.awake()
+	b.poke()
 }
 
 // follow keeps the broker by the feed; it returns when that has moved on without it.
@@ -98,126 +115,73 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 			}
 			return err
 		}
-		r := releases{snap: store.Snapshot(), classes: map[string]bool{}}
+		r := releases{
+			snap: store.Snapshot(), classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
+		}
 		b.mu.Lock()
 		for i := range changes.Items {
-			b.changed(&changes.Items[i])
+			b.changed(r.snap, &changes.Items[i])
 			r.note(&changes.Items[i])
 		}
-		for class := range r.classes { // order does not matter: all are woken
-			b.chores.wakeUp(b.blocked.free(class, changes.Index)...)
+		if r.lessens {
+			b.lessened = changes.Index
 		}
+		b.free(&r, changes.Index)
+		b.saw(changes.Index)
 		b.mu.Unlock()
 	}
 }
 
 // changed brings the broker in line with one change.
-func (b *Broker) changed(c *state.Change) {
+func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 	switch c.Kind {
 	case state.KindConfig:
 		if now, ok := c.New.(*structs.SchedulerConfiguration); ok {
-			b.pause(now.PauseEvalBroker)
+			b.configured(snap, now)
 		}
 	case state.KindEval:
 		e, _ := c.New.(*structs.Evaluation)
 		switch {
 		case e != nil && e.Status == structs.EvalStatusPending:
-			b.blocked.remove(c.Key)
-			b.enqueue(e, 0)
+			b.unblock(c.Key)
+			b.enqueue(snap, e, 0)
 		case e != nil && e.Status == structs.EvalStatusBlocked:
 			b.forget(c.Key)
-			b.block(e)
+			b.block(snap, e)
 		default:
 			b.forget(c.Key)
-			b.blocked.remove(c.Key)
+			b.unblock(c.Key)
 		}
-	case state.KindJob, state.KindAlloc, state.KindNode, state.KindReservation: // see releases
-	}
-}
-
-// block lets an evaluation wait for room, or until the time comes when it is to be
-// decided again all the same.
-func (b *Broker) block(e *structs.Evaluation) {
-	if b.blocked.add(e) {
-		b.chores.wakeUp(e)
-		return
-	}
-	if e.WaitUntil.IsZero() {
-		return
-	}
-	waiting := b.blocked
-	var timer *time.Timer
-	timer = time.AfterFunc(max(0, time.Until(e.WaitUntil)), func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if waiting.due[e.ID] == timer { // else it waits no longer, or for another time
-			waiting.remove(e.ID)
-			b.chores.wakeUp(e)
+	case state.KindJob:
+		for _, v := range []any{c.Old, c.New} {
+			if job, ok := v.(*structs.Job); ok {
+				b.replace(snap, job.NamespacedID(), true)
+				break
+			}
 		}
-	})
-	waiting.due[e.ID] = timer
-}
-
-// releases gathers the classes of nodes in which a commit may have freed room.
-type releases struct {
-	snap    *state.Snapshot // not older than the commit
-	classes map[string]bool // "" is every class
-}
-
-func (r *releases) note(c *state.Change) {
-	switch c.Kind {
-	case state.KindNode:
-		was, _ := c.Old.(*structs.Node)
-		now, _ := c.New.(*structs.Node)
-		if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
-			r.classes[now.ComputedClass] = true
-		}
-	case state.KindAlloc:
-		was, _ := c.Old.(*structs.Allocation)
-		now, _ := c.New.(*structs.Allocation)
-		if was == nil || was.Terminal() {
-			return // it held nothing
-		}
-		frozen := now != nil && now.Suspended() && !was.Suspended()
-		if now == nil || now.Terminal() || frozen || now.AllocatedResources != was.AllocatedResources {
-			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
-				r.classes[node.ComputedClass] = true
+	case state.KindAsk:
+		for _, v := range []any{c.Old, c.New} {
+			if ask, ok := v.(*structs.Ask); ok {
+				b.replace(snap, ask.Job(), false)
+				break
 			}
 		}
 	case state.KindReservation:
-		was, _ := c.Old.(*structs.Reservation)
-		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
-			r.classes[node.ComputedClass] = true
-		}
-	case state.KindConfig: // preemption or oversubscription may make room anywhere
-		if c.Old != nil {
-			r.classes[""] = true
-		}
-	case state.KindJob, state.KindEval:
+		b.reserved(snap, c)
+	case state.KindAlloc, state.KindNode: // see releases
 	}
 }
 
-// moreRoom tells whether a node that was ready came to have more, or other, than it had.
-func moreRoom(was, now *structs.Node) bool {
-	if was.NodeResources == nil || now.NodeResources == nil {
-		return was.NodeResources != now.NodeResources
+// configured takes a new configuration, by which everything may have another place.
+func (b *Broker) configured(snap *state.Snapshot, now *structs.SchedulerConfiguration) {
+	b.config = *now
+	b.pause(now.PauseEvalBroker)
+	for job := range b.serial { // order does not matter: ranks decide
+		b.replace(snap, job, true)
 	}
-	if was.ReservedResources != now.ReservedResources {
-		return true // a copy of it, or other numbers: a wake too many does no harm
-	}
-	a, z := was.NodeResources, now.NodeResources
-	return z.Cpu.CpuShares > a.Cpu.CpuShares || z.Memory.MemoryMB > a.Memory.MemoryMB || z.Disk.DiskMB > a.Disk.DiskMB ||
-		len(z.Cpu.ReservableCpuCores) > len(a.Cpu.ReservableCpuCores) || healthy(z.Devices) > healthy(a.Devices) ||
-		z.MinDynamicPort != a.MinDynamicPort || z.MaxDynamicPort != a.MaxDynamicPort
-}
-
-func healthy(groups []*structs.NodeDeviceResource) (n int) {
-	for _, g := range groups {
-		for _, d := range g.Instances {
-			if d.Healthy {
-				n++
-			}
+	for job := range b.asks.ofJob { // nor here
+		if b.serial[job] == nil {
+			b.replace(snap, job, true)
 		}
 	}
-	return n
 }

@@ -22,9 +22,9 @@ type Stats struct {
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{ReadyBy: map[string]int{}, Blocked: b.blocked.len()}
-	for t, q := range b.ready {
-		s.ReadyBy[t] = q.len()
+	s := Stats{ReadyBy: map[string]int{}, Blocked: len(b.asks.of)}
+	for key, q := range b.ready { // order does not matter: sums
+		s.ReadyBy[key.kind] += q.len()
 		s.Ready += q.len()
 	}
 	for _, l := range b.serial {
@@ -40,9 +40,9 @@ func (b *Broker) Stats() Stats {
 			s.Waiting++
 		}
 	}
-	for _, g := range b.blocked.groups {
-		if g.one.EscapedComputedClass {
-			s.Escaped += len(g.evals)
+	for _, g := range b.asks.groups {
+		if g.known.EscapedComputedClass {
+			s.Escaped += g.members
 		}
 	}
 	return s
@@ -58,6 +58,7 @@ func (b *Broker) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		b.nudge()
 		s := b.Stats()
 		for name, n := range map[string]int{
 			"total_ready": s.Ready, "total_unacked": s.Unacked, "total_waiting": s.Waiting, "total_pending": s.Pending,
@@ -69,5 +70,17 @@ func (b *Broker) report(ctx context.Context) {
 		}
 		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_blocked"}, float32(s.Blocked))
 		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_escaped"}, float32(s.Escaped))
+	}
+}
+
+// nudge has those look again that wait for what a worker has had for too long.
+func (b *Broker) nudge() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.pools { // order does not matter: each by itself
+		before := p.gate.len()
+		if b.head(p); p.gate.len() < before {
+			b.moved(p)
+		}
 	}
 }

@@ -34,7 +34,11 @@ type Options struct {
 	// servers and risk the leadership. A plan that is AllAtOnce is never cut.
 	EntryBytes int
 	ChainLimit int // rounds judged one on the other (8)
-	Logger     hclog.Logger
+	// Gate keeps plans from overtaking; nil: every plan is judged as it comes. ParkLimit
+	// is how long a plan waits for its gate before it is sent back (500 ms).
+	Gate      Gate
+	ParkLimit time.Duration
+	Logger    hclog.Logger
 }
 
 // Applier is the plan queue and what empties it.
@@ -57,6 +61,9 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 	set(&opts.BatchLimit, 512)
 	set(&opts.EntryBytes, 512<<10)
 	set(&opts.ChainLimit, 8)
+	if opts.ParkLimit <= 0 {
+		opts.ParkLimit = 500 * time.Millisecond
+	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
@@ -71,10 +78,37 @@ func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanRes
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	w, err := a.queue.put(ctx, p)
+	ws, err := a.queue.put(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	return ws[0].wait(ctx)
+}
+
+// SubmitAll submits plans together, so that one log entry can hold them all, and gives
+// what became of each, or its error.
+func (a *Applier) SubmitAll(ctx context.Context, plans []*structs.Plan) ([]*structs.PlanResult, []error) {
+	results, errs := make([]*structs.PlanResult, len(plans)), make([]error, len(plans))
+	var good []*structs.Plan
+	var at []int
+	for i, p := range plans {
+		if errs[i] = check(p); errs[i] == nil {
+			good, at = append(good, p), append(at, i)
+		}
+	}
+	ws, err := a.queue.put(ctx, good...)
+	for k, i := range at {
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		results[i], errs[i] = ws[k].wait(ctx)
+	}
+	return results, errs
+}
+
+// wait gives a plan's answer.
+func (w *waiting) wait(ctx context.Context) (*structs.PlanResult, error) {
 	select {
 	case r := <-w.done:
 		return r.result, r.err
@@ -130,14 +164,17 @@ func check(p *structs.Plan) error {
 // that earlier leaders committed has been applied.
 func (a *Applier) Run(ctx context.Context) {
 	a.queue.enable(true)
-	p := &pipeline{Applier: a}
+	p := &pipeline{Applier: a, left: map[string]structs.Rank{}}
 	defer func() {
 		a.queue.enable(false)
 		p.end()
 	}()
 	for {
+		gates, soon := p.parkedUntil()
 		select {
 		case <-a.queue.more:
+		case <-gates:
+		case <-soon:
 		case <-p.landing():
 			p.land()
 		case <-ctx.Done():
@@ -156,6 +193,12 @@ type pipeline struct {
 	chain  int     // rounds since the last snapshot
 	stale  bool    // the next round must start from a snapshot
 	fence  bool    // it is not known what became of the last commit
+	// parked are the plans that wait for their gates.
+	parked []*judged
+	// Since the last snapshot: whether a plan freed room, and the best rank by pool of
+	// what was left without room.
+	freed bool
+	left  map[string]structs.Rank
 }
 
 // round is plans judged one after the other on one World.
@@ -169,6 +212,9 @@ type round struct {
 // judged is a plan with what of it holds.
 type judged struct {
 	*waiting
+	since   time.Time // when it came
+	rank    structs.Rank
+	pool    string
 	unpin   func()
 	holds   *structs.JudgedPlan
 	refused []string
@@ -194,8 +240,13 @@ func (p *pipeline) land() {
 	p.fence = p.fence || uncertain(f.err)
 	p.stale = true
 	if p.open != nil { // it counted on what has not happened
-		again := p.open.plans
-		p.open = &round{plans: again}
+		for _, j := range p.open.plans {
+			if p.opts.Gate != nil {
+				p.opts.Gate.Judged(j.plan.EvalID, false)
+			}
+		}
+		p.parked = append(p.parked, p.open.plans...)
+		p.open = nil
 	}
 }
 
@@ -206,13 +257,21 @@ func (p *pipeline) advance(ctx context.Context) {
 		if p.open != nil && len(p.open.plans) == 0 {
 			p.open = nil // an idle round would grow old
 		}
-		if (p.open == nil && p.queue.empty()) || !p.ready(ctx) {
+		if (p.open == nil && p.queue.empty() && len(p.parked) == 0) || !p.ready(ctx) {
 			return
 		}
 		for _, w := range p.queue.take(p.opts.BatchLimit - len(p.open.plans)) {
 			p.take(w)
 		}
-		if p.flying != nil || len(p.open.plans) == 0 {
+		for p.admit() && len(p.parked) > 0 { // what was judged may let on those behind it
+		}
+		if p.flying != nil {
+			return
+		}
+		if len(p.open.plans) == 0 {
+			if p.open = nil; p.stale && len(p.parked) > 0 {
+				continue // on a newer state
+			}
 			return
 		}
 		p.launch(ctx)
@@ -225,41 +284,39 @@ func (p *pipeline) ready(ctx context.Context) bool {
 	if p.open != nil && p.open.edit != nil {
 		return true
 	}
-	var again []*judged
-	if p.open != nil {
-		again = p.open.plans
-	}
 	switch {
 	case p.flying == nil:
-		if p.fence && !p.settle(ctx, again) {
-			again = nil
+		if p.fence && !p.settle(ctx) {
+			return false
 		}
 		snap := p.store.Snapshot()
+		if p.opts.Gate != nil && p.opts.Gate.CatchUp(ctx) != nil {
+			return false
+		}
 		p.open = &round{edit: snap.World().Edit(), base: snap.Index()}
-		p.chain, p.stale = 0, false
+		p.chain, p.stale, p.freed = 0, false, false
+		clear(p.left)
 	case p.stale || p.chain >= p.opts.ChainLimit:
 		return false
 	default:
 		p.open = &round{edit: p.flying.round.world.Edit(), base: p.flying.round.base}
 		p.chain++
 	}
-	for _, j := range again {
-		p.judge(j)
-	}
 	return true
 }
 
 // settle commits an empty entry: when it has been applied, so has whatever was before
 // it. If that fails, those that wait are told so.
-func (p *pipeline) settle(ctx context.Context, open []*judged) bool {
+func (p *pipeline) settle(ctx context.Context) bool {
 	_, err := p.commit.Apply(ctx, structs.LogPlanApply, &structs.PlanCommit{})
 	if err == nil {
 		p.fence = false
 		return true
 	}
-	for _, j := range open {
+	for _, j := range p.parked {
 		j.answer(nil, err)
 	}
+	p.parked = nil
 	for _, w := range p.queue.take(p.opts.QueueLimit) {
 		w.done <- answer{err: err}
 	}
@@ -273,12 +330,19 @@ func (p *pipeline) take(w *waiting) {
 		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more", w.plan.EvalID)}
 		return
 	}
-	p.judge(&judged{waiting: w, unpin: unpin})
+	p.parked = append(p.parked, &judged{waiting: w, unpin: unpin, since: time.Now()})
 }
 
 func (p *pipeline) judge(j *judged) {
 	start := time.Now()
 	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
+	if p.opts.Gate != nil {
+		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0)
+		p.freed = p.freed || freeing(j.holds)
+		if best, is := p.left[j.pool]; j.pool != "" && leaves(j.holds) && (!is || j.rank.Compare(&best) < 0) {
+			p.left[j.pool] = j.rank
+		}
+	}
 	j.holds.Time, j.holds.JudgedAt = start.UnixNano(), p.open.base
 	p.open.plans = append(p.open.plans, j)
 	refused := float32(0)
@@ -309,9 +373,10 @@ func (p *pipeline) end() {
 		<-p.flying.landed
 	}
 	if p.open != nil {
-		for _, j := range p.open.plans {
-			j.answer(nil, notLeader())
-		}
+		p.parked = append(p.parked, p.open.plans...)
+	}
+	for _, j := range p.parked {
+		j.answer(nil, notLeader())
 	}
 }
 

@@ -46,24 +46,28 @@ func (q *queue) enable(on bool) {
 	q.plans = nil
 }
 
-func (q *queue) put(ctx context.Context, p *structs.Plan) (*waiting, error) {
+// put takes plans in, all or none.
+func (q *queue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.enabled {
 		return nil, notLeader()
 	}
-	if len(q.plans) >= q.limit {
-		return nil, structs.Errorf(structs.CodeLimited, "plan queue: %d plans wait already", q.limit).WithHint("try again")
+	if len(q.plans)+len(ps) > q.limit {
+		return nil, structs.Errorf(structs.CodeLimited, "plan queue: %d plans wait already", len(q.plans)).WithHint("try again")
 	}
-	q.seq++
-	w := &waiting{plan: p, seq: q.seq, ctx: ctx, done: make(chan answer, 1)}
-	heap.Push(&q.plans, w)
+	for _, p := range ps {
+		q.seq++
+		w := &waiting{plan: p, seq: q.seq, ctx: ctx, done: make(chan answer, 1)}
+		heap.Push(&q.plans, w)
+		ws = append(ws, w)
+	}
 	metrics.SetGauge([]string{"nomad", "plan", "queue_depth"}, float32(len(q.plans)))
 	select {
 	case q.more <- struct{}{}:
 	default:
 	}
-	return w, nil
+	return ws, nil
 }
 
 func (q *queue) empty() bool {

@@ -115,8 +115,10 @@ func (w *Worker) Run(ctx context.Context) {
 		}
 		plan, err := w.decide(ctx, got, got.WaitIndex, 0)
 		wg.Go(func() {
-			w.answer(ctx, got, w.carry(ctx, got, plan, err))
-			<-slots
+			defer func() { <-slots }()
+			if err := w.carry(ctx, got, plan, err); !errors.Is(err, errOvertook) {
+				w.answer(ctx, got, err)
+			}
 		})
 	}
 }
@@ -144,6 +146,10 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 	}
 }
 
+// errOvertook: the evaluation is the worker's no more. The leader gives it out again in
+// its turn, after what goes before it.
+var errOvertook = errors.New("the plan would have overtaken others")
+
 // carry submits a decided plan, and decides again what of it was refused, until all
 // of it has been committed or the attempts are used up.
 func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan *flying, err error) error {
@@ -162,7 +168,10 @@ func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan 
 		if err2 != nil {
 			return fmt.Errorf("submit the plan: %w", err2)
 		}
-		if result.RefreshIndex == 0 {
+		switch {
+		case result.Overtook:
+			return errOvertook
+		case result.RefreshIndex == 0:
 			return nil
 		}
 		metrics.IncrCounter([]string{"nomad", "worker", "plan_refused"}, 1)
@@ -254,7 +263,7 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 	plan, err = scheduler.Schedule(world, eval, scheduler.Input{
 		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
-		SnapshotIndex: snap.Index(),
+		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID),
 	})
 	return plan, err
 }

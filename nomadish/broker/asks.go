@@ -1,0 +1,387 @@
+package broker
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// asks keeps the blocked evaluations, each of which stands for the asks of its job, and
+// which of them must be tried (again) since room came free.
+//
+// They are kept in groups of those that fail alike: thousands of waiters are a handful
+// of groups, so that a release which helps none of them costs next to nothing, and one
+// that failed speaks for all of its group.
+type asks struct {
+	of     map[string]*entry                          // by evaluation ID
+	ofJob  map[structs.NamespacedID]map[string]*entry // by job, then evaluation ID
+	groups map[groupKey]*group
+	holds  map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
+	held   map[structs.NamespacedID]int    // counts those rooms
+	due    *heap[*entry]                   // those whose time has come
+	freed  freed
+}
+
+// entry is a blocked evaluation.
+type entry struct {
+	eval *structs.Evaluation
+	place
+	group *group
+	// apart: it is in its group's heap no more, as its job is being decided or it rests.
+	apart    bool
+	gone     bool   // by the state it waits no more
+	after    uint64 // it must be decided on a state that is newer than this, or as new
+	failures int    // decisions that came to nothing, one after the other
+	timer    *time.Timer
+	inGroup  int
+	inDue    int
+}
+
+func (e *entry) before(o *entry) bool {
+	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
+}
+
+// groupKey names a group: asks of one pool and one shape, or one ask that is like no other.
+type groupKey struct{ pool, shape, eval string }
+
+// group is asks that fail alike.
+type group struct {
+	key     groupKey
+	shape   scheduler.Shape
+	known   *structs.Evaluation // says which classes can help, as was found last
+	entries *heap[*entry]
+	members int    // the entries, and those apart
+	freed   uint64 // the last release that may help
+	open    bool   // it must be tried
+
+	inOpen, inWaits int
+}
+
+// pool is the queue of a node pool.
+type pool struct {
+	// gate holds what workers and queue passes have or may take and that may place
+	// something, until its plan has been judged.
+	gate *heap[*item]
+	open *heap[*group] // groups that must be tried, by their first
+	all  *heap[*group] // all groups, by their first
+}
+
+func newAsks() *asks {
+	return &asks{
+		of: map[string]*entry{}, ofJob: map[structs.NamespacedID]map[string]*entry{}, groups: map[groupKey]*group{},
+		holds: map[string]structs.NamespacedID{}, held: map[structs.NamespacedID]int{}, freed: newFreed(),
+		due: &heap[*entry]{before: (*entry).before, place: func(e *entry) *int { return &e.inDue }},
+	}
+}
+
+// stop ends all timers.
+func (a *asks) stop() {
+	for _, w := range a.of { // order does not matter: all are stopped
+		w.stop()
+	}
+}
+
+func (b *Broker) pool(name string) *pool {
+	p := b.pools[name]
+	if p == nil {
+		by := func(x, y *group) bool {
+			a, _ := x.entries.first()
+			z, _ := y.entries.first()
+			return a.before(z)
+		}
+		p = &pool{
+			gate: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inGate }},
+			open: &heap[*group]{before: by, place: func(g *group) *int { return &g.inOpen }},
+			all:  &heap[*group]{before: by, place: func(g *group) *int { return &g.inWaits }},
+		}
+		b.pools[name] = p
+	}
+	return p
+}
+
+// settle brings the heaps of a group's pool in line with the group. It must be called
+// whenever the group's first, or whether it is open, may have changed.
+func (b *Broker) settle(g *group) {
+	p := b.pool(g.key.pool)
+	if g.entries.len() > 0 {
+		p.all.put(g)
+	} else {
+		p.all.remove(g)
+	}
+	if g.entries.len() > 0 && g.open {
+		p.open.put(g)
+		b.poke()
+	} else if g.inOpen > 0 {
+		p.open.remove(g)
+		b.moved(p)
+	}
+	if g.members == 0 {
+		delete(b.asks.groups, g.key)
+	}
+	b.tidy(g.key.pool)
+}
+
+// tidy drops a pool that holds nothing.
+func (b *Broker) tidy(name string) {
+	if p := b.pools[name]; p != nil && p.gate.len()+p.all.len() == 0 {
+		delete(b.pools, name)
+	}
+}
+
+// missing names the groups that an evaluation waits for.
+func missing(e *structs.Evaluation) (groups []string) {
+	for name := range e.FailedTGAllocs { // order does not matter: a shape has them sorted
+		groups = append(groups, name)
+	}
+	return groups
+}
+
+// block lets an evaluation wait for room, or until the time comes when it is to be
+// decided again all the same. It takes the place of an older state of itself.
+func (b *Broker) block(snap *state.Snapshot, e *structs.Evaluation) {
+	b.unblock(e.ID)
+	w := &entry{eval: e}
+	b.asks.of[e.ID] = w
+	if b.asks.ofJob[e.Job()] == nil {
+		b.asks.ofJob[e.Job()] = map[string]*entry{}
+	}
+	b.asks.ofJob[e.Job()][e.ID] = w
+	b.join(snap, w)
+	if b.asks.freed.missed(e) {
+		w.group.open = true
+		b.settle(w.group)
+	}
+	b.expectDue(w, e.WaitUntil)
+}
+
+// join puts an entry into the group of its kind.
+func (b *Broker) join(snap *state.Snapshot, w *entry) {
+	w.place = b.placeOf(snap, w.eval)
+	key := groupKey{pool: w.pool, eval: w.eval.ID}
+	var shape scheduler.Shape
+	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
+		shape = scheduler.ShapeOf(job, missing(w.eval), b.config, b.asks.held[w.eval.Job()] > 0)
+	} else {
+		shape = scheduler.ShapeOf(&structs.Job{}, nil, b.config, false)
+	}
+	if shape.Key != "" {
+		key.eval, key.shape = "", shape.Key
+	}
+	g := b.asks.groups[key]
+	if g == nil {
+		g = &group{key: key, shape: shape, entries: &heap[*entry]{
+			before: (*entry).before, place: func(e *entry) *int { return &e.inGroup },
+		}}
+		b.asks.groups[key] = g
+	}
+	if g.known == nil || w.eval.SnapshotIndex >= g.known.SnapshotIndex {
+		g.known = w.eval
+	}
+	w.group = g
+	g.members++
+	if !w.apart {
+		g.entries.put(w)
+	}
+	b.settle(g)
+}
+
+// leave takes an entry out of its group.
+func (b *Broker) leave(w *entry) {
+	g := w.group
+	g.entries.remove(w)
+	g.members--
+	b.settle(g)
+}
+
+// unblock drops an evaluation that waits no longer.
+func (b *Broker) unblock(id string) {
+	w := b.asks.of[id]
+	if w == nil {
+		return
+	}
+	w.gone = true
+	w.stop()
+	b.asks.due.remove(w)
+	delete(b.asks.of, id)
+	if of := b.asks.ofJob[w.eval.Job()]; len(of) > 1 {
+		delete(of, id)
+	} else {
+		delete(b.asks.ofJob, w.eval.Job())
+	}
+	b.leave(w)
+}
+
+func (e *entry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+}
+
+// expectDue has an ask decided at a time, whatever was freed.
+func (b *Broker) expectDue(w *entry, at time.Time) {
+	w.stop()
+	if at.IsZero() {
+		return
+	}
+	b.afterEntry(w, max(0, time.Until(at)), func() {
+		b.asks.due.put(w)
+		b.poke()
+	})
+}
+
+// afterEntry has f done later, with the lock held, unless the entry is gone by then or
+// waits for something else.
+func (b *Broker) afterEntry(w *entry, wait time.Duration, f func()) {
+	var timer *time.Timer
+	timer = time.AfterFunc(wait, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if w.timer == timer {
+			w.timer = nil
+			f()
+		}
+	})
+	w.timer = timer
+}
+
+// setApart takes an ask out of the queue while its job is being decided, or it rests.
+func (b *Broker) setApart(w *entry) {
+	w.apart = true
+	w.group.entries.remove(w)
+	b.settle(w.group)
+}
+
+// back puts an ask that was apart into the queue again, to be tried.
+func (b *Broker) back(w *entry) {
+	if !w.apart || w.gone {
+		return
+	}
+	w.apart = false
+	w.group.entries.put(w)
+	w.group.open = true
+	b.settle(w.group)
+}
+
+// idle is called when nothing of a job is being decided any more: its asks must see
+// what was.
+func (b *Broker) idle(job structs.NamespacedID) {
+	for _, w := range b.asks.ofJob[job] { // order does not matter: each has its own place
+		w.after = b.latest()
+		if w.timer == nil || w.failures == 0 { // else it rests
+			b.back(w)
+		}
+	}
+}
+
+// free marks what room that came free may help.
+func (b *Broker) free(r *releases, index uint64) {
+	for class := range r.classes { // order does not matter: all of one index
+		b.asks.freed.note(class, index)
+	}
+	if len(r.classes) == 0 {
+		return
+	}
+	open := func(g *group) {
+		g.freed = index
+		if !g.open {
+			g.open = true
+			b.settle(g)
+		}
+	}
+	for job := range r.jobs { // order does not matter: each group has its own mark
+		for _, w := range b.asks.ofJob[job] { // nor here
+			open(w.group)
+		}
+	}
+	for _, g := range b.asks.groups { // nor here
+		if g.freed < index && r.may(g) {
+			open(g)
+		}
+	}
+}
+
+// tryAll has all asks tried again: what they were tried on has not come to pass.
+func (b *Broker) tryAll() {
+	for _, g := range b.asks.groups { // order does not matter: each has its own mark
+		if !g.open {
+			g.open = true
+			b.settle(g)
+		}
+	}
+}
+
+// reserved keeps count of the rooms that are reserved for jobs; what has one is like no
+// other ask.
+func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
+	if now, ok := c.New.(*structs.Reservation); ok && b.asks.holds[c.Key] == jobOf(now) {
+		return
+	}
+	changed := map[structs.NamespacedID]bool{}
+	if job, had := b.asks.holds[c.Key]; had {
+		delete(b.asks.holds, c.Key)
+		if b.asks.held[job]--; b.asks.held[job] == 0 {
+			delete(b.asks.held, job)
+			changed[job] = true
+		}
+	}
+	if now, ok := c.New.(*structs.Reservation); ok {
+		b.asks.holds[c.Key] = jobOf(now)
+		b.asks.held[jobOf(now)]++
+		changed[jobOf(now)] = changed[jobOf(now)] || b.asks.held[jobOf(now)] == 1
+	}
+	for job, really := range changed { // order does not matter: each has its own asks
+		if really {
+			b.replace(snap, job, true)
+		}
+	}
+}
+
+// replace finds the places of a job's evaluations anew, and the groups of its asks,
+// which their shapes may have changed.
+func (b *Broker) replace(snap *state.Snapshot, job structs.NamespacedID, shapes bool) {
+	if l := b.serial[job]; l != nil {
+		for _, it := range []*item{l.current, l.next} {
+			if it != nil {
+				b.replaceItem(snap, it)
+			}
+		}
+	}
+	for _, w := range b.asks.ofJob[job] { // order does not matter: each has its own place
+		if !shapes && b.placeOf(snap, w.eval) == w.place {
+			continue
+		}
+		open, freed := w.group.open, w.group.freed
+		b.leave(w)
+		b.join(snap, w)
+		if g := w.group; open && !g.open {
+			g.open, g.freed = true, max(g.freed, freed)
+			b.settle(g)
+		}
+	}
+}
+
+func (b *Broker) replaceItem(snap *state.Snapshot, it *item) {
+	now := b.placeOf(snap, it.eval)
+	if now == it.place {
+		return
+	}
+	ready, gated := it.inReady > 0, it.inGate > 0
+	b.unready(it)
+	b.ungate(it)
+	it.place = now
+	if ready {
+		b.readyUp(it)
+	}
+	if gated {
+		b.enter(it)
+	}
+}
+
+func jobOf(r *structs.Reservation) structs.NamespacedID {
+	return structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}
+}

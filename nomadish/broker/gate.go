@@ -1,0 +1,186 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The gate of a pool is the best rank of what must still be tried: what is pending, from
+// when it is ready until its plan has been judged, and what is blocked, from when room
+// came free that may help it. Not counted are: what rests after a failure, what is
+// delayed, what waits behind another evaluation of its job, what places nothing, and
+// what a worker or a pass has had for longer than Options.HoldLimit.
+
+// enter counts an evaluation in the gate of its pool.
+func (b *Broker) enter(it *item) {
+	if it.pool != "" {
+		b.pool(it.pool).gate.put(it)
+	}
+}
+
+// ungate counts it no more.
+func (b *Broker) ungate(it *item) {
+	if it.inGate == 0 {
+		return
+	}
+	p := b.pool(it.pool)
+	p.gate.remove(it)
+	b.moved(p)
+	b.tidy(it.pool)
+}
+
+// moved is called when a gate may have opened.
+func (b *Broker) moved(p *pool) {
+	if p.open.len() > 0 {
+		b.poke()
+	}
+	select {
+	case b.gates <- struct{}{}:
+	default:
+	}
+	if b.gated {
+		b.gated = false
+		b.awake()
+	}
+}
+
+// poke has a queue pass look whether there is something to try.
+func (b *Broker) poke() {
+	select {
+	case b.turns <- struct{}{}:
+	default:
+	}
+}
+
+// head is the first that a worker or a pass has or may take; nil: there is none.
+func (b *Broker) head(p *pool) *item {
+	for {
+		it, ok := p.gate.first()
+		if !ok {
+			return nil
+		}
+		if it.token == "" || time.Since(it.taken) <= b.opts.HoldLimit {
+			return it
+		}
+		p.gate.remove(it) // it has had its time: the others need not wait for it
+	}
+}
+
+// openAhead tells whether a blocked ask that goes before an evaluation must be tried.
+func openAhead(p *pool, it *item) bool { return goesBefore(p.open, it) }
+
+func goesBefore(h *heap[*group], it *item) bool {
+	g, ok := h.first()
+	if !ok {
+		return false
+	}
+	w, _ := g.entries.first()
+	return w.rank.Compare(&it.rank) < 0 && w.eval.Job() != it.eval.Job()
+}
+
+// CatchUp waits until the gates know what every snapshot shows that was taken before.
+func (b *Broker) CatchUp(ctx context.Context) error {
+	b.mu.Lock()
+	fed := uint64(0)
+	if b.fed != nil {
+		fed = b.fed()
+	}
+	for b.enabled && b.seen < fed {
+		if b.watched == nil {
+			b.watched = make(chan struct{})
+		}
+		wait := b.watched
+		b.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		b.mu.Lock()
+	}
+	b.mu.Unlock()
+	return nil
+}
+
+// saw notes up to where the broker has followed the state.
+func (b *Broker) saw(index uint64) {
+	b.seen = index
+	b.tell()
+}
+
+func (b *Broker) tell() {
+	if b.watched != nil {
+		close(b.watched)
+		b.watched = nil
+	}
+}
+
+// Admit says whether the placements of a held evaluation may be judged on the state of
+// base, with freed telling that plans judged since have freed room on it. O(1).
+func (b *Broker) Admit(evalID string, base uint64, freed bool) structs.Admission {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it := b.known[evalID]
+	if it == nil || it.pool == "" {
+		return structs.Admission{}
+	}
+	a := structs.Admission{Pool: it.pool, Rank: it.rank}
+	p := b.pools[it.pool]
+	if p == nil {
+		return a
+	}
+	head := b.head(p)
+	ahead := head != nil && head != it && head.rank.Compare(&it.rank) < 0 && head.eval.Job() != it.eval.Job()
+	switch open := openAhead(p, it); {
+	case (ahead || open) && it.turn != nil:
+		a.Verdict = structs.GateShut
+	case open || ahead && head.token != "":
+		a.Verdict = structs.GateWait
+	case ahead:
+		a.Verdict = structs.GateBusy
+	case (freed || base < b.lessened) && goesBefore(p.all, it):
+		a.Verdict = structs.GateRefresh
+	}
+	return a
+}
+
+// Judged says that a plan of an evaluation has been judged, whether all of it held or
+// not: then it is to be decided again, and so are those that were tried beside it.
+func (b *Broker) Judged(evalID string, whole bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it := b.known[evalID]
+	switch {
+	case it == nil:
+	case whole:
+		b.ungate(it)
+	default:
+		b.enter(it)
+		if it.turn != nil {
+			b.tryAll()
+		}
+	}
+}
+
+// Gates has a value whenever a gate may have opened since it was last read.
+func (b *Broker) Gates() <-chan struct{} { return b.gates }
+
+// SendBack takes an evaluation from its worker, whose plan would have overtaken others,
+// and gives it out again in its turn.
+func (b *Broker) SendBack(evalID, token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it, err := b.held(evalID, token)
+	if err != nil || it.turn != nil || it.pins > 0 || it.said != verdictNone {
+		return
+	}
+	it.stop()
+	if it.over || it.again != nil {
+		b.finish(it)
+		return
+	}
+	it.token, it.since = "", time.Now()
+	b.offer(it)
+}

@@ -1,0 +1,165 @@
+package broker
+
+import (
+	"container/list"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxSpots bounds the nodes of one commit that are looked at one by one.
+const maxSpots = 64
+
+// releases gathers where a commit may have freed room.
+type releases struct {
+	snap    *state.Snapshot // not older than the commit
+	classes map[string]bool // "" is every class
+	nodes   map[string]string
+	jobs    map[structs.NamespacedID]bool // whose own allocations ended
+	// lessens: a node can be used for less than before, or for other things.
+	lessens bool
+}
+
+func (r *releases) node(n *structs.Node) {
+	r.classes[n.ComputedClass] = true
+	r.nodes[n.ID] = n.ComputedClass
+}
+
+func (r *releases) note(c *state.Change) {
+	switch c.Kind {
+	case state.KindNode:
+		was, _ := c.Old.(*structs.Node)
+		now, _ := c.New.(*structs.Node)
+		if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
+			r.node(now)
+		}
+		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
+			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
+	case state.KindAlloc:
+		was, _ := c.Old.(*structs.Allocation)
+		now, _ := c.New.(*structs.Allocation)
+		if was == nil || was.Terminal() {
+			return // it held nothing
+		}
+		if now == nil || now.Terminal() || now.DesiredStatus != was.DesiredStatus || now.AllocatedResources != was.AllocatedResources {
+			r.jobs[structs.NamespacedID{ID: was.JobID, Namespace: was.Namespace}] = true
+			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
+				r.node(node)
+			}
+		}
+	case state.KindReservation:
+		was, _ := c.Old.(*structs.Reservation)
+		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
+			r.node(node)
+		}
+	case state.KindConfig: // preemption or oversubscription may make room anywhere
+		if c.Old != nil {
+			r.classes[""], r.lessens = true, true
+		}
+	case state.KindJob, state.KindEval, state.KindAsk:
+	}
+}
+
+// may tells whether what was freed may be what a group of asks waits for.
+func (r *releases) may(g *group) bool {
+	if r.classes[""] {
+		return true
+	}
+	if len(r.nodes) > maxSpots {
+		for class := range r.classes { // order does not matter: any will do
+			if helps(g.known, class) {
+				return true
+			}
+		}
+		return false
+	}
+	for id, class := range r.nodes { // order does not matter: any will do
+		if helps(g.known, class) && g.shape.Helped(r.snap.World(), id) {
+			return true
+		}
+	}
+	return false
+}
+
+// moreRoom tells whether a node that was ready came to have more, or other, than it had.
+func moreRoom(was, now *structs.Node) bool {
+	if was.NodeResources == nil || now.NodeResources == nil {
+		return was.NodeResources != now.NodeResources
+	}
+	if was.ReservedResources != now.ReservedResources {
+		return true // a copy of it, or other numbers: a look too many does no harm
+	}
+	a, z := was.NodeResources, now.NodeResources
+	return z.Cpu.CpuShares > a.Cpu.CpuShares || z.Memory.MemoryMB > a.Memory.MemoryMB || z.Disk.DiskMB > a.Disk.DiskMB ||
+		len(z.Cpu.ReservableCpuCores) > len(a.Cpu.ReservableCpuCores) || healthy(z.Devices) > healthy(a.Devices) ||
+		z.MinDynamicPort != a.MinDynamicPort || z.MaxDynamicPort != a.MaxDynamicPort
+}
+
+func healthy(groups []*structs.NodeDeviceResource) (n int) {
+	for _, g := range groups {
+		for _, d := range g.Instances {
+			if d.Healthy {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// freed is when room last came free in each class of nodes: what was decided on an older
+// state has missed it.
+type freed struct {
+	latest *list.List // of freedClass, latest first
+	at     map[string]*list.Element
+	floor  uint64 // releases up to this index are not all remembered: any class may have had one
+}
+
+// freedClass says when room last came free in a class.
+type freedClass struct {
+	class string
+	index uint64
+}
+
+// maxFreed bounds the classes whose last release is remembered one by one. The latest
+// of those forgotten counts for every class.
+const maxFreed = 4096
+
+func newFreed() freed { return freed{latest: list.New(), at: map[string]*list.Element{}} }
+
+// note remembers a release. Releases come in the order of their indexes.
+func (f *freed) note(class string, index uint64) {
+	if at, ok := f.at[class]; ok {
+		f.latest.Remove(at)
+	}
+	f.at[class] = f.latest.PushFront(freedClass{class: class, index: index})
+	if f.latest.Len() > maxFreed {
+		oldest := f.latest.Remove(f.latest.Back()).(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		delete(f.at, oldest.class)
+		f.floor = oldest.index
+	}
+}
+
+// missed tells whether room that may help came free after the state that an evaluation
+// was decided on.
+func (f *freed) missed(e *structs.Evaluation) bool {
+	for at := f.latest.Front(); at != nil; at = at.Next() {
+		c := at.Value.(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		if c.index <= e.SnapshotIndex {
+			return false // and so are all after it
+		}
+		if helps(e, c.class) {
+			return true
+		}
+	}
+	return f.floor > e.SnapshotIndex
+}
+
+// helps tells whether room in a class may be what an evaluation waits for. A class
+// that it has not met may always be ("" is any class).
+func helps(e *structs.Evaluation, class string) bool {
+	if e.EscapedComputedClass || class == "" {
+		return true
+	}
+	fits, known := e.ClassEligibility[class]
+	return fits || !known
+}

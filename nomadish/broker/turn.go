@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What follows is the queue as a pass over it sees it: see worker.Pass. All of it is for
+// one goroutine.
+
+// Await waits until there may be an ask to be tried. The error is ctx's.
+func (b *Broker) Await(ctx context.Context) error {
+	select {
+	case <-b.turns:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Next gives the first blocked ask that must be tried, to be decided on the state of
+// index; it is the pass's until Tried or Answered. nil: there is none, or not before
+// something else has been tried (Await tells when that may be), or, with again set, not
+// on so old a state.
+func (b *Broker) Next(index uint64) (turn *structs.AskTurn, again bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.enabled && !b.paused {
+		w := b.nextOpen()
+		if w == nil {
+			if w, _ = b.asks.due.first(); w == nil {
+				return nil, false
+			}
+		}
+		l := b.serial[w.eval.Job()]
+		switch {
+		case l != nil: // who decides on the job now sees all that this would
+			b.asks.due.remove(w)
+			b.setApart(w)
+			if resting := l.current.token == "" && l.current.timer != nil; !resting {
+				b.enter(l.current)
+			}
+			continue
+		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
+			return nil, true
+		}
+		return b.take1(w), false
+	}
+	return nil, false
+}
+
+// nextOpen is the first that must be tried of all pools in which nothing pending goes
+// before it.
+func (b *Broker) nextOpen() (best *entry) {
+	for _, p := range b.pools { // order does not matter: ranks differ
+		g, ok := p.open.first()
+		if !ok {
+			continue
+		}
+		w, _ := g.entries.first()
+		if head := b.head(p); head != nil && head.rank.Compare(&w.rank) < 0 && head.eval.Job() != w.eval.Job() {
+			continue
+		}
+		if best == nil || w.before(best) {
+			best = w
+		}
+	}
+	return best
+}
+
+// take1 gives an ask to the pass: its job is held until it answers.
+func (b *Broker) take1(w *entry) *structs.AskTurn {
+	b.asks.due.remove(w)
+	w.stop()
+	b.setApart(w)
+	it := &item{
+		eval: w.eval, place: w.place, seq: w.eval.CreateIndex, since: time.Now(), taken: time.Now(), token: b.opts.NewID(), turn: w,
+	}
+	b.known[w.eval.ID] = it
+	b.serial[w.eval.Job()] = &lane{current: it}
+	b.enter(it)
+	return &structs.AskTurn{Eval: w.eval, Token: it.token}
+}
+
+// turnOf finds what the pass holds; nil: it holds it no more.
+func (b *Broker) turnOf(t *structs.AskTurn) *item {
+	it, err := b.held(t.Eval.ID, t.Token)
+	if err != nil {
+		return nil
+	}
+	return it
+}
+
+// Tried says that nothing comes of an ask on the state of index: it waits on as it did,
+// and so do those that are like it. left says what can help it, and when it is to be
+// looked at again all the same.
+func (b *Broker) Tried(t *structs.AskTurn, index uint64, left *structs.Evaluation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it := b.turnOf(t)
+	if it == nil {
+		return
+	}
+	w := it.turn
+	w.failures = 0
+	if !w.gone {
+		b.tried(w.group, index, left)
+		w.apart = false
+		w.group.entries.put(w)
+		b.settle(w.group)
+		b.expectDue(w, left.WaitUntil)
+	}
+	b.answered(it)
+}
+
+// Short says that an ask whose plan is on its way finds no room for all of it on the
+// state of index: those that are like it find none.
+func (b *Broker) Short(t *structs.AskTurn, index uint64, left *structs.Evaluation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if it := b.turnOf(t); it != nil && !it.turn.gone {
+		b.tried(it.turn.group, index, left)
+		b.settle(it.turn.group)
+	}
+}
+
+// tried marks a group, unless room came free that it has not been tried on.
+func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
+	g.known = left
+	if g.freed <= index {
+		g.open = false
+	}
+}
+
+// Answered says what became of an ask's plan: it has been committed whole, or, with
+// again set, is to be decided anew (then so are all others, which were tried beside it),
+// or, with failed set, could not be made or committed: it is tried again later, later
+// each time, until it has failed too often.
+func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it := b.turnOf(t)
+	if it == nil {
+		return
+	}
+	w := it.turn
+	if again || failed {
+		b.tryAll()
+	}
+	switch {
+	case w.gone:
+	case again:
+		b.back(w)
+	case !failed: // the feed brings what has become of it; until then it is not tried
+		w.failures = 1
+		b.afterEntry(w, b.opts.FirstDelay, func() { b.back(w) })
+	case w.failures+1 >= b.opts.DeliveryLimit:
+		b.chores.fail(w.eval, b.opts.DeliveryLimit)
+		b.unblock(w.eval.ID)
+	default:
+		w.failures++
+		b.afterEntry(w, b.restTime(w.failures), func() { b.back(w) })
+	}
+	b.answered(it)
+}
+
+// answered lets go what the pass held.
+func (b *Broker) answered(it *item) {
+	b.drop(it)
+	if it.again != nil {
+		b.enqueue(b.snapshot(), it.again, 0)
+	}
+}

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Gate knows which asks must be tried before others are placed (semantics part 7). Its
+// methods do not block, but CatchUp.
+type Gate interface {
+	// CatchUp waits until the gates know what every snapshot shows that was taken before.
+	CatchUp(ctx context.Context) error
+	// Admit says whether placements of an evaluation may be judged on the state of base,
+	// with freed telling that plans judged since have freed room on it.
+	Admit(evalID string, base uint64, freed bool) structs.Admission
+	// Judged says that a plan of an evaluation has been judged, and whether all of it held.
+	Judged(evalID string, whole bool)
+	// SendBack has an evaluation given out again in its turn.
+	SendBack(evalID, token string)
+	// Gates has a value whenever a gate may have opened.
+	Gates() <-chan struct{}
+}
+
+// busyLimit bounds the wait for an ask that no worker has taken yet: those who wait
+// might be what keeps the workers from it.
+const busyLimit = 10 * time.Millisecond
+
+// taking tells whether a plan takes room.
+func taking(p *structs.Plan) bool {
+	if instances(p.Place) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.Resources != nil })
+}
+
+// freeing tells whether what holds of a plan frees room.
+func freeing(p *structs.JudgedPlan) bool {
+	return len(p.Unreserve) > 0 || slices.ContainsFunc(p.Stop, func(s *structs.AllocStop) bool { return !s.KeepRunning }) ||
+		slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.Resources != nil })
+}
+
+// leaves tells whether a plan leaves something without room.
+func leaves(p *structs.JudgedPlan) bool {
+	return slices.ContainsFunc(p.Evals, func(e *structs.Evaluation) bool { return e.Status == structs.EvalStatusBlocked })
+}
+
+// admit judges the plans that wait as far as their gates let them, best rank first. It
+// tells whether any was judged.
+func (p *pipeline) admit() (any bool) {
+	slices.SortStableFunc(p.parked, func(a, b *judged) int { return a.rank.Compare(&b.rank) })
+	now := time.Now()
+	var stay []*judged
+	for _, j := range p.parked {
+		a := structs.Admission{}
+		if p.opts.Gate != nil {
+			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)
+			better, left := p.left[a.Pool]
+			switch {
+			case !taking(j.plan):
+				a.Verdict = structs.GateOpen
+			case a.Verdict == structs.GateOpen && left && p.freed && better.Compare(&a.Rank) < 0:
+				a.Verdict = structs.GateRefresh
+			}
+		}
+		j.rank, j.pool = a.Rank, a.Pool
+		switch {
+		case a.Verdict == structs.GateOpen:
+			p.judge(j)
+			any = true
+		case a.Verdict == structs.GateRefresh:
+			p.stale = true
+			stay = append(stay, j)
+		case a.Verdict == structs.GateWait && now.Sub(j.since) < p.opts.ParkLimit, a.Verdict == structs.GateBusy && now.Sub(j.since) < busyLimit:
+			stay = append(stay, j)
+		default:
+			p.sendBack(j)
+		}
+	}
+	p.parked = stay
+	return any
+}
+
+// sendBack answers a plan that would have overtaken others.
+func (p *pipeline) sendBack(j *judged) {
+	metrics.IncrCounter([]string{"nomad", "plan", "overtook"}, 1)
+	j.unpin()
+	p.opts.Gate.SendBack(j.plan.EvalID, j.plan.EvalToken)
+	j.done <- answer{result: &structs.PlanResult{
+		Overtook: true, Refused: instances(j.plan.Place), RefreshIndex: max(p.open.base, p.last),
+		RefusedReason: "an ask that goes before has not been tried since room came free",
+	}}
+}
+
+// parkedUntil gives what may let plans on that wait for their gates; nil: none waits.
+func (p *pipeline) parkedUntil() (<-chan struct{}, <-chan time.Time) {
+	if len(p.parked) == 0 {
+		return nil, nil
+	}
+	return p.opts.Gate.Gates(), time.After(busyLimit)
+}

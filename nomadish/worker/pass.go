@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Queue is the blocked asks in the order of their ranks, as a pass sees them.
+type Queue interface {
+	// Await waits until there may be an ask to be tried; the error is ctx's.
+	Await(ctx context.Context) error
+	// Next gives the first that must be tried, to be decided on the state of index; again
+	// tells that one must, but not on so old a state. It is the pass's until one of
+	// the following is said of it.
+	Next(index uint64) (turn *structs.AskTurn, again bool)
+	// Tried: there is no room for any of it. left is how it waits on.
+	Tried(turn *structs.AskTurn, index uint64, left *structs.Evaluation)
+	// Short: there is no room for what its plan, which is on its way, leaves.
+	Short(turn *structs.AskTurn, index uint64, left *structs.Evaluation)
+	// Answered: its plan has been committed; or, with again, must be decided anew; or,
+	// with failed, could not be made or committed.
+	Answered(turn *structs.AskTurn, again, failed bool)
+}
+
+// Submitter has plans judged and committed, together where it can be.
+type Submitter interface {
+	SubmitAll(ctx context.Context, plans []*structs.Plan) ([]*structs.PlanResult, []error)
+}
+
+// PassOptions tunes a Pass. Zero values are replaced by the defaults named.
+type PassOptions struct {
+	Plans  int           // plans of one pass (512)
+	Length time.Duration // a pass with plans goes on for no longer (50 ms)
+	NewID  func() string // mints IDs; needed
+	Logger hclog.Logger
+}
+
+// Pass decides what waits for room, on the leader: woken when room came free or an ask's
+// time has come, it walks the asks that must be tried in the order of their ranks on one
+// World that moves on with what it decides, and submits what came of it together
+// (semantics part 7). What does not fit is not written.
+type Pass struct {
+	opts  PassOptions
+	queue Queue
+	plans Submitter
+	store *state.Store
+}
+
+// NewPass makes a pass; Run runs it.
+func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store) *Pass {
+	if opts.Plans <= 0 {
+		opts.Plans = 512
+	}
+	if opts.Length <= 0 {
+		opts.Length = 50 * time.Millisecond
+	}
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	return &Pass{opts: opts, queue: queue, plans: plans, store: store}
+}
+
+// Run makes one pass after the other until ctx ends.
+func (p *Pass) Run(ctx context.Context) {
+	for p.queue.Await(ctx) == nil {
+		for ctx.Err() == nil && p.once(ctx) {
+		}
+	}
+}
+
+// sent is an ask whose plan is submitted.
+type sent struct {
+	turn *structs.AskTurn
+	plan *structs.Plan
+}
+
+// once makes one pass. It tells whether another is needed at once.
+func (p *Pass) once(ctx context.Context) (again bool) {
+	start := time.Now()
+	snap := p.store.Snapshot()
+	pass := scheduler.NewPass(snap.World())
+	var out []sent
+	tried := 0
+	for ctx.Err() == nil {
+		if len(out) >= p.opts.Plans || len(out) > 0 && time.Since(start) > p.opts.Length {
+			again = true
+			break
+		}
+		var turn *structs.AskTurn
+		if turn, again = p.queue.Next(snap.Index()); turn == nil {
+			break
+		}
+		tried++
+		plan := p.try(pass, snap, turn)
+		if plan == nil {
+			continue
+		}
+		out = append(out, sent{turn, plan})
+		if len(plan.Stop)+len(plan.Unreserve) > 0 {
+			again = true // what it frees is for the first that can use it
+			break
+		}
+	}
+	if tried > 0 {
+		metrics.MeasureSince([]string{"nomad", "queue", "pass"}, start)
+		metrics.IncrCounter([]string{"nomad", "queue", "tried"}, float32(tried))
+	}
+	p.submit(ctx, out)
+	return again || len(out) > 0
+}
+
+// try decides one ask; nil: nothing comes of it.
+func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn) *structs.Plan {
+	plan, err := p.decide(pass, snap, turn)
+	if err != nil {
+		p.opts.Logger.Error("an ask could not be decided; it will be tried again", "eval", turn.Eval.ID, "job", turn.Eval.JobID, "error", err)
+		p.queue.Answered(turn, false, true)
+		return nil
+	}
+	left := leftOf(plan)
+	switch {
+	case left != nil && idle(plan, turn.Eval, left):
+		p.queue.Tried(turn, snap.Index(), left)
+		return nil
+	case left != nil:
+		p.queue.Short(turn, snap.Index(), left)
+	}
+	plan.EvalToken = turn.Token
+	return plan
+}
+
+// decide calls the scheduler; its panic becomes an error.
+func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn) (plan *structs.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
+		}
+	}()
+	e := turn.Eval
+	return pass.Decide(e, scheduler.Input{
+		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
+		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
+		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: true,
+	})
+}
+
+// leftOf is how an ask waits on; nil: it has all that it wants.
+func leftOf(p *structs.Plan) *structs.Evaluation {
+	for _, e := range p.Evals {
+		if e.ID == p.EvalID && e.Status == structs.EvalStatusBlocked {
+			return e
+		}
+	}
+	return nil
+}
+
+// idle tells whether a plan changes nothing that is stored.
+func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
+	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Asks) > 0 || len(p.Evals) > 1 {
+		return false
+	}
+	due := was.WaitUntil // it stays, unless it has passed, or it is to be looked at earlier
+	later := due.IsZero() == left.WaitUntil.IsZero() && !left.WaitUntil.Before(due) && due.After(time.Unix(0, left.ModifyTime))
+	if due.IsZero() && left.WaitUntil.IsZero() || later {
+		left.WaitUntil = due
+		return left.StatusDescription == was.StatusDescription && maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
+	}
+	return false
+}
+
+// submit has plans committed and says what became of them.
+func (p *Pass) submit(ctx context.Context, out []sent) {
+	if len(out) == 0 {
+		return
+	}
+	plans := make([]*structs.Plan, len(out))
+	for i, s := range out {
+		plans[i] = s.plan
+	}
+	results, errs := p.plans.SubmitAll(ctx, plans)
+	for i, s := range out {
+		err := errs[i]
+		if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
+			p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.turn.Eval.ID, "job", s.turn.Eval.JobID, "error", err)
+		}
+		p.queue.Answered(s.turn, err == nil && results[i].RefreshIndex > 0, err != nil)
+	}
+}
