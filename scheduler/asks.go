@@ -28,7 +28,7 @@ type need struct {
 // reserved for the job: where nobody else can, it may find room.
 func ShapeOf(job *structs.Job, groups []string, config structs.SchedulerConfiguration, holds bool) Shape {
 	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0}
-	alike := !holds && len(groups) > 0 && !job.PerNode() && !job.AllAtOnce && !apart(job.Constraints) && job.Reclaim != structs.ReclaimSuspend
+	alike := !holds && len(groups) > 0 && !job.PerNode() && !allOrNone(job) && !apart(job.Constraints) && job.Reclaim != structs.ReclaimSuspend
 	in := &Input{Job: job, Config: config}
 	names := slices.Sorted(slices.Values(groups))
 	k := &jobKey{

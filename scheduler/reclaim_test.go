@@ -201,6 +201,7 @@ func TestReclaimPartial(t *testing.T) {
 	}
 	f("", 80, 10, map[string]int{"B": 20, "C": 10})
 	f("free", 5, 85, map[string]int{})
+	f("none", 0, 90, map[string]int{})
 }
 
 // TestReclaimSuspend: what its terms say so is suspended, if its memory can stay.

@@ -73,7 +73,7 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	}
 
 	// 4. A job that wants all at once gets nothing if it does not get all.
-	if in.Job != nil && in.Job.AllAtOnce && len(s.failed)+len(s.asleep) > 0 {
+	if allOrNone(in.Job) && len(s.failed)+len(s.asleep) > 0 {
 		s.takeBack(r.groups)
 		s.suspendAgain(r.groups)
 	}
@@ -132,9 +132,20 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 		},
 	}
 	if in.Job != nil {
-		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, in.Job.AllAtOnce
+		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, allOrNone(in.Job)
 	}
 	return s
+}
+
+// allOrNone tells whether a job takes nothing unless it gets all that it misses: so say
+// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many
+// as must run together).
+func allOrNone(job *structs.Job) bool {
+	if job == nil || job.AllAtOnce {
+		return job != nil
+	}
+	return job.Partial == structs.PartialNone && !job.PerNode() &&
+		!slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil })
 }
 
 // fit gives what nodes a group may use, decided so far.
