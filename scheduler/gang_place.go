@@ -25,6 +25,18 @@ type gangPlacer struct {
 	failed *trial
 }
 
+func newGangPlacer(s *scheduler, gw *gangWork) *gangPlacer {
+	x := &gangPlacer{s: s, gw: gw, base: s.edit.World().Edit()}
+	for _, st := range gw.stops {
+		x.base.release(st.AllocID)
+	}
+	for _, work := range gw.works {
+		x.asks = append(x.asks, askAmount(newAsk(s.in, work.group)))
+		x.meta = append(x.meta, s.fit(work.group).looksAtMeta())
+	}
+	return x
+}
+
 // placeGang places what a gang lacks. What it gives is to be looked at later.
 func (s *scheduler) placeGang(gw *gangWork) []later {
 	for _, work := range gw.works {
@@ -37,14 +49,7 @@ func (s *scheduler) placeGang(gw *gangWork) []later {
 		s.growGang(gw)
 		return nil
 	}
-	x := &gangPlacer{s: s, gw: gw, base: s.edit.World().Edit()}
-	for _, st := range gw.stops {
-		x.base.release(st.AllocID)
-	}
-	for _, work := range gw.works {
-		x.asks = append(x.asks, askAmount(newAsk(s.in, work.group)))
-		x.meta = append(x.meta, s.fit(work.group).looksAtMeta())
-	}
+	x := newGangPlacer(s, gw)
 	if t := x.place(); t != nil {
 		x.keep(t)
 		return nil

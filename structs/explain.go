@@ -147,12 +147,14 @@ type Wait struct {
 	AllocCount int `json:",omitempty"`
 }
 
-// NodeCounts adds up: Known = OtherPools + InPool, InPool = Refused + Lacking + Fitting.
+// NodeCounts adds up: Known = OtherPools + InPool, InPool = Refused + Holding + Lacking +
+// Fitting.
 type NodeCounts struct {
 	Known      int
 	OtherPools int
 	InPool     int
 	Refused    int // by what they are
+	Holding    int // of a system job: have their instance
 	Lacking    int // of what is free
 	Fitting    int // would take one more instance now
 }
@@ -233,6 +235,7 @@ const (
 	RemedyPriority   = "priority"
 	RemedyNodeState  = "node-state"
 	RemedyUnpause    = "unpause"
+	RemedyGangMin    = "smaller-gang"
 )
 
 // Edit is one step of a change, for programs.

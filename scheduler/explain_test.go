@@ -1,0 +1,303 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestExplainReasons has a job wait for each reason, and expects to be told it with how
+// many nodes, and a change that, when made, places the job.
+func TestExplainReasons(t *testing.T) {
+	type want struct {
+		kind, subject string
+		nodes         int
+	}
+	busy := func(cpu, memory, count int) func(*cluster) {
+		return func(c *cluster) {
+			c.submit("other", testJob(structs.JobTypeService, count, func(j *structs.Job) {
+				task(j).Resources = &structs.Resources{CPU: cpu, MemoryMB: memory}
+			}))
+		}
+	}
+	constraint := func(l, op, r string) func(*structs.Job) {
+		return func(j *structs.Job) {
+			group(j).Constraints = append(group(j).Constraints, &structs.Constraint{LTarget: l, Operand: op, RTarget: r})
+		}
+	}
+	device := func(d structs.RequestedDevice) func(*structs.Job) {
+		return func(j *structs.Job) { task(j).Resources.Devices = []*structs.RequestedDevice{&d} }
+	}
+	for _, tt := range []struct {
+		name   string
+		world  func(*cluster)
+		count  int
+		job    func(*structs.Job)
+		want   []want
+		remedy string // the kind of the smallest
+	}{
+		{"constraints, each of them", nil, 1, func(j *structs.Job) {
+			constraint("${attr.kernel.name}", "=", "plan9")(j)
+			constraint("${meta.colour}", "=", "red")(j)
+			constraint("${attr.unique.hostname}", "=", "host-n01")(j)
+		}, []want{
+			{structs.ReasonConstraint, "${attr.kernel.name} = plan9", 4}, {structs.ReasonConstraint, "${meta.colour} = red", 4},
+			{structs.ReasonConstraint, "${attr.unique.hostname} = host-n01", 3},
+		}, structs.RemedyDrop},
+		{"datacenter", nil, 1, func(j *structs.Job) { j.Datacenters = []string{"dc7"} },
+			[]want{{structs.ReasonDatacenter, "dc1", 4}}, structs.RemedyDrop},
+		{"driver", func(c *cluster) {
+			c.changeNode("n01", func(n *structs.Node) {
+				n.Drivers = map[string]*structs.DriverInfo{"docker": {Detected: true}}
+				n.ComputeClass()
+			})
+		}, 1, func(j *structs.Job) { task(j).Driver = "docker" }, []want{{structs.ReasonDriver, "docker", 4}}, structs.RemedyNodeState},
+		{"pool", func(c *cluster) {
+			for id := range c.nodes {
+				c.changeNode(id, func(n *structs.Node) { n.NodePool = "gpu"; n.ComputeClass() })
+			}
+		}, 1, func(*structs.Job) {}, nil, structs.RemedyDrop},
+		{"down, draining and not eligible", func(c *cluster) {
+			c.changeNode("n00", down)
+			c.changeNode("n01", func(n *structs.Node) {
+				n.DrainStrategy, n.SchedulingEligibility = &structs.DrainStrategy{}, structs.NodeIneligible
+			})
+			c.changeNode("n02", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+			c.changeNode("n03", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+		}, 9, func(*structs.Job) {}, []want{
+			{structs.ReasonDown, "", 1}, {structs.ReasonDraining, "", 1}, {structs.ReasonIneligible, "", 2},
+		}, structs.RemedyNodeState},
+		{"memory", busy(10, 7000, 4), 3, func(j *structs.Job) { task(j).Resources.MemoryMB = 1500 },
+			[]want{{structs.ReasonMemory, "", 4}}, structs.RemedyLess},
+		{"cpu and memory at once", busy(3000, 6000, 4), 1, func(j *structs.Job) {
+			task(j).Resources = &structs.Resources{CPU: 1200, MemoryMB: 2500}
+		}, []want{{structs.ReasonCPU, "", 4}, {structs.ReasonMemory, "", 4}}, structs.RemedyLess},
+		{"disk", nil, 1, func(j *structs.Job) { group(j).EphemeralDisk.SizeMB = 200_000 }, []want{{structs.ReasonDisk, "", 4}}, structs.RemedyLess},
+		{"cores", nil, 1, func(j *structs.Job) { task(j).Resources = &structs.Resources{Cores: 6, MemoryMB: 10} },
+			[]want{{structs.ReasonCPU, "", 4}, {structs.ReasonCores, "", 4}}, structs.RemedyLess},
+		{"static port", func(c *cluster) {
+			c.submit("other", testJob(structs.JobTypeService, 4, func(j *structs.Job) {
+				constraint("", structs.ConstraintDistinctHosts, "")(j)
+				group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
+			}))
+		}, 1, func(j *structs.Job) {
+			group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
+		}, []want{{structs.ReasonPort, "8080", 4}}, structs.RemedyPort},
+		{"distinct hosts", nil, 6, constraint("", structs.ConstraintDistinctHosts, ""), []want{{structs.ReasonDistinctHosts, "distinct_hosts", 4}}, ""},
+		{"candidates", busy(4000, 10, 1), 1, func(j *structs.Job) { group(j).Candidates = []string{"n00"} },
+			[]want{{structs.ReasonCandidates, "", 3}, {structs.ReasonCPU, "", 1}}, structs.RemedyDrop},
+		{"too few GPUs", func(c *cluster) {
+			c.node("g0", eightGPUs)
+			c.submit("other", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 5}))
+		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 4}), []want{
+			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonDevices, "nvidia/gpu", 1},
+		}, structs.RemedyLess},
+		{"no free cell", func(c *cluster) {
+			c.node("g0", eightGPUs)
+			c.submit("a", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
+			c.submit("b", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 1}))
+			c.client(func(a *structs.Allocation) bool { return a.JobID == "a" }, c.ended(false))
+			c.submit("c", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "socket"}}))
+		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 5, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}),
+			[]want{{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonCell, "socket", 1}}, structs.RemedyTopology},
+		{"share", func(c *cluster) {
+			c.node("g0", eightGPUs)
+			c.submit("other", gpuJob(8, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 700}))
+		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 1, Share: 400}), []want{
+			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonShare, "nvidia/gpu", 1},
+		}, structs.RemedyLess},
+		{"model", func(c *cluster) { c.node("g0", eightGPUs) }, 1, device(structs.RequestedDevice{Name: "nvidia/gpu/B200", Count: 4}),
+			[]want{{structs.ReasonDeviceKind, "nvidia/gpu/B200", 5}}, structs.RemedyDrop},
+		{"volume", nil, 1, func(j *structs.Job) {
+			group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Name: "v", Type: structs.VolumeTypeHost, Source: "data"}}
+		}, []want{{structs.ReasonVolume, "data", 4}}, structs.RemedyNodeState},
+		{"reserved", func(c *cluster) {
+			e := c.w.Edit()
+			for id := range c.nodes {
+				e.Reserve(&structs.Reservation{NodeID: id, Namespace: "default", JobID: "big", Group: "g", CPU: 3900, DueAt: 1, ExpiresAt: 1 << 62})
+			}
+			c.w = e.World()
+		}, 1, func(*structs.Job) {}, []want{{structs.ReasonReserved, "default/big/g", 4}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCluster(t)
+			nodes(c, 4)
+			if tt.world != nil {
+				tt.world(c)
+			}
+			c.submit("j", testJob(structs.JobTypeService, tt.count, tt.job))
+			g := c.explain().Group("g")
+			if g.Missing == 0 {
+				t.Fatalf("nothing waits: %s", asJSON(t, g))
+			}
+			for _, w := range tt.want {
+				if !slices.ContainsFunc(g.Reasons, func(r structs.NodeReason) bool {
+					return r.Kind == w.kind && r.Subject == w.subject && r.Nodes == w.nodes && r.Text != ""
+				}) {
+					t.Errorf("no reason %v among %s", w, asJSON(t, g.Reasons))
+				}
+			}
+			if len(g.Reasons) != len(tt.want) {
+				t.Errorf("%d reasons, want %d: %s", len(g.Reasons), len(tt.want), asJSON(t, g.Reasons))
+			}
+			n := g.Nodes
+			if n.Known != n.OtherPools+n.InPool || n.InPool != n.Refused+n.Holding+n.Lacking+n.Fitting || n.Known != len(c.nodes) || n.Fitting > 0 {
+				t.Errorf("the nodes do not add up: %+v of %d", n, len(c.nodes))
+			}
+			if len(g.Smallest) == 0 || !g.Smallest[0].All {
+				t.Fatalf("no change places all: %s", asJSON(t, g.Smallest))
+			}
+			if got := g.Smallest[0].Kind; tt.remedy != "" && got != tt.remedy {
+				t.Errorf("the smallest change is of kind %s: %q, want %s", got, g.Smallest[0].Text, tt.remedy)
+			}
+			c.helps("g", g)
+			if testing.Verbose() {
+				for _, r := range g.Reasons {
+					t.Logf("%3d %s", r.Nodes, r.Text)
+				}
+				for _, r := range g.Smallest {
+					t.Logf("%.2f %v %s", r.Size, r.All, r.Text)
+				}
+				t.Logf("%+v, %d tries", *g.Expected, g.Tries)
+			}
+		})
+	}
+}
+
+// The amount named is exact: a MiB more does not fit.
+func TestExplainExactAmount(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.changeNode("n01", func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 5000 })
+	c.submit("j", testJob(structs.JobTypeService, 5, func(j *structs.Job) { task(j).Resources = &structs.Resources{CPU: 10, MemoryMB: 4500} }))
+	g := c.explain().Group("g")
+	at := slices.IndexFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess })
+	if at < 0 || len(g.Smallest[at].Edits) != 1 || string(g.Smallest[at].Edits[0].Value) != "1166" {
+		t.Fatalf("3 more find room on 3500 and 500 MiB with 1166 each at most; told: %s", asJSON(t, g.Smallest))
+	}
+	c.helps("g", g)
+}
+
+func TestExplainGang(t *testing.T) {
+	c := newCluster(t)
+	c.racks(2, 3)
+	c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
+	c.submit("j", gangJob(structs.JobTypeBatch, 4, 8, inRack(true)))
+	g := c.explain().Group("g")
+	if g.Missing != 4 || g.PlacedNow != 0 || len(g.Reasons) != 1 {
+		t.Fatalf("%s", asJSON(t, g))
+	}
+	r := g.Reasons[0]
+	if r.Kind != structs.ReasonTopology || r.Nodes != 5 || len(r.Rooms) != 2 || r.Rooms[0] != (structs.CellRoom{Level: "rack", Name: "r2", Room: 3, Want: 4}) ||
+		r.Rooms[1] != (structs.CellRoom{Level: "rack", Name: "r1", Room: 2, Want: 4}) {
+		t.Errorf("told: %s", asJSON(t, r))
+	}
+	if len(g.Smallest) == 0 || g.Smallest[0].Kind != structs.RemedyTopology {
+		t.Errorf("smallest: %s", asJSON(t, g.Smallest))
+	}
+	c.helps("g", g)
+}
+
+func TestExplainExpectedStart(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	limited := func(hours int) func(*structs.Job) {
+		return func(j *structs.Job) {
+			group(j).MaxRunDuration = time.Duration(hours) * time.Hour
+			task(j).Resources = &structs.Resources{CPU: 4000, MemoryMB: 100}
+		}
+	}
+	c.submit("long", testJob(structs.JobTypeBatch, 1, limited(3)))
+	c.submit("short", testJob(structs.JobTypeBatch, 1, limited(1)))
+	c.submit("j", testJob(structs.JobTypeBatch, 2, limited(1)))
+	e := c.explain().Group("g").Expected
+	if !e.Known || e.First != c.now.Add(time.Hour).UnixNano() || e.All != c.now.Add(3*time.Hour).UnixNano() {
+		t.Errorf("expected: %s", asJSON(t, e))
+	}
+	c.update(func(j *structs.Job) { group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}} })
+	if d := c.explain().Group("g").Expected; d.First != e.First || d.All != e.All {
+		t.Errorf("expected by the scheduler itself: %s", asJSON(t, d))
+	}
+	c.update(setCount(3))
+	if e = c.explain().Group("g").Expected; e.Known || e.First == 0 || e.All != 0 {
+		t.Errorf("of three, the last is not known: %s", asJSON(t, e))
+	}
+	c.update(func(j *structs.Job) { task(j).Resources.CPU = 5000 })
+	if e = c.explain().Group("g").Expected; e.Known || e.First != 0 || !strings.Contains(e.Because, "even when empty") {
+		t.Errorf("no node is large enough: %s", asJSON(t, e))
+	}
+}
+
+// What waits for no node: each kind is told.
+func TestExplainWaits(t *testing.T) {
+	kinds := func(c *cluster) (out []string) {
+		for _, w := range c.explain().Group("g").Waits {
+			out = append(out, fmt.Sprint(w.Kind, " ", w.Instances))
+		}
+		return out
+	}
+	c := newCluster(t)
+	nodes(c, 1)
+	f := func(want ...string) {
+		t.Helper()
+		if got := kinds(c); !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+	c.register(testJob(structs.JobTypeService, 3))
+	f("not-tried 3")
+	c.config.PauseEvalBroker = true
+	f("evaluations-paused 3", "not-tried 3")
+	if r := c.explain().Group("g").Smallest; len(r) != 1 || r[0].Kind != structs.RemedyUnpause {
+		t.Errorf("to go on: %s", asJSON(t, r))
+	}
+	c.config.PauseEvalBroker = false
+	c.eval()
+	f()
+	c.runAll()
+	c.update(destructive)
+	c.eval()
+	f("update-limit 2")
+	c.update(func(j *structs.Job) { j.Stop = true })
+	f("job-stopped 0")
+	c.update(func(j *structs.Job) { j.Stop = false; group(j).Count = 1 })
+	c.eval()
+	c.client(isLive, c.ended(true))
+	if w := c.explain().Group("g").Waits; len(w) != 1 || w[0].Kind != structs.ReasonReschedule || w[0].Until <= c.now.UnixNano() || w[0].AllocCount != 1 {
+		t.Errorf("a failed one: %s", asJSON(t, w))
+	}
+}
+
+func TestExplainPreemption(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.submit("low", testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+		j.Priority = 10
+		task(j).Resources.CPU = 4000
+	}))
+	c.submit("j", testJob(structs.JobTypeBatch, 1))
+	g := c.explain().Group("g")
+	if len(g.Waits) != 1 || g.Waits[0].Kind != structs.ReasonPreemption || g.Waits[0].AllocCount != 2 || !strings.Contains(g.Waits[0].Text, "preemption is off for batch") {
+		t.Errorf("told: %s", asJSON(t, g.Waits))
+	}
+	if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyPreemption }) {
+		t.Errorf("preemption is no remedy: %s", asJSON(t, g.Smallest))
+	}
+	c.helps("g", g)
+	c.config.PreemptionConfig.BatchSchedulerEnabled = true
+	if g = c.explain().Group("g"); g.PlacedNow != 1 || g.Waits[0].AllocCount != 1 {
+		t.Errorf("with preemption: %s", asJSON(t, g))
+	}
+	c.update(func(j *structs.Job) { j.Priority = 20 })
+	g = c.explain().Group("g")
+	if !strings.Contains(g.Waits[0].Text, "nothing runs of a lower priority band") || !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool {
+		return r.Kind == structs.RemedyPriority
+	}) {
+		t.Errorf("in the band of the others: %s %s", asJSON(t, g.Waits), asJSON(t, g.Smallest))
+	}
+	c.helps("g", g)
+}

@@ -1,0 +1,267 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What holds a group as a whole, beside what nodes lack.
+
+// idle tells whether nothing of a group is wanted, and says why.
+func (x *explainer) idle(out *structs.GroupExplanation) bool {
+	say := func(kind, text string) bool {
+		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Text: text})
+		return true
+	}
+	switch job := x.in.Job; {
+	case job.Stopped():
+		return say(structs.ReasonStopped, "the job is stopped")
+	case job.IsPeriodic():
+		return say(structs.ReasonPeriodic, "the job is periodic: only the jobs that it starts are placed")
+	case job.IsParameterized():
+		return say(structs.ReasonParameters, "the job is parameterized: only the jobs that are dispatched from it are placed")
+	}
+	return false
+}
+
+// wait says what holds instances that no node holds.
+func (x *explainer) wait(out *structs.GroupExplanation) {
+	if x.in.Config.PauseEvalBroker && out.Missing > 0 {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonPaused, Instances: out.Missing,
+			Text: "the scheduler configuration pauses all evaluations (PauseEvalBroker)",
+		})
+	}
+	if out.PlacedNow > 0 {
+		out.Waits = append(out.Waits, x.notTried(out))
+	}
+	if out.Missing > out.PlacedNow && x.in.Job.AllAtOnce {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonAllAtOnce, Instances: out.Missing,
+			Text: "the job wants all at once (all_at_once), and not all find room",
+		})
+	}
+	x.updates(out)
+	x.failures(out)
+	if out.Suspended > 0 {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonSuspended, Instances: out.Suspended,
+			Text: "suspended to make room for others; they go on in place when there is room again",
+		})
+	}
+	x.leaving(out)
+}
+
+// notTried is of instances for which there is room.
+func (x *explainer) notTried(out *structs.GroupExplanation) structs.Wait {
+	wait := structs.Wait{Kind: structs.ReasonNotTried, Instances: out.PlacedNow, Text: "there is room, but they were not tried yet"}
+	if q := x.in.Queue; q != nil && q.Place > 0 {
+		wait.Text += fmt.Sprintf(": place %d of %d in the queue of node pool %q", q.Place, q.Waiting, q.Pool)
+	}
+	var victims []string
+	for _, st := range x.plan.Stop {
+		if st.PreemptedBy != "" {
+			victims = append(victims, st.AllocID)
+		}
+	}
+	if len(victims) > 0 {
+		wait.Text += fmt.Sprintf("; %s would give way", allocations(len(victims)))
+		wait.Allocs, wait.AllocCount = victims[:min(len(victims), allocsNamed)], len(victims)
+	}
+	return wait
+}
+
+func allocations(n int) string {
+	if n == 1 {
+		return "1 allocation"
+	}
+	return fmt.Sprintf("%d allocations", n)
+}
+
+// updates says which instances of older versions are not replaced yet.
+func (x *explainer) updates(out *structs.GroupExplanation) {
+	var old []string
+	for _, a := range x.allocs {
+		if a.TaskGroup == out.Group && !a.Terminal() && a.JobVersion != x.in.Job.Version &&
+			structs.JobGroupChange(a.Job, x.in.Job, a.TaskGroup) == structs.ChangeDestructive {
+			old = append(old, a.ID)
+		}
+	}
+	work := x.works[out.Group]
+	if len(old) == 0 || work == nil {
+		return
+	}
+	add := func(n int, text string) {
+		if n > 0 {
+			out.Waits = append(out.Waits, structs.Wait{
+				Kind: structs.ReasonUpdate, Instances: n, Text: text, Allocs: old[:min(len(old), allocsNamed)], AllocCount: len(old),
+			})
+		}
+	}
+	most := 0
+	if u := work.group.Update; u != nil {
+		most = value(u.MaxParallel)
+	}
+	room := min(len(work.update), len(old))
+	add(len(old)-room, fmt.Sprintf("of an older version; replaced as newer ones become healthy, %d at a time (max_parallel)", most))
+	add(room, "of an older version; there is no room for what is to replace them, and until then they keep running")
+}
+
+// failures says which failed instances are tried again, and when, and which are not.
+func (x *explainer) failures(out *structs.GroupExplanation) {
+	var later, never []string
+	until := int64(0)
+	for _, a := range x.allocs {
+		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientFailed || a.ServerTerminal() || a.NextAllocation != "" {
+			continue
+		}
+		delay, may := mayReschedule(a, x.works[out.Group].group.ReschedulePolicy)
+		if !may {
+			never = append(never, a.ID)
+			continue
+		}
+		later = append(later, a.ID)
+		at := failedAt(a).Add(delay).UnixNano()
+		for _, ev := range x.in.Evals {
+			if ev.ID == a.FollowupEvalID && !ev.WaitUntil.IsZero() {
+				at = ev.WaitUntil.UnixNano()
+			}
+		}
+		if until == 0 || at < until {
+			until = at
+		}
+	}
+	add := func(kind, text string, list []string, until int64) {
+		if len(list) > 0 {
+			out.Waits = append(out.Waits, structs.Wait{
+				Kind: kind, Instances: len(list), Text: text, Until: until,
+				Allocs: list[:min(len(list), allocsNamed)], AllocCount: len(list),
+			})
+		}
+	}
+	add(structs.ReasonReschedule, "failed; placed again after the delay of the reschedule policy", later, until)
+	add(structs.ReasonGaveUp, "failed, and not placed again: the attempts of the reschedule policy are used up", never, 0)
+}
+
+// leaving says which allocations have to let go before placed ones can start.
+func (x *explainer) leaving(out *structs.GroupExplanation) {
+	ours := map[string]bool{}
+	for _, a := range x.in.Allocs {
+		if a.TaskGroup == out.Group && !a.Terminal() && a.ClientStatus == structs.AllocClientPending {
+			ours[a.ID] = true
+		}
+	}
+	held := map[string]bool{}
+	var victims []string
+	for _, a := range x.in.Leaving {
+		if ours[a.PreemptedByAllocation] && !a.ClientTerminal() {
+			victims = append(victims, a.ID)
+			held[a.PreemptedByAllocation] = true
+		}
+	}
+	if len(victims) == 0 {
+		return
+	}
+	slices.Sort(victims)
+	out.Waits = append(out.Waits, structs.Wait{
+		Kind: structs.ReasonReclaim, Instances: len(held), Allocs: victims[:min(len(victims), allocsNamed)], AllocCount: len(victims),
+		Text: "placed; they start once " + allocations(len(victims)) + " that were asked to give way have let go",
+	})
+}
+
+// gang says how much room a gang has, that must have all of it at once.
+func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
+	work := x.works[out.Group]
+	if work == nil || work.gang == nil || !work.gang.whole || work.gang.first() == 0 {
+		return
+	}
+	p := newGangPlacer(x.s, work.gang)
+	if p.place() != nil {
+		return // there is room: something else holds it
+	}
+	why := p.why()
+	r := structs.NodeReason{Kind: structs.ReasonGang, Nodes: sv.counts.Fitting, Text: why.text}
+	if why.rooms != nil {
+		r.Kind, r.Subject = structs.ReasonTopology, work.gang.spec.topology.Level
+	}
+	for _, room := range why.rooms[:min(len(why.rooms), nodesNamed)] {
+		r.Rooms = append(r.Rooms, structs.CellRoom{
+			Level: room.level, Name: room.name, Room: int(room.count(p)), Want: work.gang.first(),
+		})
+	}
+	if short := p.shortOfAll(); short != "" {
+		r.Text += "; " + short
+	}
+	for _, n := range sv.fitting {
+		if class := n.node.NodeClass; class != "" {
+			count(&r.Classes, class, 1)
+		}
+	}
+	out.Reasons = append(out.Reasons, r)
+}
+
+// preemption says who would have to give way, and why nobody does.
+func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
+	if len(sv.short) == 0 {
+		return
+	}
+	band := x.in.Config.Band(x.in.Job.Priority)
+	lower, first := 0, []*use(nil)
+	for i := range sv.short {
+		for _, u := range sv.short[i].n.uses {
+			if x.in.Config.Band(u.of.terms.Priority) >= band || x.own(u) {
+				continue
+			}
+			lower++
+			first = keepFirst(first, u)
+		}
+	}
+	wait := structs.Wait{Kind: structs.ReasonPreemption, AllocCount: lower}
+	for _, u := range first {
+		wait.Allocs = append(wait.Allocs, u.id)
+	}
+	bands := x.in.Config.PriorityBands()
+	mine := fmt.Sprintf("%d to %d", bands[band].Low, bands[band].High)
+	on := x.in.Config.Preempts(x.in.Job.Type)
+	switch {
+	case lower == 0:
+		wait.Text = fmt.Sprintf("nobody gives way: on the nodes that it may use nothing runs of a lower priority band than its own (%s)", mine)
+	case !on:
+		wait.Text = fmt.Sprintf("nobody gives way: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
+			x.in.Job.Type, allocations(lower), mine)
+	default:
+		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough, or the job does not take a part",
+			allocations(lower), mine)
+	}
+	out.Waits = append(out.Waits, wait)
+}
+
+// own tells whether a use is of the job itself.
+func (x *explainer) own(u *use) bool {
+	return u.of.namespace == x.in.Job.Namespace && u.of.job == x.in.Job.ID
+}
+
+// compareVictims orders what would give way first: the lowest priority, the latest
+// submitted of one (semantics part 3).
+func compareVictims(a, b *use) int {
+	return cmp.Or(cmp.Compare(a.of.terms.Priority, b.of.terms.Priority), cmp.Compare(b.of.terms.Submitted, a.of.terms.Submitted),
+		strings.Compare(a.id, b.id))
+}
+
+// keepFirst puts a use into the sorted list of the first ones to give way, which is bounded.
+func keepFirst(list []*use, u *use) []*use {
+	if len(list) == allocsNamed && compareVictims(u, list[allocsNamed-1]) >= 0 {
+		return list
+	}
+	at, _ := slices.BinarySearchFunc(list, u, compareVictims)
+	list = slices.Insert(list, at, u)
+	return list[:min(len(list), allocsNamed)]
+}
+
+// clockTime is a time as an explanation writes it.
+func clockTime(unix int64) string { return time.Unix(0, unix).UTC().Format(time.RFC3339) }

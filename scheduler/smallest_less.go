@@ -1,0 +1,296 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Asking for less of what nodes lack.
+
+// lessKinds bounds the sets of dimensions that are tried.
+const lessKinds = 6
+
+// shortage is nodes that lack the same dimensions, all of them measurable.
+type shortage struct {
+	kinds []string // sorted
+	best  shortNode
+	share float64
+}
+
+// less asks for less of each dimension that is in the way.
+func (p *prober) less(sv *survey) {
+	var list []*shortage
+	by := map[string]*shortage{}
+	for _, n := range sv.short {
+		kinds, share, ok := p.measure(sv, &n)
+		if !ok {
+			continue
+		}
+		key := strings.Join(kinds, ",")
+		s := by[key]
+		if s == nil {
+			s = &shortage{kinds: kinds, share: 2 * float64(len(kinds))}
+			by[key] = s
+			list = append(list, s)
+		}
+		if share < s.share {
+			s.best, s.share = n, share
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *shortage) int {
+		return cmp.Or(cmp.Compare(len(a.kinds), len(b.kinds)), cmp.Compare(a.share, b.share))
+	})
+	for _, s := range list[:min(len(list), lessKinds)] {
+		p.lessOf(sv, s)
+	}
+}
+
+// measure tells of which dimensions a node has too little, if it is only of such that
+// can be asked less of, and how much of them in all.
+func (p *prober) measure(sv *survey, n *shortNode) (kinds []string, share float64, ok bool) {
+	for i := range n.lacks {
+		l := &n.lacks[i]
+		switch l.kind {
+		case structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonShare:
+		case structs.ReasonDevices, structs.ReasonCell:
+			if l.have = int64(mostDevices(sv.find, n.n, l.device)); l.have == 0 {
+				return nil, 0, false
+			}
+		default:
+			return nil, 0, false
+		}
+		if l.have <= 0 {
+			return nil, 0, false
+		}
+		share += l.share()
+		kinds = append(kinds, l.kind)
+	}
+	slices.Sort(kinds)
+	return kinds, share, len(slices.Compact(slices.Clone(kinds))) == len(kinds)
+}
+
+// mostDevices is how many devices a node would give to an ask that gets none now.
+func mostDevices(find *search, n *nodeState, number int) int {
+	want := find.ask.devices[number]
+	for want.count--; want.count > 0; want.count-- {
+		want.find.Count = want.count
+		if c := n.choose(&want, n.cells, find.f.m); c.tree != nil {
+			return want.count
+		}
+	}
+	return 0
+}
+
+// cut is a field of the job with less in it.
+type cut struct {
+	path     string
+	was, now int
+	set      func(g *structs.TaskGroup, n int)
+	text     string
+}
+
+func (p *prober) alter(cuts []cut) alteration {
+	return alteration{job: func(j *structs.Job) {
+		for _, c := range cuts {
+			c.set(p.copied(j), c.now)
+		}
+	}}
+}
+
+// lessOf asks for as much as the node has that lacks least; if that does not place all,
+// for less of the one dimension, if it is one.
+func (p *prober) lessOf(sv *survey, s *shortage) {
+	cuts, ok := p.cuts(sv, s)
+	if !ok {
+		return
+	}
+	queued, ok := p.try(p.alter(cuts))
+	if !ok {
+		return
+	}
+	if queued > 0 && len(s.kinds) == 1 && len(cuts) == 1 {
+		if all, ok := p.cutForAll(cuts[0]); ok {
+			p.note(0, p.cutRemedy([]cut{all}))
+			return
+		}
+	}
+	p.note(queued, p.cutRemedy(cuts))
+}
+
+// cutForAll finds the most that can be asked so that all are placed.
+func (p *prober) cutForAll(c cut) (cut, bool) {
+	places := func(n int) bool {
+		c.now = n
+		queued, ok := p.try(p.alter([]cut{c}))
+		return ok && queued == 0
+	}
+	least := p.leastOf(c)
+	if least >= c.now {
+		return c, false
+	}
+	most := c.now
+	if !places(least) {
+		return c, false
+	}
+	n := least + sort.Search(most-least, func(i int) bool { return !places(least + i + 1) })
+	c.now = n
+	return c, true
+}
+
+// leastOf is the least that may be stated in a field.
+func (p *prober) leastOf(c cut) int {
+	if strings.HasSuffix(c.path, "/MemoryMB") {
+		return leastMemory
+	}
+	return 1
+}
+
+// leastMemory is the least memory of a task, in MiB.
+const leastMemory = 10
+
+func (p *prober) cutRemedy(cuts []cut) structs.Remedy {
+	r := structs.Remedy{Kind: structs.RemedyLess}
+	var parts []string
+	for _, c := range cuts {
+		r.Edits = append(r.Edits, p.jobEdit(c.path, c.was, c.now))
+		r.Size += float64(c.was-c.now) / float64(max(1, c.was))
+		parts = append(parts, fmt.Sprintf("%s %d instead of %d", c.text, c.now, c.was))
+	}
+	r.Text = "ask for less: " + strings.Join(parts, ", ")
+	return r
+}
+
+// cuts gives the fields to change so that a node's shortage is met; false: they cannot
+// be cut so far.
+func (p *prober) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
+	for i := range s.best.lacks {
+		l := &s.best.lacks[i]
+		var more []cut
+		switch l.kind {
+		case structs.ReasonCPU:
+			if slices.Contains(s.kinds, structs.ReasonCores) {
+				continue // with fewer cores it needs less
+			}
+			more = p.cutCPU(l, s.best.n)
+		case structs.ReasonMemory:
+			more = p.cutTasks(l.need-l.have, "memory", "MemoryMB", leastMemory, func(r *structs.Resources) *int { return &r.MemoryMB })
+		case structs.ReasonDisk:
+			more = p.cutDisk(l)
+		case structs.ReasonCores:
+			more = p.cutTasks(l.need-l.have, "cores", "Cores", 1, func(r *structs.Resources) *int { return &r.Cores })
+		case structs.ReasonDevices, structs.ReasonCell, structs.ReasonShare:
+			more = p.cutDevice(sv, l)
+		}
+		if more == nil {
+			return nil, false
+		}
+		out = append(out, more...)
+	}
+	return out, len(out) > 0
+}
+
+// cutCPU asks for fewer MHz, or, where whole cores are asked, for fewer of them.
+func (p *prober) cutCPU(l *lack, n *nodeState) []cut {
+	by := l.need - l.have
+	if cuts := p.cutTasks(by, "cpu", "CPU", 1, func(r *structs.Resources) *int {
+		if r.Cores > 0 {
+			return new(int)
+		}
+		return &r.CPU
+	}); cuts != nil {
+		return cuts
+	}
+	if mhz := n.has.mhzPerCore; mhz > 0 {
+		return p.cutTasks((by+mhz-1)/mhz, "cores", "Cores", 1, func(r *structs.Resources) *int { return &r.Cores })
+	}
+	return nil
+}
+
+// cutTasks takes an amount from the tasks that ask most; nil: they ask too little.
+func (p *prober) cutTasks(by int64, noun, field string, least int, of func(*structs.Resources) *int) (out []cut) {
+	order := make([]int, 0, len(p.g.Tasks))
+	for i, t := range p.g.Tasks {
+		if t.Resources != nil {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(*of(p.g.Tasks[b].Resources), *of(p.g.Tasks[a].Resources))
+	})
+	for _, i := range order {
+		t := p.g.Tasks[i]
+		was := *of(t.Resources)
+		take := min(int(by), was-least)
+		if by <= 0 || take <= 0 {
+			continue
+		}
+		by -= int64(take)
+		out = append(out, cut{
+			path: p.taskPath(i) + "/Resources/" + field, was: was, now: was - take, text: fmt.Sprintf("%s of task %q", noun, t.Name),
+			set: func(g *structs.TaskGroup, n int) { *of(g.Tasks[i].Resources) = n },
+		})
+	}
+	if by > 0 {
+		return nil
+	}
+	return out
+}
+
+func (p *prober) cutDisk(l *lack) []cut {
+	if p.g.EphemeralDisk == nil || l.have < 1 {
+		return nil
+	}
+	return []cut{{
+		path: p.groupPath() + "/EphemeralDisk/SizeMB", was: p.g.EphemeralDisk.SizeMB, now: int(l.have), text: "ephemeral disk",
+		set: func(g *structs.TaskGroup, n int) { g.EphemeralDisk.SizeMB = n },
+	}}
+}
+
+// cutDevice asks for fewer devices of a kind, or for a smaller share.
+func (p *prober) cutDevice(sv *survey, l *lack) []cut {
+	at, ok := p.device(sv, l.device)
+	if !ok {
+		return nil
+	}
+	d := at.of(p.g)
+	if l.kind == structs.ReasonShare {
+		return []cut{{
+			path: at.path(p) + "/Share", was: d.Share, now: int(l.have), text: "share of " + d.Name,
+			set: func(g *structs.TaskGroup, n int) { at.of(g).Share = n },
+		}}
+	}
+	return []cut{{
+		path: at.path(p) + "/Count", was: max(1, d.Count), now: int(l.have), text: "count of " + d.Name,
+		set: func(g *structs.TaskGroup, n int) { at.of(g).Count = n },
+	}}
+}
+
+// devicePlace is where a device is asked for.
+type devicePlace struct{ task, device int }
+
+func (at devicePlace) of(g *structs.TaskGroup) *structs.RequestedDevice {
+	return g.Tasks[at.task].Resources.Devices[at.device]
+}
+
+func (at devicePlace) path(p *prober) string {
+	return fmt.Sprintf("%s/Resources/Devices/%d", p.taskPath(at.task), at.device)
+}
+
+// device finds where an ask's device number n is asked for.
+func (p *prober) device(sv *survey, n int) (devicePlace, bool) {
+	req := sv.find.ask.devices[n].req
+	for i, t := range p.g.Tasks {
+		if t.Resources == nil {
+			continue
+		}
+		if k := slices.Index(t.Resources.Devices, req); k >= 0 {
+			return devicePlace{i, k}, true
+		}
+	}
+	return devicePlace{}, false
+}

@@ -1,0 +1,316 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// More room: allocations that end, and nodes that come.
+
+// Bounds: the nodes on which allocations are let end, the shapes of nodes that are
+// tried, and how many of one.
+const (
+	endNodes   = 64
+	shapesMost = 8
+	newNodes   = 64
+)
+
+// victims are the allocations of a node that would have to end for one instance.
+type victims struct {
+	n    *nodeState
+	list []*use
+	high int // their highest priority
+}
+
+// end names the allocations that would have to end: on the node where least is lost, and,
+// if one is not enough, on others. Least: lowest highest priority, then fewest.
+func (p *prober) end(sv *survey) {
+	near := slices.Clone(sv.short)
+	lacking := make(map[*nodeState]float64, len(near))
+	for i := range near {
+		for k := range near[i].lacks {
+			lacking[near[i].n] += near[i].lacks[k].share()
+		}
+	}
+	slices.SortStableFunc(near, func(a, b shortNode) int { return cmp.Compare(lacking[a.n], lacking[b.n]) })
+	var list []victims
+	for i := range near[:min(len(near), endNodes)] {
+		if v, ok := p.victims(sv, near[i].n); ok {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b victims) int {
+		return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(len(a.list), len(b.list)), strings.Compare(a.n.id, b.n.id))
+	})
+	ending := func(n int) alteration {
+		return alteration{world: func(e *Edit) {
+			for _, v := range list[:n] {
+				for _, u := range v.list {
+					e.release(u.id)
+				}
+			}
+		}}
+	}
+	most := min(len(list), p.before)
+	queued, ok := p.try(ending(most))
+	if !ok {
+		return
+	}
+	n := 1 + sort.Search(most-1, func(i int) bool {
+		q, ok := p.try(ending(i + 1))
+		return ok && q <= queued
+	})
+	p.note(queued, p.endRemedy(list[:n]))
+}
+
+// victims finds which allocations of a node would have to end, the fewest of the lowest
+// priorities: none of them could stay. Those of the job itself stay.
+func (p *prober) victims(sv *survey, n *nodeState) (victims, bool) {
+	var uses []*use
+	for _, u := range n.uses {
+		if _, there := p.x.w.allocs.Get(u.id); there && !p.x.own(u) {
+			uses = append(uses, u)
+		}
+	}
+	slices.SortFunc(uses, compareVictims)
+	later := n.own(&token{})
+	v := victims{n: n}
+	fits := func() bool { return len(sv.about.lacks(later)) == 0 }
+	for _, u := range uses {
+		if fits() {
+			break
+		}
+		later.give(u)
+		v.list = append(v.list, u)
+	}
+	if !fits() {
+		return v, false
+	}
+	for i := len(v.list) - 1; i >= 0; i-- { // the highest priority first
+		later.take(v.list[i])
+		if fits() {
+			v.list = slices.Delete(v.list, i, i+1)
+			continue
+		}
+		later.give(v.list[i])
+	}
+	for _, u := range v.list {
+		v.high = max(v.high, u.of.terms.Priority)
+	}
+	return v, len(v.list) > 0
+}
+
+func (p *prober) endRemedy(list []victims) structs.Remedy {
+	r := structs.Remedy{Kind: structs.RemedyEnd, Size: 0.5}
+	var texts []string
+	total := 0
+	for _, v := range list {
+		for _, u := range v.list {
+			total++
+			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.id, Op: structs.EditStop})
+			if len(texts) < 5 {
+				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.id), u.of.job, u.of.terms.Priority,
+					cmp.Or(v.n.node.Name, structs.ShortID(v.n.id))))
+			}
+		}
+	}
+	r.Size += 0.1 * float64(total)
+	if total > len(texts) {
+		texts = append(texts, fmt.Sprintf("%d more", total-len(texts)))
+	}
+	r.Text = fmt.Sprintf("let %s end: %s", allocations(total), strings.Join(texts, ", "))
+	return r
+}
+
+// moreNodes tries nodes like those that there are, the smallest first, and else one just
+// large enough.
+func (p *prober) moreNodes(sv *survey) {
+	shapes := sv.shapes()
+	for _, like := range shapes[:min(len(shapes), shapesMost)] {
+		if p.nodesLike(like) {
+			return
+		}
+	}
+	p.newShape(sv)
+}
+
+// shapes gives one node of each kind and size that would take an instance when empty,
+// the smallest first.
+func (x *survey) shapes() (out []*nodeState) {
+	type shape struct {
+		family string
+		amount Vector
+		well   int64
+	}
+	seen := map[shape]bool{}
+	look := func(n *nodeState) {
+		key := shape{n.has.family, n.has.amount, n.has.wellDevices()}
+		if seen[key] {
+			return
+		}
+		seen[key] = true
+		if len(x.about.lacks(emptied(n))) == 0 {
+			out = append(out, n)
+		}
+	}
+	for i := range x.short {
+		look(x.short[i].n)
+	}
+	for _, n := range x.fitting {
+		look(n)
+	}
+	for _, s := range x.sets {
+		ofState := !slices.ContainsFunc(s.reasons, func(r reason) bool { return !statesOnly[r.kind] })
+		if s.pool == "" && ofState && len(s.fit) > 0 {
+			look(s.fit[0])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *nodeState) int {
+		return cmp.Or(cmp.Compare(a.has.wellDevices(), b.has.wellDevices()), cmp.Compare(a.has.amount.CPU, b.has.amount.CPU),
+			cmp.Compare(a.has.amount.MemoryMB, b.has.amount.MemoryMB), strings.Compare(a.id, b.id))
+	})
+	return out
+}
+
+// statesOnly are the reasons that a new node would not have.
+var statesOnly = map[string]bool{
+	structs.ReasonDown: true, structs.ReasonDisconnected: true, structs.ReasonNotReady: true, structs.ReasonDraining: true,
+	structs.ReasonIneligible: true, structs.ReasonDistinctHosts: true,
+}
+
+// newLike makes a node like another, without what is of that one alone.
+func newLike(n *structs.Node, i int) *structs.Node {
+	c := n.Copy()
+	c.ID, c.Name = structs.DeriveID("new node like "+n.ID, uint64(i)), fmt.Sprintf("new-%d", i) //nolint:gosec // not negative
+	c.Status, c.SchedulingEligibility, c.DrainStrategy = structs.NodeStatusReady, structs.NodeEligible, nil
+	for key := range c.Attributes { // each has its own place: the order cannot show
+		if strings.HasPrefix(key, "unique.") {
+			c.Attributes[key] = c.Name
+		}
+	}
+	c.ComputedClass = ""
+	c.ComputeClass()
+	return c
+}
+
+// nodesLike tries so many nodes like one; as few as will do are told.
+func (p *prober) nodesLike(like *nodeState) bool {
+	alt := func(n int) alteration {
+		return alteration{world: func(e *Edit) {
+			for i := range n {
+				e.UpsertNode(newLike(like.node, i))
+			}
+		}}
+	}
+	name := cmp.Or(like.node.Name, structs.ShortID(like.id))
+	return p.nodes(alt, func(n int) structs.Remedy {
+		return structs.Remedy{
+			Text:  fmt.Sprintf("%s more like %s (%s)", nodesText(n), name, shapeText(like)),
+			Edits: []structs.Edit{{On: structs.EditNode, ID: like.id, Op: structs.EditNew, Value: raw(n)}},
+		}
+	})
+}
+
+func nodesText(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+func shapeText(n *nodeState) string {
+	text := fmt.Sprintf("%d MHz, %d MiB", n.has.amount.CPU, n.has.amount.MemoryMB)
+	if d := n.has.wellDevices(); d > 0 {
+		text += fmt.Sprintf(", %d devices", d)
+	}
+	return text
+}
+
+// nodes finds how many new nodes will do.
+func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Remedy) bool {
+	most := min(newNodes, p.before)
+	queued, ok := p.try(alt(most))
+	if !ok || queued >= p.before {
+		return false
+	}
+	n := 1 + sort.Search(most-1, func(i int) bool {
+		q, ok := p.try(alt(i + 1))
+		return ok && q <= queued
+	})
+	r := remedy(n)
+	r.Kind, r.Size = structs.RemedyNode, 1+0.1*float64(n)
+	p.note(queued, r)
+	return true
+}
+
+// newShape tries a node that is made of what the job asks.
+func (p *prober) newShape(sv *survey) {
+	n := shapeFor(p.x.in.Job, p.g, sv.find.ask)
+	alt := func(count int) alteration {
+		return alteration{world: func(e *Edit) {
+			for i := range count {
+				e.UpsertNode(newLike(n, i))
+			}
+		}}
+	}
+	p.nodes(alt, func(count int) structs.Remedy {
+		a := sv.find.ask
+		return structs.Remedy{
+			Text: fmt.Sprintf("%s more, each with at least %d MHz, %d MiB of memory, %d MiB of disk and %d devices",
+				nodesText(count), n.NodeResources.Cpu.CpuShares, a.amount.MemoryMB, a.amount.DiskMB, a.held),
+			Edits: []structs.Edit{{On: structs.EditNode, Op: structs.EditNew, Value: raw(n)}},
+		}
+	})
+}
+
+// shapeFor is a node just large enough for one instance, with what can be known of it.
+func shapeFor(job *structs.Job, g *structs.TaskGroup, a *ask) *structs.Node {
+	cores := make([]uint16, a.need[dimCores])
+	for i := range cores {
+		cores[i] = uint16(i) //nolint:gosec // as many as one task asks
+	}
+	n := &structs.Node{
+		ID: structs.DeriveID("new node", 0), Datacenter: "dc1", NodePool: cmp.Or(job.NodePool, structs.DefaultNodePool),
+		Status: structs.NodeStatusReady, SchedulingEligibility: structs.NodeEligible,
+		Attributes: map[string]string{"kernel.name": "linux"}, Meta: map[string]string{}, Drivers: map[string]*structs.DriverInfo{},
+		HostVolumes: map[string]*structs.HostVolumeInfo{},
+		NodeResources: &structs.NodeResources{
+			Cpu: structs.NodeCpuResources{
+				CpuShares:     a.amount.CPU + 1000*int64(len(cores)),
+				TotalCpuCores: uint16(max(1, len(cores))), ReservableCpuCores: cores, //nolint:gosec // as above
+			},
+			Memory: structs.NodeMemoryResources{MemoryMB: a.amount.MemoryMB}, Disk: structs.NodeDiskResources{DiskMB: a.amount.DiskMB},
+		},
+	}
+	for _, dc := range slices.Backward(job.Datacenters) {
+		if !strings.ContainsAny(dc, "*?[") {
+			n.Datacenter = dc
+		}
+	}
+	for _, t := range g.Tasks {
+		n.Drivers[t.Driver] = &structs.DriverInfo{Detected: true, Healthy: true}
+	}
+	for _, v := range g.Volumes { // each has its own place: the order cannot show
+		n.HostVolumes[v.Source] = &structs.HostVolumeInfo{Name: v.Source}
+	}
+	for i := range a.devices {
+		n.NodeResources.Devices = append(n.NodeResources.Devices, devicesFor(&a.devices[i], i))
+	}
+	return n
+}
+
+func devicesFor(want *deviceAsk, number int) *structs.NodeDeviceResource {
+	d := &structs.NodeDeviceResource{Vendor: cmp.Or(want.vendor, "any"), Type: want.kind, Name: cmp.Or(want.name, "any")}
+	for i := range want.count {
+		d.Instances = append(d.Instances, &structs.NodeDevice{ID: fmt.Sprintf("new-%d-%d", number, i), Healthy: true})
+	}
+	return d
+}
