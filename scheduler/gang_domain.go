@@ -199,7 +199,11 @@ func (x *gangPlacer) rooms(level structs.TopologyLevel) []*room {
 			out = append(out, r)
 		}
 		r.sets = append(r.sets, set)
-		x.bound(r, n.ComputedClass, set)
+		if x.taking {
+			x.count(r, set)
+		} else {
+			x.bound(r, n.ComputedClass, set)
+		}
 	}
 	slices.SortFunc(out, func(a, b *room) int { return strings.Compare(a.value, b.value) })
 	return out
@@ -271,7 +275,7 @@ func vectorAmount(v bucket.Vector) amount {
 // count adds to a room what the nodes of a class have free, one by one.
 func (x *gangPlacer) count(r *room, set usableSet) {
 	for n := range set.all {
-		free := freeAmount(n)
+		free := x.amountOf(n)
 		r.free = r.free.plus(free)
 		for i, ask := range x.asks {
 			if set.by[i] {

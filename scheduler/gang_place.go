@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,6 +24,10 @@ type gangPlacer struct {
 	// required, and the last trial.
 	looked []*room
 	failed *trial
+	// taking: others of lower bands, of priorities up to most, make room; compares: the
+	// domain is wanted that loses least. See reclaim_gang.go.
+	taking, compares bool
+	most             int
 }
 
 func newGangPlacer(s *scheduler, gw *gangWork) *gangPlacer {
@@ -50,7 +55,11 @@ func (s *scheduler) placeGang(gw *gangWork) []later {
 		return nil
 	}
 	x := newGangPlacer(s, gw)
-	if t := x.place(); t != nil {
+	t := x.place()
+	if t == nil {
+		t = x.reclaim()
+	}
+	if t != nil {
 		x.keep(t)
 		return nil
 	}
@@ -78,6 +87,12 @@ func (x *gangPlacer) place() *trial {
 			if t := x.onOneNode(level); t != nil {
 				return t
 			}
+			if !x.taking {
+				continue
+			}
+			if t := x.makeRoomOnOne(level); t != nil {
+				return t
+			}
 		}
 		if want.Required {
 			return nil
@@ -86,17 +101,8 @@ func (x *gangPlacer) place() *trial {
 		return nil
 	}
 	for _, level := range levels {
-		for _, r := range x.candidates(level) {
-			if x.recount(r); !r.enough(x) {
-				continue
-			}
-			if t := x.try(r.domain); t != nil {
-				return t
-			}
-			r.holds[x.failed.short] = x.failed.found(x.failed.short) // less than it seemed
-		}
-		if want.Required {
-			return nil
+		if t := x.inDomains(level); t != nil || want.Required {
+			return t
 		}
 	}
 	return x.try(nil)
@@ -108,6 +114,9 @@ type trial struct {
 	edit  *Edit
 	runs  []*groupRun // by group
 	short int         // the group that found no room, of a trial that failed
+	// What others make room for, and what that takes from them.
+	reclaim *gangReclaim
+	loss    preempt.Loss
 }
 
 // found is how many of a group found room.
@@ -145,18 +154,18 @@ func (x *gangPlacer) try(d *domain) *trial {
 		run := t.runs[i]
 		run.search.rewind() // others have taken room since it was made
 		for _, p := range run.work.place[:run.work.first] {
-			f, ok := run.seek(p)
-			if !ok {
+			if f, ok := run.seek(p); ok {
+				run.accept(p, f)
+			} else if !t.makeRoom(x, run, p) {
 				whole, t.short = false, i
 				break
 			}
-			run.accept(p, f)
 		}
 		if !whole && d != nil {
 			break // where anywhere is tried, the others are counted too
 		}
 	}
-	if whole {
+	if t.madeRoom(x, whole) {
 		return t
 	}
 	x.failed = t
@@ -168,6 +177,9 @@ func (x *gangPlacer) try(d *domain) *trial {
 func (x *gangPlacer) undo(t *trial) {
 	for _, a := range x.gw.old {
 		x.s.census.move(a.TaskGroup, a.NodeID, 1)
+	}
+	if t.reclaim != nil {
+		x.s.backTo(t.reclaim.mark)
 	}
 	for _, run := range t.runs {
 		if run.batch == nil {

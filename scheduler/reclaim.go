@@ -208,6 +208,6 @@ func (r *reclaimer) putBack(node string) {
 // forget takes a reclaim out of the plan.
 func (s *scheduler) forget(d *reclaimed) {
 	s.reclaimed = slices.DeleteFunc(slices.Clone(s.reclaimed), func(o *reclaimed) bool { return o == d })
-	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return st == d.stop })
+	s.plan.Stop = slices.DeleteFunc(slices.Clone(s.plan.Stop), func(st *structs.AllocStop) bool { return st == d.stop })
 	d.run.work.counts.Preemptions--
 }
