@@ -18,6 +18,11 @@ import (
 // takes all of it at once, and what is born meanwhile. Any other is stopped process by
 // process, again and again until a look at all of them finds none that runs: SIGSTOP
 // cannot be caught, and what is stopped forks no more.
+//
+// A process that waits in the kernel for a child that it forked with vfork(2), and that
+// is still now, neither stops nor freezes until that child goes on. It does not run
+// either: what was told to stand still, and is in the kernel at a later look, is as good
+// as still.
 const (
 	// freezeFor is how long the processes may take to stand still.
 	freezeFor  = 5 * time.Second
@@ -149,6 +154,7 @@ func (t *task) family(main int) ([]procStat, error) {
 
 // stopAll stops process by process until none runs.
 func (t *task) stopAll(ctx context.Context) error {
+	told := map[int]uint64{} // process → when it began
 	for {
 		main, err := t.running()
 		if err != nil {
@@ -160,10 +166,11 @@ func (t *task) stopAll(ctx context.Context) error {
 		}
 		running := 0
 		for _, p := range list {
-			if standsStill(p.state) {
+			if standsStill(p.state) || p.state == inKernel && told[p.pid] == p.startTicks {
 				continue
 			}
 			running++
+			told[p.pid] = p.startTicks
 			if err := t.signalOne(p, unix.SIGSTOP); err != nil {
 				return err
 			}
@@ -182,6 +189,9 @@ func (t *task) stopAll(ctx context.Context) error {
 // standsStill tells of the kernel's letter for a process's state whether it is stopped,
 // traced or dead.
 func standsStill(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
+
+// inKernel is the letter of a process that waits in the kernel and cannot be disturbed.
+const inKernel = 'D'
 
 // signalAll sends a signal to each process of the task, the youngest first, so that a
 // parent finds its children as they were.
@@ -307,6 +317,24 @@ func mountOf(mounts, fs, option string) (root, at string) {
 	return "", ""
 }
 
+// allInKernel tells whether no thread of a cgroup of the first hierarchy runs.
+func allInKernel(tasks string) bool {
+	data, err := os.ReadFile(tasks)
+	if err != nil {
+		return false
+	}
+	for _, f := range strings.Fields(string(data)) {
+		tid, err := strconv.Atoi(f)
+		if err != nil {
+			return false
+		}
+		if st, err := readStat(tid); err == nil && !standsStill(st.state) && st.state != inKernel {
+			return false
+		}
+	}
+	return true
+}
+
 // setFreezer freezes or thaws a cgroup and waits until it is.
 func setFreezer(ctx context.Context, file string, freeze bool) error {
 	word, want := "0", "frozen 0"
@@ -323,13 +351,19 @@ func setFreezer(ctx context.Context, file string, freeze bool) error {
 	if err := os.WriteFile(file, []byte(word), 0); err != nil {
 		return fmt.Errorf("cgroup: %w", err)
 	}
-	for {
+	for still := false; ; {
 		data, err := os.ReadFile(look)
 		if err != nil {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		if slices.Contains(strings.Split(strings.TrimSpace(string(data)), "\n"), want) {
 			return nil
+		}
+		if freeze && filepath.Base(file) == freezerV1 {
+			was := still
+			if still = allInKernel(filepath.Join(filepath.Dir(file), "tasks")); still && was {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():

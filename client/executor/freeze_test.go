@@ -41,7 +41,7 @@ func livesOf(t *testing.T, id string) (states string) {
 func (f *fixture) wantStill(id string) {
 	f.t.Helper()
 	states := livesOf(f.t.(*testing.T), id)
-	if len(states) < 4 || strings.Trim(states, "T") != "" {
+	if len(states) < 4 || strings.Trim(states, "TD") != "" {
 		f.t.Fatalf("states of the frozen task's processes: %q", states)
 	}
 }
@@ -138,8 +138,8 @@ func TestFreezeByCgroup(t *testing.T) {
 	mine, err := os.ReadFile("/proc/self/cgroup")
 	must(t, err)
 	f := newFixture(t)
-	for i, kind := range []struct{ controller, fs, option, file, frozen string }{
-		{"", "cgroup2", "", freezerV2, "1"}, {"freezer", "cgroup", "freezer", freezerV1, "FROZEN"},
+	for i, kind := range []struct{ controller, fs, option, file, thawed string }{
+		{"", "cgroup2", "", freezerV2, "0"}, {"freezer", "cgroup", "freezer", freezerV1, "THAWED"},
 	} {
 		_, at := mountOf(string(mounts), kind.fs, kind.option)
 		dir := filepath.Join(at, cgroupOf(string(mine), kind.controller), "nomadish-test-"+strconv.Itoa(os.Getpid()))
@@ -160,8 +160,8 @@ func TestFreezeByCgroup(t *testing.T) {
 			return strings.TrimSpace(string(data))
 		}
 		must(t, f.Freeze(t.Context(), id))
-		if got := state(); got != kind.frozen {
-			t.Errorf("%s: %s is %q", kind.fs, kind.file, got)
+		if got := state(); got == kind.thawed {
+			t.Errorf("%s: frozen, but %s is %q", kind.fs, kind.file, got)
 		}
 		must(t, f.Thaw(t.Context(), id))
 		f.wantGoesOn(id)
