@@ -204,16 +204,12 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	run := s.newRun(work, s.edit, s.fit(work.group))
 	run.metrics.classes(run.search, nil)
 	taken := 0
-	if s.allOrNone(work) {
-		taken = run.allOrNone()
-	} else {
-		for _, p := range work.place {
-			if run.place(p) || p.unwell {
-				taken++
-			}
+	for _, p := range work.place {
+		if run.place(p) || p.unwell {
+			taken++
 		}
-		taken += run.reclaim()
 	}
+	taken += run.reclaim()
 	work.holdBack(taken)
 	for _, p := range work.update {
 		run.replace(p)
