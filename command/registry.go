@@ -44,6 +44,7 @@ func registry() map[string]spec {
 		"system reconcile summaries":        systemReconcile(),
 		"sim nodes":                         simNodes(),
 		"sim health":                        simHealth(),
+		"sim run":                           simRun(),
 	}
 	for alias, of := range aliases {
 		all[alias] = all[of]
@@ -70,5 +71,5 @@ var groups = map[string]string{
 	"operator raft":      "operator raft <subcommand> [options]\n\n  Look at and change the Raft cluster",
 	"operator scheduler": "operator scheduler <subcommand> [options]\n\n  Read and set the scheduler's configuration",
 	"system":             "system <subcommand> [options]\n\n  Collect garbage, rebuild what is derived",
-	"sim":                "sim <subcommand> [options]\n\n  Simulated nodes",
+	"sim":                "sim <subcommand> [options]\n\n  Simulated nodes, and replays of workload traces",
 }

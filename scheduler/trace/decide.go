@@ -22,6 +22,10 @@ func (r *replay) pass() error {
 	for len(heads) > 0 {
 		s := heads[0]
 		j := s.asks[0]
+		if r.hopeless(j) {
+			heap.Pop(&heads)
+			continue
+		}
 		freed, err := r.decide(pass, j)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", j.spec.ID, err)
@@ -49,6 +53,21 @@ func (r *replay) pass() error {
 	}
 	r.world = pass.World()
 	return nil
+}
+
+// hopeless tells that a job finds no room, as less is free in all than it must have at
+// once: then it need not be decided. What may take from others, or reserve, is decided.
+func (r *replay) hopeless(j *job) bool {
+	if r.now >= j.look || r.config.Preempts(structs.JobTypeBatch) {
+		return false
+	}
+	n := int64(1)
+	if j.row.Gang {
+		n = int64(j.ask.Missing)
+	}
+	free := r.ledger.Has
+	free.add(r.ledger.Used, -1)
+	return n*j.row.instanceMilli() > free.GPUMilli || n*int64(j.row.CPU) > free.CPU || n*int64(j.row.MemoryMB) > free.MemoryMB
 }
 
 // decide decides one job and does what its plan says. freed: something was taken back.

@@ -26,10 +26,10 @@ type Figures struct {
 	BySize   []WaitFigures
 	ByTenant []WaitFigures // those with the most GPU hours first
 
-	OverTime []Sample
-	// Arrived is what was allocated by how much had arrived. It is of use where nobody
-	// leaves.
-	Arrived []Point
+	// OverTime is how things stood, in the mode "time".
+	OverTime []Sample `json:",omitempty"`
+	// Arrived is what was allocated by how much had arrived, in the mode "drop".
+	Arrived []Point `json:",omitempty"`
 }
 
 // Span is how long the trace and its replay are, in seconds.
@@ -108,8 +108,10 @@ func (r *replay) figures() *Figures {
 	if r.ledger.Has.GPUMilli > 0 {
 		f.FinalFragmentation = round(frag/float64(r.ledger.Has.GPUMilli), 6)
 	}
-	if r.c.Drop {
-		f.Mode = "drop"
+	if r.c.Drop { // its time says only in which order rows came
+		f.Mode, f.OverTime, f.Loaded, f.All = "drop", nil, Sample{}, Sample{}
+	} else {
+		f.Arrived = nil
 	}
 	f.Waits, f.BySize, f.ByTenant = r.tally.figures()
 	return f

@@ -189,6 +189,10 @@ func (r *replay) until(at int64) error {
 // tick moves the time on.
 func (r *replay) tick(at int64) {
 	has := &r.ledger.Used
+	if r.c.Drop {
+		r.now = at
+		return
+	}
 	r.series.advance(at, levels{
 		gpu: float64(has.GPUMilli), cpu: float64(has.CPU), memory: float64(has.MemoryMB),
 		waiting: float64(r.queue.jobs), waitingGPU: float64(r.queue.milli),
@@ -253,7 +257,9 @@ func (r *replay) arrive(row *Row) error {
 			return err
 		}
 	}
-	r.curve.add(row.gpuMilli(), r.ledger, r.fragmentation)
+	if r.c.Drop {
+		r.curve.add(row.gpuMilli(), r.ledger, r.fragmentation)
+	}
 	if r.c.Report != nil && r.number%reportEvery == 0 {
 		return r.c.Report(Progress{Rows: r.counts.Jobs, Waiting: r.queue.jobs, At: time.Duration(r.now - epoch)})
 	}

@@ -1,0 +1,253 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/tracefile"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// policyBestFit is the published method that replays are proved with. It is no policy of
+// the scheduler.
+const policyBestFit = "openb-bestfit"
+
+// simRunOptions is a `sim run` as it was asked for.
+type simRunOptions struct {
+	nodes, trace, format, order, nodeRank string
+	config, out                           string
+	policies, seeds, until                string
+	drop                                  bool
+	sortRows, parallel                    int
+}
+
+func simRun() spec {
+	return spec{
+		synopsis: "Replay a workload trace on the real scheduler in virtual time",
+		usage:    "", example: "-nodes examples/trace-nodes.hcl -trace examples/trace-small.csv -policy binpack,spread -out report",
+		local: true,
+		details: "No cluster is needed. Each policy is replayed with each seed, on all cores; what is found\n" +
+			"goes into a folder: figures.json, figures.csv and report.html, which are the same whenever\n" +
+			"the input is, and timing.json. docs/simulation.md describes files and figures.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var o simRunOptions
+			fs.StringVar(&o.nodes, "nodes", "", "a `file`: shapes as `sim nodes` reads them (.hcl), or an OpenB node list (.csv)")
+			fs.StringVar(&o.trace, "trace", "", "the trace, a CSV `file`, gzip or plain")
+			fs.StringVar(&o.format, "format", tracefile.FormatAuto, "its `format`: "+strings.Join(tracefile.Formats(), ", "))
+			fs.StringVar(&o.order, "order", "", "a `file` that says by seed in which order the rows arrive; implies -drop")
+			fs.StringVar(&o.nodeRank, "node-rank", "", "a `file` that settles equal scores of "+policyBestFit+" by seed and node")
+			fs.StringVar(&o.policies, "policy", "", "`policies`, with commas: "+strings.Join(simPolicies(), ", ")+" (default: the configuration's)")
+			fs.StringVar(&o.seeds, "seed", "1", "`seeds`, with commas or as a range: 42-51")
+			fs.StringVar(&o.until, "until", "", "end when the demand for GPUs that arrived is so much of all there are: `130%`")
+			fs.BoolVar(&o.drop, "drop", false, "nobody leaves, and what does not fit when it arrives is dropped")
+			fs.StringVar(&o.config, "config", "", "a `file` with the scheduler's configuration: an agent's (.hcl), or as get-config -json prints it (.json)")
+			fs.StringVar(&o.out, "out", "", "the `folder` for what is found")
+			fs.IntVar(&o.sortRows, "sort-rows", tracefile.DefaultSortRows, "how many `rows` are sorted in memory; a longer trace must be sorted by arrival")
+			fs.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "how many `replays` run at a time")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				if what := o.missing(); what != "" {
+					return e.usage("%s is needed", what)
+				}
+				plan, err := o.plan()
+				if err != nil {
+					return e.fail(err)
+				}
+				return plan.run(ctx, e)
+			}
+		},
+	}
+}
+
+// simPolicies are all policies that may be named.
+func simPolicies() []string { return append(structs.Policies(), policyBestFit) }
+
+// missing names the first flag that must be there and is not.
+func (o *simRunOptions) missing() string {
+	for _, f := range []struct{ name, value string }{{"-nodes FILE", o.nodes}, {"-trace FILE", o.trace}, {"-out DIR", o.out}} {
+		if f.value == "" {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// simPlan is a `sim run` ready to go.
+type simPlan struct {
+	o        *simRunOptions
+	nodes    []*structs.Node
+	trace    *tracefile.Trace
+	order    tracefile.Order
+	ranks    map[uint64]map[string]int
+	config   structs.SchedulerConfiguration
+	policies []string
+	seeds    []uint64
+	until    float64
+}
+
+// plan reads all that is named, and refuses what does not go together.
+func (o *simRunOptions) plan() (*simPlan, error) {
+	p := &simPlan{o: o}
+	var err error
+	if p.seeds, err = parseSeeds(o.seeds); err != nil {
+		return nil, err
+	}
+	if p.until, err = parseUntil(o.until); err != nil {
+		return nil, err
+	}
+	if p.config, err = readSchedulerConfig(o.config); err != nil {
+		return nil, err
+	}
+	if p.policies, err = parsePolicies(o.policies, &p.config); err != nil {
+		return nil, err
+	}
+	if p.nodes, err = tracefile.OpenNodes(o.nodes); err != nil {
+		return nil, err
+	}
+	p.trace, err = tracefile.Open(o.trace, tracefile.Options{
+		Format: o.format, GPUsPerNode: tracefile.MostGPUs(p.nodes), SortRows: o.sortRows,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.together()
+}
+
+// together reads what depends on the trace, and refuses what does not go together.
+func (p *simPlan) together() (err error) {
+	o := p.o
+	o.drop = o.drop || o.order != ""
+	switch {
+	case o.drop && p.trace.Len() < 0:
+		return fmt.Errorf("-drop and -order: the trace is kept in memory, and has over %d rows; allow more with -sort-rows", o.sortRows)
+	case o.drop && o.order == "" && p.until == 0:
+		return errors.New("-drop without -order draws rows without end: say with -until when to stop, such as -until 130%")
+	case !o.drop && p.trace.Timeless:
+		return errors.New("the trace does not say when its rows arrive (creation_time is missing): use -drop, or -order FILE")
+	case p.until > 0 && tracefile.MostGPUs(p.nodes) == 0:
+		return errors.New("-until: it counts GPUs, and no node has any")
+	case !o.drop && slices.Contains(p.policies, policyBestFit):
+		return fmt.Errorf("policy %s: is for packing only, where nobody leaves: use -drop, or -order FILE", policyBestFit)
+	}
+	if o.order != "" {
+		if p.order, err = tracefile.OpenOrder(o.order, p.trace.Len()); err != nil {
+			return err
+		}
+		for _, seed := range p.seeds {
+			if len(p.order[seed]) == 0 {
+				return fmt.Errorf("-seed %d: %s has no order of that seed", seed, filepath.Base(o.order))
+			}
+		}
+	}
+	if o.nodeRank != "" {
+		p.ranks, err = tracefile.OpenRanks(o.nodeRank)
+	}
+	return err
+}
+
+// maxSeeds bounds the replays of one command.
+const maxSeeds = 1000
+
+// parseSeeds reads "42-51,7".
+func parseSeeds(s string) ([]uint64, error) {
+	var out []uint64
+	for part := range strings.SplitSeq(s, ",") {
+		low, high, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		from, err := strconv.ParseUint(low, 10, 53)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(high, 10, 53)
+		}
+		if err != nil || to < from || to-from >= maxSeeds || len(out)+int(to-from) >= maxSeeds { //nolint:gosec // below maxSeeds
+			return nil, fmt.Errorf("-seed %q: must be numbers from 0, with commas or as a range from the lower to the higher such as 42-51, at most %d of them", part, maxSeeds)
+		}
+		for seed := from; seed <= to; seed++ {
+			if slices.Contains(out, seed) {
+				return nil, fmt.Errorf("-seed: %d is named twice", seed)
+			}
+			out = append(out, seed)
+		}
+	}
+	return out, nil
+}
+
+// parseUntil reads "130%" or "1.3"; 0: not stated.
+func parseUntil(s string) (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	digits, isPercent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if isPercent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v <= 1e6) {
+		return 0, fmt.Errorf("-until %q: must be a part of all GPUs above 0, such as 130%%", s)
+	}
+	return v, nil
+}
+
+// parsePolicies reads "binpack,spread".
+func parsePolicies(s string, c *structs.SchedulerConfiguration) ([]string, error) {
+	if s == "" {
+		return []string{c.NodeOrder()}, nil
+	}
+	var out []string
+	for part := range strings.SplitSeq(s, ",") {
+		name := strings.TrimSpace(part)
+		if !slices.Contains(simPolicies(), name) {
+			return nil, fmt.Errorf("-policy %q: is not known; there are %s", name, strings.Join(simPolicies(), ", "))
+		}
+		if slices.Contains(out, name) {
+			return nil, fmt.Errorf("-policy: %s is named twice", name)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// readSchedulerConfig reads the scheduler's configuration; that of a new cluster if no
+// file is named.
+func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
+	if path == "" {
+		return structs.DefaultSchedulerConfiguration(), nil
+	}
+	if strings.HasSuffix(path, ".json") {
+		c := structs.DefaultSchedulerConfiguration()
+		src, err := os.ReadFile(path) //nolint:gosec // the user names the file
+		if err == nil {
+			err = json.Unmarshal(src, &c)
+		}
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil {
+			return c, fmt.Errorf("-config %s: %w", path, err)
+		}
+		return c, nil
+	}
+	agent := config.Default()
+	if _, err := agent.Load(path); err != nil {
+		return structs.SchedulerConfiguration{}, fmt.Errorf("-config: %w", err)
+	}
+	c, err := agent.Server.SchedulerConfig()
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		return c, fmt.Errorf("-config %s: server.scheduling: %w", path, err)
+	}
+	return c, nil
+}
