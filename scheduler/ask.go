@@ -43,7 +43,8 @@ type deviceAsk struct {
 	count              int
 	share              int // thousandths of each
 	find               cell.Ask
-	within             *domain // the cell of a node whose devices alone may be taken; nil: any
+	within             *domain    // the cell of a node whose devices alone may be taken; nil: any
+	frag               *leastFrag // says which device a share goes to; nil: the fullest
 }
 
 // whole is how many whole devices are asked for.

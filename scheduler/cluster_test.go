@@ -32,6 +32,8 @@ type cluster struct {
 	index  uint64
 	ids    int
 	seed   uint64
+	// typical is what the policy least-fragmentation keeps room for.
+	typical *Typical
 	// last is the newest plan, and its evaluation's record.
 	last *structs.Plan
 	done *structs.Evaluation
@@ -143,7 +145,8 @@ func (c *cluster) input() Input {
 	ids := c.ids
 	return Input{
 		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
-		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
+		Typical: c.typical,
+		NewID:   func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }
 

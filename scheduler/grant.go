@@ -166,6 +166,9 @@ func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (be
 			}
 			ask := want.find
 			ask.Allowed = want.allowed(t, group)
+			if want.frag != nil && want.share < wholeDevice {
+				ask.Allowed = want.frag.narrow(n, cells[at], pool{at, t, group}, ask.Allowed)
+			}
 			found, ok := cells[at].Find(ask)
 			partly := want.share < wholeDevice
 			if c := (choice{found, at, t, group, want.liking(m, group), partly}); ok && c.better(&best) {

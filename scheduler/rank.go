@@ -100,8 +100,12 @@ func (sc *scorer) score(s *search, f found) float64 {
 	return score
 }
 
-// packing is how full a node would be (binpack) or how empty (spread), 0 to 1.
+// packing is how full a node would be (binpack), how empty (spread), or how little
+// ability it would lose (least-fragmentation), 0 to 1.
 func (s *search) packing(n *nodeState) float64 {
+	if s.frag != nil {
+		return s.frag.liking(n)
+	}
 	used := n.used.plus(s.ask.amount)
 	part := func(used, all int64) float64 {
 		if all <= 0 {

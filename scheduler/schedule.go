@@ -23,6 +23,9 @@ type Input struct {
 	Seed uint64
 	// NewID mints the IDs of new evaluations and batch seeds.
 	NewID func() string
+	// Typical is what the cluster is typically asked for; the policy least-fragmentation
+	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
+	Typical *Typical
 	// Annotate fills Plan.Annotations, for `job plan`.
 	Annotate bool
 	// SnapshotIndex is the state that World and Input are of; the plan and a
@@ -178,6 +181,11 @@ func (s *scheduler) policy() string {
 		switch p {
 		case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
 			return p
+		case policyLeastFrag:
+			if s.in.Typical.some() {
+				return p
+			}
+			return policyBinpack
 		}
 	}
 	return policyBinpack
@@ -233,6 +241,7 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
 	found := newSearch(e, newAsk(s.in, group), f, s.rng, s.policy())
+	found.weighBy(s.in.Typical)
 	s.searches[group.Name] = found
 	found.refuse = f.refusals(s.census, s.live)
 	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)

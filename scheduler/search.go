@@ -39,8 +39,9 @@ type search struct {
 	// passed: a cursor has gone past a node that may fit later.
 	passed bool
 
-	scorer *scorer // nil: nothing is preferred
-	list   *idList // of the policies that do not go by room
+	scorer *scorer    // nil: nothing is preferred
+	list   *idList    // of the policies that do not go by room
+	frag   *leastFrag // of the policy least-fragmentation
 	// candidates are the only nodes that may be taken; nil: all.
 	candidates []string
 	// mine are the nodes that the ask has reserved, others those which others have:
@@ -56,6 +57,8 @@ type setCursor struct {
 	// left are nodes that were taken from and have room left, but only in larger cells
 	// than a phase cuts: by the class of the cell that they would cut next.
 	left [scattered + 1][]string
+	// weighed are nodes that the policy least-fragmentation has weighed.
+	weighed weighing
 }
 
 // phaseCursor is where one phase is within one set.
@@ -82,7 +85,7 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	s.order = dimensionOrder(f.job.Prefer)
 	s.sort = newSorter(e.w.config, s.order, policy == policySpread)
 	s.phases = a.phases
-	if policy != policyBinpack {
+	if policy != policyBinpack && policy != policyLeastFrag {
 		s.phases = anywhere
 	}
 	for name, c := range s.all().All {
@@ -114,6 +117,7 @@ func (s *search) rewind() {
 	for _, c := range s.sets {
 		c.taken, c.left = "", [scattered + 1][]string{}
 		c.phase = make([]phaseCursor, len(s.phases))
+		c.weighed.done = false
 	}
 	s.last, s.passed = nil, false
 	s.mine, s.others = nil, nil
@@ -257,6 +261,8 @@ func (s *search) unreserved(avoid []string) (found, bool) {
 		return s.drawn(avoid)
 	case s.byID():
 		return s.inList(avoid)
+	case s.frag != nil:
+		return s.leastFragmented(avoid)
 	}
 	if f, ok := s.again(s.last, avoid); ok {
 		// What was taken last had the least room of all, and now has less: it is
@@ -264,6 +270,11 @@ func (s *search) unreserved(avoid []string) (found, bool) {
 		return f, true
 	}
 	s.keepOrder()
+	return s.inPhases(avoid)
+}
+
+// inPhases finds the first node of all sets that a phase takes, phase after phase.
+func (s *search) inPhases(avoid []string) (found, bool) {
 	for phase := range s.phases {
 		var best found
 		for _, c := range s.sets {
@@ -512,6 +523,9 @@ func (s *search) betterCandidate(a, b found) bool {
 	switch {
 	case s.byID():
 		return false // they come by ID
+	case s.frag != nil:
+		x, y := s.weighOne(a), s.weighOne(b)
+		return s.compareWeighed(&x, &y) < 0
 	case s.policy == policyBinpack && len(s.ask.devices) > 0 && a.grant.cell != b.grant.cell:
 		return a.grant.cell < b.grant.cell
 	}
@@ -531,5 +545,8 @@ func (s *search) take(f found) {
 	}
 	// Its cells are cut and cursors may be past it; with the policy spread the others
 	// of as much room come first, and then it may come again.
-	s.passed = s.passed || f.set == nil || s.policy == policySpread
+	s.passed = s.passed || f.set == nil || s.policy == policySpread || s.frag != nil
+	if s.frag != nil {
+		s.forget(n)
+	}
 }

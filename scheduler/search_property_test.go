@@ -24,6 +24,7 @@ type hunter struct {
 	strict bool
 	last   string // the node taken last
 	taken  map[string]bool
+	policy string // of the jobs; "": any
 }
 
 // fitting is all nodes that fit now.
@@ -103,6 +104,9 @@ func (h *hunter) order(f, got found, all []found) {
 			first = h.after(o.node.id) < h.after(got.node.id)
 		case s.policy == policySpread: // what was taken may come again when the others of as much room have come
 			first = !h.taken[o.node.id] && s.before(o, got)
+		case s.frag != nil:
+			a, b := s.weighOne(o), s.weighOne(got)
+			first = s.compareWeighed(&a, &b) < 0
 		case s.policy == policyBinpack && len(s.ask.devices) == 0:
 			first = s.before(o, got)
 		case s.policy == policyBinpack && power && !mixed(o.node): // the index shows cells of any models
@@ -159,6 +163,9 @@ func (h *hunter) job(c *cluster, ids []string, i int) {
 	j.ID, j.Type = fmt.Sprint("job", i), structs.JobTypeService
 	if rapid.IntRange(0, 3).Draw(rt, "prefers an order") == 0 {
 		j.Prefer = rapid.SampledFrom([][]string{{"memory", "cpu"}, {"cpu"}, {"memory", "gpus"}}).Draw(rt, "order")
+	}
+	if h.policy != "" {
+		j.Policy = h.policy
 	}
 	if rapid.IntRange(0, 5).Draw(rt, "candidates") == 0 {
 		group(j).Candidates = []string{rapid.SampledFrom(ids).Draw(rt, "candidate"), "name-" + rapid.SampledFrom(ids).Draw(rt, "another")}

@@ -53,6 +53,7 @@ type Cursor[V any] struct {
 	only    bool       // the index is not searched
 	skip    []string   // never offered from the index; sorted
 	started bool       // at, id: the entry given last
+	leap    bool       // its coordinates are passed over
 	wrapped bool       // NextFit has gone round: id is of the second part
 	at      Vector
 	id      string
@@ -159,6 +160,10 @@ func (c *Cursor[V]) arrange(cfg *config, list []Entry[V]) {
 	}
 }
 
+// Leap has Next pass over what has the coordinates of the entry that it gave last:
+// who has seen one of them has seen all. It is for BestFit and LeastFit.
+func (c *Cursor[V]) Leap() { c.leap = c.started }
+
 // Pages is how many pages the cursor has visited so far: inner pages and leaves,
 // whether it was led to them or went through them in a scan.
 func (c *Cursor[V]) Pages() int { return c.pages }
@@ -197,7 +202,7 @@ func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 }
 
 func (c *Cursor[V]) keep(p *page[V], i, width int) {
-	c.at, c.id, c.started = p.vector(i, width), p.ids[i], true
+	c.at, c.id, c.started, c.leap = p.vector(i, width), p.ids[i], true, false
 }
 
 // seekPast is seek, but passes over what is not to be offered again.
@@ -229,6 +234,9 @@ func (c *Cursor[V]) seek(s *search[V]) (*page[V], int) {
 			return s.pick(order, c.policy == LeastFit, nil, nil)
 		}
 		after := s.lastIn(c)
+		if c.leap && after.edge == exact {
+			after.edge = behind
+		}
 		return s.pick(order, c.policy == LeastFit, &after, nil)
 	}
 	if c.policy == LeastFit {
@@ -242,6 +250,9 @@ func (c *Cursor[V]) ascend(s *search[V]) (*page[V], int) {
 	var k key
 	if c.started {
 		s.cfg.key(&k, &c.at, c.id)
+		if c.leap {
+			k.edge = behind
+		}
 		return s.up(&k)
 	}
 	// What is below the ask's own coordinates cannot fit. A dimension that is not
@@ -266,13 +277,15 @@ func (c *Cursor[V]) descend(s *search[V]) (*page[V], int) {
 	var i int
 	if c.started {
 		s.cfg.key(&k, &c.at, c.id)
-		until := k
-		until.edge = behind
-		s.until = &until
-		if p, i = s.up(&k); p != nil {
-			return p, i
+		if !c.leap {
+			until := k
+			until.edge = behind
+			s.until = &until
+			if p, i = s.up(&k); p != nil {
+				return p, i
+			}
+			s.until = nil
 		}
-		s.until = nil
 		k.edge = before
 		p, i = s.down(&k)
 	} else {

@@ -1,0 +1,58 @@
+package bucket_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+)
+
+// With a leap after each, a search gives the first entry of each distinct coordinates.
+func TestLeap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := &oracle{config: bucket.Config{Order: []int{0, 1}, Granularity: bucket.Vector{1, 2}}}
+		x := bucket.New[int](o.config)
+		token := bucket.NewToken()
+		for i := range rapid.IntRange(0, 200).Draw(t, "entries") {
+			var at bucket.Vector
+			for d := range 3 {
+				at[d] = rapid.Int64Range(-1, 5).Draw(t, "at")
+			}
+			e := entry{ID: fmt.Sprintf("n%03d", i), At: at, Value: i}
+			x.Add(token, e.ID, e.At, e.Value)
+			o.entries = append(o.entries, e)
+		}
+		q := bucket.Query[int]{Policy: rapid.SampledFrom([]bucket.Policy{bucket.BestFit, bucket.LeastFit}).Draw(t, "policy")}
+		q.Need[0], q.Need[2] = rapid.Int64Range(0, 3).Draw(t, "need"), rapid.Int64Range(0, 3).Draw(t, "need")
+		order := o.config.Order
+		if rapid.Bool().Draw(t, "own order") {
+			q.Order = []int{1}
+			order = q.Order
+		}
+		down := q.Policy == bucket.LeastFit
+		slices.SortFunc(o.entries, func(a, b entry) int { return o.compare(order, down, a, b) })
+		var want, have []string
+		var last *entry
+		for i := range o.entries {
+			e := &o.entries[i]
+			if !fits(e.At, q.Need) {
+				continue
+			}
+			if last == nil || o.compare(order, down, entry{At: last.At}, entry{At: e.At}) != 0 {
+				want = append(want, e.ID)
+				last = e
+			}
+		}
+		c := x.Search(q)
+		for e, ok := c.Next(&x); ok; e, ok = c.Next(&x) {
+			have = append(have, e.ID)
+			c.Leap()
+		}
+		if !slices.Equal(have, want) {
+			t.Fatalf("have %v, want %v", have, want)
+		}
+	})
+}

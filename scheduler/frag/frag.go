@@ -1,0 +1,167 @@
+package frag
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Whole is a whole device, in thousandths.
+const Whole = 1000
+
+// Ask is what one typical instance wants of a node.
+type Ask struct {
+	// CPU and Memory are in the caller's units; 0 or less is none.
+	CPU, Memory int64
+	// Count is how many devices, at least 1; Share what of each, in thousandths. A share
+	// of 0, and one of Whole and above, is the whole device.
+	Count, Share int
+	// Weight is how often this is asked for. 0 or less counts as never.
+	Weight int64
+}
+
+// share is the share as it counts.
+func (a *Ask) share() int64 {
+	if a.Share <= 0 || a.Share > Whole {
+		return Whole
+	}
+	return int64(a.Share)
+}
+
+// Room is what a node has left.
+type Room struct {
+	CPU, Memory int64
+	// Idle is what is left of each device, in thousandths; less than 0 counts as 0.
+	Idle []int32
+}
+
+// Measure is what a kind of devices is typically asked for. It is never changed: many
+// may use it at once. The zero value measures nothing: every ability is 0.
+type Measure struct{ groups []group }
+
+// group is the asks that want as much of devices.
+type group struct {
+	count int
+	share int32
+	asks  []typical
+}
+
+// typical is an ask made ready.
+type typical struct {
+	cpu, memory       int64
+	perCPU, perMemory float64 // 1 ÷ what it wants; 0 if it wants none
+	weight            float64 // times the square root of the devices' part of one instance
+}
+
+// New makes a measure. Total is the weight of all that is typically asked for, also of
+// what this kind of devices is not asked for; if it is less than the weights of the asks
+// together, those are taken.
+func New(asks []Ask, total int64) *Measure {
+	m := &Measure{}
+	sum := int64(0)
+	for i := range asks {
+		sum += max(0, asks[i].Weight)
+	}
+	total = max(total, sum)
+	sorted := slices.Clone(asks)
+	slices.SortFunc(sorted, func(a, b Ask) int {
+		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.Count, b.Count), cmp.Compare(a.CPU, b.CPU),
+			cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Weight, b.Weight))
+	})
+	for i := range sorted {
+		a := &sorted[i]
+		if a.Weight <= 0 || a.Count < 1 {
+			continue
+		}
+		share := int32(a.share()) //nolint:gosec // at most Whole
+		last := len(m.groups) - 1
+		if last < 0 || m.groups[last].count != a.Count || m.groups[last].share != share {
+			m.groups = append(m.groups, group{count: a.Count, share: share})
+			last++
+		}
+		t := typical{cpu: max(0, a.CPU), memory: max(0, a.Memory)}
+		t.perCPU, t.perMemory = inverse(t.cpu), inverse(t.memory)
+		part := float64(a.Weight) / float64(total)
+		t.weight = part * math.Sqrt(float64(a.Count)*float64(share))
+		m.groups[last].asks = append(m.groups[last].asks, t)
+	}
+	return m
+}
+
+func inverse(n int64) float64 {
+	if n <= 0 {
+		return 0
+	}
+	return 1 / float64(n)
+}
+
+// Empty tells whether nothing is typically asked for.
+func (m *Measure) Empty() bool { return len(m.groups) == 0 }
+
+// Sum is what of all devices together is idle, in thousandths.
+func (r *Room) Sum() (sum int64) {
+	for _, d := range r.Idle {
+		sum += int64(max(0, d))
+	}
+	return sum
+}
+
+// Ability is what the room is worth to the typical asks, in thousandths of devices.
+func (m *Measure) Ability(r *Room) float64 {
+	idle := r.Sum()
+	if idle == 0 {
+		return 0
+	}
+	cpu, memory := float64(r.CPU), float64(r.Memory)
+	sum := 0.0
+	for i := range m.groups {
+		g := &m.groups[i]
+		most := g.instances(r.Idle)
+		if most == 0 {
+			continue
+		}
+		for k := range g.asks {
+			t := &g.asks[k]
+			if t.cpu > r.CPU {
+				break // the asks of a group ascend
+			}
+			if t.memory > r.Memory {
+				continue
+			}
+			n := most
+			if t.perCPU > 0 {
+				n = min(n, cpu*t.perCPU)
+			}
+			if t.perMemory > 0 {
+				n = min(n, memory*t.perMemory)
+			}
+			sum += float64(t.weight * math.Sqrt(n)) // rounded: not fused with the sum
+		}
+	}
+	return sum * math.Sqrt(float64(idle))
+}
+
+// instances is how many instances the devices hold, were there CPU and memory enough.
+func (g *group) instances(idle []int32) float64 {
+	n := 0
+	if g.share == Whole {
+		for _, d := range idle {
+			if d >= Whole {
+				n++
+			}
+		}
+		return float64(n / g.count)
+	}
+	for _, d := range idle {
+		if d >= g.share {
+			n += int(d / g.share)
+		}
+	}
+	return float64(n)
+}
+
+// Fragmentation is what of the devices is idle and of no use to the typical asks, in
+// thousandths of devices.
+func (m *Measure) Fragmentation(r *Room) float64 {
+	return float64(r.Sum()) - m.Ability(r)
+}

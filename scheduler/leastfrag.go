@@ -1,0 +1,409 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/frag"
+)
+
+// policyLeastFrag takes the node whose ability to take the typical asks shrinks least.
+const policyLeastFrag = "least-fragmentation"
+
+// How a decision of the policy is bounded, whatever the cluster is. The figures are
+// of the OpenB trace (docs/policies.md).
+const (
+	// weighAll: a set with so many nodes has all of them weighed.
+	weighAll = 16
+	// weighFew is how many places of each order of a larger set are weighed. One is 0.3
+	// points worse than two, and eight are 0.05 points better.
+	weighFew = 2
+	// weighTries is how many nodes of an order are looked at in vain.
+	weighTries = 16
+	// lossStep, in thousandths of a device: what differs by less is a tie, and the fuller
+	// node is taken.
+	lossStep = 50
+)
+
+// leastFrag weighs nodes for one ask.
+type leastFrag struct {
+	t   *Typical
+	ask *ask
+	m   *matcher
+}
+
+// weighed is a node with what its ability would lose.
+type weighed struct {
+	node  *nodeState
+	entry bucket.Entry[*nodeState]
+	loss  int64 // in lossSteps
+	// apart: its devices are of no one free cell.
+	apart bool
+}
+
+// weighing is the nodes of a set that were weighed, the best first.
+type weighing struct {
+	list []weighed
+	done bool
+	// kinds is what is typically asked of the set's nodes; nil: not looked up yet.
+	kinds *kinds
+	// plain: nothing is asked of their devices, or they have none, so that all lose alike.
+	plain bool
+}
+
+// leastFragmented finds the node that loses least. Sets are weighed once; after that
+// only the one that was taken from.
+func (s *search) leastFragmented(avoid []string) (found, bool) {
+	s.e.flush()
+	for {
+		var from *setCursor
+		for _, c := range s.sets {
+			s.weigh(c, avoid)
+			if len(c.weighed.list) > 0 && (from == nil || s.compareWeighed(&c.weighed.list[0], &from.weighed.list[0]) < 0) {
+				from = c
+			}
+		}
+		if from == nil {
+			return s.inPhases(avoid) // those few need not show it
+		}
+		if f, ok := s.acceptWeighed(from, avoid); ok {
+			return f, true
+		}
+	}
+}
+
+// acceptWeighed tries the best node of a set, which is dropped if it does not fit.
+func (s *search) acceptWeighed(c *setCursor, avoid []string) (found, bool) {
+	w := &c.weighed.list[0]
+	f, ok := s.accept(s.e.now(w.node), len(s.phases)-1, avoid)
+	if !ok {
+		c.weighed.list = c.weighed.list[1:]
+		return found{}, false
+	}
+	f.entry, f.set, f.phase = w.entry, c, len(s.phases)-1
+	return f, true
+}
+
+func (s *search) compareWeighed(a, b *weighed) int {
+	if a.apart != b.apart {
+		if b.apart {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.loss, b.loss), s.sort.compare(&a.entry, &b.entry))
+}
+
+// weigh lists the nodes of a set that lose least, if that has not been done since it
+// was taken from. Which nodes are looked at does not depend on how many there are.
+func (s *search) weigh(c *setCursor, avoid []string) {
+	w := &c.weighed
+	if w.done {
+		return
+	}
+	w.done, w.list = true, w.list[:0]
+	set, known := s.all().Get(c.name)
+	if !known {
+		return
+	}
+	if w.kinds == nil {
+		n := set.any()
+		w.kinds, w.plain = s.frag.t.of(n), true
+		for p := range n.pools {
+			w.plain = w.plain && s.frag.t.find(w.kinds, n, p.group).measure.Empty()
+		}
+	}
+	if set.nodes.Len() <= weighAll {
+		for e := range set.nodes.All {
+			if e.At.Fits(&s.ask.need) {
+				s.add(c, e, avoid)
+			}
+		}
+	} else {
+		s.weighOrders(c, set, avoid)
+	}
+	if len(w.list) > 1 {
+		slices.SortFunc(w.list, func(a, b weighed) int { return s.compareWeighed(&a, &b) })
+	}
+}
+
+// weighOrders weighs the first nodes of each order in which the best ones may stand
+// first: those with the least room, where the ask may leave the least behind; and
+// those with the most, where it may have the CPU that nobody else wants.
+func (s *search) weighOrders(c *setCursor, set *nodeSet, avoid []string) {
+	whole, share := 0, 0
+	for i := range s.ask.devices {
+		if d := &s.ask.devices[i]; d.whole() > 0 {
+			whole += d.whole()
+		} else {
+			share = max(share, d.share)
+		}
+	}
+	q := bucket.Query[*nodeState]{Need: s.ask.need, Policy: bucket.BestFit}
+	if share > 0 && whole == 0 {
+		q.Need[dimShare] = int64(share)
+		s.weighOrder(c, set, q, avoid)
+		q.Need[dimShare], whole = 0, 1
+	}
+	q.Need[dimGPUs] = max(q.Need[dimGPUs], int64(whole))
+	s.weighOrder(c, set, q, avoid)
+	if c.weighed.plain {
+		return // the first is the best
+	}
+	q.Policy = bucket.LeastFit
+	s.weighOrder(c, set, q, avoid)
+}
+
+func (s *search) weighOrder(c *setCursor, set *nodeSet, q bucket.Query[*nodeState], avoid []string) {
+	cursor := set.nodes.Search(q)
+	few := 0
+	for range weighTries {
+		e, ok := cursor.Next(&set.nodes)
+		if !ok {
+			return
+		}
+		if s.add(c, e, avoid) {
+			if few++; few == weighFew {
+				return
+			}
+			cursor.Leap()
+		}
+	}
+}
+
+// add weighs a node and lists it; false: it does not fit.
+func (s *search) add(c *setCursor, e bucket.Entry[*nodeState], avoid []string) bool {
+	n := e.Value
+	if slices.Contains(avoid, n.id) {
+		s.passed = true
+		return false
+	}
+	if s.refused(n.node) != "" {
+		return false
+	}
+	kinds := c.weighed.kinds
+	if s.frag.t.cores {
+		kinds = s.frag.t.of(n) // what a core is differs within the set
+	}
+	loss, _, ok := s.frag.loss(n, kinds)
+	if !ok {
+		return false
+	}
+	for i := range c.weighed.list {
+		if c.weighed.list[i].node == n {
+			return true
+		}
+	}
+	c.weighed.list = append(c.weighed.list, weighed{n, e, lossSteps(loss), s.apart(&e.At)})
+	return true
+}
+
+// weighOne weighs a node by itself.
+func (s *search) weighOne(f found) weighed {
+	loss, _, _ := s.frag.loss(f.node, s.frag.t.of(f.node))
+	return weighed{f.node, f.entry, lossSteps(loss), s.apart(&f.entry.At)}
+}
+
+// liking is 1 for a node that loses nothing, a half for one that loses a device, and so
+// on: what affinities and spreads are weighed against.
+func (l *leastFrag) liking(n *nodeState) float64 {
+	loss, _, _ := l.loss(n, l.t.of(n))
+	return wholeDevice / (wholeDevice + max(0, loss))
+}
+
+// lossSteps cuts a loss to whole steps.
+func lossSteps(loss float64) int64 { return int64(math.Floor(loss / lossStep)) }
+
+// apart tells whether a node has no free cell that holds the ask.
+func (s *search) apart(at *bucket.Vector) bool {
+	whole := 0
+	for i := range s.ask.devices {
+		whole = max(whole, s.ask.devices[i].whole())
+	}
+	if whole < 2 {
+		return false
+	}
+	for class := cellClass(whole); class < cellSizes; class++ {
+		if at[dimCells+class] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// forget has the set of a node that was taken from weighed again.
+func (s *search) forget(n *nodeState) {
+	name := n.at.family
+	if s.byClass {
+		name = n.at.class
+	}
+	for _, c := range s.sets {
+		if c.name == name {
+			c.weighed.done = false
+		}
+	}
+}
+
+// loss is how much ability a node would lose to the ask, in thousandths of devices, and
+// on which devices: those of which so much is idle. false: it does not fit.
+func (l *leastFrag) loss(n *nodeState, k *kinds) (loss float64, level int32, ok bool) {
+	before := l.room(n)
+	after := before
+	l.use(n, &after)
+	switch {
+	case after.CPU < 0 || after.Memory < 0:
+		return 0, 0, false
+	case len(n.cells) == 0:
+		return 0, 0, len(l.ask.devices) == 0
+	case len(l.ask.devices) > 1:
+		return l.several(n, k, before, after)
+	}
+	var room [32]int32
+	best := math.Inf(1)
+	for p := range n.pools { // what it loses where the ask takes no devices is CPU and memory
+		before.Idle = p.idle(n.cells[p.at], room[:0])
+		after.Idle = before.Idle
+		of := l.t.find(k, n, p.group)
+		was := l.t.ability(of, &before)
+		rest := was - l.t.ability(of, &after)
+		loss += rest
+		if len(l.ask.devices) == 0 || !l.ask.devices[0].matches(l.m, p.group) {
+			continue
+		}
+		if with, at, fits := l.onPool(of, was, after); fits && with-rest < best {
+			best, level = with-rest, at
+		}
+	}
+	if len(l.ask.devices) == 0 {
+		return loss, 0, true
+	}
+	return loss + best, level, level > 0
+}
+
+// room is what a node has left, without its devices.
+func (l *leastFrag) room(n *nodeState) frag.Room {
+	return frag.Room{CPU: n.has.amount.CPU - n.used.CPU, Memory: n.has.amount.MemoryMB - n.used.MemoryMB}
+}
+
+// use takes what the ask wants of a room, but devices.
+func (l *leastFrag) use(n *nodeState, r *frag.Room) {
+	r.CPU -= l.ask.amount.CPU
+	for _, c := range l.ask.cores {
+		r.CPU -= int64(c.n) * n.has.mhzPerCore
+	}
+	r.Memory -= l.ask.amount.MemoryMB
+}
+
+// onPool is what a pool loses if the ask takes of its devices, in the best way. Room is
+// without the ask's CPU and memory.
+func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, level int32, ok bool) {
+	want := &l.ask.devices[0]
+	var copied [32]int32
+	idle := append(copied[:0], room.Idle...)
+	room.Idle = idle
+	if n := want.whole(); n > 0 {
+		if n > len(idle) || idle[n-1] < wholeDevice {
+			return 0, 0, false
+		}
+		clear(idle[:n])
+		descending(idle)
+		return was - l.t.ability(k, &room), wholeDevice, true
+	}
+	var taken [32]int32
+	share := int32(want.share) //nolint:gosec // at most 1000
+	for i, d := range idle {
+		if d < share {
+			break
+		}
+		if i > 0 && d == idle[i-1] {
+			continue
+		}
+		room.Idle = append(taken[:0], idle...)
+		room.Idle[i] -= share
+		descending(room.Idle)
+		with := was - l.t.ability(k, &room)
+		if !ok || lossSteps(with) <= lossSteps(loss) { // of equal ones the fullest
+			loss, level, ok = with, d, true
+		}
+	}
+	return loss, level, ok
+}
+
+// several weighs asks for devices of several kinds by what they would get.
+func (l *leastFrag) several(n *nodeState, k *kinds, before, after frag.Room) (loss float64, level int32, ok bool) {
+	cells := n.cells
+	for i := range l.ask.devices {
+		c := n.choose(&l.ask.devices[i], cells, l.m)
+		if c.tree == nil {
+			return 0, 0, false
+		}
+		cells = c.taken(cells, l.ask.devices[i].share)
+	}
+	var room [32]int32
+	for p := range n.pools {
+		of := l.t.find(k, n, p.group)
+		before.Idle = p.idle(n.cells[p.at], room[:0])
+		loss += l.t.ability(of, &before)
+		after.Idle = p.idle(cells[p.at], room[:0])
+		loss -= l.t.ability(of, &after)
+	}
+	return loss, 0, true
+}
+
+// narrow says on which devices of a pool a share goes: those of which so much is idle that
+// the node loses least. allowed says which may be taken at all; nil: all.
+func (l *leastFrag) narrow(n *nodeState, cells *cell.State, p pool, allowed func(int) bool) func(int) bool {
+	if len(l.ask.devices) != 1 {
+		return allowed
+	}
+	k := l.t.find(l.t.of(n), n, p.group)
+	var buf [32]int32
+	room := l.room(n)
+	room.Idle = p.idle(cells, buf[:0])
+	was := l.t.ability(k, &room)
+	l.use(n, &room)
+	_, level, ok := l.onPool(k, was, room)
+	if !ok {
+		return allowed
+	}
+	some := false
+	only := func(device int) bool {
+		return cells.FreeShare(device) == int(level) && (allowed == nil || allowed(device))
+	}
+	for d := range p.tree.ids {
+		some = some || only(d)
+	}
+	if !some {
+		return allowed // all such are where the ask may not go
+	}
+	return only
+}
+
+// weighBy has the search go by what the cluster is typically asked for, if that is its
+// policy. What has no devices, and finds none where it may go, is packed.
+func (s *search) weighBy(t *Typical) {
+	if s.policy != policyLeastFrag {
+		return
+	}
+	if len(s.ask.devices) == 0 && !s.meetsDevices() {
+		s.policy = policyBinpack // which has the same phases for it
+		return
+	}
+	s.frag = &leastFrag{t: t, ask: s.ask, m: s.f.m}
+	for i := range s.ask.devices {
+		s.ask.devices[i].frag = s.frag
+	}
+}
+
+// meetsDevices tells whether there are devices where the group may go.
+func (s *search) meetsDevices() bool {
+	for _, c := range s.sets {
+		if set, known := s.all().Get(c.name); known && len(set.any().cells) > 0 {
+			return true
+		}
+	}
+	return false
+}

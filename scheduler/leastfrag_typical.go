@@ -1,0 +1,247 @@
+package scheduler
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/frag"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Bounds of what a Typical holds.
+const (
+	// maxTypical is how many asks count: the commonest. Each costs a few nanoseconds for
+	// each node that is weighed.
+	maxTypical = 128
+	// maxFamilies is for how many families of nodes it is decided what is asked of them.
+	maxFamilies = 4096
+	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
+	memoBits = 14
+	// memoWords of memoPerWord devices each are measured; nodes with more are measured anew.
+	memoWords   = 3
+	memoPerWord = 6
+)
+
+// Typical is what the cluster is typically asked for, made ready for the policy
+// least-fragmentation. It remembers what it measured, which makes it faster and changes no
+// answer; so it is for one goroutine at a time.
+type Typical struct {
+	asks  []typicalAsk
+	total int64
+	m     *matcher
+	kinds map[family]*kinds
+	cores bool // some ask for whole cores: what those are differs by node
+	made  uint32
+	memo  []measured
+}
+
+// typicalAsk is an ask with devices, and what decides where it may go.
+type typicalAsk struct {
+	fit    *feasibility
+	want   deviceAsk // the first of its devices; all of one kind are added up in ask
+	ask    frag.Ask
+	cores  int64
+	weight int64
+}
+
+// family is nodes that typical asks cannot tell apart.
+type family struct {
+	name       string
+	mhzPerCore int64 // 0 if nobody asks for cores
+}
+
+// kinds is what is typically asked of the devices of a family's nodes.
+type kinds struct{ list []*kind }
+
+// kind is the devices of a node that asks cannot tell apart.
+type kind struct {
+	vendor, kind, name string
+	measure            *frag.Measure
+	id                 uint32
+}
+
+// NewTypical makes asks ready. Asks without devices only lower the weight of the others:
+// the policy leaves room by what they leave of devices. Of many asks the commonest are
+// taken.
+func NewTypical(asks []structs.TypicalAsk) *Typical {
+	t := &Typical{m: newMatcher(), kinds: map[family]*kinds{}}
+	for i := range asks {
+		a := &asks[i]
+		if a.Job == nil || a.Group == nil || a.Weight <= 0 {
+			continue
+		}
+		t.total += a.Weight
+		if made, some := t.read(a); some {
+			t.asks = append(t.asks, made)
+			t.cores = t.cores || made.cores > 0
+		}
+	}
+	slices.SortStableFunc(t.asks, func(a, b typicalAsk) int { return cmp.Compare(b.weight, a.weight) })
+	t.asks = t.asks[:min(len(t.asks), maxTypical)]
+	return t
+}
+
+// read gives what an ask wants; false: it wants no devices.
+func (t *Typical) read(a *structs.TypicalAsk) (typicalAsk, bool) {
+	out := typicalAsk{fit: newFeasibility(a.Job, a.Group, t.m), weight: a.Weight, ask: frag.Ask{Weight: a.Weight}}
+	// Meta differs within a family: whatever is asked of it is taken for met.
+	out.fit.shared = slices.DeleteFunc(out.fit.shared, func(c *structs.Constraint) bool { return isMeta(c.LTarget) || isMeta(c.RTarget) })
+	for _, task := range a.Group.Tasks {
+		if r := task.Resources; r != nil {
+			if r.Cores > 0 {
+				out.cores += int64(r.Cores)
+			} else {
+				out.ask.CPU += int64(r.CPU)
+			}
+			out.ask.Memory += int64(r.MemoryMB)
+		}
+	}
+	for i, d := range out.fit.devices {
+		if i == 0 {
+			out.want = d
+		}
+		if d.kind == out.want.kind {
+			out.ask.Count += d.count
+			out.ask.Share = d.share
+		}
+	}
+	if out.ask.Count > 1 {
+		out.ask.Share = wholeDevice
+	}
+	return out, out.ask.Count > 0
+}
+
+// some tells whether any devices are typically asked for.
+func (t *Typical) some() bool { return t != nil && len(t.asks) > 0 }
+
+// of gives what is typically asked of the devices of a node's family.
+func (t *Typical) of(n *nodeState) *kinds {
+	name := family{name: n.has.family}
+	if t.cores {
+		name.mhzPerCore = n.has.mhzPerCore
+	}
+	k, known := t.kinds[name]
+	if !known {
+		if len(t.kinds) >= maxFamilies {
+			clear(t.kinds)
+		}
+		k = &kinds{}
+		t.kinds[name] = k
+	}
+	return k
+}
+
+// find gives the kind of a group of a node's devices.
+func (t *Typical) find(k *kinds, n *nodeState, group *structs.NodeDeviceResource) *kind {
+	for _, c := range k.list {
+		if c.name == group.Name && c.kind == group.Type && c.vendor == group.Vendor {
+			return c
+		}
+	}
+	var asks []frag.Ask
+	for i := range t.asks {
+		a := &t.asks[i]
+		if !a.want.matches(t.m, group) || !a.fit.class(n.node).ok() {
+			continue
+		}
+		ask := a.ask
+		ask.CPU += a.cores * n.has.mhzPerCore
+		asks = append(asks, ask)
+	}
+	t.made++
+	c := &kind{group.Vendor, group.Type, group.Name, frag.New(asks, t.total), t.made}
+	k.list = append(k.list, c)
+	return c
+}
+
+// pool is the devices of one tree of a node that asks cannot tell apart.
+type pool struct {
+	at    int // which of the node's trees
+	tree  *deviceTree
+	group *structs.NodeDeviceResource
+}
+
+// pools gives the pools of a node, in order.
+func (n *nodeState) pools(yield func(pool) bool) {
+	for at, t := range n.has.trees {
+		for i, group := range t.groups {
+			if !t.single && slices.Index(t.groups, group) != i {
+				continue
+			}
+			if !yield(pool{at, t, group}) {
+				return
+			}
+			if t.single {
+				break
+			}
+		}
+	}
+}
+
+// idle appends what is idle of each device of a pool, most first.
+func (p *pool) idle(cells *cell.State, to []int32) []int32 {
+	for d := range p.tree.ids {
+		if p.tree.single || p.tree.groups[d] == p.group {
+			to = append(to, int32(max(0, cells.FreeShare(d)))) //nolint:gosec // at most 1000
+		}
+	}
+	descending(to)
+	return to
+}
+
+// descending sorts a few numbers that are mostly in order.
+func descending(list []int32) {
+	for i := 1; i < len(list); i++ {
+		for k := i; k > 0 && list[k] > list[k-1]; k-- {
+			list[k], list[k-1] = list[k-1], list[k]
+		}
+	}
+}
+
+// measured is the ability of one room of one kind.
+type measured struct {
+	key     roomKey
+	ability float64
+}
+
+// roomKey is a room as a value.
+type roomKey struct {
+	kind        uint32 // from 1
+	devices     uint32
+	cpu, memory int64
+	idle        [memoWords]uint64
+}
+
+func (k *roomKey) hash() uint64 {
+	const odd = 0x9E3779B97F4A7C15
+	h := uint64(k.kind)<<32 | uint64(k.devices)
+	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle[0], k.idle[1], k.idle[2]} { //nolint:gosec // bits
+		hi, lo := bits.Mul64(h^w, odd)
+		h = hi ^ lo ^ w
+	}
+	return h * odd
+}
+
+// ability measures a room, whose devices descend.
+func (t *Typical) ability(k *kind, r *frag.Room) float64 {
+	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
+		return 0
+	}
+	if len(r.Idle) > memoWords*memoPerWord {
+		return k.measure.Ability(r)
+	}
+	key := roomKey{kind: k.id, devices: uint32(len(r.Idle)), cpu: r.CPU, memory: r.Memory} //nolint:gosec // few
+	for i, d := range r.Idle {
+		key.idle[i/memoPerWord] |= uint64(d) << (10 * (i % memoPerWord)) //nolint:gosec // 0 to 1000
+	}
+	if t.memo == nil {
+		t.memo = make([]measured, 1<<memoBits)
+	}
+	at := &t.memo[key.hash()>>(64-memoBits)]
+	if at.key != key {
+		*at = measured{key, k.measure.Ability(r)}
+	}
+	return at.ability
+}

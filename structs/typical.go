@@ -1,0 +1,13 @@
+package structs
+
+// TypicalAsk is one of the asks that a cluster is typically asked for: what the policy
+// least-fragmentation keeps room for.
+type TypicalAsk struct {
+	// Job gives what all of it shares: constraints, datacenters, the pool. Group is one of
+	// its groups, or a stand-in for one. Neither is changed.
+	Job   *Job
+	Group *TaskGroup
+	// Weight is how often an instance of it is asked for, beside the others. What has 0 or
+	// less does not count.
+	Weight int64
+}
