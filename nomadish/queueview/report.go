@@ -46,7 +46,7 @@ func Count(snap *state.Snapshot) map[Series]Figures {
 	return out
 }
 
-// Report keeps the gauges nomad.queue.length, .missing and .oldest_seconds, by node pool
+// Report keeps the gauges queue.length, .missing and .oldest_seconds, by node pool
 // and class, until ctx ends; then they are 0, for another server leads. The leader runs it.
 func Report(ctx context.Context, store *state.Store) {
 	shown := map[Series]bool{}

@@ -104,11 +104,11 @@ func wants(job *structs.Job, group string) bool {
 // updateAsk takes what a plan says of a group. What a plan that was decided earlier says
 // of a job that was stopped or purged meanwhile is not so any more.
 func (x *txn) updateAsk(u *structs.AskUpdate) {
-	if !wants(x.job(u.Namespace, u.JobID), u.Group) {
+	was := x.ask(u.Namespace, u.JobID, u.Group)
+	if was == nil && u.Missing == 0 { // most jobs: they are placed at once
 		return
 	}
-	was := x.ask(u.Namespace, u.JobID, u.Group)
-	if was == nil && u.Missing == 0 {
+	if !wants(x.job(u.Namespace, u.JobID), u.Group) {
 		return
 	}
 	now := structs.Ask{Namespace: u.Namespace, JobID: u.JobID, Group: u.Group}

@@ -114,7 +114,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/status/peers", "", wire.MethodPeers)
 	f("PUT", "/v1/search", `{"Prefix":"a","Context":"jobs"}`, wire.MethodSearch)
 	f("POST", "/v1/search/fuzzy", `{"Text":"a","Context":"all"}`, wire.MethodSearch)
-	f("GET", "/v1/event/stream?topic=Job:j&topic=Node", "", wire.MethodEventStream)
+	f("GET", "/v1/event/stream?topic=Job:j&topic=Queue", "", wire.MethodEventStream)
 	f("GET", "/v1/namespaces", "", "")
 	f("GET", "/v1/namespace/default", "", "")
 	f("GET", "/v1/history", "", wire.MethodHistoryList)
