@@ -25,6 +25,8 @@ func registry() map[string]spec {
 		"alloc signal":                      allocSignal(),
 		"alloc restart":                     allocRestart(),
 		"alloc stop":                        allocStop(),
+		"alloc suspend":                     allocSuspend(),
+		"alloc resume":                      allocResume(),
 		"eval list":                         evalList(),
 		"eval status":                       evalStatus(),
 		"node status":                       nodeStatus(),

@@ -231,7 +231,14 @@ type (
 		Reschedule      bool
 		WriteRequest
 	}
-	// AllocStopReply names the evaluation.
+	// AllocSuspendRequest freezes an allocation in place, or lets it go on when there is
+	// room for it.
+	AllocSuspendRequest struct {
+		AllocID string
+		Resume  bool
+		WriteRequest
+	}
+	// AllocStopReply names the evaluation; empty: none is needed.
 	AllocStopReply struct {
 		EvalID string
 		WriteMeta

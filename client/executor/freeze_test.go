@@ -110,7 +110,8 @@ func TestStopOfFrozen(t *testing.T) {
 	if states := livesOf(t, "a"); states != "" {
 		t.Errorf("left of it: %q", states)
 	}
-	f.start(f.sh("b", "trap '' TERM; while :; do sleep 0.01; done"))
+	f.start(f.sh("b", "trap '' TERM; echo deaf; while :; do sleep 0.01; done"))
+	f.untilOutput("b", logs.Stdout, len("deaf"))
 	must(t, f.Freeze(t.Context(), "b"))
 	if st, err = f.Stop(t.Context(), "b", unix.SIGTERM, 20*time.Millisecond); err != nil || st.Exit.Signal != int(unix.SIGKILL) {
 		t.Fatalf("one that is deaf: %+v, %v", st.Exit, err)

@@ -12,6 +12,7 @@ func (e *Endpoints) registerAllocs(mux *wire.Mux) {
 	mux.Handle(wire.MethodAllocList, read(e, e.allocList))
 	mux.Handle(wire.MethodAllocGet, read(e, e.allocGet))
 	mux.Handle(wire.MethodAllocStop, write(e, e.allocStop))
+	mux.Handle(wire.MethodAllocSuspend, write(e, e.allocSuspend))
 	mux.Handle(wire.MethodHistoryList, read(e, e.historyList))
 }
 

@@ -34,9 +34,10 @@ const (
 	MethodJobRevert      = "Job.Revert"      // JobRevertRequest → JobRegisterReply
 	MethodJobSubmission  = "Job.Submission"  // JobSubmissionRequest → JobSubmissionReply
 
-	MethodAllocList = "Alloc.List" // ListRequest → AllocListReply
-	MethodAllocGet  = "Alloc.Get"  // IDRequest → AllocReply
-	MethodAllocStop = "Alloc.Stop" // AllocStopRequest → AllocStopReply
+	MethodAllocList    = "Alloc.List"    // ListRequest → AllocListReply
+	MethodAllocGet     = "Alloc.Get"     // IDRequest → AllocReply
+	MethodAllocStop    = "Alloc.Stop"    // AllocStopRequest → AllocStopReply
+	MethodAllocSuspend = "Alloc.Suspend" // AllocSuspendRequest → AllocStopReply
 
 	MethodEvalList    = "Eval.List"        // EvalListRequest → EvalListReply
 	MethodEvalCount   = "Eval.Count"       // EvalListRequest → CountReply

@@ -115,8 +115,8 @@ func allocRoutes() []*route {
 		later("/v1/client/allocation/*/snapshot"),
 		later("/v1/client/allocation/*/checks"),
 		later("/v1/client/allocation/*/pause"),
-		later("/v1/client/allocation/*/suspend"),
-		later("/v1/client/allocation/*/resume"),
+		put("/v1/client/allocation/*/suspend", allocSuspend),
+		put("/v1/client/allocation/*/resume", allocResume),
 
 		get("/v1/client/fs/ls/*", fsList),
 		get("/v1/client/fs/stat/*", fsStat),

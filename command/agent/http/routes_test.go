@@ -74,6 +74,8 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/client/allocation/a/restart", `{"TaskName":"t"}`, wire.MethodClientAllocRestart)
 	f("PUT", "/v1/client/allocation/a/signal", `{"Signal":"SIGHUP"}`, wire.MethodClientAllocSignal)
 	f("GET", "/v1/client/allocation/a/gc", "", wire.MethodClientAllocGC)
+	f("PUT", "/v1/client/allocation/a/suspend", "", wire.MethodAllocSuspend)
+	f("PUT", "/v1/client/allocation/a/resume", "{}", wire.MethodAllocSuspend)
 	f("GET", "/v1/client/fs/ls/a?path=/", "", wire.MethodClientFSList)
 	f("GET", "/v1/client/fs/stat/a?path=f", "", wire.MethodClientFSStat)
 	f("GET", "/v1/client/fs/cat/a?path=f", "", wire.MethodClientFSRead)

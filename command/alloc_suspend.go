@@ -1,0 +1,116 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func allocSuspend() spec {
+	return spec{
+		synopsis: "Freeze an allocation's tasks in place; others get its processor and devices",
+		usage:    "<allocation>", example: "5f3a9c01",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			detach := fs.Bool("detach", false, "do not wait until the tasks are frozen")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 {
+					return e.usage("one allocation is needed, %d given", len(args))
+				}
+				stub, err := e.oneAlloc(ctx, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if err := e.client.AllocSuspend(ctx, stub.ID); err != nil {
+					return e.fail(err)
+				}
+				if *detach {
+					return exitDone
+				}
+				return newMonitor(e, *verbose).suspension(ctx, stub.ID, structs.AllocClientSuspended)
+			}
+		},
+	}
+}
+
+func allocResume() spec {
+	return spec{
+		synopsis: "Let a suspended allocation go on where it was",
+		usage:    "<allocation>", example: "5f3a9c01",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 {
+					return e.usage("one allocation is needed, %d given", len(args))
+				}
+				stub, err := e.oneAlloc(ctx, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				reply, err := e.client.AllocResume(ctx, stub.ID)
+				if err != nil {
+					return e.fail(err)
+				}
+				if *detach {
+					e.printf("Evaluation ID: %s\n", reply.EvalID)
+					return exitDone
+				}
+				return newMonitor(e, *verbose).resuming(ctx, stub.ID, reply.EvalID)
+			}
+		},
+	}
+}
+
+// resuming follows an evaluation until it has said whether a suspended allocation goes
+// on, and the allocation until it does. Exit code incomplete: there is no room for it.
+func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
+	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(eval, m.verbose))
+	ev, err := m.evalDone(ctx, eval)
+	if err != nil {
+		return m.stopped(err)
+	}
+	a, _, err := m.e.client.Alloc(ctx, alloc, &api.Query{Namespace: structs.AllNamespaces})
+	if err != nil {
+		return m.stopped(err)
+	}
+	if a.Suspended() {
+		if len(ev.FailedTGAllocs) > 0 {
+			m.failures(ev)
+		}
+		m.line("Allocation %q stays suspended until there is room for it on node %q", short(a.ID, m.verbose), a.NodeName)
+		return exitIncomplete
+	}
+	m.line("Evaluation %q finished with status %q", short(ev.ID, m.verbose), ev.Status)
+	return m.suspension(ctx, alloc, structs.AllocClientRunning)
+}
+
+// suspension follows an allocation until its client says that it is suspended, or goes
+// on, or has ended. It prints what it waits for.
+func (m *monitor) suspension(ctx context.Context, id, status string) int {
+	ctx, cancel := context.WithTimeout(ctx, m.wait)
+	defer cancel()
+	q := &api.Query{Namespace: structs.AllNamespaces}
+	said := ""
+	for {
+		a, meta, err := m.e.client.Alloc(ctx, id, q)
+		if err != nil {
+			return m.stopped(err)
+		}
+		m.jobID, m.ns = a.JobID, a.Namespace
+		if now := a.ClientStatus + ": " + a.ClientDescription; now != said {
+			said = now
+			m.line("Allocation %q is %s (%s)", short(a.ID, m.verbose), a.ClientStatus, a.ClientDescription)
+		}
+		switch {
+		case a.ClientStatus == status:
+			return exitDone
+		case a.Terminal():
+			return exitFailed
+		}
+		q.Index, q.Wait = meta.Index, 5*time.Second
+	}
+}
