@@ -274,6 +274,7 @@ func (m *worldMachine) step() {
 	case 3:
 		c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(t, "granularity"))}
 		c.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(t, "dimensions")
+		c.config.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(t, "preempts")
 		e.Configure(&c.config)
 	case 4:
 		r := &structs.Reservation{
@@ -342,6 +343,35 @@ func (m *worldMachine) compare() {
 			}
 		}
 	}
+	m.checkHeld()
+}
+
+// checkHeld proves that the sets by priority are sound, and there only while wanted: a
+// node is in one for each priority that something of it is held by.
+func (m *worldMachine) checkHeld() {
+	w := m.c.w
+	if !reclaims(&m.c.config) && w.held.Len() > 0 {
+		m.t.Fatalf("%d sets are kept for nobody", w.held.Len())
+	}
+	has := map[heldKey]int{}
+	for _, n := range w.nodes.All {
+		seen := map[int]bool{}
+		for _, u := range n.uses {
+			if p := u.of.terms.Priority; reclaims(&m.c.config) && n.node != nil && n.node.Ready() && !seen[p] {
+				seen[p] = true
+				has[heldKey{p, n.has.family}]++
+			}
+		}
+	}
+	for key, set := range w.held.All {
+		if err := set.nodes.Check(); err != nil || set.nodes.Len() != has[key] {
+			m.t.Fatalf("%d nodes are in set %+v, want %d (%v)", set.nodes.Len(), key, has[key], err)
+		}
+		delete(has, key)
+	}
+	if len(has) > 0 {
+		m.t.Fatalf("sets %v are missing", has)
+	}
 }
 
 func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
@@ -354,6 +384,11 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 				Memory: structs.AllocatedMemoryResources{MemoryMB: int64(rapid.IntRange(0, 3000).Draw(t, "memory"))},
 			}},
 		},
+	}
+	terms := structs.AllocTerms{Priority: rapid.IntRange(0, 4).Draw(t, "priority"), Gang: rapid.SampledFrom([]string{"", "g"}).Draw(t, "gang")}
+	a.AllocatedResources.Shared.Terms = &terms
+	if rapid.IntRange(0, 4).Draw(t, "suspended") == 0 {
+		a.DesiredStatus = structs.AllocDesiredSuspend
 	}
 	for _, p := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 3).Draw(t, "ports") {
 		a.AllocatedResources.Shared.Ports = append(a.AllocatedResources.Shared.Ports, structs.PortMapping{Value: p})

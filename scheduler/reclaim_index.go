@@ -122,7 +122,7 @@ func (e *Edit) nodeIDs() []string {
 // indexHeld moves the sets by priority that a node is in.
 func (e *Edit) indexHeld(s *nodeState) {
 	was, is := &s.held, heldPlace{}
-	if e.w.heldKept && s.at.family != "" {
+	if e.w.heldKept && s.at.family != "" && len(s.uses) > 0 {
 		is = heldPlace{s.at.family, s.withoutHeld()}
 	}
 	if was.equal(&is) {
@@ -169,9 +169,6 @@ func (e *Edit) heldSet(key heldKey) *heldSet {
 // withoutHeld gives, for each priority that something of the node is held by, what it
 // would have without that and all below. Devices count that somebody of those holds last.
 func (n *nodeState) withoutHeld() []heldAt {
-	if len(n.uses) == 0 {
-		return nil
-	}
 	var out []heldAt
 	add := func(priority int) *bucket.Vector {
 		at, found := slices.BinarySearchFunc(out, priority, func(h heldAt, p int) int { return cmp.Compare(h.priority, p) })

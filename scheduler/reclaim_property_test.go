@@ -1,0 +1,88 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestReclaimAnything lets random jobs of all kinds come one after the other onto few
+// nodes, each with its own priority and allowed to preempt. After every evaluation
+// cluster.evaluate checks that the plan is the same again, holds whole, and that no node
+// is over-committed and nothing is given twice. Here it is checked who was taken from, and
+// that none of it could be put back.
+func TestReclaimAnything(t *testing.T) {
+	reclaims := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := preempting(rt)
+		c.config.Bands = rapid.SampledFrom([][]structs.PriorityBand{c.config.Bands, nil, {{Low: 1, High: 10}, {Low: 11, High: 100}}}).Draw(rt, "bands")
+		c.config.KeepWhole = rapid.Bool().Draw(rt, "keep whole")
+		c.configure()
+		c.seed = rapid.Uint64().Draw(rt, "seed")
+		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
+			c.setNode(drawNode(rt, fmt.Sprintf("n%d", i)))
+		}
+		for i := range rapid.IntRange(2, 6).Draw(rt, "jobs") {
+			j := drawJob(rt)
+			j.ID, j.Priority, j.CreateIndex = fmt.Sprint("j", i), rapid.SampledFrom([]int{1, 5, 20, 45, 60, 90}).Draw(rt, "priority"), uint64(i+1) //nolint:gosec // small
+			j.Partial = rapid.SampledFrom([]string{"", "", "", "free", "none"}).Draw(rt, "partial")
+			j.Reclaim = rapid.SampledFrom([]string{structs.ReclaimRequeue, structs.ReclaimSuspend}).Draw(rt, "reclaim")
+			if !j.PerNode() && group(j).Count > 0 && rapid.IntRange(0, 3).Draw(rt, "gang") == 0 {
+				group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, group(j).Count).Draw(rt, "min")}
+			}
+			c.job = j
+			ev := c.newEval()
+			ev.JobID, ev.Type, ev.Priority = j.ID, j.Type, j.Priority
+			before := c.w
+			c.evaluate(ev)
+			reclaims += checkReclaimed(rt, c, before)
+		}
+	})
+	if reclaims == 0 {
+		t.Fatal("nobody was taken from in any of the worlds")
+	}
+}
+
+// checkReclaimed checks what the last plan takes from others, and counts it.
+func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
+	gangs := map[string]bool{}
+	for _, s := range c.last.Stop {
+		if s.PreemptedBy == "" {
+			continue
+		}
+		n++
+		a := c.allocs[s.AllocID]
+		terms := a.AllocatedResources.Shared.Terms
+		if a.JobID == c.job.ID || c.config.Band(terms.Priority) >= c.config.Band(c.job.Priority) {
+			t.Fatalf("one of priority %d of job %s is taken from for %d", terms.Priority, a.JobID, c.job.Priority)
+		}
+		if by := c.allocs[s.PreemptedBy]; by == nil || by.JobID != c.job.ID {
+			t.Fatalf("%s makes room for %q", a.ID, s.PreemptedBy)
+		}
+		if terms.Gang != "" {
+			gangs[a.JobID] = true
+			continue
+		}
+		u, _ := before.allocs.Get(a.ID)
+		e := c.w.Edit()
+		e.release(a.ID)
+		if node, _ := e.node(a.NodeID); node.lacksUse(u, nil) == "" {
+			t.Fatalf("%s of job %s could be put back on %s", a.ID, a.JobID, a.NodeID)
+		}
+	}
+	for job := range gangs { // each is looked at alone: the order cannot show
+		runs, least := 0, 0
+		for _, a := range c.allocs { // counted: the order cannot show
+			if a.JobID == job && isLive(a) && a.DesiredStatus == structs.AllocDesiredRun && a.AllocatedResources.Shared.Terms.Gang != "" && a.TaskGroup == "g" {
+				runs, least = runs+1, a.AllocatedResources.Shared.Terms.GangMin
+			}
+		}
+		if runs < least {
+			t.Fatalf("%d of gang %s run on, of at least %d", runs, job, least)
+		}
+	}
+	return n
+}
