@@ -23,6 +23,7 @@ func (r *replay) pass() error {
 		s := heads[0]
 		j := s.asks[0]
 		if r.hopeless(j) {
+			r.wake(j)
 			heap.Pop(&heads)
 			continue
 		}
@@ -129,7 +130,9 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 			return false, err
 		}
 	}
-	j.holds += len(plan.Reserve) - len(plan.Unreserve)
+	holds := len(plan.Reserve) - len(plan.Unreserve)
+	j.holds += holds
+	r.holds += holds
 	r.counts.Reserved += int64(len(plan.Reserve))
 	if j.ask.Missing > 0 {
 		r.waitOn(j, plan, reserving)
@@ -139,8 +142,8 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 	return freed || len(plan.Unreserve) > 0, nil
 }
 
-// waitOn puts a job back into the queue, and notes when it is to be tried though
-// nothing came free. What has reserved room is told apart from others of its shape.
+// waitOn puts a job back into the queue. What has reserved room is told apart from
+// others of its shape.
 func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	if reserving {
 		j.look = never
@@ -163,6 +166,12 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 		j.shape.tried = r.queue.release
 	}
 	r.queue.join(j)
+	r.wake(j)
+}
+
+// wake notes when a job that waits as the first of its shape is to be tried though
+// nothing came free.
+func (r *replay) wake(j *job) {
 	if s := j.shape; j.look != never && s.asks[0] == j && (s.due == 0 || j.look < s.due) {
 		s.due = j.look
 		r.dueSeq++
@@ -181,6 +190,9 @@ func (r *replay) placedWhole(j *job) {
 	r.counts.Placed++
 	for _, w := range r.tally.of(j) {
 		w.add(r.now - j.arrived)
+	}
+	if r.c.Placed != nil {
+		r.c.Placed(j.row, time.Duration(r.now-epoch))
 	}
 }
 

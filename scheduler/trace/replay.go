@@ -21,7 +21,7 @@ type Config struct {
 	// Scheduler is the configuration; its policy is NodeOrder.
 	Scheduler structs.SchedulerConfiguration
 	Seed      uint64
-	// Drop: nobody leaves, and what does not fit when it arrives is dropped.
+	// Drop: nobody leaves or is taken from, and what does not fit when it arrives is dropped.
 	Drop bool
 	// Until ends the replay when the demand for GPUs that has arrived is so many times
 	// what there is; 0: with the last row. Work that runs then is not waited for.
@@ -34,6 +34,8 @@ type Config struct {
 	// Typical, not nil, tells the scheduler what is typically asked for before each
 	// decision.
 	Typical func(in *scheduler.Input, typical []Typical)
+	// Placed, not nil, is told when all instances of a row have a place for the first time.
+	Placed func(row *Row, at time.Duration)
 	// Clock measures decisions: the time since any moment. nil: they are not measured.
 	Clock func() time.Duration
 	// Report is told now and then how far the replay is. An error ends it.
@@ -67,6 +69,7 @@ type replay struct {
 	ids    uint64 // minted
 	counts Counts
 	timing Timing
+	holds  int     // reservations that there are
 	lost   float64 // thousandths of GPUs times seconds that were to be done again
 
 	tally  *tally
@@ -85,41 +88,42 @@ type spot struct {
 // Run replays a trace. What it gives is the same for the same Config; the Timing is not.
 func Run(c Config) (*Figures, *Timing, error) {
 	r, err := newReplay(&c)
-	if err != nil {
-		return nil, nil, err
-	}
-	for row, err := range c.Rows {
-		if err != nil {
-			return nil, nil, err
-		}
-		// 1. Time goes on to the row's arrival; what ends and is due on the way is done.
-		at := epoch + int64(row.Arrival)
-		if at < r.now {
-			return nil, nil, fmt.Errorf("row %d arrives at %s, before the one above it (%s): rows must be sorted by their arrival",
-				r.number+1, row.Arrival, time.Duration(r.now-epoch))
-		}
-		if at > r.now {
-			if err := r.until(at); err != nil {
-				return nil, nil, err
-			}
-		}
-		// 2. It joins the queue; the pass comes when all of this moment have.
-		if err := r.arrive(row); err != nil {
-			return nil, nil, fmt.Errorf("row %d: %w", r.number, err)
-		}
-		if c.Until > 0 && float64(r.counts.Arrived) >= c.Until*float64(r.ledger.Has.GPUMilli) {
-			break
-		}
-	}
-	if c.Until == 0 {
-		err = r.until(never) // 3. Work goes on until nothing is left to happen.
-	} else {
-		err = r.pass()
+	if err == nil {
+		err = r.run()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return r.figures(), &r.timing, nil
+}
+
+// run is the story of a replay.
+func (r *replay) run() error {
+	for row, err := range r.c.Rows {
+		if err != nil {
+			return err
+		}
+		// 1. Time goes on to the row's arrival; what ends and is due on the way is done.
+		at := epoch + int64(row.Arrival)
+		if at < r.now {
+			return fmt.Errorf("row %d arrives at %s, before the one above it (%s): rows must be sorted by their arrival",
+				r.number+1, row.Arrival, time.Duration(r.now-epoch))
+		}
+		if at > r.now {
+			if err := r.until(at); err != nil {
+				return err
+			}
+		}
+		// 2. It joins the queue; the pass comes when all of this moment have.
+		if err := r.arrive(row); err != nil {
+			return fmt.Errorf("row %d: %w", r.number, err)
+		}
+		if u := r.c.Until; u > 0 && float64(r.counts.Arrived) >= u*float64(r.ledger.Has.GPUMilli) {
+			return r.pass()
+		}
+	}
+	// 3. Work goes on until nothing is left to happen.
+	return r.until(never)
 }
 
 func newReplay(c *Config) (*replay, error) {
@@ -142,6 +146,9 @@ func newReplay(c *Config) (*replay, error) {
 	}
 	if r.policy == "" {
 		r.policy = r.config.NodeOrder()
+	}
+	if c.Drop { // nobody waits for what is reserved or taken from others
+		r.config.PreemptionConfig.BatchSchedulerEnabled, r.config.ReservationAfter = false, -1
 	}
 	edit := scheduler.NewWorld().Edit()
 	edit.Configure(&r.config)
@@ -166,7 +173,7 @@ func (r *replay) until(at int64) error {
 		if len(r.ends) > 0 {
 			next = r.ends[0].end
 		}
-		if len(r.dues) > 0 && r.queue.jobs > 0 {
+		if len(r.dues) > 0 && r.queue.jobs > 0 && (len(r.ends) > 0 || r.holds > 0) { // else nothing will ever change
 			next = min(next, r.dues[0].at)
 		}
 		if next > at || next == never {
