@@ -27,7 +27,11 @@
 // the smallest free cell upwards; rank.go chooses by affinities and spreads; ports.go and grant.go name the
 // ports, cores and devices; explain.go says why nothing fitted. gang.go is what a
 // gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
-// racks and nodes may hold it, gang_place.go its placing as a whole.
+// racks and nodes may hold it, gang_place.go its placing as a whole. reclaim.go is the
+// taking from lower bands: reclaim_index.go knows who holds what, reclaim_find.go finds the
+// node that loses least, reclaim_room.go is a node as the planner (package preempt) sees it,
+// reclaim_plan.go writes what it decides, reclaim_gang.go does it for gangs as a whole, and
+// reclaim_judge.go keeps placements and what they take together.
 //
 // # Never
 //

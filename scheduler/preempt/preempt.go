@@ -21,8 +21,8 @@ func (s *Standing) Compare(o *Standing) int {
 		cmp.Compare(o.Submitted, s.Submitted), strings.Compare(s.Name, o.Name))
 }
 
-// EveryBand, as Request.Below, lets any ask be taken from: an entitled newcomer is not
-// held by bands (semantics part 0, rule 3).
+// EveryBand is the Request.Below that lets any ask be taken from: an entitled newcomer is
+// not held by bands (semantics part 0, rule 3).
 const EveryBand = math.MaxInt
 
 // Elsewhere is the room of a member of a gang that is in none of the rooms.
