@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -175,6 +176,21 @@ func showUsage(e *env, u *structs.ResourceUsage) {
 				fmt.Sprintf("%.0f", c.TotalTicks), fmt.Sprint(c.ThrottledPeriods),
 			},
 		})
+	}
+}
+
+// showWhy says why the allocation is where it is, and what it may lose its place to. A
+// server that does not know leaves it out.
+func showWhy(ctx context.Context, e *env, a *structs.Allocation) {
+	limited, cancel := context.WithTimeout(ctx, statsPatience)
+	defer cancel()
+	x, _, err := e.client.AllocExplain(limited, a.ID, e.query())
+	if err != nil || x == nil || len(x.Text) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Why Here, and What It May Lose"))
+	for _, line := range x.Text {
+		e.printf("  * %s\n", line)
 	}
 }
 

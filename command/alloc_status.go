@@ -85,6 +85,7 @@ func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatus
 		return exitDone
 	}
 	showAddresses(e, a)
+	showWhy(ctx, e, a)
 	var used *structs.AllocResourceUsage
 	code := exitDone
 	if a.ClientStatus == structs.AllocClientRunning {

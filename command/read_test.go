@@ -20,6 +20,7 @@ var reads = []struct {
 	{"agent-info", []string{"client", "node_id"}},
 	{"job status", []string{"web", "webhook", "dead (stopped)"}},
 	{"job status web", []string{"Summary", "Placement Failure", "Allocations"}},
+	{"job explain web", []string{"3 of 4 placed", "The smallest change that would place it", "memory: 900 MiB"}},
 	{"job allocs web", []string{"5f3a9c01", "complete"}},
 	{"job inspect web", []string{`"ID": "web"`}},
 	{"job history web", []string{"Version", "= 3"}},

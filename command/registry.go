@@ -17,6 +17,7 @@ func registry() map[string]spec {
 		"job revert":                        jobRevert(),
 		"job scale":                         jobScale(),
 		"job eval":                          jobEval(),
+		"job explain":                       jobExplain(),
 		"job allocs":                        jobAllocs(),
 		"job init":                          jobInit(),
 		"alloc status":                      allocStatus(),

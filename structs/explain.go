@@ -121,19 +121,19 @@ type GroupExplanation struct {
 	PlacedNow int `json:",omitempty"`
 
 	// Waits is what holds the group as a whole, beside what nodes lack.
-	Waits []Wait `json:",omitempty"`
+	Waits []Wait
 	Nodes NodeCounts
 	// Reasons are why nodes do not take one more instance: of what the node is first,
 	// then of what it lacks, those with most nodes first.
-	Reasons []NodeReason `json:",omitempty"`
+	Reasons []NodeReason
 	// Smallest are changes after which the scheduler places what is missing, smallest
 	// first; those that place only a part come last.
-	Smallest []Remedy  `json:",omitempty"`
+	Smallest []Remedy
 	Tries    int       `json:",omitempty"` // how many changes the scheduler was asked
 	Expected *Expected `json:",omitempty"`
 	// On are the nodes that have instances; a job with very many names the first.
-	On      []PlacedOn `json:",omitempty"`
-	OnNodes int        // how many nodes have some
+	On      []PlacedOn
+	OnNodes int // how many nodes have some
 }
 
 // Wait is something that holds a group as a whole.
@@ -327,6 +327,14 @@ type LostTo struct {
 
 // Requests for explanations.
 type (
+	// JobExplainRequest asks why a job is placed as it is. Group asks for one group only,
+	// NoRemedies leaves out the search for the smallest change.
+	JobExplainRequest struct {
+		ID         string
+		Group      string
+		NoRemedies bool
+		QueryOptions
+	}
 	// JobExplainReply answers; Explanation is nil when there is no such job. Near are
 	// IDs of jobs that it may have meant.
 	JobExplainReply struct {

@@ -88,6 +88,8 @@ type Endpoints struct {
 	Deps
 	sessions *sessions
 	queue    *queueview.Reader
+	// explaining is held by those who make an explanation.
+	explaining chan struct{}
 }
 
 // New makes the endpoints.
@@ -98,7 +100,9 @@ func New(c Config, d Deps) *Endpoints {
 	if c.DefaultQuery <= 0 {
 		c.DefaultQuery = 5 * time.Minute
 	}
-	return &Endpoints{Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now)}
+	return &Endpoints{
+		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
+	}
 }
 
 // Register gives every method to the mux.
@@ -111,6 +115,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerOperator(mux)
 	e.registerTopology(mux)
 	e.registerQueue(mux)
+	e.registerExplain(mux)
 	e.registerClients(mux)
 	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
 	mux.Handle(wire.MethodSearch, read(e, e.search))

@@ -33,10 +33,12 @@ const (
 	MethodJobScaleStatus = "Job.ScaleStatus" // IDRequest → JobScaleStatusReply
 	MethodJobRevert      = "Job.Revert"      // JobRevertRequest → JobRegisterReply
 	MethodJobSubmission  = "Job.Submission"  // JobSubmissionRequest → JobSubmissionReply
+	MethodJobExplain     = "Job.Explain"     // JobExplainRequest → JobExplainReply
 
 	MethodAllocList    = "Alloc.List"    // ListRequest → AllocListReply
 	MethodAllocGet     = "Alloc.Get"     // IDRequest → AllocReply
 	MethodAllocStop    = "Alloc.Stop"    // AllocStopRequest → AllocStopReply
+	MethodAllocExplain = "Alloc.Explain" // IDRequest → AllocExplainReply
 	MethodAllocSuspend = "Alloc.Suspend" // AllocSuspendRequest → AllocStopReply
 
 	MethodEvalList    = "Eval.List"        // EvalListRequest → EvalListReply

@@ -71,6 +71,7 @@ func jobRoutes() []*route {
 		put("/v1/job/*/scale", jobScale).with(jobScaleStatus, http.MethodGet),
 		put("/v1/job/*/revert", jobRevert),
 		get("/v1/job/*/submission", jobSubmission),
+		get("/v1/job/*/explain", jobExplain),
 		get("/v1/job/*/deployments", noDeployments),
 		get("/v1/job/*/deployment", noDeployment),
 		later("/v1/job/*/periodic/force"),
@@ -104,6 +105,7 @@ func allocRoutes() []*route {
 		get("/v1/allocations", allocList),
 		get("/v1/allocation/*", allocGet),
 		put("/v1/allocation/*/stop", allocStop),
+		get("/v1/allocation/*/explain", allocExplain),
 		later("/v1/allocation/*/services"),
 		later("/v1/allocation/*/checks"),
 
@@ -221,7 +223,7 @@ func laterRoutes() []*route {
 		"/.well-known/jwks.json", "/.well-known/openid-configuration",
 		"/v1/sentinel/policies", "/v1/sentinel/policy/*", "/v1/quotas", "/v1/quota-usages", "/v1/quota/*", "/v1/quota",
 		"/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation/*",
-		"/v1/job/*/explain", "/v1/virtual-cluster/*", "/v1/virtual-clusters",
+		"/v1/virtual-cluster/*", "/v1/virtual-clusters",
 		"/v1/exchange/*", "/v1/exchanges", "/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, later(path))

@@ -1,0 +1,257 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func jobExplain() spec {
+	return spec{
+		synopsis: "Say why a job is placed as it is, or is not",
+		usage:    "<job>", example: "-group workers train", output: true,
+		details: "Each reason is told with how many nodes it holds for; a node counts under every reason\n" +
+			"that it has. The changes were tried: with each, the scheduler places what waits. Amounts\n" +
+			"are exact: memory and disk in MiB, cpu in MHz, shares in thousandths of a device.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			group := fs.String("group", "", "only this `group`")
+			verbose := fs.Bool("verbose", false, "print whole IDs, every change and every node")
+			return func(ctx context.Context, e *env, args []string) int {
+				id, err := e.jobName(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				x, _, err := e.client.JobExplain(ctx, id, *group, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(x); done {
+					return code
+				}
+				showExplanation(e, x, *verbose)
+				return exitDone
+			}
+		},
+	}
+}
+
+// How much of an explanation is shown unless all is asked for.
+const (
+	remediesShown = 3
+	nodesShown    = 5
+)
+
+func showExplanation(e *env, x *structs.JobExplanation, verbose bool) {
+	e.printf("%s\n", e.style.Bold(fmt.Sprintf("Job %q (%s, %s, node pool %s)", x.JobID, x.Type, x.Status, x.NodePool)))
+	if x.Queue != nil {
+		e.printf("%s\n", queueSentence(x))
+	}
+	for _, g := range x.Groups {
+		e.printf("\n%s\n", e.style.Bold(fmt.Sprintf("Group %q", g.Group)))
+		e.printf("%s\n", groupSentence(x, g))
+		for _, w := range g.Waits {
+			e.printf("  * %s\n", waitSentence(&w, verbose))
+		}
+		showReasons(e, g, verbose)
+		showRemedies(e, g, verbose)
+		showExpected(e, g)
+		showPlaced(e, g, verbose)
+	}
+}
+
+// queueSentence says the job's place, and what its priority is made of.
+func queueSentence(x *structs.JobExplanation) string {
+	q := x.Queue
+	p := &q.Priority
+	text := fmt.Sprintf("%s of %d in the queue of node pool %s, with an effective priority of %d: %d declared",
+		ordinal(q.Place), q.Waiting, q.Pool, p.Total, p.Declared)
+	if p.Aged > 0 {
+		text += fmt.Sprintf(" + %d waited", p.Aged)
+	}
+	if p.RequeueBonus > 0 {
+		text += fmt.Sprintf(" + %d for being taken back %s", p.RequeueBonus, times(p.Requeued))
+	}
+	text += fmt.Sprintf(" (band %d to %d)", p.BandRange.Low, p.BandRange.High)
+	if len(q.Ahead) > 0 {
+		text += fmt.Sprintf(". Right before it: job %q", q.Ahead[0].ID)
+	}
+	return text + "."
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// ordinal is a place, counted from 1.
+func ordinal(n int) string {
+	end := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			end = "st"
+		case 2:
+			end = "nd"
+		case 3:
+			end = "rd"
+		}
+	}
+	return fmt.Sprintf("%d%s", n, end)
+}
+
+// groupSentence says how many are placed, and how many wait.
+func groupSentence(x *structs.JobExplanation, g *structs.GroupExplanation) string {
+	parts := []string{fmt.Sprintf("%d of %d placed", g.Placed, g.Wanted)}
+	if g.Running > 0 {
+		parts[0] += fmt.Sprintf(" (%d running)", g.Running)
+	}
+	if g.Completed > 0 {
+		parts = append(parts, fmt.Sprintf("%d completed", g.Completed))
+	}
+	if g.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", g.Failed))
+	}
+	switch {
+	case g.Missing > 0 && x.Queue != nil:
+		parts = append(parts, fmt.Sprintf("%d %s, %s in the queue of pool %s", g.Missing, verb(g.Missing, "waits", "wait"), ordinal(x.Queue.Place), x.Queue.Pool))
+	case g.Missing > 0:
+		parts = append(parts, fmt.Sprintf("%d %s", g.Missing, verb(g.Missing, "waits", "wait")))
+	}
+	text := strings.Join(parts, "; ") + "."
+	if n := g.Nodes; g.Missing > g.PlacedNow && n.Known > 0 {
+		text += fmt.Sprintf(" Of %s %d are in its pool: %d may not be used, %d lack room.", plural(n.Known, "node"), n.InPool, n.Refused, n.Lacking)
+		if n.Holding > 0 {
+			text += fmt.Sprintf(" %d have their instance.", n.Holding)
+		}
+	}
+	return text
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func waitSentence(w *structs.Wait, verbose bool) string {
+	text := w.Text
+	if w.Instances > 0 {
+		text = fmt.Sprintf("%d: %s", w.Instances, text)
+	}
+	if w.Until > 0 {
+		text += ", at " + ui.Time(w.Until)
+	}
+	if len(w.Allocs) == 0 {
+		return text
+	}
+	names := make([]string, 0, len(w.Allocs))
+	for i, id := range w.Allocs {
+		if i == nodesShown && !verbose {
+			break
+		}
+		names = append(names, short(id, verbose))
+	}
+	if more := w.AllocCount - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return text + " [" + strings.Join(names, ", ") + "]"
+}
+
+func showReasons(e *env, g *structs.GroupExplanation, verbose bool) {
+	if len(g.Reasons) == 0 {
+		return
+	}
+	e.printf("\n")
+	rows := [][]string{{"Nodes", "Reason"}}
+	for _, r := range g.Reasons {
+		rows = append(rows, []string{fmt.Sprint(r.Nodes), r.Text + classesText(r.Classes)})
+		if !verbose {
+			continue
+		}
+		for _, room := range r.Rooms {
+			rows = append(rows, []string{"", fmt.Sprintf("%s %s has room for %d of %d", room.Level, room.Name, room.Room, room.Want)})
+		}
+	}
+	ui.Table(e.out, rows)
+}
+
+func classesText(classes map[string]int) string {
+	if len(classes) == 0 {
+		return ""
+	}
+	text := map[string]string{}
+	for class, n := range classes {
+		text[class] = fmt.Sprint(n)
+	}
+	return " (by class: " + pairsText(text) + ")"
+}
+
+func showRemedies(e *env, g *structs.GroupExplanation, verbose bool) {
+	if len(g.Smallest) == 0 {
+		if g.Missing > g.PlacedNow {
+			e.printf("\nNo single change of the kinds that are tried would place it (%d were tried).\n", g.Tries)
+		}
+		return
+	}
+	e.printf("\nThe smallest change that would place it:\n")
+	for i, r := range g.Smallest {
+		if i == remediesShown && !verbose {
+			e.printf("  (%s, with -verbose)\n", plural(len(g.Smallest)-i, "other change"))
+			return
+		}
+		text := r.Text
+		if !r.All {
+			text += fmt.Sprintf(" (places %d of %d)", r.Places, g.Missing)
+		}
+		lead := "or"
+		if i == 0 {
+			lead = "->"
+		}
+		e.printf("  %s %s\n", lead, text)
+	}
+}
+
+func showExpected(e *env, g *structs.GroupExplanation) {
+	x := g.Expected
+	if x == nil {
+		return
+	}
+	switch {
+	case x.Known && x.First < x.All:
+		e.printf("\nExpected start: from %s, all by %s: %s\n", ui.Time(x.First), ui.Time(x.All), x.Because)
+	case x.Known:
+		e.printf("\nExpected start: %s: %s\n", ui.Time(x.All), x.Because)
+	case x.First > 0:
+		e.printf("\nExpected start: the first at %s; %s\n", ui.Time(x.First), x.Because)
+	default:
+		e.printf("\nExpected start: %s\n", x.Because)
+	}
+}
+
+func showPlaced(e *env, g *structs.GroupExplanation, verbose bool) {
+	if g.OnNodes == 0 {
+		return
+	}
+	e.printf("\nPlaced on %s (`nomadish alloc status <allocation>` says why):\n", plural(g.OnNodes, "node"))
+	rows := [][]string{{"Node ID", "Node Name", "Instances"}}
+	for i, p := range g.On {
+		if i == nodesShown && !verbose {
+			break
+		}
+		rows = append(rows, []string{short(p.NodeID, verbose), p.NodeName, fmt.Sprint(p.Instances)})
+	}
+	ui.Table(e.out, rows)
+	if more := g.OnNodes - len(rows) + 1; more > 0 {
+		e.printf("and %s\n", plural(more, "other node"))
+	}
+}
