@@ -19,6 +19,7 @@ const (
 // its node has to give or take room for it.
 type Place int
 
+// The places of an allocation.
 const (
 	PlaceAwake  Place = iota
 	PlaceAsleep       // its tasks are frozen: all but memory and disk is free

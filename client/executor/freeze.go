@@ -214,8 +214,9 @@ func (t *task) signalAll(sig unix.Signal) error {
 
 // signalOne sends a signal to a process that was seen as the task's.
 func (t *task) signalOne(p procStat, sig unix.Signal) error {
-	if now, err := readStat(p.pid); err != nil || now.startTicks != p.startTicks {
-		return nil // it has ended, and its number may be somebody else's
+	now, err := readStat(p.pid)
+	if gone := err != nil || now.startTicks != p.startTicks; gone {
+		return nil //nolint:nilerr // its number may be somebody else's by now
 	}
 	if err := unix.Kill(p.pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("signal process %d: %w", p.pid, err)
