@@ -367,8 +367,8 @@ func (b *Broker) replace(snap *state.Snapshot, job structs.NamespacedID, shapes 
 
 func (b *Broker) replaceItem(snap *state.Snapshot, it *item) {
 	now := b.placeOf(snap, it.eval)
-	if now == it.place {
-		return
+	if now == it.place || it.token != "" && now.pool == "" {
+		return // the job was stopped meanwhile, but who decides on it may not know that
 	}
 	ready, gated := it.inReady > 0, it.inGate > 0
 	b.unready(it)

@@ -10,8 +10,8 @@ import (
 // The gate of a pool is the best rank of what must still be tried: what is pending, from
 // when it is ready until its plan has been judged, and what is blocked, from when room
 // came free that may help it. Not counted are: what rests after a failure, what is
-// delayed, what waits behind another evaluation of its job, what places nothing, and
-// what a worker or a pass has had for longer than Options.HoldLimit.
+// delayed, what places nothing, and what a worker or a pass has had for longer than
+// Options.HoldLimit. What is behind another evaluation of its job counts as that one.
 
 // enter counts an evaluation in the gate of its pool.
 func (b *Broker) enter(it *item) {
@@ -147,21 +147,32 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) structs.Admission
 }
 
 // Judged says that a plan of an evaluation has been judged, whether all of it held or
-// not: then it is to be decided again, and so are those that were tried beside it.
-func (b *Broker) Judged(evalID string, whole bool) {
+// not: then it is to be decided again, and so are those that were tried beside it. left
+// is the blocked evaluation in which the rest waits; nil: there is none. It has not been
+// tried if room came free after the state that it was decided on.
+func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it := b.known[evalID]
 	switch {
 	case it == nil:
-	case whole:
+	case whole && (left == nil || !b.asks.freed.missed(left)) && !b.more(it):
 		b.ungate(it)
+	case whole:
+		b.enter(it) // until the feed has brought what is left, and the next of the job is ready
 	default:
 		b.enter(it)
 		if it.turn != nil {
 			b.tryAll()
 		}
 	}
+}
+
+// more tells whether another evaluation of the job is behind one: the job may want more
+// by now.
+func (b *Broker) more(it *item) bool {
+	l := b.serial[it.eval.Job()]
+	return l != nil && l.current == it && l.next != nil
 }
 
 // Gates has a value whenever a gate may have opened since it was last read.

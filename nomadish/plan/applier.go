@@ -242,7 +242,7 @@ func (p *pipeline) land() {
 	if p.open != nil { // it counted on what has not happened
 		for _, j := range p.open.plans {
 			if p.opts.Gate != nil {
-				p.opts.Gate.Judged(j.plan.EvalID, false)
+				p.opts.Gate.Judged(j.plan.EvalID, false, nil)
 			}
 		}
 		p.parked = append(p.parked, p.open.plans...)
@@ -337,9 +337,10 @@ func (p *pipeline) judge(j *judged) {
 	start := time.Now()
 	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
 	if p.opts.Gate != nil {
-		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0)
+		rest := left(j.holds)
+		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest)
 		p.freed = p.freed || freeing(j.holds)
-		if best, is := p.left[j.pool]; j.pool != "" && leaves(j.holds) && (!is || j.rank.Compare(&best) < 0) {
+		if best, is := p.left[j.pool]; j.pool != "" && rest != nil && (!is || j.rank.Compare(&best) < 0) {
 			p.left[j.pool] = j.rank
 		}
 	}

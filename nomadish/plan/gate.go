@@ -18,8 +18,9 @@ type Gate interface {
 	// Admit says whether placements of an evaluation may be judged on the state of base,
 	// with freed telling that plans judged since have freed room on it.
 	Admit(evalID string, base uint64, freed bool) structs.Admission
-	// Judged says that a plan of an evaluation has been judged, and whether all of it held.
-	Judged(evalID string, whole bool)
+	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
+	// which blocked evaluation it leaves (nil: none).
+	Judged(evalID string, whole bool, left *structs.Evaluation)
 	// SendBack has an evaluation given out again in its turn.
 	SendBack(evalID, token string)
 	// Gates has a value whenever a gate may have opened.
@@ -44,9 +45,14 @@ func freeing(p *structs.JudgedPlan) bool {
 		slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.Resources != nil })
 }
 
-// leaves tells whether a plan leaves something without room.
-func leaves(p *structs.JudgedPlan) bool {
-	return slices.ContainsFunc(p.Evals, func(e *structs.Evaluation) bool { return e.Status == structs.EvalStatusBlocked })
+// left is the blocked evaluation that a plan leaves; nil: all has room.
+func left(p *structs.JudgedPlan) *structs.Evaluation {
+	for _, e := range p.Evals {
+		if e.Status == structs.EvalStatusBlocked {
+			return e
+		}
+	}
+	return nil
 }
 
 // admit judges the plans that wait as far as their gates let them, best rank first. It
@@ -59,11 +65,11 @@ func (p *pipeline) admit() (any bool) {
 		a := structs.Admission{}
 		if p.opts.Gate != nil {
 			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)
-			better, left := p.left[a.Pool]
+			better, behind := p.left[a.Pool]
 			switch {
 			case !taking(j.plan):
 				a.Verdict = structs.GateOpen
-			case a.Verdict == structs.GateOpen && left && p.freed && better.Compare(&a.Rank) < 0:
+			case a.Verdict == structs.GateOpen && behind && p.freed && better.Compare(&a.Rank) < 0:
 				a.Verdict = structs.GateRefresh
 			}
 		}

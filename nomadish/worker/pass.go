@@ -66,7 +66,10 @@ func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Pass{opts: opts, queue: queue, plans: plans, store: store}
+	if opts.Typicals == nil {
+		opts.Typicals = NewTypicals()
+	}
+	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals}}
 }
 
 // Run makes one pass after the other until ctx ends.
@@ -146,11 +149,13 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 		}
 	}()
 	e := turn.Eval
-	return pass.Decide(e, scheduler.Input{
+	in := scheduler.Input{
 		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
 		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: true,
-	})
+	}
+	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
+	return pass.Decide(e, in)
 }
 
 // leftOf is how an ask waits on; nil: it has all that it wants.

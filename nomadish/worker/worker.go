@@ -42,6 +42,7 @@ type Options struct {
 	Retry         time.Duration // before an evaluation that gave up is followed by another (5 s)
 	NewID         func() string // mints IDs; needed
 	Foresight     *Foresight    // of this server's workers; nil: its own
+	Typicals      *Typicals     // of this server's workers; nil: its own
 	Logger        hclog.Logger
 }
 
@@ -55,6 +56,7 @@ type Worker struct {
 	store  *state.Store
 	// deciding is held while the scheduler runs: a worker takes one core at most.
 	deciding sync.Mutex
+	learned  learner // with deciding held
 }
 
 // New makes a worker; Run runs it.
@@ -79,10 +81,13 @@ func New(opts Options, leader Leader, store *state.Store) *Worker {
 	if opts.Foresight == nil {
 		opts.Foresight = NewForesight()
 	}
+	if opts.Typicals == nil {
+		opts.Typicals = NewTypicals()
+	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Worker{opts: opts, leader: leader, store: store}
+	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals}}
 }
 
 // Run works until ctx ends, and gives back what it holds then.
@@ -260,11 +265,13 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
 		}
 	}()
-	plan, err = scheduler.Schedule(world, eval, scheduler.Input{
+	in := scheduler.Input{
 		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
 		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID),
-	})
+	}
+	in.Typical = w.learned.typical(snap, in.Job, &in.Config)
+	plan, err = scheduler.Schedule(world, eval, in)
 	return plan, err
 }
 

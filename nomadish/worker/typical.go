@@ -1,0 +1,125 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// How typical asks are learned.
+const (
+	// typicalEvery is how long what was learned is used though jobs have changed.
+	typicalEvery = 10 * time.Second
+	// typicalJobs is how many jobs are looked at, and typicalShapes how many shapes of
+	// asks are told apart among them.
+	typicalJobs   = 50_000
+	typicalShapes = 4096
+)
+
+// Typicals learns what a server's cluster is typically asked for: from all jobs that the
+// state knows, those that wait, those that run and those that have ended and are not
+// forgotten yet. It is safe for use by many goroutines.
+type Typicals struct {
+	mu      sync.Mutex
+	asks    []structs.TypicalAsk
+	version int // of asks; 0: nothing was learned yet
+	index   uint64
+	at      time.Time
+}
+
+// NewTypicals makes one that has learned nothing.
+func NewTypicals() *Typicals { return &Typicals{} }
+
+// learn gives what is typically asked for, and a number that changes with it.
+func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalAsk, int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	index := snap.TableIndex("jobs")
+	if t.version == 0 || index > t.index && now.Sub(t.at) >= typicalEvery {
+		t.asks, t.index, t.at = typicalAsks(snap), index, now
+		t.version++
+	}
+	return t.asks, t.version
+}
+
+// typicalAsks counts the instances that jobs want, by what each of them wants. It is
+// the same for the same snapshot.
+func typicalAsks(snap *state.Snapshot) []structs.TypicalAsk {
+	var asks []structs.TypicalAsk
+	at := map[string]int{}
+	jobs := 0
+	for job := range snap.Jobs(nil, "", "", false) {
+		if jobs++; jobs > typicalJobs {
+			break
+		}
+		for _, g := range job.TaskGroups {
+			key := shapeOf(job, g)
+			i, known := at[key]
+			if !known {
+				if len(asks) == typicalShapes {
+					continue
+				}
+				i = len(asks)
+				at[key] = i
+				asks = append(asks, structs.TypicalAsk{Job: job, Group: g})
+			}
+			asks[i].Weight += int64(max(1, g.Count))
+		}
+	}
+	return asks
+}
+
+// shapeOf is equal for groups that want as much of nodes that are as good for both.
+func shapeOf(j *structs.Job, g *structs.TaskGroup) string {
+	var b strings.Builder
+	constraints := func(list []*structs.Constraint) {
+		for _, c := range list {
+			fmt.Fprintf(&b, "%q %q %q,", c.LTarget, c.Operand, c.RTarget)
+		}
+	}
+	fmt.Fprintf(&b, "%q %q;", j.NodePool, j.Datacenters)
+	constraints(j.Constraints)
+	constraints(g.Constraints)
+	for _, t := range g.Tasks {
+		fmt.Fprintf(&b, ";%q ", t.Driver)
+		constraints(t.Constraints)
+		if t.Resources == nil {
+			continue
+		}
+		fmt.Fprintf(&b, " %d %d %d", t.Resources.CPU, t.Resources.Cores, t.Resources.MemoryMB)
+		for _, d := range t.Resources.Devices {
+			fmt.Fprintf(&b, " %q %d %d ", d.Name, d.Count, d.Share)
+			constraints(d.Constraints)
+		}
+	}
+	return b.String()
+}
+
+// learner is what one scheduler has learned, made ready for it. It is for one goroutine
+// at a time.
+type learner struct {
+	from    *Typicals
+	made    *scheduler.Typical
+	version int
+}
+
+// typical gives what the scheduler keeps room for; nil: the policy does not ask.
+func (l *learner) typical(snap *state.Snapshot, job *structs.Job, c *structs.SchedulerConfiguration) *scheduler.Typical {
+	policy := c.NodeOrder()
+	if job != nil && job.Policy != "" {
+		policy = job.Policy
+	}
+	if policy != structs.PolicyLeastFragmentation {
+		return nil
+	}
+	asks, version := l.from.learn(snap, time.Now())
+	if version != l.version {
+		l.made, l.version = scheduler.NewTypical(asks), version
+	}
+	return l.made
+}
