@@ -58,6 +58,19 @@ func TestBlockedEvaluationWaitsOn(t *testing.T) {
 	check(t, "looked at again", e.WaitUntil.UnixNano(), 1190)
 }
 
+// Whoever takes instances of a job back does not know what type it is of.
+func TestEvaluationOfVictimIsOfItsJob(t *testing.T) {
+	w := newWorld(t)
+	j := job("sort")
+	j.Type, j.Priority = structs.JobTypeBatch, 7
+	w.register(j)
+	e := eval("p1", "sort", structs.EvalStatusPending)
+	e.TriggeredBy = structs.EvalTriggerPreemption
+	e = w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{e}, Time: w.now()}).Eval(nil, "p1")
+	check(t, "type", e.Type, structs.JobTypeBatch)
+	check(t, "priority", e.Priority, 7)
+}
+
 func TestEvaluationsThatCannotBeStored(t *testing.T) {
 	w := newWorld(t)
 	f := func(e *structs.Evaluation) {

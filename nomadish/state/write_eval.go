@@ -57,6 +57,7 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 		if now.CreateTime == 0 {
 			now.CreateTime = x.now
 		}
+		x.ofVictim(now)
 	}
 	if now.Status == structs.EvalStatusBlocked {
 		x.waitOn(now)
@@ -70,6 +71,17 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 		x.cancelBlocked(now, "superseded by the blocked evaluation "+now.ID)
 	case now.Status == structs.EvalStatusComplete && len(now.FailedTGAllocs) == 0:
 		x.cancelBlocked(now, "evaluation "+now.ID+" placed all that was asked")
+	}
+}
+
+// ofVictim says of what type a job is that instances were taken back from: whoever took
+// them does not know the job.
+func (x *txn) ofVictim(e *structs.Evaluation) {
+	if e.TriggeredBy != structs.EvalTriggerPreemption {
+		return
+	}
+	if job := get[structs.Job](x, TableJobs, byID, e.Namespace, e.JobID); job != nil {
+		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
 	}
 }
 
