@@ -111,13 +111,13 @@ func TestOrder(t *testing.T) {
 	s.asks(0, 1, "b", "old/g")
 	s.asks(1, 3, "b", "low/g")
 	s.asks(5, 2, "b", "pair/a", "gpu/g")
-	s.asks(9, 1, "b", "pair/b")
+	s.asks(20, 1, "b", "pair/b")
 	// By number: pair 60-5 = 55, old and new 50-0, low 20-1; the earlier submitted first.
-	check(t, "by rank", s.order(10), "default: 1 pair/a×2, 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
-	s.asks(9, 0, "", "pair/a")
-	check(t, "a job's place is that of its best ask", s.order(10), "default: 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
-	s.asks(9, 0, "", "pair/b", "old/g", "new/g", "low/g", "gpu/g")
-	check(t, "all placed", s.order(10), "")
+	check(t, "by rank, a job by its best ask", s.order(20), "default: 1 pair/a×2, 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
+	s.asks(20, 0, "", "pair/a")
+	check(t, "when its best ask is placed", s.order(20), "default: 1 old/g×1, 2 new/g×1, 3 pair/b×1, 4 low/g×3, gpu: 1 gpu/g×2")
+	s.asks(20, 0, "", "pair/b", "old/g", "new/g", "low/g", "gpu/g")
+	check(t, "all placed", s.order(20), "")
 }
 
 func TestWhatNoPlanHasSpokenOf(t *testing.T) {
