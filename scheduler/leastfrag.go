@@ -8,10 +8,11 @@ import (
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/frag"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // policyLeastFrag takes the node whose ability to take the typical asks shrinks least.
-const policyLeastFrag = "least-fragmentation"
+const policyLeastFrag = structs.PolicyLeastFragmentation
 
 // How a decision of the policy is bounded, whatever the cluster is. The figures are
 // of the OpenB trace (docs/policies.md).

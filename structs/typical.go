@@ -1,5 +1,9 @@
 package structs
 
+// PolicyLeastFragmentation is the policy that takes the node whose ability to take what
+// is typically asked for shrinks least.
+const PolicyLeastFragmentation = "least-fragmentation"
+
 // TypicalAsk is one of the asks that a cluster is typically asked for: what the policy
 // least-fragmentation keeps room for.
 type TypicalAsk struct {

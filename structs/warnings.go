@@ -94,14 +94,8 @@ func (j *Job) WarningList() Problems {
 			}
 		}
 	})
-	if j.Policy == policyLeastFragmentation {
-		list.at(ChildPath("", "job", j.ID, -1)).addf("policy", "%q is accepted but is binpack yet: it has no order of its own", j.Policy)
-	}
 	return list.all
 }
-
-// policyLeastFragmentation is the one value of Job.Policy that nothing acts on yet.
-const policyLeastFragmentation = "least-fragmentation"
 
 // states says that a value is neither empty nor the default.
 func states(v reflect.Value, means string) bool {

@@ -38,10 +38,11 @@ type Submitter interface {
 
 // PassOptions tunes a Pass. Zero values are replaced by the defaults named.
 type PassOptions struct {
-	Plans  int           // plans of one pass (512)
-	Length time.Duration // a pass with plans goes on for no longer (50 ms)
-	NewID  func() string // mints IDs; needed
-	Logger hclog.Logger
+	Plans    int           // plans of one pass (512)
+	Length   time.Duration // a pass with plans goes on for no longer (50 ms)
+	NewID    func() string // mints IDs; needed
+	Typicals *Typicals     // of this server's workers; nil: its own
+	Logger   hclog.Logger
 }
 
 // Pass decides what waits for room, on the leader: woken when room came free or an ask's
@@ -53,6 +54,8 @@ type Pass struct {
 	queue Queue
 	plans Submitter
 	store *state.Store
+	// learned is for Run's goroutine.
+	learned learner
 }
 
 // NewPass makes a pass; Run runs it.

@@ -39,7 +39,7 @@ func NewTypicals() *Typicals { return &Typicals{} }
 func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalAsk, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	index := snap.TableIndex("jobs")
+	index := snap.TableIndex(state.TableJobs)
 	if t.version == 0 || index > t.index && now.Sub(t.at) >= typicalEvery {
 		t.asks, t.index, t.at = typicalAsks(snap), index, now
 		t.version++
@@ -53,7 +53,7 @@ func typicalAsks(snap *state.Snapshot) []structs.TypicalAsk {
 	var asks []structs.TypicalAsk
 	at := map[string]int{}
 	jobs := 0
-	for job := range snap.Jobs(nil, "", "", false) {
+	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
 		if jobs++; jobs > typicalJobs {
 			break
 		}

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gpuJob registers a job of so many instances that want a share of a GPU each.
+func (b *bed) gpuJob(id string, count, share int) {
+	job := &structs.Job{ID: id, Type: structs.JobTypeBatch, Priority: 50, Datacenters: []string{"*"}, TaskGroups: []*structs.TaskGroup{{
+		Name: "g", Count: count, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{
+			CPU: 100, MemoryMB: 10, Devices: []*structs.RequestedDevice{{Name: "gpu", Count: 1, Share: share}},
+		}}},
+	}}}
+	job.Canonicalize()
+	b.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+}
+
+// What jobs want is counted by shape, not by job.
+func TestTypicalAsksAreLearned(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.gpuJob("a", 3, 500)
+		b.gpuJob("b", 4, 500)
+		b.gpuJob("c", 5, 300)
+		weights := map[int]int64{}
+		for _, a := range typicalAsks(b.store.Snapshot()) {
+			weights[a.Group.Tasks[0].Resources.Devices[0].Share] += a.Weight
+		}
+		if len(weights) != 2 || weights[500] != 7 || weights[300] != 5 {
+			t.Errorf("learned %v, want 7 of 500 and 5 of 300", weights)
+		}
+	})
+}
+
+// They are looked for again when jobs have changed and some time has passed, and only
+// if the policy asks for them.
+func TestTypicalAsksAreKept(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		config := structs.DefaultSchedulerConfiguration()
+		config.Policy = structs.AlgorithmBinpack
+		l := learner{from: NewTypicals()}
+		if got := l.typical(b.store.Snapshot(), nil, &config); got != nil {
+			t.Error("binpack was told what is typical")
+		}
+		own := &structs.Job{Policy: structs.PolicyLeastFragmentation}
+		first := l.typical(b.store.Snapshot(), own, &config)
+		b.gpuJob("a", 1, 500)
+		if first == nil || l.typical(b.store.Snapshot(), own, &config) != first {
+			t.Error("they were learned anew at once")
+		}
+		time.Sleep(typicalEvery)
+		synctest.Wait()
+		second := l.typical(b.store.Snapshot(), own, &config)
+		if second == first {
+			t.Error("they were not learned anew")
+		}
+		time.Sleep(typicalEvery)
+		if l.typical(b.store.Snapshot(), own, &config) != second {
+			t.Error("they were learned anew though no job changed")
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package trace
+
+import (
+	"math"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// weightOfAll is what the weights of typical shapes add up to, but for rounding.
+const weightOfAll = 1_000_000
+
+// Learn gives a Config.Typical that tells the scheduler what has been asked for so far, as a
+// server learns it. It is for one replay.
+func Learn() func(*scheduler.Input, []Typical) {
+	var made *scheduler.Typical
+	var of *Typical // the first of those that it was made of
+	return func(in *scheduler.Input, typical []Typical) {
+		if len(typical) == 0 {
+			return
+		}
+		if of != &typical[0] {
+			made, of = scheduler.NewTypical(asksOf(typical)), &typical[0]
+		}
+		in.Typical = made
+	}
+}
+
+// asksOf gives shapes as the scheduler wants them.
+func asksOf(typical []Typical) []structs.TypicalAsk {
+	asks := make([]structs.TypicalAsk, 0, len(typical))
+	for i := range typical {
+		t := &typical[i]
+		asks = append(asks, structs.TypicalAsk{
+			Job: &structs.Job{}, Group: t.Row.groups()[0], Weight: int64(math.Ceil(t.Share * weightOfAll)),
+		})
+	}
+	return asks
+}
