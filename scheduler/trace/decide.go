@@ -59,7 +59,7 @@ func (r *replay) pass() error {
 // hopeless tells that a job finds no room, as less is free in all than it must have at
 // once: then it need not be decided. What may take from others, or reserve, is decided.
 func (r *replay) hopeless(j *job) bool {
-	if r.now >= j.look || r.config.Preempts(structs.JobTypeBatch) {
+	if r.mayReserve(j) || r.config.Preempts(structs.JobTypeBatch) {
 		return false
 	}
 	n := int64(1)
@@ -71,13 +71,19 @@ func (r *replay) hopeless(j *job) bool {
 	return n*j.row.instanceMilli() > free.GPUMilli || n*int64(j.row.CPU) > free.CPU || n*int64(j.row.MemoryMB) > free.MemoryMB
 }
 
+// mayReserve tells whether a job has waited so long that it may reserve room. What has
+// some of its reservations tries for the others with every release.
+func (r *replay) mayReserve(j *job) bool {
+	return r.now >= j.look || j.holds > 0 && j.holds < j.ask.Missing
+}
+
 // decide decides one job and does what its plan says. freed: something was taken back.
 func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	eval := &structs.Evaluation{
 		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
 		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.ask.Since,
 	}
-	if r.now >= j.look { // it has waited so long that it may reserve room
+	if r.mayReserve(j) {
 		eval.TriggeredBy, eval.Status = structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked
 	}
 	in := scheduler.Input{
