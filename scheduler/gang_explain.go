@@ -15,10 +15,7 @@ const roomsNamed = 3
 // explain counts that the gang found no room, and says why: of each group what its
 // nodes lack, and of the gang how much of it would have found room.
 func (x *gangPlacer) explain() {
-	reasons := []string{x.reason()}
-	if short := x.shortOfAll(); short != "" {
-		reasons = append(reasons, short)
-	}
+	var reasons []string // found out once, and only where it is not known already
 	for i, work := range x.gw.works {
 		name := work.group.Name
 		x.s.queued[name] = len(work.place)
@@ -31,11 +28,23 @@ func (x *gangPlacer) explain() {
 		}
 		m := x.s.stored(name)
 		if m == nil {
+			if reasons == nil {
+				reasons = x.reasons()
+			}
 			m = explainGang(find, reasons)
 		}
 		m.CoalescedFailures = len(work.place) - 1
 		x.s.failed[name] = m
 	}
+}
+
+// reasons are why the gang as a whole finds no room.
+func (x *gangPlacer) reasons() []string {
+	reasons := []string{x.reason()}
+	if short := x.shortOfAll(); short != "" {
+		reasons = append(reasons, short)
+	}
+	return reasons
 }
 
 // explainGang says of every node why it does not do. What would do for one instance

@@ -30,17 +30,21 @@ type victims struct {
 // end names the allocations that would have to end: on the node where least is lost, and,
 // if one is not enough, on others. Least: lowest highest priority, then fewest.
 func (p *prober) end(sv *survey) {
-	near := slices.Clone(sv.short)
-	lacking := make(map[*nodeState]float64, len(near))
-	for i := range near {
-		for k := range near[i].lacks {
-			lacking[near[i].n] += near[i].lacks[k].share()
+	type near struct {
+		n     *nodeState
+		lacks float64
+	}
+	nodes := make([]near, len(sv.short))
+	for i := range sv.short {
+		nodes[i].n = sv.short[i].n
+		for k := range sv.short[i].lacks {
+			nodes[i].lacks += sv.short[i].lacks[k].share()
 		}
 	}
-	slices.SortStableFunc(near, func(a, b shortNode) int { return cmp.Compare(lacking[a.n], lacking[b.n]) })
+	slices.SortStableFunc(nodes, func(a, b near) int { return cmp.Compare(a.lacks, b.lacks) })
 	var list []victims
-	for i := range near[:min(len(near), endNodes)] {
-		if v, ok := p.victims(sv, near[i].n); ok {
+	for i := range nodes[:min(len(nodes), endNodes)] {
+		if v, ok := p.victims(sv, nodes[i].n); ok {
 			list = append(list, v)
 		}
 	}
@@ -263,10 +267,14 @@ func (p *prober) newShape(sv *survey) {
 	}
 	p.nodes(alt, func(count int) structs.Remedy {
 		a := sv.find.ask
+		var edits []structs.Edit
+		for i := range count {
+			edits = append(edits, structs.Edit{On: structs.EditNode, Op: structs.EditNew, Value: raw(newLike(n, i))})
+		}
 		return structs.Remedy{
 			Text: fmt.Sprintf("%s more, each with at least %d MHz, %d MiB of memory, %d MiB of disk and %d devices",
 				nodesText(count), n.NodeResources.Cpu.CpuShares, a.amount.MemoryMB, a.amount.DiskMB, a.held),
-			Edits: []structs.Edit{{On: structs.EditNode, Op: structs.EditNew, Value: raw(n)}},
+			Edits: edits,
 		}
 	})
 }

@@ -97,6 +97,7 @@ func table() []Row {
 		info("system job", "Further/system/(.*)", perPlacement),
 		info("other policies", "Further/policy-(.*)", perPlacement),
 		info("no room: looked for and explained", "Further/no-room/(.*)", perEvaluation),
+		info("explained with the changes that would place it", "Explain/(.*)", "ms/explanation"),
 		info("judged by the applier", "Commit/judge/(.*)", "µs/alloc"),
 		info("followed by the state", "Commit/upsert-alloc/(.*)", "µs/alloc"),
 	}

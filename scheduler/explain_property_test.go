@@ -1,0 +1,236 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestExplainCountsAndHelps: what is told of a job that waits on a random world is what a
+// dumb walk over all nodes and allocations counts, and each change that is named, when
+// made, places what it says.
+func TestExplainCountsAndHelps(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		c.config.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(rt, "batch jobs preempt")
+		for i := range rapid.IntRange(0, 6).Draw(rt, "nodes") {
+			c.setNode(drawExplained(rt, fmt.Sprintf("n%d", i)))
+		}
+		for i := range rapid.IntRange(0, 3).Draw(rt, "others") {
+			j := drawAsking(rt)
+			j.Priority = rapid.SampledFrom([]int{10, 50, 90}).Draw(rt, "priority")
+			c.submit(fmt.Sprint("other", i), j)
+		}
+		if rapid.Bool().Draw(rt, "somebody leaves") {
+			c.client(func(a *structs.Allocation) bool { return rapid.Bool().Draw(rt, "this one") }, c.ended(false))
+		}
+		c.submit("j", drawAsking(rt))
+		x := c.explain()
+		g := x.Group("g")
+		if queued := c.copyOf().settle()["g"]; queued != g.Missing-g.PlacedNow {
+			rt.Fatalf("%d missing, %d of them placed now, but %d wait", g.Missing, g.PlacedNow, queued)
+		}
+		if g.Missing == g.PlacedNow {
+			return
+		}
+		if g.PlacedNow > 0 { // it took from others, and may take more now
+			return
+		}
+		want, nodes := c.dumb()
+		got := map[string]int{}
+		for _, r := range g.Reasons {
+			got[r.Kind+" "+r.Subject] += r.Nodes
+		}
+		if !maps.Equal(got, want) {
+			rt.Fatalf("told %v\ncounted %v\nof %s", got, want, asJSON(rt, c.job.TaskGroups))
+		}
+		if g.Nodes != nodes {
+			rt.Fatalf("told %+v, counted %+v", g.Nodes, nodes)
+		}
+		c.helps("g", g)
+	})
+}
+
+func drawExplained(t *rapid.T, id string) *structs.Node {
+	n := drawNode(t, id)
+	n.NodePool = rapid.SampledFrom([]string{"default", "default", "default", "other"}).Draw(t, "pool")
+	n.NodeClass = rapid.SampledFrom([]string{"", "fast"}).Draw(t, "class")
+	switch rapid.IntRange(0, 9).Draw(t, "state") {
+	case 0:
+		n.Status = structs.NodeStatusDown
+	case 1:
+		n.SchedulingEligibility = structs.NodeIneligible
+	case 2:
+		n.SchedulingEligibility, n.DrainStrategy = structs.NodeIneligible, &structs.DrainStrategy{}
+	case 3:
+		n.Drivers = map[string]*structs.DriverInfo{}
+	}
+	n.ComputeClass()
+	return n
+}
+
+// drawAsking draws a job of one group that asks for things which can be counted by hand.
+func drawAsking(t *rapid.T) *structs.Job {
+	kind := rapid.SampledFrom([]string{structs.JobTypeService, structs.JobTypeBatch}).Draw(t, "type")
+	return testJob(kind, rapid.IntRange(1, 9).Draw(t, "count"), func(j *structs.Job) {
+		g, tk := group(j), task(j)
+		yes := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
+		tk.Resources = &structs.Resources{CPU: rapid.IntRange(1, 3000).Draw(t, "cpu"), MemoryMB: rapid.IntRange(10, 6000).Draw(t, "memory")}
+		if yes("gpu") {
+			d := &structs.RequestedDevice{Name: rapid.SampledFrom([]string{"gpu", "v/gpu", "v/gpu/m"}).Draw(t, "kind"), Count: rapid.IntRange(1, 4).Draw(t, "gpus")}
+			if d.Count == 1 {
+				d.Share = rapid.SampledFrom([]int{300, 500, 1000}).Draw(t, "share")
+			}
+			tk.Resources.Devices = []*structs.RequestedDevice{d}
+		}
+		if yes("port") {
+			g.Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "s", Value: rapid.IntRange(79, 81).Draw(t, "port")}}}}
+		}
+		if yes("distinct") {
+			g.Constraints = append(g.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts})
+		}
+		if yes("rack") {
+			j.Constraints = append(j.Constraints, &structs.Constraint{LTarget: "${meta.rack}", Operand: "=", RTarget: "r1"})
+		}
+		if yes("host") {
+			g.Constraints = append(g.Constraints, &structs.Constraint{LTarget: "${attr.unique.hostname}", Operand: "!=", RTarget: "host-n1"})
+		}
+		if yes("datacenters") {
+			j.Datacenters = []string{"dc0", "dc1"}
+		}
+		if yes("candidates") {
+			g.Candidates = []string{"n0", "name-n2"}
+		}
+	})
+}
+
+// dumb counts by hand why each node takes no instance of the job.
+func (c *cluster) dumb() (map[string]int, structs.NodeCounts) {
+	out, counts := map[string]int{}, structs.NodeCounts{}
+	for _, n := range c.nodes {
+		counts.Known++
+		if n.NodePool != "default" {
+			counts.OtherPools++
+			continue
+		}
+		counts.InPool++
+		list := c.dumbRefusals(n)
+		if len(list) > 0 {
+			counts.Refused++
+		} else if list = c.dumbLacks(n); len(list) > 0 {
+			counts.Lacking++
+		} else {
+			counts.Fitting++
+		}
+		for _, r := range list {
+			out[r]++
+		}
+	}
+	return out, counts
+}
+
+func (c *cluster) dumbRefusals(n *structs.Node) (out []string) {
+	g, add := group(c.job), func(r string) { out = append(out, r) }
+	switch {
+	case n.Status == structs.NodeStatusDown:
+		add("node-down ")
+	case n.DrainStrategy != nil:
+		add("node-draining ")
+	case n.SchedulingEligibility == structs.NodeIneligible:
+		add("node-ineligible ")
+	}
+	if !slices.Contains(c.job.Datacenters, n.Datacenter) && !slices.Contains(c.job.Datacenters, "*") {
+		add("datacenter " + n.Datacenter)
+	}
+	if n.Drivers["mock_driver"] == nil {
+		add("driver mock_driver")
+	}
+	if len(c.job.Constraints) > 0 && n.Meta["rack"] != "r1" {
+		add("constraint ${meta.rack} = r1")
+	}
+	for _, con := range g.Constraints {
+		if con.Operand == "!=" && n.ID == "n1" {
+			add("constraint ${attr.unique.hostname} != host-n1")
+		}
+		if con.Operand == structs.ConstraintDistinctHosts && slices.ContainsFunc(c.own(), func(a *structs.Allocation) bool { return isLive(a) && a.NodeID == n.ID }) {
+			add("distinct-hosts distinct_hosts")
+		}
+	}
+	if len(g.Candidates) > 0 && n.ID != "n0" && n.ID != "n2" {
+		add("candidates ")
+	}
+	for _, d := range task(c.job).Resources.Devices {
+		if !slices.ContainsFunc(n.NodeResources.Devices, func(have *structs.NodeDeviceResource) bool { return dumbKind(d, have) }) {
+			add("device-kind " + d.Name)
+		}
+	}
+	return out
+}
+
+func dumbKind(d *structs.RequestedDevice, have *structs.NodeDeviceResource) bool {
+	return d.Name == "gpu" || d.Name == "v/gpu" || d.Name == "v/gpu/"+have.Name
+}
+
+func (c *cluster) dumbLacks(n *structs.Node) (out []string) {
+	add := func(r string) { out = append(out, r) }
+	cpu, memory, held, ports := n.NodeResources.Cpu.CpuShares, n.NodeResources.Memory.MemoryMB, map[string]int{}, map[int]bool{}
+	for _, a := range c.sorted() {
+		if a.NodeID != n.ID || a.Terminal() {
+			continue
+		}
+		r := a.AllocatedResources
+		mhz, mib, _, _ := r.Total()
+		cpu, memory = cpu-mhz, memory-mib
+		for _, p := range r.Shared.Ports {
+			ports[p.Value] = true
+		}
+		for _, d := range r.Tasks["t"].Devices {
+			for _, id := range d.DeviceIDs {
+				if d.Share == 0 {
+					held[id] += 1000
+				}
+				held[id] += d.Share
+			}
+		}
+	}
+	want := task(c.job).Resources
+	if int64(want.CPU) > cpu {
+		add("cpu ")
+	}
+	if int64(want.MemoryMB) > memory {
+		add("memory ")
+	}
+	for _, net := range group(c.job).Networks {
+		if p := net.ReservedPorts[0].Value; ports[p] {
+			add(fmt.Sprint("port ", p))
+		}
+	}
+	for _, d := range want.Devices {
+		most, part := 0, 0
+		for _, have := range n.NodeResources.Devices {
+			free := 0
+			for _, one := range have.Instances {
+				if !one.Healthy || !dumbKind(d, have) {
+					continue
+				}
+				if held[one.ID] == 0 {
+					free++
+				}
+				part = max(part, 1000-held[one.ID])
+			}
+			most = max(most, free)
+		}
+		switch whole := d.Share == 0 || d.Share == 1000; {
+		case whole && most < d.Count:
+			add("devices " + d.Name)
+		case !whole && part < d.Share:
+			add("share " + d.Name)
+		}
+	}
+	return out
+}
