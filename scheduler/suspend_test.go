@@ -132,6 +132,7 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 	})
 	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
 		task(j).Resources = &structs.Resources{Cores: 2, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}}
+		group(j).MaxRunDuration = time.Hour // which nobody reckons with afterwards
 		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "web", Value: 80}}}}
 	}))
 	c.eval()

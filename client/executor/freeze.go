@@ -121,12 +121,21 @@ func (t *task) running() (pid int, err error) {
 	return t.rec.Pid, nil
 }
 
-// owns tells whether a process is the task's, wherever it went.
+// owns tells whether a process is the task's, wherever it went, or nobody's any more.
+// One that is just being made or ended cannot show its mark: it is looked at again.
 func (t *task) owns(pid int) bool {
+	const looks = 3
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	st, err := readStat(pid)
-	return err == nil && (st.session == t.rec.Pid || hasMarker(pid, t.id))
+	main := t.rec.Pid
+	t.mu.Unlock()
+	for range looks {
+		st, err := readStat(pid)
+		if err != nil || st.state == 'Z' || st.state == 'X' || st.session == main || hasMarker(pid, t.id) {
+			return true
+		}
+		time.Sleep(freezeStep)
+	}
+	return false
 }
 
 // family lists the task's processes: those of its session, their descendants, and what
@@ -216,7 +225,7 @@ func (t *task) signalAll(sig unix.Signal) error {
 func (t *task) signalOne(p procStat, sig unix.Signal) error {
 	now, err := readStat(p.pid)
 	if gone := err != nil || now.startTicks != p.startTicks; gone {
-		return nil //nolint:nilerr // its number may be somebody else's by now
+		return nil // its number may be somebody else's by now
 	}
 	if err := unix.Kill(p.pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("signal process %d: %w", p.pid, err)
