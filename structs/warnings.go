@@ -14,8 +14,6 @@ var noBehaviour = warningTable(`
 	Job.Project
 	Job.Step
 	Job.Slot
-	Job.Reclaim:requeue
-	Job.Partial
 	Job.Class:auto
 	Job.Multiregion
 	Job.Periodic
