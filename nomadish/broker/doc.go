@@ -1,6 +1,7 @@
-// Package broker hands evaluations to workers: by priority, then first come; one at
-// a time for each job; each until a worker has answered it. Those that wait for room
-// (blocked) it wakes when room of a kind that can help them comes free.
+// Package broker is the queue (semantics part 7): it hands evaluations to workers in the
+// order of their jobs' ranks, one at a time for each job, each until a worker has answered
+// it; it hands those that wait for room (blocked) to the queue pass when room that may
+// help them came free; and it is the gate that keeps plans from overtaking.
 //
 // # What it keeps
 //
@@ -9,28 +10,48 @@
 // so that becoming leader, falling behind and running are one code path ([Broker.Run]).
 //
 //	delayed   its WaitUntil has not come
-//	ready     in its type's queue: the next Dequeue may take it
-//	held      a worker has it, with a token, until Ack, Nack or the nack timeout
+//	ready     in its type's and pool's queue: the next Dequeue may take it
+//	held      a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
+//	          blocked and the queue pass has it, until it says what became of it
 //	resting   it was given back and waits for its next delivery, longer each time
 //	next      behind the ready, held or resting evaluation of its job. There is room
 //	          for one: the later of two sees all that the earlier would, so the
 //	          earlier is cancelled
-//	blocked   it waits for room; see blocked.go
+//	blocked   it waits for room; see below
+//
+// # What waits
+//
+// Blocked evaluations are kept in groups of those that fail alike (scheduler.Shape), by
+// rank. A release opens the groups that it may help: by the class of the node and by what
+// is free there, so that it costs little to hold thousands that cannot be helped. An open
+// group is walked by the pass (worker.Pass) from its best rank on, until one of it finds no
+// room: then none of it would, and it is closed until the next release that may help.
+// Nothing of this is written. A new leader opens all.
+//
+// # The gate
+//
+// A pool's gate is the best rank of what must still be tried; gate.go says what counts.
+// A ready evaluation is not given out while an open blocked one goes before it (it is
+// after Options.GateLimit, as it may have something to stop), and the plan applier asks
+// [Broker.Admit] before it judges what a plan places. That is an answer in O(1), and as
+// new as the state that the applier judges on ([Broker.CatchUp]).
 //
 // # Promises
 //
+//   - No ask is placed while a higher-ranked one of its pool, that could use what it
+//     takes, has not been tried since room came free there, with the exceptions that
+//     gate.go names.
 //   - Of one job there is never more than one evaluation held. While a plan of a held
 //     evaluation is on its way through Raft (see [Broker.Pin]) it stays held, whatever
 //     its worker says and however long it takes: nobody may decide on a state that
 //     lacks that plan.
 //   - Every pending evaluation is delivered until a worker has dealt with it, or has
 //     failed after DeliveryLimit deliveries, with a delayed one that follows it.
-//   - No wake is missed: room that came free after the state that a blocked evaluation
-//     was decided on wakes it at once; and a new leader, which cannot know what came
-//     free before, wakes all.
+//   - No release is missed: room that came free after the state that a blocked evaluation
+//     was decided on opens its group at once.
 //
-// The broker holds what is pending in the state and nothing else, so its size is
-// bounded by the state's.
+// The broker holds what is open in the state and nothing else, so its size is bounded by
+// the state's.
 //
 // It runs on the leader. It must never decide a placement, and never change an
 // evaluation but through the Applier.

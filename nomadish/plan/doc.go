@@ -20,6 +20,10 @@
 // again. When it is not known whether it failed, an empty entry is committed first:
 // once that is applied, so is everything before it.
 //
+// What a plan places is judged only when its gate lets it on (gate.go, semantics part 7):
+// until then it is parked, for a short time, as workers decide neighbours in parallel;
+// after that it is sent back and its evaluation given out again in its turn.
+//
 // It runs on the leader. It must never place anything that a plan did not ask for,
 // and is the only package that proposes structs.LogPlanApply.
 package plan

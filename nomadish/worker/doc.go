@@ -11,6 +11,9 @@
 // that there is no room is only ever said by the state itself: a plan that leaves
 // something unplaced is decided once more without foresight.
 //
+// What waits for room is not decided by workers but by one [Pass] on the leader, in the
+// order of the queue.
+//
 // A worker must never write anything itself, and never decide anything: the one is
 // the leader's, the other the scheduler's.
 package worker

@@ -167,16 +167,17 @@ func TestAsksAreWritten(t *testing.T) {
 func BenchmarkReleases(b *testing.B) {
 	for _, shapes := range []int{20, 800} {
 		b.Run(fmt.Sprint("shapes=", shapes), func(b *testing.B) {
-			c, _, stop := full(b, 1, 10000, shapes)
+			c, busy, stop := full(b, 1, 10000, shapes)
 			defer stop()
+			last := c.lastPlaced(busy[0].ID)
 			written := c.written()
 			b.ResetTimer()
 			for range b.N {
-				b.StopTimer()
-				j := c.placedOne(b)
-				b.StartTimer()
-				c.deregister(b, j)
-				c.placedOne(b)
+				c.deregister(b, &structs.Job{ID: last(), Namespace: structs.DefaultNamespace, Type: structs.JobTypeService})
+				// That, the stop that follows, and the placement.
+				if _, err := c.store.WaitIndex(b.Context(), uint64(c.written()+2)); err != nil { //nolint:gosec // small
+					b.Fatal(err)
+				}
 			}
 			b.ReportMetric(float64(c.written()-written)/float64(b.N), "entries/release")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "releases/s")
@@ -184,17 +185,22 @@ func BenchmarkReleases(b *testing.B) {
 	}
 }
 
-// placedOne waits until nothing is to be decided and gives a job that is placed.
-func (c *cluster) placedOne(b *testing.B) *structs.Job {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
-		snap := c.store.Snapshot()
-		allocs := snap.AllocsByNode(nil, "node-0")
-		for _, a := range allocs {
-			if j := snap.Job(nil, a.Namespace, a.JobID); !a.Terminal() && j != nil && !j.Stop {
-				return j
+// lastPlaced notes whose instance was placed last.
+func (c *cluster) lastPlaced(id string) (last func() string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch = func(_ uint64, payload any) {
+		if entry, ok := payload.(*structs.PlanCommit); ok {
+			for _, p := range entry.Plans {
+				for _, batch := range p.Place {
+					id = batch.JobID
+				}
 			}
 		}
 	}
-	b.Fatal("nothing is placed")
-	return nil
+	return func() string {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return id
+	}
 }
