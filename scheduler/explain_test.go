@@ -218,7 +218,9 @@ func TestExplainExpectedStart(t *testing.T) {
 	if !e.Known || e.First != c.now.Add(time.Hour).UnixNano() || e.All != c.now.Add(3*time.Hour).UnixNano() {
 		t.Errorf("expected: %s", asJSON(t, e))
 	}
-	c.update(func(j *structs.Job) { group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}} })
+	c.update(func(j *structs.Job) {
+		group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	})
 	if d := c.explain().Group("g").Expected; d.First != e.First || d.All != e.All {
 		t.Errorf("expected by the scheduler itself: %s", asJSON(t, d))
 	}
