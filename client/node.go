@@ -81,18 +81,16 @@ func (n *node) StartSlot(ctx context.Context) (func(), error) {
 	}
 }
 
-// Ended frees what an allocation held (alloc.Host).
-func (n *node) Ended(id string) {
-	n.Go(func(context.Context) {
-		n.claims.release(id)
-		n.mu.Lock()
-		_, forgotten := n.forgotten[id]
-		n.mu.Unlock()
-		if forgotten {
-			n.remove(id)
-		}
-		n.kickCollect()
-	})
+// ended frees what an allocation held.
+func (n *node) ended(id string) {
+	n.claims.release(id)
+	n.mu.Lock()
+	_, forgotten := n.forgotten[id]
+	n.mu.Unlock()
+	if forgotten {
+		n.remove(id)
+	}
+	n.kickCollect()
 }
 
 // registered notes that the servers have (again) taken the node in: what they know
@@ -256,7 +254,7 @@ func (n *node) grant(r *alloc.Runner) {
 	}
 }
 
-// Room gives and takes what an allocation needs as it is suspended and goes on
+// Room gives and takes what an allocation needs as it is suspended, goes on and ends
 // (alloc.Host). What it says is looked at one after the other, so that what was said
 // last holds.
 func (n *node) Room(id string) {
@@ -264,10 +262,13 @@ func (n *node) Room(id string) {
 		n.rooms.Lock()
 		defer n.rooms.Unlock()
 		r := n.runner(id)
-		if r == nil {
-			return
+		place := alloc.PlaceEnded
+		if r != nil { // else it is removed already
+			place = r.Place()
 		}
-		switch r.Place() {
+		switch place {
+		case alloc.PlaceEnded:
+			n.ended(id)
 		case alloc.PlaceAsleep:
 			n.claims.lull(id)
 		case alloc.PlaceWaking:

@@ -14,6 +14,8 @@ func (n *node) restore() error {
 		// What is unreadable is lost; the rest must not be.
 		n.logger.Error("some allocations' state cannot be read", "error", err)
 	}
+	n.rooms.Lock() // what an allocation says of its place before it is known here can wait
+	defer n.rooms.Unlock()
 	for _, rec := range records {
 		if rec.Alloc.Job == nil {
 			n.store.Delete(rec.Alloc.ID, nil)
@@ -36,7 +38,7 @@ func (n *node) restore() error {
 			continue
 		}
 		switch {
-		case r.Place() != alloc.PlaceAwake:
+		case r.Place() == alloc.PlaceAsleep || r.Place() == alloc.PlaceWaking:
 			n.claims.keep(r.ID(), needOf(r.Alloc()))
 		case r.HasRun():
 			n.claims.claim(r.ID(), needOf(r.Alloc()), true, nil)

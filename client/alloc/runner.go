@@ -34,11 +34,8 @@ type Host interface {
 	// Report asks for the allocation's state to be reported, soon if urgent. It is
 	// called with the allocation's lock held and must not call back.
 	Report(allocID string, urgent bool)
-	// Ended is called, likewise, once the allocation has ended and everything that
-	// it held is free.
-	Ended(allocID string)
 	// Room is called, likewise, when the allocation's Place has changed: it gives room
-	// back, or asks for a Grant.
+	// back (all that it held, once it has ended), or asks for a Grant.
 	Room(allocID string)
 }
 

@@ -21,7 +21,6 @@ type node struct {
 	wg      sync.WaitGroup
 	mu      sync.Mutex
 	urgent  int
-	ended   int
 	rooms   int // how often its place changed
 	runs    map[string][]byte
 	drivers *driver.Registry
@@ -74,12 +73,6 @@ func (n *node) Room(string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rooms++
-}
-
-func (n *node) Ended(string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.ended++
 }
 
 func (n *node) config() Config {
@@ -185,8 +178,8 @@ func TestNothingStartsBeforeGrant(t *testing.T) {
 		r.Update(&stop)
 		synctest.Wait()
 		<-r.Ended()
-		if s := r.Snapshot(); s.ClientStatus != structs.AllocClientComplete || n.ended != 1 {
-			t.Errorf("status %s, ended %d times", s.ClientStatus, n.ended)
+		if s := r.Snapshot(); s.ClientStatus != structs.AllocClientComplete || n.rooms != 1 || r.Place() != PlaceEnded {
+			t.Errorf("status %s, told %d times", s.ClientStatus, n.rooms)
 		}
 		n.close(r)
 	})

@@ -123,5 +123,5 @@ func (r *Runner) sumUp() {
 	}
 	r.save(nil)
 	close(r.ended)
-	r.c.Host.Ended(r.id)
+	r.c.Host.Room(r.id)
 }

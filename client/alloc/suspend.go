@@ -24,6 +24,7 @@ const (
 	PlaceAwake  Place = iota
 	PlaceAsleep       // its tasks are frozen: all but memory and disk is free
 	PlaceWaking       // it goes on once its node has granted what it needs
+	PlaceEnded        // it has ended: everything is free
 )
 
 // Place tells where the allocation stands.
@@ -31,7 +32,9 @@ func (r *Runner) Place() Place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.state.SuspendedAt.IsZero() || !r.state.EndedAt.IsZero():
+	case !r.state.EndedAt.IsZero():
+		return PlaceEnded
+	case r.state.SuspendedAt.IsZero():
 		return PlaceAwake
 	case r.toSleep():
 		return PlaceAsleep
