@@ -68,6 +68,7 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 		}
 	}
 	e.printf("\n")
+	showPreempted(e, reply.Annotations, verbose)
 	e.warn(reply.Warnings)
 	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
 	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, again)

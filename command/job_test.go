@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -270,6 +271,25 @@ func TestJobPlanExitCodes(t *testing.T) {
 	failed.FailedTGAllocs = unplaced(&structs.Evaluation{}).FailedTGAllocs
 	answer(1, "WARNING: Failed to place all allocations", failed)
 	answer(255, "bad priority", refusal{400, "bad priority"})
+}
+
+func TestJobPlanShowsPreemptions(t *testing.T) {
+	reply := &structs.JobPlanReply{Annotations: &structs.PlanAnnotations{PreemptedAllocs: []*structs.AllocListStub{
+		{ID: "01234567-89ab-cdef-0123-456789abcdef", JobID: "low", TaskGroup: "g", NodeName: "n-1", DesiredStatus: structs.AllocDesiredEvict},
+		{ID: "11234567-89ab-cdef-0123-456789abcdef", JobID: "calm", TaskGroup: "h", NodeName: "n-2", DesiredStatus: structs.AllocDesiredSuspend},
+	}}}
+	f := newFake(t).on("PUT /v1/job/example/plan", reply).on("PUT /v1/job/hello/plan", reply)
+	path := file(t, "a.hcl", examples.Service)
+	wants(t, f.run(t, "plan", path).out, "Preemptions:", "01234567", "low", "n-1", "stopped, back to the queue", "calm", "suspended")
+	for range preemptedShown {
+		reply.Annotations.PreemptedAllocs = append(reply.Annotations.PreemptedAllocs, reply.Annotations.PreemptedAllocs[0])
+	}
+	got := f.run(t, "plan", path).out
+	wants(t, got, "Allocations", strconv.Itoa(preemptedShown+1), "calm")
+	if strings.Contains(got, "01234567") {
+		t.Errorf("many are listed one by one:\n%s", got)
+	}
+	wants(t, f.run(t, "plan", "-verbose", path).out, "01234567-89ab-cdef-0123-456789abcdef")
 }
 
 func TestJobPlanShowsTheDifference(t *testing.T) {
