@@ -70,6 +70,9 @@ func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, v
 	if len(ev.FailedTGAllocs) > 0 {
 		e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Failed Placements")))
 		showFailed(e, ev.FailedTGAllocs)
+		if ev.JobID != "" {
+			e.printf("`nomadish job explain %s` tells every reason, and the smallest change that would place it\n", ev.JobID)
+		}
 	}
 	if ev.BlockedEval != "" {
 		e.printf("\nEvaluation %q waiting for additional capacity to place remainder\n", short(ev.BlockedEval, verbose))

@@ -25,7 +25,8 @@
 // keep; feasible.go and target.go decide constraints, once per class where they
 // can; search.go goes through the nodes that fit in a policy's order, phases.go from
 // the smallest free cell upwards; rank.go chooses by affinities and spreads; ports.go and grant.go name the
-// ports, cores and devices; explain.go says why nothing fitted. gang.go is what a
+// ports, cores and devices; explain.go says why nothing fitted, explain_*.go
+// all that holds a job, and smallest*.go what would place it. gang.go is what a
 // gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
 // racks and nodes may hold it, gang_place.go its placing as a whole. reclaim.go is the
 // taking from lower bands: reclaim_index.go knows who holds what, reclaim_find.go finds the

@@ -52,8 +52,64 @@ func TestExplainCountsAndHelps(t *testing.T) {
 		if g.Nodes != nodes {
 			rt.Fatalf("told %+v, counted %+v", g.Nodes, nodes)
 		}
+		c.metricsAreTrue()
 		c.helps("g", g)
 	})
+}
+
+// metricsAreTrue compares what an evaluation says in Nomad's shape, where a node counts
+// under its first reason and what is not ready is not looked at, with a count by hand.
+func (c *cluster) metricsAreTrue() {
+	c.t.Helper()
+	ev := c.newEval()
+	ev.JobID, ev.Type = c.job.ID, c.job.Type
+	plan, err := Schedule(c.w, ev, c.input())
+	if err != nil || plan.FailedTGAllocs["g"] == nil {
+		c.t.Fatalf("nothing failed: %v", err)
+	}
+	m := plan.FailedTGAllocs["g"]
+	var inPool, evaluated, filtered, exhausted, fast int
+	available := map[string]int{}
+	for _, n := range c.nodes {
+		list := c.dumbRefusals(n)
+		if n.NodePool != "default" || !n.Ready() {
+			continue
+		}
+		inPool++
+		if slices.Contains(list, "datacenter "+n.Datacenter) {
+			continue
+		}
+		evaluated++
+		available[n.Datacenter]++
+		switch {
+		case len(list) > 0:
+			filtered++
+			if n.NodeClass == "fast" {
+				fast++
+			}
+		case len(c.dumbLacks(n)) > 0:
+			exhausted++
+		}
+	}
+	if m.NodesInPool != inPool || m.NodesEvaluated != evaluated || m.NodesFiltered != filtered || m.NodesExhausted != exhausted ||
+		sum(m.ConstraintFiltered) != filtered || sum(m.DimensionExhausted) != exhausted || m.ClassFiltered["fast"] != fast || m.NodePool != "default" {
+		c.t.Fatalf("counted %d in the pool, %d evaluated, %d filtered (%d fast), %d exhausted; told %s", inPool, evaluated, filtered, fast, exhausted, asJSON(c.t, m))
+	}
+	for dc, n := range m.NodesAvailable {
+		if n != available[dc] {
+			c.t.Fatalf("%d nodes are available in %s, told %s", available[dc], dc, asJSON(c.t, m))
+		}
+	}
+	if m.CoalescedFailures != plan.Evals[0].QueuedAllocations["g"]-1 {
+		c.t.Fatalf("%d wait: %s", plan.Evals[0].QueuedAllocations["g"], asJSON(c.t, m))
+	}
+}
+
+func sum(m map[string]int) (n int) {
+	for _, k := range m {
+		n += k
+	}
+	return n
 }
 
 func drawExplained(t *rapid.T, id string) *structs.Node {
