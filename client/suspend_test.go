@@ -54,29 +54,32 @@ func TestNewcomerStartsAfterItsVictim(t *testing.T) {
 		return err == nil && len(b) > 0
 	})
 	new := s.takenFor(node, job("new", structs.JobTypeBatch, shell("main", `kill -0 $(cat `+pidFile+`) && exit 9; exit 0`)), structs.AllocDesiredEvict, victim.ID, "elsewhere")
-	s.until("it says what it waits for", func() bool {
-		return s.allocs[new.ID].ClientDescription == waitText([]string{victim.ID})
-	})
-	if got := s.alloc(victim.ID).ClientStatus; got != structs.AllocClientRunning {
-		t.Errorf("the newcomer waits for a victim that is %s", got)
-	}
+	s.untilWaits(new.ID, victim.ID)
 	s.untilStatus(new.ID, structs.AllocClientComplete) // 9, had the victim run
 	v, n := s.alloc(victim.ID), s.alloc(new.ID)
 	if n.TaskStates["main"].StartedAt.Before(v.TaskStates["main"].FinishedAt) {
 		t.Errorf("started at %v, the victim ended at %v", n.TaskStates["main"].StartedAt, v.TaskStates["main"].FinishedAt)
 	}
-	if got := s.eventTypes(new.ID, "main"); !slices.Contains(got, structs.TaskWaitingForRoom) {
-		t.Errorf("events %q", got)
-	}
+}
+
+// untilWaits waits until an allocation has said that it waits for another.
+func (s *fakeServer) untilWaits(id, other string) {
+	s.t.Helper()
+	s.until("it says what it waits for", func() bool {
+		ts := s.allocs[id].TaskStates["main"]
+		return ts != nil && slices.ContainsFunc(ts.Events, func(e *structs.TaskEvent) bool {
+			return e.Type == structs.TaskWaitingForRoom && strings.Contains(e.DisplayMessage, structs.ShortID(other))
+		})
+	})
 }
 
 // A newcomer that is not wanted any more does not wait for the end of its victim.
 func TestWaitingNewcomerIsStopped(t *testing.T) {
 	s, c := realNode(t)
-	victim := s.place(c.NodeID(), job("victim", structs.JobTypeService, deaf(4*time.Second)), 0, nil)
+	victim := s.place(c.NodeID(), job("victim", structs.JobTypeService, deaf(30*time.Second)), 0, nil)
 	s.untilStatus(victim.ID, structs.AllocClientRunning)
 	new := s.takenFor(c.NodeID(), job("new", structs.JobTypeService, shell("main", `exec sleep 60`)), structs.AllocDesiredEvict, victim.ID)
-	s.until("it waits", func() bool { return strings.HasPrefix(s.allocs[new.ID].ClientDescription, "Waits for") })
+	s.untilWaits(new.ID, victim.ID)
 	s.edit(new.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredStop })
 	s.untilStatus(new.ID, structs.AllocClientComplete)
 	if got := s.alloc(victim.ID).ClientStatus; got != structs.AllocClientRunning {
@@ -121,9 +124,7 @@ func TestVictimIsSuspendedAndGoesOn(t *testing.T) {
 	s.untilStatus(new.ID, structs.AllocClientRunning)
 	at := steps(t, c, victim.ID)
 	s.edit(victim.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
-	s.until("the victim waits for its core", func() bool {
-		return s.allocs[victim.ID].ClientDescription == waitText([]string{new.ID})
-	})
+	s.untilWaits(victim.ID, new.ID)
 	if now := steps(t, c, victim.ID); now != at {
 		t.Errorf("frozen, it went from %d to %d", at, now)
 	}
@@ -175,7 +176,7 @@ func TestRestartOfAgentWithFrozenAndWaiting(t *testing.T) {
 	s.edit(frozen.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredSuspend })
 	s.untilStatus(frozen.ID, structs.AllocClientSuspended)
 	new := s.takenFor(c.NodeID(), job("new", structs.JobTypeService, shell("main", `exec sleep 60`)), structs.AllocDesiredEvict, victim.ID)
-	s.until("the newcomer waits", func() bool { return strings.HasPrefix(s.allocs[new.ID].ClientDescription, "Waits for") })
+	s.untilWaits(new.ID, victim.ID)
 	shut(c)
 	at := steps(t, c, frozen.ID)
 	c = launch()
@@ -231,7 +232,10 @@ func TestSimulatedNodesSuspend(t *testing.T) {
 		}
 		new = s.add(node, mocked("new", "0s"), 0, memory(700))
 	})
-	s.until("the newcomer waits", func() bool { return strings.HasPrefix(s.allocs[new.ID].ClientDescription, "Waits for") })
+	s.until("the newcomer waits", func() bool {
+		ts := s.allocs[new.ID].TaskStates["main"]
+		return ts != nil && slices.ContainsFunc(ts.Events, func(e *structs.TaskEvent) bool { return e.Type == structs.TaskWaitingForRoom })
+	})
 	s.untilStatus(sleeps.ID, structs.AllocClientSuspended)
 	s.untilStatus(new.ID, structs.AllocClientRunning)
 	if got := s.alloc(dies.ID).ClientStatus; got != structs.AllocClientComplete {
