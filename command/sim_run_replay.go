@@ -134,7 +134,7 @@ func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProg
 	c := trace.Config{
 		Nodes: p.nodes, Rows: p.rows(x.seed), Scheduler: p.config, Seed: x.seed, Drop: p.o.drop, Until: p.until, PolicyName: x.policy,
 		Typical: trace.Learn(),
-		Clock: func() time.Duration { return time.Since(start) },
+		Clock:   func() time.Duration { return time.Since(start) },
 		Report: func(now trace.Progress) error {
 			progress.at(x, now)
 			return ctx.Err()

@@ -200,7 +200,10 @@ func TestOrder(t *testing.T) {
 		t.Fatalf("%v %v", o, err)
 	}
 	var names []string
-	for row := range tr.InOrder(o[7]) {
+	for row, err := range tr.InOrder(o[7]) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		names = append(names, row.Name)
 		if row.Duration != trace.Forever || row.Arrival != time.Duration(len(names)-1)*time.Second {
 			t.Errorf("%+v", row)
@@ -221,7 +224,10 @@ func TestOrder(t *testing.T) {
 	f("seed,pos,row\n1,0,2\n", `o.csv:2:5: row "2": must be a whole number from 0 to 1`)
 
 	drawn := func(seed uint64) (out []string) {
-		for row := range tr.Drawn(seed) {
+		for row, err := range tr.Drawn(seed) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			if out = append(out, row.Name); len(out) == 40 {
 				return out
 			}

@@ -267,6 +267,9 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	if j.ended < j.row.Count {
 		return nil
 	}
+	if j.ask.Missing != 0 || j.place >= 0 {
+		return fmt.Errorf("job %s has ended, and %d instances of it wait", j.spec.ID, j.ask.Missing)
+	}
 	r.counts.Completed++
 	if j.row.MaxRun > 0 && j.row.MaxRun < j.row.Duration {
 		r.counts.CutShort++
@@ -312,12 +315,17 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 		r.suspend(at, x)
 		return nil
 	}
-	if x.suspended { // only its memory is left to give back
-		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
-	}
 	delete(r.allocs, st.AllocID)
 	r.counts.Requeued++
-	r.lost += float64(x.job.row.instanceMilli()) * float64(r.now-x.start) / 1e9
+	ran := x.spent
+	if !x.suspended {
+		ran += r.now - x.start
+	}
+	r.lost += float64(x.job.row.instanceMilli()) * float64(ran) / 1e9
+	if x.suspended { // it waits already, and only its memory is left to give back
+		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
+		return nil
+	}
 	r.wait(x.job)
 	return nil
 }
@@ -328,7 +336,7 @@ func (r *replay) suspend(at spot, x *run) {
 	batch.Instances = []structs.Instance{x.batch.Instances[at.at]}
 	s := &run{
 		job: x.job, batch: &batch, ids: []string{x.ids[at.at]}, nodes: []int{x.nodes[at.at]}, live: 1, start: r.now,
-		end: never, rest: x.end - r.now, suspended: true, at: -1,
+		end: never, rest: x.end - r.now, spent: x.spent + r.now - x.start, suspended: true, at: -1,
 	}
 	if x.end == never {
 		s.rest = never

@@ -89,6 +89,9 @@ func (r *replay) figures() *Figures {
 	for _, s := range r.queue.waiting { // each job has its own place: the order cannot show
 		for _, j := range s.asks {
 			r.counts.Never++
+			if j.whole {
+				continue // it was taken back, and found no room again
+			}
 			for _, w := range r.tally.of(j) {
 				w.never++
 			}

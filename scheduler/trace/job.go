@@ -50,6 +50,7 @@ type run struct {
 	end   int64
 	// rest is what is left of a suspended run; it is not among those that end.
 	rest      int64
+	spent     int64 // how long it ran before it was suspended
 	suspended bool
 	ended     bool
 	at        int // in the heap of ends; -1: not there
@@ -74,7 +75,7 @@ func (h runHeap) Swap(i, j int) {
 	h[i].at, h[j].at = i, j
 }
 func (h *runHeap) Push(x any) {
-	r := x.(*run) //nolint:errcheck,forcetypeassert // only runs are pushed
+	r := x.(*run)
 	r.at = len(*h)
 	*h = append(*h, r)
 }
@@ -101,7 +102,7 @@ func (h dueHeap) Less(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
 }
 func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *dueHeap) Push(x any)   { *h = append(*h, x.(due)) } //nolint:errcheck,forcetypeassert // only dues are pushed
+func (h *dueHeap) Push(x any)   { *h = append(*h, x.(due)) }
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	d := (*h)[last]

@@ -217,7 +217,7 @@ func (r *replay) moment() error {
 		if edit == nil {
 			edit = r.world.Edit()
 		}
-		x := heap.Pop(&r.ends).(*run) //nolint:errcheck,forcetypeassert // the heap is of runs
+		x := heap.Pop(&r.ends).(*run)
 		if err := r.end(x, edit); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (r *replay) moment() error {
 		r.timing.Releasing += r.clock() - start
 	}
 	for len(r.dues) > 0 && r.dues[0].at <= r.now {
-		d := heap.Pop(&r.dues).(due) //nolint:errcheck,forcetypeassert // the heap is of dues
+		d := heap.Pop(&r.dues).(due)
 		if d.shape.due != d.at {
 			continue // an earlier one has come in its stead
 		}

@@ -29,7 +29,7 @@ func (h askHeap) Swap(i, j int) {
 	h[i].place, h[j].place = i, j
 }
 func (h *askHeap) Push(x any) {
-	j := x.(*job) //nolint:errcheck,forcetypeassert // only jobs are pushed
+	j := x.(*job)
 	j.place = len(*h)
 	*h = append(*h, j)
 }
@@ -143,7 +143,7 @@ type shapeHeap []*shape
 func (h shapeHeap) Len() int           { return len(h) }
 func (h shapeHeap) Less(i, j int) bool { return h[i].asks[0].rank.Compare(&h[j].asks[0].rank) < 0 }
 func (h shapeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *shapeHeap) Push(x any)        { *h = append(*h, x.(*shape)) } //nolint:errcheck,forcetypeassert // only shapes are pushed
+func (h *shapeHeap) Push(x any)        { *h = append(*h, x.(*shape)) }
 func (h *shapeHeap) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]

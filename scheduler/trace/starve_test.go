@@ -10,16 +10,16 @@ import (
 // the longest small ask may run, after it has waited ReservationAfter; others end before
 // reserved room is due and use it until then. Without reservations it starves.
 func TestLargeGangIsNotStarved(t *testing.T) {
-	const nodes, gpus = 20, 8
+	const nodes, gpus = 12, 8
 	const longest = 20 * time.Minute
 	f := func(after time.Duration) (start time.Duration, figures *Figures) {
 		t.Helper()
-		stream := load(2800, 3750*time.Millisecond, 7, func(r *Row, n uint64) {
+		stream := load(1700, 6250*time.Millisecond, 7, func(r *Row, n uint64) {
 			r.Duration = time.Duration(1+n%20) * time.Minute
 			r.MaxRun = r.Duration
 		})
 		gang := Row{
-			Name: "gang", Arrival: time.Hour, Duration: time.Hour, MaxRun: time.Hour, Count: 5, GPUs: gpus, Gang: true,
+			Name: "gang", Arrival: time.Hour, Duration: time.Hour, MaxRun: time.Hour, Count: 3, GPUs: gpus, Gang: true,
 		}
 		c := replayOf(machines(nodes, 1000, 1000, gpus)).c
 		c.Rows, c.Scheduler.ReservationAfter = merged(t, stream, gang), after

@@ -1,0 +1,126 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+const exampleTrace, exampleNodes = "../examples/trace-small.csv", "../examples/trace-nodes.hcl"
+
+// The example is replayed; a second time it gives the same bytes, however many replays
+// run at a time.
+func TestSimRun(t *testing.T) {
+	dir := t.TempDir()
+	run := func(name string, more ...string) result {
+		t.Helper()
+		args := append([]string{"sim", "run", "-nodes", exampleNodes, "-trace", exampleTrace, "-out", filepath.Join(dir, name)}, more...)
+		return line(t, args...)
+	}
+	got := run("a", "-policy", "binpack,spread,random", "-seed", "1-2", "-parallel", "2")
+	if got.code != exitDone {
+		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+	}
+	wants(t, got.out, "6 of 6: ", "Policy", "binpack", "spread", "random", "decisions", "report.html")
+	if again := run("b", "-policy", "binpack,spread,random", "-seed", "1-2", "-parallel", "1"); again.code != exitDone {
+		t.Fatalf("exit code %d, stderr %q", again.code, again.err)
+	}
+	for _, name := range []string{"figures.json", "figures.csv", "report.html"} {
+		a, errA := os.ReadFile(filepath.Join(dir, "a", name))
+		b, errB := os.ReadFile(filepath.Join(dir, "b", name))
+		if errA != nil || errB != nil || len(a) == 0 || !bytes.Equal(a, b) {
+			t.Errorf("%s differs: %v %v", name, errA, errB)
+		}
+	}
+	// Where nobody leaves, packing can be compared with the published method.
+	got = run("c", "-policy", "openb-bestfit,binpack", "-drop", "-until", "110%", "-seed", "7")
+	if got.code != exitDone {
+		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+	}
+	wants(t, got.out, "openb-bestfit", "allocated at 100 %")
+}
+
+func TestSimRunConfigurations(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	c, err := readSchedulerConfig(put("a.json", `{"SchedulerAlgorithm": "spread", "ReservationAfter": "2m"}`))
+	if err != nil || c.NodeOrder() != "spread" || c.ReservationAfter.Minutes() != 2 {
+		t.Errorf("%+v %v", c, err)
+	}
+	c, err = readSchedulerConfig(put("a.hcl", "server {\n  scheduling {\n    policy = \"first-fit\"\n  }\n}\n"))
+	if err != nil || c.NodeOrder() != "first-fit" {
+		t.Errorf("%+v %v", c, err)
+	}
+	for _, bad := range []string{put("b.json", `{"SchedulerAlgorithm": "best"}`), put("c.json", "{"), put("b.hcl", "server {"), filepath.Join(dir, "none.json")} {
+		if _, err := readSchedulerConfig(bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+	if policies, err := parsePolicies("", &c); err != nil || !slices.Equal(policies, []string{"first-fit"}) {
+		t.Errorf("%v %v", policies, err)
+	}
+	if seeds, err := parseSeeds("42-44,7"); err != nil || fmt.Sprint(seeds) != "[42 43 44 7]" {
+		t.Errorf("%v %v", seeds, err)
+	}
+	for _, name := range structs.Policies() {
+		if !slices.Contains(simPolicies(), name) {
+			t.Errorf("%s cannot be named", name)
+		}
+	}
+}
+
+func TestSimRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	timeless := filepath.Join(dir, "timeless.csv")
+	if err := os.WriteFile(timeless, []byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,8,1000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	order := filepath.Join(dir, "order.csv")
+	if err := os.WriteFile(order, []byte("seed,pos,row\n42,0,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string, args ...string) {
+		t.Helper()
+		got := line(t, append([]string{"sim", "run"}, args...)...)
+		if got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%q: exit code %d, stderr %q, want %q", args, got.code, got.err, want)
+		}
+	}
+	with := func(args ...string) []string {
+		return append([]string{"-nodes", exampleNodes, "-trace", exampleTrace, "-out", filepath.Join(dir, "out")}, args...)
+	}
+	f("-nodes FILE is needed")
+	f("-trace FILE is needed", "-nodes", "x")
+	f("-out DIR is needed", "-nodes", "x", "-trace", "y")
+	f("no arguments are taken", with("more")...)
+	f(`-policy "best": is not known; there are binpack, spread`, with("-policy", "best")...)
+	f("binpack is named twice", with("-policy", "binpack,binpack")...)
+	f(`-seed "x": must be numbers`, with("-seed", "x")...)
+	f(`-seed "5-1": must be numbers`, with("-seed", "5-1")...)
+	f("1 is named twice", with("-seed", "1,1")...)
+	f(`-until "0%": must be`, with("-until", "0%")...)
+	f(`format "swf": must be`, with("-format", "swf")...)
+	f("missing columns: timestamp", with("-format", "philly")...)
+	f("say with -until when to stop", with("-drop")...)
+	f("is for packing only", with("-policy", "openb-bestfit")...)
+	f("kept in memory", with("-drop", "-until", "1", "-sort-rows", "3")...)
+	f("has no order of that seed", with("-order", order, "-seed", "43")...)
+	f("does not say when its rows arrive", "-nodes", exampleNodes, "-trace", timeless, "-out", dir)
+	f("no such file", with("-nodes", filepath.Join(dir, "none.csv"))...)
+	f("no such file", with("-node-rank", filepath.Join(dir, "none.csv"))...)
+	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
+		t.Error("something was written")
+	}
+}
