@@ -38,11 +38,16 @@ type Submitter interface {
 
 // PassOptions tunes a Pass. Zero values are replaced by the defaults named.
 type PassOptions struct {
-	Plans    int           // plans of one pass (512)
-	Length   time.Duration // a pass with plans goes on for no longer (50 ms)
-	NewID    func() string // mints IDs; needed
-	Typicals *Typicals     // of this server's workers; nil: its own
-	Logger   hclog.Logger
+	Plans  int           // plans of one pass (512)
+	Length time.Duration // a pass with plans goes on for no longer (50 ms)
+	// Explain is how old what an evaluation says of why it waits may grow before it is
+	// counted again when it is tried (5 s). ExplainEach is the least time between two such
+	// counts, which are costly, of whatever evaluations (50 ms).
+	Explain     time.Duration
+	ExplainEach time.Duration
+	NewID       func() string // mints IDs; needed
+	Typicals    *Typicals     // of this server's workers; nil: its own
+	Logger      hclog.Logger
 }
 
 // Pass decides what waits for room, on the leader: woken when room came free or an ask's
@@ -56,6 +61,8 @@ type Pass struct {
 	store *state.Store
 	// learned is for Run's goroutine.
 	learned learner
+	// explained is when it was last counted why an ask waits.
+	explained time.Time
 }
 
 // NewPass makes a pass; Run runs it.
@@ -65,6 +72,12 @@ func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store)
 	}
 	if opts.Length <= 0 {
 		opts.Length = 50 * time.Millisecond
+	}
+	if opts.Explain <= 0 {
+		opts.Explain = 5 * time.Second
+	}
+	if opts.ExplainEach <= 0 {
+		opts.ExplainEach = 50 * time.Millisecond
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
@@ -126,7 +139,8 @@ func (p *Pass) once(ctx context.Context) (again bool) {
 
 // try decides one ask; nil: nothing comes of it.
 func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn) *structs.Plan {
-	plan, err := p.decide(pass, snap, turn)
+	brief := p.brief(turn.Eval)
+	plan, err := p.decide(pass, snap, turn, brief)
 	if err != nil {
 		p.opts.Logger.Error("an ask could not be decided; it will be tried again", "eval", turn.Eval.ID, "job", turn.Eval.JobID, "error", err)
 		p.queue.Answered(turn, false, true)
@@ -135,6 +149,9 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.Ask
 	left := leftOf(plan)
 	switch {
 	case left != nil && idle(plan, turn.Eval, left):
+		if again := time.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
+			left.WaitUntil = again // to say why it waits now
+		}
 		p.queue.Tried(turn, snap.Index(), left)
 		return nil
 	case left != nil:
@@ -144,8 +161,26 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.Ask
 	return plan
 }
 
+// brief tells whether why an evaluation waits need not be counted now.
+func (p *Pass) brief(e *structs.Evaluation) bool {
+	now := time.Now()
+	if now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || now.Sub(p.explained) < p.opts.ExplainEach {
+		return true
+	}
+	p.explained = now
+	return false
+}
+
+// alike tells whether two say the same of why groups wait.
+func alike(a, b map[string]*structs.AllocMetric) bool {
+	return maps.EqualFunc(a, b, func(x, y *structs.AllocMetric) bool {
+		return x.NodesEvaluated == y.NodesEvaluated && x.NodesFiltered == y.NodesFiltered && x.NodesExhausted == y.NodesExhausted &&
+			maps.Equal(x.ConstraintFiltered, y.ConstraintFiltered) && maps.Equal(x.DimensionExhausted, y.DimensionExhausted)
+	})
+}
+
 // decide calls the scheduler; its panic becomes an error.
-func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn) (plan *structs.Plan, err error) {
+func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn, brief bool) (plan *structs.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
@@ -155,7 +190,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 	in := scheduler.Input{
 		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
-		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: true,
+		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief,
 	}
 	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
 	return pass.Decide(e, in)
@@ -174,6 +209,9 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 // idle tells whether a plan changes nothing that is stored.
 func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
 	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Asks) > 0 || len(p.Evals) > 1 {
+		return false
+	}
+	if !alike(was.FailedTGAllocs, left.FailedTGAllocs) {
 		return false
 	}
 	due := was.WaitUntil // it stays, unless it has passed, or it is to be looked at earlier
