@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nomadish/nomadish/command/jobspec"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Every job file among the examples is read, is right, and states nothing that is
@@ -45,9 +46,17 @@ func TestExampleJobs(t *testing.T) {
 			if d := g.Tasks[0].Resources.Devices[0]; d.Share != 250 {
 				t.Errorf("%s: %+v", file, d)
 			}
+		case "night.nomad.hcl":
+			if job.Reclaim != structs.ReclaimSuspend || job.Priority != 20 {
+				t.Errorf("%s: %s %d", file, job.Reclaim, job.Priority)
+			}
+		case "urgent.nomad.hcl":
+			if job.Partial != structs.PartialPreempt || job.Priority != 90 {
+				t.Errorf("%s: %s %d", file, job.Partial, job.Priority)
+			}
 		}
 	}
-	for _, name := range []string{"gpu", "gang", "share"} {
+	for _, name := range []string{"gpu", "gang", "share", "night", "urgent"} {
 		if !seen[name+".nomad.hcl"] {
 			t.Errorf("the example %s is missing", name)
 		}

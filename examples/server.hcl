@@ -28,5 +28,18 @@ server {
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
     reservation_after = "5m"                         # an ask that waits longer reserves room, see docs/topology.md; "-1s": never
     reservation_ttl   = "1h"                         # a reservation ends then at the latest
+
+    # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.
+    bands      = [[1, 40], [41, 70], [71, 100]] # a job takes from lower bands only
+    keep_whole = false                          # true: of what is taken, whole jobs are given back first
+    cycle      = "20s"                          # one more of effective priority for each that a job waits
+    aging      = 1                              # 0: waiting adds nothing
+
+    preemption { # or, as in Nomad, default_scheduler_config { preemption_config { … } }
+      system_scheduler_enabled   = true # so it is anyway
+      batch_scheduler_enabled    = true
+      service_scheduler_enabled  = true
+      sysbatch_scheduler_enabled = false
+    }
   }
 }

@@ -28,6 +28,9 @@ func TestExampleShapes(t *testing.T) {
 	if len(racks) != 2 || racks["r1"] != 2 || racks["r2"] != 2 {
 		t.Errorf("racks %v", racks)
 	}
+	if _, err := sim.ParseFile("../../examples/machine.hcl"); err != nil {
+		t.Error(err)
+	}
 	for _, name := range []string{"agent.hcl", "server.hcl"} {
 		c := config.Default()
 		warnings, err := c.Load(filepath.Join("../../examples", name))

@@ -1,0 +1,24 @@
+# Work that anybody more important may interrupt: of the lowest band, and frozen in place instead of stopped where its memory can
+# stay. Try with examples/machine.hcl: nomadish job run -detach examples/night.nomad.hcl
+job "night" {
+  type     = "batch"
+  priority = 20
+  reclaim  = "suspend" # or "requeue", the default: stopped, and started anew when there is room
+
+  group "crunch" {
+    count = 8
+
+    task "pretend" {
+      driver = "mock_driver"
+
+      config {
+        run_for = "10m"
+      }
+
+      resources {
+        cpu    = 1000
+        memory = 1000
+      }
+    }
+  }
+}
