@@ -152,8 +152,10 @@ func (s *scheduler) suspendAgain(groups []*groupWork) {
 	s.lull(0, groups, lacksJob)
 }
 
-// countAsleep counts what could not go on as missing, with the reasons.
+// countAsleep counts what could not go on as missing, with the reasons: a node counts once
+// for each.
 func (s *scheduler) countAsleep() {
+	seen := map[[3]string]bool{}
 	for _, sl := range s.asleep {
 		name := sl.work.group.Name
 		s.fit(sl.work.group) // which classes could take it is asked later
@@ -165,6 +167,11 @@ func (s *scheduler) countAsleep() {
 		} else {
 			m.CoalescedFailures++
 		}
+		said := [3]string{name, sl.alloc.NodeID, sl.what}
+		if seen[said] {
+			continue
+		}
+		seen[said] = true
 		n, known := s.w.Node(sl.alloc.NodeID)
 		if !known {
 			n = &structs.Node{}
