@@ -18,7 +18,7 @@ const policyLeastFrag = structs.PolicyLeastFragmentation
 // of the OpenB trace (docs/policies.md).
 const (
 	// weighAll: a set with so many nodes has all of them weighed.
-	weighAll = 16
+	weighAll = 8
 	// weighFew is how many places of each order of a larger set are weighed. One is 0.3
 	// points worse than two, and eight are 0.05 points better.
 	weighFew = 2
@@ -74,6 +74,18 @@ func (s *search) leastFragmented(avoid []string) (found, bool) {
 			return f, true
 		}
 	}
+}
+
+// leastInSet finds the node of one set that loses least.
+func (s *search) leastInSet(c *setCursor, avoid []string) (found, bool) {
+	s.e.flush()
+	s.weigh(c, avoid)
+	for len(c.weighed.list) > 0 {
+		if f, ok := s.acceptWeighed(c, avoid); ok {
+			return f, true
+		}
+	}
+	return found{}, false
 }
 
 // acceptWeighed tries the best node of a set, which is dropped if it does not fit.

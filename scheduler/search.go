@@ -116,7 +116,7 @@ func (s *search) rewind() {
 	s.e.flush()
 	for _, c := range s.sets {
 		c.taken, c.left = "", [scattered + 1][]string{}
-		c.phase = make([]phaseCursor, len(s.phases))
+		c.phase = nil
 		c.weighed.done = false
 	}
 	s.last, s.passed = nil, false
@@ -353,13 +353,16 @@ func (c *setCursor) current() int {
 			return i
 		}
 	}
-	return len(c.phase) - 1
+	return max(0, len(c.phase)-1)
 }
 
 // head gives the next node of a set that a phase takes; its node is nil if there is none.
 func (s *search) head(c *setCursor, phase int, avoid []string) found {
 	if f, ok := s.leftover(c, phase, avoid); ok {
 		return f
+	}
+	if c.phase == nil { // large, and mostly not needed for all sets
+		c.phase = make([]phaseCursor, len(s.phases))
 	}
 	p := &c.phase[phase]
 	if p.head.node != nil {
@@ -455,10 +458,21 @@ func (s *search) accept(n *nodeState, phase int, avoid []string) (found, bool) {
 
 // inSet finds the first node of a set that fits.
 func (s *search) inSet(c *setCursor, avoid []string) (found, bool) {
+	if s.frag != nil {
+		if f, ok := s.leastInSet(c, avoid); ok {
+			return f, true
+		}
+		return s.headOf(c, avoid)
+	}
 	if f, ok := s.again(c, avoid); ok {
 		return f, true
 	}
 	s.keepOrder()
+	return s.headOf(c, avoid)
+}
+
+// headOf finds the first node of a set that a phase takes, phase after phase.
+func (s *search) headOf(c *setCursor, avoid []string) (found, bool) {
 	for phase := range s.phases {
 		if f := s.head(c, phase, avoid); f.node != nil {
 			return f, true
@@ -539,8 +553,10 @@ func (s *search) take(f found) {
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.id
-		if head := &f.set.phase[f.phase].head; head.node != nil && head.node.id == n.id {
-			*head = found{}
+		if f.phase < len(f.set.phase) {
+			if head := &f.set.phase[f.phase].head; head.node != nil && head.node.id == n.id {
+				*head = found{}
+			}
 		}
 	}
 	// Its cells are cut and cursors may be past it; with the policy spread the others
