@@ -209,15 +209,23 @@ func (c *claims) give(id string) {
 }
 
 // leave notes what the servers want of an allocation: that it stops, or is suspended.
-// What it is to give back counts as free with them already.
-func (c *claims) leave(id string, stops, suspended bool) {
+// What it is to give back counts as free with them already. stays: it was to let go, and
+// is not any more; look must follow, as others may wait for it.
+func (c *claims) leave(id string, stops, suspended bool) (stays bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.held[id]; h != nil {
-		h.stopped = stops
-		h.leaving = stops || suspended && !h.asleep
+	h := c.held[id]
+	if h == nil {
+		return false
 	}
+	was := h.leaving
+	h.stopped = stops
+	h.leaving = stops || suspended && !h.asleep
+	return was && !h.leaving
 }
+
+// look grants what can be granted. It must not be called with an allocation's lock held.
+func (c *claims) look() { c.change(func() {}, "") }
 
 // release frees what an allocation holds, or withdraws its claim, and grants what
 // can be granted then. It must not be called with an allocation's lock held.

@@ -110,6 +110,23 @@ func TestClaimsWaitForTheirVictims(t *testing.T) {
 	c.has("newest", after("v2"))
 }
 
+// One that was to be suspended and stays after all lets on those that waited for it.
+func TestClaimsOfWhoStays(t *testing.T) {
+	c := newClaimer(t, room{memory: 100})
+	c.has("victim", memory(60))
+	c.leave("victim", false, true)
+	c.waitsFor("new", &need{room: room{memory: 10}, after: []string{"victim"}}, "victim")
+	if !c.leave("victim", false, false) {
+		t.Fatal("it stays, and nobody is told")
+	}
+	c.look()
+	c.wantGranted("new")
+	c.has("other", memory(10))
+	if c.leave("other", false, false) || c.leave("other", true, false) || c.leave("nobody", false, false) {
+		t.Error("none of these was to let go before")
+	}
+}
+
 // A younger claim passes an older one only if both fit when those have let go that the
 // older one waits for.
 func TestClaimsDoNotStarve(t *testing.T) {

@@ -153,8 +153,12 @@ func (n *node) apply(reply *structs.ClientAllocsReply, full bool) {
 	n.forget(reply.Allocs)
 	// What leaves comes first: it frees what others wait for.
 	leaves := func(a *structs.Allocation) bool { return a.Terminal() || a.Suspended() }
+	stays := false
 	for _, a := range reply.Changed {
-		n.claims.leave(a.ID, a.Terminal(), a.Suspended())
+		stays = n.claims.leave(a.ID, a.Terminal(), a.Suspended()) || stays
+	}
+	if stays {
+		n.claims.look()
 	}
 	for _, first := range []bool{true, false} {
 		for _, a := range reply.Changed {
