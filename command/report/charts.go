@@ -126,14 +126,26 @@ func (r *Report) byArrived(title, yName string, ideal bool, get func(p *trace.Po
 func boundNames() []string {
 	out := make([]string, 0, len(trace.WaitBounds)+1)
 	for i, b := range trace.WaitBounds {
-		switch i {
-		case 0:
+		if i == 0 {
 			out = append(out, "at once")
-		default:
-			out = append(out, "up to "+span(b.Seconds()))
+			continue
+		}
+		out = append(out, "up to "+bound(b))
+	}
+	return append(out, "over "+bound(trace.WaitBounds[len(trace.WaitBounds)-1]))
+}
+
+// bound prints a round time in its largest unit.
+func bound(d time.Duration) string {
+	for _, u := range []struct {
+		name string
+		is   time.Duration
+	}{{" d", 24 * time.Hour}, {" h", time.Hour}, {" min", time.Minute}} {
+		if d%u.is == 0 && (u.is < 24*time.Hour || d > u.is) {
+			return strconv.FormatInt(int64(d/u.is), 10) + u.name
 		}
 	}
-	return append(out, "over "+span(trace.WaitBounds[len(trace.WaitBounds)-1].Seconds()))
+	return d.String()
 }
 
 // span prints seconds as people say them.

@@ -11,7 +11,7 @@ import (
 // Size of a plot in its own units; the page scales it.
 const (
 	width, height            = 760, 300
-	left, right, top, bottom = 56, 16, 14, 40
+	left, right, top, bottom = 68, 16, 14, 40
 )
 
 // line is one series of a plot.
@@ -75,11 +75,15 @@ func (p *plot) svg() string {
 	fmt.Fprintf(&b, `<text class="name" text-anchor="end" x="%d" y="%d">%s</text>`, width-right, height-5, html.EscapeString(p.xName))
 	fmt.Fprintf(&b, `<text class="name" transform="rotate(-90 12 %d)" text-anchor="middle" x="12" y="%d">%s</text>`,
 		(top+height-bottom)/2, (top+height-bottom)/2, html.EscapeString(p.yName))
-	for _, l := range p.lines {
+	for i, l := range p.lines {
 		if len(l.x) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, `<polyline class="line %s" points="`, class(l.colour))
+		wide := "1"
+		if l.colour >= 0 { // lines that lie on each other all show
+			wide = number(2 + 1.5*float64(min(4, len(p.lines)-1-i)))
+		}
+		fmt.Fprintf(&b, `<polyline class="line %s" stroke-width="%s" points="`, class(l.colour), wide)
 		for i := range l.x {
 			if i > 0 {
 				b.WriteByte(' ')
@@ -129,7 +133,7 @@ type bar struct {
 }
 
 const (
-	barHeight, barGap, barLeft, barRight = 17, 5, 214, 132
+	barHeight, barGap, barLeft, barRight = 17, 5, 214, 164
 )
 
 // bars draws stacked bars; of names the parts.

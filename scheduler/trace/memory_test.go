@@ -2,7 +2,6 @@ package trace
 
 import (
 	"fmt"
-	"iter"
 	"testing"
 	"time"
 )
@@ -102,10 +101,9 @@ func TestQuantiles(t *testing.T) {
 // BenchmarkStream is a row of a long trace: arrival, decision, end.
 func BenchmarkStream(b *testing.B) {
 	c := replayOf(machines(60, 128_000, 1_000_000, 8)).c
-	var rows iter.Seq2[*Row, error] = load(b.N, 2*time.Second, 5, func(r *Row, n uint64) {
+	c.Rows = load(b.N, 2*time.Second, 5, func(r *Row, n uint64) {
 		r.CPU, r.MemoryMB, r.GPUs, r.Duration = 1000, 4096, int(n%5), time.Duration(60+n%800)*time.Second //nolint:gosec // small
 	})
-	c.Rows = rows
 	b.ReportAllocs()
 	b.ResetTimer()
 	if _, _, err := Run(c); err != nil {
