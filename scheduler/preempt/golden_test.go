@@ -126,6 +126,21 @@ func TestGang(t *testing.T) {
 	f(3, 3, Requeue, 4, 1)
 }
 
+// TestGangLeftOver: a gang of which fewer are left than must run, as others have completed,
+// is not stopped in vain: it gets back all that it has, or nothing.
+func TestGangLeftOver(t *testing.T) {
+	f := func(newcomer vec, want ...int) {
+		t.Helper()
+		s := &shelf{places: []place{{free: vec{5, 5}, each: newcomer, wanted: 1}}}
+		asks := s.run(nil, Ask{Min: []int{3}}, 2, vec{1, 1}, 0)
+		asks = s.run(asks, Ask{Standing: Standing{Priority: 1}}, 1, vec{3, 3}, 0)
+		wantTaken(t, Plan(s, asks, Request{Want: s.wants(), Below: 1}), asks, want...)
+	}
+	f(vec{1, 1}, 2, 0)
+	f(vec{3, 3}, 0, 1)
+	f(vec{4, 4}, 2, 1)
+}
+
 // TestGangAcrossRooms: a gang that is gone from one room has left the others too, and
 // what newcomers there do not need then is given back.
 func TestGangAcrossRooms(t *testing.T) {

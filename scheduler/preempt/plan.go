@@ -205,11 +205,17 @@ func (p *planner) back(ask int) bool {
 			some = true
 		}
 	}
-	if some && !p.enough(ask) {
+	if some && !p.enough(ask) && !p.untouched(ask) {
 		p.undo(ask, was)
 		return false
 	}
 	return some
+}
+
+// untouched tells whether an ask has all back. It may be of a gang that has fewer left
+// than its Min, as others have completed.
+func (p *planner) untouched(ask int) bool {
+	return !slices.ContainsFunc(p.held[ask], func(h Holding) bool { return h != Whole })
 }
 
 // tryBack gives one instance back if the newcomers still fit.
