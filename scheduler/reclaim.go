@@ -62,17 +62,22 @@ func (g *groupRun) reclaim() (taken int) {
 	}
 	r := g.s.reclaimer(g.search.e)
 	find := r.finder(g)
-	var left []placement
+	type which struct {
+		index  int
+		nodeID string
+	}
+	left := map[which]int{} // looked up only
 	for _, p := range g.short {
 		if !r.assign(find, p) {
-			left = append(left, p)
+			left[which{p.index, p.nodeID}]++
 		}
 	}
 	for _, n := range r.settle() {
-		left = append(left, n.p)
+		left[which{n.p.index, n.p.nodeID}]++
 	}
 	for _, p := range g.short {
-		if slices.ContainsFunc(left, func(l placement) bool { return l.index == p.index && l.nodeID == p.nodeID }) {
+		if at := (which{p.index, p.nodeID}); left[at] > 0 {
+			left[at]--
 			g.fail(p)
 		} else if !p.unwell {
 			taken++

@@ -27,8 +27,7 @@ type reclaimSearch struct {
 	run *groupRun
 	// levels are the priorities that are left, lowest first, with their sets of nodes.
 	levels [][]*heldCursor
-	looked int // nodes of the level that would do
-	tried  int // and would not
+	tried  int // nodes of the level that would not do
 	seen   map[string]bool
 	spots  []*reclaimSpot
 }
@@ -151,11 +150,11 @@ func (f *reclaimSearch) pick(avoid []string) *reclaimSpot {
 		case len(f.levels) == 0:
 			return best
 		case best == nil || best.more.Instances > 0 && best.more.Priority > f.level():
-		case best.more.Instances <= 1 || best.more.Priority < f.level() || f.looked >= reclaimLook:
+		case best.more.Instances <= 1 || best.more.Priority < f.level() || f.looked() >= reclaimLook:
 			return best
 		}
 		if !f.look() {
-			f.levels, f.looked, f.tried = f.levels[1:], 0, 0
+			f.levels, f.tried = f.levels[1:], 0
 		}
 	}
 }
@@ -166,6 +165,17 @@ func (f *reclaimSearch) level() int {
 		return -1
 	}
 	return f.levels[0][0].key.priority
+}
+
+// looked counts the nodes that would do and lose nothing above the level. Those that were
+// taken meanwhile do not count: as many others are looked at in their stead.
+func (f *reclaimSearch) looked() (n int) {
+	for _, s := range f.spots {
+		if s.more.Priority <= f.level() {
+			n++
+		}
+	}
+	return n
 }
 
 // best is the spot that loses least so far. What other instances keep it from now is
@@ -184,9 +194,9 @@ func (f *reclaimSearch) best(avoid []string) (best *reclaimSpot) {
 }
 
 // look plans the next node of the level, the one with the lowest ID. False: there are no
-// more, or enough have been looked at.
+// more, or enough have been tried in vain.
 func (f *reclaimSearch) look() bool {
-	if f.looked >= reclaimLook || f.tried >= reclaimTries {
+	if f.tried >= reclaimTries {
 		return false
 	}
 	var next *heldCursor
@@ -215,9 +225,6 @@ func (f *reclaimSearch) look() bool {
 		f.tried++
 	} else {
 		f.spots = append(f.spots, spot)
-		if spot.more.Priority <= f.level() {
-			f.looked++
-		}
 	}
 	return true
 }

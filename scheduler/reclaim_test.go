@@ -251,6 +251,30 @@ func TestReclaimLeastLoss(t *testing.T) {
 	f("c", func(c *cluster) { one(c, "a", 60, 2); one(c, "b", 50, 2); one(c, "c", 49, 50) })
 }
 
+// TestReclaimManyNodes: one job, or one gang, takes from as many nodes as it needs, however
+// many of them are compared before one is taken.
+func TestReclaimManyNodes(t *testing.T) {
+	const nodes = 2*reclaimLook + 1
+	f := func(each int, gang *structs.Gang) {
+		t.Helper()
+		c := preempting(t)
+		for i := range nodes {
+			id := fmt.Sprintf("n%03d", i)
+			c.node(id, sized(100, 100))
+			c.runs(other{job: "low", priority: 1, cpu: int64(100 / each), mem: 1}, each, id)
+		}
+		c.register(testJob(structs.JobTypeBatch, nodes, asks(50, 100, 50), func(j *structs.Job) { group(j).Gang = gang }))
+		c.eval()
+		if n := placed(c.last); n != nodes {
+			t.Errorf("%d of %d are placed where each node gives up %d", n, nodes, each)
+		}
+	}
+	f(1, nil)
+	f(2, nil)
+	f(1, &structs.Gang{})
+	f(2, &structs.Gang{})
+}
+
 // TestReclaimNeverOfOwn: a job is no victim of its own newer instances.
 func TestReclaimSystemOnItsNode(t *testing.T) {
 	c := preempting(t)
