@@ -96,7 +96,7 @@ func TestBlockedWakes(t *testing.T) {
 func (b *bed) turn(want string) *structs.AskTurn {
 	b.Helper()
 	synctest.Wait()
-	t, again := b.Broker.Next(b.store.LatestIndex())
+	t, again := b.Next(b.store.LatestIndex())
 	got := ""
 	if t != nil {
 		got = t.Eval.ID

@@ -72,6 +72,7 @@ type Broker struct {
 	serial  map[structs.NamespacedID]*lane // by job
 	known   map[string]*item               // by evaluation ID: all that are not blocked
 	wake    chan struct{}                  // closed and replaced when something may be taken
+	asked   map[string]time.Time           // by job type: when a worker last wanted one
 	asks    *asks
 	pools   map[string]*pool
 	chores  *chores
@@ -108,6 +109,7 @@ func (b *Broker) clear() {
 	b.pools = map[string]*pool{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
+	b.asked = map[string]time.Time{}
 	if b.asks != nil {
 		b.asks.stop()
 	}
@@ -154,6 +156,7 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 	it := &item{eval: eval, place: b.placeOf(snap, eval), seq: eval.CreateIndex, since: time.Now(), failures: failures}
 	b.known[eval.ID] = it
 	if wait := time.Until(eval.WaitUntil); !eval.WaitUntil.IsZero() && wait > 0 {
+		it.since = eval.WaitUntil
 		b.after(it, wait, func() { b.admit(it) })
 		return
 	}
@@ -308,6 +311,9 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 	if !b.enabled {
 		return nil, "", nil, 0, notLeader()
 	}
+	for _, kind := range schedulers {
+		b.asked[kind] = time.Now()
+	}
 	if b.paused {
 		return nil, "", b.wake, 0, nil
 	}
@@ -335,6 +341,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 	}
 	b.unready(first)
 	first.token, first.taken = b.opts.NewID(), time.Now()
+	b.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
 	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
 	return first.eval, first.token, nil, 0, nil

@@ -10,8 +10,9 @@ import (
 // The gate of a pool is the best rank of what must still be tried: what is pending, from
 // when it is ready until its plan has been judged, and what is blocked, from when room
 // came free that may help it. Not counted are: what rests after a failure, what is
-// delayed, what places nothing, and what a worker or a pass has had for longer than
-// Options.HoldLimit. What is behind another evaluation of its job counts as that one.
+// delayed, what places nothing, what a worker or a pass has had for longer than
+// Options.HoldLimit, and what has been ready for so long without any worker asking for
+// its type. What is behind another evaluation of its job counts as that one.
 
 // enter counts an evaluation in the gate of its pool.
 func (b *Broker) enter(it *item) {
@@ -61,7 +62,11 @@ func (b *Broker) head(p *pool) *item {
 		if !ok {
 			return nil
 		}
-		if it.token == "" || time.Since(it.taken) <= b.opts.HoldLimit {
+		since := it.taken
+		if it.token == "" {
+			since = it.since
+		}
+		if time.Since(since) <= b.opts.HoldLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
 			return it
 		}
 		p.gate.remove(it) // it has had its time: the others need not wait for it

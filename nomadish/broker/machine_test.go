@@ -82,7 +82,7 @@ func (m *machine) step() {
 func (m *machine) pass() {
 	for range rapid.IntRange(1, 4).Draw(m.r, "turns") {
 		index := m.store.LatestIndex()
-		t, _ := m.Broker.Next(index)
+		t, _ := m.Next(index)
 		if t == nil {
 			return
 		}
@@ -275,7 +275,7 @@ func (m *machine) settle() {
 		again = false
 		for {
 			index := m.store.LatestIndex()
-			t, _ := m.Broker.Next(index)
+			t, _ := m.Next(index)
 			if t == nil {
 				break
 			}
