@@ -55,6 +55,7 @@ func policyOf(job *structs.Job, config *structs.SchedulerConfiguration) string {
 var policyTexts = map[string]string{
 	policyBinpack: "the one with least room, and of devices the smallest free cell", policySpread: "the one with most room",
 	policyFirstFit: "the first by ID", policyNextFit: "the next by ID after the one last taken", policyRandom: "any, each as likely",
+	policyLeastFrag: "the one whose ability to take what is typically asked for shrinks least",
 }
 
 func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {

@@ -31,7 +31,7 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	work := x.works[out.Group]
 	exp := &structs.Expected{}
 	var last *ending
-	if work.gang != nil || x.in.Job.AllAtOnce || len(sv.find.refuse) > 0 {
+	if work.gang != nil || allOrNone(x.in.Job) || len(sv.find.refuse) > 0 {
 		last = x.scripted(exp, endings[:min(len(endings), maxScripted)], out.Group)
 	} else {
 		last = endOneByOne(exp, sv, endings[:min(len(endings), maxEndings)], left)

@@ -274,6 +274,45 @@ func TestExplainWaits(t *testing.T) {
 	}
 }
 
+// TestExplainAllOrNothing: a job that takes nothing unless it gets all is told so, however
+// it says it, and how many it may ask for.
+func TestExplainAllOrNothing(t *testing.T) {
+	f := func(says string, change func(*structs.Job)) {
+		t.Helper()
+		c := newCluster(t)
+		for i := range 3 {
+			c.node(fmt.Sprint("n", i), sized(1000, 1000))
+		}
+		c.submit("j", testJob(structs.JobTypeBatch, 5, asks(50, 1000, 1000), change))
+		g := c.explain().Group("g")
+		if len(g.Waits) != 1 || g.Waits[0].Kind != structs.ReasonAllAtOnce || g.Waits[0].Instances != 5 || !strings.Contains(g.Waits[0].Text, says) {
+			t.Errorf("told: %s", asJSON(t, g.Waits))
+		}
+		if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyCount && r.Places == 3 }) {
+			t.Errorf("to ask for three is no remedy: %s", asJSON(t, g.Smallest))
+		}
+		c.helps("g", g)
+	}
+	f("all_at_once", func(j *structs.Job) { j.AllAtOnce = true })
+	f(`partial = "none"`, func(j *structs.Job) { j.Partial = structs.PartialNone })
+}
+
+// TestExplainTooMuch: a job may ask for any number; looking for less of it ends all the same.
+func TestExplainTooMuch(t *testing.T) {
+	c := newCluster(t)
+	for i := range 100 {
+		c.node(fmt.Sprint("n", i), gpuNode)
+	}
+	c.submit("j", testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: 1_000_000, Share: structs.DeviceShareWhole}}
+	}))
+	g := c.explain().Group("g")
+	if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess }) {
+		t.Errorf("to ask for less is no remedy: %s", asJSON(t, g.Smallest))
+	}
+	c.helps("g", g)
+}
+
 func TestExplainPreemption(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)

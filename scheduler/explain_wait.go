@@ -40,10 +40,14 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	if out.PlacedNow > 0 {
 		out.Waits = append(out.Waits, x.notTried(out))
 	}
-	if out.Missing > out.PlacedNow && x.in.Job.AllAtOnce {
+	if out.Missing > out.PlacedNow && allOrNone(x.in.Job) {
+		says := "all_at_once"
+		if !x.in.Job.AllAtOnce {
+			says = `partial = "none"`
+		}
 		out.Waits = append(out.Waits, structs.Wait{
 			Kind: structs.ReasonAllAtOnce, Instances: out.Missing,
-			Text: "the job wants all at once (all_at_once), and not all find room",
+			Text: "the job wants all at once (" + says + "), and not all find room",
 		})
 	}
 	x.updates(out)

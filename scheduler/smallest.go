@@ -173,7 +173,7 @@ func (p *prober) fewer() {
 			n = 0
 		}
 	}
-	if n < 1 && p.x.works[p.g.Name].gang != nil { // all or nothing: less of it may do
+	if n < 1 && (p.x.works[p.g.Name].gang != nil || allOrNone(p.x.in.Job)) { // all or nothing: less of it may do
 		n = p.largest(p.g.Count-1, alt)
 	}
 	if n < 1 {

@@ -77,7 +77,8 @@ func (p *prober) measure(sv *survey, n *shortNode) (kinds []string, share float6
 // mostDevices is how many devices a node would give to an ask that gets none now.
 func mostDevices(find *search, n *nodeState, number int) int {
 	want := find.ask.devices[number]
-	for want.count--; want.count > 0; want.count-- {
+	// A job may ask for any number: what the node has not is not tried.
+	for want.count = min(want.count-1, int(n.has.wellDevices())); want.count > 0; want.count-- {
 		want.find.Count = want.count
 		if c := n.choose(&want, n.cells, find.f.m); c.tree != nil {
 			return want.count

@@ -18,6 +18,9 @@ const (
 	endNodes   = 64
 	shapesMost = 8
 	newNodes   = 64
+	// newParts bounds the cores and the devices of a node that is made up: a job may ask
+	// for any number, and nobody sells one with more.
+	newParts = 1024
 )
 
 // victims are the allocations of a node that would have to end for one instance.
@@ -255,8 +258,11 @@ func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Re
 	return true
 }
 
-// newShape tries a node that is made of what the job asks.
+// newShape tries a node that is made of what the job asks, if there may be one.
 func (p *prober) newShape(sv *survey) {
+	if a := sv.find.ask; int64(a.held) > newParts || a.need[dimCores] > newParts {
+		return
+	}
 	n := shapeFor(p.x.in.Job, p.g, sv.find.ask)
 	alt := func(count int) alteration {
 		return alteration{world: func(e *Edit) {
