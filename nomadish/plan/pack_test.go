@@ -179,6 +179,25 @@ func TestPack(t *testing.T) {
 	})
 }
 
+// TestPartsOfReservations: a part that holds nothing but reservations, or ends nothing
+// but some, is something to commit.
+func TestPartsOfReservations(t *testing.T) {
+	p := &structs.JudgedPlan{EvalID: "e", Evals: []*structs.Evaluation{{ID: "e"}}}
+	for i := range 100 {
+		p.Unreserve = append(p.Unreserve, fmt.Sprint("ended-", i))
+		p.Reserve = append(p.Reserve, &structs.Reservation{NodeID: fmt.Sprint("node-", i), JobID: "j", Group: "g"})
+	}
+	parts := cut(p, 4<<10)
+	if len(parts) < 4 {
+		t.Fatalf("%d parts: nothing was cut", len(parts))
+	}
+	for i, part := range parts {
+		if empty(part) {
+			t.Errorf("part %d of %d, with %d reservations, would not be committed", i+1, len(parts), len(part.Reserve)+len(part.Unreserve))
+		}
+	}
+}
+
 // TestSizes: the estimate is above the encoding, but not by far where it is large: cut
 // by an estimate of five times the truth, entries would be a fifth of what they may be.
 func TestSizes(t *testing.T) {
