@@ -344,6 +344,8 @@ func (g *groupRun) fail(p placement) {
 			x := explanation{m}
 			x.classes(g.search, nil)
 			g.s.failed[name] = m
+		} else {
+			m.CoalescedFailures++
 		}
 		if n, known := g.s.edit.node(p.nodeID); known && n.node != nil {
 			explanation{m}.node(g.search, n)
@@ -409,6 +411,9 @@ func (s *scheduler) takeBack(groups []*groupWork) {
 			}
 		}
 		s.queued[work.group.Name] = len(work.place) + len(work.update)
+		if m := s.failed[work.group.Name]; m != nil { // the others of the group have no place either
+			m.CoalescedFailures = max(m.CoalescedFailures, s.queued[work.group.Name]-1)
+		}
 	}
 	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return waits[st] })
 }
