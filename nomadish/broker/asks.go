@@ -36,6 +36,7 @@ type entry struct {
 	gone     bool   // by the state it waits no more
 	after    uint64 // it must be decided on a state that is newer than this, or as new
 	failures int    // decisions that came to nothing, one after the other
+	refusals int    // plans of it that did not hold, one after the other
 	timer    *time.Timer
 	inGroup  int
 	inDue    int

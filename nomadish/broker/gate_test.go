@@ -52,3 +52,19 @@ func TestNobodyTakesIt(t *testing.T) {
 		b.done("2", token)
 	})
 }
+
+// TestRefusedAgainAndAgain: an ask whose plans do not hold is decided anew at once, but
+// not without end.
+func TestRefusedAgainAndAgain(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.put(blockedEval("1", "a", 0))
+		for range maxRefusals + 1 {
+			b.Answered(b.turn("1"), true, false)
+		}
+		b.turn("")
+		time.Sleep(b.opts.FirstDelay)
+		b.tried("1")
+		b.turn("")
+	})
+}

@@ -104,7 +104,7 @@ func (b *Broker) Tried(t *structs.AskTurn, index uint64, left *structs.Evaluatio
 		return
 	}
 	w := it.turn
-	w.failures = 0
+	w.failures, w.refusals = 0, 0
 	if !w.gone {
 		b.tried(w.group, index, left)
 		w.apart = false
@@ -134,6 +134,10 @@ func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
 	}
 }
 
+// maxRefusals is how often in a row an ask is decided anew at once, because its plan did
+// not hold; then it rests for a moment.
+const maxRefusals = 16
+
 // Answered says what became of an ask's plan: it has been committed whole, or, with
 // again set, is to be decided anew (then so are all others, which were tried beside it),
 // or, with failed set, could not be made or committed: it is tried again later, later
@@ -151,8 +155,12 @@ func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
 	}
 	switch {
 	case w.gone:
-	case again:
+	case again && w.refusals < maxRefusals:
+		w.refusals++
 		b.back(w)
+	case again: // the others are not to wait for it, nor the pass to spin
+		w.failures, w.refusals = 1, 0
+		b.afterEntry(w, b.opts.FirstDelay, func() { b.back(w) })
 	case !failed: // the feed brings what has become of it; until then it is not tried
 		w.failures = 1
 		b.afterEntry(w, b.opts.FirstDelay, func() { b.back(w) })
