@@ -68,3 +68,14 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		b.turn("")
 	})
 }
+
+// TestReadyFallsToNothing: what is counted by type is counted when there is none as well.
+func TestReadyFallsToNothing(t *testing.T) {
+	run(t, func(b *bed) {
+		b.put(eval("1", "a", 50))
+		b.done("1", b.next("1"))
+		if n, counted := b.Stats().ReadyBy[structs.JobTypeService]; n != 0 || !counted {
+			b.Fatalf("%d ready, counted: %v", n, counted)
+		}
+	})
+}

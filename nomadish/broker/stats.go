@@ -23,6 +23,9 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{ReadyBy: map[string]int{}, Blocked: len(b.asks.of)}
+	for kind := range b.asked { // 0 as well, so that the gauge of a type falls
+		s.ReadyBy[kind] = 0
+	}
 	for key, q := range b.ready { // order does not matter: sums
 		s.ReadyBy[key.kind] += q.len()
 		s.Ready += q.len()
