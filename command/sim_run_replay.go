@@ -233,7 +233,14 @@ func (p *replayProgress) at(x *simReplay, now trace.Progress) {
 }
 
 func (p *replayProgress) draw() {
-	lines := []string{fmt.Sprintf("%s %d of %d replays", ui.Bar(p.ended, p.all, 30), p.ended, p.all)}
+	done, all := p.ended, p.all
+	if p.rows > 0 { // of all rows of all replays, so that one replay moves too
+		done, all = p.ended*p.rows, p.all*p.rows
+		for _, x := range p.order {
+			done += min(int(p.now[x].Rows), p.rows)
+		}
+	}
+	lines := []string{fmt.Sprintf("%s %d of %d replays", ui.Bar(done, all, 30), p.ended, p.all)}
 	for _, x := range p.order {
 		now := p.now[x]
 		lines = append(lines, fmt.Sprintf("  %s, seed %d: %d jobs, %d waiting, day %.2f", x.policy, x.seed, now.Rows, now.Waiting, now.At.Hours()/24))
