@@ -275,7 +275,7 @@ func TestReclaimManyNodes(t *testing.T) {
 	f(2, &structs.Gang{})
 }
 
-// TestReclaimNeverOfOwn: a job is no victim of its own newer instances.
+// TestReclaimSystemOnItsNode: an instance of a system job takes from its own node alone.
 func TestReclaimSystemOnItsNode(t *testing.T) {
 	c := preempting(t)
 	for _, id := range []string{"a", "b"} {
