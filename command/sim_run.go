@@ -2,18 +2,16 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/report"
 	"github.com/nomadish/nomadish/command/tracefile"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -65,6 +63,9 @@ func simRun() spec {
 				if err != nil {
 					return e.fail(err)
 				}
+				if err := report.Ready(o.out); err != nil { // not after hours of work
+					return e.fail(fmt.Errorf("-out: %w", err))
+				}
 				return plan.run(ctx, e)
 			}
 		},
@@ -101,6 +102,9 @@ type simPlan struct {
 func (o *simRunOptions) plan() (*simPlan, error) {
 	p := &simPlan{o: o}
 	var err error
+	if o.parallel < 1 {
+		return nil, fmt.Errorf("-parallel %d: must be 1 or more; all cores unless stated", o.parallel)
+	}
 	if p.seeds, err = parseSeeds(o.seeds); err != nil {
 		return nil, err
 	}
@@ -134,6 +138,9 @@ func (p *simPlan) together() (err error) {
 		return fmt.Errorf("-drop and -order: the trace is kept in memory, and has over %d rows; allow more with -sort-rows", o.sortRows)
 	case o.drop && o.order == "" && p.until == 0:
 		return errors.New("-drop without -order draws rows without end: say with -until when to stop, such as -until 130%")
+	case !o.drop && p.until > 0:
+		return errors.New("-until: counts the demand that arrives while nobody leaves: use it with -drop, or with -order FILE; " +
+			"without them a replay ends when all work is done")
 	case !o.drop && p.trace.Timeless:
 		return errors.New("the trace does not say when its rows arrive (creation_time is missing): use -drop, or -order FILE")
 	case p.until > 0 && tracefile.MostGPUs(p.nodes) == 0:
@@ -216,38 +223,4 @@ func parsePolicies(s string, c *structs.SchedulerConfiguration) ([]string, error
 		out = append(out, name)
 	}
 	return out, nil
-}
-
-// readSchedulerConfig reads the scheduler's configuration; that of a new cluster if no
-// file is named.
-func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
-	if path == "" {
-		return structs.DefaultSchedulerConfiguration(), nil
-	}
-	if strings.HasSuffix(path, ".json") {
-		c := structs.DefaultSchedulerConfiguration()
-		src, err := os.ReadFile(path) //nolint:gosec // the user names the file
-		if err == nil {
-			err = json.Unmarshal(src, &c)
-		}
-		if err == nil {
-			err = c.Validate()
-		}
-		if err != nil {
-			return c, fmt.Errorf("-config %s: %w", path, err)
-		}
-		return c, nil
-	}
-	agent := config.Default()
-	if _, err := agent.Load(path); err != nil {
-		return structs.SchedulerConfiguration{}, fmt.Errorf("-config: %w", err)
-	}
-	c, err := agent.Server.SchedulerConfig()
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		return c, fmt.Errorf("-config %s: server.scheduling: %w", path, err)
-	}
-	return c, nil
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,6 +69,29 @@ func TestSimRunConfigurations(t *testing.T) {
 			t.Errorf("%s was taken", bad)
 		}
 	}
+	for bad, want := range map[string]string{
+		put("e.json", "{}"):                                           "says nothing of the scheduler",
+		put("n.json", "null"):                                         "says nothing of the scheduler",
+		put("e.hcl", "server {\n  enabled = true\n}\n"):               "says nothing of the scheduler",
+		put("k.json", `{"SchedulerAlgoritm": "spread"}`):              `SchedulerAlgoritm: is not known; did you mean "SchedulerAlgorithm"?`,
+		put("p.json", `{"PreemptionConfig": {"BatchEnabled": true}}`): "PreemptionConfig.BatchEnabled: is not known",
+	} {
+		if _, err := readSchedulerConfig(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", bad, err, want)
+		}
+	}
+	// What get-config -json prints is taken whole, and a file without a policy too.
+	all, err := json.Marshal((&structs.SchedulerConfiguration{SchedulerAlgorithm: "spread"}).Effective())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := readSchedulerConfig(put("all.json", string(all))); err != nil || c.NodeOrder() != "spread" {
+		t.Errorf("%+v %v", c, err)
+	}
+	text := "server {\n  default_scheduler_config {\n    preemption_config {\n      batch_scheduler_enabled = true\n    }\n  }\n}\n"
+	if c, err := readSchedulerConfig(put("p.hcl", text)); err != nil || !c.PreemptionConfig.BatchSchedulerEnabled {
+		t.Errorf("%+v %v", c, err)
+	}
 	if policies, err := parsePolicies("", &c); err != nil || !slices.Equal(policies, []string{"first-fit"}) {
 		t.Errorf("%v %v", policies, err)
 	}
@@ -101,6 +125,8 @@ func TestSimRunRefuses(t *testing.T) {
 	with := func(args ...string) []string {
 		return append([]string{"-nodes", exampleNodes, "-trace", exampleTrace, "-out", filepath.Join(dir, "out")}, args...)
 	}
+	f("-parallel 0: must be 1 or more", with("-parallel", "0")...)
+	f("-until: counts the demand that arrives while nobody leaves: use it with -drop", with("-until", "130%")...)
 	f("-nodes FILE is needed")
 	f("-trace FILE is needed", "-nodes", "x")
 	f("-out DIR is needed", "-nodes", "x", "-trace", "y")
@@ -122,5 +148,11 @@ func TestSimRunRefuses(t *testing.T) {
 	f("no such file", with("-node-rank", filepath.Join(dir, "none.csv"))...)
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
 		t.Error("something was written")
+	}
+	// A folder that cannot be is told before the first replay.
+	f("-out: report: mkdir "+timeless, "-nodes", exampleNodes, "-trace", exampleTrace, "-out", filepath.Join(timeless, "out"))
+	got := line(t, "sim", "run", "-nodes", exampleNodes, "-trace", exampleTrace, "-out", timeless)
+	if got.code != exitFailed || strings.Contains(got.out+got.err, "1 of 1") {
+		t.Errorf("exit code %d, %q, %q: something was replayed", got.code, got.out, got.err)
 	}
 }

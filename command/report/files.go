@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,31 @@ const (
 	Page        = "report.html"
 	TimingJSON  = "timing.json"
 )
+
+// Ready makes the folder for a report if need be, and tells what would keep its files from
+// being written, before the work that fills them. Files that are there stay as they are.
+func Ready(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for others to read
+		return fmt.Errorf("report: %w", err)
+	}
+	probe, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	for _, name := range []string{FiguresJSON, FiguresCSV, Page, TimingJSON} {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
+	return nil
+}
 
 // Write writes the report's files into a folder, which it makes if need be.
 func (r *Report) Write(dir string) error {

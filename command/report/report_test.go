@@ -57,6 +57,36 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// What keeps files from being written is told before there is anything to write.
+func TestReady(t *testing.T) {
+	dir := t.TempDir()
+	made := filepath.Join(dir, "a", "b")
+	for range 2 {
+		if err := Ready(made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(made); err != nil || len(left) != 0 {
+		t.Errorf("%v lie in it, %v", left, err)
+	}
+	old := filepath.Join(made, FiguresCSV)
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ready(made); err != nil || read(t, made, FiguresCSV).String() != "old" {
+		t.Errorf("what was there is gone, or %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(made, Page), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ready(made); err == nil || !strings.Contains(err.Error(), Page) {
+		t.Errorf("error %v where a folder has the name of a file", err)
+	}
+	if err := Ready(old); err == nil || !strings.Contains(err.Error(), FiguresCSV) {
+		t.Errorf("error %v where a file has the name of the folder", err)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	for _, runs := range [][]*trace.Figures{
 		{figures("binpack", 1, 0.5), figures("spread", 1, 0.4)}, {dropped("x", 1, 0.92), dropped("y", 1, 0.94)}, {figures("one", 3, 0)},

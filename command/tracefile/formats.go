@@ -26,14 +26,14 @@ type format struct {
 	columns []column
 	// row reads the row that the table stands at.
 	row func(t *table, o *Options) (trace.Row, time.Time)
-	// example is a line that is right.
-	example string
+	// strict: columns that are not known are refused. Files of others have more than we read.
+	strict bool
 }
 
 var formats = map[string]format{
-	FormatSimple: {simpleColumns, simpleRow, "arrival,duration,count,cpu,memory\\n0,60,1,1000,2048"},
-	FormatPhilly: {phillyColumns, phillyRow, "timestamp,duration,num_gpus\\n2017-10-09 07:01:55,66.0,1"},
-	FormatOpenB:  {openbColumns, openbRow, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\\np-0,6000,12288,1,460"},
+	FormatSimple: {simpleColumns, simpleRow, true},
+	FormatPhilly: {phillyColumns, phillyRow, false},
+	FormatOpenB:  {openbColumns, openbRow, false},
 }
 
 var simpleColumns = []column{

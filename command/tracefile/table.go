@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // open opens a file, and what is in it if it is compressed.
@@ -55,8 +57,10 @@ type table struct {
 	path string
 	csv  *csv.Reader
 	at   map[string]int // columns by name
-	row  []string
-	err  error // the first of the row that was read last
+	// names are the columns in their order.
+	names []string
+	row   []string
+	err   error // the first of the row that was read last
 }
 
 // maxLine bounds a line: a file without line ends must not eat the memory.
@@ -69,7 +73,7 @@ func newTable(path string, r io.Reader, columns []column) (*table, error) {
 	t.csv.TrimLeadingSpace = true
 	names, err := t.csv.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: is empty; its first line must name the columns: %s", path, list(columns))
+		return nil, fmt.Errorf("%s: is empty; its first line must name the columns: %s", path, wanted(columns))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -81,6 +85,7 @@ func newTable(path string, r io.Reader, columns []column) (*table, error) {
 			return nil, fmt.Errorf("%s:%d:%d: column %q stands twice", path, line, col, name)
 		}
 		t.at[name] = i
+		t.names = append(t.names, name)
 	}
 	var missing []string
 	for _, c := range columns {
@@ -92,6 +97,35 @@ func newTable(path string, r io.Reader, columns []column) (*table, error) {
 		return nil, fmt.Errorf("%s:1: missing columns: %s; the first line must name %s", path, strings.Join(missing, ", "), list(columns))
 	}
 	return t, nil
+}
+
+// wanted names the columns; those of every format of a trace where none are named.
+func wanted(columns []column) string {
+	if len(columns) > 0 {
+		return list(columns)
+	}
+	return fmt.Sprintf("openb has %s; philly has %s; simple has %s", list(openbColumns), list(phillyColumns), list(simpleColumns))
+}
+
+// noOthers refuses columns that are not known, but for those that begin with "x-": a
+// slip of the pen must not leave out what was meant. It is asked before the first row.
+func (t *table) noOthers(columns []column) error {
+	known := make([]string, len(columns))
+	for i, c := range columns {
+		known[i] = c.name
+	}
+	for i, name := range t.names {
+		if name == "" || slices.Contains(known, name) || strings.HasPrefix(name, "x-") {
+			continue
+		}
+		line, col := t.csv.FieldPos(i)
+		near := ""
+		if word := structs.Nearest(name, known); word != "" {
+			near = fmt.Sprintf("; did you mean %q?", word)
+		}
+		return fmt.Errorf("%s:%d:%d: column %q: is not known%s (there are %s; columns of your own begin with x-)", t.path, line, col, clip(name), near, list(columns))
+	}
+	return nil
 }
 
 // list names columns; those that may be left out stand in brackets.
@@ -113,6 +147,9 @@ func (t *table) next() (bool, error) {
 	}
 	if err != nil {
 		var at *csv.ParseError
+		if errors.As(err, &at) && errors.Is(err, csv.ErrFieldCount) {
+			return false, fmt.Errorf("%s:%d: wrong number of fields: the line has %d, the first line names %d columns", t.path, at.Line, len(row), len(t.names))
+		}
 		if errors.As(err, &at) {
 			return false, fmt.Errorf("%s:%d:%d: %w", t.path, at.Line, at.Column, at.Err)
 		}

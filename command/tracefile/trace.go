@@ -114,8 +114,7 @@ func detect(path string, r io.Reader) (string, error) {
 	if found, ok := formatOf(have); ok {
 		return found, nil
 	}
-	return "", fmt.Errorf("%s:1: no known trace: its columns are %s; openb has %s; philly has %s; simple has %s", path,
-		strings.Join(have, ","), list(openbColumns), list(phillyColumns), list(simpleColumns))
+	return "", fmt.Errorf("%s:1: no known trace: its columns are %s; %s", path, strings.Join(have, ","), wanted(nil))
 }
 
 // load reads the file, if it is short enough, and sorts it.
@@ -184,6 +183,11 @@ func (t *Trace) each(r io.Reader, visit func(readRow) error) error {
 	table, err := newTable(t.Path, r, how.columns)
 	if err != nil {
 		return err
+	}
+	if how.strict {
+		if err := table.noOthers(how.columns); err != nil {
+			return err
+		}
 	}
 	o := t.o
 	o.words, o.sets = map[string]string{}, map[string][]string{}

@@ -156,7 +156,11 @@ func TestBadTraces(t *testing.T) {
 		}
 	}
 	head := "arrival,duration,cpu,memory,gpus,share,count,priority,gang,tenant,reclaim\n"
-	f("", "", "is empty; its first line must name the columns")
+	f("", "", "is empty; its first line must name the columns: openb has name,cpu_milli,")
+	f("", "", "; simple has arrival,duration,[count],cpu,memory,")
+	f(FormatSimple, "", "must name the columns: arrival,duration,[count],cpu,memory,")
+	f("", "arrival,duration,cpu,memory,priorty\n0,1,1,1,9\n", `a.csv:1:29: column "priorty": is not known; did you mean "priority"? (there are arrival,`)
+	f("", "arrival,duration,cpu,memory,shoe size\n0,1,1,1,9\n", `column "shoe size": is not known (there are arrival,`)
 	f("", "a,b\n1,2\n", "a.csv:1: no known trace: its columns are a,b; openb has name,")
 	f(FormatSimple, "arrival,cpu\n1,2\n", "a.csv:1: missing columns: duration, memory; the first line must name arrival,duration,[count],cpu,memory")
 	f(FormatPhilly, "timestamp,cluster\n", "missing columns: duration, num_gpus")
@@ -178,7 +182,7 @@ func TestBadTraces(t *testing.T) {
 	f("", head+"0,5,1,1,0,,1,,maybe,,\n", `gang "maybe": must be true or false`)
 	f("", head+"0,5,1,1,0,,1,,,a b,\n", `tenant "a b": must be letters`)
 	f("", head+"0,5,1,1,0,,1,,,,kill\n", `reclaim "kill": must be`)
-	f("", head+"0,5\n", "a.csv:2:1: wrong number of fields")
+	f("", head+"0,5\n", "a.csv:2: wrong number of fields: the line has 2, the first line names 11 columns")
 	f("", head+"0,5,\"1,1,0,,1,,,,\n", "a.csv:2:19: extraneous or missing")
 	f("", "timestamp,duration,num_gpus\n2017-13-09 07:01:55,1,1\n", `a.csv:2:1: timestamp "2017-13-09 07:01:55": must be of the form`)
 	f("", "timestamp,duration,num_gpus\n2017-10-09 07:01:55,-1,1\n", `a.csv:2:21: duration "-1"`)
@@ -187,6 +191,19 @@ func TestBadTraces(t *testing.T) {
 	f("", "\x1f\x8bnonsense", "gzip")
 	if _, err := Open(filepath.Join(t.TempDir(), "none.csv"), Options{}); err == nil || !strings.Contains(err.Error(), "none.csv") {
 		t.Errorf("error %v for a file that there is not", err)
+	}
+}
+
+// Columns that nobody reads: one's own begin with x-, and files of others have more.
+func TestOtherColumns(t *testing.T) {
+	for _, text := range []string{
+		"arrival,duration,cpu,memory,x-Note,\n0,1,1,1,hello,\n",
+		"timestamp,duration,num_gpus,user\n2017-10-09 07:01:55,66.0,1,me\n",
+		"name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos\np-0,6000,12288,1,460,LS\n",
+	} {
+		if tr, err := Open(file(t, "a.csv", text), Options{GPUsPerNode: 8}); err != nil || tr.Len() != 1 {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 
