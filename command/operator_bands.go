@@ -21,6 +21,30 @@ func bandText(bands []structs.PriorityBand) string {
 	return strings.Join(out, ",")
 }
 
+// strayText says which priorities no band names, and which band they belong to; "" if
+// there are none.
+func strayText(c *structs.SchedulerConfiguration) string {
+	bands := c.PriorityBands()
+	var out []string
+	next := structs.JobMinPriority // the first priority that no band was seen to name
+	say := func(high int, belongs structs.PriorityBand) {
+		if next > high {
+			return
+		}
+		text := fmt.Sprintf("%d-%d", next, high)
+		if next == high {
+			text = strconv.Itoa(high)
+		}
+		out = append(out, fmt.Sprintf("%s to %d-%d", text, belongs.Low, belongs.High))
+	}
+	for i, b := range bands {
+		say(b.Low-1, bands[max(0, i-1)])
+		next = b.High + 1
+	}
+	say(structs.JobMaxPriority, bands[len(bands)-1])
+	return strings.Join(out, ", ")
+}
+
 // ownFlags are the flags for what Nomad's configuration does not have.
 func ownFlags(fs *flag.FlagSet) map[string]setting {
 	out := placementFlags(fs)

@@ -34,6 +34,10 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 	if d, on := c.ReserveAfter(); on {
 		after = d.String()
 	}
+	bands := bandText(c.Bands)
+	if stray := strayText(c); stray != "" {
+		bands += " (no band names these, which belong: " + stray + ")"
+	}
 	return []ui.Pair{
 		{Key: "Policy", Value: c.NodeOrder()},
 		{Key: "Dimensions", Value: strings.Join(c.Dimensions, ",")},
@@ -42,7 +46,7 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 		{Key: "Preferred Cells", Value: ui.OrNone(strings.Join(cells, ","))},
 		{Key: "Reservation After", Value: after},
 		{Key: "Reservation TTL", Value: c.ReservationTTL.String()},
-		{Key: "Bands", Value: bandText(c.Bands)},
+		{Key: "Bands", Value: bands},
 		{Key: "Keep Whole", Value: strconv.FormatBool(c.KeepWhole)},
 		{Key: "Cycle", Value: c.Cycle.String()},
 		{Key: "Aging", Value: strconv.FormatBool(*c.Aging != 0)},

@@ -97,6 +97,9 @@ func setSchedulerConfig(
 	if now == nil {
 		return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
 	}
+	if a, p := wanted.SchedulerAlgorithm, fs.Lookup("policy").Value.String(); a != "" && p != "" && p != "default" && p != a {
+		return e.usage("-scheduler-algorithm %s and -policy %s contradict each other: both say in which order nodes are tried; state one of them", a, p)
+	}
 	to, from := switches(now), switches(wanted)
 	changed, bad := false, error(nil)
 	fs.Visit(func(f *flag.Flag) {
@@ -136,5 +139,8 @@ func setSchedulerConfig(
 		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
 	}
 	e.printf("Scheduler configuration updated!\n")
+	if stray := strayText(now); stray != "" && fs.Lookup("bands").Value.String() != "" {
+		e.printf("No band names these priorities, which belong: %s\n", stray)
+	}
 	return exitDone
 }

@@ -334,6 +334,22 @@ func TestPlacementSettings(t *testing.T) {
 		`"Bands":[{"Low":1,"High":4},{"Low":5,"High":7},{"Low":8,"High":10}]`, `"KeepWhole":true`, `"Cycle":60000000000`, `"Aging":0`, `"Policy":"random"`)
 	set([]string{"-keep-whole=false", "-aging", "true"}, `"KeepWhole":false`, `"Aging":1`)
 	set([]string{"-bands", "default", "-cycle", "default", "-aging", "default"}, `"Bands":null`, `"Cycle":0`, `"Aging":null`)
+	// Priorities that no band names are told, with the band that they belong to.
+	for bands, want := range map[string]string{
+		"10-20,30-40,41-90": "which belong: 1-9 to 10-20, 21-29 to 10-20, 91-100 to 41-90\n",
+		"1-4,6-100":         "which belong: 5 to 1-4\n",
+		"50-60":             "which belong: 1-49 to 50-60, 61-100 to 50-60\n",
+	} {
+		if got := f.run(t, "operator", "scheduler", "set-config", "-bands", bands); got.code != exitDone || !strings.HasSuffix(got.out, want) {
+			t.Errorf("%s: %d %q, want %q", bands, got.code, got.out, want)
+		}
+	}
+	for _, args := range [][]string{{"-bands", "1-100"}, {"-bands", "default"}, {"-aging", "true"}} {
+		if got := f.run(t, append([]string{"operator", "scheduler", "set-config"}, args...)...); strings.Contains(got.out, "belong") {
+			t.Errorf("%q: %q", args, got.out)
+		}
+	}
+	set([]string{"-policy", "spread", "-scheduler-algorithm", "spread"}, `"Policy":""`, `"SchedulerAlgorithm":"spread"`)
 	bad := func(want string, args ...string) {
 		t.Helper()
 		puts := len(f.requests("PUT"))
@@ -351,6 +367,8 @@ func TestPlacementSettings(t *testing.T) {
 	for _, text := range []string{"low-high", "1-40,", "40", "1-40;41-100", "1--40x", "1-2-3", "0x1-9"} {
 		bad("write ranges of priorities from 1 to 100, as 1-40,41-70,71-100", "-bands", text)
 	}
+	bad("-scheduler-algorithm spread and -policy binpack contradict each other", "-scheduler-algorithm", "spread", "-policy", "binpack")
+	bad("-scheduler-algorithm spread and -policy random contradict each other", "-policy", "random", "-scheduler-algorithm", "spread")
 	bad(`-aging "often": write true or false`, "-aging", "often")
 	bad(`-cycle "0s": write a duration`, "-cycle", "0s")
 	bad(`-cycle "-5s": write a duration`, "-cycle", "-5s")
