@@ -115,6 +115,11 @@ func TestReclaimed(t *testing.T) {
 	if f.Counts.Suspended != 1 || f.Counts.Resumed != 1 || f.Counts.Requeued != 0 || f.Counts.Completed != 2 || f.Span.End != 110 {
 		t.Errorf("counts %+v, span %+v", f.Counts, f.Span)
 	}
+	// What was taken back goes before what never was, within its band.
+	p = preempt(replayOf(machines(1, 8000, 8000, 2), gpuRow(0, 100, 2).with(low), gpuRow(1, 10, 2).with(func(r *Row) { r.Name, r.Priority = "waits", 12 }),
+		gpuRow(40, 10, 2).with(high)))
+	p.run(t)
+	p.starts(t, map[string]int{"high": 40, "waits": 150})
 	// Without preemption nobody is taken from.
 	p = replayOf(machines(1, 8000, 8000, 2), gpuRow(0, 100, 2).with(low), gpuRow(40, 10, 2).with(high))
 	p.run(t)
