@@ -93,6 +93,9 @@ func (o *outcome) mayHold(n *nodeState, u *use) bool {
 
 // stop writes into the plan who gives back what he holds, and for whom.
 func (o *outcome) stop() {
+	if o.inVain() {
+		return
+	}
 	s := o.r.s
 	for i := range o.taken {
 		t := &o.taken[i]
@@ -128,7 +131,20 @@ func (o *outcome) roomOf(t *preempt.Taken) int {
 			}
 		}
 	}
-	return 0
+	return max(0, slices.IndexFunc(o.runs, func(g *groupRun) bool { return g != nil }))
+}
+
+// inVain tells whether nobody came for whom something is taken: then all have it back.
+func (o *outcome) inVain() bool {
+	if slices.ContainsFunc(o.runs, func(g *groupRun) bool { return g != nil }) {
+		return false
+	}
+	for i := range o.taken {
+		u := o.use(&o.taken[i])
+		o.r.e.release(u.id)
+		o.r.e.take(u)
+	}
+	return true
 }
 
 // preemptions are the evaluations of the jobs that something is taken back from, one each.
