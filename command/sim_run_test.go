@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,12 @@ func TestSimRunConfigurations(t *testing.T) {
 	}
 	if seeds, err := parseSeeds("42-44,7"); err != nil || fmt.Sprint(seeds) != "[42 43 44 7]" {
 		t.Errorf("%v %v", seeds, err)
+	}
+	// As docs/simulation.md turns preemption on: the rest stays that of a new cluster.
+	want := structs.DefaultSchedulerConfiguration()
+	want.PreemptionConfig.BatchSchedulerEnabled, want.KeepWhole = true, true
+	if c, err := readSchedulerConfig(put("doc.json", `{"PreemptionConfig": {"BatchSchedulerEnabled": true}, "KeepWhole": true}`)); err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("%+v %v, want %+v", c, err, want)
 	}
 	for _, name := range structs.Policies() {
 		if !slices.Contains(simPolicies(), name) {
