@@ -110,7 +110,7 @@ func (r *Report) Cells(p Policy) []string {
 // spread prints a mean with its deviation, if there is any.
 func spread(m Mean, times float64, unit string) string {
 	digits := 2
-	if unit == "" && math.Abs(m.Mean) >= 10 {
+	if whole := m.Mean == math.Trunc(m.Mean) && m.SD == 0; unit == "" && (whole || math.Abs(m.Mean) >= 10) {
 		digits = 0
 	}
 	text := strconv.FormatFloat(m.Mean*times, 'f', digits, 64)

@@ -57,6 +57,22 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// Counts that are whole are written so.
+func TestSpread(t *testing.T) {
+	f := func(m Mean, times float64, unit, want string) {
+		t.Helper()
+		if got := spread(m, times, unit); got != want {
+			t.Errorf("%+v: %q, want %q", m, got, want)
+		}
+	}
+	f(Mean{Mean: 6}, 1, "", "6")
+	f(Mean{}, 1, "", "0")
+	f(Mean{Mean: 6.5, SD: 0.5}, 1, "", "6.50 ± 0.50")
+	f(Mean{Mean: 6, SD: 1.5}, 1, "", "6.00 ± 1.50")
+	f(Mean{Mean: 60.4, SD: 2.2}, 1, "", "60 ± 2")
+	f(Mean{Mean: 1}, 100, " %", "100.00 %")
+}
+
 // What keeps files from being written is told before there is anything to write.
 func TestReady(t *testing.T) {
 	dir := t.TempDir()

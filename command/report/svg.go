@@ -11,7 +11,7 @@ import (
 // Size of a plot in its own units; the page scales it.
 const (
 	width, height            = 760, 300
-	left, right, top, bottom = 68, 16, 14, 40
+	left, right, top, bottom = 84, 34, 14, 40
 )
 
 // line is one series of a plot.
