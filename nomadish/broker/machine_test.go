@@ -189,6 +189,7 @@ func (m *machine) answer(status string) {
 		e := with(h.eval, status)
 		if status == structs.EvalStatusBlocked {
 			e.SnapshotIndex, e.ClassEligibility = h.decided, map[string]bool{"small": true, "big": false}
+			e.WaitUntil = time.Time{} // that was when it was to be decided, not when it is again
 		}
 		m.log.evals(m.r, e)
 	}
