@@ -58,6 +58,13 @@ var policyTexts = map[string]string{
 	policyLeastFrag: "the one whose ability to take what is typically asked for shrinks least",
 }
 
+func wereText(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
 func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
 	text := ""
 	if t := policyTexts[x.Policy]; t != "" {
@@ -70,7 +77,8 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 				x.Score = s
 			}
 		}
-		say("when it was placed, %s were in its datacenters and could take work, and its constraints allowed %d of them", nodesText(x.Looked), x.Candidates)
+		say("when it was placed, %s %s in its datacenters and could take work, and its constraints allowed %d of them",
+			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
 	}
 	say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
 	if x.Score != nil && len(x.Score.Scores) > 1 {
