@@ -131,7 +131,7 @@ func (w *watch) note(c state.Changes) (look bool) {
 				a, _ := v.(*structs.Allocation)
 				look = look || (a != nil && (w.draining[a.NodeID] || w.jobs[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}]))
 			}
-		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation:
+		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindAsk:
 		}
 	}
 	return look && len(w.draining) > 0
