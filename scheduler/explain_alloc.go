@@ -194,7 +194,7 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 			Text: fmt.Sprintf("jobs of type %s with a priority of %d or more may preempt it (%s)", strings.Join(types, ", "), low, how),
 		})
 	}
-	if r := in.Alloc.AllocatedResources; r != nil && r.Shared.TimeLimit > 0 {
+	if r := in.Alloc.AllocatedResources; r != nil && r.Shared.TimeLimit > 0 && !in.Alloc.Suspended() { // then it stands still
 		at := in.Alloc.CreateTime + int64(r.Shared.TimeLimit)
 		add(structs.Threat{Kind: "time-limit", At: at, Text: "it is ended by its max_run_duration at " + clockTime(at) + " at the latest"})
 	}

@@ -127,8 +127,10 @@ func (j *judgement) update() {
 			continue // it has ended meanwhile: there is nothing to update
 		}
 		if up.Resources != nil {
-			u := newUse(up.AllocID, old.nodeID, newHolder(old.of.askName, up.Resources), up.Resources, 0)
-			u.ends = old.ends
+			u := newUse(up.AllocID, old.nodeID, newHolder(old.of.askName, up.Resources), up.Resources, up.Created)
+			if !up.Resume {
+				u.ends = old.ends
+			}
 			j.e.release(up.AllocID)
 			s := j.e.state(old.nodeID)
 			if s.has == nil {

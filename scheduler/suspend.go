@@ -1,6 +1,10 @@
 package scheduler
 
-import "github.com/nomadish/nomadish/structs"
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
 
 // A suspended allocation is frozen on its node, with its memory and disk; all else that
 // it held is others' (semantics parts 0 and 4). It has its instance's place, so nothing
@@ -48,20 +52,23 @@ func (s *scheduler) wake(work *groupWork, a *structs.Allocation) bool {
 		return false
 	}
 	s.plan.Update = append(s.plan.Update, &structs.AllocInPlace{
-		AllocID: a.ID, JobVersion: s.in.Job.Version, EvalID: s.eval.ID, Resources: held, Resume: true,
+		AllocID: a.ID, JobVersion: s.in.Job.Version, EvalID: s.eval.ID, Resources: held, Resume: true, Created: a.CreateTime,
 	})
 	return true
 }
 
-// full is what an allocation holds when it goes on. Nobody can tell any more when its
-// time limit will end it, as it does not count the time that it is frozen: none is
-// stated, so that nobody reckons with an end.
+// full is what an allocation holds when it goes on. Its time limit does not count the
+// time that it was frozen, and how long it had run before only its node knows: at the
+// latest it ends when it has run all of its limit again.
 func (s *scheduler) full(work *groupWork, a *structs.Allocation) *structs.AllocatedResources {
 	held := a.AllocatedResources.Copy()
 	if held == nil {
 		held = &structs.AllocatedResources{}
 	}
 	held.Shared.Terms, held.Shared.TimeLimit = terms(s.in.Job, work.group), 0
+	if limit := work.group.MaxRunDuration; limit > 0 {
+		held.Shared.TimeLimit = max(0, s.in.Now.Sub(time.Unix(0, a.CreateTime))) + limit
+	}
 	return held
 }
 
@@ -84,7 +91,7 @@ func (s *scheduler) lacksToWake(a *structs.Allocation, held *structs.AllocatedRe
 	if was == nil {
 		return lacksAlloc
 	}
-	now := newUse(a.ID, a.NodeID, newHolder(was.of.askName, held), held, 0)
+	now := newUse(a.ID, a.NodeID, newHolder(was.of.askName, held), held, a.CreateTime)
 	n, _ = s.edit.node(a.NodeID)
 	if what := n.lacksUse(now, &taker{askName: was.of.askName}); what != "" {
 		s.edit.take(was)

@@ -132,7 +132,6 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 	})
 	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
 		task(j).Resources = &structs.Resources{Cores: 2, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}}
-		group(j).MaxRunDuration = time.Hour // which nobody reckons with afterwards
 		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "web", Value: 80}}}}
 	}))
 	c.eval()
@@ -157,6 +156,30 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 		t.Errorf("it got %+v back", now)
 	}
 	c.checkWorld()
+}
+
+// TestResumedEndsByItsLimit: its time limit is known again, and begins anew at the latest:
+// what waits for its end is told when that is.
+func TestResumedEndsByItsLimit(t *testing.T) {
+	f := func(limit, frozen, want time.Duration) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 1)
+		c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { group(j).MaxRunDuration = limit }))
+		c.eval()
+		c.client(isLive, run)
+		c.taken(isLive)
+		c.now = c.now.Add(frozen)
+		c.decide(c.newEval())
+		c.wantAsleep(0)
+		if got := c.sorted()[0].AllocatedResources.Shared.TimeLimit; got != want {
+			t.Errorf("limit %v, frozen for %v: ends after %v, want %v", limit, frozen, got, want)
+		}
+		c.checkWorld()
+	}
+	f(time.Hour, 3*time.Hour, 4*time.Hour)
+	f(time.Hour, -time.Minute, time.Hour) // a clock that was set back
+	f(0, time.Hour, 0)
 }
 
 // TestSuspendedByUserStays: it is there, waits for nobody but its user, and goes on

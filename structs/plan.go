@@ -136,6 +136,9 @@ type AllocInPlace struct {
 	Resources *AllocatedResources
 	// Resume: it was suspended and goes on; Resources is then what it holds again.
 	Resume bool `codec:",omitempty"`
+	// Created is the CreateTime of an allocation that goes on, from which its new time
+	// limit counts, in Unix nanoseconds.
+	Created int64 `codec:",omitempty"`
 }
 
 // PlanResult answers a submitted plan.
