@@ -36,7 +36,7 @@ func showTaskStates(e *env, a *structs.Allocation) {
 	for _, name := range taskNames(a) {
 		row := []string{name, "pending", "<none>", "<none>"}
 		if s := a.TaskStates[name]; s != nil {
-			row[1] = s.State
+			row[1] = taskWord(a, s)
 			if n := len(s.Events); n > 0 {
 				row[2], row[3] = s.Events[n-1].Type, ui.Time(s.Events[n-1].Time)
 			}
@@ -44,6 +44,14 @@ func showTaskStates(e *env, a *structs.Allocation) {
 		rows = append(rows, row)
 	}
 	ui.Table(e.out, rows)
+}
+
+// taskWord is what a task does: what runs in an allocation that is suspended is frozen.
+func taskWord(a *structs.Allocation, s *structs.TaskState) string {
+	if a.ClientStatus == structs.AllocClientSuspended && s.State == structs.TaskStateRunning {
+		return structs.AllocClientSuspended
+	}
+	return s.State
 }
 
 // showAddresses lists the allocation's ports.
@@ -89,8 +97,10 @@ func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocRes
 	if state == nil {
 		state = &structs.TaskState{State: structs.TaskStatePending}
 	}
-	text := state.State
+	text := taskWord(a, state)
 	switch {
+	case text == structs.AllocClientSuspended:
+		text = e.style.Yellow(text)
 	case state.Failed:
 		text = e.style.Red(text + " (failed)")
 	case state.State == structs.TaskStateRunning:

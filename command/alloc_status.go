@@ -76,7 +76,18 @@ func listAllocs(ctx context.Context, e *env, filter string, verbose bool) int {
 }
 
 func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatusOptions) int {
-	ui.Pairs(e.out, allocHead(e, a, o.verbose))
+	pairs := allocHead(e, a, o.verbose)
+	if text := e.preemptedText(ctx, a.PreemptedAllocations, a.Namespace); text != "" {
+		ids := make([]string, 0, len(a.PreemptedAllocations))
+		for _, id := range a.PreemptedAllocations {
+			ids = append(ids, short(id, o.verbose))
+		}
+		if n := len(ids) - preemptedShown; n > 0 && !o.verbose {
+			ids = append(ids[:preemptedShown], fmt.Sprintf("%d more", n))
+		}
+		pairs = append(pairs, ui.Pair{Key: "Preempted", Value: text + " (" + strings.Join(ids, ", ") + ")"})
+	}
+	ui.Pairs(e.out, pairs)
 	if len(a.TaskStates) == 0 && a.Job == nil {
 		return exitDone
 	}

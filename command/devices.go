@@ -49,8 +49,8 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 	for _, group := range n.NodeResources.Devices {
 		used, free, unwell := 0, 0, 0
 		for _, d := range group.Instances {
-			held := holders[d.ID]
-			if len(held) > 0 {
+			held, awake := holders.names[d.ID], holders.awake[d.ID]
+			if awake {
 				used++
 			} else if d.Healthy && n.Ready() {
 				free++
@@ -82,20 +82,31 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 	}
 }
 
+// holdersByDevice names the allocations that hold a device, those too that are suspended,
+// and tells whether any of them is not: only those have it.
+type holdersByDevice struct {
+	names map[string][]string
+	awake map[string]bool
+}
+
 // deviceHolders gives, by device, the allocations that hold it.
-func deviceHolders(allocs []*structs.Allocation, verbose bool) map[string][]string {
-	out := map[string][]string{}
+func deviceHolders(allocs []*structs.Allocation, verbose bool) holdersByDevice {
+	out := holdersByDevice{map[string][]string{}, map[string]bool{}}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
 			continue
 		}
 		text := short(a.ID, verbose) + " " + a.Name
+		if a.Suspended() {
+			text += " (suspended)"
+		}
 		for _, t := range a.AllocatedResources.Tasks { // order does not matter: each allocation is named once
 			for _, d := range t.Devices {
 				for _, id := range d.DeviceIDs {
-					if !slices.Contains(out[id], text) {
-						out[id] = append(out[id], text)
+					if !slices.Contains(out.names[id], text) {
+						out.names[id] = append(out.names[id], text)
 					}
+					out.awake[id] = out.awake[id] || !a.Suspended()
 				}
 			}
 		}

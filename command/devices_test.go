@@ -43,6 +43,13 @@ func TestNodeStatusCountsDevices(t *testing.T) {
 	got = f.run(t, "node", "status", "-verbose", "gpu-1")
 	wants(t, got.out, "gpu-1-gpu-0  <none>        healthy            "+allocA+" web.front[0], "+allocB+" web.front[0]\n",
 		"gpu-1-gpu-2  0000:02:00.0  healthy            <none>\n")
+	two.DesiredStatus, two.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+	got = f.run(t, "node", "status", "-verbose", "gpu-1")
+	wants(t, got.out, "nvidia/gpu/H100  3    1     1     1\n", allocB+" web.front[0] (suspended)\n")
+	one.ClientStatus = structs.AllocClientComplete
+	got = f.run(t, "node", "status", "gpu-1")
+	wants(t, got.out, "nvidia/gpu/H100  3    0     2     1\n", "\n0/8000 MHz  0/4    256 MiB/")
+	one.ClientStatus = structs.AllocClientRunning
 	n.SchedulingEligibility = structs.NodeIneligible
 	wants(t, f.run(t, "node", "status", "gpu-1").out, "nvidia/gpu/H100  3    1     0     1\n")
 }

@@ -51,7 +51,7 @@ func jobStatus() spec {
 				if done, code := e.formatted(report); done {
 					return code
 				}
-				showJob(e, report, o)
+				showJob(ctx, e, report, o)
 				return exitDone
 			}
 		},
@@ -114,7 +114,7 @@ func readJob(ctx context.Context, e *env, id string, all bool) (*jobReport, erro
 	return &r, nil
 }
 
-func showJob(e *env, r *jobReport, o jobStatusOptions) {
+func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	j := r.Job
 	status := j.Status
 	if j.Stop {
@@ -133,12 +133,15 @@ func showJob(e *env, r *jobReport, o jobStatusOptions) {
 	if o.short {
 		return
 	}
-	showSummary(e, r.Summary)
+	showSummary(e, r)
 	if o.evals || o.verbose {
 		e.printf("\n%s\n", e.style.Bold("Evaluations"))
 		ui.Table(e.out, evalRows(r.Evaluations, o.verbose))
 	}
 	showUnplaced(e, r)
+	if text := e.preemptedText(ctx, preemptedFor(r.Allocations), j.Namespace); text != "" {
+		e.printf("\n%s\nIts allocations took the place of %s\n", e.style.Bold("Preemptions"), text)
+	}
 	e.printf("\n%s\n", e.style.Bold("Allocations"))
 	if len(r.Allocations) == 0 {
 		e.printf("No allocations placed\n")
@@ -147,17 +150,37 @@ func showJob(e *env, r *jobReport, o jobStatusOptions) {
 	ui.Table(e.out, allocRows(e, r.Allocations, o.verbose))
 }
 
-func showSummary(e *env, s *structs.JobSummary) {
-	if s == nil || len(s.Summary) == 0 {
+// showSummary counts the instances of each group, each once. One that is suspended is
+// starting for the servers, and missing too, as it waits in the queue: here it has a
+// column of its own, where there are any.
+func showSummary(e *env, r *jobReport) {
+	if r.Summary == nil || len(r.Summary.Summary) == 0 {
 		return
+	}
+	asleep, waiting := map[string]int{}, map[string]int{}
+	for _, a := range r.Allocations {
+		if a.ClientStatus == structs.AllocClientSuspended {
+			asleep[a.TaskGroup]++
+		}
+		ended := structs.TerminalClientStatus(a.ClientStatus)
+		if a.DesiredStatus == structs.AllocDesiredSuspend && !a.DesiredTransition.ShouldSuspend() && !ended {
+			waiting[a.TaskGroup]++
+		}
 	}
 	e.printf("\n%s\n", e.style.Bold("Summary"))
 	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
-	for _, name := range slices.Sorted(maps.Keys(s.Summary)) {
-		g := s.Summary[name]
+	if len(asleep) > 0 {
+		rows[0] = append(rows[0], "Suspended")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Summary.Summary)) {
+		g := r.Summary.Summary[name]
 		row := []string{name}
-		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
+		queued, starting := max(0, g.Queued-waiting[name]), max(0, g.Starting-asleep[name])
+		for _, n := range []int{queued, starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
 			row = append(row, fmt.Sprint(n))
+		}
+		if len(asleep) > 0 {
+			row = append(row, fmt.Sprint(asleep[name]))
 		}
 		rows = append(rows, row)
 	}

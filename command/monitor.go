@@ -185,6 +185,7 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, err
 		if err != nil || len(allocs) == 0 {
 			return false, err
 		}
+		m.took(ctx, allocs)
 		done := m.settled(allocs, toTheEnd, ev.CreateIndex)
 		again := 10 * time.Second
 		if m.quiet {

@@ -126,6 +126,9 @@ func showAllocated(e *env, n *structs.Node, allocs []*structs.Allocation) {
 			continue
 		}
 		c, m, d, k := a.AllocatedResources.Total()
+		if a.Suspended() {
+			c, k = 0, 0 // it keeps its memory and disk
+		}
 		cpu, memory, disk, cores = cpu+c, memory+m, disk+d, cores+k
 	}
 	total := n.NodeResources

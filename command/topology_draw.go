@@ -212,10 +212,16 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 		text += "  " + what + ": " + p.counts(counts)
 	}
 	b := &branch{text: text + p.reserved(n.Reservation)}
-	if n.Cells != nil && (p.all || !n.Cells.FreeCell && (n.Used > 0 || takesWork(n))) {
+	if n.Cells != nil && (p.all || someoneIn(n.Cells) || !n.Cells.FreeCell && takesWork(n)) {
 		b.kids = p.inside(n.Cells, len(kinds) > 1)
 	}
 	return b
+}
+
+// someoneIn tells whether a device in a cell has somebody to be shown, who holds it or is
+// suspended.
+func someoneIn(c *structs.CellView) bool {
+	return slices.ContainsFunc(c.Members, func(d *structs.DeviceView) bool { return len(d.Holders) > 0 }) || slices.ContainsFunc(c.Cells, someoneIn)
 }
 
 // takesWork tells whether a node may be given more.
@@ -264,12 +270,14 @@ func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
 		switch {
 		case kid.Devices == 0:
 			b.text += "  no devices"
-		case kid.Withheld == kid.Devices && !p.all:
+		case kid.Withheld == kid.Devices && !p.all && !someoneIn(kid):
 			b.text += "  " + plural(kid.Devices, "device") + ", unused"
 		case kid.FreeCell && !c.FreeCell:
 			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
+		case kid.FreeCell && !p.all && !someoneIn(kid): // in a larger one, shown as somebody is suspended there
+			b.text += "  " + p.e.style.Green(plural(kid.Devices, "device")+", free")
 		}
-		if kid.Devices > 0 && (p.all || !kid.FreeCell && kid.Withheld < kid.Devices) {
+		if kid.Devices > 0 && (p.all || someoneIn(kid) || !kid.FreeCell && kid.Withheld < kid.Devices) {
 			b.kids = p.inside(kid, mixed)
 		}
 		out = append(out, b)
@@ -306,12 +314,15 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 		if h.GangSize > 0 {
 			text += fmt.Sprintf(" (rank %d of %d)", h.GangRank, h.GangSize)
 		}
+		if h.Suspended {
+			text += " " + p.e.style.Yellow("(suspended)")
+		}
 		holders = append(holders, text)
 	}
 	if len(holders) > 0 {
 		parts = append(parts, strings.Join(holders, ", "))
 	}
-	if len(holders) > 0 && d.FreeShare > 0 && d.Healthy {
+	if d.Held() && d.FreeShare > 0 && d.Healthy {
 		parts = append(parts, p.e.style.Green(fmt.Sprintf("%d/%d left", d.FreeShare, structs.DeviceShareWhole)))
 	}
 	return strings.Join(parts, "  ")

@@ -1,5 +1,7 @@
 package structs
 
+import "slices"
+
 // Requests and answers about the topology: who holds which device, and what is free.
 type (
 	// TopologyRequest asks for the cells of nodes. A page has at most 1,000 nodes, or
@@ -137,6 +139,12 @@ type DeviceView struct {
 	Holders           []*DeviceHolder
 }
 
+// Held tells whether somebody holds the device, in whole or in part. What is suspended
+// does not.
+func (d *DeviceView) Held() bool {
+	return slices.ContainsFunc(d.Holders, func(h *DeviceHolder) bool { return !h.Suspended })
+}
+
 // DeviceHolder is a task that holds a device.
 type DeviceHolder struct {
 	AllocID   string
@@ -146,6 +154,9 @@ type DeviceHolder struct {
 	Group     string
 	Task      string
 	Share     int // thousandths; 1000 is all of it
+	// Suspended: it is frozen, and the device counts as free or as others'; the
+	// allocation goes on when it can have this very one again.
+	Suspended bool `json:",omitempty"`
 	// Level is the lowest level under which all devices of this ask are.
 	Level string `json:",omitempty"`
 	// GangRank and GangSize are set on a member of a gang.

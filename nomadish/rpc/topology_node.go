@@ -49,7 +49,8 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 }
 
 // holdersOf gives, by device, who holds it. An allocation that has ended, or that the
-// servers have told to end, holds nothing, as in the scheduler.
+// servers have told to end, holds nothing, as in the scheduler. One that is suspended is
+// listed, after those that hold the device.
 func holdersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder {
 	out := map[string][]*structs.DeviceHolder{}
 	for _, a := range allocs {
@@ -61,6 +62,7 @@ func holdersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder 
 				h := &structs.DeviceHolder{
 					AllocID: a.ID, Namespace: a.Namespace, Name: a.Name, JobID: a.JobID, Group: a.TaskGroup, Task: task,
 					Share: cmp.Or(d.Share, structs.DeviceShareWhole), Level: d.Level,
+					Suspended: a.Suspended(),
 				}
 				if a.Gang != nil {
 					h.GangRank, h.GangSize = a.Gang.Rank, a.Gang.Size
@@ -73,10 +75,21 @@ func holdersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder 
 	}
 	for _, list := range out { // order does not matter: each is sorted by itself
 		slices.SortFunc(list, func(a, b *structs.DeviceHolder) int {
-			return cmp.Or(cmp.Compare(a.AllocID, b.AllocID), cmp.Compare(a.Task, b.Task))
+			return cmp.Or(boolOrder(a.Suspended, b.Suspended), cmp.Compare(a.AllocID, b.AllocID), cmp.Compare(a.Task, b.Task))
 		})
 	}
 	return out
+}
+
+// boolOrder puts false before true.
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func (v *nodeView) readDevices() {
@@ -109,7 +122,9 @@ func (v *nodeView) readDevices() {
 func (v *nodeView) hold(d *structs.DeviceView) {
 	d.Holders = append(d.Holders, v.holders[d.ID]...)
 	for _, h := range d.Holders {
-		d.FreeShare = max(0, d.FreeShare-h.Share)
+		if !h.Suspended {
+			d.FreeShare = max(0, d.FreeShare-h.Share)
+		}
 	}
 	delete(v.holders, d.ID)
 }
@@ -205,7 +220,7 @@ func (v *nodeView) count(c *structs.CellView) {
 	}
 	for _, d := range c.Members {
 		one := structs.DeviceCounts{Devices: 1}
-		if len(d.Holders) > 0 {
+		if d.Held() {
 			one.Used = 1
 		}
 		if !d.Healthy {
@@ -214,7 +229,7 @@ func (v *nodeView) count(c *structs.CellView) {
 		switch {
 		case v.free(d):
 			one.Free = 1
-		case d.Healthy && len(d.Holders) == 0:
+		case d.Healthy && !d.Held():
 			one.Withheld = 1
 		}
 		c.Add(one)
@@ -223,7 +238,7 @@ func (v *nodeView) count(c *structs.CellView) {
 }
 
 func (v *nodeView) free(d *structs.DeviceView) bool {
-	return v.takes && d.Healthy && len(d.Holders) == 0
+	return v.takes && d.Healthy && !d.Held()
 }
 
 // freeCells adds the free cells of one kind of device in a cell: the cell itself, if

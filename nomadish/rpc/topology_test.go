@@ -164,6 +164,23 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+// What is suspended holds nothing, and is listed last.
+func TestSuspendedHoldersHaveNothing(t *testing.T) {
+	asleep, quarter := holds("a", 0, gpus(0, 1)...), holds("b", 250, gpus(0)...)
+	asleep.DesiredStatus, asleep.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+	view := viewNode(dgx("n", ""), []*structs.Allocation{asleep, quarter})
+	if got := freeText(view.FreeCells); got != "1×socket/4 1×pcie/2 1×gpu/1" || view.Used != 1 || view.Free != 7 {
+		t.Errorf("free %q, counts %+v", got, view.Counts())
+	}
+	d := view.Cells.Cells[0].Cells[0].Members[0]
+	if d.FreeShare != 750 || !d.Held() || len(d.Holders) != 2 || d.Holders[0].Suspended || !d.Holders[1].Suspended || d.Holders[1].AllocID != "a" {
+		t.Errorf("shared: %+v", d)
+	}
+	if d = view.Cells.Cells[0].Cells[0].Members[1]; d.FreeShare != 1000 || d.Held() || !d.Holders[0].Suspended {
+		t.Errorf("alone: %+v", d)
+	}
+}
+
 // Whatever is held or sick: free cells are disjoint, hold exactly the free devices, and
 // no two of them make up a whole cell.
 func TestFreeCellsCoverWhatIsFree(t *testing.T) {

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// preemptedAsked bounds the allocations that are looked up to name the jobs that lost
+// them; more are counted.
+const preemptedAsked = 32
+
+// preemptedText says whose allocations were taken back for others: "3 allocations of job
+// "night"". ns is the taker's namespace; jobs of others are named with theirs. Empty: none
+// was.
+func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	q := &api.Query{Namespace: structs.AllNamespaces}
+	counts := map[structs.NamespacedID]int{}
+	var jobs []structs.NamespacedID // as they come
+	named := 0
+	for _, id := range ids[:min(len(ids), preemptedAsked)] {
+		a, _, err := e.client.Alloc(ctx, id, q)
+		if err != nil {
+			continue // it was collected: it is counted with the others
+		}
+		job := structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
+		if counts[job] == 0 {
+			jobs = append(jobs, job)
+		}
+		counts[job]++
+		named++
+	}
+	if named == 0 {
+		return plural(len(ids), "allocation")
+	}
+	var parts []string
+	for _, job := range jobs {
+		text := fmt.Sprintf("%s of job %q", plural(counts[job], "allocation"), job.ID)
+		if job.Namespace != ns {
+			text += fmt.Sprintf(" in namespace %q", job.Namespace)
+		}
+		parts = append(parts, text)
+	}
+	if more := len(ids) - named; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if n := len(parts); n > 1 {
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return parts[0]
+}
+
+// preemptedFor are the allocations that were taken back for some.
+func preemptedFor(allocs []*structs.AllocListStub) (ids []string) {
+	for _, a := range allocs {
+		ids = append(ids, a.PreemptedAllocations...)
+	}
+	return ids
+}
+
+// took says of allocations that are new to the monitor whom they were placed instead of.
+func (m *monitor) took(ctx context.Context, allocs []*structs.AllocListStub) {
+	var ids []string
+	for _, a := range allocs {
+		if _, known := m.seen[a.ID]; !known {
+			ids = append(ids, a.PreemptedAllocations...)
+		}
+	}
+	if text := m.e.preemptedText(ctx, ids, m.ns); text != "" {
+		m.line("Preempted %s", text)
+	}
+}
