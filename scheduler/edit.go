@@ -101,7 +101,7 @@ func (e *Edit) index(s *nodeState) {
 	s.at = to
 	e.move(&e.w.classes, from.class, to.class, from.at, to.at, s)
 	e.move(&e.w.families, from.family, to.family, from.at, to.at, s)
-	if e.w.heldKept || len(s.held.at) > 0 {
+	if e.w.heldKept {
 		e.indexHeld(s)
 	}
 }
@@ -184,11 +184,16 @@ func (e *Edit) UpsertNode(n *structs.Node) {
 			like = other.has
 		}
 	}
+	e.putNode(n, newCapacity(n, family, like))
+}
+
+// putNode stores what a node is and what it has.
+func (e *Edit) putNode(n *structs.Node, has *capacity) {
 	s := e.state(n.ID)
 	e.forgetName(s)
 	e.w.names.Put(e.tok, nodeName{n.Name, n.ID}, struct{}{})
 	s.node = n
-	s.setCapacity(newCapacity(n, family, like))
+	s.setCapacity(has)
 }
 
 func (e *Edit) forgetName(s *nodeState) {

@@ -30,6 +30,7 @@ type survey struct {
 	holding map[string]bool
 
 	refused map[string]*refusedSet // by what refuses them; looked up only
+	last    *refusedSet            // of the node looked at before, mostly
 	sets    []*refusedSet          // in the order in which they were found
 	short   []shortNode            // that nothing refuses, and that lack something
 	fitting []*nodeState
@@ -125,6 +126,19 @@ func (x *survey) lacking(l *lack, n *structs.Node) {
 
 // refuse notes what would have to be otherwise for a node to take an instance.
 func (x *survey) refuse(n *nodeState, pool string, list []reason) {
+	set := x.last
+	if set == nil || set.pool != pool || !slices.Equal(set.reasons, list) {
+		set = x.set(pool, list)
+		x.last = set
+	}
+	set.nodes++
+	if len(set.fit) < setNodes && !x.find.ask.hopeless(n) && len(x.otherwise(list).lacks(n)) == 0 {
+		set.fit = append(set.fit, n)
+	}
+}
+
+// set gives the nodes that are refused so.
+func (x *survey) set(pool string, list []reason) *refusedSet {
 	var key strings.Builder
 	key.WriteString(pool)
 	for _, r := range list {
@@ -136,10 +150,7 @@ func (x *survey) refuse(n *nodeState, pool string, list []reason) {
 		x.refused[key.String()] = set
 		x.sets = append(x.sets, set)
 	}
-	set.nodes++
-	if len(set.fit) < setNodes && len(x.otherwise(list).lacks(n)) == 0 {
-		set.fit = append(set.fit, n)
-	}
+	return set
 }
 
 // otherwise is what is known of nodes if the reasons were not: where they are about the

@@ -46,6 +46,7 @@ type nodeReasons struct {
 	find    *search
 	byClass map[string]*classRefusals // looked up only
 	rng     *random
+	spare   []lack // what lacks are written into
 }
 
 func newNodeReasons(find *search) *nodeReasons {
@@ -59,9 +60,8 @@ func (x *nodeReasons) refuse(n *structs.Node) (inPool bool, out []reason) {
 	c := x.class(n)
 	out = append(out, stateReasons(n)...)
 	out = append(out, c.list...)
-	resolve := nodeResolver(n)
 	for i, con := range f.single {
-		if !f.m.match(resolve, con.LTarget, con.Operand, con.RTarget) {
+		if !f.m.match(nodeResolver(n), con.LTarget, con.Operand, con.RTarget) {
 			out = append(out, reason{structs.ReasonConstraint, f.texts[i]})
 		}
 	}
@@ -219,6 +219,10 @@ func (x *nodeReasons) lacks(n *nodeState) (out []lack) {
 	}
 	a := x.find.ask
 	r := roomOf(a, n)
+	if cap(x.spare)-len(x.spare) < lacksMost {
+		x.spare = make([]lack, 0, 64*lacksMost)
+	}
+	r.out = x.spare[len(x.spare):]
 	r.amounts()
 	r.cores()
 	r.devices(x.find.f.m)
@@ -231,7 +235,19 @@ func (x *nodeReasons) lacks(n *nodeState) (out []lack) {
 			r.out = append(r.out, lack{reason: reason{structs.ReasonOther, what}})
 		}
 	}
-	return r.out
+	if used := len(x.spare) + len(r.out); used <= cap(x.spare) { // else it was moved
+		x.spare = x.spare[:used]
+	}
+	return slices.Clip(r.out)
+}
+
+// lacksMost is more than a node mostly lacks.
+const lacksMost = 16
+
+// hopeless tells, of a node that lacks something, whether that can be seen without looking
+// at what has names. It is wrong in one direction only.
+func (a *ask) hopeless(n *nodeState) bool {
+	return n.has == nil || n.lacks(a.amount, &a.by) != "" || int64(n.freeDevices()) < a.need[dimGPUs]
 }
 
 func (h *hold) text() string { return h.namespace + "/" + h.job + "/" + h.group }
@@ -245,8 +261,8 @@ type roomCheck struct {
 	out      []lack
 }
 
-func roomOf(a *ask, n *nodeState) *roomCheck {
-	r := &roomCheck{a: a, n: n}
+func roomOf(a *ask, n *nodeState) roomCheck {
+	r := roomCheck{a: a, n: n}
 	if !n.hold.free(&a.by) {
 		r.held = n.hold
 	}

@@ -185,7 +185,8 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 		return
 	}
 	p := newGangPlacer(x.s, work.gang)
-	if p.place() != nil {
+	if t := p.place(); t != nil {
+		p.undo(t)
 		return // there is room: something else holds it
 	}
 	why := p.why()
@@ -216,9 +217,10 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
 	lower, first := 0, []*use(nil)
+	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.uses {
-			if x.in.Config.Band(u.of.terms.Priority) >= band || x.own(u) {
+			if band == 0 || u.of.terms.Priority >= bands[band].Low || x.own(u) {
 				continue
 			}
 			lower++
@@ -229,7 +231,6 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	for _, u := range first {
 		wait.Allocs = append(wait.Allocs, u.id)
 	}
-	bands := x.in.Config.PriorityBands()
 	mine := fmt.Sprintf("%d to %d", bands[band].Low, bands[band].High)
 	on := x.in.Config.Preempts(x.in.Job.Type)
 	switch {

@@ -36,9 +36,8 @@ type nodeState struct {
 	// capacity.trees. They follow from devices.
 	cells []*cell.State
 
-	at    place     // where the indexes have it
-	held  heldPlace // and the sets of who holds what
-	dirty bool      // the indexes have to be moved on; see Edit.flush
+	at    place // where the indexes have it
+	dirty bool  // the indexes have to be moved on; see Edit.flush
 }
 
 // capacity is what a node has for allocations. Never changed once made.

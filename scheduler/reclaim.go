@@ -34,6 +34,7 @@ type reclaimer struct {
 	most  int // the highest priority that may be
 	on    map[string]*touched
 	order []*touched // in which nodes were first given
+	held  heldSums
 }
 
 // touched is a node that newcomers were given.
@@ -44,12 +45,9 @@ type touched struct {
 	gangs bool         // some of what may be taken there is of a gang
 }
 
-// reclaimer gives one for an edit. What the World has not kept is gathered now.
+// reclaimer gives one for an edit.
 func (s *scheduler) reclaimer(e *Edit) *reclaimer {
 	r := &reclaimer{s: s, e: e, below: s.in.Config.Band(s.in.Job.Priority), most: structs.JobMaxPriority, on: map[string]*touched{}}
-	if !s.in.Job.PerNode() {
-		e.keepHeld(true)
-	}
 	e.flush()
 	return r
 }
@@ -123,6 +121,9 @@ func (r *reclaimer) loss(n *nodeState, a *ask) (total preempt.Loss, gangs, ok bo
 		}
 	}
 	asks = append(asks, a)
+	if !n.mayHold(asks) {
+		return total, false, false
+	}
 	rooms := &reclaimRooms{}
 	rooms.add(r.s, n, asks, r.s.settled[n.id])
 	of := r.asks(rooms)
@@ -131,6 +132,15 @@ func (r *reclaimer) loss(n *nodeState, a *ask) (total preempt.Loss, gangs, ok bo
 		Want: []int{len(asks)}, Below: r.below, KeepWhole: r.s.in.Config.KeepWhole, Partial: preempt.PartialNone,
 	})
 	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(asks)
+}
+
+// mayHold tells whether a node might hold asks together if nobody else were there.
+func (n *nodeState) mayHold(asks []*ask) bool {
+	left, devices := n.has.amount, n.has.wellDevices()
+	for _, a := range asks {
+		left, devices = left.minus(a.amount), devices-a.need[dimGPUs]
+	}
+	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && devices >= 0
 }
 
 func (r *reclaimer) asks(rooms *reclaimRooms) *reclaimAsks {

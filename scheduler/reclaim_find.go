@@ -46,14 +46,40 @@ type heldCursor struct {
 	key    heldKey
 	cursor bucket.Cursor[*nodeState]
 	begun  bool
-	head   *nodeState // the next; nil: not looked for yet
+	list   []*nodeState // in place of a set: those left of a domain
+	head   *nodeState   // the next; nil: not looked for yet
 }
 
 func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	f := &reclaimSearch{r: r, run: g, seen: map[string]bool{}}
-	last := -1
+	switch d := g.search.f.within; {
+	case r.s.in.Job.PerNode(): // its nodes are named
+	case d != nil && d.nodeID == "":
+		f.levelsInDomain()
+	case r.e.w.heldKept:
+		f.levelsOfAll()
+	default:
+		f.levelsByWalk()
+	}
+	for _, id := range slices.Concat(g.search.candidates, r.reserved(g)) {
+		f.consider(id)
+	}
+	if g.search.candidates != nil {
+		f.levels = nil
+	}
+	return f
+}
+
+// mayTake tells whether what is held by a priority may be taken.
+func (r *reclaimer) mayTake(priority int) bool {
+	return priority <= r.most && r.s.in.Config.Band(priority) < r.below
+}
+
+// levelsOfAll goes over the sets that the World keeps.
+func (f *reclaimSearch) levelsOfAll() {
+	r, g, last := f.r, f.run, -1
 	for key, set := range r.e.w.held.All {
-		if r.s.in.Config.Band(key.priority) >= r.below || key.priority > r.most {
+		if !r.mayTake(key.priority) {
 			break
 		}
 		if !g.search.byClass && !g.search.f.class(set.any().node).ok() {
@@ -65,13 +91,6 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 		at := len(f.levels) - 1
 		f.levels[at] = append(f.levels[at], &heldCursor{key: key})
 	}
-	for _, id := range slices.Concat(g.search.candidates, r.reserved(g)) {
-		f.consider(id)
-	}
-	if g.search.candidates != nil {
-		f.levels = nil
-	}
-	return f
 }
 
 // any gives one node of the set.
@@ -233,6 +252,12 @@ func (f *reclaimSearch) look() bool {
 func (f *reclaimSearch) advance(c *heldCursor) bool {
 	if c.head != nil {
 		return true
+	}
+	for ; len(c.list) > 0; c.list = c.list[1:] {
+		if n := f.r.e.now(c.list[0]); !f.seen[n.id] && f.usable(n) {
+			c.head, c.list = n, c.list[1:]
+			return true
+		}
 	}
 	set, known := f.r.e.w.held.Get(c.key)
 	if !known {

@@ -23,7 +23,6 @@ func (x *gangPlacer) reclaim() *trial {
 	}
 	looked, failed := x.looked, x.failed
 	defer func() { x.taking, x.compares, x.looked, x.failed = false, false, looked, failed }()
-	x.base.keepHeld(true)
 	x.base.flush()
 	x.taking = true
 	levels := x.priorities()
@@ -53,12 +52,10 @@ func (x *gangPlacer) reclaim() *trial {
 // priorities are those by which lower bands hold something, lowest first.
 func (x *gangPlacer) priorities() (list []int) {
 	below := x.s.in.Config.Band(x.s.in.Job.Priority)
-	for key := range x.base.w.held.All {
-		if x.s.in.Config.Band(key.priority) >= below {
-			break
-		}
-		if len(list) == 0 || list[len(list)-1] != key.priority {
-			list = append(list, key.priority)
+	list = x.base.w.heldPriorities()
+	for i, p := range list {
+		if x.s.in.Config.Band(p) >= below {
+			return list[:i]
 		}
 	}
 	return list

@@ -98,14 +98,19 @@ func reclaims(c *structs.SchedulerConfiguration) bool {
 }
 
 // keepHeld says whether the World keeps who holds what by priority. Nothing is kept, and
-// nothing is paid, while nobody may ask.
+// nothing is paid, while nobody may ask. The nodes themselves stay as they are.
 func (e *Edit) keepHeld(keep bool) {
 	if e.w.heldKept == keep {
 		return
 	}
+	e.flush()
 	e.w.heldKept = keep
-	for _, id := range e.nodeIDs() {
-		e.state(id)
+	e.w.held, e.w.places = newTree[heldKey, *heldSet](compareHeldKeys), newTree[string, *heldPlace](strings.Compare)
+	if !keep {
+		return
+	}
+	for _, n := range e.w.nodes.All {
+		e.indexHeld(n)
 	}
 }
 
@@ -119,35 +124,49 @@ func (e *Edit) nodeIDs() []string {
 	return ids
 }
 
+// heldPlace is where the sets by priority are to have a node; nil: nowhere.
+func (n *nodeState) heldPlace() *heldPlace {
+	if n.at.family == "" || len(n.uses) == 0 {
+		return nil
+	}
+	return &heldPlace{n.at.family, n.withoutHeld()}
+}
+
 // indexHeld moves the sets by priority that a node is in.
 func (e *Edit) indexHeld(s *nodeState) {
-	was, is := &s.held, heldPlace{}
-	if e.w.heldKept && s.at.family != "" && len(s.uses) > 0 {
-		is = heldPlace{s.at.family, s.withoutHeld()}
-	}
-	if was.equal(&is) {
-		e.refreshHeld(s)
+	was, kept := e.w.places.Get(s.id)
+	is := s.heldPlace()
+	switch {
+	case !kept && is == nil:
 		return
-	}
-	for i := range was.at {
-		key := heldKey{was.at[i].priority, was.family}
-		set := e.heldSet(key)
-		set.nodes.Remove(e.tok, s.id, was.at[i].at)
-		if set.nodes.Len() == 0 {
-			e.w.held.Delete(e.tok, key)
+	case kept && is != nil && was.equal(is):
+		for i := range was.at { // they have its newest state
+			at := &was.at[i]
+			e.heldSet(heldKey{at.priority, was.family}).nodes.Update(e.tok, s.id, at.at, at.at, s)
 		}
+		return
+	case kept:
+		e.unindexHeld(s.id, was)
+	}
+	if is == nil {
+		e.w.places.Delete(e.tok, s.id)
+		return
 	}
 	for i := range is.at {
 		e.heldSet(heldKey{is.at[i].priority, is.family}).nodes.Add(e.tok, s.id, is.at[i].at, s)
 	}
-	s.held = is
+	e.w.places.Put(e.tok, s.id, is)
 }
 
-// refreshHeld lets the sets have the newest state of a node that stands where it stood.
-func (e *Edit) refreshHeld(s *nodeState) {
-	for i := range s.held.at {
-		at := &s.held.at[i]
-		e.heldSet(heldKey{at.priority, s.held.family}).nodes.Update(e.tok, s.id, at.at, at.at, s)
+// unindexHeld takes a node out of the sets. A set without nodes goes.
+func (e *Edit) unindexHeld(id string, was *heldPlace) {
+	for i := range was.at {
+		key := heldKey{was.at[i].priority, was.family}
+		set := e.heldSet(key)
+		set.nodes.Remove(e.tok, id, was.at[i].at)
+		if set.nodes.Len() == 0 {
+			e.w.held.Delete(e.tok, key)
+		}
 	}
 }
 
@@ -169,50 +188,69 @@ func (e *Edit) heldSet(key heldKey) *heldSet {
 // withoutHeld gives, for each priority that something of the node is held by, what it
 // would have without that and all below. Devices count that somebody of those holds last.
 func (n *nodeState) withoutHeld() []heldAt {
-	var out []heldAt
-	add := func(priority int) *bucket.Vector {
-		at, found := slices.BinarySearchFunc(out, priority, func(h heldAt, p int) int { return cmp.Compare(h.priority, p) })
-		if !found {
-			out = slices.Insert(out, at, heldAt{priority: priority})
-		}
-		return &out[at].at
+	var sums heldSums
+	return sums.without(n)
+}
+
+// heldSums is what withoutHeld works with, to be used again.
+type heldSums struct {
+	list    []heldAt
+	highest map[string]int // of partly held devices, the highest priority
+}
+
+// by gives the sum of a priority.
+func (x *heldSums) by(priority int) *bucket.Vector {
+	at := len(x.list)
+	for at > 0 && x.list[at-1].priority >= priority {
+		at--
 	}
+	if at == len(x.list) || x.list[at].priority != priority {
+		x.list = slices.Insert(x.list, at, heldAt{priority: priority})
+	}
+	return &x.list[at].at
+}
+
+// without does so of one node; the answer is good until the next call.
+func (x *heldSums) without(n *nodeState) []heldAt {
+	x.list = x.list[:0]
 	for _, u := range n.uses {
-		v := add(u.of.terms.Priority)
+		v := x.by(u.of.terms.Priority)
 		v[dimCPU] += u.amount.CPU
 		v[dimMemory] += u.amount.MemoryMB
 		v[dimDisk] += u.amount.DiskMB
 		v[dimCores] += int64(len(u.cores))
+		x.devices(u, v)
 	}
-	for _, highest := range n.deviceHolders() { // sums: the order cannot show
-		add(highest)[dimGPUs]++
+	for _, highest := range x.highest { // sums: the order cannot show
+		x.by(highest)[dimGPUs]++
 	}
+	clear(x.highest)
 	sum := n.vector()
 	for d := range cellSizes {
 		sum[dimCells+d] = 0
 	}
 	sum[dimShare] = 0
-	for i := range out {
+	for i := range x.list {
 		for d := range sum {
-			sum[d] += out[i].at[d]
+			sum[d] += x.list[i].at[d]
 		}
-		out[i].at = sum
+		x.list[i].at = sum
 	}
-	return out
+	return x.list
 }
 
-// deviceHolders gives for each device that is held the highest priority that it is held by.
-func (n *nodeState) deviceHolders() map[string]int {
-	if len(n.devices) == 0 {
-		return nil
-	}
-	highest := make(map[string]int, len(n.devices))
-	for _, u := range n.uses {
-		for _, d := range u.devices {
-			if p, held := highest[d.id]; !held || p < u.of.terms.Priority {
-				highest[d.id] = u.of.terms.Priority
-			}
+// devices counts those of a use: whole ones at once, others by whoever holds them last.
+func (x *heldSums) devices(u *use, v *bucket.Vector) {
+	for _, d := range u.devices {
+		if d.share >= wholeDevice {
+			v[dimGPUs]++
+			continue
+		}
+		if x.highest == nil {
+			x.highest = map[string]int{}
+		}
+		if p, held := x.highest[d.id]; !held || p < u.of.terms.Priority {
+			x.highest[d.id] = u.of.terms.Priority
 		}
 	}
-	return highest
 }

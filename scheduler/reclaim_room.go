@@ -105,6 +105,9 @@ func (r *reclaimRoom) fits() int {
 	}
 	var grants []*use
 	for _, a := range r.asks {
+		if int64(r.trial.freeDevices()) < a.need[dimGPUs] {
+			break // which a grant finds out at more cost
+		}
 		g, what := a.grant(r.trial, r.m, r.rng)
 		if what != "" {
 			break

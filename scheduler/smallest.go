@@ -99,13 +99,13 @@ func (p *prober) try(alt alteration) (queued int, ok bool) {
 			return p.before, true
 		}
 	}
+	if alt.config != nil {
+		alt.config(&in.Config)
+	}
 	if alt.world != nil {
 		e := w.Edit()
 		alt.world(e)
 		w = e.World()
-	}
-	if alt.config != nil {
-		alt.config(&in.Config)
 	}
 	return queuedOn(w, in, p.g.Name), true
 }
@@ -118,6 +118,19 @@ func (p *prober) check(alt alteration, r structs.Remedy) bool {
 		p.note(queued, r)
 	}
 	return ok && queued == 0
+}
+
+// fewest finds the least number of things to change, of 1 to most, that leaves no more
+// waiting than most of them do. Mostly each of them counts: that is tried first.
+func (p *prober) fewest(most, queued int, alt func(n int) alteration) int {
+	does := func(n int) bool {
+		q, ok := p.try(alt(n))
+		return ok && q <= queued
+	}
+	if most < 2 || !does(most-1) {
+		return most
+	}
+	return 1 + sort.Search(most-2, func(i int) bool { return does(i + 1) })
 }
 
 // note keeps a remedy that helps.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -216,11 +215,7 @@ func (p *prober) dropSet(s *refusedSet) {
 	if !ok || queued >= p.before {
 		return
 	}
-	n := 1 + sort.Search(most-1, func(i int) bool {
-		q, ok := p.try(d.alteration(i + 1))
-		return ok && q <= queued
-	})
-	p.note(queued, d.remedy(n))
+	p.note(queued, d.remedy(p.fewest(most, queued, d.alteration)))
 }
 
 func (d *dropping) add(size float64, text string, edit structs.Edit, job func(*structs.Job)) bool {

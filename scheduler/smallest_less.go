@@ -25,21 +25,25 @@ type shortage struct {
 // less asks for less of each dimension that is in the way.
 func (p *prober) less(sv *survey) {
 	var list []*shortage
-	by := map[string]*shortage{}
-	for _, n := range sv.short {
-		kinds, share, ok := p.measure(sv, &n)
+	var last *shortage
+	var kinds []string
+	for i := range sv.short {
+		n := &sv.short[i]
+		share, ok := p.measure(sv, n, &kinds)
 		if !ok {
 			continue
 		}
-		key := strings.Join(kinds, ",")
-		s := by[key]
-		if s == nil {
-			s = &shortage{kinds: kinds, share: 2 * float64(len(kinds))}
-			by[key] = s
-			list = append(list, s)
+		s := last
+		if s == nil || !slices.Equal(s.kinds, kinds) {
+			at := slices.IndexFunc(list, func(o *shortage) bool { return slices.Equal(o.kinds, kinds) })
+			if at < 0 {
+				at = len(list)
+				list = append(list, &shortage{kinds: slices.Clone(kinds), share: 2 * float64(len(kinds))})
+			}
+			s, last = list[at], list[at]
 		}
 		if share < s.share {
-			s.best, s.share = n, share
+			s.best, s.share = *n, share
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *shortage) int {
@@ -52,33 +56,40 @@ func (p *prober) less(sv *survey) {
 
 // measure tells of which dimensions a node has too little, if it is only of such that
 // can be asked less of, and how much of them in all.
-func (p *prober) measure(sv *survey, n *shortNode) (kinds []string, share float64, ok bool) {
+func (p *prober) measure(sv *survey, n *shortNode, into *[]string) (share float64, ok bool) {
+	kinds := (*into)[:0]
 	for i := range n.lacks {
 		l := &n.lacks[i]
 		switch l.kind {
 		case structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonShare:
 		case structs.ReasonDevices, structs.ReasonCell:
 			if l.have = int64(mostDevices(sv.find, n.n, l.device)); l.have == 0 {
-				return nil, 0, false
+				return 0, false
 			}
 		default:
-			return nil, 0, false
+			return 0, false
 		}
 		if l.have <= 0 {
-			return nil, 0, false
+			return 0, false
 		}
 		share += l.share()
 		kinds = append(kinds, l.kind)
 	}
 	slices.Sort(kinds)
-	return kinds, share, len(slices.Compact(slices.Clone(kinds))) == len(kinds)
+	*into = kinds
+	for i := 1; i < len(kinds); i++ {
+		if kinds[i] == kinds[i-1] {
+			return 0, false // which of two to ask less of is not known
+		}
+	}
+	return share, true
 }
 
 // mostDevices is how many devices a node would give to an ask that gets none now.
 func mostDevices(find *search, n *nodeState, number int) int {
 	want := find.ask.devices[number]
 	// A job may ask for any number: what the node has not is not tried.
-	for want.count = min(want.count-1, int(n.has.wellDevices())); want.count > 0; want.count-- {
+	for want.count = min(want.count-1, n.freeDevices()); want.count > 0; want.count-- {
 		want.find.Count = want.count
 		if c := n.choose(&want, n.cells, find.f.m); c.tree != nil {
 			return want.count

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nomadish/nomadish/structs"
@@ -33,21 +32,9 @@ type victims struct {
 // end names the allocations that would have to end: on the node where least is lost, and,
 // if one is not enough, on others. Least: lowest highest priority, then fewest.
 func (p *prober) end(sv *survey) {
-	type near struct {
-		n     *nodeState
-		lacks float64
-	}
-	nodes := make([]near, len(sv.short))
-	for i := range sv.short {
-		nodes[i].n = sv.short[i].n
-		for k := range sv.short[i].lacks {
-			nodes[i].lacks += sv.short[i].lacks[k].share()
-		}
-	}
-	slices.SortStableFunc(nodes, func(a, b near) int { return cmp.Compare(a.lacks, b.lacks) })
 	var list []victims
-	for i := range nodes[:min(len(nodes), endNodes)] {
-		if v, ok := p.victims(sv, nodes[i].n); ok {
+	for _, near := range sv.nearest(endNodes) {
+		if v, ok := p.victims(sv, near.n); ok {
 			list = append(list, v)
 		}
 	}
@@ -71,11 +58,34 @@ func (p *prober) end(sv *survey) {
 	if !ok {
 		return
 	}
-	n := 1 + sort.Search(most-1, func(i int) bool {
-		q, ok := p.try(ending(i + 1))
-		return ok && q <= queued
-	})
-	p.note(queued, p.endRemedy(list[:n]))
+	p.note(queued, p.endRemedy(list[:p.fewest(most, queued, ending)]))
+}
+
+// nearNode is a node with how much of one instance it lacks: parts of what is asked, summed.
+type nearNode struct {
+	n     *nodeState
+	lacks float64
+}
+
+// nearest gives the nodes that lack least, the first of those that lack alike.
+func (x *survey) nearest(most int) []nearNode {
+	list := make([]nearNode, 0, most+1)
+	for i := range x.short {
+		near := nearNode{n: x.short[i].n}
+		for k := range x.short[i].lacks {
+			near.lacks += x.short[i].lacks[k].share()
+		}
+		if len(list) == most && near.lacks >= list[most-1].lacks {
+			continue
+		}
+		at := len(list)
+		for at > 0 && list[at-1].lacks > near.lacks {
+			at--
+		}
+		list = slices.Insert(list, at, near)
+		list = list[:min(len(list), most)]
+	}
+	return list
 }
 
 // victims finds which allocations of a node would have to end, the fewest of the lowest
@@ -157,13 +167,13 @@ func (x *survey) shapes() (out []*nodeState) {
 		amount Vector
 		well   int64
 	}
-	seen := map[shape]bool{}
+	seen, last := map[shape]bool{}, shape{}
 	look := func(n *nodeState) {
 		key := shape{n.has.family, n.has.amount, n.has.wellDevices()}
-		if seen[key] {
+		if key == last || seen[key] {
 			return
 		}
-		seen[key] = true
+		seen[key], last = true, key
 		if len(x.about.lacks(emptied(n))) == 0 {
 			out = append(out, n)
 		}
@@ -208,15 +218,24 @@ func newLike(n *structs.Node, i int) *structs.Node {
 	return c
 }
 
-// nodesLike tries so many nodes like one; as few as will do are told.
-func (p *prober) nodesLike(like *nodeState) bool {
-	alt := func(n int) alteration {
+// nodesOf adds so many nodes like one, which all have the same.
+func nodesOf(like *structs.Node, has *capacity) func(n int) alteration {
+	var made []*structs.Node
+	return func(n int) alteration {
 		return alteration{world: func(e *Edit) {
 			for i := range n {
-				e.UpsertNode(newLike(like.node, i))
+				if i == len(made) {
+					made = append(made, newLike(like, i))
+				}
+				e.putNode(made[i], has)
 			}
 		}}
 	}
+}
+
+// nodesLike tries so many nodes like one; as few as will do are told.
+func (p *prober) nodesLike(like *nodeState) bool {
+	alt := nodesOf(like.node, like.has)
 	name := cmp.Or(like.node.Name, structs.ShortID(like.id))
 	return p.nodes(alt, func(n int) structs.Remedy {
 		return structs.Remedy{
@@ -248,10 +267,7 @@ func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Re
 	if !ok || queued >= p.before {
 		return false
 	}
-	n := 1 + sort.Search(most-1, func(i int) bool {
-		q, ok := p.try(alt(i + 1))
-		return ok && q <= queued
-	})
+	n := p.fewest(most, queued, alt)
 	r := remedy(n)
 	r.Kind, r.Size = structs.RemedyNode, 1+0.1*float64(n)
 	p.note(queued, r)
@@ -264,14 +280,8 @@ func (p *prober) newShape(sv *survey) {
 		return
 	}
 	n := shapeFor(p.x.in.Job, p.g, sv.find.ask)
-	alt := func(count int) alteration {
-		return alteration{world: func(e *Edit) {
-			for i := range count {
-				e.UpsertNode(newLike(n, i))
-			}
-		}}
-	}
-	p.nodes(alt, func(count int) structs.Remedy {
+	like := newLike(n, 0) // with the attributes that new ones have
+	p.nodes(nodesOf(n, newCapacity(like, familyOf(like), nil)), func(count int) structs.Remedy {
 		a := sv.find.ask
 		var edits []structs.Edit
 		for i := range count {

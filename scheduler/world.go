@@ -37,6 +37,7 @@ type World struct {
 	// held are the ready nodes by what they would have without those of a priority and
 	// below, while heldKept; see reclaim_index.go.
 	held     tree[heldKey, *heldSet]
+	places   tree[string, *heldPlace] // where held has a node, by its ID
 	heldKept bool
 	bands    []structs.PriorityBand // empty: the default
 }
@@ -59,6 +60,7 @@ func NewWorld() *World {
 		holds:    newTree[string, *hold](strings.Compare),
 		gangs:    newTree[member, *use](compareMembers),
 		held:     newTree[heldKey, *heldSet](compareHeldKeys),
+		places:   newTree[string, *heldPlace](strings.Compare),
 		config:   indexConfig(&structs.SchedulerConfiguration{}),
 	}
 }
@@ -128,6 +130,12 @@ func (w *World) Diff(other *World) []string {
 		return "it holds something else"
 	})
 	diffTrees(&out, "held by", &w.held, &other.held, diffHeld)
+	diffTrees(&out, "place of node", &w.places, &other.places, func(a, b *heldPlace) string {
+		if a.equal(b) {
+			return ""
+		}
+		return fmt.Sprintf("held as %+v, not %+v", *a, *b)
+	})
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }
@@ -197,8 +205,6 @@ func diffNode(a, b *nodeState) string {
 		return fmt.Sprintf("devices %v, not %v", a.devices, b.devices)
 	case !reflect.DeepEqual(a.hold, b.hold):
 		return fmt.Sprintf("%+v is reserved, not %+v", a.hold, b.hold)
-	case !a.held.equal(&b.held):
-		return fmt.Sprintf("held as %+v, not %+v", a.held, b.held)
 	case a.at != b.at:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.at, b.at)
 	case !slices.EqualFunc(a.cells, b.cells, func(a, b *cell.State) bool { return a.Equal(b) }):

@@ -1,0 +1,110 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Who loses least where the World does not keep who holds what by priority: while nobody
+// may preempt, and somebody asks what would be if one might; and under one cell of a site,
+// where the sets of all nodes would show mostly others. The nodes are gone over once.
+
+// heldBy gives what a node would have without those of each priority and below that may be
+// taken from, lowest first. It is good until the next call.
+func (r *reclaimer) heldBy(n *nodeState) []heldAt {
+	var list []heldAt
+	if place, kept := r.e.w.places.Get(n.id); kept {
+		list = place.at
+	} else {
+		list = r.held.without(n)
+	}
+	for i := range list {
+		if !r.mayTake(list[i].priority) {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// walked gathers nodes by the priorities with which they might hold an ask.
+type walked struct {
+	f  *reclaimSearch
+	by map[int]*heldCursor
+}
+
+func (f *reclaimSearch) walk() *walked { return &walked{f, map[int]*heldCursor{}} }
+
+func (w *walked) look(n *nodeState) {
+	a := w.f.run.search.ask
+	if n.at.family == "" || len(n.uses) == 0 || !n.mayHold([]*ask{a}) || !w.f.usable(n) {
+		return
+	}
+	for _, held := range w.f.r.heldBy(n) {
+		if !held.at.Fits(&a.need) {
+			continue
+		}
+		c := w.by[held.priority]
+		if c == nil {
+			c = &heldCursor{key: heldKey{priority: held.priority}}
+			w.by[held.priority] = c
+		}
+		c.list = append(c.list, n)
+	}
+}
+
+// levels are the priorities that were found, lowest first.
+func (w *walked) levels() (out [][]*heldCursor) {
+	for _, priority := range slices.Sorted(maps.Keys(w.by)) {
+		out = append(out, []*heldCursor{w.by[priority]})
+	}
+	return out
+}
+
+// levelsInDomain goes over the nodes under one cell of a site (a rack).
+func (f *reclaimSearch) levelsInDomain() {
+	s, w := f.run.search, f.walk()
+	for _, c := range s.sets {
+		if set, known := s.all().Get(c.name); known {
+			set.all(func(n *nodeState) bool {
+				w.look(n)
+				return true
+			})
+		}
+	}
+	for _, c := range w.by { // each for itself: the order cannot show
+		slices.SortFunc(c.list, func(a, b *nodeState) int { return strings.Compare(a.id, b.id) })
+	}
+	f.levels = w.levels()
+}
+
+// levelsByWalk goes over all nodes.
+func (f *reclaimSearch) levelsByWalk() {
+	w := f.walk()
+	for _, n := range f.r.e.w.nodes.All {
+		w.look(n)
+	}
+	f.levels = w.levels()
+}
+
+// heldPriorities are those by which something is held on ready nodes, lowest first.
+func (w *World) heldPriorities() (list []int) {
+	if w.heldKept {
+		for key := range w.held.All {
+			if len(list) == 0 || list[len(list)-1] != key.priority {
+				list = append(list, key.priority)
+			}
+		}
+		return list
+	}
+	seen := map[int]bool{}
+	for _, n := range w.nodes.All {
+		last := -1
+		for _, u := range n.uses {
+			if p := u.of.terms.Priority; n.at.family != "" && p != last {
+				seen[p], last = true, p
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
