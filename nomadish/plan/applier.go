@@ -31,7 +31,8 @@ type Options struct {
 	QueueLimit int // plans that may wait (8192)
 	BatchLimit int // plans of one round (512)
 	// EntryBytes bounds a log entry (512 KiB): larger ones hold up heartbeats between
-	// servers and risk the leadership. A plan that is AllAtOnce is never cut.
+	// servers and risk the leadership. What must not be parted (a plan that is AllAtOnce, a
+	// newcomer and those who make room for it: units.go) has one of its own, however large.
 	EntryBytes int
 	ChainLimit int // rounds judged one on the other (8)
 	// Gate keeps plans from overtaking; nil: every plan is judged as it comes. ParkLimit

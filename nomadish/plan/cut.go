@@ -1,90 +1,149 @@
 package plan
 
-import "github.com/nomadish/nomadish/structs"
+import (
+	"github.com/nomadish/nomadish/structs"
+)
 
-// cut splits a plan into parts of at most limit bytes. What it stops goes with the
-// first parts, so that what it places finds its room free; its evaluations go with
-// the last, so that they are over only when all of it is.
-func cut(p *structs.JudgedPlan, limit int) []*structs.JudgedPlan {
-	c := &cutter{limit: limit, whole: p}
+// facts is what cutting a plan must know of the state that the plan is committed to.
+type facts interface {
+	// JobOf is the job of an allocation; false: there is no such allocation.
+	JobOf(allocID string) (job structs.NamespacedID, found bool)
+	// AskOf is what is known of a group's ask; nil: it never waited.
+	AskOf(ns, job, group string) *structs.Ask
+}
+
+// cut splits a plan into parts of at most limit bytes, between what is independent of each
+// other: see units.go for what is not. A unit that is larger has a part of its own. What the
+// job gives back for its own sake goes with the first parts, so that what is placed finds its
+// room free, and before that the delayed evaluations that stops name. The plan's own
+// evaluation and the blocked one go with the last part, so that they are over only when all
+// of it is. Each part says what is missing of the plan's asks when it has been committed.
+func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
+	p := j.holds
+	asks := missingOf(j, known)
+	c := &cutter{limit: limit, whole: p, base: sizePlan + sizeOfAsks(p.Asks) + sizeOfAsks(asks.before(nil))}
 	c.next()
-	c.room(sizeOfIDs(p.Unreserve)) // their room is for what is placed
-	c.part.Unreserve = p.Unreserve
-	for _, s := range p.Stop {
-		c.room(sizeStop + len(s.DesiredDescription))
+	first, units := unitsOf(p, known)
+	for _, e := range first.evals {
+		c.room(sizeOfEvals([]*structs.Evaluation{e}))
+		c.part.Evals = append(c.part.Evals, e)
+	}
+	c.room(sizeOfIDs(first.unreserve)) // their room is for what is placed
+	c.part.Unreserve = first.unreserve
+	for _, s := range first.stops {
+		c.room(sizeOfStop(s))
 		c.part.Stop = append(c.part.Stop, s)
 	}
 	for _, u := range p.Update {
 		c.room(sizeOfUpdate(u))
 		c.part.Update = append(c.part.Update, u)
 	}
-	for _, b := range p.Place {
-		c.batch(b)
+	for _, u := range units {
+		c.unit(u)
 	}
 	for _, r := range p.Reserve {
 		c.room(sizeOfReservation(r))
 		c.part.Reserve = append(c.part.Reserve, r)
 	}
-	c.room(sizeOfAsks(p.Asks) + sizeOfEvals(p.Evals))
-	c.part.Asks, c.part.Evals = p.Asks, p.Evals
+	c.room(sizeOfEvals(first.last))
+	c.part.Evals = append(c.part.Evals, first.last...)
+	asks.tell(c.parts, p.Asks)
 	return c.parts
 }
 
 type cutter struct {
 	limit int
+	base  int // what every part takes
 	whole *structs.JudgedPlan
 	parts []*structs.JudgedPlan
 	part  *structs.JudgedPlan
 	size  int
+	// pieces are the batches of the current part, by their place in the whole plan.
+	pieces map[int]*piece
+}
+
+// piece is what of a batch goes into one part.
+type piece struct {
+	*structs.PlacementBatch
+	nodes map[int]int // index in the whole batch → in the piece
 }
 
 func (c *cutter) next() {
 	c.part = &structs.JudgedPlan{EvalID: c.whole.EvalID, Time: c.whole.Time, JudgedAt: c.whole.JudgedAt}
 	c.parts = append(c.parts, c.part)
-	c.size = sizePlan
+	c.size, c.pieces = c.base, map[int]*piece{}
 }
 
-// room makes sure that n bytes fit into the current part.
-func (c *cutter) room(n int) (fresh bool) {
-	if c.size+n > c.limit && c.size > sizePlan {
+// room makes sure that n bytes fit into the current part, or are the first of it.
+func (c *cutter) room(n int) {
+	if c.size+n > c.limit && c.size > c.base {
 		c.next()
-		fresh = true
 	}
 	c.size += n
-	return fresh
 }
 
-// batch spreads a batch over the parts. Ordinals, and so the IDs, stay.
-func (c *cutter) batch(b *structs.PlacementBatch) {
-	var piece *structs.PlacementBatch
-	var nodes map[int]int // index in b → in piece
-	head := sizeOfBatch(b)
-	for i := range b.Instances {
-		in := b.Instances[i]
-		size := sizeOfInstance(&in)
-		at, known := nodes[in.Node]
-		if !known {
+// unit puts a unit into one part.
+func (c *cutter) unit(u *unit) {
+	size := c.sizeOf(u)
+	if c.size+size > c.limit && c.size > c.base {
+		c.next()
+		size = c.sizeOf(u)
+	}
+	c.size += size
+	c.part.Stop = append(c.part.Stop, u.stops...)
+	c.part.Unreserve = append(c.part.Unreserve, u.unreserve...)
+	c.part.Evals = append(c.part.Evals, u.evals...)
+	for _, at := range u.spots {
+		c.instance(at)
+	}
+}
+
+// sizeOf is what a unit takes of the current part.
+func (c *cutter) sizeOf(u *unit) int {
+	size := sizeOfIDs(u.unreserve) + sizeOfEvals(u.evals)
+	for _, s := range u.stops {
+		size += sizeOfStop(s)
+	}
+	met, nodes := map[int]bool{}, map[spot]bool{}
+	for _, at := range u.spots {
+		b := c.whole.Place[at.batch]
+		in := &b.Instances[at.instance]
+		size += sizeOfInstance(in)
+		p := c.pieces[at.batch]
+		if p == nil && !met[at.batch] {
+			met[at.batch] = true
+			size += sizeOfBatch(b)
+		}
+		here := false
+		if p != nil {
+			_, here = p.nodes[in.Node]
+		}
+		if on := (spot{at.batch, in.Node}); !here && !nodes[on] {
+			nodes[on] = true
 			size += sizeNode
 		}
-		if piece == nil {
-			size += head
-		}
-		if fresh := c.room(size); fresh && piece != nil {
-			piece, known = nil, false
-			c.size += head + sizeNode // at most: its node may have been new anyway
-		}
-		if piece == nil {
-			p := *b
-			p.Nodes, p.Instances = nil, nil
-			piece, nodes = &p, map[int]int{}
-			c.part.Place = append(c.part.Place, piece)
-		}
-		if !known {
-			at = len(piece.Nodes)
-			nodes[in.Node] = at
-			piece.Nodes = append(piece.Nodes, b.Nodes[in.Node])
-		}
-		in.Node = at
-		piece.Instances = append(piece.Instances, in)
 	}
+	return size
+}
+
+// instance puts an instance into the current part. Ordinals, and so the IDs, stay.
+func (c *cutter) instance(at spot) {
+	b := c.whole.Place[at.batch]
+	p := c.pieces[at.batch]
+	if p == nil {
+		of := *b
+		of.Nodes, of.Instances = nil, nil
+		p = &piece{&of, map[int]int{}}
+		c.pieces[at.batch] = p
+		c.part.Place = append(c.part.Place, p.PlacementBatch)
+	}
+	in := b.Instances[at.instance]
+	node, known := p.nodes[in.Node]
+	if !known {
+		node = len(p.Nodes)
+		p.nodes[in.Node] = node
+		p.Nodes = append(p.Nodes, b.Nodes[in.Node])
+	}
+	in.Node = node
+	p.Instances = append(p.Instances, in)
 }

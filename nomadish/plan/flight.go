@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,7 +24,7 @@ type flight struct {
 func (f *flight) fly(ctx context.Context, a *Applier) {
 	defer close(f.landed)
 	defer metrics.MeasureSince([]string{"nomad", "plan", "apply"}, time.Now())
-	for _, parts := range pack(f.round.plans, a.opts.EntryBytes) {
+	for _, parts := range pack(f.round.plans, a.opts.EntryBytes, known{a.store.Snapshot()}) {
 		f.commit(ctx, a, parts)
 		for _, p := range parts {
 			if p.last && p.err != nil {
@@ -72,6 +73,19 @@ func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
 		}
 	}
 }
+
+// known is what a snapshot tells.
+type known struct{ snap *state.Snapshot }
+
+func (k known) JobOf(allocID string) (job structs.NamespacedID, found bool) {
+	a := k.snap.Alloc(nil, allocID)
+	if a == nil {
+		return job, false
+	}
+	return structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}, true
+}
+
+func (k known) AskOf(ns, job, group string) *structs.Ask { return k.snap.Ask(nil, ns, job, group) }
 
 // result says what became of a plan whose last part was committed at index, or that
 // held nothing to commit.

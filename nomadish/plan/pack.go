@@ -33,8 +33,9 @@ type part struct {
 
 // pack makes log entries of judged plans, in their order: as many in one as fit into
 // limit bytes. A plan too large for one is cut, unless it is AllAtOnce: that one has
-// an entry of its own, however large.
-func pack(plans []*judged, limit int) [][]part {
+// an entry of its own, however large. Of a plan that was refused in part it is said what
+// is missing of asks that wait.
+func pack(plans []*judged, limit int, known facts) [][]part {
 	var entries [][]part
 	room := -1
 	add := func(p part, size int) {
@@ -46,12 +47,15 @@ func pack(plans []*judged, limit int) [][]part {
 		room = max(0, room-size)
 	}
 	for _, j := range plans {
-		size := sizeOf(j.holds)
-		if size <= limit || j.plan.AllAtOnce {
+		if size := sizeOf(j.holds); size <= limit || j.plan.AllAtOnce {
+			if len(j.refused) > 0 {
+				j.holds.Asks = missingOf(j, known).last(j.holds.Asks)
+				size = sizeOf(j.holds)
+			}
 			add(part{judged: j, holds: j.holds, last: true}, size)
 			continue
 		}
-		pieces := cut(j.holds, limit)
+		pieces := cut(j, limit, known)
 		for i, piece := range pieces {
 			add(part{judged: j, holds: piece, last: i == len(pieces)-1}, sizeOf(piece))
 		}
@@ -62,7 +66,7 @@ func pack(plans []*judged, limit int) [][]part {
 func sizeOf(p *structs.JudgedPlan) int {
 	size := sizePlan
 	for _, s := range p.Stop {
-		size += sizeStop + len(s.DesiredDescription)
+		size += sizeOfStop(s)
 	}
 	for _, u := range p.Update {
 		size += sizeOfUpdate(u)
@@ -78,6 +82,8 @@ func sizeOf(p *structs.JudgedPlan) int {
 	}
 	return size + sizeOfIDs(p.Unreserve) + sizeOfAsks(p.Asks) + sizeOfEvals(p.Evals)
 }
+
+func sizeOfStop(s *structs.AllocStop) int { return sizeStop + len(s.DesiredDescription) }
 
 func sizeOfAsks(asks []*structs.AskUpdate) (size int) {
 	for _, u := range asks {

@@ -109,6 +109,7 @@ func placed(plans ...*structs.JudgedPlan) (out []string) {
 			}
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -124,9 +125,9 @@ func TestPack(t *testing.T) {
 		}
 		parts := map[*judged][]*structs.JudgedPlan{}
 		ended := map[*judged]bool{}
-		for _, entry := range pack(plans, limit) {
+		for _, entry := range pack(plans, limit, facts1{}) {
 			commit := &structs.PlanCommit{}
-			gang := false
+			gang, members := false, false
 			for _, p := range entry {
 				commit.Plans = append(commit.Plans, p.holds)
 				parts[p.judged] = append(parts[p.judged], p.holds)
@@ -138,12 +139,13 @@ func TestPack(t *testing.T) {
 					t.Fatalf("evaluations before the last part")
 				}
 				gang = gang || (p.plan.AllAtOnce && sizeOf(p.judged.holds) > limit)
+				members = members || slices.ContainsFunc(p.holds.Place, func(b *structs.PlacementBatch) bool { return b.Gang != nil })
 			}
 			encoded, err := fsm.Encode(structs.LogPlanApply, commit)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !gang && len(encoded) > limit {
+			if !gang && !members && len(encoded) > limit {
 				t.Fatalf("an entry of %d bytes, the limit is %d", len(encoded), limit)
 			}
 			if gang && len(entry) > 1 {
@@ -187,7 +189,7 @@ func TestPartsOfReservations(t *testing.T) {
 		p.Unreserve = append(p.Unreserve, fmt.Sprint("ended-", i))
 		p.Reserve = append(p.Reserve, &structs.Reservation{NodeID: fmt.Sprint("node-", i), JobID: "j", Group: "g"})
 	}
-	parts := cut(p, 4<<10)
+	parts := cut(&judged{waiting: &waiting{plan: &structs.Plan{}}, holds: p}, 4<<10, facts1{})
 	if len(parts) < 4 {
 		t.Fatalf("%d parts: nothing was cut", len(parts))
 	}

@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// shortages is what a plan leaves missing of the groups that waited before it.
+type shortages []shortage
+
+type shortage struct {
+	row   *structs.Ask
+	after structs.AskUpdate // when all that holds of the plan has been committed
+	told  bool              // the plan says so itself
+}
+
+// missingOf finds what a plan leaves missing: what it says itself, and what of it was refused.
+// A group that did not wait before has no row to be kept true: until the plan is over, its
+// evaluation stands for it.
+func missingOf(j *judged, known facts) (out shortages) {
+	refused := countGroups(without(j.plan, j.holds))
+	for _, g := range countGroups(j.holds.Place) {
+		row := known.AskOf(g.ns, g.job, g.group)
+		if row == nil || row.Missing == 0 {
+			continue
+		}
+		s := shortage{row: row, after: structs.AskUpdate{
+			Namespace: g.ns, JobID: g.job, Group: g.group, Missing: row.Missing, Since: row.Since, EvalID: row.EvalID,
+		}}
+		if u := saysOf(j.holds.Asks, &s.after); u != nil {
+			s.after, s.told = *u, true
+		} else if u := saysOf(j.plan.Asks, &s.after); u != nil { // a part of the plan was refused
+			s.after.Missing = u.Missing
+		}
+		if !s.told {
+			s.after.Missing += countOf(refused, &s.after)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// without is what a plan would place and does not, as a part of it was refused, but for
+// successors of what goes on running instead.
+func without(p *structs.Plan, holds *structs.JudgedPlan) (out []*structs.PlacementBatch) {
+	if instances(p.Place) == instances(holds.Place) {
+		return nil
+	}
+	here, runs := map[string]bool{}, map[string]bool{}
+	for _, b := range holds.Place {
+		for i := range b.Instances {
+			here[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = true
+		}
+	}
+	for _, s := range p.Stop {
+		runs[s.AllocID] = !s.KeepRunning
+	}
+	for _, s := range holds.Stop {
+		delete(runs, s.AllocID)
+	}
+	for _, b := range p.Place {
+		c := *b
+		c.Instances = slices.DeleteFunc(slices.Clone(b.Instances), func(in structs.Instance) bool {
+			return here[structs.DeriveID(b.Seed, uint64(in.Ordinal))] || runs[in.PreviousAllocation]
+		})
+		out = append(out, &c)
+	}
+	return out
+}
+
+func saysOf(asks []*structs.AskUpdate, of *structs.AskUpdate) *structs.AskUpdate {
+	i := slices.IndexFunc(asks, func(u *structs.AskUpdate) bool {
+		return u.Namespace == of.Namespace && u.JobID == of.JobID && u.Group == of.Group
+	})
+	if i < 0 {
+		return nil
+	}
+	return asks[i]
+}
+
+type groupCount struct {
+	ns, job, group string
+	n              int
+}
+
+// countGroups counts what is placed of each group, in the order of the plan.
+func countGroups(place []*structs.PlacementBatch) (out []groupCount) {
+	for _, b := range place {
+		i := slices.IndexFunc(out, func(g groupCount) bool { return g.ns == b.Namespace && g.job == b.JobID && g.group == b.Group })
+		if i < 0 {
+			i = len(out)
+			out = append(out, groupCount{ns: b.Namespace, job: b.JobID, group: b.Group})
+		}
+		out[i].n += len(b.Instances)
+	}
+	return out
+}
+
+func countOf(groups []groupCount, of *structs.AskUpdate) int {
+	for _, g := range groups {
+		if g.ns == of.Namespace && g.job == of.JobID && g.group == of.Group {
+			return g.n
+		}
+	}
+	return 0
+}
+
+// before says what is missing while what comes later is not committed.
+func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.AskUpdate) {
+	counts := countGroups(later)
+	for i := range s {
+		u := s[i].after
+		u.Missing += countOf(counts, &u)
+		u.Since, u.EvalID = s[i].row.Since, s[i].row.EvalID // what it is to wait in comes last
+		out = append(out, &u)
+	}
+	return out
+}
+
+// last adds to what a plan says what it does not: where its end changes nothing, or a part
+// of it was refused.
+func (s shortages) last(says []*structs.AskUpdate) []*structs.AskUpdate {
+	for i := range s {
+		if !s[i].told {
+			says = append(slices.Clip(says), &s[i].after)
+		}
+	}
+	return says
+}
+
+// tell has each part say what is missing when it has been committed.
+func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.AskUpdate) {
+	var later []*structs.PlacementBatch
+	for i, p := range slices.Backward(parts) {
+		if i == len(parts)-1 {
+			p.Asks = s.last(says)
+		} else {
+			p.Asks = s.before(later)
+		}
+		later = append(later, p.Place...)
+	}
+}
