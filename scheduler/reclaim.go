@@ -173,7 +173,11 @@ func (r *reclaimer) settle() (left []newcomer) {
 func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 	rooms := &reclaimRooms{}
 	want := preempt.Request{Below: r.below, KeepWhole: r.s.in.Config.KeepWhole, Partial: preempt.PartialPreempt}
+	var before []string // nodes that something was taken on before
 	for _, t := range nodes {
+		if r.s.settled[t.id] {
+			before = append(before, t.id)
+		}
 		r.putBack(t.id)
 		n, _ := r.e.node(t.id)
 		var asks []*ask
@@ -195,6 +199,9 @@ func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 	}
 	o.spare()
 	o.stop()
+	for _, id := range before { // what is left over now may be enough for those who lost it before
+		r.putBack(id)
+	}
 	return left
 }
 
@@ -209,7 +216,7 @@ func (r *reclaimer) putBack(node string) {
 			continue
 		}
 		r.e.release(d.use.id)
-		if n, _ := r.e.node(node); n.lacksUse(d.use, nil) == "" {
+		if n, _ := r.e.node(node); n.lacksUse(d.use, nil) == "" && n.mayHaveBack(d.use) {
 			r.e.take(d.use)
 			r.s.forget(d)
 			continue

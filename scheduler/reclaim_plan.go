@@ -73,7 +73,7 @@ func (o *outcome) spare() {
 		}
 		u := o.use(t)
 		o.r.e.release(u.id)
-		if n, known := o.r.e.node(u.nodeID); known && n.has != nil && n.lacksUse(u, nil) == "" && o.mayHold(n, u) {
+		if n, known := o.r.e.node(u.nodeID); known && n.has != nil && n.lacksUse(u, nil) == "" && n.mayHaveBack(u) {
 			o.r.e.take(u)
 			o.taken = slices.Delete(o.taken, i, i+1)
 			continue
@@ -84,10 +84,10 @@ func (o *outcome) spare() {
 	}
 }
 
-// mayHold tells whether what others have reserved of a node for later is left for them
+// mayHaveBack tells whether what others have reserved of a node for later is left for them
 // when a use is put back that was there before: where newcomers came beside it, they were
 // refused what is reserved.
-func (o *outcome) mayHold(n *nodeState, u *use) bool {
+func (n *nodeState) mayHaveBack(u *use) bool {
 	return n.hold == nil || n.lacks(u.amount, &taker{ends: 0}) == ""
 }
 

@@ -37,12 +37,32 @@ func TestReclaimAnything(t *testing.T) {
 			ev := c.newEval()
 			ev.JobID, ev.Type, ev.Priority = j.ID, j.Type, j.Priority
 			before := c.w
+			sameUnkept(rt, c, ev)
 			c.evaluate(ev)
 			reclaims += checkReclaimed(rt, c, before)
 		}
 	})
 	if reclaims == 0 {
 		t.Fatal("nobody was taken from in any of the worlds")
+	}
+}
+
+// sameUnkept checks that who must leave does not depend on whether the World keeps who holds
+// what by priority.
+func sameUnkept(t *rapid.T, c *cluster, ev *structs.Evaluation) {
+	decide := func(w *World) string {
+		in, minted := c.input(), uint64(0)
+		in.NewID = func() string { minted++; return structs.DeriveID("same", minted) }
+		plan, err := Schedule(w, ev, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(asJSON(t, plan))
+	}
+	e := c.w.Edit()
+	e.keepHeld(false)
+	if kept, unkept := decide(c.w), decide(e.World()); kept != unkept {
+		t.Fatalf("where it is kept who holds what:\n%s\nwhere not:\n%s", kept, unkept)
 	}
 }
 

@@ -291,6 +291,25 @@ func TestReclaimSystemOnItsNode(t *testing.T) {
 	}
 }
 
+// TestReclaimForAnotherGroup: what one group of a job took comes back where what another
+// group takes afterwards leaves enough over.
+func TestReclaimForAnotherGroup(t *testing.T) {
+	c := preempting(t)
+	c.node("n", sized(1000, 1000))
+	c.runs(other{job: "large", priority: 1, cpu: 501, mem: 1, terms: structs.AllocTerms{Submitted: 1}}, 1, "n")
+	c.runs(other{job: "small", priority: 1, cpu: 32, mem: 1, terms: structs.AllocTerms{Submitted: 2}}, 8, "n")
+	c.register(testJob(structs.JobTypeService, 1, asks(50, 250, 1), func(j *structs.Job) {
+		h := j.TaskGroups[0].Copy()
+		h.Name = "h"
+		j.TaskGroups = append(j.TaskGroups, h)
+	}))
+	c.eval()
+	c.wantTaken(map[string]int{"large": 1})
+	if len(c.done.FailedTGAllocs) > 0 {
+		t.Fatalf("%v", c.done.FailedTGAllocs)
+	}
+}
+
 // TestReclaimCell: GPUs that are required under one switch are freed there, and no others.
 func TestReclaimCell(t *testing.T) {
 	c := preempting(t)
