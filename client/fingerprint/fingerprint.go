@@ -101,9 +101,18 @@ func Drivers(ctx context.Context, registry *driver.Registry, now time.Time) (inf
 			if f.Health == driver.HealthHealthy {
 				attributes["driver."+name] = "1"
 			}
+			attributes[structs.AttrDriverSuspend(name)] = suspends(d)
 		}
 	}
 	return infos, attributes
+}
+
+// suspends says whether a driver can freeze its tasks, as the attribute has it.
+func suspends(d driver.Driver) string {
+	if f, ok := d.(driver.Freezer); ok && f.Freezes() {
+		return "1"
+	}
+	return "0"
 }
 
 // ParseCores reads a list of cores, such as "0-3,6".

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,10 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	}
 	node := &structs.Node{ID: "00000000-0000-7000-8000-0000000000ff", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}
 	apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
-	apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeService}})
+	apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{
+		Namespace: "default", ID: "j", Type: structs.JobTypeService,
+		TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "once", Driver: "old"}, {Name: "main", Driver: "raw_exec"}}}},
+	}})
 	batch := &structs.PlacementBatch{
 		Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}, {Ordinal: 1, Index: 1}},
 	}
@@ -59,6 +63,30 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	refused("00000000-0000-7000-8000-00000000000a", false, structs.ErrNotFound)
 	refused(ended, false, structs.ErrBadRequest)
 	refused(id, true, structs.ErrBadRequest) // it is not suspended
+
+	// What its node says of the drivers decides, and of the tasks that are not over.
+	says := func(old, rawExec string) {
+		t.Helper()
+		n := *node
+		n.Attributes = map[string]string{"driver.old.suspend": old, "driver.raw_exec.suspend": rawExec}
+		apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &n})
+	}
+	says("1", "0")
+	before := d.index
+	_, err := ask(id, false)
+	if !errors.Is(err, structs.ErrBadRequest) || d.index != before || store.Snapshot().Alloc(nil, id).Suspended() {
+		t.Fatalf("%v, and it is %s", err, store.Snapshot().Alloc(nil, id).DesiredStatus)
+	}
+	for _, part := range []string{`task "main" cannot be frozen`, "driver raw_exec", "node n1", "alloc stop"} {
+		if text := err.Error(); !strings.Contains(text, part) {
+			t.Errorf("%q lacks %q", text, part)
+		}
+	}
+	says("0", "1")
+	refused(id, false, structs.ErrBadRequest)
+	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{
+		ID: id, ClientStatus: structs.AllocClientRunning, TaskStates: map[string]*structs.TaskState{"once": {State: structs.TaskStateDead}},
+	}}})
 	for range 2 {
 		reply, err := ask(id, false)
 		if err != nil || reply.EvalID != "" || reply.Index != d.index {

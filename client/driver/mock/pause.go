@@ -7,6 +7,9 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 )
 
+// Freezes is true (driver.Freezer).
+func (d *Driver) Freezes() bool { return true }
+
 // Pause makes the task's time stand still (driver.Pauser): it neither ends nor speaks.
 func (h *handle) Pause(context.Context) error {
 	h.mu.Lock()

@@ -332,6 +332,9 @@ func (h *handle) Stats(ctx context.Context) (driver.Stats, error) {
 // Release drops the executor's record of the task.
 func (h *handle) Release(ctx context.Context) error { return h.exec.Forget(ctx, h.id) }
 
+// Freezes is true (driver.Freezer): what has no cgroup to itself is stopped by signals.
+func (d *Driver) Freezes() bool { return true }
+
 // Pause freezes the task's processes (driver.Pauser).
 func (h *handle) Pause(ctx context.Context) error { return notRunning(h.exec.Freeze(ctx, h.id)) }
 

@@ -1,0 +1,12 @@
+package structs
+
+// AttrDriverSuspend names the node attribute that says whether a driver can freeze its tasks
+// there, so that an allocation of it can be suspended: "1" or "0".
+func AttrDriverSuspend(driver string) string { return "driver." + driver + ".suspend" }
+
+// CannotFreeze tells whether a node says that a driver cannot freeze its tasks. A node that
+// says nothing of it (an older client) may be able to.
+func (n *Node) CannotFreeze(driver string) bool {
+	can, said := n.Attributes[AttrDriverSuspend(driver)]
+	return said && can != "1"
+}
