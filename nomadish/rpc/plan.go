@@ -43,9 +43,15 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 	}
 	reply.Annotations, reply.FailedTGAllocs = plan.Annotations, plan.FailedTGAllocs
 	for _, ev := range plan.Evals {
-		if ev.ID != eval.ID {
-			reply.CreatedEvals = append(reply.CreatedEvals, ev)
+		if ev.ID == eval.ID {
+			continue
 		}
+		// The scheduler does not know the jobs that something is taken back from; the state
+		// says what they are when it stores their evaluations.
+		if other := snap.Job(nil, ev.Namespace, ev.JobID); other != nil && ev.TriggeredBy == structs.EvalTriggerPreemption {
+			ev.Priority, ev.Type, ev.JobModifyIndex = other.Priority, other.Type, other.JobModifyIndex
+		}
+		reply.CreatedEvals = append(reply.CreatedEvals, ev)
 	}
 	if args.Diff {
 		before := old
