@@ -137,7 +137,7 @@ func (x *explainer) queued(w *World, group string) int {
 
 // queuedOn asks the scheduler how many instances of a group find no room.
 func queuedOn(w *World, in Input, group string) int {
-	in.Brief = true
+	in.Brief, in.counting = true, true
 	eval := evaluation(in.Job, &in)
 	eval.Status, eval.FailedTGAllocs = structs.EvalStatusBlocked, map[string]*structs.AllocMetric{}
 	for _, g := range in.Job.TaskGroups {

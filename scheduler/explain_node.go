@@ -307,6 +307,10 @@ func (r *roomCheck) devices(m *matcher) {
 	cells, opened := r.n.cells, 0
 	for i := range r.a.devices {
 		want := &r.a.devices[i]
+		if want.share == wholeDevice && i == 0 && r.n.freeDevices() == 0 {
+			r.out = append(r.out, lack{reason: reason{structs.ReasonDevices, want.req.Name}, device: i, need: int64(want.count)})
+			continue
+		}
 		c := r.n.choose(want, cells, m)
 		if c.tree == nil {
 			r.out = append(r.out, lackOfDevices(want, i, r.n, cells, m))

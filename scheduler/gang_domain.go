@@ -148,6 +148,18 @@ func freeAmount(n *nodeState) amount {
 	return amount{devices: int64(n.freeDevices()), Vector: n.free()}
 }
 
+// freeIndexed is freeAmount of a node as an index gives it.
+func freeIndexed(n *nodeState) amount {
+	if n.dirty || n.at.family == "" {
+		return freeAmount(n)
+	}
+	out := amount{devices: n.at.at[dimGPUs], Vector: n.free()}
+	if n.hold != nil {
+		out.devices += int64(n.hold.devices)
+	}
+	return out
+}
+
 // room is what a domain has for a gang: an upper bound, as names (ports, cores, the
 // places of devices) are not looked at.
 type room struct {
@@ -275,7 +287,7 @@ func vectorAmount(v bucket.Vector) amount {
 // count adds to a room what the nodes of a class have free, one by one.
 func (x *gangPlacer) count(r *room, set usableSet) {
 	for n := range set.all {
-		free := x.amountOf(n)
+		free := x.amountOf(n, freeIndexed(n))
 		r.free = r.free.plus(free)
 		for i, ask := range x.asks {
 			if set.by[i] {

@@ -70,8 +70,10 @@ func (g *groupRun) reclaim() (taken int) {
 			left[which{p.index, p.nodeID}]++
 		}
 	}
-	for _, n := range r.settle() {
-		left[which{n.p.index, n.p.nodeID}]++
+	if !g.s.countsOnly() || slices.ContainsFunc(r.order, func(t *touched) bool { return t.gangs }) {
+		for _, n := range r.settle() {
+			left[which{n.p.index, n.p.nodeID}]++
+		}
 	}
 	for _, p := range g.short {
 		if at := (which{p.index, p.nodeID}); left[at] > 0 {
@@ -83,6 +85,10 @@ func (g *groupRun) reclaim() (taken int) {
 	}
 	return taken
 }
+
+// countsOnly tells whether nobody wants to know who has to leave, and nothing is decided
+// after it that depends on it. That there is room on the nodes that were given is known.
+func (s *scheduler) countsOnly() bool { return s.in.counting && len(s.in.Job.TaskGroups) == 1 }
 
 // assign gives an instance a node, if there is one that can be freed.
 func (r *reclaimer) assign(find *reclaimSearch, p placement) bool {
@@ -123,6 +129,9 @@ func (r *reclaimer) loss(n *nodeState, a *ask) (total preempt.Loss, gangs, ok bo
 	asks = append(asks, a)
 	if !n.mayHold(asks) {
 		return total, false, false
+	}
+	if fits, known := r.fitsEmptied(n, asks); known {
+		return total, false, fits
 	}
 	rooms := &reclaimRooms{}
 	rooms.add(r.s, n, asks, r.s.settled[n.id])

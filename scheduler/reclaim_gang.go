@@ -35,6 +35,10 @@ func (x *gangPlacer) reclaim() *trial {
 		return t != nil
 	}
 	high := len(levels) - 1
+	if high >= 0 && x.s.countsOnly() && x.gw.first() == x.gw.wanted() { // whoever it takes from
+		x.most = levels[high]
+		return x.place()
+	}
 	if high < 0 || !works(high) {
 		return nil
 	}
@@ -164,9 +168,9 @@ func (x *gangPlacer) mayGo(u *use) bool {
 	return !own && u.of.terms.Priority <= x.most && s.band(u) < s.in.Config.Band(s.in.Job.Priority)
 }
 
-// amountOf is what of a node is to be had, at most.
-func (x *gangPlacer) amountOf(n *nodeState) amount {
-	out := freeAmount(n)
+// amountOf is what of a node is to be had beside what is free, at most.
+func (x *gangPlacer) amountOf(n *nodeState, free amount) amount {
+	out := free
 	if !x.taking {
 		return out
 	}

@@ -210,7 +210,7 @@ func (x *heldSums) by(priority int) *bucket.Vector {
 	return &x.list[at].at
 }
 
-// without does so of one node; the answer is good until the next call.
+// without does so of one node as the indexes have it; the answer is good until the next call.
 func (x *heldSums) without(n *nodeState) []heldAt {
 	x.list = x.list[:0]
 	for _, u := range n.uses {
@@ -225,7 +225,7 @@ func (x *heldSums) without(n *nodeState) []heldAt {
 		x.by(highest)[dimGPUs]++
 	}
 	clear(x.highest)
-	sum := n.vector()
+	sum := n.at.at
 	for d := range cellSizes {
 		sum[dimCells+d] = 0
 	}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -48,21 +49,27 @@ func TestReclaimAnything(t *testing.T) {
 }
 
 // sameUnkept checks that who must leave does not depend on whether the World keeps who holds
-// what by priority.
+// what by priority, and how many wait not on whether only that is asked.
 func sameUnkept(t *rapid.T, c *cluster, ev *structs.Evaluation) {
-	decide := func(w *World) string {
+	decide := func(w *World, counting bool) (*structs.Plan, string) {
 		in, minted := c.input(), uint64(0)
+		in.counting = counting
 		in.NewID = func() string { minted++; return structs.DeriveID("same", minted) }
 		plan, err := Schedule(w, ev, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(asJSON(t, plan))
+		return plan, string(asJSON(t, plan))
 	}
 	e := c.w.Edit()
 	e.keepHeld(false)
-	if kept, unkept := decide(c.w), decide(e.World()); kept != unkept {
+	plan, kept := decide(c.w, false)
+	if _, unkept := decide(e.World(), false); kept != unkept {
 		t.Fatalf("where it is kept who holds what:\n%s\nwhere not:\n%s", kept, unkept)
+	}
+	counted, _ := decide(c.w, true)
+	if got, want := counted.Evals[0].QueuedAllocations, plan.Evals[0].QueuedAllocations; !maps.Equal(got, want) {
+		t.Fatalf("%v would wait, but %v do: %s", got, want, kept)
 	}
 }
 

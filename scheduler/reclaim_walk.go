@@ -108,3 +108,29 @@ func (w *World) heldPriorities() (list []int) {
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
+
+// fitsEmptied tells whether asks find room on a node without all that may be taken from:
+// what a plan finds in the end, whoever loses least. It is known where that is all that is
+// asked, and who goes from one node leaves the others as they are.
+func (r *reclaimer) fitsEmptied(n *nodeState, asks []*ask) (fits, known bool) {
+	if !r.s.countsOnly() {
+		return false, false
+	}
+	c := n.own(&token{})
+	for _, u := range n.uses {
+		if _, some := u.of.gang(); some {
+			return false, false
+		}
+		if own := u.of.namespace == r.s.eval.Namespace && u.of.job == r.s.eval.JobID; !own && r.s.band(u) < r.below {
+			c.give(u)
+		}
+	}
+	for _, a := range asks {
+		g, what := a.grant(c, r.s.m, r.s.rng)
+		if what != "" {
+			return false, true
+		}
+		c.take(g.use)
+	}
+	return true, true
+}

@@ -35,6 +35,8 @@ type Input struct {
 	Asks []*structs.Ask
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
+	// counting: only how many find no room is asked, not who gets what.
+	counting bool
 }
 
 // followUpWindow: delayed replacements due within it share one evaluation.

@@ -126,7 +126,7 @@ func (p *prober) lessOf(sv *survey, s *shortage) {
 		return
 	}
 	if queued > 0 && len(s.kinds) == 1 && len(cuts) == 1 {
-		if all, ok := p.cutForAll(cuts[0]); ok {
+		if all, ok := p.cutForAll(sv, cuts[0]); ok {
 			p.note(0, p.cutRemedy([]cut{all}))
 			return
 		}
@@ -135,7 +135,7 @@ func (p *prober) lessOf(sv *survey, s *shortage) {
 }
 
 // cutForAll finds the most that can be asked so that all are placed.
-func (p *prober) cutForAll(c cut) (cut, bool) {
+func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 	places := func(n int) bool {
 		c.now = n
 		queued, ok := p.try(p.alter([]cut{c}))
@@ -145,13 +145,62 @@ func (p *prober) cutForAll(c cut) (cut, bool) {
 	if least >= c.now {
 		return c, false
 	}
-	most := c.now
-	if !places(least) {
+	// What cannot be for want of room on all nodes together is not asked.
+	free := p.freeOfAll(sv)
+	most := least - 1 + sort.Search(c.now-least+1, func(i int) bool { return !p.mayPlace(free, c, least+i) })
+	if most < least {
 		return c, false
 	}
-	n := least + sort.Search(most-least, func(i int) bool { return !places(least + i + 1) })
-	c.now = n
+	if places(most) {
+		c.now = most
+		return c, true
+	}
+	if most == least || !places(least) {
+		return c, false
+	}
+	c.now = least + sort.Search(most-least-1, func(i int) bool { return !places(least + i + 1) })
 	return c, true
+}
+
+// freeOfAll is what each node that nothing refuses has free, before the decision; nil where
+// that does not bound what may be placed: others may give way, or instances of the job are
+// there, which may be replaced.
+func (p *prober) freeOfAll(sv *survey) []amount {
+	if p.x.in.Config.Preempts(p.x.in.Job.Type) || len(p.x.in.Allocs) > 0 {
+		return nil
+	}
+	taken := map[string]bool{} // the decision has placed some there
+	for _, b := range p.x.plan.Place {
+		for _, n := range b.Nodes {
+			taken[n.ID] = true
+		}
+	}
+	out := make([]amount, 0, len(sv.short)+len(sv.fitting))
+	add := func(n *nodeState) {
+		if taken[n.id] {
+			n, _ = p.x.w.nodes.Get(n.id)
+		}
+		out = append(out, freeAmount(n))
+	}
+	for i := range sv.short {
+		add(sv.short[i].n)
+	}
+	for _, n := range sv.fitting {
+		add(n)
+	}
+	return out
+}
+
+// mayPlace tells whether nodes that have so much free may have room for all that is missing
+// if a field said n. It is wrong in one direction only; of no nodes it knows nothing.
+func (p *prober) mayPlace(free []amount, c cut, n int) bool {
+	g := p.g.Copy()
+	c.set(g, n)
+	ask, left := askAmount(newAsk(p.x.s.in, g)), int64(p.x.missing[p.g.Name])
+	for i := 0; i < len(free) && left > 0; i++ {
+		left -= free[i].holds(ask)
+	}
+	return left <= 0 || free == nil
 }
 
 // leastOf is the least that may be stated in a field.
