@@ -178,17 +178,22 @@ type timingRow struct {
 	Seed               uint64
 	Seconds            float64
 	Decisions          int64
-	MicrosPerDecision  float64
+	MicrosPerDecision  float64 // the mean
+	MedianMicros       float64
+	P99Micros          float64
 	DecisionsPerSecond float64
 	SlowestMicros      float64
 }
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 func timings(replays []*simReplay) []timingRow {
 	var out []timingRow
 	for _, x := range replays {
 		row := timingRow{
 			Policy: x.policy, Seed: x.seed, Seconds: x.took.Seconds(), Decisions: x.timing.Decisions,
-			MicrosPerDecision: float64(x.timing.PerDecision().Nanoseconds()) / 1000, SlowestMicros: float64(x.timing.Slowest.Nanoseconds()) / 1000,
+			MicrosPerDecision: micros(x.timing.PerDecision()), SlowestMicros: micros(x.timing.Slowest),
+			MedianMicros: micros(x.timing.Quantile(0.5)), P99Micros: micros(x.timing.Quantile(0.99)),
 		}
 		if x.timing.Deciding > 0 {
 			row.DecisionsPerSecond = float64(x.timing.Decisions) / x.timing.Deciding.Seconds()

@@ -158,6 +158,9 @@ func (f *feasibility) missingDrivers(n *structs.Node) string {
 }
 
 func (f *feasibility) missingVolume(n *structs.Node) string {
+	if len(f.group.Volumes) == 0 {
+		return "" // it is asked of every class of nodes
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.group.Volumes)) {
 		v := f.group.Volumes[name]
 		if v.Type != structs.VolumeTypeHost {

@@ -155,8 +155,13 @@ func newSorter(c bucket.Config, order []int, most bool) sorter {
 
 // compare orders two entries of different indexes.
 func (s *sorter) compare(a, b *bucket.Entry[*nodeState]) int {
+	return s.compareAt(&a.At, &b.At, a.ID, b.ID)
+}
+
+// compareAt orders two nodes by what they have available, then by ID.
+func (s *sorter) compareAt(a, b *bucket.Vector, aID, bID string) int {
 	for _, d := range s.order {
-		x, y := a.At[d], b.At[d]
+		x, y := a[d], b[d]
 		if step := s.step[d]; step > 1 {
 			x, y = coordinate(x, step), coordinate(y, step)
 		}
@@ -164,7 +169,7 @@ func (s *sorter) compare(a, b *bucket.Entry[*nodeState]) int {
 			return cmp.Compare(x, y) * s.sign()
 		}
 	}
-	return strings.Compare(a.ID, b.ID)
+	return strings.Compare(aID, bID)
 }
 
 func (s *sorter) sign() int {

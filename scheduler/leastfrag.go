@@ -34,13 +34,15 @@ type leastFrag struct {
 	t   *Typical
 	ask *ask
 	m   *matcher
+	// shape is under which number Typical remembers what was weighed for the like of the
+	// ask; 0: it does not.
+	shape uint32
 }
 
 // weighed is a node with what its ability would lose.
 type weighed struct {
-	node  *nodeState
-	entry bucket.Entry[*nodeState]
-	loss  int64 // in lossSteps
+	node *nodeState
+	loss int64 // in lossSteps
 	// apart: its devices are of no one free cell.
 	apart bool
 }
@@ -49,6 +51,9 @@ type weighed struct {
 type weighing struct {
 	list []weighed
 	done bool
+	// remember: neither the set nor its nodes were changed by this evaluation, so that what
+	// is found of them holds for others too.
+	remember bool
 	// kinds is what is typically asked of the set's nodes; nil: not looked up yet.
 	kinds *kinds
 	// plain: nothing is asked of their devices, or they have none, so that all lose alike.
@@ -96,7 +101,7 @@ func (s *search) acceptWeighed(c *setCursor, avoid []string) (found, bool) {
 		c.weighed.list = c.weighed.list[1:]
 		return found{}, false
 	}
-	f.entry, f.set, f.phase = w.entry, c, len(s.phases)-1
+	f.entry, f.set, f.phase = bucket.Entry[*nodeState]{ID: w.node.id, At: w.node.at.at, Value: w.node}, c, len(s.phases)-1
 	return f, true
 }
 
@@ -107,7 +112,10 @@ func (s *search) compareWeighed(a, b *weighed) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.loss, b.loss), s.sort.compare(&a.entry, &b.entry))
+	if a.loss != b.loss {
+		return cmp.Compare(a.loss, b.loss)
+	}
+	return s.sort.compareAt(&a.node.at.at, &b.node.at.at, a.node.id, b.node.id)
 }
 
 // weigh lists the nodes of a set that lose least, if that has not been done since it
@@ -117,10 +125,18 @@ func (s *search) weigh(c *setCursor, avoid []string) {
 	if w.done {
 		return
 	}
-	w.done, w.list = true, w.list[:0]
+	w.done, w.list = true, nil // others may have the old one
 	set, known := s.all().Get(c.name)
 	if !known {
 		return
+	}
+	w.remember = s.frag.shape != 0 && set.owner != s.e.tok
+	if key := (setShape{c.name, s.frag.shape}); w.remember && len(avoid) == 0 && len(s.refuse) == 0 {
+		if old, known := s.frag.t.weighed[key]; known && old.of == set.owner {
+			w.list = old.list
+			return
+		}
+		defer func() { s.frag.t.remember(key, set.owner, w.list) }()
 	}
 	if w.kinds == nil {
 		n := set.any()
@@ -201,7 +217,7 @@ func (s *search) add(c *setCursor, e bucket.Entry[*nodeState], avoid []string) b
 	if s.frag.t.cores {
 		kinds = s.frag.t.of(n) // what a core is differs within the set
 	}
-	loss, _, ok := s.frag.loss(n, kinds)
+	loss, ok := s.frag.lossOf(n, kinds, c.weighed.remember)
 	if !ok {
 		return false
 	}
@@ -210,14 +226,39 @@ func (s *search) add(c *setCursor, e bucket.Entry[*nodeState], avoid []string) b
 			return true
 		}
 	}
-	c.weighed.list = append(c.weighed.list, weighed{n, e, lossSteps(loss), s.apart(&e.At)})
+	if c.weighed.list == nil {
+		c.weighed.list = make([]weighed, 0, 3*weighFew)
+	}
+	c.weighed.list = append(c.weighed.list, weighed{n, loss, s.apart(&e.At)})
 	return true
+}
+
+// lossOf gives a node's loss in lossSteps, from what was found before if that holds.
+func (l *leastFrag) lossOf(n *nodeState, k *kinds, remember bool) (int64, bool) {
+	key := nodeShape{n, l.shape}
+	if remember {
+		if old, known := l.t.losses[key]; known {
+			return old, old != noRoom
+		}
+	}
+	loss, _, ok := l.loss(n, k)
+	steps := int64(noRoom)
+	if ok {
+		steps = lossSteps(loss)
+	}
+	if remember {
+		if l.t.losses == nil || len(l.t.losses) >= maxLosses {
+			l.t.losses = make(map[nodeShape]int64, maxLosses)
+		}
+		l.t.losses[key] = steps
+	}
+	return steps, ok
 }
 
 // weighOne weighs a node by itself.
 func (s *search) weighOne(f found) weighed {
 	loss, _, _ := s.frag.loss(f.node, s.frag.t.of(f.node))
-	return weighed{f.node, f.entry, lossSteps(loss), s.apart(&f.entry.At)}
+	return weighed{f.node, lossSteps(loss), s.apart(&f.entry.At)}
 }
 
 // liking is 1 for a node that loses nothing, a half for one that loses a device, and so
@@ -281,9 +322,13 @@ func (l *leastFrag) loss(n *nodeState, k *kinds) (loss float64, level int32, ok 
 		after.Idle = before.Idle
 		of := l.t.find(k, n, p.group)
 		was := l.t.ability(of, &before)
-		rest := was - l.t.ability(of, &after)
-		loss += rest
-		if len(l.ask.devices) == 0 || !l.ask.devices[0].matches(l.m, p.group) {
+		mayTake := len(l.ask.devices) > 0 && l.ask.devices[0].matches(l.m, p.group)
+		rest := 0.0
+		if !mayTake || len(n.has.trees) > 1 || !n.has.trees[0].single { // else it takes devices there, or has no room
+			rest = was - l.t.ability(of, &after)
+			loss += rest
+		}
+		if !mayTake {
 			continue
 		}
 		if with, at, fits := l.onPool(of, was, after); fits && with-rest < best {
@@ -405,7 +450,7 @@ func (s *search) weighBy(t *Typical) {
 		s.policy = policyBinpack // which has the same phases for it
 		return
 	}
-	s.frag = &leastFrag{t: t, ask: s.ask, m: s.f.m}
+	s.frag = &leastFrag{t: t, ask: s.ask, m: s.f.m, shape: t.shapeOf(s)}
 	for i := range s.ask.devices {
 		s.ask.devices[i].frag = s.frag
 	}

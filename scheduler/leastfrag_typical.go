@@ -2,9 +2,11 @@ package scheduler
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/frag"
 	"github.com/nomadish/nomadish/structs"
@@ -18,7 +20,7 @@ const (
 	// maxFamilies is for how many families of nodes it is decided what is asked of them.
 	maxFamilies = 4096
 	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
-	memoBits = 14
+	memoBits = 12
 	// memoWords of memoPerWord devices each are measured; nodes with more are measured anew.
 	memoWords   = 3
 	memoPerWord = 6
@@ -35,6 +37,90 @@ type Typical struct {
 	cores bool // some ask for whole cores: what those are differs by node
 	made  uint32
 	memo  []measured
+	// shapes number the asks that came, and weighed is what was found for the like of
+	// them, by set of nodes: of which state of the set, and the nodes.
+	shapes  map[askShape]uint32
+	weighed map[setShape]weighedSet
+	// losses are what states of nodes would lose, in lossSteps.
+	losses map[nodeShape]int64
+}
+
+// Bounds of what is remembered of searches.
+const (
+	// maxWeighed is for how many sets and shapes of asks it is remembered what was weighed.
+	maxWeighed = 16384
+	// maxLosses is for how many nodes and shapes their loss is. Each keeps an old state of a
+	// node in memory.
+	maxLosses = 4096
+)
+
+// noRoom is the loss of a node that an ask does not fit.
+const noRoom = math.MaxInt64
+
+// nodeShape is a state of a node and a shape of asks.
+type nodeShape struct {
+	node  *nodeState
+	shape uint32
+}
+
+// askShape is all that decides which nodes of a set are weighed for an ask, and as what.
+type askShape struct {
+	byClass            bool
+	need               bucket.Vector
+	amount             Vector
+	cores              int
+	vendor, kind, name string
+	count, share       int
+}
+
+// setShape is a set of nodes and a shape of asks.
+type setShape struct {
+	set   string
+	shape uint32
+}
+
+// weighedSet is what was weighed of a set, whose states are told apart by who made them.
+type weighedSet struct {
+	of   *token
+	list []weighed
+}
+
+// shapeOf numbers what a search looks for, from 1; 0 if more than its shape decides what
+// is weighed.
+func (t *Typical) shapeOf(s *search) uint32 {
+	a := s.ask
+	if s.order != nil || len(a.devices) > 1 {
+		return 0
+	}
+	shape := askShape{byClass: s.byClass, need: a.need, amount: a.amount}
+	for _, c := range a.cores {
+		shape.cores += c.n
+	}
+	if len(a.devices) == 1 {
+		d := &a.devices[0]
+		if d.within != nil || len(d.req.Constraints) > 0 {
+			return 0
+		}
+		shape.vendor, shape.kind, shape.name, shape.count, shape.share = d.vendor, d.kind, d.name, d.count, d.share
+	}
+	number, known := t.shapes[shape]
+	if !known {
+		if t.shapes == nil || len(t.shapes) >= maxWeighed {
+			t.shapes, t.weighed = map[askShape]uint32{}, nil
+		}
+		t.made++
+		number = t.made
+		t.shapes[shape] = number
+	}
+	return number
+}
+
+// remember keeps what was weighed.
+func (t *Typical) remember(key setShape, of *token, list []weighed) {
+	if t.weighed == nil || len(t.weighed) >= maxWeighed {
+		t.weighed = map[setShape]weighedSet{}
+	}
+	t.weighed[key] = weighedSet{of, slices.Clip(list)}
 }
 
 // typicalAsk is an ask with devices, and what decides where it may go.
@@ -224,6 +310,12 @@ func (k *roomKey) hash() uint64 {
 	return h * odd
 }
 
+// is compares the fields that differ most first.
+func (k *roomKey) is(o *roomKey) bool {
+	return k.cpu == o.cpu && k.idle[0] == o.idle[0] && k.memory == o.memory && k.kind == o.kind && k.devices == o.devices &&
+		k.idle[1] == o.idle[1] && k.idle[2] == o.idle[2]
+}
+
 // ability measures a room, whose devices descend.
 func (t *Typical) ability(k *kind, r *frag.Room) float64 {
 	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
@@ -240,7 +332,7 @@ func (t *Typical) ability(k *kind, r *frag.Room) float64 {
 		t.memo = make([]measured, 1<<memoBits)
 	}
 	at := &t.memo[key.hash()>>(64-memoBits)]
-	if at.key != key {
+	if !at.key.is(&key) {
 		*at = measured{key, k.measure.Ability(r)}
 	}
 	return at.ability

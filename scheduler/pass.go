@@ -20,17 +20,27 @@ func (p *Pass) World() *World { return p.w }
 // Decide decides an evaluation as Schedule does, and goes on with what its plan does as
 // done. Whoever carries the plans out finds that they hold, if nobody else was faster.
 func (p *Pass) Decide(eval *structs.Evaluation, in Input) (*structs.Plan, error) {
-	plan, err := Schedule(p.w, eval, in)
+	plan, err := p.Plan(eval, in)
 	if err != nil {
 		return nil, err
 	}
+	return plan, p.Follow(plan)
+}
+
+// Plan decides and leaves the World as it is.
+func (p *Pass) Plan(eval *structs.Evaluation, in Input) (*structs.Plan, error) {
+	return Schedule(p.w, eval, in)
+}
+
+// Follow goes on with what a plan does as done.
+func (p *Pass) Follow(plan *structs.Plan) error {
 	if len(plan.Place)+len(plan.Stop)+len(plan.Update)+len(plan.Reserve)+len(plan.Unreserve) == 0 {
-		return plan, nil
+		return nil
 	}
 	edit := p.w.Edit()
 	if _, refused, why := edit.Judge(plan); len(refused) > 0 {
-		return nil, fmt.Errorf("the plan of evaluation %s does not hold on the world that it was made for: %s", eval.ID, why)
+		return fmt.Errorf("the plan of evaluation %s does not hold on the world that it was made for: %s", plan.EvalID, why)
 	}
 	p.w = edit.World()
-	return plan, nil
+	return nil
 }

@@ -53,10 +53,11 @@ type search struct {
 type setCursor struct {
 	name  string
 	taken string // the node last taken
-	phase []phaseCursor
+	// phase has nil for what was not begun yet: they are large, and few are needed.
+	phase []*phaseCursor
 	// left are nodes that were taken from and have room left, but only in larger cells
 	// than a phase cuts: by the class of the cell that they would cut next.
-	left [scattered + 1][]string
+	left *[scattered + 1][]string
 	// weighed are nodes that the policy least-fragmentation has weighed.
 	weighed weighing
 }
@@ -88,10 +89,18 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	if policy != policyBinpack && policy != policyLeastFrag {
 		s.phases = anywhere
 	}
+	var few [16]string
+	names := few[:0]
 	for name, c := range s.all().All {
 		if f.class(c.any().node).ok() {
-			s.sets = append(s.sets, &setCursor{name: name})
+			names = append(names, name)
 		}
+	}
+	cursors := make([]setCursor, len(names))
+	s.sets = make([]*setCursor, len(names))
+	for i, name := range names {
+		cursors[i].name = name
+		s.sets[i] = &cursors[i]
 	}
 	s.findCandidates()
 	s.rewind()
@@ -115,8 +124,7 @@ func (s *search) byID() bool {
 func (s *search) rewind() {
 	s.e.flush()
 	for _, c := range s.sets {
-		c.taken, c.left = "", [scattered + 1][]string{}
-		c.phase = nil
+		c.taken, c.left, c.phase = "", nil, nil
 		c.weighed.done = false
 	}
 	s.last, s.passed = nil, false
@@ -338,6 +346,9 @@ func (s *search) again(c *setCursor, avoid []string) (found, bool) {
 	phase := c.current()
 	if ok && len(s.ask.devices) > 0 && g.cell > s.phases[phase].most {
 		ok = false
+		if c.left == nil {
+			c.left = &[scattered + 1][]string{}
+		}
 		c.left[g.cell] = append(c.left[g.cell], c.taken)
 	}
 	if !ok {
@@ -346,10 +357,21 @@ func (s *search) again(c *setCursor, avoid []string) (found, bool) {
 	return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, ok
 }
 
+// cursor is where one of the phases is.
+func (c *setCursor) cursor(phase, phases int) *phaseCursor {
+	if c.phase == nil {
+		c.phase = make([]*phaseCursor, phases)
+	}
+	if c.phase[phase] == nil {
+		c.phase[phase] = &phaseCursor{}
+	}
+	return c.phase[phase]
+}
+
 // current is the first phase of a set that is not done.
 func (c *setCursor) current() int {
 	for i := range c.phase {
-		if !c.phase[i].done {
+		if c.phase[i] == nil || !c.phase[i].done {
 			return i
 		}
 	}
@@ -361,10 +383,7 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 	if f, ok := s.leftover(c, phase, avoid); ok {
 		return f
 	}
-	if c.phase == nil { // large, and mostly not needed for all sets
-		c.phase = make([]phaseCursor, len(s.phases))
-	}
-	p := &c.phase[phase]
+	p := c.cursor(phase, len(s.phases))
 	if p.head.node != nil {
 		n := s.e.now(p.head.node)
 		if n == p.head.node && len(avoid) == 0 && s.refused(n.node) == "" {
@@ -411,7 +430,7 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 // leftover finds a node that was taken from before and has cells that a phase cuts.
 func (s *search) leftover(c *setCursor, phase int, avoid []string) (found, bool) {
 	most := s.phases[phase].most
-	for class := 0; class <= most; class++ {
+	for class := 0; c.left != nil && class <= most; class++ {
 		for i := 0; i < len(c.left[class]); {
 			n, _ := s.e.node(c.left[class][i])
 			g, fits := s.fits(n)
@@ -553,7 +572,7 @@ func (s *search) take(f found) {
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.id
-		if f.phase < len(f.set.phase) {
+		if f.phase < len(f.set.phase) && f.set.phase[f.phase] != nil {
 			if head := &f.set.phase[f.phase].head; head.node != nil && head.node.id == n.id {
 				*head = found{}
 			}

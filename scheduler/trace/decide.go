@@ -93,13 +93,17 @@ func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 		r.c.Typical(&in, r.census.shapes())
 	}
 	start := r.clock()
-	plan, err := pass.Decide(eval, in)
-	if took := r.clock() - start; r.c.Clock != nil {
-		r.timing.Deciding += took
-		r.timing.Slowest = max(r.timing.Slowest, took)
+	plan, err := pass.Plan(eval, in)
+	if r.c.Clock != nil {
+		r.timing.decided(r.clock() - start)
 	}
 	r.timing.Decisions++
 	r.counts.Decisions++
+	if err == nil {
+		start = r.clock()
+		err = pass.Follow(plan)
+		r.timing.Following += r.clock() - start
+	}
 	if err != nil {
 		return false, err
 	}

@@ -58,25 +58,6 @@ type Counts struct {
 	LostGPUHrs float64
 }
 
-// Timing is how fast it was: of the machine, not of the trace.
-type Timing struct {
-	Decisions int64
-	// Deciding is the time in the scheduler, with what its plan does being applied to the
-	// World; Releasing is that for what ended.
-	Deciding  time.Duration
-	Releasing time.Duration
-	// Slowest is the longest decision.
-	Slowest time.Duration
-}
-
-// PerDecision is the mean of a decision.
-func (t *Timing) PerDecision() time.Duration {
-	if t.Decisions == 0 {
-		return 0
-	}
-	return t.Deciding / time.Duration(t.Decisions)
-}
-
 // Progress is how far a replay is.
 type Progress struct {
 	Rows    int64

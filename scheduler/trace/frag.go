@@ -57,10 +57,10 @@ func (c *census) add(row *Row) {
 	c.total++
 }
 
-// shapes gives the commonest shapes so far. They are looked for again when a tenth
+// shapes gives the commonest shapes so far. They are looked for again when a quarter
 // more has arrived.
 func (c *census) shapes() []Typical {
-	if c.typical != nil && c.total < c.counted+max(c.counted/10, 1) {
+	if c.typical != nil && c.total < c.counted+max(c.counted/4, 1) {
 		return c.typical
 	}
 	list := slices.Clone(c.list)

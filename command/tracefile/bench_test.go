@@ -1,0 +1,120 @@
+package tracefile_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nomadish/nomadish/command/tracefile"
+	"github.com/nomadish/nomadish/scheduler/trace"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// tracesEnv names the folder in which the published traces lie (docs/benchmarks.md).
+const tracesEnv = "NOMADISH_TRACES"
+
+// BenchmarkOpenB replays the published experiment on the OpenB trace: tasks arrive in the
+// published orders until 130 % of the GPUs are asked for. It reports how many GPUs
+// are allocated when as much was asked for as there is, and the CPU time of a decision,
+// those that fail among them. Without the trace it reports nothing.
+func BenchmarkOpenB(b *testing.B) {
+	dir := os.Getenv(tracesEnv)
+	if dir == "" {
+		b.Skipf("%s names no folder with the OpenB trace", tracesEnv)
+	}
+	nodes, err := tracefile.OpenNodes(filepath.Join(dir, "openb_node_list_gpu_node.csv"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, list := range []string{"default", "gpushare40", "gpuspec10", "multigpu20"} {
+		rows, err := tracefile.Open(found(dir, "openb_pod_list_"+list+".csv"), tracefile.Options{
+			Format: tracefile.FormatOpenB, GPUsPerNode: tracefile.MostGPUs(nodes), SortRows: tracefile.DefaultSortRows,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		order, err := tracefile.OpenOrder(found(dir, "arrival_order_"+list+"_seeds42-51.csv"), rows.Len())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, policy := range []string{structs.PolicyLeastFragmentation, "binpack"} {
+			b.Run(list+"/"+policy, func(b *testing.B) { openB(b, nodes, rows, order, policy) })
+		}
+	}
+}
+
+// found is a file as it is, or packed.
+func found(dir, name string) string {
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		return path + ".gz"
+	}
+	return path
+}
+
+func openB(b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tracefile.Order, policy string) {
+	seeds := make([]uint64, 0, len(order))
+	for seed := range order {
+		seeds = append(seeds, seed)
+	}
+	slices.Sort(seeds)
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(200)) // as `sim run` has it
+	runtime.LockOSThread() // for the clock of this thread
+	defer runtime.UnlockOSThread()
+	var allocated float64
+	var medians []time.Duration
+	var took, following time.Duration
+	var decisions int64
+	n := 0
+	for b.Loop() {
+		for _, seed := range seeds {
+			c := trace.Config{
+				Nodes: nodes, Rows: rows.InOrder(order[seed]), Scheduler: structs.DefaultSchedulerConfiguration(),
+				Seed: seed, Drop: true, Until: 1.3, Typical: trace.Learn(), Clock: threadTime,
+			}
+			c.Scheduler.SetNodeOrder(policy)
+			figures, timing, err := trace.Run(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+			medians = append(medians, timing.Quantile(0.5))
+			allocated += atFull(figures)
+			took, following, decisions = took+timing.Deciding, following+timing.Following, decisions+timing.Decisions
+		}
+	}
+	b.ReportMetric(100*allocated/float64(n), "%-allocated")
+	b.ReportMetric(float64(took.Nanoseconds())/float64(decisions)/1000, "µs/decision-mean")
+	slices.Sort(medians)
+	b.ReportMetric(float64(medians[len(medians)/2].Nanoseconds())/1000, "µs/decision")
+	b.ReportMetric(float64(following.Nanoseconds())/float64(decisions)/1000, "µs/commit")
+	b.ReportMetric(0, "ns/op")
+}
+
+// atFull is what part of all GPUs is allocated when as much was asked for as there is.
+func atFull(f *trace.Figures) float64 {
+	for _, p := range f.Arrived {
+		if p.Arrived == 100 {
+			return p.Allocated
+		}
+	}
+	return 0
+}
+
+// threadTime is the CPU time that this thread has used so far.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
