@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
@@ -107,51 +108,70 @@ func explain(s *search) *structs.AllocMetric {
 // set counts the nodes of a set that the group may use. What lacks something that the
 // index shows is not looked at further; fits, if any, is told of what lacks nothing.
 func (x explanation) set(s *search, c *nodeSet, fits func(*nodeState)) {
-	alike := len(s.f.single) == 0 && len(s.f.group.Candidates) == 0 && len(s.refuse) == 0
-	if alike && s.e.w.holds.Len() == 0 {
-		most := c.nodes.Max()
-		if what := s.ask.lacksAt(&most); what != "" { // all lack it, whatever else
-			x.exhausted(c.any().node, what, c.nodes.Len())
-			return
+	look := func(n *nodeState) {
+		if x.node(s, n) && fits != nil {
+			fits(n)
 		}
 	}
-	lacking, nodes := "", 0 // neighbours in the index mostly lack the same
-	for e := range c.nodes.All {
-		what := ""
-		if alike && e.Value.hold == nil {
-			what = s.ask.lacksAt(&e.At)
+	if len(s.f.single) > 0 || len(s.f.group.Candidates) > 0 || len(s.refuse) > 0 {
+		for n := range c.all {
+			look(n)
 		}
-		if what != lacking {
-			x.exhausted(c.any().node, lacking, nodes)
-			lacking, nodes = what, 0
-		}
-		if what == "" {
-			if x.node(s, e.Value) && fits != nil {
-				fits(e.Value)
-			}
+		return
+	}
+	tests, lacking := s.ask.tests()
+	counts := c.nodes.Sieve(tests, func(e bucket.Entry[*nodeState]) { look(e.Value) })
+	for id := range s.e.w.holds.All { // the index shows what is left of them for others
+		n, _ := s.e.w.nodes.Get(id)
+		if at := s.set(n); at == "" || at != s.set(c.any()) {
 			continue
 		}
-		nodes++
+		if k := slices.IndexFunc(tests, func(t bucket.Test) bool { return !t.Holds(&n.at.at) }); k >= 0 {
+			counts[k]--
+			look(n)
+		}
 	}
-	x.exhausted(c.any().node, lacking, nodes)
+	for k, nodes := range counts {
+		x.exhausted(c.any().node, lacking[k], nodes)
+	}
 }
 
-// lacksAt is what of an ask a node lacks by what the index shows of it, in the order in
-// which grant finds it out; "" if the index cannot tell.
-func (a *ask) lacksAt(at *bucket.Vector) string {
-	switch {
-	case at[dimCPU] < a.need[dimCPU]:
-		return lacksCPU
-	case at[dimMemory] < a.need[dimMemory]:
-		return lacksMemory
-	case at[dimDisk] < a.need[dimDisk]:
-		return lacksDisk
-	case a.need[dimCores] > max(0, at[dimCores]):
-		return lacksCores
-	case a.need[dimGPUs] > max(0, at[dimGPUs]):
-		return lacksDevices
+// set names the set that a node is in; "": it is in none.
+func (s *search) set(n *nodeState) string {
+	if s.byClass {
+		return n.at.class
 	}
-	return ""
+	return n.at.family
+}
+
+// tests are what the index can tell of what a node lacks, and what it is called, in the
+// order in which grant finds it out. What passes them may lack something all the same.
+func (a *ask) tests() (tests []bucket.Test, lacking []string) {
+	add := func(t bucket.Test, what string) { tests, lacking = append(tests, t), append(lacking, what) }
+	add(bucket.Test{Dim: dimCPU, Min: a.need[dimCPU]}, lacksCPU)
+	add(bucket.Test{Dim: dimMemory, Min: a.need[dimMemory]}, lacksMemory)
+	add(bucket.Test{Dim: dimDisk, Min: a.need[dimDisk]}, lacksDisk)
+	if n := a.need[dimCores]; n > 0 {
+		add(bucket.Test{Dim: dimCores, Min: n}, lacksCores)
+		return tests, lacking // the MHz of cores differ by node, and are looked at next
+	}
+	required := slices.ContainsFunc(a.devices, func(d deviceAsk) bool { return d.find.Required })
+	if required && len(a.devices) > 1 {
+		return tests, lacking // a grant may find no cell for one before too few for another
+	}
+	whole, part := a.need[dimGPUs], int64(0)
+	for i := range a.devices {
+		if a.devices[i].whole() == 0 {
+			part = max(part, int64(a.devices[i].share))
+		}
+	}
+	if whole > 0 {
+		add(bucket.Test{Dim: dimGPUs, Min: whole}, lacksDevices)
+	}
+	if part > 0 { // of one that is free beside the whole ones, or of one of which others have parts
+		add(bucket.Test{Dim: dimGPUs, Min: whole + 1, OrDim: dimShare, OrMin: part}, lacksDevices)
+	}
+	return tests, lacking
 }
 
 // maxScoreMeta bounds the scores that a batch records, as in Nomad.
