@@ -273,3 +273,16 @@ func TestRefusalsAreShown(t *testing.T) {
 		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
 	}
 }
+
+// A flag that is wrong is told with what is meant or allowed, and where to read on.
+func TestWrongFlags(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		if got := newFake(t).run(t, args...); got.code != exitFailed || got.err != want || got.out != "" {
+			t.Errorf("%q: %d %q, want %q", args, got.code, got.err, want)
+		}
+	}
+	f("there is no flag -verbos; did you mean -verbose?\nSee `nomadish job status -help`.\n", "job", "status", "-verbos", "web")
+	f("-keep-whole \"maybe\": must be true or false\nSee `nomadish operator scheduler set-config -help`.\n", "operator", "scheduler", "set-config", "-keep-whole=maybe")
+	f("-parallel \"all\": must be a whole number\nSee `nomadish sim run -help`.\n", "sim", "run", "-parallel", "all")
+}

@@ -322,7 +322,7 @@ func TestNoStart(t *testing.T) {
 		}
 	}
 	f(&world{}, "neither is set")
-	f(&world{}, "flag provided but not defined: -sevrer", "-sevrer")
+	f(&world{}, "there is no flag -sevrer; did you mean -server? (", "-sevrer")
 	f(&world{}, "takes no arguments", "-dev", "now")
 	f(&world{}, "must be KEY=VALUE", "-dev", "-meta=x")
 	f(&world{}, "must be a whole number", "-dev", "-http-port=x")

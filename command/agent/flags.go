@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/ui"
 )
 
 // Usage is the command's help.
@@ -143,7 +144,7 @@ func parseFlags(args []string) (*flags, error) {
 	yes("simulate-beside", "client.simulate_beside", func(c *config.Config) *bool { return &c.Client.SimulateBeside })
 	f.lists(fs)
 	if err := fs.Parse(args); err != nil {
-		return nil, err
+		return nil, ui.FlagError(fs, err)
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("the agent takes no arguments, but was given %q", fs.Args())

@@ -174,9 +174,20 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || (t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct)
 }
 
+// elsewhere are the operators of constraints that people write as attributes, with what
+// says the same.
+var elsewhere = map[string]string{
+	structs.ConstraintDistinctHosts:    `operator = "distinct_hosts" and value = "true"`,
+	structs.ConstraintDistinctProperty: `operator = "distinct_property", attribute = "${meta.rack}" (or another), and as value how many may share one`,
+}
+
 func (d *Decoder) unknown(rng hcl.Range, path, what, name string, known []string, label bool) {
 	if label {
 		d.addf(rng, path, "%s is the block's label: write it between the block's type and its {", name)
+		return
+	}
+	if form := elsewhere[name]; form != "" {
+		d.addf(rng, path, "unknown %s %q; write a block constraint with %s", what, name, form)
 		return
 	}
 	if near := structs.Nearest(name, known); near != "" {
