@@ -128,7 +128,7 @@ func groupSentence(x *structs.JobExplanation, g *structs.GroupExplanation) strin
 	}
 	text := strings.Join(parts, "; ") + "."
 	if n := g.Nodes; g.Missing > g.PlacedNow && n.Known > 0 {
-		text += fmt.Sprintf(" Of %s %d are in its pool: %d may not be used, %d lack room.", plural(n.Known, "node"), n.InPool, n.Refused, n.Lacking)
+		text += fmt.Sprintf(" Of %s %s in its pool: %d may not be used, %d without room.", plural(n.Known, "node"), are(n.InPool), n.Refused, n.Lacking)
 		if n.Holding > 0 {
 			text += fmt.Sprintf(" %d have their instance.", n.Holding)
 		}
@@ -167,6 +167,14 @@ func waitSentence(w *structs.Wait, verbose bool) string {
 	return text + " [" + strings.Join(names, ", ") + "]"
 }
 
+// are is "1 is", "2 are".
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}
+
 func showReasons(e *env, g *structs.GroupExplanation, verbose bool) {
 	if len(g.Reasons) == 0 {
 		return
@@ -199,7 +207,7 @@ func classesText(classes map[string]int) string {
 func showRemedies(e *env, g *structs.GroupExplanation, verbose bool) {
 	if len(g.Smallest) == 0 {
 		if g.Missing > g.PlacedNow {
-			e.printf("\nNo single change of the kinds that are tried would place it (%d were tried).\n", g.Tries)
+			e.printf("\nNo single change of the kinds that are tried would place it (tried: %d).\n", g.Tries)
 		}
 		return
 	}

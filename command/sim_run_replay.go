@@ -170,6 +170,10 @@ func printPolicies(e *env, r *report.Report) {
 		rows = append(rows, append([]string{p.Policy, strconv.Itoa(p.Seeds)}, r.Cells(p)...))
 	}
 	ui.Table(e.out, rows)
+	e.printf("\n")
+	for _, line := range r.Meanings() {
+		e.printf("  %s\n", line)
+	}
 }
 
 // timingRow is how fast one replay was.

@@ -55,7 +55,7 @@ func policyOf(job *structs.Job, config *structs.SchedulerConfiguration) string {
 var policyTexts = map[string]string{
 	policyBinpack: "the one with least room, and of devices the smallest free cell", policySpread: "the one with most room",
 	policyFirstFit: "the first by ID", policyNextFit: "the next by ID after the one last taken", policyRandom: "any, each as likely",
-	policyLeastFrag: "the one whose ability to take what is typically asked for shrinks least",
+	policyLeastFrag: "the one whose devices lose least of what they are typically asked for; without devices, the one with least room",
 }
 
 func wereText(n int) string {
@@ -215,6 +215,6 @@ func waitsFor(x *structs.AllocExplanation, in *AllocInput, say func(string, ...a
 	}
 	if len(x.WaitsFor) > 0 {
 		slices.Sort(x.WaitsFor)
-		say("it starts once %s that were asked to give way have let go", allocations(len(x.WaitsFor)))
+		say("it starts once %s", letGo(len(x.WaitsFor)))
 	}
 }

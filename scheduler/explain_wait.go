@@ -87,6 +87,14 @@ func allocations(n int) string {
 	return fmt.Sprintf("%d allocations", n)
 }
 
+// letGo says what is waited for on a node where allocations were asked to give way.
+func letGo(n int) string {
+	if n == 1 {
+		return "1 allocation that was asked to give way has let go"
+	}
+	return fmt.Sprintf("%d allocations that were asked to give way have let go", n)
+}
+
 // updates says which instances of older versions are not replaced yet.
 func (x *explainer) updates(out *structs.GroupExplanation) {
 	var old []string
@@ -174,7 +182,7 @@ func (x *explainer) leaving(out *structs.GroupExplanation) {
 	slices.Sort(victims)
 	out.Waits = append(out.Waits, structs.Wait{
 		Kind: structs.ReasonReclaim, Instances: len(held), Allocs: victims[:min(len(victims), allocsNamed)], AllocCount: len(victims),
-		Text: "placed; they start once " + allocations(len(victims)) + " that were asked to give way have let go",
+		Text: "placed; they start once " + letGo(len(victims)),
 	})
 }
 

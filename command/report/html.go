@@ -92,6 +92,31 @@ func (r *Report) Columns() []string {
 	}
 }
 
+// Meanings say what the columns of the table are, and in what unit.
+func (r *Report) Meanings() (lines []string) {
+	if drops(r.Runs[0]) {
+		lines = []string{
+			"allocated: GPUs that are held, of all there are: when as many had been asked for as there are (100 %; –: no arrival was at that percent), and at the last arrival.",
+			"fragmentation: idle GPUs that the typical asks cannot use, of all there are, at the last arrival.",
+			"jobs placed, dropped: how many found all their room when they arrived, how many did not and were turned away.",
+		}
+	} else {
+		lines = []string{
+			"GPUs in use, CPU in use: what was held of all there are, mean over the time from the start to the last arrival.",
+			"wait: from a job's arrival until all its instances had a place for the first time; 95 of 100 jobs waited p95 or less.",
+			"fragmentation: idle GPUs that the typical asks cannot use, of all there are, mean over time.",
+			"jobs placed, never placed: jobs; requeued, suspended: instances, each time that one was taken back.",
+			"all done after: virtual time until the last work had ended.",
+		}
+	}
+	for i := range r.Policies {
+		if r.Policies[i].Seeds > 1 {
+			return append(lines, "a ± b: mean over the seeds and its standard deviation.")
+		}
+	}
+	return lines
+}
+
 // Cells are a policy's row of the table.
 func (r *Report) Cells(p Policy) []string {
 	if drops(r.Runs[0]) {
