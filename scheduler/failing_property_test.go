@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,6 +23,7 @@ func TestExplainEqualsWalk(t *testing.T) {
 			c.submit(fmt.Sprint("other", i), drawAsking(rt))
 		}
 		e := c.w.Edit()
+		takeParts(rt, c, e)
 		for i := range rapid.IntRange(0, 3).Draw(rt, "reservations") {
 			job := rapid.SampledFrom([]string{"j", "other0"}).Draw(rt, "for")
 			e.Reserve(&structs.Reservation{
@@ -39,6 +42,11 @@ func TestExplainEqualsWalk(t *testing.T) {
 				Topology: &structs.TopologyAsk{Level: structs.LevelPCIe, Required: rapid.Bool().Draw(rt, "required")},
 			})
 		}
+		if rapid.Bool().Draw(rt, "part of a device") {
+			task(j).Resources = &structs.Resources{CPU: 1, MemoryMB: 10, Devices: []*structs.RequestedDevice{{
+				Name: "v/gpu", Count: 1, Share: rapid.SampledFrom([]int{300, 500}).Draw(rt, "part"),
+			}}}
+		}
 		j.ID, c.job = "j", j
 		in, ev := c.input(), c.newEval()
 		s := newScheduler(c.w, ev, &in)
@@ -53,4 +61,30 @@ func TestExplainEqualsWalk(t *testing.T) {
 			rt.Fatalf("told %s\na walk tells %s", got, want)
 		}
 	})
+}
+
+// takeParts has somebody hold a part of some devices.
+func takeParts(t *rapid.T, c *cluster, e *Edit) {
+	for _, n := range c.sortedNodes() {
+		for _, d := range n.NodeResources.Devices {
+			for _, one := range d.Instances {
+				if share := rapid.SampledFrom([]int{0, 600, 600, 800, 1000}).Draw(t, "taken"); share > 0 {
+					e.UpsertAlloc(&structs.Allocation{
+						ID: n.ID + one.ID, NodeID: n.ID, Namespace: "default", JobID: "parts", TaskGroup: "g",
+						DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+						AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+							Devices: []*structs.AllocatedDeviceResource{{Vendor: d.Vendor, Type: d.Type, Name: d.Name, DeviceIDs: []string{one.ID}, Share: share}},
+						}}},
+					})
+				}
+			}
+		}
+	}
+}
+
+func (c *cluster) sortedNodes() (out []*structs.Node) {
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		out = append(out, c.nodes[id])
+	}
+	return out
 }
