@@ -64,11 +64,18 @@ type group struct {
 
 // pool is the queue of a node pool.
 type pool struct {
-	// gate holds what workers and queue passes have or may take and that may place
-	// something, until its plan has been judged.
+	// gate holds what workers have or may take and that may place something, until its plan
+	// has been judged; pass what the queue pass has.
 	gate *heap[*item]
+	pass *heap[*item]
 	open *heap[*group] // groups that must be tried, by their first
 	all  *heap[*group] // all groups, by their first
+	// first is the first entry of the open groups, as settle saw it last; nil: none was open.
+	first *entry
+	// back is what was sent back, as it would have overtaken others. It is counted in the
+	// gate, and taken by nobody until nothing goes before it.
+	back   *heap[*item]
+	moving bool // what is in back is being let on
 }
 
 func newAsks() *asks {
@@ -96,8 +103,10 @@ func (b *Broker) pool(name string) *pool {
 		}
 		p = &pool{
 			gate: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inGate }},
+			pass: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inGate }},
 			open: &heap[*group]{before: by, place: func(g *group) *int { return &g.inOpen }},
 			all:  &heap[*group]{before: by, place: func(g *group) *int { return &g.inWaits }},
+			back: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inBack }},
 		}
 		b.pools[name] = p
 	}
@@ -116,8 +125,11 @@ func (b *Broker) settle(g *group) {
 	if g.entries.len() > 0 && g.open {
 		p.open.put(g)
 		b.poke()
-	} else if g.inOpen > 0 {
+	} else {
 		p.open.remove(g)
+	}
+	was := p.first
+	if p.first = firstOpen(p); was != nil && was != p.first {
 		b.moved(p)
 	}
 	if g.members == 0 {
@@ -128,7 +140,7 @@ func (b *Broker) settle(g *group) {
 
 // tidy drops a pool that holds nothing.
 func (b *Broker) tidy(name string) {
-	if p := b.pools[name]; p != nil && p.gate.len()+p.all.len() == 0 {
+	if p := b.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
 		delete(b.pools, name)
 	}
 }
@@ -306,10 +318,11 @@ func (b *Broker) free(r *releases, index uint64) {
 	}
 }
 
-// tryAll has all asks tried again: what they were tried on has not come to pass.
-func (b *Broker) tryAll() {
+// tryAll has all asks tried again that may take the same nodes as an ask of a pool: what
+// they were tried on has not come to pass.
+func (b *Broker) tryAll(pool string) {
 	for _, g := range b.asks.groups { // order does not matter: each has its own mark
-		if !g.open {
+		if !g.open && (g.key.pool == pool || g.key.pool == structs.NodePoolAll || pool == structs.NodePoolAll) {
 			g.open = true
 			b.settle(g)
 		}
@@ -371,12 +384,13 @@ func (b *Broker) replaceItem(snap *state.Snapshot, it *item) {
 	if now == it.place || it.token != "" && now.pool == "" {
 		return // the job was stopped meanwhile, but who decides on it may not know that
 	}
-	ready, gated := it.inReady > 0, it.inGate > 0
+	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
 	b.unready(it)
 	b.ungate(it)
 	it.place = now
 	if ready {
-		b.readyUp(it)
+		b.readyUp(it) // whether it must wait in its new place is seen when it is to be taken
+		b.awake()
 	}
 	if gated {
 		b.enter(it)

@@ -231,6 +231,9 @@ func (b *Broker) unready(it *item) {
 			delete(b.ready, key)
 		}
 	}
+	if p := b.pools[it.pool]; p != nil {
+		p.back.remove(it)
+	}
 }
 
 // forget drops an evaluation that is not pending any more. One that is held stays
@@ -250,6 +253,7 @@ func (b *Broker) forget(id string) {
 // drop takes an evaluation out, wherever it is, and moves the next of its job up.
 func (b *Broker) drop(it *item) {
 	it.stop()
+	b.unready(it)
 	b.ungate(it)
 	delete(b.known, it.eval.ID)
 	job := it.eval.Job()
@@ -259,7 +263,6 @@ func (b *Broker) drop(it *item) {
 	case l.next == it:
 		l.next = nil
 	case l.current == it:
-		b.unready(it)
 		if l.current, l.next = l.next, nil; l.current == nil {
 			delete(b.serial, job)
 			b.idle(job)
@@ -318,9 +321,13 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", b.wake, 0, nil
 	}
 	var first *item
+	wake = b.wake                 // as it is now: what is let on meanwhile closes it
 	for key, q := range b.ready { // order does not matter: that of the items decides
-		it, ok := q.first()
-		if !ok || !slices.Contains(schedulers, key.kind) {
+		if !slices.Contains(schedulers, key.kind) {
+			continue
+		}
+		it, ok := b.firstReady(q)
+		if !ok {
 			continue
 		}
 		if p := b.pools[key.pool]; p != nil && openAhead(p, it) {
@@ -337,7 +344,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		}
 	}
 	if first == nil {
-		return nil, "", b.wake, later, nil
+		return nil, "", wake, later, nil
 	}
 	b.unready(first)
 	first.token, first.taken = b.opts.NewID(), time.Now()
@@ -345,6 +352,15 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 	b.expect(first)
 	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
 	return first.eval, first.token, nil, 0, nil
+}
+
+// firstReady is the first of a queue that need not wait for its gate however long that takes.
+func (b *Broker) firstReady(q *heap[*item]) (it *item, ok bool) {
+	for it, ok = q.first(); ok && it.sentBack && it.pool != "" && b.behind(b.pool(it.pool), it); it, ok = q.first() {
+		b.unready(it)
+		b.pool(it.pool).back.put(it)
+	}
+	return it, ok
 }
 
 // expect gives the holder of an evaluation its whole time.

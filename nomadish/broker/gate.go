@@ -17,8 +17,16 @@ import (
 // enter counts an evaluation in the gate of its pool.
 func (b *Broker) enter(it *item) {
 	if it.pool != "" {
-		b.pool(it.pool).gate.put(it)
+		b.pool(it.pool).gateOf(it).put(it)
 	}
+}
+
+// gateOf is where an evaluation is counted.
+func (p *pool) gateOf(it *item) *heap[*item] {
+	if it.turn != nil {
+		return p.pass
+	}
+	return p.gate
 }
 
 // ungate counts it no more.
@@ -27,13 +35,14 @@ func (b *Broker) ungate(it *item) {
 		return
 	}
 	p := b.pool(it.pool)
-	p.gate.remove(it)
+	p.gateOf(it).remove(it)
 	b.moved(p)
 	b.tidy(it.pool)
 }
 
 // moved is called when a gate may have opened.
 func (b *Broker) moved(p *pool) {
+	b.letOn(p)
 	if p.open.len() > 0 {
 		b.poke()
 	}
@@ -47,6 +56,50 @@ func (b *Broker) moved(p *pool) {
 	}
 }
 
+// letOn gives out again what was sent back and is behind nothing any more.
+func (b *Broker) letOn(p *pool) {
+	if p.moving {
+		return
+	}
+	p.moving = true
+	for it, some := p.back.first(); some && !b.behind(p, it); it, some = p.back.first() {
+		p.back.remove(it)
+		it.since = time.Now()
+		b.offer(it)
+	}
+	p.moving = false
+}
+
+// behind tells whether anything goes before what an evaluation places.
+func (b *Broker) behind(p *pool, it *item) bool { return openAhead(p, it) || b.ahead(p, it) != nil }
+
+// ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
+// taken; nil: nothing.
+func (b *Broker) ahead(p *pool, it *item) *item {
+	if head := b.head(p, p.pass); head != nil && head.goesBefore(&it.place, it.eval) {
+		return head
+	}
+	if head := b.head(p, p.gate); head != nil && head.goesBefore(&it.place, it.eval) {
+		return head
+	}
+	return nil
+}
+
+// goesBefore tells whether an evaluation goes before another, at a place, of another job.
+func (i *item) goesBefore(at *place, o *structs.Evaluation) bool {
+	return i.rank.Compare(&at.rank) < 0 && i.eval.Job() != o.Job()
+}
+
+// firstOpen is the first that is blocked and must be tried; nil: there is none.
+func firstOpen(p *pool) *entry {
+	g, ok := p.open.first()
+	if !ok {
+		return nil
+	}
+	w, _ := g.entries.first()
+	return w
+}
+
 // poke has a queue pass look whether there is something to try.
 func (b *Broker) poke() {
 	select {
@@ -55,10 +108,16 @@ func (b *Broker) poke() {
 	}
 }
 
-// head is the first that a worker or a pass has or may take; nil: there is none.
-func (b *Broker) head(p *pool) *item {
+// head is the first of what a pool counts in one of its gates; nil: there is none.
+func (b *Broker) head(p *pool, gate *heap[*item]) *item {
+	expired := false
+	defer func() {
+		if expired {
+			b.moved(p)
+		}
+	}()
 	for {
-		it, ok := p.gate.first()
+		it, ok := gate.first()
 		if !ok {
 			return nil
 		}
@@ -69,7 +128,8 @@ func (b *Broker) head(p *pool) *item {
 		if time.Since(since) <= b.opts.HoldLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
 			return it
 		}
-		p.gate.remove(it) // it has had its time: the others need not wait for it
+		gate.remove(it) // it has had its time: the others need not wait for it
+		expired = true
 	}
 }
 
@@ -136,14 +196,13 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) structs.Admission
 	if p == nil {
 		return a
 	}
-	head := b.head(p)
-	ahead := head != nil && head != it && head.rank.Compare(&it.rank) < 0 && head.eval.Job() != it.eval.Job()
+	head := b.ahead(p, it)
 	switch open := openAhead(p, it); {
-	case (ahead || open) && it.turn != nil:
+	case (head != nil || open) && it.turn != nil:
 		a.Verdict = structs.GateShut
-	case open || ahead && head.token != "":
+	case open || head != nil && head.token != "":
 		a.Verdict = structs.GateWait
-	case ahead:
+	case head != nil:
 		a.Verdict = structs.GateBusy
 	case (freed || base < b.lessened) && goesBefore(p.all, it):
 		a.Verdict = structs.GateRefresh
@@ -168,7 +227,7 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
 	default:
 		b.enter(it)
 		if it.turn != nil {
-			b.tryAll()
+			b.tryAll(it.pool)
 		}
 	}
 }
@@ -197,6 +256,11 @@ func (b *Broker) SendBack(evalID, token string) {
 		b.finish(it)
 		return
 	}
-	it.token, it.since = "", time.Now()
+	it.token, it.since, it.sentBack = "", time.Now(), it.pool != ""
+	if p := b.pools[it.pool]; p != nil && b.behind(p, it) {
+		b.enter(it)
+		p.back.put(it)
+		return
+	}
 	b.offer(it)
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +79,178 @@ func TestReadyFallsToNothing(t *testing.T) {
 			b.Fatalf("%d ready, counted: %v", n, counted)
 		}
 	})
+}
+
+// jobInPool is jobOfPriority in a pool of its own.
+func (b *bed) jobInPool(id, pool string, priority int) {
+	b.Helper()
+	b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+		ID: id, Namespace: "default", Type: structs.JobTypeService, Priority: priority, NodePool: pool,
+		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
+	}})
+}
+
+// deliveries counts how often an evaluation is given out in a time, where its plan would
+// overtake others each time.
+func (b *bed) deliveries(id string, during time.Duration) (n int) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), during)
+	defer cancel()
+	for {
+		e, token, _, err := b.Dequeue(ctx, service, 0)
+		if err != nil {
+			return n
+		}
+		if e.ID != id {
+			b.Fatalf("got %s, want %s", e.ID, id)
+		}
+		n++
+		time.Sleep(500 * time.Millisecond) // its plan is parked for so long
+		b.SendBack(id, token)
+	}
+}
+
+// TestSentBackWaitsForItsGate: what would have overtaken others is given out once, and again
+// when nothing goes before it any more: at once then, and not before, however long that takes.
+func TestSentBackWaitsForItsGate(t *testing.T) {
+	f := func(name string, hold func(b *bed) (release func())) {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(b *bed) {
+				b.register(node("s", "small"))
+				b.jobOfPriority("high", structs.JobTypeService, 90)
+				b.jobOfPriority("low", structs.JobTypeService, 10)
+				release := hold(b)
+				b.put(eval("low", "low", 10))
+				if n := b.deliveries("low", 4*time.Second); n > 1 {
+					b.Fatalf("given out %d times while something goes before it", n)
+				}
+				if s := b.Stats(); s.Waiting != 1 {
+					b.Fatalf("stats: %+v", s)
+				}
+				start := time.Now()
+				got := make(chan *structs.Evaluation)
+				go func() {
+					e, token, _, _ := b.Dequeue(b.Context(), service, time.Minute)
+					if e != nil {
+						b.evals(b, with(e, structs.EvalStatusComplete))
+						if err := b.Ack(e.ID, token); err != nil {
+							b.Error(err)
+						}
+					}
+					got <- e
+				}()
+				synctest.Wait()
+				release()
+				if e := <-got; e == nil || e.ID != "low" || time.Since(start) != 0 {
+					b.Fatalf("got %v after %s", e, time.Since(start))
+				}
+				synctest.Wait()
+				if s := b.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending != 0 {
+					b.Fatalf("left over: %+v", s)
+				}
+			})
+		})
+	}
+	f("an ask that must be tried", func(b *bed) func() {
+		b.put(blockedEval("high", "high", 0))
+		turn := b.turn("high")
+		return func() { b.Tried(turn, b.store.LatestIndex(), turn.Eval) }
+	})
+	f("the first of several that must be tried", func(b *bed) func() {
+		b.jobOfPriority("lowest", structs.JobTypeService, 1)
+		b.put(blockedEval("high", "high", 0), blockedEval("lowest", "lowest", 0))
+		return func() { b.put(with(b.store.Snapshot().Eval(nil, "high"), structs.EvalStatusCancelled)) }
+	})
+	f("an evaluation that a worker has", func(b *bed) func() {
+		b.put(eval("high", "high", 90))
+		token := b.next("high")
+		return func() { b.done("high", token) }
+	})
+	f("its own rank", func(b *bed) func() {
+		b.put(blockedEval("high", "high", 0))
+		return func() { b.jobOfPriority("low", structs.JobTypeService, 95) }
+	})
+}
+
+// TestSentBackAndGone: what waits for its gate is dropped like all else: it is cancelled, or
+// another of its job takes its place.
+func TestSentBackAndGone(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.put(blockedEval("high", "high", 0), eval("1", "low", 10))
+		if n := b.deliveries("1", 2*time.Second); n != 1 {
+			b.Fatalf("given out %d times", n)
+		}
+		b.put(eval("2", "low", 10))
+		b.put(with(b.store.Snapshot().Eval(nil, "1"), structs.EvalStatusCancelled))
+		time.Sleep(time.Second)
+		if n := b.deliveries("2", 2*time.Second); n != 1 {
+			b.Fatalf("given out %d times", n)
+		}
+		b.stop() // and a new leader finds it
+		b.start()
+		b.tried("high")
+		b.done("2", b.next("2"))
+		if s := b.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending != 0 || len(b.pools) != 1 {
+			b.Fatalf("left over: %+v in %d pools", s, len(b.pools))
+		}
+	})
+}
+
+// TestHeldForTooLong: what waits behind an evaluation that its worker does not end goes on
+// when that has had its time.
+func TestHeldForTooLong(t *testing.T) {
+	run(t, func(b *bed) {
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.put(eval("high", "high", 90))
+		token := b.next("high")
+		b.put(eval("low", "low", 10))
+		if n := b.deliveries("low", 2*time.Second); n != 1 {
+			b.Fatalf("given out %d times", n)
+		}
+		time.Sleep(b.opts.HoldLimit - 2*time.Second)
+		b.next("")
+		time.Sleep(time.Second)
+		b.done("low", b.next("low"))
+		b.done("high", token)
+	})
+}
+
+// TestTryAgainInItsPool: an ask whose plan did not hold has those tried again that may want
+// the same nodes, and no others.
+func TestTryAgainInItsPool(t *testing.T) {
+	f := func(pool string, failed bool, want ...string) {
+		t.Helper()
+		run(t, func(b *bed) {
+			b.register(node("s", "small"))
+			names := []string{"one", "two", structs.NodePoolAll}
+			for i, p := range names {
+				b.jobInPool(p, p, 50-i)
+				b.put(blockedEval(p, p, 0))
+			}
+			b.jobInPool("asks", pool, 90)
+			b.put(blockedEval("asks", "asks", 0))
+			turn := b.turn("asks")
+			for _, p := range names {
+				b.tried(p)
+			}
+			b.Answered(turn, !failed, failed)
+			if !failed {
+				b.Tried(b.turn("asks"), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "asks"))
+			}
+			for _, p := range want {
+				b.tried(p)
+			}
+			b.turn("")
+		})
+	}
+	for _, failed := range []bool{false, true} {
+		f("one", failed, "one", structs.NodePoolAll)
+		f("two", failed, "two", structs.NodePoolAll)
+		f("three", failed, structs.NodePoolAll)
+		f(structs.NodePoolAll, failed, "one", "two", structs.NodePoolAll)
+	}
 }

@@ -28,7 +28,10 @@ type item struct {
 	timer    *time.Timer // of its delay, its rest or its worker's time
 	failures int         // deliveries that came to nothing
 
-	inReady, inGate int // its places in those heaps
+	inReady, inGate, inBack int // its places in those heaps
+	// sentBack: what it places would have overtaken others. It is not given out again
+	// before nothing goes before it.
+	sentBack bool
 
 	// What follows is of a held evaluation.
 

@@ -12,7 +12,7 @@ type Stats struct {
 	Ready   int            // may be taken now
 	ReadyBy map[string]int // the same by job type
 	Unacked int            // held by workers
-	Waiting int            // delayed, or resting after a failure
+	Waiting int            // delayed, resting after a failure, or sent back to wait for a gate
 	Pending int            // behind another evaluation of their job
 	Blocked int            // waiting for room
 	Escaped int            // of the blocked: any node may be what they wait for
@@ -39,7 +39,7 @@ func (b *Broker) Stats() Stats {
 		switch {
 		case it.token != "":
 			s.Unacked++
-		case it.timer != nil:
+		case it.timer != nil || it.inBack > 0:
 			s.Waiting++
 		}
 	}
@@ -81,9 +81,7 @@ func (b *Broker) nudge() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.pools { // order does not matter: each by itself
-		before := p.gate.len()
-		if b.head(p); p.gate.len() < before {
-			b.moved(p)
-		}
+		b.head(p, p.gate)
+		b.head(p, p.pass)
 	}
 }

@@ -52,7 +52,7 @@ func (b *Broker) Next(index uint64) (turn *structs.AskTurn, again bool) {
 }
 
 // nextOpen is the first that must be tried of all pools in which nothing pending goes
-// before it.
+// before it. What the pass has already does not hold it up: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
 	for _, p := range b.pools { // order does not matter: ranks differ
 		g, ok := p.open.first()
@@ -60,7 +60,7 @@ func (b *Broker) nextOpen() (best *entry) {
 			continue
 		}
 		w, _ := g.entries.first()
-		if head := b.head(p); head != nil && head.rank.Compare(&w.rank) < 0 && head.eval.Job() != w.eval.Job() {
+		if head := b.head(p, p.gate); head != nil && head.goesBefore(&w.place, w.eval) {
 			continue
 		}
 		if best == nil || w.before(best) {
@@ -139,7 +139,7 @@ func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
 const maxRefusals = 16
 
 // Answered says what became of an ask's plan: it has been committed whole, or, with
-// again set, is to be decided anew (then so are all others, which were tried beside it),
+// again set, is to be decided anew (then so are the others that were tried beside it),
 // or, with failed set, could not be made or committed: it is tried again later, later
 // each time, until it has failed too often.
 func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
@@ -151,7 +151,7 @@ func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
 	}
 	w := it.turn
 	if again || failed {
-		b.tryAll()
+		b.tryAll(it.pool)
 	}
 	switch {
 	case w.gone:

@@ -216,6 +216,7 @@ type judged struct {
 	since   time.Time // when it came
 	rank    structs.Rank
 	pool    string
+	verdict int // of the gate, when it was asked last
 	unpin   func()
 	holds   *structs.JudgedPlan
 	refused []string
@@ -277,6 +278,11 @@ func (p *pipeline) advance(ctx context.Context) {
 		}
 		p.launch(ctx)
 	}
+}
+
+// mayJudge tells whether plans can be judged before the commit in flight has landed.
+func (p *pipeline) mayJudge() bool {
+	return p.open != nil || p.flying == nil || !p.stale && p.chain < p.opts.ChainLimit
 }
 
 // ready makes sure that there is a round to judge plans into; false: a commit must

@@ -73,7 +73,7 @@ func (p *pipeline) admit() (any bool) {
 				a.Verdict = structs.GateRefresh
 			}
 		}
-		j.rank, j.pool = a.Rank, a.Pool
+		j.rank, j.pool, j.verdict = a.Rank, a.Pool, a.Verdict
 		switch {
 		case a.Verdict == structs.GateOpen:
 			p.judge(j)
@@ -81,7 +81,7 @@ func (p *pipeline) admit() (any bool) {
 		case a.Verdict == structs.GateRefresh:
 			p.stale = true
 			stay = append(stay, j)
-		case a.Verdict == structs.GateWait && now.Sub(j.since) < p.opts.ParkLimit, a.Verdict == structs.GateBusy && now.Sub(j.since) < busyLimit:
+		case now.Sub(j.since) < p.patience(a.Verdict):
 			stay = append(stay, j)
 		default:
 			p.sendBack(j)
@@ -89,6 +89,17 @@ func (p *pipeline) admit() (any bool) {
 	}
 	p.parked = stay
 	return any
+}
+
+// patience is how long a plan is kept that may not be judged yet.
+func (p *pipeline) patience(verdict int) time.Duration {
+	switch verdict {
+	case structs.GateWait:
+		return p.opts.ParkLimit
+	case structs.GateBusy:
+		return busyLimit
+	}
+	return 0
 }
 
 // sendBack answers a plan that would have overtaken others.
@@ -102,10 +113,17 @@ func (p *pipeline) sendBack(j *judged) {
 	}}
 }
 
-// parkedUntil gives what may let plans on that wait for their gates; nil: none waits.
+// parkedUntil gives what may let plans on that wait for their gates, and when the first of
+// them has waited for long enough; nil: none waits.
 func (p *pipeline) parkedUntil() (<-chan struct{}, <-chan time.Time) {
-	if len(p.parked) == 0 {
+	if len(p.parked) == 0 || p.opts.Gate == nil || !p.mayJudge() {
 		return nil, nil
 	}
-	return p.opts.Gate.Gates(), time.After(busyLimit)
+	now, soonest := time.Now(), p.opts.ParkLimit
+	for _, j := range p.parked {
+		if j.verdict == structs.GateWait || j.verdict == structs.GateBusy {
+			soonest = min(soonest, p.patience(j.verdict)-now.Sub(j.since))
+		}
+	}
+	return p.opts.Gate.Gates(), time.After(max(soonest, 0))
 }

@@ -75,6 +75,37 @@ func TestWritesOfARelease(t *testing.T) {
 	})
 }
 
+// TestOneEntryForMany: what a release lets many have is decided in one pass, in the order of
+// their ranks, and written together.
+func TestOneEntryForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(true)
+		c.node(t, "node", structs.NodePoolDefault, 1000)
+		defer c.run(t.Context(), 4)()
+		busy := job("busy", structs.NodePoolDefault, 100, 1, 1000, 1000)
+		c.register(t, busy)
+		c.quiet(t)
+		for i := range 20 {
+			c.register(t, job(fmt.Sprint("waits-", i), structs.NodePoolDefault, 30+i, 1, 100, 100))
+		}
+		c.quiet(t)
+		synctest.Wait()
+		start := c.written()
+		c.deregister(t, busy)
+		c.quiet(t)
+		synctest.Wait()
+		// The deregistration, its evaluation's plan, and one for all that have room now.
+		if n := c.written() - start; n > 3 {
+			t.Errorf("a release for ten wrote %d entries", n)
+		}
+		for i := range 20 {
+			if n := len(c.store.Snapshot().AllocsByJob(nil, "default", fmt.Sprint("waits-", i), true)); (n == 1) != (i >= 10) {
+				t.Errorf("of job %d, of priority %d, %d are placed", i, 30+i, n)
+			}
+		}
+	})
+}
+
 // TestReservesWithoutWrites: what waits for long reserves room in the pass, and goes on
 // blocked all the time; its reservations are renewed.
 func TestReservesWithoutWrites(t *testing.T) {
