@@ -340,7 +340,7 @@ func TestPlacementSettings(t *testing.T) {
 	set([]string{"-policy", "next-fit", "-dimensions", "cpu, gpus", "-granularity", "cpu=250"},
 		`"Policy":"next-fit"`, `"SchedulerAlgorithm":"spread"`, `"Dimensions":["cpu","gpus"]`, `"Granularity":{"cpu":250,"gpus":1,"memory":1024}`)
 	set([]string{"-granularity", "default"}, `"Granularity":{}`)
-	set([]string{"-policy", "binpack"}, `"Policy":""`, `"SchedulerAlgorithm":"binpack"`)
+	set([]string{"-policy", "binpack"}, `"Policy":"binpack"`, `"SchedulerAlgorithm":"binpack"`)
 	set([]string{"-policy", "default"}, `"Policy":""`, `"SchedulerAlgorithm":"spread"`)
 	set([]string{"-scheduler-algorithm", "binpack"}, `"Policy":""`, `"SchedulerAlgorithm":"binpack"`)
 	set([]string{"-levels", "rack=r,pod", "-preferred-cells", "2,8"},

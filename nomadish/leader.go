@@ -37,14 +37,14 @@ type leaderParts struct {
 	established atomic.Bool
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode, typicals *worker.Typicals) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{raft: raft, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule}
 	l.broker = broker.New(broker.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
 	}, raft, store.LatestIndex)
 	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, raft, l.broker)
-	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Logger: log.Named("queue")}, l.broker, l.plans, store)
+	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
 		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),

@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -30,6 +31,7 @@ type Server struct {
 	mux       *wire.Mux
 	endpoints *rpc.Endpoints
 	leader    *leaderParts
+	typicals  *worker.Typicals
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -39,7 +41,7 @@ type Server struct {
 // NewServer starts a server: it listens, opens its log, replays it and takes part
 // in the cluster. Shutdown ends it.
 func NewServer(cfg *Config) (*Server, error) {
-	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server")}
+	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals()}
 	store, writer := state.New(state.Options{
 		EventBuffer: cfg.EventBuffer, HistoryMax: cfg.HistoryMax, JobVersions: cfg.JobTrackedMax,
 	})
@@ -55,14 +57,14 @@ func NewServer(cfg *Config) (*Server, error) {
 		return nil, err
 	}
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire")}, nil)
-	s.leader = newLeaderParts(cfg, store, s.raft)
+	s.leader = newLeaderParts(cfg, store, s.raft, s.typicals)
 	s.endpoints = rpc.New(rpc.Config{
 		Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
 		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource,
 	}, rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Cluster: &cluster{raftNode: s.raft, leading: s.leader.leading}, Pool: s.pool,
-		Logger: s.logger, NewID: NewID, Now: time.Now,
+		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
 	})
 	s.endpoints.Register(s.mux)
 

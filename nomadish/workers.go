@@ -11,10 +11,10 @@ import (
 
 func newWorkers(cfg *Config, s *Server) []*worker.Worker {
 	var out []*worker.Worker
-	foresight, typicals := worker.NewForesight(), worker.NewTypicals()
+	foresight := worker.NewForesight()
 	for range cfg.NumSchedulers {
 		out = append(out, worker.New(worker.Options{
-			Schedulers: cfg.EnabledSchedulers, NewID: NewID, Foresight: foresight, Typicals: typicals, Logger: cfg.Logger.Named("worker"),
+			Schedulers: cfg.EnabledSchedulers, NewID: NewID, Foresight: foresight, Typicals: s.typicals, Logger: cfg.Logger.Named("worker"),
 		}, leaderCalls{s}, s.store))
 	}
 	return out

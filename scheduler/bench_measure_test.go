@@ -57,7 +57,9 @@ type decision struct {
 	job    *structs.Job
 	config structs.SchedulerConfiguration
 	want   int // instances that must be placed, or anyNumber
-	ids    uint64
+	// typical is what the policy least-fragmentation goes by.
+	typical *scheduler.Typical
+	ids     uint64
 }
 
 func newDecision(j *structs.Job, want int) *decision {
@@ -73,7 +75,7 @@ func (d *decision) on(tb testing.TB, w *scheduler.World) (*structs.Plan, time.Du
 	}
 	minted := uint64(0)
 	in := scheduler.Input{
-		Job: d.job, Config: d.config, Now: time.Unix(1_700_000_000, 0), Seed: d.ids, SnapshotIndex: 1,
+		Job: d.job, Config: d.config, Now: time.Unix(1_700_000_000, 0), Seed: d.ids, SnapshotIndex: 1, Typical: d.typical,
 		NewID: func() string { minted++; return structs.DeriveID(ev.ID, minted) },
 	}
 	stop := stopwatch()

@@ -88,6 +88,16 @@ func (w *World) Nodes() iter.Seq[*structs.Node] {
 	}
 }
 
+// HasDevices tells whether a node that is ready has devices.
+func (w *World) HasDevices() bool {
+	for _, set := range w.families.All {
+		if len(set.any().cells) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Used is what the counting allocations of a node use, whether it is known or not.
 func (w *World) Used(nodeID string) Vector {
 	if s, found := w.nodes.Get(nodeID); found {

@@ -23,8 +23,8 @@ type SchedulerConfiguration struct {
 	// What follows is ours (semantics part 1 and 2). Empty means the default, which the
 	// methods give; a change that does not name one of these leaves it as it is.
 
-	// Policy is the order in which nodes are tried, one of Job.Policy's values, if it
-	// is neither binpack nor spread: those are SchedulerAlgorithm. See NodeOrder.
+	// Policy is the order in which nodes are tried, one of Job.Policy's values; "": what
+	// SchedulerAlgorithm says. See NodeOrder.
 	Policy string
 	// Dimensions is the order in which room is compared: of "gpus", "cpu", "memory".
 	Dimensions []string

@@ -46,23 +46,27 @@ func Policies() []string {
 	return slices.Clone(fields[at].OneOf())
 }
 
-// NodeOrder is the policy in force: Policy, or SchedulerAlgorithm where that is empty.
+// NodeOrder is the policy in force: Policy if one is stated, else what Nomad's
+// SchedulerAlgorithm says: spread, or packing, which looks at what is left of devices
+// too. Policy "binpack" packs without that.
 func (c *SchedulerConfiguration) NodeOrder() string {
 	switch {
 	case c.Policy != "":
 		return c.Policy
-	case c.SchedulerAlgorithm != "":
-		return c.SchedulerAlgorithm
+	case c.SchedulerAlgorithm == AlgorithmSpread:
+		return AlgorithmSpread
 	}
-	return AlgorithmBinpack
+	return PolicyLeastFragmentation
 }
 
-// SetNodeOrder states the policy where it belongs: binpack and spread are Nomad's
-// SchedulerAlgorithm, which its clients read and write, all else is Policy.
+// SetNodeOrder states a policy, and as SchedulerAlgorithm, which Nomad's clients read and
+// write, what is nearest to it. An empty one leaves it to SchedulerAlgorithm.
 func (c *SchedulerConfiguration) SetNodeOrder(policy string) {
 	switch policy {
-	case AlgorithmBinpack, AlgorithmSpread:
-		c.SchedulerAlgorithm, c.Policy = policy, ""
+	case AlgorithmSpread:
+		c.SchedulerAlgorithm, c.Policy = AlgorithmSpread, ""
+	case AlgorithmBinpack, PolicyLeastFragmentation:
+		c.SchedulerAlgorithm, c.Policy = AlgorithmBinpack, policy
 	default:
 		c.Policy = policy
 	}

@@ -14,7 +14,7 @@ func TestSchedulerDefaults(t *testing.T) {
 	after, on := c.ReserveAfter()
 	for what, good := range map[string]bool{
 		"valid":      c.Validate() == nil,
-		"order":      c.NodeOrder() == "binpack",
+		"order":      c.NodeOrder() == "least-fragmentation",
 		"dimensions": reflect.DeepEqual(c.DimensionOrder(), []string{"gpus", "cpu", "memory"}),
 		"steps":      c.Step("gpus") == 1 && c.Step("cpu") == 500 && c.Step("memory") == 1024,
 		"levels":     reflect.DeepEqual(c.SiteLevels(), []TopologyLevel{{"rack", "rack"}}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -77,9 +78,12 @@ type Deps struct {
 	Collector  Collector
 	Cluster    Cluster
 	Pool       *wire.Pool // sessions to other servers
-	Logger     hclog.Logger
-	NewID      func() string
-	Now        func() time.Time
+	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
+	// nil: it packs.
+	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
+	Logger  hclog.Logger
+	NewID   func() string
+	Now     func() time.Time
 }
 
 // Endpoints answers the RPC methods.

@@ -34,10 +34,14 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 	eval := e.newEval(job, structs.EvalTriggerJobRegister, now.UnixNano())
 	eval.AnnotatePlan = true
 	eval.SnapshotIndex = snap.Index()
-	plan, err := scheduler.Schedule(snap.World(), eval, scheduler.Input{
+	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: snap.SchedulerConfig(nil), Now: now, Seed: uint64(now.UnixNano()), //nolint:gosec // a seed
 		NewID: e.NewID, Annotate: true,
-	})
+	}
+	if e.Typical != nil {
+		in.Typical = e.Typical(snap, job, &in.Config)
+	}
+	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)
 	}

@@ -17,7 +17,7 @@ const (
 	typicalEvery = 10 * time.Second
 	// typicalJobs is how many jobs are looked at, and typicalShapes how many shapes of
 	// asks are told apart among them.
-	typicalJobs   = 50_000
+	typicalJobs   = 10_000
 	typicalShapes = 4096
 )
 
@@ -100,6 +100,13 @@ func shapeOf(j *structs.Job, g *structs.TaskGroup) string {
 	return b.String()
 }
 
+// For gives what the scheduler keeps room for when it decides a job, for one goroutine;
+// nil: the policy does not ask, or no node has devices.
+func (t *Typicals) For(snap *state.Snapshot, job *structs.Job, c *structs.SchedulerConfiguration) *scheduler.Typical {
+	l := learner{from: t}
+	return l.typical(snap, job, c)
+}
+
 // learner is what one scheduler has learned, made ready for it. It is for one goroutine
 // at a time.
 type learner struct {
@@ -108,13 +115,13 @@ type learner struct {
 	version int
 }
 
-// typical gives what the scheduler keeps room for; nil: the policy does not ask.
+// typical is For, with what it made the last time as long as that holds.
 func (l *learner) typical(snap *state.Snapshot, job *structs.Job, c *structs.SchedulerConfiguration) *scheduler.Typical {
 	policy := c.NodeOrder()
 	if job != nil && job.Policy != "" {
 		policy = job.Policy
 	}
-	if policy != structs.PolicyLeastFragmentation {
+	if policy != structs.PolicyLeastFragmentation || !snap.World().HasDevices() {
 		return nil
 	}
 	asks, version := l.from.learn(snap, time.Now())

@@ -19,6 +19,19 @@ func (b *bed) gpuJob(id string, count, share int) {
 	b.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
 }
 
+// gpuNode registers a node with one GPU.
+func (b *bed) gpuNode(id string) {
+	node := &structs.Node{
+		ID: id, SecretID: "s", Name: id, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
+		SchedulingEligibility: structs.NodeEligible,
+		NodeResources: &structs.NodeResources{Devices: []*structs.NodeDeviceResource{{
+			Vendor: "nvidia", Type: "gpu", Name: "T4", Instances: []*structs.NodeDevice{{ID: "g0", Healthy: true}},
+		}}},
+	}
+	node.ComputeClass()
+	b.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
+}
+
 // What jobs want is counted by shape, not by job.
 func TestTypicalAsksAreLearned(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
@@ -46,6 +59,10 @@ func TestTypicalAsksAreKept(t *testing.T) {
 			t.Error("binpack was told what is typical")
 		}
 		own := &structs.Job{Policy: structs.PolicyLeastFragmentation}
+		if got := l.typical(b.store.Snapshot(), own, &config); got != nil {
+			t.Error("something is typical though no node has devices")
+		}
+		b.gpuNode("n0")
 		first := l.typical(b.store.Snapshot(), own, &config)
 		b.gpuJob("a", 1, 500)
 		if first == nil || l.typical(b.store.Snapshot(), own, &config) != first {
