@@ -70,7 +70,7 @@ func (g *groupRun) reclaim() (taken int) {
 			left[which{p.index, p.nodeID}]++
 		}
 	}
-	if !g.s.countsOnly() || slices.ContainsFunc(r.order, func(t *touched) bool { return t.gangs }) {
+	if !g.s.countsOnly() || len(g.work.update) > 0 || slices.ContainsFunc(r.order, func(t *touched) bool { return t.gangs }) {
 		for _, n := range r.settle() {
 			left[which{n.p.index, n.p.nodeID}]++
 		}
@@ -84,6 +84,12 @@ func (g *groupRun) reclaim() (taken int) {
 		}
 	}
 	return taken
+}
+
+// reclaimOne gives room to one instance that found none free. It tells whether it did.
+func (g *groupRun) reclaimOne(p placement) bool {
+	r := g.s.reclaimer(g.search.e)
+	return r.assign(r.finder(g), p) && len(r.settle()) == 0
 }
 
 // countsOnly tells whether nobody wants to know who has to leave, and nothing is decided
@@ -233,6 +239,23 @@ func (r *reclaimer) putBack(node string) {
 		if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
 			r.e.take(d.use.suspended())
 		}
+	}
+}
+
+// putBackAll gives back what was taken where those that are replaced have left room since.
+func (g *groupRun) putBackAll() {
+	if len(g.s.reclaimed) == 0 {
+		return
+	}
+	var nodes []string
+	for _, d := range g.s.reclaimed {
+		if !slices.Contains(nodes, d.use.nodeID) {
+			nodes = append(nodes, d.use.nodeID)
+		}
+	}
+	r := g.s.reclaimer(g.search.e)
+	for _, id := range nodes {
+		r.putBack(id)
 	}
 }
 

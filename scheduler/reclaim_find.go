@@ -17,7 +17,10 @@ const (
 	// the search ends at the first node that loses no more.
 	reclaimLook = 64
 	// reclaimTries is how many nodes of a priority are planned in vain, as coordinates
-	// promise more than ports, cells or gangs allow.
+	// promise more than ports, cells or gangs allow. It is counted anew for each priority,
+	// and a node is planned once for all instances of a group, and once more for each that
+	// comes there: a group costs at most as many plans in vain as there are priorities times
+	// this, and reclaimLook and two more for each instance.
 	reclaimTries = 256
 )
 

@@ -34,6 +34,10 @@ func TestReclaimAnything(t *testing.T) {
 			if !j.PerNode() && group(j).Count > 0 && rapid.IntRange(0, 3).Draw(rt, "gang") == 0 {
 				group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, group(j).Count).Draw(rt, "min")}
 			}
+			if was := c.job; was != nil && was.Type == j.Type && rapid.Bool().Draw(rt, "update") {
+				j.ID, j.CreateIndex, j.Version = was.ID, was.CreateIndex, was.Version+1
+				c.client(isLive, healthy) // so that it goes on at once
+			}
 			c.job = j
 			ev := c.newEval()
 			ev.JobID, ev.Type, ev.Priority = j.ID, j.Type, j.Priority

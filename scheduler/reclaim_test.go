@@ -291,6 +291,31 @@ func TestReclaimSystemOnItsNode(t *testing.T) {
 	}
 }
 
+// TestReclaimForUpdate: the successor of an instance takes what the old one's room lacks, and
+// if that is not enough nobody is touched and the old one runs on.
+func TestReclaimForUpdate(t *testing.T) {
+	f := func(cpu, live int, want map[string]int) {
+		t.Helper()
+		c := preempting(t)
+		c.node("n", sized(1000, 1000))
+		c.register(testJob(structs.JobTypeService, 1, asks(50, 400, 1)))
+		c.eval()
+		c.client(isLive, healthy)
+		c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1}, 4, "n")
+		c.runs(other{job: "high", priority: 60, cpu: 200, mem: 1}, 1, "n")
+		c.update(func(j *structs.Job) { task(j).Resources.CPU = cpu })
+		c.eval()
+		c.wantTaken(want)
+		if n := len(c.last.Place); n != live {
+			t.Fatalf("%d MHz: %d batches are placed, want %d", cpu, n, live)
+		}
+	}
+	f(400, 0, map[string]int{})
+	f(500, 1, map[string]int{"low": 1})
+	f(800, 1, map[string]int{"low": 4})
+	f(801, 0, map[string]int{})
+}
+
 // TestReclaimForAnotherGroup: what one group of a job took comes back where what another
 // group takes afterwards leaves enough over.
 func TestReclaimForAnotherGroup(t *testing.T) {

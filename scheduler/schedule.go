@@ -224,6 +224,9 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	for _, p := range work.update {
 		run.replace(p)
 	}
+	if len(work.update) > 0 {
+		run.putBackAll()
+	}
 	if run.batch != nil {
 		run.batch.Metrics = run.metrics.AllocMetric
 		s.plan.Place = append(s.plan.Place, run.batch)
@@ -313,7 +316,7 @@ func avoided(p placement) []string {
 }
 
 // replace places the successor of a running instance, on the same node if that
-// fits. The old one keeps running if there is no room.
+// fits. If there is no room others may have to make some; else the old one keeps running.
 func (g *groupRun) replace(p placement) {
 	old := p.previous
 	use := g.s.edit.release(old.ID)
@@ -325,6 +328,9 @@ func (g *groupRun) replace(p placement) {
 	}
 	if ok {
 		g.accept(p, f)
+		return
+	}
+	if g.s.mayReclaim() && g.s.failed[g.work.group.Name] == nil && g.reclaimOne(p) {
 		return
 	}
 	if use != nil {
