@@ -342,3 +342,46 @@ func TestExplainPreemption(t *testing.T) {
 	}
 	c.helps("g", g)
 }
+
+// TestExplainPartial: what the job itself withholds is named, and to give it up is a remedy
+// where that would help.
+func TestExplainPartial(t *testing.T) {
+	f := func(partial string, count, others int, says string, helps bool) {
+		t.Helper()
+		c := preempting(t)
+		nodes(c, 2)
+		c.submit("low", testJob(structs.JobTypeService, 1, asks(10, 4000, 10)))
+		if others > 0 {
+			c.submit("high", testJob(structs.JobTypeService, others, asks(90, 4000, 10)))
+		}
+		c.submit("j", testJob(structs.JobTypeBatch, count, asks(50, 4000, 10), func(j *structs.Job) { j.Partial = partial }))
+		g := c.explain().Group("g")
+		if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool { return w.Kind == structs.ReasonPreemption && strings.Contains(w.Text, says) }) {
+			t.Errorf("%s: told %s, not %q", partial, asJSON(t, g.Waits), says)
+		}
+		if told := slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return strings.Contains(r.Text, "partial") }); told != helps {
+			t.Errorf("%s: partial is among %s: %v, want %v", partial, asJSON(t, g.Smallest), told, helps)
+		}
+		c.helps("g", g)
+	}
+	f(structs.PartialFree, 2, 0, `partial = "free": it takes only what is free; with "preempt" it could take from 1 allocation of lower bands`, true)
+	f(structs.PartialNone, 2, 1, `takes nothing unless it gets all (partial = "none")`, true)
+	f(structs.PartialPreempt, 3, 0, "", false)
+	f("", 1, 2, "", false)
+}
+
+// TestExplainPartialOfGang: a gang takes nothing unless it finds room for all that must start.
+func TestExplainPartialOfGang(t *testing.T) {
+	c := preempting(t)
+	nodes(c, 2)
+	c.submit("low", testJob(structs.JobTypeService, 1, asks(10, 4000, 10)))
+	c.submit("high", testJob(structs.JobTypeService, 1, asks(90, 4000, 10)))
+	c.submit("j", testJob(structs.JobTypeBatch, 2, asks(50, 4000, 10), func(j *structs.Job) { group(j).Gang = &structs.Gang{} }))
+	g := c.explain().Group("g")
+	if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool {
+		return strings.Contains(w.Text, "1 allocation of lower bands than its own (50 to 50) hold would not be enough for all of the gang")
+	}) {
+		t.Errorf("told %s", asJSON(t, g.Waits))
+	}
+	c.helps("g", g)
+}

@@ -41,13 +41,9 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 		out.Waits = append(out.Waits, x.notTried(out))
 	}
 	if out.Missing > out.PlacedNow && allOrNone(x.in.Job) {
-		says := "all_at_once"
-		if !x.in.Job.AllAtOnce {
-			says = `partial = "none"`
-		}
 		out.Waits = append(out.Waits, structs.Wait{
 			Kind: structs.ReasonAllAtOnce, Instances: out.Missing,
-			Text: "the job wants all at once (" + says + "), and not all find room",
+			Text: "the job wants all at once (" + allAtOnceText(x.in.Job) + "), and not all find room",
 		})
 	}
 	x.updates(out)
@@ -59,6 +55,14 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 		})
 	}
 	x.leaving(out)
+}
+
+// allAtOnceText is what says that a job wants all at once.
+func allAtOnceText(job *structs.Job) string {
+	if job.AllAtOnce {
+		return "all_at_once"
+	}
+	return `partial = "none"`
 }
 
 // notTried is of instances for which there is room.
@@ -208,7 +212,7 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 		})
 	}
 	if short := p.shortOfAll(); short != "" {
-		r.Text += "; " + short
+		r.Text += "; " + strings.TrimPrefix(short, "gang: ")
 	}
 	for _, n := range sv.fitting {
 		if class := n.node.NodeClass; class != "" {
@@ -241,15 +245,27 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	}
 	mine := fmt.Sprintf("%d to %d", bands[band].Low, bands[band].High)
 	on := x.in.Config.Preempts(x.in.Job.Type)
+	work := x.works[out.Group]
 	switch {
 	case lower == 0:
 		wait.Text = fmt.Sprintf("nobody gives way: on the nodes that it may use nothing runs of a lower priority band than its own (%s)", mine)
 	case !on:
 		wait.Text = fmt.Sprintf("nobody gives way: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
 			x.in.Job.Type, allocations(lower), mine)
+	case x.in.Job.Partial == structs.PartialFree:
+		wait.Text = fmt.Sprintf("nobody gives way: partial = \"free\": it takes only what is free; "+
+			"with \"preempt\" it could take from %s of lower bands than its own (%s)", allocations(lower), mine)
+	case work != nil && work.gang != nil && work.gang.whole:
+		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough for "+
+			"all of the gang that must start together", allocations(lower), mine)
+	case work != nil && work.gang != nil:
+		wait.Text = fmt.Sprintf("nobody gives way, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
+			"what a gang has above its min comes as room comes", allocations(lower), mine)
+	case allOrNone(x.in.Job):
+		wait.Text = fmt.Sprintf("nobody gives way: the job takes nothing unless it gets all (%s), and what %s of lower bands "+
+			"than its own (%s) hold would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
 	default:
-		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough, or the job does not take a part",
-			allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough", allocations(lower), mine)
 	}
 	out.Waits = append(out.Waits, wait)
 }

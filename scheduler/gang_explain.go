@@ -81,7 +81,11 @@ func (x *gangPlacer) why() gangReason {
 		for i := range x.gw.works {
 			found += x.failed.found(i)
 		}
-		return gangReason{text: fmt.Sprintf("gang: room for %d of %s", found, instances(x.gw.first()))}
+		text := fmt.Sprintf("gang: there is room for %d of %s, and all must start together", found, instances(x.gw.first()))
+		if x.gw.first() < x.gw.wanted() {
+			text = fmt.Sprintf("gang: there is room for %d of %s that must start together", found, instances(x.gw.first()))
+		}
+		return gangReason{text: text}
 	}
 	level, _, site := x.s.siteLevel(want.Level)
 	rooms, name := x.looked, want.Level

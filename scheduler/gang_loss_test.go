@@ -262,7 +262,7 @@ func TestGangIsUpdatedAsAWhole(t *testing.T) {
 	c.wantPlan(0, 0, 0)
 	c.wantLive(4)
 	c.wantQueued(4)
-	c.wantReason("g", "gang: room for 1 of 4 instances")
+	c.wantReason("g", "gang: there is room for 1 of 4 instances, and all must start together")
 }
 
 // TestGangOfAllIsAnotherGangWithAnotherCount: its members were told how many they are.

@@ -144,7 +144,7 @@ func TestGangWholeOrNotAtAll(t *testing.T) {
 		c.eval()
 		if c.wantLive(want); want == 0 {
 			c.wantQueued(count)
-			c.wantReason("g", fmt.Sprintf("gang: room for %d of %d instances", nodes, count))
+			c.wantReason("g", fmt.Sprintf("gang: there is room for %d of %d instances, and all must start together", nodes, count))
 			return
 		}
 		c.wantQueued(0)
@@ -184,8 +184,8 @@ func TestGangOfGroups(t *testing.T) {
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	c.wantQueued(5)
-	c.wantReason("g", "gang: room for 4 of 5 instances")
-	c.wantReason("h", "gang: room for 4 of 5 instances")
+	c.wantReason("g", "gang: there is room for 4 of 5 instances, and all must start together")
+	c.wantReason("h", "gang: there is room for 4 of 5 instances, and all must start together")
 }
 
 func TestGangHosts(t *testing.T) {

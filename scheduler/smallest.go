@@ -262,6 +262,7 @@ func (p *prober) preempt() {
 	if off {
 		return
 	}
+	p.partial()
 	for i, band := range config.PriorityBands() {
 		if i <= config.Band(job.Priority) {
 			continue
@@ -275,6 +276,19 @@ func (p *prober) preempt() {
 			return
 		}
 	}
+}
+
+// partial lets the job take what it can from others, where it says that it takes less.
+func (p *prober) partial() {
+	was := p.x.in.Job.Partial
+	if was != structs.PartialFree && was != structs.PartialNone {
+		return
+	}
+	p.check(alteration{job: func(j *structs.Job) { j.Partial = structs.PartialPreempt }}, structs.Remedy{
+		Kind: structs.RemedyPreemption, Size: 0.75,
+		Edits: []structs.Edit{p.jobEdit("/Partial", was, structs.PartialPreempt)},
+		Text:  fmt.Sprintf("let the job take from lower priority bands what it can (partial = \"preempt\", not %q)", was),
+	})
 }
 
 // switchNames are the fields of PreemptionConfig by job type.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -183,7 +184,16 @@ func (s *scheduler) countAsleep() {
 		if !known {
 			n = &structs.Node{}
 		}
-		explanation{m}.exhausted(n, "to resume: "+sl.what, 1)
+		explanation{m}.exhausted(n, resumeText(sl.what), 1)
 		m.NodesEvaluated++
 	}
+}
+
+// resumeText says what keeps a suspended instance from going on.
+func resumeText(what string) string {
+	switch what {
+	case lacksCPU, lacksMemory, lacksDisk, lacksCores, lacksDevices:
+		return "suspended: it goes on when its node has enough " + what + " free for it"
+	}
+	return "suspended: it cannot go on, as " + strings.TrimPrefix(what, "network: ")
 }

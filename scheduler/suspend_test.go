@@ -99,7 +99,7 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 	c.wantPlan(0, 0, 0)
 	c.wantAsleep(1)
 	m := c.done.FailedTGAllocs["g"]
-	if m == nil || m.DimensionExhausted["to resume: cpu"] != 1 {
+	if m == nil || m.DimensionExhausted["suspended: it goes on when its node has enough cpu free for it"] != 1 {
 		t.Fatalf("why it waits: %+v", m)
 	}
 	blocked := c.last.Evals[slices.IndexFunc(c.last.Evals, func(e *structs.Evaluation) bool { return e.ID == c.done.BlockedEval })]
@@ -142,7 +142,7 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 	c.guest("guest", "n", 100, had)
 	c.decide(c.newEval())
 	c.wantAsleep(1)
-	if c.done.FailedTGAllocs["g"].DimensionExhausted["to resume: devices"] != 1 {
+	if c.done.FailedTGAllocs["g"].DimensionExhausted["suspended: it goes on when its node has enough devices free for it"] != 1 {
 		t.Fatalf("why: %+v", c.done.FailedTGAllocs["g"])
 	}
 	c.goes("guest")

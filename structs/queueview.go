@@ -102,6 +102,28 @@ func (c *SchedulerConfiguration) PriorityOf(job *Job, ask *Ask, now int64) Effec
 	return p
 }
 
+// nowhere says why no node was looked at; empty if any was.
+func (m *AllocMetric) nowhere() string {
+	switch {
+	case m.NodesEvaluated > 0:
+		return ""
+	case m.NodesInPool == 0 && m.NodePool != "":
+		return fmt.Sprintf("no node of node pool %q takes work", m.NodePool)
+	case m.NodesInPool == 0:
+		return "no node in its pool takes work"
+	}
+	var none []string
+	for dc := range m.NodesAvailable { // sorted below
+		none = append(none, fmt.Sprintf("%q", dc))
+	}
+	slices.Sort(none)
+	where := "any of its datacenters"
+	if len(none) > 0 {
+		where = "datacenter " + strings.Join(none, " or ")
+	}
+	return fmt.Sprintf("no node that takes work is in %s", where)
+}
+
 // MainReason is what held a placement at most nodes, in words, and how many those were.
 // Of equal numbers what nodes lack goes before what they are: they may get it.
 func (m *AllocMetric) MainReason() (reason string, nodes int) {
@@ -128,10 +150,7 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 		all = append(all, count{quota, 0, true})
 	}
 	if len(all) == 0 {
-		if m.NodesEvaluated == 0 && m.NodesInPool == 0 {
-			return "no node in its pool takes work", 0
-		}
-		return "", 0
+		return m.nowhere(), 0
 	}
 	first := slices.MinFunc(all, func(a, b count) int {
 		if by := cmp.Compare(b.nodes, a.nodes); by != 0 || a.lacks == b.lacks {

@@ -15,6 +15,10 @@ func TestMainReason(t *testing.T) {
 	f(nil, "", 0)
 	f(&AllocMetric{NodesEvaluated: 3}, "", 0)
 	f(&AllocMetric{}, "no node in its pool takes work", 0)
+	f(&AllocMetric{NodePool: "blue"}, `no node of node pool "blue" takes work`, 0)
+	f(&AllocMetric{NodePool: "blue", NodesInPool: 2, NodesAvailable: map[string]int{"mars": 0, "luna": 0}},
+		`no node that takes work is in datacenter "luna" or "mars"`, 0)
+	f(&AllocMetric{NodePool: "blue", NodesInPool: 2}, "no node that takes work is in any of its datacenters", 0)
 	f(exhausted(map[string]int{"memory": 2, "cpu": 3}, nil), "cpu exhausted", 3)
 	f(exhausted(map[string]int{"memory": 2, "cpu": 2}, nil), "cpu exhausted", 2)
 	f(exhausted(map[string]int{"memory": 2}, map[string]int{"${attr.x} = y": 3}), "${attr.x} = y filters", 3)
