@@ -85,7 +85,16 @@ func (w *world) order() (list []int) {
 			list = append(list, i)
 		}
 	}
-	slices.SortFunc(list, func(a, b int) int { return w.asks[a].Compare(&w.asks[b].Standing) })
+	slices.SortFunc(list, func(i, j int) int { // in words of its own, not the planner's
+		a, b := &w.asks[i], &w.asks[j]
+		switch {
+		case a.Priority != b.Priority: // a higher band has higher ones
+			return a.Priority - b.Priority
+		case a.Submitted > b.Submitted || a.Submitted == b.Submitted && a.Name < b.Name:
+			return -1
+		}
+		return 1
+	})
 	return list
 }
 
