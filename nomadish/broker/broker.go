@@ -198,6 +198,9 @@ func (b *Broker) admit(it *item) {
 		b.offer(it)
 	case l.next == nil || l.next.seq < it.seq:
 		older, l.next = l.next, it
+		if l.current.token != "" {
+			b.enter(l.current) // it stands for this one, even if its own plan has been judged
+		}
 	}
 	if older != nil {
 		older.stop()

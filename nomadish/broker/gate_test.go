@@ -254,3 +254,35 @@ func TestTryAgainInItsPool(t *testing.T) {
 		f(structs.NodePoolAll, failed, "one", "two", structs.NodePoolAll)
 	}
 }
+
+// TestMoreIsWantedMeanwhile: a job that comes to want more, after the plan of its first
+// evaluation was judged and before its worker has said so, is not overtaken.
+func TestMoreIsWantedMeanwhile(t *testing.T) {
+	run(t, func(b *bed) {
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.put(eval("1", "high", 90), eval("low", "low", 10))
+		first, low := b.next("1"), b.next("low")
+		verdict := func(want int) {
+			b.Helper()
+			if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != want {
+				b.Fatalf("verdict %d, want %d", a.Verdict, want)
+			}
+		}
+		verdict(structs.GateWait)
+		b.Judged("1", true, nil)
+		verdict(structs.GateOpen)
+		b.put(eval("2", "high", 90))
+		verdict(structs.GateWait)
+		b.done("1", first)
+		verdict(structs.GateBusy)
+		second := b.next("2")
+		b.Judged("2", true, nil)
+		verdict(structs.GateOpen)
+		b.done("2", second)
+		b.done("low", low)
+		if len(b.pools) != 0 {
+			b.Fatalf("%d pools are left", len(b.pools))
+		}
+	})
+}

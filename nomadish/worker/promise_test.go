@@ -84,7 +84,7 @@ type cluster struct {
 
 func newCluster(gated bool) *cluster {
 	c := &cluster{journal: newJournal()}
-	c.broker = broker.New(broker.Options{NewID: c.next, HoldLimit: time.Hour}, c, c.store.LatestIndex)
+	c.broker = broker.New(broker.Options{NewID: c.next}, c, c.store.LatestIndex)
 	opts := plan.Options{}
 	if gated {
 		opts.Gate = c.broker
@@ -188,171 +188,66 @@ func (c *cluster) deregister(t testing.TB, j *structs.Job) {
 	})
 }
 
-// watcher looks at every entry of the log: nothing may be placed on a node while an ask
-// that goes before it, and waited in the state that the plan was judged on, fits there.
-// It knows what fits by adding up, not by the scheduler.
-type watcher struct {
-	*cluster
-	history map[uint64]*state.Snapshot
-	// chain is what was committed since the state of base.
-	base    uint64
-	used    map[string][2]int64          // by node: CPU and memory
-	chain   map[structs.NamespacedID]int // instances placed since base, less those stopped
-	plans   []committed                  // all, in order
-	looked  int                          // placements that something went before
-	waiting int
-	broken  []string
+// configure stores a configuration by which services take from lower bands.
+func (c *cluster) configure(t testing.TB, change func(*structs.SchedulerConfiguration)) {
+	config := structs.DefaultSchedulerConfiguration()
+	config.PreemptionConfig.ServiceSchedulerEnabled = true
+	change(&config)
+	c.must(t, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config, Time: time.Now().UnixNano()})
 }
 
-type committed struct {
-	index uint64
-	plan  *structs.JudgedPlan
+// TestNobodyIsOvertaken: 20 sides register, grow and stop jobs of all priorities and sizes,
+// gangs among them, in two pools that are too small for them, while 8 workers and the queue
+// pass decide, jobs take from lower bands and what waits for long reserves room. A watcher of
+// every entry sees nobody overtaken. At the end everybody who still waits has no room.
+func TestNobodyIsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		c := newCluster(true)
+		w := mix(t, c, seed)
+		w.settled(t)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(w.broken) > 0 {
+			t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
+		}
+		t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d taken back, %d reserved, %d backfilled",
+			c.index, w.looked, w.waiting, w.gangs, w.preempted, w.holder, w.backfilled)
+		if w.waiting == 0 || w.gangs == 0 || w.preempted == 0 || w.holder == 0 {
+			t.Fatalf("seed %d: something never happened: %d waited, %d gangs, %d taken back, %d reserved", seed, w.waiting, w.gangs, w.preempted, w.holder)
+		}
+	})
 }
 
-func (c *cluster) watched() *watcher {
-	w := &watcher{cluster: c, history: map[uint64]*state.Snapshot{}}
-	c.after = func(index uint64) { w.history[index] = c.store.Snapshot() }
-	c.watch = func(index uint64, payload any) {
-		if entry, ok := payload.(*structs.PlanCommit); ok {
-			for _, p := range entry.Plans {
-				w.see(p)
-				w.plans = append(w.plans, committed{index, p})
-			}
+// TestWatcherSeesOvertakers: the same without a gate before the applier. Somebody is
+// overtaken, and the watcher says so: what it says of the gate is worth something.
+func TestWatcherSeesOvertakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		c := newCluster(false)
+		w := mix(t, c, seed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(w.broken) == 0 {
+			t.Fatalf("seed %d: %d times something that goes before waited, and nobody was overtaken", seed, w.waiting)
 		}
-	}
-	return w
+		t.Logf("%d were overtaken, the first: %s", len(w.broken), w.broken[0])
+	})
 }
 
-// volume is what an instance of a job takes.
-func volume(j *structs.Job) [2]int64 {
-	r := j.TaskGroups[0].Tasks[0].Resources
-	return [2]int64{int64(r.CPU), int64(r.MemoryMB)}
-}
-
-// rebase begins with the state of another index and does what was committed since.
-func (w *watcher) rebase(base uint64) {
-	w.base, w.used, w.chain = base, map[string][2]int64{}, map[structs.NamespacedID]int{}
-	snap := w.history[base]
-	for n := range snap.Nodes(nil, "", false) {
-		for _, a := range snap.AllocsByNode(nil, n.ID) {
-			if !a.Terminal() {
-				w.use(n.ID, a, 1)
-			}
-		}
-	}
-	for _, c := range w.plans {
-		if c.index > base {
-			w.do(c.plan)
-		}
-	}
-}
-
-func (w *watcher) use(node string, a *structs.Allocation, by int64) {
-	u := w.used[node]
-	cpu, memory, _, _ := a.AllocatedResources.Total()
-	w.used[node] = [2]int64{u[0] + by*cpu, u[1] + by*memory}
-}
-
-// do does what a plan does.
-func (w *watcher) do(p *structs.JudgedPlan) {
-	for _, s := range p.Stop {
-		if a := w.store.Snapshot().Alloc(nil, s.AllocID); a != nil && w.history[w.base].Alloc(nil, s.AllocID) != nil &&
-			!w.history[w.base].Alloc(nil, s.AllocID).Terminal() {
-			w.use(a.NodeID, a, -1)
-			w.chain[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}]--
-		}
-	}
-	for _, b := range p.Place {
-		for i := range b.Instances {
-			a := b.Allocation(i)
-			w.use(a.NodeID, a, 1)
-			w.chain[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}]++
-		}
-	}
-}
-
-// see looks at a judged plan.
-func (w *watcher) see(p *structs.JudgedPlan) {
-	if p.JudgedAt != w.base || w.used == nil {
-		w.rebase(p.JudgedAt)
-	}
-	snap, now := w.history[w.base], w.store.Snapshot()
-	for _, b := range p.Place {
-		mine := now.Job(nil, b.Namespace, b.JobID)
-		rank := w.rank(now, mine)
-		for i := range b.Instances {
-			w.overtaken(snap, now, mine, rank, b.Nodes[b.Instances[i].Node].ID)
-		}
-	}
-	w.do(p)
-}
-
-// rank is a job's place in the queue.
-func (w *watcher) rank(snap *state.Snapshot, j *structs.Job) structs.Rank {
-	since := int64(0)
-	for _, e := range snap.EvalsByJob(nil, j.Namespace, j.ID) {
-		if !e.Terminal() && (since == 0 || e.CreateTime < since) {
-			since = e.CreateTime
-		}
-	}
-	config := snap.SchedulerConfig(nil)
-	return config.Rank(j, snap.Ask(nil, j.Namespace, j.ID, "g"), since)
-}
-
-// overtaken notes who waited, goes before a job that takes a node, and fits there.
-func (w *watcher) overtaken(snap, now *state.Snapshot, mine *structs.Job, rank structs.Rank, nodeID string) {
-	seen := map[structs.NamespacedID]bool{}
-	node := snap.Node(nil, nodeID)
-	for _, e := range snap.PendingEvals() {
-		j := snap.Job(nil, e.Namespace, e.JobID)
-		if seen[e.Job()] || j == nil || j.Stop || j.NodePool != mine.NodePool || j.ID == mine.ID || e.WaitUntil.After(time.Now()) {
-			continue
-		}
-		if _, rests := w.nacked.Load(e.ID); rests {
-			continue
-		}
-		if cur := now.Job(nil, j.Namespace, j.ID); cur == nil || cur.Stop {
-			continue // it is not wanted any more
-		}
-		seen[e.Job()] = true
-		if r := w.rank(snap, j); r.Compare(&rank) >= 0 {
-			continue
-		}
-		w.looked++
-		have := w.chain[e.Job()]
-		for _, a := range snap.AllocsByJob(nil, j.Namespace, j.ID, true) {
-			if !a.Terminal() {
-				have++
-			}
-		}
-		if have >= j.TaskGroups[0].Count {
-			continue
-		}
-		w.waiting++
-		v, u := volume(j), w.used[nodeID]
-		if u[0]+v[0] <= node.NodeResources.Cpu.CpuShares && u[1]+v[1] <= node.NodeResources.Memory.MemoryMB {
-			w.broken = append(w.broken, fmt.Sprintf("%s (priority %d) took node %s at %d, where %s (priority %d, %s evaluation) fits",
-				mine.ID, mine.Priority, nodeID, w.base, j.ID, j.Priority, e.Status))
-		}
-	}
-}
-
-// TestNobodyIsOvertaken: 20 sides register, grow and stop jobs of all priorities and
-// sizes in two pools that are too small for them, while 8 workers and the queue pass
-// decide. At the end everybody who still waits has no room.
-func TestNobodyIsOvertaken(t *testing.T) { synctest.Test(t, nobodyIsOvertaken) }
-
-func nobodyIsOvertaken(t *testing.T) {
-	c := newCluster(true)
+// mix has 20 sides want and give back for some seconds, while 8 workers decide.
+func mix(t *testing.T, c *cluster, seed uint64) *watcher {
 	c.delay = 2 * time.Millisecond
 	w := c.watched()
+	c.configure(t, func(s *structs.SchedulerConfiguration) {
+		s.ReservationAfter, s.ReservationTTL = 200*time.Millisecond, time.Second
+	})
 	pools := []string{structs.NodePoolDefault, "other"}
 	for i := range 8 {
 		c.node(t, fmt.Sprint("node-", i), pools[i%2], 1000)
 	}
-	defer c.run(t.Context(), 8)()
+	t.Cleanup(c.run(t.Context(), 8))
 	var wg sync.WaitGroup
-	seed := rand.Uint64()
 	for side := range 20 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(side))) //nolint:gosec // a test
@@ -363,9 +258,17 @@ func nobodyIsOvertaken(t *testing.T) {
 					own = own[1:]
 				}
 				j := job(fmt.Sprintf("job-%d-%d", side, i), pools[r.IntN(2)], 1+r.IntN(100), 1+r.IntN(3), size(r), size(r))
+				if r.IntN(4) > 0 {
+					j.TaskGroups[0].MaxRunDuration = time.Duration(1+r.IntN(20)) * 100 * time.Millisecond
+				}
+				gang := r.IntN(5) == 0
+				if gang {
+					j.TaskGroups[0].Gang, j.TaskGroups[0].Count = &structs.Gang{}, 2+r.IntN(3)
+					j.Canonicalize()
+				}
 				c.register(t, j)
 				own = append(own, j)
-				if r.IntN(3) == 0 {
+				if r.IntN(3) == 0 && !gang { // a gang of another size is another gang
 					more := j.Copy()
 					more.TaskGroups[0].Count += 2
 					c.register(t, more)
@@ -375,16 +278,7 @@ func nobodyIsOvertaken(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	c.settled(t)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(w.broken) > 0 {
-		t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
-	}
-	t.Logf("%d entries; %d times something went before, %d times it waited", c.index, w.looked, w.waiting)
-	if w.waiting == 0 {
-		t.Fatal("nobody ever waited: nothing was looked at")
-	}
+	return w
 }
 
 // size is mostly small, and now and then nearly all of a node.
@@ -395,78 +289,166 @@ func size(r *rand.Rand) int {
 	return 20 + 20*r.IntN(20)
 }
 
-// settled waits until nothing is pending any more, and what is blocked fits nowhere.
-func (c *cluster) settled(t *testing.T) {
+// settled waits until nothing is pending any more, and nobody of those that are blocked
+// could use any node.
+func (w *watcher) settled(t *testing.T) {
 	t.Helper()
 	var why string
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if why = c.unsettled(); why == "" {
+		if why = w.unsettled(); why == "" {
 			return
 		}
 	}
-	t.Errorf("never settled: %s; %+v", why, c.broker.Stats())
+	t.Errorf("never settled: %s; %+v", why, w.broker.Stats())
 }
 
-func (c *cluster) unsettled() string {
-	snap := c.store.Snapshot()
+func (w *watcher) unsettled() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rebase(w.index)
+	snap := w.history[w.index]
 	for _, e := range snap.PendingEvals() {
 		if e.Status == structs.EvalStatusPending {
 			return fmt.Sprintf("evaluation %s of %s is pending (%s)", e.ID, e.JobID, e.TriggeredBy)
 		}
 		j := snap.Job(nil, e.Namespace, e.JobID)
 		for n := range snap.Nodes(nil, "", false) {
-			free, v := snap.World().Free(n.ID), volume(j)
-			if n.InPool(j.NodePool) && free.CPU >= v[0] && free.MemoryMB >= v[1] {
-				return fmt.Sprintf("%s waits, and fits on %s", j.ID, n.ID)
+			if n.InPool(j.NodePool) && w.couldUse(snap, j, j.TaskGroups[0].Count-w.have[e.Job()], n.ID, nil) {
+				return fmt.Sprintf("%s waits, and could use %s", j.ID, n.ID)
 			}
 		}
 	}
 	return ""
 }
 
-// TestPlantedOvertaker: a plan that goes around the gate is seen by the watcher; through
-// the gate it is sent back, and placed after the ask that goes before it.
+// planted is one who would take what another, who goes before, could use.
+type planted struct {
+	low, high *structs.Job
+	busy      bool // what is taken is held by a job of the lowest band, and taken back
+	reserved  bool // it is reserved for the lower one
+	fair      bool // the other cannot use it
+}
+
+// TestPlantedOvertaker: with the applier's gate switched off, a plan that overtakes is
+// committed, and the watcher says so; through the gate it is sent back, what goes before it is
+// placed first, and the watcher has nothing to say. One that takes what the other cannot use
+// is never reported.
 func TestPlantedOvertaker(t *testing.T) {
-	f := func(gated bool) {
-		t.Helper()
-		c := newCluster(gated)
-		w := c.watched()
-		c.node(t, "node", structs.NodePoolDefault, 1000)
-		low, high := job("low", structs.NodePoolDefault, 10, 1, 600, 600), job("high", structs.NodePoolDefault, 90, 1, 600, 600)
-		first := c.register(t, low)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		stop := c.run(ctx, 0)
-		defer stop()
-		var got *structs.EvalDequeueReply
-		for err := error(structs.ErrNoLeader); errors.Is(err, structs.ErrNoLeader); {
-			got, err = c.Dequeue(ctx, []string{structs.JobTypeService}, time.Second)
-		}
-		if got.Eval == nil || got.Eval.ID != first.ID {
-			t.Fatalf("got %+v", got.Eval)
-		}
-		c.register(t, high)
-		p := &structs.Plan{
-			EvalID: first.ID, EvalToken: got.Token, Namespace: low.Namespace, JobID: low.ID, Priority: 10,
-			Place: []*structs.PlacementBatch{{
-				Namespace: low.Namespace, JobID: low.ID, Group: "g", EvalID: first.ID, Seed: c.next(), CreateTime: 1,
-				Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
-					"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 600}, Memory: structs.AllocatedMemoryResources{MemoryMB: 600}},
-				}},
-				Nodes: []structs.PlacedNode{{ID: "node", Name: "node"}}, Instances: []structs.Instance{{}},
-			}},
-		}
-		r, err := c.Submit(ctx, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.mu.Lock()
-		broken := len(w.broken)
-		c.mu.Unlock()
-		if r.Overtook != gated || (broken == 0) != gated {
-			t.Fatalf("gated: %v, result: %+v, seen by the watcher: %v", gated, r, w.broken)
+	low, high := job("low", structs.NodePoolDefault, 50, 1, 600, 600), job("high", structs.NodePoolDefault, 90, 1, 600, 600)
+	pair := job("high", structs.NodePoolDefault, 90, 2, 600, 600)
+	pair.TaskGroups[0].Gang = &structs.Gang{}
+	three := job("high", structs.NodePoolDefault, 90, 3, 600, 600)
+	three.TaskGroups[0].Gang = &structs.Gang{}
+	large := job("high", structs.NodePoolDefault, 90, 1, 1100, 1100)
+	for name, p := range map[string]planted{
+		"an ask":                 {low: low, high: high},
+		"a gang":                 {low: low, high: pair},
+		"what is taken back":     {low: low, high: high, busy: true},
+		"a gang that is too big": {low: low, high: three, fair: true},
+		"an ask that is too big": {low: low, high: large, fair: true},
+		"reserved room":          {low: low, high: pair, reserved: true, fair: true},
+	} {
+		for _, gated := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", gated: ", gated), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { plant(t, p, gated) }) })
 		}
 	}
-	f(false)
-	f(true)
+}
+
+func plant(t *testing.T, p planted, gated bool) {
+	c := newCluster(gated)
+	w := c.watched()
+	c.configure(t, func(*structs.SchedulerConfiguration) {})
+	c.node(t, "node", structs.NodePoolDefault, 1000)
+	c.node(t, "second", structs.NodePoolDefault, 1000)
+	stop := c.run(t.Context(), 0)
+	defer func() { stop() }()
+	if p.busy {
+		for _, node := range []string{"node", "second"} {
+			busy := job("busy-"+node, structs.NodePoolDefault, 5, 1, 600, 600)
+			c.submit(t, c.take(t, c.register(t, busy)), busy, node, "")
+		}
+	}
+	mine := c.take(t, c.register(t, p.low))
+	if p.reserved {
+		c.must(t, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "reserves", JudgedAt: c.store.LatestIndex(), Reserve: []*structs.Reservation{{
+			NodeID: "node", Namespace: p.low.Namespace, JobID: p.low.ID, Group: "g", CPU: 600, MemoryMB: 600, MadeAt: 1, DueAt: 2, ExpiresAt: 1 << 62,
+		}}}}})
+	}
+	c.register(t, p.high)
+	victim := ""
+	if p.busy {
+		for _, a := range c.store.Snapshot().AllocsByNode(nil, "node") {
+			victim = a.ID
+		}
+	}
+	synctest.Wait()
+	r := c.submit(t, mine, p.low, "node", victim)
+	seen := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(w.broken)
+	}
+	if r.Overtook != gated || (seen() > 0) != (!gated && !p.fair) {
+		t.Fatalf("result: %+v, seen by the watcher: %v", r, w.broken)
+	}
+	if !gated {
+		return
+	}
+	stop() // and what was sent back is decided by workers
+	stop = c.run(t.Context(), 2)
+	w.settled(t)
+	if seen() > 0 {
+		t.Fatalf("in its turn it was placed, and the watcher says %v", w.broken)
+	}
+	if n := len(c.store.Snapshot().AllocsByJob(nil, p.high.Namespace, p.high.ID, true)); !p.fair && n != p.high.TaskGroups[0].Count {
+		t.Fatalf("%d of what goes before are placed", n)
+	}
+}
+
+// take has a worker take an evaluation, which is the first.
+func (c *cluster) take(t *testing.T, e *structs.Evaluation) *structs.EvalDequeueReply {
+	t.Helper()
+	synctest.Wait()
+	got, err := c.Dequeue(t.Context(), []string{structs.JobTypeService}, time.Second)
+	if err != nil || got.Eval == nil || got.Eval.ID != e.ID {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	return got
+}
+
+// submit submits a plan that places one instance on a node, and ends the evaluation.
+func (c *cluster) submit(t *testing.T, got *structs.EvalDequeueReply, j *structs.Job, node, victim string) *structs.PlanResult {
+	t.Helper()
+	v, seed := volume(j), c.next()
+	done := got.Eval.Copy()
+	done.Status = structs.EvalStatusComplete
+	p := &structs.Plan{
+		EvalID: got.Eval.ID, EvalToken: got.Token, Namespace: j.Namespace, JobID: j.ID, Priority: j.Priority,
+		Place: []*structs.PlacementBatch{{
+			Namespace: j.Namespace, JobID: j.ID, Group: "g", EvalID: got.Eval.ID, Seed: seed, CreateTime: 1,
+			Resources: &structs.AllocatedResources{
+				Tasks: map[string]*structs.AllocatedTaskResources{
+					"t": {Cpu: structs.AllocatedCpuResources{CpuShares: v[0]}, Memory: structs.AllocatedMemoryResources{MemoryMB: v[1]}},
+				},
+				Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Priority: j.Priority}},
+			},
+			Nodes: []structs.PlacedNode{{ID: node, Name: node}}, Instances: []structs.Instance{{}},
+		}},
+		Evals: []*structs.Evaluation{done},
+	}
+	if victim != "" {
+		p.Stop = []*structs.AllocStop{{
+			AllocID: victim, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID(seed, 0),
+		}}
+	}
+	r, err := c.Submit(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Overtook {
+		if err := c.Ack(t.Context(), got.Eval.ID, got.Token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
 }
