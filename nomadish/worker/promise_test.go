@@ -29,6 +29,8 @@ type journal struct {
 	delay  time.Duration                   // that a commit of plans takes
 	watch  func(index uint64, payload any) // before the entry is applied
 	after  func(index uint64)
+	// entry, if set, is given each entry as it is in the log.
+	entry func(entry []byte)
 }
 
 func newJournal() *journal {
@@ -53,6 +55,9 @@ func (j *journal) Apply(_ context.Context, t structs.LogType, payload any) (uint
 	j.index++
 	if j.watch != nil {
 		j.watch(j.index, payload)
+	}
+	if j.entry != nil {
+		j.entry(entry)
 	}
 	err = j.writer.Apply(j.index, t, payload)
 	if j.after != nil {
