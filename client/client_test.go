@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/client/alloc"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/structs"
@@ -317,6 +319,33 @@ func TestForgottenAllocationIsRemoved(t *testing.T) {
 		_, err := os.Stat(filepath.Join(r.config.AllocDir, a.ID))
 		return os.IsNotExist(err)
 	})
+}
+
+// Who waits for room does not wait until the files of others are removed.
+func TestRoomIsGivenWhileFilesAreRemoved(t *testing.T) {
+	r := newRig(t).start()
+	id := r.c.NodeID()
+	removing, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once // it may be forgotten again meanwhile
+	r.c.nodes[0].erase = func(d alloc.Dir) error {
+		once.Do(func() { close(removing) })
+		<-goOn
+		return d.Remove()
+	}
+	port := func(a *structs.Allocation) {
+		a.AllocatedResources.Shared.Ports = []structs.PortMapping{{Label: "http", Value: 8080, HostIP: "10.0.0.1"}}
+	}
+	large := r.s.place(id, job("large", structs.JobTypeService, fake("main", nil)), 0, nil)
+	old := r.s.place(id, job("old", structs.JobTypeService, fake("main", nil)), 0, port)
+	r.s.untilStatus(large.ID, structs.AllocClientRunning)
+	r.s.untilStatus(old.ID, structs.AllocClientRunning)
+	r.s.change(func() { delete(r.s.allocs, large.ID) })
+	r.s.place(id, job("news", structs.JobTypeService, fake("main", nil)), 0, nil)
+	<-removing
+	r.s.edit(old.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredStop })
+	next := r.s.place(id, job("new", structs.JobTypeService, fake("main", nil)), 0, port)
+	r.s.untilStatus(next.ID, structs.AllocClientRunning)
+	close(goOn)
 }
 
 // eventually polls what tells nobody when it happens.

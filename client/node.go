@@ -50,6 +50,7 @@ type node struct {
 	claims  *claims
 	rooms   sync.Mutex    // one allocation at a time gives and takes room
 	collect chan struct{} // asks for a look at what can be removed
+	erase   func(alloc.Dir) error
 }
 
 func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
@@ -58,7 +59,7 @@ func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
 		logger: c.logger.With("node_id", structs.ShortID(n.ID)),
 		known:  make(chan struct{}), refresh: make(chan struct{}, 1), collect: make(chan struct{}, 1),
 		runners: map[string]*alloc.Runner{}, gone: map[string]struct{}{}, forgotten: map[string]struct{}{}, acked: map[string]struct{}{},
-		reports: newReporter(),
+		reports: newReporter(), erase: alloc.Dir.Remove,
 	}
 	out.claims = newClaims(func() room { return roomOf(out.Node()) })
 	out.current.Store(n)
@@ -81,9 +82,9 @@ func (n *node) StartSlot(ctx context.Context) (func(), error) {
 	}
 }
 
-// ended frees what an allocation held.
+// ended clears up after an allocation that has ended: what the servers have forgotten is
+// of no use any more.
 func (n *node) ended(id string) {
-	n.claims.release(id)
 	n.mu.Lock()
 	_, forgotten := n.forgotten[id]
 	n.mu.Unlock()
@@ -263,23 +264,31 @@ func (n *node) grant(r *alloc.Runner) {
 // last holds.
 func (n *node) Room(id string) {
 	n.Go(func(context.Context) {
-		n.rooms.Lock()
-		defer n.rooms.Unlock()
-		r := n.runner(id)
-		place := alloc.PlaceEnded
-		if r != nil { // else it is removed already
-			place = r.Place()
-		}
-		switch place {
-		case alloc.PlaceEnded:
-			n.ended(id)
-		case alloc.PlaceAsleep:
-			n.claims.lull(id)
-		case alloc.PlaceWaking:
-			n.grant(r)
-		case alloc.PlaceAwake:
+		if n.move(id) == alloc.PlaceEnded {
+			n.ended(id) // which takes as long as its files are many: nobody waits for that
 		}
 	})
+}
+
+// move gives or takes what follows from an allocation's place, which it returns.
+func (n *node) move(id string) alloc.Place {
+	n.rooms.Lock()
+	defer n.rooms.Unlock()
+	r := n.runner(id)
+	place := alloc.PlaceEnded
+	if r != nil { // else it is removed already
+		place = r.Place()
+	}
+	switch place {
+	case alloc.PlaceEnded:
+		n.claims.release(id)
+	case alloc.PlaceAsleep:
+		n.claims.lull(id)
+	case alloc.PlaceWaking:
+		n.grant(r)
+	case alloc.PlaceAwake:
+	}
+	return place
 }
 
 // grantRestored lets the allocations of an earlier life go on, of which the
@@ -360,7 +369,7 @@ func (n *node) remove(id string) {
 		return
 	}
 	r.Close()
-	if err := r.Dir().Remove(); err != nil {
+	if err := n.erase(r.Dir()); err != nil {
 		n.logger.Warn("an allocation's files cannot all be removed", "alloc_id", id, "error", err)
 	}
 	if n.store != nil {
