@@ -179,7 +179,11 @@ func TestGoldenExample(t *testing.T) {
 			before[v.id] = ids(a.running(v.id, v.count, 20*time.Second))
 		}
 		a.place(volume{id: name, priority: 4, count: 30, cpu: 10, memory: 10})
+		w.upTo(t, a.quiet())
 		placed := w.placed(name, start)
+		if len(placed) != 30 {
+			t.Errorf("%s: %d were placed, want 30", name, len(placed))
+		}
 		for _, v := range jobs {
 			left := a.running(v.id, v.count-lose[v.id], 20*time.Second)
 			a.missing(v.id, lose[v.id])

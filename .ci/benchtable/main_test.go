@@ -27,7 +27,7 @@ func testRows() []Row {
 		row("fast work", "Many/fast/(.*)", "µs/placement", "300", 15, 11),
 		atLeast("packing", "Packing/(.*)", "jobs", "178", 500),
 		info("allocations", "Many/(.*)", "allocs/placement"),
-		later("the trace", "", 95, 95),
+		trace(atLeast("the trace", "Trace/(.*)", "%", "", 95)),
 	}
 }
 
@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 	if fast.Median != 12.5 || fast.Min != 10.5 || fast.Max != 99 || fast.Runs != 3 || fast.On != "nodes=1k" || fast.Verdict != met {
 		t.Errorf("the first line is %+v", fast)
 	}
-	for i, want := range []string{met, missedMust, isInfo, isLater} {
+	for i, want := range []string{met, missedMust, isInfo, noTrace} {
 		if lines[i].Verdict != want {
 			t.Errorf("%s: %q, want %q", lines[i].Work, lines[i].Verdict, want)
 		}
@@ -142,7 +142,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q is there twice", r.Work)
 		}
 		seen[r.Work] = true
-		if r.Later || r.Info {
+		if r.Info {
 			continue
 		}
 		if r.verdict(r.Want) != wanted || r.Match.NumSubexp() != 1 && !regexp.MustCompile(`\(\?:`).MatchString(r.Match.String()) {

@@ -15,7 +15,7 @@ const (
 	wanted     = "wanted" // the "want" too
 	missedMust = "MISSED"
 	notRun     = "NOT RUN"
-	isLater    = "later"
+	noTrace    = "no trace"
 	isInfo     = ""
 )
 
@@ -33,11 +33,6 @@ type Line struct {
 func judge(rows []Row, r *Results) (lines []Line) {
 	for _, row := range rows {
 		base := Line{Work: row.Work, Unit: row.Unit, Must: row.Must, Want: row.Want, Peer: row.Peer}
-		if row.Later {
-			base.Verdict = isLater
-			lines = append(lines, base)
-			continue
-		}
 		var of []Line
 		for _, name := range r.Order {
 			m := row.Match.FindStringSubmatch(name)
@@ -52,6 +47,9 @@ func judge(rows []Row, r *Results) (lines []Line) {
 			of = append(of, l)
 		}
 		switch {
+		case len(of) == 0 && row.Trace:
+			base.Verdict = noTrace
+			of = append(of, base)
 		case len(of) == 0 && !row.Info:
 			base.Verdict = notRun
 			of = append(of, base)
@@ -116,7 +114,7 @@ func write(out io.Writer, lines []Line, env Environment, partial bool) error {
 	}
 	last := ""
 	for _, l := range lines {
-		if partial && (l.Verdict == notRun || l.Verdict == isLater) {
+		if partial && (l.Verdict == notRun || l.Verdict == noTrace) {
 			continue
 		}
 		work := l.Work
