@@ -155,7 +155,7 @@ func setReservationAfter(c *structs.SchedulerConfiguration, text string) (err er
 		return nil
 	}
 	if c.ReservationAfter, err = positive(text); err != nil {
-		return errors.New("write a duration such as 5m or 1h30m, or \"never\" to reserve no room")
+		return errors.New("write a duration above 0, such as 5m or 1h30m, or \"never\" to reserve no room")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func positive(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, errors.New("write a duration such as 5m or 1h30m")
+		return 0, errors.New("write a duration above 0, such as 5m or 1h30m")
 	}
 	return d, nil
 }

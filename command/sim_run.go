@@ -105,6 +105,9 @@ func (o *simRunOptions) plan() (*simPlan, error) {
 	if o.parallel < 1 {
 		return nil, fmt.Errorf("-parallel %d: must be 1 or more; all cores unless stated", o.parallel)
 	}
+	if o.sortRows < 1 {
+		return nil, fmt.Errorf("-sort-rows %d: must be 1 or more; %d unless stated", o.sortRows, tracefile.DefaultSortRows)
+	}
 	if p.seeds, err = parseSeeds(o.seeds); err != nil {
 		return nil, err
 	}

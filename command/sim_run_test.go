@@ -133,6 +133,7 @@ func TestSimRunRefuses(t *testing.T) {
 		return append([]string{"-nodes", exampleNodes, "-trace", exampleTrace, "-out", filepath.Join(dir, "out")}, args...)
 	}
 	f("-parallel 0: must be 1 or more", with("-parallel", "0")...)
+	f("-sort-rows -4: must be 1 or more", with("-sort-rows", "-4")...)
 	f("-until: counts the demand that arrives while nobody leaves: use it with -drop", with("-until", "130%")...)
 	f("-nodes FILE is needed")
 	f("-trace FILE is needed", "-nodes", "x")

@@ -45,6 +45,7 @@ func FlagError(fs *flag.FlagSet, err error) error {
 	before, why, _ := strings.Cut(text, " -"+named.Name+": ")
 	_, given, _ := strings.Cut(before, "\"")
 	given = given[:max(0, strings.LastIndex(given, "\""))]
+	why = strings.TrimPrefix(why, fmt.Sprintf("%q: ", given)) // said already
 	if must := kindOf(named.Value); must != "" {
 		why = must
 	}

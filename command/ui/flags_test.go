@@ -22,6 +22,9 @@ func TestFlagError(t *testing.T) {
 		fs.Duration("wait", time.Second, "")
 		fs.Float64("part", 1, "")
 		fs.Func("seed", "", func(s string) error {
+			if s == "8" {
+				return errors.New(`"8": must be 7: -verbose: no`)
+			}
 			if s != "7" {
 				return errors.New("must be 7: -verbose: no")
 			}
@@ -48,6 +51,7 @@ func TestFlagError(t *testing.T) {
 	f(`-wait "5": must be a time such as 30s, 5m or 1h30m`, "-wait", "5")
 	f(`-part "half": must be a number`, "-part=half")
 	f(`-seed "a\"b": must be 7: -verbose: no`, `-seed=a"b`)
+	f(`-seed "8": must be 7: -verbose: no`, "-seed=8")
 	f("-wait: needs a value; write -wait=VALUE", "-wait")
 	f("flag: help requested", "-h")
 }
