@@ -22,7 +22,7 @@ server {
   }
 
   scheduling {
-    policy            = "binpack"                    # or spread, first-fit, next-fit, random, least-fragmentation
+    policy            = "least-fragmentation"        # or binpack, spread, first-fit, next-fit, random
     dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
     granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
