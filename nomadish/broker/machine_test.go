@@ -21,27 +21,35 @@ type machine struct {
 	nodes int
 	held  map[string]holding // by evaluation ID
 	tried map[string]uint64  // by evaluation ID: the state of its last turn
+	came  map[string]time.Time
+	rests map[string]bool // what failed, or was held for too long: it may rest
+	opens int             // how often the gate was open
+	shut  int             // and how often it had to be shut
 }
 
 type holding struct {
 	eval    *structs.Evaluation
 	token   string
 	decided uint64 // the state that its worker decides on
+	at      time.Time
 	unpin   func()
 }
 
-// bubble hides the test's deadline, which a bubble of virtual time may not ask for.
-type bubble struct{ rapid.TB }
+// priorityOf is that of a job of the machine: each is in a band of its own, so that nothing
+// that happens changes their order.
+func priorityOf(job string) int {
+	return map[string]int{"job0": 10, "job1": 50, "job2": 90}[job]
+}
 
+// TestMachine has each case in a bubble of its own: a case takes hours of virtual time, and
+// the time for all of them is the clock's.
 func TestMachine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(bubble{t}, func(r *rapid.T) {
-			l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
-			m := &machine{
-				bed: &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)},
-				r:   r, held: map[string]holding{}, tried: map[string]uint64{},
-			}
-			m.start()
+	opens, shut := 0, 0
+	rapid.Check(t, func(r *rapid.T) {
+		var failed any // what a case fails by goes through the bubble's wall
+		synctest.Test(t, func(t *testing.T) {
+			defer func() { failed = recover() }()
+			m := newMachine(t, r)
 			defer func() { m.stop() }()
 			synctest.Wait()
 			for range rapid.IntRange(1, 120).Draw(r, "steps") {
@@ -49,12 +57,32 @@ func TestMachine(t *testing.T) {
 				synctest.Wait()
 			}
 			m.settle()
+			opens, shut = opens+m.opens, shut+m.shut
 		})
+		if failed != nil {
+			panic(failed)
+		}
 	})
+	if opens == 0 || shut == 0 {
+		t.Fatalf("%d plans were let on, and %d had to be held back: nothing was looked at", opens, shut)
+	}
+}
+
+func newMachine(t *testing.T, r *rapid.T) *machine {
+	l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
+	m := &machine{
+		bed: &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)},
+		r:   r, held: map[string]holding{}, tried: map[string]uint64{}, came: map[string]time.Time{}, rests: map[string]bool{},
+	}
+	for _, job := range []string{"job0", "job1", "job2"} {
+		m.jobOfPriority(job, structs.JobTypeService, priorityOf(job))
+	}
+	m.start()
+	return m
 }
 
 func (m *machine) step() {
-	switch rapid.IntRange(0, 12).Draw(m.r, "step") {
+	switch rapid.IntRange(0, 14).Draw(m.r, "step") {
 	case 0, 1:
 		m.register1()
 	case 2, 3, 4:
@@ -75,7 +103,82 @@ func (m *machine) step() {
 		m.disturb()
 	case 12:
 		m.pass()
+	case 13, 14:
+		m.letOn()
 	}
+}
+
+// letOn asks whether a plan of a held evaluation may be judged. THE promise: not while an
+// evaluation of a job that goes before has not been tried, as far as is known for sure; what
+// would overtake is sent back.
+func (m *machine) letOn() {
+	h, ok := m.some()
+	if !ok || h.unpin != nil {
+		return
+	}
+	if now, holds := m.Outstanding(h.eval.ID); !holds || now != h.token {
+		return
+	}
+	base := m.store.LatestIndex()
+	if err := m.CatchUp(m.Context()); err != nil {
+		m.r.Fatalf("catch up: %v", err)
+	}
+	open := m.Admit(h.eval.ID, base, false).Verdict == structs.GateOpen
+	if waits := m.goesBefore(h.eval); waits != "" {
+		m.shut++
+		if open {
+			m.r.Fatalf("%s of %s is let on before %s", h.eval.ID, h.eval.JobID, waits)
+		}
+	}
+	if open {
+		m.opens++
+		return
+	}
+	delete(m.held, h.eval.ID)
+	m.SendBack(h.eval.ID, h.token)
+	if _, holds := m.Outstanding(h.eval.ID); holds {
+		m.r.Fatalf("%s is held after it was sent back", h.eval.ID)
+	}
+}
+
+// goesBefore names what must be tried before an evaluation: by the state alone, it is pending
+// for less time than others wait for it, and behind no other of its job, or blocked while a node came that may help it.
+func (m *machine) goesBefore(e *structs.Evaluation) string {
+	snap := m.store.Snapshot()
+	open := map[string]int{}
+	for _, o := range snap.PendingEvals() {
+		if o.Status == structs.EvalStatusPending {
+			open[o.JobID]++
+		}
+	}
+	for _, o := range snap.PendingEvals() {
+		if priorityOf(o.JobID) <= priorityOf(e.JobID) || m.rests[o.JobID] {
+			continue
+		}
+		switch o.Status {
+		case structs.EvalStatusPending:
+			if open[o.JobID] == 1 && o.WaitUntil.IsZero() && time.Since(m.came[o.ID]) < m.opts.HoldLimit && !m.decided(o.JobID, m.opts.HoldLimit) {
+				return o.ID + " (pending)"
+			}
+		case structs.EvalStatusBlocked:
+			for n := range snap.Nodes(nil, "", false) {
+				if n.CreateIndex > max(o.SnapshotIndex, m.tried[o.ID]) && helps(o, n.ComputedClass) && !m.decided(o.JobID, 0) {
+					return o.ID + " (blocked)"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// decided tells whether a worker believes to hold an evaluation of a job, for so long.
+func (m *machine) decided(job string, since time.Duration) bool {
+	for _, h := range m.held {
+		if h.eval.JobID == job && time.Since(h.at) >= since {
+			return true
+		}
+	}
+	return false
 }
 
 // pass tries some of what waits, to no avail, or gives it back.
@@ -97,8 +200,10 @@ func (m *machine) pass() {
 		}
 		switch rapid.IntRange(0, 3).Draw(m.r, "outcome") {
 		case 0:
+			m.rests[t.Eval.JobID] = true
 			m.Answered(t, true, false)
 		case 1:
+			m.rests[t.Eval.JobID] = true
 			m.Answered(t, false, true)
 		default:
 			m.tried[t.Eval.ID] = index
@@ -116,10 +221,11 @@ func (m *machine) join() {
 
 func (m *machine) register1() {
 	m.evals++
-	e := eval(fmt.Sprint("e", m.evals), fmt.Sprint("job", rapid.IntRange(0, 1).Draw(m.r, "job")), rapid.IntRange(1, 3).Draw(m.r, "priority"))
+	e := eval(fmt.Sprint("e", m.evals), fmt.Sprint("job", rapid.IntRange(0, 2).Draw(m.r, "job")), rapid.IntRange(1, 3).Draw(m.r, "priority"))
 	if rapid.IntRange(0, 4).Draw(m.r, "delayed") == 0 {
 		e.WaitUntil = time.Now().Add(30 * time.Second).UTC()
 	}
+	m.came[e.ID] = time.Now()
 	m.log.evals(m.r, e)
 }
 
@@ -146,7 +252,7 @@ func (m *machine) dequeue() {
 	if stored := m.store.Snapshot().Eval(nil, e.ID); stored.Status != structs.EvalStatusPending {
 		m.r.Fatalf("%s was given out but is %s", e.ID, stored.Status)
 	}
-	m.held[e.ID] = holding{eval: e, token: token, decided: index}
+	m.held[e.ID] = holding{eval: e, token: token, decided: index, at: time.Now()}
 }
 
 // some picks an evaluation that a worker believes to hold.
@@ -180,6 +286,7 @@ func (m *machine) answer(status string) {
 	now, holds := m.Outstanding(h.eval.ID)
 	holds = holds && now == h.token
 	if status == "" {
+		m.rests[h.eval.JobID] = true
 		if err := m.Nack(h.eval.ID, h.token); (err == nil) != holds {
 			m.r.Fatalf("nack of %s: %v, held: %v", h.eval.ID, err, holds)
 		}
@@ -248,6 +355,7 @@ func (m *machine) settle() {
 		}
 	}
 	m.held = map[string]holding{}
+	turns := map[string]uint64{}
 	for range 500 {
 		synctest.Wait()
 		e, token, _, err := m.Dequeue(m.Context(), service, time.Nanosecond)
@@ -258,6 +366,7 @@ func (m *machine) settle() {
 			if m.pending() == 0 {
 				break
 			}
+			m.walk(turns)
 			time.Sleep(20 * time.Second)
 			continue
 		}
@@ -269,21 +378,10 @@ func (m *machine) settle() {
 		}
 	}
 	// What waits and may be helped has its turn, once.
-	turns := map[string]uint64{}
 	for again := true; again; {
 		time.Sleep(20 * time.Minute) // what failed rests
 		synctest.Wait()
-		again = false
-		for {
-			index := m.store.LatestIndex()
-			t, _ := m.Next(index)
-			if t == nil {
-				break
-			}
-			again = true
-			turns[t.Eval.ID] = index
-			m.Tried(t, index, t.Eval)
-		}
+		again = m.walk(turns)
 	}
 	blocked := 0
 	for e := range m.store.Snapshot().Evals(nil, structs.AllNamespaces, "", false) {
@@ -301,6 +399,19 @@ func (m *machine) settle() {
 	}
 	if s := m.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending > 0 || s.Blocked != blocked {
 		m.r.Fatalf("left over: %+v, %d blocked", s, blocked)
+	}
+}
+
+// walk has all that must be tried be tried, and notes on what state.
+func (m *machine) walk(turns map[string]uint64) (any bool) {
+	for {
+		index := m.store.LatestIndex()
+		t, _ := m.Next(index)
+		if t == nil {
+			return any
+		}
+		any, turns[t.Eval.ID] = true, index
+		m.Tried(t, index, t.Eval)
 	}
 }
 
