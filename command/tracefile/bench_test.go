@@ -68,7 +68,7 @@ func openB(b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tra
 		seeds = seeds[:1]
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(200)) // as `sim run` has it
-	runtime.LockOSThread() // for the clock of this thread
+	runtime.LockOSThread()                            // for the clock of this thread
 	defer runtime.UnlockOSThread()
 	var allocated float64
 	var medians []time.Duration
