@@ -18,11 +18,15 @@ import (
 // takes at most a fifth of one core.
 const restFactor = 4
 
-// Reader gives the queue to many at once. Safe for concurrent use.
+// keptOrders bounds the orders that a Reader keeps: of the last states that were asked for.
+const keptOrders = 4
+
+// Reader gives the queue to many at once: to all that ask for the same state, the same.
+// Safe for concurrent use.
 type Reader struct {
 	turn chan struct{} // held by who looks at or makes what follows
-	made made
-	rest time.Time // no order is made before
+	made []made        // latest first
+	rest time.Time     // no order is made before
 	now  func() time.Time
 }
 
@@ -51,8 +55,13 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 		snap.TableIndex(state.TableAsks), snap.TableIndex(state.TableEvals),
 		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
 	}
-	if r.made.of == of || r.made.snap > snap.Index() {
-		return r.made.lines, nil
+	for i := range r.made {
+		if r.made[i].of == of {
+			return r.made[i].lines, nil
+		}
+	}
+	if len(r.made) > 0 && r.made[0].snap > snap.Index() {
+		return r.made[0].lines, nil
 	}
 	if wait := r.rest.Sub(r.now()); wait > 0 {
 		timer := time.NewTimer(wait)
@@ -64,10 +73,11 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 		}
 	}
 	start := r.now()
-	r.made = made{snap.Index(), of, Order(snap, start.UnixNano())}
+	lines := Order(snap, start.UnixNano())
+	r.made = append([]made{{snap.Index(), of, lines}}, r.made[:min(len(r.made), keptOrders-1)]...)
 	end := r.now()
 	r.rest = end.Add(restFactor * end.Sub(start))
-	return r.made.lines, nil
+	return lines, nil
 }
 
 // Index is the index that last changed what the queue shows.
