@@ -154,7 +154,7 @@ func (r *runner) Run(args []string) int {
 		return exitDone
 	}
 	if err != nil {
-		return e.usage("%v", ui.FlagError(fs, err))
+		return e.usage("%v", ui.FlagError(fs, err, structs.Nearest))
 	}
 	if !e.noColor {
 		e.style = ui.StyleFor(r.out)

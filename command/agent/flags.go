@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Usage is the command's help.
@@ -144,7 +145,7 @@ func parseFlags(args []string) (*flags, error) {
 	yes("simulate-beside", "client.simulate_beside", func(c *config.Config) *bool { return &c.Client.SimulateBeside })
 	f.lists(fs)
 	if err := fs.Parse(args); err != nil {
-		return nil, ui.FlagError(fs, err)
+		return nil, ui.FlagError(fs, err, structs.Nearest)
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("the agent takes no arguments, but was given %q", fs.Args())

@@ -7,20 +7,19 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/nomadish/nomadish/structs"
 )
 
 // FlagError says of what flag.FlagSet.Parse refuses what is allowed instead: the flag that
 // was most likely meant, or the kind of value. The flag package has no types for its
-// errors, so they are known by their texts; another text stays as it is.
-func FlagError(fs *flag.FlagSet, err error) error {
+// errors, so they are known by their texts; another text stays as it is. nearest gives the
+// known word that a wrong one meant, or "".
+func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []string) string) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return err
 	}
 	text := err.Error()
 	if name, found := strings.CutPrefix(text, "flag provided but not defined: -"); found {
-		near := nearFlag(fs, name)
+		near := nearFlag(fs, name, nearest)
 		if near == "" {
 			return fmt.Errorf("there is no flag -%s", name)
 		}
@@ -53,7 +52,7 @@ func FlagError(fs *flag.FlagSet, err error) error {
 }
 
 // nearFlag is the flag that a wrong name meant; empty: none is near.
-func nearFlag(fs *flag.FlagSet, name string) string {
+func nearFlag(fs *flag.FlagSet, name string, nearest func(string, []string) string) string {
 	var known, longer []string
 	fs.VisitAll(func(f *flag.Flag) {
 		known = append(known, f.Name)
@@ -69,7 +68,7 @@ func nearFlag(fs *flag.FlagSet, name string) string {
 		known[i] = strings.ReplaceAll(known[i], "-", "_")
 	}
 	slices.Sort(known)
-	return strings.ReplaceAll(structs.Nearest(name, known), "_", "-")
+	return strings.ReplaceAll(nearest(name, known), "_", "-")
 }
 
 // kindOf says which values a flag takes; empty: its own error does.

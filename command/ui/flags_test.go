@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // What is wrong with a flag is told with what is allowed.
@@ -31,7 +33,7 @@ func TestFlagError(t *testing.T) {
 			return nil
 		})
 		got := ""
-		if err := FlagError(fs, fs.Parse(args)); err != nil {
+		if err := FlagError(fs, fs.Parse(args), structs.Nearest); err != nil {
 			got = err.Error()
 		}
 		if got != want {
