@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
@@ -74,14 +75,20 @@ func newAsk(in *Input, group *structs.TaskGroup) *ask {
 			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
 		}
 		a.amount = a.amount.plus(Vector{got.Cpu.CpuShares, got.Memory.MemoryMB, 0})
-		a.devices = append(a.devices, deviceAsks(t)...)
+		if asks := deviceAsks(t); a.devices == nil {
+			a.devices = asks
+		} else {
+			a.devices = append(a.devices, asks...)
+		}
 		a.networks = append(a.networks, r.Networks...)
 	}
 	if group.EphemeralDisk != nil {
 		a.amount.DiskMB = int64(group.EphemeralDisk.SizeMB)
 	}
 	a.resources.Shared.DiskMB = a.amount.DiskMB
-	a.networks = append(append([]*structs.NetworkResource(nil), group.Networks...), a.networks...)
+	if len(group.Networks) > 0 {
+		a.networks = slices.Concat(group.Networks, a.networks)
+	}
 	a.plain = len(a.cores) == 0 && len(a.devices) == 0 && len(a.networks) == 0
 	a.by.askName = askName{in.Job.Namespace, in.Job.ID, group.Name}
 	if limit := group.MaxRunDuration; limit > 0 {
@@ -113,7 +120,10 @@ func deviceAsks(t *structs.Task) []deviceAsk {
 	if t.Resources == nil {
 		return nil
 	}
-	var out []deviceAsk
+	if len(t.Resources.Devices) == 0 {
+		return nil
+	}
+	out := make([]deviceAsk, 0, len(t.Resources.Devices))
 	for _, req := range t.Resources.Devices {
 		d := deviceAsk{task: t.Name, req: req, count: max(1, req.Count), share: wholeDevice}
 		if req.Share > 0 && req.Share < wholeDevice && d.count == 1 {
@@ -123,13 +133,12 @@ func deviceAsks(t *structs.Task) []deviceAsk {
 		if req.Topology != nil {
 			d.find.Level, d.find.Required = req.Topology.Level, req.Topology.Required
 		}
-		switch parts := strings.SplitN(req.Name, "/", 3); len(parts) {
-		case 1:
-			d.kind = parts[0]
-		case 2:
-			d.vendor, d.kind = parts[0], parts[1]
-		default:
-			d.vendor, d.kind, d.name = parts[0], parts[1], parts[2]
+		first, rest, some := strings.Cut(req.Name, "/")
+		if !some {
+			d.kind = first
+		} else {
+			d.vendor = first
+			d.kind, d.name, _ = strings.Cut(rest, "/")
 		}
 		out = append(out, d)
 	}

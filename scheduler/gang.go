@@ -42,6 +42,9 @@ func gangsOf(job *structs.Job) map[string]*gang {
 	if job.PerNode() || job.IsPeriodic() || job.IsParameterized() {
 		return nil
 	}
+	if !slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil || g.Topology != nil }) {
+		return nil // as most are
+	}
 	// first[i] is the first group that group i is in one gang with.
 	first := make([]int, len(job.TaskGroups))
 	for i := range first {

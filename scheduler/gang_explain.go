@@ -18,7 +18,7 @@ func (x *gangPlacer) explain() {
 	var reasons []string // found out once, and only where it is not known already
 	for i, work := range x.gw.works {
 		name := work.group.Name
-		x.s.queued[name] = len(work.place)
+		put(&x.s.queued, name, len(work.place))
 		if len(work.place) == 0 {
 			continue
 		}
@@ -34,7 +34,7 @@ func (x *gangPlacer) explain() {
 			m = explainGang(find, reasons)
 		}
 		m.CoalescedFailures = len(work.place) - 1
-		x.s.failed[name] = m
+		put(&x.s.failed, name, m)
 	}
 }
 

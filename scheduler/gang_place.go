@@ -45,7 +45,7 @@ func newGangPlacer(s *scheduler, gw *gangWork) *gangPlacer {
 // placeGang places what a gang lacks. What it gives is to be looked at later.
 func (s *scheduler) placeGang(gw *gangWork) []later {
 	for _, work := range gw.works {
-		s.queued[work.group.Name] = 0
+		put(&s.queued, work.group.Name, 0)
 	}
 	if gw.wanted() == 0 {
 		return nil

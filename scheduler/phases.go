@@ -37,7 +37,7 @@ func newPhases(a *ask) []phase {
 	if len(a.devices) == 0 {
 		return anywhere
 	}
-	var out []phase
+	out := make([]phase, 0, cellSizes+2)
 	if whole == 0 {
 		out = append(out, phase{dim: dimShare, min: int64(share), most: partlyTaken})
 	}

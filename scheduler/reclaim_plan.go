@@ -58,7 +58,7 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 			last := &c.run.batch.Instances[len(c.run.batch.Instances)-1]
 			o.by[room], o.runs[room] = structs.DeriveID(c.run.batch.Seed, uint64(last.Ordinal)), c.run
 		}
-		s.settled[t.id] = true
+		put(&s.settled, t.id, true)
 	}
 	return left
 }

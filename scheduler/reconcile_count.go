@@ -25,7 +25,7 @@ func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
 	if r.in.Job.IsPeriodic() || r.in.Job.IsParameterized() {
 		count = 0
 	}
-	s := &slots{leaving: map[int]placement{}, stays: map[int]bool{}}
+	s := &slots{}
 	for _, a := range allocs {
 		r.sort(work, s, a)
 	}
@@ -79,7 +79,7 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		r.stop(a, stopLost, structs.AllocClientLost)
 		work.counts.Stop++
 		if g := groupOf(a); g != nil && g.Disconnect != nil && !g.Disconnect.Replace {
-			s.stays[a.Index()] = true
+			put(&s.stays, a.Index(), true)
 			return
 		}
 		s.leave(succeed(a, a.Index()))
@@ -87,7 +87,7 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		r.stop(a, stopMigrating, "")
 		if value(a.DesiredTransition.MigrateDisablePlacement) {
 			work.counts.Stop++
-			s.stays[a.Index()] = true
+			put(&s.stays, a.Index(), true)
 			return
 		}
 		work.counts.Migrate++
@@ -126,7 +126,7 @@ func (s *slots) leave(p placement) {
 	if before, known := s.leaving[p.index]; known && before.previous.CreateIndex > p.previous.CreateIndex {
 		return
 	}
-	s.leaving[p.index] = p
+	put(&s.leaving, p.index, p)
 }
 
 // owed notes an ended allocation that nobody stands for yet: there was no room

@@ -128,9 +128,7 @@ type scheduler struct {
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 	s := &scheduler{
 		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
-		fits: map[string]*feasibility{}, census: &census{w: w},
-		failed: map[string]*structs.AllocMetric{}, queued: map[string]int{}, lacking: map[string][]string{}, searches: map[string]*search{},
-		settled: map[string]bool{},
+		census: &census{w: w},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -158,7 +156,7 @@ func (s *scheduler) fit(g *structs.TaskGroup) *feasibility {
 	f, known := s.fits[g.Name]
 	if !known {
 		f = newFeasibility(s.in.Job, g, s.m)
-		s.fits[g.Name] = f
+		put(&s.fits, g.Name, f)
 	}
 	return f
 }
@@ -206,7 +204,7 @@ type groupRun struct {
 }
 
 func (s *scheduler) placeGroup(work *groupWork) {
-	s.queued[work.group.Name] = 0
+	put(&s.queued, work.group.Name, 0)
 	perNode := s.in.Job.PerNode()
 	if len(work.place) == 0 && len(work.update) == 0 && !perNode {
 		return
@@ -233,7 +231,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 	}
 	c := work.counts
 	if perNode && work.group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
-		s.failed[work.group.Name] = s.why(run.search) // no node fits it at all
+		put(&s.failed, work.group.Name, s.why(run.search)) // no node fits it at all
 	}
 }
 
@@ -247,7 +245,7 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
 	found := newSearch(e, newAsk(s.in, group), f, s.rng, s.policy())
 	found.weighBy(s.in.Typical)
-	s.searches[group.Name] = found
+	put(&s.searches, group.Name, found)
 	found.refuse = f.refusals(s.census, s.live)
 	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
 	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
@@ -343,15 +341,15 @@ func (g *groupRun) replace(p placement) {
 // fail explains the first instance that finds no node and counts the others.
 func (g *groupRun) fail(p placement) {
 	name := g.work.group.Name
-	g.s.queued[name]++
+	put(&g.s.queued, name, g.s.queued[name]+1)
 	m := g.s.failed[name]
 	if p.nodeID != "" {
-		g.s.lacking[name] = append(g.s.lacking[name], p.nodeID)
+		put(&g.s.lacking, name, append(g.s.lacking[name], p.nodeID))
 		if m == nil {
 			m = newExplanation(g.s.in.Job).AllocMetric
 			x := explanation{m}
 			x.classes(g.search, nil)
-			g.s.failed[name] = m
+			put(&g.s.failed, name, m)
 		} else {
 			m.CoalescedFailures++
 		}
@@ -361,7 +359,7 @@ func (g *groupRun) fail(p placement) {
 		return
 	}
 	if m == nil {
-		g.s.failed[name] = g.s.why(g.search)
+		put(&g.s.failed, name, g.s.why(g.search))
 		return
 	}
 	m.CoalescedFailures++
@@ -418,7 +416,7 @@ func (s *scheduler) takeBack(groups []*groupWork) {
 				waits[st] = true
 			}
 		}
-		s.queued[work.group.Name] = len(work.place) + len(work.update)
+		put(&s.queued, work.group.Name, len(work.place)+len(work.update))
 		if m := s.failed[work.group.Name]; m != nil { // the others of the group have no place either
 			m.CoalescedFailures = max(m.CoalescedFailures, s.queued[work.group.Name]-1)
 		}

@@ -167,11 +167,11 @@ func (s *scheduler) countAsleep() {
 	for _, sl := range s.asleep {
 		name := sl.work.group.Name
 		s.fit(sl.work.group) // which classes could take it is asked later
-		s.queued[name]++
+		put(&s.queued, name, s.queued[name]+1)
 		m := s.failed[name]
 		if m == nil {
 			m = newExplanation(s.in.Job).AllocMetric
-			s.failed[name] = m
+			put(&s.failed, name, m)
 		} else {
 			m.CoalescedFailures++
 		}

@@ -102,7 +102,7 @@ type matcher struct {
 }
 
 func newMatcher() *matcher {
-	return &matcher{patterns: map[string]*regexp.Regexp{}, rules: map[string][]versionRule{}}
+	return &matcher{}
 }
 
 // match decides one comparison. A missing side meets only "!=" (if the other is
@@ -163,7 +163,7 @@ func (m *matcher) pattern(s string) *regexp.Regexp {
 	p, known := m.patterns[s]
 	if !known {
 		p, _ = regexp.Compile(s) // a pattern that is none matches nothing; Validate refuses it before
-		m.patterns[s] = p
+		put(&m.patterns, s, p)
 	}
 	return p
 }
@@ -173,7 +173,7 @@ func (m *matcher) versionRules(s string, strict bool) []versionRule {
 	rules, known := m.rules[key]
 	if !known {
 		rules, _ = parseVersionRules(s, strict) // as with patterns
-		m.rules[key] = rules
+		put(&m.rules, key, rules)
 	}
 	return rules
 }
