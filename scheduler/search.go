@@ -427,22 +427,23 @@ func (s *search) head(c *setCursor, phase int, avoid []string) found {
 	return found{}
 }
 
-// leftover finds a node that was taken from before and has cells that a phase cuts.
+// leftover finds a node that was taken from before and has cells that a phase cuts. It is
+// found again until it is taken: a node of another set may be preferred this time.
 func (s *search) leftover(c *setCursor, phase int, avoid []string) (found, bool) {
 	most := s.phases[phase].most
 	for class := 0; c.left != nil && class <= most; class++ {
 		for i := 0; i < len(c.left[class]); {
 			n, _ := s.e.node(c.left[class][i])
 			g, fits := s.fits(n)
-			if fits && g.cell <= most && slices.Contains(avoid, n.id) {
-				i++
-				continue
+			if fits && g.cell <= most {
+				if slices.Contains(avoid, n.id) {
+					i++
+					continue
+				}
+				return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, true
 			}
 			c.left[class] = slices.Delete(c.left[class], i, i+1)
-			switch {
-			case fits && g.cell <= most:
-				return found{node: n, entry: bucket.Entry[*nodeState]{ID: n.id, At: n.at.at, Value: n}, set: c, phase: phase, grant: g}, true
-			case fits: // it was taken from by others meanwhile
+			if fits { // it was taken from by others meanwhile
 				c.left[g.cell] = append(c.left[g.cell], n.id)
 			}
 		}
@@ -572,6 +573,11 @@ func (s *search) take(f found) {
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.id
+		if f.set.left != nil {
+			for class := range f.set.left {
+				f.set.left[class] = slices.DeleteFunc(f.set.left[class], func(id string) bool { return id == n.id })
+			}
+		}
 		if f.phase < len(f.set.phase) && f.set.phase[f.phase] != nil {
 			if head := &f.set.phase[f.phase].head; head.node != nil && head.node.id == n.id {
 				*head = found{}
