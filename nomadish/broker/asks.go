@@ -68,8 +68,10 @@ type pool struct {
 	// has been judged; pass what the queue pass has.
 	gate *heap[*item]
 	pass *heap[*item]
-	open *heap[*group] // groups that must be tried, by their first
-	all  *heap[*group] // all groups, by their first
+	// given is the last rank among those that pass holds.
+	given structs.Rank
+	open  *heap[*group] // groups that must be tried, by their first
+	all   *heap[*group] // all groups, by their first
 	// first is the first entry of the open groups, as settle saw it last; nil: none was open.
 	first *entry
 	// back is what was sent back, as it would have overtaken others. It is counted in the

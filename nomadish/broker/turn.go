@@ -43,6 +43,8 @@ func (b *Broker) Next(index uint64) (turn *structs.AskTurn, again bool) {
 				b.enter(l.current)
 			}
 			continue
+		case b.outranks(w):
+			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
 		}
@@ -70,6 +72,14 @@ func (b *Broker) nextOpen() (best *entry) {
 	return best
 }
 
+// outranks tells whether an ask goes before one whose plan is on its way. It came into
+// the queue later, and must not be tried on a World in which that one has its room: were it
+// marked tried there, that one would overtake it.
+func (b *Broker) outranks(w *entry) bool {
+	p := b.pool(w.pool)
+	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
+}
+
 // take1 gives an ask to the pass: its job is held until it answers.
 func (b *Broker) take1(w *entry) *structs.AskTurn {
 	b.asks.due.remove(w)
@@ -77,6 +87,9 @@ func (b *Broker) take1(w *entry) *structs.AskTurn {
 	b.setApart(w)
 	it := &item{
 		eval: w.eval, place: w.place, seq: w.eval.CreateIndex, since: time.Now(), taken: time.Now(), token: b.opts.NewID(), turn: w,
+	}
+	if p := b.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
+		p.given = it.rank
 	}
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
