@@ -286,3 +286,28 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// TestBetterRankComesLate: an ask of a better rank that comes while the plan of another is
+// on its way is not tried before that plan has been judged: on the pass's World the other has
+// its room already.
+func TestBetterRankComesLate(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.put(blockedEval("low", "low", 0))
+		low := b.turn("low")
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.put(blockedEval("high", "high", 0))
+		synctest.Wait()
+		if turn, again := b.Next(b.store.LatestIndex()); turn != nil || !again {
+			b.Fatalf("turn %+v, again: %v; want none, and again", turn, again)
+		}
+		if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != structs.GateShut {
+			b.Fatalf("verdict %d, want %d: it would overtake", a.Verdict, structs.GateShut)
+		}
+		b.Answered(low, true, false)
+		b.tried("high")
+		b.tried("low")
+		b.turn("")
+	})
+}
