@@ -64,6 +64,10 @@ func (e *Edit) Unreserve(nodeID string) {
 // those with the most room.
 const reservedLook = 1000
 
+// reservedLate is for how long after it was due a reservation may not have served its
+// ask: what was in the way is given its time to end.
+const reservedLate = 30 * time.Second
+
 // reserve ends the job's reservations that are not wanted any more, and makes new
 // ones for asks that have waited too long.
 func (s *scheduler) reserve() {
@@ -72,20 +76,20 @@ func (s *scheduler) reserve() {
 		missing[group] = s.queued[group]
 	}
 	now := s.in.Now.UnixNano()
+	after, ever := s.in.Config.ReserveAfter()
 	for id, h := range s.w.holds.All {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
 		n, known := s.edit.node(id)
 		_, held := s.edit.w.holds.Get(id) // what was placed there has ended it
-		if held && missing[h.group] > 0 && h.expires > now && known && n.node != nil && n.node.Ready() {
+		if held && ever && missing[h.group] > 0 && min(h.expires, h.due+int64(reservedLate)) > now && known && n.node != nil && n.node.Ready() {
 			missing[h.group]--
 			continue
 		}
 		s.plan.Unreserve = append(s.plan.Unreserve, id)
 		s.edit.Unreserve(id)
 	}
-	after, ever := s.in.Config.ReserveAfter()
 	if !ever || s.in.Job == nil || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
 		s.in.Now.Sub(time.Unix(0, s.eval.CreateTime)) < after {
 		return
@@ -116,12 +120,12 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	}
 	for _, h := range s.edit.w.holds.All {
 		if h.namespace == s.eval.Namespace && h.job == s.eval.JobID {
-			ends(h.expires)
+			ends(min(h.expires, h.due+int64(reservedLate)))
 			nodes++
 		}
 	}
 	for _, r := range s.plan.Reserve {
-		ends(r.ExpiresAt)
+		ends(min(r.ExpiresAt, r.DueAt+int64(reservedLate)))
 		nodes++
 	}
 	if nodes > 0 {
@@ -138,10 +142,14 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 type spotInTime struct {
 	node *nodeState
 	at   int64
+	// holds is for how many there will be room when all that has a time limit has ended.
+	holds int64
 }
 
-// reserveFor makes up to n reservations, where room comes soonest.
+// reserveFor makes up to n reservations, where room comes soonest; for a gang, where
+// there will be room for all of it.
 func (s *scheduler) reserveFor(search *search, n int) {
+	gang := gangsOf(s.in.Job)[search.f.group.Name]
 	var spots []spotInTime
 	taken := map[string]bool{}
 	for _, r := range s.plan.Reserve {
@@ -152,8 +160,9 @@ func (s *scheduler) reserveFor(search *search, n int) {
 		if node.hold != nil || taken[node.id] || search.f.alone(node.node) != "" || search.refused(node.node) != "" {
 			return
 		}
-		if at, comes := node.roomAt(search.ask, s.in.Now.UnixNano()); comes {
-			spots = append(spots, spotInTime{node, at})
+		// A gang needs what is free now as well: others must not take it meanwhile.
+		if spot, comes := node.roomAt(search.ask, s.in.Now.UnixNano(), gang != nil); comes {
+			spots = append(spots, spot)
 		}
 	}
 	if s.in.Job.PerNode() {
@@ -170,8 +179,17 @@ func (s *scheduler) reserveFor(search *search, n int) {
 	slices.SortFunc(spots, func(a, b spotInTime) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.id, b.node.id))
 	})
+	if gang != nil {
+		spots = s.spotsOfGang(gang, search.f.group, spots, n)
+	}
+	spots = spots[:min(n, len(spots))]
+	if gang != nil { // all of it starts together: until then others may use what is free already
+		for i := range spots {
+			spots[i].at = spots[len(spots)-1].at
+		}
+	}
 	a := search.ask
-	for _, spot := range spots[:min(n, len(spots))] {
+	for _, spot := range spots {
 		r := &structs.Reservation{
 			NodeID: spot.node.id, Namespace: s.in.Job.Namespace, JobID: s.in.Job.ID, Group: a.group.Name,
 			CPU: a.amount.CPU, MemoryMB: a.amount.MemoryMB, DiskMB: a.amount.DiskMB, Devices: int(a.need[dimGPUs]),
@@ -183,9 +201,63 @@ func (s *scheduler) reserveFor(search *search, n int) {
 	}
 }
 
+// spotsOfGang gives those of the spots, which come in the order of their time, that a group
+// of a gang, of which n are missing, is kept room on: those under the cell that it requires
+// where it can start first. None, if there will not be room for as many as start together:
+// then they would only keep others out.
+func (s *scheduler) spotsOfGang(g *gang, group *structs.TaskGroup, spots []spotInTime, n int) []spotInTime {
+	need := int64(n)
+	for i := range g.groups {
+		if g.groups[i].group == group {
+			need = min(need, int64(g.groups[i].min))
+		}
+	}
+	under := s.underOf(g)
+	only, bound := "", false // where other groups of it, or others of this one, have reserved room
+	mine := func(nodeID string) {
+		if node, known := s.edit.node(nodeID); known && node.node != nil && !bound {
+			only, bound = under(node.node), true
+		}
+	}
+	for id, h := range s.edit.w.holds.All {
+		if h.namespace == s.in.Job.Namespace && h.job == s.in.Job.ID {
+			need--
+			mine(id)
+		}
+	}
+	for _, r := range s.plan.Reserve {
+		mine(r.NodeID)
+	}
+	room, of := map[string]int64{}, map[string][]spotInTime{}
+	for _, spot := range spots {
+		cell := under(spot.node.node)
+		if bound && cell != only {
+			continue
+		}
+		room[cell] += spot.holds
+		of[cell] = append(of[cell], spot)
+		if room[cell] >= need { // the first that holds all of it
+			return of[cell]
+		}
+	}
+	return nil
+}
+
+// underOf tells under which cell of the level that a gang requires a node is; all are under
+// one if it requires none.
+func (s *scheduler) underOf(g *gang) func(*structs.Node) string {
+	if g.topology == nil || !g.topology.Required {
+		return func(*structs.Node) string { return "" }
+	}
+	if level, _, site := s.siteLevel(g.topology.Level); site {
+		return func(n *structs.Node) string { return n.Meta[level.Meta] }
+	}
+	return func(n *structs.Node) string { return n.ID }
+}
+
 // roomAt is when a node has room for an ask, if what runs there ends at its time
-// limit; false: what has no limit is in the way.
-func (n *nodeState) roomAt(a *ask, now int64) (int64, bool) {
+// limit; false: what has no limit is in the way, or, unless free is set, it has room now.
+func (n *nodeState) roomAt(a *ask, now int64, free bool) (spotInTime, bool) {
 	uses := slices.DeleteFunc(slices.Clone(n.uses), func(u *use) bool { return u.ends == 0 })
 	slices.SortFunc(uses, func(a, b *use) int { return cmp.Or(cmp.Compare(a.ends, b.ends), strings.Compare(a.id, b.id)) })
 	later := n.own(&token{})
@@ -195,11 +267,23 @@ func (n *nodeState) roomAt(a *ask, now int64) (int64, bool) {
 		}
 		return int64(later.freeDevices()) >= a.need[dimGPUs]
 	}
+	spot := spotInTime{node: n, at: now}
+	comes := free && fits()
 	for _, u := range uses {
 		later.give(u)
-		if fits() {
-			return max(now, u.ends), true
+		if !comes && fits() {
+			spot.at, comes = max(now, u.ends), true
 		}
 	}
-	return 0, false
+	for comes && spot.holds < maxSpotHolds && fits() {
+		spot.holds++
+		later.used = later.used.plus(a.amount)
+	}
+	if whole := a.need[dimGPUs]; whole > 0 {
+		spot.holds = min(spot.holds, int64(later.freeDevices())/whole)
+	}
+	return spot, comes
 }
+
+// maxSpotHolds bounds how many of a gang are counted on one node.
+const maxSpotHolds = 1024

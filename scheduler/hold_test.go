@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -84,8 +85,8 @@ func TestReservations(t *testing.T) {
 	if c.done.StatusDescription != "waits with room reserved on 1 nodes" {
 		t.Errorf("the evaluation says %q", c.done.StatusDescription)
 	}
-	if !c.done.WaitUntil.Equal(c.now.Add(time.Hour)) {
-		t.Errorf("it is looked at again at %v, not when its reservation ends", c.done.WaitUntil)
+	if !c.done.WaitUntil.Equal(start.Add(time.Hour + reservedLate)) {
+		t.Errorf("it is looked at again at %v, not when its reservation should have served it", c.done.WaitUntil)
 	}
 	if p := c.starve("big", big(), start); len(p.Reserve) != 0 || len(p.Unreserve) != 0 {
 		t.Fatalf("it reserves twice: %+v, %v", p.Reserve, p.Unreserve)
@@ -230,4 +231,85 @@ func TestSharesBesideReservedDevices(t *testing.T) {
 	if got := c.done.QueuedAllocations["g"]; got != 1 {
 		t.Errorf("%d wait, want only the one that would open a reserved GPU", got)
 	}
+}
+
+// A gang that must be under one rack is kept room under one rack: all that it needs, what
+// is free already among it, or nothing.
+func TestReservationsOfAGang(t *testing.T) {
+	c := newCluster(t)
+	rack := func(name string) func(*structs.Node) { return func(n *structs.Node) { n.Meta["rack"] = name } }
+	for id, r := range map[string]string{"a0": "r1", "a1": "r1", "b0": "r2", "b1": "r2"} {
+		c.node(id, rack(r))
+	}
+	start := c.now
+	on := func(id string, limit time.Duration) {
+		j := limited(1, limit)
+		group(j).Candidates = []string{id}
+		c.run("on "+id, j)
+	}
+	gang := func() *structs.Job {
+		j := limited(2, 0)
+		group(j).Gang, group(j).Topology = &structs.Gang{}, &structs.TopologyAsk{Level: "rack", Required: true}
+		j.Canonicalize()
+		return j
+	}
+	reserved := func(want ...string) *structs.Plan {
+		t.Helper()
+		c.now = start.Add(6 * time.Minute)
+		p := c.starve("gang", gang(), start)
+		var got []string
+		for _, r := range p.Reserve {
+			got = append(got, r.NodeID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Fatalf("reserved %v, want %v", got, want)
+		}
+		return p
+	}
+	on("a0", time.Hour)
+	on("b0", 2*time.Hour)
+	on("a1", 0)
+	on("b1", 0)
+	reserved() // in each rack there is something without a limit
+
+	c.client(func(a *structs.Allocation) bool { return a.JobID == "on b1" }, c.ended(false))
+	e := c.w.Edit()
+	e.UpsertAlloc(c.liveOrEnded("on b1"))
+	c.w = e.World()
+	p := reserved("b0", "b1")
+	for _, r := range p.Reserve {
+		if r.DueAt != start.Add(2*time.Hour).UnixNano() {
+			t.Errorf("%s is due at %v, not when all of it can start", r.NodeID, time.Unix(0, r.DueAt))
+		}
+	}
+	c.run("no limit", limited(1, 0))
+	if c.done.QueuedAllocations["g"] != 1 {
+		t.Error("what is kept for the gang was given to what does not end before")
+	}
+	c.run("short", limited(1, time.Hour))
+	if a := c.liveOf("short"); a == nil || a.NodeID != "b1" {
+		t.Error("what ends before the gang can start was not let in")
+	}
+
+	// What was due, and has not served it for a while, is given back.
+	c.now = start.Add(2*time.Hour + 2*reservedLate)
+	if p := c.starve("gang", gang(), start); len(p.Unreserve) != 2 {
+		t.Errorf("unreserved %v, want both", p.Unreserve)
+	}
+	// So are all when nobody may reserve any more.
+	c.config.ReservationAfter = -1
+	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || c.w.holds.Len() != 0 {
+		t.Errorf("reserved %v, and %d are there", p.Reserve, c.w.holds.Len())
+	}
+}
+
+// liveOrEnded is an allocation of a job.
+func (c *cluster) liveOrEnded(job string) *structs.Allocation {
+	for _, a := range c.sorted() {
+		if a.JobID == job {
+			return a
+		}
+	}
+	return nil
 }

@@ -96,6 +96,9 @@ func (e *Endpoints) explainInput(ctx context.Context, snap *state.Snapshot, job 
 		Seed: snap.Index(), SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
 		NewID: func() string { ids++; return structs.DeriveID("explain "+job.ID, ids) }, // nothing of it is kept
 	}}
+	if e.Typical != nil { // else it would be told where binpack places
+		in.Typical = e.Typical(snap, job, &in.Config)
+	}
 	for _, ev := range snap.EvalsByJob(nil, job.Namespace, job.ID) {
 		if !ev.Terminal() {
 			in.Evals = append(in.Evals, ev)
