@@ -75,6 +75,7 @@ func table() []Row {
 		row("growth 1k → 100k, many instances", "Growth/many/(.*)", "growth", "1.3–2", 1.3, 1.1),
 		row("growth 1k → 100k, one instance", "Growth/single/(.*)", "growth", "100", 1.3, 1.1),
 		worst(row("heap allocations, many instances: worst", "(?:Many|Scored)/(.*)", "allocs/placement", "250–2,800", 40, 15)),
+		row("explained with the changes that would place it", "Explain/(.*)", "ms/explanation", "not had", 100, 50),
 		row("hard world, first placement", "Hard/(.*)", "µs/first", "", 200, 200),
 		row("hard world, following", "Hard/(.*)", "µs/following", "", 5, 5),
 		row("index, two fine dimensions: search", "Index/search-2/(.*)", "µs/search", "", 1, 0.5),
@@ -90,6 +91,7 @@ func table() []Row {
 		trace(atLeast("OpenB trace, more sharing", "OpenB/(gpushare40)/least-.*", "%-allocated", "93.96 FGD", 93.76)),
 		trace(atLeast("OpenB trace, more models asked for", "OpenB/(gpuspec10)/least-.*", "%-allocated", "94.66 FGD", 94.46)),
 		trace(atLeast("OpenB trace, more of several GPUs", "OpenB/(multigpu20)/least-.*", "%-allocated", "95.53 FGD", 95.33)),
+		trace(row("OpenB trace: the published BestFit, replayed, is off by", "OpenB/published/(bestfit)", "points-off", "", 0.3, 0.05)),
 		trace(row("OpenB trace: a decision, median of each replay", "OpenB/(.*)/least-.*", "µs/decision", "", 20, 10)),
 
 		info("OpenB trace, binpack: GPU allocation, %", "OpenB/(.*)/binpack", "%-allocated"),
@@ -106,7 +108,6 @@ func table() []Row {
 		info("system job", "Further/system/(.*)", perPlacement),
 		info("other policies", "Further/policy-(.*)", perPlacement),
 		info("no room: looked for and explained", "Further/no-room/(.*)", perEvaluation),
-		info("explained with the changes that would place it", "Explain/(.*)", "ms/explanation"),
 		info("judged by the applier", "Commit/judge/(.*)", "µs/alloc"),
 		info("followed by the state", "Commit/upsert-alloc/(.*)", "µs/alloc"),
 	}

@@ -1,6 +1,7 @@
 package tracefile_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,9 +45,29 @@ func BenchmarkOpenB(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, policy := range []string{structs.PolicyLeastFragmentation, "binpack"} {
-			b.Run(list+"/"+policy, func(b *testing.B) { openB(b, nodes, rows, order, policy) })
+			b.Run(list+"/"+policy, func(b *testing.B) {
+				b.ReportMetric(100*openB(b, nodes, rows, order, func(c *trace.Config) { c.Scheduler.SetNodeOrder(policy) }), "%-allocated")
+			})
+		}
+		if list == "default" {
+			b.Run("published/bestfit", func(b *testing.B) { bestFit(b, dir, nodes, rows, order) })
 		}
 	}
+}
+
+// bestFitPublished is what the published BestFit allocates on the default list, in percent.
+const bestFitPublished = 92.86
+
+// bestFit replays the published BestFit: how far it is from what was published says how
+// right the replay is.
+func bestFit(b *testing.B, dir string, nodes []*structs.Node, rows *tracefile.Trace, order tracefile.Order) {
+	ranks, err := tracefile.OpenRanks(found(dir, "node_rank_default_seeds42-51.csv"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	allocated := 100 * openB(b, nodes, rows, order, func(c *trace.Config) { c.Chooser = &trace.BestFit{Rank: ranks[c.Seed]} })
+	b.ReportMetric(allocated, "%-allocated")
+	b.ReportMetric(math.Abs(allocated-bestFitPublished), "points-off")
 }
 
 // found is a file as it is, or packed.
@@ -58,7 +79,10 @@ func found(dir, name string) string {
 	return path
 }
 
-func openB(b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tracefile.Order, policy string) {
+// openB gives what part of all GPUs is allocated when as much was asked for as there is.
+func openB(
+	b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tracefile.Order, with func(*trace.Config),
+) float64 {
 	seeds := make([]uint64, 0, len(order))
 	for seed := range order {
 		seeds = append(seeds, seed)
@@ -81,7 +105,7 @@ func openB(b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tra
 				Nodes: nodes, Rows: rows.InOrder(order[seed]), Scheduler: structs.DefaultSchedulerConfiguration(),
 				Seed: seed, Drop: true, Until: 1.3, Typical: trace.Learn(), Clock: threadTime,
 			}
-			c.Scheduler.SetNodeOrder(policy)
+			with(&c)
 			figures, timing, err := trace.Run(c)
 			if err != nil {
 				b.Fatal(err)
@@ -92,12 +116,12 @@ func openB(b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tra
 			took, following, decisions = took+timing.Deciding, following+timing.Following, decisions+timing.Decisions
 		}
 	}
-	b.ReportMetric(100*allocated/float64(n), "%-allocated")
 	b.ReportMetric(float64(took.Nanoseconds())/float64(decisions)/1000, "µs/decision-mean")
 	slices.Sort(medians)
 	b.ReportMetric(float64(medians[len(medians)/2].Nanoseconds())/1000, "µs/decision")
 	b.ReportMetric(float64(following.Nanoseconds())/float64(decisions)/1000, "µs/commit")
 	b.ReportMetric(0, "ns/op")
+	return allocated / float64(n)
 }
 
 // atFull is what part of all GPUs is allocated when as much was asked for as there is.
