@@ -52,9 +52,11 @@ type judgement struct {
 	reserved     []*structs.Reservation
 	victims      []*structs.AllocStop // that are taken back and had not ended before
 	reclaims     map[string][]string  // allocations taken back, by the newcomer that they are for
-	ended        map[string]bool      // allocations that were to be taken back
-	home         map[string]string    // see homes
-	stray        bool                 // something is taken back for nobody
+	gangs        map[gangName]*takenGang
+	gangList     []*takenGang      // in the order of the plan
+	ended        map[string]bool   // allocations that were to be taken back
+	home         map[string]string // see homes
+	stray        bool              // something is taken back for nobody
 }
 
 func (j *judgement) refuse(node, why string) {
@@ -104,7 +106,7 @@ func (j *judgement) reserve() {
 // stop frees what the plan stops: a plan may count on its own stops.
 func (j *judgement) stop() {
 	j.freed = make(map[string]*use, len(j.plan.Stop))
-	j.reclaims, j.ended = map[string][]string{}, map[string]bool{}
+	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[gangName]*takenGang{}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning {
 			continue
@@ -228,8 +230,13 @@ func (j *judgement) undoRefused() {
 		}
 	}
 	j.keepReclaimed("")
-	for i := 0; i < len(j.refusedNodes); i++ { // undoing one may add others
-		j.undo(j.refusedNodes[i])
+	for i := 0; ; {
+		for ; i < len(j.refusedNodes); i++ { // undoing one may add others
+			j.undo(j.refusedNodes[i])
+		}
+		if j.refuseParted(); i == len(j.refusedNodes) { // no more of them: the nodes are finite
+			return
+		}
 	}
 }
 
@@ -279,6 +286,9 @@ func (j *judgement) keepBack(id string) {
 	u := j.freed[id]
 	if u == nil {
 		return // it had ended already
+	}
+	if g, some := u.of.gang(); some && j.gangs[g] != nil {
+		j.gangs[g].moved = true
 	}
 	j.e.release(id) // what it would keep while suspended
 	if s := j.e.state(u.nodeID); s.has != nil && !j.refused[u.nodeID] {

@@ -21,6 +21,22 @@ func (j *judgement) reclaim(s *structs.AllocStop) {
 	}
 	j.reclaims[s.PreemptedBy] = append(j.reclaims[s.PreemptedBy], s.AllocID)
 	j.victims = append(j.victims, s)
+	g, some := u.of.gang()
+	if !some {
+		return
+	}
+	if j.gangs[g] == nil {
+		j.gangs[g] = &takenGang{name: g, moved: true}
+		j.gangList = append(j.gangList, j.gangs[g])
+	}
+	j.gangs[g].victims = append(j.gangs[g].victims, s)
+}
+
+// takenGang is a gang that something is taken back from.
+type takenGang struct {
+	name    gangName
+	victims []*structs.AllocStop
+	moved   bool // more or fewer of it run on than when it was last looked at
 }
 
 // mayReclaim refuses the nodes of newcomers for which the plan takes from a band that is
@@ -31,26 +47,35 @@ func (j *judgement) mayReclaim() {
 	}
 	rules := &structs.SchedulerConfiguration{Bands: j.e.w.bands}
 	band := rules.Band(j.priority())
-	whole := map[gangName]bool{}
 	for _, s := range j.victims {
-		u := j.freed[s.AllocID]
-		if rules.Band(u.of.terms.Priority) >= band {
+		if rules.Band(j.freed[s.AllocID].of.terms.Priority) >= band {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
 		}
-		g, some := u.of.gang()
-		if !some {
-			continue
-		}
-		if _, known := whole[g]; !known {
-			whole[g] = j.wholeOrGone(g)
-		}
-		if !whole[g] {
-			j.refuseFor(s.PreemptedBy, "the gang of allocation "+structs.ShortID(s.AllocID)+" would be left in part")
-		}
 	}
+	j.refuseParted()
 	for by := range j.reclaims { // each is looked at alone: the order cannot show
 		if _, placed := j.homes()[by]; !placed {
 			j.stray = true
+		}
+	}
+}
+
+// refuseParted refuses the nodes of all newcomers for which the plan takes from a gang of
+// which too few would run on. Keeping back what was taken for a node that has refused may
+// part a gang, so this is asked again after it. Keeping back more never parts a gang of
+// which enough run on, and one that was parted is kept back whole: no gang is looked at
+// often, however long a chain they make.
+func (j *judgement) refuseParted() {
+	for _, g := range j.gangList {
+		if !g.moved {
+			continue
+		}
+		g.moved = false
+		if j.wholeOrGone(g) {
+			continue
+		}
+		for _, s := range g.victims {
+			j.refuseFor(s.PreemptedBy, "the gang of allocation "+structs.ShortID(s.AllocID)+" would be left in part")
 		}
 	}
 }
@@ -66,19 +91,20 @@ func (j *judgement) priority() int {
 }
 
 // wholeOrGone tells whether as many of a gang run on as must, or nobody.
-func (j *judgement) wholeOrGone(g gangName) bool {
+func (j *judgement) wholeOrGone(g *takenGang) bool {
 	runs, least := map[string]int{}, map[string]int{}
-	for _, u := range j.e.members(g) {
-		if j.freed[u.id] == nil {
+	for _, u := range j.e.members(g.name) {
+		if j.freed[u.id] == nil || j.back[u.id] {
 			runs[u.of.group]++
 			least[u.of.group] = u.of.terms.GangMin
 		}
 	}
-	for _, s := range j.victims {
-		if u := j.freed[s.AllocID]; len(runs) > 0 {
-			if o, some := u.of.gang(); some && o == g && runs[u.of.group] < u.of.terms.GangMin {
-				return false
-			}
+	if len(runs) == 0 {
+		return true
+	}
+	for _, s := range g.victims {
+		if u := j.freed[s.AllocID]; runs[u.of.group] < u.of.terms.GangMin {
+			return false
 		}
 	}
 	for group, n := range runs { // all must hold: the order cannot show
