@@ -49,16 +49,12 @@ type capacity struct {
 	minDynamic int
 	maxDynamic int
 	trees      []*deviceTree
+	well       int64  // devices that are
 	family     string // see familyOf
 }
 
 // wellDevices counts the devices that are well.
-func (c *capacity) wellDevices() (n int64) {
-	for _, t := range c.trees {
-		n += int64(len(t.ids) - len(t.sick))
-	}
-	return n
-}
+func (c *capacity) wellDevices() int64 { return c.well }
 
 // newCapacity reads what a node has; like is one of a node that is probably alike, or nil.
 func newCapacity(n *structs.Node, family string, like *capacity) *capacity {
@@ -82,6 +78,9 @@ func newCapacity(n *structs.Node, family string, like *capacity) *capacity {
 			known = like.trees
 		}
 		c.trees = newDeviceTrees(r, known)
+		for _, t := range c.trees {
+			c.well += int64(len(t.ids) - len(t.sick))
+		}
 	}
 	c.subtract(n.ReservedResources)
 	slices.Sort(c.cores)
