@@ -24,11 +24,16 @@ type need struct {
 	cores, device int64
 }
 
-// ShapeOf gives the shape of the groups of a job that wait. holds tells that room is
-// reserved for the job: where nobody else can, it may find room.
-func ShapeOf(job *structs.Job, groups []string, config structs.SchedulerConfiguration, holds bool) Shape {
-	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0}
-	alike := !holds && len(groups) > 0 && !job.PerNode() && !allOrNone(job) && !apart(job.Constraints) && job.Reclaim != structs.ReclaimSuspend
+// ShapeOf gives the shape of the groups of a job that wait, with what the job has
+// already. holds tells that room is reserved for the job: where nobody else can, it may
+// find room.
+func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, holds bool) Shape {
+	// What stands on room of its own needs less than its groups say, and only there.
+	stands := standsOn(job, groups, has)
+	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
+	// Of two groups one may have found room where the other did not.
+	alike := len(groups) == 1 && !holds && !stands && !job.PerNode() && !allOrNone(job) && !apart(job.Constraints) &&
+		job.Reclaim != structs.ReclaimSuspend
 	in := &Input{Job: job, Config: config}
 	names := slices.Sorted(slices.Values(groups))
 	k := &jobKey{
@@ -59,6 +64,24 @@ func ShapeOf(job *structs.Job, groups []string, config structs.SchedulerConfigur
 	sum := sha256.Sum256(text)
 	s.Key = string(sum[:])
 	return s
+}
+
+// standsOn tells whether something that waits would take room which the job has already:
+// a suspended instance goes on where it is, and an instance that is updated, or a gang
+// that moves, may be replaced where it runs.
+func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool {
+	gang := slices.ContainsFunc(groups, func(name string) bool {
+		g := job.LookupTaskGroup(name)
+		return g != nil && g.Gang != nil
+	})
+	together := gang || allOrNone(job) // then all its groups are one matter
+	return slices.ContainsFunc(has, func(a *structs.Allocation) bool {
+		if a.Terminal() || !together && !slices.Contains(groups, a.TaskGroup) {
+			return false
+		}
+		old := a.JobVersion != job.Version || a.Job != nil && a.Job.CreateIndex != job.CreateIndex
+		return gang || old || a.Suspended() && !a.DesiredTransition.ShouldSuspend()
+	})
 }
 
 // apart tells whether constraints look at where the job's own instances are.

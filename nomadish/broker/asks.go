@@ -179,9 +179,9 @@ func (b *Broker) join(snap *state.Snapshot, w *entry) {
 	key := groupKey{pool: w.pool, eval: w.eval.ID}
 	var shape scheduler.Shape
 	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
-		shape = scheduler.ShapeOf(job, missing(w.eval), b.config, b.asks.held[w.eval.Job()] > 0)
+		shape = scheduler.ShapeOf(job, missing(w.eval), standing(snap, job), b.config, b.asks.held[w.eval.Job()] > 0)
 	} else {
-		shape = scheduler.ShapeOf(&structs.Job{}, nil, b.config, false)
+		shape = scheduler.ShapeOf(&structs.Job{}, nil, nil, b.config, false)
 	}
 	if shape.Key != "" {
 		key.eval, key.shape = "", shape.Key
@@ -202,6 +202,27 @@ func (b *Broker) join(snap *state.Snapshot, w *entry) {
 		g.entries.put(w)
 	}
 	b.settle(g)
+}
+
+// standing is what a job has. The counts say cheaply of most that wait that they have
+// nothing.
+func standing(snap *state.Snapshot, job *structs.Job) []*structs.Allocation {
+	counts := snap.JobSummary(nil, job.Namespace, job.ID)
+	if counts == nil {
+		return nil
+	}
+	for _, c := range counts.Summary { // order does not matter: any will do
+		if c.Running+c.Starting+c.Unknown > 0 {
+			return snap.AllocsByJob(nil, job.Namespace, job.ID, true)
+		}
+	}
+	return nil
+}
+
+// toGoOn tells whether an allocation is suspended until it has room. With that, what its
+// job waits for changes.
+func toGoOn(a *structs.Allocation) bool {
+	return a.Suspended() && !a.DesiredTransition.ShouldSuspend() && !a.Terminal()
 }
 
 // leave takes an entry out of its group.

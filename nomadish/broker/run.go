@@ -168,7 +168,13 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		}
 	case state.KindReservation:
 		b.reserved(snap, c)
-	case state.KindAlloc, state.KindNode: // see releases
+	case state.KindAlloc:
+		was, _ := c.Old.(*structs.Allocation)
+		now, _ := c.New.(*structs.Allocation)
+		if was != nil && now != nil && toGoOn(was) != toGoOn(now) {
+			b.replace(snap, structs.NamespacedID{ID: now.JobID, Namespace: now.Namespace}, true)
+		}
+	case state.KindNode: // see releases, as for what allocations free
 	}
 }
 

@@ -48,7 +48,7 @@ func (b *Broker) Next(index uint64) (turn *structs.AskTurn, again bool) {
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
 		}
-		return b.take1(w), false
+		return b.giveTurn(w), false
 	}
 	return nil, false
 }
@@ -80,8 +80,8 @@ func (b *Broker) outranks(w *entry) bool {
 	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
 }
 
-// take1 gives an ask to the pass: its job is held until it answers.
-func (b *Broker) take1(w *entry) *structs.AskTurn {
+// giveTurn gives an ask to the pass: its job is held until it answers.
+func (b *Broker) giveTurn(w *entry) *structs.AskTurn {
 	b.asks.due.remove(w)
 	w.stop()
 	b.setApart(w)

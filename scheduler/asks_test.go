@@ -1,0 +1,69 @@
+package scheduler
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestShapesAreAlike: of what waits, only that is alike which fails for the same reasons on
+// the same nodes.
+func TestShapesAreAlike(t *testing.T) {
+	config := structs.DefaultSchedulerConfiguration()
+	plain := func(change ...func(*structs.Job)) *structs.Job {
+		return testJob(structs.JobTypeService, 2, append([]func(*structs.Job){asks(1, 500, 500)}, change...)...)
+	}
+	yes, no := true, false
+	has := func(change ...func(*structs.Allocation)) []*structs.Allocation {
+		j := plain()
+		a := &structs.Allocation{
+			ID: "a", Namespace: j.Namespace, JobID: j.ID, TaskGroup: j.TaskGroups[0].Name, Job: j,
+			DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+		}
+		for _, f := range change {
+			f(a)
+		}
+		return []*structs.Allocation{a}
+	}
+	sleeps := func(byUser *bool) func(*structs.Allocation) {
+		return func(a *structs.Allocation) {
+			a.DesiredStatus, a.DesiredTransition.Suspend = structs.AllocDesiredSuspend, byUser
+		}
+	}
+	ended := func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientFailed }
+	newer := func(j *structs.Job) { j.Version = 1 }
+	two := func(j *structs.Job) {
+		g := j.TaskGroups[0].Copy()
+		g.Name = "second"
+		j.TaskGroups = append(j.TaskGroups, g)
+	}
+	gang := func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }
+	first := plain().TaskGroups[0].Name
+	fresh := ShapeOf(plain(), []string{first}, nil, config, false)
+	if fresh.Key == "" || fresh.any {
+		t.Fatalf("of a fresh job: %+v", fresh)
+	}
+	f := func(name string, alike, anywhere bool, job *structs.Job, groups []string, has []*structs.Allocation) {
+		t.Helper()
+		s := ShapeOf(job, groups, has, config, false)
+		if (s.Key == fresh.Key) != alike || s.any != anywhere || !alike && s.Key != "" {
+			t.Errorf("%s: alike %v, any room helps %v; want %v, %v", name, s.Key == fresh.Key, s.any, alike, anywhere)
+		}
+	}
+	one, both := []string{first}, []string{first, "second"}
+	f("another", true, false, plain(func(j *structs.Job) { j.ID = "another" }), one, nil)
+	f("one of two groups", true, false, plain(two), one, nil)
+	f("both of two groups", false, false, plain(two), both, nil)
+	f("another runs", true, false, plain(), one, has())
+	f("another is suspended by a user", true, false, plain(), one, has(sleeps(&yes)))
+	f("it is suspended", false, true, plain(), one, has(sleeps(nil)))
+	f("a user lets it go on", false, true, plain(), one, has(sleeps(&no)))
+	f("it was suspended and has ended", true, false, plain(), one, has(sleeps(&no), ended))
+	f("an older version runs", false, true, plain(newer), one, has())
+	f("an older version has ended", true, false, plain(newer), one, has(ended))
+	f("an older version of a group that waits not", true, false, plain(newer, two), one, has(func(a *structs.Allocation) { a.TaskGroup = "second" }))
+	f("a job of the same name before it runs", false, true, plain(func(j *structs.Job) { j.CreateIndex = 7 }), one, has())
+	f("a new gang", false, false, plain(gang), one, nil)
+	f("a gang that runs", false, true, plain(gang), one, has())
+	f("a gang with another group that runs", false, true, plain(gang, two), one, has(func(a *structs.Allocation) { a.TaskGroup = "second" }))
+}
