@@ -504,7 +504,9 @@ func (b *Broker) unpin(it *item) {
 		b.say(it, said)
 		return
 	}
-	b.expect(it) // the time that Raft took is not the worker's
+	if it.turn == nil { // the pass answers when all of its plans are through
+		b.expect(it) // the time that Raft took is not the worker's
+	}
 }
 
 // Extend gives the holder of an evaluation its whole time anew.
