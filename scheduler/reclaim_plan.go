@@ -109,6 +109,8 @@ func (o *outcome) stop() {
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
+		case t.How == preempt.Requeue && o.use(t).of.terms.Reclaim == reclaimSuspend:
+			st.DesiredDescription += "; not suspended, as not all of it can be frozen"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
 		}

@@ -169,7 +169,7 @@ func (a *reclaimAsks) gather(n *nodeState) {
 			a.list = append(a.list, a.ask(u.of))
 			a.of = append(a.of, u.of)
 		}
-		a.add(i, u, room)
+		a.add(i, u, n, room)
 	}
 }
 
@@ -186,7 +186,12 @@ func (a *reclaimAsks) ask(h *holder) preempt.Ask {
 	}
 }
 
-func (a *reclaimAsks) add(ask int, u *use, room int) {
+// add adds an instance of an ask, on a node. An ask is suspended where all of it can be
+// frozen: one that cannot would end as failed, and a gang is suspended whole.
+func (a *reclaimAsks) add(ask int, u *use, n *nodeState, room int) {
+	if to := &a.list[ask]; to.Suspend && !n.freezes(u.of) {
+		to.Suspend = false
+	}
 	id := len(a.rooms.victims)
 	a.rooms.victims = append(a.rooms.victims, reclaimVictim{u, u, max(0, room)})
 	a.list[ask].Victims = append(a.list[ask].Victims, preempt.Victim{ID: id, Room: room})
@@ -215,7 +220,11 @@ func (a *reclaimAsks) gang(g gangName) {
 		if !in {
 			room = preempt.Elsewhere
 		}
-		a.add(i, u, room)
+		n, known := a.e.node(u.nodeID)
+		if !known {
+			n = &nodeState{}
+		}
+		a.add(i, u, n, room)
 		v := a.list[i].Victims
 		v[len(v)-1].Part = slices.Index(parts, u.of.group)
 	}

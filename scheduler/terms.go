@@ -1,12 +1,17 @@
 package scheduler
 
-import "github.com/nomadish/nomadish/structs"
+import (
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
 
 // terms are by what right the instances of a group will hold what they get.
 func terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex}
 	if job.Reclaim == structs.ReclaimSuspend {
-		t.Reclaim = structs.ReclaimSuspend
+		t.Reclaim, t.Drivers = structs.ReclaimSuspend, frozenBy(group)
 	}
 	if g := gangsOf(job)[group.Name]; g != nil {
 		t.Gang = g.groups[0].group.Name
@@ -17,4 +22,32 @@ func terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 		}
 	}
 	return t
+}
+
+// frozenBy names the drivers that have to freeze an instance of a group. A task that ends
+// before the main ones start, or starts when they have ended, is not there to be frozen.
+func frozenBy(group *structs.TaskGroup) string {
+	var drivers []string
+	for _, t := range group.Tasks {
+		if l := t.Lifecycle; l != nil && (l.Hook == structs.TaskLifecycleHookPoststop || l.Hook == structs.TaskLifecycleHookPrestart && !l.Sidecar) {
+			continue
+		}
+		drivers = append(drivers, t.Driver)
+	}
+	slices.Sort(drivers)
+	return strings.Join(slices.Compact(drivers), ",")
+}
+
+// freezes tells whether somebody's instance on a node can be suspended, as far as the node
+// and what placed the instance say.
+func (n *nodeState) freezes(h *holder) bool {
+	if n.node == nil || h.terms.Drivers == "" {
+		return true
+	}
+	for driver := range strings.SplitSeq(h.terms.Drivers, ",") {
+		if n.node.CannotFreeze(driver) {
+			return false
+		}
+	}
+	return true
 }

@@ -63,6 +63,10 @@ type AllocTerms struct {
 	Submitted uint64 // the job's CreateIndex: within a priority the latest is taken first
 	// Reclaim is how it gives back what it holds, one of the Reclaim constants; "": requeue.
 	Reclaim string `json:",omitempty" codec:",omitempty"`
+	// Drivers are those of the tasks that are frozen if it is suspended, sorted, with commas
+	// between them. Empty where it is not to be suspended, and where the version that placed
+	// it did not say.
+	Drivers string `json:",omitempty" codec:",omitempty"`
 	// Gang names the gang that it is a member of by its first group, GangMin is how many
 	// members must run: taken back are those above it one by one, the others all together.
 	Gang    string `json:",omitempty" codec:",omitempty"`
