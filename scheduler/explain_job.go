@@ -220,7 +220,7 @@ func (x *explainer) count(out *structs.GroupExplanation) {
 		case a.ClientStatus == structs.AllocClientComplete && !a.ServerTerminal():
 			out.Completed++
 			continue
-		case a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "":
+		case a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "" && !failedToSuspend(a):
 			out.Failed++
 			continue
 		case a.Terminal():

@@ -133,7 +133,7 @@ func (x *explainer) failures(out *structs.GroupExplanation) {
 	var later, never []string
 	until := int64(0)
 	for _, a := range x.allocs {
-		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientFailed || a.ServerTerminal() || a.NextAllocation != "" {
+		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientFailed || a.ServerTerminal() || a.NextAllocation != "" || failedToSuspend(a) {
 			continue
 		}
 		delay, may := mayReschedule(a, x.works[out.Group].group.ReschedulePolicy)

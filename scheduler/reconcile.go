@@ -255,7 +255,7 @@ func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) b
 // unwell tells whether an allocation that has ended is of the newest version, or
 // of one that the newest does not change: trying it again proves nothing.
 func (r *reconciler) unwell(a *structs.Allocation) bool {
-	ended := a.ClientStatus == structs.AllocClientFailed || a.ClientStatus == structs.AllocClientComplete
+	ended := a.ClientStatus == structs.AllocClientFailed && !failedToSuspend(a) || a.ClientStatus == structs.AllocClientComplete
 	return ended && !a.ServerTerminal() && r.change(a) != structs.ChangeDestructive
 }
 

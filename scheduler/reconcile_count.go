@@ -71,10 +71,10 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		if owes(a) {
 			r.owed(s, a)
 		}
-	case a.ClientStatus == structs.AllocClientFailed:
+	case a.ClientStatus == structs.AllocClientFailed && !failedToSuspend(a):
 		r.failed(work, s, a)
 	case a.ClientTerminal():
-		r.owed(s, a) // a service that completed, or was lost: its place is empty
+		r.owed(s, a) // a service that completed, or was lost, or what could not be suspended: its place is empty
 	case r.lost(a):
 		r.stop(a, stopLost, structs.AllocClientLost)
 		work.counts.Stop++

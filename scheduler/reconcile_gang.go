@@ -38,6 +38,7 @@ type roster struct {
 	failed  []*structs.Allocation // nobody stands for them yet
 	spent   []*structs.Allocation // ended otherwise; nobody stands for them yet
 	missed  []*structs.Allocation // ended; a loss to the gang if it was its own
+	thawed  []*structs.Allocation // could not be suspended; a loss if there are too few without them
 	owed    map[int]*structs.Allocation
 }
 
@@ -113,6 +114,10 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 			m.owe(a)
 		}
 	case a.ClientTerminal() && a.NextAllocation != "": // somebody stands for it
+	case failedToSuspend(a) && !changed:
+		m.spent = append(m.spent, a)
+		m.thawed = append(m.thawed, a)
+		m.owe(a)
 	case a.ClientStatus == structs.AllocClientFailed && !changed:
 		m.failed = append(m.failed, a)
 		m.owe(a)
@@ -157,11 +162,12 @@ func dissolved(a *structs.Allocation) bool {
 // completed under another version is no holder any more: a new version is run anew,
 // as in Nomad.
 func (r *reconciler) gangState(gw *gangWork, rosters []*roster) gangState {
-	lives, stays, lacks := false, false, false
+	lives, stays, lacks, awake := false, false, false, false
 	for _, m := range rosters {
 		for _, a := range m.held {
 			lives = lives || !a.Terminal()
 			stays = stays || (!a.Terminal() && !a.DesiredTransition.ShouldMigrate())
+			awake = awake || (!a.Terminal() && !a.Suspended())
 		}
 	}
 	state, since := gangUp, firstIndex(rosters)
@@ -176,6 +182,9 @@ func (r *reconciler) gangState(gw *gangWork, rosters []*roster) gangState {
 			}
 			lacks = lacks || len(m.held) < m.work.group.Count
 			continue
+		}
+		if len(m.held) < m.spec.min && anySince(m.thawed, since) && (!gw.spec.byMember || !awake) {
+			state = gangBroken // it is suspended whole or not at all
 		}
 		if !gw.spec.byMember && (anySince(m.missed, since) || len(m.lost)+len(m.failed) > 0) {
 			state = gangBroken

@@ -74,7 +74,7 @@ func (r *reconciler) sortPerNode(work *groupWork, fit *feasibility, held map[str
 	case a.ClientTerminal():
 		// A sysbatch instance that ended, well or not, is run again by a new version
 		// only; one that was stopped or lost before it ended is.
-		ended := a.ClientStatus != structs.AllocClientLost && (!a.ServerTerminal() || endedWell(a))
+		ended := a.ClientStatus != structs.AllocClientLost && !failedToSuspend(a) && (!a.ServerTerminal() || endedWell(a))
 		if sysbatch && ended && !r.outdated(a) && held[a.NodeID] == nil {
 			held[a.NodeID] = a
 			work.counts.Ignore++

@@ -22,6 +22,14 @@ func (work *groupWork) suspended(a *structs.Allocation) {
 	}
 }
 
+// failedToSuspend tells whether an allocation was to be suspended and has ended instead: a
+// driver could not freeze it, or its processes were lost while they were frozen. Others have
+// its room, so it is missing like what was requeued, and its reschedule policy is not asked.
+// One that has had all its time is done.
+func failedToSuspend(a *structs.Allocation) bool {
+	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && a.ClientDescription != structs.DescMaxRunDuration
+}
+
 // sleeper is a suspended allocation that found no room to go on, and why.
 type sleeper struct {
 	work  *groupWork

@@ -1,0 +1,182 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// never is a reschedule policy without attempts.
+func never(j *structs.Job) {
+	for _, g := range j.TaskGroups {
+		g.ReschedulePolicy = &structs.ReschedulePolicy{Attempts: new(0), Unlimited: new(false)}
+	}
+}
+
+// cannotFreeze ends allocations that were to be suspended, as their client does.
+func (c *cluster) cannotFreeze(pick func(*structs.Allocation) bool) int {
+	return c.client(pick, func(a *structs.Allocation) {
+		c.ended(true)(a)
+		a.DesiredStatus, a.ClientDescription = structs.AllocDesiredSuspend, "stopped: not all its tasks can be frozen"
+	})
+}
+
+// TestFailedToSuspendIsMissing: it is placed again at once, and that costs no attempt of
+// its reschedule policy.
+func TestFailedToSuspendIsMissing(t *testing.T) {
+	for _, kind := range []string{structs.JobTypeBatch, structs.JobTypeService, structs.JobTypeSystem, structs.JobTypeSysBatch} {
+		c := newCluster(t)
+		nodes(c, 1)
+		c.register(testJob(kind, 1, never))
+		c.eval()
+		c.client(isLive, run)
+		before := c.sorted()[0]
+		before.RescheduleTracker = &structs.RescheduleTracker{Events: []*structs.RescheduleEvent{{RescheduleTime: 1}}}
+		c.cannotFreeze(isLive)
+		c.eval()
+		if placed(c.last) != 1 || c.live() != 1 || c.done.QueuedAllocations["g"] != 0 {
+			t.Fatalf("%s: %d placed, %d live, %v wait", kind, placed(c.last), c.live(), c.done.QueuedAllocations)
+		}
+		old := c.allocs[before.ID]
+		now := c.allocs[old.NextAllocation]
+		if now == nil || now.PreviousAllocation != old.ID {
+			t.Fatalf("%s: nobody stands for it: %+v", kind, old)
+		}
+		if got := now.RescheduleTracker; !c.job.PerNode() && (got == nil || len(got.Events) != 1) {
+			t.Errorf("%s: its history is %+v, want the one event that it had", kind, got)
+		}
+		c.client(isLive, run)
+		c.eval()
+		c.wantPlan(0, 0, 0)
+	}
+}
+
+// TestFailedToSuspendWaits for room like what was requeued.
+func TestFailedToSuspendWaits(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeBatch, 1, never, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.cannotFreeze(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 2000)
+	c.decide(c.newEval())
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(1)
+	c.goes("guest")
+	c.decide(c.newEval())
+	c.wantPlan(1, 0, 0)
+	c.wantAsleep(0)
+}
+
+// TestSuspendedThatHadItsTimeIsDone: a time limit that ended it is an end.
+func TestSuspendedThatHadItsTimeIsDone(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) { group(j).MaxRunDuration = time.Hour }))
+	c.eval()
+	c.cannotFreeze(isLive)
+	c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) { a.ClientDescription = structs.DescMaxRunDuration })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.wantAsleep(0)
+}
+
+// TestFailedToSuspendHoldsUpNoUpdate: it says nothing of the newest version, and takes
+// none of the update's places.
+func TestFailedToSuspendHoldsUpNoUpdate(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 3)
+	c.register(testJob(structs.JobTypeService, 2, never, func(j *structs.Job) {
+		task(j).Resources.CPU = 3000
+		group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
+	}))
+	c.eval()
+	c.client(isLive, healthy)
+	c.update(destructive)
+	c.eval()
+	c.client(isLive, healthy)
+	newest := func(a *structs.Allocation) bool { return isLive(a) && of(1)(a) }
+	c.cannotFreeze(newest)
+	for id := range c.nodes { // each gets one: the order cannot show
+		if c.liveOn()[id] == 0 {
+			c.guest("guest-"+id, id, 2000)
+		}
+	}
+	c.decide(c.newEval())
+	c.wantPlan(1, 1, 0) // the old one's successor, in its place
+	c.wantAsleep(1)
+}
+
+// TestGangThatFailedToSuspend: with fewer than must run its others are of no use, and all
+// wait to be placed as one; else it alone is placed again. No attempt is charged.
+func TestGangThatFailedToSuspend(t *testing.T) {
+	f := func(gang structs.Gang, fails, place, stop, resume int) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 3)
+		c.register(testJob(structs.JobTypeBatch, 3, never, func(j *structs.Job) {
+			task(j).Resources.CPU = 3000
+			group(j).Gang = &gang
+		}))
+		c.eval()
+		c.client(isLive, run)
+		c.taken(isLive)
+		done := 0
+		c.cannotFreeze(func(*structs.Allocation) bool { done++; return done <= fails })
+		c.decide(c.newEval())
+		c.wantPlan(place, stop, resume)
+		c.wantAsleep(0)
+		c.wantLive(3)
+	}
+	f(structs.Gang{}, 1, 3, 3, 0) // the frozen ones, and the mark of what has ended
+	f(structs.Gang{}, 3, 3, 3, 0)
+	f(structs.Gang{Min: 2}, 1, 1, 0, 2)
+	f(structs.Gang{Min: 2}, 2, 3, 3, 0)
+	f(structs.Gang{OnLoss: structs.GangOnLossMember}, 1, 3, 3, 0)
+	f(structs.Gang{OnLoss: structs.GangOnLossMember, Min: 2}, 1, 1, 0, 2)
+}
+
+// TestMemberThatUserCouldNotSuspend: the others run, so it is a member like any that is lost.
+func TestMemberThatUserCouldNotSuspend(t *testing.T) {
+	f := func(loss string, place, stop int) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 3)
+		c.register(testJob(structs.JobTypeService, 3, never, func(j *structs.Job) { group(j).Gang = &structs.Gang{OnLoss: loss} }))
+		c.eval()
+		c.client(isLive, run)
+		first := c.sorted()[0].ID
+		c.cannotFreeze(func(a *structs.Allocation) bool { return a.ID == first })
+		c.eval()
+		c.wantPlan(place, stop, 0)
+		c.wantLive(3)
+	}
+	f(structs.GangOnLossMember, 1, 0)
+	f(structs.GangOnLossGang, 3, 3)
+}
+
+// TestGangThatFailedToSuspendLetsGo: while there is no room for all of it nobody of it
+// holds any.
+func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeBatch, 2, never, func(j *structs.Job) {
+		task(j).Resources.CPU = 3000
+		group(j).Gang = &structs.Gang{}
+	}))
+	c.eval()
+	c.client(isLive, run)
+	first := c.sorted()[0]
+	c.taken(isLive)
+	c.guest("guest", first.NodeID, 2000)
+	c.cannotFreeze(func(a *structs.Allocation) bool { return a.ID == first.ID })
+	c.decide(c.newEval())
+	c.wantPlan(0, 1, 0)
+	c.wantAsleep(2)
+	c.wantLive(0)
+	c.goes("guest")
+	c.decide(c.newEval())
+	c.wantPlan(2, 1, 0) // the mark of what has ended
+	c.wantAsleep(0)
+}
