@@ -79,7 +79,7 @@ func schedulerSetConfig() spec {
 			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
-					return e.usage("%q: values are written after =, as in -pause-eval-broker=true", args[0])
+					return e.usage("%q: the value of a switch is written after =, as -FLAG=%s", args[0], args[0])
 				}
 				return setSchedulerConfig(ctx, e, fs, &wanted, own, *check)
 			}
