@@ -128,11 +128,15 @@ func (p *prober) victims(sv *survey, n *nodeState) (victims, bool) {
 func (p *prober) endRemedy(list []victims) structs.Remedy {
 	r := structs.Remedy{Kind: structs.RemedyEnd, Size: 0.5}
 	var texts []string
-	total := 0
+	total, comesBack := 0, false
 	for _, v := range list {
 		for _, u := range v.list {
 			total++
-			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.id, Op: structs.EditStop})
+			op := structs.EditStop
+			if p.goesBefore(u) {
+				op, comesBack = structs.EditEnd, true
+			}
+			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.id, Op: op})
 			if len(texts) < 5 {
 				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.id), u.of.job, u.of.terms.Priority,
 					cmp.Or(v.n.node.Name, structs.ShortID(v.n.id))))
@@ -144,7 +148,17 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 		texts = append(texts, fmt.Sprintf("%d more", total-len(texts)))
 	}
 	r.Text = fmt.Sprintf("let %s end: %s", allocations(total), strings.Join(texts, ", "))
+	if comesBack {
+		r.Text += "; for good: their jobs go before this one, and take the room again unless they are stopped or scaled down"
+	}
 	return r
+}
+
+// goesBefore tells whether the job of an allocation would be tried before the one that is
+// explained, if it asked for its room again.
+func (p *prober) goesBefore(u *use) bool {
+	terms, job := &u.of.terms, p.x.in.Job
+	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
 }
 
 // moreNodes tries nodes like those that there are, the smallest first, and else one just

@@ -200,12 +200,13 @@ const (
 )
 
 // What an Edit does: those of JSON Patch (RFC 6902), on the object's JSON as its API
-// gives it; and three that are no change of a field.
+// gives it; and three that are no change of a field: EditStop, EditEnd, EditNew.
 const (
 	EditAdd     = "add"
 	EditReplace = "replace"
 	EditRemove  = "remove"
 	EditStop    = "stop" // an allocation
+	EditEnd     = "end"  // an allocation, for good: its job would go first if it asked for the room again
 	EditNew     = "new"  // as many nodes as Value says, like node ID
 )
 
