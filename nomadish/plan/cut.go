@@ -6,8 +6,8 @@ import (
 
 // facts is what cutting a plan must know of the state that the plan is committed to.
 type facts interface {
-	// JobOf is the job of an allocation; false: there is no such allocation.
-	JobOf(allocID string) (job structs.NamespacedID, found bool)
+	// Of is the job of an allocation, and its node; false: there is no such allocation.
+	Of(allocID string) (job structs.NamespacedID, node string, found bool)
 	// AskOf is what is known of a group's ask; nil: it never waited.
 	AskOf(ns, job, group string) *structs.Ask
 }

@@ -14,20 +14,21 @@ import (
 
 // facts1 is a state of a few facts.
 type facts1 struct {
-	jobs map[string]string // by allocation
-	asks map[string]*structs.Ask
+	jobs  map[string]string // by allocation
+	nodes map[string]string // by allocation
+	asks  map[string]*structs.Ask
 }
 
-func (f facts1) JobOf(id string) (structs.NamespacedID, bool) {
+func (f facts1) Of(id string) (structs.NamespacedID, string, bool) {
 	job, found := f.jobs[id]
-	return structs.NamespacedID{ID: job, Namespace: "default"}, found
+	return structs.NamespacedID{ID: job, Namespace: "default"}, f.nodes[id], found
 }
 
 func (f facts1) AskOf(_, _, group string) *structs.Ask { return f.asks[group] }
 
 // reclaimingPlan takes back, ends reservations and places gangs, all at random.
 func reclaimingPlan(t *rapid.T) (*judged, facts1) {
-	known := facts1{jobs: map[string]string{}, asks: map[string]*structs.Ask{}}
+	known := facts1{jobs: map[string]string{}, nodes: map[string]string{}, asks: map[string]*structs.Ask{}}
 	p := &structs.JudgedPlan{EvalID: "plan", Evals: []*structs.Evaluation{
 		{ID: "plan", Namespace: "default", JobID: "job", Status: structs.EvalStatusComplete},
 	}}
@@ -66,7 +67,10 @@ func reclaimingPlan(t *rapid.T) (*judged, facts1) {
 		}
 		p.Stop = append(p.Stop, s)
 		if job := fmt.Sprint("victim", rapid.IntRange(0, 12).Draw(t, "of")); job != "victim0" { // that one is gone
-			known.jobs[s.AllocID] = job
+			known.jobs[s.AllocID], known.nodes[s.AllocID] = job, batch.Nodes[in.Node].ID
+			if rapid.IntRange(0, 3).Draw(t, "elsewhere") == 0 { // of a gang
+				known.nodes[s.AllocID] = fmt.Sprint("n", rapid.IntRange(0, nodes).Draw(t, "held on"))
+			}
 			if !told[job] {
 				told[job] = true
 				p.Evals = append(p.Evals, &structs.Evaluation{
@@ -103,7 +107,8 @@ func elements(p *structs.JudgedPlan, known facts1) map[string][]string {
 		reclaimed[node] = true
 		out["stop "+s.AllocID] = []string{"on " + node}
 		if job := known.jobs[s.AllocID]; job != "" {
-			out["stop "+s.AllocID] = append(out["stop "+s.AllocID], "of "+job)
+			out["stop "+s.AllocID] = append(out["stop "+s.AllocID], "of "+job, "on "+known.nodes[s.AllocID])
+			reclaimed[known.nodes[s.AllocID]] = true
 		}
 	}
 	for _, id := range p.Unreserve {

@@ -77,12 +77,12 @@ func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
 // known is what a snapshot tells.
 type known struct{ snap *state.Snapshot }
 
-func (k known) JobOf(allocID string) (job structs.NamespacedID, found bool) {
+func (k known) Of(allocID string) (job structs.NamespacedID, node string, found bool) {
 	a := k.snap.Alloc(nil, allocID)
 	if a == nil {
-		return job, false
+		return job, "", false
 	}
-	return structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}, true
+	return structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}, a.NodeID, true
 }
 
 func (k known) AskOf(ns, job, group string) *structs.Ask { return k.snap.Ask(nil, ns, job, group) }

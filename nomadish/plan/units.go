@@ -167,8 +167,9 @@ func (g *grouping) reclaim(s *structs.AllocStop) (node string, is bool) {
 	return node, is
 }
 
-// tieReclaims joins newcomers' nodes with the jobs that something is taken from for them, and
-// gives those jobs.
+// tieReclaims joins newcomers' nodes with the jobs that something is taken from for them and
+// with the nodes where that is: one of a gang may be elsewhere, and somebody may come into
+// its room. It gives those jobs.
 func (g *grouping) tieReclaims(known facts) (victims map[structs.NamespacedID]bool) {
 	victims = map[structs.NamespacedID]bool{}
 	for _, s := range g.plan.Stop {
@@ -177,9 +178,10 @@ func (g *grouping) tieReclaims(known facts) (victims map[structs.NamespacedID]bo
 			continue
 		}
 		g.add(onNode(node))
-		if job, found := known.JobOf(s.AllocID); found {
+		if job, from, found := known.Of(s.AllocID); found {
 			victims[job] = true
 			g.join(onNode(node), ofVictim(job))
+			g.join(onNode(node), onNode(from))
 		}
 	}
 	return victims
