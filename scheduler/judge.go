@@ -11,8 +11,9 @@ import (
 // that is not ready, or lacks room, a port, a core or a device for what the plan
 // places there, refuses all of it: those placements, and the stops that stand
 // for them, are left out of holds, and the node is named. What counted on the room
-// of such a stop is refused as well. reason says why the first one refused. A plan
-// that is AllAtOnce holds whole or not at all.
+// of such a stop is refused as well, and so is all that would leave in part a gang of
+// which others are left out. reason says why the first one refused. A plan that is
+// AllAtOnce holds whole or not at all.
 //
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
 // stops that hold name them.
