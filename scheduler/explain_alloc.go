@@ -80,7 +80,11 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 		say("when it was placed, %s %s in its datacenters and could take work, and its constraints allowed %d of them",
 			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
 	}
-	say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
+	if n := len(a.PreemptedAllocations); n > 0 {
+		say("none had room for it: of those where others had to give way the one that loses least was taken, and %s gave way here", allocations(n))
+	} else {
+		say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
+	}
 	if x.Score != nil && len(x.Score.Scores) > 1 {
 		say("with its affinities and spreads the node scored %.3g", x.Score.NormScore)
 	}
@@ -154,7 +158,10 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 	}
 	x.Lost = &structs.LostTo{How: structs.ReclaimRequeue, AllocID: a.PreemptedByAllocation}
 	did := "was stopped, and its ask went back to the queue"
-	if suspended {
+	switch {
+	case failedToSuspend(a):
+		did = "was to be suspended and could not be, so its ask went back to the queue"
+	case suspended:
 		x.Lost.How, did = structs.ReclaimSuspend, "is suspended, and goes on in place when there is room again"
 	}
 	switch by := in.By; {
@@ -171,6 +178,9 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 // threats say what the allocation may lose its place to.
 func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, say func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
+	if !freezes(in.Node, &t) {
+		how = structs.ReclaimRequeue
+	}
 	bands := in.Config.PriorityBands()
 	var types []string
 	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // reclaimRoom is one node that newcomers are to have room on, for the planner.
@@ -169,7 +170,7 @@ func (a *reclaimAsks) gather(n *nodeState) {
 			a.list = append(a.list, a.ask(u.of))
 			a.of = append(a.of, u.of)
 		}
-		a.add(i, u, n, room)
+		a.add(i, u, n.node, room)
 	}
 }
 
@@ -188,8 +189,8 @@ func (a *reclaimAsks) ask(h *holder) preempt.Ask {
 
 // add adds an instance of an ask, on a node. An ask is suspended where all of it can be
 // frozen: one that cannot would end as failed, and a gang is suspended whole.
-func (a *reclaimAsks) add(ask int, u *use, n *nodeState, room int) {
-	if to := &a.list[ask]; to.Suspend && !n.freezes(u.of) {
+func (a *reclaimAsks) add(ask int, u *use, n *structs.Node, room int) {
+	if to := &a.list[ask]; to.Suspend && !freezes(n, &u.of.terms) {
 		to.Suspend = false
 	}
 	id := len(a.rooms.victims)
@@ -220,11 +221,11 @@ func (a *reclaimAsks) gang(g gangName) {
 		if !in {
 			room = preempt.Elsewhere
 		}
-		n, known := a.e.node(u.nodeID)
-		if !known {
-			n = &nodeState{}
+		var at *structs.Node
+		if n, known := a.e.node(u.nodeID); known {
+			at = n.node
 		}
-		a.add(i, u, n, room)
+		a.add(i, u, at, room)
 		v := a.list[i].Victims
 		v[len(v)-1].Part = slices.Index(parts, u.of.group)
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -179,4 +180,57 @@ func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
 	c.decide(c.newEval())
 	c.wantPlan(2, 1, 0) // the mark of what has ended
 	c.wantAsleep(0)
+}
+
+// TestExplainFailedToSuspend: it is missing, not given up, and its explanation says what
+// became of it.
+func TestExplainFailedToSuspend(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeBatch, 1, never, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.cannotFreeze(isLive)
+	c.guest("guest", c.sorted()[0].NodeID, 2000)
+	g := c.explain().Group("g")
+	if g.Failed != 0 || g.Suspended != 0 || g.Missing != 1 {
+		t.Errorf("%d failed, %d suspended, %d missing; want 0, 0, 1", g.Failed, g.Suspended, g.Missing)
+	}
+	for _, w := range g.Waits {
+		if w.Kind == structs.ReasonGaveUp || w.Kind == structs.ReasonReschedule {
+			t.Errorf("waits: %+v", w)
+		}
+	}
+	f := func(by string, change func(*structs.Allocation), how, says string) {
+		t.Helper()
+		a := c.own()[0].Copy()
+		a.PreemptedByAllocation = by
+		change(a)
+		x := ExplainAlloc(AllocInput{Alloc: a, Config: c.config, Node: c.nodes[a.NodeID]})
+		if got := strings.Join(x.Text, "\n"); x.Lost == nil || x.Lost.How != how || !strings.Contains(got, says) {
+			t.Errorf("lost: %+v\n%s\nwant %s, %q", x.Lost, got, how, says)
+		}
+	}
+	frozen := func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientSuspended }
+	none := func(*structs.Allocation) {}
+	f("other", frozen, structs.ReclaimSuspend, "it is suspended, and goes on in place")
+	f("other", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
+	f("", frozen, structs.ReclaimSuspend, "it is suspended, and goes on in place")
+	f("", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
+}
+
+// TestExplainHowItGivesWay: what its node cannot freeze is requeued.
+func TestExplainHowItGivesWay(t *testing.T) {
+	f := func(says map[string]string, how string) {
+		t.Helper()
+		c := preempting(t)
+		c.node("n", freezing(says))
+		c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Drivers: "x"}}, 1, "n")
+		x := ExplainAlloc(AllocInput{Alloc: c.sorted()[0], Config: c.config, Node: c.nodes["n"]})
+		if len(x.MayLoseTo) != 1 || x.MayLoseTo[0].How != how {
+			t.Errorf("%v: %+v, want %s", says, x.MayLoseTo, how)
+		}
+	}
+	f(map[string]string{"x": "0"}, structs.ReclaimRequeue)
+	f(map[string]string{"x": "1"}, structs.ReclaimSuspend)
+	f(nil, structs.ReclaimSuspend)
 }

@@ -38,14 +38,14 @@ func frozenBy(group *structs.TaskGroup) string {
 	return strings.Join(slices.Compact(drivers), ",")
 }
 
-// freezes tells whether somebody's instance on a node can be suspended, as far as the node
-// and what placed the instance say.
-func (n *nodeState) freezes(h *holder) bool {
-	if n.node == nil || h.terms.Drivers == "" {
+// freezes tells whether what is held on a node by such terms can be suspended, as far as
+// the node and what placed it say.
+func freezes(n *structs.Node, t *structs.AllocTerms) bool {
+	if n == nil || t.Drivers == "" {
 		return true
 	}
-	for driver := range strings.SplitSeq(h.terms.Drivers, ",") {
-		if n.node.CannotFreeze(driver) {
+	for driver := range strings.SplitSeq(t.Drivers, ",") {
+		if n.CannotFreeze(driver) {
 			return false
 		}
 	}
