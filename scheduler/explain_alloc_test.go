@@ -1,0 +1,22 @@
+package scheduler
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// An allocation that others gave way to is not said to have found room.
+func TestWhyHereOfATaker(t *testing.T) {
+	f := func(preempted []string, want string) {
+		t.Helper()
+		a := &structs.Allocation{ID: "a", NodeID: "n", PreemptedAllocations: preempted, DesiredStatus: structs.AllocDesiredRun}
+		x := ExplainAlloc(AllocInput{Alloc: a, Config: structs.DefaultSchedulerConfiguration()})
+		if text := strings.Join(x.Text, "\n"); !strings.Contains(text, want) {
+			t.Errorf("it says %q, not %q", text, want)
+		}
+	}
+	f(nil, "of those with room the policy least-fragmentation takes the one whose devices lose least")
+	f([]string{"b", "c"}, "none had room for it: of those where others had to give way the one that loses least was taken, and 2 allocations gave way here")
+}
