@@ -195,6 +195,39 @@ func TestEntry(t *testing.T) {
 	check(t, "suspended", fmt.Sprint(e.State, e.Suspended, e.Missing, e.Priority.Total, e.Priority.RequeueBonus, e.StateText()), "suspended1 4 73 101 suspended")
 }
 
+// What a user lets go on waits as suspended, whatever its job chose; what a user keeps
+// frozen does not wait.
+func TestResumedByUser(t *testing.T) {
+	s := newSite(t)
+	j := *s.job("web", 50, "default", "g:3")
+	j.Reclaim = structs.ReclaimRequeue
+	s.apply(&structs.JobRegisterEntry{Job: &j, Time: epoch})
+	s.apply(&structs.NodeRegisterEntry{Node: &structs.Node{ID: "n", Status: structs.NodeStatusReady}, Time: epoch})
+	b := &structs.PlacementBatch{Namespace: "default", JobID: "web", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}, {Ordinal: 1, Index: 1}}}
+	s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
+	s.eval(&structs.Evaluation{ID: "b1", JobID: "web", Status: structs.EvalStatusBlocked, CreateTime: epoch})
+	s.asks(0, 1, "b1", "web/g")
+	yes, no := true, false
+	suspend := func(to *bool) {
+		s.apply(&structs.AllocTransitionEntry{Time: epoch, Transitions: map[string]*structs.DesiredTransition{
+			structs.DeriveID("s", 0): {Suspend: to}, structs.DeriveID("s", 1): {Suspend: &yes},
+		}})
+		s.apply(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+			{ID: structs.DeriveID("s", 0), ClientStatus: structs.AllocClientSuspended}, {ID: structs.DeriveID("s", 1), ClientStatus: structs.AllocClientSuspended},
+		}})
+	}
+	entry := func() string {
+		snap := s.store.Snapshot()
+		e := NewViewer(nil, snap, time.Unix(0, epoch)).Entry(Order(snap, epoch)[0])
+		return fmt.Sprint(e.State, " ", e.Suspended)
+	}
+	check(t, "they run", entry(), "waiting 0")
+	suspend(&yes)
+	check(t, "a user keeps them frozen", entry(), "waiting 0")
+	suspend(&no)
+	check(t, "one is to go on", entry(), "suspended 1")
+}
+
 // Tokens stand for lines in their order, whatever the lines are.
 func TestTokensSortAsTheirLines(t *testing.T) {
 	name := rapid.SampledFrom([]string{"", "a", "ab", "b", "ü", "a-b", "A"})

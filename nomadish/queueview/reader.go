@@ -156,14 +156,19 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	return e
 }
 
-// suspended counts the group's frozen instances. Few jobs have any: those that chose it.
+// suspended counts the group's frozen instances that wait to go on. Few jobs have any:
+// those that chose it, and those of which a user had one frozen, which count as starting
+// once their node has said so.
 func (v *Viewer) suspended(l *Line) int {
 	if l.Ask.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
-		return 0
+		counts := v.snap.JobSummary(nil, l.Ask.Namespace, l.Ask.JobID)
+		if counts == nil || counts.Summary[l.Ask.Group].Starting == 0 {
+			return 0
+		}
 	}
 	n := 0
 	for _, a := range v.snap.AllocsByJob(nil, l.Ask.Namespace, l.Ask.JobID, false) {
-		if a.TaskGroup == l.Ask.Group && a.DesiredStatus == structs.AllocDesiredSuspend && !a.Terminal() {
+		if a.TaskGroup == l.Ask.Group && a.Suspended() && !a.DesiredTransition.ShouldSuspend() && !a.Terminal() {
 			n++
 		}
 	}
