@@ -24,7 +24,11 @@ func TestReclaimAnything(t *testing.T) {
 		c.configure()
 		c.seed = rapid.Uint64().Draw(rt, "seed")
 		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
-			c.setNode(drawNode(rt, fmt.Sprintf("n%d", i)))
+			n := drawNode(rt, fmt.Sprintf("n%d", i))
+			if can := rapid.SampledFrom([]string{"", "1", "0"}).Draw(rt, "freezes"); can != "" {
+				freezing(map[string]string{"mock_driver": can})(n)
+			}
+			c.setNode(n)
 		}
 		for i := range rapid.IntRange(2, 6).Draw(rt, "jobs") {
 			j := drawJob(rt)
@@ -92,6 +96,9 @@ func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
 		}
 		if by := c.allocs[s.PreemptedBy]; by == nil || by.JobID != c.job.ID {
 			t.Fatalf("%s makes room for %q", a.ID, s.PreemptedBy)
+		}
+		if s.Reclaim == structs.ReclaimSuspend && c.nodes[a.NodeID].CannotFreeze("mock_driver") {
+			t.Fatalf("%s is suspended, and its node cannot freeze it", a.ID)
 		}
 		if terms.Gang != "" {
 			gangs[a.JobID] = true

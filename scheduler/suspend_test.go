@@ -384,8 +384,8 @@ func TestSuspendedCountsAsUnwellInUpdates(t *testing.T) {
 	c.wantPlan(0, 0, 0)
 }
 
-// Whatever is suspended and whoever comes and goes: nothing is given twice, nothing is
-// placed in a suspended one's stead, and what could go on does.
+// Whatever is suspended, or fails to be, and whoever comes and goes: nothing is lost or given
+// twice, nothing is placed in a suspended one's stead, and what could go on does.
 func TestResumingProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t)
@@ -394,17 +394,21 @@ func TestResumingProperty(t *testing.T) {
 		}
 		count := rapid.IntRange(1, 6).Draw(t, "count")
 		gang := rapid.Bool().Draw(t, "gang")
-		c.register(testJob(structs.JobTypeBatch, count, func(j *structs.Job) {
+		c.register(testJob(structs.JobTypeBatch, count, never, func(j *structs.Job) {
 			task(j).Resources.CPU = rapid.IntRange(500, 2000).Draw(t, "cpu")
 			if gang {
-				group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, count).Draw(t, "min")}
+				group(j).Gang = &structs.Gang{
+					Min:    rapid.IntRange(1, count).Draw(t, "min"),
+					OnLoss: rapid.SampledFrom([]string{structs.GangOnLossGang, structs.GangOnLossMember}).Draw(t, "on loss"),
+				}
 			}
 		}))
 		c.eval()
 		c.client(isLive, run)
 		guests := map[string]string{}
 		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			failed := 0
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				c.taken(func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "taken") })
 			case 1:
@@ -421,10 +425,12 @@ func TestResumingProperty(t *testing.T) {
 						delete(guests, name)
 					}
 				}
+			case 3:
+				failed = c.cannotFreeze(func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "failed") })
 			}
 			before := c.live()
 			c.decide(c.newEval())
-			if c.live() < before || c.live() > count {
+			if (c.live() < before && !(gang && failed > 0)) || c.live() > count {
 				t.Fatalf("%d live of %d, %d before", c.live(), count, before)
 			}
 			for _, s := range c.w.nodes.All {
