@@ -157,3 +157,20 @@ func TestBandsAsJSON(t *testing.T) {
 		}
 	}
 }
+
+// Drivers were added later: terms without them are written as they always were, and read.
+func TestTermsWithoutDriversAreAsBefore(t *testing.T) {
+	f := func(terms AllocTerms, want string) {
+		t.Helper()
+		got, err := json.Marshal(&terms)
+		if err != nil || string(got) != want {
+			t.Errorf("%+v is written as %s (%v), want %s", terms, got, err, want)
+		}
+		var back AllocTerms
+		if err := json.Unmarshal([]byte(want), &back); err != nil || !back.Equal(&terms) {
+			t.Errorf("%s is read as %+v (%v)", want, back, err)
+		}
+	}
+	f(AllocTerms{Priority: 1, Submitted: 2, Reclaim: ReclaimSuspend}, `{"Priority":1,"Submitted":2,"Reclaim":"suspend"}`)
+	f(AllocTerms{Priority: 1, Reclaim: ReclaimSuspend, Drivers: "a,b"}, `{"Priority":1,"Submitted":0,"Reclaim":"suspend","Drivers":"a,b"}`)
+}
