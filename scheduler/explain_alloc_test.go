@@ -17,6 +17,6 @@ func TestWhyHereOfATaker(t *testing.T) {
 			t.Errorf("it says %q, not %q", text, want)
 		}
 	}
-	f(nil, "of those with room the policy least-fragmentation takes the one whose devices lose least")
+	f(nil, "of those with room the policy least-fragmentation takes: the one whose devices lose least")
 	f([]string{"b", "c"}, "none had room for it: of those where others had to give way the one that loses least was taken, and 2 allocations gave way here")
 }
