@@ -310,3 +310,14 @@ func TestEventsAreBounded(t *testing.T) {
 		t.Errorf("the last is %d", last)
 	}
 }
+
+// Events that come in another order than their times stand in the order of times.
+func TestEventsAreInOrder(t *testing.T) {
+	s := &State{Task: &structs.TaskState{}}
+	for _, at := range []int64{5, 9, 7, 9, 12, 1} {
+		s.addEvent(&structs.TaskEvent{Time: at})
+	}
+	if !slices.IsSortedFunc(s.Task.Events, func(a, b *structs.TaskEvent) int { return int(a.Time - b.Time) }) || s.Task.Events[1].Time != 9 {
+		t.Errorf("%+v", s.Task.Events)
+	}
+}

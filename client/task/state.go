@@ -36,6 +36,11 @@ func (s *State) Copy() *State {
 // addEvent appends to the task's history, of which the newest are kept.
 func (s *State) addEvent(e *structs.TaskEvent) {
 	events := s.Task.Events
+	// Two at once may come in the other order, and a clock may be set back: the history is
+	// in the order of its times all the same.
+	if n := len(events); n > 0 {
+		e.Time = max(e.Time, events[n-1].Time)
+	}
 	if len(events) >= structs.MaxTaskEvents {
 		events = events[len(events)-structs.MaxTaskEvents+1:]
 	}
