@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -86,6 +87,8 @@ var errNoLibrary = errors.New("the NVIDIA driver's library is not there")
 
 // open loads the first library of the paths that is there.
 func open(paths []string) (*library, error) {
+	runtime.LockOSThread() // the loader keeps what went wrong by thread
+	defer runtime.UnlockOSThread()
 	var tried []string
 	for _, path := range paths {
 		handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
