@@ -88,7 +88,8 @@ func (r *Report) Columns() []string {
 		return []string{"allocated at 100 %", "allocated in the end", "fragmentation", "jobs placed", "dropped"}
 	}
 	return []string{
-		"GPUs in use", "CPU in use", "wait, mean", "wait, p95", "fragmentation", "jobs placed", "never placed", "requeued", "suspended", "all done after",
+		"GPUs in use", "CPU in use", "wait, mean", "wait, p95", "fragmentation", "jobs placed", "never placed", "requeued", "suspended",
+		"GPU h redone", "all done after",
 	}
 }
 
@@ -106,6 +107,7 @@ func (r *Report) Meanings() (lines []string) {
 			"wait: from a job's arrival until all its instances had a place for the first time; 95 of 100 jobs waited p95 or less.",
 			"fragmentation: idle GPUs that the typical asks cannot use, of all there are, mean over time.",
 			"jobs placed, never placed: jobs; requeued, suspended: instances, each time that one was taken back.",
+			"GPU h redone: what requeued instances had held and were to do again: it is within GPUs in use.",
 			"all done after: virtual time until the last work had ended.",
 		}
 	}
@@ -128,7 +130,7 @@ func (r *Report) Cells(p Policy) []string {
 	}
 	return []string{
 		spread(p.GPU, 100, " %"), spread(p.CPU, 100, " %"), span(p.WaitMean.Mean), span(p.WaitP95.Mean), spread(p.Fragmentation, 100, " %"),
-		spread(p.Placed, 1, ""), spread(p.Never, 1, ""), spread(p.Requeued, 1, ""), spread(p.Suspended, 1, ""), span(p.End.Mean),
+		spread(p.Placed, 1, ""), spread(p.Never, 1, ""), spread(p.Requeued, 1, ""), spread(p.Suspended, 1, ""), spread(p.Redone, 1, ""), span(p.End.Mean),
 	}
 }
 

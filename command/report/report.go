@@ -38,6 +38,7 @@ type Policy struct {
 	Never         Mean  // jobs
 	Requeued      Mean  // instances
 	Suspended     Mean  // instances
+	Redone        Mean  // GPU hours that requeued instances had held, and were to do again
 	End           Mean  // seconds: when the last job ended
 }
 
@@ -100,6 +101,7 @@ func sumUp(name string, runs []*trace.Figures) Policy {
 		Never:     over(func(f *trace.Figures) float64 { return float64(f.Counts.Never) }),
 		Requeued:  over(func(f *trace.Figures) float64 { return float64(f.Counts.Requeued) }),
 		Suspended: over(func(f *trace.Figures) float64 { return float64(f.Counts.Suspended) }),
+		Redone:    over(func(f *trace.Figures) float64 { return f.Counts.LostGPUHrs }),
 		End:       over(func(f *trace.Figures) float64 { return f.Span.End }),
 	}
 	var full []float64

@@ -13,8 +13,8 @@ type Sample struct {
 	Waiting    float64
 	WaitingGPU float64
 	// Fragmentation is how much idle GPU the typical ask could not use at the end of the
-	// stretch.
-	Fragmentation float64
+	// stretch; of means over longer times it is not kept.
+	Fragmentation float64 `json:",omitempty"`
 }
 
 // samplesMost bounds a series: when there are more samples, each two become one.
