@@ -430,7 +430,7 @@ func TestResumingProperty(t *testing.T) {
 			}
 			before := c.live()
 			c.decide(c.newEval())
-			if (c.live() < before && !(gang && failed > 0)) || c.live() > count {
+			if stops := gang && failed > 0; (c.live() < before && !stops) || c.live() > count {
 				t.Fatalf("%d live of %d, %d before", c.live(), count, before)
 			}
 			for _, s := range c.w.nodes.All {
