@@ -11,6 +11,7 @@ import (
 // TestWrongJobFiles: each wrong job file is refused with exit code 1, its name, a line and what is allowed there; nothing of
 // it is registered, and the agent lives. The files and what is said of each are those of the parser's own test.
 func TestWrongJobFiles(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	files, err := filepath.Glob("../command/jobspec/testdata/bad/*.hcl")
 	if err != nil || len(files) < 30 {

@@ -21,6 +21,7 @@ import (
 // TestOddGPUAsks: what is wrong in an ask for GPUs is refused with file, line and what is allowed; what no machine has today is
 // accepted, waits, and says what is missing; every spelling of a device's name does.
 func TestOddGPUAsks(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
 	job := func(id, more, device string) string {
 		return a.job(id, fmt.Sprintf(`job %q {
@@ -169,6 +170,7 @@ func (r *rogue) call(method string, args, reply any) error {
 // TestImpossibleTopology: a node whose GPUs stand in no tree is refused with what is wrong, and stays out; when it reports a
 // tree, it is in.
 func TestImpossibleTopology(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	r := newRogue(t, a)
 	cell := func(id, parent string, devices ...string) *structs.TopologyCell {

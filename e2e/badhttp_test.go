@@ -10,6 +10,7 @@ import (
 // TestWrongRequests: each wrong HTTP request has the right code and says what is
 // wrong; nothing is lost and the agent lives.
 func TestWrongRequests(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	if _, _, err := a.nomad.Jobs().Register(officialJob("keep", "sleep 1000"), nil); err != nil {
 		t.Fatal(err)

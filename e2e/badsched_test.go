@@ -14,6 +14,7 @@ import (
 // TestWrongScheduling: bands that overlap, go from high to low or out of range, and a policy that there is not are refused with what
 // is allowed, by HTTP and on the command line; nothing is changed by it.
 func TestWrongScheduling(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	a.set("-bands", "1-9,10-100", "-keep-whole")
 	before, err := a.api.SchedulerConfig(t.Context())
@@ -76,6 +77,7 @@ func TestWrongScheduling(t *testing.T) {
 
 // TestWrongSchedulingFile: an agent whose file says such things does not start, and names file and line.
 func TestWrongSchedulingFile(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ line, want string }{
 		{`bands = [[1, 50], [50, 100]]`, "[50, 100] overlaps or goes before [1, 50]"},
 		{`bands = [[50, 1]]`, "[50, 1]: a band goes from a lower to a higher priority, of 1 to 100"},
@@ -99,6 +101,7 @@ func TestWrongSchedulingFile(t *testing.T) {
 // TestWrongTraces: sim run refuses a trace without a column, with times that are none, or an unknown policy, names file and line,
 // and writes nothing.
 func TestWrongTraces(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, true, "") // not started: sim run needs none
 	nodes := filepath.Join(a.dir, "nodes.hcl")
 	if err := os.WriteFile(nodes, []byte(plainNodes("n", 2, 1000, 1000)), 0o600); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // TestNobodyCan: whatever keeps all nodes away is named, and the command exits 2.
 func TestNobodyCan(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	const base = `job "ID" {
   type = "service"
@@ -51,6 +52,7 @@ func TestNobodyCan(t *testing.T) {
 
 // TestWakesWhenRoomComes: what waits for room runs by itself when room comes free.
 func TestWakesWhenRoomComes(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "client {\n  cpu_total_compute = 1000\n}\n")
 	job := officialJob("one", "exec sleep 1000")
 	job.TaskGroups[0].Tasks[0].Resources.CPU = ptr(700)

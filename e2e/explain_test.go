@@ -107,6 +107,7 @@ func withGPUs(v volume, count int, topology string) string {
 // TestExplain: of a job that waits for each of many reasons, the explanation names the reason with as many nodes as a look at the
 // nodes, their allocations and GPUs finds, and the smallest change, when made, places the job.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 9, patient, explainedShapes())
 	one := volume{priority: 50, count: 1, cpu: 10, memory: 10}
 	like := func(id string, change func(*volume)) volume {

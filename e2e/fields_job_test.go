@@ -170,6 +170,7 @@ func (g *generator) field(v reflect.Value, name string) {
 
 // TestFieldsMoved: the older forms of disconnect are answered as what they mean.
 func TestFieldsMoved(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	f := func(change func(g *nomad.TaskGroup), want nomad.DisconnectStrategy) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 // TestFieldsOfJobs: every field of a job spec comes back as it was sent.
 func TestFieldsOfJobs(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	seen := newCoverage()
 	for _, asked := range fullJobs(t) {
@@ -34,6 +35,7 @@ func TestFieldsOfJobs(t *testing.T) {
 // TestFieldsOfAnswers: every field of what the official client decodes is filled in
 // some situation, and true, or exempt.
 func TestFieldsOfAnswers(t *testing.T) {
+	t.Parallel()
 	w, seen := newWorld(t), newCoverage()
 	defer w.cancel()
 	w.seeUsage(seen)

@@ -19,6 +19,7 @@ import (
 // TestDevAgentRunsTheExamples: what `job init` writes runs as it stands, and its
 // output can be read.
 func TestDevAgentRunsTheExamples(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	path := filepath.Join(a.dir, "hello.nomad.hcl")
 	if out, code := a.cli("job", "init", "-batch", path); code != 0 {
@@ -121,6 +122,7 @@ func (a *agent) pids(allocs []*structs.AllocListStub) map[string]int {
 // TestAgentCrashKeepsTasks: after kill -9 and a restart there are the same
 // allocations with the same processes, nothing was restarted, and all jobs are there.
 func TestAgentCrashKeepsTasks(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, false, serverAndClient)
 	a.start()
 	a.ready(1)
@@ -168,6 +170,7 @@ func TestAgentCrashKeepsTasks(t *testing.T) {
 // TestAcknowledgedRegistrationsSurvive: killed between two writes of a busy loop, the
 // agent has every job whose registration it had answered.
 func TestAcknowledgedRegistrationsSurvive(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, false, "server {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
 	a.start()
 	a.ready(0)
@@ -246,6 +249,7 @@ func simulate(t testing.TB, shapes string) string {
 // TestThousandInstances: a job of 1,000 on 100 nodes is placed by one evaluation, no
 // node over its capacity; counted down to 10, 990 stop.
 func TestThousandInstances(t *testing.T) {
+	t.Parallel()
 	// A machine too slow for a hundred heartbeats in time must not look like one that lost nodes.
 	a := newAgent(t, true, simulate(t, shapes)+"server {\n  enabled = true\n  heartbeat_grace = \"1m\"\n}\n")
 	a.start()
@@ -292,6 +296,7 @@ func TestThousandInstances(t *testing.T) {
 // TestLostNode: when a client's process is killed, its services run elsewhere and its
 // batch work runs again; its return stops nothing twice.
 func TestLostNode(t *testing.T) {
+	t.Parallel()
 	server := newAgent(t, false, "server {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
 	server.start()
 	server.ready(0)
@@ -400,6 +405,7 @@ func states(t *testing.T, a *agent) map[string]string {
 // TestUnplaceable: the command line says what filtered how many nodes and exits 2;
 // the evaluation goes on by itself when a fitting node joins.
 func TestUnplaceable(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, true, simulate(t, strings.Replace(shapes, "100", "3", 1)))
 	a.start()
 	a.ready(3)
@@ -445,6 +451,7 @@ func TestUnplaceable(t *testing.T) {
 
 // TestPortsAreReal: a task's ports are on its allocation and in its environment.
 func TestPortsAreReal(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	path := a.job("ports", `job "ports" {
   group "g" {

@@ -16,6 +16,7 @@ import (
 // replaces the member alone, and one that has no room as a whole any more waits as a whole until there is. At no index is
 // there half a gang, and all know where the others are.
 func TestGangLosesANode(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "server {\n  enabled = true\n  min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"3s\"\n}\n")
 	first := a.attach(dgx("first", 1, "r1"))
 	a.attach(dgx("second", 1, "r1"))
@@ -112,6 +113,7 @@ func (v *gpuView) holders() map[string]string {
 // TestGPUsOutliveACrash: after kill -9 and a restart every GPU is held by whom it was held before, tasks run on, and what comes
 // then gets others. So it is for an agent with its nodes, and for a server whose nodes stay.
 func TestGPUsOutliveACrash(t *testing.T) {
+	t.Parallel()
 	f := func(name, config string, shapes ...string) {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, false, strings.Replace(patient, "{\n", "{\n  bootstrap_expect = 1\n", 1)+config)

@@ -114,6 +114,7 @@ func fits(v *gpuView, sizes []int, rack, pcie bool) bool {
 
 // TestFits checks the test's own solver.
 func TestFits(t *testing.T) {
+	t.Parallel()
 	v := &gpuView{}
 	add := func(rack, node, cell string, free, used int) {
 		for i := range free + used {
@@ -242,6 +243,7 @@ func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
 // with 8 workers. At no index is there half a gang, or a GPU that two have; all that fits runs. When what runs is stopped, the
 // others come; when all are stopped, every node is one free cell again.
 func TestFiveHundredGangs(t *testing.T) {
+	t.Parallel()
 	shapes, ids, mins, wanted := map[string]gangShape{}, []string{}, map[string]int{}, 0
 	for kind, s := range gangShapes {
 		many := s.many

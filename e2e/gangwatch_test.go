@@ -295,6 +295,7 @@ func (w *gangWatch) said() (lines, lists int) {
 
 // TestGangWatchSees: the watcher finds what is wrong, if something is.
 func TestGangWatchSees(t *testing.T) {
+	t.Parallel()
 	alloc := func(id, job, desired, client string, gpus ...string) *watched {
 		return &watched{ID: id, Name: id, JobID: job, DesiredStatus: desired, ClientStatus: client, AllocatedResources: &structs.AllocatedResources{
 			Tasks: map[string]*structs.AllocatedTaskResources{"t": {Devices: []*structs.AllocatedDeviceResource{{DeviceIDs: gpus}}}},

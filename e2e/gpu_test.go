@@ -17,8 +17,8 @@ import (
 
 // fakeDriver compiles a library that plays an NVIDIA driver with GPUs (which needs a
 // C compiler, as all that is built with cgo) and has agents find it. play says what
-// it plays from then on.
-func fakeDriver(t *testing.T) (play func(text string)) {
+// it plays from then on. env is what an agent finds it by.
+func fakeDriver(t *testing.T) (env string, play func(text string)) {
 	t.Helper()
 	dir := t.TempDir()
 	control := filepath.Join(dir, "control")
@@ -31,8 +31,7 @@ func fakeDriver(t *testing.T) (play func(text string)) {
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("a C compiler is needed: %v\n%s", err, out)
 	}
-	t.Setenv("LD_LIBRARY_PATH", dir)
-	return func(text string) {
+	return "LD_LIBRARY_PATH=" + dir, func(text string) {
 		t.Helper()
 		if err := os.WriteFile(control, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -44,8 +43,12 @@ func fakeDriver(t *testing.T) (play func(text string)) {
 // theirs, and tells of one that turns bad and well again within seconds. A binary
 // that was built without its probe says how to get it.
 func TestGPUs(t *testing.T) {
-	play := fakeDriver(t)
-	a := startDev(t, "")
+	t.Parallel()
+	env, play := fakeDriver(t)
+	a := newAgent(t, true, "")
+	a.env = []string{env}
+	a.start()
+	a.ready(1)
 	if _, err := os.Stat("../client/gpu/bin/probe.gz"); err != nil {
 		within(t, 10*time.Second, "a word about the probe", func(context.Context) error {
 			if !strings.Contains(a.log.tail(1000), "build it with `make build`") {

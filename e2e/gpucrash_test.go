@@ -17,11 +17,13 @@ import (
 // TestRealTasksKeepTheirGPUs: two processes of a gang, with a GPU each, run on through kill -9 of their agent; it finds them
 // again with the same GPUs, and gives these to nobody else.
 func TestRealTasksKeepTheirGPUs(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("../client/gpu/bin/probe.gz"); err != nil {
 		return // such a binary sees no GPUs, and says so: TestGPUs looks at that
 	}
-	fakeDriver(t)
+	env, _ := fakeDriver(t)
 	a := newAgent(t, false, serverAndClient)
+	a.env = []string{env}
 	a.start()
 	a.ready(1)
 	a.waitGPUs(4)

@@ -53,6 +53,7 @@ func officialRunning(t *testing.T, c *nomad.Client, id string, n int) []*nomad.A
 
 // TestOfficialClientJobs: register, plan, list, read, wait, scale and stop.
 func TestOfficialClientJobs(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	jobs := a.nomad.Jobs()
 	job := officialJob("web", "while true; do echo tick; sleep 0.2; done")
@@ -138,6 +139,7 @@ func TestOfficialClientJobs(t *testing.T) {
 
 // TestOfficialClientLogsAndFiles: logs followed live, files listed and read.
 func TestOfficialClientLogsAndFiles(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	if _, _, err := a.nomad.Jobs().Register(officialJob("talk", "i=0; while true; do i=$((i+1)); echo line $i; sleep 0.1; done"), nil); err != nil {
 		t.Fatal(err)
@@ -227,6 +229,7 @@ func TestOfficialClientLogsAndFiles(t *testing.T) {
 
 // TestOfficialClientDrain: a drained node's work moves to the other.
 func TestOfficialClientDrain(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, true, simulate(t, strings.Replace(shapes, "100", "2", 1)))
 	a.start()
 	a.ready(2)
@@ -272,6 +275,7 @@ func TestOfficialClientDrain(t *testing.T) {
 
 // TestOfficialClientEvents: the event stream tells of a job as it comes.
 func TestOfficialClientEvents(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -311,6 +315,7 @@ func TestOfficialClientEvents(t *testing.T) {
 
 // TestOfficialClientOperator: scheduler configuration, Raft, agent, status, search.
 func TestOfficialClientOperator(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	op := a.nomad.Operator()
 	conf, _, err := op.SchedulerGetConfiguration(nil)

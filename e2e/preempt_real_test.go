@@ -82,6 +82,7 @@ func spoken(t *testing.T, path string) {
 // TestVictimLetsGoFirst: the newcomer's process starts only after the victim's has ended, be it that this one takes its time to
 // end, be it that it is killed at the end of its kill_timeout. What was taken waits while the newcomer runs, and then runs again.
 func TestVictimLetsGoFirst(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ timeout, trap string }{
 		"slow":     {"30s", `trap 'for i in $(seq 20); do sleep 0.05; date +%s%N >> FILE; done; exit 0' TERM`},
 		"stubborn": {"1s", `trap '' TERM`},
@@ -129,6 +130,7 @@ func TestVictimLetsGoFirst(t *testing.T) {
 // TestSuspended: with reclaim = "suspend" a job's process stands still while another has its place, and goes on with all that it
 // had in memory: the same allocation, the same process, no restart.
 func TestSuspended(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, realNode())
 	w := watchRoom(t, a)
 	counts := filepath.Join(a.dir, "counts")
@@ -199,6 +201,7 @@ func TestSuspended(t *testing.T) {
 
 // TestNoRoomToSuspend: what cannot keep its memory beside the newcomer's is stopped instead, and says why.
 func TestNoRoomToSuspend(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	watchRoom(t, a)
 	low := func(id string, memory int) volume {

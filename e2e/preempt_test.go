@@ -161,6 +161,7 @@ func (a *agent) quiet() uint64 {
 // TestGoldenExample is the example of the priority bands times ten, over and over on one simulated node of that shape: E's 30
 // instances stop exactly 4 of B and 9 of C. All others stay the same, untouched, and what stopped comes back when E ends.
 func TestGoldenExample(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(`bands = [[1, 1], [2, 2], [3, 3], [4, 4]]`), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	jobs := []volume{
@@ -247,6 +248,7 @@ func TestGoldenExample(t *testing.T) {
 // TestBands: a job takes from lower bands only. One of its own band, however much lower, is not touched, and the switches take
 // effect at once, for what waits already too.
 func TestBands(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(`bands = [[1, 4], [5, 7], [8, 10]]`), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	for _, p := range []int{4, 7, 8} {
@@ -283,6 +285,7 @@ func TestBands(t *testing.T) {
 
 // TestPreemptionSwitches: whether jobs of a type preempt is changed while they wait. System jobs do in a new cluster.
 func TestPreemptionSwitches(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, patient, plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "low", priority: 10, count: 10, cpu: 100, memory: 10})
 	a.ask(volume{id: "high", priority: 90, count: 2, cpu: 100, memory: 10})
@@ -322,6 +325,7 @@ func TestPreemptionSwitches(t *testing.T) {
 
 // TestPartial: an ask that does not get all takes all it can, only what is free, or nothing, as its job says; a gang nothing.
 func TestPartial(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	a.place(volume{id: "keeps", priority: 60, count: 4, cpu: 100, memory: 10})
@@ -356,6 +360,7 @@ func TestPartial(t *testing.T) {
 
 // TestWordsOfPreemption: who lost its place says to whom, and who took it says from whom, as Nomad's client reads it.
 func TestWordsOfPreemption(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	victim := a.place(volume{id: "low", priority: 10, count: 1, cpu: 1000, memory: 10})[0]
 	taker := a.place(volume{id: "high", priority: 90, count: 1, cpu: 1000, memory: 10})[0]

@@ -56,6 +56,7 @@ func (a *agent) entry(job string) *structs.QueueEntry {
 // reasons, over HTTP and on the command line; another priority, other bands and a requeueing change it at once; what comes free
 // goes to the first.
 func TestQueueOrder(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(`cycle = "1h"`), plainNodes("n", 1, 1000, 1000))
 	one := func(id string, priority int) volume {
 		return volume{id: id, priority: priority, count: 1, cpu: 1000, memory: 100}
@@ -124,6 +125,7 @@ func TestQueueOrder(t *testing.T) {
 
 // TestQueueAges: what waits gets one more of effective priority each cycle, unless that is switched off; its order stays.
 func TestQueueAges(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(`cycle = "50ms"`), plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "holds", priority: 70, count: 1, cpu: 1000, memory: 100})
 	for i, p := range []int{50, 51, 41} {
@@ -161,6 +163,7 @@ func TestQueueAges(t *testing.T) {
 
 // TestQueuePools: each node pool has a queue of its own, and pages follow each other.
 func TestQueuePools(t *testing.T) {
+	t.Parallel()
 	other := strings.Replace(plainNodes("m", 1, 1000, 1000), "count = 1", "count = 1\n  pool = \"other\"", 1)
 	a := startShapes(t, 2, preempting(""), plainNodes("n", 1, 1000, 1000), other)
 	a.ask(volume{id: "elsewhere", priority: 1, count: 1, cpu: 2000, memory: 100, job: `node_pool = "other"`})
@@ -215,6 +218,7 @@ func TestQueuePools(t *testing.T) {
 
 // TestQueueEvents: the event stream tells who begins to wait, who is taken back and who has its place, in that order.
 func TestQueueEvents(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	body, err := a.api.Raw(ctx, "/v1/event/stream?topic=Queue&index=1", nil)

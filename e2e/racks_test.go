@@ -16,6 +16,7 @@ import (
 // TestGangWaitsForARack: two GPUs that must be under one switch are; a gang that no rack can hold waits and says so, of every
 // rack and what it has room for; it comes by itself when one can hold it, and not before.
 func TestGangWaitsForARack(t *testing.T) {
+	t.Parallel()
 	a := startShapes(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
 	pcie := "topology {\n            level    = \"pcie\"\n            required = true\n          }"
 	a.submit("pair", gangJob("pair", 1, 2, "", "", pcie))
@@ -76,6 +77,7 @@ func TestGangWaitsForARack(t *testing.T) {
 // TestGangMembersKnowEachOther: each member learns its rank, how many they are, and every member's address and port by rank,
 // before it starts.
 func TestGangMembersKnowEachOther(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	a.submit("peers", `job "peers" {
   group "lead" {

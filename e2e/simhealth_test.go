@@ -13,6 +13,7 @@ import (
 // TestSimHealth: a simulated GPU and a simulated node are made bad and good again by
 // name, in a process that the agent knows only through its servers.
 func TestSimHealth(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, true, "server {\n  enabled = true\n}\n")
 	a.start()
 	a.ready(1)

@@ -22,6 +22,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // TestTaskEndsWhileAgentIsAway: the agent comes back and reports the true exit code, and the log is complete.
 func TestTaskEndsWhileAgentIsAway(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, false, serverAndClient)
 	a.start()
 	a.ready(1)
@@ -66,6 +67,7 @@ func TestTaskEndsWhileAgentIsAway(t *testing.T) {
 
 // TestLeave: SIGTERM ends an agent with exit code 0 and leaves its tasks be; a dev agent takes all of them away.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	f := func(dev bool, config string) int {
 		t.Helper()
 		a := newAgent(t, dev, config)
@@ -105,6 +107,7 @@ func TestLeave(t *testing.T) {
 
 // TestReload: SIGHUP reloads the log level and keeps the agent at work.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	file := filepath.Join(a.dir, "more.hcl")
 	if err := os.WriteFile(file, []byte("log_level = \"ERROR\"\n"), 0o600); err != nil {
@@ -128,6 +131,7 @@ func TestReload(t *testing.T) {
 // TestReturnedNodeStops: an agent that was cut off while its tasks went on has lost them to another node; when it comes back
 // it stops each of them, once.
 func TestReturnedNodeStops(t *testing.T) {
+	t.Parallel()
 	server := newAgent(t, false, "name = \"server\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n  min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"1s\"\n}\n")
 	server.start()
 	server.ready(0)

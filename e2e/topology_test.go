@@ -64,6 +64,7 @@ func freeText(t *structs.Topology) string {
 // TestExamplesOnTwoRacks is the walk of the README: a pair of GPUs under one switch, a
 // gang in one rack, one that no rack can hold, and what the topology says of it all.
 func TestExamplesOnTwoRacks(t *testing.T) {
+	t.Parallel()
 	a := startRacks(t)
 	top, meta, err := a.api.Topology(t.Context(), false, nil)
 	if err != nil || freeText(top) != "4×node/8" || top.Devices != 32 || len(top.Sites) != 2 || meta.Index == 0 {
@@ -140,6 +141,7 @@ func TestExamplesOnTwoRacks(t *testing.T) {
 
 // TestUnknownLevel: a level that nothing has is refused with those that there are.
 func TestUnknownLevel(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, "")
 	path := a.job("odd", `job "odd" {
   group "g" {
@@ -167,6 +169,7 @@ func TestUnknownLevel(t *testing.T) {
 // TestSchedulerSettings: what files state seeds the cluster; the official client, which
 // knows nothing of our fields, leaves them as they are.
 func TestSchedulerSettings(t *testing.T) {
+	t.Parallel()
 	a := startDev(t, `server {
   topology {
     levels = ["gpu", "node", "rack", "pod"]
