@@ -81,6 +81,7 @@ type Broker struct {
 	snapshot func() *state.Snapshot
 	fed      func() uint64
 
+	ending   []*item       // answered; they end in this order, which is that of ends
 	seen     uint64        // how far the broker has followed the feed
 	watched  chan struct{} // closed when it has followed on; nil: nobody waits for that
 	lessened uint64        // when nodes last came to be of less use, or the configuration changed
@@ -109,6 +110,7 @@ func (b *Broker) clear() {
 	b.pools = map[string]*pool{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
+	b.ending = nil
 	b.asked = map[string]time.Time{}
 	if b.asks != nil {
 		b.asks.stop()
@@ -378,7 +380,7 @@ func (b *Broker) expect(it *item) {
 // held finds what a worker holds.
 func (b *Broker) held(id, token string) (*item, error) {
 	it, ok := b.known[id]
-	if !ok || token == "" || it.token != token {
+	if !ok || token == "" || it.token != token || it.ends > 0 {
 		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token (any more)", id).
 			WithHint("its worker took too long, or the leader changed; it is given out again")
 	}
@@ -422,15 +424,28 @@ func (b *Broker) say(it *item, v verdict) {
 	case it.pins > 0:
 		it.said = v
 	case v == verdictAck || it.over || it.again != nil: // what was to be done has been done
-		b.finish(it)
+		b.conclude(it)
 	default:
 		b.rest(it)
 	}
 }
 
-// finish takes an answered evaluation out.
-func (b *Broker) finish(it *item) {
+// conclude takes an answered evaluation out, once the feed has told what has become of it:
+// were it gone before what it leaves is there, others would overtake that.
+func (b *Broker) conclude(it *item) {
 	metrics.MeasureSince([]string{"nomad", "broker", "process_time"}, it.taken)
+	fed := b.fed()
+	if b.seen >= fed {
+		b.finish(it)
+		return
+	}
+	it.stop()
+	it.ends = fed
+	b.ending = append(b.ending, it)
+}
+
+// finish takes an evaluation out that has been answered, and takes in what it has become.
+func (b *Broker) finish(it *item) {
 	b.drop(it)
 	if it.again != nil {
 		b.enqueue(b.snapshot(), it.again, 0)
@@ -471,7 +486,7 @@ func (b *Broker) Outstanding(id string) (token string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it, ok := b.known[id]
-	if !ok || it.token == "" {
+	if !ok || it.token == "" || it.ends > 0 {
 		return "", false
 	}
 	return it.token, true

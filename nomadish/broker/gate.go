@@ -172,6 +172,13 @@ func (b *Broker) CatchUp(ctx context.Context) error {
 // saw notes up to where the broker has followed the state.
 func (b *Broker) saw(index uint64) {
 	b.seen = index
+	for len(b.ending) > 0 && b.ending[0].ends <= index {
+		it := b.ending[0]
+		b.ending = b.ending[1:]
+		if b.known[it.eval.ID] == it {
+			b.finish(it)
+		}
+	}
 	b.tell()
 }
 
@@ -253,7 +260,7 @@ func (b *Broker) SendBack(evalID, token string) {
 	}
 	it.stop()
 	if it.over || it.again != nil {
-		b.finish(it)
+		b.conclude(it)
 		return
 	}
 	it.token, it.since, it.sentBack = "", time.Now(), it.pool != ""

@@ -44,6 +44,9 @@ type item struct {
 	// again is its later version to be taken in once the worker has answered: it was
 	// blocked and woken meanwhile.
 	again *structs.Evaluation
+	// ends is set once it has been answered: when the broker has followed the state so far,
+	// which tells what has become of it. Until then it counts as it did. 0: not answered.
+	ends uint64
 	// turn is the blocked ask that a queue pass has taken; nil: a worker has it.
 	turn *entry
 }

@@ -125,7 +125,7 @@ func (b *Broker) Tried(t *structs.AskTurn, index uint64, left *structs.Evaluatio
 		b.settle(w.group)
 		b.expectDue(w, left.WaitUntil)
 	}
-	b.answered(it)
+	b.finish(it)
 }
 
 // Short says that an ask whose plan is on its way finds no room for all of it on the
@@ -184,13 +184,5 @@ func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
 		w.failures++
 		b.afterEntry(w, b.restTime(w.failures), func() { b.back(w) })
 	}
-	b.answered(it)
-}
-
-// answered lets go what the pass held.
-func (b *Broker) answered(it *item) {
-	b.drop(it)
-	if it.again != nil {
-		b.enqueue(b.snapshot(), it.again, 0)
-	}
+	b.conclude(it)
 }

@@ -85,6 +85,8 @@ type cluster struct {
 	broker *broker.Broker
 	plans  *plan.Applier
 	nacked sync.Map // evaluations that were given back: they rest
+	// explain is how often what waits is looked at to say why (0: as a pass does).
+	explain time.Duration
 }
 
 func newCluster(gated bool) *cluster {
@@ -108,7 +110,7 @@ func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 		time.Sleep(time.Millisecond)
 	}
 	wg.Go(func() {
-		worker.NewPass(worker.PassOptions{NewID: c.next}, c.broker, c.plans, c.store).Run(ctx)
+		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.plans, c.store).Run(ctx)
 	})
 	foresight := worker.NewForesight()
 	for range workers {
@@ -203,25 +205,33 @@ func (c *cluster) configure(t testing.TB, change func(*structs.SchedulerConfigur
 
 // TestNobodyIsOvertaken: 20 sides register, grow and stop jobs of all priorities and sizes,
 // gangs among them, in two pools that are too small for them, while 8 workers and the queue
-// pass decide, jobs take from lower bands and what waits for long reserves room. A watcher of
-// every entry sees nobody overtaken. At the end everybody who still waits has no room.
+// pass decide. A watcher of every entry sees nobody overtaken. At the end everybody who still
+// waits has no room. That is so where jobs take from lower bands and what waits for long
+// reserves room; and where nothing helps who waits but what comes free, with jobs of two
+// groups, updates by replacement, and instances that a user suspends and lets go on.
 func TestNobodyIsOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		seed := rand.Uint64()
-		c := newCluster(true)
-		w := mix(t, c, seed)
-		w.settled(t)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(w.broken) > 0 {
-			t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
-		}
-		t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d taken back, %d reserved, %d backfilled",
-			c.index, w.looked, w.waiting, w.gangs, w.preempted, w.holder, w.backfilled)
-		if w.waiting == 0 || w.gangs == 0 || w.preempted == 0 || w.holder == 0 {
-			t.Fatalf("seed %d: something never happened: %d waited, %d gangs, %d taken back, %d reserved", seed, w.waiting, w.gangs, w.preempted, w.holder)
-		}
-	})
+	for name, reclaims := range map[string]bool{"who waits reclaims and reserves": true, "who waits waits": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { nobodyIsOvertaken(t, reclaims) })
+		})
+	}
+}
+
+func nobodyIsOvertaken(t *testing.T, reclaims bool) {
+	seed := rand.Uint64()
+	c := newCluster(true)
+	w := mix(t, c, seed, reclaims)
+	w.settled(t)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(w.broken) > 0 {
+		t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
+	}
+	t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d of two groups, %d updated, %d resumed, %d taken back, %d reserved, %d backfilled",
+		c.index, w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.holder, w.backfilled)
+	if w.waiting == 0 || w.gangs == 0 || reclaims && (w.preempted == 0 || w.holder == 0) || !reclaims && (w.twos == 0 || w.updated == 0 || w.resumed == 0) {
+		t.Fatalf("seed %d: something never happened", seed)
+	}
 }
 
 // TestWatcherSeesOvertakers: the same without a gate before the applier. Somebody is
@@ -230,7 +240,7 @@ func TestWatcherSeesOvertakers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seed := rand.Uint64()
 		c := newCluster(false)
-		w := mix(t, c, seed)
+		w := mix(t, c, seed, true)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if len(w.broken) == 0 {
@@ -240,12 +250,17 @@ func TestWatcherSeesOvertakers(t *testing.T) {
 	})
 }
 
-// mix has 20 sides want and give back for some seconds, while 8 workers decide.
-func mix(t *testing.T, c *cluster, seed uint64) *watcher {
+// mix has 20 sides want and give back for some seconds, while 8 workers decide. Without
+// reclaims who waits takes nothing from anybody, reserves nothing and is not looked at again
+// but when something comes free; and the sides want more kinds of things.
+func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
 	c.delay = 2 * time.Millisecond
 	w := c.watched()
 	c.configure(t, func(s *structs.SchedulerConfiguration) {
 		s.ReservationAfter, s.ReservationTTL = 200*time.Millisecond, time.Second
+		if !reclaims {
+			s.PreemptionConfig.ServiceSchedulerEnabled, s.ReservationAfter, c.explain = false, -1, time.Hour
+		}
 	})
 	pools := []string{structs.NodePoolDefault, "other"}
 	for i := range 8 {
@@ -253,37 +268,97 @@ func mix(t *testing.T, c *cluster, seed uint64) *watcher {
 	}
 	t.Cleanup(c.run(t.Context(), 8))
 	var wg sync.WaitGroup
-	for side := range 20 {
+	for i := range 20 {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(seed, uint64(side))) //nolint:gosec // a test
-			var own []*structs.Job
-			for i := range 25 {
-				if len(own) > 2 && r.IntN(3) > 0 {
-					c.deregister(t, own[0])
-					own = own[1:]
+			s := side{t: t, cluster: c, all: !reclaims, r: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // a test
+			for n := range 25 {
+				if len(s.jobs) > 2 && s.r.IntN(3) > 0 {
+					c.deregister(t, s.jobs[0])
+					s.jobs = s.jobs[1:]
 				}
-				j := job(fmt.Sprintf("job-%d-%d", side, i), pools[r.IntN(2)], 1+r.IntN(100), 1+r.IntN(3), size(r), size(r))
-				if r.IntN(4) > 0 {
-					j.TaskGroups[0].MaxRunDuration = time.Duration(1+r.IntN(20)) * 100 * time.Millisecond
+				s.wants(fmt.Sprintf("job-%d-%d", i, n), pools[s.r.IntN(2)])
+				time.Sleep(time.Duration(s.r.IntN(40)) * time.Millisecond) // at any time: it is not waited for anything
+				if s.all {
+					s.thaws(s.r.IntN(2))
+					s.freezes()
 				}
-				gang := r.IntN(5) == 0
-				if gang {
-					j.TaskGroups[0].Gang, j.TaskGroups[0].Count = &structs.Gang{}, 2+r.IntN(3)
-					j.Canonicalize()
-				}
-				c.register(t, j)
-				own = append(own, j)
-				if r.IntN(3) == 0 && !gang { // a gang of another size is another gang
-					more := j.Copy()
-					more.TaskGroups[0].Count += 2
-					c.register(t, more)
-				}
-				time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond) // at any time: it is not waited for anything
 			}
+			s.thaws(0)
 		})
 	}
 	wg.Wait()
 	return w
+}
+
+// side is one of those who want and give back.
+type side struct {
+	*cluster
+	t      *testing.T
+	r      *rand.Rand
+	all    bool           // it wants all kinds of things
+	jobs   []*structs.Job // oldest first
+	frozen []*structs.Allocation
+}
+
+// wants registers a job, which may be a gang or have two groups, and may have it grow or
+// replace its instances by some of another size at once.
+func (s *side) wants(id, pool string) {
+	r := s.r
+	j := job(id, pool, 1+r.IntN(100), 1+r.IntN(3), size(r), size(r))
+	g := j.TaskGroups[0]
+	atOnce := 0
+	g.Update = &structs.UpdateStrategy{MaxParallel: &atOnce}
+	if r.IntN(4) > 0 {
+		g.MaxRunDuration = time.Duration(1+r.IntN(20)) * 100 * time.Millisecond
+	}
+	kind := r.IntN(5)
+	switch {
+	case kind == 0:
+		g.Gang, g.Count = &structs.Gang{}, 2+r.IntN(3)
+	case kind == 1 && s.all:
+		second := g.Copy()
+		second.Name, second.Count = "second", 1
+		second.Tasks[0].Resources.CPU, second.Tasks[0].Resources.MemoryMB = size(r), size(r)
+		j.TaskGroups = append(j.TaskGroups, second)
+	}
+	j.Canonicalize()
+	s.register(s.t, j)
+	s.jobs = append(s.jobs, j)
+	if kind == 0 {
+		return // a gang of another size is another gang
+	}
+	more := j.Copy()
+	switch change := r.IntN(6); {
+	case change < 2:
+		more.TaskGroups[0].Count += 2
+	case change < 4 && s.all:
+		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+		more.TaskGroups[0].Tasks[0].Resources.CPU += 20 * (1 + r.IntN(10))
+	default:
+		return
+	}
+	s.register(s.t, more)
+	s.jobs[len(s.jobs)-1] = more
+}
+
+// freezes has an instance of one of the jobs suspended, if there is one.
+func (s *side) freezes() {
+	j := s.jobs[s.r.IntN(len(s.jobs))]
+	if own := s.running(j); len(own) > 0 && j.TaskGroups[0].Gang == nil && s.r.IntN(2) == 0 {
+		a := own[s.r.IntN(len(own))]
+		s.suspend(s.t, j, a.ID, true)
+		s.frozen = append(s.frozen, a)
+	}
+}
+
+// thaws lets what was suspended go on, but for so many.
+func (s *side) thaws(but int) {
+	for ; len(s.frozen) > but; s.frozen = s.frozen[1:] {
+		a := s.frozen[0]
+		if j := s.store.Snapshot().Job(nil, a.Namespace, a.JobID); j != nil && !j.Stop {
+			s.suspend(s.t, j, a.ID, false)
+		}
+	}
 }
 
 // size is mostly small, and now and then nearly all of a node.
@@ -318,8 +393,8 @@ func (w *watcher) unsettled() string {
 		}
 		j := snap.Job(nil, e.Namespace, e.JobID)
 		for n := range snap.Nodes(nil, "", false) {
-			if n.InPool(j.NodePool) && w.couldUse(snap, j, j.TaskGroups[0].Count-w.have[e.Job()], n.ID, nil) {
-				return fmt.Sprintf("%s waits, and could use %s", j.ID, n.ID)
+			if why := w.couldUse(snap, j, n.ID, nil); n.InPool(j.NodePool) && why != "" {
+				return fmt.Sprintf("%s waits, and could use %s for %s", j.ID, n.ID, why)
 			}
 		}
 	}
