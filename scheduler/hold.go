@@ -161,7 +161,7 @@ func (s *scheduler) reserveFor(search *search, n int) {
 			return
 		}
 		// A gang needs what is free now as well: others must not take it meanwhile.
-		if spot, comes := node.roomAt(search.ask, s.in.Now.UnixNano(), gang != nil); comes {
+		if spot, comes := search.roomAt(node, s.in.Now.UnixNano(), gang != nil); comes {
 			spots = append(spots, spot)
 		}
 	}
@@ -255,32 +255,42 @@ func (s *scheduler) underOf(g *gang) func(*structs.Node) string {
 	return func(n *structs.Node) string { return n.ID }
 }
 
-// roomAt is when a node has room for an ask, if what runs there ends at its time
-// limit; false: what has no limit is in the way, or, unless free is set, it has room now.
-func (n *nodeState) roomAt(a *ask, now int64, free bool) (spotInTime, bool) {
+// roomAt is when a node has room for what is searched for, if what runs there ends at its
+// time limit, and for how many of it then; false: what has no limit is in the way, or, unless
+// free is set, it has room now. What a node would give says so, not sums: of devices it
+// matters which are free.
+func (s *search) roomAt(n *nodeState, now int64, free bool) (spotInTime, bool) {
 	uses := slices.DeleteFunc(slices.Clone(n.uses), func(u *use) bool { return u.ends == 0 })
 	slices.SortFunc(uses, func(a, b *use) int { return cmp.Or(cmp.Compare(a.ends, b.ends), strings.Compare(a.id, b.id)) })
 	later := n.own(&token{})
-	fits := func() bool {
-		if later.lacks(a.amount, nil) != "" || int64(later.freeCores()) < a.need[dimCores] {
-			return false
-		}
-		return int64(later.freeDevices()) >= a.need[dimGPUs]
+	room := func() (grant, bool) {
+		g, lacks := s.ask.grant(later, s.f.m, &random{})
+		return g, lacks == ""
 	}
-	spot := spotInTime{node: n, at: now}
-	comes := free && fits()
+	spot, comes := spotInTime{node: n, at: now}, false
+	if free {
+		_, comes = room()
+	}
 	for _, u := range uses {
 		later.give(u)
-		if !comes && fits() {
-			spot.at, comes = max(now, u.ends), true
+		if comes {
+			continue
+		}
+		if _, comes = room(); comes {
+			spot.at = max(now, u.ends)
 		}
 	}
-	for comes && spot.holds < maxSpotHolds && fits() {
+	for comes && spot.holds < maxSpotHolds {
+		g, more := room()
+		if !more {
+			break
+		}
 		spot.holds++
-		later.used = later.used.plus(a.amount)
-	}
-	if whole := a.need[dimGPUs]; whole > 0 {
-		spot.holds = min(spot.holds, int64(later.freeDevices())/whole)
+		if s.ask.plain { // the sum says it all
+			later.used = later.used.plus(s.ask.amount)
+			continue
+		}
+		later.take(g.use)
 	}
 	return spot, comes
 }

@@ -304,6 +304,28 @@ func TestReservationsOfAGang(t *testing.T) {
 	}
 }
 
+// A gang reserves nothing where the devices would not do, though all that is there together
+// would be enough.
+func TestReservationsOfAGangOfShares(t *testing.T) {
+	c := newCluster(t)
+	c.node("n", eightGPUs)
+	inTheWay := gpuJob(8, structs.RequestedDevice{Name: "gpu", Count: 1})
+	group(inTheWay).MaxRunDuration = time.Hour
+	c.run("in the way", inTheWay)
+	start := c.now
+	c.now = start.Add(6 * time.Minute)
+	for count, want := range map[int]int{8: 1, 9: 0} {
+		before := c.w
+		j := gpuJob(count, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 600})
+		group(j).Gang = &structs.Gang{}
+		j.Canonicalize()
+		if p := c.starve("gang", j, start); len(p.Reserve) != want {
+			t.Errorf("a gang of %d: reserved %+v, want %d nodes", count, p.Reserve, want)
+		}
+		c.w = before
+	}
+}
+
 // liveOrEnded is an allocation of a job.
 func (c *cluster) liveOrEnded(job string) *structs.Allocation {
 	for _, a := range c.sorted() {

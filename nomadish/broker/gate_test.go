@@ -311,3 +311,31 @@ func TestBetterRankComesLate(t *testing.T) {
 		b.turn("")
 	})
 }
+
+// TestAnsweredBeforeItIsKnown: what a plan leaves comes into the queue by the feed, which may
+// be later than the word of who decided. Until then the evaluation goes before others as it
+// did; then what it left does.
+func TestAnsweredBeforeItIsKnown(t *testing.T) {
+	run(t, func(b *bed) {
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.register(node("s", "small"))
+		b.put(eval("1", "high", 90), eval("2", "low", 10))
+		b.next("1")
+		low := b.next("2")
+		b.Broker.mu.Lock() // the feed cannot tell
+		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
+		b.say(b.known["1"], verdictAck)
+		ahead := b.ahead(b.pool(structs.NodePoolDefault), b.known["2"])
+		b.Broker.mu.Unlock()
+		if ahead == nil {
+			b.Fatal("nothing goes before, though what was decided is not known yet to wait")
+		}
+		synctest.Wait()
+		if _, held := b.Outstanding("1"); held {
+			b.Fatal("the feed has told of it, and it is still held")
+		}
+		b.turn("3") // what it left
+		b.done("2", low)
+	})
+}

@@ -70,6 +70,8 @@ type replay struct {
 	counts Counts
 	timing Timing
 	holds  int     // reservations that there are
+	stirs  int64   // when something ran, began or came last
+	starts int64   // as many as there were then
 	lost   float64 // thousandths of GPUs times seconds that were to be done again
 
 	tally  *tally
@@ -173,7 +175,7 @@ func (r *replay) until(at int64) error {
 		if len(r.ends) > 0 {
 			next = r.ends[0].end
 		}
-		if len(r.dues) > 0 && r.queue.jobs > 0 && (len(r.ends) > 0 || r.holds > 0) { // else nothing will ever change
+		if len(r.dues) > 0 && r.queue.jobs > 0 && r.mayChange() {
 			next = min(next, r.dues[0].at)
 		}
 		if next > at || next == never {
@@ -191,6 +193,18 @@ func (r *replay) until(at int64) error {
 		r.tick(at)
 	}
 	return nil
+}
+
+// mayChange tells whether what waits may find room without anything coming: something runs
+// that will end, or others have reserved room. What they do not use in the time that a
+// reservation lasts, they will not use.
+func (r *replay) mayChange() bool {
+	if len(r.ends) > 0 || r.starts != r.counts.Starts {
+		r.stirs, r.starts = r.now, r.counts.Starts
+		return true
+	}
+	after, _ := r.config.ReserveAfter()
+	return r.holds > 0 && r.now-r.stirs <= int64(2*(after+r.config.ReserveTTL()))
 }
 
 // tick moves the time on.
@@ -257,6 +271,7 @@ func (r *replay) arrive(row *Row) error {
 	r.counts.Instances += int64(row.Count)
 	r.counts.Arrived += row.gpuMilli()
 	r.series.arrived()
+	r.stirs = r.now
 	j := r.newJob(row, r.number)
 	r.queue.join(j)
 	if r.c.Drop {
