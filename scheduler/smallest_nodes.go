@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -302,11 +303,21 @@ func (p *prober) newShape(sv *survey) {
 			edits = append(edits, structs.Edit{On: structs.EditNode, Op: structs.EditNew, Value: raw(newLike(n, i))})
 		}
 		return structs.Remedy{
-			Text: fmt.Sprintf("%s more, each with at least %d MHz, %d MiB of memory, %d MiB of disk and %d devices",
-				nodesText(count), n.NodeResources.Cpu.CpuShares, a.amount.MemoryMB, a.amount.DiskMB, a.held),
+			Text: fmt.Sprintf("%s more in datacenter %q and node pool %q, each with at least %d MHz, %d MiB of memory, %d MiB of disk%s, and driver %s",
+				nodesText(count), n.Datacenter, n.NodePool, n.NodeResources.Cpu.CpuShares, a.amount.MemoryMB, a.amount.DiskMB, devicesText(n),
+				strings.Join(slices.Sorted(maps.Keys(n.Drivers)), ", ")),
 			Edits: edits,
 		}
 	})
+}
+
+// devicesText names the devices of a node that is made up.
+func devicesText(n *structs.Node) (text string) {
+	for _, d := range n.NodeResources.Devices {
+		names := slices.DeleteFunc([]string{d.Vendor, d.Type, d.Name}, func(part string) bool { return part == "any" })
+		text += fmt.Sprintf(", %d × %s", len(d.Instances), strings.Join(names, "/"))
+	}
+	return text
 }
 
 // shapeFor is a node just large enough for one instance, with what can be known of it.
