@@ -140,10 +140,8 @@ func (s *search) weigh(c *setCursor, avoid []string) {
 	}
 	if w.kinds == nil {
 		n := set.any()
-		w.kinds, w.plain = s.frag.t.of(n), true
-		for p := range n.pools {
-			w.plain = w.plain && s.frag.t.find(w.kinds, n, p.group).measure.Empty()
-		}
+		w.kinds = s.frag.t.of(n)
+		w.plain = w.kinds.plain(s.frag.t, n)
 	}
 	if set.nodes.Len() <= weighAll {
 		for e := range set.nodes.All {

@@ -139,7 +139,22 @@ type family struct {
 }
 
 // kinds is what is typically asked of the devices of a family's nodes.
-type kinds struct{ list []*kind }
+type kinds struct {
+	list []*kind
+	// wanted tells whether any of the devices is asked for; it is looked up once.
+	wanted, looked bool
+}
+
+// plain tells whether a node of the family has no devices that anybody asks for.
+func (k *kinds) plain(t *Typical, n *nodeState) bool {
+	if !k.looked {
+		k.looked = true
+		for p := range n.pools {
+			k.wanted = k.wanted || !t.find(k, n, p.group).measure.Empty()
+		}
+	}
+	return !k.wanted
+}
 
 // kind is the devices of a node that asks cannot tell apart.
 type kind struct {

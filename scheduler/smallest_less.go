@@ -29,18 +29,26 @@ func (p *prober) less(sv *survey) {
 	var kinds []string
 	for i := range sv.short {
 		n := &sv.short[i]
-		share, ok := p.measure(sv, n, &kinds)
+		share, ok := p.measure(sv, n, &kinds, false)
 		if !ok {
 			continue
 		}
 		s := last
 		if s == nil || !slices.Equal(s.kinds, kinds) {
 			at := slices.IndexFunc(list, func(o *shortage) bool { return slices.Equal(o.kinds, kinds) })
-			if at < 0 {
-				at = len(list)
-				list = append(list, &shortage{kinds: slices.Clone(kinds), share: 2 * float64(len(kinds))})
+			if s = nil; at >= 0 {
+				s, last = list[at], list[at]
 			}
-			s, last = list[at], list[at]
+		}
+		if s != nil && share >= s.share {
+			continue // the more so when its devices are looked at
+		}
+		if share, ok = p.measure(sv, n, &kinds, true); !ok {
+			continue
+		}
+		if s == nil {
+			s = &shortage{kinds: slices.Clone(kinds), share: 2 * float64(len(kinds))}
+			list, last = append(list, s), s
 		}
 		if share < s.share {
 			s.best, s.share = *n, share
@@ -55,15 +63,20 @@ func (p *prober) less(sv *survey) {
 }
 
 // measure tells of which dimensions a node has too little, if it is only of such that
-// can be asked less of, and how much of them in all.
-func (p *prober) measure(sv *survey, n *shortNode, into *[]string) (share float64, ok bool) {
+// can be asked less of, and how much of them in all. Of devices it says that only where it
+// is to be exact, which takes a while; else it may say less.
+func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
 	kinds := (*into)[:0]
 	for i := range n.lacks {
-		l := &n.lacks[i]
+		l := n.lacks[i]
 		switch l.kind {
 		case structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonShare:
 		case structs.ReasonDevices, structs.ReasonCell:
-			if l.have = int64(mostDevices(sv.find, n.n, l.device)); l.have == 0 {
+			if l.have = int64(min(sv.find.ask.devices[l.device].count-1, n.n.freeDevices())); exact {
+				l.have = int64(mostDevices(sv.find, n.n, l.device))
+				n.lacks[i].have = l.have
+			}
+			if l.have == 0 {
 				return 0, false
 			}
 		default:
