@@ -109,6 +109,43 @@ func (w *World) heldPriorities() (list []int) {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// fitsBySums tells whether asks find room beside uses that stay, where sums say so: which of
+// the node's devices they get does not matter then.
+func (n *nodeState) fitsBySums(asks []*ask, stay []*use) (fits, known bool) {
+	left, devices, want := n.has.amount, n.has.wellDevices(), int64(0)
+	for _, a := range asks {
+		switch {
+		case len(a.cores)+len(a.networks) > 0 || len(a.devices) > 1:
+			return false, false
+		case len(a.devices) == 1 && !n.devicesAlike(&a.devices[0]):
+			return false, false
+		}
+		left, want = left.minus(a.amount), want+a.need[dimGPUs]
+	}
+	var few [16]string
+	held := few[:0]
+	for _, u := range stay {
+		left = left.minus(u.amount)
+		for _, d := range u.devices {
+			if _, _, there := n.device(d.id); there && !slices.Contains(held, d.id) {
+				held = append(held, d.id)
+			}
+		}
+	}
+	enough := want == 0 || want <= devices-int64(len(held))
+	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && enough, true
+}
+
+// devicesAlike tells whether any devices of a node are as good for an ask as any others.
+func (n *nodeState) devicesAlike(d *deviceAsk) bool {
+	if len(n.has.trees) != 1 || !n.has.trees[0].single || len(n.has.trees[0].sick) > 0 || d.whole() == 0 || d.within != nil ||
+		d.req.Topology != nil || len(d.req.Constraints) > 0 {
+		return false
+	}
+	group := n.has.trees[0].groups[0]
+	return d.kind == group.Type && (d.vendor == "" || d.vendor == group.Vendor) && (d.name == "" || d.name == group.Name)
+}
+
 // fitsEmptied tells whether asks find room on a node without all that may be taken from:
 // what a plan finds in the end, whoever loses least. It is known where that is all that is
 // asked, and who goes from one node leaves the others as they are.
@@ -116,12 +153,27 @@ func (r *reclaimer) fitsEmptied(n *nodeState, asks []*ask) (fits, known bool) {
 	if !r.s.countsOnly() {
 		return false, false
 	}
-	c := n.own(&token{})
+	mayGo := func(u *use) bool {
+		return (u.of.namespace != r.s.eval.Namespace || u.of.job != r.s.eval.JobID) && r.s.band(u) < r.below
+	}
+	var few [16]*use
+	stay := few[:0]
 	for _, u := range n.uses {
 		if _, some := u.of.gang(); some {
 			return false, false
 		}
-		if own := u.of.namespace == r.s.eval.Namespace && u.of.job == r.s.eval.JobID; !own && r.s.band(u) < r.below {
+		if !mayGo(u) {
+			stay = append(stay, u)
+		}
+	}
+	if n.hold == nil {
+		if fits, known := n.fitsBySums(asks, stay); known {
+			return fits, true
+		}
+	}
+	c := n.own(&token{})
+	for _, u := range n.uses {
+		if mayGo(u) {
 			c.give(u)
 		}
 	}

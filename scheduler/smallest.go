@@ -33,6 +33,7 @@ type prober struct {
 	tries  int
 	most   int
 	valid  bool // the job as it is: what is altered must be so, too
+	starts int  // the largest part of a gang that is known to start; 0: not known
 	found  []structs.Remedy
 }
 
@@ -188,6 +189,7 @@ func (p *prober) fewer() {
 	}
 	if n < 1 && (p.x.works[p.g.Name].gang != nil || allOrNone(p.x.in.Job)) { // all or nothing: less of it may do
 		n = p.largest(p.g.Count-1, alt)
+		p.starts = n
 	}
 	if n < 1 {
 		return
@@ -220,10 +222,14 @@ func (p *prober) smallerGang() {
 	alt := func(n int) alteration {
 		return alteration{job: func(j *structs.Job) { p.copied(j).Gang.Min = n }}
 	}
-	n := sort.Search(least-1, func(i int) bool {
-		queued, ok := p.try(alt(i + 1))
-		return !ok || queued >= p.before
-	})
+	helps := func(n int) bool {
+		queued, ok := p.try(alt(n))
+		return ok && queued < p.before
+	}
+	n := min(p.starts, least-1) // as many as start where no more are wanted, mostly
+	if n < 1 || !helps(n) || n < least-1 && helps(n+1) {
+		n = sort.Search(least-1, func(i int) bool { return !helps(i + 1) })
+	}
 	if n < 1 {
 		return
 	}
