@@ -233,10 +233,10 @@ func (s *search) add(c *setCursor, e bucket.Entry[*nodeState], avoid []string) b
 
 // lossOf gives a node's loss in lossSteps, from what was found before if that holds.
 func (l *leastFrag) lossOf(n *nodeState, k *kinds, remember bool) (int64, bool) {
-	key := nodeShape{n, l.shape}
+	var known *lossOfNode
 	if remember {
-		if old, known := l.t.losses[key]; known {
-			return old, old != noRoom
+		if known = l.t.lossAt(n, l.shape); known.node == n && known.shape == l.shape {
+			return known.steps, known.steps != noRoom
 		}
 	}
 	loss, _, ok := l.loss(n, k)
@@ -244,11 +244,8 @@ func (l *leastFrag) lossOf(n *nodeState, k *kinds, remember bool) (int64, bool) 
 	if ok {
 		steps = lossSteps(loss)
 	}
-	if remember {
-		if l.t.losses == nil || len(l.t.losses) >= maxLosses {
-			l.t.losses = make(map[nodeShape]int64, maxLosses)
-		}
-		l.t.losses[key] = steps
+	if known != nil {
+		*known = lossOfNode{n, l.shape, steps}
 	}
 	return steps, ok
 }

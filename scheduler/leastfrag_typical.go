@@ -41,26 +41,41 @@ type Typical struct {
 	// them, by set of nodes: of which state of the set, and the nodes.
 	shapes  map[askShape]uint32
 	weighed map[setShape]weighedSet
-	// losses are what states of nodes would lose, in lossSteps.
-	losses map[nodeShape]int64
+	// losses are what states of nodes would lose.
+	losses []lossOfNode
 }
 
 // Bounds of what is remembered of searches.
 const (
 	// maxWeighed is for how many sets and shapes of asks it is remembered what was weighed.
 	maxWeighed = 16384
-	// maxLosses is for how many nodes and shapes their loss is. Each keeps an old state of a
-	// node in memory.
-	maxLosses = 4096
+	// lossBits is for how many nodes and shapes their loss is: 2^lossBits. Each keeps an old
+	// state of a node in memory.
+	lossBits = 13
 )
 
 // noRoom is the loss of a node that an ask does not fit.
 const noRoom = math.MaxInt64
 
-// nodeShape is a state of a node and a shape of asks.
-type nodeShape struct {
+// lossOfNode is what a state of a node would lose to a shape of asks, in lossSteps.
+type lossOfNode struct {
 	node  *nodeState
 	shape uint32
+	steps int64
+}
+
+// lossAt is where the loss of a node is remembered, whichever is there now.
+func (t *Typical) lossAt(n *nodeState, shape uint32) *lossOfNode {
+	if t.losses == nil {
+		t.losses = make([]lossOfNode, 1<<lossBits)
+	}
+	h := uint64(shape)
+	for i := max(0, len(n.id)-8); i < len(n.id); i++ { // IDs differ in their ends
+		h = h<<8 ^ h>>56 ^ uint64(n.id[i])
+	}
+	const odd = 0x9E3779B97F4A7C15
+	h = h*odd ^ uint64(n.used.CPU)<<20 ^ uint64(n.used.MemoryMB) //nolint:gosec // bits
+	return &t.losses[h*odd>>(64-lossBits)]
 }
 
 // askShape is all that decides which nodes of a set are weighed for an ask, and as what.
