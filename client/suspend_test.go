@@ -23,6 +23,15 @@ func deaf(timeout time.Duration) *structs.Task {
 	return t
 }
 
+// untilDeaf waits until a deaf task that runs does not listen any more.
+func untilDeaf(t *testing.T, c *Client, id string) {
+	t.Helper()
+	eventually(t, "the victim is deaf", func() bool {
+		pid, err := os.ReadFile(filepath.Join(c.config.AllocDir, id, "main/local/pid"))
+		return err == nil && len(pid) > 0
+	})
+}
+
 // takenFor gives a newcomer the room of allocations that are taken back for it, as one
 // log entry of the servers does.
 func (s *fakeServer) takenFor(node string, newcomer *structs.Job, how string, victims ...string) *structs.Allocation {
@@ -48,11 +57,8 @@ func TestNewcomerStartsAfterItsVictim(t *testing.T) {
 	node := c.NodeID()
 	victim := s.place(node, job("victim", structs.JobTypeService, deaf(700*time.Millisecond)), 0, nil)
 	s.untilStatus(victim.ID, structs.AllocClientRunning)
+	untilDeaf(t, c, victim.ID)
 	pidFile := filepath.Join(c.config.AllocDir, victim.ID, "main/local/pid")
-	eventually(t, "the victim has written its PID", func() bool {
-		b, err := os.ReadFile(pidFile)
-		return err == nil && len(b) > 0
-	})
 	new := s.takenFor(node, job("new", structs.JobTypeBatch, shell("main", `kill -0 $(cat `+pidFile+`) && exit 9; exit 0`)), structs.AllocDesiredEvict, victim.ID, "elsewhere")
 	s.untilWaits(new.ID, victim.ID)
 	s.untilStatus(new.ID, structs.AllocClientComplete) // 9, had the victim run
@@ -78,6 +84,7 @@ func TestWaitingNewcomerIsStopped(t *testing.T) {
 	s, c := realNode(t)
 	victim := s.place(c.NodeID(), job("victim", structs.JobTypeService, deaf(30*time.Second)), 0, nil)
 	s.untilStatus(victim.ID, structs.AllocClientRunning)
+	untilDeaf(t, c, victim.ID)
 	new := s.takenFor(c.NodeID(), job("new", structs.JobTypeService, shell("main", `exec sleep 60`)), structs.AllocDesiredEvict, victim.ID)
 	s.untilWaits(new.ID, victim.ID)
 	s.edit(new.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredStop })
@@ -172,6 +179,7 @@ func TestRestartOfAgentWithFrozenAndWaiting(t *testing.T) {
 	frozen := s.place(c.NodeID(), job("frozen", structs.JobTypeService, shell("main", counting)), 0, nil)
 	victim := s.place(c.NodeID(), job("victim", structs.JobTypeService, deaf(1200*time.Millisecond)), 0, nil)
 	s.untilStatus(victim.ID, structs.AllocClientRunning)
+	untilDeaf(t, c, victim.ID)
 	eventually(t, "it counts", func() bool { return steps(t, c, frozen.ID) > 0 })
 	s.edit(frozen.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredSuspend })
 	s.untilStatus(frozen.ID, structs.AllocClientSuspended)
