@@ -243,6 +243,12 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 			set(a)
 		}
 	}
+	for _, id := range p.Unreserve {
+		e.Unreserve(id)
+	}
+	for _, r := range p.Reserve {
+		e.Reserve(r)
+	}
 	c.w = e.World()
 }
 
@@ -358,6 +364,9 @@ func (c *cluster) rebuilt() *World {
 	}
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
+	}
+	for _, h := range c.w.holds.All { // no table has them
+		e.hold(h)
 	}
 	return e.World()
 }

@@ -231,7 +231,7 @@ func (r *reclaimer) putBack(node string) {
 			continue
 		}
 		r.e.release(d.use.id)
-		if n, _ := r.e.node(node); n.lacksUse(d.use, nil) == "" && n.mayHaveBack(d.use) {
+		if n, _ := r.e.node(node); n.mayHaveBack(d.use) {
 			r.e.take(d.use)
 			r.s.forget(d)
 			continue

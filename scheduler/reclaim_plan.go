@@ -73,7 +73,7 @@ func (o *outcome) spare() {
 		}
 		u := o.use(t)
 		o.r.e.release(u.id)
-		if n, known := o.r.e.node(u.nodeID); known && n.has != nil && n.lacksUse(u, nil) == "" && n.mayHaveBack(u) {
+		if n, known := o.r.e.node(u.nodeID); known && n.has != nil && n.mayHaveBack(u) {
 			o.r.e.take(u)
 			o.taken = slices.Delete(o.taken, i, i+1)
 			continue
@@ -84,12 +84,9 @@ func (o *outcome) spare() {
 	}
 }
 
-// mayHaveBack tells whether what others have reserved of a node for later is left for them
-// when a use is put back that was there before: where newcomers came beside it, they were
-// refused what is reserved.
-func (n *nodeState) mayHaveBack(u *use) bool {
-	return n.hold == nil || n.lacks(u.amount, &taker{ends: 0}) == ""
-}
+// mayHaveBack tells whether a use that was there before has its place, and leaves what others
+// have reserved of the node for later: newcomers that came beside it were refused that.
+func (n *nodeState) mayHaveBack(u *use) bool { return n.lacksUse(u, &taker{}) == "" }
 
 // stop writes into the plan who gives back what he holds, and for whom.
 func (o *outcome) stop() {

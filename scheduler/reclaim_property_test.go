@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -30,6 +31,16 @@ func TestReclaimAnything(t *testing.T) {
 			}
 			c.setNode(n)
 		}
+		e := c.w.Edit()
+		for i := range rapid.IntRange(0, 2).Draw(rt, "reservations") {
+			n := c.sortedNodes()[i%len(c.nodes)]
+			e.Reserve(&structs.Reservation{
+				NodeID: n.ID, Namespace: "default", JobID: rapid.SampledFrom([]string{"j1", "another"}).Draw(rt, "for"), Group: "g",
+				CPU: int64(rapid.IntRange(0, 2000).Draw(rt, "MHz")), Devices: rapid.IntRange(0, 2).Draw(rt, "devices"),
+				Cores: rapid.IntRange(0, 2).Draw(rt, "cores"), DueAt: c.now.Add(time.Hour).UnixNano(), ExpiresAt: 1 << 62,
+			})
+		}
+		c.w = e.World()
 		for i := range rapid.IntRange(2, 6).Draw(rt, "jobs") {
 			j := drawJob(rt)
 			j.ID, j.Priority, j.CreateIndex = fmt.Sprint("j", i), rapid.SampledFrom([]int{1, 5, 20, 45, 60, 90}).Draw(rt, "priority"), uint64(i+1) //nolint:gosec // small
@@ -107,7 +118,7 @@ func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
 		u, _ := before.allocs.Get(a.ID)
 		e := c.w.Edit()
 		e.release(a.ID)
-		if node, _ := e.node(a.NodeID); node.lacksUse(u, nil) == "" {
+		if node, _ := e.node(a.NodeID); node.lacksUse(u, &taker{}) == "" {
 			t.Fatalf("%s of job %s could be put back on %s", a.ID, a.JobID, a.NodeID)
 		}
 	}

@@ -356,6 +356,22 @@ func TestReclaimCell(t *testing.T) {
 	}
 }
 
+// TestReclaimBesideReserved: who preempts on a node of which another has reserved GPUs
+// leaves as many of them free.
+func TestReclaimBesideReserved(t *testing.T) {
+	c := preempting(t)
+	c.node("n", sized(1000, 1000), gpuNode)
+	c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, devices: [][]string{{"gpu-0"}, {"gpu-1"}, {"gpu-2"}, {"gpu-3"}}}, 4, "n")
+	e := c.w.Edit()
+	e.Reserve(&structs.Reservation{NodeID: "n", Namespace: "default", JobID: "big", Group: "g", Devices: 1})
+	c.w = e.World()
+	c.register(testJob(structs.JobTypeService, 1, asks(50, 1, 1), func(j *structs.Job) {
+		task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "v/gpu/m", Count: 1}}
+	}))
+	c.eval()
+	c.wantTaken(map[string]int{"low": 2})
+}
+
 // gpuNode gives a node four GPUs under two switches.
 func gpuNode(n *structs.Node) {
 	d := &structs.NodeDeviceResource{Vendor: "v", Type: "gpu", Name: "m"}
