@@ -39,6 +39,8 @@ var reads = []struct {
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},
 	{"operator metrics", []string{"nomad.x", "3"}},
 	{"system reconcile summaries", []string{"put right: job web"}},
+	{"tls ca info testdata/ca.pem", []string{"Nomadish Agent CA", "2125-12-08"}},
+	{"tls cert info testdata/server.pem", []string{"[server.global.nomad localhost]"}},
 }
 
 func TestReadsPrintForPeopleAndPrograms(t *testing.T) {
