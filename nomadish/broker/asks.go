@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -37,7 +38,7 @@ type entry struct {
 	after    uint64 // it must be decided on a state that is newer than this, or as new
 	failures int    // decisions that came to nothing, one after the other
 	refusals int    // plans of it that did not hold, one after the other
-	timer    *time.Timer
+	timer    clock.Timer
 	inGroup  int
 	inDue    int
 }
@@ -264,7 +265,7 @@ func (b *Broker) expectDue(w *entry, at time.Time) {
 	if at.IsZero() {
 		return
 	}
-	b.afterEntry(w, max(0, time.Until(at)), func() {
+	b.afterEntry(w, max(0, at.Sub(b.now())), func() {
 		b.asks.due.put(w)
 		b.poke()
 	})
@@ -273,8 +274,8 @@ func (b *Broker) expectDue(w *entry, at time.Time) {
 // afterEntry has f done later, with the lock held, unless the entry is gone by then or
 // waits for something else.
 func (b *Broker) afterEntry(w *entry, wait time.Duration, f func()) {
-	var timer *time.Timer
-	timer = time.AfterFunc(wait, func() {
+	var timer clock.Timer
+	timer = b.opts.Clock.AfterFunc(wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if w.timer == timer {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	HoldLimit time.Duration
 	GateLimit time.Duration
 	NewID     func() string // mints tokens and evaluation IDs; needed
+	Clock     clock.Clock   // (the machine's)
 	Logger    hclog.Logger
 }
 
@@ -52,6 +54,7 @@ func (o *Options) defaults() {
 	if o.DeliveryLimit <= 0 {
 		o.DeliveryLimit = 3
 	}
+	o.Clock = clock.Or(o.Clock)
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
@@ -116,8 +119,10 @@ func (b *Broker) clear() {
 		b.asks.stop()
 	}
 	b.asks = newAsks()
-	b.chores = newChores(b.opts.NewID, b.opts.FollowUpDelay)
+	b.chores = newChores(b.opts.NewID, b.opts.Clock, b.opts.FollowUpDelay)
 }
+
+func (b *Broker) now() time.Time { return b.opts.Clock.Now() }
 
 // awake lets all that wait in Dequeue look again.
 func (b *Broker) awake() {
@@ -155,9 +160,9 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 		}
 		return
 	}
-	it := &item{eval: eval, place: b.placeOf(snap, eval), seq: eval.CreateIndex, since: time.Now(), failures: failures}
+	it := &item{eval: eval, place: b.placeOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
 	b.known[eval.ID] = it
-	if wait := time.Until(eval.WaitUntil); !eval.WaitUntil.IsZero() && wait > 0 {
+	if wait := eval.WaitUntil.Sub(b.now()); !eval.WaitUntil.IsZero() && wait > 0 {
 		it.since = eval.WaitUntil
 		b.after(it, wait, func() { b.admit(it) })
 		return
@@ -168,8 +173,8 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 // after has f done later, with the lock held, unless the item is stopped, taken or
 // forgotten before.
 func (b *Broker) after(it *item, wait time.Duration, f func()) {
-	var timer *time.Timer
-	timer = time.AfterFunc(wait, func() {
+	var timer clock.Timer
+	timer = b.opts.Clock.AfterFunc(wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if it.timer == timer { // else it was stopped when this was on its way
@@ -320,7 +325,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", nil, 0, notLeader()
 	}
 	for _, kind := range schedulers {
-		b.asked[kind] = time.Now()
+		b.asked[kind] = b.now()
 	}
 	if b.paused {
 		return nil, "", b.wake, 0, nil
@@ -336,7 +341,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 			continue
 		}
 		if p := b.pools[key.pool]; p != nil && openAhead(p, it) {
-			if wait := b.opts.GateLimit - time.Since(it.since); wait > 0 {
+			if wait := b.opts.GateLimit - b.now().Sub(it.since); wait > 0 {
 				b.gated = true
 				if later == 0 || wait < later {
 					later = wait
@@ -352,7 +357,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", wake, later, nil
 	}
 	b.unready(first)
-	first.token, first.taken = b.opts.NewID(), time.Now()
+	first.token, first.taken = b.opts.NewID(), b.now()
 	b.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
 	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
@@ -463,7 +468,7 @@ func (b *Broker) rest(it *item) {
 		return
 	}
 	wait := b.restTime(it.failures)
-	it.since = time.Now().Add(wait)
+	it.since = b.now().Add(wait)
 	if l := b.serial[it.eval.Job()]; l.next != nil {
 		// A later one is there already and sees all that this one would.
 		b.drop(it)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -28,6 +31,7 @@ const choreRetry = 250 * time.Millisecond
 // one wish for each evaluation, the latest; the evaluations of a wish are never parted.
 type chores struct {
 	newID func() string
+	clock clock.Clock
 	delay time.Duration
 
 	mu   sync.Mutex
@@ -38,8 +42,8 @@ type chores struct {
 // wish is evaluations to be stored together: one, or a failed one and its follower.
 type wish []*structs.Evaluation
 
-func newChores(newID func() string, delay time.Duration) *chores {
-	return &chores{newID: newID, delay: delay, todo: map[string]wish{}, more: make(chan struct{}, 1)}
+func newChores(newID func() string, c clock.Clock, delay time.Duration) *chores {
+	return &chores{newID: newID, clock: c, delay: delay, todo: map[string]wish{}, more: make(chan struct{}, 1)}
 }
 
 // put asks for a wish to be committed. A retry does not replace a later wish.
@@ -65,7 +69,7 @@ func (c *chores) cancel(e *structs.Evaluation, why string) {
 // fail ends an evaluation that workers failed on too often, and has its job looked
 // at again later.
 func (c *chores) fail(e *structs.Evaluation, limit int) {
-	now := time.Now()
+	now := c.clock.Now()
 	done := e.Copy()
 	done.Status = structs.EvalStatusFailed
 	done.StatusDescription = fmt.Sprintf("evaluation reached delivery limit (%d)", limit)
@@ -108,7 +112,7 @@ func (c *chores) run(ctx context.Context, apply Applier, logger hclog.Logger) {
 // commit stores a batch. When the state refuses it, the wishes go one by one, so
 // that a bad one does not hold up the others; it is named and dropped.
 func (c *chores) commit(ctx context.Context, apply Applier, logger hclog.Logger, batch []wish) error {
-	entry := &structs.EvalUpsertEntry{Time: time.Now().UnixNano()}
+	entry := &structs.EvalUpsertEntry{Time: c.clock.Now().UnixNano()}
 	for _, w := range batch {
 		entry.Evals = append(entry.Evals, w...)
 	}
@@ -134,7 +138,8 @@ func (c *chores) take() []wish {
 	defer c.mu.Unlock()
 	var batch []wish
 	size := 0
-	for id, w := range c.todo { // order does not matter: each is of another evaluation
+	for _, id := range slices.Sorted(maps.Keys(c.todo)) {
+		w := c.todo[id]
 		if len(batch) == choreBatch || size > choreBytes {
 			break
 		}

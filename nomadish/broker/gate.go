@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -64,7 +63,7 @@ func (b *Broker) letOn(p *pool) {
 	p.moving = true
 	for it, some := p.back.first(); some && !b.behind(p, it); it, some = p.back.first() {
 		p.back.remove(it)
-		it.since = time.Now()
+		it.since = b.now()
 		b.offer(it)
 	}
 	p.moving = false
@@ -125,7 +124,7 @@ func (b *Broker) head(p *pool, gate *heap[*item]) *item {
 		if it.token == "" {
 			since = it.since
 		}
-		if time.Since(since) <= b.opts.HoldLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
+		if b.now().Sub(since) <= b.opts.HoldLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
 			return it
 		}
 		gate.remove(it) // it has had its time: the others need not wait for it
@@ -263,7 +262,7 @@ func (b *Broker) SendBack(evalID, token string) {
 		b.conclude(it)
 		return
 	}
-	it.token, it.since, it.sentBack = "", time.Now(), it.pool != ""
+	it.token, it.since, it.sentBack = "", b.now(), it.pool != ""
 	if p := b.pools[it.pool]; p != nil && b.behind(p, it) {
 		b.enter(it)
 		p.back.put(it)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -25,7 +26,7 @@ type item struct {
 	place
 	seq      uint64 // order of arrival
 	since    time.Time
-	timer    *time.Timer // of its delay, its rest or its worker's time
+	timer    clock.Timer // of its delay, its rest or its worker's time
 	failures int         // deliveries that came to nothing
 
 	inReady, inGate, inBack int // its places in those heaps

@@ -115,21 +115,24 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 			}
 			return err
 		}
-		r := releases{
-			snap: store.Snapshot(), classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
-		}
-		b.mu.Lock()
-		for i := range changes.Items {
-			b.changed(r.snap, &changes.Items[i])
-			r.note(&changes.Items[i])
-		}
-		if r.lessens {
-			b.lessened = changes.Index
-		}
-		b.free(&r, changes.Index)
-		b.saw(changes.Index)
-		b.mu.Unlock()
+		b.committed(store.Snapshot(), &changes)
 	}
+}
+
+// committed brings the broker in line with one commit; snap is not older than that.
+func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
+	r := releases{snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range changes.Items {
+		b.changed(r.snap, &changes.Items[i])
+		r.note(&changes.Items[i])
+	}
+	if r.lessens {
+		b.lessened = changes.Index
+	}
+	b.free(&r, changes.Index)
+	b.saw(changes.Index)
 }
 
 // changed brings the broker in line with one change.

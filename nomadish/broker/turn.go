@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -86,7 +85,7 @@ func (b *Broker) giveTurn(w *entry) *structs.AskTurn {
 	w.stop()
 	b.setApart(w)
 	it := &item{
-		eval: w.eval, place: w.place, seq: w.eval.CreateIndex, since: time.Now(), taken: time.Now(), token: b.opts.NewID(), turn: w,
+		eval: w.eval, place: w.place, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), turn: w,
 	}
 	if p := b.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
 		p.given = it.rank

@@ -24,6 +24,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -44,6 +45,7 @@ type Applier interface {
 type Drainer struct {
 	apply  Applier
 	newID  func() string
+	clock  clock.Clock
 	logger hclog.Logger
 }
 
@@ -52,21 +54,26 @@ func New(apply Applier, newID func() string, logger hclog.Logger) *Drainer {
 	if logger == nil {
 		logger = hclog.NewNullLogger()
 	}
-	return &Drainer{apply: apply, newID: newID, logger: logger}
+	return &Drainer{apply: apply, newID: newID, clock: clock.Or(nil), logger: logger}
 }
 
 // Run drains until ctx ends.
 func (d *Drainer) Run(ctx context.Context, store *state.Store) {
 	for ctx.Err() == nil {
 		snap := store.Snapshot()
-		w := &watch{draining: map[string]bool{}}
-		for n := range snap.Nodes(nil, "", false) {
-			if n.DrainStrategy != nil {
-				w.draining[n.ID] = true
-			}
-		}
-		d.follow(ctx, store, store.Feed(snap.Index()), w)
+		d.follow(ctx, store, store.Feed(snap.Index()), watchOf(snap))
 	}
+}
+
+// watchOf watches the nodes that are draining.
+func watchOf(snap *state.Snapshot) *watch {
+	w := &watch{draining: map[string]bool{}}
+	for n := range snap.Nodes(nil, "", false) {
+		if n.DrainStrategy != nil {
+			w.draining[n.ID] = true
+		}
+	}
+	return w
 }
 
 // follow looks at the draining nodes on every change that may matter to them, and in
@@ -143,7 +150,7 @@ func (d *Drainer) look(ctx context.Context, snap *state.Snapshot, w *watch) time
 	if len(w.draining) == 0 {
 		return 0
 	}
-	p := newPass(snap, time.Now())
+	p := newPass(snap, d.clock.Now())
 	var done []string
 	for _, id := range slices.Sorted(maps.Keys(w.draining)) {
 		node := snap.Node(nil, id)

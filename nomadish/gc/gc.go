@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	Job       time.Duration // dead jobs (4 h)
 	Node      time.Duration // nodes that are down (24 h)
 	History   time.Duration // history records; negative: kept (90 days)
+	Clock     clock.Clock   // (the machine's)
 	Logger    hclog.Logger
 }
 
@@ -56,6 +58,7 @@ func New(opts Options, store *state.Store, apply Applier) *Collector {
 	set(&opts.Job, 4*time.Hour)
 	set(&opts.Node, 24*time.Hour)
 	set(&opts.History, 90*24*time.Hour)
+	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
@@ -72,11 +75,14 @@ func (c *Collector) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := c.collect(ctx, false); err != nil && ctx.Err() == nil {
+		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
 			c.opts.Logger.Error("collect garbage", "error", err)
 		}
 	}
 }
+
+// Collect collects what is old enough, once.
+func (c *Collector) Collect(ctx context.Context) error { return c.collect(ctx, false) }
 
 // Force collects all that is over, whatever its age (but not history).
 func (c *Collector) Force(ctx context.Context) error { return c.collect(ctx, true) }
@@ -84,8 +90,8 @@ func (c *Collector) Force(ctx context.Context) error { return c.collect(ctx, tru
 func (c *Collector) collect(ctx context.Context, force bool) error {
 	defer metrics.MeasureSince([]string{"nomad", "gc", "collect"}, time.Now())
 	for _, find := range []func(*state.Snapshot, time.Time, bool) []*structs.CollectEntry{c.evals, c.jobs, c.nodes, c.history} {
-		for _, part := range find(c.store.Snapshot(), time.Now(), force) {
-			part.Time = time.Now().UnixNano()
+		for _, part := range find(c.store.Snapshot(), c.opts.Clock.Now(), force) {
+			part.Time = c.opts.Clock.Now().UnixNano()
 			if _, err := c.apply.Apply(ctx, structs.LogCollect, part); err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -45,7 +46,10 @@ type Options struct {
 	Failover     time.Duration // for all nodes when a leader starts (30 s)
 	MaxPerSecond float64       // heartbeats of all nodes together (500)
 	NewID        func() string // mints seeds of evaluations; needed
-	Logger       hclog.Logger
+	Clock        clock.Clock   // (the machine's)
+	// Jitter gives a number from 0 to below n, at random.
+	Jitter func(n int64) int64
+	Logger hclog.Logger
 }
 
 const (
@@ -66,7 +70,7 @@ type Timers struct {
 
 	mu      sync.Mutex
 	running bool
-	timers  map[string]*time.Timer
+	timers  map[string]clock.Timer
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
 	more    chan struct{}
@@ -85,10 +89,14 @@ func New(opts Options, apply Applier) *Timers {
 	if opts.MaxPerSecond <= 0 {
 		opts.MaxPerSecond = 500
 	}
+	opts.Clock = clock.Or(opts.Clock)
+	if opts.Jitter == nil {
+		opts.Jitter = rand.Int64N
+	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Timers{opts: opts, apply: apply, timers: map[string]*time.Timer{}, expired: map[string]bool{}, more: make(chan struct{}, 1)}
+	return &Timers{opts: opts, apply: apply, timers: map[string]clock.Timer{}, expired: map[string]bool{}, more: make(chan struct{}, 1)}
 }
 
 // Beat says that a node lives; it must say so again within the time given.
@@ -99,7 +107,7 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	delete(t.expired, nodeID)
 	t.set(nodeID, ttl+t.opts.Grace)
 	// Spread over the last third, so that nodes that came together part.
-	return ttl - time.Duration(rand.Int64N(int64(ttl)/3+1)) //nolint:gosec // not a secret
+	return ttl - time.Duration(t.opts.Jitter(int64(ttl)/3+1))
 }
 
 // ttl is the time between a node's heartbeats: the more nodes, the longer.
@@ -115,8 +123,8 @@ func (t *Timers) set(nodeID string, in time.Duration) {
 	if timer, ok := t.timers[nodeID]; ok {
 		timer.Stop()
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(in, func() {
+	var timer clock.Timer
+	timer = t.opts.Clock.AfterFunc(in, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.timers[nodeID] != timer { // it was heard of, or forgotten, meanwhile
@@ -154,9 +162,7 @@ func (t *Timers) Active() int {
 func (t *Timers) Run(ctx context.Context, store *state.Store) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	t.mu.Lock()
-	t.running, t.alive = true, time.Now()
-	t.mu.Unlock()
+	t.start()
 	defer t.stop()
 	wg.Go(func() { t.down(ctx) })
 	for ctx.Err() == nil {
@@ -173,13 +179,24 @@ func (t *Timers) follow(ctx context.Context, feed *state.Feed) {
 		if err != nil {
 			return
 		}
-		for _, c := range changes.Items {
-			if c.Kind == state.KindNode {
-				node, _ := c.New.(*structs.Node)
-				t.seen(c.Key, node)
-			}
+		t.committed(&changes)
+	}
+}
+
+// committed takes note of what one commit says of nodes.
+func (t *Timers) committed(changes *state.Changes) {
+	for _, c := range changes.Items {
+		if c.Kind == state.KindNode {
+			node, _ := c.New.(*structs.Node)
+			t.seen(c.Key, node)
 		}
 	}
+}
+
+func (t *Timers) start() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running, t.alive = true, t.opts.Clock.Now()
 }
 
 func (t *Timers) stop() {
@@ -196,10 +213,7 @@ func (t *Timers) stop() {
 // resync brings the timers in line with a snapshot.
 func (t *Timers) resync(snap *state.Snapshot) {
 	t.mu.Lock()
-	var known []string
-	for id := range t.timers { // order does not matter: each is looked up
-		known = append(known, id)
-	}
+	known := slices.Collect(maps.Keys(t.timers)) // order does not matter: each is looked up
 	t.mu.Unlock()
 	for _, id := range known {
 		if snap.Node(nil, id) == nil {
@@ -240,18 +254,27 @@ func (t *Timers) down(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for ids := t.take(); len(ids) > 0 && ctx.Err() == nil; ids = t.take() {
-			if err := t.mark(ctx, ids); err != nil && ctx.Err() == nil {
-				t.opts.Logger.Error("mark nodes down; trying again", "nodes", len(ids), "error", err)
-				t.again(ids, retry)
-			}
+		for ctx.Err() == nil && t.markSome(ctx) {
 		}
 	}
 }
 
+// markSome marks nodes down that have expired, as many as one entry takes; false: none has.
+func (t *Timers) markSome(ctx context.Context) bool {
+	ids := t.take()
+	if len(ids) == 0 {
+		return false
+	}
+	if err := t.mark(ctx, ids); err != nil && ctx.Err() == nil {
+		t.opts.Logger.Error("mark nodes down; trying again", "nodes", len(ids), "error", err)
+		t.again(ids, retry)
+	}
+	return true
+}
+
 // mark commits that nodes are down.
 func (t *Timers) mark(ctx context.Context, ids []string) error {
-	now := time.Now()
+	now := t.opts.Clock.Now()
 	metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
 	t.opts.Logger.Warn("nodes were not heard of in time; they are down", "nodes", len(ids), "first", ids[0])
 	_, err := t.apply.Apply(ctx, structs.LogNodeStatus, &structs.NodeStatusEntry{
@@ -269,23 +292,23 @@ func (t *Timers) pulse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.excuse()
-	t.alive = time.Now()
+	t.alive = t.opts.Clock.Now()
 }
 
 // excuse forgives those that expired while this process stood still.
 func (t *Timers) excuse() {
-	stood := time.Since(t.alive)
+	stood := t.opts.Clock.Now().Sub(t.alive)
 	if stood <= pulse+stall {
 		return
 	}
 	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
-	t.alive = time.Now()
+	t.alive = t.opts.Clock.Now()
 	again := t.ttl() + t.opts.Grace
-	for id := range t.expired { // order does not matter: all are excused
+	for _, id := range slices.Sorted(maps.Keys(t.expired)) {
 		delete(t.expired, id)
 		t.set(id, again)
 	}
-	for id := range t.timers { // order does not matter, as above
+	for _, id := range slices.Sorted(maps.Keys(t.timers)) {
 		t.set(id, again)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -39,6 +40,7 @@ type Options struct {
 	// is how long a plan waits for its gate before it is sent back (500 ms).
 	Gate      Gate
 	ParkLimit time.Duration
+	Clock     clock.Clock // (the machine's)
 	Logger    hclog.Logger
 }
 
@@ -65,6 +67,7 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 	if opts.ParkLimit <= 0 {
 		opts.ParkLimit = 500 * time.Millisecond
 	}
+	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
@@ -165,7 +168,7 @@ func check(p *structs.Plan) error {
 // that earlier leaders committed has been applied.
 func (a *Applier) Run(ctx context.Context) {
 	a.queue.enable(true)
-	p := &pipeline{Applier: a, left: map[string]structs.Rank{}}
+	p := a.pipeline(func(commit func()) { go commit() })
 	defer func() {
 		a.queue.enable(false)
 		p.end()
@@ -185,15 +188,20 @@ func (a *Applier) Run(ctx context.Context) {
 	}
 }
 
+func (a *Applier) pipeline(send func(commit func())) *pipeline {
+	return &pipeline{Applier: a, send: send, left: map[string]structs.Rank{}}
+}
+
 // pipeline is the rounds under way. It belongs to Run's goroutine.
 type pipeline struct {
 	*Applier
-	open   *round  // being judged; nil: none
-	flying *flight // being committed; nil: none
-	last   uint64  // the index of the last commit
-	chain  int     // rounds since the last snapshot
-	stale  bool    // the next round must start from a snapshot
-	fence  bool    // it is not known what became of the last commit
+	send   func(commit func()) // has a commit done beside what is judged meanwhile
+	open   *round              // being judged; nil: none
+	flying *flight             // being committed; nil: none
+	last   uint64              // the index of the last commit
+	chain  int                 // rounds since the last snapshot
+	stale  bool                // the next round must start from a snapshot
+	fence  bool                // it is not known what became of the last commit
 	// parked are the plans that wait for their gates.
 	parked []*judged
 	// Since the last snapshot: whether a plan freed room, and the best rank by pool of
@@ -337,11 +345,11 @@ func (p *pipeline) take(w *waiting) {
 		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more", w.plan.EvalID)}
 		return
 	}
-	p.parked = append(p.parked, &judged{waiting: w, unpin: unpin, since: time.Now()})
+	p.parked = append(p.parked, &judged{waiting: w, unpin: unpin, since: p.opts.Clock.Now()})
 }
 
 func (p *pipeline) judge(j *judged) {
-	start := time.Now()
+	start := p.opts.Clock.Now()
 	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
 	if p.opts.Gate != nil {
 		rest := left(j.holds)
@@ -372,7 +380,7 @@ func (p *pipeline) launch(ctx context.Context) {
 	r.world = r.edit.World()
 	f := &flight{round: r, landed: make(chan struct{}), index: max(r.base, p.last)}
 	p.flying = f
-	go f.fly(ctx, p.Applier)
+	p.send(func() { f.fly(ctx, p.Applier) })
 }
 
 // end waits for what is in flight and answers the rest.

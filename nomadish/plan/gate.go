@@ -59,7 +59,7 @@ func left(p *structs.JudgedPlan) *structs.Evaluation {
 // tells whether any was judged.
 func (p *pipeline) admit() (any bool) {
 	slices.SortStableFunc(p.parked, func(a, b *judged) int { return a.rank.Compare(&b.rank) })
-	now := time.Now()
+	now := p.opts.Clock.Now()
 	var stay []*judged
 	for _, j := range p.parked {
 		a := structs.Admission{}
@@ -116,14 +116,24 @@ func (p *pipeline) sendBack(j *judged) {
 // parkedUntil gives what may let plans on that wait for their gates, and when the first of
 // them has waited for long enough; nil: none waits.
 func (p *pipeline) parkedUntil() (<-chan struct{}, <-chan time.Time) {
-	if len(p.parked) == 0 || p.opts.Gate == nil || !p.mayJudge() {
+	soonest, some := p.patienceEnds()
+	if !some {
 		return nil, nil
 	}
-	now, soonest := time.Now(), p.opts.ParkLimit
+	return p.opts.Gate.Gates(), time.After(soonest)
+}
+
+// patienceEnds is when the first of the plans that wait for their gates has waited for long
+// enough; false: there is none, or a commit must land first.
+func (p *pipeline) patienceEnds() (time.Duration, bool) {
+	if len(p.parked) == 0 || p.opts.Gate == nil || !p.mayJudge() {
+		return 0, false
+	}
+	now, soonest := p.opts.Clock.Now(), p.opts.ParkLimit
 	for _, j := range p.parked {
 		if j.verdict == structs.GateWait || j.verdict == structs.GateBusy {
 			soonest = min(soonest, p.patience(j.verdict)-now.Sub(j.since))
 		}
 	}
-	return p.opts.Gate.Gates(), time.After(max(soonest, 0))
+	return max(soonest, 0), true
 }

@@ -123,6 +123,12 @@ func (f *Feed) Next(ctx context.Context) (Changes, error) {
 	}
 }
 
+// Poll is Next without waiting; found tells whether there is a commit.
+func (f *Feed) Poll() (next Changes, found bool, err error) {
+	next, more, err := f.take()
+	return next, err == nil && more == nil, err
+}
+
 // take gives the next commit, or the channel to wait on.
 func (f *Feed) take() (Changes, <-chan struct{}, error) {
 	r := f.ring

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -47,6 +48,7 @@ type PassOptions struct {
 	ExplainEach time.Duration
 	NewID       func() string // mints IDs; needed
 	Typicals    *Typicals     // of this server's workers; nil: its own
+	Clock       clock.Clock   // (the machine's)
 	Logger      hclog.Logger
 }
 
@@ -85,7 +87,8 @@ func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store)
 	if opts.Typicals == nil {
 		opts.Typicals = NewTypicals()
 	}
-	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals}}
+	opts.Clock = clock.Or(opts.Clock)
+	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}}
 }
 
 // Run makes one pass after the other until ctx ends.
@@ -104,13 +107,20 @@ type sent struct {
 
 // once makes one pass. It tells whether another is needed at once.
 func (p *Pass) once(ctx context.Context) (again bool) {
-	start := time.Now()
+	out, again := p.walk(ctx)
+	p.submit(ctx, out)
+	return again || len(out) > 0
+}
+
+// walk decides the asks that must be tried. What it gives is to be submitted; again tells
+// whether another pass is needed at once, whatever becomes of that.
+func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
+	start := p.opts.Clock.Now()
 	snap := p.store.Snapshot()
 	pass := scheduler.NewPass(snap.World())
-	var out []sent
 	tried := 0
 	for ctx.Err() == nil {
-		if len(out) >= p.opts.Plans || len(out) > 0 && time.Since(start) > p.opts.Length {
+		if len(out) >= p.opts.Plans || len(out) > 0 && p.opts.Clock.Now().Sub(start) > p.opts.Length {
 			again = true
 			break
 		}
@@ -133,8 +143,7 @@ func (p *Pass) once(ctx context.Context) (again bool) {
 		metrics.MeasureSince([]string{"nomad", "queue", "pass"}, start)
 		metrics.IncrCounter([]string{"nomad", "queue", "tried"}, float32(tried))
 	}
-	p.submit(ctx, out)
-	return again || len(out) > 0
+	return out, again
 }
 
 // try decides one ask; nil: nothing comes of it.
@@ -149,7 +158,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.Ask
 	left := leftOf(plan)
 	switch {
 	case left != nil && idle(plan, turn.Eval, left):
-		if again := time.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
+		if again := p.opts.Clock.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
 			left.WaitUntil = again // to say why it waits now
 		}
 		p.queue.Tried(turn, snap.Index(), left)
@@ -163,7 +172,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.Ask
 
 // brief tells whether why an evaluation waits need not be counted now.
 func (p *Pass) brief(e *structs.Evaluation) bool {
-	now := time.Now()
+	now := p.opts.Clock.Now()
 	if now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || now.Sub(p.explained) < p.opts.ExplainEach {
 		return true
 	}
@@ -189,7 +198,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 	e := turn.Eval
 	in := scheduler.Input{
 		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
-		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
+		Config: snap.SchedulerConfig(nil), Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
 		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief,
 	}
 	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
@@ -234,10 +243,14 @@ func (p *Pass) submit(ctx context.Context, out []sent) {
 	}
 	results, errs := p.plans.SubmitAll(ctx, plans)
 	for i, s := range out {
-		err := errs[i]
-		if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
-			p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.turn.Eval.ID, "job", s.turn.Eval.JobID, "error", err)
-		}
-		p.queue.Answered(s.turn, err == nil && results[i].RefreshIndex > 0, err != nil)
+		p.learn(ctx, s, results[i], errs[i])
 	}
+}
+
+// learn says what became of a plan.
+func (p *Pass) learn(ctx context.Context, s sent, result *structs.PlanResult, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
+		p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.turn.Eval.ID, "job", s.turn.Eval.JobID, "error", err)
+	}
+	p.queue.Answered(s.turn, err == nil && result.RefreshIndex > 0, err != nil)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -111,6 +112,7 @@ func (t *Typicals) For(snap *state.Snapshot, job *structs.Job, c *structs.Schedu
 // at a time.
 type learner struct {
 	from    *Typicals
+	clock   clock.Clock // nil: the machine's
 	made    *scheduler.Typical
 	version int
 }
@@ -124,7 +126,7 @@ func (l *learner) typical(snap *state.Snapshot, job *structs.Job, c *structs.Sch
 	if policy != structs.PolicyLeastFragmentation || !snap.World().HasDevices() {
 		return nil
 	}
-	asks, version := l.from.learn(snap, time.Now())
+	asks, version := l.from.learn(snap, clock.Or(l.clock).Now())
 	if version != l.version {
 		l.made, l.version = scheduler.NewTypical(asks), version
 	}

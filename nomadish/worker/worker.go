@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -43,6 +44,7 @@ type Options struct {
 	NewID         func() string // mints IDs; needed
 	Foresight     *Foresight    // of this server's workers; nil: its own
 	Typicals      *Typicals     // of this server's workers; nil: its own
+	Clock         clock.Clock   // (the machine's)
 	Logger        hclog.Logger
 }
 
@@ -84,10 +86,11 @@ func New(opts Options, leader Leader, store *state.Store) *Worker {
 	if opts.Typicals == nil {
 		opts.Typicals = NewTypicals()
 	}
+	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals}}
+	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}}
 }
 
 // Run works until ctx ends, and gives back what it holds then.
@@ -118,12 +121,11 @@ func (w *Worker) Run(ctx context.Context) {
 			<-slots
 			continue
 		}
-		plan, err := w.decide(ctx, got, got.WaitIndex, 0)
+		k := w.begin(got)
+		plan, err := k.decide(ctx)
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := w.carry(ctx, got, plan, err); !errors.Is(err, errOvertook) {
-				w.answer(ctx, got, err)
-			}
+			k.end(ctx, k.carry(ctx, plan, err))
 		})
 	}
 }
@@ -155,40 +157,77 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 // its turn, after what goes before it.
 var errOvertook = errors.New("the plan would have overtaken others")
 
+// work is an evaluation that a worker holds.
+type work struct {
+	*Worker
+	got *structs.EvalDequeueReply
+	// index is what the state must have reached that its next plan is decided on.
+	index    uint64
+	round    int // plans of it that were refused
+	attempts int // that it has
+	left     int // of them
+}
+
+func (w *Worker) begin(got *structs.EvalDequeueReply) *work {
+	k := &work{Worker: w, got: got, index: got.WaitIndex, attempts: w.opts.Attempts}
+	if got.Eval.Type == structs.JobTypeBatch || got.Eval.Type == structs.JobTypeSysBatch {
+		k.attempts = w.opts.BatchAttempts
+	}
+	k.left = k.attempts
+	return k
+}
+
+// decide makes its next plan; nil: there is nothing to do, it is over already.
+func (k *work) decide(ctx context.Context) (*flying, error) {
+	return k.Worker.decide(ctx, k.got, k.index, k.round)
+}
+
 // carry submits a decided plan, and decides again what of it was refused, until all
 // of it has been committed or the attempts are used up.
-func (w *Worker) carry(ctx context.Context, got *structs.EvalDequeueReply, plan *flying, err error) error {
-	attempts := w.opts.Attempts
-	if got.Eval.Type == structs.JobTypeBatch || got.Eval.Type == structs.JobTypeSysBatch {
-		attempts = w.opts.BatchAttempts
-	}
-	for round, left := 0, attempts; ; round++ {
+func (k *work) carry(ctx context.Context, plan *flying, err error) error {
+	for again := true; again; {
 		if err != nil {
 			return err
 		}
-		if plan == nil { // it is over already
+		if plan == nil {
 			return nil
 		}
-		result, err2 := w.submit(ctx, plan)
-		if err2 != nil {
-			return fmt.Errorf("submit the plan: %w", err2)
+		result, failed := k.submit(ctx, plan)
+		if again, err = k.learn(ctx, result, failed); again {
+			plan, err = k.decide(ctx)
 		}
-		switch {
-		case result.Overtook:
-			return errOvertook
-		case result.RefreshIndex == 0:
-			return nil
-		}
-		metrics.IncrCounter([]string{"nomad", "worker", "plan_refused"}, 1)
-		w.opts.Logger.Debug("a plan was refused in part; deciding again", "eval", got.Eval.ID, "refused", result.Refused,
-			"reason", result.RefusedReason)
-		if left--; result.Placed > 0 {
-			left = attempts
-		}
-		if left == 0 || round == rounds {
-			return w.giveUp(ctx, got, round+1)
-		}
-		plan, err = w.decide(ctx, got, max(got.WaitIndex, result.RefreshIndex), round+1)
+	}
+	return err
+}
+
+// learn takes in what became of a plan; again: another must be decided.
+func (k *work) learn(ctx context.Context, result *structs.PlanResult, failed error) (again bool, err error) {
+	switch {
+	case failed != nil:
+		return false, fmt.Errorf("submit the plan: %w", failed)
+	case result.Overtook:
+		return false, errOvertook
+	case result.RefreshIndex == 0:
+		return false, nil
+	}
+	metrics.IncrCounter([]string{"nomad", "worker", "plan_refused"}, 1)
+	k.opts.Logger.Debug("a plan was refused in part; deciding again", "eval", k.got.Eval.ID, "refused", result.Refused,
+		"reason", result.RefusedReason)
+	if k.left--; result.Placed > 0 {
+		k.left = k.attempts
+	}
+	if k.left == 0 || k.round == rounds {
+		return false, k.giveUp(ctx, k.got, k.round+1)
+	}
+	k.index = max(k.got.WaitIndex, result.RefreshIndex)
+	k.round++
+	return true, nil
+}
+
+// end tells the broker how it went, unless it knows.
+func (k *work) end(ctx context.Context, err error) {
+	if !errors.Is(err, errOvertook) {
+		k.answer(ctx, k.got, err)
 	}
 }
 
@@ -267,7 +306,7 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 	}()
 	in := scheduler.Input{
 		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
-		Config: snap.SchedulerConfig(nil), Now: time.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
+		Config: snap.SchedulerConfig(nil), Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
 		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID),
 	}
 	in.Typical = w.learned.typical(snap, in.Job, &in.Config)
@@ -286,7 +325,7 @@ func seedOf(id string, round int) uint64 {
 // giveUp ends an evaluation whose plans others kept overtaking, and has its job
 // looked at again a little later.
 func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply, tried int) error {
-	now := time.Now()
+	now := w.opts.Clock.Now()
 	done := got.Eval.Copy()
 	done.Status = structs.EvalStatusFailed
 	done.StatusDescription = fmt.Sprintf("maximum attempts reached (%d)", tried)

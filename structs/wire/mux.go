@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -206,6 +207,23 @@ func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
 	}
 	return err
+}
+
+// Answer is Local on the caller's goroutine.
+func (m *Mux) Answer(ctx context.Context, method string, args, reply any) error {
+	raw, err := Encode(args)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := m.dispatch(ctx, &Call{Method: method, conn: &out, args: raw, limit: m.maxFrame}); err != nil {
+		return err
+	}
+	var st status
+	if err := ReadFrame(&out, MaxFrame, &st); err != nil {
+		return err
+	}
+	return ReadFrame(&out, MaxFrame, reply)
 }
 
 // Receiver is the caller's side of a stream, local or remote.

@@ -1,0 +1,83 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Steps is a broker that runs as [Broker.Run] has it run, but is moved on by its caller, one
+// step after the other, on its goroutine: for simulations, in which nothing may depend on how
+// goroutines take turns. Of the broker's own methods Await, CatchUp and Dequeue wait for
+// others, so they must not be called.
+type Steps struct {
+	b      *Broker
+	store  *state.Store
+	feed   *state.Feed
+	chores *chores
+}
+
+// Start fills the broker from the state.
+func (b *Broker) Start(store *state.Store) *Steps {
+	s := &Steps{b: b, store: store, chores: b.enable(store)}
+	s.resync()
+	return s
+}
+
+func (s *Steps) resync() {
+	snap := s.store.Snapshot()
+	s.feed = s.store.Feed(snap.Index())
+	s.b.resync(snap)
+}
+
+// Follow takes in the next commit, or all of the state where the feed has moved on without
+// the broker; false: there was nothing to be taken in.
+func (s *Steps) Follow() bool {
+	changes, found, err := s.feed.Poll()
+	switch {
+	case err != nil:
+		s.resync()
+		return true
+	case found:
+		s.b.committed(s.store.Snapshot(), &changes)
+	}
+	return found
+}
+
+// Take is Dequeue without waiting; a nil evaluation: there is none to be taken now.
+func (s *Steps) Take(schedulers []string) (*structs.Evaluation, string, uint64, error) {
+	eval, token, _, _, err := s.b.take(schedulers)
+	if err != nil || eval == nil {
+		return nil, "", 0, err
+	}
+	return eval, token, max(eval.ModifyIndex, s.b.latest()), nil
+}
+
+// Chores commits what the broker wants to be changed, once; false: there was nothing. What
+// could not be committed is wanted still.
+func (s *Steps) Chores(ctx context.Context) (did bool, err error) {
+	batch := s.chores.take()
+	if len(batch) == 0 {
+		return false, nil
+	}
+	if err = s.chores.commit(ctx, s.b.applier, s.b.opts.Logger, batch); err != nil {
+		for _, w := range batch {
+			s.chores.put(true, w)
+		}
+	}
+	return true, err
+}
+
+// Turns tells whether there may be something for a queue pass since it was asked last.
+func (s *Steps) Turns() bool {
+	select {
+	case <-s.b.turns:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop empties the broker.
+func (s *Steps) Stop() { s.b.disable() }

@@ -1,0 +1,38 @@
+// Package clock is the time as the leader's parts see it: the machine's own, or one
+// that a simulation moves on.
+//
+// Whoever takes a Clock must not ask the package time what it is, or have it do anything
+// later: what cannot be driven cannot be simulated.
+package clock
+
+import "time"
+
+// Clock tells the time and does things later. It is safe for use by many goroutines.
+type Clock interface {
+	// Now is the time.
+	Now() time.Time
+	// AfterFunc has f done once d has passed, never before it returns itself.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is something that is to be done later.
+type Timer interface {
+	// Stop has it not done; false: it was done already, or is being done.
+	Stop() bool
+}
+
+// Or is c, or the machine's clock where c is nil.
+func Or(c Clock) Clock {
+	if c == nil {
+		return machine{}
+	}
+	return c
+}
+
+type machine struct{}
+
+// Now implements Clock.
+func (machine) Now() time.Time { return time.Now() }
+
+// AfterFunc implements Clock.
+func (machine) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }

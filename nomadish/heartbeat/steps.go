@@ -1,0 +1,56 @@
+package heartbeat
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+)
+
+// Pulse is how often [Steps.Pulse] is to be called.
+const Pulse = pulse
+
+// Steps is timers that run as [Timers.Run] has them run, but are moved on by their caller,
+// one step after the other, on its goroutine: for simulations.
+type Steps struct {
+	t     *Timers
+	store *state.Store
+	feed  *state.Feed
+}
+
+// Start begins to wait for the nodes that the state knows.
+func (t *Timers) Start(store *state.Store) *Steps {
+	t.start()
+	s := &Steps{t: t, store: store}
+	s.resync()
+	return s
+}
+
+func (s *Steps) resync() {
+	snap := s.store.Snapshot()
+	s.feed = s.store.Feed(snap.Index())
+	s.t.resync(snap)
+}
+
+// Follow takes in the next commit, or all of the state where the feed has moved on; false:
+// there was nothing to be taken in.
+func (s *Steps) Follow() bool {
+	changes, found, err := s.feed.Poll()
+	switch {
+	case err != nil:
+		s.resync()
+		return true
+	case found:
+		s.t.committed(&changes)
+	}
+	return found
+}
+
+// Mark marks nodes down whose time is over; false: there is none.
+func (s *Steps) Mark(ctx context.Context) bool { return s.t.markSome(ctx) }
+
+// Pulse says that the process runs. When it was not called for much longer than it is to be,
+// the process stood still, and nodes get their time anew.
+func (s *Steps) Pulse() { s.t.pulse() }
+
+// Stop waits for nobody any more.
+func (s *Steps) Stop() { s.t.stop() }
