@@ -32,6 +32,7 @@ type deviceTree struct {
 	groups       []*structs.NodeDeviceResource // by number: the group that it is of
 	single       bool                          // all are of one group
 	sick         []int                         // numbers
+	kindKey      uint64                        // of the first group
 }
 
 // find gives a device's number.
@@ -170,6 +171,7 @@ func (b *treeBuilder) build(vendor, kind string) *deviceTree {
 		return nil
 	}
 	t.shape = b.shape(root, t)
+	t.kindKey = kindKey(vendor, kind, t.groups[0].Name)
 	return t
 }
 

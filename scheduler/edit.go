@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -20,7 +21,25 @@ type Edit struct {
 	over map[string]*nodeState
 	// moved are those of them that were changed since the last flush.
 	moved []*nodeState
-	of    *holder // of the allocation last upserted
+	// owed is what the last search took of a node, and was not taken yet: most
+	// evaluations end with one placement, and their edit is thrown away.
+	owed     *use
+	owedNode string
+	of       *holder // of the allocation last upserted
+}
+
+// takeLater has a use taken of a node before anything is looked at again.
+func (e *Edit) takeLater(nodeID string, u *use) {
+	e.settle()
+	e.owedNode, e.owed = nodeID, u
+}
+
+// settle takes what is owed.
+func (e *Edit) settle() {
+	if u := e.owed; u != nil {
+		e.owed = nil
+		e.state(e.owedNode).take(u)
+	}
 }
 
 // World ends the edit and gives its result. The Edit may be gone on with: what
@@ -34,6 +53,7 @@ func (e *Edit) World() *World {
 
 // node gives a node's state as it is now.
 func (e *Edit) node(id string) (*nodeState, bool) {
+	e.settle()
 	if s, made := e.over[id]; made {
 		return s, true
 	}
@@ -42,6 +62,7 @@ func (e *Edit) node(id string) (*nodeState, bool) {
 
 // now gives the state of a node as it is now, of one that an index has.
 func (e *Edit) now(n *nodeState) *nodeState {
+	e.settle()
 	if s, made := e.over[n.id]; made {
 		return s
 	}
@@ -50,12 +71,15 @@ func (e *Edit) now(n *nodeState) *nodeState {
 
 // state gives a node's state to change, made if need be.
 func (e *Edit) state(id string) *nodeState {
+	e.settle()
 	s, made := e.over[id]
 	if !made {
 		if was, found := e.w.nodes.Get(id); found {
 			s = was.own(e.tok)
 		} else {
-			s = &nodeState{owner: e.tok, id: id}
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(id)) // never fails
+			s = &nodeState{owner: e.tok, id: id, hash: h.Sum64()}
 		}
 		if e.over == nil {
 			e.over = map[string]*nodeState{}
@@ -75,6 +99,7 @@ func (e *Edit) touch(s *nodeState) {
 
 // flush moves the World and the indexes on to what was changed since the last one.
 func (e *Edit) flush() {
+	e.settle()
 	for _, s := range e.moved {
 		if !s.dirty {
 			continue
@@ -98,7 +123,7 @@ func (e *Edit) index(s *nodeState) {
 		to = place{s.node.ComputedClass, s.has.family, s.vector()}
 	}
 	from := s.at
-	s.at = to
+	s.at, s.pool = to, s.onePool()
 	e.move(&e.w.classes, from.class, to.class, from.at, to.at, s)
 	e.move(&e.w.families, from.family, to.family, from.at, to.at, s)
 	if e.w.heldKept {

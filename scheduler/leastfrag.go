@@ -311,6 +311,16 @@ func (l *leastFrag) loss(n *nodeState, k *kinds) (loss float64, level int32, ok 
 		return l.several(n, k, before, after)
 	}
 	var room [32]int32
+	if c := k.only(n); c != nil { // as below, without a look at what is far from the node
+		before.Idle = n.pool.idle.appendTo(room[:0])
+		after.Idle = before.Idle
+		switch {
+		case len(l.ask.devices) == 0:
+			return l.t.ability(c, &before) - l.t.ability(c, &after), 0, true
+		case l.takes(c):
+			return l.onPool(c, l.t.ability(c, &before), after)
+		}
+	}
 	best := math.Inf(1)
 	for p := range n.pools { // what it loses where the ask takes no devices is CPU and memory
 		before.Idle = p.idle(n.cells[p.at], room[:0])
@@ -334,6 +344,12 @@ func (l *leastFrag) loss(n *nodeState, k *kinds) (loss float64, level int32, ok 
 		return loss, 0, true
 	}
 	return loss + best, level, level > 0
+}
+
+// takes tells whether the ask may take devices of a kind, as far as their kind says it all.
+func (l *leastFrag) takes(k *kind) bool {
+	a := &l.ask.devices[0]
+	return len(a.req.Constraints) == 0 && (a.vendor == "" || a.vendor == k.vendor) && a.kind == k.kind && (a.name == "" || a.name == k.name)
 }
 
 // room is what a node has left, without its devices.

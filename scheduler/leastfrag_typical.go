@@ -21,9 +21,6 @@ const (
 	maxFamilies = 4096
 	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
 	memoBits = 12
-	// memoWords of memoPerWord devices each are measured; nodes with more are measured anew.
-	memoWords   = 3
-	memoPerWord = 6
 )
 
 // Typical is what the cluster is typically asked for, made ready for the policy
@@ -69,12 +66,9 @@ func (t *Typical) lossAt(n *nodeState, shape uint32) *lossOfNode {
 	if t.losses == nil {
 		t.losses = make([]lossOfNode, 1<<lossBits)
 	}
-	h := uint64(shape)
-	for i := max(0, len(n.id)-8); i < len(n.id); i++ { // IDs differ in their ends
-		h = h<<8 ^ h>>56 ^ uint64(n.id[i])
-	}
 	const odd = 0x9E3779B97F4A7C15
-	h = h*odd ^ uint64(n.used.CPU)<<20 ^ uint64(n.used.MemoryMB) //nolint:gosec // bits
+	h := (n.hash ^ uint64(shape)) * odd
+	h ^= uint64(n.used.CPU)<<20 ^ uint64(n.used.MemoryMB) //nolint:gosec // bits
 	return &t.losses[h*odd>>(64-lossBits)]
 }
 
@@ -174,6 +168,7 @@ func (k *kinds) plain(t *Typical, n *nodeState) bool {
 // kind is the devices of a node that asks cannot tell apart.
 type kind struct {
 	vendor, kind, name string
+	key                uint64 // see kindKey
 	measure            *frag.Measure
 	id                 uint32
 }
@@ -267,9 +262,22 @@ func (t *Typical) find(k *kinds, n *nodeState, group *structs.NodeDeviceResource
 		asks = append(asks, ask)
 	}
 	t.made++
-	c := &kind{group.Vendor, group.Type, group.Name, frag.New(asks, t.total), t.made}
+	c := &kind{group.Vendor, group.Type, group.Name, kindKey(group.Vendor, group.Type, group.Name), frag.New(asks, t.total), t.made}
 	k.list = append(k.list, c)
 	return c
+}
+
+// only gives the kind of a node's devices if they are all of one, and it was found before.
+func (k *kinds) only(n *nodeState) *kind {
+	if n.pool.idle.n == 0 || n.dirty {
+		return nil
+	}
+	for _, c := range k.list {
+		if c.key == n.pool.kind {
+			return c
+		}
+	}
+	return nil
 }
 
 // pool is the devices of one tree of a node that asks cannot tell apart.
@@ -325,15 +333,14 @@ type measured struct {
 // roomKey is a room as a value.
 type roomKey struct {
 	kind        uint32 // from 1
-	devices     uint32
 	cpu, memory int64
-	idle        [memoWords]uint64
+	idle        idleDevices
 }
 
 func (k *roomKey) hash() uint64 {
 	const odd = 0x9E3779B97F4A7C15
-	h := uint64(k.kind)<<32 | uint64(k.devices)
-	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle[0], k.idle[1], k.idle[2]} { //nolint:gosec // bits
+	h := uint64(k.kind)<<32 | uint64(k.idle.n)                                                                          //nolint:gosec // not negative
+	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle.words[0], k.idle.words[1], k.idle.words[2]} { //nolint:gosec // bits
 		hi, lo := bits.Mul64(h^w, odd)
 		h = hi ^ lo ^ w
 	}
@@ -342,8 +349,7 @@ func (k *roomKey) hash() uint64 {
 
 // is compares the fields that differ most first.
 func (k *roomKey) is(o *roomKey) bool {
-	return k.cpu == o.cpu && k.idle[0] == o.idle[0] && k.memory == o.memory && k.kind == o.kind && k.devices == o.devices &&
-		k.idle[1] == o.idle[1] && k.idle[2] == o.idle[2]
+	return k.cpu == o.cpu && k.idle == o.idle && k.memory == o.memory && k.kind == o.kind
 }
 
 // ability measures a room, whose devices descend.
@@ -351,13 +357,11 @@ func (t *Typical) ability(k *kind, r *frag.Room) float64 {
 	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
 		return 0
 	}
-	if len(r.Idle) > memoWords*memoPerWord {
+	if len(r.Idle) > idleWords*idlePerWord {
 		return k.measure.Ability(r)
 	}
-	key := roomKey{kind: k.id, devices: uint32(len(r.Idle)), cpu: r.CPU, memory: r.Memory} //nolint:gosec // few
-	for i, d := range r.Idle {
-		key.idle[i/memoPerWord] |= uint64(d) << (10 * (i % memoPerWord)) //nolint:gosec // 0 to 1000
-	}
+	key := roomKey{kind: k.id, cpu: r.CPU, memory: r.Memory}
+	key.idle.pack(r.Idle)
 	if t.memo == nil {
 		t.memo = make([]measured, 1<<memoBits)
 	}

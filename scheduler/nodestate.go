@@ -21,6 +21,7 @@ const (
 type nodeState struct {
 	owner *token
 	id    string
+	hash  uint64        // of id
 	node  *structs.Node // nil: not known
 	has   *capacity     // nil: not known; shared and never changed
 
@@ -36,8 +37,9 @@ type nodeState struct {
 	// capacity.trees. They follow from devices.
 	cells []*cell.State
 
-	at    place // where the indexes have it
-	dirty bool  // the indexes have to be moved on; see Edit.flush
+	at    place   // where the indexes have it
+	dirty bool    // the indexes have to be moved on; see Edit.flush
+	pool  onePool // as of at
 }
 
 // capacity is what a node has for allocations. Never changed once made.

@@ -568,8 +568,8 @@ func (s *search) betterCandidate(a, b found) bool {
 
 // take gives a found node to an instance.
 func (s *search) take(f found) {
-	n := s.e.state(f.node.id)
-	n.take(f.grant.use)
+	n := f.node
+	s.e.takeLater(n.id, f.grant.use)
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.id
