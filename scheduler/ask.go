@@ -26,6 +26,7 @@ type ask struct {
 	phases []phase
 	// common is what plain instances take; shared by all of them.
 	common use
+	tasks  map[string]*structs.AllocatedTaskResources
 	// resources is the batch's part: what every instance takes.
 	resources *structs.AllocatedResources
 }
@@ -57,10 +58,17 @@ func (a *deviceAsk) whole() int {
 }
 
 func newAsk(in *Input, group *structs.TaskGroup) *ask {
-	a := &ask{group: group, resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{}}}
+	a := newAskShape(&in.Config, group)
+	a.askedBy(in)
+	return a
+}
+
+// newAskShape is what instances of a group take, whoever asks.
+func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *ask {
+	a := &ask{group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
 		got := &structs.AllocatedTaskResources{}
-		a.resources.Tasks[t.Name] = got
+		a.tasks[t.Name] = got
 		r := t.Resources
 		if r == nil {
 			continue
@@ -71,7 +79,7 @@ func newAsk(in *Input, group *structs.TaskGroup) *ask {
 			got.Cpu.CpuShares = int64(r.CPU)
 		}
 		got.Memory.MemoryMB = int64(r.MemoryMB)
-		if in.Config.MemoryOversubscriptionEnabled && r.MemoryMaxMB > r.MemoryMB {
+		if c.MemoryOversubscriptionEnabled && r.MemoryMaxMB > r.MemoryMB {
 			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
 		}
 		a.amount = a.amount.plus(Vector{got.Cpu.CpuShares, got.Memory.MemoryMB, 0})
@@ -85,21 +93,31 @@ func newAsk(in *Input, group *structs.TaskGroup) *ask {
 	if group.EphemeralDisk != nil {
 		a.amount.DiskMB = int64(group.EphemeralDisk.SizeMB)
 	}
-	a.resources.Shared.DiskMB = a.amount.DiskMB
 	if len(group.Networks) > 0 {
 		a.networks = slices.Concat(group.Networks, a.networks)
 	}
 	a.plain = len(a.cores) == 0 && len(a.devices) == 0 && len(a.networks) == 0
-	a.by.askName = askName{in.Job.Namespace, in.Job.ID, group.Name}
-	if limit := group.MaxRunDuration; limit > 0 {
-		a.resources.Shared.TimeLimit = limit
+	a.bound(c.PreferredCells)
+	return a
+}
+
+// askedBy says who asks, and until when.
+func (a *ask) askedBy(in *Input) {
+	shared := structs.AllocatedSharedResources{DiskMB: a.amount.DiskMB, Terms: terms(in.Job, a.group)}
+	a.by = taker{askName: askName{in.Job.Namespace, in.Job.ID, a.group.Name}}
+	if limit := a.group.MaxRunDuration; limit > 0 {
+		shared.TimeLimit = limit
 		a.by.ends = in.Now.Add(limit).UnixNano()
 	}
-	a.resources.Shared.Terms = terms(in.Job, group)
-	a.common.of = newHolder(a.by.askName, a.resources)
-	a.common.amount, a.common.ends = a.amount, a.by.ends
-	a.bound(in.Config.PreferredCells)
-	return a
+	a.resources = &structs.AllocatedResources{Tasks: a.tasks, Shared: shared}
+	a.common = use{of: newHolder(a.by.askName, a.resources), amount: a.amount, ends: a.by.ends}
+}
+
+// copy gives the ask to another evaluation, which may narrow down its devices.
+func (a *ask) copy() *ask {
+	c := *a
+	c.devices = slices.Clone(a.devices)
+	return &c
 }
 
 // bound says what the indexes must show.

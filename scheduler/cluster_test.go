@@ -22,16 +22,17 @@ type tester interface {
 // cluster is a small stand-in for the state: it keeps nodes, one job and its
 // allocations, and commits plans as the applier would.
 type cluster struct {
-	t      tester
-	w      *World
-	nodes  map[string]*structs.Node
-	allocs map[string]*structs.Allocation
-	job    *structs.Job
-	now    time.Time
-	config structs.SchedulerConfiguration
-	index  uint64
-	ids    int
-	seed   uint64
+	prepared *Prepared // by which every second decision goes
+	t        tester
+	w        *World
+	nodes    map[string]*structs.Node
+	allocs   map[string]*structs.Allocation
+	job      *structs.Job
+	now      time.Time
+	config   structs.SchedulerConfiguration
+	index    uint64
+	ids      int
+	seed     uint64
 	// typical is what the policy least-fragmentation keeps room for.
 	typical *Typical
 	// last is the newest plan, and its evaluation's record.
@@ -167,7 +168,12 @@ func (c *cluster) evaluate(ev *structs.Evaluation) *structs.Plan {
 	if err != nil {
 		c.t.Fatalf("schedule: %v", err)
 	}
-	again, err := Schedule(c.w, ev, c.input())
+	in := c.input()
+	if in.Prepared = c.prepared; c.prepared == nil {
+		c.prepared = NewPrepared()
+		in.Prepared = c.prepared
+	}
+	again, err := Schedule(c.w, ev, in)
 	if err != nil || !bytes.Equal(asJSON(c.t, plan), asJSON(c.t, again)) {
 		c.t.Fatalf("the same input gave another plan (%v):\n%s\n%s", err, asJSON(c.t, plan), asJSON(c.t, again))
 	}

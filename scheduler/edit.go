@@ -140,6 +140,7 @@ func (e *Edit) move(sets *tree[string, *nodeSet], from, to string, was, is bucke
 		set.add(was, is)
 		return
 	}
+	e.w.members = e.tok
 	if from != "" {
 		set := e.set(sets, from)
 		set.nodes.Remove(e.tok, s.id, was)

@@ -60,22 +60,23 @@ func (x explanation) classes(s *search, visit func(c *nodeSet)) {
 	if visit != nil { // else it is only counted how many there are
 		s.e.flush()
 	}
-	for _, c := range s.all().All {
-		n := c.any()
-		v, nodes := s.f.class(n.node), c.nodes.Len()
-		if !v.inPool {
+	all := s.f.setsOf(s.e, s.byClass)
+	for i := range all {
+		c := &all[i]
+		if !c.verdict.inPool {
 			continue
 		}
-		x.NodesInPool += nodes
-		if !v.inDC {
+		x.NodesInPool += c.nodes
+		if !c.verdict.inDC {
 			continue
 		}
-		x.NodesAvailable[n.node.Datacenter] += nodes
-		x.NodesEvaluated += nodes
-		if v.reason != "" {
-			x.filtered(n.node, v.reason, nodes)
+		x.NodesAvailable[c.node.Datacenter] += c.nodes
+		x.NodesEvaluated += c.nodes
+		if c.verdict.reason != "" {
+			x.filtered(c.node, c.verdict.reason, c.nodes)
 		} else if visit != nil {
-			visit(c)
+			set, _ := s.all().Get(c.name)
+			visit(set)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type feasibility struct {
 	byClass map[string]verdict
 	// within is the cell that nodes must be under; nil: any.
 	within *domain
+	found  *setsFound // what is remembered of sets, within left aside; nil: nothing is
 }
 
 // verdict is what a node is for a group.
@@ -81,9 +82,11 @@ func (f *feasibility) verdict(n *structs.Node) verdict {
 // class decides what all nodes of a node's class have in common.
 func (f *feasibility) class(n *structs.Node) verdict {
 	v, known := f.byClass[n.ComputedClass]
-	if !known && f.within != nil && !f.within.holds(n) { // most are not: the rest need not be known
-		v.inPool = n.InPool(cmp.Or(f.job.NodePool, structs.DefaultNodePool))
-		v.inDC = v.inPool && f.inDatacenters(n)
+	if f.within != nil && !f.within.holds(n) { // most are not: the rest need not be known, and does not show
+		if !known {
+			v.inPool = n.InPool(cmp.Or(f.job.NodePool, structs.DefaultNodePool))
+			v.inDC = v.inPool && f.inDatacenters(n)
+		}
 		v.reason = f.within.outside
 		return v
 	}
@@ -94,9 +97,6 @@ func (f *feasibility) class(n *structs.Node) verdict {
 			v.reason = f.filter(n)
 		}
 		f.byClass[n.ComputedClass] = v
-	}
-	if f.within != nil && v.ok() && !f.within.holds(n) {
-		v.reason = f.within.outside
 	}
 	return v
 }

@@ -26,6 +26,8 @@ type Input struct {
 	// Typical is what the cluster is typically asked for; the policy least-fragmentation
 	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
 	Typical *Typical
+	// Prepared is what is remembered of other evaluations; nil: nothing is.
+	Prepared *Prepared
 	// Annotate fills Plan.Annotations, for `job plan`.
 	Annotate bool
 	// SnapshotIndex is the state that World and Input are of; the plan and a
@@ -127,7 +129,7 @@ type scheduler struct {
 
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 	s := &scheduler{
-		w: w, eval: eval, in: in, edit: w.Edit(), m: newMatcher(), rng: &random{in.Seed},
+		w: w, eval: eval, in: in, edit: w.Edit(), m: in.Prepared.matcher(), rng: &random{in.Seed},
 		census: &census{w: w},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
@@ -155,7 +157,11 @@ func allOrNone(job *structs.Job) bool {
 func (s *scheduler) fit(g *structs.TaskGroup) *feasibility {
 	f, known := s.fits[g.Name]
 	if !known {
-		f = newFeasibility(s.in.Job, g, s.m)
+		if p := s.in.Prepared.of(s.in.Job, g); p != nil {
+			f = p.feasibility(s.in.Job)
+		} else {
+			f = newFeasibility(s.in.Job, g, s.m)
+		}
 		put(&s.fits, g.Name, f)
 	}
 	return f
@@ -242,8 +248,15 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 	}
 }
 
+func (s *scheduler) askOf(group *structs.TaskGroup) *ask {
+	if p := s.in.Prepared.of(s.in.Job, group); p != nil {
+		return p.askOf(s.in, group)
+	}
+	return newAsk(s.in, group)
+}
+
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
-	found := newSearch(e, newAsk(s.in, group), f, s.rng, s.policy())
+	found := newSearch(e, s.askOf(group), f, s.rng, s.policy())
 	found.weighBy(s.in.Typical)
 	put(&s.searches, group.Name, found)
 	found.refuse = f.refusals(s.census, s.live)

@@ -89,18 +89,20 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	if policy != policyBinpack && policy != policyLeastFrag {
 		s.phases = anywhere
 	}
-	var few [16]string
-	names := few[:0]
-	for name, c := range s.all().All {
-		if f.class(c.any().node).ok() {
-			names = append(names, name)
+	all, some := f.setsOf(e, s.byClass), 0
+	for i := range all {
+		if all[i].verdict.ok() {
+			some++
 		}
 	}
-	cursors := make([]setCursor, len(names))
-	s.sets = make([]*setCursor, len(names))
-	for i, name := range names {
-		cursors[i].name = name
-		s.sets[i] = &cursors[i]
+	cursors := make([]setCursor, some)
+	s.sets = make([]*setCursor, 0, some)
+	for i := range all {
+		if all[i].verdict.ok() {
+			c := &cursors[len(s.sets)]
+			c.name = all[i].name
+			s.sets = append(s.sets, c)
+		}
 	}
 	s.findCandidates()
 	s.rewind()

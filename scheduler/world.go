@@ -27,6 +27,8 @@ type World struct {
 	// classes and families are the ready nodes, by computed class and by family.
 	classes  tree[string, *nodeSet]
 	families tree[string, *nodeSet]
+	// members tells apart which nodes are in which of them: who changed that last.
+	members *token
 	// names are the known nodes by name.
 	names tree[nodeName, struct{}]
 	// holds are the reservations, by node ID.

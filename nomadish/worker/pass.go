@@ -62,7 +62,8 @@ type Pass struct {
 	plans Submitter
 	store *state.Store
 	// learned is for Run's goroutine.
-	learned learner
+	learned  learner
+	prepared *scheduler.Prepared
 	// explained is when it was last counted why an ask waits.
 	explained time.Time
 }
@@ -88,7 +89,7 @@ func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store)
 		opts.Typicals = NewTypicals()
 	}
 	opts.Clock = clock.Or(opts.Clock)
-	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}}
+	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
 }
 
 // Run makes one pass after the other until ctx ends.
@@ -193,13 +194,14 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
+			p.prepared = scheduler.NewPrepared() // the old one may have been left half done
 		}
 	}()
 	e := turn.Eval
 	in := scheduler.Input{
 		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
-		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief,
+		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief, Prepared: p.prepared,
 	}
 	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
 	return pass.Decide(e, in)

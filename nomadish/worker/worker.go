@@ -58,7 +58,9 @@ type Worker struct {
 	store  *state.Store
 	// deciding is held while the scheduler runs: a worker takes one core at most.
 	deciding sync.Mutex
-	learned  learner // with deciding held
+	// With deciding held:
+	learned  learner
+	prepared *scheduler.Prepared
 }
 
 // New makes a worker; Run runs it.
@@ -90,7 +92,7 @@ func New(opts Options, leader Leader, store *state.Store) *Worker {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}}
+	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
 }
 
 // Run works until ctx ends, and gives back what it holds then.
@@ -302,12 +304,13 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
+			w.prepared = scheduler.NewPrepared() // the old one may have been left half done
 		}
 	}()
 	in := scheduler.Input{
 		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
 		Config: snap.SchedulerConfig(nil), Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
-		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID),
+		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID), Prepared: w.prepared,
 	}
 	in.Typical = w.learned.typical(snap, in.Job, &in.Config)
 	plan, err = scheduler.Schedule(world, eval, in)

@@ -88,6 +88,7 @@ func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	}
 	in := scheduler.Input{
 		Job: j.spec, Allocs: j.allocs(), Config: r.config, Now: time.Unix(0, r.now).UTC(), Seed: r.seed(), NewID: r.newID,
+		Prepared: r.known,
 	}
 	if r.c.Typical != nil {
 		r.c.Typical(&in, r.census.shapes())

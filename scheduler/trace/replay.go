@@ -69,6 +69,7 @@ type replay struct {
 	ids    uint64 // minted
 	counts Counts
 	timing Timing
+	known  *scheduler.Prepared
 	holds  int     // reservations that there are
 	stirs  int64   // when something ran, began or came last
 	starts int64   // as many as there were then
@@ -145,6 +146,7 @@ func newReplay(c *Config) (*replay, error) {
 	r := &replay{
 		c: c, config: c.Scheduler, policy: c.PolicyName, ledger: ledger, queue: newQueue(), allocs: map[string]spot{}, now: epoch,
 		tally: newTally(), series: newSeries(epoch), census: newCensus(),
+		known: scheduler.NewPrepared(),
 	}
 	if r.policy == "" {
 		r.policy = r.config.NodeOrder()
