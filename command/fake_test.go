@@ -316,6 +316,7 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/topology", smallSite()).
 		on("GET /v1/topology/node/"+nodeA, smallSite()).
 		on("GET /v1/queue", smallQueue()).
+		on("GET /v1/operator/check", structs.CheckReport{Server: "s1", Hash: "abcd", Found: map[string]int{}}).
 		on("GET /v1/job/web/explain", smallExplanation()).
 		on("GET /v1/client/stats", &structs.HostStats{Memory: &structs.HostMemoryStats{Total: 4 << 30, Used: 1 << 30}, CPUTicksConsumed: 123, Uptime: 90}).
 		on("GET /v1/client/fs/stat/"+allocA, &structs.AllocFileInfo{Name: "alloc", IsDir: true, Size: 4096, FileMode: "drwxr-xr-x", ModTime: present}).

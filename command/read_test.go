@@ -37,6 +37,7 @@ var reads = []struct {
 	{"server members", []string{"s1.global", "alive"}},
 	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},
+	{"operator debug check", []string{"s1", "abcd", "in order"}},
 	{"operator metrics", []string{"nomad.x", "3"}},
 	{"system reconcile summaries", []string{"put right: job web"}},
 	{"tls ca info testdata/ca.pem", []string{"Nomadish Agent CA", "2125-12-08"}},

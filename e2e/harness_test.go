@@ -225,8 +225,24 @@ func (a *agent) kill() {
 	a.exited <- a.wait() // for cleanup
 }
 
+// inOrder has a server check its state. One that does not answer has been ended, or is a
+// client.
+func (a *agent) inOrder() {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	report, err := a.api.Check(ctx, &api.Query{Stale: true})
+	if err != nil || report == nil {
+		return
+	}
+	for _, f := range report.Faults {
+		a.t.Errorf("the state at index %d is not in order: %s: %s %s: %s", report.StateIndex, f.Rule, f.Kind, f.ID, f.What)
+	}
+}
+
 func (a *agent) cleanup() {
 	if a.cmd != nil && a.cmd.Process != nil {
+		a.inOrder()
 		_ = a.cmd.Process.Signal(os.Interrupt)
 		select {
 		case err := <-a.exited:

@@ -59,7 +59,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire")}, nil)
 	s.leader = newLeaderParts(cfg, store, s.raft, s.typicals)
 	s.endpoints = rpc.New(rpc.Config{
-		Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
+		Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
 		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource,
 	}, rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,

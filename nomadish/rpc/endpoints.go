@@ -56,6 +56,7 @@ type Cluster interface {
 
 // Config is what the endpoints are told.
 type Config struct {
+	Name            string // this server's
 	Region          string
 	Datacenter      string
 	Version         string
@@ -94,6 +95,8 @@ type Endpoints struct {
 	queue    *queueview.Reader
 	// explaining is held by those who make an explanation.
 	explaining chan struct{}
+	// checking is held by who checks the state.
+	checking chan struct{}
 }
 
 // New makes the endpoints.
@@ -106,6 +109,7 @@ func New(c Config, d Deps) *Endpoints {
 	}
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
+		checking: make(chan struct{}, 1),
 	}
 }
 
@@ -117,6 +121,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerEvals(mux)
 	e.registerNodes(mux)
 	e.registerOperator(mux)
+	e.registerCheck(mux)
 	e.registerTopology(mux)
 	e.registerQueue(mux)
 	e.registerExplain(mux)

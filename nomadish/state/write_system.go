@@ -195,7 +195,13 @@ func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 // job statuses) differ from what its tables say. None is right; any is a fault of
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {
-	out := append(s.v.world.Diff(Rebuild(s)), askFaults(s.v.txn)...)
+	return slices.Clip(append(s.v.world.Diff(Rebuild(s)), TableDifferences(s)...))
+}
+
+// TableDifferences is Differences but for the World: what is wrong of asks (these begin
+// with "ask "), tallies, summaries and job statuses.
+func TableDifferences(s *Snapshot) []string {
+	out := askFaults(s.v.txn)
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), jobs: map[structs.NamespacedID]*counts{}}
 	all := tallies(x, &x.allocs.allocTable)
 	for row := range rows[tally](x, false, tableTallies, byID) {

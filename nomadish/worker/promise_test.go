@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/broker"
+	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -256,6 +257,7 @@ func TestWatcherSeesOvertakers(t *testing.T) {
 func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
 	c.delay = 2 * time.Millisecond
 	w := c.watched()
+	c.inOrder(t)
 	c.configure(t, func(s *structs.SchedulerConfiguration) {
 		s.ReservationAfter, s.ReservationTTL = 200*time.Millisecond, time.Second
 		if !reclaims {
@@ -289,6 +291,31 @@ func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
 	wg.Wait()
 	return w
 }
+
+// inOrder has the state checked now and then, at whatever moment, from now on.
+func (c *cluster) inOrder(t *testing.T) {
+	watched := c.after
+	c.after = func(index uint64) {
+		if watched != nil {
+			watched(index)
+		}
+		if index%every != 0 {
+			return
+		}
+		report, err := check.Run(t.Context(), c.store.Snapshot(), check.Options{Now: time.Now(), FixedNodes: true})
+		if err != nil {
+			return // the test is over
+		}
+		for _, f := range report.Faults {
+			if f.Rule != structs.CheckStopped { // nothing here says that it has ended
+				t.Errorf("at index %d: %s: %s %s: %s", index, f.Rule, f.Kind, f.ID, f.What)
+			}
+		}
+	}
+}
+
+// every is after how many entries the state is checked.
+const every = 31
 
 // side is one of those who want and give back.
 type side struct {

@@ -14,6 +14,7 @@ const (
 	MethodReconcile    = "System.Reconcile"    // GCRequest → ReconcileReply
 	MethodSchedulerGet = "Operator.Scheduler"  // EmptyRequest → SchedulerConfigReply
 	MethodSchedulerSet = "Operator.SetSched"   // SchedulerConfigRequest → SchedulerSetReply
+	MethodCheck        = "Operator.Check"      // CheckRequest → CheckReply
 	MethodRaftConfig   = "Operator.Raft"       // EmptyRequest → RaftConfigurationReply
 	MethodRaftRemove   = "Operator.RaftRemove" // RaftPeerRequest → WriteReply
 	MethodRaftTransfer = "Operator.Transfer"   // RaftPeerRequest → WriteReply

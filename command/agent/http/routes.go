@@ -192,6 +192,7 @@ func agentRoutes() []*route {
 func operatorRoutes() []*route {
 	return []*route{
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet).with(schedulerConfigGet, http.MethodGet),
+		get("/v1/operator/check", operatorCheck),
 		get("/v1/operator/raft/configuration", raftConfig),
 		{path: "/v1/operator/raft/peer", handlers: map[string]handlerFunc{http.MethodDelete: raftRemove}},
 		put("/v1/operator/raft/transfer-leadership", raftTransfer),

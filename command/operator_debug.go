@@ -1,0 +1,92 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func debugCheck() spec {
+	return spec{
+		synopsis: "Check whether the cluster's state is in order",
+		usage:    "", example: "-stale -address http://10.0.0.2:4646", output: true,
+		details: `A server goes through one consistent snapshot of its state and counts by hand: that no
+node gives more than it has, no core, port or GPU is given twice, no gang runs by halves,
+nothing runs on after it was stopped or without its job or node, counters equal what they
+count, what the scheduler sees equals the tables, what waits has an evaluation, reserved
+room has a reason, and no index is ahead of the state. Exits 1 if anything is wrong.
+Notes are what looks wrong and may have a good reason; they do not change the exit code.
+
+The hash is over all that is kept: servers at one index have the same one.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			stale := fs.Bool("stale", false, "check the state of the server that is asked, not the leader's")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				q := e.query()
+				q.Stale = *stale
+				report, err := e.client.Check(ctx, q)
+				if err == nil && report == nil {
+					err = fmt.Errorf("the server gave no report")
+				}
+				if err != nil {
+					return e.fail(err)
+				}
+				done, code := e.formatted(report)
+				if !done {
+					showCheck(e, report)
+				}
+				if code == exitDone && !report.Healthy() {
+					return exitFailed
+				}
+				return code
+			}
+		},
+	}
+}
+
+func showCheck(e *env, r *structs.CheckReport) {
+	var rows []string
+	for _, table := range slices.Sorted(maps.Keys(r.Rows)) {
+		rows = append(rows, fmt.Sprintf("%d %s", r.Rows[table], table))
+	}
+	ui.Pairs(e.out, []ui.Pair{
+		{Key: "Server", Value: ui.OrNone(r.Server)},
+		{Key: "Index", Value: fmt.Sprint(r.StateIndex)},
+		{Key: "Hash", Value: r.Hash},
+		{Key: "Rows", Value: ui.OrNone(strings.Join(rows, ", "))},
+		{Key: "Took", Value: r.Took.Round(time.Millisecond).String()},
+		{Key: "Faults", Value: fmt.Sprint(len(r.Faults))},
+		{Key: "Notes", Value: fmt.Sprint(len(r.Notes))},
+	})
+	showFindings(e, "Faults", r.Faults)
+	showFindings(e, "Notes", r.Notes)
+	for _, rule := range structs.CheckRules() {
+		if n := r.Found[rule]; n > structs.CheckKept {
+			e.printf("\nOf rule %s %d were found; the first %d are shown.\n", rule, n, structs.CheckKept)
+		}
+	}
+	if r.Healthy() {
+		e.printf("\nThe state is in order.\n")
+	}
+}
+
+func showFindings(e *env, title string, list []structs.CheckFinding) {
+	if len(list) == 0 {
+		return
+	}
+	e.printf("\n%s\n", title)
+	rows := [][]string{{"Rule", "Kind", "ID", "What"}}
+	for _, f := range list {
+		rows = append(rows, []string{f.Rule, f.Kind, ui.OrNone(f.ID), f.What})
+	}
+	ui.Table(e.out, rows)
+}
