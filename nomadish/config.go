@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Config is what a server is told at its start. DefaultConfig gives every field a
@@ -23,6 +24,8 @@ type Config struct {
 
 	RPCAddr      string // host:port to listen on; port 0: any free one
 	RPCAdvertise string // host:port that others reach us at; empty: RPCAddr
+	// TLS guards the RPC port and connections to other servers; nil: they are plain.
+	TLS *wire.TLS
 
 	// BootstrapExpect is how many servers found the cluster. 1: this one alone.
 	BootstrapExpect int

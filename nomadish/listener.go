@@ -23,7 +23,9 @@ type listener struct {
 	raftConns chan net.Conn
 	onRPC     func(ctx context.Context, conn net.Conn)
 	logger    hclog.Logger
-	handshake time.Duration // for the first byte to come
+	handshake time.Duration // for a connection to say who it is and what it carries
+	tls       *wire.TLS     // nil: plain
+	told      wire.Once     // peers whose refusal was logged
 	perPeer   int           // connections at once from one address; 0: no limit
 
 	mu    sync.Mutex
@@ -61,7 +63,7 @@ func listen(cfg *Config, onRPC func(ctx context.Context, conn net.Conn)) (*liste
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &listener{
 		tcp: tcp, advertise: advertise, raftConns: make(chan net.Conn), onRPC: onRPC,
-		logger: cfg.Logger.Named("listener"), handshake: cfg.HandshakeTimeout, perPeer: cfg.MaxConnsPerClient,
+		logger: cfg.Logger.Named("listener"), handshake: cfg.HandshakeTimeout, perPeer: cfg.MaxConnsPerClient, tls: cfg.TLS,
 		conns: map[net.Conn]string{}, peers: map[string]int{}, cancel: cancel, done: ctx.Done(),
 	}
 	return l, nil
@@ -120,31 +122,38 @@ func (l *listener) release(conn net.Conn) {
 	}
 }
 
-func (l *listener) serve(ctx context.Context, conn net.Conn) {
-	_ = conn.SetReadDeadline(time.Now().Add(l.handshake))
-	var first [1]byte
-	if _, err := conn.Read(first[:]); err != nil {
-		l.release(conn)
+func (l *listener) serve(ctx context.Context, raw net.Conn) {
+	conn, err := l.tls.Accept(ctx, raw, l.handshake)
+	if err != nil {
+		l.refuse(raw, err)
+		l.release(raw)
+		_ = raw.Close()
+		return
+	}
+	if conn.Proto == wire.ProtoRPC {
+		l.onRPC(ctx, conn)
+		l.release(raw)
 		_ = conn.Close()
 		return
 	}
-	_ = conn.SetReadDeadline(time.Time{})
-	switch first[0] {
-	case wire.ProtoRPC:
-		l.onRPC(ctx, conn)
-		l.release(conn)
+	select {
+	case l.raftConns <- &tracked{Conn: conn, release: sync.OnceFunc(func() { l.release(raw) })}:
+	case <-l.done:
 		_ = conn.Close()
-	case wire.ProtoRaft:
-		select {
-		case l.raftConns <- &tracked{Conn: conn, release: sync.OnceFunc(func() { l.release(conn) })}:
-		case <-l.done:
-			_ = conn.Close()
-		}
-	default:
-		l.logger.Warn("refused a connection that speaks neither RPC nor Raft; is something calling the HTTP API on the RPC port?",
-			"from", conn.RemoteAddr(), "first_byte", first[0])
-		l.release(conn)
-		_ = conn.Close()
+	}
+}
+
+// refuse logs why a connection was not taken: once for each peer and reason.
+func (l *listener) refuse(raw net.Conn, err error) {
+	metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+	var why *wire.Refused
+	if !errors.As(err, &why) || why.Gone {
+		l.logger.Debug("a connection ended before it said what it is", "from", raw.RemoteAddr(), "error", err)
+		return
+	}
+	peer, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
+	if l.told.First(peer+" "+why.Kind, time.Now()) {
+		l.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", raw.RemoteAddr(), "error", err)
 	}
 }
 
@@ -193,5 +202,5 @@ func (r raftLayer) Addr() net.Addr { return r.l.advertise }
 func (r raftLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return wire.DialProto(ctx, string(addr), wire.ProtoRaft)
+	return r.l.tls.Dial(ctx, "", string(addr), wire.ProtoRaft)
 }

@@ -56,7 +56,7 @@ func NewServer(cfg *Config) (*Server, error) {
 		s.listener.close()
 		return nil, err
 	}
-	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire")}, nil)
+	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
 	s.leader = newLeaderParts(cfg, store, s.raft, s.typicals)
 	s.endpoints = rpc.New(rpc.Config{
 		Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,

@@ -23,6 +23,12 @@ func TestMain(m *testing.M) {
 // start runs a server; dataDir "" keeps it in memory.
 func start(t *testing.T, dataDir string) *Server {
 	t.Helper()
+	return startWith(t, dataDir, func(*Config) {})
+}
+
+// startWith is start of a server that is configured otherwise.
+func startWith(t *testing.T, dataDir string, change func(*Config)) *Server {
+	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // runs after the shutdown below
 	cfg := DefaultConfig()
@@ -33,6 +39,7 @@ func start(t *testing.T, dataDir string) *Server {
 	if os.Getenv("NOMADISH_TEST_LOG") != "" {
 		cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug})
 	}
+	change(cfg)
 	s, err := NewServer(cfg)
 	if err != nil {
 		t.Fatal(err)

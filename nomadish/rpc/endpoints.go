@@ -97,6 +97,7 @@ type Endpoints struct {
 	explaining chan struct{}
 	// checking is held by who checks the state.
 	checking chan struct{}
+	told     wire.Once // refusals that were logged
 }
 
 // New makes the endpoints.

@@ -13,11 +13,11 @@ func (e *Endpoints) registerEvals(mux *wire.Mux) {
 	mux.Handle(wire.MethodEvalCount, read(e, e.evalCount))
 	mux.Handle(wire.MethodEvalGet, read(e, e.evalGet))
 	mux.Handle(wire.MethodEvalAllocs, read(e, e.evalAllocs))
-	mux.Handle(wire.MethodEvalDequeue, write(e, e.evalDequeue))
-	mux.Handle(wire.MethodEvalAck, write(e, e.evalAck))
-	mux.Handle(wire.MethodEvalNack, write(e, e.evalNack))
-	mux.Handle(wire.MethodEvalUpdate, write(e, e.evalUpdate))
-	mux.Handle(wire.MethodPlanSubmit, write(e, e.planSubmit))
+	mux.Handle(wire.MethodEvalDequeue, fromServers(e, e.evalDequeue))
+	mux.Handle(wire.MethodEvalAck, fromServers(e, e.evalAck))
+	mux.Handle(wire.MethodEvalNack, fromServers(e, e.evalNack))
+	mux.Handle(wire.MethodEvalUpdate, fromServers(e, e.evalUpdate))
+	mux.Handle(wire.MethodPlanSubmit, fromServers(e, e.planSubmit))
 }
 
 func (e *Endpoints) evalList(ctx context.Context, args *structs.EvalListRequest) (*structs.EvalListReply, error) {

@@ -19,6 +19,23 @@ func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, err
 	return e.routed(false, wire.Unary(f))
 }
 
+// fromServers registers a write that only servers of this region may ask for, as far as
+// their certificates tell: what workers do.
+func fromServers[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	allowed := write(e, f)
+	return func(ctx context.Context, call *wire.Call) error {
+		if call.Session == nil || call.Session.Peer().Server(e.Region) {
+			return allowed(ctx, call)
+		}
+		peer := call.Session.Peer()
+		if e.told.First(call.Method+" "+peer.String(), e.Now()) {
+			e.Logger.Warn("refused a call that only servers may make; more of this kind are not logged for an hour",
+				"method", call.Method, "from", call.Session.Addr(), "certificate", peer)
+		}
+		return structs.Errorf(structs.CodeForbidden, "%s is for the servers of region %q: a certificate %s may not call it", call.Method, e.Region, peer)
+	}
+}
+
 // read registers a read: the leader answers it, having made sure that it still
 // leads, or any server if the caller allows stale answers.
 func read[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {

@@ -3,7 +3,8 @@
 // of the RPC methods.
 //
 // One TCP port carries everything: the first byte of a connection tells Raft from
-// RPC. An RPC connection is a yamux session on which BOTH sides may open streams,
+// RPC, within TLS where that is on (see TLS): then both sides show certificates, and the
+// names in them say who may do what. An RPC connection is a yamux session on which BOTH sides may open streams,
 // so that a server can call the client that called it, through whatever stands
 // between them. A stream is one call:
 //

@@ -14,9 +14,13 @@ type Pool struct {
 	onOpen func(ctx context.Context, s *Session) error
 
 	mu       sync.Mutex
-	sessions map[string]*pooled
+	sessions map[target]*pooled
 	closed   bool
 }
+
+// target is where a session leads. Region is what the server must prove to be of; empty:
+// the own.
+type target struct{ region, addr string }
 
 type pooled struct {
 	ready chan struct{} // closed when session or err is set
@@ -26,7 +30,7 @@ type pooled struct {
 
 // NewPool makes an empty pool; onOpen may be nil.
 func NewPool(config Config, onOpen func(ctx context.Context, s *Session) error) *Pool {
-	return &Pool{config: config, onOpen: onOpen, sessions: map[string]*pooled{}}
+	return &Pool{config: config, onOpen: onOpen, sessions: map[target]*pooled{}}
 }
 
 // Call calls a unary method at addr.
@@ -60,28 +64,34 @@ func (p *Pool) forgetIfClosed(addr string, s *Session, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e, ok := p.sessions[addr]; ok && e.s == s {
-		delete(p.sessions, addr)
+	if e, ok := p.sessions[target{addr: addr}]; ok && e.s == s {
+		delete(p.sessions, target{addr: addr})
 	}
 }
 
-// Session gives the session to addr, opening it if there is none. Callers that
-// come while it opens wait for the same one.
+// Session gives the session to the server at addr, of the own region, opening it if
+// there is none. Callers that come while it opens wait for the same one.
 func (p *Pool) Session(ctx context.Context, addr string) (*Session, error) {
+	return p.SessionIn(ctx, "", addr)
+}
+
+// SessionIn is Session to a server of another region: with TLS it must prove that it is one.
+func (p *Pool) SessionIn(ctx context.Context, region, addr string) (*Session, error) {
+	to := target{region, addr}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return nil, ErrSessionClosed
 	}
-	e, ok := p.sessions[addr]
+	e, ok := p.sessions[to]
 	if ok && e.s != nil && e.s.mux.IsClosed() {
 		ok = false
 	}
 	if !ok {
 		e = &pooled{ready: make(chan struct{})}
-		p.sessions[addr] = e
+		p.sessions[to] = e
 		p.mu.Unlock()
-		p.open(ctx, addr, e)
+		p.open(ctx, to, e)
 		return e.s, e.err
 	}
 	p.mu.Unlock()
@@ -93,8 +103,8 @@ func (p *Pool) Session(ctx context.Context, addr string) (*Session, error) {
 	}
 }
 
-func (p *Pool) open(ctx context.Context, addr string, e *pooled) {
-	s, err := Dial(ctx, addr, p.config)
+func (p *Pool) open(ctx context.Context, to target, e *pooled) {
+	s, err := Dial(ctx, to.region, to.addr, p.config)
 	if err == nil && p.onOpen != nil {
 		if err = p.onOpen(ctx, s); err != nil {
 			_ = s.Close()
@@ -108,8 +118,8 @@ func (p *Pool) open(ctx context.Context, addr string, e *pooled) {
 	}
 	if err != nil {
 		e.err = err
-		if p.sessions[addr] == e {
-			delete(p.sessions, addr)
+		if p.sessions[to] == e {
+			delete(p.sessions, to)
 		}
 	} else {
 		e.s = s
@@ -122,10 +132,10 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for addr, e := range p.sessions {
+	for to, e := range p.sessions {
 		if e.s != nil {
 			_ = e.s.Close()
 		}
-		delete(p.sessions, addr)
+		delete(p.sessions, to)
 	}
 }

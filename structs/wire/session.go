@@ -68,6 +68,7 @@ var ErrSessionClosed = errors.New("the connection was closed")
 type Session struct {
 	mux  *yamux.Session
 	addr string
+	peer Peer
 }
 
 // Config tunes sessions. The zero value is good.
@@ -76,6 +77,7 @@ type Config struct {
 	WriteTimeout time.Duration // 0: 10 s
 	MaxFrame     int           // 0: MaxFrame
 	Logger       hclog.Logger  // nil: silent
+	TLS          *TLS          // nil: plain connections
 }
 
 func (c Config) yamux() *yamux.Config {
@@ -108,18 +110,23 @@ func Client(conn net.Conn, c Config) (*Session, error) {
 	return &Session{mux: mux, addr: conn.RemoteAddr().String()}, nil
 }
 
-// Server makes a session of an accepted connection; the protocol byte is already read.
+// Server makes a session of an accepted connection; the protocol byte is already read. Of
+// a *Conn it knows the peer.
 func Server(conn net.Conn, c Config) (*Session, error) {
 	mux, err := yamux.Server(conn, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
-	return &Session{mux: mux, addr: conn.RemoteAddr().String()}, nil
+	s := &Session{mux: mux, addr: conn.RemoteAddr().String()}
+	if known, ok := conn.(*Conn); ok {
+		s.peer = known.Peer
+	}
+	return s, nil
 }
 
-// Dial opens a session to addr for RPC.
-func Dial(ctx context.Context, addr string, c Config) (*Session, error) {
-	conn, err := DialProto(ctx, addr, ProtoRPC)
+// Dial opens a session for RPC to the server at addr, of a region ("": the own).
+func Dial(ctx context.Context, region, addr string, c Config) (*Session, error) {
+	conn, err := c.TLS.Dial(ctx, region, addr, ProtoRPC)
 	if err != nil {
 		return nil, err
 	}
@@ -131,22 +138,11 @@ func Dial(ctx context.Context, addr string, c Config) (*Session, error) {
 	return s, nil
 }
 
-// DialProto opens a connection to addr and says what it will carry.
-func DialProto(ctx context.Context, addr string, proto byte) (net.Conn, error) {
-	d := net.Dialer{Timeout: 10 * time.Second}
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("reach %s: %w", addr, err)
-	}
-	if _, err := conn.Write([]byte{proto}); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("greet %s: %w", addr, err)
-	}
-	return conn, nil
-}
-
 // Addr is the other side's address.
 func (s *Session) Addr() string { return s.addr }
+
+// Peer is who opened the session, on the side that accepted it.
+func (s *Session) Peer() Peer { return s.peer }
 
 // Close ends the session and all its calls.
 func (s *Session) Close() error { return s.mux.Close() }

@@ -79,7 +79,7 @@ func serve(t *testing.T) string {
 
 func dial(t *testing.T, addr string) *Session {
 	t.Helper()
-	s, err := Dial(t.Context(), addr, Config{})
+	s, err := Dial(t.Context(), "", addr, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
