@@ -95,8 +95,8 @@ func (s *scheduler) reserve() {
 		return
 	}
 	for _, g := range s.in.Job.TaskGroups {
-		if n := missing[g.Name]; n > 0 && s.searches[g.Name] != nil {
-			s.reserveFor(s.searches[g.Name], n)
+		if find := s.found(g.Name).search; missing[g.Name] > 0 && find != nil {
+			s.reserveFor(find, missing[g.Name])
 		}
 	}
 }

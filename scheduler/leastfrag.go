@@ -225,7 +225,7 @@ func (s *search) add(c *setCursor, e bucket.Entry[*nodeState], avoid []string) b
 		}
 	}
 	if c.weighed.list == nil {
-		c.weighed.list = make([]weighed, 0, 3*weighFew)
+		c.weighed.list = s.frag.t.newList()
 	}
 	c.weighed.list = append(c.weighed.list, weighed{n, loss, s.apart(&e.At)})
 	return true

@@ -38,6 +38,7 @@ type Typical struct {
 	// them, by set of nodes: of which state of the set, and the nodes.
 	shapes  map[askShape]uint32
 	weighed map[setShape]weighedSet
+	lists   []weighed // memory for those to come
 	// losses are what states of nodes would lose.
 	losses []lossOfNode
 }
@@ -122,6 +123,17 @@ func (t *Typical) shapeOf(s *search) uint32 {
 		t.shapes[shape] = number
 	}
 	return number
+}
+
+// newList gives memory for what is weighed of a large set.
+func (t *Typical) newList() []weighed {
+	const most, lists = 3 * weighFew, 32
+	if len(t.lists) < most {
+		t.lists = make([]weighed, most*lists)
+	}
+	list := t.lists[:0:most]
+	t.lists = t.lists[most:]
+	return list
 }
 
 // remember keeps what was weighed.

@@ -187,6 +187,9 @@ func (sc *scorer) above(n *structs.Node, most int) bool {
 
 // newScorer gives nil if the group prefers nothing.
 func newScorer(job *structs.Job, group *structs.TaskGroup, c *census, live []*structs.Allocation, limit uint) *scorer {
+	if !prefers(job, group) {
+		return nil
+	}
 	sc := &scorer{limit: int(cmp.Or(min(limit, 1<<20), defaultScored))} //nolint:gosec // bounded
 	sc.affinities = append(append(sc.affinities, job.Affinities...), group.Affinities...)
 	for _, t := range group.Tasks {
@@ -215,6 +218,17 @@ func newScorer(job *structs.Job, group *structs.TaskGroup, c *census, live []*st
 		return nil
 	}
 	return sc
+}
+
+// prefers tells whether a group would rather have some nodes than others.
+func prefers(job *structs.Job, group *structs.TaskGroup) bool {
+	if len(job.Affinities)+len(group.Affinities)+len(job.Spreads)+len(group.Spreads) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(group.Tasks, func(t *structs.Task) bool {
+		return len(t.Affinities) > 0 || t.Resources != nil &&
+			slices.ContainsFunc(t.Resources.Devices, func(d *structs.RequestedDevice) bool { return len(d.Affinities) > 0 })
+	})
 }
 
 func newSpreadCount(sp *structs.Spread, group *structs.TaskGroup, c *census, live []*structs.Allocation) *spreadCount {

@@ -84,7 +84,6 @@ type versionGroup struct {
 
 // reconcile fills the reconciler's results.
 func (r *reconciler) reconcile() {
-	r.changes = map[versionGroup]structs.Change{}
 	byGroup := map[string][]*structs.Allocation{}
 	allocs := slices.Clone(r.in.Allocs)
 	slices.SortFunc(allocs, func(a, b *structs.Allocation) int {
@@ -188,7 +187,7 @@ func (r *reconciler) change(a *structs.Allocation) structs.Change {
 	if !known {
 		// A version that is gone cannot be compared: it counts as destructive.
 		change = max(structs.ChangeInPlace, structs.JobGroupChange(a.Job, r.in.Job, a.TaskGroup))
-		r.changes[key] = change
+		put(&r.changes, key, change)
 	}
 	if change == structs.ChangeInPlace && !r.nodeFits(a) {
 		return structs.ChangeDestructive

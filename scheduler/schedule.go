@@ -111,8 +111,7 @@ type scheduler struct {
 	edit   *Edit
 	m      *matcher
 	rng    *random
-	fits   map[string]*feasibility // by group
-	live   []*structs.Allocation   // those that stay, for the census
+	live   []*structs.Allocation // those that stay, for the census
 	census *census
 	failed map[string]*structs.AllocMetric // by group
 	queued map[string]int                  // by group
@@ -120,17 +119,33 @@ type scheduler struct {
 	lacking map[string][]string
 	// asleep are the suspended ones for which there is no room yet.
 	asleep []sleeper
-	// searches are the last ones for groups that were placed, by group.
-	searches map[string]*search
+	// groups are what is known of the job's groups so far, one of them mostly.
+	groups []groupFound
+	first  [1]groupFound
 	// reclaimed is what others give back; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
 }
 
+// groupFound is what is known of a group.
+type groupFound struct {
+	name   string
+	fit    *feasibility // nil: not decided yet
+	search *search      // the last one, if it was placed
+}
+
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
-	s := &scheduler{
-		w: w, eval: eval, in: in, edit: w.Edit(), m: in.Prepared.matcher(), rng: &random{in.Seed},
-		census: &census{w: w},
+	all := &struct { // one piece of memory for what every evaluation has
+		scheduler scheduler
+		edit      Edit
+		token     token
+		rng       random
+		census    census
+	}{edit: Edit{w: *w}, rng: random{in.Seed}, census: census{w: w}}
+	all.edit.tok = &all.token
+	s := &all.scheduler
+	*s = scheduler{
+		w: w, eval: eval, in: in, edit: &all.edit, m: in.Prepared.matcher(), rng: &all.rng, census: &all.census,
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -139,6 +154,7 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 	if in.Job != nil {
 		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, allOrNone(in.Job)
 	}
+	s.groups = s.first[:0]
 	return s
 }
 
@@ -155,16 +171,26 @@ func allOrNone(job *structs.Job) bool {
 
 // fit gives what nodes a group may use, decided so far.
 func (s *scheduler) fit(g *structs.TaskGroup) *feasibility {
-	f, known := s.fits[g.Name]
-	if !known {
+	of := s.found(g.Name)
+	if of.fit == nil {
 		if p := s.in.Prepared.of(s.in.Job, g); p != nil {
-			f = p.feasibility(s.in.Job)
+			of.fit = p.feasibility(s.in.Job)
 		} else {
-			f = newFeasibility(s.in.Job, g, s.m)
+			of.fit = newFeasibility(s.in.Job, g, s.m)
 		}
-		put(&s.fits, g.Name, f)
 	}
-	return f
+	return of.fit
+}
+
+// found gives what is known of a group, to be added to at once.
+func (s *scheduler) found(group string) *groupFound {
+	for i := range s.groups {
+		if s.groups[i].name == group {
+			return &s.groups[i]
+		}
+	}
+	s.groups = append(s.groups, groupFound{name: group})
+	return &s.groups[len(s.groups)-1]
 }
 
 func (s *scheduler) stop(stops []*structs.AllocStop) {
@@ -204,7 +230,7 @@ type groupRun struct {
 	search  *search
 	only    string // the node that all must be on; "": any
 	batch   *structs.PlacementBatch
-	nodes   map[string]int // into batch.Nodes
+	nodes   map[string]int // into batch.Nodes, beyond the first few
 	metrics explanation
 	short   []placement // found no free room; others may have to make some
 }
@@ -244,7 +270,7 @@ func (s *scheduler) placeGroup(work *groupWork) {
 // newRun begins the placing of a group on an edit, on the nodes that f allows.
 func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 	return &groupRun{
-		s: s, work: work, nodes: map[string]int{}, metrics: newExplanation(s.in.Job), search: s.newSearch(work.group, e, f),
+		s: s, work: work, metrics: newExplanation(s.in.Job), search: s.newSearch(work.group, e, f),
 	}
 }
 
@@ -258,7 +284,7 @@ func (s *scheduler) askOf(group *structs.TaskGroup) *ask {
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
 	found := newSearch(e, s.askOf(group), f, s.rng, s.policy())
 	found.weighBy(s.in.Typical)
-	put(&s.searches, group.Name, found)
+	s.found(group.Name).search = found
 	found.refuse = f.refusals(s.census, s.live)
 	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
 	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
@@ -394,14 +420,8 @@ func (g *groupRun) accept(p placement, f found) {
 			Instances: make([]structs.Instance, 0, len(g.work.place)+len(g.work.update)),
 		}
 	}
-	at, known := g.nodes[f.node.id]
-	if !known {
-		at = len(g.batch.Nodes)
-		g.nodes[f.node.id] = at
-		g.batch.Nodes = append(g.batch.Nodes, structs.PlacedNode{ID: f.node.id, Name: f.node.node.Name})
-	}
 	in := structs.Instance{
-		Ordinal: uint32(len(g.batch.Instances)), Index: p.index, Node: at, //nolint:gosec // far below 2^32
+		Ordinal: uint32(len(g.batch.Instances)), Index: p.index, Node: g.placedOn(f.node), //nolint:gosec // far below 2^32
 		Ports: f.grant.ports, Networks: f.grant.networks, Cores: f.grant.cores, CoreMHz: f.grant.coreMHz,
 		Devices: f.grant.devices, RescheduleTracker: p.tracker,
 	}
@@ -412,6 +432,25 @@ func (g *groupRun) accept(p placement, f found) {
 		s.plan.Stop = append(s.plan.Stop, p.stop)
 	}
 	g.batch.Instances = append(g.batch.Instances, in)
+}
+
+// placedOn gives the place of a node in the batch's list, where it is put if need be.
+func (g *groupRun) placedOn(n *nodeState) int {
+	const few = 8 // are compared faster than looked up
+	list := g.batch.Nodes
+	for i := range min(len(list), few) {
+		if list[i].ID == n.id {
+			return i
+		}
+	}
+	if at, known := g.nodes[n.id]; known {
+		return at
+	}
+	if len(list) >= few {
+		put(&g.nodes, n.id, len(list))
+	}
+	g.batch.Nodes = append(list, structs.PlacedNode{ID: n.id, Name: n.node.Name})
+	return len(list)
 }
 
 // takeBack takes every placement out of the plan, and the stops that were to go
@@ -506,12 +545,12 @@ func (s *scheduler) eligibility(blocked *structs.Evaluation) {
 	for name, c := range s.w.classes.All {
 		n, can := c.any(), false
 		for group := range s.failed { // any: the order cannot show
-			can = can || s.fits[group].class(n.node).ok()
+			can = can || s.found(group).fit.class(n.node).ok()
 		}
 		blocked.ClassEligibility[name] = can
 	}
 	for group := range s.failed {
-		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.fits[group].escaped()
+		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.found(group).fit.escaped()
 	}
 }
 

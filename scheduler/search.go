@@ -47,6 +47,9 @@ type search struct {
 	// mine are the nodes that the ask has reserved, others those which others have:
 	// the indexes do not show what is reserved. Each list loses what does not fit.
 	mine, others []string
+
+	few     [8]setCursor // memory for sets, which mostly are not more
+	fewSets [8]*setCursor
 }
 
 // setCursor is where the search is within one set of nodes.
@@ -95,8 +98,11 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 			some++
 		}
 	}
-	cursors := make([]setCursor, some)
-	s.sets = make([]*setCursor, 0, some)
+	cursors := s.few[:]
+	s.sets = s.fewSets[:0]
+	if some > len(s.few) {
+		cursors, s.sets = make([]setCursor, some), make([]*setCursor, 0, some)
+	}
 	for i := range all {
 		if all[i].verdict.ok() {
 			c := &cursors[len(s.sets)]
