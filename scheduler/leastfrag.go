@@ -185,20 +185,7 @@ func (s *search) weighOrders(c *setCursor, set *nodeSet, avoid []string) {
 }
 
 func (s *search) weighOrder(c *setCursor, set *nodeSet, q bucket.Query[*nodeState], avoid []string) {
-	cursor := set.nodes.Search(q)
-	few := 0
-	for range weighTries {
-		e, ok := cursor.Next(&set.nodes)
-		if !ok {
-			return
-		}
-		if s.add(c, e, avoid) {
-			if few++; few == weighFew {
-				return
-			}
-			cursor.Leap()
-		}
-	}
+	set.nodes.Offer(q, weighTries, weighFew, func(e bucket.Entry[*nodeState]) bool { return s.add(c, e, avoid) })
 }
 
 // add weighs a node and lists it; false: it does not fit.

@@ -56,3 +56,47 @@ func TestLeap(t *testing.T) {
 		}
 	})
 }
+
+// Offer gives what a cursor gives, whatever is taken of it, and ends where it should.
+func TestOffer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := bucket.New[int](bucket.Config{Order: []int{0, 1}, Granularity: bucket.Vector{1, 2}})
+		token := bucket.NewToken()
+		for i := range rapid.IntRange(0, 200).Draw(t, "entries") {
+			var at bucket.Vector
+			for d := range 3 {
+				at[d] = rapid.Int64Range(-1, 5).Draw(t, "at")
+			}
+			x.Add(token, fmt.Sprintf("n%03d", i), at, i)
+		}
+		q := bucket.Query[int]{Policy: rapid.SampledFrom([]bucket.Policy{bucket.BestFit, bucket.LeastFit, bucket.FirstFit}).Draw(t, "policy")}
+		q.Need[0], q.Need[2] = rapid.Int64Range(0, 3).Draw(t, "need"), rapid.Int64Range(0, 3).Draw(t, "need")
+		if rapid.Bool().Draw(t, "own order") {
+			q.Order = []int{1}
+		}
+		entries, taken := rapid.IntRange(0, 20).Draw(t, "entries offered"), rapid.IntRange(1, 5).Draw(t, "taken")
+		takes := rapid.SliceOfN(rapid.Bool(), entries, entries).Draw(t, "takes")
+		var have, want []bucket.Entry[int]
+		x.Offer(q, entries, taken, func(e bucket.Entry[int]) bool {
+			have = append(have, e)
+			return takes[len(have)-1]
+		})
+		c, left := x.Search(q), taken
+		for i := range entries {
+			e, ok := c.Next(&x)
+			if !ok {
+				break
+			}
+			want = append(want, e)
+			if takes[i] {
+				if left--; left == 0 {
+					break
+				}
+				c.Leap()
+			}
+		}
+		if !slices.Equal(have, want) {
+			t.Fatalf("have %v, want %v", have, want)
+		}
+	})
+}

@@ -201,6 +201,36 @@ func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 	return Entry[V]{ID: c.id, At: c.at, Value: p.values[i]}, true
 }
 
+// Offer gives what Next would give of a query that lists nothing, one after the other, and
+// costs less: nothing is looked for anew. It passes over what has the coordinates of an entry
+// that take took, and ends after so many entries, or so many taken.
+func (x *Index[V]) Offer(q Query[V], entries, taken int, take func(Entry[V]) bool) {
+	q.First, q.Candidates = nil, nil
+	c := x.Search(q)
+	if x.root == nil {
+		return
+	}
+	s := newSearch(x, &c.need)
+	if s.filter.beyond {
+		return
+	}
+	for range entries {
+		s.until, s.window = nil, 0
+		p, i := c.seek(&s)
+		if p == nil {
+			return
+		}
+		c.keep(p, i, x.width)
+		if !take(Entry[V]{ID: c.id, At: c.at, Value: p.values[i]}) {
+			continue
+		}
+		if taken--; taken == 0 {
+			return
+		}
+		c.Leap()
+	}
+}
+
 func (c *Cursor[V]) keep(p *page[V], i, width int) {
 	c.at, c.id, c.started, c.leap = p.vector(i, width), p.ids[i], true, false
 }
