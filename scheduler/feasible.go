@@ -246,6 +246,9 @@ func (p *propertyCount) move(group string, n *structs.Node, by int) {
 
 // move counts an instance that came to a node (1) or left it (-1).
 func (c *census) move(group, nodeID string, by int) {
+	if len(c.counts) == 0 {
+		return
+	}
 	n, known := c.w.Node(nodeID)
 	if !known {
 		return
