@@ -21,11 +21,14 @@ const DefaultAddress = "http://127.0.0.1:4646"
 
 // Config tells a client whom to ask, and as whom.
 type Config struct {
-	Address   string // http://host:port; empty: DefaultAddress
+	Address   string // http://host:port, or https://; empty: DefaultAddress
 	Region    string
 	Namespace string
 	Token     string
-	HTTP      *http.Client // nil: one of its own
+	TLS       TLSConfig
+	HTTP      *http.Client // nil: one of its own, as TLS says
+
+	badEnv error // what FromEnv could not read
 }
 
 // FromEnv fills what is empty in c from NOMADISH_* and, after them, NOMAD_*.
@@ -41,6 +44,18 @@ func (c Config) FromEnv() Config {
 	fill(&c.Region, "REGION")
 	fill(&c.Namespace, "NAMESPACE")
 	fill(&c.Token, "TOKEN")
+	fill(&c.TLS.CACert, "CACERT")
+	fill(&c.TLS.CAPath, "CAPATH")
+	fill(&c.TLS.ClientCert, "CLIENT_CERT")
+	fill(&c.TLS.ClientKey, "CLIENT_KEY")
+	fill(&c.TLS.TLSServerName, "TLS_SERVER_NAME")
+	var skip string
+	fill(&skip, "SKIP_VERIFY")
+	if skip != "" && !c.TLS.Insecure {
+		if c.TLS.Insecure, c.badEnv = strconv.ParseBool(skip); c.badEnv != nil {
+			c.badEnv = fmt.Errorf("NOMADISH_SKIP_VERIFY or NOMAD_SKIP_VERIFY %q: must be true or false", skip)
+		}
+	}
 	return c
 }
 
@@ -53,11 +68,18 @@ type Client struct {
 
 // New makes a client; nothing is asked yet.
 func New(c Config) (*Client, error) {
+	if c.badEnv != nil {
+		return nil, c.badEnv
+	}
 	if c.Address == "" {
-		c.Address = DefaultAddress
+		_, c.Address, _ = strings.Cut(DefaultAddress, "://")
 	}
 	if !strings.Contains(c.Address, "://") {
-		c.Address = "http://" + c.Address
+		if c.TLS == (TLSConfig{}) {
+			c.Address = "http://" + c.Address
+		} else {
+			c.Address = "https://" + c.Address
+		}
 	}
 	base, err := url.Parse(strings.TrimRight(c.Address, "/"))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
@@ -65,7 +87,11 @@ func New(c Config) (*Client, error) {
 	}
 	h := c.HTTP
 	if h == nil {
-		h = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		if t.TLSClientConfig, err = c.TLS.config(); err != nil {
+			return nil, err
+		}
+		h = &http.Client{Transport: t}
 	}
 	return &Client{config: c, base: base, http: h}, nil
 }
@@ -196,7 +222,11 @@ func (c *Client) do(ctx context.Context, method, path string, q *Query, body any
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close() //nolint:errcheck // read to its end below
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		return nil, &Error{Status: resp.StatusCode, Msg: strings.TrimSpace(string(text))}
+		msg := strings.TrimSpace(string(text))
+		if resp.StatusCode == http.StatusBadRequest && strings.Contains(msg, "HTTP request to an HTTPS server") {
+			msg += "\nThe agent speaks HTTPS: write its address as https://" + c.base.Host
+		}
+		return nil, &Error{Status: resp.StatusCode, Msg: msg}
 	}
 	return resp, nil
 }
@@ -212,6 +242,9 @@ func (c *Client) round(ctx context.Context, req *http.Request) (*http.Response, 
 	}
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner // without the URL, which Unreachable names
+	}
+	if hint := c.tlsHint(err); hint != "" {
+		return nil, &TLSError{Address: c.base.String(), Err: err, Hint: hint}
 	}
 	return nil, &Unreachable{Address: c.base.String(), Err: err}
 }

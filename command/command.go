@@ -59,6 +59,7 @@ type env struct {
 	name     string
 
 	address, region, namespace, token string
+	tls                               api.TLSConfig
 	json                              bool
 	template                          string
 	noColor                           bool
@@ -83,6 +84,7 @@ func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []str
 		fs.StringVar(&e.region, "region", "", "the `region` to ask (NOMADISH_REGION)")
 		fs.StringVar(&e.namespace, "namespace", "", "the `namespace` to ask, * for all (NOMADISH_NAMESPACE)")
 		fs.StringVar(&e.token, "token", "", "the access `token` (NOMADISH_TOKEN)")
+		e.tlsFlags(fs)
 		fs.BoolVar(&e.noColor, "no-color", false, "no colours (NO_COLOR)")
 	}
 	if r.spec.output {
@@ -160,12 +162,24 @@ func (r *runner) Run(args []string) int {
 		e.style = ui.StyleFor(r.out)
 	}
 	if !r.spec.local {
-		e.client, err = api.New(api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token}.FromEnv())
+		asked := api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token, TLS: e.tls}.FromEnv()
+		e.tls = asked.TLS
+		e.client, err = api.New(asked)
 		if err != nil {
 			return e.fail(err)
 		}
 	}
 	return run(r.ctx, e, positional)
+}
+
+// tlsFlags are those that say how the agent proves itself, and the caller to it.
+func (e *env) tlsFlags(fs *flag.FlagSet) {
+	fs.StringVar(&e.tls.CACert, "ca-cert", "", "a `file` with the CA of the agent's certificate (NOMADISH_CACERT)")
+	fs.StringVar(&e.tls.CAPath, "ca-path", "", "a `directory` of such files (NOMADISH_CAPATH)")
+	fs.StringVar(&e.tls.ClientCert, "client-cert", "", "a `file` with the certificate to show to the agent (NOMADISH_CLIENT_CERT)")
+	fs.StringVar(&e.tls.ClientKey, "client-key", "", "a `file` with its key (NOMADISH_CLIENT_KEY)")
+	fs.StringVar(&e.tls.TLSServerName, "tls-server-name", "", "the `name` that the agent's certificate must have, if not that of -address (NOMADISH_TLS_SERVER_NAME)")
+	fs.BoolVar(&e.tls.Insecure, "tls-skip-verify", false, "do not verify the agent's certificate: whoever answers is believed (NOMADISH_SKIP_VERIFY)")
 }
 
 // parseMixed lets flags stand before and after the arguments, as Nomad's users

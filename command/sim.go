@@ -16,7 +16,7 @@ func simNodes() spec {
 	return spec{
 		synopsis: "Attach simulated nodes to a cluster, until interrupted",
 		usage:    "", example: "-count 1000 -shape dgx.hcl",
-		details: "The nodes register, send heartbeats, report GPUs and run mock_driver tasks. They go\nwhen this command ends.",
+		details: "The nodes register, send heartbeats, report GPUs and run mock_driver tasks. They go\nwhen this command ends. With -ca-cert, -client-cert and -client-key, those of a client,\nthey speak TLS with the servers.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o agent.SimOptions
 			var servers listFlag
@@ -45,6 +45,9 @@ func simNodes() spec {
 					o.Servers = []string{leader}
 				}
 				o.Region, o.Version = e.region, Version
+				if t := e.tls; t.CACert != "" && t.ClientCert != "" && t.ClientKey != "" {
+					o.CAFile, o.CertFile, o.KeyFile, o.VerifyServers = t.CACert, t.ClientCert, t.ClientKey, !t.Insecure
+				}
 				return simulate(ctx, e, o)
 			}
 		},

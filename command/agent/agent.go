@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Version is what the agent says it is. The command sets it before Run.
@@ -45,11 +47,12 @@ type clientPart struct {
 
 // parts make what an agent consists of; wiring.go has the real ones.
 type parts struct {
-	server func(cfg *config.Config, logger hclog.Logger) (*serverPart, error)
+	// secure guards RPC; nil: it is plain.
+	server func(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serverPart, error)
 	// client is told where the agent's own files lie and how its HTTP is reached.
-	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, logger hclog.Logger) (*clientPart, error)
+	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error)
 	// remote answers calls by passing them on to servers; stop ends its connections.
-	remote func(servers func() []string, logger hclog.Logger) (backend httpapi.Backend, stop func())
+	remote func(servers func() []string, secure *wire.TLS, logger hclog.Logger) (backend httpapi.Backend, stop func())
 	parse  func(source, variables string, canonicalize bool) (*httpapi.ParsedJob, error)
 }
 
@@ -69,7 +72,9 @@ type Agent struct {
 	http       *httpapi.Server
 	listeners  []net.Listener
 	serving    sync.WaitGroup
-	tempDir    string // removed at the end
+	tempDir    string      // removed at the end
+	tls        *wire.TLS   // nil: nothing is guarded
+	askClients atomic.Bool // HTTPS asks callers for certificates
 
 	rpcAddr, httpAddr string // as others reach them
 	self              atomic.Pointer[httpapi.Self]
@@ -101,13 +106,16 @@ func (a *Agent) start(p parts) error {
 	if a.telemetry, err = startTelemetry(a.cfg, a.logger); err != nil {
 		return err
 	}
+	if err := a.loadTLS(); err != nil {
+		return err
+	}
 	if err := a.listen(); err != nil {
 		return err
 	}
 	var backend httpapi.Backend
 	servers := a.cfg.Client.Servers
 	if a.cfg.Server.Enabled {
-		if a.server, err = p.server(a.cfg, a.logger); err != nil {
+		if a.server, err = p.server(a.cfg, a.rpcTLS(), a.logger); err != nil {
 			return err
 		}
 		backend, a.rpcAddr = a.server, a.server.addr
@@ -118,11 +126,11 @@ func (a *Agent) start(p parts) error {
 		if err != nil {
 			return err
 		}
-		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.logger); err != nil {
+		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.rpcTLS(), a.logger); err != nil {
 			return err
 		}
 		if backend == nil {
-			backend, a.stopRemote = p.remote(a.client.servers, a.logger)
+			backend, a.stopRemote = p.remote(a.client.servers, a.rpcTLS(), a.logger)
 		}
 	}
 	return a.serve(backend, p)
@@ -173,7 +181,12 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 		return err
 	}
 	a.describe(shown)
+	var secure *tls.Config
+	if a.cfg.TLS.HTTP {
+		secure = a.tls.HTTPS(a.askClients.Load)
+	}
 	a.http, err = httpapi.New(httpapi.Config{
+		TLS:     secure,
 		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
@@ -239,7 +252,8 @@ func showConfig(cfg *config.Config) (map[string]any, error) {
 // HTTPAddr is the address of the HTTP API, as others reach it.
 func (a *Agent) HTTPAddr() string { return a.httpAddr }
 
-// Reload reads the configuration again and takes over what can be: the log level.
+// Reload reads the configuration again and takes over what can be: the log level and the
+// certificates, or nothing if either is wrong.
 func (a *Agent) Reload() error {
 	if a.reload == nil {
 		return structs.Errorf(structs.CodeUnsupported, "reload: this agent was not started from files")
@@ -248,12 +262,15 @@ func (a *Agent) Reload() error {
 	for _, w := range warnings {
 		a.logger.Warn("configuration", "warning", w.String())
 	}
+	if err == nil {
+		err = a.reloadTLS(fresh)
+	}
 	if err != nil {
 		a.logger.Error("the configuration was not reloaded; the old one stays", "error", err.Error())
 		return structs.Errorf(structs.CodeBadRequest, "reload: the old configuration stays: %w", err)
 	}
 	a.logger.SetLevel(hclog.LevelFromString(fresh.LogLevel))
-	a.logger.Info("configuration reloaded: the log level is taken over; everything else needs a restart", "log_level", fresh.LogLevel)
+	a.logger.Info("configuration reloaded: the log level and the certificates are taken over; everything else needs a restart", "log_level", fresh.LogLevel)
 	return nil
 }
 
@@ -329,20 +346,6 @@ func (s self) SetServers(addrs []string) error {
 }
 
 func (s self) Reload() error { return s.a.Reload() }
-
-// exposed lists the listeners that other machines can reach.
-func (a *Agent) exposed() []string {
-	var out []string
-	for _, l := range a.listeners {
-		if addr := l.Addr().String(); !isLoopback(addr) {
-			out = append(out, "HTTP "+addr)
-		}
-	}
-	if a.server != nil && !isLoopback(a.server.bound) {
-		out = append(out, "RPC "+a.server.bound)
-	}
-	return out
-}
 
 // banner tells people what was started.
 func (a *Agent) banner(w io.Writer) {

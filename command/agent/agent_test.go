@@ -57,7 +57,7 @@ func (w *world) Stream(context.Context, string, any) (wire.Receiver, error) {
 
 func (w *world) parts() parts {
 	return parts{
-		server: func(*config.Config, hclog.Logger) (*serverPart, error) {
+		server: func(*config.Config, *wire.TLS, hclog.Logger) (*serverPart, error) {
 			if w.fail == "server" {
 				return nil, errors.New("server: the disk is full")
 			}
@@ -71,7 +71,7 @@ func (w *world) parts() parts {
 				},
 			}, nil
 		},
-		client: func(_ *config.Config, dirs clientDirs, servers []string, _ string, _ hclog.Logger) (*clientPart, error) {
+		client: func(_ *config.Config, dirs clientDirs, servers []string, _ string, _ *wire.TLS, _ hclog.Logger) (*clientPart, error) {
 			if w.fail == "client" {
 				return nil, errors.New("client: no such device")
 			}
@@ -86,7 +86,7 @@ func (w *world) parts() parts {
 				},
 			}, nil
 		},
-		remote: func(func() []string, hclog.Logger) (httpapi.Backend, func()) {
+		remote: func(func() []string, *wire.TLS, hclog.Logger) (httpapi.Backend, func()) {
 			w.did("start remote")
 			return w, func() { w.did("stop remote") }
 		},
@@ -399,7 +399,7 @@ func TestShowConfig(t *testing.T) {
 
 // The remote backend goes to another server when one cannot be reached.
 func TestRemote(t *testing.T) {
-	backend, stop := newRemote(func() []string { return nil }, hclog.NewNullLogger())
+	backend, stop := newRemote(func() []string { return nil }, nil, hclog.NewNullLogger())
 	defer stop()
 	err := backend.Call(t.Context(), wire.MethodPing, &structs.EmptyRequest{}, &structs.WriteReply{})
 	if !errors.Is(err, structs.ErrNoLeader) {

@@ -19,8 +19,8 @@ type remote struct {
 	next    atomic.Uint32 // where to begin: the server that answered last
 }
 
-func newRemote(servers func() []string, logger hclog.Logger) (httpapi.Backend, func()) {
-	r := &remote{pool: wire.NewPool(wire.Config{Logger: logger.Named("rpc")}, nil), servers: servers}
+func newRemote(servers func() []string, secure *wire.TLS, logger hclog.Logger) (httpapi.Backend, func()) {
+	r := &remote{pool: wire.NewPool(wire.Config{Logger: logger.Named("rpc"), TLS: secure}, nil), servers: servers}
 	return r, r.pool.Close
 }
 

@@ -70,15 +70,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 	return a.wait(ctx, signals, out, stderr)
 }
 
-func (a *Agent) warnExposed(w io.Writer) {
-	if open := a.exposed(); len(open) > 0 {
-		text := "other machines can reach this agent (" + strings.Join(open, ", ") +
-			") without TLS and ACLs: whoever can connect may run anything; bind to loopback or guard the network"
-		_, _ = fmt.Fprintf(w, "==> WARNING: %s\n\n", text)
-		a.logger.Warn(text)
-	}
-}
-
 // wait holds until the agent shall end, and ends it.
 func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr io.Writer) int {
 	leave := false

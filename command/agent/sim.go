@@ -7,10 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/nomadish/nomadish/client"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/driver/mock"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // simLook is how often the progress of registration is looked at.
@@ -27,6 +31,24 @@ type SimOptions struct {
 	Region     string
 	Datacenter string
 	Version    string
+	// CAFile, CertFile and KeyFile, if they are set, make the nodes speak TLS with the
+	// servers. VerifyServers: which must have certificates of servers of the region.
+	CAFile, CertFile, KeyFile string
+	VerifyServers             bool
+}
+
+// secure makes what guards the nodes' RPC; nil: nothing.
+func (o *SimOptions) secure() (*wire.TLS, error) {
+	if o.CAFile == "" {
+		return nil, nil // nil is plain
+	}
+	region := o.Region
+	if region == "" {
+		region = structs.DefaultRegion
+	}
+	return wire.LoadTLS(wire.TLSOptions{
+		CAFile: o.CAFile, CertFile: o.CertFile, KeyFile: o.KeyFile, Region: region, Role: structs.CertClient, VerifyRoles: o.VerifyServers,
+	}, hclog.NewNullLogger())
 }
 
 // Simulate runs simulated nodes until ctx ends, which is no error. report is told
@@ -42,7 +64,12 @@ func Simulate(ctx context.Context, o SimOptions, report func(registered, all int
 	if shapes, err = deal(shapes, o.Count); err != nil {
 		return err
 	}
+	secure, err := o.secure()
+	if err != nil {
+		return err
+	}
 	c, err := client.New(client.Config{
+		RPC:    wire.Config{TLS: secure},
 		Region: o.Region, Datacenter: o.Datacenter, Version: o.Version, Servers: o.Servers,
 		Drivers: []driver.Driver{mock.New(nil)}, Simulate: shapes,
 	})

@@ -30,7 +30,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	}
 	c := client.Config{
 		Region: cfg.Region, Datacenter: cfg.Datacenter, NodeName: cfg.Name, NodeClass: cl.Class, NodePool: cl.Pool,
-		Meta: cl.Meta, Options: cl.Options, Version: Version, Servers: servers, HTTPAddr: httpAddr,
+		Meta: cl.Meta, Options: cl.Options, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
 		RPC: wire.Config{Logger: logger.Named("rpc")}, StateDir: dirs.state, AllocDir: dirs.alloc,
 		NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,
 		DiskTotalMB: cl.DiskTotalMB, DiskFreeMB: cl.DiskFreeMB, ReservableCores: cl.ReservableCores,
@@ -64,7 +64,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	return c, nil
 }
 
-func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, logger hclog.Logger) (*clientPart, error) {
+func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error) {
 	c, err := clientConfig(cfg, dirs, servers, httpAddr, logger)
 	if err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
@@ -73,7 +73,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	if err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
 	}
-	c.Drivers = set.drivers
+	c.Drivers, c.RPC.TLS = set.drivers, secure
 	cl, err := client.New(c)
 	if err != nil {
 		return nil, errors.Join(err, set.close(context.Background(), false))

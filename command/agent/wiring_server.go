@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/nomadish"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // serverConfig makes the server's configuration of the agent's. What the agent's
@@ -79,11 +80,12 @@ func stated[T comparable](to *T, value T) {
 	}
 }
 
-func newServer(cfg *config.Config, logger hclog.Logger) (*serverPart, error) {
+func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serverPart, error) {
 	c, err := serverConfig(cfg, logger)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
+	c.TLS = secure
 	s, err := nomadish.NewServer(c)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)

@@ -164,7 +164,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 		answer := binary.BigEndian.AppendUint16([]byte{answerNo}, uint16(min(len(why), maxRefusal))) //nolint:gosec // bounded
 		_, _ = conn.Write(append(answer, why[:min(len(why), maxRefusal)]...))
 		_ = conn.CloseWrite()
-		return nil, refused("%s", why)
+		return nil, &Refused{Reason: why, Kind: why} // the names in it are the CA's doing, and so few
 	}
 	if _, err := conn.Write([]byte{answerOK}); err != nil {
 		return nil, &Refused{Reason: err.Error(), Gone: true}

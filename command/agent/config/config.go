@@ -255,14 +255,6 @@ type ACL struct {
 	_ struct{} `inert:"token_ttl,policy_ttl,role_ttl,replication_token,token_min_expiration_ttl,token_max_expiration_ttl"`
 }
 
-// TLS switches encryption.
-type TLS struct {
-	HTTP bool `hcl:"http"`
-	RPC  bool `hcl:"rpc"`
-
-	_ struct{} `inert:"verify_server_hostname,ca_file,cert_file,key_file,rpc_upgrade_mode,verify_https_client,tls_cipher_suites,tls_min_version"`
-}
-
 // Telemetry says how metrics are kept and shown. They are always there at
 // /v1/metrics, in both formats.
 type Telemetry struct {

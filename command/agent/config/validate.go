@@ -39,12 +39,7 @@ func (c *Config) Validate() error {
 	k.network()
 	k.server()
 	k.client()
-	if c.TLS.HTTP {
-		k.bad("tls.http", ": encryption is not there yet, and what should be encrypted must not go in the clear; remove it, or terminate TLS in front of the agent")
-	}
-	if c.TLS.RPC {
-		k.bad("tls.rpc", ": encryption is not there yet, and what should be encrypted must not go in the clear; remove it, or keep servers and clients on a network of their own")
-	}
+	k.tls()
 	if c.ACL.Enabled {
 		k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it must not run open; remove it, or bind to loopback")
 	}

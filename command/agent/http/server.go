@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -95,6 +96,8 @@ type Config struct {
 	EventHeartbeat, FrameHeartbeat time.Duration
 	// ResponseHeaders are added to every answer.
 	ResponseHeaders map[string]string
+	// TLS makes it HTTPS; nil: HTTP.
+	TLS *tls.Config
 	// Debug adds /debug/pprof.
 	Debug bool
 }
@@ -171,6 +174,9 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 func (s *Server) Serve(l net.Listener) error {
 	if s.cfg.MaxConnsPerClient > 0 {
 		l = limitConns(l, s.cfg.MaxConnsPerClient, s.cfg.Logger)
+	}
+	if s.cfg.TLS != nil {
+		l = tls.NewListener(l, s.cfg.TLS)
 	}
 	if err := s.http.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return err

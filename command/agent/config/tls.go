@@ -1,0 +1,56 @@
+package config
+
+import "github.com/nomadish/nomadish/structs/wire"
+
+// TLS says which connections are guarded by certificates, and how.
+type TLS struct {
+	HTTP bool `hcl:"http"` // the HTTP API is HTTPS
+	RPC  bool `hcl:"rpc"`  // RPC and Raft, on both sides
+	// CAFile, CertFile and KeyFile are PEM: the authorities that are believed, and this
+	// agent's own certificate and key.
+	CAFile   string `hcl:"ca_file"`
+	CertFile string `hcl:"cert_file"`
+	KeyFile  string `hcl:"key_file"`
+	// VerifyServerHostname lets only certificates of the name server.REGION.nomad act as
+	// servers.
+	VerifyServerHostname bool `hcl:"verify_server_hostname"`
+	// VerifyHTTPSClient answers only callers with a certificate of the authorities.
+	VerifyHTTPSClient bool `hcl:"verify_https_client"`
+	// RPCUpgradeMode lets plain connections in as well, while a cluster is moved to TLS.
+	RPCUpgradeMode bool   `hcl:"rpc_upgrade_mode"`
+	MinVersion     string `hcl:"tls_min_version"`   // tls12 (the default) or tls13
+	CipherSuites   string `hcl:"tls_cipher_suites"` // of TLS 1.2, with commas between
+}
+
+// On tells whether anything is guarded.
+func (t *TLS) On() bool { return t.HTTP || t.RPC }
+
+func (k *checker) tls() {
+	t := &k.c.TLS
+	if _, err := wire.ParseTLSVersion(t.MinVersion); err != nil {
+		k.bad("tls.tls_min_version", " %v", err)
+	}
+	if _, err := wire.ParseCipherSuites(t.CipherSuites); err != nil {
+		k.bad("tls.tls_cipher_suites", " %v", err)
+	}
+	// What asks for safety must not be without effect.
+	for path, asks := range map[string]bool{"tls.verify_server_hostname": t.VerifyServerHostname, "tls.rpc_upgrade_mode": t.RPCUpgradeMode} {
+		if asks && !t.RPC {
+			k.bad(path, ": says nothing without rpc = true")
+		}
+	}
+	if t.VerifyHTTPSClient && !t.HTTP {
+		k.bad("tls.verify_https_client", ": says nothing without http = true")
+	}
+	if !t.On() {
+		return
+	}
+	for path, file := range map[string]string{"tls.cert_file": t.CertFile, "tls.key_file": t.KeyFile} {
+		if file == "" {
+			k.bad(path, ": missing; TLS needs a certificate and its key (`nomadish tls cert create` makes them)")
+		}
+	}
+	if t.CAFile == "" && (t.RPC || t.VerifyHTTPSClient) {
+		k.bad("tls.ca_file", ": missing; it says whose certificates are believed (`nomadish tls ca create` makes one)")
+	}
+}

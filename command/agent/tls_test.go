@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs/wire/certs"
+)
+
+// certFiles makes ca.pem, and for a role and its region ROLE.pem and ROLE-key.pem.
+type certFiles struct {
+	t   *testing.T
+	dir string
+	ca  *certs.CA
+}
+
+func newCertFiles(t *testing.T) *certFiles {
+	t.Helper()
+	f := &certFiles{t: t, dir: t.TempDir()}
+	pair, err := certs.NewCA(certs.CARequest{Days: 30, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.ca, err = certs.ParseCA(*pair); err != nil {
+		t.Fatal(err)
+	}
+	f.write("ca.pem", pair.Cert)
+	return f
+}
+
+func (f *certFiles) write(name string, text []byte) {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), text, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *certFiles) issue(role string) {
+	f.t.Helper()
+	p, err := f.ca.Issue(certs.Request{Role: role, Region: "global", Days: 20, Now: time.Now()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.write(role+".pem", p.Cert)
+	f.write(role+"-key.pem", p.Key)
+}
+
+// block is a tls block that names them.
+func (f *certFiles) block(role, more string) string {
+	return fmt.Sprintf("tls {\n ca_file = %q\n cert_file = %q\n key_file = %q\n%s\n}\n",
+		filepath.Join(f.dir, "ca.pem"), filepath.Join(f.dir, role+".pem"), filepath.Join(f.dir, role+"-key.pem"), more)
+}
+
+// get asks an agent by HTTPS, with a role's certificate or none, and gives the serial
+// number of the agent's.
+func (f *certFiles) get(addr, role string) (serial string, err error) {
+	f.t.Helper()
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	c.RootCAs.AddCert(f.ca.Cert)
+	if role != "" {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(f.dir, role+".pem"), filepath.Join(f.dir, role+"-key.pem"))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "https://"+addr+"/v1/status/leader", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true, TLSClientConfig: c}).RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return resp.TLS.PeerCertificates[0].SerialNumber.String(), nil
+}
+
+// HTTPS asks callers for certificates if it shall. SIGHUP takes new certificates, and
+// refuses broken ones.
+func TestHTTPS(t *testing.T) {
+	files := newCertFiles(t)
+	files.issue("server")
+	files.issue("cli")
+	config := filepath.Join(files.dir, "agent.hcl")
+	configure := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure(files.block("server", "http = true\nrpc = true\nverify_https_client = true"))
+	r := launch(t, &world{}, "-dev", "-http-port=0", "-config="+config)
+	r.out.awaitText(t, "verify_server_hostname is off")
+	first, err := files.get(r.addr, "cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.get(r.addr, ""); err == nil {
+		t.Error("a caller without a certificate was answered")
+	}
+	if code, body := r.get(t, "/v1/status/leader"); code != http.StatusBadRequest || !strings.Contains(body, "HTTPS server") {
+		t.Errorf("plain HTTP: %d %s", code, body)
+	}
+
+	old, err := os.ReadFile(filepath.Join(files.dir, "server.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.write("server.pem", old[:len(old)/2])
+	r.signals <- syscall.SIGHUP
+	r.out.awaitText(t, "the old one stays")
+	if serial, err := files.get(r.addr, "cli"); err != nil || serial != first {
+		t.Errorf("after a broken file: %s %v, want %s", serial, err, first)
+	}
+	files.issue("server")
+	configure("log_level = \"INFO\"\n" + files.block("server", "http = true"))
+	r.signals <- syscall.SIGHUP
+	r.out.awaitText(t, "configuration reloaded")
+	if !strings.Contains(r.out.String(), "tls.http and tls.rpc are not changed by a reload") {
+		t.Error("it does not say that RPC stays as it was")
+	}
+	if serial, err := files.get(r.addr, ""); err != nil || serial == first {
+		t.Errorf("after a reload without verify_https_client: %s %v", serial, err)
+	}
+	r.signals <- syscall.SIGINT
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d: %s", code, r.err)
+	}
+}
+
+// Certificates that cannot work keep the agent from starting, and say why.
+func TestBadCertificates(t *testing.T) {
+	files, other := newCertFiles(t), newCertFiles(t)
+	files.issue("server")
+	files.issue("client")
+	other.issue("server")
+	config := filepath.Join(files.dir, "agent.hcl")
+	f := func(want, text string, args ...string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr output
+		w := &world{}
+		code := run(t.Context(), append(args, "-http-port=0", "-config="+config), &stdout, &stderr, w.parts(), nil)
+		if code != 1 || !strings.Contains(stderr.String(), want) || len(w.events) > 0 {
+			t.Errorf("exit %d, %q, %v; want %q", code, stderr.String(), w.events, want)
+		}
+	}
+	strict := "rpc = true\nverify_server_hostname = true"
+	f("asks for server.global.nomad", files.block("client", strict), "-dev")
+	f("asks for server.eu.nomad", files.block("server", strict), "-dev", "-region=eu")
+	f("Error starting agent: tls.cert_file: open ", files.block("none", strict), "-dev")
+	f("would be refused by others", strings.Replace(files.block("server", strict), files.dir+"/ca.pem", other.dir+"/ca.pem", 1), "-dev")
+	f("does not go with tls.cert_file", strings.Replace(files.block("server", strict), "server-key", "client-key", 1), "-dev")
+	f("tls.tls_min_version", files.block("server", "http = true\ntls_min_version = \"ssl3\""), "-dev")
+}
+
+// Which ports are open to all is said exactly.
+func TestExposedWithTLS(t *testing.T) {
+	files := newCertFiles(t)
+	files.issue("server")
+	config := filepath.Join(files.dir, "agent.hcl")
+	f := func(more, want string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(files.block("server", more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := launch(t, &world{}, "-dev", "-bind=0.0.0.0", "-http-port=0", "-config="+config)
+		out := r.out.String()
+		if said := strings.Contains(out, "WARNING: other machines can reach"); said != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("%s: want %q in\n%s", more, want, out)
+		}
+		r.signals <- syscall.SIGINT
+		if code := <-r.code; code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	f("http = true\nverify_https_client = true", "")
+	f("http = true", " without client certificates)")
+	f("rpc = true", " without TLS)")
+}
