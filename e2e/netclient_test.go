@@ -1,0 +1,229 @@
+//go:build netns
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// run registers a job of sleepers and waits until all run.
+func (a *agent) run(job string, count int) []*structs.AllocListStub {
+	a.t.Helper()
+	if out, code := a.cli("job", "run", "-detach", a.job(job, restful(job, count))); code != 0 {
+		a.t.Fatalf("job run: exit %d\n%s", code, out)
+	}
+	return a.running(job, count, 30*time.Second)
+}
+
+// soundly counts the tasks of all agents and says if they are not n.
+func soundly(t *testing.T, n int, agents ...*agent) {
+	t.Helper()
+	found := 0
+	for _, a := range agents {
+		found += tasksOf(a)
+	}
+	if found != n {
+		t.Errorf("%d tasks run on the machines, want %d", found, n)
+	}
+}
+
+// nodeStatus waits until a node, by its name, is in a status.
+func (a *agent) nodeStatus(name, status string, limit time.Duration) {
+	a.t.Helper()
+	within(a.t, limit, name+" being "+status, func(ctx context.Context) error {
+		nodes, _, err := a.api.NodeList(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if n.Name == name && n.Status == status {
+				return nil
+			}
+		}
+		return fmt.Errorf("the nodes are %s", nodesText(nodes))
+	})
+}
+
+func nodesText(nodes []*structs.NodeListStub) string {
+	var s []string
+	for _, n := range nodes {
+		s = append(s, n.Name+" "+n.Status)
+	}
+	return strings.Join(s, ", ")
+}
+
+// TestNetClientKilled: a client that is killed, at default settings, has its work running elsewhere soon. How soon is
+// logged, from the kill.
+func TestNetClientKilled(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 4)
+	server, clients := w.serverAndClients(plainServer)
+	allocs := server.run("moved", 6)
+	victim := 0
+	for i, c := range clients {
+		if tasksOf(c) > tasksOf(clients[victim]) {
+			victim = i
+		}
+	}
+	name := fmt.Sprintf("node-%d", victim+1)
+	killed := time.Now()
+	clients[victim].kill()
+	within(t, 60*time.Second, "the work of the dead elsewhere", func(ctx context.Context) error {
+		now, _, err := server.api.JobAllocs(ctx, "moved", true, nil)
+		if err != nil {
+			return err
+		}
+		elsewhere := 0
+		for _, a := range now {
+			if a.NodeName != name && a.ClientStatus == structs.AllocClientRunning && a.DesiredStatus == structs.AllocDesiredRun {
+				elsewhere++
+			}
+		}
+		if elsewhere != len(allocs) {
+			return fmt.Errorf("%d of %d", elsewhere, len(allocs))
+		}
+		return nil
+	})
+	t.Logf("FIGURE client killed -9, its work runs elsewhere at default settings: %v", time.Since(killed).Round(time.Millisecond))
+}
+
+// TestNetRPCCut: a client whose RPC is cut goes on working, and is ready again when it is healed.
+func TestNetRPCCut(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 2)
+	server, clients := w.serverAndClients(quickServer)
+	server.run("kept", 3)
+	cut := time.Now()
+	heal := w.hosts[1].cutPort("tcp", 4647)
+	within(t, 60*time.Second, "the server missing its client", func(ctx context.Context) error {
+		nodes, _, err := server.api.NodeList(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if nodes[0].Status == structs.NodeStatusReady {
+			return fmt.Errorf("it is ready")
+		}
+		t.Logf("the client is %s %v after its RPC was cut", nodes[0].Status, time.Since(cut).Round(time.Millisecond))
+		return nil
+	})
+	soundly(t, 3, clients...)
+	heal()
+	server.nodeStatus("node-1", structs.NodeStatusReady, 60*time.Second)
+	server.running("kept", 3, 60*time.Second)
+	within(t, 30*time.Second, "as many tasks as are wanted", func(context.Context) error {
+		if n := tasksOf(clients[0]); n != 3 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+}
+
+// TestNetServerBack: a server that is killed and started again, and one that is stopped for a while, find their clients and
+// the tasks that went on; nothing is started anew. What was acknowledged is there.
+func TestNetServerBack(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 3)
+	server, clients := w.serverAndClients(plainServer)
+	before := server.run("lasting", 4)
+	r := newRegisters(t, "register", 3, server)
+	stop := r.load(4)
+	same := func() {
+		t.Helper()
+		server.ready(2)
+		after := server.running("lasting", 4, 30*time.Second)
+		ids := map[string]bool{}
+		for _, a := range before {
+			ids[a.ID] = true
+		}
+		for _, a := range after {
+			if !ids[a.ID] {
+				t.Errorf("allocation %s was started anew", a.ID)
+			}
+		}
+		soundly(t, 4, clients...)
+	}
+	acked := func(what string) {
+		t.Helper()
+		since := r.now()
+		within(t, 60*time.Second, what, func(context.Context) error {
+			if r.acked.Load() < since {
+				return fmt.Errorf("no write acknowledged")
+			}
+			return nil
+		})
+	}
+	acked("writes before")
+	server.kill()
+	soundly(t, 4, clients...)
+	server.start()
+	same()
+	acked("writes after the restart")
+
+	resume := server.pause()
+	time.Sleep(long(3*time.Second, 30*time.Second))
+	soundly(t, 4, clients...)
+	resume()
+	same()
+	acked("writes after the pause")
+	stop()
+	r.judge()
+}
+
+// TestNetBadWeather: with a fifth of the packets lost and 50 ms each way, writes are slow or of unknown outcome, and what is
+// acknowledged is there.
+func TestNetBadWeather(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 3)
+	server := w.hosts[0].agent("server", plainServer)
+	server.start()
+	client := w.hosts[1].agent("node-1", fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n}\n", server.rpc))
+	client.start()
+	server.ready(1)
+	// a client's agent forwards what it is asked, through the weather
+	r := newRegisters(t, "register", 3, server, client)
+	clear := w.hosts[1].lossy(20)
+	still := w.hosts[1].relay(weather{delay: 50 * time.Millisecond, reorder: 5})
+	stop := r.load(6)
+	time.Sleep(long(6*time.Second, 60*time.Second))
+	stop()
+	clear()
+	still()
+	r.judge()
+	server.run("after", 2)
+}
+
+// TestNetClientDiskFull: a client with a full disk says so and goes on; when there is room again, so is work.
+func TestNetClientDiskFull(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 3)
+	server := w.hosts[0].agent("server", plainServer)
+	server.start()
+	d := newDisk(t, 64)
+	small := w.hosts[1].agent("node-1", fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n}\n%s", server.rpc, d.config()))
+	other := w.hosts[2].agent("node-2", fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n}\n", server.rpc))
+	small.start()
+	other.start()
+	server.ready(2)
+	server.run("before", 4)
+	free := d.fill()
+	server.run("meanwhile", 4)
+	server.running("before", 4, 10*time.Second)
+	if out, code := server.cli("node", "status"); code != 0 {
+		t.Errorf("node status: exit %d\n%s", code, out)
+	}
+	select {
+	case err := <-small.exited:
+		small.exited <- err // for cleanup
+		t.Errorf("the agent with the full disk ended: %v\n%s", err, small.log.tail(20))
+	default:
+	}
+	free()
+	server.ready(2)
+	server.run("after", 4)
+}
