@@ -54,12 +54,23 @@ func TestNetCutOff(t *testing.T) {
 	lines(t, server, 10*time.Second, 6, []string{"node-"}, "job", "allocs", "cable")
 }
 
-// restful is a job file: instances that say "here" and sleep.
+// restful is a job file: instances that say "here" and sleep, and are soon tried elsewhere where that fails.
 func restful(name string, count int) string {
 	return fmt.Sprintf(`job %q {
   group "g" {
     count = %d
     ephemeral_disk { size = 10 }
+    restart {
+      attempts = 1
+      delay    = "1s"
+      interval = "10m"
+      mode     = "fail"
+    }
+    reschedule {
+      delay          = "5s"
+      delay_function = "constant"
+      unlimited      = true
+    }
     task "t" {
       driver = "raw_exec"
       logs {

@@ -198,6 +198,30 @@ func TestNetBadWeather(t *testing.T) {
 	server.run("after", 2)
 }
 
+// told sees that an allocation of a job has failed and that an event of its tasks says why.
+func (a *agent) told(job, why string) {
+	a.t.Helper()
+	allocs, _, err := a.api.JobAllocs(a.t.Context(), job, true, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	failed := 0
+	for _, stub := range allocs {
+		if stub.ClientStatus != structs.AllocClientFailed {
+			continue
+		}
+		failed++
+		for _, task := range stub.TaskStates {
+			for _, e := range task.Events {
+				if strings.Contains(e.DisplayMessage, why) {
+					return
+				}
+			}
+		}
+	}
+	a.t.Errorf("of %d failed allocations of %s none tells of %q", failed, job, why)
+}
+
 // TestNetClientDiskFull: a client with a full disk says so and goes on; when there is room again, so is work.
 func TestNetClientDiskFull(t *testing.T) {
 	t.Parallel()
@@ -212,7 +236,10 @@ func TestNetClientDiskFull(t *testing.T) {
 	server.ready(2)
 	server.run("before", 4)
 	free := d.fill()
+	filled := time.Now()
 	server.run("meanwhile", 4)
+	t.Logf("with the disk of one of two machines full, 4 instances run after %v", time.Since(filled).Round(time.Millisecond))
+	server.told("meanwhile", "no space left on device")
 	server.running("before", 4, 10*time.Second)
 	if out, code := server.cli("node", "status"); code != 0 {
 		t.Errorf("node status: exit %d\n%s", code, out)

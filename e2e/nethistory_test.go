@@ -71,7 +71,7 @@ func (h *history) add(o operation) {
 var registerModel = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, input, output any) (bool, any) {
-		o := input.(operation) //nolint:errcheck,forcetypeassert // the checker's own
+		o := input.(operation) // the checker's own
 		if o.write {
 			return true, o.value
 		}

@@ -79,13 +79,13 @@ func orphaned(name string) bool {
 var sweep = sync.OnceFunc(sweepNow)
 
 func sweepNow() {
-	spaces, _ := os.ReadDir("/run/netns") //nolint:errcheck // there is none before the first namespace
+	spaces, _ := os.ReadDir("/run/netns") // there is none before the first namespace
 	for _, e := range spaces {
 		if orphaned(e.Name()) {
 			removeNamespace(e.Name())
 		}
 	}
-	mounts, _ := os.ReadFile("/proc/self/mounts") //nolint:errcheck // it is always there
+	mounts, _ := os.ReadFile("/proc/self/mounts") // it is always there
 	for line := range strings.Lines(string(mounts)) {
 		if f := strings.Fields(line); len(f) > 1 && orphaned(f[0]) {
 			_ = unix.Unmount(f[1], unix.MNT_DETACH)
@@ -95,7 +95,7 @@ func sweepNow() {
 
 // removeNamespace ends all that lives in a namespace, and removes it.
 func removeNamespace(name string) {
-	out, _ := exec.Command("ip", "netns", "pids", name).Output() //nolint:errcheck // none then
+	out, _ := exec.Command("ip", "netns", "pids", name).Output() // none then
 	for _, pid := range strings.Fields(string(out)) {
 		if n, err := strconv.Atoi(pid); err == nil && n != os.Getpid() {
 			_ = syscall.Kill(n, syscall.SIGKILL)

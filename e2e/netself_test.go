@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -292,10 +293,11 @@ func TestNetSweep(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = task.Process.Kill() })
 	within(t, 10*time.Second, "the process in its namespace", func(context.Context) error {
-		if out, err := exec.Command("ip", "netns", "pids", left).Output(); err != nil || len(out) == 0 {
-			return fmt.Errorf("%v %q", err, out)
+		out, err := exec.Command("ip", "netns", "pids", left).Output()
+		if err == nil && len(out) == 0 {
+			err = errors.New("none yet")
 		}
-		return nil
+		return err
 	})
 	sweepNow()
 	if err := task.Wait(); err == nil {
