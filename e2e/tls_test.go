@@ -346,6 +346,21 @@ func rotation(t *testing.T, d *certDir, s, c *agent) {
 	}
 }
 
+// Server and client in one process speak TLS with each other too.
+func TestTLSDev(t *testing.T) {
+	t.Parallel()
+	d := newCertDir(t)
+	d.tls("cert", "create", "-server")
+	d.tls("cert", "create", "-cli")
+	a := newAgent(t, true, d.block("global-server", strictTLS))
+	d.open(a)
+	a.start()
+	a.ready(1)
+	if n := a.logCount("refused a connection"); n > 0 {
+		t.Errorf("%d connections of its own are refused", n)
+	}
+}
+
 // A cluster is moved to TLS one agent at a time, while it runs.
 func TestTLSUpgrade(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,9 @@
 package structs
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCertNames(t *testing.T) {
 	f := func(name, role, region string) {
@@ -27,4 +30,20 @@ func TestCertNames(t *testing.T) {
 	f(".global.nomad", "", "")
 	f("localhost", "", "")
 	f("", "", "")
+}
+
+// A name states a role only if it is exactly that role's name, but for the case of letters.
+func FuzzParseCertName(f *testing.F) {
+	f.Add("server.global.nomad")
+	f.Add("client..nomad")
+	f.Add("SERVER.a.b.NOMAD")
+	f.Fuzz(func(t *testing.T, name string) {
+		role, region, ok := ParseCertName(name)
+		if ok != (role != "" && region != "") {
+			t.Fatalf("%q: %q of %q, %v", name, role, region, ok)
+		}
+		if ok && CertName(role, region) != strings.ToLower(name) {
+			t.Fatalf("%q: %q of %q", name, role, region)
+		}
+	})
 }

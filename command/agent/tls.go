@@ -55,7 +55,8 @@ func (a *Agent) loadTLS() error {
 }
 
 func (a *Agent) tellTLS() {
-	a.logger.Info("TLS certificate in use", "file", a.cfg.TLS.CertFile, "expires", a.tls.Expires().Format(time.RFC3339))
+	file, expires := a.tls.Using()
+	a.logger.Info("TLS certificate in use", "file", file, "expires", expires.Format(time.RFC3339))
 	for _, w := range a.tls.Warnings() {
 		a.logger.Warn(w)
 	}

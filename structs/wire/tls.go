@@ -76,8 +76,11 @@ func (t *TLS) Reload(o TLSOptions) error {
 // Warnings are things that work, but that an operator should know of.
 func (t *TLS) Warnings() []string { return t.now.Load().warnings }
 
-// Expires is when the own certificate does.
-func (t *TLS) Expires() time.Time { return t.now.Load().cert.Leaf.NotAfter }
+// Using tells the file of the own certificate that is in use, and when it expires.
+func (t *TLS) Using() (file string, expires time.Time) {
+	s := t.now.Load()
+	return s.CertFile, s.cert.Leaf.NotAfter
+}
 
 func (s *tlsState) read(now time.Time) error {
 	if s.CAFile != "" {

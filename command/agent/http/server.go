@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -160,7 +161,7 @@ func New(cfg Config) (*Server, error) {
 		ReadHeaderTimeout: s.cfg.HeaderTimeout,
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
-		ErrorLog:          s.cfg.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog:          log.New(&faults{logger: s.cfg.Logger}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 	return s, nil
