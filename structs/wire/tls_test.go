@@ -29,7 +29,7 @@ type pki struct {
 func newPKI(t *testing.T) *pki {
 	t.Helper()
 	p := &pki{t: t, dir: t.TempDir()}
-	pair, err := certs.NewCA(certs.CARequest{Days: 2, Now: time.Now()})
+	pair, err := certs.NewCA(certs.CARequest{Days: 10, Now: time.Now().Add(-5 * certs.Day)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,15 +148,7 @@ func TestRefusedTLSFiles(t *testing.T) {
 }
 
 func TestExpired(t *testing.T) {
-	p := &pki{t: t, dir: t.TempDir()}
-	pair, err := certs.NewCA(certs.CARequest{Days: 10, Now: time.Now().Add(-5 * certs.Day)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.ca, err = certs.ParseCA(*pair); err != nil {
-		t.Fatal(err)
-	}
-	p.write("ca.pem", pair.Cert)
+	p := newPKI(t)
 	p.issue("old", "server", "global", 3*certs.Day)
 	if _, err := LoadTLS(p.options("old", "server"), hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "expired on") {
 		t.Errorf("expired: %v", err)
@@ -173,6 +165,36 @@ func TestExpired(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, warnings)
 		}
 	}
+}
+
+// A certificate that expired while its agent ran is refused by the others, on either side.
+func TestExpiredPeers(t *testing.T) {
+	p := newPKI(t)
+	p.issue("server", "server", "global", 0)
+	p.issue("client", "client", "global", 0)
+	p.issue("old-server", "server", "global", 3*certs.Day)
+	p.issue("old-client", "client", "global", 3*certs.Day)
+	expired := func(name, role string) *TLS {
+		s := load(t, p.options(role, role))
+		pair, err := tls.LoadX509KeyPair(p.path(name+".pem"), p.path(name+"-key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now.Load().cert = &pair
+		return s
+	}
+	f := func(server, client *TLS, want string) {
+		t.Helper()
+		d := openDoor(t, server, 10*time.Second)
+		if conn, err := client.Dial(t.Context(), "", d.addr, ProtoRPC); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v %v, want %s", conn, err, want)
+		}
+		if _, ok := (<-d.came).(error); !ok {
+			t.Error("it was let in")
+		}
+	}
+	f(load(t, p.options("server", "server")), expired("old-client", "client"), "expired")
+	f(expired("old-server", "server"), load(t, p.options("client", "client")), "expired")
 }
 
 // door accepts connections as a server does, and tells what became of each.
