@@ -189,14 +189,18 @@ func (c *Client) values(q *Query) url.Values {
 
 // do sends one request; the caller closes the body of a good answer.
 func (c *Client) do(ctx context.Context, method, path string, q *Query, body any) (*http.Response, error) {
-	var r io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("encode the request: %w", err)
-		}
-		r = bytes.NewReader(raw)
+	if body == nil {
+		return c.send(ctx, method, path, q, nil, 0)
 	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	return c.send(ctx, method, path, q, bytes.NewReader(raw), int64(len(raw)))
+}
+
+// send is do with a body of size bytes as it is; below 0: it ends when it ends.
+func (c *Client) send(ctx context.Context, method, path string, q *Query, body io.Reader, size int64) (*http.Response, error) {
 	u := c.base.String() + path
 	if v := c.values(q); len(v) > 0 {
 		join := "?"
@@ -205,9 +209,12 @@ func (c *Client) do(ctx context.Context, method, path string, q *Query, body any
 		}
 		u += join + v.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, method, u, r)
+	req, err := http.NewRequestWithContext(ctx, method, u, body)
 	if err != nil {
 		return nil, err
+	}
+	if body != nil {
+		req.ContentLength = size
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

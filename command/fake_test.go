@@ -155,7 +155,7 @@ func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	name, rest := "", args
 	all := registry()
-	for n := min(3, len(args)); n > 0 && name == ""; n-- {
+	for n := min(4, len(args)); n > 0 && name == ""; n-- {
 		if _, ok := all[strings.Join(args[:n], " ")]; ok {
 			name, rest = strings.Join(args[:n], " "), args[n:]
 		}

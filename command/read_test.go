@@ -37,6 +37,7 @@ var reads = []struct {
 	{"server members", []string{"s1.global", "alive"}},
 	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},
+	{"operator snapshot inspect testdata/format1.snap", []string{"s1 at 10.0.0.1:4647", "nodes"}},
 	{"operator debug check", []string{"s1", "abcd", "in order"}},
 	{"operator metrics", []string{"nomad.x", "3"}},
 	{"system reconcile summaries", []string{"put right: job web"}},

@@ -41,6 +41,8 @@ type Config struct {
 	SnapshotInterval  time.Duration
 	SnapshotThreshold uint64 // log entries between snapshots
 	TrailingLogs      uint64
+	// SnapshotMaxBytes bounds an archive of the state that is to be restored. 0: 64 GiB.
+	SnapshotMaxBytes int64
 	// ApplyTimeout bounds the wait for a log entry to be taken in by Raft.
 	ApplyTimeout time.Duration
 

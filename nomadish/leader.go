@@ -35,11 +35,31 @@ type leaderParts struct {
 	// defaults is the scheduler configuration of a new cluster.
 	defaults    structs.SchedulerConfiguration
 	established atomic.Bool
+	// interruptions are what is done while no part runs, in turn.
+	interruptions chan interruption
+}
+
+// interruption is something done by a leader whose parts do not run meanwhile.
+type interruption struct {
+	do   func() error
+	done chan error
+}
+
+// during has a leader's parts stop, does something, and starts them again: from the state
+// as it is then. It ends with ctx only while it waits for its turn.
+func (l *leaderParts) during(ctx context.Context, do func() error) error {
+	i := interruption{do, make(chan error, 1)}
+	select {
+	case l.interruptions <- i:
+		return <-i.done
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode, typicals *worker.Typicals) *leaderParts {
 	log := cfg.Logger
-	l := &leaderParts{raft: raft, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule}
+	l := &leaderParts{interruptions: make(chan interruption), raft: raft, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule}
 	l.broker = broker.New(broker.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
 	}, raft, store.LatestIndex)
@@ -63,16 +83,25 @@ func (l *leaderParts) leading() bool { return l.established.Load() }
 // follow starts the parts when leadership is gained and stops them when it is lost,
 // until ctx ends.
 func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
-	stop := func() {}
+	stop, leading := func() {}, false
 	defer func() { stop() }()
 	for {
 		select {
 		case leads := <-gained:
 			stop()
-			stop = func() {}
+			stop, leading = func() {}, leads
 			if leads {
 				stop = l.lead(ctx)
 			}
+		case i := <-l.interruptions:
+			if !leading {
+				i.done <- structs.Errorf(structs.CodeNoLeader, "this server does not lead any more").WithHint("try again")
+				continue
+			}
+			stop()
+			err := i.do()
+			stop = l.lead(ctx) // leadership that was lost meanwhile is told of in its turn
+			i.done <- err
 		case <-ctx.Done():
 			return
 		}

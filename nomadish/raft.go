@@ -159,7 +159,7 @@ func (n *raftNode) settle(limit time.Duration) {
 
 func raftError(err error) error {
 	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) ||
-		errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		errors.Is(err, raft.ErrLeadershipTransferInProgress) || errors.Is(err, raft.ErrAbortedByRestore) {
 		return structs.Errorf(structs.CodeNoLeader, "%w", err).WithHint("try again")
 	}
 	if errors.Is(err, raft.ErrEnqueueTimeout) {

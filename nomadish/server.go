@@ -14,6 +14,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -32,6 +33,7 @@ type Server struct {
 	endpoints *rpc.Endpoints
 	leader    *leaderParts
 	typicals  *worker.Typicals
+	spool     *snapshot.Spool
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -48,6 +50,9 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.store = store
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
 	var err error
+	if s.spool, err = newSpool(cfg); err != nil {
+		return nil, err
+	}
 	if s.listener, err = listen(cfg, s.serveRPC); err != nil {
 		return nil, err
 	}
@@ -64,6 +69,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	}, rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Cluster: &cluster{raftNode: s.raft, leading: s.leader.leading}, Pool: s.pool,
+		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
 	})
 	s.endpoints.Register(s.mux)
@@ -141,6 +147,7 @@ func (s *Server) Shutdown() error {
 	s.stopped.Do(func() {
 		s.cancel()
 		s.pool.Close()
+		s.spool.Close()
 		s.wg.Wait()
 		s.raft.settle(2 * time.Second)
 		if e := s.raft.Shutdown().Error(); e != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 type replica struct {
@@ -228,5 +231,78 @@ func TestEntriesThatCannotBeReadMoveTheIndexOnly(t *testing.T) {
 	}
 	if r.store.Snapshot().Hash() != before {
 		t.Error("an unreadable entry changed the state")
+	}
+}
+
+// A snapshot that is moved is the same state at a later index, at which it says that it
+// took the place of what was there.
+func TestMove(t *testing.T) {
+	r := newReplica()
+	for i, s := range []string{"a", "b"} {
+		entry, err := Encode(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{ID: s, SecretID: "s"}, EvalSeed: "e"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.apply(uint64(i+1), entry) //nolint:gosec // small
+	}
+	whole := dump(t, r)
+	from, size, err := Move(bytes.NewReader(whole), int64(len(whole)), 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(iotest.OneByteReader(from))
+	if err != nil || int64(len(data)) != size {
+		t.Fatalf("%d bytes, %d are said: %v", len(data), size, err)
+	}
+	moved := newReplica()
+	if err := moved.restore(data); err != nil {
+		t.Fatal(err)
+	}
+	snap := moved.store.Snapshot()
+	if snap.Index() != 1<<40 || snap.Restored() != 1<<40 || snap.TableIndex(state.TableNodes) != 1<<40 || snap.Hash() != r.store.Snapshot().Hash() {
+		t.Errorf("index %d, restored at %d, table %d, equal %v", snap.Index(), snap.Restored(), snap.TableIndex(state.TableNodes),
+			snap.Hash() == r.store.Snapshot().Hash())
+	}
+	again := newReplica()
+	if err := again.restore(dump(t, moved)); err != nil || again.store.Snapshot().Restored() != 1<<40 {
+		t.Errorf("a snapshot of it forgets that it was restored: %v", err)
+	}
+	if _, _, err := Move(bytes.NewReader(whole), int64(len(whole)), 1); err == nil {
+		t.Error("a snapshot was moved back in time")
+	}
+	if _, _, err := Move(bytes.NewReader(whole[:40]), 40, 9); err == nil {
+		t.Error("a torn snapshot was moved")
+	}
+	if from, _, err := Move(bytes.NewReader(whole[:len(whole)-9]), int64(len(whole)), 9); err == nil {
+		if _, err = io.ReadAll(from); err == nil {
+			t.Error("a torn snapshot was copied without a word")
+		}
+	}
+}
+
+// What a newer version wrote is refused, and says so.
+func TestNewerSnapshot(t *testing.T) {
+	r := newReplica()
+	for _, x := range []struct {
+		head Header
+		row  *row
+		want string
+	}{
+		{Header{Version: version + 1}, nil, "a newer version wrote it"},
+		{Header{Version: 0}, nil, "which there never was"},
+		{Header{Version: version}, &row{Table: "marvels", Data: []byte{0x80}}, `table "marvels": unknown; the snapshot was written by a newer version`},
+	} {
+		var out bytes.Buffer
+		if err := writeHeader(&out, &x.head); err != nil {
+			t.Fatal(err)
+		}
+		if x.row != nil {
+			if err := wire.WriteFrame(&out, x.row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.restore(out.Bytes()); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v, want %q", x.head, err, x.want)
+		}
 	}
 }

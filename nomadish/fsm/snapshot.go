@@ -18,16 +18,20 @@ import (
 // that much msgpack. The end record and the checksum tell a whole snapshot from a
 // torn one.
 const (
-	magic   = "nomadish-snapshot\n"
+	magic = "nomadish-snapshot\n"
+	// version is raised when an older server could read what is written, and would get it
+	// wrong. A table or field more does not: see docs/adr/0006.
 	version = 1
 	// maxRow bounds a row's size, so that a damaged length cannot eat all memory.
 	maxRow = 64 << 20
 )
 
-// header is the first record.
-type header struct {
+// Header is a snapshot's first record.
+type Header struct {
 	Version int
-	Index   uint64
+	Index   uint64 // of the last log entry that the state holds
+	// Restored is state.Snapshot's Restored.
+	Restored uint64 `codec:",omitempty"`
 }
 
 // row is every other record; of the last one Table is empty and Count says how many
@@ -43,11 +47,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func write(to io.Writer, s *state.Snapshot) error {
 	sum := crc32.New(castagnoli)
 	w := bufio.NewWriterSize(io.MultiWriter(to, sum), 1<<20)
-	if _, err := w.WriteString(magic); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	if err := wire.WriteFrame(w, &header{Version: version, Index: s.Index()}); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
+	if err := writeHeader(w, &Header{Version: version, Index: s.Index(), Restored: s.Restored()}); err != nil {
+		return err
 	}
 	count := 0
 	err := s.Export(func(table string, r any) error {
@@ -73,60 +74,169 @@ func write(to io.Writer, s *state.Snapshot) error {
 	return nil
 }
 
-// summing hashes what is read.
+func writeHeader(w io.Writer, h *Header) error {
+	if _, err := io.WriteString(w, magic); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	if err := wire.WriteFrame(w, h); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+// summing hashes and counts what is read.
 type summing struct {
 	r   io.Reader
 	sum hash.Hash32
+	n   int64
 }
 
 func (s *summing) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.n += int64(n)
 	_, _ = s.sum.Write(p[:n]) // never fails
 	return n, err
 }
 
-func restore(from io.Reader, w *state.Writer) error {
-	buffered := bufio.NewReaderSize(from, 1<<20)
-	r := &summing{r: buffered, sum: crc32.New(castagnoli)}
+func readHeader(r io.Reader) (h Header, err error) {
 	got := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != magic {
-		return errors.New("restore: this is not a nomadish snapshot")
+		return h, errors.New("this is not a nomadish snapshot")
 	}
-	var h header
 	if err := wire.ReadFrame(r, maxRow, &h); err != nil {
-		return fmt.Errorf("restore: read the header: %w", err)
+		return h, fmt.Errorf("read the header: %w", err)
 	}
-	if h.Version != version {
-		return fmt.Errorf("restore: the snapshot's format is %d, this version reads %d: use the version that wrote it", h.Version, version)
+	if h.Version > version {
+		return h, fmt.Errorf("the snapshot's format is %d, and this version reads up to %d: a newer version wrote it; use that, or upgrade this server",
+			h.Version, version)
 	}
-	in := w.Import()
+	if h.Version < 1 {
+		return h, fmt.Errorf("the snapshot's format is %d, which there never was: it is damaged; use another", h.Version)
+	}
+	return h, nil
+}
+
+// Read reads a whole snapshot row by row, each of which is one that a state may hold, with
+// its size in bytes. Only when it returns no error is the snapshot whole. A row belongs to
+// whom it was given to.
+func Read(from io.Reader, each func(table string, row any, size int) error) (Header, error) {
+	buffered := bufio.NewReaderSize(from, 1<<20)
+	r := &summing{r: buffered, sum: crc32.New(castagnoli)}
+	h, err := readHeader(r)
+	if err != nil {
+		return h, err
+	}
 	for count := 0; ; count++ {
+		before := r.n
 		var next row
 		if err := wire.ReadFrame(r, maxRow, &next); err != nil {
-			return fmt.Errorf("restore: row %d: %w: the snapshot is torn or damaged; use another", count, err)
+			return h, fmt.Errorf("row %d: %w: the snapshot is torn or damaged; use another", count, err)
 		}
 		if next.Table == "" {
 			if next.Count != count {
-				return fmt.Errorf("restore: %d rows of %d: the snapshot is damaged; use another", count, next.Count)
+				return h, fmt.Errorf("%d rows of %d: the snapshot is damaged; use another", count, next.Count)
 			}
 			break
 		}
 		value, err := state.NewRow(next.Table)
 		if err != nil {
-			return fmt.Errorf("restore: row %d: %w", count, err)
+			return h, fmt.Errorf("row %d: %w", count, err)
 		}
 		if err := wire.Decode(next.Data, value); err != nil {
-			return fmt.Errorf("restore: row %d of %s: %w", count, next.Table, err)
+			return h, fmt.Errorf("row %d of %s: %w", count, next.Table, err)
 		}
-		if err := in.Add(next.Table, value); err != nil {
-			return err
+		if err := state.CheckRow(next.Table, value); err != nil {
+			return h, fmt.Errorf("row %d of %s: %w", count, next.Table, err)
+		}
+		if err := each(next.Table, value, int(r.n-before)); err != nil {
+			return h, err
 		}
 	}
 	want := r.sum.Sum32()
 	var sum uint32
 	if err := binary.Read(buffered, binary.BigEndian, &sum); err != nil || sum != want {
-		return errors.New("restore: the checksum does not match: the snapshot is torn or damaged; use another")
+		return h, errors.New("the checksum does not match: the snapshot is torn or damaged; use another")
 	}
+	if _, err := buffered.ReadByte(); !errors.Is(err, io.EOF) {
+		return h, errors.New("something follows the snapshot's end: it is damaged; use another")
+	}
+	return h, nil
+}
+
+func restore(from io.Reader, w *state.Writer) error {
+	in := w.Import()
+	h, err := Read(from, func(table string, row any, _ int) error { return in.Add(table, row) })
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	in.Restored = h.Restored
 	w.Commit(in, h.Index)
 	return nil
+}
+
+// Move copies a snapshot of size bytes that Read has found whole as one of the same state
+// at a later index, at which it takes the place of what was there. It gives the reader of
+// the copy and its size in bytes.
+func Move(from io.Reader, size int64, index uint64) (io.Reader, int64, error) {
+	r := &summing{r: from, sum: crc32.New(castagnoli)}
+	h, err := readHeader(r)
+	if err != nil {
+		return nil, 0, fmt.Errorf("restore: %w", err)
+	}
+	if h.Index > index {
+		return nil, 0, fmt.Errorf("restore: the snapshot is of index %d, after %d", h.Index, index)
+	}
+	h.Index, h.Restored = index, index
+	out := &moved{sum: crc32.New(castagnoli), from: from, rest: size - r.n - crc32.Size}
+	if out.rest < 0 {
+		return nil, 0, errors.New("restore: the snapshot is torn; use another")
+	}
+	if err := writeHeader(out, &h); err != nil {
+		return nil, 0, err
+	}
+	return out, int64(len(out.head)) + out.rest + crc32.Size, nil
+}
+
+// moved is a snapshot with another header.
+type moved struct {
+	head []byte    // what comes first: the header, later the checksum
+	from io.Reader // then so much of this
+	rest int64
+	sum  hash.Hash32
+	done bool // the checksum is in head, or was read
+}
+
+// Write takes the header.
+func (m *moved) Write(p []byte) (int, error) {
+	m.head = append(m.head, p...)
+	return len(p), nil
+}
+
+// Read gives the copy.
+func (m *moved) Read(p []byte) (int, error) {
+	if len(m.head) == 0 && m.rest == 0 {
+		if m.done {
+			return 0, io.EOF
+		}
+		m.done = true
+		m.head = binary.BigEndian.AppendUint32(nil, m.sum.Sum32())
+	}
+	if len(m.head) > 0 {
+		n := copy(p, m.head)
+		if !m.done {
+			_, _ = m.sum.Write(p[:n]) // never fails
+		}
+		m.head = m.head[n:]
+		return n, nil
+	}
+	n, err := m.from.Read(p[:min(int64(len(p)), m.rest)])
+	_, _ = m.sum.Write(p[:n]) // as above
+	m.rest -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+		if m.rest > 0 && n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	return n, err
 }

@@ -2,11 +2,13 @@ package rpc
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/nomadish/queueview"
+	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -54,6 +56,16 @@ type Cluster interface {
 	Change(remove bool, id, address string) error
 }
 
+// Snapshots takes and restores the whole state.
+type Snapshots interface {
+	// Take gives this server's state as it is; the caller closes the reader.
+	Take() (*structs.SnapshotMeta, io.ReadCloser, error)
+	// Restore puts the state of an archive, of info.Meta.StateBytes and found whole, in
+	// place of the cluster's. It answers on the leader, when the followers have it too, and
+	// gives the index at which it did.
+	Restore(ctx context.Context, info *structs.SnapshotInfo, state io.Reader) (index uint64, err error)
+}
+
 // Config is what the endpoints are told.
 type Config struct {
 	Name            string // this server's
@@ -78,6 +90,8 @@ type Deps struct {
 	Heartbeats Heartbeats
 	Collector  Collector
 	Cluster    Cluster
+	Snapshots  Snapshots
+	Spool      *snapshot.Spool
 	Pool       *wire.Pool // sessions to other servers
 	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
@@ -97,7 +111,9 @@ type Endpoints struct {
 	explaining chan struct{}
 	// checking is held by who checks the state.
 	checking chan struct{}
-	told     wire.Once // refusals that were logged
+	// saving and restoring are held by who saves and restores the state.
+	saving, restoring chan struct{}
+	told              wire.Once // refusals that were logged
 }
 
 // New makes the endpoints.
@@ -110,7 +126,7 @@ func New(c Config, d Deps) *Endpoints {
 	}
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
-		checking: make(chan struct{}, 1),
+		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
 	}
 }
 
@@ -123,6 +139,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerNodes(mux)
 	e.registerOperator(mux)
 	e.registerCheck(mux)
+	e.registerSnapshot(mux)
 	e.registerTopology(mux)
 	e.registerQueue(mux)
 	e.registerExplain(mux)

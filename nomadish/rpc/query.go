@@ -23,8 +23,9 @@ func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta 
 		meta.KnownLeader = false
 	}
 	if opts.MinQueryIndex == 0 {
-		index, err := run(nil, e.Store.Snapshot())
-		meta.Index = max(index, 1)
+		snap := e.Store.Snapshot()
+		index, err := run(nil, snap)
+		meta.Index = max(index, 1, snap.Restored())
 		return err
 	}
 	wait := opts.MaxQueryTime
@@ -36,8 +37,9 @@ func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta 
 	defer cancel()
 	for {
 		ws := state.NewWatchSet()
-		index, err := run(ws, e.Store.Snapshot())
-		meta.Index = max(index, 1)
+		snap := e.Store.Snapshot()
+		index, err := run(ws, snap)
+		meta.Index = max(index, 1, snap.Restored())
 		if err != nil || meta.Index > opts.MinQueryIndex {
 			return err
 		}

@@ -110,6 +110,9 @@ func (s *Snapshot) Hash() string {
 
 // Import gathers the rows of a snapshot. Readers see nothing of it before Commit.
 type Import struct {
+	// Restored is what Snapshot.Restored says of the new state.
+	Restored uint64
+
 	db      *memdb.MemDB
 	txn     *memdb.Txn
 	pending int
@@ -128,7 +131,7 @@ func (w *Writer) Import() *Import {
 
 // Add takes a row, of the type that NewRow gives for its table.
 func (in *Import) Add(table string, row any) error {
-	if err := checkRow(table, row); err != nil {
+	if err := CheckRow(table, row); err != nil {
 		return err
 	}
 	if table == TableAllocs || table == TableHistory {
@@ -154,7 +157,8 @@ func (in *Import) end() {
 	in.txn, in.pending = nil, 0
 }
 
-func checkRow(table string, row any) error {
+// CheckRow refuses a row that no state could hold. What it lets pass, Import takes.
+func CheckRow(table string, row any) error {
 	switch r := row.(type) {
 	case *structs.Job:
 		return checkJob(r)
@@ -197,7 +201,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	read, allocs := in.db.Txn(false), in.allocs.table()
 	w.store.publish(&view{
 		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
-		superseded: make(chan struct{}), abandoned: make(chan struct{}),
+		restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil)
 	w.store.fed.Store(index)
 	w.store.ring.reset(index)

@@ -42,6 +42,7 @@ type view struct {
 	allocs     *allocTable
 	past       *historyTable
 	world      *scheduler.World
+	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
 }
@@ -126,7 +127,12 @@ func (s *Snapshot) World() *scheduler.World { return s.v.world }
 // read of a list, or of something that is not there, answers with.
 func (s *Snapshot) TableIndex(table string) uint64 {
 	if row := one[indexRow](s.v, nil, tableIndexes, byID, table); row != nil {
-		return max(1, row.Index)
+		return max(1, row.Index, s.v.restored)
 	}
-	return 1
+	return max(1, s.v.restored)
 }
+
+// Restored is the index at which an operator put the state of an earlier time in place of
+// the one there was; 0: nobody did. All that is read has changed then, whatever the index
+// says that a row was changed at.
+func (s *Snapshot) Restored() uint64 { return s.v.restored }

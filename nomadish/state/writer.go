@@ -114,7 +114,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	// wakes finds the new view.
 	next := &view{
 		store: w.store, index: max(index, was.index), txn: x.Snapshot(), allocs: was.allocs, past: was.past, world: x.edit.World(),
-		superseded: make(chan struct{}), abandoned: was.abandoned,
+		restored: was.restored, superseded: make(chan struct{}), abandoned: was.abandoned,
 	}
 	if x.tables[TableAllocs] {
 		next.allocs = x.allocs.table()

@@ -3,21 +3,25 @@ package wire
 // The servers' RPC methods: argument → answer, both of package structs. All are
 // unary but those that say "stream".
 const (
-	MethodPing         = "Status.Ping"         // EmptyRequest → WriteReply
-	MethodLeader       = "Status.Leader"       // EmptyRequest → StringReply: the leader's RPC address
-	MethodPeers        = "Status.Peers"        // EmptyRequest → StringsReply
-	MethodRegions      = "Status.Regions"      // EmptyRequest → StringsReply
-	MethodSearch       = "Search.Search"       // SearchRequest → SearchReply
-	MethodEventStream  = "Event.Stream"        // stream: EventStreamRequest → Events…
-	MethodHistoryList  = "History.List"        // ListRequest → HistoryReply
-	MethodSystemGC     = "System.GC"           // GCRequest → WriteReply
-	MethodReconcile    = "System.Reconcile"    // GCRequest → ReconcileReply
-	MethodSchedulerGet = "Operator.Scheduler"  // EmptyRequest → SchedulerConfigReply
-	MethodSchedulerSet = "Operator.SetSched"   // SchedulerConfigRequest → SchedulerSetReply
-	MethodCheck        = "Operator.Check"      // CheckRequest → CheckReply
-	MethodRaftConfig   = "Operator.Raft"       // EmptyRequest → RaftConfigurationReply
-	MethodRaftRemove   = "Operator.RaftRemove" // RaftPeerRequest → WriteReply
-	MethodRaftTransfer = "Operator.Transfer"   // RaftPeerRequest → WriteReply
+	MethodPing         = "Status.Ping"        // EmptyRequest → WriteReply
+	MethodLeader       = "Status.Leader"      // EmptyRequest → StringReply: the leader's RPC address
+	MethodPeers        = "Status.Peers"       // EmptyRequest → StringsReply
+	MethodRegions      = "Status.Regions"     // EmptyRequest → StringsReply
+	MethodSearch       = "Search.Search"      // SearchRequest → SearchReply
+	MethodEventStream  = "Event.Stream"       // stream: EventStreamRequest → Events…
+	MethodHistoryList  = "History.List"       // ListRequest → HistoryReply
+	MethodSystemGC     = "System.GC"          // GCRequest → WriteReply
+	MethodReconcile    = "System.Reconcile"   // GCRequest → ReconcileReply
+	MethodSchedulerGet = "Operator.Scheduler" // EmptyRequest → SchedulerConfigReply
+	MethodSchedulerSet = "Operator.SetSched"  // SchedulerConfigRequest → SchedulerSetReply
+	MethodCheck        = "Operator.Check"     // CheckRequest → CheckReply
+	// MethodSnapshotSave is a stream: SnapshotSaveRequest → SnapshotChunk…
+	MethodSnapshotSave    = "Operator.SnapshotSave"
+	MethodSnapshotUpload  = "Operator.SnapshotUpload"  // SnapshotUploadRequest → SnapshotUploadReply
+	MethodSnapshotRestore = "Operator.SnapshotRestore" // SnapshotRestoreRequest → SnapshotRestoreReply
+	MethodRaftConfig      = "Operator.Raft"            // EmptyRequest → RaftConfigurationReply
+	MethodRaftRemove      = "Operator.RaftRemove"      // RaftPeerRequest → WriteReply
+	MethodRaftTransfer    = "Operator.Transfer"        // RaftPeerRequest → WriteReply
 
 	MethodJobRegister    = "Job.Register"    // JobRegisterRequest → JobRegisterReply
 	MethodJobDeregister  = "Job.Deregister"  // JobDeregisterRequest → JobRegisterReply

@@ -202,7 +202,9 @@ func operatorRoutes() []*route {
 		later("/v1/operator/keyring/*"),
 		later("/v1/operator/autopilot/configuration"),
 		later("/v1/operator/autopilot/health"),
-		later("/v1/operator/snapshot"),
+		{path: "/v1/operator/snapshot", streams: true, handlers: map[string]handlerFunc{
+			http.MethodGet: snapshotSave, http.MethodPut: snapshotRestore, http.MethodPost: snapshotRestore,
+		}},
 		later("/v1/operator/upgrade-check/*"),
 		later("/v1/operator/utilization"),
 	}

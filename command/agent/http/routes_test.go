@@ -143,7 +143,7 @@ func TestSurface(t *testing.T) {
 		"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/schedulers", "/v1/agent/schedulers/config", "/v1/agent/keyring/list",
 		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
 		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
-		"/v1/operator/keyring/keys", "/v1/operator/autopilot/configuration", "/v1/operator/autopilot/health", "/v1/operator/snapshot",
+		"/v1/operator/keyring/keys", "/v1/operator/autopilot/configuration", "/v1/operator/autopilot/health",
 		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
 		"/.well-known/jwks.json", "/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
 		"/v1/quota-usages", "/v1/quota/x", "/v1/quota", "/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply",

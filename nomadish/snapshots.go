@@ -1,0 +1,77 @@
+package nomadish
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/snapshot"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// restoreHole is how many indexes are left out before a state that was restored: entries
+// that are committed until Raft gets to it have lower ones, so that no index ever goes back.
+const restoreHole = 10_000
+
+func newSpool(cfg *Config) (*snapshot.Spool, error) {
+	o := snapshot.SpoolOptions{MaxBytes: cfg.SnapshotMaxBytes}
+	if cfg.DataDir != "" {
+		o.Dir = filepath.Join(cfg.DataDir, "server", "snapshots")
+	}
+	return snapshot.NewSpool(o)
+}
+
+// snapshots takes and restores the state through Raft.
+type snapshots struct {
+	raft   *raftNode
+	leader *leaderParts
+}
+
+// Take has Raft make a snapshot now.
+func (s *snapshots) Take() (*structs.SnapshotMeta, io.ReadCloser, error) {
+	f := s.raft.Snapshot()
+	if err := f.Error(); err != nil {
+		return nil, nil, raftError(err)
+	}
+	m, from, err := f.Open()
+	if err != nil {
+		return nil, nil, structs.Errorf(structs.CodeInternal, "open the snapshot: %w", err)
+	}
+	meta := &structs.SnapshotMeta{
+		Index: m.Index, Term: m.Term, StateBytes: m.Size, ConfigurationIndex: m.ConfigurationIndex, RaftVersion: int(m.Version),
+	}
+	for _, server := range m.Configuration.Servers {
+		meta.Servers = append(meta.Servers, structs.SnapshotServer{
+			ID: string(server.ID), Address: string(server.Address), Voter: server.Suffrage == raft.Voter,
+		})
+	}
+	return meta, from, nil
+}
+
+// Restore has Raft put another state in place of the one there is, here and, by a
+// snapshot that it sends them, on the followers. What only a leader runs stops before and
+// starts anew after it.
+func (s *snapshots) Restore(ctx context.Context, info *structs.SnapshotInfo, state io.Reader) (uint64, error) {
+	var at uint64
+	err := s.leader.during(ctx, func() error {
+		before := max(s.raft.LastIndex(), info.Meta.Index) + restoreHole
+		at = before + 1
+		moved, size, err := fsm.Move(state, info.Meta.StateBytes, at)
+		if err != nil {
+			return err
+		}
+		meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: before, Size: size}
+		if err := s.raft.Restore(meta, moved, 0); err != nil {
+			return raftError(fmt.Errorf("restore: %w", err))
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return at, nil
+}
