@@ -22,7 +22,11 @@ func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, err
 // fromServers registers a write that only servers of this region may ask for, as far as
 // their certificates tell: what workers do.
 func fromServers[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	allowed := write(e, f)
+	return serversOnly(e, write(e, f))
+}
+
+// serversOnly lets only servers of this region call, as far as their certificates tell.
+func serversOnly(e *Endpoints, allowed wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		if call.Session == nil || call.Session.Peer().Server(e.Region) {
 			return allowed(ctx, call)
