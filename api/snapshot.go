@@ -18,7 +18,7 @@ import (
 // server that is asked, and its size in bytes. Reading fails at its end if it did not
 // arrive as it was sent. The caller closes it.
 func (c *Client) SnapshotSave(ctx context.Context, q *Query) (archive io.ReadCloser, size int64, err error) {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/operator/snapshot", q, nil)
+	resp, err := c.do(ctx, http.MethodGet, "/v1/operator/snapshot", q, nil) //nolint:bodyclose // the caller closes it
 	if err != nil {
 		return nil, 0, err
 	}

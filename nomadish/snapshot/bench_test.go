@@ -79,7 +79,6 @@ func BenchmarkSnapshot(b *testing.B) {
 				b.Fatalf("%+v", report.Faults[0])
 			}
 		})
-		store, writer, machine = nil, nil, nil
 		other, into := state.New(state.Options{EventBuffer: 1})
 		took("restore", func() {
 			var info *structs.SnapshotInfo
