@@ -56,7 +56,9 @@ func NewServer(cfg *Config) (*Server, error) {
 	if s.listener, err = listen(cfg, s.serveRPC); err != nil {
 		return nil, err
 	}
-	s.raft, err = openRaft(cfg, fsm.New(writer, store, cfg.Logger.Named("fsm")), s.listener)
+	machine, halt := fsm.New(writer, store, cfg.Logger.Named("fsm")), make(chan struct{})
+	machine.OnHalt(func(error) { close(halt) })
+	s.raft, err = openRaft(cfg, machine, s.listener)
 	if err != nil {
 		s.listener.close()
 		return nil, err
@@ -77,11 +79,25 @@ func NewServer(cfg *Config) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.listener.run()
+	s.wg.Go(func() { s.stepAside(ctx, halt) })
 	s.wg.Go(func() { s.leader.follow(ctx, s.raft.notify) })
 	for _, w := range newWorkers(cfg, s) {
 		s.wg.Go(func() { w.Run(ctx) })
 	}
 	return s, nil
+}
+
+// stepAside takes this server out of the cluster when its state cannot move any more: a
+// newer server wrote what it does not know. It must not lead, and its answers would be old.
+func (s *Server) stepAside(ctx context.Context, halt <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-halt:
+		s.logger.Error("this server steps aside: its version is too old for the log; upgrade and start it again")
+		if err := s.raft.Raft.Shutdown().Error(); err != nil {
+			s.logger.Error("step aside", "error", err)
+		}
+	}
 }
 
 // NewID mints a time-ordered UUID.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -161,4 +163,18 @@ func TestRestoreRefuses(t *testing.T) {
 	if s.store.LatestIndex() != before || s.store.Snapshot().Hash() != hash || !s.IsLeader() {
 		t.Error("what was refused changed the state")
 	}
+}
+
+// A server whose log is of a newer version steps aside.
+func TestStepsAside(t *testing.T) {
+	s := start(t, "")
+	if err := s.raft.Raft.Apply([]byte{100, 0x80}, time.Second).Error(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "its leaving", func(context.Context) error {
+		if s.raft.State() != raft.Shutdown {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
 }

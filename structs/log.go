@@ -28,6 +28,16 @@ const (
 	logTypeEnd = 17
 )
 
+// LogIgnorable is set in the number of an entry type that a server which does not know it
+// may pass over: what such entries change must not reach any state that others look at.
+const LogIgnorable LogType = 1 << 7
+
+// Known tells whether this version knows the type.
+func (t LogType) Known() bool { return t >= LogNodeRegister && t < logTypeEnd }
+
+// Ignorable tells whether a server that does not know the type may pass it over.
+func (t LogType) Ignorable() bool { return t&LogIgnorable != 0 }
+
 // LogTypes lists all entry types, for tests that walk them.
 func LogTypes() []LogType {
 	types := make([]LogType, 0, logTypeEnd-1)

@@ -23,6 +23,31 @@ type FSM struct {
 	writer *state.Writer
 	store  *state.Store
 	logger hclog.Logger
+
+	onHalt func(error)
+	halted error // see OnHalt
+}
+
+// OnHalt names who is told, once, that an entry was met which this version does not know
+// and must not pass over: it was written by a newer one. From then on the state does not
+// move and cannot be saved, so that after an upgrade the same entries are applied. It is
+// called from Raft's goroutine and must not wait for Raft.
+func (f *FSM) OnHalt(told func(error)) { f.onHalt = told }
+
+// unknown deals with the type of an entry that this version does not know: it may be passed
+// over (true), or is the end.
+func (f *FSM) unknown(index uint64, t structs.LogType) bool {
+	if t.Ignorable() {
+		f.logger.Debug("an entry of a newer version is passed over", "index", index, "type", t)
+		return true
+	}
+	f.halted = structs.Errorf(structs.CodeUnsupported, "log entry %d is of type %d, which this version does not know: a newer one wrote it", index, t).
+		WithHint("upgrade this server; what it has is not lost")
+	f.logger.Error("the state stops here, as it would become another than that of newer servers", "error", f.halted)
+	if f.onHalt != nil {
+		f.onHalt(f.halted)
+	}
+	return false
 }
 
 // New makes the FSM of a state.
@@ -59,6 +84,9 @@ func Decode(entry []byte) (structs.LogType, any, error) {
 // Apply implements raft.FSM. It answers nil or an error; an error means that the
 // entry changed nothing.
 func (f *FSM) Apply(log *raft.Log) any {
+	if f.halted != nil {
+		return f.halted
+	}
 	if log.Type != raft.LogCommand {
 		f.writer.Advance(log.Index)
 		return nil
@@ -83,6 +111,13 @@ func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 // entry changes nothing, on this server as on every other, where a crash would come
 // back at each start, on all of them.
 func (f *FSM) apply(index uint64, data []byte) (err error) {
+	if len(data) > 0 && data[0] != 0 && !structs.LogType(data[0]).Known() { // 0 is no type of any version
+		if !f.unknown(index, structs.LogType(data[0])) {
+			return f.halted
+		}
+		f.writer.Advance(index)
+		return nil
+	}
 	t, payload, err := Decode(data)
 	if err != nil {
 		f.logger.Error("a log entry cannot be read; it is passed over", "index", index, "error", err)
@@ -102,6 +137,9 @@ func (f *FSM) apply(index uint64, data []byte) (err error) {
 
 // Snapshot implements raft.FSM: it takes the state as it is, in no time.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
+	if f.halted != nil {
+		return nil, f.halted // or Raft would take the entries since for applied, and drop them
+	}
 	return &snapshot{f.store.Snapshot()}, nil
 }
 
@@ -109,7 +147,11 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 // leaves it as it is and says what is wrong.
 func (f *FSM) Restore(from io.ReadCloser) error {
 	defer from.Close() //nolint:errcheck // read only
-	return restore(from, f.writer)
+	if err := restore(from, f.writer); err != nil {
+		return err
+	}
+	f.halted = nil // all of what was missed is in it
+	return nil
 }
 
 type snapshot struct{ *state.Snapshot }

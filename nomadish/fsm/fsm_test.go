@@ -216,7 +216,7 @@ func TestSnapshotIsOfItsMomentAndEndsItsSink(t *testing.T) {
 func TestEntriesThatCannotBeReadMoveTheIndexOnly(t *testing.T) {
 	r := filled(t)
 	before := r.store.Snapshot().Hash()
-	for i, data := range [][]byte{nil, {0}, {200, 1}, {byte(structs.LogPlanApply), 0xff}} {
+	for i, data := range [][]byte{nil, {0}, {0, 1}, {byte(structs.LogPlanApply), 0xff}} {
 		index := uint64(i + 3)
 		if err := asError(r.apply(index, data)); structs.CodeOf(err) != structs.CodeInternal {
 			t.Errorf("entry %v: answer %v", data, err)
@@ -304,5 +304,45 @@ func TestNewerSnapshot(t *testing.T) {
 		if err := r.restore(out.Bytes()); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v, want %q", x.head, err, x.want)
 		}
+	}
+}
+
+// An entry of a newer version is passed over if its type says that it may be. Any other is
+// the end: the state stays where it is and is not saved, so that a newer version goes on
+// there; a snapshot of a server that went on brings it back.
+func TestEntriesOfANewerVersion(t *testing.T) {
+	r := newReplica()
+	var told []error
+	r.fsm.OnHalt(func(err error) { told = append(told, err) })
+	register := func(id string) []byte {
+		entry, err := Encode(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{ID: id, SecretID: "s"}, EvalSeed: "e"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entry
+	}
+	if err := r.apply(1, register("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.apply(2, []byte{byte(structs.LogIgnorable | 99), 0x80}); err != nil || r.store.LatestIndex() != 2 {
+		t.Errorf("an entry that may be passed over: %v, at index %d", err, r.store.LatestIndex())
+	}
+	good := dump(t, r)
+	for i, entry := range [][]byte{{100, 0x80}, register("b"), {101}} {
+		if err, ok := r.apply(uint64(3+i), entry).(error); !ok || !strings.Contains(err.Error(), "type 100") { //nolint:gosec // small
+			t.Errorf("entry %d: %v", 3+i, err)
+		}
+	}
+	if r.store.LatestIndex() != 2 || len(told) != 1 {
+		t.Errorf("the state is at index %d, told %v", r.store.LatestIndex(), told)
+	}
+	if _, err := r.fsm.Snapshot(); err == nil {
+		t.Error("a state that has stopped is saved as if it had gone on")
+	}
+	if err := r.restore(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.apply(9, register("c")); err != nil || r.store.LatestIndex() != 9 {
+		t.Errorf("after a snapshot: %v, at index %d", err, r.store.LatestIndex())
 	}
 }
