@@ -201,3 +201,103 @@ func tasksOf(a *agent) int {
 	}
 	return n
 }
+
+// TestDisconnectedNode: work that is to outlive a lost connection goes on while another stands for it, and goes on as it was
+// when its node is back; the other is stopped then.
+func TestDisconnectedNode(t *testing.T) {
+	t.Parallel()
+	server := newAgent(t, false, "name = \"server\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
+	server.start()
+	clients := map[string]*agent{}
+	for i := range 2 {
+		name := "client-" + itoa(i)
+		c := newAgent(t, false, fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  servers = [%q]\n}\n", name, server.rpc))
+		c.start()
+		clients[name] = c
+	}
+	server.ready(2)
+	job := server.job("stays", `job "stays" {
+  group "g" {
+    disconnect {
+      lost_after = "1h"
+      reconcile  = "keep_original"
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "exec sleep 1000"]
+      }
+      resources {
+        cpu    = 20
+        memory = 16
+      }
+    }
+  }
+}`)
+	if out, code := server.cli("job", "run", job); code != 0 {
+		t.Fatalf("job run: exit %d\n%s", code, out)
+	} else if strings.Contains(out, "disconnect") {
+		t.Errorf("a warning of what works:\n%s", out)
+	}
+	// is tells how the job's allocations are, by node.
+	is := func() map[string]structs.AllocListStub {
+		list, _, err := server.api.JobAllocs(t.Context(), "stays", false, nil)
+		if err != nil {
+			return nil
+		}
+		by := map[string]structs.AllocListStub{}
+		for _, a := range list {
+			by[a.NodeName] = *a
+		}
+		return by
+	}
+	first, other := "", ""
+	within(t, 20*time.Second, "the job running", func(context.Context) error {
+		for name, a := range is() {
+			if a.ClientStatus == structs.AllocClientRunning {
+				first = name
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", is())
+	})
+	other = "client-" + itoa(1-int(first[len(first)-1]-'0'))
+	id := is()[first].ID
+	pid := clients[first].cmd.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	within(t, 60*time.Second, "another standing for it", func(context.Context) error {
+		if a := is(); a[first].ClientStatus != structs.AllocClientUnknown || a[other].ClientStatus != structs.AllocClientRunning {
+			return fmt.Errorf("%+v", a)
+		}
+		return nil
+	})
+	if out, _ := server.cli("node", "status"); !strings.Contains(out, structs.NodeStatusDisconnected) {
+		t.Errorf("no node is disconnected:\n%s", out)
+	}
+	if out, _ := server.cli("job", "status", "stays"); !strings.Contains(out, structs.AllocClientUnknown) {
+		t.Errorf("job status does not say that it is unknown:\n%s", out)
+	}
+	if n := tasksOf(clients[first]); n != 1 {
+		t.Errorf("%d tasks go on where nobody hears of them, want 1", n)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 60*time.Second, "the first running, the other stopped", func(context.Context) error {
+		a := is()
+		if a[first].ClientStatus != structs.AllocClientRunning || !structs.TerminalClientStatus(a[other].ClientStatus) {
+			return fmt.Errorf("%+v", a)
+		}
+		return nil
+	})
+	if a := is()[first]; a.ID != id || a.DesiredStatus != structs.AllocDesiredRun || a.TaskStates["t"].Restarts != 0 {
+		t.Errorf("the first: %+v", a)
+	}
+	if a, b := tasksOf(clients[first]), tasksOf(clients[other]); a != 1 || b != 0 {
+		t.Errorf("%d and %d tasks, want 1 and none", a, b)
+	}
+}

@@ -17,6 +17,7 @@ const (
 	stopUpdating    = "alloc is being updated due to job update"
 	stopMigrating   = "alloc is being migrated"
 	stopLost        = "alloc is lost since its node is down"
+	unknownAway     = "its node is disconnected"
 	stopRescheduled = "alloc was rescheduled because it failed"
 	stopNodeUnfit   = "alloc not needed because its node no longer fits the job"
 )
@@ -59,6 +60,8 @@ type groupWork struct {
 type later struct {
 	alloc *structs.Allocation
 	at    time.Time
+	// away: its node is disconnected, and it is lost then.
+	away bool
 }
 
 // reconciler compares what is wanted with what there is.
@@ -139,11 +142,29 @@ func (r *reconciler) lost(a *structs.Allocation) bool {
 	if !known || n.Terminal() {
 		return true
 	}
-	if n.Status == structs.NodeStatusDisconnected {
-		g := groupOf(a)
-		return g == nil || g.Disconnect == nil || g.Disconnect.LostAfter == 0
+	return n.Status == structs.NodeStatusDisconnected && !r.awaitedUntil(a, n).After(r.in.Now.Add(rescheduleSlack))
+}
+
+// awaitedUntil is when an allocation counts as lost whose node is disconnected.
+func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.Time {
+	g := groupOf(a)
+	if g == nil || g.Disconnect == nil || g.Disconnect.LostAfter == 0 {
+		return time.Time{}
 	}
-	return false
+	return time.Unix(n.StatusUpdatedAt, 0).Add(g.Disconnect.LostAfter)
+}
+
+// await tells whether an allocation that is not lost is on a node which is disconnected:
+// nobody knows what it does, and it is looked at again when it is to be lost.
+func (r *reconciler) await(a *structs.Allocation) bool {
+	n, known := r.w.Node(a.NodeID)
+	if !known || n.Status != structs.NodeStatusDisconnected || a.ClientTerminal() {
+		return false
+	}
+	if a.ClientStatus != structs.AllocClientUnknown || a.FollowupEvalID == "" {
+		r.later = append(r.later, later{alloc: a, at: r.awaitedUntil(a, n), away: true})
+	}
+	return true
 }
 
 func groupOf(a *structs.Allocation) *structs.TaskGroup {

@@ -83,6 +83,12 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 			return
 		}
 		s.leave(succeed(a, a.Index()))
+	case r.await(a):
+		if !groupOf(a).Disconnect.Replace || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
+			s.holders = append(s.holders, a)
+			return
+		}
+		s.leave(succeed(a, a.Index())) // another runs meanwhile
 	case a.DesiredTransition.ShouldMigrate():
 		r.stop(a, stopMigrating, "")
 		if value(a.DesiredTransition.MigrateDisablePlacement) {
@@ -162,7 +168,7 @@ func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
 	if !r.due(a, at) {
 		s.holders = append(s.holders, a)
 		if a.FollowupEvalID == "" && a.Index() < work.group.Count {
-			r.later = append(r.later, later{a, at})
+			r.later = append(r.later, later{alloc: a, at: at})
 			work.counts.RescheduleLater++
 		}
 		return
@@ -208,7 +214,8 @@ func (r *reconciler) settleSlots(work *groupWork, s *slots, count int) []*struct
 }
 
 // better orders two holders of one instance, the one to keep first: what has
-// ended well, then the newest version, what runs, what came last.
+// ended well, then the newest version, what runs, what came last; where an instance was
+// replaced while its node was disconnected, its group may want it otherwise.
 func (r *reconciler) better(a, b *structs.Allocation) int {
 	rank := func(a *structs.Allocation) int {
 		switch a.ClientStatus {
@@ -221,9 +228,53 @@ func (r *reconciler) better(a, b *structs.Allocation) int {
 		}
 		return 2
 	}
+	whichever, among := r.reconciled(a, b)
 	return cmp.Or(
-		cmp.Compare(min(1, rank(a)), min(1, rank(b))), cmp.Compare(b.JobVersion, a.JobVersion),
-		cmp.Compare(rank(a), rank(b)), cmp.Compare(b.CreateIndex, a.CreateIndex))
+		cmp.Compare(min(1, rank(a)), min(1, rank(b))), cmp.Compare(b.JobVersion, a.JobVersion), whichever,
+		cmp.Compare(rank(a), rank(b)), among, cmp.Compare(b.CreateIndex, a.CreateIndex))
+}
+
+// reconciled orders them as disconnect.reconcile says: whichever runs, and among those
+// that do.
+func (r *reconciler) reconciled(a, b *structs.Allocation) (whichever, among int) {
+	g := r.in.Job.LookupTaskGroup(a.TaskGroup)
+	if g == nil || g.Disconnect == nil || g.Disconnect.LostAfter == 0 {
+		return 0, 0
+	}
+	switch g.Disconnect.Reconcile {
+	case structs.ReconcileKeepOriginal:
+		return cmp.Compare(a.CreateIndex, b.CreateIndex), 0
+	case structs.ReconcileKeepReplacement:
+		return cmp.Compare(b.CreateIndex, a.CreateIndex), 0
+	case structs.ReconcileLongestRunning:
+		return 0, runsSince(a).Compare(runsSince(b))
+	default: // best_score
+		return 0, cmp.Or(cmp.Compare(scoreOf(b), scoreOf(a)), cmp.Compare(a.CreateIndex, b.CreateIndex))
+	}
+}
+
+// runsSince is when the first task of those that run has started; of what does not run,
+// after everything.
+func runsSince(a *structs.Allocation) time.Time {
+	first := time.Unix(1<<40, 0)
+	for _, s := range a.TaskStates { // the earliest: the order cannot show
+		if s.State == structs.TaskStateRunning && s.StartedAt.Before(first) {
+			first = s.StartedAt
+		}
+	}
+	return first
+}
+
+// scoreOf is how well an allocation's node was liked when it was placed.
+func scoreOf(a *structs.Allocation) float64 {
+	if a.Metrics != nil {
+		for _, m := range a.Metrics.ScoreMetaData {
+			if m.NodeID == a.NodeID {
+				return m.NormScore
+			}
+		}
+	}
+	return 0
 }
 
 // fillSlots places the instances that nobody holds.

@@ -255,7 +255,7 @@ func (r *reconciler) moves(gw *gangWork, m *roster) gangState {
 			case forced, value(a.DesiredTransition.MigrateDisablePlacement):
 				state = gangBroken
 			case !at.IsZero() && a.FollowupEvalID == "" && (gw.force == nil || at.Before(gw.force.at)):
-				gw.force = &later{a, at}
+				gw.force = &later{alloc: a, at: at}
 			}
 		}
 	}
@@ -354,7 +354,7 @@ func (n *renewal) decide(rosters []*roster) {
 	case !r.due(first, at):
 		n.place, n.why = false, stopGangWaits
 		if first.FollowupEvalID == "" {
-			r.later = append(r.later, later{first, at})
+			r.later = append(r.later, later{alloc: first, at: at})
 			work.counts.RescheduleLater++
 		}
 	default:

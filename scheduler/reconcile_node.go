@@ -93,6 +93,7 @@ func (r *reconciler) sortPerNode(work *groupWork, fit *feasibility, held map[str
 		r.stop(a, stopNodeUnfit, "")
 		work.counts.Stop++
 	default:
+		r.await(a)
 		held[a.NodeID] = a
 	}
 }

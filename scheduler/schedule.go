@@ -479,22 +479,33 @@ func (s *scheduler) takeBack(groups []*groupWork) {
 // followUp makes the evaluations that replace failed allocations when their
 // delays have passed.
 func (s *scheduler) followUp(list []later) {
+	away := func(l later) int {
+		if l.away {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(list, func(a, b later) int {
-		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.alloc.ID, b.alloc.ID))
+		return cmp.Or(cmp.Compare(away(a), away(b)), a.at.Compare(b.at), strings.Compare(a.alloc.ID, b.alloc.ID))
 	})
 	var ev *structs.Evaluation
-	var first time.Time
+	var first later
 	for _, l := range list {
-		if ev == nil || l.at.Sub(first) > followUpWindow {
+		if ev == nil || l.away != first.away || l.at.Sub(first.at) > followUpWindow {
 			ev = s.newEval(structs.EvalTriggerRetryFailed, structs.EvalStatusPending)
 			ev.StatusDescription = "created for delayed rescheduling"
-			first = l.at
+			if l.away {
+				ev.TriggeredBy, ev.StatusDescription = structs.EvalTriggerMaxDisconnect, "created for when a disconnected node is not waited for any longer"
+			}
+			first = l
 			s.plan.Evals = append(s.plan.Evals, ev)
 		}
 		ev.WaitUntil = l.at
-		s.plan.Stop = append(s.plan.Stop, &structs.AllocStop{
-			AllocID: l.alloc.ID, FollowupEvalID: ev.ID, KeepRunning: true,
-		})
+		st := &structs.AllocStop{AllocID: l.alloc.ID, FollowupEvalID: ev.ID, KeepRunning: true}
+		if l.away {
+			st.ClientStatus, st.DesiredDescription = structs.AllocClientUnknown, unknownAway
+		}
+		s.plan.Stop = append(s.plan.Stop, st)
 	}
 }
 

@@ -123,7 +123,7 @@ type AllocStop struct {
 	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants:
 	// the ask goes back to the queue at its place. "": it is stopped for another reason.
 	Reclaim string `codec:",omitempty"`
-	// KeepRunning: only FollowupEvalID is recorded; the allocation is not stopped.
+	// KeepRunning: only FollowupEvalID and ClientStatus are recorded; the allocation is not stopped.
 	KeepRunning bool
 }
 

@@ -25,7 +25,6 @@ var noBehaviour = warningTable(`
 	TaskGroup.Services
 	TaskGroup.Scaling
 	TaskGroup.Consul
-	TaskGroup.Disconnect
 	TaskGroup.ShutdownDelay
 	EphemeralDisk.Sticky
 	EphemeralDisk.Migrate

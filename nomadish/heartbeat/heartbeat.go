@@ -6,7 +6,10 @@
 // that itself stood still (it was suspended, or starved) cannot know either: then the
 // nodes that seem to be late get their time anew.
 //
-// It must never mark a node anything but down: that it is back, the node says itself.
+// A node with work that is to outlive a lost connection (disconnect.lost_after of its group) is
+// marked disconnected instead, and down when nothing of it is waited for any longer.
+//
+// It must never mark a node anything else: that it is back, the node says itself.
 package heartbeat
 
 import (
@@ -73,6 +76,7 @@ type Timers struct {
 	timers  map[string]clock.Timer
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
+	store   *state.Store
 	more    chan struct{}
 }
 
@@ -162,7 +166,7 @@ func (t *Timers) Active() int {
 func (t *Timers) Run(ctx context.Context, store *state.Store) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	t.start()
+	t.start(store)
 	defer t.stop()
 	wg.Go(func() { t.down(ctx) })
 	for ctx.Err() == nil {
@@ -193,10 +197,10 @@ func (t *Timers) committed(changes *state.Changes) {
 	}
 }
 
-func (t *Timers) start() {
+func (t *Timers) start(store *state.Store) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.running, t.alive = true, t.opts.Clock.Now()
+	t.running, t.alive, t.store = true, t.opts.Clock.Now(), store
 }
 
 func (t *Timers) stop() {
@@ -272,13 +276,57 @@ func (t *Timers) markSome(ctx context.Context) bool {
 	return true
 }
 
-// mark commits that nodes are down.
+// mark commits that nodes are down, or disconnected.
 func (t *Timers) mark(ctx context.Context, ids []string) error {
-	now := t.opts.Clock.Now()
 	metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
-	t.opts.Logger.Warn("nodes were not heard of in time; they are down", "nodes", len(ids), "first", ids[0])
+	var down, away []string
+	snap := t.snapshot()
+	for _, id := range ids {
+		switch node := snap.Node(nil, id); {
+		case node == nil:
+		case !t.awaits(snap, node):
+			down = append(down, id)
+		case node.Status == structs.NodeStatusDisconnected:
+			t.again([]string{id}, t.opts.Failover) // it is waited for still
+		default:
+			away = append(away, id)
+		}
+	}
+	return errors.Join(t.commit(ctx, structs.NodeStatusDown, down), t.commit(ctx, structs.NodeStatusDisconnected, away))
+}
+
+func (t *Timers) snapshot() *state.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.store.Snapshot()
+}
+
+// awaits tells whether a node holds an allocation that is to be there when it comes back.
+func (t *Timers) awaits(snap *state.Snapshot, node *structs.Node) bool {
+	since := t.opts.Clock.Now()
+	if node.Status == structs.NodeStatusDisconnected {
+		since = time.Unix(node.StatusUpdatedAt, 0)
+	}
+	for _, a := range snap.AllocsByNode(nil, node.ID) {
+		if a.Terminal() || a.Job == nil {
+			continue
+		}
+		g := a.Job.LookupTaskGroup(a.TaskGroup)
+		if g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && since.Add(g.Disconnect.LostAfter).After(t.opts.Clock.Now()) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Timers) commit(ctx context.Context, status string, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	now := t.opts.Clock.Now()
+	t.opts.Logger.Warn("nodes were not heard of in time", "status", status, "nodes", len(ids), "first", ids[0])
 	_, err := t.apply.Apply(ctx, structs.LogNodeStatus, &structs.NodeStatusEntry{
-		NodeIDs: ids, Status: structs.NodeStatusDown, Time: now.UnixNano(), EvalSeed: t.opts.NewID(),
+		NodeIDs: ids, Status: status, Time: now.UnixNano(), EvalSeed: t.opts.NewID(),
 		Event: &structs.NodeEvent{Subsystem: "Cluster", Message: "Node heartbeat missed", Timestamp: now},
 	})
 	if errors.Is(err, structs.ErrNotFound) {

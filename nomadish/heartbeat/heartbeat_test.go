@@ -261,3 +261,37 @@ func TestFellBehind(t *testing.T) {
 		}
 	})
 }
+
+// A node with work that outlives a lost connection is disconnected until nothing of it is
+// waited for any longer, and down then.
+func TestDisconnected(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.register("n", "other")
+		b.Beat("n")
+		b.Beat("other")
+		group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: 10 * time.Minute}}
+		job := &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{group}}
+		b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		version := b.store.Snapshot().Job(nil, "default", "j").Version
+		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{{
+			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: "s", Resources: &structs.AllocatedResources{},
+			Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}},
+		}}}}})
+		time.Sleep(6 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+		b.want("other", structs.NodeStatusDown)
+
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady, Time: time.Now().UnixNano()})
+		b.Beat("n")
+		time.Sleep(6 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+		index := b.index
+		time.Sleep(9 * time.Minute)
+		b.want("n", structs.NodeStatusDisconnected)
+		if b.index != index {
+			b.Errorf("%d entries while it was waited for", b.index-index)
+		}
+		time.Sleep(2 * time.Minute)
+		b.want("n", structs.NodeStatusDown)
+	})
+}

@@ -19,7 +19,7 @@ type Steps struct {
 
 // Start begins to wait for the nodes that the state knows.
 func (t *Timers) Start(store *state.Store) *Steps {
-	t.start()
+	t.start(store)
 	s := &Steps{t: t, store: store}
 	s.resync()
 	return s

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -166,4 +167,37 @@ func TestNodeWithEmptyParts(t *testing.T) {
 			t.Errorf("the node with an empty %s is there", what)
 		}
 	}
+}
+
+// What was unknown while its node was disconnected is what the node last said of it, once
+// that is heard again, and is not looked at again later.
+func TestHeardAgain(t *testing.T) {
+	w := newWorld(t)
+	w.register(job("web"))
+	w.node("n")
+	w.node("other")
+	ids := w.place("web", 0, "n", "seed", 3)
+	away := w.place("web", 0, "other", "else", 1)
+	w.must(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+		{ID: ids[0], ClientStatus: structs.AllocClientRunning, TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning}}},
+	}})
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"n", "other"}, Status: structs.NodeStatusDisconnected})
+	var stops []*structs.AllocStop
+	for _, id := range append(slices.Clone(ids[:2]), away[0]) {
+		stops = append(stops, &structs.AllocStop{
+			AllocID: id, ClientStatus: structs.AllocClientUnknown, DesiredDescription: "away", FollowupEvalID: "later", KeepRunning: true,
+		})
+	}
+	snap := w.plan(&structs.JudgedPlan{Stop: stops})
+	check(t, "while it is away", snap.Alloc(nil, ids[0]).ClientStatus, structs.AllocClientUnknown)
+	check(t, "it is to run", snap.Alloc(nil, ids[0]).DesiredStatus, structs.AllocDesiredRun)
+	check(t, "still away", w.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusDisconnected}).Alloc(nil, ids[0]).ClientStatus, structs.AllocClientUnknown)
+
+	snap = w.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady, EvalSeed: "back"})
+	check(t, "what ran", snap.Alloc(nil, ids[0]).ClientStatus, structs.AllocClientRunning)
+	check(t, "what had not begun", snap.Alloc(nil, ids[1]).ClientStatus, structs.AllocClientPending)
+	check(t, "what is said of it", snap.Alloc(nil, ids[0]).ClientDescription+snap.Alloc(nil, ids[0]).FollowupEvalID, "")
+	check(t, "what was not unknown", snap.Alloc(nil, ids[2]).ClientStatus, structs.AllocClientPending)
+	check(t, "on the other node", snap.Alloc(nil, away[0]).ClientStatus, structs.AllocClientUnknown)
+	check(t, "evaluations", nodeEvals(snap, "web") > 0, true)
 }

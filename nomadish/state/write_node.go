@@ -88,11 +88,34 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 		}
 		x.addEvent(now, e.Event)
 		x.putNode(was, now)
+		x.heardAgain(was, now)
 		if moved || was.ComputedClass != now.ComputedClass {
 			x.mintForNode(now, now.Ready(), map[structs.NamespacedID]bool{})
 		}
 		return nil
 	})
+}
+
+// heardAgain tells what allocations do whose node was disconnected: what it last said of
+// them. What has changed since it says next.
+func (x *txn) heardAgain(was, now *structs.Node) {
+	if was == nil || was.Status != structs.NodeStatusDisconnected || now.Status == structs.NodeStatusDisconnected || now.Terminal() {
+		return
+	}
+	for _, a := range x.allocs.allocs(ofNode, labelOf(now.ID)) {
+		if a.ClientStatus != structs.AllocClientUnknown {
+			continue
+		}
+		heard := *a
+		heard.ClientStatus, heard.ClientDescription, heard.FollowupEvalID = structs.AllocClientPending, "", ""
+		for _, s := range a.TaskStates { // order does not matter: any will do
+			if s.State != structs.TaskStatePending {
+				heard.ClientStatus = structs.AllocClientRunning
+			}
+		}
+		heard.ModifyTime = x.now
+		x.putAlloc(a, &heard, true)
+	}
 }
 
 // checkNodeParts refuses a node that says it has something which it does not describe.
@@ -190,6 +213,7 @@ func (w *Writer) NodeStatus(index uint64, e *structs.NodeStatusEntry) error {
 			}
 			x.putNode(was, now)
 			if was.Status != e.Status {
+				x.heardAgain(was, now)
 				x.mintForNode(now, now.Ready(), done)
 			}
 		}

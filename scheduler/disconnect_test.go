@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// away is a service whose instances outlive a lost connection for an hour.
+func away(count int, change ...func(*structs.DisconnectStrategy)) *structs.Job {
+	return testJob(structs.JobTypeService, count, func(j *structs.Job) {
+		d := &structs.DisconnectStrategy{LostAfter: time.Hour, Replace: true, Reconcile: structs.ReconcileBestScore}
+		for _, f := range change {
+			f(d)
+		}
+		group(j).Disconnect = d
+	})
+}
+
+// disconnect cuts a node off, and connect brings it back, as the state would do it.
+func (c *cluster) disconnect(id string) {
+	c.changeNode(id, func(n *structs.Node) {
+		n.Status, n.StatusUpdatedAt = structs.NodeStatusDisconnected, c.now.Unix()
+	})
+}
+
+func (c *cluster) connect(id string) {
+	c.changeNode(id, func(n *structs.Node) { n.Status, n.StatusUpdatedAt = structs.NodeStatusReady, c.now.Unix() })
+	c.client(func(a *structs.Allocation) bool { return a.NodeID == id && a.ClientStatus == structs.AllocClientUnknown },
+		func(a *structs.Allocation) { a.ClientStatus, a.FollowupEvalID = structs.AllocClientRunning, "" })
+}
+
+// one gives the only allocation on a node.
+func (c *cluster) one(node string) *structs.Allocation {
+	c.t.Helper()
+	var got *structs.Allocation
+	for _, a := range c.sorted() {
+		if a.NodeID == node {
+			if got != nil {
+				c.t.Fatalf("two on node %s", node)
+			}
+			got = a
+		}
+	}
+	if got == nil {
+		c.t.Fatalf("none on node %s", node)
+	}
+	return got
+}
+
+// cutOff runs one instance of a job on node a, cuts that off, and evaluates the job.
+func cutOff(t *testing.T, j *structs.Job) *cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.node("a")
+	c.register(j)
+	c.eval()
+	c.runAll()
+	c.node("b")
+	c.disconnect("a")
+	c.eval()
+	return c
+}
+
+// An instance on a disconnected node is unknown, and another stands for it until it is
+// lost: then it is looked at again.
+func TestDisconnectedIsReplaced(t *testing.T) {
+	c := cutOff(t, away(1))
+	old := c.one("a")
+	if old.ClientStatus != structs.AllocClientUnknown || old.DesiredStatus != structs.AllocDesiredRun || c.one("b").PreviousAllocation != old.ID {
+		t.Fatalf("the old one is %s, the new one stands for %q", old.ClientStatus, c.one("b").PreviousAllocation)
+	}
+	var follow *structs.Evaluation
+	for _, ev := range c.last.Evals {
+		if ev.TriggeredBy == structs.EvalTriggerMaxDisconnect {
+			follow = ev
+		}
+	}
+	if follow == nil || !follow.WaitUntil.Equal(c.now.Add(time.Hour)) || old.FollowupEvalID != follow.ID {
+		t.Fatalf("it is looked at again by %+v, and waits for %q", follow, old.FollowupEvalID)
+	}
+	c.eval()
+	c.wantPlan(0, 0, 0) // all is in place
+	c.runAll()
+	c.now = c.now.Add(time.Hour)
+	c.eval()
+	if old = c.one("a"); old.ClientStatus != structs.AllocClientLost || old.DesiredStatus != structs.AllocDesiredStop {
+		t.Fatalf("after its time it is %s, %s", old.ClientStatus, old.DesiredStatus)
+	}
+	if c.one("b").DesiredStatus != structs.AllocDesiredRun {
+		t.Error("its successor is stopped")
+	}
+}
+
+// When the node comes back its group says who stays.
+func TestReconnected(t *testing.T) {
+	for strategy, stays := range map[string]string{
+		structs.ReconcileKeepOriginal: "a", structs.ReconcileKeepReplacement: "b", structs.ReconcileLongestRunning: "a", structs.ReconcileBestScore: "a",
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.Reconcile = strategy }))
+			since := func(a *structs.Allocation) {
+				run(a)
+				a.TaskStates = map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning, StartedAt: time.Unix(int64(a.CreateIndex), 0)}} //nolint:gosec // small
+			}
+			c.client(isLive, since)
+			c.connect("a")
+			c.eval()
+			for _, node := range []string{"a", "b"} {
+				if stayed := c.one(node).DesiredStatus == structs.AllocDesiredRun; stayed != (node == stays) {
+					t.Errorf("on %s: %s", node, c.one(node).DesiredStatus)
+				}
+			}
+			c.eval()
+			c.wantPlan(0, 0, 0)
+		})
+	}
+}
+
+// A replacement that does not run yet does not cost the original its place, unless the
+// group wants it so.
+func TestReconnectedBeforeItsReplacementRuns(t *testing.T) {
+	c := cutOff(t, away(1))
+	c.connect("a")
+	c.eval()
+	if c.one("a").DesiredStatus != structs.AllocDesiredRun || c.one("b").DesiredStatus != structs.AllocDesiredStop {
+		t.Errorf("on a %s, on b %s", c.one("a").DesiredStatus, c.one("b").DesiredStatus)
+	}
+}
+
+func TestDisconnectedIsNotReplaced(t *testing.T) {
+	c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.Replace = false }))
+	if c.one("a").ClientStatus != structs.AllocClientUnknown || c.live() != 1 {
+		t.Fatalf("%s, %d live", c.one("a").ClientStatus, c.live())
+	}
+	c.connect("a")
+	c.eval()
+	c.wantPlan(0, 0, 0)
+}
+
+// A gang waits for its members, and what nobody wants any more is stopped though nobody
+// hears of it.
+func TestDisconnectedGangAndUnwanted(t *testing.T) {
+	j := away(2)
+	group(j).Gang = &structs.Gang{Min: 2}
+	j.Canonicalize()
+	c := cutOff(t, j)
+	if c.live() != 2 || len(c.last.Place) != 0 {
+		t.Errorf("%d of the gang live, %d placed", c.live(), placed(c.last))
+	}
+
+	c = cutOff(t, away(1))
+	c.runAll()
+	c.update(func(j *structs.Job) { group(j).Count = 0 })
+	c.eval()
+	for _, node := range []string{"a", "b"} {
+		if c.one(node).DesiredStatus != structs.AllocDesiredStop {
+			t.Errorf("on %s: %s", node, c.one(node).DesiredStatus)
+		}
+	}
+}
+
+// Without lost_after a disconnected node's work is lost at once.
+func TestDisconnectedWithoutTime(t *testing.T) {
+	c := cutOff(t, testJob(structs.JobTypeService, 1))
+	if c.one("a").ClientStatus != structs.AllocClientLost || c.one("b").DesiredStatus != structs.AllocDesiredRun {
+		t.Errorf("on a %s, on b %s", c.one("a").ClientStatus, c.one("b").DesiredStatus)
+	}
+}
