@@ -285,11 +285,11 @@ func TestDisconnected(t *testing.T) {
 		b.Beat("n")
 		time.Sleep(6 * time.Second)
 		b.want("n", structs.NodeStatusDisconnected)
-		index := b.index
+		index := b.store.Snapshot().Index()
 		time.Sleep(9 * time.Minute)
 		b.want("n", structs.NodeStatusDisconnected)
-		if b.index != index {
-			b.Errorf("%d entries while it was waited for", b.index-index)
+		if now := b.store.Snapshot().Index(); now != index {
+			b.Errorf("%d entries while it was waited for", now-index)
 		}
 		time.Sleep(2 * time.Minute)
 		b.want("n", structs.NodeStatusDown)
