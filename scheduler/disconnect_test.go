@@ -27,7 +27,9 @@ func (c *cluster) disconnect(id string) {
 
 func (c *cluster) connect(id string) {
 	c.changeNode(id, func(n *structs.Node) { n.Status, n.StatusUpdatedAt = structs.NodeStatusReady, c.now.Unix() })
-	c.client(func(a *structs.Allocation) bool { return a.NodeID == id && a.ClientStatus == structs.AllocClientUnknown },
+	c.client(func(a *structs.Allocation) bool {
+		return a.NodeID == id && a.ClientStatus == structs.AllocClientUnknown
+	},
 		func(a *structs.Allocation) { a.ClientStatus, a.FollowupEvalID = structs.AllocClientRunning, "" })
 }
 
