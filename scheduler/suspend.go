@@ -172,6 +172,11 @@ func (s *scheduler) suspendAgain(groups []*groupWork) {
 // for each.
 func (s *scheduler) countAsleep() {
 	seen := map[[3]string]bool{}
+	said := map[string]bool{} // groups of which it is said already: those maps are the state's
+	for _, sl := range s.asleep {
+		name := sl.work.group.Name
+		said[name] = s.failed[name] != nil && s.stored(name) != nil
+	}
 	for _, sl := range s.asleep {
 		name := sl.work.group.Name
 		s.fit(sl.work.group) // which classes could take it is asked later
@@ -183,11 +188,11 @@ func (s *scheduler) countAsleep() {
 		} else {
 			m.CoalescedFailures++
 		}
-		said := [3]string{name, sl.alloc.NodeID, sl.what}
-		if seen[said] {
+		at := [3]string{name, sl.alloc.NodeID, sl.what}
+		if seen[at] || said[name] {
 			continue
 		}
-		seen[said] = true
+		seen[at] = true
 		n, known := s.w.Node(sl.alloc.NodeID)
 		if !known {
 			n = &structs.Node{}

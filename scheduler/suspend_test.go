@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -119,6 +121,36 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 		t.Fatalf("it is %s on %s", now.DesiredStatus, now.NodeID)
 	}
 	c.checkWorld()
+}
+
+// TestSuspendedIsCountedOnce: a brief decision says of why an evaluation waits what that says
+// already, and leaves that as it is: it is the state's, on one server of several.
+func TestSuspendedIsCountedOnce(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.eval()
+	c.client(isLive, healthy)
+	victim := c.sorted()[0]
+	c.taken(func(a *structs.Allocation) bool { return a.ID == victim.ID })
+	c.guest("guest", victim.NodeID, 2000)
+	c.decide(c.newEval())
+	blocked := c.last.Evals[slices.IndexFunc(c.last.Evals, func(e *structs.Evaluation) bool { return e.ID == c.done.BlockedEval })]
+	was := asJSON(t, blocked)
+	in := c.input()
+	in.Brief = true
+	again, err := Schedule(c.w, blocked, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := asJSON(t, blocked); !bytes.Equal(was, now) {
+		t.Fatalf("the evaluation was changed:\n%s\n%s", was, now)
+	}
+	want, got := blocked.FailedTGAllocs["g"], again.Evals[0].FailedTGAllocs["g"]
+	if got == nil || got.NodesEvaluated != want.NodesEvaluated || got.NodesExhausted != want.NodesExhausted ||
+		!maps.Equal(got.DimensionExhausted, want.DimensionExhausted) || got.CoalescedFailures != want.CoalescedFailures {
+		t.Fatalf("it waits because of %s, before of %s", asJSON(t, got), asJSON(t, want))
+	}
 }
 
 // TestSuspendedGetsTheSameNamesBack: devices, cores and ports are those that it had;
