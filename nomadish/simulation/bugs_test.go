@@ -1,0 +1,113 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// twice is a state machine that applies some entries twice.
+type twice struct {
+	raft.FSM
+	n int
+}
+
+// Apply implements raft.FSM.
+func (m *twice) Apply(log *raft.Log) any {
+	answer := m.FSM.Apply(log)
+	if m.n++; m.n%97 == 0 {
+		m.FSM.Apply(log)
+	}
+	return answer
+}
+
+// dropReclaim leaves out of what is proposed that something is taken back for somebody else.
+func dropReclaim(payload any) any {
+	commit, ok := payload.(*structs.PlanCommit)
+	if !ok {
+		return payload
+	}
+	out := &structs.PlanCommit{}
+	for _, p := range commit.Plans {
+		c := *p
+		c.Stop = nil
+		for _, s := range p.Stop {
+			if s.PreemptedBy == "" {
+				c.Stop = append(c.Stop, s)
+			}
+		}
+		out.Plans = append(out.Plans, &c)
+	}
+	return out
+}
+
+// unjudged commits every plan as it is.
+func unjudged(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error)) bool {
+	index, err := l.Apply(forever, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+		EvalID: p.EvalID, Place: p.Place, Stop: p.Stop, Update: p.Update, Reserve: p.Reserve, Unreserve: p.Unreserve, Asks: p.Asks, Evals: p.Evals,
+		Time: epoch.Add(l.now).UnixNano(), JudgedAt: l.r.index(),
+	}}})
+	l.after(0, "answer", -1, func() { tell(&structs.PlanResult{AllocIndex: index}, err) })
+	return true
+}
+
+// TestPlantedBugsAreFound breaks what is simulated in five ways. Each must be found within a
+// few seeds, and by a check that is there for it.
+func TestPlantedBugsAreFound(t *testing.T) {
+	for name, bug := range map[string]struct {
+		seams
+		found []string // one of these is said
+	}{
+		"a reclaim is dropped":    {seams{commit: dropReclaim}, []string{"given away", "is given to"}},
+		"an entry applied twice":  {seams{machine: func(id int, m raft.FSM) raft.FSM { return doubled(id, m) }}, []string{"has hash", "with changes"}},
+		"the fit is not checked":  {seams{submit: unjudged}, []string{"given away", "is given to", "is there twice"}},
+		"the last entry is lost":  {seams{elected: func(log *agreed) { log.entries = log.entries[:max(len(log.entries), 1)-1] }}, []string{"is at index", "acknowledged", "has hash", "with changes"}},
+		"a stale read is trusted": {seams{index: func(uint64) uint64 { return 0 }}, []string{"is there twice", "given away"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const tries = 5
+			for seed := uint64(1); seed <= tries; seed++ {
+				result, err := run(seed, bug.seams, minEntries, minFaults)
+				if err == nil {
+					continue
+				}
+				for _, what := range bug.found {
+					if strings.Contains(err.(*Failure).What, what) { //nolint:errcheck,errorlint,forcetypeassert // Run says so
+						t.Logf("found by seed %d after %d entries: %.200s", seed, result.Entries, err.(*Failure).What) //nolint:errcheck,errorlint,forcetypeassert // likewise
+						return
+					}
+				}
+				t.Fatalf("found otherwise than it should be: %v", err)
+			}
+			t.Fatalf("not found by %d seeds", tries)
+		})
+	}
+}
+
+// doubled has one replica of all apply entries twice.
+func doubled(id int, m raft.FSM) raft.FSM {
+	if id != 1 {
+		return m
+	}
+	return &twice{FSM: m}
+}
+
+// TestSameSeedSameRun: a seed does the same each time, step by step.
+func TestSameSeedSameRun(t *testing.T) {
+	t.Parallel()
+	var was *Result
+	for range 2 {
+		is, err := run(3, seams{}, 1000, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if was != nil && (was.Trace != is.Trace || was.String() != is.String()) {
+			t.Errorf("the same seed ran otherwise:\n%s\n%s", was, is)
+		}
+		was = is
+	}
+}

@@ -1,0 +1,486 @@
+package simulation
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// How often, in log entries, what is dear is looked at.
+const (
+	hashEvery    = 1000
+	derivedEvery = 500
+)
+
+// checks are the invariants:
+//
+//   - after every entry: what it placed is not too much for its nodes, and shares no port, core
+//     or GPU with anything else; a gang is whole; no instance is there twice; nobody of the same
+//     or a higher band was taken from, and what was taken is there for who took it; every
+//     replica answers as the first did, and changes the same;
+//   - now and then: replicas that applied the same log have equal hashes; World and all else
+//     that is derived is as the tables say; what was acknowledged is there;
+//   - whenever a snapshot is restored: it gives the state that it was taken of;
+//   - when faults have stopped: nothing is left to be placed, nothing runs that is to be
+//     stopped, and servers and clients agree on what runs.
+type checks struct {
+	*sim
+	hashes map[uint64]string          // by index
+	states map[uint64]*state.Snapshot // the last ones of those
+	calm   bool
+	// moved is the last entry that changed allocations of a job other than by a plan.
+	moved   map[structs.NamespacedID]uint64
+	touched []structs.NamespacedID // the jobs whose allocations the last entry changed
+	bands   uint64                 // the last change of the configuration
+	// onNode is the last entry that changed an allocation on a node.
+	onNode map[string]uint64
+}
+
+func newChecks(s *sim) *checks {
+	return &checks{sim: s, hashes: map[uint64]string{}, states: map[uint64]*state.Snapshot{}, moved: map[structs.NamespacedID]uint64{}, onNode: map[string]uint64{}}
+}
+
+// entry looks at what an entry did to the state of the replica that applied it first.
+func (c *checks) entry(r *replica, index uint64, e *entry) {
+	// Not its bytes: maps are encoded in any order. What it did is in the hashes of the states.
+	c.notef(r.id, "entry %d of type %d, %d bytes: %s", index, e.kind, len(e.data), e.answer)
+	c.result.Kinds[e.kind]++
+	switch p := e.payload.(type) {
+	case *structs.JobDeregisterEntry:
+		if w := c.users.jobs[p.JobID]; w != nil && p.Purge {
+			w.purged = true
+		}
+	case *structs.CollectEntry:
+		for _, id := range p.Jobs {
+			if w := c.users.jobs[id.ID]; w != nil {
+				w.purged = true
+			}
+		}
+	case *structs.SchedulerConfigEntry:
+		c.bands = index
+	case *structs.PlanCommit:
+		for _, plan := range p.Plans {
+			c.plan(r.store.Snapshot(), plan)
+		}
+	}
+	if _, plans := e.payload.(*structs.PlanCommit); !plans {
+		for _, job := range c.touched {
+			c.moved[job] = index
+		}
+	}
+	if index%derivedEvery == 0 {
+		c.derived(r)
+		c.promises(r)
+	}
+}
+
+// changed gives a hash of what an entry changed, as the feed tells of it, and notes what
+// allocations these were.
+func (c *checks) changed(r *replica, index uint64) uint64 {
+	c.touched = c.touched[:0]
+	changes, found, err := r.store.Feed(index - 1).Poll()
+	if err != nil {
+		c.fail("replica %d: the feed has lost entry %d, which was just applied: %v", r.id, index, err)
+	}
+	if !found {
+		return 0
+	}
+	sum := fnv.New64a()
+	out := codec.NewEncoder(sum, canonical)
+	for i := range changes.Items {
+		change := &changes.Items[i]
+		if err := out.Encode(change.New); err != nil {
+			c.fail("entry %d: what it changed cannot be encoded: %v", index, err)
+		}
+		if change.Kind != state.KindAlloc {
+			continue
+		}
+		for _, v := range []any{change.Old, change.New} {
+			if a, _ := v.(*structs.Allocation); a != nil {
+				c.onNode[a.NodeID] = index
+				c.touched = append(c.touched, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace})
+			}
+		}
+	}
+	return sum.Sum64()
+}
+
+// canonical encodes equal values alike.
+var canonical = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{}
+	h.Canonical = true
+	return h
+}()
+
+// plan looks at what a judged plan did.
+func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
+	nodes, jobs := map[string]bool{}, map[structs.NamespacedID]uint64{} // with the version that is placed
+	placed := map[string]*structs.PlacementBatch{}
+	for _, b := range p.Place {
+		jobs[structs.NamespacedID{ID: b.JobID, Namespace: b.Namespace}] = b.JobVersion
+		for i, in := range b.Instances {
+			nodes[b.Nodes[in.Node].ID] = true
+			placed[b.Allocation(i).ID] = b
+			c.result.Placed++
+		}
+	}
+	for _, u := range p.Update {
+		if a := snap.Alloc(nil, u.AllocID); a != nil && u.Resources != nil {
+			nodes[a.NodeID] = true
+		}
+	}
+	for _, id := range sortedKeys(nodes) {
+		if what := overcommitted(snap, id); what != "" {
+			c.fail("after the plan of evaluation %s: %s", p.EvalID, what)
+		}
+	}
+	for _, s := range p.Stop {
+		if s.PreemptedBy != "" {
+			c.reclaimed(snap, p, s, placed)
+		}
+	}
+	for id, version := range jobs { // order does not matter: they are of one job, mostly, and any is a failure
+		c.instances(snap, id)
+		if p.JudgedAt >= c.moved[id] {
+			c.gangs(snap, id, version)
+		}
+	}
+}
+
+// overcommitted says what of a node was given away twice, by sums of its own; "": nothing.
+func overcommitted(snap *state.Snapshot, nodeID string) string {
+	node := snap.Node(nil, nodeID)
+	if node == nil {
+		return ""
+	}
+	var cpu, memory, disk int64
+	shares, cores, ports := map[string]int{}, map[uint16]string{}, map[int]string{}
+	for _, a := range snap.AllocsByNode(nil, nodeID) {
+		if a.Terminal() || a.AllocatedResources == nil {
+			continue
+		}
+		c, m, d, _ := a.AllocatedResources.Total()
+		memory, disk = memory+m, disk+d
+		if a.Suspended() {
+			continue // it keeps its memory and its disk
+		}
+		cpu += c
+		for _, p := range a.AllocatedResources.Shared.Ports {
+			if other := ports[p.Value]; other != "" {
+				return fmt.Sprintf("port %d of node %s is given to %s and to %s", p.Value, node.Name, other, a.ID)
+			}
+			ports[p.Value] = a.ID
+		}
+		for _, t := range a.AllocatedResources.Tasks { // order does not matter: any is a failure
+			for _, core := range t.Cpu.ReservedCores {
+				if other := cores[core]; other != "" {
+					return fmt.Sprintf("core %d of node %s is given to %s and to %s", core, node.Name, other, a.ID)
+				}
+				cores[core] = a.ID
+			}
+			for _, dev := range t.Devices {
+				for _, id := range dev.DeviceIDs {
+					shares[id] += cmp.Or(dev.Share, structs.DeviceShareWhole)
+				}
+			}
+		}
+	}
+	has := node.NodeResources
+	switch {
+	case cpu > has.Cpu.CpuShares:
+		return fmt.Sprintf("node %s: %d MHz of %d are given away", node.Name, cpu, has.Cpu.CpuShares)
+	case memory > has.Memory.MemoryMB:
+		return fmt.Sprintf("node %s: %d MiB of %d are given away", node.Name, memory, has.Memory.MemoryMB)
+	case disk > has.Disk.DiskMB:
+		return fmt.Sprintf("node %s: %d MiB of disk of %d are given away", node.Name, disk, has.Disk.DiskMB)
+	}
+	for _, id := range sortedKeys(shares) {
+		if shares[id] > structs.DeviceShareWhole {
+			return fmt.Sprintf("GPU %s: %d thousandths are given away", id, shares[id])
+		}
+	}
+	return ""
+}
+
+// reclaimed looks at what was taken from one for another.
+func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *structs.AllocStop, placed map[string]*structs.PlacementBatch) {
+	victim := snap.Alloc(nil, s.AllocID)
+	if victim == nil || victim.AllocatedResources == nil {
+		return
+	}
+	winner := snap.Alloc(nil, s.PreemptedBy)
+	if winner == nil {
+		c.fail("%s was taken back for %s, which is not there (plan of evaluation %s)", s.AllocID, s.PreemptedBy, p.EvalID)
+		return
+	}
+	if placed[s.PreemptedBy] == nil && !slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.AllocID == s.PreemptedBy }) {
+		c.fail("%s was taken back for %s, which the plan does not place", s.AllocID, s.PreemptedBy)
+	}
+	was, is := victim.AllocatedResources.Shared.Terms, winner.AllocatedResources.Shared.Terms
+	config := snap.SchedulerConfig(nil)
+	if was == nil || is == nil || p.JudgedAt < c.bands {
+		return
+	}
+	if config.Band(was.Priority) >= config.Band(is.Priority) {
+		c.fail("%s of priority %d was taken back for %s of priority %d", s.AllocID, was.Priority, s.PreemptedBy, is.Priority)
+	}
+}
+
+// instances looks for an instance that is there twice.
+func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
+	at := map[string]string{}
+	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
+		if a.Terminal() {
+			continue
+		}
+		if a.Job == nil {
+			continue // of a job that was forgotten: nobody wants it
+		}
+		name := a.Name
+		if a.Job.Type == structs.JobTypeSystem || a.Job.Type == structs.JobTypeSysBatch {
+			name = a.TaskGroup + " on node " + a.NodeID
+		}
+		if other := at[name]; other != "" {
+			c.fail("job %s: instance %s is there twice, as %s and as %s:%s", id, name, other, a.ID, told(snap, id))
+			return
+		}
+		at[name] = a.ID
+	}
+}
+
+// told lists a job's allocations, for who is to find out what went wrong.
+func told(snap *state.Snapshot, id structs.NamespacedID) string {
+	var out strings.Builder
+	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
+		kind := "of a version that is not kept"
+		if a.Job != nil {
+			kind = a.Job.Type
+		}
+		fmt.Fprintf(&out, "\n    %s %s version %d (%s) on %.8s: %s, %s %q %q; placed at %d, changed at %d, follows %.8s, followed by %.8s", a.ID, a.Name, a.JobVersion, kind,
+			a.NodeID, a.DesiredStatus, a.ClientStatus, a.DesiredDescription, a.ClientDescription, a.CreateIndex, a.ModifyIndex, a.PreviousAllocation, a.NextAllocation)
+	}
+	return out.String()
+}
+
+// gangs looks for one that is there in part.
+func (c *checks) gangs(snap *state.Snapshot, id structs.NamespacedID, version uint64) {
+	job := snap.JobVersion(id.Namespace, id.ID, version)
+	if job == nil || job.Stop {
+		return
+	}
+	for _, g := range job.TaskGroups {
+		if g.Gang == nil {
+			continue
+		}
+		least, there, ended, old := g.Gang.Min, 0, 0, false
+		if least == 0 {
+			least = g.Count
+		}
+		for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, false) {
+			switch {
+			case a.TaskGroup != g.Name:
+			case !a.Terminal():
+				there++
+				old = old || a.CreateIndex < snap.Index()
+			case a.ClientStatus == structs.AllocClientComplete:
+				ended++
+			}
+		}
+		if old && g.Gang.OnLoss == structs.GangOnLossMember {
+			continue // whoever is missing comes when there is room
+		}
+		if there > 0 && there+ended < least {
+			c.fail("job %s: %d members of the gang of %q are there, of at least %d (version %d of the job):%s",
+				id, there, g.Name, least, job.Version, told(snap, id))
+		}
+	}
+}
+
+// replica compares the states of replicas that have applied the same log.
+func (c *checks) replica(r *replica, index uint64) {
+	if index%hashEvery != 0 || c.failed != nil {
+		return
+	}
+	snap := r.store.Snapshot()
+	hash, known := snap.Hash(), c.states[index]
+	switch {
+	case known == nil:
+		c.states[index] = snap
+		delete(c.states, index-4*hashEvery)
+		c.hashes[index] = hash
+		c.note(hash, -1)
+	case c.hashes[index] != hash:
+		c.fail("replica %d has hash %.8s at index %d, others have %.8s:%s", r.id, hash, index, c.hashes[index], differ(snap, known))
+	}
+}
+
+// differ lists the rows in which two states differ.
+func differ(a, b *state.Snapshot) string {
+	rows := func(s *state.Snapshot) (out []string) {
+		_ = s.Export(func(table string, row any) error { // never fails here
+			data, err := json.Marshal(row)
+			out = append(out, fmt.Sprintf("\n    %s: %s %v", table, data, err))
+			return nil
+		})
+		slices.Sort(out)
+		return out
+	}
+	var out []string
+	mine, others := rows(a), rows(b)
+	for _, row := range mine {
+		if _, same := slices.BinarySearch(others, row); !same {
+			out = append(out, "\n  here:"+row)
+		}
+	}
+	for _, row := range others {
+		if _, same := slices.BinarySearch(mine, row); !same {
+			out = append(out, "\n  there:"+row)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+// derived compares what is kept with what the tables say.
+func (c *checks) derived(r *replica) {
+	if wrong := state.Differences(r.store.Snapshot()); len(wrong) > 0 {
+		c.fail("replica %d: what is derived is wrong: %v", r.id, wrong)
+	}
+}
+
+// promises looks for what was acknowledged.
+func (c *checks) promises(r *replica) {
+	snap := r.store.Snapshot()
+	for _, name := range c.users.names() {
+		p := c.users.jobs[name]
+		if p.purged || p.index > snap.Index() {
+			continue
+		}
+		job := snap.Job(nil, structs.DefaultNamespace, name)
+		if job == nil || job.JobModifyIndex < p.index {
+			c.fail("replica %d: the registration of %s at index %d was acknowledged and is not there", r.id, name, p.index)
+		}
+	}
+}
+
+// untilCalm waits for everything to come to rest, now that faults have stopped.
+func (c *checks) untilCalm() {
+	c.after(2*time.Second, "is it calm?", -1, func() {
+		why := c.unrest()
+		switch {
+		case why == "":
+			c.result.Calm = c.now - c.quietAt
+			c.finish()
+			c.calm = true
+		case c.now-c.quietAt > calm:
+			c.fail("%s after the last fault: %s", c.now-c.quietAt, why)
+		default:
+			c.untilCalm()
+		}
+	})
+}
+
+// unrest says what has not come to rest; "": everything has.
+func (c *checks) unrest() string {
+	l := c.sim.leader
+	if l == nil || l.over {
+		return "nobody leads"
+	}
+	snap := l.r.store.Snapshot()
+	for _, n := range c.clients {
+		if node := snap.Node(nil, n.node.ID); node == nil || node.Status != structs.NodeStatusReady {
+			return "node " + n.node.Name + " is not ready"
+		}
+	}
+	for _, e := range snap.PendingEvals() {
+		if e.Status == structs.EvalStatusPending {
+			return fmt.Sprintf("evaluation %s of job %s (%s) is pending, until %v", e.ID, e.JobID, e.TriggeredBy, e.WaitUntil)
+		}
+	}
+	if what := c.disagree(snap); what != "" {
+		return what
+	}
+	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
+		if what := c.left(snap, job); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// left says what of a job can be done that is not: it is decided anew, and nothing may come
+// of that.
+func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
+	config := snap.SchedulerConfig(nil)
+	in := scheduler.Input{
+		Job: job, Allocs: snap.AllocsByJob(nil, job.Namespace, job.ID, true), Config: config, Now: epoch.Add(c.now), Seed: 1,
+		NewID: func() string { return "unused" }, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
+	}
+	in.Typical = worker.NewTypicals().For(snap, job, &config)
+	plan, err := scheduler.Schedule(snap.World(), &structs.Evaluation{
+		ID: "fresh", Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority, Status: structs.EvalStatusPending,
+		TriggeredBy: structs.EvalTriggerForce,
+	}, in)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("job %s: %v", job.ID, err)
+	case len(plan.Place) > 0:
+		return fmt.Sprintf("job %s: %d instances of group %s can be placed and are not", job.ID, len(plan.Place[0].Instances), plan.Place[0].Group)
+	case len(plan.Stop) > 0:
+		return fmt.Sprintf("job %s: %d allocations are to be stopped and are not: %+v", job.ID, len(plan.Stop), *plan.Stop[0])
+	case len(plan.Update) > 0:
+		return fmt.Sprintf("job %s: %d allocations are to be updated and are not: %+v", job.ID, len(plan.Update), *plan.Update[0])
+	}
+	return ""
+}
+
+// disagree says in what servers and clients do not agree on what runs; "": in nothing.
+func (c *checks) disagree(snap *state.Snapshot) string {
+	for _, n := range c.clients {
+		for _, a := range snap.AllocsByNode(nil, n.node.ID) {
+			t := n.tasks[a.ID]
+			switch {
+			case a.ServerTerminal() && !a.ClientTerminal():
+				return fmt.Sprintf("allocation %s is to be stopped, and is %s", a.ID, a.ClientStatus)
+			case a.ClientStatus == structs.AllocClientPending:
+				return fmt.Sprintf("allocation %s has not started", a.ID)
+			case !a.Terminal() && (t == nil || t.over):
+				return fmt.Sprintf("allocation %s is %s, and does not run", a.ID, a.ClientStatus)
+			}
+		}
+		for _, id := range sortedKeys(n.tasks) {
+			if a := snap.Alloc(nil, id); !n.tasks[id].over && (a == nil || a.Terminal()) {
+				return fmt.Sprintf("allocation %s runs, and has ended", id)
+			}
+		}
+	}
+	return ""
+}
+
+// finish compares all replicas at the end.
+func (c *checks) finish() {
+	var first string
+	for _, r := range c.replicas {
+		r.apply(c.log.last()) //nolint:errcheck // what the state says to it is compared
+		hash := r.store.Snapshot().Hash()
+		if first == "" {
+			first = hash
+		}
+		if hash != first {
+			c.fail("replica %d has hash %.8s at the end, others have %.8s", r.id, hash, first)
+		}
+		c.derived(r)
+		c.promises(r)
+	}
+	_, _ = c.trace.Write([]byte(first)) // never fails
+}

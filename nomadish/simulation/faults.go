@@ -1,0 +1,190 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func (s *sim) startFaults() { s.after(3*time.Second, "fate", -1, s.fate) }
+
+// fate does harm, and has it pass again later.
+func (s *sim) fate() {
+	if s.quiet() {
+		return
+	}
+	s.after(s.between(50*time.Millisecond, 450*time.Millisecond), "fate", -1, s.fate)
+	switch s.IntN(14) {
+	case 0:
+		if s.leader != nil && s.IntN(4) == 0 {
+			s.fault("the leader is deposed", s.leader.r.id)
+			s.leader.lose()
+		}
+	case 1:
+		s.crash(one(s, s.replicas...))
+	case 2:
+		s.cutOff(one(s, s.replicas...))
+	case 3, 4:
+		s.setClock()
+	case 5:
+		s.loseNode(one(s, s.clients...))
+	case 6:
+		s.cutNode(one(s, s.clients...))
+	case 7, 8, 9:
+		s.hurtGPU(one(s, s.clients...))
+	case 10, 11:
+		c := one(s, s.clients...)
+		s.fault("a client's clock jumps", c.id)
+		c.skew = s.between(-maxSkew, maxSkew)
+	case 12:
+		s.installSnapshot()
+	case 13:
+		if c := one(s, s.clients...); s.IntN(6) == 0 && !c.up {
+			s.fault("a node is purged", c.id)
+			_ = s.call(wire.MethodNodePurge, &structs.NodeRequest{NodeID: c.node.ID}, &structs.NodeUpdateReply{}) // it may not be there
+		}
+	}
+}
+
+// mayLose tells whether a majority is left without one more.
+func (s *sim) mayLose() bool {
+	lost := 1
+	for _, r := range s.replicas {
+		if !r.reachable() {
+			lost++
+		}
+	}
+	return lost <= (len(s.replicas)-1)/2
+}
+
+func (s *sim) crash(r *replica) {
+	if !r.reachable() || !s.mayLose() {
+		return
+	}
+	s.fault("a replica crashes", r.id)
+	if l := s.leader; l != nil && l.r == r {
+		l.lose()
+		l.stop()
+	}
+	r.crash()
+	s.after(s.between(time.Second, 15*time.Second), "a replica starts", r.id, func() {
+		if !r.up {
+			r.start()
+		}
+	})
+}
+
+func (s *sim) cutOff(r *replica) {
+	if !r.reachable() || !s.mayLose() {
+		return
+	}
+	s.fault("a replica is cut off", r.id)
+	r.cut = true
+	if l := s.leader; l != nil && l.r == r {
+		l.lose()
+	}
+	s.after(s.between(time.Second, 20*time.Second), "a replica is back", r.id, func() { s.heal(r) })
+}
+
+// heal connects a replica again. One that lacks much gets a snapshot instead, now and then.
+func (s *sim) heal(r *replica) {
+	if !r.cut {
+		return
+	}
+	r.cut = false
+	if l := s.leader; r.up && l != nil && !l.over && l.r != r && s.IntN(5) == 0 {
+		r.install(l.r)
+	}
+	r.replicate()
+}
+
+func (s *sim) installSnapshot() {
+	r := one(s, s.replicas...)
+	if l := s.leader; s.IntN(6) == 0 && r.reachable() && l != nil && !l.over && l.r != r && r.index() < l.r.index() {
+		s.fault("a follower is sent a snapshot", r.id)
+		r.install(l.r)
+	}
+}
+
+func (s *sim) setClock() {
+	r := one(s, s.replicas...)
+	s.fault("a server's clock jumps", r.id)
+	r.skew = s.between(-maxSkew, maxSkew)
+}
+
+// outage is how long a node is away: mostly not for long enough to be taken for lost.
+func (s *sim) outage() time.Duration {
+	if s.IntN(3) == 0 {
+		return s.between(beatEvery, 4*beatEvery)
+	}
+	return s.between(time.Second, beatEvery)
+}
+
+func (s *sim) loseNode(c *client) {
+	if !c.up {
+		return
+	}
+	machine := s.IntN(2) == 0
+	if machine {
+		s.fault("a node goes down", c.id)
+	} else {
+		s.fault("an agent ends, and its tasks go on", c.id)
+	}
+	c.end(machine)
+	s.after(s.outage(), "a node is back", c.id, func() {
+		if !c.up {
+			c.back()
+		}
+	})
+}
+
+func (s *sim) cutNode(c *client) {
+	if c.cut {
+		return
+	}
+	s.fault("a node is cut off", c.id)
+	c.cut = true
+	s.after(s.outage(), "a node is heard again", c.id, func() { c.cut = false })
+}
+
+func (s *sim) hurtGPU(c *client) {
+	if len(c.node.NodeResources.Devices) == 0 {
+		return
+	}
+	id := one(s, c.node.NodeResources.Devices[0].Instances...).ID
+	if c.bad[id] {
+		delete(c.bad, id)
+		s.fault("a GPU is good again", c.id)
+	} else {
+		c.bad[id] = true
+		s.fault("a GPU goes bad", c.id)
+	}
+	if c.up {
+		c.next(0, "register", c.register)
+	}
+}
+
+// quieten ends all faults: everything is up and can be reached, and all clocks are right.
+func (s *sim) quieten() {
+	s.quietAt = s.now
+	s.note("faults stop", -1)
+	for _, r := range s.replicas {
+		r.skew = 0
+		if !r.up {
+			r.start()
+		}
+		s.heal(r)
+	}
+	if s.leader != nil {
+		s.leader.lose() // what it measures, it measures by a clock that was wrong
+	}
+	for _, c := range s.clients {
+		c.cut, c.skew, c.bad = false, 0, map[string]bool{}
+		if !c.up {
+			c.back()
+		}
+		c.next(0, "register", c.register)
+	}
+	s.checks.untilCalm()
+}

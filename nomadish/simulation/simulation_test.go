@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+)
+
+var (
+	seeds = flag.Int("seeds", 2, "how many seeds TestSeeds runs")
+	first = flag.Uint64("first", 1, "the first of them")
+	only  = flag.Uint64("seed", 0, "the only seed that TestSeeds runs")
+)
+
+// TestSeeds breaks a cluster in virtual time, once for each seed.
+func TestSeeds(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a seed's memory is small, and lives for seconds
+	todo := make(chan uint64)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	entries, faults, bad := 0, 0, 0
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := range todo {
+				result, err := Run(seed)
+				mu.Lock()
+				if entries, faults = entries+result.Entries, faults+result.Total(); err != nil {
+					bad++
+					t.Error(err)
+				} else if *only > 0 || testing.Verbose() {
+					fmt.Println(result)
+					if *only > 0 {
+						fmt.Println("faults:", result.Faults, "entries by type:", result.Kinds)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	n := 0
+	for seed := *first; *only == 0 && n < *seeds; seed++ {
+		todo <- seed
+		n++
+	}
+	if *only > 0 {
+		todo <- *only
+		n = 1
+	}
+	close(todo)
+	wg.Wait()
+	t.Logf("%d seeds, %d failed: %d log entries, %d faults", n, bad, entries, faults)
+}
