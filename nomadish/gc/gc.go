@@ -107,7 +107,7 @@ func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
 
 // evals finds ended evaluations none of whose allocations still matter, and those
 // allocations. An allocation that may yet be rescheduled matters, and so does one
-// that says that an instance of a living batch job has run.
+// that says that an instance of a batch job has run: without it the job would run again.
 func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for e := range snap.Evals(nil, structs.AllNamespaces, "", false) {
@@ -127,7 +127,7 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 		var allocs []string
 		keep := false
 		for _, a := range snap.AllocsByEval(nil, e.ID) {
-			needed := !over(snap, job, a) || (batch && living) ||
+			needed := !over(snap, job, a) || (batch && job != nil && !job.Stop) ||
 				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal())
 			if needed || !old(a.ModifyTime, age, now, force) {
 				keep = true

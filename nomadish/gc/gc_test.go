@@ -24,6 +24,7 @@ func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, 
 // job goes with everything of it.
 func TestCollect(t *testing.T) {
 	const hour = time.Hour
+	const evicted = "complete, while it was being stopped for somebody else"
 	f := func(name, kind, client string, stop bool, opts Options, wantJobs, wantEvals, wantAllocs int) {
 		t.Helper()
 		store, writer := state.New(state.Options{})
@@ -50,6 +51,12 @@ func TestCollect(t *testing.T) {
 				Nodes: []structs.PlacedNode{{ID: "n", Name: "n"}}, Instances: []structs.Instance{{}}, Resources: &structs.AllocatedResources{},
 			}},
 		}}})
+		if client == evicted {
+			client = structs.AllocClientComplete
+			must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+				Time: then, Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("s", 0), DesiredStatus: structs.AllocDesiredEvict}},
+			}}})
+		}
 		must(structs.LogAllocClient, &structs.AllocClientEntry{Time: then, Updates: []*structs.AllocClientUpdate{{
 			ID: structs.DeriveID("s", 0), NodeID: "n", ClientStatus: client, ModifyTime: then,
 		}}})
@@ -79,6 +86,9 @@ func TestCollect(t *testing.T) {
 	running, complete, failed := structs.AllocClientRunning, structs.AllocClientComplete, structs.AllocClientFailed
 	f("too young", batch, complete, false, Options{BatchEval: long, Job: long}, 1, 1, 1)
 	f("an ended batch job's evaluation, before the job itself", batch, complete, false, Options{BatchEval: hour, Job: long}, 1, 1, 1)
+	f("the same, ended as it was being stopped", batch, evicted, false, Options{BatchEval: hour, Job: long}, 1, 1, 1)
+	f("the same, with the job itself", batch, evicted, false, Options{BatchEval: hour, Job: hour}, 0, 0, 0)
+	f("the same, of a stopped job", batch, evicted, true, Options{BatchEval: hour, Job: long}, 1, 0, 0)
 	f("an ended batch job", batch, complete, false, Options{BatchEval: long, Job: hour}, 0, 0, 0)
 	f("a running batch job", batch, running, false, Options{BatchEval: hour, Job: hour}, 1, 1, 1)
 	f("a stopped batch job that still runs", batch, running, true, Options{BatchEval: hour, Job: hour}, 1, 1, 1)
