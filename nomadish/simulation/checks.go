@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
+	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/scheduler"
@@ -19,8 +20,8 @@ import (
 
 // How often, in log entries, what is dear is looked at.
 const (
-	hashEvery    = 1000
-	derivedEvery = 500
+	hashEvery  = 1000
+	orderEvery = 500
 )
 
 // checks are the invariants:
@@ -29,8 +30,8 @@ const (
 //     or GPU with anything else; a gang is whole; no instance is there twice; nobody of the same
 //     or a higher band was taken from, and what was taken is there for who took it; every
 //     replica answers as the first did, and changes the same;
-//   - now and then: replicas that applied the same log have equal hashes; World and all else
-//     that is derived is as the tables say; what was acknowledged is there;
+//   - now and then: replicas that applied the same log have equal hashes; package check finds
+//     the state in order; what was acknowledged is there;
 //   - whenever a snapshot is restored: it gives the state that it was taken of;
 //   - when faults have stopped: nothing is left to be placed, nothing runs that is to be
 //     stopped, and servers and clients agree on what runs.
@@ -79,8 +80,8 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 			c.moved[job] = index
 		}
 	}
-	if index%derivedEvery == 0 {
-		c.derived(r)
+	if index%orderEvery == 0 {
+		c.order(r)
 		c.promises(r)
 	}
 }
@@ -351,10 +352,16 @@ func differ(a, b *state.Snapshot) string {
 	return strings.Join(out, "")
 }
 
-// derived compares what is kept with what the tables say.
-func (c *checks) derived(r *replica) {
-	if wrong := state.Differences(r.store.Snapshot()); len(wrong) > 0 {
-		c.fail("replica %d: what is derived is wrong: %v", r.id, wrong)
+// order has the checker that anybody can run look at a state: World and all else that is
+// derived is as the tables say, too.
+func (c *checks) order(r *replica) {
+	report, err := check.Run(forever, r.store.Snapshot(), check.Options{})
+	if err != nil {
+		c.fail("replica %d: %v", r.id, err)
+		return
+	}
+	for _, f := range report.Faults {
+		c.fail("replica %d at index %d: %s: %s %s: %s", r.id, r.index(), f.Rule, f.Kind, f.ID, f.What)
 	}
 }
 
@@ -435,13 +442,36 @@ func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 	case err != nil:
 		return fmt.Sprintf("job %s: %v", job.ID, err)
 	case len(plan.Place) > 0:
-		return fmt.Sprintf("job %s: %d instances of group %s can be placed and are not", job.ID, len(plan.Place[0].Instances), plan.Place[0].Group)
+		return fmt.Sprintf("job %s: %d instances of group %s can be placed on %v and are not:%s", job.ID, len(plan.Place[0].Instances),
+			plan.Place[0].Group, plan.Place[0].Nodes, open(snap, job.NamespacedID()))
 	case len(plan.Stop) > 0:
 		return fmt.Sprintf("job %s: %d allocations are to be stopped and are not: %+v", job.ID, len(plan.Stop), *plan.Stop[0])
 	case len(plan.Update) > 0:
 		return fmt.Sprintf("job %s: %d allocations are to be updated and are not: %+v", job.ID, len(plan.Update), *plan.Update[0])
 	}
 	return ""
+}
+
+// open lists what a job waits in, for who is to find out why.
+func open(snap *state.Snapshot, id structs.NamespacedID) string {
+	var out strings.Builder
+	for _, e := range snap.EvalsByJob(nil, id.Namespace, id.ID) {
+		fmt.Fprintf(&out, "\n    evaluation %s (%s) of index %d is %s (%s), decided on %d, until %v, for %v, as %+v; classes %v", e.ID, e.TriggeredBy, e.ModifyIndex, e.Status,
+			e.StatusDescription, e.SnapshotIndex, e.WaitUntil, e.QueuedAllocations, e.FailedTGAllocs, e.ClassEligibility)
+		for _, g := range sortedKeys(e.FailedTGAllocs) {
+			fmt.Fprintf(&out, "\n      %s: %+v", g, *e.FailedTGAllocs[g])
+		}
+	}
+	for _, a := range snap.JobAsks(nil, id.Namespace, id.ID) {
+		fmt.Fprintf(&out, "\n    ask %+v", *a)
+	}
+	for r := range snap.Reservations(nil) {
+		fmt.Fprintf(&out, "\n    reserved: %+v", *r)
+	}
+	config := snap.SchedulerConfig(nil)
+	job, _ := json.Marshal(snap.Job(nil, id.Namespace, id.ID)) //nolint:errchkjson // for people
+	fmt.Fprintf(&out, "\n    %+v\n    %s", config, job)
+	return out.String() + told(snap, id)
 }
 
 // disagree says in what servers and clients do not agree on what runs; "": in nothing.
@@ -479,7 +509,7 @@ func (c *checks) finish() {
 		if hash != first {
 			c.fail("replica %d has hash %.8s at the end, others have %.8s", r.id, hash, first)
 		}
-		c.derived(r)
+		c.order(r)
 		c.promises(r)
 	}
 	_, _ = c.trace.Write([]byte(first)) // never fails

@@ -188,7 +188,7 @@ func (r *replica) restore(data []byte, at uint64, hash string) {
 	if got := snap.Hash(); snap.Index() != at || got != hash {
 		r.fail("replica %d: the snapshot of %d was restored as index %d with hash %.8s, not %.8s", r.id, at, snap.Index(), got, hash)
 	}
-	r.checks.derived(r)
+	r.checks.order(r)
 }
 
 // install brings a follower that is far behind up to date as Raft does when the entries that
