@@ -399,7 +399,7 @@ func (c *checks) untilCalm() {
 
 // unrest says what has not come to rest; "": everything has.
 func (c *checks) unrest() string {
-	l := c.sim.leader
+	l := c.leader
 	if l == nil || l.over {
 		return "nobody leads"
 	}

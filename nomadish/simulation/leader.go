@@ -121,7 +121,7 @@ func (l *leader) every(d, jitter time.Duration, what string, do func()) {
 	})
 }
 
-func (l *leader) leads() bool { return !l.over && l.sim.leader == l }
+func (l *leader) leads() bool { return !l.over && l.leader == l }
 
 // lose takes the leadership away. The parts are stopped a moment later: until then they find
 // that nothing can be committed.
@@ -136,7 +136,7 @@ func (l *leader) lose() {
 
 // stop stops the parts.
 func (l *leader) stop() {
-	if l.sim.leader != l {
+	if l.leader != l {
 		return
 	}
 	l.over = true
@@ -149,7 +149,7 @@ func (l *leader) stop() {
 	l.answer()
 	l.beats.Stop()
 	l.evals.Stop()
-	l.sim.leader = nil
+	l.leader = nil
 }
 
 // noLeader is the answer of who does not lead.
@@ -193,8 +193,8 @@ type proposals struct{ *leader }
 
 // Apply implements plan.Committer.
 func (p proposals) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
-	if p.seams.commit != nil {
-		payload = p.seams.commit(payload)
+	if p.commit != nil {
+		payload = p.commit(payload)
 	}
 	return p.leader.Apply(ctx, t, payload)
 }

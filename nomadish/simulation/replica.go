@@ -235,8 +235,8 @@ func (s *sim) elect() {
 		s.log.entries = append(s.log.entries, s.log.tail...)
 	}
 	s.log.tail, s.log.holder = nil, nil
-	if s.seams.elected != nil {
-		s.seams.elected(s.log)
+	if s.elected != nil {
+		s.elected(s.log)
 	}
 	s.log.entries = append(s.log.entries, entry{})
 	r.apply(s.log.last()) //nolint:errcheck // Raft's own entry says nothing

@@ -39,7 +39,7 @@ func (u *users) act() {
 		return
 	}
 	u.after(u.between(50*time.Millisecond, 400*time.Millisecond), "user", -1, u.act)
-	if u.sim.leader == nil || u.sim.leader.over {
+	if u.leader == nil || u.leader.over {
 		return
 	}
 	switch n := u.IntN(100); {
@@ -82,7 +82,7 @@ func (u *users) register(name string) {
 	err := u.call(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
 	u.tell("register "+job.Type+" "+name, err)
 	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest {
-		if old := u.sim.leader.r.store.Snapshot().Job(nil, structs.DefaultNamespace, name); old == nil || old.Type == job.Type {
+		if old := u.leader.r.store.Snapshot().Job(nil, structs.DefaultNamespace, name); old == nil || old.Type == job.Type {
 			u.fail("register %s: %v", name, err)
 		}
 	}
@@ -118,7 +118,7 @@ func (u *users) evaluate() {
 
 // alloc is one of those that run; nil: none does.
 func (u *users) alloc(of func(*structs.Allocation) bool) *structs.Allocation {
-	snap := u.sim.leader.r.store.Snapshot()
+	snap := u.leader.r.store.Snapshot()
 	var all []*structs.Allocation
 	for _, a := range snap.AllocsByNode(nil, one(u.sim, u.clients...).node.ID) {
 		if !a.Terminal() && of(a) {

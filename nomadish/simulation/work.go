@@ -34,10 +34,10 @@ func newHand(r *replica, foresight *worker.Foresight) *hand {
 type far struct{ *replica }
 
 func (f far) reach() (*leader, error) {
-	if f.sim.leader == nil || f.sim.leader.over || !f.reachable() {
+	if f.leader == nil || f.leader.over || !f.reachable() {
 		return nil, noLeader()
 	}
-	return f.sim.leader, nil
+	return f.leader, nil
 }
 
 // Dequeue implements worker.Leader; the hands ask for themselves.
