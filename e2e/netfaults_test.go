@@ -179,7 +179,8 @@ func (d *disk) fill() (undo func()) {
 		d.t.Fatal(err)
 	}
 	return undoing(d.t, func() {
-		if err := os.Remove(path); err != nil {
+		// A process that is being started may hold the file open for a moment longer.
+		if err := errors.Join(os.Truncate(path, 0), os.Remove(path)); err != nil {
 			d.t.Error(err)
 		}
 	})
