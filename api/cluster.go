@@ -124,6 +124,49 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return reply.Members, err
 }
 
+// Join tells the agent's server to join others by gossip, at host or host:port. It gives
+// how many were reached.
+func (c *Client) Join(ctx context.Context, addrs ...string) (int, error) {
+	var reply struct {
+		NumJoined int    `json:"num_joined"`
+		Error     string `json:"error"`
+	}
+	_, err := c.Put(ctx, "/v1/agent/join?"+url.Values{"address": addrs}.Encode(), nil, nil, &reply)
+	if err == nil && reply.Error != "" {
+		err = errors.New(reply.Error)
+	}
+	return reply.NumJoined, err
+}
+
+// ForceLeave makes a failed server count as one that left. prune: it is forgotten.
+func (c *Client) ForceLeave(ctx context.Context, name string, prune bool) error {
+	q := (&Query{}).with("node", name)
+	if prune {
+		q = q.with("prune", "1")
+	}
+	_, err := c.Put(ctx, "/v1/agent/force-leave", q, nil, nil)
+	return err
+}
+
+// AutopilotConfig reads how the leader looks after the servers.
+func (c *Client) AutopilotConfig(ctx context.Context) (config *structs.AutopilotConfiguration, err error) {
+	_, err = c.Get(ctx, "/v1/operator/autopilot/configuration", nil, &config)
+	return config, err
+}
+
+// SetAutopilotConfig sets it, if it has not moved since it was read.
+func (c *Client) SetAutopilotConfig(ctx context.Context, config *structs.AutopilotConfiguration) (updated bool, err error) {
+	q := (&Query{}).with("cas", strconv.FormatUint(config.ModifyIndex, 10))
+	_, err = c.Put(ctx, "/v1/operator/autopilot/configuration", q, config, &updated)
+	return updated, err
+}
+
+// AutopilotHealth reads the servers' health, as the leader sees it.
+func (c *Client) AutopilotHealth(ctx context.Context) (health *structs.AutopilotHealth, err error) {
+	_, err = c.Get(ctx, "/v1/operator/autopilot/health", nil, &health)
+	return health, err
+}
+
 // SchedulerConfig reads the scheduler configuration.
 func (c *Client) SchedulerConfig(ctx context.Context) (config *structs.SchedulerConfiguration, err error) {
 	var reply structs.SchedulerConfigReply

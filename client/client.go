@@ -221,6 +221,9 @@ func (c *Client) NodeIDs() []string {
 	return ids
 }
 
+// Servers are the RPC addresses of the servers known, the one that is spoken with first.
+func (c *Client) Servers() []string { return c.servers.all() }
+
 // Stats are numbers about the client for people, by section.
 func (c *Client) Stats() map[string]map[string]string {
 	running, ended, registered := 0, 0, 0

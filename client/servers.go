@@ -52,6 +52,13 @@ func (s *servers) current() (addr string, known int) {
 	return s.list[s.at], len(s.list)
 }
 
+// all are the servers known, the one that is spoken with first.
+func (s *servers) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.list[s.at:], s.list[:s.at])
+}
+
 // giveUp turns to the next server, unless somebody has already.
 func (s *servers) giveUp(addr string) {
 	s.mu.Lock()

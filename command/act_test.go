@@ -40,6 +40,32 @@ func TestAllocActions(t *testing.T) {
 	}
 }
 
+func TestServerActions(t *testing.T) {
+	f := cluster(t).on("PUT /v1/agent/join", `{"num_joined": 2}`).on("PUT /v1/agent/force-leave", "")
+	does := func(line, out, asks string) {
+		t.Helper()
+		got := f.run(t, strings.Fields(line)...)
+		if got.code != exitDone || got.out != out {
+			t.Errorf("%s: exit code %d, output %q, stderr %q", line, got.code, got.out, got.err)
+		}
+		asked := f.requests("PUT")
+		wants(t, asked[len(asked)-1], asks)
+	}
+	does("server join 10.0.0.2 10.0.0.3:1", "Joined 2 servers successfully\n", "address=10.0.0.2&address=10.0.0.3%3A1")
+	does("server force-leave -prune s2", "", "node=s2&prune=1")
+	does("operator autopilot set-config -min-quorum 5 -cleanup-dead-servers=true", "Configuration updated!\n", "cas=8")
+	wants(t, f.bodies[len(f.bodies)-1], `"MinQuorum":5`, `"CleanupDeadServers":true`, `"LastContactThreshold":"1s"`)
+	for _, bad := range []string{"server join", "server force-leave", "server force-leave a b", "operator autopilot set-config", "operator autopilot set-config x"} {
+		if got := f.run(t, strings.Fields(bad)...); got.code != exitFailed || got.err == "" {
+			t.Errorf("%q: exit code %d, output %q", bad, got.code, got.out)
+		}
+	}
+	f = newFake(t).on("PUT /v1/agent/join", `{"num_joined": 0, "error": "nobody answers"}`)
+	if got := f.run(t, "server", "join", "10.0.0.2"); got.code != exitFailed || !strings.Contains(got.err, "nobody answers") {
+		t.Errorf("not joined: exit code %d, stderr %q", got.code, got.err)
+	}
+}
+
 // indexOf finds the last one.
 func indexOf(all []string, one string) int {
 	for i := len(all) - 1; i >= 0; i-- {

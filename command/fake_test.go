@@ -323,8 +323,14 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/client/fs/ls/"+allocA, []*structs.AllocFileInfo{{Name: "serve.stdout.0", Size: 1536, FileMode: "-rw-r--r--", ModTime: present}}).
 		on("GET /v1/agent/self", map[string]any{"stats": map[string]any{"client": map[string]string{"node_id": nodeA}}}).
 		on("GET /v1/agent/members", map[string]any{"Members": []map[string]any{{
-			"Name": "s1.global", "Addr": "10.0.0.1", "Port": 4647, "Status": "alive", "Tags": map[string]string{"region": "global"},
+			"Name": "s1.global", "Addr": "10.0.0.1", "Port": 4648, "Status": "alive",
+			"Tags": map[string]string{"region": "global", "rpc_addr": "10.0.0.1", "port": "4647"},
 		}}}).
+		on("GET /v1/operator/autopilot/configuration", &structs.AutopilotConfiguration{MinQuorum: 3, LastContactThreshold: time.Second, ModifyIndex: 8}).
+		on("PUT /v1/operator/autopilot/configuration", "true").
+		on("GET /v1/operator/autopilot/health", &structs.AutopilotHealth{
+			Healthy: true, Leader: "s1", Voters: []string{"s1"}, Servers: []structs.ServerHealth{{ID: "s1", Name: "server-1", Leader: true, StableSince: present}},
+		}).
 		on("GET /v1/status/leader", "\"10.0.0.1:4647\"").
 		on("GET /v1/operator/raft/configuration", &structs.RaftConfigurationReply{Servers: []*structs.RaftServer{{
 			ID: "s1", Node: "s1", Address: "10.0.0.1:4647", Leader: true, Voter: true,

@@ -36,6 +36,11 @@ func registry() map[string]spec {
 		"topology":                          topologyCmd(),
 		"queue":                             queueCmd(),
 		"server members":                    serverMembers(),
+		"server join":                       serverJoin(),
+		"server force-leave":                serverForceLeave(),
+		"operator autopilot get-config":     autopilotGetConfig(),
+		"operator autopilot set-config":     autopilotSetConfig(),
+		"operator autopilot health":         autopilotHealth(),
 		"operator raft list-peers":          raftListPeers(),
 		"operator raft remove-peer":         raftRemovePeer(),
 		"operator raft transfer-leadership": raftTransfer(),
@@ -69,7 +74,8 @@ var aliases = map[string]string{
 	"run": "job run", "plan": "job plan", "validate": "job validate", "status": "job status", "stop": "job stop",
 	"inspect": "job inspect", "init": "job init", "logs": "alloc logs", "fs": "alloc fs",
 	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "eval-status": "eval status",
-	"server-members": "server members", "metrics": "operator metrics", "system reconcile": "system reconcile summaries",
+	"server-members": "server members", "server-join": "server join", "server-force-leave": "server force-leave",
+	"metrics": "operator metrics", "system reconcile": "system reconcile summaries",
 }
 
 // groups are the nouns that stand alone only in help.
@@ -78,7 +84,7 @@ var groups = map[string]string{
 	"alloc":                   "alloc <subcommand> [options] [args]\n\n  Look at and act on allocations",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Look at evaluations",
 	"node":                    "node <subcommand> [options] [args]\n\n  Look at and drain nodes",
-	"server":                  "server <subcommand> [options]\n\n  Look at the servers",
+	"server":                  "server <subcommand> [options] [args]\n\n  Look at the servers, join others, give up those that failed",
 	"operator":                "operator <subcommand> [options]\n\n  Run the cluster",
 	"operator debug":          "operator debug <subcommand> [options]\n\n  Look for faults of the cluster's own",
 	"operator gossip":         "operator gossip <subcommand> [options]\n\n  Look after the gossip among agents",
@@ -91,4 +97,5 @@ var groups = map[string]string{
 	"tls ca":                  "tls ca <subcommand> [options]\n\n  Make and show a certificate authority",
 	"tls cert":                "tls cert <subcommand> [options]\n\n  Make and show certificates",
 	"sim":                     "sim <subcommand> [options]\n\n  Simulated nodes, and replays of workload traces",
+	"operator autopilot":      "operator autopilot <subcommand> [options]\n\n  How the leader looks after the servers, and their health",
 }

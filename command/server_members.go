@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"strconv"
 
 	"github.com/nomadish/nomadish/command/ui"
 )
@@ -16,6 +15,7 @@ func serverMembers() spec {
 		usage:    "", example: "-verbose", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "show the servers' tags")
+			fs.BoolVar(verbose, "detailed", false, "the same, as older scripts say it")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
@@ -28,14 +28,14 @@ func serverMembers() spec {
 					return code
 				}
 				leader, err := e.client.Leader(ctx)
-				rows := [][]string{{"Name", "Address", "Port", "Status", "Leader", "Build", "Datacenter", "Region"}}
+				rows := [][]string{{"Name", "Address", "Port", "Status", "Leader", "Raft Version", "Build", "Datacenter", "Region"}}
 				if *verbose {
 					rows[0] = append(rows[0], "Tags")
 				}
 				for _, m := range members {
-					leads := err == nil && net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port))) == leader
+					leads := err == nil && net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"]) == leader
 					row := []string{
-						m.Name, m.Addr, fmt.Sprint(m.Port), m.Status, fmt.Sprint(leads || m.Tags["leader"] == "true"),
+						m.Name, m.Addr, fmt.Sprint(m.Port), m.Status, fmt.Sprint(leads), ui.OrNone(m.Tags["raft_vsn"]),
 						m.Tags["build"], m.Tags["dc"], m.Tags["region"],
 					}
 					if *verbose {

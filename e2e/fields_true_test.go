@@ -239,7 +239,7 @@ func (w *world) checkHost(s *nomad.HostStats) {
 
 func (w *world) checkMember(m *nomad.AgentMember) {
 	w.t.Helper()
-	if at := net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port))); at != w.a.rpc || m.Name != "e2e.global" || m.Status != "alive" || m.Tags["region"] != "global" {
+	if at := net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port))); at != w.a.serf || net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"]) != w.a.rpc || m.Name != "e2e.global" || m.Status != "alive" || m.Tags["region"] != "global" {
 		w.t.Errorf("member %+v", m)
 	}
 }

@@ -60,6 +60,7 @@ type agent struct {
 	dir     string   // its data_dir, and where its tasks lie
 	http    string   // address
 	rpc     string
+	serf    string
 	cmd     *exec.Cmd
 	log     *logBuffer
 	exited  chan error
@@ -116,9 +117,10 @@ func freePort(t testing.TB) int {
 func newAgent(t testing.TB, dev bool, config string) *agent {
 	t.Helper()
 	a := &agent{t: t, dir: t.TempDir()}
-	http, rpc := freePort(t), freePort(t)
+	http, rpc, serf := freePort(t), freePort(t), freePort(t)
+	a.serf = fmt.Sprintf("127.0.0.1:%d", serf)
 	a.http, a.rpc = fmt.Sprintf("http://127.0.0.1:%d", http), fmt.Sprintf("127.0.0.1:%d", rpc)
-	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n}\n", http, rpc)
+	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n  serf = %d\n}\n", http, rpc, serf)
 	if !strings.Contains(config, "name = ") {
 		text += "name = \"e2e\"\n"
 	}

@@ -64,7 +64,7 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 		return nil
 	})
 	out, code := old.cli("operator", "snapshot", "inspect", file)
-	if code != 0 || !strings.Contains(out, "old at ") || !strings.Contains(out, "allocs") {
+	if code != 0 || !strings.Contains(out, " at ") || !strings.Contains(out, "allocs") {
 		t.Errorf("inspect: %s", out)
 	}
 	old.ask(volume{id: "forgotten", priority: 50, count: 2, cpu: 100, memory: 100})

@@ -27,8 +27,30 @@ type Config struct {
 	// TLS guards the RPC port and connections to other servers; nil: they are plain.
 	TLS *wire.TLS
 
-	// BootstrapExpect is how many servers found the cluster. 1: this one alone.
+	SerfAddr      string // host:port to gossip on; port 0: any free one
+	SerfAdvertise string // host:port that others reach the gossip at; empty: as bound
+
+	// BootstrapExpect is how many servers found the cluster. 1: this one alone; 0: it joins
+	// one that is there.
 	BootstrapExpect int
+	// StartJoin and RetryJoin are addresses of other servers' gossip: NewServer fails if
+	// none of the first is reached, and goes on trying the second in the background,
+	// RetryMax times (0: for ever), every RetryInterval (0: 30 s).
+	StartJoin        []string
+	RetryJoin        []string
+	RetryMax         int
+	RetryInterval    time.Duration
+	RejoinAfterLeave bool
+	GossipKey        []byte        // 16, 24 or 32 bytes; empty: gossip goes in the clear
+	GossipProbe      time.Duration // how often members are probed; 0: 1 s
+
+	// Autopilot seeds the replicated configuration of a new cluster. AutopilotUpdate and
+	// AutopilotReconcile are how often the servers' health is looked at and acted on.
+	Autopilot          structs.AutopilotConfiguration
+	AutopilotUpdate    time.Duration
+	AutopilotReconcile time.Duration
+	// Hold is how long a call waits for a leader; 0: 5 s.
+	Hold time.Duration
 
 	NumSchedulers     int      // workers; 0: none
 	EnabledSchedulers []string // job types that workers take
@@ -82,7 +104,7 @@ type Config struct {
 func DefaultConfig() *Config {
 	return &Config{
 		Region: structs.DefaultRegion, Datacenter: "dc1", BootstrapExpect: 1,
-		RPCAddr:           "0.0.0.0:4647",
+		RPCAddr: "0.0.0.0:4647", SerfAddr: "0.0.0.0:4648", Autopilot: structs.DefaultAutopilotConfiguration(),
 		NumSchedulers:     runtime.NumCPU(),
 		EnabledSchedulers: []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch},
 		// A third of Raft's own defaults: a lost leader is replaced within a second,
@@ -107,7 +129,7 @@ func DefaultConfig() *Config {
 // DevMode makes c a development server: in memory, on loopback, leading at once.
 func (c *Config) DevMode() {
 	c.DataDir = ""
-	c.RPCAddr = "127.0.0.1:4647"
+	c.RPCAddr, c.SerfAddr = "127.0.0.1:4647", "127.0.0.1:0"
 	c.BootstrapExpect = 1
 	c.RaftHeartbeat, c.RaftElection, c.RaftLease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	c.RaftCommit = 5 * time.Millisecond

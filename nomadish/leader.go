@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/gc"
+	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/queueview"
+	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -31,9 +34,11 @@ type leaderParts struct {
 	heartbeats *heartbeat.Timers
 	drainer    *drain.Drainer
 	collector  *gc.Collector
+	keeper     *quorum.Keeper
 
-	// defaults is the scheduler configuration of a new cluster.
+	// defaults and autopilot are the configurations of a new cluster.
 	defaults    structs.SchedulerConfiguration
+	autopilot   structs.AutopilotConfiguration
 	established atomic.Bool
 	// interruptions are what is done while no part runs, in turn.
 	interruptions chan interruption
@@ -57,28 +62,33 @@ func (l *leaderParts) during(ctx context.Context, do func() error) error {
 	}
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, raft *raftNode, typicals *worker.Typicals) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossip.Pool, ask asker, typicals *worker.Typicals) *leaderParts {
 	log := cfg.Logger
-	l := &leaderParts{interruptions: make(chan interruption), raft: raft, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule}
+	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	l.broker = broker.New(broker.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
-	}, raft, store.LatestIndex)
-	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, raft, l.broker)
+	}, node, store.LatestIndex)
+	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, node, l.broker)
 	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
 		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),
-	}, raft)
-	l.drainer = drain.New(raft, NewID, log.Named("drain"))
+	}, node)
+	l.drainer = drain.New(node, NewID, log.Named("drain"))
 	l.collector = gc.New(gc.Options{
 		Interval: cfg.GCInterval, Eval: cfg.EvalGCThreshold, BatchEval: cfg.BatchEvalGCThreshold, Job: cfg.JobGCThreshold,
 		Node: cfg.NodeGCThreshold, History: cfg.HistoryRetention, Logger: log.Named("gc"),
-	}, store, raft)
+	}, store, node)
+	l.keeper = quorum.NewKeeper(quorum.KeeperOptions{
+		ID: node.id, Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
+		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
+		Config:  func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) },
+	}, node, pool, pool, ask)
 	return l
 }
 
 // leading tells whether the parts run and all earlier entries are applied.
-func (l *leaderParts) leading() bool { return l.established.Load() }
+func (l *leaderParts) leading() bool { return l.established.Load() && l.raft.State() == raft.Leader }
 
 // follow starts the parts when leadership is gained and stops them when it is lost,
 // until ctx ends.
@@ -134,9 +144,11 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.heartbeats.Run(ctx, l.store) })
 		wg.Go(func() { l.drainer.Run(ctx, l.store) })
 		wg.Go(func() { l.collector.Run(ctx) })
+		wg.Go(func() { l.keeper.Run(ctx) })
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		if ctx.Err() == nil {
 			l.established.Store(true)
+			l.raft.throne.announce()
 			l.logger.Info("leadership established")
 		}
 	})
@@ -148,16 +160,21 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	}
 }
 
-// found gives a new cluster its scheduler configuration; one that an operator has set
-// is never touched.
+// found gives a new cluster its identity and its configurations; what is set already is
+// never touched.
 func (l *leaderParts) found(ctx context.Context) {
-	if l.store.Snapshot().SchedulerConfig(nil).ModifyIndex > 0 {
-		return
+	snap, now := l.store.Snapshot(), time.Now().UnixNano()
+	set := func(done bool, t structs.LogType, entry any) {
+		if done {
+			return
+		}
+		if _, err := l.raft.Apply(ctx, t, entry); err != nil && ctx.Err() == nil {
+			l.logger.Warn("set up the new cluster", "entry", t, "error", err)
+		}
 	}
-	_, err := l.raft.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
-		Config: l.defaults, CAS: true, Time: time.Now().UnixNano(),
-	})
-	if err != nil && ctx.Err() == nil {
-		l.logger.Warn("set the new cluster's scheduler configuration", "error", err)
-	}
+	set(snap.Cluster().ClusterID != "", structs.LogClusterMeta, &structs.ClusterMetaEntry{ClusterID: NewID(), Time: now})
+	set(snap.AutopilotConfig(nil).ModifyIndex > 0, structs.LogAutopilotConfig,
+		&structs.AutopilotConfigEntry{Config: l.autopilot, CAS: true, Time: now})
+	set(snap.SchedulerConfig(nil).ModifyIndex > 0, structs.LogSchedulerConfig,
+		&structs.SchedulerConfigEntry{Config: l.defaults, CAS: true, Time: now})
 }

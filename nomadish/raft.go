@@ -10,66 +10,126 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // raftNode is this server's Raft with what it stores in.
 type raftNode struct {
 	*raft.Raft
+	id        string
 	transport *raft.NetworkTransport
 	notify    <-chan bool // leadership gained and lost, in order
-	logs      io.Closer   // the log store; nil in memory
+	stores    *stores
 	applyWait time.Duration
 	inFlight  atomic.Int64 // entries that Raft has not answered yet
+	throne    *throne
 }
 
-// openRaft opens Raft over the log in cfg.DataDir, or in memory, and founds the
-// cluster if this is its first start and it is to be alone.
-func openRaft(cfg *Config, machine raft.FSM, l *listener) (*raftNode, error) {
-	logger := cfg.Logger.Named("raft")
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
-	})
-	n := &raftNode{transport: transport, applyWait: cfg.ApplyTimeout}
+// stores are where Raft keeps things, on disk or in memory.
+type stores struct {
+	logs      raft.LogStore
+	stable    raft.StableStore
+	snapshots raft.SnapshotStore
+	disk      io.Closer // nil in memory
+}
 
-	var logs raft.LogStore
-	var stable raft.StableStore
-	var snapshots raft.SnapshotStore
+// openStores opens the log in cfg.DataDir, or in memory.
+func openStores(cfg *Config, logger hclog.Logger) (*stores, error) {
 	if cfg.DataDir == "" {
 		mem := raft.NewInmemStore()
-		logs, stable, snapshots = mem, mem, raft.NewInmemSnapshotStore()
-	} else {
-		dir := filepath.Join(cfg.DataDir, "server", "raft")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("data_dir %s: %w", cfg.DataDir, err)
-		}
-		bolt, err := raftboltdb.New(raftboltdb.Options{
-			Path: filepath.Join(dir, "raft.db"), MsgpackUseNewTimeFormat: true,
-			BoltOptions: boltOptions(),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("open Raft's log in %s: %w (is another agent using this data_dir?)", dir, err)
-		}
-		n.logs = bolt
-		cached, err := raft.NewLogCache(512, bolt)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("raft log cache: %w", err), bolt.Close())
-		}
-		files, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, logger)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("raft snapshots in %s: %w", dir, err), bolt.Close())
-		}
-		logs, stable, snapshots = cached, bolt, files
+		return &stores{logs: mem, stable: mem, snapshots: raft.NewInmemSnapshotStore()}, nil
 	}
+	dir := raftDir(cfg)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir %s: %w", cfg.DataDir, err)
+	}
+	bolt, err := raftboltdb.New(raftboltdb.Options{
+		Path: filepath.Join(dir, "raft.db"), MsgpackUseNewTimeFormat: true,
+		BoltOptions: boltOptions(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open Raft's log in %s: %w (is another agent using this data_dir?)", dir, err)
+	}
+	cached, err := raft.NewLogCache(512, bolt)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("raft log cache: %w", err), bolt.Close())
+	}
+	files, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, logger)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("raft snapshots in %s: %w", dir, err), bolt.Close())
+	}
+	return &stores{logs: cached, stable: bolt, snapshots: files, disk: bolt}, nil
+}
 
+func raftDir(cfg *Config) string { return filepath.Join(cfg.serverDir(), "raft") }
+
+func (s *stores) close() error {
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.Close()
+}
+
+// openRaft opens Raft. It founds the cluster at once if this is its first start and it is
+// to be alone. scratch makes an FSM that nobody reads, to recover a cluster with.
+func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listener) (*raftNode, error) {
+	logger := cfg.Logger.Named("raft")
+	s, err := openStores(cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	n := &raftNode{stores: s, applyWait: cfg.ApplyTimeout, throne: newThrone()}
+	n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
+	})
+	if err := n.open(cfg, machine, scratch, logger); err != nil {
+		return nil, errors.Join(err, n.closeStores())
+	}
+	return n, nil
+}
+
+func (n *raftNode) open(cfg *Config, machine raft.FSM, scratch func() raft.FSM, logger hclog.Logger) error {
+	s := n.stores
+	known, err := raft.HasExistingState(s.logs, s.stable, s.snapshots)
+	if err != nil {
+		return fmt.Errorf("read Raft's state: %w", err)
+	}
+	if n.id, err = serverID(cfg, known); err != nil {
+		return err
+	}
 	notify := make(chan bool, 16)
+	n.notify = notify
+	conf := raftConfig(cfg, n.id, notify, logger)
+	if cfg.DataDir != "" {
+		if err := recoverPeers(raftDir(cfg), s, conf, scratch(), n.transport); err != nil {
+			return err
+		}
+	}
+	if cfg.BootstrapExpect == 1 && !known {
+		alone := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: conf.LocalID, Address: n.transport.LocalAddr()}}}
+		if err := raft.BootstrapCluster(conf, s.logs, s.stable, s.snapshots, n.transport, alone); err != nil {
+			return fmt.Errorf("found the cluster: %w", err)
+		}
+	}
+	r, err := raft.NewRaft(conf, machine, s.logs, s.stable, s.snapshots, n.transport)
+	if err != nil {
+		return fmt.Errorf("start Raft: %w", err)
+	}
+	n.Raft = r
+	n.throne.watch(r)
+	return nil
+}
+
+func raftConfig(cfg *Config, id string, notify chan<- bool, logger hclog.Logger) *raft.Config {
 	conf := raft.DefaultConfig()
-	conf.LocalID = raft.ServerID(cfg.Name)
+	conf.LocalID = raft.ServerID(id)
 	conf.Logger = logger
 	conf.HeartbeatTimeout, conf.ElectionTimeout = cfg.RaftHeartbeat, cfg.RaftElection
 	conf.LeaderLeaseTimeout, conf.CommitTimeout = cfg.RaftLease, cfg.RaftCommit
@@ -77,44 +137,30 @@ func openRaft(cfg *Config, machine raft.FSM, l *listener) (*raftNode, error) {
 	conf.BatchApplyCh = true // group commit: one fsync for all entries that wait
 	conf.NotifyCh = notify
 	conf.NoLegacyTelemetry = true
-	n.notify = notify
-
-	if err := n.bootstrap(cfg, conf, logs, stable, snapshots); err != nil {
-		return nil, errors.Join(err, n.closeStores())
-	}
-	r, err := raft.NewRaft(conf, machine, logs, stable, snapshots, transport)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start Raft: %w", err), n.closeStores())
-	}
-	n.Raft = r
-	return n, nil
+	conf.PreVoteDisabled = false  // a server that was cut off does not unseat the leader when it is back
+	conf.ShutdownOnRemove = false // a server that was removed may be added again
+	return conf
 }
 
-func (n *raftNode) bootstrap(cfg *Config, conf *raft.Config, logs raft.LogStore, stable raft.StableStore, snaps raft.SnapshotStore) error {
-	known, err := raft.HasExistingState(logs, stable, snaps)
-	if err != nil {
-		return fmt.Errorf("read Raft's state: %w", err)
+// Founded tells whether this server belongs to a cluster.
+func (n *raftNode) Founded() (bool, error) {
+	f := n.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return false, err
 	}
-	if cfg.BootstrapExpect != 1 {
-		return nil
-	}
-	self := raft.Configuration{Servers: []raft.Server{{
-		Suffrage: raft.Voter, ID: conf.LocalID, Address: n.transport.LocalAddr(),
-	}}}
-	if !known {
-		if err := raft.BootstrapCluster(conf, logs, stable, snaps, n.transport, self); err != nil {
-			return fmt.Errorf("found the cluster: %w", err)
-		}
+	return len(f.Configuration().Servers) > 0, nil
+}
+
+// Found founds the cluster of these voters.
+func (n *raftNode) Found(voters raft.Configuration) error {
+	if err := n.BootstrapCluster(voters).Error(); err != nil {
+		return fmt.Errorf("found the cluster: %w", err)
 	}
 	return nil
 }
 
 func (n *raftNode) closeStores() error {
-	err := n.transport.Close()
-	if n.logs != nil {
-		err = errors.Join(err, n.logs.Close())
-	}
-	return err
+	return errors.Join(n.transport.Close(), n.stores.close())
 }
 
 // Apply commits one log entry and gives its index and what the FSM answered. It
@@ -158,8 +204,10 @@ func (n *raftNode) settle(limit time.Duration) {
 }
 
 func raftError(err error) error {
-	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) ||
-		errors.Is(err, raft.ErrLeadershipTransferInProgress) || errors.Is(err, raft.ErrAbortedByRestore) {
+	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		return structs.Errorf(structs.CodeNoLeader, "%w: %w", rpc.ErrNothingDone, err).WithHint("try again")
+	}
+	if errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) || errors.Is(err, raft.ErrAbortedByRestore) {
 		return structs.Errorf(structs.CodeNoLeader, "%w", err).WithHint("try again")
 	}
 	if errors.Is(err, raft.ErrEnqueueTimeout) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -34,55 +37,36 @@ type Server struct {
 	leader    *leaderParts
 	typicals  *worker.Typicals
 	spool     *snapshot.Spool
+	gossip    *gossip.Pool
+	founder   *quorum.Founder
+	failed    chan error
+	halt      chan struct{} // closed when the log is of a newer version
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	stopped sync.Once
 }
 
-// NewServer starts a server: it listens, opens its log, replays it and takes part
-// in the cluster. Shutdown ends it.
+// NewServer starts a server: it listens, opens its log, replays it, finds the other
+// servers and takes part in the cluster. Shutdown ends it.
 func NewServer(cfg *Config) (*Server, error) {
-	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals()}
-	store, writer := state.New(state.Options{
-		EventBuffer: cfg.EventBuffer, HistoryMax: cfg.HistoryMax, JobVersions: cfg.JobTrackedMax,
-	})
-	s.store = store
+	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals(), failed: make(chan error, 1), halt: make(chan struct{})}
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
-	var err error
-	if s.spool, err = newSpool(cfg); err != nil {
-		return nil, err
-	}
-	if s.listener, err = listen(cfg, s.serveRPC); err != nil {
-		return nil, err
-	}
-	machine, halt := fsm.New(writer, store, cfg.Logger.Named("fsm")), make(chan struct{})
-	machine.OnHalt(func(error) { close(halt) })
-	s.raft, err = openRaft(cfg, machine, s.listener)
-	if err != nil {
-		s.listener.close()
-		return nil, err
-	}
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
-	s.leader = newLeaderParts(cfg, store, s.raft, s.typicals)
-	s.endpoints = rpc.New(rpc.Config{
-		Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
-		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource,
-	}, rpc.Deps{
-		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
-		Collector: s.leader.collector, Cluster: &cluster{raftNode: s.raft, leading: s.leader.leading}, Pool: s.pool,
-		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
-		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
-	})
-	s.endpoints.Register(s.mux)
-
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.listener.run()
-	s.wg.Go(func() { s.stepAside(ctx, halt) })
+	s.wg.Go(func() { s.stepAside(ctx, s.halt) })
 	s.wg.Go(func() { s.leader.follow(ctx, s.raft.notify) })
+	s.wg.Go(func() { s.founder.Run(ctx) })
 	for _, w := range newWorkers(cfg, s) {
 		s.wg.Go(func() { w.Run(ctx) })
+	}
+	if err := s.findOthers(ctx); err != nil {
+		return nil, errors.Join(err, s.Shutdown())
 	}
 	return s, nil
 }
@@ -98,6 +82,53 @@ func (s *Server) stepAside(ctx context.Context, halt <-chan struct{}) {
 			s.logger.Error("step aside", "error", err)
 		}
 	}
+}
+
+// open makes the parts; none of them runs yet but Raft and the gossip, which answer.
+func (s *Server) open() error {
+	cfg := s.cfg
+	fresh := func() (*state.Store, *state.Writer) {
+		return state.New(state.Options{EventBuffer: cfg.EventBuffer, HistoryMax: cfg.HistoryMax, JobVersions: cfg.JobTrackedMax})
+	}
+	store, writer := fresh()
+	s.store = store
+	var err error
+	if s.spool, err = newSpool(cfg); err != nil {
+		return err
+	}
+	if s.listener, err = listen(cfg, s.serveRPC); err != nil {
+		return err
+	}
+	scratch := func() raft.FSM {
+		store, writer := fresh()
+		return fsm.New(writer, store, cfg.Logger.Named("fsm"))
+	}
+	machine := fsm.New(writer, store, cfg.Logger.Named("fsm"))
+	machine.OnHalt(func(error) { close(s.halt) })
+	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
+		return err
+	}
+	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr()); err != nil {
+		return err
+	}
+	ask := asker{s.pool}
+	s.founder = quorum.NewFounder(quorum.FounderOptions{
+		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
+		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
+	}, s.raft, s.gossip, ask, promiseOf(cfg))
+	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals)
+	s.endpoints = rpc.New(rpc.Config{
+		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
+		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, Hold: cfg.Hold,
+	}, rpc.Deps{
+		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
+		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
+		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
+		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
+		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
+	})
+	s.endpoints.Register(s.mux)
+	return nil
 }
 
 // NewID mints a time-ordered UUID.
@@ -132,6 +163,9 @@ func (s *Server) Stream(ctx context.Context, method string, args any) (wire.Rece
 // RPCAddr is the address that the server can be reached at.
 func (s *Server) RPCAddr() string { return s.listener.advertise.String() }
 
+// SerfAddr is the address that the server's gossip can be reached at.
+func (s *Server) SerfAddr() string { return s.gossip.Addr() }
+
 // IsLeader tells whether this server leads and its leader's parts run.
 func (s *Server) IsLeader() bool { return s.leader.leading() }
 
@@ -143,106 +177,98 @@ func (s *Server) Stats() map[string]map[string]string {
 			"server": "true", "leader": fmt.Sprint(s.IsLeader()), "leader_addr": string(addr), "leader_id": string(id),
 			"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
 		},
-		"raft": s.raft.Stats(),
+		"raft": s.raft.Stats(), "serf": s.gossip.Stats(),
 	}
 }
 
-// Leave hands leadership over, if there is somebody to take it, and shuts down.
-func (s *Server) Leave() error {
-	if conf := s.raft.GetConfiguration(); conf.Error() == nil && len(conf.Configuration().Servers) > 1 && s.IsLeader() {
-		if err := s.raft.LeadershipTransfer().Error(); err != nil {
-			s.logger.Warn("hand over leadership before leaving", "error", err)
+// Failed gives an error when the server cannot go on as it was told to: no server was
+// found to join. It should be ended then.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// handOver gives leadership to another server, if this one has it and there is another.
+func (s *Server) handOver() {
+	f := s.raft.GetConfiguration()
+	if s.raft.State() != raft.Leader || f.Error() != nil {
+		return
+	}
+	voters := 0
+	for _, one := range f.Configuration().Servers {
+		if one.Suffrage == raft.Voter {
+			voters++
 		}
 	}
-	return s.Shutdown()
+	if voters < 2 {
+		return
+	}
+	if err := s.raft.LeadershipTransfer().Error(); err != nil {
+		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
+	}
 }
 
-// Shutdown stops everything and waits for it. What was acknowledged is on disk.
+// leaveWait bounds the wait for the leader to take a server that leaves off the list.
+const leaveWait = 5 * time.Second
+
+// Leave takes the server out of the cluster and shuts it down. The others do not wait
+// for it to come back; a majority of fewer servers decides from then on.
+func (s *Server) Leave() error {
+	s.handOver()
+	err := s.gossip.Leave()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for listed := true; listed; {
+		if f := s.raft.GetConfiguration(); f.Error() == nil {
+			servers := f.Configuration().Servers
+			listed = len(servers) > 1 && slices.ContainsFunc(servers, func(o raft.Server) bool { return string(o.ID) == s.raft.id })
+		}
+		if listed && ctx.Err() != nil {
+			s.logger.Warn("the leader has not taken this server off its list in time; `operator raft remove-peer` does that")
+			break
+		}
+		<-tick.C
+	}
+	return errors.Join(err, s.Shutdown())
+}
+
+// Shutdown stops everything and waits for it. What was acknowledged is on disk. A leader
+// hands over first. The server stays a member, and may come back.
 func (s *Server) Shutdown() error {
 	var err error
 	s.stopped.Do(func() {
+		s.handOver()
 		s.cancel()
 		s.pool.Close()
-		s.spool.Close()
-		s.wg.Wait()
-		s.raft.settle(2 * time.Second)
-		if e := s.raft.Shutdown().Error(); e != nil {
-			err = fmt.Errorf("stop Raft: %w", e)
-		}
-		s.listener.close()
-		if e := s.raft.closeStores(); e != nil && !errors.Is(e, net.ErrClosed) {
-			err = errors.Join(err, e)
-		}
+		err = s.close()
 	})
 	return err
 }
 
-// cluster shows Raft to the endpoints.
-type cluster struct {
-	*raftNode
-	leading func() bool
-}
-
-// Leader is the leader's address and ID.
-func (c *cluster) Leader() (addr, id string) {
-	a, i := c.LeaderWithID()
-	return string(a), string(i)
-}
-
-// IsLeader tells whether the leader's parts run here.
-func (c *cluster) IsLeader() bool { return c.leading() }
-
-// Verify asks a majority whether this server still leads.
-func (c *cluster) Verify() error { return c.VerifyLeader().Error() }
-
-// Configuration lists the servers.
-func (c *cluster) Configuration() (*structs.RaftConfigurationReply, error) {
-	f := c.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return nil, raftError(err)
+// close ends what there is, in the order in which one needs the other.
+func (s *Server) close() error {
+	var errs []error
+	if s.gossip != nil {
+		errs = append(errs, s.gossip.Shutdown())
 	}
-	_, leader := c.Leader()
-	reply := &structs.RaftConfigurationReply{Index: f.Index()}
-	for _, s := range f.Configuration().Servers {
-		reply.Servers = append(reply.Servers, &structs.RaftServer{
-			ID: string(s.ID), Node: string(s.ID), Address: string(s.Address), Leader: string(s.ID) == leader,
-			Voter: s.Suffrage == raft.Voter, RaftProtocol: "3",
-		})
+	s.pool.Close()
+	if s.spool != nil {
+		s.spool.Close()
 	}
-	return reply, nil
-}
-
-// Change removes a server, or hands leadership to it.
-func (c *cluster) Change(remove bool, id, address string) error {
-	conf, err := c.Configuration()
-	if err != nil {
-		return err
-	}
-	for _, s := range conf.Servers {
-		if (id == "" || s.ID != id) && (address == "" || s.Address != address) {
-			continue
+	s.wg.Wait()
+	if s.raft != nil {
+		s.raft.settle(2 * time.Second)
+		if err := s.raft.Shutdown().Error(); err != nil {
+			errs = append(errs, fmt.Errorf("stop Raft: %w", err))
 		}
-		if remove {
-			if len(conf.Servers) == 1 {
-				return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
-			}
-			return raftOrNil(c.RemoveServer(raft.ServerID(s.ID), 0, 0).Error())
+		s.raft.throne.close()
+	}
+	if s.listener != nil {
+		s.listener.close()
+	}
+	if s.raft != nil {
+		if err := s.raft.closeStores(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
 		}
-		if s.Leader {
-			return structs.Errorf(structs.CodeBadRequest, "server %s leads already", s.ID)
-		}
-		return raftOrNil(c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)).Error())
 	}
-	if !remove && id == "" && address == "" {
-		return raftOrNil(c.LeadershipTransfer().Error())
-	}
-	return structs.Errorf(structs.CodeNotFound, "no server with ID %q or address %q in the Raft configuration", id, address).
-		WithHint("`operator raft list-peers` lists them")
-}
-
-func raftOrNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return raftError(err)
+	return errors.Join(errs...)
 }

@@ -22,6 +22,7 @@ const (
 	CodeTooLarge     Code = "too_large"     // over a configured limit
 	CodeLimited      Code = "limited"       // too many at once; try again
 	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
+	CodeNotLeader    Code = "not_leader"    // between servers: this one does not lead, and did nothing
 	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
 )
 
@@ -42,7 +43,7 @@ func (c Code) HTTPStatus() int {
 		return 429
 	case CodeUnsupported:
 		return 501
-	case CodeNoLeader:
+	case CodeNoLeader, CodeNotLeader:
 		return 500 // as Nomad answers; its clients retry on it
 	case CodeNoNode:
 		return 502
@@ -92,6 +93,7 @@ var (
 	ErrConflict    = &Error{Code: CodeConflict}
 	ErrForbidden   = &Error{Code: CodeForbidden}
 	ErrNoLeader    = &Error{Code: CodeNoLeader}
+	ErrNotLeader   = &Error{Code: CodeNotLeader}
 	ErrNoNode      = &Error{Code: CodeNoNode}
 	ErrTooLarge    = &Error{Code: CodeTooLarge}
 	ErrLimited     = &Error{Code: CodeLimited}

@@ -24,8 +24,10 @@ const (
 	LogCollect         LogType = 14 // CollectEntry
 	LogJobScale        LogType = 15 // JobScaleEntry
 	LogReconcile       LogType = 16 // ReconcileEntry
+	LogAutopilotConfig LogType = 17 // AutopilotConfigEntry
+	LogClusterMeta     LogType = 18 // ClusterMetaEntry
 
-	logTypeEnd = 17
+	logTypeEnd = 19
 )
 
 // LogIgnorable is set in the number of an entry type that a server which does not know it
@@ -82,6 +84,10 @@ func NewLogPayload(t LogType) (any, error) {
 		return &JobScaleEntry{}, nil
 	case LogReconcile:
 		return &ReconcileEntry{}, nil
+	case LogAutopilotConfig:
+		return &AutopilotConfigEntry{}, nil
+	case LogClusterMeta:
+		return &ClusterMetaEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -194,6 +200,18 @@ type (
 		CAS        bool
 		CheckIndex uint64
 		Time       int64
+	}
+	// AutopilotConfigEntry sets the configuration. CAS: only if its ModifyIndex is CheckIndex.
+	AutopilotConfigEntry struct {
+		Config     AutopilotConfiguration
+		CAS        bool
+		CheckIndex uint64
+		Time       int64
+	}
+	// ClusterMetaEntry gives a new cluster its identity; a second one changes nothing.
+	ClusterMetaEntry struct {
+		ClusterID string
+		Time      int64
 	}
 	// CollectEntry forgets what garbage collection found. What is no longer
 	// collectable when it is applied (a job that runs again) is left alone.

@@ -428,6 +428,27 @@ type (
 		Voter        bool
 		RaftProtocol string
 	}
+	// ServerMember is a server as gossip knows it, in Nomad's words.
+	ServerMember struct {
+		Name        string // <server name>.<region>
+		Addr        string // of gossip
+		Port        uint16
+		Tags        map[string]string
+		Status      string // MemberAlive and so on
+		ProtocolMin uint8
+		ProtocolMax uint8
+		ProtocolCur uint8
+		DelegateMin uint8
+		DelegateMax uint8
+		DelegateCur uint8
+	}
+	// MembersReply lists the servers that a server knows by gossip, by name.
+	MembersReply struct {
+		ServerName   string // of the server that answers
+		ServerRegion string
+		ServerDC     string
+		Members      []ServerMember
+	}
 	// RaftPeerRequest names a server.
 	RaftPeerRequest struct {
 		ID      string

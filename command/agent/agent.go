@@ -31,7 +31,12 @@ type serverPart struct {
 	addr  string // RPC, as others reach it
 	bound string // RPC, as it listens
 	stats func() map[string]map[string]string
-	// stop ends it; leave: after handing over leadership.
+	serf  string // gossip, as others reach it
+	// serfBound is where gossip listens, encrypted whether it is.
+	serfBound string
+	encrypted bool
+	failed    <-chan error // it cannot go on
+	// stop ends it; leave: it takes itself out of the cluster.
 	stop func(ctx context.Context, leave bool) error
 }
 
@@ -113,7 +118,7 @@ func (a *Agent) start(p parts) error {
 		return err
 	}
 	var backend httpapi.Backend
-	servers := a.cfg.Client.Servers
+	servers := a.cfg.Client.ServerAddrs()
 	if a.cfg.Server.Enabled {
 		if a.server, err = p.server(a.cfg, a.rpcTLS(), a.logger); err != nil {
 			return err
@@ -220,17 +225,14 @@ func (a *Agent) describe(shown map[string]any) {
 	}
 	// As Nomad shows them: what is bound, and what others are told.
 	shown["NodeName"] = a.cfg.Name
-	shown["NormalizedAddrs"] = map[string]any{"HTTP": bound, "RPC": a.rpcBound()}
-	shown["AdvertiseAddrs"] = map[string]any{"HTTP": a.httpAddr, "RPC": a.rpcAddr}
+	normalized, advertise := map[string]any{"HTTP": bound}, map[string]any{"HTTP": a.httpAddr}
+	if a.server != nil {
+		normalized["RPC"], normalized["Serf"] = a.server.bound, a.server.serfBound
+		advertise["RPC"], advertise["Serf"] = a.rpcAddr, a.server.serf
+	}
+	shown["NormalizedAddrs"], shown["AdvertiseAddrs"] = normalized, advertise
 	shown["Version"] = map[string]any{"Version": Version}
 	a.self.Store(&s)
-}
-
-func (a *Agent) rpcBound() string {
-	if a.server == nil {
-		return ""
-	}
-	return a.server.bound
 }
 
 // showConfig is the configuration as JSON shows it, without what may be secret.
@@ -238,6 +240,7 @@ func showConfig(cfg *config.Config) (map[string]any, error) {
 	open := *cfg
 	open.Client.Options = nil
 	open.Plugins = nil
+	open.Server.Encrypt = ""
 	raw, err := json.Marshal(&open)
 	if err != nil {
 		return nil, fmt.Errorf("show the configuration: %w", err)
@@ -355,8 +358,8 @@ func (a *Agent) banner(w io.Writer) {
 	}
 	advertise, bind := "HTTP: "+a.httpAddr, "HTTP: ["+strings.Join(bound, " ")+"]"
 	if a.server != nil {
-		advertise += "; RPC: " + a.rpcAddr
-		bind += "; RPC: " + a.server.bound
+		advertise += "; RPC: " + a.rpcAddr + "; Serf: " + a.server.serf
+		bind += "; RPC: " + a.server.bound + "; Serf: " + a.server.serfBound
 	}
 	lines := [][2]string{
 		{"Advertise Addrs", advertise}, {"Bind Addrs", bind}, {"Client", fmt.Sprint(a.client != nil)},

@@ -348,7 +348,7 @@ func TestNoStart(t *testing.T) {
 // Every flag is in the help, and every flag of the help is one.
 func TestUsage(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^  -([a-z-]+)(=\S+)?`).FindAllStringSubmatch(Usage, -1) {
-		value := map[string]string{"": "", "N": "=1", "PORT": "=1", "KEY=VALUE": "=a=b"}
+		value := map[string]string{"": "", "N": "=1", "PORT": "=1", "KEY=VALUE": "=a=b", "TIME": "=1s"}
 		v, ok := value[strings.TrimPrefix(found[2], "=")]
 		if !ok {
 			v = "=x"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/command/ui"
@@ -39,6 +40,7 @@ General options:
   -bind=ADDR             Address to listen on. Default 0.0.0.0, with -dev 127.0.0.1.
   -http-port=PORT        Port of the HTTP API. Default 4646; 0 takes any free one.
   -rpc-port=PORT         Port of RPC. Default 4647; 0 takes any free one.
+  -serf-port=PORT        Port of gossip among servers. Default 4648, with -dev any free one.
   -data-dir=PATH         Directory for what must outlive the agent; absolute.
   -region=NAME           Default global.
   -dc=NAME               Datacenter. Default dc1.
@@ -49,7 +51,16 @@ General options:
 
 Server options:
 
-  -bootstrap-expect=N    How many servers found the cluster. Default 1.
+  -bootstrap-expect=N    How many servers found the cluster. Default 1; with servers to join
+                         0: the cluster is there.
+  -retry-join=ADDR       Gossip address of a server to join, host or host:port, tried until
+                         it is reached. Repeatable.
+  -retry-max=N           How often; 0 is for ever, as by default.
+  -retry-interval=TIME   Time between tries. Default 30s; the first ones come quicker.
+  -join=ADDR             The same, but the agent does not start if none is reached.
+  -rejoin                Go back to the servers known before, even after leaving.
+  -encrypt=KEY           Key of the gossip among servers, in base64. Better in a file:
+                         others can see the command line.
 
 Client options:
 
@@ -135,7 +146,14 @@ func parseFlags(args []string) (*flags, error) {
 	text("log-level", "log_level", func(c *config.Config) *string { return &c.LogLevel })
 	yes("log-json", "log_json", func(c *config.Config) *bool { return &c.LogJSON })
 	yes("log-include-location", "log_include_location", func(c *config.Config) *bool { return &c.LogLocation })
-	number("bootstrap-expect", "server.bootstrap_expect", func(c *config.Config) *int { return &c.Server.BootstrapExpect })
+	number("serf-port", "ports.serf", func(c *config.Config) *int { return &c.Ports.Serf })
+	number("bootstrap-expect", "server.bootstrap_expect", func(c *config.Config) *int {
+		c.Server.BootstrapExpect = new(int) // not that of a default
+		return c.Server.BootstrapExpect
+	})
+	number("retry-max", "server.server_join.retry_max", func(c *config.Config) *int { return &c.Server.Join.RetryMax })
+	yes("rejoin", "server.rejoin_after_leave", func(c *config.Config) *bool { return &c.Server.RejoinAfterLeave })
+	text("encrypt", "server.encrypt", func(c *config.Config) *string { return &c.Server.Encrypt })
 	text("state-dir", "client.state_dir", func(c *config.Config) *string { return &c.Client.StateDir })
 	text("alloc-dir", "client.alloc_dir", func(c *config.Config) *string { return &c.Client.AllocDir })
 	text("node-class", "client.node_class", func(c *config.Config) *string { return &c.Client.Class })
@@ -159,6 +177,22 @@ func (f *flags) lists(fs *flag.FlagSet) {
 		for addr := range strings.SplitSeq(v, ",") {
 			c.Client.Servers = append(c.Client.Servers, strings.TrimSpace(addr))
 		}
+		return nil
+	})
+	more := func(name, path string, at func(*config.Config) *[]string) {
+		f.set(fs, name, path, false, func(c *config.Config, v string) error {
+			*at(c) = append(*at(c), v)
+			return nil
+		})
+	}
+	more("join", "server.server_join.start_join", func(c *config.Config) *[]string { return &c.Server.Join.StartJoin })
+	more("retry-join", "server.server_join.retry_join", func(c *config.Config) *[]string { return &c.Server.Join.RetryJoin })
+	f.set(fs, "retry-interval", "server.server_join.retry_interval", false, func(c *config.Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return errors.New("must be a duration such as 30s")
+		}
+		c.Server.Join.RetryInterval = d
 		return nil
 	})
 	f.set(fs, "meta", "client.meta", false, func(c *config.Config, v string) error {

@@ -73,8 +73,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 // wait holds until the agent shall end, and ends it.
 func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr io.Writer) int {
 	leave := false
+	var failed <-chan error
+	if a.server != nil {
+		failed = a.server.failed
+	}
+	code := 0
 	for ended := false; !ended; {
 		select {
+		case err := <-failed:
+			_, _ = fmt.Fprintf(stderr, "==> The server cannot go on: %s\n", err)
+			ended, code = true, 1
 		case <-ctx.Done():
 			ended = true
 		case sig := <-signals:
@@ -99,7 +107,7 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 				_, _ = fmt.Fprintf(stderr, "==> The agent did not end cleanly: %s\n", err)
 				return 1
 			}
-			return 0
+			return code
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
 				continue

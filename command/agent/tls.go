@@ -117,6 +117,9 @@ func (a *Agent) exposed() []string {
 	}
 	if a.server != nil {
 		add("RPC "+a.server.bound, t.RPC, !t.RPCUpgradeMode)
+		if !a.server.encrypted && a.server.serfBound != "" && !isLoopback(a.server.serfBound) {
+			out = append(out, "gossip "+a.server.serfBound+" without a key")
+		}
 	}
 	return out
 }

@@ -80,7 +80,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	}
 	return &clientPart{
 		nodeID: cl.NodeID(), stats: cl.Stats,
-		servers: func() []string { return servers },
+		servers: cl.Servers,
 		setServers: func([]string) error {
 			return structs.Errorf(structs.CodeUnsupported, "the client's servers cannot be changed while it runs yet; the servers tell it of each other")
 		},

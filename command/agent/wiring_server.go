@@ -31,8 +31,10 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	if c.RPCAdvertise == c.RPCAddr {
 		c.RPCAdvertise = "" // as bound
 	}
+	if err := gossipConfig(c, cfg); err != nil {
+		return nil, err
+	}
 	s := &cfg.Server
-	c.BootstrapExpect = s.BootstrapExpect
 	if s.NumSchedulers != nil {
 		c.NumSchedulers = *s.NumSchedulers
 	}
@@ -72,6 +74,47 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	return c, nil
 }
 
+// gossipConfig says how the server finds the others.
+func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
+	c.SerfAddr = joinHostPort(hostOr(cfg.Addresses.Serf, cfg.BindAddr), cfg.Ports.Serf)
+	var err error
+	if c.SerfAdvertise, err = advertised(cfg.Advertise.Serf, c.SerfAddr); err != nil {
+		return err
+	}
+	if c.SerfAdvertise == c.SerfAddr {
+		c.SerfAdvertise = "" // as bound
+	}
+	s := &cfg.Server
+	if c.GossipKey, err = s.Key(); err != nil {
+		return fmt.Errorf("server.encrypt: %w", err)
+	}
+	c.BootstrapExpect = s.Expect()
+	c.StartJoin, c.RetryJoin = s.Joins()
+	c.RetryMax, c.RetryInterval = s.Retry()
+	c.RejoinAfterLeave = s.RejoinAfterLeave
+
+	a := &cfg.Autopilot
+	c.Autopilot.MinQuorum = autopilotQuorum(c.BootstrapExpect)
+	if a.CleanupDeadServers != nil {
+		c.Autopilot.CleanupDeadServers = *a.CleanupDeadServers
+	}
+	stated(&c.Autopilot.ServerStabilizationTime, a.ServerStabilizationTime)
+	stated(&c.Autopilot.LastContactThreshold, a.LastContactThreshold)
+	stated(&c.Autopilot.MaxTrailingLogs, uint64(max(0, a.MaxTrailingLogs))) //nolint:gosec // not negative
+	stated(&c.Autopilot.MinQuorum, uint(max(0, a.MinQuorum)))               //nolint:gosec // not negative
+	return nil
+}
+
+// autopilotQuorum is how many servers cleaning up leaves by default: those that the
+// cluster was planned with. One that is down for a while is waited for, and makes
+// place only for another.
+func autopilotQuorum(expect int) uint {
+	if expect < 3 {
+		return 0
+	}
+	return uint(expect) //nolint:gosec // checked
+}
+
 // stated lets a value of the configuration win if it is there.
 func stated[T comparable](to *T, value T) {
 	var none T
@@ -91,7 +134,8 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	return &serverPart{
-		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats,
+		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, failed: s.Failed(),
+		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: len(c.GossipKey) > 0,
 		stop: func(_ context.Context, leave bool) error {
 			if leave {
 				return s.Leave()

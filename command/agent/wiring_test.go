@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,10 +170,17 @@ server {
   job_gc_threshold    = "1h"
   job_max_source_size = "2MB"
   raft_trailing_logs  = 77
+  encrypt             = "MDEyMzQ1Njc4OWFiY2RlZg=="
+  retry_join          = ["10.0.0.1"]
+  server_join {
+    retry_join     = ["10.0.0.2:7"]
+    retry_interval = "3s"
+  }
   default_scheduler_config {
     scheduler_algorithm = "spread"
   }
-}`))
+}
+autopilot { cleanup_dead_servers = false }`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +190,14 @@ server {
 	}
 	byDefault := nomadish.DefaultConfig()
 	for what, good := range map[string]bool{
-		"who":       c.Region == "eu" && c.Name == "s1" && c.Datacenter == "dc1" && c.DataDir == "/d",
-		"address":   c.RPCAddr == "0.0.0.0:0" && c.RPCAdvertise == "10.0.0.9:0",
-		"raft":      c.BootstrapExpect == 3 && c.RaftElection == 2*byDefault.RaftElection && c.TrailingLogs == 77,
-		"workers":   c.NumSchedulers == 0 && len(c.EnabledSchedulers) == 4,
-		"clocks":    c.HeartbeatGrace == 9*time.Second && c.JobGCThreshold == time.Hour && c.EvalGCThreshold == byDefault.EvalGCThreshold,
+		"who":     c.Region == "eu" && c.Name == "s1" && c.Datacenter == "dc1" && c.DataDir == "/d",
+		"address": c.RPCAddr == "0.0.0.0:0" && c.RPCAdvertise == "10.0.0.9:0",
+		"raft":    c.BootstrapExpect == 3 && c.RaftElection == 2*byDefault.RaftElection && c.TrailingLogs == 77,
+		"workers": c.NumSchedulers == 0 && len(c.EnabledSchedulers) == 4,
+		"clocks":  c.HeartbeatGrace == 9*time.Second && c.JobGCThreshold == time.Hour && c.EvalGCThreshold == byDefault.EvalGCThreshold,
+		"gossip": c.SerfAddr == "0.0.0.0:4648" && strings.HasSuffix(c.SerfAdvertise, ":4648") && string(c.GossipKey) == "0123456789abcdef" &&
+			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
+		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
 		"limits":    c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
 	} {
@@ -246,7 +257,7 @@ func TestRealAgent(t *testing.T) {
 		t.Errorf("leader %q %v", leader, err)
 	}
 	members, err := c.Agent().Members()
-	if err != nil || len(members.Members) != 1 || members.Members[0].Name != "n1.global" || members.Members[0].Tags["leader"] != "true" {
+	if err != nil || len(members.Members) != 1 || members.Members[0].Name != "n1.global" || members.Members[0].Tags["role"] != "nomad" {
 		t.Errorf("members %+v %v", members, err)
 	}
 	name, err := c.Agent().NodeName()

@@ -203,6 +203,12 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, &structs.AllocTransitionEntry{Transitions: map[string]*structs.DesiredTransition{s.alloc(): {Migrate: &yes}}, Time: s.time, Evals: s.evals()}
 	case structs.LogSchedulerConfig:
 		return t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), CAS: s.flip(), Time: s.time}
+	case structs.LogAutopilotConfig:
+		e := &structs.AutopilotConfigEntry{Config: structs.DefaultAutopilotConfiguration(), CAS: s.flip(), Time: s.time}
+		e.Config.MinQuorum = uint(s.pick("quorum", 4)) //nolint:gosec // small
+		return t, e
+	case structs.LogClusterMeta:
+		return t, &structs.ClusterMetaEntry{ClusterID: s.seed(), Time: s.time}
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

@@ -28,7 +28,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	d := &direct{}
 	store, writer := state.New(state.Options{})
 	d.writer = writer
-	e := New(Config{}, Deps{Store: store, Applier: d, Heartbeats: alone{}, Cluster: alone{}, Now: time.Now, NewID: func() string {
+	e := New(Config{}, Deps{Store: store, Applier: d, Heartbeats: alone{}, Leadership: alone{}, Cluster: alone{}, Now: time.Now, NewID: func() string {
 		return "00000000-0000-7000-8000-000000000001"
 	}})
 	apply := func(kind structs.LogType, entry any) {

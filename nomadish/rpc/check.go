@@ -27,6 +27,6 @@ func (e *Endpoints) check(ctx context.Context, _ *structs.CheckRequest) (*struct
 		return nil, err
 	}
 	report.Server, report.Hash, report.Took = e.Name, snap.Hash(), e.Now().Sub(from)
-	addr, _ := e.Cluster.Leader()
+	addr := e.Leadership.Reign().Addr
 	return &structs.CheckReply{Report: report, QueryMeta: structs.QueryMeta{Index: max(1, snap.Index()), KnownLeader: addr != ""}}, nil
 }

@@ -44,16 +44,33 @@ type Collector interface {
 	Force(ctx context.Context) error
 }
 
-// Cluster is the Raft cluster as the endpoints see it.
+// Cluster is the set of the Raft servers.
 type Cluster interface {
-	// Leader is the leader's RPC address and ID; empty: there is none now.
-	Leader() (addr, id string)
-	IsLeader() bool
-	// Verify asks a majority whether this server still leads.
-	Verify() error
 	Configuration() (*structs.RaftConfigurationReply, error)
 	// Change removes a server (by ID or address), or hands leadership over.
 	Change(remove bool, id, address string) error
+	// State is this server's own view.
+	State() (*structs.RaftStateReply, error)
+}
+
+// Gossip is who this server knows by gossip.
+type Gossip interface {
+	Members() []structs.ServerMember
+	Join(addrs []string) (reached int, err error)
+	ForceLeave(name string, prune bool) error
+}
+
+// Founding answers servers that would found the cluster.
+type Founding interface {
+	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
+	// Claim answers the leader of a cluster that would add this server: the cluster that it
+	// belongs to then, or the name of who has its promise.
+	Claim(args *structs.RaftStateRequest) (cluster, promised string, err error)
+}
+
+// Keeper knows the servers' health; it does on the leader only.
+type Keeper interface {
+	Health() structs.AutopilotHealth
 }
 
 // Snapshots takes and restores the whole state.
@@ -68,7 +85,8 @@ type Snapshots interface {
 
 // Config is what the endpoints are told.
 type Config struct {
-	Name            string // this server's
+	ID              string // of this server
+	Name            string
 	Region          string
 	Datacenter      string
 	Version         string
@@ -79,6 +97,7 @@ type Config struct {
 	DefaultQuery    time.Duration // of one that states none; 0: 5 min
 	EventHeartbeat  time.Duration
 	MinHeartbeatTTL time.Duration
+	Hold            time.Duration // how long a call waits for a leader; 0: 5 s
 }
 
 // Deps are the parts that the endpoints work with.
@@ -89,9 +108,13 @@ type Deps struct {
 	Plans      Plans
 	Heartbeats Heartbeats
 	Collector  Collector
+	Leadership Leadership
 	Cluster    Cluster
 	Snapshots  Snapshots
 	Spool      *snapshot.Spool
+	Gossip     Gossip
+	Founding   Founding
+	Keeper     Keeper
 	Pool       *wire.Pool // sessions to other servers
 	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
@@ -124,6 +147,9 @@ func New(c Config, d Deps) *Endpoints {
 	if c.DefaultQuery <= 0 {
 		c.DefaultQuery = 5 * time.Minute
 	}
+	if c.Hold <= 0 {
+		c.Hold = defaultHold
+	}
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
@@ -140,6 +166,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerOperator(mux)
 	e.registerCheck(mux)
 	e.registerSnapshot(mux)
+	e.registerServers(mux)
 	e.registerTopology(mux)
 	e.registerQueue(mux)
 	e.registerExplain(mux)

@@ -145,16 +145,11 @@ func event(subsystem, message string, now time.Time) *structs.NodeEvent {
 
 // nodeReply says when the node must be heard of again and whom it can reach.
 func (e *Endpoints) nodeReply(id string, index uint64) *structs.NodeUpdateReply {
-	leader, _ := e.Cluster.Leader()
 	reply := &structs.NodeUpdateReply{
 		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
-		LeaderRPCAddr: leader, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
+		LeaderRPCAddr: e.Leadership.Reign().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
 	}
-	if conf, err := e.Cluster.Configuration(); err == nil {
-		for _, s := range conf.Servers {
-			reply.Servers = append(reply.Servers, s.Address)
-		}
-	}
+	reply.Servers = e.reachable()
 	return reply
 }
 

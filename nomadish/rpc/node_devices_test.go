@@ -24,11 +24,16 @@ func (j *journal) Apply(_ context.Context, t structs.LogType, _ any) (uint64, er
 // alone is a cluster of one that leads itself, and its heartbeats.
 type alone struct{}
 
-func (alone) Leader() (addr, id string)         { return "127.0.0.1:1", "s" }
-func (alone) IsLeader() bool                    { return true }
-func (alone) Verify() error                     { return nil }
-func (alone) Change(bool, string, string) error { return nil }
-func (alone) Beat(string) time.Duration         { return time.Second }
+func (alone) Reign() Reign {
+	return Reign{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
+}
+func (alone) IsLeader() bool                          { return true }
+func (alone) Verify() error                           { return nil }
+func (alone) Changed() <-chan struct{}                { return nil }
+func (alone) LastContact() time.Duration              { return 0 }
+func (alone) Change(bool, string, string) error       { return nil }
+func (alone) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
+func (alone) Beat(string) time.Duration               { return time.Second }
 func (alone) Configuration() (*structs.RaftConfigurationReply, error) {
 	return nil, errors.New("not asked for")
 }
@@ -49,7 +54,7 @@ func TestImpossibleDevicesAreRefused(t *testing.T) {
 		t.Helper()
 		store, _ := state.New(state.Options{})
 		j := &journal{}
-		e := New(Config{}, Deps{Store: store, Applier: j, Heartbeats: alone{}, Cluster: alone{}, Now: time.Now, NewID: func() string { return "seed" }})
+		e := New(Config{}, Deps{Store: store, Applier: j, Heartbeats: alone{}, Leadership: alone{}, Cluster: alone{}, Now: time.Now, NewID: func() string { return "seed" }})
 		n := &structs.Node{
 			ID: "00000000-0000-7000-8000-000000000001", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
 			NodeResources: &structs.NodeResources{Devices: devices, Topology: &structs.NodeTopology{Cells: cells}},

@@ -47,7 +47,7 @@ func TestDrainNamesItsEvaluations(t *testing.T) {
 		seeds = seeds[1:]
 		return "00000000-0000-7000-8000-00000000000" + seed
 	}
-	e := New(Config{}, Deps{Store: s.store, Applier: s, Heartbeats: alone{}, Cluster: alone{}, Now: time.Now, NewID: next})
+	e := New(Config{}, Deps{Store: s.store, Applier: s, Heartbeats: alone{}, Leadership: alone{}, Cluster: alone{}, Now: time.Now, NewID: next})
 	node := &structs.Node{
 		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
 		SchedulingEligibility: structs.NodeEligible, NodeResources: &structs.NodeResources{},

@@ -37,7 +37,7 @@ func (e *Endpoints) registerOperator(mux *wire.Mux) {
 }
 
 func (e *Endpoints) leader(context.Context, *structs.EmptyRequest) (*structs.StringReply, error) {
-	addr, _ := e.Cluster.Leader()
+	addr := e.Leadership.Reign().Addr
 	if addr == "" {
 		return nil, noLeader()
 	}

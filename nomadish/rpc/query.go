@@ -18,10 +18,10 @@ type look func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err erro
 // at has changed, until the index that it gives is past the one asked, or its time
 // is over; then the last answer stands.
 func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run look) error {
-	meta.KnownLeader = true
-	if addr, _ := e.Cluster.Leader(); addr == "" {
-		meta.KnownLeader = false
-	}
+	defer func() { // as it is when the answer is made
+		meta.KnownLeader = e.Leadership.Reign().Addr != ""
+		meta.LastContact = e.Leadership.LastContact()
+	}()
 	if opts.MinQueryIndex == 0 {
 		snap := e.Store.Snapshot()
 		index, err := run(nil, snap)

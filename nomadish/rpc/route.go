@@ -2,7 +2,9 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -13,6 +15,37 @@ type routing struct {
 	Region     string
 	AllowStale bool
 }
+
+// Reign is who leads, as this server knows.
+type Reign struct {
+	Addr string // RPC; empty: nobody
+	ID   string
+	// Over ends when this server learns of another leader.
+	Over context.Context
+}
+
+// Leadership is who leads the servers.
+type Leadership interface {
+	Reign() Reign
+	// IsLeader tells whether this server leads and its leader's parts run.
+	IsLeader() bool
+	// Verify asks a majority whether this server still leads.
+	Verify() error
+	// Changed is closed when anything of it may have changed.
+	Changed() <-chan struct{}
+	// LastContact is how long ago this server heard of the leader; negative: never.
+	LastContact() time.Duration
+}
+
+const (
+	defaultHold = 5 * time.Second
+	// holdStep bounds the wait for a notice that leadership has changed: a leader that
+	// cannot be reached may come back without one.
+	holdStep = 250 * time.Millisecond
+	// writeGrace is how long a write that was passed on may still come back once another
+	// server leads: the old leader may have handed over in good order.
+	writeGrace = time.Second
+)
 
 // write registers a method that only the leader answers.
 func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
@@ -57,33 +90,113 @@ func (e *Endpoints) routed(isRead bool, here wire.Handler) wire.Handler {
 		if err := call.Args(&r); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 		}
-		if r.Region != "" && r.Region != e.Region {
-			return structs.Errorf(structs.CodeBadRequest, "region %q: not known; this cluster's is %q", r.Region, e.Region)
+		if err := e.checkRegion(r.Region); err != nil {
+			return err
 		}
 		if isRead && r.AllowStale {
 			return here(ctx, call)
 		}
-		if e.Cluster.IsLeader() {
-			if !isRead {
-				return here(ctx, call)
-			}
-			if err := e.Cluster.Verify(); err == nil {
-				return here(ctx, call)
-			}
-		}
-		addr, id := e.Cluster.Leader()
-		if addr == "" || e.Cluster.IsLeader() {
-			return noLeader()
-		}
-		session, err := e.Pool.Session(ctx, addr)
-		if err != nil {
-			return structs.Errorf(structs.CodeNoLeader, "leader %s at %s: %w", id, addr, err).WithHint("try again")
-		}
-		if err := call.Relay(ctx, session); err != nil {
-			return fmt.Errorf("leader %s: %w", id, err)
-		}
+		return e.atLeader(ctx, call, isRead, here)
+	}
+}
+
+func (e *Endpoints) checkRegion(region string) error {
+	if region == "" || region == e.Region {
 		return nil
 	}
+	return structs.Errorf(structs.CodeBadRequest, "region %q: not known; this cluster's is %q", region, e.Region)
+}
+
+// atLeader has the leader answer. While there is none, the call is held for a while:
+// an election takes less. It is tried again only when nothing can have come of it: a
+// write that got to a leader is not, a read is.
+func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
+	limit := time.NewTimer(e.Hold)
+	defer limit.Stop()
+	for {
+		changed := e.Leadership.Changed()
+		err := e.onceAtLeader(ctx, call, isRead, here)
+		var again *notYet
+		if !errors.As(err, &again) {
+			return err
+		}
+		if call.Via == wire.ViaLeader { // whoever passed it on will look for another
+			return structs.Errorf(structs.CodeNotLeader, "%w", again.why)
+		}
+		select {
+		case <-changed:
+		case <-time.After(holdStep):
+		case <-limit.C:
+			return again.why
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ErrNothingDone is within an Applier's error when the entry was surely not taken: this
+// server does not lead any more.
+var ErrNothingDone = errors.New("nothing was done")
+
+// notYet says that nobody has answered and nothing was done.
+type notYet struct{ why error }
+
+func (n *notYet) Error() string { return n.why.Error() }
+
+func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
+	reign := e.Leadership.Reign()
+	if e.Leadership.IsLeader() {
+		if isRead && e.Leadership.Verify() != nil {
+			return &notYet{noLeader()}
+		}
+		err := here(ctx, call)
+		if errors.Is(err, ErrNothingDone) { // a write has one entry
+			return &notYet{err}
+		}
+		return err
+	}
+	if reign.Addr == "" || reign.ID == e.ID || call.Via == wire.ViaLeader {
+		return &notYet{noLeader()}
+	}
+	return e.passOn(ctx, call, isRead, reign)
+}
+
+// passOn passes a call on to the leader. When another server takes over meanwhile, a
+// read turns to that one; of a write nobody knows then what has come of it.
+func (e *Endpoints) passOn(ctx context.Context, call *wire.Call, isRead bool, to Reign) error {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(to.Over, func() {
+		if isRead {
+			cancel()
+			return
+		}
+		time.AfterFunc(writeGrace, cancel)
+	})()
+	session, err := e.Pool.Session(within, to.Addr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &notYet{structs.Errorf(structs.CodeNoLeader, "leader %s at %s: %w", to.ID, to.Addr, err).WithHint("try again")}
+	}
+	err = call.Relay(within, session, wire.ViaLeader, func(e *structs.Error) bool { return e.Code == structs.CodeNotLeader })
+	var said *structs.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &said) && said.Code == structs.CodeNotLeader:
+		return &notYet{noLeader()}
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case call.Answered(), !errors.Is(err, wire.ErrSessionClosed) && within.Err() == nil:
+		return fmt.Errorf("leader %s: %w", to.ID, err)
+	}
+	lost := structs.Errorf(structs.CodeNoLeader, "leader %s was lost before it answered", to.ID)
+	if isRead {
+		return &notYet{lost.WithHint("try again")}
+	}
+	return lost.WithHint("whether it was done is not known: look, then try again")
 }
 
 func noLeader() error {

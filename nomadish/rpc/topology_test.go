@@ -264,18 +264,10 @@ type site struct {
 	index  uint64
 }
 
-type noCluster struct{}
-
-func (noCluster) Leader() (string, string)                                { return "a", "b" }
-func (noCluster) IsLeader() bool                                          { return true }
-func (noCluster) Verify() error                                           { return nil }
-func (noCluster) Configuration() (*structs.RaftConfigurationReply, error) { return nil, nil }
-func (noCluster) Change(bool, string, string) error                       { return nil }
-
 func newSite(t *testing.T, nodes ...*structs.Node) *site {
 	t.Helper()
 	store, writer := state.New(state.Options{EventBuffer: 10})
-	s := &site{t: t, writer: writer, Endpoints: New(Config{Region: "global"}, Deps{Store: store, Cluster: noCluster{}, Now: time.Now})}
+	s := &site{t: t, writer: writer, Endpoints: New(Config{Region: "global"}, Deps{Store: store, Leadership: alone{}, Cluster: alone{}, Now: time.Now})}
 	for _, n := range nodes {
 		s.put(&structs.NodeRegisterEntry{Node: n, Time: 1, EvalSeed: "e"})
 	}

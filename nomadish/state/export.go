@@ -22,6 +22,8 @@ var exported = []struct {
 }{
 	{tableIndexes, func() any { return &indexRow{} }},
 	{TableConfig, func() any { return &structs.SchedulerConfiguration{} }},
+	{TableCluster, func() any { return &structs.ClusterMeta{} }},
+	{TableAutopilot, func() any { return &structs.AutopilotConfiguration{} }},
 	{TableNodes, func() any { return &structs.Node{} }},
 	{TableJobs, func() any { return &structs.Job{} }},
 	{TableVersions, func() any { return &structs.Job{} }},

@@ -192,6 +192,23 @@ func (s *Snapshot) OpenEvals(ws *WatchSet, status string) iter.Seq[*structs.Eval
 	return many[structs.Evaluation](s.v, ws, false, TableEvals, byOpen, status)
 }
 
+// Cluster is the cluster's identity; empty in one that is not founded yet.
+func (s *Snapshot) Cluster() structs.ClusterMeta {
+	if row := one[structs.ClusterMeta](s.v, nil, TableCluster, byID); row != nil {
+		return *row
+	}
+	return structs.ClusterMeta{}
+}
+
+// AutopilotConfig is how the leader looks after the servers, the default if it was
+// never set.
+func (s *Snapshot) AutopilotConfig(ws *WatchSet) structs.AutopilotConfiguration {
+	if row := one[structs.AutopilotConfiguration](s.v, ws, TableAutopilot, byID); row != nil {
+		return *row
+	}
+	return structs.DefaultAutopilotConfiguration()
+}
+
 // SchedulerConfig is the scheduler's configuration, the default one if it was never set.
 func (s *Snapshot) SchedulerConfig(ws *WatchSet) structs.SchedulerConfiguration {
 	if row := one[structs.SchedulerConfiguration](s.v, ws, TableConfig, byID); row != nil {

@@ -58,6 +58,31 @@ func TestBlockedEvaluationWaitsOn(t *testing.T) {
 	check(t, "looked at again", e.WaitUntil.UnixNano(), 1190)
 }
 
+func TestAutopilotConfiguration(t *testing.T) {
+	w := newWorld(t)
+	c := structs.DefaultAutopilotConfiguration()
+	check(t, "before it is set", w.store.Snapshot().AutopilotConfig(nil), c)
+	w.refuses(&structs.AutopilotConfigEntry{Config: c, CAS: true, CheckIndex: 9}, structs.CodeConflict)
+	w.must(&structs.AutopilotConfigEntry{Config: c, CAS: true})
+	c.MinQuorum = 3
+	got := w.must(&structs.AutopilotConfigEntry{Config: c, CAS: true, CheckIndex: 2}).AutopilotConfig(nil)
+	check(t, "quorum", got.MinQuorum, 3)
+	check(t, "indexes", [2]uint64{got.CreateIndex, got.ModifyIndex}, [2]uint64{2, 3})
+	c.LastContactThreshold = 0
+	w.refuses(&structs.AutopilotConfigEntry{Config: c}, structs.CodeBadRequest)
+	c = structs.DefaultAutopilotConfiguration()
+	c.EnableRedundancyZones = true
+	w.refuses(&structs.AutopilotConfigEntry{Config: c}, structs.CodeUnsupported)
+}
+
+func TestClusterIsNamedOnce(t *testing.T) {
+	w := newWorld(t)
+	check(t, "before", w.store.Snapshot().Cluster(), structs.ClusterMeta{})
+	w.must(&structs.ClusterMetaEntry{ClusterID: "a", Time: 7})
+	got := w.must(&structs.ClusterMetaEntry{ClusterID: "b", Time: 8}).Cluster()
+	check(t, "after", got, structs.ClusterMeta{ClusterID: "a", CreateTime: 7, CreateIndex: 1})
+}
+
 // Whoever takes instances of a job back does not know what type it is of.
 func TestEvaluationOfVictimIsOfItsJob(t *testing.T) {
 	w := newWorld(t)

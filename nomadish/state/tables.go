@@ -20,6 +20,8 @@ const (
 	TableEvals       = "evals"
 	TableAllocs      = "allocs"
 	TableConfig      = "scheduler_config"
+	TableAutopilot   = "autopilot_config"
+	TableCluster     = "cluster_meta"
 	TableHistory     = "history"
 	// TableReservations is room that is kept for asks that wait, by node.
 	TableReservations = "reservations"
@@ -33,7 +35,7 @@ const (
 // Tables lists the tables that TableIndex knows.
 func Tables() []string {
 	return []string{
-		TableAllocs, TableAsks, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
+		TableAllocs, TableAsks, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
 		TableScaling, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
@@ -192,5 +194,7 @@ func schema() *memdb.DBSchema {
 		}},
 	})
 	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
+	table(TableCluster, unique(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
+	table(TableAutopilot, unique(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}
 }

@@ -34,6 +34,38 @@ func (w *Writer) SchedulerConfig(index uint64, e *structs.SchedulerConfigEntry) 
 	})
 }
 
+// AutopilotConfig sets how the leader looks after the servers. With CAS and another
+// index it answers with a conflict.
+func (w *Writer) AutopilotConfig(index uint64, e *structs.AutopilotConfigEntry) error {
+	return w.commit(index, e.Time, "", "", func(x *txn) error {
+		if err := e.Config.Validate(); err != nil {
+			return err
+		}
+		now := e.Config
+		now.CreateIndex, now.ModifyIndex = x.index, x.index
+		have := uint64(0)
+		if was := get[structs.AutopilotConfiguration](x, TableAutopilot, byID); was != nil {
+			have, now.CreateIndex = was.ModifyIndex, was.CreateIndex
+		}
+		if e.CAS && e.CheckIndex != have {
+			return structs.Errorf(structs.CodeConflict, "autopilot configuration: it was changed at index %d, not %d", have, e.CheckIndex).
+				WithHint("read it again and repeat the change")
+		}
+		x.put(TableAutopilot, &now)
+		return nil
+	})
+}
+
+// ClusterMeta gives the cluster its identity, once.
+func (w *Writer) ClusterMeta(index uint64, e *structs.ClusterMetaEntry) error {
+	return w.commit(index, e.Time, "", "", func(x *txn) error {
+		if get[structs.ClusterMeta](x, TableCluster, byID) == nil {
+			x.put(TableCluster, &structs.ClusterMeta{ClusterID: e.ClusterID, CreateTime: e.Time, CreateIndex: x.index})
+		}
+		return nil
+	})
+}
+
 // Collect forgets what garbage collection found, as far as it is still over.
 func (w *Writer) Collect(index uint64, e *structs.CollectEntry) error {
 	return w.commit(index, e.Time, "Collected", "", func(x *txn) error {

@@ -55,6 +55,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.AllocTransition(index, p)
 	case *structs.SchedulerConfigEntry:
 		return w.SchedulerConfig(index, p)
+	case *structs.AutopilotConfigEntry:
+		return w.AutopilotConfig(index, p)
+	case *structs.ClusterMetaEntry:
+		return w.ClusterMeta(index, p)
 	case *structs.CollectEntry:
 		return w.Collect(index, p)
 	case *structs.ReconcileEntry:

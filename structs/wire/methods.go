@@ -23,6 +23,16 @@ const (
 	MethodRaftRemove      = "Operator.RaftRemove"      // RaftPeerRequest → WriteReply
 	MethodRaftTransfer    = "Operator.Transfer"        // RaftPeerRequest → WriteReply
 
+	MethodMembers         = "Status.Members"           // EmptyRequest → MembersReply
+	MethodJoin            = "Status.Join"              // JoinRequest → CountReply: of those reached
+	MethodForceLeave      = "Status.ForceLeave"        // ForceLeaveRequest → WriteReply
+	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the server that is asked
+	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
+	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply
+	MethodAutopilotGet    = "Operator.Autopilot"       // EmptyRequest → AutopilotConfigReply
+	MethodAutopilotSet    = "Operator.SetAutopilot"    // AutopilotConfigRequest → AutopilotSetReply
+	MethodAutopilotHealth = "Operator.AutopilotHealth" // EmptyRequest → AutopilotHealthReply
+
 	MethodJobRegister    = "Job.Register"    // JobRegisterRequest → JobRegisterReply
 	MethodJobDeregister  = "Job.Deregister"  // JobDeregisterRequest → JobRegisterReply
 	MethodJobList        = "Job.List"        // ListRequest → JobListReply

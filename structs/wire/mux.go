@@ -77,10 +77,15 @@ func Streaming[A any](f func(ctx context.Context, args *A, send func(any) error)
 type Call struct {
 	Method  string
 	Session *Session // where it came from; nil for a call in the same process
+	Via     Via      // why another server passed it on; empty: it comes from the caller
 	conn    io.ReadWriter
 	args    []byte
 	limit   int
+	relayed bool // something was passed back
 }
+
+// Answered tells whether something has come back of a call that was passed on.
+func (c *Call) Answered() bool { return c.relayed }
 
 // Args reads the argument into v.
 func (c *Call) Args(v any) error { return Decode(c.args, v) }
@@ -97,25 +102,52 @@ func (c *Call) Send(v any) error {
 }
 
 // Relay passes the call on over another session and copies the answers back as
-// they come, without reading them.
-func (c *Call) Relay(ctx context.Context, to *Session) error {
+// they come, whole ones only. An error that the other side gives instead of its
+// first answer, and that mine takes, is returned; all else is passed on unread.
+func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*structs.Error) bool) error {
 	conn, err := to.mux.OpenStream()
 	if err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
 	defer conn.Close() //nolint:errcheck // nothing to do about it
 	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if err := WriteFrame(conn, header{Method: c.Method}); err != nil {
+	if err := WriteFrame(conn, header{Method: c.Method, Via: via}); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
 	if err := writeRaw(conn, c.args); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
-	n, err := io.Copy(c.conn, conn)
-	if err == nil && n == 0 {
-		return fmt.Errorf("pass on %s to %s: %w before it answered", c.Method, to.addr, ErrSessionClosed)
+	for first := true; ; first = false {
+		var st status
+		switch err := ReadFrame(conn, MaxFrame, &st); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !first && errors.Is(err, io.EOF): // a unary call has one answer
+			return nil
+		default:
+			return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+		}
+		var said *structs.Error
+		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {
+			return said
+		}
+		c.relayed = true
+		if st.Code != "" || st.End {
+			return WriteFrame(c.conn, st)
+		}
+		body, err := readRaw(conn, MaxFrame)
+		if err != nil {
+			c.relayed = !first
+			return fmt.Errorf("pass on %s to %s: %w within an answer: %w", c.Method, to.addr, ErrSessionClosed, err)
+		}
+		if err := WriteFrame(c.conn, st); err != nil {
+			return err
+		}
+		if err := writeRaw(c.conn, body); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
@@ -169,7 +201,7 @@ func (m *Mux) serveCall(ctx context.Context, s *Session, conn *yamux.Stream) {
 		_, _ = conn.Read(make([]byte, 1))
 		cancel()
 	}()
-	call := &Call{Method: h.Method, Session: s, conn: conn, args: args, limit: m.maxFrame}
+	call := &Call{Method: h.Method, Via: h.Via, Session: s, conn: conn, args: args, limit: m.maxFrame}
 	if err := m.dispatch(ctx, call); err != nil {
 		_ = WriteFrame(conn, statusOf(err))
 	}

@@ -24,7 +24,18 @@ const (
 // header opens a call.
 type header struct {
 	Method string
+	Via    Via `codec:",omitempty"`
 }
+
+// Via says why a server passed a call on, so that the next one does not pass it on in
+// turn.
+type Via string
+
+// The reasons.
+const (
+	ViaLeader Via = "leader" // to the one that it takes for the leader
+	ViaHolder Via = "holder" // to the one that the node is connected to
+)
 
 // status precedes every answer frame. An empty Code is success; End closes a stream.
 type status struct {

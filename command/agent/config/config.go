@@ -43,7 +43,7 @@ type Config struct {
 	RPC       rpc       `hcl:"rpc,block"`
 	UI        ui        `hcl:"ui,block"`
 	Sentinel  sentinel  `hcl:"sentinel,block"`
-	Autopilot autopilot `hcl:"autopilot,block"`
+	Autopilot Autopilot `hcl:"autopilot,block"`
 	Audit     audit     `hcl:"audit,block"`
 	Reporting reporting `hcl:"reporting,block"`
 	Eventlog  eventlog  `hcl:"eventlog,block"`
@@ -76,8 +76,8 @@ type Addresses struct {
 // Server is the server's part.
 type Server struct {
 	Enabled           bool     `hcl:"enabled"`
-	BootstrapExpect   int      `hcl:"bootstrap_expect"`
-	DataDir           string   `hcl:"data_dir"` // default: server/ in the agent's
+	BootstrapExpect   *int     `hcl:"bootstrap_expect"` // see Expect
+	DataDir           string   `hcl:"data_dir"`         // default: server/ in the agent's
 	NumSchedulers     *int     `hcl:"num_schedulers"`
 	EnabledSchedulers []string `hcl:"enabled_schedulers,append"`
 	RaftMultiplier    int      `hcl:"raft_multiplier"` // of Raft's clocks; default 1
@@ -104,10 +104,16 @@ type Server struct {
 	JobTrackedVersions    int                    `hcl:"job_tracked_versions"`
 	DefaultScheduler      DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
 
-	// StartJoin and RetryJoin are other servers' addresses.
-	StartJoin []string `hcl:"start_join,append,later"`
-	RetryJoin []string `hcl:"retry_join,append,later"`
-	Join      join     `hcl:"server_join,block"`
+	// Join says how to find the other servers. The names beside it are Nomad's older
+	// ones for the same.
+	Join             Join          `hcl:"server_join,block"`
+	StartJoin        []string      `hcl:"start_join,append"`
+	RetryJoin        []string      `hcl:"retry_join,append"`
+	RetryMax         int           `hcl:"retry_max"`
+	RetryInterval    time.Duration `hcl:"retry_interval"`
+	RejoinAfterLeave bool          `hcl:"rejoin_after_leave"`
+	// Encrypt is the key of the gossip among servers, in base64.
+	Encrypt string `hcl:"encrypt"`
 
 	// Topology and Scheduling are ours. They, and DefaultScheduler, seed the replicated
 	// scheduler configuration of a new cluster.
@@ -120,8 +126,18 @@ type Server struct {
 	RaftLogStore       raftLogStore         `hcl:"raft_logstore,block"`
 	RaftBoltDB         raftBolt             `hcl:"raft_boltdb,block"`
 
-	_ struct{} `inert:"authoritative_region,protocol_version,raft_protocol,deployment_gc_threshold,csi_volume_claim_gc_interval,csi_volume_claim_gc_threshold,csi_plugin_gc_threshold,acl_token_gc_threshold,root_key_gc_interval,root_key_gc_threshold,root_key_rotation_threshold,retry_max,retry_interval,rejoin_after_leave,non_voting_server,redundancy_zone,upgrade_version,encrypt,license_path,deploy_query_rate_limit,oidc_issuer,start_timeout,log_file,non_production"`
+	_ struct{} `inert:"authoritative_region,protocol_version,raft_protocol,deployment_gc_threshold,csi_volume_claim_gc_interval,csi_volume_claim_gc_threshold,csi_plugin_gc_threshold,acl_token_gc_threshold,root_key_gc_interval,root_key_gc_threshold,root_key_rotation_threshold,non_voting_server,redundancy_zone,upgrade_version,license_path,deploy_query_rate_limit,oidc_issuer,start_timeout,log_file,non_production"`
 	_ struct{} `moot:"plan_apply_pipeline,enable_event_broker"`
+}
+
+// Join says how to find the other servers.
+type Join struct {
+	// StartJoin are addresses of gossip that must be joined for the agent to start.
+	StartJoin []string `hcl:"start_join,append"`
+	// RetryJoin are addresses that are tried until one is reached.
+	RetryJoin     []string      `hcl:"retry_join,append"`
+	RetryMax      int           `hcl:"retry_max"` // tries before the agent gives up and ends; 0: never
+	RetryInterval time.Duration `hcl:"retry_interval"`
 }
 
 // DefaultSchedulerConfig is what a new cluster's scheduler starts with.
@@ -213,7 +229,7 @@ type Client struct {
 
 	Reserved    Reserved               `hcl:"reserved,block"`
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
-	Join        join                   `hcl:"server_join,block"`
+	Join        clientJoin             `hcl:"server_join,block"`
 
 	// Simulate and SimulateBeside are ours: a file of shapes of simulated nodes, and
 	// whether the agent's own node stays beside them.
@@ -271,6 +287,17 @@ type Telemetry struct {
 	_ struct{} `inert:"statsite_address,statsd_address,datadog_address,datadog_tags,publish_allocation_metrics,publish_node_metrics,include_alloc_metadata_in_metrics,allowed_metadata_keys_in_metrics,disable_dispatched_job_summary_metrics,disable_quota_utilization_metrics,disable_rpc_rate_metrics_labels,disable_allocation_hook_metrics,circonus_api_token,circonus_api_app,circonus_api_url,circonus_submission_interval,circonus_submission_url,circonus_check_id,circonus_check_force_metric_activation,circonus_check_instance_id,circonus_check_search_tag,circonus_check_tags,circonus_check_display_name,circonus_broker_id,circonus_broker_select_tag"`
 }
 
+// Autopilot seeds what `operator autopilot set-config` changes; nil and 0: the default.
+type Autopilot struct {
+	CleanupDeadServers      *bool         `hcl:"cleanup_dead_servers"`
+	ServerStabilizationTime time.Duration `hcl:"server_stabilization_time"`
+	LastContactThreshold    time.Duration `hcl:"last_contact_threshold"`
+	MaxTrailingLogs         int           `hcl:"max_trailing_logs"`
+	MinQuorum               int           `hcl:"min_quorum"`
+
+	_ struct{} `inert:"enable_redundancy_zones,disable_upgrade_migration,enable_custom_upgrades"`
+}
+
 // Limits bound what callers may cost.
 type Limits struct {
 	// HTTPMaxConns and RPCMaxConns bound one address's connections; 0: no bound.
@@ -288,7 +315,7 @@ func Default() *Config {
 	return &Config{
 		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort},
-		Server: Server{RaftMultiplier: 1, BootstrapExpect: 1},
+		Server: Server{RaftMultiplier: 1},
 		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
@@ -305,7 +332,9 @@ func (c *Config) SetDev() {
 	c.LogLevel = "DEBUG"
 	c.EnableDebug = true
 	c.Server.Enabled, c.Client.Enabled = true, true
-	c.Server.BootstrapExpect = 1
+	one := 1
+	c.Server.BootstrapExpect = &one
+	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other
 	c.Telemetry.DisableHostname = true
 	c.Client.GCMaxAllocs = 50
 }

@@ -43,7 +43,7 @@ func TestFull(t *testing.T) {
 		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort},
 		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
 		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
-		"server":    c.Server.Enabled && c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,
+		"server":    c.Server.Enabled && *c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,
 		"scheduler": c.Server.DefaultScheduler.SchedulerAlgorithm == "spread" && *c.Server.DefaultScheduler.Preemption.Batch && c.Server.DefaultScheduler.Preemption.System == nil,
 		"topology":  reflect.DeepEqual(c.Server.Topology.Level, []TopologyLevel{{"rack", "rack"}}) && len(c.Server.Topology.Levels) == 5,
 		"bands": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) && c.Server.Scheduling.KeepWhole &&
@@ -252,7 +252,19 @@ func TestValidate(t *testing.T) {
 	f(`ports { rpc = 4646 }`, "is the HTTP port too")
 	f(`ports { http = 0 }`, "")
 	f("ports {\n  rpc = 0\n  http = 0\n}", "")
-	f(`server { bootstrap_expect = 0 }`, "b.hcl:1: server.bootstrap_expect 0: must be at least 1")
+	f(`server { bootstrap_expect = -1 }`, "b.hcl:1: server.bootstrap_expect -1: must be from 1 to 31, or 0")
+	f(`server { bootstrap_expect = 32 }`, "must be from 1 to 31")
+	f(`server { bootstrap_expect = 0 }`, "")
+	f(`server { encrypt = "short" }`, "b.hcl:1: server.encrypt: must be base64")
+	f(`server { encrypt = "c2hvcnQ=" }`, "server.encrypt: holds 5 bytes; a key has 16, 24 or 32")
+	f(`server { encrypt = "MDEyMzQ1Njc4OWFiY2RlZg==" }`, "")
+	f("server {\n server_join {\n  retry_join = [\"provider=aws tag_key=x\"]\n }\n}", "b.hcl:3: server.server_join.retry_join \"provider=aws tag_key=x\": finding servers through a cloud is not supported")
+	f(`server { start_join = ["a b"] }`, "server.start_join \"a b\": must be host or host:port")
+	f(`server { retry_join = ["10.0.0.1", "[::1]:4648"] }`, "")
+	f(`server { retry_interval = "-1s" }`, "server.retry_interval: must not be negative")
+	f("server {\n server_join { retry_max = -1 }\n}", "server.server_join.retry_max: must not be negative")
+	f(`autopilot { min_quorum = -1 }`, "b.hcl:1: autopilot.min_quorum: must not be negative")
+	f(`ports { serf = 4647 }`, "b.hcl:1: ports.serf 4647: is the HTTP or the RPC port too")
 	f(`server { num_schedulers = -1 }`, "server.num_schedulers")
 	f(`server { enabled_schedulers = ["servce"] }`, `"servce": allowed are`)
 	f(`server { raft_multiplier = 11 }`, "from 1 to 10")
@@ -286,7 +298,8 @@ func TestValidate(t *testing.T) {
 		"b.hcl:7: server.scheduling.preemption.batch_scheduler_enabled = false: default_scheduler_config.preemption_config says true; state it in one place")
 	f("server { enabled = false }\nclient { enabled = true }", "client.servers: missing")
 	f(`client { enabled = true }`, "")
-	f("client {\n enabled = true\n servers = [\"a b\"]\n}", `b.hcl:3: client.servers "a b": must be host:port`)
+	f("client {\n enabled = true\n servers = [\"a b\"]\n}", `b.hcl:3: client.servers "a b": must be host or host:port`)
+	f("client {\n enabled = true\n server_join { retry_join = [\"\"] }\n}", `client.server_join.retry_join "": must be host or host:port`)
 	f("client {\n enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8\n}", "must be a range")
 	f("client {\n enabled = true\n gc_disk_usage_threshold = 101\n}", "percentage")
 	f("client {\n enabled = true\n memory_total_mb = -1\n}", "must not be negative")

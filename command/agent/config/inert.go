@@ -38,10 +38,6 @@ type sentinelImport struct {
 	_ struct{} `inert:"path,args"`
 }
 
-type autopilot struct {
-	_ struct{} `inert:"cleanup_dead_servers,server_stabilization_time,last_contact_threshold,max_trailing_logs,min_quorum,enable_redundancy_zones,disable_upgrade_migration,enable_custom_upgrades"`
-}
-
 type audit struct {
 	Sinks   map[string]*auditSink   `hcl:"sink,block"`
 	Filters map[string]*auditFilter `hcl:"filter,block"`
@@ -71,8 +67,11 @@ type eventlog struct {
 	_ struct{} `inert:"enabled,level"`
 }
 
-type join struct {
-	_ struct{} `inert:"start_join,retry_join,retry_max,retry_interval"`
+type clientJoin struct {
+	StartJoin []string `hcl:"start_join,append"`
+	RetryJoin []string `hcl:"retry_join,append"`
+
+	_ struct{} `inert:"retry_max,retry_interval"`
 }
 
 type clientIntroduction struct {

@@ -111,6 +111,12 @@ func (k *checker) network() {
 	if c.Ports.HTTP != 0 && c.Ports.HTTP == c.Ports.RPC && c.Server.Enabled {
 		k.bad("ports.rpc", " %d: is the HTTP port too", c.Ports.RPC)
 	}
+	if c.Ports.Serf != 0 && (c.Ports.Serf == c.Ports.RPC || c.Ports.Serf == c.Ports.HTTP) && c.Server.Enabled {
+		k.bad("ports.serf", " %d: is the HTTP or the RPC port too", c.Ports.Serf)
+	}
+	if len(strings.Fields(c.Addresses.Serf)) > 1 {
+		k.bad("addresses.serf", " %q: must be one address", c.Addresses.Serf)
+	}
 	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf} {
 		if addr == "" {
 			continue
@@ -142,9 +148,7 @@ func (k *checker) server() {
 	if !s.Enabled {
 		return
 	}
-	if s.BootstrapExpect < 1 {
-		k.bad("server.bootstrap_expect", " %d: must be at least 1", s.BootstrapExpect)
-	}
+	k.joining()
 	if s.NumSchedulers != nil && (*s.NumSchedulers < 0 || *s.NumSchedulers > 1024) {
 		k.bad("server.num_schedulers", " %d: must be from 0 to 1024", *s.NumSchedulers)
 	}
@@ -204,13 +208,13 @@ func (k *checker) client() {
 	if !cl.Enabled {
 		return
 	}
-	if len(cl.Servers) == 0 && !k.c.Server.Enabled {
+	if len(cl.ServerAddrs()) == 0 && !k.c.Server.Enabled {
 		k.bad("client.servers", ": missing; name at least one server (host:port), or enable the server too")
 	}
-	for _, addr := range cl.Servers {
-		if addr == "" || strings.ContainsAny(addr, " /\t\n") {
-			k.bad("client.servers", " %q: must be host:port", addr)
-		}
+	for path, addrs := range map[string][]string{
+		"client.servers": cl.Servers, "client.server_join.start_join": cl.Join.StartJoin, "client.server_join.retry_join": cl.Join.RetryJoin,
+	} {
+		k.addrs(path, addrs)
 	}
 	if lo, hi := cl.MinDynamicPort, cl.MaxDynamicPort; lo < 0 || hi < 0 || lo > 65535 || hi > 65535 || (hi != 0 && lo > hi) {
 		k.bad("client.min_dynamic_port", ", max_dynamic_port %d to %d: must be a range within 1 to 65535", lo, hi)

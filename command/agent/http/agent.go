@@ -4,103 +4,18 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// member is a server as Nomad shows the members of its gossip.
-type member struct {
-	Name        string
-	Addr        string
-	Port        uint16
-	Tags        map[string]string
-	Status      string
-	ProtocolMin uint8
-	ProtocolMax uint8
-	ProtocolCur uint8
-	DelegateMin uint8
-	DelegateMax uint8
-	DelegateCur uint8
-}
-
-func newMember(name, id, address string, self Self, leader, voter bool) *member {
-	host, port, _ := net.SplitHostPort(address)
-	number, _ := strconv.ParseUint(port, 10, 16) // 0: not known
-	m := &member{
-		Name: name, Addr: host, Port: uint16(number), Status: "alive",
-		ProtocolMin: 1, ProtocolMax: 5, ProtocolCur: 2, DelegateMin: 2, DelegateMax: 5, DelegateCur: 4,
-		Tags: map[string]string{
-			"role": "nomad", "region": self.Region, "dc": self.Datacenter, "id": id, "build": self.Version,
-			"rpc_addr": host, "port": port, "vsn": "1", "raft_vsn": "3",
-		},
-	}
-	if leader {
-		m.Tags["leader"] = "true"
-	}
-	if !voter {
-		m.Tags["nonvoter"] = "1"
-	}
-	return m
-}
-
-// members lists the servers that Raft knows.
-func (r *request) members() ([]*member, error) {
-	var raft structs.RaftConfigurationReply
-	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodRaftConfig, &structs.EmptyRequest{QueryOptions: r.opts}, &raft); err != nil {
-		return nil, err
-	}
-	self := r.s.cfg.Agent.Self()
-	out := make([]*member, 0, len(raft.Servers))
-	for _, s := range raft.Servers {
-		name := first(s.Node, s.ID)
-		if !strings.HasSuffix(name, "."+self.Region) {
-			name += "." + self.Region
-		}
-		out = append(out, newMember(name, s.ID, s.Address, self, s.Leader, s.Voter))
-	}
-	return out, nil
-}
-
-func agentMembers(r *request) (any, error) {
-	members, err := r.members()
-	if err != nil {
-		return nil, err
-	}
-	self := r.s.cfg.Agent.Self()
-	return struct {
-		ServerName, ServerRegion, ServerDC string
-		Members                            []*member
-	}{self.Name, self.Region, self.Datacenter, members}, nil
-}
-
 func agentSelf(r *request) (any, error) {
-	self := r.s.cfg.Agent.Self()
-	me := member{Name: "none"}
-	if self.Server {
-		me = *newMember(self.Name+"."+self.Region, self.Name, first(r.s.cfg.Agent.Servers()...), self, false, true)
-		// Raft knows more of us, if it can be asked: a cluster without a leader must
-		// not keep the agent from telling about itself.
-		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-		defer cancel()
-		ask := *r
-		ask.Request = r.WithContext(ctx)
-		if members, err := ask.members(); err == nil {
-			for _, m := range members {
-				if m.Name == me.Name {
-					me = *m
-				}
-			}
-		}
-	}
 	return struct {
 		Config map[string]any               `json:"config"`
-		Member member                       `json:"member"`
+		Member structs.ServerMember         `json:"member"`
 		Stats  map[string]map[string]string `json:"stats"`
-	}{self.Config, me, r.s.cfg.Agent.Stats()}, nil
+	}{r.s.cfg.Agent.Self().Config, r.self(), r.s.cfg.Agent.Stats()}, nil
 }
 
 type health struct {

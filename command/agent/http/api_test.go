@@ -355,6 +355,15 @@ func TestOfficialClient(t *testing.T) {
 	fk.answer[wire.MethodRaftConfig] = structs.RaftConfigurationReply{Index: 3, Servers: []*structs.RaftServer{
 		{ID: "s1", Node: "a1", Address: "10.0.0.1:4647", Leader: true, Voter: true, RaftProtocol: "3"},
 	}}
+	fk.answer[wire.MethodMembers] = structs.MembersReply{ServerName: "a1", ServerRegion: "global", ServerDC: "dc1", Members: []structs.ServerMember{
+		{Name: "a1.global", Addr: "10.0.0.1", Port: 4648, Status: "alive", Tags: map[string]string{"role": "nomad"}},
+	}}
+	fk.answer[wire.MethodJoin] = structs.CountReply{Count: 2}
+	fk.answer[wire.MethodAutopilotGet] = structs.AutopilotConfigReply{Config: structs.DefaultAutopilotConfiguration(), QueryMeta: meta}
+	fk.answer[wire.MethodAutopilotSet] = structs.AutopilotSetReply{Updated: true}
+	fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{QueryMeta: meta, Health: structs.AutopilotHealth{
+		Healthy: true, FailureTolerance: 1, Voters: []string{"s1"}, Servers: []structs.ServerHealth{{ID: "s1", LastContact: structs.Duration(time.Second)}},
+	}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{QueryMeta: meta, Node: &structs.Node{ID: "n", SecretID: "SECRET", DrainStrategy: &structs.DrainStrategy{}}}
 	fk.answer[wire.MethodNodeDrain] = structs.NodeUpdateReply{NodeModifyIndex: 5, EvalIDs: []string{"e"}, WriteMeta: structs.WriteMeta{Index: 5}}
 	fk.answer[wire.MethodSearch] = structs.SearchReply{QueryMeta: meta, Matches: map[string][]string{"jobs": {"j"}},
@@ -375,11 +384,20 @@ func TestOfficialClient(t *testing.T) {
 		}
 	}
 	self, err := c.Agent().Self()
-	ok("self", err == nil && self.Member.Name == "a1.global" && self.Member.Port == 4647 && self.Config["Region"] == "global", err)
+	ok("self", err == nil && self.Member.Name == "a1.global" && self.Member.Port == 4648 && self.Config["Region"] == "global", err)
 	region, err := c.Agent().Region()
 	ok("region", region == "global", err)
 	members, err := c.Agent().Members()
 	ok("members", err == nil && members.Members[0].Tags["role"] == "nomad" && members.Members[0].Addr == "10.0.0.1", err)
+	n, err := c.Agent().Join("10.0.0.2", "10.0.0.3")
+	ok("join", n == 2, err)
+	ok("force leave", true, c.Agent().ForceLeave("a2.global"))
+	pilot, _, err := c.Operator().AutopilotGetConfiguration(nil)
+	ok("autopilot", err == nil && pilot.LastContactThreshold == 200*time.Millisecond && pilot.CleanupDeadServers, err)
+	set, _, err := c.Operator().AutopilotCASConfiguration(pilot, nil)
+	ok("autopilot set", set, err)
+	well, _, err := c.Operator().AutopilotServerHealth(nil)
+	ok("autopilot health", err == nil && well.Healthy && well.FailureTolerance == 1 && well.Servers[0].LastContact == time.Second, err)
 	health, err := c.Agent().Health()
 	ok("health", err == nil && health.Server.Ok && health.Client.Ok, err)
 	node, qm, err := c.Nodes().Info("n", nil)

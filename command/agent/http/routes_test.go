@@ -103,9 +103,14 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/node/pool/default/nodes", "", wire.MethodNodeList)
 	f("GET", "/v1/node/pool/all/jobs", "", wire.MethodJobList)
 	f("GET", "/v1/queue?node_pool=gpu&namespace=*", "", wire.MethodQueue)
-	f("GET", "/v1/agent/self", "", wire.MethodRaftConfig)
+	f("GET", "/v1/agent/self", "", wire.MethodMembers)
 	f("GET", "/v1/agent/health", "", wire.MethodLeader)
-	f("GET", "/v1/agent/members", "", wire.MethodRaftConfig)
+	f("GET", "/v1/agent/members", "", wire.MethodMembers)
+	f("PUT", "/v1/agent/join?address=10.0.0.2&address=10.0.0.3:1", "", wire.MethodJoin)
+	f("PUT", "/v1/agent/force-leave?node=s2.global&prune=1", "", wire.MethodForceLeave)
+	f("GET", "/v1/operator/autopilot/configuration", "", wire.MethodAutopilotGet)
+	f("PUT", "/v1/operator/autopilot/configuration?cas=4", `{"MinQuorum":3}`, wire.MethodAutopilotSet)
+	f("GET", "/v1/operator/autopilot/health", "", wire.MethodAutopilotHealth)
 	f("GET", "/v1/agent/servers", "", "")
 	f("PUT", "/v1/agent/servers?address=10.0.0.1:4647", "", "")
 	f("PUT", "/v1/agent/reload", "", "")
@@ -140,10 +145,10 @@ func TestSurface(t *testing.T) {
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/x", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/x", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token", "/v1/client/metadata", "/v1/client/identity", "/v1/client/identity/renew",
-		"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/schedulers", "/v1/agent/schedulers/config", "/v1/agent/keyring/list",
+		"/v1/agent/schedulers", "/v1/agent/schedulers/config", "/v1/agent/keyring/list",
 		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
 		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
-		"/v1/operator/keyring/keys", "/v1/operator/autopilot/configuration", "/v1/operator/autopilot/health",
+		"/v1/operator/keyring/keys",
 		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
 		"/.well-known/jwks.json", "/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
 		"/v1/quota-usages", "/v1/quota/x", "/v1/quota", "/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply",

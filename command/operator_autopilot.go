@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func autopilotGetConfig() spec {
+	return spec{
+		synopsis: "Show how the leader looks after the servers",
+		usage:    "", example: "-json", output: true,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, _ []string) int {
+				c, err := e.client.AutopilotConfig(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(c); done {
+					return code
+				}
+				ui.Pairs(e.out, []ui.Pair{
+					{Key: "CleanupDeadServers", Value: strconv.FormatBool(c.CleanupDeadServers)},
+					{Key: "LastContactThreshold", Value: c.LastContactThreshold.String()},
+					{Key: "MaxTrailingLogs", Value: fmt.Sprint(c.MaxTrailingLogs)},
+					{Key: "MinQuorum", Value: fmt.Sprint(c.MinQuorum)},
+					{Key: "ServerStabilizationTime", Value: c.ServerStabilizationTime.String()},
+				})
+				return exitDone
+			}
+		},
+	}
+}
+
+func autopilotSetConfig() spec {
+	return spec{
+		synopsis: "Change how the leader looks after the servers; what is not named stays",
+		usage:    "", example: "-min-quorum 3",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var wanted structs.AutopilotConfiguration
+			fs.BoolVar(&wanted.CleanupDeadServers, "cleanup-dead-servers", false, "remove servers that failed from Raft: =true or =false")
+			fs.DurationVar(&wanted.LastContactThreshold, "last-contact-threshold", 0, "how long a healthy server may not have heard the leader, as `200ms`")
+			fs.Uint64Var(&wanted.MaxTrailingLogs, "max-trailing-logs", 0, "by how many log `entries` a healthy server may lag")
+			fs.UintVar(&wanted.MinQuorum, "min-quorum", 0, "how many `voters` cleaning up must leave")
+			fs.DurationVar(&wanted.ServerStabilizationTime, "server-stabilization-time", 0, "how long a new server must be healthy before it votes, as `10s`")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				c, err := e.client.AutopilotConfig(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				n := 0
+				fs.Visit(func(f *flag.Flag) {
+					n++
+					switch f.Name {
+					case "cleanup-dead-servers":
+						c.CleanupDeadServers = wanted.CleanupDeadServers
+					case "last-contact-threshold":
+						c.LastContactThreshold = wanted.LastContactThreshold
+					case "max-trailing-logs":
+						c.MaxTrailingLogs = wanted.MaxTrailingLogs
+					case "min-quorum":
+						c.MinQuorum = wanted.MinQuorum
+					case "server-stabilization-time":
+						c.ServerStabilizationTime = wanted.ServerStabilizationTime
+					default:
+						n-- // not of the configuration
+					}
+				})
+				if n == 0 {
+					return e.usage("nothing to change is named")
+				}
+				updated, err := e.client.SetAutopilotConfig(ctx, c)
+				switch {
+				case err != nil:
+					return e.fail(err)
+				case !updated:
+					return e.fail(fmt.Errorf("the configuration was changed by somebody else meanwhile; look at it and try again"))
+				}
+				e.printf("Configuration updated!\n")
+				return exitDone
+			}
+		},
+	}
+}
+
+func autopilotHealth() spec {
+	return spec{
+		synopsis: "Show the servers' health, as the leader sees it",
+		usage:    "", example: "", output: true,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, _ []string) int {
+				h, err := e.client.AutopilotHealth(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(h); done {
+					return code
+				}
+				ui.Pairs(e.out, []ui.Pair{
+					{Key: "Healthy", Value: strconv.FormatBool(h.Healthy)},
+					{Key: "FailureTolerance", Value: fmt.Sprint(h.FailureTolerance)},
+					{Key: "Leader", Value: ui.OrNone(h.Leader)},
+				})
+				e.printf("\n")
+				rows := [][]string{{"ID", "Name", "Address", "SerfStatus", "Leader", "Voter", "Healthy", "LastContact", "LastTerm", "LastIndex", "StableSince"}}
+				for i := range h.Servers {
+					s := &h.Servers[i]
+					rows = append(rows, []string{
+						s.ID, ui.OrNone(s.Name), s.Address, ui.OrNone(s.SerfStatus), fmt.Sprint(s.Leader), fmt.Sprint(s.Voter), fmt.Sprint(s.Healthy),
+						time.Duration(s.LastContact).Round(time.Millisecond).String(), fmt.Sprint(s.LastTerm), fmt.Sprint(s.LastIndex), ui.Time(s.StableSince.UnixNano()),
+					})
+				}
+				ui.Table(e.out, rows)
+				return exitDone
+			}
+		},
+	}
+}

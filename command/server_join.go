@@ -1,0 +1,49 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"strings"
+)
+
+func serverJoin() spec {
+	return spec{
+		synopsis: "Tell the agent's server to join others by gossip",
+		usage:    "ADDRESS…", example: "10.0.0.2 10.0.0.3:4648",
+		details: "One server that is reached is enough: it tells of all others. The port is that of gossip, 4648 by default.\n" +
+			"Only servers of the same region join each other. A server that belongs to another cluster is not taken over.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) == 0 {
+					return e.usage("at least one address is needed")
+				}
+				n, err := e.client.Join(ctx, args...)
+				if err != nil {
+					return e.fail(err)
+				}
+				e.printf("Joined %d servers successfully\n", n)
+				return exitDone
+			}
+		},
+	}
+}
+
+func serverForceLeave() spec {
+	return spec{
+		synopsis: "Make a failed server count as one that left for good",
+		usage:    "NAME", example: "server-3.global",
+		details: "A failed server is waited for; this ends that, and the leader removes it from Raft. One that is still there comes back by itself.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			prune := fs.Bool("prune", false, "forget the server altogether")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 {
+					return e.usage("one server's name is needed, %d given", len(args))
+				}
+				if err := e.client.ForceLeave(ctx, strings.TrimSpace(args[0]), *prune); err != nil {
+					return e.fail(err)
+				}
+				return exitDone
+			}
+		},
+	}
+}

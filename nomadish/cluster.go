@@ -1,0 +1,151 @@
+package nomadish
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// openGossip joins the server into the pool of its region, alone as yet.
+func openGossip(cfg *Config, id, rpcAddr string) (*gossip.Pool, error) {
+	c := gossip.Config{
+		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
+		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Key: cfg.GossipKey,
+		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
+	}
+	if dir := cfg.serverDir(); dir != "" {
+		c.SnapshotPath = filepath.Join(dir, "serf", "snapshot")
+	}
+	return gossip.New(c)
+}
+
+// findOthers joins those that must be reached now, and goes on looking for the others.
+func (s *Server) findOthers(ctx context.Context) error {
+	if start := s.cfg.StartJoin; len(start) > 0 {
+		if n, err := s.gossip.Join(start); n == 0 {
+			return fmt.Errorf("start_join: no server was reached: %w (retry_join goes on trying)", err)
+		}
+	}
+	if retry := s.cfg.RetryJoin; len(retry) > 0 {
+		s.wg.Go(func() {
+			err := s.gossip.KeepJoining(ctx, gossip.JoinConfig{Addrs: retry, Max: s.cfg.RetryMax, Interval: s.cfg.RetryInterval})
+			if err != nil {
+				s.failed <- err
+			}
+		})
+	}
+	return nil
+}
+
+// promiseOf is where the server keeps to whom it has promised itself.
+func promiseOf(cfg *Config) quorum.Promise {
+	if dir := cfg.serverDir(); dir != "" {
+		return quorum.FilePromise(filepath.Join(dir, "founder"))
+	}
+	return &quorum.MemoryPromise{}
+}
+
+// asker asks other servers by RPC.
+type asker struct{ pool *wire.Pool }
+
+// Found implements quorum.Asker.
+func (a asker) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+	reply := &structs.FoundReply{}
+	return reply, a.pool.Call(ctx, addr, wire.MethodFound, args, reply)
+}
+
+// RaftState implements quorum.Asker.
+func (a asker) RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+	reply := &structs.RaftStateReply{}
+	return reply, a.pool.Call(ctx, addr, wire.MethodRaftState, args, reply)
+}
+
+// cluster shows the set of Raft servers to the endpoints.
+type cluster struct {
+	*raftNode
+	pool *gossip.Pool
+}
+
+// Configuration lists the servers.
+func (c *cluster) Configuration() (*structs.RaftConfigurationReply, error) {
+	f := c.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return nil, raftError(err)
+	}
+	_, leader := c.LeaderWithID()
+	names := map[string]string{}
+	for _, s := range c.pool.Servers() {
+		names[s.ID] = s.Member
+	}
+	reply := &structs.RaftConfigurationReply{Index: f.Index()}
+	for _, s := range f.Configuration().Servers {
+		name := names[string(s.ID)]
+		if name == "" {
+			name = "(unknown)" // as Nomad shows it
+		}
+		reply.Servers = append(reply.Servers, &structs.RaftServer{
+			ID: string(s.ID), Node: name, Address: string(s.Address), Leader: s.ID == leader,
+			Voter: s.Suffrage == raft.Voter, RaftProtocol: "3",
+		})
+	}
+	return reply, nil
+}
+
+// State is this server's own view.
+func (c *cluster) State() (*structs.RaftStateReply, error) {
+	conf, err := c.Configuration()
+	if err != nil {
+		return nil, err
+	}
+	contact := (&leadership{raftNode: c.raftNode}).LastContact()
+	term, err := strconv.ParseUint(c.Stats()["last_log_term"], 10, 64)
+	return &structs.RaftStateReply{
+		ID: c.id, Servers: conf.Servers, LastContact: contact, LastTerm: term, LastIndex: c.LastIndex(),
+	}, err
+}
+
+// Change removes a server, or hands leadership to it.
+func (c *cluster) Change(remove bool, id, address string) error {
+	conf, err := c.Configuration()
+	if err != nil {
+		return err
+	}
+	for _, s := range conf.Servers {
+		if (id == "" || s.ID != id) && (address == "" || s.Address != address) {
+			continue
+		}
+		if remove {
+			if len(conf.Servers) == 1 {
+				return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
+			}
+			return raftOrNil(c.RemoveServer(raft.ServerID(s.ID), 0, 0).Error())
+		}
+		switch {
+		case s.Leader:
+			return structs.Errorf(structs.CodeBadRequest, "server %s leads already", s.ID)
+		case !s.Voter:
+			return structs.Errorf(structs.CodeBadRequest, "server %s is no voter yet, and cannot lead", s.ID)
+		}
+		return raftOrNil(c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)).Error())
+	}
+	if !remove && id == "" && address == "" {
+		return raftOrNil(c.LeadershipTransfer().Error())
+	}
+	return structs.Errorf(structs.CodeNotFound, "no server with ID %q or address %q in the Raft configuration", id, address).
+		WithHint("`operator raft list-peers` lists them")
+}
+
+func raftOrNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return raftError(err)
+}

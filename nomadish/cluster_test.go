@@ -1,0 +1,611 @@
+package nomadish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// fleet is some servers of one process, on loopback ports that they keep.
+type fleet struct {
+	t    *testing.T
+	cfgs []*Config
+	all  []*Server // nil: it does not run
+}
+
+var portsTaken sync.Map
+
+// port gives one that nobody listens on, not even in another test.
+func port(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		_ = l.Close() // it never carried anything
+		if _, taken := portsTaken.LoadOrStore(addr, true); !taken {
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// config prepares one server of a fleet; it is started by run.
+func (f *fleet) config(expect int) *Config {
+	f.t.Helper()
+	i := len(f.cfgs)
+	c := DefaultConfig()
+	c.Name, c.DataDir = fmt.Sprintf("s%d", i), filepath.Join(f.t.TempDir(), "data")
+	c.RPCAddr, c.SerfAddr, c.BootstrapExpect, c.NumSchedulers = port(f.t), port(f.t), expect, 1
+	c.GossipProbe, c.RetryInterval = 200*time.Millisecond, 200*time.Millisecond
+	c.AutopilotUpdate, c.AutopilotReconcile = 100*time.Millisecond, 200*time.Millisecond
+	c.Autopilot.ServerStabilizationTime, c.Autopilot.MinQuorum = 100*time.Millisecond, uint(expect) //nolint:gosec // small
+	c.Autopilot.LastContactThreshold = 5 * time.Second                                              // machines of tests may be busy
+	if os.Getenv("NOMADISH_TEST_LOG") != "" {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Name: c.Name})
+	}
+	f.cfgs, f.all = append(f.cfgs, c), append(f.all, nil)
+	return c
+}
+
+// newFleet starts n servers that expect each other, each told of the next one only.
+func newFleet(t *testing.T, n int, change func(i int, c *Config)) *fleet {
+	t.Helper()
+	f := prepare(t, n, change)
+	for i := range f.all {
+		f.run(i)
+	}
+	f.formed(n)
+	return f
+}
+
+// prepare makes the configurations of a fleet.
+func prepare(t *testing.T, n int, change func(i int, c *Config)) *fleet {
+	t.Helper()
+	f := &fleet{t: t}
+	t.Cleanup(func() {
+		for i := range f.all {
+			if f.all[i] != nil {
+				f.crash(i)
+			}
+		}
+	})
+	for i := range n {
+		c := f.config(n)
+		if change != nil {
+			change(i, c)
+		}
+	}
+	for i, c := range f.cfgs {
+		if n > 1 {
+			c.RetryJoin = []string{f.cfgs[(i+1)%n].SerfAddr}
+		}
+	}
+	return f
+}
+
+func (f *fleet) run(i int) *Server {
+	f.t.Helper()
+	s, err := NewServer(f.cfgs[i])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.all[i] = s
+	return s
+}
+
+// crash ends a server without a word to the others.
+func (f *fleet) crash(i int) {
+	f.t.Helper()
+	s := f.all[i]
+	f.all[i] = nil
+	s.stopped.Do(func() {
+		s.cancel()
+		if err := s.close(); err != nil {
+			f.t.Error(err)
+		}
+	})
+}
+
+// up are the servers that run.
+func (f *fleet) up() []*Server {
+	return slices.DeleteFunc(slices.Clone(f.all), func(s *Server) bool { return s == nil })
+}
+
+// peers are the voters and non-voters that a server knows.
+func peers(s *Server) (voters, others []string) {
+	conf := s.raft.GetConfiguration()
+	if conf.Error() != nil {
+		return nil, nil
+	}
+	for _, one := range conf.Configuration().Servers {
+		if one.Suffrage == raft.Voter {
+			voters = append(voters, string(one.ID))
+		} else {
+			others = append(others, string(one.ID))
+		}
+	}
+	slices.Sort(voters)
+	return voters, others
+}
+
+// formed waits until the servers that run agree on a leader and on n voters.
+func (f *fleet) formed(n int) {
+	f.t.Helper()
+	within(f.t, time.Minute, fmt.Sprintf("a cluster of %d", n), func(context.Context) error {
+		leads := 0
+		for _, s := range f.up() {
+			voters, others := peers(s)
+			if len(voters) != n || len(others) > 0 {
+				return fmt.Errorf("%s knows the voters %v and the others %v", s.cfg.Name, voters, others)
+			}
+			if s.IsLeader() {
+				leads++
+			}
+			if addr, _ := s.raft.LeaderWithID(); addr == "" {
+				return fmt.Errorf("%s knows no leader", s.cfg.Name)
+			}
+		}
+		if leads != 1 {
+			return fmt.Errorf("%d lead", leads)
+		}
+		return nil
+	})
+}
+
+// leader is the index of the one that leads.
+func (f *fleet) leader() int {
+	f.t.Helper()
+	at := -1
+	within(f.t, time.Minute, "a leader", func(context.Context) error {
+		at = slices.IndexFunc(f.all, func(s *Server) bool { return s != nil && s.IsLeader() })
+		if at < 0 {
+			return errors.New("nobody leads")
+		}
+		return nil
+	})
+	return at
+}
+
+// follower is the index of one that runs and does not lead.
+func (f *fleet) follower() int {
+	f.t.Helper()
+	leader := f.leader()
+	return slices.IndexFunc(f.all, func(s *Server) bool { return s != nil && s != f.all[leader] })
+}
+
+// jobIDs are the IDs of the jobs that a server answers with.
+func jobIDs(t *testing.T, s *Server, stale bool) []string {
+	t.Helper()
+	list := &structs.JobListReply{}
+	args := &structs.ListRequest{QueryOptions: structs.QueryOptions{AllowStale: stale}}
+	if err := s.Call(t.Context(), wire.MethodJobList, args, list); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, j := range list.Jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, n, nil)
+			var want []string
+			for i, s := range f.all {
+				want = append(want, fmt.Sprintf("from-%d", i))
+				if _, err := register(t.Context(), s, batchJob(want[i], 1)); err != nil {
+					t.Fatalf("a write at server %d: %v", i, err)
+				}
+				// What was acknowledged is read at once, wherever it is asked for.
+				for at, other := range f.all {
+					if got := jobIDs(t, other, false); !slices.Equal(got, want) {
+						t.Fatalf("server %d answers %v, not %v", at, got, want)
+					}
+				}
+			}
+			for _, s := range f.all {
+				within(t, 20*time.Second, "members", func(ctx context.Context) error {
+					members := &structs.MembersReply{}
+					if err := s.Call(ctx, wire.MethodMembers, &structs.EmptyRequest{}, members); err != nil {
+						return err
+					}
+					for _, m := range members.Members {
+						if m.Status != structs.MemberAlive {
+							return fmt.Errorf("%s is %s", m.Name, m.Status)
+						}
+					}
+					if len(members.Members) != n {
+						return fmt.Errorf("%d members", len(members.Members))
+					}
+					return nil
+				})
+				if first, err := firstEntry(s); err != nil || first != n {
+					t.Fatalf("%s: the first entry of the log has %d servers, not %d: %v", s.cfg.Name, first, n, err)
+				}
+			}
+			healthy(t, f.all[f.leader()], n)
+		})
+	}
+}
+
+// firstEntry is how many servers the cluster was founded with.
+func firstEntry(s *Server) (int, error) {
+	var log raft.Log
+	if err := s.raft.stores.logs.GetLog(1, &log); err != nil {
+		return 0, err
+	}
+	return len(raft.DecodeConfiguration(log.Data).Servers), nil
+}
+
+// healthy waits until autopilot finds n voters well.
+func healthy(t *testing.T, s *Server, n int) {
+	t.Helper()
+	within(t, time.Minute, "health", func(ctx context.Context) error {
+		reply := &structs.AutopilotHealthReply{}
+		if err := s.Call(ctx, wire.MethodAutopilotHealth, &structs.EmptyRequest{}, reply); err != nil {
+			return err
+		}
+		if h := reply.Health; !h.Healthy || len(h.Servers) != n || len(h.Voters) != n || h.FailureTolerance != (n-1)/2 {
+			return fmt.Errorf("%+v", h)
+		}
+		return nil
+	})
+}
+
+func TestLeaderLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	lost := f.leader()
+	var want []string
+	for i := range 10 {
+		want = append(want, fmt.Sprintf("before-%d", i))
+		if _, err := register(t.Context(), f.all[i%3], batchJob(want[i], 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.crash(lost)
+	// The next write waits for the election, unless it went to the lost one still.
+	_, err := register(t.Context(), f.up()[0], batchJob("after", 1))
+	if err != nil && strings.Contains(err.Error(), "was lost before it answered") {
+		_, err = register(t.Context(), f.up()[0], batchJob("after", 1))
+	}
+	if err != nil {
+		t.Fatalf("the first write after the leader was lost: %v", err)
+	}
+	want = append([]string{"after"}, want...)
+	if got := jobIDs(t, f.up()[1], false); !slices.Equal(got, want) {
+		t.Fatalf("the servers that are left know %v, not %v", got, want)
+	}
+	f.run(lost)
+	f.formed(3)
+	within(t, 20*time.Second, "what was written meanwhile", func(context.Context) error {
+		if got := jobIDs(t, f.all[lost], true); !slices.Equal(got, want) {
+			return fmt.Errorf("the one that came back knows %v, not %v", got, want)
+		}
+		return nil
+	})
+}
+
+func TestWithoutMajority(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(_ int, c *Config) { c.Hold = 500 * time.Millisecond })
+	if _, err := register(t.Context(), f.all[0], batchJob("job", 1)); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "the job everywhere", func(context.Context) error {
+		for _, s := range f.all {
+			if got := jobIDs(t, s, true); len(got) != 1 {
+				return fmt.Errorf("%s: %v", s.cfg.Name, got)
+			}
+		}
+		return nil
+	})
+	f.crash(f.leader())
+	f.crash(f.leader())
+	left := f.up()[0]
+	if _, err := register(t.Context(), left, batchJob("lonely", 1)); structs.CodeOf(err) != structs.CodeNoLeader {
+		t.Fatalf("a write without a majority: %v", err)
+	}
+	list := &structs.JobListReply{}
+	if err := left.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, list); structs.CodeOf(err) != structs.CodeNoLeader {
+		t.Fatalf("a read without a majority: %v", err)
+	}
+	args := &structs.ListRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
+	if err := left.Call(t.Context(), wire.MethodJobList, args, list); err != nil || len(list.Jobs) != 1 {
+		t.Fatalf("a stale read: %v, %d jobs", err, len(list.Jobs))
+	}
+	if list.KnownLeader || list.LastContact <= 0 {
+		t.Fatalf("it does not tell that it is old: leader known %v, last contact %s ago", list.KnownLeader, list.LastContact)
+	}
+}
+
+// TestHandOver: a leader that ends in good order gives leadership away first.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	was := f.leader()
+	f.all[was].handOver()
+	if f.all[was].raft.State() == raft.Leader {
+		t.Fatal("it still leads")
+	}
+	if now := f.leader(); now == was {
+		t.Fatal("nobody else leads")
+	}
+}
+
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	gone := f.leader()
+	s := f.all[gone]
+	if err := s.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	f.all[gone] = nil
+	f.formed(2)
+	if _, err := register(t.Context(), f.up()[0], batchJob("two", 1)); err != nil {
+		t.Fatal(err)
+	}
+	// It comes back when it is told to.
+	f.run(gone)
+	f.formed(3)
+	if got := jobIDs(t, f.all[gone], false); !slices.Equal(got, []string{"two"}) {
+		t.Fatalf("after it came back: %v", got)
+	}
+}
+
+// TestReplaced: a server that is dead for good is cleaned up when another has taken its
+// place, and not before.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	dead := f.follower()
+	id := f.all[dead].raft.id
+	f.crash(dead)
+	leader := f.all[f.leader()]
+	within(t, time.Minute, "the failure", func(context.Context) error {
+		for _, m := range leader.gossip.Servers() {
+			if m.ID == id && m.Status == structs.MemberFailed {
+				return nil
+			}
+		}
+		return errors.New("it passes for alive")
+	})
+	if voters, _ := peers(leader); !slices.Contains(voters, id) {
+		t.Fatal("it was removed with only two others there")
+	}
+	c := f.config(0)
+	c.RetryJoin = []string{leader.gossip.Addr()}
+	f.run(len(f.cfgs) - 1)
+	f.formed(3)
+	voters, _ := peers(leader)
+	if slices.Contains(voters, id) || !slices.Contains(voters, f.all[3].raft.id) {
+		t.Fatalf("the voters are %v: without %s and with %s is right", voters, id, f.all[3].raft.id)
+	}
+}
+
+// TestNotMerged: the leaders of two clusters that meet leave each other's servers alone.
+func TestNotMerged(t *testing.T) {
+	t.Parallel()
+	f := prepare(t, 1, nil)
+	f.config(1)
+	f.run(0)
+	f.run(1)
+	f.formed2(0, 1)
+	if _, err := f.all[0].gossip.Join([]string{f.all[1].gossip.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "both to look at each other", func(context.Context) error {
+		for _, s := range f.all {
+			if len(s.gossip.Servers()) != 2 {
+				return fmt.Errorf("%s sees %v", s.cfg.Name, s.gossip.Servers())
+			}
+		}
+		return nil
+	})
+	late := f.config(0)
+	late.RetryJoin = []string{f.all[0].gossip.Addr()}
+	f.run(2)
+	within(t, time.Minute, "the late one to be added by one of them", func(context.Context) error {
+		total := 0
+		for _, s := range f.all[:2] {
+			voters, _ := peers(s)
+			if slices.Contains(voters, f.all[0].raft.id) && slices.Contains(voters, f.all[1].raft.id) {
+				t.Fatalf("they have merged: %v", voters)
+			}
+			total += len(voters)
+		}
+		if total != 3 {
+			return fmt.Errorf("%d voters in all", total)
+		}
+		return nil
+	})
+}
+
+// formed2 waits until each of these leads.
+func (f *fleet) formed2(each ...int) {
+	f.t.Helper()
+	within(f.t, time.Minute, "their own leaders", func(context.Context) error {
+		for _, i := range each {
+			if !f.all[i].IsLeader() {
+				return fmt.Errorf("server %d does not lead", i)
+			}
+		}
+		return nil
+	})
+}
+
+func TestPeersFile(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	if _, err := register(t.Context(), f.all[0], batchJob("kept", 1)); err != nil {
+		t.Fatal(err)
+	}
+	left := f.leader()
+	s := f.all[left]
+	for i := range f.all {
+		f.crash(i)
+	}
+	dir := raftDir(s.cfg)
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, peersFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, text := range map[string]string{
+		"no JSON": "nobody", "no servers": "[]", "no id": `[{"address": "127.0.0.1:1"}]`, "no voters": `[{"id": "x", "address": "127.0.0.1:1", "non_voter": true}]`,
+	} {
+		write(text)
+		if bad, err := NewServer(s.cfg); err == nil {
+			_ = bad.Shutdown()
+			t.Fatalf("%s: taken", what)
+		} else if !strings.Contains(err.Error(), peersFile) {
+			t.Errorf("%s: %v: it does not name the file", what, err)
+		}
+	}
+	good, err := json.Marshal([]map[string]any{{"id": s.raft.id, "address": s.cfg.RPCAddr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(string(good))
+	f.run(left)
+	f.formed(1)
+	if got := jobIDs(t, f.all[left], false); !slices.Equal(got, []string{"kept"}) {
+		t.Fatalf("after recovery: %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, peersFile)); !os.IsNotExist(err) {
+		t.Fatalf("the file is still there: %v", err)
+	}
+	if _, err := register(t.Context(), f.all[left], batchJob("new", 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWorkersOnFollowers: the leader has no workers of its own, so the others decide.
+func TestWorkersOnFollowers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(i int, c *Config) { c.NumSchedulers = min(i, 1) })
+	if first := f.all[0]; !first.IsLeader() {
+		args := &structs.RaftPeerRequest{ID: first.raft.id}
+		if err := first.Call(t.Context(), wire.MethodRaftTransfer, args, &structs.WriteReply{}); err != nil {
+			t.Fatal(err)
+		}
+		within(t, time.Minute, "the first one to lead", func(context.Context) error {
+			if !first.IsLeader() {
+				return errors.New("another leads")
+			}
+			return nil
+		})
+	}
+	for i := range 3 {
+		if err := f.all[1].Call(t.Context(), wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: node(i)}, &structs.NodeUpdateReply{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		reply, err := register(t.Context(), f.all[i%3], batchJob(fmt.Sprintf("j%d", i), 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev := evalDone(t, f.all[2], reply.EvalID); ev.Status != structs.EvalStatusComplete || len(ev.FailedTGAllocs) > 0 {
+			t.Fatalf("the evaluation: %+v", ev)
+		}
+	}
+}
+
+// TestNodeBehindAnother: a client speaks with one server, and is called through any.
+func TestNodeBehindAnother(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	at := f.all[f.follower()]
+	mux := wire.NewMux(hclog.NewNullLogger(), 0)
+	mux.Handle(wire.MethodClientHostStats, wire.Unary(func(context.Context, *structs.ClientHostStatsRequest) (*structs.ClientHostStatsReply, error) {
+		return &structs.ClientHostStatsReply{Stats: &structs.HostStats{Uptime: 7}}, nil
+	}))
+	session, err := wire.Dial(t.Context(), "global", at.RPCAddr(), wire.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { mux.Serve(ctx, session) })
+	defer wg.Wait()
+	defer cancel()
+	up := &structs.NodeUpdateReply{}
+	if err := session.Call(ctx, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: node(1)}, up); err != nil {
+		t.Fatal(err)
+	}
+	if len(up.Servers) != 3 || up.LeaderRPCAddr != f.all[f.leader()].RPCAddr() {
+		t.Fatalf("the node was told of the servers %v, leader %s", up.Servers, up.LeaderRPCAddr)
+	}
+	hello := &structs.NodeHeartbeatRequest{NodeID: node(1).ID, SecretID: "s"}
+	if err := session.Call(ctx, wire.MethodClientHello, hello, &structs.WriteReply{}); err != nil {
+		t.Fatal(err)
+	}
+	hello.SecretID = "wrong"
+	if err := session.Call(ctx, wire.MethodClientHello, hello, &structs.WriteReply{}); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Fatalf("a hello with another secret: %v", err)
+	}
+	for i, s := range f.all {
+		reply := &structs.ClientHostStatsReply{}
+		if err := s.Call(ctx, wire.MethodClientHostStats, &structs.ClientHostStatsRequest{NodeID: node(1).ID}, reply); err != nil || reply.Stats.Uptime != 7 {
+			t.Fatalf("through server %d: %v, %+v", i, err, reply.Stats)
+		}
+		err := s.Call(ctx, wire.MethodClientHostStats, &structs.ClientHostStatsRequest{NodeID: node(2).ID}, reply)
+		if structs.CodeOf(err) != structs.CodeNotFound {
+			t.Fatalf("a node that is not there, through server %d: %v", i, err)
+		}
+	}
+}
+
+// TestOlderLog: a log from before servers had IDs knows its server by name.
+func TestOlderLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := &Config{DataDir: dir, Name: "old"}
+	if err := os.MkdirAll(cfg.serverDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if id, err := serverID(cfg, true); err != nil || id != "old" {
+			t.Fatalf("with a log: %q, %v", id, err)
+		}
+	}
+	fresh := &Config{DataDir: t.TempDir(), Name: "new"}
+	if err := os.MkdirAll(fresh.serverDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	id, err := serverID(fresh, false)
+	if again, err2 := serverID(fresh, true); err != nil || err2 != nil || id == "new" || again != id {
+		t.Fatalf("without one: %q (%v), then %q (%v)", id, err, again, err2)
+	}
+	if err := os.WriteFile(filepath.Join(fresh.serverDir(), "node-id"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := serverID(fresh, true); err == nil {
+		t.Fatal("an empty ID was taken")
+	}
+}

@@ -1,0 +1,56 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// JoinConfig says how a server goes on trying to join.
+type JoinConfig struct {
+	Addrs []string // host or host:port
+	// Max bounds the tries; 0: no bound. The quick ones within the first Interval are
+	// one together.
+	Max int
+	// Interval is the time between tries; 0: 30 s. The first ones come quicker, as
+	// servers that are started together wait for each other.
+	Interval time.Duration
+}
+
+const (
+	defaultRetry = 30 * time.Second
+	firstRetry   = 200 * time.Millisecond
+)
+
+// KeepJoining tries until another member is reached, or ctx ends. It gives an error only
+// when all tries are used up. Having reached itself alone is no failure, but no
+// reason to stop either.
+func (p *Pool) KeepJoining(ctx context.Context, c JoinConfig) error {
+	if c.Interval <= 0 {
+		c.Interval = defaultRetry
+	}
+	wait, tries := min(firstRetry, c.Interval), 0
+	for {
+		n, err := p.Join(c.Addrs)
+		if n > 0 && len(p.serf.Members()) > 1 {
+			p.logger.Info("joined the other servers", "reached", n)
+			return nil
+		}
+		if wait == c.Interval && n == 0 {
+			if tries++; tries == c.Max {
+				return fmt.Errorf("join %v: not one of them was reached in %d tries: %w", c.Addrs, tries, err)
+			}
+		}
+		if err != nil {
+			p.logger.Warn("servers to join are not reached yet", "error", err, "again_in", wait)
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		}
+		wait = min(2*wait, c.Interval)
+	}
+}

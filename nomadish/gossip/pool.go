@@ -1,0 +1,341 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Kind says over what distance a pool gossips.
+type Kind int
+
+// The kinds.
+const (
+	KindLAN Kind = iota // the servers of one region
+	KindWAN             // servers of all regions; slower to call one failed
+)
+
+// Config is what a pool is told of its own server and of how to gossip.
+type Config struct {
+	Kind       Kind
+	Name       string // of the server, unique in its region
+	Region     string
+	Datacenter string
+	ID         string
+	Version    string
+	RPCAddr    string // host:port that the others reach it at
+	Expect     int    // servers that found the cluster; 0: it joins one that is there
+
+	BindAddr  string // host:port; port 0: any free one
+	Advertise string // host:port that the others reach the pool at; empty: as bound
+
+	// Key encrypts the gossip: 16, 24 or 32 bytes, the same on all servers. Empty: it
+	// goes in the clear.
+	Key []byte
+	// SnapshotPath is a file that remembers the members, so that a restarted server
+	// finds them again. Empty: none.
+	SnapshotPath string
+	// RejoinAfterLeave makes a server that left go back to the members that it remembers.
+	RejoinAfterLeave bool
+
+	// ProbeInterval is how often a member is probed; 0: 1 s on a LAN, 5 s on a WAN.
+	// Probes' other times follow it.
+	ProbeInterval time.Duration
+	Logger        hclog.Logger
+}
+
+const (
+	tcpTimeout = 5 * time.Second // to join a member, or to compare lists with it
+	// reclaim is how long a failed member's name is kept for its old address.
+	reclaim = 10 * time.Second
+	events  = 256 // of Serf's that wait
+)
+
+// Pool is this server's place in a pool. Its methods may be called from many
+// goroutines.
+type Pool struct {
+	serf   *serf.Serf
+	config Config
+	logger hclog.Logger
+
+	mu          sync.Mutex
+	subscribers map[chan struct{}]bool
+
+	events chan serf.Event
+	done   sync.WaitGroup
+}
+
+// New joins a server into a pool of its own; Join brings it to others.
+func New(c Config) (*Pool, error) {
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	p := &Pool{config: c, logger: c.Logger, subscribers: map[chan struct{}]bool{}, events: make(chan serf.Event, events)}
+	conf, err := p.serfConfig()
+	if err != nil {
+		return nil, err
+	}
+	p.serf, err = serf.Create(conf)
+	if err != nil {
+		return nil, fmt.Errorf("gossip on %s: %w (is another agent running? set ports { serf = … })", c.BindAddr, err)
+	}
+	p.done.Go(p.listen)
+	return p, nil
+}
+
+func (p *Pool) serfConfig() (*serf.Config, error) {
+	c := &p.config
+	tags, err := tagsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	list := memberlist.DefaultLANConfig()
+	if c.Kind == KindWAN {
+		list = memberlist.DefaultWANConfig()
+	}
+	if list.BindAddr, list.BindPort, err = hostPort(c.BindAddr); err != nil {
+		return nil, fmt.Errorf("gossip: bind %q: %w", c.BindAddr, err)
+	}
+	list.AdvertisePort = list.BindPort
+	if c.Advertise != "" {
+		if list.AdvertiseAddr, list.AdvertisePort, err = advertised(c.Advertise); err != nil {
+			return nil, fmt.Errorf("advertise { serf = %q }: %w", c.Advertise, err)
+		}
+	}
+	list.TCPTimeout, list.DeadNodeReclaimTime = tcpTimeout, reclaim
+	if c.ProbeInterval > 0 {
+		list.ProbeTimeout = max(c.ProbeInterval/2, time.Millisecond)
+		list.ProbeInterval, list.GossipInterval = c.ProbeInterval, max(c.ProbeInterval/5, time.Millisecond)
+	}
+	if len(c.Key) > 0 {
+		if err := memberlist.ValidateKey(c.Key); err != nil {
+			return nil, fmt.Errorf("server.encrypt: a key of %d bytes: allowed are 16, 24 and 32", len(c.Key))
+		}
+		list.SecretKey = c.Key
+	}
+	conf := serf.DefaultConfig()
+	conf.MemberlistConfig = list
+	conf.NodeName = c.Name + "." + c.Region
+	conf.Tags = tags
+	conf.EventCh = p.events
+	conf.Merge = merging{p}
+	// Distances are not asked for, and the loser of a quarrel over a name stays up, says
+	// so and waits for its operator: it may be the only one that holds the state.
+	conf.DisableCoordinates, conf.EnableNameConflictResolution = true, false
+	conf.RejoinAfterLeave = c.RejoinAfterLeave
+	if c.SnapshotPath != "" {
+		if err := os.MkdirAll(filepath.Dir(c.SnapshotPath), 0o700); err != nil {
+			return nil, fmt.Errorf("gossip: %w", err)
+		}
+		conf.SnapshotPath = c.SnapshotPath
+	}
+	std := p.logger.StandardLogger(&hclog.StandardLoggerOptions{InferLevels: true})
+	conf.Logger, list.Logger = std, std
+	conf.LogOutput, list.LogOutput = nil, nil
+	return conf, nil
+}
+
+func hostPort(addr string) (string, int, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return host, int(n), err //nolint:gosec // 16 bits
+}
+
+// advertised resolves the address to be told: members know each other by IP address.
+func advertised(addr string) (string, int, error) {
+	a, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return "", 0, err
+	}
+	if a.IP == nil || a.IP.IsUnspecified() {
+		return "", 0, errors.New("others cannot reach an unspecified address")
+	}
+	return a.IP.String(), a.Port, nil
+}
+
+// listen turns Serf's events into notices, until Serf has shut down.
+func (p *Pool) listen() {
+	for {
+		select {
+		case e := <-p.events:
+			if m, ok := e.(serf.MemberEvent); ok {
+				for _, one := range m.Members {
+					p.logger.Info("a member changed", "event", m.Type, "member", one.Name, "addr", net.JoinHostPort(one.Addr.String(), strconv.Itoa(int(one.Port))))
+				}
+				p.notify()
+			}
+		case <-p.serf.ShutdownCh():
+			return
+		}
+	}
+}
+
+func (p *Pool) notify() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.subscribers { // order does not matter: each has its own notice
+		select {
+		case c <- struct{}{}:
+		default: // one waits already
+		}
+	}
+}
+
+// Subscribe gives a channel that has a notice whenever members have changed since the
+// last one was taken, and a function that ends that.
+func (p *Pool) Subscribe() (changed <-chan struct{}, cancel func()) {
+	c := make(chan struct{}, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.subscribers[c] = true
+	return c, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.subscribers, c)
+	}
+}
+
+// Members lists all members, failed and left ones too until they are forgotten, by
+// name.
+func (p *Pool) Members() []structs.ServerMember {
+	found := p.serf.Members()
+	out := make([]structs.ServerMember, 0, len(found))
+	for i := range found {
+		out = append(out, memberOf(&found[i]))
+	}
+	slices.SortFunc(out, func(a, b structs.ServerMember) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Servers are the members that can be worked with. What cannot is left out and logged
+// when it changes only, by the pool's own refusals.
+func (p *Pool) Servers() []Server {
+	members := p.Members()
+	out := make([]Server, 0, len(members))
+	for i := range members {
+		if s, err := ServerOf(&members[i]); err == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Self is this server as the others see it.
+func (p *Pool) Self() structs.ServerMember {
+	m := p.serf.LocalMember()
+	return memberOf(&m)
+}
+
+// Addr is the address that others reach the pool at.
+func (p *Pool) Addr() string {
+	n := p.serf.Memberlist().LocalNode()
+	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
+}
+
+// Encrypted tells whether the gossip is.
+func (p *Pool) Encrypted() bool { return p.serf.EncryptionEnabled() }
+
+// Stats are Serf's numbers for people.
+func (p *Pool) Stats() map[string]string { return p.serf.Stats() }
+
+// Join contacts members at host or host:port and learns of all that they know. It
+// gives how many were reached; the error tells of those that were not.
+func (p *Pool) Join(addrs []string) (int, error) {
+	reached := 0
+	var errs []error
+	for _, addr := range addrs {
+		n, err := p.serf.Join([]string{WithPort(addr)}, true)
+		reached += n
+		if err != nil {
+			errs = append(errs, fmt.Errorf("join %s: %w", addr, err))
+		}
+	}
+	return reached, errors.Join(errs...)
+}
+
+// WithPort adds the default port to an address that has none.
+func WithPort(addr string) string {
+	if _, _, err := net.SplitHostPort(addr); err == nil {
+		return addr
+	}
+	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultPort))
+}
+
+// DefaultPort is Nomad's for gossip.
+const DefaultPort = 4648
+
+// ForceLeave makes a failed member count as one that left. prune: it is forgotten at
+// once. name may leave out the region.
+func (p *Pool) ForceLeave(name string, prune bool) error {
+	full := p.fullName(name)
+	if full == "" {
+		return structs.Errorf(structs.CodeNotFound, "no member %q", name).WithHint("`server members` lists them")
+	}
+	if full == p.config.Name+"."+p.config.Region {
+		return structs.Errorf(structs.CodeBadRequest, "member %q is this server itself", name).WithHint("end its agent instead")
+	}
+	remove := p.serf.RemoveFailedNode
+	if prune {
+		remove = p.serf.RemoveFailedNodePrune
+	}
+	if err := remove(full); err != nil {
+		return fmt.Errorf("force member %s to leave: %w", full, err)
+	}
+	p.notify()
+	return nil
+}
+
+func (p *Pool) fullName(name string) string {
+	for _, m := range p.Members() {
+		if m.Name == name || m.Name == name+"."+p.config.Region {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// Leave tells the others that this server goes for good, so that nobody takes it for
+// failed. Shutdown must follow.
+func (p *Pool) Leave() error { return p.serf.Leave() }
+
+// Shutdown ends the gossip without a word: to the others the server fails.
+func (p *Pool) Shutdown() error {
+	err := p.serf.Shutdown()
+	p.done.Wait()
+	return err
+}
+
+// merging refuses members that do not belong to the pool.
+type merging struct{ p *Pool }
+
+// NotifyMerge implements serf.MergeDelegate.
+func (m merging) NotifyMerge(members []*serf.Member) error {
+	for _, one := range members {
+		other := memberOf(one)
+		s, err := ServerOf(&other)
+		if err == nil && m.p.config.Kind == KindLAN && s.Region != m.p.config.Region {
+			err = fmt.Errorf("member %s is of region %q, this pool of %q", one.Name, s.Region, m.p.config.Region)
+		}
+		if err != nil {
+			m.p.logger.Warn("refused a member", "addr", one.Addr, "reason", err)
+			return fmt.Errorf("refused: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,348 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Gossip is who is there.
+type Gossip interface {
+	Servers() []gossip.Server
+	Subscribe() (changed <-chan struct{}, cancel func())
+}
+
+// Founding is Raft before it has a configuration.
+type Founding interface {
+	// Founded tells whether this server belongs to a cluster.
+	Founded() (bool, error)
+	// Found founds the cluster of these voters.
+	Found(voters raft.Configuration) error
+}
+
+// Asker asks other servers.
+type Asker interface {
+	Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error)
+	RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error)
+}
+
+// Promised is a founder that a server has promised itself to. None: to nobody.
+type Promised struct{ ID, Name string }
+
+// Promise keeps to whom a server has promised itself, beyond its own life.
+type Promise interface {
+	Load() (Promised, error)
+	Store(to Promised) error
+}
+
+// FounderOptions say who a server is and what it waits for.
+type FounderOptions struct {
+	ID     string
+	Name   string
+	Region string
+	Expect int // servers; below 2: it never founds, but promises itself to others
+	// Cluster is the cluster that the server's state belongs to; empty: none yet.
+	Cluster func() string
+	Tick    time.Duration // between tries; 0: 1 s
+	Ask     time.Duration // limit of one question; 0: 5 s
+	Logger  hclog.Logger
+}
+
+// Founder founds the cluster, or lets another do it.
+type Founder struct {
+	opts    FounderOptions
+	raft    Founding
+	gossip  Gossip
+	ask     Asker
+	promise Promise
+	mu      sync.Mutex // held while a promise is looked at and changed
+	said    string     // what was logged last, by Run
+}
+
+// NewFounder makes a founder; Run runs it.
+func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Founder {
+	if o.Tick <= 0 {
+		o.Tick = time.Second
+	}
+	if o.Ask <= 0 {
+		o.Ask = 5 * time.Second
+	}
+	if o.Cluster == nil {
+		o.Cluster = func() string { return "" }
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	return &Founder{opts: o, raft: r, gossip: g, ask: a, promise: p}
+}
+
+// Run tries to found the cluster until this server belongs to one, and remembers which
+// that is, or until ctx ends.
+func (f *Founder) Run(ctx context.Context) {
+	changed, cancel := f.gossip.Subscribe()
+	defer cancel()
+	tick := time.NewTicker(f.opts.Tick)
+	defer tick.Stop()
+	for {
+		founded, err := f.raft.Founded()
+		switch {
+		case err != nil:
+		case founded:
+			if id := f.opts.Cluster(); id != "" {
+				f.remember(id)
+				return
+			}
+		case f.opts.Expect > 1:
+			err = f.try(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			f.say(hclog.Warn, "the cluster cannot be founded yet", err.Error())
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// remember keeps the cluster that this server belongs to: its log tells that only when
+// there is a leader again.
+func (f *Founder) remember(cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, err := f.promise.Load()
+	if belongs := (Promised{ID: clusterPrefix + cluster, Name: "its cluster"}); err == nil && to.ID != belongs.ID {
+		err = f.promise.Store(belongs)
+	}
+	if err != nil {
+		f.opts.Logger.Warn("remember the cluster that this server belongs to", "error", err)
+	}
+}
+
+// say logs what is new.
+func (f *Founder) say(level hclog.Level, text, why string) {
+	if f.said != text+why {
+		f.said = text + why
+		f.opts.Logger.Log(level, text, "reason", why)
+	}
+}
+
+// try founds the cluster if this server is the one to do it now.
+func (f *Founder) try(ctx context.Context) error {
+	voters, err := f.candidates()
+	if err != nil || voters == nil {
+		return err
+	}
+	if voters[0].ID != f.opts.ID {
+		f.say(hclog.Info, "waiting for another server to found the cluster", voters[0].Name)
+		return nil
+	}
+	if other, err := f.promiseTo(f.self()); err != nil || other != "" {
+		return firstError(err, promisedTo("this server", other))
+	}
+	if why := f.gather(ctx, voters); why != "" {
+		f.release(ctx, voters)
+		return structs.Errorf(structs.CodeConflict, "%s", why)
+	}
+	conf := raft.Configuration{}
+	for _, v := range voters {
+		conf.Servers = append(conf.Servers, raft.Server{
+			Suffrage: raft.Voter, ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.RPCAddr),
+		})
+	}
+	if err := f.raft.Found(conf); err != nil {
+		return err
+	}
+	f.opts.Logger.Info("founded the cluster", "servers", names(voters))
+	return nil
+}
+
+func (f *Founder) self() Promised { return Promised{ID: f.opts.ID, Name: f.opts.Name} }
+
+// promisedTo says what keeps a promise and what ends it.
+func promisedTo(who, founder string) string {
+	return who + " has promised itself to " + founder + ", which may have founded the cluster; start that one again, or if it is lost for good, " +
+		"`server force-leave` it (or remove the file server/founder in the data_dir of who has promised)"
+}
+
+func firstError(err error, otherwise string) error {
+	if err != nil {
+		return err
+	}
+	return structs.Errorf(structs.CodeConflict, "%s", otherwise)
+}
+
+// candidates are the servers to found the cluster with, by ID; nil: there are too few
+// yet.
+func (f *Founder) candidates() ([]gossip.Server, error) {
+	var found []gossip.Server
+	for _, s := range f.gossip.Servers() {
+		if !s.Alive() || s.Region != f.opts.Region || s.Expect == 0 {
+			continue
+		}
+		if s.Expect != f.opts.Expect {
+			return nil, structs.Errorf(structs.CodeConflict, "server %s has bootstrap_expect = %d, this one %d: they must be the same",
+				s.Name, s.Expect, f.opts.Expect)
+		}
+		found = append(found, s)
+	}
+	if len(found) < f.opts.Expect {
+		f.say(hclog.Info, "waiting for more servers before the cluster is founded", names(found))
+		return nil, nil
+	}
+	slices.SortFunc(found, func(a, b gossip.Server) int { return cmp.Compare(a.ID, b.ID) })
+	return found[:f.opts.Expect], nil
+}
+
+func names(servers []gossip.Server) string {
+	out := ""
+	for i, s := range servers {
+		if i > 0 {
+			out += ", "
+		}
+		out += s.Name
+	}
+	return out
+}
+
+// gather asks for the promises of all voters, and of everybody else in sight whether
+// there is a cluster already. It gives what stands in the way.
+func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
+	for _, s := range f.gossip.Servers() {
+		if !s.Alive() || s.Region != f.opts.Region || s.ID == f.opts.ID {
+			continue
+		}
+		voter := slices.ContainsFunc(voters, func(v gossip.Server) bool { return v.ID == s.ID })
+		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter}
+		reply, err := f.question(ctx, s.RPCAddr, args)
+		switch {
+		case err != nil && voter:
+			return "server " + s.Name + " does not answer: " + err.Error()
+		case err != nil:
+		case reply.HasState:
+			return "server " + s.Name + " belongs to a cluster already, whose leader will add this one"
+		case voter && !reply.Agreed:
+			return promisedTo("server "+s.Name, reply.Promised)
+		}
+	}
+	return ""
+}
+
+func (f *Founder) question(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.opts.Ask)
+	defer cancel()
+	return f.ask.Found(ctx, addr, args)
+}
+
+// release takes back the promises that were asked for. Who cannot be told keeps it, and
+// is asked again at the next try, which is this founder's too.
+func (f *Founder) release(ctx context.Context, voters []gossip.Server) {
+	for _, v := range voters {
+		if v.ID != f.opts.ID {
+			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Release: true})
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if to, err := f.promise.Load(); err == nil && to.ID == f.opts.ID {
+		_ = f.promise.Store(Promised{}) // it is this server's own: a later try may use it
+	}
+}
+
+// Consider answers another server that would found the cluster.
+func (f *Founder) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
+	if args.Founder == "" {
+		return nil, structs.Errorf(structs.CodeBadRequest, "no founder is named")
+	}
+	founded, err := f.raft.Founded()
+	if err != nil {
+		return nil, err
+	}
+	if founded {
+		return &structs.FoundReply{HasState: true}, nil
+	}
+	if args.Release {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if to, err := f.promise.Load(); err != nil || to.ID != args.Founder {
+			return &structs.FoundReply{Promised: to.Name}, err
+		}
+		return &structs.FoundReply{}, f.promise.Store(Promised{})
+	}
+	other, err := f.promiseTo(Promised{ID: args.Founder, Name: args.Name})
+	return &structs.FoundReply{Agreed: err == nil && other == "", Promised: other}, err
+}
+
+// Claim answers the leader of a cluster that would add this server: the cluster that it
+// belongs to, which is that one if it is free, or the name of who has its promise.
+func (f *Founder) Claim(args *structs.RaftStateRequest) (cluster, promised string, err error) {
+	if id := f.opts.Cluster(); id != "" {
+		return id, "", nil
+	}
+	founded, err := f.raft.Founded()
+	if err != nil || args.Claim == "" {
+		return "", "", err
+	}
+	if founded {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		to, err := f.promise.Load()
+		id, _ := strings.CutPrefix(to.ID, clusterPrefix)
+		return id, "", err
+	}
+	other, err := f.promiseTo(Promised{ID: clusterPrefix + args.Claim, Name: "the cluster that " + args.Leader + " leads"})
+	if err != nil || other != "" {
+		return "", other, err
+	}
+	return args.Claim, "", nil
+}
+
+// clusterPrefix tells a promise to a cluster from one to a founder.
+const clusterPrefix = "cluster/"
+
+// promiseTo promises this server to a founder, unless it is another's, whose name it
+// then gives.
+func (f *Founder) promiseTo(founder Promised) (other string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, err := f.promise.Load()
+	if err != nil {
+		return "", err
+	}
+	if to.ID == founder.ID {
+		return "", nil
+	}
+	if to.ID != "" && f.mayReturn(to) {
+		return to.Name, nil
+	}
+	return "", f.promise.Store(founder)
+}
+
+// mayReturn tells whether a founder that has our promise may still found, or have
+// founded, the cluster: all but those that are known to have left for good, or to have
+// come back anew, with another ID.
+func (f *Founder) mayReturn(to Promised) bool {
+	if strings.HasPrefix(to.ID, clusterPrefix) {
+		return true
+	}
+	for _, s := range f.gossip.Servers() {
+		switch {
+		case s.ID == to.ID:
+			return s.Status != structs.MemberLeft
+		case s.Name == to.Name && s.Alive():
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,274 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// town is servers with their disks; each sees those that it is told of.
+type town struct {
+	homes   []*home
+	founded []raft.Configuration // every founding there ever was
+}
+
+// home is one server: what is on its disk, and what it sees while it runs.
+type home struct {
+	town    *town
+	id      string
+	promise MemoryPromise
+	conf    bool // it belongs to a cluster
+	up      bool
+	sees    map[string]bool // IDs of other servers
+	deaf    map[string]bool // IDs of those whose questions do not come through
+	dies    int             // it crashes when so many more promises were asked for; below 0: never
+}
+
+var errDied = errors.New("it crashed")
+
+func newTown(n int) *town {
+	tn := &town{}
+	for i := range n {
+		tn.homes = append(tn.homes, &home{town: tn, id: fmt.Sprintf("id-%d", i), sees: map[string]bool{}, deaf: map[string]bool{}, dies: -1})
+	}
+	return tn
+}
+
+func (t *town) at(addr string) *home {
+	for _, h := range t.homes {
+		if h.id == addr {
+			return h
+		}
+	}
+	return nil
+}
+
+func (h *home) founder(expect int) *Founder {
+	return NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: expect}, h, h, asking{h}, &h.promise)
+}
+
+// Founded implements Founding.
+func (h *home) Founded() (bool, error) { return h.conf, nil }
+
+// Found implements Founding.
+func (h *home) Found(voters raft.Configuration) error {
+	h.conf = true
+	h.town.founded = append(h.town.founded, voters)
+	return nil
+}
+
+// Servers implements Gossip.
+func (h *home) Servers() []gossip.Server {
+	var out []gossip.Server
+	for _, o := range h.town.homes {
+		if o == h || h.sees[o.id] {
+			status := structs.MemberAlive
+			if !o.up {
+				status = structs.MemberFailed
+			}
+			out = append(out, gossip.Server{Member: "name-" + o.id + ".r", Name: "name-" + o.id, ID: o.id, Region: "r", RPCAddr: o.id, Expect: 3, Status: status})
+		}
+	}
+	return out
+}
+
+// Subscribe implements Gossip.
+func (h *home) Subscribe() (<-chan struct{}, func()) { return nil, func() {} }
+
+// asking is a home as Asker.
+type asking struct{ *home }
+
+// RaftState implements Asker.
+func (asking) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+	return nil, errDied
+}
+
+// Found implements Asker.
+func (a asking) Found(_ context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+	h := a.home
+	if h.dies == 0 || !h.up {
+		h.up = false
+		return nil, errDied
+	}
+	h.dies--
+	to := h.town.at(addr)
+	if to == nil || !to.up || to.deaf[h.id] {
+		return nil, errors.New("no answer")
+	}
+	return to.asker().Consider(args)
+}
+
+func (h *home) asker() *Founder {
+	return NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, h, h, asking{h}, &h.promise)
+}
+
+// crashing makes a founding fail that comes after the crash.
+type crashing struct{ *home }
+
+func (c crashing) Found(voters raft.Configuration) error {
+	if !c.up || c.dies == 0 {
+		c.up = false
+		return errDied
+	}
+	return c.home.Found(voters)
+}
+
+func (h *home) try() error {
+	f := NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, crashing{h}, h, asking{h}, &h.promise)
+	return f.try(context.Background())
+}
+
+// TestFoundedOnce: whatever order servers start, see each other, crash and come back
+// in, no server belongs to two clusters, so that two can only be founded apart.
+func TestFoundedOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(3, 5).Draw(t, "servers")
+		tn := newTown(n)
+		pick := func(what string) *home { return tn.homes[rapid.IntRange(0, n-1).Draw(t, what)] }
+		t.Repeat(map[string]func(*rapid.T){
+			"start": func(*rapid.T) { h := pick("start"); h.up, h.dies = true, -1 },
+			"crash": func(*rapid.T) { h := pick("crash"); h.up, h.sees = false, map[string]bool{} },
+			"doom":  func(t *rapid.T) { pick("doom").dies = rapid.IntRange(0, 4).Draw(t, "questions") },
+			"meet":  func(*rapid.T) { a, b := pick("a"), pick("b"); a.sees[b.id], b.sees[a.id] = true, true },
+			"lose":  func(*rapid.T) { delete(pick("who").sees, pick("whom").id) },
+			"deafen": func(*rapid.T) {
+				a, b := pick("who"), pick("whom")
+				if a.deaf[b.id] {
+					delete(a.deaf, b.id)
+				} else {
+					a.deaf[b.id] = true
+				}
+			},
+			"try": func(*rapid.T) {
+				if h := pick("founder"); h.up && !h.conf {
+					_ = h.try() // what keeps it from founding is not of interest here
+				}
+			},
+			"replicate": func(*rapid.T) { // a founder that runs makes its voters belong
+				for _, conf := range tn.founded {
+					for _, s := range conf.Servers {
+						if h := tn.at(string(s.ID)); h.up && tn.at(string(conf.Servers[0].ID)).up {
+							h.conf = true
+						}
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				in := map[raft.ServerID]int{}
+				for i, conf := range tn.founded {
+					if len(conf.Servers) != 3 {
+						t.Fatalf("founded with %d servers", len(conf.Servers))
+					}
+					for _, s := range conf.Servers {
+						if other, ok := in[s.ID]; ok && other != i {
+							t.Fatalf("server %s was founded with twice: %v", s.ID, tn.founded)
+						}
+						in[s.ID] = i
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestFounding(t *testing.T) {
+	t.Parallel()
+	tn := newTown(4)
+	all := func(do func(h *home)) {
+		for _, h := range tn.homes {
+			do(h)
+		}
+	}
+	all(func(h *home) { h.up = true })
+	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 0 {
+		t.Fatalf("alone: %v, %v", err, tn.founded)
+	}
+	all(func(h *home) { all(func(o *home) { h.sees[o.id] = true }) })
+	if err := tn.homes[1].try(); err != nil || len(tn.founded) != 0 {
+		t.Fatalf("not the first: %v, %v", err, tn.founded)
+	}
+	// The first one has all promises and dies before it founds: nobody else may then.
+	tn.homes[0].dies = 2
+	if err := tn.homes[0].try(); !errors.Is(err, errDied) && err == nil {
+		t.Fatalf("the doomed one: %v", err)
+	}
+	all(func(h *home) { delete(h.sees, tn.homes[0].id) })
+	tn.homes[0].up = false
+	if err := tn.homes[1].try(); err == nil || len(tn.founded) != 0 {
+		t.Fatalf("while another has the promises: %v, %v", err, tn.founded)
+	}
+	// It comes back and does it.
+	tn.homes[0].up, tn.homes[0].dies = true, -1
+	all(func(h *home) { h.sees[tn.homes[0].id] = true })
+	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
+		t.Fatalf("when it is back: %v, %v", err, tn.founded)
+	}
+	reply, err := tn.homes[0].asker().Consider(&structs.FoundRequest{Founder: "id-3", Name: "x"})
+	if err != nil || !reply.HasState || reply.Agreed {
+		t.Fatalf("one that belongs to a cluster answers %+v, %v", reply, err)
+	}
+	if _, err := tn.homes[0].asker().Consider(&structs.FoundRequest{}); structs.CodeOf(err) != structs.CodeBadRequest {
+		t.Fatalf("no founder: %v", err)
+	}
+}
+
+// TestClaimedOnce: a server that no cluster has yet goes to the first that asks.
+func TestClaimedOnce(t *testing.T) {
+	t.Parallel()
+	tn := newTown(1)
+	f := tn.homes[0].founder(0)
+	claim := func(by string) string {
+		t.Helper()
+		got, _, err := f.Claim(&structs.RaftStateRequest{Claim: by, Leader: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := claim(""); got != "" {
+		t.Fatalf("asked only: %q", got)
+	}
+	if got := claim("a"); got != "a" {
+		t.Fatalf("the first: %q", got)
+	}
+	if got := claim("b"); got != "" {
+		t.Fatalf("the second: %q", got)
+	}
+	if reply, err := f.Consider(&structs.FoundRequest{Founder: "id-9"}); err != nil || reply.Agreed {
+		t.Fatalf("a founder after that: %+v, %v", reply, err)
+	}
+	tn.homes[0].conf = true
+	if got := claim("a"); got != "a" {
+		t.Fatalf("once it belongs to it: %q", got)
+	}
+}
+
+func TestFilePromise(t *testing.T) {
+	t.Parallel()
+	p := FilePromise(filepath.Join(t.TempDir(), "founder"))
+	for _, to := range []Promised{{}, {ID: "id", Name: "name"}, {ID: "other", Name: "with a space"}, {}} {
+		if to.ID != "" || fileThere(string(p)) {
+			if err := p.Store(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := p.Load(); err != nil || got != to {
+			t.Fatalf("%+v, %v; not %+v", got, err, to)
+		}
+	}
+	if err := FilePromise("/nowhere/founder").Store(Promised{ID: "x"}); err == nil {
+		t.Fatal("stored nowhere")
+	}
+}
+
+func fileThere(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -1,0 +1,51 @@
+package nomadish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+)
+
+// peersFile is what an operator writes to say who the servers are, when so many are
+// lost for good that no leader can be elected.
+const peersFile = "peers.json"
+
+const peersHelp = `To recover a cluster of which a majority is lost for good, end all servers that are
+left, write a file peers.json beside this one on each of them, the same, with the
+servers that are left:
+
+  [
+    { "id": "01976c1c-5f3a-7c11-a9d0-5d1f2b3c4d5e", "address": "10.0.0.1:4647", "non_voter": false }
+  ]
+
+The id is the text of the file server/node-id in the data_dir, the address that of RPC.
+Then start them. The file is read once and removed. Entries of the log that had not
+been committed may count as committed after that.
+`
+
+// recoverPeers makes the servers of peers.json the cluster, if there is such a file.
+func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, transport raft.Transport) error {
+	if err := os.WriteFile(filepath.Join(dir, "peers.info"), []byte(peersHelp), 0o600); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	path := filepath.Join(dir, peersFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	servers, err := raft.ReadConfigJSON(path)
+	if err != nil {
+		return fmt.Errorf("recover the cluster by %s: %w (peers.info beside it says how it is written)", path, err)
+	}
+	if err := raft.RecoverCluster(conf, scratch, s.logs, s.stable, s.snapshots, transport, servers); err != nil {
+		return fmt.Errorf("recover the cluster by %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("the cluster is recovered, but its file stays: %w", err)
+	}
+	conf.Logger.Warn("the cluster was recovered by peers.json", "servers", len(servers.Servers))
+	return nil
+}

@@ -1,0 +1,9 @@
+package structs
+
+// What gossip knows of a server.
+const (
+	MemberAlive   = "alive"
+	MemberLeaving = "leaving"
+	MemberLeft    = "left"
+	MemberFailed  = "failed"
+)
