@@ -85,8 +85,8 @@ func lead(r *replica) *leader {
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,
 	}, r.store, l)
 	l.mux = wire.NewMux(silent, 0)
-	rpc.New(rpc.Config{Region: structs.DefaultRegion, Datacenter: "dc1"}, rpc.Deps{
-		Store: r.store, Applier: l, Broker: l.broker, Heartbeats: timers, Collector: l.gc, Cluster: members{l},
+	rpc.New(rpc.Config{Region: structs.DefaultRegion, Datacenter: "dc1", Hold: 1}, rpc.Deps{
+		Store: r.store, Applier: l, Broker: l.broker, Heartbeats: timers, Collector: l.gc, Cluster: members{l}, Leadership: members{l},
 		Logger: silent, NewID: r.newID, Now: now.Now,
 	}).Register(l.mux)
 
@@ -326,14 +326,23 @@ func (s *sim) call(method string, args, reply any) error {
 // members is the cluster as the endpoints see it.
 type members struct{ l *leader }
 
-// Leader implements rpc.Cluster.
-func (m members) Leader() (addr, id string) { return "leader", "leader" }
+// Reign implements rpc.Leadership.
+func (m members) Reign() rpc.Reign { return rpc.Reign{Addr: "leader", ID: "leader", Over: forever} }
 
-// IsLeader implements rpc.Cluster.
+// IsLeader implements rpc.Leadership.
 func (m members) IsLeader() bool { return m.l.leads() }
 
-// Verify implements rpc.Cluster.
+// Verify implements rpc.Leadership.
 func (m members) Verify() error { return nil }
+
+// Changed implements rpc.Leadership: nobody waits for a leader here.
+func (m members) Changed() <-chan struct{} { return nil }
+
+// LastContact implements rpc.Leadership.
+func (m members) LastContact() time.Duration { return 0 }
+
+// State implements rpc.Cluster.
+func (m members) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
 
 // Configuration implements rpc.Cluster.
 func (m members) Configuration() (*structs.RaftConfigurationReply, error) {
