@@ -208,8 +208,8 @@ func (r *registers) read(ctx context.Context, client int, a *agent, register int
 
 func (r *registers) id(register int) string { return fmt.Sprintf("%s-%d", r.prefix, register) }
 
-// load has clients write and read, each about ten times a second and half of it writes, until the function that it gives
-// is called.
+// load has clients write and read, each about ten times a second through an agent of its own and half of it writes, until
+// the function that it gives is called.
 func (r *registers) load(clients int) (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	var wg sync.WaitGroup
@@ -224,8 +224,8 @@ func (r *registers) load(clients int) (stop func()) {
 					return
 				case <-tick.C:
 				}
-				a, register := r.agents[rand.IntN(len(r.agents))], rand.IntN(len(r.values)) //nolint:gosec // a test
-				if rand.IntN(2) == 0 {                                                      //nolint:gosec // a test
+				a, register := r.agents[client%len(r.agents)], rand.IntN(len(r.values)) //nolint:gosec // a test
+				if rand.IntN(2) == 0 {                                                  //nolint:gosec // a test
 					_ = r.write(ctx, client, a, register) // what came of it is in the history
 				} else {
 					_ = r.read(ctx, client, a, register, false)
@@ -237,6 +237,16 @@ func (r *registers) load(clients int) (stop func()) {
 		cancel()
 		wg.Wait()
 	})
+}
+
+// ask has n clients read at once through one agent: whoever was away and does not know it yet may answer what was true then.
+func (r *registers) ask(a *agent, n int) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for i := range n {
+		client := int(r.client.Add(1))
+		wg.Go(func() { _ = r.read(r.t.Context(), client, a, i%len(r.values), false) })
+	}
+	return &wg
 }
 
 // judge reads every register through every agent, so that what was lost is seen, and checks the history.

@@ -1,0 +1,340 @@
+//go:build netns
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// cluster is servers on the first hosts of a network, and clients on the others.
+type cluster struct {
+	*network
+	servers servers
+	clients servers
+}
+
+// stale asks a server for what it has itself.
+var stale = &api.Query{Stale: true}
+
+// gossipKey is the key of the gossip among the servers of all tests.
+const gossipKey = "MDEyMzQ1Njc4OWFiY2RlZg=="
+
+// newCluster starts servers and clients from configuration files that name one address to join each. A client has simulated
+// machines, if any are asked for, and else is one itself. More goes into the servers' block.
+func newCluster(t *testing.T, n, clients, simulated int, more ...string) *cluster {
+	t.Helper()
+	c := &cluster{network: newNetwork(t, n+clients)}
+	for i, h := range c.hosts[:n] {
+		text := serverJoining(n, c.hosts[(i+1)%n], strings.Join(more, ""))
+		a := h.agent(fmt.Sprintf("server-%d", i), text)
+		a.start()
+		c.servers = append(c.servers, a)
+	}
+	for i, h := range c.hosts[n:] {
+		name := fmt.Sprintf("node-%d", i)
+		text := fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n", c.servers[i%n].rpc)
+		if simulated > 0 {
+			shape := filepath.Join(t.TempDir(), name+".hcl")
+			like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 100000\n}\n", name, simulated)
+			if err := os.WriteFile(shape, []byte(like), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("  simulate = %q\n", shape)
+		}
+		a := h.agent(name, text+"}\n")
+		a.start()
+		c.clients = append(c.clients, a)
+	}
+	c.servers.formed(t, n)
+	c.servers[0].ready(clients * max(1, simulated))
+	return c
+}
+
+// serverJoining is the configuration of one of n servers that is told of another's host. More goes into its block.
+func serverJoining(n int, other *host, more string) string {
+	return fmt.Sprintf("server {\n  enabled = true\n  bootstrap_expect = %d\n  encrypt = %q\n  server_join {\n    retry_join = [%q]\n    retry_interval = \"1s\"\n  }\n%s}\n",
+		n, gossipKey, other.addr, more)
+}
+
+// host is where an agent lives.
+func (c *cluster) host(a *agent) *host {
+	return c.hosts[slices.IndexFunc(c.hosts, func(h *host) bool { return h.ns == a.netns })]
+}
+
+// hostsOf are where agents live.
+func (c *cluster) hostsOf(agents servers) []*host {
+	var all []*host
+	for _, a := range agents {
+		all = append(all, c.host(a))
+	}
+	return all
+}
+
+// steadily registers jobs through all servers, so many a second while all is well, until it is ended. Each worker keeps to one
+// server, so that those go on at full speed whose server is well.
+func steadily(t *testing.T, all servers, perSecond int) *load {
+	const workers = 15
+	l := &load{all: all, stop: make(chan struct{})}
+	for w := range workers {
+		l.done.Go(func() {
+			tick := time.NewTicker(workers * time.Second / time.Duration(perSecond))
+			defer tick.Stop()
+			for i := 0; ; i++ {
+				select {
+				case <-tick.C:
+				case <-l.stop:
+					return
+				}
+				id := fmt.Sprintf("load-%d-%d", w, i)
+				ctx, cancel := context.WithTimeout(t.Context(), askingFor)
+				if registerAt(ctx, all[w%len(all)].api, id) == nil {
+					l.mu.Lock()
+					l.acked = append(l.acked, id)
+					l.mu.Unlock()
+				}
+				cancel()
+			}
+		})
+	}
+	return l
+}
+
+// accepted gives the time until a write is accepted by one of some servers.
+func accepted(t *testing.T, some servers, id string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), patience(30*time.Second))
+	defer cancel()
+	done := make(chan time.Duration, len(some))
+	for _, a := range some {
+		go func() {
+			for ctx.Err() == nil {
+				try, stop := context.WithTimeout(ctx, askingFor)
+				err := registerAt(try, a.api, id)
+				stop()
+				if err == nil {
+					done <- time.Since(began)
+					return
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		}()
+	}
+	select {
+	case took := <-done:
+		return took
+	case <-ctx.Done():
+		t.Fatalf("no write is accepted by the others")
+		return 0
+	}
+}
+
+// agree waits until all servers have the same state and sees that it is in order: equal hashes at one index.
+func (c *cluster) agree() {
+	c.t.Helper()
+	within(c.t, 60*time.Second, "equal states of all servers", func(ctx context.Context) error {
+		var first *structs.CheckReport
+		for _, a := range c.servers {
+			r, err := a.api.Check(ctx, stale)
+			if err != nil {
+				return err
+			}
+			for _, f := range r.Faults {
+				c.t.Errorf("the state of %s at index %d is not in order: %s: %s %s: %s", a.http, r.StateIndex, f.Rule, f.Kind, f.ID, f.What)
+			}
+			if first == nil {
+				first = r
+			}
+			if r.StateIndex != first.StateIndex {
+				return fmt.Errorf("index %d and %d", first.StateIndex, r.StateIndex)
+			}
+			if r.Hash != first.Hash {
+				c.t.Fatalf("at index %d %s has the hash %s, %s %s", r.StateIndex, c.servers[0].http, first.Hash, a.http, r.Hash)
+			}
+		}
+		return nil
+	})
+}
+
+// healed waits until the cluster is whole after a fault.
+func (c *cluster) healed() {
+	c.t.Helper()
+	c.servers.formed(c.t, len(c.servers))
+}
+
+// kept ends a load and sees that what was acknowledged runs, once each.
+func (c *cluster) kept(l *load, more ...string) {
+	c.t.Helper()
+	acked := append(l.end(), more...)
+	if len(acked) == len(more) {
+		c.t.Error("no registration of the load was acknowledged")
+	}
+	within(c.t, 60*time.Second, "all that was acknowledged running, once", func(ctx context.Context) error {
+		return allOnce(ctx, c.servers[0].api, acked)
+	})
+	c.t.Logf("%d registrations were acknowledged; each runs once", len(acked))
+}
+
+// TestNetEveryone: three servers and five clients, one address to join each: everyone sees everyone.
+func TestNetEveryone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, 5, 0)
+	for _, a := range slices.Concat(c.servers, c.clients) {
+		lines(t, a, 30*time.Second, 3, []string{"server-", "alive"}, "server", "members")
+		lines(t, a, 30*time.Second, 5, []string{"node-", "ready"}, "node", "status")
+	}
+	for _, a := range c.servers {
+		lines(t, a, 30*time.Second, 1, []string{"leader"}, "operator", "raft", "list-peers")
+		lines(t, a, 30*time.Second, 2, []string{"follower"}, "operator", "raft", "list-peers")
+	}
+	c.servers[0].run("spread", 5)
+	soundly(t, 5, c.clients...)
+	c.agree()
+}
+
+// TestNetLeaderKilled: leaders are killed, one after the other, under load. Nothing that was acknowledged is lost, nothing is
+// placed twice, clients see one copy. How long no write is accepted is logged.
+func TestNetLeaderKilled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, 2, 4)
+	l := steadily(t, c.servers, 50)
+	r := newRegisters(t, "register", 4, c.servers...)
+	stop := r.load(4)
+	var times []time.Duration
+	var after []string
+	for i := range 5 {
+		l.more(t, 25)
+		lost := c.servers.leader(t)
+		lost.kill()
+		after = append(after, fmt.Sprintf("after-%d", i))
+		times = append(times, accepted(t, c.servers.but(lost), after[i]))
+		lost.start()
+		c.healed()
+	}
+	stop()
+	slices.Sort(times)
+	t.Logf("FIGURE leader killed -9 → next write accepted: median %v of %v", times[2].Round(time.Millisecond), times)
+	c.kept(l, after...)
+	r.judge()
+	c.agree()
+}
+
+// TestNetLeaderAway: under load the leader is stopped for a while, cut off from the other servers, made deaf; then a follower is
+// cut off from them. Clients see one copy throughout.
+func TestNetLeaderAway(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, 2, 4)
+	l := steadily(t, c.servers, 50)
+	r := newRegisters(t, "register", 4, c.servers...)
+	stop := r.load(6)
+	var after []string
+	f := func(what string, follower bool, fault func(*agent, servers) (undo func())) {
+		t.Helper()
+		l.more(t, 25)
+		away := c.servers.leader(t)
+		if follower {
+			away = c.servers.but(away)[0]
+		}
+		undo := fault(away, c.servers.but(away))
+		id := fmt.Sprintf("after-%d", len(after))
+		after = append(after, id)
+		t.Logf("FIGURE %s → next write accepted: %v", what, accepted(t, c.servers.but(away), id).Round(time.Millisecond))
+		time.Sleep(long(4*time.Second, 30*time.Second))
+		asked := r.ask(away, 40)
+		time.Sleep(500 * time.Millisecond)
+		undo()
+		asked.Wait()
+		c.healed()
+	}
+	f("leader stopped", false, func(a *agent, _ servers) func() { return a.pause() })
+	f("leader alone", false, func(a *agent, rest servers) func() { return c.host(a).cutFrom(c.hostsOf(rest)...) })
+	f("leader deaf", false, func(a *agent, rest servers) func() { return c.host(a).deafTo(c.hostsOf(rest)...) })
+	f("follower alone", true, func(a *agent, rest servers) func() { return c.host(a).cutFrom(c.hostsOf(rest)...) })
+	stop()
+	c.kept(l, after...)
+	r.judge()
+	c.agree()
+}
+
+// TestNetServerDiskFull: the leader's disk is full under load: another leads, nothing acknowledged is lost, and when there is
+// room again the server catches up.
+func TestNetServerDiskFull(t *testing.T) {
+	t.Parallel()
+	c := &cluster{network: newNetwork(t, 3)}
+	var disks []*disk
+	for i, h := range c.hosts {
+		disks = append(disks, newDisk(t, 200))
+		a := h.agent(fmt.Sprintf("server-%d", i), serverJoining(3, c.hosts[(i+1)%3], "")+disks[i].config())
+		a.start()
+		c.servers = append(c.servers, a)
+	}
+	c.servers.formed(t, 3)
+	r := newRegisters(t, "register", 4, c.servers...)
+	stop := r.load(6)
+	full := c.servers.leader(t)
+	room := disks[slices.Index(c.servers, full)].fill()
+	within(t, 60*time.Second, "the server with the full disk saying so", func(context.Context) error {
+		if !strings.Contains(full.log.tail(10_000), "no space left on device") {
+			return errors.New("nothing yet")
+		}
+		return nil
+	})
+	t.Logf("FIGURE leader's disk full → next write accepted: %v", accepted(t, c.servers.but(full), "after").Round(time.Millisecond))
+	time.Sleep(long(3*time.Second, 30*time.Second))
+	room()
+	c.healed()
+	stop()
+	r.judge()
+	c.agree()
+}
+
+// TestNetStaleFound: what a server that is cut off gives to a stale read is found to be stale by the checker; to one that is
+// not, it gives nothing.
+func TestNetStaleFound(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, 0, 0)
+	r := newRegisters(t, "register", 1, c.servers...)
+	write := func(a *agent) {
+		t.Helper()
+		within(t, 30*time.Second, "a write", func(ctx context.Context) error { return r.write(ctx, 1, a, 0) })
+	}
+	lead := c.servers.leader(t)
+	behind := c.servers.but(lead)[0]
+	write(lead)
+	within(t, 30*time.Second, "the follower having it", func(ctx context.Context) error {
+		_, _, err := behind.api.Job(ctx, r.id(0), stale)
+		return err
+	})
+	heal := c.host(behind).cutFrom(c.hostsOf(c.servers.but(behind))...)
+	write(lead)
+	if err := r.read(t.Context(), 2, behind, 0, false); err == nil {
+		t.Error("a server that is cut off answers a read that must be up to date")
+	}
+	if err := r.check(time.Minute); err != nil {
+		t.Fatalf("before the stale read: %v", err)
+	}
+	if err := r.read(t.Context(), 3, behind, 0, true); err != nil {
+		t.Fatalf("a stale read: %v", err)
+	}
+	if err := r.check(time.Minute); !errors.Is(err, errNotLinearizable) {
+		t.Errorf("the stale read was not found: %v", err)
+	} else {
+		t.Logf("found: %s", strings.TrimSpace(err.Error()))
+	}
+	heal()
+	c.healed()
+}
