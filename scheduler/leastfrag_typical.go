@@ -127,7 +127,7 @@ func (t *Typical) shapeOf(s *search) uint32 {
 
 // newList gives memory for what is weighed of a large set.
 func (t *Typical) newList() []weighed {
-	const most, lists = 3 * weighFew, 32
+	const most, lists = weighMost + 2*weighLeast, 32
 	if len(t.lists) < most {
 		t.lists = make([]weighed, most*lists)
 	}

@@ -32,7 +32,7 @@ const (
 
 // LogIgnorable is set in the number of an entry type that a server which does not know it
 // may pass over: what such entries change must not reach any state that others look at.
-const LogIgnorable LogType = 1 << 7
+const LogIgnorable = 1 << 7
 
 // Known tells whether this version knows the type.
 func (t LogType) Known() bool { return t >= LogNodeRegister && t < logTypeEnd }
