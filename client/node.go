@@ -181,10 +181,11 @@ func (n *node) take(a *structs.Allocation, full bool) {
 	case gone:
 	case r != nil:
 		r.Update(a)
-		if !full {
+		u := r.Snapshot()
+		if !full && a.ClientStatus == u.ClientStatus {
 			return
 		}
-		if u := r.Snapshot(); differs(a, u) {
+		if differs(a, u) {
 			n.Report(a.ID, true)
 		} else if structs.TerminalClientStatus(u.ClientStatus) {
 			n.reported(a.ID)

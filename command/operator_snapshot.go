@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,10 +86,29 @@ func (e *env) keep(ctx context.Context, name string, from io.Reader, size int64)
 	if err := file.Sync(); err != nil {
 		return nil, fmt.Errorf("%s: %w", part, err)
 	}
-	if err := os.Link(part, name); err != nil { // unlike a rename it never overwrites
+	if err := settle(part, name); err != nil {
 		return nil, fmt.Errorf("save the state: %w", err)
 	}
-	return info, os.Remove(part)
+	return info, nil
+}
+
+// settle gives a file its name, and never overwrites another.
+func settle(part, name string) error {
+	err := os.Link(part, name) // unlike a rename it does not overwrite
+	switch {
+	case err == nil:
+		return os.Remove(part)
+	case errors.Is(err, fs.ErrExist):
+		return err
+	}
+	mine, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // named by the user; no hard links there
+	if err != nil {
+		return err
+	}
+	if err := mine.Close(); err != nil {
+		return err
+	}
+	return os.Rename(part, name)
 }
 
 func snapshotRestore() spec {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -43,6 +44,26 @@ func (s *Server) findOthers(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// raftGate tells whether a server may take part in Raft: when it belongs to a cluster, or has
+// promised itself to one. Raft calls addresses, not IDs, and a server without a configuration
+// votes for anybody: one that lost its disk would vote as the one that it was, against what that
+// one had acknowledged.
+func raftGate(r *raftNode, p quorum.Promise) func() bool {
+	var open atomic.Bool // it does not close any more
+	return func() bool {
+		if open.Load() {
+			return true
+		}
+		founded, err := r.Founded()
+		if err == nil && founded {
+			open.Store(true)
+			return true
+		}
+		to, err := p.Load()
+		return err == nil && to.ID != ""
+	}
 }
 
 // promiseOf is where the server keeps to whom it has promised itself.

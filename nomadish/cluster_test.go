@@ -609,3 +609,37 @@ func TestOlderLog(t *testing.T) {
 		t.Fatal("an empty ID was taken")
 	}
 }
+
+// TestNoRaftBeforeFounding: a server that belongs to no cluster takes part in no Raft. One that
+// lost its disk would vote for whoever asks, in place of the one that it was.
+func TestNoRaftBeforeFounding(t *testing.T) {
+	t.Parallel()
+	closes := func(addr string) bool {
+		conn, err := (*wire.TLS)(nil).Dial(t.Context(), "", addr, wire.ProtoRaft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()                                        //nolint:errcheck // a test
+		_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second)) // Raft waits for a call
+		_, err = conn.Read(make([]byte, 1))
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect = 3 })
+	alone := f.run(0)
+	if !closes(alone.RPCAddr()) {
+		t.Error("a server of no cluster speaks Raft")
+	}
+	founded := newFleet(t, 1, nil)
+	if closes(founded.all[0].RPCAddr()) {
+		t.Error("a server of a cluster does not speak Raft")
+	}
+
+	three := newFleet(t, 3, nil)
+	lost := three.follower()
+	three.crash(lost)
+	if err := os.RemoveAll(three.cfgs[lost].DataDir); err != nil {
+		t.Fatal(err)
+	}
+	three.run(lost)
+	three.formed(3) // it is taken in again as the new server that it is
+}

@@ -20,7 +20,7 @@ func (c *Config) serverDir() string {
 }
 
 // serverID is who the server is to Raft: what it made up at its first start, so that a
-// server whose disk was lost never passes for the one that had voted. A log that was
+// server whose disk was lost never passes for the one that had voted (see raftGate, too). A log that was
 // written before servers had IDs knows it by its name.
 func serverID(cfg *Config, hasLog bool) (string, error) {
 	dir := cfg.serverDir()

@@ -27,6 +27,8 @@ type listener struct {
 	tls       *wire.TLS     // nil: plain
 	told      wire.Once     // peers whose refusal was logged
 	perPeer   int           // connections at once from one address; 0: no limit
+	// takesRaft tells whether this server may speak Raft; set before run. See raftGate.
+	takesRaft func() bool
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // open connections and their peers' addresses
@@ -132,6 +134,12 @@ func (l *listener) serve(ctx context.Context, raw net.Conn) {
 	}
 	if conn.Proto == wire.ProtoRPC {
 		l.onRPC(ctx, conn)
+		l.release(raw)
+		_ = conn.Close()
+		return
+	}
+	if !l.takesRaft() {
+		l.refuse(raw, &wire.Refused{Kind: "raft", Reason: "this server belongs to no cluster yet and has promised itself to none: it takes no part in Raft"})
 		l.release(raw)
 		_ = conn.Close()
 		return

@@ -111,11 +111,12 @@ func (s *Server) open() error {
 	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr()); err != nil {
 		return err
 	}
-	ask := asker{s.pool}
+	ask, promise := asker{s.pool}, promiseOf(cfg)
+	s.listener.takesRaft = raftGate(s.raft, promise)
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
-	}, s.raft, s.gossip, ask, promiseOf(cfg))
+	}, s.raft, s.gossip, ask, promise)
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals)
 	s.endpoints = rpc.New(rpc.Config{
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,

@@ -134,8 +134,9 @@ type Endpoints struct {
 	explaining chan struct{}
 	// checking is held by who checks the state.
 	checking chan struct{}
-	// saving and restoring are held by who saves and restores the state.
-	saving, restoring chan struct{}
+	// saving and restoring are held by who saves and restores the state, fetching by the few
+	// who fetch what was saved: each has a file of that size.
+	saving, restoring, fetching chan struct{}
 	told              wire.Once // refusals that were logged
 }
 
@@ -153,6 +154,7 @@ func New(c Config, d Deps) *Endpoints {
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
+		fetching: make(chan struct{}, 4),
 	}
 }
 

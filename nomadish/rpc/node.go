@@ -384,7 +384,8 @@ func (e *Endpoints) nodeClientAllocs(ctx context.Context, args *structs.ClientAl
 		return nil, err
 	}
 	reply := &structs.ClientAllocsReply{}
-	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+	restored := uint64(0)
+	err := e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Allocs, reply.Changed, reply.Jobs = map[string]uint64{}, nil, nil
 		jobs := map[string]bool{}
 		var index uint64
@@ -405,8 +406,15 @@ func (e *Endpoints) nodeClientAllocs(ctx context.Context, args *structs.ClientAl
 				reply.Jobs = append(reply.Jobs, a.Job)
 			}
 		}
+		restored = snap.Restored()
 		return index, nil
 	})
+	if err == nil && 0 < args.MinQueryIndex && args.MinQueryIndex < restored {
+		// All may be other than it was, with indexes of before: an answer without progress has
+		// the client ask for everything.
+		reply.Index = args.MinQueryIndex
+	}
+	return reply, err
 }
 
 // nodeUpdateAllocs takes clients' reports. What ends or turns healthy may need a

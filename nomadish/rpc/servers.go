@@ -62,9 +62,15 @@ func (e *Endpoints) reachable() []string {
 		return nil
 	}
 	gone := map[string]bool{}
-	for _, m := range e.Gossip.Members() {
+	members := e.Gossip.Members()
+	for _, m := range members {
 		if m.Status == structs.MemberFailed || m.Status == structs.MemberLeft {
 			gone[net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"])] = true
+		}
+	}
+	for _, m := range members { // one of another name may have been there before
+		if m.Status == structs.MemberAlive {
+			delete(gone, net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"]))
 		}
 	}
 	var out []string

@@ -35,21 +35,17 @@ func hold(ctx context.Context, turn chan struct{}) (release func(), err error) {
 // snapshotSave makes an archive in a file of its own, as its digest goes before it, and
 // sends it.
 func (e *Endpoints) snapshotSave(ctx context.Context, _ *structs.SnapshotSaveRequest, send func(any) error) error {
-	release, err := hold(ctx, e.saving)
+	fetched, err := hold(ctx, e.fetching)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer fetched()
 	file, err := e.Spool.File()
 	if err != nil {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // it goes with its closing
-	meta, err := e.archive(ctx, file)
-	if err != nil {
-		return err
-	}
-	sum, size, err := snapshot.Digest(file)
+	meta, sum, size, err := e.archiveAlone(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -71,6 +67,21 @@ func (e *Endpoints) snapshotSave(ctx context.Context, _ *structs.SnapshotSaveReq
 			return structs.Errorf(structs.CodeInternal, "read the archive: %w", err)
 		}
 	}
+}
+
+// archiveAlone makes one archive at a time. Sending it keeps nobody else waiting: whoever
+// fetches it may be slow.
+func (e *Endpoints) archiveAlone(ctx context.Context, to *os.File) (meta *structs.SnapshotMeta, sum []byte, size int64, err error) {
+	release, err := hold(ctx, e.saving)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer release()
+	if meta, err = e.archive(ctx, to); err != nil {
+		return nil, nil, 0, err
+	}
+	sum, size, err = snapshot.Digest(to)
+	return meta, sum, size, err
 }
 
 func (e *Endpoints) archive(ctx context.Context, to *os.File) (*structs.SnapshotMeta, error) {

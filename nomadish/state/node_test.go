@@ -201,3 +201,16 @@ func TestHeardAgain(t *testing.T) {
 	check(t, "on the other node", snap.Alloc(nil, away[0]).ClientStatus, structs.AllocClientUnknown)
 	check(t, "evaluations", nodeEvals(snap, "web") > 0, true)
 }
+
+// A plan that was made while a node was disconnected, and comes when it is back, makes nothing
+// unknown: nobody would say again what it is.
+func TestUnknownComesTooLate(t *testing.T) {
+	w := newWorld(t)
+	w.register(job("web"))
+	w.node("n")
+	id := w.place("web", 0, "n", "seed", 1)[0]
+	late := &structs.AllocStop{AllocID: id, ClientStatus: structs.AllocClientUnknown, FollowupEvalID: "later", KeepRunning: true}
+	snap := w.plan(&structs.JudgedPlan{Stop: []*structs.AllocStop{late}})
+	check(t, "status", snap.Alloc(nil, id).ClientStatus, structs.AllocClientPending)
+	check(t, "looked at later", snap.Alloc(nil, id).FollowupEvalID, "")
+}

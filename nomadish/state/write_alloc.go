@@ -256,6 +256,11 @@ func (x *txn) stop(s *structs.AllocStop) {
 		}
 		now.DesiredDescription, now.PreemptedByAllocation = s.DesiredDescription, s.PreemptedBy
 	}
+	if s.ClientStatus == structs.AllocClientUnknown {
+		if node := x.node(was.NodeID); node == nil || node.Status != structs.NodeStatusDisconnected {
+			return // it was heard of again since that was decided
+		}
+	}
 	switch s.ClientStatus {
 	case structs.AllocClientLost, structs.AllocClientUnknown, structs.AllocClientComplete, structs.AllocClientFailed:
 		if !was.ClientTerminal() {

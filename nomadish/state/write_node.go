@@ -113,6 +113,9 @@ func (x *txn) heardAgain(was, now *structs.Node) {
 				heard.ClientStatus = structs.AllocClientRunning
 			}
 		}
+		if a.Suspended() && heard.ClientStatus == structs.AllocClientRunning {
+			heard.ClientStatus = structs.AllocClientSuspended
+		}
 		heard.ModifyTime = x.now
 		x.putAlloc(a, &heard, true)
 	}
