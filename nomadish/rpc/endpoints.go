@@ -137,7 +137,7 @@ type Endpoints struct {
 	// saving and restoring are held by who saves and restores the state, fetching by the few
 	// who fetch what was saved: each has a file of that size.
 	saving, restoring, fetching chan struct{}
-	told              wire.Once // refusals that were logged
+	told                        wire.Once // refusals that were logged
 }
 
 // New makes the endpoints.
