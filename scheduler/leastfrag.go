@@ -232,13 +232,13 @@ func (l *leastFrag) lossOf(n *nodeState, k *kinds, remember bool) (int64, bool) 
 			return known.steps, known.steps != noRoom
 		}
 	}
-	loss, _, ok := l.loss(n, k)
+	loss, level, ok := l.loss(n, k)
 	steps := int64(noRoom)
 	if ok {
 		steps = lossSteps(loss)
 	}
 	if known != nil {
-		*known = lossOfNode{n, l.shape, steps}
+		*known = lossOfNode{n, l.shape, level, steps}
 	}
 	return steps, ok
 }
@@ -421,13 +421,7 @@ func (l *leastFrag) narrow(n *nodeState, cells *cell.State, p pool, allowed func
 	if len(l.ask.devices) != 1 {
 		return allowed
 	}
-	k := l.t.find(l.t.of(n), n, p.group)
-	var buf [32]int32
-	room := l.room(n)
-	room.Idle = p.idle(cells, buf[:0])
-	was := l.t.ability(k, &room)
-	l.use(n, &room)
-	_, level, ok := l.onPool(k, was, room)
+	level, ok := l.levelOn(n, cells, p)
 	if !ok {
 		return allowed
 	}
@@ -442,6 +436,23 @@ func (l *leastFrag) narrow(n *nodeState, cells *cell.State, p pool, allowed func
 		return allowed // all such are where the ask may not go
 	}
 	return only
+}
+
+// levelOn is how much is idle of the devices of a pool that the ask is best given.
+func (l *leastFrag) levelOn(n *nodeState, cells *cell.State, p pool) (int32, bool) {
+	if l.shape != 0 && n.pool.idle.n > 0 && !n.dirty { // it has one pool, and was mostly weighed before
+		if known := l.t.lossAt(n, l.shape); known.node == n && known.shape == l.shape && known.steps != noRoom {
+			return known.level, true
+		}
+	}
+	k := l.t.find(l.t.of(n), n, p.group)
+	var buf [32]int32
+	room := l.room(n)
+	room.Idle = p.idle(cells, buf[:0])
+	was := l.t.ability(k, &room)
+	l.use(n, &room)
+	_, level, ok := l.onPool(k, was, room)
+	return level, ok
 }
 
 // weighBy has the search go by what the cluster is typically asked for, if that is its

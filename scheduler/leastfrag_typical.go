@@ -59,6 +59,7 @@ const noRoom = math.MaxInt64
 type lossOfNode struct {
 	node  *nodeState
 	shape uint32
+	level int32 // of the devices that are best taken from; see leastFrag.loss
 	steps int64
 }
 

@@ -246,8 +246,18 @@ func (c *client) run(t *task) {
 	}
 	t.since = epoch.Add(c.now + c.skew)
 	c.report(t, structs.AllocClientRunning, nil)
+	c.healthyLater(t)
+	c.endLater(t)
+}
+
+// healthyLater has it said of a task, once, whether it is healthy; not while it sleeps.
+func (c *client) healthyLater(t *task) {
 	c.later(c.between(200*time.Millisecond, 3*time.Second), "healthy", func() {
-		if !t.over && !t.stops && !t.asleep {
+		switch {
+		case t.over || t.stops:
+		case t.asleep:
+			c.healthyLater(t)
+		default:
 			well := !c.chance(30)
 			if !well {
 				c.fault("an allocation is not healthy", c.id)
@@ -255,7 +265,6 @@ func (c *client) run(t *task) {
 			c.report(t, structs.AllocClientRunning, &structs.AllocDeploymentStatus{Healthy: &well, Timestamp: epoch.Add(c.now + c.skew)})
 		}
 	})
-	c.endLater(t)
 }
 
 // endLater has a task end by itself, if it does.
