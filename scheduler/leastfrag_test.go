@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,4 +34,53 @@ func TestLeastFragmentationAgainstEveryNode(t *testing.T) {
 			h.job(c, ids, i)
 		}
 	})
+}
+
+// Which device a share goes to is the same whether it was found when the node was weighed or
+// is found anew, and whether the node's devices are read from beside its place or from afar.
+func TestWeighedNodesAreRememberedAsTheyAre(t *testing.T) {
+	remembered := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt)
+		c.config.SetNodeOrder(policyLeastFrag)
+		c.node("n", eightGPUs)
+		share := func(name string) int { return rapid.SampledFrom([]int{100, 250, 300, 500, 700}).Draw(rt, name) }
+		ask := func(share int) *structs.Job {
+			return gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: share})
+		}
+		typical := ask(share("typical"))
+		c.typical = NewTypical([]structs.TypicalAsk{{Job: typical, Group: group(typical), Weight: 1}})
+		for range rapid.IntRange(0, 12).Draw(rt, "before") {
+			j := ask(share("held"))
+			j.ID = fmt.Sprint("held", c.ids)
+			c.run(j.ID, j)
+		}
+		j := ask(share("asked"))
+		c.job = j
+		in := c.input()
+		s := newScheduler(c.w, c.newEval(), &in)
+		l := s.newSearch(group(j), s.edit, s.fit(group(j))).frag
+		n, _ := s.edit.node("n")
+		steps, ok := l.lossOf(n, l.t.of(n), true)
+		anew := *l
+		anew.shape = 0
+		p := pool{0, n.has.trees[0], n.has.trees[0].groups[0]}
+		was, wasOK := l.levelOn(n, n.cells[0], p)
+		is, isOK := anew.levelOn(n, n.cells[0], p)
+		if was != is || wasOK != isOK {
+			rt.Fatalf("remembered %d %v, found anew %d %v", was, wasOK, is, isOK)
+		}
+		far := *n
+		far.pool = onePool{}
+		loss, _, fits := l.loss(&far, l.t.of(n))
+		if fits != ok || ok && lossSteps(loss) != steps {
+			rt.Fatalf("from afar it loses %d (%v), from beside its place %d (%v)", lossSteps(loss), fits, steps, ok)
+		}
+		if ok && l.shape != 0 {
+			remembered++
+		}
+	})
+	if remembered == 0 {
+		t.Fatal("nothing was remembered in any of the worlds")
+	}
 }
