@@ -25,7 +25,10 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// memberlist's probe of a member that has gone waits for its answer through the shutdown, up to its interval.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
+}
 
 // world is a server and a client that only remember what was done to them.
 type world struct {
