@@ -66,7 +66,7 @@ func (r *rig) start() *rig {
 }
 
 func (r *rig) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := r.c.Shutdown(ctx); err != nil {
 		r.t.Error(err)
@@ -351,7 +351,7 @@ func TestRoomIsGivenWhileFilesAreRemoved(t *testing.T) {
 // eventually polls what tells nobody when it happens.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for: %s", what)
 		}
@@ -458,7 +458,7 @@ func TestReportsAreRetriedWithTheLatestState(t *testing.T) {
 }
 
 func TestSimulatedNodes(t *testing.T) {
-	const nodes, perNode = 200, 10
+	const nodes, perNode = 200, 4
 	s, w := newFakeServer(t), newWorld()
 	s.ttl = 5 * time.Second
 	c, err := New(Config{

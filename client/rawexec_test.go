@@ -87,7 +87,7 @@ func endProcesses(t *testing.T, dir string) {
 		t.Error(err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	all, err := x.List(ctx)
 	for _, s := range all {

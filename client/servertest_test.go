@@ -114,7 +114,7 @@ func (s *fakeServer) change(fn func()) {
 // until waits for a condition on the state.
 func (s *fakeServer) until(what string, ok func() bool) {
 	s.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		s.mu.Lock()
 		done, changed := ok(), s.changed
@@ -322,7 +322,7 @@ func (s *fakeServer) call(nodeID, method string, args, reply any) error {
 	s.mu.Lock()
 	session := maps.Clone(s.sessions)[nodeID]
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	return session.Call(ctx, method, args, reply)
 }

@@ -231,7 +231,7 @@ func (a *agent) kill() {
 // client.
 func (a *agent) inOrder() {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	report, err := a.api.Check(ctx, &api.Query{Stale: true})
 	if err != nil || report == nil {
@@ -249,7 +249,7 @@ func (a *agent) cleanup() {
 		select {
 		case err := <-a.exited:
 			a.exited <- err
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			_ = a.cmd.Process.Kill()
 			a.exited <- a.wait()
 		}
@@ -294,13 +294,13 @@ func processesOf(dir string) []int {
 // cli runs the command line against the agent and gives its output and exit code.
 func (a *agent) cli(args ...string) (out string, code int) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := a.command(ctx, args...)
 	cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+a.http)
 	raw, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		a.t.Fatalf("nomadish %s: not done within a minute\n%s", strings.Join(args, " "), raw)
+		a.t.Fatalf("nomadish %s: not done within five minutes\n%s", strings.Join(args, " "), raw)
 	}
 	if err != nil && cmd.ProcessState == nil {
 		a.t.Fatal(err)
@@ -318,10 +318,11 @@ func (a *agent) job(name, text string) string {
 	return path
 }
 
-// within tries f until it succeeds.
+// within tries f until it succeeds. No test fails because the machine is slow, or busy with others: whoever cares how long it
+// took measures it.
 func within(t testing.TB, limit time.Duration, what string, f func(ctx context.Context) error) {
 	t.Helper()
-	limit = patience(limit)
+	limit = max(patience(limit), 2*time.Minute)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // it serves cleaning up as well
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)

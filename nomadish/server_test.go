@@ -59,9 +59,10 @@ func startWith(t *testing.T, dataDir string, change func(*Config)) *Server {
 	return s
 }
 
-// within tries f until it succeeds.
+// within tries f until it succeeds. The limit is that of a machine which does little else.
 func within(t *testing.T, limit time.Duration, what string, f func(ctx context.Context) error) {
 	t.Helper()
+	limit = max(limit, 2*time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -110,7 +110,7 @@ func TestRestoreTakesTheStateBack(t *testing.T) {
 		if !slices.Equal(got.ids, []string{"kept"}) || got.index != restored.Index {
 			t.Errorf("who waited was told of %v at index %d, restored at %d", got.ids, got.index, restored.Index)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("who waited for a change of the jobs was not told")
 	}
 	// The leader's parts work on what was restored.

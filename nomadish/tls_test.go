@@ -111,7 +111,7 @@ func raftConn(t *testing.T, secure *wire.TLS, s *Server) (any, error) {
 	if secure != nil {
 		return conn, nil // the server said yes
 	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	n, err := conn.Read(make([]byte, 1))
 	return n, err
 }

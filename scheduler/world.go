@@ -197,13 +197,22 @@ func diffTrees[K, V any](out *[]string, noun string, a, b *tree[K, V], differ fu
 	}
 }
 
+// sameNode tells whether two are one to the scheduler, which does not look at events.
+func sameNode(a, b *structs.Node) bool {
+	if a == b {
+		return true
+	}
+	x, y := *a, *b
+	x.Events, x.ModifyIndex, y.Events, y.ModifyIndex = nil, 0, nil, 0
+	return reflect.DeepEqual(&x, &y)
+}
+
 func diffNode(a, b *nodeState) string {
 	switch {
 	case (a.node == nil) != (b.node == nil):
 		return "known in one only"
-	case a.node != nil && (a.node.Status != b.node.Status || a.node.Ready() != b.node.Ready() ||
-		a.node.ComputedClass != b.node.ComputedClass || a.node.ModifyIndex != b.node.ModifyIndex):
-		return fmt.Sprintf("status %s, class %s, index %d, not %s, %s, %d", a.node.Status, a.node.ComputedClass,
+	case !sameNode(a.node, b.node):
+		return fmt.Sprintf("status %s, class %s, index %d, not %s, %s, %d, or another part of what it is", a.node.Status, a.node.ComputedClass,
 			a.node.ModifyIndex, b.node.Status, b.node.ComputedClass, b.node.ModifyIndex)
 	case a.used != b.used || !slices.EqualFunc(a.uses, b.uses, (*use).equal):
 		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", len(a.uses), a.used, len(b.uses), b.used)

@@ -111,7 +111,7 @@ func (f *fixture) connect() {
 }
 
 func (f *fixture) tearDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	all, err := f.List(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func gone(t testing.TB, pid int) {
 // eventually looks until cond holds; it is for what only /proc or a file can tell.
 func eventually(t testing.TB, cond func() bool, format string, args ...any) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); {
+	for deadline := time.Now().Add(2 * time.Minute); !cond(); {
 		if time.Now().After(deadline) {
 			t.Fatalf(format, args...)
 		}
@@ -193,7 +193,7 @@ func (f *fixture) start(s *Spec) Status {
 
 func (f *fixture) wait(id string) Exit {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 	st, err := f.Wait(ctx, id)
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *fixture) output(id, stream string) string {
 // untilOutput waits until the task has written at least n bytes.
 func (f *fixture) untilOutput(id, stream string, n int) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 	enough := errors.New("enough")
 	src := logs.Source{Dir: f.logs, Task: strings.ReplaceAll(id, "/", "_"), Stream: stream}

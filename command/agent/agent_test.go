@@ -131,7 +131,7 @@ func (o *output) next() (string, <-chan struct{}) {
 // awaitText waits until the agent has said something.
 func (o *output) awaitText(t *testing.T, want string) string {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		text, more := o.next()
 		if strings.Contains(text, want) {

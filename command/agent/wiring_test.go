@@ -244,7 +244,7 @@ func TestRealAgent(t *testing.T) {
 	}
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for ready() < 3 {
 		select {
 		case <-ticker.C:

@@ -348,7 +348,7 @@ func TestSpoolForgets(t *testing.T) {
 	if err := s.Begin("a"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); s.Append("a", 1, nil) == nil || structs.CodeOf(s.Append("a", 1, nil)) != structs.CodeNotFound; {
+	for end := time.Now().Add(2 * time.Minute); s.Append("a", 1, nil) == nil || structs.CodeOf(s.Append("a", 1, nil)) != structs.CodeNotFound; {
 		if time.Now().After(end) {
 			t.Fatal("it is never forgotten")
 		}

@@ -304,14 +304,17 @@ func drainStatus(given, usual string) string {
 	return usual
 }
 
-// NodeEvents appends to nodes' events; unknown nodes are passed over.
+// NodeEvents appends to nodes' events; unknown nodes are passed over. World keeps the node as it
+// was: events are nothing to the scheduler.
 func (w *Writer) NodeEvents(index uint64, e *structs.NodeEventsEntry) error {
 	return w.commit(index, 0, eventNode, "", func(x *txn) error {
 		for _, id := range slices.Sorted(maps.Keys(e.Events)) {
 			if was := x.node(id); was != nil {
 				now := was.Copy()
 				x.addEvent(now, e.Events[id]...)
-				x.putNode(was, now)
+				now.ModifyIndex = x.index
+				x.put(TableNodes, now)
+				note(x, KindNode, now.ID, was, now)
 			}
 		}
 		return nil

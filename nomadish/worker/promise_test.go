@@ -401,7 +401,7 @@ func size(r *rand.Rand) int {
 func (w *watcher) settled(t *testing.T) {
 	t.Helper()
 	var why string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if why = w.unsettled(); why == "" {
 			return
 		}

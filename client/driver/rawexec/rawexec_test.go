@@ -49,7 +49,7 @@ func node(t *testing.T) (*Driver, string) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
 		c := newClient(t, dir)
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		all, err := c.List(ctx)
 		for _, s := range all {
@@ -82,7 +82,7 @@ func task(t *testing.T, config map[string]any) *driver.TaskConfig {
 
 func wait(t *testing.T, h driver.Handle) driver.ExitResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := h.Wait(ctx)
 	if err != nil {

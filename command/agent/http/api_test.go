@@ -171,8 +171,22 @@ func TestBlockingEnds(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	asked := func(n int) {
+		for tick := time.Tick(time.Millisecond); ; <-tick {
+			fk.mu.Lock()
+			now := len(fk.calls)
+			fk.mu.Unlock()
+			if now >= n {
+				return
+			}
+		}
+	}
+	go func() {
+		asked(1)
+		cancel()
+	}()
 	req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+l.Addr().String()+"/v1/jobs?index=1", nil)
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
@@ -192,12 +206,8 @@ func TestBlockingEnds(t *testing.T) {
 		_ = resp.Body.Close()
 		code <- resp.StatusCode
 	}()
-	for asked := 0; asked < 2; {
-		fk.mu.Lock()
-		asked = len(fk.calls)
-		fk.mu.Unlock()
-	}
-	stop, done := context.WithTimeout(t.Context(), 5*time.Second)
+	asked(2)
+	stop, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
 	if err := s.Shutdown(stop); err != nil {
 		t.Error(err)
