@@ -46,7 +46,7 @@ func newCluster(t *testing.T, n, clients, simulated int, more ...string) *cluste
 		text := fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n", c.servers[i%n].rpc)
 		if simulated > 0 {
 			shape := filepath.Join(t.TempDir(), name+".hcl")
-			like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 100000\n}\n", name, simulated)
+			like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n}\n", name, simulated)
 			if err := os.WriteFile(shape, []byte(like), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -94,7 +94,7 @@ func randomly(t *testing.T, more string) {
 	r := newRegisters(t, "register", 4, c.servers...)
 	stop := r.load(6)
 	began := time.Now()
-	for time.Since(began) < long(95*time.Second, 5*time.Minute) {
+	for time.Since(began) < long(185*time.Second, 5*time.Minute) {
 		var said []string
 		var undo []func()
 		befall := func(who servers, at int, kinds []mishap) {

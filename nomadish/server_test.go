@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -22,7 +23,7 @@ var ofLibraries = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"),
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, ofLibraries...) }
+func TestMain(m *testing.M) { leaks.Main(m, ofLibraries...) }
 
 // start runs a server; dataDir "" keeps it in memory.
 func start(t *testing.T, dataDir string) *Server {
@@ -33,8 +34,8 @@ func start(t *testing.T, dataDir string) *Server {
 // startWith is start of a server that is configured otherwise.
 func startWith(t *testing.T, dataDir string, change func(*Config)) *Server {
 	t.Helper()
-	leaks := append([]goleak.Option{goleak.IgnoreCurrent()}, ofLibraries...)
-	t.Cleanup(func() { goleak.VerifyNone(t, leaks...) }) // runs after the shutdown below
+	allowed := append([]goleak.Option{goleak.IgnoreCurrent()}, ofLibraries...)
+	t.Cleanup(func() { leaks.None(t, allowed...) }) // runs after the shutdown below
 	cfg := DefaultConfig()
 	cfg.DevMode()
 	cfg.Name = "s1"

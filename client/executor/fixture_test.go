@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/nomadish/nomadish/client/logs"
+	"github.com/nomadish/nomadish/internal/leaks"
 )
 
 // The test binary is also the executor, and some of the tasks.
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asExecutor) != "" {
 		os.Exit(Main(context.Background(), os.Args[1:], os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // writeLines writes COUNT numbered lines to stdout; or, slowly, ever more until

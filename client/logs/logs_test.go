@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func source(t testing.TB) Source {
 	return Source{Dir: t.TempDir(), Task: "web.1", Stream: Stdout}

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 
+	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func open(t *testing.T, dir string) *Store {
 	t.Helper()

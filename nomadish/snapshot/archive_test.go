@@ -17,14 +17,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/klauspost/compress/gzip"
-	"go.uber.org/goleak"
 
+	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // sink takes what the FSM writes.
 type sink struct{ bytes.Buffer }

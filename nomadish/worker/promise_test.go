@@ -213,12 +213,21 @@ func (c *cluster) configure(t testing.TB, change func(*structs.SchedulerConfigur
 func TestNobodyIsOvertaken(t *testing.T) {
 	for name, reclaims := range map[string]bool{"who waits reclaims and reserves": true, "who waits waits": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { nobodyIsOvertaken(t, reclaims) })
+			for range 4 {
+				all := false
+				synctest.Test(t, func(t *testing.T) { all = nobodyIsOvertaken(t, reclaims) })
+				if all || t.Failed() {
+					return
+				}
+			}
+			t.Fatal("something never happened")
 		})
 	}
 }
 
-func nobodyIsOvertaken(t *testing.T, reclaims bool) {
+// nobodyIsOvertaken tells whether all that can happen did: it is drawn, and one thing or the other may not come, once in
+// thousands of times.
+func nobodyIsOvertaken(t *testing.T, reclaims bool) (all bool) {
 	seed := rand.Uint64()
 	c := newCluster(true)
 	w := mix(t, c, seed, reclaims)
@@ -230,9 +239,7 @@ func nobodyIsOvertaken(t *testing.T, reclaims bool) {
 	}
 	t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d of two groups, %d updated, %d resumed, %d taken back, %d reserved, %d backfilled",
 		c.index, w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.holder, w.backfilled)
-	if w.waiting == 0 || w.gangs == 0 || reclaims && (w.preempted == 0 || w.holder == 0) || !reclaims && (w.twos == 0 || w.updated == 0 || w.resumed == 0) {
-		t.Fatalf("seed %d: something never happened", seed)
-	}
+	return w.waiting > 0 && w.gangs > 0 && (!reclaims || w.preempted > 0 && w.holder > 0) && (reclaims || w.twos > 0 && w.updated > 0 && w.resumed > 0)
 }
 
 // TestWatcherSeesOvertakers: the same without a gate before the applier. Somebody is

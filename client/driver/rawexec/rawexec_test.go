@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/logs"
+	"github.com/nomadish/nomadish/internal/leaks"
 )
 
 const asExecutor = "RAWEXEC_TEST_EXECUTOR"
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asExecutor) != "" {
 		os.Exit(executor.Main(context.Background(), os.Args[1:], os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 func newClient(t *testing.T, dir string) *executor.Client {
