@@ -119,6 +119,11 @@ func autopilotHealth() spec {
 					})
 				}
 				ui.Table(e.out, rows)
+				for i := range h.Servers {
+					if s := &h.Servers[i]; s.Reason != "" {
+						e.printf("\n%s has stepped aside: %s\n", ui.OrNone(s.Name), s.Reason)
+					}
+				}
 				return exitDone
 			}
 		},

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
 )
 
 func serverMembers() spec {
@@ -44,6 +45,11 @@ func serverMembers() spec {
 					rows = append(rows, row)
 				}
 				ui.Table(e.out, rows)
+				for _, m := range members {
+					if disk := m.Tags["disk"]; disk != "" && m.Status == structs.MemberAlive {
+						e.printf("\n%s has stepped aside: its disk is %s\n", m.Name, disk)
+					}
+				}
 				if err != nil || leader == "" {
 					return e.fail(fmt.Errorf("there is no leader now: jobs run on, but nothing new is placed"))
 				}

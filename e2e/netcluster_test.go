@@ -287,19 +287,38 @@ func TestNetServerDiskFull(t *testing.T) {
 	stop := r.load(6)
 	full := c.servers.leader(t)
 	room := disks[slices.Index(c.servers, full)].fill()
-	within(t, 60*time.Second, "the server with the full disk saying so", func(context.Context) error {
-		if !strings.Contains(full.log.tail(10_000), "no space left on device") {
-			return errors.New("nothing yet")
-		}
-		return nil
-	})
-	t.Logf("FIGURE leader's disk full → next write accepted: %v", accepted(t, c.servers.but(full), "after").Round(time.Millisecond))
+	others := c.servers.but(full)
+	t.Logf("FIGURE leader's disk full → next write accepted: %v", accepted(t, others, "after").Round(time.Millisecond))
+	aside(t, full, others[0], true)
 	time.Sleep(long(3*time.Second, 30*time.Second))
 	room()
+	aside(t, full, others[0], false)
 	c.healed()
 	stop()
+	if n := full.logCount("this server steps aside"); n > 1 { // an old line may be forgotten
+		t.Errorf("it says %d times that it steps aside", n)
+	}
 	r.judge()
 	c.agree()
+}
+
+// aside waits until a server says of itself, and others of it, that it has stepped aside because its disk is full; or that
+// it has not.
+func aside(t *testing.T, full, other *agent, want bool) {
+	t.Helper()
+	within(t, 60*time.Second, fmt.Sprintf("the server with the full disk standing aside: %t", want), func(context.Context) error {
+		for _, args := range [][]string{{"server", "members"}, {"operator", "autopilot", "health"}} {
+			out, _ := other.cli(args...)
+			if strings.Contains(out, "has stepped aside") != want || want && !strings.Contains(out, "left") {
+				return fmt.Errorf("%s: %s", strings.Join(args, " "), out)
+			}
+		}
+		said, err := full.nomad.Agent().Health()
+		if err == nil && strings.Contains(said.Server.Message, "is full (") != want {
+			err = fmt.Errorf("of itself it says %q", said.Server.Message)
+		}
+		return err
+	})
 }
 
 // TestNetStaleFound: what a server that is cut off gives to a stale read is found to be stale by the checker; to one that is

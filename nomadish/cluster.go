@@ -130,6 +130,7 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 	term, err := strconv.ParseUint(c.Stats()["last_log_term"], 10, 64)
 	return &structs.RaftStateReply{
 		ID: c.id, Servers: conf.Servers, LastContact: contact, LastTerm: term, LastIndex: c.LastIndex(),
+		DiskFull: c.room.Full(),
 	}, err
 }
 

@@ -22,6 +22,11 @@ type Config struct {
 	// DataDir holds Raft's log and snapshots, under server/. Empty: all in memory.
 	DataDir string
 
+	// Disk says when DataDir's disk counts as full: this server does not lead then if another can.
+	// DiskRoom measures it; nil: the system's word counts.
+	Disk     structs.DiskLimit
+	DiskRoom func(dir string) (structs.DiskRoom, error)
+
 	RPCAddr      string // host:port to listen on; port 0: any free one
 	RPCAdvertise string // host:port that others reach us at; empty: RPCAddr
 	// TLS guards the RPC port and connections to other servers; nil: they are plain.
@@ -104,7 +109,7 @@ type Config struct {
 func DefaultConfig() *Config {
 	return &Config{
 		Region: structs.DefaultRegion, Datacenter: "dc1", BootstrapExpect: 1,
-		RPCAddr: "0.0.0.0:4647", SerfAddr: "0.0.0.0:4648", Autopilot: structs.DefaultAutopilotConfiguration(),
+		Disk: structs.DefaultServerDiskLimit, RPCAddr: "0.0.0.0:4647", SerfAddr: "0.0.0.0:4648", Autopilot: structs.DefaultAutopilotConfiguration(),
 		NumSchedulers:     runtime.NumCPU(),
 		EnabledSchedulers: []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch},
 		// A third of Raft's own defaults: a lost leader is replaced within a second,

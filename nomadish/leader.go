@@ -83,6 +83,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossi
 		ID: node.id, Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
 		Config:  func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) },
+		Full:    node.room.Full,
 	}, node, pool, pool, ask)
 	return l
 }

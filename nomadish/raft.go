@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
+	"github.com/nomadish/nomadish/nomadish/disk"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
@@ -30,6 +31,7 @@ type raftNode struct {
 	applyWait time.Duration
 	inFlight  atomic.Int64 // entries that Raft has not answered yet
 	throne    *throne
+	room      *disk.Watch // of the disk that it stores on; nil: in memory
 }
 
 // stores are where Raft keeps things, on disk or in memory.
@@ -38,6 +40,7 @@ type stores struct {
 	stable    raft.StableStore
 	snapshots raft.SnapshotStore
 	disk      io.Closer // nil in memory
+	room      *disk.Watch
 }
 
 // openStores opens the log in cfg.DataDir, or in memory.
@@ -55,9 +58,11 @@ func openStores(cfg *Config, logger hclog.Logger) (*stores, error) {
 		BoltOptions: boltOptions(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open Raft's log in %s: %w (is another agent using this data_dir?)", dir, err)
+		return nil, fmt.Errorf("open Raft's log in %s: %w (is another agent using this data_dir? is there room on its disk?)", dir, err)
 	}
-	cached, err := raft.NewLogCache(512, bolt)
+	room := disk.NewWatch(disk.Options{Dir: dir, Limit: cfg.Disk, Measure: cfg.DiskRoom, Logger: cfg.Logger.Named("disk")})
+	guarded := disk.NewStores(bolt, bolt, room)
+	cached, err := raft.NewLogCache(512, guarded)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raft log cache: %w", err), bolt.Close())
 	}
@@ -65,7 +70,7 @@ func openStores(cfg *Config, logger hclog.Logger) (*stores, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raft snapshots in %s: %w", dir, err), bolt.Close())
 	}
-	return &stores{logs: cached, stable: bolt, snapshots: files, disk: bolt}, nil
+	return &stores{logs: cached, stable: guarded, snapshots: files, disk: bolt, room: room}, nil
 }
 
 func raftDir(cfg *Config) string { return filepath.Join(cfg.serverDir(), "raft") }
@@ -85,7 +90,7 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 	if err != nil {
 		return nil, err
 	}
-	n := &raftNode{stores: s, applyWait: cfg.ApplyTimeout, throne: newThrone()}
+	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone()}
 	n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
 	})
@@ -169,6 +174,9 @@ func (n *raftNode) closeStores() error {
 func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
 	entry, err := fsm.Encode(t, payload)
 	if err != nil {
+		return 0, err
+	}
+	if err := n.hasRoom(); err != nil {
 		return 0, err
 	}
 	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())

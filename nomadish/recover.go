@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hashicorp/raft"
 )
@@ -29,8 +30,11 @@ been committed may count as committed after that.
 
 // recoverPeers makes the servers of peers.json the cluster, if there is such a file.
 func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, transport raft.Transport) error {
-	if err := os.WriteFile(filepath.Join(dir, "peers.info"), []byte(peersHelp), 0o600); err != nil {
-		return fmt.Errorf("data_dir: %w", err)
+	help := filepath.Join(dir, "peers.info")
+	if was, err := os.ReadFile(help); err != nil || string(was) != peersHelp { //nolint:gosec // the operator names the directory
+		if err := os.WriteFile(help, []byte(peersHelp), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) { // it can wait
+			return fmt.Errorf("data_dir: %w", err)
+		}
 	}
 	path := filepath.Join(dir, peersFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

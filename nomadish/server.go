@@ -61,6 +61,10 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.listener.run()
 	s.wg.Go(func() { s.stepAside(ctx, s.halt) })
 	s.wg.Go(func() { s.leader.follow(ctx, s.raft.notify) })
+	if s.raft.room != nil {
+		s.wg.Go(func() { s.raft.room.Run(ctx) })
+		s.wg.Go(func() { s.giveWay(ctx) })
+	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
 	for _, w := range newWorkers(cfg, s) {
 		s.wg.Go(func() { w.Run(ctx) })
@@ -173,13 +177,17 @@ func (s *Server) IsLeader() bool { return s.leader.leading() }
 // Stats describes the server for `agent-info`.
 func (s *Server) Stats() map[string]map[string]string {
 	addr, id := s.raft.LeaderWithID()
-	return map[string]map[string]string{
-		"nomad": {
-			"server": "true", "leader": fmt.Sprint(s.IsLeader()), "leader_addr": string(addr), "leader_id": string(id),
-			"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
-		},
-		"raft": s.raft.Stats(), "serf": s.gossip.Stats(),
+	nomad := map[string]string{
+		"server": "true", "leader": fmt.Sprint(s.IsLeader()), "leader_addr": string(addr), "leader_id": string(id),
+		"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
 	}
+	if disk := s.raft.room.State(); disk.Room.Total > 0 {
+		nomad["disk"] = disk.Room.String()
+		if disk.Full != "" {
+			nomad["disk_full"] = disk.Full
+		}
+	}
+	return map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats()}
 }
 
 // Failed gives an error when the server cannot go on as it was told to: no server was

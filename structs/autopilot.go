@@ -115,6 +115,8 @@ type ServerHealth struct {
 	Healthy     bool
 	Voter       bool
 	StableSince time.Time // when Healthy changed last
+	// Reason says why it is not healthy, if it said so itself: its disk is full.
+	Reason string `json:",omitempty"`
 }
 
 // Duration is a time.Duration that JSON has as text.
@@ -181,6 +183,7 @@ type (
 		LastContact time.Duration // with the leader; 0 on the leader, negative: never
 		LastTerm    uint64        // of its last log entry
 		LastIndex   uint64
+		DiskFull    string // why it steps aside; empty: there is room
 	}
 	// JoinRequest tells a server to join others by gossip.
 	JoinRequest struct{ Addresses []string }

@@ -44,6 +44,8 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	for _, clock := range []*time.Duration{&c.RaftHeartbeat, &c.RaftElection, &c.RaftLease} {
 		*clock *= time.Duration(s.RaftMultiplier)
 	}
+	stated(&c.Disk.MB, s.DiskFullMB)
+	stated(&c.Disk.Percent, s.DiskFullPercent)
 	stated(&c.SnapshotInterval, s.RaftSnapshotInterval)
 	stated(&c.SnapshotThreshold, s.RaftSnapshotThreshold)
 	stated(&c.TrailingLogs, s.RaftTrailingLogs)

@@ -39,6 +39,7 @@ type Server struct {
 	RPCAddr    string // host:port
 	Expect     int    // servers that found the cluster; 0: it joins one that is there
 	Status     string // structs.MemberAlive and so on
+	DiskFull   bool   // it says that it is not to lead
 }
 
 // Alive tells whether the server is there, as far as the pool knows.
@@ -68,6 +69,7 @@ func ServerOf(m *structs.ServerMember) (Server, error) {
 	s := Server{
 		Member: m.Name, ID: m.Tags[tagID], Region: m.Tags[tagRegion], Datacenter: m.Tags[tagDatacenter],
 		Version: m.Tags[tagBuild], Status: m.Status,
+		DiskFull: m.Tags[TagDisk] != "",
 	}
 	if got := m.Tags[tagRole]; got != role {
 		return s, fmt.Errorf("member %s: its role is %q, not %q", m.Name, got, role)

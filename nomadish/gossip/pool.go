@@ -74,6 +74,7 @@ type Pool struct {
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool
 
+	tags   sync.Mutex // one changes them at a time
 	events chan serf.Event
 	done   sync.WaitGroup
 }

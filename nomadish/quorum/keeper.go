@@ -30,6 +30,8 @@ type KeeperOptions struct {
 	Cluster func() string
 	// Config is the replicated configuration as it is now.
 	Config func() structs.AutopilotConfiguration
+	// Full says why this server's disk counts as full; empty: it does not. Nil: it never does.
+	Full func() string
 	// Update is how often the servers' health is looked at (2 s), Reconcile how often
 	// something is done about it (10 s), unless members change.
 	Update, Reconcile time.Duration
@@ -47,6 +49,7 @@ type Keeper struct {
 	ask       Asker
 	autopilot *autopilot.Autopilot
 	refused   map[string]bool // IDs of servers of other clusters, as logged; by reconcile
+	aside     aside
 }
 
 // NewKeeper makes a keeper; Run runs it.
@@ -174,9 +177,13 @@ func (k *Keeper) Health() structs.AutopilotHealth {
 		out.Voters = append(out.Voters, string(id))
 	}
 	for _, s := range state.Servers {
+		why, contact := k.aside.get(s.Server.ID)
+		if why == "" {
+			contact = s.Stats.LastContact
+		}
 		out.Servers = append(out.Servers, structs.ServerHealth{
 			ID: string(s.Server.ID), Name: s.Server.Name, Address: string(s.Server.Address), SerfStatus: string(s.Server.NodeStatus),
-			Version: s.Server.Version, Leader: s.State == autopilot.RaftLeader, LastContact: structs.Duration(s.Stats.LastContact),
+			Version: s.Server.Version, Leader: s.State == autopilot.RaftLeader, LastContact: structs.Duration(contact), Reason: why,
 			LastTerm: s.Stats.LastTerm, LastIndex: s.Stats.LastIndex, Healthy: s.Health.Healthy, Voter: s.HasVotingRights(),
 			StableSince: s.Health.StableSince,
 		})
@@ -253,13 +260,19 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 func (d *delegate) stats(ctx context.Context, id raft.ServerID, s *autopilot.Server) (*autopilot.ServerStats, error) {
 	if string(id) == d.k.opts.ID {
 		term, err := strconv.ParseUint(d.k.raft.Stats()["last_log_term"], 10, 64)
-		return &autopilot.ServerStats{LastTerm: term, LastIndex: d.k.raft.LastIndex()}, err
+		stats := &autopilot.ServerStats{LastTerm: term, LastIndex: d.k.raft.LastIndex()}
+		if full := d.k.opts.Full; full != nil {
+			d.k.aside.judge(id, full(), stats)
+		}
+		return stats, err
 	}
 	state, err := d.k.ask.RaftState(ctx, string(s.Address), &structs.RaftStateRequest{})
 	if err != nil {
 		return nil, err
 	}
-	return &autopilot.ServerStats{LastContact: state.LastContact, LastTerm: state.LastTerm, LastIndex: state.LastIndex}, nil
+	stats := &autopilot.ServerStats{LastContact: state.LastContact, LastTerm: state.LastTerm, LastIndex: state.LastIndex}
+	d.k.aside.judge(id, state.DiskFull, stats)
+	return stats, nil
 }
 
 // KnownServers implements autopilot.ApplicationIntegration.

@@ -93,6 +93,11 @@ type Server struct {
 	MaxHeartbeatsPerSecond float64       `hcl:"max_heartbeats_per_second"`
 	FailoverHeartbeatTTL   time.Duration `hcl:"failover_heartbeat_ttl"`
 
+	// DiskFullMB and DiskFullPercent are ours: the disk counts as full when less than both is free. 0: the default;
+	// MB negative: never.
+	DiskFullMB      int     `hcl:"disk_full_mb"`
+	DiskFullPercent float64 `hcl:"disk_full_percent"`
+
 	EventBufferSize       int                    `hcl:"event_buffer_size"`
 	RaftSnapshotThreshold uint64                 `hcl:"raft_snapshot_threshold"`
 	RaftSnapshotInterval  time.Duration          `hcl:"raft_snapshot_interval"`
@@ -226,6 +231,10 @@ type Client struct {
 	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
 	GCDiskUsageThreshold float64       `hcl:"gc_disk_usage_threshold"` // percent
 	GCMaxAllocs          int           `hcl:"gc_max_allocs"`
+
+	// DiskFullMB and DiskFullPercent are ours, as in the server's block.
+	DiskFullMB      int     `hcl:"disk_full_mb"`
+	DiskFullPercent float64 `hcl:"disk_full_percent"`
 
 	Reserved    Reserved               `hcl:"reserved,block"`
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`

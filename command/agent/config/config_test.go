@@ -302,6 +302,8 @@ func TestValidate(t *testing.T) {
 	f("client {\n enabled = true\n server_join { retry_join = [\"\"] }\n}", `client.server_join.retry_join "": must be host or host:port`)
 	f("client {\n enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8\n}", "must be a range")
 	f("client {\n enabled = true\n gc_disk_usage_threshold = 101\n}", "percentage")
+	f("client {\n enabled = true\n disk_full_percent = 101\n}", "client.disk_full_percent 101: must be a percentage")
+	f("server {\n enabled = true\n disk_full_percent = -1\n}", "server.disk_full_percent -1: must be a percentage")
 	f("client {\n enabled = true\n memory_total_mb = -1\n}", "must not be negative")
 	f("client {\n enabled = true\n host_volume \"v\" { path = \"x\" }\n}", `host_volume.v: path "x"`)
 	f("client {\n enabled = true\n state_dir = \"x\"\n}", "client.state_dir")

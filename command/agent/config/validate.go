@@ -149,6 +149,7 @@ func (k *checker) server() {
 		return
 	}
 	k.joining()
+	k.percent("server.disk_full_percent", s.DiskFullPercent)
 	if s.NumSchedulers != nil && (*s.NumSchedulers < 0 || *s.NumSchedulers > 1024) {
 		k.bad("server.num_schedulers", " %d: must be from 0 to 1024", *s.NumSchedulers)
 	}
@@ -186,6 +187,12 @@ func (k *checker) server() {
 	k.scheduling()
 }
 
+func (k *checker) percent(path string, v float64) {
+	if v < 0 || v > 100 {
+		k.bad(path, " %v: must be a percentage", v)
+	}
+}
+
 // MaxSource is job_max_source_size in bytes; 0: not stated.
 func (s *Server) MaxSource() (int, error) {
 	if s.JobMaxSourceSize == "" {
@@ -219,9 +226,8 @@ func (k *checker) client() {
 	if lo, hi := cl.MinDynamicPort, cl.MaxDynamicPort; lo < 0 || hi < 0 || lo > 65535 || hi > 65535 || (hi != 0 && lo > hi) {
 		k.bad("client.min_dynamic_port", ", max_dynamic_port %d to %d: must be a range within 1 to 65535", lo, hi)
 	}
-	if cl.GCDiskUsageThreshold < 0 || cl.GCDiskUsageThreshold > 100 {
-		k.bad("client.gc_disk_usage_threshold", " %v: must be a percentage", cl.GCDiskUsageThreshold)
-	}
+	k.percent("client.gc_disk_usage_threshold", cl.GCDiskUsageThreshold)
+	k.percent("client.disk_full_percent", cl.DiskFullPercent)
 	for path, n := range map[string]int{
 		"client.cpu_total_compute": cl.CPUTotalCompute, "client.memory_total_mb": cl.MemoryTotalMB, "client.disk_total_mb": cl.DiskTotalMB,
 		"client.disk_free_mb": cl.DiskFreeMB, "client.gc_max_allocs": cl.GCMaxAllocs, "client.gc_parallel_destroys": cl.GCParallelDestroys,

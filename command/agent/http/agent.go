@@ -53,6 +53,8 @@ func agentHealth(r *request) (any, error) {
 		switch {
 		case err != nil:
 			out.Server = set(false, err.Error())
+		case r.s.cfg.Agent.Stats()["nomad"]["disk_full"] != "":
+			out.Server = set(false, r.s.cfg.Agent.Stats()["nomad"]["disk_full"])
 		default:
 			out.Server = set(leader.Value != "", "no cluster leader")
 		}

@@ -1,0 +1,87 @@
+package nomadish
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// giveWayEvery is how often a leader with a full disk looks for another that could lead.
+const giveWayEvery = time.Second
+
+// hasRoom refuses entries while the disk is full and this server leads: better none than one that is half
+// written. What Raft notes for itself has the room that is left.
+func (n *raftNode) hasRoom() error {
+	why := n.room.Full()
+	if why == "" || n.State() != raft.Leader {
+		return nil
+	}
+	return structs.Errorf(structs.CodeNoLeader, "%w: %s", rpc.ErrNothingDone, why).
+		WithHint("free some room there; it goes on by itself")
+}
+
+// giveWay tells the others when the disk is full, and when there is room again, and hands leadership over
+// meanwhile, to one that has room.
+func (s *Server) giveWay(ctx context.Context) {
+	room := s.raft.room
+	tick := time.NewTicker(giveWayEvery)
+	defer tick.Stop()
+	told, tried := "", false
+	for {
+		now := room.State()
+		if now.Full == "" {
+			tried = false
+		} else if s.raft.State() == raft.Leader {
+			tried = s.handToOneWithRoom(tried)
+		}
+		if full := now.Full != ""; full != (told != "") {
+			tag := ""
+			if full {
+				tag = "full: " + now.Room.String()
+			}
+			if err := s.gossip.SetTag(gossip.TagDisk, tag); err != nil {
+				s.logger.Warn("tell the other servers about this one's disk; trying again", "error", err)
+			} else {
+				told = tag
+			}
+		}
+		select {
+		case <-room.Changed():
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handToOneWithRoom hands leadership to a voter that is there and has room, whichever takes it first. It tells whether
+// it has said that there is none.
+func (s *Server) handToOneWithRoom(said bool) bool {
+	f := s.raft.GetConfiguration()
+	if f.Error() != nil {
+		return said
+	}
+	able := map[string]bool{}
+	for _, one := range s.gossip.Servers() {
+		able[one.ID] = one.Alive() && !one.DiskFull
+	}
+	for _, one := range f.Configuration().Servers {
+		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.id || !able[string(one.ID)] {
+			continue
+		}
+		err := s.raft.LeadershipTransferToServer(one.ID, one.Address).Error()
+		if err == nil || s.raft.State() != raft.Leader {
+			return false
+		}
+		s.logger.Warn("hand over leadership, as this server's disk is full; trying another", "to", one.ID, "error", err)
+	}
+	if !said {
+		s.logger.Error("no other server can lead in place of this one, whose disk is full: reads are answered, nothing new is taken")
+	}
+	return true
+}

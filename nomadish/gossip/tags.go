@@ -1,0 +1,21 @@
+package gossip
+
+import "maps"
+
+// TagDisk says of a server that its disk is full, in a few words; without it there is room.
+const TagDisk = "disk"
+
+// SetTag changes what this server tells of itself, at once and until the next start; empty: it is not told any more.
+func (p *Pool) SetTag(name, value string) error {
+	p.tags.Lock()
+	defer p.tags.Unlock()
+	tags := maps.Clone(p.serf.LocalMember().Tags)
+	if tags[name] == value {
+		return nil
+	}
+	tags[name] = value
+	if value == "" {
+		delete(tags, name)
+	}
+	return p.serf.SetTags(tags)
+}

@@ -1,0 +1,41 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+)
+
+// aside are the servers that say of themselves that they step aside, and why.
+type aside struct {
+	mu  sync.Mutex
+	why map[raft.ServerID]stepped
+}
+
+type stepped struct {
+	why     string
+	contact time.Duration // the true one
+}
+
+// judge makes autopilot count a server that steps aside as not healthy: as one that never heard the leader.
+func (a *aside) judge(id raft.ServerID, why string, s *autopilot.ServerStats) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if why == "" {
+		delete(a.why, id)
+		return
+	}
+	if a.why == nil {
+		a.why = map[raft.ServerID]stepped{}
+	}
+	a.why[id] = stepped{why, s.LastContact}
+	s.LastContact = -1
+}
+
+func (a *aside) get(id raft.ServerID) (why string, contact time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.why[id].why, a.why[id].contact
+}
