@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/client/disk"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/sim"
@@ -39,6 +40,7 @@ type Client struct {
 	host    *stats.Host
 	sampler *stats.Sampler
 	gpus    *gpu.Watcher // nil: none are looked for
+	disk    *disk.Watch  // nil: there is no node with files
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -136,6 +138,11 @@ func (c *Client) buildOwn(who state.Node) error {
 	if err := os.MkdirAll(c.config.AllocDir, 0o711); err != nil {
 		return fmt.Errorf("client alloc_dir: %w", err)
 	}
+	c.disk = disk.NewWatch(disk.Options{
+		Dirs: []string{c.config.AllocDir, c.config.StateDir}, Limit: c.config.Disk, Interval: c.config.DiskInterval,
+		Measure: c.config.DiskRoom, Logger: c.logger.Named("disk"),
+	})
+	c.disk.Look() // the node registers as it is
 	c.watchGPUs()
 	found, err := c.fingerprint(c.group.ctx, who)
 	if err != nil {
@@ -198,6 +205,9 @@ func (c *Client) start() {
 			c.group.Go(n.collectOld)
 			c.group.Go(n.lookAgain)
 		}
+	}
+	if c.disk != nil {
+		c.group.Go(c.disk.Run)
 	}
 	c.group.Go(c.publish)
 	c.logger.Info("client started", "nodes", len(c.nodes), "node_id", c.NodeID())

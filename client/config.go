@@ -48,6 +48,17 @@ type Config struct {
 	StateDir string
 	AllocDir string
 
+	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
+	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
+	Disk     structs.DiskLimit
+	DiskRoom func(dir string) (structs.DiskRoom, error)
+	// DiskInterval is how often they are looked at (default 1 s), LookInterval how often
+	// the machine is (default 15 s). What changes is told at once, and what changes within
+	// ChangeInterval (default 1 s) after that together.
+	DiskInterval   time.Duration
+	LookInterval   time.Duration
+	ChangeInterval time.Duration
+
 	// GPUs says how the machine's GPUs are watched; the zero value: as they should be.
 	// NoGPUs: they are not looked for.
 	GPUs   gpu.Options
@@ -139,6 +150,12 @@ func (c Config) withDefaults() Config {
 	num(&c.ParallelStarts, max(8, 4*runtime.GOMAXPROCS(0)))
 	dur(&c.ReportInterval, 25*time.Millisecond)
 	dur(&c.GCInterval, time.Minute)
+	dur(&c.DiskInterval, time.Second)
+	dur(&c.LookInterval, 15*time.Second)
+	dur(&c.ChangeInterval, time.Second)
+	if c.Disk == (structs.DiskLimit{}) {
+		c.Disk = structs.DefaultClientDiskLimit
+	}
 	num(&c.GCMaxAllocs, 50)
 	num(&c.GCParallelDestroys, 2)
 	if c.GCDiskUsageThreshold == 0 {

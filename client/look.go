@@ -13,9 +13,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// lookInterval is how often the machine is looked at again.
-const lookInterval = 15 * time.Second
-
 // fingerprint finds out what the client's own node is.
 func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node, error) {
 	found, err := fingerprint.Run(ctx, fingerprint.Options{
@@ -51,6 +48,8 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 	infos, attrs := fingerprint.Drivers(ctx, c.drivers, time.Now().UTC())
 	n.Drivers = infos
 	maps.Copy(n.Attributes, attrs)
+	n.DiskFull = c.disk.Full()
+	n.StatusDescription = n.DiskFull
 	n.ComputeClass()
 	return n, nil
 }
@@ -97,16 +96,21 @@ func (c *Client) gpuChanges() <-chan struct{} {
 }
 
 // lookAgain looks at the machine now and then, and at once when something happens to
-// its GPUs. It has the node registered again if it has changed, until ctx ends.
+// its GPUs or disks. It has the node registered again if it has changed, until ctx ends.
 func (n *node) lookAgain(ctx context.Context) {
-	t := time.NewTicker(lookInterval)
+	t := time.NewTicker(n.c.config.LookInterval)
 	defer t.Stop()
+	var next time.Time // before which nothing more is told
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		case <-n.c.gpuChanges():
+		case <-n.c.disk.Changed():
+		}
+		if wait := time.Until(next); wait > 0 && !sleep(ctx, wait) {
+			return
 		}
 		was := n.Node()
 		now, err := n.c.fingerprint(ctx, state.Node{ID: n.id, Secret: n.secret})
@@ -117,6 +121,8 @@ func (n *node) lookAgain(ctx context.Context) {
 			n.logger.Info("the node has changed; registering it again")
 			n.current.Store(now)
 			n.reregister()
+			n.tellChanges(was, now)
+			next = time.Now().Add(n.c.config.ChangeInterval)
 		}
 	}
 }

@@ -47,6 +47,7 @@ type node struct {
 	restored []*alloc.Runner // not granted before the servers were heard
 
 	reports *reporter
+	events  events
 	claims  *claims
 	rooms   sync.Mutex    // one allocation at a time gives and takes room
 	collect chan struct{} // asks for a look at what can be removed

@@ -39,7 +39,8 @@ type fakeServer struct {
 	said       map[string]string // what a node last called itself
 	registered map[string]int    // how often
 	ttl        time.Duration
-	reports    int                 // how many came
+	reports    int // how many came
+	events     map[string][]*structs.NodeEvent
 	history    map[string][]string // client statuses of an allocation, as they came
 }
 
@@ -48,7 +49,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	s := &fakeServer{
 		t: t, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
 		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, byNode: map[string][]string{}, changed: make(chan struct{}),
-		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, said: map[string]string{}, registered: map[string]int{},
+		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, events: map[string][]*structs.NodeEvent{}, said: map[string]string{}, registered: map[string]int{},
 	}
 	s.listen("127.0.0.1:0")
 	t.Cleanup(s.close)
@@ -69,6 +70,10 @@ func (s *fakeServer) listen(addr string) {
 	m.Handle(wire.MethodNodeHeartbeat, wire.Unary(s.heartbeat))
 	m.Handle(wire.MethodNodeClientAllocs, wire.Unary(s.clientAllocs))
 	m.Handle(wire.MethodNodeUpdateAllocs, wire.Unary(s.updateAllocs))
+	m.Handle(wire.MethodNodeEvents, wire.Unary(func(_ context.Context, req *structs.NodeEventsRequest) (*structs.WriteReply, error) {
+		s.change(func() { s.events[req.NodeID] = append(s.events[req.NodeID], req.Events...) })
+		return &structs.WriteReply{}, nil
+	}))
 	m.Handle(wire.MethodClientHello, func(_ context.Context, call *wire.Call) error {
 		var req structs.NodeRequest
 		if err := call.Args(&req); err != nil {

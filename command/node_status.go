@@ -104,6 +104,11 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 		}
 	}
 	ui.Table(e.out, nodeRows(e, nodes, running, o))
+	for _, n := range nodes {
+		if n.StatusDescription != "" && n.Status == structs.NodeStatusReady {
+			e.printf("\n%s takes no new work: %s\n", n.Name, n.StatusDescription)
+		}
+	}
 	return exitDone
 }
 

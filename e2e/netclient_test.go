@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,30 +199,6 @@ func TestNetBadWeather(t *testing.T) {
 	server.run("after", 2)
 }
 
-// told sees that an allocation of a job has failed and that an event of its tasks says why.
-func (a *agent) told(job, why string) {
-	a.t.Helper()
-	allocs, _, err := a.api.JobAllocs(a.t.Context(), job, true, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	failed := 0
-	for _, stub := range allocs {
-		if stub.ClientStatus != structs.AllocClientFailed {
-			continue
-		}
-		failed++
-		for _, task := range stub.TaskStates {
-			for _, e := range task.Events {
-				if strings.Contains(e.DisplayMessage, why) {
-					return
-				}
-			}
-		}
-	}
-	a.t.Errorf("of %d failed allocations of %s none tells of %q", failed, job, why)
-}
-
 // TestNetClientDiskFull: a client with a full disk says so and goes on; when there is room again, so is work.
 func TestNetClientDiskFull(t *testing.T) {
 	t.Parallel()
@@ -235,13 +212,34 @@ func TestNetClientDiskFull(t *testing.T) {
 	other.start()
 	server.ready(2)
 	server.run("before", 4)
+	chatty := strings.ReplaceAll(restful("chatty", 1), "echo here; exec sleep 1000", "while :; do echo here and there and everywhere; sleep 0.01; done")
+	chatty = strings.Replace(chatty, "group \"g\" {", "constraint {\n attribute = \"${node.unique.name}\"\n value = \"node-1\"\n }\n group \"g\" {", 1)
+	if out, code := server.cli("job", "run", "-detach", server.job("chatty", chatty)); code != 0 {
+		t.Fatalf("job run: exit %d\n%s", code, out)
+	}
+	server.running("chatty", 1, 30*time.Second)
+	tasks := tasksOf(small)
 	free := d.fill()
 	filled := time.Now()
-	server.run("meanwhile", 4)
-	t.Logf("with the disk of one of two machines full, 4 instances run after %v", time.Since(filled).Round(time.Millisecond))
-	server.told("meanwhile", "no space left on device")
-	server.running("before", 4, 10*time.Second)
-	if out, code := server.cli("node", "status"); code != 0 {
+	server.diskFull(t, "node-1", true)
+	t.Logf("FIGURE client's disk full → servers and tasks know: %v", time.Since(filled).Round(time.Millisecond))
+	for _, a := range server.run("meanwhile", 4) {
+		if a.NodeName != "node-2" {
+			t.Errorf("an instance was placed on the node with the full disk")
+		}
+	}
+	small.kill() // a later life finds all, with the disk still full
+	small.start()
+	within(t, 60*time.Second, "the agent that starts on a full disk serving", func(ctx context.Context) error {
+		_, _, err := small.api.NodeList(ctx, nil)
+		return err
+	})
+	server.ready(2)
+	server.running("before", 4, 30*time.Second)
+	if n := tasksOf(small); n != tasks {
+		t.Errorf("%d tasks run on the machine with the full disk, before it was %d", n, tasks)
+	}
+	if out, code := server.cli("node", "status"); code != 0 || !strings.Contains(out, "node-1 takes no new work: the disk of ") {
 		t.Errorf("node status: exit %d\n%s", code, out)
 	}
 	select {
@@ -251,6 +249,52 @@ func TestNetClientDiskFull(t *testing.T) {
 	default:
 	}
 	free()
-	server.ready(2)
+	server.diskFull(t, "node-1", false)
+	for _, a := range server.running("chatty", 1, 30*time.Second) {
+		if s := a.TaskStates["t"]; s.Restarts > 0 || s.Failed {
+			t.Errorf("the task that writes all the time was restarted: %+v", s)
+		}
+	}
 	server.run("after", 4)
+}
+
+// diskFull waits until a node is known to have a full disk, by what the servers say of it, its events, and those of a
+// task of the job chatty on it; or to have room again.
+func (a *agent) diskFull(t *testing.T, name string, want bool) {
+	t.Helper()
+	ofNode, ofTask := "Disk full, no new work", structs.TaskDiskFull
+	if !want {
+		ofNode, ofTask = "Disk has room again", structs.TaskDiskHasRoom
+	}
+	within(t, 30*time.Second, fmt.Sprintf("%s with a full disk: %t", name, want), func(ctx context.Context) error {
+		nodes, _, err := a.api.NodeList(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for _, stub := range nodes {
+			if stub.Name != name {
+				continue
+			}
+			n, _, err := a.api.Node(ctx, stub.ID, nil)
+			if err != nil {
+				return err
+			}
+			said := slices.ContainsFunc(n.Events, func(e *structs.NodeEvent) bool { return strings.Contains(e.Message, ofNode) })
+			if (n.DiskFull != "") != want || !said {
+				return fmt.Errorf("the node says %q, event: %t", n.DiskFull, said)
+			}
+		}
+		allocs, _, err := a.api.JobAllocs(ctx, "chatty", false, nil)
+		if err != nil {
+			return err
+		}
+		for _, stub := range allocs {
+			for _, e := range stub.TaskStates["t"].Events {
+				if e.Type == ofTask {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no task was told")
+	})
 }

@@ -12,7 +12,7 @@ import (
 // reasonOrder is the order in which reasons are told: what a node is, then what it has.
 var reasonOrder = []string{
 	structs.ReasonDown, structs.ReasonDisconnected, structs.ReasonNotReady, structs.ReasonDraining, structs.ReasonIneligible,
-	structs.ReasonDatacenter, structs.ReasonDriver, structs.ReasonConstraint, structs.ReasonVolume, structs.ReasonDeviceKind,
+	structs.ReasonDiskFull, structs.ReasonDatacenter, structs.ReasonDriver, structs.ReasonConstraint, structs.ReasonVolume, structs.ReasonDeviceKind,
 	structs.ReasonCandidates, structs.ReasonDistinctHosts, structs.ReasonDistinctValues,
 	structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonDevices, structs.ReasonCell,
 	structs.ReasonShare, structs.ReasonPort, structs.ReasonDynamicPort, structs.ReasonHostNetwork, structs.ReasonReserved,
@@ -237,6 +237,8 @@ func (x *survey) text(t *structs.NodeReason) string {
 		return "being drained"
 	case structs.ReasonIneligible:
 		return "not eligible for new work"
+	case structs.ReasonDiskFull:
+		return "with a full disk"
 	case structs.ReasonDatacenter:
 		return fmt.Sprintf("in datacenter %q, which the job does not name", t.Subject)
 	case structs.ReasonDriver:

@@ -103,10 +103,12 @@ func stateReasons(n *structs.Node) (out []reason) {
 		out = append(out, reason{kind: structs.ReasonNotReady})
 	}
 	if n.DrainStrategy != nil {
-		return append(out, reason{kind: structs.ReasonDraining}) // which makes it ineligible as well
-	}
-	if n.SchedulingEligibility == structs.NodeIneligible {
+		out = append(out, reason{kind: structs.ReasonDraining}) // which makes it ineligible as well
+	} else if n.SchedulingEligibility == structs.NodeIneligible {
 		out = append(out, reason{kind: structs.ReasonIneligible})
+	}
+	if n.DiskFull != "" {
+		out = append(out, reason{kind: structs.ReasonDiskFull})
 	}
 	return out
 }

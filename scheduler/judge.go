@@ -185,7 +185,11 @@ func (j *judgement) placeOn(node string, spots []spot, common []*use) {
 		return
 	}
 	if !s.node.Ready() {
-		j.refuse(node, "it takes no new work (status "+s.node.Status+", "+s.node.SchedulingEligibility+")")
+		why := "status " + s.node.Status + ", " + s.node.SchedulingEligibility
+		if s.node.DiskFull != "" {
+			why += ", its disk is full"
+		}
+		j.refuse(node, "it takes no new work ("+why+")")
 		return
 	}
 	var placed []string

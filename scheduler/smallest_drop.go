@@ -232,7 +232,7 @@ func (d *dropping) reason(r reason) bool {
 	p := d.p
 	switch r.kind {
 	case structs.ReasonDown, structs.ReasonDisconnected, structs.ReasonNotReady, structs.ReasonDraining, structs.ReasonIneligible,
-		structs.ReasonDriver, structs.ReasonVolume, structs.ReasonCandidates:
+		structs.ReasonDiskFull, structs.ReasonDriver, structs.ReasonVolume, structs.ReasonCandidates:
 		d.ofNodes = append(d.ofNodes, r)
 		d.size += nodeSizes[r.kind]
 		return true
@@ -261,7 +261,7 @@ func (d *dropping) reason(r reason) bool {
 // nodeSizes is how much it is to have nodes otherwise.
 var nodeSizes = map[string]float64{
 	structs.ReasonDown: 0.6, structs.ReasonDisconnected: 0.6, structs.ReasonNotReady: 0.6, structs.ReasonDraining: 0.4,
-	structs.ReasonIneligible: 0.35, structs.ReasonDriver: 0.7, structs.ReasonVolume: 0.7, structs.ReasonCandidates: 0.1,
+	structs.ReasonIneligible: 0.35, structs.ReasonDiskFull: 0.5, structs.ReasonDriver: 0.7, structs.ReasonVolume: 0.7, structs.ReasonCandidates: 0.1,
 }
 
 // constraints has those go that are meant; false: there is none.
@@ -384,6 +384,8 @@ func (d *dropping) mended(n *structs.Node) *structs.Node {
 			c.DrainStrategy, c.SchedulingEligibility = nil, structs.NodeEligible
 		case structs.ReasonIneligible:
 			c.SchedulingEligibility = structs.NodeEligible
+		case structs.ReasonDiskFull:
+			c.DiskFull = ""
 		case structs.ReasonDriver:
 			if c.Drivers == nil {
 				c.Drivers = map[string]*structs.DriverInfo{}
@@ -438,6 +440,8 @@ func (d *dropping) nodeTexts(n int) (out []string) {
 			out = append(out, "end the drain of "+nodes)
 		case structs.ReasonIneligible:
 			out = append(out, "make "+nodes+" eligible")
+		case structs.ReasonDiskFull:
+			out = append(out, "free some room on the disk of "+nodes)
 		case structs.ReasonDriver:
 			out = append(out, fmt.Sprintf("have driver %q working on %s", r.subject, nodes))
 		case structs.ReasonVolume:
@@ -468,6 +472,8 @@ func (d *dropping) nodeEdits(n *structs.Node, r reason) []structs.Edit {
 		}
 	case structs.ReasonIneligible:
 		return []structs.Edit{edit(structs.EditReplace, "/SchedulingEligibility", n.SchedulingEligibility, structs.NodeEligible)}
+	case structs.ReasonDiskFull:
+		return []structs.Edit{edit(structs.EditRemove, "/DiskFull", n.DiskFull, nil)}
 	case structs.ReasonDriver:
 		return []structs.Edit{edit(structs.EditAdd, "/Drivers/"+pointerText(r.subject), nil, &structs.DriverInfo{Detected: true, Healthy: true})}
 	case structs.ReasonVolume:

@@ -215,14 +215,14 @@ func (x *survey) shapes() (out []*nodeState) {
 // statesOnly are the reasons that a new node would not have.
 var statesOnly = map[string]bool{
 	structs.ReasonDown: true, structs.ReasonDisconnected: true, structs.ReasonNotReady: true, structs.ReasonDraining: true,
-	structs.ReasonIneligible: true, structs.ReasonDistinctHosts: true,
+	structs.ReasonIneligible: true, structs.ReasonDiskFull: true, structs.ReasonDistinctHosts: true,
 }
 
 // newLike makes a node like another, without what is of that one alone.
 func newLike(n *structs.Node, i int) *structs.Node {
 	c := n.Copy()
 	c.ID, c.Name = structs.DeriveID("new node like "+n.ID, uint64(i)), fmt.Sprintf("new-%d", i) //nolint:gosec // not negative
-	c.Status, c.SchedulingEligibility, c.DrainStrategy = structs.NodeStatusReady, structs.NodeEligible, nil
+	c.Status, c.SchedulingEligibility, c.DrainStrategy, c.DiskFull = structs.NodeStatusReady, structs.NodeEligible, nil, ""
 	for key := range c.Attributes { // each has its own place: the order cannot show
 		if strings.HasPrefix(key, "unique.") {
 			c.Attributes[key] = c.Name

@@ -12,6 +12,7 @@ const (
 	ReasonNotReady       = "node-not-ready" // it has not registered in full yet
 	ReasonDraining       = "node-draining"
 	ReasonIneligible     = "node-ineligible"
+	ReasonDiskFull       = "node-disk-full"
 	ReasonDatacenter     = "datacenter"
 	ReasonDriver         = "driver"
 	ReasonConstraint     = "constraint"

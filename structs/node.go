@@ -50,9 +50,12 @@ type Node struct {
 	Drivers           map[string]*DriverInfo
 	HostVolumes       map[string]*HostVolumeInfo
 
-	Status                string
-	StatusDescription     string
-	StatusUpdatedAt       int64 // Unix seconds
+	Status            string
+	StatusDescription string
+	// DiskFull says why the node's disk counts as full, as its client has found: it takes no new work, and what
+	// runs goes on. Empty: there is room.
+	DiskFull              string `json:",omitempty"`
+	StatusUpdatedAt       int64  // Unix seconds
 	SchedulingEligibility string
 	// DrainStrategy is set while the node is being drained.
 	DrainStrategy *DrainStrategy
@@ -221,7 +224,7 @@ type DrainMetadata struct {
 
 // Ready tells whether new work may be placed on the node.
 func (n *Node) Ready() bool {
-	return n.Status == NodeStatusReady && n.SchedulingEligibility != NodeIneligible && n.DrainStrategy == nil
+	return n.Status == NodeStatusReady && n.SchedulingEligibility != NodeIneligible && n.DrainStrategy == nil && n.DiskFull == ""
 }
 
 // Terminal tells whether the node's allocations are lost.

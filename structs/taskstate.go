@@ -43,6 +43,8 @@ const (
 	TaskResumed        = "Resumed"
 	TaskSuspendFailure = "Suspend Failure"
 	TaskWaitingForRoom = "Waiting for Room"
+	TaskDiskFull       = "Disk Full"
+	TaskDiskHasRoom    = "Disk Has Room"
 )
 
 // MaxTaskEvents bounds the events kept of a task.

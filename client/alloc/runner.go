@@ -468,6 +468,15 @@ func (r *Runner) Halt() {
 	})
 }
 
+// Tell adds an event to the history of all tasks that are not dead.
+func (r *Runner) Tell(kind, text string) {
+	r.Do(func() {
+		for _, t := range r.tasks {
+			t.Tell(task.NewEvent(kind, time.Now(), text))
+		}
+	})
+}
+
 // TaskDead gives a channel that is closed when a task, or else the allocation, has
 // ended for good.
 func (r *Runner) TaskDead(name string) <-chan struct{} {

@@ -85,7 +85,21 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// prepare makes what is not there yet. A store that is whole is not written to: there may be no room.
 func (s *Store) prepare() error {
+	whole := errors.New("whole")
+	err := s.db.View(func(tx *bolt.Tx) error {
+		if tx.Bucket(bucketAllocs) == nil || tx.Bucket(bucketRuns) == nil {
+			return nil
+		}
+		if meta := tx.Bucket(bucketMeta); meta != nil && string(meta.Get(keyVersion)) == version {
+			return whole
+		}
+		return nil
+	})
+	if errors.Is(err, whole) {
+		return nil
+	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketMeta, bucketAllocs, bucketRuns} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {

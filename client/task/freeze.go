@@ -180,6 +180,13 @@ func (t *Runner) melted() {
 	t.ice.frozen, t.state.Frozen = false, false
 }
 
+// Tell adds an event that is no doing of the task's own to its history, while it is not dead.
+func (t *Runner) Tell(e *structs.TaskEvent) {
+	if t.phase != phaseDead && !t.closed {
+		t.event(e, true)
+	}
+}
+
 // Note adds an event to the history of a task that does not run.
 func (t *Runner) Note(e *structs.TaskEvent) {
 	if t.phase == phaseWaiting || t.phase == phaseRunning && t.ice.frozen {

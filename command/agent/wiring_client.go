@@ -39,6 +39,9 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
 	}
+	c.Disk = structs.DefaultClientDiskLimit
+	stated(&c.Disk.MB, cl.DiskFullMB)
+	stated(&c.Disk.Percent, cl.DiskFullPercent)
 	if c.GPUs, c.NoGPUs, err = gpuOptions(cfg); err != nil {
 		return client.Config{}, err
 	}

@@ -69,7 +69,7 @@ func Measure(dir string) (structs.DiskRoom, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return structs.DiskRoom{}, fmt.Errorf("room on the disk of %s: %w", dir, err)
 	}
-	block := uint64(max(0, s.Bsize)) //nolint:gosec,unconvert // not negative; 32 bits on some machines
+	block := uint64(max(0, s.Bsize)) //nolint:gosec // not negative
 	r := structs.DiskRoom{Path: dir, Total: s.Blocks * block, Free: s.Bavail * block}
 	if s.Files > 0 && s.Ffree == 0 { // no file can be made any more
 		r.Free = 0

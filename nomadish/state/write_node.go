@@ -89,7 +89,7 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 		x.addEvent(now, e.Event)
 		x.putNode(was, now)
 		x.heardAgain(was, now)
-		if moved || was.ComputedClass != now.ComputedClass {
+		if moved || was.ComputedClass != now.ComputedClass || now.Ready() && !was.Ready() {
 			x.mintForNode(now, now.Ready(), map[structs.NamespacedID]bool{})
 		}
 		return nil
