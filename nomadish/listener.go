@@ -91,7 +91,7 @@ func (l *listener) run() {
 				}
 			}
 			if !l.admit(conn) {
-				metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+				l.full(conn)
 				_ = conn.Close()
 				continue
 			}
@@ -111,6 +111,15 @@ func (l *listener) admit(conn net.Conn) bool {
 	l.conns[conn] = peer
 	l.peers[peer]++
 	return true
+}
+
+// full counts a connection that is over its peer's number; the first is logged.
+func (l *listener) full(conn net.Conn) {
+	metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	if l.told.First(peer+" full", time.Now()) {
+		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.perPeer)
+	}
 }
 
 func (l *listener) release(conn net.Conn) {

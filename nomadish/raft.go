@@ -25,7 +25,7 @@ import (
 type raftNode struct {
 	*raft.Raft
 	id        string
-	transport *raft.NetworkTransport
+	transport *doorman
 	notify    <-chan bool // leadership gained and lost, in order
 	stores    *stores
 	applyWait time.Duration
@@ -91,9 +91,9 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 		return nil, err
 	}
 	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone()}
-	n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	n.transport = newDoorman(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
-	})
+	}), logger)
 	if err := n.open(cfg, machine, scratch, logger); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
@@ -165,6 +165,7 @@ func (n *raftNode) Found(voters raft.Configuration) error {
 }
 
 func (n *raftNode) closeStores() error {
+	n.transport.close()
 	return errors.Join(n.transport.Close(), n.stores.close())
 }
 

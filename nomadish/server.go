@@ -117,6 +117,7 @@ func (s *Server) open() error {
 	}
 	ask, promise := asker{s.pool}, promiseOf(cfg)
 	s.listener.takesRaft = raftGate(s.raft, promise)
+	s.raft.transport.member = s.membership
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },

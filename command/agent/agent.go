@@ -195,7 +195,8 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
-		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
+		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout,
+		ResponseHeaders:  a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
 	})
 	if err != nil {
 		return err

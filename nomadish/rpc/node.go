@@ -46,6 +46,10 @@ func (e *Endpoints) authentic(id, secret string) (*structs.Node, error) {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) != 1 {
+		if e.told.First("secret "+id, e.Now()) {
+			e.Logger.Warn("refused a call in the name of a node: its secret does not match; more for this node are not logged for an hour",
+				"node_id", id, "node", node.Name)
+		}
 		return nil, structs.Errorf(structs.CodeForbidden, "node %s: its secret does not match", id).
 			WithHint("another machine uses this node's ID; remove its client state directory to give it a new one")
 	}

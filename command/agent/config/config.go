@@ -313,10 +313,10 @@ type Limits struct {
 	HTTPMaxConns        int           `hcl:"http_max_conns_per_client"`
 	RPCMaxConns         int           `hcl:"rpc_max_conns_per_client"`
 	RPCHandshakeTimeout time.Duration `hcl:"rpc_handshake_timeout"`
+	// HTTPSHandshakeTimeout bounds a TLS handshake on the HTTP port; 0: 10 s.
+	HTTPSHandshakeTimeout time.Duration `hcl:"https_handshake_timeout"`
 	// HTTPMaxBody (ours) bounds a request's body, in bytes.
 	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
-
-	_ struct{} `inert:"https_handshake_timeout"`
 }
 
 // Default is the configuration of an agent that is told nothing.
@@ -325,7 +325,7 @@ func Default() *Config {
 		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort},
 		Server: Server{RaftMultiplier: 1},
-		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
+		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
 		},

@@ -84,7 +84,7 @@ func (k *checker) basics() {
 		}
 	}
 	l := c.Limits
-	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPMaxBody < 0 {
+	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPSHandshakeTimeout < 0 || l.HTTPMaxBody < 0 {
 		k.bad("limits", ": must not be negative")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // limitConns bounds the connections that one address may have open. What comes
@@ -19,6 +21,7 @@ type limitedListener struct {
 	net.Listener
 	max    int
 	logger hclog.Logger
+	told   wire.Once // clients of which a refusal was logged
 
 	mu   sync.Mutex
 	open map[string]int // by address, without port
@@ -43,7 +46,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if l.take(host) {
 			return &limitedConn{Conn: conn, release: func() { l.release(host) }}, nil
 		}
-		l.logger.Warn("refused a connection: http_max_conns_per_client is reached", "client", host, "limit", l.max)
+		if l.told.First(host, time.Now()) {
+			l.logger.Warn("refused a connection: http_max_conns_per_client is reached; more from there are not logged for an hour", "client", host, "limit", l.max)
+		}
 		// It fits the fresh socket's buffer, so that this does not wait.
 		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		_, _ = conn.Write([]byte(tooManyAnswer))

@@ -90,6 +90,8 @@ type Config struct {
 	// HeaderTimeout, BodyTimeout and IdleTimeout bound the reading of a request's
 	// headers and body, and an idle connection. Default 10 s, 30 s, 2 min.
 	HeaderTimeout, BodyTimeout, IdleTimeout time.Duration
+	// HandshakeTimeout bounds a TLS handshake. 0: HeaderTimeout does.
+	HandshakeTimeout time.Duration
 	// MaxConnsPerClient bounds the connections of one address. 0: no bound.
 	MaxConnsPerClient int
 	// EventHeartbeat and FrameHeartbeat are how often an idle event stream or
@@ -177,7 +179,7 @@ func (s *Server) Serve(l net.Listener) error {
 		l = limitConns(l, s.cfg.MaxConnsPerClient, s.cfg.Logger)
 	}
 	if s.cfg.TLS != nil {
-		l = tls.NewListener(l, s.cfg.TLS)
+		l = limitHandshakes(l, s.cfg.TLS, s.cfg.HandshakeTimeout)
 	}
 	if err := s.http.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return err

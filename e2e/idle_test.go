@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// idlers are connections from many addresses that say something first, and then nothing.
+type idlers struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// open opens perAddr connections from each of some addresses of this machine's own.
+func (i *idlers) open(t *testing.T, to string, addrs, perAddr int, first []byte) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var failed atomic.Pointer[error]
+	next := make(chan int)
+	for range 16 {
+		wg.Go(func() {
+			for n := range next {
+				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+n%addrs))}, Timeout: patience(30 * time.Second)} //nolint:gosec // small
+				conn, err := d.Dial("tcp", to)
+				if err == nil {
+					i.mu.Lock()
+					i.conns = append(i.conns, conn)
+					i.mu.Unlock()
+					if len(first) > 0 {
+						_, err = conn.Write(first)
+					}
+				}
+				if err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	for n := range addrs * perAddr {
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		t.Fatal(*err)
+	}
+}
+
+func (i *idlers) close() {
+	for _, c := range i.conns {
+		_ = c.Close()
+	}
+	i.conns = nil
+}
+
+// resident is how much memory a process has, in MiB.
+func resident(t *testing.T, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(raw))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize() >> 20
+}
+
+// TestIdleConnections: 10,000 connections that say nothing, to the port of RPC and then to that of HTTP, are held within limits,
+// and the server goes on answering the others. What one address opens beyond its share is refused, and logged once.
+func TestIdleConnections(t *testing.T) {
+	a := newAgent(t, false, "name = \"idle\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
+	a.start()
+	a.ready(0)
+	const addrs, perAddr = 100, 100 // as many of each as the default limits let in
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	share := min(perAddr, int(min(limit.Max, 1<<20)-1000)/addrs) //nolint:gosec // small
+	if share < perAddr {
+		t.Logf("%d files may be open here: %d connections instead of %d", limit.Max, addrs*share, addrs*perAddr)
+	}
+	f := func(what, to string, first []byte, text string) {
+		t.Helper()
+		before := resident(t, a.cmd.Process.Pid)
+		held := &idlers{}
+		defer held.close()
+		began := time.Now()
+		held.open(t, to, addrs, share, first)
+		opened := time.Since(began)
+		if share == perAddr {
+			held.open(t, to, 1, 50, first) // of one that has its share already
+		}
+		began = time.Now()
+		if out, code := a.cli("job", "run", "-detach", a.job("idle-"+what, restfulBatch("idle-"+what))); code != 0 {
+			t.Errorf("%s: job run: exit %d\n%s", what, code, out)
+		}
+		took := time.Since(began)
+		after := resident(t, a.cmd.Process.Pid)
+		t.Logf("FIGURE %d idle connections to %s: opened in %v; %d → %d MiB; a job registered in %v", addrs*share, what,
+			opened.Round(time.Millisecond), before, after, took.Round(time.Millisecond))
+		if most := addrs * share * idleKiB >> 10; after-before > most {
+			t.Errorf("%s: %d MiB for idle connections, at most %d are expected", what, after-before, most)
+		}
+		if n := a.logCount(text); n > 1 {
+			t.Errorf("%s: %q is logged %d times", what, text, n)
+		}
+	}
+	f("rpc", a.rpc, []byte{0x6e}, "rpc_max_conns_per_client is reached")
+	f("http", strings.TrimPrefix(a.http, "http://"), nil, "http_max_conns_per_client is reached")
+}
+
+// idleKiB is what an idle connection may cost a server at most, in KiB, under the race detector too.
+const idleKiB = 256
+
+func restfulBatch(name string) string {
+	return fmt.Sprintf("job %q {\n  type = \"batch\"\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n      config {\n        run_for = \"1s\"\n      }\n    }\n  }\n}\n", name)
+}
