@@ -78,6 +78,7 @@ func resident(t *testing.T, pid int) int {
 // TestIdleConnections: 10,000 connections that say nothing, to the port of RPC and then to that of HTTP, are held within limits,
 // and the server goes on answering the others. What one address opens beyond its share is refused, and logged once.
 func TestIdleConnections(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, false, "name = \"idle\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
 	a.start()
 	a.ready(0)
