@@ -101,7 +101,7 @@ func (c *cluster) makeNode(e *structs.Edit) {
 		for i := range count {
 			n := c.nodes[e.ID].Copy()
 			n.ID, n.Name = fmt.Sprintf("added-%d", i), fmt.Sprintf("added-%d", i)
-			n.Status, n.SchedulingEligibility, n.DrainStrategy = structs.NodeStatusReady, structs.NodeEligible, nil
+			n.Status, n.SchedulingEligibility, n.DrainStrategy, n.DiskFull = structs.NodeStatusReady, structs.NodeEligible, nil, ""
 			n.Attributes["unique.hostname"] = n.Name
 			n.ComputeClass()
 			c.setNode(n)

@@ -72,10 +72,10 @@ func TestExplainReasons(t *testing.T) {
 			{structs.ReasonDown, "", 1}, {structs.ReasonDraining, "", 1}, {structs.ReasonIneligible, "", 2},
 		}, structs.RemedyNodeState},
 		{"a full disk", func(c *cluster) {
-			for _, id := range []string{"n00", "n01"} {
+			for _, id := range []string{"n00", "n01", "n02", "n03"} {
 				c.changeNode(id, func(n *structs.Node) { n.DiskFull = "the disk of /x is full" })
 			}
-		}, 17, func(*structs.Job) {}, []want{{structs.ReasonDiskFull, "", 2}}, structs.RemedyNodeState},
+		}, 9, func(*structs.Job) {}, []want{{structs.ReasonDiskFull, "", 4}}, structs.RemedyNodeState},
 		{"memory", busy(10, 7000, 4), 3, func(j *structs.Job) { task(j).Resources.MemoryMB = 1500 },
 			[]want{{structs.ReasonMemory, "", 4}}, structs.RemedyLess},
 		{"cpu and memory at once", busy(3000, 6000, 4), 1, func(j *structs.Job) {
