@@ -617,23 +617,23 @@ func TestOlderLog(t *testing.T) {
 // lost its disk would vote for whoever asks, in place of the one that it was.
 func TestNoRaftBeforeFounding(t *testing.T) {
 	t.Parallel()
-	closes := func(addr string) bool {
+	closes := func(addr string, within time.Duration) bool {
 		conn, err := (*wire.TLS)(nil).Dial(t.Context(), "", addr, wire.ProtoRaft)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()                                        //nolint:errcheck // a test
-		_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second)) // Raft waits for a call
+		defer conn.Close() //nolint:errcheck // a test
+		_ = conn.SetReadDeadline(time.Now().Add(within))
 		_, err = conn.Read(make([]byte, 1))
 		return !errors.Is(err, os.ErrDeadlineExceeded)
 	}
 	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect = 3 })
 	alone := f.run(0)
-	if !closes(alone.RPCAddr()) {
+	if !closes(alone.RPCAddr(), time.Minute) {
 		t.Error("a server of no cluster speaks Raft")
 	}
 	founded := newFleet(t, 1, nil)
-	if closes(founded.all[0].RPCAddr()) {
+	if closes(founded.all[0].RPCAddr(), time.Second) { // Raft waits for a call
 		t.Error("a server of a cluster does not speak Raft")
 	}
 
