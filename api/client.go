@@ -96,6 +96,16 @@ func New(c Config) (*Client, error) {
 	return &Client{config: c, base: base, http: h}, nil
 }
 
+// In is a client that asks the same agent for another region; "": the agent's own.
+func (c *Client) In(region string) *Client {
+	other := *c
+	other.config.Region = region
+	return &other
+}
+
+// Region is the region that the client asks for; empty: the agent's own.
+func (c *Client) Region() string { return c.config.Region }
+
 // Address is where the client asks.
 func (c *Client) Address() string { return c.base.String() }
 

@@ -86,6 +86,12 @@ func (c *Client) HostStats(ctx context.Context, nodeID string) (stats *structs.H
 	return stats, err
 }
 
+// Regions lists the names of the regions that the agent's servers know.
+func (c *Client) Regions(ctx context.Context) (names []string, err error) {
+	_, err = c.Get(ctx, "/v1/regions", nil, &names)
+	return names, err
+}
+
 // Leader is the leader's RPC address.
 func (c *Client) Leader(ctx context.Context) (addr string, err error) {
 	_, err = c.Get(ctx, "/v1/status/leader", nil, &addr)
@@ -124,14 +130,23 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return reply.Members, err
 }
 
-// Join tells the agent's server to join others by gossip, at host or host:port. It gives
-// how many were reached.
+// Join tells the agent's server to join others of its region by gossip, at host or host:port. It
+// gives how many were reached.
 func (c *Client) Join(ctx context.Context, addrs ...string) (int, error) {
+	return c.join(ctx, url.Values{"address": addrs})
+}
+
+// JoinWAN is Join of servers of other regions.
+func (c *Client) JoinWAN(ctx context.Context, addrs ...string) (int, error) {
+	return c.join(ctx, url.Values{"address": addrs, "wan": {"true"}})
+}
+
+func (c *Client) join(ctx context.Context, params url.Values) (int, error) {
 	var reply struct {
 		NumJoined int    `json:"num_joined"`
 		Error     string `json:"error"`
 	}
-	_, err := c.Put(ctx, "/v1/agent/join?"+url.Values{"address": addrs}.Encode(), nil, nil, &reply)
+	_, err := c.Put(ctx, "/v1/agent/join?"+params.Encode(), nil, nil, &reply)
 	if err == nil && reply.Error != "" {
 		err = errors.New(reply.Error)
 	}

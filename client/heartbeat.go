@@ -108,7 +108,8 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 		}, &reply)
 		return &reply, err
 	}
-	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n.Node()}, &reply)
+	register := &structs.NodeRegisterRequest{Node: n.Node(), WriteRequest: structs.WriteRequest{Region: n.c.config.Region}}
+	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, register, &reply)
 	return &reply, err
 }
 

@@ -52,6 +52,7 @@ func TestServerActions(t *testing.T) {
 		wants(t, asked[len(asked)-1], asks)
 	}
 	does("server join 10.0.0.2 10.0.0.3:1", "Joined 2 servers successfully\n", "address=10.0.0.2&address=10.0.0.3%3A1")
+	does("server join -wan 10.9.0.2", "Joined 2 servers successfully\n", "address=10.9.0.2&wan=true")
 	does("server force-leave -prune s2", "", "node=s2&prune=1")
 	does("operator autopilot set-config -min-quorum 5 -cleanup-dead-servers=true", "Configuration updated!\n", "cas=8")
 	wants(t, f.bodies[len(f.bodies)-1], `"MinQuorum":5`, `"CleanupDeadServers":true`, `"LastContactThreshold":"1s"`)

@@ -325,7 +325,11 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/agent/members", map[string]any{"Members": []map[string]any{{
 			"Name": "s1.global", "Addr": "10.0.0.1", "Port": 4648, "Status": "alive",
 			"Tags": map[string]string{"region": "global", "rpc_addr": "10.0.0.1", "port": "4647"},
+		}, {
+			"Name": "m1.mars", "Addr": "10.9.0.1", "Port": 4649, "Status": "failed",
+			"Tags": map[string]string{"region": "mars", "rpc_addr": "10.9.0.1", "port": "4647"},
 		}}}).
+		on("GET /v1/regions", []string{"global", "mars"}).
 		on("GET /v1/operator/autopilot/configuration", &structs.AutopilotConfiguration{MinQuorum: 3, LastContactThreshold: time.Second, ModifyIndex: 8}).
 		on("PUT /v1/operator/autopilot/configuration", "true").
 		on("GET /v1/operator/autopilot/health", &structs.AutopilotHealth{

@@ -35,6 +35,7 @@ func registry() map[string]spec {
 		"node eligibility":                  nodeEligibility(),
 		"topology":                          topologyCmd(),
 		"queue":                             queueCmd(),
+		"region list":                       regionList(),
 		"server members":                    serverMembers(),
 		"server join":                       serverJoin(),
 		"server force-leave":                serverForceLeave(),
@@ -75,7 +76,7 @@ var aliases = map[string]string{
 	"inspect": "job inspect", "init": "job init", "logs": "alloc logs", "fs": "alloc fs",
 	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "eval-status": "eval status",
 	"server-members": "server members", "server-join": "server join", "server-force-leave": "server force-leave",
-	"metrics": "operator metrics", "system reconcile": "system reconcile summaries",
+	"regions": "region list", "metrics": "operator metrics", "system reconcile": "system reconcile summaries",
 }
 
 // groups are the nouns that stand alone only in help.
@@ -84,6 +85,7 @@ var groups = map[string]string{
 	"alloc":                   "alloc <subcommand> [options] [args]\n\n  Look at and act on allocations",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Look at evaluations",
 	"node":                    "node <subcommand> [options] [args]\n\n  Look at and drain nodes",
+	"region":                  "region <subcommand> [options]\n\n  Look at the regions that know each other",
 	"server":                  "server <subcommand> [options] [args]\n\n  Look at the servers, join others, give up those that failed",
 	"operator":                "operator <subcommand> [options]\n\n  Run the cluster",
 	"operator debug":          "operator debug <subcommand> [options]\n\n  Look for faults of the cluster's own",

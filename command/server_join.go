@@ -11,13 +11,20 @@ func serverJoin() spec {
 		synopsis: "Tell the agent's server to join others by gossip",
 		usage:    "ADDRESS…", example: "10.0.0.2 10.0.0.3:4648",
 		details: "One server that is reached is enough: it tells of all others. The port is that of gossip, 4648 by default.\n" +
-			"Only servers of the same region join each other. A server that belongs to another cluster is not taken over.",
-		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			"Only servers of the same region join each other so. A server that belongs to another cluster is not taken over.\n" +
+			"With -wan, servers of other regions are joined: from then on each region passes on what is asked of the others. Their\n" +
+			"port is 4649 by default.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			wan := fs.Bool("wan", false, "join servers of another region")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) == 0 {
 					return e.usage("at least one address is needed")
 				}
-				n, err := e.client.Join(ctx, args...)
+				join := e.client.Join
+				if *wan {
+					join = e.client.JoinWAN
+				}
+				n, err := join(ctx, args...)
 				if err != nil {
 					return e.fail(err)
 				}

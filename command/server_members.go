@@ -2,17 +2,21 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
+	"slices"
+	"sync"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func serverMembers() spec {
 	return spec{
-		synopsis: "List the servers",
+		synopsis: "List the servers, those of other regions too",
 		usage:    "", example: "-verbose", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "show the servers' tags")
@@ -28,13 +32,13 @@ func serverMembers() spec {
 				if done, code := e.formatted(members); done {
 					return code
 				}
-				leader, err := e.client.Leader(ctx)
+				leaders, lost, err := e.leaders(ctx, regionsOf(members))
 				rows := [][]string{{"Name", "Address", "Port", "Status", "Leader", "Raft Version", "Build", "Datacenter", "Region"}}
 				if *verbose {
 					rows[0] = append(rows[0], "Tags")
 				}
 				for _, m := range members {
-					leads := err == nil && net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"]) == leader
+					leads := net.JoinHostPort(m.Tags["rpc_addr"], m.Tags["port"]) == leaders[m.Tags["region"]]
 					row := []string{
 						m.Name, m.Addr, fmt.Sprint(m.Port), m.Status, fmt.Sprint(leads), ui.OrNone(m.Tags["raft_vsn"]),
 						m.Tags["build"], m.Tags["dc"], m.Tags["region"],
@@ -50,11 +54,57 @@ func serverMembers() spec {
 						e.printf("\n%s has stepped aside: its disk is %s\n", m.Name, disk)
 					}
 				}
-				if err != nil || leader == "" {
+				for _, region := range lost {
+					e.printf("\nRegion %s: no leader is known there now\n", region)
+				}
+				if err != nil {
 					return e.fail(fmt.Errorf("there is no leader now: jobs run on, but nothing new is placed"))
 				}
 				return exitDone
 			}
 		},
 	}
+}
+
+// regionsOf are the regions of some servers, in order.
+func regionsOf(members []api.Member) []string {
+	var names []string
+	for _, m := range members {
+		if region := m.Tags["region"]; !slices.Contains(names, region) {
+			names = append(names, region)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// leaders gives the RPC addresses of the leaders of regions, and which of the others than the one asked
+// have none that is known. The error is of the region asked.
+func (e *env) leaders(ctx context.Context, names []string) (leaders map[string]string, lost []string, err error) {
+	leaders = map[string]string{}
+	own, err := e.client.Leader(ctx)
+	if err == nil && own == "" {
+		err = errors.New("no leader")
+	}
+	if len(names) == 1 {
+		leaders[names[0]] = own
+		return leaders, nil, err
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, region := range names {
+		all.Go(func() {
+			addr, failed := e.client.In(region).Leader(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil || addr == "" {
+				lost = append(lost, region)
+				return
+			}
+			leaders[region] = addr
+		})
+	}
+	all.Wait()
+	slices.Sort(lost)
+	return leaders, lost, err
 }

@@ -49,7 +49,7 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/jobs?index=1&wait=soon", ``, 400, "wait"},
 		{"GET", "/v1/jobs?per_page=many", ``, 400, "per_page"},
 		{"GET", "/v1/jobs?filter=%3D%3D", ``, 400, "filter"},
-		{"GET", "/v1/jobs?region=mars", ``, 404, "mars"},
+		{"GET", "/v1/jobs?region=mars", ``, 500, `No path to region "mars": it is not known; known are global`},
 		{"GET", "/v1/client/fs/cat/" + alloc, ``, 400, "path"},
 		{"GET", "/v1/client/fs/cat/" + alloc + "?path=../../etc/passwd", ``, 403, ""},
 		{"GET", "/v1/client/fs/logs/" + alloc + "?task=none&type=stdout", ``, 404, "none"},

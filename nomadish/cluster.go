@@ -16,10 +16,10 @@ import (
 )
 
 // openGossip joins the server into the pool of its region, alone as yet.
-func openGossip(cfg *Config, id, rpcAddr string) (*gossip.Pool, error) {
+func openGossip(cfg *Config, id, rpcAddr, wanAddr string) (*gossip.Pool, error) {
 	c := gossip.Config{
 		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Key: cfg.GossipKey,
+		RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Key: cfg.GossipKey,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
 	}
 	if dir := cfg.serverDir(); dir != "" {
@@ -43,7 +43,7 @@ func (s *Server) findOthers(ctx context.Context) error {
 			}
 		})
 	}
-	return nil
+	return s.findRegions(ctx)
 }
 
 // raftGate tells whether a server may take part in Raft: when it belongs to a cluster, or has

@@ -35,6 +35,17 @@ type Config struct {
 	SerfAddr      string // host:port to gossip on; port 0: any free one
 	SerfAdvertise string // host:port that others reach the gossip at; empty: as bound
 
+	// WANAddr and WANAdvertise are the same for the gossip with servers of other regions; empty: this
+	// server takes no part in it, and knows its own region only. WANProbe is how often members
+	// are probed there; 0: 3 s. The others are those of the own region's gossip, see below.
+	WANAddr          string
+	WANAdvertise     string
+	WANProbe         time.Duration
+	StartJoinWAN     []string
+	RetryJoinWAN     []string
+	RetryMaxWAN      int
+	RetryIntervalWAN time.Duration
+
 	// BootstrapExpect is how many servers found the cluster. 1: this one alone; 0: it joins
 	// one that is there.
 	BootstrapExpect int

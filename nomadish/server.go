@@ -32,12 +32,15 @@ type Server struct {
 	listener  *listener
 	raft      *raftNode
 	pool      *wire.Pool
+	far       *wire.Pool // to servers of other regions
 	mux       *wire.Mux
 	endpoints *rpc.Endpoints
 	leader    *leaderParts
 	typicals  *worker.Typicals
 	spool     *snapshot.Spool
 	gossip    *gossip.Pool
+	wan       *gossip.Pool // of all regions; nil: switched off
+	regions   *regions
 	founder   *quorum.Founder
 	failed    chan error
 	halt      chan struct{} // closed when the log is of a newer version
@@ -47,12 +50,17 @@ type Server struct {
 	stopped sync.Once
 }
 
+// farKeepAlive is how often a server of another region that calls are passed on to must show that it is
+// there: when its region is lost, who asks for it is not kept waiting for long.
+const farKeepAlive = 4 * time.Second
+
 // NewServer starts a server: it listens, opens its log, replays it, finds the other
 // servers and takes part in the cluster. Shutdown ends it.
 func NewServer(cfg *Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals(), failed: make(chan error, 1), halt: make(chan struct{})}
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
+	s.far = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS, KeepAlive: farKeepAlive}, nil)
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -112,7 +120,15 @@ func (s *Server) open() error {
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}
-	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr()); err != nil {
+	wanAddr := ""
+	if s.wan, err = openWAN(cfg, s.raft.id, s.RPCAddr()); err != nil {
+		return err
+	}
+	if s.wan != nil {
+		wanAddr = s.wan.Addr()
+	}
+	s.regions = &regions{own: cfg.Region, wan: s.wan}
+	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr(), wanAddr); err != nil {
 		return err
 	}
 	ask, promise := asker{s.pool}, promiseOf(cfg)
@@ -130,6 +146,7 @@ func (s *Server) open() error {
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
 		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
+		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
 	})
@@ -172,6 +189,14 @@ func (s *Server) RPCAddr() string { return s.listener.advertise.String() }
 // SerfAddr is the address that the server's gossip can be reached at.
 func (s *Server) SerfAddr() string { return s.gossip.Addr() }
 
+// WANAddr is the address that the gossip of all regions can be reached at; empty: it is off.
+func (s *Server) WANAddr() string {
+	if s.wan == nil {
+		return ""
+	}
+	return s.wan.Addr()
+}
+
 // IsLeader tells whether this server leads and its leader's parts run.
 func (s *Server) IsLeader() bool { return s.leader.leading() }
 
@@ -181,6 +206,7 @@ func (s *Server) Stats() map[string]map[string]string {
 	nomad := map[string]string{
 		"server": "true", "leader": fmt.Sprint(s.IsLeader()), "leader_addr": string(addr), "leader_id": string(id),
 		"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
+		"known_regions": fmt.Sprint(len(s.regions.Known())),
 	}
 	if disk := s.raft.room.State(); disk.Room.Total > 0 {
 		nomad["disk"] = disk.Room.String()
@@ -188,7 +214,7 @@ func (s *Server) Stats() map[string]map[string]string {
 			nomad["disk_full"] = disk.Full
 		}
 	}
-	return map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats()}
+	return map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
 }
 
 // Failed gives an error when the server cannot go on as it was told to: no server was
@@ -223,6 +249,9 @@ const leaveWait = 5 * time.Second
 func (s *Server) Leave() error {
 	s.handOver()
 	err := s.gossip.Leave()
+	if s.wan != nil {
+		err = errors.Join(err, s.wan.Leave())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -249,6 +278,7 @@ func (s *Server) Shutdown() error {
 		s.handOver()
 		s.cancel()
 		s.pool.Close()
+		s.far.Close()
 		err = s.close()
 	})
 	return err
@@ -260,7 +290,11 @@ func (s *Server) close() error {
 	if s.gossip != nil {
 		errs = append(errs, s.gossip.Shutdown())
 	}
+	if s.wan != nil {
+		errs = append(errs, s.wan.Shutdown())
+	}
 	s.pool.Close()
+	s.far.Close()
 	if s.spool != nil {
 		s.spool.Close()
 	}

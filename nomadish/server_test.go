@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 			j.Namespace = "nowhere"
 			return j
 		}()}, structs.CodeBadRequest},
-		{"an unknown region", wire.MethodJobList, &structs.ListRequest{QueryOptions: structs.QueryOptions{Region: "mars"}}, structs.CodeBadRequest},
+		{"an unknown region", wire.MethodJobList, &structs.ListRequest{QueryOptions: structs.QueryOptions{Region: "mars"}}, structs.CodeNoRegion},
 		{"stopping nothing", wire.MethodJobDeregister, &structs.JobDeregisterRequest{JobID: "none"}, structs.CodeNotFound},
 		{"a wrong filter", wire.MethodJobList, &structs.ListRequest{QueryOptions: structs.QueryOptions{Filter: "=="}}, structs.CodeBadRequest},
 		{"a node without resources", wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: &structs.Node{ID: "x"}}, structs.CodeBadRequest},

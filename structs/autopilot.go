@@ -185,8 +185,11 @@ type (
 		LastIndex   uint64
 		DiskFull    string // why it steps aside; empty: there is room
 	}
-	// JoinRequest tells a server to join others by gossip.
-	JoinRequest struct{ Addresses []string }
+	// JoinRequest tells a server to join others by gossip: of its own region, or, with WAN, of others.
+	JoinRequest struct {
+		Addresses []string
+		WAN       bool
+	}
 	// ForceLeaveRequest makes a failed server count as one that left. Prune: it is forgotten.
 	ForceLeaveRequest struct {
 		Name  string

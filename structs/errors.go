@@ -23,6 +23,7 @@ const (
 	CodeLimited      Code = "limited"       // too many at once; try again
 	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
 	CodeNotLeader    Code = "not_leader"    // between servers: this one does not lead, and did nothing
+	CodeNoRegion     Code = "no_region"     // the region asked for is not known, or none of its servers can be reached
 	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
 )
 
@@ -43,7 +44,7 @@ func (c Code) HTTPStatus() int {
 		return 429
 	case CodeUnsupported:
 		return 501
-	case CodeNoLeader, CodeNotLeader:
+	case CodeNoLeader, CodeNotLeader, CodeNoRegion:
 		return 500 // as Nomad answers; its clients retry on it
 	case CodeNoNode:
 		return 502
@@ -94,6 +95,7 @@ var (
 	ErrForbidden   = &Error{Code: CodeForbidden}
 	ErrNoLeader    = &Error{Code: CodeNoLeader}
 	ErrNotLeader   = &Error{Code: CodeNotLeader}
+	ErrNoRegion    = &Error{Code: CodeNoRegion}
 	ErrNoNode      = &Error{Code: CodeNoNode}
 	ErrTooLarge    = &Error{Code: CodeTooLarge}
 	ErrLimited     = &Error{Code: CodeLimited}

@@ -153,6 +153,9 @@ func (j *Job) validateTargets(r reporter) {
 	}
 }
 
+// ValidRegion tells whether a region may have a name: one that jobs can state.
+func ValidRegion(name string) bool { return poolName.MatchString(name) }
+
 // validateLaunch checks what launches jobs or spans regions.
 func (j *Job) validateLaunch(r reporter) {
 	runsOut := j.Type == JobTypeBatch || j.Type == JobTypeSysBatch
@@ -186,6 +189,11 @@ func (j *Job) validateLaunch(r reporter) {
 			in.addf("region", "must be stated at least once")
 		}
 		in.unique("region", "regions", names)
+		for i, name := range names {
+			if !ValidRegion(name) {
+				in.in("region", "", i).addf("", "must be named by 1 to 128 letters, digits, dashes or underscores, not %q", clip(name))
+			}
+		}
 	}
 	if j.UI != nil {
 		for i, link := range j.UI.Links {

@@ -35,6 +35,7 @@ type serverPart struct {
 	// serfBound is where gossip listens, encrypted whether it is.
 	serfBound string
 	encrypted bool
+	wan       string       // gossip with other regions, as others reach it; empty: it is off
 	failed    <-chan error // it cannot go on
 	// stop ends it; leave: it takes itself out of the cluster.
 	stop func(ctx context.Context, leave bool) error
@@ -230,6 +231,9 @@ func (a *Agent) describe(shown map[string]any) {
 	if a.server != nil {
 		normalized["RPC"], normalized["Serf"] = a.server.bound, a.server.serfBound
 		advertise["RPC"], advertise["Serf"] = a.rpcAddr, a.server.serf
+		if a.server.wan != "" {
+			advertise["SerfWAN"] = a.server.wan
+		}
 	}
 	shown["NormalizedAddrs"], shown["AdvertiseAddrs"] = normalized, advertise
 	shown["Version"] = map[string]any{"Version": Version}
@@ -361,6 +365,9 @@ func (a *Agent) banner(w io.Writer) {
 	if a.server != nil {
 		advertise += "; RPC: " + a.rpcAddr + "; Serf: " + a.server.serf
 		bind += "; RPC: " + a.server.bound + "; Serf: " + a.server.serfBound
+		if a.server.wan != "" {
+			advertise += "; Serf WAN: " + a.server.wan
+		}
 	}
 	lines := [][2]string{
 		{"Advertise Addrs", advertise}, {"Bind Addrs", bind}, {"Client", fmt.Sprint(a.client != nil)},

@@ -41,6 +41,8 @@ General options:
   -http-port=PORT        Port of the HTTP API. Default 4646; 0 takes any free one.
   -rpc-port=PORT         Port of RPC. Default 4647; 0 takes any free one.
   -serf-port=PORT        Port of gossip among servers. Default 4648, with -dev any free one.
+  -serf-wan-port=PORT    Port of gossip with servers of other regions. Default 4649 where
+                         that of -serf-port is its default, else off; -1 switches it off.
   -data-dir=PATH         Directory for what must outlive the agent; absolute.
   -region=NAME           Default global.
   -dc=NAME               Datacenter. Default dc1.
@@ -57,7 +59,8 @@ Server options:
                          it is reached. Repeatable.
   -retry-max=N           How often; 0 is for ever, as by default.
   -retry-interval=TIME   Time between tries. Default 30s; the first ones come quicker.
-  -join=ADDR             The same, but the agent does not start if none is reached.
+  -retry-join-wan=ADDR   The same for a server of another region, whose port is 4649 by default.
+  -join=ADDR             As -retry-join, but the agent does not start if none is reached.
   -rejoin                Go back to the servers known before, even after leaving.
   -encrypt=KEY           Key of the gossip among servers, in base64. Better in a file:
                          others can see the command line.
@@ -147,6 +150,12 @@ func parseFlags(args []string) (*flags, error) {
 	yes("log-json", "log_json", func(c *config.Config) *bool { return &c.LogJSON })
 	yes("log-include-location", "log_include_location", func(c *config.Config) *bool { return &c.LogLocation })
 	number("serf-port", "ports.serf", func(c *config.Config) *int { return &c.Ports.Serf })
+	number("serf-wan-port", "ports.serf_wan", func(c *config.Config) *int {
+		if c.Ports.SerfWAN == nil {
+			c.Ports.SerfWAN = new(int)
+		}
+		return c.Ports.SerfWAN
+	})
 	number("bootstrap-expect", "server.bootstrap_expect", func(c *config.Config) *int {
 		c.Server.BootstrapExpect = new(int) // not that of a default
 		return c.Server.BootstrapExpect
@@ -187,6 +196,7 @@ func (f *flags) lists(fs *flag.FlagSet) {
 	}
 	more("join", "server.server_join.start_join", func(c *config.Config) *[]string { return &c.Server.Join.StartJoin })
 	more("retry-join", "server.server_join.retry_join", func(c *config.Config) *[]string { return &c.Server.Join.RetryJoin })
+	more("retry-join-wan", "server.server_join.retry_join_wan", func(c *config.Config) *[]string { return &c.Server.Join.RetryJoinWAN })
 	f.set(fs, "retry-interval", "server.server_join.retry_interval", false, func(c *config.Config, v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -86,6 +87,9 @@ func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 	if c.SerfAdvertise == c.SerfAddr {
 		c.SerfAdvertise = "" // as bound
 	}
+	if err := wanConfig(c, cfg); err != nil {
+		return err
+	}
 	s := &cfg.Server
 	if c.GossipKey, err = s.Key(); err != nil {
 		return fmt.Errorf("server.encrypt: %w", err)
@@ -104,6 +108,32 @@ func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 	stated(&c.Autopilot.LastContactThreshold, a.LastContactThreshold)
 	stated(&c.Autopilot.MaxTrailingLogs, uint64(max(0, a.MaxTrailingLogs))) //nolint:gosec // not negative
 	stated(&c.Autopilot.MinQuorum, uint(max(0, a.MinQuorum)))               //nolint:gosec // not negative
+	return nil
+}
+
+// wanConfig says how the server finds those of other regions.
+func wanConfig(c *nomadish.Config, cfg *config.Config) error {
+	port := cfg.WANPort()
+	if port < 0 {
+		return nil
+	}
+	c.WANAddr = joinHostPort(hostOr(cfg.Addresses.SerfWAN, hostOr(cfg.Addresses.Serf, cfg.BindAddr)), port)
+	stated := cfg.Advertise.SerfWAN
+	if stated == "" && cfg.Advertise.Serf != "" { // the same host; the port is another
+		stated = cfg.Advertise.Serf
+		if host, _, err := net.SplitHostPort(stated); err == nil {
+			stated = host
+		}
+	}
+	var err error
+	if c.WANAdvertise, err = advertised(stated, c.WANAddr); err != nil {
+		return err
+	}
+	if c.WANAdvertise == c.WANAddr {
+		c.WANAdvertise = "" // as bound
+	}
+	j := &cfg.Server.Join
+	c.StartJoinWAN, c.RetryJoinWAN, c.RetryMaxWAN, c.RetryIntervalWAN = j.StartJoinWAN, j.RetryJoinWAN, j.RetryMaxWAN, j.RetryIntervalWAN
 	return nil
 }
 
@@ -137,7 +167,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 	}
 	return &serverPart{
 		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, failed: s.Failed(),
-		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: len(c.GossipKey) > 0,
+		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: len(c.GossipKey) > 0, wan: s.WANAddr(),
 		stop: func(_ context.Context, leave bool) error {
 			if leave {
 				return s.Leave()

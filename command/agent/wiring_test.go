@@ -175,6 +175,7 @@ server {
   server_join {
     retry_join     = ["10.0.0.2:7"]
     retry_interval = "3s"
+    retry_join_wan = ["10.1.0.1"]
   }
   default_scheduler_config {
     scheduler_algorithm = "spread"
@@ -197,6 +198,7 @@ autopilot { cleanup_dead_servers = false }`))
 		"clocks":  c.HeartbeatGrace == 9*time.Second && c.JobGCThreshold == time.Hour && c.EvalGCThreshold == byDefault.EvalGCThreshold,
 		"gossip": c.SerfAddr == "0.0.0.0:4648" && strings.HasSuffix(c.SerfAdvertise, ":4648") && string(c.GossipKey) == "0123456789abcdef" &&
 			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
+		"regions":   c.WANAddr == "0.0.0.0:4649" && strings.HasSuffix(c.WANAdvertise, ":4649") && slices.Equal(c.RetryJoinWAN, []string{"10.1.0.1"}),
 		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
 		"limits":    c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
@@ -205,9 +207,24 @@ autopilot { cleanup_dead_servers = false }`))
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
+	f := func(serf int, wan *int, advertise, bound, reached string) {
+		t.Helper()
+		cfg := config.Default()
+		cfg.BindAddr, cfg.Ports.Serf, cfg.Ports.SerfWAN, cfg.Advertise.Serf = "127.0.0.1", serf, wan, advertise
+		c, err := serverConfig(cfg, hclog.NewNullLogger())
+		if err != nil || c.WANAddr != bound || c.WANAdvertise != reached {
+			t.Errorf("serf %d, serf_wan %v, advertised %q: bound to %q, reached at %q, %v", serf, wan, advertise, c.WANAddr, c.WANAdvertise, err)
+		}
+	}
+	own, off := 7, -1
+	f(4648, nil, "", "127.0.0.1:4649", "")
+	f(4648, &own, "10.0.0.7:99", "127.0.0.1:7", "10.0.0.7:7")
+	f(4648, &off, "", "", "")
+	f(0, nil, "", "", "") // agents with ports of their own do not meet at the default one
+	f(5000, &own, "", "127.0.0.1:7", "")
 	cfg.SetDev()
 	cfg.Advertise.RPC = ""
-	if c, err = serverConfig(cfg, hclog.NewNullLogger()); err != nil || c.DataDir != "" || c.RPCAddr != "127.0.0.1:0" || c.RPCAdvertise != "" {
+	if c, err = serverConfig(cfg, hclog.NewNullLogger()); err != nil || c.WANAddr != "" || c.DataDir != "" || c.RPCAddr != "127.0.0.1:0" || c.RPCAdvertise != "" {
 		t.Errorf("-dev: %+v %v", c, err)
 	}
 	for _, f := range [][3]string{{"0.0.0.0:0", "10.0.0.9:55", "0.0.0.0:55"}, {"127.0.0.1:4647", "1.1.1.1:9", "127.0.0.1:4647"}} {

@@ -8,6 +8,8 @@
 // of a region share a LAN pool. Pools across regions are slower and meant for the far
 // distance (KindWAN); they take servers of any region, while a LAN pool refuses a server
 // of another: two regions whose operators mistype an address must not melt into one.
+// A server tells in the LAN pool where its place in the WAN pool is, so that the others
+// of its region bring each other along: one of them that was told of another region is enough.
 //
 // What a server says of itself stands in its tags: role, region, datacenter, the ID
 // that Raft knows it by, its RPC address, how many servers it expects to found the

@@ -54,3 +54,50 @@ func (p *Pool) KeepJoining(ctx context.Context, c JoinConfig) error {
 		wait = min(2*wait, c.Interval)
 	}
 }
+
+// KeepMeeting is KeepJoining of a WAN pool, for as long as ctx lasts: whenever no server of
+// another region is there, the addresses are tried. Having reached servers of the own region
+// is no success, as the same addresses may stand in every server's configuration.
+func (p *Pool) KeepMeeting(ctx context.Context, c JoinConfig) error {
+	if c.Interval <= 0 {
+		c.Interval = defaultRetry
+	}
+	wait, tries, met := min(firstRetry, c.Interval), 0, false
+	for {
+		if p.others() {
+			met, wait = true, c.Interval
+		} else {
+			_, err := p.Join(c.Addrs)
+			switch {
+			case p.others():
+				met = true
+				p.logger.Info("joined the servers of other regions")
+			case wait == c.Interval && !met:
+				if tries++; tries == c.Max {
+					return fmt.Errorf("join %v: no server of another region was reached in %d tries: %w", c.Addrs, tries, err)
+				}
+			}
+			if err != nil && p.told.First("join "+err.Error(), time.Now()) {
+				p.logger.Warn("servers of other regions are not reached; the same is not logged again for an hour", "error", err, "again_in", wait)
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		}
+		wait = min(2*wait, c.Interval)
+	}
+}
+
+// others tells whether a server of another region is there.
+func (p *Pool) others() bool {
+	for _, s := range p.Servers() {
+		if s.Region != p.config.Region && s.Alive() {
+			return true
+		}
+	}
+	return false
+}

@@ -26,7 +26,11 @@ const (
 	tagBootstrap  = "bootstrap"
 	tagVersion    = "vsn"
 	tagRaft       = "raft_vsn"
+	tagWAN        = "wan"  // ours
+	tagPool       = "pool" // ours: poolWAN in the pool of all regions, else none
 )
+
+const poolWAN = "wan"
 
 // Server is a member as its tags describe it.
 type Server struct {
@@ -38,6 +42,7 @@ type Server struct {
 	Version    string
 	RPCAddr    string // host:port
 	Expect     int    // servers that found the cluster; 0: it joins one that is there
+	WANAddr    string // host:port of its place in the pool of all regions; empty: none
 	Status     string // structs.MemberAlive and so on
 	DiskFull   bool   // it says that it is not to lead
 }
@@ -54,6 +59,12 @@ func tagsOf(c *Config) (map[string]string, error) {
 		tagRole: role, tagRegion: c.Region, tagDatacenter: c.Datacenter, tagID: c.ID, tagRPCHost: host, tagRPCPort: port,
 		tagBuild: c.Version, tagVersion: "1", tagRaft: "3",
 	}
+	if c.Kind == KindWAN {
+		tags[tagPool] = poolWAN
+	}
+	if c.WANAddr != "" {
+		tags[tagWAN] = c.WANAddr
+	}
 	switch {
 	case c.Expect == 1:
 		tags[tagBootstrap] = "1"
@@ -68,7 +79,7 @@ func tagsOf(c *Config) (map[string]string, error) {
 func ServerOf(m *structs.ServerMember) (Server, error) {
 	s := Server{
 		Member: m.Name, ID: m.Tags[tagID], Region: m.Tags[tagRegion], Datacenter: m.Tags[tagDatacenter],
-		Version: m.Tags[tagBuild], Status: m.Status,
+		Version: m.Tags[tagBuild], WANAddr: m.Tags[tagWAN], Status: m.Status,
 		DiskFull: m.Tags[TagDisk] != "",
 	}
 	if got := m.Tags[tagRole]; got != role {

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Kind says over what distance a pool gossips.
@@ -38,6 +39,7 @@ type Config struct {
 	Version    string
 	RPCAddr    string // host:port that the others reach it at
 	Expect     int    // servers that found the cluster; 0: it joins one that is there
+	WANAddr    string // host:port of the server's place in the pool of all regions; empty: none
 
 	BindAddr  string // host:port; port 0: any free one
 	Advertise string // host:port that the others reach the pool at; empty: as bound
@@ -51,7 +53,7 @@ type Config struct {
 	// RejoinAfterLeave makes a server that left go back to the members that it remembers.
 	RejoinAfterLeave bool
 
-	// ProbeInterval is how often a member is probed; 0: 1 s on a LAN, 5 s on a WAN.
+	// ProbeInterval is how often a member is probed; 0: 1 s on a LAN, 3 s on a WAN.
 	// Probes' other times follow it.
 	ProbeInterval time.Duration
 	Logger        hclog.Logger
@@ -62,6 +64,15 @@ const (
 	// reclaim is how long a failed member's name is kept for its old address.
 	reclaim = 10 * time.Second
 	events  = 256 // of Serf's that wait
+
+	// wanProbe lets an answer take 1.5 s, several times as long as round the world and back, and
+	// wanSuspicion gives a suspect about 12 s to speak up: a region that is lost is known to be
+	// within half a minute. memberlist's own times for a WAN make that about a minute.
+	wanProbe     = 3 * time.Second
+	wanSuspicion = 4
+	// wanReconnect is how long a region that cannot be reached is tried again, as Consul has it:
+	// the line between two sites may be down over a weekend.
+	wanReconnect = 72 * time.Hour
 )
 
 // Pool is this server's place in a pool. Its methods may be called from many
@@ -70,6 +81,7 @@ type Pool struct {
 	serf   *serf.Serf
 	config Config
 	logger hclog.Logger
+	told   wire.Once // refusals that were logged
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool
@@ -91,7 +103,7 @@ func New(c Config) (*Pool, error) {
 	}
 	p.serf, err = serf.Create(conf)
 	if err != nil {
-		return nil, fmt.Errorf("gossip on %s: %w (is another agent running? set ports { serf = … })", c.BindAddr, err)
+		return nil, fmt.Errorf("gossip on %s: %w (is another agent running? set ports { %s = … })", c.BindAddr, err, c.Kind.port())
 	}
 	p.done.Go(p.listen)
 	return p, nil
@@ -106,6 +118,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	list := memberlist.DefaultLANConfig()
 	if c.Kind == KindWAN {
 		list = memberlist.DefaultWANConfig()
+		list.ProbeInterval, list.ProbeTimeout, list.SuspicionMult = wanProbe, wanProbe/2, wanSuspicion
 	}
 	if list.BindAddr, list.BindPort, err = hostPort(c.BindAddr); err != nil {
 		return nil, fmt.Errorf("gossip: bind %q: %w", c.BindAddr, err)
@@ -113,7 +126,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	list.AdvertisePort = list.BindPort
 	if c.Advertise != "" {
 		if list.AdvertiseAddr, list.AdvertisePort, err = advertised(c.Advertise); err != nil {
-			return nil, fmt.Errorf("advertise { serf = %q }: %w", c.Advertise, err)
+			return nil, fmt.Errorf("advertise { %s = %q }: %w", c.Kind.port(), c.Advertise, err)
 		}
 	}
 	list.TCPTimeout, list.DeadNodeReclaimTime = tcpTimeout, reclaim
@@ -137,6 +150,9 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	// so and waits for its operator: it may be the only one that holds the state.
 	conf.DisableCoordinates, conf.EnableNameConflictResolution = true, false
 	conf.RejoinAfterLeave = c.RejoinAfterLeave
+	if c.Kind == KindWAN {
+		conf.ReconnectTimeout = wanReconnect
+	}
 	if c.SnapshotPath != "" {
 		if err := os.MkdirAll(filepath.Dir(c.SnapshotPath), 0o700); err != nil {
 			return nil, fmt.Errorf("gossip: %w", err)
@@ -261,7 +277,7 @@ func (p *Pool) Join(addrs []string) (int, error) {
 	reached := 0
 	var errs []error
 	for _, addr := range addrs {
-		n, err := p.serf.Join([]string{WithPort(addr)}, true)
+		n, err := p.serf.Join([]string{p.config.Kind.WithPort(addr)}, true)
 		reached += n
 		if err != nil {
 			errs = append(errs, fmt.Errorf("join %s: %w", addr, err))
@@ -270,16 +286,31 @@ func (p *Pool) Join(addrs []string) (int, error) {
 	return reached, errors.Join(errs...)
 }
 
-// WithPort adds the default port to an address that has none.
-func WithPort(addr string) string {
+// WithPort adds the default port of such pools to an address that has none.
+func (k Kind) WithPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultPort))
+	port := DefaultPort
+	if k == KindWAN {
+		port = DefaultWANPort
+	}
+	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(port))
 }
 
-// DefaultPort is Nomad's for gossip.
-const DefaultPort = 4648
+// port is the name that the configuration has for the pool's port.
+func (k Kind) port() string {
+	if k == KindWAN {
+		return "serf_wan"
+	}
+	return "serf"
+}
+
+// The default ports: Nomad's for the servers of a region, and the next for those of all.
+const (
+	DefaultPort    = 4648
+	DefaultWANPort = 4649
+)
 
 // ForceLeave makes a failed member count as one that left. prune: it is forgotten at
 // once. name may leave out the region.
@@ -330,11 +361,17 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 	for _, one := range members {
 		other := memberOf(one)
 		s, err := ServerOf(&other)
+		if wan := other.Tags[tagPool] == poolWAN; err == nil && wan != (m.p.config.Kind == KindWAN) {
+			err = fmt.Errorf("member %s is of another kind of pool: servers of one region join each other at their port serf, those of different regions at serf_wan", one.Name)
+		}
 		if err == nil && m.p.config.Kind == KindLAN && s.Region != m.p.config.Region {
-			err = fmt.Errorf("member %s is of region %q, this pool of %q", one.Name, s.Region, m.p.config.Region)
+			err = fmt.Errorf("member %s is of region %q, this pool of %q (servers of other regions are joined on their port serf_wan: retry_join_wan)",
+				one.Name, s.Region, m.p.config.Region)
 		}
 		if err != nil {
-			m.p.logger.Warn("refused a member", "addr", one.Addr, "reason", err)
+			if m.p.told.First(one.Addr.String()+" "+one.Name, time.Now()) {
+				m.p.logger.Warn("refused a member; more of it is not logged for an hour", "addr", one.Addr, "reason", err)
+			}
 			return fmt.Errorf("refused: %w", err)
 		}
 	}

@@ -138,6 +138,7 @@ func TestRefused(t *testing.T) {
 	open, keyed := pool(t, "open", nil), pool(t, "keyed", func(c *Config) { c.Key = key })
 	for what, other := range map[string]*Pool{
 		"another region": pool(t, "x", func(c *Config) { c.Region = "mars" }),
+		"the WAN's port": pool(t, "y", func(c *Config) { c.Kind = KindWAN }),
 		"a key":          keyed,
 	} {
 		if _, err := other.Join([]string{open.Addr()}); err == nil {
@@ -197,6 +198,40 @@ func (l lines) until(t *testing.T, what string) {
 		case <-time.After(60 * time.Second):
 			t.Fatalf("nothing is said of %q", what)
 		}
+	}
+}
+
+// TestKeepMeeting: reaching servers of the own region is not enough.
+func TestKeepMeeting(t *testing.T) {
+	t.Parallel()
+	wan := func(region, at string) func(*Config) {
+		return func(c *Config) {
+			c.Kind, c.Region = KindWAN, region
+			if at != "" {
+				c.BindAddr = at
+			}
+		}
+	}
+	gone := pool(t, "gone", wan("mars", ""))
+	addr := gone.Addr()
+	if err := gone.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	a, b := pool(t, "a", wan("earth", "")), pool(t, "b", wan("earth", ""))
+	err := a.KeepMeeting(t.Context(), JoinConfig{Addrs: []string{a.Addr(), b.Addr()}, Max: 2, Interval: 10 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "no server of another region") {
+		t.Fatalf("with those of the own region alone: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- a.KeepMeeting(ctx, JoinConfig{Addrs: []string{b.Addr(), addr}, Interval: 20 * time.Millisecond})
+	}()
+	pool(t, "late", wan("mars", addr))
+	sees(t, b, "a=alive", "b=alive", "late=alive")
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -264,9 +299,12 @@ func TestWithPort(t *testing.T) {
 	for in, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1:4648", "10.0.0.1:1": "10.0.0.1:1", "host": "host:4648", "::1": "[::1]:4648", "[::1]": "[::1]:4648", "[::1]:7": "[::1]:7",
 	} {
-		if got := WithPort(in); got != want {
+		if got := KindLAN.WithPort(in); got != want {
 			t.Errorf("%s: %s, not %s", in, got, want)
 		}
+	}
+	if got := KindWAN.WithPort("10.0.0.1"); got != "10.0.0.1:4649" {
+		t.Errorf("on a WAN: %s", got)
 	}
 }
 

@@ -146,14 +146,7 @@ func (e *Endpoints) toClient(nodeOf func(context.Context, *wire.Call) (string, e
 		}
 		return e.relayTo(ctx, call, id)
 	}
-	return func(ctx context.Context, call *wire.Call) error {
-		var r routing
-		if err := call.Args(&r); err != nil {
-			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
-		}
-		if err := e.checkRegion(r.Region); err != nil {
-			return err
-		}
+	return e.regional(false, func(ctx context.Context, call *wire.Call) error {
 		if call.Via == wire.ViaHolder || e.Leadership.IsLeader() {
 			return here(ctx, call)
 		}
@@ -161,7 +154,7 @@ func (e *Endpoints) toClient(nodeOf func(context.Context, *wire.Call) (string, e
 			return e.relayTo(ctx, call, id)
 		}
 		return e.atLeader(ctx, call, false, here)
-	}
+	})
 }
 
 func (e *Endpoints) relayTo(ctx context.Context, call *wire.Call, nodeID string) error {

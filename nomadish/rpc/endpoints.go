@@ -116,6 +116,10 @@ type Deps struct {
 	Founding   Founding
 	Keeper     Keeper
 	Pool       *wire.Pool // sessions to other servers
+	Regions    Regions    // nil: there is this one only
+	Far        *wire.Pool // sessions to servers of other regions
+	// Self calls a method as if this server were asked for it by its own agent.
+	Self func(ctx context.Context, method string, args, reply any) error
 	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical

@@ -17,7 +17,7 @@ func (e *Endpoints) registerJobs(mux *wire.Mux) {
 	mux.Handle(wire.MethodJobScale, write(e, e.jobScale))
 	mux.Handle(wire.MethodJobRevert, write(e, e.jobRevert))
 	mux.Handle(wire.MethodJobPlan, write(e, e.jobPlan))
-	mux.Handle(wire.MethodJobValidate, local(e.jobValidate))
+	mux.Handle(wire.MethodJobValidate, inRegion(e, e.jobValidate))
 	mux.Handle(wire.MethodJobList, read(e, e.jobList))
 	mux.Handle(wire.MethodJobGet, read(e, e.jobGet))
 	mux.Handle(wire.MethodJobVersions, read(e, e.jobVersions))
@@ -37,13 +37,16 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if job.Namespace == "" && ns != structs.AllNamespaces {
 		job.Namespace = ns
 	}
+	if job.Region == "" || job.Region == structs.DefaultRegion { // which clients of Nomad's fill in
+		job.Region = e.Region
+	}
 	job.Status, job.StatusDescription, job.Stable = "", "", false
 	job.Canonicalize()
 	if err := e.checkNamespace(job.Namespace); err != nil {
 		return "", err
 	}
-	if job.Region != e.Region && job.Region != structs.DefaultRegion {
-		return "", structs.Errorf(structs.CodeBadRequest, "job %q: region %q: this cluster's is %q", job.ID, job.Region, e.Region)
+	if job.Region != e.Region {
+		return "", structs.Errorf(structs.CodeBadRequest, "job %q: region %q: it was sent to region %q", job.ID, job.Region, e.Region)
 	}
 	if err := job.Validate().Err(); err != nil {
 		return "", err

@@ -13,8 +13,8 @@ import (
 )
 
 func (e *Endpoints) registerNodes(mux *wire.Mux) {
-	mux.Handle(wire.MethodNodeRegister, write(e, e.nodeRegister))
-	mux.Handle(wire.MethodNodeHeartbeat, write(e, e.nodeHeartbeat))
+	mux.Handle(wire.MethodNodeRegister, fromNodes(e, e.nodeRegister))
+	mux.Handle(wire.MethodNodeHeartbeat, fromNodes(e, e.nodeHeartbeat))
 	mux.Handle(wire.MethodNodeList, read(e, e.nodeList))
 	mux.Handle(wire.MethodNodeGet, read(e, e.nodeGet))
 	mux.Handle(wire.MethodNodeAllocs, read(e, e.nodeAllocs))
@@ -22,9 +22,9 @@ func (e *Endpoints) registerNodes(mux *wire.Mux) {
 	mux.Handle(wire.MethodNodeEligibility, write(e, e.nodeEligibility))
 	mux.Handle(wire.MethodNodePurge, write(e, e.nodePurge))
 	mux.Handle(wire.MethodNodeEvaluate, write(e, e.nodeEvaluate))
-	mux.Handle(wire.MethodNodeClientAllocs, read(e, e.nodeClientAllocs))
-	mux.Handle(wire.MethodNodeUpdateAllocs, write(e, e.nodeUpdateAllocs))
-	mux.Handle(wire.MethodNodeEvents, write(e, e.nodeEvents))
+	mux.Handle(wire.MethodNodeClientAllocs, ownRegion(e, read(e, e.nodeClientAllocs)))
+	mux.Handle(wire.MethodNodeUpdateAllocs, fromNodes(e, e.nodeUpdateAllocs))
+	mux.Handle(wire.MethodNodeEvents, fromNodes(e, e.nodeEvents))
 }
 
 // nodeOf reads a node or says that there is none.

@@ -10,13 +10,17 @@ import (
 )
 
 func (e *Endpoints) registerStatus(mux *wire.Mux) {
-	mux.Handle(wire.MethodPing, local(func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+	mux.Handle(wire.MethodPing, inRegion(e, func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
 		return &structs.WriteReply{}, nil
 	}))
-	mux.Handle(wire.MethodLeader, local(e.leader))
-	mux.Handle(wire.MethodPeers, local(e.peers))
+	mux.Handle(wire.MethodLeader, inRegion(e, e.leader))
+	mux.Handle(wire.MethodPeers, inRegion(e, e.peers))
 	mux.Handle(wire.MethodRegions, local(func(context.Context, *structs.EmptyRequest) (*structs.StringsReply, error) {
-		return &structs.StringsReply{Values: []string{e.Region}}, nil
+		reply := &structs.StringsReply{Values: []string{e.Region}, QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: e.Leadership.Reign().Addr != ""}}
+		if e.Regions != nil {
+			reply.Values = e.Regions.Known()
+		}
+		return reply, nil
 	}))
 }
 

@@ -55,16 +55,29 @@ func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, err
 // fromServers registers a write that only servers of this region may ask for, as far as
 // their certificates tell: what workers do.
 func fromServers[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return serversOnly(e, write(e, f))
+	return serversOnly(e, ownRegion(e, write(e, f)))
+}
+
+// fromNodes registers a write that nodes ask their own region's servers for.
+func fromNodes[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return ownRegion(e, write(e, f))
 }
 
 // serversOnly lets only servers of this region call, as far as their certificates tell.
 func serversOnly(e *Endpoints, allowed wire.Handler) wire.Handler {
+	return trusted(e, false, allowed)
+}
+
+// trusted is serversOnly; far lets servers of other regions pass such calls on, too.
+func trusted(e *Endpoints, far bool, allowed wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		if call.Session == nil || call.Session.Peer().Server(e.Region) {
 			return allowed(ctx, call)
 		}
 		peer := call.Session.Peer()
+		if far && call.Via == wire.ViaRegion && peer.AnyServer() {
+			return allowed(ctx, call)
+		}
 		if e.told.First(call.Method+" "+peer.String(), e.Now()) {
 			e.Logger.Warn("refused a call that only servers may make; more of this kind are not logged for an hour",
 				"method", call.Method, "from", call.Session.Addr(), "certificate", peer)
@@ -85,26 +98,16 @@ func local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Hand
 }
 
 func (e *Endpoints) routed(isRead bool, here wire.Handler) wire.Handler {
-	return func(ctx context.Context, call *wire.Call) error {
+	return e.regional(isRead, func(ctx context.Context, call *wire.Call) error {
 		var r routing
 		if err := call.Args(&r); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
-		}
-		if err := e.checkRegion(r.Region); err != nil {
-			return err
 		}
 		if isRead && r.AllowStale {
 			return here(ctx, call)
 		}
 		return e.atLeader(ctx, call, isRead, here)
-	}
-}
-
-func (e *Endpoints) checkRegion(region string) error {
-	if region == "" || region == e.Region {
-		return nil
-	}
-	return structs.Errorf(structs.CodeBadRequest, "region %q: not known; this cluster's is %q", region, e.Region)
+	})
 }
 
 // atLeader has the leader answer. While there is none, the call is held for a while:
@@ -127,6 +130,9 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 		case <-changed:
 		case <-time.After(holdStep):
 		case <-limit.C:
+			if call.Via == wire.ViaRegion { // as above: another server of this region may know one
+				return structs.Errorf(structs.CodeNotLeader, "%w", again.why)
+			}
 			return again.why
 		case <-ctx.Done():
 			return ctx.Err()

@@ -14,9 +14,7 @@ import (
 func (e *Endpoints) registerServers(mux *wire.Mux) {
 	mux.Handle(wire.MethodMembers, local(e.members))
 	mux.Handle(wire.MethodJoin, serversOnly(e, local(e.join)))
-	mux.Handle(wire.MethodForceLeave, serversOnly(e, local(func(_ context.Context, args *structs.ForceLeaveRequest) (*structs.WriteReply, error) {
-		return &structs.WriteReply{}, e.Gossip.ForceLeave(args.Name, args.Prune)
-	})))
+	mux.Handle(wire.MethodForceLeave, serversOnly(e, local(e.forceLeave)))
 	mux.Handle(wire.MethodFound, serversOnly(e, local(e.found)))
 	mux.Handle(wire.MethodRaftState, serversOnly(e, local(e.raftState)))
 	mux.Handle(wire.MethodAutopilotGet, read(e, e.autopilotGet))
@@ -25,12 +23,43 @@ func (e *Endpoints) registerServers(mux *wire.Mux) {
 }
 
 func (e *Endpoints) members(context.Context, *structs.EmptyRequest) (*structs.MembersReply, error) {
-	return &structs.MembersReply{ServerName: e.Name, ServerRegion: e.Region, ServerDC: e.Datacenter, Members: e.Gossip.Members()}, nil
+	return &structs.MembersReply{ServerName: e.Name, ServerRegion: e.Region, ServerDC: e.Datacenter, Members: e.allMembers()}, nil
+}
+
+// allMembers are the servers of this region, then those of others, each by name.
+func (e *Endpoints) allMembers() []structs.ServerMember {
+	members := e.Gossip.Members()
+	if e.Regions != nil {
+		members = append(members, e.Regions.Members()...)
+	}
+	return members
+}
+
+// forceLeave looks for the member in the pool of this region, and in that of all regions.
+func (e *Endpoints) forceLeave(_ context.Context, args *structs.ForceLeaveRequest) (*structs.WriteReply, error) {
+	err := e.Gossip.ForceLeave(args.Name, args.Prune)
+	if e.Regions == nil {
+		return &structs.WriteReply{}, err
+	}
+	switch far := e.Regions.ForceLeave(args.Name, args.Prune); {
+	case structs.CodeOf(err) == structs.CodeNotFound && structs.CodeOf(far) != structs.CodeNotFound:
+		return &structs.WriteReply{}, far
+	case err == nil && structs.CodeOf(far) != structs.CodeNotFound:
+		err = far
+	}
+	return &structs.WriteReply{}, err
 }
 
 func (e *Endpoints) join(_ context.Context, args *structs.JoinRequest) (*structs.CountReply, error) {
 	if len(args.Addresses) == 0 {
 		return nil, structs.Errorf(structs.CodeBadRequest, "no address to join is named")
+	}
+	if args.WAN && e.Regions != nil {
+		n, err := e.Regions.Join(args.Addresses)
+		if n == 0 && err != nil {
+			return nil, structs.Errorf(structs.CodeBadRequest, "%w", err).WithHint("name the gossip address of a server of another region, port 4649 (ports.serf_wan) by default")
+		}
+		return &structs.CountReply{Count: n}, nil
 	}
 	n, err := e.Gossip.Join(args.Addresses)
 	if n == 0 && err != nil {

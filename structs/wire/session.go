@@ -35,6 +35,7 @@ type Via string
 const (
 	ViaLeader Via = "leader" // to the one that it takes for the leader
 	ViaHolder Via = "holder" // to the one that the node is connected to
+	ViaRegion Via = "region" // to one of the region that is asked for
 )
 
 // status precedes every answer frame. An empty Code is success; End closes a stream.

@@ -71,6 +71,9 @@ func (p Peer) isServer() bool {
 // or roles are not verified.
 func (p Peer) Server(region string) bool { return !p.verified || p.has(structs.CertServer, region) }
 
+// AnyServer tells whether the peer may act as a server of some region or other.
+func (p Peer) AnyServer() bool { return !p.verified || p.isServer() }
+
 // String names the peer in messages.
 func (p Peer) String() string {
 	if len(p.names) == 0 {

@@ -9,6 +9,8 @@ const (
 	DefaultHTTPPort = 4646
 	DefaultRPCPort  = 4647
 	DefaultSerfPort = 4648
+	// DefaultSerfWANPort is ours.
+	DefaultSerfWANPort = 4649
 )
 
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
@@ -64,6 +66,8 @@ type Ports struct {
 	HTTP int `hcl:"http"`
 	RPC  int `hcl:"rpc"`
 	Serf int `hcl:"serf"`
+	// SerfWAN (ours) is that of the gossip with other regions; see WANPort.
+	SerfWAN *int `hcl:"serf_wan"`
 }
 
 // Addresses are hosts (for addresses), or hosts with or without a port (for advertise).
@@ -71,6 +75,8 @@ type Addresses struct {
 	HTTP string `hcl:"http"`
 	RPC  string `hcl:"rpc"`
 	Serf string `hcl:"serf"`
+	// SerfWAN (ours): for addresses, those of Serf if not stated.
+	SerfWAN string `hcl:"serf_wan"`
 }
 
 // Server is the server's part.
@@ -143,6 +149,13 @@ type Join struct {
 	RetryJoin     []string      `hcl:"retry_join,append"`
 	RetryMax      int           `hcl:"retry_max"` // tries before the agent gives up and ends; 0: never
 	RetryInterval time.Duration `hcl:"retry_interval"`
+
+	// What follows is ours: the same for servers of other regions.
+
+	StartJoinWAN     []string      `hcl:"start_join_wan,append"`
+	RetryJoinWAN     []string      `hcl:"retry_join_wan,append"`
+	RetryMaxWAN      int           `hcl:"retry_max_wan"`
+	RetryIntervalWAN time.Duration `hcl:"retry_interval_wan"`
 }
 
 // DefaultSchedulerConfig is what a new cluster's scheduler starts with.

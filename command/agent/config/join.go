@@ -37,6 +37,19 @@ func (s *Server) Retry() (most int, interval time.Duration) {
 	return max(s.RetryMax, s.Join.RetryMax), max(s.RetryInterval, s.Join.RetryInterval)
 }
 
+// WANPort is the port of the gossip with other regions; below 0: it is off. Not stated, it is the
+// default where the gossip of the region has its own default port: agents that are given ports
+// of their own do not get in each other's way.
+func (c *Config) WANPort() int {
+	if c.Ports.SerfWAN != nil {
+		return *c.Ports.SerfWAN
+	}
+	if c.Ports.Serf == DefaultSerfPort {
+		return DefaultSerfWANPort
+	}
+	return -1
+}
+
 // Key is the gossip's key; nil: none.
 func (s *Server) Key() ([]byte, error) {
 	if s.Encrypt == "" {
@@ -71,12 +84,17 @@ func (k *checker) joining() {
 	for path, addrs := range map[string][]string{
 		"server.start_join": s.StartJoin, "server.retry_join": s.RetryJoin,
 		"server.server_join.start_join": s.Join.StartJoin, "server.server_join.retry_join": s.Join.RetryJoin,
+		"server.server_join.start_join_wan": s.Join.StartJoinWAN, "server.server_join.retry_join_wan": s.Join.RetryJoinWAN,
 	} {
 		k.addrs(path, addrs)
+		if strings.HasSuffix(path, "_wan") && len(addrs) > 0 && k.c.WANPort() < 0 {
+			k.bad(path, ": the gossip with other regions is off: state ports { serf_wan = %d }, as ports.serf is stated too", DefaultSerfWANPort)
+		}
 	}
 	for path, n := range map[string]int64{
 		"server.retry_max": int64(s.RetryMax), "server.retry_interval": int64(s.RetryInterval),
 		"server.server_join.retry_max": int64(s.Join.RetryMax), "server.server_join.retry_interval": int64(s.Join.RetryInterval),
+		"server.server_join.retry_max_wan": int64(s.Join.RetryMaxWAN), "server.server_join.retry_interval_wan": int64(s.Join.RetryIntervalWAN),
 	} {
 		if n < 0 {
 			k.bad(path, ": must not be negative")

@@ -56,10 +56,11 @@ func (k *checker) basics() {
 	if !slices.Contains(levels, strings.ToUpper(c.LogLevel)) {
 		k.bad("log_level", " %q: must be one of %s", c.LogLevel, strings.Join(levels, ", "))
 	}
-	for path, name := range map[string]string{"region": c.Region, "datacenter": c.Datacenter} {
-		if name == "" || strings.ContainsAny(name, " \t\n\x00*") {
-			k.bad(path, " %q: must be a name without spaces and *", name)
-		}
+	if !structs.ValidRegion(c.Region) {
+		k.bad("region", " %q: must be 1 to 128 letters, digits, dashes or underscores", c.Region)
+	}
+	if c.Datacenter == "" || strings.ContainsAny(c.Datacenter, " \t\n\x00*") {
+		k.bad("datacenter", " %q: must be a name without spaces and *", c.Datacenter)
 	}
 	if strings.ContainsAny(c.Name, " \t\n\x00") {
 		k.bad("name", " %q: must not contain spaces", c.Name)
@@ -93,7 +94,7 @@ func (k *checker) network() {
 	c := k.c
 	k.host("bind_addr", c.BindAddr)
 	for path, host := range map[string]string{
-		"addresses.http": c.Addresses.HTTP, "addresses.rpc": c.Addresses.RPC, "addresses.serf": c.Addresses.Serf,
+		"addresses.http": c.Addresses.HTTP, "addresses.rpc": c.Addresses.RPC, "addresses.serf": c.Addresses.Serf, "addresses.serf_wan": c.Addresses.SerfWAN,
 	} {
 		for _, one := range strings.Fields(host) {
 			k.host(path, one)
@@ -114,10 +115,13 @@ func (k *checker) network() {
 	if c.Ports.Serf != 0 && (c.Ports.Serf == c.Ports.RPC || c.Ports.Serf == c.Ports.HTTP) && c.Server.Enabled {
 		k.bad("ports.serf", " %d: is the HTTP or the RPC port too", c.Ports.Serf)
 	}
-	if len(strings.Fields(c.Addresses.Serf)) > 1 {
-		k.bad("addresses.serf", " %q: must be one address", c.Addresses.Serf)
+	k.wanPort()
+	for path, hosts := range map[string]string{"addresses.serf": c.Addresses.Serf, "addresses.serf_wan": c.Addresses.SerfWAN} {
+		if len(strings.Fields(hosts)) > 1 {
+			k.bad(path, " %q: must be one address", hosts)
+		}
 	}
-	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf} {
+	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf, "advertise.serf_wan": c.Advertise.SerfWAN} {
 		if addr == "" {
 			continue
 		}
@@ -129,6 +133,18 @@ func (k *checker) network() {
 		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 			k.bad(path, " %q: must be an address that others can reach", addr)
 		}
+	}
+}
+
+// wanPort checks the port of the gossip with other regions.
+func (k *checker) wanPort() {
+	p := &k.c.Ports
+	port := k.c.WANPort()
+	switch {
+	case port < -1 || port > 65535:
+		k.bad("ports.serf_wan", " %d: must be from 0 (any free one) to 65535, or -1: no gossip with other regions", port)
+	case port > 0 && (port == p.HTTP || port == p.RPC || port == p.Serf) && k.c.Server.Enabled:
+		k.bad("ports.serf_wan", " %d: is the HTTP, the RPC or the serf port too (-1 switches the gossip with other regions off)", port)
 	}
 }
 

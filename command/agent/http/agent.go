@@ -48,7 +48,7 @@ func agentHealth(r *request) (any, error) {
 		defer cancel()
 		var leader structs.StringReply
 		opts := r.opts
-		opts.AllowStale = true
+		opts.AllowStale, opts.Region = true, self.Region // it is about this agent
 		err := r.s.cfg.Backend.Call(ctx, wire.MethodLeader, &structs.EmptyRequest{QueryOptions: opts}, &leader)
 		switch {
 		case err != nil:

@@ -102,6 +102,53 @@ func TestJobNamespace(t *testing.T) {
 	f("namespace=query", `{"Job":{"ID":"j","Namespace":"own"},"Namespace":"body"}`, "query")
 }
 
+// TestJobRegion: a job goes to the region of the request, to its own, or to the agent's.
+func TestJobRegion(t *testing.T) {
+	fk := newFake()
+	cfg := testConfig(fk)
+	cfg.Agent.(*fakeAgent).self.Region = "eu"
+	ts := newTestServer(t, cfg)
+	f := func(query, body, want string, header ...string) {
+		t.Helper()
+		if resp, text := ask(t, ts, "PUT", "/v1/jobs?"+query, body, header...); resp.StatusCode != 200 {
+			t.Fatalf("%d %s", resp.StatusCode, text)
+		}
+		fk.mu.Lock()
+		defer fk.mu.Unlock()
+		args := fk.args[wire.MethodJobRegister].(*structs.JobRegisterRequest)
+		if args.Region != want || args.Job.Region != want {
+			t.Errorf("%s %s: request for %q, job of %q; want %q", query, body, args.Region, args.Job.Region, want)
+		}
+	}
+	fk.answer[wire.MethodRegions] = structs.StringsReply{Values: []string{"eu", "us"}}
+	f("", `{"Job":{"ID":"j"}}`, "eu")
+	f("", `{"Job":{"ID":"j","Region":"us"}}`, "us")
+	f("region=us", `{"Job":{"ID":"j"}}`, "us")
+	f("region=us", `{"Job":{"ID":"j","Region":"us"}}`, "us")
+	f("", `{"Job":{"ID":"j"},"Region":"us"}`, "us")
+	f("", `{"Job":{"ID":"j"}}`, "us", "X-Nomad-Region", "us")
+	f("region=us", `{"Job":{"ID":"j","Region":"global"}}`, "us") // clients of Nomad's fill it in
+	f("", `{"Job":{"ID":"j","Region":"global"}}`, "eu")
+	fk.answer[wire.MethodRegions] = structs.StringsReply{Values: []string{"eu", "global"}}
+	f("", `{"Job":{"ID":"j","Region":"global"}}`, "global")
+	f("", `{"Job":{"ID":"j"}}`, "eu")
+	resp, body := ask(t, ts, "GET", "/v1/nodes?region=us", "")
+	fk.mu.Lock()
+	if resp.StatusCode != 200 || fk.args[wire.MethodNodeList].(*structs.ListRequest).Region != "us" {
+		t.Errorf("nodes: %d %s", resp.StatusCode, body)
+	}
+	fk.mu.Unlock()
+	fk.answer[wire.MethodPing] = structs.Errorf(structs.CodeNoRegion, "No path to region %q", "mars")
+	for _, path := range []string{"/v1/namespaces", "/v1/namespace/default", "/v1/node/pools", "/v1/node/pool/default", "/v1/deployments", "/v1/job/j/deployment"} {
+		if resp, _ := ask(t, ts, "GET", path, ""); resp.StatusCode != 200 {
+			t.Errorf("%s here: %d", path, resp.StatusCode)
+		}
+		if resp, body := ask(t, ts, "GET", path+"?region=mars", ""); resp.StatusCode != 500 || !strings.Contains(body, "No path to region") {
+			t.Errorf("%s in an unknown region: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
+
 func TestAnswerHeaders(t *testing.T) {
 	fk := newFake()
 	fk.answer[wire.MethodJobList] = structs.JobListReply{

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -64,19 +66,41 @@ func (r *request) ownJob(job *structs.Job, body structs.WriteRequest) (structs.W
 	stated := first(r.query.Get("namespace"), r.Header.Get("X-Nomad-Namespace"), body.Namespace)
 	w.Namespace = first(stated, job.Namespace, structs.DefaultNamespace)
 	job.Namespace = w.Namespace
-	region := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body.Region)
-	switch own := r.s.cfg.Agent.Self().Region; {
-	case region != "" && region != own:
-		return w, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", region, own)
-	case region != "":
-		job.Region = region
-	case job.Region == "":
-		job.Region = own
+	var err error
+	if w.Region, err = r.jobRegion(job, body.Region); err != nil {
+		return w, err
 	}
+	job.Region = w.Region
 	if job.Namespace == structs.AllNamespaces {
 		return w, badRequest("namespace %q: a job lives in one namespace", job.Namespace)
 	}
 	return w, nil
+}
+
+// jobRegion is the region that a job is for: that of the request, or the job's own, or the agent's. Clients
+// of Nomad's fill in "global" where a job states none, so that it counts as stated only where
+// there is such a region.
+func (r *request) jobRegion(job *structs.Job, body string) (string, error) {
+	asked := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body)
+	own := r.s.cfg.Agent.Self().Region
+	switch {
+	case job.Multiregion != nil: // whoever is asked sees to all of them
+		return first(asked, own), nil
+	case asked != "" && job.Region != "" && job.Region != asked && job.Region != structs.DefaultRegion:
+		return "", badRequest("Job.Region %q: the request is for region %q; state one of them only", job.Region, asked)
+	case asked != "":
+		return asked, nil
+	case job.Region != structs.DefaultRegion || own == structs.DefaultRegion:
+		return first(job.Region, own), nil
+	}
+	var known structs.StringsReply
+	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodRegions, &structs.EmptyRequest{}, &known); err != nil {
+		return "", err
+	}
+	if slices.Contains(known.Values, structs.DefaultRegion) {
+		return structs.DefaultRegion, nil
+	}
+	return own, nil
 }
 
 func jobRegister(r *request) (any, error) {
@@ -346,12 +370,16 @@ func jobSubmission(r *request) (any, error) {
 // Deployments come later; until then no job has any.
 
 func noDeployments(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	return []empty{}, nil
 }
 
 func noDeployment(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	return null, nil
 }
 

@@ -153,7 +153,9 @@ var pools = []*pool{
 }
 
 func poolList(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	return pools, nil
 }
 
@@ -167,7 +169,9 @@ func poolNamed(name string) (*pool, error) {
 }
 
 func poolGet(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	p, err := poolNamed(r.id())
 	if err != nil {
 		return nil, err

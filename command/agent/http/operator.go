@@ -163,12 +163,16 @@ var defaultNamespace = &namespace{
 }
 
 func namespaceList(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	return []*namespace{defaultNamespace}, nil
 }
 
 func namespaceGet(r *request) (any, error) {
-	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if err := r.fixed(); err != nil {
+		return nil, err
+	}
 	if r.id() != structs.DefaultNamespace {
 		return nil, notFound("namespace")
 	}

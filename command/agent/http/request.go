@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // request is a request with its parameters read.
@@ -49,10 +50,8 @@ func (s *Server) newRequest(w *recorder, r *http.Request, ids []string) (*reques
 	if err != nil {
 		return nil, err
 	}
-	if region := s.cfg.Agent.Self().Region; opts.Region == "" {
-		opts.Region = region
-	} else if opts.Region != region { // in Nomad's words, which programs look for
-		return nil, structs.Errorf(structs.CodeNotFound, "No path to region %q: this agent knows only its own, %q", opts.Region, region)
+	if opts.Region == "" {
+		opts.Region = s.cfg.Agent.Self().Region
 	}
 	if opts.MinQueryIndex > 0 {
 		opts.MaxQueryTime += s.cfg.Jitter(opts.MaxQueryTime)
@@ -165,6 +164,15 @@ func (r *request) bool(name string, missing bool) (bool, error) {
 // write is what goes with a write.
 func (r *request) write() structs.WriteRequest {
 	return structs.WriteRequest{Region: r.opts.Region, Namespace: r.opts.Namespace, AuthToken: r.opts.AuthToken}
+}
+
+// fixed is for what is the same in all regions: the one asked for must be there all the same.
+func (r *request) fixed() error {
+	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
+	if r.opts.Region == r.s.cfg.Agent.Self().Region {
+		return nil
+	}
+	return r.s.cfg.Backend.Call(r.Context(), wire.MethodPing, &structs.EmptyRequest{QueryOptions: r.opts}, &structs.WriteReply{})
 }
 
 // fields reads which extra columns of a list are asked for.

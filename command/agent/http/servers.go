@@ -69,8 +69,12 @@ func agentJoin(r *request) (any, error) {
 			return nil, badRequest("address %q: must be host or host:port", a)
 		}
 	}
+	wan, err := r.bool("wan", false)
+	if err != nil {
+		return nil, err
+	}
 	var reply structs.CountReply
-	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJoin, &structs.JoinRequest{Addresses: addrs}, &reply); err != nil {
+	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJoin, &structs.JoinRequest{Addresses: addrs, WAN: wan}, &reply); err != nil {
 		return &joined{Error: err.Error()}, nil //nolint:nilerr // the answer says it
 	}
 	return &joined{NumJoined: reply.Count}, nil

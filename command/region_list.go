@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// regionRow is a region as -json and -t see it.
+type regionRow struct {
+	Name    string
+	Leader  string // its RPC address; empty: none is known
+	Alive   int    // servers that are there
+	Servers int    // failed ones, and such as left a while ago, too
+}
+
+func regionList() spec {
+	return spec{
+		synopsis: "List the regions that the agent's servers know",
+		usage:    "", example: "", output: true,
+		details: "What is asked with -region NAME, or NOMADISH_REGION, is passed on to that region. A region\n" +
+			"is known once one of its servers and one of this region have joined: `nomadish server join -wan`.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				names, err := e.client.Regions(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				members, err := e.client.Members(ctx)
+				if err != nil {
+					return e.fail(err)
+				}
+				leaders, _, _ := e.leaders(ctx, names) // a region without one is shown so
+				list := regionRows(names, members, leaders)
+				if done, code := e.formatted(list); done {
+					return code
+				}
+				rows := [][]string{{"Region", "Servers", "Leader"}}
+				for _, r := range list {
+					rows = append(rows, []string{r.Name, fmt.Sprintf("%d of %d alive", r.Alive, r.Servers), ui.OrNone(r.Leader)})
+				}
+				ui.Table(e.out, rows)
+				return exitDone
+			}
+		},
+	}
+}
+
+func regionRows(names []string, members []api.Member, leaders map[string]string) []regionRow {
+	var list []regionRow
+	for _, name := range names {
+		row := regionRow{Name: name, Leader: leaders[name]}
+		for _, m := range members {
+			if m.Tags["region"] != name {
+				continue
+			}
+			row.Servers++
+			if m.Status == structs.MemberAlive {
+				row.Alive++
+			}
+		}
+		list = append(list, row)
+	}
+	return list
+}
