@@ -33,23 +33,47 @@ func jobPlan() spec {
 				if e.namespace != "" {
 					job.Namespace = e.namespace
 				}
+				again := file.again(args[0])
+				if e.namespace != "" {
+					again = "-namespace " + shellWord(e.namespace) + " " + again
+				}
+				if e.region != "" {
+					again = "-region " + shellWord(e.region) + " " + again
+				}
+				e.toJobsRegion(job)
+				if job.Multiregion != nil && e.region == "" {
+					return planRegions(ctx, e, &file, job, *diff, *verbose)
+				}
 				reply, err := e.client.JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
 				if err != nil {
 					e.fail(file.placed(err))
 					return exitPlanError
 				}
 				reply.Warnings = file.news(reply.Warnings)
-				again := file.again(args[0])
-				if e.namespace != "" {
-					again = "-namespace " + shellWord(e.namespace) + " " + again
-				}
 				return showPlan(e, reply, *verbose, again)
 			}
 		},
 	}
 }
 
-// showPlan prints a plan; again is how `job run` is told of the same file. It gives the exit code.
+// planRegions plans a multiregion job in each of its regions. The exit code is the greatest of theirs.
+func planRegions(ctx context.Context, e *env, file *jobFile, job *structs.Job, diff, verbose bool) int {
+	code := 0
+	for _, name := range job.RegionNames() {
+		e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", name)))
+		reply, err := e.client.In(name).JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff})
+		if err != nil {
+			e.fail(file.placed(err))
+			code = exitPlanError
+			continue
+		}
+		reply.Warnings = file.news(reply.Warnings)
+		code = max(code, showPlan(e, reply, verbose, ""))
+	}
+	return code
+}
+
+// showPlan prints a plan; again is how `job run` is told of the same file, if it may be told of an index. It gives the exit code.
 func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) int {
 	if reply.Diff != nil {
 		showJobDiff(e, reply.Diff, verbose)
@@ -71,6 +95,10 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 	showPreempted(e, reply.Annotations, verbose)
 	e.warn(reply.Warnings)
 	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
+	if again == "" {
+		e.printf("\n")
+		return planCode(reply.Annotations)
+	}
 	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, again)
 	e.printf("When running the job with the check-index flag, the job will only be run if the\n" +
 		"job modify index given matches the server-side version.\n")

@@ -13,7 +13,8 @@ func jobRun() spec {
 		usage:    "<file>", example: "-var count=3 web.nomad.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is\n" +
 			"given, the evaluation and its allocations are followed until they run, or, of\n" +
-			"batch work, have finished. Exit code 1: batch work failed; 2: not all of it could\n" +
+			"batch work, have finished. It goes to the region of -region, else to the one that it\n" +
+			"states, else to the agent's; with a multiregion block, to all that this names. Exit code 1: batch work failed; 2: not all of it could\n" +
 			"be placed; 130: interrupted while following, and the job goes on.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
@@ -44,6 +45,7 @@ func jobRun() spec {
 				if e.namespace != "" {
 					job.Namespace = e.namespace
 				}
+				e.toJobsRegion(job)
 				reply, err := e.client.JobRegister(ctx, req)
 				if err != nil {
 					return e.fail(file.placed(err))
@@ -51,6 +53,9 @@ func jobRun() spec {
 				e.warn(file.news(reply.Warnings))
 				if *detach {
 					e.printf("Job registration successful\n")
+				}
+				if len(reply.Regions) > 0 {
+					return e.followRegions(ctx, reply.Regions, *detach, *verbose)
 				}
 				return e.follow(ctx, reply.EvalID, *detach, *verbose)
 			}

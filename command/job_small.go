@@ -28,6 +28,7 @@ func jobValidate() spec {
 				if err != nil {
 					return e.fail(err)
 				}
+				e.toJobsRegion(job)
 				reply, err := e.client.JobValidate(ctx, job)
 				var nobody *api.Unreachable
 				if errors.As(err, &nobody) { // what can be checked without a server stands
@@ -75,6 +76,7 @@ func jobStop() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			purge := fs.Bool("purge", false, "forget the job as well")
+			global := fs.Bool("global", false, "stop a multiregion job in all its regions, not in one alone")
 			fs.Bool("yes", true, "accepted, for scripts made for Nomad")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
@@ -82,9 +84,16 @@ func jobStop() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, err := e.client.JobDeregister(ctx, id, *purge, e.query())
+				q := e.query()
+				if *global {
+					q.Params = map[string]string{"global": "true"}
+				}
+				reply, err := e.client.JobDeregister(ctx, id, *purge, q)
 				if err != nil {
 					return e.fail(err)
+				}
+				if len(reply.Regions) > 0 {
+					return e.followRegions(ctx, reply.Regions, *detach, *verbose)
 				}
 				return e.follow(ctx, reply.EvalID, *detach, *verbose)
 			}

@@ -123,16 +123,21 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	if j.StatusDescription != "" {
 		status += ": " + j.StatusDescription
 	}
-	ui.Pairs(e.out, []ui.Pair{
+	pairs := []ui.Pair{
 		{Key: "ID", Value: j.ID}, {Key: "Name", Value: j.Name}, {Key: "Submit Date", Value: ui.Time(j.SubmitTime)},
 		{Key: "Type", Value: j.Type}, {Key: "Priority", Value: fmt.Sprint(j.Priority)},
 		{Key: "Datacenters", Value: strings.Join(j.Datacenters, ",")}, {Key: "Namespace", Value: j.Namespace},
 		{Key: "Node Pool", Value: j.NodePool}, {Key: "Status", Value: status}, {Key: "Version", Value: fmt.Sprint(j.Version)},
 		{Key: "Periodic", Value: fmt.Sprint(j.IsPeriodic())}, {Key: "Parameterized", Value: fmt.Sprint(j.IsParameterized())},
-	})
+	}
+	if j.Region != "" && j.Region != structs.DefaultRegion { // as most clusters have the one only
+		pairs = append(pairs, ui.Pair{Key: "Region", Value: j.Region})
+	}
+	ui.Pairs(e.out, pairs)
 	if o.short {
 		return
 	}
+	showRegions(ctx, e, j)
 	showSummary(e, r)
 	if o.evals || o.verbose {
 		e.printf("\n%s\n", e.style.Bold("Evaluations"))

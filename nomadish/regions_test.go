@@ -5,36 +5,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// federation is regions, each of which is a fleet.
+// federation is regions of one server each.
 type federation struct {
 	t       *testing.T
 	regions map[string]*fleet
 }
 
-// federate starts regions of n servers each. The first server of each is told of the first of the
-// first region alone.
-func federate(t *testing.T, n int, change func(region string, i int, c *Config), names ...string) *federation {
+// federate starts regions of one server each. All are told of the first.
+func federate(t *testing.T, change func(region string, c *Config), names ...string) *federation {
 	t.Helper()
 	f := &federation{t: t, regions: map[string]*fleet{}}
 	first := port(t)
 	for at, region := range names {
-		f.regions[region] = newFleet(t, n, func(i int, c *Config) {
-			c.Region, c.WANAddr, c.WANProbe, c.RetryIntervalWAN = region, "127.0.0.1:0", 200*time.Millisecond, 200*time.Millisecond
-			switch {
-			case at == 0 && i == 0:
+		f.regions[region] = newFleet(t, 1, func(_ int, c *Config) {
+			c.Region, c.WANAddr, c.RetryJoinWAN, c.RetryIntervalWAN = region, "127.0.0.1:0", []string{first}, 200*time.Millisecond
+			if at == 0 {
 				c.WANAddr = first
-			case i == 0:
-				c.RetryJoinWAN = []string{first}
 			}
 			if change != nil {
-				change(region, i, c)
+				change(region, c)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func jobsIn(ctx context.Context, s *Server, region string) (ids []string, err er
 // region's state is not the other's.
 func TestTwoRegions(t *testing.T) {
 	t.Parallel()
-	f := federate(t, 1, nil, "earth", "mars")
+	f := federate(t, nil, "earth", "mars")
 	earth, mars := f.regions["earth"].all[0], f.regions["mars"].all[0]
 	for _, s := range []*Server{earth, mars} {
 		reply := &structs.StringsReply{}
@@ -180,75 +180,104 @@ func (f *federation) blocks(from, of *Server) {
 	}
 }
 
-// TestRegionLost: one region of three servers, of which one was told of the other region. The other
-// region is lost and comes back.
+// TestRegionLost: a region is lost, which the other is not hurt by, and comes back.
 func TestRegionLost(t *testing.T) {
 	t.Parallel()
-	f := federate(t, 1, nil, "far")
-	at := f.regions["far"].cfgs[0].WANAddr
-	f.regions["near"] = newFleet(t, 3, func(i int, c *Config) {
-		c.Region, c.WANAddr, c.WANProbe, c.RetryIntervalWAN = "near", "127.0.0.1:0", 200*time.Millisecond, 200*time.Millisecond
-		if i == 1 {
-			c.RetryJoinWAN = []string{at}
+	at := ""
+	f := federate(t, func(region string, c *Config) {
+		if c.WANProbe = time.Second; region == "far" {
+			at = port(t)
+			c.WANAddr = at
 		}
-	})
-	f.known("near", "far") // the other two were brought along
-	near, far := f.regions["near"], f.regions["far"]
-	if err := registerIn(t.Context(), far.all[0], "near", "at-home"); err != nil {
-		t.Fatal(err)
-	}
+	}, "near", "far")
+	near, far := f.regions["near"].all[0], f.regions["far"]
 	far.crash(0)
-	for _, s := range near.all {
-		within(t, time.Minute, "the loss being known", func(ctx context.Context) error {
-			err := ping(ctx, s, "far")
-			if structs.CodeOf(err) != structs.CodeNoRegion || !strings.Contains(fmt.Sprint(err), `No path to region "far": it is known`) {
-				return fmt.Errorf("the answer is %w", err)
-			}
-			return nil
-		})
-		if err := registerIn(t.Context(), s, "near", "still-"+s.cfg.Name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	far.run(0)
-	far.formed(1)
-	f.known("near", "far")
-	if err := registerIn(t.Context(), near.all[2], "far", "again"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestRegionWithoutLeader: a region whose servers answer but have no majority says so, in bounded time, and
-// one of its servers that knows no leader is not all that is tried.
-func TestRegionWithoutLeader(t *testing.T) {
-	t.Parallel()
-	f := federate(t, 3, func(_ string, _ int, c *Config) { c.Hold = 300 * time.Millisecond }, "far")
-	at := f.regions["far"].all[0].WANAddr()
-	f.regions["near"] = newFleet(t, 1, func(_ int, c *Config) {
-		c.Region, c.WANAddr, c.WANProbe = "near", "127.0.0.1:0", 200*time.Millisecond
-		c.RetryJoinWAN, c.RetryIntervalWAN = []string{at}, 200*time.Millisecond
-	})
-	f.known("near", "far")
-	far, near := f.regions["far"], f.regions["near"].all[0]
-	lead := far.leader()
-	far.crash((lead + 1) % 3)
-	if err := registerIn(t.Context(), near, "far", "two-are-enough"); err != nil {
-		t.Fatal(err)
-	}
-	far.crash(lead)
-	within(t, time.Minute, "the lack of a leader being told", func(ctx context.Context) error {
-		err := registerIn(ctx, near, "far", "nobody")
-		if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), `region "far"`) {
+	within(t, 2*time.Minute, "the loss being known", func(ctx context.Context) error {
+		err := ping(ctx, near, "far")
+		if structs.CodeOf(err) != structs.CodeNoRegion || !strings.Contains(fmt.Sprint(err), `No path to region "far": it is known`) {
 			return fmt.Errorf("the answer is %w", err)
 		}
 		return nil
 	})
+	if err := registerIn(t.Context(), near, "near", "still-here"); err != nil {
+		t.Fatal(err)
+	}
+	far.run(0)
+	far.formed(1)
+	f.known("near", "far")
+	within(t, time.Minute, "a write there", func(ctx context.Context) error { return registerIn(ctx, near, "far", "again") })
+}
+
+// TestRegionWithoutLeader: a region whose servers answer but have no leader says so, in bounded time.
+func TestRegionWithoutLeader(t *testing.T) {
+	t.Parallel()
+	f := federate(t, nil, "near")
+	near := f.regions["near"].all[0]
+	for range 2 {
+		prepare(t, 1, func(i int, c *Config) {
+			c.Region, c.WANAddr, c.BootstrapExpect, c.Hold = "far", "127.0.0.1:0", 3, 100*time.Millisecond
+			c.Name = port(t)[len("127.0.0.1:"):]
+			c.RetryJoinWAN, c.RetryIntervalWAN = []string{near.WANAddr()}, 200*time.Millisecond
+		}).run(0)
+	}
+	within(t, time.Minute, "both being known", func(context.Context) error {
+		if n := len(near.regions.Servers("far")); n != 2 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	err := registerIn(t.Context(), near, "far", "nobody")
+	if text := fmt.Sprint(err); structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(text, `region "far"`) || strings.Count(text, "No cluster leader") != 2 {
+		t.Fatalf("both were to be tried: %v", err)
+	}
+}
+
+// TestBringAlong: the servers of a region bring each other into the pool of all regions.
+func TestBringAlong(t *testing.T) {
+	t.Parallel()
+	gossips := func(kind gossip.Kind, name, region, wan string) *gossip.Pool {
+		p, err := gossip.New(gossip.Config{Kind: kind, Name: name, Region: region, ID: name, RPCAddr: "127.0.0.1:1", WANAddr: wan, BindAddr: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Shutdown() })
+		return p
+	}
+	far := gossips(gossip.KindWAN, "f", "far", "")
+	var lan, wan []*gossip.Pool
+	for _, name := range []string{"a", "b", "c"} {
+		w := gossips(gossip.KindWAN, name, "near", "")
+		wan, lan = append(wan, w), append(lan, gossips(gossip.KindLAN, name, "near", w.Addr()))
+	}
+	if _, err := wan[1].Join([]string{far.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for i := range lan {
+		running.Go(func() { bringAlong(ctx, lan[i], wan[i], hclog.NewNullLogger()) })
+	}
+	for _, p := range lan[1:] {
+		if _, err := p.Join([]string{lan[0].Addr()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range append(wan, far) {
+		within(t, time.Minute, "everyone", func(context.Context) error {
+			if n := len(p.Servers()); n != 4 {
+				return fmt.Errorf("%d are known", n)
+			}
+			return nil
+		})
+	}
 }
 
 // TestNoRoundTrip: a call that was passed on to a server of the wrong region ends there.
 func TestNoRoundTrip(t *testing.T) {
 	t.Parallel()
-	f := federate(t, 1, nil, "earth", "mars")
+	f := federate(t, nil, "earth", "mars")
 	earth, mars := f.regions["earth"].all[0], f.regions["mars"].all[0]
 	pool := wire.NewPool(wire.Config{}, nil)
 	defer pool.Close()
@@ -274,7 +303,7 @@ func TestNoRoundTrip(t *testing.T) {
 // refused and changes nothing.
 func TestWrongRegionJoins(t *testing.T) {
 	t.Parallel()
-	home := newFleet(t, 3, func(_ int, c *Config) { c.Region = "home" })
+	home := newFleet(t, 1, func(_ int, c *Config) { c.Region = "home" })
 	stranger := prepare(t, 1, func(_ int, c *Config) {
 		c.Region, c.BootstrapExpect, c.RetryJoin = "away", 0, []string{home.cfgs[0].SerfAddr}
 	})
@@ -283,11 +312,9 @@ func TestWrongRegionJoins(t *testing.T) {
 	if n > 0 || err == nil || !strings.Contains(err.Error(), "is of region") {
 		t.Fatalf("joined %d: %v", n, err)
 	}
-	home.formed(3)
-	for _, one := range home.all {
-		if members := one.gossip.Members(); len(members) != 3 {
-			t.Fatalf("members %+v", members)
-		}
+	home.formed(1)
+	if members := home.all[0].gossip.Members(); len(members) != 1 {
+		t.Fatalf("members %+v", members)
 	}
 	if voters, others := peers(s); len(voters)+len(others) > 0 {
 		t.Fatalf("the stranger has a configuration: %v %v", voters, others)
@@ -303,7 +330,7 @@ func TestWrongRegionJoins(t *testing.T) {
 func TestRegionsOverTLS(t *testing.T) {
 	t.Parallel()
 	issue := identities(t)
-	f := federate(t, 1, func(region string, _ int, c *Config) { c.TLS = issue("server", region, true) }, "earth", "mars")
+	f := federate(t, func(region string, c *Config) { c.TLS = issue("server", region, true) }, "earth", "mars")
 	earth, mars := f.regions["earth"].all[0], f.regions["mars"].all[0]
 	if err := registerIn(t.Context(), earth, "mars", "rover"); err != nil {
 		t.Fatal(err)
@@ -342,7 +369,7 @@ func TestRegionsOverTLS(t *testing.T) {
 	// Who has the certificate of earth and says in gossip that it is of mars gets no calls for mars.
 	liar := prepare(t, 1, func(_ int, c *Config) {
 		c.Name, c.Region, c.TLS = "liar", "mars", issue("server", "earth", true)
-		c.WANAddr, c.WANProbe, c.RetryJoinWAN = "127.0.0.1:0", 200*time.Millisecond, []string{earth.WANAddr()}
+		c.WANAddr, c.RetryJoinWAN = "127.0.0.1:0", []string{earth.WANAddr()}
 	})
 	liar.run(0)
 	within(t, time.Minute, "the liar being known", func(context.Context) error {

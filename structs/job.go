@@ -199,7 +199,7 @@ type Multiregion struct {
 // MultiregionStrategy says how a change goes through the regions.
 type MultiregionStrategy struct {
 	MaxParallel int    `hcl:"max_parallel" check:"min=0"`
-	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // "", "fail_all" or "fail_local"
+	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // "", OnFailureAll or OnFailureLocal
 }
 
 // MultiregionRegion is one region of a multiregion job.

@@ -79,6 +79,9 @@ type (
 		PolicyOverride    bool
 		EvalPriority      int // 0: the job's
 		Submission        *JobSubmission
+		// OneRegion says that a multiregion job is the copy for the region of the request. Servers
+		// set it for each other; no caller of the HTTP API can.
+		OneRegion bool `codec:"OneRegion" json:"-"`
 		WriteRequest
 	}
 	// JobRegisterReply names the evaluation that was made.
@@ -87,6 +90,7 @@ type (
 		EvalCreateIndex uint64
 		JobModifyIndex  uint64
 		Warnings        string
+		Regions         []JobRegionReply `json:",omitempty"` // of a multiregion job; ours
 		QueryMeta
 	}
 	// JobDeregisterRequest stops or purges a job.

@@ -15,7 +15,7 @@ var noBehaviour = warningTable(`
 	Job.Step
 	Job.Slot
 	Job.Class:auto
-	Job.Multiregion
+	MultiregionStrategy.MaxParallel
 	Job.Periodic
 	Job.ParameterizedJob
 	Job.ConsulNamespace

@@ -11,13 +11,13 @@ import (
 )
 
 func (e *Endpoints) registerJobs(mux *wire.Mux) {
-	mux.Handle(wire.MethodJobRegister, write(e, e.jobRegister))
-	mux.Handle(wire.MethodJobDeregister, write(e, e.jobDeregister))
+	mux.Handle(wire.MethodJobRegister, byRegion(e, write(e, e.jobRegister), e.registerEverywhere))
+	mux.Handle(wire.MethodJobDeregister, byRegion(e, write(e, e.jobDeregister), e.deregisterEverywhere))
 	mux.Handle(wire.MethodJobEvaluate, write(e, e.jobEvaluate))
 	mux.Handle(wire.MethodJobScale, write(e, e.jobScale))
 	mux.Handle(wire.MethodJobRevert, write(e, e.jobRevert))
 	mux.Handle(wire.MethodJobPlan, write(e, e.jobPlan))
-	mux.Handle(wire.MethodJobValidate, inRegion(e, e.jobValidate))
+	mux.Handle(wire.MethodJobValidate, byRegion(e, inRegion(e, e.jobValidate), e.validateEverywhere))
 	mux.Handle(wire.MethodJobList, read(e, e.jobList))
 	mux.Handle(wire.MethodJobGet, read(e, e.jobGet))
 	mux.Handle(wire.MethodJobVersions, read(e, e.jobVersions))

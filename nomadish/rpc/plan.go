@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -10,6 +11,14 @@ import (
 // jobPlan asks the real scheduler what a registration would do, on the state as it
 // is, and commits nothing.
 func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*structs.JobPlanReply, error) {
+	if args.Job != nil && args.Job.Multiregion != nil { // as this region would get it
+		job := args.Job.InRegion(e.Region)
+		if job == nil {
+			return nil, structs.Errorf(structs.CodeBadRequest, "job %q: it does not run in region %q", args.Job.ID, e.Region).
+				WithHint("plan it in one of its own: %s", strings.Join(args.Job.RegionNames(), ", "))
+		}
+		args.Job = job
+	}
 	warnings, err := e.admit(args.Job, args.Namespace)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,66 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// toJobsRegion has the agent asked for the region that a job is for: that of -region, which the job gets
+// then, or its own. A multiregion job is the business of whoever is asked.
+func (e *env) toJobsRegion(job *structs.Job) {
+	switch {
+	case job.Multiregion != nil:
+	case e.region != "":
+		job.Region = e.region
+	case job.Region != "":
+		e.client = e.client.In(job.Region)
+	}
+}
+
+// followRegions follows a multiregion job's evaluations, one region after the other. It gives the worst of their
+// exit codes.
+func (e *env) followRegions(ctx context.Context, regions []structs.JobRegionReply, detach, verbose bool) int {
+	code := exitDone
+	for _, r := range regions {
+		e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", r.Region)))
+		there := *e
+		there.client = e.client.In(r.Region)
+		code = max(code, there.follow(ctx, r.EvalID, detach, verbose))
+	}
+	return code
+}
+
+// showRegions says how a multiregion job fares in each of its regions, as far as they answer.
+func showRegions(ctx context.Context, e *env, job *structs.Job) {
+	if job.Multiregion == nil {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Regions"))
+	rows := [][]string{{"Region", "Status", "Running", "Version"}}
+	for _, name := range job.RegionNames() {
+		row := []string{name, "", "", ""}
+		there, _, err := e.client.In(name).Job(ctx, job.ID, e.query())
+		if err != nil {
+			row[1], _, _ = strings.Cut(err.Error(), ":")
+			rows = append(rows, row)
+			continue
+		}
+		row[1], row[3] = there.Status, fmt.Sprint(there.Version)
+		if there.Stop {
+			row[1] += " (stopped)"
+		}
+		if summary, _, err := e.client.In(name).JobSummary(ctx, job.ID, e.query()); err == nil {
+			running := 0
+			for _, g := range summary.Summary { // order does not matter: a sum
+				running += g.Running
+			}
+			row[2] = fmt.Sprint(running)
+		}
+		rows = append(rows, row)
+	}
+	ui.Table(e.out, rows)
+}
