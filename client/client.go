@@ -41,6 +41,8 @@ type Client struct {
 	sampler *stats.Sampler
 	gpus    *gpu.Watcher // nil: none are looked for
 	disk    *disk.Watch  // nil: there is no node with files
+	gossip  *gossiper    // of the first node that gossips; nil: none does
+	told    wire.Once    // warnings that were logged
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -61,7 +63,11 @@ func New(config Config) (*Client, error) {
 		return nil
 	})
 	c.servers = newServers(c.pool, config.Servers)
-	if err := c.build(); err != nil {
+	err := c.build()
+	if err == nil {
+		err = c.openGossip()
+	}
+	if err != nil {
 		_ = c.Shutdown(context.Background())
 		return nil, fmt.Errorf("start client: %w", err)
 	}
@@ -201,6 +207,9 @@ func (c *Client) start() {
 	for _, n := range c.nodes {
 		c.group.Go(n.keepAlive)
 		c.group.Go(n.watch)
+		if n.gossip != nil {
+			c.group.Go(n.gossip.keepJoined)
+		}
 		if n.dir != "" {
 			c.group.Go(n.collectOld)
 			c.group.Go(n.lookAgain)
@@ -283,7 +292,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	for _, n := range c.nodes {
 		n.close()
 	}
-	errs := []error{c.group.stop(ctx)}
+	gone := make(chan error, 1)
+	go func() { gone <- c.closeGossip() }() // bounded by itself
+	errs := []error{c.group.stop(ctx), <-gone}
 	c.pool.Close()
 	if c.store != nil {
 		errs = append(errs, c.store.Close())

@@ -33,12 +33,15 @@ type Config struct {
 	// Version is ours, reported as the attributes nomad.version and nomadish.version.
 	Version string
 
-	// Servers are RPC addresses, host:port; at least one. The servers tell of more.
+	// Servers are RPC addresses, host:port; at least one, unless Gossip has addresses to join. The servers tell
+	// of more.
 	Servers []string
 	// HTTPAddr is the agent's HTTP address as others reach it.
 	HTTPAddr string
 	// TLSEnabled says that HTTPAddr speaks TLS.
 	TLSEnabled bool
+	// Gossip says how the client gossips; the zero value: it does not.
+	Gossip GossipConfig
 	// RPC tunes the sessions.
 	RPC wire.Config
 
@@ -171,8 +174,8 @@ func (c Config) withDefaults() Config {
 func (c *Config) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(c.Servers) == 0 {
-		bad("client servers: none given; name at least one RPC address (host:port)")
+	if len(c.Servers) == 0 && (!c.Gossip.On || len(c.Gossip.Join) == 0) {
+		bad("client servers: none given; name at least one RPC address (host:port), or a member of the clients' gossip to join")
 	}
 	if !c.simulatedOnly() {
 		if !filepath.IsAbs(c.StateDir) {

@@ -49,6 +49,7 @@ func (n *node) keepAlive(ctx context.Context) {
 		}
 		retry, last, refused = retryFirst, time.Now(), ""
 		n.c.servers.learn(reply.Servers)
+		n.gossip.learn(reply.Gossip)
 		if registered && !reply.Registered {
 			n.logger.Warn("the servers do not know this node any more; registering again")
 			registered = false

@@ -34,6 +34,7 @@ type node struct {
 	refresh chan struct{}                // asks for another registration
 	down    atomic.Bool                  // a simulated node that plays a lost one
 	greeted *wire.Session                // told by hello who we are; watch's alone
+	gossip  *gossiper                    // nil: it does not gossip
 
 	mu      sync.Mutex
 	runners map[string]*alloc.Runner

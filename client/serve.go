@@ -16,6 +16,8 @@ func (c *Client) serveMethods(m *wire.Mux) {
 	m.Handle(wire.MethodClientAllocRestart, wire.Unary(c.allocRestart))
 	m.Handle(wire.MethodClientAllocSignal, wire.Unary(c.allocSignal))
 	m.Handle(wire.MethodClientAllocGC, wire.Unary(c.allocGC))
+	m.Handle(wire.MethodClientPing, wire.Unary(c.ping))
+	m.Handle(wire.MethodClientProbe, wire.Unary(c.probe))
 	m.Handle(wire.MethodClientGC, wire.Unary(c.collectNode))
 	m.Handle(wire.MethodClientHostStats, wire.Unary(c.hostStats))
 	m.Handle(wire.MethodClientSimHealth, wire.Unary(c.simHealth))

@@ -18,9 +18,18 @@ type servers struct {
 	seed []string // as configured; kept at the end of the list for good
 
 	mu   sync.Mutex
-	list []string
+	list []string // as configured, and as servers told; may be empty at first
 	at   int
+	// hints are what gossip says to be servers, newest first: anybody may say so there. They are tried when of
+	// the list nobody answers.
+	hints []string
 }
+
+// maxHints bounds what is remembered of the gossip's word.
+const maxHints = 16
+
+// errNoServer: the gossip has not told of any yet.
+var errNoServer = errors.New("no server is known yet; waiting for the clients' gossip to tell of one")
 
 func newServers(pool *wire.Pool, seed []string) *servers {
 	return &servers{pool: pool, seed: seed, list: slices.Clone(seed)}
@@ -33,22 +42,54 @@ func (s *servers) learn(addrs []string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	current := s.list[s.at]
+	current := ""
+	if len(s.list) > 0 {
+		current = s.list[s.at]
+	}
 	list := slices.Clone(addrs)
 	for _, a := range s.seed {
 		if !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}
-	if !slices.Contains(list, current) {
+	if current != "" && !slices.Contains(list, current) {
 		list = append(list, current)
 	}
-	s.list, s.at = list, slices.Index(list, current)
+	s.list, s.at = list, max(0, slices.Index(list, current))
+}
+
+// hint takes the address of what gossip says to be a server.
+func (s *servers) hint(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hints = slices.DeleteFunc(s.hints, func(a string) bool { return a == addr })
+	s.hints = slices.Insert(s.hints, 0, addr)
+	s.hints = s.hints[:min(len(s.hints), maxHints)]
+}
+
+// unconfirmed are the hints that are not in the list.
+func (s *servers) unconfirmed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.hints), func(a string) bool { return slices.Contains(s.list, a) })
+}
+
+// adopt turns to a server that was a hint only, and has answered.
+func (s *servers) adopt(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.list, addr) {
+		s.list = append(s.list, addr)
+	}
+	s.at = slices.Index(s.list, addr)
 }
 
 func (s *servers) current() (addr string, known int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.list) == 0 {
+		return "", 0
+	}
 	return s.list[s.at], len(s.list)
 }
 
@@ -62,7 +103,7 @@ func (s *servers) all() []string {
 // giveUp turns to the next server, unless somebody has already.
 func (s *servers) giveUp(addr string) {
 	s.mu.Lock()
-	moved := s.list[s.at] == addr && len(s.list) > 1
+	moved := len(s.list) > 1 && s.list[s.at] == addr
 	if moved {
 		s.at = (s.at + 1) % len(s.list)
 	}
@@ -82,7 +123,7 @@ func (s *servers) giveUp(addr string) {
 // above 0 bounds each try: a server that lets it pass counts as gone.
 func (s *servers) call(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	_, known := s.current()
-	var err error
+	err := errNoServer
 	for range known {
 		addr, _ := s.current()
 		err = s.try(ctx, addr, limit, method, args, reply)
@@ -91,6 +132,17 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 			return err
 		}
 		s.giveUp(addr)
+	}
+	for _, addr := range s.unconfirmed() {
+		hinted := s.try(ctx, addr, limit, method, args, reply)
+		var said *structs.Error
+		if hinted == nil || errors.As(hinted, &said) {
+			s.adopt(addr)
+			return hinted
+		}
+		if err = hinted; ctx.Err() != nil {
+			break
+		}
 	}
 	return err
 }

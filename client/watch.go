@@ -76,7 +76,10 @@ func (n *node) ask(ctx context.Context, index uint64) (*structs.ClientAllocsRepl
 // hello names the node to the server, once a session, so that the server can call
 // back.
 func (n *node) hello(ctx context.Context) error {
-	addr, _ := n.c.servers.current()
+	addr, known := n.c.servers.current()
+	if known == 0 {
+		return errNoServer
+	}
 	s, err := n.c.pool.Session(ctx, addr)
 	if err != nil {
 		n.c.servers.giveUp(addr)

@@ -61,6 +61,7 @@ type agent struct {
 	http    string   // address
 	rpc     string
 	serf    string
+	gossip  string // the clients'
 	cmd     *exec.Cmd
 	log     *logBuffer
 	exited  chan error
@@ -117,10 +118,11 @@ func freePort(t testing.TB) int {
 func newAgent(t testing.TB, dev bool, config string) *agent {
 	t.Helper()
 	a := &agent{t: t, dir: t.TempDir()}
-	http, rpc, serf := freePort(t), freePort(t), freePort(t)
-	a.serf = fmt.Sprintf("127.0.0.1:%d", serf)
+	http, rpc, serf, clients := freePort(t), freePort(t), freePort(t), freePort(t)
+	a.serf, a.gossip = fmt.Sprintf("127.0.0.1:%d", serf), fmt.Sprintf("127.0.0.1:%d", clients)
 	a.http, a.rpc = fmt.Sprintf("http://127.0.0.1:%d", http), fmt.Sprintf("127.0.0.1:%d", rpc)
-	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n  serf = %d\n}\n", http, rpc, serf)
+	text := fmt.Sprintf("bind_addr = \"127.0.0.1\"\nlog_level = \"DEBUG\"\nports {\n  http = %d\n  rpc = %d\n  serf = %d\n  client_gossip = %d\n}\n",
+		http, rpc, serf, clients)
 	if !strings.Contains(config, "name = ") {
 		text += "name = \"e2e\"\n"
 	}

@@ -94,37 +94,6 @@ func TestNetClientKilled(t *testing.T) {
 	t.Logf("FIGURE client killed -9, its work runs elsewhere at default settings: %v", time.Since(killed).Round(time.Millisecond))
 }
 
-// TestNetRPCCut: a client whose RPC is cut goes on working, and is ready again when it is healed.
-func TestNetRPCCut(t *testing.T) {
-	t.Parallel()
-	w := newNetwork(t, 2)
-	server, clients := w.serverAndClients(quickServer)
-	server.run("kept", 3)
-	cut := time.Now()
-	heal := w.hosts[1].cutPort("tcp", 4647)
-	within(t, 60*time.Second, "the server missing its client", func(ctx context.Context) error {
-		nodes, _, err := server.api.NodeList(ctx, nil)
-		if err != nil {
-			return err
-		}
-		if nodes[0].Status == structs.NodeStatusReady {
-			return fmt.Errorf("it is ready")
-		}
-		t.Logf("the client is %s %v after its RPC was cut", nodes[0].Status, time.Since(cut).Round(time.Millisecond))
-		return nil
-	})
-	soundly(t, 3, clients...)
-	heal()
-	server.nodeStatus("node-1", structs.NodeStatusReady, 60*time.Second)
-	server.running("kept", 3, 60*time.Second)
-	within(t, 30*time.Second, "as many tasks as are wanted", func(context.Context) error {
-		if n := tasksOf(clients[0]); n != 3 {
-			return fmt.Errorf("%d", n)
-		}
-		return nil
-	})
-}
-
 // TestNetServerBack: a server that is killed and started again, and one that is stopped for a while, find their clients and
 // the tasks that went on; nothing is started anew. What was acknowledged is there.
 func TestNetServerBack(t *testing.T) {

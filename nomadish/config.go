@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -59,6 +60,11 @@ type Config struct {
 	RejoinAfterLeave bool
 	GossipKey        []byte        // 16, 24 or 32 bytes; empty: gossip goes in the clear
 	GossipProbe      time.Duration // how often members are probed; 0: 1 s
+
+	// ClientGossip is the gossip with the clients, in which nothing of GossipKey is known; Liveness says how what it and the
+	// sessions tell of clients is believed.
+	ClientGossip ClientGossipConfig
+	Liveness     heartbeat.Liveness
 
 	// Autopilot seeds the replicated configuration of a new cluster. AutopilotUpdate and
 	// AutopilotReconcile are how often the servers' health is looked at and acted on.

@@ -62,7 +62,7 @@ func (l *leaderParts) during(ctx context.Context, do func() error) error {
 	}
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossip.Pool, ask asker, typicals *worker.Typicals) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossip.Pool, ask asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	l.broker = broker.New(broker.Options{
@@ -72,7 +72,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossi
 	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
-		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, NewID: NewID, Logger: log.Named("heartbeat"),
+		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, Witnesses: seen, Liveness: cfg.Liveness, NewID: NewID, Logger: log.Named("heartbeat"),
 	}, node)
 	l.drainer = drain.New(node, NewID, log.Named("drain"))
 	l.collector = gc.New(gc.Options{

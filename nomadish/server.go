@@ -41,6 +41,7 @@ type Server struct {
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
 	regions   *regions
+	clients   *clients // nil: this server does not gossip with clients
 	founder   *quorum.Founder
 	failed    chan error
 	halt      chan struct{} // closed when the log is of a newer version
@@ -74,6 +75,7 @@ func NewServer(cfg *Config) (*Server, error) {
 		s.wg.Go(func() { s.giveWay(ctx) })
 	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
+	s.runClients(ctx)
 	for _, w := range newWorkers(cfg, s) {
 		s.wg.Go(func() { w.Run(ctx) })
 	}
@@ -128,7 +130,10 @@ func (s *Server) open() error {
 		wanAddr = s.wan.Addr()
 	}
 	s.regions = &regions{own: cfg.Region, wan: s.wan}
-	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr(), wanAddr); err != nil {
+	if s.clients, err = openClients(cfg, s.raft.id, s.RPCAddr()); err != nil {
+		return err
+	}
+	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr(), wanAddr, s.clients.addr()); err != nil {
 		return err
 	}
 	ask, promise := asker{s.pool}, promiseOf(cfg)
@@ -138,19 +143,25 @@ func (s *Server) open() error {
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
 	}, s.raft, s.gossip, ask, promise)
-	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals)
-	s.endpoints = rpc.New(rpc.Config{
-		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
-		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, Hold: cfg.Hold,
-	}, rpc.Deps{
+	seen := s.seeClients()
+	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
+	deps := rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
 		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
 		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
-	})
+	}
+	if s.clients != nil {
+		deps.Clients = s.clients
+	}
+	s.endpoints = rpc.New(rpc.Config{
+		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
+		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, Hold: cfg.Hold,
+	}, deps)
 	s.endpoints.Register(s.mux)
+	s.clients.listen(s.leader.heartbeats)
 	return nil
 }
 
@@ -214,7 +225,12 @@ func (s *Server) Stats() map[string]map[string]string {
 			nomad["disk_full"] = disk.Full
 		}
 	}
-	return map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
+	out := map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
+	if s.clients != nil {
+		out["serf_clients"] = s.clients.pool.Stats()
+		nomad["clients_in_doubt_since"] = since(s.leader.heartbeats.Storm())
+	}
+	return out
 }
 
 // Failed gives an error when the server cannot go on as it was told to: no server was
@@ -293,6 +309,7 @@ func (s *Server) close() error {
 	if s.wan != nil {
 		errs = append(errs, s.wan.Shutdown())
 	}
+	errs = append(errs, s.clients.close())
 	s.pool.Close()
 	s.far.Close()
 	if s.spool != nil {

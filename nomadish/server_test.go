@@ -21,6 +21,7 @@ import (
 var ofLibraries = []goleak.Option{
 	goleak.IgnoreTopFunction("github.com/hashicorp/go-metrics.(*InmemSink).Run"),
 	goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"),
+	goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).Ping"),
 }
 
 func TestMain(m *testing.M) { leaks.Main(m, ofLibraries...) }

@@ -170,3 +170,53 @@ func TestDisconnectedWithoutTime(t *testing.T) {
 		t.Errorf("on a %s, on b %s", c.one("a").ClientStatus, c.one("b").DesiredStatus)
 	}
 }
+
+// TestKept: what runs on a node that gossip hears still is kept, and nothing runs in its place, until that is over; with the node
+// lost altogether, or without gossip, it is replaced at once.
+func TestKept(t *testing.T) {
+	plain := func() *structs.Job { return testJob(structs.JobTypeService, 1) }
+	for what, row := range map[string]struct {
+		job  *structs.Job
+		kept time.Duration // 0: the node is not heard
+		want time.Duration // how long it is kept; 0: not at all
+	}{
+		"a plain group":                     {plain(), 5 * time.Minute, 5 * time.Minute},
+		"not heard":                         {plain(), 0, 0},
+		"its client stops it sooner":        {away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.StopOnClientAfter = 0, time.Minute }), 5 * time.Minute, time.Minute},
+		"its own word, which is to wait":    {away(1, func(d *structs.DisconnectStrategy) { d.Replace = false }), 5 * time.Minute, time.Hour},
+		"a block that says nothing of that": {away(1, func(d *structs.DisconnectStrategy) { d.LostAfter = 0 }), 5 * time.Minute, 5 * time.Minute},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := newCluster(t)
+			c.node("a")
+			c.register(row.job)
+			c.eval()
+			c.runAll()
+			c.node("b")
+			c.disconnect("a")
+			if row.kept > 0 {
+				c.changeNode("a", func(n *structs.Node) { n.KeptUntil = c.now.Add(row.kept).Unix() })
+			}
+			c.eval()
+			old := c.one("a")
+			if row.want == 0 {
+				if old.ClientStatus != structs.AllocClientLost || c.one("b").DesiredStatus != structs.AllocDesiredRun {
+					t.Fatalf("it is %s", old.ClientStatus)
+				}
+				return
+			}
+			if old.ClientStatus != structs.AllocClientUnknown || old.DesiredStatus != structs.AllocDesiredRun || len(c.sorted()) != 1 {
+				t.Fatalf("it is %s, of %d", old.ClientStatus, len(c.sorted()))
+			}
+			c.now = c.now.Add(row.want + time.Second)
+			c.eval()
+			replaced := 1
+			if d := group(row.job).Disconnect; d != nil && !d.Replace {
+				replaced = 0
+			}
+			if old := c.one("a"); old.ClientStatus != structs.AllocClientLost || len(c.sorted()) != 1+replaced {
+				t.Fatalf("when its time is over it is %s, of %d", old.ClientStatus, len(c.sorted()))
+			}
+		})
+	}
+}

@@ -147,11 +147,14 @@ func (r *reconciler) lost(a *structs.Allocation) bool {
 
 // awaitedUntil is when an allocation counts as lost whose node is disconnected.
 func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.Time {
+	return n.AwaitedUntil(groupOf(a))
+}
+
+// replacedMeanwhile tells whether another is to run while an allocation is waited for: its group says so. What is kept only
+// because its node is still heard by gossip runs on, and would run twice.
+func replacedMeanwhile(a *structs.Allocation) bool {
 	g := groupOf(a)
-	if g == nil || g.Disconnect == nil || g.Disconnect.LostAfter == 0 {
-		return time.Time{}
-	}
-	return time.Unix(n.StatusUpdatedAt, 0).Add(g.Disconnect.LostAfter)
+	return g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && g.Disconnect.Replace
 }
 
 // await tells whether an allocation that is not lost is on a node which is disconnected:

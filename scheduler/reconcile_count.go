@@ -84,7 +84,7 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		}
 		s.leave(succeed(a, a.Index()))
 	case r.await(a):
-		if !groupOf(a).Disconnect.Replace || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
+		if !replacedMeanwhile(a) || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
 			s.holders = append(s.holders, a)
 			return
 		}

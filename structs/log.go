@@ -121,6 +121,9 @@ type (
 		Time     int64
 		Event    *NodeEvent
 		EvalSeed string
+		// KeptUntil: see Node. Servers of before the clients' gossip do not know it: it is set only when all
+		// servers gossip with the clients.
+		KeptUntil int64 `json:",omitempty"`
 	}
 	// NodeEligibilityEntry makes a node (in)eligible for new work.
 	NodeEligibilityEntry struct {

@@ -54,8 +54,11 @@ type Node struct {
 	StatusDescription string
 	// DiskFull says why the node's disk counts as full, as its client has found: it takes no new work, and what
 	// runs goes on. Empty: there is room.
-	DiskFull              string `json:",omitempty"`
-	StatusUpdatedAt       int64  // Unix seconds
+	DiskFull        string `json:",omitempty"`
+	StatusUpdatedAt int64  // Unix seconds
+	// KeptUntil (Unix seconds) is until when the work of a disconnected node is kept whose groups do not say how
+	// long: it is still heard by gossip. 0: such work is lost.
+	KeptUntil             int64 `json:",omitempty"`
 	SchedulingEligibility string
 	// DrainStrategy is set while the node is being drained.
 	DrainStrategy *DrainStrategy
@@ -267,4 +270,23 @@ func (n *Node) Sanitize() *Node {
 	c := *n
 	c.SecretID = ""
 	return &c
+}
+
+// AwaitedUntil is until when an allocation of a group counts as there while its node is disconnected; zero: not at all. A nil group
+// says nothing.
+func (n *Node) AwaitedUntil(g *TaskGroup) time.Time {
+	since := time.Unix(n.StatusUpdatedAt, 0)
+	if g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 {
+		return since.Add(g.Disconnect.LostAfter)
+	}
+	if n.KeptUntil == 0 {
+		return time.Time{}
+	}
+	until := time.Unix(n.KeptUntil, 0)
+	if g != nil && g.Disconnect != nil && g.Disconnect.StopOnClientAfter > 0 { // its client ends it then
+		if stopped := since.Add(g.Disconnect.StopOnClientAfter); stopped.Before(until) {
+			return stopped
+		}
+	}
+	return until
 }

@@ -332,6 +332,8 @@ type (
 		Servers         []string // RPC addresses to know
 		LeaderRPCAddr   string
 		Registered      bool // false: the server does not know the node; register again
+		// Gossip is where the gossip of the clients is; nil: there is none.
+		Gossip *ClientGossip `json:",omitempty"`
 		WriteMeta
 	}
 	// NodeDrainRequest starts (DrainSpec set) or ends a drain.

@@ -119,7 +119,7 @@ func (a *Agent) start(p parts) error {
 		return err
 	}
 	var backend httpapi.Backend
-	servers := a.cfg.Client.ServerAddrs()
+	servers := a.cfg.ServerAddrs()
 	if a.cfg.Server.Enabled {
 		if a.server, err = p.server(a.cfg, a.rpcTLS(), a.logger); err != nil {
 			return err
@@ -245,7 +245,7 @@ func showConfig(cfg *config.Config) (map[string]any, error) {
 	open := *cfg
 	open.Client.Options = nil
 	open.Plugins = nil
-	open.Server.Encrypt = ""
+	open.Server.Encrypt, open.Server.ClientGossipEncrypt, open.Client.GossipEncrypt = "", "", ""
 	raw, err := json.Marshal(&open)
 	if err != nil {
 		return nil, fmt.Errorf("show the configuration: %w", err)

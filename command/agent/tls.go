@@ -121,6 +121,10 @@ func (a *Agent) exposed() []string {
 			out = append(out, "gossip "+a.server.serfBound+" without a key")
 		}
 	}
+	if bind, _, err := clientGossipAddrs(a.cfg); err == nil && !isLoopback(bind) &&
+		(a.cfg.ServerGossips() && a.cfg.Server.ClientGossipEncrypt == "" || a.cfg.ClientGossips() && a.cfg.Client.GossipEncrypt == "") {
+		out = append(out, "clients' gossip "+bind+" without a key")
+	}
 	return out
 }
 

@@ -42,6 +42,9 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	c.Disk = structs.DefaultClientDiskLimit
 	stated(&c.Disk.MB, cl.DiskFullMB)
 	stated(&c.Disk.Percent, cl.DiskFullPercent)
+	if c.Gossip, err = clientGossip(cfg); err != nil {
+		return client.Config{}, err
+	}
 	if c.GPUs, c.NoGPUs, err = gpuOptions(cfg); err != nil {
 		return client.Config{}, err
 	}
@@ -65,6 +68,22 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		}
 	}
 	return c, nil
+}
+
+// clientGossip says how the client gossips.
+func clientGossip(cfg *config.Config) (client.GossipConfig, error) {
+	g := client.GossipConfig{On: cfg.ClientGossips(), MayMiss: !cfg.ClientGossipPortStated(), Join: cfg.GossipAddrs(), Simulated: cfg.Client.SimulateGossip}
+	if !g.On {
+		return g, nil
+	}
+	var err error
+	if g.BindAddr, g.Advertise, err = clientGossipAddrs(cfg); err != nil {
+		return g, err
+	}
+	if g.Key, err = cfg.Client.Key(); err != nil {
+		return g, fmt.Errorf("client.gossip_encrypt: %w", err)
+	}
+	return g, nil
 }
 
 func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error) {

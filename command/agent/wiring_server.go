@@ -11,6 +11,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/nomadish"
+	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
@@ -90,6 +91,9 @@ func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 	if err := wanConfig(c, cfg); err != nil {
 		return err
 	}
+	if err := clientsConfig(c, cfg); err != nil {
+		return err
+	}
 	s := &cfg.Server
 	if c.GossipKey, err = s.Key(); err != nil {
 		return fmt.Errorf("server.encrypt: %w", err)
@@ -135,6 +139,29 @@ func wanConfig(c *nomadish.Config, cfg *config.Config) error {
 	j := &cfg.Server.Join
 	c.StartJoinWAN, c.RetryJoinWAN, c.RetryMaxWAN, c.RetryIntervalWAN = j.StartJoinWAN, j.RetryJoinWAN, j.RetryMaxWAN, j.RetryIntervalWAN
 	return nil
+}
+
+// clientsConfig says how the server gossips with clients, and how they are told lost.
+func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
+	bind, advertise, err := clientGossipAddrs(cfg)
+	if err != nil {
+		return err
+	}
+	c.ClientGossip = nomadish.ClientGossipConfig{On: cfg.ServerGossips(), Addr: bind, Advertise: advertise, MayMiss: !cfg.ClientGossipPortStated()}
+	if c.ClientGossip.Key, err = cfg.Server.ClientKey(); err != nil {
+		return fmt.Errorf("server.client_gossip_encrypt: %w", err)
+	}
+	c.Liveness = heartbeat.Liveness(cfg.Server.ClientLiveness)
+	return nil
+}
+
+// clientGossipAddrs are where the agent takes part in the clients' gossip, and what others are told if that is not the same.
+func clientGossipAddrs(cfg *config.Config) (bind, advertise string, err error) {
+	bind = joinHostPort(hostOr(cfg.Addresses.ClientGossip, cfg.BindAddr), cfg.Ports.ClientGossip)
+	if advertise, err = advertised(cfg.Advertise.ClientGossip, bind); err != nil || advertise == bind {
+		advertise = "" // as bound
+	}
+	return bind, advertise, err
 }
 
 // autopilotQuorum is how many servers cleaning up leaves by default: those that the

@@ -26,8 +26,9 @@ const (
 	tagBootstrap  = "bootstrap"
 	tagVersion    = "vsn"
 	tagRaft       = "raft_vsn"
-	tagWAN        = "wan"  // ours
-	tagPool       = "pool" // ours: poolWAN in the pool of all regions, else none
+	tagWAN        = "wan"     // ours
+	tagPool       = "pool"    // ours: poolWAN in the pool of all regions, else none
+	tagClients    = "clients" // where its part of the clients' gossip is
 )
 
 const poolWAN = "wan"
@@ -45,6 +46,8 @@ type Server struct {
 	WANAddr    string // host:port of its place in the pool of all regions; empty: none
 	Status     string // structs.MemberAlive and so on
 	DiskFull   bool   // it says that it is not to lead
+	// Clients is where its part of the clients' gossip is reached, host:port; empty: it has none.
+	Clients string
 }
 
 // Alive tells whether the server is there, as far as the pool knows.
@@ -65,6 +68,9 @@ func tagsOf(c *Config) (map[string]string, error) {
 	if c.WANAddr != "" {
 		tags[tagWAN] = c.WANAddr
 	}
+	if c.Clients != "" {
+		tags[tagClients] = c.Clients
+	}
 	switch {
 	case c.Expect == 1:
 		tags[tagBootstrap] = "1"
@@ -81,6 +87,7 @@ func ServerOf(m *structs.ServerMember) (Server, error) {
 		Member: m.Name, ID: m.Tags[tagID], Region: m.Tags[tagRegion], Datacenter: m.Tags[tagDatacenter],
 		Version: m.Tags[tagBuild], WANAddr: m.Tags[tagWAN], Status: m.Status,
 		DiskFull: m.Tags[TagDisk] != "",
+		Clients:  m.Tags[tagClients],
 	}
 	if got := m.Tags[tagRole]; got != role {
 		return s, fmt.Errorf("member %s: its role is %q, not %q", m.Name, got, role)

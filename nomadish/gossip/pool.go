@@ -40,6 +40,7 @@ type Config struct {
 	RPCAddr    string // host:port that the others reach it at
 	Expect     int    // servers that found the cluster; 0: it joins one that is there
 	WANAddr    string // host:port of the server's place in the pool of all regions; empty: none
+	Clients    string // host:port of its part of the clients' gossip; empty: it has none
 
 	BindAddr  string // host:port; port 0: any free one
 	Advertise string // host:port that the others reach the pool at; empty: as bound

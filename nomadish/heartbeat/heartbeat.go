@@ -9,6 +9,13 @@
 // A node with work that is to outlive a lost connection (disconnect.lost_after of its group) is
 // marked disconnected instead, and down when nothing of it is waited for any longer.
 //
+// # Two witnesses
+//
+// A client that takes part in the clients' gossip has two witnesses: its RPC (session and heartbeats), and the gossip. Whichever
+// loses it, it is asked by both for a short time. Neither hears it: it is down at once. Gossip alone has lost it: it is warned of, and
+// nothing else. RPC alone has: it is disconnected after a while, and its work kept, as it still runs. When many are in doubt at
+// once, nobody is declared lost for a while: see Liveness.
+//
 // It must never mark a node anything else: that it is back, the node says itself.
 package heartbeat
 
@@ -50,6 +57,9 @@ type Options struct {
 	MaxPerSecond float64       // heartbeats of all nodes together (500)
 	NewID        func() string // mints seeds of evaluations; needed
 	Clock        clock.Clock   // (the machine's)
+	// Witnesses are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
+	Witnesses Witnesses
+	Liveness  Liveness
 	// Jitter gives a number from 0 to below n, at random.
 	Jitter func(n int64) int64
 	Logger hclog.Logger
@@ -78,6 +88,7 @@ type Timers struct {
 	alive   time.Time // when this process was last seen running
 	store   *state.Store
 	more    chan struct{}
+	doubts
 }
 
 // New makes timers; none runs until Run.
@@ -100,7 +111,10 @@ func New(opts Options, apply Applier) *Timers {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Timers{opts: opts, apply: apply, timers: map[string]clock.Timer{}, expired: map[string]bool{}, more: make(chan struct{}, 1)}
+	opts.Liveness = opts.Liveness.withDefaults()
+	return &Timers{
+		opts: opts, apply: apply, timers: map[string]clock.Timer{}, expired: map[string]bool{}, more: make(chan struct{}, 1), doubts: newDoubts(),
+	}
 }
 
 // Beat says that a node lives; it must say so again within the time given.
@@ -109,6 +123,10 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	defer t.mu.Unlock()
 	ttl := t.ttl()
 	delete(t.expired, nodeID)
+	if t.running && t.opts.Witnesses != nil {
+		t.heard[nodeID] = t.opts.Clock.Now()
+		delete(t.answers, nodeID)
+	}
 	t.set(nodeID, ttl+t.opts.Grace)
 	// Spread over the last third, so that nodes that came together part.
 	return ttl - time.Duration(t.opts.Jitter(int64(ttl)/3+1))
@@ -153,6 +171,10 @@ func (t *Timers) forget(nodeID string) {
 		delete(t.timers, nodeID)
 	}
 	delete(t.expired, nodeID)
+	delete(t.suspects, nodeID)
+	delete(t.heard, nodeID)
+	delete(t.answers, nodeID)
+	delete(t.quiet, nodeID)
 }
 
 // Active counts the nodes that are waited for.
@@ -169,6 +191,9 @@ func (t *Timers) Run(ctx context.Context, store *state.Store) {
 	t.start(store)
 	defer t.stop()
 	wg.Go(func() { t.down(ctx) })
+	if t.opts.Witnesses != nil {
+		wg.Go(func() { t.watch(ctx) })
+	}
 	for ctx.Err() == nil {
 		snap := store.Snapshot()
 		t.resync(snap)
@@ -212,6 +237,7 @@ func (t *Timers) stop() {
 		delete(t.timers, id)
 	}
 	clear(t.expired)
+	t.reset()
 }
 
 // resync brings the timers in line with a snapshot.
@@ -237,10 +263,17 @@ func (t *Timers) seen(id string, node *structs.Node) {
 		t.forget(id)
 		return
 	}
+	gone := false
+	if t.opts.Witnesses != nil && node.Status != structs.NodeStatusDisconnected {
+		_, gone = t.opts.Witnesses.Gossips(id) // before this server led, say
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.timers[id]; !ok && !t.expired[id] {
 		t.set(id, t.opts.Failover)
+		if gone {
+			t.suspect(id)
+		}
 	}
 }
 
@@ -269,6 +302,9 @@ func (t *Timers) markSome(ctx context.Context) bool {
 	if len(ids) == 0 {
 		return false
 	}
+	if ids = t.sort(t.snapshot(), ids); len(ids) == 0 {
+		return true
+	}
 	if err := t.mark(ctx, ids); err != nil && ctx.Err() == nil {
 		t.opts.Logger.Error("mark nodes down; trying again", "nodes", len(ids), "error", err)
 		t.again(ids, retry)
@@ -292,47 +328,15 @@ func (t *Timers) mark(ctx context.Context, ids []string) error {
 			away = append(away, id)
 		}
 	}
-	return errors.Join(t.commit(ctx, structs.NodeStatusDown, down), t.commit(ctx, structs.NodeStatusDisconnected, away))
+	return errors.Join(
+		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: missed}),
+		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: missed}))
 }
 
 func (t *Timers) snapshot() *state.Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.store.Snapshot()
-}
-
-// awaits tells whether a node holds an allocation that is to be there when it comes back.
-func (t *Timers) awaits(snap *state.Snapshot, node *structs.Node) bool {
-	since := t.opts.Clock.Now()
-	if node.Status == structs.NodeStatusDisconnected {
-		since = time.Unix(node.StatusUpdatedAt, 0)
-	}
-	for _, a := range snap.AllocsByNode(nil, node.ID) {
-		if a.Terminal() || a.Job == nil {
-			continue
-		}
-		g := a.Job.LookupTaskGroup(a.TaskGroup)
-		if g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && since.Add(g.Disconnect.LostAfter).After(t.opts.Clock.Now()) {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *Timers) commit(ctx context.Context, status string, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	now := t.opts.Clock.Now()
-	t.opts.Logger.Warn("nodes were not heard of in time", "status", status, "nodes", len(ids), "first", ids[0])
-	_, err := t.apply.Apply(ctx, structs.LogNodeStatus, &structs.NodeStatusEntry{
-		NodeIDs: ids, Status: status, Time: now.UnixNano(), EvalSeed: t.opts.NewID(),
-		Event: &structs.NodeEvent{Subsystem: "Cluster", Message: "Node heartbeat missed", Timestamp: now},
-	})
-	if errors.Is(err, structs.ErrNotFound) {
-		return nil // all of them were purged meanwhile
-	}
-	return err
 }
 
 // pulse says that this process runs, and gives late nodes their time anew if it did not.
@@ -352,6 +356,10 @@ func (t *Timers) excuse() {
 	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
 	t.alive = t.opts.Clock.Now()
 	again := t.ttl() + t.opts.Grace
+	clear(t.suspects)
+	for id := range t.heard { // order does not matter: all are
+		t.heard[id] = t.alive
+	}
 	for _, id := range slices.Sorted(maps.Keys(t.expired)) {
 		delete(t.expired, id)
 		t.set(id, again)

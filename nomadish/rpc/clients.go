@@ -36,19 +36,26 @@ func (s *sessions) get(nodeID string) (*wire.Session, bool) {
 	return to, ok
 }
 
-// forget drops all nodes behind a session that has closed.
-func (s *sessions) forget(closed *wire.Session) {
+// forget drops all nodes behind a session that has closed, and gives them.
+func (s *sessions) forget(closed *wire.Session) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var ids []string
 	for id, to := range s.node {
 		if to == closed {
 			delete(s.node, id)
+			ids = append(ids, id)
 		}
 	}
+	return ids
 }
 
 // SessionClosed forgets the nodes that were behind a session.
-func (e *Endpoints) SessionClosed(s *wire.Session) { e.sessions.forget(s) }
+func (e *Endpoints) SessionClosed(s *wire.Session) {
+	if ids := e.sessions.forget(s); len(ids) > 0 && e.Clients != nil {
+		e.Clients.Lost(ids)
+	}
+}
 
 // registerClients passes the clients' methods on to the clients.
 func (e *Endpoints) registerClients(mux *wire.Mux) {

@@ -37,6 +37,8 @@ type Plans interface {
 type Heartbeats interface {
 	// Beat says that a node lives and gives the time within which it must say so again.
 	Beat(nodeID string) time.Duration
+	// Suspect has nodes looked for whose sessions were lost.
+	Suspect(nodeIDs ...string)
 }
 
 // Collector forgets what is over.
@@ -119,7 +121,8 @@ type Deps struct {
 	Regions    Regions    // nil: there is this one only
 	Far        *wire.Pool // sessions to servers of other regions
 	// Self calls a method as if this server were asked for it by its own agent.
-	Self func(ctx context.Context, method string, args, reply any) error
+	Self    func(ctx context.Context, method string, args, reply any) error
+	Clients ClientGossip // nil: clients do not gossip
 	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
@@ -177,6 +180,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerQueue(mux)
 	e.registerExplain(mux)
 	e.registerClients(mux)
+	e.registerReach(mux)
 	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
 	mux.Handle(wire.MethodSearch, read(e, e.search))
 }

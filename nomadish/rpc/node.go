@@ -154,6 +154,9 @@ func (e *Endpoints) nodeReply(id string, index uint64) *structs.NodeUpdateReply 
 		LeaderRPCAddr: e.Leadership.Reign().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
 	}
 	reply.Servers = e.reachable()
+	if e.Clients != nil {
+		reply.Gossip = e.Clients.Contacts()
+	}
 	return reply
 }
 

@@ -58,6 +58,7 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 			return err
 		}
 		now, was := e.Node.Copy(), x.node(e.Node.ID)
+		now.KeptUntil = 0
 		if now.Status == "" {
 			now.Status = structs.NodeStatusInit
 		}
@@ -206,17 +207,25 @@ func (w *Writer) NodeStatus(index uint64, e *structs.NodeStatusEntry) error {
 				continue
 			}
 			found = true
-			if was.Status == e.Status && e.Event == nil {
+			kept := int64(0)
+			if e.Status == structs.NodeStatusDisconnected {
+				kept = e.KeptUntil
+			}
+			moved := was.Status != e.Status
+			if !moved && was.KeptUntil == kept && e.Event == nil {
 				continue
 			}
 			now := was.Copy()
 			x.addEvent(now, e.Event)
-			if was.Status != e.Status {
+			now.KeptUntil = kept
+			if moved {
 				now.Status, now.StatusUpdatedAt = e.Status, x.now/int64(time.Second)
 			}
 			x.putNode(was, now)
-			if was.Status != e.Status {
+			if moved {
 				x.heardAgain(was, now)
+			}
+			if moved || was.KeptUntil != kept {
 				x.mintForNode(now, now.Ready(), done)
 			}
 		}

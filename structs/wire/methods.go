@@ -81,6 +81,8 @@ const (
 	MethodNodeClientAllocs = "Node.ClientAllocs" // ClientAllocsRequest → ClientAllocsReply
 	MethodNodeUpdateAllocs = "Node.UpdateAllocs" // ClientUpdateRequest → WriteReply
 	MethodNodeEvents       = "Node.Events"       // NodeEventsRequest → WriteReply
+	MethodNodeSuspect      = "Node.Suspect"      // NodeSuspectRequest → WriteReply; of servers: its session was lost
+	MethodNodeProbe        = "Node.Probe"        // NodeProbeRequest → NodeProbeReply; of servers: what the one that is asked can reach
 )
 
 // Methods that a client serves. A server that is asked for one passes it on to the
@@ -91,6 +93,8 @@ const (
 	MethodClientAllocRestart = "Client.AllocRestart" // ClientAllocRequest → WriteReply
 	MethodClientAllocSignal  = "Client.AllocSignal"  // ClientAllocRequest → WriteReply
 	MethodClientAllocGC      = "Client.AllocGC"      // ClientAllocRequest → WriteReply
+	MethodClientPing         = "Client.Ping"         // EmptyRequest → WriteReply
+	MethodClientProbe        = "Client.Probe"        // NodeProbeRequest → NodeProbeReply: whether it hears its neighbour by gossip
 	MethodClientGC           = "Client.GC"           // ClientHostStatsRequest → WriteReply
 	MethodClientHostStats    = "Client.HostStats"    // ClientHostStatsRequest → ClientHostStatsReply
 	MethodClientSimHealth    = "Client.SimHealth"    // SimHealthRequest → WriteReply

@@ -167,6 +167,7 @@ func (m *Mux) Serve(ctx context.Context, s *Session) {
 		if err != nil {
 			return
 		}
+		s.heard()
 		select {
 		case slots <- struct{}{}:
 		default:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -81,6 +82,7 @@ type Session struct {
 	mux  *yamux.Session
 	addr string
 	peer Peer
+	last atomic.Int64 // when the other side was last heard, in nanoseconds of Unix
 }
 
 // Config tunes sessions. The zero value is good.
@@ -119,7 +121,9 @@ func Client(conn net.Conn, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
 	}
-	return &Session{mux: mux, addr: conn.RemoteAddr().String()}, nil
+	s := &Session{mux: mux, addr: conn.RemoteAddr().String()}
+	s.heard()
+	return s, nil
 }
 
 // Server makes a session of an accepted connection; the protocol byte is already read. Of
@@ -130,6 +134,7 @@ func Server(conn net.Conn, c Config) (*Session, error) {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
 	s := &Session{mux: mux, addr: conn.RemoteAddr().String()}
+	s.heard()
 	if known, ok := conn.(*Conn); ok {
 		s.peer = known.Peer
 	}
@@ -153,6 +158,11 @@ func Dial(ctx context.Context, region, addr string, c Config) (*Session, error) 
 // Addr is the other side's address.
 func (s *Session) Addr() string { return s.addr }
 
+// Heard is when the other side last called, or answered a call.
+func (s *Session) Heard() time.Time { return time.Unix(0, s.last.Load()) }
+
+func (s *Session) heard() { s.last.Store(time.Now().UnixNano()) }
+
 // Peer is who opened the session, on the side that accepted it.
 func (s *Session) Peer() Peer { return s.peer }
 
@@ -174,6 +184,9 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	err = st.Recv(reply)
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
+	}
+	if err == nil {
+		s.heard()
 	}
 	return err
 }

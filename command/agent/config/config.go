@@ -11,6 +11,8 @@ const (
 	DefaultSerfPort = 4648
 	// DefaultSerfWANPort is ours.
 	DefaultSerfWANPort = 4649
+	// DefaultClientGossipPort (ours) is of the gossip in which clients are members too.
+	DefaultClientGossipPort = 4650
 )
 
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
@@ -68,6 +70,8 @@ type Ports struct {
 	Serf int `hcl:"serf"`
 	// SerfWAN (ours) is that of the gossip with other regions; see WANPort.
 	SerfWAN *int `hcl:"serf_wan"`
+	// ClientGossip is ours.
+	ClientGossip int `hcl:"client_gossip"`
 }
 
 // Addresses are hosts (for addresses), or hosts with or without a port (for advertise).
@@ -77,6 +81,8 @@ type Addresses struct {
 	Serf string `hcl:"serf"`
 	// SerfWAN (ours): for addresses, those of Serf if not stated.
 	SerfWAN string `hcl:"serf_wan"`
+	// ClientGossip is ours.
+	ClientGossip string `hcl:"client_gossip"`
 }
 
 // Server is the server's part.
@@ -126,6 +132,12 @@ type Server struct {
 	// Encrypt is the key of the gossip among servers, in base64.
 	Encrypt string `hcl:"encrypt"`
 
+	// ClientGossip (on unless it says otherwise), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
+	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are told from others.
+	ClientGossip        *bool          `hcl:"client_gossip"`
+	ClientGossipEncrypt string         `hcl:"client_gossip_encrypt"`
+	ClientLiveness      ClientLiveness `hcl:"client_liveness,block"`
+
 	// Topology and Scheduling are ours. They, and DefaultScheduler, seed the replicated
 	// scheduler configuration of a new cluster.
 	Topology   Topology   `hcl:"topology,block"`
@@ -156,6 +168,17 @@ type Join struct {
 	RetryJoinWAN     []string      `hcl:"retry_join_wan,append"`
 	RetryMaxWAN      int           `hcl:"retry_max_wan"`
 	RetryIntervalWAN time.Duration `hcl:"retry_interval_wan"`
+}
+
+// ClientLiveness says when a client that gossips counts as lost; 0: the default.
+type ClientLiveness struct {
+	Check       time.Duration `hcl:"check"`        // how long one that is missed may take to answer
+	Silence     time.Duration `hcl:"silence"`      // of its RPC, with gossip alive, before it is disconnected
+	Keep        time.Duration `hcl:"keep"`         // how long its work is kept then, where the group does not say it
+	StormShare  float64       `hcl:"storm_share"`  // of the clients in doubt at once: nobody is declared lost
+	StormMin    int           `hcl:"storm_min"`    // clients in doubt that make a storm at least
+	StormWindow time.Duration `hcl:"storm_window"` // what was declared within it counts for a storm
+	StormHold   time.Duration `hcl:"storm_hold"`   // how long a storm keeps clients from being declared lost
 }
 
 // DefaultSchedulerConfig is what a new cluster's scheduler starts with.
@@ -253,6 +276,13 @@ type Client struct {
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
 	Join        clientJoin             `hcl:"server_join,block"`
 
+	// Gossip (on unless it says otherwise), GossipEncrypt and GossipJoin are ours: whether the client takes part in the
+	// gossip of clients and servers, its key, and addresses of any members (host, or host:port).
+	Gossip        *bool    `hcl:"gossip"`
+	GossipEncrypt string   `hcl:"gossip_encrypt"`
+	GossipJoin    []string `hcl:"gossip_join,append"`
+	// SimulateGossip (ours) lets simulated nodes gossip too, each on a port of its own.
+	SimulateGossip bool `hcl:"simulate_gossip"`
 	// Simulate and SimulateBeside are ours: a file of shapes of simulated nodes, and
 	// whether the agent's own node stays beside them.
 	Simulate       string `hcl:"simulate"`
@@ -336,7 +366,7 @@ type Limits struct {
 func Default() *Config {
 	return &Config{
 		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
-		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort},
+		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		Server: Server{RaftMultiplier: 1},
 		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
 		Telemetry: Telemetry{
@@ -357,6 +387,7 @@ func (c *Config) SetDev() {
 	one := 1
 	c.Server.BootstrapExpect = &one
 	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other
+	c.Server.ClientGossip, c.Client.Gossip = new(bool), new(bool)
 	c.Telemetry.DisableHostname = true
 	c.Client.GCMaxAllocs = 50
 }

@@ -40,7 +40,7 @@ func TestFull(t *testing.T) {
 	c := fromHCL
 	for name, good := range map[string]bool{
 		"basics":    c.Region == "eu" && c.Datacenter == "dc2" && c.Name == "n1" && c.LogLevel == "warn" && c.LogJSON,
-		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort},
+		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
 		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
 		"server":    c.Server.Enabled && *c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -50,12 +51,20 @@ func (c *Config) WANPort() int {
 	return -1
 }
 
-// Key is the gossip's key; nil: none.
-func (s *Server) Key() ([]byte, error) {
-	if s.Encrypt == "" {
+// Key is the key of the servers' gossip; nil: none.
+func (s *Server) Key() ([]byte, error) { return gossipKey(s.Encrypt) }
+
+// ClientKey is the key of the clients' gossip on a server; nil: none.
+func (s *Server) ClientKey() ([]byte, error) { return gossipKey(s.ClientGossipEncrypt) }
+
+// Key is the key of the clients' gossip on a client; nil: none.
+func (c *Client) Key() ([]byte, error) { return gossipKey(c.GossipEncrypt) }
+
+func gossipKey(text string) ([]byte, error) {
+	if text == "" {
 		return nil, nil
 	}
-	key, err := base64.StdEncoding.DecodeString(s.Encrypt)
+	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("must be base64, as `nomadish operator gossip keyring generate` or `openssl rand -base64 32` makes it")
 	}
@@ -65,15 +74,97 @@ func (s *Server) Key() ([]byte, error) {
 	return key, nil
 }
 
-// ServerAddrs are the servers' RPC addresses that a client begins with.
-func (c *Client) ServerAddrs() []string {
-	all := slices.Concat(c.Servers, c.Join.StartJoin, c.Join.RetryJoin)
-	for i, addr := range all {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			all[i] = net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultRPCPort))
+// ServerGossips tells whether the server takes part in the clients' gossip, ClientGossips whether the client does: in an agent
+// that is both, the server stands for it.
+func (c *Config) ServerGossips() bool {
+	return c.Server.Enabled && (c.Server.ClientGossip == nil || *c.Server.ClientGossip)
+}
+
+// ClientGossips tells whether the client itself takes part: see ServerGossips. An agent of simulated nodes only does when that is asked for.
+func (c *Config) ClientGossips() bool {
+	if !c.Client.Enabled || c.Server.Enabled {
+		return false
+	}
+	return (c.Client.Gossip == nil || *c.Client.Gossip) && (!c.SimulatedOnly() || c.Client.SimulateGossip)
+}
+
+// ClientGossipPortStated tells whether somebody chose the port: then there is no going on without it.
+func (c *Config) ClientGossipPortStated() bool {
+	_, stated := c.origins["ports.client_gossip"]
+	return stated
+}
+
+// ServerAddrs are the servers' RPC addresses that a client begins with. What server_join names with the port of the clients'
+// gossip is none.
+func (c *Config) ServerAddrs() []string {
+	var all []string
+	for _, addr := range slices.Concat(c.Client.Servers, c.Client.Join.StartJoin, c.Client.Join.RetryJoin) {
+		_, port, err := net.SplitHostPort(addr)
+		switch {
+		case err != nil:
+			all = append(all, net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultRPCPort)))
+		case !c.ofGossip(port):
+			all = append(all, addr)
 		}
 	}
 	return all
+}
+
+func (c *Config) ofGossip(port string) bool {
+	return port != "0" && port == strconv.Itoa(c.Ports.ClientGossip) && c.ClientGossips()
+}
+
+// GossipAddrs are the members of the clients' gossip that a client begins with: gossip_join, and of server_join what has its
+// port or none at all, as it may mean either.
+func (c *Config) GossipAddrs() []string {
+	if !c.ClientGossips() {
+		return nil
+	}
+	all := slices.Clone(c.Client.GossipJoin)
+	for _, addr := range slices.Concat(c.Client.Join.StartJoin, c.Client.Join.RetryJoin) {
+		if _, port, err := net.SplitHostPort(addr); err != nil || c.ofGossip(port) {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// clientGossip checks what is said of the clients' gossip.
+func (k *checker) clientGossip() {
+	c := k.c
+	keys := map[string][]byte{} // of the clients' gossip
+	for path, key := range map[string]func() ([]byte, error){
+		"server.client_gossip_encrypt": c.Server.ClientKey, "client.gossip_encrypt": c.Client.Key,
+	} {
+		var err error
+		if keys[path], err = key(); err != nil {
+			k.bad(path, ": %v", err) // never the key itself
+		}
+	}
+	own, _ := c.Server.Key() // what is wrong with it is told elsewhere
+	for path, key := range keys {
+		if len(own) > 0 && bytes.Equal(own, key) {
+			k.bad(path, ": is the key of server.encrypt too: whoever has that one speaks as a server, and every client would; make another (`nomadish operator gossip keyring generate`)")
+		}
+	}
+	for path, port := range map[string]int{"ports.http": c.Ports.HTTP, "ports.rpc": c.Ports.RPC, "ports.serf": c.Ports.Serf} {
+		if p := c.Ports.ClientGossip; p != 0 && p == port && (c.ServerGossips() || c.ClientGossips() && path == "ports.http") {
+			k.bad("ports.client_gossip", " %d: is that of %s too", p, path)
+		}
+	}
+	k.addrs("client.gossip_join", c.Client.GossipJoin)
+	l := c.Server.ClientLiveness
+	for path, n := range map[string]float64{
+		"check": float64(l.Check), "silence": float64(l.Silence), "keep": float64(l.Keep), "storm_min": float64(l.StormMin),
+		"storm_window": float64(l.StormWindow), "storm_hold": float64(l.StormHold), "storm_share": l.StormShare,
+	} {
+		if n < 0 {
+			k.bad("server.client_liveness."+path, ": must not be negative")
+		}
+	}
+	if l.StormShare > 1 {
+		k.bad("server.client_liveness.storm_share", " %v: must be from 0 to 1", l.StormShare)
+	}
 }
 
 func (k *checker) joining() {

@@ -39,6 +39,7 @@ func (c *Config) Validate() error {
 	k.network()
 	k.server()
 	k.client()
+	k.clientGossip()
 	k.tls()
 	if c.ACL.Enabled {
 		k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it must not run open; remove it, or bind to loopback")
@@ -95,6 +96,7 @@ func (k *checker) network() {
 	k.host("bind_addr", c.BindAddr)
 	for path, host := range map[string]string{
 		"addresses.http": c.Addresses.HTTP, "addresses.rpc": c.Addresses.RPC, "addresses.serf": c.Addresses.Serf, "addresses.serf_wan": c.Addresses.SerfWAN,
+		"addresses.client_gossip": c.Addresses.ClientGossip,
 	} {
 		for _, one := range strings.Fields(host) {
 			k.host(path, one)
@@ -103,7 +105,7 @@ func (k *checker) network() {
 	if len(strings.Fields(c.Addresses.RPC)) > 1 {
 		k.bad("addresses.rpc", " %q: must be one address", c.Addresses.RPC)
 	}
-	ports := map[string]int{"ports.http": c.Ports.HTTP, "ports.rpc": c.Ports.RPC, "ports.serf": c.Ports.Serf}
+	ports := map[string]int{"ports.http": c.Ports.HTTP, "ports.rpc": c.Ports.RPC, "ports.serf": c.Ports.Serf, "ports.client_gossip": c.Ports.ClientGossip}
 	for path, port := range ports {
 		if port < 0 || port > 65535 {
 			k.bad(path, " %d: must be from 0 (any free one) to 65535", port)
@@ -121,7 +123,11 @@ func (k *checker) network() {
 			k.bad(path, " %q: must be one address", hosts)
 		}
 	}
-	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf, "advertise.serf_wan": c.Advertise.SerfWAN} {
+	if len(strings.Fields(c.Addresses.ClientGossip)) > 1 {
+		k.bad("addresses.client_gossip", " %q: must be one address", c.Addresses.ClientGossip)
+	}
+	for path, addr := range map[string]string{"advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "advertise.serf": c.Advertise.Serf, "advertise.serf_wan": c.Advertise.SerfWAN,
+		"advertise.client_gossip": c.Advertise.ClientGossip} {
 		if addr == "" {
 			continue
 		}
@@ -231,8 +237,8 @@ func (k *checker) client() {
 	if !cl.Enabled {
 		return
 	}
-	if len(cl.ServerAddrs()) == 0 && !k.c.Server.Enabled {
-		k.bad("client.servers", ": missing; name at least one server (host:port), or enable the server too")
+	if len(k.c.ServerAddrs())+len(k.c.GossipAddrs()) == 0 && !k.c.Server.Enabled {
+		k.bad("client.servers", ": missing; name at least one server (host:port), or a member of the clients' gossip under gossip_join, or enable the server too")
 	}
 	for path, addrs := range map[string][]string{
 		"client.servers": cl.Servers, "client.server_join.start_join": cl.Join.StartJoin, "client.server_join.retry_join": cl.Join.RetryJoin,

@@ -1,0 +1,224 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire/clientpool"
+)
+
+// GossipConfig says whether and how the client gossips with the other clients and the servers of its region.
+type GossipConfig struct {
+	On bool
+	// BindAddr is host:port; port 0: any free one. Advertise is what others are told; empty: as bound.
+	BindAddr, Advertise string
+	// MayMiss lets the client do without when another agent has the port.
+	MayMiss bool
+	Key     []byte // 16, 24 or 32 bytes; empty: it goes in the clear
+	// Join are addresses of any members, host or host:port. Servers tell of more.
+	Join []string
+	// Simulated lets simulated nodes gossip too, each on a port of its own.
+	Simulated bool
+	// ProbeInterval is how often members are probed; 0: 1 s.
+	ProbeInterval time.Duration
+	// Retry bounds the time between two tries to join; 0: 30 s. Each is at a moment of its own.
+	Retry time.Duration
+}
+
+const (
+	gossipFirstRetry = time.Second
+	gossipRetry      = 30 * time.Second
+)
+
+// gossiper is one node's place in the gossip, and its way there.
+type gossiper struct {
+	pool   *clientpool.Pool
+	config GossipConfig
+	logger hclog.Logger
+
+	mu      sync.Mutex
+	learned []string      // from servers
+	spread  time.Duration // over which to join them
+	more    chan struct{} // has something when the first were learned
+}
+
+// openGossip makes the nodes members, each alone as yet.
+func (c *Client) openGossip() error {
+	g := c.config.Gossip
+	if !g.On {
+		return nil
+	}
+	for i, n := range c.nodes {
+		own := i == 0 && !c.config.simulatedOnly()
+		if !own && !g.Simulated {
+			continue
+		}
+		conf := clientpool.Config{
+			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Key: g.Key,
+			ProbeInterval: g.ProbeInterval, First: c.told.First, Logger: n.logger.Named("gossip"),
+		}
+		if !own {
+			conf.BindAddr, conf.Advertise = anyPort(g.BindAddr), ""
+		}
+		if own || c.gossip == nil {
+			conf.OnChange = c.heardOf
+		}
+		pool, err := clientpool.New(conf)
+		if errors.Is(err, clientpool.ErrInUse) && g.MayMiss {
+			c.logger.Warn("this client does not gossip: its loss is seen by its heartbeats alone; give it a port of its own, or set client { gossip = false }", "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n.gossip = &gossiper{pool: pool, config: g, logger: conf.Logger, more: make(chan struct{}, 1)}
+		if c.gossip == nil {
+			c.gossip = n.gossip
+		}
+	}
+	return nil
+}
+
+// anyPort is a host without its port.
+func anyPort(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// heardOf takes note of a server that the gossip tells of. Whether it is one shows when it is called: by its certificate, or, without
+// TLS, by being the only one there is.
+func (c *Client) heardOf(m clientpool.Member) {
+	if m.Role == clientpool.RoleServer && m.Alive() && m.RPCAddr != "" {
+		c.servers.hint(m.RPCAddr)
+	}
+}
+
+// learn takes what a server told of the gossip.
+func (g *gossiper) learn(told *structs.ClientGossip) {
+	if g == nil || told == nil || len(told.Addrs) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.learned) == 0 {
+		select {
+		case g.more <- struct{}{}:
+		default:
+		}
+	}
+	g.learned, g.spread = told.Addrs, told.Spread
+}
+
+// keepJoined joins the others, and does so again whenever no server is heard, until ctx ends. The first try is at once: where
+// servers are may not be known otherwise. All others are at moments drawn anew, so that thousands that have lost the same
+// servers do not come back together.
+func (g *gossiper) keepJoined(ctx context.Context) {
+	most := g.config.Retry
+	if most <= 0 {
+		most = gossipRetry
+	}
+	retry, told := min(gossipFirstRetry, most), false
+	for {
+		wait := most
+		if len(g.pool.Servers()) == 0 {
+			err := g.join(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil && !told {
+				g.logger.Warn("the clients' gossip is not reached; going on without it, and trying again", "error", err)
+			}
+			told = err != nil || told && g.pool.Alone()
+			wait = retry
+			retry = min(2*retry, most)
+		} else {
+			retry, told = min(gossipFirstRetry, most), false
+		}
+		t := time.NewTimer(jittered(wait))
+		select {
+		case <-t.C:
+		case <-g.more:
+			t.Stop()
+			g.mu.Lock()
+			spread := g.spread
+			g.mu.Unlock()
+			if spread > 0 && !sleep(ctx, time.Duration(rand.Int64N(int64(spread)))) { //nolint:gosec // jitter
+				return
+			}
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// join tries all addresses in an order of their own until one is reached.
+func (g *gossiper) join(ctx context.Context) error {
+	g.mu.Lock()
+	addrs := slices.Concat(g.config.Join, g.learned)
+	g.mu.Unlock()
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	var errs []error
+	for _, addr := range addrs {
+		joined := make(chan error, 1)
+		go func() { joined <- g.pool.Join(addr) }() // ends within the time that it gives the other side
+		select {
+		case err := <-joined:
+			if err == nil {
+				g.logger.Info("joined the clients' gossip", "at", addr)
+				return nil
+			}
+			errs = append(errs, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close says that the node goes, and ends its gossip.
+func (g *gossiper) close() error {
+	if g == nil {
+		return nil
+	}
+	var err error
+	if !g.pool.Alone() {
+		err = g.pool.Leave()
+	}
+	return errors.Join(err, g.pool.Shutdown())
+}
+
+// closeGossip ends the gossip of all nodes, at once.
+func (c *Client) closeGossip() error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(c.nodes))
+	for i, n := range c.nodes {
+		wg.Go(func() { errs[i] = n.gossip.close() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// ping answers a server that wants to know whether the client is there.
+func (c *Client) ping(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+	return &structs.WriteReply{}, nil
+}
+
+// probe asks a neighbour by gossip whether it is there, for a server that does not hear it.
+func (c *Client) probe(_ context.Context, req *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
+	if c.gossip == nil {
+		return nil, structs.Errorf(structs.CodeUnsupported, "this client does not gossip")
+	}
+	return &structs.NodeProbeReply{Gossip: c.gossip.pool.Probe(req.NodeID) == nil}, nil
+}

@@ -1,0 +1,391 @@
+package heartbeat
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-metrics"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Witnesses are the ways beside heartbeats by which nodes are heard: their RPC sessions, and the gossip of the clients.
+type Witnesses interface {
+	// Gossips tells whether a node takes part in the gossip, be it failed now, and whether it is taken for failed. One that
+	// never did, or left in good order, does not.
+	Gossips(nodeID string) (member, failed bool)
+	// Reach asks a node by both ways, again and again until each has answered or ctx ends.
+	Reach(ctx context.Context, nodeID string) (session, gossip bool)
+	// Agreed tells whether all servers are of a version that knows Node.KeptUntil.
+	Agreed() bool
+}
+
+// Liveness says how the witnesses are believed. Zero values are replaced by the defaults named.
+type Liveness struct {
+	Check   time.Duration // how long a node that one witness has lost may take to answer (2 s)
+	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
+	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
+	Keep time.Duration
+	// More than StormShare (0.2) of the nodes that gossip, and at least StormMin (5), in doubt at once are a storm: the fault is
+	// rather of the network, or of the servers. Then nobody is declared lost, for StormHold (5 min) at most. What was declared
+	// within StormWindow (10 s) counts too.
+	StormShare  float64
+	StormMin    int
+	StormWindow time.Duration
+	StormHold   time.Duration
+}
+
+func (l Liveness) withDefaults() Liveness {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	set(&l.Check, 2*time.Second)
+	set(&l.Silence, 5*time.Second)
+	set(&l.Keep, 5*time.Minute)
+	set(&l.StormWindow, 10*time.Second)
+	set(&l.StormHold, 5*time.Minute)
+	if l.StormShare <= 0 {
+		l.StormShare = 0.2
+	}
+	if l.StormMin <= 0 {
+		l.StormMin = 5
+	}
+	return l
+}
+
+const (
+	checksAtOnce = 64
+	// fresh is how old a suspicion is before it counts for a storm: most are over before.
+	fresh = time.Second
+	// late is how much longer than it should a node is silent before it counts for a storm.
+	late = 500 * time.Millisecond
+	// checkAgain is the time between two checks of a node that is in doubt still.
+	checkAgain = 500 * time.Millisecond
+	// eventsOf bounds the nodes of one entry of events.
+	eventsOf = 512
+)
+
+// suspect is a node that a witness has lost.
+type suspect struct {
+	since    time.Time
+	due      time.Time // when it is to be checked
+	checking bool
+	again    bool // something was lost while it was being checked
+}
+
+// doubts are the suspects, and what has become of some. Guarded by Timers.mu.
+type doubts struct {
+	suspects map[string]*suspect
+	heard    map[string]time.Time // when a node's RPC was last heard; of nodes that are waited for
+	answers  map[string]time.Time // since when a node answers that sends no heartbeats
+	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
+	declared map[string]time.Time // lost lately
+	news     chan struct{}        // has something when there are suspects to be looked at
+
+	storm  time.Time // since when nobody is declared lost; zero: there is none
+	calm   time.Time // when the last one ended: checks begun before say nothing
+	spent  bool      // it has lasted too long: they are declared nevertheless
+	warned map[string]bool
+	events map[string][]*structs.NodeEvent // to be committed
+}
+
+func newDoubts() doubts {
+	return doubts{
+		suspects: map[string]*suspect{}, heard: map[string]time.Time{}, answers: map[string]time.Time{}, quiet: map[string]bool{}, declared: map[string]time.Time{},
+		news: make(chan struct{}, 1), warned: map[string]bool{}, events: map[string][]*structs.NodeEvent{},
+	}
+}
+
+func (d *doubts) reset() {
+	clear(d.suspects)
+	clear(d.heard)
+	clear(d.answers)
+	clear(d.quiet)
+	clear(d.declared)
+	clear(d.warned)
+	clear(d.events)
+	d.storm, d.calm, d.spent = time.Time{}, time.Time{}, false
+}
+
+func (d *doubts) wake() {
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// Suspect has nodes checked that one of the witnesses has lost. Of those that do not gossip heartbeats alone tell.
+func (t *Timers) Suspect(nodeIDs ...string) {
+	if t.opts.Witnesses == nil {
+		return
+	}
+	for _, id := range nodeIDs {
+		if member, _ := t.opts.Witnesses.Gossips(id); !member {
+			continue
+		}
+		t.mu.Lock()
+		t.suspect(id)
+		t.mu.Unlock()
+	}
+}
+
+// suspect is Suspect of one that gossips.
+func (t *Timers) suspect(id string) {
+	if !t.running {
+		return
+	}
+	now := t.opts.Clock.Now()
+	if s := t.suspects[id]; s != nil {
+		s.again = s.again || s.checking
+		return
+	}
+	t.suspects[id] = &suspect{since: now, due: now}
+	t.wake()
+}
+
+// Returned takes note that a node is heard by gossip (again).
+func (t *Timers) Returned(nodeID string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quiet[nodeID] {
+		delete(t.quiet, nodeID)
+		t.tell(nodeID, "Gossip of the node is heard again")
+	}
+}
+
+// tell has an event added to a node's.
+func (t *Timers) tell(id, message string) {
+	t.events[id] = append(t.events[id], &structs.NodeEvent{Subsystem: "Cluster", Message: message, Timestamp: t.opts.Clock.Now()})
+	t.wake()
+}
+
+// Storm tells since when nobody is declared lost, as too many are in doubt at once; zero: there is no storm.
+func (t *Timers) Storm() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.spent {
+		return time.Time{}
+	}
+	return t.storm
+}
+
+// inDoubt counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
+// should counts before anybody has missed it: those that are lost together are noticed one after the other.
+func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
+	silence := t.ttl() + late
+	for id, heard := range t.heard { // order does not matter: they are counted
+		member, _ := t.opts.Witnesses.Gossips(id)
+		s := t.suspects[id]
+		if member || s != nil {
+			all++
+		}
+		if (member && now.Sub(heard) > silence) || (s != nil && now.Sub(s.since) >= fresh) {
+			doubtful++
+		}
+	}
+	for id, s := range t.suspects { // order does not matter: they are counted
+		if _, waited := t.heard[id]; waited {
+			continue
+		}
+		all++
+		if now.Sub(s.since) >= fresh {
+			doubtful++
+		}
+	}
+	for id, at := range t.declared { // order does not matter: they are counted
+		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.StormWindow {
+			delete(t.declared, id)
+		} else if !waited {
+			doubtful++
+			all++
+		}
+	}
+	return doubtful, all
+}
+
+// weather tells whether nodes may be declared lost now.
+func (t *Timers) weather(now time.Time) bool {
+	l := t.opts.Liveness
+	doubtful, all := t.inDoubt(now)
+	stormy := doubtful >= l.StormMin && float64(doubtful) > l.StormShare*float64(all)
+	switch {
+	case !stormy:
+		if !t.storm.IsZero() {
+			t.opts.Logger.Warn("few enough clients are in doubt; those that are lost are declared so again", "in_doubt", doubtful, "clients", all)
+			t.calm = now // the others may be about to come back: they are asked once more
+		}
+		t.storm, t.spent = time.Time{}, false
+		clear(t.warned)
+	case t.storm.IsZero():
+		t.storm = now
+		t.opts.Logger.Error("too many clients are in doubt at once: none is declared lost for now; look at the network, and at the servers",
+			"in_doubt", doubtful, "clients", all, "for_at_most", l.StormHold)
+	case !t.spent && now.Sub(t.storm) >= l.StormHold:
+		t.spent = true
+		t.opts.Logger.Error("clients have been in doubt for long: they are declared lost nevertheless", "in_doubt", doubtful, "clients", all)
+	}
+	calm := t.storm.IsZero() || t.spent
+	gauge := float32(1)
+	if calm {
+		gauge = 0
+	}
+	metrics.SetGauge([]string{"nomad", "heartbeat", "storm"}, gauge)
+	return calm
+}
+
+// silent tells how long a node's RPC has not been heard of.
+func (t *Timers) silent(id string, s *suspect, now time.Time) time.Duration {
+	since := s.since
+	if heard := t.heard[id]; !heard.IsZero() && heard.Before(since) {
+		since = heard
+	}
+	return now.Sub(since)
+}
+
+// watch has suspects checked and declares what came of that, until ctx ends.
+func (t *Timers) watch(ctx context.Context) {
+	w := &watcher{t: t, results: make(chan result, checksAtOnce)}
+	tick := time.NewTicker(pulse)
+	defer tick.Stop()
+	defer w.end()
+	for {
+		select {
+		case <-t.news:
+		case <-tick.C:
+		case r := <-w.results:
+			w.running--
+			w.take(r)
+		case <-ctx.Done():
+			return
+		}
+		w.begin(ctx)
+		w.declare(ctx)
+		w.report(ctx)
+	}
+}
+
+// watcher is what the watch remembers.
+type watcher struct {
+	t       *Timers
+	running int
+	results chan result
+	dead    []string // neither witness hears them
+	away    []string // gossip alone does, for long enough
+}
+
+// result is what came of a check.
+type result struct {
+	id              string
+	began           time.Time
+	session, gossip bool
+}
+
+func (w *watcher) end() {
+	for ; w.running > 0; w.running-- {
+		<-w.results
+	}
+}
+
+// begin starts the checks that are due, as many as may run.
+func (w *watcher) begin(ctx context.Context) {
+	t := w.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.opts.Clock.Now()
+	for _, id := range slices.Sorted(maps.Keys(t.suspects)) {
+		s := t.suspects[id]
+		if w.running >= checksAtOnce {
+			return
+		}
+		if s.checking || now.Before(s.due) {
+			continue
+		}
+		s.checking, s.again = true, false
+		w.running++
+		go func() { // ends with its time; end waits for it
+			limited, cancel := context.WithTimeout(ctx, t.opts.Liveness.Check)
+			defer cancel()
+			r := result{id: id, began: now}
+			r.session, r.gossip = t.opts.Witnesses.Reach(limited, id)
+			w.results <- r
+		}()
+	}
+}
+
+// take judges one check.
+func (w *watcher) take(r result) {
+	t := w.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.suspects[r.id]
+	if s == nil { // forgotten meanwhile
+		return
+	}
+	now := t.opts.Clock.Now()
+	s.checking, s.due = false, now.Add(checkAgain)
+	if t.heard[r.id].After(r.began) {
+		r.session = true
+	}
+	member, _ := t.opts.Witnesses.Gossips(r.id)
+	switch {
+	case !member: // it left meanwhile; its heartbeats tell
+		delete(t.suspects, r.id)
+	case r.session:
+		w.heard(r, s)
+	case r.began.Before(t.calm):
+	case r.gossip && t.silent(r.id, s, now) >= t.opts.Liveness.Silence:
+		w.away = append(w.away, r.id)
+	case r.gossip:
+	default:
+		w.dead = append(w.dead, r.id)
+	}
+}
+
+// heard takes note that a suspect's RPC answers.
+func (w *watcher) heard(r result, s *suspect) {
+	t := w.t
+	t.waitOn(r.id)
+	switch {
+	case r.gossip && t.quiet[r.id]:
+		delete(t.quiet, r.id)
+		t.tell(r.id, "Gossip of the node is heard again")
+	case !r.gossip && !t.quiet[r.id]:
+		t.quiet[r.id] = true
+		metrics.IncrCounter([]string{"nomad", "heartbeat", "gossip_lost"}, 1)
+		t.opts.Logger.Warn("a node answers by RPC, but is not heard by gossip: is its port for the clients' gossip cut off (UDP and TCP)?", "node_id", r.id)
+		t.tell(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
+	}
+	if s.again {
+		s.since, s.due, s.again = t.opts.Clock.Now(), t.opts.Clock.Now(), false
+		return
+	}
+	delete(t.suspects, r.id)
+}
+
+// waitOn gives a node that answers, and whose heartbeat is overdue, its time once more; but not for ever: one that answers and
+// sends no heartbeats is not well.
+func (t *Timers) waitOn(id string) {
+	if _, waiting := t.timers[id]; waiting {
+		return
+	}
+	now := t.opts.Clock.Now()
+	if _, ok := t.answers[id]; !ok {
+		t.answers[id] = now
+	}
+	if now.Sub(t.answers[id]) < t.opts.Failover {
+		delete(t.expired, id)
+		t.set(id, t.ttl()+t.opts.Grace)
+		return
+	}
+	delete(t.answers, id)
+	delete(t.heard, id) // as if it did not gossip: see mark
+	t.expired[id] = true
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,381 @@
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// seen are witnesses that tests make up: what is not named is heard by both.
+type seen struct {
+	mu                sync.Mutex
+	deaf, mute        map[string]bool // not reached over the session; not by gossip
+	outside           map[string]bool // do not gossip
+	failed            map[string]bool // as gossip says by itself
+	old               bool            // some server does not know what is agreed
+	checks            map[string]int
+	running, together int
+}
+
+func newSeen() *seen {
+	return &seen{deaf: map[string]bool{}, mute: map[string]bool{}, outside: map[string]bool{}, failed: map[string]bool{}, checks: map[string]int{}}
+}
+
+func (s *seen) set(of map[string]bool, to bool, ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		of[id] = to
+	}
+}
+
+func (s *seen) Gossips(id string) (member, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.outside[id], s.failed[id]
+}
+
+func (s *seen) Agreed() bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.old }
+
+func (s *seen) Reach(ctx context.Context, id string) (session, gossip bool) {
+	s.mu.Lock()
+	s.checks[id]++
+	s.running++
+	s.together = max(s.together, s.running)
+	s.mu.Unlock()
+	look := func() (bool, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.deaf[id], !s.mute[id]
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
+	for {
+		now, heard := look()
+		if session, gossip = session || now, gossip || heard; session && gossip {
+			return session, gossip
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return session, gossip
+		}
+	}
+}
+
+// witnessed is run with witnesses, and with nodes that beat for as long as their sessions live.
+func witnessed(t *testing.T, opts Options, ids []string, f func(b *bed, s *seen)) {
+	t.Helper()
+	s := newSeen()
+	opts.Witnesses = s
+	run(t, opts, func(b *bed) {
+		b.register(ids...)
+		ctx, cancel := context.WithCancel(b.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for _, id := range ids {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					s.mu.Lock()
+					beats := !s.deaf[id]
+					s.mu.Unlock()
+					if beats {
+						b.Beat(id)
+					}
+					select {
+					case <-time.After(1500 * time.Millisecond):
+					case <-ctx.Done():
+					}
+				}
+			})
+		}
+		synctest.Wait()
+		f(b, s)
+	})
+}
+
+func (b *bed) node(id string) *structs.Node { return b.store.Snapshot().Node(nil, id) }
+
+func (b *bed) told(id, message string) int {
+	n := 0
+	for _, e := range b.node(id).Events {
+		if e.Message == message {
+			n++
+		}
+	}
+	return n
+}
+
+const gossipLost = "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?"
+
+func TestBothLost(t *testing.T) {
+	for first, lose := range map[string]func(b *bed, s *seen){
+		"the session":   func(b *bed, _ *seen) { b.Suspect("n") },
+		"the gossip":    func(b *bed, s *seen) { s.set(s.failed, true, "n"); b.Suspect("n") },
+		"both, in turn": func(b *bed, _ *seen) { b.Suspect("n"); b.Suspect("n") },
+	} {
+		t.Run(first, func(t *testing.T) {
+			witnessed(t, Options{}, []string{"n", "other"}, func(b *bed, s *seen) {
+				s.set(s.deaf, true, "n")
+				s.set(s.mute, true, "n")
+				lose(b, s)
+				time.Sleep(2*time.Second - time.Millisecond)
+				b.want("n", structs.NodeStatusReady)
+				time.Sleep(2 * time.Millisecond)
+				b.want("n", structs.NodeStatusDown)
+				b.want("other", structs.NodeStatusReady)
+				if b.told("n", bothLost) != 1 {
+					b.Fatalf("events: %v", b.node("n").Events)
+				}
+			})
+		})
+	}
+}
+
+// TestLateButThere: what answers within the time of the check is well.
+func TestLateButThere(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		s.set(s.mute, true, "n")
+		b.Suspect("n")
+		time.Sleep(1900 * time.Millisecond)
+		s.set(s.deaf, false, "n")
+		s.set(s.mute, false, "n")
+		time.Sleep(time.Minute)
+		b.want("n", structs.NodeStatusReady)
+		if len(b.batches) > 0 || len(b.node("n").Events) > 0 {
+			b.Fatalf("something was declared: %v", b.node("n").Events)
+		}
+	})
+}
+
+// TestGossipLost: a node that is not heard by gossip alone is warned of, once, and stays ready.
+func TestGossipLost(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.mute, true, "n")
+		for range 3 {
+			b.Suspect("n")
+			time.Sleep(10 * time.Second)
+		}
+		b.want("n", structs.NodeStatusReady)
+		if b.told("n", gossipLost) != 1 {
+			b.Fatalf("events: %v", b.node("n").Events)
+		}
+		s.set(s.mute, false, "n")
+		b.Returned("n")
+		b.Returned("n")
+		synctest.Wait()
+		if b.told("n", "Gossip of the node is heard again") != 1 {
+			b.Fatalf("events: %v", b.node("n").Events)
+		}
+	})
+}
+
+// TestSessionLost: a node that gossip alone hears is disconnected after a while, its work kept for as long as is said; and ready
+// when it is back.
+func TestSessionLost(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		b.Suspect("n")
+		time.Sleep(3 * time.Second)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(5 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+		n := b.node("n")
+		if kept := time.Unix(n.KeptUntil, 0).Sub(time.Unix(n.StatusUpdatedAt, 0)); kept != 5*time.Minute {
+			b.Fatalf("kept for %s", kept)
+		}
+		s.set(s.deaf, false, "n")
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		time.Sleep(time.Hour)
+		b.want("n", structs.NodeStatusReady)
+		if b.node("n").KeptUntil != 0 {
+			b.Fatal("it is kept for nothing")
+		}
+	})
+}
+
+// TestSessionThenGossipLost: a disconnected node that gossip loses too is down, at once.
+func TestSessionThenGossipLost(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		b.Suspect("n")
+		time.Sleep(10 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+		s.set(s.mute, true, "n")
+		s.set(s.failed, true, "n")
+		b.Suspect("n")
+		time.Sleep(3 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+// TestKeptForItsTime: work whose group says nothing is lost when the time is over for which it was kept.
+func TestKeptForItsTime(t *testing.T) {
+	witnessed(t, Options{Liveness: Liveness{Keep: time.Minute}}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		b.Suspect("n")
+		time.Sleep(10 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+		time.Sleep(2 * time.Minute)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+// TestNotAgreed: with servers that do not know what kept work is, heartbeats alone tell.
+func TestNotAgreed(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.mu.Lock()
+		s.old = true
+		s.mu.Unlock()
+		s.set(s.deaf, true, "n")
+		time.Sleep(12 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+// TestOutside: of nodes that do not gossip heartbeats alone tell, at their time.
+func TestOutside(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.outside, true, "n")
+		s.set(s.deaf, true, "n")
+		b.Beat("n")
+		b.Suspect("n")
+		time.Sleep(6*time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("n", structs.NodeStatusDown)
+		if s.checks["n"] > 0 {
+			b.Fatal("it was checked")
+		}
+	})
+}
+
+// TestAnswersWithoutHeartbeats: who answers pings and sends no heartbeats is waited for, but not for ever.
+func TestAnswersWithoutHeartbeats(t *testing.T) {
+	s := newSeen()
+	run(t, Options{Witnesses: s}, func(b *bed) {
+		b.register("n")
+		b.Beat("n")
+		time.Sleep(20 * time.Second)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(30 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
+func many(n int) []string {
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("n%03d", i))
+	}
+	return ids
+}
+
+// TestStorm: when too many are in doubt nobody is declared lost, and it is said; those that stay away are when it is over.
+func TestStorm(t *testing.T) {
+	ids := many(20)
+	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
+		s.set(s.deaf, true, ids[:6]...)
+		s.set(s.mute, true, ids[:6]...)
+		time.Sleep(2 * time.Second) // gossip notices them one after the other, and no sooner
+		b.Suspect(ids[0])
+		time.Sleep(5 * time.Second)
+		for _, id := range ids[1:6] {
+			b.Suspect(id)
+		}
+		time.Sleep(time.Minute)
+		for _, id := range ids {
+			b.want(id, structs.NodeStatusReady)
+		}
+		if b.Storm().IsZero() || b.told(ids[0], stormHolds) != 1 {
+			b.Fatalf("nothing is said: %v", b.node(ids[0]).Events)
+		}
+		s.set(s.deaf, false, ids[2:6]...)
+		s.set(s.mute, false, ids[2:6]...)
+		time.Sleep(10 * time.Second)
+		if !b.Storm().IsZero() {
+			b.Fatal("the storm goes on")
+		}
+		b.want(ids[0], structs.NodeStatusDown)
+		b.want(ids[1], structs.NodeStatusDown)
+		for _, id := range ids[2:] {
+			b.want(id, structs.NodeStatusReady)
+		}
+	})
+}
+
+// TestStormNotForEver: those that stay away are declared lost at last.
+func TestStormNotForEver(t *testing.T) {
+	ids := many(10)
+	witnessed(t, Options{Liveness: Liveness{StormHold: time.Minute}}, ids, func(b *bed, s *seen) {
+		s.set(s.deaf, true, ids[:5]...)
+		s.set(s.mute, true, ids[:5]...)
+		b.Suspect(ids[:5]...)
+		time.Sleep(time.Minute)
+		b.want(ids[0], structs.NodeStatusReady)
+		time.Sleep(10 * time.Second)
+		for i, id := range ids {
+			want := structs.NodeStatusReady
+			if i < 5 {
+				want = structs.NodeStatusDown
+			}
+			b.want(id, want)
+		}
+	})
+}
+
+// TestNoStormOfFew: fewer than the least number are declared, whatever their share.
+func TestNoStormOfFew(t *testing.T) {
+	ids := many(5)
+	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
+		s.set(s.deaf, true, ids[:4]...)
+		s.set(s.mute, true, ids[:4]...)
+		b.Suspect(ids[:4]...)
+		time.Sleep(3 * time.Second)
+		for _, id := range ids[:4] {
+			b.want(id, structs.NodeStatusDown)
+		}
+	})
+}
+
+// TestManyChecks: however many are suspected, few are checked at once, and all are in the end.
+func TestManyChecks(t *testing.T) {
+	ids := many(300)
+	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
+		s.set(s.mute, true, ids...)
+		b.Suspect(ids...)
+		time.Sleep(15 * time.Second)
+		for _, id := range ids {
+			b.want(id, structs.NodeStatusReady)
+			if b.told(id, gossipLost) != 1 {
+				b.Fatalf("%s: %v", id, b.node(id).Events)
+			}
+		}
+		if s.together > checksAtOnce {
+			b.Fatalf("%d checks at once", s.together)
+		}
+	})
+}
+
+// TestLeaderFindsFailed: a new leader looks for those that gossip has lost before it led.
+func TestLeaderFindsFailed(t *testing.T) {
+	s := newSeen()
+	run(t, Options{Witnesses: s}, func(b *bed) {
+		b.register("n")
+		b.stop()
+		s.set(s.failed, true, "n")
+		s.set(s.deaf, true, "n")
+		s.set(s.mute, true, "n")
+		b.start()
+		time.Sleep(3 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}

@@ -1,0 +1,193 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// ClientGossip is the gossip of the clients, as the endpoints need it.
+type ClientGossip interface {
+	// Contacts is what clients are told of it.
+	Contacts() *structs.ClientGossip
+	// Probe asks a member by its ID whether it is there.
+	Probe(id string) error
+	// Lost takes note of nodes whose sessions with this server have ended or do not answer.
+	Lost(nodeIDs []string)
+}
+
+const (
+	// silentFor is how long a session may be silent before it is asked whether it lives, and pingLimit how long it
+	// may take to answer.
+	silentFor = 3 * time.Second
+	pingLimit = 2 * time.Second
+	// askAgain is the time between two questions to one that is looked for, tryLimit bounds each.
+	askAgain = 200 * time.Millisecond
+	tryLimit = time.Second
+	// neighbours are asked whether they hear one that this server does not.
+	neighbours = 3
+)
+
+func (e *Endpoints) registerReach(mux *wire.Mux) {
+	mux.Handle(wire.MethodNodeSuspect, fromServers(e, func(_ context.Context, args *structs.NodeSuspectRequest) (*structs.WriteReply, error) {
+		e.Heartbeats.Suspect(args.NodeIDs...)
+		return &structs.WriteReply{}, nil
+	}))
+	mux.Handle(wire.MethodNodeProbe, serversOnly(e, local(func(ctx context.Context, args *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
+		return e.probeHere(ctx, args.NodeID), nil
+	})))
+}
+
+// pinged tells whether the client at the other end of a session answers.
+func pinged(ctx context.Context, s *wire.Session) bool {
+	var reply structs.WriteReply
+	err := s.Call(ctx, wire.MethodClientPing, &structs.EmptyRequest{}, &reply)
+	var said *structs.Error // by an older client
+	return err == nil || errors.As(err, &said)
+}
+
+// probeHere asks a node over its session with this server, if there is one, and by gossip.
+func (e *Endpoints) probeHere(ctx context.Context, nodeID string) *structs.NodeProbeReply {
+	reply := &structs.NodeProbeReply{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if s, ok := e.sessions.get(nodeID); ok {
+			reply.Session = pinged(ctx, s)
+		}
+	})
+	wg.Go(func() { reply.Gossip = e.Clients != nil && e.Clients.Probe(nodeID) == nil })
+	wg.Wait()
+	return reply
+}
+
+// Reach asks a node whether it is there until both ways have answered, or ctx ends: over its session, with whichever server, and by
+// gossip, from all servers and from some of its neighbours.
+func (e *Endpoints) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
+	for {
+		found := e.reachOnce(ctx, nodeID)
+		session, gossip = session || found.Session, gossip || found.Gossip
+		if session && gossip {
+			return session, gossip
+		}
+		t := time.NewTimer(askAgain)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return session, gossip
+		}
+	}
+}
+
+func (e *Endpoints) reachOnce(ctx context.Context, nodeID string) *structs.NodeProbeReply {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	ways := []func() *structs.NodeProbeReply{func() *structs.NodeProbeReply { return e.probeHere(ctx, nodeID) }}
+	ask := func(method string, session func() (*wire.Session, error)) {
+		ways = append(ways, func() *structs.NodeProbeReply {
+			reply := &structs.NodeProbeReply{}
+			if s, err := session(); err == nil {
+				_ = s.Call(ctx, method, &structs.NodeProbeRequest{NodeID: nodeID}, reply) // no answer: it was not heard
+			}
+			return reply
+		})
+	}
+	if conf, err := e.Cluster.Configuration(); err == nil {
+		for _, s := range conf.Servers {
+			if s.ID != e.ID {
+				ask(wire.MethodNodeProbe, func() (*wire.Session, error) { return e.Pool.Session(ctx, s.Address) })
+			}
+		}
+	}
+	for _, s := range e.sessions.others(nodeID, neighbours) {
+		ask(wire.MethodClientProbe, func() (*wire.Session, error) { return s, nil })
+	}
+	answers := make(chan *structs.NodeProbeReply, len(ways))
+	for _, way := range ways {
+		go func() { answers <- way() }() // ends with ctx
+	}
+	found := &structs.NodeProbeReply{}
+	for range ways {
+		a := <-answers
+		found.Session, found.Gossip = found.Session || a.Session, found.Gossip || a.Gossip
+		if found.Session && found.Gossip {
+			break
+		}
+	}
+	return found
+}
+
+// others are some sessions that a node is not behind.
+func (s *sessions) others(nodeID string, most int) []*wire.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, seen := s.node[nodeID], map[*wire.Session]bool{}
+	var out []*wire.Session
+	for _, one := range s.node { // order does not matter: any will do
+		if len(out) == 4*most {
+			break
+		}
+		if one != own && !seen[one] {
+			seen[one] = true
+			out = append(out, one)
+		}
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(len(out), most)]
+}
+
+// silent are the sessions that nothing was heard of for a time, with the nodes behind them.
+func (s *sessions) silent(now time.Time) map[*wire.Session][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[*wire.Session][]string{}
+	for id, one := range s.node { // order does not matter: they are gathered
+		if now.Sub(one.Heard()) >= silentFor {
+			out[one] = append(out[one], id)
+		}
+	}
+	return out
+}
+
+// PingSilent asks sessions with clients that have been silent for a while whether they live, until ctx ends. Of the nodes
+// behind those that do not the leader is told.
+func (e *Endpoints) PingSilent(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	tick := time.NewTicker(silentFor / 3)
+	defer tick.Stop()
+	asked := make(map[*wire.Session]bool)
+	answers := make(chan *wire.Session)
+	for {
+		select {
+		case s := <-answers:
+			delete(asked, s)
+			continue
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for s, nodes := range e.sessions.silent(time.Now()) { // order does not matter: all are asked
+			if asked[s] {
+				continue
+			}
+			asked[s] = true
+			wg.Go(func() {
+				limited, cancel := context.WithTimeout(ctx, pingLimit)
+				defer cancel()
+				if !pinged(limited, s) && ctx.Err() == nil {
+					e.Clients.Lost(nodes)
+				}
+				select {
+				case answers <- s:
+				case <-ctx.Done():
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package clientpool
+
+import (
+	"fmt"
+	"log"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/serf/serf"
+)
+
+// The names of the tags.
+const (
+	tagRole   = "role"
+	tagRegion = "region"
+	tagRPC    = "rpc"
+)
+
+// TagBytes bounds what a member says of itself: names and values together. Every member keeps it of every other.
+const TagBytes = 128
+
+// maxID bounds a member's name.
+const maxID = 64
+
+func tagsOf(c *Config) map[string]string {
+	tags := map[string]string{tagRole: c.Role, tagRegion: c.Region}
+	if c.RPCAddr != "" {
+		tags[tagRPC] = c.RPCAddr
+	}
+	return tags
+}
+
+// checkMember tells why a member has no place in the pool of a region.
+func checkMember(id string, tags map[string]string, region string) error {
+	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("a member's ID %.80q: must be of 1 to %d visible ASCII characters", id, maxID)
+	}
+	size := 0
+	for k, v := range tags { // order does not matter: they are summed
+		size += len(k) + len(v) + 2
+	}
+	if size > TagBytes {
+		return fmt.Errorf("member %s: its tags have %d bytes, at most %d are allowed", id, size, TagBytes)
+	}
+	if got := tags[tagRole]; got != RoleClient && got != RoleServer {
+		return fmt.Errorf("member %s: its role is %q, neither %q nor %q", id, got, RoleClient, RoleServer)
+	}
+	if got := tags[tagRegion]; got != region {
+		return fmt.Errorf("member %s is of region %q, this pool of %q", id, got, region)
+	}
+	return nil
+}
+
+func memberOf(m *serf.Member) Member {
+	out := Member{
+		ID: m.Name, Role: m.Tags[tagRole], Addr: net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port))), Status: m.Status.String(),
+	}
+	if out.Role != RoleServer {
+		return out
+	}
+	host, port, err := net.SplitHostPort(m.Tags[tagRPC])
+	if n, bad := strconv.ParseUint(port, 10, 16); err == nil && bad == nil && n > 0 && host != "" {
+		out.RPCAddr = m.Tags[tagRPC]
+	}
+	return out
+}
+
+// merging refuses members that do not belong to the pool.
+type merging struct{ p *Pool }
+
+// NotifyMerge implements serf.MergeDelegate.
+func (m merging) NotifyMerge(members []*serf.Member) error {
+	for _, one := range members {
+		if err := checkMember(one.Name, one.Tags, m.p.config.Region); err != nil {
+			if m.p.config.First(fmt.Sprintf("member %.80s %s", one.Name, one.Addr), time.Now()) {
+				m.p.logger.Warn("refused a member of the clients' gossip; more from there are not logged for an hour", "addr", one.Addr, "reason", err)
+			}
+			return fmt.Errorf("refused: %w", err)
+		}
+	}
+	return nil
+}
+
+// sayOnce writes what the libraries log, each warning once an hour from each address: with a wrong key, say, every packet is
+// one. What they tell of members coming and going is for finding faults only.
+type sayOnce struct{ p *Pool }
+
+func (s sayOnce) logger() *log.Logger { return log.New(s, "", 0) }
+
+// passing is what differs between lines that say the same: ports, numbers, durations.
+var passing = regexp.MustCompile(`:\d+|\d+(\.\d+)?(ms|µs|s)\b|\(\d+\)`)
+
+// kindOf is what lines have in common that say the same of the same machine. Of one that came from an address, that and its first
+// words: the rest may be the sender's.
+func kindOf(line string) string {
+	line = passing.ReplaceAllString(line, "")
+	if _, from, found := strings.Cut(line, "from="); found {
+		return line[:min(len(line), 30)] + " from " + from[:min(len(from), 60)]
+	}
+	return line[:min(len(line), 200)]
+}
+
+// Write implements io.Writer.
+func (s sayOnce) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	level, rest, found := strings.Cut(text, "] ")
+	if !found {
+		level, rest = "[DEBUG", text
+	}
+	switch level {
+	case "[ERR", "[ERROR", "[WARN":
+		if s.p.config.First(kindOf(rest), time.Now()) {
+			s.p.logger.Log(hclog.Warn, rest+" (more of this kind are not logged for an hour)")
+		}
+	default:
+		s.p.logger.Debug(rest)
+	}
+	return len(line), nil
+}
