@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -163,6 +164,22 @@ func (c *Client) ForceLeave(ctx context.Context, name string, prune bool) error 
 	return err
 }
 
+// Keyring does something with the keys of the servers' gossip, or of another pool's
+// (structs.PoolClients), on all members: op is structs.KeyInstall and so on, key in base64,
+// empty for structs.KeyList.
+func (c *Client) Keyring(ctx context.Context, op, key, pool string) (reply *structs.KeyringReply, err error) {
+	q := &Query{}
+	if pool != "" {
+		q = q.with("pool", pool)
+	}
+	if op == structs.KeyList {
+		_, err = c.Get(ctx, "/v1/agent/keyring/list", q, &reply)
+		return reply, err
+	}
+	_, err = c.Put(ctx, "/v1/agent/keyring/"+seg(op), q, map[string]string{"Key": key}, &reply)
+	return reply, err
+}
+
 // AutopilotConfig reads how the leader looks after the servers.
 func (c *Client) AutopilotConfig(ctx context.Context) (config *structs.AutopilotConfiguration, err error) {
 	_, err = c.Get(ctx, "/v1/operator/autopilot/configuration", nil, &config)
@@ -176,9 +193,17 @@ func (c *Client) SetAutopilotConfig(ctx context.Context, config *structs.Autopil
 	return updated, err
 }
 
-// AutopilotHealth reads the servers' health, as the leader sees it.
+// AutopilotHealth reads the servers' health, as the leader sees it. That some are not
+// healthy, which the agent answers with status 429, is no error.
 func (c *Client) AutopilotHealth(ctx context.Context) (health *structs.AutopilotHealth, err error) {
 	_, err = c.Get(ctx, "/v1/operator/autopilot/health", nil, &health)
+	var unwell *Error
+	if errors.As(err, &unwell) && unwell.Status == http.StatusTooManyRequests {
+		said := &structs.AutopilotHealth{}
+		if json.Unmarshal([]byte(unwell.Msg), said) == nil {
+			return said, nil
+		}
+	}
 	return health, err
 }
 

@@ -335,6 +335,9 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/operator/autopilot/health", &structs.AutopilotHealth{
 			Healthy: true, Leader: "s1", Voters: []string{"s1"}, Servers: []structs.ServerHealth{{ID: "s1", Name: "server-1", Leader: true, StableSince: present}},
 		}).
+		on("GET /v1/agent/keyring/list", &structs.KeyringReply{
+			Keys: map[string]int{"b2xkLg==": 3, "bmV3Lg==": 2}, PrimaryKeys: map[string]int{"b2xkLg==": 3}, NumNodes: 3,
+		}).
 		on("GET /v1/status/leader", "\"10.0.0.1:4647\"").
 		on("GET /v1/operator/raft/configuration", &structs.RaftConfigurationReply{Servers: []*structs.RaftServer{{
 			ID: "s1", Node: "s1", Address: "10.0.0.1:4647", Leader: true, Voter: true,

@@ -94,15 +94,19 @@ func autopilotSetConfig() spec {
 func autopilotHealth() spec {
 	return spec{
 		synopsis: "Show the servers' health, as the leader sees it",
-		usage:    "", example: "", output: true,
+		usage:    "", example: "", output: true, details: "The exit code is 1 while a server is not healthy.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, _ []string) int {
 				h, err := e.client.AutopilotHealth(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
-				if done, code := e.formatted(h); done {
-					return code
+				code := exitDone
+				if !h.Healthy {
+					code = exitFailed
+				}
+				if done, bad := e.formatted(h); done {
+					return max(code, bad)
 				}
 				ui.Pairs(e.out, []ui.Pair{
 					{Key: "Healthy", Value: strconv.FormatBool(h.Healthy)},
@@ -124,7 +128,7 @@ func autopilotHealth() spec {
 						e.printf("\n%s has stepped aside: %s\n", ui.OrNone(s.Name), s.Reason)
 					}
 				}
-				return exitDone
+				return code
 			}
 		},
 	}

@@ -180,12 +180,3 @@ func TestProgress(t *testing.T) {
 		t.Errorf("have\n%swant\n%s", out.String(), want)
 	}
 }
-
-func TestGossipKey(t *testing.T) {
-	f := newFake(t)
-	a, b := f.run(t, "operator", "gossip", "keyring", "generate"), f.run(t, "operator", "gossip", "keyring", "generate")
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(a.out))
-	if err != nil || len(key) != 32 || a.out == b.out || a.code != exitDone {
-		t.Errorf("keys %q and %q: %v", a.out, b.out, err)
-	}
-}

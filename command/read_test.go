@@ -38,6 +38,7 @@ var reads = []struct {
 	{"server members", []string{"s1.global", "alive", "true"}},
 	{"operator autopilot get-config", []string{"MinQuorum", "3", "1s"}},
 	{"operator autopilot health", []string{"FailureTolerance", "server-1"}},
+	{"operator gossip keyring list", []string{"b2xkLg==  3/3      3/3", "bmV3Lg==  2/3      0/3"}},
 	{"operator raft list-peers", []string{"leader", "10.0.0.1:4647"}},
 	{"operator scheduler get-config", []string{"binpack", "Pause Eval Broker"}},
 	{"operator snapshot inspect testdata/format1.snap", []string{"s1 at 10.0.0.1:4647", "nodes"}},

@@ -13,13 +13,14 @@ import (
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // openGossip joins the server into the pool of its region, alone as yet.
-func openGossip(cfg *Config, id, rpcAddr, wanAddr, clientsAddr string) (*gossip.Pool, error) {
+func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr, clientsAddr string) (*gossip.Pool, error) {
 	c := gossip.Config{
 		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Key: cfg.GossipKey,
+		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

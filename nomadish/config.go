@@ -58,7 +58,7 @@ type Config struct {
 	RetryMax         int
 	RetryInterval    time.Duration
 	RejoinAfterLeave bool
-	GossipKey        []byte        // 16, 24 or 32 bytes; empty: gossip goes in the clear
+	GossipKey        []byte        // the first key, of 16, 24 or 32 bytes; none, and none kept: gossip goes in the clear
 	GossipProbe      time.Duration // how often members are probed; 0: 1 s
 
 	// ClientGossip is the gossip with the clients, in which nothing of GossipKey is known; Liveness says how what it and the

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/structs/wire/atomicfile"
 )
 
 // serverDir is where a server keeps what must outlive it; empty: nothing does.
@@ -41,7 +41,7 @@ func serverID(cfg *Config, hasLog bool) (string, error) {
 	if hasLog {
 		id = cfg.Name
 	}
-	if err := quorum.WriteFile(path, id+"\n"); err != nil {
+	if err := atomicfile.Write(path, id+"\n"); err != nil {
 		return "", fmt.Errorf("keep the server's ID: %w", err)
 	}
 	return id, nil

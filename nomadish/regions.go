@@ -20,9 +20,13 @@ func openWAN(cfg *Config, id, rpcAddr string) (*gossip.Pool, error) {
 	if cfg.WANAddr == "" {
 		return nil, nil //nolint:nilnil // there is none, as the configuration says
 	}
+	keys, err := openKeyring(cfg, ringWAN)
+	if err != nil {
+		return nil, err
+	}
 	c := gossip.Config{
 		Kind: gossip.KindWAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.WANAddr, Advertise: cfg.WANAdvertise, Key: cfg.GossipKey,
+		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.WANAddr, Advertise: cfg.WANAdvertise, Keyring: keys,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.WANProbe, Logger: cfg.Logger.Named("gossip").Named("wan"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

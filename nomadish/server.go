@@ -122,6 +122,10 @@ func (s *Server) open() error {
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}
+	keys, err := openKeyring(cfg, ringLAN)
+	if err != nil {
+		return err
+	}
 	wanAddr := ""
 	if s.wan, err = openWAN(cfg, s.raft.id, s.RPCAddr()); err != nil {
 		return err
@@ -133,7 +137,7 @@ func (s *Server) open() error {
 	if s.clients, err = openClients(cfg, s.raft.id, s.RPCAddr()); err != nil {
 		return err
 	}
-	if s.gossip, err = openGossip(cfg, s.raft.id, s.RPCAddr(), wanAddr, s.clients.addr()); err != nil {
+	if s.gossip, err = openGossip(cfg, keys, s.raft.id, s.RPCAddr(), wanAddr, s.clients.addr()); err != nil {
 		return err
 	}
 	ask, promise := asker{s.pool}, promiseOf(cfg)
@@ -148,7 +152,7 @@ func (s *Server) open() error {
 	deps := rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
-		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
+		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Keyrings: s.keyPools(), Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
 		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
@@ -164,6 +168,18 @@ func (s *Server) open() error {
 	s.clients.listen(s.leader.heartbeats)
 	return nil
 }
+
+// keyPools are the gossip pools whose keys an operator may change: a row each.
+func (s *Server) keyPools() keyPools {
+	pools := keyPools{{structs.PoolServers, "serf", s.gossip.Keys()}}
+	if s.wan != nil {
+		pools = append(pools, keyPool{structs.PoolServers, "wan", s.wan.Keys()})
+	}
+	return pools
+}
+
+// Encrypted tells whether the gossip among servers is.
+func (s *Server) Encrypted() bool { return s.gossip.Encrypted() }
 
 // NewID mints a time-ordered UUID.
 func NewID() string {

@@ -455,6 +455,20 @@ type (
 		ServerDC     string
 		Members      []ServerMember
 	}
+	// KeyringRequest has the members of gossip pools do something with their keys.
+	KeyringRequest struct {
+		Op   string // KeyInstall and so on
+		Key  string // in base64
+		Pool string // PoolServers (empty), PoolClients
+	}
+	// KeyringReply is what came of it, as Nomad gives it.
+	KeyringReply struct {
+		Messages map[string]string // what is to be known, by member
+		Keys     map[string]int    // of KeyList: how many members have a key, by the key in base64
+		// PrimaryKeys is how many members encrypt with a key.
+		PrimaryKeys map[string]int
+		NumNodes    int // members that were asked
+	}
 	// RaftPeerRequest names a server.
 	RaftPeerRequest struct {
 		ID      string

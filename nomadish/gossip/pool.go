@@ -18,6 +18,7 @@ import (
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // Kind says over what distance a pool gossips.
@@ -45,9 +46,9 @@ type Config struct {
 	BindAddr  string // host:port; port 0: any free one
 	Advertise string // host:port that the others reach the pool at; empty: as bound
 
-	// Key encrypts the gossip: 16, 24 or 32 bytes, the same on all servers. Empty: it
-	// goes in the clear.
-	Key []byte
+	// Keyring encrypts the gossip; all members must have its first key. nil: it goes in the
+	// clear.
+	Keyring *keyring.Ring
 	// SnapshotPath is a file that remembers the members, so that a restarted server
 	// finds them again. Empty: none.
 	SnapshotPath string
@@ -135,11 +136,8 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		list.ProbeTimeout = max(c.ProbeInterval/2, time.Millisecond)
 		list.ProbeInterval, list.GossipInterval = c.ProbeInterval, max(c.ProbeInterval/5, time.Millisecond)
 	}
-	if len(c.Key) > 0 {
-		if err := memberlist.ValidateKey(c.Key); err != nil {
-			return nil, fmt.Errorf("server.encrypt: a key of %d bytes: allowed are 16, 24 and 32", len(c.Key))
-		}
-		list.SecretKey = c.Key
+	if c.Keyring != nil {
+		list.Keyring = c.Keyring.Memberlist()
 	}
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = list
@@ -160,7 +158,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		}
 		conf.SnapshotPath = c.SnapshotPath
 	}
-	std := p.logger.StandardLogger(&hclog.StandardLoggerOptions{InferLevels: true})
+	std := keyring.Log(p.logger)
 	conf.Logger, list.Logger = std, std
 	conf.LogOutput, list.LogOutput = nil, nil
 	return conf, nil
@@ -187,16 +185,19 @@ func advertised(addr string) (string, int, error) {
 	return a.IP.String(), a.Port, nil
 }
 
-// listen turns Serf's events into notices, until Serf has shut down.
+// listen turns Serf's events into notices and answers, until Serf has shut down.
 func (p *Pool) listen() {
 	for {
 		select {
 		case e := <-p.events:
-			if m, ok := e.(serf.MemberEvent); ok {
-				for _, one := range m.Members {
-					p.logger.Info("a member changed", "event", m.Type, "member", one.Name, "addr", net.JoinHostPort(one.Addr.String(), strconv.Itoa(int(one.Port))))
+			switch e := e.(type) {
+			case serf.MemberEvent:
+				for _, one := range e.Members {
+					p.logger.Info("a member changed", "event", e.Type, "member", one.Name, "addr", net.JoinHostPort(one.Addr.String(), strconv.Itoa(int(one.Port))))
 				}
 				p.notify()
+			case *serf.Query:
+				p.Keys().Answer(e)
 			}
 		case <-p.serf.ShutdownCh():
 			return
@@ -267,7 +268,12 @@ func (p *Pool) Addr() string {
 }
 
 // Encrypted tells whether the gossip is.
-func (p *Pool) Encrypted() bool { return p.serf.EncryptionEnabled() }
+func (p *Pool) Encrypted() bool { return p.config.Keyring != nil }
+
+// Keys is the pool as its keys are changed.
+func (p *Pool) Keys() *keyring.Pool {
+	return &keyring.Pool{Serf: p.serf, Ring: p.config.Keyring, Logger: p.logger}
+}
 
 // Stats are Serf's numbers for people.
 func (p *Pool) Stats() map[string]string { return p.serf.Stats() }

@@ -134,8 +134,8 @@ func TestLeftAndFailed(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	key := []byte("0123456789abcdef")
-	open, keyed := pool(t, "open", nil), pool(t, "keyed", func(c *Config) { c.Key = key })
+	key := "0123456789abcdef"
+	open, keyed := pool(t, "open", nil), pool(t, "keyed", with(key))
 	for what, other := range map[string]*Pool{
 		"another region": pool(t, "x", func(c *Config) { c.Region = "mars" }),
 		"the WAN's port": pool(t, "y", func(c *Config) { c.Kind = KindWAN }),
@@ -146,7 +146,7 @@ func TestRefused(t *testing.T) {
 		}
 		sees(t, other, other.config.Name+"=alive")
 	}
-	other := pool(t, "other", func(c *Config) { c.Key = []byte("another key 6789") })
+	other := pool(t, "other", with("another key 6789"))
 	if _, err := other.Join([]string{keyed.Addr()}); err == nil {
 		t.Error("joined with another key")
 	}
@@ -154,7 +154,7 @@ func TestRefused(t *testing.T) {
 		t.Error("joined without the key")
 	}
 	sees(t, open, "open=alive")
-	friend := pool(t, "friend", func(c *Config) { c.Key = key })
+	friend := pool(t, "friend", with(key))
 	if _, err := friend.Join([]string{keyed.Addr()}); err != nil || !friend.Encrypted() {
 		t.Errorf("with the key: %v, encrypted %v", err, friend.Encrypted())
 	}
@@ -311,7 +311,6 @@ func TestWithPort(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Config){
-		"a short key":                   func(c *Config) { c.Key = []byte("short") },
 		"no port to bind":               func(c *Config) { c.BindAddr = "127.0.0.1" },
 		"a port too large":              func(c *Config) { c.BindAddr = "127.0.0.1:99999" },
 		"an RPC address without a port": func(c *Config) { c.RPCAddr = "here" },

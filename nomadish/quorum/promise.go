@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/nomadish/nomadish/structs/wire/atomicfile"
 )
 
 // FilePromise is a promise in a file.
@@ -28,32 +29,10 @@ func (f FilePromise) Load() (Promised, error) {
 
 // Store implements Promise. What it stored is on disk when it returns.
 func (f FilePromise) Store(to Promised) error {
-	if err := WriteFile(string(f), to.ID+" "+to.Name+"\n"); err != nil {
+	if err := atomicfile.Write(string(f), to.ID+" "+to.Name+"\n"); err != nil {
 		return fmt.Errorf("keep the promise to a founder: %w", err)
 	}
 	return nil
-}
-
-// WriteFile replaces a small file so that after a crash either the old or the new
-// text is there.
-func WriteFile(path, text string) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.WriteString(text)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // MemoryPromise is the promise of a server that keeps nothing.

@@ -115,6 +115,7 @@ type Deps struct {
 	Snapshots  Snapshots
 	Spool      *snapshot.Spool
 	Gossip     Gossip
+	Keyrings   Keyrings
 	Founding   Founding
 	Keeper     Keeper
 	Pool       *wire.Pool // sessions to other servers

@@ -15,6 +15,7 @@ func (e *Endpoints) registerServers(mux *wire.Mux) {
 	mux.Handle(wire.MethodMembers, local(e.members))
 	mux.Handle(wire.MethodJoin, serversOnly(e, local(e.join)))
 	mux.Handle(wire.MethodForceLeave, serversOnly(e, local(e.forceLeave)))
+	mux.Handle(wire.MethodKeyring, ownAgent(local(e.keyring)))
 	mux.Handle(wire.MethodFound, serversOnly(e, local(e.found)))
 	mux.Handle(wire.MethodRaftState, serversOnly(e, local(e.raftState)))
 	mux.Handle(wire.MethodAutopilotGet, read(e, e.autopilotGet))

@@ -421,6 +421,7 @@ func TestOfficialClient(t *testing.T) {
 	fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{QueryMeta: meta, Health: structs.AutopilotHealth{
 		Healthy: true, FailureTolerance: 1, Voters: []string{"s1"}, Servers: []structs.ServerHealth{{ID: "s1", LastContact: structs.Duration(time.Second)}},
 	}}
+	fk.answer[wire.MethodKeyring] = structs.KeyringReply{Keys: map[string]int{"a2V5": 3}, Messages: map[string]string{"a2.global": "gone"}, NumNodes: 3}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{QueryMeta: meta, Node: &structs.Node{ID: "n", SecretID: "SECRET", DrainStrategy: &structs.DrainStrategy{}}}
 	fk.answer[wire.MethodNodeDrain] = structs.NodeUpdateReply{NodeModifyIndex: 5, EvalIDs: []string{"e"}, WriteMeta: structs.WriteMeta{Index: 5}}
 	fk.answer[wire.MethodSearch] = structs.SearchReply{QueryMeta: meta, Matches: map[string][]string{"jobs": {"j"}},
@@ -453,6 +454,14 @@ func TestOfficialClient(t *testing.T) {
 	ok("autopilot", err == nil && pilot.LastContactThreshold == 200*time.Millisecond && pilot.CleanupDeadServers, err)
 	set, _, err := c.Operator().AutopilotCASConfiguration(pilot, nil)
 	ok("autopilot set", set, err)
+	keys, err := c.Agent().ListKeys()
+	ok("list keys", err == nil && keys.Keys["a2V5"] == 3 && keys.NumNodes == 3 && keys.Messages["a2.global"] == "gone", err)
+	for what, do := range map[string]func(string) (*nomad.KeyringResponse, error){
+		structs.KeyInstall: c.Agent().InstallKey, structs.KeyUse: c.Agent().UseKey, structs.KeyRemove: c.Agent().RemoveKey,
+	} {
+		keys, err := do("a2V5")
+		ok(what+" a key", err == nil && keys.NumNodes == 3 && *fk.args[wire.MethodKeyring].(*structs.KeyringRequest) == structs.KeyringRequest{Op: what, Key: "a2V5"}, err)
+	}
 	well, _, err := c.Operator().AutopilotServerHealth(nil)
 	ok("autopilot health", err == nil && well.Healthy && well.FailureTolerance == 1 && well.Servers[0].LastContact == time.Second, err)
 	health, err := c.Agent().Health()

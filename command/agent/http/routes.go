@@ -168,7 +168,7 @@ func agentRoutes() []*route {
 		put("/v1/agent/force-leave", agentForceLeave),
 		later("/v1/agent/schedulers"),
 		later("/v1/agent/schedulers/config"),
-		later("/v1/agent/keyring/*"),
+		put("/v1/agent/keyring/*", keyringChange).with(keyringChange, http.MethodGet),
 		later("/v1/agent/host"),
 		later("/v1/agent/monitor"),
 		later("/v1/agent/monitor/export"),

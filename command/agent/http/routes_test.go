@@ -24,6 +24,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodClientHostStats] = structs.ClientHostStatsReply{Stats: &structs.HostStats{}}
 	fk.answer[wire.MethodClientFSStat] = structs.FSStatReply{Info: &structs.AllocFileInfo{}}
 	fk.answer[wire.MethodTopology] = structs.TopologyReply{Topology: &structs.Topology{}}
+	fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{Health: structs.AutopilotHealth{Healthy: true}}
 	fk.answer[wire.MethodLeader] = structs.StringReply{Value: "127.0.0.1:4647"}
 	ts := newTestServer(t, testConfig(fk))
 
@@ -108,6 +109,8 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/agent/members", "", wire.MethodMembers)
 	f("PUT", "/v1/agent/join?address=10.0.0.2&address=10.0.0.3:1", "", wire.MethodJoin)
 	f("PUT", "/v1/agent/force-leave?node=s2.global&prune=1", "", wire.MethodForceLeave)
+	f("GET", "/v1/agent/keyring/list?pool=clients", "", wire.MethodKeyring)
+	f("PUT", "/v1/agent/keyring/install", `{"Key":"YWFhYWFhYWFhYWFhYWFhYQ=="}`, wire.MethodKeyring)
 	f("GET", "/v1/operator/autopilot/configuration", "", wire.MethodAutopilotGet)
 	f("PUT", "/v1/operator/autopilot/configuration?cas=4", `{"MinQuorum":3}`, wire.MethodAutopilotSet)
 	f("GET", "/v1/operator/autopilot/health", "", wire.MethodAutopilotHealth)
@@ -145,7 +148,7 @@ func TestSurface(t *testing.T) {
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/x", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/x", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token", "/v1/client/metadata", "/v1/client/identity", "/v1/client/identity/renew",
-		"/v1/agent/schedulers", "/v1/agent/schedulers/config", "/v1/agent/keyring/list",
+		"/v1/agent/schedulers", "/v1/agent/schedulers/config",
 		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
 		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",

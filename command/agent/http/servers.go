@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/nomadish/nomadish/structs"
@@ -131,11 +132,17 @@ func autopilotConfigSet(r *request) (any, error) {
 	return reply.Updated, nil
 }
 
+// autopilotHealth is 200 when all servers are healthy, else 429, as with Nomad; the body is
+// the same.
 func autopilotHealth(r *request) (any, error) {
 	var reply structs.AutopilotHealthReply
 	if err := r.read(wire.MethodAutopilotHealth, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
 		return nil, err
 	}
 	reply.Health.Servers, reply.Health.Voters = list(reply.Health.Servers), list(reply.Health.Voters)
+	if !reply.Health.Healthy {
+		r.w.Header().Set("Content-Type", "application/json")
+		r.w.WriteHeader(http.StatusTooManyRequests)
+	}
 	return &reply.Health, nil
 }

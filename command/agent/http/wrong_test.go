@@ -49,6 +49,13 @@ func TestWrongRequests(t *testing.T) {
 	f("POST", "/v1/system/gc", "", 405, "allowed: PUT")
 	f("GET", "/v1/operator/raft/peer", "", 405, "allowed: DELETE")
 	f("PUT", "/v1/event/stream", "", 405, "allowed: GET")
+	f("PUT", "/v1/agent/keyring/list", "", 405, "read (GET)")
+	f("PUT", "/v1/agent/keyring/use", `{"Key":7}`, 400, "Key")
+	f("GET", "/v1/agent/keyring/use", "", 405, "written (PUT)")
+	f("PUT", "/v1/agent/keyring/burn", "{}", 404, "install, use, remove and list")
+	f("GET", "/v1/agent/keyring/list?pool=sea", "", 400, "servers or clients")
+	f("PUT", "/v1/agent/keyring/use", "{}", 400, "Key: missing")
+	f("PUT", "/v1/agent/keyring/use", "{", 400, "JSON")
 	f("BREW", "/v1/nodes", "", 405, "allowed: GET")
 	f("GET", "/v1/job/a%00b", "", 400, "control characters")
 	f("GET", "/v1/job/%ff", "", 400, "UTF-8")
@@ -242,4 +249,19 @@ func TestMaxConns(t *testing.T) {
 		}
 	}
 	_ = b.Close()
+}
+
+// Health is told by the status too, as Nomad does.
+func TestUnhealthyServers(t *testing.T) {
+	fk := newFake()
+	ts := newTestServer(t, testConfig(fk))
+	for healthy, code := range map[bool]int{true: 200, false: 429} {
+		fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{
+			QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: true}, Health: structs.AutopilotHealth{Healthy: healthy},
+		}
+		resp, body := ask(t, ts, "GET", "/v1/operator/autopilot/health", "")
+		if resp.StatusCode != code || !strings.Contains(body, `"Servers":[]`) || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("healthy %v: %d %s, %s", healthy, resp.StatusCode, body, resp.Header.Get("Content-Type"))
+		}
+	}
 }

@@ -1,0 +1,207 @@
+// Package keyring is the keys that gossip is encrypted with, and how they are changed while
+// agents run: on all members of a pool, by a query through its gossip, each of which keeps
+// the new ring on disk before it says that it has it. Pools of servers and of clients use it
+// alike; which keys a pool has is no affair of another's, unless they share a ring.
+//
+// It must never log a key, or put one into an error.
+package keyring
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire/atomicfile"
+)
+
+// MaxKeys bounds the keys of a ring: every packet of somebody else's is tried with each,
+// and a member lists them in one packet.
+const MaxKeys = 8
+
+// Ring is the keys that an agent's gossip is encrypted with: all of them decrypt, the first
+// encrypts. Pools may share one. It is safe for use by many goroutines.
+type Ring struct {
+	mu   sync.Mutex // held while it is changed
+	ring *memberlist.Keyring
+	path string
+}
+
+// Open gives the keys in the file at path, or, as long as there is none, initial alone.
+// The file is written when the ring is first changed, and rules from then on. path empty:
+// changes are not kept. No key at all: nil, and the gossip goes in the clear.
+func Open(path string, initial []byte, logger hclog.Logger) (*Ring, error) {
+	keys, err := readKeys(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(keys) > 0 && len(initial) == 0:
+		logger.Warn("gossip is encrypted with the keys that were kept, though the configuration has no `encrypt`; remove the file to have it in the clear", "file", path)
+	case len(keys) > 0 && !bytes.Equal(keys[0], initial):
+		logger.Info("gossip is encrypted with the keys that were kept; `encrypt` of the configuration is only the first key that there was", "file", path)
+	case len(keys) == 0 && len(initial) == 0:
+		return nil, nil //nolint:nilnil // no keys are no fault
+	case len(keys) == 0:
+		if err := checkKey(initial); err != nil {
+			return nil, fmt.Errorf("encrypt: %w", err)
+		}
+		keys = [][]byte{initial}
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		return nil, fmt.Errorf("gossip keys: %w", err)
+	}
+	return &Ring{ring: ring, path: path}, nil
+}
+
+func checkKey(key []byte) error {
+	if memberlist.ValidateKey(key) != nil {
+		return structs.Errorf(structs.CodeBadRequest, "a key of %d bytes: allowed are 16, 24 and 32, in base64", len(key)).
+			WithHint("`operator gossip keyring generate` makes one")
+	}
+	return nil
+}
+
+// readKeys reads a file of keys; none: there is no file.
+func readKeys(path string) ([][]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the gossip keys: %w", err)
+	}
+	keys, err := parseKeys(raw)
+	if err != nil {
+		return nil, fmt.Errorf("gossip keys in %s: %w; put it right, or remove it to begin with `encrypt` of the configuration", path, err)
+	}
+	return keys, nil
+}
+
+// parseKeys reads a JSON list of keys in base64, the one that encrypts first. Its errors
+// never hold what was read.
+func parseKeys(raw []byte) ([][]byte, error) {
+	var texts []string
+	if json.Unmarshal(raw, &texts) != nil {
+		return nil, errors.New("not a JSON list of keys in base64")
+	}
+	if len(texts) == 0 || len(texts) > MaxKeys {
+		return nil, fmt.Errorf("%d keys: there must be 1 to %d", len(texts), MaxKeys)
+	}
+	var keys [][]byte
+	for i, text := range texts {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || memberlist.ValidateKey(key) != nil {
+			return nil, fmt.Errorf("key %d of %d is not 16, 24 or 32 bytes in base64", i+1, len(texts))
+		}
+		if slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
+			return nil, fmt.Errorf("key %d of %d is there twice", i+1, len(texts))
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func (k *Ring) keep(keys [][]byte) error {
+	if k.path == "" {
+		return nil
+	}
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = base64.StdEncoding.EncodeToString(key)
+	}
+	raw, err := json.MarshalIndent(texts, "", "  ")
+	if err == nil {
+		err = atomicfile.Write(k.path, string(raw)+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("keep the gossip keys: %w", err)
+	}
+	return nil
+}
+
+// Memberlist gives the ring to a pool's configuration.
+func (k *Ring) Memberlist() *memberlist.Keyring { return k.ring }
+
+// Keys are all keys, the one that encrypts first.
+func (k *Ring) Keys() [][]byte { return k.ring.GetKeys() }
+
+// Change does one of the operations structs.KeyInstall, KeyUse and KeyRemove. What is so
+// already is done. The new ring is on disk before it is used; after an error all is as before.
+func (k *Ring) Change(op string, key []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys := k.ring.GetKeys()
+	at := slices.IndexFunc(keys, func(one []byte) bool { return bytes.Equal(one, key) })
+	rest := slices.Clone(keys)
+	if at >= 0 {
+		rest = slices.Delete(rest, at, at+1)
+	}
+	switch op {
+	case structs.KeyInstall:
+		if at >= 0 {
+			return nil
+		}
+		if len(keys) >= MaxKeys {
+			return structs.Errorf(structs.CodeTooLarge, "there are %d keys already; remove those that are not used", len(keys))
+		}
+		if err := k.keep(append(rest, key)); err != nil {
+			return err
+		}
+		return k.ring.AddKey(key)
+	case structs.KeyUse:
+		switch {
+		case at < 0:
+			return structs.Errorf(structs.CodeNotFound, "the key is not installed")
+		case at == 0:
+			return nil
+		}
+		if err := k.keep(slices.Insert(rest, 0, key)); err != nil {
+			return err
+		}
+		return k.ring.UseKey(key)
+	case structs.KeyRemove:
+		switch {
+		case at < 0:
+			return nil
+		case at == 0:
+			return structs.Errorf(structs.CodeConflict, "the key is the one in use")
+		}
+		if err := k.keep(rest); err != nil {
+			return err
+		}
+		return k.remove(keys, at)
+	}
+	return structs.Errorf(structs.CodeUnsupported, "keyring operation %q: not known here", op)
+}
+
+// remove takes a key off the ring. Memberlist closes the gap within the list that its readers
+// hold at the time; the last key leaves none. So those behind it are put before it first:
+// for that moment packets go out under them, which are keys as good.
+func (k *Ring) remove(keys [][]byte, at int) error {
+	if behind := keys[at+1:]; len(behind) > 0 {
+		order := append([][]byte{keys[0]}, behind...)
+		for _, one := range slices.Backward(order) {
+			if err := k.ring.UseKey(one); err != nil {
+				return err
+			}
+		}
+	}
+	return k.ring.RemoveKey(keys[at])
+}
