@@ -49,12 +49,12 @@ func gossipKeyringInstall() spec {
 
 func gossipKeyringUse() spec {
 	return gossipKeyringChange(structs.KeyUse, "Changing primary gossip encryption key...", "Encrypt gossip with another of the keys that are installed",
-		"It is refused while a server lacks the key. The key before it stays installed until it is removed.")
+		"It is refused while a server lacks the key, or has failed. The key before it stays installed until it is\nremoved.")
 }
 
 func gossipKeyringRemove() spec {
 	return gossipKeyringChange(structs.KeyRemove, "Removing gossip encryption key...", "Take a key off all servers",
-		"It is refused for the key in use. A server that is away meanwhile and knows that key alone cannot come back with it:\n"+
+		"It is refused for the key in use, and while a server has failed. One that left, and knows that key alone,\ncannot come back with it: "+
 			"remove server/serf.keyring from its data_dir and put the new key into its configuration.")
 }
 

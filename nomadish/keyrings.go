@@ -82,6 +82,10 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 	if len(r.Failed) > 0 {
 		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: which keys they have is not known of %s", told(r.Failed))
 	}
+	if len(r.Absent) > 0 {
+		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: %s has failed, and could not come back without the key", strings.Join(r.Absent, ", ")).
+			WithHint("start it, or `server force-leave` it if it is lost")
+	}
 	text := base64.StdEncoding.EncodeToString(key)
 	have := r.Keys[text]
 	switch lacking := without(r.Members, have); {
@@ -117,7 +121,7 @@ func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs
 			continue
 		}
 		for _, name := range r.Absent {
-			reply.Messages[name] = "it has failed, and was not told: before it can come back, install the key anew or give it the file of another's keys"
+			reply.Messages[name] = "it has failed, and was not told: do it again when it is back"
 		}
 	}
 	if len(failed) > 0 {
