@@ -81,6 +81,7 @@ func newFleet(t *testing.T, n int, change func(i int, c *Config)) *fleet {
 func prepare(t *testing.T, n int, change func(i int, c *Config)) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
+	t.TempDir() // removed after what is registered below: a server that runs may write yet
 	t.Cleanup(func() {
 		for i := range f.all {
 			if f.all[i] != nil {

@@ -161,6 +161,8 @@ type (
 		Founder string // Raft ID
 		Name    string // of the founder
 		Release bool
+		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
+		Try uint64
 	}
 	// FoundReply answers it. A server agrees if it has no state and has agreed to nobody else.
 	FoundReply struct {

@@ -66,6 +66,10 @@ type Founder struct {
 	promise Promise
 	mu      sync.Mutex // held while a promise is looked at and changed
 	said    string     // what was logged last, by Run
+	number  uint64     // of this server's last try to found
+	// asked and released are the numbers of other founders' last tries that this server has promised itself in, and
+	// that were taken back, by the founder's ID. No call outlives this process, so that they need not either.
+	asked, released map[string]uint64
 }
 
 // NewFounder makes a founder; Run runs it.
@@ -82,7 +86,7 @@ func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Fou
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	return &Founder{opts: o, raft: r, gossip: g, ask: a, promise: p}
+	return &Founder{opts: o, raft: r, gossip: g, ask: a, promise: p, asked: map[string]uint64{}, released: map[string]uint64{}}
 }
 
 // Run tries to found the cluster until this server belongs to one, and remembers which
@@ -144,7 +148,9 @@ func (f *Founder) try(ctx context.Context) error {
 	if err != nil || voters == nil {
 		return err
 	}
+	f.number = max(f.number+1, uint64(time.Now().UnixNano())) //nolint:gosec // after 1970
 	if voters[0].ID != f.opts.ID {
+		f.giveUp(ctx)
 		f.say(hclog.Info, "waiting for another server to found the cluster", voters[0].Name)
 		return nil
 	}
@@ -224,12 +230,13 @@ func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
 			continue
 		}
 		voter := slices.ContainsFunc(voters, func(v gossip.Server) bool { return v.ID == s.ID })
-		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter}
+		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number}
 		reply, err := f.question(ctx, s.RPCAddr, args)
 		switch {
 		case err != nil && voter:
 			return "server " + s.Name + " does not answer: " + err.Error()
 		case err != nil:
+			return "server " + s.Name + ", which may belong to a cluster, does not answer: " + err.Error()
 		case reply.HasState:
 			return "server " + s.Name + " belongs to a cluster already, whose leader will add this one"
 		case voter && !reply.Agreed:
@@ -250,7 +257,7 @@ func (f *Founder) question(ctx context.Context, addr string, args *structs.Found
 func (f *Founder) release(ctx context.Context, voters []gossip.Server) {
 	for _, v := range voters {
 		if v.ID != f.opts.ID {
-			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Release: true})
+			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Release: true, Try: f.number})
 		}
 	}
 	f.mu.Lock()
@@ -258,6 +265,24 @@ func (f *Founder) release(ctx context.Context, voters []gossip.Server) {
 	if to, err := f.promise.Load(); err == nil && to.ID == f.opts.ID {
 		_ = f.promise.Store(Promised{}) // it is this server's own: a later try may use it
 	}
+}
+
+// giveUp takes back what this server was promised when it was the one to found the cluster. Another is now, and would
+// wait for ever.
+func (f *Founder) giveUp(ctx context.Context) {
+	f.mu.Lock()
+	to, err := f.promise.Load()
+	f.mu.Unlock()
+	if err != nil || to.ID != f.opts.ID {
+		return
+	}
+	var others []gossip.Server
+	for _, s := range f.gossip.Servers() {
+		if s.Alive() && s.Region == f.opts.Region {
+			others = append(others, s)
+		}
+	}
+	f.release(ctx, others)
 }
 
 // Consider answers another server that would found the cluster.
@@ -275,13 +300,31 @@ func (f *Founder) Consider(args *structs.FoundRequest) (*structs.FoundReply, err
 	if args.Release {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		f.released[args.Founder] = max(f.released[args.Founder], args.Try)
 		if to, err := f.promise.Load(); err != nil || to.ID != args.Founder {
 			return &structs.FoundReply{Promised: to.Name}, err
 		}
+		if args.Try > 0 && args.Try < f.asked[args.Founder] {
+			return &structs.FoundReply{}, nil // it came late: a later try has the promise
+		}
 		return &structs.FoundReply{}, f.promise.Store(Promised{})
+	}
+	if f.late(args) {
+		return &structs.FoundReply{Promised: args.Name}, nil
 	}
 	other, err := f.promiseTo(Promised{ID: args.Founder, Name: args.Name})
 	return &structs.FoundReply{Agreed: err == nil && other == "", Promised: other}, err
+}
+
+// late notes a question of a founder, and tells whether it took back already what it asks for.
+func (f *Founder) late(args *structs.FoundRequest) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if args.Try > 0 && args.Try <= f.released[args.Founder] {
+		return true
+	}
+	f.asked[args.Founder] = max(f.asked[args.Founder], args.Try)
+	return false
 }
 
 // Claim answers the leader of a cluster that would add this server: the cluster that it

@@ -222,6 +222,104 @@ func TestFounding(t *testing.T) {
 	}
 }
 
+// TestLateQuestions: what a founder asked in an earlier try undoes nothing of a later one, and promises nothing that it
+// does not want any more.
+func TestLateQuestions(t *testing.T) {
+	t.Parallel()
+	f := newTown(1).homes[0].founder(3)
+	ask := func(founder string, try uint64, release bool) *structs.FoundReply {
+		t.Helper()
+		reply, err := f.Consider(&structs.FoundRequest{Founder: founder, Name: "name-" + founder, Release: release, Try: try})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	promised := func(want string) {
+		t.Helper()
+		if to, err := f.promise.Load(); err != nil || to.ID != want {
+			t.Fatalf("promised to %q (%v), not to %q", to.ID, err, want)
+		}
+	}
+	if !ask("a", 5, false).Agreed {
+		t.Fatal("nobody has the promise, and it is not given")
+	}
+	if !ask("a", 7, false).Agreed {
+		t.Fatal("not given again to the same")
+	}
+	ask("a", 5, true) // it was on its way for long
+	promised("a")
+	if ask("b", 1, false).Agreed {
+		t.Fatal("given to two")
+	}
+	ask("a", 7, true)
+	promised("")
+	if ask("a", 7, false).Agreed || ask("a", 6, false).Agreed {
+		t.Fatal("given after it was taken back")
+	}
+	promised("")
+	if !ask("b", 1, false).Agreed {
+		t.Fatal("not given to another after that")
+	}
+	ask("b", 0, true) // of a version that does not number its tries
+	promised("")
+	if !ask("a", 8, false).Agreed {
+		t.Fatal("not given in a later try")
+	}
+}
+
+// TestFounderChanges: one that had promises and is not the first any more gives them back.
+func TestFounderChanges(t *testing.T) {
+	t.Parallel()
+	tn := newTown(4)
+	for _, h := range tn.homes[1:] {
+		h.up = true
+		for _, o := range tn.homes[1:] {
+			h.sees[o.id] = true
+		}
+	}
+	tn.homes[1].dies = 2 // it has all promises and ends before it founds
+	if err := tn.homes[1].try(); err == nil {
+		t.Fatal("it founded")
+	}
+	tn.homes[1].up, tn.homes[1].dies = true, -1
+	tn.homes[0].up = true
+	for _, h := range tn.homes {
+		for _, o := range tn.homes {
+			h.sees[o.id] = true
+		}
+	}
+	if err := tn.homes[0].try(); err == nil {
+		t.Fatal("founded in spite of another's promises")
+	}
+	if err := tn.homes[1].try(); err != nil || len(tn.founded) != 0 {
+		t.Fatalf("the one that was first: %v, %v", err, tn.founded)
+	}
+	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
+		t.Fatalf("the one that is first now: %v, %v", err, tn.founded)
+	}
+}
+
+// TestNoFoundingBesideTheSilent: who is in sight and does not answer may belong to a cluster.
+func TestNoFoundingBesideTheSilent(t *testing.T) {
+	t.Parallel()
+	tn := newTown(4)
+	for _, h := range tn.homes {
+		h.up = true
+		for _, o := range tn.homes {
+			h.sees[o.id] = true
+		}
+	}
+	tn.homes[3].conf, tn.homes[3].deaf["id-0"] = true, true
+	if err := tn.homes[0].try(); err == nil || len(tn.founded) != 0 {
+		t.Fatalf("%v, %v", err, tn.founded)
+	}
+	tn.homes[3].up = false // gossip knows that it is gone
+	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
+		t.Fatalf("%v, %v", err, tn.founded)
+	}
+}
+
 // TestClaimedOnce: a server that no cluster has yet goes to the first that asks.
 func TestClaimedOnce(t *testing.T) {
 	t.Parallel()
