@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,17 +31,16 @@ type fleet struct {
 
 var portsTaken sync.Map
 
-// port gives one that nobody listens on, not even in another test.
+// port gives one that nobody listens on, not even in another test, and that the system does not give to who connects.
 func port(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for range 1000 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)) //nolint:gosec // a test
+		if _, taken := portsTaken.LoadOrStore(addr, true); taken {
+			continue
 		}
-		addr := l.Addr().String()
-		_ = l.Close() // it never carried anything
-		if _, taken := portsTaken.LoadOrStore(addr, true); !taken {
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close() // it never carried anything
 			return addr
 		}
 	}
