@@ -239,11 +239,31 @@ func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
 	return nil
 }
 
-// TestFiveHundredGangs: 500 gangs of mixed sizes are registered at once by 20 clients, on a cluster that holds half of them,
-// with 8 workers. At no index is there half a gang, or a GPU that two have; all that fits runs. When what runs is stopped, the
-// others come; when all are stopped, every node is one free cell again.
+// TestFiveHundredGangs: the trial on one server with 8 workers.
 func TestFiveHundredGangs(t *testing.T) {
 	t.Parallel()
+	fiveHundredGangs(t, func(n int, nodes string) servers {
+		return servers{startShapes(t, n, strings.Replace(patient, "{\n", "{\n  num_schedulers = 8\n", 1), nodes)}
+	})
+}
+
+// TestFiveHundredGangsOfThreeServers: the trial with 3 workers on each of three servers. Those of followers decide on what
+// their own server knows, which is behind what the leader commits.
+func TestFiveHundredGangsOfThreeServers(t *testing.T) {
+	t.Parallel()
+	fiveHundredGangs(t, func(n int, nodes string) servers {
+		all := startServers(t, 3, strings.Replace(patient, "{\n", "{\n  num_schedulers = 3\n", 1))
+		lead := all.leader(t)
+		lead.attach(nodes)
+		lead.ready(n)
+		return append(servers{lead}, all.but(lead)...)
+	})
+}
+
+// fiveHundredGangs: 500 gangs of mixed sizes are registered at once by 20 clients, on a cluster that holds half of them. At no
+// index is there half a gang, or a GPU that two have; all that fits runs. When what runs is stopped, the others come; when all
+// are stopped, every node is one free cell again. start gives the servers of a cluster with the nodes, the leader first.
+func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 	shapes, ids, mins, wanted := map[string]gangShape{}, []string{}, map[string]int{}, 0
 	for kind, s := range gangShapes {
 		many := s.many
@@ -266,20 +286,21 @@ func TestFiveHundredGangs(t *testing.T) {
 	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	const racks = 4
 	each := (wanted/2 + 8*racks - 1) / (8 * racks)
-	var nodes []string
+	nodes := ""
 	for i := range racks {
-		nodes = append(nodes, dgx("n"+itoa(i), each, "r"+itoa(i)))
+		nodes += dgx("n"+itoa(i), each, "r"+itoa(i))
 	}
-	a := startShapes(t, racks*each, strings.Replace(patient, "{\n", "{\n  num_schedulers = 8\n", 1), nodes...)
+	all := start(racks*each, nodes)
+	a := all[0]
 	g := &gangTrial{agent: a, shapes: shapes, stopped: map[string]bool{}}
-	for range 20 {
-		c, err := api.New(api.Config{Address: a.http})
+	for i := range 20 {
+		c, err := api.New(api.Config{Address: all[i%len(all)].http})
 		if err != nil {
 			t.Fatal(err)
 		}
 		g.clients = append(g.clients, c)
 	}
-	g.watch = watchGangs(t, a, mins)
+	g.watch = watchGangs(t, all[len(all)-1], mins)
 
 	began := time.Now()
 	g.split(ids, func(c *api.Client, id string) error {
@@ -301,6 +322,9 @@ func TestFiveHundredGangs(t *testing.T) {
 		if rounds++; len(running) == 0 || (rounds == 1 && len(running) == len(ids)) {
 			t.Fatalf("in round %d %d of %d gangs run", rounds, len(running), len(ids)-len(g.stopped))
 		}
+		if rounds == 1 {
+			g.plansOf(all)
+		}
 		g.split(running, func(c *api.Client, id string) error {
 			_, err := c.JobDeregister(t.Context(), id, false, nil)
 			return err
@@ -315,11 +339,25 @@ func TestFiveHundredGangs(t *testing.T) {
 	g.watch.agrees(t, a)
 	lines, lists := g.watch.said()
 	t.Logf("after %v all are stopped; the watcher saw %d indexes and %d lists", time.Since(began).Round(time.Millisecond), lines, lists)
-	t.Logf("plans refused: %v; nodes refused: %v", a.counter("nomad_nomad_plan_refused"), a.counter("nomad_nomad_plan_node_rejected"))
 }
 
-// counter reads one number from the metrics; there must be one of that name.
-func (a *agent) counter(name string) float64 {
+// plansOf says what the workers of each server have done so far. Metrics that nothing adds to are forgotten after a minute.
+func (g *gangTrial) plansOf(all servers) {
+	g.t.Helper()
+	refused, _ := g.counter("nomad_nomad_plan_refused")
+	nodes, _ := g.counter("nomad_nomad_plan_node_rejected")
+	g.t.Logf("plans refused: %v; nodes refused: %v", refused, nodes)
+	for i, one := range all {
+		plans, ok := one.counter("nomad_nomad_worker_submit_plan_count")
+		g.t.Logf("server %d: %v plans of its workers", i, plans)
+		if !ok || plans == 0 {
+			g.t.Errorf("the workers of server %d made no plan", i)
+		}
+	}
+}
+
+// counter reads one number from the metrics; ok says whether there is one of that name.
+func (a *agent) counter(name string) (value float64, ok bool) {
 	a.t.Helper()
 	body, err := a.api.Raw(a.t.Context(), "/v1/metrics", (&api.Query{Params: map[string]string{"format": "prometheus"}}))
 	if err != nil {
@@ -333,9 +371,8 @@ func (a *agent) counter(name string) float64 {
 			if err != nil {
 				a.t.Fatal(err)
 			}
-			return n
+			return n, true
 		}
 	}
-	a.t.Errorf("there is no metric %s", name)
-	return 0
+	return 0, false
 }
