@@ -320,7 +320,7 @@ func (s *sim) call(method string, args, reply any) error {
 	if s.leader == nil || s.leader.over {
 		return noLeader()
 	}
-	return s.leader.mux.Answer(forever, method, args, reply)
+	return s.leader.mux.Local(forever, method, args, reply)
 }
 
 // members is the cluster as the endpoints see it.

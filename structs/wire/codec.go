@@ -1,11 +1,14 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
@@ -29,44 +32,110 @@ func newHandle() *codec.MsgpackHandle {
 	return h
 }
 
+// keptRoom bounds the memory that an encoder which is not in use holds on to.
+const keptRoom = 1 << 20
+
+// encoder is used over and over: making one costs more than what most frames hold.
+type encoder struct {
+	codec *codec.Encoder
+	body  []byte // of the last value
+	frame []byte // what is to be written at once
+}
+
+var (
+	encoders = sync.Pool{New: func() any { return &encoder{codec: codec.NewEncoderBytes(new([]byte), Handle)} }}
+	decoders = sync.Pool{New: func() any { return codec.NewDecoderBytes([]byte{}, Handle) }}
+)
+
+// encode leaves v's encoding in body.
+func (e *encoder) encode(v any) error {
+	if e.body == nil {
+		e.body = make([]byte, 0, 1024)
+	}
+	e.codec.ResetBytes(&e.body)
+	if err := e.codec.Encode(v); err != nil {
+		return fmt.Errorf("encode %T: %w", v, err)
+	}
+	return nil
+}
+
+// release gives the encoder back. What it holds is another's from then on.
+func (e *encoder) release() {
+	if cap(e.body)+cap(e.frame) <= keptRoom {
+		encoders.Put(e)
+	}
+}
+
 // Encode gives v as msgpack.
 func Encode(v any) ([]byte, error) {
-	var out []byte
-	if err := codec.NewEncoderBytes(&out, Handle).Encode(v); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
+	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
+	if err := e.encode(v); err != nil {
+		return nil, err
 	}
+	out := bytes.Clone(e.body)
+	e.release()
 	return out, nil
 }
 
 // Decode reads msgpack into v. It never panics, whatever the bytes are.
 func Decode(data []byte, v any) (err error) {
+	if data == nil {
+		data = []byte{} // of nil the decoder takes no notice
+	}
+	d := decoders.Get().(*codec.Decoder) //nolint:forcetypeassert // nothing else is put there
 	defer func() {
-		if r := recover(); r != nil {
+		if r := recover(); r != nil { // whatever state it is in, it is not used again
 			err = fmt.Errorf("decode %T: malformed msgpack: %v", v, r)
 		}
 	}()
-	if err := codec.NewDecoderBytes(data, Handle).Decode(v); err != nil {
+	d.ResetBytes(data)
+	err = d.Decode(v)
+	d.ResetBytes([]byte{}) // it must not keep the data
+	decoders.Put(d)
+	if err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
 	}
 	return nil
 }
 
 // WriteFrame writes v as one frame.
-func WriteFrame(w io.Writer, v any) error {
-	body, err := Encode(v)
+func WriteFrame(w io.Writer, v any) error { return writeFrames(w, nil, v) }
+
+// writeFrames writes first, which are whole frames, and a frame for each value, all at once: every write is a packet
+// of its own, and wakes the other side.
+func writeFrames(w io.Writer, first []byte, values ...any) error {
+	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
+	e.frame = append(e.frame[:0], first...)
+	for _, v := range values {
+		if err := e.encode(v); err != nil {
+			return err
+		}
+		var err error
+		if e.frame, err = appendFrame(e.frame, e.body); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(e.frame)
+	e.release()
+	return err
+}
+
+// appendFrame adds a frame to what is to be written.
+func appendFrame(to, body []byte) ([]byte, error) {
+	if len(body) > MaxFrame {
+		return to, fmt.Errorf("write frame of %d bytes: %w, the limit is %d", len(body), ErrFrameTooLarge, MaxFrame)
+	}
+	to = binary.BigEndian.AppendUint32(slices.Grow(to, 4+len(body)), uint32(len(body))) //nolint:gosec // bounded above
+	return append(to, body...), nil
+}
+
+// writeRaw writes a frame that is encoded already, behind others.
+func writeRaw(w io.Writer, first, body []byte) error {
+	all, err := appendFrame(slices.Clone(first), body)
 	if err != nil {
 		return err
 	}
-	return writeRaw(w, body)
-}
-
-func writeRaw(w io.Writer, body []byte) error {
-	if len(body) > MaxFrame {
-		return fmt.Errorf("write frame of %d bytes: %w, the limit is %d", len(body), ErrFrameTooLarge, MaxFrame)
-	}
-	buf := make([]byte, 4, 4+len(body))
-	binary.BigEndian.PutUint32(buf, uint32(len(body))) //nolint:gosec // bounded above
-	_, err := w.Write(append(buf, body...))
+	_, err = w.Write(all)
 	return err
 }
 

@@ -95,10 +95,7 @@ func (c *Call) RawArgs() []byte { return c.args }
 
 // Send sends one answer.
 func (c *Call) Send(v any) error {
-	if err := WriteFrame(c.conn, status{}); err != nil {
-		return err
-	}
-	return WriteFrame(c.conn, v)
+	return writeFrames(c.conn, wellFrame, v)
 }
 
 // Relay passes the call on over another session and copies the answers back as
@@ -111,15 +108,16 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 	}
 	defer conn.Close() //nolint:errcheck // nothing to do about it
 	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if err := WriteFrame(conn, header{Method: c.Method, Via: via}); err != nil {
-		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+	head, err := frameOf(header{Method: c.Method, Via: via})
+	if err != nil {
+		return err
 	}
-	if err := writeRaw(conn, c.args); err != nil {
+	if err := writeRaw(conn, head, c.args); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
 	for first := true; ; first = false {
-		var st status
-		switch err := ReadFrame(conn, MaxFrame, &st); {
+		st, err := readStatus(conn)
+		switch {
 		case err == nil:
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -141,10 +139,7 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 			c.relayed = !first
 			return fmt.Errorf("pass on %s to %s: %w within an answer: %w", c.Method, to.addr, ErrSessionClosed, err)
 		}
-		if err := WriteFrame(c.conn, st); err != nil {
-			return err
-		}
-		if err := writeRaw(c.conn, body); err != nil {
+		if err := writeRaw(c.conn, wellFrame, body); err != nil { // it was well, see above
 			return err
 		}
 	}
@@ -227,34 +222,30 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 	return h(ctx, call)
 }
 
-// Local calls a unary method in the same process. Argument and answer pass through
-// the codec, so that caller and callee never share memory.
+// Local calls a unary method in the same process, on the caller's goroutine. Argument and answer pass through the
+// codec, so that caller and callee never share memory.
 func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
-	st, err := m.LocalStream(ctx, method, args)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	err = st.Recv(reply)
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
-	}
-	return err
-}
-
-// Answer is Local on the caller's goroutine.
-func (m *Mux) Answer(ctx context.Context, method string, args, reply any) error {
 	raw, err := Encode(args)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
 	if err := m.dispatch(ctx, &Call{Method: method, conn: &out, args: raw, limit: m.maxFrame}); err != nil {
-		return err
+		if cause := ctx.Err(); cause != nil { // the callee says that we gave up
+			return cause
+		}
+		return statusOf(err).err()
 	}
-	var st status
-	if err := ReadFrame(&out, MaxFrame, &st); err != nil {
+	st, err := readStatus(&out)
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
+	case err != nil:
 		return err
+	case st.err() != nil: // passed on from where it was thrown
+		return st.err()
+	case st.End:
+		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
 	}
 	return ReadFrame(&out, MaxFrame, reply)
 }
@@ -299,8 +290,8 @@ type localStream struct {
 }
 
 func (s *localStream) Recv(v any) error {
-	var st status
-	if err := ReadFrame(s.r, MaxFrame, &st); err != nil {
+	st, err := readStatus(s.r)
+	if err != nil {
 		if cause := s.ctx.Err(); cause != nil {
 			return cause
 		}

@@ -47,6 +47,29 @@ type status struct {
 	End  bool         `codec:",omitempty"`
 }
 
+// wellFrame is the frame of the status of success, which comes before nearly every answer.
+var wellFrame = []byte{0, 0, 0, 1, wellBody}
+
+const wellBody = 0x80 // a map of nothing
+
+// readStatus reads the status of an answer.
+func readStatus(r io.Reader) (st status, err error) {
+	body, err := readRaw(r, MaxFrame)
+	if err != nil || len(body) == 1 && body[0] == wellBody {
+		return st, err
+	}
+	return st, Decode(body, &st)
+}
+
+// frameOf is a value's frame.
+func frameOf(v any) ([]byte, error) {
+	body, err := Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return appendFrame(nil, body)
+}
+
 func statusOf(err error) status {
 	if err == nil {
 		return status{}
@@ -203,11 +226,7 @@ func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream,
 	st := &Stream{conn: conn, method: method, ctx: ctx}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
-	if err := WriteFrame(conn, header{Method: method}); err != nil {
-		st.Close()
-		return nil, st.lost(err)
-	}
-	if err := WriteFrame(conn, args); err != nil {
+	if err := writeFrames(conn, nil, header{Method: method}, args); err != nil {
 		st.Close()
 		return nil, st.lost(err)
 	}
@@ -225,8 +244,8 @@ type Stream struct {
 
 // Recv reads the next answer into v. io.EOF: the callee has ended the stream well.
 func (s *Stream) Recv(v any) error {
-	var st status
-	if err := ReadFrame(s.conn, MaxFrame, &st); err != nil {
+	st, err := readStatus(s.conn)
+	if err != nil {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {

@@ -1,0 +1,538 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The rows of `make bench-cluster` (docs/benchmarks.md): a server process that stores its log on disk, asked over HTTP, and
+// simulated nodes of another process, if not said otherwise. What asks is a third process on the same machine.
+
+// benchServer starts a server on disk. Its nodes are other processes'.
+func benchServer(b *testing.B) *agent {
+	b.Helper()
+	a := newAgent(b, false, "log_level = \"WARN\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\nlimits {\n  http_max_conns_per_client = 0\n  rpc_max_conns_per_client = 0\n}\n")
+	a.start()
+	within(b, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
+	return a
+}
+
+// benchWorld is a server with n simulated nodes, all of them ready.
+func benchWorld(b *testing.B, n int, shape string) *agent {
+	b.Helper()
+	a := benchServer(b)
+	began := time.Now()
+	a.attach(strings.Replace(shape, "COUNT", strconv.Itoa(n), 1))
+	tick := time.NewTicker(500 * time.Millisecond) // a list of 50,000 costs the server something
+	defer tick.Stop()
+	for {
+		nodes, _, err := a.api.NodeList(b.Context(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ready := 0
+		for _, node := range nodes {
+			if node.Status == structs.NodeStatusReady {
+				ready++
+			}
+		}
+		if ready == n {
+			b.Logf("%d nodes are ready after %v", n, time.Since(began).Round(time.Millisecond))
+			return a
+		}
+		if time.Since(began) > 5*time.Minute {
+			b.Fatalf("%d of %d nodes are ready after %v\n%s", ready, n, time.Since(began), a.log.tail(20))
+		}
+		<-tick.C
+	}
+}
+
+const (
+	smallNodes = "shape \"small\" {\n  count = COUNT\n  cores = 16\n  mhz = 2000\n  memory = 65536\n  disk = 200000\n}\n"
+	gpuNodes   = "shape \"dgx\" {\n  count = COUNT\n  cores = 128\n  mhz = 2000\n  memory = 1048576\n  disk = 2000000\n" +
+		"  gpus \"nvidia/gpu/H100\" {\n    count = 8\n    sockets = 2\n    switches_per_socket = 2\n    memory = 81920\n  }\n}\n"
+)
+
+// pretendJob is a job whose tasks run on simulated nodes.
+func pretendJob(id string, count int) *nomad.Job {
+	job := officialJob(id, "")
+	job.TaskGroups[0].Count = &count
+	job.TaskGroups[0].Tasks[0].Driver = "mock_driver"
+	job.TaskGroups[0].Tasks[0].Config = map[string]any{"run_for": "24h"}
+	return job
+}
+
+func register(b *testing.B, a *agent, job *nomad.Job) {
+	b.Helper()
+	if _, _, err := a.nomad.Jobs().Register(job, nil); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// summed waits until a job's summary counts enough. It is asked instead of the list of all allocations: reading that would be
+// most of what is measured.
+func (a *agent) summed(b *testing.B, job string, want int, count func(nomad.TaskGroupSummary) int) {
+	b.Helper()
+	q := &nomad.QueryOptions{}
+	for began := time.Now(); ; {
+		sum, meta, err := a.nomad.Jobs().Summary(job, q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if count(sum.Summary["g"]) == want {
+			return
+		}
+		if time.Since(began) > 5*time.Minute {
+			b.Fatalf("job %s after %v: %+v", job, time.Since(began), sum.Summary["g"])
+		}
+		q.WaitIndex, q.WaitTime = meta.LastIndex, time.Second
+	}
+}
+
+func committed(g nomad.TaskGroupSummary) int { return g.Starting + g.Running }
+func areRunning(g nomad.TaskGroupSummary) int { return g.Running }
+
+// BenchmarkWholeJob is one job of 10,000 instances, from its registration until all are committed, and until all run.
+func BenchmarkWholeJob(b *testing.B) {
+	for _, nodes := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("nodes=%dk", nodes/1000), func(b *testing.B) {
+			a := benchWorld(b, nodes, smallNodes)
+			for i := range b.N {
+				id := "big-" + strconv.Itoa(i)
+				start := time.Now()
+				register(b, a, pretendJob(id, 10_000))
+				a.summed(b, id, 10_000, committed)
+				b.ReportMetric(time.Since(start).Seconds(), "s-committed")
+				a.summed(b, id, 10_000, areRunning)
+				b.ReportMetric(time.Since(start).Seconds(), "s-running")
+				if _, _, err := a.nomad.Jobs().Deregister(id, true, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// evalWatch reads the event stream and keeps when each job's evaluation was seen to be complete: all that it placed was
+// committed before.
+type evalWatch struct {
+	mu     sync.Mutex
+	done   map[string]time.Time
+	failed error
+	more   chan struct{} // holds one: something has come since it was read last
+}
+
+func watchEvals(b *testing.B, a *agent) *evalWatch {
+	b.Helper()
+	w := &evalWatch{done: map[string]time.Time{}, more: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := a.api.EventStream(ctx, []string{"Evaluation"}, 0, w.see)
+		w.mu.Lock()
+		w.failed = errors.Join(errors.New("the event stream ended"), err)
+		w.mu.Unlock()
+		w.wake()
+	}()
+	b.Cleanup(func() { cancel(); <-ended })
+	return w
+}
+
+func (w *evalWatch) wake() {
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+func (w *evalWatch) see(events *structs.Events) error {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range events.Events {
+		eval, _ := e.Payload["Evaluation"].(map[string]any)
+		if job, ok := eval["JobID"].(string); ok && eval["Status"] == structs.EvalStatusComplete {
+			w.done[job] = now
+		}
+	}
+	w.wake()
+	return nil
+}
+
+// all waits until n jobs have been decided.
+func (w *evalWatch) all(b *testing.B, n int) map[string]time.Time {
+	b.Helper()
+	limit := time.After(5 * time.Minute)
+	for {
+		w.mu.Lock()
+		seen, err := len(w.done), w.failed
+		w.mu.Unlock()
+		if seen >= n {
+			return w.done
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		select {
+		case <-w.more:
+		case <-limit:
+			b.Fatalf("%d of %d jobs are decided after 5 minutes", seen, n)
+		}
+	}
+}
+
+// BenchmarkWholeJobs registers 1,000 jobs of one instance with one GPU from 32 sides at once, until all are committed.
+func BenchmarkWholeJobs(b *testing.B) {
+	for _, nodes := range []int{1000, 10_000, 50_000} {
+		b.Run(fmt.Sprintf("nodes=%dk", nodes/1000), func(b *testing.B) {
+			a := benchWorld(b, nodes, gpuNodes)
+			for round := range b.N {
+				w := watchEvals(b, a)
+				before := a.heap(b)
+				start, cpu := time.Now(), a.cpu(b)
+				atOnce(b, 32, 1000, func(i int) error {
+					job := pretendJob(fmt.Sprintf("gpu-%d-%d", round, i), 1)
+					job.TaskGroups[0].Tasks[0].Resources.Devices = []*nomad.RequestedDevice{{Name: "nvidia/gpu"}}
+					_, _, err := a.nomad.Jobs().Register(job, nil)
+					return err
+				})
+				registered := time.Since(start)
+				w.all(b, 1000)
+				took := time.Since(start)
+				b.ReportMetric(1000/took.Seconds(), "jobs/s")
+				b.ReportMetric(1000/registered.Seconds(), "registrations/s")
+				b.ReportMetric(float64((a.cpu(b)-cpu).Microseconds())/1000, "µs-of-the-server/job")
+				after := a.heap(b)
+				b.ReportMetric((after["TotalAlloc"]-before["TotalAlloc"])/1024/1000, "KiB/job")
+				b.ReportMetric((after["Mallocs"]-before["Mallocs"])/1000, "allocs/job")
+				b.ReportMetric(after["NumGC"]-before["NumGC"], "collections")
+			}
+		})
+	}
+}
+
+// atOnce calls f for 0 to n-1 from so many sides at once.
+func atOnce(b *testing.B, sides, n int, f func(i int) error) {
+	b.Helper()
+	work, errs := make(chan int), make(chan error, n)
+	var wg sync.WaitGroup
+	for range sides {
+		wg.Go(func() {
+			for i := range work {
+				if err := f(i); err != nil {
+					errs <- err
+				}
+			}
+		})
+	}
+	for i := range n {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkWholeRegistration is what one client waits for each of 2,000 registrations, one after the other.
+func BenchmarkWholeRegistration(b *testing.B) {
+	a := benchWorld(b, 1000, smallNodes)
+	for round := range b.N {
+		var took []time.Duration
+		for i := range 2000 {
+			job := pretendJob(fmt.Sprintf("one-%d-%d", round, i), 1)
+			start := time.Now()
+			register(b, a, job)
+			took = append(took, time.Since(start))
+		}
+		reportMs(b, took)
+	}
+}
+
+// reportMs reports the median and the 99th percentile.
+func reportMs(b *testing.B, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-p50")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-p99")
+}
+
+// BenchmarkWholeSteady registers 100 jobs of 10 instances in each of 60 seconds: how long it takes from the registration until
+// the 10 are committed.
+func BenchmarkWholeSteady(b *testing.B) {
+	const rate, seconds = 100, 60
+	a := benchWorld(b, 1000, smallNodes)
+	for round := range b.N {
+		w := watchEvals(b, a)
+		began := map[string]time.Time{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		errs := make(chan error, rate*seconds)
+		tick := time.NewTicker(time.Second / rate)
+		for i := range rate * seconds {
+			<-tick.C
+			wg.Go(func() {
+				id := fmt.Sprintf("steady-%d-%d", round, i)
+				mu.Lock()
+				began[id] = time.Now()
+				mu.Unlock()
+				if _, _, err := a.nomad.Jobs().Register(pretendJob(id, 10), nil); err != nil {
+					errs <- err
+				}
+			})
+		}
+		tick.Stop()
+		wg.Wait()
+		close(errs)
+		for err := range errs {
+			b.Fatal(err)
+		}
+		done := w.all(b, rate*seconds)
+		var took []time.Duration
+		for id, start := range began {
+			took = append(took, done[id].Sub(start))
+		}
+		reportMs(b, took)
+	}
+}
+
+// BenchmarkWholeDev starts development agents: until one leads, and then from a job's registration until its task is finished.
+func BenchmarkWholeDev(b *testing.B) {
+	for range b.N {
+		a := newAgent(b, true, "")
+		start := time.Now()
+		a.start()
+		within(b, 10*time.Second, "a leader", func(ctx context.Context) error { return leads(ctx, a) })
+		b.ReportMetric(time.Since(start).Seconds()*1000, "ms-leader")
+		a.ready(1)
+		job := officialJob("first", "echo done")
+		job.Type = ptr("batch")
+		start = time.Now()
+		register(b, a, job)
+		a.summed(b, "first", 1, func(g nomad.TaskGroupSummary) int { return g.Complete })
+		b.ReportMetric(time.Since(start).Seconds()*1000, "ms-finished")
+	}
+}
+
+func leads(ctx context.Context, a *agent) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http+"/v1/status/leader", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // only the code is wanted
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("code %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// BenchmarkWholeProcesses is a batch job of 100 real processes that end at once, on one node, until all are complete.
+func BenchmarkWholeProcesses(b *testing.B) {
+	a := newAgent(b, false, "log_level = \"WARN\"\n"+serverAndClient)
+	a.start()
+	a.ready(1)
+	for i := range b.N {
+		id := "true-" + strconv.Itoa(i)
+		job := officialJob(id, "exit 0")
+		job.Type, job.TaskGroups[0].Count = ptr("batch"), ptr(100)
+		job.TaskGroups[0].Tasks[0].Resources = &nomad.Resources{CPU: ptr(10), MemoryMB: ptr(16)}
+		start := time.Now()
+		register(b, a, job)
+		a.summed(b, id, 100, func(g nomad.TaskGroupSummary) int { return g.Complete })
+		b.ReportMetric(time.Since(start).Seconds(), "s-complete")
+	}
+}
+
+// BenchmarkWholeNodeLost kills an agent with the node that holds a job: how long until it runs on another.
+func BenchmarkWholeNodeLost(b *testing.B) {
+	for range b.N {
+		all := startServers(b, 3, "")
+		clients := map[string]*agent{}
+		for i, name := range []string{"left", "right"} {
+			clients[name] = startClient(b, name, 1, all[i])
+		}
+		all[0].ready(2)
+		id := "held"
+		register(b, all[0], pretendJob(id, 1))
+		all[0].summed(b, id, 1, areRunning)
+		allocs, _, err := all[0].api.JobAllocs(b.Context(), id, true, nil)
+		if err != nil || len(allocs) != 1 {
+			b.Fatalf("%d allocations, %v", len(allocs), err)
+		}
+		for name, c := range clients {
+			if strings.HasPrefix(allocs[0].NodeName, name) {
+				c.kill()
+			}
+		}
+		start := time.Now()
+		within(b, time.Minute, "the instance on the other node", func(ctx context.Context) error {
+			now, _, err := all[0].api.JobAllocs(ctx, id, true, nil)
+			if err != nil {
+				return err
+			}
+			for _, x := range now {
+				if x.ID != allocs[0].ID && x.ClientStatus == structs.AllocClientRunning {
+					return nil
+				}
+			}
+			return fmt.Errorf("%d allocations", len(now))
+		})
+		b.ReportMetric(time.Since(start).Seconds(), "s-elsewhere")
+	}
+}
+
+// memory is how much memory a process holds, and has held at most, in MiB.
+func (a *agent) memory(b *testing.B) (now, most float64) {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "status"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	of := func(name string) float64 {
+		_, rest, ok := bytes.Cut(text, []byte(name+":"))
+		f := strings.Fields(string(rest))
+		if !ok || len(f) == 0 {
+			b.Fatalf("no %s in the process's status", name)
+		}
+		kib, err := strconv.ParseFloat(f[0], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return kib / 1024
+	}
+	return of("VmRSS"), of("VmHWM")
+}
+
+// BenchmarkWholeMemory is what a server with 1,000 nodes and 10,000 allocations that run needs.
+func BenchmarkWholeMemory(b *testing.B) {
+	a := benchWorld(b, 1000, smallNodes)
+	for i := range b.N {
+		id := "big-" + strconv.Itoa(i)
+		register(b, a, pretendJob(id, 10_000))
+		a.summed(b, id, 10_000, areRunning)
+		now, most := a.memory(b)
+		b.ReportMetric(now, "MiB")
+		b.ReportMetric(most, "MiB-at-most")
+	}
+}
+
+// heap is what the process says of its memory: TotalAlloc, Mallocs and so on.
+func (a *agent) heap(b *testing.B) map[string]float64 {
+	b.Helper()
+	body, err := a.api.Raw(b.Context(), "/debug/pprof/heap", &api.Query{Params: map[string]string{"debug": "1"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer body.Close() //nolint:errcheck // read only
+	out := map[string]float64{}
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, text, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "# "), " = ")
+		if v, err := strconv.ParseFloat(text, 64); ok && err == nil {
+			out[name] = v
+		}
+	}
+	if out["TotalAlloc"] == 0 {
+		b.Fatalf("no TotalAlloc in the profile: %v, %v", out, lines.Err())
+	}
+	return out
+}
+
+// cpu is the time that a process has computed for.
+func (a *agent) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "stat"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, field := range f[11:13] { // in user mode and in the kernel
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// BenchmarkWholeQueries is what a server computes while 10,000 blocking queries wait for what does not change.
+func BenchmarkWholeQueries(b *testing.B) {
+	const many, lasting = 10_000, 20 * time.Second
+	a := benchServer(b)
+	register(b, a, pretendJob("still", 1))
+	jobs, meta, err := a.api.JobList(b.Context(), nil)
+	if err != nil || len(jobs) != 1 {
+		b.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	b.Cleanup(func() { cancel(); wg.Wait() })
+	early := make(chan error, many)
+	for range many {
+		wg.Go(func() {
+			_, _, err := a.api.JobList(ctx, &api.Query{Index: meta.Index, Wait: 9 * time.Minute})
+			if ctx.Err() == nil {
+				early <- errors.Join(errors.New("a query has not waited"), err)
+			}
+		})
+	}
+	within(b, 2*time.Minute, "all queries waiting", func(context.Context) error {
+		if n := a.sockets(); n < many {
+			return fmt.Errorf("the server has %d sockets", n)
+		}
+		return nil
+	})
+	for range b.N {
+		before := a.cpu(b)
+		select {
+		case err := <-early:
+			b.Fatal(err)
+		case <-time.After(lasting): // what is measured is what happens while nothing does
+		}
+		b.ReportMetric(100*float64(a.cpu(b)-before)/float64(lasting), "%-of-a-core")
+	}
+	now, _ := a.memory(b)
+	b.ReportMetric(now, "MiB")
+}
+
+// sockets counts the open sockets of the process.
+func (a *agent) sockets() (n int) {
+	dir := filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "fd")
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, f := range files {
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
