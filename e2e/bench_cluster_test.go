@@ -205,8 +205,7 @@ func BenchmarkWholeJobs(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%dk", nodes/1000), func(b *testing.B) {
 			a := benchWorld(b, nodes, gpuNodes)
 			for round := range b.N {
-				w := watchEvals(b, a)
-				before := a.heap(b)
+				w, before := watchEvals(b, a), a.heap(b)
 				start, cpu := time.Now(), a.cpu(b)
 				atOnce(b, 32, 1000, func(i int) error {
 					job := pretendJob(fmt.Sprintf("gpu-%d-%d", round, i), 1)
@@ -217,6 +216,7 @@ func BenchmarkWholeJobs(b *testing.B) {
 				registered := time.Since(start)
 				w.all(b, 1000)
 				took := time.Since(start)
+				a.placedOnce(b, fmt.Sprintf("gpu-%d-", round), 1000)
 				b.ReportMetric(1000/took.Seconds(), "jobs/s")
 				b.ReportMetric(1000/registered.Seconds(), "registrations/s")
 				b.ReportMetric(float64((a.cpu(b)-cpu).Microseconds())/1000, "µs-of-the-server/job")
@@ -226,6 +226,29 @@ func BenchmarkWholeJobs(b *testing.B) {
 				b.ReportMetric(after["NumGC"]-before["NumGC"], "collections")
 			}
 		})
+	}
+}
+
+// placedOnce sees to it that each of so many jobs has one allocation that is to run.
+func (a *agent) placedOnce(b *testing.B, prefix string, many int) {
+	b.Helper()
+	allocs, _, err := a.api.AllocList(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	jobs := map[string]int{}
+	for _, x := range allocs {
+		if strings.HasPrefix(x.JobID, prefix) && x.DesiredStatus == structs.AllocDesiredRun {
+			jobs[x.JobID]++
+		}
+	}
+	for id, n := range jobs {
+		if n != 1 {
+			b.Fatalf("job %s has %d allocations", id, n)
+		}
+	}
+	if len(jobs) != many {
+		b.Fatalf("%d of %d jobs are placed", len(jobs), many)
 	}
 }
 

@@ -188,6 +188,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	c.TLS = secure
+	giveHeadroom(serverHeadroom)
 	s, err := nomadish.NewServer(c)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)

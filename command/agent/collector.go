@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+)
+
+// serverHeadroom is by how much a server's heap may grow between two collections, at least. Go's own measure is what lives:
+// a small server under load would spend a fifth of its time on collecting little.
+const serverHeadroom = 128 << 20
+
+var headroomGiven sync.Once
+
+// giveHeadroom lets the heap of this process grow by so many bytes between two collections, or by what lives if that is more.
+// It is for the whole process, once, and does nothing where the environment says how to collect (GOGC, GOMEMLIMIT).
+func giveHeadroom(bytes uint64) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	headroomGiven.Do(func() { adjustEach(bytes) })
+}
+
+// adjustEach adjusts the collector after each collection, for good.
+func adjustEach(headroom uint64) {
+	debug.SetGCPercent(percentFor(liveHeap(), headroom))
+	// What nobody refers to is found by the next collection; then it is time again.
+	runtime.AddCleanup(&struct{ _ *byte }{}, adjustEach, headroom)
+}
+
+// liveHeap is how many bytes the last collection has left.
+func liveHeap() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return live[0].Value.Uint64()
+}
+
+// percentFor is GOGC for a heap of which so much lives.
+func percentFor(live, headroom uint64) int {
+	const least = 4 << 20 // Go takes no heap for smaller than that
+	return int(max(headroom*100/max(live, least), 100)) //nolint:gosec // bounded by the headroom
+}

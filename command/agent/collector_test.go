@@ -1,0 +1,17 @@
+package agent
+
+import "testing"
+
+func TestPercentFor(t *testing.T) {
+	f := func(live, headroom uint64, want int) {
+		t.Helper()
+		if got := percentFor(live, headroom); got != want {
+			t.Errorf("%d bytes live, %d to grow by: %d %%, want %d", live, headroom, got, want)
+		}
+	}
+	f(0, 128<<20, 3200)
+	f(1<<20, 128<<20, 3200)
+	f(16<<20, 128<<20, 800)
+	f(128<<20, 128<<20, 100)
+	f(1<<30, 128<<20, 100)
+}
