@@ -48,6 +48,7 @@ func run(args []string, in io.Reader, out, echo io.Writer) (ok bool, err error) 
 	file := flags.String("json", "", "also write the table as JSON to this `file`")
 	quiet := flags.Bool("quiet", false, "do not pass the benchmarks' own lines on to standard error")
 	smoke := flags.Bool("smoke", false, "only see that every benchmark of the table runs; print no table, judge no figure")
+	whole := flags.Bool("cluster", false, "the table of the whole cluster, not that of decisions")
 	partial := flags.Bool("partial", false, "only some of the benchmarks were run: leave out the rows of others")
 	if err := flags.Parse(args); err != nil {
 		return false, err
@@ -61,6 +62,10 @@ func run(args []string, in io.Reader, out, echo io.Writer) (ok bool, err error) 
 		return false, err
 	}
 	env.CPU, env.LoadEnd = results.CPU, load()
+	table := decisions
+	if *whole {
+		table = cluster
+	}
 	r := report{Environment: env, Lines: judge(table(), results)}
 	r.Missed = missed(r.Lines, results, *smoke, *partial)
 	if !*smoke {

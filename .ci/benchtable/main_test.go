@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -137,7 +138,7 @@ func TestRun(t *testing.T) {
 // Every row is met by a value at its "want", and no two rows are the same.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range table() {
+	for _, r := range slices.Concat(decisions(), cluster()) {
 		if seen[r.Work] {
 			t.Errorf("%q is there twice", r.Work)
 		}

@@ -28,10 +28,15 @@ func row(work, match, unit, peer string, must, want float64) Row {
 	return Row{Work: work, Match: regexp.MustCompile("^" + match + "$"), Unit: unit, Peer: peer, Must: must, Want: want}
 }
 
-func atLeast(work, match, unit, peer string, must float64) Row {
-	r := row(work, match, unit, peer, must, must)
+// reaching is a row of which more is better, with a want beyond the must.
+func reaching(work, match, unit, peer string, must, want float64) Row {
+	r := row(work, match, unit, peer, must, want)
 	r.AtLeast = true
 	return r
+}
+
+func atLeast(work, match, unit, peer string, must float64) Row {
+	return reaching(work, match, unit, peer, must, must)
 }
 
 func info(work, match, unit string) Row {
@@ -55,8 +60,8 @@ const (
 	perEvaluation = "µs/evaluation"
 )
 
-// table is the rows in the order in which they are printed.
-func table() []Row {
+// decisions is the table of the scheduler alone. Rows are printed in their order.
+func decisions() []Row {
 	return []Row{
 		row("service, 10,000 instances", "Many/service/(.*)", perPlacement, "285–360; big nodes 1,150", 15, 5),
 		row("batch, 10,000 instances", "Many/batch/(.*)", perPlacement, "30–54", 8, 3),
