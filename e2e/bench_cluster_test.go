@@ -106,7 +106,7 @@ func (a *agent) summed(b *testing.B, job string, want int, count func(nomad.Task
 	}
 }
 
-func committed(g nomad.TaskGroupSummary) int { return g.Starting + g.Running }
+func committed(g nomad.TaskGroupSummary) int  { return g.Starting + g.Running }
 func areRunning(g nomad.TaskGroupSummary) int { return g.Running }
 
 // BenchmarkWholeJob is one job of 10,000 instances, from its registration until all are committed, and until all run.

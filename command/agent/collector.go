@@ -42,6 +42,6 @@ func liveHeap() uint64 {
 
 // percentFor is GOGC for a heap of which so much lives.
 func percentFor(live, headroom uint64) int {
-	const least = 4 << 20 // Go takes no heap for smaller than that
+	const least = 4 << 20                               // Go takes no heap for smaller than that
 	return int(max(headroom*100/max(live, least), 100)) //nolint:gosec // bounded by the headroom
 }
