@@ -233,9 +233,6 @@ const shapes = `shape "small" {
 }
 `
 
-// shapesOf is the shape of n small nodes.
-func shapesOf(n int) string { return strings.Replace(shapes, "100", strconv.Itoa(n), 1) }
-
 // simulate gives the client block of an agent with simulated nodes.
 func simulate(t testing.TB, shapes string) string {
 	t.Helper()
