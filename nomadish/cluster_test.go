@@ -58,7 +58,10 @@ func (f *fleet) config(expect int) *Config {
 	c.GossipProbe, c.RetryInterval = 200*time.Millisecond, 200*time.Millisecond
 	c.AutopilotUpdate, c.AutopilotReconcile = 100*time.Millisecond, 200*time.Millisecond
 	c.Autopilot.ServerStabilizationTime, c.Autopilot.MinQuorum = 100*time.Millisecond, uint(expect) //nolint:gosec // small
-	c.Autopilot.LastContactThreshold = 5 * time.Second                                              // machines of tests may be busy
+	// Machines of tests may be busy.
+	c.Autopilot.LastContactThreshold = 5 * time.Second
+	c.RaftHeartbeat, c.RaftElection, c.RaftLease = time.Second, time.Second, time.Second
+	c.Hold = time.Minute
 	if os.Getenv("NOMADISH_TEST_LOG") != "" {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Name: c.Name})
 	}
