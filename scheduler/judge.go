@@ -18,6 +18,7 @@ import (
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
 // stops that hold name them.
 func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
+	plan = takenOnce(plan)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.unreserve()
 	j.stop()

@@ -1,11 +1,34 @@
 package scheduler
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/structs"
 )
 
 // A placement and what is taken back for it hold together or not at all, whatever nodes
 // they are on (semantics part 3); and what is taken back is so on the latest terms.
+
+// takenOnce is a plan whose stops name each allocation once that it takes back. One that is suspended for a newcomer may have
+// to go for the next, and is named for both: what was decided last holds for it.
+func takenOnce(plan *structs.Plan) *structs.Plan {
+	last := make(map[string]*structs.AllocStop, len(plan.Stop))
+	taken := 0
+	for _, s := range plan.Stop {
+		if s.PreemptedBy != "" {
+			taken++
+			last[s.AllocID] = s
+		}
+	}
+	if len(last) == taken {
+		return plan
+	}
+	once := *plan
+	once.Stop = slices.DeleteFunc(slices.Clone(plan.Stop), func(s *structs.AllocStop) bool {
+		return s.PreemptedBy != "" && last[s.AllocID] != s
+	})
+	return &once
+}
 
 // reclaim takes back what a plan takes from others. What has ended meanwhile gives its
 // room without that.

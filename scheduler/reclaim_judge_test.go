@@ -319,3 +319,34 @@ func (p *judgedInPart) checkGangs(was map[string]*structs.Allocation) (taken boo
 		return was[s.AllocID].AllocatedResources.Shared.Terms.Gang != ""
 	})
 }
+
+// TestReclaimOfOneForMany: an allocation is suspended for a newcomer, and must go for the next two, so that the plan names it
+// three times. It goes once, and what it held is not given away beyond that.
+func TestReclaimOfOneForMany(t *testing.T) {
+	c := preempting(t)
+	c.node("a", sized(300, 400))
+	victim := c.runs(other{job: "lender", priority: 1, cpu: 200, mem: 200, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend}}, 1, "a")[0]
+	c.register(testJob(structs.JobTypeService, 3, asks(50, 100, 130)))
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil || placed(plan) != 3 || len(plan.Stop) == 0 {
+		t.Fatalf("%d placed, %d taken back, %v", placed(plan), len(plan.Stop), err)
+	}
+	last := plan.Stop[len(plan.Stop)-1]
+	if last.AllocID != victim || last.DesiredStatus != structs.AllocDesiredEvict {
+		t.Fatalf("the last stop is %+v", last)
+	}
+	first := *last
+	first.DesiredStatus, first.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
+	again := *last
+	plan.Stop = []*structs.AllocStop{&first, &again, last}
+	holds, refused, why, after := judge(c, plan)
+	if len(refused) > 0 || len(holds.Stop) != 1 || holds.Stop[0] != last || len(holds.Place) != 1 || len(holds.Place[0].Instances) != 3 {
+		t.Errorf("refused %v (%s); %d stops", refused, why, len(holds.Stop))
+	}
+	if free := after.Free("a"); free.CPU < 0 || free.MemoryMB < 0 || free.CPU != 0 {
+		t.Errorf("free on the node is %+v", free)
+	}
+	if len(plan.Stop) != 3 {
+		t.Error("the plan that was judged has been changed")
+	}
+}
