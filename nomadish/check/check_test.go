@@ -195,6 +195,44 @@ func TestHealthyBusyStateHasNoFindings(t *testing.T) {
 	}
 }
 
+// A member of a batch job's gang that is to be stopped and has ended well by itself has done its part; one that was killed has
+// not. And what an older version of the job placed is not judged by what the newer one needs, while that is decided.
+func TestGangsThatAreWell(t *testing.T) {
+	ended := func(killed bool) int {
+		s := busy(t)
+		s.job("x", 2, func(j *structs.Job) { j.Type, j.TaskGroups[0].Gang = structs.JobTypeBatch, &structs.Gang{} })
+		ids := s.place("x", "a", 0, 2, nil)
+		s.plan(&structs.JudgedPlan{Stop: []*structs.AllocStop{{AllocID: ids[0], DesiredStatus: structs.AllocDesiredEvict}}})
+		task := &structs.TaskState{State: structs.TaskStateDead}
+		if killed {
+			task.Events = []*structs.TaskEvent{{Type: structs.TaskKilled}}
+		}
+		s.must(&structs.AllocClientEntry{Time: s.now(), Updates: []*structs.AllocClientUpdate{{
+			ID: ids[0], ClientStatus: structs.AllocClientComplete, TaskStates: map[string]*structs.TaskState{"t": task}, ModifyTime: s.now(),
+		}}})
+		for _, e := range s.store.Snapshot().EvalsByJob(nil, "default", "x") {
+			s.eval(e.ID, "x", structs.EvalStatusComplete, 0)
+		}
+		return len(s.check(Options{}).Faults)
+	}
+	if n := ended(false); n != 0 {
+		t.Errorf("%d faults of a gang of which one has done its part", n)
+	}
+	if n := ended(true); n != 1 {
+		t.Errorf("%d faults of a gang of which one was killed, want 1", n)
+	}
+	s := busy(t)
+	gang := func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }
+	s.job("x", 1, gang)
+	s.job("x", 4, gang)
+	s.eval("x", "x", structs.EvalStatusPending, 0)
+	old := s.store.Snapshot().Job(nil, "default", "x").Version - 1
+	s.place("x", "a", 0, 1, func(b *structs.PlacementBatch) { b.JobVersion = old })
+	if r := s.check(Options{}); len(r.Faults) != 0 {
+		t.Errorf("faults of a gang that an older version placed: %+v", r.Faults)
+	}
+}
+
 // Each row breaks one invariant of a healthy state; what is found names it.
 func TestBrokenOnPurpose(t *testing.T) {
 	soon := func(s *site) Options { return Options{Now: time.Unix(0, s.now())} }

@@ -114,11 +114,11 @@ func (c *checker) checkGang(j *job, whole *gang) {
 	}
 }
 
-// placedAsIs tells whether all live members of a gang were placed since the job was
-// registered as it is.
+// placedAsIs tells whether all live members of a gang were placed by the job as it is. A plan that was decided on an older
+// version may be committed after the newer one is registered.
 func (j *job) placedAsIs(whole *gang) bool {
 	for _, spec := range whole.groups {
-		if g := j.group(spec.Name); g.oldest > 0 && g.oldest <= j.spec.JobModifyIndex {
+		if g := j.group(spec.Name); g.outdated || g.oldest > 0 && g.oldest <= j.spec.JobModifyIndex {
 			return false
 		}
 	}

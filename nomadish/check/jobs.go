@@ -24,14 +24,15 @@ type job struct {
 // group is what a job's group has.
 type group struct {
 	live      int    // not terminal, nor lost from sight
-	done      int    // completed, and not stopped
+	done      int    // completed by themselves, be they to be stopped or not
 	unknown   int    // live, on nodes that are disconnected
 	instances []bool // by number: live ones
 	// ever are the numbers of all members of a gang that are still known; oldest is the
 	// index at which the first live one was placed.
-	ever   map[int]bool
-	oldest uint64
-	gang   bool
+	ever     map[int]bool
+	oldest   uint64
+	outdated bool // a live one is of another version of the job
+	gang     bool
 }
 
 func (j *job) setSpec(spec *structs.Job) {
@@ -74,7 +75,7 @@ func (j *job) count(a *structs.Allocation) {
 	}
 	j.counted[a.TaskGroup] = line
 	g := j.group(a.TaskGroup)
-	if a.ClientStatus == structs.AllocClientComplete && !a.ServerTerminal() {
+	if a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || endedWell(a)) {
 		g.done++
 	}
 	if g.gang && j.spec != nil && a.CreateIndex >= j.spec.CreateIndex {
@@ -85,6 +86,17 @@ func (j *job) count(a *structs.Allocation) {
 	}
 }
 
+// endedWell tells whether every task ended without failing, and by itself: its work is done, though it was to be stopped.
+func endedWell(a *structs.Allocation) bool {
+	killed := func(e *structs.TaskEvent) bool { return e.Type == structs.TaskKilling || e.Type == structs.TaskKilled }
+	for _, t := range a.TaskStates { // all must hold: the order cannot show
+		if !t.Successful() || slices.ContainsFunc(t.Events, killed) {
+			return false
+		}
+	}
+	return len(a.TaskStates) > 0 && a.NextAllocation == ""
+}
+
 // held takes a live allocation: where it is, and whether its place is taken twice.
 func (c *checker) held(j *job, n *node, a *structs.Allocation) {
 	j.live++
@@ -92,6 +104,7 @@ func (c *checker) held(j *job, n *node, a *structs.Allocation) {
 	if g.oldest == 0 || a.CreateIndex < g.oldest {
 		g.oldest = a.CreateIndex
 	}
+	g.outdated = g.outdated || j.spec != nil && a.JobVersion != j.spec.Version
 	if n.spec == nil {
 		c.fault(structs.CheckOrphans, "allocation", a.ID, "it is to run on node %s, which is gone", a.NodeID)
 	}
