@@ -330,3 +330,26 @@ func TestKeysWithOneAway(t *testing.T) {
 	until("used", done, structs.KeyUse, keyB)
 	f.alive(3)
 }
+
+// TestKeysOfBothGossips: one command changes the keys of the region's gossip and of that with other regions.
+func TestKeysOfBothGossips(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey, c.WANAddr = keyA, port(t) })
+	s := f.all[0]
+	for _, step := range []struct {
+		op  string
+		key []byte
+	}{{structs.KeyInstall, keyB}, {structs.KeyUse, keyB}, {structs.KeyRemove, keyA}} {
+		if _, err := changeKey(t, s, step.op, step.key); err != nil {
+			t.Fatal(step.op, err)
+		}
+	}
+	for name, keys := range map[string][][]byte{ringLAN: s.gossip.Keys().Ring.Keys(), ringWAN: s.wan.Keys().Ring.Keys()} {
+		if len(keys) != 1 || !slices.Equal(keys[0], keyB) {
+			t.Errorf("%s has %d keys, not the new one alone", name, len(keys))
+		}
+		if _, err := os.Stat(filepath.Join(s.cfg.serverDir(), name)); err != nil {
+			t.Errorf("they are not kept: %v", err)
+		}
+	}
+}
