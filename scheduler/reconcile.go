@@ -54,6 +54,8 @@ type groupWork struct {
 	done []*structs.Allocation
 	// resume are suspended, and go on when there is room for them.
 	resume []*structs.Allocation
+	// waits: updates are left undone until others of the group are well.
+	waits bool
 }
 
 // later is a failed allocation whose replacement is due at a time.
@@ -253,8 +255,8 @@ func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) b
 	if a.ClientTerminal() { // first: what has been healthy may fail after all
 		return a.ClientStatus == structs.AllocClientComplete
 	}
-	if a.Suspended() {
-		return false // it serves nobody
+	if a.Suspended() || a.ClientStatus == structs.AllocClientSuspended {
+		return false // it serves nobody, or not yet again
 	}
 	if a.DeploymentStatus.IsHealthy() {
 		return true
@@ -305,6 +307,7 @@ func (r *reconciler) roll(work *groupWork, old, current []*structs.Allocation, i
 	}
 	work.counts.DestructiveUpdate += uint64(allowed)
 	work.counts.Ignore += uint64(len(old) - allowed)
+	work.waits = len(old) > allowed
 }
 
 // holdBack leaves as many updates undone as others of the group have taken the
@@ -315,6 +318,7 @@ func (work *groupWork) holdBack(taken int) {
 	work.update = work.update[:allowed]
 	work.counts.DestructiveUpdate -= held
 	work.counts.Ignore += held
+	work.waits = work.waits || held > 0
 }
 
 func wellness(a *structs.Allocation) int {

@@ -111,15 +111,7 @@ func owes(a *structs.Allocation) bool {
 
 // endedWell tells whether every task that ran ended without failing, and by itself:
 // what was killed because the servers stopped it has not done its work.
-func endedWell(a *structs.Allocation) bool {
-	killed := func(e *structs.TaskEvent) bool { return e.Type == structs.TaskKilling || e.Type == structs.TaskKilled }
-	for _, t := range a.TaskStates { // all must hold: the order cannot show
-		if !t.Successful() || slices.ContainsFunc(t.Events, killed) {
-			return false
-		}
-	}
-	return len(a.TaskStates) > 0
-}
+func endedWell(a *structs.Allocation) bool { return structs.EndedByThemselves(a.TaskStates) }
 
 // outdated tells whether an allocation is of another version, or of a job of
 // the same name that was purged before.

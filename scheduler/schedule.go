@@ -87,6 +87,7 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.later)
+	s.rollOn(r.groups)
 
 	// 6. What has waited too long reserves room; reservations that are not wanted end.
 	s.reserve()

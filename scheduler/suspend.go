@@ -163,6 +163,23 @@ func (s *scheduler) lull(from int, works []*groupWork, why string) {
 	}
 }
 
+// rollOn has the job looked at again when something goes on for which an update waits, and which its node has not frozen yet:
+// nobody will say that it runs again. What is frozen says so.
+func (s *scheduler) rollOn(groups []*groupWork) {
+	goesOn := map[string]bool{}
+	for _, up := range s.plan.Update {
+		goesOn[up.AllocID] = up.Resume
+	}
+	for _, work := range groups {
+		for _, a := range work.resume {
+			if work.waits && goesOn[a.ID] && a.ClientStatus == structs.AllocClientRunning {
+				s.plan.Evals = append(s.plan.Evals, s.newEval(structs.EvalTriggerRollingUpdate, structs.EvalStatusPending))
+				return
+			}
+		}
+	}
+}
+
 // suspendAgain takes every resuming out of the plan of a job that wants all at once.
 func (s *scheduler) suspendAgain(groups []*groupWork) {
 	s.lull(0, groups, lacksJob)

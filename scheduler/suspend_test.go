@@ -495,3 +495,57 @@ func sortedKeys(m map[string]string) (out []string) {
 	slices.Sort(out)
 	return out
 }
+
+// TestUpdateGoesOnAfterSuspension: an update that waits for an instance which was suspended goes on when that runs again,
+// whether its node had frozen it already or not.
+func TestUpdateGoesOnAfterSuspension(t *testing.T) {
+	f := func(frozen bool) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 1)
+		c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
+		c.eval()
+		c.client(isLive, healthy)
+		c.update(destructive)
+		c.eval()
+		c.wantPlan(1, 1, 0)
+		fresh := func(a *structs.Allocation) bool { return isLive(a) && a.JobVersion == c.job.Version }
+		c.client(fresh, healthy)
+		c.taken(fresh)
+		if !frozen {
+			c.client(fresh, run)
+		}
+		c.eval()
+		c.wantPlan(0, 0, 1)
+		follow := slices.IndexFunc(c.last.Evals, func(ev *structs.Evaluation) bool {
+			return ev.TriggeredBy == structs.EvalTriggerRollingUpdate && ev.Status == structs.EvalStatusPending && ev.WaitUntil.IsZero()
+		})
+		if told := follow >= 0; told == frozen {
+			t.Errorf("frozen %v: followed by an evaluation: %v", frozen, told)
+		}
+		if frozen {
+			c.eval()
+			c.wantPlan(0, 0, 0) // its node has not said yet that it runs
+			c.client(fresh, run)
+		}
+		c.eval()
+		c.wantPlan(1, 1, 0)
+	}
+	f(true)
+	f(false)
+}
+
+// TestNothingIsFollowedWithoutAnUpdate: what goes on and holds nothing up needs no other look.
+func TestNothingIsFollowedWithoutAnUpdate(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
+	c.eval()
+	c.taken(isLive)
+	c.client(isLive, healthy)
+	c.eval()
+	c.wantPlan(0, 0, 2)
+	if len(c.last.Evals) != 1 {
+		t.Errorf("%d evaluations", len(c.last.Evals))
+	}
+}

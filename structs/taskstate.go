@@ -64,6 +64,18 @@ type TaskState struct {
 // Successful tells whether the task ended without failing.
 func (t *TaskState) Successful() bool { return t.State == TaskStateDead && !t.Failed }
 
+// EndedByThemselves tells whether an allocation's tasks all ended without failing, and none because it was killed: their work
+// is done, whatever was meant to become of them. Without tasks nothing was done.
+func EndedByThemselves(tasks map[string]*TaskState) bool {
+	killed := func(e *TaskEvent) bool { return e.Type == TaskKilling || e.Type == TaskKilled }
+	for _, t := range tasks { // all must hold: the order cannot show
+		if t == nil || !t.Successful() || slices.ContainsFunc(t.Events, killed) {
+			return false
+		}
+	}
+	return len(tasks) > 0
+}
+
 // Copy is deep but for the events themselves, which never change.
 func (t *TaskState) Copy() *TaskState {
 	if t == nil {

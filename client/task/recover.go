@@ -82,7 +82,7 @@ func (t *Runner) find() {
 func (t *Runner) unstarted() {
 	t.state.RunID = ""
 	if t.killing {
-		t.die(false)
+		t.cutShort()
 		return
 	}
 	t.phase = phaseWaiting
@@ -95,7 +95,7 @@ func (t *Runner) lost(err error) {
 	t.state.Handle, t.state.RunID = nil, ""
 	t.event(failureEvent(structs.TaskRestoreFailed, fmt.Errorf("the task is gone: %w", err), time.Now()), false)
 	if t.killing {
-		t.die(false)
+		t.cutShort()
 		return
 	}
 	t.phase = phaseWaiting

@@ -255,7 +255,7 @@ func (t *Runner) launched(ctx context.Context, gen int, h driver.Handle, kind st
 	case err == nil:
 		t.started(h, structs.TaskStarted)
 	case t.killing:
-		t.die(false)
+		t.cutShort()
 	case t.closed || ctx.Err() != nil:
 		// The agent ends: the next life starts the task.
 	default:
@@ -265,8 +265,17 @@ func (t *Runner) launched(ctx context.Context, gen int, h driver.Handle, kind st
 
 func (t *Runner) startAborted(gen int) {
 	if t.generation == gen && t.killing {
-		t.die(false)
+		t.cutShort()
 	}
+}
+
+// cutShort ends a task that is killed while it does not run. Without a word of that nobody could tell it from one
+// whose work is done.
+func (t *Runner) cutShort() {
+	if t.killEvent == nil {
+		t.event(fixedEvent(structs.TaskKilled, time.Now()), false)
+	}
+	t.die(false)
 }
 
 // started takes over a task that runs: new (TaskStarted) or found (TaskReattached).
@@ -444,7 +453,7 @@ func (t *Runner) Kill(event *structs.TaskEvent, noDelay bool) {
 	}
 	switch t.phase {
 	case phaseWaiting, phaseBackoff:
-		t.die(false)
+		t.cutShort()
 	case phaseStarting, phaseRecover:
 		if t.cancelRun != nil {
 			t.cancelRun()

@@ -276,6 +276,16 @@ func TestRunnerRestartOnDemand(t *testing.T) {
 	})
 }
 
+// undone: a task that was killed before it ran has not done its work, and says so.
+func (h *host) undone(t *testing.T, when string, r *Runner) {
+	t.Helper()
+	h.Do(func() {
+		if state := r.TaskState(); structs.EndedByThemselves(map[string]*structs.TaskState{"t": state}) {
+			t.Errorf("%s: it looks as if it had done its work: %+v", when, state.Events)
+		}
+	})
+}
+
 func TestRunnerKillWhileWaitingAndStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, s := newHost(), &script{}
@@ -284,6 +294,7 @@ func TestRunnerKillWhileWaitingAndStarting(t *testing.T) {
 		if !h.dead(r) || r.Failed() {
 			t.Errorf("waiting: dead %v, failed %v", r.Dead(), r.Failed())
 		}
+		h.undone(t, "waiting", r)
 		r = runner(h, s, &structs.Task{}, Policy{})
 		r.c.Prepare = func(ctx context.Context, _ string) (*driver.TaskConfig, error) { <-ctx.Done(); return nil, ctx.Err() }
 		h.Do(r.Start)
@@ -293,6 +304,7 @@ func TestRunnerKillWhileWaitingAndStarting(t *testing.T) {
 		if !h.dead(r) || r.Failed() || len(s.at) != 0 {
 			t.Errorf("starting: dead %v, failed %v, %d starts", r.Dead(), r.Failed(), len(s.at))
 		}
+		h.undone(t, "starting", r)
 		h.cancel()
 		h.wg.Wait()
 	})

@@ -88,13 +88,7 @@ func (j *job) count(a *structs.Allocation) {
 
 // endedWell tells whether every task ended without failing, and by itself: its work is done, though it was to be stopped.
 func endedWell(a *structs.Allocation) bool {
-	killed := func(e *structs.TaskEvent) bool { return e.Type == structs.TaskKilling || e.Type == structs.TaskKilled }
-	for _, t := range a.TaskStates { // all must hold: the order cannot show
-		if !t.Successful() || slices.ContainsFunc(t.Events, killed) {
-			return false
-		}
-	}
-	return len(a.TaskStates) > 0 && a.NextAllocation == ""
+	return a.NextAllocation == "" && structs.EndedByThemselves(a.TaskStates)
 }
 
 // held takes a live allocation: where it is, and whether its place is taken twice.

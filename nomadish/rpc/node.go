@@ -448,8 +448,8 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		u.NodeID, u.ModifyTime = args.NodeID, now
 		entry.Updates = append(entry.Updates, u)
 		id := structs.NamespacedID{ID: alloc.JobID, Namespace: alloc.Namespace}
-		trigger := triggerOf(alloc, u)
 		job := snap.Job(nil, alloc.Namespace, alloc.JobID)
+		trigger := triggerOf(job, alloc, u)
 		if trigger == "" || seen[id] || job == nil || job.Stop {
 			continue
 		}
@@ -467,7 +467,8 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 }
 
 // triggerOf says why a report makes its job worth a look; empty: it does not.
-func triggerOf(was *structs.Allocation, now *structs.AllocClientUpdate) string {
+func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClientUpdate) string {
+	batch := was.Job != nil && (was.Job.Type == structs.JobTypeBatch || was.Job.Type == structs.JobTypeSysBatch)
 	switch {
 	case was.ClientTerminal():
 		return ""
@@ -476,11 +477,23 @@ func triggerOf(was *structs.Allocation, now *structs.AllocClientUpdate) string {
 	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil &&
 		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
 		return structs.EvalTriggerAllocHealth
-	case now.ClientStatus == structs.AllocClientComplete && !was.ServerTerminal() && was.Job != nil &&
-		was.Job.Type != structs.JobTypeBatch && was.Job.Type != structs.JobTypeSysBatch:
+	case now.ClientStatus == structs.AllocClientComplete && !was.ServerTerminal() && was.Job != nil && !batch:
 		return structs.EvalTriggerAllocFailure // a service that ends is started again
+	case now.ClientStatus == structs.AllocClientComplete && was.ServerTerminal() && batch && structs.EndedByThemselves(now.TaskStates):
+		return structs.EvalTriggerAllocStop // it was done before it could be stopped: nobody need stand for it
+	case now.ClientStatus == structs.AllocClientRunning && was.ClientStatus == structs.AllocClientSuspended && rolls(job, was.TaskGroup):
+		return structs.EvalTriggerAllocResume // the update of its group has waited for it
 	}
 	return ""
+}
+
+// rolls tells whether a group is updated a few instances at a time.
+func rolls(job *structs.Job, group string) bool {
+	if job == nil {
+		return false
+	}
+	g := job.LookupTaskGroup(group)
+	return g != nil && g.Update != nil && g.Update.MaxParallel != nil && *g.Update.MaxParallel > 0
 }
 
 func (e *Endpoints) nodeEvents(ctx context.Context, args *structs.NodeEventsRequest) (*structs.WriteReply, error) {

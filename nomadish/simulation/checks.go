@@ -314,6 +314,8 @@ func (c *checks) gangs(snap *state.Snapshot, id structs.NamespacedID, version ui
 			case !a.Terminal():
 				there++
 				old = old || a.CreateIndex < snap.Index()
+			case a.ClientStatus == structs.AllocClientLost && a.CreateIndex == snap.Index():
+				there++ // its node was purged after the plan was judged: its job is looked at again for that
 			case a.ClientStatus == structs.AllocClientComplete:
 				ended++
 			}
@@ -465,9 +467,11 @@ func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 		return fmt.Sprintf("job %s: %d instances of group %s can be placed on %v and are not:%s", job.ID, len(plan.Place[0].Instances),
 			plan.Place[0].Group, plan.Place[0].Nodes, open(snap, job.NamespacedID()))
 	case len(plan.Stop) > 0:
-		return fmt.Sprintf("job %s: %d allocations are to be stopped and are not: %+v", job.ID, len(plan.Stop), *plan.Stop[0])
+		return fmt.Sprintf("job %s: %d allocations are to be stopped and are not: %+v:%s", job.ID, len(plan.Stop), *plan.Stop[0],
+			open(snap, job.NamespacedID()))
 	case len(plan.Update) > 0:
-		return fmt.Sprintf("job %s: %d allocations are to be updated and are not: %+v", job.ID, len(plan.Update), *plan.Update[0])
+		return fmt.Sprintf("job %s: %d allocations are to be updated and are not: %+v:%s", job.ID, len(plan.Update), *plan.Update[0],
+			open(snap, job.NamespacedID()))
 	}
 	return ""
 }

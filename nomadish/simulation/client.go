@@ -37,6 +37,7 @@ type task struct {
 	over   bool
 	since  time.Time
 	stops  bool // it has been told to end
+	killed bool // it ended by that, and not by itself before
 }
 
 func (s *sim) makeClients() {
@@ -214,7 +215,7 @@ func (c *client) consider(a *structs.Allocation) {
 	case t == nil && a.Terminal() && a.ClientTerminal():
 	case t == nil && (a.ServerTerminal() || a.ClientStatus != structs.AllocClientPending):
 		// It never ran here, or did so in an earlier life of the agent.
-		t = &task{alloc: a, over: true}
+		t = &task{alloc: a, over: true, killed: true}
 		c.tasks[a.ID] = t
 		status := structs.AllocClientFailed
 		if a.ServerTerminal() {
@@ -228,7 +229,7 @@ func (c *client) consider(a *structs.Allocation) {
 	case t.over:
 	case a.Terminal() && !t.stops:
 		t.stops = true
-		c.later(c.between(0, 3*time.Second), "kill", func() { c.ends(t, structs.AllocClientComplete) })
+		c.later(c.between(0, 3*time.Second), "kill", func() { c.kill(t) })
 	case a.Suspended() && !t.asleep && t.status == structs.AllocClientRunning:
 		t.asleep = true
 		c.report(t, structs.AllocClientSuspended, nil)
@@ -292,6 +293,12 @@ func (c *client) endLater(t *task) {
 	}
 }
 
+// kill ends a task that is told to, if it has not ended by itself meanwhile.
+func (c *client) kill(t *task) {
+	t.killed = !t.over
+	c.ends(t, structs.AllocClientComplete)
+}
+
 func (c *client) ends(t *task, status string) {
 	if t.over || c.tasks[t.alloc.ID] != t {
 		return
@@ -306,6 +313,9 @@ func (c *client) report(t *task, status string, health *structs.AllocDeploymentS
 	state := &structs.TaskState{State: structs.TaskStateRunning, StartedAt: t.since}
 	if structs.TerminalClientStatus(status) {
 		state.State, state.FinishedAt, state.Failed = structs.TaskStateDead, epoch.Add(c.now+c.skew), status == structs.AllocClientFailed
+	}
+	if t.killed {
+		state.Events = []*structs.TaskEvent{{Type: structs.TaskKilled}}
 	}
 	c.reports = append(c.reports, &structs.AllocClientUpdate{
 		ID: t.alloc.ID, ClientStatus: status, TaskStates: map[string]*structs.TaskState{"t": state}, DeploymentStatus: health,
@@ -366,7 +376,7 @@ func (c *client) back() {
 		switch t := c.tasks[id]; {
 		case t.over:
 		case t.stops:
-			c.later(c.between(0, time.Second), "kill", func() { c.ends(t, structs.AllocClientComplete) })
+			c.later(c.between(0, time.Second), "kill", func() { c.kill(t) })
 		case t.status == structs.AllocClientPending:
 			c.later(c.between(10*time.Millisecond, time.Second), "run", func() { c.run(t) })
 		case !t.asleep:

@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestReportsThatNeedALook: what a node says of an allocation makes its job's evaluation where something may follow from it that
+// nothing else would bring about.
+func TestReportsThatNeedALook(t *testing.T) {
+	const run, stop, suspend = structs.AllocDesiredRun, structs.AllocDesiredStop, structs.AllocDesiredSuspend
+	const running, suspended, complete, failed = structs.AllocClientRunning, structs.AllocClientSuspended, structs.AllocClientComplete, structs.AllocClientFailed
+	ended := func(events ...string) map[string]*structs.TaskState {
+		s := &structs.TaskState{State: structs.TaskStateDead}
+		for _, kind := range events {
+			s.Events = append(s.Events, &structs.TaskEvent{Type: kind})
+		}
+		return map[string]*structs.TaskState{"t": s}
+	}
+	well := &structs.AllocDeploymentStatus{Healthy: new(true)}
+	for i, c := range []struct {
+		kind     string
+		rolls    int // max_parallel of its update; below zero: it has none
+		desired  string
+		was, now string
+		tasks    map[string]*structs.TaskState
+		health   *structs.AllocDeploymentStatus
+		want     string // the trigger; "": nobody need look
+	}{
+		{structs.JobTypeService, 1, run, running, running, nil, nil, ""},
+		{structs.JobTypeService, 1, run, running, running, nil, well, structs.EvalTriggerAllocHealth},
+		{structs.JobTypeService, -1, run, running, failed, nil, nil, structs.EvalTriggerAllocFailure},
+		{structs.JobTypeService, -1, run, running, complete, ended(), nil, structs.EvalTriggerAllocFailure},
+		{structs.JobTypeService, -1, stop, running, complete, ended(), nil, ""},
+		// An update waits for what was frozen.
+		{structs.JobTypeService, 1, run, suspended, running, nil, nil, structs.EvalTriggerAllocResume},
+		{structs.JobTypeService, 0, run, suspended, running, nil, nil, ""},
+		{structs.JobTypeService, -1, run, suspended, running, nil, nil, ""},
+		{structs.JobTypeService, 1, suspend, running, suspended, nil, nil, ""},
+		// Its work is done, though it was to be stopped: who stands for it is not needed.
+		{structs.JobTypeBatch, -1, stop, running, complete, ended(structs.TaskTerminated), nil, structs.EvalTriggerAllocStop},
+		{structs.JobTypeSysBatch, -1, stop, running, complete, ended(structs.TaskTerminated), nil, structs.EvalTriggerAllocStop},
+		{structs.JobTypeBatch, -1, stop, running, complete, ended(structs.TaskKilling, structs.TaskTerminated, structs.TaskKilled), nil, ""},
+		{structs.JobTypeBatch, -1, stop, running, complete, nil, nil, ""}, // it never ran
+		{structs.JobTypeBatch, -1, run, running, complete, ended(structs.TaskTerminated), nil, ""},
+	} {
+		got := reported(t, c.kind, c.rolls, c.desired, c.was, &structs.AllocClientUpdate{ClientStatus: c.now, TaskStates: c.tasks, DeploymentStatus: c.health})
+		if got != c.want {
+			t.Errorf("%d: %s, desired %s, was %s, is %s: %q, want %q", i, c.kind, c.desired, c.was, c.now, got, c.want)
+		}
+	}
+}
+
+// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that.
+func reported(t *testing.T, kind string, rolls int, desired, was string, now *structs.AllocClientUpdate) string {
+	t.Helper()
+	d := &direct{}
+	store, writer := state.New(state.Options{})
+	d.writer = writer
+	ids := 0
+	e := New(Config{}, Deps{Store: store, Applier: d, Heartbeats: alone{}, Leadership: alone{}, Cluster: alone{}, Now: time.Now, NewID: func() string {
+		ids++
+		return fmt.Sprintf("00000000-0000-7000-8000-%012d", ids)
+	}})
+	apply := func(kind structs.LogType, entry any) {
+		t.Helper()
+		if _, err := d.Apply(t.Context(), kind, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node := &structs.Node{ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}
+	apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
+	g := &structs.TaskGroup{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "raw_exec"}}}
+	if rolls >= 0 {
+		g.Update = &structs.UpdateStrategy{MaxParallel: &rolls}
+	}
+	apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{Namespace: "default", ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{g}}})
+	apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+		Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}},
+	}}}}})
+	now.ID = structs.DeriveID("s", 0)
+	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
+	if desired != structs.AllocDesiredRun {
+		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
+	}
+	reply, err := e.nodeUpdateAllocs(t.Context(), &structs.ClientUpdateRequest{NodeID: node.ID, SecretID: node.SecretID, Updates: []*structs.AllocClientUpdate{now}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := ""
+	for ev := range store.Snapshot().Evals(nil, "*", "", false) {
+		if ev.CreateIndex == reply.Index {
+			made += ev.TriggeredBy
+		}
+	}
+	return made
+}
