@@ -22,16 +22,19 @@ func (a *agent) run(job string, count int) []*structs.AllocListStub {
 	return a.running(job, count, 30*time.Second)
 }
 
-// soundly counts the tasks of all agents and says if they are not n.
+// soundly waits until the tasks of all agents are n: one that runs, as its node says, is a shell yet for a moment.
 func soundly(t *testing.T, n int, agents ...*agent) {
 	t.Helper()
-	found := 0
-	for _, a := range agents {
-		found += tasksOf(a)
-	}
-	if found != n {
-		t.Errorf("%d tasks run on the machines, want %d", found, n)
-	}
+	within(t, 30*time.Second, fmt.Sprintf("%d tasks on the machines", n), func(context.Context) error {
+		found := 0
+		for _, a := range agents {
+			found += tasksOf(a)
+		}
+		if found != n {
+			return fmt.Errorf("there are %d", found)
+		}
+		return nil
+	})
 }
 
 // nodeStatus waits until a node, by its name, is in a status.
@@ -187,6 +190,7 @@ func TestNetClientDiskFull(t *testing.T) {
 		t.Fatalf("job run: exit %d\n%s", code, out)
 	}
 	server.running("chatty", 1, 30*time.Second)
+	soundly(t, 4, small, other)
 	tasks := tasksOf(small)
 	free := d.fill()
 	filled := time.Now()
