@@ -58,8 +58,15 @@ func (w *watcher) declare(ctx context.Context) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range slices.Concat(dead, away) {
+	for _, id := range dead {
 		delete(t.suspects, id)
+	}
+	for _, id := range away {
+		if _, failed := t.opts.Witnesses.Gossips(id); failed && t.suspects[id] != nil { // lost there too since it answered
+			t.suspects[id] = &suspect{since: now, due: now}
+		} else {
+			delete(t.suspects, id)
+		}
 	}
 	for _, id := range away { // it is watched until its work is not kept any longer
 		delete(t.heard, id)

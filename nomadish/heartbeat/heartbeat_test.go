@@ -28,6 +28,8 @@ type bed struct {
 	refuse  error
 	batches []int // nodes of each entry that marks some down
 	stop    func()
+	// meanwhile is done while the first entry is committed that disconnects nodes.
+	meanwhile func()
 }
 
 // Apply implements Applier.
@@ -39,6 +41,10 @@ func (b *bed) Apply(_ context.Context, t structs.LogType, payload any) (uint64, 
 	}
 	if e, ok := payload.(*structs.NodeStatusEntry); ok && e.Status == structs.NodeStatusDown {
 		b.batches = append(b.batches, len(e.NodeIDs))
+	}
+	if e, ok := payload.(*structs.NodeStatusEntry); ok && e.Status == structs.NodeStatusDisconnected && b.meanwhile != nil {
+		b.meanwhile()
+		b.meanwhile = nil
 	}
 	b.index++
 	return b.index, b.writer.Apply(b.index, t, payload)

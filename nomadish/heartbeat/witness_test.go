@@ -139,6 +139,29 @@ func TestBothLost(t *testing.T) {
 	}
 }
 
+// TestGossipLostMeanwhile: a node that has answered by gossip in the check that would have its work kept, and is lost there
+// before that is over, or while it is committed, is down.
+func TestGossipLostMeanwhile(t *testing.T) {
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		b.Suspect("n")
+		time.Sleep(6 * time.Second) // the third check has begun
+		b.want("n", structs.NodeStatusReady)
+		s.set(s.mute, true, "n")
+		s.set(s.failed, true, "n")
+		b.Suspect("n")
+		time.Sleep(4 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
+		s.set(s.deaf, true, "n")
+		b.meanwhile = func() { s.set(s.mute, true, "n"); s.set(s.failed, true, "n"); b.Suspect("n") }
+		b.Suspect("n")
+		time.Sleep(12 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
 // TestLateButThere: what answers within the time of the check is well.
 func TestLateButThere(t *testing.T) {
 	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
