@@ -37,7 +37,7 @@ func (s *Server) giveWay(ctx context.Context) {
 		if now.Full == "" {
 			tried = false
 		} else if s.raft.State() == raft.Leader {
-			tried = s.handToOneWithRoom(tried)
+			tried = s.handToOneWithRoom(ctx, tried)
 		}
 		if full := now.Full != ""; full != (told != "") {
 			tag := ""
@@ -61,7 +61,7 @@ func (s *Server) giveWay(ctx context.Context) {
 
 // handToOneWithRoom hands leadership to a voter that is there and has room, whichever takes it first. It tells whether
 // it has said that there is none.
-func (s *Server) handToOneWithRoom(said bool) bool {
+func (s *Server) handToOneWithRoom(ctx context.Context, said bool) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {
 		return said
@@ -74,8 +74,8 @@ func (s *Server) handToOneWithRoom(said bool) bool {
 		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.id || !able[string(one.ID)] {
 			continue
 		}
-		err := s.raft.LeadershipTransferToServer(one.ID, one.Address).Error()
-		if err == nil || s.raft.State() != raft.Leader {
+		err := s.raft.await(ctx, s.raft.LeadershipTransferToServer(one.ID, one.Address))
+		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}
 		s.logger.Warn("hand over leadership, as this server's disk is full; trying another", "to", one.ID, "error", err)

@@ -149,7 +149,7 @@ func (c *cluster) Change(remove bool, id, address string) error {
 			if len(conf.Servers) == 1 {
 				return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
 			}
-			return raftOrNil(c.RemoveServer(raft.ServerID(s.ID), 0, 0).Error())
+			return raftOrNil(c.await(context.Background(), c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
 		}
 		switch {
 		case s.Leader:
@@ -157,10 +157,10 @@ func (c *cluster) Change(remove bool, id, address string) error {
 		case !s.Voter:
 			return structs.Errorf(structs.CodeBadRequest, "server %s is no voter yet, and cannot lead", s.ID)
 		}
-		return raftOrNil(c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)).Error())
+		return raftOrNil(c.await(context.Background(), c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address))))
 	}
 	if !remove && id == "" && address == "" {
-		return raftOrNil(c.LeadershipTransfer().Error())
+		return raftOrNil(c.await(context.Background(), c.LeadershipTransfer()))
 	}
 	return structs.Errorf(structs.CodeNotFound, "no server with ID %q or address %q in the Raft configuration", id, address).
 		WithHint("`operator raft list-peers` lists them")

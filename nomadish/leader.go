@@ -2,6 +2,7 @@ package nomadish
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,18 +126,8 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		// What the last leader committed must be applied before anything is decided.
-		for {
-			err := l.raft.Barrier(0).Error()
-			if err == nil {
-				break
-			}
-			l.logger.Warn("wait for earlier entries to be applied", "error", err)
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
-				return
-			}
+		if !l.caughtUp(ctx) {
+			return
 		}
 		l.found(ctx)
 		wg.Go(func() { l.broker.Run(ctx, l.store) })
@@ -158,6 +149,31 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		cancel()
 		wg.Wait()
 		l.established.Store(false)
+	}
+}
+
+const (
+	barrierWait  = time.Second // for Raft to take a barrier in
+	barrierRetry = 100 * time.Millisecond
+)
+
+// caughtUp waits until what the last leader committed is applied, before which nothing may be decided. It gives up when ctx
+// or Raft ends.
+func (l *leaderParts) caughtUp(ctx context.Context) bool {
+	for {
+		err := l.raft.await(ctx, l.raft.Barrier(barrierWait))
+		if err == nil {
+			return ctx.Err() == nil
+		}
+		if ctx.Err() != nil || errors.Is(err, raft.ErrRaftShutdown) {
+			return false
+		}
+		l.logger.Warn("wait for earlier entries to be applied", "error", err)
+		select {
+		case <-time.After(barrierRetry):
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 

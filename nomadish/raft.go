@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,9 @@ type raftNode struct {
 	applyWait time.Duration
 	inFlight  atomic.Int64 // entries that Raft has not answered yet
 	throne    *throne
-	room      *disk.Watch // of the disk that it stores on; nil: in memory
+	room      *disk.Watch   // of the disk that it stores on; nil: in memory
+	ended     chan struct{} // closed when Raft has been shut down
+	ending    sync.Once
 }
 
 // stores are where Raft keeps things, on disk or in memory.
@@ -90,7 +93,7 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 	if err != nil {
 		return nil, err
 	}
-	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone()}
+	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone(), ended: make(chan struct{})}
 	n.transport = newDoorman(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
 	}), logger)
@@ -182,6 +185,21 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	}
 	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())
 	f := n.Raft.Apply(entry, n.applyWait)
+	if err := n.await(ctx, f); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return 0, err
+		}
+		return 0, raftError(err)
+	}
+	if refused, ok := f.Response().(error); ok && refused != nil {
+		return f.Index(), refused
+	}
+	return f.Index(), nil
+}
+
+// await waits for Raft's answer until ctx ends. What Raft has in its hands when it is shut down it never answers: that
+// has failed then, as far as anybody knows.
+func (n *raftNode) await(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	n.inFlight.Add(1)
 	go func() { // ends with the future; see settle
@@ -189,17 +207,25 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 		done <- f.Error()
 	}()
 	select {
-	case err = <-done:
+	case err := <-done:
+		return err
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
+	case <-n.ended:
+		select {
+		case err := <-done:
+			return err
+		default:
+			return raft.ErrRaftShutdown
+		}
 	}
-	if err != nil {
-		return 0, raftError(err)
-	}
-	if refused, ok := f.Response().(error); ok && refused != nil {
-		return f.Index(), refused
-	}
-	return f.Index(), nil
+}
+
+// shutdown ends Raft, and the waits for it.
+func (n *raftNode) shutdown() error {
+	err := n.Raft.Shutdown().Error()
+	n.ending.Do(func() { close(n.ended) })
+	return err
 }
 
 // settle waits until Raft has answered every entry: one that it is shut down with in

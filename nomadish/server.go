@@ -92,7 +92,7 @@ func (s *Server) stepAside(ctx context.Context, halt <-chan struct{}) {
 	case <-ctx.Done():
 	case <-halt:
 		s.logger.Error("this server steps aside: its version is too old for the log; upgrade and start it again")
-		if err := s.raft.Raft.Shutdown().Error(); err != nil {
+		if err := s.raft.shutdown(); err != nil {
 			s.logger.Error("step aside", "error", err)
 		}
 	}
@@ -253,6 +253,9 @@ func (s *Server) Stats() map[string]map[string]string {
 // found to join. It should be ended then.
 func (s *Server) Failed() <-chan error { return s.failed }
 
+// handOverWait bounds the wait for another server to lead. Raft itself takes no longer than an election for it.
+const handOverWait = 10 * time.Second
+
 // handOver gives leadership to another server, if this one has it and there is another.
 func (s *Server) handOver() {
 	f := s.raft.GetConfiguration()
@@ -268,7 +271,9 @@ func (s *Server) handOver() {
 	if voters < 2 {
 		return
 	}
-	if err := s.raft.LeadershipTransfer().Error(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
+	defer cancel()
+	if err := s.raft.await(ctx, s.raft.LeadershipTransfer()); err != nil {
 		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
 	}
 }
@@ -334,7 +339,7 @@ func (s *Server) close() error {
 	s.wg.Wait()
 	if s.raft != nil {
 		s.raft.settle(2 * time.Second)
-		if err := s.raft.Shutdown().Error(); err != nil {
+		if err := s.raft.shutdown(); err != nil {
 			errs = append(errs, fmt.Errorf("stop Raft: %w", err))
 		}
 		s.raft.throne.close()

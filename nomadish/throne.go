@@ -115,7 +115,7 @@ func (l *leadership) Changed() <-chan struct{} {
 func (l *leadership) IsLeader() bool { return l.leading() }
 
 // Verify implements rpc.Leadership.
-func (l *leadership) Verify() error { return l.VerifyLeader().Error() }
+func (l *leadership) Verify() error { return l.await(context.Background(), l.VerifyLeader()) }
 
 // LastContact implements rpc.Leadership.
 func (l *leadership) LastContact() time.Duration {

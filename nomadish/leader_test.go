@@ -1,0 +1,100 @@
+package nomadish
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// stuck is an FSM that does not get on with an entry until it is let.
+type stuck struct {
+	entered, release chan struct{}
+	once             sync.Once
+}
+
+func (s *stuck) Apply(*raft.Log) any {
+	s.once.Do(func() { close(s.entered) })
+	<-s.release
+	return nil
+}
+
+func (s *stuck) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("there is none") }
+func (s *stuck) Restore(io.ReadCloser) error         { return nil }
+
+// Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
+func TestWaitForRaftIsCalledOff(t *testing.T) {
+	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
+	addr, transport := raft.NewInmemTransport("")
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = "alone", hclog.NewNullLogger()
+	mem := raft.NewInmemStore()
+	alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: addr}}}
+	if err := raft.BootstrapCluster(conf, mem, mem, raft.NewInmemSnapshotStore(), transport, alone); err != nil {
+		t.Fatal(err)
+	}
+	r, err := raft.NewRaft(conf, machine, mem, mem, raft.NewInmemSnapshotStore(), transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &raftNode{Raft: r, ended: make(chan struct{})}
+	within(t, time.Minute, "leading", func(context.Context) error {
+		if r.State() != raft.Leader {
+			return errors.New("it does not lead")
+		}
+		return nil
+	})
+	applied := r.Apply([]byte("x"), 0)
+	<-machine.entered
+	l := &leaderParts{raft: n, logger: hclog.NewNullLogger()}
+	stop := l.lead(t.Context())
+	within(t, time.Minute, "waiting for the entry", func(context.Context) error {
+		if n.inFlight.Load() == 0 {
+			return errors.New("it does not wait yet")
+		}
+		return nil
+	})
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Error("it waits on, though it is called off")
+	}
+	close(machine.release)
+	if err := applied.Error(); err != nil {
+		t.Error(err)
+	}
+	<-stopped
+	n.settle(time.Minute)
+	if err := n.shutdown(); err != nil {
+		t.Error(err)
+	}
+}
+
+// unanswered is a future of a Raft that has ended.
+type unanswered struct{ never chan struct{} }
+
+func (u *unanswered) Error() error { <-u.never; return nil }
+
+// What Raft had in its hands when it was shut down has failed.
+func TestRaftEndsUnanswered(t *testing.T) {
+	n := &raftNode{ended: make(chan struct{})}
+	f := &unanswered{make(chan struct{})}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.await(gone, f); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: %v", err)
+	}
+	close(n.ended)
+	if err := n.await(t.Context(), f); !errors.Is(err, raft.ErrRaftShutdown) {
+		t.Errorf("Raft has ended: %v", err)
+	}
+	close(f.never)
+	n.settle(time.Minute)
+}
