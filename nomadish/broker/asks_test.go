@@ -91,7 +91,7 @@ func TestCommitTakesLong(t *testing.T) {
 		b.jobNeeding("a", 100)
 		b.put(waits("1", "a"))
 		turn := b.turn("1")
-		unpin, ok := b.Pin("1", turn.Token)
+		unpin, ok := b.Pin("1", turn.Token, "")
 		if !ok {
 			b.Fatal("not pinned")
 		}

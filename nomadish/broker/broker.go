@@ -357,7 +357,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", wake, later, nil
 	}
 	b.unready(first)
-	first.token, first.taken = b.opts.NewID(), b.now()
+	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
 	b.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
 	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
@@ -499,14 +499,19 @@ func (b *Broker) Outstanding(id string) (token string, ok bool) {
 
 // Pin keeps an evaluation held while a plan of it is being committed: until unpin is
 // called, neither the nack timeout nor its worker's word lets anybody else take it or
-// another evaluation of its job. It is refused (false) without the right token, and
-// when the worker has given the evaluation back already.
-func (b *Broker) Pin(id, token string) (unpin func(), ok bool) {
+// another evaluation of its job. It is refused (false) without the right token,
+// when the worker has given the evaluation back already, and for a plan that came before
+// (seed is the plan's own, "": it places nothing): what of it was refused then has been
+// decided anew.
+func (b *Broker) Pin(id, token, seed string) (unpin func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it, err := b.held(id, token)
-	if err != nil || it.said != verdictNone {
+	if err != nil || it.said != verdictNone || slices.Contains(it.seeds, seed) {
 		return nil, false
+	}
+	if seed != "" {
+		it.seeds = append(it.seeds, seed)
 	}
 	it.pins++
 	return sync.OnceFunc(func() { b.unpin(it) }), true

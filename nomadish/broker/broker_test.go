@@ -183,10 +183,44 @@ func TestNackTimeout(t *testing.T) {
 				b.Fatalf("stale token: %v", err)
 			}
 		}
-		if _, ok := b.Pin("1", old); ok {
+		if _, ok := b.Pin("1", old, ""); ok {
 			b.Fatal("pinned with a stale token")
 		}
 		b.done("1", token)
+	})
+}
+
+// TestPlanComesTwice: a worker decides anew what of its plan was refused. The same plan once more would place that a
+// second time, now that there is room.
+func TestPlanComesTwice(t *testing.T) {
+	run(t, func(b *bed) {
+		b.put(eval("1", "a", 50))
+		token := b.next("1")
+		pin := func(token, seed string, want bool) {
+			b.Helper()
+			unpin, ok := b.Pin("1", token, seed)
+			if ok != want {
+				b.Fatalf("plan %q under token %q: pinned %v, want %v", seed, token, ok, want)
+			}
+			if ok {
+				unpin()
+			}
+		}
+		pin(token, "first", true)
+		pin(token, "", true)
+		pin(token, "second", true)
+		pin(token, "first", false)
+		pin(token, "second", false)
+		pin(token, "", true) // it places nothing
+		if err := b.Nack("1", token); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		pin(token, "third", false)
+		pin(b.next("1"), "first", true) // a new deal: nothing is known of who holds it now
+		if len(b.known["1"].seeds) != 1 {
+			b.Fatalf("kept of the deal before: %q", b.known["1"].seeds)
+		}
 	})
 }
 
@@ -195,7 +229,7 @@ func TestPinHoldsOthersBack(t *testing.T) {
 		b.put(eval("1", "a", 50))
 		token := b.next("1")
 		b.put(eval("2", "a", 50))
-		unpin, ok := b.Pin("1", token)
+		unpin, ok := b.Pin("1", token, "")
 		if !ok {
 			b.Fatal("not pinned")
 		}
@@ -207,7 +241,7 @@ func TestPinHoldsOthersBack(t *testing.T) {
 		if err := b.Nack("1", token); err != nil {
 			b.Fatal(err)
 		}
-		if _, ok := b.Pin("1", token); ok {
+		if _, ok := b.Pin("1", token, ""); ok {
 			b.Fatal("pinned after it was given back")
 		}
 		b.next("")

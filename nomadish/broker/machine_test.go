@@ -314,7 +314,7 @@ func (m *machine) pin() {
 	if !ok || h.unpin != nil {
 		return
 	}
-	if unpin, ok := m.Pin(h.eval.ID, h.token); ok {
+	if unpin, ok := m.Pin(h.eval.ID, h.token, ""); ok {
 		h.unpin = unpin
 		m.held[h.eval.ID] = h
 	}

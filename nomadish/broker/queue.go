@@ -38,8 +38,9 @@ type item struct {
 
 	token string // the worker's; empty: nobody holds it
 	taken time.Time
-	pins  int     // plans of it that are being committed
-	said  verdict // by the worker while it was pinned
+	pins  int      // plans of it that are being committed
+	seeds []string // of the plans that came under this token
+	said  verdict  // by the worker while it was pinned
 	// over: by the state, it is not pending any more; the worker will say so.
 	over bool
 	// again is its later version to be taken in once the worker has answered: it was

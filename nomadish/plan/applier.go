@@ -23,8 +23,9 @@ type Committer interface {
 // Holder knows which evaluations workers hold.
 type Holder interface {
 	// Pin keeps an evaluation its worker's until unpin; false: it is not held with
-	// that token (any more).
-	Pin(evalID, token string) (unpin func(), ok bool)
+	// that token (any more), or the plan with that seed came before. A plan without a seed
+	// places nothing.
+	Pin(evalID, token, seed string) (unpin func(), ok bool)
 }
 
 // Options tunes an applier. Zero values are replaced by the defaults named.
@@ -340,9 +341,13 @@ func (p *pipeline) settle(ctx context.Context) bool {
 
 // take judges a plan that has waited.
 func (p *pipeline) take(w *waiting) {
-	unpin, ok := p.holder.Pin(w.plan.EvalID, w.plan.EvalToken)
+	seed := ""
+	if len(w.plan.Place) > 0 {
+		seed = w.plan.Place[0].Seed // minted for this plan
+	}
+	unpin, ok := p.holder.Pin(w.plan.EvalID, w.plan.EvalToken, seed)
 	if !ok {
-		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more", w.plan.EvalID)}
+		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more, or this plan came before", w.plan.EvalID)}
 		return
 	}
 	p.parked = append(p.parked, &judged{waiting: w, unpin: unpin, since: p.opts.Clock.Now()})

@@ -180,6 +180,9 @@ func TestRefusals(t *testing.T) {
 		a.wantErr("broken", structs.ErrBadRequest)
 		a.wantErr("nil", structs.ErrBadRequest)
 		a.want("part", 2, 2) // a node takes all of a plan or nothing
+		if seed := b.holders.seeds["part"]; seed != "seed-part" {
+			t.Errorf("its holder cannot tell whether the plan came before: %q", seed)
+		}
 		a.want("all", 0, 3)
 		a.want("nowhere", 0, 1)
 		if b.used("node-001") != 0 || b.used("node-000") != 60 {

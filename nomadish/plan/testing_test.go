@@ -79,17 +79,21 @@ type holders struct {
 	mu     sync.Mutex
 	gone   map[string]bool
 	pinned map[string]int
+	seeds  map[string]string // of the last plan of each
 }
 
-func newHolders() *holders { return &holders{gone: map[string]bool{}, pinned: map[string]int{}} }
+func newHolders() *holders {
+	return &holders{gone: map[string]bool{}, pinned: map[string]int{}, seeds: map[string]string{}}
+}
 
-func (h *holders) Pin(id, _ string) (func(), bool) {
+func (h *holders) Pin(id, _, seed string) (func(), bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gone[id] {
 		return nil, false
 	}
 	h.pinned[id]++
+	h.seeds[id] = seed
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
