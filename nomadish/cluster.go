@@ -20,7 +20,7 @@ import (
 func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr, clientsAddr string) (*gossip.Pool, error) {
 	c := gossip.Config{
 		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys,
+		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys, Entries: cfg.entries,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

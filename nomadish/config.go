@@ -120,6 +120,9 @@ type Config struct {
 	MaxConnsPerClient int
 
 	Logger hclog.Logger
+
+	// entries is the last type of log entries that the server says it knows, in tests; 0: it says the truth.
+	entries structs.LogType
 }
 
 // DefaultConfig is a server as an operator gets it without saying anything.

@@ -35,6 +35,9 @@ type raftNode struct {
 	room      *disk.Watch   // of the disk that it stores on; nil: in memory
 	ended     chan struct{} // closed when Raft has been shut down
 	ending    sync.Once
+	// readable tells why an entry of a type may not be written: a server would not know it. nil: the server is not
+	// among others yet, and any may.
+	readable func(t structs.LogType) error
 }
 
 // stores are where Raft keeps things, on disk or in memory.
@@ -176,6 +179,11 @@ func (n *raftNode) closeStores() error {
 // implements the Applier of every part. When ctx ends first, the entry may still be
 // committed.
 func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
+	if n.readable != nil && t > structs.LogTypeFirst {
+		if err := n.readable(t); err != nil {
+			return 0, err
+		}
+	}
 	entry, err := fsm.Encode(t, payload)
 	if err != nil {
 		return 0, err

@@ -140,6 +140,8 @@ func (s *Server) open() error {
 	if s.gossip, err = openGossip(cfg, keys, s.raft.id, s.RPCAddr(), wanAddr, s.clients.addr()); err != nil {
 		return err
 	}
+	raftServers := &cluster{s.raft, s.gossip}
+	s.raft.readable = raftServers.Readable
 	ask, promise := asker{s.pool}, promiseOf(cfg)
 	s.listener.takesRaft = raftGate(s.raft, promise)
 	s.raft.transport.member = s.membership
@@ -152,7 +154,7 @@ func (s *Server) open() error {
 	deps := rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
-		Cluster: &cluster{s.raft, s.gossip}, Gossip: s.gossip, Keyrings: s.keyPools(), Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
+		Cluster: raftServers, Gossip: s.gossip, Keyrings: s.keyPools(), Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
 		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,

@@ -26,9 +26,15 @@ const (
 	LogReconcile       LogType = 16 // ReconcileEntry
 	LogAutopilotConfig LogType = 17 // AutopilotConfigEntry
 	LogClusterMeta     LogType = 18 // ClusterMetaEntry
-
-	logTypeEnd = 19
+	LogJobStability    LogType = 19 // JobStabilityEntry
 )
+
+// LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
+// all servers say that they know them.
+const LogTypeFirst = LogClusterMeta
+
+// LogTypeLast is the last type that this version knows.
+const LogTypeLast = logTypeEnd - 1
 
 // LogIgnorable is set in the number of an entry type that a server which does not know it
 // may pass over: what such entries change must not reach any state that others look at.
@@ -42,7 +48,7 @@ func (t LogType) Ignorable() bool { return t&LogIgnorable != 0 }
 
 // LogTypes lists all entry types, for tests that walk them.
 func LogTypes() []LogType {
-	types := make([]LogType, 0, logTypeEnd-1)
+	types := make([]LogType, 0, LogTypeLast)
 	for t := LogNodeRegister; t < logTypeEnd; t++ {
 		types = append(types, t)
 	}
@@ -88,6 +94,8 @@ func NewLogPayload(t LogType) (any, error) {
 		return &AutopilotConfigEntry{}, nil
 	case LogClusterMeta:
 		return &ClusterMetaEntry{}, nil
+	case LogJobStability:
+		return &JobStabilityEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -214,6 +222,14 @@ type (
 	// ClusterMetaEntry gives a new cluster its identity; a second one changes nothing.
 	ClusterMetaEntry struct {
 		ClusterID string
+		Time      int64
+	}
+	// JobStabilityEntry says of a version of a job that it runs well and may be reverted to, or takes that back.
+	JobStabilityEntry struct {
+		Namespace string
+		JobID     string
+		Version   uint64
+		Stable    bool
 		Time      int64
 	}
 	// CollectEntry forgets what garbage collection found. What is no longer

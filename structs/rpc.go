@@ -147,6 +147,18 @@ type (
 		EnforcePriorVersion *uint64
 		WriteRequest
 	}
+	// JobStabilityRequest says of a version that it runs well, or takes that back.
+	JobStabilityRequest struct {
+		JobID      string
+		JobVersion uint64
+		Stable     bool
+		WriteRequest
+	}
+	// JobStabilityReply answers it.
+	JobStabilityReply struct {
+		JobModifyIndex uint64
+		WriteMeta
+	}
 	// JobPlanRequest asks what a registration would do.
 	JobPlanRequest struct {
 		Job            *Job

@@ -209,6 +209,8 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, e
 	case structs.LogClusterMeta:
 		return t, &structs.ClusterMetaEntry{ClusterID: s.seed(), Time: s.time}
+	case structs.LogJobStability:
+		return t, &structs.JobStabilityEntry{Namespace: "default", JobID: s.job(), Version: uint64(s.pick("version", 3)), Stable: s.flip(), Time: s.time} //nolint:gosec // small
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

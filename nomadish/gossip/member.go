@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -29,6 +30,7 @@ const (
 	tagWAN        = "wan"     // ours
 	tagPool       = "pool"    // ours: poolWAN in the pool of all regions, else none
 	tagClients    = "clients" // where its part of the clients' gossip is
+	tagEntries    = "log_vsn" // ours: the last type of log entries that it knows
 )
 
 const poolWAN = "wan"
@@ -48,6 +50,8 @@ type Server struct {
 	DiskFull   bool   // it says that it is not to lead
 	// Clients is where its part of the clients' gossip is reached, host:port; empty: it has none.
 	Clients string
+	// Entries is the last type of log entries that it knows, as it says; of one that says nothing structs.LogTypeFirst.
+	Entries structs.LogType
 }
 
 // Alive tells whether the server is there, as far as the pool knows.
@@ -60,7 +64,7 @@ func tagsOf(c *Config) (map[string]string, error) {
 	}
 	tags := map[string]string{
 		tagRole: role, tagRegion: c.Region, tagDatacenter: c.Datacenter, tagID: c.ID, tagRPCHost: host, tagRPCPort: port,
-		tagBuild: c.Version, tagVersion: "1", tagRaft: "3",
+		tagBuild: c.Version, tagVersion: "1", tagRaft: "3", tagEntries: strconv.Itoa(int(cmp.Or(c.Entries, structs.LogTypeLast))),
 	}
 	if c.Kind == KindWAN {
 		tags[tagPool] = poolWAN
@@ -105,6 +109,10 @@ func ServerOf(m *structs.ServerMember) (Server, error) {
 		return s, fmt.Errorf("member %s: its RPC address is %q, port %q", m.Name, host, m.Tags[tagRPCPort])
 	}
 	s.RPCAddr = net.JoinHostPort(host, m.Tags[tagRPCPort])
+	s.Entries = structs.LogTypeFirst // of a version that says nothing
+	if known, err := strconv.ParseUint(m.Tags[tagEntries], 10, 7); err == nil && known > 0 {
+		s.Entries = structs.LogType(known)
+	}
 	switch expect := m.Tags[tagExpect]; {
 	case m.Tags[tagBootstrap] == "1":
 		s.Expect = 1

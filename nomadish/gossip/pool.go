@@ -43,6 +43,9 @@ type Config struct {
 	WANAddr    string // host:port of the server's place in the pool of all regions; empty: none
 	Clients    string // host:port of its part of the clients' gossip; empty: it has none
 
+	// Entries is the last type of log entries that the server knows; 0: structs.LogTypeLast.
+	Entries structs.LogType
+
 	BindAddr  string // host:port; port 0: any free one
 	Advertise string // host:port that the others reach the pool at; empty: as bound
 

@@ -53,6 +53,8 @@ type Cluster interface {
 	Change(remove bool, id, address string) error
 	// State is this server's own view.
 	State() (*structs.RaftStateReply, error)
+	// Readable gives an error that names the servers which would stop at a log entry of this type.
+	Readable(t structs.LogType) error
 }
 
 // Gossip is who this server knows by gossip.

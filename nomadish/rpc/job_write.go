@@ -16,6 +16,7 @@ func (e *Endpoints) registerJobs(mux *wire.Mux) {
 	mux.Handle(wire.MethodJobEvaluate, write(e, e.jobEvaluate))
 	mux.Handle(wire.MethodJobScale, write(e, e.jobScale))
 	mux.Handle(wire.MethodJobRevert, write(e, e.jobRevert))
+	mux.Handle(wire.MethodJobStability, e.newer(structs.LogJobStability, wire.Unary(e.jobStability)))
 	mux.Handle(wire.MethodJobPlan, write(e, e.jobPlan))
 	mux.Handle(wire.MethodJobValidate, byRegion(e, inRegion(e, e.jobValidate), e.validateEverywhere))
 	mux.Handle(wire.MethodJobList, read(e, e.jobList))
@@ -297,6 +298,20 @@ func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertReques
 		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex,
 		WriteRequest: structs.WriteRequest{Namespace: job.Namespace},
 	})
+}
+
+func (e *Endpoints) jobStability(ctx context.Context, args *structs.JobStabilityRequest) (*structs.JobStabilityReply, error) {
+	job, err := e.jobOf(args.Namespace, args.JobID)
+	if err != nil {
+		return nil, err
+	}
+	index, err := e.Applier.Apply(ctx, structs.LogJobStability, &structs.JobStabilityEntry{
+		Namespace: job.Namespace, JobID: job.ID, Version: args.JobVersion, Stable: args.Stable, Time: e.Now().UnixNano(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &structs.JobStabilityReply{JobModifyIndex: index, WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
 func (e *Endpoints) jobValidate(_ context.Context, args *structs.JobRegisterRequest) (*structs.JobValidateReply, error) {

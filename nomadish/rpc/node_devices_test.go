@@ -33,6 +33,7 @@ func (alone) Changed() <-chan struct{}                { return nil }
 func (alone) LastContact() time.Duration              { return 0 }
 func (alone) Change(bool, string, string) error       { return nil }
 func (alone) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
+func (alone) Readable(structs.LogType) error          { return nil }
 func (alone) Suspect(...string)                       {}
 func (alone) Beat(string) time.Duration               { return time.Second }
 func (alone) Configuration() (*structs.RaftConfigurationReply, error) {

@@ -92,6 +92,17 @@ func read[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, erro
 	return e.routed(true, wire.Unary(f))
 }
 
+// newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
+// asked says so itself: an older leader knows nothing of the method.
+func (e *Endpoints) newer(t structs.LogType, here wire.Handler) wire.Handler {
+	return e.regional(false, func(ctx context.Context, call *wire.Call) error {
+		if err := e.Cluster.Readable(t); err != nil {
+			return err
+		}
+		return e.atLeader(ctx, call, false, here)
+	})
+}
+
 // local registers a method that every server answers for itself.
 func local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return wire.Unary(f)

@@ -344,6 +344,9 @@ func (m members) LastContact() time.Duration { return 0 }
 // State implements rpc.Cluster.
 func (m members) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
 
+// Readable implements rpc.Cluster: all run the same build.
+func (m members) Readable(structs.LogType) error { return nil }
+
 // Configuration implements rpc.Cluster.
 func (m members) Configuration() (*structs.RaftConfigurationReply, error) {
 	return &structs.RaftConfigurationReply{}, nil

@@ -235,3 +235,20 @@ func TestSummary(t *testing.T) {
 	w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{finished}})
 	check(t, "all placed", line().Queued, 0)
 }
+
+func TestJobStability(t *testing.T) {
+	w := newWorld(t)
+	w.register(job("web"))
+	next := job("web")
+	next.Priority = 70
+	w.register(next)
+	for version := range uint64(2) {
+		for _, stable := range []bool{true, false} {
+			w.must(&structs.JobStabilityEntry{Namespace: "default", JobID: "web", Version: version, Stable: stable})
+			snap := w.store.Snapshot()
+			check(t, "stable", snap.JobVersion("default", "web", version).Stable, stable)
+			check(t, "versions", len(snap.JobVersions(nil, "default", "web")), 2)
+			check(t, "the newest version", snap.Job(nil, "default", "web").Version, 1)
+		}
+	}
+}

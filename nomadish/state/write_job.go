@@ -60,6 +60,30 @@ func checkJob(job *structs.Job) error {
 	return nil
 }
 
+// JobStability says of a version of a job that it runs well, or takes that back.
+func (w *Writer) JobStability(index uint64, e *structs.JobStabilityEntry) error {
+	return w.commit(index, e.Time, "JobRegistered", "", func(x *txn) error {
+		job := x.job(e.Namespace, e.JobID)
+		if job == nil {
+			return missing("job", e.JobID)
+		}
+		table, version := TableJobs, job
+		if e.Version != job.Version {
+			table, version = TableVersions, get[structs.Job](x, TableVersions, byID, e.Namespace, e.JobID, e.Version)
+		}
+		if version == nil {
+			return structs.Errorf(structs.CodeNotFound, "job %q has no version %d any more", e.JobID, e.Version)
+		}
+		now := *version
+		now.Stable, now.ModifyIndex = e.Stable, x.index
+		x.put(table, &now)
+		if table == TableJobs {
+			note(x, KindJob, now.NamespacedID().String(), job, &now)
+		}
+		return nil
+	})
+}
+
 // enforce compares the index of the job's specification with the one expected.
 func enforce(on bool, want uint64, job *structs.Job) error {
 	var have uint64

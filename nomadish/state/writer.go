@@ -59,6 +59,8 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.AutopilotConfig(index, p)
 	case *structs.ClusterMetaEntry:
 		return w.ClusterMeta(index, p)
+	case *structs.JobStabilityEntry:
+		return w.JobStability(index, p)
 	case *structs.CollectEntry:
 		return w.Collect(index, p)
 	case *structs.ReconcileEntry:

@@ -48,6 +48,7 @@ const (
 	MethodJobScale       = "Job.Scale"       // JobScaleRequest → JobRegisterReply
 	MethodJobScaleStatus = "Job.ScaleStatus" // IDRequest → JobScaleStatusReply
 	MethodJobRevert      = "Job.Revert"      // JobRevertRequest → JobRegisterReply
+	MethodJobStability   = "Job.Stable"      // JobStabilityRequest → JobStabilityReply
 	MethodJobSubmission  = "Job.Submission"  // JobSubmissionRequest → JobSubmissionReply
 	MethodJobExplain     = "Job.Explain"     // JobExplainRequest → JobExplainReply
 

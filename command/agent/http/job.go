@@ -348,6 +348,29 @@ func jobRevert(r *request) (any, error) {
 	return &reply, nil
 }
 
+func jobStability(r *request) (any, error) {
+	var body struct {
+		JobID      string
+		JobVersion *uint64
+		Stable     bool
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := r.sameJob(body.JobID); err != nil {
+		return nil, err
+	}
+	if body.JobVersion == nil {
+		return nil, badRequest("JobVersion: missing; the version that is meant")
+	}
+	args := structs.JobStabilityRequest{JobID: r.id(), JobVersion: *body.JobVersion, Stable: body.Stable, WriteRequest: r.write()}
+	var reply structs.JobStabilityReply
+	if err := r.change(wire.MethodJobStability, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return &reply, nil
+}
+
 func jobSubmission(r *request) (any, error) {
 	if r.query.Get("version") == "" {
 		return nil, badRequest("version: missing; name the job's version")

@@ -77,7 +77,7 @@ func jobRoutes() []*route {
 		later("/v1/job/*/periodic/force"),
 		later("/v1/job/*/dispatch"),
 		later("/v1/job/*/dispatch/payload"),
-		later("/v1/job/*/stable"),
+		put("/v1/job/*/stable", jobStability),
 		later("/v1/job/*/services"),
 		later("/v1/job/*/actions"),
 		later("/v1/job/*/action"),

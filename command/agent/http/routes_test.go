@@ -64,6 +64,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/job/j/scale", "", wire.MethodJobScaleStatus)
 	f("PUT", "/v1/job/j/scale", `{"Count":3,"Target":{"Job":"j","Group":"g"}}`, wire.MethodJobScale)
 	f("PUT", "/v1/job/j/revert", `{"JobID":"j","JobVersion":0}`, wire.MethodJobRevert)
+	f("PUT", "/v1/job/j/stable", `{"JobID":"j","JobVersion":0,"Stable":true}`, wire.MethodJobStability)
 	f("GET", "/v1/job/j/submission?version=0", "", wire.MethodJobSubmission)
 	f("GET", "/v1/job/j/deployments", "", "")
 	f("GET", "/v1/job/j/deployment", "", "")
@@ -158,7 +159,7 @@ func TestSurface(t *testing.T) {
 		"/v1/recommendation/x", "/v1/allocation/a/checks", "/v1/allocation/a/services", "/v1/client/allocation/a/checks",
 		"/v1/client/allocation/a/exec", "/v1/client/allocation/a/snapshot", "/v1/client/allocation/a/pause",
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
-		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload", "/v1/job/j/stable",
+		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
 		"/v1/virtual-clusters", "/v1/projects", "/v1/workflow/w/pause",
 	} {

@@ -1,0 +1,77 @@
+package nomadish
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// TestEntriesOfMixedVersions: no entry is written that a server would stop at, whichever server is asked; it is once those
+// that do not know it are upgraded, and who does not say what it knows is taken for one of them.
+func TestEntriesOfMixedVersions(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(i int, c *Config) {
+		c.Version = "1.0"
+		if i > 0 {
+			c.entries, c.Version = structs.LogTypeFirst, fmt.Sprintf("0.%d", 7+i)
+		}
+	})
+	stable := func(s *Server, version uint64) error {
+		args := &structs.JobStabilityRequest{JobID: "job", JobVersion: version, Stable: true}
+		return s.Call(t.Context(), wire.MethodJobStability, args, &structs.JobStabilityReply{})
+	}
+	refused := func(words ...string) {
+		t.Helper()
+		for _, s := range f.up() {
+			within(t, time.Minute, strings.Join(words, " and "), func(context.Context) error {
+				err := stable(s, 0)
+				if structs.CodeOf(err) != structs.CodeUnsupported {
+					return fmt.Errorf("answered %w", err)
+				}
+				for _, word := range words {
+					if !strings.Contains(err.Error(), word) {
+						return fmt.Errorf("it says %w", err)
+					}
+				}
+				return nil
+			})
+		}
+		for _, s := range f.up() {
+			if job := s.store.Snapshot().Job(nil, structs.DefaultNamespace, "job"); job != nil && job.Stable {
+				t.Errorf("%s has it nevertheless", s.cfg.Name)
+			}
+		}
+	}
+	upgrade := func(i int) {
+		f.crash(i)
+		f.cfgs[i].entries, f.cfgs[i].Version = 0, "1.0"
+		f.run(i)
+		f.formed(3)
+	}
+	if _, err := register(t.Context(), f.all[0], batchJob("job", 1)); err != nil {
+		t.Fatal(err)
+	}
+	refused("log entry of type 19", "upgrade s1 (version 0.8), s2 (version 0.9)")
+	upgrade(1)
+	refused("upgrade s2 (version 0.9)")
+	upgrade(2)
+	for _, s := range f.all {
+		within(t, time.Minute, "all know it", func(context.Context) error { return stable(s, 0) })
+	}
+	within(t, time.Minute, "known by all", func(context.Context) error {
+		for _, s := range f.all {
+			if job := s.store.Snapshot().Job(nil, structs.DefaultNamespace, "job"); job == nil || !job.Stable {
+				return fmt.Errorf("%s: %+v", s.cfg.Name, job)
+			}
+		}
+		return nil
+	})
+	if err := stable(f.all[0], 7); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("a version that is not there: %v", err)
+	}
+}

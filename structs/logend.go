@@ -1,0 +1,5 @@
+//go:build !earlier
+
+package structs
+
+const logTypeEnd LogType = 20
