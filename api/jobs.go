@@ -66,6 +66,14 @@ func (c *Client) JobRevert(ctx context.Context, id string, version uint64, q *Qu
 	return reply, err
 }
 
+// JobStable says of a version of a job that it runs well, or takes that back. All servers must be of a version that knows how
+// (structs.CodeUnsupported).
+func (c *Client) JobStable(ctx context.Context, id string, version uint64, stable bool, q *Query) (reply *structs.JobStabilityReply, err error) {
+	body := map[string]any{"JobID": id, "JobVersion": version, "Stable": stable}
+	_, err = c.Put(ctx, "/v1/job/"+seg(id)+"/stable", q, body, &reply)
+	return reply, err
+}
+
 // JobVersions lists a job's versions, newest first.
 func (c *Client) JobVersions(ctx context.Context, id string, diffs bool, q *Query) (reply *structs.JobVersionsReply, meta Meta, err error) {
 	meta, err = c.Get(ctx, "/v1/job/"+seg(id)+"/versions", q.with("diffs", strconv.FormatBool(diffs)), &reply)

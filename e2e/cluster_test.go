@@ -22,6 +22,17 @@ type servers []*agent
 // startServers starts n servers, each of which is told of the next one alone.
 func startServers(t testing.TB, n int, more string) servers {
 	t.Helper()
+	all := newServers(t, n, more)
+	for _, a := range all {
+		a.start()
+	}
+	all.formed(t, n)
+	return all
+}
+
+// newServers prepares them.
+func newServers(t testing.TB, n int, more string) servers {
+	t.Helper()
 	var all servers
 	for i := range n {
 		all = append(all, newAgent(t, false, fmt.Sprintf("name = \"server-%d\"\n%s", i, more)))
@@ -34,9 +45,7 @@ func startServers(t testing.TB, n int, more string) servers {
 			t.Fatal(err)
 		}
 		a.args = append(a.args, "-config", joins)
-		a.start()
 	}
-	all.formed(t, n)
 	return all
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -55,6 +56,7 @@ func run(m *testing.M) int {
 type agent struct {
 	t       testing.TB
 	args    []string
+	bin     string   // what it runs; empty: the binary to test
 	netns   string   // the network namespace that it lives in, if any
 	env     []string // what is added to the environment
 	dir     string   // its data_dir, and where its tasks lie
@@ -168,10 +170,11 @@ func startDev(t *testing.T, config string) *agent {
 
 // command is the binary with arguments, to be run where the agent lives.
 func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
+	program := cmp.Or(a.bin, *bin)
 	if a.netns == "" {
-		return exec.CommandContext(ctx, *bin, args...)
+		return exec.CommandContext(ctx, program, args...)
 	}
-	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", a.netns, *bin}, args...)...)
+	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", a.netns, program}, args...)...)
 }
 
 func (a *agent) start() {

@@ -124,6 +124,25 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 	}
 }
 
+// TestNewerCaller: what only a newer version knows is passed over in a known call, in the arguments as in the answer, and
+// an unknown call is refused by itself: the connection goes on.
+func TestNewerCaller(t *testing.T) {
+	s := dial(t, serve(t))
+	type newer struct {
+		Text  string
+		Added map[string][]int
+	}
+	out := newer{Added: map[string][]int{"as": {1}}}
+	for range 2 {
+		if err := s.Call(t.Context(), "echo", &newer{"hello", map[string][]int{"x": {1, 2}}}, &out); err != nil || out.Text != "hello" || len(out.Added) != 1 {
+			t.Fatalf("with a field more: %+v, %v", out, err)
+		}
+		if err := s.Call(t.Context(), "added", &newer{}, &out); structs.CodeOf(err) != structs.CodeUnsupported || !strings.Contains(err.Error(), `"added"`) {
+			t.Fatalf("a method that is not known: %v", err)
+		}
+	}
+}
+
 func TestStream(t *testing.T) {
 	s := dial(t, serve(t))
 	st, err := s.Stream(t.Context(), "count", &echo{"four"})

@@ -1,0 +1,341 @@
+//go:build !race
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// trailing is how many log entries a server of the test keeps beside its last snapshot.
+const trailing = 8
+
+// upgrade is a cluster of three servers and a client on its way from the earlier version to this one.
+type upgrade struct {
+	t       *testing.T
+	earlier string // the binary
+	all     servers
+	client  *agent
+	jobs    int
+	written int // jobs of no instance
+}
+
+// TestRollingUpgrade: a cluster of an earlier version, which knows a type of log entries less, is upgraded one server at a time,
+// each with its data_dir, while jobs are registered through servers of both versions and each version leads. What takes the newer
+// type is refused until the last server knows it. At each step all servers have the same state; one that lags behind, too,
+// by the log and by a snapshot of the newer version. The work of before runs on, and what the earlier version saved is restored.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	u := &upgrade{t: t, earlier: buildEarlier(t)}
+	u.all = newServers(t, 3, fmt.Sprintf("server {\n  raft_snapshot_threshold = 8\n  raft_snapshot_interval = \"200ms\"\n  raft_trailing_logs = %d\n}\n", trailing))
+	for _, a := range u.all {
+		a.bin = u.earlier
+		a.start()
+	}
+	u.all.formed(t, 3)
+	u.client = newAgent(t, false, fmt.Sprintf("name = \"client\"\nclient {\n  enabled = true\n  servers = [%q]\n}\n", u.all[0].rpc))
+	u.client.bin = u.earlier
+	u.client.start()
+	u.all[0].ready(1)
+	u.register(u.all[0], officialJob("first", "exec sleep 100000"))
+	first := u.all[0].running("first", 1, 30*time.Second)[0]
+	file, saved := u.save()
+	u.refused()
+
+	for n := range u.all {
+		old := u.older()
+		next := old[0]
+		if len(old) > 1 {
+			next = u.all.but(u.all.leader(t)).older()[0] // the leader goes last
+		}
+		u.upgrade(next)
+		if n == 1 {
+			u.lags(u.older()[0])
+		}
+		u.mixed()
+	}
+	u.accepted()
+	u.end(u.client)
+	u.client.bin = ""
+	u.client.start()
+	u.all[0].ready(1)
+	u.work(u.all[0])
+	for _, a := range u.all {
+		if now := a.running("first", 1, 30*time.Second)[0]; now.ID != first.ID || now.TaskStates["t"].Restarts != 0 {
+			t.Errorf("the work of before is allocation %s, not %s, and was restarted %d times", now.ID, first.ID, now.TaskStates["t"].Restarts)
+		}
+	}
+	u.equal()
+	u.restored(file, saved)
+}
+
+// older are those of the earlier version.
+func (all servers) older() servers {
+	return slices.DeleteFunc(slices.Clone(all), func(a *agent) bool { return a.bin == "" })
+}
+
+func (u *upgrade) older() servers { return u.all.older() }
+
+// newer are those of this version.
+func (u *upgrade) newer() servers {
+	return slices.DeleteFunc(slices.Clone(u.all), func(a *agent) bool { return a.bin != "" })
+}
+
+// end ends an agent in good order.
+func (u *upgrade) end(a *agent) {
+	u.t.Helper()
+	if err := a.cmd.Process.Signal(os.Interrupt); err != nil {
+		u.t.Fatal(err)
+	}
+	err := a.wait()
+	a.exited <- err // for cleanup
+	if err != nil {
+		u.t.Fatalf("an agent ended with %v\n%s", err, a.log.tail(30))
+	}
+}
+
+// upgrade replaces a server, which has a snapshot of the earlier version by then.
+func (u *upgrade) upgrade(a *agent) {
+	u.t.Helper()
+	within(u.t, 30*time.Second, "a snapshot of Raft", func(context.Context) error {
+		if len(u.snapshots(a)) == 0 {
+			u.write(a)
+			return errors.New("none")
+		}
+		return nil
+	})
+	u.end(a)
+	a.bin = ""
+	a.start()
+	u.all.formed(u.t, 3)
+}
+
+// mixed sees that the cluster works whichever version leads, and that nothing newer comes into the log too early.
+func (u *upgrade) mixed() {
+	u.t.Helper()
+	for _, a := range u.all {
+		within(u.t, 20*time.Second, "the members' versions", func(context.Context) error {
+			out, code := a.cli("server", "members")
+			if have, want := strings.Count(out, "  "+earlierVersion+"  "), len(u.older()); code != 0 || have != want || strings.Count(out, "  alive  ") != 3 {
+				return fmt.Errorf("exit %d, %d of version %s, not %d:\n%s", code, have, earlierVersion, want, out)
+			}
+			return nil
+		})
+	}
+	older, newer := u.older(), u.newer()
+	u.leads(newer[0])
+	u.work(u.all.but(newer[0])[0]) // through a follower, of the earlier version if there is one
+	if len(older) > 0 {
+		u.work(older[0])
+		u.refused()
+		u.leads(older[0])
+		u.work(newer[0])
+		u.refused()
+	}
+	u.equal()
+}
+
+// leads has a server lead.
+func (u *upgrade) leads(a *agent) {
+	u.t.Helper()
+	within(u.t, 30*time.Second, "leadership handed over", func(ctx context.Context) error {
+		now := u.all.leader(u.t)
+		if now == a {
+			return nil
+		}
+		err := now.api.RaftTransfer(ctx, "", a.rpc)
+		return errors.Join(fmt.Errorf("%s leads", now.rpc), err)
+	})
+}
+
+func (u *upgrade) register(a *agent, job *nomad.Job) {
+	u.t.Helper()
+	within(u.t, 30*time.Second, "job "+*job.ID, func(context.Context) error {
+		_, _, err := a.nomad.Jobs().Register(job, nil)
+		return err
+	})
+}
+
+// work has a job registered through a server, placed and run to its end.
+func (u *upgrade) work(a *agent) {
+	u.t.Helper()
+	u.jobs++
+	job := officialJob(fmt.Sprintf("work-%d", u.jobs), "exit 0")
+	job.Type = ptr(structs.JobTypeBatch)
+	u.register(a, job)
+	a.inStatus(*job.ID, structs.AllocClientComplete, 1, 30*time.Second)
+}
+
+// write has a job of no instance registered, for the entries in the log.
+func (u *upgrade) write(a *agent) {
+	u.t.Helper()
+	u.written++
+	job := officialJob(fmt.Sprintf("written-%d", u.written), "exit 0")
+	job.Type, job.TaskGroups[0].Count = ptr(structs.JobTypeBatch), ptr(0)
+	u.register(a, job)
+}
+
+// refused: what takes an entry of the newer type is refused by all; those that know it name the servers that do not.
+func (u *upgrade) refused() {
+	u.t.Helper()
+	for _, a := range u.all {
+		within(u.t, 20*time.Second, "refusing", func(ctx context.Context) error {
+			_, _, err := a.nomad.Jobs().Stable("first", 0, true, nil)
+			if err == nil {
+				u.t.Fatalf("it is done, though %d servers do not know it", len(u.older()))
+			}
+			for i, other := range u.all {
+				if named := fmt.Sprintf("server-%d (version %s)", i, earlierVersion); a.bin == "" && strings.Contains(err.Error(), named) != (other.bin != "") {
+					return fmt.Errorf("it says %w", err)
+				}
+			}
+			if a.bin == "" && !strings.Contains(err.Error(), "upgrade server-") {
+				return fmt.Errorf("it says %w", err)
+			}
+			job, _, err := a.api.Job(ctx, "first", nil)
+			if err == nil && job.Stable {
+				u.t.Fatal("it was done nevertheless")
+			}
+			return err
+		})
+	}
+}
+
+// accepted: all know the newer type now.
+func (u *upgrade) accepted() {
+	u.t.Helper()
+	for _, a := range u.all {
+		within(u.t, 20*time.Second, "a version said to be stable", func(context.Context) error {
+			_, _, err := a.nomad.Jobs().Stable("first", 0, true, nil)
+			return err
+		})
+	}
+	for _, a := range u.all {
+		within(u.t, 20*time.Second, "known by all", func(ctx context.Context) error {
+			job, _, err := a.api.Job(ctx, "first", &api.Query{Stale: true})
+			if err == nil && !job.Stable {
+				err = errors.New("it is not stable")
+			}
+			return err
+		})
+	}
+}
+
+// equal waits until all servers have applied the same entries: their states are the same then.
+func (u *upgrade) equal() *structs.CheckReport {
+	u.t.Helper()
+	var last *structs.CheckReport
+	within(u.t, 30*time.Second, "all servers at one index", func(ctx context.Context) error {
+		last = nil
+		for _, a := range u.all {
+			r, err := a.api.Check(ctx, &api.Query{Stale: true})
+			switch {
+			case err != nil:
+				return err
+			case last == nil:
+				last = r
+			case r.StateIndex != last.StateIndex:
+				return fmt.Errorf("%s is at %d, %s at %d", last.Server, last.StateIndex, r.Server, r.StateIndex)
+			case r.Hash != last.Hash:
+				u.t.Fatalf("at index %d the state of %s is %s, that of %s %s", r.StateIndex, last.Server, last.Hash, r.Server, r.Hash)
+			}
+		}
+		return nil
+	})
+	return last
+}
+
+// snapshots are the indexes of those that a server's Raft has on disk, in order.
+func (u *upgrade) snapshots(a *agent) (at []uint64) {
+	u.t.Helper()
+	files, err := filepath.Glob(filepath.Join(a.dir, "data", "server", "raft", "snapshots", "*[0-9]", "meta.json"))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	for _, file := range files {
+		var meta struct{ Index uint64 }
+		if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &meta) == nil { // it may have been replaced meanwhile
+			at = append(at, meta.Index)
+		}
+	}
+	slices.Sort(at)
+	return at
+}
+
+// lags kills a server of the earlier version twice. What was written meanwhile it gets from the newer ones: the first time from
+// the log, the second as a snapshot.
+func (u *upgrade) lags(late *agent) {
+	u.t.Helper()
+	u.leads(u.newer()[0])
+	at := u.equal().StateIndex
+	late.kill()
+	u.write(u.newer()[0])
+	late.start()
+	u.all.formed(u.t, 3)
+	if now := u.equal().StateIndex; now <= at {
+		u.t.Errorf("index %d after %d", now, at)
+	}
+	late.kill()
+	at = u.newer()[0].state().StateIndex + 3*trailing // and some, if more was under way
+	for _, a := range u.newer() {
+		within(u.t, 60*time.Second, "the entries that it lacks dropped", func(context.Context) error {
+			// That is done after a snapshot, and before the next.
+			if now := u.snapshots(a); len(now) < 2 || now[0] <= at {
+				u.write(a)
+				return fmt.Errorf("the snapshots are at %d, that of the late one was before %d", now, at)
+			}
+			return nil
+		})
+	}
+	late.start()
+	u.all.formed(u.t, 3)
+	u.equal()
+	if !strings.Contains(late.log.tail(1<<20), "Installed remote snapshot") {
+		u.t.Error("it has caught up, but not by a snapshot")
+	}
+}
+
+// save saves the state by the earlier version, while nothing moves.
+func (u *upgrade) save() (file string, saved *structs.CheckReport) {
+	u.t.Helper()
+	file = filepath.Join(u.t.TempDir(), "earlier.snap")
+	within(u.t, 60*time.Second, "a moment of rest in which the state is saved", func(context.Context) error {
+		_ = os.Remove(file) // of the last try
+		saved = u.all[0].state()
+		if out, code := u.all[0].cli("operator", "snapshot", "save", file); code != 0 {
+			u.t.Fatalf("save: %s", out)
+		}
+		if now := u.all[0].state(); now.Hash != saved.Hash {
+			return fmt.Errorf("it went from index %d to %d", saved.StateIndex, now.StateIndex)
+		}
+		return nil
+	})
+	return file, saved
+}
+
+// restored: this version restores what the earlier one saved.
+func (u *upgrade) restored(file string, saved *structs.CheckReport) {
+	u.t.Helper()
+	fresh := newAgent(u.t, false, "name = \"fresh\"\n"+serverOnly)
+	fresh.start()
+	fresh.ready(0)
+	if out, code := fresh.cli("operator", "snapshot", "restore", file); code != 0 {
+		u.t.Fatalf("restore: %s", out)
+	}
+	if now := fresh.state(); now.Hash != saved.Hash {
+		u.t.Errorf("the state restored is %s, the one saved was %s", now.Hash, saved.Hash)
+	}
+}
