@@ -303,9 +303,12 @@ func (u *upgrade) lags(late *agent) {
 	late.start()
 	u.all.formed(u.t, 3)
 	u.equal()
-	if !strings.Contains(late.log.tail(1<<20), "Installed remote snapshot") {
-		u.t.Error("it has caught up, but not by a snapshot")
-	}
+	within(u.t, 20*time.Second, "a snapshot in its log", func(context.Context) error { // which is written after the state has moved
+		if !strings.Contains(late.log.tail(1<<20), "Installed remote snapshot") {
+			return errors.New("it has caught up otherwise")
+		}
+		return nil
+	})
 }
 
 // save saves the state by the earlier version, while nothing moves.

@@ -34,7 +34,7 @@ const (
 const LogTypeFirst = LogClusterMeta
 
 // LogTypeLast is the last type that this version knows.
-const LogTypeLast = logTypeEnd - 1
+const LogTypeLast LogType = logTypeEnd - 1
 
 // LogIgnorable is set in the number of an entry type that a server which does not know it
 // may pass over: what such entries change must not reach any state that others look at.

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd LogType = 20
+const logTypeEnd = 20

@@ -83,7 +83,7 @@ func TestServersFindEachOther(t *testing.T) {
 	}
 	want := Server{
 		Member: "c.r", Name: "c", ID: "id-c", Region: "r", Datacenter: "dc1", Version: "1.2.3", RPCAddr: "127.0.0.1:4647",
-		Expect: 1, Status: structs.MemberAlive,
+		Expect: 1, Status: structs.MemberAlive, Entries: structs.LogTypeLast,
 	}
 	if got := a.Servers()[2]; got != want {
 		t.Fatalf("a knows of c: %+v, not %+v", got, want)
