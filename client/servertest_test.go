@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"sync"
@@ -23,6 +22,7 @@ type fakeServer struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	ln   net.Listener
+	tls  *wire.TLS // nil: plain
 
 	mu         sync.Mutex
 	index      uint64
@@ -41,13 +41,20 @@ type fakeServer struct {
 	ttl        time.Duration
 	reports    int // how many came
 	events     map[string][]*structs.NodeEvent
+	turned     int                 // connections that came to nothing
 	history    map[string][]string // client statuses of an allocation, as they came
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
 	t.Helper()
+	return newFakeServerAs(t, nil)
+}
+
+// newFakeServerAs is one that shows a certificate.
+func newFakeServerAs(t *testing.T, secure *wire.TLS) *fakeServer {
+	t.Helper()
 	s := &fakeServer{
-		t: t, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
+		t: t, tls: secure, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
 		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, byNode: map[string][]string{}, changed: make(chan struct{}),
 		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, events: map[string][]*structs.NodeEvent{}, said: map[string]string{}, registered: map[string]int{},
 	}
@@ -89,7 +96,8 @@ func (s *fakeServer) listen(addr string) {
 				return
 			}
 			s.wg.Go(func() {
-				if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+				conn, err := s.accept(ctx, conn)
+				if err != nil {
 					return
 				}
 				if session, err := wire.Server(conn, wire.Config{}); err == nil {
@@ -98,6 +106,16 @@ func (s *fakeServer) listen(addr string) {
 			})
 		}
 	})
+}
+
+func (s *fakeServer) accept(ctx context.Context, raw net.Conn) (net.Conn, error) {
+	conn, err := s.tls.Accept(ctx, raw, 2*time.Minute)
+	if err != nil {
+		_ = raw.Close()
+		s.change(func() { s.turned++ })
+		return nil, err
+	}
+	return conn, nil
 }
 
 func (s *fakeServer) close() {

@@ -25,7 +25,7 @@ type certFiles struct {
 func newCertFiles(t *testing.T) *certFiles {
 	t.Helper()
 	f := &certFiles{t: t, dir: t.TempDir()}
-	pair, err := certs.NewCA(certs.CARequest{Days: 30, Now: time.Now()})
+	pair, err := certs.NewCA(certs.CARequest{Days: 40, Now: time.Now().Add(-10 * certs.Day)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,18 @@ func (f *certFiles) write(name string, text []byte) {
 
 func (f *certFiles) issue(role string) {
 	f.t.Helper()
-	p, err := f.ca.Issue(certs.Request{Role: role, Region: "global", Days: 20, Now: time.Now()})
+	f.issueAs(role, certs.Request{Role: role, Region: "global", Days: 20, Now: time.Now()})
+}
+
+// issueAs makes NAME.pem and NAME-key.pem.
+func (f *certFiles) issueAs(name string, r certs.Request) {
+	f.t.Helper()
+	p, err := f.ca.Issue(r)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.write(role+".pem", p.Cert)
-	f.write(role+"-key.pem", p.Key)
+	f.write(name+".pem", p.Cert)
+	f.write(name+"-key.pem", p.Key)
 }
 
 // block is a tls block that names them.
@@ -70,7 +76,7 @@ func (f *certFiles) get(addr, role string) (serial string, err error) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // asked for or not
 	}
 	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "https://"+addr+"/v1/status/leader", nil)
 	if err != nil {
@@ -85,6 +91,46 @@ func (f *certFiles) get(addr, role string) (serial string, err error) {
 		return "", fmt.Errorf("status %d", resp.StatusCode)
 	}
 	return resp.TLS.PeerCertificates[0].SerialNumber.String(), nil
+}
+
+// Callers whose certificate has expired, is of another authority, or missing, are refused, each fault is logged once, and the
+// others are served.
+func TestStrangersOverHTTPS(t *testing.T) {
+	files, others := newCertFiles(t), newCertFiles(t)
+	files.issue("server")
+	files.issue("cli")
+	files.issueAs("old", certs.Request{Role: "cli", Region: "global", Days: 1, Now: time.Now().Add(-3 * certs.Day)})
+	others.dir = files.dir
+	others.issueAs("other", certs.Request{Role: "cli", Region: "global", Days: 20, Now: time.Now()})
+	files.write("agent.hcl", []byte(files.block("server", "http = true\nrpc = true\nverify_https_client = true")))
+	r := launch(t, &world{}, "-dev", "-http-port=0", "-config="+filepath.Join(files.dir, "agent.hcl"))
+	said := map[string]string{"old": "has expired", "other": "unknown authority", "": "didn't provide a certificate"}
+	for name := range said {
+		for range 3 {
+			if _, err := files.get(r.addr, name); err == nil {
+				t.Errorf("a caller with the certificate %q was answered", name)
+			}
+		}
+		if _, err := files.get(r.addr, "cli"); err != nil {
+			t.Errorf("a caller with a good certificate: %v", err)
+		}
+	}
+	for name, text := range said {
+		r.out.awaitText(t, text)
+		told := 0
+		for line := range strings.Lines(r.out.String()) {
+			if strings.Contains(line, "[WARN]") && strings.Contains(line, text) {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("the certificate %q is logged %d times:\n%s", name, told, r.out.String())
+		}
+	}
+	r.signals <- syscall.SIGINT
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d: %s", code, r.err)
+	}
 }
 
 // HTTPS asks callers for certificates if it shall. SIGHUP takes new certificates, and

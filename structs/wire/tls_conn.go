@@ -156,7 +156,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 		if unexpectedEnd(err) {
 			return nil, &Refused{Reason: "it broke off the TLS handshake: " + err.Error(), Gone: true}
 		}
-		return nil, refused("its TLS handshake failed: %v", err)
+		return nil, &Refused{Reason: fmt.Sprintf("its TLS handshake failed: %v", err), Kind: "handshake" + faultOf(err)}
 	}
 	peer := peerOf(conn.ConnectionState().PeerCertificates[0], s.VerifyRoles)
 	var proto [1]byte
@@ -173,6 +173,19 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 		return nil, &Refused{Reason: err.Error(), Gone: true}
 	}
 	return &Conn{Conn: conn, Proto: proto[0], Peer: peer}, nil
+}
+
+// faultOf tells the faults of certificates apart, without what differs from one to the next.
+func faultOf(err error) string {
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &invalid):
+		return fmt.Sprintf(", certificate %d", invalid.Reason)
+	case errors.As(err, &unknown):
+		return ", authority"
+	}
+	return ""
 }
 
 // forbids says why a peer may not carry a protocol; empty: it may.

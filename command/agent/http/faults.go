@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ type faults struct {
 	told   wire.Once
 }
 
+// changing is what differs between two lines on the same fault: times, lengths, what was offered.
+var changing = regexp.MustCompile(`\[.*\]|[0-9]+`)
+
 // Write takes one line.
 func (f *faults) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
@@ -25,7 +29,7 @@ func (f *faults) Write(line []byte) (int, error) {
 		from, why, _ := strings.Cut(rest, ": ")
 		peer, _, _ := net.SplitHostPort(from)
 		if !strings.Contains(why, "EOF") && !strings.Contains(why, "timeout") && !strings.Contains(why, "reset by peer") &&
-			f.told.First(peer+" "+why, time.Now()) {
+			f.told.First(peer+" "+changing.ReplaceAllString(why, ""), time.Now()) {
 			f.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", from, "error", why)
 			return len(line), nil
 		}
