@@ -222,8 +222,8 @@ func openDoor(t *testing.T, s *TLS, limit time.Duration) *door {
 			wg.Go(func() {
 				conn, err := s.Accept(context.Background(), raw, limit)
 				if err != nil {
+					d.came <- err // before it is closed, upon which the other side may come again
 					_ = raw.Close()
-					d.came <- err
 					return
 				}
 				d.came <- conn
