@@ -46,6 +46,10 @@ func TestExampleJobs(t *testing.T) {
 			if d := g.Tasks[0].Resources.Devices[0]; d.Share != 250 {
 				t.Errorf("%s: %+v", file, d)
 			}
+		case "regions.nomad.hcl":
+			if m := job.Multiregion; m == nil || len(m.Regions) != 2 || m.Regions[0].Name != "west" || m.Regions[0].Count != 2 || g.Count != 0 {
+				t.Errorf("%s: %+v, %d instances", file, m, g.Count)
+			}
 		case "night.nomad.hcl":
 			if job.Reclaim != structs.ReclaimSuspend || job.Priority != 20 {
 				t.Errorf("%s: %s %d", file, job.Reclaim, job.Priority)
@@ -56,7 +60,7 @@ func TestExampleJobs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"gpu", "gang", "share", "night", "urgent"} {
+	for _, name := range []string{"gpu", "gang", "share", "night", "urgent", "regions"} {
 		if !seen[name+".nomad.hcl"] {
 			t.Errorf("the example %s is missing", name)
 		}
