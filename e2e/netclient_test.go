@@ -190,8 +190,9 @@ func TestNetClientDiskFull(t *testing.T) {
 		t.Fatalf("job run: exit %d\n%s", code, out)
 	}
 	server.running("chatty", 1, 30*time.Second)
-	soundly(t, 4, small, other)
-	tasks := tasksOf(small)
+	onDisk := &agent{dir: d.dir} // where the tasks of the first lie
+	soundly(t, 4, onDisk, other)
+	tasks := tasksOf(onDisk)
 	free := d.fill()
 	filled := time.Now()
 	server.diskFull(t, "node-1", true)
@@ -209,7 +210,7 @@ func TestNetClientDiskFull(t *testing.T) {
 	})
 	server.ready(2)
 	server.running("before", 4, 30*time.Second)
-	if n := tasksOf(small); n != tasks {
+	if n := tasksOf(onDisk); n != tasks {
 		t.Errorf("%d tasks run on the machine with the full disk, before it was %d", n, tasks)
 	}
 	if out, code := server.cli("node", "status"); code != 0 || !strings.Contains(out, "node-1 takes no new work: the disk of ") {

@@ -4,10 +4,6 @@ job "web" {
   type = "service"
 
   multiregion {
-    strategy {
-      on_failure = "fail_all"
-    }
-
     region "west" {
       count       = 2
       datacenters = ["dc1"]
