@@ -13,7 +13,7 @@ import (
 
 // earlierCommit is the version that clusters are upgraded from: the last one that knows 18 types of log entries. It may be
 // moved to a later one whenever a type is added.
-const earlierCommit = "ae1b86b79977e0de853cc028702acc56a039f985"
+const earlierCommit = "3ef8962854416d88f57c4b91a41f6c3428d7bb6c"
 
 // earlierVersion is what it says of itself.
 const earlierVersion = "earlier"
