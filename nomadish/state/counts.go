@@ -28,8 +28,8 @@ func (x *txn) counts(ns, id string) *counts {
 // tallyOf is a job's tally as of now, within the entry.
 func (x *txn) tallyOf(ns, id string) tally {
 	out := tally{Namespace: ns, JobID: id}
-	if row := get[tally](x, tableTallies, byID, ns, id); row != nil {
-		out = *row
+	if t, found := x.tallies.get(jobLabel(ns, id)); found {
+		out = *t
 	}
 	if c := x.jobs[structs.NamespacedID{ID: id, Namespace: ns}]; c != nil {
 		out.add(&c.tally)
@@ -141,20 +141,19 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 	if c.zero() {
 		return
 	}
-	was := get[tally](x, tableTallies, byID, id.Namespace, id.ID)
+	k := jobLabel(id.Namespace, id.ID)
 	now := tally{Namespace: id.Namespace, JobID: id.ID}
-	if was != nil {
+	was, found := x.tallies.get(k)
+	if found {
 		now = *was
 	}
 	now.add(&c.tally)
 	c.tally = tally{}
 	switch {
 	case !now.zero():
-		x.store(tableTallies, &now)
-	case was != nil:
-		if err := x.Delete(tableTallies, was); err != nil {
-			panic("state: remove tally: " + err.Error())
-		}
+		x.tallies.put(x.tok, k, &now)
+	case found:
+		x.tallies.delete(x.tok, k)
 	}
 }
 

@@ -52,6 +52,13 @@ func NewRow(table string) (any, error) {
 func (s *Snapshot) Export(yield func(table string, row any) error) error {
 	for _, e := range exported {
 		switch e.table {
+		case tableIndexes:
+			for r := range s.v.marks.all {
+				if err := yield(tableIndexes, r); err != nil {
+					return err
+				}
+			}
+			continue
 		case TableAllocs:
 			if err := s.exportAllocs(yield); err != nil {
 				return err
@@ -120,6 +127,7 @@ type Import struct {
 	pending int
 	allocs  *allocEdit
 	past    *historyEdit
+	marks   marks
 	batches map[batchKey][]*common
 }
 
@@ -128,7 +136,7 @@ const importBatch = 2_000
 
 // Import begins to gather rows that shall replace all there is.
 func (w *Writer) Import() *Import {
-	return &Import{db: newDB(), allocs: (&allocTable{}).edit(), past: (&historyTable{}).edit()}
+	return &Import{db: newDB(), allocs: (&allocTable{}).edit(), past: (&historyTable{}).edit(), marks: newMarks()}
 }
 
 // Add takes a row, of the type that NewRow gives for its table.
@@ -138,6 +146,9 @@ func (in *Import) Add(table string, row any) error {
 	}
 	if table == TableAllocs || table == TableHistory {
 		return in.addRow(table, row)
+	}
+	if r, ok := row.(*indexRow); ok {
+		return in.marks.put(r)
 	}
 	if in.txn == nil {
 		in.txn = in.db.Txn(true)
@@ -203,8 +214,8 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	read, allocs := in.db.Txn(false), in.allocs.table()
 	w.store.publish(&view{
 		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
-		restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
-	}, nil, nil)
+		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
+	}, nil, nil, nil)
 	w.store.fed.Store(index)
 	w.store.ring.reset(index)
 	close(was.abandoned)

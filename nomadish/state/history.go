@@ -10,7 +10,7 @@ import (
 // record writes the history record of an allocation that has ended, and forgets the
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
-	x.tables[TableHistory] = true
+	x.tables.add(TableHistory)
 	x.past.put(x.recordOf(a))
 	for x.past.len() > x.opts.HistoryMax {
 		x.past.remove(x.past.oldest())
@@ -21,7 +21,7 @@ func (x *txn) record(a *structs.Allocation) {
 func (x *txn) forgetHistory(before int64) {
 	for h := x.past.oldest(); h != nil && h.Ended < before; h = x.past.oldest() {
 		x.past.remove(h)
-		x.tables[TableHistory] = true
+		x.tables.add(TableHistory)
 	}
 }
 

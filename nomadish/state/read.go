@@ -221,6 +221,7 @@ func (s *Snapshot) SchedulerConfig(ws *WatchSet) structs.SchedulerConfiguration 
 // job ID begins with prefix, latest end first.
 func (s *Snapshot) History(ws *WatchSet, ns, prefix string) iter.Seq[*structs.HistoryRecord] {
 	if ws != nil {
+		ws.store = s.v.store
 		ws.channels.Add(s.v.abandoned)
 		ws.addTable(s.v, TableHistory)
 	}

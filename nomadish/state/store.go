@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
@@ -29,9 +30,11 @@ type Options struct {
 type Store struct {
 	opts    Options
 	current atomic.Pointer[view]
-	hub     hub
-	ring    *ring
-	fed     atomic.Uint64 // see Fed
+	// publishing is held from the commit of the tables until the view of them is current.
+	publishing sync.RWMutex
+	hub        hub
+	ring       *ring
+	fed        atomic.Uint64 // see Fed
 }
 
 // view is everything at one index. It never changes once published.
@@ -42,6 +45,8 @@ type view struct {
 	allocs     *allocTable
 	past       *historyTable
 	world      *scheduler.World
+	marks      marks
+	tallies    tree[label, *tally]
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
@@ -62,7 +67,7 @@ func New(opts Options) (*Store, *Writer) {
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
 		store: s, txn: w.db.Txn(false), allocs: &allocTable{}, past: &historyTable{}, world: scheduler.NewWorld(),
-		superseded: make(chan struct{}), abandoned: make(chan struct{}),
+		marks: newMarks(), superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
 }
@@ -76,14 +81,27 @@ func newDB() *memdb.MemDB {
 }
 
 // publish makes v the newest view and wakes those that wait for its index or for
-// allocations that it changed. The tables' own watchers are woken by the caller after
-// it.
-func (s *Store) publish(v *view, groups []subject, changes []Change) {
+// allocations that it changed. commit, if not nil, commits the tables of v, which wakes
+// their watchers, and opens them: they find v, because a [WatchSet] looks for the end of
+// what is being published before it lets its reader go on.
+func (s *Store) publish(v *view, groups []subject, changes []Change, commit func() *memdb.Txn) {
+	s.publishing.Lock()
+	if commit != nil {
+		v.txn = commit()
+	}
 	s.hub.mu.Lock()
 	old := s.current.Swap(v)
 	s.hub.tell(old, v, groups, changes)
 	s.hub.mu.Unlock()
+	s.publishing.Unlock()
+	old.marks.wake(&v.marks)
 	close(old.superseded)
+}
+
+// published returns when what is being published now, if anything is, can be seen.
+func (s *Store) published() {
+	s.publishing.RLock()
+	defer s.publishing.RUnlock()
 }
 
 // Snapshot is the state now, in O(1).
@@ -126,10 +144,7 @@ func (s *Snapshot) World() *scheduler.World { return s.v.world }
 // TableIndex is the index that last changed the table, at least 1: the index that a
 // read of a list, or of something that is not there, answers with.
 func (s *Snapshot) TableIndex(table string) uint64 {
-	if row := one[indexRow](s.v, nil, tableIndexes, byID, table); row != nil {
-		return max(1, row.Index, s.v.restored)
-	}
-	return max(1, s.v.restored)
+	return max(1, s.v.marks[tableNumber(table)].index, s.v.restored)
 }
 
 // Restored is the index at which an operator put the state of an earlier time in place of

@@ -186,20 +186,17 @@ func TestReconcileMends(t *testing.T) {
 
 	// Damage all that is derived, as a fault of ours would.
 	txn := w.w.db.Txn(true)
-	for table, row := range map[string]any{
-		TableSummaries: &structs.JobSummary{Namespace: "default", JobID: "web", Summary: map[string]structs.TaskGroupSummary{"web": {Failed: 7}}},
-		tableTallies:   &tally{Namespace: "default", JobID: "web", Live: -1},
-	} {
-		if err := txn.Insert(table, row); err != nil {
-			t.Fatal(err)
-		}
+	wrong := &structs.JobSummary{Namespace: "default", JobID: "web", Summary: map[string]structs.TaskGroupSummary{"web": {Failed: 7}}}
+	if err := txn.Insert(TableSummaries, wrong); err != nil {
+		t.Fatal(err)
 	}
 	damaged := *w.store.current.Load()
 	damaged.txn, damaged.superseded = txn.Snapshot(), make(chan struct{})
+	damaged.tallies.put(&token{}, jobLabel("default", "web"), &tally{Namespace: "default", JobID: "web", Live: -1})
 	edit := damaged.world.Edit()
 	edit.DeleteNode("n")
 	damaged.world = edit.World()
-	w.store.publish(&damaged, nil, nil)
+	w.store.publish(&damaged, nil, nil, nil)
 	txn.Commit()
 	if d := Differences(w.store.Snapshot()); len(d) < 3 {
 		t.Fatalf("the damage is not seen: %v", d)

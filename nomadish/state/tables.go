@@ -28,8 +28,7 @@ const (
 	// TableAsks is what waits in the queue, and what is remembered of what did.
 	TableAsks = "asks"
 
-	tableIndexes = "index"   // the last index that changed each table
-	tableTallies = "tallies" // derived: per job, how much of it is alive
+	tableIndexes = "index" // in snapshots: the marks
 )
 
 // Tables lists the tables that TableIndex knows.
@@ -68,7 +67,7 @@ type (
 		Groups      map[string][]*structs.ScalingEvent // newest first
 		ModifyIndex uint64
 	}
-	// tally is derived from allocations and evaluations so that a job's status is
+	// tally is how much of a job is alive: derived from allocations and evaluations so that a job's status is
 	// known without counting; never in a snapshot's stream or hash.
 	tally struct {
 		Namespace string
@@ -150,7 +149,8 @@ func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
 }
 
 // schema is the tables of memdb: all but the allocations and the
-// history, see allocTable and historyTable.
+// history, see allocTable and historyTable, and what every entry would change, see
+// marks and tally.
 func schema() *memdb.DBSchema {
 	tables := map[string]*memdb.TableSchema{}
 	table := func(name string, indexes ...*memdb.IndexSchema) {
@@ -160,8 +160,6 @@ func schema() *memdb.DBSchema {
 		}
 		tables[name] = t
 	}
-	table(tableIndexes, unique(func(r *indexRow) []byte { return key(r.Table) }))
-	table(tableTallies, unique(func(r *tally) []byte { return key(r.Namespace, r.JobID) }))
 	table(TableNodes, unique(func(n *structs.Node) []byte { return key(n.ID) }))
 	table(TableJobs,
 		unique(func(j *structs.Job) []byte { return key(j.Namespace, j.ID) }),

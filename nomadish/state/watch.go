@@ -16,7 +16,7 @@ const maxWatched = 64
 type WatchSet struct {
 	channels  memdb.WatchSet
 	interests []interest // allocations
-	store     *Store     // of the interests
+	store     *Store     // of what was read
 }
 
 // NewWatchSet makes an empty set.
@@ -31,7 +31,7 @@ func (w *WatchSet) Wait(ctx context.Context) bool {
 		return false
 	}
 	if len(w.interests) == 0 {
-		return w.channels.WatchCtx(ctx) == nil
+		return w.woken(ctx)
 	}
 	waiter := w.store.join(w.interests)
 	if waiter == nil {
@@ -40,7 +40,18 @@ func (w *WatchSet) Wait(ctx context.Context) bool {
 	defer w.store.leave(waiter)
 	w.channels.Add(waiter.woken)
 	defer delete(w.channels, waiter.woken)
-	return w.channels.WatchCtx(ctx) == nil
+	return w.woken(ctx)
+}
+
+// woken waits for the channels, and then until what they tell of can be read.
+func (w *WatchSet) woken(ctx context.Context) bool {
+	if w.channels.WatchCtx(ctx) != nil {
+		return false
+	}
+	if w.store != nil {
+		w.store.published()
+	}
+	return true
 }
 
 // add watches ch, or, when the set is full, the whole table.
@@ -48,6 +59,7 @@ func (w *WatchSet) add(v *view, table string, ch <-chan struct{}) {
 	if w == nil {
 		return
 	}
+	w.store = v.store
 	w.channels.Add(v.abandoned)
 	if len(w.channels)+len(w.interests) < maxWatched {
 		w.channels.Add(ch)
@@ -57,9 +69,7 @@ func (w *WatchSet) add(v *view, table string, ch <-chan struct{}) {
 }
 
 func (w *WatchSet) addTable(v *view, table string) {
-	if coarse, _, err := v.txn.FirstWatch(tableIndexes, byID, table); err == nil {
-		w.channels.Add(coarse)
-	}
+	w.channels.Add(v.marks[tableNumber(table)].changed)
 }
 
 // addAllocs watches allocations, or, when the set is full, the whole table.
@@ -67,12 +77,12 @@ func (w *WatchSet) addAllocs(v *view, kind subjectKind, key string) {
 	if w == nil {
 		return
 	}
+	w.store = v.store
 	w.channels.Add(v.abandoned)
 	if kind == aPrefix && len(key) > maxPrefix {
 		key = key[:maxPrefix]
 	}
 	if len(w.channels)+len(w.interests) < maxWatched {
-		w.store = v.store
 		w.interests = append(w.interests, interest{subject{kind, key}, v.allocs})
 		return
 	}

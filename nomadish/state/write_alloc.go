@@ -34,7 +34,7 @@ func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool)
 	} else {
 		x.allocs.put(x.allocs.pack(now, nil, x.allocs.get(now.ID)))
 	}
-	x.tables[TableAllocs] = true
+	x.tables.add(TableAllocs)
 	x.edit.UpsertAlloc(now)
 	x.countAlloc(was, now)
 	note(x, KindAlloc, now.ID, was, now)
@@ -49,7 +49,7 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 		x.record(was) // it never came to an end that we heard of
 	}
 	x.allocs.remove(x.allocs.get(was.ID))
-	x.tables[TableAllocs] = true
+	x.tables.add(TableAllocs)
 	x.edit.DeleteAlloc(was.ID, was.NodeID)
 	x.countAlloc(was, nil)
 	note(x, KindAlloc, was.ID, was, nil)

@@ -193,12 +193,10 @@ func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 }
 
 func (x *txn) rebuildTallies() {
-	if _, err := x.DeleteAll(tableTallies, byID); err != nil {
-		mistake(tableTallies, byID, err)
-	}
+	x.tallies, x.tok = tree[label, *tally]{}, &token{}
 	all := tallies(x, &x.allocs.allocTable)
 	for _, id := range sortedIDs(all) {
-		x.store(tableTallies, all[id])
+		x.tallies.put(x.tok, jobLabel(id.Namespace, id.ID), all[id])
 	}
 }
 
@@ -234,12 +232,16 @@ func Differences(s *Snapshot) []string {
 // with "ask "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := askFaults(s.v.txn)
-	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), jobs: map[structs.NamespacedID]*counts{}}
+	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, jobs: map[structs.NamespacedID]*counts{}}
 	all := tallies(x, &x.allocs.allocTable)
-	for row := range rows[tally](x, false, tableTallies, byID) {
-		id := structs.NamespacedID{ID: row.JobID, Namespace: row.Namespace}
-		if want := all[id]; want == nil || *want != *row {
-			out = append(out, fmt.Sprintf("tally of job %s: have %+v, want %+v", id, *row, want))
+	have := map[structs.NamespacedID]*tally{}
+	x.tallies.ascend(nil, func(_ label, t *tally) bool {
+		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t
+		return true
+	})
+	for _, id := range sortedIDs(have) {
+		if want := all[id]; want == nil || *want != *have[id] {
+			out = append(out, fmt.Sprintf("tally of job %s: have %+v, want %+v", id, *have[id], want))
 		}
 		delete(all, id)
 	}

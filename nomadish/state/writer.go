@@ -80,7 +80,7 @@ func (w *Writer) Advance(index uint64) {
 	}
 	next := *now
 	next.index, next.superseded = index, make(chan struct{})
-	w.store.publish(&next, nil, nil)
+	w.store.publish(&next, nil, nil, nil)
 }
 
 // txn is one log entry being applied: tables and World together.
@@ -96,7 +96,9 @@ type txn struct {
 	past    *historyEdit
 	edit    *scheduler.Edit
 	changes []Change
-	tables  map[string]bool // changed
+	tables  tableSet // changed
+	tallies tree[label, *tally]
+	tok     *token // of tallies
 	jobs    map[structs.NamespacedID]*counts
 }
 
@@ -105,7 +107,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	was := w.store.current.Load()
 	x := &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, index: index, now: now, event: event, seed: seed,
-		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tables: map[string]bool{}, jobs: map[structs.NamespacedID]*counts{},
+		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: &token{}, jobs: map[structs.NamespacedID]*counts{},
 	}
 	defer x.Abort() // has no effect once committed
 	if err := f(x); err != nil {
@@ -113,26 +115,24 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		return err
 	}
 	x.settle()
-	for _, table := range slices.Sorted(maps.Keys(x.tables)) {
-		x.store(tableIndexes, &indexRow{Table: table, Index: index})
-	}
-	// Published before the tables' watchers are woken by Commit, so that whoever
-	// wakes finds the new view.
 	next := &view{
-		store: w.store, index: max(index, was.index), txn: x.Snapshot(), allocs: was.allocs, past: was.past, world: x.edit.World(),
+		store: w.store, index: max(index, was.index), allocs: was.allocs, past: was.past, world: x.edit.World(),
+		marks: was.marks.set(&x.tables, index), tallies: x.tallies,
 		restored: was.restored, superseded: make(chan struct{}), abandoned: was.abandoned,
 	}
-	if x.tables[TableAllocs] {
+	if x.tables.has(TableAllocs) {
 		next.allocs = x.allocs.table()
 	}
-	if x.tables[TableHistory] {
+	if x.tables.has(TableHistory) {
 		next.past = x.past.table()
 	}
 	if len(x.changes) > 0 {
 		w.store.fed.Store(index) // before anybody can see what the feed is still to tell
 	}
-	w.store.publish(next, x.allocs.touched, x.changes)
-	x.Commit()
+	w.store.publish(next, x.allocs.touched, x.changes, func() *memdb.Txn {
+		x.Commit()
+		return w.db.Txn(false)
+	})
 	if len(x.changes) > 0 {
 		w.store.ring.append(Changes{Index: index, Items: x.changes})
 	}
@@ -149,7 +149,7 @@ func (x *txn) store(table string, row any) {
 // put stores a row and notes that its table has changed.
 func (x *txn) put(table string, row any) {
 	x.store(table, row)
-	x.tables[table] = true
+	x.tables.add(table)
 }
 
 // drop removes a row that is there.
@@ -157,7 +157,7 @@ func (x *txn) drop(table string, row any) {
 	if err := x.Delete(table, row); err != nil {
 		panic(fmt.Sprintf("state: remove %T from %s: %v", row, table, err))
 	}
-	x.tables[table] = true
+	x.tables.add(table)
 }
 
 // note adds a change to the feed. A nil pointer becomes a nil interface.
