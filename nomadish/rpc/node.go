@@ -391,37 +391,36 @@ func (e *Endpoints) nodeClientAllocs(ctx context.Context, args *structs.ClientAl
 		return nil, err
 	}
 	reply := &structs.ClientAllocsReply{}
-	restored := uint64(0)
+	var last *state.Snapshot // of those that were looked at; only what is answered is made whole
 	err := e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		reply.Allocs, reply.Changed, reply.Jobs = map[string]uint64{}, nil, nil
-		jobs := map[string]bool{}
-		var index uint64
-		for _, a := range snap.AllocsByNode(ws, args.NodeID) {
-			reply.Allocs[a.ID] = a.AllocModifyIndex
-			index = max(index, a.AllocModifyIndex)
-			if a.AllocModifyIndex <= args.MinQueryIndex {
-				continue
-			}
-			bare := *a
-			bare.Job = nil
-			reply.Changed = append(reply.Changed, &bare)
-			if a.Job == nil {
-				continue
-			}
-			if key := a.Namespace + "/" + a.JobID + "/" + uitoa(a.JobVersion); !jobs[key] {
-				jobs[key] = true
-				reply.Jobs = append(reply.Jobs, a.Job)
-			}
-		}
-		restored = snap.Restored()
-		return index, nil
+		last = snap
+		return snap.NodeAllocsIndex(ws, args.NodeID), nil
 	})
-	if err == nil && 0 < args.MinQueryIndex && args.MinQueryIndex < restored {
+	if err != nil {
+		return reply, err
+	}
+	tellNode(reply, last, args)
+	if 0 < args.MinQueryIndex && args.MinQueryIndex < last.Restored() {
 		// All may be other than it was, with indexes of before: an answer without progress has
 		// the client ask for everything.
 		reply.Index = args.MinQueryIndex
 	}
-	return reply, err
+	return reply, nil
+}
+
+// tellNode fills a node's answer, which holds each version of a job once.
+func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
+	all, changed := snap.NodeAllocsSince(args.NodeID, args.MinQueryIndex)
+	reply.Allocs = all
+	jobs := map[*structs.Job]bool{}
+	for _, a := range changed {
+		if job := a.Job; job != nil && !jobs[job] {
+			jobs[job] = true
+			reply.Jobs = append(reply.Jobs, job)
+		}
+		a.Job = nil
+		reply.Changed = append(reply.Changed, a)
+	}
 }
 
 // nodeUpdateAllocs takes clients' reports. What ends or turns healthy may need a

@@ -103,6 +103,32 @@ func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
 	return s.group(ws, ofNode, labelOf(id), 0)
 }
 
+// NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
+// allocations. It makes none of them whole: nodes ask for it whenever anything of theirs has changed.
+func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
+	ws.addAllocs(s.v, aNode, id)
+	s.v.allocs.each(ofNode, labelOf(id), func(r *row) bool {
+		index = max(index, r.allocModify)
+		return true
+	})
+	return index
+}
+
+// NodeAllocsSince are the AllocModifyIndexes of a node's allocations by their IDs, and whole, by ID, those where it
+// is above since.
+func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint64, changed []*structs.Allocation) {
+	rows := s.v.allocs.sorted(ofNode, labelOf(id))
+	all = make(map[string]uint64, len(rows))
+	a := s.attacher()
+	for _, r := range rows {
+		all[r.ID()] = r.allocModify
+		if r.allocModify > since {
+			changed = append(changed, a.whole(r))
+		}
+	}
+	return all, changed
+}
+
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
 	return s.group(ws, ofEval, labelOf(id), 0)
