@@ -140,6 +140,7 @@ type Endpoints struct {
 	Deps
 	sessions *sessions
 	queue    *queueview.Reader
+	reports  reports
 	// explaining is held by those who make an explanation.
 	explaining chan struct{}
 	// checking is held by who checks the state.

@@ -458,7 +458,7 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 	if len(entry.Updates) == 0 {
 		return &structs.WriteReply{}, nil
 	}
-	index, err := e.Applier.Apply(ctx, structs.LogAllocClient, entry)
+	index, err := e.reports.commit(ctx, e.Applier, entry)
 	if err != nil {
 		return nil, err
 	}
