@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
-
-func uitoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // sessions remembers which session each node is behind, so that a server can call
 // a client through the connection that the client opened.
