@@ -233,14 +233,19 @@ func BenchmarkWholeJobs(b *testing.B) {
 // placed sees to it that each of so many jobs has as many allocations that are to run as it asked for.
 func (a *agent) placed(b *testing.B, prefix string, many, each int) {
 	b.Helper()
-	allocs, _, err := a.api.AllocList(b.Context(), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
 	jobs := map[string]int{}
-	for _, x := range allocs {
-		if strings.HasPrefix(x.JobID, prefix) && x.DesiredStatus == structs.AllocDesiredRun {
-			jobs[x.JobID]++
+	for q := (&api.Query{PerPage: 5000}); ; {
+		allocs, meta, err := a.api.AllocList(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, x := range allocs {
+			if strings.HasPrefix(x.JobID, prefix) && x.DesiredStatus == structs.AllocDesiredRun {
+				jobs[x.JobID]++
+			}
+		}
+		if q.NextToken = meta.NextToken; q.NextToken == "" {
+			break
 		}
 	}
 	for id, n := range jobs {

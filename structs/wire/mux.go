@@ -95,7 +95,12 @@ func (c *Call) RawArgs() []byte { return c.args }
 
 // Send sends one answer.
 func (c *Call) Send(v any) error {
-	return writeFrames(c.conn, wellFrame, v)
+	err := writeFrames(c.conn, wellFrame, v)
+	if errors.Is(err, ErrFrameTooLarge) { // nothing of it was written
+		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
+			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
+	}
+	return err
 }
 
 // Relay passes the call on over another session and copies the answers back as

@@ -293,6 +293,19 @@ func TestFrameLimit(t *testing.T) {
 	}
 }
 
+// Who asks for more than a frame holds is told so, and how to ask for less.
+func TestTooLargeAnAnswer(t *testing.T) {
+	mux := NewMux(hclog.NewNullLogger(), 0)
+	mux.Handle("Test.Large", func(_ context.Context, call *Call) error {
+		return call.Send(&echo{strings.Repeat("x", MaxFrame+1)})
+	})
+	err := mux.Local(t.Context(), "Test.Large", &echo{}, &echo{})
+	var e *structs.Error
+	if !errors.As(err, &e) || e.Code != structs.CodeTooLarge || !strings.Contains(e.Hint, "per_page") {
+		t.Fatalf("%v, want %s with a hint at pages", err, structs.CodeTooLarge)
+	}
+}
+
 // FuzzRPCFrame feeds a decoder of every request and entry type whatever bytes come.
 func FuzzRPCFrame(f *testing.F) {
 	seed := func(v any) {
