@@ -22,6 +22,7 @@ type client struct {
 	up, cut bool
 	life    int             // counts its starts
 	seen    uint64          // the newest state that it has read
+	anew    bool            // it was started, and has not read anything since
 	bad     map[string]bool // its GPUs that are
 	tasks   map[string]*task
 	reports []*structs.AllocClientUpdate // not yet sent, oldest first
@@ -110,7 +111,7 @@ func (c *client) ask(method string, args, reply any) error {
 
 // start starts the agent.
 func (c *client) start() {
-	c.up = true
+	c.up, c.anew = true, true
 	c.life++
 	c.register()
 	c.later(c.between(0, time.Second), "look", c.look)
@@ -193,9 +194,10 @@ func (c *client) look() {
 		return
 	}
 	snap, last := r.store.Snapshot(), c.seen
-	if c.seen = snap.Index(); c.checks.onNode[c.node.ID] <= last {
+	if c.seen = snap.Index(); c.checks.onNode[c.node.ID] <= last && !c.anew {
 		return // there is nothing new
 	}
+	c.anew = false
 	wanted := map[string]bool{}
 	for _, a := range snap.AllocsByNode(nil, c.node.ID) {
 		wanted[a.ID] = true
