@@ -24,7 +24,7 @@ func TestSeeds(t *testing.T) {
 		}
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a seed's memory is small, and lives for seconds
+	defer debug.SetGCPercent(debug.SetGCPercent(300)) // a seed's memory is small, and lives for seconds
 	todo := make(chan uint64)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
