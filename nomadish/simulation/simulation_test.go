@@ -7,12 +7,14 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
+	"time"
 )
 
 var (
 	seeds = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: one, and not for long")
 	first = flag.Uint64("first", 1, "the first of them")
 	only  = flag.Uint64("seed", 0, "the only seed that TestSeeds runs")
+	most  = flag.Duration("begin-for", 0, "how long TestSeeds begins seeds; 0: until it has begun all")
 )
 
 // TestSeeds breaks a cluster in virtual time, once for each seed.
@@ -24,7 +26,7 @@ func TestSeeds(t *testing.T) {
 		}
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(300)) // a seed's memory is small, and lives for seconds
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a seed's memory is small, and lives for seconds
 	todo := make(chan uint64)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -47,8 +49,12 @@ func TestSeeds(t *testing.T) {
 			}
 		})
 	}
-	n := 0
+	n, began := 0, time.Now()
 	for seed := *first; *only == 0 && n < *seeds; seed++ {
+		if *most > 0 && time.Since(began) > *most {
+			t.Logf("%s are over after %d of %d seeds", *most, n, *seeds)
+			break
+		}
 		todo <- seed
 		n++
 	}
