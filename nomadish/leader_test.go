@@ -75,6 +75,11 @@ func TestWaitForRaftIsCalledOff(t *testing.T) {
 	if err := n.shutdown(); err != nil {
 		t.Error(err)
 	}
+	select {
+	case <-n.ended:
+	default:
+		t.Error("Raft has ended, and who waits for it is not told")
+	}
 }
 
 // unanswered is a future of a Raft that has ended.
