@@ -294,6 +294,9 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 		expired = t.C
 	}
 	for {
+		if err := ctx.Err(); err != nil { // who is gone takes nothing
+			return nil, "", 0, err
+		}
 		eval, token, wake, later, err := b.take(schedulers)
 		if err != nil {
 			return nil, "", 0, err

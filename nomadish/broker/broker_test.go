@@ -101,6 +101,18 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+func TestDequeueOfOneWhoIsGone(t *testing.T) {
+	run(t, func(b *bed) {
+		b.put(eval("1", "a", 50))
+		gone, cancel := context.WithCancel(b.Context())
+		cancel()
+		if e, _, _, err := b.Dequeue(gone, service, time.Hour); e != nil || !errors.Is(err, context.Canceled) {
+			t.Fatalf("took %v, %v", e, err)
+		}
+		b.next("1")
+	})
+}
+
 func TestDequeueWakesAtOnce(t *testing.T) {
 	run(t, func(b *bed) {
 		start := time.Now()

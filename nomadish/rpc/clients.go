@@ -47,8 +47,10 @@ func (s *sessions) forget(closed *wire.Session) []string {
 	return ids
 }
 
-// SessionClosed forgets the nodes that were behind a session.
+// SessionClosed forgets the nodes that were behind a session, and gives back what workers had that were. None of its calls
+// is at work any more.
 func (e *Endpoints) SessionClosed(s *wire.Session) {
+	e.giveBack(s)
 	if ids := e.sessions.forget(s); len(ids) > 0 && e.Clients != nil {
 		e.Clients.Lost(ids)
 	}

@@ -139,6 +139,7 @@ type Endpoints struct {
 	Config
 	Deps
 	sessions *sessions
+	held     *held
 	queue    *queueview.Reader
 	reports  reports
 	// explaining is held by those who make an explanation.
@@ -163,7 +164,7 @@ func New(c Config, d Deps) *Endpoints {
 		c.Hold = defaultHold
 	}
 	return &Endpoints{
-		Config: c, Deps: d, sessions: newSessions(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
+		Config: c, Deps: d, sessions: newSessions(), held: newHeld(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
 		fetching: make(chan struct{}, 4),
 	}

@@ -13,9 +13,7 @@ func (e *Endpoints) registerEvals(mux *wire.Mux) {
 	mux.Handle(wire.MethodEvalCount, read(e, e.evalCount))
 	mux.Handle(wire.MethodEvalGet, read(e, e.evalGet))
 	mux.Handle(wire.MethodEvalAllocs, read(e, e.evalAllocs))
-	mux.Handle(wire.MethodEvalDequeue, fromServers(e, e.evalDequeue))
-	mux.Handle(wire.MethodEvalAck, fromServers(e, e.evalAck))
-	mux.Handle(wire.MethodEvalNack, fromServers(e, e.evalNack))
+	e.registerHeld(mux)
 	mux.Handle(wire.MethodEvalUpdate, fromServers(e, e.evalUpdate))
 	mux.Handle(wire.MethodPlanSubmit, fromServers(e, e.planSubmit))
 }
@@ -87,22 +85,6 @@ func (e *Endpoints) evalAllocs(ctx context.Context, args *structs.IDRequest) (*s
 		reply.Allocations, err = pageAllocs(&args.QueryOptions, &reply.QueryMeta, allocs, false, true)
 		return allocsIndex(snap, allocs), err
 	})
-}
-
-func (e *Endpoints) evalDequeue(ctx context.Context, args *structs.EvalDequeueRequest) (*structs.EvalDequeueReply, error) {
-	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait}, nil
-}
-
-func (e *Endpoints) evalAck(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
-	return &structs.WriteReply{}, e.Broker.Ack(args.EvalID, args.Token)
-}
-
-func (e *Endpoints) evalNack(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
-	return &structs.WriteReply{}, e.Broker.Nack(args.EvalID, args.Token)
 }
 
 // holds tells whether a worker still holds the evaluation that it speaks for.

@@ -1,0 +1,115 @@
+package rpc
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// held are the evaluations that the workers of other servers have, by the sessions that they were asked for over: when one
+// ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token says
+// that it is not held any more.
+type held struct {
+	mu sync.Mutex
+	by map[*wire.Session]map[string]string // tokens by evaluation
+}
+
+// heldMany is how many of one session are remembered before those are looked for that it has no more.
+const heldMany = 1024
+
+func newHeld() *held { return &held{by: map[*wire.Session]map[string]string{}} }
+
+// put remembers what was handed out; outstanding tells whether it still is.
+func (h *held) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
+	if to == nil { // this server's own
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[to] == nil {
+		h.by[to] = map[string]string{}
+	}
+	if len(h.by[to]) >= heldMany {
+		maps.DeleteFunc(h.by[to], func(id, token string) bool { now, ok := outstanding(id); return !ok || now != token })
+	}
+	h.by[to][id] = token
+}
+
+// drop forgets what was answered.
+func (h *held) drop(from *wire.Session, id, token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[from][id] == token {
+		delete(h.by[from], id)
+	}
+}
+
+// closed forgets a session, and gives what it had.
+func (h *held) closed(s *wire.Session) map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	had := h.by[s]
+	delete(h.by, s)
+	return had
+}
+
+// registerHeld registers how workers take evaluations and give them back.
+func (e *Endpoints) registerHeld(mux *wire.Mux) {
+	forWorkers := func(here wire.Handler) wire.Handler { return serversOnly(e, ownRegion(e, e.routed(false, here))) }
+	mux.Handle(wire.MethodEvalDequeue, forWorkers(e.evalDequeue))
+	mux.Handle(wire.MethodEvalAck, forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Ack(id, token) })))
+	mux.Handle(wire.MethodEvalNack, forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Nack(id, token) })))
+}
+
+// evalDequeue hands an evaluation out. When who asked is gone by then, another gets it.
+func (e *Endpoints) evalDequeue(ctx context.Context, call *wire.Call) error {
+	args := &structs.EvalDequeueRequest{}
+	if err := call.Args(args); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+	}
+	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
+	if err != nil {
+		return err
+	}
+	if eval != nil {
+		e.held.put(call.Session, eval.ID, token, e.Broker.Outstanding)
+	}
+	if err = ctx.Err(); err == nil {
+		err = call.Send(&structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait})
+	}
+	if err != nil && eval != nil {
+		e.held.drop(call.Session, eval.ID, token)
+		_ = e.Broker.Nack(eval.ID, token) // else it is not held any more
+	}
+	return err
+}
+
+// evalAnswered takes a worker's word on what it has.
+func (e *Endpoints) evalAnswered(say func(id, token string) error) wire.Handler {
+	return func(ctx context.Context, call *wire.Call) error {
+		return wire.Unary(func(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
+			e.held.drop(call.Session, args.EvalID, args.Token)
+			return &structs.WriteReply{}, say(args.EvalID, args.Token)
+		})(ctx, call)
+	}
+}
+
+// giveBack has the evaluations given out again that were behind a session.
+func (e *Endpoints) giveBack(s *wire.Session) {
+	had := e.held.closed(s)
+	if len(had) == 0 {
+		return
+	}
+	back := 0
+	for id, token := range had { // order does not matter: each waits for its own turn
+		if e.Broker.Nack(id, token) == nil {
+			back++
+		}
+	}
+	if back > 0 {
+		e.Logger.Warn("the connection with a server's workers ended; what they had to decide is given out again", "from", s.Addr(), "evaluations", back)
+	}
+}

@@ -1,0 +1,97 @@
+package nomadish
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// far is another server as the leader sees it: calls of its workers over a session of its own.
+type far struct {
+	t    *testing.T
+	s    *Server
+	pool *wire.Pool
+}
+
+func newFar(t *testing.T, s *Server) *far {
+	f := &far{t, s, wire.NewPool(wire.Config{}, nil)}
+	t.Cleanup(f.pool.Close)
+	return f
+}
+
+// dequeue gives what there is to be decided within a time; nil: nothing.
+func (f *far) dequeue(wait time.Duration) *structs.EvalDequeueReply {
+	f.t.Helper()
+	reply := &structs.EvalDequeueReply{}
+	args := &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch, structs.JobTypeService}, Timeout: wait}
+	if err := f.pool.Call(f.t.Context(), f.s.RPCAddr(), wire.MethodEvalDequeue, args, reply); err != nil {
+		f.t.Fatal(err)
+	}
+	return reply
+}
+
+// TestEvaluationOfALostServer: what a server's workers had when its connection ended is given out again at once, not after the
+// time that a worker has.
+func TestEvaluationOfALostServer(t *testing.T) {
+	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := register(t.Context(), s, batchJob(id, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost, other := newFar(t, s), newFar(t, s)
+	had := map[string]bool{}
+	for range 2 {
+		got := lost.dequeue(5 * time.Second)
+		if got.Eval == nil {
+			t.Fatal("nothing to take")
+		}
+		had[got.Eval.ID] = true
+	}
+	kept := other.dequeue(5 * time.Second)
+	if kept.Eval == nil {
+		t.Fatal("nothing to take")
+	}
+	lost.pool.Close() // as by kill -9
+	for range 2 {
+		again := other.dequeue(10 * time.Second)
+		if again.Eval == nil || !had[again.Eval.ID] {
+			t.Fatalf("given out after the loss of who had %v: %+v", had, again.Eval)
+		}
+		delete(had, again.Eval.ID)
+	}
+	if token, ok := s.leader.broker.Outstanding(kept.Eval.ID); !ok || token != kept.Token {
+		t.Error("what another has was taken from it")
+	}
+}
+
+// TestDequeueOfALostServer: a call that waits for work takes none when who made it is gone.
+func TestDequeueOfALostServer(t *testing.T) {
+	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
+	for range 20 {
+		lost := newFar(t, s)
+		session, err := lost.pool.Session(t.Context(), s.RPCAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = session.Call(ctx, wire.MethodEvalDequeue, &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch}, Timeout: time.Minute}, &structs.EvalDequeueReply{})
+		}()
+		time.Sleep(5 * time.Millisecond)
+		lost.pool.Close()
+		<-done
+		cancel()
+	}
+	if _, err := register(t.Context(), s, batchJob("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := newFar(t, s).dequeue(10 * time.Second); got.Eval == nil {
+		t.Fatal("nobody gets the evaluation")
+	}
+}
