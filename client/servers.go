@@ -120,23 +120,22 @@ func (s *servers) giveUp(addr string) {
 }
 
 // call calls a unary method of a server, trying each of those known once. A limit
-// above 0 bounds each try: a server that lets it pass counts as gone.
+// above 0 bounds each try: a server that lets it pass counts as gone, and so does one that
+// knows no leader. What is called may be called twice.
 func (s *servers) call(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	_, known := s.current()
 	err := errNoServer
 	for range known {
 		addr, _ := s.current()
 		err = s.try(ctx, addr, limit, method, args, reply)
-		var said *structs.Error
-		if err == nil || errors.As(err, &said) || ctx.Err() != nil {
+		if err == nil || answered(err) || ctx.Err() != nil {
 			return err
 		}
 		s.giveUp(addr)
 	}
 	for _, addr := range s.unconfirmed() {
 		hinted := s.try(ctx, addr, limit, method, args, reply)
-		var said *structs.Error
-		if hinted == nil || errors.As(hinted, &said) {
+		if hinted == nil || answered(hinted) {
 			s.adopt(addr)
 			return hinted
 		}
@@ -145,6 +144,13 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 		}
 	}
 	return err
+}
+
+// answered tells whether an error is the cluster's word. That of a server which knows no leader is not: it may be cut off from
+// the others.
+func answered(err error) bool {
+	var said *structs.Error
+	return errors.As(err, &said) && said.Code != structs.CodeNoLeader && said.Code != structs.CodeNotLeader
 }
 
 func (s *servers) try(ctx context.Context, addr string, limit time.Duration, method string, args, reply any) error {

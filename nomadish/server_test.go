@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,5 +290,23 @@ func TestShutdownLeavesNothingProposed(t *testing.T) {
 	cancel()
 	for range 2000 {
 		_, _ = s.raft.Apply(gone, structs.LogReconcile, &structs.ReconcileEntry{}) // who gave up does not ask how it went
+	}
+}
+
+// TestWithoutLeader: who asks over the network is told that nothing was done, and may ask another server; this server's own
+// agent knows no other.
+func TestWithoutLeader(t *testing.T) {
+	s := prepare(t, 3, func(_ int, c *Config) { c.Hold = 100 * time.Millisecond }).run(0)
+	session, err := wire.Dial(t.Context(), "global", s.RPCAddr(), wire.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close() //nolint:errcheck // a test
+	err = session.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{})
+	if structs.CodeOf(err) != structs.CodeNotLeader || !strings.Contains(err.Error(), "No cluster leader") {
+		t.Errorf("over the network: %s: %v", structs.CodeOf(err), err)
+	}
+	if err = s.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{}); structs.CodeOf(err) != structs.CodeNoLeader {
+		t.Errorf("from its own agent: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	CodeTooLarge     Code = "too_large"     // over a configured limit
 	CodeLimited      Code = "limited"       // too many at once; try again
 	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
-	CodeNotLeader    Code = "not_leader"    // between servers: this one does not lead, and did nothing
+	CodeNotLeader    Code = "not_leader"    // the server that was asked knows no leader, and did nothing: ask another
 	CodeNoRegion     Code = "no_region"     // the region asked for is not known, or none of its servers can be reached
 	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
 )

@@ -141,7 +141,7 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 		case <-changed:
 		case <-time.After(holdStep):
 		case <-limit.C:
-			if call.Via == wire.ViaRegion { // as above: another server of this region may know one
+			if call.Via == wire.ViaRegion || call.Session != nil { // as above: another server of this region may know one
 				return structs.Errorf(structs.CodeNotLeader, "%w", again.why)
 			}
 			return again.why

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// leaderless is a server that is cut off from the others: it answers that it knows no leader.
+func leaderless(t *testing.T, code structs.Code) (addr string, asked *atomic.Int64) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		_ = ln.Close()
+		wg.Wait()
+	})
+	asked = &atomic.Int64{}
+	m := wire.NewMux(hclog.NewNullLogger(), 0)
+	m.Handle(wire.MethodNodeRegister, func(context.Context, *wire.Call) error {
+		asked.Add(1)
+		return structs.Errorf(code, "No cluster leader")
+	})
+	wg.Go(func() {
+		for {
+			raw, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				conn, err := (*wire.TLS)(nil).Accept(ctx, raw, time.Minute)
+				if err != nil {
+					_ = raw.Close()
+					return
+				}
+				if s, err := wire.Server(conn, wire.Config{}); err == nil {
+					m.Serve(ctx, s)
+				}
+			})
+		}
+	})
+	return ln.Addr().String(), asked
+}
+
+// TestServerWithoutLeaderIsLeft: a client turns to another server when its own knows no leader, and stays there.
+func TestServerWithoutLeaderIsLeft(t *testing.T) {
+	for _, code := range []structs.Code{structs.CodeNoLeader, structs.CodeNotLeader} {
+		t.Run(string(code), func(t *testing.T) {
+			good := newFakeServer(t)
+			addr, asked := leaderless(t, code)
+			pool := wire.NewPool(wire.Config{}, nil)
+			defer pool.Close()
+			f := func(s *servers) {
+				t.Helper()
+				var reply structs.NodeUpdateReply
+				for range 3 {
+					args := &structs.NodeRegisterRequest{Node: &structs.Node{ID: "n"}}
+					if err := s.call(t.Context(), maxHeartbeatLimit, wire.MethodNodeRegister, args, &reply); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if now, _ := s.current(); now != good.addr {
+					t.Errorf("it speaks with %s still", now)
+				}
+				if n := asked.Swap(0); n != 1 {
+					t.Errorf("the one without a leader was asked %d times", n)
+				}
+			}
+			f(newServers(pool, []string{addr, good.addr}))
+			hinted := newServers(pool, []string{addr})
+			hinted.hint(good.addr)
+			f(hinted)
+		})
+	}
+	t.Run("all of them", func(t *testing.T) {
+		one, _ := leaderless(t, structs.CodeNotLeader)
+		other, _ := leaderless(t, structs.CodeNotLeader)
+		pool := wire.NewPool(wire.Config{}, nil)
+		defer pool.Close()
+		err := newServers(pool, []string{one, other}).call(t.Context(), time.Minute, wire.MethodNodeRegister, &structs.NodeRegisterRequest{}, &structs.NodeUpdateReply{})
+		if structs.CodeOf(err) != structs.CodeNotLeader {
+			t.Errorf("answered %v", err)
+		}
+	})
+}
