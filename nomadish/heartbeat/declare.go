@@ -49,7 +49,9 @@ func (w *watcher) declare(ctx context.Context) {
 		return
 	}
 	for _, id := range slices.Concat(dead, away) {
-		t.declared[id] = now
+		if _, known := t.declared[id]; !known {
+			t.declared[id] = now
+		}
 	}
 	t.mu.Unlock()
 	if err := errors.Join(t.markDead(ctx, dead), t.markAway(ctx, away)); err != nil && ctx.Err() == nil {

@@ -83,7 +83,7 @@ type doubts struct {
 	heard    map[string]time.Time // when a node's RPC was last heard; of nodes that are waited for
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
 	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
-	declared map[string]time.Time // lost lately
+	declared map[string]time.Time // lost lately: when that was said first
 	news     chan struct{}        // has something when there are suspects to be looked at
 
 	storm  time.Time // since when nobody is declared lost; zero: there is none
@@ -118,19 +118,32 @@ func (d *doubts) wake() {
 	}
 }
 
-// Suspect has nodes checked that one of the witnesses has lost. Of those that do not gossip heartbeats alone tell.
+// Suspect has nodes checked that one of the witnesses has lost. Of those that do not gossip heartbeats alone tell, and of those
+// that are known to be lost there is nothing to be told.
 func (t *Timers) Suspect(nodeIDs ...string) {
 	if t.opts.Witnesses == nil {
 		return
 	}
+	t.mu.Lock()
+	running, store := t.running, t.store
+	t.mu.Unlock()
+	if !running {
+		return
+	}
+	snap := store.Snapshot()
 	for _, id := range nodeIDs {
-		if member, _ := t.opts.Witnesses.Gossips(id); !member {
+		if member, _ := t.opts.Witnesses.Gossips(id); !member || lost(snap.Node(nil, id)) {
 			continue
 		}
 		t.mu.Lock()
 		t.suspect(id)
 		t.mu.Unlock()
 	}
+}
+
+// lost tells whether a node cannot be declared more lost than it is.
+func lost(n *structs.Node) bool {
+	return n == nil || n.Status == structs.NodeStatusDown || n.Status == structs.NodeStatusDisconnected && n.KeptUntil == 0
 }
 
 // suspect is Suspect of one that gossips.
@@ -199,7 +212,7 @@ func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
 	for id, at := range t.declared { // order does not matter: they are counted
 		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.StormWindow {
 			delete(t.declared, id)
-		} else if !waited {
+		} else if !waited && t.suspects[id] == nil { // else it is counted
 			doubtful++
 			all++
 		}

@@ -402,3 +402,44 @@ func TestLeaderFindsFailed(t *testing.T) {
 		b.want("n", structs.NodeStatusDown)
 	})
 }
+
+// TestLostOneByOneIsNoStorm: nodes are lost one by one, 5 s apart: two or three within any 10 s, of 24. The server whose session with each still looks
+// open (25 s of yamux, when packets are dropped) says so again every 2 s, as PingSilent does.
+func TestLostOneByOneIsNoStorm(t *testing.T) {
+	var ids []string
+	for i := range 24 {
+		ids = append(ids, fmt.Sprintf("n%02d", i))
+	}
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("told again: ", again), func(t *testing.T) {
+			witnessed(t, Options{}, ids, func(b *bed, s *seen) {
+				var dead []string
+				worst := time.Duration(0)
+				for i := range 7 {
+					id := ids[i]
+					s.set(s.deaf, true, id)
+					s.set(s.mute, true, id)
+					s.set(s.failed, true, id)
+					dead = append(dead, id)
+					b.Suspect(id)
+					for k := range 50 { // 5 s
+						time.Sleep(100 * time.Millisecond)
+						if again && k%20 == 19 {
+							b.Suspect(dead[max(0, len(dead)-5):]...)
+						}
+						if !b.Storm().IsZero() {
+							b.Fatalf("a storm with %d lost over %d s, two or three within any 10 s", len(dead), 5*len(dead))
+						}
+						if b.node(id).Status == structs.NodeStatusReady {
+							worst = max(worst, time.Duration(k+1)*100*time.Millisecond)
+						}
+					}
+					if !b.Storm().IsZero() {
+						b.Fatalf("a storm with %d of 24 lost over %d s; %s is %s", len(dead), 5*len(dead), id, b.node(id).Status)
+					}
+				}
+				b.Logf("declared within %s", worst)
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ const (
 	// may take to answer.
 	silentFor = 3 * time.Second
 	pingLimit = 2 * time.Second
+	// pingsMissed is after how many questions in a row without an answer a session is closed. Its client opens another if it is
+	// there.
+	pingsMissed = 3
 	// askAgain is the time between two questions to one that is looked for, tryLimit bounds each.
 	askAgain = 200 * time.Millisecond
 	tryLimit = time.Second
@@ -141,13 +145,13 @@ func (s *sessions) others(nodeID string, most int) []*wire.Session {
 	return out[:min(len(out), most)]
 }
 
-// silent are the sessions that nothing was heard of for a time, with the nodes behind them.
-func (s *sessions) silent(now time.Time) map[*wire.Session][]string {
+// silent are the sessions that nothing was heard of since a time, with the nodes behind them.
+func (s *sessions) silent(since time.Time) map[*wire.Session][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[*wire.Session][]string{}
 	for id, one := range s.node { // order does not matter: they are gathered
-		if now.Sub(one.Heard()) >= silentFor {
+		if !one.Heard().After(since) {
 			out[one] = append(out[one], id)
 		}
 	}
@@ -155,36 +159,51 @@ func (s *sessions) silent(now time.Time) map[*wire.Session][]string {
 }
 
 // PingSilent asks sessions with clients that have been silent for a while whether they live, until ctx ends. Of the nodes
-// behind those that do not the leader is told.
-func (e *Endpoints) PingSilent(ctx context.Context) {
+// behind those that do not the leader is told; one that does not answer again and again is closed.
+func (e *Endpoints) PingSilent(ctx context.Context) { e.pingSilent(ctx, silentFor, pingLimit) }
+
+func (e *Endpoints) pingSilent(ctx context.Context, silence, limit time.Duration) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	tick := time.NewTicker(silentFor / 3)
+	tick := time.NewTicker(silence / 3)
 	defer tick.Stop()
-	asked := make(map[*wire.Session]bool)
-	answers := make(chan *wire.Session)
+	asked, missed := map[*wire.Session]bool{}, map[*wire.Session]int{}
+	type answer struct {
+		of *wire.Session
+		ok bool
+	}
+	answers := make(chan answer)
 	for {
 		select {
-		case s := <-answers:
-			delete(asked, s)
+		case a := <-answers:
+			delete(asked, a.of)
+			if a.ok {
+				delete(missed, a.of)
+			} else if missed[a.of]++; missed[a.of] >= pingsMissed {
+				delete(missed, a.of)
+				_ = a.of.Close()
+			}
 			continue
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		for s, nodes := range e.sessions.silent(time.Now()) { // order does not matter: all are asked
+		silent := e.sessions.silent(time.Now().Add(-silence))
+		maps.DeleteFunc(missed, func(s *wire.Session, _ int) bool { return silent[s] == nil && !asked[s] }) // heard of, or ended
+		for s, nodes := range silent {                                                                      // order does not matter: all are asked
 			if asked[s] {
 				continue
 			}
 			asked[s] = true
 			wg.Go(func() {
-				limited, cancel := context.WithTimeout(ctx, pingLimit)
+				limited, cancel := context.WithTimeout(ctx, limit)
 				defer cancel()
-				if !pinged(limited, s) && ctx.Err() == nil {
+				ok := pinged(limited, s)
+				if !ok && ctx.Err() == nil {
 					e.Clients.Lost(nodes)
 				}
 				select {
-				case answers <- s:
+				case answers <- answer{s, ok}:
 				case <-ctx.Done():
 				}
 			})

@@ -1,0 +1,86 @@
+package rpc
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// told is the clients' gossip of tests: it counts what it is told of.
+type told struct {
+	mu   sync.Mutex
+	lost map[string]int
+}
+
+func (*told) Contacts() *structs.ClientGossip { return nil }
+
+func (*told) Probe(string) error { return structs.Errorf(structs.CodeNotFound, "nobody gossips here") }
+
+func (g *told) Lost(ids []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		g.lost[id]++
+	}
+}
+
+func (g *told) of(id string) int { g.mu.Lock(); defer g.mu.Unlock(); return g.lost[id] }
+
+// pair is the two ends of a session.
+func pair(t *testing.T) (server, client *wire.Session) {
+	t.Helper()
+	a, b := net.Pipe()
+	server, err := wire.Server(a, wire.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client, err = wire.Client(b, wire.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	return server, client
+}
+
+// TestSilentSessionIsClosed: a session whose client does not answer, though its connection stands, is closed after some
+// questions, not asked for ever; one that answers stays.
+func TestSilentSessionIsClosed(t *testing.T) {
+	gossip := &told{lost: map[string]int{}}
+	e := &Endpoints{Deps: Deps{Clients: gossip}, sessions: newSessions()}
+	dead, _ := pair(t)
+	lives, client := pair(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	m := wire.NewMux(hclog.NewNullLogger(), 0)
+	m.Handle(wire.MethodClientPing, wire.Unary(func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, nil
+	}))
+	wg.Go(func() { m.Serve(ctx, client) })
+	e.sessions.put("dead", dead)
+	e.sessions.put("lives", lives)
+	wg.Go(func() { e.pingSilent(ctx, 30*time.Millisecond, 500*time.Millisecond) })
+	select {
+	case <-dead.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatalf("it is open still; told of %d times", gossip.of("dead"))
+	}
+	if n := gossip.of("dead"); n != pingsMissed {
+		t.Errorf("told of %d times", n)
+	}
+	select {
+	case <-lives.Done():
+		t.Error("the one that answers was closed")
+	default:
+	}
+	if gossip.of("lives") > 0 {
+		t.Error("the one that answers was taken for lost")
+	}
+}
