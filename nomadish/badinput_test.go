@@ -100,6 +100,40 @@ func TestForeignRaft(t *testing.T) {
 	}
 }
 
+// TestRaftBeforeFounding: who has promised itself to a founder, and belongs to no cluster yet, lets only that one's Raft in and
+// that of those it founds the cluster with; who is to be added to a cluster, that of servers which gossip knows.
+func TestRaftBeforeFounding(t *testing.T) {
+	s := prepare(t, 3, nil).run(0)
+	lets := func(id string, want bool) {
+		t.Helper()
+		if s.membership(id) != want {
+			t.Errorf("lets Raft of %q in: %v", id, !want)
+		}
+	}
+	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.id} {
+		lets(id, false)
+	}
+	r, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.id}})
+	if err != nil || !r.Agreed || !s.listener.takesRaft() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	lets("founder", true)
+	lets("voter", true)
+	lets("stranger", false)
+	lets("", false)
+	if _, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Release: true}); err != nil {
+		t.Fatal(err)
+	}
+	lets("founder", false)
+	lets("voter", false)
+	if to, _, err := s.founder.Claim(&structs.RaftStateRequest{Claim: "cluster", Leader: "l"}); to != "cluster" || err != nil {
+		t.Fatalf("promised to %q, %v", to, err)
+	}
+	lets("stranger", false)
+	lets("founder", false)
+	lets(s.raft.id, true) // as any that gossip knows
+}
+
 // Who has a node's ID and not its secret can do nothing in its name; the true one is unaffected.
 func TestStolenNodeID(t *testing.T) {
 	log := &lines{}

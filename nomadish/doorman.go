@@ -84,8 +84,8 @@ func (d *doorman) lets(call raft.RPC) bool {
 }
 
 // membership tells who is of the cluster: whom Raft's configuration names, or gossip knows in this region, as a
-// configuration may be older than the servers that lead by now. Who belongs to no cluster yet is let speak to by the
-// one that it promised itself to: see raftGate.
+// configuration may be older than the servers that lead by now. Who belongs to no cluster yet is spoken to by those
+// that it promised itself to: see raftGate.
 func (s *Server) membership(id string) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {
@@ -93,7 +93,7 @@ func (s *Server) membership(id string) bool {
 	}
 	servers := f.Configuration().Servers
 	if len(servers) == 0 {
-		return true
+		return s.founder.Admits(id)
 	}
 	for _, one := range servers {
 		if string(one.ID) == id {

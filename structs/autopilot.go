@@ -163,6 +163,8 @@ type (
 		Release bool
 		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
 		Try uint64
+		// Voters are the Raft IDs of the servers that it founds the cluster with, whose Raft is let in until there is one.
+		Voters []string
 	}
 	// FoundReply answers it. A server agrees if it has no state and has agreed to nobody else.
 	FoundReply struct {

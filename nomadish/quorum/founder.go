@@ -70,6 +70,15 @@ type Founder struct {
 	// asked and released are the numbers of other founders' last tries that this server has promised itself in, and
 	// that were taken back, by the founder's ID. No call outlives this process, so that they need not either.
 	asked, released map[string]uint64
+	// with are the voters that a founder which has this server's promise named. Not kept: after a restart only the founder's
+	// own Raft is let in, as one that named none has it.
+	with company
+}
+
+// company are those that a founder founds the cluster with.
+type company struct {
+	founder string
+	voters  []string
 }
 
 // NewFounder makes a founder; Run runs it.
@@ -222,6 +231,13 @@ func names(servers []gossip.Server) string {
 	return out
 }
 
+func ids(servers []gossip.Server) (out []string) {
+	for _, s := range servers {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
 // gather asks for the promises of all voters, and of everybody else in sight whether
 // there is a cluster already. It gives what stands in the way.
 func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
@@ -230,7 +246,7 @@ func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
 			continue
 		}
 		voter := slices.ContainsFunc(voters, func(v gossip.Server) bool { return v.ID == s.ID })
-		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number}
+		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number, Voters: ids(voters)}
 		reply, err := f.question(ctx, s.RPCAddr, args)
 		switch {
 		case err != nil && voter:
@@ -313,7 +329,29 @@ func (f *Founder) Consider(args *structs.FoundRequest) (*structs.FoundReply, err
 		return &structs.FoundReply{Promised: args.Name}, nil
 	}
 	other, err := f.promiseTo(Promised{ID: args.Founder, Name: args.Name})
-	return &structs.FoundReply{Agreed: err == nil && other == "", Promised: other}, err
+	agreed := err == nil && other == ""
+	if agreed {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.with = company{args.Founder, args.Voters}
+	}
+	return &structs.FoundReply{Agreed: agreed, Promised: other}, err
+}
+
+// Admits tells whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
+// promised itself to, and of those that this one founds the cluster with, one of which may lead by then; or, if it is to be
+// added to a cluster, of the region's servers.
+func (f *Founder) Admits(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, err := f.promise.Load()
+	switch {
+	case err != nil || to.ID == "" || id == "":
+		return false
+	case strings.HasPrefix(to.ID, clusterPrefix):
+		return slices.ContainsFunc(f.gossip.Servers(), func(s gossip.Server) bool { return s.ID == id && s.Region == f.opts.Region })
+	}
+	return to.ID == id || f.with.founder == to.ID && slices.Contains(f.with.voters, id)
 }
 
 // late notes a question of a founder, and tells whether it took back already what it asks for.
