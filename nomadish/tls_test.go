@@ -98,6 +98,15 @@ func TestRolesOnRPC(t *testing.T) {
 		{wire.MethodEvalUpdate, &structs.EvalUpdateRequest{}, &structs.WriteReply{}},
 		{wire.MethodPlanSubmit, &structs.PlanRequest{}, &structs.PlanReply{}},
 	}
+	// What only servers' agents pass on, here or in another region.
+	agents := []try{
+		{wire.MethodRaftRemove, &structs.RaftPeerRequest{ID: s.raft.id}, &structs.WriteReply{}},
+		{wire.MethodRaftTransfer, &structs.RaftPeerRequest{ID: s.raft.id}, &structs.WriteReply{}},
+		{wire.MethodAutopilotSet, &structs.AutopilotConfigRequest{}, &structs.AutopilotSetReply{}},
+		{wire.MethodJoin, &structs.JoinRequest{}, &structs.CountReply{}},
+		{wire.MethodForceLeave, &structs.ForceLeaveRequest{Name: "x"}, &structs.WriteReply{}},
+		{wire.MethodSnapshotRestore, &structs.SnapshotRestoreRequest{}, &structs.WriteReply{}},
+	}
 	f := func(secure *wire.TLS, mayServe bool) {
 		t.Helper()
 		session, err := wire.Dial(t.Context(), "global", s.RPCAddr(), wire.Config{TLS: secure})
@@ -108,7 +117,7 @@ func TestRolesOnRPC(t *testing.T) {
 		if err := session.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{}); err != nil {
 			t.Errorf("list jobs: %v", err)
 		}
-		for _, c := range servers {
+		for _, c := range slices.Concat(servers, agents) {
 			err := session.Call(t.Context(), c.method, c.args, c.reply)
 			refused := structs.CodeOf(err) == structs.CodeForbidden && strings.Contains(fmt.Sprint(err), "is for the servers of region")
 			if refused == mayServe {

@@ -82,7 +82,8 @@ func trusted(e *Endpoints, far bool, allowed wire.Handler) wire.Handler {
 			e.Logger.Warn("refused a call that only servers may make; more of this kind are not logged for an hour",
 				"method", call.Method, "from", call.Session.Addr(), "certificate", peer)
 		}
-		return structs.Errorf(structs.CodeForbidden, "%s is for the servers of region %q: a certificate %s may not call it", call.Method, e.Region, peer)
+		return structs.Errorf(structs.CodeForbidden, "%s is for the servers of region %q: a certificate %s may not call it", call.Method, e.Region, peer).
+			WithHint("if you are an operator, ask a server's agent: -address")
 	}
 }
 

@@ -19,7 +19,7 @@ func (e *Endpoints) registerServers(mux *wire.Mux) {
 	mux.Handle(wire.MethodFound, serversOnly(e, local(e.found)))
 	mux.Handle(wire.MethodRaftState, serversOnly(e, local(e.raftState)))
 	mux.Handle(wire.MethodAutopilotGet, read(e, e.autopilotGet))
-	mux.Handle(wire.MethodAutopilotSet, write(e, e.autopilotSet))
+	mux.Handle(wire.MethodAutopilotSet, trusted(e, true, write(e, e.autopilotSet)))
 	mux.Handle(wire.MethodAutopilotHealth, write(e, e.autopilotHealth))
 }
 
