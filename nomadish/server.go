@@ -45,6 +45,7 @@ type Server struct {
 	founder   *quorum.Founder
 	failed    chan error
 	halt      chan struct{} // closed when the log is of a newer version
+	halting   sync.Once
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -98,6 +99,10 @@ func (s *Server) stepAside(ctx context.Context, halt <-chan struct{}) {
 	}
 }
 
+// halted takes note that the log is of a newer version. It may be called again: a state that is restored may be followed by
+// such an entry in its turn.
+func (s *Server) halted(error) { s.halting.Do(func() { close(s.halt) }) }
+
 // open makes the parts; none of them runs yet but Raft and the gossip, which answer.
 func (s *Server) open() error {
 	cfg := s.cfg
@@ -118,7 +123,7 @@ func (s *Server) open() error {
 		return fsm.New(writer, store, cfg.Logger.Named("fsm"))
 	}
 	machine := fsm.New(writer, store, cfg.Logger.Named("fsm"))
-	machine.OnHalt(func(error) { close(s.halt) })
+	machine.OnHalt(s.halted)
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}

@@ -75,3 +75,11 @@ func TestEntriesOfMixedVersions(t *testing.T) {
 		t.Errorf("a version that is not there: %v", err)
 	}
 }
+
+// TestHaltedAgain: a state that was restored may be followed by another entry that is not known.
+func TestHaltedAgain(t *testing.T) {
+	s := &Server{halt: make(chan struct{})}
+	s.halted(nil)
+	s.halted(nil)
+	<-s.halt
+}
