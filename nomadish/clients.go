@@ -284,10 +284,11 @@ func (w *witnesses) Reach(ctx context.Context, nodeID string) (session, gossip b
 	return w.reach(ctx, nodeID)
 }
 
-// Agreed implements heartbeat.Witnesses: a server that has a part in the clients' gossip knows it.
+// Agreed implements heartbeat.Witnesses: a server that has a part in the clients' gossip knows it, and so does one that knows
+// the log entries of that time. Whether it takes part does not matter: what others hear counts.
 func (w *witnesses) Agreed() bool {
 	for _, one := range w.servers() {
-		if one.Clients == "" && one.Status != structs.MemberLeft {
+		if one.Clients == "" && one.Entries < structs.LogJobStability && one.Status != structs.MemberLeft {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 	"github.com/nomadish/nomadish/structs/wire/clientpool"
@@ -193,4 +194,25 @@ func TestFalseMembers(t *testing.T) {
 	if got := f.status(0); got != structs.NodeStatusReady {
 		t.Errorf("the honest one is %s", got)
 	}
+}
+
+// TestWorkKeptByAgreement: work is kept of clients that gossip alone hears if all servers know how, whether or not each of
+// them gossips with clients.
+func TestWorkKeptByAgreement(t *testing.T) {
+	f := func(want bool, servers ...gossip.Server) {
+		t.Helper()
+		w := &witnesses{clients: &clients{servers: func() []gossip.Server { return servers }}}
+		if w.Agreed() != want {
+			t.Errorf("agreed: %v, of %+v", !want, servers)
+		}
+	}
+	gossips := gossip.Server{Clients: "127.0.0.1:4650", Entries: structs.LogTypeLast, Status: structs.MemberAlive}
+	silent := gossip.Server{Entries: structs.LogTypeLast, Status: structs.MemberAlive}
+	old := gossip.Server{Entries: structs.LogClusterMeta, Status: structs.MemberAlive}
+	left := old
+	left.Status = structs.MemberLeft
+	f(true, gossips)
+	f(true, gossips, silent)
+	f(true, gossips, left)
+	f(false, gossips, old)
 }
