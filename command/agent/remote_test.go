@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -98,7 +99,7 @@ func TestRemoteWithoutLeader(t *testing.T) {
 			if (err == nil) != (code == "") || (err == nil && index != 7) || (err != nil && structs.CodeOf(err) != code) {
 				t.Errorf("%s, %v: index %d, %v", method, answers, index, err)
 			}
-			if code == structs.CodeNoLeader && answers[0] == error(nothing) && !strings.Contains(err.Error(), text) {
+			if code == structs.CodeNoLeader && errors.Is(answers[0], nothing) && !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: it says %v", method, err)
 			}
 			for i, n := range asked {
