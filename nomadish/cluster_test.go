@@ -472,7 +472,7 @@ func TestPeersFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := f.leader()
-	s := f.all[left]
+	s, other := f.all[left], f.all[(left+1)%3].raft.id
 	for i := range f.all {
 		f.crash(i)
 	}
@@ -491,6 +491,23 @@ func TestPeersFile(t *testing.T) {
 			t.Fatalf("%s: taken", what)
 		} else if !strings.Contains(err.Error(), peersFile) {
 			t.Errorf("%s: %v: it does not name the file", what, err)
+		}
+	}
+	for what, text := range map[string]string{ // another's file, or a slip: this server would be of no cluster, and wait for ever
+		"an ID that no server has": `[{"id": "00000000-0000-7000-8000-000000000000", "address": "` + s.cfg.RPCAddr + `"}]`,
+		"only others":              `[{"id": "` + other + `", "address": "` + f.cfgs[(left+1)%3].RPCAddr + `"}]`,
+	} {
+		write(text)
+		bad, err := NewServer(s.cfg)
+		if err == nil {
+			_ = bad.Shutdown()
+			t.Fatalf("%s: taken", what)
+		}
+		if !strings.Contains(err.Error(), s.raft.id) || !strings.Contains(err.Error(), peersFile) {
+			t.Errorf("%s: %v: it names not the file and this server's ID", what, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, peersFile)); err != nil || string(got) != text { //nolint:gosec // a test's own
+			t.Fatalf("%s: the file is gone: %v", what, err)
 		}
 	}
 	good, err := json.Marshal([]map[string]any{{"id": s.raft.id, "address": s.cfg.RPCAddr}})

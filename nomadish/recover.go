@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/hashicorp/raft"
@@ -24,8 +25,9 @@ servers that are left:
   ]
 
 The id is the text of the file server/node-id in the data_dir, the address that of RPC.
-Then start them. The file is read once and removed. Entries of the log that had not
-been committed may count as committed after that.
+Then start them. The file is read once and removed; a server whose own id is not in it
+does not start, and leaves it. Entries of the log that had not been committed may count
+as committed after that.
 `
 
 // recoverPeers makes the servers of peers.json the cluster, if there is such a file.
@@ -44,6 +46,9 @@ func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, tr
 	if err != nil {
 		return fmt.Errorf("recover the cluster by %s: %w (peers.info beside it says how it is written)", path, err)
 	}
+	if err := listed(servers, conf.LocalID); err != nil {
+		return fmt.Errorf("recover the cluster by %s: %w; the file stays as it is", path, err)
+	}
 	if err := raft.RecoverCluster(conf, scratch, s.logs, s.stable, s.snapshots, transport, servers); err != nil {
 		return fmt.Errorf("recover the cluster by %s: %w", path, err)
 	}
@@ -52,4 +57,16 @@ func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, tr
 	}
 	conf.Logger.Warn("the cluster was recovered by peers.json", "servers", len(servers.Servers))
 	return nil
+}
+
+// listed refuses a set of servers that this one is not in: it would take part in no election, and wait for ever.
+func listed(servers raft.Configuration, own raft.ServerID) error {
+	var named []string
+	for _, s := range servers.Servers {
+		if s.ID == own {
+			return nil
+		}
+		named = append(named, string(s.ID))
+	}
+	return fmt.Errorf("it names the servers %s, and not this one, whose ID is %s (the file server/node-id in the data_dir)", strings.Join(named, ", "), own)
 }
