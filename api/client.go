@@ -29,6 +29,7 @@ type Config struct {
 	HTTP      *http.Client // nil: one of its own, as TLS says
 
 	badEnv error // what FromEnv could not read
+	stale  bool  // see Client.Stale
 }
 
 // FromEnv fills what is empty in c from NOMADISH_* and, after them, NOMAD_*.
@@ -103,6 +104,13 @@ func (c *Client) In(region string) *Client {
 	return &other
 }
 
+// Stale is a client whose reads are answered by the server that is asked, with what it knows, even if there is no leader.
+func (c *Client) Stale() *Client {
+	other := *c
+	other.config.stale = true
+	return &other
+}
+
 // Region is the region that the client asks for; empty: the agent's own.
 func (c *Client) Region() string { return c.config.Region }
 
@@ -169,6 +177,9 @@ func (c *Client) values(q *Query) url.Values {
 	}
 	set("region", c.config.Region)
 	set("namespace", c.config.Namespace)
+	if c.config.stale {
+		v.Set("stale", "")
+	}
 	if q == nil {
 		return v
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,16 @@ import (
 
 // query is the read options that the flags ask for.
 func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
+
+// staleFlag is -stale of a command that only reads; asked is called when the command runs.
+func staleFlag(fs *flag.FlagSet) (asked func(e *env)) {
+	stale := fs.Bool("stale", false, "show what the server that is asked knows, even if there is no leader; it may be old")
+	return func(e *env) {
+		if *stale {
+			e.client = e.client.Stale()
+		}
+	}
+}
 
 // one finds the one thing whose ID starts with prefix. kind is for messages.
 func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error), id func(T) string, name func(T) string) (T, error) {

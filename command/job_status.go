@@ -36,7 +36,9 @@ func jobStatus() spec {
 			fs.BoolVar(&o.all, "all-allocs", false, "also allocations of an earlier job of this name")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs, and more")
 			filter := fs.String("filter", "", "list only jobs that match an `expression`")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				if len(args) == 0 {
 					return listJobs(ctx, e, *filter)
 				}

@@ -31,7 +31,9 @@ func nodeStatus() spec {
 			fs.BoolVar(&o.allocs, "allocs", false, "in the list, count the running allocations")
 			fs.BoolVar(&o.os, "os", false, "in the list, show the operating system")
 			fs.StringVar(&o.filter, "filter", "", "list only nodes that match an `expression`")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				if len(args) == 0 && !o.self {
 					return listNodes(ctx, e, o)
 				}

@@ -14,8 +14,9 @@ func raftListPeers() spec {
 		synopsis: "List the servers of the Raft cluster",
 		usage:    "", example: "", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			fs.Bool("stale", false, "accepted, for scripts made for Nomad")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, _ []string) int {
+				stale(e)
 				conf, err := e.client.RaftConfig(ctx)
 				if err != nil {
 					return e.fail(err)
