@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/nomadish/nomadish/api"
@@ -58,12 +59,24 @@ func serverMembers() spec {
 					e.printf("\nRegion %s: no leader is known there now\n", region)
 				}
 				if err != nil {
-					return e.fail(fmt.Errorf("there is no leader now: jobs run on, but nothing new is placed"))
+					return e.fail(noLeaderNow(err))
 				}
 				return exitDone
 			}
 		},
 	}
+}
+
+// noLeaderNow says in the server's words why there is no leader, and what of it for those who had one.
+func noLeaderNow(err error) error {
+	var said *api.Error
+	if errors.As(err, &said) {
+		err = errors.New(said.Msg)
+	}
+	if strings.Contains(err.Error(), "not founded yet") || strings.Contains(err.Error(), "belongs to no cluster yet") {
+		return err
+	}
+	return fmt.Errorf("%w\nThere is no leader now: jobs run on, but nothing new is placed", err)
 }
 
 // regionsOf are the regions of some servers, in order.

@@ -337,6 +337,20 @@ func TestWithoutMajority(t *testing.T) {
 	if err := left.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, list); structs.CodeOf(err) != structs.CodeNoLeader {
 		t.Fatalf("a read without a majority: %v", err)
 	}
+	within(t, 20*time.Second, "an error that says what is missing", func(ctx context.Context) error { // gossip takes a while to find out
+		err := left.Call(ctx, wire.MethodRaftConfig, &structs.EmptyRequest{}, &structs.RaftConfigurationReply{})
+		for _, want := range []string{"No cluster leader: 1 of 3 servers can be seen", "2 are needed", "start", "peers.json", "docs/servers.md"} {
+			if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), want) {
+				return fmt.Errorf("%q is missing in: %w", want, err)
+			}
+		}
+		return nil
+	})
+	conf := &structs.RaftConfigurationReply{}
+	ask := &structs.EmptyRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
+	if err := left.Call(t.Context(), wire.MethodRaftConfig, ask, conf); err != nil || len(conf.Servers) != 3 {
+		t.Fatalf("the servers as the one that is left knows them: %v, %d", err, len(conf.Servers))
+	}
 	args := &structs.ListRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
 	within(t, 20*time.Second, "a stale read that tells that it is old", func(context.Context) error { // Raft takes a heartbeat's time to find out
 		if err := left.Call(t.Context(), wire.MethodJobList, args, list); err != nil || len(list.Jobs) != 1 {
@@ -347,6 +361,28 @@ func TestWithoutMajority(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.
+func TestNotFounded(t *testing.T) {
+	t.Parallel()
+	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect, c.Hold = 3, 100*time.Millisecond })
+	f.cfgs[1].BootstrapExpect = 0 // it would join
+	says := func(s *Server, what ...string) {
+		t.Helper()
+		_, wrote := register(t.Context(), s, batchJob("early", 1))
+		read := s.Call(t.Context(), wire.MethodRaftConfig, &structs.EmptyRequest{}, &structs.RaftConfigurationReply{})
+		leader := s.Call(t.Context(), wire.MethodLeader, &structs.EmptyRequest{}, &structs.StringReply{})
+		for _, err := range []error{wrote, read, leader} {
+			for _, w := range what {
+				if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), w) {
+					t.Errorf("%q is missing in: %v", w, err)
+				}
+			}
+		}
+	}
+	says(f.run(0), "No cluster leader: ", "not founded yet: 1 of 3 servers (bootstrap_expect) can be seen: s0", "server join", "retry_join")
+	says(f.run(1), "No cluster leader: ", "belongs to no cluster yet", "server members")
 }
 
 // TestHandOver: a leader that ends in good order gives leadership away first.

@@ -3,9 +3,11 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -64,9 +66,10 @@ type Founder struct {
 	gossip  Gossip
 	ask     Asker
 	promise Promise
-	mu      sync.Mutex // held while a promise is looked at and changed
-	said    string     // what was logged last, by Run
-	number  uint64     // of this server's last try to found
+	mu      sync.Mutex             // held while a promise is looked at and changed
+	said    string                 // what was logged last, by Run
+	hurdle  atomic.Pointer[string] // what stood in the way of founding at Run's last try
+	number  uint64                 // of this server's last try to found
 	// asked and released are the numbers of other founders' last tries that this server has promised itself in, and
 	// that were taken back, by the founder's ID. No call outlives this process, so that they need not either.
 	asked, released map[string]uint64
@@ -145,6 +148,8 @@ func (f *Founder) remember(cluster string) {
 
 // say logs what is new.
 func (f *Founder) say(level hclog.Level, text, why string) {
+	hurdle := text + ": " + why
+	f.hurdle.Store(&hurdle)
 	if f.said != text+why {
 		f.said = text + why
 		f.opts.Logger.Log(level, text, "reason", why)
@@ -198,9 +203,49 @@ func firstError(err error, otherwise string) error {
 	return structs.Errorf(structs.CodeConflict, "%s", otherwise)
 }
 
+// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
+func (f *Founder) Unfounded() (why, todo string) {
+	if founded, err := f.raft.Founded(); err != nil || founded {
+		return "", ""
+	}
+	if f.opts.Expect < 2 {
+		return "this server belongs to no cluster yet: no leader has taken it in",
+			"`server members` shows whom it sees: one of them must lead; servers that are to found a cluster need bootstrap_expect"
+	}
+	seen, err := f.seen()
+	switch hurdle := f.hurdle.Load(); {
+	case err != nil:
+		return "not founded yet: " + err.Error(), "correct it and start that server again"
+	case len(seen) < f.opts.Expect:
+		return "not founded yet: " + f.few(seen), "start the others, each with the address of one that runs (server_join { retry_join = … }), or `server join` them; `server members` shows who is there"
+	case hurdle != nil:
+		return "not founded yet: " + *hurdle, "try again"
+	}
+	return "not founded yet", "try again"
+}
+
+// few says how many of those that are to found the cluster are there.
+func (f *Founder) few(seen []gossip.Server) string {
+	return fmt.Sprintf("%d of %d servers (bootstrap_expect) can be seen: %s", len(seen), f.opts.Expect, names(seen))
+}
+
 // candidates are the servers to found the cluster with, by ID; nil: there are too few
 // yet.
 func (f *Founder) candidates() ([]gossip.Server, error) {
+	found, err := f.seen()
+	if err != nil {
+		return nil, err
+	}
+	if len(found) < f.opts.Expect {
+		f.say(hclog.Info, "waiting for more servers before the cluster is founded", f.few(found))
+		return nil, nil
+	}
+	slices.SortFunc(found, func(a, b gossip.Server) int { return cmp.Compare(a.ID, b.ID) })
+	return found[:f.opts.Expect], nil
+}
+
+// seen are the servers of this region that would found a cluster together, as gossip sees them.
+func (f *Founder) seen() ([]gossip.Server, error) {
 	var found []gossip.Server
 	for _, s := range f.gossip.Servers() {
 		if !s.Alive() || s.Region != f.opts.Region || s.Expect == 0 {
@@ -212,12 +257,7 @@ func (f *Founder) candidates() ([]gossip.Server, error) {
 		}
 		found = append(found, s)
 	}
-	if len(found) < f.opts.Expect {
-		f.say(hclog.Info, "waiting for more servers before the cluster is founded", names(found))
-		return nil, nil
-	}
-	slices.SortFunc(found, func(a, b gossip.Server) int { return cmp.Compare(a.ID, b.ID) })
-	return found[:f.opts.Expect], nil
+	return found, nil
 }
 
 func names(servers []gossip.Server) string {

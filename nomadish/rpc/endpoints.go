@@ -70,6 +70,8 @@ type Founding interface {
 	// Claim answers the leader of a cluster that would add this server: the cluster that it
 	// belongs to then, or the name of who has its promise.
 	Claim(args *structs.RaftStateRequest) (cluster, promised string, err error)
+	// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it does.
+	Unfounded() (why, todo string)
 }
 
 // Keeper knows the servers' health; it does on the leader only.

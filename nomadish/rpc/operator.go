@@ -44,7 +44,7 @@ func (e *Endpoints) registerOperator(mux *wire.Mux) {
 func (e *Endpoints) leader(context.Context, *structs.EmptyRequest) (*structs.StringReply, error) {
 	addr := e.Leadership.Reign().Addr
 	if addr == "" {
-		return nil, noLeader()
+		return nil, e.noLeader()
 	}
 	return &structs.StringReply{Value: addr, QueryMeta: structs.QueryMeta{KnownLeader: true}}, nil
 }

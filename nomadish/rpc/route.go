@@ -136,16 +136,16 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 			return err
 		}
 		if call.Via == wire.ViaLeader { // whoever passed it on will look for another
-			return structs.Errorf(structs.CodeNotLeader, "%w", again.why)
+			return structs.Errorf(structs.CodeNotLeader, "%s", again)
 		}
 		select {
 		case <-changed:
 		case <-time.After(holdStep):
 		case <-limit.C:
 			if call.Via == wire.ViaRegion || call.Session != nil { // as above: another server of this region may know one
-				return structs.Errorf(structs.CodeNotLeader, "%w", again.why)
+				return structs.Errorf(structs.CodeNotLeader, "%w", e.explained(again))
 			}
-			return again.why
+			return e.explained(again)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -157,15 +157,28 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 var ErrNothingDone = errors.New("nothing was done")
 
 // notYet says that nobody has answered and nothing was done.
-type notYet struct{ why error }
+type notYet struct{ why error } // nil: nobody leads, as Endpoints.noLeader says it at length
 
-func (n *notYet) Error() string { return n.why.Error() }
+func (n *notYet) Error() string {
+	if n.why == nil {
+		return "No cluster leader"
+	}
+	return n.why.Error()
+}
+
+// explained is why nobody has answered, and what to do.
+func (e *Endpoints) explained(n *notYet) error {
+	if n.why == nil {
+		return e.noLeader()
+	}
+	return n.why
+}
 
 func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
 	reign := e.Leadership.Reign()
 	if e.Leadership.IsLeader() {
 		if isRead && e.Leadership.Verify() != nil {
-			return &notYet{noLeader()}
+			return &notYet{}
 		}
 		err := here(ctx, call)
 		if errors.Is(err, ErrNothingDone) { // a write has one entry
@@ -174,7 +187,7 @@ func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bo
 		return err
 	}
 	if reign.Addr == "" || reign.ID == e.ID || call.Via == wire.ViaLeader {
-		return &notYet{noLeader()}
+		return &notYet{}
 	}
 	return e.passOn(ctx, call, isRead, reign)
 }
@@ -204,7 +217,7 @@ func (e *Endpoints) passOn(ctx context.Context, call *wire.Call, isRead bool, to
 	case err == nil:
 		return nil
 	case errors.As(err, &said) && said.Code == structs.CodeNotLeader:
-		return &notYet{noLeader()}
+		return &notYet{}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case call.Answered(), !errors.Is(err, wire.ErrSessionClosed) && within.Err() == nil:
@@ -215,8 +228,4 @@ func (e *Endpoints) passOn(ctx context.Context, call *wire.Call, isRead bool, to
 		return &notYet{lost.WithHint("try again")}
 	}
 	return lost.WithHint("whether it was done is not known: look, then try again")
-}
-
-func noLeader() error {
-	return structs.Errorf(structs.CodeNoLeader, "No cluster leader").WithHint("an election may be going on; try again")
 }
