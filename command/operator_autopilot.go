@@ -119,7 +119,7 @@ func autopilotHealth() spec {
 					s := &h.Servers[i]
 					rows = append(rows, []string{
 						s.ID, ui.OrNone(s.Name), s.Address, ui.OrNone(s.SerfStatus), fmt.Sprint(s.Leader), fmt.Sprint(s.Voter), fmt.Sprint(s.Healthy),
-						time.Duration(s.LastContact).Round(time.Millisecond).String(), fmt.Sprint(s.LastTerm), fmt.Sprint(s.LastIndex), ui.Time(s.StableSince.UnixNano()),
+						lastContact(time.Duration(s.LastContact)), fmt.Sprint(s.LastTerm), fmt.Sprint(s.LastIndex), ui.Time(s.StableSince.UnixNano()),
 					})
 				}
 				ui.Table(e.out, rows)
@@ -132,4 +132,14 @@ func autopilotHealth() spec {
 			}
 		},
 	}
+}
+
+func lastContact(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "never"
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
 }

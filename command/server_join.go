@@ -39,7 +39,7 @@ func serverForceLeave() spec {
 	return spec{
 		synopsis: "Make a failed server count as one that left for good",
 		usage:    "NAME", example: "server-3.global",
-		details: "A failed server is waited for; this ends that, and the leader removes it from Raft. One that is still there comes back by itself.",
+		details: "A failed server is waited for; this ends that, and the leader removes it from Raft. One that is alive is refused: it would come back by itself.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			prune := fs.Bool("prune", false, "forget the server altogether")
 			return func(ctx context.Context, e *env, args []string) int {

@@ -1,10 +1,12 @@
 package nomadish
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -137,33 +139,67 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 
 // Change removes a server, or hands leadership to it.
 func (c *cluster) Change(remove bool, id, address string) error {
+	if !remove && id == "" && address == "" {
+		return raftOrNil(c.await(context.Background(), c.LeadershipTransfer()))
+	}
 	conf, err := c.Configuration()
 	if err != nil {
 		return err
 	}
+	var known []string
 	for _, s := range conf.Servers {
-		if (id == "" || s.ID != id) && (address == "" || s.Address != address) {
-			continue
-		}
-		if remove {
-			if len(conf.Servers) == 1 {
-				return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
-			}
-			return raftOrNil(c.await(context.Background(), c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
-		}
 		switch {
-		case s.Leader:
-			return structs.Errorf(structs.CodeBadRequest, "server %s leads already", s.ID)
-		case !s.Voter:
-			return structs.Errorf(structs.CodeBadRequest, "server %s is no voter yet, and cannot lead", s.ID)
+		case (id == "" || s.ID != id) && (address == "" || s.Address != address):
+			known = append(known, fmt.Sprintf("%s (%s at %s)", s.Node, s.ID, s.Address))
+		case remove:
+			return c.remove(s, len(conf.Servers) == 1)
+		default:
+			return c.handTo(s)
 		}
-		return raftOrNil(c.await(context.Background(), c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address))))
 	}
-	if !remove && id == "" && address == "" {
-		return raftOrNil(c.await(context.Background(), c.LeadershipTransfer()))
+	return structs.Errorf(structs.CodeNotFound, "no server with ID or address %q in the Raft configuration; there are %s", cmp.Or(id, address), strings.Join(known, ", "))
+}
+
+// remove takes a server off the list. One that lives would be put on it again at once.
+func (c *cluster) remove(s *structs.RaftServer, only bool) error {
+	if only {
+		return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
 	}
-	return structs.Errorf(structs.CodeNotFound, "no server with ID %q or address %q in the Raft configuration", id, address).
-		WithHint("`operator raft list-peers` lists them")
+	if c.status(s.ID) == structs.MemberAlive {
+		return structs.Errorf(structs.CodeConflict, "server %s (%s) is alive: the leader would add it again at once", s.Node, s.ID).
+			WithHint("end its agent first; that it has ended is seen within seconds")
+	}
+	return raftOrNil(c.await(context.Background(), c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
+}
+
+// handTo hands leadership to a server.
+func (c *cluster) handTo(s *structs.RaftServer) error {
+	status := c.status(s.ID)
+	switch {
+	case s.Leader:
+		return structs.Errorf(structs.CodeBadRequest, "server %s leads already", s.ID)
+	case !s.Voter:
+		return structs.Errorf(structs.CodeBadRequest, "server %s is no voter yet, and cannot lead", s.ID)
+	case status == structs.MemberFailed || status == structs.MemberLeft:
+		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.id)
+	}
+	why := c.await(context.Background(), c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)))
+	err := raftOrNil(why)
+	if err != nil && structs.CodeOf(err) == structs.CodeInternal && c.Raft.State() == raft.Leader { // Raft has no error of its own for that
+		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.id)
+	}
+	return err
+}
+
+// status is a server's as gossip has it; empty: it does not know it. One may have been there under another name.
+func (c *cluster) status(id string) string {
+	status := ""
+	for _, s := range c.pool.Servers() {
+		if s.ID == id && status != structs.MemberAlive {
+			status = s.Status
+		}
+	}
+	return status
 }
 
 func raftOrNil(err error) error {

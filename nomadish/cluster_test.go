@@ -363,28 +363,6 @@ func TestWithoutMajority(t *testing.T) {
 	})
 }
 
-// TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.
-func TestNotFounded(t *testing.T) {
-	t.Parallel()
-	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect, c.Hold = 3, 100*time.Millisecond })
-	f.cfgs[1].BootstrapExpect = 0 // it would join
-	says := func(s *Server, what ...string) {
-		t.Helper()
-		_, wrote := register(t.Context(), s, batchJob("early", 1))
-		read := s.Call(t.Context(), wire.MethodRaftConfig, &structs.EmptyRequest{}, &structs.RaftConfigurationReply{})
-		leader := s.Call(t.Context(), wire.MethodLeader, &structs.EmptyRequest{}, &structs.StringReply{})
-		for _, err := range []error{wrote, read, leader} {
-			for _, w := range what {
-				if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), w) {
-					t.Errorf("%q is missing in: %v", w, err)
-				}
-			}
-		}
-	}
-	says(f.run(0), "No cluster leader: ", "not founded yet: 1 of 3 servers (bootstrap_expect) can be seen: s0", "server join", "retry_join")
-	says(f.run(1), "No cluster leader: ", "belongs to no cluster yet", "server members")
-}
-
 // TestHandOver: a leader that ends in good order gives leadership away first.
 func TestHandOver(t *testing.T) {
 	t.Parallel()

@@ -109,7 +109,7 @@ type ServerHealth struct {
 	SerfStatus  string
 	Version     string
 	Leader      bool
-	LastContact Duration // since it heard the leader
+	LastContact Duration // since it heard the leader, or since it was heard last; negative: never
 	LastTerm    uint64
 	LastIndex   uint64
 	Healthy     bool

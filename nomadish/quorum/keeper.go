@@ -50,6 +50,7 @@ type Keeper struct {
 	autopilot *autopilot.Autopilot
 	refused   map[string]bool // IDs of servers of other clusters, as logged; by reconcile
 	aside     aside
+	contacts  contacts
 }
 
 // NewKeeper makes a keeper; Run runs it.
@@ -65,7 +66,7 @@ func NewKeeper(o KeeperOptions, r autopilot.Raft, g Gossip, l Leaver, a Asker) *
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	k := &Keeper{opts: o, raft: r, gossip: g, leaver: l, ask: a, refused: map[string]bool{}}
+	k := &Keeper{opts: o, raft: r, gossip: g, leaver: l, ask: a, refused: map[string]bool{}, contacts: contacts{last: map[raft.ServerID]contact{}}}
 	k.autopilot = autopilot.New(r, &delegate{k}, autopilot.WithLogger(o.Logger),
 		autopilot.WithUpdateInterval(o.Update), autopilot.WithReconcileInterval(o.Reconcile))
 	return k
@@ -179,7 +180,7 @@ func (k *Keeper) Health() structs.AutopilotHealth {
 	for _, s := range state.Servers {
 		why, contact := k.aside.get(s.Server.ID)
 		if why == "" {
-			contact = s.Stats.LastContact
+			contact = k.contacts.get(s.Server.ID, s.Stats.LastContact, time.Now())
 		}
 		out.Servers = append(out.Servers, structs.ServerHealth{
 			ID: string(s.Server.ID), Name: s.Server.Name, Address: string(s.Server.Address), SerfStatus: string(s.Server.NodeStatus),
@@ -254,6 +255,7 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 		})
 	}
 	wg.Wait()
+	d.k.contacts.note(time.Now(), out)
 	return out
 }
 

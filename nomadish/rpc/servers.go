@@ -38,6 +38,9 @@ func (e *Endpoints) allMembers() []structs.ServerMember {
 
 // forceLeave looks for the member in the pool of this region, and in that of all regions.
 func (e *Endpoints) forceLeave(_ context.Context, args *structs.ForceLeaveRequest) (*structs.WriteReply, error) {
+	if err := e.stillAlive(args.Name); err != nil {
+		return nil, err
+	}
 	err := e.Gossip.ForceLeave(args.Name, args.Prune)
 	if e.Regions == nil {
 		return &structs.WriteReply{}, err
@@ -49,6 +52,22 @@ func (e *Endpoints) forceLeave(_ context.Context, args *structs.ForceLeaveReques
 		err = far
 	}
 	return &structs.WriteReply{}, err
+}
+
+// stillAlive refuses to force a server to leave that would come back by itself at once. The pool of the own region is the
+// first to know.
+func (e *Endpoints) stillAlive(name string) error {
+	for _, m := range e.allMembers() {
+		if m.Name != name && m.Name != name+"."+e.Region {
+			continue
+		}
+		if m.Status == structs.MemberAlive && m.Tags["id"] != e.ID {
+			return structs.Errorf(structs.CodeConflict, "server %s is alive: it would come back by itself at once", m.Name).
+				WithHint("end its agent first; that it has ended is seen within seconds")
+		}
+		return nil
+	}
+	return nil
 }
 
 func (e *Endpoints) join(_ context.Context, args *structs.JoinRequest) (*structs.CountReply, error) {

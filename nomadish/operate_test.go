@@ -1,0 +1,108 @@
+package nomadish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.
+func TestNotFounded(t *testing.T) {
+	t.Parallel()
+	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect, c.Hold = 3, 100*time.Millisecond })
+	f.cfgs[1].BootstrapExpect = 0 // it would join
+	says := func(s *Server, what ...string) {
+		t.Helper()
+		_, wrote := register(t.Context(), s, batchJob("early", 1))
+		read := s.Call(t.Context(), wire.MethodRaftConfig, &structs.EmptyRequest{}, &structs.RaftConfigurationReply{})
+		leader := s.Call(t.Context(), wire.MethodLeader, &structs.EmptyRequest{}, &structs.StringReply{})
+		for _, err := range []error{wrote, read, leader} {
+			for _, w := range what {
+				if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), w) {
+					t.Errorf("%q is missing in: %v", w, err)
+				}
+			}
+		}
+	}
+	says(f.run(0), "No cluster leader: ", "not founded yet: 1 of 3 servers (bootstrap_expect) can be seen: s0", "server join", "retry_join")
+	says(f.run(1), "No cluster leader: ", "belongs to no cluster yet", "server members")
+}
+
+// refusedWith fails the test unless err has the code and says all parts.
+func refusedWith(t *testing.T, what string, err error, code structs.Code, parts ...string) {
+	t.Helper()
+	if structs.CodeOf(err) != code {
+		t.Errorf("%s: %v: its code is %s, not %s", what, err, structs.CodeOf(err), code)
+	}
+	for _, p := range parts {
+		if !strings.Contains(fmt.Sprint(err), p) {
+			t.Errorf("%s: %q is missing in: %v", what, p, err)
+		}
+	}
+}
+
+// TestServersThatLive: what would be undone at once is refused, and who does not answer is named.
+func TestServersThatLive(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, nil)
+	leader := f.all[f.leader()]
+	live := slices.DeleteFunc(f.up(), func(s *Server) bool { return s == leader })
+	change := func(method, id string) error {
+		return live[0].Call(t.Context(), method, &structs.RaftPeerRequest{ID: id}, &structs.WriteReply{})
+	}
+	leave := func(s *Server, name string) error {
+		return s.Call(t.Context(), wire.MethodForceLeave, &structs.ForceLeaveRequest{Name: name}, &structs.WriteReply{})
+	}
+	refusedWith(t, "remove one that lives", change(wire.MethodRaftRemove, live[1].raft.id), structs.CodeConflict, live[1].cfg.Name, "is alive", "end its agent first")
+	refusedWith(t, "force one that lives to leave", leave(live[0], live[1].cfg.Name), structs.CodeConflict, live[1].cfg.Name, "is alive", "end its agent first")
+	refusedWith(t, "force the leader to leave", leave(live[0], leader.cfg.Name+".global"), structs.CodeConflict, "is alive")
+	refusedWith(t, "force oneself to leave", leave(live[0], live[0].cfg.Name), structs.CodeBadRequest, "this server itself")
+	for _, method := range []string{wire.MethodRaftRemove, wire.MethodRaftTransfer} {
+		refusedWith(t, "nobody", change(method, "nobody"), structs.CodeNotFound, `"nobody"`, live[0].raft.id, live[1].cfg.Name+".global", leader.RPCAddr())
+	}
+	if voters, _ := peers(leader); len(voters) != 3 {
+		t.Fatalf("the voters are %v", voters)
+	}
+
+	dead := slices.Index(f.all, live[1])
+	id := live[1].raft.id
+	f.crash(dead)
+	refusedWith(t, "hand over to one that has just died", change(wire.MethodRaftTransfer, id), structs.CodeConflict, live[1].cfg.Name, "does not answer", "still leads")
+	within(t, time.Minute, "the failure", func(context.Context) error {
+		for _, m := range leader.gossip.Servers() {
+			if m.ID == id && m.Status == structs.MemberFailed {
+				return nil
+			}
+		}
+		return errors.New("it passes for alive")
+	})
+	refusedWith(t, "hand over to one that has failed", change(wire.MethodRaftTransfer, id), structs.CodeConflict, live[1].cfg.Name, "does not answer", "still leads")
+	within(t, time.Minute, "the time since it was heard", func(ctx context.Context) error {
+		reply := &structs.AutopilotHealthReply{}
+		if err := live[0].Call(ctx, wire.MethodAutopilotHealth, &structs.EmptyRequest{}, reply); err != nil {
+			return err
+		}
+		for _, s := range reply.Health.Servers {
+			if s.ID == id && (s.Healthy || time.Duration(s.LastContact) < 2*time.Second) {
+				return fmt.Errorf("the dead one: healthy %v, last contact %s", s.Healthy, time.Duration(s.LastContact))
+			}
+			if s.ID != id && time.Duration(s.LastContact) >= 2*time.Second {
+				return fmt.Errorf("%s: last contact %s", s.Name, time.Duration(s.LastContact))
+			}
+		}
+		return nil
+	})
+	if err := change(wire.MethodRaftRemove, id); err != nil {
+		t.Errorf("remove one that has failed: %v", err)
+	}
+	if err := leave(live[0], live[1].cfg.Name); err != nil {
+		t.Errorf("force one that has failed to leave: %v", err)
+	}
+}

@@ -1,0 +1,46 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+)
+
+// contacts is when servers answered last, and how long they had not heard the leader then. Autopilot itself goes on with what
+// one said that does not answer any more.
+type contacts struct {
+	mu       sync.Mutex
+	answered map[raft.ServerID]bool // when they were asked last
+	last     map[raft.ServerID]contact
+}
+
+type contact struct {
+	at    time.Time
+	since time.Duration
+}
+
+// note takes over who answered now.
+func (c *contacts) note(now time.Time, answers map[raft.ServerID]*autopilot.ServerStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = map[raft.ServerID]bool{}
+	for id, stats := range answers { // order does not matter: each for itself
+		c.answered[id], c.last[id] = true, contact{now, max(stats.LastContact, 0)}
+	}
+}
+
+// get is how long a server has not heard the leader, as far as is known: below 0 if it never answered. said is what it said last.
+func (c *contacts) get(id raft.ServerID, said time.Duration, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered[id] {
+		return said
+	}
+	last, ok := c.last[id]
+	if !ok {
+		return -1
+	}
+	return last.since + now.Sub(last.at)
+}
