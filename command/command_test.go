@@ -287,23 +287,6 @@ func TestSchedulerSetConfig(t *testing.T) {
 	refused("written after =", "-pause-eval-broker", "false")
 }
 
-func TestRaftPeers(t *testing.T) {
-	f := newFake(t).on("DELETE /v1/operator/raft/peer", "").on("PUT /v1/operator/raft/transfer-leadership", "")
-	if got := f.run(t, "operator", "raft", "remove-peer", "-peer-id", "s2"); got.code != exitDone || got.out != "Removed peer s2\n" {
-		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
-	}
-	wants(t, f.requests("DELETE")[0], "id=s2")
-	if got := f.run(t, "operator", "raft", "transfer-leadership", "-peer-address", "a:1"); got.code != exitDone {
-		t.Errorf("exit code %d, stderr %q", got.code, got.err)
-	}
-	wants(t, f.requests("PUT")[0], "address=a%3A1")
-	for _, verb := range []string{"remove-peer", "transfer-leadership"} {
-		if got := f.run(t, "operator", "raft", verb); got.code != exitFailed || !strings.Contains(got.err, "list-peers") {
-			t.Errorf("%s of nobody: exit code %d, stderr %q", verb, got.code, got.err)
-		}
-	}
-}
-
 func TestMissingIsNotUnreachable(t *testing.T) {
 	_, err := cluster(t).one(t).oneNode(t.Context(), "nope")
 	var nobody *api.Unreachable

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
 )
@@ -39,61 +41,100 @@ func raftListPeers() spec {
 	}
 }
 
-// peerFlags name one server.
-type peerFlags struct{ id, address string }
+// peer is the one server that is meant, by a flag or by an argument.
+type peer struct{ id, address string }
 
-func (p *peerFlags) flags(fs *flag.FlagSet) {
+func (p *peer) flags(fs *flag.FlagSet) {
 	fs.StringVar(&p.id, "peer-id", "", "the server's `ID`, as list-peers shows it")
 	fs.StringVar(&p.address, "peer-address", "", "the server's `host:port`, instead of its ID")
 }
 
-func (p *peerFlags) check() error {
-	if (p.id == "") == (p.address == "") {
-		return errors.New("either -peer-id or -peer-address is needed (`nomadish operator raft list-peers` lists them)")
+// named checks that one server is named, once, and gives what it was called.
+func (p *peer) named(args []string) (string, error) {
+	switch {
+	case p.id != "" && p.address != "":
+		return "", errors.New("-peer-id and -peer-address both name a server: give one of them")
+	case len(args) > 1, len(args) == 1 && p.id+p.address != "":
+		return "", fmt.Errorf("one server is needed, more are named (%s): give one", strings.TrimSpace(p.id+p.address+" "+strings.Join(args, " ")))
+	case len(args) == 0 && p.id+p.address == "":
+		return "", errors.New("a server is needed: its NAME, -peer-id or -peer-address (`nomadish operator raft list-peers` lists them)")
+	case len(args) == 1:
+		return args[0], nil
+	}
+	return p.id + p.address, nil
+}
+
+// find looks up the server that an argument names, if there is one: by its name, with or without the region, its ID or address.
+func (p *peer) find(ctx context.Context, e *env, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	conf, err := e.client.RaftConfig(ctx)
+	if err != nil {
+		return err
+	}
+	var all []string
+	n := 0
+	for _, s := range conf.Servers {
+		plain := s.Node
+		if at := strings.LastIndex(plain, "."); at > 0 { // a region's name has none
+			plain = plain[:at]
+		}
+		if slices.Contains([]string{s.ID, s.Node, plain, s.Address}, args[0]) {
+			p.id = s.ID
+			n++
+		}
+		all = append(all, fmt.Sprintf("%s (%s at %s)", s.Node, s.ID, s.Address))
+	}
+	switch {
+	case n == 0:
+		return fmt.Errorf("no server %q in the Raft configuration; there are %s", args[0], strings.Join(all, ", "))
+	case n > 1:
+		return fmt.Errorf("%d servers are named %q: give the ID of one; there are %s", n, args[0], strings.Join(all, ", "))
 	}
 	return nil
 }
 
-func (p *peerFlags) String() string { return p.id + p.address }
+// peerCommand is a command about one server.
+func peerCommand(do func(ctx context.Context, e *env, p *peer) error, done string) func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+	return func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+		var p peer
+		p.flags(fs)
+		return func(ctx context.Context, e *env, args []string) int {
+			name, err := p.named(args)
+			if err != nil {
+				return e.usage("%v", err)
+			}
+			if err := p.find(ctx, e, args); err != nil {
+				return e.fail(err)
+			}
+			if err := do(ctx, e, &p); err != nil {
+				return e.fail(err)
+			}
+			e.printf("%s %s\n", done, name)
+			return exitDone
+		}
+	}
+}
 
 func raftRemovePeer() spec {
 	return spec{
 		synopsis: "Remove a server that will not come back from the Raft cluster",
-		usage:    "", example: "-peer-id 01976c1c-5f3a-7c11-a9d0-5d1f2b3c4d5e",
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var peer peerFlags
-			peer.flags(fs)
-			return func(ctx context.Context, e *env, _ []string) int {
-				if err := peer.check(); err != nil {
-					return e.usage("%v", err)
-				}
-				if err := e.client.RaftRemovePeer(ctx, peer.id, peer.address); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Removed peer %s\n", &peer)
-				return exitDone
-			}
-		},
+		usage:    "[NAME]", example: "server-3",
+		details: "The server is named by its name, or by -peer-id or -peer-address. One that is alive is refused: it would be added again at once.",
+		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {
+			return e.client.RaftRemovePeer(ctx, p.id, p.address)
+		}, "Removed peer"),
 	}
 }
 
 func raftTransfer() spec {
 	return spec{
 		synopsis: "Hand leadership to another server",
-		usage:    "", example: "-peer-address 10.0.0.2:4647",
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var peer peerFlags
-			peer.flags(fs)
-			return func(ctx context.Context, e *env, _ []string) int {
-				if err := peer.check(); err != nil {
-					return e.usage("%v", err)
-				}
-				if err := e.client.RaftTransfer(ctx, peer.id, peer.address); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Leadership transferred to %s\n", &peer)
-				return exitDone
-			}
-		},
+		usage:    "[NAME]", example: "server-2",
+		details: "The server is named by its name, or by -peer-id or -peer-address.",
+		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {
+			return e.client.RaftTransfer(ctx, p.id, p.address)
+		}, "Leadership transferred to"),
 	}
 }

@@ -43,3 +43,44 @@ func TestMembersWithoutLeader(t *testing.T) {
 	got = lost.run(t, "server", "members")
 	wants(t, got.err, "No cluster leader (try again)", "There is no leader now: jobs run on, but nothing new is placed")
 }
+
+func TestRaftPeers(t *testing.T) {
+	f := newFake(t).on("DELETE /v1/operator/raft/peer", "").on("PUT /v1/operator/raft/transfer-leadership", "")
+	if got := f.run(t, "operator", "raft", "remove-peer", "-peer-id", "s2"); got.code != exitDone || got.out != "Removed peer s2\n" {
+		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
+	}
+	wants(t, f.requests("DELETE")[0], "id=s2")
+	if got := f.run(t, "operator", "raft", "transfer-leadership", "-peer-address", "a:1"); got.code != exitDone {
+		t.Errorf("exit code %d, stderr %q", got.code, got.err)
+	}
+	wants(t, f.requests("PUT")[0], "address=a%3A1")
+	f.on("GET /v1/operator/raft/configuration", &structs.RaftConfigurationReply{Servers: []*structs.RaftServer{
+		{ID: "id-1", Node: "server-1.global", Address: "10.0.0.1:4647"}, {ID: "id-2", Node: "server.2.global", Address: "10.0.0.2:4647"},
+		{ID: "id-3", Node: "(unknown)", Address: "10.0.0.3:4647"}, {ID: "id-4", Node: "(unknown)", Address: "10.0.0.4:4647"},
+	}})
+	for name, id := range map[string]string{"server-1": "id-1", "server.2.global": "id-2", "10.0.0.3:4647": "id-3", "id-4": "id-4"} {
+		if got := f.run(t, "operator", "raft", "remove-peer", name); got.code != exitDone || got.out != "Removed peer "+name+"\n" {
+			t.Errorf("%s: exit code %d, output %q, stderr %q", name, got.code, got.out, got.err)
+		}
+		asked := f.requests("DELETE")
+		wants(t, asked[len(asked)-1], "id="+id)
+	}
+	before := len(f.requests("DELETE")) + len(f.requests("PUT"))
+	for _, verb := range []string{"remove-peer", "transfer-leadership"} {
+		for args, want := range map[string]string{
+			"":                                "list-peers",
+			"-peer-id id-1 -peer-address a:1": "-peer-id and -peer-address",
+			"server-1 -peer-id id-1":          "give one",
+			"server-1 server.2":               "give one",
+			"server":                          "server-1.global (id-1 at 10.0.0.1:4647)",
+			"(unknown)":                       "2 servers",
+		} {
+			if got := f.run(t, append([]string{"operator", "raft", verb}, strings.Fields(args)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+				t.Errorf("%s %s: exit code %d, stderr %q", verb, args, got.code, got.err)
+			}
+		}
+	}
+	if now := len(f.requests("DELETE")) + len(f.requests("PUT")); now != before {
+		t.Errorf("%d changes were asked for", now-before)
+	}
+}
