@@ -91,7 +91,7 @@ func (s *stores) close() error {
 // openRaft opens Raft. It founds the cluster at once if this is its first start and it is
 // to be alone. scratch makes an FSM that nobody reads, to recover a cluster with.
 func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listener) (*raftNode, error) {
-	logger := cfg.Logger.Named("raft")
+	logger := newRaftLog(cfg.Logger.Named("raft"))
 	s, err := openStores(cfg, logger)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone(), ended: make(chan struct{})}
 	n.transport = newDoorman(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
-	}), logger)
+	}), cfg.Logger.Named("raft"))
 	if err := n.open(cfg, machine, scratch, logger); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
