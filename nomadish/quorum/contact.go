@@ -17,8 +17,8 @@ type contacts struct {
 }
 
 type contact struct {
-	at    time.Time
-	since time.Duration
+	at   time.Time
+	said autopilot.ServerStats
 }
 
 // note takes over who answered now.
@@ -27,7 +27,7 @@ func (c *contacts) note(now time.Time, answers map[raft.ServerID]*autopilot.Serv
 	defer c.mu.Unlock()
 	c.answered = map[raft.ServerID]bool{}
 	for id, stats := range answers { // order does not matter: each for itself
-		c.answered[id], c.last[id] = true, contact{now, max(stats.LastContact, 0)}
+		c.answered[id], c.last[id] = true, contact{now, *stats}
 	}
 }
 
@@ -38,9 +38,22 @@ func (c *contacts) get(id raft.ServerID, said time.Duration, now time.Time) time
 	if c.answered[id] {
 		return said
 	}
+	return c.silentLocked(id, now).LastContact
+}
+
+// silent is what is known of a server that does not answer.
+func (c *contacts) silent(id raft.ServerID, now time.Time) *autopilot.ServerStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silentLocked(id, now)
+}
+
+func (c *contacts) silentLocked(id raft.ServerID, now time.Time) *autopilot.ServerStats {
 	last, ok := c.last[id]
 	if !ok {
-		return -1
+		return &autopilot.ServerStats{LastContact: -1}
 	}
-	return last.since + now.Sub(last.at)
+	stats := last.said
+	stats.LastContact = max(stats.LastContact, 0) + now.Sub(last.at)
+	return &stats
 }

@@ -232,7 +232,7 @@ func (d *delegate) NotifyState(s *autopilot.State) {
 }
 
 // FetchServerStats implements autopilot.ApplicationIntegration: it asks all servers at
-// once; who does not answer in time has no statistics and is not healthy.
+// once; who does not answer in time has not heard the leader for as long as the leader has not heard it.
 func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
 	ctx, cancel := context.WithTimeout(ctx, d.k.opts.Ask)
 	defer cancel()
@@ -255,7 +255,13 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 		})
 	}
 	wg.Wait()
-	d.k.contacts.note(time.Now(), out)
+	now := time.Now()
+	d.k.contacts.note(now, out)
+	for id := range servers { // order does not matter: each for itself
+		if out[id] == nil {
+			out[id] = d.k.contacts.silent(id, now)
+		}
+	}
 	return out
 }
 

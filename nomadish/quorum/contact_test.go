@@ -1,0 +1,54 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// mute answers as long as it is told to.
+type mute struct{ silent bool }
+
+// Found implements Asker.
+func (m *mute) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
+	return nil, errors.New("no founder")
+}
+
+// RaftState implements Asker.
+func (m *mute) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+	if m.silent {
+		return nil, errors.New("no answer")
+	}
+	return &structs.RaftStateReply{LastTerm: 3, LastIndex: 7, LastContact: 5 * time.Millisecond}, nil
+}
+
+// TestSilentServer: a server that gossip takes for alive, and that does not answer, is not healthy for what it said last.
+func TestSilentServer(t *testing.T) {
+	ask := &mute{silent: true}
+	k := NewKeeper(KeeperOptions{ID: "me"}, nil, newTown(1).homes[0], nil, ask)
+	d := &delegate{k}
+	fetch := func() *autopilot.ServerStats {
+		return d.FetchServerStats(t.Context(), map[raft.ServerID]*autopilot.Server{"it": {ID: "it", NodeStatus: autopilot.NodeAlive}})["it"]
+	}
+	if s := fetch(); s == nil || s.LastContact >= 0 {
+		t.Errorf("before it ever answered: %+v", s)
+	}
+	ask.silent = false
+	if s := fetch(); s == nil || s.LastContact != 5*time.Millisecond {
+		t.Errorf("it answers: %+v", s)
+	}
+	ask.silent = true
+	time.Sleep(20 * time.Millisecond)
+	if s := fetch(); s == nil || s.LastContact < 25*time.Millisecond || s.LastTerm != 3 || s.LastIndex != 7 {
+		t.Errorf("it does not answer any more: %+v", s)
+	}
+	if got := k.contacts.get("it", 5*time.Millisecond, time.Now().Add(time.Minute)); got < time.Minute {
+		t.Errorf("a minute later: %s", got)
+	}
+}
