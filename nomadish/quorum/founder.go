@@ -217,7 +217,7 @@ func (f *Founder) Unfounded() (why, todo string) {
 	case err != nil:
 		return "not founded yet: " + err.Error(), "correct it and start that server again"
 	case len(seen) < f.opts.Expect:
-		return "not founded yet: " + f.few(seen), "start the others, each with the address of one that runs (server_join { retry_join = … }), or `server join` them; `server members` shows who is there"
+		return "not founded yet: " + f.few(seen), "start the others, each with the address of one that runs in server_join { retry_join = [...] }, or `server join` them; `server members` shows who is there"
 	case hurdle != nil:
 		return "not founded yet: " + *hurdle, "try again"
 	}
