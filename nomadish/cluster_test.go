@@ -2,7 +2,6 @@ package nomadish
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -477,69 +476,6 @@ func (f *fleet) formed2(each ...int) {
 		}
 		return nil
 	})
-}
-
-func TestPeersFile(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, 3, nil)
-	if _, err := register(t.Context(), f.all[0], batchJob("kept", 1)); err != nil {
-		t.Fatal(err)
-	}
-	left := f.leader()
-	s, other := f.all[left], f.all[(left+1)%3].raft.id
-	for i := range f.all {
-		f.crash(i)
-	}
-	dir := raftDir(s.cfg)
-	write := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, peersFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for what, text := range map[string]string{
-		"no JSON": "nobody", "no servers": "[]", "no id": `[{"address": "127.0.0.1:1"}]`, "no voters": `[{"id": "x", "address": "127.0.0.1:1", "non_voter": true}]`,
-	} {
-		write(text)
-		if bad, err := NewServer(s.cfg); err == nil {
-			_ = bad.Shutdown()
-			t.Fatalf("%s: taken", what)
-		} else if !strings.Contains(err.Error(), peersFile) {
-			t.Errorf("%s: %v: it does not name the file", what, err)
-		}
-	}
-	for what, text := range map[string]string{ // another's file, or a slip: this server would be of no cluster, and wait for ever
-		"an ID that no server has": `[{"id": "00000000-0000-7000-8000-000000000000", "address": "` + s.cfg.RPCAddr + `"}]`,
-		"only others":              `[{"id": "` + other + `", "address": "` + f.cfgs[(left+1)%3].RPCAddr + `"}]`,
-	} {
-		write(text)
-		bad, err := NewServer(s.cfg)
-		if err == nil {
-			_ = bad.Shutdown()
-			t.Fatalf("%s: taken", what)
-		}
-		if !strings.Contains(err.Error(), s.raft.id) || !strings.Contains(err.Error(), peersFile) {
-			t.Errorf("%s: %v: it names not the file and this server's ID", what, err)
-		}
-		if got, err := os.ReadFile(filepath.Join(dir, peersFile)); err != nil || string(got) != text { //nolint:gosec // a test's own
-			t.Fatalf("%s: the file is gone: %v", what, err)
-		}
-	}
-	good, err := json.Marshal([]map[string]any{{"id": s.raft.id, "address": s.cfg.RPCAddr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(string(good))
-	f.run(left)
-	f.formed(1)
-	if got := jobIDs(t, f.all[left], false); !slices.Equal(got, []string{"kept"}) {
-		t.Fatalf("after recovery: %v", got)
-	}
-	if _, err := os.Stat(filepath.Join(dir, peersFile)); !os.IsNotExist(err) {
-		t.Fatalf("the file is still there: %v", err)
-	}
-	if _, err := register(t.Context(), f.all[left], batchJob("new", 1)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestWorkersOnFollowers: the leader has no workers of its own, so the others decide.
