@@ -40,7 +40,7 @@ type leaderParts struct {
 	// defaults and autopilot are the configurations of a new cluster.
 	defaults    structs.SchedulerConfiguration
 	autopilot   structs.AutopilotConfiguration
-	established atomic.Bool
+	established atomic.Uint64 // the term in which the parts run; 0: they do not
 	// interruptions are what is done while no part runs, in turn.
 	interruptions chan interruption
 }
@@ -89,8 +89,12 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossi
 	return l
 }
 
-// leading tells whether the parts run and all earlier entries are applied.
-func (l *leaderParts) leading() bool { return l.established.Load() && l.raft.State() == raft.Leader }
+// leading tells whether the parts run and all earlier entries are applied. Leadership that was lost and is gained anew counts
+// only when they have been started again: of another's term between they know nothing.
+func (l *leaderParts) leading() bool {
+	term := l.established.Load()
+	return term > 0 && l.raft.State() == raft.Leader && l.raft.CurrentTerm() == term
+}
 
 // follow starts the parts when leadership is gained and stops them when it is lost,
 // until ctx ends.
@@ -126,6 +130,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		term := l.raft.CurrentTerm()
 		if !l.caughtUp(ctx) {
 			return
 		}
@@ -139,16 +144,16 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.keeper.Run(ctx) })
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		if ctx.Err() == nil {
-			l.established.Store(true)
+			l.established.Store(term)
 			l.raft.throne.announce()
 			l.logger.Info("leadership established")
 		}
 	})
 	return func() {
-		l.established.Store(false)
+		l.established.Store(0)
 		cancel()
 		wg.Wait()
-		l.established.Store(false)
+		l.established.Store(0)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // stuck is an FSM that does not get on with an entry until it is let.
@@ -102,4 +104,52 @@ func TestRaftEndsUnanswered(t *testing.T) {
 	}
 	close(f.never)
 	n.settle(time.Minute)
+}
+
+// TestLeadingOfAnotherTerm: leadership that was lost and gained anew is none before the parts run anew.
+func TestLeadingOfAnotherTerm(t *testing.T) {
+	s := startWith(t, "", func(*Config) {})
+	within(t, time.Minute, "leading", func(context.Context) error {
+		if !s.IsLeader() {
+			return errors.New("it does not lead")
+		}
+		return nil
+	})
+	term := s.leader.established.Load()
+	if term != s.raft.CurrentTerm() {
+		t.Fatalf("the parts run in term %d, it is %d", term, s.raft.CurrentTerm())
+	}
+	s.leader.established.Store(term - 1) // as if Raft were quicker than the parts
+	if s.IsLeader() {
+		t.Error("it leads by parts of an earlier term")
+	}
+	s.leader.established.Store(term)
+	if !s.IsLeader() {
+		t.Error("it does not lead")
+	}
+}
+
+// TestRestoreIsCalledOff: who waits for Raft to restore a state does not when Raft ends, or nobody wants it any more.
+func TestRestoreIsCalledOff(t *testing.T) {
+	s := &snapshots{raft: &raftNode{ended: make(chan struct{})}}
+	never := make(chan struct{})
+	restore := func() error { <-never; return nil }
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.restored(gone, restore); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: %v", err)
+	}
+	close(s.raft.ended)
+	if err := s.restored(t.Context(), restore); !errors.Is(err, raft.ErrRaftShutdown) {
+		t.Errorf("Raft has ended: %v", err)
+	}
+	close(never)
+	s.raft.settle(time.Minute)
+	s.raft.ended = make(chan struct{})
+	if err := s.restored(t.Context(), func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := s.restored(t.Context(), func() error { return raft.ErrNotLeader }); structs.CodeOf(err) != structs.CodeNoLeader {
+		t.Error(err)
+	}
 }

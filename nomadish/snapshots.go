@@ -2,6 +2,7 @@ package nomadish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -65,13 +66,29 @@ func (s *snapshots) Restore(ctx context.Context, info *structs.SnapshotInfo, sta
 			return err
 		}
 		meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: before, Size: size}
-		if err := s.raft.Restore(meta, moved, 0); err != nil {
-			return raftError(fmt.Errorf("restore: %w", err))
-		}
-		return nil
+		return s.restored(ctx, func() error { return s.raft.Restore(meta, moved, 0) })
 	})
 	if err != nil {
 		return 0, err
 	}
 	return at, nil
+}
+
+// doing is what Raft does by itself, as a future.
+type doing func() error
+
+// Error implements raft.Future.
+func (d doing) Error() error { return d() }
+
+// restored waits for a restore until ctx or Raft ends. The state that it reads comes to an end with ctx, so that nothing is done
+// if it was not whole yet.
+func (s *snapshots) restored(ctx context.Context, restore func() error) error {
+	err := s.raft.await(ctx, doing(restore))
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	}
+	return raftError(fmt.Errorf("restore: %w", err))
 }

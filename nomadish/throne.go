@@ -115,7 +115,7 @@ func (l *leadership) Changed() <-chan struct{} {
 func (l *leadership) IsLeader() bool { return l.leading() }
 
 // Verify implements rpc.Leadership.
-func (l *leadership) Verify() error { return l.await(context.Background(), l.VerifyLeader()) }
+func (l *leadership) Verify(ctx context.Context) error { return l.await(ctx, l.VerifyLeader()) }
 
 // LastContact implements rpc.Leadership.
 func (l *leadership) LastContact() time.Duration {

@@ -28,7 +28,7 @@ func (alone) Reign() Reign {
 	return Reign{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
 }
 func (alone) IsLeader() bool                          { return true }
-func (alone) Verify() error                           { return nil }
+func (alone) Verify(context.Context) error            { return nil }
 func (alone) Changed() <-chan struct{}                { return nil }
 func (alone) LastContact() time.Duration              { return 0 }
 func (alone) Change(bool, string, string) error       { return nil }

@@ -113,12 +113,16 @@ func (e *Endpoints) reachOnce(ctx context.Context, nodeID string) *structs.NodeP
 	}
 	answers := make(chan *structs.NodeProbeReply, len(ways))
 	for _, way := range ways {
-		go func() { answers <- way() }() // ends with ctx
+		go func() { answers <- way() }() // ends with ctx, or soon after
 	}
 	found := &structs.NodeProbeReply{}
 	for range ways {
-		a := <-answers
-		found.Session, found.Gossip = found.Session || a.Session, found.Gossip || a.Gossip
+		select {
+		case a := <-answers:
+			found.Session, found.Gossip = found.Session || a.Session, found.Gossip || a.Gossip
+		case <-ctx.Done(): // a way may not heed it
+			return found
+		}
 		if found.Session && found.Gossip {
 			break
 		}

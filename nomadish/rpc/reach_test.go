@@ -84,3 +84,36 @@ func TestSilentSessionIsClosed(t *testing.T) {
 		t.Error("the one that answers was taken for lost")
 	}
 }
+
+// deaf is gossip that takes its time to say that it does not hear somebody.
+type deaf struct {
+	*told
+	done chan struct{}
+}
+
+func (d *deaf) Probe(string) error {
+	<-d.done
+	return structs.Errorf(structs.CodeNoNode, "it is not heard")
+}
+
+// TestReachEndsWithItsTime: who asks for a node waits no longer than it has time, though one of the ways does.
+func TestReachEndsWithItsTime(t *testing.T) {
+	d := &deaf{&told{}, make(chan struct{})}
+	defer close(d.done)
+	e := &Endpoints{Deps: Deps{Clients: d, Cluster: alone{}}, sessions: newSessions()}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	found := make(chan bool)
+	go func() {
+		session, gossip := e.Reach(ctx, "n")
+		found <- session || gossip
+	}()
+	select {
+	case ok := <-found:
+		if ok {
+			t.Error("it is found")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits on")
+	}
+}

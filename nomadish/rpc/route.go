@@ -30,7 +30,7 @@ type Leadership interface {
 	// IsLeader tells whether this server leads and its leader's parts run.
 	IsLeader() bool
 	// Verify asks a majority whether this server still leads.
-	Verify() error
+	Verify(ctx context.Context) error
 	// Changed is closed when anything of it may have changed.
 	Changed() <-chan struct{}
 	// LastContact is how long ago this server heard of the leader; negative: never.
@@ -177,7 +177,7 @@ func (e *Endpoints) explained(n *notYet) error {
 func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
 	reign := e.Leadership.Reign()
 	if e.Leadership.IsLeader() {
-		if isRead && e.Leadership.Verify() != nil {
+		if isRead && e.Leadership.Verify(ctx) != nil {
 			return &notYet{}
 		}
 		err := here(ctx, call)

@@ -333,7 +333,7 @@ func (m members) Reign() rpc.Reign { return rpc.Reign{Addr: "leader", ID: "leade
 func (m members) IsLeader() bool { return m.l.leads() }
 
 // Verify implements rpc.Leadership.
-func (m members) Verify() error { return nil }
+func (m members) Verify(context.Context) error { return nil }
 
 // Changed implements rpc.Leadership: nobody waits for a leader here.
 func (m members) Changed() <-chan struct{} { return nil }
