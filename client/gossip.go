@@ -63,7 +63,7 @@ func (c *Client) openGossip() error {
 		}
 		conf := clientpool.Config{
 			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Key: g.Key,
-			ProbeInterval: g.ProbeInterval, First: c.told.First, Logger: n.logger.Named("gossip"),
+			ProbeInterval: g.ProbeInterval, First: c.told.FirstOf, Logger: n.logger.Named("gossip"),
 		}
 		if !own {
 			conf.BindAddr, conf.Advertise = anyPort(g.BindAddr), ""

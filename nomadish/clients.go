@@ -64,7 +64,7 @@ func openClients(cfg *Config, id, rpcAddr string) (*clients, error) {
 	var err error
 	s.pool, err = clientpool.New(clientpool.Config{
 		ID: id, Role: clientpool.RoleServer, Region: cfg.Region, RPCAddr: rpcAddr, BindAddr: c.Addr, Advertise: c.Advertise, Key: c.Key,
-		ProbeInterval: c.Probe, OnChange: s.changed, First: s.told.First, Logger: s.logger.Named("gossip"),
+		ProbeInterval: c.Probe, OnChange: s.changed, First: s.told.FirstOf, Logger: s.logger.Named("gossip"),
 	})
 	if errors.Is(err, clientpool.ErrInUse) && c.MayMiss {
 		s.logger.Warn("this server does not gossip with clients: their loss is seen by their heartbeats alone; set ports { client_gossip = … }, or server { client_gossip = false }", "error", err)
@@ -175,7 +175,7 @@ func (s *clients) meet() {
 		if m, ok := s.pool.Member(one.ID); ok && m.Alive() {
 			continue
 		}
-		if err := s.pool.Join(one.Clients); err != nil && s.told.First("join "+one.ID, time.Now()) {
+		if err := s.pool.Join(one.Clients); err != nil && s.told.FirstOf("join", one.ID, time.Now()) {
 			s.logger.Warn("another server is not reached by the clients' gossip; trying again", "server", one.Name, "error", err)
 		}
 	}
@@ -188,7 +188,7 @@ func (s *clients) unmask() {
 		known[one.ID] = true
 	}
 	for _, m := range s.pool.Servers() {
-		if !known[m.ID] && s.told.First("unmask "+m.Addr, time.Now()) {
+		if !known[m.ID] && s.told.FirstOf("unmask", m.Addr, time.Now()) {
 			s.logger.Warn("a member of the clients' gossip calls itself a server, and the servers' own gossip knows of none such: it has no effect here",
 				"id", m.ID, "addr", m.Addr, "rpc", m.RPCAddr)
 		}

@@ -117,7 +117,7 @@ func (l *listener) admit(conn net.Conn) bool {
 func (l *listener) full(conn net.Conn) {
 	metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-	if l.told.First(peer+" full", time.Now()) {
+	if l.told.FirstOf("full", peer, time.Now()) {
 		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.perPeer)
 	}
 }
@@ -169,7 +169,7 @@ func (l *listener) refuse(raw net.Conn, err error) {
 		return
 	}
 	peer, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
-	if l.told.First(peer+" "+why.Kind, time.Now()) {
+	if l.told.FirstOf(why.Kind, peer, time.Now()) {
 		l.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", raw.RemoteAddr(), "error", err)
 	}
 }

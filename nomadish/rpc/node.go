@@ -46,7 +46,7 @@ func (e *Endpoints) authentic(id, secret string) (*structs.Node, error) {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) != 1 {
-		if e.told.First("secret "+id, e.Now()) {
+		if e.told.FirstOf("secret", id, e.Now()) {
 			e.Logger.Warn("refused a call in the name of a node: its secret does not match; more for this node are not logged for an hour",
 				"node_id", id, "node", node.Name)
 		}

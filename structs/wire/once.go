@@ -1,13 +1,14 @@
 package wire
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
 
 const (
 	onceAgain = time.Hour // after which a thing is said again
-	onceMax   = 4096      // things remembered
+	onceMax   = 4096      // things of a kind remembered
 )
 
 // Once tells which of many like messages are the first of their kind within an hour, so that
@@ -15,30 +16,34 @@ const (
 // is safe for use by many goroutines.
 type Once struct {
 	mu   sync.Mutex
-	said map[string]time.Time
+	said map[string]map[string]time.Time
 }
 
-// First tells whether key was not said within the last hour. When very many keys are
-// remembered, new ones count as said.
-func (o *Once) First(key string, now time.Time) bool {
+// First is FirstOf for who tells of one kind of things.
+func (o *Once) First(key string, now time.Time) bool { return o.FirstOf("", key, now) }
+
+// FirstOf tells whether key was not said within the last hour. When very many keys of a kind are remembered, new ones count as
+// said. Where a sender chooses the keys, the kind is its own: others are told nevertheless.
+func (o *Once) FirstOf(kind, key string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if at, ok := o.said[key]; ok && now.Sub(at) < onceAgain {
+	said := o.said[kind]
+	if at, ok := said[key]; ok && now.Sub(at) < onceAgain {
 		return false
 	}
-	if len(o.said) >= onceMax {
-		for k, at := range o.said {
-			if now.Sub(at) >= onceAgain {
-				delete(o.said, k)
-			}
-		}
-		if len(o.said) >= onceMax {
+	if len(said) >= onceMax {
+		maps.DeleteFunc(said, func(_ string, at time.Time) bool { return now.Sub(at) >= onceAgain })
+		if len(said) >= onceMax {
 			return false
 		}
 	}
 	if o.said == nil {
-		o.said = map[string]time.Time{}
+		o.said = map[string]map[string]time.Time{}
 	}
-	o.said[key] = now
+	if said == nil {
+		said = map[string]time.Time{}
+		o.said[kind] = said
+	}
+	said[key] = now
 	return true
 }

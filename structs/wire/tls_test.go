@@ -560,8 +560,11 @@ func TestOnce(t *testing.T) {
 		o.First(strings.Repeat("x", i+1), now)
 	}
 	f("new", 2*time.Minute, false)
+	if !o.FirstOf("another kind", "new", now) || o.FirstOf("another kind", "new", now) {
+		t.Error("of another kind, it is not told, or twice")
+	}
 	f("new", 2*onceAgain, true)
-	if len(o.said) > onceMax {
-		t.Errorf("%d are remembered", len(o.said))
+	if len(o.said[""]) > onceMax {
+		t.Errorf("%d are remembered", len(o.said[""]))
 	}
 }

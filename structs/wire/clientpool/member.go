@@ -76,7 +76,7 @@ type merging struct{ p *Pool }
 func (m merging) NotifyMerge(members []*serf.Member) error {
 	for _, one := range members {
 		if err := checkMember(one.Name, one.Tags, m.p.config.Region); err != nil {
-			if m.p.config.First(fmt.Sprintf("member %.80s %s", one.Name, one.Addr), time.Now()) {
+			if m.p.config.First("member", fmt.Sprintf("%.80s %s", one.Name, one.Addr), time.Now()) {
 				m.p.logger.Warn("refused a member of the clients' gossip; more from there are not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)
@@ -113,7 +113,7 @@ func (s sayOnce) Write(line []byte) (int, error) {
 	}
 	switch level {
 	case "[ERR", "[ERROR", "[WARN":
-		if s.p.config.First(kindOf(rest), time.Now()) {
+		if s.p.config.First("line", kindOf(rest), time.Now()) {
 			s.p.logger.Log(hclog.Warn, rest+" (more of this kind are not logged for an hour)")
 		}
 	default:

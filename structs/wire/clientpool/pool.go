@@ -43,7 +43,7 @@ type Config struct {
 	// be nil.
 	OnChange func(Member)
 	// First tells which of many like warnings is the first of its kind for a while; only that is logged. Nil: all are.
-	First  func(key string, now time.Time) bool
+	First  func(kind, key string, now time.Time) bool
 	Logger hclog.Logger // nil: silent
 }
 
@@ -89,7 +89,7 @@ func New(c Config) (*Pool, error) {
 		c.Logger = hclog.NewNullLogger()
 	}
 	if c.First == nil {
-		c.First = func(string, time.Time) bool { return true }
+		c.First = func(string, string, time.Time) bool { return true }
 	}
 	p := &Pool{config: c, logger: c.Logger, events: make(chan serf.Event, events), members: map[string]Member{}}
 	conf, err := p.serfConfig()

@@ -58,10 +58,10 @@ func (j *journal) logger() hclog.Logger {
 }
 
 // once is what agents give a pool: each key is the first once.
-func once() func(string, time.Time) bool {
+func once() func(string, string, time.Time) bool {
 	var said sync.Map
-	return func(key string, _ time.Time) bool {
-		_, before := said.LoadOrStore(key, true)
+	return func(kind, key string, _ time.Time) bool {
+		_, before := said.LoadOrStore(kind+" "+key, true)
 		return !before
 	}
 }
