@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -67,11 +69,28 @@ func (s *sim) crash(r *replica) {
 		l.lose()
 		l.stop()
 	}
+	s.giveBack(r)
 	r.crash()
 	s.after(s.between(time.Second, 15*time.Second), "a replica starts", r.id, func() {
 		if !r.up {
 			r.start()
 		}
+	})
+}
+
+// giveBack has the leader see that the connection with a replica ended: it gives out again what that one's workers had.
+func (s *sim) giveBack(r *replica) {
+	l, had := s.leader, r.has
+	if l == nil || l.r == r {
+		return
+	}
+	s.after(s.between(0, 100*time.Millisecond), "what a lost replica had", l.r.id, func() {
+		for _, id := range slices.Sorted(maps.Keys(had)) {
+			if l.leads() {
+				_ = l.broker.Nack(id, had[id]) // else it had answered, or its time was over
+			}
+		}
+		l.stir()
 	})
 }
 

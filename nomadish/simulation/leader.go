@@ -18,8 +18,8 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// nackAfter is how long a worker may have an evaluation without a word.
-const nackAfter = 8 * time.Second
+// nackAfter is how long a worker may have an evaluation without a word: as in earnest.
+const nackAfter = time.Minute
 
 // leader is what only a leader runs: the real parts, moved on one step after the other, in an
 // order that is drawn.
@@ -73,7 +73,7 @@ func lead(r *replica) *leader {
 	steady := &wall{time: &r.timeline, skew: &l.skew, done: l.stir}
 	now := &wall{time: &r.timeline, skew: &r.skew}
 	silent := hclog.NewNullLogger()
-	l.broker = broker.New(broker.Options{NackTimeout: nackAfter, LaterDelay: 5 * time.Second, NewID: r.newID, Clock: steady, Logger: silent}, l, r.store.LatestIndex)
+	l.broker = broker.New(broker.Options{NackTimeout: nackAfter, NewID: r.newID, Clock: steady, Logger: silent}, l, r.store.LatestIndex)
 	applier := plan.New(plan.Options{
 		Gate: gate{l.broker, l}, BatchLimit: 1 + r.IntN(20), ChainLimit: 1 + r.IntN(8), EntryBytes: one(r.sim, 3<<10, 16<<10, 512<<10), Clock: steady,
 	}, r.store, proposals{l}, l.broker)

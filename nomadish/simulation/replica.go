@@ -51,7 +51,8 @@ type replica struct {
 	machine  raft.FSM
 	typicals *worker.Typicals
 	workers  []*hand
-	lagging  bool // it is to be brought further
+	has      map[string]string // what its workers were given out, with its tokens
+	lagging  bool              // it is to be brought further
 
 	snapshot []byte // on disk
 	snapAt   uint64
@@ -80,7 +81,7 @@ func (r *replica) start() {
 		r.restore(r.snapshot, r.snapAt, r.snapHash)
 	}
 	r.typicals = worker.NewTypicals()
-	r.workers = nil
+	r.workers, r.has = nil, map[string]string{}
 	foresight := worker.NewForesight()
 	for range 2 {
 		r.workers = append(r.workers, newHand(r, foresight))

@@ -100,6 +100,7 @@ func (h *hand) ask() {
 	if err != nil || eval == nil {
 		return
 	}
+	h.has[eval.ID] = token
 	if h.chance(150) {
 		h.fault("an evaluation is lost on its way to a worker", h.id)
 		return
