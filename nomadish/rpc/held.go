@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -15,12 +16,51 @@ import (
 type held struct {
 	mu sync.Mutex
 	by map[*wire.Session]map[string]string // tokens by evaluation
+	// waiting counts the calls that wait for one.
+	waiting map[*wire.Session]int
 }
 
 // heldMany is how many of one session are remembered before those are looked for that it has no more.
 const heldMany = 1024
 
-func newHeld() *held { return &held{by: map[*wire.Session]map[string]string{}} }
+func newHeld() *held {
+	return &held{by: map[*wire.Session]map[string]string{}, waiting: map[*wire.Session]int{}}
+}
+
+// wait notes that somebody waits for an evaluation, until done is called.
+func (h *held) wait(from *wire.Session) (done func()) {
+	if from == nil {
+		return func() {}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting[from]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.waiting[from]--; h.waiting[from] == 0 {
+			delete(h.waiting, from)
+		}
+	}
+}
+
+// silent are the sessions that have something, or wait for it, and of which nothing was heard since a time.
+func (h *held) silent(since time.Time) map[*wire.Session][]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[*wire.Session][]string{}
+	for s, had := range h.by { // order does not matter: they are gathered
+		if len(had) > 0 && !s.Heard().After(since) {
+			out[s] = []string{}
+		}
+	}
+	for s := range h.waiting { // nor here
+		if !s.Heard().After(since) {
+			out[s] = []string{}
+		}
+	}
+	return out
+}
 
 // put remembers what was handed out; outstanding tells whether it still is.
 func (h *held) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
@@ -70,6 +110,7 @@ func (e *Endpoints) evalDequeue(ctx context.Context, call *wire.Call) error {
 	if err := call.Args(args); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 	}
+	defer e.held.wait(call.Session)()
 	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
 	if err != nil {
 		return err
@@ -112,4 +153,18 @@ func (e *Endpoints) giveBack(s *wire.Session) {
 	if back > 0 {
 		e.Logger.Warn("the connection with a server's workers ended; what they had to decide is given out again", "from", s.Addr(), "evaluations", back)
 	}
+}
+
+// PingWorkers asks the sessions of other servers' workers whether they live while they have something to decide, or wait for it,
+// until ctx ends. One that does not answer again and again is closed: a server that is cut off, or hangs, would take more
+// and more.
+func (e *Endpoints) PingWorkers(ctx context.Context) { e.pingWorkers(ctx, silentFor, pingLimit) }
+
+func (e *Endpoints) pingWorkers(ctx context.Context, silence, limit time.Duration) {
+	p := pinging{
+		silent: e.held.silent, silence: silence, limit: limit,
+		ask:  func(ctx context.Context, s *wire.Session) bool { return s.Ping(ctx) == nil },
+		lost: func([]string) {},
+	}
+	p.run(ctx)
 }

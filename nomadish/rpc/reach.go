@@ -167,9 +167,24 @@ func (s *sessions) silent(since time.Time) map[*wire.Session][]string {
 func (e *Endpoints) PingSilent(ctx context.Context) { e.pingSilent(ctx, silentFor, pingLimit) }
 
 func (e *Endpoints) pingSilent(ctx context.Context, silence, limit time.Duration) {
+	p := pinging{silent: e.sessions.silent, silence: silence, limit: limit, ask: pinged, lost: e.Clients.Lost}
+	p.run(ctx)
+}
+
+// pinging asks sessions that are silent whether they live, and closes those that do not answer again and again.
+type pinging struct {
+	// silent gives the sessions that were not heard since a time, and who is behind them.
+	silent  func(since time.Time) map[*wire.Session][]string
+	silence time.Duration
+	ask     func(ctx context.Context, s *wire.Session) bool
+	limit   time.Duration // of one question
+	lost    func(behind []string)
+}
+
+func (p *pinging) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	tick := time.NewTicker(silence / 3)
+	tick := time.NewTicker(p.silence / 3)
 	defer tick.Stop()
 	asked, missed := map[*wire.Session]bool{}, map[*wire.Session]int{}
 	type answer struct {
@@ -192,19 +207,19 @@ func (e *Endpoints) pingSilent(ctx context.Context, silence, limit time.Duration
 		case <-ctx.Done():
 			return
 		}
-		silent := e.sessions.silent(time.Now().Add(-silence))
+		silent := p.silent(time.Now().Add(-p.silence))
 		maps.DeleteFunc(missed, func(s *wire.Session, _ int) bool { return silent[s] == nil && !asked[s] }) // heard of, or ended
-		for s, nodes := range silent {                                                                      // order does not matter: all are asked
+		for s, behind := range silent {                                                                     // order does not matter: all are asked
 			if asked[s] {
 				continue
 			}
 			asked[s] = true
 			wg.Go(func() {
-				limited, cancel := context.WithTimeout(ctx, limit)
+				limited, cancel := context.WithTimeout(ctx, p.limit)
 				defer cancel()
-				ok := pinged(limited, s)
+				ok := p.ask(limited, s)
 				if !ok && ctx.Err() == nil {
-					e.Clients.Lost(nodes)
+					p.lost(behind)
 				}
 				select {
 				case answers <- answer{s, ok}:

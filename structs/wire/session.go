@@ -186,6 +186,25 @@ func (s *Session) Heard() time.Time { return time.Unix(0, s.last.Load()) }
 
 func (s *Session) heard() { s.last.Store(time.Now().UnixNano()) }
 
+// Ping asks whether the other side is there, whatever it does. It waits no longer than ctx.
+func (s *Session) Ping(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { // ends with the session's own limit of a write
+		_, err := s.mux.Ping()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("ping %s: %w", s.addr, err)
+		}
+		s.heard()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Peer is who opened the session, on the side that accepted it.
 func (s *Session) Peer() Peer { return s.peer }
 
