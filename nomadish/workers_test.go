@@ -12,12 +12,12 @@ import (
 // far is another server as the leader sees it: calls of its workers over a session of its own.
 type far struct {
 	t    *testing.T
-	s    *Server
+	addr string
 	pool *wire.Pool
 }
 
 func newFar(t *testing.T, s *Server) *far {
-	f := &far{t, s, wire.NewPool(wire.Config{}, nil)}
+	f := &far{t, s.RPCAddr(), wire.NewPool(wire.Config{}, nil)}
 	t.Cleanup(f.pool.Close)
 	return f
 }
@@ -27,7 +27,7 @@ func (f *far) dequeue(wait time.Duration) *structs.EvalDequeueReply {
 	f.t.Helper()
 	reply := &structs.EvalDequeueReply{}
 	args := &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch, structs.JobTypeService}, Timeout: wait}
-	if err := f.pool.Call(f.t.Context(), f.s.RPCAddr(), wire.MethodEvalDequeue, args, reply); err != nil {
+	if err := f.pool.Call(f.t.Context(), f.addr, wire.MethodEvalDequeue, args, reply); err != nil {
 		f.t.Fatal(err)
 	}
 	return reply
@@ -73,7 +73,7 @@ func TestDequeueOfALostServer(t *testing.T) {
 	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
 	for range 20 {
 		lost := newFar(t, s)
-		session, err := lost.pool.Session(t.Context(), s.RPCAddr())
+		session, err := lost.pool.Session(t.Context(), lost.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,4 +94,29 @@ func TestDequeueOfALostServer(t *testing.T) {
 	if got := newFar(t, s).dequeue(10 * time.Second); got.Eval == nil {
 		t.Fatal("nobody gets the evaluation")
 	}
+}
+
+// TestEvaluationOfAHungServer: what the workers of a server have, of which nothing is heard any more, is given out again soon,
+// though its connection stands; and what comes meanwhile is not given to it.
+func TestEvaluationOfAHungServer(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
+	hung, other := newFar(t, s), newFar(t, s)
+	line := newRelay(t, s.RPCAddr())
+	hung.addr = line.addr
+	if _, err := register(t.Context(), s, batchJob("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	got := hung.dequeue(5 * time.Second)
+	if got.Eval == nil {
+		t.Fatal("nothing to take")
+	}
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	began := time.Now()
+	again := other.dequeue(20 * time.Second) // yamux itself would take 15 to 25 s, and the broker 60
+	if again.Eval == nil || again.Eval.ID != got.Eval.ID {
+		t.Fatalf("given out after the loss of who had %s: %+v", got.Eval.ID, again.Eval)
+	}
+	t.Logf("given out again after %s", time.Since(began))
 }
