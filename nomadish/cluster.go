@@ -3,6 +3,7 @@ package nomadish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -138,9 +139,9 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 }
 
 // Change removes a server, or hands leadership to it.
-func (c *cluster) Change(remove bool, id, address string) error {
+func (c *cluster) Change(ctx context.Context, remove bool, id, address string) error {
 	if !remove && id == "" && address == "" {
-		return raftOrNil(c.await(context.Background(), c.LeadershipTransfer()))
+		return raftOrNil(c.await(ctx, c.LeadershipTransfer()))
 	}
 	conf, err := c.Configuration()
 	if err != nil {
@@ -152,16 +153,16 @@ func (c *cluster) Change(remove bool, id, address string) error {
 		case (id == "" || s.ID != id) && (address == "" || s.Address != address):
 			known = append(known, fmt.Sprintf("%s (%s at %s)", s.Node, s.ID, s.Address))
 		case remove:
-			return c.remove(s, len(conf.Servers) == 1)
+			return c.remove(ctx, s, len(conf.Servers) == 1)
 		default:
-			return c.handTo(s)
+			return c.handTo(ctx, s)
 		}
 	}
 	return structs.Errorf(structs.CodeNotFound, "no server with ID or address %q in the Raft configuration; there are %s", cmp.Or(id, address), strings.Join(known, ", "))
 }
 
 // remove takes a server off the list. One that lives would be put on it again at once.
-func (c *cluster) remove(s *structs.RaftServer, only bool) error {
+func (c *cluster) remove(ctx context.Context, s *structs.RaftServer, only bool) error {
 	if only {
 		return structs.Errorf(structs.CodeBadRequest, "server %s is the only one: removing it would end the cluster", s.ID)
 	}
@@ -169,11 +170,11 @@ func (c *cluster) remove(s *structs.RaftServer, only bool) error {
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) is alive: the leader would add it again at once", s.Node, s.ID).
 			WithHint("end its agent first; that it has ended is seen within seconds")
 	}
-	return raftOrNil(c.await(context.Background(), c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
+	return raftOrNil(c.await(ctx, c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
 }
 
 // handTo hands leadership to a server.
-func (c *cluster) handTo(s *structs.RaftServer) error {
+func (c *cluster) handTo(ctx context.Context, s *structs.RaftServer) error {
 	status := c.status(s.ID)
 	switch {
 	case s.Leader:
@@ -183,7 +184,7 @@ func (c *cluster) handTo(s *structs.RaftServer) error {
 	case status == structs.MemberFailed || status == structs.MemberLeft:
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.id)
 	}
-	why := c.await(context.Background(), c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)))
+	why := c.await(ctx, c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)))
 	err := raftOrNil(why)
 	if err != nil && structs.CodeOf(err) == structs.CodeInternal && c.Raft.State() == raft.Leader { // Raft has no error of its own for that
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.id)
@@ -203,8 +204,8 @@ func (c *cluster) status(id string) string {
 }
 
 func raftOrNil(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // nobody waits for it any more
+		return err
 	}
 	return raftError(err)
 }

@@ -50,7 +50,7 @@ type Collector interface {
 type Cluster interface {
 	Configuration() (*structs.RaftConfigurationReply, error)
 	// Change removes a server (by ID or address), or hands leadership over.
-	Change(remove bool, id, address string) error
+	Change(ctx context.Context, remove bool, id, address string) error
 	// State is this server's own view.
 	State() (*structs.RaftStateReply, error)
 	// Readable gives an error that names the servers which would stop at a log entry of this type.

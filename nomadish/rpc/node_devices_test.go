@@ -27,15 +27,15 @@ type alone struct{}
 func (alone) Reign() Reign {
 	return Reign{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
 }
-func (alone) IsLeader() bool                          { return true }
-func (alone) Verify(context.Context) error            { return nil }
-func (alone) Changed() <-chan struct{}                { return nil }
-func (alone) LastContact() time.Duration              { return 0 }
-func (alone) Change(bool, string, string) error       { return nil }
-func (alone) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
-func (alone) Readable(structs.LogType) error          { return nil }
-func (alone) Suspect(...string)                       {}
-func (alone) Beat(string) time.Duration               { return time.Second }
+func (alone) IsLeader() bool                                     { return true }
+func (alone) Verify(context.Context) error                       { return nil }
+func (alone) Changed() <-chan struct{}                           { return nil }
+func (alone) LastContact() time.Duration                         { return 0 }
+func (alone) Change(context.Context, bool, string, string) error { return nil }
+func (alone) State() (*structs.RaftStateReply, error)            { return &structs.RaftStateReply{}, nil }
+func (alone) Readable(structs.LogType) error                     { return nil }
+func (alone) Suspect(...string)                                  {}
+func (alone) Beat(string) time.Duration                          { return time.Second }
 func (alone) Configuration() (*structs.RaftConfigurationReply, error) {
 	return nil, errors.New("not asked for")
 }

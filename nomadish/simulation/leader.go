@@ -353,4 +353,4 @@ func (m members) Configuration() (*structs.RaftConfigurationReply, error) {
 }
 
 // Change implements rpc.Cluster.
-func (m members) Change(bool, string, string) error { return noLeader() }
+func (m members) Change(context.Context, bool, string, string) error { return noLeader() }
