@@ -391,16 +391,18 @@ func (e *Endpoints) nodeClientAllocs(ctx context.Context, args *structs.ClientAl
 		return nil, err
 	}
 	reply := &structs.ClientAllocsReply{}
-	var last *state.Snapshot // of those that were looked at; only what is answered is made whole
 	err := e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		last = snap
 		return snap.NodeAllocsIndex(ws, args.NodeID), nil
 	})
 	if err != nil {
 		return reply, err
 	}
-	tellNode(reply, last, args)
-	if 0 < args.MinQueryIndex && args.MinQueryIndex < last.Restored() {
+	// Looked at anew, because who waits must not hold what was looked at before: the states of 50,000 waiting nodes are as
+	// many different ones.
+	snap := e.Store.Snapshot()
+	reply.Index = max(snap.NodeAllocsIndex(nil, args.NodeID), 1, snap.Restored())
+	tellNode(reply, snap, args)
+	if 0 < args.MinQueryIndex && args.MinQueryIndex < snap.Restored() {
 		// All may be other than it was, with indexes of before: an answer without progress has
 		// the client ask for everything.
 		reply.Index = args.MinQueryIndex
