@@ -21,8 +21,9 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// simulatedStarts bounds how many simulated tasks are being started at once.
-const simulatedStarts = 256
+// Simulated nodes share one agent: simulatedStarts bounds how many of their tasks are being started at once, and
+// simulatedRegistering how many of them register at once.
+const simulatedStarts, simulatedRegistering = 256, 256
 
 // Client is the running agent.
 type Client struct {
@@ -186,10 +187,10 @@ func (c *Client) buildSimulated(who state.Node) error {
 		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
 		SchedulingEligibility: c.eligibility(), FingerprintedAt: time.Now().UTC(),
 	}
-	starts := make(chan struct{}, simulatedStarts)
+	starts, registering := make(chan struct{}, simulatedStarts), make(chan struct{}, simulatedRegistering)
 	for _, found := range sim.Nodes(c.config.Simulate, o) {
 		n := newNode(c, found, only)
-		n.starts = starts
+		n.starts, n.registering = starts, registering
 		c.nodes = append(c.nodes, n)
 	}
 	return nil

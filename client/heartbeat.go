@@ -109,6 +109,14 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 		}, &reply)
 		return &reply, err
 	}
+	if n.registering != nil {
+		select {
+		case n.registering <- struct{}{}:
+			defer func() { <-n.registering }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	register := &structs.NodeRegisterRequest{Node: n.Node(), WriteRequest: structs.WriteRequest{Region: n.c.config.Region}}
 	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, register, &reply)
 	return &reply, err

@@ -28,6 +28,8 @@ type node struct {
 	keep    int          // how many allocations are kept at most; 0: no ended one
 	starts  chan struct{}
 
+	registering chan struct{} // held by those that register; nil: it need not wait for others
+
 	current atomic.Pointer[structs.Node] // as it is registered; never changed
 	known   chan struct{}                // closed when it was registered the first time
 	epoch   atomic.Uint64                // counts registrations

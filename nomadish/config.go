@@ -95,6 +95,8 @@ type Config struct {
 	HeartbeatGrace         time.Duration
 	FailoverHeartbeatTTL   time.Duration
 	MaxHeartbeatsPerSecond float64
+	// MaxRegistering bounds how many nodes' registrations are committed at once; others wait. 0: 256.
+	MaxRegistering int
 
 	EvalNackTimeout   time.Duration
 	EvalDeliveryLimit int

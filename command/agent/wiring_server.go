@@ -55,6 +55,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	stated(&c.HeartbeatGrace, s.HeartbeatGrace)
 	stated(&c.FailoverHeartbeatTTL, s.FailoverHeartbeatTTL)
 	stated(&c.MaxHeartbeatsPerSecond, s.MaxHeartbeatsPerSecond)
+	stated(&c.MaxRegistering, s.MaxRegistering)
 	stated(&c.GCInterval, s.JobGCInterval)
 	stated(&c.EvalGCThreshold, s.EvalGCThreshold)
 	stated(&c.BatchEvalGCThreshold, s.BatchEvalGCThreshold)

@@ -167,6 +167,7 @@ server {
   num_schedulers      = 0
   raft_multiplier     = 2
   heartbeat_grace     = "9s"
+  max_registering     = 9
   job_gc_threshold    = "1h"
   job_max_source_size = "2MB"
   raft_trailing_logs  = 77
@@ -200,7 +201,7 @@ autopilot { cleanup_dead_servers = false }`))
 			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
 		"regions":   c.WANAddr == "0.0.0.0:4649" && strings.HasSuffix(c.WANAdvertise, ":4649") && slices.Equal(c.RetryJoinWAN, []string{"10.1.0.1"}),
 		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
-		"limits":    c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
+		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
 	} {
 		if !good {

@@ -104,6 +104,7 @@ type Config struct {
 	EventHeartbeat  time.Duration
 	MinHeartbeatTTL time.Duration
 	Hold            time.Duration // how long a call waits for a leader; 0: 5 s
+	MaxRegistering  int           // nodes' registrations that are committed at once, others wait; 0: 256
 }
 
 // Deps are the parts that the endpoints work with.
@@ -151,7 +152,9 @@ type Endpoints struct {
 	// saving and restoring are held by who saves and restores the state, fetching by the few
 	// who fetch what was saved: each has a file of that size.
 	saving, restoring, fetching chan struct{}
-	told                        wire.Once // refusals that were logged
+	// registering is held by nodes' registrations that are being committed.
+	registering chan struct{}
+	told        wire.Once // refusals that were logged
 }
 
 // New makes the endpoints.
@@ -165,10 +168,13 @@ func New(c Config, d Deps) *Endpoints {
 	if c.Hold <= 0 {
 		c.Hold = defaultHold
 	}
+	if c.MaxRegistering <= 0 {
+		c.MaxRegistering = defaultRegistering
+	}
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), held: newHeld(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
-		fetching: make(chan struct{}, 4),
+		fetching: make(chan struct{}, 4), registering: make(chan struct{}, c.MaxRegistering),
 	}
 }
 

@@ -86,6 +86,14 @@ func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegister
 	case old.Status != node.Status:
 		entry.Event = event("Cluster", "Node re-registered", now)
 	}
+	// The nodes of a large cluster come all at once when its servers were away. Who has given up by the time that it is its turn
+	// comes again, and must not have cost a log entry: else those that wait grow by each round, and none is answered in time.
+	select {
+	case e.registering <- struct{}{}:
+		defer func() { <-e.registering }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	index, err := e.Applier.Apply(ctx, structs.LogNodeRegister, entry)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ type Leadership interface {
 
 const (
 	defaultHold = 5 * time.Second
+	// defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
+	defaultRegistering = 256
 	// holdStep bounds the wait for a notice that leadership has changed: a leader that
 	// cannot be reached may come back without one.
 	holdStep = 250 * time.Millisecond

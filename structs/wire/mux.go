@@ -195,6 +195,7 @@ func (m *Mux) serveCall(ctx context.Context, s *Session, conn *yamux.Stream) {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
+	conn.Shrink() // a call may wait for long, and needs no room for what was read
 	ctx, cancel := context.WithCancel(ctx)
 	gone := make(chan struct{})
 	go func() { // ends when the caller closes its side, or we close ours

@@ -104,6 +104,8 @@ type Server struct {
 	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
 	MaxHeartbeatsPerSecond float64       `hcl:"max_heartbeats_per_second"`
 	FailoverHeartbeatTTL   time.Duration `hcl:"failover_heartbeat_ttl"`
+	// MaxRegistering is ours: how many nodes' registrations are committed at once; 0: 256.
+	MaxRegistering int `hcl:"max_registering"`
 
 	// DiskFullMB and DiskFullPercent are ours: the disk counts as full when less than both is free. 0: the default;
 	// MB negative: never.

@@ -191,7 +191,7 @@ func (k *checker) server() {
 		"server.min_heartbeat_ttl": int64(s.MinHeartbeatTTL), "server.failover_heartbeat_ttl": int64(s.FailoverHeartbeatTTL),
 		"server.raft_snapshot_interval": int64(s.RaftSnapshotInterval), "server.event_buffer_size": int64(s.EventBufferSize),
 		"server.job_max_count": int64(s.JobMaxCount), "server.job_tracked_versions": int64(s.JobTrackedVersions),
-		"server.max_heartbeats_per_second": int64(s.MaxHeartbeatsPerSecond),
+		"server.max_heartbeats_per_second": int64(s.MaxHeartbeatsPerSecond), "server.max_registering": int64(s.MaxRegistering),
 	} {
 		if d < 0 {
 			k.bad(path, ": must not be negative")
