@@ -86,19 +86,24 @@ func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegister
 	case old.Status != node.Status:
 		entry.Event = event("Cluster", "Node re-registered", now)
 	}
-	// The nodes of a large cluster come all at once when its servers were away. Who has given up by the time that it is its turn
-	// comes again, and must not have cost a log entry: else those that wait grow by each round, and none is answered in time.
-	select {
-	case e.registering <- struct{}{}:
-		defer func() { <-e.registering }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	index, err := e.Applier.Apply(ctx, structs.LogNodeRegister, entry)
+	index, err := e.applyInTurn(ctx, structs.LogNodeRegister, entry)
 	if err != nil {
 		return nil, err
 	}
 	return e.nodeReply(node.ID, index), nil
+}
+
+// applyInTurn commits what a node says of itself, of few nodes at once. The nodes of a large cluster come all together when its
+// servers were away, and go together. Who has given up by the time that it is its turn comes again, and must not have cost a log
+// entry: else those that wait grow by each round, and none is answered in time.
+func (e *Endpoints) applyInTurn(ctx context.Context, t structs.LogType, entry any) (uint64, error) {
+	select {
+	case e.registering <- struct{}{}:
+		defer func() { <-e.registering }()
+		return e.Applier.Apply(ctx, t, entry)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }
 
 func checkNode(n *structs.Node) error {
@@ -194,7 +199,7 @@ func (e *Endpoints) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbe
 		if node.Status == structs.NodeStatusDown {
 			entry.Event = event("Cluster", "Node heartbeats again", now)
 		}
-		if index, err = e.Applier.Apply(ctx, structs.LogNodeStatus, entry); err != nil {
+		if index, err = e.applyInTurn(ctx, structs.LogNodeStatus, entry); err != nil {
 			return nil, err
 		}
 	}
