@@ -15,6 +15,8 @@ import (
 type Edit struct {
 	w   World
 	tok *token
+	// from is the World that was begun with, or was given last, while nothing of it has been changed.
+	from *World
 	// over are the states that this edit has made, by node ID. The World has them, and
 	// the indexes have them at their places, only after flush: an evaluation that
 	// places many needs neither, and throws the edit away.
@@ -31,7 +33,7 @@ type Edit struct {
 // takeLater has a use taken of a node before anything is looked at again.
 func (e *Edit) takeLater(nodeID string, u *use) {
 	e.settle()
-	e.owedNode, e.owed = nodeID, u
+	e.from, e.owedNode, e.owed = nil, nodeID, u
 }
 
 // settle takes what is owed.
@@ -43,12 +45,17 @@ func (e *Edit) settle() {
 }
 
 // World ends the edit and gives its result. The Edit may be gone on with: what
-// it changes then is seen by Worlds taken later only.
+// it changes then is seen by Worlds taken later only. If nothing has changed, it is
+// the same World as before.
 func (e *Edit) World() *World {
+	if e.from != nil {
+		return e.from
+	}
 	e.flush()
 	e.tok, e.over = &token{}, nil
 	w := e.w
-	return &w
+	e.from = &w
+	return e.from
 }
 
 // node gives a node's state as it is now.
@@ -72,6 +79,7 @@ func (e *Edit) now(n *nodeState) *nodeState {
 // state gives a node's state to change, made if need be.
 func (e *Edit) state(id string) *nodeState {
 	e.settle()
+	e.from = nil
 	s, made := e.over[id]
 	if !made {
 		if was, found := e.w.nodes.Get(id); found {
@@ -181,6 +189,7 @@ func (e *Edit) set(sets *tree[string, *nodeSet], name string) *nodeSet {
 // Configure says how room is compared from now on, which the bands are, and whether it
 // must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
+	e.from = nil
 	e.w.bands = slices.Clone(c.Bands)
 	e.keepHeld(reclaims(c))
 	config := indexConfig(c)

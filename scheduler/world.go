@@ -69,7 +69,7 @@ func NewWorld() *World {
 
 // Edit gives a private form of the World that can be changed. The World itself
 // never is.
-func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &token{}} }
+func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &token{}, from: w} }
 
 // Node gives a node by its ID.
 func (w *World) Node(id string) (*structs.Node, bool) {

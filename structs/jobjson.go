@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -116,14 +117,11 @@ func fillStruct(v reflect.Value, from any, path string) error {
 	if !ok {
 		return jsonError(path, "an object", from)
 	}
-	folded := map[string]any(nil)
+	others := foldKeys(object, namesOf(v.Type()))
 	for _, f := range Fields(v.Type()) {
 		value, ok := object[f.Name]
 		if !ok {
-			if folded == nil {
-				folded = foldKeys(object)
-			}
-			if value, ok = folded[strings.ToLower(f.Name)]; !ok {
+			if value, ok = others[f.Name]; !ok {
 				continue
 			}
 		}
@@ -141,16 +139,45 @@ func fillStruct(v reflect.Value, from any, path string) error {
 	return nil
 }
 
-// foldKeys gives an object by lower-case names. Of names that differ in case
-// only, the one that sorts last wins, so that the result never hangs on chance.
-func foldKeys(object map[string]any) map[string]any {
-	out, from := make(map[string]any, len(object)), make(map[string]string, len(object))
+// fieldNames are the names of a struct type's fields as they are, and by their lower case.
+type fieldNames struct {
+	exact map[string]bool
+	lower map[string][]string
+}
+
+var nameCache sync.Map // reflect.Type → *fieldNames
+
+func namesOf(t reflect.Type) *fieldNames {
+	if known, ok := nameCache.Load(t); ok {
+		return known.(*fieldNames) //nolint:forcetypeassert // nothing else is put there
+	}
+	names := &fieldNames{exact: map[string]bool{}, lower: map[string][]string{}}
+	for _, f := range Fields(t) {
+		low := strings.ToLower(f.Name)
+		names.exact[f.Name], names.lower[low] = true, append(names.lower[low], f.Name)
+	}
+	nameCache.Store(t, names)
+	return names
+}
+
+// foldKeys gives by the names of fields what an object has under the same names in another case; nil: nothing. Of names that
+// differ in case only, the one that sorts last wins, so that the result never hangs on chance.
+func foldKeys(object map[string]any, names *fieldNames) map[string]any {
+	var out map[string]any
+	var from map[string]string
 	for k, v := range object {
-		low := strings.ToLower(k)
-		if was, ok := from[low]; ok && was > k {
+		if names.exact[k] {
 			continue
 		}
-		out[low], from[low] = v, k
+		for _, name := range names.lower[strings.ToLower(k)] {
+			if was, ok := from[name]; ok && was > k {
+				continue
+			}
+			if out == nil {
+				out, from = map[string]any{}, map[string]string{}
+			}
+			out[name], from[name] = v, k
+		}
 	}
 	return out
 }

@@ -41,9 +41,9 @@ func inRegion[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, 
 // belong to the region whose servers they are connected to.
 func ownRegion(e *Endpoints, allowed wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
-		var r routing
-		if err := call.Args(&r); err != nil {
-			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		r, err := call.Routing()
+		if err != nil {
+			return err
 		}
 		if r.Region != "" && r.Region != e.Region {
 			return structs.Errorf(structs.CodeBadRequest, "%s: region %q: this server is of region %q, and passes this on to no other", call.Method, r.Region, e.Region).
@@ -56,9 +56,9 @@ func ownRegion(e *Endpoints, allowed wire.Handler) wire.Handler {
 // regional passes a call on that is for another region, and has here answer the others.
 func (e *Endpoints) regional(isRead bool, here wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
-		var r routing
-		if err := call.Args(&r); err != nil {
-			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		r, err := call.Routing()
+		if err != nil {
+			return err
 		}
 		if r.Region == "" || r.Region == e.Region {
 			return here(ctx, call)

@@ -10,12 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// routing is the part of every request that says who may answer it.
-type routing struct {
-	Region     string
-	AllowStale bool
-}
-
 // Reign is who leads, as this server knows.
 type Reign struct {
 	Addr string // RPC; empty: nobody
@@ -113,9 +107,9 @@ func local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Hand
 
 func (e *Endpoints) routed(isRead bool, here wire.Handler) wire.Handler {
 	return e.regional(isRead, func(ctx context.Context, call *wire.Call) error {
-		var r routing
-		if err := call.Args(&r); err != nil {
-			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		r, err := call.Routing()
+		if err != nil {
+			return err
 		}
 		if isRead && r.AllowStale {
 			return here(ctx, call)

@@ -13,6 +13,12 @@ import (
 type Foresight struct {
 	mu     sync.Mutex
 	flying map[*structs.Plan][]*structs.Allocation
+
+	// What was foreseen last is gone on with, until the state has another World or a plan has landed: as many plans are in
+	// the air as there are decisions between two commits.
+	base *scheduler.World // what edit began with; nil: edit is of no use
+	edit *scheduler.Edit
+	more [][]*structs.Allocation // of plans launched since edit's World was taken
 }
 
 // NewForesight makes a foresight without plans.
@@ -34,10 +40,14 @@ func (f *Foresight) launch(p *structs.Plan) (land func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.flying[p] = allocs
+	if f.base != nil {
+		f.more = append(f.more, allocs)
+	}
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.flying, p)
+		f.base, f.edit, f.more = nil, nil, nil
 	}
 }
 
@@ -49,11 +59,17 @@ func (f *Foresight) world(snap *state.Snapshot) (w *scheduler.World, foreseen bo
 	if len(f.flying) == 0 {
 		return snap.World(), false
 	}
-	edit := snap.World().Edit()
-	for _, allocs := range f.flying { // order does not matter: a sum
-		for _, a := range allocs {
-			edit.UpsertAlloc(a) // once, if the plan has been applied already
+	if f.base != snap.World() {
+		f.base, f.edit, f.more = snap.World(), snap.World().Edit(), nil
+		for _, allocs := range f.flying { // order does not matter: a sum
+			f.more = append(f.more, allocs)
 		}
 	}
-	return edit.World(), true
+	for _, allocs := range f.more {
+		for _, a := range allocs {
+			f.edit.UpsertAlloc(a) // once, if the plan has been applied already
+		}
+	}
+	f.more = nil
+	return f.edit.World(), true
 }

@@ -81,7 +81,8 @@ type Call struct {
 	conn    io.ReadWriter
 	args    []byte
 	limit   int
-	relayed bool // something was passed back
+	relayed bool     // something was passed back
+	routing *Routing // nil: not read yet
 }
 
 // Answered tells whether something has come back of a call that was passed on.
@@ -89,6 +90,24 @@ func (c *Call) Answered() bool { return c.relayed }
 
 // Args reads the argument into v.
 func (c *Call) Args(v any) error { return Decode(c.args, v) }
+
+// Routing is the part of every argument that says who may answer.
+type Routing struct {
+	Region     string
+	AllowStale bool
+}
+
+// Routing reads that part of the argument: once, however many ask for it on its way to the handler.
+func (c *Call) Routing() (Routing, error) {
+	if c.routing == nil {
+		var r Routing
+		if err := c.Args(&r); err != nil {
+			return r, structs.Errorf(structs.CodeBadRequest, "%s: %w", c.Method, err)
+		}
+		c.routing = &r
+	}
+	return *c.routing, nil
+}
 
 // RawArgs is the argument as it came, to be passed on.
 func (c *Call) RawArgs() []byte { return c.args }

@@ -237,7 +237,10 @@ func tooLarge(limit int64) error {
 }
 
 func decodeJSON(body []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(body))
+	if json.Unmarshal(body, v) == nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(body)) // tells more exactly what is wrong with it
 	if err := dec.Decode(v); err != nil {
 		return jsonError(err, len(body))
 	}
