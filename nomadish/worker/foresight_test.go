@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestForesightIsGoneOnWith: whatever is launched, lands and is committed between two looks, what is foreseen is what it would be
+// if it were put together anew.
+func TestForesightIsGoneOnWith(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := &bed{T: t, index: 10}
+		b.store, b.writer = state.New(state.Options{})
+		nodes := []string{"00000000-0000-7000-8000-0000000000a1", "00000000-0000-7000-8000-0000000000a2"}
+		for _, id := range nodes {
+			b.gpuNode(id)
+		}
+		f := NewForesight()
+		type flight struct {
+			plan *structs.Plan
+			land func()
+		}
+		var inAir []flight
+		seed := 0
+		rt.Repeat(map[string]func(*rapid.T){
+			"launch": func(rt *rapid.T) {
+				seed++
+				p := &structs.Plan{Place: []*structs.PlacementBatch{{
+					Namespace: "default", JobID: "j", Group: "g", Seed: strconv.Itoa(seed),
+					Nodes: []structs.PlacedNode{{ID: rapid.SampledFrom(nodes).Draw(rt, "node")}}, Instances: []structs.Instance{{}},
+					Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
+						"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 7}, Memory: structs.AllocatedMemoryResources{MemoryMB: 3}},
+					}},
+				}}}
+				inAir = append(inAir, flight{p, f.launch(p)})
+			},
+			"land": func(rt *rapid.T) {
+				if len(inAir) == 0 {
+					rt.Skip()
+				}
+				i := rapid.IntRange(0, len(inAir)-1).Draw(rt, "which")
+				inAir[i].land()
+				inAir = append(inAir[:i], inAir[i+1:]...)
+			},
+			"change": func(*rapid.T) { b.gpuNode(nodes[0]) },
+			"": func(rt *rapid.T) {
+				snap := b.store.Snapshot()
+				got, foreseen := f.world(snap)
+				want := snap.World().Edit()
+				for _, x := range inAir {
+					for _, batch := range x.plan.Place {
+						want.UpsertAlloc(batch.Allocation(0))
+					}
+				}
+				if foreseen != (len(inAir) > 0) {
+					rt.Fatalf("%d plans are in the air, foreseen %v", len(inAir), foreseen)
+				}
+				if diff := got.Diff(want.World()); len(diff) > 0 {
+					rt.Fatalf("with %d plans in the air: %v", len(inAir), diff)
+				}
+			},
+		})
+	})
+}
+
+// TestWorldStaysWhileNothingChanges: an edit that changes nothing gives the World that it began with.
+func TestWorldStaysWhileNothingChanges(t *testing.T) {
+	w := scheduler.NewWorld()
+	e := w.Edit()
+	if e.World() != w {
+		t.Error("another World, with nothing changed")
+	}
+	e.UpsertNode(&structs.Node{ID: "n", NodeResources: &structs.NodeResources{}})
+	now := e.World()
+	if now == w || e.World() != now {
+		t.Error("the World with the node must be another, and stay")
+	}
+}
