@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -47,7 +48,7 @@ func TestWaitingNodesHoldNoState(t *testing.T) {
 			t.Error("the state of before is held by the node that waits")
 		}
 		cancel()
-		if err := <-done; err != context.Canceled {
+		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled, it says %v", err)
 		}
 	})
