@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 	"github.com/nomadish/nomadish/structs/wire/clientpool"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // GossipConfig says whether and how the client gossips with the other clients and the servers of its region.
@@ -34,6 +38,8 @@ type GossipConfig struct {
 }
 
 const (
+	// gossipKeys is the file that keeps the keys, from the first change on.
+	gossipKeys       = "gossip.keyring"
 	gossipFirstRetry = time.Second
 	gossipRetry      = 30 * time.Second
 )
@@ -41,6 +47,9 @@ const (
 // gossiper is one node's place in the gossip, and its way there.
 type gossiper struct {
 	pool   *clientpool.Pool
+	ring   *keyring.Ring // of all nodes of the client; nil: the gossip goes in the clear
+	file   string        // that keeps it
+	told   *wire.Once
 	config GossipConfig
 	logger hclog.Logger
 
@@ -56,13 +65,21 @@ func (c *Client) openGossip() error {
 	if !g.On {
 		return nil
 	}
+	path := ""
+	if c.config.StateDir != "" {
+		path = filepath.Join(c.config.StateDir, gossipKeys)
+	}
+	ring, err := keyring.Open(path, g.Key, c.logger)
+	if err != nil {
+		return fmt.Errorf("clients' gossip: %w", err)
+	}
 	for i, n := range c.nodes {
 		own := i == 0 && !c.config.simulatedOnly()
 		if !own && !g.Simulated {
 			continue
 		}
 		conf := clientpool.Config{
-			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Key: g.Key,
+			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Keyring: ring,
 			ProbeInterval: g.ProbeInterval, First: c.told.FirstOf, Logger: n.logger.Named("gossip"),
 		}
 		if !own {
@@ -79,7 +96,7 @@ func (c *Client) openGossip() error {
 		if err != nil {
 			return err
 		}
-		n.gossip = &gossiper{pool: pool, config: g, logger: conf.Logger, more: make(chan struct{}, 1)}
+		n.gossip = &gossiper{pool: pool, ring: ring, file: path, told: &c.told, config: g, logger: conf.Logger, more: make(chan struct{}, 1)}
 		if c.gossip == nil {
 			c.gossip = n.gossip
 		}
@@ -106,7 +123,11 @@ func (c *Client) heardOf(m clientpool.Member) {
 
 // learn takes what a server told of the gossip.
 func (g *gossiper) learn(told *structs.ClientGossip) {
-	if g == nil || told == nil || len(told.Addrs) == 0 {
+	if g == nil || told == nil {
+		return
+	}
+	g.learnKeys(told)
+	if len(told.Addrs) == 0 {
 		return
 	}
 	g.mu.Lock()
@@ -118,6 +139,46 @@ func (g *gossiper) learn(told *structs.ClientGossip) {
 		}
 	}
 	g.learned, g.spread = told.Addrs, told.Spread
+}
+
+// keys are those that the node has, as its servers are told; nil: none.
+func (g *gossiper) keys() *structs.GossipKeys {
+	if g == nil || g.ring == nil {
+		return nil
+	}
+	prints := g.ring.Prints()
+	return &prints
+}
+
+// learnKeys takes the ring of the servers, if it is newer.
+func (g *gossiper) learnKeys(told *structs.ClientGossip) {
+	var err error
+	switch {
+	case g.ring == nil && told.Primary == "":
+		return
+	case g.ring == nil:
+		err = errors.New("this client has no key")
+	case len(told.Keyring) > 0:
+		err = g.takeKeys(told.Keyring)
+	case told.Primary != "" && !slices.Contains(g.ring.Prints().Prints, told.Primary):
+		err = errors.New("this client has only others: they may have been replaced while it was away")
+	}
+	if err != nil && g.told.First("keys "+err.Error(), time.Now()) {
+		g.logger.Error("the gossip is encrypted with a key that this client does not get: it is not heard there; put the present key into "+
+			"client { gossip_encrypt }, remove the file, if there is one, and start it again", "file", g.file, "error", err)
+	}
+}
+
+func (g *gossiper) takeKeys(sealed []byte) error {
+	s, err := g.ring.Unseal(sealed)
+	if err != nil {
+		return err
+	}
+	taken, err := g.ring.Take(s)
+	if taken {
+		g.logger.Info("the keys of the clients' gossip were changed by the servers", "keys", len(s.Keys), "version", s.Version)
+	}
+	return err
 }
 
 // keepJoined joins the others, and does so again whenever no server is heard, until ctx ends. The first try is at once: where

@@ -105,7 +105,7 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 	}
 	if registered || status == structs.NodeStatusDown {
 		err := n.c.servers.call(ctx, limit, wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{
-			NodeID: n.id, SecretID: n.secret, Status: status,
+			NodeID: n.id, SecretID: n.secret, Status: status, GossipKeys: n.gossip.keys(),
 		}, &reply)
 		return &reply, err
 	}
@@ -117,7 +117,7 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 			return nil, ctx.Err()
 		}
 	}
-	register := &structs.NodeRegisterRequest{Node: n.Node(), WriteRequest: structs.WriteRequest{Region: n.c.config.Region}}
+	register := &structs.NodeRegisterRequest{Node: n.Node(), GossipKeys: n.gossip.keys(), WriteRequest: structs.WriteRequest{Region: n.c.config.Region}}
 	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, register, &reply)
 	return &reply, err
 }

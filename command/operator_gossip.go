@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -49,7 +50,7 @@ func gossipKeyringInstall() spec {
 
 func gossipKeyringUse() spec {
 	return gossipKeyringChange(structs.KeyUse, "Changing primary gossip encryption key...", "Encrypt gossip with another of the keys that are installed",
-		"It is refused while a server lacks the key, or has failed. The key before it stays installed until it is\nremoved.")
+		"It is refused while a server or, with -clients, a client lacks the key, or a server has failed. The key before it stays installed until it is\nremoved.")
 }
 
 func gossipKeyringRemove() spec {
@@ -65,7 +66,8 @@ func gossipKeyringChange(op, doing, synopsis, details string) spec {
 		usage:    "KEY", example: "'T6HRv0Wc1ruHkNqcLlU5bWqOwbzrfZJ+9wQYkzyDd2A='",
 		details: details + "\n\nKEY is in base64; \"-\" reads it from the input, so that no list of processes shows it. Each server\n" +
 			"keeps its keys in server/serf.keyring of its data_dir; \"encrypt\" in the configuration is only the first one. Those\n" +
-			"that did not do it are named; to do it again is safe.",
+			"that did not do it are named; to do it again is safe. With -clients servers keep them in server/clients.keyring and\n" +
+			"clients in client/gossip.keyring.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -77,17 +79,83 @@ func gossipKeyringChange(op, doing, synopsis, details string) spec {
 					return e.fail(err)
 				}
 				e.printf("==> %s\n", doing)
-				reply, err := e.client.Keyring(ctx, op, key, pool(*clients))
+				reply, err := e.keyring(ctx, op, key, *clients)
 				if err != nil {
 					return e.fail(err)
 				}
+				if !*clients {
+					e.printf("Done by %d members\n", reply.NumNodes)
+					return exitDone
+				}
+				e.printf("Done by %d servers\n", reply.NumNodes-reply.Clients)
+				return e.clientsFollow(ctx)
+			}
+		},
+	}
+}
+
+const (
+	// keyringQuiet is how long members are waited for without a word, keyringTell lies between two words.
+	keyringQuiet = 2 * time.Second
+	keyringTell  = 5 * time.Second
+	// clientsLook is how often it is looked how many clients have followed, clientsWait how long.
+	clientsLook = 500 * time.Millisecond
+	clientsWait = 30 * time.Second
+)
+
+// keyring does something with keys. What takes a while is said.
+func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*structs.KeyringReply, error) {
+	var reply *structs.KeyringReply
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reply, err = e.client.Keyring(ctx, op, key, pool(clients))
+	}()
+	begun, wait := time.Now(), keyringQuiet
+	for {
+		select {
+		case <-done:
+			if err == nil {
 				for _, name := range slices.Sorted(maps.Keys(reply.Messages)) {
 					_, _ = fmt.Fprintf(e.err, "Warning: %s: %s\n", name, reply.Messages[name])
 				}
-				e.printf("Done by %d members\n", reply.NumNodes)
-				return exitDone
 			}
-		},
+			return reply, err
+		case <-time.After(wait):
+			_, _ = fmt.Fprintf(e.err, "    %.0f s: waiting for servers to answer; those that do not will be named\n", time.Since(begun).Seconds())
+			wait = keyringTell
+		}
+	}
+}
+
+// clientsFollow waits for the clients, which have their keys from their heartbeats, to do what the servers have done.
+func (e *env) clientsFollow(ctx context.Context) int {
+	begun, say := time.Now(), keyringQuiet
+	for {
+		reply, err := e.client.Keyring(ctx, structs.KeyList, "", structs.PoolClients)
+		if err != nil {
+			return e.fail(fmt.Errorf("the servers have done it; what the clients have is not known: %w", err))
+		}
+		waited := time.Since(begun)
+		if reply.Behind == 0 && reply.Messages["clients"] == "" {
+			e.printf("Done by %d clients\n", reply.Clients)
+			return exitDone
+		}
+		if waited >= clientsWait {
+			_, _ = fmt.Fprintf(e.err, "Warning: %d of %d clients have not said yet that they have done it: they do with their next heartbeats (`operator gossip keyring list -clients`)\n",
+				reply.Behind, reply.Clients)
+			return exitDone
+		}
+		if waited >= say {
+			_, _ = fmt.Fprintf(e.err, "    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
+			say += keyringTell
+		}
+		select {
+		case <-ctx.Done():
+			return e.fail(ctx.Err())
+		case <-time.After(clientsLook):
+		}
 	}
 }
 
@@ -121,14 +189,15 @@ func gossipKeyringList() spec {
 	return spec{
 		synopsis: "Show the keys that gossip is encrypted with",
 		usage:    "", example: "", output: true,
-		details: "The keys are secrets. Members counts the servers that have a key, Primary those that encrypt with it.",
+		details: "The keys are secrets. Members counts the members that have a key, Primary those that encrypt with it: servers, and\n" +
+			"with -clients the clients that are ready, as far as they have said so with a heartbeat.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				reply, err := e.client.Keyring(ctx, structs.KeyList, "", pool(*clients))
+				reply, err := e.keyring(ctx, structs.KeyList, "", *clients)
 				if err != nil {
 					return e.fail(err)
 				}

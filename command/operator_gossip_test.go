@@ -32,7 +32,11 @@ func TestGossipKeysChanged(t *testing.T) {
 			}
 		}
 	}
-	if got := f.run(t, "operator", "gossip", "keyring", "use", "-clients", "a2V5"); got.code != exitDone || !slices.Contains(f.asked, "PUT /v1/agent/keyring/use?pool=clients") {
+	f = newFake(t).on("PUT /v1/agent/keyring/use", &structs.KeyringReply{NumNodes: 5, Clients: 2}).
+		on("GET /v1/agent/keyring/list", &structs.KeyringReply{NumNodes: 5, Clients: 2, Behind: 1},
+			&structs.KeyringReply{NumNodes: 5, Clients: 2})
+	if got := f.run(t, "operator", "gossip", "keyring", "use", "-clients", "a2V5"); got.code != exitDone || !strings.Contains(got.out, "Done by 3 servers\nDone by 2 clients") ||
+		!slices.Contains(f.asked, "PUT /v1/agent/keyring/use?pool=clients") {
 		t.Errorf("the clients' keys: %+v, asked %v", got, f.asked)
 	}
 	for what, args := range map[string][]string{"no key": {"use"}, "two keys": {"remove", "a", "b"}, "list of what": {"list", "a"}, "an empty input": {"install", "-"}} {

@@ -13,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 	"github.com/nomadish/nomadish/structs/wire/clientpool"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // ClientGossipConfig says whether and how a server gossips with the clients.
@@ -40,6 +41,7 @@ const (
 // clients is this server's part in the clients' gossip.
 type clients struct {
 	pool   *clientpool.Pool
+	ring   *keyring.Ring // nil: the gossip goes in the clear
 	id     string
 	logger hclog.Logger
 	told   wire.Once
@@ -49,8 +51,9 @@ type clients struct {
 	suspect func(ctx context.Context, nodeIDs []string) error
 
 	mu     sync.Mutex
-	beats  *heartbeat.Timers // set before anybody is heard of
-	lost   map[string]bool   // nodes that the leader is to be told of
+	beats  *heartbeat.Timers             // set before anybody is heard of
+	lost   map[string]bool               // nodes that the leader is to be told of
+	keys   map[string]structs.GossipKeys // that nodes have, as they told this server while it led
 	losses chan struct{}
 }
 
@@ -60,10 +63,13 @@ func openClients(cfg *Config, id, rpcAddr string) (*clients, error) {
 	if !c.On {
 		return nil, nil
 	}
-	s := &clients{id: id, logger: cfg.Logger.Named("clients"), lost: map[string]bool{}, losses: make(chan struct{}, 1)}
+	s := &clients{id: id, logger: cfg.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
 	var err error
+	if s.ring, err = openKeyring(cfg, ringClients, c.Key); err != nil {
+		return nil, err
+	}
 	s.pool, err = clientpool.New(clientpool.Config{
-		ID: id, Role: clientpool.RoleServer, Region: cfg.Region, RPCAddr: rpcAddr, BindAddr: c.Addr, Advertise: c.Advertise, Key: c.Key,
+		ID: id, Role: clientpool.RoleServer, Region: cfg.Region, RPCAddr: rpcAddr, BindAddr: c.Addr, Advertise: c.Advertise, Keyring: s.ring,
 		ProbeInterval: c.Probe, OnChange: s.changed, First: s.told.FirstOf, Logger: s.logger.Named("gossip"),
 	})
 	if errors.Is(err, clientpool.ErrInUse) && c.MayMiss {
@@ -99,6 +105,11 @@ func (s *Server) runClients(ctx context.Context) {
 		s.clients.run(ctx, changed)
 	})
 	s.wg.Go(func() { s.endpoints.PingSilent(ctx) })
+	again, stop := s.gossip.Subscribe()
+	s.wg.Go(func() {
+		defer stop()
+		s.clientKeys.keepSame(ctx, again)
+	})
 }
 
 // ClientGossipAddr is where clients reach this server's part of their gossip; empty: it has none.
@@ -238,13 +249,14 @@ func (s *clients) tellLosses(ctx context.Context) {
 }
 
 // Contacts implements rpc.ClientGossip.
-func (s *clients) Contacts() *structs.ClientGossip {
+func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip {
 	out := &structs.ClientGossip{Addrs: []string{s.pool.Addr()}, Spread: min(joinMost, time.Duration(s.pool.Clients())*joinEach)}
 	for _, one := range s.servers() {
 		if one.Alive() && one.ID != s.id && one.Clients != "" && len(out.Addrs) < contacts {
 			out.Addrs = append(out.Addrs, one.Clients)
 		}
 	}
+	s.tellKeys(nodeID, has, out)
 	return out
 }
 

@@ -20,10 +20,10 @@ import (
 )
 
 // openGossip joins the server into the pool of its region, alone as yet.
-func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr, clientsAddr string) (*gossip.Pool, error) {
+func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr string, clients *clientKeys) (*gossip.Pool, error) {
 	c := gossip.Config{
 		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys, Entries: cfg.entries,
+		Clients: clients.addr(), RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys, RefuseKey: clients.refuse, OnQuery: clients.answer, Entries: cfg.entries,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

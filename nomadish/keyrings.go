@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire/keyring"
@@ -17,60 +18,99 @@ import (
 const (
 	ringLAN = "serf.keyring"
 	ringWAN = "serf_wan.keyring"
+	// ringClients is of the clients' gossip.
+	ringClients = "clients.keyring"
 )
 
-// openKeyring gives the keys of a gossip among servers, which are kept in a file; nil: there are none.
-func openKeyring(cfg *Config, file string) (*keyring.Ring, error) {
+// openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration.
+func openKeyring(cfg *Config, file string, first []byte) (*keyring.Ring, error) {
 	path := ""
 	if dir := cfg.serverDir(); dir != "" {
 		path = filepath.Join(dir, file)
 	}
-	ring, err := keyring.Open(path, cfg.GossipKey, cfg.Logger.Named("gossip"))
+	ring, err := keyring.Open(path, first, cfg.Logger.Named("gossip"))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	return ring, nil
 }
 
-// keyPool is a gossip pool whose keys an operator may change.
-type keyPool struct {
-	group string // structs.PoolServers or structs.PoolClients: those of one are changed together
-	name  string // for messages
-	pool  *keyring.Pool
+// openServerKeyrings gives the keys of the servers' gossips.
+func openServerKeyrings(cfg *Config) (lan, wan *keyring.Ring, err error) {
+	if lan, err = openKeyring(cfg, ringLAN, cfg.GossipKey); err == nil && cfg.WANAddr != "" {
+		wan, err = openKeyring(cfg, ringWAN, cfg.GossipKey)
+	}
+	return lan, wan, err
 }
 
-// keyPools changes the keys of this server's pools.
-type keyPools []keyPool
+// keyrings changes the keys of the gossips that this server takes part in.
+type keyrings struct {
+	servers keyPools
+	clients *clientKeys // nil: it does not gossip with clients
+}
 
-// Change implements rpc.Keyrings. All pools of the group are looked at before the first is
-// changed: a member that lacks the key would be cut off by its use.
-func (all keyPools) Change(ctx context.Context, args *structs.KeyringRequest) (*structs.KeyringReply, error) {
-	group := args.Pool
-	if group == "" {
-		group = structs.PoolServers
-	}
-	pools := slices.DeleteFunc(slices.Clone(all), func(p keyPool) bool { return p.group != group })
-	if len(pools) == 0 {
-		return nil, structs.Errorf(structs.CodeBadRequest, "there is no gossip pool of the %s here", group)
-	}
+// Change implements rpc.Keyrings.
+func (k *keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*structs.KeyringReply, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(args.Key))
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "the key is not in base64").WithHint("`operator gossip keyring generate` makes one")
 	}
-	if args.Op == structs.KeyUse || args.Op == structs.KeyRemove {
-		have := 0
-		for _, p := range pools {
-			n, err := p.check(ctx, args.Op, key)
-			if err != nil {
-				return nil, err
-			}
-			have += n
+	switch {
+	case args.Pool == structs.PoolClients && k.clients == nil:
+		return nil, structs.Errorf(structs.CodeBadRequest, "this server does not gossip with clients").WithHint("ask one that does")
+	case args.Pool == structs.PoolClients:
+		return k.clients.change(ctx, args.Op, key)
+	case args.Op == structs.KeyInstall && k.clients != nil:
+		if err := k.clients.refuse(key); err != nil {
+			return nil, err
 		}
-		if have == 0 {
+	}
+	return k.servers.Change(ctx, args.Op, key)
+}
+
+// keyPool is a gossip pool of servers whose keys an operator may change.
+type keyPool struct {
+	name string // for messages
+	pool *keyring.Pool
+}
+
+// keyPools are those of this server, whose keys are changed together.
+type keyPools []keyPool
+
+// Change does one of the operations. All pools are looked at before the first is
+// changed: a member that lacks the key would be cut off by its use.
+func (all keyPools) Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
+	if op != structs.KeyList {
+		have := make([]int, len(all))
+		err := all.each(func(i int, p *keyPool) error {
+			var err error
+			have[i], err = p.check(ctx, op, key)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if slices.Max(have) == 0 && op != structs.KeyInstall {
 			return nil, structs.Errorf(structs.CodeNotFound, "no member has this key").WithHint("`operator gossip keyring list` shows those that there are")
 		}
 	}
-	return pools.change(ctx, args.Op, key)
+	return all.change(ctx, op, key)
+}
+
+// each does something with all pools at once, and gives the first error in their order.
+func (all keyPools) each(f func(i int, p *keyPool) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() { errs[i] = f(i, &all[i]) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check tells how many members of a pool have the key, or what is against the operation.
@@ -79,12 +119,14 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 	if err != nil {
 		return 0, fmt.Errorf("pool %s: %w", p.name, err)
 	}
-	if len(r.Failed) > 0 {
-		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: which keys they have is not known of %s", told(r.Failed))
+	if err := keyring.Check(key); err != nil {
+		return 0, err
 	}
 	if len(r.Absent) > 0 {
-		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: %s has failed, and could not come back without the key", strings.Join(r.Absent, ", ")).
-			WithHint("start it, or `server force-leave` it if it is lost")
+		return 0, haveFailed(r.Absent)
+	}
+	if len(r.Failed) > 0 {
+		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: which keys they have is not known of %s", told(r.Failed))
 	}
 	text := base64.StdEncoding.EncodeToString(key)
 	have := r.Keys[text]
@@ -99,14 +141,27 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 	return len(have), nil
 }
 
+// haveFailed refuses a change of keys without servers that would not learn of it.
+func haveFailed(names []string) error {
+	return structs.Errorf(structs.CodeConflict, "nothing was changed: %s has failed, and could not come back without the key", strings.Join(names, ", ")).
+		WithHint("start it, or `nomadish server force-leave %s` if it is lost", names[0])
+}
+
 func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
 	reply := &structs.KeyringReply{Messages: map[string]string{}, Keys: map[string]int{}, PrimaryKeys: map[string]int{}}
 	asked, keys, inUse, failed := map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]string{}
-	for _, p := range all {
-		r, err := p.pool.Ask(ctx, op, key)
-		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", p.name, err)
+	reports := make([]*keyring.Report, len(all))
+	err := all.each(func(i int, p *keyPool) error {
+		var err error
+		if reports[i], err = p.pool.Ask(ctx, op, key); err != nil {
+			return fmt.Errorf("pool %s: %w", p.name, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reports {
 		for _, name := range r.Members {
 			asked[name] = true
 		}
@@ -117,11 +172,11 @@ func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs
 		for name, why := range r.Failed { // order does not matter: each member has its own text
 			failed[name], reply.Messages[name] = why, why
 		}
-		if op == structs.KeyList {
-			continue
-		}
 		for _, name := range r.Absent {
-			reply.Messages[name] = "it has failed, and was not told: do it again when it is back"
+			reply.Messages[name] = "it has failed: it was not asked"
+			if op != structs.KeyList {
+				failed[name] = "it has failed; do it again when it is back"
+			}
 		}
 	}
 	if len(failed) > 0 {

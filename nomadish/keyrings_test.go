@@ -270,9 +270,9 @@ func TestKeysOfSeveralPools(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey = keyA })
 	other := newFleet(t, 1, func(_ int, c *Config) { c.Name, c.GossipKey = "far", keyA })
-	both := keyPools{{structs.PoolServers, "serf", f.all[0].gossip.Keys()}, {structs.PoolServers, "wan", other.all[0].gossip.Keys()}}
+	both := keyPools{{"serf", f.all[0].gossip.Keys()}, {"wan", other.all[0].gossip.Keys()}}
 	ask := func(pools keyPools, op string, key []byte) (*structs.KeyringReply, error) {
-		return pools.Change(t.Context(), &structs.KeyringRequest{Op: op, Key: base64.StdEncoding.EncodeToString(key)})
+		return pools.Change(t.Context(), op, key)
 	}
 	if _, err := ask(both[1:], structs.KeyInstall, keyB); err != nil {
 		t.Fatal(err)
@@ -313,18 +313,23 @@ func TestKeysWithOneAway(t *testing.T) {
 			return nil
 		})
 	}
-	until("installed but for one", func(r *structs.KeyringReply, err error) bool {
-		return err == nil && r.NumNodes == 2 && r.Messages[name] != ""
+	begun := time.Now()
+	_, err := changeKey(t, at, structs.KeyInstall, keyB) // it passes for alive still, perhaps
+	if took := time.Since(begun); structs.CodeOf(err) != structs.CodeConflict || !strings.Contains(err.Error(), name+" has failed") || took > 8*time.Second {
+		t.Fatalf("installed but for one that died a moment ago: %v, after %v", err, took)
+	}
+	until("not installed", func(_ *structs.KeyringReply, err error) bool {
+		return err != nil && strings.Contains(err.Error(), name+" has failed")
 	}, structs.KeyInstall, keyB)
 	until("not used", func(_ *structs.KeyringReply, err error) bool {
 		return err != nil && strings.Contains(err.Error(), name+" has failed")
 	}, structs.KeyUse, keyB)
+	until("listed", func(r *structs.KeyringReply, err error) bool {
+		return err == nil && r.NumNodes == 2 && r.Messages[name] != ""
+	}, structs.KeyList, nil)
 	f.run(away)
 	f.formed(3)
 	f.alive(3)
-	until("not used before it has it", func(_ *structs.KeyringReply, err error) bool {
-		return err != nil && strings.Contains(err.Error(), "not installed on "+name)
-	}, structs.KeyUse, keyB)
 	done := func(r *structs.KeyringReply, err error) bool { return err == nil && r.NumNodes == 3 }
 	until("installed", done, structs.KeyInstall, keyB)
 	until("used", done, structs.KeyUse, keyB)

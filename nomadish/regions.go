@@ -13,20 +13,17 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // openWAN joins the server into the pool of all regions, alone as yet; nil: it is switched off.
-func openWAN(cfg *Config, id, rpcAddr string) (*gossip.Pool, error) {
+func openWAN(cfg *Config, keys *keyring.Ring, refuse func([]byte) error, id, rpcAddr string) (*gossip.Pool, error) {
 	if cfg.WANAddr == "" {
 		return nil, nil //nolint:nilnil // there is none, as the configuration says
 	}
-	keys, err := openKeyring(cfg, ringWAN)
-	if err != nil {
-		return nil, err
-	}
 	c := gossip.Config{
 		Kind: gossip.KindWAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.WANAddr, Advertise: cfg.WANAdvertise, Keyring: keys,
+		RPCAddr: rpcAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.WANAddr, Advertise: cfg.WANAdvertise, Keyring: keys, RefuseKey: refuse,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.WANProbe, Logger: cfg.Logger.Named("gossip").Named("wan"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

@@ -42,10 +42,12 @@ type Server struct {
 	wan       *gossip.Pool // of all regions; nil: switched off
 	regions   *regions
 	clients   *clients // nil: this server does not gossip with clients
-	founder   *quorum.Founder
-	failed    chan error
-	halt      chan struct{} // closed when the log is of a newer version
-	halting   sync.Once
+	// clientKeys changes the keys of that gossip; nil: as above.
+	clientKeys *clientKeys
+	founder    *quorum.Founder
+	failed     chan error
+	halt       chan struct{} // closed when the log is of a newer version
+	halting    sync.Once
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -128,22 +130,7 @@ func (s *Server) open() error {
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}
-	keys, err := openKeyring(cfg, ringLAN)
-	if err != nil {
-		return err
-	}
-	wanAddr := ""
-	if s.wan, err = openWAN(cfg, s.raft.id, s.RPCAddr()); err != nil {
-		return err
-	}
-	if s.wan != nil {
-		wanAddr = s.wan.Addr()
-	}
-	s.regions = &regions{own: cfg.Region, wan: s.wan}
-	if s.clients, err = openClients(cfg, s.raft.id, s.RPCAddr()); err != nil {
-		return err
-	}
-	if s.gossip, err = openGossip(cfg, keys, s.raft.id, s.RPCAddr(), wanAddr, s.clients.addr()); err != nil {
+	if err = s.openGossips(); err != nil {
 		return err
 	}
 	raftServers := &cluster{s.raft, s.gossip}
@@ -157,10 +144,11 @@ func (s *Server) open() error {
 	}, s.raft, s.gossip, ask, promise)
 	seen := s.seeClients()
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
+	s.clientKeys.lead(s.leader)
 	deps := rpc.Deps{
 		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
 		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
-		Cluster: raftServers, Gossip: s.gossip, Keyrings: s.keyPools(), Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
+		Cluster: raftServers, Gossip: s.gossip, Keyrings: &keyrings{s.keyPools(), s.clientKeys}, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
 		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
 		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
@@ -177,11 +165,39 @@ func (s *Server) open() error {
 	return nil
 }
 
-// keyPools are the gossip pools whose keys an operator may change: a row each.
-func (s *Server) keyPools() keyPools {
-	pools := keyPools{{structs.PoolServers, "serf", s.gossip.Keys()}}
+// openGossips joins the server into its pools, alone as yet.
+func (s *Server) openGossips() error {
+	cfg := s.cfg
+	lan, wan, err := openServerKeyrings(cfg)
+	if err != nil {
+		return err
+	}
+	if s.clients, err = openClients(cfg, s.raft.id, s.RPCAddr()); err != nil {
+		return err
+	}
+	s.clientKeys = openClientKeys(cfg, s.clients, s.store, lan, wan)
+	wanAddr := ""
+	if s.wan, err = openWAN(cfg, wan, s.clientKeys.refuse, s.raft.id, s.RPCAddr()); err != nil {
+		return err
+	}
 	if s.wan != nil {
-		pools = append(pools, keyPool{structs.PoolServers, "wan", s.wan.Keys()})
+		wanAddr = s.wan.Addr()
+	}
+	s.regions = &regions{own: cfg.Region, wan: s.wan}
+	if s.gossip, err = openGossip(cfg, lan, s.raft.id, s.RPCAddr(), wanAddr, s.clientKeys); err != nil {
+		return err
+	}
+	if s.clientKeys != nil {
+		s.clientKeys.servers = s.gossip
+	}
+	return nil
+}
+
+// keyPools are the gossip pools of servers: a row each.
+func (s *Server) keyPools() keyPools {
+	pools := keyPools{{"serf", s.gossip.Keys()}}
+	if s.wan != nil {
+		pools = append(pools, keyPool{"wan", s.wan.Keys()})
 	}
 	return pools
 }

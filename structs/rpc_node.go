@@ -6,14 +6,16 @@ import "time"
 type (
 	// NodeRegisterRequest registers a node.
 	NodeRegisterRequest struct {
-		Node *Node
+		Node       *Node
+		GossipKeys *GossipKeys `json:",omitempty"` // nil: it does not gossip, or in the clear
 		WriteRequest
 	}
 	// NodeHeartbeatRequest says that a node lives. Status: what it takes itself to be in.
 	NodeHeartbeatRequest struct {
-		NodeID   string
-		SecretID string
-		Status   string
+		NodeID     string
+		SecretID   string
+		Status     string
+		GossipKeys *GossipKeys `json:",omitempty"` // as of NodeRegisterRequest
 		WriteRequest
 	}
 	// NodeUpdateReply answers registration, heartbeat and status changes.

@@ -68,6 +68,10 @@ type (
 		// PrimaryKeys is how many members encrypt with a key.
 		PrimaryKeys map[string]int
 		NumNodes    int // members that were asked
+		// Clients is how many of them are clients, which have their keys from the answers to their heartbeats: ours, of PoolClients.
+		Clients int `json:",omitempty"`
+		// Behind is how many of those have not said yet that they have the servers' keys.
+		Behind int `json:",omitempty"`
 	}
 	// RaftPeerRequest names a server.
 	RaftPeerRequest struct {

@@ -52,6 +52,10 @@ type Config struct {
 	// Keyring encrypts the gossip; all members must have its first key. nil: it goes in the
 	// clear.
 	Keyring *keyring.Ring
+	// RefuseKey tells why a key is not to be installed; nil: all may be.
+	RefuseKey func(key []byte) error
+	// OnQuery is given queries that are not for the keys of this pool; it must not wait. May be nil.
+	OnQuery func(*serf.Query)
 	// SnapshotPath is a file that remembers the members, so that a restarted server
 	// finds them again. Empty: none.
 	SnapshotPath string
@@ -90,6 +94,8 @@ type Pool struct {
 	config Config
 	logger hclog.Logger
 	told   wire.Once // refusals that were logged
+	// interval is the time between two gossips.
+	interval time.Duration
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool
@@ -143,6 +149,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		list.ProbeTimeout = max(c.ProbeInterval/2, time.Millisecond)
 		list.ProbeInterval, list.GossipInterval = c.ProbeInterval, max(c.ProbeInterval/5, time.Millisecond)
 	}
+	p.interval = list.GossipInterval
 	if c.Keyring != nil {
 		list.Keyring = c.Keyring.Memberlist()
 	}
@@ -204,7 +211,9 @@ func (p *Pool) listen() {
 				}
 				p.notify()
 			case *serf.Query:
-				p.Keys().Answer(e)
+				if !p.Keys().Answer(e) && p.config.OnQuery != nil {
+					p.config.OnQuery(e)
+				}
 			}
 		case <-p.serf.ShutdownCh():
 			return
@@ -279,7 +288,7 @@ func (p *Pool) Encrypted() bool { return p.config.Keyring != nil }
 
 // Keys is the pool as its keys are changed.
 func (p *Pool) Keys() *keyring.Pool {
-	return &keyring.Pool{Serf: p.serf, Ring: p.config.Keyring, Logger: p.logger}
+	return &keyring.Pool{Serf: p.serf, Ring: p.config.Keyring, Interval: p.interval, Refuse: p.config.RefuseKey, Logger: p.logger}
 }
 
 // Stats are Serf's numbers for people.

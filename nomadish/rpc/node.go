@@ -90,7 +90,7 @@ func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegister
 	if err != nil {
 		return nil, err
 	}
-	return e.nodeReply(node.ID, index), nil
+	return e.nodeReply(node.ID, index, args.GossipKeys), nil
 }
 
 // applyInTurn commits what a node says of itself, of few nodes at once. The nodes of a large cluster come all together when its
@@ -161,14 +161,14 @@ func event(subsystem, message string, now time.Time) *structs.NodeEvent {
 }
 
 // nodeReply says when the node must be heard of again and whom it can reach.
-func (e *Endpoints) nodeReply(id string, index uint64) *structs.NodeUpdateReply {
+func (e *Endpoints) nodeReply(id string, index uint64, has *structs.GossipKeys) *structs.NodeUpdateReply {
 	reply := &structs.NodeUpdateReply{
 		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
 		LeaderRPCAddr: e.Leadership.Reign().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
 	}
 	reply.Servers = e.reachable()
 	if e.Clients != nil {
-		reply.Gossip = e.Clients.Contacts()
+		reply.Gossip = e.Clients.Contacts(id, has)
 	}
 	return reply
 }
@@ -203,7 +203,7 @@ func (e *Endpoints) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbe
 			return nil, err
 		}
 	}
-	return e.nodeReply(node.ID, index), nil
+	return e.nodeReply(node.ID, index, args.GossipKeys), nil
 }
 
 func (e *Endpoints) nodeGet(ctx context.Context, args *structs.IDRequest) (*structs.NodeReply, error) {

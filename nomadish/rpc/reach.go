@@ -14,8 +14,8 @@ import (
 
 // ClientGossip is the gossip of the clients, as the endpoints need it.
 type ClientGossip interface {
-	// Contacts is what clients are told of it.
-	Contacts() *structs.ClientGossip
+	// Contacts is what a client is told of it, which has these keys; nil: none.
+	Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip
 	// Probe asks a member by its ID whether it is there.
 	Probe(id string) error
 	// Lost takes note of nodes whose sessions with this server have ended or do not answer.

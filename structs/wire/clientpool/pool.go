@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // The roles of members.
@@ -33,9 +34,10 @@ type Config struct {
 
 	BindAddr  string // host:port; port 0: any free one
 	Advertise string // host:port that the others reach the pool at; empty: as bound
-	// Key encrypts the gossip: 16, 24 or 32 bytes, the same on all members. Empty: it goes
-	// in the clear.
-	Key []byte
+	// Keyring encrypts the gossip; all members must have its first key. nil: Key alone does, of 16, 24 or 32 bytes; empty: it
+	// goes in the clear.
+	Keyring *keyring.Ring
+	Key     []byte
 	// ProbeInterval is how often a member is probed; 0: 1 s. The other times follow it.
 	ProbeInterval time.Duration
 
@@ -97,7 +99,7 @@ func New(c Config) (*Pool, error) {
 		return nil, fmt.Errorf("clients' gossip: %w", err)
 	}
 	if err = free(c.BindAddr); err == nil {
-		p.serf, err = serf.Create(conf)
+		err = p.create(conf)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("clients' gossip on %s: %w (ports { client_gossip = … } sets another)", c.BindAddr, err)
@@ -144,11 +146,13 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		list.ProbeTimeout = max(c.ProbeInterval/2, time.Millisecond)
 		list.ProbeInterval, list.GossipInterval = c.ProbeInterval, max(c.ProbeInterval/5, time.Millisecond)
 	}
-	if len(c.Key) > 0 {
-		if err := memberlist.ValidateKey(c.Key); err != nil {
-			return nil, fmt.Errorf("a key of %d bytes: allowed are 16, 24 and 32", len(c.Key))
+	if c.Keyring == nil {
+		if c.Keyring, err = keyring.Open("", c.Key, p.logger); err != nil {
+			return nil, err
 		}
-		list.SecretKey = c.Key
+	}
+	if c.Keyring != nil {
+		list.Keyring = c.Keyring.Memberlist()
 	}
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = list
@@ -267,7 +271,7 @@ func (p *Pool) Addr() string {
 }
 
 // Encrypted tells whether the gossip is.
-func (p *Pool) Encrypted() bool { return p.serf.EncryptionEnabled() }
+func (p *Pool) Encrypted() bool { return p.config.Keyring != nil }
 
 // Stats are Serf's numbers for people.
 func (p *Pool) Stats() map[string]string { return p.serf.Stats() }

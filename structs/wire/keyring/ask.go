@@ -5,11 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/nomadish/nomadish/structs"
@@ -25,6 +27,11 @@ const (
 	keyTimeout = time.Second // of one, at least
 	// keyFilter is how many members a query names at most; one to more is to all.
 	keyFilter = 6
+	// keyPatience is how many of the times between two gossips a member has to answer before it is asked whether it lives at all: one
+	// that died a moment ago passes for alive. keyPings is how often it is asked, keyLimit bounds all.
+	keyPatience = 5
+	keyPings    = 2
+	keyLimit    = 10 * time.Second
 )
 
 // keyCommand is what a member is asked to do; keyAnswer what came of it. The payload of a
@@ -47,13 +54,16 @@ type Report struct {
 	Keys, InUse map[string][]string
 	Members     []string          // all that are alive
 	Failed      map[string]string // those that have not done it, and why
-	Absent      []string          // failed members: nobody could tell them
+	Absent      []string          // members that have failed, or do not answer at all: nobody could tell them
 }
 
 // Pool is a gossip pool as its keys are changed.
 type Pool struct {
-	Serf   *serf.Serf
-	Ring   *Ring // nil: the gossip goes in the clear
+	Serf     *serf.Serf
+	Ring     *Ring         // nil: the gossip goes in the clear
+	Interval time.Duration // between two gossips
+	// Refuse tells why a key is not to be installed; nil: all may be.
+	Refuse func(key []byte) error
 	Logger hclog.Logger
 }
 
@@ -65,7 +75,7 @@ func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) 
 			WithHint("set `encrypt` on all agents and start them again")
 	}
 	if op != structs.KeyList {
-		if err := checkKey(key); err != nil {
+		if err := Check(key); err != nil {
 			return nil, err
 		}
 	}
@@ -74,27 +84,13 @@ func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) 
 		return nil, err
 	}
 	report := &Report{Keys: map[string][]string{}, InUse: map[string][]string{}, Failed: map[string]string{}}
-	for _, m := range p.Serf.Members() {
-		switch m.Status.String() {
-		case structs.MemberAlive:
-			report.Members = append(report.Members, m.Name)
-		case structs.MemberFailed:
-			report.Absent = append(report.Absent, m.Name)
-		}
+	asked, err := p.Gather(ctx, keyQuery, payload, report.add)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(report.Members)
-	slices.Sort(report.Absent)
-	missing := slices.Clone(report.Members)
-	for range keyRounds {
-		if missing, err = p.askOnce(ctx, payload, missing, report); err != nil {
-			return nil, err
-		}
-		if len(missing) == 0 {
-			break
-		}
-	}
-	for _, name := range missing {
-		report.Failed[name] = "it did not answer; it may be busy, or of a version that does not know this"
+	report.Members, report.Absent = asked.Members, asked.Absent
+	for _, name := range asked.Silent {
+		report.Failed[name] = Silent
 	}
 	for key := range report.Keys { // order does not matter: each is sorted for itself
 		slices.Sort(report.Keys[key])
@@ -103,37 +99,110 @@ func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) 
 	return report, nil
 }
 
-// askOnce asks those that are missing, and gives those that still are.
-func (p *Pool) askOnce(ctx context.Context, payload []byte, missing []string, report *Report) ([]string, error) {
+// Silent is why one has not done it that lives and does not answer.
+const Silent = "it did not answer; it may be busy, or of a version that does not know this"
+
+// Asked are the members that a query went to, each sorted.
+type Asked struct {
+	Members []string // all that are alive
+	Silent  []string // of those: they have not answered
+	Absent  []string // failed, or dead since a moment ago: they were not reached
+}
+
+// Gather asks all members that are alive and gives their answers, each member's once, as they come. It takes keyLimit at most.
+func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered func(member string, payload []byte)) (*Asked, error) {
+	out := &Asked{}
+	for _, m := range p.Serf.Members() {
+		switch m.Status.String() {
+		case structs.MemberAlive:
+			out.Members = append(out.Members, m.Name)
+		case structs.MemberFailed:
+			out.Absent = append(out.Absent, m.Name)
+		}
+	}
+	slices.Sort(out.Members)
+	out.Silent = slices.Clone(out.Members)
+	ctx, cancel := context.WithTimeout(ctx, keyLimit)
+	defer cancel()
+	for round := range keyRounds {
+		err := p.askOnce(ctx, name, payload, round == 0, out, answered)
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		if len(out.Silent) == 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	slices.Sort(out.Absent)
+	return out, nil
+}
+
+// askOnce asks those that have been silent so far.
+func (p *Pool) askOnce(ctx context.Context, name string, payload []byte, first bool, out *Asked, answered func(string, []byte)) error {
 	params := p.Serf.DefaultQueryParams()
 	params.Timeout = max(params.Timeout, keyTimeout)
-	if len(missing) <= keyFilter {
-		params.FilterNodes = missing
+	if len(out.Silent) <= keyFilter {
+		params.FilterNodes = out.Silent
 	}
-	query, err := p.Serf.Query(keyQuery, payload, params)
+	query, err := p.Serf.Query(name, payload, params)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer query.Close()
-	for len(missing) > 0 {
+	var doubt <-chan time.Time
+	if first {
+		doubt = time.After(min(max(keyTimeout/2, keyPatience*p.Interval), params.Timeout/2))
+	}
+	dead := make(chan string, len(out.Silent))
+	is := func(name string) bool {
+		at := slices.Index(out.Silent, name)
+		if at >= 0 {
+			out.Silent = slices.Delete(slices.Clone(out.Silent), at, at+1)
+		}
+		return at >= 0
+	}
+	for len(out.Silent) > 0 {
 		select {
 		case r, open := <-query.ResponseCh():
 			if !open {
-				return missing, nil
+				return nil
 			}
-			at := slices.Index(missing, r.From)
-			if at < 0 {
-				continue
+			if is(r.From) {
+				answered(r.From, r.Payload)
 			}
-			missing = slices.Delete(slices.Clone(missing), at, at+1)
-			report.add(r.From, r.Payload)
+		case <-doubt:
+			there := p.Serf.Memberlist().Members()
+			for _, name := range out.Silent {
+				at := slices.IndexFunc(there, func(m *memberlist.Node) bool { return m.Name == name })
+				if at < 0 { // it is known to have failed by now
+					dead <- name
+					continue
+				}
+				go p.ping(there[at], dead) // ends within the time that it gives the other side
+			}
+		case name := <-dead:
+			if is(name) {
+				out.Members = slices.DeleteFunc(out.Members, func(one string) bool { return one == name })
+				out.Absent = append(out.Absent, name)
+			}
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-p.Serf.ShutdownCh():
-			return nil, errors.New("the gossip has ended")
+			return errors.New("the gossip has ended")
 		}
 	}
-	return missing, nil
+	return nil
+}
+
+// ping names a member that does not answer.
+func (p *Pool) ping(m *memberlist.Node, dead chan<- string) {
+	for range keyPings {
+		addr := &net.UDPAddr{IP: m.Addr, Port: int(m.Port)}
+		if _, err := p.Serf.Memberlist().Ping(m.Name, addr); err == nil {
+			return
+		}
+	}
+	dead <- m.Name
 }
 
 func (r *Report) add(member string, payload []byte) {
@@ -155,10 +224,10 @@ func (r *Report) add(member string, payload []byte) {
 }
 
 // Answer answers a query of another member, or of this one; others than those for keys are
-// left alone. A pool calls it with each query that comes.
-func (p *Pool) Answer(q *serf.Query) {
+// left alone, and it says so by false. A pool calls it with each query that comes.
+func (p *Pool) Answer(q *serf.Query) bool {
 	if q.Name != keyQuery {
-		return
+		return false
 	}
 	raw, err := json.Marshal(p.doKeys(q.Payload))
 	if err == nil {
@@ -167,6 +236,7 @@ func (p *Pool) Answer(q *serf.Query) {
 	if err != nil {
 		p.Logger.Warn("answer a member that asked for the keyring", "member", q.SourceNode(), "error", err)
 	}
+	return true
 }
 
 // doKeys does what a query asks for. No log and no error holds a key.
@@ -181,7 +251,14 @@ func (p *Pool) doKeys(payload []byte) keyAnswer {
 	if c.Op == structs.KeyList {
 		return keyAnswer{Keys: p.Ring.Keys()}
 	}
-	if err := p.Ring.Change(c.Op, c.Key); err != nil {
+	err := error(nil)
+	if c.Op == structs.KeyInstall && p.Refuse != nil {
+		err = p.Refuse(c.Key)
+	}
+	if err == nil {
+		err = p.Ring.Change(c.Op, c.Key)
+	}
+	if err != nil {
 		p.Logger.Error("the keys of the gossip were not changed", "operation", oneWord(c.Op), "error", err)
 		return keyAnswer{Error: cut(err.Error())}
 	}

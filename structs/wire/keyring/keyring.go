@@ -8,7 +8,6 @@ package keyring
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,28 +30,30 @@ const MaxKeys = 8
 // Ring is the keys that an agent's gossip is encrypted with: all of them decrypt, the first
 // encrypts. Pools may share one. It is safe for use by many goroutines.
 type Ring struct {
-	mu   sync.Mutex // held while it is changed
-	ring *memberlist.Keyring
-	path string
+	mu      sync.Mutex // held while it is changed
+	ring    *memberlist.Keyring
+	version uint64 // of a ring that is replaced as a whole; see State
+	path    string
 }
 
-// Open gives the keys in the file at path, or, as long as there is none, initial alone.
-// The file is written when the ring is first changed, and rules from then on. path empty:
+// Open gives the keys in the file at path, or, as long as there is none, initial alone, which the
+// configuration has. The file is written when the ring is first changed, and rules from then on. path empty:
 // changes are not kept. No key at all: nil, and the gossip goes in the clear.
 func Open(path string, initial []byte, logger hclog.Logger) (*Ring, error) {
-	keys, err := readKeys(path)
+	kept, err := readKeys(path)
 	if err != nil {
 		return nil, err
 	}
+	keys := kept.Keys
 	switch {
 	case len(keys) > 0 && len(initial) == 0:
-		logger.Warn("gossip is encrypted with the keys that were kept, though the configuration has no `encrypt`; remove the file to have it in the clear", "file", path)
+		logger.Warn("gossip is encrypted with the keys that were kept, though the configuration has none; remove the file to have it in the clear", "file", path)
 	case len(keys) > 0 && !bytes.Equal(keys[0], initial):
 		logger.Info("gossip is encrypted with the keys that were kept; `encrypt` of the configuration is only the first key that there was", "file", path)
 	case len(keys) == 0 && len(initial) == 0:
 		return nil, nil //nolint:nilnil // no keys are no fault
 	case len(keys) == 0:
-		if err := checkKey(initial); err != nil {
+		if err := Check(initial); err != nil {
 			return nil, fmt.Errorf("encrypt: %w", err)
 		}
 		keys = [][]byte{initial}
@@ -61,10 +62,11 @@ func Open(path string, initial []byte, logger hclog.Logger) (*Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip keys: %w", err)
 	}
-	return &Ring{ring: ring, path: path}, nil
+	return &Ring{ring: ring, version: kept.Version, path: path}, nil
 }
 
-func checkKey(key []byte) error {
+// Check tells whether a key is one.
+func Check(key []byte) error {
 	if memberlist.ValidateKey(key) != nil {
 		return structs.Errorf(structs.CodeBadRequest, "a key of %d bytes: allowed are 16, 24 and 32, in base64", len(key)).
 			WithHint("`operator gossip keyring generate` makes one")
@@ -73,57 +75,43 @@ func checkKey(key []byte) error {
 }
 
 // readKeys reads a file of keys; none: there is no file.
-func readKeys(path string) ([][]byte, error) {
+func readKeys(path string) (State, error) {
 	if path == "" {
-		return nil, nil
+		return State{}, nil
 	}
 	raw, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return State{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the gossip keys: %w", err)
+		return State{}, fmt.Errorf("read the gossip keys: %w", err)
 	}
-	keys, err := parseKeys(raw)
+	s, err := parseKeys(raw)
 	if err != nil {
-		return nil, fmt.Errorf("gossip keys in %s: %w; put it right, or remove it to begin with `encrypt` of the configuration", path, err)
+		return State{}, fmt.Errorf("gossip keys in %s: %w; put it right, or remove it to begin with the key of the configuration", path, err)
 	}
-	return keys, nil
+	return s, nil
 }
 
-// parseKeys reads a JSON list of keys in base64, the one that encrypts first. Its errors
+// parseKeys reads a JSON list of keys in base64, the one that encrypts first, or a State. Its errors
 // never hold what was read.
-func parseKeys(raw []byte) ([][]byte, error) {
-	var texts []string
-	if json.Unmarshal(raw, &texts) != nil {
-		return nil, errors.New("not a JSON list of keys in base64")
+func parseKeys(raw []byte) (State, error) {
+	var s State
+	if json.Unmarshal(raw, &s.Keys) != nil && json.Unmarshal(raw, &s) != nil {
+		return State{}, errors.New("not a JSON list of keys in base64")
 	}
-	if len(texts) == 0 || len(texts) > MaxKeys {
-		return nil, fmt.Errorf("%d keys: there must be 1 to %d", len(texts), MaxKeys)
-	}
-	var keys [][]byte
-	for i, text := range texts {
-		key, err := base64.StdEncoding.DecodeString(text)
-		if err != nil || memberlist.ValidateKey(key) != nil {
-			return nil, fmt.Errorf("key %d of %d is not 16, 24 or 32 bytes in base64", i+1, len(texts))
-		}
-		if slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
-			return nil, fmt.Errorf("key %d of %d is there twice", i+1, len(texts))
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
+	return s, s.check()
 }
 
-func (k *Ring) keep(keys [][]byte) error {
+func (k *Ring) keep(s State) error {
 	if k.path == "" {
 		return nil
 	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = base64.StdEncoding.EncodeToString(key)
+	var what any = s
+	if s.Version == 0 {
+		what = s.Keys
 	}
-	raw, err := json.MarshalIndent(texts, "", "  ")
+	raw, err := json.MarshalIndent(what, "", "  ")
 	if err == nil {
 		err = atomicfile.Write(k.path, string(raw)+"\n")
 	}
@@ -142,53 +130,59 @@ func (k *Ring) Keys() [][]byte { return k.ring.GetKeys() }
 // Change does one of the operations structs.KeyInstall, KeyUse and KeyRemove. What is so
 // already is done. The new ring is on disk before it is used; after an error all is as before.
 func (k *Ring) Change(op string, key []byte) error {
-	if err := checkKey(key); err != nil {
+	if err := Check(key); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	keys := k.ring.GetKeys()
-	at := slices.IndexFunc(keys, func(one []byte) bool { return bytes.Equal(one, key) })
-	rest := slices.Clone(keys)
+	next, err := with(keys, op, key)
+	if err != nil || len(next) == len(keys) && bytes.Equal(next[0], keys[0]) {
+		return err
+	}
+	if err := k.keep(State{Version: k.version, Keys: next}); err != nil {
+		return err
+	}
+	switch op {
+	case structs.KeyInstall:
+		return k.ring.AddKey(key)
+	case structs.KeyUse:
+		return k.ring.UseKey(key)
+	}
+	return k.remove(keys, index(keys, key))
+}
+
+// with is what becomes of keys.
+func with(keys [][]byte, op string, key []byte) ([][]byte, error) {
+	at, rest := index(keys, key), slices.Clone(keys)
 	if at >= 0 {
 		rest = slices.Delete(rest, at, at+1)
 	}
 	switch op {
 	case structs.KeyInstall:
-		if at >= 0 {
-			return nil
+		switch {
+		case at >= 0:
+			return keys, nil
+		case len(keys) >= MaxKeys:
+			return nil, structs.Errorf(structs.CodeTooLarge, "there are %d keys already; remove those that are not used", len(keys))
 		}
-		if len(keys) >= MaxKeys {
-			return structs.Errorf(structs.CodeTooLarge, "there are %d keys already; remove those that are not used", len(keys))
-		}
-		if err := k.keep(append(rest, key)); err != nil {
-			return err
-		}
-		return k.ring.AddKey(key)
+		return append(rest, key), nil
 	case structs.KeyUse:
-		switch {
-		case at < 0:
-			return structs.Errorf(structs.CodeNotFound, "the key is not installed")
-		case at == 0:
-			return nil
+		if at < 0 {
+			return nil, structs.Errorf(structs.CodeNotFound, "the key is not installed")
 		}
-		if err := k.keep(slices.Insert(rest, 0, key)); err != nil {
-			return err
-		}
-		return k.ring.UseKey(key)
+		return slices.Insert(rest, 0, key), nil
 	case structs.KeyRemove:
-		switch {
-		case at < 0:
-			return nil
-		case at == 0:
-			return structs.Errorf(structs.CodeConflict, "the key is the one in use")
+		if at == 0 {
+			return nil, structs.Errorf(structs.CodeConflict, "the key is the one in use")
 		}
-		if err := k.keep(rest); err != nil {
-			return err
-		}
-		return k.remove(keys, at)
+		return rest, nil
 	}
-	return structs.Errorf(structs.CodeUnsupported, "keyring operation %q: not known here", op)
+	return nil, structs.Errorf(structs.CodeUnsupported, "keyring operation %q: not known here", op)
+}
+
+func index(keys [][]byte, key []byte) int {
+	return slices.IndexFunc(keys, func(one []byte) bool { return bytes.Equal(one, key) })
 }
 
 // remove takes a key off the ring. Memberlist closes the gap within the list that its readers

@@ -207,10 +207,11 @@ func FuzzKeyQuery(f *testing.F) {
 func FuzzKeyFile(f *testing.F) {
 	f.Add([]byte(`["YWFhYWFhYWFhYWFhYWFhYQ=="]`))
 	f.Add([]byte(`["YWFhYWFhYWFhYWFhYWFhYQ==","YmJiYmJiYmJiYmJiYmJiYg=="]`))
+	f.Add([]byte(`{"Version":7,"Keys":["YWFhYWFhYWFhYWFhYWFhYQ=="]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		keys, err := parseKeys(raw)
-		if err == nil && (len(keys) == 0 || len(keys) > MaxKeys) {
-			t.Fatalf("%d keys", len(keys))
+		s, err := parseKeys(raw)
+		if err == nil && (len(s.Keys) == 0 || len(s.Keys) > MaxKeys) {
+			t.Fatalf("%d keys", len(s.Keys))
 		}
 	})
 }
