@@ -198,7 +198,7 @@ func (g *gossiper) keepJoined(ctx context.Context) {
 				return
 			}
 			if err != nil && !told {
-				g.logger.Warn("the clients' gossip is not reached; going on without it, and trying again", "error", err)
+				g.logger.Warn("the clients' gossip is not reached; going on without it, and trying again", "error", keyring.Flat(err))
 			}
 			told = err != nil || told && g.pool.Alone()
 			wait = retry

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // JoinConfig says how a server goes on trying to join.
@@ -42,7 +44,7 @@ func (p *Pool) KeepJoining(ctx context.Context, c JoinConfig) error {
 			}
 		}
 		if err != nil {
-			p.logger.Warn("servers to join are not reached yet", "error", err, "again_in", wait)
+			p.logger.Warn("servers to join are not reached yet", "error", keyring.Flat(err), "again_in", wait)
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -78,7 +80,7 @@ func (p *Pool) KeepMeeting(ctx context.Context, c JoinConfig) error {
 				}
 			}
 			if err != nil && p.told.First("join "+err.Error(), time.Now()) {
-				p.logger.Warn("servers of other regions are not reached; the same is not logged again for an hour", "error", err, "again_in", wait)
+				p.logger.Warn("servers of other regions are not reached; the same is not logged again for an hour", "error", keyring.Flat(err), "again_in", wait)
 			}
 		}
 		t := time.NewTimer(wait)

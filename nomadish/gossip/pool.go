@@ -303,7 +303,7 @@ func (p *Pool) Join(addrs []string) (int, error) {
 		n, err := p.serf.Join([]string{p.config.Kind.WithPort(addr)}, true)
 		reached += n
 		if err != nil {
-			errs = append(errs, fmt.Errorf("join %s: %w", addr, err))
+			errs = append(errs, fmt.Errorf("join %s: %w", addr, keyring.Flat(err)))
 		}
 	}
 	return reached, errors.Join(errs...)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/serf/serf"
+
+	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // The names of the tags.
@@ -106,7 +108,10 @@ func kindOf(line string) string {
 
 // Write implements io.Writer.
 func (s sayOnce) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
+	text := keyring.Line(string(line))
+	if keyring.Twice(text) {
+		return len(line), nil
+	}
 	level, rest, found := strings.Cut(text, "] ")
 	if !found {
 		level, rest = "[DEBUG", text

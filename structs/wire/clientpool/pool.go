@@ -279,7 +279,7 @@ func (p *Pool) Stats() map[string]string { return p.serf.Stats() }
 // Join contacts a member at host or host:port and learns of all that it knows.
 func (p *Pool) Join(addr string) error {
 	if _, err := p.serf.Join([]string{WithPort(addr)}, true); err != nil {
-		return fmt.Errorf("join the clients' gossip at %s: %w", addr, err)
+		return fmt.Errorf("join the clients' gossip at %s: %w", addr, keyring.Flat(err))
 	}
 	return nil
 }

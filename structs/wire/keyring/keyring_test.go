@@ -3,6 +3,7 @@ package keyring
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +159,25 @@ func (l *lines) count(s string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.b.String(), s)
+}
+
+// TestLines: what libraries say in many lines, or in bytes, is one line for people; what the pool says itself is said once.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	out := &lines{}
+	log := Log(hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Info}))
+	log.Print("[WARN] memberlist: Refuting an alive message for 'server-1.global' (127.0.0.1:4648) meta:([255 139 164] VS [255 139]), vsn:([1 5 2 2 5 4] VS [1 5 2 2 5 4])")
+	log.Print("[INFO] serf: EventMemberJoin: server-1.global 127.0.0.1")
+	log.Print("[INFO] serf: EventMemberReap: server-1.global")
+	log.Print("[WARN] serf: joining: 2 errors occurred:\n\t* failed to join 127.0.0.1:1: refused\n\t* failed to join 127.0.0.1:2: refused\n\n")
+	if out.count("\n") != 3 || out.count("[255") > 0 || out.count("'server-1.global' (127.0.0.1:4648): it says") != 1 || out.count("EventMemberJoin") > 0 ||
+		out.count("joining: failed to join 127.0.0.1:1: refused; failed to join 127.0.0.1:2: refused\n") != 1 {
+		t.Errorf("it says:\n%s", out.b.String())
+	}
+	err := Flat(errors.New("1 error occurred:\n\t* failed to join 127.0.0.1:1: refused\n\n"))
+	if err.Error() != "failed to join 127.0.0.1:1: refused" || Flat(nil) != nil {
+		t.Errorf("an error: %q", err)
+	}
 }
 
 func TestStrangersLater(t *testing.T) {

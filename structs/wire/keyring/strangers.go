@@ -1,10 +1,12 @@
 package keyring
 
 import (
+	"errors"
 	"io"
 	"log"
 	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -33,10 +35,41 @@ var (
 	fromAddress = regexp.MustCompile(`from=(\S+)`)
 )
 
+// What the libraries say in many lines, or of bytes, and what a pool says itself of each change of a member.
+var (
+	severalErrors = regexp.MustCompile(`\d+ errors? occurred:\s*\*\s*`)
+	nextError     = regexp.MustCompile(`\s*\n\s*(\*\s*)?`)
+	bytesOfMeta   = regexp.MustCompile(` meta:\(\[[^\]]*\] VS \[[^\]]*\]\), vsn:.*`)
+	toldOfMember  = regexp.MustCompile(`serf: EventMember(Join|Leave|Failed|Update)\b`)
+)
+
+// Line is what a library says, in one line that can be read.
+func Line(text string) string {
+	text = nextError.ReplaceAllString(strings.TrimSpace(severalErrors.ReplaceAllString(text, "")), "; ")
+	return bytesOfMeta.ReplaceAllString(text, ": it says something else of itself than the member that is known here under this name")
+}
+
+// Flat is an error of a library in one line; nil stays so.
+func Flat(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(Line(err.Error()))
+}
+
+// Twice tells whether a line says what the pool says itself, of a member that changed.
+func Twice(line string) bool { return toldOfMember.MatchString(line) }
+
 // Write implements io.Writer.
 func (s *strangers) Write(line []byte) (int, error) {
+	if Twice(string(line)) {
+		return len(line), nil
+	}
 	if !undecrypted.Match(line) {
-		return s.next.Write(line)
+		if _, err := io.WriteString(s.next, Line(string(line))+"\n"); err != nil {
+			return 0, err
+		}
+		return len(line), nil
 	}
 	host := "an unknown address"
 	if found := fromAddress.FindSubmatch(line); found != nil {
