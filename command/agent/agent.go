@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -278,8 +279,22 @@ func (a *Agent) Reload() error {
 		return structs.Errorf(structs.CodeBadRequest, "reload: the old configuration stays: %w", err)
 	}
 	a.logger.SetLevel(hclog.LevelFromString(fresh.LogLevel))
-	a.logger.Info("configuration reloaded: the log level and the certificates are taken over; everything else needs a restart", "log_level", fresh.LogLevel)
+	a.logger.Info("configuration reloaded: the log level and the certificates are taken over", "log_level", fresh.LogLevel)
+	if left := a.needRestart(fresh); len(left) > 0 {
+		a.logger.Warn("settings have changed that need a restart of the agent; until then the old ones stay", "settings", strings.Join(left, ", "))
+	}
 	return nil
+}
+
+// needRestart names the settings that have changed and that a reload does not take over.
+func (a *Agent) needRestart(fresh *config.Config) []string {
+	now := *fresh
+	if now.Name == "" {
+		now.Name = a.cfg.Name // the host's
+	}
+	return slices.DeleteFunc(config.Changed(a.cfg, &now), func(name string) bool {
+		return name == "log_level" || a.tls != nil && strings.HasPrefix(name, "tls.") // tls.http and tls.rpc are told of by themselves
+	})
 }
 
 // Shutdown ends the agent: first what answers, then the client, then the

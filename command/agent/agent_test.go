@@ -285,9 +285,14 @@ func TestReload(t *testing.T) {
 	if strings.Contains(r.out.String(), "request complete") {
 		t.Error("debug lines at level info")
 	}
-	write("log_level = \"debug\"")
+	secret := strings.Repeat("c2VjcmV0", 5) + "c2U=" // 32 bytes
+	write("log_level = \"debug\"\nserver {\n num_schedulers = 7\n encrypt = \"" + secret + "\"\n server_join { retry_join = [\"10.0.0.1\"] }\n}\nclient {\n meta {\n a = \"b\"\n }\n}")
 	r.signals <- syscall.SIGHUP
 	r.out.awaitText(t, "configuration reloaded")
+	r.out.awaitText(t, "client.meta, leave_on_terminate, server.encrypt, server.num_schedulers, server.server_join.retry_join")
+	if strings.Contains(r.out.String(), secret) {
+		t.Error("a key is in the log")
+	}
 	r.get(t, "/v1/jobs")
 	r.out.awaitText(t, "request complete")
 	write("log_lvel = \"debug\"")
