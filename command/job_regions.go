@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -41,11 +43,15 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 	}
 	e.printf("\n%s\n", e.style.Bold("Regions"))
 	rows := [][]string{{"Region", "Status", "Running", "Version"}}
+	var reasons []string
 	for _, name := range job.RegionNames() {
 		row := []string{name, "", "", ""}
 		there, _, err := e.client.In(name).Job(ctx, job.ID, e.query())
 		if err != nil {
-			row[1], _, _ = strings.Cut(err.Error(), ":")
+			var reason string
+			if row[1], reason = regionError(err); reason != "" {
+				reasons = append(reasons, name+": "+reason)
+			}
 			rows = append(rows, row)
 			continue
 		}
@@ -63,4 +69,21 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 		rows = append(rows, row)
 	}
 	ui.Table(e.out, rows)
+	for _, r := range reasons {
+		e.printf("%s\n", r)
+	}
+}
+
+// regionError says in a word why a region shows no job, and, if that is a fault, the reason in full.
+func regionError(err error) (status, reason string) {
+	var said *api.Error
+	switch {
+	case api.IsNotFound(err):
+		return "not registered", ""
+	case !errors.As(err, &said):
+		return "cannot be reached", err.Error()
+	case strings.Contains(said.Msg, "No cluster leader"):
+		return "no leader", said.Msg
+	}
+	return "cannot be reached", said.Msg
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,5 +83,27 @@ func TestRaftPeers(t *testing.T) {
 	}
 	if now := len(f.requests("DELETE")) + len(f.requests("PUT")); now != before {
 		t.Errorf("%d changes were asked for", now-before)
+	}
+}
+
+// TestLostRegionOfAJob: a region that does not answer is shown as that, with the whole reason below.
+func TestLostRegionOfAJob(t *testing.T) {
+	job := webJob()
+	job.Multiregion = &structs.Multiregion{Regions: []*structs.MultiregionRegion{{Name: "west"}, {Name: "east"}, {Name: "north"}, {Name: "south"}}}
+	lost := `No path to region "east": it is known, but none of its servers can be reached (the region may be lost)`
+	f := cluster(t)
+	f.answers["GET /v1/job/web"] = []any{job, job, job, refusal{500, lost}, refusal{404, "job not found"}, refusal{500, "No cluster leader: 1 of 3 servers can be seen"}}
+	got := f.run(t, "job", "status", "web")
+	if got.code != exitDone {
+		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+	}
+	for region, status := range map[string]string{"west": "running", "east": "cannot be reached", "north": "not registered", "south": "no leader"} {
+		if !regexp.MustCompile(`(?m)^` + region + ` +` + status + `( |$)`).MatchString(got.out) {
+			t.Errorf("region %s is not %q in:\n%s", region, status, got.out)
+		}
+	}
+	wants(t, got.out, "\neast: "+lost+"\n", "\nsouth: No cluster leader: 1 of 3 servers can be seen\n")
+	if strings.Contains(got.out, "north: ") || strings.Contains(got.out, "HTTP") {
+		t.Errorf("too much is said:\n%s", got.out)
 	}
 }
