@@ -47,7 +47,7 @@ nodes' secrets.`,
 				if err != nil {
 					return e.fail(err)
 				}
-				e.printf("State at index %d saved in %s (%s)\n", info.Meta.Index, name, bytesText(info.Bytes))
+				e.printf("State up to log entry %d saved in %s (%s)\n", info.Meta.Index, name, bytesText(info.Bytes))
 				return exitDone
 			}
 		},

@@ -81,7 +81,7 @@ func TestSnapshotCommands(t *testing.T) {
 	f := newFake(t)
 	file := filepath.Join(t.TempDir(), "a.snap")
 	got := f.run(t, "operator", "snapshot", "save", "-address", s.URL, file)
-	if got.code != exitDone || !strings.Contains(got.out, "State at index 9 saved in "+file) {
+	if got.code != exitDone || !strings.Contains(got.out, "State up to log entry 9 saved in "+file) {
 		t.Fatalf("save: %d %s%s", got.code, got.out, got.err)
 	}
 	if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, archive) {
