@@ -463,9 +463,12 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		entry.Updates = append(entry.Updates, u)
 		id := structs.NamespacedID{ID: alloc.JobID, Namespace: alloc.Namespace}
 		job := snap.Job(nil, alloc.Namespace, alloc.JobID)
-		trigger := triggerOf(job, alloc, u)
-		if trigger == "" || seen[id] || job == nil || job.Stop {
+		if job == nil || job.Stop || seen[id] {
 			continue
+		}
+		trigger := triggerOf(job, alloc, u)
+		if trigger == "" || trigger == structs.EvalTriggerAllocHealth && *u.DeploymentStatus.Healthy && !snap.OlderWait(job) {
+			continue // nothing waits for one more to be well
 		}
 		seen[id] = true
 		entry.Evals = append(entry.Evals, e.newEval(job, trigger, now))

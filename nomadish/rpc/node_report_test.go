@@ -21,7 +21,7 @@ func TestReportsThatNeedALook(t *testing.T) {
 		}
 		return map[string]*structs.TaskState{"t": s}
 	}
-	well := &structs.AllocDeploymentStatus{Healthy: new(true)}
+	well, unwell := &structs.AllocDeploymentStatus{Healthy: new(true)}, &structs.AllocDeploymentStatus{Healthy: new(false)}
 	for i, c := range []struct {
 		kind     string
 		rolls    int // max_parallel of its update; below zero: it has none
@@ -32,7 +32,8 @@ func TestReportsThatNeedALook(t *testing.T) {
 		want     string // the trigger; "": nobody need look
 	}{
 		{structs.JobTypeService, 1, run, running, running, nil, nil, ""},
-		{structs.JobTypeService, 1, run, running, running, nil, well, structs.EvalTriggerAllocHealth},
+		{structs.JobTypeService, 1, run, running, running, nil, well, ""}, // nothing waits for it
+		{structs.JobTypeService, 1, run, running, running, nil, unwell, structs.EvalTriggerAllocHealth},
 		{structs.JobTypeService, -1, run, running, failed, nil, nil, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, run, running, complete, ended(), nil, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, stop, running, complete, ended(), nil, ""},
@@ -48,15 +49,31 @@ func TestReportsThatNeedALook(t *testing.T) {
 		{structs.JobTypeBatch, -1, stop, running, complete, nil, nil, ""}, // it never ran
 		{structs.JobTypeBatch, -1, run, running, complete, ended(structs.TaskTerminated), nil, ""},
 	} {
-		got := reported(t, c.kind, c.rolls, c.desired, c.was, &structs.AllocClientUpdate{ClientStatus: c.now, TaskStates: c.tasks, DeploymentStatus: c.health})
+		got := reported(t, c.kind, c.rolls, "", c.desired, c.was, &structs.AllocClientUpdate{ClientStatus: c.now, TaskStates: c.tasks, DeploymentStatus: c.health})
 		if got != c.want {
 			t.Errorf("%d: %s, desired %s, was %s, is %s: %q, want %q", i, c.kind, c.desired, c.was, c.now, got, c.want)
 		}
 	}
 }
 
-// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that.
-func reported(t *testing.T, kind string, rolls int, desired, was string, now *structs.AllocClientUpdate) string {
+// TestHealthNeedsALookWhileOlderOnesWait: that an instance is well matters to its job as long as some are left of an earlier
+// version, running or failed.
+func TestHealthNeedsALookWhileOlderOnesWait(t *testing.T) {
+	for older, want := range map[string]string{
+		structs.AllocClientRunning: structs.EvalTriggerAllocHealth,
+		structs.AllocClientFailed:  structs.EvalTriggerAllocHealth,
+		structs.AllocDesiredStop:   "",
+	} {
+		well := &structs.AllocClientUpdate{ClientStatus: structs.AllocClientRunning, DeploymentStatus: &structs.AllocDeploymentStatus{Healthy: new(true)}}
+		if got := reported(t, structs.JobTypeService, 1, older, structs.AllocDesiredRun, structs.AllocClientRunning, well); got != want {
+			t.Errorf("beside an older one that is %s: %q, want %q", older, got, want)
+		}
+	}
+}
+
+// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that. older is what has
+// become of another one of an earlier version; empty: there is none.
+func reported(t *testing.T, kind string, rolls int, older, desired, was string, now *structs.AllocClientUpdate) string {
 	t.Helper()
 	d := &direct{}
 	store, writer := state.New(state.Options{})
@@ -78,10 +95,26 @@ func reported(t *testing.T, kind string, rolls int, desired, was string, now *st
 	if rolls >= 0 {
 		g.Update = &structs.UpdateStrategy{MaxParallel: &rolls}
 	}
-	apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{Namespace: "default", ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{g}}})
-	apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
-		Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}},
-	}}}}})
+	place := func(seed string, version uint64) {
+		t.Helper()
+		job := &structs.Job{Namespace: "default", ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{g}, Meta: map[string]string{"of": seed}}
+		apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}},
+		}}}}})
+	}
+	switch older {
+	case "":
+		place("s", 0)
+	case structs.AllocDesiredStop:
+		place("o", 0)
+		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("o", 0), DesiredStatus: older}}}}})
+		place("s", 1)
+	default:
+		place("o", 0)
+		apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: structs.DeriveID("o", 0), ClientStatus: older}}})
+		place("s", 1)
+	}
 	now.ID = structs.DeriveID("s", 0)
 	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
 	if desired != structs.AllocDesiredRun {

@@ -119,9 +119,12 @@ func (r *row) desiredStatus() string {
 func (r *row) ClientTerminal() bool { return structs.TerminalClientStatus(r.clientStatus()) }
 
 // Terminal is as structs.Allocation's.
-func (r *row) Terminal() bool {
+func (r *row) Terminal() bool { return r.stopped() || r.ClientTerminal() }
+
+// stopped tells whether the servers have stopped it.
+func (r *row) stopped() bool {
 	d := r.desiredStatus()
-	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict || r.ClientTerminal()
+	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict
 }
 
 func (r *row) name() string {

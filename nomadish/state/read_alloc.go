@@ -98,6 +98,21 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	return s.group(ws, ofJob, jobLabel(ns, id), since)
 }
 
+// olderLook bounds how many of a job's allocations are looked at by OlderWait.
+const olderLook = 1000
+
+// OlderWait tells whether some of a job's allocations, that were not stopped, are of an earlier version of it, or of a job of the
+// same name that was purged since: such may wait to be replaced, those that failed too. Of more than a thousand it is not looked whether, and taken for so.
+func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
+	looked := 0
+	s.v.allocs.each(ofJob, jobLabel(job.Namespace, job.ID), func(r *row) bool {
+		looked++
+		wait = looked > olderLook || !r.stopped() && (r.batch.jobVersion != job.Version || r.batch.createIndex < job.CreateIndex)
+		return !wait
+	})
+	return wait
+}
+
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
 	return s.group(ws, ofNode, labelOf(id), 0)
