@@ -162,6 +162,38 @@ func TestRestoreGoesOn(t *testing.T) {
 	})
 }
 
+// An agent that ends before it is decided whether an allocation is healthy decides it when it is back: an update waits for that.
+func TestRestoreDecidesHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		a := service(map[string]any{"run_for": "1h"}, update)
+		r, err := New(n.config(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Grant()
+		time.Sleep(5 * time.Second)
+		n.close(r)
+		time.Sleep(10 * time.Second)
+
+		next := newNode(t)
+		r, err = Restore(next.config(), a, n.runs["a"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Grant()
+		time.Sleep(9 * time.Second)
+		if d := r.Snapshot().DeploymentStatus; d != nil {
+			t.Errorf("decided too early: %v", *d.Healthy)
+		}
+		time.Sleep(2 * time.Second)
+		if d := r.Snapshot().DeploymentStatus; !d.IsHealthy() {
+			t.Errorf("not healthy: %+v", d)
+		}
+		next.close(r)
+	})
+}
+
 func TestNothingStartsBeforeGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -37,6 +37,7 @@ type task struct {
 	asleep bool
 	over   bool
 	since  time.Time
+	judged bool // it has been said whether it is healthy
 	stops  bool // it has been told to end
 	killed bool // it ended by that, and not by itself before
 }
@@ -253,7 +254,8 @@ func (c *client) run(t *task) {
 	c.endLater(t)
 }
 
-// healthyLater has it said of a task, once, whether it is healthy; not while it sleeps.
+// healthyLater has it said of a task, once, whether it is healthy; not while it sleeps. An agent that ends before begins anew
+// when it is back.
 func (c *client) healthyLater(t *task) {
 	c.later(c.between(200*time.Millisecond, 3*time.Second), "healthy", func() {
 		switch {
@@ -261,6 +263,7 @@ func (c *client) healthyLater(t *task) {
 		case t.asleep:
 			c.healthyLater(t)
 		default:
+			t.judged = true
 			well := !c.chance(30)
 			if !well {
 				c.fault("an allocation is not healthy", c.id)
@@ -381,8 +384,13 @@ func (c *client) back() {
 			c.later(c.between(0, time.Second), "kill", func() { c.kill(t) })
 		case t.status == structs.AllocClientPending:
 			c.later(c.between(10*time.Millisecond, time.Second), "run", func() { c.run(t) })
-		case !t.asleep:
-			c.endLater(t)
+		default:
+			if !t.judged {
+				c.healthyLater(t)
+			}
+			if !t.asleep {
+				c.endLater(t)
+			}
 		}
 	}
 	if len(c.reports) > 0 {

@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestHealthIsSaidAfterAnAgentsEnd: an agent that ends after a task has started, and before it has said whether it is healthy, says
+// so when it is back, once; an update waits for that.
+func TestHealthIsSaidAfterAnAgentsEnd(t *testing.T) {
+	f := func(name string, edit func(*task), want int) {
+		t.Helper()
+		// Without faults, and without servers: what it reports stays with it.
+		s := &sim{Rand: rand.New(rand.NewPCG(1, 1)), quietAt: 1, trace: fnv.New64a(), last: make([]step, kept)}
+		c := &client{sim: s, up: true, cut: true, tasks: map[string]*task{}, node: &structs.Node{NodeResources: &structs.NodeResources{}}}
+		a := &structs.Allocation{ID: "a", ClientStatus: structs.AllocClientPending, Job: &structs.Job{Type: structs.JobTypeService}}
+		c.consider(a)
+		until := func(when string, over func() bool) {
+			t.Helper()
+			for end := s.now + time.Minute; !over(); {
+				e := s.next()
+				if e == nil || s.now > end {
+					t.Fatalf("%s: it never came: %s", name, when)
+				}
+				e.do()
+			}
+		}
+		said := func() (n int) {
+			for _, r := range c.reports {
+				if r.DeploymentStatus.IsHealthy() {
+					n++
+				}
+			}
+			return n
+		}
+		until("running", func() bool { return len(c.reports) > 0 })
+		edit(c.tasks["a"])
+		for range 2 {
+			c.end(false)
+			c.back()
+			at := s.now
+			until("ten seconds", func() bool { return s.now > at+10*time.Second })
+		}
+		if n := said(); n != want {
+			t.Errorf("%s: %d times, want %d", name, n, want)
+		}
+	}
+	f("it runs", func(*task) {}, 1)
+	f("it sleeps", func(t *task) { t.asleep = true }, 0)
+	f("it is to end", func(t *task) { t.stops = true }, 0)
+}
