@@ -10,7 +10,7 @@ import (
 
 // serverHeadroom is by how much a server's heap may grow between two collections, at least. Go's own measure is what lives:
 // a small server under load would spend a fifth of its time on collecting little.
-const serverHeadroom = 128 << 20
+const serverHeadroom = 192 << 20
 
 var headroomGiven sync.Once
 
