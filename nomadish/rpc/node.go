@@ -491,15 +491,15 @@ func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClie
 		return ""
 	case now.ClientStatus == structs.AllocClientFailed && !was.ServerTerminal():
 		return structs.EvalTriggerAllocFailure
-	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil &&
-		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
-		return structs.EvalTriggerAllocHealth
 	case now.ClientStatus == structs.AllocClientComplete && !was.ServerTerminal() && was.Job != nil && !batch:
 		return structs.EvalTriggerAllocFailure // a service that ends is started again
 	case now.ClientStatus == structs.AllocClientComplete && was.ServerTerminal() && batch && structs.EndedByThemselves(now.TaskStates):
 		return structs.EvalTriggerAllocStop // it was done before it could be stopped: nobody need stand for it
 	case now.ClientStatus == structs.AllocClientRunning && was.ClientStatus == structs.AllocClientSuspended && rolls(job, was.TaskGroup):
 		return structs.EvalTriggerAllocResume // the update of its group has waited for it
+	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil && // last: one report may tell of its end, too
+		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
+		return structs.EvalTriggerAllocHealth
 	}
 	return ""
 }

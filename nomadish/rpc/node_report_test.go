@@ -36,6 +36,7 @@ func TestReportsThatNeedALook(t *testing.T) {
 		{structs.JobTypeService, 1, run, running, running, nil, unwell, structs.EvalTriggerAllocHealth},
 		{structs.JobTypeService, -1, run, running, failed, nil, nil, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, run, running, complete, ended(), nil, structs.EvalTriggerAllocFailure},
+		{structs.JobTypeService, -1, run, running, complete, ended(), well, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, stop, running, complete, ended(), nil, ""},
 		// An update waits for what was frozen.
 		{structs.JobTypeService, 1, run, suspended, running, nil, nil, structs.EvalTriggerAllocResume},
