@@ -163,12 +163,16 @@ func run(ctx context.Context, o *options, ready *os.File, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
+	own, err := os.Lstat(filepath.Join(o.dir, socketName))
+	if err != nil {
+		return errors.Join(fmt.Errorf("own socket: %w", err), l.Close())
+	}
 	if err := tell(ready); err != nil {
 		log.Warn("whoever started the executor does not listen", "error", err)
 	}
 	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "protocol", Version)
 	s.loop(ctx, l, signals, children)
-	return os.Remove(filepath.Join(o.dir, socketName))
+	return removeSocket(o.dir, own)
 }
 
 // loop serves until nobody needs the executor.

@@ -42,6 +42,22 @@ func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	})
 }
 
+// removeSocket removes the directory's socket if it is still the one that was made: when somebody has emptied the directory
+// meanwhile, another executor may serve there.
+func removeSocket(dir string, own os.FileInfo) error {
+	path := filepath.Join(dir, socketName)
+	now, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("own socket: %w", err)
+	case !os.SameFile(own, now):
+		return nil
+	}
+	return os.Remove(path)
+}
+
 // listenSocket makes the directory's socket, for this user only. The caller
 // holds the directory's lock, so a socket that is there is a dead executor's.
 func listenSocket(dir string) (*net.UnixListener, error) {

@@ -14,7 +14,8 @@ const serverHeadroom = 192 << 20
 
 var headroomGiven sync.Once
 
-// giveHeadroom lets the heap of this process grow by so many bytes between two collections, or by what lives if that is more.
+// giveHeadroom lets the heap of this process grow by so many bytes between two collections, or by what lives if that is more
+// (see percentFor).
 // It is for the whole process, once, and does nothing where the environment says how to collect (GOGC, GOMEMLIMIT).
 func giveHeadroom(bytes uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
@@ -40,8 +41,14 @@ func liveHeap() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// percentFor is GOGC for a heap of which so much lives.
+// mostHeadroom is by how much a heap may grow between two collections, at most: a server of 50,000 nodes need not take twice
+// the memory that it holds.
+const mostHeadroom = 1 << 30
+
+// percentFor is GOGC for a heap of which so much lives: it may grow by as much as lives, but by headroom at least, and by
+// mostHeadroom at most.
 func percentFor(live, headroom uint64) int {
-	const least = 4 << 20                               // Go takes no heap for smaller than that
-	return int(max(headroom*100/max(live, least), 100)) //nolint:gosec // bounded by the headroom
+	const least = 4 << 20 // Go takes no heap for smaller than that
+	live = max(live, least)
+	return int(max(headroom, min(live, mostHeadroom)) * 100 / live) //nolint:gosec // bounded by the headroom
 }
