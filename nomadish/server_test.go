@@ -37,7 +37,13 @@ func start(t *testing.T, dataDir string) *Server {
 func startWith(t *testing.T, dataDir string, change func(*Config)) *Server {
 	t.Helper()
 	allowed := append([]goleak.Option{goleak.IgnoreCurrent()}, ofLibraries...)
-	t.Cleanup(func() { leaks.None(t, allowed...) }) // runs after the shutdown below
+	t.Cleanup(func() { leaks.None(t, allowed...) }) // runs after the server's shutdown
+	return startBeside(t, dataDir, change)
+}
+
+// startBeside is startWith for tests that run beside others, whose goroutines are not its leaks: TestMain looks for those.
+func startBeside(t *testing.T, dataDir string, change func(*Config)) *Server {
+	t.Helper()
 	cfg := DefaultConfig()
 	cfg.DevMode()
 	cfg.Name = "s1"

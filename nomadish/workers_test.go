@@ -100,7 +100,7 @@ func TestDequeueOfALostServer(t *testing.T) {
 // though its connection stands; and what comes meanwhile is not given to it.
 func TestEvaluationOfAHungServer(t *testing.T) {
 	t.Parallel()
-	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
+	s := startBeside(t, "", func(c *Config) { c.NumSchedulers = 0 })
 	hung, other := newFar(t, s), newFar(t, s)
 	line := newRelay(t, s.RPCAddr())
 	hung.addr = line.addr
