@@ -27,6 +27,7 @@ type claims struct {
 	names   map[string]string   // ports and cores → allocation
 	devices map[string]int      // → thousandths that are held
 	sum     room                // of all that is held
+	leavers int                 // how many of held are leaving
 	waiting []*claim            // oldest first
 }
 
@@ -116,11 +117,7 @@ func (c *claims) holdsOn(id string) bool {
 
 // hasRoom checks what can be added up.
 func (c *claims) hasRoom(w *claim, older []*claim) bool {
-	leaving := false
-	for _, h := range c.held { // any: the order cannot show
-		leaving = leaving || h.leaving
-	}
-	if !leaving {
+	if c.leavers == 0 {
 		return true
 	}
 	has := c.has()
@@ -194,6 +191,7 @@ func (c *claims) give(id string) {
 	if h == nil {
 		return
 	}
+	c.setLeaving(h, false)
 	delete(c.held, id)
 	c.sum = c.sum.minus(h.room)
 	for _, name := range h.names {
@@ -220,8 +218,18 @@ func (c *claims) leave(id string, stops, suspended bool) (stays bool) {
 	}
 	was := h.leaving
 	h.stopped = stops
-	h.leaving = stops || suspended && !h.asleep
+	c.setLeaving(h, stops || suspended && !h.asleep)
 	return was && !h.leaving
+}
+
+func (c *claims) setLeaving(h *holding, leaving bool) {
+	switch {
+	case leaving && !h.leaving:
+		c.leavers++
+	case !leaving && h.leaving:
+		c.leavers--
+	}
+	h.leaving = leaving
 }
 
 // look grants what can be granted. It must not be called with an allocation's lock held.
@@ -235,8 +243,11 @@ func (c *claims) release(id string) { c.change(func() { c.give(id) }, id) }
 func (c *claims) lull(id string) {
 	c.change(func() {
 		if h := c.held[id]; h != nil && !h.asleep {
+			stopped := h.stopped
 			c.take(id, h.need.asleep())
-			c.held[id].asleep, c.held[id].stopped, c.held[id].leaving = true, h.stopped, h.stopped
+			h = c.held[id]
+			h.asleep, h.stopped = true, stopped
+			c.setLeaving(h, stopped)
 		}
 	}, id)
 }

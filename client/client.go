@@ -244,13 +244,21 @@ func (c *Client) NodeIDs() []string {
 // Servers are the RPC addresses of the servers known, the one that is spoken with first.
 func (c *Client) Servers() []string { return c.servers.all() }
 
-// Stats are numbers about the client for people, by section.
-func (c *Client) Stats() map[string]map[string]string {
-	running, ended, registered := 0, 0, 0
+// Registered is how many of the nodes the servers have taken in.
+func (c *Client) Registered() int {
+	registered := 0
 	for _, n := range c.nodes {
 		if n.epoch.Load() > 0 {
 			registered++
 		}
+	}
+	return registered
+}
+
+// Stats are numbers about the client for people, by section.
+func (c *Client) Stats() map[string]map[string]string {
+	running, ended := 0, 0
+	for _, n := range c.nodes {
 		for _, r := range n.all() {
 			if _, ok := r.EndedAt(); ok {
 				ended++
@@ -261,7 +269,7 @@ func (c *Client) Stats() map[string]map[string]string {
 	}
 	addr, known := c.servers.current()
 	return map[string]map[string]string{"client": {
-		"node_id": c.NodeID(), "nodes": strconv.Itoa(len(c.nodes)), "registered": strconv.Itoa(registered),
+		"node_id": c.NodeID(), "nodes": strconv.Itoa(len(c.nodes)), "registered": strconv.Itoa(c.Registered()),
 		"server": addr, "known_servers": strconv.Itoa(known),
 		"allocations_running": strconv.Itoa(running), "allocations_ended": strconv.Itoa(ended),
 	}}

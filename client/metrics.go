@@ -26,7 +26,7 @@ func (c *Client) publish(ctx context.Context) {
 		}
 		counts := map[string]int{"pending": 0, "running": 0, "terminal": 0}
 		for _, n := range c.nodes {
-			for _, r := range n.all() {
+			for _, r := range n.anyOrder() {
 				counts[gaugeOf(r.ClientStatus())]++
 			}
 		}

@@ -37,12 +37,12 @@ func (n *need) asleep() *need {
 // needOf reads what an allocation needs. A port that ignores collisions is shared on
 // purpose (SO_REUSEPORT): nobody holds it.
 func needOf(a *structs.Allocation) *need {
-	n := &need{devices: map[string]int{}, after: a.PreemptedAllocations}
+	n := &need{after: a.PreemptedAllocations}
 	r := a.AllocatedResources
 	if r == nil {
 		return n
 	}
-	shares := map[string]bool{} // labels of ports that ignore collisions
+	var shares map[string]bool // labels of ports that ignore collisions
 	port := func(label, ip string, p int) {
 		if p > 0 && !shares[label] {
 			n.names = append(n.names, fmt.Sprintf("port/%s/%d", ip, p))
@@ -57,6 +57,9 @@ func needOf(a *structs.Allocation) *need {
 	}
 	for _, net := range r.Shared.Networks {
 		for _, p := range net.ReservedPorts {
+			if shares == nil {
+				shares = map[string]bool{}
+			}
 			shares[p.Label] = p.IgnoreCollision
 		}
 	}
@@ -73,6 +76,9 @@ func needOf(a *structs.Allocation) *need {
 			share := d.Share
 			if share <= 0 {
 				share = wholeDevice
+			}
+			if n.devices == nil {
+				n.devices = map[string]int{}
 			}
 			for _, id := range d.DeviceIDs {
 				n.devices[id] = min(wholeDevice, n.devices[id]+share)

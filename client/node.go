@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +24,7 @@ type node struct {
 	secret  string
 	logger  hclog.Logger
 	drivers *driver.Registry
-	store   *state.Store // nil: nothing is kept
+	store   *state.Store // nil: nothing is kept; set before the first allocation comes, as dir is
 	dir     string       // of the allocations; empty: they have no files
 	keep    int          // how many allocations are kept at most; 0: no ended one
 	starts  chan struct{}
@@ -39,6 +40,7 @@ type node struct {
 	gossip  *gossiper                    // nil: it does not gossip
 
 	mu      sync.Mutex
+	config  *alloc.Config // of all runners; made for the first
 	runners map[string]*alloc.Runner
 	// gone are allocations that ended and were collected here while the servers
 	// still list them: they are never started again.
@@ -125,35 +127,50 @@ func (n *node) runner(id string) *alloc.Runner {
 
 // all lists the runners in the order of their IDs.
 func (n *node) all() []*alloc.Runner {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	out := make([]*alloc.Runner, 0, len(n.runners))
-	for _, id := range slices.Sorted(maps.Keys(n.runners)) {
-		out = append(out, n.runners[id])
-	}
+	out := n.anyOrder()
+	slices.SortFunc(out, func(a, b *alloc.Runner) int { return strings.Compare(a.ID(), b.ID()) })
 	return out
 }
 
-func (n *node) allocConfig(id string) (alloc.Config, error) {
-	c := alloc.Config{
-		Region: n.c.config.Region, Drivers: n.drivers, Host: n, BaseEnv: n.c.baseEnv,
-		MaxKillTimeout: n.c.config.MaxKillTimeout, Logger: n.logger,
+// anyOrder lists the runners in any order.
+func (n *node) anyOrder() []*alloc.Runner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.AppendSeq(make([]*alloc.Runner, 0, len(n.runners)), maps.Values(n.runners))
+}
+
+// allocConfig is what its allocations have in common.
+func (n *node) allocConfig() *alloc.Config {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.config == nil {
+		n.config = &alloc.Config{
+			Region: n.c.config.Region, Drivers: n.drivers, Host: n, BaseEnv: n.c.baseEnv,
+			MaxKillTimeout: n.c.config.MaxKillTimeout, Logger: n.logger,
+		}
+		if n.store != nil {
+			n.config.Store = n.store
+		}
 	}
-	if n.store != nil {
-		c.Store = n.store
-	}
+	return n.config
+}
+
+// allocDir is an allocation's directory; the zero Dir on a node without files.
+func (n *node) allocDir(id string) (alloc.Dir, error) {
 	if n.dir == "" {
-		return c, nil
+		return alloc.Dir{}, nil
 	}
-	var err error
-	c.Dir, err = alloc.NewDir(n.dir, id)
-	return c, err
+	return alloc.NewDir(n.dir, id)
 }
 
 // apply takes an answer of the servers. full: it lists everything.
 func (n *node) apply(reply *structs.ClientAllocsReply, full bool) {
+	node := n.Node()
 	for _, a := range reply.Changed {
-		a.Job = n.c.jobs.find(a, reply.Jobs)
+		if a.NodeID == n.id && a.NodeName == node.Name {
+			a.NodeID, a.NodeName = n.id, node.Name
+		}
+		n.c.jobs.adopt(a, reply.Jobs)
 	}
 	n.forget(reply.Allocs)
 	// What leaves comes first: it frees what others wait for.
@@ -224,10 +241,10 @@ func differs(a *structs.Allocation, u *structs.AllocClientUpdate) bool {
 
 // run begins a new allocation.
 func (n *node) run(a *structs.Allocation) {
-	c, err := n.allocConfig(a.ID)
+	dir, err := n.allocDir(a.ID)
 	if err == nil {
 		var r *alloc.Runner
-		if r, err = alloc.New(c, a); err == nil {
+		if r, err = alloc.New(n.allocConfig(), dir, a); err == nil {
 			n.mu.Lock()
 			n.runners[a.ID] = r
 			n.mu.Unlock()

@@ -21,11 +21,11 @@ func (n *node) restore() error {
 			n.store.Delete(rec.Alloc.ID, nil)
 			continue
 		}
-		c, err := n.allocConfig(rec.Alloc.ID)
+		dir, err := n.allocDir(rec.Alloc.ID)
 		if err != nil {
 			return fmt.Errorf("restore allocation %s: %w", rec.Alloc.ID, err)
 		}
-		r, err := alloc.Restore(c, rec.Alloc, rec.Run)
+		r, err := alloc.Restore(n.allocConfig(), dir, rec.Alloc, rec.Run)
 		if err != nil {
 			n.logger.Error("an allocation's state cannot be used", "alloc_id", rec.Alloc.ID, "error", err)
 			n.store.Delete(rec.Alloc.ID, nil)

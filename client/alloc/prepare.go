@@ -20,12 +20,16 @@ func (r *Runner) prepare(_ context.Context, name, runID string) (*driver.TaskCon
 	if err := r.buildDirs(a, t); err != nil {
 		return nil, err
 	}
-	env := r.env(a, t)
 	c := &driver.TaskConfig{
 		ID: runID, Name: t.Name, AllocID: a.ID, Namespace: a.Namespace, JobName: a.Job.Name, JobID: a.JobID,
-		TaskGroup: a.TaskGroup, Env: env.Vars(), Config: env.ReplaceConfig(t.Config), User: t.User,
-		AllocDir: r.c.Dir.Shared(), TaskDir: r.c.Dir.Task(t.Name), LogDir: r.c.Dir.Logs(),
+		TaskGroup: a.TaskGroup, Config: t.Config, User: t.User,
+		AllocDir: r.dir.Shared(), TaskDir: r.dir.Task(t.Name), LogDir: r.dir.Logs(),
 		Resources: resourcesOf(a, t),
+	}
+	d, _ := r.c.Drivers.Get(t.Driver)
+	if e, ok := d.(driver.Envless); !ok || !e.IgnoresEnv() || taskenv.Refers(t.Config) {
+		env := r.env(a, t)
+		c.Env, c.Config = env.Vars(), env.ReplaceConfig(t.Config)
 	}
 	if l := t.LogConfig; l != nil {
 		c.Logs = driver.LogConfig{MaxFiles: l.MaxFiles, MaxFileSizeMB: l.MaxFileSizeMB, Disabled: l.Disabled}
@@ -36,25 +40,25 @@ func (r *Runner) prepare(_ context.Context, name, runID string) (*driver.TaskCon
 func (r *Runner) env(a *structs.Allocation, t *structs.Task) *taskenv.Env {
 	return taskenv.Build(taskenv.Input{
 		Alloc: a, Task: t, Node: r.c.Host.Node(), Region: r.c.Region,
-		AllocDir: r.c.Dir.Shared(), TaskDir: r.c.Dir.Local(t.Name), SecretsDir: r.c.Dir.Secrets(t.Name),
+		AllocDir: r.dir.Shared(), TaskDir: r.dir.Local(t.Name), SecretsDir: r.dir.Secrets(t.Name),
 		Base: r.c.BaseEnv,
 	})
 }
 
 func (r *Runner) buildDirs(a *structs.Allocation, t *structs.Task) error {
-	if r.c.Dir.Path() == "" {
+	if r.dir.Path() == "" {
 		return nil
 	}
 	r.dirs.Lock()
 	defer r.dirs.Unlock()
-	if err := r.c.Dir.BuildShared(); err != nil {
+	if err := r.dir.BuildShared(); err != nil {
 		return err
 	}
-	if err := r.c.Dir.BuildTask(t); err != nil {
+	if err := r.dir.BuildTask(t); err != nil {
 		return err
 	}
 	if p := t.DispatchPayload; p != nil && p.File != "" && len(a.Job.Payload) > 0 {
-		return r.c.Dir.WritePayload(t.Name, p.File, a.Job.Payload)
+		return r.dir.WritePayload(t.Name, p.File, a.Job.Payload)
 	}
 	return nil
 }

@@ -39,11 +39,10 @@ type Host interface {
 	Room(allocID string)
 }
 
-// Config is what a Runner is made of.
+// Config is what the Runners of a node have in common.
 type Config struct {
 	Region  string
 	Drivers *driver.Registry
-	Dir     Dir
 	Store   Store
 	Host    Host
 	// BaseEnv is beneath every task's environment.
@@ -54,8 +53,9 @@ type Config struct {
 
 // Runner runs one allocation. It is safe for use by many goroutines.
 type Runner struct {
-	c  Config
-	id string
+	c   *Config // not to be changed
+	id  string
+	dir Dir
 
 	mu      sync.Mutex
 	alloc   *structs.Allocation // with Job; replaced, never changed
@@ -71,15 +71,15 @@ type Runner struct {
 	closed  bool
 	limit   *time.Timer // max_run_duration
 	health  health
-	ended   chan struct{} // closed when all tasks are dead
+	ended   chan struct{} // closed when all tasks are dead; made when somebody asks
 
 	dirs sync.Mutex // making directories, without mu
 }
 
 // New makes the runner of an allocation that is new on this node. Nothing starts
 // before Grant.
-func New(c Config, a *structs.Allocation) (*Runner, error) {
-	r := &Runner{c: c, id: a.ID, alloc: a, ended: make(chan struct{})}
+func New(c *Config, dir Dir, a *structs.Allocation) (*Runner, error) {
+	r := &Runner{c: c, id: a.ID, dir: dir, alloc: a}
 	group := groupOf(a)
 	if group == nil {
 		return nil, fmt.Errorf("allocation %s: its job version has no group %q", a.ID, a.TaskGroup)
@@ -95,11 +95,11 @@ func New(c Config, a *structs.Allocation) (*Runner, error) {
 
 // Restore makes the runner of an allocation of an earlier life of the agent: what
 // ran is found again at once. Nothing is started before Grant.
-func Restore(c Config, a *structs.Allocation, run []byte) (*Runner, error) {
+func Restore(c *Config, dir Dir, a *structs.Allocation, run []byte) (*Runner, error) {
 	if len(run) == 0 {
-		return New(c, a)
+		return New(c, dir, a)
 	}
-	r := &Runner{c: c, id: a.ID, alloc: a, ended: make(chan struct{})}
+	r := &Runner{c: c, id: a.ID, dir: dir, alloc: a}
 	if err := wire.Decode(run, &r.state); err != nil {
 		return nil, fmt.Errorf("allocation %s: %w", a.ID, err)
 	}
@@ -116,9 +116,6 @@ func Restore(c Config, a *structs.Allocation, run []byte) (*Runner, error) {
 		r.tasks = append(r.tasks, task.Restore(r.taskConfig(t), s))
 	}
 	r.state.Tasks = nil
-	if !r.state.EndedAt.IsZero() {
-		close(r.ended)
-	}
 	r.health.reset(r)
 	r.Do(func() {
 		if a.ServerTerminal() {
@@ -148,6 +145,7 @@ func groupOf(a *structs.Allocation) *structs.TaskGroup {
 func (r *Runner) taskConfig(t *structs.Task) task.Config {
 	c := task.Config{
 		AllocID: r.id, Task: t, Policy: r.policy(t), MaxKillTimeout: r.c.MaxKillTimeout, Host: taskHost{r},
+		Durable: r.c.Store != nil,
 	}
 	c.Driver, c.DriverErr = r.c.Drivers.Get(t.Driver)
 	c.Prepare = func(ctx context.Context, runID string) (*driver.TaskConfig, error) {
@@ -170,7 +168,7 @@ func (r *Runner) policy(t *structs.Task) task.Policy {
 func (r *Runner) ID() string { return r.id }
 
 // Dir is the allocation's directory.
-func (r *Runner) Dir() Dir { return r.c.Dir }
+func (r *Runner) Dir() Dir { return r.dir }
 
 // Alloc is the allocation as the servers last gave it; not to be changed.
 func (r *Runner) Alloc() *structs.Allocation {
@@ -180,7 +178,22 @@ func (r *Runner) Alloc() *structs.Allocation {
 }
 
 // Ended is closed when the allocation has ended for good.
-func (r *Runner) Ended() <-chan struct{} { return r.ended }
+func (r *Runner) Ended() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.endedNow()
+}
+
+// endedNow is Ended with the lock held.
+func (r *Runner) endedNow() <-chan struct{} {
+	if r.ended == nil {
+		r.ended = make(chan struct{})
+		if !r.state.EndedAt.IsZero() {
+			close(r.ended)
+		}
+	}
+	return r.ended
+}
 
 // EndedAt is when it ended; false if it has not.
 func (r *Runner) EndedAt() (time.Time, bool) {
@@ -195,7 +208,7 @@ func (r *Runner) HasRun() bool {
 	defer r.mu.Unlock()
 	begun := !r.state.StartedAt.IsZero()
 	for _, t := range r.tasks {
-		begun = begun || t.LiveState().RunID != ""
+		begun = begun || t.Begun()
 	}
 	return begun
 }
@@ -387,7 +400,7 @@ func (r *Runner) Snapshot() *structs.AllocClientUpdate {
 		TaskStates: make(map[string]*structs.TaskState, len(r.tasks)),
 	}
 	for _, t := range r.tasks {
-		u.TaskStates[t.Name()] = t.TaskState().Copy()
+		u.TaskStates[t.Name()] = t.TaskState()
 	}
 	if d := r.state.Deployment; d != nil {
 		c := *d
@@ -433,7 +446,7 @@ func (r *Runner) save(done func(error)) {
 	s := r.state
 	s.Tasks = make(map[string]*task.State, len(r.tasks))
 	for _, t := range r.tasks {
-		s.Tasks[t.Name()] = t.LiveState()
+		s.Tasks[t.Name()] = t.State()
 	}
 	raw, err := wire.Encode(&s)
 	if err != nil {
@@ -487,7 +500,7 @@ func (r *Runner) TaskDead(name string) <-chan struct{} {
 			return t.Done()
 		}
 	}
-	return r.ended
+	return r.endedNow()
 }
 
 // ClientStatus is the status that the servers are told.

@@ -37,8 +37,10 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-func (n *node) close(r *Runner) {
-	r.Close()
+func (n *node) close(runners ...*Runner) {
+	for _, r := range runners {
+		r.Close()
+	}
 	n.cancel()
 	n.wg.Wait()
 }
@@ -75,8 +77,8 @@ func (n *node) Room(string) {
 	n.rooms++
 }
 
-func (n *node) config() Config {
-	return Config{Drivers: n.drivers, Store: n, Host: n, MaxKillTimeout: time.Minute, Logger: hclog.NewNullLogger()}
+func (n *node) config() *Config {
+	return &Config{Drivers: n.drivers, Store: n, Host: n, MaxKillTimeout: time.Minute, Logger: hclog.NewNullLogger()}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -104,7 +106,7 @@ func TestHealth(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode(t)
-			r, err := New(n.config(), service(map[string]any{"run_for": run, "exit_code": 1}, update))
+			r, err := New(n.config(), Dir{}, service(map[string]any{"run_for": run, "exit_code": 1}, update))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +134,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		n := newNode(t)
 		a := service(map[string]any{"run_for": "1h", "exit_code": 7}, func(g *structs.TaskGroup) { g.MaxRunDuration = 3 * time.Hour })
 		a.Job.Type = structs.JobTypeBatch
-		r, err := New(n.config(), a)
+		r, err := New(n.config(), Dir{}, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +144,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 
 		next := newNode(t)
-		r, err = Restore(next.config(), a, n.runs["a"])
+		r, err = Restore(next.config(), Dir{}, a, n.runs["a"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +169,7 @@ func TestRestoreDecidesHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		a := service(map[string]any{"run_for": "1h"}, update)
-		r, err := New(n.config(), a)
+		r, err := New(n.config(), Dir{}, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +179,7 @@ func TestRestoreDecidesHealth(t *testing.T) {
 		time.Sleep(10 * time.Second)
 
 		next := newNode(t)
-		r, err = Restore(next.config(), a, n.runs["a"])
+		r, err = Restore(next.config(), Dir{}, a, n.runs["a"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +199,7 @@ func TestRestoreDecidesHealth(t *testing.T) {
 func TestNothingStartsBeforeGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		r, err := New(n.config(), service(map[string]any{"run_for": "1h"}, nil))
+		r, err := New(n.config(), Dir{}, service(map[string]any{"run_for": "1h"}, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +225,7 @@ func TestOldNewsAreIgnored(t *testing.T) {
 		n := newNode(t)
 		a := service(map[string]any{"run_for": "1h"}, nil)
 		a.AllocModifyIndex = 5
-		r, err := New(n.config(), a)
+		r, err := New(n.config(), Dir{}, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,10 +246,10 @@ func TestAllocationWithoutItsGroupIsRefused(t *testing.T) {
 	n := newNode(t)
 	a := service(nil, nil)
 	a.TaskGroup = "other"
-	if _, err := New(n.config(), a); err == nil {
+	if _, err := New(n.config(), Dir{}, a); err == nil {
 		t.Error("it was taken")
 	}
-	if _, err := Restore(n.config(), service(nil, nil), []byte{0xc1}); err == nil {
+	if _, err := Restore(n.config(), Dir{}, service(nil, nil), []byte{0xc1}); err == nil {
 		t.Error("unreadable state was taken")
 	}
 }
@@ -261,7 +263,7 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, run []byte) {
 		n := &node{runs: map[string][]byte{}, drivers: drivers}
 		n.ctx, n.cancel = context.WithCancel(context.Background())
-		r, err := Restore(n.config(), service(map[string]any{"run_for": "1h"}, nil), run)
+		r, err := Restore(n.config(), Dir{}, service(map[string]any{"run_for": "1h"}, nil), run)
 		if err == nil {
 			r.Snapshot()
 			n.close(r)

@@ -110,7 +110,7 @@ func (r *Runner) sumUp() {
 	states := make([]*structs.TaskState, len(r.tasks))
 	dead := true
 	for i, t := range r.tasks {
-		states[i] = t.TaskState()
+		states[i] = t.Bare()
 		dead = dead && t.Dead()
 	}
 	r.state.ClientStatus, r.state.ClientDescription = r.statusNow(states, dead)
@@ -122,6 +122,8 @@ func (r *Runner) sumUp() {
 		r.limit.Stop()
 	}
 	r.save(nil)
-	close(r.ended)
+	if r.ended != nil {
+		close(r.ended)
+	}
 	r.c.Host.Room(r.id)
 }

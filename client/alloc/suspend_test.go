@@ -37,7 +37,7 @@ func eventsOf(r *Runner, name string) (types []string) {
 
 func started(t *testing.T, n *node, a *structs.Allocation) *Runner {
 	t.Helper()
-	r, err := New(n.config(), a)
+	r, err := New(n.config(), Dir{}, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestSuspendedStartsNothing(t *testing.T) {
 				&structs.Task{Name: "later", Driver: "mock_driver", Config: map[string]any{"run_for": "1h"}, Lifecycle: &structs.TaskLifecycle{Hook: structs.TaskLifecycleHookPoststart}})
 			g.RestartPolicy.Delay = ptr(time.Minute)
 		})
-		r, err := New(n.config(), a)
+		r, err := New(n.config(), Dir{}, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestRestoreOfSuspended(t *testing.T) {
 			time.Sleep(10 * time.Hour)
 
 			next := newNode(t)
-			r, err := Restore(next.config(), &kept, n.runs["a"])
+			r, err := Restore(next.config(), Dir{}, &kept, n.runs["a"])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -363,7 +363,7 @@ func TestComesSuspended(t *testing.T) {
 		n := newNode(t)
 		a := service(map[string]any{"run_for": "1h"}, nil)
 		a.DesiredStatus = structs.AllocDesiredSuspend
-		r, err := New(n.config(), a)
+		r, err := New(n.config(), Dir{}, a)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,12 @@ type Config struct {
 }
 
 // ReadConfig begins to read values, which it does not change.
-func ReadConfig(values map[string]any) *Config { return &Config{values: values} }
+func ReadConfig(values map[string]any) *Config {
+	return &Config{values: values, known: make([]string, 0, usualFields)}
+}
+
+// usualFields is about how many fields a driver has.
+const usualFields = 24
 
 // Err is everything that was wrong so far, or nil. Called once all fields have
 // been asked for.
@@ -39,6 +44,9 @@ func (c *Config) Err() error {
 		if !slices.Contains(c.known, name) {
 			unknown = append(unknown, fmt.Errorf("config: %q is not a field of this driver; it has %s", name, strings.Join(c.known, ", ")))
 		}
+	}
+	if len(c.errs)+len(unknown) == 0 {
+		return nil
 	}
 	slices.SortFunc(unknown, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(append(slices.Clone(c.errs), unknown...)...)

@@ -87,6 +87,13 @@ type Notifier interface {
 	OnExit(fn func(ExitResult)) (cancel func())
 }
 
+// Envless is a Driver whose tasks have no use for an environment: TaskConfig.Env may be nil, and need not be made for each
+// of tens of thousands of simulated tasks.
+type Envless interface {
+	// IgnoresEnv does not change while the agent lives.
+	IgnoresEnv() bool
+}
+
 // The errors that users of this package tell apart.
 var (
 	// ErrTaskNotFound is returned by Recover for a task of which nothing is known.

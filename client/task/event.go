@@ -14,18 +14,28 @@ func NewEvent(kind string, now time.Time, display string) *structs.TaskEvent {
 	return &structs.TaskEvent{Type: kind, Time: now.UnixNano(), DisplayMessage: display, Details: map[string]string{}}
 }
 
-// Events of a kind whose message is always the same.
-var fixedMessages = map[string]string{
-	structs.TaskReceived:   "Task received by client",
-	structs.TaskStarted:    "Task started by client",
-	structs.TaskReattached: "Agent restarted; the task was found running",
-	structs.TaskKilled:     "Task successfully killed",
-	structs.TaskLeaderDead: "Leader Task in Group dead",
-	structs.TaskMainDead:   "Main tasks in the group died",
-}
+// Events of a kind whose message is always the same: all but their time, once for all tasks. They are never changed.
+var fixedEvents = func() map[string]*structs.TaskEvent {
+	out := map[string]*structs.TaskEvent{}
+	for kind, text := range map[string]string{
+		structs.TaskReceived:   "Task received by client",
+		structs.TaskSetup:      "Building Task Directory",
+		structs.TaskStarted:    "Task started by client",
+		structs.TaskReattached: "Agent restarted; the task was found running",
+		structs.TaskKilled:     "Task successfully killed",
+		structs.TaskLeaderDead: "Leader Task in Group dead",
+		structs.TaskMainDead:   "Main tasks in the group died",
+	} {
+		out[kind] = NewEvent(kind, time.Time{}, text)
+		out[kind].Time = 0
+	}
+	return out
+}()
 
 func fixedEvent(kind string, now time.Time) *structs.TaskEvent {
-	return NewEvent(kind, now, fixedMessages[kind])
+	e := *fixedEvents[kind]
+	e.Time = now.UnixNano()
+	return &e
 }
 
 // terminatedEvent tells how a run of the task ended.

@@ -122,7 +122,7 @@ func (t *Runner) callDriver(saved <-chan error, call func(context.Context, drive
 			case errors.Is(err, driver.ErrTaskNotRunning):
 				return // its end is told elsewhere
 			default:
-				t.state.Handle = t.handle.State()
+				t.keep(t.handle)
 				done(err)
 			}
 			t.freezeOrThaw()

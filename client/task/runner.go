@@ -38,6 +38,8 @@ type Config struct {
 	Driver  driver.Driver
 	// DriverErr says why Driver is nil.
 	DriverErr error
+	// Durable says that Save keeps something.
+	Durable bool
 	// MaxKillTimeout bounds the task's kill_timeout.
 	MaxKillTimeout time.Duration
 	// Prepare makes directories and interpolates. It is called without the lock.
@@ -82,7 +84,7 @@ type Runner struct {
 // New makes the runner of a task that has not run on this node.
 func New(c Config) *Runner {
 	t := &Runner{c: c, state: &State{Task: &structs.TaskState{State: structs.TaskStatePending}}}
-	t.state.addEvent(fixedEvent(structs.TaskReceived, time.Now()))
+	t.state.addEvent(time.Now().UnixNano(), fixedEvents[structs.TaskReceived])
 	return t
 }
 
@@ -90,6 +92,7 @@ func New(c Config) *Runner {
 // looks for what it started.
 func Restore(c Config, s *State) *Runner {
 	t := &Runner{c: c, state: s}
+	s.recall()
 	if s.Task.State == structs.TaskStateDead {
 		t.phase = phaseDead
 	}
@@ -109,8 +112,14 @@ func (t *Runner) Update(task *structs.Task, policy Policy) { t.c.Task, t.c.Polic
 // State is a copy of the state.
 func (t *Runner) State() *State { return t.state.Copy() }
 
-// TaskState is the live state; the caller must not keep nor change it.
-func (t *Runner) TaskState() *structs.TaskState { return t.state.Task }
+// TaskState is a copy of what the servers are told.
+func (t *Runner) TaskState() *structs.TaskState { return t.state.told() }
+
+// Bare is the live TaskState without its events; the caller must not keep nor change it.
+func (t *Runner) Bare() *structs.TaskState { return t.state.Task }
+
+// Begun tells whether it was started, or was about to be.
+func (t *Runner) Begun() bool { return t.state.RunID != "" }
 
 // Dead tells whether the task has ended for good.
 func (t *Runner) Dead() bool { return t.phase == phaseDead }
@@ -175,7 +184,7 @@ func (t *Runner) begin() {
 	t.state.RunID = t.newRunID()
 	t.state.Handle = nil
 	t.setState(structs.TaskStatePending)
-	t.event(NewEvent(structs.TaskSetup, time.Now(), "Building Task Directory"), false)
+	t.fixed(structs.TaskSetup, time.Now(), false)
 	if t.c.Driver == nil {
 		t.startFailed(gen, structs.TaskDriverFailure, t.c.DriverErr)
 		return
@@ -273,7 +282,7 @@ func (t *Runner) startAborted(gen int) {
 // whose work is done.
 func (t *Runner) cutShort() {
 	if t.killEvent == nil {
-		t.event(fixedEvent(structs.TaskKilled, time.Now()), false)
+		t.fixed(structs.TaskKilled, time.Now(), false)
 	}
 	t.die(false)
 }
@@ -282,13 +291,13 @@ func (t *Runner) cutShort() {
 func (t *Runner) started(h driver.Handle, kind string) {
 	now := time.Now()
 	t.handle, t.phase = h, phaseRunning
-	t.state.Handle = h.State()
+	t.keep(h)
 	t.state.Ran = true
 	if kind == structs.TaskStarted || t.state.Task.StartedAt.IsZero() {
 		t.state.Task.StartedAt = now.UTC()
 	}
 	t.setState(structs.TaskStateRunning)
-	t.event(fixedEvent(kind, now), true)
+	t.fixed(kind, now, true)
 	t.c.Host.Save(nil)
 	if t.closed {
 		return // the next life of the agent finds it
@@ -298,6 +307,13 @@ func (t *Runner) started(h driver.Handle, kind string) {
 		t.stopHandle()
 	}
 	t.freezeOrThaw()
+}
+
+// keep notes how the next life of the agent finds what h started.
+func (t *Runner) keep(h driver.Handle) {
+	if t.c.Durable {
+		t.state.Handle = h.State()
+	}
 }
 
 // watchExit asks to be told of the end of h.
@@ -332,7 +348,7 @@ func (t *Runner) exited(gen int, res driver.ExitResult) {
 	t.event(terminatedEvent(res, now), false)
 	switch {
 	case t.killing:
-		t.event(fixedEvent(structs.TaskKilled, now), false)
+		t.fixed(structs.TaskKilled, now, false)
 		t.die(false)
 	case t.restarting:
 		t.restartAfter(Decision{Restart: true, Reason: ""}, now)
@@ -591,10 +607,12 @@ func (t *Runner) setState(s string) { t.state.Task.State = s }
 
 // event adds to the history and tells the host.
 func (t *Runner) event(e *structs.TaskEvent, urgent bool) {
-	t.state.addEvent(e)
+	t.state.addEvent(e.Time, e)
 	t.c.Host.Changed(t, urgent)
 }
 
-// LiveState is the state itself, to be encoded at once; the caller must not keep
-// nor change it.
-func (t *Runner) LiveState() *State { return t.state }
+// fixed does so with an event of a kind that is always the same.
+func (t *Runner) fixed(kind string, now time.Time, urgent bool) {
+	t.state.addEvent(now.UnixNano(), fixedEvents[kind])
+	t.c.Host.Changed(t, urgent)
+}

@@ -313,12 +313,13 @@ func TestRunnerKillWhileWaitingAndStarting(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	s := &State{Task: &structs.TaskState{}}
 	for i := range 3 * structs.MaxTaskEvents {
-		s.addEvent(&structs.TaskEvent{Time: int64(i)})
+		s.addEvent(int64(i), fixedEvents[structs.TaskStarted])
 	}
-	if n := len(s.Task.Events); n != structs.MaxTaskEvents {
+	events := s.told().Events
+	if n := len(events); n != structs.MaxTaskEvents {
 		t.Errorf("%d events kept", n)
 	}
-	if last := s.Task.Events[len(s.Task.Events)-1].Time; last != 3*structs.MaxTaskEvents-1 {
+	if last := events[len(events)-1].Time; last != 3*structs.MaxTaskEvents-1 {
 		t.Errorf("the last is %d", last)
 	}
 }
@@ -327,9 +328,10 @@ func TestEventsAreBounded(t *testing.T) {
 func TestEventsAreInOrder(t *testing.T) {
 	s := &State{Task: &structs.TaskState{}}
 	for _, at := range []int64{5, 9, 7, 9, 12, 1} {
-		s.addEvent(&structs.TaskEvent{Time: at})
+		s.addEvent(at, &structs.TaskEvent{Time: at})
 	}
-	if !slices.IsSortedFunc(s.Task.Events, func(a, b *structs.TaskEvent) int { return int(a.Time - b.Time) }) || s.Task.Events[1].Time != 9 {
-		t.Errorf("%+v", s.Task.Events)
+	events := s.told().Events
+	if !slices.IsSortedFunc(events, func(a, b *structs.TaskEvent) int { return int(a.Time - b.Time) }) || events[1].Time != 9 {
+		t.Errorf("%+v", events)
 	}
 }

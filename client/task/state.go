@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -8,7 +9,7 @@ import (
 
 // State is what a later life of the agent must know of a task.
 type State struct {
-	// Task is what the servers are told.
+	// Task is what the servers are told. A Runner keeps its events in history.
 	Task *structs.TaskState
 	// RunID names the current start of the task to its driver.
 	RunID string
@@ -24,26 +25,70 @@ type State struct {
 	// Frozen says that the running task was frozen, or was about to be, and was not
 	// thawed since.
 	Frozen bool
+
+	history []past
+}
+
+// past is one event of a history. Most of the events of a task that just runs differ from other tasks' in their time only,
+// and nodes have many tasks: what is the same for all is there once.
+type past struct {
+	at   int64 // Unix nanoseconds
+	what *structs.TaskEvent
+}
+
+// event is the event by itself; not to be changed.
+func (p past) event() *structs.TaskEvent {
+	if p.what.Time == p.at {
+		return p.what
+	}
+	e := *p.what
+	e.Time = p.at
+	return &e
 }
 
 // Copy shares only what never changes.
 func (s *State) Copy() *State {
 	c := *s
-	c.Task = s.Task.Copy()
+	c.Task, c.history = s.told(), nil
 	return &c
 }
 
+// told is a copy of what the servers are told.
+func (s *State) told() *structs.TaskState {
+	c := *s.Task
+	c.Events = make([]*structs.TaskEvent, len(s.history))
+	for i, p := range s.history {
+		c.Events[i] = p.event()
+	}
+	return &c
+}
+
+// recall takes over the history of an earlier life of the agent.
+func (s *State) recall() {
+	for _, e := range s.Task.Events {
+		if e == nil {
+			continue // what was read need not be well
+		}
+		s.history = append(s.history, past{e.Time, e})
+	}
+	s.Task.Events = nil
+}
+
 // addEvent appends to the task's history, of which the newest are kept.
-func (s *State) addEvent(e *structs.TaskEvent) {
-	events := s.Task.Events
+func (s *State) addEvent(at int64, what *structs.TaskEvent) {
 	// Two at once may come in the other order, and a clock may be set back: the history is
 	// in the order of its times all the same.
-	if n := len(events); n > 0 {
-		e.Time = max(e.Time, events[n-1].Time)
+	if n := len(s.history); n > 0 {
+		at = max(at, s.history[n-1].at)
 	}
-	if len(events) >= structs.MaxTaskEvents {
-		events = events[len(events)-structs.MaxTaskEvents+1:]
+	if over := len(s.history) - structs.MaxTaskEvents + 1; over > 0 {
+		s.history = slices.Delete(s.history, 0, over)
 	}
-	// A new array: copies that were handed out keep theirs.
-	s.Task.Events = append(append(make([]*structs.TaskEvent, 0, len(events)+1), events...), e)
+	if s.history == nil {
+		s.history = make([]past, 0, usualEvents)
+	}
+	s.history = append(s.history, past{at, what})
 }
+
+// usualEvents is how many events a task has that just runs.
+const usualEvents = 3

@@ -30,13 +30,14 @@ type Input struct {
 
 // Env is a task's environment and what references are resolved with.
 type Env struct {
-	vars map[string]string // the environment
-	node map[string]string // "node.…", "attr.…", "meta.…"
+	vars   map[string]string // the environment
+	node   *structs.Node     // what "node.…", "attr.…" and "meta.…" stand for; may be nil
+	region string
 }
 
 // Build makes a task's environment. Values of meta and env blocks are filled in.
 func Build(in Input) *Env {
-	e := &Env{vars: map[string]string{}, node: nodeRefs(in)}
+	e := &Env{vars: map[string]string{}, node: in.Node, region: in.Region}
 	e.identity(in)
 	e.resources(in)
 	e.gpus(in)

@@ -149,3 +149,23 @@ func FuzzReplace(f *testing.F) {
 		}
 	})
 }
+
+func TestRefers(t *testing.T) {
+	f := func(v any, want bool) {
+		t.Helper()
+		if got := Refers(map[string]any{"first": 1, "second": v}); got != want {
+			t.Errorf("%v: %v, want %v", v, got, want)
+		}
+	}
+	f(nil, false)
+	f("plain", false)
+	f("$HOME", false)
+	f("${NOMAD_ALLOC_INDEX}", true)
+	f("a${b", true)
+	f(3.5, false)
+	f([]any{"a", []any{"b"}}, false)
+	f([]any{"a", []any{"${b}"}}, true)
+	f(map[string]any{"k": true}, false)
+	f(map[string]any{"k": "${b}"}, true)
+	f([]string{"a"}, true) // it may
+}

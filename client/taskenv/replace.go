@@ -1,26 +1,39 @@
 package taskenv
 
 import (
+	"slices"
 	"strings"
 )
 
-// nodeRefs is what ${node.…}, ${attr.…} and ${meta.…} stand for.
-func nodeRefs(in Input) map[string]string {
-	n := in.Node
+// ofNode is what ${node.…}, ${attr.…} and ${meta.…} stand for.
+func (e *Env) ofNode(name string) (string, bool) {
+	n := e.node
 	if n == nil {
-		return nil
+		return "", false
 	}
-	refs := map[string]string{
-		"node.unique.id": n.ID, "node.unique.name": n.Name, "node.datacenter": n.Datacenter,
-		"node.class": n.NodeClass, "node.pool": n.NodePool, "node.region": in.Region,
+	if key, ok := strings.CutPrefix(name, "attr."); ok {
+		v, ok := n.Attributes[key]
+		return v, ok
 	}
-	for k, v := range n.Attributes {
-		refs["attr."+k] = v
+	if key, ok := strings.CutPrefix(name, "meta."); ok {
+		v, ok := n.Meta[key]
+		return v, ok
 	}
-	for k, v := range n.Meta {
-		refs["meta."+k] = v
+	switch name {
+	case "node.unique.id":
+		return n.ID, true
+	case "node.unique.name":
+		return n.Name, true
+	case "node.datacenter":
+		return n.Datacenter, true
+	case "node.class":
+		return n.NodeClass, true
+	case "node.pool":
+		return n.NodePool, true
+	case "node.region":
+		return e.region, true
 	}
-	return refs
+	return "", false
 }
 
 // lookup resolves one reference.
@@ -29,7 +42,7 @@ func (e *Env) lookup(name string) (string, bool) {
 	if v, ok := e.vars[name]; ok {
 		return v, true
 	}
-	if v, ok := e.node[name]; ok {
+	if v, ok := e.ofNode(name); ok {
 		return v, true
 	}
 	if key, ok := strings.CutPrefix(name, "env."); ok {
@@ -43,8 +56,7 @@ func (e *Env) lookup(name string) (string, bool) {
 			v, ok := e.vars[key]
 			return v, ok
 		}
-		v, ok := e.node[kind+"."+key]
-		return v, ok
+		return e.ofNode(kind + "." + key)
 	}
 	return "", false
 }
@@ -124,4 +136,28 @@ func (e *Env) ReplaceConfig(config map[string]any) map[string]any {
 		out[k] = e.ReplaceAny(v)
 	}
 	return out
+}
+
+// Refers tells whether a driver's config block may hold references.
+func Refers(config map[string]any) bool {
+	for _, v := range config {
+		if refers(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func refers(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, int, int64, uint64, float64:
+		return false
+	case string:
+		return strings.Contains(v, "${")
+	case []any:
+		return slices.ContainsFunc(v, refers)
+	case map[string]any:
+		return Refers(v)
+	}
+	return true // whatever else: Env.ReplaceAny knows
 }

@@ -19,27 +19,25 @@ type handle struct {
 
 	mu       sync.Mutex
 	over     bool
-	endAt    time.Time // when it will end, or did
-	result   driver.ExitResult
-	stopEnd  func() bool   // takes back the timer of the end
-	stopTalk []func() bool // those of the streams' next words
-	pauses   int           // how often time stood still: older timers are void
-	done     chan struct{} // made when somebody waits
-	watchers map[int]func(driver.ExitResult)
-	nextID   int
+	killed   bool                      // it ends as if killed, and not as its plan says
+	endAt    time.Time                 // when it will end, or did
+	stopEnd  func() bool               // takes back the timer of the end
+	stopTalk []func() bool             // those of the streams' next words
+	pauses   int                       // how often time stood still: older timers are void
+	done     chan struct{}             // made when somebody waits
+	watchers []func(driver.ExitResult) // nil where one is not interested any more
 }
 
 // endBy makes the task end at that time, unless it ends earlier anyway. h.mu is
 // held.
-func (h *handle) endBy(at time.Time, result driver.ExitResult) {
+func (h *handle) endBy(at time.Time, killed bool) {
 	if h.over || h.stopEnd != nil && !at.Before(h.endAt) {
 		return
 	}
 	if h.stopEnd != nil {
 		h.stopEnd()
 	}
-	h.endAt, h.result = at, result
-	h.result.FinishedAt = at
+	h.endAt, h.killed = at, killed
 	left := at.Sub(h.clock.Now())
 	if left <= 0 {
 		h.end()
@@ -68,14 +66,26 @@ func (h *handle) end() {
 		close(h.done)
 	}
 	if len(h.watchers) > 0 {
-		watchers, result := h.watchers, h.result
+		watchers, result := h.watchers, h.result()
 		h.watchers = nil
 		go func() {
 			for _, fn := range watchers {
-				fn(result)
+				if fn != nil {
+					fn(result)
+				}
 			}
 		}()
 	}
+}
+
+// result is how the task ended, or will as things stand. h.mu is held.
+func (h *handle) result() driver.ExitResult {
+	r := h.s.Plan.result()
+	if h.killed {
+		r = driver.ExitResult{Signal: int(unix.SIGKILL)}
+	}
+	r.FinishedAt = h.endAt
+	return r
 }
 
 // Wait blocks until the task has ended.
@@ -83,7 +93,7 @@ func (h *handle) Wait(ctx context.Context) (driver.ExitResult, error) {
 	h.mu.Lock()
 	if h.over {
 		defer h.mu.Unlock()
-		return h.result, nil
+		return h.result(), nil
 	}
 	if h.done == nil {
 		h.done = make(chan struct{})
@@ -92,7 +102,9 @@ func (h *handle) Wait(ctx context.Context) (driver.ExitResult, error) {
 	h.mu.Unlock()
 	select {
 	case <-done:
-		return h.result, nil
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.result(), nil
 	case <-ctx.Done():
 		return driver.ExitResult{}, ctx.Err()
 	}
@@ -103,19 +115,17 @@ func (h *handle) OnExit(fn func(driver.ExitResult)) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		go fn(h.result)
+		go fn(h.result())
 		return func() {}
 	}
-	if h.watchers == nil {
-		h.watchers = map[int]func(driver.ExitResult){}
-	}
-	h.nextID++
-	id := h.nextID
-	h.watchers[id] = fn
+	i := len(h.watchers)
+	h.watchers = append(h.watchers, fn)
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.watchers, id)
+		if i < len(h.watchers) { // else it is over
+			h.watchers[i] = nil
+		}
 	}
 }
 
@@ -145,9 +155,9 @@ func (h *handle) Stop(ctx context.Context, timeout time.Duration, name string) e
 	now := h.clock.Now()
 	h.thaw(now)
 	if after := h.s.Plan.KillAfter; after <= timeout {
-		h.endBy(now.Add(after), h.s.Plan.result())
+		h.endBy(now.Add(after), false)
 	} else {
-		h.endBy(now.Add(max(0, timeout)), driver.ExitResult{Signal: int(unix.SIGKILL)})
+		h.endBy(now.Add(max(0, timeout)), true)
 	}
 	h.mu.Unlock()
 	_, err := h.Wait(ctx)

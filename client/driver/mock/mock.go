@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nomadish/nomadish/client/driver"
@@ -39,7 +40,10 @@ func (WallClock) AfterFunc(d time.Duration, f func()) func() bool {
 }
 
 // Driver is the mock driver.
-type Driver struct{ clock Clock }
+type Driver struct {
+	clock Clock
+	last  atomic.Pointer[plan] // that was begun; never changed
+}
 
 // New makes the driver; a nil clock means WallClock.
 func New(clock Clock) *Driver {
@@ -51,6 +55,9 @@ func New(clock Clock) *Driver {
 
 // Name is "mock_driver".
 func (d *Driver) Name() string { return Name }
+
+// IgnoresEnv is true (driver.Envless).
+func (d *Driver) IgnoresEnv() bool { return true }
 
 // Fingerprint is always healthy.
 func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
@@ -157,6 +164,12 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 			err = driver.Recoverable(err)
 		}
 		return nil, err
+	}
+	// The tasks of a job have the same plan: what is the same is there once.
+	if last := d.last.Load(); last != nil && *last == *p {
+		p = last
+	} else {
+		d.last.Store(p)
 	}
 	s := &state{Version: 1, ID: task.ID, StartedAt: d.clock.Now(), Plan: p, Logs: placeOf(task)}
 	return d.begin(s, true)

@@ -70,5 +70,5 @@ func (h *handle) resume() {
 	for i := range h.stopTalk {
 		h.talkOn(i)
 	}
-	h.endBy(h.s.StartedAt.Add(h.s.Plan.RunFor), h.s.Plan.result())
+	h.endBy(h.s.StartedAt.Add(h.s.Plan.RunFor), false)
 }
