@@ -73,7 +73,7 @@ type (
 	}
 	// ClientAllocsReply is a node's allocations by their AllocModifyIndex, and
 	// whole those whose AllocModifyIndex is above the MinQueryIndex asked. Jobs
-	// holds each job version once; Alloc.Job is nil.
+	// holds each job version once; Alloc.Job is nil, and so is Metrics.
 	ClientAllocsReply struct {
 		Allocs  map[string]uint64
 		Changed []*Allocation

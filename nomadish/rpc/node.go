@@ -434,6 +434,7 @@ func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *stru
 			reply.Jobs = append(reply.Jobs, job)
 		}
 		a.Job = nil
+		a.Metrics = nil // how its node was chosen is nothing that the node asks for, and half of the answer
 		reply.Changed = append(reply.Changed, a)
 	}
 }
