@@ -14,21 +14,23 @@ const serverHeadroom = 192 << 20
 
 var headroomGiven sync.Once
 
-// giveHeadroom lets the heap of this process grow by so many bytes between two collections, or by what lives if that is more
-// (see percentFor).
-// It is for the whole process, once, and does nothing where the environment says how to collect (GOGC, GOMEMLIMIT).
-func giveHeadroom(bytes uint64) {
+// giveHeadroom lets the heap of this process grow by least bytes between two collections, or by what lives if that is more,
+// but by no more than most. It is for the whole process, once, and does nothing where the environment says how to collect (GOGC, GOMEMLIMIT).
+func giveHeadroom(least, most uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	headroomGiven.Do(func() { adjustEach(bytes) })
+	headroomGiven.Do(func() { adjustEach(headroom{least, most}) })
 }
 
+// headroom is by how many bytes a heap may grow between two collections.
+type headroom struct{ least, most uint64 }
+
 // adjustEach adjusts the collector after each collection, for good.
-func adjustEach(headroom uint64) {
-	debug.SetGCPercent(percentFor(liveHeap(), headroom))
+func adjustEach(room headroom) {
+	debug.SetGCPercent(room.percentFor(liveHeap()))
 	// What nobody refers to is found by the next collection; then it is time again.
-	runtime.AddCleanup(&struct{ _ *byte }{}, adjustEach, headroom)
+	runtime.AddCleanup(&struct{ _ *byte }{}, adjustEach, room)
 }
 
 // liveHeap is how many bytes the last collection has left.
@@ -41,14 +43,13 @@ func liveHeap() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// mostHeadroom is by how much a heap may grow between two collections, at most: a server of 50,000 nodes need not take twice
+// mostHeadroom is by how much a server's heap may grow between two collections, at most: a server of 50,000 nodes need not take twice
 // the memory that it holds.
 const mostHeadroom = 1 << 30
 
-// percentFor is GOGC for a heap of which so much lives: it may grow by as much as lives, but by headroom at least, and by
-// mostHeadroom at most.
-func percentFor(live, headroom uint64) int {
+// percentFor is GOGC for a heap of which so much lives: it may grow by as much as lives, within the headroom.
+func (r headroom) percentFor(live uint64) int {
 	const least = 4 << 20 // Go takes no heap for smaller than that
 	live = max(live, least)
-	return int(max(headroom, min(live, mostHeadroom)) * 100 / live) //nolint:gosec // bounded by the headroom
+	return int(max(r.least, min(live, r.most)) * 100 / live) //nolint:gosec // bounded by the headroom
 }

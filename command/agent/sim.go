@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -19,6 +18,10 @@ import (
 
 // simLook is how often the progress of registration is looked at.
 const simLook = 200 * time.Millisecond
+
+// By how much the heap of simulated nodes may grow between two collections, at least and at most: a few nodes need not
+// collect all the time, and a million tasks need not take twice the memory that they hold.
+const simHeadroom, simMostHeadroom = 64 << 20, 512 << 20
 
 // SimOptions say which simulated nodes to attach to which servers.
 type SimOptions struct {
@@ -68,6 +71,7 @@ func Simulate(ctx context.Context, o SimOptions, report func(registered, all int
 	if err != nil {
 		return err
 	}
+	giveHeadroom(simHeadroom, simMostHeadroom)
 	c, err := client.New(client.Config{
 		RPC:    wire.Config{TLS: secure},
 		Region: o.Region, Datacenter: o.Datacenter, Version: o.Version, Servers: o.Servers,
@@ -88,10 +92,13 @@ func watchRegistration(ctx context.Context, c *client.Client, report func(regist
 	defer tick.Stop()
 	all, last := len(c.NodeIDs()), -1
 	for {
-		// A number that the client cannot tell counts as none.
-		if n, err := strconv.Atoi(c.Stats()["client"]["registered"]); err == nil && n != last {
+		if n := c.Registered(); n != last {
 			last = n
 			report(n, all)
+		}
+		if last == all { // for good
+			<-ctx.Done()
+			return
 		}
 		select {
 		case <-ctx.Done():

@@ -189,7 +189,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	c.TLS = secure
-	giveHeadroom(serverHeadroom)
+	giveHeadroom(serverHeadroom, mostHeadroom)
 	s, err := nomadish.NewServer(c)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
