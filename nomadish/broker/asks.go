@@ -222,8 +222,9 @@ func standing(snap *state.Snapshot, job *structs.Job) []*structs.Allocation {
 
 // toGoOn tells whether an allocation is suspended until it has room. With that, what its
 // job waits for changes.
-func toGoOn(a *structs.Allocation) bool {
-	return a.Suspended() && !a.DesiredTransition.ShouldSuspend() && !a.Terminal()
+func toGoOn(a *state.AllocRow) bool {
+	to := a.Transition()
+	return a.Suspended() && !to.ShouldSuspend() && !a.Terminal()
 }
 
 // leave takes an entry out of its group.

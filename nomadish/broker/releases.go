@@ -36,14 +36,14 @@ func (r *releases) note(c *state.Change) {
 		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
 			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
 	case state.KindAlloc:
-		was, _ := c.Old.(*structs.Allocation)
-		now, _ := c.New.(*structs.Allocation)
+		was, _ := c.Old.(*state.AllocRow)
+		now, _ := c.New.(*state.AllocRow)
 		if was == nil || was.Terminal() {
 			return // it held nothing
 		}
-		if now == nil || now.Terminal() || now.DesiredStatus != was.DesiredStatus || now.AllocatedResources != was.AllocatedResources {
-			r.jobs[structs.NamespacedID{ID: was.JobID, Namespace: was.Namespace}] = true
-			if node := r.snap.Node(nil, was.NodeID); node != nil && node.Ready() {
+		if now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus() || now.Resources() != was.Resources() {
+			r.jobs[was.JobID()] = true
+			if node := r.snap.Node(nil, was.NodeID()); node != nil && node.Ready() {
 				r.node(node)
 			}
 		}

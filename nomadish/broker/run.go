@@ -172,10 +172,10 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 	case state.KindReservation:
 		b.reserved(snap, c)
 	case state.KindAlloc:
-		was, _ := c.Old.(*structs.Allocation)
-		now, _ := c.New.(*structs.Allocation)
+		was, _ := c.Old.(*state.AllocRow)
+		now, _ := c.New.(*state.AllocRow)
 		if was != nil && now != nil && toGoOn(was) != toGoOn(now) {
-			b.replace(snap, structs.NamespacedID{ID: now.JobID, Namespace: now.Namespace}, true)
+			b.replace(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
 	}

@@ -135,8 +135,8 @@ func (w *watch) note(c state.Changes) (look bool) {
 			}
 		case state.KindAlloc:
 			for _, v := range []any{ch.Old, ch.New} {
-				a, _ := v.(*structs.Allocation)
-				look = look || (a != nil && (w.draining[a.NodeID] || w.jobs[structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}]))
+				a, _ := v.(*state.AllocRow)
+				look = look || (a != nil && (w.draining[a.NodeID()] || w.jobs[a.JobID()]))
 			}
 		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindAsk:
 		}

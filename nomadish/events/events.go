@@ -37,6 +37,9 @@ func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 func (f *Filter) Events(c state.Changes) structs.Events {
 	out := structs.Events{Index: c.Index}
 	for _, change := range c.Items {
+		if change.Kind == state.KindAlloc && f.topics[structs.TopicAll] == nil && f.topics[structs.TopicAllocation] == nil {
+			continue // making them whole costs more than the rest
+		}
 		if ev, ok := eventOf(change, c.Index); ok && f.wants(&ev) {
 			out.Events = append(out.Events, ev)
 		}
@@ -73,12 +76,11 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 		ev.Topic, ev.Key, ev.Namespace = structs.TopicEvaluation, v.ID, v.Namespace
 		ev.FilterKeys = []string{v.JobID, v.DeploymentID}
 		ev.Payload = map[string]any{"Evaluation": v}
-	case *structs.Allocation:
-		bare := *v
-		bare.Job = nil
-		ev.Topic, ev.Key, ev.Namespace = structs.TopicAllocation, v.ID, v.Namespace
-		ev.FilterKeys = []string{v.JobID, v.DeploymentID}
-		ev.Payload = map[string]any{"Allocation": &bare}
+	case *state.AllocRow:
+		a := v.Whole()
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicAllocation, a.ID, a.Namespace
+		ev.FilterKeys = []string{a.JobID, a.DeploymentID}
+		ev.Payload = map[string]any{"Allocation": a}
 	case *structs.Node:
 		ev.Topic, ev.Key = structs.TopicNode, v.ID
 		ev.Payload = map[string]any{"Node": v.Sanitize()}
@@ -106,7 +108,7 @@ func isNil(v any) bool {
 		return v == nil
 	case *structs.Evaluation:
 		return v == nil
-	case *structs.Allocation:
+	case *state.AllocRow:
 		return v == nil
 	case *structs.Node:
 		return v == nil

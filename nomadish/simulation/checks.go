@@ -106,26 +106,34 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 		change := &changes.Items[i]
 		if index%wholeEvery != 0 {
 			brief(sum, change)
-		} else if err := out.Encode(change.New); err != nil {
+		} else if err := out.Encode(whole(change.New)); err != nil {
 			c.fail("entry %d: what it changed cannot be encoded: %v", index, err)
 		}
 		if change.Kind != state.KindAlloc {
 			continue
 		}
 		for _, v := range []any{change.Old, change.New} {
-			if a, _ := v.(*structs.Allocation); a != nil {
-				c.onNode[a.NodeID] = index
-				c.touched = append(c.touched, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace})
+			if a, _ := v.(*state.AllocRow); a != nil {
+				c.onNode[a.NodeID()] = index
+				c.touched = append(c.touched, a.JobID())
 			}
 		}
 	}
 	return sum.Sum64()
 }
 
+// whole is what a change says, as a value that can be encoded.
+func whole(v any) any {
+	if a, ok := v.(*state.AllocRow); ok {
+		return a.Whole()
+	}
+	return v
+}
+
 // brief hashes what was changed, and the little that most entries change of it.
 func brief(sum io.Writer, change *state.Change) {
 	_, _ = fmt.Fprint(sum, change.Kind, change.Key, change.Type) // never fails
-	switch now := change.New.(type) {
+	switch now := whole(change.New).(type) {
 	case *structs.Allocation:
 		_, _ = fmt.Fprint(sum, now.ModifyIndex, now.AllocModifyIndex, now.NodeID, now.DesiredStatus, now.ClientStatus, now.PreemptedByAllocation, now.NextAllocation) // never fails
 	case *structs.Evaluation:

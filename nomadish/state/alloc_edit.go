@@ -15,6 +15,7 @@ type allocEdit struct {
 	derived map[derivation]*common
 	last    [groupKinds]named // the last of each kind: neighbours share them
 	strings map[string]string
+	packer  packer
 }
 
 // named is a group that this edit may change.
@@ -146,13 +147,14 @@ func (e *allocEdit) leave(kind groupKind, key label, n ordinal) {
 	}
 }
 
-// pack makes a's row. was is the row that it follows, nil if it is new; b is its
-// batch, nil if that follows from was.
-func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row) *row {
+// pack makes a's row. was is the row that it follows, and before what that is as a
+// whole, of which a may have kept parts; both are nil if it is new. b is its batch, nil
+// if that follows from was.
+func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row, before *structs.Allocation) *row {
 	if b == nil {
 		b = e.batchAfter(a, was)
 	}
-	a.DesiredDescription, a.ClientDescription = e.intern(a.DesiredDescription), e.intern(a.ClientDescription)
+	a.DesiredDescription = e.intern(a.DesiredDescription)
 	var node *place
 	if was != nil && was.node.id.text == a.NodeID && was.node.name == a.NodeName {
 		node = was.node
@@ -160,7 +162,13 @@ func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row) *row {
 		node = e.place(a.NodeID, a.NodeName)
 	}
 	a.NodeID, a.NodeName = node.id.text, node.name // the World keeps it too: one string for all
-	return newRow(a, b, node, was)
+	r := newRow(a, b, node, was)
+	if was != nil && saidAlike(a, before) {
+		r.said = was.said
+	} else {
+		r.said = e.packer.pack(a)
+	}
+	return r
 }
 
 // place gives a node as allocations name it, the same object for all if they agree.

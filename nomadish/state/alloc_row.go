@@ -1,7 +1,6 @@
 package state
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -46,14 +45,6 @@ type place struct {
 	name string
 }
 
-// said is what the client said of an allocation, but for its status.
-type said struct {
-	tasks       map[string]*structs.TaskState
-	description string
-	deployment  *structs.AllocDeploymentStatus
-	network     *structs.AllocNetworkStatus
-}
-
 // noted is what few allocations have, or have otherwise than their batch. It is
 // comparable: equal notes are kept once.
 type noted struct {
@@ -79,6 +70,43 @@ const (
 	ownMetrics
 	ownGang
 )
+
+// AllocRow is an allocation as the feed tells of it: it keeps as many of them as there
+// are changes, and most who read it look at little of them.
+type AllocRow = row
+
+// Whole is the allocation without its job, made anew by each call.
+func (r *row) Whole() *structs.Allocation { return r.alloc() }
+
+// JobID names the allocation's job.
+func (r *row) JobID() structs.NamespacedID {
+	return structs.NamespacedID{ID: r.batch.jobID, Namespace: r.batch.namespace}
+}
+
+// NodeID is the node that it is on.
+func (r *row) NodeID() string { return r.node.id.text }
+
+// DesiredStatus is what the servers want of it.
+func (r *row) DesiredStatus() string { return r.desiredStatus() }
+
+// Suspended tells whether the servers want it frozen in place.
+func (r *row) Suspended() bool { return r.desiredStatus() == structs.AllocDesiredSuspend }
+
+// Transition is what the scheduler is asked to do with it.
+func (r *row) Transition() structs.DesiredTransition {
+	if r.noted == nil {
+		return structs.DesiredTransition{}
+	}
+	return r.noted.transition
+}
+
+// Resources are what it was given: the same object as long as nothing of them changes.
+func (r *row) Resources() *structs.AllocatedResources {
+	if r.noted != nil && r.noted.own&ownResources != 0 {
+		return r.noted.resources
+	}
+	return r.batch.resources
+}
 
 func jobLabel(ns, id string) label { return labelOf(ns + "\x00" + id) }
 
@@ -155,7 +183,7 @@ func (r *row) alloc() *structs.Allocation {
 		a.Gang = &structs.AllocGang{Rank: int(r.rank), Size: g.Size, Hosts: g.Hosts, Level: g.Level}
 	}
 	if s := r.said; s != nil {
-		a.TaskStates, a.ClientDescription, a.DeploymentStatus, a.NetworkStatus = s.tasks, s.description, s.deployment, s.network
+		s.onto(a)
 	}
 	if r.noted != nil {
 		r.noted.onto(a)
@@ -201,7 +229,7 @@ func (c *common) plain(p *structs.PlacementBatch, i int, id string) *structs.All
 	return a
 }
 
-// newRow makes a's row with what b shares. was is the row that it follows, whose
+// newRow makes a's row, but for what its client said, with what b shares. was is the row that it follows, whose
 // parts are shared as far as they stay; it may be nil.
 func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
 	r := &row{
@@ -234,7 +262,6 @@ func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
 		kept := n // so that n itself need not be on the heap
 		r.noted = &kept
 	}
-	r.setSaid(a, was)
 	return r
 }
 
@@ -279,22 +306,6 @@ func (r *row) setOwn(a *structs.Allocation, n *noted) {
 	}
 }
 
-func (r *row) setSaid(a *structs.Allocation, was *row) {
-	s := said{tasks: a.TaskStates, description: a.ClientDescription, deployment: a.DeploymentStatus, network: a.NetworkStatus}
-	if s.tasks == nil && s.description == "" && s.deployment == nil && s.network == nil {
-		return
-	}
-	if was != nil && was.said != nil {
-		o := was.said
-		if sameMap(s.tasks, o.tasks) && s.description == o.description && s.deployment == o.deployment && s.network == o.network {
-			r.said = o
-			return
-		}
-	}
-	kept := s
-	r.said = &kept
-}
-
 // sameGang tells whether two members' gangs are alike, but for the rank.
 func sameGang(a, b *structs.AllocGang) bool {
 	return a.Size == b.Size && a.Level == b.Level && (sameList(a.Hosts, b.Hosts) ||
@@ -304,9 +315,4 @@ func sameGang(a, b *structs.AllocGang) bool {
 // sameList tells whether two lists are one.
 func sameList(a, b []string) bool {
 	return len(a) == len(b) && (a == nil) == (b == nil) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// sameMap tells whether two maps are one.
-func sameMap(a, b map[string]*structs.TaskState) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

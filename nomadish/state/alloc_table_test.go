@@ -53,12 +53,15 @@ func (m *model) take(t *rapid.T) {
 		if c.Kind != KindAlloc {
 			continue
 		}
-		was, _ := c.Old.(*structs.Allocation)
+		var was *structs.Allocation
+		if old, _ := c.Old.(*AllocRow); old != nil {
+			was = old.Whole()
+		}
 		if !reflect.DeepEqual(was, m.have[c.Key]) {
 			t.Fatalf("index %d: %s was %+v, not %+v", next.Index, c.Key, m.have[c.Key], was)
 		}
-		if now, _ := c.New.(*structs.Allocation); now != nil {
-			m.have[c.Key] = now
+		if now, _ := c.New.(*AllocRow); now != nil {
+			m.have[c.Key] = now.Whole()
 		} else {
 			delete(m.have, c.Key)
 		}

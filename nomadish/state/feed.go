@@ -14,7 +14,7 @@ type Kind uint8
 const (
 	KindJob         Kind = iota + 1 // *structs.Job
 	KindEval                        // *structs.Evaluation
-	KindAlloc                       // *structs.Allocation, without Job
+	KindAlloc                       // *AllocRow
 	KindNode                        // *structs.Node
 	KindConfig                      // *structs.SchedulerConfiguration
 	KindReservation                 // *structs.Reservation; Key is the node ID

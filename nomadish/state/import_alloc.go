@@ -47,12 +47,12 @@ func (in *Import) addAlloc(a *structs.Allocation) {
 		if reflect.DeepEqual(a.AllocatedResources, b.resources) && reflect.DeepEqual(a.Metrics, b.metrics) &&
 			(a.Gang == nil) == (b.gang == nil) && (a.Gang == nil || sameGang(a.Gang, b.gang)) {
 			a.AllocatedResources, a.Metrics = b.resources, b.metrics
-			in.allocs.put(in.allocs.pack(a, b, nil))
+			in.allocs.put(in.allocs.pack(a, b, nil, nil))
 			return
 		}
 	}
 	if len(alike) == maxAlike {
-		in.allocs.put(in.allocs.pack(a, alike[0], nil))
+		in.allocs.put(in.allocs.pack(a, alike[0], nil, nil))
 		return
 	}
 	b := &common{
@@ -67,5 +67,5 @@ func (in *Import) addAlloc(a *structs.Allocation) {
 		in.batches = map[batchKey][]*common{}
 	}
 	in.batches[k] = append(alike, b)
-	in.allocs.put(in.allocs.pack(a, b, nil))
+	in.allocs.put(in.allocs.pack(a, b, nil, nil))
 }

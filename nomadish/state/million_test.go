@@ -116,8 +116,8 @@ func (f *filled) fill() {
 		from = cpu(f.b)
 		edit := other.Edit()
 		for _, c := range f.w.store.ring.commits[0].Items {
-			if a, ok := c.New.(*structs.Allocation); ok {
-				edit.UpsertAlloc(a)
+			if a, ok := c.New.(*AllocRow); ok {
+				edit.UpsertAlloc(a.Whole())
 			}
 		}
 		other = edit.World()

@@ -140,7 +140,7 @@ func (x indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) {
 	return out, err
 }
 
-func unique[T any](of func(*T) []byte) *memdb.IndexSchema {
+func uniqueBy[T any](of func(*T) []byte) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: byID, Unique: true, Indexer: indexer[T]{of}}
 }
 
@@ -160,21 +160,21 @@ func schema() *memdb.DBSchema {
 		}
 		tables[name] = t
 	}
-	table(TableNodes, unique(func(n *structs.Node) []byte { return key(n.ID) }))
+	table(TableNodes, uniqueBy(func(n *structs.Node) []byte { return key(n.ID) }))
 	table(TableJobs,
-		unique(func(j *structs.Job) []byte { return key(j.Namespace, j.ID) }),
+		uniqueBy(func(j *structs.Job) []byte { return key(j.Namespace, j.ID) }),
 		also(byPerNode, func(j *structs.Job) []byte {
 			if !j.PerNode() || j.Stop || j.IsPeriodic() || j.IsParameterized() {
 				return nil
 			}
 			return key(byPerNode)
 		}))
-	table(TableVersions, unique(func(j *structs.Job) []byte { return keyNumber(j.Version, j.Namespace, j.ID) }))
-	table(TableSummaries, unique(func(s *structs.JobSummary) []byte { return key(s.Namespace, s.JobID) }))
-	table(TableSubmissions, unique(func(r *submissionRow) []byte { return keyNumber(r.Version, r.Namespace, r.JobID) }))
-	table(TableScaling, unique(func(r *scalingRow) []byte { return key(r.Namespace, r.JobID) }))
+	table(TableVersions, uniqueBy(func(j *structs.Job) []byte { return keyNumber(j.Version, j.Namespace, j.ID) }))
+	table(TableSummaries, uniqueBy(func(s *structs.JobSummary) []byte { return key(s.Namespace, s.JobID) }))
+	table(TableSubmissions, uniqueBy(func(r *submissionRow) []byte { return keyNumber(r.Version, r.Namespace, r.JobID) }))
+	table(TableScaling, uniqueBy(func(r *scalingRow) []byte { return key(r.Namespace, r.JobID) }))
 	table(TableEvals,
-		unique(func(e *structs.Evaluation) []byte { return key(e.ID) }),
+		uniqueBy(func(e *structs.Evaluation) []byte { return key(e.ID) }),
 		also(byJob, func(e *structs.Evaluation) []byte { return key(e.Namespace, e.JobID) }),
 		also(byOpen, func(e *structs.Evaluation) []byte {
 			if e.Terminal() {
@@ -182,8 +182,8 @@ func schema() *memdb.DBSchema {
 			}
 			return key(e.Status)
 		}))
-	table(TableReservations, unique(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
-	table(TableAsks, unique(askKey), &memdb.IndexSchema{
+	table(TableReservations, uniqueBy(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
+	table(TableAsks, uniqueBy(askKey), &memdb.IndexSchema{
 		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: indexer[structs.Ask]{func(a *structs.Ask) []byte {
 			if a.Missing == 0 {
 				return nil
@@ -191,8 +191,8 @@ func schema() *memdb.DBSchema {
 			return askKey(a)
 		}},
 	})
-	table(TableConfig, unique(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
-	table(TableCluster, unique(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
-	table(TableAutopilot, unique(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
+	table(TableConfig, uniqueBy(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
+	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
+	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}
 }

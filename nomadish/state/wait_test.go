@@ -223,7 +223,7 @@ func TestFeed(t *testing.T) {
 		check(t, "key", first.Key, ids[0])
 		check(t, "type", first.Type, "PlanResult")
 		check(t, "before", first.Old, nil)
-		if a, ok := first.New.(*structs.Allocation); !ok || a.ID != ids[0] {
+		if a, ok := first.New.(*AllocRow); !ok || a.ID() != ids[0] {
 			t.Errorf("after: %v", first.New)
 		}
 	}

@@ -29,15 +29,19 @@ func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool)
 	if byServer {
 		now.AllocModifyIndex = x.index
 	}
+	var old, packed *row
 	if was == nil {
-		x.allocs.add(x.allocs.pack(now, b, nil))
+		packed = x.allocs.pack(now, b, nil, nil)
+		x.allocs.add(packed)
 	} else {
-		x.allocs.put(x.allocs.pack(now, nil, x.allocs.get(now.ID)))
+		old = x.allocs.get(now.ID)
+		packed = x.allocs.pack(now, nil, old, was)
+		x.allocs.put(packed)
 	}
 	x.tables.add(TableAllocs)
 	x.edit.UpsertAlloc(now)
 	x.countAlloc(was, now)
-	note(x, KindAlloc, now.ID, was, now)
+	note(x, KindAlloc, now.ID, old, packed)
 	if now.ClientTerminal() && (was == nil || !was.ClientTerminal()) {
 		x.record(now)
 	}
@@ -48,11 +52,12 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 	if x.past.get(was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
-	x.allocs.remove(x.allocs.get(was.ID))
+	old := x.allocs.get(was.ID)
+	x.allocs.remove(old)
 	x.tables.add(TableAllocs)
 	x.edit.DeleteAlloc(was.ID, was.NodeID)
 	x.countAlloc(was, nil)
-	note(x, KindAlloc, was.ID, was, nil)
+	note(x, KindAlloc, was.ID, old, nil)
 }
 
 // AllocClient takes what clients report. What has ended stays as it ended, and what
