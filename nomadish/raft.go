@@ -68,15 +68,11 @@ func openStores(cfg *Config, logger hclog.Logger) (*stores, error) {
 	}
 	room := disk.NewWatch(disk.Options{Dir: dir, Limit: cfg.Disk, Measure: cfg.DiskRoom, Logger: cfg.Logger.Named("disk")})
 	guarded := disk.NewStores(bolt, bolt, room)
-	cached, err := raft.NewLogCache(512, guarded)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("raft log cache: %w", err), bolt.Close())
-	}
 	files, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raft snapshots in %s: %w", dir, err), bolt.Close())
 	}
-	return &stores{logs: cached, stable: guarded, snapshots: files, disk: bolt, room: room}, nil
+	return &stores{logs: &logCache{LogStore: guarded}, stable: guarded, snapshots: files, disk: bolt, room: room}, nil
 }
 
 func raftDir(cfg *Config) string { return filepath.Join(cfg.serverDir(), "raft") }
