@@ -47,7 +47,7 @@ type Allocation struct {
 	NodeName  string
 	JobID     string
 	// Job is the version that the allocation runs; attached on read.
-	Job        *Job
+	Job        *Job `wire:",omitempty"`
 	JobVersion uint64
 	TaskGroup  string
 
@@ -55,25 +55,25 @@ type Allocation struct {
 	Metrics            *AllocMetric
 
 	DesiredStatus      string
-	DesiredDescription string
+	DesiredDescription string `wire:",omitempty"`
 	DesiredTransition  DesiredTransition
 	ClientStatus       string
-	ClientDescription  string
+	ClientDescription  string `wire:",omitempty"`
 	TaskStates         map[string]*TaskState
 
-	DeploymentID     string
-	DeploymentStatus *AllocDeploymentStatus
+	DeploymentID     string                 `wire:",omitempty"`
+	DeploymentStatus *AllocDeploymentStatus `wire:",omitempty"`
 	// FollowupEvalID is the delayed evaluation that will reschedule this one.
-	FollowupEvalID     string
-	PreviousAllocation string
-	NextAllocation     string
-	RescheduleTracker  *RescheduleTracker
-	NetworkStatus      *AllocNetworkStatus
+	FollowupEvalID     string              `wire:",omitempty"`
+	PreviousAllocation string              `wire:",omitempty"`
+	NextAllocation     string              `wire:",omitempty"`
+	RescheduleTracker  *RescheduleTracker  `wire:",omitempty"`
+	NetworkStatus      *AllocNetworkStatus `wire:",omitempty"`
 	// Gang is set on members of a gang.
 	Gang *AllocGang `json:",omitempty" codec:",omitempty"`
 
 	PreemptedAllocations  []string
-	PreemptedByAllocation string
+	PreemptedByAllocation string `wire:",omitempty"`
 
 	CreateIndex      uint64
 	ModifyIndex      uint64 // moves with every change
@@ -189,11 +189,11 @@ type AllocListStub struct {
 
 // DesiredTransition is what the scheduler is asked to do with an allocation.
 type DesiredTransition struct {
-	Migrate                 *bool // move it to another node
-	Reschedule              *bool // it may be rescheduled
-	ForceReschedule         *bool // it must be, whatever its policy says
-	NoShutdownDelay         *bool // stop without the configured delay
-	MigrateDisablePlacement *bool // stop it, without a replacement
+	Migrate                 *bool `wire:",omitempty"` // move it to another node
+	Reschedule              *bool `wire:",omitempty"` // it may be rescheduled
+	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy says
+	NoShutdownDelay         *bool `wire:",omitempty"` // stop without the configured delay
+	MigrateDisablePlacement *bool `wire:",omitempty"` // stop it, without a replacement
 	// Suspend: somebody wants it frozen in place (true), and lets it go on when there is
 	// room for it again (false). What was frozen to make room for others goes on
 	// without being asked.
@@ -237,9 +237,9 @@ func (d DesiredTransition) Merge(o DesiredTransition) DesiredTransition {
 // AllocDeploymentStatus is the allocation's health, as its client judged it by
 // its update block (running for min_healthy_time before healthy_deadline).
 type AllocDeploymentStatus struct {
-	Healthy     *bool // nil: not decided yet
-	Timestamp   time.Time
-	Canary      bool
+	Healthy     *bool     `wire:",omitempty"` // nil: not decided yet
+	Timestamp   time.Time `wire:",omitempty"`
+	Canary      bool      `wire:",omitempty"`
 	ModifyIndex uint64
 }
 
@@ -366,19 +366,19 @@ func (r *AllocatedResources) Total() (cpu, memory, disk int64, cores int) {
 // AllocMetric says how a placement was found, or why none was. JSON names are
 // Nomad's.
 type AllocMetric struct {
-	NodesEvaluated     int
-	NodesFiltered      int
-	NodesInPool        int
-	NodePool           string
+	NodesEvaluated     int            `wire:",omitempty"`
+	NodesFiltered      int            `wire:",omitempty"`
+	NodesInPool        int            `wire:",omitempty"`
+	NodePool           string         `wire:",omitempty"`
 	NodesAvailable     map[string]int // by datacenter
 	ClassFiltered      map[string]int
 	ConstraintFiltered map[string]int // reason → how many nodes it filtered
-	NodesExhausted     int
+	NodesExhausted     int            `wire:",omitempty"`
 	ClassExhausted     map[string]int
 	DimensionExhausted map[string]int // resource → how many nodes lack it
 	QuotaExhausted     []string
-	AllocationTime     time.Duration
-	CoalescedFailures  int // further instances that failed alike
+	AllocationTime     time.Duration `wire:",omitempty"`
+	CoalescedFailures  int           `wire:",omitempty"` // further instances that failed alike
 	ScoreMetaData      []*NodeScoreMeta
 }
 
@@ -394,9 +394,9 @@ type AllocClientUpdate struct {
 	ID                string
 	NodeID            string
 	ClientStatus      string
-	ClientDescription string
+	ClientDescription string `wire:",omitempty"`
 	TaskStates        map[string]*TaskState
-	DeploymentStatus  *AllocDeploymentStatus
-	NetworkStatus     *AllocNetworkStatus
-	ModifyTime        int64 // Unix nanoseconds, of the server that took the report
+	DeploymentStatus  *AllocDeploymentStatus `wire:",omitempty"`
+	NetworkStatus     *AllocNetworkStatus    `wire:",omitempty"`
+	ModifyTime        int64                  `wire:",omitempty"` // Unix nanoseconds, of the server that took the report
 }

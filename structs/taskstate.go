@@ -53,11 +53,11 @@ const MaxTaskEvents = 10
 // TaskState is what a client says of a task.
 type TaskState struct {
 	State       string
-	Failed      bool
-	Restarts    uint64
-	LastRestart time.Time
-	StartedAt   time.Time
-	FinishedAt  time.Time
+	Failed      bool      `wire:",omitempty"`
+	Restarts    uint64    `wire:",omitempty"`
+	LastRestart time.Time `wire:",omitempty"`
+	StartedAt   time.Time `wire:",omitempty"`
+	FinishedAt  time.Time `wire:",omitempty"`
 	Events      []*TaskEvent
 }
 
@@ -99,21 +99,21 @@ func (t *TaskState) ExitCode() (int, bool) {
 // TaskEvent is one line of a task's history.
 type TaskEvent struct {
 	Type           string
-	Time           int64 // Unix nanoseconds
-	DisplayMessage string
-	Message        string
+	Time           int64  // Unix nanoseconds
+	DisplayMessage string `wire:",omitempty"`
+	Message        string `wire:",omitempty"`
 	Details        map[string]string
-	FailsTask      bool
-	RestartReason  string
-	DriverError    string
-	ExitCode       int
-	Signal         int
-	KillReason     string
-	KillTimeout    time.Duration
-	KillError      string
-	StartDelay     int64 // nanoseconds
-	FailedSibling  string
-	TaskSignal     string
+	FailsTask      bool          `wire:",omitempty"`
+	RestartReason  string        `wire:",omitempty"`
+	DriverError    string        `wire:",omitempty"`
+	ExitCode       int           `wire:",omitempty"`
+	Signal         int           `wire:",omitempty"`
+	KillReason     string        `wire:",omitempty"`
+	KillTimeout    time.Duration `wire:",omitempty"`
+	KillError      string        `wire:",omitempty"`
+	StartDelay     int64         `wire:",omitempty"` // nanoseconds
+	FailedSibling  string        `wire:",omitempty"`
+	TaskSignal     string        `wire:",omitempty"`
 }
 
 // Copy is deep.

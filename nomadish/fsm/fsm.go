@@ -57,11 +57,11 @@ func New(writer *state.Writer, store *state.Store, logger hclog.Logger) *FSM {
 
 // Encode makes a log entry: one byte of type, then the payload in msgpack.
 func Encode(t structs.LogType, payload any) ([]byte, error) {
-	body, err := wire.Encode(payload)
+	entry, err := wire.Append([]byte{byte(t)}, payload)
 	if err != nil {
 		return nil, fmt.Errorf("log entry type %d: %w", t, err)
 	}
-	return append([]byte{byte(t)}, body...), nil
+	return entry, nil
 }
 
 // Decode reads a log entry. Whatever the bytes are, it answers with an error at the

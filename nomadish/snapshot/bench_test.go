@@ -155,10 +155,22 @@ func benchFill(b *testing.B, w *state.Writer) {
 			p.Instances = append(p.Instances, structs.Instance{Ordinal: uint32(k), Index: i%10*size + k, Node: k}) //nolint:gosec // small
 			report.Updates = append(report.Updates, &structs.AllocClientUpdate{
 				ID: structs.DeriveID(p.Seed, uint64(k)), ClientStatus: structs.AllocClientRunning, ModifyTime: 2, //nolint:gosec // small
-				TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning}},
+				TaskStates: map[string]*structs.TaskState{"t": benchRunning(int64(i*size + k))},
 			})
 		}
 		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: p.EvalID, Place: []*structs.PlacementBatch{p}, Time: 1}}})
 		apply(structs.LogAllocClient, report)
 	}
+}
+
+// benchRunning is what clients say of a task that runs.
+func benchRunning(at int64) *structs.TaskState {
+	event := func(kind, text string, at int64) *structs.TaskEvent {
+		return &structs.TaskEvent{Type: kind, Time: at, DisplayMessage: text, Details: map[string]string{}}
+	}
+	return &structs.TaskState{State: structs.TaskStateRunning, StartedAt: time.Unix(1_700_000_000, at).UTC(), Events: []*structs.TaskEvent{
+		event(structs.TaskReceived, "Task received by client", 1_700_000_000_000_000_000+at),
+		event(structs.TaskSetup, "Building Task Directory", 1_700_000_000_000_050_000+at),
+		event(structs.TaskStarted, "Task started by client", 1_700_000_000_000_090_000+at),
+	}}
 }

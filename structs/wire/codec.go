@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,6 +28,8 @@ func newHandle() *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{WriteExt: true}
 	h.RawToString = true
 	h.MapType = reflect.TypeOf(map[string]any(nil))
+	// What has no value need not be written where `wire` says so: reports, the log and snapshots have millions of such fields.
+	h.TypeInfos = codec.NewTypeInfos([]string{"wire", "codec", "json"})
 	return h
 }
 
@@ -67,12 +68,15 @@ func (e *encoder) release() {
 }
 
 // Encode gives v as msgpack.
-func Encode(v any) ([]byte, error) {
+func Encode(v any) ([]byte, error) { return Append(nil, v) }
+
+// Append adds v as msgpack to what is to be written.
+func Append(to []byte, v any) ([]byte, error) {
 	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
 	if err := e.encode(v); err != nil {
-		return nil, err
+		return to, err
 	}
-	out := bytes.Clone(e.body)
+	out := append(slices.Grow(to, len(e.body)), e.body...)
 	e.release()
 	return out, nil
 }
