@@ -43,9 +43,9 @@ func liveHeap() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// mostHeadroom is by how much a server's heap may grow between two collections, at most: a server of 50,000 nodes need not take twice
-// the memory that it holds.
-const mostHeadroom = 1 << 30
+// mostHeadroom is by how much a server's heap may grow between two collections, at most: a server of 50,000 nodes and a million allocations
+// holds a gigabyte, and need not take two.
+const mostHeadroom = 512 << 20
 
 // percentFor is GOGC for a heap of which so much lives: it may grow by as much as lives, within the headroom.
 func (r headroom) percentFor(live uint64) int {
