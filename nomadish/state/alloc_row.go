@@ -170,7 +170,11 @@ func appendName(to []byte, b *common, index int) []byte {
 }
 
 // alloc makes the whole value, without its job.
-func (r *row) alloc() *structs.Allocation {
+func (r *row) alloc() *structs.Allocation { return r.made(false) }
+
+// made is alloc; brief, it is without the events of tasks that have not ended, which are
+// most of what it takes.
+func (r *row) made(brief bool) *structs.Allocation {
 	b := r.batch
 	a := &structs.Allocation{
 		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.text, NodeName: r.node.name,
@@ -183,7 +187,7 @@ func (r *row) alloc() *structs.Allocation {
 		a.Gang = &structs.AllocGang{Rank: int(r.rank), Size: g.Size, Hosts: g.Hosts, Level: g.Level}
 	}
 	if s := r.said; s != nil {
-		s.onto(a)
+		s.onto(a, brief)
 	}
 	if r.noted != nil {
 		r.noted.onto(a)

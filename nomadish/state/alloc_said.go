@@ -43,10 +43,10 @@ func saidAlike(a, b *structs.Allocation) bool {
 		a.ClientDescription == b.ClientDescription && a.DeploymentStatus == b.DeploymentStatus && a.NetworkStatus == b.NetworkStatus
 }
 
-// onto sets in a what the client said. What it sets is a's own, but for the details of
-// events that have none.
-func (s *said) onto(a *structs.Allocation) {
-	u := unpacker{form: s.form.Value(), times: s.times}
+// onto sets in a what the client said, brief without the events of tasks that have not
+// ended. What it sets is a's own, but for the details of events that have none.
+func (s *said) onto(a *structs.Allocation, brief bool) {
+	u := unpacker{form: s.form.Value(), times: s.times, brief: brief}
 	a.ClientDescription = u.text()
 	a.DeploymentStatus = u.deployment()
 	a.TaskStates = u.tasks()
@@ -64,6 +64,8 @@ type packer struct {
 type unpacker struct {
 	form, times string
 	last        int64
+	brief       bool              // see onto
+	over        structs.TaskEvent // an event that is passed over
 }
 
 func (p *packer) number(n uint64)  { p.form = binary.AppendUvarint(p.form, n) }
@@ -217,8 +219,8 @@ func (u *unpacker) size() (n int, none bool) {
 
 func (p *packer) tasks(tasks map[string]*structs.TaskState) {
 	p.size(len(tasks), tasks == nil)
-	if len(tasks) == 1 { // nearly all: there is nothing to sort
-		for name, t := range tasks {
+	if len(tasks) == 1 { // nearly all
+		for name, t := range tasks { // order does not matter: there is one
 			p.text(name)
 			p.task(t)
 		}
@@ -276,6 +278,12 @@ func (u *unpacker) task() *structs.TaskState {
 	t.FinishedAt = u.time(f.next(2))
 	n, none := u.size()
 	if none {
+		return t
+	}
+	if u.brief && t.State != structs.TaskStateDead {
+		for range n {
+			u.event(&u.over)
+		}
 		return t
 	}
 	t.Events = make([]*structs.TaskEvent, n)

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-msgpack/v2/codec"
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // anyValue gives a random value of any type that is said of tasks: a field that is new,
@@ -69,17 +71,50 @@ func TestSaid(t *testing.T) {
 		anyValue(t, reflect.ValueOf(&a.ClientDescription).Elem())
 		a.NetworkStatus = &structs.AllocNetworkStatus{Address: "10.0.0.1"}
 		var got structs.Allocation
-		new(packer).pack(&a).onto(&got)
+		said := new(packer).pack(&a)
+		said.onto(&got, false)
 		if !reflect.DeepEqual(got, a) {
 			t.Fatalf("%+v became %+v", a, got)
 		}
-		if again, was := new(packer).pack(&got), new(packer).pack(&a); again.form != was.form || again.times != was.times {
+		var brief structs.Allocation
+		said.onto(&brief, true)
+		for _, task := range a.TaskStates {
+			if task != nil && task.State != structs.TaskStateDead {
+				task.Events = nil
+			}
+		}
+		if !reflect.DeepEqual(brief, a) {
+			t.Fatalf("in brief, %+v became %+v", a, brief)
+		}
+		if again := new(packer).pack(&got); again.form != said.form || again.times != said.times {
 			t.Fatal("the same is packed otherwise")
 		}
 	})
 	if said := new(packer).pack(&structs.Allocation{}); said != nil {
 		t.Fatalf("nothing was said, and %+v is kept", said)
 	}
+}
+
+// TestSaidTravels sees to it that a version which writes fields without a value reads what
+// is sent to it without them.
+func TestSaidTravels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sent, got, here structs.AllocClientUpdate
+		anyValue(t, reflect.ValueOf(&sent).Elem())
+		data, err := wire.Encode(&sent)
+		if err == nil {
+			err = codec.NewDecoderBytes(data, canonical).Decode(&got)
+		}
+		if err == nil {
+			err = wire.Decode(data, &here)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, sent) || !reflect.DeepEqual(here, sent) {
+			t.Fatalf("%+v became %+v for another, and %+v", sent, got, here)
+		}
+	})
 }
 
 // started is what clients say of a task that runs.
@@ -118,7 +153,7 @@ func BenchmarkSaid(b *testing.B) {
 		s := new(packer).pack(a)
 		var to structs.Allocation
 		for b.Loop() {
-			s.onto(&to)
+			s.onto(&to, false)
 		}
 	})
 }

@@ -13,6 +13,8 @@ type attacher struct {
 	seen map[versionKey]*structs.Job
 	last *common // the last row's
 	job  *structs.Job
+	// brief: see AllocsToDecide.
+	brief bool
 }
 
 type versionKey struct {
@@ -23,7 +25,7 @@ type versionKey struct {
 func (s *Snapshot) attacher() *attacher { return &attacher{r: s.v.txn} }
 
 func (a *attacher) whole(r *row) *structs.Allocation {
-	whole := r.alloc()
+	whole := r.made(a.brief)
 	if a.last != r.batch {
 		a.last, a.job = r.batch, a.version(r.batch)
 	}
@@ -47,8 +49,11 @@ func (a *attacher) version(b *common) *structs.Job {
 // group gives the allocations of a group that were created at an index or later.
 func (s *Snapshot) group(ws *WatchSet, kind groupKind, key label, since uint64) []*structs.Allocation {
 	ws.addAllocs(s.v, subjectKind(kind), key.text)
+	return s.attacher().group(s, kind, key, since)
+}
+
+func (a *attacher) group(s *Snapshot, kind groupKind, key label, since uint64) []*structs.Allocation {
 	var out []*structs.Allocation
-	a := s.attacher()
 	rows := s.v.allocs.sorted(kind, key)
 	for i, r := range rows {
 		if r.batch.createIndex < since {
@@ -96,6 +101,14 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 		since = job.CreateIndex
 	}
 	return s.group(ws, ofJob, jobLabel(ns, id), since)
+}
+
+// AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
+// scheduler needs them: without the events of tasks that have not ended.
+func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
+	a := s.attacher()
+	a.brief = true
+	return a.group(s, ofJob, jobLabel(ns, id), 0)
 }
 
 // olderLook bounds how many of a job's allocations are looked at by OlderWait.

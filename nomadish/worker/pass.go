@@ -199,7 +199,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 	}()
 	e := turn.Eval
 	in := scheduler.Input{
-		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsByJob(nil, e.Namespace, e.JobID, true),
+		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsToDecide(e.Namespace, e.JobID),
 		Config: snap.SchedulerConfig(nil), Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
 		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief, Prepared: p.prepared,
 	}

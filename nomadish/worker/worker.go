@@ -308,7 +308,7 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 		}
 	}()
 	in := scheduler.Input{
-		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsByJob(nil, eval.Namespace, eval.JobID, true),
+		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsToDecide(eval.Namespace, eval.JobID),
 		Config: snap.SchedulerConfig(nil), Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
 		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID), Prepared: w.prepared,
 	}
