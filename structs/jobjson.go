@@ -32,6 +32,15 @@ func (p *ScalingPolicy) UnmarshalJSON(b []byte) error { return decodeJSON(b, p) 
 
 // decodeJSON decodes one JSON value into a pointer to a struct of this package.
 func decodeJSON(b []byte, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	if readFast(b, v) {
+		return nil
+	}
+	return decodeTree(b, v)
+}
+
+// decodeTree decodes one JSON value, whatever is wrong with it, by way of a tree of maps and lists.
+func decodeTree(b []byte, v reflect.Value) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
 	var tree any
@@ -44,7 +53,6 @@ func decodeJSON(b []byte, into any) error {
 	if tree == nil {
 		return nil
 	}
-	v := reflect.ValueOf(into).Elem()
 	prepare(v)
 	return fillJSON(v, tree, "")
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // ChildPath extends the path of a block by a block inside it, as problems and
@@ -35,32 +36,80 @@ func LabelOf(s reflect.Value) string {
 	return ""
 }
 
-// walkSpec visits a struct and all structs inside it, parents first, each with its path.
-func walkSpec(v reflect.Value, path string, visit func(path string, v reflect.Value)) {
-	visit(path, v)
-	for _, f := range Fields(v.Type()) {
-		name := cmp.Or(f.HCL, f.Name)
-		if f.Name == "ReservedPorts" {
-			name = "port" // where Canonicalize took them from
-		}
-		field := v.FieldByIndex(f.Index)
-		switch shapeOf(f.Type) {
-		case shapeObject:
-			if in := deref(field); in.IsValid() {
-				walkSpec(in, ChildPath(path, name, LabelOf(in), -1), visit)
+// place is a block of a specification. Its path is written only where something is to be said of it.
+type place struct {
+	above        *place
+	block, label string
+	index        int
+}
+
+func (p *place) path() string {
+	if p == nil {
+		return ""
+	}
+	return ChildPath(p.above.path(), p.block, p.label, p.index)
+}
+
+// specType is what walks need to know of a struct type.
+type specType struct {
+	blocks  []specField // fields with structs inside
+	checked []Field     // those that a check tag limits
+	silent  []specField // those that nothing acts on, with their default
+}
+
+type specField struct {
+	Field
+	text  string // the name of a block, or the default
+	shape shape
+}
+
+var specCache sync.Map // reflect.Type → *specType
+
+func specOf(t reflect.Type) *specType {
+	if known, ok := specCache.Load(t); ok {
+		return known.(*specType) //nolint:forcetypeassert // nothing else is put there
+	}
+	s := &specType{}
+	for _, f := range Fields(t) {
+		if shape := shapeOf(f.Type); shape == shapeObject || shape == shapeObjects { // nothing below the others has a name
+			name := cmp.Or(f.HCL, f.Name)
+			if f.Name == "ReservedPorts" {
+				name = "port" // where Canonicalize took them from
 			}
-		case shapeObjects:
-			walkMany(field, path, name, visit)
-		case shapeInline, shapeFree, shapeStrings: // nothing below them has a name
+			s.blocks = append(s.blocks, specField{f, name, shape})
+		}
+		if f.hasMin || f.hasMax || len(f.oneOf) > 0 {
+			s.checked = append(s.checked, f)
+		}
+		if means, listed := noBehaviour[t.Name()+"."+f.Name]; listed {
+			s.silent = append(s.silent, specField{Field: f, text: means})
+		}
+	}
+	specCache.Store(t, s)
+	return s
+}
+
+// walkSpec visits a struct and all structs inside it, parents first.
+func walkSpec(v reflect.Value, at *place, visit func(at *place, v reflect.Value)) {
+	visit(at, v)
+	for _, f := range specOf(v.Type()).blocks {
+		field := v.FieldByIndex(f.Index)
+		if f.shape == shapeObjects {
+			walkMany(field, at, f.text, visit)
+		} else if in := deref(field); in.IsValid() {
+			walkSpec(in, &place{at, f.text, LabelOf(in), -1}, visit)
 		}
 	}
 }
 
-func walkMany(field reflect.Value, path, name string, visit func(string, reflect.Value)) {
+func walkMany(field reflect.Value, at *place, name string, visit func(*place, reflect.Value)) {
+	if field.Len() == 0 {
+		return
+	}
 	if field.Kind() != reflect.Map {
 		for i := range field.Len() {
 			if in := deref(field.Index(i)); in.IsValid() {
-				walkSpec(in, ChildPath(path, name, LabelOf(in), i), visit)
+				walkSpec(in, &place{at, name, LabelOf(in), i}, visit)
 			}
 		}
 		return
@@ -69,7 +118,7 @@ func walkMany(field reflect.Value, path, name string, visit func(string, reflect
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
 		if in := deref(field.MapIndex(key)); in.IsValid() {
-			walkSpec(in, ChildPath(path, name, key.String(), -1), visit)
+			walkSpec(in, &place{at, name, key.String(), -1}, visit)
 		}
 	}
 }

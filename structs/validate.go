@@ -24,8 +24,8 @@ const maxNameLength = 512
 func (j *Job) Validate() Problems {
 	var list problemList
 	r := list.at(ChildPath("", "job", j.ID, -1))
-	walkSpec(reflect.ValueOf(j).Elem(), r.path, func(path string, v reflect.Value) {
-		checkTags(list.at(path), v)
+	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
+		checkTags(&list, at, v)
 	})
 	j.validateHead(r)
 	j.validateTargets(r)
@@ -43,14 +43,14 @@ func (j *Job) Validate() Problems {
 }
 
 // checkTags reports values that the check tags of a struct's fields refuse.
-func checkTags(r reporter, v reflect.Value) {
-	for _, f := range Fields(v.Type()) {
+func checkTags(list *problemList, at *place, v reflect.Value) {
+	for _, f := range specOf(v.Type()).checked {
 		value := v.FieldByIndex(f.Index)
 		if f.hasMin && f.min > 0 && value.CanInt() && (value.IsZero() || value.Int() == shareOfNothing) {
 			continue // zero is "not stated"; what it must not be is checked by hand
 		}
 		if problem := f.Check(value); problem != "" {
-			r.addf(cmp.Or(f.HCL, f.Name), "%s", problem)
+			list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "%s", problem)
 		}
 	}
 }

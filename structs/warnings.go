@@ -83,11 +83,10 @@ func (j *Job) Warnings() []string { return j.WarningList().Strings() }
 // WarningList is Warnings with the places apart.
 func (j *Job) WarningList() Problems {
 	var list problemList
-	walkSpec(reflect.ValueOf(j).Elem(), ChildPath("", "job", j.ID, -1), func(path string, v reflect.Value) {
-		for _, f := range Fields(v.Type()) {
-			means, listed := noBehaviour[v.Type().Name()+"."+f.Name]
-			if listed && states(v.FieldByIndex(f.Index), means) {
-				list.at(path).addf(cmp.Or(f.HCL, f.Name), "is accepted but has no effect yet")
+	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
+		for _, f := range specOf(v.Type()).silent {
+			if states(v.FieldByIndex(f.Index), f.text) {
+				list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "is accepted but has no effect yet")
 			}
 		}
 	})

@@ -237,6 +237,9 @@ func tooLarge(limit int64) error {
 }
 
 func decodeJSON(body []byte, v any) error {
+	if fast, ok := v.(interface{ FromJSON(body []byte) bool }); ok && fast.FromJSON(body) {
+		return nil
+	}
 	if json.Unmarshal(body, v) == nil {
 		return nil
 	}
