@@ -14,8 +14,8 @@ type Foresight struct {
 	mu     sync.Mutex
 	flying map[*structs.Plan][]*structs.Allocation
 
-	// What was foreseen last is gone on with, until the state has another World or a plan has landed: as many plans are in
-	// the air as there are decisions between two commits.
+	// What was foreseen last is gone on with, until the state has another World, or does not get what a plan was to place: as
+	// many plans are in the air as there are decisions between two commits.
 	base *scheduler.World // what edit began with; nil: edit is of no use
 	edit *scheduler.Edit
 	more [][]*structs.Allocation // of plans launched since edit's World was taken
@@ -26,8 +26,8 @@ func NewForesight() *Foresight {
 	return &Foresight{flying: map[*structs.Plan][]*structs.Allocation{}}
 }
 
-// launch notes that a plan was submitted, until land is called.
-func (f *Foresight) launch(p *structs.Plan) (land func()) {
+// launch notes that a plan was submitted, until land is called, which is told whether the state holds all of it now.
+func (f *Foresight) launch(p *structs.Plan) (land func(whole bool)) {
 	var allocs []*structs.Allocation
 	for _, b := range p.Place {
 		for i := range b.Instances {
@@ -35,7 +35,7 @@ func (f *Foresight) launch(p *structs.Plan) (land func()) {
 		}
 	}
 	if len(allocs) == 0 {
-		return func() {}
+		return func(bool) {}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,11 +43,13 @@ func (f *Foresight) launch(p *structs.Plan) (land func()) {
 	if f.base != nil {
 		f.more = append(f.more, allocs)
 	}
-	return func() {
+	return func(whole bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.flying, p)
-		f.base, f.edit, f.more = nil, nil, nil
+		if !whole { // what has been placed counts on, until there is a World with it
+			f.base, f.edit, f.more = nil, nil, nil
+		}
 	}
 }
 

@@ -24,7 +24,8 @@ func TestForesightIsGoneOnWith(t *testing.T) {
 		f := NewForesight()
 		type flight struct {
 			plan *structs.Plan
-			land func()
+			land func(whole bool)
+			held bool // by the state
 		}
 		var inAir []flight
 		seed := 0
@@ -38,15 +39,25 @@ func TestForesightIsGoneOnWith(t *testing.T) {
 						"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 7}, Memory: structs.AllocatedMemoryResources{MemoryMB: 3}},
 					}},
 				}}}
-				inAir = append(inAir, flight{p, f.launch(p)})
+				inAir = append(inAir, flight{plan: p, land: f.launch(p)})
 			},
 			"land": func(rt *rapid.T) {
 				if len(inAir) == 0 {
 					rt.Skip()
 				}
 				i := rapid.IntRange(0, len(inAir)-1).Draw(rt, "which")
-				inAir[i].land()
+				inAir[i].land(inAir[i].held)
 				inAir = append(inAir[:i], inAir[i+1:]...)
+			},
+			"commit": func(rt *rapid.T) {
+				for i := range inAir {
+					if p := inAir[i].plan; !inAir[i].held {
+						inAir[i].held = true
+						b.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: p.Place, Time: 1}}})
+						return
+					}
+				}
+				rt.Skip()
 			},
 			"change": func(*rapid.T) { b.gpuNode(nodes[0]) },
 			"": func(rt *rapid.T) {

@@ -236,17 +236,22 @@ func (k *work) end(ctx context.Context, err error) {
 // flying is a decided plan. The other workers foresee it until it has landed.
 type flying struct {
 	*structs.Plan
-	land func()
+	land func(whole bool)
 }
 
 func (w *Worker) submit(ctx context.Context, plan *flying) (*structs.PlanResult, error) {
 	defer metrics.MeasureSince([]string{"nomad", "worker", "submit_plan"}, time.Now())
-	defer plan.land()
 	result, err := w.leader.Submit(ctx, plan.Plan)
 	if err == nil && result == nil {
-		return nil, structs.Errorf(structs.CodeInternal, "the leader answered without a result")
+		err = structs.Errorf(structs.CodeInternal, "the leader answered without a result")
 	}
+	plan.land(whole(result, err))
 	return result, err
+}
+
+// whole tells whether all of a plan has been committed.
+func whole(result *structs.PlanResult, err error) bool {
+	return err == nil && result.RefreshIndex == 0 && result.Refused == 0 && !result.Overtook
 }
 
 // decide schedules on a state at least as new as index; nil: there is nothing to do,
