@@ -255,8 +255,9 @@ func (a *agent) cleanup() {
 		case err := <-a.exited:
 			a.exited <- err
 		case <-time.After(time.Minute):
-			_ = a.cmd.Process.Kill()
+			_ = a.cmd.Process.Signal(syscall.SIGQUIT) // it prints what its goroutines do
 			a.exited <- a.wait()
+			a.t.Errorf("the agent does not end when interrupted; its goroutines:\n%s", a.log.tail(2000))
 		}
 	}
 	if a.t.Failed() && a.log != nil {

@@ -8,13 +8,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// shutdownTimeout bounds a clean end.
-const shutdownTimeout = 15 * time.Second
+// shutdownTimeout is when what waits for others gives up, in a clean end; shutdownGrace is for what a server does after that: handing
+// over, leaving the gossip and the list of servers each have bounds of their own.
+const (
+	shutdownTimeout = 15 * time.Second
+	shutdownGrace   = 30 * time.Second
+)
 
 // Run is the agent command. It returns when ctx ends, or on SIGINT or SIGTERM
 // (a second one ends it at once); SIGHUP reloads. The result is the exit code.
@@ -78,13 +83,13 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 		failed = a.server.failed
 	}
 	code := 0
-	for ended := false; !ended; {
+	for over := false; !over; {
 		select {
 		case err := <-failed:
 			_, _ = fmt.Fprintf(stderr, "==> The server cannot go on: %s\n", err)
-			ended, code = true, 1
+			over, code = true, 1
 		case <-ctx.Done():
-			ended = true
+			over = true
 		case sig := <-signals:
 			_, _ = fmt.Fprintf(out, "==> Caught signal: %v\n", sig)
 			if sig == syscall.SIGHUP {
@@ -92,14 +97,23 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 				continue
 			}
 			leave = (sig == syscall.SIGINT && a.cfg.LeaveOnInterrupt) || (sig == syscall.SIGTERM && a.cfg.LeaveOnTerminate)
-			ended = true
+			over = true
 		}
 	}
 	_, _ = fmt.Fprintln(out, "==> Ending the agent...")
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	ended := func(stop context.Context) error { return a.Shutdown(stop, leave) }
+	return end(context.WithoutCancel(ctx), ended, code, signals, stderr)
+}
+
+// end shuts an agent down, and gives its exit code: code if all goes well. What does not end in shutdownTimeout and a little more
+// is said with all that goes on, and ends with the process.
+func end(ctx context.Context, shutdown func(context.Context) error, code int, signals <-chan os.Signal, stderr io.Writer) int {
+	stop, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- a.Shutdown(stop, leave) }() // ends within shutdownTimeout, or with the process
+	go func() { done <- shutdown(stop) }() // it ends, or the process does
+	late := time.NewTimer(shutdownTimeout + shutdownGrace)
+	defer late.Stop()
 	for {
 		select {
 		case err := <-done:
@@ -108,6 +122,10 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 				return 1
 			}
 			return code
+		case <-late.C:
+			_, _ = fmt.Fprintf(stderr, "==> The agent did not end cleanly within %v. What it does, for a report of this fault:\n", shutdownTimeout+shutdownGrace)
+			_ = pprof.Lookup("goroutine").WriteTo(stderr, 1)
+			return 1
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
 				continue
