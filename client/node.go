@@ -34,6 +34,7 @@ type node struct {
 	current atomic.Pointer[structs.Node] // as it is registered; never changed
 	known   chan struct{}                // closed when it was registered the first time
 	epoch   atomic.Uint64                // counts registrations
+	heard   atomic.Uint64                // the index of the newest answer about allocations
 	refresh chan struct{}                // asks for another registration
 	down    atomic.Bool                  // a simulated node that plays a lost one
 	greeted *wire.Session                // told by hello who we are; watch's alone

@@ -191,7 +191,7 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 }
 
 func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*structs.AllocClientUpdate) error {
-	req := &structs.ClientUpdateRequest{NodeID: n.id, SecretID: n.secret}
+	req := &structs.ClientUpdateRequest{NodeID: n.id, SecretID: n.secret, KnownIndex: n.heard.Load()}
 	for _, id := range ids {
 		u := extra[id]
 		if u == nil {

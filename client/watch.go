@@ -49,6 +49,7 @@ func (n *node) watch(ctx context.Context) {
 		switch {
 		case n.epoch.Load() != epoch:
 		case index == 0 || reply.Index > index:
+			n.heard.Store(reply.Index) // before anything can be reported of it
 			n.apply(reply, index == 0)
 			index = max(reply.Index, 1)
 		default:

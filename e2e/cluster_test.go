@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -318,8 +319,19 @@ func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 			wrong = append(wrong, fmt.Sprintf("%s: %d wanted, %d run", id, wanted[id], running[id]))
 		}
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%d of %d jobs: %s", len(wrong), len(jobs), strings.Join(wrong[:min(3, len(wrong))], "; "))
+	if len(wrong) == 0 {
+		return nil
 	}
-	return nil
+	n := len(wrong)
+	wrong = wrong[:min(3, n)]
+	first, _, _ := strings.Cut(wrong[0], ":")
+	evals, _, err := c.JobEvals(ctx, first, nil)
+	if err != nil {
+		return err
+	}
+	said, err := json.Marshal(evals)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%d of %d jobs: %s; the evaluations of the first: %s", n, len(jobs), strings.Join(wrong, "; "), said)
 }

@@ -74,7 +74,7 @@ func (s *Server) handToOneWithRoom(ctx context.Context, said bool) bool {
 		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.id || !able[string(one.ID)] {
 			continue
 		}
-		err := s.raft.await(ctx, s.raft.LeadershipTransferToServer(one.ID, one.Address))
+		err := s.raft.handTo(ctx, one.ID, one.Address)
 		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}

@@ -141,7 +141,7 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 // Change removes a server, or hands leadership to it.
 func (c *cluster) Change(ctx context.Context, remove bool, id, address string) error {
 	if !remove && id == "" && address == "" {
-		return raftOrNil(c.await(ctx, c.LeadershipTransfer()))
+		return raftOrNil(c.raftNode.handTo(ctx, "", ""))
 	}
 	conf, err := c.Configuration()
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *cluster) handTo(ctx context.Context, s *structs.RaftServer) error {
 	case status == structs.MemberFailed || status == structs.MemberLeft:
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.id)
 	}
-	why := c.await(ctx, c.LeadershipTransferToServer(raft.ServerID(s.ID), raft.ServerAddress(s.Address)))
+	why := c.raftNode.handTo(ctx, raft.ServerID(s.ID), raft.ServerAddress(s.Address))
 	err := raftOrNil(why)
 	if err != nil && structs.CodeOf(err) == structs.CodeInternal && c.Raft.State() == raft.Leader { // Raft has no error of its own for that
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.id)
@@ -205,6 +205,10 @@ func (c *cluster) status(id string) string {
 
 func raftOrNil(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // nobody waits for it any more
+		return err
+	}
+	var said *structs.Error
+	if errors.As(err, &said) {
 		return err
 	}
 	return raftError(err)

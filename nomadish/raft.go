@@ -35,6 +35,7 @@ type raftNode struct {
 	room      *disk.Watch   // of the disk that it stores on; nil: in memory
 	ended     chan struct{} // closed when Raft has been shut down
 	ending    sync.Once
+	transfers transfers
 	// readable tells why an entry of a type may not be written: a server would not know it. nil: the server is not
 	// among others yet, and any may.
 	readable func(t structs.LogType) error

@@ -297,7 +297,7 @@ func (s *Server) handOver() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
 	defer cancel()
-	if err := s.raft.await(ctx, s.raft.LeadershipTransfer()); err != nil {
+	if err := s.raft.handTo(ctx, "", ""); err != nil {
 		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
 	}
 }

@@ -85,6 +85,9 @@ type (
 		NodeID   string
 		SecretID string
 		Updates  []*AllocClientUpdate
+		// KnownIndex is that of the newest answer about its allocations that the node has had, from whichever server: who
+		// takes the report must have come as far. 0: an older build does not say.
+		KnownIndex uint64
 		WriteRequest
 	}
 	// NodeEventsRequest appends to a node's history.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +15,13 @@ import (
 // direct commits at once.
 type direct struct {
 	writer *state.Writer
+	mu     sync.Mutex
 	index  uint64
 }
 
 func (d *direct) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.index++
 	return d.index, d.writer.Apply(d.index, t, payload)
 }

@@ -445,7 +445,10 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}
-	snap := e.Store.Snapshot()
+	snap, err := e.asFarAs(ctx, args.KnownIndex)
+	if err != nil {
+		return nil, err
+	}
 	now := e.Now().UnixNano()
 	entry := &structs.AllocClientEntry{Time: now}
 	seen := map[structs.NamespacedID]bool{}
@@ -482,6 +485,24 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		return nil, err
 	}
 	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// reportWait bounds how long a report waits for what it is about.
+const reportWait = 5 * time.Second
+
+// asFarAs gives the state with all that a node has been told. A follower that has applied an entry before the leader tells nodes of
+// an allocation that the leader does not know yet: its report must not be taken for one of something that was collected.
+func (e *Endpoints) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, error) {
+	if snap := e.Store.Snapshot(); snap.Index() >= index {
+		return snap, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportWait)
+	defer cancel()
+	snap, err := e.Store.WaitIndex(ctx, index)
+	if err != nil {
+		return nil, structs.Errorf(structs.CodeStaleRequest, "the node has been told of more than this server knows: %w", err).WithHint("report again")
+	}
+	return snap, nil
 }
 
 // triggerOf says why a report makes its job worth a look; empty: it does not.

@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -72,9 +73,50 @@ func TestHealthNeedsALookWhileOlderOnesWait(t *testing.T) {
 	}
 }
 
-// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that. older is what has
-// become of another one of an earlier version; empty: there is none.
-func reported(t *testing.T, kind string, rolls int, older, desired, was string, now *structs.AllocClientUpdate) string {
+// TestReportBeforeTheLeaderKnows: a node that was told of an allocation by a follower reports of it before the leader has applied
+// its entry: the report waits for that. One of something that nobody knows, or that comes too early by far, is refused or left.
+func TestReportBeforeTheLeaderKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newReportWorld(t)
+		job := &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}}}
+		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		id := structs.DeriveID("s", 0)
+		told := w.store.LatestIndex() + 1 // where the follower had it
+		answer := make(chan error, 1)
+		go func() {
+			_, err := w.nodeUpdateAllocs(t.Context(), w.report(told, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientRunning}))
+			answer <- err
+		}()
+		synctest.Wait()
+		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+			Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
+		}}}}})
+		if err := <-answer; err != nil {
+			t.Fatal(err)
+		}
+		if got := w.store.Snapshot().Alloc(nil, id); got == nil || got.ClientStatus != structs.AllocClientRunning {
+			t.Errorf("what the node reported is lost: %+v", got)
+		}
+		_, err := w.nodeUpdateAllocs(t.Context(), w.report(w.store.LatestIndex()+1, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientFailed}))
+		if structs.CodeOf(err) != structs.CodeStaleRequest {
+			t.Errorf("what nobody has told it: %v", err)
+		}
+		if _, err := w.nodeUpdateAllocs(t.Context(), w.report(0, &structs.AllocClientUpdate{ID: "collected"})); err != nil {
+			t.Errorf("what was collected: %v", err)
+		}
+	})
+}
+
+// reportWorld is a server with a node that reports.
+type reportWorld struct {
+	*Endpoints
+	t     *testing.T
+	store *state.Store
+	to    *direct
+	node  *structs.Node
+}
+
+func newReportWorld(t *testing.T) *reportWorld {
 	t.Helper()
 	d := &direct{}
 	store, writer := state.New(state.Options{})
@@ -84,14 +126,29 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 		ids++
 		return fmt.Sprintf("00000000-0000-7000-8000-%012d", ids)
 	}})
-	apply := func(kind structs.LogType, entry any) {
-		t.Helper()
-		if _, err := d.Apply(t.Context(), kind, entry); err != nil {
-			t.Fatal(err)
-		}
+	w := &reportWorld{e, t, store, d, &structs.Node{
+		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
+	}}
+	w.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: w.node})
+	return w
+}
+
+func (w *reportWorld) apply(kind structs.LogType, entry any) {
+	w.t.Helper()
+	if _, err := w.to.Apply(w.t.Context(), kind, entry); err != nil {
+		w.t.Fatal(err)
 	}
-	node := &structs.Node{ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}
-	apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
+}
+
+func (w *reportWorld) report(known uint64, u *structs.AllocClientUpdate) *structs.ClientUpdateRequest {
+	return &structs.ClientUpdateRequest{NodeID: w.node.ID, SecretID: w.node.SecretID, KnownIndex: known, Updates: []*structs.AllocClientUpdate{u}}
+}
+
+// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that. older is what has
+// become of another one of an earlier version; empty: there is none.
+func reported(t *testing.T, kind string, rolls int, older, desired, was string, now *structs.AllocClientUpdate) string {
+	t.Helper()
+	w := newReportWorld(t)
 	g := &structs.TaskGroup{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "raw_exec"}}}
 	if rolls >= 0 {
 		g.Update = &structs.UpdateStrategy{MaxParallel: &rolls}
@@ -99,9 +156,9 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 	place := func(seed string, version uint64) {
 		t.Helper()
 		job := &structs.Job{Namespace: "default", ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{g}, Meta: map[string]string{"of": seed}}
-		apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
-		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
-			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}},
+		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
 		}}}}})
 	}
 	switch older {
@@ -109,24 +166,24 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 		place("s", 0)
 	case structs.AllocDesiredStop:
 		place("o", 0)
-		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("o", 0), DesiredStatus: older}}}}})
+		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("o", 0), DesiredStatus: older}}}}})
 		place("s", 1)
 	default:
 		place("o", 0)
-		apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: structs.DeriveID("o", 0), ClientStatus: older}}})
+		w.apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: structs.DeriveID("o", 0), ClientStatus: older}}})
 		place("s", 1)
 	}
 	now.ID = structs.DeriveID("s", 0)
-	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
+	w.apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
 	if desired != structs.AllocDesiredRun {
-		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
+		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
 	}
-	reply, err := e.nodeUpdateAllocs(t.Context(), &structs.ClientUpdateRequest{NodeID: node.ID, SecretID: node.SecretID, Updates: []*structs.AllocClientUpdate{now}})
+	reply, err := w.nodeUpdateAllocs(t.Context(), w.report(0, now))
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := ""
-	for ev := range store.Snapshot().Evals(nil, "*", "", false) {
+	for ev := range w.store.Snapshot().Evals(nil, "*", "", false) {
 		if ev.CreateIndex == reply.Index {
 			made += ev.TriggeredBy
 		}

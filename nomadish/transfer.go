@@ -1,0 +1,71 @@
+package nomadish
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// transferRest is for how long leadership is not handed to a server again by the same leader after that failed: longer than Raft
+// rests between two tries to reach a follower.
+const transferRest = time.Minute
+
+// transfers are the attempts of this server to hand leadership over that failed in its present term.
+//
+// A second attempt, begun before Raft has looked at what the first left behind, may wait for ever if leadership is lost then. Raft
+// takes it for going on, and this server, when it leads again, would refuse every entry (hashicorp/raft#696).
+type transfers struct {
+	mu     sync.Mutex
+	term   uint64
+	failed map[raft.ServerID]time.Time // "": to whichever Raft chose
+}
+
+// allowed tells why leadership may not be handed to a server now; to an empty ID: to whichever Raft chooses.
+func (t *transfers) allowed(term uint64, to raft.ServerID, now time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if term != t.term {
+		return nil
+	}
+	for id, at := range t.failed { // order does not matter: the error does not name it
+		if rest := at.Add(transferRest).Sub(now); rest > 0 && (id == to || id == "" || to == "") {
+			return structs.Errorf(structs.CodeConflict, "leadership could not be handed over %v ago", now.Sub(at).Round(time.Second)).
+				WithHint("see why that server does not answer (operator raft list-peers, operator autopilot health); try again in %v", rest.Round(time.Second))
+		}
+	}
+	return nil
+}
+
+// failedTo notes that leadership could not be handed to a server.
+func (t *transfers) failedTo(term uint64, to raft.ServerID, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if term != t.term || t.failed == nil {
+		t.term, t.failed = term, map[raft.ServerID]time.Time{}
+	}
+	t.failed[to] = now
+}
+
+// handTo hands leadership to a server; with an empty ID and address to whichever Raft chooses. It waits until the other leads or
+// that has failed, or ctx ends.
+func (n *raftNode) handTo(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
+	term := n.CurrentTerm()
+	if err := n.transfers.allowed(term, id, time.Now()); err != nil {
+		return err
+	}
+	var f raft.Future
+	if id == "" && addr == "" {
+		f = n.LeadershipTransfer()
+	} else {
+		f = n.LeadershipTransferToServer(id, addr)
+	}
+	err := n.await(ctx, f)
+	if err != nil && n.State() == raft.Leader {
+		n.transfers.failedTo(term, id, time.Now())
+	}
+	return err
+}
