@@ -305,7 +305,9 @@ func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 		return err
 	}
 	running, wanted := map[string]int{}, map[string]int{}
+	last := map[string]*structs.AllocListStub{} // of each job
 	for _, a := range allocs {
+		last[a.JobID] = a
 		if a.DesiredStatus == structs.AllocDesiredRun {
 			wanted[a.JobID]++
 			if a.ClientStatus == structs.AllocClientRunning {
@@ -329,9 +331,9 @@ func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(evals)
+	said, err := json.Marshal([]any{last[first], evals})
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%d of %d jobs: %s; the evaluations of the first: %s", n, len(jobs), strings.Join(wrong, "; "), said)
+	return fmt.Errorf("%d of %d jobs: %s; an allocation and the evaluations of the first: %s", n, len(jobs), strings.Join(wrong, "; "), said)
 }

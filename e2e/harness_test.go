@@ -24,6 +24,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+var logsTo = flag.String("logs", "", "a directory for the agents' logs of tests that fail")
+
 var bin = flag.String("bin", "", "the nomadish binary to test; built when empty")
 
 func TestMain(m *testing.M) {
@@ -81,7 +83,7 @@ type logBuffer struct {
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.b.Len() > 1<<20 {
+	if l.b.Len() > 8<<20 {
 		l.b.Next(l.b.Len() / 2)
 	}
 	return l.b.Write(p)
@@ -262,6 +264,12 @@ func (a *agent) cleanup() {
 	}
 	if a.t.Failed() && a.log != nil {
 		a.t.Logf("the agent's log, its end:\n%s", a.log.tail(60))
+		if *logsTo != "" {
+			name := filepath.Join(*logsTo, strings.ReplaceAll(a.t.Name(), "/", "_")+"-"+filepath.Base(a.dir)+".log")
+			if err := os.WriteFile(name, []byte(a.log.tail(1<<20)), 0o600); err != nil {
+				a.t.Log(err)
+			}
+		}
 	}
 	within(a.t, 10*time.Second, "the end of what outlived the agent", func(context.Context) error {
 		pids := processesOf(a.dir) // tasks and executors

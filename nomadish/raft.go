@@ -189,8 +189,12 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 		return 0, err
 	}
 	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())
-	f := n.Raft.Apply(entry, n.applyWait)
-	if err := n.await(ctx, f); err != nil {
+	var f raft.ApplyFuture
+	err = n.wait(ctx, func() error { // Raft may be slow to take it in
+		f = n.Raft.Apply(entry, n.applyWait)
+		return f.Error()
+	})
+	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return 0, err
 		}
@@ -202,14 +206,17 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	return f.Index(), nil
 }
 
-// await waits for Raft's answer until ctx ends. What Raft has in its hands when it is shut down it never answers: that
+// await waits for Raft's answer until ctx ends.
+func (n *raftNode) await(ctx context.Context, f raft.Future) error { return n.wait(ctx, f.Error) }
+
+// wait waits for what Raft answers, until ctx ends. What Raft has in its hands when it is shut down it never answers: that
 // has failed then, as far as anybody knows.
-func (n *raftNode) await(ctx context.Context, f raft.Future) error {
+func (n *raftNode) wait(ctx context.Context, answer func() error) error {
 	done := make(chan error, 1)
 	n.inFlight.Add(1)
-	go func() { // ends with the future; see settle
+	go func() { // ends with the answer; see settle
 		defer n.inFlight.Add(-1)
-		done <- f.Error()
+		done <- answer()
 	}()
 	select {
 	case err := <-done:

@@ -266,6 +266,9 @@ func (s *Server) Stats() map[string]map[string]string {
 		}
 	}
 	out := map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
+	if s.IsLeader() {
+		nomad["servers_whose_workers_wait"] = fmt.Sprint(s.endpoints.WorkersWait())
+	}
 	if s.clients != nil {
 		out["serf_clients"] = s.clients.pool.Stats()
 		nomad["clients_in_doubt_since"] = since(s.leader.heartbeats.Storm())

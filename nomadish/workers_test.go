@@ -2,6 +2,7 @@ package nomadish
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -83,10 +84,21 @@ func TestDequeueOfALostServer(t *testing.T) {
 			defer close(done)
 			_ = session.Call(ctx, wire.MethodEvalDequeue, &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch}, Timeout: time.Minute}, &structs.EvalDequeueReply{})
 		}()
-		time.Sleep(5 * time.Millisecond)
+		within(t, time.Minute, "the call waiting for work", func(context.Context) error {
+			if s.endpoints.WorkersWait() == 0 {
+				return errors.New("it does not wait yet")
+			}
+			return nil
+		})
 		lost.pool.Close()
 		<-done
 		cancel()
+		within(t, time.Minute, "the end of the call there", func(context.Context) error {
+			if s.endpoints.WorkersWait() > 0 {
+				return errors.New("it waits still")
+			}
+			return nil
+		})
 	}
 	if _, err := register(t.Context(), s, batchJob("a", 1)); err != nil {
 		t.Fatal(err)

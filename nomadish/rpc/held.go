@@ -96,6 +96,13 @@ func (h *held) closed(s *wire.Session) map[string]string {
 	return had
 }
 
+// WorkersWait is of how many other servers workers wait for an evaluation.
+func (e *Endpoints) WorkersWait() int {
+	e.held.mu.Lock()
+	defer e.held.mu.Unlock()
+	return len(e.held.waiting)
+}
+
 // registerHeld registers how workers take evaluations and give them back.
 func (e *Endpoints) registerHeld(mux *wire.Mux) {
 	forWorkers := func(here wire.Handler) wire.Handler { return serversOnly(e, ownRegion(e, e.routed(false, here))) }
