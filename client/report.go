@@ -20,6 +20,9 @@ const (
 	reportBurst   = 1                // how many may follow the first without waiting
 	reportBackoff = 100 * time.Millisecond
 	maxBackoff    = 5 * time.Second
+	// confirmAfter is when what was sent twice is sent once more: the first may have been kept by a server that hung, and come
+	// after the second.
+	confirmAfter = 20 * time.Second
 )
 
 // reporter collects which allocations have news. The latest state of each is read
@@ -28,6 +31,8 @@ type reporter struct {
 	mu     sync.Mutex
 	dirty  map[string]time.Time // → since when
 	final  map[string]*structs.AllocClientUpdate
+	unsure map[string]struct{}  // of which a report may be on its way still
+	again  map[string]time.Time // → when it is told once more
 	urgent bool
 	active bool // a goroutine is sending
 	wake   chan struct{}
@@ -35,7 +40,7 @@ type reporter struct {
 }
 
 func newReporter() *reporter {
-	return &reporter{dirty: map[string]time.Time{}, final: map[string]*structs.AllocClientUpdate{}, wake: make(chan struct{}, 1)}
+	return &reporter{dirty: map[string]time.Time{}, final: map[string]*structs.AllocClientUpdate{}, unsure: map[string]struct{}{}, again: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
 // Report notes that an allocation has news (alloc.Host).
@@ -119,11 +124,23 @@ func (n *node) sendReports(ctx context.Context) {
 func (p *reporter) due(interval time.Duration) (wait time.Duration, idle bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now, next := time.Now(), time.Time{}
+	for id, at := range p.again {
+		switch {
+		case !at.After(now):
+			delete(p.again, id)
+			p.dirty[id] = at
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
 	if len(p.dirty) == 0 {
+		if !next.IsZero() {
+			return next.Sub(now), false
+		}
 		p.active, p.urgent = false, false
 		return 0, true
 	}
-	now := time.Now()
 	at := p.next.Add(-reportBurst * interval)
 	if !p.urgent {
 		oldest := now
@@ -184,9 +201,32 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 		if _, ok := p.dirty[id]; !ok {
 			p.dirty[id] = time.Now()
 		}
+		p.unsure[id] = struct{}{}
 	}
 	for id, u := range extra {
 		p.final[id] = u
+	}
+}
+
+// doubt notes that reports may be on their way still.
+func (p *reporter) doubt(ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		p.unsure[id] = struct{}{}
+	}
+}
+
+// acknowledged notes that what is said of an allocation was taken; over: it will not change any more, and nothing that comes later
+// changes it.
+func (p *reporter) acknowledged(id string, over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.unsure[id]; ok {
+		delete(p.unsure, id)
+		if !over {
+			p.again[id] = time.Now().Add(confirmAfter)
+		}
 	}
 }
 
@@ -197,7 +237,8 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 		if u == nil {
 			r := n.runner(id)
 			if r == nil {
-				continue // collected
+				n.reports.acknowledged(id, true) // collected
+				continue
 			}
 			u = r.Snapshot()
 		}
@@ -207,11 +248,17 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 		return nil
 	}
 	var reply structs.WriteReply
+	asked, _ := n.c.servers.current()
 	if err := n.c.servers.call(ctx, reportLimit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
 		return err
 	}
+	if answered, _ := n.c.servers.current(); answered != asked { // the other may have it, too
+		n.reports.doubt(ids)
+	}
 	for _, u := range req.Updates {
-		if structs.TerminalClientStatus(u.ClientStatus) {
+		over := structs.TerminalClientStatus(u.ClientStatus)
+		n.reports.acknowledged(u.ID, over)
+		if over {
 			metrics.IncrCounter([]string{"client", "allocs", u.ClientStatus}, 1)
 			n.reported(u.ID)
 		}
