@@ -139,6 +139,7 @@ func (p *reporter) due(interval time.Duration) (wait time.Duration, idle bool) {
 			return next.Sub(now), false
 		}
 		p.active, p.urgent = false, false
+		p.dirty, p.final = map[string]time.Time{}, map[string]*structs.AllocClientUpdate{} // one keeps the room that it once needed
 		return 0, true
 	}
 	at := p.next.Add(-reportBurst * interval)

@@ -27,67 +27,113 @@ func (n *node) watch(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	var index, epoch uint64
-	retry := retryFirst
+	w := &watcher{node: n, retry: retryFirst}
+	w.ask(ctx)
+}
+
+// watcher is what a node's watch knows from one question to the next. Of its goroutines there is one at a time: one asks, then
+// a fresh one waits, which may take minutes and needs next to no stack, then one takes the answer and asks again. There are
+// 50,000 of them in a process of simulated nodes.
+type watcher struct {
+	node         *node
+	index, epoch uint64 // that the answer is compared with
+	asked        time.Time
+	retry        time.Duration
+}
+
+// ask asks until a question is under way, or ctx ends.
+func (w *watcher) ask(ctx context.Context) {
 	for ctx.Err() == nil {
-		if e := n.epoch.Load(); e != epoch {
-			epoch, index = e, 0
+		if e := w.node.epoch.Load(); e != w.epoch {
+			w.epoch, w.index = e, 0
 		}
-		asked := time.Now()
-		reply, err := n.ask(ctx, index)
-		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, wire.ErrSessionClosed) {
-				n.logger.Debug("the allocations cannot be asked for; trying again", "error", err)
-			}
-			if !sleep(ctx, jittered(retry)) {
-				return
-			}
-			retry = min(2*retry, retryMost)
-			continue
+		w.asked = time.Now()
+		question, addr, err := w.node.ask(ctx, w.index)
+		if err == nil {
+			w.node.Go(func(context.Context) {
+				err := question.Await()
+				w.node.Go(func(ctx context.Context) { w.answered(ctx, question, addr, err) })
+			})
+			return
 		}
-		retry = retryFirst
-		switch {
-		case n.epoch.Load() != epoch:
-		case index == 0 || reply.Index > index:
-			n.heard.Store(reply.Index) // before anything can be reported of it
-			n.apply(reply, index == 0)
-			index = max(reply.Index, 1)
-		default:
-			index = 0
-			if time.Since(asked) < watchPause && !sleep(ctx, watchPause) {
-				return
-			}
+		if !w.pause(ctx, err) {
+			return
 		}
 	}
 }
 
-// ask makes one blocking query.
-func (n *node) ask(ctx context.Context, index uint64) (*structs.ClientAllocsReply, error) {
-	if err := n.hello(ctx); err != nil {
-		return nil, err
+// answered takes what came of a question, and asks again.
+func (w *watcher) answered(ctx context.Context, question *wire.Stream, addr string, err error) {
+	reply := &structs.ClientAllocsReply{}
+	if err == nil {
+		err = question.Recv(reply)
+	}
+	question.Close()
+	if err != nil {
+		if !answered(err) && ctx.Err() == nil {
+			w.node.c.servers.giveUp(addr)
+		}
+		if w.pause(ctx, err) {
+			w.ask(ctx)
+		}
+		return
+	}
+	w.retry = retryFirst
+	switch {
+	case w.node.epoch.Load() != w.epoch:
+	case w.index == 0 || reply.Index > w.index:
+		w.node.heard.Store(reply.Index) // before anything can be reported of it
+		w.node.apply(reply, w.index == 0)
+		w.index = max(reply.Index, 1)
+	default:
+		w.index = 0
+		if time.Since(w.asked) < watchPause && !sleep(ctx, watchPause) {
+			return
+		}
+	}
+	w.ask(ctx)
+}
+
+// pause waits after a question that came to nothing; false: ctx ended.
+func (w *watcher) pause(ctx context.Context, err error) bool {
+	if ctx.Err() == nil && !errors.Is(err, wire.ErrSessionClosed) {
+		w.node.logger.Debug("the allocations cannot be asked for; trying again", "error", err)
+	}
+	if !sleep(ctx, jittered(w.retry)) {
+		return false
+	}
+	w.retry = min(2*w.retry, retryMost)
+	return true
+}
+
+// ask makes one blocking query of the server at addr.
+func (n *node) ask(ctx context.Context, index uint64) (question *wire.Stream, addr string, err error) {
+	addr, s, err := n.hello(ctx)
+	if err != nil {
+		return nil, addr, err
 	}
 	req := &structs.ClientAllocsRequest{NodeID: n.id, SecretID: n.secret}
 	req.Region = n.c.config.Region
 	req.MinQueryIndex, req.MaxQueryTime, req.AllowStale = index, watchTime, index > 0
-	reply := &structs.ClientAllocsReply{}
-	err := n.c.servers.call(ctx, 0, wire.MethodNodeClientAllocs, req, reply)
-	return reply, err
+	if question, err = s.Stream(ctx, wire.MethodNodeClientAllocs, req); err != nil && ctx.Err() == nil {
+		n.c.servers.giveUp(addr)
+	}
+	return question, addr, err
 }
 
-// hello names the node to the server, once a session, so that the server can call
+// hello names the node to the server that is spoken with, once a session, so that the server can call
 // back.
-func (n *node) hello(ctx context.Context) error {
+func (n *node) hello(ctx context.Context) (addr string, s *wire.Session, err error) {
 	addr, known := n.c.servers.current()
 	if known == 0 {
-		return errNoServer
+		return addr, nil, errNoServer
 	}
-	s, err := n.c.pool.Session(ctx, addr)
-	if err != nil {
+	if s, err = n.c.pool.Session(ctx, addr); err != nil {
 		n.c.servers.giveUp(addr)
-		return err
+		return addr, nil, err
 	}
 	if s == n.greeted {
-		return nil
+		return addr, s, nil
 	}
 	var reply structs.WriteReply
 	if err := s.Call(ctx, wire.MethodClientHello, &structs.NodeHeartbeatRequest{NodeID: n.id, SecretID: n.secret}, &reply); err != nil {
@@ -95,8 +141,8 @@ func (n *node) hello(ctx context.Context) error {
 		if !errors.As(err, &said) {
 			n.c.servers.giveUp(addr)
 		}
-		return err
+		return addr, nil, err
 	}
 	n.greeted = s
-	return nil
+	return addr, s, nil
 }

@@ -29,15 +29,36 @@ type Options struct {
 	ReservedHostPortsRange string
 }
 
-// Nodes makes the nodes of shapes, in order: <shape>-<i> with i from 0.
+// Nodes makes the nodes of shapes, in order: <shape>-<i> with i from 0. They share parts, and must not be changed.
 func Nodes(shapes []Shape, o Options) []*structs.Node {
 	var out []*structs.Node
 	for _, s := range shapes {
+		var first *structs.Node
 		for i := range s.Count {
-			out = append(out, s.node(i, o))
+			n := s.node(i, o)
+			if first == nil {
+				first = n
+			}
+			shareWith(n, first)
+			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// shareWith has a node refer to the parts of another one of its shape that are the same: there may be 50,000.
+func shareWith(n, other *structs.Node) {
+	n.Drivers, n.Meta, n.Links, n.ReservedResources = other.Drivers, other.Meta, other.Links, other.ReservedResources
+	for k, v := range other.Attributes {
+		if n.Attributes[k] == v {
+			n.Attributes[k] = v // the same bytes
+		}
+	}
+	mine, others := n.NodeResources, other.NodeResources
+	mine.Cpu, mine.Networks, mine.NodeNetworks = others.Cpu, others.Networks, others.NodeNetworks
+	if n.ComputedClass == other.ComputedClass {
+		n.ComputedClass = other.ComputedClass
+	}
 }
 
 func or2(a, b string) string {

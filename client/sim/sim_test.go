@@ -57,6 +57,25 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// Nodes of a shape share what is the same, and nothing else.
+func TestNodesShare(t *testing.T) {
+	shapes := []Shape{{Name: "a", Count: 2, Cores: 4, MHz: 1000, Memory: 100}, {Name: "b", Count: 1, Cores: 8, MHz: 1000, Memory: 200, Class: "big"}}
+	nodes := Nodes(shapes, Options{Seed: "s", Datacenter: "dc1", Driver: "mock_driver"})
+	one, two, other := nodes[0], nodes[1], nodes[2]
+	if one.Drivers["mock_driver"] != two.Drivers["mock_driver"] || one.NodeResources.Networks[0] != two.NodeResources.Networks[0] {
+		t.Error("two of a shape have nothing in common")
+	}
+	if one.Drivers["mock_driver"] == other.Drivers["mock_driver"] {
+		t.Error("two shapes share a driver")
+	}
+	if one.ID == two.ID || two.Name != "a-1" || two.Attributes["unique.hostname"] != "a-1" || one.Attributes["unique.hostname"] != "a-0" {
+		t.Errorf("%s: %v; %s: %v", one.ID, one.Attributes, two.ID, two.Attributes)
+	}
+	if one.ComputedClass != two.ComputedClass || one.ComputedClass == other.ComputedClass || other.NodeResources.Cpu.TotalCpuCores != 8 {
+		t.Errorf("classes %q, %q, %q", one.ComputedClass, two.ComputedClass, other.ComputedClass)
+	}
+}
+
 func TestIdentitiesFollowTheSeed(t *testing.T) {
 	shapes := []Shape{{Name: "a", Count: 100, Cores: 1, MHz: 1, Memory: 1}, {Name: "b", Count: 100, Cores: 1, MHz: 1, Memory: 1}}
 	ids := func(seed string) map[string]bool {

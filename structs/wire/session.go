@@ -53,10 +53,18 @@ var wellFrame = []byte{0, 0, 0, 1, wellBody}
 const wellBody = 0x80 // a map of nothing
 
 // readStatus reads the status of an answer.
-func readStatus(r io.Reader) (st status, err error) {
+func readStatus(r io.Reader) (status, error) {
 	body, err := readRaw(r, MaxFrame)
-	if err != nil || len(body) == 1 && body[0] == wellBody {
-		return st, err
+	if err != nil {
+		return status{}, err
+	}
+	return statusIn(body)
+}
+
+// statusIn is the status in a frame.
+func statusIn(body []byte) (st status, err error) {
+	if len(body) == 1 && body[0] == wellBody {
+		return st, nil
 	}
 	return st, Decode(body, &st)
 }
@@ -227,9 +235,6 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
 	}
-	if err == nil {
-		s.heard()
-	}
 	return err
 }
 
@@ -242,7 +247,7 @@ func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
 	}
-	st := &Stream{conn: conn, method: method, ctx: ctx}
+	st := &Stream{session: s, conn: conn, method: method, ctx: ctx}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
 	if err := writeFrames(conn, nil, header{Method: method}, args); err != nil {
@@ -254,16 +259,36 @@ func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream,
 
 // Stream is the caller's side of a call that is going on.
 type Stream struct {
-	conn   *yamux.Stream
-	method string
-	ctx    context.Context
-	stop   func() bool
-	once   sync.Once
+	session *Session
+	conn    *yamux.Stream
+	method  string
+	ctx     context.Context
+	stop    func() bool
+	once    sync.Once
+	begun   []byte // the status of the next answer, if it was awaited
+}
+
+// Await waits until the next answer has begun, which Recv reads then. A goroutine that does nothing else needs little stack:
+// whoever calls tens of thousands of methods that answer after minutes has such ones wait.
+func (s *Stream) Await() (err error) {
+	if s.begun != nil {
+		return nil
+	}
+	if s.begun, err = readRaw(s.conn, MaxFrame); err != nil {
+		s.begun = nil
+		return s.lost(err)
+	}
+	s.session.heard()
+	return nil
 }
 
 // Recv reads the next answer into v. io.EOF: the callee has ended the stream well.
 func (s *Stream) Recv(v any) error {
-	st, err := readStatus(s.conn)
+	if err := s.Await(); err != nil {
+		return err
+	}
+	st, err := statusIn(s.begun)
+	s.begun = nil
 	if err != nil {
 		return s.lost(err)
 	}

@@ -161,6 +161,35 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// An answer can be waited for in one place and read in another; waiting twice is waiting once.
+func TestAwait(t *testing.T) {
+	s := dial(t, serve(t))
+	st, err := s.Stream(t.Context(), "count", &echo{"two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for i := range 3 {
+		var out echo
+		if err := errors.Join(st.Await(), st.Await(), st.Recv(&out)); err != nil || out.Text != "two" {
+			t.Fatalf("answer %d: %q, %v", i, out.Text, err)
+		}
+	}
+	if err := errors.Join(st.Await(), st.Recv(&echo{})); !errors.Is(err, io.EOF) {
+		t.Fatalf("after the last: %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	if st, err = s.Stream(ctx, "wait", &echo{}); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	cancel()
+	if err := st.Await(); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled call: %v", err)
+	}
+}
+
 func TestCancelReachesTheCallee(t *testing.T) {
 	s := dial(t, serve(t))
 	ctx, cancel := context.WithCancel(t.Context())
