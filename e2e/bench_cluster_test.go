@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,6 +31,15 @@ import (
 func benchServer(b *testing.B) *agent {
 	b.Helper()
 	a := newAgent(b, false, "log_level = \"WARN\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\nlimits {\n  http_max_conns_per_client = 0\n  rpc_max_conns_per_client = 0\n}\n")
+	keep := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	keep.MaxIdleConnsPerHost = 64                           // by default three are kept, and whoever else asks at once dials each time
+	conf := nomad.DefaultConfig()
+	conf.Address, conf.HttpClient = a.http, &http.Client{Transport: keep}
+	var err error
+	if a.nomad, err = nomad.NewClient(conf); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(keep.CloseIdleConnections)
 	a.start()
 	within(b, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
 	return a
@@ -143,10 +154,15 @@ func watchEvals(b *testing.B, a *agent) *evalWatch {
 	b.Helper()
 	w := &evalWatch{done: map[string]time.Time{}, more: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(b.Context())
+	body, err := a.api.Raw(ctx, "/v1/event/stream?topic=Evaluation", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := a.api.EventStream(ctx, []string{"Evaluation"}, 0, w.see)
+		defer body.Close() //nolint:errcheck // read only
+		err := w.read(body)
 		w.mu.Lock()
 		w.failed = errors.Join(errors.New("the event stream ended"), err)
 		w.mu.Unlock()
@@ -163,19 +179,31 @@ func (w *evalWatch) wake() {
 	}
 }
 
-func (w *evalWatch) see(events *structs.Events) error {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range events.Events {
-		eval, _ := e.Payload["Evaluation"].(map[string]any)
-		job, ok := eval["JobID"].(string)
-		if _, before := w.done[job]; ok && !before && eval["Status"] == structs.EvalStatusComplete {
-			w.done[job] = now // later ones are of what became of it
+// read reads the stream to its end: of each event only what is asked for here.
+func (w *evalWatch) read(body io.Reader) error {
+	dec := json.NewDecoder(body)
+	for {
+		var line struct {
+			Events []struct {
+				Payload struct {
+					Evaluation struct{ JobID, Status string }
+				}
+			}
 		}
+		if err := dec.Decode(&line); err != nil {
+			return err
+		}
+		now := time.Now()
+		w.mu.Lock()
+		for _, e := range line.Events {
+			eval := e.Payload.Evaluation
+			if _, before := w.done[eval.JobID]; !before && eval.Status == structs.EvalStatusComplete {
+				w.done[eval.JobID] = now // later ones are of what became of it
+			}
+		}
+		w.mu.Unlock()
+		w.wake()
 	}
-	w.wake()
-	return nil
 }
 
 // all waits until n jobs have been decided.

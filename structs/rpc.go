@@ -39,6 +39,9 @@ type WriteRequest struct {
 	AuthToken string
 }
 
+// Routing says who may answer: servers of the region, "" for whichever is asked, and none but its leader.
+func (w WriteRequest) Routing() (region string, stale bool) { return w.Region, false }
+
 // WriteMeta comes with every answer to a write.
 type WriteMeta struct{ Index uint64 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/events"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // eventStream sends what changes, as it is committed, until the caller goes away. A
@@ -31,7 +32,7 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 				WithHint("it was read too slowly; open it again from the last index that you saw")
 		}
 		if out := wanted.Events(changes); len(out.Events) > 0 {
-			if err := send(&out); err != nil {
+			if err := send(wire.Given{V: &out}); err != nil { // what it points to the state never changes, nor does the stream's reader
 				return err
 			}
 		}

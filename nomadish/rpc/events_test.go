@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // TestEventStreamFromAnIndex: a stream begins with the first commit kept from the
@@ -27,7 +28,7 @@ func TestEventStreamFromAnIndex(t *testing.T) {
 		defer cancel()
 		var got []uint64
 		err := e.eventStream(ctx, &structs.EventStreamRequest{Index: asked}, func(v any) error {
-			if got = append(got, v.(*structs.Events).Index); len(got) == len(want) {
+			if got = append(got, v.(wire.Given).V.(*structs.Events).Index); len(got) == len(want) {
 				return enough
 			}
 			return nil

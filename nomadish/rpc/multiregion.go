@@ -30,15 +30,24 @@ type scope struct {
 func byRegion[A, R any](e *Endpoints, one wire.Handler, everywhere func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	all := e.regional(false, wire.Unary(everywhere))
 	return func(ctx context.Context, call *wire.Call) error {
-		var s scope
-		if err := call.Args(&s); err != nil {
+		if many, err := forMany(call); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
-		}
-		if many := s.Global || (s.Job != nil && s.Job.Multiregion != nil); many && !s.OneRegion {
+		} else if many {
 			return all(ctx, call)
 		}
 		return one(ctx, call)
 	}
+}
+
+func forMany(call *wire.Call) (bool, error) {
+	if r, ok := call.Given().(*structs.JobRegisterRequest); ok {
+		return r.Job != nil && r.Job.Multiregion != nil && !r.OneRegion, nil
+	}
+	var s scope
+	if err := call.Args(&s); err != nil {
+		return false, err
+	}
+	return (s.Global || s.Job != nil && s.Job.Multiregion != nil) && !s.OneRegion, nil
 }
 
 // registerEverywhere registers a multiregion job in one region after the other, when all of them are

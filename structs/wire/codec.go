@@ -50,6 +50,9 @@ var (
 
 // encode leaves v's encoding in body.
 func (e *encoder) encode(v any) error {
+	if g, ok := v.(Given); ok {
+		v = g.V
+	}
 	if e.body == nil {
 		e.body = make([]byte, 0, 1024)
 	}

@@ -80,6 +80,8 @@ type Call struct {
 	Via     Via      // why another server passed it on; empty: it comes from the caller
 	conn    io.ReadWriter
 	args    []byte
+	given   any               // the argument of a call in the same process that was given away; nil: args has it
+	hand    func(v any) error // hands an answer over that is given away; nil: it is encoded
 	limit   int
 	relayed bool     // something was passed back
 	routing *Routing // nil: not read yet
@@ -89,7 +91,19 @@ type Call struct {
 func (c *Call) Answered() bool { return c.relayed }
 
 // Args reads the argument into v.
-func (c *Call) Args(v any) error { return Decode(c.args, v) }
+func (c *Call) Args(v any) error {
+	if c.given != nil && assign(v, c.given) {
+		return nil
+	}
+	raw, err := c.RawArgs()
+	if err != nil {
+		return err
+	}
+	return Decode(raw, v)
+}
+
+// Given is the argument if it was given away in the same process; nil: it was not.
+func (c *Call) Given() any { return c.given }
 
 // Routing is the part of every argument that says who may answer.
 type Routing struct {
@@ -99,6 +113,10 @@ type Routing struct {
 
 // Routing reads that part of the argument: once, however many ask for it on its way to the handler.
 func (c *Call) Routing() (Routing, error) {
+	if from, ok := c.given.(interface{ Routing() (string, bool) }); ok && c.routing == nil {
+		region, stale := from.Routing()
+		c.routing = &Routing{region, stale}
+	}
 	if c.routing == nil {
 		var r Routing
 		if err := c.Args(&r); err != nil {
@@ -110,10 +128,18 @@ func (c *Call) Routing() (Routing, error) {
 }
 
 // RawArgs is the argument as it came, to be passed on.
-func (c *Call) RawArgs() []byte { return c.args }
+func (c *Call) RawArgs() ([]byte, error) {
+	if c.args == nil && c.given != nil {
+		return Encode(c.given)
+	}
+	return c.args, nil
+}
 
 // Send sends one answer.
 func (c *Call) Send(v any) error {
+	if g, ok := v.(Given); ok && c.hand != nil {
+		return c.hand(g.V)
+	}
 	err := writeFrames(c.conn, wellFrame, v)
 	if errors.Is(err, ErrFrameTooLarge) { // nothing of it was written
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
@@ -136,7 +162,11 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 	if err != nil {
 		return err
 	}
-	if err := writeRaw(conn, head, c.args); err != nil {
+	raw, err := c.RawArgs()
+	if err != nil {
+		return err
+	}
+	if err := writeRaw(conn, head, raw); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
 	for first := true; ; first = false {
@@ -248,14 +278,18 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 }
 
 // Local calls a unary method in the same process, on the caller's goroutine. Argument and answer pass through the
-// codec, so that caller and callee never share memory.
+// codec, so that caller and callee never share memory, but for an argument that is [Given] away.
 func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
-	raw, err := Encode(args)
-	if err != nil {
+	var out bytes.Buffer
+	call := &Call{Method: method, conn: &out, limit: m.maxFrame}
+	if g, ok := args.(Given); ok {
+		call.given = g.V
+	} else if raw, err := Encode(args); err == nil {
+		call.args = raw
+	} else {
 		return err
 	}
-	var out bytes.Buffer
-	if err := m.dispatch(ctx, &Call{Method: method, conn: &out, args: raw, limit: m.maxFrame}); err != nil {
+	if err := m.dispatch(ctx, call); err != nil {
 		if cause := ctx.Err(); cause != nil { // the callee says that we gave up
 			return cause
 		}
@@ -289,8 +323,15 @@ func (m *Mux) LocalStream(ctx context.Context, method string, args any) (Receive
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r, w := io.Pipe()
-	call := &Call{Method: method, conn: localConn{w}, args: raw, limit: m.maxFrame}
-	st := &localStream{ctx: ctx, cancel: cancel, r: r, done: make(chan struct{})}
+	st := &localStream{ctx: ctx, cancel: cancel, r: r, done: make(chan struct{}), handed: make(chan any, 1)}
+	call := &Call{Method: method, conn: localConn{w}, args: raw, limit: m.maxFrame, hand: func(v any) error {
+		select {
+		case st.handed <- v:
+			return writeRaw(w, wellFrame, nil) // the place of it among the others
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
 	go func() { // ends with the handler, whose context Close cancels
 		defer close(st.done)
 		if err := m.dispatch(ctx, call); err != nil {
@@ -312,6 +353,7 @@ type localStream struct {
 	stop   func() bool
 	r      *io.PipeReader
 	done   chan struct{}
+	handed chan any // whose frames, which are empty, are on their way
 }
 
 func (s *localStream) Recv(v any) error {
@@ -331,7 +373,27 @@ func (s *localStream) Recv(v any) error {
 	if st.End {
 		return io.EOF
 	}
-	return ReadFrame(s.r, MaxFrame, v)
+	body, err := readRaw(s.r, MaxFrame)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 { // no value is encoded as nothing
+		return s.take(v)
+	}
+	return Decode(body, v)
+}
+
+// take reads a value that was handed over.
+func (s *localStream) take(v any) error {
+	select {
+	case given := <-s.handed:
+		if assign(v, given) {
+			return nil
+		}
+		return copyTo(v, given)
+	default: // a frame that another server sent
+		return Decode(nil, v)
+	}
 }
 
 func (s *localStream) Close() {

@@ -38,6 +38,9 @@ func newFake() *fake {
 }
 
 func (f *fake) Call(ctx context.Context, method string, args, out any) error {
+	if g, ok := args.(wire.Given); ok {
+		args = g.V
+	}
 	f.mu.Lock()
 	f.calls = append(f.calls, method)
 	f.args[method] = args

@@ -114,7 +114,7 @@ func jobRegister(r *request) (any, error) {
 	}
 	args.WriteRequest = w
 	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobRegister, &args, &reply, &reply.Index); err != nil {
+	if err := r.change(wire.MethodJobRegister, wire.Given{V: &args}, &reply, &reply.Index); err != nil {
 		return nil, err
 	}
 	return &reply, nil
