@@ -17,19 +17,8 @@ const maxKindsNamed = 5
 // may wait for machines to come, or its name is misspelt. Without any node there is
 // nothing to compare with, and no warning.
 func (e *Endpoints) unknownDevices(job *structs.Job) []string {
-	asks := map[string][]string{} // device name → where it is asked for
-	for _, g := range job.TaskGroups {
-		for _, t := range g.Tasks {
-			if t.Resources == nil {
-				continue
-			}
-			path := structs.ChildPath(structs.ChildPath(structs.ChildPath("", "job", job.ID, -1), "group", g.Name, -1), "task", t.Name, -1)
-			path = structs.ChildPath(path, "resources", "", -1)
-			for _, d := range t.Resources.Devices {
-				asks[d.Name] = append(asks[d.Name], structs.ChildPath(path, "device", d.Name, -1))
-			}
-		}
-	}
+	asks := map[string][]string{} // device name → where it is asked for; of those that are not known
+	eachDevice(job, func(_ *structs.TaskGroup, _ *structs.Task, name string) { asks[name] = nil })
 	if len(asks) == 0 {
 		return nil
 	}
@@ -37,6 +26,12 @@ func (e *Endpoints) unknownDevices(job *structs.Job) []string {
 	if len(asks) == 0 || nodes == 0 {
 		return nil
 	}
+	eachDevice(job, func(g *structs.TaskGroup, t *structs.Task, name string) {
+		if _, unknown := asks[name]; unknown {
+			path := structs.ChildPath(structs.ChildPath(structs.ChildPath("", "job", job.ID, -1), "group", g.Name, -1), "task", t.Name, -1)
+			asks[name] = append(asks[name], structs.ChildPath(structs.ChildPath(path, "resources", "", -1), "device", name, -1))
+		}
+	})
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		for _, path := range asks[name] {
@@ -44,6 +39,19 @@ func (e *Endpoints) unknownDevices(job *structs.Job) []string {
 		}
 	}
 	return out
+}
+
+func eachDevice(job *structs.Job, f func(g *structs.TaskGroup, t *structs.Task, name string)) {
+	for _, g := range job.TaskGroups {
+		for _, t := range g.Tasks {
+			if t.Resources == nil {
+				continue
+			}
+			for _, d := range t.Resources.Devices {
+				f(g, t, d.Name)
+			}
+		}
+	}
 }
 
 // deviceKind is a kind of device and how many there are of it.

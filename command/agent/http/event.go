@@ -62,7 +62,7 @@ func eventStream(r *request) (any, error) {
 	}
 	r.w.Header().Set("Content-Type", "application/json")
 	r.w.Header().Set("Cache-Control", "no-cache")
-	return answered, relay(r, from, r.s.cfg.EventHeartbeat,
+	return answered, relay(r, from, 8, r.s.cfg.EventHeartbeat,
 		func(e structs.Events) error { return r.writeJSON(e, "\n") },
 		func() error { return r.writeJSON(empty{}, "\n") })
 }

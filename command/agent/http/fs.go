@@ -148,7 +148,7 @@ func (r *request) frames(args structs.FSRequest) (any, error) {
 		return nil, err
 	}
 	r.w.Header().Set("Content-Type", "application/json")
-	return answered, relay(r, from, r.s.cfg.FrameHeartbeat,
+	return answered, relay(r, from, 0, r.s.cfg.FrameHeartbeat,
 		func(f structs.StreamFrame) error { return r.writeJSON(f, "") },
 		func() error { return r.writeJSON(empty{}, "") })
 }
@@ -167,6 +167,6 @@ func (r *request) plain(args structs.FSRequest) (any, error) {
 	if args.Follow {
 		beat = func() error { _, err := r.w.Write(nil); return err } // begins the answer
 	}
-	return answered, relay(r, from, r.s.cfg.FrameHeartbeat,
+	return answered, relay(r, from, 0, r.s.cfg.FrameHeartbeat,
 		func(f structs.StreamFrame) error { _, err := r.w.Write(f.Data); return err }, beat)
 }

@@ -21,11 +21,11 @@ type item[T any] struct {
 	err   error // io.EOF at its end
 }
 
-// receive reads a stream on a goroutine of its own and gives its items one by one
-// as they are taken. stop ends both and waits for the goroutine.
-func receive[T any](ctx context.Context, from wire.Receiver) (items <-chan item[T], stop func()) {
+// receive reads a stream on a goroutine of its own and gives its items one by one,
+// ahead of who takes them by so many. stop ends both and waits for the goroutine.
+func receive[T any](ctx context.Context, from wire.Receiver, ahead int) (items <-chan item[T], stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	out, done := make(chan item[T]), make(chan struct{})
+	out, done := make(chan item[T], ahead), make(chan struct{})
 	go func() { // ends with the stream, or when stop closes it
 		defer close(done)
 		for {
@@ -50,9 +50,10 @@ func receive[T any](ctx context.Context, from wire.Receiver) (items <-chan item[
 
 // relay gives a stream's items to write until the stream or the request ends.
 // While nothing comes, beat is called every interval, and once after headerWait;
-// nil: no heartbeats, and the answer waits for the first item however long it takes.
-func relay[T any](r *request, from wire.Receiver, interval time.Duration, write func(T) error, beat func() error) error {
-	items, stop := receive[T](r.Context(), from)
+// nil: no heartbeats, and the answer waits for the first item however long it takes. Up to ahead items that come faster than
+// the caller reads are sent with the one before them: each sending is a packet, and wakes it.
+func relay[T any](r *request, from wire.Receiver, ahead int, interval time.Duration, write func(T) error, beat func() error) error {
+	items, stop := receive[T](r.Context(), from, ahead)
 	defer stop()
 	ctl := http.NewResponseController(r.w)
 	timer := time.NewTimer(min(headerWait, interval))
@@ -61,20 +62,27 @@ func relay[T any](r *request, from wire.Receiver, interval time.Duration, write 
 	if beat == nil {
 		tick = nil
 	}
+	take := func(it item[T]) error {
+		if it.err != nil {
+			return it.err
+		}
+		return write(it.value)
+	}
 	for {
 		var err error
 		select {
 		case it := <-items:
-			if errors.Is(it.err, io.EOF) {
-				return nil
-			}
-			if err = it.err; err == nil {
-				err = write(it.value)
+			err = take(it)
+			for n := 0; n < ahead && err == nil && len(items) > 0; n++ {
+				err = take(<-items)
 			}
 		case <-tick:
 			err = beat()
 		case <-r.Context().Done():
 			err = r.Context().Err()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
 			return err
