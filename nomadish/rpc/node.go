@@ -456,7 +456,7 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		if u == nil {
 			continue
 		}
-		alloc := snap.Alloc(nil, u.ID)
+		alloc := snap.AllocToDecide(u.ID)
 		if alloc == nil {
 			continue // collected meanwhile
 		}

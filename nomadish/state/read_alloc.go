@@ -13,7 +13,7 @@ type attacher struct {
 	seen map[versionKey]*structs.Job
 	last *common // the last row's
 	job  *structs.Job
-	// brief: see AllocsToDecide.
+	// brief: without the events of tasks that have not ended.
 	brief bool
 }
 
@@ -76,6 +76,17 @@ func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 		return nil
 	}
 	return s.attacher().whole(r)
+}
+
+// AllocToDecide is an allocation as AllocsToDecide has it; nil if there is none.
+func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
+	r := s.v.allocs.get(id)
+	if r == nil {
+		return nil
+	}
+	a := s.attacher()
+	a.brief = true
+	return a.whole(r)
 }
 
 // Allocs walks the allocations of a namespace ("*": all) whose ID begins with

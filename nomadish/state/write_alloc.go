@@ -74,8 +74,12 @@ func (w *Writer) AllocClient(index uint64, e *structs.AllocClientEntry) error {
 }
 
 func (x *txn) report(u *structs.AllocClientUpdate) {
-	was := x.alloc(u.ID)
-	if was == nil || was.ClientTerminal() || (u.NodeID != "" && u.NodeID != was.NodeID) {
+	r := x.allocs.get(u.ID)
+	if r == nil {
+		return
+	}
+	was := r.made(true) // what was said of its tasks is replaced
+	if was.ClientTerminal() || (u.NodeID != "" && u.NodeID != was.NodeID) {
 		return
 	}
 	now := *was

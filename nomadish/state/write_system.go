@@ -213,7 +213,7 @@ func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 		edit.UpsertNode(n)
 	}
 	for a := range allocs.all {
-		edit.UpsertAlloc(a.alloc())
+		edit.UpsertAlloc(a.made(true))
 	}
 	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
 		edit.Reserve(h)
