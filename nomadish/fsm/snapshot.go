@@ -2,12 +2,15 @@ package fsm
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
 	"io"
+	"runtime"
+	"sync"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -116,6 +119,67 @@ func readHeader(r io.Reader) (h Header, err error) {
 	return h, nil
 }
 
+// Bounds of the rows that are decoded at once.
+const (
+	maxRows     = 1024
+	maxRowBytes = 8 << 20
+)
+
+// rows are some that follow each other, as they were read. They are decoded on all processors: that is most of the work of
+// reading a snapshot.
+type rows struct {
+	first int // how many came before
+	bytes int
+	all   []decoded
+}
+
+type decoded struct {
+	row
+	size  int // in the snapshot
+	value any
+	err   error
+}
+
+// add adds a row and tells whether it is time to give them on.
+func (r *rows) add(next row, size int) bool {
+	r.all = append(r.all, decoded{row: next, size: size})
+	r.bytes += size
+	return len(r.all) == maxRows || r.bytes >= maxRowBytes
+}
+
+// give decodes the rows and gives those that a state may hold to each, in their order.
+func (r *rows) give(each func(table string, row any, size int) error) error {
+	var wg sync.WaitGroup
+	many := min(runtime.GOMAXPROCS(0), len(r.all))
+	for part := range many {
+		wg.Go(func() {
+			for i := part; i < len(r.all); i += many {
+				d := &r.all[i]
+				if d.value, d.err = state.NewRow(d.Table); d.err == nil {
+					d.err = wire.Decode(d.Data, d.value)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range r.all {
+		d := &r.all[i]
+		if d.err == nil {
+			d.err = state.CheckRow(d.Table, d.value)
+		}
+		if d.err != nil {
+			return fmt.Errorf("row %d of %s: %w", r.first+i, d.Table, d.err)
+		}
+		if err := each(d.Table, d.value, d.size); err != nil {
+			return err
+		}
+	}
+	r.first += len(r.all)
+	clear(r.all)
+	r.all, r.bytes = r.all[:0], 0
+	return nil
+}
+
 // Read reads a whole snapshot row by row, each of which is one that a state may hold, with
 // its size in bytes. Only when it returns no error is the snapshot whole. A row belongs to
 // whom it was given to.
@@ -126,30 +190,27 @@ func Read(from io.Reader, each func(table string, row any, size int) error) (Hea
 	if err != nil {
 		return h, err
 	}
+	rows := &rows{}
 	for count := 0; ; count++ {
 		before := r.n
 		var next row
 		if err := wire.ReadFrame(r, maxRow, &next); err != nil {
-			return h, fmt.Errorf("row %d: %w: the snapshot is torn or damaged; use another", count, err)
+			torn := fmt.Errorf("row %d: %w: the snapshot is torn or damaged; use another", count, err)
+			return h, cmp.Or(rows.give(each), torn) // what is wrong first
 		}
 		if next.Table == "" {
+			if err := rows.give(each); err != nil {
+				return h, err
+			}
 			if next.Count != count {
 				return h, fmt.Errorf("%d rows of %d: the snapshot is damaged; use another", count, next.Count)
 			}
 			break
 		}
-		value, err := state.NewRow(next.Table)
-		if err != nil {
-			return h, fmt.Errorf("row %d: %w", count, err)
-		}
-		if err := wire.Decode(next.Data, value); err != nil {
-			return h, fmt.Errorf("row %d of %s: %w", count, next.Table, err)
-		}
-		if err := state.CheckRow(next.Table, value); err != nil {
-			return h, fmt.Errorf("row %d of %s: %w", count, next.Table, err)
-		}
-		if err := each(next.Table, value, int(r.n-before)); err != nil {
-			return h, err
+		if rows.add(next, int(r.n-before)) {
+			if err := rows.give(each); err != nil {
+				return h, err
+			}
 		}
 	}
 	want := r.sum.Sum32()
