@@ -157,6 +157,8 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
 	defer conn.Close() //nolint:errcheck // nothing to do about it
+	to.open.add(conn)
+	defer to.open.remove(conn)
 	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	head, err := frameOf(header{Method: c.Method, Via: via})
 	if err != nil {
@@ -208,8 +210,8 @@ func (m *Mux) Serve(ctx context.Context, s *Session) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer cancel()
-	defer s.mux.Close() //nolint:errcheck // nothing to do about it
-	defer context.AfterFunc(ctx, func() { _ = s.mux.Close() })()
+	defer s.Close() //nolint:errcheck // nothing to do about it
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	slots := make(chan struct{}, m.maxCalls)
 	for {
 		conn, err := s.mux.AcceptStream()
@@ -244,6 +246,8 @@ func (m *Mux) serveCall(ctx context.Context, s *Session, conn *yamux.Stream) {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
+	s.open.add(conn)
+	defer s.open.remove(conn)
 	conn.Shrink() // a call may wait for long, and needs no room for what was read
 	ctx, cancel := context.WithCancel(ctx)
 	gone := make(chan struct{})

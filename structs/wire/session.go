@@ -114,6 +114,7 @@ type Session struct {
 	addr string
 	peer Peer
 	last atomic.Int64 // when the other side was last heard, in nanoseconds of Unix
+	open streams
 }
 
 // Config tunes sessions. The zero value is good.
@@ -125,12 +126,16 @@ type Config struct {
 	TLS          *TLS          // nil: plain connections
 }
 
+func (c Config) keepAlive() time.Duration {
+	if c.KeepAlive > 0 {
+		return c.KeepAlive
+	}
+	return 15 * time.Second
+}
+
 func (c Config) yamux() *yamux.Config {
 	y := yamux.DefaultConfig()
-	y.KeepAliveInterval = 15 * time.Second
-	if c.KeepAlive > 0 {
-		y.KeepAliveInterval = c.KeepAlive
-	}
+	y.EnableKeepAlive = false // see Session.keepAlive
 	if c.WriteTimeout > 0 {
 		y.ConnectionWriteTimeout = c.WriteTimeout
 	}
@@ -148,24 +153,28 @@ func (c Config) yamux() *yamux.Config {
 
 // Client makes a session of a dialled connection; the protocol byte is already sent.
 func Client(conn net.Conn, c Config) (*Session, error) {
-	mux, err := yamux.Client(conn, c.yamux())
+	s := &Session{addr: conn.RemoteAddr().String()}
+	mux, err := yamux.Client(lifeline{conn, &s.open}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
 	}
-	s := &Session{mux: mux, addr: conn.RemoteAddr().String()}
+	s.mux = mux
 	s.heard()
+	go s.keepAlive(c.keepAlive()) // ends with the session
 	return s, nil
 }
 
 // Server makes a session of an accepted connection; the protocol byte is already read. Of
 // a *Conn it knows the peer.
 func Server(conn net.Conn, c Config) (*Session, error) {
-	mux, err := yamux.Server(conn, c.yamux())
+	s := &Session{addr: conn.RemoteAddr().String()}
+	mux, err := yamux.Server(lifeline{conn, &s.open}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
-	s := &Session{mux: mux, addr: conn.RemoteAddr().String()}
+	s.mux = mux
 	s.heard()
+	go s.keepAlive(c.keepAlive()) // ends with the session
 	if known, ok := conn.(*Conn); ok {
 		s.peer = known.Peer
 	}
@@ -216,9 +225,6 @@ func (s *Session) Ping(ctx context.Context) error {
 // Peer is who opened the session, on the side that accepted it.
 func (s *Session) Peer() Peer { return s.peer }
 
-// Close ends the session and all its calls.
-func (s *Session) Close() error { return s.mux.Close() }
-
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 
@@ -247,6 +253,7 @@ func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
 	}
+	s.open.add(conn)
 	st := &Stream{session: s, conn: conn, method: method, ctx: ctx}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -320,6 +327,7 @@ func (s *Stream) Close() {
 	s.once.Do(func() {
 		s.stop()
 		_ = s.conn.Close()
+		s.session.open.remove(s.conn)
 	})
 }
 
