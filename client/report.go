@@ -47,10 +47,11 @@ func newReporter() *reporter {
 func (n *node) Report(id string, urgent bool) {
 	p := n.reports
 	p.mu.Lock()
+	first := len(p.dirty) == 0 // it may wait for what is to be confirmed
 	if _, ok := p.dirty[id]; !ok {
 		p.dirty[id] = time.Now()
 	}
-	n.kickReports(urgent)
+	n.kickReports(urgent, urgent || first)
 }
 
 // reportAs reports an allocation that this node has no runner of.
@@ -59,11 +60,11 @@ func (n *node) reportAs(u *structs.AllocClientUpdate) {
 	p.mu.Lock()
 	p.dirty[u.ID] = time.Now()
 	p.final[u.ID] = u
-	n.kickReports(true)
+	n.kickReports(true, true)
 }
 
-// kickReports unlocks the reporter, and starts its goroutine if there is none.
-func (n *node) kickReports(urgent bool) {
+// kickReports unlocks the reporter, and starts its goroutine if there is none, or wakes it.
+func (n *node) kickReports(urgent, wake bool) {
 	p := n.reports
 	p.urgent = p.urgent || urgent
 	start := !p.active
@@ -73,7 +74,7 @@ func (n *node) kickReports(urgent bool) {
 		n.Go(n.sendReports)
 		return
 	}
-	if urgent {
+	if wake {
 		select {
 		case p.wake <- struct{}{}:
 		default:
@@ -111,6 +112,9 @@ func (n *node) sendReports(ctx context.Context) {
 			return
 		}
 		p.putBack(ids, extra)
+		if unknownOutcome(err) {
+			p.doubt(ids...)
+		}
 		n.logger.Debug("a report is sent again later", "allocs", len(ids), "error", err)
 		if !sleep(ctx, backoff) {
 			return
@@ -202,7 +206,6 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 		if _, ok := p.dirty[id]; !ok {
 			p.dirty[id] = time.Now()
 		}
-		p.unsure[id] = struct{}{}
 	}
 	for id, u := range extra {
 		p.final[id] = u
@@ -210,12 +213,18 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 }
 
 // doubt notes that reports may be on their way still.
-func (p *reporter) doubt(ids []string) {
+func (p *reporter) doubt(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range ids {
 		p.unsure[id] = struct{}{}
 	}
+}
+
+// unknownOutcome tells whether a report that failed so may be taken nevertheless.
+func unknownOutcome(err error) bool {
+	code := structs.CodeOf(err)
+	return !answered(err) || code == structs.CodeInternal || code == structs.CodeNoLeader
 }
 
 // acknowledged notes that what is said of an allocation was taken; over: it will not change any more, and nothing that comes later
@@ -254,7 +263,9 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 		return err
 	}
 	if answered, _ := n.c.servers.current(); answered != asked { // the other may have it, too
-		n.reports.doubt(ids)
+		for _, u := range req.Updates {
+			n.reports.doubt(u.ID)
+		}
 	}
 	for _, u := range req.Updates {
 		over := structs.TerminalClientStatus(u.ClientStatus)

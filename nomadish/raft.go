@@ -191,6 +191,9 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())
 	var f raft.ApplyFuture
 	err = n.wait(ctx, func() error { // Raft may be slow to take it in
+		if ctx.Err() != nil { // who called is told so already, and relies on it
+			return ctx.Err()
+		}
 		f = n.Raft.Apply(entry, n.applyWait)
 		return f.Error()
 	})

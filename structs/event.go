@@ -27,3 +27,22 @@ type Events struct {
 	Index  uint64
 	Events []Event
 }
+
+// EventPayload gives a pointer to an empty value of what events carry under a name; nil: nothing is known by it.
+func EventPayload(name string) any {
+	switch name {
+	case "Job":
+		return &Job{}
+	case "Evaluation":
+		return &Evaluation{}
+	case "Allocation":
+		return &Allocation{}
+	case "Node":
+		return &Node{}
+	case "SchedulerConfiguration":
+		return &SchedulerConfiguration{}
+	case "Ask":
+		return &Ask{}
+	}
+	return nil
+}

@@ -148,7 +148,7 @@ func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) error {
 		if args.PreserveResources {
 			for _, t := range g.Tasks {
 				if wt := was.LookupTask(t.Name); wt != nil && wt.Resources != nil {
-					t.Resources = wt.Resources
+					t.Resources = wt.Copy().Resources // the state's own is never changed, and this may be tried again
 				}
 			}
 		}

@@ -496,13 +496,16 @@ func (e *Endpoints) asFarAs(ctx context.Context, index uint64) (*state.Snapshot,
 	if snap := e.Store.Snapshot(); snap.Index() >= index {
 		return snap, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportWait)
+	waits, cancel := context.WithTimeout(ctx, reportWait)
 	defer cancel()
-	snap, err := e.Store.WaitIndex(ctx, index)
-	if err != nil {
-		return nil, structs.Errorf(structs.CodeStaleRequest, "the node has been told of more than this server knows: %w", err).WithHint("report again")
+	snap, err := e.Store.WaitIndex(waits, index)
+	switch {
+	case err == nil:
+		return snap, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	return snap, nil
+	return e.Store.Snapshot(), nil // a server whose state was set back will not come as far
 }
 
 // triggerOf says why a report makes its job worth a look; empty: it does not.

@@ -92,7 +92,8 @@ func (s *Snapshot) exportAllocs(yield func(table string, row any) error) error {
 }
 
 // canonical writes maps in the order of their keys, so that equal values give equal
-// bytes. Otherwise it is as wire.Handle.
+// bytes. Otherwise it is as wire.Handle, but that it does not know the tag wire: what that leaves out of
+// entries and snapshots is hashed all the same, or builds from before the tag would have other hashes.
 var canonical = func() *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{WriteExt: true}
 	h.RawToString, h.Canonical = true, true

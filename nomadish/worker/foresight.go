@@ -59,6 +59,7 @@ func (f *Foresight) world(snap *state.Snapshot) (w *scheduler.World, foreseen bo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.flying) == 0 {
+		f.base, f.edit, f.more = nil, nil, nil // an old World is not kept for long
 		return snap.World(), false
 	}
 	if f.base != snap.World() {

@@ -63,6 +63,36 @@ func eventStream(r *request) (any, error) {
 	r.w.Header().Set("Content-Type", "application/json")
 	r.w.Header().Set("Cache-Control", "no-cache")
 	return answered, relay(r, from, 8, r.s.cfg.EventHeartbeat,
-		func(e structs.Events) error { return r.writeJSON(e, "\n") },
+		func(e structs.Events) error {
+			if err := typed(&e); err != nil {
+				return err
+			}
+			return r.writeJSON(e, "\n")
+		},
 		func() error { return r.writeJSON(empty{}, "\n") })
+}
+
+// typed makes what events carry values of their types. Of this server they are; from another they come as maps, which lack what
+// has no value, and whose bytes are texts: whoever reads the stream must not see where it comes from.
+func typed(e *structs.Events) error {
+	for i := range e.Events {
+		for kind, raw := range e.Events[i].Payload {
+			if _, untyped := raw.(map[string]any); !untyped {
+				continue
+			}
+			value := structs.EventPayload(kind)
+			if value == nil {
+				continue // of a newer build
+			}
+			text, err := wire.Encode(raw)
+			if err == nil {
+				err = wire.Decode(text, value)
+			}
+			if err != nil {
+				return structs.Errorf(structs.CodeInternal, "event %s: %w", kind, err)
+			}
+			e.Events[i].Payload[kind] = value
+		}
+	}
+	return nil
 }
