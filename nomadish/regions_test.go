@@ -165,12 +165,18 @@ func (f *federation) blocks(from, of *Server) {
 	opts.MinQueryIndex, opts.MaxQueryTime = list.Index, time.Minute
 	done := make(chan error, 1)
 	go func() {
-		woken := &structs.JobListReply{}
-		err := from.Call(f.t.Context(), wire.MethodJobList, &structs.ListRequest{QueryOptions: opts}, woken)
-		if err == nil && (woken.Index <= list.Index || len(woken.Jobs) != len(list.Jobs)+1) {
-			err = fmt.Errorf("woken with %d jobs at index %d", len(woken.Jobs), woken.Index)
+		for {
+			woken := &structs.JobListReply{}
+			err := from.Call(f.t.Context(), wire.MethodJobList, &structs.ListRequest{QueryOptions: opts}, woken)
+			if err == nil && (woken.Index <= opts.MinQueryIndex || len(woken.Jobs) < len(list.Jobs)) {
+				err = fmt.Errorf("woken with %d jobs at index %d", len(woken.Jobs), woken.Index)
+			}
+			if err != nil || len(woken.Jobs) > len(list.Jobs) {
+				done <- err
+				return
+			}
+			opts.MinQueryIndex = woken.Index // the first job's own state has changed
 		}
-		done <- err
 	}()
 	if err := registerIn(f.t.Context(), of, of.cfg.Region, "second"); err != nil {
 		f.t.Fatal(err)
