@@ -29,9 +29,9 @@ func (s *stuck) Apply(*raft.Log) any {
 func (s *stuck) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("there is none") }
 func (s *stuck) Restore(io.ReadCloser) error         { return nil }
 
-// Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
-func TestWaitForRaftIsCalledOff(t *testing.T) {
-	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
+// aloneWith is a Raft of one server, which leads.
+func aloneWith(t *testing.T, machine raft.FSM) *raftNode {
+	t.Helper()
 	addr, transport := raft.NewInmemTransport("")
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = "alone", hclog.NewNullLogger()
@@ -51,6 +51,14 @@ func TestWaitForRaftIsCalledOff(t *testing.T) {
 		}
 		return nil
 	})
+	return n
+}
+
+// Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
+func TestWaitForRaftIsCalledOff(t *testing.T) {
+	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
+	n := aloneWith(t, machine)
+	r := n.Raft
 	applied := r.Apply([]byte("x"), 0)
 	<-machine.entered
 	l := &leaderParts{raft: n, logger: hclog.NewNullLogger()}

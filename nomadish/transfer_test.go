@@ -1,12 +1,9 @@
 package nomadish
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/structs"
@@ -49,25 +46,7 @@ func TestTransfersRest(t *testing.T) {
 // TestHandToNobody: the leader says how it was, and the second time it does not even try.
 func TestHandToNobody(t *testing.T) {
 	t.Parallel()
-	addr, transport := raft.NewInmemTransport("")
-	conf := raft.DefaultConfig()
-	conf.LocalID, conf.Logger = "alone", hclog.NewNullLogger()
-	mem := raft.NewInmemStore()
-	alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: addr}}}
-	if err := raft.BootstrapCluster(conf, mem, mem, raft.NewInmemSnapshotStore(), transport, alone); err != nil {
-		t.Fatal(err)
-	}
-	r, err := raft.NewRaft(conf, &raft.MockFSM{}, mem, mem, raft.NewInmemSnapshotStore(), transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &raftNode{Raft: r, ended: make(chan struct{})}
-	within(t, time.Minute, "leading", func(context.Context) error {
-		if r.State() != raft.Leader {
-			return errors.New("it does not lead")
-		}
-		return nil
-	})
+	n := aloneWith(t, &raft.MockFSM{})
 	if err := n.handTo(t.Context(), "", ""); err == nil || structs.CodeOf(err) == structs.CodeConflict {
 		t.Errorf("the first time: %v", err)
 	}
