@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -67,5 +69,30 @@ func TestSessionsEndCallsReadsOff(t *testing.T) {
 	defer s.open.mu.Unlock()
 	if !s.open.ended {
 		t.Error("the session has ended, and its reads are not called off")
+	}
+}
+
+// TestSessionOfASilentPeerEnds: a session ends, and its calls with it, when the other side does not answer any more though the
+// connection stands.
+func TestSessionOfASilentPeerEnds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing to do about it
+	s, err := Dial(t.Context(), "", l.Addr().String(), Config{KeepAlive: 10 * time.Millisecond, WriteTimeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.Call(ctx, "wait", &echo{}, &echo{}); !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("a call to who does not answer: %v", err)
+	}
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+		t.Error("the session stands")
+		_ = s.Close() // for the others
 	}
 }
