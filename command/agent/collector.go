@@ -14,8 +14,9 @@ const serverHeadroom = 192 << 20
 
 var headroomGiven sync.Once
 
-// giveHeadroom lets the heap of this process grow by least bytes between two collections, or by what lives if that is more,
-// but by no more than most. It is for the whole process, once, and does nothing where the environment says how to collect (GOGC, GOMEMLIMIT).
+// giveHeadroom lets the heap of this process grow by least bytes between two collections, or by twice what lives if that is
+// more, but by no more than most. It is for the whole process, once, and does nothing where the environment says how to
+// collect (GOGC, GOMEMLIMIT).
 func giveHeadroom(least, most uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -47,9 +48,9 @@ func liveHeap() uint64 {
 // holds a gigabyte, and need not take two.
 const mostHeadroom = 512 << 20
 
-// percentFor is GOGC for a heap of which so much lives: it may grow by as much as lives, within the headroom.
+// percentFor is GOGC for a heap of which so much lives: it may grow by twice as much, within the headroom.
 func (r headroom) percentFor(live uint64) int {
 	const least = 4 << 20 // Go takes no heap for smaller than that
 	live = max(live, least)
-	return int(max(r.least, min(live, r.most)) * 100 / live) //nolint:gosec // bounded by the headroom
+	return int(max(r.least, min(2*live, r.most)) * 100 / live) //nolint:gosec // bounded by the headroom
 }

@@ -97,14 +97,41 @@ func (f *FSM) Apply(log *raft.Log) any {
 	return nil
 }
 
-// ApplyBatch implements raft.BatchingFSM, so that the index of entries without a
-// command is known too.
+// ApplyBatch implements raft.BatchingFSM: what was committed together is shown together.
 func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 	out := make([]any, len(logs))
+	if len(logs) > 1 && f.halted == nil && f.together(logs) {
+		return out
+	}
 	for i, log := range logs {
 		out[i] = f.Apply(log)
 	}
 	return out
+}
+
+// together applies entries as one step if each of them can be; if not, none is applied.
+func (f *FSM) together(logs []*raft.Log) (all bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			all = false // the entry that did it will be told of when it is applied by itself
+		}
+	}()
+	return f.writer.Together(func() error {
+		for _, log := range logs {
+			if log.Type != raft.LogCommand {
+				f.writer.Advance(log.Index)
+				continue
+			}
+			t, payload, err := Decode(log.Data)
+			if err != nil {
+				return err
+			}
+			if err := f.writer.Apply(log.Index, t, payload); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) == nil
 }
 
 // apply applies one entry. A fault in ours that panics is answered as an error: the

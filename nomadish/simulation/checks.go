@@ -97,7 +97,7 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 	if err != nil {
 		c.fail("replica %d: the feed has lost entry %d, which was just applied: %v", r.id, index, err)
 	}
-	if !found {
+	if !found || changes.Index != index { // it changed nothing that the feed tells of
 		return 0
 	}
 	sum := fnv.New64a()

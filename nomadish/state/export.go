@@ -207,7 +207,7 @@ func CheckRow(table string, row any) error {
 // state or the new one, never a part; all watchers wake, and feeds fall behind.
 func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
-	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, index: index, allocs: in.allocs}
+	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs, entry: entry{index: index}}
 	x.rebuildTallies()
 	x.Commit()
 	w.db = in.db

@@ -110,7 +110,7 @@ func (h *hub) wake(s subject) {
 }
 
 // tell wakes those whom a commit concerns.
-func (h *hub) tell(was, now *view, groups []subject, changes []Change) {
+func (h *hub) tell(was, now *view, groups []subject, feed []Changes) {
 	if len(h.waiting) == 0 {
 		return
 	}
@@ -120,16 +120,21 @@ func (h *hub) tell(was, now *view, groups []subject, changes []Change) {
 			h.wake(s)
 		}
 	}
-	for i := range changes {
-		if changes[i].Kind != KindAlloc {
-			continue
-		}
-		id := changes[i].Key
-		h.wake(subject{anAlloc, id})
-		for n := range min(len(id), maxPrefix) + 1 {
-			if h.lengths[n] > 0 {
-				h.wake(subject{aPrefix, id[:n]})
+	for _, c := range feed {
+		for i := range c.Items {
+			if c.Items[i].Kind == KindAlloc {
+				h.wakeAlloc(c.Items[i].Key)
 			}
+		}
+	}
+}
+
+// wakeAlloc wakes those that wait for an allocation, or for all with a prefix of its ID.
+func (h *hub) wakeAlloc(id string) {
+	h.wake(subject{anAlloc, id})
+	for n := range min(len(id), maxPrefix) + 1 {
+		if h.lengths[n] > 0 {
+			h.wake(subject{aPrefix, id[:n]})
 		}
 	}
 }

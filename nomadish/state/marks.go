@@ -48,14 +48,17 @@ func newMarks() (m marks) {
 	return m
 }
 
-// set gives what the marks are after an entry that has changed tables.
-func (m marks) set(tables *tableSet, index uint64) marks {
+// set notes that an entry has changed tables. What was published last are the marks was.
+func (m *marks) set(tables *tableSet, index uint64, was *marks) {
 	for i, changed := range tables {
-		if changed {
-			m[i] = mark{index, make(chan struct{})}
+		if !changed {
+			continue
+		}
+		m[i].index = index
+		if m[i].changed == was[i].changed {
+			m[i].changed = make(chan struct{})
 		}
 	}
-	return m
 }
 
 // wake tells those that wait for the tables whose mark is another one now.

@@ -84,14 +84,14 @@ func newDB() *memdb.MemDB {
 // allocations that it changed. commit, if not nil, commits the tables of v, which wakes
 // their watchers, and opens them: they find v, because a [WatchSet] looks for the end of
 // what is being published before it lets its reader go on.
-func (s *Store) publish(v *view, groups []subject, changes []Change, commit func() *memdb.Txn) {
+func (s *Store) publish(v *view, groups []subject, feed []Changes, commit func() *memdb.Txn) {
 	s.publishing.Lock()
 	if commit != nil {
 		v.txn = commit()
 	}
 	s.hub.mu.Lock()
 	old := s.current.Swap(v)
-	s.hub.tell(old, v, groups, changes)
+	s.hub.tell(old, v, groups, feed)
 	s.hub.mu.Unlock()
 	s.publishing.Unlock()
 	old.marks.wake(&v.marks)

@@ -232,7 +232,7 @@ func Differences(s *Snapshot) []string {
 // with "ask "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := askFaults(s.v.txn)
-	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, jobs: map[structs.NamespacedID]*counts{}}
+	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.allocTable)
 	have := map[structs.NamespacedID]*tally{}
 	x.tallies.ascend(nil, func(_ label, t *tally) bool {

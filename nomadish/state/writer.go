@@ -21,6 +21,25 @@ import (
 type Writer struct {
 	store *Store
 	db    *memdb.MemDB
+	group *txn // of entries that are applied together; nil: each is by itself
+}
+
+// Together shows what apply does with entries as one step, and writes what they share
+// once: the state is the same as after one entry at a time, but nobody sees it in
+// between. If apply answers with an error, which it must if an entry's method does, or
+// panics, none of the entries has been applied, and the index is as it was.
+func (w *Writer) Together(apply func() error) error {
+	x := w.begin()
+	w.group = x
+	defer func() {
+		w.group = nil
+		x.Abort() // has no effect once committed
+	}()
+	if err := apply(); err != nil {
+		return err
+	}
+	w.finish(x)
+	return nil
 }
 
 // Apply moves the state on by one entry of any type. The payload is what
@@ -74,6 +93,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 // Advance moves the index on without a change: for log entries that carry no
 // command, or one that cannot be read.
 func (w *Writer) Advance(index uint64) {
+	if w.group != nil {
+		w.group.upTo = max(w.group.upTo, index)
+		return
+	}
 	now := w.store.current.Load()
 	if index <= now.index {
 		return
@@ -83,60 +106,98 @@ func (w *Writer) Advance(index uint64) {
 	w.store.publish(&next, nil, nil, nil)
 }
 
-// txn is one log entry being applied: tables and World together.
+// txn is log entries being applied: tables and World together.
 type txn struct {
 	*memdb.Txn
 	opts    *Options
+	was     *view // that they begin with
+	allocs  *allocEdit
+	past    *historyEdit
+	edit    *scheduler.Edit
+	tallies tree[label, *tally]
+	tok     *token // of tallies
+	upTo    uint64 // the index of the last entry
+	marks   marks
+	feed    []Changes // of the entries that have any
+
+	entry
+}
+
+// entry is the one log entry of a txn that is being applied now.
+type entry struct {
 	index   uint64
 	now     int64  // the entry's time, Unix nanoseconds
 	event   string // the event type of its changes
 	seed    string // its evaluations' IDs derive from it; empty: it makes none
 	minted  uint64
-	allocs  *allocEdit
-	past    *historyEdit
-	edit    *scheduler.Edit
 	changes []Change
 	tables  tableSet // changed
-	tallies tree[label, *tally]
-	tok     *token // of tallies
 	jobs    map[structs.NamespacedID]*counts
+}
+
+// begin begins with the state as it is.
+func (w *Writer) begin() *txn {
+	was := w.store.current.Load()
+	return &txn{
+		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
+		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: &token{},
+	}
 }
 
 // commit applies one entry by f.
 func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn) error) error {
-	was := w.store.current.Load()
-	x := &txn{
-		Txn: w.db.Txn(true), opts: &w.store.opts, index: index, now: now, event: event, seed: seed,
-		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: &token{}, jobs: map[structs.NamespacedID]*counts{},
+	x := w.group
+	if x == nil {
+		x = w.begin()
+		defer x.Abort() // has no effect once committed
 	}
-	defer x.Abort() // has no effect once committed
+	x.entry = entry{index: index, now: now, event: event, seed: seed, jobs: map[structs.NamespacedID]*counts{}}
+	x.allocs.derived = nil // what shares a batch does not depend on what is applied together
 	if err := f(x); err != nil {
 		w.Advance(index)
 		return err
 	}
 	x.settle()
-	next := &view{
-		store: w.store, index: max(index, was.index), allocs: was.allocs, past: was.past, world: x.edit.World(),
-		marks: was.marks.set(&x.tables, index), tallies: x.tallies,
-		restored: was.restored, superseded: make(chan struct{}), abandoned: was.abandoned,
+	x.upTo = max(x.upTo, index)
+	x.marks.set(&x.tables, index, &x.was.marks)
+	if len(x.changes) > 0 {
+		x.feed = append(x.feed, Changes{Index: index, Items: x.changes})
 	}
-	if x.tables.has(TableAllocs) {
+	if w.group == nil {
+		w.finish(x)
+	}
+	return nil
+}
+
+// finish shows what the entries of x have made.
+func (w *Writer) finish(x *txn) {
+	next := &view{
+		store: w.store, index: x.upTo, allocs: x.was.allocs, past: x.was.past, world: x.edit.World(),
+		marks: x.marks, tallies: x.tallies,
+		restored: x.was.restored, superseded: make(chan struct{}), abandoned: x.was.abandoned,
+	}
+	if x.changed(TableAllocs) {
 		next.allocs = x.allocs.table()
 	}
-	if x.tables.has(TableHistory) {
+	if x.changed(TableHistory) {
 		next.past = x.past.table()
 	}
-	if len(x.changes) > 0 {
-		w.store.fed.Store(index) // before anybody can see what the feed is still to tell
+	if n := len(x.feed); n > 0 {
+		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to tell
 	}
-	w.store.publish(next, x.allocs.touched, x.changes, func() *memdb.Txn {
+	w.store.publish(next, x.allocs.touched, x.feed, func() *memdb.Txn {
 		x.Commit()
 		return w.db.Txn(false)
 	})
-	if len(x.changes) > 0 {
-		w.store.ring.append(Changes{Index: index, Items: x.changes})
+	for _, c := range x.feed {
+		w.store.ring.append(c)
 	}
-	return nil
+}
+
+// changed tells whether an entry has changed a table.
+func (x *txn) changed(table string) bool {
+	n := tableNumber(table)
+	return x.marks[n].changed != x.was.marks[n].changed
 }
 
 // store writes a row. It fails only on a mistake in the schema.
