@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"net"
 	"sync"
 	"time"
@@ -12,13 +13,20 @@ import (
 //
 // yamux ends the streams of a session one by one, and until its turn comes, who reads one goes round there without waiting. Of
 // thousands of waiting calls all did, and left no processor to the one that was to end them, for minutes.
+//
+// It also writes at once what belongs together. yamux writes the opening of a stream, the header of its first frame and the
+// frame's body each by itself, which costs the system three times as much, and three records where there is TLS.
 type lifeline struct {
 	net.Conn
 	open *streams
+
+	// Of the next two yamux's one writer has the use.
+	held []byte // headers that something follows in a moment
+	body bool   // a header was written whose body comes next
 }
 
 // Read implements net.Conn.
-func (l lifeline) Read(b []byte) (int, error) {
+func (l *lifeline) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if err != nil {
 		l.open.callOff()
@@ -27,12 +35,65 @@ func (l lifeline) Read(b []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (l lifeline) Write(b []byte) (int, error) {
-	n, err := l.Conn.Write(b)
-	if err != nil {
-		l.open.callOff()
+func (l *lifeline) Write(b []byte) (int, error) {
+	hold := false
+	if l.body {
+		l.body = false
+	} else {
+		hold, l.body = goesOn(b)
 	}
-	return n, err
+	if hold && len(l.held) < maxHeld {
+		l.held = append(l.held, b...)
+		return len(b), nil
+	}
+	if err := l.send(b); err != nil {
+		l.open.callOff()
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// yamux's header of a frame, as its specification has it: version, type, flags (2 bytes), stream (4), length (4).
+const (
+	headerSize   = 12
+	typeData     = 0
+	typeWindow   = 1
+	flagOpens    = 1
+	maxHeld      = 4 * headerSize
+	maxJoined    = 4096
+	flagsLow     = 3
+	headerLength = 8
+)
+
+// goesOn tells whether b is a header that something follows: that of a frame with a body, or what opens a stream, in which
+// calls say at once what they want.
+func goesOn(b []byte) (goes, body bool) {
+	if len(b) != headerSize || b[0] != 0 {
+		return false, false
+	}
+	body = b[1] == typeData && binary.BigEndian.Uint32(b[headerLength:]) > 0
+	return body || b[1] == typeWindow && b[flagsLow]&flagOpens != 0, body
+}
+
+var joined = sync.Pool{New: func() any { return new([maxHeld + maxJoined]byte) }}
+
+// send writes what is held, and b.
+func (l *lifeline) send(b []byte) error {
+	held := l.held
+	l.held = l.held[:0]
+	switch {
+	case len(held) == 0:
+	case len(b) > maxJoined: // another write is less than a copy
+		if _, err := l.Conn.Write(held); err != nil {
+			return err
+		}
+	default:
+		buf := joined.Get().(*[maxHeld + maxJoined]byte) //nolint:forcetypeassert // nothing else is put there
+		defer joined.Put(buf)
+		b = buf[:copy(buf[:], held)+copy(buf[len(held):], b)]
+	}
+	_, err := l.Conn.Write(b)
+	return err
 }
 
 // Close ends the session and all its calls.

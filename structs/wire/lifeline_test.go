@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -94,5 +97,78 @@ func TestSessionOfASilentPeerEnds(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("the session stands")
 		_ = s.Close() // for the others
+	}
+}
+
+// writes keeps what is written, write by write.
+type writes struct {
+	net.Conn
+	mu  sync.Mutex
+	all [][]byte
+}
+
+func (w *writes) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	w.all = append(w.all, bytes.Clone(b))
+	w.mu.Unlock()
+	if w.Conn == nil {
+		return len(b), nil
+	}
+	return w.Conn.Write(b)
+}
+
+// TestWrittenTogether: what opens a stream, a frame's header and its body are one write, in their order; a body is never waited
+// after, even if it looks like a header; a large one is not copied.
+func TestWrittenTogether(t *testing.T) {
+	opens := []byte{0, 1, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0}
+	accepts := []byte{0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0}
+	data := func(n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0, 0, 0, 0, 3}, n) }
+	large := bytes.Repeat([]byte("x"), maxJoined+1)
+	f := func(in [][]byte, want ...[]byte) {
+		t.Helper()
+		w := &writes{}
+		l := &lifeline{Conn: w, open: &streams{}}
+		for _, b := range in {
+			if n, err := l.Write(b); n != len(b) || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+		}
+		if !reflect.DeepEqual(w.all, want) {
+			t.Errorf("%q\nis written as %q\nnot as     %q", in, w.all, want)
+		}
+	}
+	f([][]byte{opens, data(2), []byte("ab")}, append(append(bytes.Clone(opens), data(2)...), "ab"...))
+	f([][]byte{accepts}, accepts)
+	f([][]byte{data(0)}, data(0))
+	f([][]byte{data(12), opens, data(12), data(12)}, append(data(12), opens...), append(data(12), data(12)...))
+	f([][]byte{data(uint32(len(large))), large}, data(uint32(len(large))), large)
+	f([][]byte{opens, opens, opens, opens, opens}, bytes.Repeat(opens, 5)) // no more is held than that
+	f([][]byte{opens, opens, opens, opens, data(12), opens},
+		append(bytes.Repeat(opens, 4), data(12)...), opens)
+}
+
+// TestWritesOfACall: a call is two writes of who makes it: what it asks for, and its end.
+func TestWritesOfACall(t *testing.T) {
+	var c Config
+	conn, err := c.TLS.Dial(t.Context(), "", serve(t), ProtoRPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &writes{Conn: conn}
+	s, err := Client(w, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // it has served
+	const calls = 20
+	for range calls {
+		if err := s.Call(t.Context(), "echo", &echo{"once"}, &echo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.all); n > 2*calls+1 {
+		t.Errorf("%d calls were %d writes", calls, n)
 	}
 }

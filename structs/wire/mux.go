@@ -152,6 +152,14 @@ func (c *Call) Send(v any) error {
 // they come, whole ones only. An error that the other side gives instead of its
 // first answer, and that mine takes, is returned; all else is passed on unread.
 func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*structs.Error) bool) error {
+	head, err := frameOf(header{Method: c.Method, Via: via})
+	if err != nil {
+		return err
+	}
+	raw, err := c.RawArgs() // before the stream is opened: see lifeline
+	if err != nil {
+		return err
+	}
 	conn, err := to.mux.OpenStream()
 	if err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
@@ -160,14 +168,6 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 	to.open.add(conn)
 	defer to.open.remove(conn)
 	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	head, err := frameOf(header{Method: c.Method, Via: via})
-	if err != nil {
-		return err
-	}
-	raw, err := c.RawArgs()
-	if err != nil {
-		return err
-	}
 	if err := writeRaw(conn, head, raw); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}

@@ -154,7 +154,7 @@ func (c Config) yamux() *yamux.Config {
 // Client makes a session of a dialled connection; the protocol byte is already sent.
 func Client(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
-	mux, err := yamux.Client(lifeline{conn, &s.open}, c.yamux())
+	mux, err := yamux.Client(&lifeline{Conn: conn, open: &s.open}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
 	}
@@ -168,7 +168,7 @@ func Client(conn net.Conn, c Config) (*Session, error) {
 // a *Conn it knows the peer.
 func Server(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
-	mux, err := yamux.Server(lifeline{conn, &s.open}, c.yamux())
+	mux, err := yamux.Server(&lifeline{Conn: conn, open: &s.open}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
