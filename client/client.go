@@ -21,17 +21,22 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// Simulated nodes share one agent: simulatedStarts bounds how many of their tasks are being started at once, and
-// simulatedRegistering how many of them register at once.
-const simulatedStarts, simulatedRegistering = 256, 256
+// Simulated nodes share one agent: simulatedStarts bounds how many of their tasks are being started at once,
+// simulatedRegistering how many of them register at once, and simulatedSessions how many sessions they have with a server
+// together. One session writes one thing after the other, and with tens of thousands of nodes behind it, calls waited for
+// longer than they might.
+const simulatedStarts, simulatedRegistering, simulatedSessions = 256, 256, 32
+
+// nodesPerSession is how many simulated nodes share a session, if there are not too many for that.
+const nodesPerSession = 250
 
 // Client is the running agent.
 type Client struct {
 	config  Config
 	logger  hclog.Logger
 	group   *group
-	pool    *wire.Pool
-	servers *servers
+	servers *servers   // as the own node, or else the first, knows them
+	links   []*servers // all there are: nodes that share one share a session
 	mux     *wire.Mux
 	drivers *driver.Registry
 	store   *state.Store // nil: nothing is kept
@@ -59,11 +64,7 @@ func New(config Config) (*Client, error) {
 	}
 	c.mux = wire.NewMux(c.logger, 0)
 	c.serveMethods(c.mux)
-	c.pool = wire.NewPool(config.RPC, func(_ context.Context, s *wire.Session) error {
-		c.group.Go(func(ctx context.Context) { c.mux.Serve(ctx, s) })
-		return nil
-	})
-	c.servers = newServers(c.pool, config.Servers)
+	c.servers = c.link()
 	err := c.build()
 	if err == nil {
 		err = c.openGossip()
@@ -74,6 +75,17 @@ func New(config Config) (*Client, error) {
 	}
 	c.start()
 	return c, nil
+}
+
+// link makes what some of the nodes are to speak with servers by.
+func (c *Client) link() *servers {
+	pool := wire.NewPool(c.config.RPC, func(_ context.Context, s *wire.Session) error {
+		c.group.Go(func(ctx context.Context) { c.mux.Serve(ctx, s) })
+		return nil
+	})
+	out := newServers(pool, c.config.Servers)
+	c.links = append(c.links, out)
+	return out
 }
 
 // build makes the nodes; nothing of it talks to servers.
@@ -188,9 +200,15 @@ func (c *Client) buildSimulated(who state.Node) error {
 		SchedulingEligibility: c.eligibility(), FingerprintedAt: time.Now().UTC(),
 	}
 	starts, registering := make(chan struct{}, simulatedStarts), make(chan struct{}, simulatedRegistering)
-	for _, found := range sim.Nodes(c.config.Simulate, o) {
+	all := sim.Nodes(c.config.Simulate, o)
+	share := max(nodesPerSession, (len(all)+simulatedSessions-1)/simulatedSessions)
+	for i, found := range all {
 		n := newNode(c, found, only)
 		n.starts, n.registering = starts, registering
+		if i > 0 && i%share == 0 {
+			c.link()
+		}
+		n.servers = c.links[len(c.links)-1]
 		c.nodes = append(c.nodes, n)
 	}
 	return nil
@@ -304,7 +322,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	gone := make(chan error, 1)
 	go func() { gone <- c.closeGossip() }() // bounded by itself
 	errs := []error{c.group.stop(ctx), <-gone}
-	c.pool.Close()
+	for _, l := range c.links {
+		l.pool.Close()
+	}
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
 	}

@@ -117,7 +117,9 @@ func anyPort(addr string) string {
 // TLS, by being the only one there is.
 func (c *Client) heardOf(m clientpool.Member) {
 	if m.Role == clientpool.RoleServer && m.Alive() && m.RPCAddr != "" {
-		c.servers.hint(m.RPCAddr)
+		for _, l := range c.links {
+			l.hint(m.RPCAddr)
+		}
 	}
 }
 

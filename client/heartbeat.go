@@ -48,7 +48,7 @@ func (n *node) keepAlive(ctx context.Context) {
 			continue
 		}
 		retry, last, refused = retryFirst, time.Now(), ""
-		n.c.servers.learn(reply.Servers)
+		n.servers.learn(reply.Servers)
 		n.gossip.learn(reply.Gossip)
 		if registered && !reply.Registered {
 			n.logger.Warn("the servers do not know this node any more; registering again")
@@ -104,7 +104,7 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 		status = structs.NodeStatusDown
 	}
 	if registered || status == structs.NodeStatusDown {
-		err := n.c.servers.call(ctx, limit, wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{
+		err := n.servers.call(ctx, limit, wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{
 			NodeID: n.id, SecretID: n.secret, Status: status, GossipKeys: n.gossip.keys(),
 		}, &reply)
 		return &reply, err
@@ -118,7 +118,7 @@ func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*s
 		}
 	}
 	register := &structs.NodeRegisterRequest{Node: n.Node(), GossipKeys: n.gossip.keys(), WriteRequest: structs.WriteRequest{Region: n.c.config.Region}}
-	err := n.c.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, register, &reply)
+	err := n.servers.call(ctx, maxHeartbeatLimit, wire.MethodNodeRegister, register, &reply)
 	return &reply, err
 }
 

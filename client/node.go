@@ -28,6 +28,7 @@ type node struct {
 	dir     string       // of the allocations; empty: they have no files
 	keep    int          // how many allocations are kept at most; 0: no ended one
 	starts  chan struct{}
+	servers *servers
 
 	registering chan struct{} // held by those that register; nil: it need not wait for others
 
@@ -62,7 +63,7 @@ type node struct {
 
 func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
 	out := &node{
-		c: c, id: n.ID, secret: n.SecretID, drivers: drivers,
+		c: c, id: n.ID, secret: n.SecretID, drivers: drivers, servers: c.servers,
 		logger: c.logger.With("node_id", structs.ShortID(n.ID)),
 		known:  make(chan struct{}), refresh: make(chan struct{}, 1), collect: make(chan struct{}, 1),
 		runners: map[string]*alloc.Runner{}, gone: map[string]struct{}{}, forgotten: map[string]struct{}{}, acked: map[string]struct{}{},

@@ -258,11 +258,11 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 		return nil
 	}
 	var reply structs.WriteReply
-	asked, _ := n.c.servers.current()
-	if err := n.c.servers.call(ctx, reportLimit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
+	asked, _ := n.servers.current()
+	if err := n.servers.call(ctx, reportLimit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
 		return err
 	}
-	if answered, _ := n.c.servers.current(); answered != asked { // the other may have it, too
+	if answered, _ := n.servers.current(); answered != asked { // the other may have it, too
 		for _, u := range req.Updates {
 			n.reports.doubt(u.ID)
 		}

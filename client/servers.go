@@ -12,7 +12,7 @@ import (
 )
 
 // servers is where the servers are and which of them is spoken with: one, until
-// it cannot be reached. All nodes of a client share it and the session.
+// it cannot be reached. Nodes that share it share the session.
 type servers struct {
 	pool *wire.Pool
 	seed []string // as configured; kept at the end of the list for good

@@ -144,7 +144,7 @@ func (n *node) sendEvents(ctx context.Context) {
 		if len(list) == 0 {
 			return
 		}
-		err := n.c.servers.call(ctx, reportLimit, wire.MethodNodeEvents,
+		err := n.servers.call(ctx, reportLimit, wire.MethodNodeEvents,
 			&structs.NodeEventsRequest{NodeID: n.id, SecretID: n.secret, Events: list}, &structs.WriteReply{})
 		switch structs.CodeOf(err) {
 		case structs.CodeBadRequest, structs.CodeForbidden, structs.CodeUnsupported:

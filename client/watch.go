@@ -71,7 +71,7 @@ func (w *watcher) answered(ctx context.Context, question *wire.Stream, addr stri
 	question.Close()
 	if err != nil {
 		if !answered(err) && ctx.Err() == nil {
-			w.node.c.servers.giveUp(addr)
+			w.node.servers.giveUp(addr)
 		}
 		if w.pause(ctx, err) {
 			w.ask(ctx)
@@ -116,7 +116,7 @@ func (n *node) ask(ctx context.Context, index uint64) (question *wire.Stream, ad
 	req.Region = n.c.config.Region
 	req.MinQueryIndex, req.MaxQueryTime, req.AllowStale = index, watchTime, index > 0
 	if question, err = s.Stream(ctx, wire.MethodNodeClientAllocs, req); err != nil && ctx.Err() == nil {
-		n.c.servers.giveUp(addr)
+		n.servers.giveUp(addr)
 	}
 	return question, addr, err
 }
@@ -124,12 +124,12 @@ func (n *node) ask(ctx context.Context, index uint64) (question *wire.Stream, ad
 // hello names the node to the server that is spoken with, once a session, so that the server can call
 // back.
 func (n *node) hello(ctx context.Context) (addr string, s *wire.Session, err error) {
-	addr, known := n.c.servers.current()
+	addr, known := n.servers.current()
 	if known == 0 {
 		return addr, nil, errNoServer
 	}
-	if s, err = n.c.pool.Session(ctx, addr); err != nil {
-		n.c.servers.giveUp(addr)
+	if s, err = n.servers.pool.Session(ctx, addr); err != nil {
+		n.servers.giveUp(addr)
 		return addr, nil, err
 	}
 	if s == n.greeted {
@@ -139,7 +139,7 @@ func (n *node) hello(ctx context.Context) (addr string, s *wire.Session, err err
 	if err := s.Call(ctx, wire.MethodClientHello, &structs.NodeHeartbeatRequest{NodeID: n.id, SecretID: n.secret}, &reply); err != nil {
 		var said *structs.Error
 		if !errors.As(err, &said) {
-			n.c.servers.giveUp(addr)
+			n.servers.giveUp(addr)
 		}
 		return addr, nil, err
 	}

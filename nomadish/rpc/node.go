@@ -456,21 +456,24 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		if u == nil {
 			continue
 		}
-		alloc := snap.AllocToDecide(u.ID)
-		if alloc == nil {
+		row := snap.AllocRow(u.ID)
+		if row == nil {
 			continue // collected meanwhile
 		}
-		if alloc.NodeID != args.NodeID {
+		if row.NodeID() != args.NodeID {
 			return nil, structs.Errorf(structs.CodeForbidden, "node %s: allocation %s is not on it", args.NodeID, u.ID)
 		}
 		u.NodeID, u.ModifyTime = args.NodeID, now
 		entry.Updates = append(entry.Updates, u)
-		id := structs.NamespacedID{ID: alloc.JobID, Namespace: alloc.Namespace}
-		job := snap.Job(nil, alloc.Namespace, alloc.JobID)
-		if job == nil || job.Stop || seen[id] {
+		id := row.JobID()
+		if runs(row.ClientStatus(), u) || seen[id] {
 			continue
 		}
-		trigger := triggerOf(job, alloc, u)
+		job := snap.Job(nil, id.Namespace, id.ID)
+		if job == nil || job.Stop {
+			continue
+		}
+		trigger := triggerOf(job, snap.AllocToDecide(u.ID), u)
 		if trigger == "" || trigger == structs.EvalTriggerAllocHealth && *u.DeploymentStatus.Healthy && !snap.OlderWait(job) {
 			continue // nothing waits for one more to be well
 		}
@@ -506,6 +509,12 @@ func (e *Endpoints) asFarAs(ctx context.Context, index uint64) (*state.Snapshot,
 		return nil, ctx.Err()
 	}
 	return e.Store.Snapshot(), nil // a server whose state was set back will not come as far
+}
+
+// runs tells whether a report says no more than that an allocation runs, as most do: triggerOf has nothing to say to it.
+func runs(was string, now *structs.AllocClientUpdate) bool {
+	return now.ClientStatus == structs.AllocClientRunning && was != structs.AllocClientSuspended &&
+		(now.DeploymentStatus == nil || now.DeploymentStatus.Healthy == nil)
 }
 
 // triggerOf says why a report makes its job worth a look; empty: it does not.

@@ -86,6 +86,9 @@ func (r *row) JobID() structs.NamespacedID {
 // NodeID is the node that it is on.
 func (r *row) NodeID() string { return r.node.id.text }
 
+// ClientStatus is what the client says of the allocation.
+func (r *row) ClientStatus() string { return r.clientStatus() }
+
 // DesiredStatus is what the servers want of it.
 func (r *row) DesiredStatus() string { return r.desiredStatus() }
 

@@ -78,6 +78,9 @@ func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 	return s.attacher().whole(r)
 }
 
+// AllocRow is an allocation as the state keeps it; nil if there is none.
+func (s *Snapshot) AllocRow(id string) *AllocRow { return s.v.allocs.get(id) }
+
 // AllocToDecide is an allocation as AllocsToDecide has it; nil if there is none.
 func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
 	r := s.v.allocs.get(id)

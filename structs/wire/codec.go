@@ -165,14 +165,19 @@ func readRaw(r io.Reader, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("read frame of %d bytes: %w, the limit is %d", n, ErrFrameTooLarge, limit)
 	}
 	// Grown as it arrives: a lying length costs its sender bytes, not us memory.
-	if n <= 64<<10 {
-		body := make([]byte, n)
-		_, err := io.ReadFull(r, body)
-		return body, err
+	body := make([]byte, 0, min(n, 64<<10))
+	for len(body) < n {
+		if len(body) == cap(body) {
+			body = append(make([]byte, 0, min(n, 2*cap(body))), body...)
+		}
+		got, err := io.ReadFull(r, body[len(body):cap(body)])
+		body = body[:len(body)+got]
+		if err != nil {
+			if err == io.EOF && len(body) > 0 { //nolint:errorlint // ReadFull gives it as it is
+				err = io.ErrUnexpectedEOF
+			}
+			return body, err
+		}
 	}
-	body, err := io.ReadAll(io.LimitReader(r, int64(n)))
-	if err == nil && len(body) < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return body, err
+	return body, nil
 }
