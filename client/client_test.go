@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -458,7 +459,7 @@ func TestReportsAreRetriedWithTheLatestState(t *testing.T) {
 }
 
 func TestSimulatedNodes(t *testing.T) {
-	const nodes, perNode = 200, 4
+	const nodes, perNode = nodesPerSession + 50, 3
 	s, w := newFakeServer(t), newWorld()
 	s.ttl = 5 * time.Second
 	c, err := New(Config{
@@ -474,6 +475,15 @@ func TestSimulatedNodes(t *testing.T) {
 		}
 	}()
 	s.until("all are registered and have said hello", func() bool { return len(s.nodes) == nodes && len(s.sessions) == nodes })
+	s.change(func() {
+		behind := map[*wire.Session]int{}
+		for _, session := range s.sessions {
+			behind[session]++
+		}
+		if got := slices.Sorted(maps.Values(behind)); !slices.Equal(got, []int{50, nodesPerSession}) {
+			t.Errorf("the sessions are of %v nodes", got)
+		}
+	})
 	j := job("j", structs.JobTypeBatch, fake("main", map[string]any{"run_for": "20ms"}))
 	j.TaskGroups[0].Tasks[0].Driver = MockDriver
 	s.change(func() {
