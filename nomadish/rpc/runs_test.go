@@ -3,37 +3,41 @@ package rpc
 import (
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/nomadish/nomadish/structs"
 )
 
 // What is passed over because it only says that an allocation runs gives no evaluation, whatever the allocation was.
 func TestRuns(t *testing.T) {
-	statuses := rapid.SampledFrom([]string{
+	statuses := []string{
 		structs.AllocClientPending, structs.AllocClientRunning, structs.AllocClientComplete, structs.AllocClientFailed,
 		structs.AllocClientLost, structs.AllocClientUnknown, structs.AllocClientSuspended,
-	})
+	}
 	yes, no, one := true, false, 1
-	healths := rapid.SampledFrom([]*structs.AllocDeploymentStatus{nil, {}, {Healthy: &yes}, {Healthy: &no}})
+	healths := []*structs.AllocDeploymentStatus{nil, {}, {Healthy: &yes}, {Healthy: &no}}
+	desired := []string{structs.AllocDesiredRun, structs.AllocDesiredStop, structs.AllocDesiredSuspend}
+	types := []string{structs.JobTypeService, structs.JobTypeBatch}
 	job := &structs.Job{Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Update: &structs.UpdateStrategy{MaxParallel: &one}}}}
-	passed := 0
-	rapid.Check(t, func(t *rapid.T) {
-		was := &structs.Allocation{
-			TaskGroup: "g", ClientStatus: statuses.Draw(t, "was"), DeploymentStatus: healths.Draw(t, "was well"),
-			DesiredStatus: rapid.SampledFrom([]string{structs.AllocDesiredRun, structs.AllocDesiredStop, structs.AllocDesiredSuspend}).Draw(t, "desired"),
-			Job:           &structs.Job{Type: rapid.SampledFrom([]string{structs.JobTypeService, structs.JobTypeBatch}).Draw(t, "type")},
+	passed, all := 0, len(statuses)*len(statuses)*len(healths)*len(healths)*len(desired)*len(types)
+	for i := range all {
+		pick := func(n int) int {
+			at := i % n
+			i /= n
+			return at
 		}
-		now := &structs.AllocClientUpdate{ClientStatus: statuses.Draw(t, "now"), DeploymentStatus: healths.Draw(t, "well")}
+		was := &structs.Allocation{
+			TaskGroup: "g", ClientStatus: statuses[pick(len(statuses))], DeploymentStatus: healths[pick(len(healths))],
+			DesiredStatus: desired[pick(len(desired))], Job: &structs.Job{Type: types[pick(len(types))]},
+		}
+		now := &structs.AllocClientUpdate{ClientStatus: statuses[pick(len(statuses))], DeploymentStatus: healths[pick(len(healths))]}
 		if !runs(was.ClientStatus, now) {
-			return
+			continue
 		}
 		passed++
 		if trigger := triggerOf(job, was, now); trigger != "" {
-			t.Fatal(trigger)
+			t.Errorf("%s, desired %s, %+v, now %s, %+v: %s", was.ClientStatus, was.DesiredStatus, was.DeploymentStatus, now.ClientStatus, now.DeploymentStatus, trigger)
 		}
-	})
-	if passed == 0 {
-		t.Error("nothing was passed over")
+	}
+	if passed == 0 || passed == all {
+		t.Errorf("%d of %d are passed over", passed, all)
 	}
 }
