@@ -15,9 +15,10 @@ import (
 // is being set up) goes with the next one, after lazyReport at the latest.
 const (
 	lazyReport    = time.Second
-	reportLimit   = 10 * time.Second // for the answer to one
-	maxReport     = 512              // allocations in one
-	reportBurst   = 1                // how many may follow the first without waiting
+	reportLimit   = 10 * time.Second       // for the answer to one
+	reportEach    = 100 * time.Millisecond // and for each allocation in it: servers that have much to do take many at once
+	maxReport     = 512                    // allocations in one
+	reportBurst   = 1                      // how many may follow the first without waiting
 	reportBackoff = 100 * time.Millisecond
 	maxBackoff    = 5 * time.Second
 	// confirmAfter is when what was sent twice is sent once more: the first may have been kept by a server that hung, and come
@@ -259,7 +260,8 @@ func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*s
 	}
 	var reply structs.WriteReply
 	asked, _ := n.servers.current()
-	if err := n.servers.call(ctx, reportLimit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
+	limit := reportLimit + time.Duration(len(req.Updates))*reportEach // a session that is lost ends it before
+	if err := n.servers.call(ctx, limit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
 		return err
 	}
 	if answered, _ := n.servers.current(); answered != asked { // the other may have it, too

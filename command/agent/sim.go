@@ -21,7 +21,7 @@ const simLook = 200 * time.Millisecond
 
 // By how much the heap of simulated nodes may grow between two collections, at least and at most: a few nodes need not
 // collect all the time, and a million tasks need not take twice the memory that they hold.
-const simHeadroom, simMostHeadroom = 64 << 20, 512 << 20
+const simHeadroom, simMostHeadroom = 64 << 20, 1 << 30
 
 // SimOptions say which simulated nodes to attach to which servers.
 type SimOptions struct {
