@@ -1,5 +1,6 @@
 // Package state is the cluster's memory: the tables and the World, moved on
-// together, one log entry at a time.
+// together, one log entry at a time. What Raft has committed together is shown together
+// ([Writer.Together]); how it was cut makes no difference to the state.
 //
 // [New] gives a reader and a writer. A [Store] hands out [Snapshot] values: the
 // tables and the World at one index, immutable, taken in O(1). The [Writer] has one
