@@ -8,16 +8,18 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxReports bounds the clients' reports of one log entry; what one client sends at once may be more.
-const maxReports = 1000
+// maxReports bounds the clients' reports of one log entry; what one client sends at once may be more. While as many wait, up to
+// maxCommitting entries are on their way at once.
+const maxReports, maxCommitting = 1000, 4
 
 // reports has clients' reports committed together that come while others are being committed: one that comes alone is
 // committed at once, and when thousands of nodes start their work, an entry, its place on disk and the settling of its jobs'
 // counts serve many of them. Who reports commits, itself or for others; there is no goroutine for it.
 type reports struct {
-	mu      sync.Mutex
-	busy    bool      // somebody commits
-	waiting []*report // what came meanwhile, in that order; each has a call that waits, which bounds them
+	mu         sync.Mutex
+	committing int       // entries on their way
+	waiting    []*report // what came meanwhile, in that order; each has a call that waits, which bounds them
+	updates    int       // that they tell
 }
 
 // report is one client's call.
@@ -53,11 +55,16 @@ func (r *reports) commit(ctx context.Context, to Applier, entry *structs.AllocCl
 func (r *reports) begin(me *report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy {
+	if r.committing > 0 {
 		r.waiting = append(r.waiting, me)
+		r.updates += len(me.entry.Updates)
+		if r.updates >= maxReports && r.committing < maxCommitting {
+			r.committing++
+			r.turn()
+		}
 		return false
 	}
-	r.busy, me.batch = true, []*report{me}
+	r.committing, me.batch = 1, []*report{me}
 	return true
 }
 
@@ -67,6 +74,7 @@ func (r *reports) leads(me *report) bool {
 	defer r.mu.Unlock()
 	if i := slices.Index(r.waiting, me); i >= 0 {
 		r.waiting = slices.Delete(r.waiting, i, i+1)
+		r.updates -= len(me.entry.Updates)
 	}
 	return me.batch != nil
 }
@@ -90,23 +98,31 @@ func (r *reports) lead(ctx context.Context, to Applier, me *report) (uint64, err
 	return me.index, me.err
 }
 
-// next gives the turn to the first that waits, with as many of those behind it as go into one entry.
+// next gives the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
 func (r *reports) next() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		r.busy = false
+	if len(r.waiting) == 0 || r.committing > 1 && r.updates < maxReports {
+		r.committing--
 		return
 	}
+	r.turn()
+}
+
+// turn gives the turn to the first that waits, with as many of those behind it as go into one entry.
+func (r *reports) turn() {
 	n, updates := 1, len(r.waiting[0].entry.Updates)
 	for ; n < len(r.waiting); n++ {
-		if updates += len(r.waiting[n].entry.Updates); updates > maxReports {
+		more := len(r.waiting[n].entry.Updates)
+		if updates+more > maxReports {
 			break
 		}
+		updates += more
 	}
 	lead := r.waiting[0]
 	lead.batch = slices.Clone(r.waiting[:n])
 	r.waiting = slices.Delete(r.waiting, 0, n)
+	r.updates -= updates
 	close(lead.turn)
 }
 

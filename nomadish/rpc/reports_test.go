@@ -86,8 +86,8 @@ func TestReportsTogether(t *testing.T) {
 			if want := []string{"1 <nil>", second, second, second, "3 <nil>"}; !slices.Equal(answers, want) {
 				t.Errorf("answers: %q, want %q", answers, want)
 			}
-			if r.busy || len(r.waiting) > 0 {
-				t.Errorf("after all: busy %t, %d waiting", r.busy, len(r.waiting))
+			if r.committing != 0 || len(r.waiting) > 0 || r.updates != 0 {
+				t.Errorf("after all: %d are being committed, %d wait with %d", r.committing, len(r.waiting), r.updates)
 			}
 		})
 	}
@@ -117,6 +117,42 @@ func TestReportsBounded(t *testing.T) {
 		}
 		if want := []int{1, maxReports, 1, 3 * maxReports}; !slices.Equal(sizes, want) {
 			t.Errorf("entries of %v reports, want %v", sizes, want)
+		}
+	})
+}
+
+// While whole entries wait, several are on their way at once, but not more than so many; less than a whole one waits for one of
+// them to end.
+func TestReportsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, r := &slowApplier{let: make(chan error)}, &reports{}
+		var wg sync.WaitGroup
+		send := func(n, want int) {
+			wg.Go(func() {
+				if _, err := r.commit(t.Context(), to, &structs.AllocClientEntry{Updates: make([]*structs.AllocClientUpdate, n)}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			to.mu.Lock()
+			defer to.mu.Unlock()
+			if got := len(to.entries); got != want {
+				t.Errorf("%d entries on their way, want %d", got, want)
+			}
+		}
+		send(1, 1)
+		send(maxReports-1, 1)
+		send(1, 2)
+		send(maxReports, 3)
+		send(maxReports, maxCommitting)
+		send(maxReports, maxCommitting)
+		send(1, maxCommitting)
+		for range maxCommitting + 2 {
+			to.let <- nil
+		}
+		wg.Wait()
+		if len(to.entries) != maxCommitting+2 || r.committing != 0 || r.updates != 0 {
+			t.Errorf("%d entries; then %+v", len(to.entries), r)
 		}
 	})
 }
