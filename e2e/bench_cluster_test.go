@@ -49,24 +49,31 @@ func benchServer(b *testing.B) *agent {
 func benchWorld(b *testing.B, n int, shape string) *agent {
 	b.Helper()
 	a := benchServer(b)
+	a.populate(b, n, shape)
+	return a
+}
+
+// populate starts n simulated nodes, of one process, and waits until all are ready.
+func (a *agent) populate(b *testing.B, n int, shape string) *agent {
+	b.Helper()
 	began := time.Now()
-	a.attach(strings.Replace(shape, "COUNT", strconv.Itoa(n), 1))
+	nodes := a.attach(strings.Replace(shape, "COUNT", strconv.Itoa(n), 1))
 	tick := time.NewTicker(500 * time.Millisecond) // a list of 50,000 costs the server something
 	defer tick.Stop()
 	for {
-		nodes, _, err := a.api.NodeList(b.Context(), nil)
+		list, _, err := a.api.NodeList(b.Context(), nil)
 		if err != nil {
 			b.Fatal(err)
 		}
 		ready := 0
-		for _, node := range nodes {
+		for _, node := range list {
 			if node.Status == structs.NodeStatusReady {
 				ready++
 			}
 		}
 		if ready == n {
 			b.Logf("%d nodes are ready after %v", n, time.Since(began).Round(time.Millisecond))
-			return a
+			return nodes
 		}
 		if time.Since(began) > 5*time.Minute {
 			b.Fatalf("%d of %d nodes are ready after %v\n%s", ready, n, time.Since(began), a.log.tail(20))

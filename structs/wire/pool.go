@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Pool keeps one session per address and opens it when it is needed. OnOpen is
@@ -22,10 +23,15 @@ type Pool struct {
 // the own.
 type target struct{ region, addr string }
 
+// redial is for how long an address at which nobody could be reached is not tried again: thousands of nodes behind one pool
+// would try thousands of times a second.
+const redial = 100 * time.Millisecond
+
 type pooled struct {
 	ready chan struct{} // closed when session or err is set
 	s     *Session
 	err   error
+	until time.Time // the error is the answer to all who ask before that
 }
 
 // NewPool makes an empty pool; onOpen may be nil.
@@ -84,7 +90,7 @@ func (p *Pool) SessionIn(ctx context.Context, region, addr string) (*Session, er
 		return nil, ErrSessionClosed
 	}
 	e, ok := p.sessions[to]
-	if ok && e.s != nil && e.s.mux.IsClosed() {
+	if ok && (e.s != nil && e.s.mux.IsClosed() || e.err != nil && time.Now().After(e.until)) {
 		ok = false
 	}
 	if !ok {
@@ -116,13 +122,16 @@ func (p *Pool) open(ctx context.Context, to target, e *pooled) {
 		_ = s.Close()
 		err = ErrSessionClosed
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		e.s = s
+	case ctx.Err() == nil && !p.closed:
+		e.err, e.until = err, time.Now().Add(redial)
+	default: // it was the caller who gave up
 		e.err = err
 		if p.sessions[to] == e {
 			delete(p.sessions, to)
 		}
-	} else {
-		e.s = s
 	}
 	close(e.ready)
 }

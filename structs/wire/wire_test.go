@@ -358,3 +358,38 @@ func FuzzRPCFrame(f *testing.F) {
 		}
 	})
 }
+
+// TestPoolDoesNotRedialAtOnce: who asks for a session shortly after another could not have one gets the same answer; later the
+// address is tried again. That somebody gave up is no answer for others.
+func TestPoolDoesNotRedialAtOnce(t *testing.T) {
+	addr := serve(t)
+	p := NewPool(Config{}, nil)
+	defer p.Close()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Session(gone, addr); err == nil || len(p.sessions) > 0 {
+		t.Fatalf("who gave up got %v; kept: %v", err, p.sessions)
+	}
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := nobody.Addr().String()
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, first := p.Session(t.Context(), closed)
+	if first == nil {
+		t.Fatal("nobody was reached")
+	}
+	e := p.sessions[target{addr: closed}]
+	p.sessions[target{addr: addr}] = e // that is refused, and somebody is there
+	e.until = time.Now().Add(time.Hour)
+	if _, err := p.Session(t.Context(), addr); !errors.Is(err, first) {
+		t.Fatalf("shortly after: %v, not %v", err, first)
+	}
+	e.until = time.Now().Add(-time.Hour)
+	if _, err := p.Session(t.Context(), addr); err != nil {
+		t.Fatalf("later: %v", err)
+	}
+}
