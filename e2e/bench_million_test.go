@@ -39,6 +39,8 @@ func million(b *testing.B, nodes, jobs int) {
 		a.summed(b, fmt.Sprintf("big-%d", i), each, areRunning)
 	}
 	b.Logf("and run after %v", time.Since(start).Round(time.Millisecond))
+	a.calm(b)
+	b.Logf("and the servers have taken in that they are well after %v", time.Since(start).Round(time.Millisecond))
 	now, most := a.memory(b)
 	b.ReportMetric(now/1024, "GiB")
 	b.ReportMetric(most/1024, "GiB-at-most")
@@ -93,5 +95,25 @@ func restoreFrom(b *testing.B, a *agent, file string, size int64) {
 	defer in.Close() //nolint:errcheck // read only
 	if _, err := a.api.SnapshotRestore(b.Context(), in, size); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// calm waits until the server has applied nothing for five seconds.
+func (a *agent) calm(b *testing.B) {
+	b.Helper()
+	last, since := "", time.Now()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(since) < 5*time.Second; <-tick.C {
+		self, err := a.nomad.Agent().Self()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if now := self.Stats["raft"]["applied_index"]; now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(began) > 5*time.Minute {
+			b.Fatalf("the server applies entries still, index %s", last)
+		}
 	}
 }
