@@ -25,7 +25,7 @@ import (
 // simulatedRegistering how many of them register at once, and simulatedSessions how many sessions they have with a server
 // together. One session writes one thing after the other, and with tens of thousands of nodes behind it, calls waited for
 // longer than they might.
-const simulatedStarts, simulatedRegistering, simulatedSessions = 256, 256, 32
+const simulatedStarts, simulatedRegistering, simulatedSessions = 256, 256, 16
 
 // nodesPerSession is how many simulated nodes share a session, if there are not too many for that.
 const nodesPerSession = 250

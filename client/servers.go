@@ -111,12 +111,7 @@ func (s *servers) giveUp(addr string) {
 	if !moved {
 		return
 	}
-	// What still waits on the old session would wait long for a server that hangs.
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if old, err := s.pool.Session(ctx, addr); err == nil {
-		_ = old.Close()
-	}
+	s.pool.Drop(addr) // what still waits on the old session would wait long for a server that hangs
 }
 
 // call calls a unary method of a server, trying each of those known once. A limit

@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Edit is a private, mutable form of a World: what one log entry, one judged
-// plan or one evaluation changes. It is for one goroutine. Abandoning it costs
+// Edit is a private, mutable form of a World: what log entries that are applied
+// together, one judged plan or one evaluation changes. It is for one goroutine. Abandoning it costs
 // nothing.
 type Edit struct {
 	w   World

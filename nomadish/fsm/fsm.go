@@ -100,24 +100,47 @@ func (f *FSM) Apply(log *raft.Log) any {
 // ApplyBatch implements raft.BatchingFSM: what was committed together is shown together.
 func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 	out := make([]any, len(logs))
-	if len(logs) > 1 && f.halted == nil && f.together(logs) {
-		return out
-	}
-	for i, log := range logs {
-		out[i] = f.Apply(log)
+	for at := 0; at < len(logs); {
+		if n := f.together(logs[at:]); n > 0 {
+			at += n
+			continue
+		}
+		out[at] = f.Apply(logs[at])
+		at++
 	}
 	return out
 }
 
-// together applies entries as one step if each of them can be; if not, none is applied.
-func (f *FSM) together(logs []*raft.Log) (all bool) {
+// maxTogether is after how many changes no more entries are added to a step.
+const maxTogether = 1000
+
+// together applies entries as one step, up to one that cannot be applied, and gives how many it were; 0: the first is to be
+// applied by itself.
+func (f *FSM) together(logs []*raft.Log) int {
+	if f.halted != nil || len(logs) < 2 {
+		return 0
+	}
+	n, err := f.step(logs)
+	if err != nil && n > 0 {
+		n, err = f.step(logs[:n]) // without the one that undid it
+	}
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// step applies entries as one step, until there are enough changes. If one cannot be applied none is, and n is how many are
+// before that one.
+func (f *FSM) step(logs []*raft.Log) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			all = false // the entry that did it will be told of when it is applied by itself
+			err = fmt.Errorf("panic: %v", r) // it will be told of when the entry is applied by itself
 		}
 	}()
-	return f.writer.Together(func() error {
-		for _, log := range logs {
+	err = f.writer.Together(func() error {
+		for ; n < len(logs) && f.writer.Changed() < maxTogether; n++ {
+			log := logs[n]
 			if log.Type != raft.LogCommand {
 				f.writer.Advance(log.Index)
 				continue
@@ -131,7 +154,8 @@ func (f *FSM) together(logs []*raft.Log) (all bool) {
 			}
 		}
 		return nil
-	}) == nil
+	})
+	return n, err
 }
 
 // apply applies one entry. A fault in ours that panics is answered as an error: the

@@ -6,8 +6,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// allocEdit is a private form of an allocTable that can be changed: what one log
-// entry, or an import, does. Abandoning it costs nothing. It is for one goroutine.
+// allocEdit is a private form of an allocTable that can be changed: what log
+// entries that are applied together, or an import, do. Abandoning it costs nothing. It is for one goroutine.
 type allocEdit struct {
 	allocTable
 	tok     *token

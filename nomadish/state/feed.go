@@ -54,13 +54,17 @@ type ring struct {
 
 func newRing(limit int) *ring { return &ring{limit: limit, more: make(chan struct{})} }
 
-func (r *ring) append(c Changes) {
+// append adds what was shown together. All of that is kept, whatever the limit: whoever has read what was before finds it.
+func (r *ring) append(together []Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.commits = append(r.commits, c)
-	r.items += len(c.Items)
+	before := len(r.commits)
+	r.commits = append(r.commits, together...)
+	for i := range together {
+		r.items += len(together[i].Items)
+	}
 	drop := 0
-	for r.items > r.limit && drop < len(r.commits)-1 {
+	for r.items > r.limit && drop < before {
 		r.items -= len(r.commits[drop].Items)
 		r.lost = r.commits[drop].Index
 		r.commits[drop] = Changes{} // its values may go

@@ -17,7 +17,7 @@ import (
 // Writer moves the state on. Only the FSM holds it, and it is for one goroutine. It
 // has a method for each log entry type; each applies its entry as a whole or, when
 // it answers with an error, not at all. Either way the store's index moves to the
-// entry's. Payloads may be kept by the state: their maker must not change them.
+// entry's, but see [Writer.Together]. Payloads may be kept by the state: their maker must not change them.
 type Writer struct {
 	store *Store
 	db    *memdb.MemDB
@@ -40,6 +40,15 @@ func (w *Writer) Together(apply func() error) error {
 	}
 	w.finish(x)
 	return nil
+}
+
+// Changed is how many changes there are to be shown together as yet. Tables are made for some thousand of them in one
+// step, not for more.
+func (w *Writer) Changed() int {
+	if w.group == nil {
+		return 0
+	}
+	return w.group.changed
 }
 
 // Apply moves the state on by one entry of any type. The payload is what
@@ -119,6 +128,7 @@ type txn struct {
 	upTo    uint64 // the index of the last entry
 	marks   marks
 	feed    []Changes // of the entries that have any
+	changed int       // how many those are
 
 	entry
 }
@@ -162,6 +172,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	x.marks.set(&x.tables, index, &x.was.marks)
 	if len(x.changes) > 0 {
 		x.feed = append(x.feed, Changes{Index: index, Items: x.changes})
+		x.changed += len(x.changes)
 	}
 	if w.group == nil {
 		w.finish(x)
@@ -176,10 +187,10 @@ func (w *Writer) finish(x *txn) {
 		marks: x.marks, tallies: x.tallies,
 		restored: x.was.restored, superseded: make(chan struct{}), abandoned: x.was.abandoned,
 	}
-	if x.changed(TableAllocs) {
+	if x.moved(TableAllocs) {
 		next.allocs = x.allocs.table()
 	}
-	if x.changed(TableHistory) {
+	if x.moved(TableHistory) {
 		next.past = x.past.table()
 	}
 	if n := len(x.feed); n > 0 {
@@ -189,13 +200,13 @@ func (w *Writer) finish(x *txn) {
 		x.Commit()
 		return w.db.Txn(false)
 	})
-	for _, c := range x.feed {
-		w.store.ring.append(c)
+	if len(x.feed) > 0 {
+		w.store.ring.append(x.feed)
 	}
 }
 
-// changed tells whether an entry has changed a table.
-func (x *txn) changed(table string) bool {
+// moved tells whether an entry has changed a table.
+func (x *txn) moved(table string) bool {
 	n := tableNumber(table)
 	return x.marks[n].changed != x.was.marks[n].changed
 }

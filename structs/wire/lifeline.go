@@ -55,14 +55,14 @@ func (l *lifeline) Write(b []byte) (int, error) {
 
 // yamux's header of a frame, as its specification has it: version, type, flags (2 bytes), stream (4), length (4).
 const (
-	headerSize   = 12
-	typeData     = 0
-	typeWindow   = 1
-	flagOpens    = 1
-	maxHeld      = 4 * headerSize
-	maxJoined    = 4096
-	flagsLow     = 3
-	headerLength = 8
+	headerSize = 12
+	typeData   = 0
+	typeWindow = 1
+	flagOpens  = 1
+	maxHeld    = 4 * headerSize
+	maxJoined  = 4096
+	flagsAt    = 3 // the lower half
+	lengthAt   = 8
 )
 
 // goesOn tells whether b is a header that something follows: that of a frame with a body, or what opens a stream, in which
@@ -71,8 +71,8 @@ func goesOn(b []byte) (goes, body bool) {
 	if len(b) != headerSize || b[0] != 0 {
 		return false, false
 	}
-	body = b[1] == typeData && binary.BigEndian.Uint32(b[headerLength:]) > 0
-	return body || b[1] == typeWindow && b[flagsLow]&flagOpens != 0, body
+	body = b[1] == typeData && binary.BigEndian.Uint32(b[lengthAt:]) > 0
+	return body || b[1] == typeWindow && b[flagsAt]&flagOpens != 0, body
 }
 
 var joined = sync.Pool{New: func() any { return new([maxHeld + maxJoined]byte) }}

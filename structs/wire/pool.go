@@ -136,6 +136,19 @@ func (p *Pool) open(ctx context.Context, to target, e *pooled) {
 	close(e.ready)
 }
 
+// Drop ends the session to a server of the own region, if there is one, with all its calls.
+func (p *Pool) Drop(addr string) {
+	p.mu.Lock()
+	e := p.sessions[target{addr: addr}]
+	if e != nil && e.s == nil { // it is being opened, or could not be
+		e = nil
+	}
+	p.mu.Unlock()
+	if e != nil {
+		_ = e.s.Close()
+	}
+}
+
 // Close closes all sessions and refuses new ones.
 func (p *Pool) Close() {
 	p.mu.Lock()

@@ -393,3 +393,26 @@ func TestPoolDoesNotRedialAtOnce(t *testing.T) {
 		t.Fatalf("later: %v", err)
 	}
 }
+
+// TestPoolDrops: what waits on a session that is dropped ends, and the next call opens another one.
+func TestPoolDrops(t *testing.T) {
+	addr := serve(t)
+	p := NewPool(Config{}, nil)
+	defer p.Close()
+	p.Drop(addr) // there is none
+	for range 20 {
+		s, err := p.Session(t.Context(), addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Call(t.Context(), "wait", &echo{}, &echo{}) }()
+		p.Drop(addr)
+		if err := <-ended; !errors.Is(err, ErrSessionClosed) {
+			t.Fatalf("a call of before: %v", err)
+		}
+	}
+	if err := p.Call(t.Context(), addr, "echo", &echo{}, &echo{}); err != nil {
+		t.Fatal(err)
+	}
+}
