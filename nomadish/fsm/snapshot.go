@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -53,19 +54,12 @@ func write(to io.Writer, s *state.Snapshot) error {
 	if err := writeHeader(w, &Header{Version: version, Index: s.Index(), Restored: s.Restored()}); err != nil {
 		return err
 	}
-	count := 0
-	err := s.Export(func(table string, r any) error {
-		data, err := wire.Encode(r)
-		if err != nil {
-			return err
-		}
-		count++
-		return wire.WriteFrame(w, &row{Table: table, Data: data})
-	})
-	if err != nil {
+	rows := &outgoing{to: w}
+	err := s.Export(rows.add)
+	if err = cmp.Or(err, rows.flush(), rows.wait()); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	if err := wire.WriteFrame(w, &row{Count: count}); err != nil {
+	if err := wire.WriteFrame(w, &row{Count: rows.count}); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	if err := w.Flush(); err != nil {
@@ -75,6 +69,91 @@ func write(to io.Writer, s *state.Snapshot) error {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
+}
+
+// maxOutgoing bounds the rows that are encoded at once.
+const maxOutgoing = 256
+
+// outgoing are rows on their way into a snapshot. They are encoded on all processors, and written while the next ones are
+// encoded: it is most of the work.
+type outgoing struct {
+	to      io.Writer
+	all     []encoded
+	written chan error // tells of those before; nil: nothing is being written
+	failed  error      // of what was written
+	count   int
+}
+
+type encoded struct {
+	table string
+	value any
+	frame bytes.Buffer
+	err   error
+}
+
+// add adds a row; what it is told by then may be an error of rows before.
+func (o *outgoing) add(table string, value any) error {
+	o.count++
+	o.all = append(o.all, encoded{table: table, value: value})
+	if len(o.all) < maxOutgoing {
+		return nil
+	}
+	return o.flush()
+}
+
+// flush encodes what was added and begins to write it.
+func (o *outgoing) flush() error {
+	batch := o.all
+	o.all = nil
+	onAll(len(batch), func(i int) {
+		e := &batch[i]
+		var data []byte
+		if data, e.err = wire.Encode(e.value); e.err == nil {
+			e.err = wire.WriteFrame(&e.frame, &row{Table: e.table, Data: data})
+		}
+	})
+	if err := o.wait(); err != nil {
+		return err
+	}
+	written := make(chan error, 1)
+	o.written = written
+	go func() { written <- writeAll(o.to, batch) }() // wait waits for it
+	return nil
+}
+
+func writeAll(to io.Writer, batch []encoded) error {
+	for i := range batch {
+		if batch[i].err != nil {
+			return batch[i].err
+		}
+		if _, err := to.Write(batch[i].frame.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits until what was begun is written.
+func (o *outgoing) wait() error {
+	if o.written != nil {
+		o.failed = <-o.written
+		o.written = nil
+	}
+	return o.failed
+}
+
+// onAll calls do for 0 to n-1, on all processors.
+func onAll(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	many := min(runtime.GOMAXPROCS(0), n)
+	for part := range many {
+		wg.Go(func() {
+			for i := part; i < n; i += many {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func writeHeader(w io.Writer, h *Header) error {
@@ -149,19 +228,12 @@ func (r *rows) add(next row, size int) bool {
 
 // give decodes the rows and gives those that a state may hold to each, in their order.
 func (r *rows) give(each func(table string, row any, size int) error) error {
-	var wg sync.WaitGroup
-	many := min(runtime.GOMAXPROCS(0), len(r.all))
-	for part := range many {
-		wg.Go(func() {
-			for i := part; i < len(r.all); i += many {
-				d := &r.all[i]
-				if d.value, d.err = state.NewRow(d.Table); d.err == nil {
-					d.err = wire.Decode(d.Data, d.value)
-				}
-			}
-		})
-	}
-	wg.Wait()
+	onAll(len(r.all), func(i int) {
+		d := &r.all[i]
+		if d.value, d.err = state.NewRow(d.Table); d.err == nil {
+			d.err = wire.Decode(d.Data, d.value)
+		}
+	})
 	for i := range r.all {
 		d := &r.all[i]
 		if d.err == nil {
