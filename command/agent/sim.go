@@ -20,7 +20,7 @@ import (
 const simLook = 200 * time.Millisecond
 
 // By how much the heap of simulated nodes may grow between two collections, at least and at most: a few nodes need not
-// collect all the time, and a million tasks need not take twice the memory that they hold.
+// collect all the time, nor a million tasks take three times the memory that they hold.
 const simHeadroom, simMostHeadroom = 64 << 20, 1 << 30
 
 // SimOptions say which simulated nodes to attach to which servers.

@@ -22,7 +22,7 @@ func (r recorder) Apply(l *raft.Log) any {
 }
 
 // BenchmarkReplay applies the log of a seed, of every type of entry, to an empty state machine: what a server does that comes
-// back. It is the time of one entry.
+// back, but one entry at a time. It is the time of one.
 func BenchmarkReplay(b *testing.B) {
 	log := map[uint64]*raft.Log{}
 	if _, err := run(1, seams{machine: func(_ int, m raft.FSM) raft.FSM { return recorder{m, log} }}, 5000, 500); err != nil {
