@@ -23,6 +23,9 @@ type Config struct {
 	// DataDir holds Raft's log and snapshots, under server/. Empty: all in memory.
 	DataDir string
 
+	// LogReserve is how many bytes of a new log's file are written ahead, as far as there is room; 0: none.
+	LogReserve int64
+
 	// Disk says when DataDir's disk counts as full: this server does not lead then if another can.
 	// DiskRoom measures it; nil: the system's word counts.
 	Disk     structs.DiskLimit

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/nomadish/nomadish/nomadish/disk"
 	"github.com/nomadish/nomadish/nomadish/fsm"
@@ -60,10 +59,7 @@ func openStores(cfg *Config, logger hclog.Logger) (*stores, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir %s: %w", cfg.DataDir, err)
 	}
-	bolt, err := raftboltdb.New(raftboltdb.Options{
-		Path: filepath.Join(dir, "raft.db"), MsgpackUseNewTimeFormat: true,
-		BoltOptions: boltOptions(),
-	})
+	bolt, err := openLog(filepath.Join(dir, "raft.db"), cfg.LogReserve)
 	if err != nil {
 		return nil, fmt.Errorf("open Raft's log in %s: %w (is another agent using this data_dir? is there room on its disk?)", dir, err)
 	}

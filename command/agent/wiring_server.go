@@ -15,6 +15,10 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
+// logReserve is how much of a new server's log is written ahead: what some thousand entries take before there is a first
+// snapshot, after which the log's pages are used again.
+const logReserve = 32 << 20
+
 // serverConfig makes the server's configuration of the agent's. What the agent's
 // leaves unstated keeps the server's default.
 func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, error) {
@@ -22,7 +26,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	if cfg.Dev {
 		c.DevMode()
 	} else {
-		c.DataDir = hostOr(cfg.Server.DataDir, cfg.DataDir)
+		c.DataDir, c.LogReserve = hostOr(cfg.Server.DataDir, cfg.DataDir), logReserve
 	}
 	c.Region, c.Datacenter, c.Name, c.Version, c.Logger = cfg.Region, cfg.Datacenter, cfg.Name, Version, logger
 	c.RPCAddr = joinHostPort(hostOr(cfg.Addresses.RPC, cfg.BindAddr), cfg.Ports.RPC)
