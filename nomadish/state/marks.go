@@ -30,8 +30,6 @@ type tableSet [len(marks{})]bool
 
 func (s *tableSet) add(table string) { s[tableNumber(table)] = true }
 
-func (s *tableSet) has(table string) bool { return s[tableNumber(table)] }
-
 // tableNumber is the place of a table's mark.
 func tableNumber(table string) int {
 	at, found := slices.BinarySearch(tableNames, table)

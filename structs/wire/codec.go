@@ -173,7 +173,7 @@ func readRaw(r io.Reader, limit int) ([]byte, error) {
 		got, err := io.ReadFull(r, body[len(body):cap(body)])
 		body = body[:len(body)+got]
 		if err != nil {
-			if err == io.EOF { //nolint:errorlint // ReadFull gives it as it is
+			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
 			return body, err
