@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -340,5 +341,34 @@ func TestGangRefusedIsRefusedWhole(t *testing.T) {
 	}
 	if holds, refused, _, _ := judge(c, again); len(refused) != 0 || len(holds.Stop) != 3 {
 		t.Errorf("refused %v, %d stops hold", refused, len(holds.Stop))
+	}
+}
+
+// TestGangMemberComesBesideOthersOnly: one that stands for a lost member does not hold when all others have been taken back since it
+// was decided; if one of them is there it does.
+func TestGangMemberComesBesideOthersOnly(t *testing.T) {
+	c := newCluster(t)
+	c.racks(3)
+	c.register(gangJob(structs.JobTypeService, 3, 8, byMember, inRack(true)))
+	c.eval()
+	c.runAll()
+	c.node("n08", dgx("r1"))
+	c.changeNode(c.members()["j.g[1]"].NodeID, down)
+	plan, err := Schedule(c.w, c.newEval(), c.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Beside) != 1 || len(plan.Beside[0]) != 2 || placed(plan) == 0 {
+		t.Fatalf("%d placed, beside %v", placed(plan), plan.Beside)
+	}
+	for gone := range 3 {
+		e := c.w.Edit()
+		for _, id := range plan.Beside[0][:gone] {
+			e.DeleteAlloc(id, c.allocs[id].NodeID)
+		}
+		holds, refused, why := e.Judge(plan)
+		if whole := gone < 2; (len(holds.Place) == 1) != whole || (len(refused) == 0) != whole || strings.Contains(why, "gang is gone") == whole {
+			t.Errorf("%d of the others are gone: %d batches hold, refused %v: %s", gone, len(holds.Place), refused, why)
+		}
 	}
 }

@@ -279,6 +279,13 @@ func (s *scheduler) growGang(gw *gangWork) {
 	slices.SortFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
 	})
+	if gw.spec.told && len(live) > 0 {
+		ids := make([]string, len(live))
+		for i, a := range live {
+			ids[i] = a.ID
+		}
+		s.plan.Beside = append(s.plan.Beside, ids)
+	}
 	d := s.beside(gw, live)
 	var runs []*groupRun
 	for _, work := range gw.works {

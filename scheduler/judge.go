@@ -20,6 +20,7 @@ import (
 func (e *Edit) Judge(plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
+	j.beside()
 	j.unreserve()
 	j.stop()
 	j.mayReclaim()
@@ -69,6 +70,26 @@ func (j *judgement) refuse(node, why string) {
 	j.refusedNodes = append(j.refusedNodes, node)
 	if j.reason == "" {
 		j.reason = fmt.Sprintf("node %s: %s", structs.ShortID(node), why)
+	}
+}
+
+// beside refuses what would join members of a gang of whom nobody is there any more: a plan of another job has taken all of it
+// back, say.
+func (j *judgement) beside() {
+	for _, gang := range j.plan.Beside {
+		if slices.ContainsFunc(gang, func(id string) bool {
+			_, there := j.e.w.allocs.Get(id)
+			return there
+		}) {
+			continue
+		}
+		for _, batch := range j.plan.Place {
+			for i := range batch.Instances {
+				if batch.Gang != nil {
+					j.refuse(batch.Nodes[batch.Instances[i].Node].ID, "the rest of its gang is gone")
+				}
+			}
+		}
 	}
 }
 

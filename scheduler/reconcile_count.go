@@ -175,7 +175,7 @@ func (r *reconciler) failed(work *groupWork, s *slots, a *structs.Allocation) {
 
 // due tells whether a failed allocation is to be replaced now, that was to be at a time.
 func (r *reconciler) due(a *structs.Allocation, at time.Time) bool {
-	return !at.After(r.in.Now.Add(rescheduleSlack)) || (a.FollowupEvalID != "" && a.FollowupEvalID == r.eval.ID) ||
+	return !at.After(r.in.Now.Add(rescheduleSlack)) || (a.FollowupEvalID != "" && (a.FollowupEvalID == r.eval.ID || r.in.Past[a.FollowupEvalID])) ||
 		a.DesiredTransition.ShouldForceReschedule()
 }
 

@@ -126,3 +126,28 @@ func TestDrainedBatchRunsAgain(t *testing.T) {
 	f(true, 1)
 	f(false, 0)
 }
+
+// TestFailedIsDueWhenItsFollowUpIsPast: what waits for a follow-up evaluation that has had its turn waits no longer, whatever this
+// server's clock says. Otherwise nobody would look at it again.
+func TestFailedIsDueWhenItsFollowUpIsPast(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+		j.Reschedule = &structs.ReschedulePolicy{Delay: new(time.Minute), DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(true)}
+	}))
+	c.eval()
+	c.client(isLive, c.ended(true))
+	c.eval()
+	follow := c.last.Evals[1]
+	for _, past := range []bool{false, true} {
+		in := c.input()
+		in.Past = map[string]bool{follow.ID: past, "another": true}
+		plan, err := Schedule(c.w, c.newEval(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := placed(plan) == 1; got != past {
+			t.Errorf("past %t: %d placed", past, placed(plan))
+		}
+	}
+}

@@ -33,6 +33,9 @@ type Input struct {
 	// SnapshotIndex is the state that World and Input are of; the plan and a
 	// blocked evaluation carry it.
 	SnapshotIndex uint64
+	// Past are those of the allocations' follow-up evaluations that are not to come any more: they have had their turn, and
+	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
+	Past map[string]bool
 	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
 	Asks []*structs.Ask
 	// Brief: why a blocked evaluation finds no room is not counted again.

@@ -22,6 +22,9 @@ type Plan struct {
 	// Reserve makes reservations, Unreserve ends those of this job on the nodes named.
 	Reserve   []*Reservation `codec:",omitempty"`
 	Unreserve []string       `codec:",omitempty"`
+	// Beside are, gang by gang, allocations beside which the plan places more of their gang. Those hold only if one of them
+	// is there still: the others would be a gang of too few.
+	Beside [][]string `codec:",omitempty"`
 	// Asks is what is missing of the job's groups once the plan has been committed.
 	Asks []*AskUpdate `codec:",omitempty"`
 

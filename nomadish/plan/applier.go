@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -355,7 +356,11 @@ func (p *pipeline) take(w *waiting) {
 
 func (p *pipeline) judge(j *judged) {
 	start := p.opts.Clock.Now()
-	j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
+	if j.refused = p.ofAnother(j.plan); len(j.refused) > 0 {
+		j.holds, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
+	} else {
+		j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
+	}
 	if p.opts.Gate != nil {
 		rest := left(j.holds)
 		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest)
@@ -376,6 +381,25 @@ func (p *pipeline) judge(j *judged) {
 	metrics.IncrCounter([]string{"nomad", "plan", "refused"}, refused)
 	metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
 	metrics.MeasureSince([]string{"nomad", "plan", "evaluate"}, start)
+}
+
+// ofAnother gives the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
+// its version may be the same, and what was to be placed is not of it.
+func (p *pipeline) ofAnother(plan *structs.Plan) (nodes []string) {
+	for _, b := range plan.Place {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Submitted == 0 {
+			continue
+		}
+		job := p.store.Snapshot().Job(nil, b.Namespace, b.JobID)
+		if job != nil && job.CreateIndex == b.Resources.Shared.Terms.Submitted {
+			continue
+		}
+		for i := range b.Nodes {
+			nodes = append(nodes, b.Nodes[i].ID)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // launch sends the open round on its way.

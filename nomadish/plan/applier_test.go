@@ -438,3 +438,27 @@ func TestRoomThatComesFreeIsSeen(t *testing.T) {
 		}
 	})
 }
+
+// TestJobRegisteredAnew: what was decided for a job that was purged since is refused, also if another of its name is there.
+func TestJobRegisteredAnew(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		job := func() uint64 {
+			return b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{
+				Namespace: "default", ID: "job-x", Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
+			}})
+		}
+		plan := func(id string, since uint64) *structs.Plan {
+			p := planOf(id, 1, "node-000", "node-001")
+			p.JobID, p.Place[0].JobID = "job-x", "job-x"
+			p.Place[0].Resources.Shared.Terms = &structs.AllocTerms{Submitted: since}
+			return p
+		}
+		first := job()
+		b.submit(plan("then", first)).want("then", 2, 0)
+		b.must(b, structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "job-x", Purge: true})
+		b.submit(plan("purged", first)).want("purged", 0, 2)
+		second := job()
+		b.submit(plan("anew", first)).want("anew", 0, 2)
+		b.submit(plan("now", second)).want("now", 2, 0)
+	})
+}

@@ -96,6 +96,7 @@ func (e *Endpoints) explainInput(ctx context.Context, snap *state.Snapshot, job 
 		Seed: snap.Index(), SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
 		NewID: func() string { ids++; return structs.DeriveID("explain "+job.ID, ids) }, // nothing of it is kept
 	}}
+	in.Past = snap.PastFollowUps(in.Allocs)
 	if e.Typical != nil { // else it would be told where binpack places
 		in.Typical = e.Typical(snap, job, &in.Config)
 	}

@@ -45,7 +45,7 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 	eval.SnapshotIndex = snap.Index()
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: snap.SchedulerConfig(nil), Now: now, Seed: uint64(now.UnixNano()), //nolint:gosec // a seed
-		NewID: e.NewID, Annotate: true,
+		NewID: e.NewID, Annotate: true, Past: snap.PastFollowUps(allocs),
 	}
 	if e.Typical != nil {
 		in.Typical = e.Typical(snap, job, &in.Config)

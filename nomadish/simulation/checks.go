@@ -463,6 +463,7 @@ func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 		Job: job, Allocs: snap.AllocsByJob(nil, job.Namespace, job.ID, true), Config: config, Now: epoch.Add(c.now), Seed: 1,
 		NewID: func() string { return "unused" }, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
 	}
+	in.Past = snap.PastFollowUps(in.Allocs)
 	in.Typical = worker.NewTypicals().For(snap, job, &config)
 	plan, err := scheduler.Schedule(snap.World(), &structs.Evaluation{
 		ID: "fresh", Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority, Status: structs.EvalStatusPending,

@@ -201,3 +201,22 @@ func TestHistory(t *testing.T) {
 	snap := w.must(&structs.CollectEntry{HistoryBefore: 103e9})
 	check(t, "records after that time", len(slices.Collect(snap.History(nil, "*", ""))), 1)
 }
+
+// What a follow-up evaluation was made for waits for it until it has ended, or is not kept any more.
+func TestPastFollowUps(t *testing.T) {
+	w := newWorld(t)
+	open := &structs.Evaluation{ID: "open", Namespace: "default", JobID: "j", Type: structs.JobTypeService, Status: structs.EvalStatusPending}
+	ended := &structs.Evaluation{ID: "ended", Namespace: "default", JobID: "j", Type: structs.JobTypeService, Status: structs.EvalStatusComplete}
+	snap := w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{open, ended}})
+	of := func(eval, desired string) *structs.Allocation {
+		return &structs.Allocation{FollowupEvalID: eval, DesiredStatus: desired}
+	}
+	run, stop := structs.AllocDesiredRun, structs.AllocDesiredStop
+	if past := snap.PastFollowUps([]*structs.Allocation{of("", run), of("open", run), of("ended", stop)}); past != nil {
+		t.Errorf("past: %v", past)
+	}
+	past := snap.PastFollowUps([]*structs.Allocation{of("open", run), of("ended", run), of("ended", run), of("forgotten", run), of("other", stop)})
+	if len(past) != 2 || !past["ended"] || !past["forgotten"] {
+		t.Errorf("past: %v", past)
+	}
+}

@@ -125,6 +125,24 @@ func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
 	return a.group(s, ofJob, jobLabel(ns, id), 0)
 }
 
+// PastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are
+// none.
+func (s *Snapshot) PastFollowUps(allocs []*structs.Allocation) (past map[string]bool) {
+	for _, a := range allocs {
+		id := a.FollowupEvalID
+		if id == "" || a.ServerTerminal() || past[id] {
+			continue
+		}
+		if e := s.Eval(nil, id); e == nil || e.Terminal() {
+			if past == nil {
+				past = map[string]bool{}
+			}
+			past[id] = true
+		}
+	}
+	return past
+}
+
 // olderLook bounds how many of a job's allocations are looked at by OlderWait.
 const olderLook = 1000
 

@@ -203,6 +203,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 		Config: snap.SchedulerConfig(nil), Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
 		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief, Prepared: p.prepared,
 	}
+	in.Past = snap.PastFollowUps(in.Allocs)
 	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
 	return pass.Decide(e, in)
 }

@@ -317,6 +317,7 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 		Config: snap.SchedulerConfig(nil), Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
 		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID), Prepared: w.prepared,
 	}
+	in.Past = snap.PastFollowUps(in.Allocs)
 	in.Typical = w.learned.typical(snap, in.Job, &in.Config)
 	plan, err = scheduler.Schedule(world, eval, in)
 	return plan, err
