@@ -346,3 +346,33 @@ func TestEntriesOfANewerVersion(t *testing.T) {
 		t.Errorf("after a snapshot: %v, at index %d", err, r.store.LatestIndex())
 	}
 }
+
+// What is encoded at once of a snapshot is bounded by the size of what came before, and little at first.
+func TestOutgoingIsBounded(t *testing.T) {
+	var to bytes.Buffer
+	o := &outgoing{to: &to}
+	add := func(table string, size, want int) {
+		t.Helper()
+		if err := o.add(table, &structs.Job{ID: strings.Repeat("x", size)}); err != nil {
+			t.Fatal(err)
+		}
+		if o.most != want {
+			t.Errorf("after a row of %d bytes %d are taken at once, not %d", size, o.most, want)
+		}
+	}
+	for range firstOutgoing - 1 {
+		add("small", 10, firstOutgoing)
+	}
+	add("small", 10, maxOutgoing)
+	for range firstOutgoing - 1 {
+		add("large", maxRowBytes/2, firstOutgoing)
+	}
+	add("large", maxRowBytes/2, 1)
+	add("large", 10, maxOutgoing)
+	if err := o.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.wait(); err != nil || o.count != 2*firstOutgoing+1 || to.Len() < firstOutgoing*maxRowBytes/2 {
+		t.Errorf("%d rows in %d bytes: %v", o.count, to.Len(), err)
+	}
+}

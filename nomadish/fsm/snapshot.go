@@ -71,8 +71,9 @@ func write(to io.Writer, s *state.Snapshot) error {
 	return nil
 }
 
-// maxOutgoing bounds the rows that are encoded at once.
-const maxOutgoing = 256
+// maxOutgoing bounds the rows that are encoded at once. They are fewer where they are large, and at first, as it is not known
+// how large they are.
+const maxOutgoing, firstOutgoing = 256, 8
 
 // outgoing are rows on their way into a snapshot. They are encoded on all processors, and written while the next ones are
 // encoded: it is most of the work.
@@ -82,6 +83,8 @@ type outgoing struct {
 	written chan error // tells of those before; nil: nothing is being written
 	failed  error      // of what was written
 	count   int
+	table   string // of the last one
+	most    int    // rows at once, by the largest of those before
 }
 
 type encoded struct {
@@ -93,9 +96,15 @@ type encoded struct {
 
 // add adds a row; what it is told by then may be an error of rows before.
 func (o *outgoing) add(table string, value any) error {
+	if o.table != table { // its rows are of another size
+		if err := o.flush(); err != nil {
+			return err
+		}
+		o.table, o.most = table, firstOutgoing
+	}
 	o.count++
 	o.all = append(o.all, encoded{table: table, value: value})
-	if len(o.all) < maxOutgoing {
+	if len(o.all) < o.most {
 		return nil
 	}
 	return o.flush()
@@ -112,6 +121,11 @@ func (o *outgoing) flush() error {
 			e.err = wire.WriteFrame(&e.frame, &row{Table: e.table, Data: data})
 		}
 	})
+	largest := 1
+	for i := range batch {
+		largest = max(largest, batch[i].frame.Len())
+	}
+	o.most = min(max(maxRowBytes/largest, 1), maxOutgoing)
 	if err := o.wait(); err != nil {
 		return err
 	}
