@@ -376,3 +376,23 @@ func TestOutgoingIsBounded(t *testing.T) {
 		t.Errorf("%d rows in %d bytes: %v", o.count, to.Len(), err)
 	}
 }
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// That rows could not be written is told, whether others follow them or not.
+func TestRowsThatCannotBeWritten(t *testing.T) {
+	for _, rows := range []int{1, 10 * firstOutgoing} {
+		o := &outgoing{to: full{}}
+		for range rows {
+			if o.add("jobs", &structs.Job{}) != nil {
+				break
+			}
+		}
+		if errors.Join(o.flush(), o.wait()) == nil {
+			t.Errorf("of %d rows nothing is told", rows)
+		}
+	}
+}
