@@ -144,7 +144,7 @@ func DefaultConfig() *Config {
 		SnapshotInterval: 2 * time.Minute, SnapshotThreshold: 8192, TrailingLogs: 10240,
 		ApplyTimeout:    30 * time.Second,
 		MinHeartbeatTTL: 3 * time.Second, HeartbeatGrace: 3 * time.Second,
-		FailoverHeartbeatTTL: 30 * time.Second, MaxHeartbeatsPerSecond: 500,
+		FailoverHeartbeatTTL: 30 * time.Second, MaxHeartbeatsPerSecond: 250,
 		EvalNackTimeout: time.Minute, EvalDeliveryLimit: 3,
 		GCInterval: 5 * time.Minute, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
 		JobGCThreshold: 4 * time.Hour, NodeGCThreshold: 24 * time.Hour,

@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -178,7 +179,7 @@ func TestNewLeader(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	run(t, Options{MaxPerSecond: 100}, func(b *bed) {
+	run(t, Options{MaxPerSecond: 200}, func(b *bed) {
 		for i := range downLimit + 100 {
 			b.register(fmt.Sprint("n", i))
 		}
@@ -186,7 +187,7 @@ func TestManyAtOnce(t *testing.T) {
 		for i := range downLimit + 100 {
 			ttl = max(ttl, b.Beat(fmt.Sprint("n", i)))
 		}
-		if ttl < 4*time.Second || ttl > 7*time.Second { // 612 nodes at 100 a second
+		if ttl < 4*time.Second || ttl > 7*time.Second { // 612 nodes at 200 a second, which use half of it
 			b.Fatalf("ttl %s", ttl)
 		}
 		time.Sleep(10 * time.Second)
@@ -196,6 +197,44 @@ func TestManyAtOnce(t *testing.T) {
 		if got := b.batches; len(got) > downLimit/4 || slices.Max(got) > downLimit {
 			b.Fatalf("entries of %v nodes", got)
 		}
+	})
+}
+
+// However many nodes there are, so many heartbeats come; and another leader waits for each as long as the last had given it.
+func TestManyNodesBeatSeldom(t *testing.T) {
+	const nodes, perSecond = 2000, 50
+	run(t, Options{MaxPerSecond: perSecond}, func(b *bed) {
+		for i := range nodes {
+			b.register(fmt.Sprint("n", i))
+		}
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+		due := make([]time.Time, nodes)
+		start, beats := time.Now(), 0
+		beat := func(until time.Time) { // as clients do: see client/heartbeat.go
+			for ; time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+				for i := range due {
+					if !time.Now().Before(due[i]) {
+						ttl := b.Beat(fmt.Sprint("n", i))
+						due[i] = time.Now().Add(time.Duration((0.5 + 0.2*random.Float64()) * float64(ttl)))
+						beats++
+					}
+				}
+			}
+		}
+		beat(start.Add(10 * time.Minute))
+		if per := float64(beats) / 600; per > 1.1*perSecond || per < perSecond/2 {
+			t.Errorf("%.1f heartbeats a second, not %d", per, perSecond)
+		}
+		b.stop() // and another leads; those that have just been heard are in no hurry
+		b.start()
+		beat(time.Now().Add(5 * time.Minute))
+		if len(b.batches) != 0 {
+			t.Errorf("nodes that told as they should are down: %v", b.batches)
+		}
+		b.Beat("n0")
+		time.Sleep(5 * time.Minute)
+		b.want("n0", structs.NodeStatusDown)
+		b.want(fmt.Sprint("n", nodes-1), structs.NodeStatusDown)
 	})
 }
 

@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/yamux"
-
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -83,6 +79,8 @@ type Call struct {
 	given   any               // the argument of a call in the same process that was given away; nil: args has it
 	hand    func(v any) error // hands an answer over that is given away; nil: it is encoded
 	limit   int
+	keep    bool     // the caller expects one answer, and keeps the stream then
+	sent    bool     // an answer was sent, or part of one
 	relayed bool     // something was passed back
 	routing *Routing // nil: not read yet
 }
@@ -140,19 +138,29 @@ func (c *Call) Send(v any) error {
 	if g, ok := v.(Given); ok && c.hand != nil {
 		return c.hand(g.V)
 	}
-	err := writeFrames(c.conn, wellFrame, v)
-	if errors.Is(err, ErrFrameTooLarge) { // nothing of it was written
+	err := writeFrames(c.conn, c.well(), v)
+	tooLarge := errors.Is(err, ErrFrameTooLarge) // nothing of it was written
+	c.sent = c.sent || !tooLarge
+	if tooLarge {
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
 			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
 	}
 	return err
 }
 
+// well is the frame of the status that comes before an answer.
+func (c *Call) well() []byte {
+	if c.keep {
+		return keptFrame
+	}
+	return wellFrame
+}
+
 // Relay passes the call on over another session and copies the answers back as
 // they come, whole ones only. An error that the other side gives instead of its
 // first answer, and that mine takes, is returned; all else is passed on unread.
 func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*structs.Error) bool) error {
-	head, err := frameOf(header{Method: c.Method, Via: via})
+	head, err := frameOf(header{Method: c.Method, Via: via, Keep: c.keep})
 	if err != nil {
 		return err
 	}
@@ -160,14 +168,19 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 	if err != nil {
 		return err
 	}
-	conn, err := to.mux.OpenStream()
+	conn, err := to.openStream()
 	if err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing to do about it
-	to.open.add(conn)
-	defer to.open.remove(conn)
-	defer context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	free := false
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if stop() && free {
+			to.keep(conn)
+		} else {
+			to.closeStream(conn)
+		}
+	}()
 	if err := writeRaw(conn, head, raw); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
 	}
@@ -184,10 +197,12 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		}
 		var said *structs.Error
 		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {
+			free = st.Kept
 			return said
 		}
 		c.relayed = true
 		if st.Code != "" || st.End {
+			free, st.Kept, c.sent = st.Kept, c.keep, true
 			return WriteFrame(c.conn, st)
 		}
 		body, err := readRaw(conn, MaxFrame)
@@ -195,91 +210,14 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 			c.relayed = !first
 			return fmt.Errorf("pass on %s to %s: %w within an answer: %w", c.Method, to.addr, ErrSessionClosed, err)
 		}
-		if err := writeRaw(c.conn, wellFrame, body); err != nil { // it was well, see above
+		c.sent, free = true, st.Kept
+		if err := writeRaw(c.conn, c.well(), body); err != nil || free { // it was well, see above; and if kept, the only one
 			return err
 		}
 	}
 }
 
 func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
-
-// Serve answers the other side's calls until the session or ctx ends, then waits
-// for its handlers. It closes the session.
-func (m *Mux) Serve(ctx context.Context, s *Session) {
-	ctx, cancel := context.WithCancel(ctx)
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	defer cancel()
-	defer s.Close() //nolint:errcheck // nothing to do about it
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-	slots := make(chan struct{}, m.maxCalls)
-	for {
-		conn, err := s.mux.AcceptStream()
-		if err != nil {
-			return
-		}
-		s.heard()
-		select {
-		case slots <- struct{}{}:
-		default:
-			refuse := statusOf(structs.Errorf(structs.CodeLimited, "over %d calls on one connection", m.maxCalls))
-			_ = WriteFrame(conn, refuse)
-			_ = conn.Close()
-			continue
-		}
-		calls.Go(func() {
-			defer func() { <-slots }()
-			m.serveCall(ctx, s, conn)
-		})
-	}
-}
-
-func (m *Mux) serveCall(ctx context.Context, s *Session, conn *yamux.Stream) {
-	defer conn.Close() //nolint:errcheck // nothing to do about it
-	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
-	var h header
-	if err := ReadFrame(conn, 64<<10, &h); err != nil {
-		return
-	}
-	args, err := readRaw(conn, m.maxFrame)
-	if err != nil {
-		return
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	s.open.add(conn)
-	defer s.open.remove(conn)
-	conn.Shrink() // a call may wait for long, and needs no room for what was read
-	ctx, cancel := context.WithCancel(ctx)
-	gone := make(chan struct{})
-	go func() { // ends when the caller closes its side, or we close ours
-		defer close(gone)
-		_, _ = conn.Read(make([]byte, 1))
-		cancel()
-	}()
-	call := &Call{Method: h.Method, Via: h.Via, Session: s, conn: conn, args: args, limit: m.maxFrame}
-	if err := m.dispatch(ctx, call); err != nil {
-		_ = WriteFrame(conn, statusOf(err))
-	}
-	_ = conn.Close()
-	_ = conn.SetReadDeadline(time.Unix(1, 0))
-	<-gone
-}
-
-// dispatch runs the handler; its panic becomes an error and a log line, not the
-// end of the process.
-func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
-	h, ok := m.handlers[call.Method]
-	if !ok {
-		return structs.Errorf(structs.CodeUnsupported, "RPC method %q: not known here", call.Method)
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			m.logger.Error("a call panicked", "method", call.Method, "panic", r, "stack", string(debug.Stack()))
-			err = structs.Errorf(structs.CodeInternal, "%s: internal fault, see the server's log", call.Method)
-		}
-	}()
-	return h(ctx, call)
-}
 
 // Local calls a unary method in the same process, on the caller's goroutine. Argument and answer pass through the
 // codec, so that caller and callee never share memory, but for an argument that is [Given] away.

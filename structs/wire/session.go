@@ -25,7 +25,8 @@ const (
 // header opens a call.
 type header struct {
 	Method string
-	Via    Via `codec:",omitempty"`
+	Via    Via  `codec:",omitempty"`
+	Keep   bool `codec:",omitempty"` // one answer is expected, and the stream may carry another call then: see kept
 }
 
 // Via says why a server passed a call on, so that the next one does not pass it on in
@@ -45,12 +46,18 @@ type status struct {
 	Msg  string       `codec:",omitempty"`
 	Hint string       `codec:",omitempty"`
 	End  bool         `codec:",omitempty"`
+	Kept bool         `codec:",omitempty"` // the stream waits for another call, behind this answer
 }
 
 // wellFrame is the frame of the status of success, which comes before nearly every answer.
 var wellFrame = []byte{0, 0, 0, 1, wellBody}
 
 const wellBody = 0x80 // a map of nothing
+
+// keptFrame is the frame of the status of success that says that the stream is kept.
+var keptFrame = []byte{0, 0, 0, 7, 0x81, 0xa4, 'K', 'e', 'p', 't', 0xc3}
+
+var keptBody = string(keptFrame[4:])
 
 // readStatus reads the status of an answer.
 func readStatus(r io.Reader) (status, error) {
@@ -65,6 +72,9 @@ func readStatus(r io.Reader) (status, error) {
 func statusIn(body []byte) (st status, err error) {
 	if len(body) == 1 && body[0] == wellBody {
 		return st, nil
+	}
+	if string(body) == keptBody {
+		return status{Kept: true}, nil
 	}
 	return st, Decode(body, &st)
 }
@@ -115,6 +125,7 @@ type Session struct {
 	peer Peer
 	last atomic.Int64 // when the other side was last heard, in nanoseconds of Unix
 	open streams
+	kept kept
 }
 
 // Config tunes sessions. The zero value is good.
@@ -232,7 +243,7 @@ func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 // stream is closed and the callee's context cancelled. An *structs.Error comes
 // back as it was thrown.
 func (s *Session) Call(ctx context.Context, method string, args, reply any) error {
-	st, err := s.Stream(ctx, method, args)
+	st, err := s.Ask(ctx, method, args)
 	if err != nil {
 		return err
 	}
@@ -244,20 +255,29 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	return err
 }
 
+// Ask calls a unary method, whose answer is read with Recv.
+func (s *Session) Ask(ctx context.Context, method string, args any) (*Stream, error) {
+	return s.stream(ctx, header{Method: method, Keep: true}, args)
+}
+
 // Stream opens a call whose answers are read one by one with Recv.
 func (s *Session) Stream(ctx context.Context, method string, args any) (*Stream, error) {
+	return s.stream(ctx, header{Method: method}, args)
+}
+
+func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	conn, err := s.mux.OpenStream()
+	method := h.Method
+	conn, err := s.openStream()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
 	}
-	s.open.add(conn)
 	st := &Stream{session: s, conn: conn, method: method, ctx: ctx}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
-	if err := writeFrames(conn, nil, header{Method: method}, args); err != nil {
+	if err := writeFrames(conn, nil, h, args); err != nil {
 		st.Close()
 		return nil, st.lost(err)
 	}
@@ -273,6 +293,7 @@ type Stream struct {
 	stop    func() bool
 	once    sync.Once
 	begun   []byte // the status of the next answer, if it was awaited
+	free    bool   // the answer was read whole, and the callee waits for another call
 }
 
 // Await waits until the next answer has begun, which Recv reads then. A goroutine that does nothing else needs little stack:
@@ -300,6 +321,7 @@ func (s *Stream) Recv(v any) error {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
+		s.free = st.Kept
 		if s.ctx.Err() != nil { // the callee says that we gave up
 			return s.lost(err)
 		}
@@ -311,6 +333,7 @@ func (s *Stream) Recv(v any) error {
 	if err := ReadFrame(s.conn, MaxFrame, v); err != nil {
 		return s.lost(err)
 	}
+	s.free = st.Kept
 	return nil
 }
 
@@ -325,9 +348,11 @@ func (s *Stream) Send(v any) error {
 // Close ends the call; the callee's context is cancelled.
 func (s *Stream) Close() {
 	s.once.Do(func() {
-		s.stop()
-		_ = s.conn.Close()
-		s.session.open.remove(s.conn)
+		if s.stop() && s.free {
+			s.session.keep(s.conn)
+		} else {
+			s.session.closeStream(s.conn)
+		}
 	})
 }
 

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// firstCall is how long a stream may take to say what is called.
+const firstCall = 30 * time.Second
+
+// Serve answers the other side's calls until the session or ctx ends, then waits
+// for its handlers. It closes the session.
+func (m *Mux) Serve(ctx context.Context, s *Session) {
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	defer s.Close() //nolint:errcheck // nothing to do about it
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	slots := make(chan struct{}, m.maxCalls)
+	for {
+		conn, err := s.mux.AcceptStream()
+		if err != nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			refuse := statusOf(structs.Errorf(structs.CodeLimited, "over %d calls on one connection", m.maxCalls))
+			_ = WriteFrame(conn, refuse)
+			_ = conn.Close()
+			continue
+		}
+		calls.Go(func() {
+			defer func() { <-slots }()
+			m.serveStream(ctx, s, conn)
+		})
+	}
+}
+
+// request is a call as it was read.
+type request struct{ head, args []byte }
+
+// serveStream answers the calls that come on a stream, one after the other, while another goroutine reads: what ends the
+// stream ends the call that is at work.
+func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
+	ctx, cancel := context.WithCancel(ctx)
+	next := make(chan request)
+	go func() { // ends when the caller closes its side, or we close ours
+		defer close(next)
+		m.readCalls(ctx, s, conn, next)
+		cancel()
+	}()
+	for r := range next {
+		if !m.answer(ctx, s, conn, r) {
+			break
+		}
+	}
+	cancel()
+	_ = conn.Close()
+	callOff(conn)
+	for range next { //nolint:revive // until nothing reads any more
+	}
+	s.open.remove(conn)
+}
+
+// readCalls reads what is called, until nothing more comes or ctx ends.
+func (m *Mux) readCalls(ctx context.Context, s *Session, conn *yamux.Stream, next chan<- request) {
+	_ = conn.SetReadDeadline(time.Now().Add(firstCall))
+	for first := true; ; first = false {
+		head, err := readRaw(conn, 64<<10)
+		if err != nil {
+			return
+		}
+		args, err := readRaw(conn, m.maxFrame)
+		if err != nil {
+			return
+		}
+		s.heard()
+		if first {
+			_ = conn.SetReadDeadline(time.Time{})
+			s.open.add(conn)
+		}
+		conn.Shrink() // a call may wait for long, and needs no room for what was read
+		select {
+		case next <- request{head, args}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answer answers a call; false: the stream is not kept for another.
+func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r request) bool {
+	var h header
+	if Decode(r.head, &h) != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	call := &Call{Method: h.Method, Via: h.Via, Session: s, conn: conn, args: r.args, limit: m.maxFrame, keep: h.Keep}
+	err := m.dispatch(ctx, call)
+	switch {
+	case err == nil:
+		return h.Keep && call.sent
+	case h.Keep && call.sent: // a second answer would be taken for that of the next call
+		return false
+	}
+	st := statusOf(err)
+	st.Kept = h.Keep
+	return WriteFrame(conn, st) == nil && h.Keep
+}
+
+// dispatch runs the handler; its panic becomes an error and a log line, not the
+// end of the process.
+func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
+	h, ok := m.handlers[call.Method]
+	if !ok {
+		return structs.Errorf(structs.CodeUnsupported, "RPC method %q: not known here", call.Method)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			m.logger.Error("a call panicked", "method", call.Method, "panic", r, "stack", string(debug.Stack()))
+			err = structs.Errorf(structs.CodeInternal, "%s: internal fault, see the server's log", call.Method)
+		}
+	}()
+	return h(ctx, call)
+}
