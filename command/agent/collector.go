@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // serverHeadroom is by how much a server's heap may grow between two collections, at least. Go's own measure is what lives:
@@ -21,7 +22,11 @@ func giveHeadroom(least, most uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	headroomGiven.Do(func() { adjustEach(headroom{least, most}) })
+	headroomGiven.Do(func() {
+		room := headroom{least, most}
+		adjustEach(room)
+		(&idler{room: room}).again()
+	})
 }
 
 // headroom is by how many bytes a heap may grow between two collections.
@@ -35,13 +40,54 @@ func adjustEach(room headroom) {
 }
 
 // liveHeap is how many bytes the last collection has left.
-func liveHeap() uint64 {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	if live[0].Value.Kind() != metrics.KindUint64 {
+func liveHeap() uint64 { return measured("/gc/heap/live:bytes") }
+
+// measured is a metric of the runtime that is a number; 0: it does not know it.
+func measured(name string) uint64 {
+	one := []metrics.Sample{{Name: name}}
+	metrics.Read(one)
+	if one[0].Value.Kind() != metrics.KindUint64 {
 		return 0
 	}
-	return live[0].Value.Uint64()
+	return one[0].Value.Uint64()
+}
+
+// What counts as an idle process, and when it is worth a collection there.
+const (
+	idleLook = time.Second
+	idleRate = 4 << 20 // bytes allocated from one look to the next, at most: heartbeats
+	idlePart = 4       // of the headroom is used up
+)
+
+// idler collects while there is nothing else to do, so that the next burst of work finds all the headroom: a collection in the
+// middle of one takes a third of the processors of a large server, for half a second. No goroutine waits for it.
+type idler struct {
+	room   headroom
+	cycles uint64 // collections there have been
+	since  uint64 // what was allocated up to the last one
+	last   uint64 // what was allocated up to the last look
+	calm   bool   // little was from the look before to that one
+}
+
+func (i *idler) again() { time.AfterFunc(idleLook, i.look) }
+
+func (i *idler) look() {
+	defer i.again()
+	if i.due(measured("/gc/cycles/total:gc-cycles"), measured("/gc/heap/allocs:bytes"), liveHeap()) {
+		runtime.GC()
+	}
+}
+
+// due tells whether it is time to collect: there have been so many collections, so much has been allocated, and so much lived
+// at the last one. Twice in a row little was allocated, so that it is no pause within a burst.
+func (i *idler) due(cycles, allocated, live uint64) bool {
+	if cycles != i.cycles {
+		i.cycles, i.since = cycles, allocated // a little late, which does not matter
+	}
+	was := i.calm
+	i.calm = allocated-i.last <= idleRate
+	i.last = allocated
+	return was && i.calm && allocated-i.since >= i.room.of(live)/idlePart
 }
 
 // mostHeadroom is by how much a server's heap may grow between two collections, at most: a server of 50,000 nodes and a million allocations
@@ -52,5 +98,8 @@ const mostHeadroom = 512 << 20
 func (r headroom) percentFor(live uint64) int {
 	const least = 4 << 20 // Go takes no heap for smaller than that
 	live = max(live, least)
-	return int(max(r.least, min(2*live, r.most)) * 100 / live) //nolint:gosec // bounded by the headroom
+	return int(r.of(live) * 100 / live) //nolint:gosec // bounded by the headroom
 }
+
+// of is by how many bytes a heap of which so much lives may grow.
+func (r headroom) of(live uint64) uint64 { return max(r.least, min(2*live, r.most)) }
