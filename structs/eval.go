@@ -40,6 +40,8 @@ const (
 
 // Evaluation says: look at this job. JSON names are Nomad's.
 type Evaluation struct {
+	_struct sparse `wire:",omitempty"`
+
 	ID                string // time-ordered UUID
 	Namespace         string
 	Priority          int

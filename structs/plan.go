@@ -5,6 +5,8 @@ package structs
 // until the plan applier has judged it against the latest state and Raft has
 // committed it.
 type Plan struct {
+	_struct sparse `wire:",omitempty"`
+
 	EvalID        string
 	EvalToken     string // proves that the worker still holds the evaluation
 	Namespace     string
@@ -40,6 +42,8 @@ type Plan struct {
 // PlacementBatch is the placed instances of one version of a job's group. What
 // they share stands once.
 type PlacementBatch struct {
+	_struct sparse `wire:",omitempty"`
+
 	Namespace  string
 	JobID      string
 	JobVersion uint64
@@ -115,6 +119,8 @@ func (b *PlacementBatch) Allocation(i int) *Allocation {
 
 // AllocStop stops an allocation.
 type AllocStop struct {
+	_struct sparse `wire:",omitempty"`
+
 	AllocID            string
 	DesiredStatus      string // stop or evict
 	DesiredDescription string
@@ -146,6 +152,8 @@ type AllocInPlace struct {
 
 // PlanResult answers a submitted plan.
 type PlanResult struct {
+	_struct sparse `wire:",omitempty"`
+
 	// Committed is what was committed; nil batches were refused whole.
 	AllocIndex uint64 // the log index of the commit; 0: nothing was committed
 	// RefreshIndex is set when a part was refused: retry on a state at least this new.
@@ -161,11 +169,15 @@ type PlanResult struct {
 
 // PlanCommit is the log entry of one or many judged plans.
 type PlanCommit struct {
+	_struct sparse `wire:",omitempty"`
+
 	Plans []*JudgedPlan
 }
 
 // JudgedPlan is the part of a plan that holds on the latest state.
 type JudgedPlan struct {
+	_struct sparse `wire:",omitempty"`
+
 	EvalID string
 	Place  []*PlacementBatch
 	Stop   []*AllocStop

@@ -25,7 +25,7 @@ func merged[T any](policies ...*T) *T {
 		}
 		from := reflect.ValueOf(p).Elem()
 		for i := range from.NumField() {
-			if to := out.Elem().Field(i); to.IsNil() {
+			if to := out.Elem().Field(i); to.CanSet() && to.IsNil() {
 				to.Set(deepCopy(from.Field(i)))
 			}
 		}

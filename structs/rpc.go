@@ -6,6 +6,8 @@ import (
 
 // QueryOptions goes with every read.
 type QueryOptions struct {
+	_struct sparse `wire:",omitempty"`
+
 	Region    string
 	Namespace string // AllNamespaces ("*") for all
 	AuthToken string

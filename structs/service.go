@@ -10,6 +10,8 @@ const (
 
 // Service is something that a task or group offers, found by name.
 type Service struct {
+	_struct sparse `wire:",omitempty"`
+
 	Name              string            `hcl:"name"`
 	Tags              []string          `hcl:"tags"`
 	CanaryTags        []string          `hcl:"canary_tags"`
@@ -42,6 +44,8 @@ const (
 
 // ServiceCheck asks again and again whether a service is well.
 type ServiceCheck struct {
+	_struct sparse `wire:",omitempty"`
+
 	Name                   string              `hcl:"name"`
 	Type                   string              `hcl:"type" check:"oneof=http|tcp|script|grpc"` // one of the ServiceCheck constants
 	Command                string              `hcl:"command"`

@@ -14,6 +14,8 @@ const DefaultIdentityName = "default"
 
 // Task is one process (or container, …) of a group.
 type Task struct {
+	_struct sparse `wire:",omitempty"`
+
 	Name string `hcl:"name,label"`
 	// Driver runs the task: "raw_exec", "exec", "mock_driver", …
 	Driver string `hcl:"driver"`
@@ -74,6 +76,8 @@ type TaskLifecycle struct {
 
 // LogConfig says how much of a task's output is kept.
 type LogConfig struct {
+	_struct sparse `wire:",omitempty"`
+
 	MaxFiles      int `hcl:"max_files" check:"min=1"`     // 0 is the default of 10
 	MaxFileSizeMB int `hcl:"max_file_size" check:"min=1"` // MiB; 0 is the default of 10
 	// Disabled keeps nothing.
@@ -85,6 +89,8 @@ type LogConfig struct {
 
 // TaskArtifact is a file or directory fetched before a task starts.
 type TaskArtifact struct {
+	_struct sparse `wire:",omitempty"`
+
 	GetterSource   string            `hcl:"source"`
 	GetterOptions  map[string]string `hcl:"options,block"`
 	GetterHeaders  map[string]string `hcl:"headers,block"`
@@ -104,6 +110,8 @@ const (
 
 // Template is a file rendered for a task.
 type Template struct {
+	_struct sparse `wire:",omitempty"`
+
 	SourcePath    string        `hcl:"source"`
 	DestPath      string        `hcl:"destination"`
 	EmbeddedTmpl  string        `hcl:"data"`

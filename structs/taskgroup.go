@@ -11,6 +11,8 @@ const countUnset = math.MinInt32
 
 // TaskGroup is tasks that are placed together on one node, count times.
 type TaskGroup struct {
+	_struct sparse `wire:",omitempty"`
+
 	Name string `hcl:"name,label"`
 	// Count is how many instances are wanted; 1 if not stated, or scaling.min.
 	Count int `hcl:"count" check:"min=0,max=10000000"`
@@ -78,6 +80,8 @@ const DefaultEphemeralDiskMB = 300
 
 // EphemeralDisk is the disk that the tasks of an allocation share.
 type EphemeralDisk struct {
+	_struct sparse `wire:",omitempty"`
+
 	Sticky  bool `hcl:"sticky"`                             // replacements prefer the same node and keep the data
 	Migrate bool `hcl:"migrate"`                            // with sticky: the data moves to another node too
 	SizeMB  int  `hcl:"size" check:"min=10,max=1000000000"` // MiB; 0 is the default of 300
