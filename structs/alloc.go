@@ -281,6 +281,8 @@ type AllocatedResources struct {
 
 // AllocatedTaskResources is what one task was given.
 type AllocatedTaskResources struct {
+	_struct sparse `wire:",omitempty"`
+
 	Cpu      AllocatedCpuResources
 	Memory   AllocatedMemoryResources
 	Networks []*NetworkResource
@@ -289,6 +291,8 @@ type AllocatedTaskResources struct {
 
 // AllocatedCpuResources is a share in MHz, or whole cores with their MHz.
 type AllocatedCpuResources struct {
+	_struct sparse `wire:",omitempty"`
+
 	CpuShares     int64
 	ReservedCores []uint16
 }
@@ -296,12 +300,16 @@ type AllocatedCpuResources struct {
 // AllocatedMemoryResources is memory in MiB; MemoryMaxMB is the limit with
 // oversubscription, 0 without.
 type AllocatedMemoryResources struct {
+	_struct sparse `wire:",omitempty"`
+
 	MemoryMB    int64
 	MemoryMaxMB int64
 }
 
 // AllocatedDeviceResource names the devices that a task was given.
 type AllocatedDeviceResource struct {
+	_struct sparse `wire:",omitempty"`
+
 	Vendor    string
 	Type      string
 	Name      string
@@ -314,6 +322,8 @@ type AllocatedDeviceResource struct {
 
 // AllocatedSharedResources is what a group's tasks share.
 type AllocatedSharedResources struct {
+	_struct sparse `wire:",omitempty"`
+
 	DiskMB   int64
 	Networks []*NetworkResource
 	Ports    []PortMapping
@@ -366,24 +376,28 @@ func (r *AllocatedResources) Total() (cpu, memory, disk int64, cores int) {
 // AllocMetric says how a placement was found, or why none was. JSON names are
 // Nomad's.
 type AllocMetric struct {
-	NodesEvaluated     int            `wire:",omitempty"`
-	NodesFiltered      int            `wire:",omitempty"`
-	NodesInPool        int            `wire:",omitempty"`
-	NodePool           string         `wire:",omitempty"`
+	_struct sparse `wire:",omitempty"`
+
+	NodesEvaluated     int
+	NodesFiltered      int
+	NodesInPool        int
+	NodePool           string
 	NodesAvailable     map[string]int // by datacenter
 	ClassFiltered      map[string]int
 	ConstraintFiltered map[string]int // reason → how many nodes it filtered
-	NodesExhausted     int            `wire:",omitempty"`
+	NodesExhausted     int
 	ClassExhausted     map[string]int
 	DimensionExhausted map[string]int // resource → how many nodes lack it
 	QuotaExhausted     []string
-	AllocationTime     time.Duration `wire:",omitempty"`
-	CoalescedFailures  int           `wire:",omitempty"` // further instances that failed alike
+	AllocationTime     time.Duration
+	CoalescedFailures  int // further instances that failed alike
 	ScoreMetaData      []*NodeScoreMeta
 }
 
 // NodeScoreMeta is the score of a node that was looked at.
 type NodeScoreMeta struct {
+	_struct sparse `wire:",omitempty"`
+
 	NodeID    string
 	Scores    map[string]float64
 	NormScore float64

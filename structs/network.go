@@ -10,6 +10,8 @@ const (
 // NetworkResource is a network and the ports asked of it; on an allocation,
 // the ports given.
 type NetworkResource struct {
+	_struct sparse `wire:",omitempty"`
+
 	Mode          string     `hcl:"mode"`
 	Device        string     `hcl:"device"`
 	CIDR          string     `hcl:"cidr"`
@@ -24,6 +26,8 @@ type NetworkResource struct {
 
 // Port is a port asked, or given.
 type Port struct {
+	_struct sparse `wire:",omitempty"`
+
 	Label           string `hcl:"label,label"`
 	Value           int    `hcl:"static" check:"min=0,max=65535"` // the host's port; 0 asked: any
 	To              int    `hcl:"to" check:"min=-1,max=65535"`    // the port inside; 0: the same, -1: as the host's

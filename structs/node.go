@@ -110,6 +110,8 @@ type NodeDiskResources struct{ DiskMB int64 }
 
 // NodeNetworkResource is a network interface of a node.
 type NodeNetworkResource struct {
+	_struct sparse `wire:",omitempty"`
+
 	Mode       string
 	Device     string
 	MacAddress string
@@ -136,6 +138,8 @@ type NodeDeviceResource struct {
 
 // NodeDevice is one device, a GPU say.
 type NodeDevice struct {
+	_struct sparse `wire:",omitempty"`
+
 	ID                string
 	Healthy           bool
 	HealthDescription string

@@ -65,12 +65,16 @@ type PlacementBatch struct {
 
 // PlacedNode is a node that a batch uses.
 type PlacedNode struct {
+	_struct sparse `wire:",omitempty"`
+
 	ID   string
 	Name string
 }
 
 // Instance is one placed instance of a batch.
 type Instance struct {
+	_struct sparse `wire:",omitempty"`
+
 	Ordinal uint32 // within the batch as decided; survives a partial commit
 	Index   int    // the instance's number in its group
 	Node    int    // into PlacementBatch.Nodes

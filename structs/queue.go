@@ -35,6 +35,8 @@ func (a *Ask) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a
 // AskUpdate is what a plan says of a group: how many of its instances have no place
 // once the plan has been committed.
 type AskUpdate struct {
+	_struct sparse `wire:",omitempty"`
+
 	Namespace string
 	JobID     string
 	Group     string
