@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,6 +245,7 @@ func BenchmarkWholeJobs(b *testing.B) {
 			a.calm(b) // that nodes come is not what is measured
 			for round := range b.N {
 				w, before := watchEvals(b, a), a.heap(b)
+				collect := unhurried()
 				start, cpu := time.Now(), a.cpu(b)
 				atOnce(b, 32, 1000, func(i int) error {
 					job := pretendJob(fmt.Sprintf("gpu-%d-%d", round, i), 1)
@@ -253,6 +256,7 @@ func BenchmarkWholeJobs(b *testing.B) {
 				registered := time.Since(start)
 				w.all(b, 1000)
 				took := time.Since(start)
+				collect()
 				a.placed(b, fmt.Sprintf("gpu-%d-", round), 1000, 1)
 				b.ReportMetric(1000/took.Seconds(), "jobs/s")
 				b.ReportMetric(1000/registered.Seconds(), "registrations/s")
@@ -264,6 +268,13 @@ func BenchmarkWholeJobs(b *testing.B) {
 			}
 		})
 	}
+}
+
+// unhurried has this process, which only asks, collect no garbage until the end, as the cores are those of the server.
+func unhurried() (end func()) {
+	runtime.GC()
+	was := debug.SetGCPercent(-1)
+	return func() { debug.SetGCPercent(was) }
 }
 
 // placed sees to it that each of so many jobs has as many allocations that are to run as it asked for.
