@@ -281,7 +281,7 @@ type AllocatedResources struct {
 
 // AllocatedTaskResources is what one task was given.
 type AllocatedTaskResources struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Cpu      AllocatedCpuResources
 	Memory   AllocatedMemoryResources
@@ -291,7 +291,7 @@ type AllocatedTaskResources struct {
 
 // AllocatedCpuResources is a share in MHz, or whole cores with their MHz.
 type AllocatedCpuResources struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	CpuShares     int64
 	ReservedCores []uint16
@@ -300,7 +300,7 @@ type AllocatedCpuResources struct {
 // AllocatedMemoryResources is memory in MiB; MemoryMaxMB is the limit with
 // oversubscription, 0 without.
 type AllocatedMemoryResources struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	MemoryMB    int64
 	MemoryMaxMB int64
@@ -308,7 +308,7 @@ type AllocatedMemoryResources struct {
 
 // AllocatedDeviceResource names the devices that a task was given.
 type AllocatedDeviceResource struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Vendor    string
 	Type      string
@@ -322,7 +322,7 @@ type AllocatedDeviceResource struct {
 
 // AllocatedSharedResources is what a group's tasks share.
 type AllocatedSharedResources struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	DiskMB   int64
 	Networks []*NetworkResource
@@ -376,27 +376,27 @@ func (r *AllocatedResources) Total() (cpu, memory, disk int64, cores int) {
 // AllocMetric says how a placement was found, or why none was. JSON names are
 // Nomad's.
 type AllocMetric struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
-	NodesEvaluated     int
-	NodesFiltered      int
-	NodesInPool        int
-	NodePool           string
+	NodesEvaluated     int            `wire:",omitempty"`
+	NodesFiltered      int            `wire:",omitempty"`
+	NodesInPool        int            `wire:",omitempty"`
+	NodePool           string         `wire:",omitempty"`
 	NodesAvailable     map[string]int // by datacenter
 	ClassFiltered      map[string]int
 	ConstraintFiltered map[string]int // reason → how many nodes it filtered
-	NodesExhausted     int
+	NodesExhausted     int            `wire:",omitempty"`
 	ClassExhausted     map[string]int
 	DimensionExhausted map[string]int // resource → how many nodes lack it
 	QuotaExhausted     []string
-	AllocationTime     time.Duration
-	CoalescedFailures  int // further instances that failed alike
+	AllocationTime     time.Duration `wire:",omitempty"`
+	CoalescedFailures  int           `wire:",omitempty"` // further instances that failed alike
 	ScoreMetaData      []*NodeScoreMeta
 }
 
 // NodeScoreMeta is the score of a node that was looked at.
 type NodeScoreMeta struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	NodeID    string
 	Scores    map[string]float64

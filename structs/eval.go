@@ -40,7 +40,7 @@ const (
 
 // Evaluation says: look at this job. JSON names are Nomad's.
 type Evaluation struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	ID                string // time-ordered UUID
 	Namespace         string

@@ -59,7 +59,7 @@ const (
 
 // Job is the specification of work, as written, and what the servers add to it.
 type Job struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	// Region is the region that the job runs in; "global" if not stated.
 	Region string `hcl:"region"`

@@ -10,7 +10,7 @@ const (
 // NetworkResource is a network and the ports asked of it; on an allocation,
 // the ports given.
 type NetworkResource struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Mode          string     `hcl:"mode"`
 	Device        string     `hcl:"device"`
@@ -26,7 +26,7 @@ type NetworkResource struct {
 
 // Port is a port asked, or given.
 type Port struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Label           string `hcl:"label,label"`
 	Value           int    `hcl:"static" check:"min=0,max=65535"` // the host's port; 0 asked: any

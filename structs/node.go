@@ -110,7 +110,7 @@ type NodeDiskResources struct{ DiskMB int64 }
 
 // NodeNetworkResource is a network interface of a node.
 type NodeNetworkResource struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Mode       string
 	Device     string
@@ -138,7 +138,7 @@ type NodeDeviceResource struct {
 
 // NodeDevice is one device, a GPU say.
 type NodeDevice struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	ID                string
 	Healthy           bool

@@ -5,7 +5,7 @@ package structs
 // until the plan applier has judged it against the latest state and Raft has
 // committed it.
 type Plan struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	EvalID        string
 	EvalToken     string // proves that the worker still holds the evaluation
@@ -42,7 +42,7 @@ type Plan struct {
 // PlacementBatch is the placed instances of one version of a job's group. What
 // they share stands once.
 type PlacementBatch struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Namespace  string
 	JobID      string
@@ -65,7 +65,7 @@ type PlacementBatch struct {
 
 // PlacedNode is a node that a batch uses.
 type PlacedNode struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	ID   string
 	Name string
@@ -73,7 +73,7 @@ type PlacedNode struct {
 
 // Instance is one placed instance of a batch.
 type Instance struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Ordinal uint32 // within the batch as decided; survives a partial commit
 	Index   int    // the instance's number in its group
@@ -123,7 +123,7 @@ func (b *PlacementBatch) Allocation(i int) *Allocation {
 
 // AllocStop stops an allocation.
 type AllocStop struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	AllocID            string
 	DesiredStatus      string // stop or evict
@@ -156,7 +156,7 @@ type AllocInPlace struct {
 
 // PlanResult answers a submitted plan.
 type PlanResult struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	// Committed is what was committed; nil batches were refused whole.
 	AllocIndex uint64 // the log index of the commit; 0: nothing was committed
@@ -173,14 +173,14 @@ type PlanResult struct {
 
 // PlanCommit is the log entry of one or many judged plans.
 type PlanCommit struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Plans []*JudgedPlan
 }
 
 // JudgedPlan is the part of a plan that holds on the latest state.
 type JudgedPlan struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	EvalID string
 	Place  []*PlacementBatch

@@ -11,7 +11,7 @@ const (
 // RestartPolicy says how a failed task is started again on its node.
 // After [Job.Canonicalize] no field is nil.
 type RestartPolicy struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Interval        *time.Duration `hcl:"interval" check:"min=0"`
 	Attempts        *int           `hcl:"attempts" check:"min=0"`
@@ -30,7 +30,7 @@ const (
 // ReschedulePolicy says how a failed allocation is replaced, elsewhere if possible.
 // After [Job.Canonicalize] no field is nil. System jobs have none.
 type ReschedulePolicy struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Attempts      *int           `hcl:"attempts" check:"min=0"`
 	Interval      *time.Duration `hcl:"interval" check:"min=0"`
@@ -50,7 +50,7 @@ const (
 // UpdateStrategy says how a change replaces allocations.
 // After [Job.Canonicalize] no field of a group's is nil.
 type UpdateStrategy struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`
 	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"`                           // 0: all at once, no deployment
@@ -66,7 +66,7 @@ type UpdateStrategy struct {
 // MigrateStrategy says how allocations leave a node that is drained.
 // After [Job.Canonicalize] no field of a group's is nil.
 type MigrateStrategy struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	MaxParallel     *int           `hcl:"max_parallel" check:"min=1"`
 	HealthCheck     *string        `hcl:"health_check" check:"oneof=checks|task_states"`
@@ -84,7 +84,7 @@ const (
 
 // DisconnectStrategy says what happens to allocations of a node that is gone.
 type DisconnectStrategy struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // 0: lost at once
 	StopOnClientAfter time.Duration `hcl:"stop_on_client_after" check:"min=0"`                                                // 0: never

@@ -35,7 +35,7 @@ func (a *Ask) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a
 // AskUpdate is what a plan says of a group: how many of its instances have no place
 // once the plan has been committed.
 type AskUpdate struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Namespace string
 	JobID     string

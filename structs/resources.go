@@ -10,7 +10,7 @@ const (
 
 // Resources is what a task asks for.
 type Resources struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; 0 is the default of 100, or nothing if Cores are asked
 	Cores       int                `hcl:"cores" check:"min=0,max=1000000"`          // whole cores, for this task alone
@@ -43,7 +43,7 @@ const DeviceShareWhole = 1000
 
 // RequestedDevice asks for devices of a kind.
 type RequestedDevice struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	// Name is "type", "vendor/type" or "vendor/type/model".
 	Name  string `hcl:"name,label"`

@@ -6,7 +6,7 @@ import (
 
 // QueryOptions goes with every read.
 type QueryOptions struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Region    string
 	Namespace string // AllNamespaces ("*") for all

@@ -10,7 +10,7 @@ const (
 
 // Service is something that a task or group offers, found by name.
 type Service struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Name              string            `hcl:"name"`
 	Tags              []string          `hcl:"tags"`
@@ -44,7 +44,7 @@ const (
 
 // ServiceCheck asks again and again whether a service is well.
 type ServiceCheck struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Name                   string              `hcl:"name"`
 	Type                   string              `hcl:"type" check:"oneof=http|tcp|script|grpc"` // one of the ServiceCheck constants

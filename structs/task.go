@@ -14,7 +14,7 @@ const DefaultIdentityName = "default"
 
 // Task is one process (or container, …) of a group.
 type Task struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Name string `hcl:"name,label"`
 	// Driver runs the task: "raw_exec", "exec", "mock_driver", …
@@ -76,7 +76,7 @@ type TaskLifecycle struct {
 
 // LogConfig says how much of a task's output is kept.
 type LogConfig struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	MaxFiles      int `hcl:"max_files" check:"min=1"`     // 0 is the default of 10
 	MaxFileSizeMB int `hcl:"max_file_size" check:"min=1"` // MiB; 0 is the default of 10
@@ -89,7 +89,7 @@ type LogConfig struct {
 
 // TaskArtifact is a file or directory fetched before a task starts.
 type TaskArtifact struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	GetterSource   string            `hcl:"source"`
 	GetterOptions  map[string]string `hcl:"options,block"`
@@ -110,7 +110,7 @@ const (
 
 // Template is a file rendered for a task.
 type Template struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	SourcePath    string        `hcl:"source"`
 	DestPath      string        `hcl:"destination"`

@@ -11,7 +11,7 @@ const countUnset = math.MinInt32
 
 // TaskGroup is tasks that are placed together on one node, count times.
 type TaskGroup struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Name string `hcl:"name,label"`
 	// Count is how many instances are wanted; 1 if not stated, or scaling.min.
@@ -80,7 +80,7 @@ const DefaultEphemeralDiskMB = 300
 
 // EphemeralDisk is the disk that the tasks of an allocation share.
 type EphemeralDisk struct {
-	_struct sparse `wire:",omitempty"`
+	_struct sparse `entry:",omitempty"`
 
 	Sticky  bool `hcl:"sticky"`                             // replacements prefer the same node and keep the data
 	Migrate bool `hcl:"migrate"`                            // with sticky: the data moves to another node too

@@ -117,7 +117,7 @@ func (o *outgoing) flush() error {
 	onAll(len(batch), func(i int) {
 		e := &batch[i]
 		var data []byte
-		if data, e.err = wire.Encode(e.value); e.err == nil {
+		if data, e.err = wire.EncodeRow(e.value); e.err == nil {
 			e.err = wire.WriteFrame(&e.frame, &row{Table: e.table, Data: data})
 		}
 	})

@@ -139,6 +139,9 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 // and nodes send theirs after half of the rest, or a little more, so that one that is lost can be sent again.
 const early = 2
 
+// latest is after how many tenths of the time that it has a node sends a heartbeat (client/heartbeat.go).
+const latest = 7
+
 // ttl is the time between a node's heartbeats: the more nodes, the longer.
 func (t *Timers) ttl() time.Duration { return t.ttlOf(len(t.timers)) }
 
@@ -254,12 +257,14 @@ func (t *Timers) resync(snap *state.Snapshot) {
 	t.mu.Lock()
 	known := slices.Collect(maps.Keys(t.timers)) // order does not matter: each is looked up
 	t.mu.Unlock()
-	all := 0
-	for range snap.Nodes(nil, "", false) {
-		all++
+	up := 0
+	for n := range snap.Nodes(nil, "", false) {
+		if n.Status != structs.NodeStatusDown {
+			up++
+		}
 	}
 	t.mu.Lock()
-	t.failover = max(t.opts.Failover, t.ttlOf(all)+t.opts.Grace) // what the last leader gave a node counts still
+	t.failover = max(t.opts.Failover, t.ttlOf(up)+t.opts.Grace) // what the last leader gave a node counts still
 	t.mu.Unlock()
 	for _, id := range known {
 		if snap.Node(nil, id) == nil {

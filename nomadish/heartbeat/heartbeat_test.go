@@ -238,6 +238,25 @@ func TestManyNodesBeatSeldom(t *testing.T) {
 	})
 }
 
+// Nodes that are down make a new leader wait no longer for the others.
+func TestDownNodesDoNotCount(t *testing.T) {
+	run(t, Options{MaxPerSecond: 1}, func(b *bed) {
+		for i := range 100 {
+			b.register(fmt.Sprint("dead", i))
+		}
+		time.Sleep(10 * time.Minute)
+		b.want("dead99", structs.NodeStatusDown)
+		b.register("n")
+		b.Beat("n")
+		b.stop()
+		b.start()
+		time.Sleep(30*time.Second - time.Millisecond)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("n", structs.NodeStatusDown)
+	})
+}
+
 func TestTriesAgain(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.register("dead", "late")

@@ -189,7 +189,7 @@ func (t *Timers) Storm() time.Time {
 // inDoubt counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
 // should counts before anybody has missed it: those that are lost together are noticed one after the other.
 func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
-	silence := t.ttl() + late
+	silence := max(t.opts.MinTTL, t.ttl()*latest/10) + late
 	for id, heard := range t.heard { // order does not matter: they are counted
 		member, _ := t.opts.Witnesses.Gossips(id)
 		s := t.suspects[id]

@@ -21,15 +21,18 @@ var ErrFrameTooLarge = errors.New("frame too large")
 
 // Handle is the msgpack handle of every encoding of ours, on the wire and on disk:
 // strings stay strings, maps of any are map[string]any, times are exact, struct
-// fields go by name.
-var Handle = newHandle()
+// fields go by name. What has no value need not be written where `wire` says so: reports, the log and snapshots have millions of
+// such fields.
+var Handle = newHandle("entry", "wire", "codec", "json")
 
-func newHandle() *codec.MsgpackHandle {
+// rows is the handle of what is kept beyond the log. It does not know `entry`, by which empty lists and maps are left out.
+var rows = newHandle("wire", "codec", "json")
+
+func newHandle(tags ...string) *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{WriteExt: true}
 	h.RawToString = true
 	h.MapType = reflect.TypeOf(map[string]any(nil))
-	// What has no value need not be written where `wire` says so: reports, the log and snapshots have millions of such fields.
-	h.TypeInfos = codec.NewTypeInfos([]string{"wire", "codec", "json"})
+	h.TypeInfos = codec.NewTypeInfos(tags)
 	return h
 }
 
@@ -41,12 +44,20 @@ type encoder struct {
 	codec *codec.Encoder
 	body  []byte // of the last value
 	frame []byte // what is to be written at once
+	pool  *sync.Pool
 }
 
 var (
-	encoders = sync.Pool{New: func() any { return &encoder{codec: codec.NewEncoderBytes(new([]byte), Handle)} }}
+	encoders = encodersOf(Handle)
+	ofRows   = encodersOf(rows)
 	decoders = sync.Pool{New: func() any { return codec.NewDecoderBytes([]byte{}, Handle) }}
 )
+
+func encodersOf(h *codec.MsgpackHandle) *sync.Pool {
+	pool := &sync.Pool{}
+	pool.New = func() any { return &encoder{codec: codec.NewEncoderBytes(new([]byte), h), pool: pool} }
+	return pool
+}
 
 // encode leaves v's encoding in body.
 func (e *encoder) encode(v any) error {
@@ -66,16 +77,21 @@ func (e *encoder) encode(v any) error {
 // release gives the encoder back. What it holds is another's from then on.
 func (e *encoder) release() {
 	if cap(e.body)+cap(e.frame) <= keptRoom {
-		encoders.Put(e)
+		e.pool.Put(e)
 	}
 }
 
 // Encode gives v as msgpack.
 func Encode(v any) ([]byte, error) { return Append(nil, v) }
 
+// EncodeRow gives a row of the state as msgpack. Decode makes the same row of it, whatever is empty in it.
+func EncodeRow(v any) ([]byte, error) { return appendBy(ofRows, nil, v) }
+
 // Append adds v as msgpack to what is to be written.
-func Append(to []byte, v any) ([]byte, error) {
-	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
+func Append(to []byte, v any) ([]byte, error) { return appendBy(encoders, to, v) }
+
+func appendBy(pool *sync.Pool, to []byte, v any) ([]byte, error) {
+	e := pool.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
 	if err := e.encode(v); err != nil {
 		return to, err
 	}
@@ -111,17 +127,31 @@ func WriteFrame(w io.Writer, v any) error { return writeFrames(w, nil, v) }
 // writeFrames writes first, which are whole frames, and a frame for each value, all at once: every write is a packet
 // of its own, and wakes the other side.
 func writeFrames(w io.Writer, first []byte, values ...any) error {
+	e, err := frames(first, values...)
+	if err != nil {
+		return err
+	}
+	return e.write(w)
+}
+
+// frames leaves first, and a frame for each value, in an encoder, for one write.
+func frames(first []byte, values ...any) (*encoder, error) {
 	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
 	e.frame = append(e.frame[:0], first...)
 	for _, v := range values {
 		if err := e.encode(v); err != nil {
-			return err
+			return nil, err
 		}
 		var err error
 		if e.frame, err = appendFrame(e.frame, e.body); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return e, nil
+}
+
+// write writes the frames, and gives the encoder back.
+func (e *encoder) write(w io.Writer) error {
 	_, err := w.Write(e.frame)
 	e.release()
 	return err

@@ -6,10 +6,10 @@
 // RPC, within TLS where that is on (see TLS): then both sides show certificates, and the
 // names in them say who may do what. An RPC connection is a yamux session on which BOTH sides may open streams,
 // so that a server can call the client that called it, through whatever stands
-// between them. A stream is one call:
+// between them. A stream is one call, or one after the other (see kept):
 //
-//	caller → callee   frame(header{Method, Kind}) frame(arguments)
-//	callee → caller   frame(status{Code, Msg, Hint}) then, if the code is empty, frame(answer)
+//	caller → callee   frame(header{Method, Via, Keep}) frame(arguments)
+//	callee → caller   frame(status{Code, Msg, Hint, Kept}) then, if the code is empty, frame(answer)
 //	                  or, on a streaming method, any number of frames; each is preceded by a
 //	                  status, and a status with End set closes the stream
 //

@@ -51,6 +51,7 @@ func (s *Session) closeStream(conn *yamux.Stream) {
 
 // keep has a stream wait for the next call.
 func (s *Session) keep(conn *yamux.Stream) {
+	conn.Shrink() // the next answer may be long in coming, and needs no room for what was read
 	if !s.kept.put(conn, time.Now(), s.sweep) {
 		s.closeStream(conn)
 	}

@@ -44,6 +44,10 @@ func echoMux() *Mux {
 	mux.Handle("twice", func(_ context.Context, call *Call) error { // answers, and fails then
 		return errors.Join(call.Send(&echo{"first"}), errors.New("second"))
 	})
+	mux.Handle("count", Streaming(func(_ context.Context, a *echo, send func(any) error) error {
+		return errors.Join(send(a), send(a), send(a))
+	}))
+	mux.Handle("wrong", Unary(func(context.Context, *echo) (*map[string]chan int, error) { return &map[string]chan int{"x": nil}, nil }))
 	mux.Handle("mute", func(context.Context, *Call) error { return nil })
 	return mux
 }
@@ -265,6 +269,65 @@ func TestRelayedStreamsAreKept(t *testing.T) {
 	}
 	front.mustEcho(t, "after it")
 	until(t, "the cancelled call's streams are gone", func() bool { return front.mux.NumStreams() == 1 && back.mux.NumStreams() <= 1 })
+}
+
+// Who asks to keep the stream of a method with many answers, by mistake or on purpose, keeps none: neither here nor behind
+// who passes it on, where others' calls come next.
+func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
+	back, _ := between(t, echoMux())
+	relay := NewMux(hclog.NewNullLogger(), 0)
+	for _, method := range []string{"echo", "count"} {
+		relay.Handle(method, func(ctx context.Context, call *Call) error { return call.Relay(ctx, back, ViaLeader, nil) })
+	}
+	front, _ := between(t, relay)
+	for i := range 10 {
+		for _, s := range []*Session{back, front} {
+			_ = s.Call(t.Context(), "count", &echo{"one of three"}, &echo{}) // an answer, or that the call was lost
+			var out echo
+			err := s.Call(t.Context(), "echo", &echo{fmt.Sprint("mine ", i)}, &out)
+			if err == nil && out.Text != fmt.Sprint("mine ", i) || err != nil && s == back {
+				t.Fatalf("another's answer: %q, %v", out.Text, err)
+			}
+		}
+	}
+	// Nor does a callee make its caller keep one who has not asked.
+	relay2, callee := NewMux(hclog.NewNullLogger(), 0), echoMux()
+	callee.Handle("insists", func(_ context.Context, call *Call) error {
+		call.keep = true
+		return call.Send(&echo{"kept?"})
+	})
+	far, _ := between(t, callee)
+	relay2.Handle("insists", func(ctx context.Context, call *Call) error {
+		call.keep = false
+		return call.Relay(ctx, far, ViaLeader, nil)
+	})
+	near, _ := between(t, relay2)
+	st, err := near.Stream(t.Context(), "insists", &echo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Recv(&echo{}); err != nil {
+		t.Fatal(err)
+	}
+	st.Close()
+	until(t, "no stream is kept", func() bool { return near.mux.NumStreams() == 0 && far.mux.NumStreams() == 0 })
+	if len(near.kept.idle)+len(far.kept.idle) > 0 {
+		t.Error("a stream is kept that nobody asked for")
+	}
+}
+
+// An answer that cannot be encoded is told as an error, and the stream carries the next call.
+func TestAnswerThatCannotBeEncoded(t *testing.T) {
+	s, _ := between(t, echoMux())
+	for range 3 {
+		if err := s.Call(t.Context(), "wrong", &echo{}, &echo{}); structs.CodeOf(err) != structs.CodeInternal {
+			t.Fatalf("an answer that cannot be encoded: %v", err)
+		}
+		s.mustEcho(t, "after it")
+	}
+	if n := s.mux.NumStreams(); n != 1 {
+		t.Errorf("%d streams", n)
+	}
 }
 
 func TestKeptFrame(t *testing.T) {

@@ -25,8 +25,8 @@ type Mux struct {
 	maxCalls int
 }
 
-// NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session
-// (0: 65536).
+// NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session, and the
+// streams that wait for their next call (0: 65536).
 func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 	if maxCalls <= 0 {
 		maxCalls = 65536
@@ -62,6 +62,7 @@ func Streaming[A any](f func(ctx context.Context, args *A, send func(any) error)
 		if err := call.Args(args); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 		}
+		call.keep = false // whoever asks for it: there may be many answers
 		if err := f(ctx, args, call.Send); err != nil {
 			return err
 		}
@@ -138,10 +139,12 @@ func (c *Call) Send(v any) error {
 	if g, ok := v.(Given); ok && c.hand != nil {
 		return c.hand(g.V)
 	}
-	err := writeFrames(c.conn, c.well(), v)
-	tooLarge := errors.Is(err, ErrFrameTooLarge) // nothing of it was written
-	c.sent = c.sent || !tooLarge
-	if tooLarge {
+	e, err := frames(c.well(), v)
+	if err == nil {
+		c.sent = true
+		return e.write(c.conn)
+	}
+	if errors.Is(err, ErrFrameTooLarge) {
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
 			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
 	}
@@ -197,12 +200,12 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		}
 		var said *structs.Error
 		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {
-			free = st.Kept
+			free = c.keep && st.Kept
 			return said
 		}
 		c.relayed = true
 		if st.Code != "" || st.End {
-			free, st.Kept, c.sent = st.Kept, c.keep, true
+			free, st.Kept, c.sent = c.keep && st.Kept, c.keep, true
 			return WriteFrame(c.conn, st)
 		}
 		body, err := readRaw(conn, MaxFrame)
@@ -210,8 +213,8 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 			c.relayed = !first
 			return fmt.Errorf("pass on %s to %s: %w within an answer: %w", c.Method, to.addr, ErrSessionClosed, err)
 		}
-		c.sent, free = true, st.Kept
-		if err := writeRaw(c.conn, c.well(), body); err != nil || free { // it was well, see above; and if kept, the only one
+		c.sent, free = true, c.keep && st.Kept
+		if err := writeRaw(c.conn, c.well(), body); err != nil || c.keep { // it was well, see above; and it may be the only one
 			return err
 		}
 	}

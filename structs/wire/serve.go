@@ -108,13 +108,13 @@ func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r requ
 	err := m.dispatch(ctx, call)
 	switch {
 	case err == nil:
-		return h.Keep && call.sent
-	case h.Keep && call.sent: // a second answer would be taken for that of the next call
+		return call.keep && call.sent
+	case call.keep && call.sent: // a second answer would be taken for that of the next call
 		return false
 	}
 	st := statusOf(err)
-	st.Kept = h.Keep
-	return WriteFrame(conn, st) == nil && h.Keep
+	st.Kept = call.keep
+	return WriteFrame(conn, st) == nil && call.keep
 }
 
 // dispatch runs the handler; its panic becomes an error and a log line, not the

@@ -274,7 +274,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
 	}
-	st := &Stream{session: s, conn: conn, method: method, ctx: ctx}
+	st := &Stream{session: s, conn: conn, method: method, ctx: ctx, asked: h.Keep}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
 	if err := writeFrames(conn, nil, h, args); err != nil {
@@ -293,7 +293,8 @@ type Stream struct {
 	stop    func() bool
 	once    sync.Once
 	begun   []byte // the status of the next answer, if it was awaited
-	free    bool   // the answer was read whole, and the callee waits for another call
+	asked   bool   // the callee was asked to keep the stream
+	free    bool   // the answer was read whole, and the callee waits for another call; only if asked
 }
 
 // Await waits until the next answer has begun, which Recv reads then. A goroutine that does nothing else needs little stack:
@@ -321,7 +322,7 @@ func (s *Stream) Recv(v any) error {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
-		s.free = st.Kept
+		s.release(st)
 		if s.ctx.Err() != nil { // the callee says that we gave up
 			return s.lost(err)
 		}
@@ -333,8 +334,15 @@ func (s *Stream) Recv(v any) error {
 	if err := ReadFrame(s.conn, MaxFrame, v); err != nil {
 		return s.lost(err)
 	}
-	s.free = st.Kept
+	s.release(st)
 	return nil
+}
+
+// release takes note that the answer was read whole. A stream of many answers may be closed while one is read.
+func (s *Stream) release(st status) {
+	if s.asked {
+		s.free = st.Kept
+	}
 }
 
 // Send writes another argument frame, on methods that read them.
