@@ -65,7 +65,7 @@ func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 	cancel()
 	_ = conn.Close()
 	callOff(conn)
-	for range next { //nolint:revive // until nothing reads any more
+	for range next { // until nothing reads any more
 	}
 	s.open.remove(conn)
 }
