@@ -30,7 +30,7 @@ type idleStream struct {
 	since time.Time
 }
 
-// open gives a stream for a call: one that was kept, or a fresh one.
+// openStream gives a stream for a call: one that was kept, or a fresh one.
 func (s *Session) openStream() (*yamux.Stream, error) {
 	if conn := s.kept.take(); conn != nil {
 		return conn, nil
