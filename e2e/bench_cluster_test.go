@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -237,24 +239,27 @@ func (w *evalWatch) all(b *testing.B, n int) map[string]time.Time {
 	}
 }
 
-// BenchmarkWholeJobs registers 1,000 jobs of one instance with one GPU from 32 sides at once, until all are committed.
+// BenchmarkWholeJobs registers 1,000 jobs of one instance with one GPU from 32 sides at once, until all are committed. The cores
+// are the server's as far as that can be: what is registered is written down before, and nothing is watched meanwhile.
 func BenchmarkWholeJobs(b *testing.B) {
 	for _, nodes := range []int{1000, 10_000, 50_000} {
 		b.Run(fmt.Sprintf("nodes=%dk", nodes/1000), func(b *testing.B) {
 			a := benchWorld(b, nodes, gpuNodes)
 			a.calm(b) // that nodes come is not what is measured
 			for round := range b.N {
-				w, before := watchEvals(b, a), a.heap(b)
-				collect := unhurried()
-				start, cpu := time.Now(), a.cpu(b)
-				atOnce(b, 32, 1000, func(i int) error {
+				requests := make([][]byte, 1000)
+				for i := range requests {
 					job := pretendJob(fmt.Sprintf("gpu-%d-%d", round, i), 1)
 					job.TaskGroups[0].Tasks[0].Resources.Devices = []*nomad.RequestedDevice{{Name: "nvidia/gpu"}}
-					_, _, err := a.nomad.Jobs().Register(job, nil)
-					return err
-				})
+					requests[i] = registration(b, job)
+				}
+				sides := a.dial(b, 32)
+				before := a.heap(b)
+				collect := unhurried()
+				start, cpu := time.Now(), a.cpu(b)
+				sides.send(b, requests)
 				registered := time.Since(start)
-				w.all(b, 1000)
+				a.allDecided(b)
 				took := time.Since(start)
 				collect()
 				a.placed(b, fmt.Sprintf("gpu-%d-", round), 1000, 1)
@@ -268,6 +273,94 @@ func BenchmarkWholeJobs(b *testing.B) {
 			}
 		})
 	}
+}
+
+// allDecided waits until no evaluation is pending: all that they place was committed before.
+func (a *agent) allDecided(b *testing.B) {
+	b.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); ; <-tick.C {
+		list, _, err := a.api.EvalList(b.Context(), &api.Query{PerPage: 1, Params: map[string]string{"status": structs.EvalStatusPending}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(list) == 0 {
+			return
+		}
+		if time.Since(began) > 5*time.Minute {
+			b.Fatalf("evaluation %s of job %s is pending after %v", list[0].ID, list[0].JobID, time.Since(began))
+		}
+	}
+}
+
+// registration is the HTTP request that registers a job, as the official client would send it.
+func registration(b *testing.B, job *nomad.Job) []byte {
+	b.Helper()
+	body, err := json.Marshal(&nomad.JobRegisterRequest{Job: job})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return fmt.Appendf(nil, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// sides are connections to an agent's HTTP API.
+type sides []net.Conn
+
+func (a *agent) dial(b *testing.B, n int) (list sides) {
+	b.Helper()
+	for range n {
+		c, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", strings.TrimPrefix(a.http, "http://"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close() }) //nolint:errcheck,gosec // it may have been closed
+		list = append(list, c)
+	}
+	return list
+}
+
+// send sends requests, over each connection one after the other, and waits for all answers.
+func (s sides) send(b *testing.B, requests [][]byte) {
+	b.Helper()
+	var next atomic.Int64
+	errs := make(chan error, len(s))
+	for _, c := range s {
+		go func() {
+			for answers := bufio.NewReader(c); ; {
+				i := int(next.Add(1)) - 1
+				if i >= len(requests) {
+					errs <- nil
+					return
+				}
+				if err := exchange(c, answers, requests[i]); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	for range s {
+		if err := <-errs; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func exchange(c net.Conn, answers *bufio.Reader, request []byte) error {
+	if _, err := c.Write(request); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close() //nolint:errcheck // read only
+	said, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, said)
+	}
+	return err
 }
 
 // unhurried has this process, which only asks, collect no garbage until the end, as the cores are those of the server.
@@ -302,31 +395,6 @@ func (a *agent) placed(b *testing.B, prefix string, many, each int) {
 	}
 	if len(jobs) != many {
 		b.Fatalf("%d of %d jobs are placed", len(jobs), many)
-	}
-}
-
-// atOnce calls f for 0 to n-1 from so many sides at once.
-func atOnce(b *testing.B, sides, n int, f func(i int) error) {
-	b.Helper()
-	work, errs := make(chan int), make(chan error, n)
-	var wg sync.WaitGroup
-	for range sides {
-		wg.Go(func() {
-			for i := range work {
-				if err := f(i); err != nil {
-					errs <- err
-				}
-			}
-		})
-	}
-	for i := range n {
-		work <- i
-	}
-	close(work)
-	wg.Wait()
-	close(errs)
-	for err := range errs {
-		b.Fatal(err)
 	}
 }
 
