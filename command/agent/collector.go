@@ -56,38 +56,36 @@ func measured(name string) uint64 {
 const (
 	idleLook = time.Second
 	idleRate = 4 << 20 // bytes allocated from one look to the next, at most: heartbeats
-	idlePart = 4       // of the headroom is used up
+	idlePart = 8       // of the headroom is used up, or of what lives if that is more: a collection costs as much as lives
 )
 
 // idler collects while there is nothing else to do, so that the next burst of work finds all the headroom: a collection in the
 // middle of one takes a third of the processors of a large server, for half a second. No goroutine waits for it.
 type idler struct {
-	room   headroom
-	cycles uint64 // collections there have been
-	since  uint64 // what was allocated up to the last one
-	last   uint64 // what was allocated up to the last look
-	calm   bool   // little was from the look before to that one
+	room headroom
+	last uint64 // what was allocated up to the last look
+	calm bool   // little was from the look before to that one
 }
 
 func (i *idler) again() { time.AfterFunc(idleLook, i.look) }
 
 func (i *idler) look() {
 	defer i.again()
-	if i.due(measured("/gc/cycles/total:gc-cycles"), measured("/gc/heap/allocs:bytes"), liveHeap()) {
+	live := liveHeap()
+	// What the last collection found dead is swept at once where little is done, and counts no more.
+	grown := max(measured("/memory/classes/heap/objects:bytes"), live) - live
+	if i.due(measured("/gc/heap/allocs:bytes"), live, grown) {
 		runtime.GC()
 	}
 }
 
-// due tells whether it is time to collect: there have been so many collections, so much has been allocated, and so much lived
-// at the last one. Twice in a row little was allocated, so that it is no pause within a burst.
-func (i *idler) due(cycles, allocated, live uint64) bool {
-	if cycles != i.cycles {
-		i.cycles, i.since = cycles, allocated // a little late, which does not matter
-	}
+// due tells whether it is time to collect: so much has been allocated since the process began, so much lived at the last
+// collection, and by so much the heap has grown since. Twice in a row little was allocated, so that it is no pause within a burst.
+func (i *idler) due(allocated, live, grown uint64) bool {
 	was := i.calm
 	i.calm = allocated-i.last <= idleRate
 	i.last = allocated
-	return was && i.calm && allocated-i.since >= i.room.of(live)/idlePart
+	return was && i.calm && grown >= max(i.room.of(live), live)/idlePart
 }
 
 // mostHeadroom is by how much a server's heap may grow between two collections, at most: a server of 50,000 nodes and a million allocations

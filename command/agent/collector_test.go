@@ -20,41 +20,46 @@ func TestPercentFor(t *testing.T) {
 	f(4<<30, 2<<30, 50)
 }
 
-// An idle process collects when a quarter of its headroom is used up, and only then: not within a burst, nor in a short pause
-// of one, nor again before it has allocated as much once more.
+// An idle process collects when an eighth of its headroom is used up, or of what lives, and only then: not within a burst, nor
+// in a short pause of one, nor again before it has grown as much once more.
 func TestIdleCollects(t *testing.T) {
 	const mib = 1 << 20
 	i := &idler{room: headroom{128 * mib, 512 * mib}}
-	allocated, cycles := uint64(0), uint64(1)
+	allocated, grown := uint64(0), uint64(0)
 	look := func(more, live uint64, want bool) {
 		t.Helper()
-		allocated += more * mib
-		got := i.due(cycles, allocated, live*mib)
+		allocated, grown = allocated+more*mib, grown+more*mib
+		got := i.due(allocated, live*mib, grown)
 		if got != want {
 			t.Errorf("%d MiB more: collects: %v", more, got)
 		}
 		if got {
-			cycles++
+			grown = 0
 		}
 	}
 	look(0, 10, false)
 	look(1, 10, false)
-	look(30, 10, false) // busy
+	look(14, 10, false) // busy
 	look(1, 10, false)  // a pause
-	look(1, 10, true)   // 33 of 128 MiB
+	look(1, 10, true)   // 17 of 128 MiB
 	look(1, 10, false)
 	look(1, 10, false)
 	look(200, 10, false)
-	cycles++ // one of the burst's own
-	look(100, 10, false)
+	grown = 0 // the burst's own, of which the rest was not seen
+	look(8, 10, false)
 	look(1, 10, false)
 	look(1, 10, false) // the burst's own was enough
-	look(120, 200, false)
+	look(50, 200, false)
 	look(1, 200, false)
-	look(1, 200, true) // more than 100 of 400 MiB
+	look(1, 200, true) // more than 50 of 400 MiB
 	look(0, 200, false)
-	look(99, 200, false)
+	look(49, 200, false)
 	for range 5 {
-		look(0, 400, false) // a quarter of 512
+		look(0, 200, false) // not an eighth
+	}
+	grown = 0
+	look(80, 1000, false)
+	for range 20 {
+		look(2, 1000, false) // more than an eighth of 512, but of 1,000 it is not
 	}
 }
