@@ -317,6 +317,54 @@ func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 	}
 }
 
+// Whoever has a stream kept must call again within a time, and wholly; what is called may last.
+func TestKeptStreamsAreNotHeld(t *testing.T) {
+	mux := echoMux()
+	mux.sayCall = time.Second
+	s, callee := between(t, mux)
+	open := func() *yamux.Stream {
+		t.Helper()
+		conn, err := s.mux.OpenStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st status
+		var out echo
+		err = errors.Join(writeFrames(conn, nil, header{Method: "echo", Keep: true}, &echo{"kept"}), ReadFrame(conn, 1<<10, &st), ReadFrame(conn, 1<<10, &out))
+		if err != nil || !st.Kept {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		return conn
+	}
+	ended := func(conn *yamux.Stream) {
+		t.Helper()
+		if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, yamux.ErrConnectionReset) {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+		_ = conn.Close()
+	}
+	busy := open()
+	if err := writeFrames(busy, nil, header{Method: "wait", Keep: true}, &echo{}); err != nil {
+		t.Fatal(err)
+	}
+	silent, slow := open(), open()
+	if _, err := slow.Write(make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	ended(silent)
+	ended(slow)
+	ended(open()) // a call that began before them is at work for longer than the time
+	if n := callee.mux.NumStreams(); n != 1 {
+		t.Errorf("%d streams, not the one of the call that lasts", n)
+	}
+	_ = busy.SetReadDeadline(time.Now())
+	if n, err := busy.Read(make([]byte, 1)); !errors.Is(err, yamux.ErrTimeout) {
+		t.Errorf("the call that lasts is told %d bytes, %v", n, err)
+	}
+	_ = busy.Close()
+	until(t, "no stream is left", func() bool { return callee.mux.NumStreams() == 0 })
+}
+
 // An answer that cannot be encoded is told as an error, and the stream carries the next call.
 func TestAnswerThatCannotBeEncoded(t *testing.T) {
 	s, _ := between(t, echoMux())

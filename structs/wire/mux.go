@@ -24,6 +24,7 @@ type Mux struct {
 	logger   hclog.Logger
 	maxFrame int
 	maxCalls int
+	sayCall  time.Duration
 }
 
 // NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session, and the
@@ -32,7 +33,7 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 	if maxCalls <= 0 {
 		maxCalls = 65536
 	}
-	return &Mux{handlers: map[string]Handler{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls}
+	return &Mux{handlers: map[string]Handler{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
 }
 
 // Handle sets a method's handler.

@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// firstCall is how long a stream may take to say what is called.
-const firstCall = 30 * time.Second
+// sayCall is how long a stream may take to say what is called: from its beginning, and where it was kept from the last answer.
+const sayCall = 30 * time.Second
 
 // Serve answers the other side's calls until the session or ctx ends, then waits
 // for its handlers. It closes the session.
@@ -51,16 +51,17 @@ type request struct{ head, args []byte }
 // stream ends the call that is at work.
 func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 	ctx, cancel := context.WithCancel(ctx)
-	next := make(chan request)
+	next, turn := make(chan request), &turns{conn: conn, limit: m.sayCall}
 	go func() { // ends when the caller closes its side, or we close ours
 		defer close(next)
-		m.readCalls(ctx, s, conn, next)
+		m.readCalls(ctx, s, turn, next)
 		cancel()
 	}()
 	for r := range next {
 		if !m.answer(ctx, s, conn, r) {
 			break
 		}
+		turn.answered()
 	}
 	cancel()
 	_ = conn.Close()
@@ -70,9 +71,38 @@ func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 	s.open.remove(conn)
 }
 
+// turns are whose turn it is on a stream: while a call is at work the caller may be silent for as long as it likes, else not.
+type turns struct {
+	conn  *yamux.Stream
+	limit time.Duration // to say what is called
+	mu    sync.Mutex
+	open  int // calls that are read, and not answered
+}
+
+// callers lets the caller say what is called, within a time.
+func (t *turns) callers() { _ = t.conn.SetReadDeadline(time.Now().Add(t.limit)) }
+
+// read notes that a call was read.
+func (t *turns) read() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open++
+	_ = t.conn.SetReadDeadline(time.Time{})
+}
+
+// answered notes that one was answered. Who is fast may have called once more by then.
+func (t *turns) answered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open--; t.open == 0 {
+		t.callers()
+	}
+}
+
 // readCalls reads what is called, until nothing more comes or ctx ends.
-func (m *Mux) readCalls(ctx context.Context, s *Session, conn *yamux.Stream, next chan<- request) {
-	_ = conn.SetReadDeadline(time.Now().Add(firstCall))
+func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<- request) {
+	conn := turn.conn
+	turn.callers()
 	for first := true; ; first = false {
 		head, err := readRaw(conn, 64<<10)
 		if err != nil {
@@ -83,8 +113,8 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, conn *yamux.Stream, nex
 			return
 		}
 		s.heard()
+		turn.read()
 		if first {
-			_ = conn.SetReadDeadline(time.Time{})
 			s.open.add(conn)
 		}
 		conn.Shrink() // a call may wait for long, and needs no room for what was read
