@@ -50,6 +50,8 @@ func million(b *testing.B, nodes, jobs int) {
 	size := saveTo(b, a, file)
 	b.ReportMetric(time.Since(start).Seconds(), "s-save")
 	b.ReportMetric(float64(size)/(1<<20), "MiB-snapshot")
+	_, most = a.memory(b)
+	b.ReportMetric(most/1024, "GiB-when-saved")
 	a.kill()   // so that two servers of that size need not stand beside each other, nor
 	sim.kill() // 50,000 nodes look for one
 	fresh := benchServer(b)
