@@ -46,12 +46,13 @@ type checks struct {
 	moved   map[structs.NamespacedID]uint64
 	touched []structs.NamespacedID // the jobs whose allocations the last entry changed
 	bands   uint64                 // the last change of the configuration
+	away    map[string]bool        // allocations that have been unknown
 	// onNode is the last entry that changed an allocation on a node.
 	onNode map[string]uint64
 }
 
 func newChecks(s *sim) *checks {
-	return &checks{sim: s, hashes: map[uint64]string{}, states: map[uint64]*state.Snapshot{}, moved: map[structs.NamespacedID]uint64{}, onNode: map[string]uint64{}}
+	return &checks{sim: s, hashes: map[uint64]string{}, states: map[uint64]*state.Snapshot{}, moved: map[structs.NamespacedID]uint64{}, onNode: map[string]uint64{}, away: map[string]bool{}}
 }
 
 // entry looks at what an entry did to the state of the replica that applied it first.
@@ -60,6 +61,13 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 	c.notef(r.id, "entry %d of type %d, %d bytes: %s", index, e.kind, len(e.data), e.answer)
 	c.result.Kinds[e.kind]++
 	switch p := e.payload.(type) {
+	case *structs.NodeStatusEntry:
+		switch p.Status {
+		case structs.NodeStatusDown:
+			c.result.Lost += len(p.NodeIDs)
+		case structs.NodeStatusDisconnected:
+			c.result.Away += len(p.NodeIDs)
+		}
 	case *structs.JobDeregisterEntry:
 		if w := c.users.jobs[p.JobID]; w != nil && p.Purge {
 			w.purged = true
@@ -178,9 +186,13 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		if s.PreemptedBy != "" {
 			c.reclaimed(snap, p, s, placed)
 		}
+		if a := snap.Alloc(nil, s.AllocID); a != nil && a.ClientStatus == structs.AllocClientUnknown {
+			c.result.Unknown++
+			c.away[a.ID] = true
+		}
 	}
 	for id, version := range jobs { // order does not matter: they are of one job, mostly, and any is a failure
-		c.instances(snap, id)
+		c.instances(snap, id, p.JudgedAt)
 		if p.JudgedAt >= c.moved[id] {
 			c.gangs(snap, id, version)
 		}
@@ -266,8 +278,9 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	}
 }
 
-// instances looks for an instance that is there twice.
-func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
+// instances looks for an instance that is there twice. One whose node is disconnected may have a replacement, and stands beside it
+// when it is back until a plan has been judged that knows of it.
+func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID, judged uint64) {
 	at := map[string]string{}
 	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
 		if a.Terminal() {
@@ -275,6 +288,9 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 		}
 		if a.Job == nil {
 			continue // of a job that was forgotten: nobody wants it
+		}
+		if a.ClientStatus == structs.AllocClientUnknown || c.away[a.ID] && judged < c.moved[id] {
+			continue
 		}
 		name := a.Name
 		if a.Job.Type == structs.JobTypeSystem || a.Job.Type == structs.JobTypeSysBatch {

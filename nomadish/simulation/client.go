@@ -9,7 +9,7 @@ import (
 )
 
 // beatEvery is the least time between a node's heartbeats, and how long one may be late.
-const beatEvery = 10 * time.Second
+const beatEvery = 4 * time.Second
 
 // client is a node with its agent. It does what client does at the servers' methods; its tasks
 // are times at which they end.

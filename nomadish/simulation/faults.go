@@ -132,10 +132,11 @@ func (s *sim) setClock() {
 	r.skew = s.between(-maxSkew, maxSkew)
 }
 
-// outage is how long a node is away: mostly not for long enough to be taken for lost.
+// outage is how long a node is away: mostly not for long enough to be taken for lost. A leader waits for as long as three
+// heartbeats before it takes anything for lost, and does not lead for long here.
 func (s *sim) outage() time.Duration {
 	if s.IntN(3) == 0 {
-		return s.between(beatEvery, 4*beatEvery)
+		return s.between(2*beatEvery, 12*beatEvery)
 	}
 	return s.between(time.Second, beatEvery)
 }

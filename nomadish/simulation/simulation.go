@@ -43,6 +43,9 @@ type Result struct {
 	Entries  int // of the agreed log
 	Plans    int // that were decided
 	Placed   int // allocations
+	Lost     int // nodes that were declared down
+	Away     int // nodes that were declared disconnected
+	Unknown  int // allocations of such
 	Faults   map[string]int
 	Kinds    map[structs.LogType]int // entries by type
 	Calm     time.Duration           // virtual time from the last fault until nothing was left to be placed
@@ -61,8 +64,8 @@ func (r *Result) Total() (n int) {
 
 // String is the result in one line.
 func (r *Result) String() string {
-	return fmt.Sprintf("seed %d: %d replicas, %d nodes, %d entries, %d faults, %d steps in %s, %d plans, %d placed, calm after %s, trace %s",
-		r.Seed, r.Replicas, r.Nodes, r.Entries, r.Total(), r.Steps, r.Virtual.Round(time.Second), r.Plans, r.Placed, r.Calm.Round(time.Second), r.Trace[:16])
+	return fmt.Sprintf("seed %d: %d replicas, %d nodes, %d entries, %d faults, %d steps in %s, %d plans, %d placed, nodes %d times down and %d disconnected with %d allocations, calm after %s, trace %s",
+		r.Seed, r.Replicas, r.Nodes, r.Entries, r.Total(), r.Steps, r.Virtual.Round(time.Second), r.Plans, r.Placed, r.Lost, r.Away, r.Unknown, r.Calm.Round(time.Second), r.Trace[:16])
 }
 
 // Failure is an invariant that does not hold.

@@ -241,6 +241,12 @@ func (u *users) job(name string) *structs.Job {
 	if u.IntN(15) == 0 {
 		g.Spreads = []*structs.Spread{{Attribute: "${meta.rack}", Weight: 50}}
 	}
+	if u.IntN(4) == 0 {
+		g.Disconnect = &structs.DisconnectStrategy{
+			LostAfter: u.between(5*time.Second, time.Minute), Replace: u.IntN(2) == 0,
+			Reconcile: one(u.sim, "", structs.ReconcileBestScore, structs.ReconcileKeepOriginal, structs.ReconcileKeepReplacement, structs.ReconcileLongestRunning),
+		}
+	}
 	if j.Type == structs.JobTypeService && u.IntN(2) == 0 {
 		g.Update = &structs.UpdateStrategy{MaxParallel: new(1 + u.IntN(2)), HealthCheck: new(structs.HealthCheckTaskStates), MinHealthyTime: new(time.Second)}
 	}
