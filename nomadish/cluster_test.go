@@ -482,18 +482,7 @@ func (f *fleet) formed2(each ...int) {
 func TestWorkersOnFollowers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(i int, c *Config) { c.NumSchedulers = min(i, 1) })
-	if first := f.all[0]; !first.IsLeader() {
-		args := &structs.RaftPeerRequest{ID: first.raft.id}
-		if err := first.Call(t.Context(), wire.MethodRaftTransfer, args, &structs.WriteReply{}); err != nil {
-			t.Fatal(err)
-		}
-		within(t, time.Minute, "the first one to lead", func(context.Context) error {
-			if !first.IsLeader() {
-				return errors.New("another leads")
-			}
-			return nil
-		})
-	}
+	f.lead(0)
 	for i := range 3 {
 		if err := f.all[1].Call(t.Context(), wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: node(i)}, &structs.NodeUpdateReply{}); err != nil {
 			t.Fatal(err)
