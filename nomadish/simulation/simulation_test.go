@@ -15,6 +15,7 @@ var (
 	first = flag.Uint64("first", 1, "the first of them")
 	only  = flag.Uint64("seed", 0, "the only seed that TestSeeds runs")
 	most  = flag.Duration("begin-for", 0, "how long TestSeeds begins seeds; 0: until it has begun all")
+	least = flag.Int("seeds-least", 200, "how many seeds TestSeeds must have begun within -begin-for, if not all")
 )
 
 // found are seeds that have found faults, beyond the first 200 that are run for each submission: they are run with them.
@@ -74,5 +75,8 @@ func TestSeeds(t *testing.T) {
 	}
 	close(todo)
 	wg.Wait()
+	if need := min(*least, all); *most > 0 && *only == 0 && n < need {
+		t.Errorf("%d seeds began within %s: at least %d must", n, *most, need) // else a slow machine would pass with hardly any
+	}
 	t.Logf("%d seeds, %d failed: %d log entries, %d faults", n, bad, entries, faults)
 }
