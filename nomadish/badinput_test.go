@@ -297,35 +297,41 @@ func stream(data []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, uint32(len(data))), data...) //nolint:gosec // a few bytes
 }
 
-// Connections that do not say what they are have their number and their time, and cost the others nothing.
-func TestHalfOpenConnections(t *testing.T) {
-	log := &lines{}
-	s := startWith(t, "", func(c *Config) {
-		logged(log)(c)
-		c.MaxConnsPerClient, c.HandshakeTimeout = 20, 500*time.Millisecond
-	})
-	closed := make(chan error, 40)
-	for i := range 40 {
-		conn, err := net.Dial("tcp", s.RPCAddr())
+// halfOpen opens n connections that say no more than this, and tells of each that is closed.
+func halfOpen(t *testing.T, addr string, n int, said ...byte) (conns []net.Conn, closed <-chan error) {
+	t.Helper()
+	tell := make(chan error, n)
+	for range n {
+		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if i%2 == 0 {
-			_, _ = conn.Write([]byte{0x16, 3, 1}) // the beginning of TLS, which this server does not speak
-		}
+		conns = append(conns, conn)
+		_, _ = conn.Write(said)
 		go func() {
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			_, err := conn.Read(make([]byte, 1))
-			closed <- err
+			tell <- err
 		}()
 	}
-	for range 40 {
+	return conns, tell
+}
+
+// allClosed waits until n connections are closed.
+func allClosed(t *testing.T, n int, closed <-chan error) {
+	t.Helper()
+	for i := range n {
 		var late net.Error
 		if err := <-closed; errors.As(err, &late) && late.Timeout() {
-			t.Fatal("a connection that says nothing stays open")
+			t.Fatalf("of %d connections that say nothing only %d are closed", n, i)
 		}
 	}
+}
+
+// trueCall calls the server over a new connection.
+func trueCall(t *testing.T, s *Server) {
+	t.Helper()
 	within(t, time.Minute, "a true call", func(ctx context.Context) error {
 		session, err := wire.Dial(ctx, "", s.RPCAddr(), wire.Config{})
 		if err != nil {
@@ -334,7 +340,35 @@ func TestHalfOpenConnections(t *testing.T) {
 		defer session.Close() //nolint:errcheck // a test
 		return session.Call(ctx, wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{})
 	})
-	if n := log.count("rpc_max_conns_per_client"); n > 1 {
+}
+
+// Connections that do not say what they are have their time, and cost the others nothing.
+func TestHalfOpenConnections(t *testing.T) {
+	s := startWith(t, "", func(c *Config) { c.HandshakeTimeout = 500 * time.Millisecond })
+	_, silent := halfOpen(t, s.RPCAddr(), 20)
+	_, others := halfOpen(t, s.RPCAddr(), 20, 0x16, 3, 1) // the beginning of TLS, which this server does not speak
+	allClosed(t, 20, silent)
+	allClosed(t, 20, others)
+	trueCall(t, s)
+}
+
+// What an address opens beyond its number is closed at once, which is logged once; what it had before stays open, and when it
+// closes one of these there is room for another.
+func TestConnectionsOverTheirNumber(t *testing.T) {
+	log := &lines{}
+	s := startWith(t, "", func(c *Config) {
+		logged(log)(c)
+		c.MaxConnsPerClient, c.HandshakeTimeout = 20, 10*time.Minute // its end would close them too
+	})
+	held, open := halfOpen(t, s.RPCAddr(), 20)
+	_, closed := halfOpen(t, s.RPCAddr(), 20)
+	allClosed(t, 20, closed)
+	if len(open) > 0 {
+		t.Errorf("%d of those that were within the number are closed", len(open))
+	}
+	if n := log.count("rpc_max_conns_per_client is reached"); n != 1 {
 		t.Errorf("the limit is logged %d times", n)
 	}
+	_ = held[0].Close()
+	trueCall(t, s)
 }
