@@ -62,6 +62,7 @@ func (w *watcher) declare(ctx context.Context) {
 	defer t.mu.Unlock()
 	for _, id := range dead {
 		delete(t.suspects, id)
+		delete(t.heard, id) // it is in no doubt any more, however long its group waits for it
 	}
 	for _, id := range away {
 		if _, failed := t.opts.Witnesses.Gossips(id); failed && t.suspects[id] != nil { // lost there too since it answered
@@ -150,7 +151,8 @@ func (w *watcher) report(ctx context.Context) {
 	}
 }
 
-// sort parts nodes that were not heard of in time: those that gossip are checked first. The others are given back.
+// sort parts nodes that were not heard of in time: those that gossip are checked first, also by a leader that has never heard them:
+// its predecessor's loss may have taken their session. The others are given back.
 func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
 	if t.opts.Witnesses == nil {
 		return ids
@@ -160,8 +162,7 @@ func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
 		member, _ := t.opts.Witnesses.Gossips(id)
 		node := snap.Node(nil, id)
 		t.mu.Lock()
-		_, heard := t.heard[id]
-		if member && heard && node != nil && node.Status != structs.NodeStatusDisconnected {
+		if member && !t.unwell[id] && node != nil && node.Status != structs.NodeStatusDisconnected {
 			t.suspect(id)
 		} else {
 			rest = append(rest, id)

@@ -85,6 +85,7 @@ type Timers struct {
 	mu      sync.Mutex
 	running bool
 	timers  map[string]clock.Timer
+	told    map[string]time.Duration // within which a node is to send its next heartbeat, as it was told by this leader
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
 	// failover is what a node has for its first heartbeat to this leader.
@@ -116,7 +117,8 @@ func New(opts Options, apply Applier) *Timers {
 	}
 	opts.Liveness = opts.Liveness.withDefaults()
 	return &Timers{
-		opts: opts, apply: apply, timers: map[string]clock.Timer{}, expired: map[string]bool{}, more: make(chan struct{}, 1), doubts: newDoubts(),
+		opts: opts, apply: apply, timers: map[string]clock.Timer{}, told: map[string]time.Duration{}, expired: map[string]bool{},
+		more: make(chan struct{}, 1), doubts: newDoubts(),
 	}
 }
 
@@ -126,9 +128,13 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	defer t.mu.Unlock()
 	ttl := t.ttl()
 	delete(t.expired, nodeID)
+	if t.running {
+		t.told[nodeID] = ttl
+	}
 	if t.running && t.opts.Witnesses != nil {
 		t.heard[nodeID] = t.opts.Clock.Now()
 		delete(t.answers, nodeID)
+		delete(t.unwell, nodeID)
 	}
 	t.set(nodeID, ttl+t.opts.Grace)
 	// Spread over the last third, so that nodes that came together part.
@@ -182,10 +188,12 @@ func (t *Timers) forget(nodeID string) {
 		timer.Stop()
 		delete(t.timers, nodeID)
 	}
+	delete(t.told, nodeID)
 	delete(t.expired, nodeID)
 	delete(t.suspects, nodeID)
 	delete(t.heard, nodeID)
 	delete(t.answers, nodeID)
+	delete(t.unwell, nodeID)
 	delete(t.quiet, nodeID)
 }
 
@@ -248,6 +256,7 @@ func (t *Timers) stop() {
 		timer.Stop()
 		delete(t.timers, id)
 	}
+	clear(t.told)
 	clear(t.expired)
 	t.reset()
 }
@@ -368,7 +377,8 @@ func (t *Timers) pulse() {
 	t.alive = t.opts.Clock.Now()
 }
 
-// excuse forgives those that expired while this process stood still.
+// excuse forgives those that expired while this process stood still. Each has the time that it was told, which is longer than it
+// would be now if there were more nodes then.
 func (t *Timers) excuse() {
 	stood := t.opts.Clock.Now().Sub(t.alive)
 	if stood <= pulse+stall {
@@ -376,17 +386,23 @@ func (t *Timers) excuse() {
 	}
 	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
 	t.alive = t.opts.Clock.Now()
-	again := t.ttl() + t.opts.Grace
+	again := func(id string) {
+		if told, ok := t.told[id]; ok {
+			t.set(id, told+t.opts.Grace)
+		} else { // the last leader may have told it anything
+			t.set(id, max(t.failover, t.opts.Failover))
+		}
+	}
 	clear(t.suspects)
 	for id := range t.heard { // order does not matter: all are
 		t.heard[id] = t.alive
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.expired)) {
 		delete(t.expired, id)
-		t.set(id, again)
+		again(id)
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.timers)) {
-		t.set(id, again)
+		again(id)
 	}
 }
 

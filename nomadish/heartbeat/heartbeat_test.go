@@ -89,6 +89,19 @@ func (b *bed) register(ids ...string) {
 	}
 }
 
+// place has a node hold an instance that is waited for when its connection is lost.
+func (b *bed) place(node string, lostAfter time.Duration) {
+	b.Helper()
+	group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: lostAfter}}
+	job := &structs.Job{Namespace: "default", ID: "on-" + node, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{group}}
+	b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+	version := b.store.Snapshot().Job(nil, "default", job.ID).Version
+	b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{{
+		Namespace: "default", JobID: job.ID, JobVersion: version, Group: "g", Seed: "s-" + node, Resources: &structs.AllocatedResources{},
+		Nodes: []structs.PlacedNode{{ID: node}}, Instances: []structs.Instance{{}},
+	}}}}})
+}
+
 func (b *bed) want(id, status string) {
 	b.Helper()
 	synctest.Wait()
@@ -298,6 +311,43 @@ func TestStoodStill(t *testing.T) {
 	})
 }
 
+// TestStoodStillWithMany: each has the time anew that it was told, however few are waited for by then; one that this leader has not
+// heard has the failover time.
+func TestStoodStillWithMany(t *testing.T) {
+	run(t, Options{MaxPerSecond: 1}, func(b *bed) {
+		ids := many(40)
+		b.register("unheard")
+		b.register(ids...)
+		for range 2 { // by then there are 41
+			for _, id := range ids {
+				b.Beat(id)
+			}
+		}
+		const told = 82 * time.Second
+		b.mu.Lock()
+		b.alive = b.alive.Add(-10 * time.Minute)
+		for id, timer := range b.timers {
+			timer.Stop()
+			delete(b.timers, id)
+			b.expired[id] = true
+		}
+		b.more <- struct{}{}
+		b.mu.Unlock()
+		time.Sleep(30*time.Second - time.Millisecond)
+		b.want("unheard", structs.NodeStatusReady)
+		time.Sleep(time.Millisecond)
+		b.want("unheard", structs.NodeStatusDown)
+		time.Sleep(told + 3*time.Second - 30*time.Second - time.Millisecond)
+		for _, id := range ids {
+			b.want(id, structs.NodeStatusReady)
+		}
+		time.Sleep(time.Millisecond)
+		for _, id := range ids {
+			b.want(id, structs.NodeStatusDown)
+		}
+	})
+}
+
 func TestFellBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{T: t, index: 10}
@@ -332,14 +382,7 @@ func TestDisconnected(t *testing.T) {
 		b.register("n", "other")
 		b.Beat("n")
 		b.Beat("other")
-		group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: 10 * time.Minute}}
-		job := &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{group}}
-		b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
-		version := b.store.Snapshot().Job(nil, "default", "j").Version
-		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{{
-			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: "s", Resources: &structs.AllocatedResources{},
-			Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}},
-		}}}}})
+		b.place("n", 10*time.Minute)
 		time.Sleep(6 * time.Second)
 		b.want("n", structs.NodeStatusDisconnected)
 		b.want("other", structs.NodeStatusDown)

@@ -82,6 +82,7 @@ type doubts struct {
 	suspects map[string]*suspect
 	heard    map[string]time.Time // when a node's RPC was last heard; of nodes that are waited for
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
+	unwell   map[string]bool      // has done so for too long: its heartbeats alone tell of it
 	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
 	declared map[string]time.Time // lost lately: when that was said first
 	news     chan struct{}        // has something when there are suspects to be looked at
@@ -95,8 +96,8 @@ type doubts struct {
 
 func newDoubts() doubts {
 	return doubts{
-		suspects: map[string]*suspect{}, heard: map[string]time.Time{}, answers: map[string]time.Time{}, quiet: map[string]bool{}, declared: map[string]time.Time{},
-		news: make(chan struct{}, 1), warned: map[string]bool{}, events: map[string][]*structs.NodeEvent{},
+		suspects: map[string]*suspect{}, heard: map[string]time.Time{}, answers: map[string]time.Time{}, unwell: map[string]bool{}, quiet: map[string]bool{},
+		declared: map[string]time.Time{}, news: make(chan struct{}, 1), warned: map[string]bool{}, events: map[string][]*structs.NodeEvent{},
 	}
 }
 
@@ -104,6 +105,7 @@ func (d *doubts) reset() {
 	clear(d.suspects)
 	clear(d.heard)
 	clear(d.answers)
+	clear(d.unwell)
 	clear(d.quiet)
 	clear(d.declared)
 	clear(d.warned)
@@ -187,15 +189,15 @@ func (t *Timers) Storm() time.Time {
 }
 
 // inDoubt counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
-// should counts before anybody has missed it: those that are lost together are noticed one after the other.
+// was told to counts before anybody has missed it: those that are lost together are noticed one after the other.
 func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
-	silence := max(t.opts.MinTTL, t.ttl()*latest/10) + late
 	for id, heard := range t.heard { // order does not matter: they are counted
 		member, _ := t.opts.Witnesses.Gossips(id)
 		s := t.suspects[id]
 		if member || s != nil {
 			all++
 		}
+		silence := max(t.opts.MinTTL, t.told[id]*latest/10) + late
 		if (member && now.Sub(heard) > silence) || (s != nil && now.Sub(s.since) >= fresh) {
 			doubtful++
 		}
@@ -395,7 +397,8 @@ func (t *Timers) waitOn(id string) {
 		return
 	}
 	delete(t.answers, id)
-	delete(t.heard, id) // as if it did not gossip: see mark
+	delete(t.heard, id) // there is no doubt about it
+	t.unwell[id] = true
 	t.expired[id] = true
 	select {
 	case t.more <- struct{}{}:

@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -292,6 +293,18 @@ func TestAnswersWithoutHeartbeats(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		b.want("n", structs.NodeStatusDown)
 	})
+	run(t, Options{Witnesses: s}, func(b *bed) { // nor by a leader that it has never sent one
+		b.register("n")
+		time.Sleep(50 * time.Second)
+		b.want("n", structs.NodeStatusReady)
+		time.Sleep(30 * time.Second)
+		b.want("n", structs.NodeStatusDown)
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		b.Beat("n") // it is well again: what it was told before is forgotten
+		s.set(s.deaf, true, "n")
+		time.Sleep(15 * time.Second)
+		b.want("n", structs.NodeStatusDisconnected)
+	})
 }
 
 func many(n int) []string {
@@ -442,4 +455,97 @@ func TestLostOneByOneIsNoStorm(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNewLeaderAsksBoth: a new leader asks a node that it has never heard, and that gossips, by both ways before it says that it is
+// lost, as one does that has heard it.
+func TestNewLeaderAsksBoth(t *testing.T) {
+	f := func(name string, lose func(s *seen), status, event string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			s := newSeen()
+			run(t, Options{Witnesses: s}, func(b *bed) {
+				b.register("n")
+				b.Beat("n")
+				b.stop() // and with it the server that its session is with
+				lose(s)
+				b.start()
+				time.Sleep(30*time.Second - time.Millisecond) // the failover time
+				b.want("n", structs.NodeStatusReady)
+				time.Sleep(8 * time.Second) // 5 s of silence, in checks of 2 s
+				b.want("n", status)
+				if event != "" && b.told("n", event) != 1 {
+					b.Fatalf("events: %v", b.node("n").Events)
+				}
+			})
+		})
+	}
+	f("deaf for RPC, heard by gossip", func(s *seen) { s.set(s.deaf, true, "n") }, structs.NodeStatusDisconnected, rpcLost)
+	f("heard by neither", func(s *seen) { s.set(s.deaf, true, "n"); s.set(s.mute, true, "n") }, structs.NodeStatusDown, bothLost)
+	f("it does not gossip", func(s *seen) { s.set(s.outside, true, "n") }, structs.NodeStatusDown, missed)
+	f("it answers", func(*seen) {}, structs.NodeStatusReady, "")
+}
+
+// TestPoolShrinks: nodes that were told to send a heartbeat seldom, as they were many, are not silent because the others have gone
+// in good order since: one that is lost then is declared as ever.
+func TestPoolShrinks(t *testing.T) {
+	const left, perSecond = 40, 1
+	ids := many(2*left + 1)
+	s := newSeen()
+	run(t, Options{Witnesses: s, MaxPerSecond: perSecond, Failover: 10 * time.Minute}, func(b *bed) {
+		b.register(ids...)
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+		due := make([]time.Time, len(ids))
+		beat := func(some []int, until time.Time) { // as clients do: see client/heartbeat.go
+			for ; time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+				for _, i := range some {
+					if !time.Now().Before(due[i]) {
+						due[i] = time.Now().Add(time.Duration((0.5 + 0.2*random.Float64()) * float64(b.Beat(ids[i]))))
+					}
+				}
+			}
+		}
+		all := make([]int, len(ids))
+		for i := range all {
+			all[i] = i
+		}
+		beat(all, time.Now().Add(10*time.Minute))
+		s.set(s.outside, true, ids[:left]...)
+		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: ids[:left], Status: structs.NodeStatusDown})
+		lost := ids[2*left]
+		s.set(s.deaf, true, lost)
+		s.set(s.mute, true, lost)
+		b.Suspect(lost)
+		beat(all[left:2*left], time.Now().Add(3*time.Second))
+		b.want(lost, structs.NodeStatusDown)
+		if !b.Storm().IsZero() {
+			b.Fatal("those that are left count as silent")
+		}
+		beat(all[left:2*left], time.Now().Add(10*time.Minute))
+		for _, i := range all[left : 2*left] {
+			b.want(ids[i], structs.NodeStatusReady)
+		}
+	})
+}
+
+// TestWaitedForIsNoDoubt: nodes that were declared lost, and are waited for by their groups' word, are in doubt no more: one that is
+// lost much later is declared as ever.
+func TestWaitedForIsNoDoubt(t *testing.T) {
+	ids := many(20)
+	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
+		for _, id := range ids[:8] {
+			b.place(id, time.Hour)
+			s.set(s.deaf, true, id)
+			s.set(s.mute, true, id)
+			s.set(s.failed, true, id)
+			b.Suspect(id)
+			time.Sleep(time.Minute)
+			b.want(id, structs.NodeStatusDisconnected)
+		}
+		s.set(s.deaf, true, ids[8])
+		s.set(s.mute, true, ids[8])
+		b.Suspect(ids[8])
+		time.Sleep(3 * time.Second)
+		b.want(ids[8], structs.NodeStatusDown)
+	})
 }
