@@ -11,6 +11,9 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
+// saidID is how much of a stranger's ID and address is logged and remembered: it may be of any length.
+const saidID = 64
+
 // doorman is Raft's transport that passes on the calls of this cluster's servers only. Raft itself obeys whoever names a
 // higher term: a server of another region or cluster, which has this one's address by mistake, would take it over.
 type doorman struct {
@@ -76,9 +79,9 @@ func (d *doorman) lets(call raft.RPC) bool {
 		return true
 	}
 	call.Respond(nil, fmt.Errorf("server %q is not of this cluster", from.ID))
-	if d.told.First(string(from.ID), time.Now()) {
+	if d.told.First(string(from.ID[:min(len(from.ID), saidID)]), time.Now()) {
 		d.logger.Warn("refused Raft of a server that is not of this cluster; more of it is not logged for an hour",
-			"id", fmt.Sprintf("%.64q", from.ID), "address", fmt.Sprintf("%.64q", from.Addr), "call", fmt.Sprintf("%T", call.Command))
+			"id", fmt.Sprintf("%.*q", saidID, from.ID), "address", fmt.Sprintf("%.*q", saidID, from.Addr), "call", fmt.Sprintf("%T", call.Command))
 	}
 	return false
 }
