@@ -35,11 +35,13 @@ func TestSeeds(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	entries, faults, bad := 0, 0, 0
+	lost, away, unknown := 0, 0, 0
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for seed := range todo {
 				result, err := Run(seed)
 				mu.Lock()
+				lost, away, unknown = lost+result.Lost, away+result.Away, unknown+result.Unknown
 				if entries, faults = entries+result.Entries, faults+result.Total(); err != nil {
 					bad++
 					t.Error(err)
@@ -78,5 +80,8 @@ func TestSeeds(t *testing.T) {
 	if need := min(*least, all); *most > 0 && *only == 0 && n < need {
 		t.Errorf("%d seeds began within %s: at least %d must", n, *most, need) // else a slow machine would pass with hardly any
 	}
-	t.Logf("%d seeds, %d failed: %d log entries, %d faults", n, bad, entries, faults)
+	if n >= 50 && (lost == 0 || away == 0 || unknown == 0) {
+		t.Error("hardly any node was away for long enough to be taken for lost")
+	}
+	t.Logf("%d seeds, %d failed: %d log entries, %d faults; nodes were %d times down and %d times disconnected, with %d allocations", n, bad, entries, faults, lost, away, unknown)
 }
