@@ -227,7 +227,7 @@ func (c *Client) start() {
 		c.group.Go(n.keepAlive)
 		c.group.Go(n.watch)
 		if n.gossip != nil {
-			c.group.Go(n.gossip.keepJoined)
+			c.group.Go(n.gossip.joiner.keepJoined)
 		}
 		if n.dir != "" {
 			c.group.Go(n.collectOld)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
@@ -37,26 +36,17 @@ type GossipConfig struct {
 	Retry time.Duration
 }
 
-const (
-	// gossipKeys is the file that keeps the keys, from the first change on.
-	gossipKeys       = "gossip.keyring"
-	gossipFirstRetry = time.Second
-	gossipRetry      = 30 * time.Second
-)
+// gossipKeys is the file that keeps the keys, from the first change on.
+const gossipKeys = "gossip.keyring"
 
-// gossiper is one node's place in the gossip, and its way there.
+// gossiper is one node's place in the gossip.
 type gossiper struct {
 	pool   *clientpool.Pool
 	ring   *keyring.Ring // of all nodes of the client; nil: the gossip goes in the clear
 	file   string        // that keeps it
 	told   *wire.Once
-	config GossipConfig
+	joiner *joiner
 	logger hclog.Logger
-
-	mu      sync.Mutex
-	learned []string      // from servers
-	spread  time.Duration // over which to join them
-	more    chan struct{} // has something when the first were learned
 }
 
 // openGossip makes the nodes members, each alone as yet.
@@ -96,7 +86,7 @@ func (c *Client) openGossip() error {
 		if err != nil {
 			return err
 		}
-		n.gossip = &gossiper{pool: pool, ring: ring, file: path, told: &c.told, config: g, logger: conf.Logger, more: make(chan struct{}, 1)}
+		n.gossip = &gossiper{pool: pool, ring: ring, file: path, told: &c.told, joiner: newJoiner(pool, n.servers.known, g, conf.Logger), logger: conf.Logger}
 		if c.gossip == nil {
 			c.gossip = n.gossip
 		}
@@ -129,18 +119,14 @@ func (g *gossiper) learn(told *structs.ClientGossip) {
 		return
 	}
 	g.learnKeys(told)
-	if len(told.Addrs) == 0 {
-		return
+	g.joiner.learn(told.Addrs, told.Spread)
+}
+
+// missed takes note of a call of the servers that came to nothing.
+func (g *gossiper) missed(err error) {
+	if g != nil {
+		g.joiner.missed(err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.learned) == 0 {
-		select {
-		case g.more <- struct{}{}:
-		default:
-		}
-	}
-	g.learned, g.spread = told.Addrs, told.Spread
 }
 
 // keys are those that the node has, as its servers are told; nil: none.
@@ -181,73 +167,6 @@ func (g *gossiper) takeKeys(sealed []byte) error {
 		g.logger.Info("the keys of the clients' gossip were changed by the servers", "keys", len(s.Keys), "version", s.Version)
 	}
 	return err
-}
-
-// keepJoined joins the others, and does so again whenever no server is heard, until ctx ends. The first try is at once: where
-// servers are may not be known otherwise. All others are at moments drawn anew, so that thousands that have lost the same
-// servers do not come back together.
-func (g *gossiper) keepJoined(ctx context.Context) {
-	most := g.config.Retry
-	if most <= 0 {
-		most = gossipRetry
-	}
-	retry, told := min(gossipFirstRetry, most), false
-	for {
-		wait := most
-		if len(g.pool.Servers()) == 0 {
-			err := g.join(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil && !told {
-				g.logger.Warn("the clients' gossip is not reached; going on without it, and trying again", "error", keyring.Flat(err))
-			}
-			told = err != nil || told && g.pool.Alone()
-			wait = retry
-			retry = min(2*retry, most)
-		} else {
-			retry, told = min(gossipFirstRetry, most), false
-		}
-		t := time.NewTimer(jittered(wait))
-		select {
-		case <-t.C:
-		case <-g.more:
-			t.Stop()
-			g.mu.Lock()
-			spread := g.spread
-			g.mu.Unlock()
-			if spread > 0 && !sleep(ctx, time.Duration(rand.Int64N(int64(spread)))) { //nolint:gosec // jitter
-				return
-			}
-		case <-ctx.Done():
-			t.Stop()
-			return
-		}
-	}
-}
-
-// join tries all addresses in an order of their own until one is reached.
-func (g *gossiper) join(ctx context.Context) error {
-	g.mu.Lock()
-	addrs := slices.Concat(g.config.Join, g.learned)
-	g.mu.Unlock()
-	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
-	var errs []error
-	for _, addr := range addrs {
-		joined := make(chan error, 1)
-		go func() { joined <- g.pool.Join(addr) }() // ends within the time that it gives the other side
-		select {
-		case err := <-joined:
-			if err == nil {
-				g.logger.Info("joined the clients' gossip", "at", addr)
-				return nil
-			}
-			errs = append(errs, err)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // close says that the node goes, and ends its gossip.

@@ -36,6 +36,7 @@ func (n *node) keepAlive(ctx context.Context) {
 			return
 		}
 		if err != nil {
+			n.gossip.missed(err)
 			refused = n.tellTrouble(err, refused, registered, time.Since(last))
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false

@@ -93,6 +93,12 @@ func (s *servers) current() (addr string, known int) {
 	return s.list[s.at], len(s.list)
 }
 
+// known tells whether there is any.
+func (s *servers) known() bool {
+	_, known := s.current()
+	return known > 0
+}
+
 // all are the servers known, the one that is spoken with first.
 func (s *servers) all() []string {
 	s.mu.Lock()
@@ -122,10 +128,11 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 	err := errNoServer
 	for range known {
 		addr, _ := s.current()
-		err = s.try(ctx, addr, limit, method, args, reply)
-		if err == nil || answered(err) || ctx.Err() != nil {
-			return err
+		tried := s.try(ctx, addr, limit, method, args, reply)
+		if tried == nil || answered(tried) || ctx.Err() != nil {
+			return tried
 		}
+		err = telling(err, tried)
 		s.giveUp(addr)
 	}
 	for _, addr := range s.unconfirmed() {
@@ -134,11 +141,19 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 			s.adopt(addr)
 			return hinted
 		}
-		if err = hinted; ctx.Err() != nil {
+		if err = telling(err, hinted); ctx.Err() != nil {
 			break
 		}
 	}
 	return err
+}
+
+// telling is which of two errors says more: a server's word does, not that another was not reached.
+func telling(before, now error) error {
+	if spoke(before) && !spoke(now) {
+		return before
+	}
+	return now
 }
 
 // answered tells whether an error is the cluster's word. That of a server which knows no leader is not: it may be cut off from

@@ -96,3 +96,19 @@ func TestServerWithoutLeaderIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestServersWordComesFirst: of a call that no server took, what one has said is told, not that another is not there.
+func TestServersWordComesFirst(t *testing.T) {
+	addr, _ := leaderless(t, structs.CodeNoLeader)
+	gone := newFakeServer(t)
+	gone.close()
+	pool := wire.NewPool(wire.Config{}, nil)
+	defer pool.Close()
+	for _, seed := range [][]string{{addr, gone.addr}, {gone.addr, addr}} {
+		args := &structs.NodeRegisterRequest{Node: &structs.Node{ID: "n"}}
+		err := newServers(pool, seed).call(t.Context(), maxHeartbeatLimit, wire.MethodNodeRegister, args, &structs.NodeUpdateReply{})
+		if structs.CodeOf(err) != structs.CodeNoLeader {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -30,7 +30,7 @@ type ClientGossipConfig struct {
 const (
 	// clientsLook is how often the servers are made sure of to be in one pool.
 	clientsLook = 5 * time.Second
-	// joinEach is the time that the pool has for each client that joins, when all come together.
+	// joinEach is the time that the pool has for each client that joins, when all come together; joinMost for all.
 	joinEach  = 10 * time.Millisecond
 	joinMost  = 30 * time.Second
 	contacts  = 5 // servers that clients are told of
@@ -250,7 +250,7 @@ func (s *clients) tellLosses(ctx context.Context) {
 
 // Contacts implements rpc.ClientGossip.
 func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip {
-	out := &structs.ClientGossip{Addrs: []string{s.pool.Addr()}, Spread: min(joinMost, time.Duration(s.pool.Clients())*joinEach)}
+	out := &structs.ClientGossip{Addrs: []string{s.pool.Addr()}, Spread: min(joinMost, time.Duration(s.crowd())*joinEach)}
 	for _, one := range s.servers() {
 		if one.Alive() && one.ID != s.id && one.Clients != "" && len(out.Addrs) < contacts {
 			out.Addrs = append(out.Addrs, one.Clients)
@@ -258,6 +258,18 @@ func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.Clie
 	}
 	s.tellKeys(nodeID, has, out)
 	return out
+}
+
+// crowd is how many may join at once: those that are in the pool, or, when all have just been started and none is, those that
+// are heard otherwise.
+func (s *clients) crowd() int {
+	s.mu.Lock()
+	beats := s.beats
+	s.mu.Unlock()
+	if beats == nil {
+		return s.pool.Clients()
+	}
+	return max(s.pool.Clients(), beats.Active())
 }
 
 // Probe implements rpc.ClientGossip.

@@ -121,6 +121,28 @@ func TestClientLostByBoth(t *testing.T) {
 	})
 }
 
+// TestSpreadOfThoseThatStart: clients that are started together are told to join over a time that grows with their number, before
+// any of them is in the pool.
+func TestSpreadOfThoseThatStart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, gossips)
+	session := registered(t, f.all[0])
+	var spread time.Duration
+	for i := range 49 {
+		node := &structs.Node{
+			ID: fmt.Sprintf("0f7e3a52-0000-7000-8000-1%011d", i), SecretID: "s", Name: "n", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
+		}
+		reply := &structs.NodeUpdateReply{}
+		if err := session.Call(t.Context(), wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: node}, reply); err != nil {
+			t.Fatal(err)
+		}
+		spread = reply.Gossip.Spread
+	}
+	if want := 50 * joinEach; spread != want {
+		t.Errorf("the 50th is told to join within %s, want %s", spread, want)
+	}
+}
+
 // words is a log.
 type words struct {
 	mu sync.Mutex
