@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,8 +21,8 @@ type idlers struct {
 	conns []net.Conn
 }
 
-// open opens perAddr connections from each of some addresses of this machine's own.
-func (i *idlers) open(t *testing.T, to string, addrs, perAddr int, first []byte) {
+// open opens perAddr connections from each of some addresses of this machine's own, from the one of a number on.
+func (i *idlers) open(t *testing.T, to string, from, addrs, perAddr int, first []byte) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -28,7 +30,7 @@ func (i *idlers) open(t *testing.T, to string, addrs, perAddr int, first []byte)
 	for range 16 {
 		wg.Go(func() {
 			for n := range next {
-				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+n%addrs))}, Timeout: patience(30 * time.Second)} //nolint:gosec // small
+				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from+n%addrs))}, Timeout: patience(30 * time.Second)} //nolint:gosec // small
 				conn, err := d.Dial("tcp", to)
 				if err == nil {
 					i.mu.Lock()
@@ -52,6 +54,33 @@ func (i *idlers) open(t *testing.T, to string, addrs, perAddr int, first []byte)
 	if err := failed.Load(); err != nil {
 		t.Fatal(*err)
 	}
+}
+
+// gone is how many of the connections the other side has closed.
+func (i *idlers) gone(t *testing.T) int {
+	t.Helper()
+	n := 0
+	for _, c := range i.conns {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = raw.Read(func(fd uintptr) bool { // it does not wait
+			buf := make([]byte, 1<<10)
+			read, _, err := syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) //nolint:gosec // a file
+			for err == nil && read > 0 {                                         // it is told why, or asked whether it is there
+				read, _, err = syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) //nolint:gosec // a file
+			}
+			if !errors.Is(err, syscall.EAGAIN) {
+				n++
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
 }
 
 func (i *idlers) close() {
@@ -79,46 +108,60 @@ func resident(t *testing.T, pid int) int {
 // and the server goes on answering the others. What one address opens beyond its share is refused, and logged once.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
+	const addrs, perAddr, beyond = 100, 100, 50 // as many of each as the default limits let in, and of one more
+	filesFor(t, addrs*perAddr+beyond)
 	a := newAgent(t, false, "name = \"idle\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
 	a.start()
 	a.ready(0)
-	const addrs, perAddr = 100, 100 // as many of each as the default limits let in
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	share := min(perAddr, int(min(limit.Max, 1<<20)-1000)/addrs) //nolint:gosec // small
-	if share < perAddr {
-		t.Logf("%d files may be open here: %d connections instead of %d", limit.Max, addrs*share, addrs*perAddr)
-	}
 	f := func(what, to string, first []byte, text string) {
 		t.Helper()
 		before := resident(t, a.cmd.Process.Pid)
 		held := &idlers{}
 		defer held.close()
 		began := time.Now()
-		held.open(t, to, addrs, share, first)
+		held.open(t, to, 1, 1, perAddr, first)
+		held.open(t, to, 1, 1, beyond, first)
+		within(t, 10*time.Second, "those beyond the share being closed, and no others", func(context.Context) error {
+			if n := held.gone(t); n != beyond {
+				return fmt.Errorf("%s: %d of %d are", what, n, perAddr+beyond)
+			}
+			return nil
+		})
+		held.open(t, to, 2, addrs-1, perAddr, first)
 		opened := time.Since(began)
-		if share == perAddr {
-			held.open(t, to, 1, 50, first) // of one that has its share already
-		}
 		began = time.Now()
 		if out, code := a.cli("job", "run", "-detach", a.job("idle-"+what, restfulBatch("idle-"+what))); code != 0 {
 			t.Errorf("%s: job run: exit %d\n%s", what, code, out)
 		}
 		took := time.Since(began)
 		after := resident(t, a.cmd.Process.Pid)
-		t.Logf("FIGURE %d idle connections to %s: opened in %v; %d → %d MiB; a job registered in %v", addrs*share, what,
+		t.Logf("FIGURE %d idle connections to %s: opened in %v; %d → %d MiB; a job registered in %v", addrs*perAddr, what,
 			opened.Round(time.Millisecond), before, after, took.Round(time.Millisecond))
-		if most := addrs * share * idleKiB >> 10; after-before > most {
+		if most := addrs * perAddr * idleKiB >> 10; after-before > most {
 			t.Errorf("%s: %d MiB for idle connections, at most %d are expected", what, after-before, most)
 		}
-		if n := a.logCount(text); n > 1 {
+		if n := a.logCount(text); n != 1 {
 			t.Errorf("%s: %q is logged %d times", what, text, n)
 		}
 	}
 	f("rpc", a.rpc, []byte{0x6e}, "rpc_max_conns_per_client is reached")
 	f("http", strings.TrimPrefix(a.http, "http://"), nil, "http_max_conns_per_client is reached")
+}
+
+// filesFor has this process and those that it starts open so many files, and some for other tests.
+func filesFor(t *testing.T, n uint64) {
+	t.Helper()
+	n += 4000
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur >= n {
+		return
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: max(n, limit.Max)}); err != nil {
+		t.Fatalf("this test opens more than %d files, and only %d may be open here: raise the hard limit (ulimit -n %d): %v", n-4000, limit.Max, n, err)
+	}
 }
 
 // idleKiB is what an idle connection may cost a server at most, in KiB, under the race detector too.
