@@ -14,10 +14,17 @@ import (
 // saidID is how much of a stranger's ID and address is logged and remembered: it may be of any length.
 const saidID = 64
 
+// transport is what Raft's calls travel by, the same in all three: the network, or memory in tests of virtual time.
+type transport struct {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+}
+
 // doorman is Raft's transport that passes on the calls of this cluster's servers only. Raft itself obeys whoever names a
 // higher term: a server of another region or cluster, which has this one's address by mistake, would take it over.
 type doorman struct {
-	*raft.NetworkTransport
+	transport
 	// member tells whether a server, by its ID, is of this cluster; set before anybody calls.
 	member func(id string) bool
 	calls  chan raft.RPC
@@ -27,8 +34,8 @@ type doorman struct {
 	logger hclog.Logger
 }
 
-func newDoorman(t *raft.NetworkTransport, logger hclog.Logger) *doorman {
-	d := &doorman{NetworkTransport: t, calls: make(chan raft.RPC), done: make(chan struct{}), logger: logger}
+func newDoorman(t transport, logger hclog.Logger) *doorman {
+	d := &doorman{transport: t, calls: make(chan raft.RPC), done: make(chan struct{}), logger: logger}
 	d.wg.Go(d.run)
 	return d
 }
@@ -37,7 +44,7 @@ func newDoorman(t *raft.NetworkTransport, logger hclog.Logger) *doorman {
 func (d *doorman) run() {
 	for {
 		select {
-		case call := <-d.NetworkTransport.Consumer():
+		case call := <-d.transport.Consumer():
 			if !d.lets(call) {
 				continue
 			}
@@ -62,7 +69,7 @@ func (d *doorman) Consumer() <-chan raft.RPC { return d.calls }
 
 // SetHeartbeatHandler implements raft.Transport: heartbeats come past Consumer.
 func (d *doorman) SetHeartbeatHandler(fn func(raft.RPC)) {
-	d.NetworkTransport.SetHeartbeatHandler(func(call raft.RPC) {
+	d.transport.SetHeartbeatHandler(func(call raft.RPC) {
 		if d.lets(call) {
 			fn(call)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/gc"
-	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/queueview"
@@ -63,7 +62,13 @@ func (l *leaderParts) during(ctx context.Context, do func() error) error {
 	}
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool *gossip.Pool, ask asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
+// members are the servers that there are, as gossip knows them.
+type members interface {
+	quorum.Gossip
+	quorum.Leaver
+}
+
+func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool members, ask quorum.Asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	l.broker = broker.New(broker.Options{

@@ -25,7 +25,7 @@ type pipeline struct {
 
 // AppendEntriesPipeline implements raft.Transport.
 func (d *doorman) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	inner, err := d.NetworkTransport.AppendEntriesPipeline(id, target)
+	inner, err := d.transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func TestPipelineOfUnclaimedAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := raft.NewNetworkTransport(tcpLayer{l}, 1, time.Minute, nil)
-		d := newDoorman(plain, hclog.NewNullLogger())
+		d := newDoorman(transport{plain, plain, plain}, hclog.NewNullLogger())
 		d.member = func(string) bool { return true }
 		t.Cleanup(func() {
 			d.close()

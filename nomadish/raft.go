@@ -89,14 +89,22 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 	if err != nil {
 		return nil, err
 	}
-	n := &raftNode{stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone(), ended: make(chan struct{})}
-	n.transport = newDoorman(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: raftLayer{l}, MaxPool: 3, Timeout: 10 * time.Second, Logger: logger,
-	}), cfg.Logger.Named("raft"))
+	})
+	n := newRaftNode(cfg, s, transport{network, network, network})
 	if err := n.open(cfg, machine, scratch, logger); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
 	return n, nil
+}
+
+// newRaftNode makes what goes around Raft; open starts Raft itself.
+func newRaftNode(cfg *Config, s *stores, t transport) *raftNode {
+	return &raftNode{
+		stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone(), ended: make(chan struct{}),
+		transport: newDoorman(t, cfg.Logger.Named("raft")),
+	}
 }
 
 func (n *raftNode) open(cfg *Config, machine raft.FSM, scratch func() raft.FSM, logger hclog.Logger) error {

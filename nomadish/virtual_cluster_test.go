@@ -1,0 +1,303 @@
+package nomadish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// bubble runs a cluster in virtual time; nothing of it is left when that ends.
+//
+// Time stands still while a goroutine waits for a mutex: nothing here may take time, as a network or a disk does, with one held.
+func bubble(t *testing.T, seed uint64, servers int, run func(c *virtualCluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newVirtualCluster(t, seed, servers)
+		defer c.end()
+		run(c)
+	})
+}
+
+// virtualCluster is some servers with real Raft and all that a leader runs, in virtual time. It lacks what comes in from outside:
+// the listener and its RPC, gossip, workers.
+type virtualCluster struct {
+	t       *testing.T
+	seed    uint64
+	dice    *dice
+	net     *virtualNet
+	checks  *virtualChecks
+	servers []*virtualServer
+	began   time.Time
+	// machine may put something between Raft and a server's FSM, to break it.
+	machine func(i int, m raft.BatchingFSM) raft.BatchingFSM
+}
+
+// virtualServer is one server over all its lives.
+type virtualServer struct {
+	cfg  *Config
+	id   string
+	addr raft.ServerAddress
+	disk *virtualDisk
+
+	mu   sync.Mutex
+	life *virtualLife // nil: it is down
+}
+
+// virtualLife is one life of a server.
+type virtualLife struct {
+	*raftNode
+	store  *state.Store
+	leader *leaderParts
+	disk   *mounted
+	cancel context.CancelFunc
+	parts  sync.WaitGroup
+	users  sync.WaitGroup // those that call it
+}
+
+// newVirtualCluster founds a cluster and waits for its leader.
+func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
+	t.Helper()
+	c := &virtualCluster{t: t, seed: seed, dice: newDice(seed, 1), checks: newVirtualChecks(), began: time.Now()}
+	c.net = newVirtualNet(newDice(seed, 2), c.checks)
+	dir := t.TempDir()
+	for i := range n {
+		cfg := virtualConfig(n, fmt.Sprintf("s%d", i), filepath.Join(dir, fmt.Sprint(i)))
+		s := &virtualServer{
+			cfg: cfg, id: fmt.Sprintf("id-%d", i), addr: raft.ServerAddress(fmt.Sprintf("10.0.0.%d:4647", i+1)),
+			disk: &virtualDisk{InmemStore: raft.NewInmemStore(), dice: newDice(seed, uint64(10+i))}, //nolint:gosec // small
+		}
+		c.must(os.MkdirAll(raftDir(cfg), 0o700))
+		c.must(os.WriteFile(filepath.Join(cfg.serverDir(), "node-id"), []byte(s.id), 0o600))
+		c.servers = append(c.servers, s)
+	}
+	return c
+}
+
+// found starts all servers, of which the first founds the cluster.
+func (c *virtualCluster) found() {
+	c.t.Helper()
+	for i := range c.servers {
+		c.start(i)
+	}
+	var voters raft.Configuration
+	for _, s := range c.servers {
+		voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(s.id), Address: s.addr})
+	}
+	c.must(c.servers[0].life.Found(voters))
+	c.lives(c.all(), "the cluster is founded")
+}
+
+// virtualConfig is a server's as operators get it, except that snapshots come often enough for followers to need them.
+func virtualConfig(servers int, name, dir string) *Config {
+	cfg := DefaultConfig()
+	cfg.Name, cfg.DataDir, cfg.BootstrapExpect = name, dir, servers
+	cfg.SnapshotInterval, cfg.SnapshotThreshold, cfg.TrailingLogs = 5*time.Second, 64, 16
+	if os.Getenv("NOMADISH_TEST_LOG") != "" {
+		cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Name: name, TimeFn: time.Now})
+	}
+	return cfg
+}
+
+func (c *virtualCluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("seed %d: %v", c.seed, err)
+	}
+}
+
+// all are the indexes of all servers.
+func (c *virtualCluster) all() (out []int) {
+	for i := range c.servers {
+		out = append(out, i)
+	}
+	return out
+}
+
+// start begins a server's next life, wired as openRaft and Server do it.
+func (c *virtualCluster) start(i int) {
+	c.t.Helper()
+	s := c.servers[i]
+	fresh := func() (*state.Store, *fsm.FSM) {
+		store, writer := state.New(state.Options{EventBuffer: s.cfg.EventBuffer, HistoryMax: s.cfg.HistoryMax, JobVersions: s.cfg.JobTrackedMax})
+		return store, fsm.New(writer, store, s.cfg.Logger.Named("fsm"))
+	}
+	store, plain := fresh()
+	var machine raft.BatchingFSM = &witness{FSM: plain, checks: c.checks, server: s.cfg.Name}
+	if c.machine != nil {
+		machine = c.machine(i, machine)
+	}
+	disk := &mounted{virtualDisk: s.disk}
+	end := c.net.link(s.addr)
+	n := newRaftNode(s.cfg, &stores{logs: &logCache{LogStore: disk}, stable: s.disk, snapshots: &s.disk.snapshots}, transport{end, end, end})
+	n.transport.member = c.member
+	c.net.plug(end)
+	c.must(n.open(s.cfg, machine, func() raft.FSM { _, m := fresh(); return m }, newRaftLog(s.cfg.Logger.Named("raft"))))
+	l := &virtualLife{raftNode: n, store: store, disk: disk}
+	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualAsker{c, s}, worker.NewTypicals(), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.parts.Go(func() { l.leader.follow(ctx, n.notify) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life = l
+}
+
+func (c *virtualCluster) member(id string) bool {
+	for _, s := range c.servers {
+		if s.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// enter gives a server's present life, which does not end before leave; nil: it is down.
+func (s *virtualServer) enter() *virtualLife {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life != nil {
+		s.life.users.Add(1)
+	}
+	return s.life
+}
+
+func (l *virtualLife) leave() { l.users.Done() }
+
+// use does something with a server that is up, and tells whether it is.
+func (s *virtualServer) use(do func(l *virtualLife)) bool {
+	l := s.enter()
+	if l == nil {
+		return false
+	}
+	defer l.leave()
+	do(l)
+	return true
+}
+
+// stop ends a server's life, if it lives, in the order of Server.close. With sudden, nothing that it does after this moment
+// reaches its disk or anybody.
+func (c *virtualCluster) stop(i int, sudden bool) {
+	c.t.Helper()
+	s := c.servers[i]
+	s.mu.Lock()
+	l := s.life
+	s.life = nil
+	s.mu.Unlock()
+	if l == nil {
+		return
+	}
+	if sudden {
+		l.disk.off.Store(true)
+	}
+	c.net.unplug(s.addr)
+	l.cancel()
+	l.parts.Wait()
+	l.users.Wait()
+	l.settle(time.Minute)
+	if left := l.inFlight.Load(); left > 0 {
+		c.t.Errorf("seed %d: Raft of %s leaves %d entries unanswered", c.seed, s.cfg.Name, left)
+	}
+	c.must(l.shutdown())
+	l.throne.close()
+	c.must(l.closeStores())
+}
+
+// end ends everything.
+func (c *virtualCluster) end() {
+	c.net.heal()
+	var wg sync.WaitGroup
+	for i := range c.servers {
+		wg.Go(func() { c.stop(i, false) })
+	}
+	wg.Wait()
+	c.net.late.Wait()
+}
+
+// witness is a server's FSM that tells what it is to apply.
+type witness struct {
+	*fsm.FSM
+	checks *virtualChecks
+	server string
+}
+
+// Apply implements raft.FSM.
+func (w *witness) Apply(l *raft.Log) any {
+	w.checks.applied(w.server, l)
+	return w.FSM.Apply(l)
+}
+
+// ApplyBatch implements raft.BatchingFSM.
+func (w *witness) ApplyBatch(logs []*raft.Log) []any {
+	for _, l := range logs {
+		w.checks.applied(w.server, l)
+	}
+	return w.FSM.ApplyBatch(logs)
+}
+
+// virtualMembers is gossip to which all servers are always there: whether one is to be given up is not what this ring is about.
+type virtualMembers struct{ c *virtualCluster }
+
+// Servers implements quorum.Gossip.
+func (m *virtualMembers) Servers() (out []gossip.Server) {
+	for _, s := range m.c.servers {
+		out = append(out, gossip.Server{
+			Member: s.cfg.Name + "." + s.cfg.Region, Name: s.cfg.Name, ID: s.id, Region: s.cfg.Region, Datacenter: s.cfg.Datacenter,
+			RPCAddr: string(s.addr), Expect: len(m.c.servers), Status: structs.MemberAlive,
+		})
+	}
+	return out
+}
+
+// Subscribe implements quorum.Gossip.
+func (*virtualMembers) Subscribe() (<-chan struct{}, func()) { return make(chan struct{}), func() {} }
+
+// ForceLeave implements quorum.Leaver.
+func (*virtualMembers) ForceLeave(string, bool) error { return errors.New("nobody leaves") }
+
+// virtualAsker asks other servers past Raft, on the same network.
+type virtualAsker struct {
+	c    *virtualCluster
+	from *virtualServer
+}
+
+// Found implements quorum.Asker.
+func (*virtualAsker) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
+	return nil, errors.New("the cluster is founded")
+}
+
+// RaftState implements quorum.Asker.
+func (a *virtualAsker) RaftState(_ context.Context, addr string, _ *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+	to := raft.ServerAddress(addr)
+	if err := a.c.net.travel(a.from.addr, to); err != nil {
+		return nil, err
+	}
+	reply := &structs.RaftStateReply{}
+	for _, s := range a.c.servers {
+		if s.addr != to {
+			continue
+		}
+		if !s.use(func(l *virtualLife) {
+			reply.ID, reply.Cluster = s.id, l.store.Snapshot().Cluster().ClusterID
+			reply.LastIndex = l.LastIndex()
+			reply.LastContact = (&leadership{raftNode: l.raftNode}).LastContact()
+		}) {
+			return nil, errOff
+		}
+	}
+	return reply, a.c.net.travel(to, a.from.addr)
+}
