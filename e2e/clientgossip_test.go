@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +83,74 @@ func TestOneKeyForBoth(t *testing.T) {
 	if log := a.log.tail(100); !strings.Contains(log, "speaks as a server") || strings.Contains(log, key) {
 		t.Errorf("it says:\n%s", log)
 	}
+}
+
+// TestWithoutGossip: a client that does not gossip, and is told of one server, learns the others by its heartbeats, and takes work
+// when that one is gone. Simulated nodes gossip when they are told to. A server that does not gossip with clients has theirs
+// all the same.
+func TestWithoutGossip(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3, "")
+	told := all.but(all.leader(t))[0]
+	quiet := newAgent(t, false, fmt.Sprintf("name = \"quiet\"\nclient {\n  enabled = true\n  gossip = false\n  servers = [%q]\n}\n", told.rpc))
+	quiet.start()
+	all[0].ready(1)
+	simulated := func(name, more string, of *agent) {
+		a := newAgent(t, false, "name = \""+name+"\"\n")
+		shape := a.job("shape", fmt.Sprintf("shape %q {\n  count = 2\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n  class = \"sim\"\n}\n", name))
+		more = fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  simulate = %q\n  servers = [%q]\n%s}\n", name, shape, of.rpc, more)
+		if err := os.WriteFile(filepath.Join(a.dir, "more.hcl"), []byte(more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.start()
+	}
+	simulated("loud", "  simulate_gossip = true\n", told)
+	simulated("still", "", told)
+	all[0].ready(5)
+	all[0].members("serf_clients", 5) // the servers and the loud ones
+
+	told.kill()
+	rest := all.but(told)
+	if out, code := rest[0].cli("job", "run", "-detach", rest[0].job("after", onNode("after", "quiet"))); code != 0 {
+		t.Fatalf("job run: exit %d\n%s", code, out)
+	}
+	rest[0].running("after", 1, 60*time.Second)
+	rest[0].members("serf_clients", 4)
+
+	deaf := newAgent(t, false, "server {\n  enabled = true\n  bootstrap_expect = 1\n  client_gossip = false\n}\n")
+	deaf.start()
+	client := newAgent(t, false, fmt.Sprintf("name = \"its\"\nclient {\n  enabled = true\n  servers = [%q]\n}\n", deaf.rpc))
+	client.start()
+	deaf.ready(1)
+	if out, code := deaf.cli("job", "run", "-detach", deaf.job("its", onNode("its", "its"))); code != 0 {
+		t.Fatalf("job run: exit %d\n%s", code, out)
+	}
+	deaf.running("its", 1, 30*time.Second)
+	if n, err := deaf.stat("serf_clients", "members"); err != nil || n != "" {
+		t.Errorf("a server that does not gossip with clients has %s members, %v", n, err)
+	}
+}
+
+// onNode is a job that sleeps on a node.
+func onNode(name, node string) string {
+	return fmt.Sprintf(`job %q {
+  constraint {
+    attribute = "${node.unique.name}"
+    value     = %q
+  }
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+      resources {
+        cpu    = 20
+        memory = 16
+      }
+    }
+  }
+}
+`, name, node)
 }
