@@ -189,10 +189,49 @@ func (c *cluster) kept(l *load, more ...string) {
 	c.t.Logf("%d registrations were acknowledged; each runs once", len(acked))
 }
 
-// TestNetEveryone: three servers and five clients, one address to join each: everyone sees everyone.
+// documented is the first configuration that docs/clients.md gives a client, with a key and an address.
+func documented(t *testing.T, key, addr string) string {
+	t.Helper()
+	docs, err := os.ReadFile("../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(docs), "```hcl\n")
+	block, _, _ = strings.Cut(block, "```")
+	for old, now := range map[string]string{`"…"  `: fmt.Sprintf("%q  ", key), `["10.0.0.1"]`: fmt.Sprintf("[%q]", addr)} {
+		if strings.Count(block, old) != 1 {
+			t.Fatalf("%s is not once in:\n%s", old, block)
+		}
+		block = strings.Replace(block, old, now, 1)
+	}
+	return block
+}
+
+// TestNetEveryone: three servers and five clients, one address to join each, as documented: everyone sees everyone, and the
+// clients gossip.
 func TestNetEveryone(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, 5, 0)
+	const key = "c3VwZXJzZWNyZXRzdXBlcnNlY3JldHN1cGVyc2VjcmU="
+	c := &cluster{network: newNetwork(t, 8)}
+	for i, h := range c.hosts[:3] {
+		a := h.agent(fmt.Sprintf("server-%d", i), serverJoining(3, c.hosts[(i+1)%3], fmt.Sprintf("  client_gossip_encrypt = %q\n", key)))
+		a.start()
+		c.servers = append(c.servers, a)
+	}
+	for i, h := range c.hosts[3:] {
+		to := c.hosts[i%3]
+		if i == 4 {
+			to = c.hosts[3] // "or any other client"
+		}
+		a := h.agent(fmt.Sprintf("node-%d", i), documented(t, key, to.addr))
+		a.start()
+		c.clients = append(c.clients, a)
+	}
+	c.servers.formed(t, 3)
+	for _, a := range c.servers {
+		a.ready(5)
+		a.members("serf_clients", 8)
+	}
 	for _, a := range slices.Concat(c.servers, c.clients) {
 		lines(t, a, 30*time.Second, 3, []string{"server-", "alive"}, "server", "members")
 		lines(t, a, 30*time.Second, 5, []string{"node-", "ready"}, "node", "status")
