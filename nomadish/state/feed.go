@@ -141,18 +141,13 @@ func (f *Feed) take() (Changes, <-chan struct{}, error) {
 	if f.epoch != r.epoch || f.after < r.lost {
 		return Changes{}, nil, ErrFellBehind
 	}
-	i, found := slices.BinarySearchFunc(r.commits, f.after, func(c Changes, after uint64) int {
-		switch {
-		case c.Index < after:
+	// The first after it, not the one behind it: should an entry ever be applied twice, nobody must read it again without end.
+	i, _ := slices.BinarySearchFunc(r.commits, f.after, func(c Changes, after uint64) int {
+		if c.Index <= after {
 			return -1
-		case c.Index > after:
-			return 1
 		}
-		return 0
+		return 1
 	})
-	if found {
-		i++
-	}
 	if i == len(r.commits) {
 		return Changes{}, r.more, nil
 	}
