@@ -79,12 +79,16 @@ func TestDequeueOfALostServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
+		done := make(chan error, 1)
 		go func() {
-			defer close(done)
-			_ = session.Call(ctx, wire.MethodEvalDequeue, &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch}, Timeout: time.Minute}, &structs.EvalDequeueReply{})
+			done <- session.Call(ctx, wire.MethodEvalDequeue, &structs.EvalDequeueRequest{Schedulers: []string{structs.JobTypeBatch}, Timeout: time.Minute}, &structs.EvalDequeueReply{})
 		}()
 		within(t, time.Minute, "the call waiting for work", func(context.Context) error {
+			select {
+			case err := <-done:
+				t.Fatalf("the call ended: %v", err)
+			default:
+			}
 			if s.endpoints.WorkersWait() == 0 {
 				return errors.New("it does not wait yet")
 			}

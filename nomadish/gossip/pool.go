@@ -392,7 +392,7 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 				one.Name, s.Region, m.p.config.Region)
 		}
 		if err != nil {
-			if m.p.told.First(one.Addr.String()+" "+one.Name, time.Now()) {
+			if m.p.told.First(fmt.Sprintf("%s %.64s", one.Addr, one.Name), time.Now()) {
 				m.p.logger.Warn("refused a member; more of it is not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)

@@ -192,7 +192,7 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		}
 	}
 	for id, version := range jobs { // order does not matter: they are of one job, mostly, and any is a failure
-		c.instances(snap, id, p.JudgedAt)
+		c.instances(snap, id)
 		if p.JudgedAt >= c.moved[id] {
 			c.gangs(snap, id, version)
 		}
@@ -279,8 +279,9 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 }
 
 // instances looks for an instance that is there twice. One whose node is disconnected may have a replacement, and stands beside it
-// when it is back until a plan has been judged that knows of it.
-func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID, judged uint64) {
+// when it is back until the evaluations of its return have ended: a plan may have been made before that, and judged after it.
+func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
+	open := slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(e *structs.Evaluation) bool { return e.Status == structs.EvalStatusPending })
 	at := map[string]string{}
 	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
 		if a.Terminal() {
@@ -289,7 +290,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID, judged
 		if a.Job == nil {
 			continue // of a job that was forgotten: nobody wants it
 		}
-		if a.ClientStatus == structs.AllocClientUnknown || c.away[a.ID] && judged < c.moved[id] {
+		if a.ClientStatus == structs.AllocClientUnknown || c.away[a.ID] && open {
 			continue
 		}
 		name := a.Name
