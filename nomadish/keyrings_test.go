@@ -191,7 +191,7 @@ func TestWrongKey(t *testing.T) {
 	s := f.run(1)
 	select {
 	case err := <-s.Failed():
-		if err == nil || !strings.Contains(err.Error(), "not one of them was reached in 20 tries") {
+		if err == nil || !strings.Contains(err.Error(), "not one of them was reached in 20 tries") || !strings.Contains(err.Error(), "another key than this server's") {
 			t.Errorf("it fails with %v", err)
 		}
 	case <-time.After(time.Minute):

@@ -303,7 +303,11 @@ func (p *Pool) Join(addrs []string) (int, error) {
 		n, err := p.serf.Join([]string{p.config.Kind.WithPort(addr)}, true)
 		reached += n
 		if err != nil {
-			errs = append(errs, fmt.Errorf("join %s: %w", addr, keyring.Flat(err)))
+			err = keyring.Flat(err)
+			if keyring.OtherKey(err) {
+				err = fmt.Errorf("its gossip has another key than this server's (server { encrypt } must be the same on all): %w", err)
+			}
+			errs = append(errs, fmt.Errorf("join %s: %w", addr, err))
 		}
 	}
 	return reached, errors.Join(errs...)

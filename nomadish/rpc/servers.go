@@ -77,13 +77,13 @@ func (e *Endpoints) join(_ context.Context, args *structs.JoinRequest) (*structs
 	if args.WAN && e.Regions != nil {
 		n, err := e.Regions.Join(args.Addresses)
 		if n == 0 && err != nil {
-			return nil, structs.Errorf(structs.CodeBadRequest, "%w", err).WithHint("name the gossip address of a server of another region, port 4649 (ports.serf_wan) by default")
+			return nil, structs.Errorf(structs.CodeBadRequest, "%w", err).WithHint("an address is one of the gossip of a server of another region, port 4649 (ports.serf_wan) by default")
 		}
 		return &structs.CountReply{Count: n}, nil
 	}
 	n, err := e.Gossip.Join(args.Addresses)
 	if n == 0 && err != nil {
-		return nil, structs.Errorf(structs.CodeBadRequest, "%w", err).WithHint("name the gossip address of a server of this region, port 4648 by default")
+		return nil, structs.Errorf(structs.CodeBadRequest, "%w", err).WithHint("an address is one of the gossip of a server of this region, port 4648 by default")
 	}
 	return &structs.CountReply{Count: n}, nil
 }

@@ -57,6 +57,9 @@ func Flat(err error) error {
 	return errors.New(Line(err.Error()))
 }
 
+// OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
+func OtherKey(err error) bool { return err != nil && undecrypted.MatchString(err.Error()) }
+
 // Twice tells whether a line says what the pool says itself, of a member that changed.
 func Twice(line string) bool { return toldOfMember.MatchString(line) }
 
