@@ -186,9 +186,11 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		if s.PreemptedBy != "" {
 			c.reclaimed(snap, p, s, placed)
 		}
-		if a := snap.Alloc(nil, s.AllocID); a != nil && a.ClientStatus == structs.AllocClientUnknown {
-			c.result.Unknown++
-			c.away[a.ID] = true
+		if s.ClientStatus == structs.AllocClientUnknown { // it may have been heard of again meanwhile
+			c.away[s.AllocID] = true
+			if a := snap.Alloc(nil, s.AllocID); a != nil && a.ClientStatus == structs.AllocClientUnknown {
+				c.result.Unknown++
+			}
 		}
 	}
 	for id, version := range jobs { // order does not matter: they are of one job, mostly, and any is a failure
