@@ -95,7 +95,9 @@ func TestDequeueOfALostServer(t *testing.T) {
 			return nil
 		})
 		lost.pool.Close()
-		<-done
+		if err := <-done; err == nil {
+			t.Error("it was given something")
+		}
 		cancel()
 		within(t, time.Minute, "the end of the call there", func(context.Context) error {
 			if s.endpoints.WorkersWait() > 0 {
