@@ -46,7 +46,7 @@ type checks struct {
 	moved   map[structs.NamespacedID]uint64
 	touched []structs.NamespacedID // the jobs whose allocations the last entry changed
 	bands   uint64                 // the last change of the configuration
-	away    map[string]bool        // allocations that have been unknown
+	away    map[string]bool        // allocations that a plan took for unknown
 	// onNode is the last entry that changed an allocation on a node.
 	onNode map[string]uint64
 }
