@@ -141,6 +141,44 @@ func TestDisconnectedIsNotReplaced(t *testing.T) {
 	c.wantPlan(0, 0, 0)
 }
 
+// Without lost_after, replace = false means never: however long its node is away, the instance is awaited, and no evaluation is made
+// for a time that will not come. Whoever stops it, or has the node forgotten, says that another may stand for it.
+func TestDisconnectedIsNeverReplaced(t *testing.T) {
+	never := func() *cluster {
+		c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.Replace = 0, false }))
+		if len(c.last.Evals) != 1 {
+			t.Fatalf("%d evaluations", len(c.last.Evals))
+		}
+		for range 2 {
+			c.now = c.now.Add(10 * 365 * 24 * time.Hour)
+			c.eval()
+			if c.one("a").ClientStatus != structs.AllocClientUnknown || len(c.sorted()) != 1 || c.live() != 1 {
+				t.Fatalf("%s, of %d", c.one("a").ClientStatus, len(c.sorted()))
+			}
+			c.wantPlan(0, 0, 0)
+		}
+		return c
+	}
+	c := never()
+	c.connect("a")
+	c.eval()
+	c.wantPlan(0, 0, 0)
+
+	for what, do := range map[string]func(*cluster){
+		"stopped": func(c *cluster) {
+			c.client(func(a *structs.Allocation) bool { return a.NodeID == "a" }, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
+		},
+		"its node is down": func(c *cluster) { c.changeNode("a", func(n *structs.Node) { n.Status = structs.NodeStatusDown }) },
+	} {
+		c := never()
+		do(c)
+		c.eval()
+		if c.one("a").DesiredStatus != structs.AllocDesiredStop || c.one("b").DesiredStatus != structs.AllocDesiredRun {
+			t.Errorf("%s: on a %s", what, c.one("a").DesiredStatus)
+		}
+	}
+}
+
 // A gang waits for its members, and what nobody wants any more is stopped though nobody
 // hears of it.
 func TestDisconnectedGangAndUnwanted(t *testing.T) {
@@ -210,11 +248,7 @@ func TestKept(t *testing.T) {
 			}
 			c.now = c.now.Add(row.want + time.Second)
 			c.eval()
-			replaced := 1
-			if d := group(row.job).Disconnect; d != nil && !d.Replace {
-				replaced = 0
-			}
-			if old := c.one("a"); old.ClientStatus != structs.AllocClientLost || len(c.sorted()) != 1+replaced {
+			if old := c.one("a"); old.ClientStatus != structs.AllocClientLost || len(c.sorted()) != 2 {
 				t.Fatalf("when its time is over it is %s, of %d", old.ClientStatus, len(c.sorted()))
 			}
 		})

@@ -62,7 +62,7 @@ type groupWork struct {
 type later struct {
 	alloc *structs.Allocation
 	at    time.Time
-	// away: its node is disconnected, and it is lost then.
+	// away: its node is disconnected, and it is lost then; with structs.Forever, never.
 	away bool
 }
 
@@ -166,8 +166,9 @@ func (r *reconciler) await(a *structs.Allocation) bool {
 	if !known || n.Status != structs.NodeStatusDisconnected || a.ClientTerminal() {
 		return false
 	}
-	if a.ClientStatus != structs.AllocClientUnknown || a.FollowupEvalID == "" {
-		r.later = append(r.later, later{alloc: a, at: r.awaitedUntil(a, n), away: true})
+	at := r.awaitedUntil(a, n)
+	if a.ClientStatus != structs.AllocClientUnknown || (a.FollowupEvalID == "" && at.Before(structs.Forever)) {
+		r.later = append(r.later, later{alloc: a, at: at, away: true})
 	}
 	return true
 }

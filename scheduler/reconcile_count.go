@@ -78,18 +78,8 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 	case r.lost(a):
 		r.stop(a, stopLost, structs.AllocClientLost)
 		work.counts.Stop++
-		if g := groupOf(a); g != nil && g.Disconnect != nil && !g.Disconnect.Replace {
-			put(&s.stays, a.Index(), true)
-			return
-		}
 		s.leave(succeed(a, a.Index()))
-	case r.await(a):
-		if !replacedMeanwhile(a) || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
-			s.holders = append(s.holders, a)
-			return
-		}
-		s.leave(succeed(a, a.Index())) // another runs meanwhile
-	case a.DesiredTransition.ShouldMigrate():
+	case a.DesiredTransition.ShouldMigrate(): // also one that is awaited: somebody wants it elsewhere
 		r.stop(a, stopMigrating, "")
 		if value(a.DesiredTransition.MigrateDisablePlacement) {
 			work.counts.Stop++
@@ -98,6 +88,12 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		}
 		work.counts.Migrate++
 		s.leave(succeed(a, a.Index()))
+	case r.await(a):
+		if !replacedMeanwhile(a) || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
+			s.holders = append(s.holders, a)
+			return
+		}
+		s.leave(succeed(a, a.Index())) // another runs meanwhile
 	default:
 		s.holders = append(s.holders, a)
 	}

@@ -298,15 +298,10 @@ func (r *reconciler) renew(gw *gangWork, state gangState, rosters []*roster) {
 	}
 }
 
-// stays tells whether a broken gang is left unplaced on purpose, as its groups or
-// those who stopped a member want it: until the next evaluation.
+// stays tells whether a broken gang is left unplaced on purpose, as those who stopped a
+// member want it: until the next evaluation.
 func (r *reconciler) stays(state gangState, rosters []*roster) bool {
 	for _, m := range rosters {
-		for _, a := range m.lost {
-			if g := groupOf(a); g != nil && g.Disconnect != nil && !g.Disconnect.Replace {
-				return true
-			}
-		}
 		for _, a := range m.held {
 			if state == gangBroken && !a.Terminal() && value(a.DesiredTransition.MigrateDisablePlacement) {
 				return true

@@ -495,6 +495,14 @@ func (s *scheduler) followUp(list []later) {
 	var ev *structs.Evaluation
 	var first later
 	for _, l := range list {
+		st := &structs.AllocStop{AllocID: l.alloc.ID, KeepRunning: true}
+		if l.away {
+			st.ClientStatus, st.DesiredDescription = structs.AllocClientUnknown, unknownAway
+		}
+		s.plan.Stop = append(s.plan.Stop, st)
+		if l.at.Equal(structs.Forever) {
+			continue // there is no time to look at it again
+		}
 		if ev == nil || l.away != first.away || l.at.Sub(first.at) > followUpWindow {
 			ev = s.newEval(structs.EvalTriggerRetryFailed, structs.EvalStatusPending)
 			ev.StatusDescription = "created for delayed rescheduling"
@@ -504,12 +512,7 @@ func (s *scheduler) followUp(list []later) {
 			first = l
 			s.plan.Evals = append(s.plan.Evals, ev)
 		}
-		ev.WaitUntil = l.at
-		st := &structs.AllocStop{AllocID: l.alloc.ID, FollowupEvalID: ev.ID, KeepRunning: true}
-		if l.away {
-			st.ClientStatus, st.DesiredDescription = structs.AllocClientUnknown, unknownAway
-		}
-		s.plan.Stop = append(s.plan.Stop, st)
+		ev.WaitUntil, st.FollowupEvalID = l.at, ev.ID
 	}
 }
 

@@ -276,12 +276,21 @@ func (n *Node) Sanitize() *Node {
 	return &c
 }
 
-// AwaitedUntil is until when an allocation of a group counts as there while its node is disconnected; zero: not at all. A nil group
-// says nothing.
+// Forever is until when an allocation is awaited that nothing may ever stand for: until its node is heard of again, somebody stops
+// it, or the node is purged.
+var Forever = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
+// AwaitedUntil is until when an allocation of a group counts as there while its node is disconnected; zero: not at all, [Forever]:
+// without end. A nil group says nothing.
 func (n *Node) AwaitedUntil(g *TaskGroup) time.Time {
 	since := time.Unix(n.StatusUpdatedAt, 0)
-	if g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 {
-		return since.Add(g.Disconnect.LostAfter)
+	if g != nil && g.Disconnect != nil {
+		switch {
+		case g.Disconnect.LostAfter > 0:
+			return since.Add(g.Disconnect.LostAfter)
+		case !g.Disconnect.Replace:
+			return Forever
+		}
 	}
 	if n.KeptUntil == 0 {
 		return time.Time{}

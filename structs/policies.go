@@ -86,9 +86,9 @@ const (
 type DisconnectStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
-	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // 0: lost at once
+	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // 0: lost at once, or never if Replace is false
 	StopOnClientAfter time.Duration `hcl:"stop_on_client_after" check:"min=0"`                                                // 0: never
-	Replace           bool          `hcl:"replace"`                                                                           // default true
+	Replace           bool          `hcl:"replace"`                                                                           // default true; false: nothing stands for it while it is waited for
 	Reconcile         string        `hcl:"reconcile" check:"oneof=keep_original|keep_replacement|best_score|longest_running"` // one of the Reconcile constants; "best_score" if not stated
 }
 

@@ -89,7 +89,7 @@ func (b *bed) register(ids ...string) {
 	}
 }
 
-// place has a node hold an instance that is waited for when its connection is lost.
+// place has a node hold an instance that nothing stands for when its connection is lost: for so long, or never (0).
 func (b *bed) place(node string, lostAfter time.Duration) {
 	b.Helper()
 	group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: lostAfter}}
@@ -399,5 +399,12 @@ func TestDisconnected(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		b.want("n", structs.NodeStatusDown)
+	})
+	run(t, Options{}, func(b *bed) { // whoever holds what nothing may stand for is waited for without end
+		b.register("n")
+		b.Beat("n")
+		b.place("n", 0)
+		time.Sleep(30 * 24 * time.Hour)
+		b.want("n", structs.NodeStatusDisconnected)
 	})
 }

@@ -242,9 +242,12 @@ func (u *users) job(name string) *structs.Job {
 		g.Spreads = []*structs.Spread{{Attribute: "${meta.rack}", Weight: 50}}
 	}
 	if u.IntN(4) == 0 {
-		g.Disconnect = &structs.DisconnectStrategy{ // what is lost and not to be replaced is not, and checks take it for left behind
-			LostAfter: u.between(5*time.Second, time.Minute), Replace: true,
+		g.Disconnect = &structs.DisconnectStrategy{
+			LostAfter: u.between(5*time.Second, time.Minute), Replace: u.IntN(3) > 0,
 			Reconcile: one(u.sim, "", structs.ReconcileBestScore, structs.ReconcileKeepOriginal, structs.ReconcileKeepReplacement, structs.ReconcileLongestRunning),
+		}
+		if !g.Disconnect.Replace && u.IntN(2) == 0 {
+			g.Disconnect.LostAfter = 0 // never replaced
 		}
 	}
 	if j.Type == structs.JobTypeService && u.IntN(2) == 0 {
