@@ -79,6 +79,9 @@ func (c *Client) openGossip() error {
 			conf.OnChange = c.heardOf
 		}
 		pool, err := clientpool.New(conf)
+		if errors.Is(err, clientpool.ErrInUse) && len(c.config.Servers) == 0 {
+			return fmt.Errorf("%w; this client knows no server but by gossip, and cannot do without: give it a port of its own, or name servers by their RPC port, client { servers = [\"10.0.0.1:4647\"] }", err)
+		}
 		if errors.Is(err, clientpool.ErrInUse) && g.MayMiss {
 			c.logger.Warn("this client does not gossip: its loss is seen by its heartbeats alone; give it a port of its own, or set client { gossip = false }", "error", err)
 			continue

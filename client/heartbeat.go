@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -23,13 +22,14 @@ const (
 	retryFirst        = 50 * time.Millisecond
 	retryMost         = 2 * time.Second
 	quietFailures     = 2 * time.Second // without an answer before an operator is told
+	troubleEvery      = time.Minute     // between two lines that say the same trouble
 )
 
 // keepAlive registers the node and sends its heartbeats until ctx ends.
 func (n *node) keepAlive(ctx context.Context) {
 	ttl, retry, registered := defaultTTL, retryFirst, false
 	last := time.Now() // when a server last answered
-	refused := ""      // why the servers did not take the node, as it was logged
+	said := &trouble{node: n}
 	for {
 		reply, err := n.beat(ctx, registered, ttl)
 		if ctx.Err() != nil {
@@ -37,7 +37,7 @@ func (n *node) keepAlive(ctx context.Context) {
 		}
 		if err != nil {
 			n.gossip.missed(err)
-			refused = n.tellTrouble(err, refused, registered, time.Since(last))
+			said.tell(err, registered, time.Since(last))
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false
 			}
@@ -48,7 +48,8 @@ func (n *node) keepAlive(ctx context.Context) {
 			retry = min(2*retry, retryMost)
 			continue
 		}
-		retry, last, refused = retryFirst, time.Now(), ""
+		retry, last = retryFirst, time.Now()
+		said.over()
 		n.servers.learn(reply.Servers)
 		n.gossip.learn(reply.Gossip)
 		if registered && !reply.Registered {
@@ -77,23 +78,53 @@ func (n *node) keepAlive(ctx context.Context) {
 	}
 }
 
-// tellTrouble logs why the servers have not been heard, or have refused the node:
-// that at once, and again only when they say something else.
-func (n *node) tellTrouble(err error, refused string, registered bool, silence time.Duration) string {
+// trouble tells an operator why a node's servers have not been heard, or have refused it: at once, and the same again only now and then,
+// for it may last for days.
+type trouble struct {
+	node *node
+	text string    // what was said last; empty: nothing
+	at   time.Time // when
+}
+
+// tell logs an error. silence is how long no server has answered.
+func (t *trouble) tell(err error, registered bool, silence time.Duration) {
+	n := t.node
 	switch structs.CodeOf(err) {
 	case structs.CodeBadRequest, structs.CodeForbidden:
-		if err.Error() != refused {
+		if t.again(err.Error()) {
 			n.logger.Error("the servers refuse this node; it takes no work until they accept it; trying again", "error", err)
 		}
-		return err.Error()
+		return
 	default:
 	}
-	level := hclog.Debug // an election, at most
-	if silence > quietFailures {
-		level = hclog.Warn
+	about := []any{"registered", registered, "error", err}
+	if addrs := n.servers.all(); len(addrs) > 0 {
+		about = append(about, "servers", strings.Join(addrs, ", "))
+	} else {
+		about = append(about, "gossip", strings.Join(n.c.config.Gossip.Join, ", "))
 	}
-	n.logger.Log(level, "the servers do not answer; trying again", "registered", registered, "error", err)
-	return refused
+	if silence <= quietFailures {
+		n.logger.Debug("the servers do not answer; trying again", about...) // an election, at most
+	} else if t.again("silent") { // which of them it was that was tried last, and how it failed, changes with every try
+		n.logger.Warn("the servers do not answer; trying again, and saying so once a minute", append(about, "for", silence.Round(time.Second))...)
+	}
+}
+
+// over notes that a server has answered.
+func (t *trouble) over() {
+	if t.text == "silent" {
+		t.node.logger.Info("a server answers again")
+	}
+	t.text = ""
+}
+
+// again tells whether a text is to be logged, and takes it for logged then.
+func (t *trouble) again(text string) bool {
+	if text == t.text && time.Since(t.at) < troubleEvery {
+		return false
+	}
+	t.text, t.at = text, time.Now()
+	return true
 }
 
 // beat registers the node, or says that it lives.

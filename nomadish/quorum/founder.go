@@ -84,6 +84,9 @@ type company struct {
 	voters  []string
 }
 
+// patience is how long a server that does not found waits to be taken in before its log says that it still waits.
+const patience = 10 * time.Second
+
 // NewFounder makes a founder; Run runs it.
 func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Founder {
 	if o.Tick <= 0 {
@@ -108,6 +111,7 @@ func (f *Founder) Run(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(f.opts.Tick)
 	defer tick.Stop()
+	begun := time.Now()
 	for {
 		founded, err := f.raft.Founded()
 		switch {
@@ -119,6 +123,10 @@ func (f *Founder) Run(ctx context.Context) {
 			}
 		case f.opts.Expect > 1:
 			err = f.try(ctx)
+		case time.Since(begun) >= patience:
+			if why, todo := f.Unfounded(); why != "" {
+				f.say(hclog.Warn, "this server is of no use yet", why+"; "+todo)
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			f.say(hclog.Warn, "the cluster cannot be founded yet", err.Error())

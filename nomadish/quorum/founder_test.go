@@ -1,13 +1,18 @@
 package quorum
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
@@ -125,6 +130,23 @@ func (c crashing) Found(voters raft.Configuration) error {
 func (h *home) try() error {
 	f := NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, crashing{h}, h, asking{h}, &h.promise)
 	return f.try(context.Background())
+}
+
+// TestNobodyFounds: a server that was not told to found says in its log that it waits, once, when that lasts.
+func TestNobodyFounds(t *testing.T) {
+	for long, lines := range map[time.Duration]int{9 * time.Second: 0, time.Minute: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			f := newTown(3).homes[0].founder(0)
+			f.opts.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			f.Run(ctx)
+			if text := log.String(); strings.Count(text, "\n") != lines || strings.Count(text, "bootstrap_expect") != lines {
+				t.Errorf("after %s it says %q", long, text)
+			}
+		})
+	}
 }
 
 // TestFoundedOnce: whatever order servers start, see each other, crash and come back
