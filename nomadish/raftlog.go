@@ -34,7 +34,7 @@ func (l raftLog) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args..
 
 // Log implements hclog.Logger. What repeats is said once, then once a minute with how often it came.
 func (l raftLog) Log(level hclog.Level, msg string, args ...any) {
-	if level == hclog.Error && ordinary(msg, args) {
+	if level >= hclog.Warn && ordinary(msg, args) {
 		level = hclog.Debug
 	}
 	if level >= hclog.Warn {
@@ -60,7 +60,7 @@ func (l raftLog) ResetNamed(name string) hclog.Logger {
 	return raftLog{l.Logger.ResetNamed(name), l.repeats}
 }
 
-// ordinary tells whether what Raft logs as an error is nothing of the kind.
+// ordinary tells whether what Raft logs as an error, or warns of, is nothing of the kind.
 func ordinary(msg string, args []any) bool {
 	var err error
 	for i := 0; i+1 < len(args); i += 2 {
@@ -71,8 +71,13 @@ func ordinary(msg string, args []any) bool {
 	switch msg {
 	case "peer has newer term, stopping replication": // it handed over, or lost an election
 		return true
-	case "failed to get log": // a follower that gets a snapshot instead: the log begins later, after a restore
+	case "no known peers, aborting election": // nobody has founded the cluster yet: the founder says so, and why
+		return true
+	case "failed to get log", // a follower that gets a snapshot instead: the log begins later, after a restore
+		"failed to get previous log": // a follower that has less than a new leader thought
 		return errors.Is(err, raft.ErrLogNotFound)
+	case "appendEntries rejected, sending older logs": // the same, as the leader says it
+		return true
 	case "failed to take snapshot":
 		return errors.Is(err, raft.ErrNothingNewToSnapshot)
 	case "failed to decode incoming command", "failed to flush response": // the other server has ended the connection

@@ -162,6 +162,39 @@ func TestRefused(t *testing.T) {
 }
 
 // TestRegionsMeetOverWAN: what keeps regions apart is the kind of the pool.
+// TestNamesakes: of two servers with one name everybody logs that they are two, with both addresses, once, however often they are
+// heard of.
+func TestNamesakes(t *testing.T) {
+	t.Parallel()
+	logs := map[string]lines{}
+	one := func(id, name string) *Pool {
+		logs[id] = make(lines, 1000)
+		return pool(t, name, func(c *Config) { c.ID, c.Logger = id, hclog.New(&hclog.LoggerOptions{Output: logs[id]}) })
+	}
+	a, b, c := one("a", "same"), one("b", "same"), one("c", "other")
+	sees(t, a, "same=alive")
+	for range 5 {
+		for _, p := range []*Pool{b, c} {
+			if _, err := p.Join([]string{a.Addr()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Join([]string{b.Addr()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, log := range logs {
+		text := ""
+		for len(log) > 0 {
+			text += <-log
+		}
+		if strings.Count(text, "two members have the same name") != 1 || strings.Contains(text, "onflict") ||
+			!strings.Contains(text, a.Addr()) || !strings.Contains(text, b.Addr()) {
+			t.Errorf("%s says:\n%s", id, text)
+		}
+	}
+}
+
 func TestRegionsMeetOverWAN(t *testing.T) {
 	t.Parallel()
 	wan := func(region string) func(*Config) { return func(c *Config) { c.Kind, c.Region = KindWAN, region } }

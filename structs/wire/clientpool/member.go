@@ -109,7 +109,7 @@ func kindOf(line string) string {
 // Write implements io.Writer.
 func (s sayOnce) Write(line []byte) (int, error) {
 	text := keyring.Line(string(line))
-	if keyring.Twice(text) {
+	if keyring.Needless(text) {
 		return len(line), nil
 	}
 	level, rest, found := strings.Cut(text, "] ")

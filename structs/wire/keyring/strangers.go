@@ -15,7 +15,7 @@ import (
 )
 
 // Log is a pool's log for Serf and memberlist, in which who gossips with another key, or with
-// none, is said once an hour for each host, not once a packet.
+// none, is said once an hour for each host, not once a packet; and so are two members of one name.
 func Log(logger hclog.Logger) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
 	return log.New(&strangers{next: next, logger: logger, now: time.Now}, "", 0)
@@ -35,13 +35,16 @@ var (
 	fromAddress = regexp.MustCompile(`from=(\S+)`)
 )
 
-// What the libraries say in many lines, or of bytes, and what a pool says itself of each change of a member.
+// What the libraries say in many lines, or of bytes, and what needs not be said.
 var (
 	severalErrors = regexp.MustCompile(`\d+ errors? occurred:\s*\*\s*`)
 	nextError     = regexp.MustCompile(`\s*\n\s*(\*\s*)?`)
 	bytesOfMeta   = regexp.MustCompile(` meta:\(\[[^\]]*\] VS \[[^\]]*\]\), vsn:.*`)
-	toldOfMember  = regexp.MustCompile(`serf: EventMember(Join|Leave|Failed|Update)\b`)
+	needless      = regexp.MustCompile(`serf: EventMember(Join|Leave|Failed|Update)\b|serf: Node name conflicts with|serf: Name conflict for|serf: Shutdown without a Leave`)
 )
+
+// namesakes is what memberlist says of two members that have one name: the name, the address that it goes on with, the other.
+var namesakes = regexp.MustCompile(`Conflicting address for (\S+)\. Mine: (\S+) Theirs: (\S+)`)
 
 // Line is what a library says, in one line that can be read.
 func Line(text string) string {
@@ -60,12 +63,21 @@ func Flat(err error) error {
 // OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted.MatchString(err.Error()) }
 
-// Twice tells whether a line says what the pool says itself, of a member that changed.
-func Twice(line string) bool { return toldOfMember.MatchString(line) }
+// Needless tells whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
+// says of two of one name, that an agent which is to come back ends without a word to the others.
+func Needless(line string) bool { return needless.MatchString(line) }
 
 // Write implements io.Writer.
 func (s *strangers) Write(line []byte) (int, error) {
-	if Twice(string(line)) {
+	if Needless(string(line)) {
+		return len(line), nil
+	}
+	if found := namesakes.FindSubmatch(line); found != nil {
+		name, one, other := string(found[1]), string(found[2]), string(found[3])
+		if s.told.First(name+" "+other, s.now()) {
+			s.logger.Error("two members have the same name, and only one of them is seen; give each its own (name = \"…\" in its configuration; no two clients may have a copy of one data_dir) and restart it; not logged again for an hour",
+				"member", name, "seen", one, "not_seen", other)
+		}
 		return len(line), nil
 	}
 	if !undecrypted.Match(line) {
