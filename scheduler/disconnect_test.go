@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +176,35 @@ func TestDisconnectedIsNeverReplaced(t *testing.T) {
 		c.eval()
 		if c.one("a").DesiredStatus != structs.AllocDesiredStop || c.one("b").DesiredStatus != structs.AllocDesiredRun {
 			t.Errorf("%s: on a %s", what, c.one("a").DesiredStatus)
+		}
+	}
+}
+
+// TestExplainDisconnected: instances of a disconnected node are told of, and what becomes of them.
+func TestExplainDisconnected(t *testing.T) {
+	for what, row := range map[string]struct {
+		change func(*structs.DisconnectStrategy)
+		says   string
+		until  time.Duration
+	}{
+		"replaced":       {func(*structs.DisconnectStrategy) {}, "others stand for them", time.Hour},
+		"waited for":     {func(d *structs.DisconnectStrategy) { d.Replace = false }, "then lost, and placed again", time.Hour},
+		"never replaced": {func(d *structs.DisconnectStrategy) { d.LostAfter, d.Replace = 0, false }, "alloc stop", 0},
+	} {
+		c := cutOff(t, away(1, row.change))
+		until := int64(0)
+		if row.until > 0 {
+			until = c.now.Add(row.until).UnixNano()
+		}
+		c.now = c.now.Add(time.Second)
+		g := c.explain().Group("g")
+		if g.Placed != 1 || g.Wanted != 1 || g.Missing != 0 || len(g.Waits) != 1 {
+			t.Fatalf("%s: %s", what, asJSON(t, g))
+		}
+		w := g.Waits[0]
+		if w.Kind != structs.ReasonAway || !strings.Contains(w.Text, row.says) || w.Instances != 1 || w.Until/int64(time.Second) != until/int64(time.Second) ||
+			len(w.Allocs) != 1 || w.Allocs[0] != c.one("a").ID {
+			t.Errorf("%s: %s", what, asJSON(t, w))
 		}
 	}
 }

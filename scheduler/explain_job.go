@@ -223,7 +223,7 @@ func (x *explainer) count(out *structs.GroupExplanation) {
 		case a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "" && !failedToSuspend(a):
 			out.Failed++
 			continue
-		case a.Terminal():
+		case a.Terminal(), a.ClientStatus == structs.AllocClientUnknown && a.NextAllocation != "": // another stands for it
 			continue
 		}
 		out.Placed++

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	}
 	x.updates(out)
 	x.failures(out)
+	x.away(out)
 	if out.Suspended > 0 {
 		out.Waits = append(out.Waits, structs.Wait{
 			Kind: structs.ReasonSuspended, Instances: out.Suspended,
@@ -126,6 +128,43 @@ func (x *explainer) updates(out *structs.GroupExplanation) {
 	room := min(len(work.update), len(old))
 	add(len(old)-room, fmt.Sprintf("of an older version; replaced as newer ones become healthy, %d at a time (max_parallel)", most))
 	add(room, "of an older version; there is no room for what is to replace them, and until then they keep running")
+}
+
+// away says which instances are on nodes that are disconnected, and for how long they are waited for.
+func (x *explainer) away(out *structs.GroupExplanation) {
+	waits := map[string]*structs.Wait{}
+	for _, a := range x.allocs {
+		n, known := x.s.w.Node(a.NodeID)
+		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientUnknown || a.ServerTerminal() || !known {
+			continue
+		}
+		until := n.AwaitedUntil(groupOf(a))
+		text := "on a node that is disconnected: what they do is not known; "
+		switch {
+		case a.NextAllocation != "":
+			text += "others stand for them, and when the node is back disconnect { reconcile } says who stays"
+		case until.Equal(structs.Forever):
+			text += "nothing stands for them until it is back (disconnect { replace = false }), or until `nomadish alloc stop` ends them"
+		default:
+			text += "they are waited for, then lost, and placed again"
+		}
+		w := waits[text]
+		if w == nil {
+			w = &structs.Wait{Kind: structs.ReasonAway, Text: text}
+			waits[text] = w
+		}
+		if at := until.UnixNano(); until.Before(structs.Forever) && (w.Until == 0 || at < w.Until) {
+			w.Until = at
+		}
+		w.Instances++
+		w.AllocCount++
+		if len(w.Allocs) < allocsNamed {
+			w.Allocs = append(w.Allocs, a.ID)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(waits)) {
+		out.Waits = append(out.Waits, *waits[text])
+	}
 }
 
 // failures says which failed instances are tried again, and when, and which are not.

@@ -47,6 +47,7 @@ const (
 	ReasonUpdate     = "update-limit"
 	ReasonReschedule = "reschedule-delay"
 	ReasonGaveUp     = "gave-up"
+	ReasonAway       = "node-disconnected"
 	ReasonReclaim    = "waits-for-reclaim"
 	ReasonSuspended  = "suspended"
 	ReasonAllAtOnce  = "all-at-once"
