@@ -21,27 +21,8 @@ func nodeResolver(n *structs.Node) resolver {
 		if !isTarget {
 			return target, true
 		}
-		if key, found := strings.CutPrefix(name, "attr."); found {
-			v, ok := n.Attributes[key]
-			return v, ok
-		}
-		if key, found := strings.CutPrefix(name, "meta."); found {
-			v, ok := n.Meta[key]
-			return v, ok
-		}
-		switch name {
-		case "node.unique.id":
-			return n.ID, true
-		case "node.unique.name":
-			return n.Name, true
-		case "node.datacenter":
-			return n.Datacenter, true
-		case "node.class":
-			return n.NodeClass, n.NodeClass != ""
-		case "node.pool":
-			return cmp.Or(n.NodePool, structs.NodePoolDefault), true
-		}
-		return "", false
+		v, ok := n.Variable(name)
+		return v, ok && (v != "" || name != "node.class") // a node without a class has none to compare with
 	}
 }
 

@@ -1,8 +1,10 @@
 package structs
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -267,6 +269,31 @@ func (n *Node) Copy() *Node {
 		c.DrainStrategy = &d
 	}
 	return &c
+}
+
+// Variable is what ${name} stands for in jobs: attr.…, meta.… and node.…; false: the node has no such value.
+func (n *Node) Variable(name string) (value string, ok bool) {
+	if key, is := strings.CutPrefix(name, "attr."); is {
+		value, ok = n.Attributes[key]
+		return value, ok
+	}
+	if key, is := strings.CutPrefix(name, "meta."); is {
+		value, ok = n.Meta[key]
+		return value, ok
+	}
+	switch name {
+	case "node.unique.id":
+		return n.ID, true
+	case "node.unique.name":
+		return n.Name, true
+	case "node.datacenter":
+		return n.Datacenter, true
+	case "node.class":
+		return n.NodeClass, true
+	case "node.pool":
+		return cmp.Or(n.NodePool, NodePoolDefault), true
+	}
+	return "", false
 }
 
 // Sanitize gives a copy without the secret.

@@ -11,29 +11,10 @@ func (e *Env) ofNode(name string) (string, bool) {
 	if n == nil {
 		return "", false
 	}
-	if key, ok := strings.CutPrefix(name, "attr."); ok {
-		v, ok := n.Attributes[key]
-		return v, ok
-	}
-	if key, ok := strings.CutPrefix(name, "meta."); ok {
-		v, ok := n.Meta[key]
-		return v, ok
-	}
-	switch name {
-	case "node.unique.id":
-		return n.ID, true
-	case "node.unique.name":
-		return n.Name, true
-	case "node.datacenter":
-		return n.Datacenter, true
-	case "node.class":
-		return n.NodeClass, true
-	case "node.pool":
-		return n.NodePool, true
-	case "node.region":
+	if name == "node.region" {
 		return e.region, true
 	}
-	return "", false
+	return n.Variable(name)
 }
 
 // lookup resolves one reference.

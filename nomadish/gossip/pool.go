@@ -135,12 +135,12 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		list.ProbeInterval, list.ProbeTimeout, list.SuspicionMult = wanProbe, wanProbe/2, wanSuspicion
 		list.AwarenessMaxMultiplier, list.SuspicionMaxTimeoutMult = wanDoubt, wanDoubt
 	}
-	if list.BindAddr, list.BindPort, err = hostPort(c.BindAddr); err != nil {
+	if list.BindAddr, list.BindPort, err = wire.HostPort(c.BindAddr); err != nil {
 		return nil, fmt.Errorf("gossip: bind %q: %w", c.BindAddr, err)
 	}
 	list.AdvertisePort = list.BindPort
 	if c.Advertise != "" {
-		if list.AdvertiseAddr, list.AdvertisePort, err = advertised(c.Advertise); err != nil {
+		if list.AdvertiseAddr, list.AdvertisePort, err = wire.Advertised(c.Advertise); err != nil {
 			return nil, fmt.Errorf("advertise { %s = %q }: %w", c.Kind.port(), c.Advertise, err)
 		}
 	}
@@ -176,27 +176,6 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	conf.Logger, list.Logger = std, std
 	conf.LogOutput, list.LogOutput = nil, nil
 	return conf, nil
-}
-
-func hostPort(addr string) (string, int, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", 0, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return host, int(n), err //nolint:gosec // 16 bits
-}
-
-// advertised resolves the address to be told: members know each other by IP address.
-func advertised(addr string) (string, int, error) {
-	a, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		return "", 0, err
-	}
-	if a.IP == nil || a.IP.IsUnspecified() {
-		return "", 0, errors.New("others cannot reach an unspecified address")
-	}
-	return a.IP.String(), a.Port, nil
 }
 
 // listen turns Serf's events into notices and answers, until Serf has shut down.

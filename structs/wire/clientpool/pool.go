@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
@@ -131,12 +132,12 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	}
 	list := memberlist.DefaultLANConfig()
 	var err error
-	if list.BindAddr, list.BindPort, err = hostPort(c.BindAddr); err != nil {
+	if list.BindAddr, list.BindPort, err = wire.HostPort(c.BindAddr); err != nil {
 		return nil, fmt.Errorf("bind %q: %w", c.BindAddr, err)
 	}
 	list.AdvertisePort = list.BindPort
 	if c.Advertise != "" {
-		if list.AdvertiseAddr, list.AdvertisePort, err = advertised(c.Advertise); err != nil {
+		if list.AdvertiseAddr, list.AdvertisePort, err = wire.Advertised(c.Advertise); err != nil {
 			return nil, fmt.Errorf("advertise { client_gossip = %q }: %w", c.Advertise, err)
 		}
 	}
@@ -165,27 +166,6 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	conf.Logger = sayOnce{p}.logger()
 	list.Logger = conf.Logger
 	return conf, nil
-}
-
-func hostPort(addr string) (string, int, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", 0, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return host, int(n), err //nolint:gosec // 16 bits
-}
-
-// advertised resolves the address to be told: members know each other by IP address.
-func advertised(addr string) (string, int, error) {
-	a, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		return "", 0, err
-	}
-	if a.IP == nil || a.IP.IsUnspecified() {
-		return "", 0, errors.New("others cannot reach an unspecified address")
-	}
-	return a.IP.String(), a.Port, nil
 }
 
 // listen keeps the members as Serf tells of them, until it has shut down.
