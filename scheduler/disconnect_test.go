@@ -74,12 +74,7 @@ func TestDisconnectedIsReplaced(t *testing.T) {
 	if old.ClientStatus != structs.AllocClientUnknown || old.DesiredStatus != structs.AllocDesiredRun || c.one("b").PreviousAllocation != old.ID {
 		t.Fatalf("the old one is %s, the new one stands for %q", old.ClientStatus, c.one("b").PreviousAllocation)
 	}
-	var follow *structs.Evaluation
-	for _, ev := range c.last.Evals {
-		if ev.TriggeredBy == structs.EvalTriggerMaxDisconnect {
-			follow = ev
-		}
-	}
+	follow := c.followUp()
 	if follow == nil || !follow.WaitUntil.Equal(c.now.Add(time.Hour)) || old.FollowupEvalID != follow.ID {
 		t.Fatalf("it is looked at again by %+v, and waits for %q", follow, old.FollowupEvalID)
 	}
@@ -93,6 +88,61 @@ func TestDisconnectedIsReplaced(t *testing.T) {
 	}
 	if c.one("b").DesiredStatus != structs.AllocDesiredRun {
 		t.Error("its successor is stopped")
+	}
+}
+
+// followUp is the evaluation that the last plan has made for when a node is not waited for any longer; nil: none.
+func (c *cluster) followUp() *structs.Evaluation {
+	for _, ev := range c.last.Evals {
+		if ev.TriggeredBy == structs.EvalTriggerMaxDisconnect {
+			return ev
+		}
+	}
+	return nil
+}
+
+// The time has come when its evaluation does, though the clock of who decides is behind; and one that has had its turn to no effect is
+// followed by another.
+func TestDisconnectedByAClockBehind(t *testing.T) {
+	alone := func(d *structs.DisconnectStrategy) { d.Replace = false }
+	c := cutOff(t, away(1, alone))
+	follow := c.followUp()
+	c.now = c.now.Add(30 * time.Minute)
+	c.eval()
+	c.wantPlan(0, 0, 0) // another evaluation does not mean that
+	c.evaluate(follow)
+	if a := c.one("a"); a.ClientStatus != structs.AllocClientLost || c.one("b").PreviousAllocation != a.ID {
+		t.Errorf("on a it is %s", a.ClientStatus)
+	}
+
+	c = cutOff(t, away(1, alone))
+	in := c.input()
+	in.Past = map[string]bool{c.followUp().ID: true}
+	plan, err := Schedule(c.w, c.newEval(), in)
+	if err != nil || len(plan.Stop) != 1 || !plan.Stop[0].KeepRunning || plan.Stop[0].FollowupEvalID == "" || len(plan.Evals) != 2 {
+		t.Errorf("the evaluation after one that came to nothing: %s, %v", asJSON(t, plan), err)
+	}
+}
+
+// What a new version says of disconnected nodes holds for what is awaited already.
+func TestDisconnectedAndUpdated(t *testing.T) {
+	c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.Replace = false }))
+	first := c.followUp()
+	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter = 3 * time.Hour })
+	c.eval()
+	later := c.followUp()
+	if later == nil || !later.WaitUntil.Equal(c.now.Add(3*time.Hour)) || c.one("a").FollowupEvalID != later.ID {
+		t.Fatalf("it is looked at again by %+v", later)
+	}
+	c.now = c.now.Add(time.Hour)
+	c.evaluate(first)
+	if a := c.one("a"); a.ClientStatus != structs.AllocClientUnknown || len(c.sorted()) != 1 {
+		t.Errorf("at the time that held before it is %s", a.ClientStatus)
+	}
+	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter, group(j).Disconnect.Replace = time.Hour*2, true })
+	c.eval()
+	if c.one("a").ClientStatus != structs.AllocClientUnknown || c.one("b").DesiredStatus != structs.AllocDesiredRun {
+		t.Error("it is not replaced, though it is to be now")
 	}
 }
 

@@ -144,18 +144,34 @@ func (r *reconciler) lost(a *structs.Allocation) bool {
 	if !known || n.Terminal() {
 		return true
 	}
-	return n.Status == structs.NodeStatusDisconnected && !r.awaitedUntil(a, n).After(r.in.Now.Add(rescheduleSlack))
+	if n.Status != structs.NodeStatusDisconnected {
+		return false
+	}
+	until := r.awaitedUntil(a, n)
+	// The evaluation that was to come then has come, whatever the clock says here: it may be behind that of the leader.
+	due := r.eval.TriggeredBy == structs.EvalTriggerMaxDisconnect && a.FollowupEvalID == r.eval.ID &&
+		a.ClientStatus == structs.AllocClientUnknown && until.Before(structs.Forever)
+	return due || !until.After(r.in.Now.Add(rescheduleSlack))
 }
 
 // awaitedUntil is when an allocation counts as lost whose node is disconnected.
 func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.Time {
-	return n.AwaitedUntil(groupOf(a))
+	return n.AwaitedUntil(r.groupNow(a))
+}
+
+// groupNow is the group whose word on disconnected nodes holds for an allocation: the newest version's, where that changes in place what
+// runs.
+func (r *reconciler) groupNow(a *structs.Allocation) *structs.TaskGroup {
+	if a.Job != nil && r.change(a) == structs.ChangeInPlace {
+		return r.in.Job.LookupTaskGroup(a.TaskGroup)
+	}
+	return groupOf(a)
 }
 
 // replacedMeanwhile tells whether another is to run while an allocation is waited for: its group says so. What is kept only
 // because its node is still heard by gossip runs on, and would run twice.
-func replacedMeanwhile(a *structs.Allocation) bool {
-	g := groupOf(a)
+func (r *reconciler) replacedMeanwhile(a *structs.Allocation) bool {
+	g := r.groupNow(a)
 	return g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && g.Disconnect.Replace
 }
 
@@ -166,8 +182,11 @@ func (r *reconciler) await(a *structs.Allocation) bool {
 	if !known || n.Status != structs.NodeStatusDisconnected || a.ClientTerminal() {
 		return false
 	}
-	at := r.awaitedUntil(a, n)
-	if a.ClientStatus != structs.AllocClientUnknown || (a.FollowupEvalID == "" && at.Before(structs.Forever)) {
+	at, none := r.awaitedUntil(a, n), a.FollowupEvalID == "" || r.in.Past[a.FollowupEvalID]
+	if !r.replacedMeanwhile(a) && r.change(a) == structs.ChangeInPlace {
+		none = true // the time of its follow-up was another version's
+	}
+	if a.ClientStatus != structs.AllocClientUnknown || (none && at.Before(structs.Forever)) {
 		r.later = append(r.later, later{alloc: a, at: at, away: true})
 	}
 	return true

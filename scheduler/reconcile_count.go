@@ -89,7 +89,7 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		work.counts.Migrate++
 		s.leave(succeed(a, a.Index()))
 	case r.await(a):
-		if !replacedMeanwhile(a) || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
+		if !r.replacedMeanwhile(a) || a.Index() >= work.group.Count || work.gang != nil { // a gang waits for its members
 			s.holders = append(s.holders, a)
 			return
 		}
