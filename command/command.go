@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -289,41 +288,10 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exitFailed
 	}
 	if code == unknownCommand {
-		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown(c.Subcommand(), all))
+		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown("", append([]string{c.Subcommand()}, c.SubcommandArgs()...), all))
 		return exitFailed
 	}
 	return code
-}
-
-// unknownCommand is what the cli package answers where it knows no such command.
-const unknownCommand = 127
-
-// unknown says that there is no such command, and which may have been meant.
-func unknown(tried string, all map[string]spec) string {
-	if tried == "" {
-		return "a command is needed"
-	}
-	text := fmt.Sprintf("there is no command %q", tried)
-	if near := structs.Nearest(tried, slices.Sorted(maps.Keys(all))); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return text
-}
-
-// group is a noun without a verb: its help lists the verbs.
-type group struct {
-	name, text string
-	known      map[string]spec
-	err        io.Writer
-}
-
-func (g *group) Help() string     { return "Usage: nomadish " + g.text }
-func (g *group) Synopsis() string { _, s, _ := strings.Cut(g.text, "\n\n  "); return s }
-func (g *group) Run(args []string) int {
-	if len(args) > 0 {
-		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name+" "+args[0], g.known))
-	}
-	return cli.RunResultHelp
 }
 
 func help(hidden []string) cli.HelpFunc {

@@ -99,8 +99,16 @@ func TestUnknownCommands(t *testing.T) {
 	}
 	f("a command is needed")
 	f(`there is no command "jbo"`, "jbo")
-	f(`did you mean "plan"?`, "plam", "x.hcl")
-	f(`did you mean "job status"?`, "job", "statsu", "web")
+	f("a command is needed", "-verbose")
+	f(`there is no command "plam"; did you mean "plan"?`, "plam", "x.hcl")
+	f(`there is no command "job statsu"; did you mean "job status"?`, "job", "statsu", "web")
+	f(`there is no command "jbo"; did you mean "job explain"?`, "jbo", "explian", "web")
+	f(`there is no command "operator snapshto"; did you mean "operator snapshot save"?`, "operator", "snapshto", "save", "x")
+	f(`did you mean "job"?`, "-verbose", "jobs")
+	f(`did you mean "node status"?`, "nodes", "status", "-verbose")
+	f(`there is no command "job logs"; did you mean "alloc logs"?`, "job", "logs", "web") // what another noun has
+	f(`did you mean "node drain"?`, "drain", "n1")
+	f(`there is no command "deployment"`+"\n", "deployment")
 	f("Subcommands:", "job")
 	f("Subcommands:", "operator", "raft")
 	f(`there is no command "operator raft x"`, "operator", "raft", "x", "y")

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/cli"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// unknownCommand is what the cli package answers where it knows no such command.
+const unknownCommand = 127
+
+// group is a noun without a verb: its help lists the verbs.
+type group struct {
+	name, text string
+	known      map[string]spec
+	err        io.Writer
+}
+
+func (g *group) Help() string     { return "Usage: nomadish " + g.text }
+func (g *group) Synopsis() string { _, s, _ := strings.Cut(g.text, "\n\n  "); return s }
+func (g *group) Run(args []string) int {
+	if len(args) > 0 {
+		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name, args, g.known))
+	}
+	return cli.RunResultHelp
+}
+
+// unknown says that no command follows the group ("": the program's own name) as args
+// have it, and which may have been meant.
+func unknown(group string, args []string, all map[string]spec) string {
+	if at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); at >= 0 {
+		args = args[:at]
+	}
+	if len(args) == 0 || args[0] == "" {
+		return "a command is needed"
+	}
+	text := fmt.Sprintf("there is no command %q", beneath(group, args[0]))
+	if near := meant(group, args, all); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return text
+}
+
+func beneath(group, word string) string { return strings.TrimPrefix(group+" "+word, " ") }
+
+// meant is the command or group that words which follow a group most likely name, or "".
+// Each word is mended by itself, so that arguments behind the command do not matter; a
+// verb that another noun has ("job logs", "drain") stands for that.
+func meant(group string, words []string, all map[string]spec) string {
+	at, mended := group, false
+	for _, word := range words {
+		next := wordsAfter(at, all)
+		if !slices.Contains(next, word) {
+			near := structs.Nearest(word, next)
+			if near == "" {
+				break
+			}
+			word, mended = near, true
+		}
+		at = beneath(at, word)
+	}
+	if mended {
+		return at
+	}
+	var same []string
+	for name := range all { // only one counts: the order does not matter
+		if _, alias := aliases[name]; !alias && strings.HasSuffix(name, " "+words[0]) {
+			same = append(same, name)
+		}
+	}
+	if len(same) == 1 {
+		return same[0]
+	}
+	return ""
+}
+
+// wordsAfter are those that may follow a group or, where it is empty, the program's name.
+func wordsAfter(group string, all map[string]spec) []string {
+	words, before := map[string]bool{}, beneath(group, "")
+	for name := range all { // sorted below
+		if rest, ok := strings.CutPrefix(name, before); ok && name != "executor" { // which is the agent's own
+			first, _, _ := strings.Cut(rest, " ")
+			words[first] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(words))
+}
