@@ -69,10 +69,7 @@ func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, v
 	ui.Pairs(e.out, pairs)
 	if len(ev.FailedTGAllocs) > 0 {
 		e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Failed Placements")))
-		showFailed(e, ev.FailedTGAllocs)
-		if ev.JobID != "" {
-			e.printf("`nomadish job explain %s` tells every reason, and the smallest change that would place it\n", ev.JobID)
-		}
+		showFailed(e, ev.FailedTGAllocs, ev.Namespace, ev.JobID)
 	}
 	if ev.BlockedEval != "" {
 		e.printf("\nEvaluation %q waiting for additional capacity to place remainder\n", short(ev.BlockedEval, verbose))

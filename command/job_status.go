@@ -205,7 +205,7 @@ func showUnplaced(e *env, r *jobReport) {
 		decided := ev.Status == structs.EvalStatusComplete || ev.Status == structs.EvalStatusFailed
 		if len(ev.FailedTGAllocs) > 0 && (blocked || decided) {
 			e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Placement Failure")))
-			showFailed(e, ev.FailedTGAllocs)
+			showFailed(e, ev.FailedTGAllocs, r.Job.Namespace, r.Job.ID)
 			return
 		}
 		if decided && !blocked {
@@ -214,13 +214,19 @@ func showUnplaced(e *env, r *jobReport) {
 	}
 }
 
-func showFailed(e *env, failed map[string]*structs.AllocMetric) {
+func showFailed(e *env, failed map[string]*structs.AllocMetric, namespace, job string) {
 	for _, group := range slices.Sorted(maps.Keys(failed)) {
 		e.printf("Task Group %q (failed to place %s):\n", group, plural(failed[group].CoalescedFailures+1, "allocation"))
 		for _, line := range explain(failed[group]) {
 			e.printf("  * %s\n", line)
 		}
 	}
+	e.printf("%s\n", explainHint(namespace, job))
+}
+
+// explainHint names the command that goes deeper than what an evaluation found.
+func explainHint(namespace, job string) string {
+	return fmt.Sprintf("`nomadish job explain %s%s` tells every reason, and the smallest change that would place it", inNamespace(namespace), shellWord(job))
 }
 
 // newestFirst sorts allocations for people: what was made last stands on top.

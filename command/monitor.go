@@ -96,6 +96,7 @@ func (m *monitor) failures(ev *structs.Evaluation) {
 			m.e.printf("        * %s\n", line)
 		}
 	}
+	m.e.printf("      %s\n", explainHint(ev.Namespace, ev.JobID))
 	if ev.BlockedEval != "" {
 		m.line("Evaluation %q waiting for additional capacity to place remainder", short(ev.BlockedEval, m.verbose))
 	}
@@ -179,7 +180,7 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, err
 	for {
 		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
 		if errors.Is(err, context.DeadlineExceeded) {
-			m.line("Stopped following after %s; `nomadish job status %s%s` goes on", wait, m.inNamespace(), shellWord(m.jobID))
+			m.line("Stopped following after %s; `nomadish job status %s%s` goes on", wait, inNamespace(m.ns), shellWord(m.jobID))
 			return false, nil
 		}
 		if err != nil || len(allocs) == 0 {

@@ -110,9 +110,9 @@ func (m *monitor) failed(allocs []*structs.AllocListStub) bool {
 		m.e.printf("      * %s %q on node %q%s%s%s\n", a.Name, short(a.ID, m.verbose), a.NodeName, exitText(a), because(a), again)
 	}
 	if more := len(bad) - failedShown; more > 0 {
-		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", more, m.inNamespace(), shellWord(m.jobID))
+		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", more, inNamespace(m.ns), shellWord(m.jobID))
 	}
-	m.e.printf("    `nomadish alloc status %s%s` says more\n", m.inNamespace(), short(bad[0].ID, m.verbose))
+	m.e.printf("    `nomadish alloc status %s%s` says more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
 	return true
 }
 
@@ -156,12 +156,12 @@ func lastMessage(t *structs.TaskState) string {
 	return ""
 }
 
-// inNamespace is the flag that a suggested command needs to find the job.
-func (m *monitor) inNamespace() string {
-	if m.ns == "" || m.ns == structs.DefaultNamespace {
+// inNamespace is the flag that a suggested command needs to find a job of a namespace.
+func inNamespace(namespace string) string {
+	if namespace == "" || namespace == structs.DefaultNamespace {
 		return ""
 	}
-	return "-namespace " + shellWord(m.ns) + " "
+	return "-namespace " + shellWord(namespace) + " "
 }
 
 // stopped says why following ended early and gives the exit code. An interrupt ends
@@ -177,7 +177,7 @@ func (m *monitor) stopped(err error) int {
 		m.line("Interrupted: only the following ends, job %q is stopped all the same", m.jobID)
 	default:
 		m.line("Interrupted: only the following ends, job %q goes on; stop it with `nomadish job stop %s%s`",
-			m.jobID, m.inNamespace(), shellWord(m.jobID))
+			m.jobID, inNamespace(m.ns), shellWord(m.jobID))
 	}
 	return exitInterrupted
 }

@@ -84,18 +84,22 @@ func drainText(n *structs.Node) string {
 func showDrivers(e *env, n *structs.Node) {
 	e.printf("\n%s\n", e.style.Bold("Drivers"))
 	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
+	absent := ""
 	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
-		d := n.Drivers[name]
-		if d == nil || !d.Detected {
-			continue
+		switch d := n.Drivers[name]; {
+		case d == nil:
+		case d.Detected:
+			rows = append(rows, []string{name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), ui.OrNone(d.HealthDescription), timeOrNone(d.UpdateTime)})
+		case d.HealthDescription != "": // why, which is too long for the table
+			absent += fmt.Sprintf("No driver %s: %s\n", name, d.HealthDescription)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), ui.OrNone(d.HealthDescription), timeOrNone(d.UpdateTime)})
 	}
 	if len(rows) == 1 {
 		e.printf("No drivers: nothing can run here\n")
-		return
+	} else {
+		ui.Table(e.out, rows)
 	}
-	ui.Table(e.out, rows)
+	e.printf("%s", absent)
 }
 
 func showNodeEvents(e *env, n *structs.Node) {

@@ -137,12 +137,13 @@ Task Group "back" (failed to place 2 allocations):
   * Constraint "${attr.kernel.name} = windows": 3 nodes excluded by filter
   * Resources exhausted on 1 node
   * Dimension "memory" exhausted on 1 node
+%s
 
 Allocations
 ID        Node ID             Node Name  Task Group  Version  Desired  Status    Created   Modified
 5f3a9c01  01976c1c-5f3a-7c11  gpu-1      front       3        run      running   5m0s ago  2s ago
 5f3a9c02  01976c1c-5f3b-7c11  gpu-1      front       3        run      complete  5m0s ago  2s ago
-`, ui.Time(ago(time.Hour)))
+`, ui.Time(ago(time.Hour)), "`nomadish job explain web` tells every reason, and the smallest change that would place it")
 	if got.out != want {
 		t.Errorf("got\n%s\nwant\n%s\nstderr %s", got.out, want, got.err)
 	}
@@ -169,6 +170,20 @@ func TestPlacementFailureIsOfWhatWaits(t *testing.T) {
 	f(true, false, good, blocked, bad)
 	f(false, false, blocked, good)
 	f(false, true, blocked, bad)
+}
+
+func TestNodeStatusSaysWhyADriverIsNotThere(t *testing.T) {
+	n := gpuNode(nodeA, "gpu-1")
+	f := newFake(t).on("GET /v1/nodes", []*structs.NodeListStub{nodeStub(n)}).on("GET /v1/node/"+nodeA, n).
+		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{})
+	n.Drivers["docker"], n.Drivers["raw_exec"] = &structs.DriverInfo{}, &structs.DriverInfo{HealthDescription: "switched off"}
+	got := f.run(t, "node", "status", "gpu-1")
+	wants(t, got.out, "mock_driver  true", "\nNo driver raw_exec: switched off\n")
+	if strings.Contains(got.out, "docker") {
+		t.Errorf("a driver of which there is nothing to say is shown: %s", got.out)
+	}
+	delete(n.Drivers, "mock_driver")
+	wants(t, f.run(t, "node", "status", "gpu-1").out, "No drivers: nothing can run here\nNo driver raw_exec: switched off\n")
 }
 
 func TestAllocStatusShowsWhatATaskHas(t *testing.T) {

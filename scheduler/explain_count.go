@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ type survey struct {
 	wide   *nodeReasons // about devices of any model; nil: not wanted yet
 	counts structs.NodeCounts
 	tally  map[reason]*structs.NodeReason
+	// said counts, for each driver that nodes lack, what they say of it.
+	said map[string]map[string]int
 	// holding are the nodes of a system job that have their instance.
 	holding map[string]bool
 
@@ -56,8 +59,8 @@ const setNodes = 64
 // newSurvey asks all nodes.
 func newSurvey(find *search, holding map[string]bool) *survey {
 	x := &survey{
-		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, holding: holding,
-		refused: map[string]*refusedSet{},
+		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, said: map[string]map[string]int{},
+		holding: holding, refused: map[string]*refusedSet{},
 	}
 	find.e.flush()
 	for _, n := range find.e.w.nodes.All {
@@ -85,6 +88,7 @@ func (x *survey) look(n *nodeState) {
 		x.counts.Refused++
 		for _, r := range list {
 			x.count(r, n.node)
+			x.hear(r, n.node)
 		}
 		x.refuse(n, "", list)
 		return
@@ -113,6 +117,18 @@ func (x *survey) count(r reason, n *structs.Node) *structs.NodeReason {
 		count(&t.Classes, n.NodeClass, 1)
 	}
 	return t
+}
+
+// hear counts what a node says of a driver that it lacks.
+func (x *survey) hear(r reason, n *structs.Node) {
+	if r.kind != structs.ReasonDriver {
+		return
+	}
+	if d := n.Drivers[r.subject]; d != nil && d.HealthDescription != "" {
+		said := x.said[r.subject]
+		count(&said, d.HealthDescription, 1)
+		x.said[r.subject] = said
+	}
 }
 
 func (x *survey) lacking(l *lack, n *structs.Node) {
@@ -242,7 +258,7 @@ func (x *survey) text(t *structs.NodeReason) string {
 	case structs.ReasonDatacenter:
 		return fmt.Sprintf("in datacenter %q, which the job does not name", t.Subject)
 	case structs.ReasonDriver:
-		return fmt.Sprintf("driver %q is missing or not healthy", t.Subject)
+		return fmt.Sprintf("driver %q is missing or not healthy", t.Subject) + x.heard(t)
 	case structs.ReasonConstraint:
 		return "constraint not met: " + t.Subject
 	case structs.ReasonVolume:
@@ -257,6 +273,23 @@ func (x *survey) text(t *structs.NodeReason) string {
 		return "as many instances as may share its value run already: " + t.Subject
 	}
 	return x.roomText(t)
+}
+
+// heard is what most of the nodes that lack a driver and say anything of it say.
+func (x *survey) heard(t *structs.NodeReason) string {
+	said, most := x.said[t.Subject], ""
+	for _, text := range slices.Sorted(maps.Keys(said)) {
+		if said[text] > said[most] {
+			most = text
+		}
+	}
+	switch said[most] {
+	case 0:
+		return ""
+	case t.Nodes:
+		return ": " + most
+	}
+	return fmt.Sprintf("; of %d it is said: %s", said[most], most)
 }
 
 func (x *survey) roomText(t *structs.NodeReason) string {

@@ -173,6 +173,33 @@ func TestExplainReasons(t *testing.T) {
 	}
 }
 
+// What nodes say of a driver that they lack is told, with how many of them say it.
+func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 4)
+	says := func(id, text string) {
+		c.changeNode(id, func(n *structs.Node) {
+			n.Drivers = map[string]*structs.DriverInfo{"raw_exec": {HealthDescription: text}}
+			n.ComputeClass()
+		})
+	}
+	f := func(want string) {
+		t.Helper()
+		if g := c.explain().Group("g"); len(g.Reasons) != 1 || g.Reasons[0].Text != want {
+			t.Errorf("reasons %s, want %q", asJSON(t, g.Reasons), want)
+		}
+	}
+	c.submit("j", testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Driver = "raw_exec" }))
+	f(`driver "raw_exec" is missing or not healthy`)
+	says("n02", "broken")
+	says("n01", "switched off")
+	says("n03", "switched off")
+	f(`driver "raw_exec" is missing or not healthy; of 2 it is said: switched off`)
+	says("n00", "switched off")
+	says("n02", "switched off")
+	f(`driver "raw_exec" is missing or not healthy: switched off`)
+}
+
 // The amount named is exact: a MiB more does not fit.
 func TestExplainExactAmount(t *testing.T) {
 	c := newCluster(t)

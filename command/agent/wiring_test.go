@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/nomadish/nomadish/client/driver/rawexec"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/structs"
@@ -138,6 +140,9 @@ func TestRawExecEnabled(t *testing.T) {
 	f("plugin \"raw_exec\" {\n config { enabled = false }\n}", true, false)
 	f("client {\n options = { \"driver.raw_exec.enable\" = \"1\" }\n}", false, true)
 	f("client {\n options {\n \"driver.raw_exec.enable\" = \"false\"\n }\n}", true, false)
+	// What a node without it says can be taken over as it is.
+	said := rawexec.New(nil, rawexec.Options{}).Fingerprint(t.Context()).Description
+	f(regexp.MustCompile(`plugin "raw_exec" .* }`).FindString(said), false, true)
 }
 
 func TestLocalAddr(t *testing.T) {

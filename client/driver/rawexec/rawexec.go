@@ -28,6 +28,11 @@ import (
 // Name is the word that a job's task writes after "driver =".
 const Name = "raw_exec"
 
+// switchedOff tells who meets the driver where it is off how to have it. The block stands
+// on one line so that it can be taken over as it is.
+const switchedOff = `switched off, as it is unless asked for, since its tasks can do whatever the agent can; to have it, put ` +
+	`plugin "raw_exec" { config = { enabled = true } } into the configuration of the node's agent and restart that`
+
 // undoFor is how long a start that was given up is cleaned up after.
 const undoFor = 5 * time.Second
 
@@ -58,7 +63,7 @@ func (d *Driver) Name() string { return Name }
 // Fingerprint tells whether the driver is switched on.
 func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
 	if !d.opts.Enabled {
-		return driver.Fingerprint{Health: driver.HealthUndetected, Description: `switched off: set "enabled" in the agent's plugin "raw_exec"`}
+		return driver.Fingerprint{Health: driver.HealthUndetected, Description: switchedOff}
 	}
 	return driver.Fingerprint{
 		Health: driver.HealthHealthy, Description: "Healthy",
@@ -114,7 +119,7 @@ func (d *Driver) Validate(values map[string]any) error {
 // Start runs the task's command.
 func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 	if !d.opts.Enabled {
-		return nil, errors.New(`driver raw_exec is switched off on this node: set "enabled" in the agent's plugin "raw_exec"`)
+		return nil, errors.New("on this node the driver raw_exec is " + switchedOff)
 	}
 	cfg, err := parse(task.Config)
 	if err != nil {
