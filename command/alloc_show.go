@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
@@ -130,8 +129,7 @@ func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocRes
 	e.printf("\nRecent Events:\n")
 	rows := [][]string{{"Time", "Type", "Description"}}
 	for _, ev := range slices.Backward(state.Events) {
-		description := strings.Join(strings.Fields(cmp.Or(ev.DisplayMessage, ev.Message, ev.DriverError)), " ")
-		rows = append(rows, []string{ui.Time(ev.Time), ev.Type, ui.OrNone(description)})
+		rows = append(rows, []string{ui.Time(ev.Time), ev.Type, ui.OrNone(eventText(ev))})
 	}
 	ui.Table(e.out, rows)
 }

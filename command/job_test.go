@@ -124,7 +124,7 @@ func TestMonitorOfManySumsUp(t *testing.T) {
 	f := newFake(t).on("GET /v1/evaluations", []*structs.Evaluation{ev}).on("GET /v1/evaluation/"+evalA, ev).
 		on("GET /v1/evaluation/"+evalA+"/allocations", many)
 	got := f.run(t, "eval", "status", "-monitor", evalA)
-	if wants(t, got.out, `Group "front": 10 failed, 30 running`); strings.Count(got.out, "\n") > 6 {
+	if wants(t, got.out, `Group "front": 10 failed, 30 running`); strings.Count(got.out, "\n") > 9 {
 		t.Errorf("a line for each of many:\n%s", got.out)
 	}
 }

@@ -32,12 +32,13 @@ type monitor struct {
 	seen   map[string]string      // allocation → client status last printed
 	quiet  bool                   // only the summary of changes: many instances
 	counts map[string]*groupCount // group → what was last said of it, if quiet
+	told   map[[2]string]bool     // group and what went wrong in it, of which the first was told
 }
 
 func newMonitor(e *env, verbose bool) *monitor {
 	return &monitor{
 		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, linger: 5 * time.Second,
-		seen: map[string]string{}, counts: map[string]*groupCount{},
+		seen: map[string]string{}, counts: map[string]*groupCount{}, told: map[[2]string]bool{},
 	}
 }
 
@@ -192,9 +193,15 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, err
 		if m.quiet {
 			again = m.progress(allocs, done)
 		}
+		if !m.stopping {
+			m.trouble(allocs)
+		}
 		if done {
 			m.live.Clear()
-			return completes && !m.stopping && m.failed(allocs), nil
+			if m.stopping || !completes && !m.quiet { // of few instances of a service each was told
+				return false, nil
+			}
+			return m.failed(allocs) && completes, nil
 		}
 		q.Index, q.Wait = meta.Index, again
 	}
@@ -231,7 +238,7 @@ func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool, index
 				m.line("Allocation %q %s: node %q, group %q", short(a.ID, m.verbose), what, a.NodeName, a.TaskGroup)
 			}
 			if a.ClientStatus != structs.AllocClientPending {
-				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, exitText(a)+because(a))
+				m.line("Allocation %q is %s%s", short(a.ID, m.verbose), a.ClientStatus, howEnded(a))
 			}
 		}
 		m.seen[a.ID] = a.ClientStatus

@@ -16,7 +16,7 @@ import (
 const (
 	// progressEvery is the least time between two lines about the same group.
 	progressEvery = time.Second
-	// failedShown is how many failed allocations are named one by one.
+	// failedShown is how many ways to fail are told, each with one allocation.
 	failedShown = 10
 )
 
@@ -87,7 +87,8 @@ func countText(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// failed names the allocations that failed or were lost, and tells whether any did.
+// failed names allocations that failed or were lost, one for each way in which they did,
+// and tells whether any did.
 func (m *monitor) failed(allocs []*structs.AllocListStub) bool {
 	var bad []*structs.AllocListStub
 	for _, a := range allocs {
@@ -99,33 +100,112 @@ func (m *monitor) failed(allocs []*structs.AllocListStub) bool {
 		return false
 	}
 	slices.SortFunc(bad, func(a, b *structs.AllocListStub) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), // web[2] before web[10]
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	m.line("%d of %s failed:", len(bad), plural(len(allocs), "allocation"))
-	for _, a := range bad[:min(len(bad), failedShown)] {
-		again := ""
-		if a.NextAllocation != "" || a.FollowupEvalID != "" {
-			again = " (it is tried again)"
-		}
-		m.e.printf("      * %s %q on node %q%s%s%s\n", a.Name, short(a.ID, m.verbose), a.NodeName, exitText(a), because(a), again)
+	alike, left := alikeOf(bad), len(bad)
+	for _, list := range alike[:min(len(alike), failedShown)] {
+		m.e.printf("      * %s\n", m.named(list[0])+because(list[0])+likeIt(list))
+		left -= len(list)
 	}
-	if more := len(bad) - failedShown; more > 0 {
-		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", more, inNamespace(m.ns), shellWord(m.jobID))
+	if left > 0 {
+		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", left, inNamespace(m.ns), shellWord(m.jobID))
 	}
 	m.e.printf("    `nomadish alloc status %s%s` says more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
 	return true
+}
+
+// alikeOf puts those together that failed in the same way, in the order of their first ones.
+func alikeOf(bad []*structs.AllocListStub) (out [][]*structs.AllocListStub) {
+	at := map[[2]string]int{}
+	for _, a := range bad {
+		key := [2]string{a.TaskGroup, because(a)}
+		i, known := at[key]
+		if !known {
+			i, out = len(out), append(out, nil)
+			at[key] = i
+		}
+		out[i] = append(out[i], a)
+	}
+	return out
+}
+
+// likeIt says how many more than the first of a list failed as that did, and how many are tried again.
+func likeIt(list []*structs.AllocListStub) string {
+	again := 0
+	for _, a := range list {
+		if a.NextAllocation != "" || a.FollowupEvalID != "" {
+			again++
+		}
+	}
+	text := ""
+	if more := len(list) - 1; more > 0 {
+		text = fmt.Sprintf(", and %d like it", more)
+	}
+	switch {
+	case again == 0:
+		return text
+	case text == "":
+		return " (it is tried again)"
+	}
+	return text + fmt.Sprintf(" (%d are tried again)", again)
+}
+
+func (m *monitor) named(a *structs.AllocListStub) string {
+	return fmt.Sprintf("%s %q on node %q", a.Name, short(a.ID, m.verbose), a.NodeName)
+}
+
+// trouble says why something goes wrong as soon as it does: of each group the first
+// instance with a task that has ended and is started again, and of many, which are only
+// counted otherwise, the first that has failed.
+func (m *monitor) trouble(allocs []*structs.AllocListStub) {
+	first := func(a *structs.AllocListStub, what string) bool {
+		key := [2]string{a.TaskGroup, what}
+		known := m.told[key]
+		m.told[key] = true
+		return !known
+	}
+	for _, a := range allocs {
+		if unwell(a) {
+			if m.quiet && first(a, structs.AllocClientFailed) {
+				m.line("Group %q: the first to fail is %s", a.TaskGroup, m.named(a)+because(a))
+			}
+			continue
+		}
+		if name := restarting(a); name != "" && first(a, structs.TaskRestarting) {
+			m.line("Group %q: task %q of %s: %s", a.TaskGroup, name, m.named(a), whatHappened(a.TaskStates[name]))
+		}
+	}
+}
+
+// restarting names a task that has ended and waits to be started again; "": there is none.
+func restarting(a *structs.AllocListStub) string {
+	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
+		if t := a.TaskStates[name]; t != nil && len(t.Events) > 0 {
+			if last := t.Events[len(t.Events)-1]; last != nil && last.Type == structs.TaskRestarting {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 func unwell(a *structs.AllocListStub) bool {
 	return a.ClientStatus == structs.AllocClientFailed || a.ClientStatus == structs.AllocClientLost
 }
 
-// because is why an allocation failed, to be put behind its status: what its node
-// says, and what happened last to a task of it. Empty: it did not fail, or nobody knows.
-func because(a *structs.AllocListStub) string {
-	if !unwell(a) {
-		return ""
+// howEnded is what is put behind an allocation's status: why it failed, or its exit code.
+func howEnded(a *structs.AllocListStub) string {
+	if unwell(a) {
+		return because(a)
 	}
+	return exitText(a)
+}
+
+// because is why an allocation failed, to be put behind its status: what its node
+// says, and what happened last to a task of it. Empty: nobody knows.
+func because(a *structs.AllocListStub) string {
 	text := ""
 	if a.ClientDescription != "" {
 		text = ": " + a.ClientDescription
@@ -134,8 +214,12 @@ func because(a *structs.AllocListStub) string {
 	for _, failed := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 			if t := a.TaskStates[name]; t != nil && t.Failed == failed {
-				if last := lastMessage(t); last != "" {
-					return fmt.Sprintf("%s; task %q: %s", text, name, last)
+				said := lastMessage(t)
+				if failed {
+					said = whatHappened(t)
+				}
+				if said != "" {
+					return fmt.Sprintf("%s; task %q: %s", text, name, said)
 				}
 			}
 		}
@@ -143,17 +227,37 @@ func because(a *structs.AllocListStub) string {
 	return text
 }
 
-// lastMessage is the text of the last event that has one.
-func lastMessage(t *structs.TaskState) string {
+// whatHappened is what went wrong with a task last, and what was decided upon it.
+func whatHappened(t *structs.TaskState) string {
+	last := lastMessage(t)
 	for _, ev := range slices.Backward(t.Events) {
 		if ev == nil {
 			continue
 		}
-		if text := strings.Join(strings.Fields(cmp.Or(ev.DisplayMessage, ev.Message, ev.DriverError)), " "); text != "" {
-			return text
+		switch ev.Type {
+		case structs.TaskTerminated, structs.TaskDriverFailure, structs.TaskSetupFailure, structs.TaskFailedValidation, structs.TaskRestoreFailed:
+			if text := eventText(ev); text != "" && text != last {
+				return text + "; " + last
+			}
+			return last
+		}
+	}
+	return last
+}
+
+// lastMessage is the text of the last event that has one.
+func lastMessage(t *structs.TaskState) string {
+	for _, ev := range slices.Backward(t.Events) {
+		if ev != nil && eventText(ev) != "" {
+			return eventText(ev)
 		}
 	}
 	return ""
+}
+
+// eventText is what an event says, in one line.
+func eventText(ev *structs.TaskEvent) string {
+	return strings.Join(strings.Fields(cmp.Or(ev.DisplayMessage, ev.Message, ev.DriverError)), " ")
 }
 
 // inNamespace is the flag that a suggested command needs to find a job of a namespace.

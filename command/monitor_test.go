@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestMonitorSaysWhyAnAllocationFailed(t *testing.T) {
 	}
 }
 
-func TestBecause(t *testing.T) {
+func TestHowAnAllocationEnded(t *testing.T) {
 	without := broken(allocA, "max_run_duration exceeded", "")
 	without.TaskStates = nil
 	unsaid := broken(allocA, "", "gone")
@@ -54,13 +55,25 @@ func TestBecause(t *testing.T) {
 	fine.ClientStatus = structs.AllocClientComplete
 	sibling := broken(allocA, "Failed tasks", "x")
 	sibling.TaskStates["serve"] = nil
+	of := func(events ...*structs.TaskEvent) *structs.AllocListStub {
+		s := broken(allocA, "Failed tasks", "Error was unrecoverable")
+		t := s.TaskStates["serve"]
+		t.Events = slices.Insert(t.Events, 1, events...)
+		return s
+	}
+	driver := &structs.TaskEvent{Type: structs.TaskDriverFailure, DisplayMessage: "no such file"}
+	exit := &structs.TaskEvent{Type: structs.TaskTerminated, ExitCode: 3, DisplayMessage: "Exit Code: 3"}
+	ended := after(allocA, structs.AllocClientComplete)[0]
 	for want, a := range map[string]*structs.AllocListStub{
 		": max_run_duration exceeded": without,
 		`; task "serve": gone`:        unsaid,
 		"":                            fine,
-		`: Failed tasks; task "aside": Sibling failed`: sibling,
+		`: Failed tasks; task "aside": Sibling failed`:                        sibling,
+		`: Failed tasks; task "serve": no such file; Error was unrecoverable`: of(driver),
+		`: Failed tasks; task "serve": Exit Code: 3; Error was unrecoverable`: of(driver, exit),
+		` (task "serve" exit code 3)`:                                         ended,
 	} {
-		if got := because(a); got != want {
+		if got := howEnded(a); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -87,12 +100,58 @@ func TestJobRunOfBatchThatFails(t *testing.T) {
 	lab := batchEval()
 	lab.Namespace = "lab"
 	for i := range 13 {
-		many = append(many, broken(structs.DeriveID("x", uint64(i)), "Failed tasks", "x"))
+		many = append(many, broken(structs.DeriveID("x", uint64(i)), "Failed tasks", fmt.Sprint("x", i%12)))
 	}
 	got = run(lab, many...)
-	wants(t, got.out, "13 of 13 allocations failed:", "and 3 more: `nomadish job allocs -namespace lab web` lists them", "alloc status -namespace lab ")
+	wants(t, got.out, "13 of 13 allocations failed:", `x0, and 1 like it`+"\n", "and 2 more: `nomadish job allocs -namespace lab web` lists them",
+		"alloc status -namespace lab ")
 	if n := strings.Count(got.out, "      * web.front"); n != failedShown {
-		t.Errorf("%d failed allocations are named, want %d", n, failedShown)
+		t.Errorf("%d ways to fail are told, want %d:\n%s", n, failedShown, got.out)
+	}
+}
+
+// Of a service with many instances is told why the first one fails, and in the end how many did.
+func TestMonitorOfManySaysWhyTheyFail(t *testing.T) {
+	stubs := func(failed int) (out []*structs.AllocListStub) {
+		for i := range 12 {
+			s := after(structs.DeriveID("x", uint64(i)), structs.AllocClientRunning)[0]
+			if i < failed {
+				s = broken(structs.DeriveID("x", uint64(i)), "Failed tasks", "no such file")
+			}
+			s.Name = fmt.Sprintf("web.front[%d]", i)
+			out = append(out, s)
+		}
+		return out
+	}
+	early, late := stubs(2), stubs(11)
+	late[1].FollowupEvalID, late[2].NextAllocation = evalB, allocB
+	early[11].ClientStatus = structs.AllocClientPending // it is followed on
+	f := registered(newFake(t)).on("GET /v1/evaluation/"+evalA, webEval(evalA, structs.EvalStatusComplete)).
+		on("GET /v1/evaluation/"+evalA+"/allocations", early, late)
+	got := f.run(t, "run", file(t, "a.hcl", examples.Service))
+	wants(t, got.out, `Group "front": the first to fail is web.front[0]`, `on node "gpu-1": Failed tasks; task "serve": no such file`+"\n",
+		"11 of 12 allocations failed:\n      * web.front[0]", "no such file, and 10 like it (2 are tried again)\n", "alloc status")
+	if n := strings.Count(got.out, "the first to fail"); n != 1 || got.code != exitDone {
+		t.Errorf("told %d times, exit code %d:\n%s", n, got.code, got.out)
+	}
+}
+
+// A task that ends and is started again is told of when it first happens, once for its group.
+func TestMonitorSaysWhyATaskIsStartedAgain(t *testing.T) {
+	waiting := after(allocA, structs.AllocClientPending)[0]
+	waiting.TaskStates = map[string]*structs.TaskState{
+		"aside": {State: structs.TaskStateRunning, Events: []*structs.TaskEvent{{Type: structs.TaskStarted}}},
+		"serve": {State: structs.TaskStatePending, Restarts: 1, Events: []*structs.TaskEvent{
+			{Type: structs.TaskTerminated, ExitCode: 3, DisplayMessage: "Exit Code: 3"}, {Type: structs.TaskRestarting, DisplayMessage: "Task restarting in 15s"},
+		}},
+	}
+	f := registered(newFake(t)).on("GET /v1/evaluation/"+evalA, webEval(evalA, structs.EvalStatusComplete)).
+		on("GET /v1/evaluation/"+evalA+"/allocations", []*structs.AllocListStub{waiting}, []*structs.AllocListStub{waiting},
+			after(allocA, structs.AllocClientRunning))
+	got := f.run(t, "run", file(t, "a.hcl", examples.Service))
+	const want = `Group "front": task "serve" of web.front[0] "5f3a9c01" on node "gpu-1": Exit Code: 3; Task restarting in 15s` + "\n"
+	if strings.Count(got.out, want) != 1 {
+		t.Errorf("want %q once:\n%s", want, got.out)
 	}
 }
 
