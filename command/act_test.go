@@ -125,6 +125,21 @@ func TestAllocLogs(t *testing.T) {
 	}
 }
 
+// Whose log it is stands beside the log, where a job has several instances.
+func TestAllocLogsOfAJobSaysWhichIsTaken(t *testing.T) {
+	f := cluster(t).on("GET /v1/client/fs/logs/"+allocA, frames("one\n")).on("GET /v1/job/one", &structs.Job{ID: "one"}).
+		on("GET /v1/job/one/allocations", after(allocA, structs.AllocClientFailed))
+	says := func(want, job string) {
+		t.Helper()
+		if got := f.run(t, "logs", "-job", job); got.out != "one\n" || got.err != want {
+			t.Errorf("output %q, stderr %q, want %q", got.out, got.err, want)
+		}
+	}
+	says("Of 2 allocations, 1 of them running, the newest that runs is taken: "+
+		"web.front[0] \"5f3a9c01\" on node \"gpu-1\" (`nomadish job allocs web` lists all)\n", "web")
+	says("", "one")
+}
+
 func TestAllocLogsOfManyTasksAsksWhich(t *testing.T) {
 	a := webAlloc(allocA, structs.AllocClientRunning)
 	a.Job.TaskGroups[0].Tasks = append(a.Job.TaskGroups[0].Tasks, &structs.Task{Name: "side"})

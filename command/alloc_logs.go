@@ -93,7 +93,7 @@ func allocLogs() spec {
 	return spec{
 		synopsis: "Print what a task has written",
 		usage:    "<allocation> [<task>]", example: "-f -tail 5f3a9c01 web",
-		details: "With -job, the newest running allocation of a job is taken.",
+		details: "With -job, the newest running allocation of a job is taken; standard error says which, if\nthere are several.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o tailOptions
 			o.flags(fs)
@@ -161,7 +161,8 @@ func (e *env) logSource(ctx context.Context, args []string, task, group string, 
 	}
 }
 
-// allocOfJob picks an allocation of a job: the newest that runs, or else the newest.
+// allocOfJob picks an allocation of a job: the newest that runs, or else the newest. Where
+// there are several it says which, beside what the command prints.
 func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error) {
 	id, err := e.jobName(ctx, []string{job})
 	if err != nil {
@@ -180,10 +181,14 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, id)
 	}
 	allocs = newestFirst(allocs)
-	for _, a := range allocs {
-		if a.ClientStatus == structs.AllocClientRunning {
-			return a.ID, nil
-		}
+	running := slices.DeleteFunc(slices.Clone(allocs), func(a *structs.AllocListStub) bool { return a.ClientStatus != structs.AllocClientRunning })
+	taken, which := allocs[0], "none of them running, the newest"
+	if len(running) > 0 {
+		taken, which = running[0], fmt.Sprintf("%d of them running, the newest that runs", len(running))
 	}
-	return allocs[0].ID, nil
+	if len(allocs) > 1 {
+		_, _ = fmt.Fprintf(e.err, "Of %d allocations, %s is taken: %s %q on node %q (`nomadish job allocs %s%s` lists all)\n",
+			len(allocs), which, taken.Name, short(taken.ID, false), taken.NodeName, inNamespace(taken.Namespace), shellWord(id))
+	}
+	return taken.ID, nil
 }
