@@ -94,14 +94,7 @@ func ownAddress() (string, error) {
 // isLoopback tells whether only this machine can reach a listener.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return err == nil && config.IsLoopback(host)
 }
 
 // localAddr is how this machine reaches a listener of its own.

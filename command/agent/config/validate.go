@@ -41,11 +41,47 @@ func (c *Config) Validate() error {
 	k.client()
 	k.clientGossip()
 	k.tls()
-	if c.ACL.Enabled {
-		k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it must not run open; remove it, or bind to loopback")
-	}
+	k.acl()
 	slices.SortStableFunc(k.problems, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
 	return k.problems.Err()
+}
+
+// acl refuses access control, which is not there, and says what keeps others out as long.
+func (k *checker) acl() {
+	c := k.c
+	if !c.ACL.Enabled {
+		return
+	}
+	hint := `other machines can reach it: bind_addr = "127.0.0.1" keeps them out, or tls with http, rpc and verify_https_client those without a certificate (docs/tls.md)`
+	switch t := c.TLS; {
+	case c.onLoopback():
+		hint = "it listens on loopback only, so that nobody but the users of this machine reaches it, who all may do anything"
+	case t.HTTP && t.VerifyHTTPSClient && t.RPC && !t.RPCUpgradeMode:
+		hint = "its tls block asks everybody for a certificate, and whoever has one may do anything"
+	}
+	k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it does not start without. To run it without, leave the block acl out: %s", hint)
+}
+
+// onLoopback tells whether all that the agent opens can be reached from this machine only.
+func (c *Config) onLoopback() bool {
+	a := c.Addresses
+	for _, hosts := range []string{a.HTTP, a.RPC, a.Serf, a.SerfWAN, a.ClientGossip} {
+		if hosts == "" {
+			hosts = c.BindAddr
+		}
+		for _, host := range strings.Fields(hosts) {
+			if !IsLoopback(host) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// IsLoopback tells whether only this machine can reach what listens on a host.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (k *checker) basics() {
