@@ -154,6 +154,12 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
+// IsNoLeader tells whether err says that the cluster has no leader now.
+func IsNoLeader(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusInternalServerError && strings.Contains(e.Msg, "No cluster leader")
+}
+
 // Unreachable is returned when no agent answers at the address.
 type Unreachable struct {
 	Address string

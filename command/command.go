@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,7 @@ type env struct {
 	json                              bool
 	template                          string
 	noColor                           bool
+	leaderless                        string // what to add where there is no leader
 	now                               func() time.Time
 }
 
@@ -73,6 +75,7 @@ type runner struct {
 	out, err io.Writer
 	ctx      context.Context
 	now      func() time.Time
+	patience time.Duration // instead of leaderPatience, in tests
 }
 
 func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []string) int) {
@@ -167,6 +170,10 @@ func (r *runner) Run(args []string) int {
 		if err != nil {
 			return e.fail(err)
 		}
+		e.leaderless = staleHint(fs)
+		ctx, end := e.watchLeader(r.ctx, cmp.Or(r.patience, leaderPatience))
+		defer end()
+		return run(ctx, e, positional)
 	}
 	return run(r.ctx, e, positional)
 }
@@ -208,7 +215,11 @@ func (e *env) fail(err error) int {
 	if errors.Is(err, context.Canceled) {
 		return exitFailed
 	}
-	_, _ = fmt.Fprintf(e.err, "%s\n", strings.TrimSpace(err.Error()))
+	hint := ""
+	if api.IsNoLeader(err) {
+		hint = e.leaderless
+	}
+	_, _ = fmt.Fprintf(e.err, "%s\n", strings.TrimSpace(err.Error())+hint)
 	return exitFailed
 }
 

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+)
+
+// leaderPatience is how long an answer is waited for before somebody asks whether there is
+// a leader at all: servers wait longer for one than people like to look at nothing.
+const leaderPatience = 2 * time.Second
+
+// leaderWatch tells who waits for an answer that there is no leader to give it.
+type leaderWatch struct {
+	after  time.Duration
+	leader func(context.Context) (string, error)
+	say    func() // at most once
+
+	mu   sync.Mutex
+	said bool
+	stop func() // ends the watch over the request that was sent last, and waits for that end
+}
+
+// watchLeader gives a context whose requests are watched until end is called.
+func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched context.Context, end func()) {
+	w := &leaderWatch{
+		after: after, leader: e.client.Leader, stop: func() {},
+		say: func() { _, _ = fmt.Fprintln(e.err, "waiting for a leader …") },
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest:         func(httptrace.WroteRequestInfo) { w.sent(ctx) },
+		GotFirstResponseByte: w.answered, // before anybody sees the answer: nothing is said after it
+	}), w.answered
+}
+
+func (w *leaderWatch) sent(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop()
+	within, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	w.stop = func() { cancel(); <-done }
+	said := w.said
+	go func() {
+		defer close(done)
+		select {
+		case <-within.Done():
+			return
+		case <-time.After(w.after):
+		}
+		if _, err := w.leader(within); api.IsNoLeader(err) && !said {
+			w.say()
+			w.said = true // seen by the next one, which waits for done
+		}
+	}()
+}
+
+func (w *leaderWatch) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop()
+}
+
+// staleHint is what to add to an error of a command for want of a leader that could do without: it has -stale.
+func staleHint(fs *flag.FlagSet) string {
+	if f := fs.Lookup("stale"); f == nil || f.Value.String() == "true" {
+		return ""
+	}
+	return "\nWith -stale the server that is asked answers by itself, without a leader; what it knows may be old."
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noLeader is what a server answers without a leader, after it has waited for one.
+var noLeader = refusal{http.StatusInternalServerError, "No cluster leader: 1 of 3 servers can be seen"}
+
+// impatient runs job status against an agent that answers it once it was asked for the leader and, if said is not nil,
+// something was printed.
+func impatient(t *testing.T, f *fake, said chan struct{}) (int, string) {
+	t.Helper()
+	asked := make(chan struct{})
+	inner := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/status/leader":
+			defer close(asked)
+		case "/v1/jobs":
+			<-asked
+			if said != nil {
+				<-said
+			}
+		}
+		inner.ServeHTTP(w, r)
+	})
+	out := &signalled{is: said}
+	r := &runner{
+		name: "job status", spec: registry()["job status"], out: &bytes.Buffer{}, err: out, ctx: t.Context(),
+		now: func() time.Time { return present }, patience: time.Nanosecond,
+	}
+	code := r.Run([]string{"-address", f.URL})
+	return code, out.String()
+}
+
+// signalled is a buffer that tells of what is written first, if is is not nil.
+type signalled struct {
+	bytes.Buffer
+	is chan struct{}
+}
+
+func (s *signalled) Write(p []byte) (int, error) {
+	if s.is != nil && s.Len() == 0 {
+		defer close(s.is)
+	}
+	return s.Buffer.Write(p)
+}
+
+// Who waits for an answer without a leader is told so meanwhile, and in the end what would do.
+func TestWaitingForALeaderIsSaid(t *testing.T) {
+	f := newFake(t).on("GET /v1/status/leader", noLeader).on("GET /v1/jobs", noLeader)
+	code, text := impatient(t, f, make(chan struct{}))
+	const want = "waiting for a leader …\nNo cluster leader: 1 of 3 servers can be seen (HTTP 500)\n" +
+		"With -stale the server that is asked answers by itself, without a leader; what it knows may be old.\n"
+	if code != exitFailed || text != want {
+		t.Errorf("exit code %d, stderr\n%s\nwant\n%s", code, text, want)
+	}
+}
+
+func TestASlowLeaderIsWaitedForInSilence(t *testing.T) {
+	f := cluster(t)
+	if code, text := impatient(t, f, nil); code != exitDone || text != "" {
+		t.Errorf("exit code %d, stderr %q", code, text)
+	}
+}
+
+func TestStaleIsSuggestedWhereItHelps(t *testing.T) {
+	f := newFake(t).on("GET /v1/jobs", noLeader).on("GET /v1/allocations", noLeader).
+		on("GET /v1/nodes", refusal{http.StatusInternalServerError, "broken"})
+	for line, want := range map[string]bool{"job status": true, "job status -stale": false, "alloc status": false, "node status": false} {
+		got := f.run(t, strings.Fields(line)...)
+		if got.code != exitFailed || strings.Contains(got.err, "-stale") != want || strings.Contains(got.err, "waiting") {
+			t.Errorf("%s: exit code %d, stderr %q", line, got.code, got.err)
+		}
+	}
+}
