@@ -16,9 +16,11 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // bubble runs a cluster in virtual time; nothing of it is left when that ends.
@@ -33,8 +35,8 @@ func bubble(t *testing.T, seed uint64, servers int, run func(c *virtualCluster))
 	})
 }
 
-// virtualCluster is some servers with real Raft and all that a leader runs, in virtual time. It lacks what comes in from outside:
-// the listener and its RPC, gossip, workers.
+// virtualCluster is some servers with real Raft, all that a leader runs and the endpoints, in virtual time. It lacks what comes in
+// from outside: the listener and its sessions, gossip, workers.
 type virtualCluster struct {
 	t       *testing.T
 	seed    uint64
@@ -63,6 +65,7 @@ type virtualLife struct {
 	*raftNode
 	store  *state.Store
 	leader *leaderParts
+	mux    *wire.Mux
 	disk   *mounted
 	cancel context.CancelFunc
 	parts  sync.WaitGroup
@@ -87,6 +90,15 @@ func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
 	}
 	return c
 }
+
+// slow has one server wait longer than the others before it does anything, as one whose machine stands still does: as a leader that
+// is cut off it goes on to think that it leads when the others have long elected another. Call it before the start.
+func (c *virtualCluster) slow(i int) {
+	cfg := c.servers[i].cfg
+	cfg.RaftHeartbeat, cfg.RaftElection, cfg.RaftLease = slowLease, slowLease, slowLease
+}
+
+const slowLease = 5 * time.Second
 
 // found starts all servers, of which the first founds the cluster.
 func (c *virtualCluster) found() {
@@ -149,12 +161,24 @@ func (c *virtualCluster) start(i int) {
 	c.must(n.open(s.cfg, machine, func() raft.FSM { _, m := fresh(); return m }, newRaftLog(s.cfg.Logger.Named("raft"))))
 	l := &virtualLife{raftNode: n, store: store, disk: disk}
 	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualAsker{c, s}, worker.NewTypicals(), nil)
+	l.mux = s.endpoints(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.parts.Go(func() { l.leader.follow(ctx, n.notify) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life = l
+}
+
+// endpoints answers reads, and nobody's but this server's own: there are no sessions to pass calls on over.
+func (s *virtualServer) endpoints(l *virtualLife) *wire.Mux {
+	mux, others := wire.NewMux(s.cfg.Logger, 0), wire.NewPool(wire.Config{}, nil)
+	others.Close()
+	rpc.New(rpc.Config{ID: s.id, Name: s.cfg.Name, Region: s.cfg.Region, Datacenter: s.cfg.Datacenter, Hold: readLimit}, rpc.Deps{
+		Store: l.store, Applier: l.raftNode, Leadership: &leadership{raftNode: l.raftNode, leading: l.leader.leading}, Pool: others,
+		Logger: s.cfg.Logger, NewID: NewID, Now: time.Now,
+	}).Register(mux)
+	return mux
 }
 
 func (c *virtualCluster) member(id string) bool {

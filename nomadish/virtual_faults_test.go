@@ -12,10 +12,15 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-const writeLimit = 5 * time.Second // for a writer to wait for an answer
+// For a writer to wait for an answer. One that soon gives up soon finds another leader: while the others wait for one that is cut off
+// nothing would be written that this one could be seen not to know.
+const (
+	writeLimit = 5 * time.Second
+	writeSoon  = 300 * time.Millisecond
+)
 
 // writer writes to whoever thinks that it leads, or to anybody, until ctx ends.
-func (c *virtualCluster) writer(ctx context.Context, d *dice) {
+func (c *virtualCluster) writer(ctx context.Context, d *dice, limit time.Duration) {
 	for ctx.Err() == nil {
 		time.Sleep(d.between(10*time.Millisecond, 190*time.Millisecond))
 		to := d.n(len(c.servers))
@@ -26,14 +31,18 @@ func (c *virtualCluster) writer(ctx context.Context, d *dice) {
 				}
 			})
 		}
-		c.servers[to].use(func(l *virtualLife) { c.write(l, c.servers[to].cfg.Name, d) })
+		c.servers[to].use(func(l *virtualLife) { c.writeWithin(l, c.servers[to].cfg.Name, d, limit) })
 	}
 }
 
 // write has a server commit something new and gives what came of it.
 func (c *virtualCluster) write(l *virtualLife, server string, d *dice) string {
+	return c.writeWithin(l, server, d, writeLimit)
+}
+
+func (c *virtualCluster) writeWithin(l *virtualLife, server string, d *dice, limit time.Duration) string {
 	kind, id, entry := c.something(d)
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	done := &deed{kind: kind, id: id, fate: fateOpen, at: server}
 	index, err := l.Apply(ctx, kind, entry)
@@ -74,11 +83,14 @@ func (c *virtualCluster) something(d *dice) (structs.LogType, string, any) {
 
 // run breaks the cluster in so many rounds, while it is written to and watched, then mends it and checks everything.
 func (c *virtualCluster) run(rounds int) {
+	if c.dice.n(2) == 0 {
+		c.slow(0) // it is the one that leads at first
+	}
 	c.found()
 	ctx, cancel := context.WithCancel(context.Background())
 	var users sync.WaitGroup
-	for i := range 3 {
-		users.Go(func() { c.writer(ctx, newDice(c.seed, uint64(100+i))) }) //nolint:gosec // small
+	for i, limit := range []time.Duration{writeLimit, writeLimit, writeSoon} {
+		users.Go(func() { c.writer(ctx, newDice(c.seed, uint64(100+i)), limit) }) //nolint:gosec // small
 	}
 	users.Go(func() { c.watch(ctx, newDice(c.seed, 200)) })
 	for range rounds {

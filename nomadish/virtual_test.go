@@ -133,7 +133,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 		{"a read of an old state", "answers a read", func(c *virtualCluster) {
 			c.found()
 			c.writes(3)
-			c.checks.done(&deed{fate: fateTold, index: 1 << 30})
+			c.checks.done(&deed{kind: structs.LogJobRegister, id: "it-is-nowhere", fate: fateTold, index: 1 << 30})
 			at := c.leads()
 			c.servers[at].use(func(l *virtualLife) { c.look(c.t.Context(), c.servers[at], l) })
 			c.checks.deeds, c.checks.acked = c.checks.deeds[:len(c.checks.deeds)-1], 0
@@ -149,6 +149,54 @@ func TestVirtualFindsFaults(t *testing.T) {
 					t.Errorf("there is no fault, and this was found:\n%s", found)
 				case !strings.Contains(found, one.finds):
 					t.Errorf("%q was not found, but:\n%s", one.finds, found)
+				}
+			})
+		})
+	}
+}
+
+// TestVirtualOldLeader: a leader that is cut off and does not know yet that another leads answers no read that is to be of now; one
+// that may be old it answers.
+func TestVirtualOldLeader(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in silence: %t", silent), func(t *testing.T) {
+			bubble(t, 1, 3, func(c *virtualCluster) {
+				const old = 0
+				c.slow(old)
+				c.found() // by the first, which leads then
+				c.servers[old].use(func(l *virtualLife) {
+					if c.write(l, c.servers[old].cfg.Name, c.dice) != fateTold {
+						c.t.Fatal("the founder does not lead")
+					}
+				})
+				for _, other := range c.servers[1:] {
+					c.net.cut(c.servers[old].addr, other.addr, silent)
+					c.net.cut(other.addr, c.servers[old].addr, silent)
+				}
+				known := c.checks.newest()
+				for range 50 { // not every write is of a job
+					c.lives([]int{1, 2}, "the others lead")
+				}
+				newest := c.checks.newest()
+				if found := c.checks.found(); newest == known || len(found) > 0 {
+					c.t.Fatalf("the others do not register a job: %v", found)
+				}
+				c.servers[old].use(func(l *virtualLife) {
+					_, err := l.read(c.t.Context(), newest, false)
+					there, staleErr := l.read(c.t.Context(), newest, true)
+					if !l.leader.leading() {
+						c.t.Fatal("it knows already that another leads: this shows nothing")
+					}
+					if err == nil || staleErr != nil || there {
+						c.t.Errorf("it answers a read with %v; one that may be old with %v, and knows the new: %t", err, staleErr, there)
+					}
+				})
+				for _, other := range c.servers[1:] {
+					other.use(func(l *virtualLife) {
+						if there, err := l.read(c.t.Context(), newest, false); l.leader.leading() && (err != nil || !there) {
+							c.t.Errorf("the new leader answers a read with %v, and knows the new: %t", err, there)
+						}
+					})
 				}
 			})
 		})
