@@ -15,8 +15,9 @@ import (
 
 // What is said of nodes in their events.
 const (
-	missed     = "Node heartbeat missed"
-	bothLost   = "Node is lost: neither its RPC session nor gossip hears it"
+	// Missed is said of nodes that heartbeats alone tell of, BothLost of those that neither witness hears.
+	Missed     = "Node heartbeat missed"
+	BothLost   = "Node is lost: neither its RPC session nor gossip hears it"
 	rpcLost    = "Node cannot be reached by RPC, gossip hears it: its work is kept"
 	stormHolds = "Node is not heard, and not declared lost: too many are not heard at once"
 )
@@ -111,8 +112,8 @@ func (t *Timers) markDead(ctx context.Context, ids []string) error {
 		}
 	}
 	return errors.Join(
-		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: bothLost}),
-		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: bothLost}))
+		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: BothLost}),
+		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: BothLost}))
 }
 
 // markAway commits that gossip alone hears nodes.
@@ -152,17 +153,19 @@ func (w *watcher) report(ctx context.Context) {
 }
 
 // sort parts nodes that were not heard of in time: those that gossip are checked first, also by a leader that has never heard them:
-// its predecessor's loss may have taken their session. The others are given back.
+// its predecessor's loss may have taken their session. So are those that are kept as gossip hears them, and which it has lost. The
+// others are given back.
 func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
 	if t.opts.Witnesses == nil {
 		return ids
 	}
 	var rest []string
 	for _, id := range ids {
-		member, _ := t.opts.Witnesses.Gossips(id)
+		member, failed := t.opts.Witnesses.Gossips(id)
 		node := snap.Node(nil, id)
+		kept := node != nil && node.Status == structs.NodeStatusDisconnected
 		t.mu.Lock()
-		if member && !t.unwell[id] && node != nil && node.Status != structs.NodeStatusDisconnected {
+		if member && !t.unwell[id] && !lost(node) && (!kept || failed && t.awaits(snap, node)) {
 			t.suspect(id)
 		} else {
 			rest = append(rest, id)

@@ -171,13 +171,18 @@ func (t *Timers) set(nodeID string, in time.Duration) {
 			return
 		}
 		delete(t.timers, nodeID)
-		t.expired[nodeID] = true
-		select {
-		case t.more <- struct{}{}:
-		default:
-		}
+		t.expire(nodeID)
 	})
 	t.timers[nodeID] = timer
+}
+
+// expire says that a node's time is over.
+func (t *Timers) expire(nodeID string) {
+	t.expired[nodeID] = true
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
 }
 
 // forget drops a node that is down or gone.
@@ -294,7 +299,7 @@ func (t *Timers) seen(id string, node *structs.Node) {
 		return
 	}
 	gone := false
-	if t.opts.Witnesses != nil && node.Status != structs.NodeStatusDisconnected {
+	if t.opts.Witnesses != nil && !lost(node) {
 		_, gone = t.opts.Witnesses.Gossips(id) // before this server led, say
 	}
 	t.mu.Lock()
@@ -359,8 +364,8 @@ func (t *Timers) mark(ctx context.Context, ids []string) error {
 		}
 	}
 	return errors.Join(
-		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: missed}),
-		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: missed}))
+		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: Missed}),
+		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: Missed}))
 }
 
 func (t *Timers) snapshot() *state.Snapshot {
@@ -392,6 +397,9 @@ func (t *Timers) excuse() {
 		} else { // the last leader may have told it anything
 			t.set(id, max(t.failover, t.opts.Failover))
 		}
+	}
+	for id := range t.suspects { // order does not matter: the time of some is over, and nothing else waits for them
+		t.expired[id] = true
 	}
 	clear(t.suspects)
 	for id := range t.heard { // order does not matter: all are

@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"context"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 )
@@ -15,12 +16,19 @@ type Steps struct {
 	t     *Timers
 	store *state.Store
 	feed  *state.Feed
+	watch *watcher
+}
+
+// Check is a node that is to be asked by both ways.
+type Check struct {
+	NodeID string
+	began  time.Time
 }
 
 // Start begins to wait for the nodes that the state knows.
 func (t *Timers) Start(store *state.Store) *Steps {
 	t.start(store)
-	s := &Steps{t: t, store: store}
+	s := &Steps{t: t, store: store, watch: &watcher{t: t}}
 	s.resync()
 	return s
 }
@@ -47,6 +55,22 @@ func (s *Steps) Follow() bool {
 
 // Mark marks nodes down whose time is over; false: there is none.
 func (s *Steps) Mark(ctx context.Context) bool { return s.t.markSome(ctx) }
+
+// Watch declares what the checks have found, and gives those that begin now: of each the caller says what has come of it, by
+// [Steps.Checked], when both ways have answered or Liveness.Check is over.
+func (s *Steps) Watch(ctx context.Context) (checks []Check) {
+	for _, r := range s.watch.due() {
+		checks = append(checks, Check{r.id, r.began})
+	}
+	s.watch.declare(ctx)
+	s.watch.report(ctx)
+	return checks
+}
+
+// Checked judges a check by which ways the node has answered.
+func (s *Steps) Checked(c Check, session, gossip bool) {
+	s.watch.take(result{id: c.NodeID, began: c.began, session: session, gossip: gossip})
+}
 
 // Pulse says that the process runs. When it was not called for much longer than it is to be,
 // the process stood still, and nodes get their time anew.

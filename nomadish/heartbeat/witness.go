@@ -272,7 +272,6 @@ func (t *Timers) watch(ctx context.Context) {
 		case <-t.news:
 		case <-tick.C:
 		case r := <-w.results:
-			w.running--
 			w.take(r)
 		case <-ctx.Done():
 			return
@@ -305,8 +304,20 @@ func (w *watcher) end() {
 	}
 }
 
-// begin starts the checks that are due, as many as may run.
+// begin starts the checks that are due.
 func (w *watcher) begin(ctx context.Context) {
+	for _, r := range w.due() {
+		go func() { // ends with its time; end waits for it
+			limited, cancel := context.WithTimeout(ctx, w.t.opts.Liveness.Check)
+			defer cancel()
+			r.session, r.gossip = w.t.opts.Witnesses.Reach(limited, r.id)
+			w.results <- r
+		}()
+	}
+}
+
+// due gives the checks that begin now, of which nothing has come yet, as many as may run.
+func (w *watcher) due() (checks []result) {
 	t := w.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -314,25 +325,21 @@ func (w *watcher) begin(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(t.suspects)) {
 		s := t.suspects[id]
 		if w.running >= checksAtOnce {
-			return
+			break
 		}
 		if s.checking || now.Before(s.due) {
 			continue
 		}
 		s.checking, s.again = true, false
 		w.running++
-		go func() { // ends with its time; end waits for it
-			limited, cancel := context.WithTimeout(ctx, t.opts.Liveness.Check)
-			defer cancel()
-			r := result{id: id, began: now}
-			r.session, r.gossip = t.opts.Witnesses.Reach(limited, id)
-			w.results <- r
-		}()
+		checks = append(checks, result{id: id, began: now})
 	}
+	return checks
 }
 
 // take judges one check.
 func (w *watcher) take(r result) {
+	w.running--
 	t := w.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -349,6 +356,9 @@ func (w *watcher) take(r result) {
 	switch {
 	case !member: // it left meanwhile; its heartbeats tell
 		delete(t.suspects, r.id)
+		if _, waiting := t.timers[r.id]; !waiting { // they have told already
+			t.expire(r.id)
+		}
 	case r.session:
 		w.heard(r, s)
 	case r.began.Before(t.calm):
@@ -399,9 +409,5 @@ func (t *Timers) waitOn(id string) {
 	delete(t.answers, id)
 	delete(t.heard, id) // there is no doubt about it
 	t.unwell[id] = true
-	t.expired[id] = true
-	select {
-	case t.more <- struct{}{}:
-	default:
-	}
+	t.expire(id)
 }

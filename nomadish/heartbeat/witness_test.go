@@ -132,7 +132,7 @@ func TestBothLost(t *testing.T) {
 				time.Sleep(2 * time.Millisecond)
 				b.want("n", structs.NodeStatusDown)
 				b.want("other", structs.NodeStatusReady)
-				if b.told("n", bothLost) != 1 {
+				if b.told("n", BothLost) != 1 {
 					b.Fatalf("events: %v", b.node("n").Events)
 				}
 			})
@@ -416,6 +416,71 @@ func TestLeaderFindsFailed(t *testing.T) {
 	})
 }
 
+// TestKeptThenDead: a node that is kept as gossip hears it, and that gossip loses when nobody can note it, is down as soon as one can:
+// its work is not kept for its time, which may be long.
+func TestKeptThenDead(t *testing.T) {
+	f := func(name string, unnoticed func(b *bed, die func())) {
+		t.Run(name, func(t *testing.T) {
+			witnessed(t, Options{}, []string{"n", "other"}, func(b *bed, s *seen) {
+				s.set(s.deaf, true, "n")
+				b.Suspect("n")
+				time.Sleep(10 * time.Second)
+				b.want("n", structs.NodeStatusDisconnected)
+				unnoticed(b, func() {
+					s.set(s.mute, true, "n")
+					s.set(s.failed, true, "n")
+					b.Suspect("n")
+				})
+				time.Sleep(40 * time.Second) // no longer than the failover time, and a check
+				b.want("n", structs.NodeStatusDown)
+				if b.told("n", BothLost) != 1 {
+					b.Fatalf("events: %v", b.node("n").Events)
+				}
+			})
+		})
+	}
+	f("nobody leads", func(b *bed, die func()) {
+		b.stop()
+		die()
+		b.start()
+	})
+	f("the leader stands still", func(b *bed, die func()) {
+		die()
+		b.mu.Lock()
+		b.alive = b.alive.Add(-time.Minute) // before the check is over
+		b.mu.Unlock()
+	})
+}
+
+// TestWaitedForAfterACheck: a node whose heartbeat was missed, and whose check comes to nothing, is waited for still.
+func TestWaitedForAfterACheck(t *testing.T) {
+	f := func(name string, meanwhile func(b *bed, s *seen)) {
+		t.Run(name, func(t *testing.T) {
+			s := newSeen()
+			run(t, Options{Witnesses: s}, func(b *bed) {
+				b.register("n")
+				b.Beat("n")
+				s.set(s.deaf, true, "n")
+				time.Sleep(7 * time.Second) // its time of 6 s is over, and it is being checked for 2 s
+				if s.checks["n"] != 1 {
+					b.Fatalf("%d checks", s.checks["n"])
+				}
+				b.want("n", structs.NodeStatusReady)
+				meanwhile(b, s)
+				time.Sleep(30 * time.Second)
+				b.want("n", structs.NodeStatusDown)
+			})
+		})
+	}
+	f("it leaves the gossip in good order", func(_ *bed, s *seen) { s.set(s.outside, true, "n") })
+	f("the leader stands still", func(b *bed, s *seen) {
+		s.set(s.mute, true, "n")
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.alive = b.alive.Add(-time.Minute)
+	})
+}
+
 // TestLostOneByOneIsNoStorm: nodes are lost one by one, 5 s apart: two or three within any 10 s, of 24. The server whose session with each still looks
 // open (25 s of yamux, when packets are dropped) says so again every 2 s, as PingSilent does.
 func TestLostOneByOneIsNoStorm(t *testing.T) {
@@ -481,8 +546,8 @@ func TestNewLeaderAsksBoth(t *testing.T) {
 		})
 	}
 	f("deaf for RPC, heard by gossip", func(s *seen) { s.set(s.deaf, true, "n") }, structs.NodeStatusDisconnected, rpcLost)
-	f("heard by neither", func(s *seen) { s.set(s.deaf, true, "n"); s.set(s.mute, true, "n") }, structs.NodeStatusDown, bothLost)
-	f("it does not gossip", func(s *seen) { s.set(s.outside, true, "n") }, structs.NodeStatusDown, missed)
+	f("heard by neither", func(s *seen) { s.set(s.deaf, true, "n"); s.set(s.mute, true, "n") }, structs.NodeStatusDown, BothLost)
+	f("it does not gossip", func(s *seen) { s.set(s.outside, true, "n") }, structs.NodeStatusDown, Missed)
 	f("it answers", func(*seen) {}, structs.NodeStatusReady, "")
 }
 
