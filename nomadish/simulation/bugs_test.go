@@ -55,7 +55,7 @@ func unjudged(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error))
 	return true
 }
 
-// TestPlantedBugsAreFound breaks what is simulated in five ways. Each must be found within a
+// TestPlantedBugsAreFound breaks what is simulated in seven ways. Each must be found within a
 // few seeds, and by a check that is there for it.
 func TestPlantedBugsAreFound(t *testing.T) {
 	for name, bug := range map[string]struct {
@@ -66,6 +66,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		"an entry applied twice":  {seams{machine: func(id int, m raft.FSM) raft.FSM { return doubled(id, m) }}, []string{"has hash", "with changes"}},
 		"the fit is not checked":  {seams{submit: unjudged}, []string{"given away", "is given to", "is there twice"}},
 		"the last entry is lost":  {seams{elected: func(log *agreed) { log.entries = log.entries[:max(len(log.entries), 1)-1] }}, []string{"is at index", "acknowledged", "has hash", "with changes"}},
+		"gossip is not heeded":    {seams{checked: func(session, _ bool) (bool, bool) { return session, false }}, []string{"as if nobody heard it"}},
+		"sessions are not heeded": {seams{checked: func(_, gossip bool) (bool, bool) { return false, gossip }}, []string{"answers by RPC"}},
 		"a stale read is trusted": {seams{index: func(uint64) uint64 { return 0 }}, []string{"is there twice", "given away", "no evaluation of it is open"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,6 +32,8 @@ const (
 //     or GPU with anything else; a gang is whole; no instance is there twice; nobody of the same
 //     or a higher band was taken from, and what was taken is there for who took it; every
 //     replica answers as the first did, and changes the same;
+//   - whenever a leader declares nodes lost: neither witness that it says is silent was heard; what
+//     is kept is neither given up nor replaced meanwhile; who is lost is found out in time;
 //   - now and then: replicas that applied the same log have equal hashes; package check finds
 //     the state in order; what was acknowledged is there;
 //   - whenever a snapshot is restored: it gives the state that it was taken of;
@@ -67,6 +69,9 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 			c.result.Lost += len(p.NodeIDs)
 		case structs.NodeStatusDisconnected:
 			c.result.Away += len(p.NodeIDs)
+			if p.KeptUntil > 0 {
+				c.result.Kept += len(p.NodeIDs)
+			}
 		}
 	case *structs.JobDeregisterEntry:
 		if w := c.users.jobs[p.JobID]; w != nil && p.Purge {
@@ -186,6 +191,9 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		if s.PreemptedBy != "" {
 			c.reclaimed(snap, p, s, placed)
 		}
+		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap.Node(nil, a.NodeID), a) {
+			c.fail("%s is given up, whose node is kept (plan of evaluation %s):%s", s.AllocID, p.EvalID, told(snap, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}))
+		}
 		if s.ClientStatus == structs.AllocClientUnknown { // it may have been heard of again meanwhile
 			c.away[s.AllocID] = true
 			if a := snap.Alloc(nil, s.AllocID); a != nil && a.ClientStatus == structs.AllocClientUnknown {
@@ -281,7 +289,8 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 }
 
 // instances looks for an instance that is there twice. One whose node is disconnected may have a replacement, and stands beside it
-// when it is back until the evaluations of its return have ended: a plan may have been made before that, and judged after it.
+// when it is back until the evaluations of its return have ended: a plan may have been made before that, and judged after it. For
+// one that is kept as it surely runs, nothing may stand meanwhile.
 func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 	open := slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(e *structs.Evaluation) bool { return e.Status == structs.EvalStatusPending })
 	at := map[string]string{}
@@ -292,7 +301,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 		if a.Job == nil {
 			continue // of a job that was forgotten: nobody wants it
 		}
-		if a.ClientStatus == structs.AllocClientUnknown || c.away[a.ID] && open {
+		if unknown := a.ClientStatus == structs.AllocClientUnknown; unknown && !c.stays(snap.Node(nil, a.NodeID), a) || !unknown && c.away[a.ID] && open {
 			continue
 		}
 		name := a.Name

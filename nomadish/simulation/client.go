@@ -20,7 +20,11 @@ type client struct {
 	skew time.Duration
 
 	up, cut bool
-	life    int             // counts its starts
+	life    int // counts its starts
+	// gossips: it takes part in the clients' gossip, which may be cut by itself. member and failed are what the others have of it.
+	gossips, mute, member, failed bool
+	deaf, silent                  time.Duration // since when its RPC does not answer, and its gossip is not heard, if so
+
 	seen    uint64          // the newest state that it has read
 	anew    bool            // it was started, and has not read anything since
 	bad     map[string]bool // its GPUs that are
@@ -44,7 +48,7 @@ type task struct {
 
 func (s *sim) makeClients() {
 	for i := range 8 + s.IntN(5) {
-		c := &client{sim: s, id: i, up: true, bad: map[string]bool{}, tasks: map[string]*task{}}
+		c := &client{sim: s, id: i, up: true, bad: map[string]bool{}, tasks: map[string]*task{}, gossips: s.witness != nil && s.IntN(6) > 0}
 		c.node = shapeOf(s, i)
 		s.clients = append(s.clients, c)
 		s.after(s.between(0, 2*time.Second), "client", i, c.start)
@@ -115,6 +119,7 @@ func (c *client) start() {
 	c.up, c.anew = true, true
 	c.life++
 	c.register()
+	c.join()
 	c.later(c.between(0, time.Second), "look", c.look)
 	c.later(c.between(0, time.Second), "event", c.event)
 }
@@ -366,9 +371,12 @@ func (c *client) send() {
 
 // end ends the agent; with its tasks, if the machine went down.
 func (c *client) end(machine bool) {
+	c.lost(true, true)
 	c.up = false
 	c.life++
 	c.sending = false
+	c.missed(pingsMissed)
+	c.noticed()
 	if machine {
 		c.tasks, c.reports = map[string]*task{}, nil
 	}

@@ -17,9 +17,9 @@ func (s *sim) fate() {
 		return
 	}
 	s.after(s.between(50*time.Millisecond, 450*time.Millisecond), "fate", -1, s.fate)
-	switch s.IntN(14) {
+	switch s.IntN(15) {
 	case 0:
-		if s.leader != nil && s.IntN(4) == 0 {
+		if s.leader != nil && s.IntN(4) == 0 && !s.spared() {
 			s.fault("the leader is deposed", s.leader.r.id)
 			s.leader.lose()
 		}
@@ -46,6 +46,8 @@ func (s *sim) fate() {
 			s.fault("a node is purged", c.id)
 			_ = s.call(wire.MethodNodePurge, &structs.NodeRequest{NodeID: c.node.ID}, &structs.NodeUpdateReply{}) // it may not be there
 		}
+	case 14:
+		s.rumour(one(s, s.clients...))
 	}
 }
 
@@ -60,8 +62,10 @@ func (s *sim) mayLose() bool {
 	return lost <= (len(s.replicas)-1)/2
 }
 
+func (r *replica) leads() bool { return r.leader != nil && r.leader.r == r }
+
 func (s *sim) crash(r *replica) {
-	if !r.reachable() || !s.mayLose() {
+	if !r.reachable() || !s.mayLose() || r.leads() && s.spared() {
 		return
 	}
 	s.fault("a replica crashes", r.id)
@@ -95,7 +99,7 @@ func (s *sim) giveBack(r *replica) {
 }
 
 func (s *sim) cutOff(r *replica) {
-	if !r.reachable() || !s.mayLose() {
+	if !r.reachable() || !s.mayLose() || r.leads() && s.spared() {
 		return
 	}
 	s.fault("a replica is cut off", r.id)
@@ -145,13 +149,17 @@ func (s *sim) loseNode(c *client) {
 	if !c.up {
 		return
 	}
-	machine := s.IntN(2) == 0
-	if machine {
+	how := s.IntN(4)
+	switch how {
+	case 0, 1:
 		s.fault("a node goes down", c.id)
-	} else {
-		s.fault("an agent ends, and its tasks go on", c.id)
+	case 2:
+		s.fault("an agent is killed, and its tasks go on", c.id)
+	case 3:
+		s.fault("an agent ends in good order, and its tasks go on", c.id)
+		c.leave()
 	}
-	c.end(machine)
+	c.end(how < 2)
 	s.after(s.outage(), "a node is back", c.id, func() {
 		if !c.up {
 			c.back()
@@ -159,13 +167,23 @@ func (s *sim) loseNode(c *client) {
 	})
 }
 
+// cutNode cuts a node off, or only one of the ways by which it is heard.
 func (s *sim) cutNode(c *client) {
-	if c.cut {
+	if c.cut || c.mute {
 		return
 	}
-	s.fault("a node is cut off", c.id)
-	c.cut = true
-	s.after(s.outage(), "a node is heard again", c.id, func() { c.cut = false })
+	switch way := s.IntN(4); {
+	case !c.gossips || way == 0:
+		s.fault("a node is cut off", c.id)
+		c.cutRPC(s.outage())
+		c.cutGossip(s.outage())
+	case way == 1:
+		s.fault("a node's gossip is cut off", c.id)
+		c.cutGossip(s.outage())
+	default:
+		s.fault("a node's RPC is cut off", c.id)
+		c.cutRPC(s.outage())
+	}
 }
 
 func (s *sim) hurtGPU(c *client) {
@@ -200,7 +218,8 @@ func (s *sim) quieten() {
 		s.leader.lose() // what it measures, it measures by a clock that was wrong
 	}
 	for _, c := range s.clients {
-		c.cut, c.skew, c.bad = false, 0, map[string]bool{}
+		c.cut, c.mute, c.skew, c.bad = false, false, 0, map[string]bool{}
+		c.noticed()
 		if !c.up {
 			c.back()
 		}

@@ -27,6 +27,8 @@ type leader struct {
 	*sim
 	r    *replica
 	over bool // it leads no more, and the parts are to be stopped
+	// calmSince is since when it has led without a storm.
+	calmSince time.Duration
 
 	// skew is that of the machine's clock when it came to lead. Parts that measure how long
 	// something takes go by it: a clock that is set does not change that.
@@ -35,6 +37,7 @@ type leader struct {
 	evals  *broker.Steps
 	plans  *plan.Steps
 	pass   *worker.Pass
+	timers *heartbeat.Timers
 	beats  *heartbeat.Steps
 	drains *drain.Steps
 	gc     *gc.Collector
@@ -69,7 +72,7 @@ func (g gate) CatchUp(context.Context) error {
 
 // lead has a replica lead.
 func lead(r *replica) *leader {
-	l := &leader{sim: r.sim, r: r, skew: r.skew}
+	l := &leader{sim: r.sim, r: r, skew: r.skew, calmSince: r.now}
 	steady := &wall{time: &r.timeline, skew: &l.skew, done: l.stir}
 	now := &wall{time: &r.timeline, skew: &r.skew}
 	silent := hclog.NewNullLogger()
@@ -78,15 +81,13 @@ func lead(r *replica) *leader {
 		Gate: gate{l.broker, l}, BatchLimit: 1 + r.IntN(20), ChainLimit: 1 + r.IntN(8), EntryBytes: one(r.sim, 3<<10, 16<<10, 512<<10), Clock: steady,
 	}, r.store, proposals{l}, l.broker)
 	l.pass = worker.NewPass(worker.PassOptions{NewID: r.newID, Typicals: r.typicals, Clock: now}, l.broker, nil, r.store)
-	timers := heartbeat.New(heartbeat.Options{
-		MinTTL: beatEvery, Grace: beatEvery, Failover: 3 * beatEvery, NewID: r.newID, Clock: steady, Jitter: r.Int64N,
-	}, l)
+	l.timers = l.heartbeats(steady)
 	l.gc = gc.New(gc.Options{
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,
 	}, r.store, l)
 	l.mux = wire.NewMux(silent, 0)
 	rpc.New(rpc.Config{Region: structs.DefaultRegion, Datacenter: "dc1", Hold: 1}, rpc.Deps{
-		Store: r.store, Applier: l, Broker: l.broker, Heartbeats: timers, Collector: l.gc, Cluster: members{l}, Leadership: members{l},
+		Store: r.store, Applier: l, Broker: l.broker, Heartbeats: l.timers, Collector: l.gc, Cluster: members{l}, Leadership: members{l},
 		Logger: silent, NewID: r.newID, Now: now.Now,
 	}).Register(l.mux)
 
@@ -97,14 +98,26 @@ func lead(r *replica) *leader {
 	}
 	l.evals = l.broker.Start(r.store)
 	l.plans = applier.Start(l.fly)
-	l.beats = timers.Start(r.store)
+	l.beats = l.timers.Start(r.store)
 	l.drains = drain.New(l, r.newID, silent).Start(r.store, now)
-	l.every(time.Second, 0, "pulse", l.beats.Pulse)
+	l.every(time.Second, 0, "pulse", func() {
+		l.beats.Pulse()
+		l.checks.overdue(l)
+	})
 	l.every(200*time.Millisecond, 100*time.Millisecond, "chores", l.stir)
 	l.every(10*time.Second, 10*time.Second, "collect", func() { _ = l.gc.Collect(forever) }) // else it does so the next time
 	l.again = true
 	l.stir()
 	return l
+}
+
+// heartbeats makes the timers of the nodes, with the witnesses that there are.
+func (l *leader) heartbeats(steady *wall) *heartbeat.Timers {
+	opts := heartbeat.Options{MinTTL: beatEvery, Grace: beatEvery, Failover: 3 * beatEvery, NewID: l.newID, Clock: steady, Jitter: l.Int64N}
+	if l.witness != nil {
+		opts.Witnesses, opts.Liveness = l.witness, l.witness.liveness
+	}
+	return heartbeat.New(opts, l)
 }
 
 // every has something done again and again while it leads.
@@ -160,6 +173,7 @@ func (l *leader) Apply(_ context.Context, t structs.LogType, payload any) (uint6
 	if l.over || l.failed != nil {
 		return 0, noLeader()
 	}
+	l.checks.verdict(payload)
 	data, err := fsm.Encode(t, payload)
 	if err != nil {
 		return 0, err
@@ -169,12 +183,12 @@ func (l *leader) Apply(_ context.Context, t structs.LogType, payload any) (uint6
 	case l.chance(300):
 		l.fault("an entry is refused: too much at once", l.r.id)
 		return 0, structs.Errorf(structs.CodeLimited, "too much at once")
-	case l.chance(700):
+	case l.chance(700) && !l.spared():
 		l.fault("an entry is lost with its leader", l.r.id)
 		l.log.tail, l.log.holder = append(l.log.tail, e), l.r
 		l.lose()
 		return 0, noLeader()
-	case l.chance(700):
+	case l.chance(700) && !l.spared():
 		l.fault("an entry is agreed on, and nobody is told", l.r.id)
 		l.log.entries = append(l.log.entries, e)
 		l.lose()
@@ -238,6 +252,7 @@ func (l *leader) round() {
 			}
 			l.beats.Mark(forever)
 		},
+		l.watch,
 		func() { l.drains.Step(forever) },
 		func() { _, _ = l.evals.Chores(forever) }, // else they are tried again
 		func() {

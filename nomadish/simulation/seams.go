@@ -18,6 +18,8 @@ type seams struct {
 	submit func(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error)) bool
 	// elected changes the log when a leader is elected.
 	elected func(log *agreed)
+	// checked changes by which ways a node has answered.
+	checked func(session, gossip bool) (bool, bool)
 	// index changes what the state must have reached that a worker decides on.
 	index func(uint64) uint64
 }

@@ -46,6 +46,7 @@ type Result struct {
 	Lost     int // nodes that were declared down
 	Away     int // nodes that were declared disconnected
 	Unknown  int // allocations of such
+	Kept     int // nodes that were declared disconnected as only their RPC was lost
 	Faults   map[string]int
 	Kinds    map[structs.LogType]int // entries by type
 	Calm     time.Duration           // virtual time from the last fault until nothing was left to be placed
@@ -64,8 +65,8 @@ func (r *Result) Total() (n int) {
 
 // String is the result in one line.
 func (r *Result) String() string {
-	return fmt.Sprintf("seed %d: %d replicas, %d nodes, %d entries, %d faults, %d steps in %s, %d plans, %d placed, nodes %d times down and %d disconnected with %d allocations, calm after %s, trace %s",
-		r.Seed, r.Replicas, r.Nodes, r.Entries, r.Total(), r.Steps, r.Virtual.Round(time.Second), r.Plans, r.Placed, r.Lost, r.Away, r.Unknown, r.Calm.Round(time.Second), r.Trace[:16])
+	return fmt.Sprintf("seed %d: %d replicas, %d nodes, %d entries, %d faults, %d steps in %s, %d plans, %d placed, nodes %d times down and %d disconnected (%d of these kept) with %d allocations, calm after %s, trace %s",
+		r.Seed, r.Replicas, r.Nodes, r.Entries, r.Total(), r.Steps, r.Virtual.Round(time.Second), r.Plans, r.Placed, r.Lost, r.Away, r.Kept, r.Unknown, r.Calm.Round(time.Second), r.Trace[:16])
 }
 
 // Failure is an invariant that does not hold.
@@ -100,6 +101,8 @@ type sim struct {
 	replicas []*replica
 	leader   *leader // nil: nobody leads
 	clients  []*client
+	witness  *witness // nil: clients do not gossip
+	steady   bool     // leaders lead for long, so that they see through what takes them long
 	users    *users
 	checks   *checks
 
@@ -164,6 +167,7 @@ func (s *sim) begin() {
 	for i := range count {
 		s.replicas = append(s.replicas, newReplica(s, i, buffer))
 	}
+	s.witness, s.steady = newWitness(s), s.IntN(3) == 0
 	s.makeClients()
 	s.users = newUsers(s)
 	s.after(0, "elect", -1, s.elect)
@@ -208,6 +212,9 @@ func (s *sim) quiet() bool { return s.quietAt > 0 }
 
 // chance is true once in n times, and never when faults have stopped.
 func (s *sim) chance(n int) bool { return !s.quiet() && s.IntN(n) == 0 }
+
+// spared tells whether a leader keeps its leadership, which a fault would have ended.
+func (s *sim) spared() bool { return s.steady && s.IntN(8) > 0 }
 
 // between is a time from a to below b.
 func (s *sim) between(a, b time.Duration) time.Duration {

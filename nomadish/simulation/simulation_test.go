@@ -35,13 +35,13 @@ func TestSeeds(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	entries, faults, bad := 0, 0, 0
-	lost, away, unknown := 0, 0, 0
+	lost, away, unknown, kept := 0, 0, 0, 0
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for seed := range todo {
 				result, err := Run(seed)
 				mu.Lock()
-				lost, away, unknown = lost+result.Lost, away+result.Away, unknown+result.Unknown
+				lost, away, unknown, kept = lost+result.Lost, away+result.Away, unknown+result.Unknown, kept+result.Kept
 				if entries, faults = entries+result.Entries, faults+result.Total(); err != nil {
 					bad++
 					t.Error(err)
@@ -83,5 +83,9 @@ func TestSeeds(t *testing.T) {
 	if n >= 50 && (lost == 0 || away == 0 || unknown == 0) {
 		t.Error("hardly any node was away for long enough to be taken for lost")
 	}
-	t.Logf("%d seeds, %d failed: %d log entries, %d faults; nodes were %d times down and %d times disconnected, with %d allocations", n, bad, entries, faults, lost, away, unknown)
+	if n >= 50 && kept == 0 {
+		t.Error("no node was kept whose RPC alone was lost")
+	}
+	t.Logf("%d seeds, %d failed: %d log entries, %d faults; nodes were %d times down and %d times disconnected, %d of these kept as only their RPC was lost, with %d allocations",
+		n, bad, entries, faults, lost, away, kept, unknown)
 }
