@@ -84,6 +84,7 @@ type trouble struct {
 	node *node
 	text string    // what was said last; empty: nothing
 	at   time.Time // when
+	no   time.Time // when a server refused the node last: that is an answer too
 }
 
 // tell logs an error. silence is how long no server has answered.
@@ -91,6 +92,7 @@ func (t *trouble) tell(err error, registered bool, silence time.Duration) {
 	n := t.node
 	switch structs.CodeOf(err) {
 	case structs.CodeBadRequest, structs.CodeForbidden:
+		t.no = time.Now()
 		if t.again(err.Error()) {
 			n.logger.Error("the servers refuse this node; it takes no work until they accept it; trying again", "error", err)
 		}
@@ -102,6 +104,9 @@ func (t *trouble) tell(err error, registered bool, silence time.Duration) {
 		about = append(about, "servers", strings.Join(addrs, ", "))
 	} else {
 		about = append(about, "gossip", strings.Join(n.c.config.Gossip.Join, ", "))
+	}
+	if !t.no.IsZero() {
+		silence = min(silence, time.Since(t.no))
 	}
 	if silence <= quietFailures {
 		n.logger.Debug("the servers do not answer; trying again", about...) // an election, at most

@@ -49,8 +49,16 @@ func TestTrouble(t *testing.T) {
 			said.tell(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
 		}
 		want(1, "refuse this node")
+		said.tell(errors.New("connection refused"), true, time.Hour)
+		want(0, "the servers") // it has had an answer
+		time.Sleep(3 * time.Second)
+		said.tell(errors.New("connection refused"), true, time.Hour)
+		want(1, "for=3s")
 
+		said.over()
+		want(1, "a server answers again")
 		n.servers = newServers(nil, nil)
+		time.Sleep(3 * time.Second)
 		said.tell(errNoServer, false, time.Hour)
 		want(1, "gossip=10.0.0.9:4650")
 	})

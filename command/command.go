@@ -171,6 +171,9 @@ func (r *runner) Run(args []string) int {
 			return e.fail(err)
 		}
 		e.leaderless = staleHint(fs)
+		if stale(fs) { // it needs none
+			return run(r.ctx, e, positional)
+		}
 		ctx, end := e.watchLeader(r.ctx, cmp.Or(r.patience, leaderPatience))
 		defer end()
 		return run(ctx, e, positional)

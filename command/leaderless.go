@@ -68,8 +68,14 @@ func (w *leaderWatch) answered() {
 
 // staleHint is what to add to an error of a command for want of a leader that could do without: it has -stale.
 func staleHint(fs *flag.FlagSet) string {
-	if f := fs.Lookup("stale"); f == nil || f.Value.String() == "true" {
+	if fs.Lookup("stale") == nil || stale(fs) {
 		return ""
 	}
 	return "\nWith -stale the server that is asked answers by itself, without a leader; what it knows may be old."
+}
+
+// stale tells whether a command was given -stale.
+func stale(fs *flag.FlagSet) bool {
+	f := fs.Lookup("stale")
+	return f != nil && f.Value.String() == "true"
 }

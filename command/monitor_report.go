@@ -149,6 +149,9 @@ func likeIt(list []*structs.AllocListStub) string {
 	case text == "":
 		return " (it is tried again)"
 	}
+	if again == 1 {
+		return text + " (1 is tried again)"
+	}
 	return text + fmt.Sprintf(" (%d are tried again)", again)
 }
 

@@ -76,8 +76,6 @@ func ordinary(msg string, args []any) bool {
 	case "failed to get log", // a follower that gets a snapshot instead: the log begins later, after a restore
 		"failed to get previous log": // a follower that has less than a new leader thought
 		return errors.Is(err, raft.ErrLogNotFound)
-	case "appendEntries rejected, sending older logs": // the same, as the leader says it
-		return true
 	case "failed to take snapshot":
 		return errors.Is(err, raft.ErrNothingNewToSnapshot)
 	case "failed to decode incoming command", "failed to flush response": // the other server has ended the connection

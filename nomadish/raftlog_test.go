@@ -57,7 +57,6 @@ func TestRaftLog(t *testing.T) {
 	log.Error("peer has newer term, stopping replication", "peer", "a")
 	log.Warn("no known peers, aborting election")
 	log.Warn("failed to get previous log", "previous-index", 1, "error", raft.ErrLogNotFound)
-	log.Warn("appendEntries rejected, sending older logs", "peer", "a", "next", 1)
 	lines("what is ordinary")
 	log.SetLevel(hclog.Debug)
 	log.Error("failed to flush response", "error", io.ErrUnexpectedEOF)

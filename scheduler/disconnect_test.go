@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,62 @@ func TestDisconnectedAndUpdated(t *testing.T) {
 	}
 }
 
+// Who stands for others goes on, though the newest version would have nobody stand for them; and their time is the newest version's.
+func TestDisconnectedReplacedAndUpdated(t *testing.T) {
+	c := cutOff(t, away(3))
+	c.runAll()
+	first := c.followUp()
+	c.update(func(j *structs.Job) {
+		d := group(j).Disconnect
+		d.Replace, d.LostAfter, d.Reconcile = false, 3*time.Hour, structs.ReconcileKeepOriginal
+	})
+	c.eval()
+	running := 0
+	for _, a := range c.sorted() {
+		if a.NodeID == "b" && a.DesiredStatus == structs.AllocDesiredRun {
+			running++
+		}
+	}
+	later := c.followUp()
+	if running != 3 || len(c.last.Place) > 0 || later == nil || !later.WaitUntil.Equal(c.now.Add(3*time.Hour)) {
+		t.Fatalf("%d run where they stand for others, %d were placed; the next look is %+v", running, placed(c.last), later)
+	}
+	c.now = c.now.Add(time.Hour)
+	c.evaluate(first)
+	for _, a := range c.sorted() {
+		if a.NodeID == "a" && a.ClientStatus != structs.AllocClientUnknown {
+			t.Errorf("at the time of the version before: %s", a.ClientStatus)
+		}
+	}
+	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter = 90 * time.Minute })
+	c.eval()
+	if sooner := c.followUp(); sooner == nil || !sooner.WaitUntil.Equal(c.now.Add(30*time.Minute)) {
+		t.Errorf("with less time left the next look is %+v", sooner)
+	}
+}
+
+// What is awaited may run, and cannot be stopped: a new version that would run it anew waits for its node.
+func TestDisconnectedAndRunAnew(t *testing.T) {
+	c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.Replace = 0, false }))
+	c.update(func(j *structs.Job) { task(j).Env = map[string]string{"A": "1"} })
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	c.connect("a")
+	c.eval()
+	c.wantPlan(1, 1, 0)
+}
+
+// A purged job's allocations are stopped wherever they are.
+func TestDisconnectedAndPurged(t *testing.T) {
+	c := cutOff(t, away(1))
+	in := c.input()
+	in.Job = nil
+	plan, err := Schedule(c.w, c.newEval(), in)
+	if err != nil || len(plan.Stop) != 2 || len(plan.Place) > 0 {
+		t.Errorf("%v: %s", err, asJSON(t, plan))
+	}
+}
+
 // When the node comes back its group says who stays.
 func TestReconnected(t *testing.T) {
 	for strategy, stays := range map[string]string{
@@ -259,6 +316,23 @@ func TestExplainDisconnected(t *testing.T) {
 	}
 }
 
+// With no room for who is to stand for it, an instance that is awaited does not count as placed.
+func TestExplainDisconnectedWithoutRoom(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.register(away(1))
+	c.eval()
+	c.runAll()
+	c.disconnect("a")
+	c.eval()
+	g := c.explain().Group("g")
+	if g.Wanted != 1 || g.Placed != 0 || g.Missing != 1 || !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool {
+		return w.Kind == structs.ReasonAway && strings.Contains(w.Text, "others are to stand for them")
+	}) {
+		t.Errorf("%s", asJSON(t, g))
+	}
+}
+
 // A gang waits for its members, and what nobody wants any more is stopped though nobody
 // hears of it.
 func TestDisconnectedGangAndUnwanted(t *testing.T) {
@@ -298,9 +372,12 @@ func TestKept(t *testing.T) {
 		kept time.Duration // 0: the node is not heard
 		want time.Duration // how long it is kept; 0: not at all
 	}{
-		"a plain group":                     {plain(), 5 * time.Minute, 5 * time.Minute},
-		"not heard":                         {plain(), 0, 0},
-		"its client stops it sooner":        {away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.StopOnClientAfter = 0, time.Minute }), 5 * time.Minute, time.Minute},
+		"a plain group":              {plain(), 5 * time.Minute, 5 * time.Minute},
+		"not heard":                  {plain(), 0, 0},
+		"its client stops it sooner": {away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.StopOnClientAfter = 0, time.Minute }), 5 * time.Minute, time.Minute},
+		"the same, and not replaced": {away(1, func(d *structs.DisconnectStrategy) {
+			d.LostAfter, d.StopOnClientAfter, d.Replace = 0, time.Minute, false
+		}), 0, time.Minute},
 		"its own word, which is to wait":    {away(1, func(d *structs.DisconnectStrategy) { d.Replace = false }), 5 * time.Minute, time.Hour},
 		"a block that says nothing of that": {away(1, func(d *structs.DisconnectStrategy) { d.LostAfter = 0 }), 5 * time.Minute, 5 * time.Minute},
 	} {
@@ -317,7 +394,7 @@ func TestKept(t *testing.T) {
 			}
 			c.eval()
 			old := c.one("a")
-			if row.want == 0 {
+			if row.want == 0 { // its node is gone, and nothing says that it is waited for
 				if old.ClientStatus != structs.AllocClientLost || c.one("b").DesiredStatus != structs.AllocDesiredRun {
 					t.Fatalf("it is %s", old.ClientStatus)
 				}

@@ -223,7 +223,7 @@ func (x *explainer) count(out *structs.GroupExplanation) {
 		case a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "" && !failedToSuspend(a):
 			out.Failed++
 			continue
-		case a.Terminal(), a.ClientStatus == structs.AllocClientUnknown && a.NextAllocation != "": // another stands for it
+		case a.Terminal(), a.ClientStatus == structs.AllocClientUnknown && (a.NextAllocation != "" || a.GroupNow(x.in.Job).ReplacedMeanwhile()): // another stands for it, or is to
 			continue
 		}
 		out.Placed++

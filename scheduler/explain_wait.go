@@ -138,11 +138,14 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientUnknown || a.ServerTerminal() || !known {
 			continue
 		}
-		until := n.AwaitedUntil(groupOf(a))
+		g := a.GroupNow(x.in.Job)
+		until := n.AwaitedUntil(g)
 		text := "on a node that is disconnected: what they do is not known; "
 		switch {
 		case a.NextAllocation != "":
 			text += "others stand for them, and when the node is back disconnect { reconcile } says who stays"
+		case g.ReplacedMeanwhile():
+			text += "others are to stand for them"
 		case until.Equal(structs.Forever):
 			text += "nothing stands for them until it is back (disconnect { replace = false }), or until `nomadish alloc stop` ends them"
 		default:
@@ -153,7 +156,7 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 			w = &structs.Wait{Kind: structs.ReasonAway, Text: text}
 			waits[text] = w
 		}
-		if at := until.UnixNano(); until.Before(structs.Forever) && (w.Until == 0 || at < w.Until) {
+		if at := until.UnixNano(); !until.IsZero() && until.Before(structs.Forever) && (w.Until == 0 || at < w.Until) {
 			w.Until = at
 		}
 		w.Instances++

@@ -149,42 +149,42 @@ func (r *reconciler) lost(a *structs.Allocation) bool {
 	}
 	until := r.awaitedUntil(a, n)
 	// The evaluation that was to come then has come, whatever the clock says here: it may be behind that of the leader.
-	due := r.eval.TriggeredBy == structs.EvalTriggerMaxDisconnect && a.FollowupEvalID == r.eval.ID &&
-		a.ClientStatus == structs.AllocClientUnknown && until.Before(structs.Forever)
+	due := r.eval.TriggeredBy == structs.EvalTriggerMaxDisconnect && a.FollowupEvalID == r.eval.ID && !until.After(r.eval.WaitUntil)
 	return due || !until.After(r.in.Now.Add(rescheduleSlack))
 }
 
 // awaitedUntil is when an allocation counts as lost whose node is disconnected.
 func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.Time {
-	return n.AwaitedUntil(r.groupNow(a))
+	return n.AwaitedUntil(a.GroupNow(r.in.Job))
 }
 
-// groupNow is the group whose word on disconnected nodes holds for an allocation: the newest version's, where that changes in place what
-// runs.
-func (r *reconciler) groupNow(a *structs.Allocation) *structs.TaskGroup {
-	if a.Job != nil && r.change(a) == structs.ChangeInPlace {
-		return r.in.Job.LookupTaskGroup(a.TaskGroup)
-	}
-	return groupOf(a)
-}
-
-// replacedMeanwhile tells whether another is to run while an allocation is waited for: its group says so. What is kept only
-// because its node is still heard by gossip runs on, and would run twice.
+// replacedMeanwhile tells whether another is to run while an allocation is waited for: its group says so, or there is one
+// already. What is kept only because its node is still heard by gossip runs on, and would run twice.
 func (r *reconciler) replacedMeanwhile(a *structs.Allocation) bool {
-	g := r.groupNow(a)
-	return g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && g.Disconnect.Replace
+	return a.NextAllocation != "" || a.GroupNow(r.in.Job).ReplacedMeanwhile()
 }
 
-// await tells whether an allocation that is not lost is on a node which is disconnected:
-// nobody knows what it does, and it is looked at again when it is to be lost.
-func (r *reconciler) await(a *structs.Allocation) bool {
+// awaited tells whether an allocation that is not lost is on a node which is disconnected: nobody knows what it does.
+func (r *reconciler) awaited(a *structs.Allocation) (*structs.Node, bool) {
 	n, known := r.w.Node(a.NodeID)
-	if !known || n.Status != structs.NodeStatusDisconnected || a.ClientTerminal() {
+	return n, known && n.Status == structs.NodeStatusDisconnected && !a.ClientTerminal()
+}
+
+// await has an allocation that is awaited looked at again when it is to be lost; false: it is not awaited.
+func (r *reconciler) await(a *structs.Allocation) bool {
+	n, is := r.awaited(a)
+	if !is {
 		return false
 	}
-	at, none := r.awaitedUntil(a, n), a.FollowupEvalID == "" || r.in.Past[a.FollowupEvalID]
-	if !r.replacedMeanwhile(a) && r.change(a) == structs.ChangeInPlace {
-		none = true // the time of its follow-up was another version's
+	at := r.awaitedUntil(a, n)
+	none := a.FollowupEvalID == "" || a.FollowupEvalID == r.eval.ID || r.in.Past[a.FollowupEvalID]
+	// The time of its follow-up may have been that of another version.
+	switch r.change(a) {
+	case structs.ChangeNone:
+	case structs.ChangeInPlace:
+		none = none || !r.replacedMeanwhile(a) || r.eval.TriggeredBy == structs.EvalTriggerJobRegister
+	default:
+		none = none || r.eval.TriggeredBy == structs.EvalTriggerJobRegister
 	}
 	if a.ClientStatus != structs.AllocClientUnknown || (none && at.Before(structs.Forever)) {
 		r.later = append(r.later, later{alloc: a, at: at, away: true})

@@ -41,6 +41,11 @@ func (r *reconciler) counted(work *groupWork, allocs []*structs.Allocation) {
 		}
 		switch r.change(a) {
 		case structs.ChangeDestructive:
+			if _, is := r.awaited(a); is && work.gang == nil { // it may run, and cannot be stopped: two would
+				work.counts.Ignore++
+				current = append(current, a)
+				continue
+			}
 			old = append(old, a)
 			continue
 		case structs.ChangeInPlace:

@@ -108,6 +108,20 @@ func TerminalClientStatus(s string) bool {
 	return s == AllocClientComplete || s == AllocClientFailed || s == AllocClientLost
 }
 
+// GroupNow is the group whose word on disconnected nodes holds for an allocation: that of the job as it is now, nil if that is not known,
+// or of its own version where there is none of the name any more.
+func (a *Allocation) GroupNow(job *Job) *TaskGroup {
+	if a.Job == nil {
+		return nil
+	}
+	if job != nil && job.CreateIndex == a.Job.CreateIndex {
+		if g := job.LookupTaskGroup(a.TaskGroup); g != nil {
+			return g
+		}
+	}
+	return a.Job.LookupTaskGroup(a.TaskGroup)
+}
+
 // Copy is deep but for Job, which is never changed once it is stored.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {

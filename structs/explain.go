@@ -47,7 +47,7 @@ const (
 	ReasonUpdate     = "update-limit"
 	ReasonReschedule = "reschedule-delay"
 	ReasonGaveUp     = "gave-up"
-	ReasonAway       = "node-disconnected"
+	ReasonAway       = "awaits-node"
 	ReasonReclaim    = "waits-for-reclaim"
 	ReasonSuspended  = "suspended"
 	ReasonAllAtOnce  = "all-at-once"

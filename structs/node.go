@@ -315,6 +315,8 @@ func (n *Node) AwaitedUntil(g *TaskGroup) time.Time {
 		switch {
 		case g.Disconnect.LostAfter > 0:
 			return since.Add(g.Disconnect.LostAfter)
+		case !g.Disconnect.Replace && g.Disconnect.StopOnClientAfter > 0: // its client has ended it then
+			return since.Add(g.Disconnect.StopOnClientAfter)
 		case !g.Disconnect.Replace:
 			return Forever
 		}

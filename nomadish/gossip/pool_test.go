@@ -161,7 +161,6 @@ func TestRefused(t *testing.T) {
 	sees(t, keyed, "friend=alive", "keyed=alive")
 }
 
-// TestRegionsMeetOverWAN: what keeps regions apart is the kind of the pool.
 // TestNamesakes: of two servers with one name everybody logs that they are two, with both addresses, once, however often they are
 // heard of.
 func TestNamesakes(t *testing.T) {
@@ -188,13 +187,14 @@ func TestNamesakes(t *testing.T) {
 		for len(log) > 0 {
 			text += <-log
 		}
-		if strings.Count(text, "two members have the same name") != 1 || strings.Contains(text, "onflict") ||
+		if strings.Count(text, "are called same.r") != 1 || strings.Contains(text, "onflict") ||
 			!strings.Contains(text, a.Addr()) || !strings.Contains(text, b.Addr()) {
 			t.Errorf("%s says:\n%s", id, text)
 		}
 	}
 }
 
+// TestRegionsMeetOverWAN: what keeps regions apart is the kind of the pool.
 func TestRegionsMeetOverWAN(t *testing.T) {
 	t.Parallel()
 	wan := func(region string) func(*Config) { return func(c *Config) { c.Kind, c.Region = KindWAN, region } }

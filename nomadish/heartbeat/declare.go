@@ -214,8 +214,7 @@ func (t *Timers) awaits(snap *state.Snapshot, node *structs.Node) bool {
 		if a.Terminal() || a.Job == nil {
 			continue
 		}
-		g := a.Job.LookupTaskGroup(a.TaskGroup)
-		if as.AwaitedUntil(g).After(now) {
+		if as.AwaitedUntil(a.GroupNow(snap.Job(nil, a.Namespace, a.JobID))).After(now) {
 			return true
 		}
 	}

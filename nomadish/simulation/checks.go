@@ -191,7 +191,7 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		if s.PreemptedBy != "" {
 			c.reclaimed(snap, p, s, placed)
 		}
-		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap.Node(nil, a.NodeID), a) {
+		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap, a) {
 			c.fail("%s is given up, whose node is kept (plan of evaluation %s):%s", s.AllocID, p.EvalID, told(snap, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}))
 		}
 		if s.ClientStatus == structs.AllocClientUnknown { // it may have been heard of again meanwhile
@@ -301,7 +301,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 		if a.Job == nil {
 			continue // of a job that was forgotten: nobody wants it
 		}
-		if unknown := a.ClientStatus == structs.AllocClientUnknown; unknown && !c.stays(snap.Node(nil, a.NodeID), a) || !unknown && c.away[a.ID] && open {
+		if unknown := a.ClientStatus == structs.AllocClientUnknown; unknown && !c.stays(snap, a) || !unknown && c.away[a.ID] && open {
 			continue
 		}
 		name := a.Name

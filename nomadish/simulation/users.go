@@ -43,8 +43,10 @@ func (u *users) act() {
 		return
 	}
 	switch n := u.IntN(100); {
+	case n < 42:
+		u.register(u.job(u.some()))
 	case n < 45:
-		u.register(fmt.Sprintf("job-%d", u.IntN(jobNames)))
+		u.redisconnect()
 	case n < 60:
 		u.stop()
 	case n < 68:
@@ -76,9 +78,8 @@ func (u *users) tell(what string, err error) {
 	u.notef(-1, "%s: %v", what, err)
 }
 
-func (u *users) register(name string) {
-	reply := &structs.JobRegisterReply{}
-	job := u.job(name)
+func (u *users) register(job *structs.Job) {
+	name, reply := job.ID, &structs.JobRegisterReply{}
 	err := u.call(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
 	u.tell("register "+job.Type+" "+name, err)
 	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest {
@@ -88,6 +89,15 @@ func (u *users) register(name string) {
 	}
 	if err == nil {
 		u.jobs[name] = &promise{index: reply.JobModifyIndex}
+	}
+}
+
+// redisconnect changes what a job says of disconnected nodes, and nothing else.
+func (u *users) redisconnect() {
+	if old := u.leader.r.store.Snapshot().Job(nil, structs.DefaultNamespace, u.some()); old != nil && !old.Stop {
+		job := old.Copy()
+		job.TaskGroups[0].Disconnect = u.disconnect()
+		u.register(job)
 	}
 }
 
@@ -242,18 +252,24 @@ func (u *users) job(name string) *structs.Job {
 		g.Spreads = []*structs.Spread{{Attribute: "${meta.rack}", Weight: 50}}
 	}
 	if u.IntN(4) == 0 {
-		g.Disconnect = &structs.DisconnectStrategy{
-			LostAfter: u.between(5*time.Second, time.Minute), Replace: u.IntN(3) > 0,
-			Reconcile: one(u.sim, "", structs.ReconcileBestScore, structs.ReconcileKeepOriginal, structs.ReconcileKeepReplacement, structs.ReconcileLongestRunning),
-		}
-		if !g.Disconnect.Replace && u.IntN(2) == 0 {
-			g.Disconnect.LostAfter = 0 // never replaced
-		}
+		g.Disconnect = u.disconnect()
 	}
 	if j.Type == structs.JobTypeService && u.IntN(2) == 0 {
 		g.Update = &structs.UpdateStrategy{MaxParallel: new(1 + u.IntN(2)), HealthCheck: new(structs.HealthCheckTaskStates), MinHealthyTime: new(time.Second)}
 	}
 	return j
+}
+
+// disconnect draws what a group says of disconnected nodes.
+func (u *users) disconnect() *structs.DisconnectStrategy {
+	d := &structs.DisconnectStrategy{
+		LostAfter: u.between(5*time.Second, time.Minute), Replace: u.IntN(3) > 0,
+		Reconcile: one(u.sim, "", structs.ReconcileBestScore, structs.ReconcileKeepOriginal, structs.ReconcileKeepReplacement, structs.ReconcileLongestRunning),
+	}
+	if !d.Replace && u.IntN(2) == 0 {
+		d.LostAfter = 0 // never replaced
+	}
+	return d
 }
 
 // typeOf is the type of the jobs of a name.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -253,14 +254,16 @@ func (c *checks) ready(nodeID string) bool {
 }
 
 // stays tells whether an allocation that nobody can ask for is surely waited for, however wrong the clocks are, and nothing may stand
-// for it meanwhile.
-func (c *checks) stays(node *structs.Node, a *structs.Allocation) bool {
-	if a.Job == nil || node == nil || node.Status != structs.NodeStatusDisconnected {
+// for it meanwhile: by what its own version says, and by the job's as it is now.
+func (c *checks) stays(snap *state.Snapshot, a *structs.Allocation) bool {
+	node := snap.Node(nil, a.NodeID)
+	if a.Job == nil || a.NextAllocation != "" || node == nil || node.Status != structs.NodeStatusDisconnected {
 		return false
 	}
-	g := a.Job.LookupTaskGroup(a.TaskGroup)
-	if g == nil || g.Disconnect != nil && g.Disconnect.Replace {
-		return false
+	for _, g := range []*structs.TaskGroup{a.GroupNow(nil), a.GroupNow(snap.Job(nil, a.Namespace, a.JobID))} {
+		if g == nil || g.Disconnect != nil && g.Disconnect.Replace || !node.AwaitedUntil(g).After(epoch.Add(c.now+maxSkew)) {
+			return false
+		}
 	}
-	return node.AwaitedUntil(g).After(epoch.Add(c.now + maxSkew))
+	return true
 }

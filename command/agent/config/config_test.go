@@ -337,7 +337,7 @@ func TestValidate(t *testing.T) {
 	f(`acl { enabled = true }`, `other machines can reach it: bind_addr = "127.0.0.1" keeps them out`)
 	f("bind_addr = \"127.0.0.1\"\nacl { enabled = true }", "b.hcl:2: acl.enabled: access control is not there yet")
 	f("bind_addr = \"127.0.0.1\"\nacl { enabled = true }", "it listens on loopback only") // no advice that is followed already
-	f("bind_addr = \"::1\"\naddresses { http = \"127.0.0.1 10.0.0.1\" }\nacl { enabled = true }", "other machines can reach it")
+	f("bind_addr = \"::1\"\naddresses { http = \"127.0.0.1 10.0.0.1\" }\nacl { enabled = true }", "other machines can reach it by what the block addresses names")
 	f("tls {\n http = true\n rpc = true\n verify_https_client = true\n"+files+"}\nacl { enabled = true }", "its tls block asks everybody for a certificate")
 	f(`telemetry { collection_interval = "0s" }`, "telemetry")
 	f(`telemetry { prefix_filter = ["x"] }`, "must begin with + or -")

@@ -54,6 +54,8 @@ func (k *checker) acl() {
 	}
 	hint := `other machines can reach it: bind_addr = "127.0.0.1" keeps them out, or tls with http, rpc and verify_https_client those without a certificate (docs/tls.md)`
 	switch t := c.TLS; {
+	case IsLoopback(c.BindAddr) && !c.onLoopback():
+		hint = "other machines can reach it by what the block addresses names beside loopback; without that they cannot (or ask them for certificates: tls with http, rpc and verify_https_client, docs/tls.md)"
 	case c.onLoopback():
 		hint = "it listens on loopback only, so that nobody but the users of this machine reaches it, who all may do anything"
 	case t.HTTP && t.VerifyHTTPSClient && t.RPC && !t.RPCUpgradeMode:

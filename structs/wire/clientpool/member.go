@@ -112,6 +112,12 @@ func (s sayOnce) Write(line []byte) (int, error) {
 	if keyring.Needless(text) {
 		return len(line), nil
 	}
+	if member, text := keyring.Namesakes(text); text != "" {
+		if s.p.config.First("namesakes", kindOf(member), time.Now()) {
+			s.p.logger.Error(text + ": its name is the node's ID, kept in client/client-id of the data_dir: no two agents may have copies of one; not logged again for an hour")
+		}
+		return len(line), nil
+	}
 	level, rest, found := strings.Cut(text, "] ")
 	if !found {
 		level, rest = "[DEBUG", text

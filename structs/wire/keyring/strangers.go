@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -44,7 +45,17 @@ var (
 )
 
 // namesakes is what memberlist says of two members that have one name: the name, the address that it goes on with, the other.
-var namesakes = regexp.MustCompile(`Conflicting address for (\S+)\. Mine: (\S+) Theirs: (\S+)`)
+var namesakes = regexp.MustCompile(`Conflicting address for (.+)\. Mine: (\S+) Theirs: (\S+)`)
+
+// Namesakes tells of whom a line says that two members have one name, and says that better; empty: it says something else.
+func Namesakes(line string) (member, text string) {
+	found := namesakes.FindStringSubmatch(line)
+	if found == nil {
+		return "", ""
+	}
+	return found[1] + " " + found[3], fmt.Sprintf("two members of the gossip are called %s, the one at %s is not seen beside that at %s, unless it is the same, which has "+
+		"come back with another address a moment ago", found[1], found[3], found[2])
+}
 
 // Line is what a library says, in one line that can be read.
 func Line(text string) string {
@@ -72,11 +83,9 @@ func (s *strangers) Write(line []byte) (int, error) {
 	if Needless(string(line)) {
 		return len(line), nil
 	}
-	if found := namesakes.FindSubmatch(line); found != nil {
-		name, one, other := string(found[1]), string(found[2]), string(found[3])
-		if s.told.First(name+" "+other, s.now()) {
-			s.logger.Error("two members have the same name, and only one of them is seen; give each its own (name = \"…\" in its configuration; no two clients may have a copy of one data_dir) and restart it; not logged again for an hour",
-				"member", name, "seen", one, "not_seen", other)
+	if member, text := Namesakes(string(line)); text != "" {
+		if s.told.First(member, s.now()) {
+			s.logger.Error(text + ": give each server a name of its own (name = \"…\" in its configuration) and restart it; not logged again for an hour")
 		}
 		return len(line), nil
 	}
