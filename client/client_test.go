@@ -91,6 +91,31 @@ func TestBatchJobRunsAndReports(t *testing.T) {
 	}
 }
 
+// TestStopAll: nothing that comes while all is stopped is run, as the replacements of what is stopped do.
+func TestStopAll(t *testing.T) {
+	r := newRig(t).start()
+	service := func() *structs.Job {
+		return job("j", structs.JobTypeService, fake("main", map[string]any{"run_for": "1h"}))
+	}
+	a := r.s.place(r.c.NodeID(), service(), 0, nil)
+	r.s.untilStatus(a.ID, structs.AllocClientRunning)
+	n := r.c.nodes[0]
+	if err := r.c.StopAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := n.heard.Load()
+	b := r.s.place(r.c.NodeID(), service(), 1, nil)
+	r.s.until("the client hears of it", func() bool { return n.heard.Load() > before })
+	for _, one := range n.all() {
+		if one.ID() == b.ID {
+			t.Error("what came later is run")
+		}
+		if _, ended := one.EndedAt(); !ended {
+			t.Errorf("allocation %s runs", one.ID())
+		}
+	}
+}
+
 func TestDirectoriesAndEnvironment(t *testing.T) {
 	r := newRig(t).start()
 	task := fake("main", map[string]any{"command": "${NOMAD_TASK_DIR}/run", "args": []any{"${meta.rack}", "${SHELLS_OWN}"}})

@@ -44,6 +44,7 @@ type node struct {
 	mu      sync.Mutex
 	config  *alloc.Config // of all runners; made for the first
 	runners map[string]*alloc.Runner
+	ending  bool // nothing new is run
 	// gone are allocations that ended and were collected here while the servers
 	// still list them: they are never started again.
 	gone map[string]struct{}
@@ -241,15 +242,25 @@ func differs(a *structs.Allocation, u *structs.AllocClientUpdate) bool {
 	return a.DeploymentStatus.IsHealthy() != u.DeploymentStatus.IsHealthy()
 }
 
+// admit takes a new allocation among those that run here; false: nothing new is run any more.
+func (n *node) admit(r *alloc.Runner) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ending {
+		n.runners[r.ID()] = r
+	}
+	return !n.ending
+}
+
 // run begins a new allocation.
 func (n *node) run(a *structs.Allocation) {
 	dir, err := n.allocDir(a.ID)
 	if err == nil {
 		var r *alloc.Runner
 		if r, err = alloc.New(n.allocConfig(), dir, a); err == nil {
-			n.mu.Lock()
-			n.runners[a.ID] = r
-			n.mu.Unlock()
+			if !n.admit(r) {
+				return
+			}
 			r.Keep(nil)
 			n.grant(r)
 			n.kickCollect()

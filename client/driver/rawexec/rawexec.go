@@ -129,7 +129,7 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.exec.Start(ctx, spec); err != nil {
+	if err := d.begin(ctx, spec); err != nil {
 		if ctx.Err() != nil {
 			d.undo(ctx, spec.ID)
 			return nil, driver.Recoverable(err)
@@ -140,6 +140,22 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 		return nil, driver.Recoverable(err)
 	}
 	return d.handle(spec.ID)
+}
+
+// begin starts a task, and waits for that also when ctx ends meanwhile, within limits: a start that was sent and is given up could
+// come after what undoes it, and what it started would belong to nobody.
+func (d *Driver) begin(ctx context.Context, spec *executor.Spec) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		limit := time.AfterFunc(undoFor, cancel)
+		context.AfterFunc(patient, func() { limit.Stop() })
+	})()
+	_, err := d.exec.Start(patient, spec)
+	return err
 }
 
 // undo ends what may have been started by a request whose answer nobody awaited.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,28 @@ func TestStartGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := d.exec.List(t.Context()); err != nil || len(all) != 0 {
+		t.Fatalf("%+v %v", all, err)
+	}
+}
+
+// Nor does one that is given up while it is on its way: it has come to nothing, or is told of, whatever of the two was first.
+func TestStartGivenUpOnItsWay(t *testing.T) {
+	d, _ := node(t)
+	for i := range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Duration(i)*20*time.Microsecond, cancel)
+		tc := task(t, map[string]any{"command": "/bin/sleep", "args": []any{"1000"}})
+		h, err := d.Start(ctx, tc)
+		<-ctx.Done()
+		if err == nil {
+			if err := h.Stop(t.Context(), 0, "SIGKILL"); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, h)
+		}
+	}
+	all, err := d.exec.List(t.Context())
+	if err != nil || slices.ContainsFunc(all, func(s executor.Status) bool { return s.State != executor.StateExited }) {
 		t.Fatalf("%+v %v", all, err)
 	}
 }
