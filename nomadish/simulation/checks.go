@@ -191,7 +191,7 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 		if s.PreemptedBy != "" {
 			c.reclaimed(snap, p, s, placed)
 		}
-		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap, a) {
+		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap, a) && knew(p, snap, a) {
 			c.fail("%s is given up, whose node is kept (plan of evaluation %s):%s", s.AllocID, p.EvalID, told(snap, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}))
 		}
 		if s.ClientStatus == structs.AllocClientUnknown { // it may have been heard of again meanwhile

@@ -260,10 +260,22 @@ func (c *checks) stays(snap *state.Snapshot, a *structs.Allocation) bool {
 	if a.Job == nil || a.NextAllocation != "" || node == nil || node.Status != structs.NodeStatusDisconnected {
 		return false
 	}
+	due := epoch.Add(c.now + maxSkew + time.Second) // what is due within a second is due, for the scheduler
 	for _, g := range []*structs.TaskGroup{a.GroupNow(nil), a.GroupNow(snap.Job(nil, a.Namespace, a.JobID))} {
-		if g == nil || g.Disconnect != nil && g.Disconnect.Replace || !node.AwaitedUntil(g).After(epoch.Add(c.now+maxSkew)) {
+		if g == nil || g.Disconnect != nil && g.Disconnect.Replace || !node.AwaitedUntil(g).After(due) {
 			return false
 		}
 	}
 	return true
+}
+
+// knew tells whether who made a plan saw an allocation's job and node as they are now: what it decided of them stands, though they may
+// have changed before it was committed.
+func knew(p *structs.JudgedPlan, snap *state.Snapshot, a *structs.Allocation) bool {
+	job, node := snap.Job(nil, a.Namespace, a.JobID), snap.Node(nil, a.NodeID)
+	if len(p.Evals) == 0 || job == nil || node == nil {
+		return false
+	}
+	made := p.Evals[0].SnapshotIndex
+	return job.JobModifyIndex <= made && node.ModifyIndex <= made
 }
