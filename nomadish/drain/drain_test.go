@@ -264,6 +264,36 @@ func TestUnhealthyMovesAtOnce(t *testing.T) {
 	})
 }
 
+// TestYoungOnesWait: who has not run for long enough to be called healthy, as it came from a node that was drained just before, is not
+// moved beyond the pace: it may be all that serves. Who does not run yet may go on at once.
+func TestYoungOnesWait(t *testing.T) {
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 3, 1)
+		for _, a := range b.store.Snapshot().AllocsByNode(nil, "a") {
+			b.report(a.ID, structs.AllocClientComplete, nil)
+		}
+		young := []string{b.place("web", "a"), b.place("web", "a"), b.place("web", "a")}
+		for _, id := range young {
+			b.report(id, structs.AllocClientRunning, nil)
+		}
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("")
+		time.Sleep(10*time.Second - time.Millisecond) // min_healthy_time
+		b.want("")
+		time.Sleep(time.Millisecond)
+		b.want("web:1")
+	})
+	run(t, func(b *bed) {
+		b.job("web", structs.JobTypeService, 1, 1)
+		pending := b.place("web", "a")
+		b.drain(structs.DrainSpec{Deadline: time.Hour})
+		b.want("web:1")
+		if a := b.store.Snapshot().Alloc(nil, pending); !a.DesiredTransition.ShouldMigrate() {
+			b.Fatal("one that runs moved first")
+		}
+	})
+}
+
 func TestBatchMayFinish(t *testing.T) {
 	run(t, func(b *bed) {
 		b.job("sum", structs.JobTypeBatch, 2, 0)

@@ -24,8 +24,8 @@ type groupKey struct {
 
 // group is how a group of a job stands, everywhere.
 type group struct {
-	spare     int             // how many more of its instances may be away
-	unhealthy map[string]bool // instances that are away already, though they have not moved
+	spare int             // how many more of its instances may be away
+	away  map[string]bool // instances that do no work: to move them costs nothing
 }
 
 func newPass(snap *state.Snapshot, now time.Time) *pass {
@@ -115,7 +115,7 @@ func (p *pass) may(a *structs.Allocation) bool {
 		g = p.group(a)
 		p.groups[key] = g
 	}
-	if g.unhealthy[a.ID] {
+	if g.away[a.ID] {
 		return true
 	}
 	if g.spare <= 0 {
@@ -127,7 +127,7 @@ func (p *pass) may(a *structs.Allocation) bool {
 
 // group counts how a's group stands: max_parallel of its count may be away.
 func (p *pass) group(a *structs.Allocation) *group {
-	g := &group{spare: 1, unhealthy: map[string]bool{}}
+	g := &group{spare: 1, away: map[string]bool{}}
 	healthyAfter := time.Duration(0)
 	there, wanted := 0, 0
 	if job := p.snap.Job(nil, a.Namespace, a.JobID); job != nil && !job.Stop {
@@ -150,12 +150,21 @@ func (p *pass) group(a *structs.Allocation) *group {
 		case moving(other):
 			g.spare--
 		case !p.healthy(other, healthyAfter):
-			g.unhealthy[other.ID] = true
+			g.away[other.ID] = away(other)
 			g.spare--
 		}
 	}
 	g.spare -= max(0, wanted-there) // those that have no place now
 	return g
+}
+
+// away tells whether an allocation that is not healthy does no work. One that has not run for long enough to be called healthy does:
+// it counts as missing, but is not moved, as it may be all that serves.
+func away(a *structs.Allocation) bool {
+	if s := a.DeploymentStatus; s != nil && s.Healthy != nil {
+		return true
+	}
+	return a.ClientStatus != structs.AllocClientRunning
 }
 
 // healthy tells whether an allocation does its work: as its client has found, or, if
