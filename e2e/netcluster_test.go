@@ -22,6 +22,7 @@ type cluster struct {
 	*network
 	servers servers
 	clients servers
+	disks   map[*agent]*disk // of those that have one of their own
 }
 
 // stale asks a server for what it has itself.
@@ -35,30 +36,59 @@ const gossipKey = "MDEyMzQ1Njc4OWFiY2RlZg=="
 func newCluster(t *testing.T, n, clients, simulated int, more ...string) *cluster {
 	t.Helper()
 	c := &cluster{network: newNetwork(t, n+clients)}
-	for i, h := range c.hosts[:n] {
-		text := serverJoining(n, c.hosts[(i+1)%n], strings.Join(more, ""))
-		a := h.agent(fmt.Sprintf("server-%d", i), text)
-		a.start()
-		c.servers = append(c.servers, a)
-	}
-	for i, h := range c.hosts[n:] {
-		name := fmt.Sprintf("node-%d", i)
-		text := fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n", c.servers[i%n].rpc)
-		if simulated > 0 {
-			shape := filepath.Join(t.TempDir(), name+".hcl")
-			like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n}\n", name, simulated)
-			if err := os.WriteFile(shape, []byte(like), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			text += fmt.Sprintf("  simulate = %q\n", shape)
-		}
-		a := h.agent(name, text+"}\n")
-		a.start()
-		c.clients = append(c.clients, a)
+	c.addServers(n, 0, more...)
+	for range clients {
+		c.addClient(simulated, 0, "")
 	}
 	c.servers.formed(t, n)
 	c.servers[0].ready(clients * max(1, simulated))
 	return c
+}
+
+// addServers starts servers on the first hosts, on disks of their own of some MiB if these are not 0. More goes into their block.
+func (c *cluster) addServers(n, mib int, more ...string) {
+	c.t.Helper()
+	for i := range n {
+		c.servers = append(c.servers, c.add(fmt.Sprintf("server-%d", i), serverJoining(n, c.hosts[(i+1)%n], strings.Join(more, "")), mib))
+	}
+}
+
+// addClient starts a client on the next host, with simulated machines if any are asked for; see addServers.
+func (c *cluster) addClient(simulated, mib int, more string) *agent {
+	c.t.Helper()
+	i := len(c.clients)
+	name := fmt.Sprintf("node-%d", i)
+	text := fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n%s", c.servers[i%len(c.servers)].rpc, more)
+	if simulated > 0 {
+		shape := filepath.Join(c.t.TempDir(), name+".hcl")
+		like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n}\n", name, simulated)
+		if err := os.WriteFile(shape, []byte(like), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+		text += fmt.Sprintf("  simulate = %q\n", shape)
+	}
+	a := c.add(name, text+"}\n", mib)
+	c.clients = append(c.clients, a)
+	return a
+}
+
+// add starts an agent on the next host.
+func (c *cluster) add(name, config string, mib int) *agent {
+	c.t.Helper()
+	var own *disk
+	if mib > 0 {
+		own = newDisk(c.t, mib)
+		config += own.config()
+	}
+	a := c.hosts[len(c.servers)+len(c.clients)].agent(name, config)
+	a.start()
+	if own != nil {
+		if c.disks == nil {
+			c.disks = map[*agent]*disk{}
+		}
+		c.disks[a] = own
+	}
+	return a
 }
 
 // serverJoining is the configuration of one of n servers that is told of another's host. More goes into its block.
@@ -213,11 +243,7 @@ func TestNetEveryone(t *testing.T) {
 	t.Parallel()
 	const key = "c3VwZXJzZWNyZXRzdXBlcnNlY3JldHN1cGVyc2VjcmU="
 	c := &cluster{network: newNetwork(t, 8)}
-	for i, h := range c.hosts[:3] {
-		a := h.agent(fmt.Sprintf("server-%d", i), serverJoining(3, c.hosts[(i+1)%3], fmt.Sprintf("  client_gossip_encrypt = %q\n", key)))
-		a.start()
-		c.servers = append(c.servers, a)
-	}
+	c.addServers(3, 0, fmt.Sprintf("  client_gossip_encrypt = %q\n", key))
 	for i, h := range c.hosts[3:] {
 		to := c.hosts[i%3]
 		if i == 4 {
@@ -316,18 +342,12 @@ func TestNetLeaderAway(t *testing.T) {
 func TestNetServerDiskFull(t *testing.T) {
 	t.Parallel()
 	c := &cluster{network: newNetwork(t, 3)}
-	var disks []*disk
-	for i, h := range c.hosts {
-		disks = append(disks, newDisk(t, 200))
-		a := h.agent(fmt.Sprintf("server-%d", i), serverJoining(3, c.hosts[(i+1)%3], "")+disks[i].config())
-		a.start()
-		c.servers = append(c.servers, a)
-	}
+	c.addServers(3, 200)
 	c.servers.formed(t, 3)
 	r := newRegisters(t, "register", 4, c.servers...)
 	stop := r.load(6)
 	full := c.servers.leader(t)
-	room := disks[slices.Index(c.servers, full)].fill()
+	room := c.disks[full].fill()
 	others := c.servers.but(full)
 	t.Logf("FIGURE leader's disk full → next write accepted: %v", accepted(t, others, "after").Round(time.Millisecond))
 	aside(t, full, others[0], true)

@@ -110,6 +110,15 @@ func (h *host) cutPort(proto string, port int) (undo func()) {
 	return h.filter(rules, rules)
 }
 
+// cutAllBut loses everything to and from the host but TCP that has the port at either end.
+func (h *host) cutAllBut(port int) (undo func()) {
+	h.network.t.Helper()
+	// Not "tcp sport != P tcp dport != P": nft 1.0.6 takes both for one field, which differs if either does.
+	others := fmt.Sprintf("{ 0-%d, %d-65535 }", port-1, port+1)
+	rules := []string{"meta l4proto udp", fmt.Sprintf("tcp sport %s tcp dport %s", others, others)}
+	return h.filter(rules, rules)
+}
+
 // lossy loses a share of the packets that come to the host, and as many of those that go.
 func (h *host) lossy(percent int) (undo func()) {
 	h.network.t.Helper()

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +96,41 @@ func TestNetRPCCut(t *testing.T) {
 		t.Errorf("the work has changed: %v, then %v", before, after)
 	}
 	soundly(t, 4, clients...)
+}
+
+// TestNetRPCCutLeaderKilled: so it is when the leader, with which that client has its session, is killed at the same moment: the next
+// one has never heard it, and asks both witnesses.
+func TestNetRPCCutLeaderKilled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, 3, 0, "  failover_heartbeat_ttl = \"8s\"\n")
+	lead := c.servers.leader(t)
+	rest := c.servers.but(lead)
+	lead.members("serf_clients", 3+3)
+	at := slices.Index(c.servers, lead) // of the client that was told of that server
+	name := fmt.Sprintf("node-%d", at)
+	affinity := fmt.Sprintf("affinity {\n  attribute = \"${node.unique.name}\"\n  value = %q\n  weight = 100\n}\n", name)
+	job := lead.job("kept", strings.Replace(restful("kept", 4), "group ", affinity+"group ", 1))
+	if out, code := lead.cli("job", "run", "-detach", job); code != 0 {
+		t.Fatalf("job run: exit %d\n%s", code, out)
+	}
+	before := idsOf(lead.running("kept", 4, 30*time.Second))
+	soundly(t, 4, c.clients[at])
+	heal := c.host(c.clients[at]).cutPort("tcp", 4647)
+	lead.kill()
+	cut := time.Now()
+	rest[0].mourned(name, "Node cannot be reached by RPC, gossip hears it: its work is kept", 60*time.Second)
+	t.Logf("FIGURE client whose RPC is cut while the leader is killed is disconnected: %v", time.Since(cut).Round(time.Millisecond))
+	rest[0].nodeStatus(name, structs.NodeStatusDisconnected, 10*time.Second)
+	soundly(t, 4, c.clients...)
+	heal()
+	rest[0].nodeStatus(name, structs.NodeStatusReady, 60*time.Second)
+	if after := idsOf(rest[0].running("kept", 4, 60*time.Second)); !maps.Equal(before, after) {
+		t.Errorf("the work has changed: %v, then %v", before, after)
+	}
+	soundly(t, 4, c.clients...)
+	lead.start()
+	c.healed()
+	c.agree()
 }
 
 // TestNetStorm: with most clients deaf at once nobody is declared lost, and it is said; when they are heard again all is as it was.

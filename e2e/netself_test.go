@@ -177,6 +177,8 @@ func TestNetFaultsOfItself(t *testing.T) {
 	f("a port of both", func() func() { return b.cutPort("", 8) }, "+++--")
 	f("a port of TCP", func() func() { return b.cutPort("tcp", 8) }, "++++-")
 	f("a port of UDP", func() func() { return b.cutPort("udp", 8) }, "+++-+")
+	f("all but a port of TCP", func() func() { return b.cutAllBut(8) }, "-+--+")
+	f("all but another port of TCP", func() func() { return b.cutAllBut(9) }, "-+---")
 
 	one, two := b.cutPort("", 8), b.cutOff()
 	one()
