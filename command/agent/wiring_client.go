@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -213,7 +214,7 @@ func deniedEnv(cfg *config.Config) []string {
 // plugin block or the older client option.
 func rawExecEnabled(cfg *config.Config) bool {
 	if p := cfg.Plugins["raw_exec"]; p != nil {
-		if on, ok := p.Config["enabled"].(bool); ok {
+		if on, err := strconv.ParseBool(fmt.Sprint(p.Config["enabled"])); err == nil { // "true" is taken for true, as elsewhere
 			return on
 		}
 	}

@@ -137,6 +137,7 @@ func TestRawExecEnabled(t *testing.T) {
 	f("", false, false)
 	f("", true, true)
 	f("plugin \"raw_exec\" {\n config { enabled = true }\n}", false, true)
+	f(`plugin "raw_exec" { config = { enabled = "true" } }`, false, true)
 	f("plugin \"raw_exec\" {\n config { enabled = false }\n}", true, false)
 	f("client {\n options = { \"driver.raw_exec.enable\" = \"1\" }\n}", false, true)
 	f("client {\n options {\n \"driver.raw_exec.enable\" = \"false\"\n }\n}", true, false)

@@ -53,9 +53,8 @@ func TestFull(t *testing.T) {
 		"client":  c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
 		"options": c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
 		"volume":  *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
-		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{
-			"enabled": true, "list": []any{int64(1), "two", map[string]any{"three": nil}},
-		}),
+		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{"enabled": true}) &&
+			reflect.DeepEqual(c.Plugins["docker"].Config, map[string]any{"list": []any{int64(1), "two", map[string]any{"three": nil}}}),
 		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100,
 	} {
 		if !good {
@@ -79,7 +78,7 @@ func TestFull(t *testing.T) {
 		return out
 	}
 	var want []string
-	for _, name := range []string{"log_file", "server.scheduling.grace", "server.scheduling.slot", "vault"} {
+	for _, name := range []string{"log_file", "plugin.docker", "server.scheduling.grace", "server.scheduling.slot", "vault"} {
 		want = append(want, name+": accepted, but has no effect yet")
 	}
 	if got := texts(warnings); !slices.Equal(got, want) {
@@ -108,14 +107,14 @@ client {
 }
 telemetry { prefix_filter = ["+a", "+b"] }
 server { num_schedulers = 4 }
-plugin "p" { args = ["1"] }
+plugin "docker" { args = ["1"] }
 `, `
 client {
   servers = ["two:2"]
   meta { y = "2" }
 }
 telemetry { prefix_filter = ["-c"] }
-plugin "q" {}
+plugin "exec" {}
 `, `server { num_schedulers = null }`)
 	f("region", c.Region, "a")
 	f("servers", c.Client.Servers, []string{"one:1", "two:2"})
@@ -124,7 +123,7 @@ plugin "q" {}
 	f("prefix_filter", c.Telemetry.PrefixFilter, []string{"-c"})
 	f("num_schedulers", *c.Server.NumSchedulers, 4)
 	f("plugins", len(c.Plugins), 2)
-	f("plugin p", c.Plugins["p"].Args, []string{"1"})
+	f("plugin docker", c.Plugins["docker"].Args, []string{"1"})
 	f("default", c.Datacenter, "dc1")
 }
 
@@ -211,6 +210,12 @@ func TestRefusedFiles(t *testing.T) {
 	f(strings.Repeat("#", maxFileBytes+1), "at most 4194304 are allowed")
 	f(`{"regoin": "x"}`, `c.json:1: regoin: unknown; did you mean "region"?`)
 	f("{\n\"server\": {\n\"enabeld\": true}}", `c.json:3: server.enabeld: unknown; did you mean "enabled"?`)
+	f("plugin \"raw_exec\" {\n config {\n enabeld = true\n}\n}", `c.hcl:3: plugin.raw_exec.config.enabeld: unknown; did you mean "enabled"?`)
+	f(`plugin "raw_exec" { config = { enabled = "yes" } }`, `plugin.raw_exec.config.enabled: want true or false, have "yes"`)
+	f(`plugin "mock_driver" { config = { colour = 1 } }`, "plugin.mock_driver.config.colour: unknown")
+	f("\nplugin \"rawexec\" {}", `c.hcl:2: plugin.rawexec: unknown; did you mean "raw_exec"?`)
+	f(`plugin "wibbledriver" {}`, "plugin.wibbledriver: unknown; plugins of others are not loaded yet")
+	f(`{"plugin": [{"raw_exec": [{"config": [{"enabeld": true}]}]}]}`, `c.json:1: plugin.raw_exec.config.enabeld: unknown; did you mean "enabled"?`)
 	f(`{"ports": {"http": "x"}}`, `c.json:1: ports.http: want a number, have "x"`)
 	f(`{"server": true}`, "server: want a block, have a value")
 	f(`{"region": "a"`, "c.json:1: ")

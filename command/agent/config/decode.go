@@ -253,7 +253,11 @@ func (d *decoder) fillMap(v reflect.Value, t *tree, path string) {
 		at := child(path, f.name)
 		d.origins[at] = problemAt(f.at, "")
 		if elemType.Kind() == reflect.Pointer {
+			before := len(d.problems)
 			elem := d.newBlock(elemType.Elem(), f.value, at)
+			if elemType == reflect.TypeFor[*Plugin]() && len(d.problems) == before {
+				d.plugin(f, at)
+			}
 			out.SetMapIndex(reflect.ValueOf(f.name), elem.Addr())
 			continue
 		}

@@ -93,7 +93,12 @@ client {
 plugin "raw_exec" {
   config {
     enabled = true
-    list    = [1, "two", { three = null }]
+  }
+}
+
+plugin "docker" {
+  config {
+    list = [1, "two", { three = null }]
   }
 }
 
