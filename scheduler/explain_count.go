@@ -29,6 +29,8 @@ type survey struct {
 	tally  map[reason]*structs.NodeReason
 	// said counts, for each driver that nodes lack, what they say of it.
 	said map[string]map[string]int
+	// drivers are those that any node reports, working or not; nil: not wanted yet.
+	drivers []string
 	// holding are the nodes of a system job that have their instance.
 	holding map[string]bool
 
@@ -258,6 +260,9 @@ func (x *survey) text(t *structs.NodeReason) string {
 	case structs.ReasonDatacenter:
 		return fmt.Sprintf("in datacenter %q, which the job does not name", t.Subject)
 	case structs.ReasonDriver:
+		if !x.knows(t.Subject) {
+			return x.strange(t.Subject)
+		}
 		return fmt.Sprintf("driver %q is missing or not healthy", t.Subject) + x.heard(t)
 	case structs.ReasonConstraint:
 		return "constraint not met: " + t.Subject
@@ -273,6 +278,42 @@ func (x *survey) text(t *structs.NodeReason) string {
 		return "as many instances as may share its value run already: " + t.Subject
 	}
 	return x.roomText(t)
+}
+
+// knows tells whether any node reports a driver, be it that it cannot work there. What
+// none does is most likely misspelt, or nothing that its clients have.
+func (x *survey) knows(driver string) bool {
+	if x.drivers == nil {
+		all := map[string]bool{}
+		for _, n := range x.find.e.w.nodes.All {
+			if n.node == nil {
+				continue
+			}
+			for name := range n.node.Drivers { // sorted below
+				all[name] = true
+			}
+			for key := range n.node.Attributes { // what clients without driver reports say
+				if name, of := strings.CutPrefix(key, "driver."); of && !strings.Contains(name, ".") {
+					all[name] = true
+				}
+			}
+		}
+		x.drivers = slices.AppendSeq([]string{}, maps.Keys(all))
+		slices.Sort(x.drivers)
+	}
+	return slices.Contains(x.drivers, driver)
+}
+
+// strange says that no node knows a driver, and which may have been meant.
+func (x *survey) strange(driver string) string {
+	text := fmt.Sprintf("no node knows driver %q", driver)
+	if near := structs.Nearest(driver, x.drivers); near != "" {
+		return text + fmt.Sprintf("; did you mean %q?", near)
+	}
+	if len(x.drivers) > 0 {
+		text += "; nodes have " + strings.Join(x.drivers, ", ")
+	}
+	return text
 }
 
 // heard is what most of the nodes that lack a driver and say anything of it say.

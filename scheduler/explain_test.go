@@ -173,6 +173,30 @@ func TestExplainReasons(t *testing.T) {
 	}
 }
 
+// Nobody is told to have a driver working that no node knows, nor to get nodes with it.
+func TestExplainTellsOfADriverThatNoNodeKnows(t *testing.T) {
+	f := func(driver, want string, known bool) {
+		t.Helper()
+		c := newCluster(t)
+		nodes(c, 2)
+		c.changeNode("n01", func(n *structs.Node) {
+			n.Drivers = map[string]*structs.DriverInfo{"raw_exec": {}}
+			n.Attributes["driver.old"], n.Attributes["driver.other.suspend"] = "0", "1"
+			n.ComputeClass()
+		})
+		c.submit("j", testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Driver = driver }))
+		g := c.explain().Group("g")
+		if len(g.Reasons) != 1 || g.Reasons[0].Text != want || (len(g.Smallest) > 0) != known {
+			t.Errorf("%s: %s %s, want %q", driver, asJSON(t, g.Reasons), asJSON(t, g.Smallest), want)
+		}
+	}
+	f("docker", `no node knows driver "docker"; nodes have mock_driver, old, raw_exec`, false)
+	f("rawexec", `no node knows driver "rawexec"; did you mean "raw_exec"?`, false)
+	f("other", `no node knows driver "other"; nodes have mock_driver, old, raw_exec`, false)
+	f("raw_exec", `driver "raw_exec" is missing or not healthy`, true)
+	f("old", `driver "old" is missing or not healthy`, true)
+}
+
 // What nodes say of a driver that they lack is told, with how many of them say it.
 func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
 	c := newCluster(t)
@@ -190,7 +214,7 @@ func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
 		}
 	}
 	c.submit("j", testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Driver = "raw_exec" }))
-	f(`driver "raw_exec" is missing or not healthy`)
+	f(`no node knows driver "raw_exec"; nodes have mock_driver`)
 	says("n02", "broken")
 	says("n01", "switched off")
 	says("n03", "switched off")

@@ -168,7 +168,7 @@ func (p *prober) drop(sv *survey) {
 		return cmp.Or(cmp.Compare(a.changes(), b.changes()), cmp.Compare(b.nodes, a.nodes))
 	})
 	for _, s := range sets[:min(len(sets), dropSets)] {
-		p.dropSet(s)
+		p.dropSet(sv, s)
 	}
 }
 
@@ -193,13 +193,16 @@ type dropping struct {
 	ofNodes []reason
 }
 
-func (p *prober) dropSet(s *refusedSet) {
+func (p *prober) dropSet(sv *survey, s *refusedSet) {
 	d := &dropping{p: p, set: s}
 	if s.pool != "" {
 		d.add(0.6, fmt.Sprintf("let the job run in node pool %q", s.pool), p.jobEdit("/NodePool", p.x.in.Job.NodePool, s.pool),
 			func(j *structs.Job) { j.NodePool = s.pool })
 	}
 	for _, r := range s.reasons {
+		if r.kind == structs.ReasonDriver && !sv.knows(r.subject) {
+			return // nobody could follow that
+		}
 		if !d.reason(r) {
 			return
 		}

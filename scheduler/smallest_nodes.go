@@ -294,6 +294,9 @@ func (p *prober) newShape(sv *survey) {
 	if a := sv.find.ask; int64(a.held) > newParts || a.need[dimCores] > newParts {
 		return
 	}
+	if sv.counts.Known > 0 && slices.ContainsFunc(sv.find.f.drivers, func(driver string) bool { return !sv.knows(driver) }) {
+		return // new nodes would not know it either
+	}
 	n := shapeFor(p.x.in.Job, p.g, sv.find.ask)
 	like := newLike(n, 0) // with the attributes that new ones have
 	p.nodes(nodesOf(n, newCapacity(like, familyOf(like), nil)), func(count int) structs.Remedy {
