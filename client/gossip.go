@@ -59,7 +59,7 @@ func (c *Client) openGossip() error {
 	if c.config.StateDir != "" {
 		path = filepath.Join(c.config.StateDir, gossipKeys)
 	}
-	ring, err := keyring.Open(path, g.Key, c.logger)
+	ring, err := keyring.Open(path, "gossip_encrypt", g.Key, c.logger)
 	if err != nil {
 		return fmt.Errorf("clients' gossip: %w", err)
 	}

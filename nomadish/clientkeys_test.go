@@ -66,7 +66,7 @@ func (b *beater) follow() {
 
 func ringOf(t *testing.T, key []byte) *keyring.Ring {
 	t.Helper()
-	k, err := keyring.Open("", key, hclog.NewNullLogger())
+	k, err := keyring.Open("", "client_gossip_encrypt", key, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

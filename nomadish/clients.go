@@ -65,7 +65,7 @@ func openClients(cfg *Config, id, rpcAddr string) (*clients, error) {
 	}
 	s := &clients{id: id, logger: cfg.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
 	var err error
-	if s.ring, err = openKeyring(cfg, ringClients, c.Key); err != nil {
+	if s.ring, err = openKeyring(cfg, ringClients, "client_gossip_encrypt", c.Key); err != nil {
 		return nil, err
 	}
 	s.pool, err = clientpool.New(clientpool.Config{

@@ -22,13 +22,14 @@ const (
 	ringClients = "clients.keyring"
 )
 
-// openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration.
-func openKeyring(cfg *Config, file string, first []byte) (*keyring.Ring, error) {
+// openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration,
+// where its name is setting.
+func openKeyring(cfg *Config, file, setting string, first []byte) (*keyring.Ring, error) {
 	path := ""
 	if dir := cfg.serverDir(); dir != "" {
 		path = filepath.Join(dir, file)
 	}
-	ring, err := keyring.Open(path, first, cfg.Logger.Named("gossip"))
+	ring, err := keyring.Open(path, setting, first, cfg.Logger.Named("gossip"))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -37,8 +38,8 @@ func openKeyring(cfg *Config, file string, first []byte) (*keyring.Ring, error) 
 
 // openServerKeyrings gives the keys of the servers' gossips.
 func openServerKeyrings(cfg *Config) (lan, wan *keyring.Ring, err error) {
-	if lan, err = openKeyring(cfg, ringLAN, cfg.GossipKey); err == nil && cfg.WANAddr != "" {
-		wan, err = openKeyring(cfg, ringWAN, cfg.GossipKey)
+	if lan, err = openKeyring(cfg, ringLAN, "encrypt", cfg.GossipKey); err == nil && cfg.WANAddr != "" {
+		wan, err = openKeyring(cfg, ringWAN, "encrypt", cfg.GossipKey)
 	}
 	return lan, wan, err
 }

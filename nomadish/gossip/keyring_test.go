@@ -19,7 +19,7 @@ import (
 
 // with makes a pool encrypt with a key.
 func with(key string) func(*Config) {
-	return func(c *Config) { c.Keyring, _ = keyring.Open("", []byte(key), hclog.NewNullLogger()) }
+	return func(c *Config) { c.Keyring, _ = keyring.Open("", "encrypt", []byte(key), hclog.NewNullLogger()) }
 }
 
 // Keys of 16 bytes.
@@ -56,7 +56,7 @@ func TestKeysOfAPool(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	stuck, err := keyring.Open(path, []byte(keyA), hclog.NewNullLogger())
+	stuck, err := keyring.Open(path, "encrypt", []byte(keyA), hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ var keyA, keyB = bytes.Repeat([]byte("a"), 32), bytes.Repeat([]byte("b"), 32)
 func TestMembersCannotChangeKeys(t *testing.T) {
 	t.Parallel()
 	ring := func() *keyring.Ring {
-		k, err := keyring.Open("", keyA, hclog.NewNullLogger())
+		k, err := keyring.Open("", "client_gossip_encrypt", keyA, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestKeysReplaced(t *testing.T) {
 	var rings []*keyring.Ring
 	var pools []*Pool
 	for _, id := range []string{"server-1", "client-1", "client-2"} {
-		k, err := keyring.Open("", keyA, hclog.NewNullLogger())
+		k, err := keyring.Open("", "client_gossip_encrypt", keyA, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,29 @@ const (
 // TagBytes bounds what a member says of itself: names and values together. Every member keeps it of every other.
 const TagBytes = 128
 
+// The settings of the key.
+const (
+	settingClient = "gossip_encrypt"
+	settingServer = "client_gossip_encrypt"
+)
+
+// setting is the one of an agent's own role.
+func setting(role string) string {
+	if role == RoleServer {
+		return settingServer
+	}
+	return settingClient
+}
+
+// sameKey says what to look at where keys differ: the agent's own setting first.
+func sameKey(role string) string {
+	own, other := "client { "+settingClient+" }", "server { "+settingServer+" }"
+	if role == RoleServer {
+		own, other = other, own
+	}
+	return own + " here must be the same as " + other + " elsewhere"
+}
+
 // maxID bounds a member's name.
 const maxID = 64
 
@@ -115,6 +138,12 @@ func (s sayOnce) Write(line []byte) (int, error) {
 	if member, text := keyring.Namesakes(text); text != "" {
 		if s.p.config.First("namesakes", kindOf(member), time.Now()) {
 			s.p.logger.Error(text + ": its name is the node's ID, kept in client/client-id of the data_dir: no two agents may have copies of one; not logged again for an hour")
+		}
+		return len(line), nil
+	}
+	if host := keyring.Stranger(text); host != "" {
+		if s.p.config.First("stranger", host, time.Now()) {
+			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour", "from", host)
 		}
 		return len(line), nil
 	}

@@ -148,7 +148,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		list.ProbeInterval, list.GossipInterval = c.ProbeInterval, max(c.ProbeInterval/5, time.Millisecond)
 	}
 	if c.Keyring == nil {
-		if c.Keyring, err = keyring.Open("", c.Key, p.logger); err != nil {
+		if c.Keyring, err = keyring.Open("", setting(c.Role), c.Key, p.logger); err != nil {
 			return nil, err
 		}
 	}
@@ -258,10 +258,15 @@ func (p *Pool) Stats() map[string]string { return p.serf.Stats() }
 
 // Join contacts a member at host or host:port and learns of all that it knows.
 func (p *Pool) Join(addr string) error {
-	if _, err := p.serf.Join([]string{WithPort(addr)}, true); err != nil {
-		return fmt.Errorf("join the clients' gossip at %s: %w", addr, keyring.Flat(err))
+	_, err := p.serf.Join([]string{WithPort(addr)}, true)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = keyring.Flat(err)
+	if keyring.OtherKey(err) {
+		err = fmt.Errorf("its gossip has another key than this agent's, or one of them has none (%s): %w", sameKey(p.config.Role), err)
+	}
+	return fmt.Errorf("join the clients' gossip at %s: %w", addr, err)
 }
 
 // Probe asks a member directly, by its ID, whether it is there. It waits for half a probe interval at most.

@@ -201,8 +201,12 @@ func TestRefused(t *testing.T) {
 			s := pool(t, "server", server, key, func(c *Config) { c.Logger = log.logger() })
 			bad := pool(t, "bad", key, stranger)
 			for range 3 {
-				if err := bad.Join(s.Addr()); err == nil {
+				err := bad.Join(s.Addr())
+				if err == nil {
 					t.Fatal("joined")
+				}
+				if named := strings.Contains(err.Error(), "client { gossip_encrypt } here"); named != strings.HasSuffix(what, "key") {
+					t.Fatalf("it is told: %v", err)
 				}
 			}
 			within(t, "a line in the log", func() error {
@@ -239,7 +243,7 @@ func TestPacketsAreLoggedOnce(t *testing.T) {
 		_ = conn.Close()
 	}
 	within(t, "a line in the log", func() error {
-		if log.lines("Decrypt packet failed") == 0 {
+		if log.lines("server { client_gossip_encrypt } here") == 0 {
 			return errors.New("none")
 		}
 		return nil

@@ -37,9 +37,9 @@ type Ring struct {
 }
 
 // Open gives the keys in the file at path, or, as long as there is none, initial alone, which the
-// configuration has. The file is written when the ring is first changed, and rules from then on. path empty:
+// configuration has as setting. The file is written when the ring is first changed, and rules from then on. path empty:
 // changes are not kept. No key at all: nil, and the gossip goes in the clear.
-func Open(path string, initial []byte, logger hclog.Logger) (*Ring, error) {
+func Open(path, setting string, initial []byte, logger hclog.Logger) (*Ring, error) {
 	kept, err := readKeys(path)
 	if err != nil {
 		return nil, err
@@ -49,12 +49,12 @@ func Open(path string, initial []byte, logger hclog.Logger) (*Ring, error) {
 	case len(keys) > 0 && len(initial) == 0:
 		logger.Warn("gossip is encrypted with the keys that were kept, though the configuration has none; remove the file to have it in the clear", "file", path)
 	case len(keys) > 0 && !bytes.Equal(keys[0], initial):
-		logger.Info("gossip is encrypted with the keys that were kept; `encrypt` of the configuration is only the first key that there was", "file", path)
+		logger.Info("gossip is encrypted with the keys that were kept; `"+setting+"` of the configuration is only the first key that there was", "file", path)
 	case len(keys) == 0 && len(initial) == 0:
 		return nil, nil //nolint:nilnil // no keys are no fault
 	case len(keys) == 0:
 		if err := Check(initial); err != nil {
-			return nil, fmt.Errorf("encrypt: %w", err)
+			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
 		keys = [][]byte{initial}
 	}

@@ -19,7 +19,7 @@ import (
 // ring is a keyring that keeps nothing.
 func ring(t *testing.T, keys ...string) *Ring {
 	t.Helper()
-	k, err := Open("", []byte(keys[0]), hclog.NewNullLogger())
+	k, err := Open("", "encrypt", []byte(keys[0]), hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestKeyringChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	open := func(initial string) *Ring {
 		t.Helper()
-		k, err := Open(path, []byte(initial), hclog.NewNullLogger())
+		k, err := Open(path, "encrypt", []byte(initial), hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestKeyringBounds(t *testing.T) {
 // A ring that cannot be kept is not used.
 func TestKeyringNotKept(t *testing.T) {
 	t.Parallel()
-	k, err := Open(filepath.Join(t.TempDir(), "no", "keys"), []byte(keyA), hclog.NewNullLogger())
+	k, err := Open(filepath.Join(t.TempDir(), "no", "keys"), "encrypt", []byte(keyA), hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,20 +125,20 @@ func TestKeyringFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(path, []byte(keyB), hclog.NewNullLogger())
+		_, err := Open(path, "encrypt", []byte(keyB), hclog.NewNullLogger())
 		if err == nil {
 			t.Errorf("%s: taken", what)
 		} else if !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), strings.Trim(one, `"`)) {
 			t.Errorf("%s: %v: it does not name the file, or tells a key", what, err)
 		}
 	}
-	if _, err := Open(t.TempDir(), nil, hclog.NewNullLogger()); err == nil {
+	if _, err := Open(t.TempDir(), "encrypt", nil, hclog.NewNullLogger()); err == nil {
 		t.Error("a folder: taken")
 	}
-	if k, err := Open(filepath.Join(t.TempDir(), "none"), nil, hclog.NewNullLogger()); k != nil || err != nil {
+	if k, err := Open(filepath.Join(t.TempDir(), "none"), "encrypt", nil, hclog.NewNullLogger()); k != nil || err != nil {
 		t.Errorf("no keys at all: %v, %v", k, err)
 	}
-	if _, err := Open("", []byte("short"), hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "encrypt") {
+	if _, err := Open("", "gossip_encrypt", []byte("short"), hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "gossip_encrypt") {
 		t.Errorf("a short first key: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ func TestStates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	open := func() *Ring {
 		t.Helper()
-		k, err := Open(path, []byte(keyA), hclog.NewNullLogger())
+		k, err := Open(path, "encrypt", []byte(keyA), hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,6 +74,21 @@ func Flat(err error) error {
 // OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted.MatchString(err.Error()) }
 
+// Stranger gives the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
+func Stranger(line string) string {
+	if !undecrypted.MatchString(line) {
+		return ""
+	}
+	found := fromAddress.FindStringSubmatch(line)
+	if found == nil {
+		return "an unknown address"
+	}
+	if host, _, err := net.SplitHostPort(found[1]); err == nil {
+		return host
+	}
+	return found[1]
+}
+
 // Needless tells whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
 // says of two of one name, that an agent which is to come back ends without a word to the others.
 func Needless(line string) bool { return needless.MatchString(line) }
@@ -89,20 +104,13 @@ func (s *strangers) Write(line []byte) (int, error) {
 		}
 		return len(line), nil
 	}
-	if !undecrypted.Match(line) {
+	if Stranger(string(line)) == "" {
 		if _, err := io.WriteString(s.next, Line(string(line))+"\n"); err != nil {
 			return 0, err
 		}
 		return len(line), nil
 	}
-	host := "an unknown address"
-	if found := fromAddress.FindSubmatch(line); found != nil {
-		host = string(found[1])
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-	}
-	if s.told.First(host, s.now()) {
+	if host := Stranger(string(line)); s.told.First(host, s.now()) {
 		s.logger.Warn("refused gossip that no key of this agent decrypts; more of it from there is not logged for an hour", "from", host)
 	}
 	return len(line), nil
