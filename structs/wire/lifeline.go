@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -18,7 +19,8 @@ import (
 // frame's body each by itself, which costs the system three times as much, and three records where there is TLS.
 type lifeline struct {
 	net.Conn
-	open *streams
+	open  *streams
+	doubt *atomic.Bool // see Session
 
 	// Of the next two yamux's one writer has the use.
 	held []byte // headers that something follows in a moment
@@ -28,6 +30,9 @@ type lifeline struct {
 // Read implements net.Conn.
 func (l *lifeline) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
+	if n > 0 && l.doubt.Load() && b[0] == 0 { // the version that each of yamux's frames begins with
+		l.doubt.Store(false)
+	}
 	if err != nil {
 		l.open.callOff()
 	}
@@ -98,6 +103,11 @@ func (l *lifeline) send(b []byte) error {
 
 // Close ends the session and all its calls.
 func (s *Session) Close() error {
+	s.doubt.Store(false) // it is not the other side that ends it
+	return s.end()
+}
+
+func (s *Session) end() error {
 	s.open.callOff()
 	return s.mux.Close()
 }
@@ -111,7 +121,7 @@ func (s *Session) keepAlive(every time.Duration) {
 		select {
 		case <-tick.C:
 			if _, err := s.mux.Ping(); err != nil {
-				_ = s.Close() // it is lost
+				_ = s.end() // it is lost
 				return
 			}
 		case <-s.mux.CloseChan():

@@ -175,7 +175,7 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 	}
 	conn, err := to.openStream()
 	if err != nil {
-		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+		return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(err))
 	}
 	free := false
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -187,7 +187,7 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		}
 	}()
 	if err := writeRaw(conn, head, raw); err != nil {
-		return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+		return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(err))
 	}
 	for first := true; ; first = false {
 		st, err := readStatus(conn)
@@ -198,7 +198,7 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		case !first && errors.Is(err, io.EOF): // a unary call has one answer
 			return nil
 		default:
-			return fmt.Errorf("pass on %s to %s: %w: %w", c.Method, to.addr, ErrSessionClosed, err)
+			return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(err))
 		}
 		var said *structs.Error
 		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {

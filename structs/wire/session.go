@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -126,6 +127,9 @@ type Session struct {
 	last atomic.Int64 // when the other side was last heard, in nanoseconds of Unix
 	open streams
 	kept kept
+	// doubt: nothing has come yet on a plain connection of ours. If it ends so, that is likely no port for RPC, or one for TLS: who
+	// is refused before TLS cannot be told why.
+	doubt atomic.Bool
 }
 
 // Config tunes sessions. The zero value is good.
@@ -165,7 +169,9 @@ func (c Config) yamux() *yamux.Config {
 // Client makes a session of a dialled connection; the protocol byte is already sent.
 func Client(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
-	mux, err := yamux.Client(&lifeline{Conn: conn, open: &s.open}, c.yamux())
+	_, proven := conn.(*tls.Conn)
+	s.doubt.Store(!proven)
+	mux, err := yamux.Client(&lifeline{Conn: conn, open: &s.open, doubt: &s.doubt}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
 	}
@@ -179,7 +185,7 @@ func Client(conn net.Conn, c Config) (*Session, error) {
 // a *Conn it knows the peer.
 func Server(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
-	mux, err := yamux.Server(&lifeline{Conn: conn, open: &s.open}, c.yamux())
+	mux, err := yamux.Server(&lifeline{Conn: conn, open: &s.open, doubt: &s.doubt}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
@@ -250,7 +256,7 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	defer st.Close()
 	err = st.Recv(reply)
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
+		return fmt.Errorf("%s: %w", method, s.gone(io.ErrUnexpectedEOF))
 	}
 	return err
 }
@@ -272,7 +278,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 	method := h.Method
 	conn, err := s.openStream()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", method, ErrSessionClosed, err)
+		return nil, fmt.Errorf("%s: %w", method, s.gone(err))
 	}
 	st := &Stream{session: s, conn: conn, method: method, ctx: ctx, asked: h.Keep}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
@@ -282,6 +288,14 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 		return nil, st.lost(err)
 	}
 	return st, nil
+}
+
+// gone is what is said of a call that err ended, and the session.
+func (s *Session) gone(err error) error {
+	if s.doubt.Load() {
+		return fmt.Errorf("%w: %w; nothing has come from %s: is this its RPC port (4647 by default), and does it want TLS (tls { rpc = true })?", ErrSessionClosed, err, s.addr)
+	}
+	return fmt.Errorf("%w: %w", ErrSessionClosed, err)
 }
 
 // Stream is the caller's side of a call that is going on.
@@ -368,5 +382,5 @@ func (s *Stream) lost(err error) error {
 	if cause := s.ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", s.method, cause)
 	}
-	return fmt.Errorf("%s: %w: %w", s.method, ErrSessionClosed, err)
+	return fmt.Errorf("%s: %w", s.method, s.session.gone(err))
 }

@@ -389,6 +389,48 @@ func TestPlainAndTLS(t *testing.T) {
 	f(nil, upgrading("client", "client"), "", "it speaks TLS, which this agent does not", false)
 }
 
+// TestNoPortForRPC: who calls, in the clear, a port at which something else answers, or TLS is wanted, asks whether that is so; not
+// who loses a server that has answered.
+func TestNoPortForRPC(t *testing.T) {
+	p := newPKI(t)
+	p.issue("server", "server", "global", 0)
+	wantsTLS := openDoor(t, load(t, p.options("server", "server")), 10*time.Second)
+	speaks := func(text string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if conn, err := l.Accept(); err == nil {
+				_, _ = conn.Read(make([]byte, 100))
+				_, _ = io.WriteString(conn, text)
+				_ = conn.Close()
+			}
+		})
+		t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+		return l.Addr().String()
+	}
+	for _, c := range []struct {
+		what, addr string
+		asks       bool
+	}{
+		{"TLS is wanted", wantsTLS.addr, true},
+		{"nothing is said", speaks(""), true},
+		{"HTTP", speaks("HTTP/1.1 400 Bad Request\r\n\r\n"), true},
+		{"a yamux frame, and then the end", speaks("\x00\x02\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01"), false}, // a ping
+	} {
+		s, err := Dial(t.Context(), "", c.addr, Config{})
+		if err == nil {
+			err = s.Call(t.Context(), "Node.Register", &struct{}{}, &struct{}{})
+			_ = s.Close()
+		}
+		if !errors.Is(err, ErrSessionClosed) || strings.Contains(err.Error(), "its RPC port (4647 by default), and does it want TLS") != c.asks {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
 // In the middle of an upgrade no certificate is worth less than none: a wrong one is not
 // answered by talking in the clear.
 func TestUpgradeDoesNotForgive(t *testing.T) {
