@@ -79,6 +79,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
 	s.wg.Go(func() { s.endpoints.PingWorkers(ctx) })
+	s.wg.Go(func() { s.endpoints.WatchLeader(ctx) })
 	s.runClients(ctx)
 	for _, w := range newWorkers(cfg, s) {
 		s.wg.Go(func() { w.Run(ctx) })

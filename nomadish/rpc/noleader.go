@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -10,23 +12,64 @@ import (
 // noLeader says why nobody leads, as far as this server knows, and what to do. It begins in Nomad's words, which programs
 // look for.
 func (e *Endpoints) noLeader() error {
-	why, todo := "", "an election may be going on; try again"
-	if e.Founding != nil {
-		if early, first := e.Founding.Unfounded(); early != "" {
-			why, todo = early, first
-		}
-	}
+	why, todo := e.leaderless()
 	if why == "" {
-		there, voters, missing := e.voters()
-		if majority := voters/2 + 1; voters > 0 && there < majority {
-			why = fmt.Sprintf("%d of %d servers can be seen, %d are needed; missing: %s", there, voters, majority, strings.Join(missing, ", "))
-			todo = "start those again; if they are lost for good, peers.json makes a cluster of those that are left: docs/servers.md"
+		return structs.Errorf(structs.CodeNoLeader, "No cluster leader").WithHint("an election may be going on; try again")
+	}
+	return structs.Errorf(structs.CodeNoLeader, "No cluster leader: %s", why).WithHint("%s", todo)
+}
+
+// leaderless is why nobody can lead, as far as this server knows, and what to do; empty: it knows of nothing.
+func (e *Endpoints) leaderless() (why, todo string) {
+	if e.Founding != nil {
+		if why, todo = e.Founding.Unfounded(); why != "" {
+			return why, todo
 		}
 	}
-	if why != "" {
-		return structs.Errorf(structs.CodeNoLeader, "No cluster leader: %s", why).WithHint("%s", todo)
+	there, voters, missing := e.voters()
+	if majority := voters/2 + 1; voters > 0 && there < majority {
+		return fmt.Sprintf("%d of %d servers can be seen, %d are needed; missing: %s", there, voters, majority, strings.Join(missing, ", ")),
+			"start those again; if they are lost for good, peers.json makes a cluster of those that are left: docs/servers.md"
 	}
-	return structs.Errorf(structs.CodeNoLeader, "No cluster leader").WithHint("%s", todo)
+	return "", ""
+}
+
+const (
+	// leaderWait is how long nobody may lead before the log says so: elections are over by then.
+	leaderWait = 10 * time.Second
+	// leaderAgain is the time between two lines of that.
+	leaderAgain = time.Minute
+)
+
+// WatchLeader logs that nobody leads, when that lasts, and that somebody does again, until ctx ends.
+func (e *Endpoints) WatchLeader(ctx context.Context) {
+	var lost time.Time // zero: somebody leads
+	var due <-chan time.Time
+	said := false
+	for {
+		changed, leader := e.Leadership.Changed(), e.Leadership.Reign().Addr // in this order: none is missed
+		switch {
+		case leader == "" && lost.IsZero():
+			lost, due = time.Now(), time.After(leaderWait)
+		case leader != "":
+			if said {
+				e.Logger.Info("there is a leader again", "leader", leader, "after", time.Since(lost).Round(time.Second))
+			}
+			lost, due, said = time.Time{}, nil, false
+		}
+		select {
+		case <-changed:
+		case <-due:
+			why, todo := e.leaderless()
+			if why == "" {
+				why, todo = "not known here: enough servers can be seen to elect one", "see the logs of the others"
+			}
+			e.Logger.Warn("no cluster leader", "for", time.Since(lost).Round(time.Second), "reason", why, "to_do", todo)
+			said, due = true, time.After(leaderAgain)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // voters counts the servers that decide, and those of them that gossip sees, and names the others. This server itself is there.
