@@ -15,11 +15,13 @@ import (
 
 // What is said of nodes in their events.
 const (
-	// Missed is said of nodes that heartbeats alone tell of, BothLost of those that neither witness hears.
-	Missed     = "Node heartbeat missed"
-	BothLost   = "Node is lost: neither its RPC session nor gossip hears it"
-	rpcLost    = "Node cannot be reached by RPC, gossip hears it: its work is kept"
-	stormHolds = "Node is not heard, and not declared lost: too many are not heard at once"
+	// Missed is said of nodes that heartbeats alone tell of, BothLost of those that neither witness hears, BothAwaited of such that
+	// something of is waited for.
+	Missed      = "Node heartbeat missed"
+	BothLost    = "Node is lost: neither its RPC session nor gossip hears it"
+	BothAwaited = "Node is not heard: neither its RPC session nor gossip hears it, its work is waited for"
+	rpcLost     = "Node cannot be reached by RPC, gossip hears it: its work is kept"
+	stormHolds  = "Node is not heard, and not declared lost: too many are not heard at once"
 )
 
 // declare commits what the checks have found, unless there is a storm.
@@ -113,7 +115,7 @@ func (t *Timers) markDead(ctx context.Context, ids []string) error {
 	}
 	return errors.Join(
 		t.commit(ctx, change{status: structs.NodeStatusDown, ids: down, why: BothLost}),
-		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: BothLost}))
+		t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: away, why: BothAwaited}))
 }
 
 // markAway commits that gossip alone hears nodes.

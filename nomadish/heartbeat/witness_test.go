@@ -606,6 +606,9 @@ func TestWaitedForIsNoDoubt(t *testing.T) {
 			b.Suspect(id)
 			time.Sleep(time.Minute)
 			b.want(id, structs.NodeStatusDisconnected)
+			if b.told(id, BothAwaited) != 1 || b.told(id, BothLost) != 0 {
+				b.Fatalf("events: %v", b.node(id).Events)
+			}
 		}
 		s.set(s.deaf, true, ids[8])
 		s.set(s.mute, true, ids[8])

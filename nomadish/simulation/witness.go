@@ -211,7 +211,7 @@ func (c *checks) verdict(payload any) {
 			c.fail("node %s is to be disconnected, and answers by RPC", n.node.Name)
 		case e.KeptUntil > 0 && !heard:
 			c.fail("node %s is to be kept, and its gossip is silent for %s", n.node.Name, c.now-n.silent)
-		case e.Event.Message == heartbeat.BothLost && (n.answers() || n.heard()):
+		case (e.Event.Message == heartbeat.BothLost || e.Event.Message == heartbeat.BothAwaited) && (n.answers() || n.heard()):
 			c.fail("node %s is to be %s as if nobody heard it: it answers by RPC: %t, it is heard by gossip: %t", n.node.Name, e.Status, n.answers(), n.heard())
 		case e.Event.Message == heartbeat.Missed && n.member && n.heard() && !n.answers() && c.ready(id):
 			c.fail("node %s is to be %s by its heartbeats, and the gossip, which hears it, was not asked", n.node.Name, e.Status)
