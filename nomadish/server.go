@@ -141,7 +141,7 @@ func (s *Server) open() error {
 	s.raft.transport.member = s.membership
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
-		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
+		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
 	}, s.raft, s.gossip, ask, promise)
 	seen := s.seeClients()
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)

@@ -99,6 +99,8 @@ type Pool struct {
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool
+	namesakes   string    // the name that two members had when that was last heard
+	namesakesAt time.Time // when it was
 
 	tags   sync.Mutex // one changes them at a time
 	events chan serf.Event
@@ -172,7 +174,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		}
 		conf.SnapshotPath = c.SnapshotPath
 	}
-	std := keyring.Log(p.logger)
+	std := keyring.Log(p.logger, p.heardNamesakes)
 	conf.Logger, list.Logger = std, std
 	conf.LogOutput, list.LogOutput = nil, nil
 	return conf, nil
@@ -235,6 +237,26 @@ func (p *Pool) Members() []structs.ServerMember {
 	}
 	slices.SortFunc(out, func(a, b structs.ServerMember) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// namesakesFor is for how long two members of one name are taken to be there since they were heard of: each exchange of lists
+// tells of them, of which there is one in half a minute.
+const namesakesFor = time.Minute
+
+func (p *Pool) heardNamesakes(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.namesakes, p.namesakesAt = name, time.Now()
+}
+
+// Namesakes is a name that two members have, of whom one is not seen therefore; empty: none was heard of lately.
+func (p *Pool) Namesakes() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.namesakesAt) > namesakesFor {
+		return ""
+	}
+	return p.namesakes
 }
 
 // Servers are the members that can be worked with. What cannot is left out and logged

@@ -182,6 +182,9 @@ func TestNamesakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if name := c.Namesakes(); name != "same.r" {
+		t.Errorf("it knows of two called %q", name)
+	}
 	for id, log := range logs {
 		text := ""
 		for len(log) > 0 {

@@ -54,9 +54,11 @@ type FounderOptions struct {
 	Expect int // servers; below 2: it never founds, but promises itself to others
 	// Cluster is the cluster that the server's state belongs to; empty: none yet.
 	Cluster func() string
-	Tick    time.Duration // between tries; 0: 1 s
-	Ask     time.Duration // limit of one question; 0: 5 s
-	Logger  hclog.Logger
+	// Namesakes is a name that two servers have, one of which gossip does not show therefore; empty: there are none. Nil: as well.
+	Namesakes func() string
+	Tick      time.Duration // between tries; 0: 1 s
+	Ask       time.Duration // limit of one question; 0: 5 s
+	Logger    hclog.Logger
 }
 
 // Founder founds the cluster, or lets another do it.
@@ -97,6 +99,9 @@ func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Fou
 	}
 	if o.Cluster == nil {
 		o.Cluster = func() string { return "" }
+	}
+	if o.Namesakes == nil {
+		o.Namesakes = func() string { return "" }
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
@@ -224,6 +229,8 @@ func (f *Founder) Unfounded() (why, todo string) {
 	switch hurdle := f.hurdle.Load(); {
 	case err != nil:
 		return "not founded yet: " + err.Error(), "correct it and start that server again"
+	case len(seen) < f.opts.Expect && f.opts.Namesakes() != "":
+		return "not founded yet: " + f.few(seen), "give each server a name of its own (name = \"…\" in its configuration) and start it again"
 	case len(seen) < f.opts.Expect:
 		return "not founded yet: " + f.few(seen), "start the others, each with the address of one that runs in server_join { retry_join = [...] }, or `server join` them; `server members` shows who is there"
 	case hurdle != nil:
@@ -234,7 +241,11 @@ func (f *Founder) Unfounded() (why, todo string) {
 
 // few says how many of those that are to found the cluster are there.
 func (f *Founder) few(seen []gossip.Server) string {
-	return fmt.Sprintf("%d of %d servers (bootstrap_expect) can be seen: %s", len(seen), f.opts.Expect, names(seen))
+	text := fmt.Sprintf("%d of %d servers (bootstrap_expect) can be seen: %s", len(seen), f.opts.Expect, names(seen))
+	if name := f.opts.Namesakes(); name != "" {
+		text += "; two servers are called " + name + ", and only one of these is seen"
+	}
+	return text
 }
 
 // candidates are the servers to found the cluster with, by ID; nil: there are too few

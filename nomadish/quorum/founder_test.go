@@ -392,3 +392,20 @@ func TestFilePromise(t *testing.T) {
 }
 
 func fileThere(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// TestNamesakesAreNamed: who waits for servers of which two have one name says that, and not that others are to be started.
+func TestNamesakesAreNamed(t *testing.T) {
+	tn := newTown(2)
+	for _, h := range tn.homes {
+		h.up = true
+	}
+	f, name := tn.homes[0].founder(3), ""
+	f.opts.Namesakes = func() string { return name }
+	if why, todo := f.Unfounded(); strings.Contains(why, "called") || !strings.Contains(todo, "start the others") {
+		t.Errorf("without namesakes: %s; %s", why, todo)
+	}
+	name = "same.r"
+	if why, todo := f.Unfounded(); !strings.Contains(why, "two servers are called same.r") || strings.Contains(todo, "start the others") {
+		t.Errorf("with namesakes: %s; %s", why, todo)
+	}
+}

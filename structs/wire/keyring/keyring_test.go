@@ -165,7 +165,7 @@ func (l *lines) count(s string) int {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	out := &lines{}
-	log := Log(hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Info}))
+	log := Log(hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Info}), nil)
 	log.Print("[WARN] memberlist: Refuting an alive message for 'server-1.global' (127.0.0.1:4648) meta:([255 139 164] VS [255 139]), vsn:([1 5 2 2 5 4] VS [1 5 2 2 5 4])")
 	log.Print("[INFO] serf: EventMemberJoin: server-1.global 127.0.0.1")
 	log.Print("[INFO] serf: EventMemberReap: server-1.global")

@@ -16,10 +16,11 @@ import (
 )
 
 // Log is a pool's log for Serf and memberlist, in which who gossips with another key, or with
-// none, is said once an hour for each host, not once a packet; and so are two members of one name.
-func Log(logger hclog.Logger) *log.Logger {
+// none, is said once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
+// not nil, is told whenever they are heard of.
+func Log(logger hclog.Logger, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
-	return log.New(&strangers{next: next, logger: logger, now: time.Now}, "", 0)
+	return log.New(&strangers{next: next, logger: logger, now: time.Now, namesakes: namesakes}, "", 0)
 }
 
 // strangers is where memberlist writes its log.
@@ -28,6 +29,8 @@ type strangers struct {
 	logger hclog.Logger
 	told   wire.Once
 	now    func() time.Time
+	// namesakes is told of two members that have a name; nil: nobody is.
+	namesakes func(name string)
 }
 
 // What memberlist says of packets and connections that cannot be decrypted, and from whom.
@@ -99,6 +102,9 @@ func (s *strangers) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if member, text := Namesakes(string(line)); text != "" {
+		if name, _, _ := strings.Cut(member, " "); s.namesakes != nil {
+			s.namesakes(name)
+		}
 		if s.told.First(member, s.now()) {
 			s.logger.Error(text + ": give each server a name of its own (name = \"…\" in its configuration) and restart it; not logged again for an hour")
 		}
