@@ -346,7 +346,7 @@ func TestAsked(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"count", "constraint", "driver", "kill_timeout", "memory"}
+	known := []string{"count", "constraint", "driver", "kill_timeout", "memory", "server_join", "servers"}
 	f := func(word, want string) {
 		t.Helper()
 		if got := Nearest(word, known); got != want {
@@ -358,6 +358,8 @@ func TestNearest(t *testing.T) {
 	f("kill-timeout", "kill_timeout")
 	f("Driver", "driver")
 	f("mem", "memory")
+	f("server", "servers")
+	f("server_jo", "server_join")
 	f("wibble", "")
 	f("", "")
 	f(strings.Repeat("x", 10_000), "")

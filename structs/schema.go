@@ -207,15 +207,16 @@ func Nearest(word string, known []string) string {
 	if len(word) > 100 {
 		return ""
 	}
-	best, bestCost := "", 1+max(1, len(word)/3)
+	best, bestCost, bestDistance := "", 1+max(1, len(word)/3), 0
 	lower := strings.ToLower(strings.ReplaceAll(word, "-", "_"))
 	for _, k := range known {
-		cost := editDistance(lower, strings.ToLower(k))
+		distance := editDistance(lower, strings.ToLower(k))
+		cost := distance
 		if cost > 1 && len(lower) > 2 && (strings.HasPrefix(k, lower) || strings.HasPrefix(lower, k)) {
 			cost = 1
 		}
-		if cost < bestCost {
-			best, bestCost = k, cost
+		if cost < bestCost || cost == bestCost && best != "" && distance < bestDistance { // of those that begin so, the shortest
+			best, bestCost, bestDistance = k, cost, distance
 		}
 	}
 	return best
