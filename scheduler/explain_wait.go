@@ -145,18 +145,22 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 		case a.NextAllocation != "":
 			text += "others stand for them, and when the node is back disconnect { reconcile } says who stays"
 		case g.ReplacedMeanwhile():
-			text += "others are to stand for them"
+			text += "others are to stand for them until it is back"
 		case until.Equal(structs.Forever):
 			text += "nothing stands for them until it is back (disconnect { replace = false }), or until `nomadish alloc stop` ends them"
 		default:
 			text += "they are waited for, then lost, and placed again"
+		}
+		timed := !until.IsZero() && until.Before(structs.Forever)
+		if timed && (a.NextAllocation != "" || g.ReplacedMeanwhile()) {
+			text += "; if it is not, they count as lost" // the time follows
 		}
 		w := waits[text]
 		if w == nil {
 			w = &structs.Wait{Kind: structs.ReasonAway, Text: text}
 			waits[text] = w
 		}
-		if at := until.UnixNano(); !until.IsZero() && until.Before(structs.Forever) && (w.Until == 0 || at < w.Until) {
+		if at := until.UnixNano(); timed && (w.Until == 0 || at < w.Until) {
 			w.Until = at
 		}
 		w.Instances++
