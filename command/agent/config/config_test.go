@@ -153,6 +153,13 @@ func TestDirectories(t *testing.T) {
 	if warnings, err := Default().Load(t.TempDir()); err != nil || len(warnings) != 1 {
 		t.Errorf("empty directory: %v %v", warnings, err)
 	}
+	file := filepath.Join(t.TempDir(), "other.hcl")
+	if err := os.WriteFile(file, []byte(`plugin "wibbledriver" {}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if warnings, err := Default().Load(file); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Text, "plugins of others are not loaded yet") {
+		t.Errorf("another's plugin: %v %v", warnings, err)
+	}
 	if _, err := Default().Load(filepath.Join(dir, "none.hcl")); err == nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
@@ -214,7 +221,6 @@ func TestRefusedFiles(t *testing.T) {
 	f(`plugin "raw_exec" { config = { enabled = "yes" } }`, `plugin.raw_exec.config.enabled: want true or false, have "yes"`)
 	f(`plugin "mock_driver" { config = { colour = 1 } }`, "plugin.mock_driver.config.colour: unknown")
 	f("\nplugin \"rawexec\" {}", `c.hcl:2: plugin.rawexec: unknown; did you mean "raw_exec"?`)
-	f(`plugin "wibbledriver" {}`, "plugin.wibbledriver: unknown; plugins of others are not loaded yet")
 	f(`{"plugin": [{"raw_exec": [{"config": [{"enabeld": true}]}]}]}`, `c.json:1: plugin.raw_exec.config.enabeld: unknown; did you mean "enabled"?`)
 	f(`{"ports": {"http": "x"}}`, `c.json:1: ports.http: want a number, have "x"`)
 	f(`{"server": true}`, "server: want a block, have a value")

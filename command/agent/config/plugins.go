@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -46,11 +45,11 @@ func (d *decoder) plugin(f field, at string) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		text := at + ": unknown; plugins of others are not loaded yet"
 		if near := structs.Nearest(f.name, names); near != "" {
-			text = fmt.Sprintf("%s: unknown; did you mean %q?", at, near)
+			d.problems = append(d.problems, problemAt(f.at, "%s: unknown; did you mean %q?", at, near))
+		} else {
+			d.warnings = append(d.warnings, problemAt(f.at, "%s: accepted, but has no effect: plugins of others are not loaded yet", at))
 		}
-		d.problems = append(d.problems, problemAt(f.at, "%s", text))
 		return
 	case config == nil:
 		return
