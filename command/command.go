@@ -219,7 +219,7 @@ func (e *env) fail(err error) int {
 		return exitFailed
 	}
 	hint := ""
-	if api.IsNoLeader(err) {
+	if api.IsNoLeader(err) && !unfounded(err) {
 		hint = e.leaderless
 	}
 	_, _ = fmt.Fprintf(e.err, "%s\n", strings.TrimSpace(err.Error())+hint)
