@@ -462,8 +462,11 @@ func TestWaitedForAfterACheck(t *testing.T) {
 				b.Beat("n")
 				s.set(s.deaf, true, "n")
 				time.Sleep(7 * time.Second) // its time of 6 s is over, and it is being checked for 2 s
-				if s.checks["n"] != 1 {
-					b.Fatalf("%d checks", s.checks["n"])
+				s.mu.Lock()
+				checks := s.checks["n"]
+				s.mu.Unlock()
+				if checks != 1 {
+					b.Fatalf("%d checks", checks)
 				}
 				b.want("n", structs.NodeStatusReady)
 				meanwhile(b, s)
