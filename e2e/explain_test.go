@@ -247,8 +247,10 @@ func (a *agent) explained(id, kind string) *structs.JobExplanation {
 		g := x.Groups[0]
 		by := slices.ContainsFunc(g.Reasons, func(r structs.NodeReason) bool { return r.Kind == kind }) ||
 			slices.ContainsFunc(g.Waits, func(w structs.Wait) bool { return w.Kind == kind })
-		starts := g.Running+g.Missing != g.Wanted // what would place the rest is another then
-		if x.Queue == nil || g.Missing == 0 || !by || len(g.Smallest) == 0 || !g.Smallest[0].All || starts {
+		// What would place the rest is another while some of it is still to be placed, or starts.
+		untried := g.PlacedNow > 0 && kind != structs.ReasonPaused
+		starts := g.Running+g.Missing != g.Wanted
+		if untried || x.Queue == nil || g.Missing == 0 || !by || len(g.Smallest) == 0 || !g.Smallest[0].All || starts {
 			raw, _ := json.Marshal(x)
 			return fmt.Errorf("it is %s", raw)
 		}
