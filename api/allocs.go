@@ -108,7 +108,7 @@ func (c *Client) frames(ctx context.Context, path string, q *Query, w io.Writer)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("the stream broke off: %w", err)
+			return brokenOff(dec, body, err)
 		}
 		if _, err := w.Write(f.Data); err != nil {
 			return err

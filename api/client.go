@@ -350,3 +350,19 @@ func (c *Client) Send(ctx context.Context, method, path string, header http.Head
 }
 
 func seg(id string) string { return url.PathEscape(id) }
+
+// saidMost bounds what is read of why a stream broke off, in bytes.
+const saidMost = 4 << 10
+
+// brokenOff is why a stream of JSON values is not whole. An agent that fails amid one has no status left to say so with: it
+// writes why behind the last value, and breaks the connection off.
+func brokenOff(dec *json.Decoder, body io.Reader, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		said, _ := io.ReadAll(io.LimitReader(io.MultiReader(dec.Buffered(), body), saidMost)) // the break is what follows it
+		if text := strings.TrimSpace(string(said)); text != "" {
+			return fmt.Errorf("the stream broke off: %s", text)
+		}
+	}
+	return fmt.Errorf("the stream broke off: %w", err)
+}

@@ -306,7 +306,7 @@ func (c *Client) EventStream(ctx context.Context, topics []string, index uint64,
 			if ctx.Err() != nil || errors.Is(err, io.EOF) {
 				return ctx.Err()
 			}
-			return err
+			return brokenOff(dec, body, err)
 		}
 		if line.Index == 0 {
 			continue // a heartbeat

@@ -154,6 +154,10 @@ func TestBrokenLogIsAnError(t *testing.T) {
 	if got := f.run(t, "logs", "5f3a9c01"); got.code != exitFailed || got.out != "one" || !strings.Contains(got.err, "broke off") {
 		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
 	}
+	f = cluster(t).on("GET /v1/client/fs/logs/"+allocA, `{"Data":"b25l"}`+"no path to node \"gpu-1\"")
+	if got := f.run(t, "logs", "5f3a9c01"); got.code != exitFailed || got.out != "one" || !strings.Contains(got.err, "broke off: no path to node \"gpu-1\"") {
+		t.Errorf("of an agent that says why: exit code %d, output %q, stderr %q", got.code, got.out, got.err)
+	}
 }
 
 func TestAllocFSPrintsFiles(t *testing.T) {

@@ -306,10 +306,7 @@ type localStream struct {
 func (s *localStream) Recv(v any) error {
 	st, err := readStatus(s.r)
 	if err != nil {
-		if cause := s.ctx.Err(); cause != nil {
-			return cause
-		}
-		return err
+		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
 		if cause := s.ctx.Err(); cause != nil { // the callee says that we gave up
@@ -322,12 +319,20 @@ func (s *localStream) Recv(v any) error {
 	}
 	body, err := readRaw(s.r, MaxFrame)
 	if err != nil {
-		return err
+		return s.lost(err)
 	}
 	if len(body) == 0 { // no value is encoded as nothing
 		return s.take(v)
 	}
 	return Decode(body, v)
+}
+
+// lost is why nothing more comes, though the callee has not ended the stream: who it was passed on to is gone, say.
+func (s *localStream) lost(err error) error {
+	if cause := s.ctx.Err(); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrSessionClosed, unended(err))
 }
 
 // take reads a value that was handed over.

@@ -382,5 +382,13 @@ func (s *Stream) lost(err error) error {
 	if cause := s.ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", s.method, cause)
 	}
-	return fmt.Errorf("%s: %w", s.method, s.session.gone(err))
+	return fmt.Errorf("%s: %w", s.method, s.session.gone(unended(err)))
+}
+
+// unended is why a stream broke off. It is never io.EOF, which says that the callee has ended it.
+func unended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

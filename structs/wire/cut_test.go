@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// A stream whose callee is lost after an answer has not ended well: who follows logs or events, or saves a snapshot, would
+// take what has come for all there is. That holds at the caller, behind who passes the call on, and in the same process.
+func TestACutStreamIsNoEnd(t *testing.T) {
+	callee := echoMux()
+	callee.Handle("cut", func(_ context.Context, call *Call) error {
+		if err := call.Send(&echo{"first"}); err != nil {
+			return err
+		}
+		return call.Session.Close()
+	})
+	relay := NewMux(hclog.NewNullLogger(), 0)
+	relay.Handle("cut", func(ctx context.Context, call *Call) error {
+		back, _ := between(t, callee)
+		return call.Relay(ctx, back, ViaLeader, nil)
+	})
+	direct, _ := between(t, callee)
+	front, _ := between(t, relay)
+	for name, open := range map[string]func() (Receiver, error){
+		"at the caller":         func() (Receiver, error) { return direct.Stream(t.Context(), "cut", &echo{}) },
+		"behind a relay":        func() (Receiver, error) { return front.Stream(t.Context(), "cut", &echo{}) },
+		"behind one in process": func() (Receiver, error) { return relay.LocalStream(t.Context(), "cut", &echo{}) },
+	} {
+		st, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			err = st.Recv(&echo{})
+		}
+		st.Close()
+		if errors.Is(err, io.EOF) || !errors.Is(err, ErrSessionClosed) {
+			t.Errorf("%s: a stream that is cut ends with %v", name, err)
+		}
+	}
+}
