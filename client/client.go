@@ -123,20 +123,16 @@ func (c *Client) identity() (state.Node, error) {
 			return who, err
 		}
 	}
-	who = state.Node{ID: newID(), Secret: newSecret(), Seed: newSecret()}
+	who = state.Node{ID: randomID(), Secret: randomID(), Seed: randomID()}
 	if c.store != nil {
 		err = c.store.SetNode(who)
 	}
 	return who, err
 }
 
-func newID() string {
-	var r [10]byte
-	_, _ = rand.Read(r[:]) // never fails
-	return structs.TimeOrderedID(time.Now().UnixMilli(), r)
-}
-
-func newSecret() string {
+// randomID is a UUID of nothing but random bits. A node's is none that begins with its time, for people know a node by its
+// first eight digits, and machines are powered on together.
+func randomID() string {
 	var r [16]byte
 	_, _ = rand.Read(r[:]) // never fails
 	return structs.FormatUUID(r, 4)

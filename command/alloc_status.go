@@ -27,7 +27,9 @@ func allocStatus() spec {
 			fs.BoolVar(&o.stats, "stats", false, "show what the tasks use, in detail")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs, and how the node was chosen")
 			filter := fs.String("filter", "", "list only allocations that match an `expression`")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				switch len(args) {
 				case 0:
 					return listAllocs(ctx, e, *filter, o.verbose)

@@ -20,7 +20,9 @@ func evalList() spec {
 			perPage := fs.Int("per-page", 0, "at most `N`")
 			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}

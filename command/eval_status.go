@@ -16,7 +16,9 @@ func evalStatus() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			monitor := fs.Bool("monitor", false, "follow it until what it placed runs")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				if len(args) != 1 {
 					return e.usage("one evaluation is needed, %d given (`nomadish eval list` lists them)", len(args))
 				}

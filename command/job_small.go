@@ -297,7 +297,9 @@ func jobAllocs() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			all := fs.Bool("all", false, "also those of an earlier job of this name")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				id, err := e.jobName(ctx, args)
 				if err != nil {
 					return e.fail(err)

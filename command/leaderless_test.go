@@ -70,9 +70,9 @@ func TestASlowLeaderIsWaitedForInSilence(t *testing.T) {
 }
 
 func TestStaleIsSuggestedWhereItHelps(t *testing.T) {
-	f := newFake(t).on("GET /v1/jobs", noLeader).on("GET /v1/allocations", noLeader).
+	f := newFake(t).on("GET /v1/jobs", noLeader).on("GET /v1/queue", noLeader).
 		on("GET /v1/nodes", refusal{http.StatusInternalServerError, "broken"})
-	for line, want := range map[string]bool{"job status": true, "job status -stale": false, "alloc status": false, "node status": false} {
+	for line, want := range map[string]bool{"job status": true, "job status -stale": false, "queue": false, "node status": false} {
 		got := f.run(t, strings.Fields(line)...)
 		if got.code != exitFailed || strings.Contains(got.err, "-stale") != want || strings.Contains(got.err, "waiting") {
 			t.Errorf("%s: exit code %d, stderr %q", line, got.code, got.err)

@@ -11,7 +11,8 @@ import (
 // TestStale: -stale asks the server that is asked for what it knows, for everything that the command reads.
 func TestStale(t *testing.T) {
 	f := cluster(t).on("GET /v1/operator/raft/configuration", &structs.RaftConfigurationReply{Servers: []*structs.RaftServer{{ID: "s1", Node: "server-1.global"}}})
-	for _, line := range []string{"operator raft list-peers", "job status", "job status web", "node status", "node status " + nodeA} {
+	for _, line := range []string{"operator raft list-peers", "job status", "job status web", "node status", "node status " + nodeA,
+		"job allocs web", "alloc status", "alloc status 5f3a9c01", "eval list", "eval status " + evalA} {
 		for _, stale := range []bool{false, true} {
 			before := len(f.requests("GET"))
 			args := strings.Fields(line)

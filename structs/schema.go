@@ -202,6 +202,17 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
+// BareWord says how a word is written that stands where HCL takes only values.
+func BareWord(word string) string {
+	switch strings.ToLower(word) {
+	case "yes", "on":
+		return fmt.Sprintf("write true, or %q if it is meant as a string", word)
+	case "no", "off":
+		return fmt.Sprintf("write false, or %q if it is meant as a string", word)
+	}
+	return fmt.Sprintf("a string is written in quotes, %q", word)
+}
+
 // Nearest gives the known word that a mistyped one most likely meant, or "".
 func Nearest(word string, known []string) string {
 	if len(word) > 100 {

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // What reading one file may cost.
@@ -223,6 +225,10 @@ func (r *reader) expr(e hcl.Expression) *tree {
 		return t
 	}
 	v, diags := e.Value(nil)
+	if word := hcl.ExprAsKeyword(e); word != "" && diags.HasErrors() {
+		r.problems = append(r.problems, problemAt(e.Range(), "unknown name %q: %s", word, structs.BareWord(word)))
+		return t
+	}
 	if diags.HasErrors() {
 		r.problems = append(r.problems, fromDiags(r.file, diags)...)
 		return t

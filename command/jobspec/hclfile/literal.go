@@ -202,7 +202,7 @@ func unknownName(root, text string, bound names) string {
 		if near := structs.Nearest(root, append(mapKeys(bound), "true", "false", "null")); near != "" {
 			return fmt.Sprintf("unknown name %q; did you mean %s?", text, near)
 		}
-		return fmt.Sprintf("unknown name %q: a string is written in quotes, %q", text, text)
+		return fmt.Sprintf("unknown name %q: %s", text, structs.BareWord(text))
 	}
 	return fmt.Sprintf("unknown name %q: known are var.NAME, local.NAME, and what a node fills in, such as attr.NAME, meta.NAME and NOMAD_NAME", text)
 }
