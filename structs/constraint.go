@@ -28,6 +28,27 @@ type Constraint struct {
 	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|distinct_property|distinct_hosts|regexp|version|semver|set_contains|set_contains_all|set_contains_any|is_set|is_not_set"` // one of the Constraint constants; "=" if not stated
 }
 
+// Shorthand gives the field that an operator's name, written as an attribute, fills.
+func (*Constraint) Shorthand(name string) string {
+	switch name {
+	case ConstraintDistinctProperty:
+		return "attribute"
+	case ConstraintDistinctHosts:
+		return "value"
+	}
+	return (*Affinity)(nil).Shorthand(name)
+}
+
+// Shorthand gives the field that an operator's name, written as an attribute, fills.
+func (*Affinity) Shorthand(name string) string {
+	switch name {
+	case ConstraintRegex, ConstraintVersion, ConstraintSemver,
+		ConstraintSetContains, ConstraintSetContainsAll, ConstraintSetContainsAny:
+		return "value"
+	}
+	return ""
+}
+
 // DefaultWeight is that of an affinity or spread that states none.
 const DefaultWeight = 50
 

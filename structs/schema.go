@@ -53,6 +53,10 @@ type Defaulter interface{ SetDefaults() }
 // AfterDecoder is a type that has something to settle when all of it was decoded.
 type AfterDecoder interface{ AfterDecode() }
 
+// Shorthander is a type whose blocks may also be written by the name of an operator, as Nomad allows it: distinct_hosts = true.
+// Shorthand is the field that the attribute of a name fills then, beside the operator; "": the name is none.
+type Shorthander interface{ Shorthand(name string) string }
+
 var durationType = reflect.TypeFor[time.Duration]()
 
 var fieldCache sync.Map // reflect.Type → []Field

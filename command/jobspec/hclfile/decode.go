@@ -129,6 +129,9 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	}
 	for _, a := range sortedAttrs(b.Body) {
 		f := fields[a.Name]
+		if f == nil && d.shorthand(a, b, fields, v, path) {
+			continue
+		}
 		if f == nil || f.Kind == structs.FieldLabel {
 			d.unknown(a.NameRange, path, "attribute", a.Name, known, f != nil)
 			continue
@@ -163,6 +166,31 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	if after, ok := v.Addr().Interface().(structs.AfterDecoder); ok {
 		after.AfterDecode()
 	}
+}
+
+// shorthand decodes an attribute that is named as an operator: it states the operator, and one field beside it. It tells
+// whether the attribute is such a one.
+func (d *Decoder) shorthand(a *hclsyntax.Attribute, b block, fields map[string]*structs.Field, v reflect.Value, path string) bool {
+	short, ok := v.Addr().Interface().(structs.Shorthander)
+	if !ok || short.Shorthand(a.Name) == "" {
+		return false
+	}
+	into := short.Shorthand(a.Name)
+	for _, name := range []string{"operator", into} {
+		if b.Body.Attributes[name] != nil {
+			d.addf(a.NameRange, path, "%s states the operator and its %s: leave out %s, or write operator = %q", a.Name, into, name, a.Name)
+			return true
+		}
+	}
+	operator := v.FieldByIndex(fields["operator"].Index)
+	if other := operator.String(); other != "" {
+		d.addf(a.NameRange, path, "%s and %s are two operators: write a block for each", other, a.Name)
+		return true
+	}
+	operator.SetString(a.Name)
+	d.note(path, into, a.NameRange)
+	d.attribute(a, b.Ctx, fields[into], v.FieldByIndex(fields[into].Index), path)
+	return true
 }
 
 // repeats says that blocks of the type may stand more than once.

@@ -3,6 +3,23 @@ job "d" {
     distinct_hosts = true
 
     constraint {
+      operator          = "!="
+      distinct_property = "${meta.rack}"
+    }
+
+    constraint {
+      attribute = "${attr.os.version}"
+      version   = ">= 22.04"
+      value     = "22.04"
+    }
+
+    constraint {
+      attribute      = "${attr.kernel.name}"
+      distinct_hosts = true
+      regexp         = "linux"
+    }
+
+    affinity {
       distinct_hosts = true
     }
 
@@ -10,7 +27,7 @@ job "d" {
       driver = "mock_driver"
 
       constraint {
-        distinct_property = "${meta.rack}"
+        version = ["1"]
       }
     }
   }
