@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +75,7 @@ type Broker struct {
 	enabled bool
 	paused  bool
 	ready   map[readyKey]*heap[*item]
+	keys    []readyKey                     // of ready, as sortedReady gave them last
 	serial  map[structs.NamespacedID]*lane // by job
 	known   map[string]*item               // by evaluation ID: all that are not blocked
 	wake    chan struct{}                  // closed and replaced when something may be taken
@@ -334,9 +338,26 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", b.wake, 0, nil
 	}
 	var first *item
-	wake = b.wake                 // as it is now: what is let on meanwhile closes it
-	for key, q := range b.ready { // order does not matter: that of the items decides
-		if !slices.Contains(schedulers, key.kind) {
+	for seen := (chan struct{})(nil); seen != b.wake; { // to look may let something on, which may go before what was found
+		seen = b.wake
+		first, later = b.first(schedulers)
+	}
+	if first == nil {
+		return nil, "", b.wake, later, nil
+	}
+	b.unready(first)
+	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
+	b.enter(first) // it may have waited for so long that it did not count any more
+	b.expect(first)
+	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
+	return first.eval, first.token, nil, 0, nil
+}
+
+// first is the first evaluation that may be taken now; nil: there is none, but maybe one later, if that is not 0.
+func (b *Broker) first(schedulers []string) (first *item, later time.Duration) {
+	for _, key := range b.sortedReady() { // to look at one may move what is in others of its pool
+		q := b.ready[key]
+		if q == nil || !slices.Contains(schedulers, key.kind) {
 			continue
 		}
 		it, ok := b.firstReady(q)
@@ -356,15 +377,16 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 			first = it
 		}
 	}
-	if first == nil {
-		return nil, "", wake, later, nil
-	}
-	b.unready(first)
-	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
-	b.enter(first) // it may have waited for so long that it did not count any more
-	b.expect(first)
-	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
-	return first.eval, first.token, nil, 0, nil
+	return first, later
+}
+
+// sortedReady is where something is ready, until it is called again.
+func (b *Broker) sortedReady() []readyKey {
+	b.keys = slices.AppendSeq(b.keys[:0], maps.Keys(b.ready))
+	slices.SortFunc(b.keys, func(a, o readyKey) int {
+		return cmp.Or(strings.Compare(a.pool, o.pool), strings.Compare(a.kind, o.kind))
+	})
+	return b.keys
 }
 
 // firstReady is the first of a queue that need not wait for its gate however long that takes.

@@ -219,6 +219,43 @@ func TestHeldForTooLong(t *testing.T) {
 	})
 }
 
+// TestLetOnWhileLooking: to look for the next evaluation may find that what went before others has had its time, and let them
+// on: the first of all that may be taken then is taken, at once.
+func TestLetOnWhileLooking(t *testing.T) {
+	for range 20 { // Go walks through a map otherwise each time
+		run(t, func(b *bed) {
+			batch := []string{structs.JobTypeBatch}
+			b.jobOfPriority("high", structs.JobTypeService, 90)
+			b.jobOfPriority("low", structs.JobTypeService, 10)
+			b.jobOfPriority("batch", structs.JobTypeBatch, 20)
+			take := func(want string, kinds []string) (token string) {
+				b.Helper()
+				e, token, _, err := b.Dequeue(b.Context(), kinds, time.Nanosecond)
+				if err != nil || e == nil || e.ID != want {
+					b.Fatalf("got %v, %v; want %s", e, err, want)
+				}
+				return token
+			}
+			b.put(eval("1", "high", 90))
+			high := take("1", service)
+			b.put(eval("low", "low", 10))
+			b.SendBack("low", take("low", service))
+			b.done("1", high)
+			synctest.Wait() // low is let on
+			b.put(eval("2", "high", 90))
+			take("2", service)
+			later := eval("batch", "batch", 20)
+			later.Type = structs.JobTypeBatch
+			b.put(later)
+			b.SendBack("batch", take("batch", batch))
+			time.Sleep(b.opts.HoldLimit + time.Millisecond)
+			if e, _, _, _, err := b.take([]string{structs.JobTypeService, structs.JobTypeBatch}); err != nil || e == nil || e.ID != "batch" {
+				b.Fatalf("got %v, %v", e, err)
+			}
+		})
+	}
+}
+
 // TestTryAgainInItsPool: an ask whose plan did not hold has those tried again that may want
 // the same nodes, and no others.
 func TestTryAgainInItsPool(t *testing.T) {
