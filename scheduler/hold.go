@@ -68,6 +68,19 @@ const reservedLook = 1000
 // ask: what was in the way is given its time to end.
 const reservedLate = 30 * time.Second
 
+// lapse has the job's reservations for groups that miss nothing be in nobody's way: reserve ends them in this very plan, and
+// others of the job's groups must not have somebody leave for their sake.
+func (s *scheduler) lapse(groups []*groupWork) {
+	for id, h := range s.w.holds.All {
+		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
+			continue
+		}
+		if !slices.ContainsFunc(groups, func(w *groupWork) bool { return w.group.Name == h.group && len(w.place)+len(w.update) > 0 }) {
+			s.edit.Unreserve(id)
+		}
+	}
+}
+
 // reserve ends the job's reservations that are not wanted any more, and makes new
 // ones for asks that have waited too long.
 func (s *scheduler) reserve() {

@@ -372,6 +372,28 @@ func TestReclaimBesideReserved(t *testing.T) {
 	c.wantTaken(map[string]int{"low": 2})
 }
 
+// TestReclaimBesideItsOwnReservation: what was reserved for a group that misses nothing any more makes nobody leave for
+// another group of its job.
+func TestReclaimBesideItsOwnReservation(t *testing.T) {
+	c := preempting(t)
+	c.node("n", sized(1000, 1000))
+	c.runs(other{job: "low", priority: 1, cpu: 500, mem: 1}, 1, "n")
+	job := testJob(structs.JobTypeService, 0, asks(50, 400, 1), func(j *structs.Job) {
+		h := group(j).Copy()
+		h.Name, h.Count = "h", 1
+		j.TaskGroups = append(j.TaskGroups, h)
+	})
+	e := c.w.Edit()
+	e.Reserve(&structs.Reservation{NodeID: "n", Namespace: job.Namespace, JobID: job.ID, Group: "g", CPU: 300})
+	c.w = e.World()
+	c.register(job)
+	c.eval()
+	c.wantTaken(map[string]int{})
+	if placed(c.last) != 1 || !slices.Equal(c.last.Unreserve, []string{"n"}) {
+		t.Errorf("%d placed, unreserved %v", placed(c.last), c.last.Unreserve)
+	}
+}
+
 // gpuNode gives a node four GPUs under two switches.
 func gpuNode(n *structs.Node) {
 	d := &structs.NodeDeviceResource{Vendor: "v", Type: "gpu", Name: "m"}

@@ -66,6 +66,7 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	// 2. What is stopped is free for what is placed.
 	s.stop(r.stops)
 	s.plan.Update = r.inPlace
+	s.lapse(r.groups)
 
 	// What was suspended goes on where it is, if there is room for it again.
 	s.resume(r.groups)
