@@ -26,6 +26,7 @@ func serve(t *testing.T, config Config, status int, body string) (*Client, *http
 		last.Body = io.NopCloser(strings.NewReader(string(sent)))
 		w.Header().Set("X-Nomad-Index", "42")
 		w.Header().Set("X-Nomad-KnownLeader", "true")
+		w.Header().Set("X-Nomad-LastContact", "1500")
 		w.Header().Set("X-Nomad-NextToken", "more")
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
@@ -91,7 +92,7 @@ func TestQueryIsSent(t *testing.T) {
 		if last.Header.Get("X-Nomad-Token") != "secret" {
 			t.Error("the token was not sent")
 		}
-		if meta != (Meta{Index: 42, KnownLeader: true, NextToken: "more"}) {
+		if meta != (Meta{Index: 42, KnownLeader: true, LastContact: 1500 * time.Millisecond, NextToken: "more"}) {
 			t.Errorf("meta %+v", meta)
 		}
 	}

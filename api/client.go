@@ -62,9 +62,10 @@ func (c Config) FromEnv() Config {
 
 // Client asks an agent. It is safe for use by many goroutines.
 type Client struct {
-	config Config
-	base   *url.URL
-	http   *http.Client
+	config   Config
+	base     *url.URL
+	http     *http.Client
+	answered func(Meta) // see Answered; nil: nobody asks
 }
 
 // New makes a client; nothing is asked yet.
@@ -111,6 +112,14 @@ func (c *Client) Stale() *Client {
 	return &other
 }
 
+// Answered is a client that tells seen of the Meta of each answer that has one, before what was asked for is read. seen may
+// be called by several goroutines at once.
+func (c *Client) Answered(seen func(Meta)) *Client {
+	other := *c
+	other.answered = seen
+	return &other
+}
+
 // Region is the region that the client asks for; empty: the agent's own.
 func (c *Client) Region() string { return c.config.Region }
 
@@ -136,6 +145,8 @@ type Query struct {
 type Meta struct {
 	Index       uint64
 	KnownLeader bool
+	// LastContact is how long ago the server that answered had heard a leader; 0: it leads, or has never heard one.
+	LastContact time.Duration
 	NextToken   string
 }
 
@@ -262,6 +273,9 @@ func (c *Client) send(ctx context.Context, method, path string, q *Query, body i
 		}
 		return nil, &Error{Status: resp.StatusCode, Msg: msg}
 	}
+	if c.answered != nil && resp.Header.Get(knownLeader) != "" {
+		c.answered(metaOf(resp.Header))
+	}
 	return resp, nil
 }
 
@@ -283,9 +297,16 @@ func (c *Client) round(ctx context.Context, req *http.Request) (*http.Response, 
 	return nil, &Unreachable{Address: c.base.String(), Err: err}
 }
 
+// knownLeader is the header that comes with each answer of a server, other than those of its agent.
+const knownLeader = "X-Nomad-Knownleader"
+
 func metaOf(h http.Header) Meta {
 	index, _ := strconv.ParseUint(h.Get("X-Nomad-Index"), 10, 64)
-	return Meta{Index: index, KnownLeader: h.Get("X-Nomad-Knownleader") == "true", NextToken: h.Get("X-Nomad-Nexttoken")}
+	contact, _ := strconv.ParseInt(h.Get("X-Nomad-Lastcontact"), 10, 64)
+	return Meta{
+		Index: index, KnownLeader: h.Get(knownLeader) == "true", LastContact: time.Duration(contact) * time.Millisecond,
+		NextToken: h.Get("X-Nomad-Nexttoken"),
+	}
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, q *Query, body, out any) (Meta, error) {

@@ -49,6 +49,14 @@ type gossiper struct {
 	logger hclog.Logger
 }
 
+// GossipAddr is where others reach the client's part of the gossip; empty: it has none.
+func (c *Client) GossipAddr() string {
+	if c.gossip == nil {
+		return ""
+	}
+	return c.gossip.pool.Addr()
+}
+
 // openGossip makes the nodes members, each alone as yet.
 func (c *Client) openGossip() error {
 	g := c.config.Gossip

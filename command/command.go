@@ -172,7 +172,11 @@ func (r *runner) Run(args []string) int {
 		}
 		e.leaderless = staleHint(fs)
 		if stale(fs) { // it needs none
-			return run(r.ctx, e, positional)
+			var age staleness
+			e.client = e.client.Answered(age.see)
+			code := run(r.ctx, e, positional)
+			age.tell(e)
+			return code
 		}
 		ctx, end := e.watchLeader(r.ctx, cmp.Or(r.patience, leaderPatience))
 		defer end()
@@ -314,6 +318,7 @@ func help(hidden []string) cli.HelpFunc {
 			delete(all, h)
 		}
 		return "nomadish schedules jobs on clusters of GPU and HPC machines.\n\n" + cli.BasicHelpFunc("nomadish")(all) +
+			"\n\nAs in Nomad, run, plan, validate, status, inspect, stop and init stand for those of job; logs and fs for those of alloc." +
 			"\n\nStart with `nomadish agent -dev` in one terminal and `nomadish job init && nomadish job run example.nomad.hcl` in another."
 	}
 }

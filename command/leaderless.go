@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
 )
 
 // leaderPatience is how long an answer is waited for before somebody asks whether there is
@@ -84,4 +85,33 @@ func unfounded(err error) bool {
 func stale(fs *flag.FlagSet) bool {
 	f := fs.Lookup("stale")
 	return f != nil && f.Value.String() == "true"
+}
+
+// staleness is how old an answer may be that a server gave by itself.
+type staleness struct {
+	mu      sync.Mutex
+	alone   bool          // it knew no leader
+	contact time.Duration // since it had heard one; 0: it leads, or never did
+}
+
+// see notes an answer; the oldest counts.
+func (s *staleness) see(m api.Meta) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alone = s.alone || !m.KnownLeader
+	s.contact = max(s.contact, m.LastContact)
+}
+
+// tell says, beside what was printed, that it may be old. A server that hears its leader has what is shown from just now.
+func (s *staleness) tell(e *env) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.contact > leaderPatience:
+		_, _ = fmt.Fprintf(e.err, "The server that was asked last heard a leader %s ago: what it shows may be that old.\n", ui.Short(s.contact))
+	case s.alone && s.contact == 0:
+		_, _ = fmt.Fprintln(e.err, "The server that was asked has heard no leader since it was started: what it shows is what it knew before.")
+	case s.alone:
+		_, _ = fmt.Fprintln(e.err, "The server that was asked knows no leader at present.")
+	}
 }

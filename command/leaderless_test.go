@@ -72,7 +72,7 @@ func TestASlowLeaderIsWaitedForInSilence(t *testing.T) {
 func TestStaleIsSuggestedWhereItHelps(t *testing.T) {
 	f := newFake(t).on("GET /v1/jobs", noLeader).on("GET /v1/queue", noLeader).
 		on("GET /v1/nodes", refusal{http.StatusInternalServerError, "broken"})
-	for line, want := range map[string]bool{"job status": true, "job status -stale": false, "queue": false, "node status": false} {
+	for line, want := range map[string]bool{"job status": true, "job status -stale": false, "queue": true, "queue -stale": false, "node status": false} {
 		got := f.run(t, strings.Fields(line)...)
 		if got.code != exitFailed || strings.Contains(got.err, "-stale") != want || strings.Contains(got.err, "waiting") {
 			t.Errorf("%s: exit code %d, stderr %q", line, got.code, got.err)
@@ -82,4 +82,36 @@ func TestStaleIsSuggestedWhereItHelps(t *testing.T) {
 	if got := newFake(t).on("GET /v1/jobs", early).run(t, "job", "status"); got.code != exitFailed || strings.Contains(got.err, "-stale") {
 		t.Errorf("a server that knows nothing: %q", got.err)
 	}
+}
+
+// What a server shows by itself may be old: how old, is said beside it.
+func TestStaleSaysHowOld(t *testing.T) {
+	f := func(known, contact, want string, args ...string) {
+		t.Helper()
+		agent := cluster(t)
+		inner := agent.Config.Handler
+		agent.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if known != "" {
+				w.Header().Set("X-Nomad-KnownLeader", known)
+				w.Header().Set("X-Nomad-LastContact", contact)
+			}
+			inner.ServeHTTP(w, r)
+		})
+		if got := agent.run(t, args...); got.code != exitDone || got.err != want {
+			t.Errorf("%v, leader known %q, heard %q ms ago: exit code %d, stderr\n%s\nwant\n%s", args, known, contact, got.code, got.err, want)
+		}
+	}
+	const (
+		old    = "The server that was asked last heard a leader 1m5s ago: what it shows may be that old.\n"
+		before = "The server that was asked has heard no leader since it was started: what it shows is what it knew before.\n"
+		alone  = "The server that was asked knows no leader at present.\n"
+	)
+	f("false", "65000", old, "job", "status", "-stale")
+	f("true", "65000", old, "job", "status", "-stale") // it has not noticed yet
+	f("false", "65000", old, "node", "status", "-stale", "-json")
+	f("false", "0", before, "job", "status", "-stale")
+	f("false", "1500", alone, "job", "status", "-stale")
+	f("true", "40", "", "job", "status", "-stale")
+	f("", "", "", "job", "status", "-stale") // an answer that does not say
+	f("false", "65000", "", "job", "status") // the leader's, who was asked whether it still leads
 }

@@ -24,7 +24,9 @@ more often it was requeued; -verbose shows what it is made of.`,
 			perPage := fs.Int("per-page", 0, "at most `N`")
 			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
 			verbose := fs.Bool("verbose", false, "print whole IDs, and what the priority is made of")
+			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}

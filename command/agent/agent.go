@@ -37,6 +37,7 @@ type serverPart struct {
 	serfBound string
 	encrypted bool
 	wan       string       // gossip with other regions, as others reach it; empty: it is off
+	clients   string       // its part of the clients' gossip, as they reach it; empty: it has none
 	failed    <-chan error // it cannot go on
 	// stop ends it; leave: it takes itself out of the cluster.
 	stop func(ctx context.Context, leave bool) error
@@ -45,6 +46,7 @@ type serverPart struct {
 // clientPart is a running client, as far as the agent needs one.
 type clientPart struct {
 	nodeID     string
+	gossip     string // as others reach it; empty: it does not gossip
 	stats      func() map[string]map[string]string
 	servers    func() []string
 	setServers func([]string) error
@@ -229,6 +231,9 @@ func (a *Agent) describe(shown map[string]any) {
 	// As Nomad shows them: what is bound, and what others are told.
 	shown["NodeName"] = a.cfg.Name
 	normalized, advertise := map[string]any{"HTTP": bound}, map[string]any{"HTTP": a.httpAddr}
+	if addr := a.clientGossip(); addr != "" {
+		advertise["ClientGossip"] = addr
+	}
 	if a.server != nil {
 		normalized["RPC"], normalized["Serf"] = a.server.bound, a.server.serfBound
 		advertise["RPC"], advertise["Serf"] = a.rpcAddr, a.server.serf
@@ -370,6 +375,17 @@ func (s self) SetServers(addrs []string) error {
 
 func (s self) Reload() error { return s.a.Reload() }
 
+// clientGossip is where others reach the agent's part of the clients' gossip, its server's where it is both; empty: it has none.
+func (a *Agent) clientGossip() string {
+	if a.server != nil && a.server.clients != "" {
+		return a.server.clients
+	}
+	if a.client != nil {
+		return a.client.gossip
+	}
+	return ""
+}
+
 // banner tells people what was started.
 func (a *Agent) banner(w io.Writer) {
 	var bound []string
@@ -383,6 +399,9 @@ func (a *Agent) banner(w io.Writer) {
 		if a.server.wan != "" {
 			advertise += "; Serf WAN: " + a.server.wan
 		}
+	}
+	if addr := a.clientGossip(); addr != "" {
+		advertise += "; Client gossip: " + addr
 	}
 	lines := [][2]string{
 		{"Advertise Addrs", advertise}, {"Bind Addrs", bind}, {"Client", fmt.Sprint(a.client != nil)},

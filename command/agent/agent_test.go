@@ -67,7 +67,7 @@ func (w *world) parts() parts {
 			}
 			w.did("start server")
 			return &serverPart{
-				Backend: w, addr: "127.0.0.1:1", bound: "127.0.0.1:1",
+				Backend: w, addr: "127.0.0.1:1", bound: "127.0.0.1:1", clients: "127.0.0.1:2",
 				stats: func() map[string]map[string]string { return map[string]map[string]string{"nomad": {"server": "true"}} },
 				stop: func(_ context.Context, leave bool) error {
 					w.did(map[bool]string{true: "leave", false: "stop"}[leave] + " server")
@@ -82,7 +82,7 @@ func (w *world) parts() parts {
 			w.did("start client")
 			w.dirs, w.to = dirs, servers
 			return &clientPart{
-				nodeID: "the-node", servers: func() []string { return servers }, setServers: func([]string) error { return nil },
+				nodeID: "the-node", gossip: "127.0.0.1:3", servers: func() []string { return servers }, setServers: func([]string) error { return nil },
 				stats: func() map[string]map[string]string { return map[string]map[string]string{"client": {}} },
 				stop: func(_ context.Context, end bool) error {
 					w.did(map[bool]string{true: "stop client and tasks", false: "stop client"}[end])
@@ -202,7 +202,7 @@ func TestDev(t *testing.T) {
 	var self struct {
 		Config struct {
 			Datacenter, Region, NodeName string
-			AdvertiseAddrs               struct{ HTTP, RPC string }
+			AdvertiseAddrs               struct{ HTTP, RPC, ClientGossip string }
 			NormalizedAddrs              struct{ HTTP []string }
 		} `json:"config"`
 		Stats map[string]any `json:"stats"`
@@ -211,7 +211,7 @@ func TestDev(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := self.Config
-	if c.Datacenter != "dc7" || c.Region != "global" || c.NodeName != "n1" || c.AdvertiseAddrs.HTTP != r.addr || c.NormalizedAddrs.HTTP[0] != r.addr {
+	if c.Datacenter != "dc7" || c.Region != "global" || c.NodeName != "n1" || c.AdvertiseAddrs.HTTP != r.addr || c.AdvertiseAddrs.ClientGossip != "127.0.0.1:2" || c.NormalizedAddrs.HTTP[0] != r.addr {
 		t.Errorf("self: %s", body)
 	}
 	if self.Stats["client"] == nil || self.Stats["nomad"] == nil {
@@ -256,6 +256,9 @@ func TestClientOnly(t *testing.T) {
 	}
 	if got := strings.Join(w.to, " "); got != "a:1 b:2 c:3" || w.dirs.state != filepath.Join(dir, "client") {
 		t.Errorf("%s %+v", got, w.dirs)
+	}
+	if text, _ := r.out.next(); !strings.Contains(text, "Advertise Addrs: HTTP: "+r.addr+"; Client gossip: 127.0.0.1:3\n") {
+		t.Errorf("the clients' gossip is not named:\n%s", text)
 	}
 	r.signals <- syscall.SIGTERM
 	if code := <-r.code; code != 0 {

@@ -102,7 +102,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 		return nil, errors.Join(err, set.close(context.Background(), false))
 	}
 	return &clientPart{
-		nodeID: cl.NodeID(), stats: cl.Stats,
+		nodeID: cl.NodeID(), gossip: cl.GossipAddr(), stats: cl.Stats,
 		servers: cl.Servers,
 		setServers: func([]string) error {
 			return structs.Errorf(structs.CodeUnsupported, "the client's servers cannot be changed while it runs yet; the servers tell it of each other")

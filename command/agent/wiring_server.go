@@ -200,7 +200,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 	}
 	return &serverPart{
 		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, failed: s.Failed(),
-		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: s.Encrypted(), wan: s.WANAddr(),
+		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
 		stop: func(_ context.Context, leave bool) error {
 			if leave {
 				return s.Leave()
