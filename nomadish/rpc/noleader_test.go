@@ -85,7 +85,7 @@ func TestNoLeaderIsLogged(t *testing.T) {
 				}
 			}
 		}
-		missing := `1 of 3 servers can be seen, 2 are needed; missing: b.global at 10.0.0.2:4647, c.global at 10.0.0.3:4647`
+		missing := `1 of 3 servers can be seen, at least 2 must be; missing: b.global at 10.0.0.2:4647, c.global at 10.0.0.3:4647`
 		f("an election", "", 9*time.Second)
 		f("it is over", "10.0.0.2:4647", time.Hour)
 		f("nobody leads", "", 9*time.Second)
