@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,17 +97,17 @@ func (c *Client) frames(ctx context.Context, path string, q *Query, w io.Writer)
 		return err
 	}
 	defer body.Close() //nolint:errcheck // read only
-	dec := json.NewDecoder(bufio.NewReader(body))
+	dec := json.NewDecoder(body)
 	for {
 		var f structs.StreamFrame
-		if err := dec.Decode(&f); err != nil {
+		if err := streamed(dec, body, &f); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return brokenOff(dec, body, err)
+			return err
 		}
 		if _, err := w.Write(f.Data); err != nil {
 			return err

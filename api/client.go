@@ -101,7 +101,7 @@ func New(c Config) (*Client, error) {
 // In is a client that asks the same agent for another region; "": the agent's own.
 func (c *Client) In(region string) *Client {
 	other := *c
-	other.config.Region = region
+	other.config.Region, other.answered = region, nil
 	return &other
 }
 
@@ -112,8 +112,8 @@ func (c *Client) Stale() *Client {
 	return &other
 }
 
-// Answered is a client that tells seen of the Meta of each answer that has one, before what was asked for is read. seen may
-// be called by several goroutines at once.
+// Answered is a client that tells seen of the Meta of each good answer that has one, before what was asked for is read. seen
+// may be called by several goroutines at once. What the client asks of other regions (see In) is not told of.
 func (c *Client) Answered(seen func(Meta)) *Client {
 	other := *c
 	other.answered = seen
@@ -297,7 +297,7 @@ func (c *Client) round(ctx context.Context, req *http.Request) (*http.Response, 
 	return nil, &Unreachable{Address: c.base.String(), Err: err}
 }
 
-// knownLeader is the header that comes with each answer of a server, other than those of its agent.
+// knownLeader is a header of answers that come out of a server's state; those of its agent, or of a client, have none.
 const knownLeader = "X-Nomad-Knownleader"
 
 func metaOf(h http.Header) Meta {
@@ -375,12 +375,21 @@ func seg(id string) string { return url.PathEscape(id) }
 // saidMost bounds what is read of why a stream broke off, in bytes.
 const saidMost = 4 << 10
 
-// brokenOff is why a stream of JSON values is not whole. An agent that fails amid one has no status left to say so with: it
-// writes why behind the last value, and breaks the connection off.
-func brokenOff(dec *json.Decoder, body io.Reader, err error) error {
+// streamed reads the next of a stream of JSON objects out of dec, which reads body; io.EOF: that was all. An agent that fails
+// amid a stream has no status left to say so with: it writes why behind the last object, and breaks the connection off.
+func streamed(dec *json.Decoder, body io.Reader, v any) error {
+	var raw json.RawMessage // a text may begin as a value does: with an ID's digits, or a name in quotes
+	err := dec.Decode(&raw)
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		said, _ := io.ReadAll(io.LimitReader(io.MultiReader(dec.Buffered(), body), saidMost)) // the break is what follows it
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case err == nil && raw[0] == '{':
+		if err = json.Unmarshal(raw, v); err == nil {
+			return nil
+		}
+	case err == nil || errors.As(err, &syntax):
+		said, _ := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(raw), dec.Buffered(), body), saidMost)) // the break is what follows it
 		if text := strings.TrimSpace(string(said)); text != "" {
 			return fmt.Errorf("the stream broke off: %s", text)
 		}

@@ -302,11 +302,11 @@ func (c *Client) EventStream(ctx context.Context, topics []string, index uint64,
 	dec := json.NewDecoder(body)
 	for {
 		var line structs.Events
-		if err := dec.Decode(&line); err != nil {
+		if err := streamed(dec, body, &line); err != nil {
 			if ctx.Err() != nil || errors.Is(err, io.EOF) {
 				return ctx.Err()
 			}
-			return brokenOff(dec, body, err)
+			return err
 		}
 		if line.Index == 0 {
 			continue // a heartbeat

@@ -154,9 +154,14 @@ func TestBrokenLogIsAnError(t *testing.T) {
 	if got := f.run(t, "logs", "5f3a9c01"); got.code != exitFailed || got.out != "one" || !strings.Contains(got.err, "broke off") {
 		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
 	}
-	f = cluster(t).on("GET /v1/client/fs/logs/"+allocA, `{"Data":"b25l"}`+"no path to node \"gpu-1\"")
-	if got := f.run(t, "logs", "5f3a9c01"); got.code != exitFailed || got.out != "one" || !strings.Contains(got.err, "broke off: no path to node \"gpu-1\"") {
-		t.Errorf("of an agent that says why: exit code %d, output %q, stderr %q", got.code, got.out, got.err)
+	for _, why := range []string{
+		`no path to node "gpu-1"`, `"gpu-1" is gone`, "5f3a9c01: gone", "42", "true", "null is no node", "[::1]:4647 is gone",
+		"node gpu-1" + strings.Repeat(": passed on", 300),
+	} {
+		f = cluster(t).on("GET /v1/client/fs/logs/"+allocA, `{"Data":"b25l"}`+why)
+		if got := f.run(t, "logs", "5f3a9c01"); got.code != exitFailed || got.out != "one" || got.err != "the stream broke off: "+why+"\n" {
+			t.Errorf("of an agent that says why: exit code %d, output %q, stderr %q, want %q", got.code, got.out, got.err, why)
+		}
 	}
 }
 

@@ -87,19 +87,20 @@ func stale(fs *flag.FlagSet) bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// staleness is how old an answer may be that a server gave by itself.
+// staleFrom is from when on a server that has not heard its leader is said to show what may be old. Heartbeats come every
+// half second at most.
+const staleFrom = 2 * time.Second
+
+// staleness is how old the last answer may be that a server gave by itself.
 type staleness struct {
-	mu      sync.Mutex
-	alone   bool          // it knew no leader
-	contact time.Duration // since it had heard one; 0: it leads, or never did
+	mu   sync.Mutex
+	last *api.Meta // nil: there was none
 }
 
-// see notes an answer; the oldest counts.
 func (s *staleness) see(m api.Meta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alone = s.alone || !m.KnownLeader
-	s.contact = max(s.contact, m.LastContact)
+	s.last = &m
 }
 
 // tell says, beside what was printed, that it may be old. A server that hears its leader has what is shown from just now.
@@ -107,11 +108,12 @@ func (s *staleness) tell(e *env) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.contact > leaderPatience:
-		_, _ = fmt.Fprintf(e.err, "The server that was asked last heard a leader %s ago: what it shows may be that old.\n", ui.Short(s.contact))
-	case s.alone && s.contact == 0:
-		_, _ = fmt.Fprintln(e.err, "The server that was asked has heard no leader since it was started: what it shows is what it knew before.")
-	case s.alone:
+	case s.last == nil:
+	case s.last.LastContact > staleFrom:
+		_, _ = fmt.Fprintf(e.err, "The server that was asked has not heard a leader for %s: what it shows may be that old.\n", ui.Short(s.last.LastContact))
+	case !s.last.KnownLeader && s.last.LastContact == 0:
+		_, _ = fmt.Fprintln(e.err, "The server that was asked knows no leader, and cannot say for how long: what it shows may be old.")
+	case !s.last.KnownLeader:
 		_, _ = fmt.Fprintln(e.err, "The server that was asked knows no leader at present.")
 	}
 }

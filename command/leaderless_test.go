@@ -91,7 +91,7 @@ func TestStaleSaysHowOld(t *testing.T) {
 		agent := cluster(t)
 		inner := agent.Config.Handler
 		agent.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if known != "" {
+			if known != "" && !strings.HasPrefix(r.URL.Path, "/v1/client/") { // those are answered by clients
 				w.Header().Set("X-Nomad-KnownLeader", known)
 				w.Header().Set("X-Nomad-LastContact", contact)
 			}
@@ -102,16 +102,19 @@ func TestStaleSaysHowOld(t *testing.T) {
 		}
 	}
 	const (
-		old    = "The server that was asked last heard a leader 1m5s ago: what it shows may be that old.\n"
-		before = "The server that was asked has heard no leader since it was started: what it shows is what it knew before.\n"
+		old    = "The server that was asked has not heard a leader for 1m5s: what it shows may be that old.\n"
+		unsure = "The server that was asked knows no leader, and cannot say for how long: what it shows may be old.\n"
 		alone  = "The server that was asked knows no leader at present.\n"
 	)
 	f("false", "65000", old, "job", "status", "-stale")
 	f("true", "65000", old, "job", "status", "-stale") // it has not noticed yet
 	f("false", "65000", old, "node", "status", "-stale", "-json")
-	f("false", "0", before, "job", "status", "-stale")
+	f("false", "0", unsure, "job", "status", "-stale")
 	f("false", "1500", alone, "job", "status", "-stale")
 	f("true", "40", "", "job", "status", "-stale")
+	f("true", "40", "", "alloc", "status", "-stale", allocA)
+	f("true", "40", "", "node", "status", "-stale", "gpu-1")
+	f("false", "65000", old, "alloc", "status", "-stale", allocA)
 	f("", "", "", "job", "status", "-stale") // an answer that does not say
 	f("false", "65000", "", "job", "status") // the leader's, who was asked whether it still leads
 }

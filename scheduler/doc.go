@@ -23,9 +23,10 @@
 // cell), hold.go room that is reserved. fits.go is the one fit check. schedule.go
 // is the story of one evaluation; reconcile.go finds what to place, stop and
 // keep; feasible.go and target.go decide constraints, once per class where they
-// can; search.go goes through the nodes that fit in a policy's order, search_set.go through
-// those of one set, phases.go from the smallest free cell upwards; rank.go chooses by affinities and spreads; ports.go and grant.go name the
-// ports, cores and devices; explain.go says why nothing fitted, explain_*.go
+// can; search.go goes through the nodes that fit in a policy's order, search_set.go
+// through those of one set, phases.go from the smallest free cell upwards; rank.go
+// chooses by affinities and spreads; ports.go and grant.go name the ports, cores and
+// devices; explain.go says why nothing fitted, explain_*.go
 // all that holds a job, and smallest*.go what would place it. gang.go is what a
 // gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
 // racks and nodes may hold it, gang_place.go its placing as a whole. reclaim.go is the

@@ -68,14 +68,22 @@ const reservedLook = 1000
 // ask: what was in the way is given its time to end.
 const reservedLate = 30 * time.Second
 
-// lapse has the job's reservations for groups that miss nothing be in nobody's way: reserve ends them in this very plan, and
-// others of the job's groups must not have somebody leave for their sake.
+// serves tells whether a reservation may go on for what its group misses: its time is not over, and its node can take work.
+func (s *scheduler) serves(h *hold) bool {
+	_, ever := s.in.Config.ReserveAfter()
+	n, known := s.edit.node(h.nodeID)
+	return ever && min(h.expires, h.due+int64(reservedLate)) > s.in.Now.UnixNano() && known && n.node != nil && n.node.Ready()
+}
+
+// lapse has the job's reservations that are over, or for groups that miss nothing, be in nobody's way: reserve ends them in this
+// very plan, and others of the job's groups must not have somebody leave for their sake.
 func (s *scheduler) lapse(groups []*groupWork) {
 	for id, h := range s.w.holds.All {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
-		if !slices.ContainsFunc(groups, func(w *groupWork) bool { return w.group.Name == h.group && len(w.place)+len(w.update) > 0 }) {
+		misses := func(w *groupWork) bool { return w.group.Name == h.group && len(w.place)+len(w.update) > 0 }
+		if !s.serves(h) || !slices.ContainsFunc(groups, misses) {
 			s.edit.Unreserve(id)
 		}
 	}
@@ -88,15 +96,13 @@ func (s *scheduler) reserve() {
 	for group := range s.failed { // each has its own place: the order cannot show
 		missing[group] = s.queued[group]
 	}
-	now := s.in.Now.UnixNano()
 	after, ever := s.in.Config.ReserveAfter()
 	for id, h := range s.w.holds.All {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
-		n, known := s.edit.node(id)
 		_, held := s.edit.w.holds.Get(id) // what was placed there has ended it
-		if held && ever && missing[h.group] > 0 && min(h.expires, h.due+int64(reservedLate)) > now && known && n.node != nil && n.node.Ready() {
+		if held && missing[h.group] > 0 && s.serves(h) {
 			missing[h.group]--
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -392,6 +393,34 @@ func TestReclaimBesideItsOwnReservation(t *testing.T) {
 	if placed(c.last) != 1 || !slices.Equal(c.last.Unreserve, []string{"n"}) {
 		t.Errorf("%d placed, unreserved %v", placed(c.last), c.last.Unreserve)
 	}
+}
+
+// Neither does anybody leave for the sake of a reservation that is over, though its group still misses something.
+func TestReclaimBesideAReservationThatIsOver(t *testing.T) {
+	f := func(left time.Duration, taken map[string]int) {
+		t.Helper()
+		c := preempting(t)
+		c.node("n", sized(1000, 1000))
+		c.runs(other{job: "low", priority: 1, cpu: 500, mem: 1}, 1, "n")
+		job := testJob(structs.JobTypeService, 0, asks(50, 5000, 1), func(j *structs.Job) { // g finds no node
+			h := group(j).Copy()
+			h.Name, h.Count, h.Tasks[0].Resources.CPU = "h", 1, 400
+			group(j).Count = 1
+			j.TaskGroups = append(j.TaskGroups, h)
+		})
+		until := c.now.Add(left).UnixNano()
+		e := c.w.Edit()
+		e.Reserve(&structs.Reservation{NodeID: "n", Namespace: job.Namespace, JobID: job.ID, Group: "g", CPU: 300, DueAt: until, ExpiresAt: until})
+		c.w = e.World()
+		c.register(job)
+		c.eval()
+		c.wantTaken(taken)
+		if placed(c.last) != 1 {
+			t.Errorf("reserved for %v more: %d placed", left, placed(c.last))
+		}
+	}
+	f(time.Hour, map[string]int{"low": 1}) // while it is not over, it is in the way
+	f(-time.Second, map[string]int{})
 }
 
 // gpuNode gives a node four GPUs under two switches.

@@ -24,6 +24,8 @@ type (
 	RaftConfigurationReply struct {
 		Servers []*RaftServer
 		Index   uint64
+		// Meta goes into the headers, as that of other reads; its Index is not used.
+		Meta QueryMeta `codec:"Meta" json:"-"`
 	}
 	// RaftServer is one server of it.
 	RaftServer struct {

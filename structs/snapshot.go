@@ -57,6 +57,8 @@ type (
 		Bytes  int64  `codec:",omitempty"`
 		SHA256 []byte `codec:",omitempty"`
 		Data   []byte `codec:",omitempty"`
+		// Meta is how the server knew its leader; the first chunk has it. Its Index is not used.
+		Meta *QueryMeta `codec:",omitempty"`
 	}
 	// SnapshotUploadRequest gives the leader a piece of an archive that is to be restored.
 	SnapshotUploadRequest struct {

@@ -27,6 +27,5 @@ func (e *Endpoints) check(ctx context.Context, _ *structs.CheckRequest) (*struct
 		return nil, err
 	}
 	report.Server, report.Hash, report.Took = e.Name, snap.Hash(), e.Now().Sub(from)
-	addr := e.Leadership.Reign().Addr
-	return &structs.CheckReply{Report: report, QueryMeta: structs.QueryMeta{Index: max(1, snap.Index()), KnownLeader: addr != ""}}, nil
+	return &structs.CheckReply{Report: report, QueryMeta: e.contact(max(1, snap.Index()))}, nil
 }

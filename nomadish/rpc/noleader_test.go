@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -95,4 +96,32 @@ func TestNoLeaderIsLogged(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
+}
+
+// forsaken is a server that knows no leader, and heard one 65 s ago.
+type forsaken struct{ alone }
+
+func (forsaken) Reign() Reign               { return Reign{} }
+func (forsaken) IsLeader() bool             { return false }
+func (forsaken) LastContact() time.Duration { return 65 * time.Second }
+
+// What a server answers by itself says how long it has heard no leader.
+func TestAnswersSayHowOldTheyMayBe(t *testing.T) {
+	s := newSite(t)
+	s.Leadership, s.Cluster = forsaken{}, three{}
+	f := func(what string, meta structs.QueryMeta, err error) {
+		t.Helper()
+		if err != nil || meta.KnownLeader || meta.LastContact != 65*time.Second {
+			t.Errorf("%s: %+v, %v", what, meta, err)
+		}
+	}
+	check, err := s.check(t.Context(), &structs.CheckRequest{})
+	f("check", check.QueryMeta, err)
+	conf, err := s.raftConfig(t.Context(), &structs.EmptyRequest{})
+	f("raft configuration", conf.Meta, err)
+	peers, err := s.peers(t.Context(), &structs.EmptyRequest{})
+	f("peers", peers.QueryMeta, err)
+	nodes := &structs.NodeListReply{}
+	err = s.query(t.Context(), &structs.QueryOptions{}, &nodes.QueryMeta, func(*state.WatchSet, *state.Snapshot) (uint64, error) { return 1, nil })
+	f("a query", nodes.QueryMeta, err)
 }

@@ -16,7 +16,7 @@ func (e *Endpoints) registerStatus(mux *wire.Mux) {
 	mux.Handle(wire.MethodLeader, inRegion(e, e.leader))
 	mux.Handle(wire.MethodPeers, inRegion(e, e.peers))
 	mux.Handle(wire.MethodRegions, local(func(context.Context, *structs.EmptyRequest) (*structs.StringsReply, error) {
-		reply := &structs.StringsReply{Values: []string{e.Region}, QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: e.Leadership.Reign().Addr != ""}}
+		reply := &structs.StringsReply{Values: []string{e.Region}, QueryMeta: e.contact(1)}
 		if e.Regions != nil {
 			reply.Values = e.Regions.Known()
 		}
@@ -54,7 +54,7 @@ func (e *Endpoints) peers(context.Context, *structs.EmptyRequest) (*structs.Stri
 	if err != nil {
 		return nil, err
 	}
-	reply := &structs.StringsReply{Values: []string{}}
+	reply := &structs.StringsReply{Values: []string{}, QueryMeta: e.contact(0)}
 	for _, s := range conf.Servers {
 		reply.Values = append(reply.Values, s.Address)
 	}
@@ -62,7 +62,12 @@ func (e *Endpoints) peers(context.Context, *structs.EmptyRequest) (*structs.Stri
 }
 
 func (e *Endpoints) raftConfig(context.Context, *structs.EmptyRequest) (*structs.RaftConfigurationReply, error) {
-	return e.Cluster.Configuration()
+	conf, err := e.Cluster.Configuration()
+	if err != nil {
+		return nil, err
+	}
+	conf.Meta = e.contact(conf.Index)
+	return conf, nil
 }
 
 func (e *Endpoints) schedulerGet(ctx context.Context, args *structs.EmptyRequest) (*structs.SchedulerConfigReply, error) {

@@ -14,13 +14,18 @@ import (
 // ws, and gives the index at which that last changed.
 type look func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err error)
 
+// contact is what goes with an answer at index: whether this server knows a leader, and when it heard one last.
+func (e *Endpoints) contact(index uint64) structs.QueryMeta {
+	return structs.QueryMeta{Index: index, KnownLeader: e.Leadership.Reign().Addr != "", LastContact: e.Leadership.LastContact()}
+}
+
 // query runs a read. A blocking query runs again each time that something it looked
 // at has changed, until the index that it gives is past the one asked, or its time
 // is over; then the last answer stands.
 func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run look) error {
 	defer func() { // as it is when the answer is made
-		meta.KnownLeader = e.Leadership.Reign().Addr != ""
-		meta.LastContact = e.Leadership.LastContact()
+		contact := e.contact(meta.Index)
+		meta.KnownLeader, meta.LastContact = contact.KnownLeader, contact.LastContact
 	}()
 	if opts.MinQueryIndex == 0 {
 		snap := e.Store.Snapshot()

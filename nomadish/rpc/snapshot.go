@@ -49,7 +49,8 @@ func (e *Endpoints) snapshotSave(ctx context.Context, _ *structs.SnapshotSaveReq
 	if err != nil {
 		return err
 	}
-	if err := send(&structs.SnapshotChunk{Index: meta.Index, Bytes: size, SHA256: sum}); err != nil {
+	contact := e.contact(meta.Index)
+	if err := send(&structs.SnapshotChunk{Index: meta.Index, Bytes: size, SHA256: sum, Meta: &contact}); err != nil {
 		return err
 	}
 	buf := make([]byte, snapshotChunk)

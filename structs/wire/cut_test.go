@@ -3,7 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,7 +24,10 @@ func TestACutStreamIsNoEnd(t *testing.T) {
 	relay := NewMux(hclog.NewNullLogger(), 0)
 	relay.Handle("cut", func(ctx context.Context, call *Call) error {
 		back, _ := between(t, callee)
-		return call.Relay(ctx, back, ViaLeader, nil)
+		if err := call.Relay(ctx, back, ViaLeader, nil); err != nil {
+			return fmt.Errorf("to whom: %w", err)
+		}
+		return nil
 	})
 	direct, _ := between(t, callee)
 	front, _ := between(t, relay)
@@ -39,8 +44,11 @@ func TestACutStreamIsNoEnd(t *testing.T) {
 			err = st.Recv(&echo{})
 		}
 		st.Close()
-		if errors.Is(err, io.EOF) || !errors.Is(err, ErrSessionClosed) {
+		if errors.Is(err, io.EOF) || !strings.Contains(err.Error(), ErrSessionClosed.Error()) {
 			t.Errorf("%s: a stream that is cut ends with %v", name, err)
+		}
+		if passed := strings.Contains(err.Error(), "to whom: pass on cut to "); passed != (name != "at the caller") {
+			t.Errorf("%s: who was lost is not told: %v", name, err)
 		}
 	}
 }

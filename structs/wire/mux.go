@@ -83,6 +83,7 @@ type Call struct {
 	hand    func(v any) error // hands an answer over that is given away; nil: it is encoded
 	limit   int
 	keep    bool     // the caller expects one answer, and keeps the stream then
+	single  bool     // the caller, in the same process, expects one answer: the callee says nothing after it
 	sent    bool     // an answer was sent, or part of one
 	relayed bool     // something was passed back
 	routing *Routing // nil: not read yet
@@ -195,10 +196,10 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		case err == nil:
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !first && errors.Is(err, io.EOF): // a unary call has one answer
+		case !first && c.single && errors.Is(err, io.EOF):
 			return nil
 		default:
-			return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(err))
+			return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(unended(err)))
 		}
 		var said *structs.Error
 		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {
@@ -228,7 +229,7 @@ func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
 // codec, so that caller and callee never share memory, but for an argument that is [Given] away.
 func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 	var out bytes.Buffer
-	call := &Call{Method: method, conn: &out, limit: m.maxFrame}
+	call := &Call{Method: method, conn: &out, limit: m.maxFrame, single: true}
 	if g, ok := args.(Given); ok {
 		call.given = g.V
 	} else if raw, err := Encode(args); err == nil {

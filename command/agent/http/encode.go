@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -50,11 +51,17 @@ func (r *request) respond(body any) error {
 func (r *request) setMeta(m structs.QueryMeta) {
 	h := r.w.Header()
 	setIndex(h, m.Index)
-	h.Set("X-Nomad-KnownLeader", strconv.FormatBool(m.KnownLeader))
-	h.Set("X-Nomad-LastContact", strconv.FormatInt(max(0, m.LastContact.Milliseconds()), 10))
+	r.setContact(m)
 	if m.NextToken != "" {
 		h.Set("X-Nomad-NextToken", m.NextToken)
 	}
+}
+
+// setContact says how the server that answered knew its leader, in whole milliseconds: 0 is of one that leads, or never heard one.
+func (r *request) setContact(m structs.QueryMeta) {
+	h := r.w.Header()
+	h.Set("X-Nomad-KnownLeader", strconv.FormatBool(m.KnownLeader))
+	h.Set("X-Nomad-LastContact", strconv.FormatInt(int64(math.Ceil(max(0, m.LastContact.Seconds())*1000)), 10))
 }
 
 // setIndex puts the index of a write into the headers.
@@ -78,6 +85,11 @@ func (r *request) read(method string, args, reply any, meta *structs.QueryMeta) 
 	}
 	r.setMeta(*meta)
 	return nil
+}
+
+// askClient makes a call that a client answers, who knows no index, and nothing of leaders.
+func (r *request) askClient(method string, args, reply any) error {
+	return r.s.cfg.Backend.Call(r.Context(), method, args, reply)
 }
 
 // change makes a call that writes, and puts its index into the headers.

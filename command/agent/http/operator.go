@@ -96,6 +96,7 @@ func raftConfig(r *request) (any, error) {
 	if err := r.change(wire.MethodRaftConfig, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.Index); err != nil {
 		return nil, err
 	}
+	r.setContact(reply.Meta)
 	reply.Servers = list(reply.Servers)
 	return &reply, nil
 }
