@@ -73,6 +73,8 @@ func jobStop() spec {
 	return spec{
 		synopsis: "Stop a job",
 		usage:    "<job>", example: "-purge web",
+		details: "With -purge the job is forgotten as well. One of the same name that comes later counts on from its\n" +
+			"versions, and its summary has what is left of this one, until `system gc`.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			purge := fs.Bool("purge", false, "forget the job as well")

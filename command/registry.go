@@ -99,7 +99,7 @@ var groups = map[string]string{
 	"operator raft":           "operator raft <subcommand> [options]\n\n  Look at and change the Raft cluster",
 	"operator scheduler":      "operator scheduler <subcommand> [options]\n\n  Read and set the scheduler's configuration",
 	"system":                  "system <subcommand> [options]\n\n  Collect garbage, rebuild what is derived",
-	"tls":                     "tls <subcommand> <subcommand> [options]\n\n  Make and show the certificates of a cluster",
+	"tls":                     "tls <subcommand> [options]\n\n  Make and show the certificates of a cluster",
 	"tls ca":                  "tls ca <subcommand> [options]\n\n  Make and show a certificate authority",
 	"tls cert":                "tls cert <subcommand> [options]\n\n  Make and show certificates",
 	"sim":                     "sim <subcommand> [options]\n\n  Simulated nodes, and replays of workload traces",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Leaver ends a failed member's membership.
@@ -49,6 +50,7 @@ type Keeper struct {
 	ask       Asker
 	autopilot *autopilot.Autopilot
 	refused   map[string]bool // IDs of servers of other clusters, as logged; by reconcile
+	told      wire.Once       // why a server's place in Raft could not be changed
 	aside     aside
 	contacts  contacts
 }
@@ -116,7 +118,9 @@ func (k *Keeper) reconcile(ctx context.Context) bool {
 			err = k.add(ctx, s, conf)
 		}
 		if err != nil {
-			k.opts.Logger.Warn("change Raft's configuration; trying again", "name", s.Name, "error", err)
+			if k.told.First(s.Name+"\x00"+err.Error(), time.Now()) { // it is tried again each second, for as long as that lasts
+				k.opts.Logger.Warn("change Raft's configuration; trying again", "name", s.Name, "error", err)
+			}
 			well = false
 		}
 	}

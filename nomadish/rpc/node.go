@@ -196,7 +196,7 @@ func (e *Endpoints) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbe
 		entry := &structs.NodeStatusEntry{
 			NodeIDs: []string{node.ID}, Status: status, Time: now.UnixNano(), EvalSeed: e.NewID(),
 		}
-		if node.Status == structs.NodeStatusDown {
+		if node.Status == structs.NodeStatusDown || node.Status == structs.NodeStatusDisconnected {
 			entry.Event = event("Cluster", "Node heartbeats again", now)
 		}
 		if index, err = e.applyInTurn(ctx, structs.LogNodeStatus, entry); err != nil {

@@ -66,7 +66,7 @@ func gossipKey(text string) ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, fmt.Errorf("must be base64, as `nomadish operator gossip keyring generate` or `openssl rand -base64 32` makes it")
+		return nil, fmt.Errorf("must be base64, of 16, 24 or 32 bytes, as `nomadish operator gossip keyring generate` or `openssl rand -base64 32` makes it")
 	}
 	if n := len(key); n != 16 && n != 24 && n != 32 {
 		return nil, fmt.Errorf("holds %d bytes; a key has 16, 24 or 32 (`openssl rand -base64 32` makes one)", n)
