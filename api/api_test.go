@@ -74,6 +74,21 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// Who wants to know how old answers are is told of those of the region that is asked, not of others that are asked beside it.
+func TestAnswered(t *testing.T) {
+	c, _ := serve(t, Config{}, http.StatusOK, "[]")
+	var seen []Meta
+	told := c.Answered(func(m Meta) { seen = append(seen, m) })
+	for _, asked := range []*Client{told.Stale(), told.In("eu"), c} {
+		if _, _, err := asked.Queue(t.Context(), "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := (Meta{Index: 42, KnownLeader: true, LastContact: 1500 * time.Millisecond, NextToken: "more"}); len(seen) != 1 || seen[0] != want {
+		t.Errorf("told of %+v, want one: %+v", seen, want)
+	}
+}
+
 func TestQueryIsSent(t *testing.T) {
 	f := func(q *Query, want string) {
 		t.Helper()
