@@ -24,8 +24,8 @@ type (
 	RaftConfigurationReply struct {
 		Servers []*RaftServer
 		Index   uint64
-		// Meta goes into the headers, as that of other reads; its Index is not used.
-		Meta QueryMeta `codec:"Meta" json:"-"`
+		// Meta is how the server knew its leader; nil: it is of an earlier version, and does not say. Its Index is not used.
+		Meta *QueryMeta `codec:"Meta,omitempty" json:"-"`
 	}
 	// RaftServer is one server of it.
 	RaftServer struct {

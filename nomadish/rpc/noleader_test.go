@@ -118,7 +118,7 @@ func TestAnswersSayHowOldTheyMayBe(t *testing.T) {
 	check, err := s.check(t.Context(), &structs.CheckRequest{})
 	f("check", check.QueryMeta, err)
 	conf, err := s.raftConfig(t.Context(), &structs.EmptyRequest{})
-	f("raft configuration", conf.Meta, err)
+	f("raft configuration", *conf.Meta, err)
 	peers, err := s.peers(t.Context(), &structs.EmptyRequest{})
 	f("peers", peers.QueryMeta, err)
 	nodes := &structs.NodeListReply{}

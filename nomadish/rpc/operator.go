@@ -66,7 +66,8 @@ func (e *Endpoints) raftConfig(context.Context, *structs.EmptyRequest) (*structs
 	if err != nil {
 		return nil, err
 	}
-	conf.Meta = e.contact(conf.Index)
+	contact := e.contact(conf.Index)
+	conf.Meta = &contact
 	return conf, nil
 }
 

@@ -51,14 +51,18 @@ func (r *request) respond(body any) error {
 func (r *request) setMeta(m structs.QueryMeta) {
 	h := r.w.Header()
 	setIndex(h, m.Index)
-	r.setContact(m)
+	r.setContact(&m)
 	if m.NextToken != "" {
 		h.Set("X-Nomad-NextToken", m.NextToken)
 	}
 }
 
 // setContact says how the server that answered knew its leader, in whole milliseconds: 0 is of one that leads, or never heard one.
-func (r *request) setContact(m structs.QueryMeta) {
+// A server of an earlier version may not have said it: nil.
+func (r *request) setContact(m *structs.QueryMeta) {
+	if m == nil {
+		return
+	}
 	h := r.w.Header()
 	h.Set("X-Nomad-KnownLeader", strconv.FormatBool(m.KnownLeader))
 	h.Set("X-Nomad-LastContact", strconv.FormatInt(int64(math.Ceil(max(0, m.LastContact.Seconds())*1000)), 10))

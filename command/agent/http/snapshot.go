@@ -33,9 +33,7 @@ func snapshotSave(r *request) (any, error) {
 	h.Set("Content-Length", strconv.FormatInt(head.Bytes, 10))
 	h.Set("Digest", "sha-256="+base64.StdEncoding.EncodeToString(head.SHA256))
 	setIndex(h, max(1, head.Index))
-	if head.Meta != nil { // servers of an earlier version say nothing of it
-		r.setContact(*head.Meta)
-	}
+	r.setContact(head.Meta)
 	for {
 		var chunk structs.SnapshotChunk
 		err := from.Recv(&chunk)
