@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,26 @@ func httpHosts(c *config.Config) []string {
 		return hosts
 	}
 	return []string{c.BindAddr}
+}
+
+// ownHosts returns the names and addresses that the configuration states for the agent, and the host's own name. Callers may
+// address the HTTP API by each of them.
+func ownHosts(c *config.Config) []string {
+	hosts := []string{c.Name, c.BindAddr}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	for _, a := range []config.Addresses{c.Addresses, c.Advertise} {
+		for _, stated := range []string{a.HTTP, a.RPC, a.Serf, a.SerfWAN, a.ClientGossip} {
+			for _, host := range strings.Fields(stated) {
+				if h, _, err := net.SplitHostPort(host); err == nil {
+					host = h
+				}
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	return hosts
 }
 
 // advertised is the address that others reach a service at: the one stated, with

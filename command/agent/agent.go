@@ -191,16 +191,20 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 	}
 	a.describe(shown)
 	var secure *tls.Config
+	var certified func(host string) bool
 	if a.cfg.TLS.HTTP {
-		secure = a.tls.HTTPS(a.askClients.Load)
+		secure, certified = a.tls.HTTPS(a.askClients.Load), a.tls.ValidFor
+	}
+	if a.cfg.HTTP.AllowsAnyHost() {
+		a.logger.Warn("http_config.allowed_hosts has \"*\": a web page can read and change everything by the browser of a reader who reaches this agent")
 	}
 	a.http, err = httpapi.New(httpapi.Config{
-		TLS:     secure,
+		TLS: secure, CertificateHost: certified, Hosts: ownHosts(a.cfg), AllowedHosts: a.cfg.HTTP.AllowedHosts, TrustedOrigins: a.cfg.HTTP.TrustedOrigins,
 		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
-		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout,
-		ResponseHeaders:  a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
+		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout, BodyTimeout: a.cfg.Limits.HTTPBodyTimeout,
+		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
 	})
 	if err != nil {
 		return err

@@ -82,6 +82,9 @@ func (t *TLS) Using() (file string, expires time.Time) {
 	return s.CertFile, s.cert.Leaf.NotAfter
 }
 
+// ValidFor reports whether the own certificate in use is for a host name, as clients verify it.
+func (t *TLS) ValidFor(host string) bool { return t.now.Load().cert.Leaf.VerifyHostname(host) == nil }
+
 func (s *tlsState) read(now time.Time) error {
 	if s.CAFile != "" {
 		var err error

@@ -42,6 +42,7 @@ type Config struct {
 	TLS       TLS                `hcl:"tls,block"`
 	Telemetry Telemetry          `hcl:"telemetry,block"`
 	Limits    Limits             `hcl:"limits,block"`
+	HTTP      HTTP               `hcl:"http_config,block"` // ours
 	Plugins   map[string]*Plugin `hcl:"plugin,block"`
 
 	RPC       rpc       `hcl:"rpc,block"`
@@ -362,6 +363,8 @@ type Limits struct {
 	HTTPSHandshakeTimeout time.Duration `hcl:"https_handshake_timeout"`
 	// HTTPMaxBody (ours) bounds a request's body, in bytes.
 	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
+	// HTTPBodyTimeout (ours) bounds how long a request's body may take; of an archive of the state, each 512 KiB of it.
+	HTTPBodyTimeout time.Duration `hcl:"http_body_timeout"`
 }
 
 // Default is the configuration of an agent that is told nothing.
@@ -370,7 +373,7 @@ func Default() *Config {
 		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		Server: Server{RaftMultiplier: 1},
-		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20},
+		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20, HTTPBodyTimeout: 30 * time.Second},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
 		},

@@ -41,6 +41,7 @@ func (c *Config) Validate() error {
 	k.client()
 	k.clientGossip()
 	k.tls()
+	k.http()
 	k.acl()
 	slices.SortStableFunc(k.problems, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
 	return k.problems.Err()
@@ -124,7 +125,7 @@ func (k *checker) basics() {
 		}
 	}
 	l := c.Limits
-	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPSHandshakeTimeout < 0 || l.HTTPMaxBody < 0 {
+	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPSHandshakeTimeout < 0 || l.HTTPMaxBody < 0 || l.HTTPBodyTimeout < 0 {
 		k.bad("limits", ": must not be negative")
 	}
 }

@@ -121,7 +121,8 @@ func clientGC(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.tellClient(wire.MethodClientGC, &structs.ClientHostStatsRequest{NodeID: node, QueryOptions: r.opts})
+	_, err = r.tellClient(wire.MethodClientGC, &structs.ClientHostStatsRequest{NodeID: node, QueryOptions: r.opts})
+	return nil, err // Nomad's Go client fails on a body
 }
 
 // node is the node that a request means: the one named, or the agent's own.

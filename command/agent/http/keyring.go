@@ -19,7 +19,7 @@ func keyringChange(r *request) (any, error) {
 	switch known := []string{structs.KeyInstall, structs.KeyUse, structs.KeyRemove, structs.KeyList}; {
 	case !slices.Contains(known, args.Op):
 		return nil, &statusError{http.StatusNotFound, "keyring operation " + args.Op + ": there are install, use, remove and list"}
-	case (args.Op == structs.KeyList) != (r.Method == http.MethodGet):
+	case (args.Op == structs.KeyList) != isSafe(r.Method):
 		return nil, &statusError{http.StatusMethodNotAllowed, "list is read (GET), the others are written (PUT)"}
 	case !slices.Contains(pools, args.Pool):
 		return nil, badRequest("pool %q: must be servers or clients", args.Pool)

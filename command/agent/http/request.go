@@ -217,17 +217,13 @@ func (r *request) body() ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	// A slow body must not hold the connection; a recorder in a test has no deadlines.
-	ctl := http.NewResponseController(r.w)
-	_ = ctl.SetReadDeadline(time.Now().Add(r.s.cfg.BodyTimeout))
-	defer ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
 	body, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		return nil, tooLarge(limit)
 	case err != nil:
-		return nil, &statusError{http.StatusRequestTimeout, "request body: could not be read to its end: " + err.Error()}
+		return nil, unreadable(err, int64(len(body)))
 	}
 	return body, nil
 }

@@ -112,7 +112,7 @@ func allocRoutes() []*route {
 		get("/v1/client/allocation/*/stats", allocStats),
 		put("/v1/client/allocation/*/restart", allocRestart),
 		put("/v1/client/allocation/*/signal", allocSignal),
-		put("/v1/client/allocation/*/gc", allocGC).with(allocGC, http.MethodGet),
+		put("/v1/client/allocation/*/gc", allocGC).with(goClientOnly(allocGC), http.MethodGet),
 		later("/v1/client/allocation/*/exec"),
 		later("/v1/client/allocation/*/snapshot"),
 		later("/v1/client/allocation/*/checks"),
@@ -128,7 +128,7 @@ func allocRoutes() []*route {
 		stream("/v1/client/fs/logs/*", fsLogs),
 
 		get("/v1/client/stats", clientStats),
-		put("/v1/client/gc", clientGC).with(clientGC, http.MethodGet),
+		put("/v1/client/gc", clientGC).with(goClientOnly(clientGC), http.MethodGet),
 		later("/v1/client/metadata"),
 		later("/v1/client/identity"),
 		later("/v1/client/identity/renew"),

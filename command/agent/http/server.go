@@ -88,7 +88,8 @@ type Config struct {
 	// together. Default: random, up to a sixteenth.
 	Jitter func(wait time.Duration) time.Duration
 	// HeaderTimeout, BodyTimeout and IdleTimeout bound the reading of a request's
-	// headers and body, and an idle connection. Default 10 s, 30 s, 2 min.
+	// headers and body, and an idle connection. Default 10 s, 30 s, 2 min. An archive of
+	// the cluster's state has BodyTimeout for each of its pieces of uploadChunk.
 	HeaderTimeout, BodyTimeout, IdleTimeout time.Duration
 	// HandshakeTimeout bounds a TLS handshake. 0: HeaderTimeout does.
 	HandshakeTimeout time.Duration
@@ -101,6 +102,15 @@ type Config struct {
 	ResponseHeaders map[string]string
 	// TLS makes it HTTPS; nil: HTTP.
 	TLS *tls.Config
+	// Hosts are the agent's own names and addresses. Requests for other hosts are refused, but for
+	// localhost, IP addresses and AllowedHosts.
+	Hosts []string
+	// AllowedHosts are further names; "*.example.com": all below it, "*": all there are.
+	AllowedHosts []string
+	// CertificateHost reports whether the certificate in use is for a name; nil: there is none.
+	CertificateHost func(host string) bool
+	// TrustedOrigins are of pages that may change state although they are of other sites.
+	TrustedOrigins []string
 	// Debug adds /debug/pprof.
 	Debug bool
 }
@@ -139,6 +149,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	cfg    Config
 	routes *router
+	guard  *guard
 	http   *http.Server
 	// stop ends the requests at work, so that blocking queries and streams do
 	// not hold up a shutdown.
@@ -150,6 +161,9 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg.withDefaults()}
 	var err error
 	if s.routes, err = newRouter(s.table()); err != nil {
+		return nil, err
+	}
+	if s.guard, err = newGuard(&s.cfg); err != nil {
 		return nil, err
 	}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024))
@@ -201,6 +215,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) handler(compress func(http.Handler) http.HandlerFunc) http.Handler {
 	zipped := compress(http.HandlerFunc(s.serveRoute))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.timeBody(w, r)
 		for name, value := range s.cfg.ResponseHeaders {
 			w.Header().Set(name, value)
 		}
@@ -257,6 +272,9 @@ func methodLabel(method string) string {
 }
 
 func (s *Server) serve(w *recorder, r *http.Request, m match) error {
+	if err := s.guard.check(r); err != nil {
+		return s.refuse(r, err)
+	}
 	if m.route == nil {
 		return structs.Errorf(structs.CodeNotFound, "no such path: %s", r.URL.Path)
 	}
@@ -275,6 +293,11 @@ func (s *Server) serve(w *recorder, r *http.Request, m match) error {
 	}
 	if m.err != nil {
 		return m.err
+	}
+	if isSafe(method) {
+		if err := drain(r); err != nil {
+			return err
+		}
 	}
 	req, err := s.newRequest(w, r, m.ids)
 	if err != nil {
@@ -349,6 +372,9 @@ func (s *Server) writeError(w *recorder, r *http.Request, err error) {
 	}
 	if structs.CodeOf(err) == structs.CodeInternal && status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.cfg.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err, "code", status)
+	}
+	if status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close") // its body is still on the way
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -69,7 +69,6 @@ func snapshotRestore(r *request) (any, error) {
 
 func (r *request) upload() (id string, err error) {
 	ctl := http.NewResponseController(r.w)
-	defer ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // a recorder in a test has no deadlines
 	defer func() {
 		if err == nil || id == "" {
 			return
@@ -82,12 +81,12 @@ func (r *request) upload() (id string, err error) {
 	}()
 	buf := make([]byte, uploadChunk)
 	for sent := int64(0); ; {
-		_ = ctl.SetReadDeadline(time.Now().Add(r.s.cfg.BodyTimeout)) // as above
+		_ = ctl.SetReadDeadline(time.Now().Add(r.s.cfg.BodyTimeout)) // for each piece: an archive has no upper bound
 		n, readErr := io.ReadFull(r.Body, buf)
 		end := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
 		switch {
 		case readErr != nil && (!end || r.ContentLength > 0 && sent+int64(n) < r.ContentLength):
-			return id, &statusError{http.StatusRequestTimeout, "request body: could not be read to its end: " + readErr.Error()}
+			return id, unreadable(readErr, sent+int64(n))
 		case sent == 0 && n == 0:
 			return id, badRequest("request body: empty; want an archive, as `operator snapshot save` writes it")
 		case n > 0:

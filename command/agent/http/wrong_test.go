@@ -227,7 +227,7 @@ func TestMaxConns(t *testing.T) {
 	}
 	request := func(conn net.Conn) int {
 		t.Helper()
-		_, _ = conn.Write([]byte("GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n")) // the refused one may be closed already
+		_, _ = conn.Write([]byte("GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n")) // the refused one may be closed already
 		return readStatus(t, conn)
 	}
 	a, b := dial(), dial()
