@@ -257,7 +257,7 @@ func TestDoorSlowBody(t *testing.T) {
 	}
 	waited := make(chan int, 1)
 	go func() {
-		code, _ := a.send("1.1", "GET", "/v1/nodes?index=100000000&wait=4s", `{"no":"matter"}`, "Host: "+addr)
+		code, _ := a.send("1.1", "GET", "/v1/nodes?index=100000000&wait=2500ms", `{"no":"matter"}`, "Host: "+addr)
 		waited <- code
 	}()
 	stream, err := net.Dial("tcp", addr)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -391,6 +392,22 @@ func TestAdvertised(t *testing.T) {
 		if isLoopback(addr) != want {
 			t.Errorf("isLoopback(%s) is %v", addr, !want)
 		}
+	}
+}
+
+// TestOwnHosts: every name and address that the configuration states is the agent's own.
+func TestOwnHosts(t *testing.T) {
+	c := config.Default()
+	c.Name, c.BindAddr = "n1", "b.example.com"
+	c.Addresses = config.Addresses{HTTP: "h1.example.com h2.example.com", RPC: "::1", Serf: "s"}
+	c.Advertise = config.Addresses{HTTP: "adv.example.com:443", RPC: "[::1]:4647", SerfWAN: "wan.example.com", ClientGossip: "g"}
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"n1", "b.example.com", own, "h1.example.com", "h2.example.com", "::1", "s", "adv.example.com", "::1", "wan.example.com", "g"}
+	if got := ownHosts(c); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -186,6 +186,52 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
+// TestHTTPSHosts: an agent is addressed by the names of the certificate that is in use, and by its own.
+func TestHTTPSHosts(t *testing.T) {
+	files := newCertFiles(t)
+	issue := func(names ...string) {
+		files.issueAs("server", certs.Request{Role: "server", Region: "global", Days: 20, Now: time.Now(), DNSNames: names})
+	}
+	issue("*.nodes.example.com", "api.example.com")
+	files.write("agent.hcl", []byte("name = \"agent-7\"\nadvertise {\n  http = \"adv.example.com:443\"\n}\nhttp_config {\n  allowed_hosts = [\"proxy.example.com\"]\n}\n"+
+		files.block("server", "http = true\nrpc = true")))
+	r := launch(t, &world{}, "-dev", "-http-port=0", "-config="+filepath.Join(files.dir, "agent.hcl"))
+	_, bound, _ := strings.Cut(r.out.String(), "Bind Addrs: HTTP: [") // others reach it at what it advertises
+	addr, _, _ := strings.Cut(bound, "]")
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	c.RootCAs.AddCert(files.ca.Cert)
+	wants := func(hosts map[string]int) {
+		t.Helper()
+		for host, want := range hosts {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/v1/agent/self", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := (&http.Transport{DisableKeepAlives: true, TLSClientConfig: c}).RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("host %s: %d, want %d", host, resp.StatusCode, want)
+			}
+		}
+	}
+	wants(map[string]int{
+		"server.global.nomad": 200, "api.example.com:4646": 200, "n1.nodes.example.com": 200, "N1.Nodes.example.com.": 200, "a.n1.nodes.example.com": 403,
+		"nodes.example.com": 403, "server.eu.nomad": 403, "agent-7": 200, "adv.example.com": 200, "proxy.example.com": 200, "evil.example": 403, "10.0.0.1": 200,
+	})
+	issue("new.example.com")
+	r.signals <- syscall.SIGHUP
+	r.out.awaitText(t, "configuration reloaded")
+	wants(map[string]int{"new.example.com": 200, "api.example.com": 403, "server.global.nomad": 200})
+	r.signals <- syscall.SIGINT
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d: %s", code, r.err)
+	}
+}
+
 // Certificates that cannot work keep the agent from starting, and say why.
 func TestBadCertificates(t *testing.T) {
 	files, other := newCertFiles(t), newCertFiles(t)

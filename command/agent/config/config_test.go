@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -55,7 +56,8 @@ func TestFull(t *testing.T) {
 		"volume":  *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
 		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{"enabled": true}) &&
 			reflect.DeepEqual(c.Plugins["docker"].Config, map[string]any{"list": []any{int64(1), "two", map[string]any{"three": nil}}}),
-		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100,
+		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100 && c.Limits.HTTPBodyTimeout == 45*time.Second,
+		"http":   reflect.DeepEqual(c.HTTP, HTTP{[]string{"nomad.example.com"}, []string{"https://dash.example.com"}}),
 	} {
 		if !good {
 			t.Errorf("%s: wrong in %+v", name, c)
@@ -356,6 +358,17 @@ func TestValidate(t *testing.T) {
 	f(`telemetry { collection_interval = "0s" }`, "telemetry")
 	f(`telemetry { prefix_filter = ["x"] }`, "must begin with + or -")
 	f(`limits { http_max_conns_per_client = -1 }`, "limits")
+	f(`limits { http_body_timeout = "-1s" }`, "limits")
+	f("http_config {\n allowed_hosts = [\"nomad.example.com\", \"*.example.com\", \".example.org\", \"*\"]\n trusted_origins = [\"https://dash.example.com\", \"http://[::1]:8080\"]\n}", "")
+	f("http_config {\n allowed_hosts = [\"nomad:4646\"]\n}", `b.hcl:2: http_config.allowed_hosts "nomad:4646": must not have a port`)
+	f("http_config {\n allowed_hosts = [\"10.0.0.1\"]\n}", `"10.0.0.1": IP addresses are always allowed`)
+	f("http_config {\n allowed_hosts = [\"[::1]\"]\n}", `"[::1]": IP addresses are always allowed`)
+	for _, host := range []string{"", "*.", "**", ".*", "*example.com", "a*b", "*.*.com", "https://a", "a b", "..a"} {
+		f("http_config {\n allowed_hosts = [\""+host+"\"]\n}", fmt.Sprintf("b.hcl:2: http_config.allowed_hosts %q: must be a host name", host))
+	}
+	for _, origin := range []string{"", "dash.example.com", "https://a/", "https://a/b", "https://", "ftp://a", "https://u@a", "https://a?b", "null", "*"} {
+		f("http_config {\n trusted_origins = [\""+origin+"\"]\n}", fmt.Sprintf("b.hcl:2: http_config.trusted_origins %q: must be an origin", origin))
+	}
 }
 
 // A simulated-only client keeps nothing and needs no directory; -dev neither.

@@ -21,18 +21,18 @@ func (h *HTTP) AllowsAnyHost() bool { return slices.Contains(h.AllowedHosts, "*"
 
 func (k *checker) http() {
 	for _, pattern := range k.c.HTTP.AllowedHosts {
-		host := pattern
-		if pattern != "*" {
-			host = strings.TrimPrefix(strings.TrimPrefix(pattern, "*"), ".")
+		host := strings.TrimPrefix(pattern, ".")
+		if below, ok := strings.CutPrefix(pattern, "*."); ok {
+			host = below
 		}
-		switch {
-		case host == "*":
-		case host == "" || strings.ContainsAny(host, " \t\n\x00/*@?#,") || strings.HasPrefix(host, "."):
-			k.bad("http_config.allowed_hosts", ` %q: must be a host name, "*.example.com" for all names below one, or "*" for every name`, pattern)
-		case strings.ContainsAny(host, ":[]") && net.ParseIP(strings.Trim(host, "[]")) == nil:
-			k.bad("http_config.allowed_hosts", " %q: must not have a port; a name is allowed with every port", pattern)
-		case strings.ContainsAny(host, ":[]") || net.ParseIP(host) != nil:
+		switch isIP := net.ParseIP(strings.Trim(host, "[]")) != nil; {
+		case pattern == "*":
+		case isIP:
 			k.bad("http_config.allowed_hosts", " %q: IP addresses are always allowed; leave it out", pattern)
+		case host == "" || strings.ContainsAny(host, " \t\n\x00/*@?#,%[]") || strings.HasPrefix(host, "."):
+			k.bad("http_config.allowed_hosts", ` %q: must be a host name, "*.example.com" for all names below one, or "*" for every name`, pattern)
+		case strings.Contains(host, ":"):
+			k.bad("http_config.allowed_hosts", " %q: must not have a port; a name is allowed with every port", pattern)
 		}
 	}
 	for _, origin := range k.c.HTTP.TrustedOrigins {

@@ -104,6 +104,12 @@ plugin "docker" {
 
 limits {
   http_max_conns_per_client = 7
+  http_body_timeout = "45s"
+}
+
+http_config {
+  allowed_hosts   = ["nomad.example.com"]
+  trusted_origins = ["https://dash.example.com"]
 }
 
 telemetry {
