@@ -102,6 +102,17 @@ func (c *Client) Ensure(ctx context.Context) (pid int, err error) {
 	return resp.Pid, nil
 }
 
+// AddsGroups reports whether the executor starts processes with Spec.Groups. One of an earlier version, which stays
+// for as long as its tasks run, does not.
+func (c *Client) AddsGroups(ctx context.Context) (bool, error) {
+	if _, err := c.Ensure(ctx); err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link != nil && c.link.version >= versionGroups, nil
+}
+
 // connect gives the connection, making one and an executor as needed.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	select {

@@ -14,7 +14,8 @@ var errLost = errors.New("connection to the executor lost")
 
 // link is one connection to an executor, used by many callers at once.
 type link struct {
-	conn net.Conn
+	conn    net.Conn
+	version int // of the protocol, as agreed
 
 	writing sync.Mutex
 
@@ -48,6 +49,7 @@ func newLink(ctx context.Context, conn net.Conn) (*link, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("greet executor: %w", err), conn.Close())
 	}
+	l.version = resp.Version
 	go l.read()
 	return l, nil
 }

@@ -62,6 +62,9 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "executor: -dir must be an absolute path, -idle positive, and nothing else given")
 		return 2
 	}
+	if err := closeInherited(o.readyFD); err != nil {
+		return report(stderr, nil, err)
+	}
 	var ready *os.File
 	if o.readyFD > 0 {
 		unix.CloseOnExec(o.readyFD)

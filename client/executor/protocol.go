@@ -17,9 +17,11 @@ import (
 // An executor outlives upgrades of the agent, so both sides name the range of
 // versions that they speak and use the highest common one.
 const (
-	// Version is the protocol spoken, MinVersion the oldest still understood.
-	Version    = 1
-	MinVersion = 1
+	// Version is the protocol spoken, MinVersion the oldest still understood. Executors that speak versionGroups or
+	// a later one know Spec.Groups and Spec.AllowNewPrivs.
+	Version       = 2
+	MinVersion    = 1
+	versionGroups = 2
 
 	maxFrame = 4 << 20
 )

@@ -203,6 +203,7 @@ func (s *server) launch(t *task, spec *Spec) error {
 	if err != nil {
 		return err
 	}
+	who.join(spec.Groups)
 	if err := s.store.create(t.id); err != nil {
 		return err
 	}

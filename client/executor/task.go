@@ -130,6 +130,16 @@ func lookupIdentity(name string) (identity, error) {
 	return identity{uid: int(uid), gid: int(gid), cred: cred}, nil
 }
 
+// join adds groups to those that the process has. One that runs as the executor's own user keeps the executor's.
+func (i *identity) join(groups []int) {
+	if i.cred == nil {
+		return
+	}
+	for _, g := range groups {
+		i.cred.Groups = append(i.cred.Groups, uint32(g)) //nolint:gosec // checked by Spec.Validate
+	}
+}
+
 // streams are the descriptors that become the process's standard streams. They
 // are not os.Files: those would make the pipes non-blocking for the task.
 type streams struct{ fds [3]int }
@@ -208,7 +218,7 @@ func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
 		defer func() { _ = cg.Close() }()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(cg.Fd())
 	}
-	pid, err = syscall.ForkExec(spec.Command, append([]string{spec.Command}, spec.Args...), attr)
+	pid, err = forkExec(spec, attr)
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
 		// The machine's plight, not the task's: may be tried again.
 		return 0, fmt.Errorf("fork for %s: %w", spec.Command, err)
@@ -222,6 +232,22 @@ func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
 		_ = os.WriteFile(path, []byte(strconv.Itoa(spec.OOMScoreAdj)), 0)
 	}
 	return pid, nil
+}
+
+// forkExec starts the process with nothing of the executor's but what attr says.
+func forkExec(spec *Spec, attr *syscall.ProcAttr) (pid int, err error) {
+	if err := keepDescriptors(); err != nil {
+		return 0, err
+	}
+	start := func() { pid, err = syscall.ForkExec(spec.Command, append([]string{spec.Command}, spec.Args...), attr) }
+	if spec.AllowNewPrivs {
+		start()
+		return pid, err
+	}
+	if perr := withoutNewPrivs(start); perr != nil {
+		return 0, perr
+	}
+	return pid, err
 }
 
 // hint says what is probably wrong, where the kernel's word alone would mislead.

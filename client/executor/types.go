@@ -3,7 +3,9 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,11 @@ type Spec struct {
 	Dir string
 	// User is a user's name or number; empty means the executor's own.
 	User string
+	// Groups are group IDs that the process has beside those of a User other than the executor's own.
+	Groups []int `json:",omitempty"`
+	// AllowNewPrivs lets the process and its descendants gain privileges by executing programs that have more
+	// (set-user-ID, file capabilities); else no_new_privs is set.
+	AllowNewPrivs bool `json:",omitempty"`
 	// OOMScoreAdj is written to the process's oom_score_adj unless it is 0.
 	OOMScoreAdj int
 	// CgroupV2 is the absolute path of an existing cgroup of the unified hierarchy
@@ -61,6 +68,8 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("working directory %q: must be an absolute path", s.Dir)
 	case s.CgroupV2 != "" && !filepath.IsAbs(s.CgroupV2):
 		return fmt.Errorf("cgroup %q: must be an absolute path", s.CgroupV2)
+	case slices.ContainsFunc(s.Groups, func(g int) bool { return g < 0 || g >= math.MaxUint32 }):
+		return fmt.Errorf("groups %v: must be group IDs", s.Groups)
 	case s.OOMScoreAdj < -1000 || s.OOMScoreAdj > 1000:
 		return fmt.Errorf("oom_score_adj %d: must be -1000 to 1000", s.OOMScoreAdj)
 	}
