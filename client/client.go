@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/client/alloc"
 	"github.com/nomadish/nomadish/client/disk"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/gpu"
@@ -166,6 +167,7 @@ func (c *Client) buildOwn(who state.Node) error {
 	n := newNode(c, found, c.drivers)
 	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GCMaxAllocs
 	n.starts = make(chan struct{}, c.config.ParallelStarts)
+	n.groups = alloc.NewGroupPool(n.dir, c.config.AllocGroupMin, c.config.AllocGroupMax)
 	c.nodes = append(c.nodes, n)
 	cpu := found.NodeResources.Cpu
 	c.host.TotalMHz, c.sampler.MHzPerCore = float64(cpu.CpuShares), float64(cpu.MHzPerCore())

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -92,6 +94,13 @@ type Config struct {
 	// DefaultIneligible registers the node as ineligible the first time.
 	DefaultIneligible bool
 
+	// Users says as whom tasks may run. The zero value: as anybody.
+	Users users.Policy
+	// AllocGroupMin to AllocGroupMax are group IDs that allocations get of which tasks run as other users than the
+	// agent's. Default 2100000000 to 2100065535; AllocGroupMin negative: none.
+	AllocGroupMin int
+	AllocGroupMax int
+
 	// MaxKillTimeout bounds a task's kill_timeout. Default 30 s.
 	MaxKillTimeout time.Duration
 	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
@@ -149,6 +158,8 @@ func (c Config) withDefaults() Config {
 	str(&c.Version, "dev")
 	num(&c.MinDynamicPort, 20000)
 	num(&c.MaxDynamicPort, 32000)
+	num(&c.AllocGroupMin, 2_100_000_000)
+	num(&c.AllocGroupMax, 2_100_065_535)
 	dur(&c.MaxKillTimeout, 30*time.Second)
 	num(&c.ParallelStarts, max(8, 4*runtime.GOMAXPROCS(0)))
 	dur(&c.ReportInterval, 25*time.Millisecond)
@@ -187,6 +198,9 @@ func (c *Config) validate() error {
 	}
 	if c.MinDynamicPort < 1 || c.MaxDynamicPort > 65535 || c.MinDynamicPort > c.MaxDynamicPort {
 		bad("client dynamic ports %d to %d: must be a range within 1 to 65535", c.MinDynamicPort, c.MaxDynamicPort)
+	}
+	if c.AllocGroupMin > 0 && (c.AllocGroupMax > math.MaxUint32-1 || c.AllocGroupMin > c.AllocGroupMax) {
+		bad("client alloc groups %d to %d: must be a range of group IDs", c.AllocGroupMin, c.AllocGroupMax)
 	}
 	if c.GCDiskUsageThreshold < 0 || c.GCDiskUsageThreshold > 100 {
 		bad("client gc_disk_usage_threshold %v: must be a percentage", c.GCDiskUsageThreshold)

@@ -26,7 +26,8 @@ type node struct {
 	drivers *driver.Registry
 	store   *state.Store // nil: nothing is kept; set before the first allocation comes, as dir is
 	dir     string       // of the allocations; empty: they have no files
-	keep    int          // how many allocations are kept at most; 0: no ended one
+	groups  *alloc.GroupPool
+	keep    int // how many allocations are kept at most; 0: no ended one
 	starts  chan struct{}
 	servers *servers
 
@@ -149,7 +150,7 @@ func (n *node) allocConfig() *alloc.Config {
 	if n.config == nil {
 		n.config = &alloc.Config{
 			Region: n.c.config.Region, Drivers: n.drivers, Host: n, BaseEnv: n.c.baseEnv,
-			MaxKillTimeout: n.c.config.MaxKillTimeout, Logger: n.logger,
+			MaxKillTimeout: n.c.config.MaxKillTimeout, Users: n.c.config.Users, Groups: n.groups, Logger: n.logger,
 		}
 		if n.store != nil {
 			n.config.Store = n.store

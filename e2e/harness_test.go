@@ -58,11 +58,12 @@ func run(m *testing.M) int {
 type agent struct {
 	t       testing.TB
 	args    []string
-	bin     string   // what it runs; empty: the binary to test
-	netns   string   // the network namespace that it lives in, if any
-	env     []string // what is added to the environment
-	dir     string   // its data_dir, and where its tasks lie
-	http    string   // address
+	bin     string     // what it runs; empty: the binary to test
+	netns   string     // the network namespace that it lives in, if any
+	env     []string   // what is added to the environment
+	files   []*os.File // what the process inherits beside its standard streams
+	dir     string     // its data_dir, and where its tasks lie
+	http    string     // address
 	rpc     string
 	serf    string
 	gossip  string // the clients'
@@ -185,6 +186,7 @@ func (a *agent) start() {
 	a.cmd = a.command(context.Background(), a.args...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
 	a.cmd.Env = append(append(os.Environ(), "TMPDIR="+a.dir), a.env...)
+	a.cmd.ExtraFiles = a.files
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	a.started = time.Now()
 	if err := a.cmd.Start(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,11 +24,14 @@ func testDir(t *testing.T) Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.BuildShared(); err != nil {
+	if _, err := d.buildTop(ownAccess, noGroup); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.buildShared(ownAccess); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"web", "db"} {
-		if err := d.BuildTask(&structs.Task{Name: name}); err != nil {
+		if err := d.buildTask(name, users.User{UID: os.Geteuid()}, ownAccess); err != nil {
 			t.Fatal(err)
 		}
 	}

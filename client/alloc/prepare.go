@@ -11,18 +11,19 @@ import (
 
 // prepare makes a task's directories and everything that its driver is told.
 // Called without the lock; slow.
-func (r *Runner) prepare(_ context.Context, name, runID string) (*driver.TaskConfig, error) {
+func (r *Runner) prepare(ctx context.Context, name, runID string) (*driver.TaskConfig, error) {
 	a := r.Alloc()
 	t := taskOf(a, name)
 	if t == nil {
 		return nil, fmt.Errorf("task %q: not in version %d of the job", name, a.JobVersion)
 	}
-	if err := r.buildDirs(a, t); err != nil {
+	groups, err := r.admit(ctx, a, t)
+	if err != nil {
 		return nil, err
 	}
 	c := &driver.TaskConfig{
 		ID: runID, Name: t.Name, AllocID: a.ID, Namespace: a.Namespace, JobName: a.Job.Name, JobID: a.JobID,
-		TaskGroup: a.TaskGroup, Config: t.Config, User: t.User,
+		TaskGroup: a.TaskGroup, Config: t.Config, User: t.User, Groups: groups,
 		AllocDir: r.dir.Shared(), TaskDir: r.dir.Task(t.Name), LogDir: r.dir.Logs(),
 		Resources: resourcesOf(a, t),
 	}
@@ -43,24 +44,6 @@ func (r *Runner) env(a *structs.Allocation, t *structs.Task) *taskenv.Env {
 		AllocDir: r.dir.Shared(), TaskDir: r.dir.Local(t.Name), SecretsDir: r.dir.Secrets(t.Name),
 		Base: r.c.BaseEnv,
 	})
-}
-
-func (r *Runner) buildDirs(a *structs.Allocation, t *structs.Task) error {
-	if r.dir.Path() == "" {
-		return nil
-	}
-	r.dirs.Lock()
-	defer r.dirs.Unlock()
-	if err := r.dir.BuildShared(); err != nil {
-		return err
-	}
-	if err := r.dir.BuildTask(t); err != nil {
-		return err
-	}
-	if p := t.DispatchPayload; p != nil && p.File != "" && len(a.Job.Payload) > 0 {
-		return r.dir.WritePayload(t.Name, p.File, a.Job.Payload)
-	}
-	return nil
 }
 
 func taskOf(a *structs.Allocation, name string) *structs.Task {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/task"
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -48,7 +49,11 @@ type Config struct {
 	// BaseEnv is beneath every task's environment.
 	BaseEnv        map[string]string
 	MaxKillTimeout time.Duration
-	Logger         hclog.Logger
+	// Users says as whom tasks may run. Groups keeps apart the allocations of tasks that do not run as the agent's user;
+	// nil: those of one user are not kept apart.
+	Users  users.Policy
+	Groups *GroupPool
+	Logger hclog.Logger
 }
 
 // Runner runs one allocation. It is safe for use by many goroutines.

@@ -94,6 +94,12 @@ type Envless interface {
 	IgnoresEnv() bool
 }
 
+// GroupAdder is a Driver whose tasks may have groups beside those of their user (TaskConfig.Groups).
+type GroupAdder interface {
+	// AddsGroups reports whether tasks that are started now get them.
+	AddsGroups(ctx context.Context) (bool, error)
+}
+
 // The errors that users of this package tell apart.
 var (
 	// ErrTaskNotFound is returned by Recover for a task of which nothing is known.
@@ -125,6 +131,8 @@ type TaskConfig struct {
 	Config map[string]any
 	// User is the user to run as; empty means the agent's.
 	User string
+	// Groups are group IDs that a task which runs as another user than the agent's has beside that user's.
+	Groups []int
 
 	Resources Resources
 

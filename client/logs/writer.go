@@ -52,7 +52,7 @@ func OpenWriter(src Source, maxFiles int, maxBytes int64) (*Writer, error) {
 // open makes the file of that number the one being written.
 func (w *Writer) open(index int) error {
 	// Not O_APPEND: splice(2) refuses it.
-	f, err := os.OpenFile(w.src.Path(index), os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o644)
+	f, err := os.OpenFile(w.src.Path(index), os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o640)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}

@@ -121,6 +121,9 @@ func (a *Agent) start(p parts) error {
 	if err := a.listen(); err != nil {
 		return err
 	}
+	if err := makeDataDir(a.cfg); err != nil {
+		return err
+	}
 	var backend httpapi.Backend
 	servers := a.cfg.ServerAddrs()
 	if a.cfg.Server.Enabled {
@@ -163,6 +166,32 @@ func (a *Agent) listen() error {
 	return err
 }
 
+// taskDirMode is the mode of directories that hold those of tasks: every user may pass, and see nothing.
+const taskDirMode = 0o711
+
+// makeDataDir makes a client's data_dir, if it is missing, so that the users of tasks can reach their directories
+// below. What else is below is closed to them by itself. A directory that is there is left as it is.
+func makeDataDir(cfg *config.Config) error {
+	dir := cfg.DataDir
+	if dir == "" || !cfg.Client.Enabled {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // as the rest of the way there
+		return fmt.Errorf("make data_dir: %w", err)
+	}
+	err := os.Mkdir(dir, taskDirMode)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chmod(dir, taskDirMode) // whatever the umask is
+	}
+	if err != nil {
+		return fmt.Errorf("make data_dir: %w", err)
+	}
+	return nil
+}
+
 // clientDirs makes the client's directories known: under data_dir, or in a
 // directory of -dev's own that goes with the agent.
 func (a *Agent) clientDirs() (clientDirs, error) {
@@ -173,6 +202,9 @@ func (a *Agent) clientDirs() (clientDirs, error) {
 			return clientDirs{}, fmt.Errorf("make a directory for -dev: %w", err)
 		}
 		a.tempDir, base = dir, dir
+		if err := os.Chmod(dir, taskDirMode); err != nil {
+			return clientDirs{}, fmt.Errorf("make a directory for -dev: %w", err)
+		}
 	}
 	d := clientDirs{state: a.cfg.Client.StateDir, alloc: a.cfg.Client.AllocDir}
 	if d.state == "" && base != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/nomadish/nomadish/client/driver/rawexec"
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -40,6 +41,10 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
 	}
+	if c.Users, err = cl.Policy(); err != nil {
+		return client.Config{}, err
+	}
+	c.AllocGroupMin, c.AllocGroupMax = cl.Users.AllocGroupMin, cl.Users.AllocGroupMax
 	c.Disk = structs.DefaultClientDiskLimit
 	stated(&c.Disk.MB, cl.DiskFullMB)
 	stated(&c.Disk.Percent, cl.DiskFullPercent)
@@ -158,7 +163,11 @@ func newDrivers(cfg *config.Config, dirs clientDirs, logger hclog.Logger) (*driv
 		return nil, fmt.Errorf("start drivers: %w", err)
 	}
 	enabled := rawExecEnabled(cfg)
-	d.drivers = append(d.drivers, rawexec.New(d.exec, rawexec.Options{Enabled: enabled, DeniedEnv: deniedEnv(cfg)}))
+	opts, err := rawExecOptions(cfg, enabled)
+	if err != nil {
+		return nil, fmt.Errorf("start drivers: %w", err)
+	}
+	d.drivers = append(d.drivers, rawexec.New(d.exec, opts))
 	if enabled && !cfg.SimulatedOnly() {
 		var ctx context.Context
 		ctx, d.cancel = context.WithCancel(context.Background())
@@ -191,6 +200,24 @@ func (d *driverSet) close(ctx context.Context, end bool) error {
 		}
 	}
 	return errors.Join(err, d.exec.Close())
+}
+
+// rawExecOptions reads raw_exec's plugin block.
+func rawExecOptions(cfg *config.Config, enabled bool) (rawexec.Options, error) {
+	o := rawexec.Options{Enabled: enabled, DeniedEnv: deniedEnv(cfg)}
+	p := cfg.Plugins["raw_exec"]
+	if p == nil {
+		return o, nil
+	}
+	o.AllowNewPrivs, _ = strconv.ParseBool(fmt.Sprint(p.Config["allow_new_privs"])) // not stated: false
+	for name, set := range map[string]*users.Set{"denied_host_uids": &o.DeniedUIDs, "denied_host_gids": &o.DeniedGIDs} {
+		text, _ := p.Config[name].(string)
+		var err error
+		if *set, err = config.ParseSet(text); err != nil {
+			return o, fmt.Errorf("plugin raw_exec: %s: %w", name, err)
+		}
+	}
+	return o, nil
 }
 
 // deniedEnv are the patterns of environment variables that raw_exec keeps from tasks.

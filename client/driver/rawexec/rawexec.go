@@ -23,6 +23,7 @@ import (
 
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/executor"
+	"github.com/nomadish/nomadish/client/users"
 )
 
 // Name is the word that a job's task writes after "driver =".
@@ -44,6 +45,10 @@ type Options struct {
 	// DeniedEnv are patterns (with * and ?) of environment variables' names that
 	// no task gets.
 	DeniedEnv []string
+	// AllowNewPrivs lets tasks have no_new_privs = false.
+	AllowNewPrivs bool
+	// DeniedUIDs and DeniedGIDs are those that no task runs with.
+	DeniedUIDs, DeniedGIDs users.Set
 }
 
 // Driver is the raw_exec driver.
@@ -65,10 +70,14 @@ func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
 	if !d.opts.Enabled {
 		return driver.Fingerprint{Health: driver.HealthUndetected, Description: switchedOff}
 	}
-	return driver.Fingerprint{
+	f := driver.Fingerprint{
 		Health: driver.HealthHealthy, Description: "Healthy",
 		Attributes: map[string]string{"driver.raw_exec": "1"},
 	}
+	if d.opts.AllowNewPrivs {
+		f.Attributes["driver.raw_exec.allow_new_privs"] = "1"
+	}
+	return f
 }
 
 // config is a task's config block.
@@ -79,6 +88,7 @@ type config struct {
 	cgroupV2    string
 	deniedEnv   []string
 	oomScoreAdj int
+	noNewPrivs  bool
 }
 
 func parse(values map[string]any) (*config, error) {
@@ -90,6 +100,12 @@ func parse(values map[string]any) (*config, error) {
 		cgroupV2:    c.String("cgroup_v2_override"),
 		deniedEnv:   c.Strings("denied_envvars"),
 		oomScoreAdj: c.Int("oom_score_adj"),
+		noNewPrivs:  true,
+	}
+	if _, stated := values["no_new_privs"]; stated {
+		cfg.noNewPrivs = c.Bool("no_new_privs")
+	} else {
+		c.Ignore("no_new_privs")
 	}
 	// Only hosts that still have the first cgroup hierarchies have a use for it.
 	c.Ignore("cgroup_v1_override")
@@ -125,6 +141,9 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 	if err != nil {
 		return nil, err
 	}
+	if err := d.permits(task, cfg); err != nil {
+		return nil, err
+	}
 	spec, err := d.spec(task, cfg)
 	if err != nil {
 		return nil, err
@@ -140,6 +159,29 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 		return nil, driver.Recoverable(err)
 	}
 	return d.handle(spec.ID)
+}
+
+// permits returns an error if the driver's configuration on this node rules out how a task wants to run.
+func (d *Driver) permits(task *driver.TaskConfig, cfg *config) error {
+	if !cfg.noNewPrivs && !d.opts.AllowNewPrivs {
+		return errors.New(`config: no_new_privs = false: this node does not let tasks gain privileges; leave it out, or place the job ` +
+			`on nodes that do with constraint { attribute = "${attr.driver.raw_exec.allow_new_privs}" value = "1" }; ` +
+			`a node does with plugin "raw_exec" { config { allow_new_privs = true } }`)
+	}
+	if d.opts.DeniedUIDs.Empty() && d.opts.DeniedGIDs.Empty() {
+		return nil
+	}
+	u, err := users.Lookup(task.User)
+	if err != nil {
+		return err
+	}
+	if d.opts.DeniedUIDs.HasID(u.UID) {
+		return fmt.Errorf("task user %q: its ID %d is among the denied_host_uids of this node's raw_exec; set user to another one", u.Name, u.UID)
+	}
+	if i := slices.IndexFunc(u.Groups, d.opts.DeniedGIDs.HasID); i >= 0 {
+		return fmt.Errorf("task user %q: its group %d is among the denied_host_gids of this node's raw_exec; set user to another one", u.Name, u.Groups[i])
+	}
+	return nil
 }
 
 // begin starts a task, and waits for that also when ctx ends meanwhile, within limits: a start that was sent and is given up could
@@ -180,8 +222,8 @@ func (d *Driver) spec(task *driver.TaskConfig, cfg *config) (*executor.Spec, err
 	}
 	spec := &executor.Spec{
 		ID: task.ID, Command: command, Args: cfg.args, Dir: dir, User: task.User,
-		OOMScoreAdj: cfg.oomScoreAdj,
-		Logs:        executor.LogSpec{Disabled: task.Logs.Disabled, Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles},
+		OOMScoreAdj: cfg.oomScoreAdj, Groups: task.Groups, AllowNewPrivs: !cfg.noNewPrivs,
+		Logs: executor.LogSpec{Disabled: task.Logs.Disabled, Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles},
 	}
 	if cfg.cgroupV2 != "" {
 		spec.CgroupV2 = filepath.Join("/sys/fs/cgroup", cfg.cgroupV2)
@@ -352,6 +394,9 @@ func (h *handle) Stats(ctx context.Context) (driver.Stats, error) {
 
 // Release drops the executor's record of the task.
 func (h *handle) Release(ctx context.Context) error { return h.exec.Forget(ctx, h.id) }
+
+// AddsGroups reports whether tasks get TaskConfig.Groups (driver.GroupAdder).
+func (d *Driver) AddsGroups(ctx context.Context) (bool, error) { return d.exec.AddsGroups(ctx) }
 
 // Freezes is true (driver.Freezer): what has no cgroup to itself is stopped by signals.
 func (d *Driver) Freezes() bool { return true }

@@ -293,7 +293,7 @@ type Client struct {
 
 	Artifact artifact `hcl:"artifact,block"`
 	Drain    drain    `hcl:"drain_on_shutdown,block"`
-	Users    users    `hcl:"users,block"`
+	Users    Users    `hcl:"users,block"`
 
 	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,cgroup_parent,nomad_service_discovery,node_max_allocs,log_file,fingerprint"`
 }
@@ -305,6 +305,19 @@ type Reserved struct {
 	DiskMB        int    `hcl:"disk"`   // MiB
 	ReservedPorts string `hcl:"reserved_ports"`
 	Cores         string `hcl:"cores"`
+}
+
+// Users says as whom a node runs tasks. All but Nomad's names, which have no effect yet, is ours.
+type Users struct {
+	// Allowed are the only users, unless it is empty; Denied are never. Both hold names, numbers and ranges of numbers.
+	Allowed []string `hcl:"allowed,append"`
+	Denied  []string `hcl:"denied,append"`
+	// AllocGroupMin to AllocGroupMax are group IDs that nothing else on the machine uses: an allocation whose tasks run as
+	// other users than the agent's gets one. AllocGroupMin -1: none.
+	AllocGroupMin int `hcl:"alloc_group_min"`
+	AllocGroupMax int `hcl:"alloc_group_max"`
+
+	_ struct{} `inert:"dynamic_user_min,dynamic_user_max"`
 }
 
 // HostVolume is a directory that the node offers.

@@ -113,7 +113,3 @@ type artifact struct {
 type drain struct {
 	_ struct{} `inert:"deadline,ignore_system_jobs,force"`
 }
-
-type users struct {
-	_ struct{} `inert:"dynamic_user_min,dynamic_user_max"`
-}

@@ -23,8 +23,13 @@ var inertPlugins = []string{"docker", "exec", "java", "qemu", "nomad-driver-exec
 type rawExecPlugin struct {
 	Enabled   bool     `hcl:"enabled"`
 	DeniedEnv []string `hcl:"denied_envvars"`
+	// DeniedUIDs and DeniedGIDs are numbers and ranges of them, with commas between.
+	DeniedUIDs string `hcl:"denied_host_uids"`
+	DeniedGIDs string `hcl:"denied_host_gids"`
+	// AllowNewPrivs is ours.
+	AllowNewPrivs bool `hcl:"allow_new_privs"`
 
-	_ struct{} `inert:"no_cgroups,denied_host_uids,denied_host_gids"`
+	_ struct{} `inert:"no_cgroups"`
 }
 
 type mockPlugin struct {

@@ -298,6 +298,7 @@ func (k *checker) client() {
 			k.bad(path, " %d: must not be negative", n)
 		}
 	}
+	k.users()
 	for name, v := range cl.HostVolumes {
 		if !filepath.IsAbs(v.Path) {
 			k.bad("client.host_volume."+name, ": path %q: must be an absolute path", v.Path)
