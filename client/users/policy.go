@@ -23,7 +23,7 @@ func ParseSet(entries []string) (Set, error) {
 		lo, lerr := strconv.Atoi(strings.TrimSpace(first))
 		if lerr != nil || e == "" {
 			// A name may hold a dash, as well as begin with a digit.
-			if e == "" || strings.ContainsAny(e, " \t\n:,/") {
+			if e == "" || e[0] == '-' || strings.ContainsAny(e, " \t\n:,/") {
 				return Set{}, fmt.Errorf("%q: must be a name, a number, or a range of numbers such as 1000-1999", e)
 			}
 			s.names = append(s.names, e)
@@ -46,6 +46,9 @@ func ParseSet(entries []string) (Set, error) {
 
 // Empty reports whether nobody is in the set.
 func (s Set) Empty() bool { return len(s.names)+len(s.ranges) == 0 }
+
+// Named reports whether a name is in the set.
+func (s Set) Named() bool { return len(s.names) > 0 }
 
 // HasID reports whether a number is in the set.
 func (s Set) HasID(id int) bool {

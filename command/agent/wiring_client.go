@@ -17,7 +17,6 @@ import (
 	"github.com/nomadish/nomadish/client/driver/rawexec"
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
-	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -210,14 +209,9 @@ func rawExecOptions(cfg *config.Config, enabled bool) (rawexec.Options, error) {
 		return o, nil
 	}
 	o.AllowNewPrivs, _ = strconv.ParseBool(fmt.Sprint(p.Config["allow_new_privs"])) // not stated: false
-	for name, set := range map[string]*users.Set{"denied_host_uids": &o.DeniedUIDs, "denied_host_gids": &o.DeniedGIDs} {
-		text, _ := p.Config[name].(string)
-		var err error
-		if *set, err = config.ParseSet(text); err != nil {
-			return o, fmt.Errorf("plugin raw_exec: %s: %w", name, err)
-		}
-	}
-	return o, nil
+	var err error
+	o.DeniedUIDs, o.DeniedGIDs, err = cfg.DeniedHostIDs()
+	return o, err
 }
 
 // deniedEnv are the patterns of environment variables that raw_exec keeps from tasks.

@@ -16,6 +16,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/nomadish/nomadish/client/driver/rawexec"
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/structs"
@@ -73,6 +74,16 @@ client {
     cores          = "0-1,3"
     reserved_ports = "22"
   }
+  users {
+    allowed         = ["1000-1999"]
+    denied          = ["root"]
+    alloc_group_min = 7
+    alloc_group_max = 9
+  }
+  options = {
+    "user.denylist"        = "daemon, 5"
+    "user.checked_drivers" = "raw_exec"
+  }
   host_volume "v" {
     path      = "/data/"
     read_only = true
@@ -93,6 +104,9 @@ client {
 		"volume":   *c.HostVolumes["v"] == structs.HostVolumeInfo{Name: "v", Path: "/data", ReadOnly: true},
 		"simulate": len(c.Simulate) == 1 && c.Simulate[0].Count == 3 && c.SimulateBeside,
 		"gc":       c.GCMaxAllocs == 9,
+		"groups":   c.AllocGroupMin == 7 && c.AllocGroupMax == 9,
+		"users": c.Users.Allowed.HasID(1500) && !c.Users.Allowed.HasID(2000) && c.Users.Denied.Has(users.User{Name: "root"}) &&
+			c.Users.DeniedBy["raw_exec"].HasID(5) && c.Users.DeniedBy["raw_exec"].Named() && len(c.Users.DeniedBy) == 1,
 	} {
 		if !good {
 			t.Errorf("%s: %+v", what, c)
@@ -144,6 +158,53 @@ func TestRawExecEnabled(t *testing.T) {
 	// What a node without it says can be taken over as it is.
 	said := rawexec.New(nil, rawexec.Options{}).Fingerprint(t.Context()).Description
 	f(regexp.MustCompile(`plugin "raw_exec" .* }`).FindString(said), false, true)
+}
+
+func TestRawExecOptions(t *testing.T) {
+	cfg := config.Default()
+	if _, err := cfg.Merge("a.hcl", []byte(`plugin "raw_exec" {
+  config {
+    allow_new_privs  = true
+    denied_envvars   = ["AWS_*"]
+    denied_host_uids = "0,10-20"
+    denied_host_gids = 30
+  }
+}`)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := rawExecOptions(cfg, true)
+	if err != nil || !o.Enabled || !o.AllowNewPrivs || !o.DeniedUIDs.HasID(15) || o.DeniedUIDs.HasID(30) || !o.DeniedGIDs.HasID(30) || len(o.DeniedEnv) != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = rawExecOptions(config.Default(), false); err != nil || o.AllowNewPrivs || o.Enabled {
+		t.Errorf("by default: %+v, %v", o, err)
+	}
+}
+
+// TestMakeDataDir: users of tasks can pass a data_dir that the agent makes; one that is there is left as it is.
+func TestMakeDataDir(t *testing.T) {
+	base := t.TempDir()
+	there := filepath.Join(base, "there")
+	if err := os.Mkdir(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		dir    string
+		client bool
+		want   os.FileMode // 0: it is not made
+	}{
+		{filepath.Join(base, "a", "new"), true, 0o711}, {there, true, 0o700}, {filepath.Join(base, "server"), false, 0},
+	} {
+		cfg := config.Default()
+		cfg.DataDir, cfg.Client.Enabled = row.dir, row.client
+		if err := makeDataDir(cfg); err != nil {
+			t.Error(err)
+		}
+		info, err := os.Stat(row.dir)
+		if (err == nil) != (row.want != 0) || err == nil && info.Mode().Perm() != row.want {
+			t.Errorf("%s: %v, %v, want %o", row.dir, info, err, row.want)
+		}
+	}
 }
 
 func TestLocalAddr(t *testing.T) {

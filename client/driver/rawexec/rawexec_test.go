@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/logs"
+	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/internal/leaks"
 )
 
@@ -201,6 +203,60 @@ func TestStartFails(t *testing.T) {
 	f(map[string]any{"command": "/bin/true", "work_dir": "/none/such"}, "working directory")
 	_, err := New(d.exec, Options{}).Start(t.Context(), task(t, map[string]any{"command": "/bin/true"}))
 	if err == nil || !strings.Contains(err.Error(), "switched off") {
+		t.Error(err)
+	}
+}
+
+// TestPermits: what the node's configuration of the driver lets a task have.
+func TestPermits(t *testing.T) {
+	d, _ := node(t)
+	set := func(text string) users.Set {
+		t.Helper()
+		s, err := users.ParseSet([]string{text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	own, group := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	plain := map[string]any{"command": "/bin/grep", "args": []any{"NoNewPrivs", "/proc/self/status"}}
+	open := map[string]any{"command": plain["command"], "args": plain["args"], "no_new_privs": false}
+	for _, row := range []struct {
+		name   string
+		opts   Options
+		config map[string]any
+		want   string // an error, or output
+	}{
+		{"default", Options{}, plain, "NoNewPrivs:\t1\n"},
+		{"default where the node allows more", Options{AllowNewPrivs: true}, plain, "NoNewPrivs:\t1\n"},
+		{"allowed", Options{AllowNewPrivs: true}, open, "NoNewPrivs:\t0\n"},
+		{"not allowed", Options{}, open, "driver.raw_exec.allow_new_privs"},
+		{"denied user", Options{DeniedUIDs: set(own)}, plain, "denied_host_uids"},
+		{"denied group", Options{DeniedGIDs: set(group)}, plain, "denied_host_gids"},
+		{"others denied", Options{DeniedUIDs: set("4000000-4000001"), DeniedGIDs: set("4000000")}, plain, "NoNewPrivs:\t1\n"},
+	} {
+		row.opts.Enabled = true
+		with := New(d.exec, row.opts)
+		tc := task(t, row.config)
+		h, err := with.Start(t.Context(), tc)
+		if err != nil {
+			if !strings.Contains(err.Error(), row.want) || driver.IsRecoverable(err) {
+				t.Errorf("%s: %v, want %q", row.name, err, row.want)
+			}
+			continue
+		}
+		wait(t, h)
+		if got := output(t, tc); got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+		if got := with.Fingerprint(t.Context()).Attributes["driver.raw_exec.allow_new_privs"]; (got == "1") != row.opts.AllowNewPrivs {
+			t.Errorf("%s: the node's attribute is %q", row.name, got)
+		}
+	}
+	if ok, err := d.AddsGroups(t.Context()); !ok || err != nil {
+		t.Errorf("adds groups: %v, %v", ok, err)
+	}
+	if err := d.Validate(map[string]any{"command": "x", "no_new_privs": "maybe"}); err == nil || !strings.Contains(err.Error(), "no_new_privs") {
 		t.Error(err)
 	}
 }

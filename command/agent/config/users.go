@@ -29,7 +29,7 @@ func (cl *Client) Policy() (users.Policy, error) {
 	if !stated {
 		return p, nil
 	}
-	denied, err := ParseSet(denylist)
+	denied, err := users.ParseSet(listed(denylist))
 	if err != nil {
 		return p, fmt.Errorf("client.options: %s: %w", optionDenylist, err)
 	}
@@ -44,8 +44,26 @@ func (cl *Client) Policy() (users.Policy, error) {
 	return p, nil
 }
 
-// ParseSet reads a set of users or groups that is written with commas.
-func ParseSet(text string) (users.Set, error) { return users.ParseSet(listed(text)) }
+// DeniedHostIDs returns the user and group IDs that no task of raw_exec runs with.
+func (c *Config) DeniedHostIDs() (uids, gids users.Set, err error) {
+	p := c.Plugins["raw_exec"]
+	if p == nil {
+		return uids, gids, nil
+	}
+	for name, set := range map[string]*users.Set{"denied_host_uids": &uids, "denied_host_gids": &gids} {
+		text := ""
+		if v := p.Config[name]; v != nil {
+			text = fmt.Sprint(v) // one number may be written as such
+		}
+		if *set, err = users.ParseSet(listed(text)); err == nil && set.Named() {
+			err = fmt.Errorf("%q: must be numbers and ranges of numbers", text)
+		}
+		if err != nil {
+			return uids, gids, fmt.Errorf("plugin.raw_exec.config.%s: %w", name, err)
+		}
+	}
+	return uids, gids, nil
+}
 
 // listed splits a text at commas; empty parts do not count.
 func listed(text string) (out []string) {
@@ -67,15 +85,8 @@ func (k *checker) users() {
 	if u.AllocGroupMin < -1 || u.AllocGroupMax < 0 || u.AllocGroupMin > 0 && u.AllocGroupMax > 0 && u.AllocGroupMin > u.AllocGroupMax {
 		k.bad("client.users.alloc_group_min", ", alloc_group_max %d to %d: must be a range of group IDs, or alloc_group_min = -1", u.AllocGroupMin, u.AllocGroupMax)
 	}
-	p := k.c.Plugins["raw_exec"]
-	if p == nil {
-		return
-	}
-	for _, name := range []string{"denied_host_uids", "denied_host_gids"} {
-		if text, ok := p.Config[name].(string); ok {
-			if _, err := ParseSet(text); err != nil {
-				k.bad("plugin.raw_exec.config."+name, ": %v", err)
-			}
-		}
+	if _, _, err := k.c.DeniedHostIDs(); err != nil {
+		path, text, _ := strings.Cut(err.Error(), ": ")
+		k.bad(path, ": %s", text)
 	}
 }

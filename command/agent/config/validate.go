@@ -39,6 +39,7 @@ func (c *Config) Validate() error {
 	k.network()
 	k.server()
 	k.client()
+	k.users()
 	k.clientGossip()
 	k.tls()
 	k.http()
@@ -298,7 +299,6 @@ func (k *checker) client() {
 			k.bad(path, " %d: must not be negative", n)
 		}
 	}
-	k.users()
 	for name, v := range cl.HostVolumes {
 		if !filepath.IsAbs(v.Path) {
 			k.bad("client.host_volume."+name, ": path %q: must be an absolute path", v.Path)
