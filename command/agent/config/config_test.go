@@ -225,7 +225,7 @@ func TestRefusedFiles(t *testing.T) {
 	f("plugin \"raw_exec\" {\n config {\n enabeld = true\n}\n}", `c.hcl:3: plugin.raw_exec.config.enabeld: unknown; did you mean "enabled"?`)
 	f(`plugin "raw_exec" { config = { enabled = "yes" } }`, `plugin.raw_exec.config.enabled: want true or false, have "yes"`)
 	f("client {\n users { allowed = \"root\" }\n}", "client.users.allowed: want a list, have a value")
-	f("client {\n users { alowed = [] }\n}", `client.users.alowed: unknown; did you mean "allowed"?`)
+	f("client {\n users { allowd = [] }\n}", `client.users.allowd: unknown; did you mean "allowed"?`)
 	f(`plugin "mock_driver" { config = { colour = 1 } }`, "plugin.mock_driver.config.colour: unknown")
 	f("\nplugin \"rawexec\" {}", `c.hcl:2: plugin.rawexec: unknown; did you mean "raw_exec"?`)
 	f(`{"plugin": [{"raw_exec": [{"config": [{"enabeld": true}]}]}]}`, `c.json:1: plugin.raw_exec.config.enabeld: unknown; did you mean "enabled"?`)
