@@ -16,7 +16,8 @@ client {
   network_interface = "lo" # whose address tasks get; leave it out for the machine's own
 }
 
-# raw_exec runs processes as the agent's own user, with nothing between them and the machine: it is off unless asked for.
+# raw_exec runs processes as the agent's own user unless a task names another, with nothing between them and the machine: it is
+# off unless asked for. client { users { denied = ["root"] } } refuses tasks of root (docs/clients.md).
 plugin "raw_exec" {
   config {
     enabled = true

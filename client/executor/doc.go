@@ -18,6 +18,8 @@
 // there is no helper; the bytes move from pipe to file inside the kernel, so
 // none is in the helper's memory when it dies.
 //
+// A task's process has three descriptors and, unless it is allowed otherwise, no way to gain privileges (inherit.go).
+//
 // The helper must never restart a task, decide anything, write outside its
 // directory and the log directories that it is given, or block a task because
 // its output cannot be written.
