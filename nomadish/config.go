@@ -123,6 +123,10 @@ type Config struct {
 
 	HandshakeTimeout  time.Duration
 	MaxConnsPerClient int
+	// NodeMaxMessage bounds what a node sends in one call, in bytes. 0: 1 MiB.
+	NodeMaxMessage int
+	// NodeMaxRate bounds what a node sends over a longer time, in bytes per second. 0: no limit.
+	NodeMaxRate int
 
 	Logger hclog.Logger
 
@@ -151,7 +155,7 @@ func DefaultConfig() *Config {
 		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: state.DefaultHistoryMax,
 		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20,
 		JobDefaultPrio: 50, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
-		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500,
+		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
 		Logger: hclog.NewNullLogger(),
 	}
 }

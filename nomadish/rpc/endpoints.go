@@ -105,6 +105,8 @@ type Config struct {
 	MinHeartbeatTTL time.Duration
 	Hold            time.Duration // how long a call waits for a leader; 0: 5 s
 	MaxRegistering  int           // nodes' registrations that are committed at once, others wait; 0: 256
+	NodeMaxMessage  int           // bytes that a node sends in one call; 0: 1 MiB
+	NodeMaxRate     int           // bytes per second that a node sends over a longer time; 0: no limit
 }
 
 // Deps are the parts that the endpoints work with.
@@ -145,6 +147,7 @@ type Endpoints struct {
 	held     *held
 	queue    *queueview.Reader
 	reports  reports
+	rates    nodeRates
 	// explaining is held by those who make an explanation.
 	explaining chan struct{}
 	// checking is held by who checks the state.
@@ -171,10 +174,14 @@ func New(c Config, d Deps) *Endpoints {
 	if c.MaxRegistering <= 0 {
 		c.MaxRegistering = defaultRegistering
 	}
+	if c.NodeMaxMessage <= 0 {
+		c.NodeMaxMessage = defaultNodeMessage
+	}
 	return &Endpoints{
 		Config: c, Deps: d, sessions: newSessions(), held: newHeld(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
 		fetching: make(chan struct{}, 4), registering: make(chan struct{}, c.MaxRegistering),
+		rates: nodeRates{rate: float64(c.NodeMaxRate)},
 	}
 }
 

@@ -13,7 +13,13 @@ import (
 )
 
 func (e *Endpoints) registerNodes(mux *wire.Mux) {
-	mux.Handle(wire.MethodNodeRegister, fromNodes(e, e.nodeRegister))
+	e.boundNodes(mux)
+	mux.Handle(wire.MethodNodeRegister, charged(e, statusCost, func(a *structs.NodeRegisterRequest) (id, secret string) {
+		if a.Node == nil {
+			return "", ""
+		}
+		return a.Node.ID, a.Node.SecretID
+	}, e.nodeRegister))
 	mux.Handle(wire.MethodNodeHeartbeat, fromNodes(e, e.nodeHeartbeat))
 	mux.Handle(wire.MethodNodeList, read(e, e.nodeList))
 	mux.Handle(wire.MethodNodeGet, read(e, e.nodeGet))
@@ -23,8 +29,12 @@ func (e *Endpoints) registerNodes(mux *wire.Mux) {
 	mux.Handle(wire.MethodNodePurge, write(e, e.nodePurge))
 	mux.Handle(wire.MethodNodeEvaluate, write(e, e.nodeEvaluate))
 	mux.Handle(wire.MethodNodeClientAllocs, ownRegion(e, read(e, e.nodeClientAllocs)))
-	mux.Handle(wire.MethodNodeUpdateAllocs, fromNodes(e, e.nodeUpdateAllocs))
-	mux.Handle(wire.MethodNodeEvents, fromNodes(e, e.nodeEvents))
+	mux.Handle(wire.MethodNodeUpdateAllocs, charged(e, reportCost, func(a *structs.ClientUpdateRequest) (id, secret string) {
+		return a.NodeID, a.SecretID
+	}, e.nodeUpdateAllocs))
+	mux.Handle(wire.MethodNodeEvents, charged(e, eventsCost, func(a *structs.NodeEventsRequest) (id, secret string) {
+		return a.NodeID, a.SecretID
+	}, e.nodeEvents))
 }
 
 // nodeOf reads a node or says that there is none.
@@ -61,6 +71,11 @@ func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegister
 	if err := checkNode(node); err != nil {
 		return nil, err
 	}
+	if err := args.GossipKeys.CheckLimits(); err != nil {
+		return nil, err
+	}
+	node.CutTexts()
+	node.Events, node.LastDrain = nil, nil // the servers' own
 	old := e.Store.Snapshot().Node(nil, node.ID)
 	if old != nil {
 		if _, err := e.authentic(node.ID, node.SecretID); err != nil {
@@ -111,7 +126,7 @@ func checkNode(n *structs.Node) error {
 	case n == nil:
 		return structs.Errorf(structs.CodeBadRequest, "the request has no Node")
 	case n.ID == "" || len(n.ID) > 64:
-		return structs.Errorf(structs.CodeBadRequest, "node ID %q: a UUID is needed", n.ID)
+		return structs.Errorf(structs.CodeBadRequest, "node ID %q: a UUID is needed", structs.CutText(n.ID, maxNamed))
 	case n.SecretID == "":
 		return structs.Errorf(structs.CodeBadRequest, "node %s has no SecretID", n.ID)
 	case n.Name == "":
@@ -120,6 +135,10 @@ func checkNode(n *structs.Node) error {
 		return structs.Errorf(structs.CodeBadRequest, "node %s has no NodeResources", n.ID)
 	case n.NodePool == structs.NodePoolAll:
 		return structs.Errorf(structs.CodeBadRequest, "node %s: every node is in pool %q already", n.ID, n.NodePool).WithHint("name another node_pool")
+	}
+	if err := n.CheckLimits(); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "node %s (%s) reports what no machine is: %w", structs.CutText(n.Name, maxNamed), n.ID, err).
+			WithHint("it stays out of the cluster until its client reports less")
 	}
 	if err := checkDevices(n); err != nil {
 		return err
@@ -182,16 +201,22 @@ func (e *Endpoints) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbe
 	if err != nil {
 		return nil, err
 	}
+	if err := args.GossipKeys.CheckLimits(); err != nil {
+		return nil, err
+	}
 	index := node.ModifyIndex
 	status := args.Status
 	if status == "" {
 		status = structs.NodeStatusReady
 	}
 	if status != structs.NodeStatusReady && status != structs.NodeStatusInit && status != structs.NodeStatusDown {
-		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: status %q: a node may call itself %q, %q or %q", node.ID, status,
+		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: status %q: a node may call itself %q, %q or %q", node.ID, structs.CutText(status, maxNamed),
 			structs.NodeStatusInit, structs.NodeStatusReady, structs.NodeStatusDown)
 	}
 	if node.Status != status {
+		if err := e.chargeNode(node.ID, statusCost); err != nil {
+			return nil, err
+		}
 		now := e.Now()
 		entry := &structs.NodeStatusEntry{
 			NodeIDs: []string{node.ID}, Status: status, Time: now.UnixNano(), EvalSeed: e.NewID(),
@@ -445,6 +470,9 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}
+	if len(args.Updates) > structs.MaxReportAllocs {
+		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: a report of %d allocations, at most %d are allowed", args.NodeID, len(args.Updates), structs.MaxReportAllocs)
+	}
 	snap, err := e.asFarAs(ctx, args.KnownIndex)
 	if err != nil {
 		return nil, err
@@ -462,6 +490,9 @@ func (e *Endpoints) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUp
 		}
 		if row.NodeID() != args.NodeID {
 			return nil, structs.Errorf(structs.CodeForbidden, "node %s: allocation %s is not on it", args.NodeID, u.ID)
+		}
+		if u, err = checkReport(snap, row, u); err != nil {
+			return nil, err
 		}
 		u.NodeID, u.ModifyTime = args.NodeID, now
 		entry.Updates = append(entry.Updates, u)
@@ -551,9 +582,10 @@ func (e *Endpoints) nodeEvents(ctx context.Context, args *structs.NodeEventsRequ
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}
-	if len(args.Events) > structs.MaxNodeEvents {
-		args.Events = args.Events[len(args.Events)-structs.MaxNodeEvents:]
+	if err := structs.CheckNodeEvents(args.Events); err != nil {
+		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: %w", args.NodeID, err)
 	}
+	args.Events = structs.CutNodeEvents(args.Events)
 	index, err := e.Applier.Apply(ctx, structs.LogNodeEvents,
 		&structs.NodeEventsEntry{Events: map[string][]*structs.NodeEvent{args.NodeID: args.Events}})
 	if err != nil {

@@ -186,14 +186,15 @@ func ReadFrame(r io.Reader, limit int, v any) error {
 }
 
 func readRaw(r io.Reader, limit int) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	n, err := readSize(r, limit)
+	if err != nil {
 		return nil, err
 	}
-	n := int(binary.BigEndian.Uint32(head[:]))
-	if n > limit {
-		return nil, fmt.Errorf("read frame of %d bytes: %w, the limit is %d", n, ErrFrameTooLarge, limit)
-	}
+	return readBody(r, n)
+}
+
+// readBody reads a frame's n bytes.
+func readBody(r io.Reader, n int) ([]byte, error) {
 	// Grown as it arrives: a lying length costs its sender bytes, not us memory.
 	body := make([]byte, 0, min(n, 64<<10))
 	for len(body) < n {

@@ -21,6 +21,7 @@ type Handler func(ctx context.Context, call *Call) error
 // it serves, never after.
 type Mux struct {
 	handlers map[string]Handler
+	bounds   map[string]bound // of methods' arguments
 	logger   hclog.Logger
 	maxFrame int
 	maxCalls int
@@ -33,7 +34,7 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 	if maxCalls <= 0 {
 		maxCalls = 65536
 	}
-	return &Mux{handlers: map[string]Handler{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
+	return &Mux{handlers: map[string]Handler{}, bounds: map[string]bound{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
 }
 
 // Handle sets a method's handler.
@@ -128,6 +129,9 @@ func (c *Call) Routing() (Routing, error) {
 	}
 	return *c.routing, nil
 }
+
+// Size returns how many bytes the argument has that came over a session.
+func (c *Call) Size() int { return len(c.args) }
 
 // RawArgs is the argument as it came, to be passed on.
 func (c *Call) RawArgs() ([]byte, error) {

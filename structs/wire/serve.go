@@ -45,7 +45,11 @@ func (m *Mux) Serve(ctx context.Context, s *Session) {
 }
 
 // request is a call as it was read.
-type request struct{ head, args []byte }
+type request struct {
+	header  header
+	args    []byte
+	refusal error // why it is not carried out; nil: it is
+}
 
 // serveStream answers the calls that come on a stream, one after the other, while another goroutine reads: what ends the
 // stream ends the call that is at work.
@@ -108,7 +112,11 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 		if err != nil {
 			return
 		}
-		args, err := readRaw(conn, m.maxFrame)
+		var h header
+		if Decode(head, &h) != nil {
+			return
+		}
+		args, refusal, err := m.readArgs(conn, h.Method)
 		if err != nil {
 			return
 		}
@@ -119,7 +127,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 		}
 		conn.Shrink() // a call may wait for long, and needs no room for what was read
 		select {
-		case next <- request{head, args}:
+		case next <- request{h, args, refusal}:
 		case <-ctx.Done():
 			return
 		}
@@ -128,14 +136,14 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 
 // answer answers a call; false: the stream is not kept for another.
 func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r request) bool {
-	var h header
-	if Decode(r.head, &h) != nil {
-		return false
-	}
+	h := r.header
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	call := &Call{Method: h.Method, Via: h.Via, Session: s, conn: conn, args: r.args, limit: m.maxFrame, keep: h.Keep}
-	err := m.dispatch(ctx, call)
+	err := r.refusal
+	if err == nil {
+		err = m.dispatch(ctx, call)
+	}
 	switch {
 	case err == nil:
 		return call.keep && call.sent

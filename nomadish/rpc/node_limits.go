@@ -1,0 +1,146 @@
+package rpc
+
+import (
+	"context"
+	"crypto/subtle"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+const (
+	// defaultNodeMessage bounds what a node sends in one call: a report, itself.
+	defaultNodeMessage = 1 << 20
+	// nodeQuestion bounds what a node sends when it only says who it is.
+	nodeQuestion = 64 << 10
+	// nodeBurst is for how long a node that was silent may send at any rate: so many seconds' worth of its rate.
+	nodeBurst = 16
+	// What a call costs a node at least, in bytes of its rate, however small it is: each is a log entry, and that of a node's status or
+	// of the node itself makes evaluations.
+	reportCost, eventsCost, statusCost = 4 << 10, 64 << 10, 256 << 10
+)
+
+// boundNodes bounds what nodes' calls may hold before it is decoded.
+func (e *Endpoints) boundNodes(mux *wire.Mux) {
+	const hint = "`limits { node_max_message }` of the servers bounds it"
+	for _, method := range []string{wire.MethodNodeRegister, wire.MethodNodeUpdateAllocs, wire.MethodNodeEvents} {
+		mux.Bound(method, e.NodeMaxMessage, hint)
+	}
+	for _, method := range []string{wire.MethodNodeHeartbeat, wire.MethodNodeClientAllocs, wire.MethodClientHello} {
+		mux.Bound(method, nodeQuestion, "")
+	}
+}
+
+// charged registers a write of nodes that counts against the caller's rate, by its size, and as cost at least. of returns who calls.
+func charged[A, R any](e *Endpoints, cost int, of func(*A) (id, secret string), f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return ownRegion(e, e.routed(false, func(ctx context.Context, call *wire.Call) error {
+		return wire.Unary(func(ctx context.Context, args *A) (*R, error) {
+			// Only who has the node's secret counts against its rate; nobody else gets further than this.
+			id, secret := of(args)
+			node := e.Store.Snapshot().Node(nil, id)
+			if node != nil && subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) == 1 {
+				if err := e.chargeNode(id, max(call.Size(), cost)); err != nil {
+					return nil, err
+				}
+			}
+			return f(ctx, args)
+		})(ctx, call)
+	}))
+}
+
+// chargeNode counts a call against the rate of a node. It returns an error if the node has used its rate up.
+func (e *Endpoints) chargeNode(id string, cost int) error {
+	wait := e.rates.take(id, cost, e.Now())
+	if wait == 0 {
+		return nil
+	}
+	if e.told.FirstOf("rate", id, e.Now()) {
+		e.Logger.Warn("a node sends more than `limits { node_max_rate }` allows; its calls are refused, and that is not logged for an hour", "node_id", id)
+	}
+	return structs.Errorf(structs.CodeLimited, "node %s sends more than %d bytes per second (`limits { node_max_rate }` of the servers)", id, e.NodeMaxRate).
+		WithHint("try again in %v", wait)
+}
+
+// nodeRates are how much nodes have sent lately.
+type nodeRates struct {
+	rate  float64 // bytes per second; 0: no limit
+	mu    sync.Mutex
+	nodes map[string]nodeRate
+	sweep int // how many there may be before those that have been silent are forgotten
+}
+
+// nodeRate is what a node had spent at a time; it gets that back at its rate.
+type nodeRate struct {
+	spent float64
+	at    time.Time
+}
+
+// fewRates are never looked through for those to be forgotten.
+const fewRates = 1024
+
+// left returns what is spent still.
+func (n nodeRate) left(rate float64, now time.Time) float64 {
+	return max(0, n.spent-rate*max(0, now.Sub(n.at).Seconds()))
+}
+
+// take notes that a node spends so much, or returns how long it has to wait before it may. A node that has spent nothing may spend any
+// amount.
+func (r *nodeRates) take(id string, cost int, now time.Time) (wait time.Duration) {
+	if r.rate <= 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	spent := r.nodes[id].left(r.rate, now)
+	if over := spent + float64(cost) - nodeBurst*r.rate; over > 0 && spent > 0 {
+		return time.Duration(math.Ceil(min(over, spent)/r.rate)) * time.Second
+	}
+	if r.nodes == nil {
+		r.nodes = map[string]nodeRate{}
+	}
+	r.nodes[id] = nodeRate{spent + float64(cost), now}
+	if len(r.nodes) > max(r.sweep, fewRates) {
+		for other, n := range r.nodes { // order does not matter: each is looked at by itself
+			if n.left(r.rate, now) == 0 {
+				delete(r.nodes, other)
+			}
+		}
+		r.sweep = 2 * len(r.nodes)
+	}
+	return 0
+}
+
+// checkReport returns a node's report of one of its allocations as it is kept, with what is too long cut. It returns an error if no
+// client says such a thing.
+func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClientUpdate) (*structs.AllocClientUpdate, error) {
+	if err := u.CheckLimits(); err != nil {
+		return nil, err
+	}
+	given := row.Resources()
+	for name := range u.TaskStates { // order does not matter: any that is wrong will do
+		if given != nil && given.Tasks[name] != nil {
+			continue
+		}
+		if !hasTask(snap, u.ID, name) {
+			return nil, structs.Errorf(structs.CodeBadRequest, "allocation %s has no task %q", u.ID, structs.CutText(name, maxNamed))
+		}
+	}
+	return u.Cut(structs.MaxTaskText, structs.MaxTaskEvents), nil
+}
+
+// maxNamed bounds a name in an error, in bytes.
+const maxNamed = 128
+
+// hasTask reports whether the group of an allocation has a task, as far as its job's version is known.
+func hasTask(snap *state.Snapshot, allocID, name string) bool {
+	a := snap.AllocToDecide(allocID)
+	if a == nil || a.Job == nil {
+		return len(name) <= maxNamed
+	}
+	g := a.Job.LookupTaskGroup(a.TaskGroup)
+	return g != nil && g.LookupTask(name) != nil
+}
