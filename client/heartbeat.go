@@ -97,6 +97,12 @@ func (t *trouble) tell(err error, registered bool, silence time.Duration) {
 			n.logger.Error("the servers refuse this node; it takes no work until they accept it; trying again", "error", err)
 		}
 		return
+	case structs.CodeLimited:
+		t.no = time.Now()
+		if t.again("limited") { // how long it is to wait changes with every try
+			n.logger.Warn("the servers limit the rate of this node; trying again", "error", err)
+		}
+		return
 	default:
 	}
 	about := []any{"registered", registered, "error", err}

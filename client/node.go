@@ -270,7 +270,7 @@ func (n *node) run(a *structs.Allocation) {
 	}
 	n.logger.Error("an allocation cannot be run", "alloc_id", a.ID, "error", err)
 	n.reportAs(&structs.AllocClientUpdate{
-		ID: a.ID, NodeID: n.id, ClientStatus: structs.AllocClientFailed, ClientDescription: err.Error(),
+		ID: a.ID, NodeID: n.id, ClientStatus: structs.AllocClientFailed, ClientDescription: structs.CutText(err.Error(), structs.MaxTaskText),
 	})
 }
 

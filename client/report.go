@@ -5,10 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-metrics"
-
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // How reports are timed. A change that nobody waits for (an event of a task that
@@ -104,7 +101,7 @@ func (n *node) sendReports(ctx context.Context) {
 			continue // look again: it may be urgent now
 		}
 		ids, extra := p.take(n.c.config.ReportInterval)
-		err := n.sendReport(ctx, ids, extra)
+		left, err := n.sendReport(ctx, ids, extra)
 		if err == nil {
 			backoff = reportBackoff
 			continue
@@ -112,11 +109,14 @@ func (n *node) sendReports(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.putBack(ids, extra)
+		p.putBack(left, extra)
 		if unknownOutcome(err) {
-			p.doubt(ids...)
+			p.doubt(left...)
 		}
-		n.logger.Debug("a report is sent again later", "allocs", len(ids), "error", err)
+		if structs.CodeOf(err) == structs.CodeLimited {
+			backoff = max(backoff, limitedBackoff)
+		}
+		n.logger.Debug("a report is sent again later", "allocs", len(left), "error", err)
 		if !sleep(ctx, backoff) {
 			return
 		}
@@ -208,8 +208,10 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 			p.dirty[id] = time.Now()
 		}
 	}
-	for id, u := range extra {
-		p.final[id] = u
+	for _, id := range ids {
+		if u, ok := extra[id]; ok {
+			p.final[id] = u
+		}
 	}
 }
 
@@ -239,45 +241,6 @@ func (p *reporter) acknowledged(id string, over bool) {
 			p.again[id] = time.Now().Add(confirmAfter)
 		}
 	}
-}
-
-func (n *node) sendReport(ctx context.Context, ids []string, extra map[string]*structs.AllocClientUpdate) error {
-	req := &structs.ClientUpdateRequest{NodeID: n.id, SecretID: n.secret, KnownIndex: n.heard.Load()}
-	for _, id := range ids {
-		u := extra[id]
-		if u == nil {
-			r := n.runner(id)
-			if r == nil {
-				n.reports.acknowledged(id, true) // collected
-				continue
-			}
-			u = r.Snapshot()
-		}
-		req.Updates = append(req.Updates, u)
-	}
-	if len(req.Updates) == 0 {
-		return nil
-	}
-	var reply structs.WriteReply
-	asked, _ := n.servers.current()
-	limit := reportLimit + time.Duration(len(req.Updates))*reportEach // a session that is lost ends it before
-	if err := n.servers.call(ctx, limit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
-		return err
-	}
-	if answered, _ := n.servers.current(); answered != asked { // the other may have it, too
-		for _, u := range req.Updates {
-			n.reports.doubt(u.ID)
-		}
-	}
-	for _, u := range req.Updates {
-		over := structs.TerminalClientStatus(u.ClientStatus)
-		n.reports.acknowledged(u.ID, over)
-		if over {
-			metrics.IncrCounter([]string{"client", "allocs", u.ClientStatus}, 1)
-			n.reported(u.ID)
-		}
-	}
-	return nil
 }
 
 // sleep waits; false: ctx ended first.

@@ -137,7 +137,7 @@ func (n *node) sendEvents(ctx context.Context) {
 	backoff := reportBackoff
 	for {
 		e.mu.Lock()
-		list := e.pending
+		list := structs.CutNodeEvents(e.pending)
 		e.pending = nil
 		e.active = len(list) > 0
 		e.mu.Unlock()

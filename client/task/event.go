@@ -11,8 +11,11 @@ import (
 
 // NewEvent makes an event of a task's history with a message for people.
 func NewEvent(kind string, now time.Time, display string) *structs.TaskEvent {
-	return &structs.TaskEvent{Type: kind, Time: now.UnixNano(), DisplayMessage: display, Details: map[string]string{}}
+	return &structs.TaskEvent{Type: kind, Time: now.UnixNano(), DisplayMessage: cutMessage(display), Details: map[string]string{}}
 }
+
+// cutMessage returns a message as it is kept: an error may have quoted as much as it liked.
+func cutMessage(message string) string { return structs.CutText(message, structs.MaxTaskText) }
 
 // Events of a kind whose message is always the same: all but their time, once for all tasks. They are never changed.
 var fixedEvents = func() map[string]*structs.TaskEvent {
@@ -60,11 +63,11 @@ func terminatedEvent(res driver.ExitResult, now time.Time) *structs.TaskEvent {
 		e.Details["unknown"] = "true"
 	}
 	if res.Err != nil {
-		e.Message = res.Err.Error()
+		e.Message = cutMessage(res.Err.Error())
 		e.Details["exit_message"] = e.Message
 		display += fmt.Sprintf(", Exit Message: %q", e.Message)
 	}
-	e.DisplayMessage = display
+	e.DisplayMessage = cutMessage(display)
 	return e
 }
 
@@ -100,10 +103,10 @@ func killingEvent(reason string, timeout time.Duration, now time.Time) *structs.
 func failureEvent(kind string, err error, now time.Time) *structs.TaskEvent {
 	e := NewEvent(kind, now, err.Error())
 	if kind == structs.TaskDriverFailure {
-		e.DriverError = err.Error()
+		e.DriverError = cutMessage(err.Error())
 		e.Details["driver_error"] = e.DriverError
 	} else {
-		e.Message = err.Error()
+		e.Message = cutMessage(err.Error())
 		e.Details["message"] = e.Message
 	}
 	return e
