@@ -33,8 +33,9 @@ type fakeServer struct {
 	jobs       map[string]*structs.Job
 	changed    chan struct{} // closed and replaced at every change
 	beats      map[string]int
-	refuse     bool                      // reports are refused
-	unfit      func(*structs.Node) error // why a node is not taken in; nil: all are
+	refuse     bool                                   // reports are refused
+	unwanted   func(*structs.AllocClientUpdate) error // why a report with such a thing is refused; nil: none is
+	unfit      func(*structs.Node) error              // why a node is not taken in; nil: all are
 	refusals   int
 	said       map[string]string // what a node last called itself
 	registered map[string]int    // how often
@@ -77,6 +78,7 @@ func (s *fakeServer) listen(addr string) {
 	m.Handle(wire.MethodNodeHeartbeat, wire.Unary(s.heartbeat))
 	m.Handle(wire.MethodNodeClientAllocs, wire.Unary(s.clientAllocs))
 	m.Handle(wire.MethodNodeUpdateAllocs, wire.Unary(s.updateAllocs))
+	m.Bound(wire.MethodNodeUpdateAllocs, 1<<20, "")
 	m.Handle(wire.MethodNodeEvents, wire.Unary(func(_ context.Context, req *structs.NodeEventsRequest) (*structs.WriteReply, error) {
 		s.change(func() { s.events[req.NodeID] = append(s.events[req.NodeID], req.Events...) })
 		return &structs.WriteReply{}, nil
@@ -232,6 +234,14 @@ func (s *fakeServer) updateAllocs(_ context.Context, req *structs.ClientUpdateRe
 			return
 		}
 		s.reports++
+		for _, u := range req.Updates {
+			if s.unwanted != nil && err == nil {
+				err = s.unwanted(u)
+			}
+		}
+		if err != nil {
+			return
+		}
 		for _, u := range req.Updates {
 			a := s.allocs[u.ID]
 			if a == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// bytesPerContainer is how many bytes of an argument there must be for each list and map in it. A list of empty maps takes a byte for
-// each, and its decoding makes a struct of each: a bound on bytes alone would let one byte cost hundreds. What is sent in earnest has
-// field names, of which each map needs more bytes than this.
+// bytesPerContainer is how many bytes of a method's bound there must be for each list, map and nil of an argument. In a list of empty
+// maps each takes a byte, and is decoded to a struct of hundreds: a bound on bytes alone would not bound memory. What is sent in
+// earnest has field names between them.
 const bytesPerContainer = 16
 
 // bound is what the argument of a method may be at most.
@@ -47,7 +47,7 @@ func (m *Mux) readArgs(r io.Reader, method string) (args []byte, refusal, err er
 		return nil, nil, err
 	}
 	if found, most := containers(args), max(limit.bytes/bytesPerContainer, 16); found > most {
-		return nil, structs.Errorf(structs.CodeBadRequest, "%s: the argument of %d bytes has %d lists and maps, at most %d are allowed", method, n, found, most), nil
+		return nil, structs.Errorf(structs.CodeBadRequest, "%s: the argument of %d bytes has %d lists, maps and nils, at most %d are allowed", method, n, found, most), nil
 	}
 	return args, nil, nil
 }
@@ -65,7 +65,7 @@ func readSize(r io.Reader, limit int) (int, error) {
 	return n, nil
 }
 
-// containers returns how many lists and maps msgpack data has, whatever is wrong with it: that is for its decoder to find.
+// containers returns how many lists, maps and nils msgpack data has, whatever is wrong with it: that is for its decoder to find.
 func containers(data []byte) int {
 	found := 0
 	for i := 0; i < len(data); {
@@ -77,6 +77,8 @@ func containers(data []byte) int {
 			found++
 		case b < 0xc0: // short strings
 			i += int(b & 0x1f)
+		case b == 0xc0: // nil
+			found++
 		case b >= 0xdc: // long lists and maps
 			found++
 			i += 2 << (b & 1)
