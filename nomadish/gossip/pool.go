@@ -94,6 +94,7 @@ type Pool struct {
 	config Config
 	logger hclog.Logger
 	told   wire.Once // refusals that were logged
+	noise  keyring.Noise
 	// interval is the time between two gossips.
 	interval time.Duration
 
@@ -174,7 +175,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		}
 		conf.SnapshotPath = c.SnapshotPath
 	}
-	std := keyring.Log(p.logger, p.heardNamesakes)
+	std := keyring.Log(p.logger, &p.noise, p.heardNamesakes)
 	conf.Logger, list.Logger = std, std
 	conf.LogOutput, list.LogOutput = nil, nil
 	return conf, nil
@@ -397,7 +398,7 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 				one.Name, s.Region, m.p.config.Region)
 		}
 		if err != nil {
-			if m.p.told.First(fmt.Sprintf("%s %.64s", one.Addr, one.Name), time.Now()) {
+			if _, ok := m.p.noise.Allow("member", fmt.Sprintf("%s %.64s", one.Addr, one.Name), time.Now()); ok {
 				m.p.logger.Warn("refused a member; more of it is not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)

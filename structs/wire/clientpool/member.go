@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
@@ -101,7 +100,7 @@ type merging struct{ p *Pool }
 func (m merging) NotifyMerge(members []*serf.Member) error {
 	for _, one := range members {
 		if err := checkMember(one.Name, one.Tags, m.p.config.Region); err != nil {
-			if m.p.config.First("member", fmt.Sprintf("%.80s %s", one.Name, one.Addr), time.Now()) {
+			if _, ok := m.p.noise.Allow("member", fmt.Sprintf("%.80s %s", one.Name, one.Addr), time.Now()); ok {
 				m.p.logger.Warn("refused a member of the clients' gossip; more from there are not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)
@@ -110,54 +109,45 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 	return nil
 }
 
-// sayOnce writes what the libraries log, each warning once an hour from each address: with a wrong key, say, every packet is
-// one. What they tell of members coming and going is for finding faults only.
+// sayOnce writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key, say, every
+// packet is one. What they tell of members coming and going is for finding faults only.
 type sayOnce struct{ p *Pool }
 
 func (s sayOnce) logger() *log.Logger { return log.New(s, "", 0) }
 
-// passing is what differs between lines that say the same: ports, numbers, durations.
-var passing = regexp.MustCompile(`:\d+|\d+(\.\d+)?(ms|µs|s)\b|\(\d+\)`)
-
-// kindOf is what lines have in common that say the same of the same machine. Of one that came from an address, that and its first
-// words: the rest may be the sender's.
-func kindOf(line string) string {
-	line = passing.ReplaceAllString(line, "")
-	if _, from, found := strings.Cut(line, "from="); found {
-		return line[:min(len(line), 30)] + " from " + from[:min(len(from), 60)]
-	}
-	return line[:min(len(line), 200)]
-}
-
 // Write implements io.Writer.
 func (s sayOnce) Write(line []byte) (int, error) {
+	_, warns := keyring.Level(string(line))
+	if warns && s.p.noise.Full(time.Now()) {
+		return len(line), nil
+	}
 	text := keyring.Line(string(line))
 	if keyring.Needless(text) {
 		return len(line), nil
 	}
 	if member, text := keyring.Namesakes(text); text != "" {
-		if s.p.config.First("namesakes", kindOf(member), time.Now()) {
+		if _, ok := s.p.noise.Allow("namesakes", keyring.KindOf(member), time.Now()); ok {
 			s.p.logger.Error(text + ": its name is the node's ID, kept in client/client-id of the data_dir: no two agents may have copies of one; not logged again for an hour")
 		}
 		return len(line), nil
 	}
 	if host := keyring.Stranger(text); host != "" {
-		if s.p.config.First("stranger", host, time.Now()) {
-			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour", "from", host)
+		if dropped, ok := s.p.noise.Allow("stranger", host, time.Now()); ok {
+			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour",
+				append(keyring.More(dropped), "from", host)...)
 		}
 		return len(line), nil
 	}
-	level, rest, found := strings.Cut(text, "] ")
+	_, rest, found := strings.Cut(text, "] ")
 	if !found {
-		level, rest = "[DEBUG", text
+		rest = text
 	}
-	switch level {
-	case "[ERR", "[ERROR", "[WARN":
-		if s.p.config.First("line", kindOf(rest), time.Now()) {
-			s.p.logger.Log(hclog.Warn, rest+" (more of this kind are not logged for an hour)")
-		}
-	default:
+	if !warns {
 		s.p.logger.Debug(rest)
+		return len(line), nil
+	}
+	if dropped, ok := s.p.noise.Allow("line", keyring.KindOf(rest), time.Now()); ok {
+		s.p.logger.Warn(structs.CutText(rest, keyring.MaxLine)+" (more of this kind are not logged for an hour)", keyring.More(dropped)...)
 	}
 	return len(line), nil
 }

@@ -45,7 +45,7 @@ type Config struct {
 	// OnChange is told of each change of a member, one after the other; it must not wait. May
 	// be nil.
 	OnChange func(Member)
-	// First tells which of many like warnings is the first of its kind for a while; only that is logged. Nil: all are.
+	// First tells which of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
 	First  func(kind, key string, now time.Time) bool
 	Logger hclog.Logger // nil: silent
 }
@@ -79,6 +79,7 @@ type Pool struct {
 	config Config
 	logger hclog.Logger
 	events chan serf.Event
+	noise  *keyring.Noise // warnings that are logged
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -94,7 +95,7 @@ func New(c Config) (*Pool, error) {
 	if c.First == nil {
 		c.First = func(string, string, time.Time) bool { return true }
 	}
-	p := &Pool{config: c, logger: c.Logger, events: make(chan serf.Event, events), members: map[string]Member{}}
+	p := &Pool{config: c, logger: c.Logger, events: make(chan serf.Event, events), members: map[string]Member{}, noise: &keyring.Noise{First: c.First}}
 	conf, err := p.serfConfig()
 	if err != nil {
 		return nil, fmt.Errorf("clients' gossip: %w", err)

@@ -12,22 +12,22 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Log is a pool's log for Serf and memberlist, in which who gossips with another key, or with
 // none, is said once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
-// not nil, is told whenever they are heard of.
-func Log(logger hclog.Logger, namesakes func(name string)) *log.Logger {
+// not nil, is told whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
+func Log(logger hclog.Logger, noise *Noise, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
-	return log.New(&strangers{next: next, logger: logger, now: time.Now, namesakes: namesakes}, "", 0)
+	return log.New(&strangers{next: next, logger: logger, noise: noise, now: time.Now, namesakes: namesakes}, "", 0)
 }
 
 // strangers is where memberlist writes its log.
 type strangers struct {
 	next   io.Writer
 	logger hclog.Logger
-	told   wire.Once
+	noise  *Noise
 	now    func() time.Time
 	// namesakes is told of two members that have a name; nil: nobody is.
 	namesakes func(name string)
@@ -105,19 +105,53 @@ func (s *strangers) Write(line []byte) (int, error) {
 		if name, _, _ := strings.Cut(member, " "); s.namesakes != nil {
 			s.namesakes(name)
 		}
-		if s.told.First(member, s.now()) {
-			s.logger.Error(text + ": give each server a name of its own (name = \"…\" in its configuration) and restart it; not logged again for an hour")
+		if dropped, ok := s.noise.Allow("namesakes", member, s.now()); ok {
+			s.logger.Error(text+": give each server a name of its own (name = \"…\" in its configuration) and restart it; not logged again for an hour", More(dropped)...)
 		}
 		return len(line), nil
 	}
-	if Stranger(string(line)) == "" {
+	level, warns := Level(string(line))
+	if warns && s.noise.Full(s.now()) {
+		return len(line), nil
+	}
+	host := Stranger(string(line))
+	switch {
+	case host != "":
+		if dropped, ok := s.noise.Allow("stranger", host, s.now()); ok {
+			s.logger.Warn("refused gossip that no key of this agent decrypts; more of it from there is not logged for an hour", append(More(dropped), "from", host)...)
+		}
+	case warns:
+		text := Line(string(line))
+		_, text, _ = strings.Cut(text, "] ")
+		if dropped, ok := s.noise.Allow("line", KindOf(text), s.now()); ok {
+			s.logger.Log(level, structs.CutText(text, MaxLine)+" (more of this kind are not logged for an hour)", More(dropped)...)
+		}
+	default:
 		if _, err := io.WriteString(s.next, Line(string(line))+"\n"); err != nil {
 			return 0, err
 		}
-		return len(line), nil
-	}
-	if host := Stranger(string(line)); s.told.First(host, s.now()) {
-		s.logger.Warn("refused gossip that no key of this agent decrypts; more of it from there is not logged for an hour", "from", host)
 	}
 	return len(line), nil
+}
+
+// MaxLine bounds what is logged of a library's line, in bytes.
+const MaxLine = 1024
+
+// Level returns the level of a library's line if that is a warning or an error.
+func Level(line string) (level hclog.Level, warns bool) {
+	switch level, _, _ := strings.Cut(line, "]"); level {
+	case "[ERR", "[ERROR":
+		return hclog.Error, true
+	case "[WARN":
+		return hclog.Warn, true
+	}
+	return hclog.Info, false
+}
+
+// More returns what a log line says of those that were dropped before it.
+func More(dropped int) []any {
+	if dropped == 0 {
+		return nil
+	}
+	return []any{"not_logged", dropped}
 }
