@@ -296,7 +296,7 @@ func TestDoorNodeRate(t *testing.T) {
 	w.must(wire.MethodNodeUpdateAllocs, report)
 	before := w.s.raft.LastIndex()
 	err := flood(report)
-	if structs.CodeOf(err) != structs.CodeLimited || !strings.Contains(err.Error(), "try again in") || !strings.Contains(err.Error(), "node_max_rate") {
+	if structs.CodeOf(err) != structs.CodeLimited || !strings.Contains(err.Error(), "try again in") || !strings.Contains(err.Error(), "node_max_bytes_per_second") {
 		t.Errorf("200 reports at once: %v, want %s with when to try again", err, structs.CodeLimited)
 	}
 	if n := w.s.raft.LastIndex() - before; n > 150 {

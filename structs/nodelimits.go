@@ -58,6 +58,9 @@ func checkPairs(what string, pairs map[string]string, most int) error {
 	return nil
 }
 
+// CheckNodeMeta returns an error if a node may not say this of itself.
+func CheckNodeMeta(meta map[string]string) error { return checkPairs("meta", meta, MaxNodePairs) }
+
 // CheckLimits returns an error if the node says of itself what no machine is, or more than there is room for.
 func (n *Node) CheckLimits() error {
 	if err := checkShort(
@@ -75,7 +78,7 @@ func (n *Node) CheckLimits() error {
 	}
 	for _, check := range []func() error{
 		func() error { return checkPairs("attributes", n.Attributes, MaxNodePairs) },
-		func() error { return checkPairs("meta", n.Meta, MaxNodePairs) },
+		func() error { return CheckNodeMeta(n.Meta) },
 		func() error { return checkPairs("links", n.Links, MaxNodePairs) },
 		n.checkDrivers, n.checkVolumes, n.NodeResources.checkLimits, n.ReservedResources.checkLimits,
 	} {

@@ -77,6 +77,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	stated(&c.JobMaxSource, source)
 	c.HandshakeTimeout = cfg.Limits.RPCHandshakeTimeout
 	c.MaxConnsPerClient = cfg.Limits.RPCMaxConns
+	c.NodeMaxMessage, c.NodeMaxRate = int(cfg.Limits.NodeMaxMessage), int(cfg.Limits.NodeMaxRate)
 	if c.DefaultSchedule, err = s.SchedulerConfig(); err != nil {
 		return nil, fmt.Errorf("server.scheduling: %w", err)
 	}

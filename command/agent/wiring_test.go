@@ -227,7 +227,11 @@ data_dir  = "/d"
 bind_addr = "0.0.0.0"
 ports { rpc = 0 }
 advertise { rpc = "10.0.0.9" }
-limits { rpc_max_conns_per_client = 3 }
+limits {
+  rpc_max_conns_per_client  = 3
+  node_max_message_bytes    = 2097152
+  node_max_bytes_per_second = 70000
+}
 server {
   enabled             = true
   bootstrap_expect    = 3
@@ -268,7 +272,7 @@ autopilot { cleanup_dead_servers = false }`))
 			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
 		"regions":   c.WANAddr == "0.0.0.0:4649" && strings.HasSuffix(c.WANAdvertise, ":4649") && slices.Equal(c.RetryJoinWAN, []string{"10.1.0.1"}),
 		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
-		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
+		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.NodeMaxMessage == 2<<20 && c.NodeMaxRate == 70_000 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
 	} {
 		if !good {

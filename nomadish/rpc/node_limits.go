@@ -26,7 +26,7 @@ const (
 
 // boundNodes bounds what nodes' calls may hold before it is decoded.
 func (e *Endpoints) boundNodes(mux *wire.Mux) {
-	const hint = "`limits { node_max_message }` of the servers bounds it"
+	const hint = "`limits { node_max_message_bytes }` of the servers bounds it"
 	for _, method := range []string{wire.MethodNodeRegister, wire.MethodNodeUpdateAllocs, wire.MethodNodeEvents} {
 		mux.Bound(method, e.NodeMaxMessage, hint)
 	}
@@ -59,9 +59,9 @@ func (e *Endpoints) chargeNode(id string, cost int) error {
 		return nil
 	}
 	if e.told.FirstOf("rate", id, e.Now()) {
-		e.Logger.Warn("a node sends more than `limits { node_max_rate }` allows; its calls are refused, and that is not logged for an hour", "node_id", id)
+		e.Logger.Warn("a node sends more than `limits { node_max_bytes_per_second }` allows; its calls are refused, and that is not logged for an hour", "node_id", id)
 	}
-	return structs.Errorf(structs.CodeLimited, "node %s sends more than %d bytes per second (`limits { node_max_rate }` of the servers)", id, e.NodeMaxRate).
+	return structs.Errorf(structs.CodeLimited, "node %s sends more than %d bytes per second (`limits { node_max_bytes_per_second }` of the servers)", id, e.NodeMaxRate).
 		WithHint("try again in %v", wait)
 }
 

@@ -378,6 +378,10 @@ type Limits struct {
 	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
 	// HTTPBodyTimeout (ours) bounds how long a request's body may take; of an archive of the state, each 512 KiB of it.
 	HTTPBodyTimeout time.Duration `hcl:"http_body_timeout"`
+	// NodeMaxMessage (ours) bounds what a node sends to a server in one call, in bytes; NodeMaxRate (ours) what it sends over a longer
+	// time, in bytes per second; 0: no bound.
+	NodeMaxMessage int64 `hcl:"node_max_message_bytes"`
+	NodeMaxRate    int64 `hcl:"node_max_bytes_per_second"`
 }
 
 // Default is the configuration of an agent that is told nothing.
@@ -386,7 +390,8 @@ func Default() *Config {
 		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		Server: Server{RaftMultiplier: 1},
-		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20, HTTPBodyTimeout: 30 * time.Second},
+		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
+			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
 		},

@@ -129,7 +129,19 @@ func (k *checker) basics() {
 	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPSHandshakeTimeout < 0 || l.HTTPMaxBody < 0 || l.HTTPBodyTimeout < 0 {
 		k.bad("limits", ": must not be negative")
 	}
+	if l.NodeMaxMessage < minNodeMessage || l.NodeMaxMessage > maxNodeMessage {
+		k.bad("limits.node_max_message_bytes", " %d: must be from %d to %d; clients send up to the least of that", l.NodeMaxMessage, minNodeMessage, maxNodeMessage)
+	}
+	if l.NodeMaxRate != 0 && (l.NodeMaxRate < minNodeRate || l.NodeMaxRate > maxNodeRate) {
+		k.bad("limits.node_max_bytes_per_second", " %d: must be 0, for no bound, or from %d to %d", l.NodeMaxRate, minNodeRate, maxNodeRate)
+	}
 }
+
+// What `limits` may say of nodes, in bytes, and in bytes per second.
+const (
+	minNodeMessage, maxNodeMessage = 1 << 20, 64 << 20
+	minNodeRate, maxNodeRate       = 64 << 10, 1 << 30
+)
 
 func (k *checker) network() {
 	c := k.c
@@ -287,6 +299,9 @@ func (k *checker) client() {
 	}
 	if lo, hi := cl.MinDynamicPort, cl.MaxDynamicPort; lo < 0 || hi < 0 || lo > 65535 || hi > 65535 || (hi != 0 && lo > hi) {
 		k.bad("client.min_dynamic_port", ", max_dynamic_port %d to %d: must be a range within 1 to 65535", lo, hi)
+	}
+	if err := structs.CheckNodeMeta(cl.Meta); err != nil {
+		k.bad("client.meta", ": the servers do not take it: %v", err)
 	}
 	k.percent("client.gc_disk_usage_threshold", cl.GCDiskUsageThreshold)
 	k.percent("client.disk_full_percent", cl.DiskFullPercent)
