@@ -93,7 +93,7 @@ func showFiles(e *env, files []*structs.AllocFileInfo, shown any, machine bool) 
 }
 
 func printFile(ctx context.Context, e *env, id, path string, o *tailOptions) int {
-	err := o.copyTail(e.out, func(origin string, offset int64, follow bool, w io.Writer) error {
+	err := o.copyTail(ui.Raw(e.out), func(origin string, offset int64, follow bool, w io.Writer) error {
 		if !follow && origin == "start" && offset == 0 {
 			return e.cat(ctx, id, path, w)
 		}

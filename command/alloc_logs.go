@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -118,7 +119,7 @@ func allocLogs() spec {
 				if *stderr {
 					kind = "stderr"
 				}
-				err = o.copyTail(e.out, func(origin string, offset int64, follow bool, w io.Writer) error {
+				err = o.copyTail(ui.Raw(e.out), func(origin string, offset int64, follow bool, w io.Writer) error {
 					return e.client.Logs(ctx, alloc, api.LogOptions{Task: name, Type: kind, Follow: follow, Origin: origin, Offset: offset}, w)
 				})
 				if o.follow && errors.Is(err, context.Canceled) {
@@ -157,7 +158,7 @@ func (e *env) logSource(ctx context.Context, args []string, task, group string, 
 	case 1:
 		return alloc, names[0], nil
 	default:
-		return "", "", fmt.Errorf("allocation %s has the tasks %s: name one", short(alloc, false), strings.Join(names, ", "))
+		return "", "", fmt.Errorf("allocation %s has the tasks %s: name one", short(alloc, false), structs.EscapeLine(strings.Join(names, ", ")))
 	}
 }
 
@@ -178,7 +179,7 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 		if group != "" {
 			what += fmt.Sprintf(" group %q", group)
 		}
-		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, id)
+		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, structs.EscapeLine(shellWord(id)))
 	}
 	allocs = newestFirst(allocs)
 	running := slices.DeleteFunc(slices.Clone(allocs), func(a *structs.AllocListStub) bool { return a.ClientStatus != structs.AllocClientRunning })
@@ -187,7 +188,7 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 		taken, which = running[0], fmt.Sprintf("%d of them running, the newest that runs", len(running))
 	}
 	if len(allocs) > 1 {
-		_, _ = fmt.Fprintf(e.err, "Of %d allocations, %s is taken: %s %q on node %q (`nomadish job allocs %s%s` lists all)\n",
+		e.eprintf("Of %d allocations, %s is taken: %s %q on node %q (`nomadish job allocs %s%s` lists all)\n",
 			len(allocs), which, taken.Name, short(taken.ID, false), taken.NodeName, inNamespace(taken.Namespace), shellWord(id))
 	}
 	return taken.ID, nil

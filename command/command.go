@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -53,7 +52,7 @@ type spec struct {
 // env is what a command works with.
 type env struct {
 	in       io.Reader
-	out, err io.Writer
+	out, err io.Writer // what comes from the cluster is printed by printf, eprintf and the functions of ui, which escape it
 	style    ui.Style
 	client   *api.Client
 	name     string
@@ -148,9 +147,9 @@ func (r *runner) AutocompleteArgs() complete.Predictor { return complete.Predict
 // Run implements cli.Command.
 func (r *runner) Run(args []string) int {
 	if r.spec.raw != nil {
-		return r.spec.raw(r.ctx, args, r.out, r.err)
+		return r.spec.raw(r.ctx, args, ui.NewWriter(r.out), ui.NewWriter(r.err))
 	}
-	e := &env{in: r.in, out: r.out, err: r.err, name: r.name, now: r.now}
+	e := &env{in: r.in, out: ui.NewWriter(r.out), err: ui.NewWriter(r.err), name: r.name, now: r.now}
 	fs, run := r.flags(e)
 	positional, err := parseMixed(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -161,7 +160,7 @@ func (r *runner) Run(args []string) int {
 		return e.usage("%v", ui.FlagError(fs, err, structs.Nearest))
 	}
 	if !e.noColor {
-		e.style = ui.StyleFor(r.out)
+		e.style = ui.StyleFor(e.out)
 	}
 	if !r.spec.local {
 		asked := api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token, TLS: e.tls}.FromEnv()
@@ -215,7 +214,11 @@ func parseMixed(fs *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
-func (e *env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.out, format, args...) }
+// printf prints to standard output, with each argument in one line: what is not printable in it is escaped.
+func (e *env) printf(format string, args ...any) { ui.Fprintf(e.out, format, args...) }
+
+// eprintf is printf to standard error.
+func (e *env) eprintf(format string, args ...any) { ui.Fprintf(e.err, format, args...) }
 
 // fail prints an error and gives the exit code.
 func (e *env) fail(err error) int {
@@ -226,13 +229,18 @@ func (e *env) fail(err error) int {
 	if api.IsNoLeader(err) && !unfounded(err) {
 		hint = e.leaderless
 	}
-	_, _ = fmt.Fprintf(e.err, "%s\n", strings.TrimSpace(err.Error())+hint)
+	text := ui.Lines(strings.TrimSpace(err.Error()))
+	var answer *api.Error
+	if errors.As(err, &answer) { // a server's text
+		text = ui.Indented(string(text))
+	}
+	e.eprintf("%s%s\n", text, ui.Lines(hint))
 	return exitFailed
 }
 
 // usage says what is wrong with the command line.
 func (e *env) usage(format string, args ...any) int {
-	_, _ = fmt.Fprintf(e.err, format+"\nSee `nomadish %s -help`.\n", append(args, e.name)...)
+	e.eprintf(format+"\nSee `nomadish %s -help`.\n", append(args, e.name)...)
 	return exitFailed
 }
 
@@ -245,9 +253,7 @@ func (e *env) formatted(v any) (bool, int) {
 		return true, e.usage("-json and -t exclude each other")
 	}
 	if e.json {
-		enc := json.NewEncoder(e.out)
-		enc.SetIndent("", "    ")
-		if err := enc.Encode(v); err != nil {
+		if err := ui.JSON(e.out, v); err != nil {
 			return true, e.fail(err)
 		}
 		return true, exitDone
@@ -260,7 +266,7 @@ func (e *env) formatted(v any) (bool, int) {
 	if err := t.Execute(&b, v); err != nil {
 		return true, e.fail(fmt.Errorf("template: %w", err))
 	}
-	e.printf("%s\n", strings.TrimRight(b.String(), "\n"))
+	e.printf("%s\n", ui.Lines(strings.TrimRight(b.String(), "\n")))
 	return true, exitDone
 }
 

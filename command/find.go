@@ -73,7 +73,7 @@ func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error
 			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)
 			break
 		}
-		fmt.Fprintf(&b, "\n  %s  %s", id(t), name(t))
+		fmt.Fprintf(&b, "\n  %s  %s", structs.EscapeLine(id(t)), structs.EscapeLine(name(t)))
 	}
 	return zero, errors.New(b.String())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -128,7 +129,13 @@ func jobInspect() spec {
 						if err != nil || sub == nil {
 							return e.fail(fmt.Errorf("job %q version %d: its source was not kept", id, job.Version))
 						}
-						e.printf("%s", sub.Source)
+						if ui.IsTerminal(e.out) {
+							e.printf("%s", ui.Lines(sub.Source))
+							return exitDone
+						}
+						if _, err := io.WriteString(ui.Raw(e.out), sub.Source); err != nil { // the file as it was, to be submitted again
+							return e.fail(err)
+						}
 						return exitDone
 					}
 					e.json = e.template == ""

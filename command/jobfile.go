@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -122,7 +123,7 @@ func (j *jobFile) parse(e *env, path string, src []byte) (*structs.Job, *structs
 	}
 	for _, w := range warnings {
 		j.warnings = append(j.warnings, w.String())
-		_, _ = fmt.Fprintf(e.err, "Warning: %s\n", w)
+		e.eprintf("Warning: %s\n", w)
 	}
 	return job, submission, nil
 }
@@ -196,7 +197,7 @@ func (j *jobFile) news(warnings string) string {
 // warn prints a server's warnings.
 func (e *env) warn(warnings string) {
 	if warnings != "" {
-		e.printf("%s\n%s\n\n", e.style.Bold(e.style.Yellow("Job Warnings:")), warnings)
+		e.printf("%s\n%s\n\n", e.style.Bold(e.style.Yellow("Job Warnings:")), ui.Indented(warnings))
 	}
 }
 

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"flag"
-	"fmt"
 	"net/http/httptrace"
 	"strings"
 	"sync"
@@ -32,7 +31,7 @@ type leaderWatch struct {
 func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched context.Context, end func()) {
 	w := &leaderWatch{
 		after: after, leader: e.client.Leader, stop: func() {},
-		say: func() { _, _ = fmt.Fprintln(e.err, "waiting for a leader …") },
+		say: func() { e.eprintf("waiting for a leader …\n") },
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest:         func(httptrace.WroteRequestInfo) { w.sent(ctx) },
@@ -110,10 +109,10 @@ func (s *staleness) tell(e *env) {
 	switch {
 	case s.last == nil:
 	case s.last.LastContact > staleFrom:
-		_, _ = fmt.Fprintf(e.err, "The server that was asked has not heard a leader for %s: what it shows may be that old.\n", ui.Short(s.last.LastContact))
+		e.eprintf("The server that was asked has not heard a leader for %s: what it shows may be that old.\n", ui.Short(s.last.LastContact))
 	case !s.last.KnownLeader && s.last.LastContact == 0:
-		_, _ = fmt.Fprintln(e.err, "The server that was asked knows no leader, and cannot say for how long: what it shows may be old.")
+		e.eprintf("The server that was asked knows no leader, and cannot say for how long: what it shows may be old.\n")
 	case !s.last.KnownLeader:
-		_, _ = fmt.Fprintln(e.err, "The server that was asked knows no leader at present.")
+		e.eprintf("The server that was asked knows no leader at present.\n")
 	}
 }

@@ -134,7 +134,7 @@ func (e *env) confirm(question string) bool {
 	if !ui.IsTerminal(e.in) {
 		return true
 	}
-	_, _ = fmt.Fprint(e.err, question)
+	e.eprintf("%s", question)
 	answer, err := bufio.NewReader(e.in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return err == nil && (answer == "y" || answer == "yes")

@@ -84,14 +84,14 @@ func drainText(n *structs.Node) string {
 func showDrivers(e *env, n *structs.Node) {
 	e.printf("\n%s\n", e.style.Bold("Drivers"))
 	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
-	absent := ""
+	var absent []string
 	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
 		switch d := n.Drivers[name]; {
 		case d == nil:
 		case d.Detected:
 			rows = append(rows, []string{name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), ui.OrNone(d.HealthDescription), timeOrNone(d.UpdateTime)})
 		case d.HealthDescription != "": // why, which is too long for the table
-			absent += fmt.Sprintf("No driver %s: %s\n", name, d.HealthDescription)
+			absent = append(absent, fmt.Sprintf("No driver %s: %s", name, d.HealthDescription))
 		}
 	}
 	if len(rows) == 1 {
@@ -99,7 +99,9 @@ func showDrivers(e *env, n *structs.Node) {
 	} else {
 		ui.Table(e.out, rows)
 	}
-	e.printf("%s", absent)
+	for _, line := range absent {
+		e.printf("%s\n", line)
+	}
 }
 
 func showNodeEvents(e *env, n *structs.Node) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
 )
 
 func operatorAPI() spec {
@@ -117,15 +118,15 @@ func (e *env) apiBody(given string) (io.Reader, error) {
 func (e *env) apiAnswer(resp *http.Response, verbose bool) int {
 	defer resp.Body.Close() //nolint:errcheck // read only
 	if verbose {
-		_, _ = fmt.Fprintf(e.err, "%s %s\n", resp.Proto, resp.Status)
+		e.eprintf("%s %s\n", resp.Proto, resp.Status)
 		_ = resp.Header.Write(e.err)
-		_, _ = fmt.Fprintln(e.err)
+		e.eprintf("\n")
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what came of it is all that can be said
-		return e.fail(fmt.Errorf("%s\n%s", strings.TrimSpace(string(text)), resp.Status))
+		return e.fail(fmt.Errorf("%s\n%s", ui.Indented(string(text)), resp.Status))
 	}
-	if _, err := io.Copy(e.out, resp.Body); err != nil {
+	if _, err := io.Copy(ui.Raw(e.out), resp.Body); err != nil {
 		return e.fail(fmt.Errorf("read the answer: %w", err))
 	}
 	return exitDone

@@ -118,12 +118,12 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 		case <-done:
 			if err == nil {
 				for _, name := range slices.Sorted(maps.Keys(reply.Messages)) {
-					_, _ = fmt.Fprintf(e.err, "Warning: %s: %s\n", name, reply.Messages[name])
+					e.eprintf("Warning: %s: %s\n", name, reply.Messages[name])
 				}
 			}
 			return reply, err
 		case <-time.After(wait):
-			_, _ = fmt.Fprintf(e.err, "    %.0f s: waiting for servers to answer; those that do not will be named\n", time.Since(begun).Seconds())
+			e.eprintf("    %.0f s: waiting for servers to answer; those that do not will be named\n", time.Since(begun).Seconds())
 			wait = keyringTell
 		}
 	}
@@ -143,12 +143,12 @@ func (e *env) clientsFollow(ctx context.Context) int {
 			return exitDone
 		}
 		if waited >= clientsWait {
-			_, _ = fmt.Fprintf(e.err, "Warning: %d of %d clients have not said yet that they have done it: they do with their next heartbeats (`operator gossip keyring list -clients`)\n",
+			e.eprintf("Warning: %d of %d clients have not said yet that they have done it: they do with their next heartbeats (`operator gossip keyring list -clients`)\n",
 				reply.Behind, reply.Clients)
 			return exitDone
 		}
 		if waited >= say {
-			_, _ = fmt.Fprintf(e.err, "    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
+			e.eprintf("    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
 			say += keyringTell
 		}
 		select {

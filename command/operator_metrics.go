@@ -74,9 +74,11 @@ func prometheusMetrics(ctx context.Context, e *env) int {
 		return e.fail(err)
 	}
 	defer body.Close() //nolint:errcheck // read only
-	if _, err := io.Copy(e.out, body); err != nil {
+	text, err := io.ReadAll(body)
+	if err != nil {
 		return e.fail(fmt.Errorf("read the metrics: %w", err))
 	}
+	e.printf("%s", ui.Lines(text))
 	return exitDone
 }
 

@@ -2,8 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"strings"
+
+	"github.com/nomadish/nomadish/command/ui"
 )
 
 func serverJoin() spec {
@@ -26,7 +29,7 @@ func serverJoin() spec {
 				}
 				n, err := join(ctx, args...)
 				if err != nil {
-					return e.fail(err)
+					return e.fail(errors.New(string(ui.Indented(err.Error())))) // an agent's text
 				}
 				e.printf("Joined %d servers successfully\n", n)
 				return exitDone

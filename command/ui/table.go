@@ -6,23 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Table prints rows in columns, the first row as their heads, two spaces between.
+// Table prints rows in columns, the first row as their heads, two spaces between. Each row is one line: what is not
+// printable in a cell is escaped.
 func Table(w io.Writer, rows [][]string) {
-	var width []int
-	for _, row := range rows {
+	var widths []int
+	lines := make([][]string, len(rows))
+	for n, row := range rows {
+		lines[n] = make([]string, len(row))
 		for i, cell := range row {
-			if i == len(width) {
-				width = append(width, 0)
+			if i == len(widths) {
+				widths = append(widths, 0)
 			}
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
+			lines[n][i] = escapeLine(cell)
+			widths[i] = max(widths[i], width(lines[n][i]))
 		}
 	}
-	for _, row := range rows {
+	for _, row := range lines {
 		var b strings.Builder
 		for i, cell := range row {
 			b.WriteString(cell)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+				b.WriteString(strings.Repeat(" ", widths[i]-width(cell)+2))
 			}
 		}
 		_, _ = io.WriteString(w, strings.TrimRight(b.String(), " ")+"\n")
@@ -32,14 +36,26 @@ func Table(w io.Writer, rows [][]string) {
 // Pair is one line of a key-value list.
 type Pair struct{ Key, Value string }
 
-// Pairs prints "key = value" lines with the signs of equality below each other.
+// Pairs prints "key = value" lines with the signs of equality below each other. Each pair is one line: what is not printable
+// in it is escaped.
 func Pairs(w io.Writer, pairs []Pair) {
-	width := 0
-	for _, p := range pairs {
-		width = max(width, utf8.RuneCountInString(p.Key))
+	widest := 0
+	keys := make([]string, len(pairs))
+	for i, p := range pairs {
+		keys[i] = escapeLine(p.Key)
+		widest = max(widest, width(keys[i]))
 	}
-	for _, p := range pairs {
-		pad := strings.Repeat(" ", width-utf8.RuneCountInString(p.Key))
-		_, _ = io.WriteString(w, strings.TrimRight(p.Key+pad+" = "+p.Value, " ")+"\n")
+	for i, p := range pairs {
+		pad := strings.Repeat(" ", widest-width(keys[i]))
+		_, _ = io.WriteString(w, strings.TrimRight(keys[i]+pad+" = "+escapeLine(p.Value), " ")+"\n")
 	}
+}
+
+// width returns how many characters a terminal shows of an escaped text; colours take no room.
+func width(s string) int {
+	n := utf8.RuneCountInString(s)
+	if marks := strings.Count(s, markStart); marks > 0 {
+		n -= marks * (len(markStart) + 1)
+	}
+	return n
 }

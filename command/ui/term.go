@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Style prints with colours where they are wanted.
+// Style prints with colours where they are wanted: it marks text, and a [Writer] makes colours of the marks.
 type Style struct{ on bool }
 
 // StyleFor says whether w is a terminal that wants colours: NO_COLOR turns them off.
@@ -22,31 +22,34 @@ func StyleFor(w io.Writer) Style {
 
 // IsTerminal tells whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
+	if w, ok := stream.(*Writer); ok {
+		stream = w.to
+	}
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 
-// Coloured is a style that prints colours anywhere.
+// Coloured is a style that marks colours for any [Writer].
 func Coloured() Style { return Style{on: true} }
 
-func (s Style) code(n int, text string) string {
+func (s Style) mark(colour byte, text string) string {
 	if !s.on {
 		return text
 	}
-	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", n, text)
+	return markStart + string(colour) + text + markStart + string(markReset)
 }
 
 // Bold is for heads.
-func (s Style) Bold(text string) string { return s.code(1, text) }
+func (s Style) Bold(text string) string { return s.mark(markBold, text) }
 
 // Red is for what failed.
-func (s Style) Red(text string) string { return s.code(31, text) }
+func (s Style) Red(text string) string { return s.mark(markRed, text) }
 
 // Green is for what was added or is well.
-func (s Style) Green(text string) string { return s.code(32, text) }
+func (s Style) Green(text string) string { return s.mark(markGreen, text) }
 
 // Yellow is for what needs attention.
-func (s Style) Yellow(text string) string { return s.code(33, text) }
+func (s Style) Yellow(text string) string { return s.mark(markYellow, text) }
 
 // Bar draws done of total as a bar of width characters.
 func Bar(done, total, width int) string {
@@ -57,7 +60,7 @@ func Bar(done, total, width int) string {
 	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
 }
 
-// Live is a block of lines that is drawn again in place on a terminal. Elsewhere
+// Live is a block of lines that is drawn again in place on a terminal, what is not printable escaped. Elsewhere
 // nothing is drawn: plain lines are printed by the caller as things happen.
 type Live struct {
 	w     io.Writer
@@ -78,7 +81,7 @@ func (l *Live) Draw(lines []string) {
 	}
 	l.Clear()
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(l.w, line)
+		_, _ = fmt.Fprintln(l.w, escapeLine(line))
 	}
 	l.lines = len(lines)
 }
@@ -86,7 +89,7 @@ func (l *Live) Draw(lines []string) {
 // Clear takes the block away, before something else is printed.
 func (l *Live) Clear() {
 	if l.on && l.lines > 0 {
-		_, _ = fmt.Fprintf(l.w, "\x1b[%dA\x1b[J", l.lines)
+		_, _ = fmt.Fprintf(Raw(l.w), "\x1b[%dA\x1b[J", l.lines)
 		l.lines = 0
 	}
 }
