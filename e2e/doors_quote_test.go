@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,9 +13,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// hostileName is what a tenant may name things: a colour, a line of its own, a reversed direction, a control sequence in one
-// character.
-const hostileName = "a\x1b[31mb\nforged\u202ed\u009b2J\u200b"
+// hostileName is what a tenant may name things: names have no control characters, but others that turn and hide text.
+const hostileName = "a\u202eb\u200b\u2066c\ufeff\U000e0041"
+
+// hostileText is what a tenant may write elsewhere: a colour, a line of its own, a reversed direction, a control sequence in
+// one character.
+const hostileText = "a\x1b[31mb\nforged\u202ed\u009b2J\u200b"
 
 // unprintable returns where a text has what a terminal obeys or hides, or a line that a name made; "" if it has nothing.
 func unprintable(text string) string {
@@ -34,33 +38,53 @@ func unprintable(text string) string {
 // A tenant's names reach the terminals of others, and the agent's log, in printable characters only.
 func TestDoorNames(t *testing.T) {
 	t.Parallel()
-	a := startDev(t, "name = \"node-"+strings.NewReplacer("\x1b", `\u001b`, "\n", `\n`).Replace(hostileName)+"\"\n")
-	job := func(id string, cpu int) *structs.Job {
-		return &structs.Job{
-			ID: id, Name: hostileName, Type: structs.JobTypeService, Datacenters: []string{"*"}, Meta: map[string]string{hostileName: hostileName},
+	a := startDev(t, "name = \"node-"+strings.NewReplacer("\x1b", `\u001b`, "\n", "").Replace(hostileText)+"\"\n")
+	register := func(id string, cpu int, config map[string]any) {
+		t.Helper()
+		job := &structs.Job{
+			ID: id, Name: hostileName, Type: structs.JobTypeService, Datacenters: []string{"*"}, Meta: map[string]string{"m": hostileText},
 			TaskGroups: []*structs.TaskGroup{{Name: hostileName, Count: 1, Tasks: []*structs.Task{{
-				Name: "t" + strings.ReplaceAll(hostileName, "/", ""), Driver: "mock_driver", Config: map[string]any{"run_for": "1h"},
+				Name: hostileName, Driver: "mock_driver", Config: config, Meta: map[string]string{"m": hostileText},
 				Resources: &structs.Resources{CPU: cpu, MemoryMB: 10},
 			}}}},
 		}
-	}
-	placed, waits := "placed"+hostileName, "waits"+hostileName
-	for id, cpu := range map[string]int{placed: 20, waits: 100_000_000} {
-		if _, err := a.api.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: job(id, cpu)}); err != nil {
+		if _, err := a.api.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: job}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	placed, waits, fails := "placed"+hostileName, "waits"+hostileName, "fails"+hostileName
+	register(placed, 20, map[string]any{"run_for": "1h"})
+	register(waits, 100_000_000, map[string]any{"run_for": "1h"})
+	register(fails, 20, map[string]any{"start_error": hostileText})
 	alloc := a.running(placed, 1, time.Minute)[0]
+	failed := ""
+	within(t, time.Minute, "the driver's error is in the task's events", func(ctx context.Context) error {
+		allocs, _, err := a.api.JobAllocs(ctx, fails, false, nil)
+		if err != nil {
+			return err
+		}
+		for _, x := range allocs {
+			for _, state := range x.TaskStates {
+				for _, event := range state.Events {
+					if failed = x.ID; strings.Contains(event.DriverError+event.DisplayMessage, hostileText) {
+						return nil
+					}
+				}
+			}
+		}
+		return errors.New("no event has it")
+	})
 	within(t, time.Minute, "the job without room is in the queue", func(context.Context) error {
-		_, err := a.api.JobExplain(t.Context(), waits, "", nil)
+		_, _, err := a.api.JobExplain(t.Context(), waits, "", nil)
 		return err
 	})
+	file := a.job("door", "job \"door\" {\n  meta {\n    m = \"\u202e\"\n  }\n  nonsense = \"\u202e\"\n}\n")
 	for _, args := range [][]string{
 		{"status"}, {"job", "status", placed}, {"job", "status", waits}, {"job", "explain", waits}, {"job", "allocs", placed},
 		{"job", "history", "-p", placed}, {"job", "inspect", placed}, {"queue"}, {"queue", "-verbose"}, {"eval", "list"}, {"eval", "list", "-verbose"},
-		{"alloc", "status"}, {"alloc", "status", "-verbose", alloc.ID}, {"alloc", "status", "-json", alloc.ID}, {"eval", "status", alloc.EvalID},
+		{"alloc", "status"}, {"alloc", "status", "-verbose", alloc.ID}, {"alloc", "status", "-json", alloc.ID}, {"alloc", "status", failed}, {"job", "status", fails}, {"job", "run", "-detach", file}, {"eval", "status", alloc.EvalID},
 		{"node", "status"}, {"node", "status", "-verbose", alloc.NodeID}, {"topology", "-all", "-verbose"}, {"server", "members"}, {"agent-info"},
-		{"job", "status", "none" + hostileName}, {"alloc", "logs", "-job", waits}, {"alloc", "logs", alloc.ID, "x"}, {"job", "stop", placed},
+		{"job", "status", "none" + hostileText}, {"alloc", "logs", "-job", waits}, {"alloc", "logs", alloc.ID, "x"}, {"job", "stop", placed},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, *bin, args...)
@@ -79,8 +103,8 @@ func TestDoorNames(t *testing.T) {
 		}
 	}
 	log := a.log.tail(1 << 20)
-	if !strings.Contains(log, `a\x1b[31mb\nforged`) {
-		t.Errorf("the log names none of it:\n%s", log)
+	if !strings.Contains(log, `a\u202eb`) {
+		t.Errorf("the log names none of them:\n%s", log)
 	}
 	if line := unprintable(log); line != "" {
 		t.Errorf("the agent's log: %q", line)
