@@ -104,7 +104,7 @@ func escape(s string, text bool) string {
 func escapeFrom(s string, text bool) int {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if c < ' ' && !(text && (c == '\n' || c == '\t')) || c == 0x7F {
+			if c < ' ' && (!text || c != '\n' && c != '\t') || c == 0x7F {
 				return i
 			}
 			i++

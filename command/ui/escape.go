@@ -30,7 +30,7 @@ var sequences = map[byte]string{
 
 // escaped escapes the text around marks with escape, and what stands for a mark with mark.
 func escaped(s string, escape func(string) string, mark func(colour byte) string) string {
-	if !strings.Contains(s, markStart) {
+	if strings.IndexByte(s, markStart[0]) < 0 {
 		return escape(s)
 	}
 	parts := strings.Split(s, markStart)
@@ -63,6 +63,9 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	s := escaped(string(p), structs.EscapeText, func(colour byte) string { return sequences[colour] })
+	if s == string(p) { // as nearly always; compared without a copy
+		return w.to.Write(p)
+	}
 	if _, err := w.to.Write([]byte(s)); err != nil {
 		return 0, err
 	}
