@@ -1,8 +1,11 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -256,5 +259,34 @@ func TestRawOutputStaysRaw(t *testing.T) {
 	f.answers["GET /v1/job/web/submission"] = []any{&structs.JobSubmission{Source: hostile}}
 	if got := f.run(t, "job", "inspect", "-hcl", "web"); got.out != hostile { // no terminal: the file as it was
 		t.Errorf("job inspect -hcl printed %q, %s", got.out, got.err)
+	}
+}
+
+// Also a command that prints by other means than printf gets nothing to the terminal that is not printable.
+func TestEveryCommandWritesThroughTheWall(t *testing.T) {
+	var out, errOut strings.Builder
+	for _, s := range []spec{
+		{local: true, setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(_ context.Context, e *env, _ []string) int {
+				_, _ = fmt.Fprint(e.out, hostile)
+				_, _ = fmt.Fprint(e.err, hostile)
+				return exitDone
+			}
+		}},
+		{raw: func(_ context.Context, _ []string, out, err io.Writer) int {
+			_, _ = fmt.Fprint(out, hostile)
+			_, _ = fmt.Fprint(err, hostile)
+			return exitDone
+		}},
+	} {
+		r := &runner{name: "x", spec: s, out: &out, err: &errOut, ctx: t.Context(), now: time.Now}
+		if code := r.Run(nil); code != exitDone {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	for _, text := range []string{out.String(), errOut.String()} {
+		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }) || strings.Count(text, `\x1b[31m`) != 2 {
+			t.Errorf("printed %q", text)
+		}
 	}
 }
