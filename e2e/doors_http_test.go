@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -348,7 +349,7 @@ func trickle(addr, head string, limit time.Duration) (answer string, err error) 
 	raw, err := io.ReadAll(conn) // to the end of the connection
 	close(ended)
 	wg.Wait()
-	if nerr, ok := err.(net.Error); ok && !nerr.Timeout() {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		err = nil // reset, as bytes were on their way
 	}
 	return string(raw), err

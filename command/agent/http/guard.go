@@ -119,7 +119,7 @@ func splitHost(header string) (host string, isIP bool) {
 	host = cleanHost(host)
 	addr, err := netip.ParseAddr(host)
 	isIP = err == nil
-	if strings.HasPrefix(header, "[") && !(isIP && addr.Is6()) {
+	if strings.HasPrefix(header, "[") && (!isIP || !addr.Is6()) {
 		return "", false
 	}
 	return host, isIP
@@ -144,8 +144,7 @@ func (s *Server) refuse(r *http.Request, err error) error {
 		caller = r.RemoteAddr
 	}
 	if s.guard.logged.First(caller, time.Now()) {
-		s.cfg.Logger.Warn("refused a request; more from there are not logged for an hour", "from", caller, "method", r.Method,
-			"host", quoted(r.Host), "origin", quoted(r.Header.Get("Origin")), "error", err)
+		s.cfg.Logger.Warn("refused a request; more from there are not logged for an hour", "from", caller, "method", methodLabel(r.Method), "error", err)
 	}
 	return err
 }
