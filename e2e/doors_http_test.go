@@ -30,7 +30,6 @@ func (a *agent) send(version, method, path, body string, headers ...string) (cod
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // read only
 	_ = conn.SetDeadline(time.Now().Add(patience(20 * time.Second)))
 	head := method + " " + path + " HTTP/" + version + "\r\nConnection: close\r\n"
 	if body != "" {
@@ -39,9 +38,12 @@ func (a *agent) send(version, method, path, body string, headers ...string) (cod
 	for _, h := range headers {
 		head += h + "\r\n"
 	}
-	if _, err := io.WriteString(conn, head+"\r\n"+body); err != nil {
-		a.t.Fatalf("%s %s: %v", method, path, err)
-	}
+	var wg sync.WaitGroup
+	defer func() {
+		_ = conn.Close()
+		wg.Wait()
+	}()
+	wg.Go(func() { _, _ = io.WriteString(conn, head+"\r\n"+body) }) // the answer may come, and the connection end, before all is sent
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
 		a.t.Fatalf("%s %s %q: %v", method, path, headers, err)
@@ -311,6 +313,33 @@ func TestDoorSlowBody(t *testing.T) {
 	}
 	if err := lines.Err(); err != nil || !strings.Contains(lines.Text(), "NodeEligibility") {
 		t.Errorf("the event stream, long after its request: %q, %v", lines.Text(), err)
+	}
+}
+
+// TestDoorBigBody: a body that is too large, or nested too deeply, is refused with what is wrong, and the agent goes on.
+func TestDoorBigBody(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "limits {\n  http_max_body_bytes = 2097152\n}\n")
+	addr := strings.TrimPrefix(a.http, "http://")
+	deep := strings.Repeat("[", 1<<20)
+	for what, row := range map[string]struct {
+		body string
+		code int
+		says string
+	}{
+		"too large":        {`{"Job":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "2097152"},
+		"nested":           {deep, 400, "JSON"},
+		"nested in a job":  {`{"Job":{"ID":"x","Meta":` + deep + `}}`, 400, ""},
+		"nested, unknown":  {`{"Job":{"ID":"x","Nothing":` + deep[:1<<19] + strings.Repeat("]", 1<<19) + `}}`, 400, ""},
+		"large and nested": {strings.Repeat(`{"a":`, 1<<19), 413, "2097152"},
+	} {
+		code, text := a.send("1.1", "PUT", "/v1/jobs", row.body, "Host: "+addr)
+		if code != row.code || !strings.Contains(text, row.says) || len(text) > 1024 {
+			t.Errorf("%s: %d %.200q, want %d %q", what, code, text, row.code, row.says)
+		}
+	}
+	if _, _, err := a.nomad.Nodes().List(nil); err != nil {
+		t.Error(err)
 	}
 }
 

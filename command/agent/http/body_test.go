@@ -133,6 +133,28 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
+// TestSlowHeaders: headers that come a byte at a time have HeaderTimeout, and a connection without a request IdleTimeout.
+func TestSlowHeaders(t *testing.T) {
+	inTime(t, newFake(), nil, func(t *testing.T, l *pipes) {
+		if _, after := trickle(l.dial(), "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nX: ", "x", 50*time.Millisecond); after < 10*time.Second || after > 12*time.Second {
+			t.Errorf("slow headers: ended after %s", after)
+		}
+		conn := l.dial()
+		defer conn.Close() //nolint:errcheck // a test
+		if _, err := io.WriteString(conn, "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if code := readStatus(t, conn); code != 200 {
+			t.Fatal(code)
+		}
+		begun := time.Now()
+		_, _ = io.ReadAll(conn)
+		if after := time.Since(begun); after < 2*time.Minute || after > 2*time.Minute+2*time.Second {
+			t.Errorf("idle: ended after %s", after)
+		}
+	})
+}
+
 // TestSlowArchive: an archive may take as long as it needs, as long as its pieces come.
 func TestSlowArchive(t *testing.T) {
 	fk := newFake()
