@@ -39,6 +39,11 @@ type GossipConfig struct {
 // gossipKeys is the file that keeps the keys, from the first change on.
 const gossipKeys = "gossip.keyring"
 
+// KeepsGossipKeys reports whether a client with this state directory encrypts its gossip with keys that are kept there.
+func KeepsGossipKeys(stateDir string) bool {
+	return stateDir != "" && keyring.Kept(filepath.Join(stateDir, gossipKeys))
+}
+
 // gossiper is one node's place in the gossip.
 type gossiper struct {
 	pool   *clientpool.Pool

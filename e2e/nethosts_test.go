@@ -187,7 +187,7 @@ func (h *host) dial(ctx context.Context, network, address string) (conn net.Conn
 // the host itself, so that it may whatever has become of the network.
 func (h *host) agent(name, config string) *agent {
 	h.network.t.Helper()
-	a := newAgent(h.network.t, false, fmt.Sprintf("name = %q\nbind_addr = %q\nports {\n  http = 4646\n  rpc = 4647\n  serf = 4648\n  client_gossip = 4650\n}\n%s", name, h.addr, config))
+	a := newAgent(h.network.t, false, fmt.Sprintf("name = %q\nbind_addr = %q\ninsecure = true\nports {\n  http = 4646\n  rpc = 4647\n  serf = 4648\n  client_gossip = 4650\n}\n%s", name, h.addr, config))
 	a.netns, a.http, a.rpc, a.serf, a.gossip = h.ns, "http://"+h.addr+":4646", h.addr+":4647", h.addr+":4648", h.addr+":4650"
 	transport := &http.Transport{DialContext: h.dial, MaxIdleConnsPerHost: 16}
 	h.network.t.Cleanup(transport.CloseIdleConnections)

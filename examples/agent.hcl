@@ -1,5 +1,6 @@
 # One machine that is server and client, with its state on disk. Try: nomadish agent -config examples/agent.hcl
-# Its addresses are loopback only; say bind_addr = "0.0.0.0" to be reached by others.
+# Its addresses are loopback only. To be reached by others, set bind_addr = "0.0.0.0", TLS and the keys of gossip (docs/tls.md); or, on a
+# network that nobody else can use, bind_addr and insecure = true.
 name      = "one"
 data_dir  = "/var/lib/nomadish"
 bind_addr = "127.0.0.1"

@@ -138,7 +138,7 @@ type Config struct {
 func DefaultConfig() *Config {
 	return &Config{
 		Region: structs.DefaultRegion, Datacenter: "dc1", BootstrapExpect: 1,
-		Disk: structs.DefaultServerDiskLimit, RPCAddr: "0.0.0.0:4647", SerfAddr: "0.0.0.0:4648", Autopilot: structs.DefaultAutopilotConfiguration(),
+		Disk: structs.DefaultServerDiskLimit, RPCAddr: "127.0.0.1:4647", SerfAddr: "127.0.0.1:4648", Autopilot: structs.DefaultAutopilotConfiguration(),
 		NumSchedulers:     runtime.NumCPU(),
 		EnabledSchedulers: []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch},
 		// A third of Raft's own defaults: a lost leader is replaced within a second,

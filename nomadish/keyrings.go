@@ -36,6 +36,17 @@ func openKeyring(cfg *Config, file, setting string, first []byte) (*keyring.Ring
 	return ring, nil
 }
 
+// KeptKeyrings reports which gossips have keys in the data directory: that of the region's servers, that with other regions and
+// that of the clients. They are encrypted with these, whatever the configuration says.
+func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
+	dir := c.serverDir()
+	if dir == "" {
+		return false, false, false
+	}
+	kept := func(file string) bool { return keyring.Kept(filepath.Join(dir, file)) }
+	return kept(ringLAN), kept(ringWAN), kept(ringClients)
+}
+
 // openServerKeyrings gives the keys of the servers' gossips.
 func openServerKeyrings(cfg *Config) (lan, wan *keyring.Ring, err error) {
 	if lan, err = openKeyring(cfg, ringLAN, "encrypt", cfg.GossipKey); err == nil && cfg.WANAddr != "" {

@@ -112,12 +112,6 @@ func ownAddress() (string, error) {
 	return best, nil
 }
 
-// isLoopback tells whether only this machine can reach a listener.
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	return err == nil && config.IsLoopback(host)
-}
-
 // localAddr is how this machine reaches a listener of its own.
 func localAddr(bound string) string {
 	host, port, err := net.SplitHostPort(bound)

@@ -334,7 +334,7 @@ func (a *Agent) needRestart(fresh *config.Config) []string {
 		now.Name = a.cfg.Name // the host's
 	}
 	return slices.DeleteFunc(config.Changed(a.cfg, &now), func(name string) bool {
-		return name == "log_level" || a.tls != nil && strings.HasPrefix(name, "tls.") // tls.http and tls.rpc are told of by themselves
+		return name == "log_level" || name == "insecure" || a.tls != nil && strings.HasPrefix(name, "tls.") // tls.http and tls.rpc are told of by themselves
 	})
 }
 

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/client/sim"
@@ -35,10 +38,34 @@ func TestExampleShapes(t *testing.T) {
 		c := config.Default()
 		warnings, err := c.Load(filepath.Join("../../examples", name))
 		if err == nil {
-			err = c.Validate()
+			err = errors.Join(c.Validate(), checkReachable(c), checkExposed(c))
 		}
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %v, warnings %v", name, err, warnings)
 		}
+	}
+}
+
+// The file of docs/servers.md for one of three servers is complete: the agent starts with it on an address that others reach.
+func TestDocumentedServer(t *testing.T) {
+	text, err := os.ReadFile("../../docs/servers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```hcl\n")
+	block, _, _ = strings.Cut(block, "```")
+	block = strings.Replace(block, `"…"`, `"MDEyMzQ1Njc4OWFiY2RlZg=="`, 1)
+	block = strings.Replace(block, `"…"`, `"ZmVkY2JhOTg3NjU0MzIxMA=="`, 1)
+	c := config.Default()
+	warnings, err := c.Merge("docs.hcl", []byte(block))
+	if err == nil {
+		err = errors.Join(c.Validate(), checkReachable(c), checkExposed(c))
+	}
+	if err != nil || len(warnings) > 0 || len(exposures(c)) > 0 {
+		t.Errorf("%v, warnings %v, open %v:\n%s", err, warnings, exposures(c), block)
+	}
+	c.Server.Encrypt = ""
+	if checkExposed(c) == nil {
+		t.Error("the agent starts without the key of the servers' gossip")
 	}
 }

@@ -37,7 +37,11 @@ General options:
                          state in memory. Not for work that matters.
   -server                Run a server.
   -client                Run a client.
-  -bind=ADDR             Address to listen on. Default 0.0.0.0, with -dev 127.0.0.1.
+  -bind=ADDR             Address to listen on. Default 127.0.0.1, which only this machine
+                         reaches. Any other needs TLS and keys of gossip, or -insecure.
+  -insecure              Start although other machines can reach the agent without proving
+                         who they are. Only for a network that is trusted: whoever reaches
+                         the agent can run programs on every node.
   -http-port=PORT        Port of the HTTP API. Default 4646; 0 takes any free one.
   -rpc-port=PORT         Port of RPC. Default 4647; 0 takes any free one.
   -serf-port=PORT        Port of gossip among servers. Default 4648, with -dev any free one.
@@ -140,6 +144,7 @@ func parseFlags(args []string) (*flags, error) {
 	yes("server", "server.enabled", func(c *config.Config) *bool { return &c.Server.Enabled })
 	yes("client", "client.enabled", func(c *config.Config) *bool { return &c.Client.Enabled })
 	text("bind", "bind_addr", func(c *config.Config) *string { return &c.BindAddr })
+	yes("insecure", "insecure", func(c *config.Config) *bool { return &c.Insecure })
 	number("http-port", "ports.http", func(c *config.Config) *int { return &c.Ports.HTTP })
 	number("rpc-port", "ports.rpc", func(c *config.Config) *int { return &c.Ports.RPC })
 	text("data-dir", "data_dir", func(c *config.Config) *string { return &c.DataDir })
@@ -231,5 +236,12 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 	for _, apply := range f.apply {
 		apply(c)
 	}
-	return c, warnings, c.Validate()
+	err = c.Validate()
+	if err == nil {
+		err = checkReachable(c)
+	}
+	if err == nil {
+		err = checkExposed(c)
+	}
+	return c, warnings, err
 }

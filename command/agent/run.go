@@ -69,6 +69,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 		return 1
 	}
 	a.banner(out)
+	if !cfg.Dev && !cfg.BindAddrStated() {
+		_, _ = fmt.Fprintf(out, "==> Only this machine can reach the agent, at %s, as bind_addr (-bind) is not set\n\n", cfg.BindAddr)
+	}
 	a.warnExposed(out)
 	_, _ = fmt.Fprintf(out, "==> Nomadish agent started! Log data will stream in below:\n\n")
 	held.open()

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/command/agent/config"
@@ -84,7 +82,11 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 	merged := *a.cfg
 	merged.TLS = now
 	merged.TLS.HTTP, merged.TLS.RPC = was.HTTP, was.RPC
+	merged.Insecure = fresh.Insecure
 	if err := merged.Validate(); err != nil { // without what RPC needs, say
+		return err
+	}
+	if err := checkExposed(&merged); err != nil { // the addresses stay, and so must what guards them
 		return err
 	}
 	o, err := tlsOptions(&merged)
@@ -97,42 +99,4 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 	a.askClients.Store(now.VerifyHTTPSClient)
 	a.tellTLS()
 	return nil
-}
-
-// exposed lists the ports that other machines can reach, and that do not ask who they are.
-func (a *Agent) exposed() []string {
-	var out []string
-	t := a.cfg.TLS
-	add := func(port string, guarded, verified bool) {
-		switch {
-		case isLoopback(port[strings.LastIndex(port, " ")+1:]):
-		case !guarded:
-			out = append(out, port+" without TLS")
-		case !verified:
-			out = append(out, port+" without client certificates")
-		}
-	}
-	for _, l := range a.listeners {
-		add("HTTP "+l.Addr().String(), t.HTTP, t.VerifyHTTPSClient)
-	}
-	if a.server != nil {
-		add("RPC "+a.server.bound, t.RPC, !t.RPCUpgradeMode)
-		if !a.server.encrypted && a.server.serfBound != "" && !isLoopback(a.server.serfBound) {
-			out = append(out, "gossip "+a.server.serfBound+" without a key")
-		}
-	}
-	if bind, _, err := clientGossipAddrs(a.cfg); err == nil && !isLoopback(bind) &&
-		(a.cfg.ServerGossips() && a.cfg.Server.ClientGossipEncrypt == "" || a.cfg.ClientGossips() && a.cfg.Client.GossipEncrypt == "") {
-		out = append(out, "clients' gossip "+bind+" without a key")
-	}
-	return out
-}
-
-func (a *Agent) warnExposed(w io.Writer) {
-	if open := a.exposed(); len(open) > 0 {
-		text := "other machines can reach this agent (" + strings.Join(open, ", ") +
-			") and there are no ACLs: whoever can connect may run anything; bind to loopback, set tls { … } with verify_https_client, or guard the network"
-		_, _ = fmt.Fprintf(w, "==> WARNING: %s\n\n", text)
-		a.logger.Warn(text)
-	}
 }

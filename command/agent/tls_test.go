@@ -260,16 +260,21 @@ func TestBadCertificates(t *testing.T) {
 	f("tls.tls_min_version", files.block("server", "http = true\ntls_min_version = \"ssl3\""), "-dev")
 }
 
-// Which ports are open to all is said exactly.
+// Which ports are open to all is said exactly. A reload that would open one is refused.
 func TestExposedWithTLS(t *testing.T) {
 	files := newCertFiles(t)
 	files.issue("server")
 	config := filepath.Join(files.dir, "agent.hcl")
-	f := func(more, want string) {
+	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(config, []byte(files.block("server", more)), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte("server { encrypt = \"MDEyMzQ1Njc4OWFiY2RlZg==\" }\n"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	const rpc, https = "rpc = true\nverify_server_hostname = true\n", "http = true\nverify_https_client = true\n"
+	f := func(more, want string) {
+		t.Helper()
+		write("insecure = true\n" + files.block("server", more))
 		r := launch(t, &world{}, "-dev", "-bind=0.0.0.0", "-http-port=0", "-config="+config)
 		out := r.out.String()
 		if said := strings.Contains(out, "WARNING: other machines can reach"); said != (want != "") || !strings.Contains(out, want) {
@@ -280,7 +285,36 @@ func TestExposedWithTLS(t *testing.T) {
 			t.Errorf("exit %d", code)
 		}
 	}
-	f("http = true\nverify_https_client = true", "")
-	f("http = true", " without client certificates)")
-	f("rpc = true", " without TLS)")
+	f(rpc+https, "")
+	f(rpc+"http = true\n", " without client certificates)")
+	f(rpc, " without TLS)")
+	f(https, "(RPC 0.0.0.0:1 without TLS)")
+	f(https+"rpc = true\n", " without verify_server_hostname)")
+	f(https+rpc+"rpc_upgrade_mode = true\n", " with plain connections let in by rpc_upgrade_mode)")
+
+	write(files.block("server", rpc+https))
+	r := launch(t, &world{}, "-dev", "-bind=0.0.0.0", "-http-port=0", "-config="+config)
+	for _, text := range []string{
+		files.block("server", https+"rpc = true\n"), files.block("server", https+rpc+"rpc_upgrade_mode = true\n"), "tls {}\n",
+	} {
+		past := len(r.out.String())
+		write(text)
+		r.signals <- syscall.SIGHUP
+		r.out.awaitAfter(t, past, "the old one stays")
+	}
+	// Not even with other addresses, which only a restart takes over: it listens where it did.
+	past := len(r.out.String())
+	write("addresses {\n http = \"127.0.0.1\"\n rpc = \"127.0.0.1\"\n serf = \"127.0.0.1\"\n}\n" + files.block("server", https+"rpc = true\n"))
+	r.signals <- syscall.SIGHUP
+	if text := r.out.awaitAfter(t, past, "the old one stays"); !strings.Contains(text[past:], "verify_server_hostname = true in the block tls") {
+		t.Errorf("said:\n%s", text[past:])
+	}
+	past = len(r.out.String())
+	write("insecure = true\n" + files.block("server", https+"rpc = true\n"))
+	r.signals <- syscall.SIGHUP
+	r.out.awaitAfter(t, past, "configuration reloaded")
+	r.signals <- syscall.SIGINT
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d", code)
+	}
 }

@@ -22,16 +22,18 @@ type Config struct {
 	Datacenter string `hcl:"datacenter"`
 	Name       string `hcl:"name"` // default: the host's name
 	DataDir    string `hcl:"data_dir"`
-	BindAddr   string `hcl:"bind_addr"`
+	BindAddr   string `hcl:"bind_addr"` // default: loopback
 	LogLevel   string `hcl:"log_level"`
 	LogJSON    bool   `hcl:"log_json"`
 	// LogLocation adds file and line to each log line.
 	LogLocation bool `hcl:"log_include_location"`
 	EnableDebug bool `hcl:"enable_debug"`
 	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
-	LeaveOnInterrupt bool              `hcl:"leave_on_interrupt"`
-	LeaveOnTerminate bool              `hcl:"leave_on_terminate"`
-	ResponseHeaders  map[string]string `hcl:"http_api_response_headers"`
+	LeaveOnInterrupt bool `hcl:"leave_on_interrupt"`
+	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
+	// Insecure (ours) lets the agent start although other machines can reach it without showing who they are.
+	Insecure        bool              `hcl:"insecure"`
+	ResponseHeaders map[string]string `hcl:"http_api_response_headers"`
 
 	Ports     Ports              `hcl:"ports,block"`
 	Addresses Addresses          `hcl:"addresses,block"`
@@ -387,7 +389,7 @@ type Limits struct {
 // Default is the configuration of an agent that is told nothing.
 func Default() *Config {
 	return &Config{
-		Region: "global", Datacenter: "dc1", BindAddr: "0.0.0.0", LogLevel: "INFO",
+		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		Server: Server{RaftMultiplier: 1},
 		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,

@@ -361,11 +361,11 @@ func TestValidate(t *testing.T) {
 	f(`tls { tls_min_version = "tls10" }`, `b.hcl:1: tls.tls_min_version "tls10": is broken`)
 	f(`tls { tls_cipher_suites = "RC4" }`, `b.hcl:1: tls.tls_cipher_suites "RC4": is no secure suite of TLS 1.2; allowed are TLS_`)
 	f(`acl { enabled = true }`, `b.hcl:1: acl.enabled: access control is not there yet, and`)
-	f(`acl { enabled = true }`, `other machines can reach it: bind_addr = "127.0.0.1" keeps them out`)
+	f("bind_addr = \"0.0.0.0\"\nacl { enabled = true }", `other machines can reach it: bind_addr = "127.0.0.1" keeps them out`)
 	f("bind_addr = \"127.0.0.1\"\nacl { enabled = true }", "b.hcl:2: acl.enabled: access control is not there yet")
 	f("bind_addr = \"127.0.0.1\"\nacl { enabled = true }", "it listens on loopback only") // no advice that is followed already
 	f("bind_addr = \"::1\"\naddresses { http = \"127.0.0.1 10.0.0.1\" }\nacl { enabled = true }", "other machines can reach it by what the block addresses names")
-	f("tls {\n http = true\n rpc = true\n verify_https_client = true\n"+files+"}\nacl { enabled = true }", "its tls block asks everybody for a certificate")
+	f("bind_addr = \"0.0.0.0\"\ntls {\n http = true\n rpc = true\n verify_https_client = true\n"+files+"}\nacl { enabled = true }", "its tls block asks everybody for a certificate")
 	f(`telemetry { collection_interval = "0s" }`, "telemetry")
 	f(`telemetry { prefix_filter = ["x"] }`, "must begin with + or -")
 	f(`limits { http_max_conns_per_client = -1 }`, "limits")

@@ -94,6 +94,12 @@ func (c *Config) ClientGossipPortStated() bool {
 	return stated
 }
 
+// BindAddrStated reports whether somebody chose where to listen.
+func (c *Config) BindAddrStated() bool {
+	_, stated := c.origins["bind_addr"]
+	return stated || c.Addresses != (Addresses{})
+}
+
 // ServerAddrs are the servers' RPC addresses that a client begins with. What server_join names with the port of the clients'
 // gossip is none.
 func (c *Config) ServerAddrs() []string {

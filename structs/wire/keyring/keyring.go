@@ -74,6 +74,12 @@ func Check(key []byte) error {
 	return nil
 }
 
+// Kept reports whether the file at path keeps keys, which Open would take.
+func Kept(path string) bool {
+	s, err := readKeys(path)
+	return err == nil && len(s.Keys) > 0
+}
+
 // readKeys reads a file of keys; none: there is no file.
 func readKeys(path string) (State, error) {
 	if path == "" {
