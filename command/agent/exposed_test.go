@@ -53,12 +53,11 @@ func TestExposures(t *testing.T) {
 		err := checkExposed(c)
 		if (err != nil) != (len(want) > 0) {
 			t.Errorf("%s: %v", text, err)
+			return
 		}
 		for _, row := range want {
-			what, addr, _ := strings.Cut(row, " ")
-			if at := strings.LastIndex(row, " "); at > 0 {
-				what, addr = row[:at], row[at+1:]
-			}
+			at := strings.LastIndex(row, " ")
+			what, addr := row[:at], row[at+1:]
 			if !strings.Contains(err.Error(), "\n  "+what+" at "+addr+": set ") && !strings.Contains(err.Error(), "\n  "+what+" at "+addr+": remove ") {
 				t.Errorf("%s: %q is not in\n%v", text, row, err)
 			}
