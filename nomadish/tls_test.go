@@ -83,7 +83,7 @@ func identities(t *testing.T) func(role, region string, strict bool) *wire.TLS {
 }
 
 // What servers alone may do is refused to a client's certificate and to a server's of
-// another region; all else is open to them.
+// another region, and what people ask too: servers of other regions pass it on, and say so.
 func TestRolesOnRPC(t *testing.T) {
 	issue := identities(t)
 	s := startWith(t, "", func(c *Config) { c.TLS = issue("server", "global", true) })
@@ -106,28 +106,35 @@ func TestRolesOnRPC(t *testing.T) {
 		{wire.MethodJoin, &structs.JoinRequest{}, &structs.CountReply{}},
 		{wire.MethodForceLeave, &structs.ForceLeaveRequest{Name: "x"}, &structs.WriteReply{}},
 		{wire.MethodSnapshotRestore, &structs.SnapshotRestoreRequest{}, &structs.WriteReply{}},
+		{wire.MethodSystemGC, &structs.GCRequest{}, &structs.WriteReply{}},
+		{wire.MethodSchedulerGet, &structs.EmptyRequest{}, &structs.SchedulerConfigReply{}},
 	}
-	f := func(secure *wire.TLS, mayServe bool) {
+	people := []try{
+		{wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{}},
+		{wire.MethodNodeAllocs, &structs.IDRequest{ID: structs.FormatUUID([16]byte{}, 4)}, &structs.AllocsReply{}},
+		{wire.MethodClientFSList, &structs.FSRequest{AllocID: structs.FormatUUID([16]byte{}, 4)}, &structs.FSListReply{}},
+	}
+	f := func(secure *wire.TLS, mayServe, far bool) {
 		t.Helper()
 		session, err := wire.Dial(t.Context(), "global", s.RPCAddr(), wire.Config{TLS: secure})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer session.Close() //nolint:errcheck // a test
-		if err := session.Call(t.Context(), wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{}); err != nil {
-			t.Errorf("list jobs: %v", err)
+		if err := session.Call(t.Context(), wire.MethodPing, &structs.EmptyRequest{}, &structs.WriteReply{}); (err != nil) != far {
+			t.Errorf("ping: %v", err)
 		}
-		for _, c := range slices.Concat(servers, agents) {
+		for _, c := range slices.Concat(servers, agents, people) {
 			err := session.Call(t.Context(), c.method, c.args, c.reply)
-			refused := structs.CodeOf(err) == structs.CodeForbidden && strings.Contains(fmt.Sprint(err), "is for the servers of region")
+			refused := structs.CodeOf(err) == structs.CodeForbidden && strings.Contains(fmt.Sprint(err), "may not call it; it needs one for server.global.nomad")
 			if refused == mayServe {
 				t.Errorf("%s: %v", c.method, err)
 			}
 		}
 	}
-	f(issue("client", "global", true), false)
-	f(issue("server", "eu", true), false)
-	f(issue("server", "global", true), true)
+	f(issue("client", "global", true), false, false)
+	f(issue("server", "eu", true), false, true)
+	f(issue("server", "global", true), true, false)
 	for name, secure := range map[string]*wire.TLS{
 		"client": issue("client", "global", true), "server of eu": issue("server", "eu", true), "plain": nil,
 	} {
@@ -350,7 +357,7 @@ func TestReplayedOverTLS(t *testing.T) {
 	issue := identities(t)
 	s := startWith(t, "", func(c *Config) { logged(log)(c); c.TLS = issue("server", "global", true) })
 	r := newRelay(t, s.RPCAddr())
-	session, err := wire.Dial(t.Context(), "global", r.addr, wire.Config{TLS: issue("client", "global", true)})
+	session, err := wire.Dial(t.Context(), "global", r.addr, wire.Config{TLS: issue("server", "global", true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,5 +402,18 @@ func TestReplayedOverTLS(t *testing.T) {
 	}
 	if n := log.count("[WARN]") + log.count("[ERROR]"); n > 3 {
 		t.Errorf("it says %d times that something is wrong:\n%s", n, log.b.String())
+	}
+}
+
+// Every method that a server answers is in the table of methods, which says who may call it.
+func TestMethodsInTable(t *testing.T) {
+	s := startWith(t, "", func(*Config) {})
+	for _, name := range s.mux.Methods() {
+		if _, ok := wire.MethodNamed(name); !ok {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+	if n := len(s.mux.Methods()); n < 60 {
+		t.Errorf("there are %d methods", n)
 	}
 }

@@ -50,6 +50,7 @@ type clientPart struct {
 	stats      func() map[string]map[string]string
 	servers    func() []string
 	setServers func([]string) error
+	local      localNode // nil: servers answer everything
 	// stop ends it. Its tasks go on, unless they shall end with it.
 	stop func(ctx context.Context, endTasks bool) error
 }
@@ -143,6 +144,9 @@ func (a *Agent) start(p parts) error {
 		}
 		if backend == nil {
 			backend, a.stopRemote = p.remote(a.client.servers, a.rpcTLS(), a.logger)
+			if a.client.local != nil {
+				backend = ownNode{backend, a.client.local}
+			}
 		}
 	}
 	return a.serve(backend, p)
@@ -231,7 +235,7 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 		a.logger.Warn("http_config.allowed_hosts has \"*\": a web page can read and change everything by the browser of a reader who reaches this agent")
 	}
 	a.http, err = httpapi.New(httpapi.Config{
-		TLS: secure, CertificateHost: certified, Hosts: ownHosts(a.cfg), AllowedHosts: a.cfg.HTTP.AllowedHosts, TrustedOrigins: a.cfg.HTTP.TrustedOrigins,
+		TLS: secure, Peer: a.tls.OnHTTPS, CertificateHost: certified, Hosts: ownHosts(a.cfg), AllowedHosts: a.cfg.HTTP.AllowedHosts, TrustedOrigins: a.cfg.HTTP.TrustedOrigins,
 		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,

@@ -14,7 +14,7 @@ func tlsOptions(c *config.Config) (wire.TLSOptions, error) {
 	t := c.TLS
 	o := wire.TLSOptions{
 		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, Region: c.Region,
-		VerifyRoles: t.VerifyServerHostname, Upgrade: t.RPCUpgradeMode,
+		VerifyRoles: t.VerifyServerHostname, ClientRequests: t.ClientRequests, Upgrade: t.RPCUpgradeMode,
 	}
 	if t.RPC {
 		o.Role = structs.CertClient

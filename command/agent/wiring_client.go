@@ -107,7 +107,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	}
 	return &clientPart{
 		nodeID: cl.NodeID(), gossip: cl.GossipAddr(), stats: cl.Stats,
-		servers: cl.Servers,
+		servers: cl.Servers, local: cl,
 		setServers: func([]string) error {
 			return structs.Errorf(structs.CodeUnsupported, "the client's servers cannot be changed while it runs yet; the servers tell it of each other")
 		},

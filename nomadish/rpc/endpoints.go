@@ -157,7 +157,7 @@ type Endpoints struct {
 	saving, restoring, fetching chan struct{}
 	// registering is held by nodes' registrations that are being committed.
 	registering chan struct{}
-	told        wire.Once // refusals that were logged
+	told        wire.Once // refused node secrets that were logged
 }
 
 // New makes the endpoints.

@@ -14,8 +14,8 @@ func (e *Endpoints) registerEvals(mux *wire.Mux) {
 	mux.Handle(wire.MethodEvalGet, read(e, e.evalGet))
 	mux.Handle(wire.MethodEvalAllocs, read(e, e.evalAllocs))
 	e.registerHeld(mux)
-	mux.Handle(wire.MethodEvalUpdate, fromServers(e, e.evalUpdate))
-	mux.Handle(wire.MethodPlanSubmit, fromServers(e, e.planSubmit))
+	mux.Handle(wire.MethodEvalUpdate, ownRegion(e, write(e, e.evalUpdate)))
+	mux.Handle(wire.MethodPlanSubmit, ownRegion(e, write(e, e.planSubmit)))
 }
 
 func (e *Endpoints) evalList(ctx context.Context, args *structs.EvalListRequest) (*structs.EvalListReply, error) {

@@ -105,7 +105,7 @@ func (e *Endpoints) WorkersWait() int {
 
 // registerHeld registers how workers take evaluations and give them back.
 func (e *Endpoints) registerHeld(mux *wire.Mux) {
-	forWorkers := func(here wire.Handler) wire.Handler { return serversOnly(e, ownRegion(e, e.routed(false, here))) }
+	forWorkers := func(here wire.Handler) wire.Handler { return ownRegion(e, e.routed(false, here)) }
 	mux.Handle(wire.MethodEvalDequeue, forWorkers(e.evalDequeue))
 	mux.Handle(wire.MethodEvalAck, forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Ack(id, token) })))
 	mux.Handle(wire.MethodEvalNack, forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Nack(id, token) })))

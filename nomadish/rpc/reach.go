@@ -38,13 +38,13 @@ const (
 )
 
 func (e *Endpoints) registerReach(mux *wire.Mux) {
-	mux.Handle(wire.MethodNodeSuspect, fromServers(e, func(_ context.Context, args *structs.NodeSuspectRequest) (*structs.WriteReply, error) {
+	mux.Handle(wire.MethodNodeSuspect, ownRegion(e, write(e, func(_ context.Context, args *structs.NodeSuspectRequest) (*structs.WriteReply, error) {
 		e.Heartbeats.Suspect(args.NodeIDs...)
 		return &structs.WriteReply{}, nil
-	}))
-	mux.Handle(wire.MethodNodeProbe, serversOnly(e, local(func(ctx context.Context, args *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
-		return e.probeHere(ctx, args.NodeID), nil
 	})))
+	mux.Handle(wire.MethodNodeProbe, local(func(ctx context.Context, args *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
+		return e.probeHere(ctx, args.NodeID), nil
+	}))
 }
 
 // pinged tells whether the client at the other end of a session answers.

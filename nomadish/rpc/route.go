@@ -48,39 +48,9 @@ func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, err
 	return e.routed(false, wire.Unary(f))
 }
 
-// fromServers registers a write that only servers of this region may ask for, as far as
-// their certificates tell: what workers do.
-func fromServers[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return serversOnly(e, ownRegion(e, write(e, f)))
-}
-
 // fromNodes registers a write that nodes ask their own region's servers for.
 func fromNodes[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return ownRegion(e, write(e, f))
-}
-
-// serversOnly lets only servers of this region call, as far as their certificates tell.
-func serversOnly(e *Endpoints, allowed wire.Handler) wire.Handler {
-	return trusted(e, false, allowed)
-}
-
-// trusted is serversOnly; far lets servers of other regions pass such calls on, too.
-func trusted(e *Endpoints, far bool, allowed wire.Handler) wire.Handler {
-	return func(ctx context.Context, call *wire.Call) error {
-		if call.Session == nil || call.Session.Peer().Server(e.Region) {
-			return allowed(ctx, call)
-		}
-		peer := call.Session.Peer()
-		if far && call.Via == wire.ViaRegion && peer.AnyServer() {
-			return allowed(ctx, call)
-		}
-		if e.told.First(call.Method+" "+peer.String(), e.Now()) {
-			e.Logger.Warn("refused a call that only servers may make; more of this kind are not logged for an hour",
-				"method", call.Method, "from", call.Session.Addr(), "certificate", peer)
-		}
-		return structs.Errorf(structs.CodeForbidden, "%s is for the servers of region %q: a certificate %s may not call it", call.Method, e.Region, peer).
-			WithHint("if you are an operator, ask a server's agent: -address")
-	}
 }
 
 // read registers a read: the leader answers it, having made sure that it still

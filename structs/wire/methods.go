@@ -26,7 +26,7 @@ const (
 	MethodMembers         = "Status.Members"           // EmptyRequest → MembersReply
 	MethodJoin            = "Status.Join"              // JoinRequest → CountReply: of those reached
 	MethodForceLeave      = "Status.ForceLeave"        // ForceLeaveRequest → WriteReply
-	MethodKeyring         = "Status.Keyring"           // KeyringRequest → KeyringReply; the server's own agent alone may ask
+	MethodKeyring         = "Status.Keyring"           // KeyringRequest → KeyringReply
 	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the server that is asked
 	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
 	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply

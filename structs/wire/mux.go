@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -26,6 +28,7 @@ type Mux struct {
 	maxFrame int
 	maxCalls int
 	sayCall  time.Duration
+	refusals Once // that were logged
 }
 
 // NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session, and the
@@ -39,6 +42,9 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 
 // Handle sets a method's handler.
 func (m *Mux) Handle(method string, h Handler) { m.handlers[method] = h }
+
+// Methods returns the names of the methods that have handlers, in order.
+func (m *Mux) Methods() []string { return slices.Sorted(maps.Keys(m.handlers)) }
 
 // Handler is a method's handler, for callers in the same process.
 func (m *Mux) Handler(method string) (Handler, bool) { h, ok := m.handlers[method]; return h, ok }

@@ -162,6 +162,9 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 	if !ok {
 		return structs.Errorf(structs.CodeUnsupported, "RPC method %q: not known here", call.Method)
 	}
+	if err := m.refuse(call); err != nil {
+		return err
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			m.logger.Error("a call panicked", "method", call.Method, "panic", r, "stack", string(debug.Stack()))
@@ -169,4 +172,18 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 		}
 	}()
 	return h(ctx, call)
+}
+
+// refuse returns an error for a call that the caller's certificate may not make, by the table of methods. Who calls in the same
+// process is trusted: the HTTP API has looked at its callers by the same table.
+func (m *Mux) refuse(call *Call) error {
+	if call.Session == nil {
+		return nil
+	}
+	err := call.Session.peer.May(call.Method, call.Via)
+	if err != nil && m.refusals.First(call.Method+" "+call.Session.peer.String(), time.Now()) {
+		m.logger.Warn("refused a call that the caller's certificate is not for; more of this kind are not logged for an hour",
+			"method", call.Method, "from", call.Session.addr, "certificate", call.Session.peer)
+	}
+	return err
 }

@@ -32,6 +32,8 @@ type TLSOptions struct {
 	// VerifyRoles lets only certificates of the name server.REGION.nomad act as servers.
 	// Without it every certificate of the authorities may do anything.
 	VerifyRoles bool
+	// ClientRequests lets clients' certificates call what is for people, see the table of methods.
+	ClientRequests bool
 	// Upgrade lets plain connections in as well, and tries them where TLS is not spoken.
 	Upgrade bool
 	// MinVersion is the lowest version spoken; 0: TLS 1.2.

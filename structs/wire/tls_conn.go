@@ -35,11 +35,23 @@ const dialTimeout = 10 * time.Second
 // zero value is somebody unknown, on a connection on which nobody has to say.
 type Peer struct {
 	verified bool // its roles count
+	https    bool // it calls the HTTP API
 	names    []string
+	region   string // this agent's
+	stated   Role   // by the names
+	rules    *TLS   // this agent's; set if verified
 }
 
 func peerOf(leaf *x509.Certificate, verified bool) Peer {
 	return Peer{verified: verified, names: leaf.DNSNames}
+}
+
+// peer returns who has shown this agent a certificate.
+func (t *TLS) peer(leaf *x509.Certificate, verified, https bool) Peer {
+	p := peerOf(leaf, verified)
+	p.https, p.region, p.rules = https, t.now.Load().Region, t
+	p.stated = p.statedRoles()
+	return p
 }
 
 func (p Peer) has(role, region string) bool {
@@ -57,22 +69,15 @@ func normalName(role, region string) string {
 	return structs.CertName(role, of)
 }
 
-// isServer tells whether it is a server of any region.
-func (p Peer) isServer() bool {
+// states reports whether the certificate states a role in any region.
+func (p Peer) states(role string) bool {
 	for _, n := range p.names {
-		if r, _, ok := structs.ParseCertName(n); ok && r == structs.CertServer {
+		if r, _, ok := structs.ParseCertName(n); ok && r == role {
 			return true
 		}
 	}
 	return false
 }
-
-// Server tells whether the peer may act as a server of a region: its certificate says so,
-// or roles are not verified.
-func (p Peer) Server(region string) bool { return !p.verified || p.has(structs.CertServer, region) }
-
-// AnyServer tells whether the peer may act as a server of some region or other.
-func (p Peer) AnyServer() bool { return !p.verified || p.isServer() }
 
 // String names the peer in messages.
 func (p Peer) String() string {
@@ -158,7 +163,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 		}
 		return nil, &Refused{Reason: fmt.Sprintf("its TLS handshake failed: %v", err), Kind: "handshake" + faultOf(err)}
 	}
-	peer := peerOf(conn.ConnectionState().PeerCertificates[0], s.VerifyRoles)
+	peer := t.peer(conn.ConnectionState().PeerCertificates[0], s.VerifyRoles, false)
 	var proto [1]byte
 	if _, err := io.ReadFull(conn, proto[:]); err != nil {
 		return nil, &Refused{Reason: "it did not say what it carries: " + err.Error(), Gone: true}
@@ -198,7 +203,7 @@ func (s *tlsState) forbids(p Peer, proto byte) string {
 		return ""
 	case proto == ProtoRaft:
 		return fmt.Sprintf("a certificate %s may not take part in Raft, which is for %s", p, own(structs.CertServer))
-	case p.has(structs.CertClient, s.Region) || p.isServer(): // servers of other regions pass calls on
+	case p.has(structs.CertClient, s.Region) || p.states(structs.CertServer): // servers of other regions pass calls on
 		return ""
 	}
 	return fmt.Sprintf("a certificate %s may not use RPC, which is for %s and %s", p, own(structs.CertClient), own(structs.CertServer))

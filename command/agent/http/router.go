@@ -16,12 +16,19 @@ import (
 // nothing (an empty body), or with answered when it has written the answer itself.
 type handlerFunc func(r *request) (any, error)
 
+// action is what a route does for one method of HTTP. StandsFor is the row of the table of methods in package wire that says who
+// may call it.
+type action struct {
+	run       handlerFunc
+	standsFor string
+}
+
 // route is one path with its methods. A * in the path stands for one name, which
 // may itself hold slashes (job IDs do); the longest path that fits wins.
 type route struct {
-	path     string
-	handlers map[string]handlerFunc
-	streams  bool // never compressed
+	path    string
+	actions map[string]action
+	streams bool // never compressed
 	// later marks a route of Nomad's that is answered with 501.
 	later bool
 
@@ -49,12 +56,12 @@ func newRouter(table []*route) (*router, error) {
 	rt := &router{exact: map[string]*route{}, wild: map[string][]*route{}}
 	seen := map[string]bool{}
 	for _, r := range table {
-		if seen[r.path] || len(r.handlers) == 0 {
+		if seen[r.path] || len(r.actions) == 0 {
 			return nil, fmt.Errorf("route %s: stated twice, or without a handler", r.path)
 		}
 		seen[r.path] = true
-		methods := make([]string, 0, len(r.handlers))
-		for m := range r.handlers {
+		methods := make([]string, 0, len(r.actions))
+		for m := range r.actions {
 			methods = append(methods, m)
 		}
 		slices.Sort(methods)

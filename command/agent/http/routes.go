@@ -5,40 +5,45 @@ import (
 	"net/http/pprof"
 
 	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func unsupported(what string) error {
 	return structs.Errorf(structs.CodeUnsupported, "%s: Nomad has it, this server does not yet", what)
 }
 
-func get(path string, h handlerFunc) *route {
-	return &route{path: path, handlers: map[string]handlerFunc{http.MethodGet: h}}
+// get makes a route that is read. What it stands for is a row of the table of methods in package wire.
+func get(path string, h handlerFunc, standsFor string) *route {
+	return (&route{path: path, actions: map[string]action{}}).with(h, standsFor, http.MethodGet)
 }
 
-func stream(path string, h handlerFunc) *route {
-	r := get(path, h)
+func stream(path string, h handlerFunc, standsFor string) *route {
+	r := get(path, h, standsFor)
 	r.streams = true
 	return r
 }
 
 // put takes POST as well, as Nomad does nearly everywhere.
-func put(path string, h handlerFunc) *route {
-	return &route{path: path, handlers: map[string]handlerFunc{http.MethodPut: h, http.MethodPost: h}}
+func put(path string, h handlerFunc, standsFor string) *route {
+	return (&route{path: path, actions: map[string]action{}}).with(h, standsFor, http.MethodPut, http.MethodPost)
 }
 
 // with adds a method.
-func (r *route) with(h handlerFunc, methods ...string) *route {
+func (r *route) with(h handlerFunc, standsFor string, methods ...string) *route {
 	for _, m := range methods {
-		r.handlers[m] = h
+		r.actions[m] = action{h, standsFor}
 	}
 	return r
 }
 
 // later is a route of Nomad's that is known and answered with 501.
-func later(path string) *route {
+func later(path string) *route { return laterFor(path, wire.AgentMissing) }
+
+// laterFor is a later route that not everybody may call.
+func laterFor(path, standsFor string) *route {
 	h := func(r *request) (any, error) { return nil, unsupported(r.Method + " " + path) }
-	r := &route{path: path, handlers: map[string]handlerFunc{}, later: true}
-	return r.with(h, http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete)
+	r := &route{path: path, actions: map[string]action{}, later: true}
+	return r.with(h, standsFor, http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete)
 }
 
 // laterMethod answers one method of a route with 501.
@@ -57,78 +62,78 @@ func (s *Server) table() []*route {
 
 func jobRoutes() []*route {
 	return []*route{
-		put("/v1/jobs", jobRegister).with(jobList, http.MethodGet),
-		put("/v1/jobs/parse", jobParse),
+		put("/v1/jobs", jobRegister, wire.MethodJobRegister).with(jobList, wire.MethodJobList, http.MethodGet),
+		put("/v1/jobs/parse", jobParse, wire.AgentParse),
 		later("/v1/jobs/statuses"),
-		put("/v1/validate/job", jobValidate),
-		put("/v1/job/*", jobRegister).with(jobGet, http.MethodGet).with(jobStop, http.MethodDelete),
-		get("/v1/job/*/versions", jobVersions),
-		get("/v1/job/*/allocations", jobAllocs),
-		get("/v1/job/*/evaluations", jobEvals),
-		get("/v1/job/*/summary", jobSummary),
-		put("/v1/job/*/plan", jobPlan),
-		put("/v1/job/*/evaluate", jobEvaluate),
-		put("/v1/job/*/scale", jobScale).with(jobScaleStatus, http.MethodGet),
-		put("/v1/job/*/revert", jobRevert),
-		get("/v1/job/*/submission", jobSubmission),
-		get("/v1/job/*/explain", jobExplain),
-		get("/v1/job/*/deployments", noDeployments),
-		get("/v1/job/*/deployment", noDeployment),
+		put("/v1/validate/job", jobValidate, wire.MethodJobValidate),
+		put("/v1/job/*", jobRegister, wire.MethodJobRegister).with(jobGet, wire.MethodJobGet, http.MethodGet).with(jobStop, wire.MethodJobDeregister, http.MethodDelete),
+		get("/v1/job/*/versions", jobVersions, wire.MethodJobVersions),
+		get("/v1/job/*/allocations", jobAllocs, wire.MethodJobAllocs),
+		get("/v1/job/*/evaluations", jobEvals, wire.MethodJobEvals),
+		get("/v1/job/*/summary", jobSummary, wire.MethodJobSummary),
+		put("/v1/job/*/plan", jobPlan, wire.MethodJobPlan),
+		put("/v1/job/*/evaluate", jobEvaluate, wire.MethodJobEvaluate),
+		put("/v1/job/*/scale", jobScale, wire.MethodJobScale).with(jobScaleStatus, wire.MethodJobScaleStatus, http.MethodGet),
+		put("/v1/job/*/revert", jobRevert, wire.MethodJobRevert),
+		get("/v1/job/*/submission", jobSubmission, wire.MethodJobSubmission),
+		get("/v1/job/*/explain", jobExplain, wire.MethodJobExplain),
+		get("/v1/job/*/deployments", noDeployments, wire.AgentDeployments),
+		get("/v1/job/*/deployment", noDeployment, wire.AgentDeployments),
 		later("/v1/job/*/periodic/force"),
 		later("/v1/job/*/dispatch"),
 		later("/v1/job/*/dispatch/payload"),
-		put("/v1/job/*/stable", jobStability),
+		put("/v1/job/*/stable", jobStability, wire.MethodJobStability),
 		later("/v1/job/*/services"),
 		later("/v1/job/*/actions"),
 		later("/v1/job/*/action"),
 		later("/v1/job/*/tag"),
 		later("/v1/job/*/versions/*/tag"),
 
-		get("/v1/deployments", noDeployments),
-		get("/v1/deployment/*", deploymentGet),
-		get("/v1/deployment/allocations/*", deploymentGet),
+		get("/v1/deployments", noDeployments, wire.AgentDeployments),
+		get("/v1/deployment/*", deploymentGet, wire.AgentDeployments),
+		get("/v1/deployment/allocations/*", deploymentGet, wire.AgentDeployments),
 		later("/v1/deployment/fail/*"),
 		later("/v1/deployment/pause/*"),
 		later("/v1/deployment/promote/*"),
 		later("/v1/deployment/unblock/*"),
 		later("/v1/deployment/allocation-health/*"),
 
-		get("/v1/evaluations", evalList).with(laterMethod, http.MethodDelete),
-		get("/v1/evaluations/count", evalCount),
-		get("/v1/evaluation/*", evalGet),
-		get("/v1/evaluation/*/allocations", evalAllocs),
+		get("/v1/evaluations", evalList, wire.MethodEvalList).with(laterMethod, wire.AgentMissing, http.MethodDelete),
+		get("/v1/evaluations/count", evalCount, wire.MethodEvalCount),
+		get("/v1/evaluation/*", evalGet, wire.MethodEvalGet),
+		get("/v1/evaluation/*/allocations", evalAllocs, wire.MethodEvalAllocs),
 	}
 }
 
 func allocRoutes() []*route {
 	return []*route{
-		get("/v1/allocations", allocList),
-		get("/v1/allocation/*", allocGet),
-		put("/v1/allocation/*/stop", allocStop),
-		get("/v1/allocation/*/explain", allocExplain),
+		get("/v1/allocations", allocList, wire.MethodAllocList),
+		get("/v1/allocation/*", allocGet, wire.MethodAllocGet),
+		put("/v1/allocation/*/stop", allocStop, wire.MethodAllocStop),
+		get("/v1/allocation/*/explain", allocExplain, wire.MethodAllocExplain),
 		later("/v1/allocation/*/services"),
 		later("/v1/allocation/*/checks"),
 
-		get("/v1/client/allocation/*/stats", allocStats),
-		put("/v1/client/allocation/*/restart", allocRestart),
-		put("/v1/client/allocation/*/signal", allocSignal),
-		put("/v1/client/allocation/*/gc", allocGC).with(goClientOnly(allocGC), http.MethodGet),
+		get("/v1/client/allocation/*/stats", allocStats, wire.MethodClientAllocStats),
+		put("/v1/client/allocation/*/restart", allocRestart, wire.MethodClientAllocRestart),
+		put("/v1/client/allocation/*/signal", allocSignal, wire.MethodClientAllocSignal),
+		put("/v1/client/allocation/*/gc", allocGC, wire.MethodClientAllocGC).with(goClientOnly(allocGC), wire.MethodClientAllocGC, http.MethodGet),
 		later("/v1/client/allocation/*/exec"),
 		later("/v1/client/allocation/*/snapshot"),
 		later("/v1/client/allocation/*/checks"),
 		later("/v1/client/allocation/*/pause"),
-		put("/v1/client/allocation/*/suspend", allocSuspend),
-		put("/v1/client/allocation/*/resume", allocResume),
+		put("/v1/client/allocation/*/suspend", allocSuspend, wire.MethodAllocSuspend),
+		put("/v1/client/allocation/*/resume", allocResume, wire.MethodAllocSuspend),
 
-		get("/v1/client/fs/ls/*", fsList),
-		get("/v1/client/fs/stat/*", fsStat),
-		stream("/v1/client/fs/cat/*", fsCat),
-		stream("/v1/client/fs/readat/*", fsReadAt),
-		stream("/v1/client/fs/stream/*", fsStream),
-		stream("/v1/client/fs/logs/*", fsLogs),
+		get("/v1/client/fs/ls/*", fsList, wire.MethodClientFSList),
+		get("/v1/client/fs/stat/*", fsStat, wire.MethodClientFSStat),
+		stream("/v1/client/fs/cat/*", fsCat, wire.MethodClientFSRead),
+		stream("/v1/client/fs/readat/*", fsReadAt, wire.MethodClientFSRead),
+		stream("/v1/client/fs/stream/*", fsStream, wire.MethodClientFSRead),
+		stream("/v1/client/fs/logs/*", fsLogs, wire.MethodClientFSRead),
 
-		get("/v1/client/stats", clientStats),
-		put("/v1/client/gc", clientGC).with(goClientOnly(clientGC), http.MethodGet),
+		get("/v1/client/stats", clientStats, wire.MethodClientHostStats),
+		put("/v1/client/gc", clientGC, wire.MethodClientGC).with(goClientOnly(clientGC), wire.MethodClientGC, http.MethodGet),
 		later("/v1/client/metadata"),
 		later("/v1/client/identity"),
 		later("/v1/client/identity/renew"),
@@ -137,76 +142,77 @@ func allocRoutes() []*route {
 
 func nodeRoutes() []*route {
 	return []*route{
-		get("/v1/nodes", nodeList),
-		get("/v1/node/*", nodeGet),
-		get("/v1/node/*/allocations", nodeAllocs),
-		put("/v1/node/*/drain", nodeDrain),
-		put("/v1/node/*/eligibility", nodeEligibility),
-		put("/v1/node/*/purge", nodePurge),
-		put("/v1/node/*/sim-health", nodeSimHealth),
-		put("/v1/node/*/evaluate", nodeEvaluate),
+		get("/v1/nodes", nodeList, wire.MethodNodeList),
+		get("/v1/node/*", nodeGet, wire.MethodNodeGet),
+		get("/v1/node/*/allocations", nodeAllocs, wire.MethodNodeAllocs),
+		put("/v1/node/*/drain", nodeDrain, wire.MethodNodeDrain),
+		put("/v1/node/*/eligibility", nodeEligibility, wire.MethodNodeEligibility),
+		put("/v1/node/*/purge", nodePurge, wire.MethodNodePurge),
+		put("/v1/node/*/sim-health", nodeSimHealth, wire.MethodClientSimHealth),
+		put("/v1/node/*/evaluate", nodeEvaluate, wire.MethodNodeEvaluate),
 
-		get("/v1/topology", topologyGet),
-		get("/v1/topology/node/*", topologyNode),
-		get("/v1/queue", queueList),
+		get("/v1/topology", topologyGet, wire.MethodTopology),
+		get("/v1/topology/node/*", topologyNode, wire.MethodTopology),
+		get("/v1/queue", queueList, wire.MethodQueue),
 
-		get("/v1/node/pools", poolList).with(laterMethod, http.MethodPut, http.MethodPost),
-		get("/v1/node/pool/*", poolGet).with(laterMethod, http.MethodPut, http.MethodPost, http.MethodDelete),
-		get("/v1/node/pool/*/nodes", poolNodes),
-		get("/v1/node/pool/*/jobs", poolJobs),
+		get("/v1/node/pools", poolList, wire.AgentNodePools).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost),
+		get("/v1/node/pool/*", poolGet, wire.AgentNodePools).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost, http.MethodDelete),
+		get("/v1/node/pool/*/nodes", poolNodes, wire.MethodNodeList),
+		get("/v1/node/pool/*/jobs", poolJobs, wire.MethodJobList),
 	}
 }
 
 func agentRoutes() []*route {
 	return []*route{
-		get("/v1/agent/self", agentSelf),
-		get("/v1/agent/health", agentHealth),
-		get("/v1/agent/members", agentMembers),
-		put("/v1/agent/servers", agentSetServers).with(agentServers, http.MethodGet),
-		put("/v1/agent/reload", agentReload),
-		put("/v1/agent/join", agentJoin),
-		put("/v1/agent/force-leave", agentForceLeave),
-		later("/v1/agent/schedulers"),
-		later("/v1/agent/schedulers/config"),
-		put("/v1/agent/keyring/*", keyringChange).with(keyringChange, http.MethodGet),
-		later("/v1/agent/host"),
-		later("/v1/agent/monitor"),
-		later("/v1/agent/monitor/export"),
-		later("/v1/agent/pprof/*"),
+		get("/v1/agent/self", agentSelf, wire.AgentSelf),
+		get("/v1/agent/health", agentHealth, wire.AgentHealth),
+		get("/v1/agent/members", agentMembers, wire.MethodMembers),
+		put("/v1/agent/servers", agentSetServers, wire.AgentSetServers).with(agentServers, wire.AgentServers, http.MethodGet),
+		put("/v1/agent/reload", agentReload, wire.AgentReload),
+		put("/v1/agent/join", agentJoin, wire.MethodJoin),
+		put("/v1/agent/force-leave", agentForceLeave, wire.MethodForceLeave),
+		laterFor("/v1/agent/schedulers", wire.AgentOperate),
+		laterFor("/v1/agent/schedulers/config", wire.AgentOperate),
+		put("/v1/agent/keyring/*", keyringChange, wire.MethodKeyring).with(keyringChange, wire.MethodKeyring, http.MethodGet),
+		laterFor("/v1/agent/host", wire.AgentDebug),
+		laterFor("/v1/agent/monitor", wire.AgentDebug),
+		laterFor("/v1/agent/monitor/export", wire.AgentDebug),
+		laterFor("/v1/agent/pprof/*", wire.AgentDebug),
 
-		{path: "/v1/metrics", streams: true, handlers: map[string]handlerFunc{http.MethodGet: metricsGet}},
-		get("/v1/regions", regionList),
-		get("/v1/status/leader", statusLeader),
-		get("/v1/status/peers", statusPeers),
-		put("/v1/search", searchPrefix),
-		put("/v1/search/fuzzy", searchFuzzy),
-		stream("/v1/event/stream", eventStream),
+		{path: "/v1/metrics", streams: true, actions: map[string]action{http.MethodGet: {metricsGet, wire.AgentMetrics}}},
+		get("/v1/regions", regionList, wire.MethodRegions),
+		get("/v1/status/leader", statusLeader, wire.MethodLeader),
+		get("/v1/status/peers", statusPeers, wire.MethodPeers),
+		put("/v1/search", searchPrefix, wire.MethodSearch),
+		put("/v1/search/fuzzy", searchFuzzy, wire.MethodSearch),
+		stream("/v1/event/stream", eventStream, wire.MethodEventStream),
 
-		get("/v1/namespaces", namespaceList),
-		get("/v1/namespace/*", namespaceGet).with(laterMethod, http.MethodPut, http.MethodPost, http.MethodDelete),
+		get("/v1/namespaces", namespaceList, wire.AgentNamespaces),
+		get("/v1/namespace/*", namespaceGet, wire.AgentNamespaces).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost, http.MethodDelete),
 		later("/v1/namespace"),
-		get("/v1/history", historyList),
+		get("/v1/history", historyList, wire.MethodHistoryList),
 	}
 }
 
 func operatorRoutes() []*route {
 	return []*route{
-		put("/v1/operator/scheduler/configuration", schedulerConfigSet).with(schedulerConfigGet, http.MethodGet),
-		get("/v1/operator/check", operatorCheck),
-		get("/v1/operator/raft/configuration", raftConfig),
-		{path: "/v1/operator/raft/peer", handlers: map[string]handlerFunc{http.MethodDelete: raftRemove}},
-		put("/v1/operator/raft/transfer-leadership", raftTransfer),
-		{path: "/v1/system/gc", handlers: map[string]handlerFunc{http.MethodPut: systemGC}},
-		{path: "/v1/system/reconcile/summaries", handlers: map[string]handlerFunc{http.MethodPut: systemReconcile}},
-		later("/v1/operator/license"),
-		later("/v1/operator/keyring/*"),
-		put("/v1/operator/autopilot/configuration", autopilotConfigSet).with(autopilotConfigGet, http.MethodGet),
-		get("/v1/operator/autopilot/health", autopilotHealth),
-		{path: "/v1/operator/snapshot", streams: true, handlers: map[string]handlerFunc{
-			http.MethodGet: snapshotSave, http.MethodPut: snapshotRestore, http.MethodPost: snapshotRestore,
+		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
+		get("/v1/operator/check", operatorCheck, wire.MethodCheck),
+		get("/v1/operator/raft/configuration", raftConfig, wire.MethodRaftConfig),
+		{path: "/v1/operator/raft/peer", actions: map[string]action{http.MethodDelete: {raftRemove, wire.MethodRaftRemove}}},
+		put("/v1/operator/raft/transfer-leadership", raftTransfer, wire.MethodRaftTransfer),
+		{path: "/v1/system/gc", actions: map[string]action{http.MethodPut: {systemGC, wire.MethodSystemGC}}},
+		{path: "/v1/system/reconcile/summaries", actions: map[string]action{http.MethodPut: {systemReconcile, wire.MethodReconcile}}},
+		laterFor("/v1/operator/license", wire.AgentOperate),
+		laterFor("/v1/operator/keyring/*", wire.AgentOperate),
+		put("/v1/operator/autopilot/configuration", autopilotConfigSet, wire.MethodAutopilotSet).with(autopilotConfigGet, wire.MethodAutopilotGet, http.MethodGet),
+		get("/v1/operator/autopilot/health", autopilotHealth, wire.MethodAutopilotHealth),
+		{path: "/v1/operator/snapshot", streams: true, actions: map[string]action{
+			http.MethodGet: {snapshotSave, wire.MethodSnapshotSave},
+			http.MethodPut: {snapshotRestore, wire.MethodSnapshotRestore}, http.MethodPost: {snapshotRestore, wire.MethodSnapshotRestore},
 		}},
-		later("/v1/operator/upgrade-check/*"),
-		later("/v1/operator/utilization"),
+		laterFor("/v1/operator/upgrade-check/*", wire.AgentOperate),
+		laterFor("/v1/operator/utilization", wire.AgentOperate),
 	}
 }
 
@@ -244,7 +250,7 @@ func (s *Server) debugRoutes() []*route {
 		return stream(path, func(r *request) (any, error) {
 			h(r.w, r.Request)
 			return answered, nil
-		})
+		}, wire.AgentDebug)
 	}
 	return []*route{
 		plain("/debug/pprof/", pprof.Index),

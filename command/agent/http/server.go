@@ -111,6 +111,8 @@ type Config struct {
 	CertificateHost func(host string) bool
 	// TrustedOrigins are of pages that may change state although they are of other sites.
 	TrustedOrigins []string
+	// Peer returns who calls, by the certificate; ok is false where no certificate is asked for. Nil: it never is.
+	Peer func(*tls.ConnectionState) (peer wire.Peer, ok bool)
 	// Debug adds /debug/pprof.
 	Debug bool
 }
@@ -151,6 +153,8 @@ type Server struct {
 	routes *router
 	guard  *guard
 	http   *http.Server
+	// refusals are those of certificates that were logged.
+	refusals wire.Once
 	// stop ends the requests at work, so that blocking queries and streams do
 	// not hold up a shutdown.
 	stop context.CancelFunc
@@ -282,7 +286,7 @@ func (s *Server) serve(w *recorder, r *http.Request, m match) error {
 	if method == http.MethodHead && !m.route.streams {
 		method = http.MethodGet
 	}
-	h, ok := m.route.handlers[method]
+	do, ok := m.route.actions[method]
 	if !ok {
 		w.Header().Set("Allow", m.route.allow)
 		if method == http.MethodOptions {
@@ -290,6 +294,9 @@ func (s *Server) serve(w *recorder, r *http.Request, m match) error {
 			return nil
 		}
 		return &statusError{http.StatusMethodNotAllowed, "method " + r.Method + " is not allowed here; allowed: " + m.route.allow}
+	}
+	if err := s.authorize(r, do.standsFor); err != nil {
+		return err
 	}
 	if m.err != nil {
 		return m.err
@@ -303,11 +310,28 @@ func (s *Server) serve(w *recorder, r *http.Request, m match) error {
 	if err != nil {
 		return err
 	}
-	body, err := h(req)
+	body, err := do.run(req)
 	if err != nil {
 		return err
 	}
 	return req.respond(body)
+}
+
+// authorize returns an error for a request that the caller's certificate may not make, by the table of methods in package wire.
+func (s *Server) authorize(r *http.Request, standsFor string) error {
+	if s.cfg.Peer == nil {
+		return nil
+	}
+	peer, ok := s.cfg.Peer(r.TLS)
+	if !ok {
+		return nil
+	}
+	err := peer.May(standsFor, "")
+	if err != nil && s.refusals.First(standsFor+" "+peer.String(), time.Now()) {
+		s.cfg.Logger.Warn("refused a request that the caller's certificate is not for; more of this kind are not logged for an hour",
+			"method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "certificate", peer)
+	}
+	return err
 }
 
 // recorder remembers whether and how an answer has begun.

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+// Holds reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer it without a
+// server.
+func (c *Client) Holds(args any) bool {
+	switch a := args.(type) {
+	case *structs.ClientAllocRequest:
+		return c.inRegion(a.Region) && c.has(a.AllocID)
+	case *structs.FSRequest:
+		return c.inRegion(a.Region) && c.has(a.AllocID)
+	case *structs.ClientHostStatsRequest:
+		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
+	case *structs.SimHealthRequest:
+		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
+	}
+	return false
+}
+
+// Call answers a unary method that servers may call, for this process.
+func (c *Client) Call(ctx context.Context, method string, args, reply any) error {
+	return c.mux.Local(ctx, method, args, reply)
+}
+
+// Stream is Call for a method that answers with a stream.
+func (c *Client) Stream(ctx context.Context, method string, args any) (wire.Receiver, error) {
+	return c.mux.LocalStream(ctx, method, args)
+}
+
+func (c *Client) inRegion(region string) bool { return region == "" || region == c.config.Region }
+
+func (c *Client) has(allocID string) bool {
+	_, _, err := c.find(allocID)
+	return err == nil
+}
+
+func (c *Client) hasNode(id string) bool {
+	_, err := c.node(id)
+	return id != "" && err == nil
+}
