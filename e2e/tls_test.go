@@ -110,7 +110,7 @@ func TestTLS(t *testing.T) {
 	d.tls("cert", "create", "-client")
 	d.tls("cert", "create", "-cli")
 	d.tls("cert", "create", "-client", "-region", "eu")
-	s := newAgent(t, false, "name = \"tls-server\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n"+d.block("global-server", strictTLS))
+	s := newAgent(t, false, "name = \"tls-server\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n"+d.block("global-server", strictTLS+"\n  client_requests = true"))
 	d.open(s)
 	s.start()
 	s.ready(0)

@@ -17,6 +17,8 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodJobSummary] = structs.JobSummaryReply{JobSummary: &structs.JobSummary{}}
 	fk.answer[wire.MethodJobScaleStatus] = structs.JobScaleStatusReply{JobScaleStatus: &structs.JobScaleStatus{}}
 	fk.answer[wire.MethodJobSubmission] = structs.JobSubmissionReply{Submission: &structs.JobSubmission{}}
+	fk.answer[wire.MethodJobExplain] = structs.JobExplainReply{Explanation: &structs.JobExplanation{}}
+	fk.answer[wire.MethodAllocExplain] = structs.AllocExplainReply{Explanation: &structs.AllocExplanation{}}
 	fk.answer[wire.MethodAllocGet] = structs.AllocReply{Alloc: &structs.Allocation{}}
 	fk.answer[wire.MethodEvalGet] = structs.EvalReply{Eval: &structs.Evaluation{}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
@@ -27,9 +29,17 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{Health: structs.AutopilotHealth{Healthy: true}}
 	fk.answer[wire.MethodLeader] = structs.StringReply{Value: "127.0.0.1:4647"}
 	ts := newTestServer(t, testConfig(fk))
+	s, err := New(testConfig(fk))
+	if err != nil {
+		t.Fatal(err)
+	}
 
+	tried := map[string]bool{}
 	f := func(method, path, body, wantCall string) {
 		t.Helper()
+		standsFor(t, s, method, path, wantCall)
+		escaped, _, _ := strings.Cut(path, "?")
+		tried[s.routes.match(escaped).route.actions[method].standsFor] = true
 		fk.mu.Lock()
 		fk.calls = nil
 		fk.mu.Unlock()
@@ -136,6 +146,23 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/operator/raft/transfer-leadership?id=x", "", wire.MethodRaftTransfer)
 	f("PUT", "/v1/system/gc", "{}", wire.MethodSystemGC)
 	f("PUT", "/v1/system/reconcile/summaries", "{}", wire.MethodReconcile)
+	f("GET", "/v1/job/j/explain", "", wire.MethodJobExplain)
+	f("GET", "/v1/allocation/a/explain", "", wire.MethodAllocExplain)
+	f("GET", "/v1/operator/check", "", wire.MethodCheck)
+	for method, calls := range map[string][]string{"GET": {wire.MethodSnapshotSave}, "PUT": {wire.MethodSnapshotUpload, wire.MethodSnapshotRestore}} {
+		for _, called := range calls { // see TestSnapshotSave and TestSnapshotRestore
+			standsFor(t, s, method, "/v1/operator/snapshot", called)
+			tried[called] = true
+		}
+	}
+
+	for _, r := range s.table() { // so that what each calls was compared with what it stands for
+		for method, do := range r.actions {
+			if !r.later && !tried[do.standsFor] && do.standsFor != wire.AgentMissing {
+				t.Errorf("%s %s: not tried here", method, r.path)
+			}
+		}
+	}
 }
 
 // Every path of Nomad's surface is known: nothing of it is a 404 of the router.
