@@ -351,6 +351,7 @@ func TestValidate(t *testing.T) {
 	f(`tls { http = false }`, "")
 	f("tls {\n http = true\n rpc = true\n verify_server_hostname = true\n verify_https_client = true\n rpc_upgrade_mode = true\n tls_min_version = \"tls13\"\n"+files+"}", "")
 	f("tls {\n http = true\n cert_file = \"a\"\n key_file = \"k\"\n}", "") // any browser's authorities
+	f("tls {\n http = true\n client_requests = true\n"+files+"}", "")
 	f(`tls { http = true }`, "tls.cert_file: missing; TLS needs a certificate and its key")
 	f("tls {\n rpc = true\n cert_file = \"a\"\n}", "tls.key_file: missing")
 	f("tls {\n rpc = true\n cert_file = \"a\"\n key_file = \"k\"\n}", "tls.ca_file: missing; it says whose certificates are believed")

@@ -61,7 +61,7 @@ func (k *checker) acl() {
 	case c.onLoopback():
 		hint = "it listens on loopback only, so that nobody but the users of this machine reaches it, who all may do anything"
 	case t.HTTP && t.VerifyHTTPSClient && t.RPC && !t.RPCUpgradeMode:
-		hint = "its tls block asks everybody for a certificate, and whoever has one may do anything"
+		hint = "its tls block asks everybody for a certificate, and what each may do is by the role that it states"
 	}
 	k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it does not start without. To run it without, leave the block acl out: %s", hint)
 }
