@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -247,10 +249,17 @@ func rolesPassedOn(t *testing.T, d *certDir, s, c *agent, refused func(func(*age
 	if err := os.WriteFile(file, bytes.Replace(text, []byte("tls {"), []byte("tls {\n  client_requests = true"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const done = "configuration reloaded"
+	before := s.logCount(done)
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	s.logged("configuration reloaded")
+	within(t, 20*time.Second, done, func(context.Context) error {
+		if s.logCount(done) == before {
+			return errors.New("it is not in the log")
+		}
+		return nil
+	})
 	for _, route := range []string{"GET /v1/jobs", logs("roles-server")} {
 		method, path, _ := strings.Cut(route, " ")
 		if code, body := asOperator(c, method, path); code != http.StatusOK {
