@@ -105,12 +105,39 @@ func (c *Client) Ensure(ctx context.Context) (pid int, err error) {
 // AddsGroups reports whether the executor starts processes with Spec.Groups. One of an earlier version, which stays
 // for as long as its tasks run, does not.
 func (c *Client) AddsGroups(ctx context.Context) (bool, error) {
-	if _, err := c.Ensure(ctx); err != nil {
-		return false, err
+	version, err := c.renew(ctx)
+	return version >= versionGroups, err
+}
+
+// renew ends an executor of an earlier version that runs no task, so that a new one takes its place, and returns the
+// version of the protocol that the executor speaks which is there then.
+func (c *Client) renew(ctx context.Context) (version int, err error) {
+	for range tries {
+		if version = c.linked(); version >= Version {
+			return version, nil
+		}
+		if _, err := c.Ensure(ctx); err != nil {
+			return 0, err
+		}
+		if version = c.linked(); version == 0 || version >= Version {
+			continue
+		}
+		if err := c.Shutdown(ctx); err != nil {
+			return version, ctx.Err() // it runs tasks, or another call was first: the start finds out
+		}
+		c.log.Info("an executor of an earlier version has ended; a new one takes its place", "version", version)
 	}
+	return version, nil
+}
+
+// linked returns the version of the protocol that is spoken on the connection, 0 if there is none.
+func (c *Client) linked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.link != nil && c.link.version >= versionGroups, nil
+	if c.link == nil || !c.link.alive() {
+		return 0
+	}
+	return c.link.version
 }
 
 // connect gives the connection, making one and an executor as needed.
@@ -212,6 +239,9 @@ func (c *Client) isClosed() bool {
 // started before and is not forgotten is left alone and its status given.
 // ErrStart and ErrInvalid will not get better by trying again.
 func (c *Client) Start(ctx context.Context, spec *Spec) (Status, error) {
+	if _, err := c.renew(ctx); err != nil {
+		return Status{}, err
+	}
 	resp, err := c.call(ctx, request{Op: opStart, Spec: spec}, retrySome)
 	return c.status(resp, err)
 }

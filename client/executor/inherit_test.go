@@ -107,3 +107,43 @@ func TestKeepDescriptors(t *testing.T) {
 		_ = unix.Close(fd) // only read from
 	}
 }
+
+// TestRenew: an executor of an earlier version starts tasks as long as it has some, and gives way to a new one when it has none.
+func TestRenew(t *testing.T) {
+	f := newFixture(t)
+	earlier := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.link.version = versionGroups - 1
+	}
+	pid := func() int {
+		t.Helper()
+		p, err := f.Ensure(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := pid()
+	f.start(f.sh("long", "while :; do sleep 0.01; done"))
+	earlier()
+	if ok, err := f.AddsGroups(t.Context()); ok || err != nil {
+		t.Errorf("an earlier version adds groups: %v, %v", ok, err)
+	}
+	f.start(f.sh("beside", "exit 3"))
+	if exit := f.wait("beside"); exit.Code != 3 || pid() != first {
+		t.Errorf("beside a task of an earlier version's executor: %+v, executor %d, was %d", exit, pid(), first)
+	}
+	if _, err := f.Stop(t.Context(), "long", unix.SIGKILL, 0); err != nil {
+		t.Fatal(err)
+	}
+	earlier()
+	f.start(f.sh("after", "exit 4"))
+	if exit := f.wait("after"); exit.Code != 4 || pid() == first {
+		t.Errorf("after its last task: %+v, executor %d, was %d", exit, pid(), first)
+	}
+	if exit := f.wait("beside"); exit.Code != 3 {
+		t.Errorf("the next executor knows of %+v", exit)
+	}
+	gone(t, first)
+}
