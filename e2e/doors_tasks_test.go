@@ -167,6 +167,9 @@ func doorOthers(t *testing.T, a *agent, root bool) {
 			return nil
 		})
 		for _, attacker := range []string{"nobody", "daemon"} {
+			if uidOf(t, attacker) == fmt.Sprint(os.Geteuid()) {
+				continue // all tasks of an agent that is not root run as its user, and reach each other
+			}
 			o := runDoor(t, a, name+"-from-"+attacker, map[string]doorTask{"t": {user: attacker, script: fmt.Sprintf(reach, dir)}})
 			switch {
 			case !root && (o.status != structs.AllocClientFailed || !strings.Contains(o.events, notRoot)):
