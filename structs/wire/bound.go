@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -27,8 +28,8 @@ func (m *Mux) Bound(method string, bytes int, hint string) {
 }
 
 // readArgs reads the argument of a method. A refusal is the answer to the call; after an error nothing more can be read.
-func (m *Mux) readArgs(r io.Reader, method string) (args []byte, refusal, err error) {
-	limit, bounded := m.bounds[method]
+func (m *Mux) readArgs(r io.Reader, method []byte) (args []byte, refusal, err error) {
+	limit, bounded := m.bounds[string(method)]
 	if !bounded {
 		args, err = readRaw(r, m.maxFrame)
 		return args, nil, err
@@ -50,6 +51,27 @@ func (m *Mux) readArgs(r io.Reader, method string) (args []byte, refusal, err er
 		return nil, structs.Errorf(structs.CodeBadRequest, "%s: the argument of %d bytes has %d lists, maps and nils, at most %d are allowed", method, n, found, most), nil
 	}
 	return args, nil, nil
+}
+
+// methodIn returns the method that a header names, where it is written as callers of ours do; nil: it is not. Decoding would need more
+// stack than reading does, and as many streams are read as there are questions that wait.
+func methodIn(head []byte) []byte {
+	const key = "\xa6Method"
+	at := bytes.Index(head, []byte(key))
+	if at < 0 || at+len(key) >= len(head) {
+		return nil
+	}
+	rest := head[at+len(key):]
+	n, from := int(rest[0]&0x1f), 1
+	if rest[0] == 0xd9 && len(rest) > 1 {
+		n, from = int(rest[1]), 2
+	} else if rest[0]&0xe0 != 0xa0 {
+		return nil
+	}
+	if from+n > len(rest) {
+		return nil
+	}
+	return rest[from : from+n]
 }
 
 // readSize reads how long a frame is.

@@ -46,9 +46,8 @@ func (m *Mux) Serve(ctx context.Context, s *Session) {
 
 // request is a call as it was read.
 type request struct {
-	header  header
-	args    []byte
-	refusal error // why it is not carried out; nil: it is
+	head, args []byte
+	refusal    error // why it is not carried out; nil: it is
 }
 
 // serveStream answers the calls that come on a stream, one after the other, while another goroutine reads: what ends the
@@ -112,11 +111,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 		if err != nil {
 			return
 		}
-		var h header
-		if Decode(head, &h) != nil {
-			return
-		}
-		args, refusal, err := m.readArgs(conn, h.Method)
+		args, refusal, err := m.readArgs(conn, methodIn(head))
 		if err != nil {
 			return
 		}
@@ -127,7 +122,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 		}
 		conn.Shrink() // a call may wait for long, and needs no room for what was read
 		select {
-		case next <- request{h, args, refusal}:
+		case next <- request{head, args, refusal}:
 		case <-ctx.Done():
 			return
 		}
@@ -136,11 +131,17 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 
 // answer answers a call; false: the stream is not kept for another.
 func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r request) bool {
-	h := r.header
+	var h header
+	if Decode(r.head, &h) != nil {
+		return false
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	call := &Call{Method: h.Method, Via: h.Via, Session: s, conn: conn, args: r.args, limit: m.maxFrame, keep: h.Keep}
 	err := r.refusal
+	if _, bounded := m.bounds[h.Method]; bounded && err == nil && string(methodIn(r.head)) != h.Method {
+		return false // its argument was not bounded as its method's is: no caller of ours writes such a header
+	}
 	if err == nil {
 		err = m.dispatch(ctx, call)
 	}
