@@ -59,7 +59,7 @@ func pathOf(r *route) string {
 // methods are those of a route, and what is also answered for it.
 func methodsOf(r *route) []string {
 	out := []string{http.MethodHead, http.MethodOptions, http.MethodPatch}
-	for method := range r.handlers {
+	for method := range r.actions {
 		out = append(out, method)
 	}
 	return out
