@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// Holds reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer it without a
-// server.
+// Holds reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer
+// it without a server.
 func (c *Client) Holds(args any) bool {
 	switch a := args.(type) {
 	case *structs.ClientAllocRequest:

@@ -26,8 +26,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// issuePlain makes a certificate of the directory's CA that states no role, as a site makes them for people, and returns the
-// first part of its files' names.
+// issuePlain makes a certificate of the directory's CA that states no role, as a site makes them for people, and
+// returns the first part of its files' names.
 func (d *certDir) issuePlain(name string) string {
 	d.t.Helper()
 	read := func(file string) []byte {
@@ -109,7 +109,8 @@ func (d *certDir) caller(name string) func(a *agent, method, path string) (int, 
 	}
 }
 
-// operatorRoutes are what only a server's or an operator's certificate may call. As they are called here, none changes anything.
+// operatorRoutes are what only a server's or an operator's certificate may call. As they are called here, none
+// changes anything.
 var operatorRoutes = []string{
 	"GET /v1/operator/snapshot",
 	"PUT /v1/operator/snapshot",

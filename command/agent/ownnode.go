@@ -14,8 +14,8 @@ type localNode interface {
 	Holds(args any) bool
 }
 
-// ownNode is the backend of an agent that runs a client and no server: what is about its own node it answers by itself, and
-// servers answer the rest. With TLS, servers refuse to answer a client's agent about allocations.
+// ownNode is the backend of an agent that runs a client and no server: what is about its own node it answers by
+// itself, and servers answer the rest. With TLS, servers refuse to answer a client's agent about allocations.
 type ownNode struct {
 	httpapi.Backend
 	local localNode

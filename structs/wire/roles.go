@@ -13,13 +13,16 @@ type Role uint8
 const (
 	// RoleServer is a server of this region, on RPC.
 	RoleServer Role = 1 << iota
-	// RoleFarServer is a server of another region that passes a call on. It has looked at who called it by the same table.
+	// RoleFarServer is a server of another region that passes a call on. It has looked at who called it by the
+	// same table.
 	RoleFarServer
 	// RoleClient is a client's agent that speaks for its own nodes. Each call states the node's ID and secret.
 	RoleClient
-	// RolePassing is a client's agent that passes on what people ask of its HTTP API. Servers know nothing of those people.
+	// RolePassing is a client's agent that passes on what people ask of its HTTP API. Servers know nothing of
+	// those people.
 	RolePassing
-	// RoleOperator is who runs the cluster, on HTTPS: whoever has an operator's or a server's certificate of this region.
+	// RoleOperator is who runs the cluster, on HTTPS: whoever has an operator's or a server's certificate of this
+	// region.
 	RoleOperator
 	// RolePerson is anybody else with a certificate of the authority, on HTTPS, but for clients.
 	RolePerson
@@ -64,8 +67,8 @@ const (
 	AgentOperate     = "agent/operate"     // such a route that is for operators
 )
 
-// methods is every RPC method and everything that agents answer by themselves, with who may call it. A method that is not here
-// may be called by nobody whose role is known.
+// methods is every RPC method and everything that agents answer by themselves, with who may call it. A method
+// that is not here may be called by nobody whose role is known.
 var methods = []Method{
 	{MethodPing, forAnyone},
 	{MethodLeader, forAnyone},
@@ -232,8 +235,8 @@ func (p Peer) roles(via Via) Role {
 	return out
 }
 
-// May returns nil if the peer may call a method, which was passed on as via says, and else an error that says which certificates
-// may.
+// May returns nil if the peer may call a method, which was passed on as via says, and else an error that says
+// which certificates may.
 func (p Peer) May(method string, via Via) error {
 	row, known := byName[method]
 	if known && row.Callers&p.roles(via) != 0 || !known && !p.verified {
@@ -244,7 +247,8 @@ func (p Peer) May(method string, via Via) error {
 			WithHint("ask the HTTP API of an agent that runs a server")
 	}
 	certificate, hint := p.needed(row.Callers)
-	return structs.Errorf(structs.CodeForbidden, "%s: a certificate %s may not call it; it needs one for %s", method, p, certificate).WithHint("%s", hint)
+	return structs.Errorf(structs.CodeForbidden, "%s: a certificate %s may not call it; it needs one for %s",
+		method, p, certificate).WithHint("%s", hint)
 }
 
 // needed returns which certificates may call what is for some roles, and what a person can do who has none of them.
@@ -267,7 +271,8 @@ func (p Peer) needed(callers Role) (certificates, hint string) {
 	return server, "only servers call it, among themselves"
 }
 
-// OnHTTPS returns who calls over HTTPS; ok is false if nobody was asked for a certificate, so that no role can be known.
+// OnHTTPS returns who calls over HTTPS; ok is false if nobody was asked for a certificate, so that no role can be
+// known.
 func (t *TLS) OnHTTPS(state *tls.ConnectionState) (p Peer, ok bool) {
 	if t == nil || state == nil || len(state.VerifiedChains) == 0 {
 		return Peer{}, false

@@ -175,8 +175,8 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 	return h(ctx, call)
 }
 
-// refuse returns an error for a call that the caller's certificate may not make, by the table of methods. Who calls in the same
-// process is trusted: the HTTP API has looked at its callers by the same table.
+// refuse returns an error for a call that the caller's certificate may not make, by the table of methods. Who
+// calls in the same process is trusted: the HTTP API has looked at its callers by the same table.
 func (m *Mux) refuse(call *Call) error {
 	if call.Session == nil {
 		return nil

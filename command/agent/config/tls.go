@@ -16,7 +16,8 @@ type TLS struct {
 	VerifyServerHostname bool `hcl:"verify_server_hostname"`
 	// VerifyHTTPSClient answers only callers with a certificate of the authorities.
 	VerifyHTTPSClient bool `hcl:"verify_https_client"`
-	// ClientRequests lets clients' certificates call what people call. On servers that is what clients' agents pass on.
+	// ClientRequests lets clients' certificates call what people call. On servers that is what clients' agents
+	// pass on.
 	ClientRequests bool `hcl:"client_requests"`
 	// RPCUpgradeMode lets plain connections in as well, while a cluster is moved to TLS.
 	RPCUpgradeMode bool   `hcl:"rpc_upgrade_mode"`

@@ -18,7 +18,8 @@ import (
 	"github.com/nomadish/nomadish/structs/wire/certs"
 )
 
-// standsFor checks that a route stands for a row of the table that is no wider than the one of the method that it called.
+// standsFor checks that a route stands for a row of the table that is no wider than the one of the method that it
+// called.
 func standsFor(t *testing.T, s *Server, method, path, called string) {
 	t.Helper()
 	path, _, _ = strings.Cut(path, "?")

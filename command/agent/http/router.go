@@ -16,8 +16,8 @@ import (
 // nothing (an empty body), or with answered when it has written the answer itself.
 type handlerFunc func(r *request) (any, error)
 
-// action is what a route does for one method of HTTP. StandsFor is the row of the table of methods in package wire that says who
-// may call it.
+// action is what a route does for one method of HTTP. StandsFor is the row of the table of methods in package
+// wire that says who may call it.
 type action struct {
 	run       handlerFunc
 	standsFor string
