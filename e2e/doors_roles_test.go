@@ -147,13 +147,14 @@ var operatorRoutes = []string{
 // TestDoorRoles: a certificate may call what its role is for, over HTTPS and, through a client's agent, over RPC.
 func TestDoorRoles(t *testing.T) {
 	t.Parallel()
+	const gossipKey = "cm9sZXMtb2YtY2VydGlmaWNhdGVzLTMyLWJ5dGVzLi4="
 	d := newCertDir(t)
 	for _, role := range []string{"-server", "-client", "-cli"} {
 		d.tls("cert", "create", role)
 	}
 	d.tls("cert", "create", "-cli", "-region", "eu")
-	s := newAgent(t, false, "name = \"roles-server\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n"+
-		"client {\n  enabled = true\n}\n"+d.block("global-server", strictTLS))
+	s := newAgent(t, false, "name = \"roles-server\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n"+
+		"  encrypt = \""+gossipKey+"\"\n}\nclient {\n  enabled = true\n}\n"+d.block("global-server", strictTLS))
 	c := newAgent(t, false, fmt.Sprintf("name = \"roles-client\"\nenable_debug = true\nclient {\n  enabled = true\n  servers = [%q]\n}\n", s.rpc)+
 		d.block("global-client", strictTLS))
 	d.open(s)
@@ -190,6 +191,9 @@ func TestDoorRoles(t *testing.T) {
 		refused(asForeign, s, route, "cli.eu.nomad", "cli.global.nomad")
 		allowed(asOperator, s, route)
 		allowed(asServer, s, route)
+	}
+	if code, body := asOperator(s, "GET", "/v1/agent/keyring/list"); code != http.StatusOK || !strings.Contains(body, gossipKey) {
+		t.Errorf("an operator sees no gossip key: %d %q", code, body)
 	}
 	for _, route := range []string{"GET /v1/jobs", "PUT /v1/jobs", "GET /v1/nodes", "GET /v1/allocations", "PUT /v1/jobs/parse", "GET /v1/event/stream?index=1"} {
 		refused(asClient, s, route, "client.global.nomad", "client_requests")
