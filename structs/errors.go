@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Code classifies an error so that it survives the wire: the server's sentinel
@@ -113,6 +114,45 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	with := *e
 	with.Hint = fmt.Sprintf(format, args...)
 	return &with
+}
+
+// MaxErrorBytes bounds the text of an error at every door: in HTTP answers and in RPC. It may quote what a caller sent.
+const MaxErrorBytes = 1024
+
+// Clip returns text with at most the given number of bytes. Where it was cut it ends with "…".
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const mark = "…"
+	cut := max(0, most-len(mark))
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + mark
+}
+
+// ClipLines returns lines, each after sep, as far as they fit into the given number of bytes, and then how many more there are.
+// The first line is always there, cut if it must be.
+func ClipLines(lines []string, sep string, most int) string {
+	const room = len("… and 1000000 more errors")
+	var b strings.Builder
+	for i, line := range lines {
+		rest := 0
+		if i < len(lines)-1 {
+			rest = len(sep) + room
+		}
+		switch {
+		case i == 0:
+			line = Clip(line, most-len(sep)-rest)
+		case b.Len()+len(sep)+len(line)+rest > most:
+			fmt.Fprintf(&b, "%s… and %d more errors", sep, len(lines)-i)
+			return b.String()
+		}
+		b.WriteString(sep)
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // CodeOf is the code of the first Error in err's chain; CodeInternal without one.

@@ -15,9 +15,23 @@ type Problem struct {
 // String gives path: field: text.
 func (p Problem) String() string {
 	if p.Field == "" {
-		return p.Path + ": " + p.Text
+		return shortPath(p.Path) + ": " + p.Text
 	}
-	return p.Path + ": " + p.Field + ": " + p.Text
+	return shortPath(p.Path) + ": " + p.Field + ": " + p.Text
+}
+
+// maxPath is what a path may take of an error. Only names that are refused make longer ones, or several very long ones.
+const maxPath = 512
+
+func shortPath(path string) string {
+	if len(path) <= maxPath {
+		return path
+	}
+	parts := strings.Split(path[:min(len(path), 8*maxPath)], " > ")
+	for i, part := range parts {
+		parts[i] = Clip(part, 80)
+	}
+	return Clip(strings.Join(parts, " > "), maxPath)
 }
 
 // Problems is everything that is wrong with a specification.
@@ -33,16 +47,16 @@ func (ps Problems) Strings() []string {
 }
 
 // Err is nil without problems, and otherwise an [Error] of [CodeBadRequest]
-// that lists them, one a line.
+// that lists them, one a line, as far as they fit into an error.
 func (ps Problems) Err() error {
 	switch len(ps) {
 	case 0:
 		return nil
 	case 1:
-		return &Error{Code: CodeBadRequest, Msg: ps[0].String()}
+		return &Error{Code: CodeBadRequest, Msg: Clip(ps[0].String(), MaxErrorBytes)}
 	}
-	msg := fmt.Sprintf("%d problems:\n  * %s", len(ps), strings.Join(ps.Strings(), "\n  * "))
-	return &Error{Code: CodeBadRequest, Msg: msg}
+	head := fmt.Sprintf("%d problems:", len(ps))
+	return &Error{Code: CodeBadRequest, Msg: head + ClipLines(ps.Strings(), "\n  * ", MaxErrorBytes-len(head))}
 }
 
 // problemList collects problems while walking.
@@ -79,7 +93,7 @@ func (r reporter) unique(field, what string, names []string) {
 	seen := make(map[string]bool, len(names))
 	for _, n := range names {
 		if seen[n] {
-			r.addf(field, "there are two %s named %q; names must differ", what, n)
+			r.addf(field, "there are two %s named %q; names must differ", what, clip(n))
 		}
 		seen[n] = true
 	}

@@ -100,11 +100,11 @@ func statusOf(err error) status {
 		bare.Hint = ""
 		msg := err.Error()
 		if e.Hint != "" && errors.Is(err, e) && msg == e.Error() {
-			return status{Code: e.Code, Msg: bare.Error(), Hint: e.Hint}
+			return status{Code: e.Code, Msg: structs.Clip(bare.Error(), structs.MaxErrorBytes), Hint: structs.Clip(e.Hint, structs.MaxErrorBytes)}
 		}
-		return status{Code: e.Code, Msg: msg}
+		return status{Code: e.Code, Msg: structs.Clip(msg, structs.MaxErrorBytes)}
 	}
-	return status{Code: structs.CodeInternal, Msg: err.Error()}
+	return status{Code: structs.CodeInternal, Msg: structs.Clip(err.Error(), structs.MaxErrorBytes)}
 }
 
 func (s status) err() error {

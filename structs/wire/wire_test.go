@@ -29,6 +29,9 @@ func serve(t *testing.T) string {
 	mux.Handle("refuse", Unary(func(context.Context, *echo) (*echo, error) {
 		return nil, structs.Errorf(structs.CodeConflict, "job %q: taken", "web").WithHint("use another name")
 	}))
+	mux.Handle("quote", Unary(func(_ context.Context, a *echo) (*echo, error) {
+		return nil, structs.Errorf(structs.CodeBadRequest, "%q is wrong", a.Text).WithHint("not %q", a.Text)
+	}))
 	mux.Handle("panic", Unary(func(context.Context, *echo) (*echo, error) { panic("on purpose") }))
 	mux.Handle("wait", Unary(func(ctx context.Context, _ *echo) (*echo, error) { <-ctx.Done(); return nil, ctx.Err() }))
 	mux.Handle("count", Streaming(func(_ context.Context, a *echo, send func(any) error) error {
@@ -96,6 +99,21 @@ func TestCall(t *testing.T) {
 	large := strings.Repeat("x", 3<<20)
 	if err := s.Call(t.Context(), "echo", &echo{large}, &out); err != nil || out.Text != large {
 		t.Fatalf("a large echo: %d bytes, %v", len(out.Text), err)
+	}
+}
+
+// TestLongErrors: an error that quotes what was sent to it is cut before it goes back.
+func TestLongErrors(t *testing.T) {
+	s := dial(t, serve(t))
+	err := s.Call(t.Context(), "quote", &echo{strings.Repeat("é", 1<<20)}, &echo{})
+	var e *structs.Error
+	if !errors.As(err, &e) || e.Code != structs.CodeBadRequest {
+		t.Fatalf("%.100v, want a bad request", err)
+	}
+	for _, text := range []string{e.Msg, e.Hint} {
+		if len(text) > structs.MaxErrorBytes || !strings.HasSuffix(text, "é…") {
+			t.Errorf("%d bytes, want at most %d that end with …: %.100s", len(text), structs.MaxErrorBytes, text)
+		}
 	}
 }
 
