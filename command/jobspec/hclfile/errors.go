@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Problem is one thing that is wrong with a file, or noteworthy.
@@ -42,6 +44,18 @@ func (ps Problems) Error() string {
 		b.WriteString(p.String())
 	}
 	return b.String()
+}
+
+// Short is Error with at most the given number of bytes.
+func (ps Problems) Short(most int) string {
+	if text := ps.Error(); len(text) <= most || len(ps) < 2 {
+		return structs.Clip(text, most)
+	}
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.TrimPrefix(structs.ClipLines(lines, "\n", most), "\n")
 }
 
 // Err is the list as an error, nil if it is empty.

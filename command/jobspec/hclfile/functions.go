@@ -29,7 +29,7 @@ func functions(opts Options) map[string]function.Function {
 var pureFunctions = map[string]function.Function{
 	// numbers
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc,
-	"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
+	"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": boundedParseInt, "pow": stdlib.PowFunc,
 	"signum": stdlib.SignumFunc, "sum": sumFunc,
 
 	// strings

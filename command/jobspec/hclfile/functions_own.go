@@ -31,6 +31,7 @@ const (
 	maxFunctionElements = 100_000
 	maxIndent           = 1000
 	maxFormatWidth      = 4 // digits
+	maxIntegerDigits    = 1000
 )
 
 // textFunc makes a function of strings that gives a string.
@@ -238,6 +239,14 @@ var boundedIndent = bounded(stdlib.IndentFunc, func(args []cty.Value) error {
 	}
 	if n, _ := args[0].AsBigFloat().Int64(); n < 0 || n > maxIndent {
 		return fmt.Errorf("must indent by 0 to %d spaces", maxIndent)
+	}
+	return nil
+})
+
+// boundedParseInt bounds a cost that grows with the square of the digits.
+var boundedParseInt = bounded(stdlib.ParseIntFunc, func(args []cty.Value) error {
+	if !args[0].IsNull() && args[0].Type() == cty.String && len(args[0].AsString()) > maxIntegerDigits {
+		return fmt.Errorf("a number must have at most %d digits", maxIntegerDigits)
 	}
 	return nil
 })
