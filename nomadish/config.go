@@ -118,6 +118,7 @@ type Config struct {
 	JobMaxCount     int // of a group
 	JobMaxPriority  int
 	JobMaxSource    int // bytes of a job's source text that are kept
+	JobMaxSize      int // bytes of a job
 	JobDefaultPrio  int
 	DefaultSchedule structs.SchedulerConfiguration
 
@@ -153,7 +154,7 @@ func DefaultConfig() *Config {
 		GCInterval: 5 * time.Minute, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
 		JobGCThreshold: 4 * time.Hour, NodeGCThreshold: 24 * time.Hour,
 		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: state.DefaultHistoryMax,
-		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20,
+		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20, JobMaxSize: 4 << 20,
 		JobDefaultPrio: 50, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
 		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
 		Logger: hclog.NewNullLogger(),

@@ -181,7 +181,7 @@ func (f *Field) checkString(s string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("must be %s, not %q%s", orList(f.oneOf), s, didYouMean(s, f.oneOf))
+	return fmt.Sprintf("must be %s, not %q%s", orList(f.oneOf), clip(s), didYouMean(s, f.oneOf))
 }
 
 // orList writes "a", "b" or "c".

@@ -23,7 +23,10 @@ const maxNameLength = 512
 // problems must not be stored.
 func (j *Job) Validate() Problems {
 	var list problemList
-	r := list.at(ChildPath("", "job", j.ID, -1))
+	r := list.at(ChildPath("", "job", Clip(j.ID, maxNameLength), -1)) // a longer one is refused
+	if j.checkCounts(r); len(list.all) > 0 {
+		return list.all
+	}
 	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
 		checkTags(&list, at, v)
 	})
@@ -99,11 +102,19 @@ func checkName(r reporter, field, name string) {
 	switch {
 	case name == "":
 		r.addf(field, "must not be empty")
-	case len(name) > maxNameLength:
-		r.addf(field, "must be at most %d bytes long, not %d", maxNameLength, len(name))
+	case checkLength(r, field, name):
 	case strings.ContainsFunc(name, unicode.IsControl):
 		r.addf(field, "must not contain control characters")
 	}
+}
+
+// checkLength reports a name that is too long, and whether it is.
+func checkLength(r reporter, field, name string) bool {
+	if len(name) > maxNameLength {
+		r.addf(field, "must be at most %d bytes long, not %d", maxNameLength, len(name))
+		return true
+	}
+	return false
 }
 
 // checkPathName is checkName for what names a directory.
@@ -162,14 +173,14 @@ func (j *Job) validateLaunch(r reporter) {
 	if p := j.Periodic; p != nil {
 		in := r.in("periodic", "", -1)
 		if !runsOut {
-			in.addf("", "only batch and sysbatch jobs can be periodic, this one is %q", j.Type)
+			in.addf("", "only batch and sysbatch jobs can be periodic, this one is %q", clip(j.Type))
 		}
 		p.validate(in)
 	}
 	if p := j.ParameterizedJob; p != nil {
 		in := r.in("parameterized", "", -1)
 		if !runsOut {
-			in.addf("", "only batch and sysbatch jobs can be parameterized, this one is %q", j.Type)
+			in.addf("", "only batch and sysbatch jobs can be parameterized, this one is %q", clip(j.Type))
 		}
 		for _, key := range p.MetaOptional {
 			if slices.Contains(p.MetaRequired, key) {

@@ -48,7 +48,7 @@ func (g *TaskGroup) validateGang(r reporter, j *Job) {
 		}
 		for _, other := range gang.Groups {
 			if other == g.Name {
-				in.addf("groups", "must name other groups, not %q itself", other)
+				in.addf("groups", "must name other groups, not %q itself", clip(other))
 			} else if peer := j.LookupTaskGroup(other); peer == nil {
 				in.addf("groups", "the job has no group %q%s", clip(other), didYouMean(other, j.groupNames()))
 			} else {
@@ -69,10 +69,10 @@ func (g *TaskGroup) validateGang(r reporter, j *Job) {
 // validatePeer refuses what two groups of one gang cannot both have.
 func (g *TaskGroup) validatePeer(in reporter, peer *TaskGroup) {
 	if peer.Gang != nil && peer.Gang.OnLoss != g.Gang.OnLoss {
-		in.addf("on_loss", "must be the same in all groups of a gang: group %q has %q, not %q", peer.Name, peer.Gang.OnLoss, g.Gang.OnLoss)
+		in.addf("on_loss", "must be the same in all groups of a gang: group %q has %q, not %q", clip(peer.Name), clip(peer.Gang.OnLoss), clip(g.Gang.OnLoss))
 	}
 	if a, b := g.Topology, peer.Topology; a != nil && b != nil && *a != *b {
-		in.addf("groups", "must have the same topology block: that of group %q differs, and it is of the whole gang", peer.Name)
+		in.addf("groups", "must have the same topology block: that of group %q differs, and it is of the whole gang", clip(peer.Name))
 	}
 }
 
@@ -111,7 +111,7 @@ func (g *TaskGroup) validatePolicies(r reporter, j *Job) {
 	if g.Migrate != nil {
 		in := r.in("migrate", "", -1)
 		if j.Type != JobTypeService {
-			in.addf("", "only service jobs can have migrate, this one is %q", j.Type)
+			in.addf("", "only service jobs can have migrate, this one is %q", clip(j.Type))
 		} else {
 			m := merged(g.Migrate, defaultMigrate())
 			healthTimes(in, m.MinHealthyTime, m.HealthyDeadline)

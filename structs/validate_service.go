@@ -65,7 +65,7 @@ func (c *ServiceCheck) validate(r reporter, s *Service, g *TaskGroup) {
 		r.addf("type", `must be "http", "tcp", "script" or "grpc"`)
 	}
 	if s.Provider == ServiceProviderNomad && (c.Type == ServiceCheckScript || c.Type == ServiceCheckGRPC) {
-		r.addf("type", `must be "http" or "tcp" with provider = "nomad", not %q`, c.Type)
+		r.addf("type", `must be "http" or "tcp" with provider = "nomad", not %q`, clip(c.Type))
 	}
 	switch c.Type {
 	case ServiceCheckHTTP:

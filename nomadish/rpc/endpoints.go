@@ -99,6 +99,7 @@ type Config struct {
 	JobMaxCount     int
 	JobMaxPriority  int
 	JobMaxSource    int
+	JobMaxSize      int           // bytes of a job; 0: no limit
 	MaxQueryTime    time.Duration // of a blocking query; 0: 10 min
 	DefaultQuery    time.Duration // of one that states none; 0: 5 min
 	EventHeartbeat  time.Duration

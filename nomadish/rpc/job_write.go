@@ -41,6 +41,9 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if job.Region == "" || job.Region == structs.DefaultRegion { // which clients of Nomad's fill in
 		job.Region = e.Region
 	}
+	if err := job.CheckSize(e.JobMaxSize); err != nil { // before all that costs more the larger the job is
+		return "", err
+	}
 	job.Status, job.StatusDescription, job.Stable = "", "", false
 	job.Canonicalize()
 	if err := e.checkNamespace(job.Namespace); err != nil {
@@ -318,7 +321,7 @@ func (e *Endpoints) jobValidate(_ context.Context, args *structs.JobRegisterRequ
 	warnings, err := e.admit(args.Job, args.Namespace)
 	reply := &structs.JobValidateReply{DriverConfigValidated: true, Warnings: warnings}
 	if err != nil {
-		reply.Error = err.Error()
+		reply.Error = structs.Clip(err.Error(), structs.MaxErrorBytes)
 		reply.ValidationErrors = leaves(err)
 	}
 	return reply, nil
@@ -334,5 +337,5 @@ func leaves(err error) []string {
 		}
 		return all
 	}
-	return []string{err.Error()}
+	return []string{structs.Clip(err.Error(), structs.MaxErrorBytes)}
 }

@@ -96,6 +96,9 @@ func (e *Endpoints) checkMulti(job *structs.Job, ns string) error {
 	if job.Namespace == "" && ns != structs.AllNamespaces {
 		job.Namespace = ns
 	}
+	if err := job.CheckSize(e.JobMaxSize); err != nil {
+		return err
+	}
 	job.Canonicalize()
 	return job.Validate().Err()
 }
