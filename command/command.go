@@ -21,6 +21,7 @@ import (
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/agent"
+	"github.com/nomadish/nomadish/command/agent/jobparse"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -272,6 +273,9 @@ func (e *env) formatted(v any) (bool, int) {
 
 // Run runs the command line and gives the exit code.
 func Run(args []string, in io.Reader, out, errOut io.Writer) int {
+	if len(args) > 0 && args[0] == jobparse.Command { // an agent's own, and before all else: it is run for every job file
+		return jobparse.Main(args[1:], in, out, errOut)
+	}
 	agent.Version = Version
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -63,7 +63,6 @@ type parts struct {
 	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error)
 	// remote answers calls by passing them on to servers; stop ends its connections.
 	remote func(servers func() []string, secure *wire.TLS, logger hclog.Logger) (backend httpapi.Backend, stop func())
-	parse  func(source, variables string, canonicalize bool) (*httpapi.ParsedJob, error)
 }
 
 // clientDirs are a client's directories.
@@ -236,7 +235,7 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 	}
 	a.http, err = httpapi.New(httpapi.Config{
 		TLS: secure, Peer: a.tls.OnHTTPS, CertificateHost: certified, Hosts: ownHosts(a.cfg), AllowedHosts: a.cfg.HTTP.AllowedHosts, TrustedOrigins: a.cfg.HTTP.TrustedOrigins,
-		Backend: backend, Agent: self{a}, ParseJob: p.parse, Logger: a.logger.Named("http"),
+		Backend: backend, Agent: self{a}, ParseJob: newParser(a.cfg.Limits), Logger: a.logger.Named("http"),
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
 		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout, BodyTimeout: a.cfg.Limits.HTTPBodyTimeout,

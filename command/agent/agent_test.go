@@ -22,6 +22,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
+	"github.com/nomadish/nomadish/command/agent/jobparse"
 	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -29,6 +30,9 @@ import (
 
 // memberlist's probe of a member that has gone waits for its answer through the shutdown, up to its interval.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == jobparse.Command { // the test binary also parses job files
+		os.Exit(jobparse.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	leaks.Main(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
 }
 

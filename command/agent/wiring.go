@@ -1,35 +1,28 @@
 package agent
 
 import (
-	"github.com/nomadish/nomadish/command/jobspec"
-	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+	"context"
 
+	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
-	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/command/agent/jobparse"
 )
 
 // realParts are those of the command.
 func realParts() parts {
-	return parts{server: newServer, client: newClient, remote: newRemote, parse: parseJob}
+	return parts{server: newServer, client: newClient, remote: newRemote}
 }
 
-// parseJob reads a job file for /v1/jobs/parse. It may come from anybody, so
-// functions that read this machine's files are off.
-func parseJob(source, variables string, canonicalize bool) (*httpapi.ParsedJob, error) {
-	opts := jobspec.Options{}
-	if variables != "" {
-		opts.VarFiles = []hclfile.VarFile{{Name: "variables.hcl", Src: []byte(variables)}}
+// newParser returns what parses job files for /v1/jobs/parse, each in a process of its own.
+func newParser(l config.Limits) func(ctx context.Context, source, variables string, canonicalize bool) (*httpapi.ParsedJob, error) {
+	pool := jobparse.New(jobparse.Config{
+		Processes: l.JobParseProcesses, Waiting: l.JobParseWaiting, CPU: l.JobParseCPU, Memory: l.JobParseMemory, Output: l.HTTPMaxBody,
+	})
+	return func(ctx context.Context, source, variables string, canonicalize bool) (*httpapi.ParsedJob, error) {
+		job, err := pool.Parse(ctx, source, variables, canonicalize)
+		if err != nil {
+			return nil, err
+		}
+		return &httpapi.ParsedJob{Job: job.JSON, Warnings: job.Warnings}, nil
 	}
-	job, warnings, err := jobspec.Parse("job.nomad.hcl", []byte(source), opts)
-	if err != nil {
-		return nil, structs.Errorf(structs.CodeBadRequest, "%w", err)
-	}
-	if canonicalize {
-		job.Canonicalize()
-	}
-	out := &httpapi.ParsedJob{Job: job}
-	for _, w := range warnings {
-		out.Warnings = append(out.Warnings, w.String())
-	}
-	return out, nil
 }

@@ -75,6 +75,11 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 		return nil, fmt.Errorf("server.job_max_source_size: %w", err)
 	}
 	stated(&c.JobMaxSource, source)
+	size, err := s.MaxSize()
+	if err != nil {
+		return nil, fmt.Errorf("server.job_max_size: %w", err)
+	}
+	stated(&c.JobMaxSize, size)
 	c.HandshakeTimeout = cfg.Limits.RPCHandshakeTimeout
 	c.MaxConnsPerClient = cfg.Limits.RPCMaxConns
 	c.NodeMaxMessage, c.NodeMaxRate = int(cfg.Limits.NodeMaxMessage), int(cfg.Limits.NodeMaxRate)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,16 +35,21 @@ job "a" {
     }
   }
 }`
-	parsed, err := parseJob(job, `n = "true"`, false)
+	parseJob := newParser(config.Default().Limits)
+	answer, err := parseJob(t.Context(), job, `n = "true"`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := parsed.Job.TaskGroups[0].Tasks[0].Config["command"]; got != "true" || parsed.Job.ID != "a" {
-		t.Errorf("command %v of %q", got, parsed.Job.ID)
+	var parsed structs.Job
+	if err := json.Unmarshal(answer.Job, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if got := parsed.TaskGroups[0].Tasks[0].Config["command"]; got != "true" || parsed.ID != "a" {
+		t.Errorf("command %v of %q", got, parsed.ID)
 	}
 	f := func(source, want string) {
 		t.Helper()
-		_, err := parseJob(source, "", true)
+		_, err := parseJob(t.Context(), source, "", true)
 		if err == nil || !strings.Contains(err.Error(), want) || structs.CodeOf(err) != structs.CodeBadRequest {
 			t.Errorf("%s: %v, want %s", source, err, want)
 		}
@@ -241,6 +247,7 @@ server {
   max_registering     = 9
   job_gc_threshold    = "1h"
   job_max_source_size = "2MB"
+  job_max_size        = "1MiB"
   raft_trailing_logs  = 77
   encrypt             = "MDEyMzQ1Njc4OWFiY2RlZg=="
   retry_join          = ["10.0.0.1"]
@@ -272,7 +279,7 @@ autopilot { cleanup_dead_servers = false }`))
 			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
 		"regions":   c.WANAddr == "0.0.0.0:4649" && strings.HasSuffix(c.WANAdvertise, ":4649") && slices.Equal(c.RetryJoinWAN, []string{"10.1.0.1"}),
 		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
-		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.NodeMaxMessage == 2<<20 && c.NodeMaxRate == 70_000 && c.JobMaxSource == 2_000_000 && c.JobMaxCount == byDefault.JobMaxCount,
+		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.NodeMaxMessage == 2<<20 && c.NodeMaxRate == 70_000 && c.JobMaxSource == 2_000_000 && c.JobMaxSize == 1<<20 && c.JobMaxCount == byDefault.JobMaxCount,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
 	} {
 		if !good {

@@ -123,6 +123,7 @@ type Server struct {
 	JobMaxPriority        int                    `hcl:"job_max_priority"`
 	JobMaxCount           int                    `hcl:"job_max_count"`
 	JobMaxSourceSize      string                 `hcl:"job_max_source_size"` // bytes, or "1M"
+	JobMaxSize            string                 `hcl:"job_max_size"`        // ours; bytes, or "4MiB"
 	JobTrackedVersions    int                    `hcl:"job_tracked_versions"`
 	DefaultScheduler      DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
 
@@ -384,6 +385,12 @@ type Limits struct {
 	// time, in bytes per second; 0: no bound.
 	NodeMaxMessage int64 `hcl:"node_max_message_bytes"`
 	NodeMaxRate    int64 `hcl:"node_max_bytes_per_second"`
+	// JobParseProcesses and JobParseWaiting (ours) bound the job files that are parsed for callers at once, and those that wait.
+	JobParseProcesses int `hcl:"job_parse_max_processes"`
+	JobParseWaiting   int `hcl:"job_parse_max_waiting"`
+	// JobParseCPU and JobParseMemory (ours) bound what one of them may cost; memory in bytes.
+	JobParseCPU    time.Duration `hcl:"job_parse_cpu_time"`
+	JobParseMemory int64         `hcl:"job_parse_memory_bytes"`
 }
 
 // Default is the configuration of an agent that is told nothing.
@@ -392,8 +399,11 @@ func Default() *Config {
 		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", LogLevel: "INFO",
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		Server: Server{RaftMultiplier: 1},
-		Limits: Limits{HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
-			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20},
+		Limits: Limits{
+			HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
+			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
+			JobParseProcesses: 2, JobParseWaiting: 16, JobParseCPU: time.Second, JobParseMemory: 100 << 20,
+		},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
 		},

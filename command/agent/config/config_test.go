@@ -311,6 +311,7 @@ func TestValidate(t *testing.T) {
 	f(`server { job_max_priority = 5 }`, "job_max_priority")
 	f(`server { job_default_priority = 500 }`, "job_default_priority")
 	f(`server { job_max_source_size = "big" }`, "such as 1M")
+	f(`server { job_max_size = "big" }`, "such as 4MiB")
 	f("server {\n default_scheduler_config { scheduler_algorithm = \"best\" }\n}", "binpack and spread")
 	f("server {\n topology { levels = [\"gpu\", \"node\", \"gpu\"] }\n}", `b.hcl:2: server.topology: levels: "gpu" is listed twice`)
 	f("server {\n scheduling {\n policy = \"best\"\n}\n}", `b.hcl:3: server.scheduling.policy: "best": must be "binpack"`)
@@ -381,6 +382,10 @@ func TestValidate(t *testing.T) {
 	for _, origin := range []string{"", "dash.example.com", "https://a/", "https://a/b", "https://", "ftp://a", "https://u@a", "https://a?b", "null", "*"} {
 		f("http_config {\n trusted_origins = [\""+origin+"\"]\n}", fmt.Sprintf("b.hcl:2: http_config.trusted_origins %q: must be an origin", origin))
 	}
+	f(`limits { job_parse_max_processes = 0 }`, "at least 1")
+	f(`limits { job_parse_max_waiting = -1 }`, "at least 1")
+	f(`limits { job_parse_cpu_time = "1ms" }`, "at least 100ms")
+	f(`limits { job_parse_memory_bytes = 1000 }`, "at least 67108864")
 }
 
 // A simulated-only client keeps nothing and needs no directory; -dev neither.

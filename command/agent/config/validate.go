@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -135,12 +136,24 @@ func (k *checker) basics() {
 	if l.NodeMaxRate != 0 && (l.NodeMaxRate < minNodeRate || l.NodeMaxRate > maxNodeRate) {
 		k.bad("limits.node_max_bytes_per_second", " %d: must be 0, for no bound, or from %d to %d", l.NodeMaxRate, minNodeRate, maxNodeRate)
 	}
+	if l.JobParseProcesses < 1 || l.JobParseWaiting < 1 {
+		k.bad("limits", ": job_parse_max_processes and job_parse_max_waiting must be at least 1")
+	}
+	if l.JobParseCPU < minParseCPU || l.JobParseMemory < minParseMemory {
+		k.bad("limits", ": job_parse_cpu_time must be at least %s, and job_parse_memory_bytes at least %d", minParseCPU, minParseMemory)
+	}
 }
 
 // What `limits` may say of nodes, in bytes, and in bytes per second.
 const (
 	minNodeMessage, maxNodeMessage = 1 << 20, 64 << 20
 	minNodeRate, maxNodeRate       = 64 << 10, 1 << 30
+)
+
+// What a process that parses a job file needs at least: the program itself has about 20 MiB, and starts in about 10 ms of CPU time.
+const (
+	minParseCPU    = 100 * time.Millisecond
+	minParseMemory = 64 << 20
 )
 
 func (k *checker) network() {
@@ -258,6 +271,9 @@ func (k *checker) server() {
 	if _, err := s.MaxSource(); err != nil {
 		k.bad("server.job_max_source_size", " %q: must be a size in bytes such as 1M", s.JobMaxSourceSize)
 	}
+	if _, err := s.MaxSize(); err != nil {
+		k.bad("server.job_max_size", " %q: must be a size in bytes such as 4MiB", s.JobMaxSize)
+	}
 	k.scheduling()
 }
 
@@ -268,13 +284,18 @@ func (k *checker) percent(path string, v float64) {
 }
 
 // MaxSource is job_max_source_size in bytes; 0: not stated.
-func (s *Server) MaxSource() (int, error) {
-	if s.JobMaxSourceSize == "" {
+func (s *Server) MaxSource() (int, error) { return sizeOf(s.JobMaxSourceSize) }
+
+// MaxSize is job_max_size in bytes; 0: not stated.
+func (s *Server) MaxSize() (int, error) { return sizeOf(s.JobMaxSize) }
+
+func sizeOf(text string) (int, error) {
+	if text == "" {
 		return 0, nil
 	}
-	n, err := humanize.ParseBytes(s.JobMaxSourceSize)
+	n, err := humanize.ParseBytes(text)
 	if err == nil && n > 1<<30 {
-		return 0, fmt.Errorf("%s: over 1 GiB", s.JobMaxSourceSize)
+		return 0, fmt.Errorf("%s: over 1 GiB", text)
 	}
 	return int(n), err //nolint:gosec // bounded above
 }

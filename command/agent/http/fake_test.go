@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -151,11 +152,11 @@ func testConfig(f *fake) Config {
 		Prometheus: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "nomad_up 1\n")
 		}),
-		ParseJob: func(source, _ string, _ bool) (*ParsedJob, error) {
+		ParseJob: func(_ context.Context, source, _ string, _ bool) (*ParsedJob, error) {
 			if strings.Contains(source, "wrong") {
-				return nil, errors.New("job.hcl:1: wrong is not allowed here")
+				return nil, structs.Errorf(structs.CodeBadRequest, "job.hcl:1: wrong is not allowed here")
 			}
-			return &ParsedJob{Job: &structs.Job{ID: "parsed"}, Warnings: []string{"two\nlines"}}, nil
+			return &ParsedJob{Job: json.RawMessage(`{"ID":"parsed"}`), Warnings: []string{"two\nlines"}}, nil
 		},
 	}
 }

@@ -37,12 +37,9 @@ func jobParse(r *request) (any, error) {
 	if r.s.cfg.ParseJob == nil {
 		return nil, unsupported("parsing job files")
 	}
-	parsed, err := r.s.cfg.ParseJob(body.JobHCL, body.Variables, body.Canonicalize)
+	parsed, err := r.s.cfg.ParseJob(r.Context(), body.JobHCL, body.Variables, body.Canonicalize)
 	if err != nil {
-		if structs.CodeOf(err) != structs.CodeInternal {
-			return nil, err
-		}
-		return nil, badRequest("%w", err)
+		return nil, err
 	}
 	for _, w := range parsed.Warnings {
 		r.w.Header().Add("X-Nomad-Warning", oneLine(w))
@@ -69,6 +66,9 @@ func (r *request) ownJob(job *structs.Job, body structs.WriteRequest) (structs.W
 	var err error
 	if w.Region, err = r.jobRegion(job, body.Region); err != nil {
 		return w, err
+	}
+	if w.Region != "" && !structs.ValidRegion(w.Region) {
+		return w, badRequest("region %q: must be 1 to 128 letters, digits, dashes or underscores", structs.Clip(w.Region, 64))
 	}
 	job.Region = w.Region
 	if job.Namespace == structs.AllNamespaces {

@@ -233,6 +233,9 @@ func tooLarge(limit int64) error {
 }
 
 func decodeJSON(body []byte, v any) error {
+	if err := checkValues(body); err != nil {
+		return err
+	}
 	if fast, ok := v.(interface{ FromJSON(body []byte) bool }); ok && fast.FromJSON(body) {
 		return nil
 	}

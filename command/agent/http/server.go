@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"log"
@@ -60,7 +61,7 @@ type Self struct {
 
 // ParsedJob is what became of a job file.
 type ParsedJob struct {
-	Job      *structs.Job
+	Job      json.RawMessage
 	Warnings []string
 }
 
@@ -69,9 +70,8 @@ type Config struct {
 	Backend Backend
 	Agent   Agent
 	// ParseJob reads a job file in HCL with the text of its variables. Nil:
-	// parsing is answered with 501. Its errors are the author's, and are answered
-	// with 400 unless they carry another code.
-	ParseJob func(source, variables string, canonicalize bool) (*ParsedJob, error)
+	// parsing is answered with 501. It must return soon after its context ends.
+	ParseJob func(ctx context.Context, source, variables string, canonicalize bool) (*ParsedJob, error)
 	// Metrics gives the summary of the last interval as JSON shows it; nil: 501.
 	Metrics func() (any, error)
 	// Prometheus serves the metrics in Prometheus' format; nil: 501.
@@ -384,13 +384,13 @@ func (s *Server) writeError(w *recorder, r *http.Request, err error) {
 		// frames; then the connection is broken off so that nobody takes it for whole.
 		s.cfg.Logger.Debug("a stream ended early", "path", r.URL.Path, "error", err)
 		if r.Context().Err() == nil {
-			_, _ = io.WriteString(w, err.Error())
+			_, _ = io.WriteString(w, structs.Clip(err.Error(), structs.MaxErrorBytes))
 			_ = http.NewResponseController(w).Flush()
 		}
 		panic(http.ErrAbortHandler)
 	}
 	status := statusOf(err)
-	msg := err.Error()
+	msg := structs.Clip(err.Error(), structs.MaxErrorBytes)
 	if status == http.StatusServiceUnavailable {
 		msg = "the agent is shutting down or the request was given up"
 	}
