@@ -207,12 +207,13 @@ func hugeJob() *nomad.Job {
 	return job
 }
 
-// gpuJob has devices, whole cores and memory to grow into.
+// gpuJob has devices, whole cores and memory to grow into, and a field that is answered with a warning.
 func gpuJob() *nomad.Job {
 	job := mockJob("gpu", "service", map[string]any{"run_for": "1h"})
 	r := job.TaskGroups[0].Tasks[0].Resources
 	r.CPU, r.Cores, r.MemoryMB, r.MemoryMaxMB = nil, ptr(2), ptr(5000), ptr(6000)
 	r.Devices = []*nomad.RequestedDevice{{Name: "nvidia/gpu", Count: ptr[uint64](1)}}
+	job.TaskGroups[0].ShutdownDelay = ptr(time.Millisecond)
 	return job
 }
 

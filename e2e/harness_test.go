@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,7 +52,30 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	return m.Run()
+	code := m.Run()
+	return max(code, tidyCgroups())
+}
+
+// cgroupParent is where the tasks of all agents of this process have their control groups.
+var cgroupParent = "nomadish-e2e-" + strconv.Itoa(os.Getpid())
+
+// tidyCgroups removes the control groups that agents have left which were killed with their tasks. It returns 1 if one stays.
+func tidyCgroups() int {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // what was killed may be ending still
+		var left []string
+		for _, dir := range slices.Backward(cgroupsNamed(cgroupParent)) { // those below others first
+			if err := syscall.Rmdir(dir); err != nil {
+				left = append(left, fmt.Sprintf("%s: %v", dir, err))
+			}
+		}
+		if len(left) == 0 {
+			return 0
+		}
+		if time.Now().After(deadline) {
+			fmt.Fprintf(os.Stderr, "control groups are left: %q\n", left)
+			return 1
+		}
+	}
 }
 
 // agent is a real agent process.
@@ -131,6 +155,7 @@ func newAgent(t testing.TB, dev bool, config string) *agent {
 	if !strings.Contains(config, "name = ") {
 		text += "name = \"e2e\"\n"
 	}
+	text += fmt.Sprintf("client {\n  cgroup_parent = %q\n}\n", cgroupParent)
 	if !dev {
 		text += fmt.Sprintf("data_dir = %q\nplugin \"raw_exec\" {\n  config {\n    enabled = true\n  }\n}\n", filepath.Join(a.dir, "data"))
 	}

@@ -79,7 +79,7 @@ func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *a
 			got.Cpu.CpuShares = int64(r.CPU)
 		}
 		got.Memory.MemoryMB = int64(r.MemoryMB)
-		if c.MemoryOversubscriptionEnabled && r.MemoryMaxMB > r.MemoryMB {
+		if c.MemoryOversubscriptionEnabled && (r.MemoryMaxMB > r.MemoryMB || r.MemoryMaxMB < 0) { // below 0: no limit
 			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
 		}
 		a.amount = a.amount.plus(Vector{got.Cpu.CpuShares, got.Memory.MemoryMB, 0})

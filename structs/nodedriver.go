@@ -4,6 +4,14 @@ package structs
 // there, so that an allocation of it can be suspended: "1" or "0".
 func AttrDriverSuspend(driver string) string { return "driver." + driver + ".suspend" }
 
+// What a node says of the limits that the driver raw_exec enforces there: a list of "memory", "pids" and "cpu", or
+// NoLimits; and why it is not all of them. A node of an earlier version says nothing, and limits nothing.
+const (
+	AttrRawExecLimits       = "driver.raw_exec.limits"
+	AttrRawExecLimitsReason = "driver.raw_exec.limits_reason"
+	NoLimits                = "none"
+)
+
 // CannotFreeze tells whether a node says that a driver cannot freeze its tasks. A node that
 // says nothing of it (an older client) may be able to.
 func (n *Node) CannotFreeze(driver string) bool {

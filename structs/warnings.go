@@ -49,7 +49,6 @@ var noBehaviour = warningTable(`
 	Task.Actions
 	Task.Schedule
 
-	Resources.MemoryMaxMB
 	Resources.DiskMB
 	Resources.SecretsMB
 	Resources.IOPS

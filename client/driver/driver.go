@@ -184,6 +184,8 @@ type ExitResult struct {
 	// Unknown says that the task has ended but nobody was there to see how;
 	// ExitCode and Signal mean nothing then and Err says why.
 	Unknown bool
+	// Message says what else is known of the end, such as a limit that was reached; it makes no failure of it.
+	Message string
 	// Err is a failure of the driver's own while the task ran, or nil.
 	Err error
 	// FinishedAt is when the task ended; for an Unknown end when that was found.

@@ -29,10 +29,14 @@ func (s *server) adoptAll() error {
 
 func (s *server) adopt(rec *record) error {
 	t := &task{id: rec.ID, rec: *rec, adopted: true, done: make(chan struct{})}
+	if err := s.groups.adopt(rec.Cgroup); err != nil {
+		s.log.Error("task's control group not found", "task", t.id, "error", err)
+	}
 	if rec.State == StateExited {
 		t.reaped = true
 		close(t.done)
 		s.tasks[t.id] = t
+		s.dropGroup(t)
 		return nil
 	}
 	sameBoot := rec.BootID == s.boot
@@ -51,6 +55,7 @@ func (s *server) adopt(rec *record) error {
 	}
 	if t.rec.State == StateStarting {
 		// Nobody was ever told that it had been started.
+		s.dropGroup(t)
 		return s.store.remove(t.id)
 	}
 	s.tasks[t.id] = t
@@ -61,6 +66,9 @@ func (s *server) adopt(rec *record) error {
 		return nil
 	}
 	s.openPumps(t)
+	if err := s.groups.watch(t); err != nil {
+		s.log.Warn("task's memory not watched: its limit ends a process of it only", "task", t.id, "error", err)
+	}
 	s.log.Info("task adopted", "task", t.id, "pid", t.rec.Pid)
 	watched, err := watchProcess(t.rec.Pid, t.rec.StartTicks)
 	if err != nil {
@@ -73,6 +81,14 @@ func (s *server) adopt(rec *record) error {
 	}
 	go s.awaitAdopted(t, watched)
 	return nil
+}
+
+// dropGroup removes the control groups that an ended task has left. If they cannot be removed, the other
+// tasks are adopted all the same.
+func (s *server) dropGroup(t *task) {
+	if err := s.groups.remove(t.rec.Cgroup); err != nil {
+		s.log.Error("task's control group not removed", "task", t.id, "error", err)
+	}
 }
 
 // findMarked looks for the session leader that was started for the task.

@@ -140,6 +140,14 @@ func (c *Client) linked() int {
 	return c.link.version
 }
 
+// Limits reports whether the executor can limit its tasks (Spec.Cgroup). One that an earlier version of the agent has
+// started cannot. As long as there is no connection it can, since a new one will be started.
+func (c *Client) Limits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link == nil || c.link.version >= versionLimits
+}
+
 // connect gives the connection, making one and an executor as needed.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	select {

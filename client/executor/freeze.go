@@ -48,7 +48,10 @@ func (s *server) freeze(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	freezer, err := ownFreezer(pid, func(pid int) bool { return t.owns(pid) })
+	freezer, err := t.groupFreezer(), error(nil)
+	if freezer == "" {
+		freezer, err = ownFreezer(pid, func(pid int) bool { return t.owns(pid) })
+	}
 	if err != nil {
 		s.log.Warn("task's cgroup not used to freeze it", "task", t.id, "error", err)
 	}
@@ -67,6 +70,17 @@ func (s *server) freeze(ctx context.Context, t *task) error {
 		return errors.Join(fmt.Errorf("freeze task %q: %w", t.id, err), s.thawIcy(t))
 	}
 	return nil
+}
+
+// groupFreezer returns the file by which the task's own control group is frozen, or "" if it has none.
+func (t *task) groupFreezer() string {
+	if t.rec.Cgroup == nil || t.rec.Cgroup.Unified == "" {
+		return ""
+	}
+	if file := filepath.Join(t.rec.Cgroup.Unified, freezerV2); exists(file) {
+		return file
+	}
+	return "" // a kernel before 5.2
 }
 
 // thaw lets a task's processes go on; it does nothing for one that is not frozen.

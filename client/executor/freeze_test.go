@@ -67,7 +67,7 @@ func (f *fixture) startFamily(id string) {
 	f.wantGoesOn(id)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

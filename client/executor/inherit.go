@@ -3,7 +3,6 @@ package executor
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -53,19 +52,10 @@ func eachDescriptor(fn func(fd int)) error {
 	return nil
 }
 
-// withoutNewPrivs runs fn on a thread whose children can never gain privileges by executing a set-user-ID program or
-// one with file capabilities. A thread cannot give that up again, so it ends with fn.
-func withoutNewPrivs(fn func()) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		if err == nil {
-			fn()
-		}
-		result <- err
-	}()
-	if err := <-result; err != nil {
+// noNewPrivs has the children of the calling thread never gain privileges by executing a set-user-ID program or one with
+// file capabilities. A thread cannot give that up again.
+func noNewPrivs() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep a task from new privileges: %w", err)
 	}
 	return nil

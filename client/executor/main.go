@@ -175,6 +175,7 @@ func run(ctx context.Context, o *options, ready *os.File, stderr io.Writer) erro
 	}
 	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "protocol", Version)
 	s.loop(ctx, l, signals, children)
+	s.groups.close()
 	return removeSocket(o.dir, own)
 }
 

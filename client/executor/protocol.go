@@ -18,10 +18,11 @@ import (
 // versions that they speak and use the highest common one.
 const (
 	// Version is the protocol spoken, MinVersion the oldest still understood. Executors that speak versionGroups or
-	// a later one know Spec.Groups and Spec.AllowNewPrivs.
-	Version       = 2
+	// a later one know Spec.Groups and Spec.AllowNewPrivs, from versionLimits on also Spec.Cgroup.
+	Version       = 3
 	MinVersion    = 1
 	versionGroups = 2
+	versionLimits = 3
 
 	maxFrame = 4 << 20
 )

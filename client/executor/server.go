@@ -30,8 +30,10 @@ type server struct {
 	dir   string
 	store store
 	log   hclog.Logger
-	boot  string
-	pid   int
+	// groups are the control groups of the tasks.
+	groups groups
+	boot   string
+	pid    int
 
 	// forks is held from before a process is forked until its task is in byPid,
 	// and by the reaper while it looks a process up.
@@ -189,7 +191,8 @@ func (s *server) start(spec *Spec, now time.Time) (Status, error) {
 		delete(s.tasks, spec.ID)
 		s.mu.Unlock()
 		t.finishPumps()
-		err = errors.Join(err, s.store.remove(spec.ID))
+		t.endWatch()
+		err = errors.Join(err, s.groups.remove(t.rec.Cgroup), s.store.remove(spec.ID))
 		s.count(-1, 0)
 		close(t.done)
 		return Status{}, err
@@ -204,6 +207,9 @@ func (s *server) launch(t *task, spec *Spec) error {
 		return err
 	}
 	who.join(spec.Groups)
+	if t.rec.Cgroup, err = s.groups.plan(spec); err != nil {
+		return err
+	}
 	if err := s.store.create(t.id); err != nil {
 		return err
 	}
@@ -212,13 +218,19 @@ func (s *server) launch(t *task, spec *Spec) error {
 	if err := s.store.put(&t.rec, false); err != nil {
 		return err
 	}
+	if err := s.groups.create(spec, t.rec.Cgroup); err != nil {
+		return err
+	}
+	if err := s.groups.watch(t); err != nil {
+		s.log.Warn("task's memory not watched: its limit ends a process of it only", "task", t.id, "error", err)
+	}
 	streams, err := t.openStreams(s.dir, who)
 	if err != nil {
 		return err
 	}
 	defer streams.close()
 	s.forks.Lock()
-	pid, err := fork(spec, who, streams)
+	pid, err := fork(spec, who, streams, &s.groups, t.rec.Cgroup)
 	if err == nil {
 		s.mu.Lock()
 		s.byPid[pid] = t
@@ -298,10 +310,16 @@ func (s *server) reapOne(pid int, t *task) {
 // finish does what is to be done after a task's process has gone: the processes
 // that escaped, the output, the record; then it tells those who wait.
 func (s *server) finish(t *task, exit *Exit) {
+	t.endWatch()
+	killed := s.groups.kill(t.rec.Cgroup)
+	if killed != nil {
+		s.log.Error("task's processes not all killed", "task", t.id, "error", killed)
+	}
 	s.sweep(t)
 	t.finishPumps()
-	if exit.Signal == int(unix.SIGKILL) || exit.Unknown {
-		exit.OOMKilled = oomKilled(t.rec.CgroupV2)
+	s.groups.judge(t, exit)
+	if killed == nil {
+		s.dropGroup(t)
 	}
 	t.mu.Lock()
 	t.rec.Dropped += t.dropped.Swap(0)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nomadish/nomadish/client/cgroup"
 )
 
 // record is what is kept on disk of a task. The environment and the arguments
@@ -24,6 +26,8 @@ type record struct {
 	StartedAt  time.Time
 	Logs       LogSpec
 	CgroupV2   string
+	// Cgroup are the task's own control groups, written down before they are made; nil: it has none.
+	Cgroup *cgroup.Group `json:",omitempty"`
 	// Frozen says that the task was frozen, or was about to be; Freezer is the file by
 	// which its cgroup was, empty if its processes were stopped one by one.
 	Frozen  bool   `json:",omitempty"`

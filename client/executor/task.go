@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nomadish/nomadish/client/cgroup"
 	"github.com/nomadish/nomadish/client/logs"
 )
 
@@ -31,6 +32,7 @@ type task struct {
 	found   bool         // adopted when its process was gone already: its pid says nothing
 	dropped atomic.Int64 // bytes of output lost
 	pumps   []*pump
+	unwatch func()        // ends the watching of its memory, or nil
 	done    chan struct{} // closed once rec.Exit is set and written down
 	killer  *time.Timer   // kills the group when a stop's time is over, or nil
 	killAt  time.Time     // when killer does
@@ -199,9 +201,16 @@ func (t *task) finishPumps() {
 	}
 }
 
+// endWatch ends the watching of the task's memory.
+func (t *task) endWatch() {
+	if t.unwatch != nil {
+		t.unwatch()
+	}
+}
+
 // fork starts the process. The caller holds the server's fork lock, so that the
-// reaper does not meet the process before the task is known by its pid.
-func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
+// reaper does not meet the process before the task is known by its pid. group are the control groups that it is born into.
+func fork(spec *Spec, who identity, s *streams, groups *groups, group *cgroup.Group) (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Dir: spec.Dir,
 		Env: append(append(make([]string, 0, len(spec.Env)+1), spec.Env...), Marker+"="+spec.ID),
@@ -218,7 +227,7 @@ func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
 		defer func() { _ = cg.Close() }()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(cg.Fd())
 	}
-	pid, err = forkExec(spec, attr)
+	pid, err = forkExec(spec, attr, groups, group)
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
 		// The machine's plight, not the task's: may be tried again.
 		return 0, fmt.Errorf("fork for %s: %w", spec.Command, err)
@@ -234,19 +243,26 @@ func fork(spec *Spec, who identity, s *streams) (pid int, err error) {
 	return pid, nil
 }
 
-// forkExec starts the process with nothing of the executor's but what attr says.
-func forkExec(spec *Spec, attr *syscall.ProcAttr) (pid int, err error) {
+// forkExec starts the process in its control groups, with nothing of the executor's but what attr says.
+func forkExec(spec *Spec, attr *syscall.ProcAttr, groups *groups, group *cgroup.Group) (pid int, err error) {
 	if err := keepDescriptors(); err != nil {
 		return 0, err
 	}
-	start := func() { pid, err = syscall.ForkExec(spec.Command, append([]string{spec.Command}, spec.Args...), attr) }
-	if spec.AllowNewPrivs {
-		start()
-		return pid, err
-	}
-	if perr := withoutNewPrivs(start); perr != nil {
-		return 0, perr
-	}
+	// What the process inherits of the thread that forks it is given to one thread: its groups and its privileges.
+	cgroup.OnThread(func() (stays bool) {
+		if !spec.AllowNewPrivs {
+			if err = noNewPrivs(); err != nil {
+				return false
+			}
+		}
+		pid, stays, err = groups.fork(group, func(unified int) (int, error) {
+			if unified >= 0 {
+				attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, unified
+			}
+			return syscall.ForkExec(spec.Command, append([]string{spec.Command}, spec.Args...), attr)
+		})
+		return stays && spec.AllowNewPrivs
+	})
 	return pid, err
 }
 

@@ -42,7 +42,10 @@ type Spec struct {
 	// CgroupV2 is the absolute path of an existing cgroup of the unified hierarchy
 	// that the process is born into; empty means the executor's own.
 	CgroupV2 string
-	Logs     LogSpec
+	// Cgroup, unless it is nil or CgroupV2 is set, has the task run in control groups of its own, with limits.
+	// Executors of protocol versions before versionLimits do not know it.
+	Cgroup *Cgroup `json:",omitempty"`
+	Logs   LogSpec
 }
 
 // LogSpec says where a task's output goes.
@@ -70,6 +73,8 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("cgroup %q: must be an absolute path", s.CgroupV2)
 	case slices.ContainsFunc(s.Groups, func(g int) bool { return g < 0 || g >= math.MaxUint32 }):
 		return fmt.Errorf("groups %v: must be group IDs", s.Groups)
+	case s.Cgroup != nil && s.Cgroup.validate() != nil:
+		return s.Cgroup.validate()
 	case s.OOMScoreAdj < -1000 || s.OOMScoreAdj > 1000:
 		return fmt.Errorf("oom_score_adj %d: must be -1000 to 1000", s.OOMScoreAdj)
 	}
@@ -136,6 +141,8 @@ type Exit struct {
 	Code, Signal int
 	// OOMKilled: the kernel says that the process's cgroup ran out of memory.
 	OOMKilled bool
+	// Message says which of its limits the task has reached; empty: none.
+	Message string `json:",omitempty"`
 	// Unknown: it has ended, but nobody saw how; Reason says why nobody did.
 	Unknown    bool
 	Reason     string

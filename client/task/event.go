@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/client/driver"
@@ -64,6 +65,11 @@ func terminatedEvent(res driver.ExitResult, now time.Time) *structs.TaskEvent {
 	}
 	if res.Err != nil {
 		e.Message = cutMessage(res.Err.Error())
+	}
+	if res.Message != "" {
+		e.Message = strings.TrimPrefix(e.Message+"; "+res.Message, "; ")
+	}
+	if e.Message != "" {
 		e.Details["exit_message"] = e.Message
 		display += fmt.Sprintf(", Exit Message: %q", e.Message)
 	}

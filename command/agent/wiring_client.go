@@ -1,17 +1,21 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/client"
+	"github.com/nomadish/nomadish/client/cgroup"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/driver/mock"
 	"github.com/nomadish/nomadish/client/driver/rawexec"
@@ -139,6 +143,7 @@ func loopback() string {
 type driverSet struct {
 	drivers []driver.Driver
 	exec    *executor.Client // nil: the node runs no processes
+	raw     *rawexec.Driver  // nil likewise
 	started chan struct{}    // closed when the early start of the executor is over
 	cancel  context.CancelFunc
 }
@@ -163,10 +168,14 @@ func newDrivers(cfg *config.Config, dirs clientDirs, logger hclog.Logger) (*driv
 	}
 	enabled := rawExecEnabled(cfg)
 	opts, err := rawExecOptions(cfg, enabled)
+	if err == nil && enabled && !cfg.SimulatedOnly() {
+		opts.Limits, err = rawExecLimits(cfg, conf.Dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start drivers: %w", err)
 	}
-	d.drivers = append(d.drivers, rawexec.New(d.exec, opts))
+	d.raw = rawexec.New(d.exec, opts)
+	d.drivers = append(d.drivers, d.raw)
 	if enabled && !cfg.SimulatedOnly() {
 		var ctx context.Context
 		ctx, d.cancel = context.WithCancel(context.Background())
@@ -198,6 +207,7 @@ func (d *driverSet) close(ctx context.Context, end bool) error {
 			err = d.exec.Shutdown(ctx)
 		}
 	}
+	d.raw.Close()
 	return errors.Join(err, d.exec.Close())
 }
 
@@ -228,6 +238,31 @@ func deniedEnv(cfg *config.Config) []string {
 		}
 	}
 	return out
+}
+
+// rawExecLimits says how tasks of raw_exec are limited, and where the agent's control groups are. dir is its executor's
+// directory, which is made if need be: it tells the agents of one machine apart.
+func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
+	var limits rawexec.Limits
+	if p := cfg.Plugins["raw_exec"]; p != nil {
+		if off, err := strconv.ParseBool(fmt.Sprint(p.Config["no_cgroups"])); err == nil && off {
+			limits.Reason = `switched off by no_cgroups in the agent's plugin "raw_exec"`
+			return limits, nil
+		}
+		if text, stated := p.Config["pids_limit"]; stated {
+			n, err := strconv.Atoi(fmt.Sprint(text))
+			if err != nil || n < -1 {
+				return limits, fmt.Errorf(`plugin "raw_exec": pids_limit %v: must be a number of processes and threads, 0 for the default, or -1 for no limit`, text)
+			}
+			limits.Pids = n
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return limits, fmt.Errorf("executor's directory: %w", err)
+	}
+	parent := cmp.Or(strings.Trim(cfg.Client.CgroupParent, "/"), cgroup.DefaultParent)
+	limits.Parent = parent + "/" + cgroup.AgentName(dir)
+	return limits, nil
 }
 
 // rawExecEnabled tells whether raw_exec, which runs tasks without isolation, may

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -211,6 +212,33 @@ func TestMakeDataDir(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %o", row.dir, info, err, row.want)
 		}
 	}
+}
+
+func TestRawExecLimits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "executor")
+	f := func(src, parent string, pids int, want string) {
+		t.Helper()
+		c := config.Default()
+		if _, err := c.Merge("c.hcl", []byte(src)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := rawExecLimits(c, dir)
+		switch {
+		case want != "":
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", src, err)
+			}
+		case err != nil || got.Pids != pids || (got.Parent == "") != (got.Reason != "") || path.Dir(got.Parent) != parent:
+			t.Errorf("%s: %+v, %v", src, got, err)
+		}
+	}
+	f("", "nomadish.slice", 0, "")
+	f(`client { cgroup_parent = "/a/b/" }`, "a/b", 0, "")
+	f(`plugin "raw_exec" { config = { pids_limit = 77 } }`, "nomadish.slice", 77, "")
+	f(`plugin "raw_exec" { config = { pids_limit = "-1" } }`, "nomadish.slice", -1, "")
+	f(`plugin "raw_exec" { config = { pids_limit = -2 } }`, "", 0, "pids_limit -2")
+	f(`plugin "raw_exec" { config = { no_cgroups = false } }`, "nomadish.slice", 0, "")
+	f(`plugin "raw_exec" { config = { no_cgroups = true } }`, ".", 0, "")
 }
 
 func TestLocalAddr(t *testing.T) {

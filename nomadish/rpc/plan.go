@@ -26,6 +26,9 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 	snap := e.Store.Snapshot()
 	job := args.Job
 	old := snap.Job(nil, job.Namespace, job.ID)
+	if unlimited := unlimitedNodes(snap.World(), job); len(unlimited) > 0 {
+		warnings = strings.TrimPrefix(warnings+"\n"+strings.Join(unlimited, "\n"), "\n")
+	}
 	reply := &structs.JobPlanReply{Warnings: warnings, Index: snap.Index()}
 	now := e.Now()
 	job.SubmitTime, job.Version = now.UnixNano(), 0

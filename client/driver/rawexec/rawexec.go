@@ -1,6 +1,7 @@
 // Package rawexec is the driver raw_exec: it runs a task's command as a plain
 // process, in its own session but without any isolation, as the agent's user or
-// as one that the task names.
+// as one that the task names. Where the machine has control groups a task is
+// limited to the memory and the processes that it may have (limits.go).
 //
 // The processes are the executor's children (package executor), so they outlive
 // the agent. The package itself must never fork.
@@ -49,17 +50,20 @@ type Options struct {
 	AllowNewPrivs bool
 	// DeniedUIDs and DeniedGIDs are those that no task runs with.
 	DeniedUIDs, DeniedGIDs users.Set
+	// Limits says how tasks are limited; the zero value: not at all.
+	Limits Limits
 }
 
 // Driver is the raw_exec driver.
 type Driver struct {
-	opts Options
-	exec *executor.Client
+	opts   Options
+	exec   *executor.Client
+	limits *limiter
 }
 
 // New makes the driver; its tasks run in exec's executor.
 func New(exec *executor.Client, opts Options) *Driver {
-	return &Driver{opts: opts, exec: exec}
+	return &Driver{opts: opts, exec: exec, limits: &limiter{Limits: opts.Limits}}
 }
 
 // Name is "raw_exec".
@@ -72,12 +76,19 @@ func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
 	}
 	f := driver.Fingerprint{
 		Health: driver.HealthHealthy, Description: "Healthy",
-		Attributes: map[string]string{"driver.raw_exec": "1"},
+		Attributes: d.attributes(),
 	}
 	if d.opts.AllowNewPrivs {
 		f.Attributes["driver.raw_exec.allow_new_privs"] = "1"
 	}
 	return f
+}
+
+// attributes are the node's, as long as the driver is switched on.
+func (d *Driver) attributes() map[string]string {
+	out := d.limits.attributes(d.exec)
+	out["driver.raw_exec"] = "1"
+	return out
 }
 
 // config is a task's config block.
@@ -89,6 +100,7 @@ type config struct {
 	deniedEnv   []string
 	oomScoreAdj int
 	noNewPrivs  bool
+	pidsLimit   int
 }
 
 func parse(values map[string]any) (*config, error) {
@@ -101,6 +113,7 @@ func parse(values map[string]any) (*config, error) {
 		deniedEnv:   c.Strings("denied_envvars"),
 		oomScoreAdj: c.Int("oom_score_adj"),
 		noNewPrivs:  true,
+		pidsLimit:   c.Int("pids_limit"),
 	}
 	if _, stated := values["no_new_privs"]; stated {
 		cfg.noNewPrivs = c.Bool("no_new_privs")
@@ -114,6 +127,9 @@ func parse(values map[string]any) (*config, error) {
 	}
 	if cfg.oomScoreAdj < 0 || cfg.oomScoreAdj > 1000 {
 		c.Fail("oom_score_adj", "must be 0 to 1000, not %d", cfg.oomScoreAdj)
+	}
+	if cfg.pidsLimit < 0 {
+		c.Fail("pids_limit", "must be at least 1, or 0 for the node's own limit, not %d", cfg.pidsLimit)
 	}
 	if strings.Contains(cfg.cgroupV2, "..") {
 		c.Fail("cgroup_v2_override", "must not hold %q", "..")
@@ -225,6 +241,7 @@ func (d *Driver) spec(task *driver.TaskConfig, cfg *config) (*executor.Spec, err
 		OOMScoreAdj: cfg.oomScoreAdj, Groups: task.Groups, AllowNewPrivs: !cfg.noNewPrivs,
 		Logs: executor.LogSpec{Disabled: task.Logs.Disabled, Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles},
 	}
+	spec.Cgroup = d.limits.forTask(task, cfg)
 	if cfg.cgroupV2 != "" {
 		spec.CgroupV2 = filepath.Join("/sys/fs/cgroup", cfg.cgroupV2)
 	}
@@ -344,7 +361,9 @@ func (h *handle) end(r driver.ExitResult) driver.ExitResult {
 }
 
 func result(e *executor.Exit) driver.ExitResult {
-	r := driver.ExitResult{ExitCode: e.Code, Signal: e.Signal, OOMKilled: e.OOMKilled, Unknown: e.Unknown, FinishedAt: e.FinishedAt}
+	r := driver.ExitResult{
+		ExitCode: e.Code, Signal: e.Signal, OOMKilled: e.OOMKilled, Unknown: e.Unknown, Message: e.Message, FinishedAt: e.FinishedAt,
+	}
 	if e.Signal != 0 {
 		r.ExitCode = 128 + e.Signal
 	}

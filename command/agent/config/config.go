@@ -273,6 +273,8 @@ type Client struct {
 	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
 	GCDiskUsageThreshold float64       `hcl:"gc_disk_usage_threshold"` // percent
 	GCMaxAllocs          int           `hcl:"gc_max_allocs"`
+	// CgroupParent is where tasks have their control groups, below the root of each hierarchy.
+	CgroupParent string `hcl:"cgroup_parent"`
 
 	// DiskFullMB and DiskFullPercent are ours, as in the server's block.
 	DiskFullMB      int     `hcl:"disk_full_mb"`
@@ -298,7 +300,7 @@ type Client struct {
 	Drain    drain    `hcl:"drain_on_shutdown,block"`
 	Users    Users    `hcl:"users,block"`
 
-	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,cgroup_parent,nomad_service_discovery,node_max_allocs,log_file,fingerprint"`
+	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,nomad_service_discovery,node_max_allocs,log_file,fingerprint"`
 }
 
 // Reserved is what a node keeps from tasks.

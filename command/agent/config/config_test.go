@@ -270,6 +270,8 @@ func TestValidate(t *testing.T) {
 	f(`bind_addr = "{{ GetPrivateIP }}"`, "templates are not supported yet")
 	f(`bind_addr = "1.2.3.4:5"`, "must not have a port")
 	f(`bind_addr = "::1"`, "")
+	f(`client { cgroup_parent = "/machine.slice/tasks/" }`, "")
+	f("client {\n enabled = true\n cgroup_parent = \"../up\"\n}", `b.hcl:3: client.cgroup_parent: control group "../up": must be a path below`)
 	f(`addresses { http = "a/b" }`, "addresses.http")
 	f(`addresses { rpc = "a b" }`, "must be one address")
 	f(`advertise { rpc = "0.0.0.0:1" }`, "others can reach")

@@ -26,10 +26,10 @@ type rawExecPlugin struct {
 	// DeniedUIDs and DeniedGIDs are numbers and ranges of them, with commas between.
 	DeniedUIDs string `hcl:"denied_host_uids"`
 	DeniedGIDs string `hcl:"denied_host_gids"`
-	// AllowNewPrivs is ours.
+	NoCgroups  bool   `hcl:"no_cgroups"`
+	// AllowNewPrivs is ours, and PidsLimit, named as the docker driver has it: processes and threads of a task.
 	AllowNewPrivs bool `hcl:"allow_new_privs"`
-
-	_ struct{} `inert:"no_cgroups"`
+	PidsLimit     int  `hcl:"pids_limit"`
 }
 
 type mockPlugin struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/nomadish/nomadish/client/cgroup"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -338,6 +339,11 @@ func (k *checker) client() {
 	for name, v := range cl.HostVolumes {
 		if !filepath.IsAbs(v.Path) {
 			k.bad("client.host_volume."+name, ": path %q: must be an absolute path", v.Path)
+		}
+	}
+	if cl.CgroupParent != "" {
+		if err := cgroup.ValidateParent(strings.Trim(cl.CgroupParent, "/")); err != nil {
+			k.bad("client.cgroup_parent", ": %v", err)
 		}
 	}
 	if cl.SimulateBeside && cl.Simulate == "" {

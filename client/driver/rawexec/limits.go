@@ -1,0 +1,124 @@
+package rawexec
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/nomadish/nomadish/client/cgroup"
+	"github.com/nomadish/nomadish/client/driver"
+	"github.com/nomadish/nomadish/client/executor"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Unless an operator says otherwise, a task may have so many processes and threads for each core of the machine, and at
+// least so many. Programs that compute start threads by the number of cores.
+const (
+	pidsPerCore = 256
+	minPids     = 1024
+)
+
+// Limits says how the driver's tasks are limited.
+type Limits struct {
+	// Parent is where the agent's control groups are, below the root of each hierarchy; empty: tasks are not limited.
+	Parent string
+	// Reason says why Parent is empty.
+	Reason string
+	// Pids is how many processes and threads a task may have; 0: the default, -1: as many as it likes.
+	Pids int
+}
+
+// limiter finds out once what can be limited here.
+type limiter struct {
+	Limits
+	once    sync.Once
+	base    *cgroup.Base // nil: there is none
+	limited []string
+	missing string
+}
+
+// can returns what is limited, and why not everything is.
+func (l *limiter) can(exec *executor.Client) (limited []string, missing string) {
+	l.once.Do(func() {
+		switch {
+		case l.Parent != "":
+			l.detect()
+		case l.Reason != "":
+			l.missing = l.Reason
+		default:
+			l.missing = "no place for control groups is configured"
+		}
+	})
+	if exec != nil && len(l.limited) > 0 && !exec.Limits() {
+		return nil, "tasks are run by an executor of an earlier version until its last task has ended"
+	}
+	return l.limited, l.missing
+}
+
+func (l *limiter) detect() {
+	system, err := cgroup.Detect(runtime.NumCPU())
+	if err == nil {
+		l.base, err = system.Open(l.Parent)
+	}
+	if err != nil {
+		l.missing = err.Error()
+		return
+	}
+	l.limited, l.missing = l.base.Limited(), l.base.Missing()
+}
+
+// Close removes the place of the tasks' control groups, unless tasks are in it. The driver may be used on.
+func (d *Driver) Close() {
+	l := d.limits
+	l.once.Do(func() {}) // what was not looked at was not made
+	if l.base != nil {
+		l.base.Close()
+	}
+}
+
+// attributes are what a node says of its limits.
+func (l *limiter) attributes(exec *executor.Client) map[string]string {
+	limited, missing := l.can(exec)
+	out := map[string]string{structs.AttrRawExecLimits: structs.NoLimits}
+	if len(limited) > 0 {
+		out[structs.AttrRawExecLimits] = strings.Join(limited, ",")
+	}
+	if missing != "" {
+		out[structs.AttrRawExecLimitsReason] = missing
+	}
+	return out
+}
+
+// forTask returns the control groups that a task is to have; nil: none.
+func (l *limiter) forTask(task *driver.TaskConfig, cfg *config) *executor.Cgroup {
+	if l.Parent == "" || cfg.cgroupV2 != "" {
+		return nil
+	}
+	// Also where nothing can be limited: a group serves to find all that a task has started.
+	const mb = 1 << 20
+	r := task.Resources
+	c := &executor.Cgroup{Parent: l.Parent, Limits: cgroup.Limits{Pids: l.pids(cfg), CPU: int64(max(0, r.CPUShares))}}
+	switch {
+	case r.MemoryMaxMB < 0: // no limit
+	case r.MemoryMaxMB > r.MemoryMB:
+		c.Limits.Memory, c.Limits.MemoryLow = int64(r.MemoryMaxMB)*mb, int64(max(0, r.MemoryMB))*mb
+	default:
+		c.Limits.Memory = int64(max(0, r.MemoryMB)) * mb
+	}
+	return c
+}
+
+// pids is how many processes a task may have: what the node allows, or less if the task says so; 0: no limit.
+func (l *limiter) pids(cfg *config) int64 {
+	node := l.Pids
+	switch {
+	case node < 0:
+		return int64(cfg.pidsLimit)
+	case node == 0:
+		node = max(minPids, pidsPerCore*runtime.NumCPU())
+	}
+	if cfg.pidsLimit > 0 {
+		node = min(node, cfg.pidsLimit)
+	}
+	return int64(node)
+}
