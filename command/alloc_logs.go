@@ -11,6 +11,7 @@ import (
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -158,7 +159,7 @@ func (e *env) logSource(ctx context.Context, args []string, task, group string, 
 	case 1:
 		return alloc, names[0], nil
 	default:
-		return "", "", fmt.Errorf("allocation %s has the tasks %s: name one", short(alloc, false), structs.EscapeLine(strings.Join(names, ", ")))
+		return "", "", fmt.Errorf("allocation %s has the tasks %s: name one", short(alloc, false), printable.EscapeLine(strings.Join(names, ", ")))
 	}
 }
 
@@ -179,7 +180,7 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 		if group != "" {
 			what += fmt.Sprintf(" group %q", group)
 		}
-		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, structs.EscapeLine(shellWord(id)))
+		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, printable.EscapeLine(shellWord(id)))
 	}
 	allocs = newestFirst(allocs)
 	running := slices.DeleteFunc(slices.Clone(allocs), func(a *structs.AllocListStub) bool { return a.ClientStatus != structs.AllocClientRunning })

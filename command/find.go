@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -73,7 +74,7 @@ func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error
 			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)
 			break
 		}
-		fmt.Fprintf(&b, "\n  %s  %s", structs.EscapeLine(id(t)), structs.EscapeLine(name(t)))
+		fmt.Fprintf(&b, "\n  %s  %s", printable.EscapeLine(id(t)), printable.EscapeLine(name(t)))
 	}
 	return zero, errors.New(b.String())
 }

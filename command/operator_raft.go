@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
-	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/internal/printable"
 )
 
 func raftListPeers() spec {
@@ -89,9 +89,9 @@ func (p *peer) find(ctx context.Context, e *env, args []string) error {
 	}
 	switch {
 	case n == 0:
-		return fmt.Errorf("no server %q in the Raft configuration; there are %s", args[0], structs.EscapeLine(strings.Join(all, ", ")))
+		return fmt.Errorf("no server %q in the Raft configuration; there are %s", args[0], printable.EscapeLine(strings.Join(all, ", ")))
 	case n > 1:
-		return fmt.Errorf("%d servers are named %q: give the ID of one; there are %s", n, args[0], structs.EscapeLine(strings.Join(all, ", ")))
+		return fmt.Errorf("%d servers are named %q: give the ID of one; there are %s", n, args[0], printable.EscapeLine(strings.Join(all, ", ")))
 	}
 	return nil
 }

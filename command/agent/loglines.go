@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/internal/printable"
 )
 
 // logLines is where loggers write: each Write, which is what one call of a logger printed, becomes one line, with what is not
@@ -18,7 +18,7 @@ type logLines struct {
 func (l *logLines) Write(p []byte) (int, error) {
 	var err error
 	if l.json {
-		_, err = l.to.Write(structs.EscapeJSON(p))
+		_, err = l.to.Write(printable.EscapeJSON(p))
 	} else {
 		_, err = io.WriteString(l.to, oneLine(string(p)))
 	}
@@ -39,7 +39,7 @@ func oneLine(record string) string {
 	lines := strings.Split(strings.TrimSuffix(record, "\n"), "\n")
 	var b strings.Builder
 	b.Grow(len(record) + 8)
-	b.WriteString(structs.EscapeLine(lines[0]))
+	b.WriteString(printable.EscapeLine(lines[0]))
 	quoted := false // within a value
 	for i, line := range lines[1:] {
 		text, value := strings.CutPrefix(line, "  | ")
@@ -61,7 +61,7 @@ func oneLine(record string) string {
 		default: // a message of several lines
 			text = `\n` + line
 		}
-		b.WriteString(structs.EscapeLine(text))
+		b.WriteString(printable.EscapeLine(text))
 	}
 	if quoted {
 		b.WriteByte('"')

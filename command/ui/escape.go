@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/internal/printable"
 )
 
 // Colours travel through the command line as marks, and become escape sequences only in a Writer. A mark has a random part,
@@ -48,11 +48,11 @@ func escaped(s string, escape func(string) string, mark func(colour byte) string
 
 // escapeLine escapes what is not printable in a text of one line, and keeps the marks of colours.
 func escapeLine(s string) string {
-	return escaped(s, structs.EscapeLine, func(colour byte) string { return markStart + string(colour) })
+	return escaped(s, printable.EscapeLine, func(colour byte) string { return markStart + string(colour) })
 }
 
 // Writer is the standard output or error of a command. Nothing but printable text, newlines, tabs and the colours of [Style]
-// gets through: the rest is escaped, as by [structs.EscapeText].
+// gets through: the rest is escaped, as by [printable.EscapeText].
 //
 // It cannot know which newlines and tabs are the command's own. [Fprintf], [Table] and [Pairs] escape those in values.
 type Writer struct{ to io.Writer }
@@ -62,7 +62,7 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
-	s := escaped(string(p), structs.EscapeText, func(colour byte) string { return sequences[colour] })
+	s := escaped(string(p), printable.EscapeText, func(colour byte) string { return sequences[colour] })
 	if s == string(p) { // as nearly always; compared without a copy
 		return w.to.Write(p)
 	}
@@ -98,7 +98,7 @@ func Fprintf(w io.Writer, format string, args ...any) {
 				safe[i] = value{arg} // after its verb: %q escapes by itself
 			}
 		case Lines:
-			safe[i] = escaped(string(arg), structs.EscapeText, func(colour byte) string { return markStart + string(colour) })
+			safe[i] = escaped(string(arg), printable.EscapeText, func(colour byte) string { return markStart + string(colour) })
 		case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
 			safe[i] = arg
 		default:
@@ -140,6 +140,6 @@ func JSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = Raw(w).Write(append(structs.EscapeJSON(raw), '\n'))
+	_, err = Raw(w).Write(append(printable.EscapeJSON(raw), '\n'))
 	return err
 }

@@ -70,11 +70,12 @@ var house = []floor{
 	{7, []string{"client/sim"}, nil, []string{"structs/...", "client/..."}, "server and client meet only on the wire"},
 	{10, []string{"api"}, nil, []string{"structs"}, "api speaks HTTP and knows only the vocabulary"},
 	{0, []string{"command/jobspec/..."}, nil, []string{"structs", "command/jobspec/..."}, "parsing a job needs only the vocabulary"},
-	{0, []string{"command/ui"}, nil, nil, "showing things needs nothing of ours"},
-	{8, []string{"command/..."}, []string{"command", "command/jobspec/...", "command/ui"}, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "command/*"}, "command hands things down, it is not called back"},
-	{0, []string{"command"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "command/..."}, "command stands on everything but e2e"},
-	{0, []string{""}, nil, []string{"command/...", "structs/...", "scheduler/...", "nomadish/...", "client/...", "api"}, "main hands its arguments to command"},
+	{0, []string{"command/ui"}, nil, []string{"internal/printable"}, "showing things needs nothing of ours but what makes text printable"},
+	{8, []string{"command/..."}, []string{"command", "command/jobspec/...", "command/ui"}, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/printable", "command/*"}, "command hands things down, it is not called back"},
+	{0, []string{"command"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/printable", "command/..."}, "command stands on everything but e2e"},
+	{0, []string{""}, nil, []string{"command/...", "structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/printable"}, "main hands its arguments to command"},
 	{0, []string{"internal/leaks"}, nil, nil, "a tool of all tests knows nothing of ours"},
+	{0, []string{"internal/printable"}, nil, nil, "making text printable needs nothing of ours"},
 	{10, []string{"e2e/..."}, nil, []string{"structs", "api", "e2e/..."}, "e2e is black-box: the binary, the HTTP API, api and structs"},
 }
 

@@ -1,4 +1,4 @@
-package structs
+package printable
 
 import (
 	"encoding/json"
