@@ -77,6 +77,7 @@ func TestRouteRoles(t *testing.T) {
 		t.Helper()
 		leaf := &x509.Certificate{DNSNames: names}
 		r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+		r.Host = "localhost"
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
