@@ -25,9 +25,9 @@ type Events struct {
 // Events reads what has happened. What cannot be read has not happened.
 func (s *System) Events(g *Group) Events {
 	var e Events
-	switch {
-	case g.Memory == "":
-	case g.Memory == g.Unified:
+	switch g.Memory {
+	case "":
+	case g.Unified:
 		data, _ := s.files.ReadFile(filepath.Join(g.Memory, "memory.events"))
 		e.OOMKills, e.AtMemoryLimit = countOf(data, "oom_kill"), countOf(data, "oom") > 0
 	default:

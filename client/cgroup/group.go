@@ -100,7 +100,10 @@ func (s *System) Create(g *Group) error {
 	}
 	for _, set := range g.settings() {
 		err := s.files.WriteFile(set.file, set.text)
-		if err != nil && !(set.optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP))) {
+		if set.optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP)) {
+			continue
+		}
+		if err != nil {
 			return errors.Join(fmt.Errorf("limit of the task: write %s to %s: %w", set.text, set.file, reason(err)), s.removeNow(g))
 		}
 	}
