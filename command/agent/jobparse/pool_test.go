@@ -174,7 +174,7 @@ func TestCosts(t *testing.T) {
 			_, err := p.Parse(t.Context(), c.source, "", true)
 			cpu, memory := time.Duration(used.Utime.Nano()+used.Stime.Nano()), used.Maxrss<<10
 			t.Logf("%v, %d MiB: %.120v", cpu, memory>>20, err)
-			if cpu == 0 || cpu > limit+200*time.Millisecond || memory > 100<<20*raceFactor { // the kernel's limit is of whole seconds, and the end of a process costs as well
+			if cpu == 0 || cpu > limit+200*time.Millisecond*raceFactor || memory > 100<<20*raceFactor { // the kernel's limit is of whole seconds, and the end of a process costs as well
 				t.Errorf("it took %v of CPU time and %d MiB, want at most %v and 100 MiB", cpu, memory>>20, limit)
 			}
 			if err != nil && structs.CodeOf(err) != structs.CodeBadRequest || raceFactor == 1 && (err == nil || !strings.Contains(err.Error(), c.want)) {
