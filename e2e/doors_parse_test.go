@@ -269,6 +269,15 @@ func TestDoorJobSize(t *testing.T) {
 	}{
 		{"50,000 groups", groups(50_000, 1), "more than 200000 objects and lists"},
 		{"20,000 groups", groups(20_000, 1), "at most 1000 groups, not 20000"},
+		{"1,000 groups of 50,000", job(func(j map[string]any) {
+			list := make([]any, 1000)
+			for i := range list {
+				g := group(fmt.Sprint("g", i), 1)
+				g["Count"] = 50_000
+				list[i] = g
+			}
+			j["TaskGroups"] = list
+		}), "at most 50000 instances of a job"},
 		{"a million groups of nothing", job(func(j map[string]any) { j["TaskGroups"] = slices.Repeat([]any{map[string]any{}}, 1_000_000) }), "more than 200000 objects and lists"},
 		{"1,001 groups", groups(1001, 1), "at most 1000 groups, not 1001"},
 		{"a group of 251 tasks", groups(1, 251), "at most 250 tasks, not 251"},
@@ -328,6 +337,18 @@ func TestDoorJobSize(t *testing.T) {
 	code, text := a.post(t, "/v1/jobs", map[string]any{"Job": groups(1000, 1)})
 	if code != http.StatusOK {
 		t.Errorf("1,000 groups: status %d: %.300s", code, text)
+	}
+	code, text = a.post(t, "/v1/jobs", map[string]any{"Job": groups(1, 1), "Submission": map[string]any{"Source": "x", "Variables": long + long}})
+	if code != http.StatusOK || !strings.Contains(text, "job_max_source_size") {
+		t.Errorf("variables of 2 MiB: status %d: %.300s", code, text)
+	}
+	for what, body := range map[string]map[string]any{
+		"message": {"Message": long}, "meta": {"Meta": map[string]any{"m": long}},
+	} {
+		body["Target"], body["Error"] = map[string]any{"Group": "g0"}, true
+		if code, text := a.post(t, "/v1/job/big/scale", body); code != http.StatusBadRequest || len(text) > 1024 {
+			t.Errorf("a scaling with a %s of 1 MiB: status %d: %.300s", what, code, text)
+		}
 	}
 	deep := []byte(`{"Job":{"ID":"big","Meta":` + strings.Repeat("[", 100_000))
 	if code, text := a.post(t, "/v1/jobs", deep); code != http.StatusBadRequest || len(text) > 1024 {

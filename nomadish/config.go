@@ -115,7 +115,7 @@ type Config struct {
 
 	EventBuffer     int // single changes kept for event streams and the leader's parts
 	JobTrackedMax   int // versions kept of a job
-	JobMaxCount     int // of a group
+	JobMaxCount     int // of all groups of a job together
 	JobMaxPriority  int
 	JobMaxSource    int // bytes of a job's source text that are kept
 	JobMaxSize      int // bytes of a job

@@ -96,6 +96,11 @@ type JobSubmission struct {
 	Variables     string
 }
 
+// Size returns the bytes of the submission's texts.
+func (s *JobSubmission) Size() int {
+	return len(s.Source) + len(s.Format) + len(s.Variables) + bytesOf(s.VariableFlags)
+}
+
 // JobListStub is a job's line in a list.
 type JobListStub struct {
 	ID                string

@@ -151,6 +151,8 @@ type Endpoints struct {
 	rates    nodeRates
 	// explaining is held by those who make an explanation.
 	explaining chan struct{}
+	// planning is held by those whose job is being planned, which takes up to a second of a core.
+	planning chan struct{}
 	// checking is held by who checks the state.
 	checking chan struct{}
 	// saving and restoring are held by who saves and restores the state, fetching by the few
@@ -179,7 +181,8 @@ func New(c Config, d Deps) *Endpoints {
 		c.NodeMaxMessage = defaultNodeMessage
 	}
 	return &Endpoints{
-		Config: c, Deps: d, sessions: newSessions(), held: newHeld(), queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining),
+		Config: c, Deps: d, sessions: newSessions(), held: newHeld(), queue: queueview.NewReader(d.Now),
+		explaining: make(chan struct{}, maxExplaining), planning: make(chan struct{}, maxPlanning),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
 		fetching: make(chan struct{}, 4), registering: make(chan struct{}, c.MaxRegistering),
 		rates: nodeRates{rate: float64(c.NodeMaxRate)},

@@ -62,11 +62,8 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: this cluster allows at most %d (job_max_priority)",
 			job.ID, job.Priority, e.JobMaxPriority)
 	}
-	for _, g := range job.TaskGroups {
-		if e.JobMaxCount > 0 && g.Count > e.JobMaxCount {
-			return "", structs.Errorf(structs.CodeBadRequest, "job %q > group %q: count %d: this cluster allows at most %d (job_max_count)",
-				job.ID, g.Name, g.Count, e.JobMaxCount)
-		}
+	if err := e.checkCount(job, nil, 0); err != nil {
+		return "", err
 	}
 	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
 }
@@ -106,9 +103,9 @@ func (e *Endpoints) jobRegister(ctx context.Context, args *structs.JobRegisterRe
 		}
 	}
 	submission := args.Submission
-	if submission != nil && e.JobMaxSource > 0 && len(submission.Source) > e.JobMaxSource {
+	if submission != nil && e.JobMaxSource > 0 && submission.Size() > e.JobMaxSource {
 		submission = nil
-		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\njob source of over %d bytes is not kept (job_max_source_size)", e.JobMaxSource), "\n")
+		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\njob source of over %d bytes, its variables included, is not kept (job_max_source_size)", e.JobMaxSource), "\n")
 	}
 	entry := &structs.JobRegisterEntry{
 		Job: job, EnforceIndex: args.EnforceIndex, CheckIndex: args.JobModifyIndex, Submission: submission, Time: now,
@@ -250,8 +247,6 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 		return nil, structs.Errorf(structs.CodeBadRequest, "a scaling error is only recorded: leave Count out")
 	case args.Count != nil && *args.Count < 0:
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: allowed are 0 and more", *args.Count)
-	case args.Count != nil && e.JobMaxCount > 0 && *args.Count > int64(e.JobMaxCount):
-		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: this cluster allows at most %d (job_max_count)", *args.Count, e.JobMaxCount)
 	case args.Count != nil && tg.Scaling != nil && *args.Count < tg.Scaling.Min:
 		return nil, structs.Errorf(structs.CodeBadRequest, "count %d: the group's scaling block allows at least %d", *args.Count, tg.Scaling.Min)
 	case args.Count != nil && tg.Scaling != nil && tg.Scaling.Max > 0 && *args.Count > tg.Scaling.Max:
@@ -263,6 +258,14 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is stopped", job.ID).WithHint("run it again first")
 	case job.Type == structs.JobTypeSystem || job.Type == structs.JobTypeSysBatch:
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is of type %s and runs once a node: it has no count to scale", job.ID, job.Type)
+	}
+	if args.Count != nil && *args.Count > int64(tg.Count) { // one that has too many already may be made smaller step by step
+		if err := e.checkCount(job, tg, *args.Count); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkScalingNote(args); err != nil {
+		return nil, err
 	}
 	now := e.Now().UnixNano()
 	entry := &structs.JobScaleEntry{

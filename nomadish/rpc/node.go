@@ -301,6 +301,9 @@ func (e *Endpoints) nodeDrain(ctx context.Context, args *structs.NodeDrainReques
 	if err != nil {
 		return nil, err
 	}
+	if err := checkMeta(args.Meta); err != nil {
+		return nil, err
+	}
 	now := e.Now()
 	entry := &structs.NodeDrainEntry{
 		NodeID: node.ID, MarkEligible: args.MarkEligible, Meta: args.Meta, Time: now.UnixNano(), EvalSeed: e.NewID(),

@@ -8,9 +8,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// maxPlanning bounds the jobs that are planned at a time. Others wait, as long as their callers do.
+const maxPlanning = 2
+
 // jobPlan asks the real scheduler what a registration would do, on the state as it
 // is, and commits nothing.
-func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*structs.JobPlanReply, error) {
+func (e *Endpoints) jobPlan(ctx context.Context, args *structs.JobPlanRequest) (*structs.JobPlanReply, error) {
 	if args.Job != nil && args.Job.Multiregion != nil { // as this region would get it
 		job := args.Job.InRegion(e.Region)
 		if job == nil {
@@ -22,6 +25,12 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 	warnings, err := e.admit(args.Job, args.Namespace)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case e.planning <- struct{}{}:
+		defer func() { <-e.planning }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	snap := e.Store.Snapshot()
 	job := args.Job
@@ -70,15 +79,17 @@ func (e *Endpoints) jobPlan(_ context.Context, args *structs.JobPlanRequest) (*s
 		reply.CreatedEvals = append(reply.CreatedEvals, ev)
 	}
 	if args.Diff {
-		before := old
-		if before == nil {
-			reply.Diff = (*structs.Job)(nil).Diff(job, true)
-		} else {
-			reply.Diff = before.Diff(job, true)
-		}
-		if reply.Diff != nil && plan.Annotations != nil {
-			reply.Diff.Annotate(plan.Annotations.DesiredTGUpdates)
-		}
+		reply.Diff = planDiff(old, job, plan)
 	}
 	return reply, nil
+}
+
+// planDiff returns what differs between a job and the one that is registered, nil if there is none, with what the plan does
+// to each group.
+func planDiff(old, job *structs.Job, plan *structs.Plan) *structs.JobDiff {
+	diff := old.Diff(job, true)
+	if diff != nil && plan.Annotations != nil {
+		diff.Annotate(plan.Annotations.DesiredTGUpdates)
+	}
+	return diff
 }
