@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/nomadish/nomadish/client/driver"
@@ -24,7 +23,7 @@ func (r *Runner) admit(ctx context.Context, a *structs.Allocation, t *structs.Ta
 		return nil, err
 	}
 	if err := users.CheckEnter(filepath.Dir(r.dir.Path()), u); err != nil {
-		return nil, fmt.Errorf("task %q: %w", t.Name, err)
+		return nil, err
 	}
 	x, assign, err := r.access(ctx, a)
 	if err != nil {

@@ -221,7 +221,7 @@ func TestAdmitRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = admitted(t, n, config, base, "c", "nobody")
-	if err == nil || !strings.Contains(err.Error(), `task "t0": user "nobody" cannot enter `+base) || !strings.Contains(err.Error(), "chmod 711 "+base) {
+	if err == nil || !strings.Contains(err.Error(), `user "nobody" cannot enter `+base) || !strings.Contains(err.Error(), "chmod 711 "+base) {
 		t.Errorf("a closed directory: %v", err)
 	}
 }

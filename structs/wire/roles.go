@@ -246,12 +246,15 @@ func (p Peer) May(method string, via Via) error {
 		return structs.Errorf(structs.CodeForbidden, "%s is for the server's own agent", method).
 			WithHint("ask the HTTP API of an agent that runs a server")
 	}
-	certificate, hint := p.needed(row.Callers)
-	return structs.Errorf(structs.CodeForbidden, "%s: a certificate %s may not call it; it needs one for %s",
-		method, p, certificate).WithHint("%s", hint)
+	certificates, hint := p.needed(row.Callers)
+	if certificates != "" {
+		certificates = "; it needs one for " + certificates
+	}
+	return structs.Errorf(structs.CodeForbidden, "%s: a certificate %s may not call it%s", method, p, certificates).WithHint("%s", hint)
 }
 
-// needed returns which certificates may call what is for some roles, and what a person can do who has none of them.
+// needed returns which certificates may call what is for some roles, and what a person can do who has none of them. There
+// are no certificates to name where a person may call, but not by the agent that was asked.
 func (p Peer) needed(callers Role) (certificates, hint string) {
 	server, operator := structs.CertName(structs.CertServer, p.region), structs.CertName(structs.CertCLI, p.region)
 	issue := "`nomadish tls cert create -cli -region " + p.region + "` makes one for operators"
@@ -262,9 +265,9 @@ func (p Peer) needed(callers Role) (certificates, hint string) {
 	case p.https && callers&RoleOperator != 0:
 		return operator + " or " + server, issue
 	case callers&RolePassing != 0:
-		return server, "ask a server's agent (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers"
+		return "", "it is the certificate of the client's agent that passed the request on; ask a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers"
 	case callers&RoleOperator != 0:
-		return server, "if you are an operator, ask a server's agent (-address or NOMADISH_ADDR)"
+		return "", "it is the certificate of the client's agent that passed the request on; operators ask a server's agent (-address or NOMADISH_ADDR)"
 	case callers&RoleClient != 0:
 		return server + " or " + structs.CertName(structs.CertClient, p.region), "a node registers with the servers of its own region"
 	}

@@ -149,10 +149,10 @@ func TestRefusalSaysWhy(t *testing.T) {
 	rules := rulesOf("eu", false)
 	client, onHTTPS := certified(rules, false, true, "client.eu.nomad", "localhost"), certified(rules, true, true, "client.eu.nomad")
 	const issue = "`nomadish tls cert create -cli -region eu` makes one for operators"
-	f(client, MethodJobList, "Job.List: a certificate of [client.eu.nomad localhost] may not call it; it needs one for server.eu.nomad "+
-		"(ask a server's agent (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers)")
-	f(client, MethodSystemGC, "System.GC: a certificate of [client.eu.nomad localhost] may not call it; it needs one for server.eu.nomad "+
-		"(if you are an operator, ask a server's agent (-address or NOMADISH_ADDR))")
+	f(client, MethodJobList, "Job.List: a certificate of [client.eu.nomad localhost] may not call it "+
+		"(it is the certificate of the client's agent that passed the request on; ask a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers)")
+	f(client, MethodSystemGC, "System.GC: a certificate of [client.eu.nomad localhost] may not call it "+
+		"(it is the certificate of the client's agent that passed the request on; operators ask a server's agent (-address or NOMADISH_ADDR))")
 	f(client, MethodEvalAck, "Eval.Ack: a certificate of [client.eu.nomad localhost] may not call it; it needs one for server.eu.nomad "+
 		"(only servers call it, among themselves)")
 	f(certified(rules, false, true, "server.global.nomad"), MethodNodeRegister, "Node.Register: a certificate of [server.global.nomad] may not call it; "+
