@@ -11,12 +11,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Unless an operator says otherwise, a task may have so many processes and threads for each core of the machine, and at
-// least so many. Programs that compute start threads by the number of cores.
-const (
-	pidsPerCore = 256
-	minPids     = 1024
-)
+// defaultPids is how many processes and threads a task may have unless an operator says otherwise. It does not grow with the
+// machine, so that a job meets the same limit on each node.
+const defaultPids = 1024
 
 // Limits says how the driver's tasks are limited.
 type Limits struct {
@@ -115,7 +112,7 @@ func (l *limiter) pids(cfg *config) int64 {
 	case node < 0:
 		return int64(cfg.pidsLimit)
 	case node == 0:
-		node = max(minPids, pidsPerCore*runtime.NumCPU())
+		node = defaultPids
 	}
 	if cfg.pidsLimit > 0 {
 		node = min(node, cfg.pidsLimit)
