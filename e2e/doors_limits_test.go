@@ -154,6 +154,9 @@ func TestDoorLimits(t *testing.T) {
 			a.running("neighbour", 1, 10*time.Second)
 		})
 	}
+	for _, group := range []string{"unified", "/"} {
+		a.refusesCgroup(t, group, "allow_cgroup_override = true")
+	}
 	if limits != "none" && len(cgroupsNamed(neighbour)) == 0 {
 		t.Errorf("a running task has no control group")
 	}
@@ -164,6 +167,20 @@ func TestDoorLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.inStatus("neighbour", structs.AllocClientComplete, 1, 10*time.Second)
+}
+
+// refusesCgroup checks that a task that names a control group to run in does not run, and that its events say what.
+func (a *agent) refusesCgroup(t *testing.T, group, says string) {
+	t.Helper()
+	task := doorTask{script: "echo ran", config: map[string]any{"cgroup_v2_override": group}}
+	if os.Geteuid() == 0 {
+		task.user = "nobody"
+		openTo(t, a)
+	}
+	o := runDoor(t, a, "in-"+strings.ReplaceAll(group, "/", "root"), map[string]doorTask{"t": task})
+	if o.status != structs.AllocClientFailed || !strings.Contains(o.events, says) || strings.Contains(o.out["t"], "ran") {
+		t.Errorf("cgroup_v2_override = %q: %s, want it refused with %q:\n%s", group, o.status, says, o.events)
+	}
 }
 
 // TestDoorDaemon: what a task has started ends with it, also if it has left the task's session and emptied its environment.
@@ -219,7 +236,7 @@ func sleepJob(id string) string {
 // TestDoorNoLimits: a node that does not limit its tasks says so and why, its tasks run all the same, and who plans a job is warned.
 func TestDoorNoLimits(t *testing.T) {
 	t.Parallel()
-	a := startDev(t, "plugin \"raw_exec\" {\n  config {\n    no_cgroups = true\n  }\n}\n")
+	a := startDev(t, "plugin \"raw_exec\" {\n  config {\n    no_cgroups = true\n    allow_cgroup_override = true\n  }\n}\n")
 	limits, reason := a.rawExecLimits()
 	if limits != "none" || !strings.Contains(reason, "no_cgroups") {
 		t.Errorf("limits %q, reason %q", limits, reason)
@@ -240,4 +257,5 @@ func TestDoorNoLimits(t *testing.T) {
 	if left := cgroupsNamed(id); len(left) > 0 {
 		t.Errorf("control groups %q", left)
 	}
+	a.refusesCgroup(t, "no-such-group", "open /sys/fs/cgroup/no-such-group") // by the machine: the node allows it
 }

@@ -219,6 +219,7 @@ func rawExecOptions(cfg *config.Config, enabled bool) (rawexec.Options, error) {
 		return o, nil
 	}
 	o.AllowNewPrivs, _ = strconv.ParseBool(fmt.Sprint(p.Config["allow_new_privs"])) // not stated: false
+	o.AllowCgroupOverride, _ = strconv.ParseBool(fmt.Sprint(p.Config["allow_cgroup_override"]))
 	var err error
 	o.DeniedUIDs, o.DeniedGIDs, err = cfg.DeniedHostIDs()
 	return o, err

@@ -171,19 +171,20 @@ func TestRawExecOptions(t *testing.T) {
 	cfg := config.Default()
 	if _, err := cfg.Merge("a.hcl", []byte(`plugin "raw_exec" {
   config {
-    allow_new_privs  = true
-    denied_envvars   = ["AWS_*"]
-    denied_host_uids = "0,10-20"
-    denied_host_gids = 30
+    allow_new_privs       = true
+    allow_cgroup_override = true
+    denied_envvars        = ["AWS_*"]
+    denied_host_uids      = "0,10-20"
+    denied_host_gids      = 30
   }
 }`)); err != nil {
 		t.Fatal(err)
 	}
 	o, err := rawExecOptions(cfg, true)
-	if err != nil || !o.Enabled || !o.AllowNewPrivs || !o.DeniedUIDs.HasID(15) || o.DeniedUIDs.HasID(30) || !o.DeniedGIDs.HasID(30) || len(o.DeniedEnv) != 1 {
+	if err != nil || !o.Enabled || !o.AllowNewPrivs || !o.AllowCgroupOverride || !o.DeniedUIDs.HasID(15) || o.DeniedUIDs.HasID(30) || !o.DeniedGIDs.HasID(30) || len(o.DeniedEnv) != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err = rawExecOptions(config.Default(), false); err != nil || o.AllowNewPrivs || o.Enabled {
+	if o, err = rawExecOptions(config.Default(), false); err != nil || o.AllowNewPrivs || o.AllowCgroupOverride || o.Enabled {
 		t.Errorf("by default: %+v, %v", o, err)
 	}
 }

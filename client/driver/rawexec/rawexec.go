@@ -48,6 +48,8 @@ type Options struct {
 	DeniedEnv []string
 	// AllowNewPrivs lets tasks have no_new_privs = false.
 	AllowNewPrivs bool
+	// AllowCgroupOverride lets tasks have cgroup_v2_override, and so none of the node's limits.
+	AllowCgroupOverride bool
 	// DeniedUIDs and DeniedGIDs are those that no task runs with.
 	DeniedUIDs, DeniedGIDs users.Set
 	// Limits says how tasks are limited; the zero value: not at all.
@@ -80,6 +82,9 @@ func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
 	}
 	if d.opts.AllowNewPrivs {
 		f.Attributes["driver.raw_exec.allow_new_privs"] = "1"
+	}
+	if d.opts.AllowCgroupOverride {
+		f.Attributes["driver.raw_exec.allow_cgroup_override"] = "1"
 	}
 	return f
 }
@@ -183,6 +188,12 @@ func (d *Driver) permits(task *driver.TaskConfig, cfg *config) error {
 		return errors.New(`config: no_new_privs = false: this node does not let tasks gain privileges; leave it out, or place the job ` +
 			`on nodes that do with constraint { attribute = "${attr.driver.raw_exec.allow_new_privs}" value = "1" }; ` +
 			`a node does with plugin "raw_exec" { config { allow_new_privs = true } }`)
+	}
+	if cfg.cgroupV2 != "" && !d.opts.AllowCgroupOverride {
+		return fmt.Errorf(`config: cgroup_v2_override = %q: this node does not let tasks choose their control group, since the node's limits `+
+			`do not apply there; leave it out, or place the job on nodes that do with `+
+			`constraint { attribute = "${attr.driver.raw_exec.allow_cgroup_override}" value = "1" }; `+
+			`a node does with plugin "raw_exec" { config { allow_cgroup_override = true } }`, cfg.cgroupV2)
 	}
 	if d.opts.DeniedUIDs.Empty() && d.opts.DeniedGIDs.Empty() {
 		return nil

@@ -221,6 +221,9 @@ func TestPermits(t *testing.T) {
 	own, group := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
 	plain := map[string]any{"command": "/bin/grep", "args": []any{"NoNewPrivs", "/proc/self/status"}}
 	open := map[string]any{"command": plain["command"], "args": plain["args"], "no_new_privs": false}
+	elsewhere := func(group string) map[string]any {
+		return map[string]any{"command": plain["command"], "args": plain["args"], "cgroup_v2_override": group}
+	}
 	for _, row := range []struct {
 		name   string
 		opts   Options
@@ -231,12 +234,21 @@ func TestPermits(t *testing.T) {
 		{"default where the node allows more", Options{AllowNewPrivs: true}, plain, "NoNewPrivs:\t1\n"},
 		{"allowed", Options{AllowNewPrivs: true}, open, "NoNewPrivs:\t0\n"},
 		{"not allowed", Options{}, open, "driver.raw_exec.allow_new_privs"},
+		{"cgroup not allowed", Options{}, elsewhere("unified"), "allow_cgroup_override = true"},
+		{"root cgroup not allowed", Options{AllowNewPrivs: true}, elsewhere("/"), "driver.raw_exec.allow_cgroup_override"},
+		{"cgroup allowed", Options{AllowCgroupOverride: true}, elsewhere("no-such-group"), "/sys/fs/cgroup/no-such-group"},
 		{"denied user", Options{DeniedUIDs: set(own)}, plain, "denied_host_uids"},
 		{"denied group", Options{DeniedGIDs: set(group)}, plain, "denied_host_gids"},
 		{"others denied", Options{DeniedUIDs: set("4000000-4000001"), DeniedGIDs: set("4000000")}, plain, "NoNewPrivs:\t1\n"},
 	} {
 		row.opts.Enabled = true
 		with := New(d.exec, row.opts)
+		said := with.Fingerprint(t.Context()).Attributes
+		for name, allowed := range map[string]bool{"allow_new_privs": row.opts.AllowNewPrivs, "allow_cgroup_override": row.opts.AllowCgroupOverride} {
+			if got := said["driver.raw_exec."+name]; (got == "1") != allowed {
+				t.Errorf("%s: the node's attribute %s is %q", row.name, name, got)
+			}
+		}
 		tc := task(t, row.config)
 		h, err := with.Start(t.Context(), tc)
 		if err != nil {
@@ -248,9 +260,6 @@ func TestPermits(t *testing.T) {
 		wait(t, h)
 		if got := output(t, tc); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-		if got := with.Fingerprint(t.Context()).Attributes["driver.raw_exec.allow_new_privs"]; (got == "1") != row.opts.AllowNewPrivs {
-			t.Errorf("%s: the node's attribute is %q", row.name, got)
 		}
 	}
 	if ok, err := d.AddsGroups(t.Context()); !ok || err != nil {

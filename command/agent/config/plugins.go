@@ -27,9 +27,10 @@ type rawExecPlugin struct {
 	DeniedUIDs string `hcl:"denied_host_uids"`
 	DeniedGIDs string `hcl:"denied_host_gids"`
 	NoCgroups  bool   `hcl:"no_cgroups"`
-	// AllowNewPrivs is ours, and PidsLimit, named as the docker driver has it: processes and threads of a task.
-	AllowNewPrivs bool `hcl:"allow_new_privs"`
-	PidsLimit     int  `hcl:"pids_limit"`
+	// AllowNewPrivs and AllowCgroupOverride are ours, and PidsLimit, named as the docker driver has it: processes and threads of a task.
+	AllowNewPrivs       bool `hcl:"allow_new_privs"`
+	AllowCgroupOverride bool `hcl:"allow_cgroup_override"`
+	PidsLimit           int  `hcl:"pids_limit"`
 }
 
 type mockPlugin struct {
