@@ -88,26 +88,6 @@ func inheritedBy(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestKeepDescriptors: what is open in the executor by accident does not get to a process, on any kernel.
-func TestKeepDescriptors(t *testing.T) {
-	for name, keep := range map[string]func() error{
-		"close_range": keepDescriptors,
-		"one by one":  func() error { return eachDescriptor(unix.CloseOnExec) },
-	} {
-		fd, err := unix.Open(os.DevNull, unix.O_RDONLY, 0) // without O_CLOEXEC
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := keep(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 { //nolint:gosec // a descriptor
-			t.Errorf("%s: descriptor %d stays open on exec: %v", name, fd, err)
-		}
-		_ = unix.Close(fd) // only read from
-	}
-}
-
 // TestRenew: an executor of an earlier version starts tasks as long as it has some, and gives way to a new one when it has none.
 func TestRenew(t *testing.T) {
 	f := newFixture(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nomadish/nomadish/client/cgroup"
 	"github.com/nomadish/nomadish/client/logs"
+	"github.com/nomadish/nomadish/internal/descriptors"
 )
 
 // task is one task that the server knows.
@@ -245,7 +246,7 @@ func fork(spec *Spec, who identity, s *streams, groups *groups, group *cgroup.Gr
 
 // forkExec starts the process in its control groups, with nothing of the executor's but what attr says.
 func forkExec(spec *Spec, attr *syscall.ProcAttr, groups *groups, group *cgroup.Group) (pid int, err error) {
-	if err := keepDescriptors(); err != nil {
+	if err := descriptors.CloseOnExec(); err != nil {
 		return 0, err
 	}
 	// What the process inherits of the thread that forks it is given to one thread: its groups and its privileges.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nomadish/nomadish/internal/descriptors"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -202,16 +202,5 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// keepDescriptors keeps from new processes what whoever started this one left open: Go's own descriptors are never passed
-// on, but it does not know of those.
-var keepDescriptors = sync.OnceFunc(func() {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
-		}
-	}
-})
+// keepDescriptors keeps from new processes what whoever started this one left open. It tries once, and does without where it cannot.
+var keepDescriptors = sync.OnceFunc(func() { _ = descriptors.CloseOnExec() })
