@@ -64,6 +64,11 @@ func TestDocumentedServer(t *testing.T) {
 	if err != nil || len(warnings) > 0 || len(exposures(c)) > 0 {
 		t.Errorf("%v, warnings %v, open %v:\n%s", err, warnings, exposures(c), block)
 	}
+	c.TLS.VerifyHTTPSClient = false
+	if checkExposed(c) == nil {
+		t.Error("the agent starts without client certificates")
+	}
+	c.TLS.VerifyHTTPSClient = true
 	c.Server.Encrypt = ""
 	if checkExposed(c) == nil {
 		t.Error("the agent starts without the key of the servers' gossip")

@@ -25,6 +25,7 @@ type exposure struct {
 	addr string // host:port, or a host alone before its port is known
 	lack string // why strangers are let in, for a warning
 	set  string // what keeps them out; empty: the agent starts as it is
+	via  bool   // the address is advertised and the service listens on loopback: somebody else forwards connections to it
 }
 
 // guard is what keeps strangers out of a listener: lack and set as in exposure, both empty if nothing is missing.
@@ -56,7 +57,7 @@ func httpGuard(t *config.TLS) guard {
 	case !t.HTTP:
 		return guard{"without TLS", "set http = true in the block tls, and verify_https_client = true (docs/tls.md)"}
 	case !t.VerifyHTTPSClient:
-		return guard{lack: "without client certificates"}
+		return guard{"without client certificates", "set verify_https_client = true in the block tls: without it anybody may run jobs and read the gossip keys, as there are no ACLs (docs/tls.md)"}
 	}
 	return guard{}
 }
@@ -101,7 +102,8 @@ func hostOf(addr string) string {
 }
 
 // exposures returns the addresses of an agent with configuration c that other machines can reach and that are not fully guarded.
-// An advertised address counts too: others are told to come there, so somebody forwards it to the listener.
+// An advertised address counts too: others are told to come there, so somebody forwards it to the listener. That of HTTP is not
+// refused where the API listens on loopback: a proxy there can ask callers who they are, while agents alone call the other services.
 func exposures(c *config.Config) []exposure {
 	names, cancel := newLookup()
 	defer cancel()
@@ -110,19 +112,32 @@ func exposures(c *config.Config) []exposure {
 		if g == (guard{}) {
 			return
 		}
-		if advertised != "" {
-			hosts = append(slices.Clone(hosts), hostOf(advertised))
+		addr := func(host string) string {
+			if port == 0 {
+				return host // with any free port
+			}
+			return joinHostPort(host, port)
 		}
+		via := true
 		for i, host := range hosts {
 			if slices.Index(hosts, host) != i || names.local(host) {
 				continue
 			}
-			addr := host // with any free port
-			if port != 0 {
-				addr = joinHostPort(host, port)
-			}
-			out = append(out, exposure{what, addr, g.lack, g.set})
+			via = false
+			out = append(out, exposure{what, addr(host), g.lack, g.set, false})
 		}
+		host := hostOf(advertised)
+		if host == "" || slices.Contains(hosts, host) || names.local(host) {
+			return
+		}
+		e := exposure{what, advertised, g.lack, g.set, via}
+		if host == advertised { // without a port
+			e.addr = addr(host)
+		}
+		if what == "HTTP" {
+			e.set = ""
+		}
+		out = append(out, e)
 	}
 	servers, regions, clients := keptKeys(c)
 	add("HTTP", c.Ports.HTTP, httpGuard(&c.TLS), c.Advertise.HTTP, httpHosts(c)...)
@@ -133,7 +148,7 @@ func exposures(c *config.Config) []exposure {
 		add("servers' gossip", c.Ports.Serf, keyed(servers || c.Server.Encrypt != "", setting), c.Advertise.Serf, serf)
 		if port := c.WANPort(); port >= 0 {
 			add("servers' gossip with other regions", port, keyed(regions || c.Server.Encrypt != "", setting),
-				hostOr(c.Advertise.SerfWAN, c.Advertise.Serf), hostOr(c.Addresses.SerfWAN, serf))
+				hostOr(c.Advertise.SerfWAN, hostOf(c.Advertise.Serf)), hostOr(c.Addresses.SerfWAN, serf))
 		}
 	}
 	if c.ServerGossips() || c.ClientGossips() {
@@ -169,12 +184,26 @@ type exposedError struct{ rows []exposure }
 // Error implements error, with a line for each address.
 func (e *exposedError) Error() string {
 	var b strings.Builder
-	b.WriteString("the agent would listen off loopback without protection:\n")
+	listens := slices.ContainsFunc(e.rows, func(r exposure) bool { return !r.via })
+	what := "other machines could reach the agent at advertised addresses"
+	if listens {
+		what = "the agent would listen off loopback"
+	}
+	fmt.Fprintf(&b, "%s without protection:\n", what)
+	var via []string
 	for _, r := range e.rows {
 		fmt.Fprintf(&b, "  %s at %s: %s\n", r.what, r.addr, r.set)
+		if r.via {
+			via = append(via, r.addr)
+		}
 	}
-	b.WriteString("or set insecure = true (-insecure) if the network is trusted: anybody who reaches these addresses can run programs on every node, as root where the agents run as root\n")
-	b.WriteString(`or set bind_addr = "127.0.0.1" (-bind), as it is by default, if no other machine is to reach the agent`)
+	b.WriteString("or set insecure = true (-insecure) if the network is trusted: anybody who reaches these addresses can run programs on every node, as root where the agents run as root")
+	if listens {
+		b.WriteString("\n" + `or set bind_addr = "127.0.0.1" (-bind), as it is by default, if no other machine is to reach the agent`)
+	}
+	if len(via) > 0 {
+		fmt.Fprintf(&b, "\nor remove %s from the block advertise, if no other machine is to reach the agent there", strings.Join(via, ", "))
+	}
 	return b.String()
 }
 
@@ -250,17 +279,25 @@ func (a *Agent) exposed() []exposure {
 
 // warnExposed says at each start who can reach the agent without showing who they are.
 func (a *Agent) warnExposed(w io.Writer) {
-	open := a.exposed()
-	if len(open) == 0 {
-		return
-	}
-	rows, callable := make([]string, 0, len(open)), false
-	for _, e := range open {
+	var rows []string
+	callable := false
+	for _, e := range a.exposed() {
+		if e.via && e.what == "HTTP" {
+			a.warn(w, "the agent advertises HTTP at "+e.addr+" and listens on loopback for it, "+e.lack+
+				": whoever forwards connections there must let in only people who may run anything, as there are no ACLs", true)
+			continue
+		}
 		rows = append(rows, e.what+" "+e.addr+" "+e.lack)
 		callable = callable || e.what == "HTTP" || e.what == "RPC"
 	}
-	text := "other machines can reach this agent (" + strings.Join(rows, ", ") +
-		") and there are no ACLs: whoever can connect may run anything; bind to loopback, set tls { … } with verify_https_client, or guard the network"
+	if len(rows) > 0 {
+		a.warn(w, "other machines can reach this agent ("+strings.Join(rows, ", ")+
+			") and there are no ACLs: whoever can connect may run anything; bind to loopback, set tls { … } with verify_https_client, or guard the network", callable)
+	}
+}
+
+// warn prints and logs who can reach the agent. If they can call it, raw_exec is named where it is enabled.
+func (a *Agent) warn(w io.Writer, text string, callable bool) {
 	if callable && a.cfg.Client.Enabled && rawExecEnabled(a.cfg) && !a.cfg.SimulatedOnly() {
 		as := "as the agent's user"
 		if os.Geteuid() == 0 {

@@ -92,18 +92,43 @@ func TestExposures(t *testing.T) {
 	f("addresses {\n serf = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")[2:4]...)
 	f("addresses {\n serf_wan = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")[3])
 	f("addresses {\n client_gossip = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")[4])
-	f("advertise {\n http = \"10.0.0.1\"\n rpc = \"10.0.0.1\"\n serf = \"10.0.0.1\"\n client_gossip = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")...)
+	f("advertise {\n http = \"10.0.0.1\"\n rpc = \"10.0.0.1\"\n serf = \"10.0.0.1\"\n client_gossip = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")[1:]...)
+	f("advertise {\n http = \"10.0.0.1:443\"\n}\n" + serverText) // warned of: a proxy may guard it
+	f("addresses {\n http = \"127.0.0.1 10.0.0.1\"\n}\nadvertise {\n http = \"10.0.0.2:443\"\n}\n"+serverText, at("10.0.0.1")[0])
+	f("advertise {\n rpc = \"10.0.0.1:99\"\n}\n"+serverText, "RPC 10.0.0.1:99")
+	f("advertise {\n serf = \"[2001:db8::1]:98\"\n}\n"+serverText, "servers' gossip [2001:db8::1]:98", "servers' gossip with other regions [2001:db8::1]:4649")
+	f("advertise {\n serf_wan = \"2001:db8::1\"\n client_gossip = \"[2001:db8::2]:97\"\n}\n"+serverText,
+		"servers' gossip with other regions [2001:db8::1]:4649", "clients' gossip [2001:db8::2]:97")
 	f("advertise {\n serf_wan = \"10.0.0.1\"\n}\n"+serverText, at("10.0.0.1")[3])
 
 	const open = "bind_addr = \"10.0.0.1\"\n"
 	f(open + keyedText + tlsText)
-	f(open + keyedText + strings.Replace(tlsText, " verify_https_client = true\n", "", 1)) // warned of
+	f(open+keyedText+strings.Replace(tlsText, " verify_https_client = true\n", "", 1), at("10.0.0.1")[0])
 	f(open+keyedText, at("10.0.0.1")[:2]...)
 	f(open+serverText+tlsText, at("10.0.0.1")[2:]...)
 	f(open+keyedText+strings.Replace(tlsText, " verify_server_hostname = true\n", "", 1), at("10.0.0.1")[1])
 	f(open+keyedText+strings.Replace(tlsText, " rpc = true\n", " rpc = true\n rpc_upgrade_mode = true\n", 1), at("10.0.0.1")[1])
 	f(open + strings.Replace(clientText, " enabled", " gossip_encrypt = \"ZmVkY2JhOTg3NjU0MzIxMA==\"\n enabled", 1) + tlsText)
 	f(open+clientText+tlsText, at("10.0.0.1")[4])
+}
+
+// The last lines of the error advise what is not set already.
+func TestExposedAdvice(t *testing.T) {
+	f := func(text string, bind, advertise bool) {
+		t.Helper()
+		err := checkExposed(configured(t, t.TempDir(), text+serverText))
+		if err == nil {
+			t.Fatalf("%s: no error", text)
+		}
+		if strings.Contains(err.Error(), "or set bind_addr") != bind || strings.Contains(err.Error(), "from the block advertise") != advertise {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	f("bind_addr = \"10.0.0.1\"\n", true, false)
+	f("addresses {\n rpc = \"10.0.0.1\"\n}\n", true, false)
+	f("advertise {\n rpc = \"10.0.0.1\"\n}\n", false, true)
+	f("addresses {\n http = \"10.0.0.1\"\n}\nadvertise {\n rpc = \"10.0.0.2\"\n}\n", true, true)
+	f("bind_addr = \"10.0.0.1\"\nadvertise {\n rpc = \"10.0.0.2\"\n}\n", true, false) // loopback comes first
 }
 
 // Gossip whose keys are kept on the disk is encrypted with these, though the configuration has none.

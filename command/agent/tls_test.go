@@ -295,7 +295,8 @@ func TestExposedWithTLS(t *testing.T) {
 	write(files.block("server", rpc+https))
 	r := launch(t, &world{}, "-dev", "-bind=0.0.0.0", "-http-port=0", "-config="+config)
 	for _, text := range []string{
-		files.block("server", https+"rpc = true\n"), files.block("server", https+rpc+"rpc_upgrade_mode = true\n"), "tls {}\n",
+		files.block("server", https+"rpc = true\n"), files.block("server", https+rpc+"rpc_upgrade_mode = true\n"),
+		files.block("server", "http = true\n"+rpc), "tls {}\n",
 	} {
 		past := len(r.out.String())
 		write(text)
