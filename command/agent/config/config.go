@@ -382,6 +382,7 @@ type Limits struct {
 	// HTTPMaxBody (ours) bounds a request's body, in bytes.
 	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
 	// HTTPBodyTimeout (ours) bounds how long a request's body may take; of an archive of the state, each 512 KiB of it.
+	// The whole archive has 120 times as long.
 	HTTPBodyTimeout time.Duration `hcl:"http_body_timeout"`
 	// NodeMaxMessage (ours) bounds what a node sends to a server in one call, in bytes; NodeMaxRate (ours) what it sends over a longer
 	// time, in bytes per second; 0: no bound.

@@ -155,7 +155,7 @@ func TestSlowHeaders(t *testing.T) {
 	})
 }
 
-// TestSlowArchive: an archive may take as long as it needs, as long as its pieces come.
+// TestSlowArchive: an archive may take an hour, as long as its pieces come.
 func TestSlowArchive(t *testing.T) {
 	fk := newFake()
 	fk.answer[wire.MethodSnapshotUpload] = structs.SnapshotUploadReply{ID: "u"}
@@ -183,6 +183,69 @@ func TestSlowArchive(t *testing.T) {
 			t.Errorf("ended after %s: %.200q", after, answer)
 		}
 	})
+}
+
+// TestEndlessArchive: an archive whose pieces come in time, but without end, has 120 times BodyTimeout; what came of it is dropped.
+func TestEndlessArchive(t *testing.T) {
+	for _, head := range []string{"Content-Length: 1000000000000", "Transfer-Encoding: chunked"} {
+		for limit, change := range map[time.Duration]func(*Config){
+			time.Hour: nil, 2 * time.Minute: func(cfg *Config) { cfg.BodyTimeout = time.Second },
+		} {
+			fk := newFake()
+			fk.answer[wire.MethodSnapshotUpload] = structs.SnapshotUploadReply{ID: "u"}
+			inTime(t, fk, change, func(t *testing.T, l *pipes) {
+				piece := strings.Repeat("x", uploadChunk)
+				if strings.HasPrefix(head, "Transfer") {
+					piece = fmt.Sprintf("%x\r\n%s\r\n", uploadChunk, piece)
+				}
+				conn := l.dial()
+				end := time.AfterFunc(2*limit, func() { _ = conn.Close() }) // of a test that fails
+				defer end.Stop()
+				answer, after := trickle(conn, "PUT /v1/operator/snapshot HTTP/1.1\r\nHost: localhost\r\n"+head+"\r\n\r\n", piece, limit/130)
+				if after < limit || after > limit+2*time.Second || !strings.Contains(answer, "408") || !strings.Contains(answer, "http_body_timeout") {
+					t.Errorf("%s: ended after %s, not %s: %.300q", head, after, limit, answer)
+				}
+			})
+			if last, _ := fk.args[wire.MethodSnapshotUpload].(*structs.SnapshotUploadRequest); last == nil || !last.Drop || last.ID != "u" {
+				t.Errorf("%s: the last upload: %+v", head, last)
+			}
+		}
+	}
+}
+
+// TestLongRestore: what follows an archive that has come may take as long as it needs, also where the archive is of whole pieces.
+func TestLongRestore(t *testing.T) {
+	for _, bytes := range []int{uploadChunk - 1, uploadChunk, 2 * uploadChunk} {
+		fk := newFake()
+		fk.answer[wire.MethodSnapshotUpload] = structs.SnapshotUploadReply{ID: "u"}
+		inTime(t, fk, func(cfg *Config) { cfg.Backend = &restores{fk, 5 * time.Minute} }, func(t *testing.T, l *pipes) {
+			conn := l.dial()
+			defer conn.Close() //nolint:errcheck // a test
+			go func() {
+				_, _ = fmt.Fprintf(conn, "PUT /v1/operator/snapshot HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", bytes, strings.Repeat("x", bytes))
+			}()
+			if code := readStatus(t, conn); code != 200 {
+				t.Errorf("%d bytes: %d", bytes, code)
+			}
+		})
+	}
+}
+
+// restores is a Backend whose restores take a while, unless the caller hangs up.
+type restores struct {
+	Backend
+	last time.Duration
+}
+
+func (b *restores) Call(ctx context.Context, method string, args, reply any) error {
+	if method == wire.MethodSnapshotRestore {
+		select {
+		case <-time.After(b.last):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return b.Backend.Call(ctx, method, args, reply)
 }
 
 // TestWaitsAfterBody: once its body has been read, a request may wait for its answer for as long as it likes, and its connection

@@ -89,7 +89,8 @@ type Config struct {
 	Jitter func(wait time.Duration) time.Duration
 	// HeaderTimeout, BodyTimeout and IdleTimeout bound the reading of a request's
 	// headers and body, and an idle connection. Default 10 s, 30 s, 2 min. An archive of
-	// the cluster's state has BodyTimeout for each of its pieces of uploadChunk.
+	// the cluster's state has BodyTimeout for each of its pieces of uploadChunk, and maxUploadTimes
+	// as long altogether.
 	HeaderTimeout, BodyTimeout, IdleTimeout time.Duration
 	// HandshakeTimeout bounds a TLS handshake. 0: HeaderTimeout does.
 	HandshakeTimeout time.Duration

@@ -16,6 +16,9 @@ import (
 // uploadChunk is how much of an archive is passed on to the leader at once, in bytes.
 const uploadChunk = 512 << 10
 
+// maxUploadTimes bounds a whole archive: its body has so many times BodyTimeout, an hour by default.
+const maxUploadTimes = 120
+
 // snapshotSave streams an archive of the leader's state, or with ?stale of that of the
 // server that is asked. Its length and digest go before it.
 func snapshotSave(r *request) (any, error) {
@@ -80,8 +83,13 @@ func (r *request) upload() (id string, err error) {
 		_ = r.s.cfg.Backend.Call(ctx, wire.MethodSnapshotUpload, drop, &structs.SnapshotUploadReply{})
 	}()
 	buf := make([]byte, uploadChunk)
+	limit := time.Now().Add(maxUploadTimes * r.s.cfg.BodyTimeout)
 	for sent := int64(0); ; {
-		_ = ctl.SetReadDeadline(time.Now().Add(r.s.cfg.BodyTimeout)) // for each piece: an archive has no upper bound
+		deadline := time.Now().Add(r.s.cfg.BodyTimeout) // for each piece: a large archive takes longer than other bodies
+		if deadline.After(limit) {
+			deadline = limit
+		}
+		_ = ctl.SetReadDeadline(deadline)
 		n, readErr := io.ReadFull(r.Body, buf)
 		end := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
 		switch {
@@ -97,7 +105,8 @@ func (r *request) upload() (id string, err error) {
 			}
 			id, sent = reply.ID, sent+int64(n)
 		}
-		if end {
+		// Where the body has ended, net/http watches for the caller's hanging up, and takes a further deadline for that.
+		if end || sent == r.ContentLength {
 			return id, nil
 		}
 	}
