@@ -92,6 +92,15 @@ func repeated(n int) map[string]string {
 	return out
 }
 
+// large is a map of n strings of 4,000 bytes each.
+func large(n int) map[string]string {
+	out := repeated(n)
+	for k := range out { // order does not matter: all are replaced
+		out[k] = strings.Repeat("x", 4000)
+	}
+	return out
+}
+
 // doorRow is something absurd that a node says.
 type doorRow struct {
 	what   string
@@ -169,6 +178,17 @@ func registerRows(w *doorWorld) []doorRow {
 	f("20,000 attributes", "attributes", func(n *structs.Node) { n.Attributes = repeated(20_000) })
 	f("5,000 pairs of meta", "meta", func(n *structs.Node) { n.Meta = repeated(5000) })
 	f("5,000 links", "links", func(n *structs.Node) { n.Links = repeated(5000) })
+	f("880 KB of attributes", "262144", func(n *structs.Node) { n.ID, n.Attributes = node(11).ID, large(220) })
+	f("300 KB of attributes, meta and links together", "262144", func(n *structs.Node) { n.Attributes, n.Meta, n.Links = large(25), large(25), large(25) })
+	f("300 KB of meta", "262144", func(n *structs.Node) { n.Meta = large(75) })
+	f("300 KB of drivers' attributes", "262144", func(n *structs.Node) { n.Drivers["mock_driver"].Attributes = large(75) })
+	f("300 KB of devices' attributes", "262144", func(n *structs.Node) {
+		d := &structs.NodeDeviceResource{Vendor: "v", Type: "gpu", Name: "m", Attributes: map[string]*structs.Attribute{}}
+		for name, text := range large(75) {
+			d.Attributes[name] = &structs.Attribute{StringVal: &text}
+		}
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{d}
+	})
 	f("a name of 10,000 bytes", "name", func(n *structs.Node) { n.Name = long })
 	f("a datacenter of 10,000 bytes", "datacenter", func(n *structs.Node) { n.Datacenter = long })
 	f("a class of 10,000 bytes", "class", func(n *structs.Node) { n.NodeClass = long })
@@ -305,6 +325,49 @@ func TestDoorNodeRate(t *testing.T) {
 	w.must(wire.MethodNodeEvents, &structs.NodeEventsRequest{NodeID: w.nodes[1].ID, SecretID: "s", Events: []*structs.NodeEvent{{Message: "x"}}})
 	w.must(wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{NodeID: w.nodes[0].ID, SecretID: "s"})
 	within(t, 10*time.Second, "its next report being taken", func(context.Context) error { return w.call(wire.MethodNodeUpdateAllocs, report) })
+}
+
+// TestDoorUnknownNodes: a host that registers ever more nodes is refused when it has used up its rate, at the server that it is connected
+// to. Nodes that are known register nevertheless, and after a while new ones are taken again.
+func TestDoorUnknownNodes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(_ int, c *Config) { c.MinHeartbeatTTL, c.NodeMaxRate = time.Hour, 1<<10 }) // 128 KiB at once, then 16 a second
+	for what, at := range map[string]*Server{"the leader": f.all[f.leader()], "another server": f.all[f.follower()]} {
+		session, err := wire.Dial(t.Context(), "global", at.RPCAddr(), wire.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := 100
+		if at != f.all[f.leader()] {
+			first = 300
+		}
+		register := func(i, pairs int) error {
+			n := node(first + i)
+			n.Meta = large(pairs)
+			return session.Call(t.Context(), wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n}, &structs.NodeUpdateReply{})
+		}
+		taken, refused := 0, error(nil)
+		for i := range 100 { // 6 MB
+			if err := register(i, 15); err == nil {
+				taken++
+			} else {
+				refused = err
+			}
+		}
+		if structs.CodeOf(refused) != structs.CodeLimited || taken < 2 || taken > 50 {
+			t.Fatalf("%s: %d of 100 nodes that nobody knew were taken; the last error: %v", what, taken, refused)
+		}
+		for _, says := range []string{"127.0.0.1", "try again in", "node_max_bytes_per_second"} {
+			if !strings.Contains(refused.Error(), says) {
+				t.Errorf("%s: the error does not say %q: %v", what, says, refused)
+			}
+		}
+		within(t, 10*time.Second, "a known node being taken", func(context.Context) error { return register(0, 0) })
+		within(t, 20*time.Second, "a new node being taken", func(context.Context) error { return register(100, 0) })
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestDoorLongTexts: what an honest client of an earlier version sends, which does not cut what it says, is taken and cut.

@@ -11,11 +11,14 @@ const (
 	MaxNodeMemoryMB = 1 << 30       // 1 PiB
 	MaxNodeDiskMB   = 1 << 40       // 1 EiB: what a shared file system reports as its own
 
-	MaxNodeName       = 256  // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
-	MaxNodePairs      = 1024 // attributes, and as many of meta and of links
-	MaxNodeKey        = 256  // bytes
-	MaxNodeValue      = 4096 // bytes
-	MaxNodeText       = 4096 // bytes of what is said for people; more is cut
+	MaxNodeName  = 256  // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
+	MaxNodePairs = 1024 // attributes, and as many of meta and of links
+	MaxNodeKey   = 256  // bytes
+	MaxNodeValue = 4096 // bytes
+	MaxNodeText  = 4096 // bytes of what is said for people; more is cut
+	// MaxNodePairBytes bounds the names and values of all attributes, meta and links of a node together, those of its drivers and devices
+	// among them. Servers keep them in memory for as long as they know the node.
+	MaxNodePairBytes  = 256 << 10
 	maxNodeCores      = 1 << 16
 	maxNodeDrivers    = 256
 	maxNodeVolumes    = 1024
@@ -59,7 +62,52 @@ func checkPairs(what string, pairs map[string]string, most int) error {
 }
 
 // CheckNodeMeta returns an error if a node may not say this of itself.
-func CheckNodeMeta(meta map[string]string) error { return checkPairs("meta", meta, MaxNodePairs) }
+func CheckNodeMeta(meta map[string]string) error {
+	if err := checkPairs("meta", meta, MaxNodePairs); err != nil {
+		return err
+	}
+	return checkPairBytes("meta", pairBytesOf(meta))
+}
+
+// pairBytesOf returns the bytes of names and values.
+func pairBytesOf(pairs map[string]string) int {
+	n := 0
+	for k, v := range pairs { // order does not matter: they are summed
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+func checkPairBytes(what string, n int) error {
+	if n > MaxNodePairBytes {
+		return absurd("%s: the names and values have %d bytes in all, at most %d are allowed", what, n, MaxNodePairBytes)
+	}
+	return nil
+}
+
+// checkAllPairs checks the size of all attributes, meta and links together.
+func (n *Node) checkAllPairs() error {
+	sum := pairBytesOf(n.Attributes) + pairBytesOf(n.Meta) + pairBytesOf(n.Links)
+	for _, d := range n.Drivers { // order does not matter: they are summed
+		if d != nil {
+			sum += pairBytesOf(d.Attributes)
+		}
+	}
+	if n.NodeResources != nil {
+		for _, d := range n.NodeResources.Devices {
+			if d == nil {
+				continue // ValidateTopology refuses it
+			}
+			for name, a := range d.Attributes { // order does not matter: they are summed
+				sum += len(name)
+				if a != nil && a.StringVal != nil {
+					sum += len(*a.StringVal)
+				}
+			}
+		}
+	}
+	return checkPairBytes("attributes, meta and links", sum)
+}
 
 // CheckLimits returns an error if the node says of itself what no machine is, or more than there is room for.
 func (n *Node) CheckLimits() error {
@@ -80,7 +128,7 @@ func (n *Node) CheckLimits() error {
 		func() error { return checkPairs("attributes", n.Attributes, MaxNodePairs) },
 		func() error { return CheckNodeMeta(n.Meta) },
 		func() error { return checkPairs("links", n.Links, MaxNodePairs) },
-		n.checkDrivers, n.checkVolumes, n.NodeResources.checkLimits, n.ReservedResources.checkLimits,
+		n.checkDrivers, n.checkVolumes, n.NodeResources.checkLimits, n.ReservedResources.checkLimits, n.checkAllPairs,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -149,6 +149,8 @@ type Endpoints struct {
 	queue    *queueview.Reader
 	reports  reports
 	rates    nodeRates
+	// hostRates are of the hosts from which nodes register that are not known.
+	hostRates nodeRates
 	// explaining is held by those who make an explanation.
 	explaining chan struct{}
 	// planning is held by those whose job is being planned, which takes up to a second of a core.
@@ -160,7 +162,7 @@ type Endpoints struct {
 	saving, restoring, fetching chan struct{}
 	// registering is held by nodes' registrations that are being committed.
 	registering chan struct{}
-	told        wire.Once // refused node secrets that were logged
+	told        wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
 }
 
 // New makes the endpoints.
@@ -185,7 +187,8 @@ func New(c Config, d Deps) *Endpoints {
 		explaining: make(chan struct{}, maxExplaining), planning: make(chan struct{}, maxPlanning),
 		checking: make(chan struct{}, 1), saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1),
 		fetching: make(chan struct{}, 4), registering: make(chan struct{}, c.MaxRegistering),
-		rates: nodeRates{rate: float64(c.NodeMaxRate)},
+		rates:     nodeRates{rate: float64(c.NodeMaxRate), burst: nodeBurst * float64(c.NodeMaxRate)},
+		hostRates: nodeRates{rate: hostRate * float64(c.NodeMaxRate), burst: hostBurst * float64(c.NodeMaxRate)},
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 
 func (e *Endpoints) registerNodes(mux *wire.Mux) {
 	e.boundNodes(mux)
-	mux.Handle(wire.MethodNodeRegister, charged(e, statusCost, func(a *structs.NodeRegisterRequest) (id, secret string) {
+	mux.Handle(wire.MethodNodeRegister, e.hostCharged(charged(e, statusCost, func(a *structs.NodeRegisterRequest) (id, secret string) {
 		if a.Node == nil {
 			return "", ""
 		}
 		return a.Node.ID, a.Node.SecretID
-	}, e.nodeRegister))
+	}, e.nodeRegister)))
 	mux.Handle(wire.MethodNodeHeartbeat, fromNodes(e, e.nodeHeartbeat))
 	mux.Handle(wire.MethodNodeList, read(e, e.nodeList))
 	mux.Handle(wire.MethodNodeGet, read(e, e.nodeGet))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"math"
+	"net"
 	"sync"
 	"time"
 
@@ -22,6 +23,11 @@ const (
 	// What a call costs a node at least, in bytes of its rate, however small it is: each is a log entry, and that of a node's status or
 	// of the node itself makes evaluations.
 	reportCost, eventsCost, statusCost = 4 << 10, 64 << 10, 256 << 10
+	// hostRate and hostBurst bound the registrations of unknown nodes that come from one host, as multiples of a node's rate: how many bytes
+	// per second, and how many at once. With a node's rate of 1 MiB/s, a process of 50,000 simulated nodes registers all at once.
+	hostRate, hostBurst = 16, 128
+	// unknownCost is what such a registration costs the host at least.
+	unknownCost = 2 << 10
 )
 
 // boundNodes bounds what nodes' calls may hold before it is decoded.
@@ -65,9 +71,48 @@ func (e *Endpoints) chargeNode(id string, cost int) error {
 		WithHint("try again in %v", wait)
 }
 
-// nodeRates are how much nodes have sent lately.
+// hostCharged counts registrations of nodes that are not known against the host that they come from: nobody has vouched for them, and each
+// is kept. The server that has the caller's session counts them, because it alone knows the host; a call that another server passed on is
+// counted already. Who says that it passes a call on must be a server by its certificate, where certificates are used.
+func (e *Endpoints) hostCharged(f wire.Handler) wire.Handler {
+	return func(ctx context.Context, call *wire.Call) error {
+		if e.hostRates.rate <= 0 || call.Session == nil || call.Via != "" && call.Session.Peer().IsServer() {
+			return f(ctx, call)
+		}
+		var args struct{ Node *struct{ ID string } }
+		if err := call.Args(&args); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+		}
+		if args.Node == nil || e.Store.Snapshot().Node(nil, args.Node.ID) == nil {
+			if err := e.chargeHost(call.Session.Addr(), max(call.Size(), unknownCost)); err != nil {
+				return err
+			}
+		}
+		return f(ctx, call)
+	}
+}
+
+// chargeHost counts a registration against the rate of the host that it comes from. It returns an error if the host has used its rate up.
+func (e *Endpoints) chargeHost(addr string, cost int) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	wait := e.hostRates.take(host, cost, e.Now())
+	if wait == 0 {
+		return nil
+	}
+	if e.told.FirstOf("host rate", host, e.Now()) {
+		e.Logger.Warn("a host registers more new nodes than `limits { node_max_bytes_per_second }` allows; the registrations are refused, and that is not logged for an hour", "host", host)
+	}
+	return structs.Errorf(structs.CodeLimited, "new nodes at %s: their registrations have more than %d bytes per second (%d times `limits { node_max_bytes_per_second }` of the servers)",
+		host, hostRate*e.NodeMaxRate, hostRate).WithHint("try again in %v", wait)
+}
+
+// nodeRates are how much nodes, or hosts, have sent lately.
 type nodeRates struct {
 	rate  float64 // bytes per second; 0: no limit
+	burst float64 // bytes at once, of who was silent
 	mu    sync.Mutex
 	nodes map[string]nodeRate
 	sweep int // how many there may be before those that have been silent are forgotten
@@ -96,7 +141,7 @@ func (r *nodeRates) take(id string, cost int, now time.Time) (wait time.Duration
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	spent := r.nodes[id].left(r.rate, now)
-	if over := spent + float64(cost) - nodeBurst*r.rate; over > 0 && spent > 0 {
+	if over := spent + float64(cost) - r.burst; over > 0 && spent > 0 {
 		return time.Duration(math.Ceil(min(over, spent)/r.rate)) * time.Second
 	}
 	if r.nodes == nil {
@@ -121,26 +166,39 @@ func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClie
 		return nil, err
 	}
 	given := row.Resources()
+	unchecked := 0
 	for name := range u.TaskStates { // order does not matter: any that is wrong will do
 		if given != nil && given.Tasks[name] != nil {
 			continue
 		}
-		if !hasTask(snap, u.ID, name) {
+		has, known := hasTask(snap, u.ID, name)
+		if !has {
 			return nil, structs.Errorf(structs.CodeBadRequest, "allocation %s has no task %q", u.ID, structs.CutText(name, maxNamed))
+		}
+		if known {
+			continue
+		}
+		if unchecked++; unchecked > maxUnchecked {
+			return nil, structs.Errorf(structs.CodeBadRequest, "allocation %s: its job is not known any more, and of such a one the states of at most %d tasks are taken", u.ID, maxUnchecked)
 		}
 	}
 	return u.Cut(structs.MaxTaskText, structs.MaxTaskEvents), nil
 }
 
-// maxNamed bounds a name in an error, in bytes.
-const maxNamed = 128
+const (
+	// maxNamed bounds a name in an error, in bytes.
+	maxNamed = 128
+	// maxUnchecked bounds the tasks in a report of an allocation whose job is not known: nothing says which tasks it has.
+	maxUnchecked = 256
+)
 
-// hasTask reports whether the group of an allocation has a task, as far as its job's version is known.
-func hasTask(snap *state.Snapshot, allocID, name string) bool {
+// hasTask reports whether the group of an allocation has a task, and whether that is known: where its job's version is not, any short name
+// may be one.
+func hasTask(snap *state.Snapshot, allocID, name string) (has, known bool) {
 	a := snap.AllocToDecide(allocID)
 	if a == nil || a.Job == nil {
-		return len(name) <= maxNamed
+		return len(name) <= maxNamed, false
 	}
 	g := a.Job.LookupTaskGroup(a.TaskGroup)
-	return g != nil && g.LookupTask(name) != nil
+	return g != nil && g.LookupTask(name) != nil, true
 }

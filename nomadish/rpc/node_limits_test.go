@@ -12,7 +12,7 @@ import (
 func TestNodeRates(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	r := &nodeRates{rate: 100}
+	r := &nodeRates{rate: 100, burst: nodeBurst * 100}
 	f := func(node string, cost int, want time.Duration) {
 		t.Helper()
 		if got := r.take(node, cost, now); got != want {
@@ -78,6 +78,25 @@ func TestHonestReportsAreNotCopied(t *testing.T) {
 		u.TaskStates["other"] = u.TaskStates["t"]
 		if _, err := checkReport(snap, row, u); structs.CodeOf(err) != structs.CodeBadRequest {
 			t.Errorf("%d: a task that is not the group's: %v", i, err)
+		}
+	}
+}
+
+// TestTasksOfAForgottenJob: the tasks of an allocation whose job is not known cannot be checked, and are few nevertheless.
+func TestTasksOfAForgottenJob(t *testing.T) {
+	w := newReportWorld(t)
+	w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+		Namespace: "default", JobID: "gone", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
+	}}}}})
+	id := structs.DeriveID("s", 0)
+	snap := w.store.Snapshot()
+	for tasks, want := range map[int]structs.Code{1: "", 256: "", 257: structs.CodeBadRequest, 10_000: structs.CodeBadRequest} {
+		u := &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientRunning, TaskStates: map[string]*structs.TaskState{}}
+		for i := range tasks {
+			u.TaskStates[fmt.Sprint("t", i)] = &structs.TaskState{State: structs.TaskStateRunning}
+		}
+		if _, err := checkReport(snap, snap.AllocRow(id), u); structs.CodeOf(err) != want && (err != nil || want != "") {
+			t.Errorf("%d tasks: %v, want %q", tasks, err, want)
 		}
 	}
 }

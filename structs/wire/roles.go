@@ -235,6 +235,9 @@ func (p Peer) roles(via Via) Role {
 	return out
 }
 
+// IsServer reports whether the peer may act as a server of this region: by its certificate, or because no certificates are used.
+func (p Peer) IsServer() bool { return p.roles("")&RoleServer != 0 }
+
 // May returns nil if the peer may call a method, which was passed on as via says, and else an error that says
 // which certificates may.
 func (p Peer) May(method string, via Via) error {

@@ -258,3 +258,23 @@ func TestNoRolesUnverified(t *testing.T) {
 		}
 	}
 }
+
+// TestIsServer: a client's certificate makes nobody a server, whatever it says of a call; without certificates anybody may be one.
+func TestIsServer(t *testing.T) {
+	rules := rulesOf("global", true)
+	for _, c := range []struct {
+		peer Peer
+		want bool
+	}{
+		{certified(rules, false, true, "server.global.nomad"), true},
+		{certified(rules, false, true, "client.global.nomad"), false},
+		{certified(rules, false, true, "server.mars.nomad"), false},
+		{certified(rules, false, true, "cli.global.nomad"), false},
+		{certified(rules, true, true, "server.global.nomad"), false},
+		{Peer{}, true},
+	} {
+		if got := c.peer.IsServer(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.peer, got, c.want)
+		}
+	}
+}

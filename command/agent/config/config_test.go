@@ -237,6 +237,15 @@ func TestRefusedFiles(t *testing.T) {
 	f("regoin = 1\nports {\n  htpp = 2\n}", "c.hcl:1: regoin", "c.hcl:3: ports.htpp")
 }
 
+// manyMeta is n lines of meta, of 4,000 bytes each.
+func manyMeta(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "    k%d = \"%s\"\n", i, strings.Repeat("x", 4000))
+	}
+	return b.String()
+}
+
 // What cannot work is refused where it was last stated.
 func TestValidate(t *testing.T) {
 	base := "data_dir = \"/d\"\nserver { enabled = true }\n"
@@ -263,6 +272,8 @@ func TestValidate(t *testing.T) {
 	f(`limits { node_max_bytes_per_second = 1000 }`, "limits.node_max_bytes_per_second 1000: must be 0, for no bound, or from 65536")
 	f("limits {\n  node_max_message_bytes = 4194304\n  node_max_bytes_per_second = 0\n}", "")
 	f("client {\n  enabled = true\n  meta { a = \""+strings.Repeat("x", 5000)+"\" }\n}", "client.meta: the servers do not take it")
+	f("client {\n  enabled = true\n  meta {\n"+manyMeta(70)+"}\n}", "client.meta: the servers do not take it")
+	f("client {\n  enabled = true\n  meta {\n"+manyMeta(60)+"}\n}", "")
 	f(`log_level = "loud"`, `b.hcl:1: log_level "loud": must be one of TRACE`)
 	f(`region = "a b"`, "region")
 	f(`datacenter = "*"`, "datacenter")
