@@ -186,13 +186,13 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 func (d *Driver) permits(task *driver.TaskConfig, cfg *config) error {
 	if !cfg.noNewPrivs && !d.opts.AllowNewPrivs {
 		return errors.New(`config: no_new_privs = false: this node does not let tasks gain privileges; leave it out, or place the job ` +
-			`on nodes that do with constraint { attribute = "${attr.driver.raw_exec.allow_new_privs}" value = "1" }; ` +
+			`on nodes that do, by a constraint that ${attr.driver.raw_exec.allow_new_privs} is 1; ` +
 			`a node does with plugin "raw_exec" { config = { allow_new_privs = true } }`)
 	}
 	if cfg.cgroupV2 != "" && !d.opts.AllowCgroupOverride {
 		return fmt.Errorf(`config: cgroup_v2_override = %q: this node does not let tasks choose their control group, since the node's limits `+
-			`do not apply there; leave it out, or place the job on nodes that do with `+
-			`constraint { attribute = "${attr.driver.raw_exec.allow_cgroup_override}" value = "1" }; `+
+			`do not apply there; leave it out, or place the job on nodes that do, `+
+			`by a constraint that ${attr.driver.raw_exec.allow_cgroup_override} is 1; `+
 			`a node does with plugin "raw_exec" { config = { allow_cgroup_override = true } }`, cfg.cgroupV2)
 	}
 	if d.opts.DeniedUIDs.Empty() && d.opts.DeniedGIDs.Empty() {
