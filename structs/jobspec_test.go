@@ -364,3 +364,21 @@ func TestNearest(t *testing.T) {
 	f("", "")
 	f(strings.Repeat("x", 10_000), "")
 }
+
+// TestLogsAgainstDisk: each task's logs must fit the group's disk, not all of them together.
+func TestLogsAgainstDisk(t *testing.T) {
+	j := oneTask(t, "", "", "")
+	for _, name := range []string{"u", "v"} {
+		more := j.TaskGroups[0].Tasks[0].Copy()
+		more.Name = name
+		j.TaskGroups[0].Tasks = append(j.TaskGroups[0].Tasks, more)
+	}
+	j.Canonicalize()
+	if found := j.Validate(); len(found) > 0 {
+		t.Errorf("three tasks with default logs are refused: %v", found)
+	}
+	j.TaskGroups[0].Tasks[1].LogConfig.MaxFiles = 30
+	if found := j.Validate(); len(found) != 1 || !strings.Contains(found[0].String(), `task "u"`) {
+		t.Errorf("logs of 300 MB on a disk of 300 MB: %v", found)
+	}
+}

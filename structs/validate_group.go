@@ -284,14 +284,11 @@ func (g *TaskGroup) validateTasks(r reporter, j *Job) {
 		r.addf("", "must have a task")
 	}
 	names := make([]string, len(g.Tasks))
-	leaders, logs := 0, 0
+	leaders := 0
 	for i, t := range g.Tasks {
 		names[i] = t.Name
 		if t.Leader {
 			leaders++
-		}
-		if t.LogConfig != nil && !t.LogConfig.Disabled {
-			logs += clampMul(t.LogConfig.MaxFiles, t.LogConfig.MaxFileSizeMB)
 		}
 		t.validate(r.in("task", t.Name, i), j, g)
 	}
@@ -299,9 +296,20 @@ func (g *TaskGroup) validateTasks(r reporter, j *Job) {
 	if leaders > 1 {
 		r.addf("task", "only one task can be the leader, not %d", leaders)
 	}
-	if g.EphemeralDisk != nil && len(g.Tasks) > 0 && logs >= g.EphemeralDisk.SizeMB {
-		r.in("ephemeral_disk", "", -1).addf("size",
-			"must be larger than the tasks' logs, which may grow to %d MB; it is %d", logs, g.EphemeralDisk.SizeMB)
+	g.validateLogSizes(r)
+}
+
+// validateLogSizes checks the logs of each task against the group's disk, as Nomad does: only a few tasks fill their logs.
+func (g *TaskGroup) validateLogSizes(r reporter) {
+	for _, t := range g.Tasks {
+		l := t.LogConfig
+		if g.EphemeralDisk == nil || l == nil || l.Disabled {
+			continue
+		}
+		if logs := clampMul(l.MaxFiles, l.MaxFileSizeMB); logs >= g.EphemeralDisk.SizeMB {
+			r.in("ephemeral_disk", "", -1).addf("size",
+				"must be larger than the logs of task %q, which may grow to %d MB; it is %d", t.Name, logs, g.EphemeralDisk.SizeMB)
+		}
 	}
 }
 
