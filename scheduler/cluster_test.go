@@ -265,6 +265,8 @@ func (c *cluster) client(pick func(*structs.Allocation) bool, f func(*structs.Al
 		if pick(a) {
 			b := *a
 			f(&b)
+			c.index++
+			b.ModifyIndex = c.index
 			c.allocs[b.ID] = &b
 			e.UpsertAlloc(&b)
 			n++

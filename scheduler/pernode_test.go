@@ -52,6 +52,40 @@ func TestSystemJobWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestFailedSystemJobWaitsForAChange: what failed would fail again as long as neither job nor node changes.
+func TestFailedSystemJobWaitsForAChange(t *testing.T) {
+	for _, kind := range []string{structs.JobTypeSystem, structs.JobTypeSysBatch} {
+		c := newCluster(t)
+		nodes(c, 2)
+		c.register(testJob(kind, 1))
+		c.eval()
+		c.wantPlan(2, 0, 0)
+		c.client(isLive, c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.changeNode("n00", down)
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.changeNode("n00", up)
+		c.eval()
+		c.wantPlan(1, 0, 0) // n00 alone
+		c.client(isLive, c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.client(func(a *structs.Allocation) bool { return a.NodeID == "n01" }, func(a *structs.Allocation) {
+			a.DesiredTransition.ForceReschedule = new(true)
+		})
+		c.eval()
+		c.wantPlan(1, 0, 0)
+		c.client(isLive, c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.update(destructive)
+		c.eval()
+		c.wantPlan(2, 0, 0)
+	}
+}
+
 func TestSysBatchRunsOncePerVersion(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)

@@ -76,7 +76,7 @@ func (r *reconciler) sort(work *groupWork, s *slots, a *structs.Allocation) {
 		if owes(a) {
 			r.owed(s, a)
 		}
-	case a.ClientStatus == structs.AllocClientFailed && !failedToSuspend(a):
+	case (a.ClientStatus == structs.AllocClientFailed || reachedTimeLimit(a)) && !failedToSuspend(a):
 		r.failed(work, s, a)
 	case a.ClientTerminal():
 		r.owed(s, a) // a service that completed, or was lost, or what could not be suspended: its place is empty

@@ -118,7 +118,7 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 		m.spent = append(m.spent, a)
 		m.thawed = append(m.thawed, a)
 		m.owe(a)
-	case a.ClientStatus == structs.AllocClientFailed && !changed:
+	case (a.ClientStatus == structs.AllocClientFailed || reachedTimeLimit(a)) && !changed:
 		m.failed = append(m.failed, a)
 		m.owe(a)
 	case a.ClientTerminal():

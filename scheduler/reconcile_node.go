@@ -25,7 +25,11 @@ func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
 	}
 	var old, current []*structs.Allocation
 	for _, a := range allocs { // the order of nodes
-		if held[a.NodeID] != a || a.ClientTerminal() {
+		if held[a.NodeID] != a {
+			continue
+		}
+		if a.ClientTerminal() {
+			current = append(current, a) // one that failed keeps an update from going on to further nodes
 			continue
 		}
 		switch r.change(a) {
@@ -68,14 +72,10 @@ func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
 
 // sortPerNode decides on one allocation.
 func (r *reconciler) sortPerNode(work *groupWork, fit *feasibility, held map[string]*structs.Allocation, wanted bool, a *structs.Allocation) {
-	sysbatch := r.in.Job.Type == structs.JobTypeSysBatch
 	n, known := r.w.Node(a.NodeID)
 	switch {
 	case a.ClientTerminal():
-		// A sysbatch instance that ended, well or not, is run again by a new version
-		// only; one that was stopped or lost before it ended is.
-		ended := a.ClientStatus != structs.AllocClientLost && !failedToSuspend(a) && (!a.ServerTerminal() || endedWell(a))
-		if sysbatch && ended && !r.outdated(a) && held[a.NodeID] == nil {
+		if r.keepsNode(a, n) && held[a.NodeID] == nil {
 			held[a.NodeID] = a
 			work.counts.Ignore++
 		}
@@ -96,4 +96,19 @@ func (r *reconciler) sortPerNode(work *groupWork, fit *feasibility, held map[str
 		r.await(a)
 		held[a.NodeID] = a
 	}
+}
+
+// keepsNode reports whether an allocation that has ended is not to be replaced on its node n; nil: n is gone. A sysbatch
+// instance that completed, or one that reached its time limit, is run again by a new version only. All others would end
+// the same way as long as neither the job nor the node changes, so they wait for that or for a forced reschedule.
+// What was stopped or lost before it ended is replaced.
+func (r *reconciler) keepsNode(a *structs.Allocation, n *structs.Node) bool {
+	ended := a.ClientStatus != structs.AllocClientLost && !failedToSuspend(a) && (!a.ServerTerminal() || endedWell(a))
+	if !ended || r.outdated(a) {
+		return false
+	}
+	if reachedTimeLimit(a) || r.in.Job.Type == structs.JobTypeSysBatch && a.ClientStatus == structs.AllocClientComplete {
+		return true
+	}
+	return (n == nil || n.ModifyIndex <= a.ModifyIndex) && !a.DesiredTransition.ShouldForceReschedule()
 }

@@ -30,13 +30,19 @@ func failedAt(a *structs.Allocation) time.Time {
 	return last
 }
 
+// reachedTimeLimit reports whether an allocation was ended by its group's max_run_duration. It has had its time, so it is
+// never replaced. Clients of earlier versions report it as failed.
+func reachedTimeLimit(a *structs.Allocation) bool {
+	return a.ClientTerminal() && a.ClientDescription == structs.DescMaxRunDuration
+}
+
 // mayReschedule tells whether a failed allocation is to be replaced, and with
 // which delay after its failure.
 func mayReschedule(a *structs.Allocation, p *structs.ReschedulePolicy) (time.Duration, bool) {
 	if a.DesiredTransition.ShouldForceReschedule() {
 		return 0, true
 	}
-	if p == nil || a.ClientDescription == structs.DescMaxRunDuration { // the latter had its time
+	if p == nil || reachedTimeLimit(a) {
 		return 0, false
 	}
 	if !value(p.Unlimited) {

@@ -75,26 +75,36 @@ func TestRescheduleAttempts(t *testing.T) {
 	c.wantPlan(1, 1, 0)
 }
 
-// TestTimeIsUp: what was ended by its max_run_duration had its time.
+// TestTimeIsUp: an allocation that was ended by its max_run_duration is not replaced, whether its client reports it as
+// complete or, as earlier versions did, as failed.
 func TestTimeIsUp(t *testing.T) {
-	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch} {
-		c := newCluster(t)
-		nodes(c, 2)
-		c.register(testJob(kind, 1, func(j *structs.Job) {
-			j.Reschedule = &structs.ReschedulePolicy{
-				Delay: new(time.Duration(0)), DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(true),
-			}
-		}))
-		c.eval()
-		c.client(isLive, c.ended(true))
-		c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) {
-			a.ClientDescription = structs.DescMaxRunDuration
-		})
-		c.eval()
-		c.wantPlan(0, 0, 0)
-		if len(c.last.Evals) != 1 {
-			t.Errorf("%s: it waits to be tried again", kind)
+	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch} {
+		timeIsUp(t, kind, true)
+		timeIsUp(t, kind, false)
+	}
+}
+
+func timeIsUp(t *testing.T, kind string, failed bool) {
+	t.Helper()
+	c := newCluster(t)
+	nodes(c, 2)
+	c.register(testJob(kind, 1, func(j *structs.Job) {
+		if j.Type == structs.JobTypeSystem || j.Type == structs.JobTypeSysBatch {
+			return
 		}
+		j.Reschedule = &structs.ReschedulePolicy{
+			Delay: new(time.Duration(0)), DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(true),
+		}
+	}))
+	c.eval()
+	c.client(isLive, c.ended(failed))
+	c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) {
+		a.ClientDescription = structs.DescMaxRunDuration
+	})
+	c.eval()
+	c.wantPlan(0, 0, 0)
+	if len(c.last.Evals) != 1 {
+		t.Errorf("%s, failed %v: it waits to be tried again", kind, failed)
 	}
 }
 

@@ -27,7 +27,7 @@ func (work *groupWork) suspended(a *structs.Allocation) {
 // its room, so it is missing like what was requeued, and its reschedule policy is not asked.
 // One that has had all its time is done.
 func failedToSuspend(a *structs.Allocation) bool {
-	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && a.ClientDescription != structs.DescMaxRunDuration
+	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && !reachedTimeLimit(a)
 }
 
 // sleeper is a suspended allocation that found no room to go on, and why.

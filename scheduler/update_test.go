@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -175,8 +176,8 @@ func TestUpdateCountsWhatIsPlacedBesideIt(t *testing.T) {
 	c.wantRunning(0, 0)
 }
 
-// TestSystemUpdateStopsAtWhatFailed: a node whose instance of the new version
-// fails gets another, and the other nodes keep theirs.
+// TestSystemUpdateStopsAtWhatFailed: a node whose instance of the new version fails gets no
+// other one until something changes, and the other nodes keep theirs.
 func TestSystemUpdateStopsAtWhatFailed(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
@@ -186,7 +187,12 @@ func TestSystemUpdateStopsAtWhatFailed(t *testing.T) {
 	c.update(destructive)
 	c.eval()
 	for range 3 {
+		failed := c.sorted()[slices.IndexFunc(c.sorted(), of(1))].NodeID
 		c.client(of(1), c.ended(true))
+		c.eval()
+		c.wantPlan(0, 0, 0)
+		c.wantRunning(0, 2)
+		c.changeNode(failed, func(*structs.Node) {})
 		c.eval()
 		c.wantPlan(1, 0, 0)
 		c.wantRunning(0, 2)

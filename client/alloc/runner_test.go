@@ -157,7 +157,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		// hours that began with its first start, before the agent's.
 		time.Sleep(2*time.Hour + 30*time.Minute)
 		s := r.Snapshot()
-		if s.ClientStatus != structs.AllocClientFailed || s.ClientDescription != DescExpired {
+		if s.ClientStatus != structs.AllocClientComplete || s.ClientDescription != DescExpired {
 			t.Errorf("after three hours: %s, %q", s.ClientStatus, s.ClientDescription)
 		}
 		next.close(r)

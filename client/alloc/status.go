@@ -28,7 +28,7 @@ const (
 	descFailed   = "Failed tasks"
 	descComplete = "All tasks have completed"
 	// DescExpired is the description of an allocation that was ended by its
-	// group's max_run_duration; its status is failed.
+	// group's max_run_duration; its status is complete.
 	DescExpired = structs.DescMaxRunDuration
 )
 
@@ -55,7 +55,7 @@ func clientStatus(states []*structs.TaskState, expired bool) (status, descriptio
 	case pending:
 		return structs.AllocClientPending, descPending
 	case expired:
-		return structs.AllocClientFailed, DescExpired
+		return structs.AllocClientComplete, DescExpired
 	case failed:
 		return structs.AllocClientFailed, descFailed
 	}
