@@ -451,3 +451,24 @@ func TestRemote(t *testing.T) {
 		t.Errorf("no servers: %v", err)
 	}
 }
+
+// TestDevWinsOverFiles: with -dev a file cannot turn the server or the client off, as in Nomad; a flag can.
+func TestDevWinsOverFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "off")
+	if err := os.WriteFile(file, []byte(`{"client": {"enabled": false}, "server": {"enabled": false}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   []string
+		client bool
+	}{{[]string{"-dev", "-config", file}, true}, {[]string{"-dev", "-config", file, "-client=false"}, false}} {
+		f, err := parseFlags(c.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, _, err := f.load()
+		if err != nil || !cfg.Server.Enabled || cfg.Client.Enabled != c.client {
+			t.Errorf("%v: server %v, client %v: %v", c.args, cfg.Server.Enabled, cfg.Client.Enabled, err)
+		}
+	}
+}

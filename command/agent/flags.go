@@ -233,6 +233,9 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
+	if f.dev {
+		c.EnableBoth()
+	}
 	for _, apply := range f.apply {
 		apply(c)
 	}

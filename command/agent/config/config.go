@@ -300,7 +300,7 @@ type Client struct {
 	Drain    drain    `hcl:"drain_on_shutdown,block"`
 	Users    Users    `hcl:"users,block"`
 
-	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,nomad_service_discovery,node_max_allocs,log_file,fingerprint"`
+	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,nomad_service_discovery,node_max_allocs,log_file,fingerprint,stats"`
 }
 
 // Reserved is what a node keeps from tasks.
@@ -414,6 +414,9 @@ func Default() *Config {
 	}
 }
 
+// EnableBoth turns server and client on: with -dev a file cannot turn one of them off, as in Nomad.
+func (c *Config) EnableBoth() { c.Server.Enabled, c.Client.Enabled = true, true }
+
 // SetDev makes c the base of -dev: server and client in one process on loopback,
 // the server's state in memory.
 func (c *Config) SetDev() {
@@ -421,7 +424,7 @@ func (c *Config) SetDev() {
 	c.BindAddr = "127.0.0.1"
 	c.LogLevel = "DEBUG"
 	c.EnableDebug = true
-	c.Server.Enabled, c.Client.Enabled = true, true
+	c.EnableBoth()
 	one := 1
 	c.Server.BootstrapExpect = &one
 	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other

@@ -426,6 +426,32 @@ func TestNoDataDir(t *testing.T) {
 	}
 }
 
+// TestJSONByContent: a text that begins with a brace is JSON whatever its file is called, and may have trailing commas.
+func TestJSONByContent(t *testing.T) {
+	c := Default()
+	src := "\n {\"name\": \"a,}\\\",]\", \"server\": {\"enabled\": true, \"retry_join\": [\"10.0.0.1\",\n],}, }"
+	if _, err := c.Merge("nomad2871", []byte(src)); err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != `a,}",]` || !c.Server.Enabled || !slices.Equal(c.Server.RetryJoin, []string{"10.0.0.1"}) {
+		t.Errorf("name %q, server %+v", c.Name, c.Server)
+	}
+	_, err := Default().Merge("x", []byte("{\n\"regoin\": 1,}"))
+	if err == nil || !strings.HasPrefix(err.Error(), "x:2: regoin: unknown") {
+		t.Errorf("a wrong name in JSON: %v", err)
+	}
+}
+
+// TestNoEffectYet: blocks of Nomad's that have no effect here are accepted.
+func TestNoEffectYet(t *testing.T) {
+	merged(t, `client {
+  stats {
+    data_points = 60
+  }
+}
+rpc { max_stream_window_size = 262144 }`)
+}
+
 // Every block and attribute of Nomad's agent is known: refusing one would break
 // a configuration that works there.
 func TestSurface(t *testing.T) {

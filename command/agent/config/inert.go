@@ -4,7 +4,7 @@ package config
 // their names are known: what is misspelt in them is refused as elsewhere.
 
 type rpc struct {
-	_ struct{} `inert:"accept_backlog,keep_alive_interval,connection_write_timeout,stream_open_timeout,stream_close_timeout,dial_timeout"`
+	_ struct{} `inert:"accept_backlog,keep_alive_interval,connection_write_timeout,stream_open_timeout,stream_close_timeout,dial_timeout,max_stream_window_size"`
 }
 
 type ui struct {

@@ -111,7 +111,7 @@ func fromDiags(name string, diags hcl.Diagnostics) Problems {
 	return out
 }
 
-// parse reads a file's syntax: JSON if its name ends so, else HCL.
+// parse reads a file's syntax: JSON if its name ends so or its text begins with a brace, as no HCL does; else HCL.
 func parse(name string, src []byte) (*tree, Problems) {
 	if len(src) > maxFileBytes {
 		return nil, Problems{{File: name, Text: fmt.Sprintf("has %d bytes; at most %d are allowed", len(src), maxFileBytes)}}
@@ -119,8 +119,8 @@ func parse(name string, src []byte) (*tree, Problems) {
 	if line := tooDeep(src); line > 0 {
 		return nil, Problems{{File: name, Line: line, Text: fmt.Sprintf("nested deeper than the %d levels that are allowed", maxNesting)}}
 	}
-	if filepath.Ext(name) == ".json" {
-		return parseJSON(name, src)
+	if filepath.Ext(name) == ".json" || bytes.HasPrefix(bytes.TrimSpace(src), []byte("{")) {
+		return parseJSON(name, withoutTrailingCommas(src))
 	}
 	src, names := unquoteNames(name, src)
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
@@ -151,6 +151,29 @@ func tooDeep(src []byte) int {
 		}
 	}
 	return 0
+}
+
+// withoutTrailingCommas returns a JSON text with a space for each comma before a closing bracket, which Nomad accepts.
+// Positions in the text stay what they were.
+func withoutTrailingCommas(src []byte) []byte {
+	out := bytes.Clone(src)
+	comma, quoted := -1, false // where the comma is that nothing but white space has followed
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted, comma = !quoted, -1
+		case quoted:
+		case c == ',':
+			comma = i
+		case (c == '}' || c == ']') && comma >= 0:
+			out[comma], comma = ' ', -1
+		case c != ' ' && c != '\t' && c != '\n' && c != '\r':
+			comma = -1
+		}
+	}
+	return out
 }
 
 func parseJSON(name string, src []byte) (*tree, Problems) {
