@@ -27,6 +27,7 @@ const (
 	LogAutopilotConfig LogType = 17 // AutopilotConfigEntry
 	LogClusterMeta     LogType = 18 // ClusterMetaEntry
 	LogJobStability    LogType = 19 // JobStabilityEntry
+	LogSigningKey      LogType = 20 // SigningKeyEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -96,6 +97,8 @@ func NewLogPayload(t LogType) (any, error) {
 		return &ClusterMetaEntry{}, nil
 	case LogJobStability:
 		return &JobStabilityEntry{}, nil
+	case LogSigningKey:
+		return &SigningKeyEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -231,6 +234,13 @@ type (
 		Version   uint64
 		Stable    bool
 		Time      int64
+	}
+	// SigningKeyEntry adds a key that the servers sign with. A key that is known already, or a first one where there
+	// is one, changes nothing.
+	SigningKeyEntry struct {
+		Key   SigningKey
+		First bool // it is for a cluster that has none
+		Time  int64
 	}
 	// CollectEntry forgets what garbage collection found. What is no longer
 	// collectable when it is applied (a job that runs again) is left alone.

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 20
+const logTypeEnd = 21

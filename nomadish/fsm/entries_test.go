@@ -211,6 +211,8 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, &structs.ClusterMetaEntry{ClusterID: s.seed(), Time: s.time}
 	case structs.LogJobStability:
 		return t, &structs.JobStabilityEntry{Namespace: "default", JobID: s.job(), Version: uint64(s.pick("version", 3)), Stable: s.flip(), Time: s.time} //nolint:gosec // small
+	case structs.LogSigningKey:
+		return t, &structs.SigningKeyEntry{Key: structs.SigningKey{KeyID: s.seed(), PrivateKey: []byte{1}}, First: s.flip(), Time: s.time}
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

@@ -26,6 +26,7 @@ func (e *Endpoints) registerStatus(mux *wire.Mux) {
 
 func (e *Endpoints) registerOperator(mux *wire.Mux) {
 	mux.Handle(wire.MethodSchedulerGet, read(e, e.schedulerGet))
+	mux.Handle(wire.MethodSigningKeys, read(e, e.signingKeys))
 	mux.Handle(wire.MethodSchedulerSet, write(e, e.schedulerSet))
 	mux.Handle(wire.MethodRaftConfig, read(e, e.raftConfig))
 	mux.Handle(wire.MethodRaftRemove, write(e, func(ctx context.Context, args *structs.RaftPeerRequest) (*structs.WriteReply, error) {
@@ -109,4 +110,16 @@ func (e *Endpoints) reconcile(ctx context.Context, _ *structs.GCRequest) (*struc
 	}
 	reply.Index = index
 	return reply, nil
+}
+
+func (e *Endpoints) signingKeys(ctx context.Context, args *structs.EmptyRequest) (*structs.SigningKeysReply, error) {
+	reply := &structs.SigningKeysReply{}
+	err := e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Keys = nil
+		for _, k := range snap.SigningKeys(ws) {
+			reply.Keys = append(reply.Keys, k.Public)
+		}
+		return snap.TableIndex(state.TableSigningKeys), nil
+	})
+	return reply, err
 }

@@ -34,6 +34,7 @@ var exported = []struct {
 	{TableReservations, func() any { return &structs.Reservation{} }},
 	{TableAsks, func() any { return &structs.Ask{} }},
 	{TableAllocs, func() any { return &structs.Allocation{} }},
+	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -193,6 +194,8 @@ func CheckRow(table string, row any) error {
 		return checkID("node ID", r.ID)
 	case *structs.Evaluation:
 		return checkEval(r)
+	case *structs.SigningKey:
+		return checkID("signing key ID", r.KeyID)
 	case *structs.Ask:
 		if err := checkAskRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)

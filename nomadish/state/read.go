@@ -200,6 +200,11 @@ func (s *Snapshot) Cluster() structs.ClusterMeta {
 	return structs.ClusterMeta{}
 }
 
+// SigningKeys are the keys that the servers sign with, by ID.
+func (s *Snapshot) SigningKeys(ws *WatchSet) []*structs.SigningKey {
+	return collect(many[structs.SigningKey](s.v, ws, false, TableSigningKeys, byID))
+}
+
 // AutopilotConfig is how the leader looks after the servers, the default if it was
 // never set.
 func (s *Snapshot) AutopilotConfig(ws *WatchSet) structs.AutopilotConfiguration {

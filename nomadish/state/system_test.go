@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,4 +211,23 @@ func TestReconcileMends(t *testing.T) {
 	}
 	index := snap.TableIndex(TableSummaries)
 	check(t, "index after there was nothing to mend", w.must(&structs.ReconcileEntry{}).TableIndex(TableSummaries), index)
+}
+
+// TestSigningKey: the first key is given once, whoever tries, and one that is known stays as it is.
+func TestSigningKey(t *testing.T) {
+	w := newWorld(t)
+	add := func(id string, first bool) {
+		w.must(&structs.SigningKeyEntry{Key: structs.SigningKey{KeyID: id, PrivateKey: []byte(id)}, First: first, Time: 5})
+	}
+	add("b", true)
+	add("c", true)
+	add("a", false)
+	add("a", false)
+	var have []string
+	for _, k := range w.store.Snapshot().SigningKeys(nil) {
+		have = append(have, k.KeyID)
+		check(t, "time", k.CreateTime, 5)
+	}
+	check(t, "keys", strings.Join(have, " "), "a b")
+	check(t, "index of b", w.store.Snapshot().SigningKeys(nil)[1].CreateIndex < w.store.Snapshot().SigningKeys(nil)[0].CreateIndex, true)
 }

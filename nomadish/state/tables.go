@@ -23,6 +23,7 @@ const (
 	TableAutopilot   = "autopilot_config"
 	TableCluster     = "cluster_meta"
 	TableHistory     = "history"
+	TableSigningKeys = "signing_keys"
 	// TableReservations is room that is kept for asks that wait, by node.
 	TableReservations = "reservations"
 	// TableAsks is what waits in the queue, and what is remembered of what did.
@@ -35,7 +36,7 @@ const (
 func Tables() []string {
 	return []string{
 		TableAllocs, TableAsks, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
-		TableScaling, TableSubmissions, TableSummaries, TableVersions,
+		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
 
@@ -193,6 +194,7 @@ func schema() *memdb.DBSchema {
 	})
 	table(TableConfig, uniqueBy(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
 	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
+	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}
 }

@@ -66,6 +66,23 @@ func (w *Writer) ClusterMeta(index uint64, e *structs.ClusterMetaEntry) error {
 	})
 }
 
+// SigningKey adds a key that the servers sign with.
+func (w *Writer) SigningKey(index uint64, e *structs.SigningKeyEntry) error {
+	return w.commit(index, e.Time, "", "", func(x *txn) error {
+		if err := checkID("signing key ID", e.Key.KeyID); err != nil {
+			return err
+		}
+		known := get[structs.SigningKey](x, TableSigningKeys, byID, e.Key.KeyID) != nil
+		if known || e.First && open(x.Txn, false, TableSigningKeys, byID).Next() != nil {
+			return nil
+		}
+		now := e.Key
+		now.CreateTime, now.CreateIndex = e.Time, x.index
+		x.put(TableSigningKeys, &now)
+		return nil
+	})
+}
+
 // Collect forgets what garbage collection found, as far as it is still over.
 func (w *Writer) Collect(index uint64, e *structs.CollectEntry) error {
 	return w.commit(index, e.Time, "Collected", "", func(x *txn) error {

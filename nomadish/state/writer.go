@@ -87,6 +87,8 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.AutopilotConfig(index, p)
 	case *structs.ClusterMetaEntry:
 		return w.ClusterMeta(index, p)
+	case *structs.SigningKeyEntry:
+		return w.SigningKey(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:

@@ -9,6 +9,7 @@ const (
 	MethodRegions      = "Status.Regions"     // EmptyRequest → StringsReply
 	MethodSearch       = "Search.Search"      // SearchRequest → SearchReply
 	MethodEventStream  = "Event.Stream"       // stream: EventStreamRequest → Events…
+	MethodSigningKeys  = "Keyring.ListPublic" // EmptyRequest → SigningKeysReply
 	MethodHistoryList  = "History.List"       // ListRequest → HistoryReply
 	MethodSystemGC     = "System.GC"          // GCRequest → WriteReply
 	MethodReconcile    = "System.Reconcile"   // GCRequest → ReconcileReply

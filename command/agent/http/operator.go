@@ -30,6 +30,15 @@ func (r *request) strings(method string) (any, error) {
 	return list(reply.Values), nil
 }
 
+// signingKeys answers the keys that the servers sign with, as RFC 7517 writes them.
+func signingKeys(r *request) (any, error) {
+	var reply structs.SigningKeysReply
+	if err := r.read(wire.MethodSigningKeys, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return structs.JSONWebKeySet{Keys: list(reply.Keys)}, nil
+}
+
 func schedulerConfigGet(r *request) (any, error) {
 	var reply structs.SchedulerConfigReply
 	if err := r.read(wire.MethodSchedulerGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {

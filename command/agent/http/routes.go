@@ -180,6 +180,7 @@ func agentRoutes() []*route {
 		laterFor("/v1/agent/pprof/*", wire.AgentDebug),
 
 		{path: "/v1/metrics", streams: true, actions: map[string]action{http.MethodGet: {metricsGet, wire.AgentMetrics}}},
+		get("/.well-known/jwks.json", signingKeys, wire.MethodSigningKeys),
 		get("/v1/regions", regionList, wire.MethodRegions),
 		get("/v1/status/leader", statusLeader, wire.MethodLeader),
 		get("/v1/status/peers", statusPeers, wire.MethodPeers),
@@ -229,7 +230,7 @@ func laterRoutes() []*route {
 		"/v1/acl/binding-rule/*", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token",
 		"/v1/services", "/v1/service/*", "/v1/scaling/policies", "/v1/scaling/policy/*", "/v1/vars", "/v1/var/*",
-		"/.well-known/jwks.json", "/.well-known/openid-configuration",
+		"/.well-known/openid-configuration",
 		"/v1/sentinel/policies", "/v1/sentinel/policy/*", "/v1/quotas", "/v1/quota-usages", "/v1/quota/*", "/v1/quota",
 		"/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation/*",
 		"/v1/virtual-cluster/*", "/v1/virtual-clusters",

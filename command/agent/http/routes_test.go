@@ -56,6 +56,7 @@ func TestRoutes(t *testing.T) {
 	}
 	const job = `{"Job":{"ID":"j","Name":"j","Type":"batch"}}`
 	f("GET", "/v1/jobs", "", wire.MethodJobList)
+	f("GET", "/.well-known/jwks.json", "", wire.MethodSigningKeys)
 	f("POST", "/v1/jobs", job, wire.MethodJobRegister)
 	f("PUT", "/v1/jobs", job, wire.MethodJobRegister)
 	f("POST", "/v1/jobs/parse", `{"JobHCL":"job \"a\" {}"}`, "")
@@ -181,7 +182,7 @@ func TestSurface(t *testing.T) {
 		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",
 		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
-		"/.well-known/jwks.json", "/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
+		"/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
 		"/v1/quota-usages", "/v1/quota/x", "/v1/quota", "/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply",
 		"/v1/recommendation/x", "/v1/allocation/a/checks", "/v1/allocation/a/services", "/v1/client/allocation/a/checks",
 		"/v1/client/allocation/a/exec", "/v1/client/allocation/a/snapshot", "/v1/client/allocation/a/pause",
