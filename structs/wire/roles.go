@@ -75,6 +75,7 @@ var methods = []Method{
 	{MethodPeers, forAnyone},
 	{MethodRegions, forAnyone},
 	{MethodMembers, forAnyone},
+	{MethodSigningKeys, forAnyone}, // public keys, which verify tokens
 
 	{MethodNodeRegister, forNodes},
 	{MethodNodeHeartbeat, forNodes},

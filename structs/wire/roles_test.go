@@ -68,7 +68,7 @@ func rulesOf(region string, clientRequests bool) *TLS {
 
 // TestRoles is every method for every role, at both doors.
 func TestRoles(t *testing.T) {
-	anyone := []string{MethodPing, MethodLeader, MethodPeers, MethodRegions, MethodMembers, AgentHealth, AgentMetrics, AgentMissing}
+	anyone := []string{MethodPing, MethodLeader, MethodPeers, MethodRegions, MethodMembers, MethodSigningKeys, AgentHealth, AgentMetrics, AgentMissing}
 	nodes := []string{MethodNodeRegister, MethodNodeHeartbeat, MethodNodeClientAllocs, MethodNodeUpdateAllocs, MethodNodeEvents, MethodClientHello}
 	operators := []string{
 		MethodSystemGC, MethodReconcile, MethodSchedulerGet, MethodSchedulerSet, MethodCheck, MethodSnapshotSave, MethodSnapshotUpload,

@@ -106,7 +106,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 
 // reads are the calls that change nothing: those that a GET may make.
 var reads = []string{
-	wire.MethodPing, wire.MethodLeader, wire.MethodPeers, wire.MethodRegions, wire.MethodMembers, wire.MethodEventStream, wire.MethodHistoryList,
+	wire.MethodPing, wire.MethodLeader, wire.MethodPeers, wire.MethodRegions, wire.MethodSigningKeys, wire.MethodMembers, wire.MethodEventStream, wire.MethodHistoryList,
 	wire.MethodSchedulerGet, wire.MethodCheck, wire.MethodSnapshotSave, wire.MethodRaftConfig, wire.MethodAutopilotGet, wire.MethodAutopilotHealth,
 	wire.MethodJobList, wire.MethodJobGet, wire.MethodJobVersions, wire.MethodJobAllocs, wire.MethodJobEvals, wire.MethodJobSummary,
 	wire.MethodJobScaleStatus, wire.MethodJobSubmission, wire.MethodJobExplain, wire.MethodAllocList, wire.MethodAllocGet, wire.MethodAllocExplain,

@@ -86,7 +86,7 @@ func TestRouteRoles(t *testing.T) {
 		}
 		return w.Code == http.StatusForbidden
 	}
-	anyone := []string{"/v1/agent/health", "/v1/agent/members", "/v1/metrics", "/v1/regions", "/v1/status/leader", "/v1/status/peers"}
+	anyone := []string{"/.well-known/jwks.json", "/v1/agent/health", "/v1/agent/members", "/v1/metrics", "/v1/regions", "/v1/status/leader", "/v1/status/peers"}
 	routes := 0
 	for _, r := range s.table() {
 		for method, do := range r.actions {
