@@ -11,14 +11,11 @@ const (
 	MaxNodeMemoryMB = 1 << 30       // 1 PiB
 	MaxNodeDiskMB   = 1 << 40       // 1 EiB: what a shared file system reports as its own
 
-	MaxNodeName  = 256  // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
-	MaxNodePairs = 1024 // attributes, and as many of meta and of links
-	MaxNodeKey   = 256  // bytes
-	MaxNodeValue = 4096 // bytes
-	MaxNodeText  = 4096 // bytes of what is said for people; more is cut
-	// MaxNodePairBytes bounds the names and values of all attributes, meta and links of a node together, those of its drivers and devices
-	// among them. Servers keep them in memory for as long as they know the node.
-	MaxNodePairBytes  = 256 << 10
+	MaxNodeName       = 256  // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
+	MaxNodePairs      = 1024 // attributes, and as many of meta and of links
+	MaxNodeKey        = 256  // bytes
+	MaxNodeValue      = 4096 // bytes
+	MaxNodeText       = 4096 // bytes of what is said for people; more is cut
 	maxNodeCores      = 1 << 16
 	maxNodeDrivers    = 256
 	maxNodeVolumes    = 1024
@@ -28,6 +25,10 @@ const (
 	maxEventDetails   = 32
 	maxNodeEventsSent = 10 * MaxNodeEvents
 )
+
+// MaxNodePairBytes bounds the names and values of all attributes, meta and links of a node together, those of its drivers and devices
+// among them. Servers keep them in memory for as long as they know the node.
+const MaxNodePairBytes = 256 << 10
 
 // absurd is the error of what no honest node says.
 func absurd(format string, args ...any) error { return Errorf(CodeBadRequest, format, args...) }
