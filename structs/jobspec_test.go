@@ -2,7 +2,9 @@ package structs
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +173,77 @@ func TestValidateNamesThePlace(t *testing.T) {
 	f(jobOf(t, `{"ID":"j"}`), `job "j": must have a group with a task in it`)
 }
 
+// Destinations are relative to the task's directory and may lie anywhere in its allocation.
+func TestDestinationsStayWithinTheAllocation(t *testing.T) {
+	fields := map[string]string{
+		`artifact[0]: destination: must not leave the allocation's directory`: `,"Artifacts":[{"GetterSource":"s","RelativeDest":%q}]`,
+		`template[0]: destination: must not leave the allocation's directory`: `,"Templates":[{"EmbeddedTmpl":"d","DestPath":%q}]`,
+		`dispatch_payload: file: must not leave the allocation's directory`:   `,"DispatchPayload":{"File":%q}`,
+	}
+	f := func(dest string, leaves ...string) { // leaves: parts of the fields in which it leaves the allocation
+		t.Helper()
+		for problem, field := range fields {
+			got := strings.Join(oneTask(t, "", "", fmt.Sprintf(field, dest)).Validate().Strings(), "\n")
+			want := slices.ContainsFunc(leaves, func(part string) bool { return strings.HasPrefix(problem, part) })
+			if want != strings.Contains(got, problem) || !want && got != "" {
+				t.Errorf("%q: %s: have %q, refused %v wanted", dest, problem, got, want)
+			}
+		}
+	}
+	all := []string{"artifact", "template", "dispatch"}
+	f("local/x")
+	f("../alloc/data/x")
+	f("../alloc")
+	f("local/../../alloc/x")
+	f("/etc/passwd") // within the task's directory
+	f("${NOMAD_ALLOC_DIR}/x")
+	f("../../alloc/x", "artifact", "template") // the payload's file is relative to task/local
+	f("../..", "artifact", "template")
+	f("../alloc/../../x", "artifact", "template")
+	f("../../../x", all...)
+	f(`..\..\..\x`, all...)
+	f("/../../../x", all...)
+}
+
+func TestCanariesAreBounded(t *testing.T) {
+	f := func(more, group string, want ...string) {
+		t.Helper()
+		if got := oneTask(t, more, group, "").Validate().Strings(); !slices.Equal(got, want) {
+			t.Errorf("%s%s: have %q, want %q", more, group, got, want)
+		}
+	}
+	const at = `job "j" > group "g" > update: canary: must be at most `
+	f("", `,"Count":3,"Update":{"Canary":3}`)
+	f("", `,"Count":3,"Update":{"Canary":4}`, at+"the group's count of 3, not 4")
+	f(`,"Type":"system"`, `,"Update":{"Canary":1}`)
+	f(`,"Type":"system"`, `,"Update":{"Canary":100}`) // percent of the nodes
+	f(`,"Type":"system"`, `,"Update":{"Canary":101}`, at+"100, the percentage of a system job's nodes, not 101")
+}
+
+// Nomad refuses an empty ID, spaces and zero bytes. Other control characters are refused too: IDs are shown in terminals.
+func TestJobIDs(t *testing.T) {
+	f := func(id string, want ...string) {
+		t.Helper()
+		j := oneTask(t, "", "", "")
+		j.ID = id
+		var got []string
+		for _, p := range j.Validate() {
+			got = append(got, p.Field+": "+p.Text)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: have %q, want %q", id, got, want)
+		}
+	}
+	for _, id := range []string{"a/b", "/", ".", "..", "a%2Fb", "100%", "a?b#c&d=e", `a"b'c`, `a\b`, "a:b*", "ü-日本-🚀", "[0].{x}$y", "a\u00a0b", "-a"} {
+		f(id)
+	}
+	f("", "id: must not be empty")
+	f("a b", "id: must not contain spaces")
+	for _, id := range []string{"a\x00b", "a\nb", "a\x1b[0m", "a\u0085b", "a\x7fb"} {
+		f(id, "id: must not contain control characters")
+	}
+}
+
 func TestValidateTakesAJobThatIsNotCanonical(t *testing.T) {
 	j := &Job{TaskGroups: []*TaskGroup{{
 		RestartPolicy: &RestartPolicy{}, ReschedulePolicy: &ReschedulePolicy{}, Update: &UpdateStrategy{},
@@ -200,6 +273,7 @@ func TestWarnings(t *testing.T) {
 	f(oneTask(t, `,"Type":"batch","Periodic":{"Spec":"* * * * *"}`, "", `,"Vault":{}`),
 		`job "j": periodic:`, `job "j" > group "g" > task "t": vault:`)
 	f(oneTask(t, "", `,"Update":{"Canary":1}`, ""), `job "j" > group "g" > update: canary:`)
+	f(oneTask(t, `,"Type":"system"`, `,"Update":{"Canary":25}`, ""), `job "j" > group "g" > update: canary:`)
 }
 
 func TestNoWarningOfAnyPolicy(t *testing.T) {

@@ -105,7 +105,7 @@ func (g *TaskGroup) validatePolicies(r reporter, j *Job) {
 		if j.Type == JobTypeBatch || j.Type == JobTypeSysBatch {
 			in.addf("", "a %s job cannot have update: what it runs ends by itself", j.Type)
 		} else {
-			merged(g.Update, defaultUpdate()).validate(in, g)
+			merged(g.Update, defaultUpdate()).validate(in, g, j.Type)
 		}
 	}
 	if g.Migrate != nil {
@@ -161,7 +161,7 @@ func (p *ReschedulePolicy) validate(r reporter) {
 	}
 }
 
-func (u *UpdateStrategy) validate(r reporter, g *TaskGroup) {
+func (u *UpdateStrategy) validate(r reporter, g *TaskGroup, jobType string) {
 	healthTimes(r, u.MinHealthyTime, u.HealthyDeadline)
 	if *u.ProgressDeadline != 0 && *u.ProgressDeadline <= *u.HealthyDeadline {
 		r.addf("progress_deadline", "must be longer than healthy_deadline, %s, or 0; not %s", *u.HealthyDeadline, *u.ProgressDeadline)
@@ -172,7 +172,12 @@ func (u *UpdateStrategy) validate(r reporter, g *TaskGroup) {
 	if *u.MaxParallel == 0 && *u.Canary > 0 {
 		r.addf("canary", "must not be stated with max_parallel = 0, which updates all at once")
 	}
-	if *u.Canary > 0 && *u.Canary > g.Count {
+	switch {
+	case jobType == JobTypeSystem: // there it is a percentage of the nodes
+		if *u.Canary > 100 {
+			r.addf("canary", "must be at most 100, the percentage of a system job's nodes, not %d", *u.Canary)
+		}
+	case *u.Canary > 0 && *u.Canary > g.Count:
 		r.addf("canary", "must be at most the group's count of %d, not %d", g.Count, *u.Canary)
 	}
 }

@@ -99,21 +99,28 @@ func (d *RequestedDevice) validate(r reporter) {
 	}
 }
 
-// escapes says that a path leaves the directory that it is meant in.
-func escapes(p string) bool {
+// leavesAlloc reports whether a path that is meant below dir, a directory of the allocation, leads out of the allocation.
+// A destination in the directory of another task is allowed, as in Nomad: the tasks of a group share what lies there.
+func leavesAlloc(dir, p string) bool {
 	if hasReference(p) {
 		return false // only the node knows; it checks again
 	}
-	clean := path.Clean(strings.ReplaceAll(p, `\`, "/"))
+	clean := path.Join(dir, strings.ReplaceAll(p, `\`, "/"))
 	return clean == ".." || strings.HasPrefix(clean, "../")
 }
+
+// The directories that destinations are relative to, below the allocation's.
+const (
+	taskDir  = "task"
+	localDir = "task/local"
+)
 
 func (t *Task) validateFiles(r reporter) {
 	for i, a := range t.Artifacts {
 		in := r.in("artifact", "", i)
 		in.need("source", a.GetterSource)
-		if escapes(a.RelativeDest) {
-			in.addf("destination", "must not leave the task's directory: %q", clip(a.RelativeDest))
+		if leavesAlloc(taskDir, a.RelativeDest) {
+			in.addf("destination", "must not leave the allocation's directory: %q", clip(a.RelativeDest))
 		}
 	}
 	dests := make([]string, 0, len(t.Templates))
@@ -127,8 +134,8 @@ func (t *Task) validateFiles(r reporter) {
 	if d := t.DispatchPayload; d != nil {
 		in := r.in("dispatch_payload", "", -1)
 		in.need("file", d.File)
-		if escapes(d.File) {
-			in.addf("file", "must not leave the task's local directory: %q", clip(d.File))
+		if leavesAlloc(localDir, d.File) {
+			in.addf("file", "must not leave the allocation's directory: %q", clip(d.File))
 		}
 	}
 }
@@ -138,8 +145,8 @@ func (m *Template) validate(r reporter) {
 		r.addf("", "must have one of source and data")
 	}
 	r.need("destination", m.DestPath)
-	if escapes(m.DestPath) {
-		r.addf("destination", "must not leave the task's directory: %q", clip(m.DestPath))
+	if leavesAlloc(taskDir, m.DestPath) {
+		r.addf("destination", "must not leave the allocation's directory: %q", clip(m.DestPath))
 	}
 	if m.ChangeMode == ChangeModeSignal && !signalName.MatchString(m.ChangeSignal) {
 		r.addf("change_signal", `must be a signal such as "SIGHUP", not %q`, clip(m.ChangeSignal))

@@ -23,9 +23,16 @@ type Warnings = hclfile.Problems
 // file is a job block: a job, and shorthands that Nomad has.
 type file struct {
 	structs.Job
+	Groups  []*group          `hcl:"group,block"`  // those of the job
 	Tasks   []*structs.Task   `hcl:"task,block"`   // each a group of its own name, with one instance
 	Vault   *structs.Vault    `hcl:"vault,block"`  // of every task that states none
 	Secrets []*structs.Secret `hcl:"secret,block"` // of every task
+}
+
+// group is a group block: a group, and a shorthand that Nomad has.
+type group struct {
+	structs.TaskGroup
+	Vault *structs.Vault `hcl:"vault,block"` // of every task of the group that states none
 }
 
 // Parse reads a job file. The job is as written: call Canonicalize before using
@@ -124,6 +131,10 @@ func (f *file) job(label string, d *hclfile.Decoder, path string) *structs.Job {
 	if job.Name == "" {
 		job.Name = label
 	}
+	for _, g := range f.Groups {
+		setVault(&g.TaskGroup, g.Vault, d, structs.ChildPath(path, "group", g.Name, -1), path)
+		job.TaskGroups = append(job.TaskGroups, &g.TaskGroup)
+	}
 	for _, t := range f.Tasks {
 		g := &structs.TaskGroup{Name: t.Name, Count: 1, Tasks: []*structs.Task{t}}
 		job.TaskGroups = append(job.TaskGroups, g)
@@ -133,16 +144,28 @@ func (f *file) job(label string, d *hclfile.Decoder, path string) *structs.Job {
 		d.Alias(task, structs.ChildPath(group, "task", t.Name, -1))
 	}
 	for _, g := range job.TaskGroups {
+		setVault(g, f.Vault, d, path, path)
 		for _, t := range g.Tasks {
-			if t.Vault == nil && f.Vault != nil {
-				vault := *f.Vault
-				vault.Policies = slices.Clone(vault.Policies)
-				t.Vault = &vault
-			}
 			t.Secrets = append(t.Secrets, missing(f.Secrets, t.Secrets)...)
 		}
 	}
 	return job
+}
+
+// setVault copies a vault block, stated in the block at from, to the group's tasks that have none. job is the job's path.
+func setVault(g *structs.TaskGroup, vault *structs.Vault, d *hclfile.Decoder, from, job string) {
+	if vault == nil {
+		return
+	}
+	for _, t := range g.Tasks {
+		if t.Vault != nil {
+			continue
+		}
+		own := *vault
+		own.Policies = slices.Clone(own.Policies)
+		t.Vault = &own
+		d.AliasField(from, structs.ChildPath(structs.ChildPath(job, "group", g.Name, -1), "task", t.Name, -1), "vault")
+	}
 }
 
 // missing gives copies of the secrets whose names the task does not have.

@@ -2,9 +2,11 @@ package jobspec
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -309,4 +311,49 @@ func TestLimits(t *testing.T) {
 		bomb += " " + next + "0 = \"" + strings.Repeat("${local."+n+"0}", 10) + "\"\n"
 	}
 	f(hclfile.Limits{}, bomb+"}\njob \"x\" {}\n", "more than the limit of 10000000")
+}
+
+// A vault block of a job or of a group is that of each of its tasks that states none; the nearest one counts.
+func TestVaultOfAGroup(t *testing.T) {
+	const src = `job "x" {
+  vault { role = "job" }
+  group "g" {
+    vault {
+      role     = "group"
+      policies = ["a"]
+      env      = false
+    }
+    task "t" { driver = "raw_exec" }
+    task "own" {
+      driver = "raw_exec"
+      vault { role = "task" }
+    }
+  }
+  group "h" {
+    task "t" { driver = "raw_exec" }
+  }
+}`
+	job, warnings, err := Parse("test.hcl", []byte(src), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, g := range job.TaskGroups {
+		for _, task := range g.Tasks {
+			got = append(got, fmt.Sprintf("%s/%s %s %q %v", g.Name, task.Name, task.Vault.Role, task.Vault.Policies, task.Vault.Env))
+		}
+	}
+	if want := []string{`g/t group ["a"] false`, `g/own task [] true`, `h/t job [] true`}; !slices.Equal(got, want) {
+		t.Errorf("have %q, want %q", got, want)
+	}
+	want := `test.hcl:4:5: job "x" > group "g" > task "t": vault: is accepted but has no effect yet
+test.hcl:12:7: job "x" > group "g" > task "own": vault: is accepted but has no effect yet
+test.hcl:2:3: job "x" > group "h" > task "t": vault: is accepted but has no effect yet`
+	if warnings.Error() != want {
+		t.Errorf("have the warnings\n%s\nwant\n%s", warnings.Error(), want)
+	}
+	if _, _, err := Parse("test.hcl", []byte(strings.Replace(src, "policies", "polices", 1)), Options{}); err == nil ||
+		!strings.Contains(err.Error(), `test.hcl:6:7: job "x" > group "g" > vault: unknown attribute "polices"; did you mean "policies"?`) {
+		t.Errorf("have %v", err)
+	}
 }

@@ -90,6 +90,14 @@ func (d *Decoder) Alias(path, as string) {
 	}
 }
 
+// AliasField makes Place answer for a field of the block at path under the path of another block too, where that one
+// does not state the field.
+func (d *Decoder) AliasField(path, as, field string) {
+	if rng, ok := d.places[path+"\x00"+field]; ok {
+		d.note(as, field, rng)
+	}
+}
+
 // Block decodes a block, found at the top of the file, into a pointer to a
 // struct, and remembers its places under path.
 func (d *Decoder) Block(b *hclsyntax.Block, into any, path string) {
@@ -121,8 +129,9 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	list := structs.Fields(v.Type())
 	for i, f := range list {
 		if f.Kind != structs.FieldHidden {
+			first := fields[f.HCL] == nil // a field of an outer struct stands for the embedded one's
 			fields[f.HCL] = &list[i]
-			if f.Kind != structs.FieldLabel {
+			if first && f.Kind != structs.FieldLabel {
 				known = append(known, f.HCL)
 			}
 		}

@@ -7,14 +7,14 @@ job "a" {
       template {
         data        = "x"
         source      = "y"
-        destination = "../x"
+        destination = "../../x"
         perms       = "999"
         change_mode = "script"
       }
       volume_mount {
         volume = "v"
       }
-      dispatch_payload { file = "../x" }
+      dispatch_payload { file = "../../../x" }
       logs {
         max_files     = 100
         max_file_size = 100

@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// jobIDs are IDs that Nomad takes, each with a character or a form that a path, a shell, HCL or a regular expression knows.
+var jobIDs = []string{
+	"a/b", "/lead", "trail/", "a//b", ".", "..", "a/..", "../up", "a%b", "a%2Fb", "%", "a?b=c", "a#b", "a&b;c", "a+b", "a:b", "*", "a,b",
+	`q"uote`, "it's", `back\slash`, "<b>", "$HOME", "${x}", "a@b[1]{2}", "`x`", "~", "ü-日本-🚀", "a\u00a0b", "é-e\u0301",
+	"x/summary", "x/allocations", "x/plan", "x/versions/1/tag", "x/scale", "-dash", "--help", "42", "null", "parse",
+}
+
+// TestJobIDs registers, reads, scales, follows and stops jobs whose IDs hold any character, through the command line, the
+// HTTP API and the official client.
+func TestJobIDs(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "")
+	ids := make(chan string)
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for id := range ids {
+				if err := a.jobIDWorks(t.Context(), id); err != nil {
+					t.Errorf("%q: %v", id, err)
+				}
+			}
+		})
+	}
+	for _, id := range jobIDs {
+		ids <- id
+	}
+	close(ids)
+	workers.Wait()
+	for _, id := range []string{"", "a b", "a\x00b", "a\nb", "a\x1b[0m", "a\tb", "a\u0085b", strings.Repeat("x", 513)} {
+		if _, _, err := a.nomad.Jobs().Register(officialJob(id, "exit 0"), nil); err == nil {
+			t.Errorf("%q is registered", id)
+		}
+	}
+}
+
+// jobIDWorks takes one job through its life. The official client sends IDs escaped.
+func (a *agent) jobIDWorks(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	jobs := a.nomad.Jobs()
+	events, err := a.nomad.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicJob: {id}}, 0, nil)
+	if err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	job := officialJob(id, "sleep 1000")
+	job.TaskGroups[0].Count = ptr(0)
+	if _, _, err := jobs.Register(job, nil); err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	if err := jobEvent(ctx, events, id); err != nil {
+		return err
+	}
+	if _, _, err := jobs.Scale(id, "g", ptr(1), "", false, nil, nil); err != nil {
+		return fmt.Errorf("scale: %w", err)
+	}
+	alloc, err := a.jobIDRuns(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := a.jobIDReads(id); err != nil {
+		return err
+	}
+	if want := id + ".g[0]"; alloc.JobID != id || alloc.Name != want {
+		return fmt.Errorf("its allocation is %q of the job %q, not %q", alloc.Name, alloc.JobID, want)
+	}
+	for _, command := range []string{"status", "explain"} {
+		if out, code := a.cli("job", command, "--", id); code != 0 {
+			return fmt.Errorf("job %s: %s", command, out)
+		}
+	}
+	if out, code := a.cli("job", "stop", "-detach", "-purge", "--", id); code != 0 {
+		return fmt.Errorf("job stop: %s", out)
+	}
+	if job, _, err := jobs.Info(id, nil); err == nil {
+		return fmt.Errorf("the job %q is there after it was purged", *job.ID)
+	}
+	return nil
+}
+
+// jobEvent waits for an event of the job, and takes none of another.
+func jobEvent(ctx context.Context, events <-chan *nomad.Events, id string) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("events: %w", ctx.Err())
+		case batch, open := <-events:
+			if !open || batch.Err != nil {
+				return fmt.Errorf("events: the stream ended: %+v", batch)
+			}
+			for _, e := range batch.Events {
+				if e.Key != id && id != "*" { // which, as a key, is every job
+					return fmt.Errorf("events: one of %q came", e.Key)
+				}
+				return nil
+			}
+		}
+	}
+}
+
+// jobIDRuns waits until the job's allocation runs.
+func (a *agent) jobIDRuns(ctx context.Context, id string) (*structs.AllocListStub, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		allocs, _, err := a.api.JobAllocs(ctx, id, true, nil)
+		if err != nil {
+			return nil, fmt.Errorf("allocations: %w", err)
+		}
+		if len(allocs) == 1 && allocs[0].ClientStatus == structs.AllocClientRunning {
+			return allocs[0], nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("it does not run: %d allocations", len(allocs))
+		case <-tick.C:
+		}
+	}
+}
+
+// jobIDReads reads a running job in all ways there are.
+func (a *agent) jobIDReads(id string) error {
+	jobs := a.nomad.Jobs()
+	info, _, err := jobs.Info(id, nil)
+	if err != nil || *info.ID != id {
+		return fmt.Errorf("info: %v", err)
+	}
+	if _, _, err := jobs.Plan(info, true, nil); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if versions, _, _, err := jobs.Versions(id, false, nil); err != nil || len(versions) == 0 || *versions[0].ID != id {
+		return fmt.Errorf("versions: %d, %v", len(versions), err)
+	}
+	if summary, _, err := jobs.Summary(id, nil); err != nil || summary.JobID != id {
+		return fmt.Errorf("summary: %v", err)
+	}
+	if evals, _, err := jobs.Evaluations(id, nil); err != nil || len(evals) == 0 || evals[0].JobID != id {
+		return fmt.Errorf("evaluations: %d, %v", len(evals), err)
+	}
+	if status, _, err := jobs.ScaleStatus(id, nil); err != nil || status.JobID != id {
+		return fmt.Errorf("scale status: %v", err)
+	}
+	if list, _, err := jobs.List(&nomad.QueryOptions{Prefix: id}); err != nil || len(list) == 0 || !strings.HasPrefix(list[0].ID, id) {
+		return fmt.Errorf("list by prefix: %d, %v", len(list), err)
+	}
+	if found, _, err := a.nomad.Search().PrefixSearch(id, "jobs", nil); err != nil || len(found.Matches["jobs"]) == 0 {
+		return fmt.Errorf("search: %v, %v", found, err)
+	}
+	if _, _, err := jobs.ForceEvaluate(id, nil); err != nil {
+		return fmt.Errorf("evaluate: %w", err)
+	}
+	return a.jobIDRaw(id)
+}
+
+// jobIDRaw reads a job by its path, every byte of which is escaped.
+func (a *agent) jobIDRaw(id string) error {
+	var escaped strings.Builder
+	for i := range len(id) {
+		fmt.Fprintf(&escaped, "%%%02X", id[i])
+	}
+	for _, path := range []string{url.PathEscape(id), escaped.String()} {
+		if path == "." || path == ".." { // the escaped ones reach the agent
+			continue
+		}
+		answer, err := http.Get(a.http + "/v1/job/" + path + "/summary") //nolint:noctx // the agent ends with the test
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close() // nothing of it is read
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET /v1/job/%s/summary: %s", path, answer.Status)
+		}
+	}
+	return nil
+}
