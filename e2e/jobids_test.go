@@ -104,12 +104,13 @@ func jobEvent(ctx context.Context, events <-chan *nomad.Events, id string) error
 			if !open || batch.Err != nil {
 				return fmt.Errorf("events: the stream ended: %+v", batch)
 			}
-			for _, e := range batch.Events {
-				if e.Key != id && id != "*" { // which, as a key, is every job
-					return fmt.Errorf("events: one of %q came", e.Key)
-				}
-				return nil
+			if len(batch.Events) == 0 {
+				continue
 			}
+			if key := batch.Events[0].Key; key != id && id != "*" { // which, as a key, is every job
+				return fmt.Errorf("events: one of %q came", key)
+			}
+			return nil
 		}
 	}
 }
@@ -138,29 +139,32 @@ func (a *agent) jobIDRuns(ctx context.Context, id string) (*structs.AllocListStu
 func (a *agent) jobIDReads(id string) error {
 	jobs := a.nomad.Jobs()
 	info, _, err := jobs.Info(id, nil)
-	if err != nil || *info.ID != id {
-		return fmt.Errorf("info: %v", err)
+	if err != nil {
+		return fmt.Errorf("info: %w", err)
+	}
+	if *info.ID != id {
+		return fmt.Errorf("info: it is of %q", *info.ID)
 	}
 	if _, _, err := jobs.Plan(info, true, nil); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if versions, _, _, err := jobs.Versions(id, false, nil); err != nil || len(versions) == 0 || *versions[0].ID != id {
-		return fmt.Errorf("versions: %d, %v", len(versions), err)
+		return fmt.Errorf("versions: %d of them, %w", len(versions), err)
 	}
 	if summary, _, err := jobs.Summary(id, nil); err != nil || summary.JobID != id {
-		return fmt.Errorf("summary: %v", err)
+		return fmt.Errorf("summary: %+v, %w", summary, err)
 	}
 	if evals, _, err := jobs.Evaluations(id, nil); err != nil || len(evals) == 0 || evals[0].JobID != id {
-		return fmt.Errorf("evaluations: %d, %v", len(evals), err)
+		return fmt.Errorf("evaluations: %d of them, %w", len(evals), err)
 	}
 	if status, _, err := jobs.ScaleStatus(id, nil); err != nil || status.JobID != id {
-		return fmt.Errorf("scale status: %v", err)
+		return fmt.Errorf("scale status: %+v, %w", status, err)
 	}
 	if list, _, err := jobs.List(&nomad.QueryOptions{Prefix: id}); err != nil || len(list) == 0 || !strings.HasPrefix(list[0].ID, id) {
-		return fmt.Errorf("list by prefix: %d, %v", len(list), err)
+		return fmt.Errorf("list by prefix: %d jobs, %w", len(list), err)
 	}
 	if found, _, err := a.nomad.Search().PrefixSearch(id, "jobs", nil); err != nil || len(found.Matches["jobs"]) == 0 {
-		return fmt.Errorf("search: %v, %v", found, err)
+		return fmt.Errorf("search: %+v, %w", found, err)
 	}
 	if _, _, err := jobs.ForceEvaluate(id, nil); err != nil {
 		return fmt.Errorf("evaluate: %w", err)
