@@ -81,8 +81,8 @@ func TestHelpIsPrinted(t *testing.T) {
 	f("-check-index", "job", "run", "--help")
 	f("Usage: nomadish agent", "agent", "-help")
 	f("list-peers", "operator", "raft", "-help")
-	f("Nomadish "+Version, "-version")
-	f("Nomadish "+Version, "version")
+	f(VersionString(), "-version")
+	f(VersionString(), "version")
 	if got := line(t, "-help"); strings.Contains(got.out, "executor") || strings.Contains(got.out, "node-drain") {
 		t.Errorf("help shows what is hidden:\n%s", got.out)
 	}

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -13,6 +15,7 @@ func evalList() spec {
 	return spec{
 		synopsis: "List evaluations",
 		usage:    "", example: "-job web -status blocked", output: true,
+		details: "The oldest comes first; with -per-page, the oldest of each page.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			job := fs.String("job", "", "only those of a `job`")
 			status := fs.String("status", "", "only those of a `status`: pending, blocked, complete, failed or canceled")
@@ -46,6 +49,7 @@ func evalList() spec {
 					e.printf("No evals found\n")
 					return exitDone
 				}
+				slices.SortStableFunc(evals, func(a, b *structs.Evaluation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 				ui.Table(e.out, evalRows(evals, *verbose))
 				if meta.NextToken != "" {
 					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
@@ -58,10 +62,10 @@ func evalList() spec {
 
 // evalRows is a table of evaluations.
 func evalRows(evals []*structs.Evaluation, verbose bool) [][]string {
-	rows := [][]string{{"ID", "Priority", "Triggered By", "Job ID", "Node ID", "Status", "Placement Failures"}}
+	rows := [][]string{{"ID", "Priority", "Triggered By", "Job ID", "Namespace", "Node ID", "Status", "Placement Failures"}}
 	for _, v := range evals {
 		rows = append(rows, []string{
-			short(v.ID, verbose), fmt.Sprint(v.Priority), v.TriggeredBy, ui.OrNone(v.JobID), ui.OrNone(short(v.NodeID, verbose)),
+			short(v.ID, verbose), fmt.Sprint(v.Priority), v.TriggeredBy, ui.OrNone(v.JobID), v.Namespace, ui.OrNone(short(v.NodeID, verbose)),
 			v.Status, failures(v),
 		})
 	}

@@ -12,10 +12,10 @@ import (
 func evalStatus() spec {
 	return spec{
 		synopsis: "Show an evaluation, or follow it",
-		usage:    "<evaluation>", example: "-monitor 01976c1c-5f3a-7c11", output: true,
+		usage:    "<evaluation>", example: "-monitor 8262bc83", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			monitor := fs.Bool("monitor", false, "follow it until what it placed runs")
-			verbose := fs.Bool("verbose", false, "print whole IDs")
+			verbose := fs.Bool("verbose", false, "print whole IDs, and those of the evaluations before and after")
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
@@ -49,7 +49,7 @@ func evalStatus() spec {
 func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, verbose bool) {
 	now := e.now()
 	pairs := []ui.Pair{
-		{Key: "ID", Value: ev.ID}, {Key: "Create Time", Value: ui.Ago(ev.CreateTime, now)},
+		{Key: "ID", Value: short(ev.ID, verbose)}, {Key: "Create Time", Value: ui.Ago(ev.CreateTime, now)},
 		{Key: "Modify Time", Value: ui.Ago(ev.ModifyTime, now)}, {Key: "Status", Value: ev.Status},
 		{Key: "Status Description", Value: ui.OrNone(ev.StatusDescription)}, {Key: "Type", Value: ev.Type},
 		{Key: "TriggeredBy", Value: ev.TriggeredBy}, {Key: "Job ID", Value: ui.OrNone(ev.JobID)},
@@ -62,9 +62,11 @@ func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, v
 		}
 	}
 	more("Node ID", short(ev.NodeID, verbose))
-	more("Previous Eval", short(ev.PreviousEval, verbose))
-	more("Next Eval", short(ev.NextEval, verbose))
-	more("Blocked Eval", short(ev.BlockedEval, verbose))
+	if verbose {
+		more("Previous Eval", ui.OrNone(ev.PreviousEval))
+		more("Next Eval", ui.OrNone(ev.NextEval))
+		more("Blocked Eval", ui.OrNone(ev.BlockedEval))
+	}
 	if !ev.WaitUntil.IsZero() {
 		more("Wait Until", ui.Time(ev.WaitUntil.UnixNano()))
 	}

@@ -298,6 +298,9 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/job/web/summary", &structs.JobSummary{JobID: "web", Summary: map[string]structs.TaskGroupSummary{"front": {Running: 1, Complete: 1}}}).
 		on("GET /v1/job/web/evaluations", []*structs.Evaluation{unplaced(one), two}).
 		on("GET /v1/job/web/allocations", stubs).
+		on("GET /v1/job/webhook/summary", &structs.JobSummary{JobID: "webhook"}).
+		on("GET /v1/job/webhook/evaluations", []*structs.Evaluation{}).
+		on("GET /v1/job/webhook/allocations", []*structs.AllocListStub{}).
 		on("GET /v1/job/web/versions", &structs.JobVersionsReply{Versions: []*structs.Job{webJob()}}).
 		on("GET /v1/job/web/submission", &structs.JobSubmission{Source: "job \"web\" {}\n"}).
 		on("GET /v1/allocations", stubs).

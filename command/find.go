@@ -124,8 +124,8 @@ func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 	return stub.ID, nil
 }
 
-// short is an ID as people see it. Time-ordered IDs begin with their time, so that
-// it takes more of them to tell two apart.
+// short is an ID as people see it. IDs of version 7, which earlier versions minted, begin
+// with their time, so that it takes more of them to tell two apart.
 func short(id string, verbose bool) string {
 	const timeOrdered = 18 // up to and with the version and the first random digits
 	if !verbose && len(id) == 36 && id[14] == '7' {

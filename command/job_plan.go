@@ -23,7 +23,7 @@ func jobPlan() spec {
 			var file jobFile
 			file.flags(fs, "json")
 			diff := fs.Bool("diff", true, "show how the job differs from the one that is registered")
-			verbose := fs.Bool("verbose", false, "show what does not differ too")
+			verbose := fs.Bool("verbose", false, "show every field of what is new or gone, and what does not differ")
 			return func(ctx context.Context, e *env, args []string) int {
 				job, _, err := file.read(e, args)
 				if err != nil {
@@ -101,7 +101,9 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 	}
 	e.printf("To submit the job with version verification run:\n\nnomadish job run -check-index %d %s\n\n", reply.JobModifyIndex, again)
 	e.printf("When running the job with the check-index flag, the job will only be run if the\n" +
-		"job modify index given matches the server-side version.\n")
+		"job modify index given matches the server-side version. If the index has\n" +
+		"changed, another user has modified the job and the plan's results are\n" +
+		"potentially invalid.\n")
 	return planCode(reply.Annotations)
 }
 
@@ -120,7 +122,9 @@ func planCode(a *structs.PlanAnnotations) int {
 
 func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 	e.printf("%s Job: %q\n", mark(e, d.Type), d.ID)
-	showFields(e, d.Fields, d.Objects, 0, verbose)
+	if detailed(d.Type, verbose) {
+		showFields(e, d.Fields, d.Objects, 0, verbose)
+	}
 	for _, g := range d.TaskGroups {
 		updates := ""
 		for _, what := range slices.Sorted(maps.Keys(g.Updates)) {
@@ -130,7 +134,9 @@ func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 			updates = " (" + updates[2:] + ")"
 		}
 		e.printf("%s Task Group: %q%s\n", mark(e, g.Type), g.Name, updates)
-		showFields(e, g.Fields, g.Objects, 2, verbose)
+		if detailed(g.Type, verbose) {
+			showFields(e, g.Fields, g.Objects, 2, verbose)
+		}
 		for _, t := range g.Tasks {
 			if t.Type == "None" && !verbose {
 				continue
@@ -140,10 +146,18 @@ func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 				note = " (" + strings.Join(t.Annotations, ", ") + ")"
 			}
 			e.printf("  %s Task: %q%s\n", mark(e, t.Type), t.Name, note)
-			showFields(e, t.Fields, t.Objects, 4, verbose)
+			if detailed(t.Type, verbose) {
+				showFields(e, t.Fields, t.Objects, 4, verbose)
+			}
 		}
 	}
 	e.printf("\n")
+}
+
+// detailed reports whether the fields of a job, a group or a task are shown. All fields of what is new or gone differ:
+// the job's file says them better.
+func detailed(kind string, verbose bool) bool {
+	return verbose || (kind != structs.DiffTypeAdded && kind != structs.DiffTypeDeleted)
 }
 
 func mark(e *env, kind string) string {

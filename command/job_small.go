@@ -108,6 +108,8 @@ func jobInspect() spec {
 	return spec{
 		synopsis: "Print a job as it is stored",
 		usage:    "<job>", example: "-version 2 web", output: true,
+		details: "Without -json and -t it is printed as a request that registers it, {\"Job\": …}. -json prints\n" +
+			"the job alone, and a template of -t sees the job.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			version := fs.Int64("version", -1, "an older `version`")
 			source := fs.Bool("hcl", false, "print the file that it was submitted from")
@@ -138,9 +140,13 @@ func jobInspect() spec {
 						}
 						return exitDone
 					}
-					e.json = e.template == ""
-					_, code := e.formatted(map[string]any{"Job": job})
-					return code
+					if done, code := e.formatted(job); done {
+						return code
+					}
+					if err := ui.JSON(e.out, map[string]any{"Job": job}); err != nil { // as a request that registers it
+						return e.fail(err)
+					}
+					return exitDone
 				}
 				return e.fail(fmt.Errorf("job %q has no version %d any more", id, *version))
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -16,12 +17,36 @@ import (
 // jobStatusOptions say how much of a job is shown.
 type jobStatusOptions struct{ short, evals, all, verbose bool }
 
-// jobReport is what -json and -t see of one job.
+// jobReport is what is shown of a job.
 type jobReport struct {
 	Job         *structs.Job
 	Summary     *structs.JobSummary
 	Evaluations []*structs.Evaluation
 	Allocations []*structs.AllocListStub
+}
+
+// jobState is what -json and -t see of each job: Nomad's fields, in their order.
+type jobState struct {
+	Summary          *structs.JobSummary
+	Allocations      []*structs.AllocListStub
+	LatestDeployment any // always null: there are no deployments yet
+	Evaluations      []*structs.Evaluation
+}
+
+// formattedJobs prints jobs as -json or -t say; false: neither was given.
+func formattedJobs(ctx context.Context, e *env, jobs []structs.NamespacedID, all bool) (bool, int) {
+	if !e.json && e.template == "" {
+		return false, 0
+	}
+	states := make([]jobState, 0, len(jobs))
+	for _, j := range jobs {
+		r := &jobReport{}
+		if err := r.read(ctx, e, j, all); err != nil {
+			return true, e.fail(err)
+		}
+		states = append(states, jobState{Summary: r.Summary, Allocations: r.Allocations, Evaluations: r.Evaluations})
+	}
+	return e.formatted(states)
 }
 
 func jobStatus() spec {
@@ -40,18 +65,19 @@ func jobStatus() spec {
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
 				if len(args) == 0 {
-					return listJobs(ctx, e, *filter)
+					return listJobs(ctx, e, *filter, o.all)
 				}
 				id, err := e.jobName(ctx, args)
 				if err != nil {
 					return e.fail(err)
 				}
-				report, err := readJob(ctx, e, id, o.all)
+				job := structs.NamespacedID{Namespace: e.namespace, ID: id}
+				if done, code := formattedJobs(ctx, e, []structs.NamespacedID{job}, o.all); done {
+					return code
+				}
+				report, err := readJob(ctx, e, job, o.all)
 				if err != nil {
 					return e.fail(err)
-				}
-				if done, code := e.formatted(report); done {
-					return code
 				}
 				showJob(ctx, e, report, o)
 				return exitDone
@@ -60,14 +86,18 @@ func jobStatus() spec {
 	}
 }
 
-func listJobs(ctx context.Context, e *env, filter string) int {
+func listJobs(ctx context.Context, e *env, filter string, all bool) int {
 	q := e.query()
 	q.Filter = filter
 	jobs, _, err := e.client.JobList(ctx, q)
 	if err != nil {
 		return e.fail(err)
 	}
-	if done, code := e.formatted(jobs); done {
+	ids := make([]structs.NamespacedID, 0, len(jobs))
+	for _, j := range jobs {
+		ids = append(ids, structs.NamespacedID{Namespace: cmp.Or(j.Namespace, e.namespace), ID: j.ID})
+	}
+	if done, code := formattedJobs(ctx, e, ids, all); done {
 		return code
 	}
 	if len(jobs) == 0 {
@@ -94,26 +124,35 @@ func listJobs(ctx context.Context, e *env, filter string) int {
 	return exitDone
 }
 
-func readJob(ctx context.Context, e *env, id string, all bool) (*jobReport, error) {
-	q := e.query()
+func readJob(ctx context.Context, e *env, job structs.NamespacedID, all bool) (*jobReport, error) {
 	var r jobReport
 	var err error
-	if r.Job, _, err = e.client.Job(ctx, id, q); err != nil {
+	if r.Job, _, err = e.client.Job(ctx, job.ID, &api.Query{Namespace: job.Namespace}); err != nil {
 		return nil, err
 	}
-	if r.Summary, _, err = e.client.JobSummary(ctx, id, q); err != nil {
+	if err := r.read(ctx, e, job, all); err != nil {
 		return nil, err
+	}
+	return &r, nil
+}
+
+// read reads what belongs to a job.
+func (r *jobReport) read(ctx context.Context, e *env, job structs.NamespacedID, all bool) error {
+	q, id := &api.Query{Namespace: job.Namespace}, job.ID
+	var err error
+	if r.Summary, _, err = e.client.JobSummary(ctx, id, q); err != nil {
+		return err
 	}
 	if r.Evaluations, _, err = e.client.JobEvals(ctx, id, q); err != nil {
-		return nil, err
+		return err
 	}
 	if r.Allocations, _, err = e.client.JobAllocs(ctx, id, all, q); err != nil {
-		return nil, err
+		return err
 	}
 	slices.SortStableFunc(r.Evaluations, func(a, b *structs.Evaluation) int {
 		return cmp.Compare(b.CreateIndex, a.CreateIndex) // newest first
 	})
-	return &r, nil
+	return nil
 }
 
 func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {

@@ -310,12 +310,11 @@ func TestJobPlanShowsTheDifference(t *testing.T) {
 	path := file(t, "a.hcl", examples.Service)
 	got := f.run(t, "plan", path)
 	wants(t, got.out, `+/- Job: "web"`, `+/- Priority: "50" => "60"`, `+/- Task Group: "front" (1 create, 2 in-place update)`,
-		`  +/- Count: "2" => "3" (forces create)`, `  + Task: "new"`, "    + Resources {", `      + CPU: "100"`,
-		`  - Task: "old" (forces destroy)`, `    - Driver: "exec"`)
+		`  +/- Count: "2" => "3" (forces create)`, `  + Task: "new"`, `  - Task: "old" (forces destroy)`)
 	if strings.Contains(got.out, `"same"`) || strings.Contains(got.out, "Region") {
 		t.Errorf("what does not differ is shown:\n%s", got.out)
 	}
-	wants(t, f.run(t, "plan", "-verbose", path).out, `"same"`, `Region: "global"`)
+	wants(t, f.run(t, "plan", "-verbose", path).out, `"same"`, `Region: "global"`, "    + Resources {", `      + CPU: "100"`, `    - Driver: "exec"`)
 }
 
 func TestJobValidate(t *testing.T) {

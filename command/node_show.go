@@ -29,11 +29,16 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 	}
 	showNodeHead(e, n, host)
 	if !o.short {
+		if o.verbose {
+			showHostVolumes(e, n)
+			showHostNetworks(e, n)
+		}
 		showDrivers(e, n)
 		showNodeEvents(e, n)
 		showAllocated(e, n, allocs)
 		showDevices(e, n, allocs, o.verbose)
 		if host != nil {
+			showAllocationsUse(ctx, e, n, allocs)
 			showHost(e, n, host, o.stats)
 		}
 	}
@@ -61,6 +66,9 @@ func showNodeHead(e *env, n *structs.Node, host *structs.HostStats) {
 	}
 	if names := slices.Sorted(maps.Keys(n.HostVolumes)); len(names) > 0 {
 		pairs = append(pairs, ui.Pair{Key: "Host Volumes", Value: strings.Join(names, ",")})
+	}
+	if names := healthyDrivers(n); len(names) > 0 {
+		pairs = append(pairs, ui.Pair{Key: "Driver Status", Value: strings.Join(names, ",")})
 	}
 	if host != nil {
 		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) //nolint:gosec // far below the limit

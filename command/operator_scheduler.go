@@ -5,10 +5,19 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// schedulerAnswer is what -json and -t see: the API's answer with what came in its headers, as Nomad's client has it.
+type schedulerAnswer struct {
+	SchedulerConfig *structs.SchedulerConfiguration
+	LastIndex       uint64
+	LastContact     time.Duration
+	KnownLeader     bool
+}
 
 func schedulerGetConfig() spec {
 	return spec{
@@ -16,14 +25,18 @@ func schedulerGetConfig() spec {
 		usage:    "", example: "-json", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, _ []string) int {
-				c, err := e.client.SchedulerConfig(ctx)
+				var reply structs.SchedulerConfigReply
+				meta, err := e.client.Get(ctx, "/v1/operator/scheduler/configuration", nil, &reply)
 				if err != nil {
 					return e.fail(err)
 				}
+				c := reply.SchedulerConfig
 				if c == nil {
 					return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
 				}
-				if done, code := e.formatted(c); done {
+				if done, code := e.formatted(schedulerAnswer{
+					SchedulerConfig: c, LastIndex: meta.Index, LastContact: meta.LastContact, KnownLeader: meta.KnownLeader,
+				}); done {
 					return code
 				}
 				yes := strconv.FormatBool

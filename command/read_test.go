@@ -16,7 +16,7 @@ var reads = []struct {
 	line string
 	want []string // of what a person is shown
 }{
-	{"version", []string{"Nomadish " + Version}},
+	{"version", []string{VersionString()}},
 	{"agent-info", []string{"client", "node_id"}},
 	{"job status", []string{"web", "webhook", "dead (stopped)"}},
 	{"job status web", []string{"Summary", "Placement Failure", "Allocations"}},
@@ -103,8 +103,8 @@ func TestTemplateSeesTheValue(t *testing.T) {
 			t.Errorf("%q: exit code %d, stderr %q, output %q, want %q", args, got.code, got.err, got.out, want)
 		}
 	}
-	shows("web webhook ", "job", "status", "-t", "{{range .}}{{.ID}} {{end}}")
-	shows("web 2", "job", "status", "-t", "{{.Job.ID}} {{len .Allocations}}", "web")
+	shows("web webhook ", "job", "status", "-t", "{{range .}}{{.Summary.JobID}} {{end}}")
+	shows("web 2", "job", "status", "-t", "{{range .}}{{.Summary.JobID}} {{len .Allocations}}{{end}}", "web")
 	shows("gpu-1", "node", "status", "-self", "-t", "{{.Name}}")
 	shows("80", "alloc", "status", allocA, "-t", "{{(index .AllocatedResources.Shared.Ports 0).Value}}")
 	if got := f.run(t, "job", "status", "-json", "-t", "x"); got.code != exitFailed || !strings.Contains(got.err, "exclude each other") {
@@ -221,7 +221,7 @@ func TestAllocStatusWithoutFigures(t *testing.T) {
 func TestNodeStatus(t *testing.T) {
 	f := cluster(t)
 	got := f.run(t, "node", "status", "-verbose", "-stats", "gpu-1")
-	wants(t, got.out, "Uptime      = 1m30s", "500/8000 MHz  2/4    256 MiB/4.0 GiB  300 MiB/10 GiB", "nvidia/gpu/H100  2    1     0     1",
+	wants(t, got.out, "Uptime        = 1m30s", "500/8000 MHz  2/4    256 MiB/4.0 GiB  300 MiB/10 GiB", "nvidia/gpu/H100  2    1     0     1",
 		"gpu-1-gpu-0  <none>      healthy            "+allocA+" web.front[0]", "unhealthy: Xid 79", "123/8000 MHz  1.0 GiB/4.0 GiB", "kernel.name = linux", "rack = r1", "CPU Stats", "Disk Stats")
 	got = f.run(t, "node", "status", "-allocs", "-os", "-verbose")
 	wants(t, got.out, nodeA, "debian", "10.0.0.1", "Running Allocs")

@@ -25,6 +25,7 @@ func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
 		c := structs.DefaultSchedulerConfiguration()
 		src, err := os.ReadFile(path) //nolint:gosec // the user names the file
 		if err == nil {
+			src = configWithin(src)
 			err = json.Unmarshal(src, &c)
 		}
 		if err == nil {
@@ -56,6 +57,16 @@ func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
 		return c, fmt.Errorf("-config %s: server.scheduling: %w", path, err)
 	}
 	return c, nil
+}
+
+// configWithin returns the configuration that the API's answer has, which get-config -json prints. Anything else is
+// returned as it is.
+func configWithin(src []byte) []byte {
+	var answer struct{ SchedulerConfig json.RawMessage }
+	if json.Unmarshal(src, &answer) == nil && len(answer.SchedulerConfig) > 0 {
+		return answer.SchedulerConfig
+	}
+	return src
 }
 
 // knownKeys refuses an object that is empty, or has keys that a struct does not.

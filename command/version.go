@@ -3,8 +3,11 @@ package command
 import (
 	"context"
 	"flag"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync"
 )
 
 // Version is set by the build (-ldflags -X).
@@ -20,7 +23,7 @@ type build struct {
 }
 
 func thisBuild() build {
-	b := build{Version: Version, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: semantic(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -36,8 +39,28 @@ func thisBuild() build {
 	return b
 }
 
-// VersionString is what -version prints.
-func VersionString() string { return "Nomadish " + Version }
+// nextVersion is the version that builds lead to which state none themselves.
+const nextVersion = "0.1.0-dev"
+
+// semanticVersion matches the versions that a release states.
+var semanticVersion = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$`)
+})
+
+// semantic returns the build's semantic version, without a v. A build of a commit is one of nextVersion.
+func semantic() string {
+	switch {
+	case semanticVersion().MatchString(Version):
+		return strings.TrimPrefix(Version, "v")
+	case Version == "dev" || Version == "":
+		return nextVersion
+	}
+	return nextVersion + "+" + Version
+}
+
+// VersionString is what -version prints, and the first line of `version`. Programs parse it: a name, a space, and a
+// semantic version after a v.
+func VersionString() string { return "Nomadish v" + semantic() }
 
 func version() spec {
 	return spec{

@@ -207,11 +207,11 @@ func (s *Server) keyPools() keyPools {
 // Encrypted tells whether the gossip among servers is.
 func (s *Server) Encrypted() bool { return s.gossip.Encrypted() }
 
-// NewID mints a time-ordered UUID.
+// NewID mints a UUID that is random but for its last group, which is the time.
 func NewID() string {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24
-	return structs.TimeOrderedID(time.Now().UnixMilli(), random)
+	return structs.MintedID(time.Now().UnixMilli(), random)
 }
 
 // serveRPC answers the calls of one connection until it closes.

@@ -42,7 +42,7 @@ const (
 type Evaluation struct {
 	_struct sparse `entry:",omitempty"`
 
-	ID                string // time-ordered UUID
+	ID                string // MintedID, or DeriveID of an entry's seed
 	Namespace         string
 	Priority          int
 	Type              string // the job's type

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"math/bits"
 )
 
 // DeriveID gives the n-th identifier of a seed: a UUID-shaped string (version 8,
@@ -37,14 +36,18 @@ func FormatUUID(b [16]byte, version byte) string {
 	return string(out[:])
 }
 
-// TimeOrderedID makes a version-7 UUID from a time in Unix milliseconds and ten
-// random bytes: IDs made later sort later. The caller brings time and randomness,
-// so that this package stays free of both.
-func TimeOrderedID(unixMilli int64, random [10]byte) string {
+// MintedID makes a UUID (version 8, "custom") from ten random bytes and a time in Unix
+// milliseconds, which is its last group. The random bytes come first, because people are
+// shown the first eight characters (ShortID), and those of IDs that begin with their time
+// are the same for a minute. The caller brings time and randomness, so that this package
+// stays free of both.
+func MintedID(unixMilli int64, random [10]byte) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], bits.RotateLeft64(uint64(unixMilli), 16)&^0xffff) //nolint:gosec // the top 16 bits of a millisecond clock are zero until year 10889
-	copy(b[6:], random[:])
-	return FormatUUID(b, 7)
+	copy(b[:], random[:])
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(unixMilli)) //nolint:gosec // positive since 1970
+	copy(b[10:], at[2:])                                 // 48 bits last until year 10889
+	return FormatUUID(b, 8)
 }
 
 // ShortID is the first eight characters of an ID, as the CLI shows it.

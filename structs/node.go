@@ -31,7 +31,7 @@ const (
 
 // Node is a machine as its client reports it. JSON names are Nomad's.
 type Node struct {
-	ID         string // time-ordered UUID, minted by the client once
+	ID         string // UUID, minted by the client once
 	SecretID   string // proves that a call comes from this node; never in a listing or an answer
 	Name       string
 	Datacenter string

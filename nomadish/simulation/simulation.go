@@ -226,7 +226,7 @@ func (s *sim) newID() string {
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[:], s.Uint64())
 	binary.BigEndian.PutUint16(random[8:], uint16(s.Uint32())) //nolint:gosec // the lower half is meant
-	return structs.TimeOrderedID(epoch.Add(s.now).UnixMilli(), random)
+	return structs.MintedID(epoch.Add(s.now).UnixMilli(), random)
 }
 
 // note adds a step to the trace.
