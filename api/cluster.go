@@ -51,7 +51,14 @@ func (c *Client) NodeAllocs(ctx context.Context, id string, q *Query) (allocs []
 
 // NodeDrain starts a drain, or ends it (nil).
 func (c *Client) NodeDrain(ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool) (reply *structs.NodeUpdateReply, err error) {
-	body := map[string]any{"NodeID": id, "DrainSpec": spec, "MarkEligible": markEligible}
+	return c.NodeDrainMeta(ctx, id, spec, markEligible, nil)
+}
+
+// NodeDrainMeta is NodeDrain with what is to be remembered of the drain: the node shows it as LastDrain.Meta.
+func (c *Client) NodeDrainMeta(
+	ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool, meta map[string]string,
+) (reply *structs.NodeUpdateReply, err error) {
+	body := map[string]any{"NodeID": id, "DrainSpec": spec, "MarkEligible": markEligible, "Meta": meta}
 	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/drain", nil, body, &reply)
 	return reply, err
 }

@@ -54,7 +54,17 @@ func (c *Client) JobEvaluate(ctx context.Context, id string, force bool, q *Quer
 
 // JobScale changes a group's count.
 func (c *Client) JobScale(ctx context.Context, id, group string, count int64, message string, q *Query) (reply *structs.JobRegisterReply, err error) {
-	body := &structs.JobScaleRequest{JobID: id, Target: map[string]string{"Group": group, "Job": id}, Count: &count, Message: message}
+	return c.JobScaleAt(ctx, id, group, count, message, 0, q)
+}
+
+// JobScaleAt is JobScale, refused unless the job's modify index is index. 0: whatever it is.
+func (c *Client) JobScaleAt(
+	ctx context.Context, id, group string, count int64, message string, index uint64, q *Query,
+) (reply *structs.JobRegisterReply, err error) {
+	body := &structs.JobScaleRequest{
+		JobID: id, Target: map[string]string{"Group": group, "Job": id}, Count: &count, Message: message,
+		EnforceIndex: index > 0, JobModifyIndex: index,
+	}
 	_, err = c.Put(ctx, "/v1/job/"+seg(id)+"/scale", q, body, &reply)
 	return reply, err
 }

@@ -23,6 +23,7 @@ func allocFS() spec {
 			machine := fs.Bool("H", false, "sizes in bytes and times in full")
 			stat := fs.Bool("stat", false, "facts about a file instead of its content")
 			job := fs.Bool("job", false, "a job is named instead of an allocation")
+			group := fs.String("group", "", "with -job: an allocation of this `group`")
 			fs.Bool("verbose", false, "accepted, for scripts made for Nomad")
 			return func(ctx context.Context, e *env, args []string) int {
 				if err := o.check(); err != nil {
@@ -31,11 +32,14 @@ func allocFS() spec {
 				if len(args) == 0 || len(args) > 2 {
 					return e.usage("an allocation is needed, and maybe a path; %d arguments given", len(args))
 				}
+				if *group != "" && !*job {
+					return e.usage("-group goes with -job only")
+				}
 				path := "/"
 				if len(args) == 2 {
 					path = args[1]
 				}
-				id, err := e.fsSource(ctx, args[0], *job)
+				id, err := e.fsSource(ctx, args[0], *job, *group)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -62,9 +66,9 @@ func allocFS() spec {
 	}
 }
 
-func (e *env) fsSource(ctx context.Context, name string, job bool) (string, error) {
+func (e *env) fsSource(ctx context.Context, name string, job bool, group string) (string, error) {
 	if job {
-		return e.allocOfJob(ctx, name, "")
+		return e.allocOfJob(ctx, name, group)
 	}
 	stub, err := e.oneAlloc(ctx, name)
 	if err != nil {

@@ -20,7 +20,7 @@ type allocStatusOptions struct{ short, stats, verbose bool }
 func allocStatus() spec {
 	return spec{
 		synopsis: "List allocations, or show one with its tasks",
-		usage:    "[<allocation>]", example: "-stats 5f3a9c01", output: true,
+		usage:    "[<allocation>]", example: "-stats 5f3a9c01", output: true, accepts: []string{"ui"},
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o allocStatusOptions
 			fs.BoolVar(&o.short, "short", false, "only the head and the tasks' states")

@@ -38,11 +38,12 @@ const (
 // spec declares one command.
 type spec struct {
 	synopsis string
-	usage    string // what follows the command's name
-	example  string // after the command's name
-	details  string // more help
-	local    bool   // it asks no agent
-	output   bool   // it has -json and -t
+	usage    string   // what follows the command's name
+	example  string   // after the command's name
+	details  string   // more help
+	local    bool     // it asks no agent
+	output   bool     // it has -json and -t
+	accepts  []string // flags of nomadFlags
 	setup    func(fs *flag.FlagSet) func(ctx context.Context, e *env, args []string) int
 
 	// raw, instead of setup, takes the arguments as they are; help then describes them.
@@ -93,6 +94,7 @@ func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []str
 		fs.BoolVar(&e.json, "json", false, "print JSON")
 		fs.StringVar(&e.template, "t", "", "print through a Go `template`")
 	}
+	acceptFlags(fs, r.spec.accepts)
 	if r.spec.setup == nil {
 		return fs, nil
 	}
@@ -160,6 +162,7 @@ func (r *runner) Run(args []string) int {
 	if err != nil {
 		return e.usage("%v", ui.FlagError(fs, err, structs.Nearest))
 	}
+	e.warnNoEffect(fs, r.spec.accepts)
 	if !e.noColor {
 		e.style = ui.StyleFor(e.out)
 	}

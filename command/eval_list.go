@@ -14,7 +14,7 @@ import (
 func evalList() spec {
 	return spec{
 		synopsis: "List evaluations",
-		usage:    "", example: "-job web -status blocked", output: true,
+		usage:    "", accepts: []string{"ui"}, example: "-job web -status blocked", output: true,
 		details: "The oldest comes first; with -per-page, the oldest of each page.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			job := fs.String("job", "", "only those of a `job`")

@@ -12,7 +12,7 @@ import (
 func evalStatus() spec {
 	return spec{
 		synopsis: "Show an evaluation, or follow it",
-		usage:    "<evaluation>", example: "-monitor 8262bc83", output: true,
+		usage:    "<evaluation>", accepts: []string{"ui"}, example: "-monitor 8262bc83", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			monitor := fs.Bool("monitor", false, "follow it until what it placed runs")
 			verbose := fs.Bool("verbose", false, "print whole IDs, and those of the evaluations before and after")

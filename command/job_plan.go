@@ -17,14 +17,21 @@ const exitPlanError = 255
 func jobPlan() spec {
 	return spec{
 		synopsis: "Say what a submission would change and where it would be placed, without doing it",
-		usage:    "<file>", example: "web.nomad.hcl",
-		details: "Exit codes: 0 nothing would be placed or stopped, 1 something would, 255 an error.",
+		usage:    "<file>", accepts: fileFlags, example: "web.nomad.hcl",
+		details: "Exit codes: 0 nothing would be placed or stopped, 1 something would, 255 an error. With -json-output and -t\n" +
+			"the plan is the API's answer; of a multiregion job, an object with that of each region.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")
+			asJSON := fs.Bool("json-output", false, "print the plan as JSON")
+			template := fs.String("t", "", "print the plan through a Go `template`")
 			diff := fs.Bool("diff", true, "show how the job differs from the one that is registered")
 			verbose := fs.Bool("verbose", false, "show every field of what is new or gone, and what does not differ")
 			return func(ctx context.Context, e *env, args []string) int {
+				if e.json, e.template = *asJSON, *template; e.json && e.template != "" {
+					e.usage("-json-output and -t exclude each other")
+					return exitPlanError
+				}
 				job, _, err := file.read(e, args)
 				if err != nil {
 					e.fail(err)
@@ -50,6 +57,9 @@ func jobPlan() spec {
 					return exitPlanError
 				}
 				reply.Warnings = file.news(reply.Warnings)
+				if done, code := e.formatted(reply); done {
+					return formattedPlan(code, reply)
+				}
 				return showPlan(e, reply, *verbose, again)
 			}
 		},
@@ -58,9 +68,12 @@ func jobPlan() spec {
 
 // planRegions plans a multiregion job in each of its regions. The exit code is the greatest of theirs.
 func planRegions(ctx context.Context, e *env, file *jobFile, job *structs.Job, diff, verbose bool) int {
-	code := 0
+	code, plans := 0, map[string]*structs.JobPlanReply{}
+	formatted := e.json || e.template != ""
 	for _, name := range job.RegionNames() {
-		e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", name)))
+		if !formatted {
+			e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", name)))
+		}
 		reply, err := e.client.In(name).JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff})
 		if err != nil {
 			e.fail(file.placed(err))
@@ -68,9 +81,24 @@ func planRegions(ctx context.Context, e *env, file *jobFile, job *structs.Job, d
 			continue
 		}
 		reply.Warnings = file.news(reply.Warnings)
+		if plans[name] = reply; formatted {
+			code = max(code, planCode(reply.Annotations))
+			continue
+		}
 		code = max(code, showPlan(e, reply, verbose, ""))
 	}
+	if done, failed := e.formatted(plans); done && failed != exitDone { // by region
+		return exitPlanError
+	}
 	return code
+}
+
+// formattedPlan is the exit code of a plan that was printed for a program.
+func formattedPlan(printed int, reply *structs.JobPlanReply) int {
+	if printed != exitDone {
+		return exitPlanError
+	}
+	return planCode(reply.Annotations)
 }
 
 // showPlan prints a plan; again is how `job run` is told of the same file, if it may be told of an index. It gives the exit code.

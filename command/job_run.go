@@ -10,7 +10,7 @@ import (
 func jobRun() spec {
 	return spec{
 		synopsis: "Submit a job, or a new version of one, and follow it",
-		usage:    "<file>", example: "-var count=3 web.nomad.hcl",
+		usage:    "<file>", accepts: append([]string{"ui"}, fileFlags...), example: "-var count=3 web.nomad.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is\n" +
 			"given, the evaluation and its allocations are followed until they run, or, of\n" +
 			"batch work, have finished. It goes to the region of -region, else to the one that it\n" +

@@ -20,7 +20,7 @@ import (
 func jobValidate() spec {
 	return spec{
 		synopsis: "Check a job file, here and with a server if one answers",
-		usage:    "<file>", example: "web.nomad.hcl",
+		usage:    "<file>", accepts: fileFlags, example: "web.nomad.hcl",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")
@@ -79,18 +79,21 @@ func jobStop() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			purge := fs.Bool("purge", false, "forget the job as well")
+			hurry := fs.Bool("no-shutdown-delay", false, "do not wait for the groups' and tasks' shutdown_delay")
+			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			global := fs.Bool("global", false, "stop a multiregion job in all its regions, not in one alone")
 			fs.Bool("yes", true, "accepted, for scripts made for Nomad")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
+				if *priority < 0 || *priority > structs.JobMaxPriority {
+					return e.usage("-eval-priority %d: allowed are 1 to %d, and 0 for the job's own", *priority, structs.JobMaxPriority)
+				}
 				id, err := e.jobName(ctx, args)
 				if err != nil {
 					return e.fail(err)
 				}
 				q := e.query()
-				if *global {
-					q.Params = map[string]string{"global": "true"}
-				}
+				q.Params = stopParams(*global, *hurry, *priority)
 				reply, err := e.client.JobDeregister(ctx, id, *purge, q)
 				if err != nil {
 					return e.fail(err)
@@ -102,6 +105,21 @@ func jobStop() spec {
 			}
 		},
 	}
+}
+
+// stopParams are the parameters of a request that stops a job.
+func stopParams(global, noShutdownDelay bool, priority int) map[string]string {
+	params := map[string]string{}
+	if global {
+		params["global"] = "true"
+	}
+	if noShutdownDelay {
+		params["no_shutdown_delay"] = "true"
+	}
+	if priority > 0 {
+		params["eval_priority"] = strconv.Itoa(priority)
+	}
+	return params
 }
 
 func jobInspect() spec {
@@ -154,45 +172,6 @@ func jobInspect() spec {
 	}
 }
 
-func jobHistory() spec {
-	return spec{
-		synopsis: "List a job's versions",
-		usage:    "<job>", example: "-p web", output: true,
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			diffs := fs.Bool("p", false, "show how each differs from the one before")
-			only := fs.Int64("version", -1, "only this `version`")
-			return func(ctx context.Context, e *env, args []string) int {
-				id, err := e.jobName(ctx, args)
-				if err != nil {
-					return e.fail(err)
-				}
-				reply, _, err := e.client.JobVersions(ctx, id, *diffs, e.query())
-				if err != nil {
-					return e.fail(err)
-				}
-				if done, code := e.formatted(reply.Versions); done {
-					return code
-				}
-				for i, job := range reply.Versions {
-					if *only >= 0 && job.Version != uint64(*only) {
-						continue
-					}
-					ui.Pairs(e.out, []ui.Pair{
-						{Key: "Version", Value: fmt.Sprint(job.Version)}, {Key: "Stable", Value: fmt.Sprint(job.Stable)},
-						{Key: "Stopped", Value: fmt.Sprint(job.Stop)}, {Key: "Submit Date", Value: ui.Time(job.SubmitTime)},
-					})
-					if *diffs && i < len(reply.Diffs) {
-						e.printf("Diff        =\n")
-						showJobDiff(e, reply.Diffs[i], false)
-					}
-					e.printf("\n")
-				}
-				return exitDone
-			}
-		},
-	}
-}
-
 func jobRevert() spec {
 	return spec{
 		synopsis: "Make an older version of a job the newest",
@@ -229,6 +208,7 @@ func jobScale() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
+			check := fs.Uint64("check-index", 0, "only if the job's modify index is `N`; 0: whatever it is")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 2 && len(args) != 3 {
 					return e.usage("a job, its group and a count are needed, %d arguments given", len(args))
@@ -254,7 +234,7 @@ func jobScale() spec {
 					}
 					group = job.TaskGroups[0].Name
 				}
-				reply, err := e.client.JobScale(ctx, id, group, count, "submitted using the nomadish CLI", e.query())
+				reply, err := e.client.JobScaleAt(ctx, id, group, count, "submitted using the nomadish CLI", *check, e.query())
 				if err != nil {
 					return e.fail(e.noGroup(ctx, id, group, err))
 				}

@@ -52,7 +52,7 @@ func formattedJobs(ctx context.Context, e *env, jobs []structs.NamespacedID, all
 func jobStatus() spec {
 	return spec{
 		synopsis: "List jobs, or show one with its allocations",
-		usage:    "[<job>]", example: "-verbose web", output: true,
+		usage:    "[<job>]", accepts: []string{"ui"}, example: "-verbose web", output: true,
 		details: "What could not be placed is explained: which constraint or which resource kept it\nfrom how many nodes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o jobStatusOptions

@@ -23,6 +23,9 @@ type drainOptions struct {
 	detach, monitor, self, yes, verbose                              bool
 	deadline                                                         time.Duration
 	deadlineSet                                                      bool
+	message                                                          string
+	pairs                                                            listFlag
+	meta                                                             map[string]string
 }
 
 func nodeDrain() spec {
@@ -43,6 +46,8 @@ func nodeDrain() spec {
 			fs.BoolVar(&o.monitor, "monitor", false, "follow a drain that is going on")
 			fs.BoolVar(&o.self, "self", false, "the agent's own node")
 			fs.BoolVar(&o.yes, "yes", false, "do not ask back on a terminal")
+			fs.StringVar(&o.message, "m", "", "a `message` to remember, as the drain's meta \"message\"")
+			fs.Var(&o.pairs, "meta", "something to remember of the drain, as `key=value`; repeatable")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
 				fs.Visit(func(f *flag.Flag) { o.deadlineSet = o.deadlineSet || f.Name == "deadline" })
@@ -61,6 +66,17 @@ func nodeDrain() spec {
 
 // check refuses what does not go together.
 func (o *drainOptions) check() error {
+	o.meta = map[string]string{}
+	for _, pair := range o.pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return fmt.Errorf("-meta %q: write it as key=value", pair)
+		}
+		o.meta[key] = value
+	}
+	if o.message != "" {
+		o.meta["message"] = o.message
+	}
 	n := 0
 	for _, chosen := range []bool{o.enable, o.disable, o.monitor && !o.enable} {
 		if chosen {
@@ -76,6 +92,8 @@ func (o *drainOptions) check() error {
 		return errors.New("-deadline excludes -force and -no-deadline")
 	case !o.enable && (o.force || o.noDeadline || o.deadlineSet || o.ignoreSystem):
 		return errors.New("-force, -no-deadline, -deadline and -ignore-system go with -enable only")
+	case o.monitor && !o.enable && len(o.meta) > 0:
+		return errors.New("-m and -meta go with -enable and -disable only")
 	case o.keepIneligible && !o.disable:
 		return errors.New("-keep-ineligible goes with -disable only")
 	case o.deadline <= 0:
@@ -115,7 +133,7 @@ func drain(ctx context.Context, e *env, id string, o *drainOptions) int {
 	if o.enable && !o.yes && !e.confirm(fmt.Sprintf("Drain node %q (%s)? [y/N] ", node.Name, short(id, o.verbose))) {
 		return e.fail(errors.New("not drained"))
 	}
-	if _, err := e.client.NodeDrain(ctx, id, o.spec(), o.disable && !o.keepIneligible); err != nil {
+	if _, err := e.client.NodeDrainMeta(ctx, id, o.spec(), o.disable && !o.keepIneligible, o.meta); err != nil {
 		return e.fail(err)
 	}
 	if o.disable {

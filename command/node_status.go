@@ -13,14 +13,15 @@ import (
 
 // nodeStatusOptions say how much of nodes is shown.
 type nodeStatusOptions struct {
-	self, short, verbose, stats, allocs, os bool
-	filter                                  string
+	self, short, verbose, stats, allocs, os, quiet bool
+	filter, token                                  string
+	perPage                                        int
 }
 
 func nodeStatus() spec {
 	return spec{
 		synopsis: "List nodes, or show one with what runs on it",
-		usage:    "[<node>]", example: "-verbose gpu-3", output: true,
+		usage:    "[<node>]", accepts: []string{"ui"}, example: "-verbose gpu-3", output: true,
 		details: "A node is named by its ID, the beginning of it, or its name.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o nodeStatusOptions
@@ -31,15 +32,25 @@ func nodeStatus() spec {
 			fs.BoolVar(&o.allocs, "allocs", false, "in the list, count the running allocations")
 			fs.BoolVar(&o.os, "os", false, "in the list, show the operating system")
 			fs.StringVar(&o.filter, "filter", "", "list only nodes that match an `expression`")
+			fs.BoolVar(&o.quiet, "quiet", false, "print only IDs")
+			fs.IntVar(&o.perPage, "per-page", 0, "list at most `N`")
+			fs.StringVar(&o.token, "page-token", "", "go on where the page before ended, by its `token`")
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
+				if o.quiet && (o.verbose || e.json || e.template != "") {
+					return e.usage("-quiet excludes -verbose, -json and -t")
+				}
 				if len(args) == 0 && !o.self {
 					return listNodes(ctx, e, o)
 				}
 				id, err := e.nodeID(ctx, args, o.self)
 				if err != nil {
 					return e.fail(err)
+				}
+				if o.quiet {
+					e.printf("%s\n", id)
+					return exitDone
 				}
 				node, _, err := e.client.Node(ctx, id, nil)
 				if err != nil {
@@ -80,11 +91,11 @@ func (e *env) nodeID(ctx context.Context, args []string, self bool) (string, err
 }
 
 func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
-	q := &api.Query{Filter: o.filter}
+	q := &api.Query{Filter: o.filter, PerPage: o.perPage, NextToken: o.token}
 	if o.os {
 		q.Params = map[string]string{"os": "true"}
 	}
-	nodes, _, err := e.client.NodeList(ctx, q)
+	nodes, meta, err := e.client.NodeList(ctx, q)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -93,6 +104,12 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 	}
 	if len(nodes) == 0 {
 		e.printf("No nodes registered\n")
+		return exitDone
+	}
+	if o.quiet {
+		for _, n := range nodes {
+			e.printf("%s\n", n.ID)
+		}
 		return exitDone
 	}
 	running := map[string]int{}
@@ -110,6 +127,9 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 		if n.StatusDescription != "" && n.Status == structs.NodeStatusReady {
 			e.printf("\n%s takes no new work: %s\n", n.Name, n.StatusDescription)
 		}
+	}
+	if meta.NextToken != "" {
+		e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
 	}
 	return exitDone
 }
