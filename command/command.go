@@ -311,7 +311,7 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	slices.Sort(hidden)
 	c := &cli.CLI{
 		Name: "nomadish", Version: VersionString(), Args: args, Commands: commands, HiddenCommands: hidden,
-		Autocomplete: true, AutocompleteNoDefaultFlags: true, HelpFunc: help(hidden), HelpWriter: out, ErrorWriter: errOut,
+		Autocomplete: completes(args), AutocompleteNoDefaultFlags: true, HelpFunc: help(hidden), HelpWriter: out, ErrorWriter: errOut,
 	}
 	code, err := c.Run()
 	if err != nil {
@@ -323,6 +323,12 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exitFailed
 	}
 	return code
+}
+
+// completes reports whether a shell asks what may follow, or is to learn how to. Otherwise the flags of all commands, which
+// that needs, are not collected.
+func completes(args []string) bool {
+	return os.Getenv("COMP_LINE") != "" || slices.Contains(args, "-autocomplete-install") || slices.Contains(args, "-autocomplete-uninstall")
 }
 
 func help(hidden []string) cli.HelpFunc {

@@ -301,7 +301,7 @@ func TestWarningTableNamesFields(t *testing.T) {
 		}
 	}
 	add(reflect.TypeFor[Job]())
-	for row := range noBehaviour {
+	for row := range noBehaviour() {
 		if !known[row] {
 			t.Errorf("%s is no field of a job", row)
 		}

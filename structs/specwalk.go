@@ -81,7 +81,7 @@ func specOf(t reflect.Type) *specType {
 		if f.hasMin || f.hasMax || len(f.oneOf) > 0 {
 			s.checked = append(s.checked, f)
 		}
-		if means, listed := noBehaviour[t.Name()+"."+f.Name]; listed {
+		if means, listed := noBehaviour()[t.Name()+"."+f.Name]; listed {
 			s.silent = append(s.silent, specField{Field: f, text: means})
 		}
 	}

@@ -3,7 +3,6 @@ package structs
 import (
 	"cmp"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,9 +10,9 @@ import (
 
 // Names that end up in paths, URLs and policies.
 var (
-	namespaceName = regexp.MustCompile(`^[a-zA-Z0-9-]{1,128}$`)
-	poolName      = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-	plainWord     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	namespaceName = compiled(`^[a-zA-Z0-9-]{1,128}$`)
+	poolName      = compiled(`^[a-zA-Z0-9_-]{1,128}$`)
+	plainWord     = compiled(`^[a-zA-Z0-9_-]{1,128}$`)
 )
 
 // maxNameLength bounds IDs and names, in bytes.

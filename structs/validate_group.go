@@ -1,7 +1,6 @@
 package structs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -231,7 +230,7 @@ func (g *TaskGroup) validateNetworks(r reporter) {
 }
 
 // ipAddress tells addresses from names; what it is exactly, the node finds out.
-var ipAddress = regexp.MustCompile(`^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]*(%[a-zA-Z0-9]+)?)$`)
+var ipAddress = compiled(`^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]*(%[a-zA-Z0-9]+)?)$`)
 
 func (n *NetworkResource) validate(r reporter) {
 	switch {

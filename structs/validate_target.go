@@ -80,7 +80,7 @@ func validateOperand(r reporter, operand, value string) {
 }
 
 // versionConstraint is one comparison with a version.
-var versionConstraint = regexp.MustCompile(`^\s*(=|!=|>|<|>=|<=|~>)?\s*v?[0-9]+(\.[0-9]+)*(-?[0-9A-Za-z~.-]+)?(\+[0-9A-Za-z~.-]+)?\s*$`)
+var versionConstraint = compiled(`^\s*(=|!=|>|<|>=|<=|~>)?\s*v?[0-9]+(\.[0-9]+)*(-?[0-9A-Za-z~.-]+)?(\+[0-9A-Za-z~.-]+)?\s*$`)
 
 func isVersionConstraint(s string) bool {
 	for one := range strings.SplitSeq(s, ",") {

@@ -2,13 +2,12 @@ package structs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-var signalName = regexp.MustCompile(`^SIG[A-Z0-9]+([+-][0-9]+)?$`)
+var signalName = compiled(`^SIG[A-Z0-9]+([+-][0-9]+)?$`)
 
 func (t *Task) validate(r reporter, j *Job, g *TaskGroup) {
 	checkPathName(r, "name", t.Name)

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // noBehaviour lists the fields that are accepted, kept and given back, but that
 // nothing acts on yet, as Type.Field. A value that means the default is not
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.
-var noBehaviour = warningTable(`
+var noBehaviour = sync.OnceValue(func() map[string]string {
+	return warningTable(`
 	Job.Project
 	Job.Step
 	Job.Slot
@@ -65,6 +67,7 @@ var noBehaviour = warningTable(`
 	NetworkResource.MBits
 	NetworkResource.Mode:host
 `)
+})
 
 func warningTable(text string) map[string]string {
 	table := map[string]string{}

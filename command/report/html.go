@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"sync"
 
 	"github.com/nomadish/nomadish/scheduler/trace"
 )
@@ -14,7 +15,8 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+// page is parsed when a report is written, not by every command.
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // view is what the page shows.
 type view struct {
@@ -74,7 +76,7 @@ func (r *Report) HTML(w io.Writer) error {
 	} else {
 		v.timePlots()
 	}
-	return page.Execute(w, v)
+	return page().Execute(w, v)
 }
 
 func machine(f *trace.Figures) string {

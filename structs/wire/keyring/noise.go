@@ -1,7 +1,6 @@
 package keyring
 
 import (
-	"regexp"
 	"sync"
 	"time"
 
@@ -62,20 +61,20 @@ func (n *Noise) Full(now time.Time) bool {
 }
 
 // passing is what differs between lines that say the same: ports, numbers, durations.
-var passing = regexp.MustCompile(`:\d+|\d+(\.\d+)?(ms|µs|s)\b|\(\d+\)`)
+var passing = compiled(`:\d+|\d+(\.\d+)?(ms|µs|s)\b|\(\d+\)`)
 
 // unsourced is what is said of a packet without its source, and with its content.
-var unsourced = regexp.MustCompile(`invalid checksum|rror decoding|unknown type|ailed to decode|parse address|ailed to compile|unrecognized filter`)
+var unsourced = compiled(`invalid checksum|rror decoding|unknown type|ailed to decode|parse address|ailed to compile|unrecognized filter`)
 
 // KindOf returns what lines have in common that say the same of the same machine. Of one that came from an address, that and its first
 // words: the rest may be the sender's.
 func KindOf(line string) string {
-	line = passing.ReplaceAllString(line, "")
-	if at := fromAddress.FindStringIndex(line); at != nil {
+	line = passing().ReplaceAllString(line, "")
+	if at := fromAddress().FindStringIndex(line); at != nil {
 		from := line[at[0]:at[1]]
 		return line[:min(len(line), 30)] + " from " + from[:min(len(from), 60)]
 	}
-	if unsourced.MatchString(line) {
+	if unsourced().MatchString(line) {
 		return line[:min(len(line), 40)]
 	}
 	return line[:min(len(line), 200)]

@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -33,26 +34,31 @@ type strangers struct {
 	namesakes func(name string)
 }
 
+// compiled returns a function that compiles a regular expression when it is first called: commands start without them.
+func compiled(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // What memberlist says of packets and connections that cannot be decrypted, and from whom.
 var (
-	undecrypted = regexp.MustCompile(`(?i)decrypt packet failed|no installed keys could decrypt|remote state is not encrypted|remote state is encrypted|payload is too small to decrypt|cannot decrypt empty payload`)
-	fromAddress = regexp.MustCompile(`from=(\S+)`)
+	undecrypted = compiled(`(?i)decrypt packet failed|no installed keys could decrypt|remote state is not encrypted|remote state is encrypted|payload is too small to decrypt|cannot decrypt empty payload`)
+	fromAddress = compiled(`from=(\S+)`)
 )
 
 // What the libraries say in many lines, or of bytes, and what needs not be said.
 var (
-	severalErrors = regexp.MustCompile(`\d+ errors? occurred:\s*\*\s*`)
-	nextError     = regexp.MustCompile(`\s*\n\s*(\*\s*)?`)
-	bytesOfMeta   = regexp.MustCompile(` meta:\(\[[^\]]*\] VS \[[^\]]*\]\), vsn:.*`)
-	needless      = regexp.MustCompile(`serf: EventMember(Join|Leave|Failed|Update)\b|serf: Node name conflicts with|serf: Name conflict for|serf: Shutdown without a Leave`)
+	severalErrors = compiled(`\d+ errors? occurred:\s*\*\s*`)
+	nextError     = compiled(`\s*\n\s*(\*\s*)?`)
+	bytesOfMeta   = compiled(` meta:\(\[[^\]]*\] VS \[[^\]]*\]\), vsn:.*`)
+	needless      = compiled(`serf: EventMember(Join|Leave|Failed|Update)\b|serf: Node name conflicts with|serf: Name conflict for|serf: Shutdown without a Leave`)
 )
 
 // namesakes is what memberlist says of two members that have one name: the name, the address that it goes on with, the other.
-var namesakes = regexp.MustCompile(`Conflicting address for (.+)\. Mine: (\S+) Theirs: (\S+)`)
+var namesakes = compiled(`Conflicting address for (.+)\. Mine: (\S+) Theirs: (\S+)`)
 
 // Namesakes tells of whom a line says that two members have one name, and says that better; empty: it says something else.
 func Namesakes(line string) (member, text string) {
-	found := namesakes.FindStringSubmatch(line)
+	found := namesakes().FindStringSubmatch(line)
 	if found == nil {
 		return "", ""
 	}
@@ -62,8 +68,8 @@ func Namesakes(line string) (member, text string) {
 
 // Line is what a library says, in one line that can be read.
 func Line(text string) string {
-	text = nextError.ReplaceAllString(strings.TrimSpace(severalErrors.ReplaceAllString(text, "")), "; ")
-	return bytesOfMeta.ReplaceAllString(text, ": it says something else of itself than the member that is known here under this name")
+	text = nextError().ReplaceAllString(strings.TrimSpace(severalErrors().ReplaceAllString(text, "")), "; ")
+	return bytesOfMeta().ReplaceAllString(text, ": it says something else of itself than the member that is known here under this name")
 }
 
 // Flat is an error of a library in one line; nil stays so.
@@ -75,14 +81,14 @@ func Flat(err error) error {
 }
 
 // OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
-func OtherKey(err error) bool { return err != nil && undecrypted.MatchString(err.Error()) }
+func OtherKey(err error) bool { return err != nil && undecrypted().MatchString(err.Error()) }
 
 // Stranger gives the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
 func Stranger(line string) string {
-	if !undecrypted.MatchString(line) {
+	if !undecrypted().MatchString(line) {
 		return ""
 	}
-	found := fromAddress.FindStringSubmatch(line)
+	found := fromAddress().FindStringSubmatch(line)
 	if found == nil {
 		return "an unknown address"
 	}
@@ -94,7 +100,7 @@ func Stranger(line string) string {
 
 // Needless tells whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
 // says of two of one name, that an agent which is to come back ends without a word to the others.
-func Needless(line string) bool { return needless.MatchString(line) }
+func Needless(line string) bool { return needless().MatchString(line) }
 
 // Write implements io.Writer.
 func (s *strangers) Write(line []byte) (int, error) {
