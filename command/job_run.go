@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
+	"fmt"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -10,11 +12,13 @@ import (
 func jobRun() spec {
 	return spec{
 		synopsis: "Submit a job, or a new version of one, and follow it",
-		usage:    "<file>", accepts: append([]string{"ui"}, fileFlags...), example: "-var count=3 web.nomad.hcl",
+		usage:    "<file>...", accepts: append([]string{"ui"}, fileFlags...), example: "-var count=3 web.nomad.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is\n" +
 			"given, the evaluation and its allocations are followed until they run, or, of\n" +
 			"batch work, have finished. It goes to the region of -region, else to the one that it\n" +
-			"states, else to the agent's; with a multiregion block, to all that this names. Exit code 1: batch work failed; 2: not all of it could\n" +
+			"states, else to the agent's; with a multiregion block, to all that this names. Of several files all\n" +
+			"are read before the first job is submitted, and one that is refused keeps no other back.\n" +
+			"Exit code 1: batch work failed; 2: not all of it could\n" +
 			"be placed; 130: interrupted while following, and the job goes on.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
@@ -27,38 +31,114 @@ func jobRun() spec {
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			output := fs.Bool("output", false, "only print the job as JSON")
 			return func(ctx context.Context, e *env, args []string) int {
-				job, submission, err := file.read(e, args)
+				switch {
+				case len(args) == 0:
+					return e.usage("at least one job file is needed, 0 given")
+				case len(args) > 1 && *check >= 0:
+					return e.usage("-check-index is of one job: submit the files one by one")
+				case len(args) > 1 && *output:
+					return e.usage("-output prints one job: give one file")
+				}
+				files, err := file.readAll(e, args)
 				if err != nil {
 					return e.fail(err)
 				}
 				if *output {
 					e.json = true
-					_, code := e.formatted(map[string]any{"Job": job})
+					_, code := e.formatted(map[string]any{"Job": files[0].job})
 					return code
 				}
-				req := &structs.JobRegisterRequest{
-					Job: job, Submission: submission, PreserveCounts: *keep, PreserveResources: *keepResources, EvalPriority: *priority,
+				requests := make([]*structs.JobRegisterRequest, 0, len(files))
+				for _, f := range files {
+					req := &structs.JobRegisterRequest{
+						Job: f.job, Submission: f.submission, PreserveCounts: *keep, PreserveResources: *keepResources, EvalPriority: *priority,
+					}
+					if *check >= 0 {
+						req.EnforceIndex, req.JobModifyIndex = true, uint64(*check)
+					}
+					if e.namespace != "" {
+						f.job.Namespace = e.namespace
+					}
+					requests = append(requests, req)
 				}
-				if *check >= 0 {
-					req.EnforceIndex, req.JobModifyIndex = true, uint64(*check)
-				}
-				if e.namespace != "" {
-					job.Namespace = e.namespace
-				}
-				e.toJobsRegion(job)
-				reply, err := e.client.JobRegister(ctx, req)
-				if err != nil {
-					return e.fail(file.placed(err))
-				}
-				e.warn(file.news(reply.Warnings))
-				if *detach {
-					e.printf("Job registration successful\n")
-				}
-				if len(reply.Regions) > 0 {
-					return e.followRegions(ctx, reply.Regions, *detach, *verbose)
-				}
-				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				return runJobs(ctx, e, files, requests, *detach, *verbose)
 			}
 		},
 	}
+}
+
+// readFile is a job file that was read.
+type readFile struct {
+	jobFile // with its own warnings and places
+
+	path       string
+	job        *structs.Job
+	submission *structs.JobSubmission
+}
+
+// readAll reads the files that args name. Nothing is to be submitted if one cannot be read, or two state one job.
+func (j *jobFile) readAll(e *env, args []string) ([]*readFile, error) {
+	files, paths := make([]*readFile, 0, len(args)), map[structs.NamespacedID]string{}
+	for _, path := range args {
+		f := &readFile{jobFile: *j, path: path}
+		var err error
+		if f.job, f.submission, err = f.read(e, []string{path}); err != nil {
+			return nil, err
+		}
+		id := structs.NamespacedID{Namespace: cmp.Or(e.namespace, f.job.Namespace), ID: f.job.ID}
+		if other, twice := paths[id]; twice {
+			return nil, fmt.Errorf("%s and %s both state the job %q: submit them one by one", other, path, f.job.ID)
+		}
+		paths[id] = path
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// runJobs submits all jobs, and then follows one after the other. One that is refused keeps no other back. It returns the
+// worst of their exit codes: a failure counts more than what could not be placed.
+func runJobs(ctx context.Context, e *env, files []*readFile, requests []*structs.JobRegisterRequest, detach, verbose bool) int {
+	code := exitDone
+	worse := func(c int) {
+		if c != exitDone && (code == exitDone || c != exitIncomplete) {
+			code = c
+		}
+	}
+	var follow []func() int
+	for i, f := range files {
+		there := *e
+		there.toJobsRegion(f.job)
+		head := func() {
+			if len(files) > 1 {
+				e.printf("%s\n", e.style.Bold(fmt.Sprintf("Job %q:", f.job.ID)))
+			}
+		}
+		reply, err := there.client.JobRegister(ctx, requests[i])
+		if err != nil {
+			head()
+			worse(e.fail(f.placed(err)))
+			if ctx.Err() != nil {
+				return code
+			}
+			continue
+		}
+		follow = append(follow, func() int {
+			head()
+			e.warn(f.news(reply.Warnings))
+			if detach {
+				e.printf("Job registration successful\n")
+			}
+			if len(reply.Regions) > 0 {
+				return there.followRegions(ctx, reply.Regions, detach, verbose)
+			}
+			return there.follow(ctx, reply.EvalID, detach, verbose)
+		})
+	}
+	for _, next := range follow {
+		worse(next())
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return code
 }

@@ -198,7 +198,9 @@ func TestBadJobFiles(t *testing.T) {
 	}
 	good := file(t, "good.hcl", examples.Service)
 	refused("one job file is needed, 0 given")
-	refused("one job file is needed, 2 given", good, good)
+	for _, verb := range []string{"plan", "validate"} { // run takes several
+		wants(t, f.run(t, "job", verb, good, good).err, "one job file is needed, 2 given")
+	}
 	refused("nomadish job init", "/nonexistent/x.hcl")
 	refused("write it as name=value", "-var", "x", good)
 	refused("-var-file", "-var-file", "/nonexistent/x.hcl", good)
