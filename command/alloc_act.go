@@ -77,25 +77,27 @@ func allocRestart() spec {
 
 func allocStop() spec {
 	return spec{
-		synopsis: "Stop an allocation; its job places another",
-		usage:    "<allocation>", example: "5f3a9c01",
+		synopsis: "Stop allocations; their jobs place others",
+		usage:    "<allocation>...", example: "5f3a9c01",
+		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var b bulk
+			b.flags(fs, "allocations")
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			hurry := fs.Bool("no-shutdown-delay", false, "do not wait for the group's shutdown_delay")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one allocation is needed, %d given", len(args))
-				}
-				stub, err := e.oneAlloc(ctx, args[0])
+				allocs, err := b.allocTargets(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, err := e.client.AllocStop(ctx, stub.ID, *hurry)
-				if err != nil {
-					return e.fail(err)
-				}
-				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				return b.each(ctx, e, "Stop", "allocation", allocs, func(t target) int {
+					reply, err := e.client.AllocStop(ctx, t.id, *hurry)
+					if err != nil {
+						return e.fail(err)
+					}
+					return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				})
 			}
 		},
 	}

@@ -86,6 +86,15 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
 	case *structs.Topology:
 		answer = f.page(w, r, a)
+	case []*structs.QueueEntry:
+		if size := f.pages[r.URL.Path]; size > 0 {
+			from, _ := strconv.Atoi(r.URL.Query().Get("next_token"))
+			if to := from + size; to < len(a) {
+				w.Header().Set("X-Nomad-Nexttoken", strconv.Itoa(to))
+				a = a[:to]
+			}
+			answer = a[from:]
+		}
 	case []*structs.Evaluation:
 		answer = having(a, func(j *structs.Evaluation) string { return j.ID }, prefix)
 	}

@@ -72,36 +72,40 @@ func joinLines(lines []string) string {
 
 func jobStop() spec {
 	return spec{
-		synopsis: "Stop a job",
-		usage:    "<job>", example: "-purge web",
-		details: "With -purge the job is forgotten as well. One of the same name that comes later counts on from its\n" +
+		synopsis: "Stop jobs",
+		usage:    "<job>...", example: "-purge web",
+		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes.\n" +
+			"With -purge the job is forgotten as well. One of the same name that comes later counts on from its\n" +
 			"versions, and its summary has what is left of this one, until `system gc`.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var b bulk
+			b.flags(fs, "jobs")
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			purge := fs.Bool("purge", false, "forget the job as well")
 			hurry := fs.Bool("no-shutdown-delay", false, "do not wait for the groups' and tasks' shutdown_delay")
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			global := fs.Bool("global", false, "stop a multiregion job in all its regions, not in one alone")
-			fs.Bool("yes", true, "accepted, for scripts made for Nomad")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
 				if *priority < 0 || *priority > structs.JobMaxPriority {
 					return e.usage("-eval-priority %d: allowed are 1 to %d, and 0 for the job's own", *priority, structs.JobMaxPriority)
 				}
-				id, err := e.jobName(ctx, args)
+				jobs, err := b.jobTargets(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
-				q := e.query()
-				q.Params = stopParams(*global, *hurry, *priority)
-				reply, err := e.client.JobDeregister(ctx, id, *purge, q)
-				if err != nil {
-					return e.fail(err)
-				}
-				if len(reply.Regions) > 0 {
-					return e.followRegions(ctx, reply.Regions, *detach, *verbose)
-				}
-				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				return b.each(ctx, e, "Stop", "job", jobs, func(t target) int {
+					q := t.query()
+					q.Params = stopParams(*global, *hurry, *priority)
+					reply, err := e.client.JobDeregister(ctx, t.id, *purge, q)
+					if err != nil {
+						return e.fail(err)
+					}
+					if len(reply.Regions) > 0 {
+						return e.followRegions(ctx, reply.Regions, *detach, *verbose)
+					}
+					return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				})
 			}
 		},
 	}
@@ -264,22 +268,27 @@ func groupNames(job *structs.Job) string {
 
 func jobEval() spec {
 	return spec{
-		synopsis: "Have the scheduler look at a job again",
-		usage:    "<job>", example: "-force-reschedule web",
+		synopsis: "Have the scheduler look at jobs again",
+		usage:    "<job>...", example: "-force-reschedule web",
+		details: "More than one is evaluated after a question, where a terminal can answer it, or with -yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var b bulk
+			b.flags(fs, "jobs")
 			force := fs.Bool("force-reschedule", false, "replace failed allocations even past their policy")
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
-				id, err := e.jobName(ctx, args)
+				jobs, err := b.jobTargets(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, err := e.client.JobEvaluate(ctx, id, *force, e.query())
-				if err != nil {
-					return e.fail(err)
-				}
-				return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				return b.each(ctx, e, "Evaluate", "job", jobs, func(t target) int {
+					reply, err := e.client.JobEvaluate(ctx, t.id, *force, t.query())
+					if err != nil {
+						return e.fail(err)
+					}
+					return e.follow(ctx, reply.EvalID, *detach, *verbose)
+				})
 			}
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,7 +22,7 @@ more often it was requeued; -verbose shows what it is made of.`,
 			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
 			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")
 			filter := fs.String("filter", "", "only those that match an `expression`")
-			perPage := fs.Int("per-page", 0, "at most `N`")
+			perPage := fs.Int("per-page", 0, "at most `N`; not given: all")
 			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
 			verbose := fs.Bool("verbose", false, "print whole IDs, and what the priority is made of")
 			stale := staleFlag(fs)
@@ -32,7 +33,7 @@ more often it was requeued; -verbose shows what it is made of.`,
 				}
 				q := e.query()
 				q.Filter, q.Prefix, q.PerPage, q.NextToken = *filter, *job, *perPage, *token
-				entries, meta, err := e.client.Queue(ctx, *pool, q)
+				entries, meta, err := queuePages(ctx, e, *pool, q)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -53,6 +54,29 @@ more often it was requeued; -verbose shows what it is made of.`,
 				return exitDone
 			}
 		},
+	}
+}
+
+// queuePage is how many entries are asked for at once where all are shown.
+const queuePage = 1000
+
+// queuePages reads the queue: one page if its length or its beginning is given, else all of it, page by page.
+func queuePages(ctx context.Context, e *env, pool string, q *api.Query) ([]*structs.QueueEntry, api.Meta, error) {
+	if q.PerPage > 0 || q.NextToken != "" {
+		return e.client.Queue(ctx, pool, q)
+	}
+	q.PerPage = queuePage
+	all := []*structs.QueueEntry{}
+	for {
+		entries, meta, err := e.client.Queue(ctx, pool, q)
+		if err != nil {
+			return nil, meta, err
+		}
+		all = append(all, entries...)
+		if meta.NextToken == "" || len(entries) == 0 {
+			return all, meta, nil
+		}
+		q.NextToken = meta.NextToken
 	}
 }
 

@@ -1,0 +1,172 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxListed is how many of the things that a command is about to change are listed before it asks.
+const maxListed = 20
+
+// bulk says which jobs or allocations a command is for, where it is for more than one.
+type bulk struct {
+	filter string
+	prefix bool
+	yes    bool
+}
+
+func (b *bulk) flags(fs *flag.FlagSet, what string) {
+	fs.StringVar(&b.filter, "filter", "", "all "+what+" that match an `expression`; with -namespace '*', of all namespaces")
+	fs.BoolVar(&b.prefix, "prefix", false, "what is named is the beginning of IDs: all "+what+" whose IDs begin so")
+	fs.BoolVar(&b.yes, "yes", false, "do not ask back before more than one is changed")
+}
+
+// target is a job or an allocation that a command is for.
+type target struct{ namespace, id, name string }
+
+func (t target) query() *api.Query { return &api.Query{Namespace: t.namespace} }
+
+// targets finds what args and -filter name, each once, in the order in which it is named. exact finds the one that an
+// argument names; list lists.
+func (b *bulk) targets(
+	e *env, what string, args []string, exact func(name string) (target, error), list func(q *api.Query) ([]target, error),
+) ([]target, error) {
+	if len(args) == 0 && b.filter == "" {
+		return nil, fmt.Errorf("one %s at least is needed, or -filter; 0 given", what)
+	}
+	var found []target
+	add := func(more ...target) {
+		for _, t := range more {
+			if !slices.ContainsFunc(found, func(o target) bool { return o.namespace == t.namespace && o.id == t.id }) {
+				found = append(found, t)
+			}
+		}
+	}
+	if !b.prefix && b.filter == "" {
+		for _, name := range args {
+			t, err := exact(name)
+			if err != nil {
+				return nil, err
+			}
+			add(t)
+		}
+		return found, nil
+	}
+	if len(args) > 0 && !b.prefix {
+		return nil, fmt.Errorf("-filter and the names of %ss exclude each other: give -prefix too, to filter those whose IDs begin so", what)
+	}
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	for _, prefix := range args {
+		if prefix == "" && b.filter == "" {
+			return nil, fmt.Errorf("-prefix \"\" would be every %s: name the beginning of an ID", what)
+		}
+		q := e.query()
+		q.Prefix, q.Filter = prefix, b.filter
+		more, err := list(q)
+		if err != nil {
+			return nil, err
+		}
+		add(more...)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no %s is of that kind", what)
+	}
+	return found, nil
+}
+
+// each does something to every target, after the user has agreed if there are more than one or they were not named one by
+// one. One that fails keeps no other back. It returns the exit code.
+func (b *bulk) each(ctx context.Context, e *env, verb, what string, all []target, do func(t target) int) int {
+	if several := len(all) > 1; (several || b.prefix || b.filter != "") && !b.yes {
+		for i, t := range all {
+			if i == maxListed {
+				e.printf("  … and %d more\n", len(all)-maxListed)
+				break
+			}
+			e.printf("  %s%s\n", inNamespaceText(t.namespace), t.name)
+		}
+		if (b.prefix || b.filter != "") && !ui.IsTerminal(e.in) { // what was not named may be more than was meant
+			return e.fail(errors.New("nothing was done: give -yes, as nobody can be asked here"))
+		}
+		if !e.confirm(fmt.Sprintf("%s %s? [y/N] ", verb, plural(len(all), what))) {
+			return e.fail(errors.New("nothing was done"))
+		}
+	}
+	code := exitDone
+	for _, t := range all {
+		if c := do(t); c != exitDone && (code == exitDone || c != exitIncomplete) {
+			code = c
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return code
+}
+
+// inNamespaceText is what stands before a name that is not of the default namespace.
+func inNamespaceText(namespace string) string {
+	if namespace == "" || namespace == structs.DefaultNamespace {
+		return ""
+	}
+	return namespace + "/"
+}
+
+// jobTargets finds jobs.
+func (b *bulk) jobTargets(ctx context.Context, e *env, args []string) ([]target, error) {
+	return b.targets(e, "job", args, func(name string) (target, error) {
+		if e.namespace == structs.AllNamespaces {
+			stub, err := e.oneJob(ctx, name)
+			if err != nil {
+				return target{}, err
+			}
+			return target{stub.Namespace, stub.ID, stub.ID}, nil
+		}
+		id, err := e.jobName(ctx, []string{name})
+		return target{e.namespace, id, id}, err
+	}, func(q *api.Query) ([]target, error) {
+		jobs, _, err := e.client.JobList(ctx, q)
+		out := make([]target, 0, len(jobs))
+		for _, j := range jobs {
+			out = append(out, target{orOwn(j.Namespace, e.namespace), j.ID, j.ID})
+		}
+		return out, err
+	})
+}
+
+// allocTargets finds allocations. Those that a prefix or a filter finds are those that are to run.
+func (b *bulk) allocTargets(ctx context.Context, e *env, args []string) ([]target, error) {
+	return b.targets(e, "allocation", args, func(name string) (target, error) {
+		stub, err := e.oneAlloc(ctx, name)
+		if err != nil {
+			return target{}, err
+		}
+		return target{stub.Namespace, stub.ID, stub.ID + " " + stub.Name}, nil
+	}, func(q *api.Query) ([]target, error) {
+		allocs, _, err := e.client.AllocList(ctx, q)
+		var out []target
+		for _, a := range allocs {
+			if a.DesiredStatus == structs.AllocDesiredRun && !structs.TerminalClientStatus(a.ClientStatus) {
+				out = append(out, target{a.Namespace, a.ID, a.ID + " " + a.Name})
+			}
+		}
+		return out, err
+	})
+}
+
+// orOwn is the namespace that an answer states, else the one that was given.
+func orOwn(stated, given string) string {
+	if stated != "" {
+		return stated
+	}
+	return given
+}
