@@ -295,7 +295,7 @@ func (c *Client) Metrics(ctx context.Context) (raw json.RawMessage, err error) {
 }
 
 // EventStream calls f with each line of the event stream until ctx ends or f fails.
-// topics: "Job:web", "*", …; index 0 starts with what comes.
+// topics: "Job:web", "*", …; index 0 starts with all that is kept. The first line has no events: the stream is open.
 func (c *Client) EventStream(ctx context.Context, topics []string, index uint64, f func(*structs.Events) error) error {
 	v := url.Values{"topic": topics}
 	if index > 0 {

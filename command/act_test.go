@@ -53,10 +53,10 @@ func TestServerActions(t *testing.T) {
 	}
 	does("server join 10.0.0.2 10.0.0.3:1", "Joined 2 servers successfully\n", "address=10.0.0.2&address=10.0.0.3%3A1")
 	does("server join -wan 10.9.0.2", "Joined 2 servers successfully\n", "address=10.9.0.2&wan=true")
-	does("server force-leave -prune s2", "", "node=s2&prune=1")
+	does("server force-leave -prune m1", "", "node=m1&prune=1")
 	does("operator autopilot set-config -min-quorum 5 -cleanup-dead-servers=true", "Configuration updated!\n", "cas=8")
 	wants(t, f.bodies[len(f.bodies)-1], `"MinQuorum":5`, `"CleanupDeadServers":true`, `"LastContactThreshold":"1s"`)
-	for _, bad := range []string{"server join", "server force-leave", "server force-leave a b", "operator autopilot set-config", "operator autopilot set-config x"} {
+	for _, bad := range []string{"server join", "server force-leave", "server force-leave a b", "server force-leave nobody", "operator autopilot set-config", "operator autopilot set-config x"} {
 		if got := f.run(t, strings.Fields(bad)...); got.code != exitFailed || got.err == "" {
 			t.Errorf("%q: exit code %d, output %q", bad, got.code, got.out)
 		}

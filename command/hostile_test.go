@@ -162,7 +162,7 @@ var writes = map[string]string{
 	"job scale": "-detach web front 3", "job eval": "-detach web", "alloc signal": "5f3a9c01", "alloc restart": "5f3a9c01",
 	"alloc stop": "-detach 5f3a9c01", "alloc suspend": "-detach 5f3a9c01", "alloc resume": "-detach 5f3a9c01",
 	"node drain": "-enable -yes -detach " + nodeA, "node eligibility": "-enable " + nodeA, "server join": "10.0.0.2",
-	"server force-leave": "s2", "operator autopilot set-config": "-min-quorum 5", "operator raft remove-peer": "-peer-id s9",
+	"server force-leave": "s1", "operator autopilot set-config": "-min-quorum 5", "operator raft remove-peer": "-peer-id s9",
 	"operator raft transfer-leadership": "-peer-id s9", "operator scheduler set-config": "-scheduler-algorithm spread",
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
@@ -49,11 +50,29 @@ func serverForceLeave() spec {
 				if len(args) != 1 {
 					return e.usage("one server's name is needed, %d given", len(args))
 				}
-				if err := e.client.ForceLeave(ctx, strings.TrimSpace(args[0]), *prune); err != nil {
+				name := strings.TrimSpace(args[0])
+				if err := e.knownMember(ctx, name); err != nil {
+					return e.fail(err)
+				}
+				if err := e.client.ForceLeave(ctx, name, *prune); err != nil {
 					return e.fail(err)
 				}
 				return exitDone
 			}
 		},
 	}
+}
+
+// knownMember refuses the name of a server that is not there: agents answer that all is well then.
+func (e *env) knownMember(ctx context.Context, name string) error {
+	members, err := e.client.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Name == name || strings.HasPrefix(m.Name, name+".") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no server %q (`server members` lists them)", name)
 }

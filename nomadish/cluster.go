@@ -158,7 +158,11 @@ func (c *cluster) Change(ctx context.Context, remove bool, id, address string) e
 			return c.handTo(ctx, s)
 		}
 	}
-	return structs.Errorf(structs.CodeNotFound, "no server with ID or address %q in the Raft configuration; there are %s", cmp.Or(id, address), strings.Join(known, ", "))
+	what := "id"
+	if id == "" {
+		what = "address"
+	}
+	return structs.Errorf(structs.CodeNotFound, "%s %q was not found in the Raft configuration; there are %s", what, cmp.Or(id, address), strings.Join(known, ", "))
 }
 
 // remove takes a server off the list. One that lives would be put on it again at once.

@@ -194,17 +194,40 @@ func (t *Task) canonicalize(j *Job, g *TaskGroup) {
 	}
 }
 
-// canonicalIdentity takes the default identity out of the list.
+// Separate moves what a job file writes in one list to the fields that the API has for it: static ports to ReservedPorts, the
+// default identity to Identity. It fills in nothing.
+func (j *Job) Separate() {
+	for _, g := range j.TaskGroups {
+		for _, n := range g.Networks {
+			n.canonicalize()
+		}
+		for _, t := range g.Tasks {
+			t.separateIdentity()
+			if t.Resources == nil {
+				continue
+			}
+			for _, n := range t.Resources.Networks {
+				n.canonicalize()
+			}
+		}
+	}
+}
+
 func (t *Task) canonicalIdentity() {
+	t.separateIdentity()
+	if t.Identity != nil {
+		setDefault(&t.Identity.Name, DefaultIdentityName)
+	}
+}
+
+// separateIdentity takes the default identity out of the list.
+func (t *Task) separateIdentity() {
 	at := slices.IndexFunc(t.Identities, func(i *WorkloadIdentity) bool {
 		return i.Name == "" || i.Name == DefaultIdentityName
 	})
 	if at >= 0 && t.Identity == nil {
 		t.Identity = t.Identities[at]
 		t.Identities = slices.Delete(slices.Clone(t.Identities), at, at+1)
-	}
-	if t.Identity != nil {
-		setDefault(&t.Identity.Name, DefaultIdentityName)
 	}
 }
 

@@ -49,20 +49,20 @@ type Evaluation struct {
 	TriggeredBy       string
 	JobID             string
 	JobModifyIndex    uint64
-	NodeID            string `json:",omitempty"`
-	NodeModifyIndex   uint64 `json:",omitempty"`
-	DeploymentID      string `json:",omitempty"`
+	NodeID            string
+	NodeModifyIndex   uint64
+	DeploymentID      string
 	Status            string
 	StatusDescription string
 	// WaitUntil: not to be looked at before. Zero: at once.
-	WaitUntil    time.Time `json:",omitzero"`
+	WaitUntil    time.Time
 	NextEval     string
 	PreviousEval string
 	// BlockedEval is the blocked evaluation that this one left behind.
 	BlockedEval string
 
 	FailedTGAllocs  map[string]*AllocMetric
-	PlanAnnotations *PlanAnnotations `json:",omitempty"`
+	PlanAnnotations *PlanAnnotations
 	// ClassEligibility: for a blocked evaluation, which computed classes of nodes
 	// can (true) or cannot (false) take what it waits for; classes not named are unknown.
 	ClassEligibility map[string]bool
@@ -78,7 +78,7 @@ type Evaluation struct {
 	CreateTime  int64 // Unix nanoseconds
 	ModifyTime  int64 // Unix nanoseconds
 	// RelatedEvals is filled by a read that asks for it.
-	RelatedEvals []*EvaluationStub `json:",omitempty"`
+	RelatedEvals []*EvaluationStub
 }
 
 // EvaluationStub is an evaluation's line beside a related one.

@@ -24,6 +24,8 @@ not JSON
 {"Action":"skip","Test":"TestWaitsSkipped"}
 {"Action":"run","Test":"TestCame"}
 {"Action":"pass","Test":"TestCame"}
+{"Action":"run","Test":"TestEither"}
+{"Action":"pass","Test":"TestEither"}
 {"Action":"run","Test":"TestNewGood"}
 {"Action":"pass","Test":"TestNewGood"}
 {"Action":"run","Test":"TestNewBad"}
@@ -32,7 +34,7 @@ not JSON
 `))
 	l := &lists{
 		passing: map[string]bool{"TestGood": true, "TestBroken": true, "TestHung": true, "TestGone": true},
-		waiting: map[string]string{"TestWaits": "ACLs", "TestWaitsSkipped": "itself", "TestCame": "ACLs", "TestGoneToo": "ACLs"},
+		waiting: map[string]string{"TestWaits": "ACLs", "TestWaitsSkipped": "itself", "TestCame": "ACLs", "TestEither": "sometimes: luck", "TestGoneToo": "ACLs"},
 	}
 	want := []string{
 		"TestBroken: fail, and must pass\nbroken because\n", "TestCame: passes now (it waited for: ACLs)",

@@ -263,6 +263,9 @@ func (a *Agent) describe(shown map[string]any) {
 	if a.client != nil {
 		s.NodeID = a.client.nodeID
 	}
+	if a.server != nil {
+		s.NumSchedulers, s.EnabledSchedulers = schedulers(&a.cfg.Server)
+	}
 	bound := make([]string, 0, len(a.listeners))
 	for _, l := range a.listeners {
 		bound = append(bound, l.Addr().String())

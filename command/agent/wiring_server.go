@@ -41,12 +41,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 		return nil, err
 	}
 	s := &cfg.Server
-	if s.NumSchedulers != nil {
-		c.NumSchedulers = *s.NumSchedulers
-	}
-	if len(s.EnabledSchedulers) > 0 {
-		c.EnabledSchedulers = s.EnabledSchedulers
-	}
+	c.NumSchedulers, c.EnabledSchedulers = schedulers(s)
 	for _, clock := range []*time.Duration{&c.RaftHeartbeat, &c.RaftElection, &c.RaftLease} {
 		*clock *= time.Duration(s.RaftMultiplier)
 	}
@@ -87,6 +82,19 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 		return nil, fmt.Errorf("server.scheduling: %w", err)
 	}
 	return c, nil
+}
+
+// schedulers returns how many workers the server has, and the types of jobs that they take.
+func schedulers(s *config.Server) (n int, enabled []string) {
+	c := nomadish.DefaultConfig()
+	n, enabled = c.NumSchedulers, c.EnabledSchedulers
+	if s.NumSchedulers != nil {
+		n = *s.NumSchedulers
+	}
+	if len(s.EnabledSchedulers) > 0 {
+		enabled = s.EnabledSchedulers
+	}
+	return n, enabled
 }
 
 // gossipConfig says how the server finds the others.

@@ -29,7 +29,7 @@ func (e *Endpoints) allocList(ctx context.Context, args *structs.ListRequest) (*
 				}
 			}
 		}, func(a *structs.AllocListStub) string { return a.ID })
-		return snap.TableIndex(state.TableAllocs), err
+		return snap.WrittenIndex(state.TableAllocs), err
 	})
 }
 

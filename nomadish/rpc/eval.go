@@ -24,7 +24,7 @@ func (e *Endpoints) evalList(ctx context.Context, args *structs.EvalListRequest)
 		var err error
 		reply.Evaluations, err = page(&args.QueryOptions, &reply.QueryMeta, matching(ws, snap, args),
 			func(ev *structs.Evaluation) string { return ev.ID })
-		return snap.TableIndex(state.TableEvals), err
+		return snap.WrittenIndex(state.TableEvals), err
 	})
 }
 
@@ -48,7 +48,7 @@ func (e *Endpoints) evalCount(ctx context.Context, args *structs.EvalListRequest
 		all, err := page(&structs.QueryOptions{Filter: args.Filter}, &structs.QueryMeta{}, matching(ws, snap, args),
 			func(ev *structs.Evaluation) string { return ev.ID })
 		reply.Count = len(all)
-		return snap.TableIndex(state.TableEvals), err
+		return snap.WrittenIndex(state.TableEvals), err
 	})
 }
 

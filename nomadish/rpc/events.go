@@ -8,8 +8,8 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-// eventStream sends what changes, as it is committed, until the caller goes away. A
-// stream that asks for an index which is no longer kept starts at what is.
+// eventStream sends what changes, as it is committed, until the caller goes away. Its first answer has no events: it says that
+// the stream is open. A stream that asks for no index, or for one which is no longer kept, starts with the first commit that is kept.
 func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRequest, send func(any) error) error {
 	wanted, err := events.NewFilter(args.Topics, args.Namespace)
 	if err != nil {
@@ -18,10 +18,11 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 	after := args.Index
 	if after > 0 {
 		after--
-	} else {
-		after = e.Store.LatestIndex()
 	}
 	feed := e.Store.FeedKept(after)
+	if err := send(wire.Given{V: &structs.Events{}}); err != nil {
+		return err
+	}
 	for {
 		changes, err := feed.Next(ctx)
 		if ctx.Err() != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEventStreamFromAnIndex: a stream begins with the first commit kept from the
-// index asked on, also when that one is not kept any more.
+// index asked on, also when that one is not kept any more. Before them it says at once that it is open, as 0.
 func TestEventStreamFromAnIndex(t *testing.T) {
 	store, writer := state.New(state.Options{EventBuffer: 3})
 	for index := uint64(1); index <= 5; index++ {
@@ -43,7 +43,8 @@ func TestEventStreamFromAnIndex(t *testing.T) {
 			}
 		}
 	}
-	f(1, 3, 4, 5) // 1 and 2 are not kept
-	f(3, 3, 4, 5)
-	f(5, 5)
+	f(0, 0, 3, 4, 5) // no index: all that is kept
+	f(1, 0, 3, 4, 5) // 1 and 2 are not kept
+	f(3, 0, 3, 4, 5)
+	f(5, 0, 5)
 }

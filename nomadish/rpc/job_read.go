@@ -31,7 +31,7 @@ func (e *Endpoints) jobList(ctx context.Context, args *structs.ListRequest) (*st
 				}
 			}
 		}, func(j *structs.JobListStub) string { return j.Namespace + "." + j.ID })
-		return max(snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableSummaries)), err
+		return max(snap.WrittenIndex(state.TableJobs), snap.WrittenIndex(state.TableSummaries)), err
 	})
 }
 
@@ -81,7 +81,7 @@ func allocsIndex(snap *state.Snapshot, allocs []*structs.Allocation) uint64 {
 		index = max(index, a.ModifyIndex)
 	}
 	if index == 0 {
-		index = snap.TableIndex(state.TableAllocs)
+		index = snap.WrittenIndex(state.TableAllocs)
 	}
 	return index
 }
@@ -104,7 +104,7 @@ func (e *Endpoints) jobEvals(ctx context.Context, args *structs.IDRequest) (*str
 	reply := &structs.EvalListReply{}
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		evals := snap.EvalsByJob(ws, namespaceOf(&args.QueryOptions), args.ID)
-		index := snap.TableIndex(state.TableEvals)
+		index := snap.WrittenIndex(state.TableEvals)
 		if len(evals) > 0 {
 			index = 0
 			for _, ev := range evals {

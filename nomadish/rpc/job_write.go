@@ -176,8 +176,14 @@ func (e *Endpoints) jobOf(ns, id string) (*structs.Job, error) {
 	return job, nil
 }
 
+// jobDeregister stops a job. To stop one that is not there is no error, as with Nomad: there is no evaluation then.
 func (e *Endpoints) jobDeregister(ctx context.Context, args *structs.JobDeregisterRequest) (*structs.JobRegisterReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
+	if structs.CodeOf(err) == structs.CodeNotFound {
+		reply := &structs.JobRegisterReply{}
+		reply.Index = e.Store.LatestIndex()
+		return reply, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +246,7 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 	group := args.Target["Group"]
 	tg := job.LookupTaskGroup(group)
 	if tg == nil {
-		return nil, structs.Errorf(structs.CodeBadRequest, "job %q has no group %q", job.ID, group).WithHint(`name it as Target {"Group": …}`)
+		return nil, structs.Errorf(structs.CodeBadRequest, "group %q does not exist in job %q", group, job.ID).WithHint(`name it as Target {"Group": …}`)
 	}
 	switch {
 	case args.Error && args.Count != nil:
@@ -288,7 +294,7 @@ func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertReques
 		return nil, err
 	}
 	if args.EnforcePriorVersion != nil && *args.EnforcePriorVersion != job.Version {
-		return nil, structs.Errorf(structs.CodeConflict, "job %q is at version %d, not %d", job.ID, job.Version, *args.EnforcePriorVersion)
+		return nil, structs.Errorf(structs.CodeConflict, "job %q is at version %d: enforcing version %d failed", job.ID, job.Version, *args.EnforcePriorVersion)
 	}
 	if args.JobVersion == job.Version {
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is at version %d already", job.ID, job.Version)

@@ -19,7 +19,8 @@ func (e *Endpoints) contact(index uint64) structs.QueryMeta {
 	return structs.QueryMeta{Index: index, KnownLeader: e.Leadership.Reign().Addr != "", LastContact: e.Leadership.LastContact()}
 }
 
-// query runs a read. A blocking query runs again each time that something it looked
+// query runs a read. One that does not block answers with 0 if run says so: nothing was ever written there. A blocking query
+// answers with 1 at least, so that who asks on from its index blocks again. A blocking query runs again each time that something it looked
 // at has changed, until the index that it gives is past the one asked, or its time
 // is over; then the last answer stands.
 func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run look) error {
@@ -30,7 +31,7 @@ func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta 
 	if opts.MinQueryIndex == 0 {
 		snap := e.Store.Snapshot()
 		index, err := run(nil, snap)
-		meta.Index = max(index, 1, snap.Restored())
+		meta.Index = max(index, snap.Restored())
 		return err
 	}
 	wait := opts.MaxQueryTime

@@ -16,8 +16,9 @@ const searchLimit = 20
 func (e *Endpoints) search(ctx context.Context, args *structs.SearchRequest) (*structs.SearchReply, error) {
 	contexts := []string{"jobs", "evals", "allocs", "nodes"}
 	silent := []string{"all", "", "deployment", "plugins", "volumes", "namespaces", "quotas", "recommendations", "scaling_policy",
-		"node_pools", "variables", "groups", "tasks", "services", "images", "commands", "classes", "host_volumes"}
-	if !slices.Contains(contexts, args.Context) && !slices.Contains(silent, args.Context) {
+		"node_pools", "variables", "services", "classes", "host_volumes"}
+	within := []string{"groups", "tasks", "images", "commands"} // what jobs consist of: only a fuzzy search finds it
+	if !slices.Contains(contexts, args.Context) && !slices.Contains(silent, args.Context) && !slices.Contains(within, args.Context) {
 		return nil, structs.Errorf(structs.CodeBadRequest, "search context %q: allowed are %v and all", args.Context, contexts)
 	}
 	if args.Fuzzy && len(args.Prefix) < 2 {
@@ -29,6 +30,11 @@ func (e *Endpoints) search(ctx context.Context, args *structs.SearchRequest) (*s
 		for _, kind := range contexts {
 			if args.Context == kind || args.Context == "all" || args.Context == "" {
 				e.searchKind(snap, kind, args, reply)
+			}
+		}
+		for _, kind := range within {
+			if args.Fuzzy && (args.Context == kind || args.Context == "all" || args.Context == "") {
+				searchWithin(snap, kind, args, reply)
 			}
 		}
 		return snap.Index(), nil
@@ -92,4 +98,42 @@ func (e *Endpoints) searchKind(snap *state.Snapshot, kind string, args *structs.
 		return
 	}
 	reply.Matches[kind] = ids
+}
+
+// searchWithin adds the matches of one kind of part that jobs have: groups, tasks, and what tasks run.
+func searchWithin(snap *state.Snapshot, kind string, args *structs.SearchRequest, reply *structs.SearchReply) {
+	text := strings.ToLower(args.Prefix)
+	reply.Truncations[kind] = false
+	add := func(name string, scope ...string) {
+		switch {
+		case name == "" || !strings.Contains(strings.ToLower(name), text):
+		case len(reply.Fuzzy[kind]) == searchLimit:
+			reply.Truncations[kind] = true
+		default:
+			reply.Fuzzy[kind] = append(reply.Fuzzy[kind], structs.FuzzyMatch{ID: name, Scope: scope})
+		}
+	}
+	for j := range snap.Jobs(nil, namespaceOf(&args.QueryOptions), "", false) {
+		for _, g := range j.TaskGroups {
+			if kind == "groups" {
+				add(g.Name, j.Namespace, j.ID)
+				continue
+			}
+			for _, t := range g.Tasks {
+				command, _ := t.Config["command"].(string)
+				image, _ := t.Config["image"].(string)
+				switch kind {
+				case "tasks":
+					add(t.Name, j.Namespace, j.ID, g.Name)
+				case "commands":
+					add(command, j.Namespace, j.ID, g.Name, t.Name)
+				case "images":
+					add(image, j.Namespace, j.ID, g.Name, t.Name)
+				}
+			}
+		}
+		if reply.Truncations[kind] {
+			return
+		}
+	}
 }

@@ -147,6 +147,12 @@ func (s *Snapshot) TableIndex(table string) uint64 {
 	return max(1, s.v.marks[tableNumber(table)].index, s.v.restored)
 }
 
+// WrittenIndex is TableIndex, but 0 where nothing was ever written to the table. A query that does not block answers with it,
+// as Nomad does.
+func (s *Snapshot) WrittenIndex(table string) uint64 {
+	return max(s.v.marks[tableNumber(table)].index, s.v.restored)
+}
+
 // Restored is the index at which an operator put the state of an earlier time in place of
 // the one there was; 0: nobody did. All that is read has changed then, whatever the index
 // says that a row was changed at.

@@ -64,7 +64,7 @@ const (
 	AgentNodePools   = "agent/node-pools"  // likewise
 	AgentDeployments = "agent/deployments" // likewise: there are none
 	AgentMissing     = "agent/missing"     // a route of Nomad's that is answered with 501
-	AgentOperate     = "agent/operate"     // such a route that is for operators
+	AgentOperate     = "agent/operate"     // a route that is for operators, also one that is answered with 501
 )
 
 // methods is every RPC method and everything that agents answer by themselves, with who may call it. A method

@@ -485,7 +485,7 @@ func TestOfficialClient(t *testing.T) {
 	node, qm, err := c.Nodes().Info("n", nil)
 	ok("node", err == nil && node.Drain && qm.LastIndex == 9, err)
 	_, body := ask(t, ts, "GET", "/v1/node/n", "")
-	ok("no secret", !strings.Contains(body, "SECRET") && !strings.Contains(body, "SecretID"), nil)
+	ok("no secret", !strings.Contains(body, "SECRET") && strings.Contains(body, `"SecretID":""`), nil)
 	drained, err := c.Nodes().UpdateDrain("n", &nomad.DrainSpec{Deadline: time.Minute}, false, nil)
 	ok("drain", err == nil && drained.NodeModifyIndex == 5 && drained.LastIndex == 5, err)
 	found, _, err := c.Search().PrefixSearch("j", contexts.Jobs, nil)

@@ -27,8 +27,8 @@ func parseTopics(asked []string) (map[string][]string, error) {
 		if !hasKey {
 			key = "*"
 		}
-		if topic == "" || key == "" {
-			return nil, badRequest("topic %q: must be Topic or Topic:key", one)
+		if topic == "" || key == "" || strings.HasPrefix(key, ":") {
+			return nil, badRequest("Invalid key value pair, topic %q: must be Topic or Topic:key", one)
 		}
 		known := false
 		for _, t := range topics {
@@ -46,7 +46,7 @@ func parseTopics(asked []string) (map[string][]string, error) {
 	return out, nil
 }
 
-// eventStream writes one line of JSON for all events of an index, and {} while
+// eventStream writes {} when the stream is open, then one line of JSON for all events of an index, and {} while
 // nothing happens.
 func eventStream(r *request) (any, error) {
 	asked, err := parseTopics(r.query["topic"])
@@ -64,6 +64,9 @@ func eventStream(r *request) (any, error) {
 	r.w.Header().Set("Cache-Control", "no-cache")
 	return answered, relay(r, from, 8, r.s.cfg.EventHeartbeat,
 		func(e structs.Events) error {
+			if len(e.Events) == 0 { // the stream is open
+				return r.writeJSON(empty{}, "\n")
+			}
 			if err := typed(&e); err != nil {
 				return err
 			}

@@ -48,13 +48,13 @@ func jobParse(r *request) (any, error) {
 }
 
 // ownJob is the job of a body, put into the namespace that the request means:
-// that of the query before that of the body before the job's own.
-func (r *request) ownJob(job *structs.Job, body structs.WriteRequest) (structs.WriteRequest, error) {
+// that of the query before that of the body before the job's own. A job without an ID is refused if needsID.
+func (r *request) ownJob(job *structs.Job, body structs.WriteRequest, needsID bool) (structs.WriteRequest, error) {
 	w := r.write()
 	if job == nil {
 		return w, badRequest("Job: missing; the body must be an object with the job under Job")
 	}
-	if job.ID == "" {
+	if job.ID == "" && needsID {
 		return w, badRequest("Job.ID: missing")
 	}
 	if len(r.ids) > 0 && r.id() != job.ID {
@@ -108,7 +108,7 @@ func jobRegister(r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest)
+	w, err := r.ownJob(args.Job, args.WriteRequest, true)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +120,13 @@ func jobRegister(r *request) (any, error) {
 	return &reply, nil
 }
 
+// jobValidate answers 200 whatever the job is: what is wrong with it is in the body, its missing ID too.
 func jobValidate(r *request) (any, error) {
 	var args structs.JobRegisterRequest
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest)
+	w, err := r.ownJob(args.Job, args.WriteRequest, false)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func jobPlan(r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest)
+	w, err := r.ownJob(args.Job, args.WriteRequest, true)
 	if err != nil {
 		return nil, err
 	}
@@ -405,5 +406,8 @@ func noDeployment(r *request) (any, error) {
 	}
 	return null, nil
 }
+
+// noDeploymentAllocs answers for any ID: Nomad does not say whether there is such a deployment.
+func noDeploymentAllocs(r *request) (any, error) { return noDeployments(r) }
 
 func deploymentGet(*request) (any, error) { return nil, notFound("deployment") }

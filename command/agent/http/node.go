@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -26,7 +27,7 @@ func listNodes(r *request) (any, error) {
 // without the secret, whatever the reply held.
 type shownNode struct {
 	*structs.Node
-	SecretID string `json:",omitempty"` // hides the node's
+	SecretID string // always empty, as with Nomad: hides the node's
 	Drain    bool
 }
 
@@ -156,7 +157,18 @@ func poolList(r *request) (any, error) {
 	if err := r.fixed(); err != nil {
 		return nil, err
 	}
-	return pools, nil
+	out := []*pool{}
+	for _, p := range pools {
+		switch {
+		case !strings.HasPrefix(p.Name, r.opts.Prefix) || p.Name < r.opts.NextToken:
+		case r.opts.PerPage > 0 && len(out) == r.opts.PerPage:
+			r.w.Header().Set("X-Nomad-NextToken", p.Name)
+			return out, nil
+		default:
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
 
 func poolNamed(name string) (*pool, error) {

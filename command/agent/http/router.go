@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/nomadish/nomadish/structs"
@@ -128,8 +127,8 @@ func cleanID(raw string) (string, error) {
 	if len(id) > maxID {
 		return "", structs.Errorf(structs.CodeBadRequest, "the name in the path has %d bytes; at most %d are allowed", len(id), maxID)
 	}
-	if !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-		return "", structs.Errorf(structs.CodeBadRequest, "the name in the path, %q, must be UTF-8 without control characters", id)
+	if !utf8.ValidString(id) || strings.Contains(id, "\x00") {
+		return "", structs.Errorf(structs.CodeBadRequest, "the name in the path, %q, must be UTF-8 without zero bytes", id)
 	}
 	return id, nil
 }

@@ -129,6 +129,8 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/agent/servers", "", "")
 	f("PUT", "/v1/agent/servers?address=10.0.0.1:4647", "", "")
 	f("PUT", "/v1/agent/reload", "", "")
+	f("GET", "/v1/agent/schedulers", "", "")
+	f("GET", "/v1/agent/schedulers/config", "", "")
 	f("GET", "/v1/metrics", "", "")
 	f("GET", "/v1/metrics?format=prometheus", "", "")
 	f("GET", "/v1/regions", "", wire.MethodRegions)
@@ -177,7 +179,6 @@ func TestSurface(t *testing.T) {
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/x", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/x", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token", "/v1/client/metadata", "/v1/client/identity", "/v1/client/identity/renew",
-		"/v1/agent/schedulers", "/v1/agent/schedulers/config",
 		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
 		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",

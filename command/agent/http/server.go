@@ -55,6 +55,9 @@ type Self struct {
 	NodeID     string // of the agent's own client; empty: it has none
 	Server     bool
 	Client     bool
+	// NumSchedulers and EnabledSchedulers are the workers of the agent's own server.
+	NumSchedulers     int
+	EnabledSchedulers []string
 	// Config is the configuration as JSON shows it, without secrets.
 	Config map[string]any
 }

@@ -94,7 +94,11 @@ func agentForceLeave(r *request) (any, error) {
 		return nil, err
 	}
 	args := &structs.ForceLeaveRequest{Name: node, Prune: prune}
-	return nil, r.s.cfg.Backend.Call(r.Context(), wire.MethodForceLeave, args, &structs.WriteReply{})
+	err = r.s.cfg.Backend.Call(r.Context(), wire.MethodForceLeave, args, &structs.WriteReply{})
+	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone, as was asked; Nomad answers so
+		err = nil
+	}
+	return nil, err
 }
 
 func autopilotConfigGet(r *request) (any, error) {

@@ -57,7 +57,7 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/agent/keyring/use", "{}", 400, "Key: missing")
 	f("PUT", "/v1/agent/keyring/use", "{", 400, "JSON")
 	f("BREW", "/v1/nodes", "", 405, "allowed: GET")
-	f("GET", "/v1/job/a%00b", "", 400, "control characters")
+	f("GET", "/v1/job/a%00b", "", 400, "zero bytes")
 	f("GET", "/v1/job/%ff", "", 400, "UTF-8")
 	f("GET", "/v1/job/"+strings.Repeat("x", maxID+1), "", 400, "at most 1024")
 	// Parameters.

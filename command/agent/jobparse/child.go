@@ -84,7 +84,7 @@ func (t task) run(in io.Reader, out io.Writer) error {
 	job, a := parse(text[:t.source], text[t.source:], t.canonicalize)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(job)
+	err := enc.Encode(shown(job))
 	var unsupported *json.UnsupportedValueError // a number too large for a float, which only evaluating can make
 	if errors.As(err, &unsupported) {
 		a = answer{Problem: fmt.Sprintf("%s: the job has a value that JSON cannot hold: %s", fileName, unsupported.Str)}
@@ -99,13 +99,24 @@ func (t task) run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
+// shown is the job as it is answered: one that states no namespace has null for it, not an empty name.
+func shown(job *structs.Job) any {
+	if job == nil || job.Namespace != "" {
+		return job
+	}
+	return struct {
+		Namespace *string
+		*structs.Job
+	}{Job: job}
+}
+
 // fileName is what problems call the job file.
 const fileName = "job.nomad.hcl"
 
 // parse returns a nil job with a problem. The file may come from anybody, so functions that read this machine's files
 // are off.
 func parse(source, variables []byte, canonicalize bool) (*structs.Job, answer) {
-	opts := jobspec.Options{}
+	opts := jobspec.Options{SkipValidate: true} // whether the job is good, /v1/validate/job says
 	if len(variables) > 0 {
 		opts.VarFiles = []hclfile.VarFile{{Name: "variables.hcl", Src: variables}}
 	}
@@ -117,6 +128,7 @@ func parse(source, variables []byte, canonicalize bool) (*structs.Job, answer) {
 	if err != nil {
 		return nil, answer{Problem: structs.Clip(err.Error(), structs.MaxErrorBytes)}
 	}
+	job.Separate()
 	if canonicalize {
 		job.Canonicalize()
 	}

@@ -85,7 +85,7 @@ func TestSameAnswer(t *testing.T) {
 		var raw bytes.Buffer
 		enc := json.NewEncoder(&raw)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(wantJob); err != nil {
+		if err := enc.Encode(shown(wantJob)); err != nil {
 			t.Fatal(err)
 		}
 		if have := string(got.JSON) + "\n"; have != raw.String() || fmt.Sprint(got.Warnings) != fmt.Sprint(want.Warnings) {
