@@ -205,9 +205,13 @@ func TestHabitsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ev := range batch.Events {
-			if ev.Topic == structs.TopicNode {
-				return
+			if ev.Topic != structs.TopicNode {
+				continue
 			}
+			if text := lines.Text(); !strings.Contains(text, `"Drain":false`) || !strings.Contains(text, `"SecretID":""`) {
+				t.Errorf("a node's event lacks Drain or SecretID: %s", text)
+			}
+			return
 		}
 	}
 	t.Fatalf("no event of the node that was there: %v", lines.Err())

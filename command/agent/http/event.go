@@ -70,6 +70,11 @@ func eventStream(r *request) (any, error) {
 			if err := typed(&e); err != nil {
 				return err
 			}
+			for _, ev := range e.Events {
+				if node, ok := ev.Payload["Node"].(*structs.Node); ok {
+					ev.Payload["Node"] = shownNode{Node: node, Drain: node.DrainStrategy != nil}
+				}
+			}
 			return r.writeJSON(e, "\n")
 		},
 		func() error { return r.writeJSON(empty{}, "\n") })
