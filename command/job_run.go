@@ -44,7 +44,7 @@ func jobRun() spec {
 					return e.fail(err)
 				}
 				if *output {
-					job.Separate()
+					files[0].job.Separate()
 					e.json = true
 					_, code := e.formatted(map[string]any{"Job": files[0].job})
 					return code
