@@ -310,7 +310,7 @@ func TestMaxRunDuration(t *testing.T) {
 	j := job("j", structs.JobTypeBatch, fake("main", nil))
 	j.TaskGroups[0].MaxRunDuration = 20 * time.Millisecond
 	a := r.s.place(r.c.NodeID(), j, 0, nil)
-	r.s.untilStatus(a.ID, structs.AllocClientFailed)
+	r.s.untilStatus(a.ID, structs.AllocClientComplete)
 	if d := r.s.alloc(a.ID).ClientDescription; d != "max_run_duration exceeded" {
 		t.Errorf("description %q", d)
 	}

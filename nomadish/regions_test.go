@@ -148,7 +148,10 @@ func (f *federation) streams(from, of *Server) {
 		f.t.Fatal(err)
 	}
 	defer stream.Close()
-	var events structs.Events
+	var opened, events structs.Events
+	if err := stream.Recv(&opened); err != nil || len(opened.Events) > 0 {
+		f.t.Fatalf("the stream of %s begins with %+v, %v", of.cfg.Region, opened, err)
+	}
 	if err := stream.Recv(&events); err != nil || len(events.Events) == 0 || events.Events[0].Key != "rover" {
 		f.t.Fatalf("events of %s: %+v, %v", of.cfg.Region, events, err)
 	}

@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 			return j
 		}()}, structs.CodeBadRequest},
 		{"an unknown region", wire.MethodJobList, &structs.ListRequest{QueryOptions: structs.QueryOptions{Region: "mars"}}, structs.CodeNoRegion},
-		{"stopping nothing", wire.MethodJobDeregister, &structs.JobDeregisterRequest{JobID: "none"}, structs.CodeNotFound},
+		{"evaluating nothing", wire.MethodJobEvaluate, &structs.JobEvaluateRequest{JobID: "none"}, structs.CodeNotFound},
 		{"a wrong filter", wire.MethodJobList, &structs.ListRequest{QueryOptions: structs.QueryOptions{Filter: "=="}}, structs.CodeBadRequest},
 		{"a node without resources", wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: &structs.Node{ID: "x"}}, structs.CodeBadRequest},
 		{"logs of nothing", wire.MethodClientFSList, &structs.FSRequest{AllocID: "none"}, structs.CodeNotFound},
