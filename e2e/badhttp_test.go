@@ -39,7 +39,6 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/nothing", ``, 404, ""},
 		{"GET", "/nowhere", ``, 404, ""},
 		{"GET", "/v1/job/none", ``, 404, "job not found"},
-		{"DELETE", "/v1/job/none", ``, 404, "none"},
 		{"GET", "/v1/allocation/" + unknown, ``, 404, ""},
 		{"GET", "/v1/evaluation/" + unknown, ``, 404, ""},
 		{"GET", "/v1/node/" + unknown, ``, 404, ""},

@@ -139,7 +139,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		if !l.caughtUp(ctx) {
 			return
 		}
-		l.found(ctx)
+		isNew := l.found(ctx)
 		wg.Go(func() { l.broker.Run(ctx, l.store) })
 		wg.Go(func() { l.plans.Run(ctx) })
 		wg.Go(func() { l.pass.Run(ctx) })
@@ -148,7 +148,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.collector.Run(ctx) })
 		wg.Go(func() { l.keeper.Run(ctx) })
 		wg.Go(func() { queueview.Report(ctx, l.store) })
-		wg.Go(func() { l.makeSigningKey(ctx) })
+		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.throne.announce()
@@ -189,8 +189,8 @@ func (l *leaderParts) caughtUp(ctx context.Context) bool {
 }
 
 // found gives a new cluster its identity and its configurations; what is set already is
-// never touched.
-func (l *leaderParts) found(ctx context.Context) {
+// never touched. It returns whether the cluster had no identity.
+func (l *leaderParts) found(ctx context.Context) (isNew bool) {
 	snap, now := l.store.Snapshot(), time.Now().UnixNano()
 	set := func(done bool, t structs.LogType, entry any) {
 		if done {
@@ -205,4 +205,5 @@ func (l *leaderParts) found(ctx context.Context) {
 		&structs.AutopilotConfigEntry{Config: l.autopilot, CAS: true, Time: now})
 	set(snap.SchedulerConfig(nil).ModifyIndex > 0, structs.LogSchedulerConfig,
 		&structs.SchedulerConfigEntry{Config: l.defaults, CAS: true, Time: now})
+	return snap.Cluster().ClusterID == ""
 }

@@ -17,16 +17,18 @@ import (
 // servers of the region can read it.
 const signingKeyRetry = 30 * time.Second
 
-// makeSigningKey gives the cluster a key to sign with if it has none. It ends then, or with ctx.
-func (l *leaderParts) makeSigningKey(ctx context.Context) {
+// makeSigningKey gives the cluster a key to sign with if it has none. It ends then, or with ctx. A cluster that is not new
+// has none because it is being upgraded, or has just been set back to an earlier state: it gets one a while later.
+func (l *leaderParts) makeSigningKey(ctx context.Context, isNew bool) {
 	retry := time.NewTicker(signingKeyRetry)
 	defer retry.Stop()
-	for len(l.store.Snapshot().SigningKeys(nil)) == 0 {
-		if err := l.tryMakeSigningKey(ctx); err != nil && ctx.Err() == nil {
-			l.logger.Debug("the cluster has no signing key yet", "error", err)
-		}
-		if len(l.store.Snapshot().SigningKeys(nil)) > 0 {
-			return
+	for now := isNew; len(l.store.Snapshot().SigningKeys(nil)) == 0; now = true {
+		if now {
+			if err := l.tryMakeSigningKey(ctx); err != nil && ctx.Err() == nil {
+				l.logger.Debug("the cluster has no signing key yet", "error", err)
+			} else if err == nil {
+				return
+			}
 		}
 		select {
 		case <-retry.C:

@@ -42,6 +42,9 @@ const (
 type Evaluation struct {
 	_struct sparse `entry:",omitempty"`
 
+	// The API shows every field, as Nomad's does. What was never written without a value (codec) stays so: the bytes of the
+	// log and the hash of a state are the same in every version.
+
 	ID                string // MintedID, or DeriveID of an entry's seed
 	Namespace         string
 	Priority          int
@@ -49,9 +52,9 @@ type Evaluation struct {
 	TriggeredBy       string
 	JobID             string
 	JobModifyIndex    uint64
-	NodeID            string
-	NodeModifyIndex   uint64
-	DeploymentID      string
+	NodeID            string `codec:",omitempty"`
+	NodeModifyIndex   uint64 `codec:",omitempty"`
+	DeploymentID      string `codec:",omitempty"`
 	Status            string
 	StatusDescription string
 	// WaitUntil: not to be looked at before. Zero: at once.
@@ -62,7 +65,7 @@ type Evaluation struct {
 	BlockedEval string
 
 	FailedTGAllocs  map[string]*AllocMetric
-	PlanAnnotations *PlanAnnotations
+	PlanAnnotations *PlanAnnotations `codec:",omitempty"`
 	// ClassEligibility: for a blocked evaluation, which computed classes of nodes
 	// can (true) or cannot (false) take what it waits for; classes not named are unknown.
 	ClassEligibility map[string]bool
@@ -78,7 +81,7 @@ type Evaluation struct {
 	CreateTime  int64 // Unix nanoseconds
 	ModifyTime  int64 // Unix nanoseconds
 	// RelatedEvals is filled by a read that asks for it.
-	RelatedEvals []*EvaluationStub
+	RelatedEvals []*EvaluationStub `codec:",omitempty"`
 }
 
 // EvaluationStub is an evaluation's line beside a related one.
