@@ -354,11 +354,7 @@ func TestKeptStreamsAreNotHeld(t *testing.T) {
 	ended(silent)
 	ended(slow)
 	ended(open()) // a call that began before them is at work for longer than the time
-	for deadline := time.Now().Add(10 * time.Second); callee.mux.NumStreams() != 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) { // a stream that was closed is counted until its other end has said so
-			t.Fatalf("%d streams, not the one of the call that lasts", callee.mux.NumStreams())
-		}
-	}
+	until(t, "no stream but that of the call that lasts", func() bool { return callee.mux.NumStreams() == 1 })
 	_ = busy.SetReadDeadline(time.Now())
 	if n, err := busy.Read(make([]byte, 1)); !errors.Is(err, yamux.ErrTimeout) {
 		t.Errorf("the call that lasts is told %d bytes, %v", n, err)
