@@ -497,6 +497,9 @@ func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 		ID: "fresh", Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority, Status: structs.EvalStatusPending,
 		TriggeredBy: structs.EvalTriggerForce,
 	}, in)
+	if job.PerNode() && err == nil {
+		withoutFailed(plan, job, in.Allocs)
+	}
 	switch {
 	case err != nil:
 		return fmt.Sprintf("job %s: %v", job.ID, err)
@@ -511,6 +514,21 @@ func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 			open(snap, job.NamespacedID()))
 	}
 	return ""
+}
+
+// withoutFailed drops from a plan for a job of one instance per node those that would follow one that failed on the same
+// node. A node may be registered anew without any change that has its jobs evaluated: that makes such an instance
+// replaceable, but no evaluation has to come for it.
+func withoutFailed(plan *structs.Plan, job *structs.Job, allocs []*structs.Allocation) {
+	failed := map[string]bool{} // by node and group
+	for _, a := range allocs {
+		if a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.JobVersion == job.Version {
+			failed[a.NodeID+a.TaskGroup] = true
+		}
+	}
+	plan.Place = slices.DeleteFunc(plan.Place, func(p *structs.PlacementBatch) bool {
+		return !slices.ContainsFunc(p.Nodes, func(n structs.PlacedNode) bool { return !failed[n.ID+p.Group] })
+	})
 }
 
 // open lists what a job waits in, for who is to find out why.
