@@ -7,6 +7,7 @@ const (
 	TopicEvaluation = "Evaluation"
 	TopicAllocation = "Allocation"
 	TopicNode       = "Node"
+	TopicNodePool   = "NodePool"
 	TopicOperator   = "Operator"
 	TopicQueue      = "Queue" // ours: asks that wait, are placed or taken back
 )
@@ -39,6 +40,8 @@ func EventPayload(name string) any {
 		return &Allocation{}
 	case "Node":
 		return &Node{}
+	case "NodePool":
+		return &NodePool{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Ask":

@@ -28,6 +28,8 @@ const (
 	LogClusterMeta     LogType = 18 // ClusterMetaEntry
 	LogJobStability    LogType = 19 // JobStabilityEntry
 	LogSigningKey      LogType = 20 // SigningKeyEntry
+	LogNodePoolUpsert  LogType = 21 // NodePoolUpsertEntry
+	LogNodePoolDelete  LogType = 22 // NodePoolDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -99,6 +101,10 @@ func NewLogPayload(t LogType) (any, error) {
 		return &JobStabilityEntry{}, nil
 	case LogSigningKey:
 		return &SigningKeyEntry{}, nil
+	case LogNodePoolUpsert:
+		return &NodePoolUpsertEntry{}, nil
+	case LogNodePoolDelete:
+		return &NodePoolDeleteEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -241,6 +247,18 @@ type (
 		Key   SigningKey
 		First bool // it is for a cluster that has none
 		Time  int64
+	}
+	// NodePoolUpsertEntry makes node pools, or replaces them unless IfAbsent is set: all of them, or none.
+	NodePoolUpsertEntry struct {
+		Pools []*NodePool
+		// IfAbsent leaves alone what there is: nodes and jobs name these pools, and nothing more is known of them.
+		IfAbsent bool
+		Time     int64
+	}
+	// NodePoolDeleteEntry removes a node pool that no node is in and no job that is not dead names.
+	NodePoolDeleteEntry struct {
+		Name string
+		Time int64
 	}
 	// CollectEntry forgets what garbage collection found. What is no longer
 	// collectable when it is applied (a job that runs again) is left alone.

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 21
+const logTypeEnd = 23

@@ -18,9 +18,10 @@ type Filter struct {
 // NewFilter makes a filter. topics: topic → keys, "*" for all of either; none: all
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
-	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator, structs.TopicQueue}
+	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
+		structs.TopicOperator, structs.TopicQueue}
 	// Nomad's further topics exist, and are silent until what they tell of does.
-	silent := []string{"Deployment", "NodePool", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
+	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
 	for topic := range topics {
 		if !slices.Contains(known, topic) && !slices.Contains(silent, topic) {
@@ -84,6 +85,9 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.Node:
 		ev.Topic, ev.Key = structs.TopicNode, v.ID
 		ev.Payload = map[string]any{"Node": v.Sanitize()}
+	case *structs.NodePool:
+		ev.Topic, ev.Key = structs.TopicNodePool, v.Name
+		ev.Payload = map[string]any{"NodePool": v}
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}
@@ -111,6 +115,8 @@ func isNil(v any) bool {
 	case *state.AllocRow:
 		return v == nil
 	case *structs.Node:
+		return v == nil
+	case *structs.NodePool:
 		return v == nil
 	case *structs.Ask:
 		return v == nil

@@ -65,3 +65,36 @@ func TestQueueTopic(t *testing.T) {
 	}}}}}, "Queue AskReclaimed default/web 1;")
 	f(queue, "", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 106 * second}, "Queue AskWithdrawn default/web 0;")
 }
+
+// TestNodePoolTopic: the topic NodePool tells what is made, changed and deleted, by the names of pools.
+func TestNodePoolTopic(t *testing.T) {
+	store, w := state.New(state.Options{})
+	for i, e := range []any{
+		&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu"}, {Name: "dev"}}},
+		&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu", Description: "H100"}}},
+		&structs.NodePoolDeleteEntry{Name: "gpu"},
+	} {
+		if err := w.Apply(uint64(i+1), 0, e); err != nil { //nolint:gosec // small
+			t.Fatal(err)
+		}
+	}
+	filter, err := NewFilter(map[string][]string{structs.TopicNodePool: {"gpu"}}, "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, feed := "", store.Feed(0)
+	for range 3 {
+		changes, err := feed.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range filter.Events(changes).Events {
+			p := ev.Payload["NodePool"].(*structs.NodePool)
+			told += fmt.Sprintf("%d %s %s %s %s;", ev.Index, ev.Topic, ev.Type, ev.Key, p.Description)
+		}
+	}
+	const want = "1 NodePool NodePoolUpserted gpu ;2 NodePool NodePoolUpserted gpu H100;3 NodePool NodePoolDeleted gpu H100;"
+	if told != want {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}

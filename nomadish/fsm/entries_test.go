@@ -69,6 +69,7 @@ type script struct {
 func (s *script) pick(what string, n int) int { return rapid.IntRange(0, n-1).Draw(s.t, what) }
 func (s *script) flip() bool                  { return rapid.Bool().Draw(s.t, "flip") }
 func (s *script) node() string                { return fmt.Sprintf("node-%d", s.pick("node", 3)) }
+func (s *script) pool() string                { return s.one("gpu", "cpu", structs.NodePoolDefault) }
 func (s *script) job() string                 { return fmt.Sprintf("job-%d", s.pick("job", 3)) }
 func (s *script) evalID() string              { return fmt.Sprintf("eval-%d", s.pick("eval", 8)) }
 func (s *script) seed() string                { return fmt.Sprintf("seed-%d", s.pick("seed", 4)) }
@@ -213,6 +214,14 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, &structs.JobStabilityEntry{Namespace: "default", JobID: s.job(), Version: uint64(s.pick("version", 3)), Stable: s.flip(), Time: s.time} //nolint:gosec // small
 	case structs.LogSigningKey:
 		return t, &structs.SigningKeyEntry{Key: structs.SigningKey{KeyID: s.seed(), PrivateKey: []byte{1}}, First: s.flip(), Time: s.time}
+	case structs.LogNodePoolUpsert:
+		e := &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: s.pool()}, {Name: s.pool(), Description: "of a test"}}, IfAbsent: s.flip(), Time: s.time}
+		if s.flip() {
+			e.Pools[0].Meta = map[string]string{"a": "b", "c": "d"}
+		}
+		return t, e
+	case structs.LogNodePoolDelete:
+		return t, &structs.NodePoolDeleteEntry{Name: s.pool(), Time: s.time}
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

@@ -35,6 +35,7 @@ var exported = []struct {
 	{TableAsks, func() any { return &structs.Ask{} }},
 	{TableAllocs, func() any { return &structs.Allocation{} }},
 	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
+	{TableNodePools, func() any { return &structs.NodePool{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -196,6 +197,10 @@ func CheckRow(table string, row any) error {
 		return checkEval(r)
 	case *structs.SigningKey:
 		return checkID("signing key ID", r.KeyID)
+	case *structs.NodePool:
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
 	case *structs.Ask:
 		if err := checkAskRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)

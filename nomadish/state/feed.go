@@ -19,6 +19,7 @@ const (
 	KindConfig                      // *structs.SchedulerConfiguration
 	KindReservation                 // *structs.Reservation; Key is the node ID
 	KindAsk                         // *structs.Ask; Key is namespace/job/group, Type one of AskWaiting …
+	KindNodePool                    // *structs.NodePool
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

@@ -24,6 +24,7 @@ const (
 	TableCluster     = "cluster_meta"
 	TableHistory     = "history"
 	TableSigningKeys = "signing_keys"
+	TableNodePools   = "node_pools" // without those that are built in
 	// TableReservations is room that is kept for asks that wait, by node.
 	TableReservations = "reservations"
 	// TableAsks is what waits in the queue, and what is remembered of what did.
@@ -35,7 +36,7 @@ const (
 // Tables lists the tables that TableIndex knows.
 func Tables() []string {
 	return []string{
-		TableAllocs, TableAsks, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodes, TableReservations,
+		TableAllocs, TableAsks, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
@@ -195,6 +196,7 @@ func schema() *memdb.DBSchema {
 	table(TableConfig, uniqueBy(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))
 	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
+	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}
 }

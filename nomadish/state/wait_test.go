@@ -56,6 +56,8 @@ func TestWatches(t *testing.T) {
 		"job's allocs":  func(s *Snapshot, ws *WatchSet) { s.AllocsByJob(ws, "default", "web", false) },
 		"node's allocs": func(s *Snapshot, ws *WatchSet) { s.AllocsByNode(ws, "n") },
 		"eval's allocs": func(s *Snapshot, ws *WatchSet) { s.AllocsByEval(ws, "e-s") },
+		"pool":          func(s *Snapshot, ws *WatchSet) { s.NodePool(ws, "gpu") },
+		"pools":         func(s *Snapshot, ws *WatchSet) { s.NodePools(ws, "", false) },
 		"config":        func(s *Snapshot, ws *WatchSet) { s.SchedulerConfig(ws) },
 		"history":       func(s *Snapshot, ws *WatchSet) { s.History(ws, "*", "") },
 		"scaling":       func(s *Snapshot, ws *WatchSet) { s.ScalingEvents(ws, "default", "web") },
@@ -68,7 +70,7 @@ func TestWatches(t *testing.T) {
 		t.Helper()
 		for _, name := range []string{
 			"job", "new job", "jobs", "versions", "summary", "node", "nodes", "eval", "evals", "job's evals", "alloc", "allocs",
-			"job's allocs", "node's allocs", "eval's allocs", "config", "history", "scaling",
+			"job's allocs", "node's allocs", "eval's allocs", "config", "history", "scaling", "pool", "pools",
 		} {
 			got, want := woken(t, reads[name], change), slices.Contains(wakes, name)
 			// Something that is not there is watched by what is next to it: more
@@ -90,6 +92,7 @@ func TestWatches(t *testing.T) {
 	f("the node goes", &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: "down"}, "node", "nodes")
 	f("the configuration", &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration()}, "config")
 	count := int64(2)
+	f("a pool", &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu"}}}, "pool", "pools")
 	f("scaling", &structs.JobScaleEntry{Namespace: "default", JobID: "web", Group: "web", Count: &count, Event: &structs.ScalingEvent{}}, "scaling")
 }
 

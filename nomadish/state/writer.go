@@ -89,6 +89,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.ClusterMeta(index, p)
 	case *structs.SigningKeyEntry:
 		return w.SigningKey(index, p)
+	case *structs.NodePoolUpsertEntry:
+		return w.NodePoolUpsert(index, p)
+	case *structs.NodePoolDeleteEntry:
+		return w.NodePoolDelete(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:

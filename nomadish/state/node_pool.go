@@ -1,0 +1,142 @@
+package state
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Event types, as Nomad's stream names them.
+const (
+	eventNodePoolUpserted = "NodePoolUpserted"
+	eventNodePoolDeleted  = "NodePoolDeleted"
+)
+
+// NodePool is a node pool, one that is built in among them; nil if there is none of the name.
+func (s *Snapshot) NodePool(ws *WatchSet, name string) *structs.NodePool {
+	if p := one[structs.NodePool](s.v, ws, TableNodePools, byID, name); p != nil {
+		return p
+	}
+	return structs.BuiltInNodePool(name)
+}
+
+// NodePools walks the node pools whose name begins with prefix, those that are built in among them, by name, or backwards.
+func (s *Snapshot) NodePools(ws *WatchSet, prefix string, reverse bool) iter.Seq[*structs.NodePool] {
+	all := collect(many[structs.NodePool](s.v, ws, false, TableNodePools, byPrefix, prefix))
+	for _, name := range []string{structs.NodePoolAll, structs.NodePoolDefault} {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, structs.BuiltInNodePool(name))
+		}
+	}
+	slices.SortFunc(all, func(a, b *structs.NodePool) int { return cmp.Compare(a.Name, b.Name) })
+	if reverse {
+		slices.Reverse(all)
+	}
+	return slices.Values(all)
+}
+
+// HasNodePool reports whether a job may name a node pool: there is one of the name, or a node is in it. The latter without the former
+// is a region that is being upgraded from a version that did not keep node pools.
+func (s *Snapshot) HasNodePool(name string) bool {
+	return s.NodePool(nil, name) != nil || nodesIn(s.v.txn, name) > 0
+}
+
+// MissingNodePools are the names of the pools that nodes or jobs that are not dead name and that there are not, in order, as far as
+// there may be more. They are those of a region that is being upgraded, see HasNodePool.
+func (s *Snapshot) MissingNodePools() []string {
+	named := map[string]bool{}
+	for n := range rows[structs.Node](s.v.txn, false, TableNodes, byID) {
+		named[n.NodePool] = true
+	}
+	for j := range rows[structs.Job](s.v.txn, false, TableJobs, byID) {
+		if j.Status != structs.JobStatusDead {
+			named[j.NodePool] = true
+		}
+	}
+	maps.DeleteFunc(named, func(name string, _ bool) bool { return !structs.ValidNodePool(name) || s.NodePool(nil, name) != nil })
+	missing := slices.Sorted(maps.Keys(named))
+	return missing[:min(len(missing), max(0, structs.MaxNodePools-countNodePools(s.v.txn)))]
+}
+
+func countNodePools(r reader) (n int) {
+	for range rows[structs.NodePool](r, false, TableNodePools, byID) {
+		n++
+	}
+	return n
+}
+
+func nodesIn(r reader, pool string) (n int) {
+	for node := range rows[structs.Node](r, false, TableNodes, byID) {
+		if node.NodePool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+func (x *txn) nodePool(name string) *structs.NodePool {
+	return get[structs.NodePool](x, TableNodePools, byID, name)
+}
+
+// NodePoolUpsert makes node pools, or replaces them unless the entry says otherwise.
+func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) error {
+	return w.commit(index, e.Time, eventNodePoolUpserted, "", func(x *txn) error {
+		added := map[string]bool{}
+		for _, p := range e.Pools {
+			if err := p.Validate(); err != nil {
+				return err
+			}
+			if x.nodePool(p.Name) == nil {
+				added[p.Name] = true
+			}
+		}
+		if have := countNodePools(x); len(added) > 0 && have+len(added) > structs.MaxNodePools {
+			return structs.Errorf(structs.CodeTooLarge, "node pool %q: there are %d node pools, and at most %d are allowed", e.Pools[0].Name, have, structs.MaxNodePools).
+				WithHint("`nomadish node pool delete` removes those that nobody uses")
+		}
+		for _, p := range e.Pools {
+			was := x.nodePool(p.Name)
+			if was != nil && e.IfAbsent {
+				continue
+			}
+			now := p.Copy()
+			now.CreateIndex, now.ModifyIndex = x.index, x.index
+			if was != nil {
+				now.CreateIndex = was.CreateIndex
+			}
+			x.put(TableNodePools, now)
+			note(x, KindNodePool, now.Name, was, now)
+		}
+		return nil
+	})
+}
+
+// NodePoolDelete removes a node pool that nobody uses.
+func (w *Writer) NodePoolDelete(index uint64, e *structs.NodePoolDeleteEntry) error {
+	return w.commit(index, e.Time, eventNodePoolDeleted, "", func(x *txn) error {
+		if structs.BuiltInNodePool(e.Name) != nil {
+			return structs.Errorf(structs.CodeBadRequest, "node pool %q is built in and cannot be deleted", e.Name)
+		}
+		was := x.nodePool(e.Name)
+		if was == nil {
+			return missing("node pool", e.Name)
+		}
+		if n := nodesIn(x, e.Name); n > 0 {
+			return structs.Errorf(structs.CodeConflict, "node pool %q has nodes: %d", e.Name, n).
+				WithHint("`nomadish node pool nodes %s` lists them; give them another node_pool in their clients' configuration, or remove them", e.Name)
+		}
+		for j := range rows[structs.Job](x, false, TableJobs, byID) {
+			if j.NodePool == e.Name && j.Status != structs.JobStatusDead {
+				return structs.Errorf(structs.CodeConflict, "node pool %q has jobs that are not dead, such as %q in namespace %q", e.Name, j.ID, j.Namespace).
+					WithHint("`nomadish node pool jobs -namespace '*' %s` lists them; stop them, or give them another node_pool", e.Name)
+			}
+		}
+		x.drop(TableNodePools, was)
+		note(x, KindNodePool, was.Name, was, nil)
+		return nil
+	})
+}
