@@ -149,6 +149,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.keeper.Run(ctx) })
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
+		wg.Go(func() { l.makeNodePools(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.throne.announce()

@@ -199,6 +199,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerAllocs(mux)
 	e.registerEvals(mux)
 	e.registerNodes(mux)
+	e.registerNodePools(mux)
 	e.registerOperator(mux)
 	e.registerCheck(mux)
 	e.registerSnapshot(mux)

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,17 +23,24 @@ func (e *Endpoints) jobGet(ctx context.Context, args *structs.IDRequest) (*struc
 func (e *Endpoints) jobList(ctx context.Context, args *structs.ListRequest) (*structs.JobListReply, error) {
 	reply := &structs.JobListReply{}
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		ns := namespaceOf(&args.QueryOptions)
 		var err error
-		reply.Jobs, err = page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.JobListStub) bool) {
-			for job := range snap.Jobs(ws, ns, args.Prefix, args.Reverse) {
-				if !yield(jobStub(job, snap.JobSummary(nil, job.Namespace, job.ID), args.Fields["meta"])) {
-					return
-				}
-			}
-		}, func(j *structs.JobListStub) string { return j.Namespace + "." + j.ID })
+		reply.Jobs, err = pageJobs(args, &reply.QueryMeta, ws, snap, "")
 		return max(snap.WrittenIndex(state.TableJobs), snap.WrittenIndex(state.TableSummaries)), err
 	})
+}
+
+// pageJobs takes a page of the jobs that name a node pool; "": of all.
+func pageJobs(args *structs.ListRequest, meta *structs.QueryMeta, ws *state.WatchSet, snap *state.Snapshot, pool string) ([]*structs.JobListStub, error) {
+	return page(&args.QueryOptions, meta, func(yield func(*structs.JobListStub) bool) {
+		for job := range snap.Jobs(ws, namespaceOf(&args.QueryOptions), args.Prefix, args.Reverse) {
+			if pool != "" && cmp.Or(job.NodePool, structs.NodePoolDefault) != pool {
+				continue
+			}
+			if !yield(jobStub(job, snap.JobSummary(nil, job.Namespace, job.ID), args.Fields["meta"])) {
+				return
+			}
+		}
+	}, func(j *structs.JobListStub) string { return j.Namespace + "." + j.ID })
 }
 
 func jobStub(j *structs.Job, summary *structs.JobSummary, meta bool) *structs.JobListStub {

@@ -55,6 +55,9 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if err := job.Validate().Err(); err != nil {
 		return "", err
 	}
+	if err := e.checkNodePool(job); err != nil {
+		return "", err
+	}
 	if err := e.checkLevels(job); err != nil {
 		return "", err
 	}

@@ -101,8 +101,14 @@ func (e *Endpoints) nodeRegister(ctx context.Context, args *structs.NodeRegister
 	case old.Status != node.Status:
 		entry.Event = event("Cluster", "Node re-registered", now)
 	}
+	if err := e.makeNodePool(ctx, node.NodePool); err != nil {
+		return nil, err
+	}
 	index, err := e.applyInTurn(ctx, structs.LogNodeRegister, entry)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.makeNodePool(ctx, node.NodePool); err != nil { // it was deleted before the node was in it
 		return nil, err
 	}
 	return e.nodeReply(node.ID, index, args.GossipKeys), nil
@@ -135,6 +141,9 @@ func checkNode(n *structs.Node) error {
 		return structs.Errorf(structs.CodeBadRequest, "node %s has no NodeResources", n.ID)
 	case n.NodePool == structs.NodePoolAll:
 		return structs.Errorf(structs.CodeBadRequest, "node %s: every node is in pool %q already", n.ID, n.NodePool).WithHint("name another node_pool")
+	case n.NodePool != "" && !structs.ValidNodePool(n.NodePool):
+		return structs.Errorf(structs.CodeBadRequest, "node %s: node_pool %q: must be 1 to 128 letters, digits, dashes or underscores",
+			n.ID, structs.CutText(n.NodePool, maxNamed))
 	}
 	if err := n.CheckLimits(); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "node %s (%s) reports what no machine is: %w", structs.CutText(n.Name, maxNamed), n.ID, err).
@@ -251,13 +260,7 @@ func (e *Endpoints) nodeList(ctx context.Context, args *structs.ListRequest) (*s
 	reply := &structs.NodeListReply{}
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
-		reply.Nodes, err = page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.NodeListStub) bool) {
-			for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
-				if !yield(nodeStub(n, args.Fields)) {
-					return
-				}
-			}
-		}, func(n *structs.NodeListStub) string { return n.ID })
+		reply.Nodes, err = pageNodes(args, &reply.QueryMeta, snap.Nodes(ws, args.Prefix, args.Reverse), structs.NodePoolAll)
 		return snap.TableIndex(state.TableNodes), err
 	})
 }

@@ -14,9 +14,9 @@ const searchLimit = 20
 
 // search finds things by the start of their ID (or, fuzzy, by a part of their name).
 func (e *Endpoints) search(ctx context.Context, args *structs.SearchRequest) (*structs.SearchReply, error) {
-	contexts := []string{"jobs", "evals", "allocs", "nodes"}
+	contexts := []string{"jobs", "evals", "allocs", "nodes", "node_pools"}
 	silent := []string{"all", "", "deployment", "plugins", "volumes", "namespaces", "quotas", "recommendations", "scaling_policy",
-		"node_pools", "variables", "services", "classes", "host_volumes"}
+		"variables", "services", "classes", "host_volumes"}
 	within := []string{"groups", "tasks", "images", "commands"} // what jobs consist of: only a fuzzy search finds it
 	if !slices.Contains(contexts, args.Context) && !slices.Contains(silent, args.Context) && !slices.Contains(within, args.Context) {
 		return nil, structs.Errorf(structs.CodeBadRequest, "search context %q: allowed are %v and all", args.Context, contexts)
@@ -84,6 +84,12 @@ func (e *Endpoints) searchKind(snap *state.Snapshot, kind string, args *structs.
 	case "nodes":
 		for n := range snap.Nodes(nil, prefix, false) {
 			if !add(n.ID, n.Name, n.ID) {
+				break
+			}
+		}
+	case "node_pools":
+		for p := range snap.NodePools(nil, prefix, false) {
+			if !add(p.Name, p.Name) {
 				break
 			}
 		}

@@ -86,6 +86,13 @@ const (
 	MethodNodeEvents       = "Node.Events"       // NodeEventsRequest → WriteReply
 	MethodNodeSuspect      = "Node.Suspect"      // NodeSuspectRequest → WriteReply; of servers: its session was lost
 	MethodNodeProbe        = "Node.Probe"        // NodeProbeRequest → NodeProbeReply; of servers: what the one that is asked can reach
+
+	MethodNodePoolList   = "NodePool.List"   // ListRequest → NodePoolListReply
+	MethodNodePoolGet    = "NodePool.Get"    // IDRequest → NodePoolReply
+	MethodNodePoolNodes  = "NodePool.Nodes"  // NodePoolListRequest → NodeListReply
+	MethodNodePoolJobs   = "NodePool.Jobs"   // NodePoolListRequest → JobListReply
+	MethodNodePoolUpsert = "NodePool.Upsert" // NodePoolUpsertRequest → WriteReply
+	MethodNodePoolDelete = "NodePool.Delete" // NodePoolDeleteRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is asked for one passes it on to the

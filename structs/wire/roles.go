@@ -61,7 +61,6 @@ const (
 	AgentDebug       = "agent/debug"       // profiles, logs, the host
 	AgentParse       = "agent/parse"       // a job file
 	AgentNamespaces  = "agent/namespaces"  // what is the same on every agent yet
-	AgentNodePools   = "agent/node-pools"  // likewise
 	AgentDeployments = "agent/deployments" // likewise: there are none
 	AgentMissing     = "agent/missing"     // a route of Nomad's that is answered with 501
 	AgentOperate     = "agent/operate"     // a route that is for operators, also one that is answered with 501
@@ -122,6 +121,12 @@ var methods = []Method{
 	{MethodNodeEligibility, forPeople},
 	{MethodNodePurge, forPeople},
 	{MethodNodeEvaluate, forPeople},
+	{MethodNodePoolList, forPeople},
+	{MethodNodePoolGet, forPeople},
+	{MethodNodePoolNodes, forPeople},
+	{MethodNodePoolJobs, forPeople},
+	{MethodNodePoolUpsert, forPeople},
+	{MethodNodePoolDelete, forPeople},
 	{MethodClientAllocStats, forPeople},
 	{MethodClientAllocRestart, forPeople},
 	{MethodClientAllocSignal, forPeople},
@@ -171,7 +176,6 @@ var methods = []Method{
 	{AgentServers, forPeople},
 	{AgentParse, forPeople},
 	{AgentNamespaces, forPeople},
-	{AgentNodePools, forPeople},
 	{AgentDeployments, forPeople},
 	{AgentSetServers, forOperators},
 	{AgentReload, forOperators},

@@ -322,6 +322,12 @@ func (k *checker) client() {
 	if lo, hi := cl.MinDynamicPort, cl.MaxDynamicPort; lo < 0 || hi < 0 || lo > 65535 || hi > 65535 || (hi != 0 && lo > hi) {
 		k.bad("client.min_dynamic_port", ", max_dynamic_port %d to %d: must be a range within 1 to 65535", lo, hi)
 	}
+	switch {
+	case cl.Pool != "" && !structs.ValidNodePool(cl.Pool):
+		k.bad("client.node_pool", " %q: must be 1 to 128 letters, digits, dashes or underscores", cl.Pool)
+	case cl.Pool == structs.NodePoolAll:
+		k.bad("client.node_pool", " %q: every node is in this pool; name another one", cl.Pool)
+	}
 	if err := structs.CheckNodeMeta(cl.Meta); err != nil {
 		k.bad("client.meta", ": the servers do not take it: %v", err)
 	}

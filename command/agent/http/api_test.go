@@ -139,7 +139,7 @@ func TestJobRegion(t *testing.T) {
 	}
 	fk.mu.Unlock()
 	fk.answer[wire.MethodPing] = structs.Errorf(structs.CodeNoRegion, "No path to region %q", "mars")
-	for _, path := range []string{"/v1/namespaces", "/v1/namespace/default", "/v1/node/pools", "/v1/node/pool/default", "/v1/deployments", "/v1/job/j/deployment"} {
+	for _, path := range []string{"/v1/namespaces", "/v1/namespace/default", "/v1/deployments", "/v1/job/j/deployment"} {
 		if resp, _ := ask(t, ts, "GET", path, ""); resp.StatusCode != 200 {
 			t.Errorf("%s here: %d", path, resp.StatusCode)
 		}
@@ -439,6 +439,7 @@ func TestOfficialClient(t *testing.T) {
 	}}
 	fk.answer[wire.MethodKeyring] = structs.KeyringReply{Keys: map[string]int{"a2V5": 3}, Messages: map[string]string{"a2.global": "gone"}, NumNodes: 3}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{QueryMeta: meta, Node: &structs.Node{ID: "n", SecretID: "SECRET", DrainStrategy: &structs.DrainStrategy{}}}
+	fk.answer[wire.MethodNodePoolList] = structs.NodePoolListReply{QueryMeta: meta, NodePools: []*structs.NodePool{{Name: "gpu", NodeIdentityTTL: time.Hour}}}
 	fk.answer[wire.MethodNodeDrain] = structs.NodeUpdateReply{NodeModifyIndex: 5, EvalIDs: []string{"e"}, WriteMeta: structs.WriteMeta{Index: 5}}
 	fk.answer[wire.MethodSearch] = structs.SearchReply{QueryMeta: meta, Matches: map[string][]string{"jobs": {"j"}},
 		Fuzzy: map[string][]structs.FuzzyMatch{"jobs": {{ID: "j", Scope: []string{"default"}}}}, Truncations: map[string]bool{"jobs": true}}
@@ -519,7 +520,7 @@ func TestOfficialClient(t *testing.T) {
 	spaces, _, err := c.Namespaces().List(nil)
 	ok("namespaces", err == nil && spaces[0].Name == "default", err)
 	pools, _, err := c.NodePools().List(nil)
-	ok("pools", err == nil && len(pools) == 2, err)
+	ok("pools", err == nil && len(pools) == 1 && pools[0].Name == "gpu" && pools[0].NodeIdentityTTL == time.Hour, err)
 	_, err = c.Jobs().ParseHCL("job", true)
 	ok("parse", true, err)
 

@@ -10,8 +10,9 @@ import (
 // topics are those of Nomad's event stream. Of those that we have no events for
 // nothing comes, but they may be asked for.
 var topics = []string{
-	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicOperator, structs.TopicQueue,
-	"Deployment", "NodeDrain", "NodePool", "Namespace", "Service", "ACLToken", "ACLPolicy", "ACLRole", "ACLAuthMethod",
+	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool, structs.TopicOperator,
+	structs.TopicQueue,
+	"Deployment", "NodeDrain", "Namespace", "Service", "ACLToken", "ACLPolicy", "ACLRole", "ACLAuthMethod",
 	"ACLBindingRule", "CSIVolume", "CSIPlugin", "HostVolume",
 }
 

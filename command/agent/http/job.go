@@ -7,8 +7,11 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
+// jobFields are the extra columns of a list of jobs.
+var jobFields = map[string]bool{"meta": false}
+
 func jobList(r *request) (any, error) {
-	fields, err := r.fields(map[string]bool{"meta": false})
+	fields, err := r.fields(jobFields)
 	if err != nil {
 		return nil, err
 	}

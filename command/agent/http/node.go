@@ -1,17 +1,15 @@
 package httpapi
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-func nodeList(r *request) (any, error) { return listNodes(r) }
+// nodeFields are the extra columns of a list of nodes.
+var nodeFields = map[string]bool{"resources": false, "os": false}
 
-func listNodes(r *request) (any, error) {
-	fields, err := r.fields(map[string]bool{"resources": false, "os": false})
+func nodeList(r *request) (any, error) {
+	fields, err := r.fields(nodeFields)
 	if err != nil {
 		return nil, err
 	}
@@ -136,92 +134,4 @@ func nodePurge(r *request) (any, error) {
 
 func nodeEvaluate(r *request) (any, error) {
 	return r.changeNode(wire.MethodNodeEvaluate, &structs.NodeRequest{NodeID: r.id(), WriteRequest: r.write()})
-}
-
-// pool is a node pool as Nomad shows it. The two built-in ones are all there are.
-type pool struct {
-	Name                   string
-	Description            string
-	Meta                   map[string]string
-	SchedulerConfiguration *struct{}
-	CreateIndex            uint64
-	ModifyIndex            uint64
-}
-
-var pools = []*pool{
-	{Name: structs.NodePoolAll, Description: "Node pool with all nodes in the cluster.", CreateIndex: 1, ModifyIndex: 1},
-	{Name: structs.NodePoolDefault, Description: "Default node pool.", CreateIndex: 1, ModifyIndex: 1},
-}
-
-func poolList(r *request) (any, error) {
-	if err := r.fixed(); err != nil {
-		return nil, err
-	}
-	out := []*pool{}
-	for _, p := range pools {
-		switch {
-		case !strings.HasPrefix(p.Name, r.opts.Prefix) || p.Name < r.opts.NextToken:
-		case r.opts.PerPage > 0 && len(out) == r.opts.PerPage:
-			r.w.Header().Set("X-Nomad-NextToken", p.Name)
-			return out, nil
-		default:
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-func poolNamed(name string) (*pool, error) {
-	for _, p := range pools {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return nil, notFound("node pool")
-}
-
-func poolGet(r *request) (any, error) {
-	if err := r.fixed(); err != nil {
-		return nil, err
-	}
-	p, err := poolNamed(r.id())
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// inPool narrows the request to one pool, unless it is that of all.
-func (r *request) inPool() error {
-	p, err := poolNamed(r.id())
-	if err != nil || p.Name == structs.NodePoolAll {
-		return err
-	}
-	only := "NodePool == " + strconv.Quote(p.Name)
-	if r.opts.Filter != "" {
-		only += " and (" + r.opts.Filter + ")"
-	}
-	r.opts.Filter = only
-	return nil
-}
-
-func poolNodes(r *request) (any, error) {
-	if err := r.inPool(); err != nil {
-		return nil, err
-	}
-	return listNodes(r)
-}
-
-// poolJobs lists the jobs that name the pool; a job in "all" names it too.
-func poolJobs(r *request) (any, error) {
-	p, err := poolNamed(r.id())
-	if err != nil {
-		return nil, err
-	}
-	only := "NodePool == " + strconv.Quote(p.Name)
-	if r.opts.Filter != "" {
-		only += " and (" + r.opts.Filter + ")"
-	}
-	r.opts.Filter = only
-	return jobList(r)
 }

@@ -155,10 +155,10 @@ func nodeRoutes() []*route {
 		get("/v1/topology/node/*", topologyNode, wire.MethodTopology),
 		get("/v1/queue", queueList, wire.MethodQueue),
 
-		get("/v1/node/pools", poolList, wire.AgentNodePools).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost),
-		get("/v1/node/pool/*", poolGet, wire.AgentNodePools).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost, http.MethodDelete),
-		get("/v1/node/pool/*/nodes", poolNodes, wire.MethodNodeList),
-		get("/v1/node/pool/*/jobs", poolJobs, wire.MethodJobList),
+		put("/v1/node/pools", poolUpsert, wire.MethodNodePoolUpsert).with(poolList, wire.MethodNodePoolList, http.MethodGet),
+		put("/v1/node/pool/*", poolUpsert, wire.MethodNodePoolUpsert).with(poolGet, wire.MethodNodePoolGet, http.MethodGet).with(poolDelete, wire.MethodNodePoolDelete, http.MethodDelete),
+		get("/v1/node/pool/*/nodes", poolNodes, wire.MethodNodePoolNodes),
+		get("/v1/node/pool/*/jobs", poolJobs, wire.MethodNodePoolJobs),
 	}
 }
 

@@ -21,6 +21,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodAllocExplain] = structs.AllocExplainReply{Explanation: &structs.AllocExplanation{}}
 	fk.answer[wire.MethodAllocGet] = structs.AllocReply{Alloc: &structs.Allocation{}}
 	fk.answer[wire.MethodEvalGet] = structs.EvalReply{Eval: &structs.Evaluation{}}
+	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
 	fk.answer[wire.MethodClientHostStats] = structs.ClientHostStatsReply{Stats: &structs.HostStats{}}
@@ -111,10 +112,13 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/node/n/sim-health", `{"Device":"n-gpu-0","Healthy":false}`, wire.MethodClientSimHealth)
 	f("PUT", "/v1/node/n/purge", "", wire.MethodNodePurge)
 	f("PUT", "/v1/node/n/evaluate", "", wire.MethodNodeEvaluate)
-	f("GET", "/v1/node/pools", "", "")
-	f("GET", "/v1/node/pool/default", "", "")
-	f("GET", "/v1/node/pool/default/nodes", "", wire.MethodNodeList)
-	f("GET", "/v1/node/pool/all/jobs", "", wire.MethodJobList)
+	f("GET", "/v1/node/pools", "", wire.MethodNodePoolList)
+	f("PUT", "/v1/node/pools", `{"Name":"gpu"}`, wire.MethodNodePoolUpsert)
+	f("GET", "/v1/node/pool/default", "", wire.MethodNodePoolGet)
+	f("POST", "/v1/node/pool/gpu", `{"Description":"H100"}`, wire.MethodNodePoolUpsert)
+	f("DELETE", "/v1/node/pool/gpu", "", wire.MethodNodePoolDelete)
+	f("GET", "/v1/node/pool/default/nodes", "", wire.MethodNodePoolNodes)
+	f("GET", "/v1/node/pool/all/jobs", "", wire.MethodNodePoolJobs)
 	f("GET", "/v1/queue?node_pool=gpu&namespace=*", "", wire.MethodQueue)
 	f("GET", "/v1/agent/self", "", wire.MethodMembers)
 	f("GET", "/v1/agent/health", "", wire.MethodLeader)

@@ -151,7 +151,7 @@ func TestWrongRequests(t *testing.T) {
 	f("GET", "/v1/allocation/a", "", 404, "alloc not found")
 	f("GET", "/v1/evaluation/e", "", 404, "eval not found")
 	f("GET", "/v1/node/n", "", 404, "node not found")
-	f("GET", "/v1/node/pool/x/nodes", "", 404, "node pool not found")
+	f("GET", "/v1/node/pool/x", "", 404, "node pool not found")
 	f("GET", "/v1/namespace/x", "", 404, "namespace not found")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", "{}", 501, "not yet")

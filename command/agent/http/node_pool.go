@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/structs/wire"
+)
+
+func poolList(r *request) (any, error) {
+	var reply structs.NodePoolListReply
+	if err := r.read(wire.MethodNodePoolList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.NodePools), nil
+}
+
+func poolGet(r *request) (any, error) {
+	var reply structs.NodePoolReply
+	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
+	if err := r.read(wire.MethodNodePoolGet, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.NodePool == nil {
+		return nil, notFound("node pool")
+	}
+	return reply.NodePool, nil
+}
+
+// poolUpsert makes a node pool or replaces it. Its body is the pool; where the path names it, the body need not.
+func poolUpsert(r *request) (any, error) {
+	args := structs.NodePoolUpsertRequest{NodePool: &structs.NodePool{}, WriteRequest: r.write()}
+	if err := r.decode(args.NodePool); err != nil {
+		return nil, err
+	}
+	if len(r.ids) > 0 {
+		if name := args.NodePool.Name; name != "" && name != r.id() {
+			return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+		}
+		args.NodePool.Name = r.id()
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodNodePoolUpsert, &args, &reply, &reply.Index)
+}
+
+func poolDelete(r *request) (any, error) {
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodNodePoolDelete, &structs.NodePoolDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+}
+
+func poolNodes(r *request) (any, error) {
+	fields, err := r.fields(nodeFields)
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.NodeListReply
+	args := structs.NodePoolListRequest{Name: r.id(), ListRequest: structs.ListRequest{QueryOptions: r.opts, Fields: fields}}
+	if err := r.read(wire.MethodNodePoolNodes, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Nodes), nil
+}
+
+// poolJobs lists the jobs that name the pool: those of "all" are the ones that name it.
+func poolJobs(r *request) (any, error) {
+	fields, err := r.fields(jobFields)
+	if err != nil {
+		return nil, err
+	}
+	var reply structs.JobListReply
+	args := structs.NodePoolListRequest{Name: r.id(), ListRequest: structs.ListRequest{QueryOptions: r.opts, Fields: fields}}
+	if err := r.read(wire.MethodNodePoolJobs, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Jobs), nil
+}
