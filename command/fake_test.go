@@ -84,6 +84,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(j *structs.AllocListStub) string { return j.ID }, prefix)
 	case []*structs.NodeListStub:
 		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
+	case []*structs.NodePool:
+		answer = having(a, func(p *structs.NodePool) string { return p.Name }, prefix)
 	case *structs.Topology:
 		answer = f.page(w, r, a)
 	case []*structs.QueueEntry:
@@ -247,6 +249,10 @@ func webAlloc(id, status string) *structs.Allocation {
 	}
 }
 
+func gpuPool() *structs.NodePool {
+	return &structs.NodePool{Name: "gpu", Description: "Machines with H100", Meta: map[string]string{"owner": "sre"}, NodeIdentityTTL: time.Hour}
+}
+
 func webEval(id, status string) *structs.Evaluation {
 	return &structs.Evaluation{
 		ID: id, Namespace: "default", JobID: "web", Type: structs.JobTypeService, Priority: 50, Status: status,
@@ -325,6 +331,9 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/nodes", []*structs.NodeListStub{nodeStub(gpu), nodeStub(gpuNode(nodeB, "gpu-2"))}).
 		on("GET /v1/node/"+nodeA, gpu).
 		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{running}).
+		on("GET /v1/node/pools", []*structs.NodePool{structs.BuiltInNodePool("all"), structs.BuiltInNodePool("default"), gpuPool()}).
+		on("GET /v1/node/pool/gpu/nodes", []*structs.NodeListStub{nodeStub(gpu)}).
+		on("GET /v1/node/pool/gpu/jobs", []*structs.JobListStub{{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"}}).
 		on("GET /v1/topology", smallSite()).
 		on("GET /v1/topology/node/"+nodeA, smallSite()).
 		on("GET /v1/queue", smallQueue()).

@@ -107,6 +107,18 @@ func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub
 	}, func(n *structs.NodeListStub) string { return n.ID }, func(n *structs.NodeListStub) string { return n.Name })
 }
 
+// nodePool finds the node pool that is named, or the only one whose name begins so.
+func (e *env) nodePool(ctx context.Context, args []string) (*structs.NodePool, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("one node pool is needed, %d given", len(args))
+	}
+	name := func(p *structs.NodePool) string { return p.Name }
+	return one(e, "node pool", args[0], func(q *api.Query) ([]*structs.NodePool, error) {
+		pools, _, err := e.client.NodePoolList(ctx, q)
+		return pools, err
+	}, name, name)
+}
+
 // jobName takes a job's exact ID, or the only job that starts so.
 func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 {

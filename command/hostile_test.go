@@ -167,11 +167,12 @@ var writes = map[string]string{
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
 	"system gc": "", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
+	"node pool apply": "POOL", "node pool delete": "gpu",
 }
 
 // printsNothing are the commands that print nothing that comes from a cluster.
 var printsNothing = map[string]string{
-	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own",
+	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own",
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
 	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
 	"tls cert info": "reads a file",
@@ -194,8 +195,12 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	if err := os.WriteFile(job, []byte(examples.Service), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pool := filepath.Join(dir, "pool.nomad.hcl")
+	if err := os.WriteFile(pool, []byte(examples.NodePool), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, args := range writes {
-		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir).Replace(args))
+		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir, "POOL", pool).Replace(args))
 	}
 	lines["alloc status"] = append(lines["alloc status"], "alloc status -verbose 5f3a9c01", "alloc status 9")
 	lines["node status"] = append(lines["node status"], "node status -verbose "+nodeA, "node status -stats "+nodeA, "node status -verbose", "node status 0")

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -358,14 +357,7 @@ func jobInit() spec {
 				if *batch {
 					text = examples.Batch
 				}
-				f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a file for its owner to share
-				if err != nil {
-					return e.fail(fmt.Errorf("%w (it is not overwritten)", err))
-				}
-				if _, err := f.WriteString(text); err != nil {
-					return e.fail(err)
-				}
-				if err := f.Close(); err != nil {
+				if err := writeExample(path, text); err != nil {
 					return e.fail(err)
 				}
 				e.printf("Example job file written to %s\n", path)

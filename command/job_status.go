@@ -104,6 +104,12 @@ func listJobs(ctx context.Context, e *env, filter string, all bool) int {
 		e.printf("No running jobs\n")
 		return exitDone
 	}
+	ui.Table(e.out, jobRows(e, jobs))
+	return exitDone
+}
+
+// jobRows is a table of jobs. Namespaces are shown where those of all are asked for.
+func jobRows(e *env, jobs []*structs.JobListStub) [][]string {
 	rows := [][]string{{"ID", "Type", "Priority", "Status", "Submit Date"}}
 	every := e.namespace == structs.AllNamespaces
 	if every {
@@ -120,8 +126,7 @@ func listJobs(ctx context.Context, e *env, filter string, all bool) int {
 		}
 		rows = append(rows, row)
 	}
-	ui.Table(e.out, rows)
-	return exitDone
+	return rows
 }
 
 func readJob(ctx context.Context, e *env, job structs.NamespacedID, all bool) (*jobReport, error) {

@@ -214,6 +214,16 @@ func (u *upgrade) refused() {
 			if err == nil && job.Stable {
 				u.t.Fatal("it was done nevertheless")
 			}
+			if err != nil {
+				return err
+			}
+			if _, err := a.nomad.NodePools().Register(&nomad.NodePool{Name: "gpu"}, nil); err == nil {
+				u.t.Fatal("a node pool is made that not all servers know")
+			}
+			pools, _, err := a.nomad.NodePools().List(nil)
+			if err == nil && len(pools) != 2 {
+				err = fmt.Errorf("%d node pools", len(pools))
+			}
 			return err
 		})
 	}
@@ -225,6 +235,9 @@ func (u *upgrade) accepted() {
 	for _, a := range u.all {
 		within(u.t, 20*time.Second, "a version said to be stable", func(context.Context) error {
 			_, _, err := a.nomad.Jobs().Stable("first", 0, true, nil)
+			if err == nil {
+				_, err = a.nomad.NodePools().Register(&nomad.NodePool{Name: "dev"}, nil)
+			}
 			return err
 		})
 	}

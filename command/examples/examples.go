@@ -1,4 +1,4 @@
-// Package examples holds the job files that `job init` writes. It must never hold
+// Package examples holds the files that `job init` and `node pool init` write. It must never hold
 // anything that does not run as it stands on a development agent.
 package examples
 
@@ -8,6 +8,16 @@ import _ "embed" // the files
 //
 //go:embed service.nomad.hcl
 var Service string
+
+// NodePool is a node pool, and NodePoolJSON the same in JSON.
+//
+//go:embed pool.hcl
+var NodePool string
+
+// NodePoolJSON is NodePool in JSON.
+//
+//go:embed pool.json
+var NodePoolJSON string
 
 // Batch is a job that runs to completion.
 //

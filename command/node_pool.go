@@ -1,0 +1,221 @@
+package command
+
+import (
+	"context"
+	"flag"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+)
+
+// listFlags are those of a command that lists a page of something.
+type listFlags struct {
+	filter, token string
+	perPage       int
+}
+
+func (l *listFlags) flags(fs *flag.FlagSet) {
+	fs.StringVar(&l.filter, "filter", "", "list only those that match an `expression`")
+	fs.IntVar(&l.perPage, "per-page", 0, "list at most `N`")
+	fs.StringVar(&l.token, "page-token", "", "go on where the page before ended, by its `token`")
+}
+
+// query is the read options of the page.
+func (l *listFlags) query(e *env) *api.Query {
+	q := e.query()
+	q.Filter, q.PerPage, q.NextToken = l.filter, l.perPage, l.token
+	return q
+}
+
+// more says where the next page begins, if there is one.
+func (e *env) more(meta api.Meta) {
+	if meta.NextToken != "" {
+		e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
+	}
+}
+
+func nodePoolList() spec {
+	return spec{
+		synopsis: "List the node pools",
+		usage:    "", example: "-filter 'Meta.owner == \"sre\"'", output: true,
+		details: "Every node is in the pool all, and those that name no other are in the pool default.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var l listFlags
+			l.flags(fs)
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				pools, meta, err := e.client.NodePoolList(ctx, l.query(e))
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(pools); done {
+					return code
+				}
+				if len(pools) == 0 {
+					e.printf("No node pools\n")
+					return exitDone
+				}
+				rows := [][]string{{"Name", "Description"}}
+				for _, p := range pools {
+					rows = append(rows, []string{p.Name, ui.OrNone(p.Description)})
+				}
+				ui.Table(e.out, rows)
+				e.more(meta)
+				return exitDone
+			}
+		},
+	}
+}
+
+func nodePoolInfo() spec {
+	return spec{
+		synopsis: "Show a node pool",
+		usage:    "<node-pool>", example: "gpu", output: true,
+		details: "The pool is named by its name, or by the beginning of it.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				pool, err := e.nodePool(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(pool); done {
+					return code
+				}
+				pairs := []ui.Pair{{Key: "Name", Value: pool.Name}, {Key: "Description", Value: ui.OrNone(pool.Description)}}
+				if pool.NodeIdentityTTL > 0 {
+					pairs = append(pairs, ui.Pair{Key: "Node Identity TTL", Value: pool.NodeIdentityTTL.String()})
+				}
+				ui.Pairs(e.out, pairs)
+				if len(pool.Meta) == 0 {
+					e.printf("\n%s\nNo metadata\n", e.style.Bold("Metadata"))
+				}
+				showMap(e, "Metadata", pool.Meta)
+				return exitDone
+			}
+		},
+	}
+}
+
+func nodePoolNodes() spec {
+	return spec{
+		synopsis: "List the nodes of a node pool",
+		usage:    "<node-pool>", example: "-verbose gpu", output: true,
+		details: "The pool is named by its name, or by the beginning of it.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var l listFlags
+			l.flags(fs)
+			verbose := fs.Bool("verbose", false, "print whole IDs, and more")
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				pool, err := e.nodePool(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				nodes, meta, err := e.client.NodePoolNodes(ctx, pool.Name, l.query(e))
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(nodes); done {
+					return code
+				}
+				if len(nodes) == 0 {
+					e.printf("No nodes\n")
+					return exitDone
+				}
+				ui.Table(e.out, nodeRows(e, nodes, nil, nodeStatusOptions{verbose: *verbose}))
+				e.more(meta)
+				return exitDone
+			}
+		},
+	}
+}
+
+func nodePoolJobs() spec {
+	return spec{
+		synopsis: "List the jobs that name a node pool",
+		usage:    "<node-pool>", example: "-namespace '*' gpu", output: true,
+		details: "The pool is named by its name, or by the beginning of it. Jobs of the pool all are listed for\nthat pool only, though they may run on the nodes of others.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var l listFlags
+			l.flags(fs)
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				pool, err := e.nodePool(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				jobs, meta, err := e.client.NodePoolJobs(ctx, pool.Name, l.query(e))
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(jobs); done {
+					return code
+				}
+				if len(jobs) == 0 {
+					e.printf("No jobs\n")
+					return exitDone
+				}
+				ui.Table(e.out, jobRows(e, jobs))
+				e.more(meta)
+				return exitDone
+			}
+		},
+	}
+}
+
+func nodePoolDelete() spec {
+	return spec{
+		synopsis: "Delete a node pool",
+		usage:    "<node-pool>", example: "gpu",
+		details: "No node may be in it, and no job that is not dead may name it. Those that are built in stay.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one node pool is needed, %d given", len(args))
+				}
+				if err := e.client.NodePoolDelete(ctx, args[0]); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully deleted node pool %q!\n", args[0])
+				return exitDone
+			}
+		},
+	}
+}
+
+func nodePoolApply() spec {
+	return spec{
+		synopsis: "Make a node pool, or change one",
+		usage:    "<file>", example: "gpu.nomad.hcl",
+		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. What it does not state the\n" +
+			"pool has no more. `nomadish node pool init` writes an example.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			isJSON := fs.Bool("json", false, "the file is JSON, not HCL")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 {
+					return e.usage("one file is needed, %d given", len(args))
+				}
+				pool, err := readNodePool(e, args[0], *isJSON)
+				if err != nil {
+					return e.fail(err)
+				}
+				if pool.NodeIdentityTTL != 0 {
+					e.eprintf("Warning: node_identity_ttl is kept, and has no effect yet: nodes have no identities\n")
+				}
+				if err := e.client.NodePoolApply(ctx, pool); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully applied node pool %q!\n", pool.Name)
+				return exitDone
+			}
+		},
+	}
+}

@@ -1,0 +1,189 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxNodePoolFile bounds a node pool's file, in bytes.
+const maxNodePoolFile = 1 << 20
+
+// readNodePool reads the node pool of a file; "-" is standard input.
+func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
+	from := e.in
+	if path != "-" {
+		f, err := os.Open(path) //nolint:gosec // the user names the file
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%s: no such file (`nomadish node pool init` writes an example)", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // read only
+		from = f
+	}
+	src, err := io.ReadAll(io.LimitReader(from, maxNodePoolFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(src) > maxNodePoolFile {
+		return nil, fmt.Errorf("%s: over %d bytes: the file of a node pool may have at most that many", path, maxNodePoolFile)
+	}
+	var pool *structs.NodePool
+	if isJSON {
+		if pool, err = nodePoolOfJSON(src); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	} else if pool, err = nodePoolOfHCL(path, src); err != nil {
+		return nil, err
+	}
+	if err := pool.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return pool, nil
+}
+
+// nodePoolOfHCL reads node_pool "NAME" { … }, the one block of a file.
+func nodePoolOfHCL(path string, src []byte) (*structs.NodePool, error) {
+	f, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxNodePoolFile})
+	if len(problems) > 0 {
+		return nil, problems.Err()
+	}
+	scope, blocks, problems := hclfile.NewScope(f, hclfile.Options{})
+	for _, a := range f.Attributes() {
+		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stands only the block node_pool", a.Name))
+	}
+	var found *hclsyntax.Block
+	for _, b := range blocks {
+		switch {
+		case b.Type != "node_pool":
+			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stands only node_pool", b.Type))
+		case found != nil:
+			problems = append(problems, hclfile.At(b.DefRange(), "a file may hold only one node pool; the first is on line %d", found.DefRange().Start.Line))
+		case len(b.Labels) != 1 || b.Labels[0] == "":
+			problems = append(problems, hclfile.At(b.DefRange(), `a node pool needs one name: write node_pool "NAME" { … }`))
+		default:
+			found = b
+		}
+	}
+	if found == nil && len(problems) == 0 {
+		problems = append(problems, hclfile.Problem{File: path, Text: `the file has no node pool: write node_pool "NAME" { … }`})
+	}
+	if len(problems) > 0 {
+		return nil, problems.Err()
+	}
+	d, pool := hclfile.NewDecoder(f, scope), &structs.NodePool{}
+	d.Block(found, pool, structs.ChildPath("", "node_pool", found.Labels[0], -1))
+	pool.Name = found.Labels[0]
+	return pool, d.Problems().Err()
+}
+
+// nodePoolOfJSON reads {"node_pool": {"NAME": {…}}}, which is the HCL in JSON, or a pool as the API has it.
+func nodePoolOfJSON(src []byte) (*structs.NodePool, error) {
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(src, &whole); err != nil {
+		return nil, fmt.Errorf("bad JSON: %w", err)
+	}
+	inner, isHCL := whole["node_pool"]
+	if !isHCL {
+		pool := &structs.NodePool{}
+		for key := range whole {
+			switch key {
+			case "Name", "Description", "Meta", "NodeIdentityTTL", "SchedulerConfiguration", "CreateIndex", "ModifyIndex":
+			default:
+				return nil, fmt.Errorf(`unknown key %q: write {"node_pool": {"NAME": {…}}}, or the pool as the API has it`, key)
+			}
+		}
+		return pool, json.Unmarshal(src, pool)
+	}
+	var pools map[string]json.RawMessage
+	if err := json.Unmarshal(inner, &pools); err != nil {
+		return nil, fmt.Errorf("node_pool: %w", err)
+	}
+	if len(whole) != 1 || len(pools) != 1 {
+		return nil, errors.New(`must hold one node pool, and nothing else: {"node_pool": {"NAME": {…}}}`)
+	}
+	var read struct {
+		Description     string            `json:"description"`
+		Meta            map[string]string `json:"meta"`
+		NodeIdentityTTL string            `json:"node_identity_ttl"`
+		SchedulerConfig *struct {
+			Algorithm        string `json:"scheduler_algorithm"`
+			Oversubscription *bool  `json:"memory_oversubscription_enabled"`
+		} `json:"scheduler_config"`
+	}
+	pool := &structs.NodePool{}
+	for name, body := range pools { // there is one
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&read); err != nil {
+			return nil, fmt.Errorf("node_pool %q: %w", name, err)
+		}
+		pool.Name = name
+	}
+	pool.Description, pool.Meta = read.Description, read.Meta
+	if c := read.SchedulerConfig; c != nil {
+		pool.SchedulerConfiguration = &structs.NodePoolSchedulerConfiguration{SchedulerAlgorithm: c.Algorithm, MemoryOversubscriptionEnabled: c.Oversubscription}
+	}
+	if text := read.NodeIdentityTTL; text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("node_pool %q: node_identity_ttl: %w", pool.Name, err)
+		}
+		pool.NodeIdentityTTL = d
+	}
+	return pool, nil
+}
+
+func nodePoolInit() spec {
+	return spec{
+		synopsis: "Write an example of a node pool's file",
+		usage:    "[<file>]", example: "gpu.nomad.hcl", local: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			asJSON := fs.Bool("json", false, "write JSON, not HCL")
+			fs.Bool("short", false, "accepted, for scripts made for Nomad")
+			return func(_ context.Context, e *env, args []string) int {
+				path, text := "pool.nomad.hcl", examples.NodePool
+				if *asJSON {
+					path, text = "pool.nomad.json", examples.NodePoolJSON
+				}
+				if len(args) > 1 {
+					return e.usage("at most one file name is taken, %d given", len(args))
+				}
+				if len(args) == 1 {
+					path = args[0]
+				}
+				if err := writeExample(path, text); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Example node pool specification written to %s\n", path)
+				return exitDone
+			}
+		},
+	}
+}
+
+// writeExample writes a file that must not be there yet.
+func writeExample(path, text string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a file for its owner to share
+	if err != nil {
+		return fmt.Errorf("%w (it is not overwritten)", err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.Close()
+}
