@@ -52,6 +52,9 @@ func TestRollingUpgrade(t *testing.T) {
 	u.all[0].ready(1)
 	u.register(u.all[0], officialJob("first", "exec sleep 100000"))
 	first := u.all[0].running("first", 1, 30*time.Second)[0]
+	waits := officialJob("waits", "exit 0")
+	waits.NodePool = ptr("spare") // which the earlier version does not keep
+	u.register(u.all[0], waits)
 	file, saved := u.save()
 	u.refused()
 
@@ -80,6 +83,11 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	u.equal()
 	u.restored(file, saved)
+	within(t, 90*time.Second, "the node pool of before", func(context.Context) error {
+		_, _, err := u.all[0].nomad.NodePools().Info("spare", nil)
+		return err
+	})
+	u.equal()
 }
 
 // older are those of the earlier version.

@@ -7,17 +7,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodePoolRetry is the time between tries to make the node pools that are missing, while some server of the region does not know
-// their entries yet.
+// nodePoolRetry is the time until the node pools that are missing are made, and between tries to do so while some server of the
+// region does not know their entries yet.
 const nodePoolRetry = 30 * time.Second
 
 // makeNodePools makes the pools that nodes and jobs name and that there are not: those of a region that is upgraded from a version
 // that did not keep them. It ends with ctx, or when none is missing and all servers know the entry, as then each node that
-// registers makes its own.
+// registers makes its own. It begins a while after leading does: a state that was just set back to an earlier one is seen as it
+// was saved.
 func (l *leaderParts) makeNodePools(ctx context.Context) {
 	retry := time.NewTicker(nodePoolRetry)
 	defer retry.Stop()
 	for {
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return
+		}
 		known := l.raft.readable == nil || l.raft.readable(structs.LogNodePoolUpsert) == nil
 		missing := l.store.Snapshot().MissingNodePools()
 		switch {
@@ -31,11 +37,6 @@ func (l *leaderParts) makeNodePools(ctx context.Context) {
 			if _, err := l.raft.Apply(ctx, structs.LogNodePoolUpsert, entry); err != nil && ctx.Err() == nil {
 				l.logger.Warn("make the node pools that nodes and jobs name", "pools", len(missing), "error", err)
 			}
-		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }
