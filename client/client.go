@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -48,6 +50,7 @@ type Client struct {
 	sampler *stats.Sampler
 	gpus    *gpu.Watcher // nil: none are looked for
 	disk    *disk.Watch  // nil: there is no node with files
+	meta    *metadata    // of the own node; nil: there is none
 	gossip  *gossiper    // of the first node that gossips; nil: none does
 	told    wire.Once    // warnings that were logged
 }
@@ -160,11 +163,16 @@ func (c *Client) buildOwn(who state.Node) error {
 	})
 	c.disk.Look() // the node registers as it is
 	c.watchGPUs()
+	var err error
+	if c.meta, err = c.ownMetadata(); err != nil {
+		return err
+	}
 	found, err := c.fingerprint(c.group.ctx, who)
 	if err != nil {
 		return err
 	}
 	n := newNode(c, found, c.drivers)
+	n.meta = c.meta
 	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GCMaxAllocs
 	n.starts = make(chan struct{}, c.config.ParallelStarts)
 	n.groups = alloc.NewGroupPool(n.dir, c.config.AllocGroupMin, c.config.AllocGroupMax)
@@ -259,6 +267,49 @@ func (c *Client) NodeIDs() []string {
 
 // Servers are the RPC addresses of the servers known, the one that is spoken with first.
 func (c *Client) Servers() []string { return c.servers.all() }
+
+// How SetServers looks at what it is given.
+const (
+	maxServers  = 64
+	serverLimit = 5 * time.Second // for all to answer, at once
+)
+
+// SetServers replaces the RPC addresses (host:port) of the servers known, those that were configured too. Servers tell of more
+// with their next answer. One of them must answer, or nothing is changed: a client that knows none that does is lost.
+func (c *Client) SetServers(addrs []string) error {
+	if len(addrs) == 0 || len(addrs) > maxServers {
+		return structs.Errorf(structs.CodeBadRequest, "%d servers: from 1 to %d can be set", len(addrs), maxServers)
+	}
+	var once []string
+	for _, addr := range addrs {
+		if !slices.Contains(once, addr) {
+			once = append(once, addr)
+		}
+	}
+	addrs = once
+	ctx, cancel := context.WithTimeout(c.group.ctx, serverLimit)
+	defer cancel()
+	answers := make(chan error, len(addrs))
+	for _, addr := range addrs {
+		go func() { // ends with ctx
+			answers <- c.servers.try(ctx, addr, 0, wire.MethodPing, &structs.EmptyRequest{}, &structs.WriteReply{})
+		}()
+	}
+	var why error
+	for range addrs {
+		err := <-answers
+		if err == nil {
+			for _, l := range c.links {
+				l.set(addrs)
+			}
+			c.logger.Info("the servers were set", "servers", strings.Join(addrs, ", "))
+			return nil
+		}
+		why = telling(why, err)
+	}
+	return structs.Errorf(structs.CodeBadRequest, "nothing was changed: none of %s answers as a server: %w", strings.Join(addrs, ", "), why).
+		WithHint("name the servers' RPC addresses, as in `server members`; their port is 4647 unless it is configured")
+}
 
 // Registered is how many of the nodes the servers have taken in.
 func (c *Client) Registered() int {

@@ -17,6 +17,8 @@ func (c *Client) Holds(args any) bool {
 		return c.inRegion(a.Region) && c.has(a.AllocID)
 	case *structs.ClientHostStatsRequest:
 		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
+	case *structs.NodeMetaRequest:
+		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
 	case *structs.SimHealthRequest:
 		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
 	}

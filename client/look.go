@@ -32,7 +32,7 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 	n := &structs.Node{
 		ID: who.ID, SecretID: who.Secret, Name: c.config.NodeName, Datacenter: c.config.Datacenter,
 		NodeClass: c.config.NodeClass, NodePool: c.config.NodePool, HTTPAddr: c.config.HTTPAddr, TLSEnabled: c.config.TLSEnabled,
-		Attributes: found.Attributes, Meta: maps.Clone(c.config.Meta), Links: map[string]string{},
+		Attributes: found.Attributes, Meta: c.meta.now(), Links: map[string]string{},
 		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.HostVolumes,
 		Status: structs.NodeStatusReady, SchedulingEligibility: c.eligibility(),
 	}
@@ -41,9 +41,6 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 	}
 	if n.Name == "" {
 		return nil, fmt.Errorf("node name: the machine has none; set name in the agent's configuration")
-	}
-	if n.Meta == nil {
-		n.Meta = map[string]string{}
 	}
 	infos, attrs := fingerprint.Drivers(ctx, c.drivers, time.Now().UTC())
 	n.Drivers = infos
@@ -112,19 +109,31 @@ func (n *node) lookAgain(ctx context.Context) {
 		if wait := time.Until(next); wait > 0 && !sleep(ctx, wait) {
 			return
 		}
-		was := n.Node()
 		now, err := n.c.fingerprint(ctx, state.Node{ID: n.id, Secret: n.secret})
 		if err != nil || ctx.Err() != nil {
 			continue
 		}
-		if settle(was, now) {
+		if was, changed := n.become(now); changed {
 			n.logger.Info("the node has changed; registering it again")
-			n.current.Store(now)
 			n.reregister()
 			n.tellChanges(was, now)
 			next = time.Now().Add(n.c.config.ChangeInterval)
 		}
 	}
+}
+
+// become makes now what is registered, if that is different from what was, and has the metadata of this moment: they may have been
+// changed while the machine was looked at.
+func (n *node) become(now *structs.Node) (was *structs.Node, changed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was = n.Node()
+	now.Meta = n.meta.now()
+	now.ComputeClass()
+	if changed = settle(was, now); changed {
+		n.current.Store(now)
+	}
+	return was, changed
 }
 
 // settle takes over from was what changes all the time and means nothing, and tells

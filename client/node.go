@@ -33,14 +33,15 @@ type node struct {
 
 	registering chan struct{} // held by those that register; nil: it need not wait for others
 
-	current atomic.Pointer[structs.Node] // as it is registered; never changed
-	known   chan struct{}                // closed when it was registered the first time
-	epoch   atomic.Uint64                // counts registrations
-	heard   atomic.Uint64                // the index of the newest answer about allocations
-	refresh chan struct{}                // asks for another registration
-	down    atomic.Bool                  // a simulated node that plays a lost one
-	greeted *wire.Session                // told by hello who we are; watch's alone
-	gossip  *gossiper                    // nil: it does not gossip
+	current atomic.Pointer[structs.Node] // as it is registered; never changed; set with mu held
+	meta    *metadata
+	known   chan struct{} // closed when it was registered the first time
+	epoch   atomic.Uint64 // counts registrations
+	heard   atomic.Uint64 // the index of the newest answer about allocations
+	refresh chan struct{} // asks for another registration
+	down    atomic.Bool   // a simulated node that plays a lost one
+	greeted *wire.Session // told by hello who we are; watch's alone
+	gossip  *gossiper     // nil: it does not gossip
 
 	mu      sync.Mutex
 	config  *alloc.Config // of all runners; made for the first
@@ -69,7 +70,7 @@ func newNode(c *Client, n *structs.Node, drivers *driver.Registry) *node {
 		logger: c.logger.With("node_id", structs.ShortID(n.ID)),
 		known:  make(chan struct{}), refresh: make(chan struct{}, 1), collect: make(chan struct{}, 1),
 		runners: map[string]*alloc.Runner{}, gone: map[string]struct{}{}, forgotten: map[string]struct{}{}, acked: map[string]struct{}{},
-		reports: newReporter(), erase: alloc.Dir.Remove,
+		meta: newMetadata(n.Meta, nil), reports: newReporter(), erase: alloc.Dir.Remove,
 	}
 	out.claims = newClaims(func() room { return roomOf(out.Node()) })
 	out.current.Store(n)

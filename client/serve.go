@@ -20,6 +20,8 @@ func (c *Client) serveMethods(m *wire.Mux) {
 	m.Handle(wire.MethodClientProbe, wire.Unary(c.probe))
 	m.Handle(wire.MethodClientGC, wire.Unary(c.collectNode))
 	m.Handle(wire.MethodClientHostStats, wire.Unary(c.hostStats))
+	m.Handle(wire.MethodClientMetaRead, wire.Unary(c.metaRead))
+	m.Handle(wire.MethodClientMetaApply, wire.Unary(c.metaApply))
 	m.Handle(wire.MethodClientSimHealth, wire.Unary(c.simHealth))
 	m.Handle(wire.MethodClientFSList, wire.Unary(c.fsList))
 	m.Handle(wire.MethodClientFSStat, wire.Unary(c.fsStat))

@@ -15,9 +15,9 @@ import (
 // it cannot be reached. Nodes that share it share the session.
 type servers struct {
 	pool *wire.Pool
-	seed []string // as configured; kept at the end of the list for good
 
 	mu   sync.Mutex
+	seed []string // as configured, or set since; kept at the end of the list for good
 	list []string // as configured, and as servers told; may be empty at first
 	at   int
 	// hints are what gossip says to be servers, newest first: anybody may say so there. They are tried when of
@@ -56,6 +56,21 @@ func (s *servers) learn(addrs []string) {
 		list = append(list, current)
 	}
 	s.list, s.at = list, max(0, slices.Index(list, current))
+}
+
+// set replaces the addresses, those that were configured too.
+func (s *servers) set(addrs []string) {
+	s.mu.Lock()
+	current := ""
+	if len(s.list) > 0 {
+		current = s.list[s.at]
+	}
+	at := slices.Index(addrs, current)
+	s.seed, s.list, s.at, s.hints = slices.Clone(addrs), slices.Clone(addrs), max(0, at), nil
+	s.mu.Unlock()
+	if at < 0 && current != "" {
+		s.pool.Drop(current) // what waits on that session is to turn to the others
+	}
 }
 
 // hint takes the address of what gossip says to be a server.

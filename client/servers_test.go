@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,4 +112,34 @@ func TestServersWordComesFirst(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+}
+
+// TestSetServers: a client is told of other servers while it runs, and changes nothing for those that nobody is at.
+func TestSetServers(t *testing.T) {
+	r := newRig(t).start()
+	other := newFakeServer(t)
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	dead := gone.Addr().String()
+	if err := r.c.SetServers([]string{dead}); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), dead) {
+		t.Errorf("nobody is there: %v", err)
+	}
+	for _, bad := range [][]string{nil, make([]string, maxServers+1)} {
+		if err := r.c.SetServers(bad); structs.CodeOf(err) != structs.CodeBadRequest {
+			t.Errorf("%d servers: %v", len(bad), err)
+		}
+	}
+	if got := r.c.Servers(); len(got) != 1 || got[0] != r.s.addr {
+		t.Fatalf("the servers are %v", got)
+	}
+	if err := r.c.SetServers([]string{other.addr, dead, other.addr}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.c.Servers(); len(got) != 2 || got[0] != other.addr || got[1] != dead {
+		t.Errorf("the servers are %v", got)
+	}
+	other.until("the node turns to the other server", func() bool { return other.beats[r.c.NodeID()] > 0 || other.registered[r.c.NodeID()] > 0 })
 }

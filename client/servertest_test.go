@@ -75,6 +75,9 @@ func (s *fakeServer) listen(addr string) {
 	s.stop = cancel
 	m := wire.NewMux(hclog.NewNullLogger(), 0)
 	m.Handle(wire.MethodNodeRegister, wire.Unary(s.register))
+	m.Handle(wire.MethodPing, wire.Unary(func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+		return &structs.WriteReply{}, nil
+	}))
 	m.Handle(wire.MethodNodeHeartbeat, wire.Unary(s.heartbeat))
 	m.Handle(wire.MethodNodeClientAllocs, wire.Unary(s.clientAllocs))
 	m.Handle(wire.MethodNodeUpdateAllocs, wire.Unary(s.updateAllocs))

@@ -15,7 +15,7 @@ func evalList() spec {
 	return spec{
 		synopsis: "List evaluations",
 		usage:    "", accepts: []string{"ui"}, example: "-job web -status blocked", output: true,
-		details: "The oldest comes first; with -per-page, the oldest of each page.",
+		details: "The oldest comes first.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			job := fs.String("job", "", "only those of a `job`")
 			status := fs.String("status", "", "only those of a `status`: pending, blocked, complete, failed or canceled")

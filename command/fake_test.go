@@ -97,6 +97,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 			}
 			answer = a[from:]
 		}
+	case []*structs.ScalingPolicyListStub:
+		answer = having(a, func(j *structs.ScalingPolicyListStub) string { return j.ID }, prefix)
 	case []*structs.Evaluation:
 		answer = having(a, func(j *structs.Evaluation) string { return j.ID }, prefix)
 	}
@@ -334,6 +336,10 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/node/pools", []*structs.NodePool{structs.BuiltInNodePool("all"), structs.BuiltInNodePool("default"), gpuPool()}).
 		on("GET /v1/node/pool/gpu/nodes", []*structs.NodeListStub{nodeStub(gpu)}).
 		on("GET /v1/node/pool/gpu/jobs", []*structs.JobListStub{{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"}}).
+		on("GET /v1/client/metadata", someMeta()).
+		on("GET /v1/agent/servers", []string{"10.0.0.1:4647"}).
+		on("GET /v1/scaling/policies", []*structs.ScalingPolicyListStub{somePolicy().Stub()}).
+		on("GET /v1/scaling/policy/"+policyID, somePolicy()).
 		on("GET /v1/topology", smallSite()).
 		on("GET /v1/topology/node/"+nodeA, smallSite()).
 		on("GET /v1/queue", smallQueue()).

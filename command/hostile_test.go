@@ -166,6 +166,7 @@ var writes = map[string]string{
 	"operator raft transfer-leadership": "-peer-id s9", "operator scheduler set-config": "-scheduler-algorithm spread",
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
+	"node meta apply": "a=b", "eval delete": evalA,
 	"system gc": "", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 	"node pool apply": "POOL", "node pool delete": "gpu",
 }

@@ -208,6 +208,10 @@ func showMap(e *env, title string, m map[string]string) {
 		return
 	}
 	e.printf("\n%s\n", e.style.Bold(title))
+	showPairs(e, m)
+}
+
+func showPairs(e *env, m map[string]string) {
 	var pairs []ui.Pair
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, ui.Pair{Key: key, Value: m[key]})

@@ -287,6 +287,17 @@ type (
 		Eval *Evaluation
 		QueryMeta
 	}
+	// EvalDeleteRequest forgets evaluations: those that are named, or those of the namespace that match a go-bexpr expression.
+	EvalDeleteRequest struct {
+		EvalIDs []string
+		Filter  string
+		WriteRequest
+	}
+	// EvalDeleteReply says how many were forgotten.
+	EvalDeleteReply struct {
+		Count int
+		WriteMeta
+	}
 	// CountReply is a number.
 	CountReply struct {
 		Count int

@@ -25,7 +25,6 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 
 	TaskGroup.Volumes
 	TaskGroup.Services
-	TaskGroup.Scaling
 	TaskGroup.Consul
 	TaskGroup.ShutdownDelay
 	EphemeralDisk.Sticky

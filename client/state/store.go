@@ -21,12 +21,13 @@ const FileName = "client.db"
 const version = "1"
 
 var (
-	bucketMeta   = []byte("meta")   // version, node
+	bucketMeta   = []byte("meta")   // version, node, what was set of its metadata
 	bucketAllocs = []byte("allocs") // allocation ID → structs.Allocation with its Job
 	bucketRuns   = []byte("runs")   // allocation ID → how far it is (opaque)
 
 	keyVersion = []byte("version")
 	keyNode    = []byte("node")
+	keyDynamic = []byte("node_meta")
 )
 
 // Node is who the node is. Seed derives the identities of simulated nodes.
@@ -139,6 +140,36 @@ func (s *Store) SetNode(n Node) error {
 	err = s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyNode, raw) })
 	if err != nil {
 		return fmt.Errorf("client state: node: %w", err)
+	}
+	return nil
+}
+
+// Meta reads the metadata that were set while the node ran; nil if that never was.
+func (s *Store) Meta() (map[string]*string, error) {
+	var m map[string]*string
+	err := s.db.View(func(tx *bolt.Tx) error {
+		v := tx.Bucket(bucketMeta).Get(keyDynamic)
+		if v == nil {
+			return nil
+		}
+		return wire.Decode(v, &m)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client state: metadata of the node: %w", err)
+	}
+	return m, nil
+}
+
+// SetMeta keeps the metadata that were set while the node ran, a nil value for a name that is unset; they are durable when SetMeta
+// returns.
+func (s *Store) SetMeta(m map[string]*string) error {
+	raw, err := wire.Encode(m)
+	if err != nil {
+		return err
+	}
+	err = s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyDynamic, raw) })
+	if err != nil {
+		return fmt.Errorf("client state: metadata of the node: %w", err)
 	}
 	return nil
 }

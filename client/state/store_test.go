@@ -150,3 +150,23 @@ func TestManyWriters(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepsMeta: that a name is unset is kept as well.
+func TestKeepsMeta(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if m, err := s.Meta(); err != nil || m != nil {
+		t.Fatalf("of a new store: %v, %v", m, err)
+	}
+	value := "r7"
+	if err := s.SetMeta(map[string]*string{"rack": &value, "canary": nil}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := open(t, dir).Meta()
+	if unset, there := m["canary"]; err != nil || len(m) != 2 || !there || unset != nil || m["rack"] == nil || *m["rack"] != value {
+		t.Errorf("%v, %v", m, err)
+	}
+}

@@ -112,9 +112,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	return &clientPart{
 		nodeID: cl.NodeID(), gossip: cl.GossipAddr(), stats: cl.Stats,
 		servers: cl.Servers, local: cl,
-		setServers: func([]string) error {
-			return structs.Errorf(structs.CodeUnsupported, "the client's servers cannot be changed while it runs yet; the servers tell it of each other")
-		},
+		setServers: cl.SetServers,
 		stop: func(ctx context.Context, endTasks bool) error {
 			var ended error
 			if endTasks {

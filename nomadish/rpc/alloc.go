@@ -21,14 +21,13 @@ func (e *Endpoints) allocList(ctx context.Context, args *structs.ListRequest) (*
 	tasks, asked := args.Fields["task_states"]
 	tasks = tasks || !asked // Nomad's list shows them unless told not to
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		var err error
-		reply.Allocations, err = page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.AllocListStub) bool) {
-			for a := range snap.Allocs(ws, namespaceOf(&args.QueryOptions), args.Prefix, args.Reverse) {
-				if !yield(a.Stub(args.Fields["resources"], tasks)) {
-					return
-				}
-			}
-		}, func(a *structs.AllocListStub) string { return a.ID })
+		all, err := allocsListed(ws, snap, &args.QueryOptions, func(a *structs.Allocation) *structs.AllocListStub {
+			return a.Stub(args.Fields["resources"], tasks)
+		})
+		if err != nil {
+			return 0, err
+		}
+		reply.Allocations, err = take(&args.QueryOptions, &reply.QueryMeta, all.items, all.token)
 		return snap.WrittenIndex(state.TableAllocs), err
 	})
 }
@@ -43,8 +42,25 @@ func (e *Endpoints) allocGet(ctx context.Context, args *structs.IDRequest) (*str
 		if reply.Alloc == nil {
 			return snap.TableIndex(state.TableAllocs), nil
 		}
+		showNetwork(snap, reply.Alloc)
 		return reply.Alloc.ModifyIndex, nil
 	})
+}
+
+// showNetwork says what the network of an allocation is that shares its node's, once its client has heard of it: the node's
+// address. It is not kept, because it follows from the node. The allocation is changed.
+func showNetwork(snap *state.Snapshot, a *structs.Allocation) {
+	if a.NetworkStatus != nil || len(a.TaskStates) == 0 || a.Job == nil {
+		return
+	}
+	if g := a.Job.LookupTaskGroup(a.TaskGroup); g == nil || len(g.Networks) > 0 && g.Networks[0].Mode != "" && g.Networks[0].Mode != structs.NetworkModeHost {
+		return
+	}
+	node := snap.Node(nil, a.NodeID)
+	if node == nil || node.NodeResources == nil || len(node.NodeResources.Networks) == 0 || node.NodeResources.Networks[0] == nil {
+		return
+	}
+	a.NetworkStatus = &structs.AllocNetworkStatus{Address: node.NodeResources.Networks[0].IP}
 }
 
 func (e *Endpoints) allocStop(ctx context.Context, args *structs.AllocStopRequest) (*structs.AllocStopReply, error) {

@@ -72,7 +72,7 @@ func (e *Endpoints) registerClients(mux *wire.Mux) {
 	} {
 		mux.Handle(method, e.toClient(e.allocsNode))
 	}
-	for _, method := range []string{wire.MethodClientGC, wire.MethodClientHostStats, wire.MethodClientSimHealth} {
+	for _, method := range []string{wire.MethodClientGC, wire.MethodClientHostStats, wire.MethodClientSimHealth, wire.MethodClientMetaRead, wire.MethodClientMetaApply} {
 		mux.Handle(method, e.toClient(e.namedNode))
 	}
 }

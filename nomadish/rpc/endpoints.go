@@ -198,6 +198,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerJobs(mux)
 	e.registerAllocs(mux)
 	e.registerEvals(mux)
+	e.registerScaling(mux)
 	e.registerNodes(mux)
 	e.registerNodePools(mux)
 	e.registerOperator(mux)

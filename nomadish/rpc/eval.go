@@ -13,6 +13,7 @@ func (e *Endpoints) registerEvals(mux *wire.Mux) {
 	mux.Handle(wire.MethodEvalCount, read(e, e.evalCount))
 	mux.Handle(wire.MethodEvalGet, read(e, e.evalGet))
 	mux.Handle(wire.MethodEvalAllocs, read(e, e.evalAllocs))
+	mux.Handle(wire.MethodEvalDelete, write(e, e.evalDelete))
 	e.registerHeld(mux)
 	mux.Handle(wire.MethodEvalUpdate, ownRegion(e, write(e, e.evalUpdate)))
 	mux.Handle(wire.MethodPlanSubmit, ownRegion(e, write(e, e.planSubmit)))
@@ -21,9 +22,11 @@ func (e *Endpoints) registerEvals(mux *wire.Mux) {
 func (e *Endpoints) evalList(ctx context.Context, args *structs.EvalListRequest) (*structs.EvalListReply, error) {
 	reply := &structs.EvalListReply{}
 	return reply, e.query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		var err error
-		reply.Evaluations, err = page(&args.QueryOptions, &reply.QueryMeta, matching(ws, snap, args),
-			func(ev *structs.Evaluation) string { return ev.ID })
+		all, err := evalsListed(ws, snap, args)
+		if err != nil {
+			return 0, err
+		}
+		reply.Evaluations, err = take(&args.QueryOptions, &reply.QueryMeta, all.items, all.token)
 		return snap.WrittenIndex(state.TableEvals), err
 	})
 }

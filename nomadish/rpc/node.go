@@ -295,6 +295,9 @@ func (e *Endpoints) nodeAllocs(ctx context.Context, args *structs.IDRequest) (*s
 		if reply.Allocs == nil {
 			reply.Allocs = []*structs.Allocation{}
 		}
+		for _, a := range reply.Allocs {
+			showNetwork(snap, a)
+		}
 		return allocsIndex(snap, reply.Allocs), nil
 	})
 }

@@ -67,6 +67,27 @@ func namespaceOf(opts *structs.QueryOptions) string {
 // of them. token names an item uniquely and in that order; NextToken is the first
 // item of the next page.
 func page[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func(yield func(T) bool), token func(T) string) ([]T, error) {
+	return take(opts, meta, fromToken(opts, items, token), token)
+}
+
+// fromToken leaves out the items before a page.
+func fromToken[T any](opts *structs.QueryOptions, items func(yield func(T) bool), token func(T) string) func(yield func(T) bool) {
+	if opts.NextToken == "" {
+		return items
+	}
+	return func(yield func(T) bool) {
+		items(func(item T) bool {
+			before := token(item) < opts.NextToken
+			if opts.Reverse {
+				before = token(item) > opts.NextToken
+			}
+			return before || yield(item)
+		})
+	}
+}
+
+// take is page for items of which the page's first one comes first.
+func take[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func(yield func(T) bool), token func(T) string) ([]T, error) {
 	out := []T{}
 	keep, err := filter[T](opts.Filter)
 	if err != nil {
@@ -78,15 +99,6 @@ func page[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func
 	meta.NextToken = ""
 	var failed error
 	items(func(item T) bool {
-		if opts.NextToken != "" {
-			before := token(item) < opts.NextToken
-			if opts.Reverse {
-				before = token(item) > opts.NextToken
-			}
-			if before {
-				return true
-			}
-		}
 		ok, err := keep(item)
 		if err != nil {
 			failed = err

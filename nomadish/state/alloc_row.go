@@ -1,8 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -91,6 +93,23 @@ func (r *row) ClientStatus() string { return r.clientStatus() }
 
 // DesiredStatus is what the servers want of it.
 func (r *row) DesiredStatus() string { return r.desiredStatus() }
+
+// CreateIndex is the index at which it was placed.
+func (r *row) CreateIndex() uint64 { return r.batch.createIndex }
+
+// Namespace is its job's.
+func (r *row) Namespace() string { return r.batch.namespace }
+
+// CompareCreated orders allocations by the index at which they were placed, and those of one index by ID.
+func (r *row) CompareCreated(o *row) int {
+	switch {
+	case r.batch.createIndex != o.batch.createIndex:
+		return cmp.Compare(r.batch.createIndex, o.batch.createIndex)
+	case r.odd() || o.odd():
+		return strings.Compare(r.ID(), o.ID())
+	}
+	return r.id.compare(o.id)
+}
 
 // Suspended tells whether the servers want it frozen in place.
 func (r *row) Suspended() bool { return r.desiredStatus() == structs.AllocDesiredSuspend }

@@ -133,6 +133,11 @@ func (s *Snapshot) Jobs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[
 	return where(all, func(j *structs.Job) bool { return strings.HasPrefix(j.ID, prefix) })
 }
 
+// ScalingJobs walks the jobs that have scaling policies, see structs.Job.HasScaling, ordered by namespace and ID.
+func (s *Snapshot) ScalingJobs(ws *WatchSet) iter.Seq[*structs.Job] {
+	return many[structs.Job](s.v, ws, false, TableJobs, byScaling, byScaling)
+}
+
 // JobSummary counts a job's allocations; nil if there is no such job.
 func (s *Snapshot) JobSummary(ws *WatchSet, ns, id string) *structs.JobSummary {
 	return one[structs.JobSummary](s.v, ws, TableSummaries, byID, ns, id)

@@ -107,6 +107,28 @@ func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Se
 	}
 }
 
+// AllocRows walks the allocations of a namespace ("*": all) as the state keeps them, by ID. It makes none of them whole.
+func (s *Snapshot) AllocRows(ws *WatchSet, ns string) iter.Seq[*AllocRow] {
+	ws.addAllocs(s.v, aPrefix, "")
+	return func(yield func(*AllocRow) bool) {
+		s.v.allocs.all(func(r *row) bool {
+			return ns != structs.AllNamespaces && r.batch.namespace != ns || yield(r)
+		})
+	}
+}
+
+// WholeAllocs makes allocations whole, with their jobs.
+func (s *Snapshot) WholeAllocs(all iter.Seq[*AllocRow]) iter.Seq[*structs.Allocation] {
+	return func(yield func(*structs.Allocation) bool) {
+		a := s.attacher()
+		for r := range all {
+			if !yield(a.whole(r)) {
+				return
+			}
+		}
+	}
+}
+
 // AllocsByJob are a job's allocations, by ID. Unless all is set, those of an earlier
 // job of the same name, purged since, are left out.
 func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs.Allocation {

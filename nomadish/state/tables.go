@@ -48,6 +48,7 @@ const (
 	byJob     = "job"
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
+	byScaling = "scaling" // jobs of which a group has a scaling policy
 	byWaiting = "waiting" // asks that wait
 )
 
@@ -170,6 +171,12 @@ func schema() *memdb.DBSchema {
 				return nil
 			}
 			return key(byPerNode)
+		}),
+		also(byScaling, func(j *structs.Job) []byte {
+			if !j.HasScaling() {
+				return nil
+			}
+			return key(byScaling)
 		}))
 	table(TableVersions, uniqueBy(func(j *structs.Job) []byte { return keyNumber(j.Version, j.Namespace, j.ID) }))
 	table(TableSummaries, uniqueBy(func(s *structs.JobSummary) []byte { return key(s.Namespace, s.JobID) }))

@@ -63,11 +63,15 @@ const (
 	MethodEvalCount   = "Eval.Count"       // EvalListRequest → CountReply
 	MethodEvalGet     = "Eval.Get"         // EvalGetRequest → EvalReply
 	MethodEvalAllocs  = "Eval.Allocations" // IDRequest → AllocListReply
+	MethodEvalDelete  = "Eval.Delete"      // EvalDeleteRequest → EvalDeleteReply
 	MethodEvalDequeue = "Eval.Dequeue"     // EvalDequeueRequest → EvalDequeueReply
 	MethodEvalAck     = "Eval.Ack"         // EvalAckRequest → WriteReply
 	MethodEvalNack    = "Eval.Nack"        // EvalAckRequest → WriteReply
 	MethodEvalUpdate  = "Eval.Update"      // EvalUpdateRequest → WriteReply
 	MethodPlanSubmit  = "Plan.Submit"      // PlanRequest → PlanReply
+
+	MethodScalingList = "Scaling.ListPolicies" // ScalingPolicyListRequest → ScalingPolicyListReply
+	MethodScalingGet  = "Scaling.GetPolicy"    // IDRequest → ScalingPolicyReply
 
 	MethodTopology = "Topology.Get" // TopologyRequest → TopologyReply
 	MethodQueue    = "Queue.List"   // QueueRequest → QueueReply
@@ -107,6 +111,8 @@ const (
 	MethodClientProbe        = "Client.Probe"        // NodeProbeRequest → NodeProbeReply: whether it hears its neighbour by gossip
 	MethodClientGC           = "Client.GC"           // ClientHostStatsRequest → WriteReply
 	MethodClientHostStats    = "Client.HostStats"    // ClientHostStatsRequest → ClientHostStatsReply
+	MethodClientMetaRead     = "Client.MetaRead"     // NodeMetaRequest → NodeMetaReply
+	MethodClientMetaApply    = "Client.MetaApply"    // NodeMetaRequest → NodeMetaReply
 	MethodClientSimHealth    = "Client.SimHealth"    // SimHealthRequest → WriteReply
 	MethodClientFSList       = "Client.FSList"       // FSRequest → FSListReply
 	MethodClientFSStat       = "Client.FSStat"       // FSRequest → FSStatReply

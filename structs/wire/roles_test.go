@@ -71,7 +71,7 @@ func TestRoles(t *testing.T) {
 	anyone := []string{MethodPing, MethodLeader, MethodPeers, MethodRegions, MethodMembers, MethodSigningKeys, AgentHealth, AgentMetrics, AgentMissing}
 	nodes := []string{MethodNodeRegister, MethodNodeHeartbeat, MethodNodeClientAllocs, MethodNodeUpdateAllocs, MethodNodeEvents, MethodClientHello}
 	operators := []string{
-		MethodSystemGC, MethodReconcile, MethodSchedulerGet, MethodSchedulerSet, MethodCheck, MethodSnapshotSave, MethodSnapshotUpload,
+		MethodSystemGC, MethodEvalDelete, MethodReconcile, MethodSchedulerGet, MethodSchedulerSet, MethodCheck, MethodSnapshotSave, MethodSnapshotUpload,
 		MethodSnapshotRestore, MethodRaftConfig, MethodRaftRemove, MethodRaftTransfer, MethodAutopilotGet, MethodAutopilotSet,
 		MethodAutopilotHealth, AgentSetServers, AgentReload, AgentDebug, AgentOperate,
 	}
@@ -87,7 +87,7 @@ func TestRoles(t *testing.T) {
 			people = append(people, m.Name)
 		}
 	}
-	if !slices.Contains(people, MethodJobRegister) || !slices.Contains(people, MethodClientFSRead) || len(people) != 59 /* a new one: is it really for people? */ {
+	if !slices.Contains(people, MethodJobRegister) || !slices.Contains(people, MethodClientFSRead) || len(people) != 63 /* a new one: is it really for people? */ {
 		t.Errorf("%d methods are for people: %v", len(people), people)
 	}
 	all := make([]string, 0, len(methods))

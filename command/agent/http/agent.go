@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
@@ -87,13 +89,31 @@ func agentSetServers(r *request) (any, error) {
 	if len(addrs) == 0 {
 		return nil, badRequest("address: missing; name at least one server")
 	}
+	out := make([]string, 0, len(addrs))
 	for _, a := range addrs {
-		if host, _, err := net.SplitHostPort(a); err != nil || host == "" {
-			return nil, badRequest("address %q: must be host:port", a)
+		addr, err := rpcAddress(a)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, addr)
 	}
-	return nil, r.s.cfg.Agent.SetServers(addrs)
+	return nil, r.s.cfg.Agent.SetServers(out)
 }
+
+// rpcAddress is a server's address as somebody states it, with the port that servers have unless it is stated.
+func rpcAddress(a string) (string, error) {
+	if host, port, err := net.SplitHostPort(a); err == nil && host != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
+			return a, nil
+		}
+	} else if host := strings.Trim(a, "[]"); err != nil && host != "" && !strings.ContainsAny(host, " /[]") &&
+		(!strings.Contains(host, ":") || net.ParseIP(host) != nil) {
+		return net.JoinHostPort(host, defaultRPCPort), nil
+	}
+	return "", badRequest("address %q: must be host or host:port", a)
+}
+
+const defaultRPCPort = "4647"
 
 func agentReload(r *request) (any, error) { return nil, r.s.cfg.Agent.Reload() }
 

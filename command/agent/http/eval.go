@@ -18,6 +18,22 @@ func evalList(r *request) (any, error) {
 	return list(reply.Evaluations), nil
 }
 
+func evalDelete(r *request) (any, error) {
+	var body struct {
+		EvalIDs []string
+		Filter  string
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	var reply structs.EvalDeleteReply
+	args := structs.EvalDeleteRequest{EvalIDs: body.EvalIDs, Filter: body.Filter, WriteRequest: r.write()}
+	if err := r.change(wire.MethodEvalDelete, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return struct{ Count int }{reply.Count}, nil
+}
+
 func evalCount(r *request) (any, error) {
 	var reply structs.CountReply
 	args := r.evalFilter()

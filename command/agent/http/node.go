@@ -108,6 +108,51 @@ func nodeEligibility(r *request) (any, error) {
 	})
 }
 
+func nodeMetaRead(r *request) (any, error) {
+	node, err := r.node()
+	if err != nil {
+		return nil, err
+	}
+	return r.nodeMeta(wire.MethodClientMetaRead, structs.NodeMetaRequest{NodeID: node})
+}
+
+// nodeMetaApply changes what is set of a node's metadata while it runs. The node may be named in the body.
+func nodeMetaApply(r *request) (any, error) {
+	var body struct {
+		NodeID string
+		Meta   map[string]*string
+	}
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if asked := r.query.Get("node_id"); asked != "" && body.NodeID != "" && asked != body.NodeID {
+		return nil, badRequest("NodeID %q: does not match node_id %q", body.NodeID, asked)
+	}
+	node := body.NodeID
+	if node == "" {
+		var err error
+		if node, err = r.node(); err != nil {
+			return nil, err
+		}
+	}
+	if err := structs.CheckNodeMetaChange(body.Meta); err != nil {
+		return nil, err
+	}
+	return r.nodeMeta(wire.MethodClientMetaApply, structs.NodeMetaRequest{NodeID: node, Meta: body.Meta})
+}
+
+func (r *request) nodeMeta(method string, args structs.NodeMetaRequest) (any, error) {
+	args.QueryOptions = r.opts
+	var reply structs.NodeMetaReply
+	if err := r.askClient(method, &args, &reply); err != nil {
+		return nil, err
+	}
+	if reply.Node == nil {
+		return nil, notFound("node")
+	}
+	return reply.Node, nil
+}
+
 // nodeSimHealth makes a simulated node, or a device of it, bad or good.
 func nodeSimHealth(r *request) (any, error) {
 	var body struct {

@@ -98,10 +98,13 @@ func jobRoutes() []*route {
 		later("/v1/deployment/unblock/*"),
 		later("/v1/deployment/allocation-health/*"),
 
-		get("/v1/evaluations", evalList, wire.MethodEvalList).with(laterMethod, wire.AgentMissing, http.MethodDelete),
+		get("/v1/evaluations", evalList, wire.MethodEvalList).with(evalDelete, wire.MethodEvalDelete, http.MethodDelete),
 		get("/v1/evaluations/count", evalCount, wire.MethodEvalCount),
 		get("/v1/evaluation/*", evalGet, wire.MethodEvalGet),
 		get("/v1/evaluation/*/allocations", evalAllocs, wire.MethodEvalAllocs),
+
+		get("/v1/scaling/policies", scalingPolicies, wire.MethodScalingList),
+		get("/v1/scaling/policy/*", scalingPolicy, wire.MethodScalingGet),
 	}
 }
 
@@ -134,7 +137,7 @@ func allocRoutes() []*route {
 
 		get("/v1/client/stats", clientStats, wire.MethodClientHostStats),
 		put("/v1/client/gc", clientGC, wire.MethodClientGC).with(goClientOnly(clientGC), wire.MethodClientGC, http.MethodGet),
-		later("/v1/client/metadata"),
+		put("/v1/client/metadata", nodeMetaApply, wire.MethodClientMetaApply).with(nodeMetaRead, wire.MethodClientMetaRead, http.MethodGet),
 		later("/v1/client/identity"),
 		later("/v1/client/identity/renew"),
 	}
@@ -229,7 +232,7 @@ func laterRoutes() []*route {
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/*", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/*", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token",
-		"/v1/services", "/v1/service/*", "/v1/scaling/policies", "/v1/scaling/policy/*", "/v1/vars", "/v1/var/*",
+		"/v1/services", "/v1/service/*", "/v1/vars", "/v1/var/*",
 		"/.well-known/openid-configuration",
 		"/v1/sentinel/policies", "/v1/sentinel/policy/*", "/v1/quotas", "/v1/quota-usages", "/v1/quota/*", "/v1/quota",
 		"/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation/*",

@@ -24,6 +24,9 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
+	fk.answer[wire.MethodScalingGet] = structs.ScalingPolicyReply{Policy: &structs.ScalingPolicy{}}
+	fk.answer[wire.MethodClientMetaRead] = structs.NodeMetaReply{Node: &structs.NodeMeta{}}
+	fk.answer[wire.MethodClientMetaApply] = structs.NodeMetaReply{Node: &structs.NodeMeta{}}
 	fk.answer[wire.MethodClientHostStats] = structs.ClientHostStatsReply{Stats: &structs.HostStats{}}
 	fk.answer[wire.MethodClientFSStat] = structs.FSStatReply{Info: &structs.AllocFileInfo{}}
 	fk.answer[wire.MethodTopology] = structs.TopologyReply{Topology: &structs.Topology{}}
@@ -99,6 +102,11 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/client/stats", "", wire.MethodClientHostStats)
 	f("GET", "/v1/client/gc?node_id=n", "", wire.MethodClientGC)
 	f("GET", "/v1/evaluations", "", wire.MethodEvalList)
+	f("DELETE", "/v1/evaluations", `{"Filter":"Status == pending"}`, wire.MethodEvalDelete)
+	f("GET", "/v1/scaling/policies?job=j&type=horizontal", "", wire.MethodScalingList)
+	f("GET", "/v1/scaling/policy/p", "", wire.MethodScalingGet)
+	f("GET", "/v1/client/metadata", "", wire.MethodClientMetaRead)
+	f("POST", "/v1/client/metadata?node_id=n", `{"Meta":{"a":"b","c":null}}`, wire.MethodClientMetaApply)
 	f("GET", "/v1/evaluations/count", "", wire.MethodEvalCount)
 	f("GET", "/v1/evaluation/e?related=true", "", wire.MethodEvalGet)
 	f("GET", "/v1/evaluation/e/allocations", "", wire.MethodEvalAllocs)
@@ -182,9 +190,9 @@ func TestSurface(t *testing.T) {
 		"/v1/acl/tokens", "/v1/acl/token", "/v1/acl/token/self", "/v1/acl/roles", "/v1/acl/role", "/v1/acl/role/x",
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/x", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/x", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
-		"/v1/acl/identity/client-introduction-token", "/v1/client/metadata", "/v1/client/identity", "/v1/client/identity/renew",
+		"/v1/acl/identity/client-introduction-token", "/v1/client/identity", "/v1/client/identity/renew",
 		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
-		"/v1/services", "/v1/service/x", "/v1/scaling/policies", "/v1/scaling/policy/x", "/v1/operator/license",
+		"/v1/services", "/v1/service/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",
 		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
 		"/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",

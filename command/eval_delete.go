@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func evalDelete() spec {
+	return spec{
+		synopsis: "Delete evaluations that wait in a backlog",
+		usage:    "[<evaluation> ...]", example: `-filter 'Status == "pending" and JobID == "web"'`,
+		details: `This is for an outage in which so many evaluations have gathered that it is quicker to be rid
+of them. The servers must hand none out meanwhile: "operator scheduler set-config
+-pause-eval-broker=true" before, and =false afterwards. Jobs are not evaluated again for what was
+deleted until something of them changes, or "job eval" asks for it.
+
+An evaluation whose allocations have not ended, or are still needed by its job, is not deleted:
+one that is named is refused, one that -filter finds is passed over.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			filter := fs.String("filter", "", "delete those that match an `expression`")
+			yes := fs.Bool("yes", false, "do not ask back")
+			return func(ctx context.Context, e *env, args []string) int {
+				if (len(args) == 0) == (*filter == "") {
+					return e.usage("either evaluations or -filter are needed")
+				}
+				if *filter != "" {
+					return deleteFiltered(ctx, e, *filter, *yes)
+				}
+				ids := make([]string, 0, len(args))
+				for _, arg := range args {
+					eval, err := e.oneEval(ctx, arg)
+					if err != nil {
+						return e.fail(err)
+					}
+					ids = append(ids, eval.ID)
+				}
+				return deleteEvals(ctx, e, ids, e.query())
+			}
+		},
+	}
+}
+
+// deleteFiltered deletes what matches, after the user has seen how many and has agreed.
+func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
+	q := e.query()
+	q.Filter = filter
+	if !yes {
+		evals, _, err := e.client.EvalList(ctx, q)
+		switch {
+		case err != nil:
+			return e.fail(err)
+		case len(evals) == 0:
+			return e.fail(errors.New("no evaluation is of that kind"))
+		case !ui.IsTerminal(e.in):
+			return e.fail(fmt.Errorf("nothing was done to %s: give -yes, as nobody can be asked here", plural(len(evals), "evaluation")))
+		}
+		if e.confirm(fmt.Sprintf("Do you want to list evals (%d) before deletion? [y/N] ", len(evals))) {
+			listForDeletion(e, evals)
+		}
+		if !e.confirm(fmt.Sprintf("Are you sure you want to delete %s? [y/N] ", plural(len(evals), "eval"))) {
+			return e.fail(errors.New("nothing was done"))
+		}
+	}
+	return deleteEvals(ctx, e, nil, q)
+}
+
+func listForDeletion(e *env, evals []*structs.Evaluation) {
+	e.printf("\n")
+	ui.Table(e.out, evalRows(evals, false))
+	e.printf("\n")
+}
+
+func deleteEvals(ctx context.Context, e *env, ids []string, q *api.Query) int {
+	count, err := e.client.EvalDelete(ctx, ids, q)
+	if err != nil {
+		return e.fail(err)
+	}
+	e.printf("Successfully deleted %s\n", plural(count, "evaluation"))
+	return exitDone
+}

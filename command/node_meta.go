@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func nodeMetaApply() spec {
+	return spec{
+		synopsis: "Change the metadata of a node while it runs",
+		usage:    "[<key>=<value> ...]", example: "-node-id gpu-3 -unset canary rack=r7",
+		details: `What is set so lies over the metadata of the agent's configuration, and is kept when the agent
+starts again. The node registers with it at once, or within a second of a change before it.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			node := fs.String("node-id", "", "the `node`; if it is not stated, the one of the agent that is asked")
+			unset := fs.String("unset", "", "`keys` to unset, with commas between them; also those of the configuration")
+			return func(ctx context.Context, e *env, args []string) int {
+				change, err := metaChange(args, *unset)
+				if err != nil {
+					return e.usage("%s", err)
+				}
+				id, err := e.metaNode(ctx, *node)
+				if err != nil {
+					return e.fail(err)
+				}
+				if _, err := e.client.NodeMetaApply(ctx, id, change); err != nil {
+					return e.fail(err)
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+// metaChange reads what is to be set and unset.
+func metaChange(pairs []string, unset string) (map[string]*string, error) {
+	change := map[string]*string{}
+	for key := range strings.SplitSeq(unset, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			change[key] = nil
+		}
+	}
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q: write it as key=value", pair)
+		}
+		if was, twice := change[key]; twice {
+			if was == nil {
+				return nil, fmt.Errorf("%q is to be set and unset", key)
+			}
+			return nil, fmt.Errorf("%q is stated twice", key)
+		}
+		change[key] = &value
+	}
+	if len(change) == 0 {
+		return nil, errors.New("nothing is to be changed: name key=value pairs, or keys with -unset")
+	}
+	return change, nil
+}
+
+// metaNode is the ID of the node that -node-id states; empty: the agent's own.
+func (e *env) metaNode(ctx context.Context, stated string) (string, error) {
+	if stated == "" {
+		return "", nil
+	}
+	return e.nodeID(ctx, []string{stated}, false)
+}
+
+func nodeMetaRead() spec {
+	return spec{
+		synopsis: "Show the metadata of a node, as its client has it",
+		usage:    "", example: "-node-id gpu-3", output: true,
+		details: "What the servers schedule by is shown by \"node status -verbose\"; a change reaches them within\na second or so.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			node := fs.String("node-id", "", "the `node`; if it is not stated, the one of the agent that is asked")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given; a node is named with -node-id", len(args))
+				}
+				id, err := e.metaNode(ctx, *node)
+				if err != nil {
+					return e.fail(err)
+				}
+				meta, err := e.client.NodeMeta(ctx, id)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(meta); done {
+					return code
+				}
+				showNodeMeta(e, meta)
+				return exitDone
+			}
+		},
+	}
+}
+
+func showNodeMeta(e *env, meta *structs.NodeMeta) {
+	dynamic := make(map[string]string, len(meta.Dynamic))
+	for key, value := range meta.Dynamic {
+		dynamic[key] = "<unset>"
+		if value != nil {
+			dynamic[key] = *value
+		}
+	}
+	for i, part := range []struct {
+		title string
+		pairs map[string]string
+	}{{"All Meta", meta.Meta}, {"Dynamic Meta", dynamic}, {"Static Meta", meta.Static}} {
+		if i > 0 {
+			e.printf("\n")
+		}
+		e.printf("%s\n", e.style.Bold(part.title))
+		if len(part.pairs) == 0 {
+			e.printf("<none>\n")
+			continue
+		}
+		showPairs(e, part.pairs)
+	}
+}

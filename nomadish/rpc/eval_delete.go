@@ -1,0 +1,132 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	maxNamedEvals = 20_000 // that one request may name
+	evalsPerEntry = 1024   // that one log entry forgets, and as many of their allocations
+)
+
+// evalDelete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
+// handed out meanwhile, so that none is deleted while it is decided. One whose allocations still matter stays: it is refused if it
+// was named, and passed over if a filter found it.
+func (e *Endpoints) evalDelete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
+	snap := e.Store.Snapshot()
+	config := snap.SchedulerConfig(nil)
+	switch {
+	case !config.PauseEvalBroker:
+		return nil, structs.Errorf(structs.CodeBadRequest, "eval broker is enabled; it must be paused before evaluations are deleted").
+			WithHint("operator scheduler set-config -pause-eval-broker=true; and =false afterwards")
+	case len(args.EvalIDs) == 0 && args.Filter == "":
+		return nil, structs.Errorf(structs.CodeBadRequest, "which evaluations? name them (EvalIDs), or say what they have in common (Filter)")
+	case len(args.EvalIDs) > 0 && args.Filter != "":
+		return nil, structs.Errorf(structs.CodeBadRequest, "EvalIDs and Filter exclude each other")
+	case len(args.EvalIDs) > maxNamedEvals:
+		return nil, structs.Errorf(structs.CodeTooLarge, "%d evaluations are named; at most %d are allowed at once", len(args.EvalIDs), maxNamedEvals)
+	}
+	found, err := e.toDelete(snap, args)
+	if err != nil {
+		return nil, err
+	}
+	reply := &structs.EvalDeleteReply{WriteMeta: structs.WriteMeta{Index: snap.Index()}}
+	for len(found) > 0 {
+		n := min(len(found), evalsPerEntry)
+		index, err := e.deleteEvals(ctx, snap, found[:n])
+		if err != nil {
+			return nil, err
+		}
+		reply.Count, reply.Index = reply.Count+n, index
+		found = found[n:]
+	}
+	return reply, nil
+}
+
+// toDelete finds the evaluations that a request means, each once.
+func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteRequest) ([]*structs.Evaluation, error) {
+	if args.Filter != "" {
+		ns := args.Namespace
+		if ns == "" {
+			ns = structs.DefaultNamespace
+		}
+		all, err := page(&structs.QueryOptions{Filter: args.Filter}, &structs.QueryMeta{}, snap.Evals(nil, ns, "", false),
+			func(ev *structs.Evaluation) string { return ev.ID })
+		return slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return e.mattersFor(snap, ev) > 0 }), err
+	}
+	out := make([]*structs.Evaluation, 0, len(args.EvalIDs))
+	seen := make(map[string]bool, len(args.EvalIDs))
+	for _, id := range args.EvalIDs {
+		if err := checkUUID("evaluation", id); err != nil {
+			return nil, err
+		}
+		ev := snap.Eval(nil, id)
+		switch {
+		case ev == nil:
+			return nil, structs.Errorf(structs.CodeNotFound, "eval not found: %s", id)
+		case seen[id]:
+			continue
+		}
+		if n := e.mattersFor(snap, ev); n > 0 {
+			return nil, structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: %d of its allocations have not ended, or are still needed by job %q", id, n, ev.JobID).
+				WithHint("nothing was deleted; stop the job first, or leave the evaluation out: garbage collection removes it in time")
+		}
+		seen[id] = true
+		out = append(out, ev)
+	}
+	return out, nil
+}
+
+// mattersFor is how many of an evaluation's allocations keep it: those that have not ended, or that say of a job that is
+// to run how far it is.
+func (e *Endpoints) mattersFor(snap *state.Snapshot, ev *structs.Evaluation) (n int) {
+	job := snap.Job(nil, ev.Namespace, ev.JobID)
+	over := job == nil || job.Stop
+	batch := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch
+	for _, a := range snap.AllocsByEval(nil, ev.ID) {
+		ended := a.ClientTerminal() || a.ServerTerminal() && snap.Node(nil, a.NodeID) == nil
+		past := a.ServerTerminal() || a.NextAllocation != "" || !over && a.JobVersion < job.Version
+		if !ended || !over && (batch || !past) {
+			n++
+		}
+	}
+	return n
+}
+
+// deleteEvals forgets evaluations with the allocations that they have left. One that is open is cancelled first, as garbage
+// collection takes only what has ended. Both entries are such as every version reads.
+func (e *Endpoints) deleteEvals(ctx context.Context, snap *state.Snapshot, evals []*structs.Evaluation) (uint64, error) {
+	cancel := &structs.EvalUpsertEntry{Time: e.Now().UnixNano()}
+	collect := &structs.CollectEntry{Time: cancel.Time}
+	var allocs []string
+	for _, ev := range evals {
+		collect.Evals = append(collect.Evals, ev.ID)
+		for _, a := range snap.AllocsByEval(nil, ev.ID) {
+			allocs = append(allocs, a.ID)
+		}
+		if !ev.Terminal() { // what else it says is of no use any more
+			cancel.Evals = append(cancel.Evals, &structs.Evaluation{
+				ID: ev.ID, Namespace: ev.Namespace, Priority: ev.Priority, Type: ev.Type, TriggeredBy: ev.TriggeredBy, JobID: ev.JobID,
+				JobModifyIndex: ev.JobModifyIndex, Status: structs.EvalStatusCancelled, StatusDescription: "deleted by an operator",
+			})
+		}
+	}
+	if len(cancel.Evals) > 0 {
+		if _, err := e.Applier.Apply(ctx, structs.LogEvalUpsert, cancel); err != nil {
+			return 0, err
+		}
+	}
+	for len(allocs) > evalsPerEntry { // the evaluations go last: by them what is left over is found again
+		part := &structs.CollectEntry{Allocs: allocs[:evalsPerEntry], Time: cancel.Time}
+		if _, err := e.Applier.Apply(ctx, structs.LogCollect, part); err != nil {
+			return 0, err
+		}
+		allocs = allocs[evalsPerEntry:]
+	}
+	collect.Allocs = allocs
+	return e.Applier.Apply(ctx, structs.LogCollect, collect)
+}
