@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -29,15 +28,9 @@ func (c *Client) AgentServers(ctx context.Context) (addrs []string, err error) {
 
 // SetAgentServers replaces the servers that the agent's client knows.
 func (c *Client) SetAgentServers(ctx context.Context, addrs []string) error {
-	params := make([]string, 0, len(addrs))
-	for _, a := range addrs {
-		params = append(params, "address="+url.QueryEscape(a))
-	}
-	resp, err := c.Send(ctx, http.MethodPut, "/v1/agent/servers?"+strings.Join(params, "&"), nil, nil)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	params := url.Values{"address": addrs}
+	_, err := c.Put(ctx, "/v1/agent/servers?"+params.Encode(), nil, nil, nil)
+	return err
 }
 
 // EvalDelete forgets evaluations: those of ids or, if there are none, those of the query's namespace that match its filter. It returns how
