@@ -11,7 +11,7 @@ var jobExemptions = []exemption{
 	{"only set on what a node or an allocation has, not on what is asked", "NetworkResource.CIDR NetworkResource.Device NetworkResource.IP"},
 	{"not in the first issue's scope: dispatch", "Job.Dispatched Job.Payload"},
 	{"not in the first issue's scope: version tags", "Job.VersionTag"},
-	{"not in the first issue's scope: scaling policies of their own", `ScalingPolicy.CreateIndex ScalingPolicy.ID
+	{"only /v1/scaling/policy has them, not the job", `ScalingPolicy.CreateIndex ScalingPolicy.ID
 		ScalingPolicy.ModifyIndex ScalingPolicy.Namespace ScalingPolicy.Target`},
 	{"only set by Nomad itself, on services of connect", "Service.Kind"},
 	{"only set by Nomad itself: the task's default identity", "Task.Identity"},
@@ -40,7 +40,7 @@ var answerExemptions = []exemption{
 	{"not in the first issue's scope: preemption", `Allocation.PreemptedAllocations Allocation.PreemptedByAllocation
 		AllocationListStub.PreemptedAllocations AllocationListStub.PreemptedByAllocation DesiredUpdates.Preemptions
 		PlanAnnotations.PreemptedAllocs`},
-	{"not in the first issue's scope: the modes bridge and cni, DNS and host networks", `Allocation.NetworkStatus
+	{"not in the first issue's scope: the modes bridge and cni, DNS and host networks", `AllocNetworkStatus.AddressIPv6 AllocNetworkStatus.DNS AllocNetworkStatus.InterfaceName
 		NetworkResource.CNI NetworkResource.DNS NetworkResource.Hostname Node.HostNetworks`},
 	{"not in the first issue's scope: quotas", "AllocationMetric.QuotaExhausted Evaluation.QuotaLimitReached"},
 	{"not in the first issue's scope: disconnected clients", "TaskGroupSummary.Unknown DesiredUpdates.Disconnect DesiredUpdates.Reconnect"},
