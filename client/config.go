@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +18,14 @@ import (
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
+
+// Agent answers what operators ask of the agent that a client runs in.
+type Agent interface {
+	// Monitor sends the agent's log lines as frames until ctx ends.
+	Monitor(ctx context.Context, args *structs.AgentMonitorRequest, send func(any) error) error
+	Host(ctx context.Context, args *structs.AgentHostRequest) (*structs.AgentHostReply, error)
+	Profile(ctx context.Context, args *structs.AgentProfileRequest) (*structs.AgentProfileReply, error)
+}
 
 // Config is what a client is told. Zero values mean the default that is named;
 // what has none named must be set.
@@ -125,6 +134,8 @@ type Config struct {
 	Simulate       []sim.Shape
 	SimulateBeside bool
 
+	// Agent answers what operators ask of the agent that the client runs in; nil: nobody does.
+	Agent Agent
 	// Logger is told what happens; silent if nil.
 	Logger hclog.Logger
 }

@@ -21,6 +21,11 @@ func (c *Client) Holds(args any) bool {
 		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
 	case *structs.SimHealthRequest:
 		return c.inRegion(a.Region) && c.hasNode(a.NodeID)
+	case interface {
+		Target() (nodeID, serverID, region string)
+	}: // about the agent, by one of its nodes
+		node, server, region := a.Target()
+		return server == "" && c.inRegion(region) && c.hasNode(node)
 	}
 	return false
 }

@@ -26,6 +26,11 @@ func (c *Client) serveMethods(m *wire.Mux) {
 	m.Handle(wire.MethodClientFSList, wire.Unary(c.fsList))
 	m.Handle(wire.MethodClientFSStat, wire.Unary(c.fsStat))
 	m.Handle(wire.MethodClientFSRead, wire.Streaming(c.fsRead))
+	if c.config.Agent != nil {
+		m.Handle(wire.MethodAgentMonitor, wire.Streaming(c.config.Agent.Monitor))
+		m.Handle(wire.MethodAgentHost, wire.Unary(c.config.Agent.Host))
+		m.Handle(wire.MethodAgentProfile, wire.Unary(c.config.Agent.Profile))
+	}
 }
 
 // find gives the allocation and its node.

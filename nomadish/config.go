@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -130,6 +131,8 @@ type Config struct {
 	NodeMaxRate int
 
 	Logger hclog.Logger
+	// Agent answers what operators ask of the agent that the server runs in; nil: nobody does.
+	Agent rpc.Agent
 
 	// entries is the last type of log entries that the server says it knows, in tests; 0: it says the truth.
 	entries structs.LogType

@@ -37,6 +37,7 @@ type Server struct {
 	endpoints *rpc.Endpoints
 	leader    *leaderParts
 	typicals  *worker.Typicals
+	workers   *workers
 	spool     *snapshot.Spool
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
@@ -62,6 +63,7 @@ const farKeepAlive = 4 * time.Second
 // servers and takes part in the cluster. Shutdown ends it.
 func NewServer(cfg *Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals(), failed: make(chan error, 1), halt: make(chan struct{})}
+	s.workers = newWorkers(s)
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
 	s.far = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS, KeepAlive: farKeepAlive}, nil)
@@ -81,9 +83,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.wg.Go(func() { s.endpoints.PingWorkers(ctx) })
 	s.wg.Go(func() { s.endpoints.WatchLeader(ctx) })
 	s.runClients(ctx)
-	for _, w := range newWorkers(cfg, s) {
-		s.wg.Go(func() { w.Run(ctx) })
-	}
+	s.wg.Go(func() { s.workers.run(ctx) })
 	if err := s.findOthers(ctx); err != nil {
 		return nil, errors.Join(err, s.Shutdown())
 	}
@@ -152,7 +152,7 @@ func (s *Server) open() error {
 		Cluster: raftServers, Gossip: s.gossip, Keyrings: &keyrings{s.keyPools(), s.clientKeys}, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
 		Regions: s.regions, Far: s.far, Self: s.mux.Local,
 		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
-		Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
+		Agent: cfg.Agent, Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
 	}
 	if s.clients != nil {
 		deps.Clients = s.clients

@@ -2,6 +2,7 @@ package nomadish
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/worker"
@@ -9,16 +10,67 @@ import (
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
-func newWorkers(cfg *Config, s *Server) []*worker.Worker {
-	var out []*worker.Worker
-	foresight := worker.NewForesight()
-	for range cfg.NumSchedulers {
-		out = append(out, worker.New(worker.Options{
-			Schedulers: cfg.EnabledSchedulers, NewID: NewID, Foresight: foresight, Typicals: s.typicals, Logger: cfg.Logger.Named("worker"),
-		}, leaderCalls{s}, s.store))
-	}
-	return out
+// workers are the workers of a server. How many there are, and what they take, may be changed while the server runs.
+type workers struct {
+	s         *Server
+	foresight *worker.Foresight
+	running   sync.WaitGroup // those that run, also those that were told to stop and finish what they hold
+
+	mu     sync.Mutex
+	ctx    context.Context // of all of them; nil: before run
+	closed bool
+	stop   context.CancelFunc // has the present ones take nothing more
 }
+
+func newWorkers(s *Server) *workers {
+	return &workers{s: s, foresight: worker.NewForesight(), stop: func() {}}
+}
+
+// run runs workers as the configuration says, or as set was last told, until ctx ends and all of them have.
+func (w *workers) run(ctx context.Context) {
+	w.mu.Lock()
+	w.ctx = ctx
+	w.start(w.s.cfg.NumSchedulers, w.s.cfg.EnabledSchedulers)
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
+// set puts n workers that take jobs of these types in the place of those that run. These take nothing more, and finish what they
+// hold in the background.
+func (w *workers) set(n int, enabled []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.ctx == nil {
+		return structs.Errorf(structs.CodeUnsupported, "the server is not running; its schedulers cannot be changed now").WithHint("try again")
+	}
+	w.stop()
+	w.start(n, enabled)
+	w.s.logger.Info("the schedulers were changed, until the agent is started again", "num_schedulers", n, "enabled_schedulers", enabled)
+	return nil
+}
+
+// start starts workers. It is called with mu held.
+func (w *workers) start(n int, enabled []string) {
+	taking, stop := context.WithCancel(w.ctx)
+	w.stop = stop
+	if len(enabled) == 0 {
+		return // nothing is there to be taken
+	}
+	cfg, ctx := w.s.cfg, w.ctx
+	for range n {
+		one := worker.New(worker.Options{
+			Schedulers: enabled, NewID: NewID, Foresight: w.foresight, Typicals: w.s.typicals, Logger: cfg.Logger.Named("worker"),
+		}, leaderCalls{w.s}, w.s.store)
+		w.running.Go(func() { one.RunUntil(ctx, taking) })
+	}
+}
+
+// SetSchedulers changes how many workers the server has and which types of jobs they take, as long as it runs.
+func (s *Server) SetSchedulers(n int, enabled []string) error { return s.workers.set(n, enabled) }
 
 // leaderCalls are the leader as this server's workers call it: its parts directly
 // when it is this server, its RPC methods otherwise.

@@ -138,3 +138,68 @@ func TestEvaluationOfAHungServer(t *testing.T) {
 	}
 	t.Logf("given out again after %s", time.Since(began))
 }
+
+// TestSetSchedulers: workers come and go while the server runs.
+func TestSetSchedulers(t *testing.T) {
+	s := startWith(t, "", func(c *Config) { c.NumSchedulers = 0 })
+	decided := func(job string) error {
+		for _, e := range s.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, job) {
+			if e.Status == structs.EvalStatusPending {
+				return errors.New("nobody has decided it")
+			}
+		}
+		return nil
+	}
+	put := func(id string) {
+		t.Helper()
+		if _, err := register(t.Context(), s, batchJob(id, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	soon := func(what, job string) {
+		t.Helper()
+		within(t, time.Minute, what, func(context.Context) error { return decided(job) })
+	}
+	// waits reports that the leader has nobody who takes what is there.
+	waits := func(job string) {
+		t.Helper()
+		f := newFar(t, s)
+		got := f.dequeue(10 * time.Second)
+		if got.Eval == nil || got.Eval.JobID != job {
+			t.Fatalf("of job %s nothing is left to be taken: %+v", job, got)
+		}
+		if err := f.pool.Call(t.Context(), f.addr, wire.MethodEvalNack, &structs.EvalAckRequest{EvalID: got.Eval.ID, Token: got.Token}, &structs.WriteReply{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a")
+	waits("a")
+	if err := s.SetSchedulers(2, []string{structs.JobTypeBatch}); err != nil {
+		t.Fatal(err)
+	}
+	soon("the first job, once there are workers", "a")
+	if err := s.SetSchedulers(2, []string{structs.JobTypeService}); err != nil {
+		t.Fatal(err)
+	}
+	put("b")
+	waits("b")
+	if err := s.SetSchedulers(1, s.cfg.EnabledSchedulers); err != nil {
+		t.Fatal(err)
+	}
+	soon("the second job, once its type is taken", "b")
+	for _, none := range []func() error{
+		func() error { return s.SetSchedulers(0, s.cfg.EnabledSchedulers) }, func() error { return s.SetSchedulers(3, nil) },
+	} {
+		if err := none(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("c")
+	waits("c")
+	if err := s.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetSchedulers(1, s.cfg.EnabledSchedulers); structs.CodeOf(err) != structs.CodeUnsupported {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -25,6 +25,7 @@ const (
 	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
 	CodeNotLeader    Code = "not_leader"    // the server that was asked knows no leader, and did nothing: ask another
 	CodeNoRegion     Code = "no_region"     // the region asked for is not known, or none of its servers can be reached
+	CodeNoServer     Code = "no_server"     // the server that is named is not known
 	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
 )
 
@@ -45,7 +46,7 @@ func (c Code) HTTPStatus() int {
 		return 429
 	case CodeUnsupported:
 		return 501
-	case CodeNoLeader, CodeNotLeader, CodeNoRegion:
+	case CodeNoLeader, CodeNotLeader, CodeNoRegion, CodeNoServer:
 		return 500 // as Nomad answers; its clients retry on it
 	case CodeNoNode:
 		return 502
@@ -98,6 +99,7 @@ var (
 	ErrNotLeader   = &Error{Code: CodeNotLeader}
 	ErrNoRegion    = &Error{Code: CodeNoRegion}
 	ErrNoNode      = &Error{Code: CodeNoNode}
+	ErrNoServer    = &Error{Code: CodeNoServer}
 	ErrTooLarge    = &Error{Code: CodeTooLarge}
 	ErrLimited     = &Error{Code: CodeLimited}
 	ErrUnsupported = &Error{Code: CodeUnsupported}

@@ -132,6 +132,7 @@ type Deps struct {
 	// Self calls a method as if this server were asked for it by its own agent.
 	Self    func(ctx context.Context, method string, args, reply any) error
 	Clients ClientGossip // nil: clients do not gossip
+	Agent   Agent        // nil: it is not known, as in tests
 	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
@@ -210,6 +211,7 @@ func (e *Endpoints) Register(mux *wire.Mux) {
 	e.registerExplain(mux)
 	e.registerClients(mux)
 	e.registerReach(mux)
+	e.registerAgent(mux)
 	mux.Handle(wire.MethodEventStream, e.routed(false, wire.Streaming(e.eventStream)))
 	mux.Handle(wire.MethodSearch, read(e, e.search))
 }

@@ -96,7 +96,11 @@ func New(opts Options, leader Leader, store *state.Store) *Worker {
 }
 
 // Run works until ctx ends, and gives back what it holds then.
-func (w *Worker) Run(ctx context.Context) {
+func (w *Worker) Run(ctx context.Context) { w.RunUntil(ctx, ctx) }
+
+// RunUntil works until taking ends, and returns when what it holds then is decided and committed. It gives that back when ctx
+// ends, from which taking is derived.
+func (w *Worker) RunUntil(ctx, taking context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, w.opts.InFlight)
@@ -104,16 +108,16 @@ func (w *Worker) Run(ctx context.Context) {
 	for {
 		select {
 		case slots <- struct{}{}:
-		case <-ctx.Done():
+		case <-taking.Done():
 			return
 		}
-		got, err := w.dequeue(ctx)
+		got, err := w.dequeue(taking)
 		if err != nil {
 			<-slots
 			select {
 			case <-time.After(backoff):
 				backoff = min(2*backoff, 16*w.opts.Backoff)
-			case <-ctx.Done():
+			case <-taking.Done():
 				return
 			}
 			continue

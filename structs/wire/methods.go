@@ -28,6 +28,11 @@ const (
 	MethodJoin            = "Status.Join"              // JoinRequest → CountReply: of those reached
 	MethodForceLeave      = "Status.ForceLeave"        // ForceLeaveRequest → WriteReply
 	MethodKeyring         = "Status.Keyring"           // KeyringRequest → KeyringReply
+	// MethodAgentMonitor is a stream: AgentMonitorRequest → StreamFrame…. It and the two that follow are answered by the agent
+	// of the server or the node that they name.
+	MethodAgentMonitor    = "Agent.Monitor"
+	MethodAgentHost       = "Agent.Host"               // AgentHostRequest → AgentHostReply
+	MethodAgentProfile    = "Agent.Profile"            // AgentProfileRequest → AgentProfileReply
 	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the server that is asked
 	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
 	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply

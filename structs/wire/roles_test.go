@@ -73,7 +73,7 @@ func TestRoles(t *testing.T) {
 	operators := []string{
 		MethodSystemGC, MethodEvalDelete, MethodReconcile, MethodSchedulerGet, MethodSchedulerSet, MethodCheck, MethodSnapshotSave, MethodSnapshotUpload,
 		MethodSnapshotRestore, MethodRaftConfig, MethodRaftRemove, MethodRaftTransfer, MethodAutopilotGet, MethodAutopilotSet,
-		MethodAutopilotHealth, AgentSetServers, AgentReload, AgentDebug, AgentOperate,
+		MethodAutopilotHealth, MethodAgentMonitor, MethodAgentHost, MethodAgentProfile, AgentSetServers, AgentReload, AgentDebug, AgentOperate,
 	}
 	region, own := []string{MethodJoin, MethodForceLeave}, []string{MethodKeyring}
 	servers := []string{
