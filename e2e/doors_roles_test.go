@@ -134,7 +134,7 @@ var operatorRoutes = []string{
 	"PUT /v1/agent/servers?address=127.0.0.1:1",
 	"PUT /v1/agent/reload",
 	"GET /v1/agent/host",
-	"GET /v1/agent/monitor",
+	"GET /v1/agent/monitor?log_level=none",
 	"GET /v1/agent/pprof/goroutine",
 	"PUT /v1/system/gc",
 	"PUT /v1/system/reconcile/summaries",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
+	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -39,6 +40,8 @@ type serverPart struct {
 	wan       string       // gossip with other regions, as others reach it; empty: it is off
 	clients   string       // its part of the clients' gossip, as they reach it; empty: it has none
 	failed    <-chan error // it cannot go on
+	// setSchedulers changes how many workers it has, and the types of jobs that they take.
+	setSchedulers func(n int, enabled []string) error
 	// stop ends it; leave: it takes itself out of the cluster.
 	stop func(ctx context.Context, leave bool) error
 }
@@ -57,10 +60,10 @@ type clientPart struct {
 
 // parts make what an agent consists of; wiring.go has the real ones.
 type parts struct {
-	// secure guards RPC; nil: it is plain.
-	server func(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serverPart, error)
+	// secure guards RPC; nil: it is plain. own answers what is asked about the agent.
+	server func(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*serverPart, error)
 	// client is told where the agent's own files lie and how its HTTP is reached.
-	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error)
+	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*clientPart, error)
 	// remote answers calls by passing them on to servers; stop ends its connections.
 	remote func(servers func() []string, secure *wire.TLS, logger hclog.Logger) (backend httpapi.Backend, stop func())
 }
@@ -87,6 +90,7 @@ type Agent struct {
 
 	rpcAddr, httpAddr string // as others reach them
 	self              atomic.Pointer[httpapi.Self]
+	changing          sync.Mutex // held by who changes what self tells
 }
 
 // start makes an agent of a checked configuration. reload reads it again, for
@@ -124,10 +128,11 @@ func (a *Agent) start(p parts) error {
 	if err := makeDataDir(a.cfg); err != nil {
 		return err
 	}
+	own := a.newInspector()
 	var backend httpapi.Backend
 	servers := a.cfg.ServerAddrs()
 	if a.cfg.Server.Enabled {
-		if a.server, err = p.server(a.cfg, a.rpcTLS(), a.logger); err != nil {
+		if a.server, err = p.server(a.cfg, a.rpcTLS(), own, a.logger); err != nil {
 			return err
 		}
 		backend, a.rpcAddr = a.server, a.server.addr
@@ -138,7 +143,7 @@ func (a *Agent) start(p parts) error {
 		if err != nil {
 			return err
 		}
-		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.rpcTLS(), a.logger); err != nil {
+		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.rpcTLS(), own, a.logger); err != nil {
 			return err
 		}
 		if backend == nil {
@@ -148,7 +153,11 @@ func (a *Agent) start(p parts) error {
 			}
 		}
 	}
-	return a.serve(backend, p)
+	nodeID := ""
+	if a.client != nil {
+		nodeID = a.client.nodeID
+	}
+	return a.serve(newInspected(backend, own, nodeID, a.cfg.Region, a.logger.Named("http")))
 }
 
 func (a *Agent) listen() error {
@@ -219,7 +228,7 @@ func (a *Agent) clientDirs() (clientDirs, error) {
 	return d, nil
 }
 
-func (a *Agent) serve(backend httpapi.Backend, p parts) error {
+func (a *Agent) serve(backend httpapi.Backend) error {
 	shown, err := showConfig(a.cfg)
 	if err != nil {
 		return err
@@ -239,7 +248,7 @@ func (a *Agent) serve(backend httpapi.Backend, p parts) error {
 		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
 		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout, BodyTimeout: a.cfg.Limits.HTTPBodyTimeout,
-		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug,
+		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug, SetSchedulers: a.setSchedulers,
 	})
 	if err != nil {
 		return err

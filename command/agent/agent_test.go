@@ -22,6 +22,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
+	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/command/agent/jobparse"
 	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/structs"
@@ -66,7 +67,7 @@ func (w *world) Stream(context.Context, string, any) (wire.Receiver, error) {
 
 func (w *world) parts() parts {
 	return parts{
-		server: func(*config.Config, *wire.TLS, hclog.Logger) (*serverPart, error) {
+		server: func(*config.Config, *wire.TLS, *inspect.Inspector, hclog.Logger) (*serverPart, error) {
 			if w.fail == "server" {
 				return nil, errors.New("server: the disk is full")
 			}
@@ -80,7 +81,7 @@ func (w *world) parts() parts {
 				},
 			}, nil
 		},
-		client: func(_ *config.Config, dirs clientDirs, servers []string, _ string, _ *wire.TLS, _ hclog.Logger) (*clientPart, error) {
+		client: func(_ *config.Config, dirs clientDirs, servers []string, _ string, _ *wire.TLS, _ *inspect.Inspector, _ hclog.Logger) (*clientPart, error) {
 			if w.fail == "client" {
 				return nil, errors.New("client: no such device")
 			}

@@ -106,9 +106,9 @@ func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
 	})
 }
 
-// newLogger makes the agent's logger. Whatever is logged is printable and, each time, one line.
+// newLogger makes the agent's logger, which can be monitored. Whatever is logged is printable and, each time, one line.
 func newLogger(cfg *config.Config, out io.Writer) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{
+	return hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "agent", Level: hclog.LevelFromString(cfg.LogLevel), Output: &logLines{to: out, json: cfg.LogJSON}, JSONFormat: cfg.LogJSON, IncludeLocation: cfg.LogLocation,
 	})
 }

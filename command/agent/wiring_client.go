@@ -22,6 +22,7 @@ import (
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -95,7 +96,7 @@ func clientGossip(cfg *config.Config) (client.GossipConfig, error) {
 	return g, nil
 }
 
-func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, logger hclog.Logger) (*clientPart, error) {
+func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*clientPart, error) {
 	c, err := clientConfig(cfg, dirs, servers, httpAddr, logger)
 	if err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
@@ -104,7 +105,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	if err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
 	}
-	c.Drivers, c.RPC.TLS = set.drivers, secure
+	c.Drivers, c.RPC.TLS, c.Agent = set.drivers, secure, own
 	cl, err := client.New(c)
 	if err != nil {
 		return nil, errors.Join(err, set.close(context.Background(), false))

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -201,12 +202,12 @@ func stated[T comparable](to *T, value T) {
 	}
 }
 
-func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serverPart, error) {
+func newServer(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*serverPart, error) {
 	c, err := serverConfig(cfg, logger)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	c.TLS = secure
+	c.TLS, c.Agent = secure, own
 	giveHeadroom(serverHeadroom, mostHeadroom)
 	s, err := nomadish.NewServer(c)
 	if err != nil {
@@ -214,7 +215,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, logger hclog.Logger) (*serv
 	}
 	return &serverPart{
 		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, failed: s.Failed(),
-		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
+		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), setSchedulers: s.SetSchedulers, encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
 		stop: func(_ context.Context, leave bool) error {
 			if leave {
 				return s.Leave()

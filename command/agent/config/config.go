@@ -394,6 +394,8 @@ type Limits struct {
 	// JobParseCPU and JobParseMemory (ours) bound what one of them may cost; memory in bytes.
 	JobParseCPU    time.Duration `hcl:"job_parse_cpu_time"`
 	JobParseMemory int64         `hcl:"job_parse_memory_bytes"`
+	// LogMonitors (ours) bounds the monitors of the agent's log at once.
+	LogMonitors int `hcl:"log_monitor_max_streams"`
 }
 
 // Default is the configuration of an agent that is told nothing.
@@ -405,7 +407,7 @@ func Default() *Config {
 		Limits: Limits{
 			HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
 			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
-			JobParseProcesses: 2, JobParseWaiting: 16, JobParseCPU: time.Second, JobParseMemory: 100 << 20,
+			JobParseProcesses: 2, JobParseWaiting: 16, JobParseCPU: time.Second, JobParseMemory: 100 << 20, LogMonitors: 16,
 		},
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,

@@ -140,10 +140,16 @@ func (k *checker) basics() {
 	if l.JobParseProcesses < 1 || l.JobParseWaiting < 1 {
 		k.bad("limits", ": job_parse_max_processes and job_parse_max_waiting must be at least 1")
 	}
+	if l.LogMonitors < 1 || l.LogMonitors > maxLogMonitors {
+		k.bad("limits.log_monitor_max_streams", " %d: must be from 1 to %d", l.LogMonitors, maxLogMonitors)
+	}
 	if l.JobParseCPU < minParseCPU || l.JobParseMemory < minParseMemory {
 		k.bad("limits", ": job_parse_cpu_time must be at least %s, and job_parse_memory_bytes at least %d", minParseCPU, minParseMemory)
 	}
 }
+
+// maxLogMonitors is the most that `limits` may allow: each may hold half a mebibyte.
+const maxLogMonitors = 1024
 
 // What `limits` may say of nodes, in bytes, and in bytes per second.
 const (

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -67,6 +68,35 @@ func (g *guard) check(r *http.Request) error {
 		return structs.Errorf(structs.CodeForbidden, "a web page of another site cannot change anything here; the origin of the request is %s",
 			quoted(r.Header.Get("Origin"))).
 			WithHint(`if the page is yours, add its origin to http_config { trusted_origins = ["https://NAME"] } in the agent's configuration`)
+	}
+	return nil
+}
+
+// checkCostly returns why a request must not come from a page, or nil. It is for what costs the agent something, or holds one of
+// few places, although it only reads: a page can have it sent without seeing the answer. Browsers say where a request comes from,
+// in one header or another; pages that Origin or Referer names are trusted as by check. A browser that says nothing, as over
+// plain HTTP to another machine, may be led by a page, and is refused: programs are not taken for browsers.
+func (g *guard) checkCostly(r *http.Request) error {
+	changing := *r
+	changing.Method = http.MethodPost // for which the origin counts
+	refused := structs.Errorf(structs.CodeForbidden, "a web page of another site cannot ask for this").
+		WithHint(`use a program such as curl or the nomadish command; if the page is yours, add its origin to http_config { trusted_origins = ["https://NAME"] } in the agent's configuration`)
+	if g.origins.Check(&changing) != nil {
+		return refused
+	}
+	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		return nil // it was looked at
+	}
+	if referer, err := url.Parse(r.Header.Get("Referer")); err == nil && referer.Host != "" && referer.Host == r.Host {
+		return nil
+	}
+	for _, name := range []string{"Referer", "Cookie", "Accept-Language"} {
+		if r.Header.Get(name) != "" {
+			return refused
+		}
+	}
+	if strings.HasPrefix(r.UserAgent(), "Mozilla/") { // every browser's begins so, and no page can change it
+		return refused
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ var reads = []string{
 	wire.MethodNodePoolList, wire.MethodNodePoolGet, wire.MethodNodePoolNodes, wire.MethodNodePoolJobs,
 	wire.MethodScalingList, wire.MethodScalingGet, wire.MethodClientMetaRead,
 	wire.MethodNodeList, wire.MethodNodeGet, wire.MethodNodeAllocs, wire.MethodClientAllocStats, wire.MethodClientHostStats,
-	wire.MethodClientFSList, wire.MethodClientFSStat, wire.MethodClientFSRead,
+	wire.MethodClientFSList, wire.MethodClientFSStat, wire.MethodClientFSRead, wire.MethodAgentMonitor, wire.MethodAgentHost, wire.MethodAgentProfile,
 }
 
 // TestGetChangesNothing walks the routes: what is safe by its method makes no call that changes anything. A GET that Nomad's Go

@@ -20,6 +20,7 @@ type handlerFunc func(r *request) (any, error)
 type action struct {
 	run       handlerFunc
 	standsFor string
+	costly    bool // a page of another site must not even make the agent do it
 }
 
 // route is one path with its methods. A * in the path stands for one name, which

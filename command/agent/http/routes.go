@@ -28,10 +28,20 @@ func put(path string, h handlerFunc, standsFor string) *route {
 	return (&route{path: path, actions: map[string]action{}}).with(h, standsFor, http.MethodPut, http.MethodPost)
 }
 
+// costly makes a route that shows the agent's own process, or has it do something: no browser does so for a page of another site.
+func costly(path string, h handlerFunc, standsFor string) *route {
+	r := stream(path, h, standsFor)
+	for method, do := range r.actions {
+		do.costly = true
+		r.actions[method] = do
+	}
+	return r
+}
+
 // with adds a method.
 func (r *route) with(h handlerFunc, standsFor string, methods ...string) *route {
 	for _, m := range methods {
-		r.actions[m] = action{h, standsFor}
+		r.actions[m] = action{run: h, standsFor: standsFor}
 	}
 	return r
 }
@@ -121,7 +131,7 @@ func allocRoutes() []*route {
 		put("/v1/client/allocation/*/restart", allocRestart, wire.MethodClientAllocRestart),
 		put("/v1/client/allocation/*/signal", allocSignal, wire.MethodClientAllocSignal),
 		put("/v1/client/allocation/*/gc", allocGC, wire.MethodClientAllocGC).with(goClientOnly(allocGC), wire.MethodClientAllocGC, http.MethodGet),
-		later("/v1/client/allocation/*/exec"),
+		costly("/v1/client/allocation/*/exec", allocExec, wire.MethodAllocGet),
 		later("/v1/client/allocation/*/snapshot"),
 		later("/v1/client/allocation/*/checks"),
 		later("/v1/client/allocation/*/pause"),
@@ -177,12 +187,12 @@ func agentRoutes() []*route {
 		get("/v1/agent/schedulers", agentSchedulers, wire.AgentOperate),
 		put("/v1/agent/schedulers/config", agentSetSchedulers, wire.AgentOperate).with(agentSchedulersConfig, wire.AgentOperate, http.MethodGet),
 		put("/v1/agent/keyring/*", keyringChange, wire.MethodKeyring).with(keyringChange, wire.MethodKeyring, http.MethodGet),
-		laterFor("/v1/agent/host", wire.AgentDebug),
-		laterFor("/v1/agent/monitor", wire.AgentDebug),
+		costly("/v1/agent/host", agentHost, wire.MethodAgentHost),
+		costly("/v1/agent/monitor", agentMonitor, wire.MethodAgentMonitor),
 		laterFor("/v1/agent/monitor/export", wire.AgentDebug),
-		laterFor("/v1/agent/pprof/*", wire.AgentDebug),
+		costly("/v1/agent/pprof/*", agentProfile, wire.MethodAgentProfile),
 
-		{path: "/v1/metrics", streams: true, actions: map[string]action{http.MethodGet: {metricsGet, wire.AgentMetrics}}},
+		{path: "/v1/metrics", streams: true, actions: map[string]action{http.MethodGet: {run: metricsGet, standsFor: wire.AgentMetrics}}},
 		get("/.well-known/jwks.json", signingKeys, wire.MethodSigningKeys),
 		get("/v1/regions", regionList, wire.MethodRegions),
 		get("/v1/status/leader", statusLeader, wire.MethodLeader),
@@ -203,17 +213,17 @@ func operatorRoutes() []*route {
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
 		get("/v1/operator/check", operatorCheck, wire.MethodCheck),
 		get("/v1/operator/raft/configuration", raftConfig, wire.MethodRaftConfig),
-		{path: "/v1/operator/raft/peer", actions: map[string]action{http.MethodDelete: {raftRemove, wire.MethodRaftRemove}}},
+		{path: "/v1/operator/raft/peer", actions: map[string]action{http.MethodDelete: {run: raftRemove, standsFor: wire.MethodRaftRemove}}},
 		put("/v1/operator/raft/transfer-leadership", raftTransfer, wire.MethodRaftTransfer),
-		{path: "/v1/system/gc", actions: map[string]action{http.MethodPut: {systemGC, wire.MethodSystemGC}}},
-		{path: "/v1/system/reconcile/summaries", actions: map[string]action{http.MethodPut: {systemReconcile, wire.MethodReconcile}}},
+		{path: "/v1/system/gc", actions: map[string]action{http.MethodPut: {run: systemGC, standsFor: wire.MethodSystemGC}}},
+		{path: "/v1/system/reconcile/summaries", actions: map[string]action{http.MethodPut: {run: systemReconcile, standsFor: wire.MethodReconcile}}},
 		laterFor("/v1/operator/license", wire.AgentOperate),
 		laterFor("/v1/operator/keyring/*", wire.AgentOperate),
 		put("/v1/operator/autopilot/configuration", autopilotConfigSet, wire.MethodAutopilotSet).with(autopilotConfigGet, wire.MethodAutopilotGet, http.MethodGet),
 		get("/v1/operator/autopilot/health", autopilotHealth, wire.MethodAutopilotHealth),
 		{path: "/v1/operator/snapshot", streams: true, actions: map[string]action{
-			http.MethodGet: {snapshotSave, wire.MethodSnapshotSave},
-			http.MethodPut: {snapshotRestore, wire.MethodSnapshotRestore}, http.MethodPost: {snapshotRestore, wire.MethodSnapshotRestore},
+			http.MethodGet: {run: snapshotSave, standsFor: wire.MethodSnapshotSave},
+			http.MethodPut: {run: snapshotRestore, standsFor: wire.MethodSnapshotRestore}, http.MethodPost: {run: snapshotRestore, standsFor: wire.MethodSnapshotRestore},
 		}},
 		laterFor("/v1/operator/upgrade-check/*", wire.AgentOperate),
 		laterFor("/v1/operator/utilization", wire.AgentOperate),
@@ -251,7 +261,7 @@ func (s *Server) debugRoutes() []*route {
 		return nil
 	}
 	plain := func(path string, h http.HandlerFunc) *route {
-		return stream(path, func(r *request) (any, error) {
+		return costly(path, func(r *request) (any, error) {
 			h(r.w, r.Request)
 			return answered, nil
 		}, wire.AgentDebug)

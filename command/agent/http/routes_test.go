@@ -110,6 +110,9 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/evaluations/count", "", wire.MethodEvalCount)
 	f("GET", "/v1/evaluation/e?related=true", "", wire.MethodEvalGet)
 	f("GET", "/v1/evaluation/e/allocations", "", wire.MethodEvalAllocs)
+	f("GET", "/v1/agent/host?node_id=n", "", wire.MethodAgentHost)
+	f("GET", "/v1/agent/monitor?server_id=leader", "", wire.MethodAgentMonitor)
+	f("GET", "/v1/agent/pprof/heap?debug=1", "", wire.MethodAgentProfile)
 	f("GET", "/v1/nodes", "", wire.MethodNodeList)
 	f("GET", "/v1/topology?details=true&prefix=a", "", wire.MethodTopology)
 	f("GET", "/v1/topology/node/n", "", wire.MethodTopology)
@@ -191,14 +194,14 @@ func TestSurface(t *testing.T) {
 		"/v1/acl/auth-methods", "/v1/acl/auth-method", "/v1/acl/auth-method/x", "/v1/acl/binding-rules", "/v1/acl/binding-rule",
 		"/v1/acl/binding-rule/x", "/v1/acl/oidc/auth-url", "/v1/acl/oidc/complete-auth", "/v1/acl/login",
 		"/v1/acl/identity/client-introduction-token", "/v1/client/identity", "/v1/client/identity/renew",
-		"/v1/agent/host", "/v1/agent/monitor", "/v1/agent/monitor/export", "/v1/agent/pprof/profile",
+		"/v1/agent/monitor/export",
 		"/v1/services", "/v1/service/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",
 		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
 		"/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
 		"/v1/quota-usages", "/v1/quota/x", "/v1/quota", "/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply",
 		"/v1/recommendation/x", "/v1/allocation/a/checks", "/v1/allocation/a/services", "/v1/client/allocation/a/checks",
-		"/v1/client/allocation/a/exec", "/v1/client/allocation/a/snapshot", "/v1/client/allocation/a/pause",
+		"/v1/client/allocation/a/snapshot", "/v1/client/allocation/a/pause",
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",

@@ -32,7 +32,7 @@ func (r *request) schedulers() (schedulerPool, error) {
 	self := r.s.cfg.Agent.Self()
 	return schedulerPool{
 		ServerID: self.Name + "." + self.Region, NumSchedulers: self.NumSchedulers,
-		EnabledSchedulers: append(slices.Clone(self.EnabledSchedulers), core),
+		EnabledSchedulers: append(slices.DeleteFunc(slices.Clone(self.EnabledSchedulers), func(kind string) bool { return kind == core }), core),
 	}, nil
 }
 
@@ -59,8 +59,11 @@ func agentSchedulersConfig(r *request) (any, error) {
 	return pool, nil
 }
 
-// agentSetSchedulers refuses what no server could have, with the one text that Nomad has for it. The workers are those of the
-// configuration as long as the agent runs.
+// maxSchedulers bounds the workers of a server, as its configuration does.
+const maxSchedulers = 1024
+
+// agentSetSchedulers changes the workers of this agent's server until the agent is started again. What no server could have is
+// refused with the one text that Nomad has for it.
 func agentSetSchedulers(r *request) (any, error) {
 	pool, err := r.schedulers()
 	if err != nil {
@@ -70,15 +73,18 @@ func agentSetSchedulers(r *request) (any, error) {
 	if err := r.decode(&want); err != nil {
 		return nil, err
 	}
-	unknown := func(kind string) bool {
-		return kind != core && !slices.Contains([]string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch}, kind)
-	}
-	if want.NumSchedulers < 0 || !slices.Contains(want.EnabledSchedulers, core) || slices.ContainsFunc(want.EnabledSchedulers, unknown) {
+	types := []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch}
+	unknown := func(kind string) bool { return kind != core && !slices.Contains(types, kind) }
+	if want.NumSchedulers < 0 || want.NumSchedulers > maxSchedulers || !slices.Contains(want.EnabledSchedulers, core) ||
+		slices.ContainsFunc(want.EnabledSchedulers, unknown) {
 		return nil, &statusError{http.StatusBadRequest, "Invalid request"}
 	}
-	have := slices.Sorted(slices.Values(pool.EnabledSchedulers))
-	if want.NumSchedulers != pool.NumSchedulers || !slices.Equal(slices.Sorted(slices.Values(want.EnabledSchedulers)), have) {
-		return nil, unsupported("changing the schedulers of a running agent (set server { num_schedulers, enabled_schedulers } and start it again)")
+	if r.s.cfg.SetSchedulers == nil {
+		return nil, unsupported("changing the schedulers of this agent")
 	}
-	return pool, nil
+	enabled := slices.DeleteFunc(types, func(kind string) bool { return !slices.Contains(want.EnabledSchedulers, kind) })
+	if err := r.s.cfg.SetSchedulers(want.NumSchedulers, enabled); err != nil {
+		return nil, err
+	}
+	return schedulerPool{ServerID: pool.ServerID, NumSchedulers: want.NumSchedulers, EnabledSchedulers: append(enabled, core)}, nil
 }

@@ -119,6 +119,9 @@ type Config struct {
 	Peer func(*tls.ConnectionState) (peer wire.Peer, ok bool)
 	// Debug adds /debug/pprof.
 	Debug bool
+	// SetSchedulers changes how many workers the agent's server has, and the types of jobs that they take; nil: 501. It must not
+	// wait for them.
+	SetSchedulers func(n int, enabled []string) error
 }
 
 func (c Config) withDefaults() Config {
@@ -301,6 +304,11 @@ func (s *Server) serve(w *recorder, r *http.Request, m match) error {
 	}
 	if err := s.authorize(r, do.standsFor); err != nil {
 		return err
+	}
+	if do.costly {
+		if err := s.guard.checkCostly(r); err != nil {
+			return s.refuse(r, err)
+		}
 	}
 	if m.err != nil {
 		return m.err
