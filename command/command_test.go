@@ -110,7 +110,6 @@ func TestUnknownCommands(t *testing.T) {
 	f(`did you mean "node drain"?`, "drain", "n1")
 	f(`the command "deployment" is not there yet`+"\n", "deployment", "list")
 	f(`the command "alloc exec" is not there yet`, "alloc", "exec", "x", "sh")
-	f(`the command "monitor" is not there yet`, "monitor")
 	f("Subcommands:", "job")
 	f("Subcommands:", "operator", "raft")
 	f(`there is no command "operator raft x"`, "operator", "raft", "x", "y")

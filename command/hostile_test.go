@@ -169,6 +169,7 @@ var writes = map[string]string{
 	"node meta apply": "a=b", "eval delete": evalA,
 	"system gc": "", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 	"node pool apply": "POOL", "node pool delete": "gpu",
+	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 }
 
 // printsNothing are the commands that print nothing that comes from a cluster.

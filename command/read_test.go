@@ -85,11 +85,13 @@ func TestReadsPrintForPeopleAndPrograms(t *testing.T) {
 func TestEveryReadHasOutputFlags(t *testing.T) {
 	named := map[string]bool{}
 	for _, r := range reads {
+		longest := "" // "operator debug check" is not "operator debug"
 		for name := range registry() {
-			if strings.HasPrefix(r.line+" ", name+" ") {
-				named[name] = true
+			if strings.HasPrefix(r.line+" ", name+" ") && len(name) > len(longest) {
+				longest = name
 			}
 		}
+		named[longest] = true
 	}
 	for name, s := range registry() {
 		if s.output && !named[name] && aliases[name] == "" {

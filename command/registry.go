@@ -60,6 +60,7 @@ func registry() map[string]spec {
 		"operator raft transfer-leadership": raftTransfer(),
 		"operator scheduler get-config":     schedulerGetConfig(),
 		"operator scheduler set-config":     schedulerSetConfig(),
+		"operator debug":                    operatorDebug(),
 		"operator debug check":              debugCheck(),
 		"operator gossip keyring generate":  gossipKeyringGenerate(),
 		"operator gossip keyring install":   gossipKeyringInstall(),
@@ -71,6 +72,7 @@ func registry() map[string]spec {
 		"operator snapshot inspect":         snapshotInspect(),
 		"operator api":                      operatorAPI(),
 		"operator metrics":                  operatorMetrics(),
+		"monitor":                           monitorCmd(),
 		"system gc":                         systemGC(),
 		"system reconcile summaries":        systemReconcile(),
 		"tls ca create":                     tlsCACreate(),
@@ -93,7 +95,7 @@ var aliases = map[string]string{
 	"inspect": "job inspect", "init": "job init", "logs": "alloc logs", "fs": "alloc fs",
 	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "eval-status": "eval status",
 	"server-members": "server members", "server-join": "server join", "server-force-leave": "server force-leave",
-	"regions": "region list", "metrics": "operator metrics", "system reconcile": "system reconcile summaries",
+	"regions": "region list", "metrics": "operator metrics", "debug": "operator debug", "system reconcile": "system reconcile summaries",
 }
 
 // groups are the nouns that stand alone only in help.
@@ -109,7 +111,6 @@ var groups = map[string]string{
 	"region":                  "region <subcommand> [options]\n\n  Look at the regions that know each other",
 	"server":                  "server <subcommand> [options] [args]\n\n  Look at the servers, join others, give up those that failed",
 	"operator":                "operator <subcommand> [options]\n\n  Run the cluster",
-	"operator debug":          "operator debug <subcommand> [options]\n\n  Look for faults of the cluster's own",
 	"operator gossip":         "operator gossip <subcommand> [options]\n\n  Look after the gossip among agents",
 	"operator gossip keyring": "operator gossip keyring <subcommand> [options]\n\n  Make, change and show the keys that gossip is encrypted with",
 	"operator snapshot":       "operator snapshot <subcommand> [options]\n\n  Save, restore and look at the cluster's state",

@@ -17,7 +17,7 @@ const unknownCommand = 127
 
 // notYet are Nomad's commands that are not there yet: nothing was misspelt.
 var notYet = []string{
-	"acl", "alloc exec", "deployment", "exec", "job deployments", "job dispatch", "job periodic", "job promote", "monitor", "namespace",
+	"acl", "alloc exec", "deployment", "exec", "job deployments", "job dispatch", "job periodic", "job promote", "namespace",
 	"operator root", "plugin", "quota", "secret", "sentinel", "service", "ui", "var", "volume",
 }
 

@@ -1,0 +1,51 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+
+	"github.com/nomadish/nomadish/api"
+)
+
+func monitorCmd() spec {
+	return spec{
+		synopsis: "Stream the log of an agent",
+		usage:    "", example: "-log-level debug -server-id leader",
+		details: `Prints the log lines that an agent writes from now on, until Ctrl-C. It is the agent at
+-address, or that of the node or the server named. -log-level is independent of the level
+that the agent itself logs at. If lines come faster than they can be read, some are dropped,
+and a line says how many.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var o api.MonitorOptions
+			fs.StringVar(&o.LogLevel, "log-level", "INFO", "the lowest `level` of lines: TRACE, DEBUG, INFO, WARN or ERROR")
+			fs.BoolVar(&o.IncludeLocation, "log-include-location", false, "each line says where in the code it comes from")
+			fs.StringVar(&o.NodeID, "node-id", "", "the agent of this `node`, by the beginning of its ID or by its name")
+			fs.StringVar(&o.ServerID, "server-id", "", "the agent of this `server`, by its name, or \"leader\"")
+			fs.BoolVar(&o.JSON, "json", false, "each line is a JSON object")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("no arguments are taken, %d given", len(args))
+				}
+				if o.NodeID != "" && o.ServerID != "" {
+					return e.usage("-node-id and -server-id exclude each other")
+				}
+				if o.NodeID != "" {
+					node, err := e.oneNode(ctx, o.NodeID)
+					if err != nil {
+						return e.fail(err)
+					}
+					o.NodeID = node.ID
+				}
+				err := e.client.Monitor(ctx, o, e.out)
+				switch {
+				case errors.Is(err, context.Canceled):
+					return exitDone // this is how it ends
+				case err == nil:
+					err = errors.New("the agent ended the stream")
+				}
+				return e.fail(err)
+			}
+		},
+	}
+}

@@ -1,0 +1,176 @@
+package command
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func TestMonitorLog(t *testing.T) {
+	frame := func(data string) string {
+		raw, err := json.Marshal(structs.StreamFrame{Data: []byte(data)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	f := cluster(t).on("GET /v1/agent/monitor", "{}"+frame("one\n")+"{}"+frame(hostile+"\n"))
+	got := f.run(t, "monitor", "-node-id", "gpu-1", "-log-level", "DEBUG", "-json", "-log-include-location")
+	if got.code != exitFailed || !strings.Contains(got.err, "the agent ended the stream") || !strings.HasPrefix(got.out, "one\na\\x1b[31mb\n") || strings.Contains(got.out, "\x1b") {
+		t.Errorf("exit code %d, %q, %q", got.code, got.out, got.err)
+	}
+	asked := f.asked[len(f.asked)-1]
+	for _, want := range []string{"node_id=" + nodeA, "log_level=DEBUG", "log_json=true", "log_include_location=true"} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("asked %s, which lacks %s", asked, want)
+		}
+	}
+	if got := f.run(t, "monitor", "-server-id", "leader"); !strings.Contains(f.asked[len(f.asked)-1], "server_id=leader") {
+		t.Errorf("asked %s: %s", f.asked[len(f.asked)-1], got.err)
+	}
+	for line, want := range map[string]string{
+		"monitor x": "no arguments", "monitor -node-id a -server-id b": "exclude", "monitor -node-id nobody": "no node is named",
+	} {
+		if got := f.run(t, strings.Fields(line)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.err)
+		}
+	}
+}
+
+// unpack reads an archive: its files by name.
+func unpack(t *testing.T, name string) map[string]string {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // a test
+	zip, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for from := tar.NewReader(zip); ; {
+		head, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(head.Name, "/") {
+			out[head.Name] = string(raw)
+		}
+	}
+}
+
+func TestOperatorDebug(t *testing.T) {
+	t.Chdir(t.TempDir())
+	events, err := json.Marshal(structs.Events{Index: 5, Events: []structs.Event{{Topic: "Job", Type: "JobRegistered", Key: "web", Payload: map[string]any{
+		"Job": map[string]any{"Env": map[string]string{"PASSWORD": "hunter2"}},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := cluster(t).on("GET /v1/agent/monitor", `{"Data":"b25lCg=="}`).on("GET /v1/event/stream", string(events)).
+		on("GET /v1/agent/host", map[string]any{"AgentID": "x"}).on("GET /v1/agent/pprof/heap", "heap of it").
+		on("GET /v1/agent/pprof/goroutine", "all of them").on("GET /v1/agent/pprof/profile", refusal{409, "another one is taken"})
+	got := f.run(t, "operator", "debug", "-duration", "20ms", "-interval", "20ms", "-event-topic", "Job,Node:x", "-event-index", "3", "-max-nodes", "1")
+	const name = "nomadish-debug-2026-11-21-120000Z"
+	if got.code != exitDone || !strings.Contains(got.out, "Saved "+name+".tar.gz") || !strings.Contains(got.out, "Snapshot 0000") || got.err != "" {
+		t.Fatalf("exit code %d\n%s\n%s", got.code, got.out, got.err)
+	}
+	files := unpack(t, name+".tar.gz")
+	for file, want := range map[string]string{
+		"cluster/agent-self.json": `"node_id"`, "nomad/0000/jobs.json": `"webhook"`, "nomad/0000/nodes.json": nodeA, "nomad/0000/allocations.json": allocA,
+		"nomad/0000/evaluations.json": evalA, "cluster/members.json": "s1", "client/" + nodeA + "/monitor.log": "one\n",
+		"client/" + nodeA + "/heap_0000.prof": "heap of it", "client/" + nodeA + "/goroutine_0000.txt": "all of them",
+		"server/s1.global/agent-host.json": `"AgentID"`, "server/s1.global/monitor.log": "one\n", "cluster/eventstream.json": `"JobRegistered"`,
+		"errors.txt": "another one is taken", "summary.json": `"Errors"`,
+	} {
+		if got := files[name+"/"+file]; !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s: %.300q", file, want, got)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%q\n%s", slices.Sorted(maps.Keys(files)), files[name+"/errors.txt"])
+	}
+	for file, text := range files {
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("%s has a secret", file)
+		}
+	}
+	if about, err := os.Stat(name + ".tar.gz"); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the archive: %v, %v", about, err)
+	}
+	if asked := strings.Join(f.asked, "\n"); !strings.Contains(asked, "topic=Job&topic=Node%3Ax") || !strings.Contains(asked, "index=3") || strings.Contains(asked, "node_id="+nodeB) {
+		t.Errorf("asked %s", asked)
+	}
+	if got := f.run(t, "operator", "debug", "-duration", "1ms", "-interval", "1ms"); got.code != exitFailed || !strings.Contains(got.err, "there is such a file already") {
+		t.Errorf("over an archive: exit code %d, %s", got.code, got.err)
+	}
+	// A directory instead; without enable_debug one line for each agent says why there are no profiles.
+	f.answers["GET /v1/agent/pprof/goroutine"] = []any{refusal{403, "Permission denied: set enable_debug"}}
+	got = f.run(t, "debug", "-duration", "1ms", "-interval", "1ms", "-output", ".", "-server-id", "none", "-node-id", nodeA+",ffff")
+	if got.code != exitDone || strings.Count(got.out, "enable_debug") != 1 || !strings.Contains(got.out, "node ffff") {
+		t.Errorf("exit code %d: %s %s", got.code, got.out, got.err)
+	}
+	if raw, err := os.ReadFile(filepath.Join(name, "errors.txt")); err != nil || strings.Contains(string(raw), "heap") {
+		t.Errorf("%v: %s", err, raw)
+	}
+	leftOver, err := filepath.Glob(filepath.Join(os.TempDir(), "nomadish-debug-*", name))
+	if err != nil || len(leftOver) > 0 {
+		t.Errorf("left over: %v, %v", leftOver, err)
+	}
+	for line, want := range map[string]string{
+		"-duration 0s": "must be above 0", "-duration 25h": "at most", "-interval 3m": "at most -duration", "-pprof-duration 1ms": "must be from 1s", "-max-nodes -1": "negative",
+		"-log-level loud": "must be one of", "-interval 0s": "above 0", "x": "no arguments", "-output nowhere": "-output",
+	} {
+		if got := f.run(t, append([]string{"operator", "debug"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.err)
+		}
+	}
+	if got := newFake(t).run(t, "operator", "debug", "-duration", "1ms", "-interval", "1ms", "-output", "."); got.code != exitFailed {
+		t.Errorf("of an agent that answers nothing: exit code %d: %s", got.code, got.out)
+	}
+}
+
+// Names of a cluster lead nowhere but into the archive.
+func TestFileName(t *testing.T) {
+	for name, want := range map[string]string{
+		"s1.global": "s1.global", "../../etc/passwd": "_.._etc_passwd", "..": "_", "": "_", "a/b": "a_b", "a\x00\n": "a__", "ä": "_", strings.Repeat("x", 300): strings.Repeat("x", 100),
+	} {
+		if got := fileName(name); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}
+
+func TestDebugFileIsBounded(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := &debugFile{file, 5}
+	if _, err := io.Copy(bounded, strings.NewReader("1234567")); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("%v", err)
+	}
+	_ = file.Close()
+	if raw, err := os.ReadFile(file.Name()); err != nil || string(raw) != "12345" {
+		t.Errorf("%q, %v", raw, err)
+	}
+}
