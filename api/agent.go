@@ -63,4 +63,3 @@ func (c *Client) SetSchedulerWorkers(ctx context.Context, want SchedulerWorkers)
 	_, err = c.Put(ctx, "/v1/agent/schedulers/config", nil, want, &now)
 	return now, err
 }
-

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -218,12 +219,7 @@ func (c *capture) profilesOnce(ctx context.Context, a debugAgent, n int) bool {
 		{"profile", "prof", seconds, 0}, {"trace", "prof", seconds, 0},
 	} {
 		name := fmt.Sprintf("%s/%s_%04d.%s", a.dir, p.profile, n, p.end)
-		limited, cancel := context.WithTimeout(ctx, debugAnswer+c.o.pprofDuration)
-		body, err := c.e.client.AgentProfile(limited, a.nodeID, a.serverID, p.profile, p.seconds, p.debug)
-		if err == nil {
-			c.saveBody(name, body)
-		}
-		cancel()
+		err := c.profile(ctx, a, name, p.profile, p.seconds, p.debug)
 		var refused *api.Error
 		switch {
 		case ctx.Err() != nil:
@@ -236,6 +232,32 @@ func (c *capture) profilesOnce(ctx context.Context, a debugAgent, n int) bool {
 		}
 	}
 	return true
+}
+
+// profileTries is how often a profile is asked for while another one is being taken: an agent that is a server and a client is
+// asked for both.
+const profileTries = 4
+
+// profile saves one profile.
+func (c *capture) profile(ctx context.Context, a debugAgent, name, profile string, seconds, debug int) error {
+	ctx, cancel := context.WithTimeout(ctx, debugAnswer+profileTries*2*c.o.pprofDuration)
+	defer cancel()
+	for try := 1; ; try++ {
+		body, err := c.e.client.AgentProfile(ctx, a.nodeID, a.serverID, profile, seconds, debug)
+		if err == nil {
+			c.saveBody(name, body)
+			return nil
+		}
+		var refused *api.Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || try == profileTries {
+			return err
+		}
+		select {
+		case <-time.After(c.o.pprofDuration):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // events saves which events there are until ctx ends. What they carry is left out: jobs are among it, with their environments.
@@ -284,12 +306,15 @@ func (c *capture) saveBody(name string, body io.ReadCloser) {
 }
 
 func (c *capture) saveValue(name string, v any) {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // people read it
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
 		c.failed(name, err)
 		return
 	}
-	c.saveBody(name, io.NopCloser(strings.NewReader(string(raw)+"\n")))
+	c.saveBody(name, io.NopCloser(&text))
 }
 
 // create makes a file of the archive, with the directories that it is in.

@@ -24,10 +24,10 @@ const (
 	MethodRaftRemove      = "Operator.RaftRemove"      // RaftPeerRequest → WriteReply
 	MethodRaftTransfer    = "Operator.Transfer"        // RaftPeerRequest → WriteReply
 
-	MethodMembers         = "Status.Members"           // EmptyRequest → MembersReply
-	MethodJoin            = "Status.Join"              // JoinRequest → CountReply: of those reached
-	MethodForceLeave      = "Status.ForceLeave"        // ForceLeaveRequest → WriteReply
-	MethodKeyring         = "Status.Keyring"           // KeyringRequest → KeyringReply
+	MethodMembers    = "Status.Members"    // EmptyRequest → MembersReply
+	MethodJoin       = "Status.Join"       // JoinRequest → CountReply: of those reached
+	MethodForceLeave = "Status.ForceLeave" // ForceLeaveRequest → WriteReply
+	MethodKeyring    = "Status.Keyring"    // KeyringRequest → KeyringReply
 	// MethodAgentMonitor is a stream: AgentMonitorRequest → StreamFrame…. It and the two that follow are answered by the agent
 	// of the server or the node that they name.
 	MethodAgentMonitor    = "Agent.Monitor"
