@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -244,6 +245,7 @@ func rolesPassedOn(t *testing.T, d *certDir, s, c *agent, refused func(func(*age
 		t.Errorf("a client's agent says of its own node: %d %q", code, body)
 	}
 	refused(asClient, c, logs("roles-client"), "client.global.nomad")
+	rolesOfAgents(t, asOperator, s, c, refused)
 
 	// The servers may be told to believe what clients pass on.
 	file := filepath.Join(s.dir, "more.hcl")
@@ -276,4 +278,21 @@ func rolesPassedOn(t *testing.T, d *certDir, s, c *agent, refused func(func(*age
 	}
 	refused(asOperator, c, "GET /v1/operator/snapshot", "client.global.nomad", "-address")
 	refused(asClient, s, "PUT /v1/system/gc", "client.global.nomad", "cli.global.nomad")
+}
+
+// rolesOfAgents is what is asked about agents: servers pass it on to servers and nodes, and a client's agent answers for itself alone.
+func rolesOfAgents(t *testing.T, asOperator func(*agent, string, string) (int, string), s, c *agent, refused func(func(*agent, string, string) (int, string), *agent, string, ...string)) {
+	t.Helper()
+	code, body := asOperator(c, "GET", "/v1/agent/host")
+	var own struct{ AgentID string }
+	if err := json.Unmarshal([]byte(body), &own); err != nil || code != http.StatusOK || own.AgentID == "" {
+		t.Fatalf("a client's agent says of its own machine: %d %.200q, %v", code, body, err)
+	}
+	for _, path := range []string{"/v1/agent/host?node_id=" + own.AgentID, "/v1/agent/pprof/goroutine?debug=1&node_id=" + own.AgentID, "/v1/agent/host?server_id=leader"} {
+		if code, body := asOperator(s, "GET", path); code != http.StatusOK {
+			t.Errorf("%s of a server: %d %.200q", path, code, body)
+		}
+	}
+	refused(asOperator, c, "GET /v1/agent/host?server_id=roles-server", "client.global.nomad", "-address")
+	refused(asOperator, c, "GET /v1/agent/monitor?server_id=roles-server", "client.global.nomad", "-address")
 }
