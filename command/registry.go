@@ -1,5 +1,7 @@
 package command
 
+import "maps"
+
 // registry names every command. A command's file is found by its name.
 func registry() map[string]spec {
 	all := map[string]spec{
@@ -60,8 +62,6 @@ func registry() map[string]spec {
 		"operator raft transfer-leadership": raftTransfer(),
 		"operator scheduler get-config":     schedulerGetConfig(),
 		"operator scheduler set-config":     schedulerSetConfig(),
-		"operator debug":                    operatorDebug(),
-		"operator debug check":              debugCheck(),
 		"operator gossip keyring generate":  gossipKeyringGenerate(),
 		"operator gossip keyring install":   gossipKeyringInstall(),
 		"operator gossip keyring list":      gossipKeyringList(),
@@ -72,7 +72,6 @@ func registry() map[string]spec {
 		"operator snapshot inspect":         snapshotInspect(),
 		"operator api":                      operatorAPI(),
 		"operator metrics":                  operatorMetrics(),
-		"monitor":                           monitorCmd(),
 		"system gc":                         systemGC(),
 		"system reconcile summaries":        systemReconcile(),
 		"tls ca create":                     tlsCACreate(),
@@ -83,10 +82,16 @@ func registry() map[string]spec {
 		"sim health":                        simHealth(),
 		"sim run":                           simRun(),
 	}
+	maps.Copy(all, debugging())
 	for alias, of := range aliases {
 		all[alias] = all[of]
 	}
 	return all
+}
+
+// debugging are the commands that look for faults of the cluster's own.
+func debugging() map[string]spec {
+	return map[string]spec{"monitor": monitorCmd(), "operator debug": operatorDebug(), "operator debug check": debugCheck()}
 }
 
 // aliases are Nomad's short forms.

@@ -47,7 +47,7 @@ func (r *request) closeWebSocket(key string, code int, reason string) error {
 	reason = structs.Clip(reason, most-2)
 	frame := binary.BigEndian.AppendUint16([]byte{0x88, byte(2 + len(reason))}, uint16(code)) //nolint:gosec // both are small
 	if _, err := conn.Write(append([]byte(answer), append(frame, reason...)...)); err != nil {
-		return nil //nolint:nilerr // a caller that is gone needs no answer
+		return nil // a caller that is gone needs no answer
 	}
 	var rest [512]byte // the caller closes in its turn; until then nothing of the answer may be lost
 	for {
