@@ -77,7 +77,7 @@ func TestNodePools(t *testing.T) {
 	for content, why := range map[string]string{
 		"node_pool \"x\" {\n  scheduler_config {\n    scheduler_algorithm = \"spread\"\n  }\n}\n": "operator scheduler set-config",
 		"node_pool \"all\" {}\n": "built in", "node_pool \"a b\" {}\n": "128", "node_pool {}\n": "needs one name",
-		"node_pool \"x\" {\n  descripton = \"y\"\n}\n": `did you mean "description"?`, "pool \"x\" {}\n": "unknown block",
+		"node_pool \"x\" {\n  descriptions = \"y\"\n}\n": `did you mean "description"?`, "pool \"x\" {}\n": "unknown block",
 	} {
 		path := a.job("bad", content)
 		f(1, "node pool apply "+path, why)
@@ -135,7 +135,8 @@ func TestNodePoolsOfPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if resp.Body.Close(); resp.StatusCode != want {
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}

@@ -56,7 +56,7 @@ func (r *releases) note(c *state.Change) {
 		if c.Old != nil {
 			r.classes[""], r.lessens = true, true
 		}
-	case state.KindJob, state.KindEval, state.KindAsk:
+	case state.KindJob, state.KindEval, state.KindAsk, state.KindNodePool:
 	}
 }
 
