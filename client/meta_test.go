@@ -52,7 +52,9 @@ func TestNodeMeta(t *testing.T) {
 	if now := r.c.nodes[0].Node().ComputedClass; now == class {
 		t.Error("the node's class is what it was")
 	}
-	r.c.nodes[0].become(r.c.nodes[0].Node().Copy()) // as when the machine was looked at
+	looked := r.c.nodes[0].Node().Copy() // the machine was looked at, beginning before the change
+	looked.Meta = maps.Clone(static)
+	r.c.nodes[0].become(looked)
 	if got := r.c.nodes[0].Node().Meta; !maps.Equal(got, want) {
 		t.Errorf("after a look at the machine: %v", got)
 	}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,7 +23,12 @@ func TestChronologicalPages(t *testing.T) {
 			all = append(all, created{index, idOf(rapid.IntRange(0, 1000).Draw(t, "id")*100 + n)})
 		}
 		shuffled := rapid.Permutation(all).Draw(t, "order")
-		slices.SortFunc(all, created.compare)
+		slices.SortFunc(all, func(a, b created) int {
+			if a.index != b.index {
+				return int(a.index) - int(b.index) //nolint:gosec // small
+			}
+			return strings.Compare(a.id, b.id)
+		})
 		opts := &structs.QueryOptions{PerPage: rapid.IntRange(0, 5).Draw(t, "page"), Reverse: rapid.Bool().Draw(t, "reverse")}
 		if opts.Reverse {
 			slices.Reverse(all)
@@ -133,7 +139,7 @@ func TestNetworkStatus(t *testing.T) {
 	for i, row := range []struct {
 		mode, want string
 		says       *structs.AllocNetworkStatus
-	}{{"", "10.0.0.7", nil}, {"host", "10.0.0.7", nil}, {"none", "", nil}, {"bridge", "172.26.0.2", &structs.AllocNetworkStatus{Address: "172.26.0.2"}}} {
+	}{{"", "10.0.0.7", nil}, {"host", "10.0.0.7", nil}, {"none", "", nil}, {"bridge", "172.26.0.2", &structs.AllocNetworkStatus{Address: "172.26.0.2"}}, {"host", "10.9.9.9", &structs.AllocNetworkStatus{Address: "10.9.9.9"}}} {
 		id := fmt.Sprint("job", i)
 		j := &structs.Job{ID: id, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 		if i > 0 {
