@@ -14,8 +14,8 @@ const (
 )
 
 // evalDelete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
-// handed out meanwhile, so that none is deleted while it is decided. One whose allocations still matter stays: it is refused if it
-// was named, and passed over if a filter found it.
+// handed out meanwhile. One that a worker still holds, or whose allocations still matter, stays: it is refused if it was named, and
+// passed over if a filter found it.
 func (e *Endpoints) evalDelete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
 	snap := e.Store.Snapshot()
 	config := snap.SchedulerConfig(nil)
@@ -56,7 +56,7 @@ func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReque
 		}
 		all, err := page(&structs.QueryOptions{Filter: args.Filter}, &structs.QueryMeta{}, snap.Evals(nil, ns, "", false),
 			func(ev *structs.Evaluation) string { return ev.ID })
-		return slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return e.mattersFor(snap, ev) > 0 }), err
+		return slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return e.deletable(snap, ev) != nil }), err
 	}
 	out := make([]*structs.Evaluation, 0, len(args.EvalIDs))
 	seen := make(map[string]bool, len(args.EvalIDs))
@@ -71,9 +71,8 @@ func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReque
 		case seen[id]:
 			continue
 		}
-		if n := e.mattersFor(snap, ev); n > 0 {
-			return nil, structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: %d of its allocations have not ended, or are still needed by job %q", id, n, ev.JobID).
-				WithHint("nothing was deleted; stop the job first, or leave the evaluation out: garbage collection removes it in time")
+		if err := e.deletable(snap, ev); err != nil {
+			return nil, err
 		}
 		seen[id] = true
 		out = append(out, ev)
@@ -81,9 +80,22 @@ func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReque
 	return out, nil
 }
 
+// deletable returns an error that says why an evaluation must stay.
+func (e *Endpoints) deletable(snap *state.Snapshot, ev *structs.Evaluation) error {
+	if _, held := e.Broker.Outstanding(ev.ID); held { // since before the pause; what it places would be nobody's
+		return structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: it is being decided", ev.ID).
+			WithHint("nothing was deleted; try again in a moment")
+	}
+	if n := mattersFor(snap, ev); n > 0 {
+		return structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: %d of its allocations have not ended, or are still needed by job %q", ev.ID, n, ev.JobID).
+			WithHint("nothing was deleted; stop the job first, or leave the evaluation out: garbage collection removes it in time")
+	}
+	return nil
+}
+
 // mattersFor is how many of an evaluation's allocations keep it: those that have not ended, or that say of a job that is
 // to run how far it is.
-func (e *Endpoints) mattersFor(snap *state.Snapshot, ev *structs.Evaluation) (n int) {
+func mattersFor(snap *state.Snapshot, ev *structs.Evaluation) (n int) {
 	job := snap.Job(nil, ev.Namespace, ev.JobID)
 	over := job == nil || job.Stop
 	batch := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch

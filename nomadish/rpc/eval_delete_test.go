@@ -9,12 +9,20 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// holder is a broker that handed out one evaluation before it was paused.
+type holder struct {
+	Broker
+	id string
+}
+
+func (h holder) Outstanding(id string) (string, bool) { return "token", id == h.id }
+
 func idOf(n int) string { return fmt.Sprintf("%08d-0000-8000-8000-000000000000", n) }
 
 // TestEvalDelete: evaluations are deleted while the broker is paused, but for those whose allocations still matter.
 func TestEvalDelete(t *testing.T) {
 	s := newSite(t, &structs.Node{ID: idOf(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
-	s.Applier = s
+	s.Applier, s.Broker = s, holder{id: idOf(8)}
 	apply := func(kind structs.LogType, entry any) {
 		t.Helper()
 		if _, err := s.Apply(t.Context(), kind, entry); err != nil {
@@ -53,6 +61,8 @@ func TestEvalDelete(t *testing.T) {
 	eval(7, "default", "web", structs.EvalStatusComplete) // its allocation has failed and may be rescheduled
 	failed := place(7, "web", "c")
 	apply(structs.LogAllocClient, &structs.AllocClientEntry{Time: 4, Updates: []*structs.AllocClientUpdate{{ID: failed, ClientStatus: structs.AllocClientFailed}}})
+
+	eval(8, "default", "web", structs.EvalStatusPending)
 
 	ask := func(filter string, ids ...int) (*structs.EvalDeleteReply, error) {
 		args := &structs.EvalDeleteRequest{Filter: filter}
@@ -100,23 +110,24 @@ func TestEvalDelete(t *testing.T) {
 	refused("both", structs.ErrBadRequest, "exclude", `Status == "pending"`, 2)
 	refused("a filter that is none", structs.ErrBadRequest, "filter", `Status ==`)
 	refused("too many", structs.ErrTooLarge, "at most", "", make([]int, maxNamedEvals+1)...)
-	left(1, 2, 3, 4, 5, 6, 7)
+	refused("a worker has it", structs.ErrConflict, "being decided", "", 8)
+	left(1, 2, 3, 4, 5, 6, 7, 8)
 
 	deleted("", 2, 2, 4, 2)
-	left(1, 3, 5, 6, 7)
+	left(1, 3, 5, 6, 7, 8)
 	snap := s.Store.Snapshot()
 	if snap.Alloc(nil, ended) != nil || snap.Alloc(nil, live) == nil {
 		t.Error("the ended allocation is kept, or the one that runs is not")
 	}
 	deleted(`JobID == "web" or JobID == "far"`, 2) // not what is of another namespace, nor what still matters
-	left(1, 5, 7)
+	left(1, 5, 7, 8)
 	deleted(`JobID == "nobody"`, 0)
 	reply, err := s.evalDelete(t.Context(), &structs.EvalDeleteRequest{Filter: `Status == "pending"`, WriteRequest: structs.WriteRequest{Namespace: "*"}})
 	if err != nil || reply.Count != 1 {
 		t.Errorf("in all namespaces: %+v, %v", reply, err)
 	}
-	left(1, 7)
-	if open := s.Store.Snapshot().PendingEvals(); len(open) > 0 {
+	left(1, 7, 8)
+	if open := s.Store.Snapshot().PendingEvals(); len(open) != 1 {
 		t.Errorf("open are %v", open)
 	}
 }
