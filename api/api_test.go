@@ -218,6 +218,12 @@ func TestWritesSendBodies(t *testing.T) {
 		return err
 	})
 	f("PUT", "/v1/search", `"Context":"jobs"`, func(c *Client) error { _, err := c.Search(ctx, "w", "jobs"); return err })
+	f("PUT", "/v1/search?namespace=lab", `"Prefix":"w"`, func(c *Client) error {
+		_, err := c.SearchIn(ctx, "w", "all", &Query{Namespace: "lab"})
+		return err
+	})
+	f("PUT", "/v1/search/fuzzy", `"Text":"eb"`, func(c *Client) error { _, err := c.SearchFuzzy(ctx, "eb", "all", nil); return err })
+	f("GET", "/v1/job/w/scale", "", func(c *Client) error { _, _, err := c.JobScaleStatus(ctx, "w", nil); return err })
 	f("DELETE", "/v1/operator/raft/peer?id=x", "", func(c *Client) error { return c.RaftRemovePeer(ctx, "x", "") })
 }
 

@@ -284,8 +284,26 @@ func (c *Client) History(ctx context.Context, q *Query) (records []*structs.Hist
 
 // Search finds IDs by their start.
 func (c *Client) Search(ctx context.Context, prefix, kind string) (reply *structs.SearchReply, err error) {
-	_, err = c.Put(ctx, "/v1/search", nil, map[string]string{"Prefix": prefix, "Context": kind}, &reply)
+	return c.SearchIn(ctx, prefix, kind, nil)
+}
+
+// SearchIn is Search in the namespace of a query.
+func (c *Client) SearchIn(ctx context.Context, prefix, kind string, q *Query) (reply *structs.SearchReply, err error) {
+	_, err = c.Put(ctx, "/v1/search", q, map[string]string{"Prefix": prefix, "Context": kind}, &reply)
 	return reply, err
+}
+
+// FuzzyFound is what SearchFuzzy has found: matches by their kind, and of which kinds there are more.
+type FuzzyFound struct {
+	Matches     map[string][]structs.FuzzyMatch
+	Truncations map[string]bool
+}
+
+// SearchFuzzy finds things by a part of their name, of 2 characters at least. The scope of a match names where it is: of a
+// job and an allocation its namespace and ID, of a node its ID.
+func (c *Client) SearchFuzzy(ctx context.Context, text, kind string, q *Query) (found *FuzzyFound, err error) {
+	_, err = c.Put(ctx, "/v1/search/fuzzy", q, map[string]string{"Text": text, "Context": kind}, &found)
+	return found, err
 }
 
 // Metrics reads the agent's metrics as JSON.

@@ -69,6 +69,12 @@ func (c *Client) JobScaleAt(
 	return reply, err
 }
 
+// JobScaleStatus counts the instances of a job's groups, and lists how they were scaled, newest first.
+func (c *Client) JobScaleStatus(ctx context.Context, id string, q *Query) (status *structs.JobScaleStatus, meta Meta, err error) {
+	meta, err = c.Get(ctx, "/v1/job/"+seg(id)+"/scale", q, &status)
+	return status, meta, err
+}
+
 // JobRevert makes an older version the newest.
 func (c *Client) JobRevert(ctx context.Context, id string, version uint64, q *Query) (reply *structs.JobRegisterReply, err error) {
 	body := map[string]any{"JobID": id, "JobVersion": version}

@@ -335,11 +335,15 @@ func (c *Client) Stats() map[string]map[string]string {
 		}
 	}
 	addr, known := c.servers.current()
-	return map[string]map[string]string{"client": {
+	stats := map[string]string{
 		"node_id": c.NodeID(), "nodes": strconv.Itoa(len(c.nodes)), "registered": strconv.Itoa(c.Registered()),
 		"server": addr, "known_servers": strconv.Itoa(known),
 		"allocations_running": strconv.Itoa(running), "allocations_ended": strconv.Itoa(ended),
-	}}
+	}
+	if len(c.nodes) > 0 {
+		c.nodes[0].heartbeatStats(stats)
+	}
+	return map[string]map[string]string{"client": stats}
 }
 
 // StopAll ends all allocations in order and waits for their ends, or for ctx: what

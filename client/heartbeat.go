@@ -64,6 +64,7 @@ func (n *node) keepAlive(ctx context.Context) {
 		if reply.HeartbeatTTL > 0 {
 			ttl = reply.HeartbeatTTL
 		}
+		n.beaten.Store(&heartbeat{at: last, ttl: ttl})
 		wait := time.Duration((heartbeatEarliest + heartbeatSpread*rand.Float64()) * float64(ttl)) //nolint:gosec // jitter
 		t := time.NewTimer(wait)
 		select {
@@ -75,6 +76,20 @@ func (n *node) keepAlive(ctx context.Context) {
 			registered = false
 		case <-t.C:
 		}
+	}
+}
+
+// heartbeat is one that a server has answered.
+type heartbeat struct {
+	at  time.Time
+	ttl time.Duration // until when the next one must come
+}
+
+// heartbeatStats says when the servers last answered a node, and how often it must be heard.
+func (n *node) heartbeatStats(into map[string]string) {
+	if last := n.beaten.Load(); last != nil {
+		into["last_heartbeat"] = time.Since(last.at).Round(time.Millisecond).String()
+		into["heartbeat_ttl"] = last.ttl.String()
 	}
 }
 

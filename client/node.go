@@ -35,13 +35,14 @@ type node struct {
 
 	current atomic.Pointer[structs.Node] // as it is registered; never changed; set with mu held
 	meta    *metadata
-	known   chan struct{} // closed when it was registered the first time
-	epoch   atomic.Uint64 // counts registrations
-	heard   atomic.Uint64 // the index of the newest answer about allocations
-	refresh chan struct{} // asks for another registration
-	down    atomic.Bool   // a simulated node that plays a lost one
-	greeted *wire.Session // told by hello who we are; watch's alone
-	gossip  *gossiper     // nil: it does not gossip
+	known   chan struct{}             // closed when it was registered the first time
+	epoch   atomic.Uint64             // counts registrations
+	heard   atomic.Uint64             // the index of the newest answer about allocations
+	refresh chan struct{}             // asks for another registration
+	beaten  atomic.Pointer[heartbeat] // the last one that was answered; nil: none was
+	down    atomic.Bool               // a simulated node that plays a lost one
+	greeted *wire.Session             // told by hello who we are; watch's alone
+	gossip  *gossiper                 // nil: it does not gossip
 
 	mu      sync.Mutex
 	config  *alloc.Config // of all runners; made for the first

@@ -337,7 +337,7 @@ func help(hidden []string) cli.HelpFunc {
 			delete(all, h)
 		}
 		return "nomadish schedules jobs on clusters of GPU and HPC machines.\n\n" + cli.BasicHelpFunc("nomadish")(all) +
-			"\n\nAs in Nomad, run, plan, validate, status, inspect, stop and init stand for those of job; logs and fs for those of alloc." +
+			"\n\nAs in Nomad, run, plan, validate, inspect, start, stop and init stand for those of job; logs and fs for those of alloc." +
 			"\n\nStart with `nomadish agent -dev` in one terminal and `nomadish job init && nomadish job run example.nomad.hcl` in another."
 	}
 }

@@ -327,6 +327,14 @@ func cluster(t *testing.T) *fake {
 				MemoryStats: &structs.MemoryStats{RSS: 1 << 20, Usage: 2 << 20}, CpuStats: &structs.CpuStats{TotalTicks: 42, Percent: 7},
 			},
 		}}}).
+		on("GET /v1/job/web/scale", &structs.JobScaleStatus{JobID: "web", TaskGroups: map[string]structs.TaskGroupScaleStatus{
+			"front": {Events: []*structs.ScalingEvent{
+				{Time: ago(time.Minute), Count: new(int64), PreviousCount: 2, Message: "fewer", EvalID: &one.ID},
+				{Time: ago(time.Hour), PreviousCount: 2, Message: "no room", Error: true},
+			}},
+			"back": {Events: []*structs.ScalingEvent{{Time: ago(2 * time.Minute), PreviousCount: 1}}},
+		}}).
+		on("PUT /v1/search", &structs.SearchReply{Matches: map[string][]string{"jobs": {"web", "webhook"}}}).
 		on("GET /v1/evaluations", []*structs.Evaluation{one, two}).
 		on("GET /v1/evaluation/"+evalA, one).
 		on("GET /v1/evaluation/"+evalA+"/allocations", stubs).

@@ -167,9 +167,9 @@ var writes = map[string]string{
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
 	"node meta apply": "a=b", "eval delete": evalA,
-	"system gc": "", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 	"node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
+	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 }
 
 // printsNothing are the commands that print nothing that comes from a cluster.
@@ -177,7 +177,7 @@ var printsNothing = map[string]string{
 	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own",
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
 	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
-	"tls cert info": "reads a file",
+	"tls cert info": "reads a file", "fmt": "prints the names of the user's own files", "config validate": "reads files of the operator's own",
 }
 
 // Whatever a tenant or a node put into the cluster's state, no command prints what a terminal obeys, or a line of theirs.
@@ -206,6 +206,8 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	}
 	lines["alloc status"] = append(lines["alloc status"], "alloc status -verbose 5f3a9c01", "alloc status 9")
 	lines["node status"] = append(lines["node status"], "node status -verbose "+nodeA, "node status -stats "+nodeA, "node status -verbose", "node status 0")
+	lines["job scaling-events"] = append(lines["job scaling-events"], "job scaling-events -verbose web")
+	lines["status"] = append(lines["status"], "status nothing")
 	lines["topology"] = append(lines["topology"], "topology -all -verbose")
 	lines["job history"] = append(lines["job history"], "job history -p web")
 	lines["job inspect"] = append(lines["job inspect"], "job inspect -version 9 web")

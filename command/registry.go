@@ -7,7 +7,11 @@ func registry() map[string]spec {
 	all := map[string]spec{
 		"agent":                             agentSpec(),
 		"agent-info":                        agentInfo(),
+		"check":                             checkCommand(),
+		"config validate":                   configValidate(),
 		"executor":                          executorSpec(),
+		"fmt":                               fmtCommand(),
+		"status":                            statusCommand(),
 		"version":                           version(),
 		"job run":                           jobRun(),
 		"job plan":                          jobPlan(),
@@ -21,6 +25,9 @@ func registry() map[string]spec {
 		"job eval":                          jobEval(),
 		"job explain":                       jobExplain(),
 		"job allocs":                        jobAllocs(),
+		"job restart":                       jobRestart(),
+		"job scaling-events":                jobScalingEvents(),
+		"job start":                         jobStart(),
 		"job init":                          jobInit(),
 		"alloc status":                      allocStatus(),
 		"alloc logs":                        allocLogs(),
@@ -96,7 +103,7 @@ func debugging() map[string]spec {
 
 // aliases are Nomad's short forms.
 var aliases = map[string]string{
-	"run": "job run", "plan": "job plan", "validate": "job validate", "status": "job status", "stop": "job stop",
+	"run": "job run", "plan": "job plan", "validate": "job validate", "start": "job start", "stop": "job stop",
 	"inspect": "job inspect", "init": "job init", "logs": "alloc logs", "fs": "alloc fs",
 	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "eval-status": "eval status",
 	"server-members": "server members", "server-join": "server join", "server-force-leave": "server force-leave",
@@ -105,6 +112,7 @@ var aliases = map[string]string{
 
 // groups are the nouns that stand alone only in help.
 var groups = map[string]string{
+	"config":                  "config <subcommand> [options] [args]\n\n  Check the configuration of agents",
 	"job":                     "job <subcommand> [options] [args]\n\n  Submit, look at and change jobs",
 	"alloc":                   "alloc <subcommand> [options] [args]\n\n  Look at and act on allocations",
 	"node pool":               "node pool <subcommand> [options] [args]\n\n  Look at and change node pools",

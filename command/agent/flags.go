@@ -248,3 +248,10 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 	}
 	return c, warnings, err
 }
+
+// CheckConfig returns what an agent with the configuration in files or directories would warn of, and why it would not start.
+// The error is config.Problems, or one of reading.
+func CheckConfig(paths ...string) (config.Problems, error) {
+	_, warnings, err := (&flags{files: paths}).load()
+	return warnings, err
+}

@@ -302,7 +302,8 @@ func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertReques
 	if args.JobVersion == job.Version {
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is at version %d already", job.ID, job.Version)
 	}
-	old := e.Store.Snapshot().JobVersion(job.Namespace, job.ID, args.JobVersion)
+	snap := e.Store.Snapshot()
+	old := snap.JobVersion(job.Namespace, job.ID, args.JobVersion)
 	if old == nil {
 		return nil, structs.Errorf(structs.CodeNotFound, "job %q has no version %d any more", job.ID, args.JobVersion).
 			WithHint("`job history` lists those that are kept")
@@ -310,7 +311,7 @@ func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertReques
 	again := old.Copy()
 	again.Stop, again.VersionTag = false, nil
 	return e.jobRegister(ctx, &structs.JobRegisterRequest{
-		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex,
+		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex, Submission: snap.JobSubmission(job.Namespace, job.ID, args.JobVersion),
 		WriteRequest: structs.WriteRequest{Namespace: job.Namespace},
 	})
 }

@@ -1,0 +1,59 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+)
+
+func jobStart() spec {
+	return spec{
+		synopsis: "Start stopped jobs again",
+		usage:    "<job>...", example: "web",
+		details: "A job is started as its newest version that was not stopped, which becomes a new version. More than one is started\n" +
+			"after a question, where a terminal can answer it, or with -yes.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var b bulk
+			b.flags(fs, "jobs")
+			detach := fs.Bool("detach", false, "do not follow the evaluation")
+			verbose := fs.Bool("verbose", false, "print whole IDs")
+			return func(ctx context.Context, e *env, args []string) int {
+				jobs, err := b.jobTargets(ctx, e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				return b.each(ctx, e, "Start", "job", jobs, func(t target) int {
+					return startJob(ctx, e, t, *detach, *verbose)
+				})
+			}
+		},
+	}
+}
+
+// startJob reverts a stopped job to its newest version that was not stopped.
+func startJob(ctx context.Context, e *env, t target, detach, verbose bool) int {
+	reply, _, err := e.client.JobVersions(ctx, t.id, false, t.query())
+	if err != nil {
+		return e.fail(err)
+	}
+	if len(reply.Versions) == 0 {
+		return e.fail(fmt.Errorf("no job is named %q", t.id))
+	}
+	if !reply.Versions[0].Stop {
+		return e.fail(fmt.Errorf("job %q is not stopped", t.id))
+	}
+	for _, version := range reply.Versions { // newest first
+		if version.Stop {
+			continue
+		}
+		done, err := e.client.JobRevert(ctx, t.id, version.Version, t.query())
+		if err != nil {
+			return e.fail(err)
+		}
+		if done.EvalID == "" || detach {
+			e.printf("Job %q started as its version %d\n", t.id, version.Version)
+		}
+		return e.follow(ctx, done.EvalID, detach, verbose)
+	}
+	return e.fail(fmt.Errorf("job %q has no version any more that was not stopped: submit it with `nomadish job run`", t.id))
+}
