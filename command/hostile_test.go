@@ -178,6 +178,7 @@ var printsNothing = map[string]string{
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
 	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
 	"tls cert info": "reads a file", "fmt": "prints the names of the user's own files", "config validate": "reads files of the operator's own",
+	"operator raft info": "see TestRaftOffline", "operator raft logs": "see TestRaftOffline", "operator raft state": "see TestRaftOffline",
 }
 
 // Whatever a tenant or a node put into the cluster's state, no command prints what a terminal obeys, or a line of theirs.

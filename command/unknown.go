@@ -78,16 +78,26 @@ func meant(group string, words []string, all map[string]spec) string {
 	if mended {
 		return at
 	}
-	var same []string
-	for name := range all { // only one counts: the order does not matter
-		if _, alias := aliases[name]; !alias && strings.HasSuffix(name, " "+words[0]) {
-			same = append(same, name)
+	for _, nouns := range []int{1, 2, 3} { // "alloc logs" before "operator raft logs"
+		var same []string
+		for name := range all { // only one counts: the order does not matter
+			if _, alias := aliases[name]; !alias && strings.HasSuffix(name, " "+words[0]) && strings.Count(name, " ") == nouns {
+				same = append(same, name)
+			}
+		}
+		if len(same) > 0 {
+			return only(same)
 		}
 	}
-	if len(same) == 1 {
-		return same[0]
-	}
 	return ""
+}
+
+// only is the one element of a list, or "".
+func only(all []string) string {
+	if len(all) != 1 {
+		return ""
+	}
+	return all[0]
 }
 
 // wordsAfter are those that may follow a group or, where it is empty, the program's name.

@@ -55,6 +55,12 @@ func New(writer *state.Writer, store *state.Store, logger hclog.Logger) *FSM {
 	return &FSM{writer: writer, store: store, logger: logger}
 }
 
+// NewState makes an empty state with the FSM that changes it, for who rebuilds a state apart from a server.
+func NewState(opts state.Options, logger hclog.Logger) (*FSM, *state.Store) {
+	store, writer := state.New(opts)
+	return New(writer, store, logger), store
+}
+
 // Encode makes a log entry: one byte of type, then the payload in msgpack.
 func Encode(t structs.LogType, payload any) ([]byte, error) {
 	entry, err := wire.Append([]byte{byte(t)}, payload)
