@@ -279,6 +279,11 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	if len(args) > 0 && args[0] == jobparse.Command { // an agent's own, and before all else: it is run for every job file
 		return jobparse.Main(args[1:], in, out, errOut)
 	}
+	all := registry()
+	if name := later(args, all); name != "" {
+		_, _ = fmt.Fprintln(errOut, laterText(name))
+		return exitFailed
+	}
 	agent.Version = Version
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -296,7 +301,6 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	commands := map[string]cli.CommandFactory{}
 	var hidden []string
-	all := registry()
 	for name, s := range all {
 		commands[name] = func() (cli.Command, error) {
 			return &runner{name: name, spec: s, in: in, out: out, err: errOut, ctx: ctx, now: time.Now}, nil

@@ -108,8 +108,8 @@ func TestUnknownCommands(t *testing.T) {
 	f(`did you mean "node status"?`, "nodes", "status", "-verbose")
 	f(`there is no command "job logs"; did you mean "alloc logs"?`, "job", "logs", "web") // what another noun has
 	f(`did you mean "node drain"?`, "drain", "n1")
-	f(`the command "deployment" is not there yet`+"\n", "deployment", "list")
-	f(`the command "alloc exec" is not there yet`, "alloc", "exec", "x", "sh")
+	f(`nomadish: "deployment list" is not there yet: `, "deployment", "list")
+	f(`nomadish: "alloc exec" is not there yet: `, "alloc", "exec", "x", "sh")
 	f("Subcommands:", "job")
 	f("Subcommands:", "operator", "raft")
 	f(`there is no command "operator raft x"`, "operator", "raft", "x", "y")

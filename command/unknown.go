@@ -15,12 +15,6 @@ import (
 // unknownCommand is what the cli package answers where it knows no such command.
 const unknownCommand = 127
 
-// notYet are Nomad's commands that are not there yet: nothing was misspelt.
-var notYet = []string{
-	"acl", "alloc exec", "deployment", "exec", "job deployments", "job dispatch", "job periodic", "job promote", "namespace",
-	"operator root", "plugin", "quota", "secret", "sentinel", "service", "ui", "var", "volume",
-}
-
 // group is a noun without a verb: its help lists the verbs.
 type group struct {
 	name, text string
@@ -47,9 +41,6 @@ func unknown(group string, args []string, all map[string]spec) string {
 		return "a command is needed"
 	}
 	name := beneath(group, args[0])
-	if slices.Contains(notYet, name) {
-		return fmt.Sprintf("the command %q is not there yet", name)
-	}
 	text := fmt.Sprintf("there is no command %q", name)
 	if near := meant(group, args, all); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
