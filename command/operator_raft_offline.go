@@ -182,12 +182,11 @@ func raftState() spec {
 func writeState(ctx context.Context, out *bufio.Writer, snap *state.Snapshot) error {
 	seen, table := map[string]bool{}, ""
 	open := func(name string) {
-		switch {
-		case table == "":
-			_, _ = out.WriteString("{") // an error stays until Flush
-		default:
-			_, _ = out.WriteString("],")
+		before := "],"
+		if table == "" {
+			before = "{"
 		}
+		_, _ = out.WriteString(before) // an error stays until Flush
 		table, seen[name] = name, true
 		_, _ = fmt.Fprintf(out, "\n%q: [", tableTitle(name))
 	}

@@ -5,58 +5,51 @@ import "maps"
 // registry names every command. A command's file is found by its name.
 func registry() map[string]spec {
 	all := map[string]spec{
-		"agent":                             agentSpec(),
-		"agent-info":                        agentInfo(),
-		"check":                             checkCommand(),
-		"config validate":                   configValidate(),
-		"executor":                          executorSpec(),
-		"fmt":                               fmtCommand(),
-		"status":                            statusCommand(),
-		"version":                           version(),
-		"job run":                           jobRun(),
-		"job plan":                          jobPlan(),
-		"job validate":                      jobValidate(),
-		"job status":                        jobStatus(),
-		"job stop":                          jobStop(),
-		"job inspect":                       jobInspect(),
-		"job history":                       jobHistory(),
-		"job revert":                        jobRevert(),
-		"job scale":                         jobScale(),
-		"job eval":                          jobEval(),
-		"job explain":                       jobExplain(),
-		"job allocs":                        jobAllocs(),
-		"job restart":                       jobRestart(),
-		"job scaling-events":                jobScalingEvents(),
-		"job start":                         jobStart(),
-		"job init":                          jobInit(),
-		"alloc status":                      allocStatus(),
-		"alloc logs":                        allocLogs(),
-		"alloc fs":                          allocFS(),
-		"alloc signal":                      allocSignal(),
-		"alloc restart":                     allocRestart(),
-		"alloc stop":                        allocStop(),
-		"alloc suspend":                     allocSuspend(),
-		"alloc resume":                      allocResume(),
-		"eval list":                         evalList(),
-		"eval delete":                       evalDelete(),
-		"eval status":                       evalStatus(),
-		"node status":                       nodeStatus(),
-		"node config":                       nodeConfig(),
-		"node meta apply":                   nodeMetaApply(),
-		"node meta read":                    nodeMetaRead(),
-		"node drain":                        nodeDrain(),
-		"node eligibility":                  nodeEligibility(),
-		"node pool list":                    nodePoolList(),
-		"node pool info":                    nodePoolInfo(),
-		"node pool nodes":                   nodePoolNodes(),
-		"node pool jobs":                    nodePoolJobs(),
-		"node pool apply":                   nodePoolApply(),
-		"node pool delete":                  nodePoolDelete(),
-		"node pool init":                    nodePoolInit(),
-		"scaling policy info":               scalingPolicyInfo(),
-		"scaling policy list":               scalingPolicyList(),
-		"topology":                          topologyCmd(),
-		"queue":                             queueCmd(),
+		"agent":               agentSpec(),
+		"agent-info":          agentInfo(),
+		"check":               checkCommand(),
+		"executor":            executorSpec(),
+		"status":              statusCommand(),
+		"version":             version(),
+		"eval list":           evalList(),
+		"eval delete":         evalDelete(),
+		"eval status":         evalStatus(),
+		"scaling policy info": scalingPolicyInfo(),
+		"scaling policy list": scalingPolicyList(),
+		"topology":            topologyCmd(),
+		"queue":               queueCmd(),
+	}
+	for _, more := range []map[string]spec{workCommands(), nodeCommands(), clusterCommands(), fileCommands()} {
+		maps.Copy(all, more)
+	}
+	for alias, of := range aliases {
+		all[alias] = all[of]
+	}
+	return all
+}
+
+// nodeCommands are those about nodes and node pools.
+func nodeCommands() map[string]spec {
+	return map[string]spec{
+		"node status":      nodeStatus(),
+		"node config":      nodeConfig(),
+		"node meta apply":  nodeMetaApply(),
+		"node meta read":   nodeMetaRead(),
+		"node drain":       nodeDrain(),
+		"node eligibility": nodeEligibility(),
+		"node pool list":   nodePoolList(),
+		"node pool info":   nodePoolInfo(),
+		"node pool nodes":  nodePoolNodes(),
+		"node pool jobs":   nodePoolJobs(),
+		"node pool apply":  nodePoolApply(),
+		"node pool delete": nodePoolDelete(),
+		"node pool init":   nodePoolInit(),
+	}
+}
+
+// clusterCommands are those about regions, servers and the running of a cluster.
+func clusterCommands() map[string]spec {
+	return map[string]spec{
 		"region list":                       regionList(),
 		"server members":                    serverMembers(),
 		"server join":                       serverJoin(),
@@ -64,11 +57,8 @@ func registry() map[string]spec {
 		"operator autopilot get-config":     autopilotGetConfig(),
 		"operator autopilot set-config":     autopilotSetConfig(),
 		"operator autopilot health":         autopilotHealth(),
-		"operator raft info":                raftInfo(),
 		"operator raft list-peers":          raftListPeers(),
-		"operator raft logs":                raftLogs(),
 		"operator raft remove-peer":         raftRemovePeer(),
-		"operator raft state":               raftState(),
 		"operator raft transfer-leadership": raftTransfer(),
 		"operator scheduler get-config":     schedulerGetConfig(),
 		"operator scheduler set-config":     schedulerSetConfig(),
@@ -84,24 +74,58 @@ func registry() map[string]spec {
 		"operator metrics":                  operatorMetrics(),
 		"system gc":                         systemGC(),
 		"system reconcile summaries":        systemReconcile(),
-		"tls ca create":                     tlsCACreate(),
-		"tls ca info":                       tlsCAInfo(),
-		"tls cert create":                   tlsCertCreate(),
-		"tls cert info":                     tlsCertInfo(),
-		"sim nodes":                         simNodes(),
-		"sim health":                        simHealth(),
-		"sim run":                           simRun(),
+		"monitor":                           monitorCmd(),
+		"operator debug":                    operatorDebug(),
+		"operator debug check":              debugCheck(),
 	}
-	maps.Copy(all, debugging())
-	for alias, of := range aliases {
-		all[alias] = all[of]
-	}
-	return all
 }
 
-// debugging are the commands that look for faults of the cluster's own.
-func debugging() map[string]spec {
-	return map[string]spec{"monitor": monitorCmd(), "operator debug": operatorDebug(), "operator debug check": debugCheck()}
+// workCommands are those about jobs and allocations.
+func workCommands() map[string]spec {
+	return map[string]spec{
+		"job run":            jobRun(),
+		"job plan":           jobPlan(),
+		"job validate":       jobValidate(),
+		"job status":         jobStatus(),
+		"job stop":           jobStop(),
+		"job inspect":        jobInspect(),
+		"job history":        jobHistory(),
+		"job revert":         jobRevert(),
+		"job scale":          jobScale(),
+		"job eval":           jobEval(),
+		"job explain":        jobExplain(),
+		"job allocs":         jobAllocs(),
+		"job restart":        jobRestart(),
+		"job scaling-events": jobScalingEvents(),
+		"job start":          jobStart(),
+		"job init":           jobInit(),
+		"alloc status":       allocStatus(),
+		"alloc logs":         allocLogs(),
+		"alloc fs":           allocFS(),
+		"alloc signal":       allocSignal(),
+		"alloc restart":      allocRestart(),
+		"alloc stop":         allocStop(),
+		"alloc suspend":      allocSuspend(),
+		"alloc resume":       allocResume(),
+	}
+}
+
+// fileCommands are those that read or make files, or simulate, and need no cluster.
+func fileCommands() map[string]spec {
+	return map[string]spec{
+		"config validate":     configValidate(),
+		"fmt":                 fmtCommand(),
+		"operator raft info":  raftInfo(),
+		"operator raft logs":  raftLogs(),
+		"operator raft state": raftState(),
+		"tls ca create":       tlsCACreate(),
+		"tls ca info":         tlsCAInfo(),
+		"tls cert create":     tlsCertCreate(),
+		"tls cert info":       tlsCertInfo(),
+		"sim nodes":           simNodes(),
+		"sim health":          simHealth(),
+		"sim run":             simRun(),
+	}
 }
 
 // aliases are Nomad's short forms.
