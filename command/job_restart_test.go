@@ -44,6 +44,15 @@ func TestJobRestartGoesInBatches(t *testing.T) {
 		if asked := f.requests("PUT"); len(asked) != n {
 			t.Errorf("%q: asked %q", args, asked)
 		}
+		looks := 0 // at each before it is restarted, after it, and until it has started anew
+		for _, asked := range f.requests("GET") {
+			if strings.HasPrefix(asked, "GET /v1/allocation/") {
+				looks++
+			}
+		}
+		if looks != 3*n {
+			t.Errorf("%q: looked at allocations %d times, want %d", args, looks, 3*n)
+		}
 		return got.out
 	}
 	out := shows([]string{
