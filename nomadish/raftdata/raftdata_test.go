@@ -146,6 +146,8 @@ func TestStateRefusesWhatIsMissing(t *testing.T) {
 	f("after entry 5 comes entry 8", 5, 7, 0)
 	f("no state 100 entries before", 0, 0, -100)
 	f("comes entry 4", 5, 3, 4) // of before the snapshot
+	f("the state at entry 2 is gone", 5, 3, 2)
+	f("the state at entry 4 is gone", 5, 5, 4)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := open(t, server(t, entries, 0, 0)).State(ended, 0); !errors.Is(err, context.Canceled) {

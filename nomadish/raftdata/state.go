@@ -101,6 +101,9 @@ func (d *Data) apply(ctx context.Context, machine raft.BatchingFSM, at, last uin
 		return at, err
 	}
 	flush()
+	if at < last {
+		return at, fmt.Errorf("the state at entry %d is gone: no snapshot that is kept is that old, and the log does not reach back from there", last)
+	}
 	return at, nil
 }
 
