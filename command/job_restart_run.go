@@ -301,6 +301,7 @@ func (r *restarter) replace(ctx context.Context, a *structs.Allocation) error {
 		return err
 	}
 	q := &api.Query{Namespace: a.Namespace}
+	var eval *structs.Evaluation // as it was before the allocation is looked at: what it placed can be seen once it is complete
 	for {
 		old, meta, err := r.e.client.Alloc(ctx, a.ID, q)
 		if err != nil {
@@ -310,21 +311,20 @@ func (r *restarter) replace(ctx context.Context, a *structs.Allocation) error {
 			r.line("Allocation %q replaces %q", short(old.NextAllocation, r.o.verbose), short(a.ID, r.o.verbose))
 			return r.await(ctx, old.NextAllocation, a.Namespace, func(*structs.Allocation) bool { return true })
 		}
-		if q.Index > 0 { // what an evaluation placed can be seen once it is complete
-			if decided, err := r.decided(ctx, reply.EvalID, old); decided || err != nil {
+		if eval != nil {
+			if decided, err := r.decided(eval, old); decided || err != nil {
 				return err
 			}
+		}
+		if eval, _, err = r.e.client.Eval(ctx, reply.EvalID, &api.Query{Namespace: a.Namespace}); err != nil {
+			return err
 		}
 		q.Index, q.Wait = meta.Index, restartPoll
 	}
 }
 
 // decided reports whether the evaluation of a stop is over without a replacement; it is an error if there was no room for one.
-func (r *restarter) decided(ctx context.Context, evalID string, old *structs.Allocation) (bool, error) {
-	eval, _, err := r.e.client.Eval(ctx, evalID, &api.Query{Namespace: old.Namespace})
-	if err != nil {
-		return false, err
-	}
+func (r *restarter) decided(eval *structs.Evaluation, old *structs.Allocation) (bool, error) {
 	switch {
 	case eval.Status == structs.EvalStatusFailed || eval.Status == structs.EvalStatusCancelled:
 		return true, fmt.Errorf("its replacement was not decided: evaluation %q is %s: %s", short(eval.ID, r.o.verbose), eval.Status, orNothing(eval.StatusDescription))
