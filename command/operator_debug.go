@@ -49,7 +49,7 @@ and variables are not gathered. Logs may still tell what is not for everybody: r
 the archive before you pass it on.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o debugOptions
-			fs.DurationVar(&o.duration, "duration", 2*time.Minute, "how `long` logs are streamed")
+			fs.DurationVar(&o.duration, "duration", 5*time.Minute, "how `long` logs are streamed")
 			fs.DurationVar(&o.interval, "interval", 30*time.Second, "the `time` between two snapshots of the lists")
 			fs.DurationVar(&o.pprofDuration, "pprof-duration", time.Second, "how `long` a profile of the CPU and a trace are taken")
 			fs.DurationVar(&o.pprofInterval, "pprof-interval", 30*time.Second, "the `time` between two profiles")

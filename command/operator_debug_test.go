@@ -137,7 +137,7 @@ func TestOperatorDebug(t *testing.T) {
 		t.Errorf("left over: %v, %v", leftOver, err)
 	}
 	for line, want := range map[string]string{
-		"-duration 0s": "must be above 0", "-duration 25h": "at most", "-interval 3m": "at most -duration", "-pprof-duration 1ms": "must be from 1s", "-max-nodes -1": "negative",
+		"-duration 0s": "must be above 0", "-duration 25h": "at most", "-interval 6m": "at most -duration", "-pprof-duration 1ms": "must be from 1s", "-max-nodes -1": "negative",
 		"-log-level loud": "must be one of", "-interval 0s": "above 0", "x": "no arguments", "-output nowhere": "-output",
 	} {
 		if got := f.run(t, append([]string{"operator", "debug"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
