@@ -29,6 +29,7 @@ job "web" {
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "a=b": "a=b", "dir/x-1_2.hcl": "dir/x-1_2.hcl", "a b": "'a b'", "$x": "'$x'", "a'b": `'a'\''b'`, "~": "'~'", "ü": "'ü'",
+		"a\nb": `$'a\nb'`, "it's\t\\\x1b[31m": `$'it\'s\t\\\x1b[31m'`, "a\u202eü": `$'a\xe2\x80\xaeü'`,
 	} {
 		if got := shellWord(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)

@@ -13,10 +13,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// hostileName is what a tenant may name things: names have no control characters, but others that turn and hide text.
+// hostileName is what a tenant may name groups and tasks: their names have no control characters, but others that turn and hide
+// text.
 const hostileName = "a\u202eb\u200b\u2066c\ufeff\U000e0041"
 
-// hostileText is what a tenant may write elsewhere: a colour, a line of its own, a reversed direction, a control sequence in
+// hostileText is what a tenant may write elsewhere, a job's ID and name included: a colour, a line of its own, a reversed direction, a control sequence in
 // one character.
 const hostileText = "a\x1b[31mb\nforged\u202ed\u009b2J\u200b"
 
@@ -42,7 +43,7 @@ func TestDoorNames(t *testing.T) {
 	register := func(id string, cpu int, config map[string]any) {
 		t.Helper()
 		job := &structs.Job{
-			ID: id, Name: hostileName, Type: structs.JobTypeService, Datacenters: []string{"*"}, Meta: map[string]string{"m": hostileText},
+			ID: id, Name: hostileText, Type: structs.JobTypeService, Datacenters: []string{"*"}, Meta: map[string]string{"m": hostileText},
 			TaskGroups: []*structs.TaskGroup{{Name: hostileName, Count: 1, Tasks: []*structs.Task{{
 				Name: hostileName, Driver: "mock_driver", Config: config, Meta: map[string]string{"m": hostileText},
 				Resources: &structs.Resources{CPU: cpu, MemoryMB: 10},
@@ -52,7 +53,7 @@ func TestDoorNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	placed, waits, fails := "placed"+hostileName, "waits"+hostileName, "fails"+hostileName
+	placed, waits, fails := "placed"+hostileText, "waits"+hostileText, "fails"+hostileText
 	register(placed, 20, map[string]any{"run_for": "1h"})
 	register(waits, 100_000_000, map[string]any{"run_for": "1h"})
 	register(fails, 20, map[string]any{"start_error": hostileText})
@@ -103,7 +104,7 @@ func TestDoorNames(t *testing.T) {
 		}
 	}
 	log := a.log.tail(1 << 20)
-	if !strings.Contains(log, `a\u202eb`) {
+	if !strings.Contains(log, `forged\u202ed`) {
 		t.Errorf("the log names none of them:\n%s", log)
 	}
 	if line := unprintable(log); line != "" {

@@ -19,6 +19,7 @@ import (
 var jobIDs = []string{
 	"a/b", "/lead", "trail/", "a//b", ".", "..", "a/..", "../up", "a%b", "a%2Fb", "%", "a?b=c", "a#b", "a&b;c", "a+b", "a:b", "*", "a,b",
 	`q"uote`, "it's", `back\slash`, "<b>", "$HOME", "${x}", "a@b[1]{2}", "`x`", "~", "ü-日本-🚀", "a\u00a0b", "é-e\u0301",
+	"a\nb", "a\tb", "a\x1b[31mb", "a\u0085b", "a\x7fb", "\r\nforged:x", "a\u202eb\u200b", "job-id/with\\troublesome:characters\n?&字",
 	"x/summary", "x/allocations", "x/plan", "x/versions/1/tag", "x/scale", "-dash", "--help", "42", "null", "parse",
 }
 
@@ -43,7 +44,7 @@ func TestJobIDs(t *testing.T) {
 	}
 	close(ids)
 	workers.Wait()
-	for _, id := range []string{"", "a b", "a\x00b", "a\nb", "a\x1b[0m", "a\tb", "a\u0085b", strings.Repeat("x", 513)} {
+	for _, id := range []string{"", "a b", "a\x00b", strings.Repeat("x", 513)} {
 		if _, _, err := a.nomad.Jobs().Register(officialJob(id, "exit 0"), nil); err == nil {
 			t.Errorf("%q is registered", id)
 		}
@@ -80,9 +81,10 @@ func (a *agent) jobIDWorks(ctx context.Context, id string) error {
 	if want := id + ".g[0]"; alloc.JobID != id || alloc.Name != want {
 		return fmt.Errorf("its allocation is %q of the job %q, not %q", alloc.Name, alloc.JobID, want)
 	}
-	for _, command := range []string{"status", "explain"} {
-		if out, code := a.cli("job", command, "--", id); code != 0 {
-			return fmt.Errorf("job %s: %s", command, out)
+	for _, command := range []string{"status", "explain", "allocs", "history", "inspect"} {
+		out, code := a.cli("job", command, "--", id)
+		if line := unprintable(out); code != 0 || line != "" {
+			return fmt.Errorf("job %s: exit code %d, unprintable in %q: %s", command, code, line, out)
 		}
 	}
 	if out, code := a.cli("job", "stop", "-detach", "-purge", "--", id); code != 0 {

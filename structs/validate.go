@@ -58,11 +58,11 @@ func checkTags(list *problemList, at *place, v reflect.Value) {
 }
 
 func (j *Job) validateHead(r reporter) {
-	checkName(r, "id", j.ID)
-	if strings.ContainsAny(j.ID, " \t") {
+	checkText(r, "id", j.ID)
+	if strings.Contains(j.ID, " ") {
 		r.addf("id", "must not contain spaces")
 	}
-	checkName(r, "name", j.Name)
+	checkText(r, "name", j.Name)
 	if !namespaceName.MatchString(j.Namespace) {
 		r.addf("namespace", "must be 1 to 128 letters, digits or dashes, not %q", clip(j.Namespace))
 	}
@@ -96,7 +96,19 @@ func (j *Job) validateHead(r reporter) {
 	checkKeys(r, "meta", j.Meta)
 }
 
-// checkName reports names that could not be shown, or put into a path.
+// checkText reports an ID or a name that nothing could be told apart by. As in Nomad it may hold control characters: whoever
+// shows it escapes them.
+func checkText(r reporter, field, text string) {
+	switch {
+	case text == "":
+		r.addf(field, "must not be empty")
+	case checkLength(r, field, text):
+	case strings.ContainsRune(text, 0):
+		r.addf(field, "must not contain a zero byte")
+	}
+}
+
+// checkName reports names that could not be put into a path.
 func checkName(r reporter, field, name string) {
 	switch {
 	case name == "":

@@ -190,7 +190,7 @@ func TestAnswerHeaders(t *testing.T) {
 		t.Errorf("pretty: %s", body)
 	}
 	resp, _ = ask(t, ts, "PUT", "/v1/jobs/parse", `{"JobHCL":"x"}`)
-	if got := resp.Header.Get("X-Nomad-Warning"); got != "two lines" {
+	if got := resp.Header.Get("X-Nomad-Warning"); got != `two\nlines` {
 		t.Errorf("warning: %q", got)
 	}
 }

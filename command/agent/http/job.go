@@ -3,6 +3,7 @@ package httpapi
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -45,7 +46,7 @@ func jobParse(r *request) (any, error) {
 		return nil, err
 	}
 	for _, w := range parsed.Warnings {
-		r.w.Header().Add("X-Nomad-Warning", oneLine(w))
+		r.w.Header().Add("X-Nomad-Warning", printable.EscapeLine(w))
 	}
 	return parsed.Job, nil
 }

@@ -275,15 +275,3 @@ func (s *Server) debugRoutes() []*route {
 		plain("/debug/pprof/trace", pprof.Trace),
 	}
 }
-
-// oneLine makes a text fit a header.
-func oneLine(s string) string {
-	out := make([]rune, 0, len(s))
-	for _, c := range s {
-		if c < ' ' || c == 0x7f {
-			c = ' '
-		}
-		out = append(out, c)
-	}
-	return string(out)
-}
