@@ -77,6 +77,20 @@ func Release(ctx context.Context, h Handle) error {
 	return nil
 }
 
+// Noter is a Handle that can tell what the user of its task should know of the start, such as a limit that the node has lowered.
+type Noter interface {
+	// Notes are sentences for people. They do not change; the handle of a recovered task has none.
+	Notes() []string
+}
+
+// Notes returns what a handle has to say of the start of its task.
+func Notes(h Handle) []string {
+	if n, ok := h.(Noter); ok {
+		return n.Notes()
+	}
+	return nil
+}
+
 // Notifier is a Handle that can tell of the task's end by a call, so that its
 // user needs no goroutine per waiting task (simulated nodes have tens of
 // thousands).

@@ -51,6 +51,7 @@ type script struct {
 	at      []time.Time
 	stopped int
 	killed  []time.Duration // the timeouts given to Stop
+	notes   []string
 }
 
 func (s *script) Name() string { return "script" }
@@ -99,6 +100,7 @@ func (h *scriptHandle) Stop(ctx context.Context, timeout time.Duration, _ string
 	return err
 }
 func (h *scriptHandle) Stats(context.Context) (driver.Stats, error) { return driver.Stats{}, nil }
+func (h *scriptHandle) Notes() []string                             { return h.s.notes }
 func (h *scriptHandle) State() []byte                               { return []byte("state") }
 
 func runner(h *host, d driver.Driver, spec *structs.Task, p Policy) *Runner {
@@ -138,6 +140,28 @@ func TestRunnerRestartsWithItsDelay(t *testing.T) {
 			if d := s.at[i].Sub(s.at[i-1]); d < 11*time.Second || d > 14*time.Second {
 				t.Errorf("start %d came %v after the one before", i, d)
 			}
+		}
+		h.cancel()
+		h.wg.Wait()
+	})
+}
+
+// What the driver has to say of a start is told once, not at each restart.
+func TestRunnerTellsOfItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, s := newHost(), &script{run: time.Second, code: 1, notes: []string{"less than was asked for"}}
+		r := runner(h, s, &structs.Task{}, Policy{Attempts: 1, Interval: time.Hour, Delay: time.Second, Mode: structs.RestartPolicyModeFail})
+		h.Do(r.Start)
+		time.Sleep(time.Minute)
+		var told []string
+		events := r.State().Task.Events
+		for i, e := range events {
+			if e.Type == structs.TaskDriverMessage {
+				told = append(told, e.DisplayMessage+", then "+events[i+1].Type)
+			}
+		}
+		if want := []string{"less than was asked for, then " + structs.TaskStarted}; !h.dead(r) || len(s.at) != 2 || !slices.Equal(told, want) {
+			t.Errorf("dead %v, %d starts, told %q, want %q once", r.Dead(), len(s.at), told, want)
 		}
 		h.cancel()
 		h.wg.Wait()

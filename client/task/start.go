@@ -114,6 +114,11 @@ func (t *Runner) launched(ctx context.Context, gen int, h driver.Handle, kind st
 	t.cancelRun = nil
 	switch {
 	case err == nil:
+		if !t.state.Ran { // it would be the same at each restart
+			for _, note := range driver.Notes(h) {
+				t.event(NewEvent(structs.TaskDriverMessage, time.Now(), note), false)
+			}
+		}
 		t.started(h, structs.TaskStarted)
 	case t.killing:
 		t.cutShort()

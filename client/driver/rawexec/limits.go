@@ -1,6 +1,8 @@
 package rawexec
 
 import (
+	"cmp"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -107,15 +109,22 @@ func (l *limiter) forTask(task *driver.TaskConfig, cfg *config) *executor.Cgroup
 
 // pids is how many processes a task may have: what the node allows, or less if the task says so; 0: no limit.
 func (l *limiter) pids(cfg *config) int64 {
-	node := l.Pids
-	switch {
-	case node < 0:
+	node := l.nodePids()
+	if node == 0 || cfg.pidsLimit > 0 && cfg.pidsLimit < node {
 		return int64(cfg.pidsLimit)
-	case node == 0:
-		node = defaultPids
-	}
-	if cfg.pidsLimit > 0 {
-		node = min(node, cfg.pidsLimit)
 	}
 	return int64(node)
+}
+
+// nodePids is how many processes the node lets a task have; 0: no limit.
+func (l *limiter) nodePids() int { return max(0, cmp.Or(l.Pids, defaultPids)) }
+
+// notes say what a task asked for and does not get.
+func (l *limiter) notes(c *executor.Cgroup, cfg *config) []string {
+	node := l.nodePids()
+	if c == nil || node == 0 || cfg.pidsLimit <= node {
+		return nil
+	}
+	return []string{fmt.Sprintf(`pids_limit: the task asks for %d processes and threads, and this node allows %d, which is its limit; `+
+		`a node allows more with plugin "raw_exec" { config = { pids_limit = %d } }`, cfg.pidsLimit, node, cfg.pidsLimit)}
 }

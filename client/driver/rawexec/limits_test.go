@@ -40,6 +40,15 @@ func TestLimitsOfTask(t *testing.T) {
 			t.Errorf("with cgroup_v2_override: %+v", got)
 		}
 	}
+	for _, c := range []struct{ node, task, allowed int }{{50, 100, 50}, {0, 5000, 1024}, {50, 50, 0}, {50, 0, 0}, {-1, 5000, 0}, {0, 1024, 0}} {
+		l := &limiter{Limits: Limits{Parent: "p/agent", Pids: c.node}}
+		cfg := &config{pidsLimit: c.task}
+		notes := strings.Join(l.notes(l.forTask(&driver.TaskConfig{}, cfg), cfg), "; ")
+		said := "asks for " + strconv.Itoa(c.task) + " processes and threads, and this node allows " + strconv.Itoa(c.allowed)
+		if lowered := c.allowed > 0; lowered != (notes != "") || lowered && !strings.Contains(notes, said) {
+			t.Errorf("node %d, task %d: %q", c.node, c.task, notes)
+		}
+	}
 	if _, err := parse(map[string]any{"command": "a", "pids_limit": -1}); err == nil || !strings.Contains(err.Error(), "pids_limit") {
 		t.Errorf("pids_limit -1: %v", err)
 	}

@@ -179,7 +179,12 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 		}
 		return nil, driver.Recoverable(err)
 	}
-	return d.handle(spec.ID)
+	h, err := d.handle(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	h.notes = d.limits.notes(spec.Cgroup, cfg)
+	return h, nil
 }
 
 // permits returns an error if the driver's configuration on this node rules out how a task wants to run.
@@ -346,8 +351,12 @@ type handle struct {
 	exec  *executor.Client
 	id    string
 	state []byte
+	notes []string // of its start
 	ended atomic.Pointer[driver.ExitResult]
 }
+
+// Notes implements driver.Noter.
+func (h *handle) Notes() []string { return h.notes }
 
 func (h *handle) State() []byte { return slices.Clone(h.state) }
 
