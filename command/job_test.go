@@ -137,10 +137,38 @@ func TestMonitorStopsFollowing(t *testing.T) {
 	e.out, e.err, e.now = &out, &out, func() time.Time { return present }
 	m := newMonitor(e, false)
 	m.wait = time.Nanosecond
-	if code := m.eval(t.Context(), evalA); code != exitDone {
-		t.Errorf("exit code %d: %s", code, out.String())
+	if code := m.eval(t.Context(), evalA); code != exitIncomplete {
+		t.Errorf("exit code %d, want %d: %s", code, exitIncomplete, out.String())
 	}
 	wants(t, out.String(), "Stopped following after 1ns", "nomadish job status web")
+}
+
+// Batch work is followed to its end, however long that takes. That of a job that is stopped is not waited for as long.
+func TestMonitorFollowsBatchWorkToItsEnd(t *testing.T) {
+	follow := func(trigger string, allocs ...any) (int, string) {
+		t.Helper()
+		ev := batchEval()
+		ev.TriggeredBy = trigger
+		f := newFake(t).on("GET /v1/evaluation/"+evalA, ev).on("GET /v1/evaluation/"+evalA+"/allocations", allocs...)
+		var out bytes.Buffer
+		e := f.one(t)
+		e.out, e.err, e.now = &out, &out, func() time.Time { return present }
+		m := newMonitor(e, false)
+		m.wait = time.Nanosecond
+		return m.eval(t.Context(), evalA), out.String()
+	}
+	waits, runs := after(allocA, structs.AllocClientPending), after(allocA, structs.AllocClientRunning)
+	code, out := follow(structs.EvalTriggerJobRegister, waits, runs, runs, after(allocA, structs.AllocClientComplete))
+	if code != exitDone || strings.Contains(out, "Stopped following") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	wants(t, out, "is complete")
+	if code, out = follow(structs.EvalTriggerJobRegister, runs, []*structs.AllocListStub{broken(allocA, "Failed tasks", "x")}); code != exitFailed {
+		t.Errorf("exit code %d, want %d: %s", code, exitFailed, out)
+	}
+	if code, out = follow(structs.EvalTriggerJobDeregister, runs); code != exitDone || !strings.Contains(out, "Stopped following") {
+		t.Errorf("exit code %d of a job that is stopped: %s", code, out)
+	}
 }
 
 func TestJobRunSendsTheFile(t *testing.T) {

@@ -22,7 +22,8 @@ type monitor struct {
 	verbose bool
 	jobID   string
 	ns      string
-	// wait: how long placed allocations are followed until they run.
+	// wait: how long placed allocations are followed until they run, and those that are stopped until they have ended. Work that
+	// runs to completion is followed to its end.
 	wait time.Duration
 	// linger: how long, where not all could be placed.
 	linger time.Duration
@@ -48,9 +49,9 @@ func (m *monitor) line(format string, args ...any) {
 }
 
 // eval follows an evaluation, and those that it leads to at once. Exit code: done,
-// incomplete when not all could be placed, failed when batch work failed, or
-// interrupted. Incomplete is known at once: who asked need not wait until the rest of
-// it has ended.
+// incomplete when not all could be placed or does run, failed when batch work failed, or
+// interrupted. That something could not be placed is known at once: who asked need not wait
+// until the rest of it has ended.
 func (m *monitor) eval(ctx context.Context, id string) int {
 	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(id, m.verbose))
 	code := exitDone
@@ -76,12 +77,12 @@ func (m *monitor) eval(ctx context.Context, id string) int {
 			m.line("Evaluation %q continues as %q", short(ev.ID, m.verbose), short(id, m.verbose))
 			continue
 		}
-		failed, err := m.allocs(ctx, ev)
+		became, err := m.allocs(ctx, ev)
 		if err != nil {
 			return m.stopped(err)
 		}
-		if failed && code == exitDone {
-			code = exitFailed
+		if code == exitDone {
+			code = became
 		}
 	}
 	return code
@@ -164,28 +165,36 @@ func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation,
 }
 
 // allocs follows what an evaluation placed until all of it runs or has ended, and
-// tells whether work that was to complete has failed. Where not all was placed, the
+// returns the exit code that this means: failed if work that was to complete did not, incomplete if an instance of other
+// work failed or does not run in time. Where not all was placed, the
 // rest is followed only until it runs, and not for long.
-func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, error) {
+func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (int, error) {
 	completes := ev.Type == structs.JobTypeBatch || ev.Type == structs.JobTypeSysBatch
 	wait, toTheEnd := m.wait, completes
 	if len(ev.FailedTGAllocs) > 0 {
 		wait, toTheEnd = min(wait, m.linger), false
 	}
 	if wait <= 0 {
-		return false, nil
+		return exitDone, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+	limited := !toTheEnd || m.stopping // what runs for days is followed for days
+	if limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
 	q := &api.Query{Namespace: structs.AllNamespaces}
 	for {
 		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
-		if errors.Is(err, context.DeadlineExceeded) {
+		if limited && errors.Is(err, context.DeadlineExceeded) {
 			m.line("Stopped following after %s; `nomadish job status %s%s` goes on", wait, inNamespace(m.ns), shellWord(m.jobID))
-			return false, nil
+			if m.stopping {
+				return exitDone, nil
+			}
+			return exitIncomplete, nil
 		}
 		if err != nil || len(allocs) == 0 {
-			return false, err
+			return exitDone, err
 		}
 		m.took(ctx, allocs)
 		done := m.settled(allocs, toTheEnd, ev.CreateIndex)
@@ -198,13 +207,24 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (bool, err
 		}
 		if done {
 			m.live.Clear()
-			if m.stopping || !completes && !m.quiet { // of few instances of a service each was told
-				return false, nil
-			}
-			return m.failed(allocs) && completes, nil
+			return m.outcome(allocs, completes), nil
 		}
 		q.Index, q.Wait = meta.Index, again
 	}
+}
+
+// outcome says what has failed of allocations of which there is nothing to wait for, and returns the exit code.
+func (m *monitor) outcome(allocs []*structs.AllocListStub, completes bool) int {
+	switch {
+	case m.stopping || !slices.ContainsFunc(allocs, unwell):
+		return exitDone
+	case completes:
+		m.failed(allocs)
+		return exitFailed
+	case m.quiet: // of few instances of a service each was told
+		m.failed(allocs)
+	}
+	return exitIncomplete
 }
 
 // settled prints what has changed and tells whether there is nothing to wait for.

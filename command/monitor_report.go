@@ -87,17 +87,13 @@ func countText(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// failed names allocations that failed or were lost, one for each way in which they did,
-// and tells whether any did.
-func (m *monitor) failed(allocs []*structs.AllocListStub) bool {
+// failed names allocations that failed or were lost, of which there is one at least: one for each way in which they did.
+func (m *monitor) failed(allocs []*structs.AllocListStub) {
 	var bad []*structs.AllocListStub
 	for _, a := range allocs {
 		if unwell(a) {
 			bad = append(bad, a)
 		}
-	}
-	if len(bad) == 0 {
-		return false
 	}
 	slices.SortFunc(bad, func(a, b *structs.AllocListStub) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), // web[2] before web[10]
@@ -113,7 +109,6 @@ func (m *monitor) failed(allocs []*structs.AllocListStub) bool {
 		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", left, inNamespace(m.ns), shellWord(m.jobID))
 	}
 	m.e.printf("    `nomadish alloc status %s%s` says more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
-	return true
 }
 
 // alikeOf puts those together that failed in the same way, in the order of their first ones.

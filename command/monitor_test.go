@@ -42,8 +42,8 @@ func TestMonitorSaysWhyAnAllocationFailed(t *testing.T) {
 			[]*structs.AllocListStub{broken(allocA, "Failed tasks", "Exceeded allowed\n attempts")})
 	got := f.run(t, "run", file(t, "a.hcl", examples.Service))
 	wants(t, got.out, `Allocation "5f3a9c01" is failed: Failed tasks; task "serve": Exceeded allowed attempts`+"\n")
-	if got.code != exitDone { // a service is placed again: the job has not failed
-		t.Errorf("exit code %d", got.code)
+	if got.code != exitIncomplete { // as in Nomad, it does not run as it should
+		t.Errorf("exit code %d, want %d", got.code, exitIncomplete)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestMonitorOfManySaysWhyTheyFail(t *testing.T) {
 	got := f.run(t, "run", file(t, "a.hcl", examples.Service))
 	wants(t, got.out, `Group "front": the first to fail is web.front[0]`, `on node "gpu-1": Failed tasks; task "serve": no such file`+"\n",
 		"11 of 12 allocations failed:\n      * web.front[0]", "no such file, and 10 like it (2 are tried again)\n", "alloc status")
-	if n := strings.Count(got.out, "the first to fail"); n != 1 || got.code != exitDone {
+	if n := strings.Count(got.out, "the first to fail"); n != 1 || got.code != exitIncomplete {
 		t.Errorf("told %d times, exit code %d:\n%s", n, got.code, got.out)
 	}
 }
