@@ -32,7 +32,7 @@ func jobPlan() spec {
 					e.usage("-json-output and -t exclude each other")
 					return exitPlanError
 				}
-				job, _, err := file.read(e, args)
+				job, _, err := file.read(ctx, e, args)
 				if err != nil {
 					e.fail(err)
 					return exitPlanError

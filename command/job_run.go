@@ -18,8 +18,8 @@ func jobRun() spec {
 			"batch work, have finished. It goes to the region of -region, else to the one that it\n" +
 			"states, else to the agent's; with a multiregion block, to all that this names. Of several files all\n" +
 			"are read before the first job is submitted, and one that is refused keeps no other back.\n" +
-			"Exit code 1: batch work failed; 2: not all of it could\n" +
-			"be placed; 130: interrupted while following, and the job goes on.",
+			"Exit code 1: it was not submitted, or batch work failed; 2: not all of it could be placed, or an instance of\n" +
+			"other work failed, or did not run within 5 minutes; 130: interrupted while following, and the job goes on.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")
@@ -39,7 +39,7 @@ func jobRun() spec {
 				case len(args) > 1 && *output:
 					return e.usage("-output prints one job: give one file")
 				}
-				files, err := file.readAll(e, args)
+				files, err := file.readAll(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -78,12 +78,12 @@ type readFile struct {
 }
 
 // readAll reads the files that args name. Nothing is to be submitted if one cannot be read, or two state one job.
-func (j *jobFile) readAll(e *env, args []string) ([]*readFile, error) {
+func (j *jobFile) readAll(ctx context.Context, e *env, args []string) ([]*readFile, error) {
 	files, paths := make([]*readFile, 0, len(args)), map[structs.NamespacedID]string{}
 	for _, path := range args {
 		f := &readFile{jobFile: *j, path: path}
 		var err error
-		if f.job, f.submission, err = f.read(e, []string{path}); err != nil {
+		if f.job, f.submission, err = f.read(ctx, e, []string{path}); err != nil {
 			return nil, err
 		}
 		id := structs.NamespacedID{Namespace: cmp.Or(e.namespace, f.job.Namespace), ID: f.job.ID}

@@ -24,7 +24,7 @@ func jobValidate() spec {
 			var file jobFile
 			file.flags(fs, "json")
 			return func(ctx context.Context, e *env, args []string) int {
-				job, _, err := file.read(e, args)
+				job, _, err := file.read(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -67,11 +68,38 @@ func shellWord(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
 		return word
 	}
+	if strings.ContainsFunc(word, func(r rune) bool { return !printable.Printable(r) }) {
+		return ansiWord(word)
+	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// ansiWord quotes a word as $'…', with what is not printable in it by the numbers of its bytes, so that it can be copied from
+// a terminal.
+func ansiWord(word string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for _, r := range word {
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case printable.Printable(r):
+			b.WriteRune(r)
+		default:
+			for _, c := range []byte(string(r)) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		}
+	}
+	return b.String() + "'"
+}
+
 // read parses the file that args names ("-": standard input).
-func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmission, error) {
+func (j *jobFile) read(ctx context.Context, e *env, args []string) (*structs.Job, *structs.JobSubmission, error) {
 	if len(args) != 1 {
 		return nil, nil, fmt.Errorf("one job file is needed, %d given", len(args))
 	}
@@ -98,26 +126,43 @@ func (j *jobFile) read(e *env, args []string) (*structs.Job, *structs.JobSubmiss
 	if len(src) > maxJobFile {
 		return nil, nil, fmt.Errorf("%s: over %d bytes: a job file may have at most that many", path, maxJobFile)
 	}
-	return j.parse(e, path, src)
+	return j.parse(ctx, e, path, src)
 }
 
-func (j *jobFile) parse(e *env, path string, src []byte) (*structs.Job, *structs.JobSubmission, error) {
+// parsed is what became of a job file.
+type parsed struct {
+	job      *structs.Job
+	warnings jobspec.Warnings
+	places   *jobspec.Places
+	err      error
+}
+
+func (j *jobFile) parse(ctx context.Context, e *env, path string, src []byte) (*structs.Job, *structs.JobSubmission, error) {
 	opts, err := j.options(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	var job *structs.Job
-	var warnings jobspec.Warnings
 	submission := &structs.JobSubmission{Source: string(src), Format: "hcl2", VariableFlags: opts.Vars}
-	if j.json {
+	asJSON := j.json
+	if asJSON {
 		submission = &structs.JobSubmission{Source: string(src), Format: "json"}
-		job, warnings, err = jobspec.ParseJSON(path, src, opts)
-	} else {
-		job, warnings, j.places, err = jobspec.ParsePlaces(path, src, opts)
 	}
+	p, err := withinMemory(ctx, maxParseMemory, func() (p parsed) {
+		if asJSON {
+			p.job, p.warnings, p.err = jobspec.ParseJSON(path, src, opts)
+		} else {
+			p.job, p.warnings, p.places, p.err = jobspec.ParsePlaces(path, src, opts)
+		}
+		return p
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if p.err != nil {
+		return nil, nil, p.err
+	}
+	job, warnings := p.job, p.warnings
+	j.places = p.places
 	for _, f := range opts.VarFiles {
 		submission.Variables += string(f.Src) + "\n"
 	}
