@@ -147,7 +147,7 @@ func (j *jobFile) parse(ctx context.Context, e *env, path string, src []byte) (*
 	if asJSON {
 		submission = &structs.JobSubmission{Source: string(src), Format: "json"}
 	}
-	p, err := withinMemory(ctx, maxParseMemory, func() (p parsed) {
+	p, err := within(ctx, parseCosts, func() (p parsed) {
 		if asJSON {
 			p.job, p.warnings, p.err = jobspec.ParseJSON(path, src, opts)
 		} else {
