@@ -270,7 +270,7 @@ func ValidateLevels(levels []TopologyLevel) error {
 	}
 	for i, l := range levels {
 		switch {
-		case !plainWord.MatchString(l.Name):
+		case !isWord(l.Name, true):
 			return Errorf(CodeBadRequest, "Levels: %q: a level is named by letters, digits, dashes and underscores, such as %q", clip(l.Name), "rack")
 		case slices.Contains(NodeLevels(), l.Name):
 			return Errorf(CodeBadRequest, "Levels: %q is a level within nodes, which they report themselves; name only those above nodes", l.Name)

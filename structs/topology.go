@@ -96,7 +96,7 @@ func (t *NodeTopology) checkCells(known map[string]bool) error {
 	cells := map[string]*TopologyCell{}
 	for _, c := range t.Cells {
 		switch {
-		case c == nil || c.ID == "" || !plainWord.MatchString(c.Level):
+		case c == nil || c.ID == "" || !isWord(c.Level, true):
 			bad("a cell needs an ID and a level such as %q", LevelPCIe)
 		case cells[c.ID] != nil:
 			bad("cell %q is reported twice", clip(c.ID))

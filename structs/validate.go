@@ -8,13 +8,6 @@ import (
 	"unicode"
 )
 
-// Names that end up in paths, URLs and policies.
-var (
-	namespaceName = compiled(`^[a-zA-Z0-9-]{1,128}$`)
-	poolName      = compiled(`^[a-zA-Z0-9_-]{1,128}$`)
-	plainWord     = compiled(`^[a-zA-Z0-9_-]{1,128}$`)
-)
-
 // maxNameLength bounds IDs and names, in bytes.
 const maxNameLength = 512
 
@@ -63,13 +56,13 @@ func (j *Job) validateHead(r reporter) {
 		r.addf("id", "must not contain spaces")
 	}
 	checkText(r, "name", j.Name)
-	if !namespaceName.MatchString(j.Namespace) {
+	if !isWord(j.Namespace, false) {
 		r.addf("namespace", "must be 1 to 128 letters, digits or dashes, not %q", clip(j.Namespace))
 	}
-	if !poolName.MatchString(j.NodePool) {
+	if !isWord(j.NodePool, true) {
 		r.addf("node_pool", "must be 1 to 128 letters, digits, dashes or underscores, not %q", clip(j.NodePool))
 	}
-	if !poolName.MatchString(j.Region) {
+	if !isWord(j.Region, true) {
 		r.addf("region", "must be 1 to 128 letters, digits, dashes or underscores, not %q", clip(j.Region))
 	}
 	if j.Type == "" {
@@ -176,7 +169,7 @@ func (j *Job) validateTargets(r reporter) {
 }
 
 // ValidRegion tells whether a region may have a name: one that jobs can state.
-func ValidRegion(name string) bool { return poolName.MatchString(name) }
+func ValidRegion(name string) bool { return isWord(name, true) }
 
 // validateLaunch checks what launches jobs or spans regions.
 func (j *Job) validateLaunch(r reporter) {

@@ -76,7 +76,7 @@ func (g *TaskGroup) validatePeer(in reporter, peer *TaskGroup) {
 }
 
 func (t *TopologyAsk) validate(r reporter) {
-	if !plainWord.MatchString(t.Level) {
+	if !isWord(t.Level, true) {
 		r.addf("level", `must be a level of the topology such as "pcie", "socket" or "node", not %q`, clip(t.Level))
 	}
 }
@@ -241,7 +241,7 @@ func (n *NetworkResource) validate(r reporter) {
 	}
 	for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
 		in := r.in("port", p.Label, -1)
-		if !plainWord.MatchString(p.Label) {
+		if !isWord(p.Label, true) {
 			in.addf("", "must be named by letters, digits, dashes and underscores, not %q", clip(p.Label))
 		}
 	}

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
+	"golang.org/x/sys/unix"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -24,7 +23,7 @@ type Host struct {
 	TotalMHz float64
 
 	mu   sync.Mutex
-	last []cpu.TimesStat
+	last []processor
 }
 
 // Stats measures now. The processors' use is that since the call before; since the
@@ -36,7 +35,7 @@ func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, er
 		return nil, fmt.Errorf("measure memory: %w", err)
 	}
 	out.Memory = &structs.HostMemoryStats{Total: m.Total, Available: m.Available, Used: m.Used, Free: m.Free}
-	times, err := cpu.TimesWithContext(ctx, true)
+	times, err := processors()
 	if err != nil {
 		return nil, fmt.Errorf("measure processors: %w", err)
 	}
@@ -55,8 +54,9 @@ func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, er
 		}
 		out.DiskStats = []*structs.HostDiskStats{out.AllocDirStats}
 	}
-	if up, err := host.UptimeWithContext(ctx); err == nil {
-		out.Uptime = up
+	var system unix.Sysinfo_t
+	if unix.Sysinfo(&system) == nil {
+		out.Uptime = uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
 	}
 	return out, nil
 }
@@ -80,20 +80,20 @@ func deviceOf(ctx context.Context, path string) string {
 	return device
 }
 
-func (h *Host) rates(times []cpu.TimesStat) []*structs.HostCPUStats {
+func (h *Host) rates(times []processor) []*structs.HostCPUStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := make([]*structs.HostCPUStats, 0, len(times))
 	for i, t := range times {
-		var before cpu.TimesStat
-		if i < len(h.last) && h.last[i].CPU == t.CPU {
+		var before processor
+		if i < len(h.last) && h.last[i].name == t.name {
 			before = h.last[i]
 		}
 		// The kernel's counts of idling may step back a little.
-		user := max(0, t.User+t.Nice-before.User-before.Nice)
-		system := max(0, t.System+t.Irq+t.Softirq-before.System-before.Irq-before.Softirq)
-		idle := max(0, t.Idle+t.Iowait-before.Idle-before.Iowait)
-		c := &structs.HostCPUStats{CPU: t.CPU}
+		user := max(0, t.user-before.user)
+		system := max(0, t.system-before.system)
+		idle := max(0, t.idle-before.idle)
+		c := &structs.HostCPUStats{CPU: t.name}
 		if total := user + system + idle; total > 0 {
 			c.User, c.System, c.Idle = user/total*100, system/total*100, idle/total*100
 			c.TotalPercent = c.User + c.System

@@ -3,6 +3,8 @@ package stats
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,18 @@ func TestAllocSums(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+func TestProcessorsOfProcStat(t *testing.T) {
+	got := readProcessors([]byte("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu11 10 0 0 0 0 0 0\nintr " +
+		strings.Repeat("1 ", 100_000) + "\ncpu12 1 2\nctxt 5\n"))
+	want := []processor{{"cpu0", 3, 16, 9}, {"cpu11", 10, 0, 0}}
+	if !slices.Equal(got, want) {
+		t.Errorf("have %v, want %v", got, want)
+	}
+	if all, err := processors(); err != nil || len(all) == 0 || all[0].name != "cpu0" || all[0].user+all[0].system+all[0].idle == 0 {
+		t.Errorf("this machine's: %v, %v", all, err)
+	}
 }
 
 func TestHost(t *testing.T) {
