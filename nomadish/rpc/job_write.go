@@ -288,7 +288,11 @@ func (e *Endpoints) jobScale(ctx context.Context, args *structs.JobScaleRequest)
 		entry.Eval = e.newEval(job, structs.EvalTriggerScaling, now)
 		entry.Event.EvalID = &entry.Eval.ID
 	}
-	return e.applyForEval(ctx, structs.LogJobScale, entry, entry.Eval)
+	reply, err := e.applyForEval(ctx, structs.LogJobScale, entry, entry.Eval)
+	if err == nil && args.Count == nil { // something is noted, and the job stays as it is
+		reply.JobModifyIndex = job.JobModifyIndex
+	}
+	return reply, err
 }
 
 func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertRequest) (*structs.JobRegisterReply, error) {
