@@ -29,7 +29,7 @@ func TestNomadPage(t *testing.T) {
 	}
 }
 
-// missingCommands are Nomad's that are not there yet, with their reasons.
+// missingCommands are Nomad's that are not there yet.
 func missingCommands() reference.Section {
 	s := reference.Section{
 		Title: "Missing commands",
