@@ -135,6 +135,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		begun := time.Now()
 		term := l.raft.CurrentTerm()
 		if !l.caughtUp(ctx) {
 			return
@@ -153,10 +154,12 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.throne.announce()
+			establishTime.Since(begun)
 			l.logger.Info("leadership established")
 		}
 	})
 	return func() {
+		defer revokeTime.Since(time.Now())
 		l.established.Store(0)
 		cancel()
 		wg.Wait()
@@ -173,7 +176,9 @@ const (
 // or Raft ends.
 func (l *leaderParts) caughtUp(ctx context.Context) bool {
 	for {
+		begun := time.Now()
 		err := l.raft.await(ctx, l.raft.Barrier(barrierWait))
+		barrierTime.Since(begun)
 		if err == nil {
 			return ctx.Err() == nil
 		}

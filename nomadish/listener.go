@@ -9,10 +9,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/structs/wire"
+)
+
+var (
+	acceptConnCount  = telemetry.NewCount("nomad.rpc.accept_conn")
+	refusedConnCount = telemetry.NewCount("nomad.rpc.refused_conn")
 )
 
 // listener is the one port that Raft and RPC share: the first byte of a
@@ -95,7 +100,7 @@ func (l *listener) run() {
 				_ = conn.Close()
 				continue
 			}
-			metrics.IncrCounter([]string{"nomad", "rpc", "accept_conn"}, 1)
+			acceptConnCount.Add(1)
 			l.wg.Go(func() { l.serve(ctx, conn) })
 		}
 	})
@@ -115,7 +120,7 @@ func (l *listener) admit(conn net.Conn) bool {
 
 // full counts a connection that is over its peer's number; the first is logged.
 func (l *listener) full(conn net.Conn) {
-	metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+	refusedConnCount.Add(1)
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	if l.told.FirstOf("full", peer, time.Now()) {
 		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.perPeer)
@@ -162,7 +167,7 @@ func (l *listener) serve(ctx context.Context, raw net.Conn) {
 
 // refuse logs why a connection was not taken: once for each peer and reason.
 func (l *listener) refuse(raw net.Conn, err error) {
-	metrics.IncrCounter([]string{"nomad", "rpc", "refused_conn"}, 1)
+	refusedConnCount.Add(1)
 	var why *wire.Refused
 	if !errors.As(err, &why) || why.Gone {
 		l.logger.Debug("a connection ended before it said what it is", "from", raw.RemoteAddr(), "error", err)

@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/disk"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var applyTime = telemetry.NewTimer("nomad.raft.apply")
 
 // raftNode is this server's Raft with what it stores in.
 type raftNode struct {
@@ -192,7 +194,7 @@ func (n *raftNode) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	if err := n.hasRoom(); err != nil {
 		return 0, err
 	}
-	defer metrics.MeasureSince([]string{"nomad", "raft", "apply"}, time.Now())
+	defer applyTime.Since(time.Now())
 	var f raft.ApplyFuture
 	err = n.wait(ctx, func() error { // Raft may be slow to take it in
 		if ctx.Err() != nil { // who called is told so already, and relies on it

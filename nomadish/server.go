@@ -15,6 +15,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/jobseries"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
@@ -39,6 +40,7 @@ type Server struct {
 	typicals  *worker.Typicals
 	workers   *workers
 	spool     *snapshot.Spool
+	series    jobseries.Series
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
 	regions   *regions
@@ -65,6 +67,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger.Named("server"), typicals: worker.NewTypicals(), failed: make(chan error, 1), halt: make(chan struct{})}
 	s.workers = newWorkers(s)
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
+	s.mux.Observe(observeCall)
 	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
 	s.far = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS, KeepAlive: farKeepAlive}, nil)
 	if err := s.open(); err != nil {
@@ -128,6 +131,7 @@ func (s *Server) open() error {
 	}
 	machine := fsm.New(writer, store, cfg.Logger.Named("fsm"))
 	machine.OnHalt(s.halted)
+	machine.Measure(observeEntry)
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}

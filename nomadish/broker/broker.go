@@ -10,11 +10,17 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
+)
+
+var (
+	nackCount   = telemetry.NewCount("nomad.broker.nack")
+	waitTime    = telemetry.NewTimer("nomad.broker.wait_time")
+	processTime = telemetry.NewTimer("nomad.broker.process_time")
 )
 
 // Applier commits a log entry through Raft.
@@ -62,6 +68,8 @@ func (o *Options) defaults() {
 		o.Logger = hclog.NewNullLogger()
 	}
 }
+
+var responseTime = telemetry.NewTimer("nomad.broker.response_time")
 
 // Broker hands out evaluations. It is safe for use by many goroutines.
 type Broker struct {
@@ -349,7 +357,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
 	b.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
-	metrics.MeasureSince([]string{"nomad", "broker", "wait_time"}, first.since)
+	waitTime.Since(first.since)
 	return first.eval, first.token, nil, 0, nil
 }
 
@@ -443,7 +451,7 @@ func (b *Broker) Nack(id, token string) error {
 	if err != nil {
 		return err
 	}
-	metrics.IncrCounter([]string{"nomad", "broker", "nack"}, 1)
+	nackCount.Add(1)
 	b.say(it, verdictNack)
 	return nil
 }
@@ -463,7 +471,8 @@ func (b *Broker) say(it *item, v verdict) {
 // conclude takes an answered evaluation out, once the feed has told what has become of it:
 // were it gone before what it leaves is there, others would overtake that.
 func (b *Broker) conclude(it *item) {
-	metrics.MeasureSince([]string{"nomad", "broker", "process_time"}, it.taken)
+	processTime.Since(it.taken)
+	responseTime.Since(it.since)
 	fed := b.fed()
 	if b.seen >= fed {
 		b.finish(it)

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var failedCount = telemetry.NewCount("nomad.broker.failed")
 
 // One log entry of chores holds at most choreBatch evaluations and about choreBytes.
 const (
@@ -80,7 +82,7 @@ func (c *chores) fail(e *structs.Evaluation, limit int) {
 	}
 	done.NextEval = next.ID
 	c.put(false, wish{done, next})
-	metrics.IncrCounter([]string{"nomad", "broker", "failed"}, 1)
+	failedCount.Add(1)
 }
 
 // run commits what is asked until ctx ends. What is left then, the next leader finds

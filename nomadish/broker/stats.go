@@ -12,19 +12,21 @@ type Stats struct {
 	Ready   int            // may be taken now
 	ReadyBy map[string]int // the same by job type
 	Unacked int            // held by workers
-	Waiting int            // delayed, resting after a failure, or sent back to wait for a gate
-	Pending int            // behind another evaluation of their job
-	Blocked int            // waiting for room
-	Escaped int            // of the blocked: any node may be what they wait for
+	// UnackedBy is the same by job type.
+	UnackedBy map[string]int
+	Waiting   int // delayed, resting after a failure, or sent back to wait for a gate
+	Pending   int // behind another evaluation of their job
+	Blocked   int // waiting for room
+	Escaped   int // of the blocked: any node may be what they wait for
 }
 
 // Stats counts now.
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{ReadyBy: map[string]int{}, Blocked: len(b.asks.of)}
+	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.asks.of)}
 	for kind := range b.asked { // 0 as well, so that the gauge of a type falls
-		s.ReadyBy[kind] = 0
+		s.ReadyBy[kind], s.UnackedBy[kind] = 0, 0
 	}
 	for key, q := range b.ready { // order does not matter: sums
 		s.ReadyBy[key.kind] += q.len()
@@ -39,6 +41,7 @@ func (b *Broker) Stats() Stats {
 		switch {
 		case it.token != "":
 			s.Unacked++
+			s.UnackedBy[it.eval.Type]++
 		case it.timer != nil || it.inBack > 0:
 			s.Waiting++
 		}
@@ -71,8 +74,12 @@ func (b *Broker) report(ctx context.Context) {
 		for t, n := range s.ReadyBy {
 			metrics.SetGauge([]string{"nomad", "broker", t, "ready"}, float32(n))
 		}
+		for t, n := range s.UnackedBy {
+			metrics.SetGauge([]string{"nomad", "broker", t, "unacked"}, float32(n))
+		}
 		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_blocked"}, float32(s.Blocked))
 		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_escaped"}, float32(s.Escaped))
+		metrics.SetGauge([]string{"nomad", "blocked_evals", "total_quota_limit"}, 0) // there are no quotas
 	}
 }
 

@@ -22,12 +22,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var movesCount = telemetry.NewCount("nomad.drain.moves")
 
 const (
 	// entryLimit bounds the transitions of one log entry.
@@ -181,7 +183,7 @@ func (d *Drainer) commit(ctx context.Context, p *pass, done []string) error {
 		if _, err := d.apply.Apply(ctx, structs.LogAllocTransition, entry); err != nil {
 			return err
 		}
-		metrics.IncrCounter([]string{"nomad", "drain", "moves"}, float32(n))
+		movesCount.Add(n)
 	}
 	for _, id := range done {
 		_, err := d.apply.Apply(ctx, structs.LogNodeDrain, &structs.NodeDrainEntry{

@@ -26,6 +26,20 @@ type FSM struct {
 
 	onHalt func(error)
 	halted error // see OnHalt
+	// measure is called before an entry is applied, and what it returns after that; nil: nobody measures.
+	measure func(structs.LogType) (done func())
+}
+
+// Measure names who is told when the state begins to apply an entry and when it has. What it does has no influence on the
+// state.
+func (f *FSM) Measure(begin func(structs.LogType) (done func())) { f.measure = begin }
+
+// write applies an entry that was read.
+func (f *FSM) write(index uint64, t structs.LogType, payload any) error {
+	if f.measure != nil {
+		defer f.measure(t)()
+	}
+	return f.writer.Apply(index, t, payload)
 }
 
 // OnHalt names who is told, once, that an entry was met which this version does not know
@@ -155,7 +169,7 @@ func (f *FSM) step(logs []*raft.Log) (n int, err error) {
 			if err != nil {
 				return err
 			}
-			if err := f.writer.Apply(log.Index, t, payload); err != nil {
+			if err := f.write(log.Index, t, payload); err != nil {
 				return err
 			}
 		}
@@ -189,7 +203,7 @@ func (f *FSM) apply(index uint64, data []byte) (err error) {
 			err = structs.Errorf(structs.CodeInternal, "log entry %d of type %d: %v", index, t, r)
 		}
 	}()
-	return f.writer.Apply(index, t, payload)
+	return f.write(index, t, payload)
 }
 
 // Snapshot implements raft.FSM: it takes the state as it is, in no time.

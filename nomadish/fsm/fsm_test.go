@@ -438,3 +438,20 @@ func TestSnapshotKeepsWhatIsEmpty(t *testing.T) {
 		t.Error("the restored state has another hash")
 	}
 }
+
+// TestTimers: every type of log entry has a timer of its own.
+func TestTimers(t *testing.T) {
+	seen := map[any]structs.LogType{}
+	for _, kind := range structs.LogTypes() {
+		timer := Timer(kind)
+		if timer == nil {
+			t.Errorf("log entry type %d has no timer: give it one", kind)
+		} else if other, ok := seen[timer]; ok {
+			t.Errorf("log entry types %d and %d share a timer", kind, other)
+		}
+		seen[timer] = kind
+	}
+	if Timer(structs.LogTypeLast+1) != nil || Timer(255) != nil {
+		t.Error("an unknown type has a timer")
+	}
+}

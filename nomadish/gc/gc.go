@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var collectTime = telemetry.NewTimer("nomad.gc.collect")
 
 // entryLimit bounds the things that one log entry forgets.
 const entryLimit = 1024
@@ -88,7 +90,7 @@ func (c *Collector) Collect(ctx context.Context) error { return c.collect(ctx, f
 func (c *Collector) Force(ctx context.Context) error { return c.collect(ctx, true) }
 
 func (c *Collector) collect(ctx context.Context, force bool) error {
-	defer metrics.MeasureSince([]string{"nomad", "gc", "collect"}, time.Now())
+	defer collectTime.Since(time.Now())
 	for _, find := range []func(*state.Snapshot, time.Time, bool) []*structs.CollectEntry{c.evals, c.jobs, c.nodes, c.history} {
 		for _, part := range find(c.store.Snapshot(), c.opts.Clock.Now(), force) {
 			part.Time = c.opts.Clock.Now().UnixNano()

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/go-metrics"
-
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var invalidateCount = telemetry.NewCount("nomad.heartbeat.invalidate")
 
 // What is said of nodes in their events.
 const (
@@ -96,7 +97,7 @@ func (t *Timers) markDead(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
+	invalidateCount.Add(len(ids))
 	var down, away []string
 	snap := t.snapshot()
 	for _, id := range ids {

@@ -349,7 +349,7 @@ func (t *Timers) markSome(ctx context.Context) bool {
 
 // mark commits that nodes are down, or disconnected.
 func (t *Timers) mark(ctx context.Context, ids []string) error {
-	metrics.IncrCounter([]string{"nomad", "heartbeat", "invalidate"}, float32(len(ids)))
+	invalidateCount.Add(len(ids))
 	var down, away []string
 	snap := t.snapshot()
 	for _, id := range ids {

@@ -8,8 +8,11 @@ import (
 
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var gossipLostCount = telemetry.NewCount("nomad.heartbeat.gossip_lost")
 
 // Witnesses are the ways beside heartbeats by which nodes are heard: their RPC sessions, and the gossip of the clients.
 type Witnesses interface {
@@ -380,7 +383,7 @@ func (w *watcher) heard(r result, s *suspect) {
 		t.tell(r.id, "Gossip of the node is heard again")
 	case !r.gossip && !t.quiet[r.id]:
 		t.quiet[r.id] = true
-		metrics.IncrCounter([]string{"nomad", "heartbeat", "gossip_lost"}, 1)
+		gossipLostCount.Add(1)
 		t.opts.Logger.Warn("a node answers by RPC, but is not heard by gossip: is its port for the clients' gossip cut off (UDP and TCP)?", "node_id", r.id)
 		t.tell(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
 	}

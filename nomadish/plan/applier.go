@@ -7,12 +7,19 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
+)
+
+var (
+	refusedCount      = telemetry.NewCount("nomad.plan.refused")
+	nodeRejectedCount = telemetry.NewCount("nomad.plan.node_rejected")
+	submitTime        = telemetry.NewTimer("nomad.plan.submit")
+	evaluateTime      = telemetry.NewTimer("nomad.plan.evaluate")
 )
 
 // Committer commits a log entry through Raft. The index of what was committed is that
@@ -80,7 +87,7 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 // result with a RefreshIndex means that a part was refused: decide again on a state
 // at least that new. When ctx ends first, the plan may still be committed.
 func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
-	defer metrics.MeasureSince([]string{"nomad", "plan", "submit"}, time.Now())
+	defer submitTime.Since(time.Now())
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -90,6 +97,9 @@ func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanRes
 	}
 	return ws[0].wait(ctx)
 }
+
+// Waiting returns how many plans wait to be judged.
+func (a *Applier) Waiting() int { return a.queue.depth() }
 
 // SubmitAll submits plans together, so that one log entry can hold them all, and gives
 // what became of each, or its error.
@@ -371,16 +381,16 @@ func (p *pipeline) judge(j *judged) {
 	}
 	j.holds.Time, j.holds.JudgedAt = start.UnixNano(), p.open.base
 	p.open.plans = append(p.open.plans, j)
-	refused := float32(0)
+	refused := 0
 	if len(j.refused) > 0 {
 		refused = 1
 		p.stale = true // what refused it may be past
 		p.opts.Logger.Debug("a plan was refused in part", "eval", j.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
 	}
 	// Counted for plans that hold too: the mean of "refused" is the rate of refusals.
-	metrics.IncrCounter([]string{"nomad", "plan", "refused"}, refused)
-	metrics.IncrCounter([]string{"nomad", "plan", "node_rejected"}, float32(len(j.refused)))
-	metrics.MeasureSince([]string{"nomad", "plan", "evaluate"}, start)
+	refusedCount.Add(refused)
+	nodeRejectedCount.Add(len(j.refused))
+	evaluateTime.Since(start)
 }
 
 // ofAnother gives the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even

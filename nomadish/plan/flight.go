@@ -5,11 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hashicorp/go-metrics"
-
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var applyTime = telemetry.NewTimer("nomad.plan.apply")
 
 // flight is a round that is being committed.
 type flight struct {
@@ -23,7 +24,7 @@ type flight struct {
 // been committed, or could not be.
 func (f *flight) fly(ctx context.Context, a *Applier) {
 	defer close(f.landed)
-	defer metrics.MeasureSince([]string{"nomad", "plan", "apply"}, time.Now())
+	defer applyTime.Since(time.Now())
 	for _, parts := range pack(f.round.plans, a.opts.EntryBytes, known{a.store.Snapshot()}) {
 		f.commit(ctx, a, parts)
 		for _, p := range parts {

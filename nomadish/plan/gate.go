@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/go-metrics"
-
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var overtookCount = telemetry.NewCount("nomad.plan.overtook")
 
 // Gate knows which asks must be tried before others are placed (semantics part 7). Its
 // methods do not block, but CatchUp.
@@ -104,7 +105,7 @@ func (p *pipeline) patience(verdict int) time.Duration {
 
 // sendBack answers a plan that would have overtaken others.
 func (p *pipeline) sendBack(j *judged) {
-	metrics.IncrCounter([]string{"nomad", "plan", "overtook"}, 1)
+	overtookCount.Add(1)
 	j.unpin()
 	p.opts.Gate.SendBack(j.plan.EvalID, j.plan.EvalToken)
 	j.done <- answer{result: &structs.PlanResult{

@@ -5,8 +5,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/hashicorp/go-metrics"
-
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -62,7 +60,6 @@ func (q *queue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, er
 		heap.Push(&q.plans, w)
 		ws = append(ws, w)
 	}
-	metrics.SetGauge([]string{"nomad", "plan", "queue_depth"}, float32(len(q.plans)))
 	select {
 	case q.more <- struct{}{}:
 	default:
@@ -70,10 +67,13 @@ func (q *queue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, er
 	return ws, nil
 }
 
-func (q *queue) empty() bool {
+func (q *queue) empty() bool { return q.depth() == 0 }
+
+// depth returns how many plans wait.
+func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.plans) == 0
+	return len(q.plans)
 }
 
 // take gives up to n plans, first the first; none if none wait.
@@ -87,7 +87,6 @@ func (q *queue) take(n int) []*waiting {
 			out = append(out, w)
 		}
 	}
-	metrics.SetGauge([]string{"nomad", "plan", "queue_depth"}, float32(len(q.plans)))
 	return out
 }
 

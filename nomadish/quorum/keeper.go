@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -97,8 +98,11 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
+var reconcileTime = telemetry.NewTimer("nomad.leader.reconcile")
+
 // reconcile adds who came and removes who left. It tells whether that went well.
 func (k *Keeper) reconcile(ctx context.Context) bool {
+	defer reconcileTime.Since(time.Now())
 	f := k.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
 		k.opts.Logger.Warn("read Raft's configuration", "error", err)

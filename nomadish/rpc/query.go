@@ -6,9 +6,12 @@ import (
 
 	"github.com/hashicorp/go-bexpr"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
+
+var queries = telemetry.NewCount("nomad.rpc.query")
 
 // look reads from a snapshot what a query asks for, registering what it read with
 // ws, and gives the index at which that last changed.
@@ -24,6 +27,7 @@ func (e *Endpoints) contact(index uint64) structs.QueryMeta {
 // at has changed, until the index that it gives is past the one asked, or its time
 // is over; then the last answer stands.
 func (e *Endpoints) query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run look) error {
+	queries.Add(1)
 	defer func() { // as it is when the answer is made
 		contact := e.contact(meta.Index)
 		meta.KnownLeader, meta.LastContact = contact.KnownLeader, contact.LastContact

@@ -143,6 +143,11 @@ func (s *Snapshot) JobSummary(ws *WatchSet, ns, id string) *structs.JobSummary {
 	return one[structs.JobSummary](s.v, ws, TableSummaries, byID, ns, id)
 }
 
+// JobSummaries walks the summaries of all jobs, by namespace and job ID.
+func (s *Snapshot) JobSummaries() iter.Seq[*structs.JobSummary] {
+	return many[structs.JobSummary](s.v, nil, false, TableSummaries, byID)
+}
+
 // JobSubmission is the text that a version was registered from; nil if none is kept.
 func (s *Snapshot) JobSubmission(ns, id string, version uint64) *structs.JobSubmission {
 	if row := one[submissionRow](s.v, nil, TableSubmissions, byID, ns, id, version); row != nil {

@@ -7,12 +7,17 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
+)
+
+var (
+	triedCount = telemetry.NewCount("nomad.queue.tried")
+	passTime   = telemetry.NewTimer("nomad.queue.pass")
 )
 
 // Queue is the blocked asks in the order of their ranks, as a pass sees them.
@@ -141,8 +146,8 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		}
 	}
 	if tried > 0 {
-		metrics.MeasureSince([]string{"nomad", "queue", "pass"}, start)
-		metrics.IncrCounter([]string{"nomad", "queue", "tried"}, float32(tried))
+		passTime.Since(start)
+		triedCount.Add(tried)
 	}
 	return out, again
 }

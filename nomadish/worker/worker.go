@@ -10,12 +10,27 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
+)
+
+var (
+	planRefusedCount = telemetry.NewCount("nomad.worker.plan_refused")
+	gaveUpCount      = telemetry.NewCount("nomad.worker.gave_up")
+	dequeueEvalTime  = telemetry.NewTimer("nomad.worker.dequeue_eval")
+	sendAckTime      = telemetry.NewTimer("nomad.worker.send_ack")
+	submitPlanTime   = telemetry.NewTimer("nomad.worker.submit_plan")
+	waitForIndexTime = telemetry.NewTimer("nomad.worker.wait_for_index")
+	schedulerTimes   = map[string]*telemetry.Timer{
+		structs.JobTypeService:  telemetry.NewTimer("nomad.worker.invoke_scheduler.service"),
+		structs.JobTypeBatch:    telemetry.NewTimer("nomad.worker.invoke_scheduler.batch"),
+		structs.JobTypeSystem:   telemetry.NewTimer("nomad.worker.invoke_scheduler.system"),
+		structs.JobTypeSysBatch: telemetry.NewTimer("nomad.worker.invoke_scheduler.sysbatch"),
+	}
 )
 
 // Leader is the leader as a worker calls it, near or far.
@@ -137,14 +152,14 @@ func (w *Worker) RunUntil(ctx, taking context.Context) {
 }
 
 func (w *Worker) dequeue(ctx context.Context) (*structs.EvalDequeueReply, error) {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "dequeue_eval"}, time.Now())
+	defer dequeueEvalTime.Since(time.Now())
 	return w.leader.Dequeue(ctx, w.opts.Schedulers, w.opts.Poll)
 }
 
 // answer tells the broker how it went. That is tried even when ctx has ended, so that
 // the evaluation need not wait for its nack timeout.
 func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, failed error) {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "send_ack"}, time.Now())
+	defer sendAckTime.Since(time.Now())
 	id, send := got.Eval.ID, w.leader.Ack
 	if failed != nil {
 		send = w.leader.Nack
@@ -216,7 +231,7 @@ func (k *work) learn(ctx context.Context, result *structs.PlanResult, failed err
 	case result.RefreshIndex == 0:
 		return false, nil
 	}
-	metrics.IncrCounter([]string{"nomad", "worker", "plan_refused"}, 1)
+	planRefusedCount.Add(1)
 	k.opts.Logger.Debug("a plan was refused in part; deciding again", "eval", k.got.Eval.ID, "refused", result.Refused,
 		"reason", result.RefusedReason)
 	if k.left--; result.Placed > 0 {
@@ -244,7 +259,7 @@ type flying struct {
 }
 
 func (w *Worker) submit(ctx context.Context, plan *flying) (*structs.PlanResult, error) {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "submit_plan"}, time.Now())
+	defer submitPlanTime.Since(time.Now())
 	result, err := w.leader.Submit(ctx, plan.Plan)
 	if err == nil && result == nil {
 		err = structs.Errorf(structs.CodeInternal, "the leader answered without a result")
@@ -300,7 +315,7 @@ func unplaced(p *structs.Plan) map[string]*structs.AllocMetric {
 }
 
 func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, error) {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "wait_for_index"}, time.Now())
+	defer waitForIndexTime.Since(time.Now())
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Catchup)
 	defer cancel()
 	return w.store.WaitIndex(ctx, index)
@@ -309,7 +324,7 @@ func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, er
 // schedule calls the scheduler; its panic becomes an error, so that one bad job does
 // not end the server.
 func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *structs.Evaluation, round int) (plan *structs.Plan, err error) {
-	defer metrics.MeasureSince([]string{"nomad", "worker", "invoke_scheduler", eval.Type}, time.Now())
+	defer schedulerTimes[eval.Type].Since(time.Now())
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
@@ -348,7 +363,7 @@ func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply, trie
 		PreviousEval: done.ID, WaitUntil: now.Add(w.opts.Retry).UTC(), CreateTime: now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
 	done.NextEval = next.ID
-	metrics.IncrCounter([]string{"nomad", "worker", "gave_up"}, 1)
+	gaveUpCount.Add(1)
 	if err := w.leader.Update(ctx, got.Eval.ID, got.Token, []*structs.Evaluation{done, next}); err != nil {
 		return fmt.Errorf("end an evaluation after %d plans: %w", tried, err)
 	}

@@ -29,6 +29,7 @@ type Mux struct {
 	maxCalls int
 	sayCall  time.Duration
 	refusals Once // that were logged
+	observe  func(method string, begun time.Time, err error)
 }
 
 // NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session, and the
@@ -42,6 +43,10 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 
 // Handle sets a method's handler.
 func (m *Mux) Handle(method string, h Handler) { m.handlers[method] = h }
+
+// Observe sets who is told of each call that has ended, when it began and how it ended. It is set before the Mux serves, and
+// must be quick.
+func (m *Mux) Observe(f func(method string, begun time.Time, err error)) { m.observe = f }
 
 // Methods returns the names of the methods that have handlers, in order.
 func (m *Mux) Methods() []string { return slices.Sorted(maps.Keys(m.handlers)) }

@@ -166,6 +166,10 @@ func (m *Mux) dispatch(ctx context.Context, call *Call) (err error) {
 	if err := m.refuse(call); err != nil {
 		return err
 	}
+	if m.observe != nil {
+		begun := time.Now()
+		defer func() { m.observe(call.Method, begun, err) }()
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			m.logger.Error("a call panicked", "method", call.Method, "panic", r, "stack", string(debug.Stack()))

@@ -1,0 +1,32 @@
+package fsm
+
+import (
+	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// entryTimers are the timers of log entries by type, with Nomad's names.
+var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
+	names := map[structs.LogType]string{
+		structs.LogNodeRegister: "register_node", structs.LogNodeDeregister: "deregister_node", structs.LogNodeStatus: "node_status_update",
+		structs.LogNodeEligibility: "node_eligibility_update", structs.LogNodeDrain: "node_drain_update", structs.LogNodeEvents: "upsert_node_events",
+		structs.LogJobRegister: "register_job", structs.LogJobDeregister: "deregister_job", structs.LogJobScale: "upsert_scaling_event",
+		structs.LogEvalUpsert: "update_eval", structs.LogPlanApply: "apply_plan_results", structs.LogAllocClient: "alloc_client_update",
+		structs.LogAllocTransition: "alloc_update_desired_transition", structs.LogSchedulerConfig: "apply_scheduler_config",
+		structs.LogCollect: "delete_eval", structs.LogAutopilotConfig: "autopilot", structs.LogClusterMeta: "cluster_meta",
+		structs.LogJobStability: "apply_job_stability", structs.LogSigningKey: "apply_wrapped_root_key_upsert", structs.LogReconcile: "reconcile",
+	}
+	for t, name := range names { // order does not matter: each has its own place
+		out[t] = telemetry.NewTimer("nomad.fsm." + name)
+	}
+	return out
+}()
+
+// Timer returns the timer of a type of log entries; nil, which may be used, if the type is not known. The FSM itself looks at
+// no clock: who measures does.
+func Timer(t structs.LogType) *telemetry.Timer {
+	if int(t) >= len(entryTimers) {
+		return nil
+	}
+	return entryTimers[t]
+}
