@@ -88,6 +88,13 @@ func (c *claims) keep(id string, n *need) {
 	c.held[id].asleep = true
 }
 
+// isWaiting reports whether an allocation waits.
+func (c *claims) isWaiting(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waits(id)
+}
+
 func (c *claims) waits(id string) bool {
 	return slices.ContainsFunc(c.waiting, func(w *claim) bool { return w.id == id })
 }

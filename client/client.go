@@ -53,6 +53,7 @@ type Client struct {
 	meta    *metadata    // of the own node; nil: there is none
 	gossip  *gossiper    // of the first node that gossips; nil: none does
 	told    wire.Once    // warnings that were logged
+	meter   *meter
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -66,7 +67,9 @@ func New(config Config) (*Client, error) {
 		config: config, logger: config.Logger.Named("client"), group: newGroup(), jobs: newJobs(),
 		baseEnv: baseEnv(), sampler: &stats.Sampler{}, host: &stats.Host{AllocDir: config.AllocDir},
 	}
+	c.meter = newMeter(c)
 	c.mux = wire.NewMux(c.logger, 0)
+	c.mux.Observe(observeCall)
 	c.serveMethods(c.mux)
 	c.servers = c.link()
 	err := c.build()
@@ -243,7 +246,6 @@ func (c *Client) start() {
 	if c.disk != nil {
 		c.group.Go(c.disk.Run)
 	}
-	c.group.Go(c.publish)
 	c.logger.Info("client started", "nodes", len(c.nodes), "node_id", c.NodeID())
 }
 

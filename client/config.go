@@ -51,6 +51,8 @@ type Config struct {
 	HTTPAddr string
 	// TLSEnabled says that HTTPAddr speaks TLS.
 	TLSEnabled bool
+	// Metrics says what is measured for metrics.
+	Metrics MetricsConfig
 	// Gossip says how the client gossips; the zero value: it does not.
 	Gossip GossipConfig
 	// RPC tunes the sessions.

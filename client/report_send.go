@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/hashicorp/go-metrics"
-
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -156,7 +154,6 @@ func (n *node) send(ctx context.Context, all []*structs.AllocClientUpdate) error
 		over := structs.TerminalClientStatus(u.ClientStatus)
 		n.reports.acknowledged(u.ID, over)
 		if over {
-			metrics.IncrCounter([]string{"client", "allocs", u.ClientStatus}, 1)
 			n.reported(u.ID)
 		}
 	}

@@ -34,10 +34,11 @@ func missingCommands() reference.Section {
 	s := reference.Section{
 		Title: "Missing commands",
 		Text:  "The command line says of each that it is not there yet, and exits with 1.",
-		Head:  []string{"Command"},
+		Head:  []string{"Command", "Why"},
 	}
-	for _, name := range slices.Sorted(slices.Values(notYet)) {
-		s.Rows = append(s.Rows, []string{reference.Code(name)})
+	for _, name := range slices.Sorted(maps.Keys(laterCommands)) {
+		why := laterCommands[name]
+		s.Rows = append(s.Rows, []string{reference.Code(name), strings.ToUpper(why[:1]) + why[1:] + "."})
 	}
 	return s
 }

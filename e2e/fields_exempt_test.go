@@ -83,7 +83,6 @@ var answerExemptions = []exemption{
 	{"only set when it is committed, which a plan's is not", `JobPlanResponse/Evaluation.CreateIndex JobPlanResponse/Evaluation.ModifyIndex
 		JobPlanResponse/Evaluation.JobModifyIndex JobPlanResponse/Evaluation.SnapshotIndex JobPlanResponse/Evaluation.RelatedEvals
 		JobPlanResponse/Evaluation.BlockedEval JobPlanResponse/Evaluation.NodeID JobPlanResponse/Evaluation.NodeModifyIndex`},
-	{"only set on gauges of the queue, which are published now and then", "GaugeValue.DisplayLabels"},
 	{"never set: the Raft library does not tell it (hashicorp/raft 1.7.3, GetConfiguration)", "RaftConfiguration.Index"},
 	{"never set: go-metrics makes points only of key-values, which nothing publishes", "MetricsSummary.Points"},
 }

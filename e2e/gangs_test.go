@@ -341,7 +341,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 	t.Logf("after %v all are stopped; the watcher saw %d indexes and %d lists", time.Since(began).Round(time.Millisecond), lines, lists)
 }
 
-// plansOf says what the workers of each server have done so far. Metrics that nothing adds to are forgotten after a minute.
+// plansOf says what the workers of each server have done so far.
 func (g *gangTrial) plansOf(all servers) {
 	g.t.Helper()
 	refused, _ := g.counter("nomad_nomad_plan_refused")
@@ -366,7 +366,8 @@ func (a *agent) counter(name string) (value float64, ok bool) {
 	defer body.Close() //nolint:errcheck // read only
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+		found, value, _ := strings.Cut(lines.Text(), " ")
+		if found, _, _ = strings.Cut(found, "{"); found == name {
 			n, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				a.t.Fatal(err)

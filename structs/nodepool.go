@@ -40,7 +40,7 @@ type NodePoolSchedulerConfiguration struct {
 }
 
 // ValidNodePool reports whether a node pool may have this name.
-func ValidNodePool(name string) bool { return poolName.MatchString(name) }
+func ValidNodePool(name string) bool { return isWord(name, true) }
 
 // BuiltInNodePool returns one of the two pools that always exist; nil: it is another name.
 func BuiltInNodePool(name string) *NodePool {

@@ -54,11 +54,34 @@ func (h *Host) Stats(ctx context.Context, now time.Time) (*structs.HostStats, er
 		}
 		out.DiskStats = []*structs.HostDiskStats{out.AllocDirStats}
 	}
-	var system unix.Sysinfo_t
-	if unix.Sysinfo(&system) == nil {
-		out.Uptime = uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
-	}
+	out.Uptime = uptime()
 	return out, nil
+}
+
+// Busy returns for how many seconds each core was at work since the machine's start, as of the last call of Stats, whose order
+// it has.
+func (h *Host) Busy() []float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]float64, 0, len(h.last))
+	for _, t := range h.last {
+		out = append(out, (t.user+t.system)/ticksPerSecond)
+	}
+	return out
+}
+
+// Booted returns when the machine was started; now if the system does not tell.
+func Booted() time.Time {
+	return time.Now().Add(-time.Duration(uptime()) * time.Second) //nolint:gosec // seconds of a machine
+}
+
+// uptime returns for how many seconds the machine has run; 0 if the system does not say.
+func uptime() uint64 {
+	var system unix.Sysinfo_t
+	if unix.Sysinfo(&system) != nil {
+		return 0
+	}
+	return uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
 }
 
 // deviceOf is what is mounted where path lies; empty if the system does not tell.

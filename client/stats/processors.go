@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// ticksPerSecond is the unit of the times that Linux shows to programs (USER_HZ), on all architectures that the agent is built for.
+const ticksPerSecond = 100
+
 // processor is the time that a processor has spent since the machine's start, in ticks of the kernel.
 type processor struct {
 	name               string // cpu0

@@ -20,6 +20,7 @@ import (
 	"github.com/nomadish/nomadish/command/agent/config"
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
 	"github.com/nomadish/nomadish/command/agent/inspect"
+	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
@@ -33,7 +34,9 @@ type serverPart struct {
 	addr  string // RPC, as others reach it
 	bound string // RPC, as it listens
 	stats func() map[string]map[string]string
-	serf  string // gossip, as others reach it
+	// metrics derives its series; nil: it has none.
+	metrics telemetryhub.Source
+	serf    string // gossip, as others reach it
 	// serfBound is where gossip listens, encrypted whether it is.
 	serfBound string
 	encrypted bool
@@ -53,7 +56,8 @@ type clientPart struct {
 	stats      func() map[string]map[string]string
 	servers    func() []string
 	setServers func([]string) error
-	local      localNode // nil: servers answer everything
+	local      localNode           // nil: servers answer everything
+	metrics    telemetryhub.Source // derives its series; nil: it has none
 	// stop ends it. Its tasks go on, unless they shall end with it.
 	stop func(ctx context.Context, endTasks bool) error
 }
@@ -135,6 +139,9 @@ func (a *Agent) start(p parts) error {
 		if a.server, err = p.server(a.cfg, a.rpcTLS(), own, a.logger); err != nil {
 			return err
 		}
+		if a.server.metrics != nil {
+			a.telemetry.hub.Add(a.server.metrics)
+		}
 		backend, a.rpcAddr = a.server, a.server.addr
 		servers = append([]string{localAddr(a.server.bound)}, servers...)
 	}
@@ -145,6 +152,9 @@ func (a *Agent) start(p parts) error {
 		}
 		if a.client, err = p.client(a.cfg, dirs, servers, a.httpAddr, a.rpcTLS(), own, a.logger); err != nil {
 			return err
+		}
+		if a.client.metrics != nil {
+			a.telemetry.hub.Add(a.client.metrics)
 		}
 		if backend == nil {
 			backend, a.stopRemote = p.remote(a.client.servers, a.rpcTLS(), a.logger)

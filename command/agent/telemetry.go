@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,35 +20,87 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
 )
 
-// telemetry holds where metrics go: into memory for JSON, and to Prometheus.
+// telemetry holds where metrics go: into memory for JSON, to Prometheus, and to statsd and statsite if there are any.
 type telemetry struct {
 	memory   *metrics.InmemSink
 	registry *prometheus.Registry
+	hub      *telemetryhub.Hub
 	stop     func()
 }
 
-// startTelemetry makes the global metrics of the process and emits Go's own at
-// every interval until stop.
+// startTelemetry makes the global metrics of the process, emits Go's own and sends what is to be sent at every interval until
+// stop.
 func startTelemetry(cfg *config.Config, logger hclog.Logger) (*telemetry, error) {
+	conf := metricsConfig(cfg)
 	t := &telemetry{registry: prometheus.NewRegistry()}
 	t.memory = metrics.NewInmemSink(cfg.Telemetry.InMemoryInterval, cfg.Telemetry.InMemoryRetention)
-	prom, err := metricsprom.NewPrometheusSinkFrom(metricsprom.PrometheusOpts{
-		Expiration: 60 * time.Second, Registerer: t.registry, Name: "nomad",
+	t.hub = telemetryhub.NewHub(telemetryhub.Options{
+		Host: hostLabel(conf), Allow: shownBy(cfg, allowedBy(conf)), MaxSeries: cfg.Telemetry.MaxSeries, Every: cfg.Telemetry.Interval,
 	})
+	prom, err := metricsprom.NewPrometheusSinkFrom(metricsprom.PrometheusOpts{Expiration: 60 * time.Second, Registerer: t.registry, Name: "nomad"})
 	if err != nil {
 		return nil, fmt.Errorf("start telemetry: %w", err)
 	}
-	if err := t.registry.Register(collectors.NewGoCollector()); err != nil {
+	labeled := prometheus.WrapRegistererWith(hostLabels(conf), t.registry)
+	if err := errors.Join(t.registry.Register(collectors.NewGoCollector()), labeled.Register(t.hub.Collector())); err != nil {
 		return nil, fmt.Errorf("start telemetry: %w", err)
 	}
+	away, err := awaySinks(cfg)
+	if err != nil {
+		return nil, err
+	}
+	global, err := metrics.NewGlobal(conf, append(metrics.FanoutSink{t.memory, prom}, away...))
+	if err != nil {
+		return nil, fmt.Errorf("start telemetry: %w", err)
+	}
+	if err := bridgeLibraries(); err != nil {
+		return nil, fmt.Errorf("start telemetry: %w", err)
+	}
+	global.EmitRuntimeStats() // so that there is something to show at once
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var to *pusher
+	if len(away) > 0 {
+		if to, err = newPusher(conf, away); err != nil {
+			cancel()
+			return nil, fmt.Errorf("start telemetry: %w", err)
+		}
+		telemetryhub.Forward(to.sample)
+	}
+	wg.Go(func() {
+		ticker := time.NewTicker(cfg.Telemetry.Interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				global.EmitRuntimeStats()
+				to.push(ctx, t.hub)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	var once sync.Once
+	t.stop = func() {
+		once.Do(func() { telemetryhub.Forward(nil); cancel() })
+		wg.Wait()
+	}
+	logger.Debug("telemetry started", "interval", cfg.Telemetry.InMemoryInterval)
+	return t, nil
+}
+
+// metricsConfig says how go-metrics names and filters.
+func metricsConfig(cfg *config.Config) *metrics.Config {
 	conf := metrics.DefaultConfig("nomad") // Nomad's prefix: dashboards made for it work
 	conf.EnableRuntimeMetrics = false      // its goroutine never ends; ours does
 	conf.EnableHostname = !cfg.Telemetry.DisableHostname
 	if cfg.Telemetry.UseNodeName {
 		conf.HostName, conf.EnableHostname = cfg.Name, true
 	}
+	conf.EnableHostnameLabel = conf.EnableHostname // a label, as dashboards expect, not a part of the name
 	if cfg.Telemetry.FilterDefault != nil {
 		conf.FilterDefault = *cfg.Telemetry.FilterDefault
 	}
@@ -55,29 +111,51 @@ func startTelemetry(cfg *config.Config, logger hclog.Logger) (*telemetry, error)
 			conf.BlockedPrefixes = append(conf.BlockedPrefixes, rule[1:])
 		}
 	}
-	global, err := metrics.NewGlobal(conf, metrics.FanoutSink{t.memory, prom})
-	if err != nil {
-		return nil, fmt.Errorf("start telemetry: %w", err)
+	return conf
+}
+
+// hostLabel returns the value of the label host; empty: there is none.
+func hostLabel(conf *metrics.Config) string {
+	if !conf.EnableHostnameLabel {
+		return ""
 	}
-	global.EmitRuntimeStats() // so that there is something to show at once
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		ticker := time.NewTicker(cfg.Telemetry.Interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				global.EmitRuntimeStats()
-			case <-done:
-				return
+	return conf.HostName
+}
+
+func hostLabels(conf *metrics.Config) prometheus.Labels {
+	if host := hostLabel(conf); host != "" {
+		return prometheus.Labels{"host": host}
+	}
+	return nil
+}
+
+// allowedBy returns what go-metrics decides of a name by prefix_filter: the longest prefix counts, and of two that are the same
+// the one that blocks.
+func allowedBy(conf *metrics.Config) func(name string) bool {
+	longest := func(name string, prefixes []string) int {
+		best := -1
+		for _, p := range prefixes {
+			if strings.HasPrefix(name, p) {
+				best = max(best, len(p))
 			}
 		}
-	})
-	var once sync.Once
-	t.stop = func() { once.Do(func() { close(done) }); wg.Wait() }
-	logger.Debug("telemetry started", "interval", cfg.Telemetry.InMemoryInterval)
-	return t, nil
+		return best
+	}
+	return func(name string) bool {
+		allowed, blocked := longest(name, conf.AllowedPrefixes), longest(name, conf.BlockedPrefixes)
+		if allowed < 0 && blocked < 0 {
+			return conf.FilterDefault
+		}
+		return allowed > blocked
+	}
+}
+
+// shownBy leaves out what is of a server or a client where there is none: their counters are in every process.
+func shownBy(cfg *config.Config, allowed func(name string) bool) func(name string) bool {
+	return func(name string) bool {
+		return allowed(name) && (cfg.Server.Enabled || !strings.HasPrefix(name, "nomad.nomad.")) &&
+			(cfg.Client.Enabled || !strings.HasPrefix(name, "nomad.client."))
+	}
 }
 
 // summary is the last interval as /v1/metrics shows it.
@@ -86,24 +164,91 @@ func (t *telemetry) summary() (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if s, ok := shown.(metrics.MetricsSummary); ok {
-		for _, values := range [][]metrics.SampledValue{s.Samples, s.Counters} {
-			for i := range values {
-				// Rounding can make the root of a tiny negative number; JSON has no NaN.
-				if math.IsNaN(values[i].Stddev) {
-					values[i].Stddev = 0
-				}
+	s, ok := shown.(metrics.MetricsSummary)
+	if !ok {
+		return shown, nil
+	}
+	for _, values := range [][]metrics.SampledValue{s.Samples, s.Counters} {
+		for i := range values {
+			// Rounding can make the root of a tiny negative number; JSON has no NaN.
+			if math.IsNaN(values[i].Stddev) {
+				values[i].Stddev = 0
 			}
 		}
 	}
-	return shown, nil
+	t.addDerived(&s)
+	return s, nil
 }
 
-func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
-		ErrorLog:      logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-		ErrorHandling: promhttp.ContinueOnError,
+// addDerived adds what is not pushed to go-metrics.
+func (t *telemetry) addDerived(s *metrics.MetricsSummary) {
+	t.hub.Collect().Each(func(f *telemetryhub.Family, values []telemetryhub.Value) {
+		for _, v := range values {
+			labels := map[string]string{}
+			v.Labels.Each(func(name, value string) { labels[name] = value })
+			t.labelHost(labels)
+			if f.Kind == telemetryhub.Counter {
+				s.Counters = append(s.Counters, metrics.SampledValue{
+					Name: telemetryhub.Prefix + f.Name, DisplayLabels: labels, Mean: v.Value,
+					AggregateSample: &metrics.AggregateSample{Count: 1, Sum: v.Value, Min: v.Value, Max: v.Value},
+				})
+				continue
+			}
+			s.Gauges = append(s.Gauges, metrics.GaugeValue{Name: telemetryhub.Prefix + f.Name, Value: float32(v.Value), DisplayLabels: labels})
+		}
 	})
+	t.hub.Windows(time.Now(), func(f *telemetryhub.Family, w telemetryhub.Window, length time.Duration) {
+		labels := map[string]string{}
+		t.labelHost(labels)
+		sample := &metrics.AggregateSample{Count: w.Count, Sum: w.Sum, SumSq: w.Squares, Min: w.Min, Max: w.Max, Rate: w.Sum / length.Seconds()}
+		v := metrics.SampledValue{Name: telemetryhub.Prefix + f.Name, DisplayLabels: labels, Mean: sample.Mean(), AggregateSample: sample}
+		if v.Stddev = sample.Stddev(); math.IsNaN(v.Stddev) {
+			v.Stddev = 0
+		}
+		s.Samples = append(s.Samples, v)
+	})
+}
+
+func (t *telemetry) labelHost(labels map[string]string) {
+	if host := t.hub.Host(); host != "" {
+		labels["host"] = host
+	}
+}
+
+// prometheus answers in Prometheus' text format: what was pushed, and after that what is derived.
+func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
+	pushed := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		ErrorLog:      logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorHandling: promhttp.ContinueOnError, DisableCompression: true,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		plain := r.Clone(r.Context())
+		plain.Header.Del("Accept") // there is this format only
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for unknown levels only
+			defer zipped.Close()                                //nolint:errcheck // the caller is gone
+			w = &zippedResponse{w, zipped}
+		}
+		pushed.ServeHTTP(w, plain)
+		if err := t.hub.WriteText(w); err != nil {
+			logger.Debug("answer with metrics", "error", err)
+		}
+	})
+}
+
+// zippedResponse is a response whose body is compressed.
+type zippedResponse struct {
+	http.ResponseWriter
+	body io.Writer
+}
+
+func (z *zippedResponse) Write(b []byte) (int, error) {
+	n, err := z.body.Write(b)
+	if err != nil {
+		return n, fmt.Errorf("write metrics: %w", err)
+	}
+	return n, nil
 }
 
 // newLogger makes the agent's logger, which can be monitored. Whatever is logged is printable and, each time, one line.

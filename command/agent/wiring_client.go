@@ -44,6 +44,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		MaxKillTimeout: cl.MaxKillTimeout, GCInterval: cl.GCInterval, GCMaxAllocs: cl.GCMaxAllocs,
 		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
+		Metrics: client.MetricsConfig{Allocations: cfg.Telemetry.PublishAllocations, Nodes: cfg.Telemetry.PublishNodes},
 	}
 	if c.Users, err = cl.Policy(); err != nil {
 		return client.Config{}, err
@@ -112,7 +113,7 @@ func newClient(cfg *config.Config, dirs clientDirs, servers []string, httpAddr s
 	}
 	return &clientPart{
 		nodeID: cl.NodeID(), gossip: cl.GossipAddr(), stats: cl.Stats,
-		servers: cl.Servers, local: cl,
+		servers: cl.Servers, local: cl, metrics: cl.Metrics,
 		setServers: cl.SetServers,
 		stop: func(ctx context.Context, endTasks bool) error {
 			var ended error

@@ -214,7 +214,7 @@ func newServer(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, log
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	return &serverPart{
-		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, failed: s.Failed(),
+		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, metrics: s.Metrics, failed: s.Failed(),
 		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), setSchedulers: s.SetSchedulers, encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
 		stop: func(_ context.Context, leave bool) error {
 			if leave {

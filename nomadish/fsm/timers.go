@@ -15,6 +15,7 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogAllocTransition: "alloc_update_desired_transition", structs.LogSchedulerConfig: "apply_scheduler_config",
 		structs.LogCollect: "delete_eval", structs.LogAutopilotConfig: "autopilot", structs.LogClusterMeta: "cluster_meta",
 		structs.LogJobStability: "apply_job_stability", structs.LogSigningKey: "apply_wrapped_root_key_upsert", structs.LogReconcile: "reconcile",
+		structs.LogNodePoolUpsert: "apply_node_pool_upsert", structs.LogNodePoolDelete: "apply_node_pool_delete",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		out[t] = telemetry.NewTimer("nomad.fsm." + name)

@@ -355,9 +355,17 @@ type Telemetry struct {
 	// PrefixFilter holds prefixes of names to let through (+) or keep out (-).
 	PrefixFilter  []string `hcl:"prefix_filter"`
 	FilterDefault *bool    `hcl:"filter_default"`
+	// PublishAllocations and PublishNodes have what tasks use and what the machine does measured.
+	PublishAllocations bool `hcl:"publish_allocation_metrics"`
+	PublishNodes       bool `hcl:"publish_node_metrics"`
+	// Statsd and Statsite are host:port that all metrics are sent to, by UDP and by TCP.
+	Statsd   string `hcl:"statsd_address"`
+	Statsite string `hcl:"statsite_address"`
+	// MaxSeries (ours) bounds the series of jobs, those of allocations and those of nodes.
+	MaxSeries int `hcl:"max_series"`
 
 	_ struct{} `moot:"prometheus_metrics"`
-	_ struct{} `inert:"statsite_address,statsd_address,datadog_address,datadog_tags,publish_allocation_metrics,publish_node_metrics,include_alloc_metadata_in_metrics,allowed_metadata_keys_in_metrics,disable_dispatched_job_summary_metrics,disable_quota_utilization_metrics,disable_rpc_rate_metrics_labels,disable_allocation_hook_metrics,circonus_api_token,circonus_api_app,circonus_api_url,circonus_submission_interval,circonus_submission_url,circonus_check_id,circonus_check_force_metric_activation,circonus_check_instance_id,circonus_check_search_tag,circonus_check_tags,circonus_check_display_name,circonus_broker_id,circonus_broker_select_tag"`
+	_ struct{} `inert:"datadog_address,datadog_tags,include_alloc_metadata_in_metrics,allowed_metadata_keys_in_metrics,disable_dispatched_job_summary_metrics,disable_quota_utilization_metrics,disable_rpc_rate_metrics_labels,disable_allocation_hook_metrics,circonus_api_token,circonus_api_app,circonus_api_url,circonus_submission_interval,circonus_submission_url,circonus_check_id,circonus_check_force_metric_activation,circonus_check_instance_id,circonus_check_search_tag,circonus_check_tags,circonus_check_display_name,circonus_broker_id,circonus_broker_select_tag"`
 }
 
 // Autopilot seeds what `operator autopilot set-config` changes; nil and 0: the default.
@@ -410,7 +418,7 @@ func Default() *Config {
 			JobParseProcesses: 2, JobParseWaiting: 16, JobParseCPU: time.Second, JobParseMemory: 100 << 20, LogMonitors: 16,
 		},
 		Telemetry: Telemetry{
-			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second,
+			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second, MaxSeries: 100_000,
 		},
 		origins: map[string]Problem{},
 	}
@@ -432,5 +440,6 @@ func (c *Config) SetDev() {
 	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other
 	c.Server.ClientGossip, c.Client.Gossip = new(bool), new(bool)
 	c.Telemetry.DisableHostname = true
+	c.Telemetry.PublishAllocations, c.Telemetry.PublishNodes = true, true
 	c.Client.GCMaxAllocs = 50
 }

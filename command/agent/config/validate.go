@@ -127,6 +127,14 @@ func (k *checker) basics() {
 			k.bad("telemetry.prefix_filter", " %q: must begin with + or -", rule)
 		}
 	}
+	if t.MaxSeries < 0 || t.MaxSeries > maxSeries {
+		k.bad("telemetry.max_series", " %d: must be from 0 to %d", t.MaxSeries, maxSeries)
+	}
+	for name, addr := range map[string]string{"telemetry.statsd_address": t.Statsd, "telemetry.statsite_address": t.Statsite} {
+		if _, port, err := net.SplitHostPort(addr); addr != "" && (err != nil || port == "") {
+			k.bad(name, " %q: must be host:port", addr)
+		}
+	}
 	l := c.Limits
 	if l.HTTPMaxConns < 0 || l.RPCMaxConns < 0 || l.RPCHandshakeTimeout < 0 || l.HTTPSHandshakeTimeout < 0 || l.HTTPMaxBody < 0 || l.HTTPBodyTimeout < 0 {
 		k.bad("limits", ": must not be negative")
@@ -150,6 +158,9 @@ func (k *checker) basics() {
 
 // maxLogMonitors is the most that `limits` may allow: each may hold half a mebibyte.
 const maxLogMonitors = 1024
+
+// maxSeries is what `telemetry { max_series }` may be at most: that many series are some 200 MiB of text.
+const maxSeries = 1_000_000
 
 // What `limits` may say of nodes, in bytes, and in bytes per second.
 const (
