@@ -269,7 +269,7 @@ func TestMetricsOfDashboards(t *testing.T) {
 		}
 		return nil
 	})
-	documented(t, a)
+	familiesDocumented(t, a)
 	before := alive(t, a, "web")
 	if before == 0 {
 		t.Fatal("there is no series of the job")
@@ -306,8 +306,8 @@ func alive(t *testing.T, a *agent, job string) (n int) {
 	return n
 }
 
-// documented checks that docs/metrics.md has every family, but for those of libraries, with its type and its labels.
-func documented(t *testing.T, a *agent) {
+// familiesDocumented checks that docs/metrics.md has every family, but for those of libraries, with its type and its labels.
+func familiesDocumented(t *testing.T, a *agent) {
 	t.Helper()
 	all, types, err := a.scrape(t.Context())
 	if err != nil {

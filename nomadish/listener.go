@@ -17,6 +17,7 @@ import (
 
 var (
 	acceptConnCount  = telemetry.NewCount("nomad.rpc.accept_conn")
+	raftHandoffCount = telemetry.NewCount("nomad.rpc.raft_handoff")
 	refusedConnCount = telemetry.NewCount("nomad.rpc.refused_conn")
 )
 
@@ -158,6 +159,7 @@ func (l *listener) serve(ctx context.Context, raw net.Conn) {
 		_ = conn.Close()
 		return
 	}
+	raftHandoffCount.Add(1)
 	select {
 	case l.raftConns <- &tracked{Conn: conn, release: sync.OnceFunc(func() { l.release(raw) })}:
 	case <-l.done:

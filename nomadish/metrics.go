@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
-	"github.com/nomadish/nomadish/nomadish/fsm"
-	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
 )
 
@@ -34,9 +32,9 @@ func (s *Server) Metrics(b *telemetry.Batch) {
 	}
 }
 
-// observeEntry times the application of a log entry.
-func observeEntry(t structs.LogType) (done func()) {
-	timer, begun := fsm.Timer(t), time.Now()
+// observeState looks at the clock for the state machine.
+func observeState(timer *telemetry.Timer) (done func()) {
+	begun := time.Now()
 	return func() { timer.Since(begun) }
 }
 

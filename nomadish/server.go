@@ -131,7 +131,7 @@ func (s *Server) open() error {
 	}
 	machine := fsm.New(writer, store, cfg.Logger.Named("fsm"))
 	machine.OnHalt(s.halted)
-	machine.Measure(observeEntry)
+	machine.Measure(observeState)
 	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
 		return err
 	}

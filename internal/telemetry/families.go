@@ -105,6 +105,7 @@ var workFamilies = []Family{
 	{"nomad.worker.plan_refused", Counter, "plans", "", "Plans of this server's workers that were refused"},
 	{"nomad.worker.gave_up", Counter, "evaluations", "", "Evaluations that workers gave up"},
 	{"nomad.rpc.accept_conn", Counter, "connections", "", "Connections that came to the RPC port"},
+	{"nomad.rpc.raft_handoff", Counter, "connections", "", "Connections to the RPC port that are Raft's"},
 	{"nomad.rpc.refused_conn", Counter, "connections", "", "Connections to the RPC port that were refused"},
 	{"nomad.rpc.request", Counter, "calls", "", "RPC calls"},
 	{"nomad.rpc.request_error", Counter, "calls", "", "RPC calls that failed"},

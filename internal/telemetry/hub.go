@@ -33,8 +33,8 @@ type Hub struct {
 	took    time.Duration
 }
 
-// What is derived is not derived again before a hundred times as long has passed as it took, so that it never costs more than
-// a hundredth of a core. It is not older than maxAge for that reason.
+// What is derived is not derived again before a hundred times as long has passed as it took, so that it costs no more than a
+// hundredth of a core. It is not older than maxAge for that reason.
 const (
 	restAfter = 100
 	maxAge    = 10 * time.Second

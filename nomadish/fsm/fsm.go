@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -26,18 +27,18 @@ type FSM struct {
 
 	onHalt func(error)
 	halted error // see OnHalt
-	// measure is called before an entry is applied, and what it returns after that; nil: nobody measures.
-	measure func(structs.LogType) (done func())
+	// measure is called when something begins, and what it returns when that is done; nil: nobody measures.
+	measure func(*telemetry.Timer) (done func())
 }
 
-// Measure names who is told when the state begins to apply an entry and when it has. What it does has no influence on the
-// state.
-func (f *FSM) Measure(begin func(structs.LogType) (done func())) { f.measure = begin }
+// Measure sets who looks at the clock for the timers of the FSM, which itself does not: begin is called when an entry is about
+// to be applied or a snapshot to be written, and what it returns when that is done. It has no influence on the state.
+func (f *FSM) Measure(begin func(*telemetry.Timer) (done func())) { f.measure = begin }
 
 // write applies an entry that was read.
 func (f *FSM) write(index uint64, t structs.LogType, payload any) error {
 	if f.measure != nil {
-		defer f.measure(t)()
+		defer f.measure(timerOf(t))()
 	}
 	return f.writer.Apply(index, t, payload)
 }
@@ -211,7 +212,7 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.halted != nil {
 		return nil, f.halted // or Raft would take the entries since for applied, and drop them
 	}
-	return &snapshot{f.store.Snapshot()}, nil
+	return &snapshot{f.store.Snapshot(), f.measure}, nil
 }
 
 // Restore implements raft.FSM: it replaces the state by one that was written, or
@@ -225,10 +226,16 @@ func (f *FSM) Restore(from io.ReadCloser) error {
 	return nil
 }
 
-type snapshot struct{ *state.Snapshot }
+type snapshot struct {
+	*state.Snapshot
+	measure func(*telemetry.Timer) (done func()) // see FSM
+}
 
 // Persist implements raft.FSMSnapshot.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
+	if s.measure != nil {
+		defer s.measure(persistTimer)()
+	}
 	if err := write(sink, s.Snapshot); err != nil {
 		_ = sink.Cancel()
 		return err

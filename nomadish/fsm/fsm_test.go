@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 	"github.com/nomadish/nomadish/structs/wire"
@@ -443,7 +445,7 @@ func TestSnapshotKeepsWhatIsEmpty(t *testing.T) {
 func TestTimers(t *testing.T) {
 	seen := map[any]structs.LogType{}
 	for _, kind := range structs.LogTypes() {
-		timer := Timer(kind)
+		timer := timerOf(kind)
 		if timer == nil {
 			t.Errorf("log entry type %d has no timer: give it one", kind)
 		} else if other, ok := seen[timer]; ok {
@@ -451,7 +453,40 @@ func TestTimers(t *testing.T) {
 		}
 		seen[timer] = kind
 	}
-	if Timer(structs.LogTypeLast+1) != nil || Timer(255) != nil {
+	if timerOf(structs.LogTypeLast+1) != nil || timerOf(255) != nil {
 		t.Error("an unknown type has a timer")
+	}
+}
+
+// TestMeasured: entries are measured whether they are applied alone or together, and snapshots when they are written.
+func TestMeasured(t *testing.T) {
+	store, writer := state.New(state.Options{})
+	f := New(writer, store, hclog.NewNullLogger())
+	begun, ended := map[*telemetry.Timer]int{}, map[*telemetry.Timer]int{}
+	f.Measure(func(timer *telemetry.Timer) func() {
+		begun[timer]++
+		return func() { ended[timer]++ }
+	})
+	data, err := Encode(structs.LogClusterMeta, &structs.ClusterMetaEntry{ClusterID: "c", Time: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(index uint64) *raft.Log { return &raft.Log{Index: index, Type: raft.LogCommand, Data: data} }
+	f.Apply(entry(1))
+	f.ApplyBatch([]*raft.Log{entry(2), entry(3)})
+	snap, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := raft.NewInmemSnapshotStore().Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := snap.Persist(sink); err != nil {
+		t.Fatal(err)
+	}
+	want := map[*telemetry.Timer]int{timerOf(structs.LogClusterMeta): 3, persistTimer: 1}
+	if !maps.Equal(begun, want) || !maps.Equal(ended, want) {
+		t.Errorf("begun %v, ended %v, want %v", begun, ended, want)
 	}
 }

@@ -23,9 +23,10 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 	return out
 }()
 
-// Timer returns the timer of a type of log entries; nil, which may be used, if the type is not known. The FSM itself looks at
-// no clock: who measures does.
-func Timer(t structs.LogType) *telemetry.Timer {
+var persistTimer = telemetry.NewTimer("nomad.fsm.persist")
+
+// timerOf returns the timer of a type of log entries; nil, which may be used, if the type is not known.
+func timerOf(t structs.LogType) *telemetry.Timer {
 	if int(t) >= len(entryTimers) {
 		return nil
 	}
