@@ -44,6 +44,7 @@ var laterCommands = byName([]laterFamily{
 		"operator root", "operator root keyring", "operator root keyring list", "operator root keyring remove",
 		"operator root keyring rotate",
 	}},
+	{"the logs of systemd units cannot be exported yet; `monitor` streams the agent's log", []string{"monitor export"}},
 	{"a client's local state cannot be printed yet", []string{"operator client-state"}},
 	{"the Raft log is kept in BoltDB, and there is no other backend to migrate to", []string{"operator raft migrate-backend"}},
 	{"the contents of a snapshot cannot be printed or redacted yet; `operator snapshot inspect` lists its tables", []string{
@@ -84,8 +85,8 @@ func byName(families []laterFamily) map[string]string {
 	return all
 }
 
-// later returns the longest name of laterCommands that a command line begins with, or "". One that begins with a registered
-// command has none: what follows is that command's affair.
+// later returns the longest name of laterCommands that a command line begins with, or "" if the name of a registered
+// command is longer: what follows is that command's affair.
 func later(args []string, registered map[string]spec) string {
 	found, name := "", ""
 	for _, word := range args {
@@ -94,7 +95,7 @@ func later(args []string, registered map[string]spec) string {
 		}
 		name = beneath(name, word)
 		if _, there := registered[name]; there {
-			return ""
+			found = ""
 		}
 		if laterCommands[name] != "" {
 			found = name

@@ -37,7 +37,7 @@ func TestEveryNomadCommandIsThereOrSaysWhy(t *testing.T) {
 		}
 		for parent := name; strings.Contains(parent, " "); {
 			parent = parent[:strings.LastIndex(parent, " ")]
-			if laterCommands[parent] == "" && groups[parent] == "" {
+			if _, registered := all[parent]; laterCommands[parent] == "" && groups[parent] == "" && !registered {
 				t.Errorf("%s: its group %q is neither there nor in laterCommands", name, parent)
 			}
 		}

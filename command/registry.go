@@ -132,7 +132,7 @@ func fileCommands() map[string]spec {
 var aliases = map[string]string{
 	"run": "job run", "plan": "job plan", "validate": "job validate", "start": "job start", "stop": "job stop",
 	"inspect": "job inspect", "init": "job init", "logs": "alloc logs", "fs": "alloc fs",
-	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "eval-status": "eval status",
+	"alloc-status": "alloc status", "node-status": "node status", "node-drain": "node drain", "client-config": "node config", "eval-status": "eval status",
 	"server-members": "server members", "server-join": "server join", "server-force-leave": "server force-leave",
 	"regions": "region list", "metrics": "operator metrics", "debug": "operator debug", "system reconcile": "system reconcile summaries",
 }

@@ -60,6 +60,10 @@ var callTimers = func() map[string]*telemetry.Timer {
 		wire.MethodJobRegister: "job.register", wire.MethodJobRevert: "job.revert", wire.MethodJobScale: "job.scale",
 		wire.MethodJobScaleStatus: "job.scale_status", wire.MethodJobStability: "job.stable", wire.MethodJobValidate: "job.validate",
 		wire.MethodJobSummary: "job_summary.get_job_summary", wire.MethodSigningKeys: "keyring.list_public", wire.MethodSearch: "search.prefix_search",
+		wire.MethodClientMetaApply: "client_meta.apply", wire.MethodClientMetaRead: "client_meta.read", wire.MethodEvalDelete: "eval.delete",
+		wire.MethodNodePoolDelete: "node_pool.delete_node_pools", wire.MethodNodePoolGet: "node_pool.get_node_pool", wire.MethodNodePoolList: "node_pool.list",
+		wire.MethodNodePoolJobs: "node_pool.list_jobs", wire.MethodNodePoolNodes: "node_pool.list_nodes", wire.MethodNodePoolUpsert: "node_pool.upsert_node_pools",
+		wire.MethodScalingGet: "scaling.get_policy", wire.MethodScalingList: "scaling.list_policies",
 	} { // order does not matter: a map made of a map
 		out[method] = telemetry.NewTimer("nomad." + name)
 	}

@@ -12,7 +12,7 @@ var write = flag.Bool("write", false, "write the table of docs/metrics.md instea
 
 const (
 	docs       = "../../docs/metrics.md"
-	tableBegin = "<!-- the table: `go test ./internal/telemetry -run TestDocs -write` writes it -->\n"
+	tableBegin = "<!-- the table: `make docs` writes it -->\n"
 	tableEnd   = "<!-- end of the table -->\n"
 )
 
@@ -43,7 +43,7 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if have != b.String() {
-		t.Errorf("%s is not as the code is: go test ./internal/telemetry -run TestDocs -write", docs)
+		t.Errorf("%s is not as the code is: make docs", docs)
 	}
 }
 

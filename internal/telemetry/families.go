@@ -194,6 +194,8 @@ var fsmFamilies = []Family{
 	{"nomad.fsm.cluster_meta", Summary, "ms", "", "Applying the cluster's identity"},
 	{"nomad.fsm.apply_job_stability", Summary, "ms", "", "Applying a job's stability"},
 	{"nomad.fsm.apply_wrapped_root_key_upsert", Summary, "ms", "", "Applying a signing key"},
+	{"nomad.fsm.apply_node_pool_upsert", Summary, "ms", "", "Applying node pools"},
+	{"nomad.fsm.apply_node_pool_delete", Summary, "ms", "", "Applying the deletion of node pools"},
 	{"nomad.fsm.reconcile", Summary, "ms", "", "Applying a correction of summaries"},
 	{"nomad.fsm.persist", Summary, "ms", "", "Writing a snapshot of the state"},
 }

@@ -18,6 +18,9 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogNodePoolUpsert: "apply_node_pool_upsert", structs.LogNodePoolDelete: "apply_node_pool_delete",
 	}
 	for t, name := range names { // order does not matter: each has its own place
+		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer
+			continue
+		}
 		out[t] = telemetry.NewTimer("nomad.fsm." + name)
 	}
 	return out
