@@ -211,9 +211,8 @@ func differences() []Section {
 var Partly = [][]string{
 	{"Deployments", "Updates are rolling, by `max_parallel` and the health of instances. `/v1/deployments` is empty, and a job has no deployment."},
 	{"Namespaces", "There is `default`, and a job may name any other. `/v1/namespaces` lists `default`."},
-	{"Node pools", "A pool is there as soon as a node names it, and jobs may name it. `/v1/node/pools` lists `all` and `default` only."},
 	{"ACLs", "Tokens are accepted and not looked at."},
+	{"Commands in a running task", "`/v1/client/allocation/*/exec` says of an unknown allocation that it is unknown, and of others that the command cannot be run yet."},
 	{"Drivers", "There are `raw_exec` and, for tests, `mock_driver`. A job with `docker`, `exec`, `java` or `qemu` is accepted and waits for a node that has it; `job explain` says so."},
-	{"`status`", "It is `job status`. Nomad's finds nodes, allocations and evaluations too."},
 	{"Templates in addresses", "`bind_addr = \"{{ GetInterfaceIP … }}\"` is refused: write the address."},
 }
