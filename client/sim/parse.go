@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
 )
 
@@ -87,7 +87,7 @@ func Parse(src []byte, filename string) ([]Shape, error) {
 	var file struct {
 		Shapes []*fileShape `hcl:"shape,block"`
 	}
-	if diags := decodeBody(f.Body, reflect.ValueOf(&file).Elem()); diags.HasErrors() {
+	if diags := gohcl.DecodeBody(f.Body, nil, &file); diags.HasErrors() {
 		return nil, explain(diags)
 	}
 	if len(file.Shapes) == 0 {
