@@ -284,7 +284,7 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintln(errOut, laterText(name))
 		return exitFailed
 	}
-	agent.Version = Version
+	agent.Version = semantic()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	interrupted := make(chan os.Signal, 1)

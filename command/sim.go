@@ -44,7 +44,7 @@ func simNodes() spec {
 					}
 					o.Servers = []string{leader}
 				}
-				o.Region, o.Version = e.region, Version
+				o.Region, o.Version = e.region, semantic()
 				if t := e.tls; t.CACert != "" && t.ClientCert != "" && t.ClientKey != "" {
 					o.CAFile, o.CertFile, o.KeyFile, o.VerifyServers = t.CACert, t.ClientCert, t.ClientKey, !t.Insecure
 				}
