@@ -7,14 +7,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodePoolRetry is the time until the node pools that are missing are made, and between tries to do so while some server of the
-// region does not know their entries yet.
+// nodePoolRetry is the time until the node pools that are missing are made, and between looks for more of them.
 const nodePoolRetry = 30 * time.Second
 
 // makeNodePools makes the pools that nodes and jobs name and that there are not: those of a region that is upgraded from a version
-// that did not keep them. It ends with ctx, or when none is missing and all servers know the entry, as then each node that
-// registers makes its own. It begins a while after leading does: a state that was just set back to an earlier one is seen as it
-// was saved.
+// that did not keep them, or of nodes that registered while a server could not be asked whether it knows the entry. It ends
+// with ctx. It begins a while after leading does: a state that was just set back to an earlier one is seen as it was saved.
 func (l *leaderParts) makeNodePools(ctx context.Context) {
 	retry := time.NewTicker(nodePoolRetry)
 	defer retry.Stop()
@@ -27,9 +25,7 @@ func (l *leaderParts) makeNodePools(ctx context.Context) {
 		known := l.raft.readable == nil || l.raft.readable(structs.LogNodePoolUpsert) == nil
 		missing := l.store.Snapshot().MissingNodePools()
 		switch {
-		case known && len(missing) == 0:
-			return
-		case known:
+		case known && len(missing) > 0:
 			entry := &structs.NodePoolUpsertEntry{IfAbsent: true, Time: time.Now().UnixNano()}
 			for _, name := range missing {
 				entry.Pools = append(entry.Pools, &structs.NodePool{Name: name})

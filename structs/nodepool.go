@@ -13,6 +13,8 @@ import (
 const (
 	// MaxNodePools bounds the node pools of a region. Nodes make them, too, by naming them.
 	MaxNodePools = 10_000
+	// MaxNodePoolsOfNodes bounds those that are there when a node makes another, so that nodes cannot take the operators' places.
+	MaxNodePoolsOfNodes = 9_000
 	// MaxNodePoolDescription is in characters.
 	MaxNodePoolDescription = 256
 	// MaxNodePoolMeta is in bytes of names and values.

@@ -59,7 +59,7 @@ func (s *Snapshot) MissingNodePools() []string {
 	}
 	maps.DeleteFunc(named, func(name string, _ bool) bool { return !structs.ValidNodePool(name) || s.NodePool(nil, name) != nil })
 	missing := slices.Sorted(maps.Keys(named))
-	return missing[:min(len(missing), max(0, structs.MaxNodePools-countNodePools(s.v.txn)))]
+	return missing[:min(len(missing), max(0, structs.MaxNodePoolsOfNodes-countNodePools(s.v.txn)))]
 }
 
 func countNodePools(r reader) (n int) {
@@ -94,8 +94,12 @@ func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) er
 				added[p.Name] = true
 			}
 		}
-		if have := countNodePools(x); len(added) > 0 && have+len(added) > structs.MaxNodePools {
-			return structs.Errorf(structs.CodeTooLarge, "node pool %q: there are %d node pools, and at most %d are allowed", e.Pools[0].Name, have, structs.MaxNodePools).
+		most := structs.MaxNodePools
+		if e.IfAbsent {
+			most = structs.MaxNodePoolsOfNodes
+		}
+		if have := countNodePools(x); len(added) > 0 && have+len(added) > most {
+			return structs.Errorf(structs.CodeTooLarge, "node pool %q: there are %d node pools, and at most %d are allowed", e.Pools[0].Name, have, most).
 				WithHint("`nomadish node pool delete` removes those that nobody uses")
 		}
 		for _, p := range e.Pools {

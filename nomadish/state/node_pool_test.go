@@ -96,19 +96,28 @@ func TestNodePoolsAreKept(t *testing.T) {
 func TestNodePoolsAreNotWithoutEnd(t *testing.T) {
 	w := newWorld(t)
 	e := &structs.NodePoolUpsertEntry{}
-	for i := range structs.MaxNodePools - 1 {
-		e.Pools = append(e.Pools, &structs.NodePool{Name: fmt.Sprint("pool-", i)})
+	fill := func(until int) {
+		t.Helper()
+		for i := len(e.Pools); i < until; i++ {
+			e.Pools = append(e.Pools, &structs.NodePool{Name: fmt.Sprint("pool-", i)})
+		}
+		w.must(e)
 	}
-	w.must(e)
+	fill(structs.MaxNodePoolsOfNodes - 1)
 	for _, id := range []string{"a", "b"} {
 		n := node(id)
 		n.NodePool = id
 		w.must(&structs.NodeRegisterEntry{Node: n, EvalSeed: id})
 	}
 	check(t, "missing, as far as there is room", fmt.Sprint(w.store.Snapshot().MissingNodePools()), "[a]")
-	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "b"}}}, structs.CodeTooLarge)
-	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "a"}}})
-	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "b"}}}, structs.CodeTooLarge)
+	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "b"}}, IfAbsent: true}, structs.CodeTooLarge)
+	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "a"}}, IfAbsent: true})
+	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "b"}}, IfAbsent: true}, structs.CodeTooLarge)
+
+	// The rest is for operators alone.
+	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "b"}}})
+	fill(structs.MaxNodePools - 2)
+	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "c"}}}, structs.CodeTooLarge)
 	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}}}) // no more than there were
 }
 
