@@ -79,7 +79,7 @@ func (s *Series) Add(b *telemetry.Batch, snap *state.Snapshot) {
 	b.Add(pendingJobs, float64(s.statuses[structs.JobStatusPending]), nil)
 	b.Add(runningJobs, float64(s.statuses[structs.JobStatusRunning]), nil)
 	b.Add(deadJobs, float64(s.statuses[structs.JobStatusDead]), nil)
-	for _, n := range s.byCenter {
+	for _, n := range s.byCenter[:b.Fit(telemetry.OfJobs, len(s.byCenter), 2)] {
 		b.Add(blockedCPU, float64(n.cpu), n.labels)
 		b.Add(blockedMemory, float64(n.memory), n.labels)
 	}

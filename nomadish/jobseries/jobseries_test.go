@@ -133,6 +133,44 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestLimitOfDatacenters: what waits by datacenters counts as series of jobs, as there may be as many lists of datacenters as jobs.
+func TestLimitOfDatacenters(t *testing.T) {
+	w := newWorld(t)
+	for i := range 5 {
+		id := fmt.Sprint("job", i)
+		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Time: int64(w.index + 1), Job: &structs.Job{
+			ID: id, Name: id, Namespace: "default", Type: structs.JobTypeBatch, Datacenters: []string{id}, NodePool: "default", Region: "global",
+			TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{
+				{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 64}},
+			}}},
+		}})
+		w.apply(0, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(w.index + 1), Asks: []*structs.AskUpdate{
+			{Namespace: "default", JobID: id, Group: "g", Missing: 1, EvalID: "b"},
+		}}}})
+	}
+	count := func(limit int) (centers, jobs int, dropped string) {
+		all := shown(t, &Series{}, w.store.Snapshot(), limit)
+		for name := range all {
+			switch {
+			case strings.HasPrefix(name, "nomad_nomad_blocked_evals_job_"):
+				jobs++
+			case strings.HasPrefix(name, "nomad_nomad_blocked_evals_"):
+				centers++
+			}
+		}
+		return centers, jobs, all[`nomad_telemetry_series_dropped{of="jobs"`]
+	}
+	// Summaries take 35 of them.
+	for _, c := range []struct {
+		limit, centers, jobs int
+		dropped              string
+	}{{55, 10, 10, "0"}, {49, 10, 4, "6"}, {41, 6, 0, "14"}, {35, 0, 0, "20"}} {
+		if centers, jobs, dropped := count(c.limit); centers != c.centers || jobs != c.jobs || dropped != c.dropped {
+			t.Errorf("with a limit of %d: %d series by datacenters, %d by jobs, %s dropped; want %+v", c.limit, centers, jobs, dropped, c)
+		}
+	}
+}
+
 // BenchmarkScrape is deriving the series of 10,000 jobs of which 100 have changed, and writing them as Prometheus reads them.
 func BenchmarkScrape(b *testing.B) {
 	w := newWorld(b)
