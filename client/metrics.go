@@ -48,6 +48,7 @@ type taskKey struct{ alloc, task string }
 
 type taskSeries struct {
 	labels *telemetry.LabelSet
+	counts *telemetry.LabelSet // the same, for taskCounters
 	handle driver.Handle
 	last   driver.Stats
 	used   time.Time // by which derivation
@@ -143,7 +144,7 @@ func (t *tally) add(n *node, r *alloc.Runner, b *telemetry.Batch, c *Client) {
 		if forgotten || n.dir == "" && !c.config.Metrics.Allocations || !b.Room(telemetry.OfAllocations, len(taskCounters)) {
 			continue
 		}
-		labels := c.meter.taskOf(a, name).labels
+		labels := c.meter.taskOf(r, a, name).counts
 		for i, v := range countersOf(s) {
 			b.Add(taskCounters[i], v, labels)
 		}
@@ -176,7 +177,7 @@ func countersOf(s *structs.TaskState) (out [len(taskCounters)]float64) {
 }
 
 // taskOf returns what is kept of a task's series.
-func (m *meter) taskOf(a *structs.Allocation, task string) *taskSeries {
+func (m *meter) taskOf(r *alloc.Runner, a *structs.Allocation, task string) *taskSeries {
 	key := taskKey{a.ID, task}
 	t := m.tasks[key]
 	if t == nil {
@@ -185,6 +186,9 @@ func (m *meter) taskOf(a *structs.Allocation, task string) *taskSeries {
 			pairs = append(pairs, "parent_id", a.Job.ParentID)
 		}
 		t = &taskSeries{labels: telemetry.Labels(pairs...)}
+		if t.counts = t.labels; !r.Restored() {
+			t.counts = t.labels.FromZero()
+		}
 		m.tasks[key] = t
 	}
 	t.used = m.touched
@@ -318,7 +322,7 @@ func (c *Client) addUse(ctx context.Context, b *telemetry.Batch, r *alloc.Runner
 		if err != nil { // it has just ended, or there was no time
 			continue
 		}
-		t := c.meter.taskOf(a, name)
+		t := c.meter.taskOf(r, a, name)
 		if t.handle != h {
 			t.handle, t.last = h, driver.Stats{}
 		}

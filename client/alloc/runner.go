@@ -61,6 +61,8 @@ type Runner struct {
 	c   *Config // not to be changed
 	id  string
 	dir Dir
+	// restored: it is of an earlier life of the agent.
+	restored bool
 
 	mu      sync.Mutex
 	alloc   *structs.Allocation // with Job; replaced, never changed
@@ -104,7 +106,7 @@ func Restore(c *Config, dir Dir, a *structs.Allocation, run []byte) (*Runner, er
 	if len(run) == 0 {
 		return New(c, dir, a)
 	}
-	r := &Runner{c: c, id: a.ID, dir: dir, alloc: a}
+	r := &Runner{c: c, id: a.ID, dir: dir, alloc: a, restored: true}
 	if err := wire.Decode(run, &r.state); err != nil {
 		return nil, fmt.Errorf("allocation %s: %w", a.ID, err)
 	}
@@ -168,6 +170,9 @@ func (r *Runner) policy(t *structs.Task) task.Policy {
 	}
 	return task.PolicyOf(p, r.alloc.Job.Type, t.Lifecycle)
 }
+
+// Restored reports whether the allocation was here in an earlier life of the agent.
+func (r *Runner) Restored() bool { return r.restored }
 
 // ID is the allocation's ID.
 func (r *Runner) ID() string { return r.id }

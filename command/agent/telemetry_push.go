@@ -38,11 +38,13 @@ type pusher struct {
 	to   *metrics.Metrics // names and filters as all others
 	sent map[seriesKey]float64
 	all  time.Time // when everything was sent
+	full bool      // series were left out of what was sent last
 }
 
+// seriesKey is a series. It has the text of the labels, as they may be made anew while they stay the same.
 type seriesKey struct {
 	family *telemetryhub.Family
-	labels *telemetryhub.LabelSet
+	labels string
 }
 
 // Everything is sent again after pushAll. The sinks keep some thousand values until they are sent, and drop what is more:
@@ -74,11 +76,19 @@ func (p *pusher) push(ctx context.Context, hub *telemetryhub.Hub) {
 		p.all = time.Now()
 	}
 	next, n := make(map[seriesKey]float64, len(p.sent)), 0
-	hub.Collect().Each(func(f *telemetryhub.Family, values []telemetryhub.Value) {
+	batch := hub.Collect()
+	// While there are too many series, one that was not sent last may have been sent before that.
+	full := batch.Dropped() > 0
+	restless := full || p.full
+	p.full = full
+	batch.Each(func(f *telemetryhub.Family, values []telemetryhub.Value) {
 		key := f.Key()
 		for _, v := range values {
-			k := seriesKey{f, v.Labels}
+			k := seriesKey{f, v.Labels.Text()}
 			was, known := p.sent[k]
+			if !known && v.Labels != nil && (restless || !v.Labels.IsFromZero()) {
+				was = v.Value // who knows when that was counted
+			}
 			next[k] = v.Value
 			if ctx.Err() != nil || known && was == v.Value && (!everything || f.Kind == telemetryhub.Counter) {
 				continue

@@ -45,6 +45,15 @@ func (b *Batch) Fit(s Subject, n, each int) int {
 // Room is Fit of one thing: it reports whether there is room for it.
 func (b *Batch) Room(s Subject, series int) bool { return b.Fit(s, 1, series) == 1 }
 
+// Dropped returns how many series were left out for want of room.
+func (b *Batch) Dropped() int {
+	n := 0
+	for _, dropped := range b.dropped { // order does not matter: a sum
+		n += dropped
+	}
+	return n
+}
+
 // Add adds the value of a series.
 func (b *Batch) Add(f *Family, value float64, labels *LabelSet) {
 	have, ok := b.values[f]

@@ -63,6 +63,7 @@ func Named(name string) *Family {
 type LabelSet struct {
 	pairs []string // name, value, name, value, …
 	text  string   // as in Prometheus' text format, without braces
+	zero  bool     // see FromZero
 }
 
 // Labels returns a new set of labels, given name, value, name, value, and so on.
@@ -86,6 +87,26 @@ var helpEscaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 // With returns the labels with more of them.
 func (l *LabelSet) With(pairs ...string) *LabelSet {
 	return Labels(append(append(make([]string, 0, len(l.pairs)+len(pairs)), l.pairs...), pairs...)...)
+}
+
+// FromZero returns the same labels for counters that were zero when the agent started, or later, and are shown without a gap as
+// long as there are any. Of other counters with labels, what was counted before they are seen is sent to nobody.
+func (l *LabelSet) FromZero() *LabelSet {
+	out := *l
+	out.zero = true
+	return &out
+}
+
+// IsFromZero reports whether l is of FromZero.
+func (l *LabelSet) IsFromZero() bool { return l != nil && l.zero }
+
+// Text returns the labels as Prometheus' text format has them, without braces. Sets of the same labels, in the same order, have
+// the same text.
+func (l *LabelSet) Text() string {
+	if l == nil {
+		return ""
+	}
+	return l.text
 }
 
 // Each calls f with every label.

@@ -126,10 +126,7 @@ func (h *Hub) WriteText(to io.Writer) error {
 		_, _ = w.WriteString("# HELP " + name + " " + helpEscaper.Replace(f.Help) + "\n# TYPE " + name + " " + string(f.Kind) + "\n")
 		for _, v := range values {
 			_, _ = w.WriteString(name)
-			text := ""
-			if v.Labels != nil {
-				text = v.Labels.text
-			}
+			text := v.Labels.Text()
 			if host != "" || text != "" {
 				_ = w.WriteByte('{')
 				_, _ = w.WriteString(host)
