@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	armon "github.com/armon/go-metrics"
 	"github.com/hashicorp/go-metrics"
@@ -21,16 +23,60 @@ func awaySinks(cfg *config.Config) (metrics.FanoutSink, error) {
 		if err != nil {
 			return nil, fmt.Errorf("telemetry.statsd_address: %w", err)
 		}
-		out = append(out, sink)
+		out = append(out, lineSink{sink})
 	}
 	if addr := cfg.Telemetry.Statsite; addr != "" {
 		sink, err := metrics.NewStatsiteSink(addr)
 		if err != nil {
 			return nil, fmt.Errorf("telemetry.statsite_address: %w", err)
 		}
-		out = append(out, sink)
+		out = append(out, lineSink{sink})
 	}
 	return out, nil
+}
+
+// lineSink is a sink that sends lines. Names become a part of a line as they are, and whoever registers a job chooses its name:
+// what would end a line, or a name in it, is replaced by underscores.
+type lineSink struct{ metrics.MetricSink }
+
+func (s lineSink) SetGauge(key []string, v float32)    { s.SetGaugeWithLabels(key, v, nil) }
+func (s lineSink) EmitKey(key []string, v float32)     { s.MetricSink.EmitKey(lineKey(key), v) }
+func (s lineSink) IncrCounter(key []string, v float32) { s.IncrCounterWithLabels(key, v, nil) }
+func (s lineSink) AddSample(key []string, v float32)   { s.AddSampleWithLabels(key, v, nil) }
+
+func (s lineSink) SetGaugeWithLabels(key []string, v float32, l []metrics.Label) {
+	s.MetricSink.SetGaugeWithLabels(lineKey(key), v, lineLabels(l))
+}
+
+func (s lineSink) IncrCounterWithLabels(key []string, v float32, l []metrics.Label) {
+	s.MetricSink.IncrCounterWithLabels(lineKey(key), v, lineLabels(l))
+}
+
+func (s lineSink) AddSampleWithLabels(key []string, v float32, l []metrics.Label) {
+	s.MetricSink.AddSampleWithLabels(lineKey(key), v, lineLabels(l))
+}
+
+func lineKey(key []string) []string {
+	out := make([]string, len(key))
+	for i, part := range key {
+		out[i] = strings.Map(lineRune, part)
+	}
+	return out
+}
+
+func lineLabels(labels []metrics.Label) []metrics.Label {
+	out := make([]metrics.Label, len(labels))
+	for i, l := range labels {
+		out[i] = metrics.Label{Name: l.Name, Value: strings.Map(lineRune, l.Value)}
+	}
+	return out
+}
+
+func lineRune(r rune) rune {
+	if strings.ContainsRune("|:@", r) || unicode.IsControl(r) || unicode.IsSpace(r) {
+		return '_'
+	}
+	return r
 }
 
 // pusher sends what is derived to sinks that wait for it: what has changed, and everything from time to time.

@@ -1,13 +1,18 @@
 package agent
 
 import (
+	"bufio"
 	"maps"
+	"net"
+	"slices"
+	"time"
 
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-metrics"
 
+	"github.com/nomadish/nomadish/command/agent/config"
 	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
 )
 
@@ -108,5 +113,83 @@ func TestCountersOfWhatDoesNotFit(t *testing.T) {
 	}
 	if n := len(to.sent); n > 50 {
 		t.Errorf("%d series are remembered", n)
+	}
+}
+
+// TestNamesAreOnePart: whatever a job is named, it is one part of one line of what statsd and statsite are sent.
+func TestNamesAreOnePart(t *testing.T) {
+	statsd, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statsite, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer statsd.Close()   //nolint:errcheck // a test
+	defer statsite.Close() //nolint:errcheck // a test
+	cfg := config.Default()
+	cfg.Telemetry.Statsd, cfg.Telemetry.Statsite = statsd.LocalAddr().String(), statsite.Addr().String()
+	away, err := awaySinks(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, sink := range away {
+			sink.(lineSink).MetricSink.(metrics.ShutdownSink).Shutdown()
+		}
+	}()
+	to, err := newPusher(&metrics.Config{FilterDefault: true}, away)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{
+		"a\nevil:1|c", "b\r\nevil:1|c", "c|g\tx", "d@0.1", "e:f g", "h\x00\x1b\x7f\u0085\u2028i", "j\xff", "web-1.x/y_z#é",
+	}
+	hub := telemetryhub.NewHub(telemetryhub.Options{MaxSeries: 100, Allow: func(name string) bool { return strings.HasSuffix(name, "job_summary.running") }})
+	hub.Add(func(b *telemetryhub.Batch) {
+		for i, name := range names {
+			b.Add(telemetryhub.Named("nomad.job_summary.running"), float64(i), telemetryhub.Labels("job", name))
+		}
+	})
+	to.push(t.Context(), hub)
+	to.to.IncrCounterWithLabels([]string{"pushed|x"}, 1, []metrics.Label{{Name: "class", Value: "k\nevil:1|c"}})
+	want := []string{
+		"a_evil_1_c:0", "b__evil_1_c:1", "c_g_x:2", "d_0.1:3", "e_f_g:4", "h_____i:5", "j\uFFFD:6", "web-1.x/y_z#é:7",
+	}
+	for i := range want {
+		want[i] = "nomad.job_summary.running." + want[i] + ".000000|g"
+	}
+	want = append(want, "pushed_x.k_evil_1_c:1.000000|c")
+
+	deadline := time.Now().Add(time.Minute)
+	if err := statsd.SetReadDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for packet := make([]byte, 64<<10); len(got) < len(want); {
+		n, _, err := statsd.ReadFrom(packet)
+		if err != nil {
+			t.Fatalf("%v after %q", err, got)
+		}
+		got = append(got, strings.Split(strings.TrimSuffix(string(packet[:n]), "\n"), "\n")...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("statsd was sent %q, want %q", got, want)
+	}
+	conn, err := statsite.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // a test
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	for lines := bufio.NewScanner(conn); len(got) < len(want) && lines.Scan(); {
+		got = append(got, lines.Text())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("statsite was sent %q, want %q", got, want)
 	}
 }
