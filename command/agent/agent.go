@@ -255,7 +255,7 @@ func (a *Agent) serve(backend httpapi.Backend) error {
 	a.http, err = httpapi.New(httpapi.Config{
 		TLS: secure, Peer: a.tls.OnHTTPS, CertificateHost: certified, Hosts: ownHosts(a.cfg), AllowedHosts: a.cfg.HTTP.AllowedHosts, TrustedOrigins: a.cfg.HTTP.TrustedOrigins,
 		Backend: backend, Agent: self{a}, ParseJob: newParser(a.cfg.Limits), Logger: a.logger.Named("http"),
-		Metrics: a.telemetry.summary, Prometheus: a.telemetry.prometheus(a.logger),
+		Metrics: a.telemetry.writeJSON, Prometheus: a.telemetry.prometheus(a.logger),
 		MaxBodyBytes: a.cfg.Limits.HTTPMaxBody, MaxConnsPerClient: a.cfg.Limits.HTTPMaxConns,
 		HandshakeTimeout: a.cfg.Limits.HTTPSHandshakeTimeout, BodyTimeout: a.cfg.Limits.HTTPBodyTimeout,
 		ResponseHeaders: a.cfg.ResponseHeaders, Debug: a.cfg.EnableDebug, SetSchedulers: a.setSchedulers,

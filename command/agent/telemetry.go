@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -155,63 +154,6 @@ func shownBy(cfg *config.Config, allowed func(name string) bool) func(name strin
 	return func(name string) bool {
 		return allowed(name) && (cfg.Server.Enabled || !strings.HasPrefix(name, "nomad.nomad.")) &&
 			(cfg.Client.Enabled || !strings.HasPrefix(name, "nomad.client."))
-	}
-}
-
-// summary is the last interval as /v1/metrics shows it.
-func (t *telemetry) summary() (any, error) {
-	shown, err := t.memory.DisplayMetrics(nil, nil)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	s, ok := shown.(metrics.MetricsSummary)
-	if !ok {
-		return shown, nil
-	}
-	for _, values := range [][]metrics.SampledValue{s.Samples, s.Counters} {
-		for i := range values {
-			// Rounding can make the root of a tiny negative number; JSON has no NaN.
-			if math.IsNaN(values[i].Stddev) {
-				values[i].Stddev = 0
-			}
-		}
-	}
-	t.addDerived(&s)
-	return s, nil
-}
-
-// addDerived adds what is not pushed to go-metrics.
-func (t *telemetry) addDerived(s *metrics.MetricsSummary) {
-	t.hub.Collect().Each(func(f *telemetryhub.Family, values []telemetryhub.Value) {
-		for _, v := range values {
-			labels := map[string]string{}
-			v.Labels.Each(func(name, value string) { labels[name] = value })
-			t.labelHost(labels)
-			if f.Kind == telemetryhub.Counter {
-				s.Counters = append(s.Counters, metrics.SampledValue{
-					Name: telemetryhub.Prefix + f.Name, DisplayLabels: labels, Mean: v.Value,
-					AggregateSample: &metrics.AggregateSample{Count: 1, Sum: v.Value, Min: v.Value, Max: v.Value},
-				})
-				continue
-			}
-			s.Gauges = append(s.Gauges, metrics.GaugeValue{Name: telemetryhub.Prefix + f.Name, Value: float32(v.Value), DisplayLabels: labels})
-		}
-	})
-	t.hub.Windows(time.Now(), func(f *telemetryhub.Family, w telemetryhub.Window, length time.Duration) {
-		labels := map[string]string{}
-		t.labelHost(labels)
-		sample := &metrics.AggregateSample{Count: w.Count, Sum: w.Sum, SumSq: w.Squares, Min: w.Min, Max: w.Max, Rate: w.Sum / length.Seconds()}
-		v := metrics.SampledValue{Name: telemetryhub.Prefix + f.Name, DisplayLabels: labels, Mean: sample.Mean(), AggregateSample: sample}
-		if v.Stddev = sample.Stddev(); math.IsNaN(v.Stddev) {
-			v.Stddev = 0
-		}
-		s.Samples = append(s.Samples, v)
-	})
-}
-
-func (t *telemetry) labelHost(labels map[string]string) {
-	if host := t.hub.Host(); host != "" {
-		labels["host"] = host
 	}
 }
 

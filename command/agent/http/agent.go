@@ -123,7 +123,16 @@ func metricsGet(r *request) (any, error) {
 		if r.s.cfg.Metrics == nil {
 			return nil, unsupported("metrics in JSON")
 		}
-		return r.s.cfg.Metrics()
+		// It is long, and takes time to encode; the other format is neither.
+		if err := r.s.guard.checkCostly(r.Request); err != nil {
+			return nil, r.s.refuse(r.Request, err)
+		}
+		pretty, err := r.bool("pretty", false)
+		if err != nil {
+			return nil, err
+		}
+		r.w.Header().Set("Content-Type", "application/json")
+		return answered, r.s.cfg.Metrics(r.w, pretty)
 	case "prometheus":
 		if r.s.cfg.Prometheus == nil {
 			return nil, &statusError{http.StatusUnsupportedMediaType, "Prometheus is not enabled"}

@@ -113,6 +113,34 @@ func TestCostlyRoutesAreNotForPages(t *testing.T) {
 	}
 }
 
+// TestMetricsInJSONAreNotForPages: they are long and take time to encode, which those for Prometheus do not.
+func TestMetricsInJSONAreNotForPages(t *testing.T) {
+	t.Parallel()
+	s, _, _ := guarded(t)
+	written := 0
+	s.cfg.Metrics = func(to io.Writer, pretty bool) error {
+		written++
+		_, err := fmt.Fprintf(to, `{"pretty":%v}`, pretty)
+		return err
+	}
+	s.cfg.Prometheus = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nomad_up 1\n") })
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "http://evil.example"}, {"User-Agent", "Mozilla/5.0 Firefox/140.0"}} {
+		for _, path := range []string{"/v1/metrics", "/v1/metrics?format=json", "/v1/metrics?pretty"} {
+			if w := answer(s, "GET", path, "agent-1", headers...); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "another site") || written > 0 {
+				t.Errorf("%s with %q: %d %s", path, headers, w.Code, w.Body)
+			}
+		}
+		if w := answer(s, "GET", "/v1/metrics?format=prometheus", "agent-1", headers...); w.Code != http.StatusOK {
+			t.Errorf("for Prometheus with %q: %d %s", headers, w.Code, w.Body)
+		}
+	}
+	for path, want := range map[string]string{"/v1/metrics": `{"pretty":false}`, "/v1/metrics?pretty": `{"pretty":true}`} {
+		if w := answer(s, "GET", path, "agent-1", "User-Agent", "curl/8.5.0"); w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s %s", path, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 func TestExec(t *testing.T) {
 	fk := newFake()
 	ts := newTestServer(t, testConfig(fk))

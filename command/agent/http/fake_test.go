@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -147,8 +148,11 @@ func bothAgent() *fakeAgent {
 func testConfig(f *fake) Config {
 	return Config{
 		Backend: f, Agent: bothAgent(), MaxBodyBytes: 4096,
-		Jitter:  func(time.Duration) time.Duration { return time.Second },
-		Metrics: func() (any, error) { return map[string]any{"Timestamp": "now"}, nil },
+		Jitter: func(time.Duration) time.Duration { return time.Second },
+		Metrics: func(to io.Writer, pretty bool) error {
+			_, err := fmt.Fprintf(to, `{"Timestamp":"now","pretty":%v}`, pretty)
+			return err
+		},
 		Prometheus: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "nomad_up 1\n")
 		}),

@@ -75,8 +75,8 @@ type Config struct {
 	// ParseJob reads a job file in HCL with the text of its variables. Nil:
 	// parsing is answered with 501. It must return soon after its context ends.
 	ParseJob func(ctx context.Context, source, variables string, canonicalize bool) (*ParsedJob, error)
-	// Metrics gives the summary of the last interval as JSON shows it; nil: 501.
-	Metrics func() (any, error)
+	// Metrics writes the summary of the last interval in JSON, indented if it is to be pretty; nil: 501.
+	Metrics func(to io.Writer, pretty bool) error
 	// Prometheus serves the metrics in Prometheus' format; nil: 501.
 	Prometheus http.Handler
 	Logger     hclog.Logger // nil: silent
