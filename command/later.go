@@ -7,7 +7,10 @@ import (
 
 // laterCommands are the commands of Nomad that are not there yet, by their names, with the reason: a clause that can follow a
 // colon. The names of their groups are among them. No command that is registered may be one of them.
-var laterCommands = byName([]laterFamily{
+var laterCommands = byName(laterFamilies)
+
+// laterFamilies are laterCommands by their reasons, in the order of the documentation.
+var laterFamilies = []laterFamily{
 	{"there is no access control yet", []string{
 		"acl", "acl auth-method", "acl auth-method create", "acl auth-method delete", "acl auth-method info",
 		"acl auth-method list", "acl auth-method update", "acl binding-rule", "acl binding-rule create",
@@ -18,7 +21,7 @@ var laterCommands = byName([]laterFamily{
 		"acl token self", "acl token update", "login", "node identity", "node identity get", "node identity renew",
 		"node intro", "node intro create",
 	}},
-	{"jobs can state any namespace, but namespaces cannot be defined yet", []string{
+	{"there is only the namespace \"default\" yet", []string{
 		"namespace", "namespace apply", "namespace delete", "namespace inspect", "namespace list",
 		"namespace status",
 	}},
@@ -67,7 +70,7 @@ var laterCommands = byName([]laterFamily{
 	{"the agent does not run on Windows", []string{
 		"windows", "windows service", "windows service install", "windows service uninstall",
 	}},
-})
+}
 
 // laterFamily is commands that are missing for the same reason.
 type laterFamily struct {

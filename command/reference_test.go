@@ -33,14 +33,68 @@ func TestNomadPage(t *testing.T) {
 func missingCommands() reference.Section {
 	s := reference.Section{
 		Title: "Missing commands",
-		Text:  "The command line says of each that it is not there yet, and exits with 1.",
-		Head:  []string{"Command", "Why"},
+		Text: "The command line says of each that it is not there yet, and exits with 1. " +
+			"Names that end in `…` stand for all commands that begin so.",
+		Head: []string{"Commands", "Why"},
 	}
-	for _, name := range slices.Sorted(maps.Keys(laterCommands)) {
-		why := laterCommands[name]
-		s.Rows = append(s.Rows, []string{reference.Code(name), strings.ToUpper(why[:1]) + why[1:] + "."})
+	all := registry()
+	for _, f := range laterFamilies {
+		s.Rows = append(s.Rows, []string{reference.Code(heads(f.names, all)...), strings.ToUpper(f.reason[:1]) + f.reason[1:] + "."})
 	}
 	return s
+}
+
+// heads returns the names, and in the place of all that begin with another one, that one with an ellipsis. A name that a
+// registered command begins with stands for itself only.
+func heads(names []string, registered map[string]spec) []string {
+	isHead := func(name string) bool {
+		for command := range registered {
+			if strings.HasPrefix(command, name+" ") {
+				return false
+			}
+		}
+		return slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, name+" ") })
+	}
+	var out []string
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if len(out) > 0 {
+			if head, cut := strings.CutSuffix(out[len(out)-1], " …"); cut && strings.HasPrefix(name, head+" ") {
+				continue
+			}
+		}
+		if isHead(name) {
+			name += " …"
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// Every missing command is meant by one name of the page, and no command that is there is.
+func TestMissingCommandsOfThePage(t *testing.T) {
+	all := registry()
+	for _, f := range laterFamilies {
+		short := heads(f.names, all)
+		meant := func(command string) int {
+			n := 0
+			for _, name := range short {
+				if head, cut := strings.CutSuffix(name, " …"); command == head || cut && strings.HasPrefix(command, head+" ") {
+					n++
+				}
+			}
+			return n
+		}
+		for name, reason := range laterCommands {
+			if n := meant(name); reason == f.reason && n != 1 || reason != f.reason && n != 0 {
+				t.Errorf("%q: %q is meant %d times", short, name, n)
+			}
+		}
+		for name := range all {
+			if meant(name) != 0 {
+				t.Errorf("%q: %q is there", short, name)
+			}
+		}
+	}
 }
 
 // flagsWithoutEffect are those that are accepted for the sake of scripts.

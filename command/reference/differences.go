@@ -183,9 +183,14 @@ var Differences = []struct {
 			"A script can wait for the work by the command alone; `-detach` does not follow.",
 		},
 		{
-			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. They ask before they change more than one; scripts give `-yes`.",
-			"They take one.",
-			"What a filter finds may be more than was meant.",
+			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask before they change more than one. Without a terminal, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
+			"`job stop` takes several names, the other two take one. None has `-prefix` or `-filter`.",
+			"What a prefix or a filter finds may be more than was meant ([operations](../operations.md#many-jobs-at-once)).",
+		},
+		{
+			"`operator metrics` prints tables; `operator metrics -json` prints JSON.",
+			"It prints JSON.",
+			"Every command prints for people unless it is told otherwise. Scripts that read JSON give `-json`.",
 		},
 	}},
 }
@@ -202,7 +207,7 @@ func differences() []Section {
 	}
 	return append(out, Section{
 		Title: "Partly there",
-		Text:  "What of these features is there is enough for programs that do not use them.",
+		Text:  "A part of each of these features is there: enough that programs which do not use the feature work.",
 		Head:  []string{"Feature", "What is there"}, Rows: Partly,
 	})
 }
@@ -210,8 +215,10 @@ func differences() []Section {
 // Partly are features of which a part is missing: their names, and what is there.
 var Partly = [][]string{
 	{"Deployments", "Updates are rolling, by `max_parallel` and the health of instances. `/v1/deployments` is empty, and a job has no deployment."},
-	{"Namespaces", "There is `default`, and a job may name any other. `/v1/namespaces` lists `default`."},
+	{"Namespaces", "Only `default` exists. A job that names another is refused with 400; `/v1/namespaces` lists `default`."},
 	{"ACLs", "Tokens are accepted and not looked at."},
+	{"Periodic and parameterized jobs", "They are accepted with a warning, kept, and shown with the status `running`. They never start a job."},
+	{"Volumes", "A group with a `volume` is placed only where a client's configuration has a `host_volume` of that name. It is not mounted into tasks yet. No node has CSI volumes."},
 	{"Commands in a running task", "`/v1/client/allocation/*/exec` says of an unknown allocation that it is unknown, and of others that the command cannot be run yet."},
 	{"Drivers", "There are `raw_exec` and, for tests, `mock_driver`. A job with `docker`, `exec`, `java` or `qemu` is accepted and waits for a node that has it; `job explain` says so."},
 	{"Templates in addresses", "`bind_addr = \"{{ GetInterfaceIP … }}\"` is refused: write the address."},

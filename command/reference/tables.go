@@ -15,7 +15,6 @@ var features = [][2]string{
 	{"/v1/volume", "Volumes: CSI and dynamic host volumes"},
 	{"/v1/plugin", "Volumes: CSI and dynamic host volumes"},
 	{"/v1/deployment", "Deployments"},
-	{"/v1/scaling/", "Scaling policies"},
 	{"/v1/service", "Service discovery and checks"},
 	{"/v1/job/*/services", "Service discovery and checks"},
 	{"/v1/allocation/*/services", "Service discovery and checks"},
@@ -25,9 +24,7 @@ var features = [][2]string{
 	{"/v1/operator/keyring", "The keyring of variables and identities"},
 	{"/.well-known/", "Workload identities"},
 	{"/v1/client/identity", "Identities of nodes"},
-	{"/v1/client/metadata", "Node metadata that is changed while the agent runs"},
 	{"/v1/namespace", "Namespaces other than `default`"},
-	{"/v1/node/pool", "Node pools other than `default` and `all`, which nodes make by naming them"},
 	{"/v1/job/*/periodic", "Periodic jobs"},
 	{"/v1/job/*/dispatch", "Parameterized jobs"},
 	{"/v1/job/*/action", "Actions"},
@@ -36,10 +33,7 @@ var features = [][2]string{
 	{"/v1/jobs/statuses", "The job list of Nomad's web interface"},
 	{"/v1/client/allocation/*/snapshot", "Migrating data (`ephemeral_disk { migrate }`)"},
 	{"/v1/client/allocation/*/pause", "Task schedules"},
-	{"/v1/evaluations", "Deleting evaluations"},
 	{"/v1/agent/monitor", "Exporting an agent's log (`monitor export`)"},
-	{"/v1/agent/host", "Data about an agent's machine, and profiles through the API"},
-	{"/v1/agent/pprof", "Data about an agent's machine, and profiles through the API"},
 	{"/v1/sentinel/", "Nomad Enterprise"},
 	{"/v1/quota", "Nomad Enterprise"},
 	{"/v1/recommendation", "Nomad Enterprise"},
@@ -77,7 +71,7 @@ func routes() []Section {
 	return []Section{{
 		Title: "HTTP routes that answer 501",
 		Text: "A `*` stands for a name. Where methods are stated, the route answers all others. " +
-			"The answer is `501` with the text `…: Nomad has it, this server does not yet`.",
+			"The answer is `501` with the text `…: Nomad has it, this server does not yet`, or `…: planned, and not there yet` where Nomad has no such route.",
 		Head: []string{"What is missing", "Routes"}, Rows: missing.rows(),
 	}}
 }
@@ -107,22 +101,23 @@ func specification() Section {
 func configuration() []Section {
 	var inert, moot grouped
 	for _, s := range config.SettingsWithoutEffect() {
-		block := "top level"
-		if s.Block != "" {
-			block = Code(s.Block)
+		block, name := "top level", s.Name
+		if outer, inner, _ := strings.Cut(s.Block, "."); outer != "" {
+			block = Code(outer)
+			name = strings.TrimPrefix(inner+"."+name, ".")
 		}
 		if s.Moot {
-			moot.add(block, Code(s.Name))
+			moot.add(block, Code(name))
 		} else {
-			inert.add(block, Code(s.Name))
+			inert.add(block, Code(name))
 		}
 	}
 	inert.add(Code("plugin"), Code(config.PluginsWithoutEffect()...))
 	return []Section{
 		{
 			Title: "Agent configuration: accepted without effect",
-			Text: "The agent starts and warns: `accepted, but has no effect yet`. `plugin` lists Nomad's own plugins; those of others " +
-				"are accepted with a warning too.",
+			Text: "The agent starts and warns: `accepted, but has no effect yet`. A dot stands between an inner block and its setting. " +
+				"`plugin` lists Nomad's own plugins; those of others are accepted with a warning too.",
 			Head: []string{"Block", "Settings"}, Rows: inert.rows(),
 		},
 		{
