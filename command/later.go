@@ -21,7 +21,7 @@ var laterFamilies = []laterFamily{
 		"acl token self", "acl token update", "login", "node identity", "node identity get", "node identity renew",
 		"node intro", "node intro create",
 	}},
-	{"there is only the namespace \"default\" yet", []string{
+	{"only the namespace \"default\" exists", []string{
 		"namespace", "namespace apply", "namespace delete", "namespace inspect", "namespace list",
 		"namespace status",
 	}},

@@ -81,7 +81,7 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
 	}
 	if n := len(a.PreemptedAllocations); n > 0 {
-		say("none had room for it: of those where others had to give way the one that loses least was taken, and %s gave way here", allocations(n))
+		say("none had room for it, so it took the node where making room cost least: %s gave way", allocations(n))
 	} else {
 		say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
 	}

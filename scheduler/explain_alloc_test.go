@@ -18,5 +18,5 @@ func TestWhyHereOfATaker(t *testing.T) {
 		}
 	}
 	f(nil, "of those with room the policy least-fragmentation takes: the one whose devices lose least")
-	f([]string{"b", "c"}, "none had room for it: of those where others had to give way the one that loses least was taken, and 2 allocations gave way here")
+	f([]string{"b", "c"}, "none had room for it, so it took the node where making room cost least: 2 allocations gave way")
 }

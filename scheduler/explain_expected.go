@@ -156,7 +156,7 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 	case sv.counts.InPool == 0:
 		return fmt.Sprintf("node pool %q has no node", cmp.Or(x.in.Job.NodePool, structs.DefaultNodePool))
 	case len(sv.short) == 0 && sv.counts.Fitting == 0:
-		return "no node is left that nothing refuses, and what refuses them does not end by itself"
+		return "every node is ruled out, and by nothing that passes with time"
 	case !fitsEmpty(sv):
 		return "none of the nodes that it may use has room for an instance, even when empty"
 	case endless > 0:

@@ -391,7 +391,7 @@ func TestExplainPreemption(t *testing.T) {
 	}
 	c.update(func(j *structs.Job) { j.Priority = 20 })
 	g = c.explain().Group("g")
-	if !strings.Contains(g.Waits[0].Text, "nothing runs of a lower priority band") || !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool {
+	if !strings.Contains(g.Waits[0].Text, "is of a lower priority band") || !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool {
 		return r.Kind == structs.RemedyPriority
 	}) {
 		t.Errorf("in the band of the others: %s %s", asJSON(t, g.Waits), asJSON(t, g.Smallest))

@@ -23,9 +23,9 @@ func (x *explainer) idle(out *structs.GroupExplanation) bool {
 	case job.Stopped():
 		return say(structs.ReasonStopped, "the job is stopped")
 	case job.IsPeriodic():
-		return say(structs.ReasonPeriodic, "the job is periodic: only the jobs that it starts are placed")
+		return say(structs.ReasonPeriodic, "the job is periodic: it does not run, as there are no periodic jobs yet")
 	case job.IsParameterized():
-		return say(structs.ReasonParameters, "the job is parameterized: only the jobs that are dispatched from it are placed")
+		return say(structs.ReasonParameters, "the job is parameterized: it does not run, as there are no parameterized jobs yet")
 	}
 	return false
 }
@@ -294,7 +294,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	work := x.works[out.Group]
 	switch {
 	case lower == 0:
-		wait.Text = fmt.Sprintf("nobody gives way: on the nodes that it may use nothing runs of a lower priority band than its own (%s)", mine)
+		wait.Text = fmt.Sprintf("nobody gives way: nothing on the nodes that it may use is of a lower priority band than its own (%s)", mine)
 	case !on:
 		wait.Text = fmt.Sprintf("nobody gives way: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
 			x.in.Job.Type, allocations(lower), mine)

@@ -8,7 +8,7 @@ import (
 )
 
 // noBehaviour lists the fields that are accepted, kept and given back, but that
-// nothing acts on yet, as Type.Field. A value that means the default is not
+// nothing acts on yet, or not as they ask for (halfEffects), as Type.Field. A value that means the default is not
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.
 var noBehaviour = sync.OnceValue(func() map[string]string {
@@ -68,6 +68,16 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 `)
 })
 
+// noEffect is what is said of the fields of noBehaviour that are not in halfEffects.
+const noEffect = "is accepted but has no effect yet"
+
+// halfEffects are what is said of those fields of noBehaviour that do keep a job from running, or from being placed.
+var halfEffects = map[string]string{
+	"Job.Periodic":         "is accepted, but the job will not run: there are no periodic jobs yet",
+	"Job.ParameterizedJob": "is accepted, but the job will not run: there are no parameterized jobs yet",
+	"TaskGroup.Volumes":    "is accepted: the group is placed only on nodes that have such a volume, but it is not mounted yet",
+}
+
 func warningTable(text string) map[string]string {
 	table := map[string]string{}
 	for row := range strings.FieldsSeq(text) {
@@ -78,7 +88,7 @@ func warningTable(text string) map[string]string {
 }
 
 // Warnings names every field that a canonical job states and that has no
-// behaviour yet, in the order of the specification.
+// behaviour yet, or only a part of it, in the order of the specification.
 func (j *Job) Warnings() []string { return j.WarningList().Strings() }
 
 // WarningList is Warnings with the places apart.
@@ -87,7 +97,7 @@ func (j *Job) WarningList() Problems {
 	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
 		for _, f := range specOf(v.Type()).silent {
 			if states(v.FieldByIndex(f.Index), f.text) {
-				list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "is accepted but has no effect yet")
+				list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "%s", cmp.Or(halfEffects[v.Type().Name()+"."+f.Name], noEffect))
 			}
 		}
 	})

@@ -12,6 +12,7 @@ type EffectlessField struct {
 	Name     string // its name in HCL or, where HCL has none for it, in JSON
 	JSONOnly bool   // HCL has no name for it
 	Default  string // a value that is as good as none: nobody is warned of it; empty: there is no such value
+	Warning  string // what is said of it instead of its having no effect; empty: nothing
 }
 
 // FieldsWithoutEffect returns what [Job.Warnings] may warn of, outer blocks first, each field once: where the job's outermost
@@ -33,7 +34,7 @@ func FieldsWithoutEffect() []EffectlessField {
 		silent := map[string]bool{}
 		for _, f := range s.silent {
 			silent[f.Name] = true
-			out = append(out, EffectlessField{b.path, cmp.Or(f.HCL, f.Name), f.HCL == "", f.text})
+			out = append(out, EffectlessField{b.path, cmp.Or(f.HCL, f.Name), f.HCL == "", f.text, halfEffects[b.t.Name()+"."+f.Name]})
 		}
 		for _, f := range s.blocks {
 			if t := structType(f.Type); t != nil && !silent[f.Name] { // a block without effect stands for all in it

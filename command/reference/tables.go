@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -79,6 +80,7 @@ func routes() []Section {
 // specification lists the fields of a job that have no effect.
 func specification() Section {
 	var fields grouped
+	more := ""
 	for _, f := range structs.FieldsWithoutEffect() {
 		name := Code(f.Name)
 		switch {
@@ -86,13 +88,15 @@ func specification() Section {
 			name += " (in JSON only)"
 		case f.Default != "":
 			name += " other than " + Code(f.Default)
+		case f.Warning != "":
+			more += fmt.Sprintf(" Of `%s`, they say: `%s`.", f.Name, f.Warning)
 		}
 		fields.add(Code(f.Block), name)
 	}
 	return Section{
 		Title: "Job specification: accepted without effect",
 		Text: "`job run`, `plan` and `validate` and the HTTP API warn of each of these fields: `is accepted but has no effect yet`. " +
-			"The field is kept and shown. A block stands for all that is in it, and one that may stand in several places, as `update`, is listed once.",
+			"The field is kept and shown. A block stands for all that is in it, and one that may stand in several places, as `update`, is listed once." + more,
 		Head: []string{"Block", "Fields and blocks in it"}, Rows: fields.rows(),
 	}
 }
