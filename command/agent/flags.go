@@ -230,7 +230,8 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 		c.SetDev()
 	}
 	warnings, err := c.Load(f.files...)
-	if err != nil {
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
 		return nil, warnings, err
 	}
 	if f.dev {
@@ -238,6 +239,11 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 	}
 	for _, apply := range f.apply {
 		apply(c)
+	}
+	if err != nil {
+		var more config.Problems
+		errors.As(c.ValidateRead(), &more)
+		return nil, warnings, append(problems, more...)
 	}
 	err = c.Validate()
 	if err == nil {

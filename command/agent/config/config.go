@@ -63,7 +63,9 @@ type Config struct {
 	// Files are those that the configuration was read from, for people.
 	Files []string
 
-	origins map[string]Problem
+	origins  map[string]Problem
+	unread   []string // the paths of what files state and has a problem
+	unparsed bool     // of a file nothing could be read
 }
 
 // Ports are the ports to listen on; 0: any free one.

@@ -523,8 +523,9 @@ func FuzzConfig(f *testing.F) {
 		if err != nil && (!errors.As(err, &ps) || len(ps) == 0) {
 			t.Errorf("%q: %v", src, err)
 		}
+		_ = c.ValidateRead() // must not panic
 		if err == nil {
-			_ = c.Validate() // must not panic
+			_ = c.Validate() // nor this
 		}
 	})
 }

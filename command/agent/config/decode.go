@@ -80,9 +80,11 @@ type decoder struct {
 	warnings Problems
 	// origins say where each value, by its path, was stated last.
 	origins map[string]Problem
+	unread  []string // the paths of what has a problem
 }
 
 func (d *decoder) bad(t *tree, path, format string, args ...any) {
+	d.unread = append(d.unread, path)
 	d.problems = append(d.problems, problemAt(t.at, "%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
@@ -99,6 +101,10 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 		for _, item := range t.list {
 			d.object(v, item, path)
 		}
+		return
+	}
+	if t.unread {
+		d.unread = append(d.unread, path)
 		return
 	}
 	if t.kind != kindObject {
@@ -133,6 +139,7 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 			if near := structs.Nearest(f.name, s.names); near != "" {
 				text = fmt.Sprintf("%s: unknown; did you mean %q?", at, near)
 			}
+			d.unread = append(d.unread, at)
 			d.problems = append(d.problems, problemAt(f.at, "%s", text))
 		}
 	}
@@ -148,6 +155,9 @@ var durationType = reflect.TypeFor[time.Duration]()
 
 // value fills v; null leaves it as it is.
 func (d *decoder) value(v reflect.Value, t *tree, path string, grow bool) {
+	if t.unread {
+		d.unread = append(d.unread, path)
+	}
 	if t.kind == kindScalar && t.scalar.IsNull() {
 		return
 	}
@@ -189,6 +199,10 @@ func (d *decoder) list(v reflect.Value, t *tree, path string, grow bool) {
 	}
 	for i, item := range t.list {
 		elem := reflect.New(v.Type().Elem()).Elem()
+		if item.unread {
+			d.unread = append(d.unread, path)
+			continue
+		}
 		if item.kind == kindScalar && item.scalar.IsNull() {
 			d.bad(item, path, "an element must not be null")
 			continue

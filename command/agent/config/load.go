@@ -42,10 +42,11 @@ func (c *Config) Load(paths ...string) (Problems, error) {
 }
 
 // Merge lays the text of one file over c: JSON if its name or its first character says so, else HCL. The
-// error is Problems; c is not to be used after one.
+// error is Problems; c is then only good for ValidateRead.
 func (c *Config) Merge(name string, src []byte) (Problems, error) {
 	t, problems := parse(name, src)
-	if len(problems) > 0 {
+	if t == nil {
+		c.unparsed = true
 		return nil, problems
 	}
 	if c.origins == nil {
@@ -53,7 +54,10 @@ func (c *Config) Merge(name string, src []byte) (Problems, error) {
 	}
 	d := &decoder{origins: c.origins}
 	d.object(reflect.ValueOf(c).Elem(), t, "")
-	return d.warnings, d.problems.Err()
+	c.unread = append(c.unread, d.unread...)
+	problems = append(problems, d.problems...)
+	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Line - b.Line }) // of one file
+	return d.warnings, problems.Err()
 }
 
 func configFiles(path string) ([]string, error) {

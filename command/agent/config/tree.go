@@ -28,6 +28,7 @@ type tree struct {
 	list   []*tree
 	object []field
 	kind   kind
+	unread bool // it has a problem that was told already; it looks like null
 }
 
 type kind int
@@ -250,19 +251,23 @@ func (r *reader) expr(e hcl.Expression) *tree {
 	v, diags := e.Value(nil)
 	if word := hcl.ExprAsKeyword(e); word != "" && diags.HasErrors() {
 		r.problems = append(r.problems, problemAt(e.Range(), "unknown name %q: %s", word, structs.BareWord(word)))
+		t.unread = true
 		return t
 	}
 	if diags.HasErrors() {
 		r.problems = append(r.problems, fromDiags(r.file, diags)...)
+		t.unread = true
 		return t
 	}
 	if !v.IsWhollyKnown() {
 		r.problems = append(r.problems, problemAt(e.Range(), "the value must be written out"))
+		t.unread = true
 		return t
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsNull() && !v.Type().IsPrimitiveType() {
 		r.problems = append(r.problems, problemAt(e.Range(), "the value must be written out, not computed"))
+		t.unread = true
 		return t
 	}
 	t.scalar = v

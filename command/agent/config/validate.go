@@ -17,13 +17,23 @@ import (
 // checker collects what is wrong, each at the place where it was last stated.
 type checker struct {
 	c        *Config
+	read     bool // only of what files state and could be read
 	problems Problems
 }
 
 func (k *checker) bad(path, format string, args ...any) {
-	p := k.c.origins[path]
+	p, stated := k.c.origins[path]
+	if k.read && (!stated || slices.ContainsFunc(k.c.unread, func(other string) bool { return within(path, other) || within(other, path) })) {
+		return
+	}
 	p.Text = path + fmt.Sprintf(format, args...)
 	k.problems = append(k.problems, p)
+}
+
+// within reports whether a path is another one or lies in it.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // Stated records that a flag set the value at path, for messages.
@@ -35,8 +45,19 @@ func (c *Config) Stated(path, flag string) {
 }
 
 // Validate says all that keeps the agent from starting with c. The error is Problems.
-func (c *Config) Validate() error {
-	k := &checker{c: c}
+func (c *Config) Validate() error { return (&checker{c: c}).all() }
+
+// ValidateRead says, after Load has given Problems, what is wrong with the values that could be read, so that everybody sees all
+// problems of their files at once. What is not stated, or stated in a block of which something could not be read, may be missing for
+// that reason alone: nothing is said of it. The error is Problems.
+func (c *Config) ValidateRead() error {
+	if c.unparsed {
+		return nil
+	}
+	return (&checker{c: c, read: true}).all()
+}
+
+func (k *checker) all() error {
 	k.basics()
 	k.network()
 	k.server()
