@@ -207,7 +207,7 @@ func classesText(classes map[string]int) string {
 func showRemedies(e *env, g *structs.GroupExplanation, verbose bool) {
 	if len(g.Smallest) == 0 {
 		if g.Missing > g.PlacedNow {
-			e.printf("\nNo single change of the kinds that are tried would place it (tried: %d).\n", g.Tries)
+			e.printf("\nNone of the changes that were tried would place it by itself (tried: %d).\n", g.Tries)
 		}
 		return
 	}

@@ -141,6 +141,11 @@ var Differences = []struct {
 	}},
 	{"tasks and nodes", []Difference{
 		{
+			"`${attr.nomad.version}` is the version of Nomadish, such as `0.1.0`. A constraint on a version of Nomad excludes every node.",
+			"It is the version of Nomad.",
+			"A node should not claim a version whose features it may not have: constrain by the features, such as `${attr.driver.docker}`.",
+		},
+		{
 			"A task of `raw_exec` has its `memory` as a limit (cgroups, version 1 or 2), CPU by shares, and 1,024 processes and threads (`pids_limit`). One that takes more memory is killed.",
 			"`raw_exec` limits nothing.",
 			"One task must not take the node from the others ([clients](../clients.md#what-a-task-may-use)).",
