@@ -204,6 +204,13 @@ func TestHabitsEvalDelete(t *testing.T) {
 	if out, code := a.cli("eval", "delete", "-yes", "-filter", `Status == "pending"`); code != 0 || !strings.Contains(out, "Successfully deleted 4 evaluations") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
+	stop, _, err := a.nomad.Jobs().Deregister("first", true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, code := a.cli("eval", "delete", stop); code == 0 || !strings.Contains(out, "no other evaluation would stop them") {
+		t.Errorf("what runs of a purged job could not be stopped any more: exit code %d: %s", code, out)
+	}
 	if out, code := a.cli("operator", "scheduler", "set-config", "-pause-eval-broker=false"); code != 0 {
 		t.Fatal(out)
 	}

@@ -24,6 +24,9 @@
 // until then it is parked, for a short time, as workers decide neighbours in parallel;
 // after that it is sent back and its evaluation given out again in its turn.
 //
+// What gives room back without a decision, as nobody is left to decide (Withdraw), is committed beside the rounds: to a plan that is
+// being judged the room is still taken.
+//
 // It runs on the leader. It must never place anything that a plan did not ask for,
 // and is the only package that proposes structs.LogPlanApply.
 package plan

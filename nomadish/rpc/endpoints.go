@@ -31,6 +31,8 @@ type Broker interface {
 // Plans judges and commits plans; it answers only on the leader.
 type Plans interface {
 	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
+	// Withdraw takes asks out of the queue and ends the reservations of nodes.
+	Withdraw(ctx context.Context, asks []*structs.AskUpdate, nodes []string) error
 }
 
 // Heartbeats keeps the nodes' time limits; it answers only on the leader.

@@ -14,8 +14,9 @@ const (
 )
 
 // evalDelete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
-// handed out meanwhile. One that a worker still holds, or whose allocations still matter, stays: it is refused if it was named, and
-// passed over if a filter found it.
+// handed out meanwhile. One that a worker still holds, whose allocations still matter, or that alone would stop what is left
+// of its job, stays: it is refused if it was named, and passed over if a filter found it. A job that has no open evaluation
+// afterwards waits in the queue no more.
 func (e *Endpoints) evalDelete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
 	snap := e.Store.Snapshot()
 	config := snap.SchedulerConfig(nil)
@@ -56,7 +57,9 @@ func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReque
 		}
 		all, err := page(&structs.QueryOptions{Filter: args.Filter}, &structs.QueryMeta{}, snap.Evals(nil, ns, "", false),
 			func(ev *structs.Evaluation) string { return ev.ID })
-		return slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return e.deletable(snap, ev) != nil }), err
+		all = slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return e.deletable(snap, ev) != nil })
+		stops := e.stoppers(snap, all)
+		return slices.DeleteFunc(all, func(ev *structs.Evaluation) bool { return stops[ev.ID] > 0 }), err
 	}
 	out := make([]*structs.Evaluation, 0, len(args.EvalIDs))
 	seen := make(map[string]bool, len(args.EvalIDs))
@@ -77,7 +80,56 @@ func (e *Endpoints) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReque
 		seen[id] = true
 		out = append(out, ev)
 	}
+	stops := e.stoppers(snap, out)
+	for _, ev := range out {
+		if n := stops[ev.ID]; n > 0 {
+			return nil, structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: job %q is stopped or gone, %d of its allocations are to run, and no other evaluation would stop them", ev.ID, ev.JobID, n).
+				WithHint("nothing was deleted; leave the evaluation out: it stops them once the broker hands out again")
+		}
+	}
 	return out, nil
+}
+
+// stoppers finds, of evaluations that are to be deleted, those that must stay because without them nothing would stop what is left of a
+// job that is stopped or gone, which cannot be evaluated again. It gives how many allocations each would leave. One is kept for a job.
+func (e *Endpoints) stoppers(snap *state.Snapshot, evals []*structs.Evaluation) map[string]int {
+	ofJob, chosen := map[structs.NamespacedID]*structs.Evaluation{}, map[string]bool{}
+	for _, ev := range evals {
+		chosen[ev.ID] = true
+		if best := ofJob[ev.Job()]; best == nil || e.surety(ev) > e.surety(best) {
+			ofJob[ev.Job()] = ev
+		}
+	}
+	out := map[string]int{}
+	for id, best := range ofJob { // order does not matter: each has its own place
+		if e.surety(best) == 0 || !snap.Job(nil, id.Namespace, id.ID).Stopped() ||
+			slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(ev *structs.Evaluation) bool {
+				return !chosen[ev.ID] && e.surety(ev) >= e.surety(best)
+			}) {
+			continue
+		}
+		for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
+			if !a.Terminal() {
+				out[best.ID]++
+			}
+		}
+	}
+	return out
+}
+
+// surety is how surely an evaluation stops what is left of its job; 0: it does not. What a worker holds may have been decided
+// before the job was stopped.
+func (e *Endpoints) surety(ev *structs.Evaluation) int {
+	_, held := e.Broker.Outstanding(ev.ID)
+	switch {
+	case ev.Terminal() || held:
+		return 0
+	case ev.Status == structs.EvalStatusBlocked: // it may be cancelled as well
+		return 1
+	case !ev.WaitUntil.IsZero():
+		return 2
+	}
+	return 3
 }
 
 // deletable returns an error that says why an evaluation must stay.
@@ -110,8 +162,11 @@ func mattersFor(snap *state.Snapshot, ev *structs.Evaluation) (n int) {
 }
 
 // deleteEvals forgets evaluations with the allocations that they have left. One that is open is cancelled first, as garbage
-// collection takes only what has ended. Both entries are such as every version reads.
+// collection takes only what has ended. All entries are such as every version reads.
 func (e *Endpoints) deleteEvals(ctx context.Context, snap *state.Snapshot, evals []*structs.Evaluation) (uint64, error) {
+	if err := e.withdraw(ctx, evals); err != nil {
+		return 0, err
+	}
 	cancel := &structs.EvalUpsertEntry{Time: e.Now().UnixNano()}
 	collect := &structs.CollectEntry{Time: cancel.Time}
 	var allocs []string
@@ -141,4 +196,36 @@ func (e *Endpoints) deleteEvals(ctx context.Context, snap *state.Snapshot, evals
 	}
 	collect.Allocs = allocs
 	return e.Applier.Apply(ctx, structs.LogCollect, collect)
+}
+
+// withdraw takes the jobs that have no open evaluation without these out of the queue, and ends what room is reserved for them: nothing
+// else would, and others would be kept from that room until its time is over.
+func (e *Endpoints) withdraw(ctx context.Context, evals []*structs.Evaluation) error {
+	snap := e.Store.Snapshot() // as the earlier entries of the request have left it
+	chosen, idle := map[string]bool{}, map[structs.NamespacedID]bool{}
+	for _, ev := range evals {
+		chosen[ev.ID] = true
+	}
+	var asks []*structs.AskUpdate
+	for _, ev := range evals {
+		id := ev.Job()
+		if _, known := idle[id]; known {
+			continue
+		}
+		idle[id] = !slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(ev *structs.Evaluation) bool {
+			return !ev.Terminal() && !chosen[ev.ID]
+		})
+		for _, ask := range snap.JobAsks(nil, id.Namespace, id.ID) {
+			if idle[id] && ask.Missing > 0 {
+				asks = append(asks, &structs.AskUpdate{Namespace: ask.Namespace, JobID: ask.JobID, Group: ask.Group})
+			}
+		}
+	}
+	var nodes []string
+	for r := range snap.Reservations(nil) {
+		if idle[structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}] {
+			nodes = append(nodes, r.NodeID)
+		}
+	}
+	return e.Plans.Withdraw(ctx, asks, nodes)
 }

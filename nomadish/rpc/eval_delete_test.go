@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/nomadish/check"
+	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,6 +25,7 @@ func idOf(n int) string { return fmt.Sprintf("%08d-0000-8000-8000-000000000000",
 func TestEvalDelete(t *testing.T) {
 	s := newSite(t, &structs.Node{ID: idOf(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
 	s.Applier, s.Broker = s, holder{id: idOf(8)}
+	s.Plans = plan.New(plan.Options{}, s.Store, s, nil)
 	apply := func(kind structs.LogType, entry any) {
 		t.Helper()
 		if _, err := s.Apply(t.Context(), kind, entry); err != nil {
@@ -129,5 +132,146 @@ func TestEvalDelete(t *testing.T) {
 	left(1, 7, 8)
 	if open := s.Store.Snapshot().PendingEvals(); len(open) != 1 {
 		t.Errorf("open are %v", open)
+	}
+}
+
+// deleting is a paused site whose jobs have a group g, which can be placed on node 900.
+type deleting struct{ *site }
+
+func newDeleting(t *testing.T, held int) deleting {
+	t.Helper()
+	d := deleting{newSite(t, &structs.Node{ID: idOf(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})}
+	d.Applier, d.Broker = d, holder{id: idOf(held)}
+	d.Plans = plan.New(plan.Options{EntryBytes: 1}, d.Store, d, nil)
+	d.apply(structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
+	return d
+}
+
+func (d deleting) apply(kind structs.LogType, entry any) {
+	d.t.Helper()
+	if _, err := d.Apply(d.t.Context(), kind, entry); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d deleting) job(id string) {
+	d.t.Helper()
+	j := &structs.Job{ID: id, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
+	j.Canonicalize()
+	d.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: j, Time: 1})
+}
+
+func (d deleting) eval(n int, job, status string) *structs.Evaluation {
+	d.t.Helper()
+	ev := &structs.Evaluation{ID: idOf(n), Namespace: "default", JobID: job, Type: structs.JobTypeService, TriggeredBy: structs.EvalTriggerJobRegister, Status: status}
+	d.apply(structs.LogEvalUpsert, &structs.EvalUpsertEntry{Time: 2, Evals: []*structs.Evaluation{ev}})
+	return ev
+}
+
+// wait has a job wait in an evaluation, with room reserved on a node; 0: none.
+func (d deleting) wait(n int, job string, node int) {
+	d.t.Helper()
+	d.eval(n, job, structs.EvalStatusBlocked)
+	p := &structs.JudgedPlan{EvalID: idOf(n), Time: 3, Asks: []*structs.AskUpdate{{Namespace: "default", JobID: job, Group: "g", Missing: 1, Since: 2, EvalID: idOf(n)}}}
+	if node != 0 {
+		p.Reserve = []*structs.Reservation{{NodeID: idOf(node), Namespace: "default", JobID: job, Group: "g", MemoryMB: 1, MadeAt: 3, DueAt: 4, ExpiresAt: 5}}
+	}
+	d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}})
+}
+
+func (d deleting) place(n int, job string) string {
+	d.t.Helper()
+	d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: idOf(n), Time: 3, Place: []*structs.PlacementBatch{{
+		Namespace: "default", EvalID: idOf(n), JobID: job, Group: "g", Seed: job, Nodes: []structs.PlacedNode{{ID: idOf(900)}}, Instances: []structs.Instance{{}},
+	}}}}})
+	return structs.DeriveID(job, 0)
+}
+
+func (d deleting) queued() (waiting, reserved []string) {
+	snap := d.Store.Snapshot()
+	for ask := range snap.WaitingAsks(nil, "*") {
+		waiting = append(waiting, ask.JobID)
+	}
+	for r := range snap.Reservations(nil) {
+		reserved = append(reserved, r.JobID)
+	}
+	return waiting, reserved
+}
+
+func (d deleting) inOrder() {
+	d.t.Helper()
+	report, err := check.Run(d.t.Context(), d.Store.Snapshot(), check.Options{})
+	if err != nil || len(report.Faults) > 0 {
+		d.t.Errorf("the state is out of order: %+v, %v", report, err)
+	}
+}
+
+// TestEvalDeleteEndsWaiting: with its last open evaluation a job leaves the queue and gives back what room is kept for it.
+func TestEvalDeleteEndsWaiting(t *testing.T) {
+	d := newDeleting(t, 0)
+	for _, n := range []int{901, 902} {
+		d.put(&structs.NodeRegisterEntry{Time: 1, EvalSeed: "e", Node: &structs.Node{ID: idOf(n), Name: fmt.Sprint(n), Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}})
+	}
+	for _, id := range []string{"one", "two", "plain", "stays"} {
+		d.job(id)
+	}
+	d.wait(1, "one", 900)
+	d.wait(2, "two", 901)
+	d.eval(3, "two", structs.EvalStatusPending)
+	d.wait(4, "plain", 0)
+	d.wait(5, "stays", 902)
+	d.inOrder()
+	del := func(args *structs.EvalDeleteRequest, count int, want string) {
+		t.Helper()
+		if reply, err := d.evalDelete(t.Context(), args); err != nil || reply.Count != count || reply.Index != d.index {
+			t.Fatal(reply, err)
+		}
+		waiting, reserved := d.queued()
+		if got := fmt.Sprint(waiting, reserved); got != want {
+			t.Errorf("waiting and reserved for are %s, want %s", got, want)
+		}
+		d.inOrder()
+	}
+	del(&structs.EvalDeleteRequest{EvalIDs: []string{idOf(2)}}, 1, "[one plain stays two] [one two stays]") // another of it is open
+	del(&structs.EvalDeleteRequest{EvalIDs: []string{idOf(1)}}, 1, "[plain stays two] [two stays]")
+	del(&structs.EvalDeleteRequest{Filter: `JobID != "stays"`}, 2, "[stays] [stays]")
+}
+
+// TestEvalDeleteKeepsWhatStops: of a job that is stopped or gone the evaluation stays that stops what is left of it.
+func TestEvalDeleteKeepsWhatStops(t *testing.T) {
+	for _, purge := range []bool{false, true} {
+		d := newDeleting(t, 5)
+		d.job("over")
+		d.eval(1, "over", structs.EvalStatusComplete)
+		alloc := d.place(1, "over")
+		stop := d.eval(2, "over", structs.EvalStatusPending)
+		d.apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "over", Purge: purge, Time: 4, Eval: stop})
+		d.job("ended") // nothing of it is left
+		d.apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "ended", Purge: purge, Time: 4, Eval: d.eval(3, "ended", structs.EvalStatusPending)})
+		d.eval(4, "over", structs.EvalStatusBlocked) // may be cancelled undecided
+		d.eval(5, "over", structs.EvalStatusPending) // a worker has it, since before the stop
+		d.eval(6, "over", structs.EvalStatusPending)
+		refused := func(ids ...string) {
+			t.Helper()
+			before := d.index
+			_, err := d.evalDelete(t.Context(), &structs.EvalDeleteRequest{EvalIDs: ids})
+			if !errors.Is(err, structs.ErrConflict) || !strings.Contains(fmt.Sprint(err), "no other evaluation would stop them") || d.index != before {
+				t.Errorf("purge %v: %v are deleted: %v", purge, ids, err)
+			}
+		}
+		del := func(count int, args *structs.EvalDeleteRequest) {
+			t.Helper()
+			if reply, err := d.evalDelete(t.Context(), args); err != nil || reply.Count != count {
+				t.Errorf("purge %v: %+v: %+v, %v", purge, args, reply, err)
+			}
+			d.inOrder()
+		}
+		refused(idOf(2), idOf(6))
+		del(1, &structs.EvalDeleteRequest{EvalIDs: []string{idOf(6)}})
+		refused(idOf(2))
+		del(2, &structs.EvalDeleteRequest{Filter: `Status == "pending" or Status == "blocked"`}) // 3 and 4
+		refused(idOf(2))
+		d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: idOf(5), Time: 5, Stop: []*structs.AllocStop{{AllocID: alloc, DesiredStatus: structs.AllocDesiredStop}}}}})
+		del(1, &structs.EvalDeleteRequest{EvalIDs: []string{idOf(2)}})
 	}
 }
