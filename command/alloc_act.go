@@ -79,9 +79,10 @@ func allocStop() spec {
 	return spec{
 		synopsis: "Stop allocations; their jobs place others",
 		usage:    "<allocation>...", example: "5f3a9c01",
-		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes.",
+		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes. So is one of which\n" +
+			"less is given than the short ID that lists print; where nobody can answer, that is refused.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var b bulk
+			b := bulk{guards: true}
 			b.flags(fs, "allocations")
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			verbose := fs.Bool("verbose", false, "print whole IDs")

@@ -20,16 +20,27 @@ type bulk struct {
 	filter string
 	prefix bool
 	yes    bool
+	guards bool // also one thing is changed only after a question, if its name was less than its whole ID
 }
 
 func (b *bulk) flags(fs *flag.FlagSet, what string) {
 	fs.StringVar(&b.filter, "filter", "", "all "+what+" that match an `expression`; with -namespace '*', of all namespaces")
 	fs.BoolVar(&b.prefix, "prefix", false, "what is named is the beginning of IDs: all "+what+" whose IDs begin so")
-	fs.BoolVar(&b.yes, "yes", false, "do not ask back before more than one is changed")
+	fs.BoolVar(&b.yes, "yes", false, b.yesText())
+}
+
+func (b *bulk) yesText() string {
+	if b.guards {
+		return "do not ask back before more than one is changed, or one whose ID was not given whole"
+	}
+	return "do not ask back before more than one is changed"
 }
 
 // target is a job or an allocation that a command is for.
-type target struct{ namespace, id, name string }
+type target struct {
+	namespace, id, name string
+	guess               string // what was given, if that is only the beginning of its ID
+}
 
 func (t target) query() *api.Query { return &api.Query{Namespace: t.namespace} }
 
@@ -86,20 +97,8 @@ func (b *bulk) targets(
 // each does something to every target, after the user has agreed if there are more than one or they were not named one by
 // one. One that fails keeps no other back. It returns the exit code.
 func (b *bulk) each(ctx context.Context, e *env, verb, what string, all []target, do func(t target) int) int {
-	if several := len(all) > 1; (several || b.prefix || b.filter != "") && !b.yes {
-		for i, t := range all {
-			if i == maxListed {
-				e.printf("  … and %d more\n", len(all)-maxListed)
-				break
-			}
-			e.printf("  %s%s\n", inNamespaceText(t.namespace), t.name)
-		}
-		if (b.prefix || b.filter != "") && !ui.IsTerminal(e.in) { // what was not named may be more than was meant
-			return e.fail(errors.New("nothing was done: give -yes, as nobody can be asked here"))
-		}
-		if !e.confirm(fmt.Sprintf("%s %s? [y/N] ", verb, plural(len(all), what))) {
-			return e.fail(errors.New("nothing was done"))
-		}
+	if err := b.agreed(e, verb, what, all); err != nil {
+		return e.fail(err)
 	}
 	code := exitDone
 	for _, t := range all {
@@ -111,6 +110,72 @@ func (b *bulk) each(ctx context.Context, e *env, verb, what string, all []target
 		}
 	}
 	return code
+}
+
+// agreed asks, where that is needed, whether all are to be changed. It is an error if they are not.
+func (b *bulk) agreed(e *env, verb, what string, all []target) error {
+	guess := -1
+	if b.guards {
+		guess = slices.IndexFunc(all, func(t target) bool { return t.guess != "" })
+	}
+	unnamed := b.prefix || b.filter != ""
+	if b.yes || len(all) == 1 && !unnamed && guess < 0 {
+		return nil
+	}
+	if len(all) == 1 && guess >= 0 {
+		return e.sure(fmt.Sprintf("%s %s", verb, what), what, all[0].guess, all[0].id)
+	}
+	for i, t := range all {
+		if i == maxListed {
+			e.printf("  … and %d more\n", len(all)-maxListed)
+			break
+		}
+		e.printf("  %s%s\n", inNamespaceText(t.namespace), t.name)
+	}
+	if !ui.IsTerminal(e.in) {
+		switch { // what was not named whole may be more, or something else, than was meant
+		case unnamed:
+			return errors.New("nothing was done: give -yes, as nobody can be asked here")
+		case guess >= 0:
+			return notSure(what, all[guess].guess, all[guess].id)
+		}
+	}
+	if !e.confirm(fmt.Sprintf("%s %s? [y/N] ", verb, plural(len(all), what))) {
+		return errors.New("nothing was done")
+	}
+	return nil
+}
+
+// sure asks whether the thing that was found by the beginning of its ID is the one that is meant. It is an error if it is
+// not, or if nobody can be asked.
+func (e *env) sure(action, kind, given, id string) error {
+	if !ui.IsTerminal(e.in) {
+		return notSure(kind, given, id)
+	}
+	if !e.confirm(fmt.Sprintf("%s %q? [y/N] ", action, id)) {
+		return errors.New("nothing was done")
+	}
+	return nil
+}
+
+func notSure(kind, given, id string) error {
+	return fmt.Errorf("nothing was done: %q is only the beginning of the ID of %s %q; give its whole ID, or -yes, as nobody can be asked here", given, kind, id)
+}
+
+// guessed is what was given, if the thing that it found has another ID and another name, else "".
+func guessed(given, id, name string) string {
+	if given == id || given == name {
+		return ""
+	}
+	return given
+}
+
+// guessedShort is guessed of things whose lists print short IDs: who gives one of these, or more of it, means that thing.
+func guessedShort(given, id, name string) string {
+	if len(given) >= len(short(id, false)) {
+		return ""
+	}
+	return guessed(given, id, name)
 }
 
 // inNamespaceText is what stands before a name that is not of the default namespace.
@@ -129,15 +194,15 @@ func (b *bulk) jobTargets(ctx context.Context, e *env, args []string) ([]target,
 			if err != nil {
 				return target{}, err
 			}
-			return target{stub.Namespace, stub.ID, stub.ID}, nil
+			return target{stub.Namespace, stub.ID, stub.ID, guessed(name, stub.ID, stub.Name)}, nil
 		}
-		id, err := e.jobName(ctx, []string{name})
-		return target{e.namespace, id, id}, err
+		id, guess, err := e.foundJob(ctx, name)
+		return target{e.namespace, id, id, guess}, err
 	}, func(q *api.Query) ([]target, error) {
 		jobs, _, err := e.client.JobList(ctx, q)
 		out := make([]target, 0, len(jobs))
 		for _, j := range jobs {
-			out = append(out, target{orOwn(j.Namespace, e.namespace), j.ID, j.ID})
+			out = append(out, target{orOwn(j.Namespace, e.namespace), j.ID, j.ID, ""})
 		}
 		return out, err
 	})
@@ -150,13 +215,13 @@ func (b *bulk) allocTargets(ctx context.Context, e *env, args []string) ([]targe
 		if err != nil {
 			return target{}, err
 		}
-		return target{stub.Namespace, stub.ID, stub.ID + " " + stub.Name}, nil
+		return target{stub.Namespace, stub.ID, stub.ID + " " + stub.Name, guessedShort(name, stub.ID, stub.Name)}, nil
 	}, func(q *api.Query) ([]target, error) {
 		allocs, _, err := e.client.AllocList(ctx, q)
 		var out []target
 		for _, a := range allocs {
 			if a.DesiredStatus == structs.AllocDesiredRun && !structs.TerminalClientStatus(a.ClientStatus) {
-				out = append(out, target{a.Namespace, a.ID, a.ID + " " + a.Name})
+				out = append(out, target{a.Namespace, a.ID, a.ID + " " + a.Name, ""})
 			}
 		}
 		return out, err

@@ -21,7 +21,8 @@ of them. The servers must hand none out meanwhile: "operator scheduler set-confi
 deleted until something of them changes, or "job eval" asks for it.
 
 An evaluation whose allocations have not ended, or are still needed by its job, is not deleted:
-one that is named is refused, one that -filter finds is passed over.`,
+one that is named is refused, one that -filter finds is passed over. One of which less is named
+than the short ID that lists print is deleted after a question, or with -yes.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			filter := fs.String("filter", "", "delete those that match an `expression`")
 			yes := fs.Bool("yes", false, "do not ask back")
@@ -37,6 +38,11 @@ one that is named is refused, one that -filter finds is passed over.`,
 					eval, err := e.oneEval(ctx, arg)
 					if err != nil {
 						return e.fail(err)
+					}
+					if guess := guessedShort(arg, eval.ID, ""); guess != "" && !*yes {
+						if err := e.sure("Delete evaluation", "evaluation", guess, eval.ID); err != nil {
+							return e.fail(err)
+						}
 					}
 					ids = append(ids, eval.ID)
 				}

@@ -124,16 +124,22 @@ func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 {
 		return "", fmt.Errorf("one job is needed, %d given", len(args))
 	}
-	if job, _, err := e.client.Job(ctx, args[0], e.query()); err == nil && job != nil {
-		return job.ID, nil
+	id, _, err := e.foundJob(ctx, args[0])
+	return id, err
+}
+
+// foundJob is jobName of one job. guess is what was given, if that is only the beginning of the job's ID.
+func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err error) {
+	if job, _, err := e.client.Job(ctx, given, e.query()); err == nil && job != nil {
+		return job.ID, "", nil
 	} else if err != nil && !api.IsNotFound(err) {
-		return "", err
+		return "", "", err
 	}
-	stub, err := e.oneJob(ctx, args[0])
+	stub, err := e.oneJob(ctx, given)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return stub.ID, nil
+	return stub.ID, guessed(given, stub.ID, stub.Name), nil
 }
 
 // short is an ID as people see it. IDs of version 7, which earlier versions minted, begin

@@ -73,11 +73,12 @@ func jobStop() spec {
 	return spec{
 		synopsis: "Stop jobs",
 		usage:    "<job>...", example: "-purge web",
-		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes.\n" +
+		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes. So is one of which\n" +
+			"only the beginning of its ID is given; where nobody can answer, that is refused.\n" +
 			"With -purge the job is forgotten as well. One of the same name that comes later counts on from its\n" +
 			"versions, and its summary has what is left of this one, until `system gc`.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var b bulk
+			b := bulk{guards: true}
 			b.flags(fs, "jobs")
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			purge := fs.Bool("purge", false, "forget the job as well")

@@ -32,7 +32,8 @@ func nodeDrain() spec {
 	return spec{
 		synopsis: "Move the work of a node elsewhere, before maintenance",
 		usage:    "<node>", example: "-enable -deadline 30m gpu-3",
-		details: "Work moves as its job's migrate block allows; what is still there at the deadline\nis stopped. The node stays ineligible afterwards until `node eligibility -enable`.\nUnless -detach is given, the drain is followed until the node is empty.",
+		details: "Work moves as its job's migrate block allows; what is still there at the deadline\nis stopped. The node stays ineligible afterwards until `node eligibility -enable`.\nUnless -detach is given, the drain is followed until the node is empty.\n" +
+			"If only the beginning of a node's ID is given, -enable and -disable ask first; where nobody can\nanswer, they are refused without -yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o drainOptions
 			fs.BoolVar(&o.enable, "enable", false, "drain the node")
@@ -45,7 +46,7 @@ func nodeDrain() spec {
 			fs.BoolVar(&o.detach, "detach", false, "do not follow the drain")
 			fs.BoolVar(&o.monitor, "monitor", false, "follow a drain that is going on")
 			fs.BoolVar(&o.self, "self", false, "the agent's own node")
-			fs.BoolVar(&o.yes, "yes", false, "do not ask back on a terminal")
+			fs.BoolVar(&o.yes, "yes", false, "do not ask back")
 			fs.StringVar(&o.message, "m", "", "a `message` to remember, as the drain's meta \"message\"")
 			fs.Var(&o.pairs, "meta", "something to remember of the drain, as `key=value`; repeatable")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
@@ -54,11 +55,11 @@ func nodeDrain() spec {
 				if err := o.check(); err != nil {
 					return e.usage("%v", err)
 				}
-				id, err := e.nodeID(ctx, args, o.self)
+				id, guess, err := e.foundNode(ctx, args, o.self)
 				if err != nil {
 					return e.fail(err)
 				}
-				return drain(ctx, e, id, &o)
+				return drain(ctx, e, id, guess, &o)
 			}
 		},
 	}
@@ -118,7 +119,7 @@ func (o *drainOptions) spec() *structs.DrainSpec {
 	return s
 }
 
-func drain(ctx context.Context, e *env, id string, o *drainOptions) int {
+func drain(ctx context.Context, e *env, id, guess string, o *drainOptions) int {
 	node, _, err := e.client.Node(ctx, id, nil)
 	if err != nil {
 		return e.fail(err)
@@ -130,8 +131,8 @@ func drain(ctx context.Context, e *env, id string, o *drainOptions) int {
 		}
 		return followDrain(ctx, e, id, o.verbose)
 	}
-	if o.enable && !o.yes && !e.confirm(fmt.Sprintf("Drain node %q (%s)? [y/N] ", node.Name, short(id, o.verbose))) {
-		return e.fail(errors.New("not drained"))
+	if err := o.agreed(e, node, guess); err != nil {
+		return e.fail(err)
 	}
 	if _, err := e.client.NodeDrainMeta(ctx, id, o.spec(), o.disable && !o.keepIneligible, o.meta); err != nil {
 		return e.fail(err)
@@ -145,6 +146,24 @@ func drain(ctx context.Context, e *env, id string, o *drainOptions) int {
 		return exitDone
 	}
 	return followDrain(ctx, e, id, o.verbose)
+}
+
+// agreed asks, where that is needed, whether the node is the one that is meant. It is an error if it is not.
+func (o *drainOptions) agreed(e *env, node *structs.Node, guess string) error {
+	switch {
+	case o.yes:
+		return nil
+	case guess != "" && !ui.IsTerminal(e.in):
+		return notSure("node", guess, node.ID)
+	}
+	what := fmt.Sprintf("node %q (%s)? [y/N] ", node.Name, short(node.ID, o.verbose))
+	switch {
+	case o.enable && !e.confirm("Drain "+what):
+		return errors.New("not drained")
+	case o.disable && guess != "" && !e.confirm("End the drain of "+what):
+		return errors.New("nothing was done")
+	}
+	return nil
 }
 
 // confirm asks back where somebody can answer; scripts are taken at their word.

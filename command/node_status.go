@@ -67,27 +67,33 @@ func nodeStatus() spec {
 
 // nodeID finds the node that is named, or that the agent itself is.
 func (e *env) nodeID(ctx context.Context, args []string, self bool) (string, error) {
+	id, _, err := e.foundNode(ctx, args, self)
+	return id, err
+}
+
+// foundNode is nodeID. guess is what was given, if that is only the beginning of the node's ID.
+func (e *env) foundNode(ctx context.Context, args []string, self bool) (id, guess string, err error) {
 	if self {
 		if len(args) > 0 {
-			return "", errors.New("-self and a node exclude each other")
+			return "", "", errors.New("-self and a node exclude each other")
 		}
 		agent, err := e.client.AgentSelf(ctx)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		if agent.NodeID() == "" {
-			return "", fmt.Errorf("the agent at %s runs no client: name a node", e.client.Address())
+			return "", "", fmt.Errorf("the agent at %s runs no client: name a node", e.client.Address())
 		}
-		return agent.NodeID(), nil
+		return agent.NodeID(), "", nil
 	}
 	if len(args) != 1 {
-		return "", fmt.Errorf("one node is needed, %d given", len(args))
+		return "", "", fmt.Errorf("one node is needed, %d given", len(args))
 	}
 	stub, err := e.oneNode(ctx, args[0])
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return stub.ID, nil
+	return stub.ID, guessed(args[0], stub.ID, stub.Name), nil
 }
 
 func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
