@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -102,6 +103,9 @@ func (b *bulk) each(ctx context.Context, e *env, verb, what string, all []target
 	}
 	code := exitDone
 	for _, t := range all {
+		if len(all) > 1 || b.prefix || b.filter != "" {
+			e.printf("%s\n", e.style.Bold(fmt.Sprintf("%s %q:", strings.ToUpper(what[:1])+what[1:], inNamespaceText(t.namespace)+t.name)))
+		}
 		if c := do(t); c != exitDone && (code == exitDone || c != exitIncomplete) {
 			code = c
 		}

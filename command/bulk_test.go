@@ -29,7 +29,9 @@ func TestBulkCommands(t *testing.T) {
 	both := []string{"DELETE /v1/job/web", "DELETE /v1/job/webhook"}
 	check("job stop -detach -yes web webhook web", exitDone, both, "")
 	check("job stop -detach web webhook", exitDone, both, "  web\n  webhook\n") // no terminal to ask at
-	check("job stop -detach -yes -prefix web", exitDone, both, "")
+	check("job stop -detach -yes -prefix web", exitDone, both, "Job \"web\":\nEvaluation ID: "+evalA+"\nJob \"webhook\":\nEvaluation ID: ")
+	check("job stop -detach web", exitDone, both[:1], "")
+	check("alloc stop -detach -yes -prefix 5f3a9c0", exitDone, []string{"PUT /v1/allocation/" + allocA + "/stop"}, `Allocation "`+allocA+` web.front[0]":`)
 	check("job stop -detach -prefix web", exitFailed, nil, "give -yes") // names were not given, and nobody can be asked
 	check("job stop -detach -yes -namespace * -filter NAME", exitDone, both, "")
 	check("job stop -detach web nobody", exitFailed, nil, "no job is named") // all are found before the first is stopped

@@ -92,7 +92,7 @@ func terminal() (keys, screen *os.File, err error) {
 	return keys, screen, err
 }
 
-// at runs a command line at a terminal at which answer is typed.
+// at runs a command line at a terminal at which answer is typed, and then the end of the input.
 func (f *fake) at(t *testing.T, answer, line string) result {
 	t.Helper()
 	keys, screen, err := terminal()
@@ -101,7 +101,7 @@ func (f *fake) at(t *testing.T, answer, line string) result {
 	}
 	defer keys.Close()   //nolint:errcheck // it holds nothing
 	defer screen.Close() //nolint:errcheck // it holds nothing
-	if _, err := keys.WriteString(answer + "\n"); err != nil {
+	if _, err := keys.WriteString(answer + "\n\x04\x04"); err != nil {
 		t.Fatal(err)
 	}
 	words := strings.Fields(line)

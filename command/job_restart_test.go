@@ -80,7 +80,7 @@ func TestJobRestartAsks(t *testing.T) {
 	asks := func(code int, stdin string, want []string, puts int, args ...string) {
 		t.Helper()
 		f := restarts(t, 3)
-		got := f.runIn(t, stdin, append(append([]string{"job", "restart"}, args...), "web")...)
+		got := f.at(t, strings.TrimSuffix(stdin, "\n"), strings.Join(append(append([]string{"job", "restart"}, args...), "web"), " "))
 		if got.code != code || len(f.requests("PUT")) != puts {
 			t.Errorf("%q %q: exit code %d, %d restarts, output %s\nstderr %s", stdin, args, got.code, len(f.requests("PUT")), got.out, got.err)
 		}
@@ -89,7 +89,17 @@ func TestJobRestartAsks(t *testing.T) {
 	asks(exitDone, "y\n\n", []string{"Proceed with the next batch? [Y/n/<wait duration>]"}, 3, "-batch-wait=ask")
 	asks(exitDone, "what\n1ms\n", []string{`"what": answer y, n, or a time`, "Waiting 1ms before"}, 3, "-batch-wait=ask")
 	asks(exitFailed, "n\n", []string{"ended before the last batch"}, 1, "-batch-wait=ask")
-	asks(exitFailed, "", []string{"nobody can be asked here"}, 1, "-batch-wait=ask")
+	asks(exitDone, "", nil, 3, "-batch-wait=ask", "-yes")
+
+	f := restarts(t, 3) // not after half of them are restarted
+	got := f.runIn(t, "y\ny\n", "job", "restart", "-batch-wait", "ask", "-on-error", "fail", "web")
+	if got.code != exitFailed || len(f.requests("PUT")) > 0 || !strings.Contains(got.err, `-batch-wait "ask" needs a terminal`) {
+		t.Errorf("without a terminal: exit code %d, %d restarts, stderr %s", got.code, len(f.requests("PUT")), got.err)
+	}
+	f = restarts(t, 3)
+	if got := f.run(t, "job", "restart", "-batch-wait", "ask", "-yes", "web"); got.code != exitDone || len(f.requests("PUT")) != 3 {
+		t.Errorf("with -yes: exit code %d, %d restarts, stderr %s", got.code, len(f.requests("PUT")), got.err)
+	}
 }
 
 func TestJobRestartAndErrors(t *testing.T) {

@@ -29,11 +29,12 @@ func TestFlagsWithoutEffectAreAcceptedWithAWarning(t *testing.T) {
 	all := "-hcl2-strict=false -policy-override -vault-namespace=a -consul-namespace=b"
 	accepts(all+" -ui", "job run -detach "+path)
 	accepts(all, "job plan "+path)
+	accepts("-hcl2-strict", "job plan "+path)
 	accepts("-hcl2-strict=false -vault-namespace=a", "job validate "+path)
 	for _, line := range []string{"job status web", "job status", "alloc status " + allocA, "node status " + nodeA, "eval status " + evalA, "eval list"} {
 		accepts("-ui", line)
 	}
-	got := f.run(t, "job", "run", "-detach", "-hcl2-strict", "-ui=false", path) // nothing that would be otherwise
+	got := f.run(t, "job", "run", "-detach", "-ui=false", path) // nothing that would be otherwise
 	if strings.Contains(got.err, "Warning: -") {
 		t.Errorf("warned for nothing: %q", got.err)
 	}
