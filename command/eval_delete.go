@@ -30,6 +30,9 @@ than the short ID that lists print is deleted after a question, or with -yes.`,
 				if (len(args) == 0) == (*filter == "") {
 					return e.usage("either evaluations or -filter are needed")
 				}
+				if err := brokerPaused(ctx, e); err != nil { // before anything is asked
+					return e.fail(err)
+				}
 				if *filter != "" {
 					return deleteFiltered(ctx, e, *filter, *yes)
 				}
@@ -46,16 +49,30 @@ than the short ID that lists print is deleted after a question, or with -yes.`,
 					}
 					ids = append(ids, eval.ID)
 				}
-				return deleteEvals(ctx, e, ids, e.query())
+				return deleteEvals(ctx, e, ids, 0, e.query())
 			}
 		},
 	}
+}
+
+// brokerPaused is an error while the servers hand out evaluations: they refuse to delete any then.
+func brokerPaused(ctx context.Context, e *env) error {
+	config, err := e.client.SchedulerConfig(ctx)
+	if err != nil {
+		return err
+	}
+	if config == nil || !config.PauseEvalBroker {
+		return errors.New("eval broker is enabled; it must be paused before evaluations are deleted:\n" +
+			"nomadish operator scheduler set-config -pause-eval-broker=true")
+	}
+	return nil
 }
 
 // deleteFiltered deletes what matches, after the user has seen how many and has agreed.
 func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 	q := e.query()
 	q.Filter = filter
+	matched := 0 // not counted where nobody is asked
 	if !yes {
 		evals, _, err := e.client.EvalList(ctx, q)
 		switch {
@@ -72,8 +89,9 @@ func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 		if !e.confirm(fmt.Sprintf("Are you sure you want to delete %s? [y/N] ", plural(len(evals), "eval"))) {
 			return e.fail(errors.New("nothing was done"))
 		}
+		matched = len(evals)
 	}
-	return deleteEvals(ctx, e, nil, q)
+	return deleteEvals(ctx, e, nil, matched, q)
 }
 
 func listForDeletion(e *env, evals []*structs.Evaluation) {
@@ -82,11 +100,15 @@ func listForDeletion(e *env, evals []*structs.Evaluation) {
 	e.printf("\n")
 }
 
-func deleteEvals(ctx context.Context, e *env, ids []string, q *api.Query) int {
+func deleteEvals(ctx context.Context, e *env, ids []string, matched int, q *api.Query) int {
 	count, err := e.client.EvalDelete(ctx, ids, q)
 	if err != nil {
 		return e.fail(err)
 	}
 	e.printf("Successfully deleted %s\n", plural(count, "evaluation"))
+	if matched > count {
+		e.printf("%s passed over: one that is being decided, whose allocations have not ended, or that its job still needs, is kept\n",
+			plural(matched-count, "evaluation"))
+	}
 	return exitDone
 }

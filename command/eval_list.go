@@ -29,6 +29,9 @@ func evalList() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
+				if err := pageError(*perPage); err != nil {
+					return e.usage("%v", err)
+				}
 				q := e.query()
 				q.Filter, q.PerPage, q.NextToken = *filter, *perPage, *token
 				q.Params = map[string]string{}
@@ -44,6 +47,9 @@ func evalList() spec {
 				}
 				if done, code := e.formatted(evals); done {
 					return code
+				}
+				if len(evals) == 0 && *token != "" {
+					return e.fail(errNothingFollows(*token))
 				}
 				if len(evals) == 0 {
 					e.printf("No evals found\n")

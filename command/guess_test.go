@@ -17,12 +17,56 @@ import (
 func guessing(t *testing.T) *fake {
 	t.Helper()
 	reply := &structs.JobRegisterReply{EvalID: evalA}
-	return cluster(t).on("GET /v1/job/webhook", &structs.Job{ID: "webhook"}).
+	return cluster(t).paused().on("GET /v1/job/webhook", &structs.Job{ID: "webhook"}).
 		on("DELETE /v1/job/web", reply).on("DELETE /v1/job/webhook", reply).
 		on("PUT /v1/job/webhook/evaluate", reply).
 		on("PUT /v1/allocation/"+allocA+"/stop", &structs.AllocStopReply{EvalID: evalA}).
 		on("PUT /v1/node/"+nodeA+"/drain", &structs.NodeUpdateReply{}).
 		on("DELETE /v1/evaluations", map[string]int{"Count": 1})
+}
+
+// paused makes a cluster one whose servers hand out no evaluations.
+func (f *fake) paused() *fake {
+	f.answers["GET /v1/operator/scheduler/configuration"] = []any{&structs.SchedulerConfigReply{
+		SchedulerConfig: &structs.SchedulerConfiguration{PauseEvalBroker: true},
+	}}
+	return f
+}
+
+func TestEvalDeleteLooksAtTheBrokerFirst(t *testing.T) {
+	f := guessing(t)
+	f.answers["GET /v1/operator/scheduler/configuration"] = []any{&structs.SchedulerConfigReply{SchedulerConfig: &structs.SchedulerConfiguration{}}}
+	for _, line := range []string{"-filter JobID!=x", "-yes -filter JobID!=x", evalA} {
+		got := f.run(t, append([]string{"eval", "delete"}, strings.Fields(line)...)...)
+		if got.code != exitFailed || !strings.Contains(got.err, "must be paused") || strings.Contains(got.err, "-yes") || len(f.changes()) > 0 {
+			t.Errorf("%s: exit code %d, changed %q, stderr %q", line, got.code, f.changes(), got.err)
+		}
+	}
+	f = guessing(t).on("GET /v1/evaluations", []*structs.Evaluation{webEval(evalA, structs.EvalStatusComplete), webEval(evalB, structs.EvalStatusPending)})
+	f.answers["GET /v1/evaluations"] = f.answers["GET /v1/evaluations"][len(f.answers["GET /v1/evaluations"])-1:]
+	f.answers["DELETE /v1/evaluations"] = []any{map[string]int{"Count": 1}}
+	wants(t, f.at(t, "y\ny", "eval delete -filter JobID!=x").out, "Successfully deleted 1 evaluation\n", "1 evaluation passed over: ")
+}
+
+// A token that leads nowhere and a pool that is not there do not look like a list that is empty.
+func TestAWrongPageIsNoEmptyList(t *testing.T) {
+	for line, want := range map[string]string{
+		"queue -page-token bogus":         `nothing follows -page-token "bogus"`,
+		"node pool list -page-token zzzz": `nothing follows -page-token "zzzz"`,
+		"node status -page-token zzzz":    `nothing follows -page-token "zzzz"`,
+		"eval list -page-token zzzz":      `nothing follows -page-token "zzzz"`,
+		"queue -node-pool nope":           "nothing at GET /v1/node/pool/nope",
+		"queue -per-page -1":              "-per-page -1: allowed are 0 and more",
+		"eval list -per-page -1":          "-per-page -1: allowed are 0 and more",
+	} {
+		f := cluster(t)
+		for _, list := range []string{"/v1/queue", "/v1/node/pools", "/v1/nodes", "/v1/evaluations"} {
+			f.answers["GET "+list] = []any{"[]"}
+		}
+		if got := f.run(t, strings.Fields(line)...); got.code != exitFailed || !strings.Contains(got.err, want) || got.out != "" {
+			t.Errorf("%s: exit code %d, output %q, stderr %q, want %q", line, got.code, got.out, got.err, want)
+		}
+	}
 }
 
 // changes are the requests that changed something.

@@ -69,7 +69,7 @@ func TestNodeConfig(t *testing.T) {
 }
 
 func TestEvalDeleteCommand(t *testing.T) {
-	f := cluster(t).on("DELETE /v1/evaluations", map[string]int{"Count": 2})
+	f := cluster(t).paused().on("DELETE /v1/evaluations", map[string]int{"Count": 2})
 	got := f.run(t, "eval", "delete", evalA, evalB)
 	wants(t, got.out, "Successfully deleted 2 evaluations")
 	wants(t, f.lastBody(), `"EvalIDs":["`+evalA+`","`+evalB+`"]`)

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"flag"
+	"fmt"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -25,6 +26,19 @@ func (l *listFlags) query(e *env) *api.Query {
 	q := e.query()
 	q.Filter, q.PerPage, q.NextToken = l.filter, l.perPage, l.token
 	return q
+}
+
+// pageError says what is wrong with a page that is asked for, before it is.
+func pageError(perPage int) error {
+	if perPage < 0 {
+		return fmt.Errorf("-per-page %d: allowed are 0 and more", perPage)
+	}
+	return nil
+}
+
+// errNothingFollows is of a page that is empty although a token said where it begins.
+func errNothingFollows(token string) error {
+	return fmt.Errorf("nothing follows -page-token %q: it is not one that this list gave, or all behind it is gone", token)
 }
 
 // more says where the next page begins, if there is one.
@@ -54,6 +68,9 @@ func nodePoolList() spec {
 				}
 				if done, code := e.formatted(pools); done {
 					return code
+				}
+				if len(pools) == 0 && l.token != "" {
+					return e.fail(errNothingFollows(l.token))
 				}
 				if len(pools) == 0 {
 					e.printf("No node pools\n")

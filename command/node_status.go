@@ -108,6 +108,9 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 	if done, code := e.formatted(nodes); done {
 		return code
 	}
+	if len(nodes) == 0 && o.token != "" {
+		return e.fail(errNothingFollows(o.token))
+	}
 	if len(nodes) == 0 {
 		e.printf("No nodes registered\n")
 		return exitDone

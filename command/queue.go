@@ -31,6 +31,9 @@ more often it was requeued; -verbose shows what it is made of.`,
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
+				if err := pageError(*perPage); err != nil {
+					return e.usage("%v", err)
+				}
 				q := e.query()
 				q.Filter, q.Prefix, q.PerPage, q.NextToken = *filter, *job, *perPage, *token
 				entries, meta, err := queuePages(ctx, e, *pool, q)
@@ -40,7 +43,14 @@ more often it was requeued; -verbose shows what it is made of.`,
 				if done, code := e.formatted(entries); done {
 					return code
 				}
+				if len(entries) == 0 && *pool != "" { // a name that is wrong must not look like an empty queue
+					if _, _, err := e.client.NodePool(ctx, *pool, nil); err != nil {
+						return e.fail(err)
+					}
+				}
 				switch {
+				case len(entries) == 0 && *token != "":
+					return e.fail(errNothingFollows(*token))
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, *verbose))
 				case *filter+*job+*token == "":
