@@ -90,7 +90,13 @@ func (b *bulk) targets(
 		add(more...)
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no %s is of that kind", what)
+		switch {
+		case !b.prefix:
+			return nil, fmt.Errorf("no %s matches -filter", what)
+		case b.filter == "":
+			return nil, fmt.Errorf("no %s has an ID that starts so", what)
+		}
+		return nil, fmt.Errorf("no %s has an ID that starts so and matches -filter", what)
 	}
 	return found, nil
 }

@@ -37,7 +37,7 @@ func TestBulkCommands(t *testing.T) {
 	check("job stop -detach web nobody", exitFailed, nil, "no job is named") // all are found before the first is stopped
 	check("job stop -detach -yes -filter NAME web", exitFailed, nil, "exclude each other")
 	check("job stop", exitFailed, nil, "one job at least is needed")
-	check("job stop -detach -yes -prefix zzz", exitFailed, nil, "no job is of that kind")
+	check("job stop -detach -yes -prefix zzz", exitFailed, nil, "no job has an ID that starts so")
 	check("job eval -detach -yes web webhook", exitDone, []string{"PUT /v1/job/web/evaluate", "PUT /v1/job/webhook/evaluate"}, "")
 	check("alloc stop -detach -yes 5f3a9c01 5f3a9c02", exitDone, []string{"PUT /v1/allocation/" + allocA + "/stop", "PUT /v1/allocation/" + allocB + "/stop"}, "")
 	check("alloc stop -detach -yes -prefix 5f3a9c", exitDone, []string{"PUT /v1/allocation/" + allocA + "/stop"}, "") // the other has ended

@@ -123,10 +123,19 @@ func (r *runner) Help() string {
 			if arg != "" {
 				arg = " " + arg
 			}
-			fmt.Fprintf(&b, "\n  -%s%s\n      %s\n", f.Name, arg, text)
+			fmt.Fprintf(&b, "\n  -%s%s\n      %s%s\n", f.Name, arg, text, defaultText(f.DefValue))
 		})
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// defaultText says what a flag is if it is not given, where that is more than nothing.
+func defaultText(value string) string {
+	switch value {
+	case "", "0", "-1", "false":
+		return ""
+	}
+	return fmt.Sprintf(" (default %s)", value)
 }
 
 func indent(text string) string {

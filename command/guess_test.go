@@ -183,3 +183,17 @@ func TestWhatIsNamedByAPrefixIsAskedAbout(t *testing.T) {
 		}
 	}
 }
+
+func TestHelpSaysDefaults(t *testing.T) {
+	for name, want := range map[string]string{
+		"job restart": "(default ask)", "fmt": "(default true)", "monitor": "-log-level", "operator debug": "(default 5m0s)",
+	} {
+		wants(t, (&runner{name: name, spec: registry()[name]}).Help(), want)
+	}
+}
+
+func TestNoJobMatches(t *testing.T) {
+	f := newFake(t).on("GET /v1/jobs", []*structs.JobListStub{})
+	wants(t, f.run(t, "job", "stop", "-yes", "-filter", "ID==none").err, "no job matches -filter")
+	wants(t, f.run(t, "job", "stop", "-yes", "-prefix", "-filter", "ID==none", "x").err, "no job has an ID that starts so and matches -filter")
+}
