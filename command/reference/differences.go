@@ -188,7 +188,7 @@ var Differences = []struct {
 			"A script can wait for the work by the command alone; `-detach` does not follow.",
 		},
 		{
-			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask before they change more than one. Without a terminal, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
+			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
 			"`job stop` takes several names, the other two take one. None has `-prefix` or `-filter`.",
 			"What a prefix or a filter finds may be more than was meant ([operations](../operations.md#many-jobs-at-once)).",
 		},
