@@ -154,12 +154,14 @@ func TestRunnerTellsOfItsStart(t *testing.T) {
 		h.Do(r.Start)
 		time.Sleep(time.Minute)
 		var told []string
-		events := r.State().Task.Events
-		for i, e := range events {
-			if e.Type == structs.TaskDriverMessage {
-				told = append(told, e.DisplayMessage+", then "+events[i+1].Type)
+		h.Do(func() {
+			events := r.State().Task.Events
+			for i, e := range events {
+				if e.Type == structs.TaskDriverMessage {
+					told = append(told, e.DisplayMessage+", then "+events[i+1].Type)
+				}
 			}
-		}
+		})
 		if want := []string{"less than was asked for, then " + structs.TaskStarted}; !h.dead(r) || len(s.at) != 2 || !slices.Equal(told, want) {
 			t.Errorf("dead %v, %d starts, told %q, want %q once", r.Dead(), len(s.at), told, want)
 		}
