@@ -1,16 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 )
 
+// notEnded is the action of a test whose process ended before it did, or by what it had left behind.
+const notEnded = "did not end"
+
 // result is how a test ended, and its own lines.
 type result struct {
-	action string // pass, fail or skip
+	action string // pass, fail, skip or notEnded
 	lines  []string
 }
 
@@ -57,11 +58,14 @@ func readLists(passing, waiting string) (*lists, error) {
 	})
 }
 
+// sometimes reports whether a test may pass or not.
+func (l *lists) sometimes(name string) bool { return strings.HasPrefix(l.waiting[name], "sometimes:") }
+
 // failed returns those that should have passed, and did not.
 func (l *lists) failed(got map[string]result) []string {
 	var out []string
 	for _, name := range sorted(got) {
-		if l.passing[name] && got[name].action == "fail" {
+		if a := got[name].action; l.passing[name] && (a == "fail" || a == notEnded) {
 			out = append(out, name)
 		}
 	}
@@ -74,7 +78,7 @@ func (l *lists) judge(got map[string]result) []string {
 	for _, name := range sorted(got) {
 		r := got[name]
 		switch why, waits := l.waiting[name]; {
-		case l.passing[name] && r.action == "pass", waits && (r.action != "pass" || strings.HasPrefix(why, "sometimes:")):
+		case l.passing[name] && r.action == "pass", waits && (r.action != "pass" || l.sometimes(name)):
 		case l.passing[name]:
 			wrong = append(wrong, fmt.Sprintf("%s: %s, and must pass\n%s", name, r.action, strings.Join(r.lines, "")))
 		case waits:
@@ -104,34 +108,9 @@ func count(got map[string]result) string {
 	for _, r := range got {
 		n[r.action]++
 	}
-	return fmt.Sprintf("%d of %d tests pass, %d fail, %d are skipped", n["pass"], len(got), n["fail"], n["skip"])
-}
-
-// parse reads what test2json printed. Tests within tests count as part of theirs. A test that never ended has failed.
-func parse(text []byte) map[string]result {
-	got := map[string]result{}
-	for line := range bytes.Lines(text) {
-		var e struct{ Action, Test, Output string }
-		if json.Unmarshal(line, &e) != nil || e.Test == "" {
-			continue
-		}
-		name, _, within := strings.Cut(e.Test, "/")
-		r := got[name]
-		switch e.Action {
-		case "run":
-			if !within {
-				r = result{action: "fail"}
-			}
-		case "pass", "fail", "skip":
-			if !within {
-				r.action = e.Action
-			}
-		case "output":
-			if len(r.lines) < 60 {
-				r.lines = append(r.lines, e.Output)
-			}
-		}
-		got[name] = r
+	text := fmt.Sprintf("%d of %d tests pass, %d fail, %d are skipped", n["pass"], len(got), n["fail"], n["skip"])
+	if n := n[notEnded]; n > 0 {
+		text += fmt.Sprintf(", %d did not end", n)
 	}
-	return got
+	return text
 }

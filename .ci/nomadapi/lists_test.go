@@ -16,9 +16,11 @@ func TestJudge(t *testing.T) {
 not JSON
 {"Action":"run","Test":"TestBroken"}
 {"Action":"output","Test":"TestBroken","Output":"broken because\n"}
+{"Action":"output","Test":"TestBroken","Output":"--- FAIL: TestBroken (0.10s)\n"}
 {"Action":"fail","Test":"TestBroken"}
 {"Action":"run","Test":"TestHung"}
 {"Action":"run","Test":"TestWaits"}
+{"Action":"output","Test":"TestWaits","Output":"--- FAIL: TestWaits (0.10s)\n"}
 {"Action":"fail","Test":"TestWaits"}
 {"Action":"run","Test":"TestWaitsSkipped"}
 {"Action":"skip","Test":"TestWaitsSkipped"}
@@ -29,16 +31,17 @@ not JSON
 {"Action":"run","Test":"TestNewGood"}
 {"Action":"pass","Test":"TestNewGood"}
 {"Action":"run","Test":"TestNewBad"}
+{"Action":"output","Test":"TestNewBad","Output":"--- FAIL: TestNewBad (0.10s)\n"}
 {"Action":"fail","Test":"TestNewBad"}
 {"Action":"pass"}
-`))
+`)).got
 	l := &lists{
 		passing: map[string]bool{"TestGood": true, "TestBroken": true, "TestHung": true, "TestGone": true},
 		waiting: map[string]string{"TestWaits": "ACLs", "TestWaitsSkipped": "itself", "TestCame": "ACLs", "TestEither": "sometimes: luck", "TestGoneToo": "ACLs"},
 	}
 	want := []string{
 		"TestBroken: fail, and must pass\nbroken because\n", "TestCame: passes now (it waited for: ACLs)",
-		"TestHung: fail, and must pass", "TestNewBad: fail, and is in no list", "TestNewGood: passes and is in no list",
+		"TestHung: did not end, and must pass", "TestNewBad: fail, and is in no list", "TestNewGood: passes and is in no list",
 		"TestGone: is in the list of those that pass, and did not run", "TestGoneToo: is in the list of those that wait, and did not run",
 	}
 	wrong := l.judge(got)
