@@ -67,6 +67,14 @@ func TestAWrongPageIsNoEmptyList(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q, stderr %q, want %q", line, got.code, got.out, got.err, want)
 		}
 	}
+	for _, list := range []string{"nodes", "jobs"} {
+		f := cluster(t)
+		f.answers["GET /v1/node/pool/gpu/"+list] = []any{"[]"}
+		got := f.run(t, "node", "pool", list, "-page-token", "zzzz", "gpu")
+		if want := `nothing follows -page-token "zzzz"`; got.code != exitFailed || !strings.Contains(got.err, want) || got.out != "" {
+			t.Errorf("node pool %s: exit code %d, output %q, stderr %q, want %q", list, got.code, got.out, got.err, want)
+		}
+	}
 }
 
 // changes are the requests that changed something.

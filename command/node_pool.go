@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // listFlags are those of a command that lists a page of something.
@@ -48,6 +49,24 @@ func (e *env) more(meta api.Meta) {
 	}
 }
 
+// showPage prints a page of a list that begins where token says: as -json or -t ask, else the table of rows, or none if there is
+// nothing at all.
+func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows func(*env, []T) [][]string) int {
+	if done, code := e.formatted(items); done {
+		return code
+	}
+	if len(items) == 0 && token != "" {
+		return e.fail(errNothingFollows(token))
+	}
+	if len(items) == 0 {
+		e.printf("%s\n", none)
+		return exitDone
+	}
+	ui.Table(e.out, rows(e, items))
+	e.more(meta)
+	return exitDone
+}
+
 func nodePoolList() spec {
 	return spec{
 		synopsis: "List the node pools",
@@ -66,23 +85,13 @@ func nodePoolList() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if done, code := e.formatted(pools); done {
-					return code
-				}
-				if len(pools) == 0 && l.token != "" {
-					return e.fail(errNothingFollows(l.token))
-				}
-				if len(pools) == 0 {
-					e.printf("No node pools\n")
-					return exitDone
-				}
-				rows := [][]string{{"Name", "Description"}}
-				for _, p := range pools {
-					rows = append(rows, []string{p.Name, ui.OrNone(p.Description)})
-				}
-				ui.Table(e.out, rows)
-				e.more(meta)
-				return exitDone
+				return showPage(e, pools, meta, l.token, "No node pools", func(_ *env, pools []*structs.NodePool) [][]string {
+					rows := [][]string{{"Name", "Description"}}
+					for _, p := range pools {
+						rows = append(rows, []string{p.Name, ui.OrNone(p.Description)})
+					}
+					return rows
+				})
 			}
 		},
 	}
@@ -119,37 +128,39 @@ func nodePoolInfo() spec {
 	}
 }
 
+// pageOfNodePool is a command that lists a page of what the pool has that its argument names: list asks for it, none says
+// that there is nothing, and rows are the table.
+func pageOfNodePool[T any](
+	fs *flag.FlagSet, none string, list func(*api.Client, context.Context, string, *api.Query) ([]T, api.Meta, error),
+	rows func(*env, []T) [][]string,
+) func(context.Context, *env, []string) int {
+	var l listFlags
+	l.flags(fs)
+	stale := staleFlag(fs)
+	return func(ctx context.Context, e *env, args []string) int {
+		stale(e)
+		pool, err := e.nodePool(ctx, args)
+		if err != nil {
+			return e.fail(err)
+		}
+		items, meta, err := list(e.client, ctx, pool.Name, l.query(e))
+		if err != nil {
+			return e.fail(err)
+		}
+		return showPage(e, items, meta, l.token, none, rows)
+	}
+}
+
 func nodePoolNodes() spec {
 	return spec{
 		synopsis: "List the nodes of a node pool",
 		usage:    "<node-pool>", example: "-verbose gpu", output: true,
 		details: "The pool is named by its name, or by the beginning of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var l listFlags
-			l.flags(fs)
 			verbose := fs.Bool("verbose", false, "print whole IDs, and more")
-			stale := staleFlag(fs)
-			return func(ctx context.Context, e *env, args []string) int {
-				stale(e)
-				pool, err := e.nodePool(ctx, args)
-				if err != nil {
-					return e.fail(err)
-				}
-				nodes, meta, err := e.client.NodePoolNodes(ctx, pool.Name, l.query(e))
-				if err != nil {
-					return e.fail(err)
-				}
-				if done, code := e.formatted(nodes); done {
-					return code
-				}
-				if len(nodes) == 0 {
-					e.printf("No nodes\n")
-					return exitDone
-				}
-				ui.Table(e.out, nodeRows(e, nodes, nil, nodeStatusOptions{verbose: *verbose}))
-				e.more(meta)
-				return exitDone
-			}
+			return pageOfNodePool(fs, "No nodes", (*api.Client).NodePoolNodes, func(e *env, nodes []*structs.NodeListStub) [][]string {
+				return nodeRows(e, nodes, nil, nodeStatusOptions{verbose: *verbose})
+			})
 		},
 	}
 }
@@ -160,30 +171,7 @@ func nodePoolJobs() spec {
 		usage:    "<node-pool>", example: "-namespace '*' gpu", output: true,
 		details: "The pool is named by its name, or by the beginning of it. Jobs of the pool all are listed for\nthat pool only, though they may run on the nodes of others.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var l listFlags
-			l.flags(fs)
-			stale := staleFlag(fs)
-			return func(ctx context.Context, e *env, args []string) int {
-				stale(e)
-				pool, err := e.nodePool(ctx, args)
-				if err != nil {
-					return e.fail(err)
-				}
-				jobs, meta, err := e.client.NodePoolJobs(ctx, pool.Name, l.query(e))
-				if err != nil {
-					return e.fail(err)
-				}
-				if done, code := e.formatted(jobs); done {
-					return code
-				}
-				if len(jobs) == 0 {
-					e.printf("No jobs\n")
-					return exitDone
-				}
-				ui.Table(e.out, jobRows(e, jobs))
-				e.more(meta)
-				return exitDone
-			}
+			return pageOfNodePool(fs, "No jobs", (*api.Client).NodePoolJobs, jobRows)
 		},
 	}
 }
