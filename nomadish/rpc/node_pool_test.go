@@ -114,6 +114,10 @@ func TestNodePoolLists(t *testing.T) {
 	}
 	f("all default", "dev", structs.QueryOptions{PerPage: 2})
 	f("dev gpu", "", structs.QueryOptions{PerPage: 2, NextToken: "dev"})
+	f("default dev", "gpu", structs.QueryOptions{PerPage: 2, NextToken: "b"}) // names none: from the next one on
+	f("default all", "", structs.QueryOptions{PerPage: 2, NextToken: "den", Reverse: true})
+	f("", "", structs.QueryOptions{PerPage: 2, NextToken: "zzzz"}) // nothing follows, which is no error
+	f("", "", structs.QueryOptions{PerPage: 2, NextToken: "A", Reverse: true})
 	f("gpu dev default all", "", structs.QueryOptions{Reverse: true})
 	f("default dev", "", structs.QueryOptions{Prefix: "de"})
 	f("gpu", "", structs.QueryOptions{Filter: `Meta.owner == "sre"`})
