@@ -94,11 +94,9 @@ func (o *restartOptions) parse(fs *flag.FlagSet, size, wait string) error {
 	case o.reschedule && len(o.tasks) > 0:
 		return errors.New("-reschedule and -task exclude each other: an allocation is rescheduled as a whole")
 	}
-	stated := false
-	fs.Visit(func(f *flag.Flag) { stated = stated || f.Name == "on-error" })
 	if o.yes {
 		o.ask = false
-		if !stated {
+		if !stated(fs, "on-error") {
 			o.onError = ignoreWord
 		}
 	}

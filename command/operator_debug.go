@@ -50,7 +50,7 @@ the archive before you pass it on.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o debugOptions
 			fs.DurationVar(&o.duration, "duration", 5*time.Minute, "how `long` logs are streamed")
-			fs.DurationVar(&o.interval, "interval", 30*time.Second, "the `time` between two snapshots of the lists")
+			fs.DurationVar(&o.interval, "interval", 30*time.Second, "the `time` between two snapshots of the lists; where it is not given, at most -duration")
 			fs.DurationVar(&o.pprofDuration, "pprof-duration", time.Second, "how `long` a profile of the CPU and a trace are taken")
 			fs.DurationVar(&o.pprofInterval, "pprof-interval", 30*time.Second, "the `time` between two profiles")
 			fs.StringVar(&o.logLevel, "log-level", "DEBUG", "the lowest `level` of log lines")
@@ -68,6 +68,9 @@ the archive before you pass it on.`,
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
+				if !stated(fs, "interval") {
+					o.interval = min(o.interval, o.duration)
+				}
 				if err := o.check(); err != nil {
 					return e.usage("%v", err)
 				}
@@ -78,6 +81,13 @@ the archive before you pass it on.`,
 			}
 		},
 	}
+}
+
+// stated reports whether a flag was given, be it with the value that it has by default.
+func stated(fs *flag.FlagSet, name string) bool {
+	given := false
+	fs.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
 }
 
 // check returns what is wrong with the options.

@@ -123,6 +123,12 @@ func TestOperatorDebug(t *testing.T) {
 	if got := f.run(t, "operator", "debug", "-duration", "1ms", "-interval", "1ms"); got.code != exitFailed || !strings.Contains(got.err, "there is such a file already") {
 		t.Errorf("over an archive: exit code %d, %s", got.code, got.err)
 	}
+	for line, want := range map[string]string{"-duration 1ms": "Interval = 1ms", "-duration 2ms -interval 1ms": "Interval = 1ms"} { // what is not given fits
+		got := f.run(t, append([]string{"operator", "debug", "-output", t.TempDir()}, strings.Fields(line)...)...)
+		if got.code != exitDone || !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("%s: exit code %d, %s %s", line, got.code, got.out, got.err)
+		}
+	}
 	// A directory instead; without enable_debug one line for each agent says why there are no profiles.
 	f.answers["GET /v1/agent/pprof/goroutine"] = []any{refusal{403, "Permission denied: set enable_debug"}}
 	got = f.run(t, "debug", "-duration", "1ms", "-interval", "1ms", "-output", ".", "-server-id", "none", "-node-id", nodeA+",ffff")
