@@ -38,9 +38,12 @@ type debugPlace struct {
 	temp    string // removed at the end
 }
 
-// newDebugPlace makes a new directory: in output, if it is named, and else one that becomes an archive in the working directory.
+// newDebugPlace makes a new directory: in output, if it is named, which is made too if it is not there, and else one that becomes an archive in the working directory.
 func newDebugPlace(output, name string) (*debugPlace, error) {
 	if output != "" {
+		if err := os.MkdirAll(output, 0o700); err != nil { // what is gathered is for its owner alone
+			return nil, fmt.Errorf("-output: %w", err)
+		}
 		dir := filepath.Join(output, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("-output: %w", err)
@@ -67,6 +70,8 @@ func newDebugPlace(output, name string) (*debugPlace, error) {
 func (p *debugPlace) discard() {
 	if p.temp != "" {
 		_ = os.RemoveAll(p.temp)
+	} else {
+		_ = os.Remove(p.dir) // which fails unless it is empty
 	}
 }
 

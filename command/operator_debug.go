@@ -61,7 +61,7 @@ the archive before you pass it on.`,
 			fs.StringVar(&o.serverIDs, "server-id", "all", "`servers`, by their names, separated by commas; \"all\", \"leader\", \"none\"")
 			fs.StringVar(&o.topics, "event-topic", "none", "event `topics`, Topic or Topic:key, separated by commas; events are saved without their payload")
 			fs.Uint64Var(&o.eventIndex, "event-index", 0, "the `index` that events begin at")
-			fs.StringVar(&o.output, "output", "", "an existing `directory` to make a directory of the files in, instead of an archive")
+			fs.StringVar(&o.output, "output", "", "a `directory` to make a directory of the files in, instead of an archive; it is made if it is not there")
 			fs.BoolVar(&o.stale, "stale", false, "ask the server at -address even if there is no leader")
 			fs.BoolVar(&o.verbose, "verbose", false, "print each file that is saved")
 			return func(ctx context.Context, e *env, args []string) int {

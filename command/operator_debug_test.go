@@ -129,6 +129,13 @@ func TestOperatorDebug(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s %s", line, got.code, got.out, got.err)
 		}
 	}
+	below := filepath.Join(t.TempDir(), "a", "b")
+	if got := f.run(t, "operator", "debug", "-duration", "1ms", "-output", below); got.code != exitDone {
+		t.Errorf("in a directory that is to be made: exit code %d, %s", got.code, got.err)
+	}
+	if about, err := os.Stat(filepath.Dir(below)); err != nil || about.Mode().Perm() != 0o700 {
+		t.Errorf("others may read what is below -output: %v, %v", about, err)
+	}
 	// A directory instead; without enable_debug one line for each agent says why there are no profiles.
 	f.answers["GET /v1/agent/pprof/goroutine"] = []any{refusal{403, "Permission denied: set enable_debug"}}
 	got = f.run(t, "debug", "-duration", "1ms", "-interval", "1ms", "-output", ".", "-server-id", "none", "-node-id", nodeA+",ffff")
@@ -144,14 +151,18 @@ func TestOperatorDebug(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"-duration 0s": "must be above 0", "-duration 25h": "at most", "-interval 6m": "at most -duration", "-pprof-duration 1ms": "must be from 1s", "-max-nodes -1": "negative",
-		"-log-level loud": "must be one of", "-interval 0s": "above 0", "x": "no arguments", "-output nowhere": "-output",
+		"-log-level loud": "must be one of", "-interval 0s": "above 0", "x": "no arguments", "-output " + name + ".tar.gz/x": "-output",
 	} {
 		if got := f.run(t, append([]string{"operator", "debug"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
 			t.Errorf("%s: exit code %d, %s", line, got.code, got.err)
 		}
 	}
-	if got := newFake(t).run(t, "operator", "debug", "-duration", "1ms", "-interval", "1ms", "-output", "."); got.code != exitFailed {
+	none := t.TempDir()
+	if got := newFake(t).run(t, "operator", "debug", "-duration", "1ms", "-output", none); got.code != exitFailed {
 		t.Errorf("of an agent that answers nothing: exit code %d: %s", got.code, got.out)
+	}
+	if left, err := os.ReadDir(none); err != nil || len(left) > 0 {
+		t.Errorf("an agent that answers nothing left %v, %v", left, err)
 	}
 }
 
