@@ -68,13 +68,18 @@ func listAllocs(ctx context.Context, e *env, filter string, verbose bool) int {
 		e.printf("No allocations placed\n")
 		return exitDone
 	}
+	ui.Table(e.out, allocJobRows(e, allocs, verbose))
+	return exitDone
+}
+
+// allocJobRows is allocRows of allocations of more than one job.
+func allocJobRows(e *env, allocs []*structs.AllocListStub, verbose bool) [][]string {
 	rows := allocRows(e, allocs, verbose)
 	rows[0] = append(rows[0], "Job ID")
 	for i, a := range newestFirst(allocs) {
 		rows[i+1] = append(rows[i+1], a.JobID)
 	}
-	ui.Table(e.out, rows)
-	return exitDone
+	return rows
 }
 
 func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatusOptions) int {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
-	"github.com/nomadish/nomadish/internal/printable"
+	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -27,84 +27,130 @@ func staleFlag(fs *flag.FlagSet) (asked func(e *env)) {
 	}
 }
 
-// one finds the one thing whose ID starts with prefix. kind is for messages.
-func one[T any](e *env, kind, prefix string, list func(q *api.Query) ([]T, error), id func(T) string, name func(T) string) (T, error) {
+// kind is how things of one kind are found.
+type kind[T any] struct {
+	word     string // for messages
+	list     func(q *api.Query) ([]T, error)
+	id, name func(T) string
+	rows     func(all []T, verbose bool) [][]string // the table that lists them: its head, and one row for each
+}
+
+// one finds the one thing whose ID starts with prefix, or that is named so. The error lists what was found if it is more than one.
+func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	var zero T
 	if prefix == "" {
-		return zero, fmt.Errorf("%s: its ID is missing", kind)
+		return zero, fmt.Errorf("%s: its ID is missing", k.word)
 	}
 	q := e.query()
 	q.Prefix = prefix
-	found, err := list(q)
+	found, err := k.list(q)
 	if err != nil {
 		return zero, err
 	}
 	named := len(found) == 0
 	if named {
 		q.Prefix = ""
-		all, err := list(q)
+		all, err := k.list(q)
 		if err != nil {
 			return zero, err
 		}
 		for _, t := range all {
-			if name(t) == prefix {
+			if k.name(t) == prefix {
 				found = append(found, t)
 			}
 		}
 	}
 	for _, t := range found {
-		if id(t) == prefix {
+		if k.id(t) == prefix {
 			return t, nil
 		}
 	}
 	switch len(found) {
 	case 0:
-		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so", kind, prefix)
+		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so", k.word, prefix)
 	case 1:
 		return found[0], nil
 	}
-	var b strings.Builder
+	message := fmt.Sprintf("%d %ss have IDs that start with %q; give more of it:", len(found), k.word, prefix)
 	if named {
-		fmt.Fprintf(&b, "%d %ss are named %q; give the ID of one:", len(found), kind, prefix)
-	} else {
-		fmt.Fprintf(&b, "%d %ss have IDs that start with %q; give more of it:", len(found), kind, prefix)
+		message = fmt.Sprintf("%d %ss are named %q; give the ID of one:", len(found), k.word, prefix)
 	}
-	for i, t := range found {
-		if i == 10 {
-			fmt.Fprintf(&b, "\n  … and %d more", len(found)-10)
+	return zero, errors.New(message + "\n\n" + k.table(found))
+}
+
+// table lists what was found, up to maxListed, with IDs as short as lists have them if that tells them apart.
+func (k kind[T]) table(found []T) string {
+	rows, seen := k.rows(found, false), map[string]bool{}
+	rows = rows[:min(len(rows), maxListed+1)]
+	for _, row := range rows {
+		if seen[row[0]] {
+			rows = k.rows(found, true)[:len(rows)]
 			break
 		}
-		fmt.Fprintf(&b, "\n  %s  %s", printable.EscapeLine(id(t)), printable.EscapeLine(name(t)))
+		seen[row[0]] = true
 	}
-	return zero, errors.New(b.String())
+	var b strings.Builder
+	ui.Table(&b, rows)
+	if more := len(found) - maxListed; more > 0 {
+		fmt.Fprintf(&b, "… and %d more", more)
+	}
+	return b.String()
 }
 
 func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, error) {
-	return one(e, "job", prefix, func(q *api.Query) ([]*structs.JobListStub, error) {
-		jobs, _, err := e.client.JobList(ctx, q)
-		return jobs, err
-	}, func(j *structs.JobListStub) string { return j.ID }, func(j *structs.JobListStub) string { return j.Name })
+	return one(e, kind[*structs.JobListStub]{
+		word: "job",
+		list: func(q *api.Query) ([]*structs.JobListStub, error) {
+			jobs, _, err := e.client.JobList(ctx, q)
+			return jobs, err
+		},
+		id:   func(j *structs.JobListStub) string { return j.ID },
+		name: func(j *structs.JobListStub) string { return j.Name },
+		rows: func(jobs []*structs.JobListStub, _ bool) [][]string { return jobRows(e, jobs) },
+	}, prefix)
 }
 
 func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListStub, error) {
-	return one(e, "allocation", prefix, func(q *api.Query) ([]*structs.AllocListStub, error) {
-		allocs, _, err := e.client.AllocList(ctx, q)
-		return allocs, err
-	}, func(a *structs.AllocListStub) string { return a.ID }, func(a *structs.AllocListStub) string { return a.Name })
+	return one(e, kind[*structs.AllocListStub]{
+		word: "allocation",
+		list: func(q *api.Query) ([]*structs.AllocListStub, error) {
+			allocs, _, err := e.client.AllocList(ctx, q)
+			return allocs, err
+		},
+		id:   func(a *structs.AllocListStub) string { return a.ID },
+		name: func(a *structs.AllocListStub) string { return a.Name },
+		rows: func(allocs []*structs.AllocListStub, verbose bool) [][]string {
+			return allocJobRows(e, allocs, verbose)
+		},
+	}, prefix)
 }
 
 func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, error) {
-	return one(e, "evaluation", prefix, func(q *api.Query) ([]*structs.Evaluation, error) {
-		evals, _, err := e.client.EvalList(ctx, q)
-		return evals, err
-	}, func(v *structs.Evaluation) string { return v.ID }, func(v *structs.Evaluation) string { return v.JobID + " " + v.Status })
+	return one(e, kind[*structs.Evaluation]{
+		word: "evaluation",
+		list: func(q *api.Query) ([]*structs.Evaluation, error) {
+			evals, _, err := e.client.EvalList(ctx, q)
+			return evals, err
+		},
+		id:   func(v *structs.Evaluation) string { return v.ID },
+		name: func(v *structs.Evaluation) string { return v.ID }, // it has no other
+		rows: evalRows,
+	}, prefix)
 }
 
 func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub, error) {
-	return one(e, "node", prefix, func(q *api.Query) ([]*structs.NodeListStub, error) {
-		nodes, _, err := e.client.NodeList(ctx, q)
-		return nodes, err
-	}, func(n *structs.NodeListStub) string { return n.ID }, func(n *structs.NodeListStub) string { return n.Name })
+	return one(e, kind[*structs.NodeListStub]{
+		word: "node",
+		list: func(q *api.Query) ([]*structs.NodeListStub, error) {
+			nodes, _, err := e.client.NodeList(ctx, q)
+			return nodes, err
+		},
+		id:   func(n *structs.NodeListStub) string { return n.ID },
+		name: func(n *structs.NodeListStub) string { return n.Name },
+		rows: func(nodes []*structs.NodeListStub, verbose bool) [][]string {
+			return nodeRows(e, nodes, nil, nodeStatusOptions{verbose: verbose})
+		},
+	}, prefix)
 }
 
 // nodePool finds the node pool that is named, or the only one whose name begins so.
@@ -113,10 +159,15 @@ func (e *env) nodePool(ctx context.Context, args []string) (*structs.NodePool, e
 		return nil, fmt.Errorf("one node pool is needed, %d given", len(args))
 	}
 	name := func(p *structs.NodePool) string { return p.Name }
-	return one(e, "node pool", args[0], func(q *api.Query) ([]*structs.NodePool, error) {
-		pools, _, err := e.client.NodePoolList(ctx, q)
-		return pools, err
-	}, name, name)
+	return one(e, kind[*structs.NodePool]{
+		word: "node pool",
+		list: func(q *api.Query) ([]*structs.NodePool, error) {
+			pools, _, err := e.client.NodePoolList(ctx, q)
+			return pools, err
+		},
+		id: name, name: name,
+		rows: func(pools []*structs.NodePool, _ bool) [][]string { return poolRows(pools) },
+	}, args[0])
 }
 
 // jobName takes a job's exact ID, or the only job that starts so.

@@ -85,16 +85,19 @@ func nodePoolList() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				return showPage(e, pools, meta, l.token, "No node pools", func(_ *env, pools []*structs.NodePool) [][]string {
-					rows := [][]string{{"Name", "Description"}}
-					for _, p := range pools {
-						rows = append(rows, []string{p.Name, ui.OrNone(p.Description)})
-					}
-					return rows
-				})
+				return showPage(e, pools, meta, l.token, "No node pools", func(_ *env, pools []*structs.NodePool) [][]string { return poolRows(pools) })
 			}
 		},
 	}
+}
+
+// poolRows is a table of node pools.
+func poolRows(pools []*structs.NodePool) [][]string {
+	rows := [][]string{{"Name", "Description"}}
+	for _, p := range pools {
+		rows = append(rows, []string{p.Name, ui.OrNone(p.Description)})
+	}
+	return rows
 }
 
 func nodePoolInfo() spec {

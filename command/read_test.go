@@ -277,7 +277,58 @@ func TestTwoNodesOfOneName(t *testing.T) {
 	if got.code != exitFailed {
 		t.Errorf("exit code %d", got.code)
 	}
-	wants(t, got.err, `2 nodes are named "gpu-1"; give the ID of one:`, nodeA, nodeB)
+	wants(t, got.err, `2 nodes are named "gpu-1"; give the ID of one:`, short(nodeA, false)+" ", short(nodeB, false)+" ")
+}
+
+// What an ambiguous beginning of an ID matches is listed as the list of its kind has it, each once.
+func TestSeveralAreListedAsATable(t *testing.T) {
+	const alike = "5f3a9c01-0000-8000-8000-000000000003"
+	twin := webAlloc(alike, structs.AllocClientRunning)
+	f := cluster(t)
+	list := func(args ...string) (head string, rows []string) {
+		t.Helper()
+		got := f.run(t, args...)
+		text, table, _ := strings.Cut(got.err, "\n\n")
+		rows = strings.Split(strings.TrimSpace(table), "\n")
+		if got.code != exitFailed || got.out != "" || !strings.Contains(text, "IDs that start with") {
+			t.Fatalf("%q: exit code %d, %q, %q", args, got.code, got.out, got.err)
+		}
+		return strings.Join(strings.Fields(rows[0]), " "), rows[1:]
+	}
+	for _, c := range []struct {
+		line, head string
+		rows       [][]string
+	}{
+		{"job status we", "ID Type Priority Status Submit Date", [][]string{{"web ", "service"}, {"webhook ", "dead (stopped)"}}},
+		{"node status 01976c1c", "ID Node Pool DC Name Class Drain Eligibility Status", [][]string{{short(nodeA, false) + " ", "gpu-1"}, {short(nodeB, false) + " ", "ready"}}},
+		{"alloc logs 5f3a", "ID Node ID Node Name Task Group Version Desired Status Created Modified Job ID", [][]string{{"5f3a9c01 ", "running"}, {"5f3a9c02 ", "complete"}}},
+		{"eval status 01976c1d", "ID Priority Triggered By Job ID Namespace Node ID Status Placement Failures", [][]string{{short(evalA, false) + " ", "complete"}, {short(evalB, false) + " ", "blocked"}}},
+	} {
+		head, rows := list(strings.Fields(c.line)...)
+		if head != c.head || len(rows) != len(c.rows) {
+			t.Errorf("%s: %q\n%s", c.line, head, strings.Join(rows, "\n"))
+			continue
+		}
+		for i, parts := range c.rows {
+			for _, p := range parts {
+				if strings.Count(rows[i], p) != 1 {
+					t.Errorf("%s: %q stands %d times in %q", c.line, p, strings.Count(rows[i], p), rows[i])
+				}
+			}
+		}
+	}
+	f.answers["GET /v1/allocations"] = []any{[]*structs.AllocListStub{webAlloc(allocA, structs.AllocClientRunning).Stub(false, true), twin.Stub(false, true)}}
+	if _, rows := list("alloc", "status", "5f3a9c01"); !strings.HasPrefix(rows[0], allocA) && !strings.HasPrefix(rows[1], allocA) {
+		t.Errorf("IDs that are alike are cut: %q", rows)
+	}
+	var many []*structs.JobListStub
+	for i := range 3 * maxListed {
+		many = append(many, &structs.JobListStub{ID: fmt.Sprintf("bulk-%d", i), Name: fmt.Sprintf("bulk-%d", i)})
+	}
+	f.answers["GET /v1/jobs"] = []any{many}
+	if _, rows := list("job", "status", "bulk"); len(rows) != maxListed+1 || rows[maxListed] != fmt.Sprintf("… and %d more", 2*maxListed) {
+		t.Errorf("%q", rows)
+	}
 }
 
 func TestOneFindsByPrefixAndName(t *testing.T) {

@@ -43,15 +43,19 @@ func scalingPolicyList() spec {
 					e.printf("No policies found\n")
 					return exitDone
 				}
-				rows := [][]string{{"ID", "Enabled", "Type", "Target"}}
-				for _, p := range policies {
-					rows = append(rows, []string{p.ID, fmt.Sprint(p.Enabled), p.Type, scalingTarget(p.Target)})
-				}
-				ui.Table(e.out, rows)
+				ui.Table(e.out, scalingPolicyRows(policies))
 				return exitDone
 			}
 		},
 	}
+}
+
+func scalingPolicyRows(policies []*structs.ScalingPolicyListStub) [][]string {
+	rows := [][]string{{"ID", "Enabled", "Type", "Target"}}
+	for _, p := range policies {
+		rows = append(rows, []string{p.ID, fmt.Sprint(p.Enabled), p.Type, scalingTarget(p.Target)})
+	}
+	return rows
 }
 
 // scalingTarget is what a policy is for, from the widest to the narrowest.
@@ -76,11 +80,16 @@ func scalingPolicyInfo() spec {
 					return e.usage("one policy is needed, %d given", len(args))
 				}
 				e.namespace = structs.AllNamespaces // an ID is of one namespace alone
-				stub, err := one(e, "scaling policy", args[0], func(q *api.Query) ([]*structs.ScalingPolicyListStub, error) {
-					policies, _, err := e.client.ScalingPolicies(ctx, q)
-					return policies, err
-				}, func(p *structs.ScalingPolicyListStub) string { return p.ID },
-					func(p *structs.ScalingPolicyListStub) string { return scalingTarget(p.Target) })
+				stub, err := one(e, kind[*structs.ScalingPolicyListStub]{
+					word: "scaling policy",
+					list: func(q *api.Query) ([]*structs.ScalingPolicyListStub, error) {
+						policies, _, err := e.client.ScalingPolicies(ctx, q)
+						return policies, err
+					},
+					id:   func(p *structs.ScalingPolicyListStub) string { return p.ID },
+					name: func(p *structs.ScalingPolicyListStub) string { return scalingTarget(p.Target) },
+					rows: func(p []*structs.ScalingPolicyListStub, _ bool) [][]string { return scalingPolicyRows(p) },
+				}, args[0])
 				if err != nil {
 					return e.fail(err)
 				}
