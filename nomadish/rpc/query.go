@@ -2,9 +2,6 @@ package rpc
 
 import (
 	"context"
-	"strings"
-
-	"github.com/hashicorp/go-bexpr"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -119,32 +116,6 @@ func take[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func
 		return true
 	})
 	return out, failed
-}
-
-func filter[T any](expression string) (func(T) (bool, error), error) {
-	if strings.TrimSpace(expression) == "" {
-		return func(T) (bool, error) { return true, nil }, nil
-	}
-	if len(expression) > 8<<10 {
-		return nil, structs.Errorf(structs.CodeBadRequest, "filter of %d bytes: at most %d", len(expression), 8<<10)
-	}
-	eval, err := bexpr.CreateEvaluator(expression)
-	if err != nil {
-		return nil, structs.Errorf(structs.CodeBadRequest, "failed to read filter expression: %w", err).
-			WithHint(`write it as: Status == "running" and Name matches "web"`)
-	}
-	return func(item T) (ok bool, err error) {
-		defer func() { // go-bexpr panics on some operand types
-			if r := recover(); r != nil {
-				err = structs.Errorf(structs.CodeBadRequest, "filter %q: cannot be asked of these fields: %v", expression, r)
-			}
-		}()
-		ok, err = eval.Evaluate(item)
-		if err != nil {
-			return false, structs.Errorf(structs.CodeBadRequest, "filter %q: %w", expression, err)
-		}
-		return ok, nil
-	}, nil
 }
 
 func notFound(kind, id string) error {
