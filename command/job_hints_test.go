@@ -45,6 +45,15 @@ func TestJobScaleNamesTheGroups(t *testing.T) {
 	}
 	wants(t, got.err, `job "web" has no group "nogroup": name one of "front"`)
 	wants(t, f.run(t, "job", "scale", "web", "front", "2").err, "no such group") // another reason stays
+	for line, want := range map[string]string{
+		"scale": "a job, its group and a count are needed", "scale web": `the count is missing; job "web" has the group "front" (2 now)`,
+		"scale web front": `the count is missing; job "web" has the group "front" (2 now)`, "scale web many": `count "many": a number from 0 is needed`,
+		"scale web -1": "a count, must be 0 or more", "scale nojob": `no job is named "nojob"`,
+	} {
+		if got := f.run(t, append([]string{"job"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: exit code %d, %q", line, got.code, got.err)
+		}
+	}
 }
 
 func TestJobRunOfADirectorySaysItOnce(t *testing.T) {

@@ -122,14 +122,26 @@ func (o *restartOptions) check(job *structs.Job) error {
 			return fmt.Errorf("job %q has no group %q: name one of %s", job.ID, name, groupNames(job))
 		}
 	}
-	for _, name := range o.tasks {
-		found := slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool {
-			return (len(o.groups) == 0 || slices.Contains(o.groups, g.Name)) &&
-				slices.ContainsFunc(g.Tasks, func(t *structs.Task) bool { return t.Name == name })
-		})
-		if !found {
-			return fmt.Errorf("no group of job %q that is meant has a task %q", job.ID, name)
+	var tasks []string // of the groups that are meant
+	for _, g := range job.TaskGroups {
+		if len(o.groups) > 0 && !slices.Contains(o.groups, g.Name) {
+			continue
 		}
+		for _, t := range g.Tasks {
+			if quoted := strconv.Quote(t.Name); !slices.Contains(tasks, quoted) {
+				tasks = append(tasks, quoted)
+			}
+		}
+	}
+	for _, name := range o.tasks {
+		if slices.Contains(tasks, strconv.Quote(name)) {
+			continue
+		}
+		where := ""
+		if len(o.groups) > 0 {
+			where = " in the groups that -group names"
+		}
+		return fmt.Errorf("job %q has no task %q%s: name one of %s", job.ID, name, where, listText(tasks))
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func TestJobRestartAndErrors(t *testing.T) {
 	refused("exclude each other", "-all-tasks", "-task", "serve", "web")
 	refused("exclude each other", "-reschedule", "-task", "serve", "web")
 	refused(`no group "none": name one of "front"`, "-group", "none", "web")
-	refused(`a task "none"`, "-task", "none", "web")
+	refused(`job "web" has no task "none": name one of "serve"`, "-task", "none", "web")
 	refused("one job is needed")
 }
 

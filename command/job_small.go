@@ -214,12 +214,15 @@ func jobScale() spec {
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			check := fs.Uint64("check-index", 0, "only if the job's modify index is `N`; 0: whatever it is")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 2 && len(args) != 3 {
+				if len(args) < 1 || len(args) > 3 {
 					return e.usage("a job, its group and a count are needed, %d arguments given", len(args))
 				}
 				count, err := strconv.ParseInt(args[len(args)-1], 10, 64)
-				if err != nil || count < 0 {
-					return e.usage("count %q: a number from 0 is needed", args[len(args)-1])
+				if len(args) == 1 || err != nil {
+					return e.noCount(ctx, args)
+				}
+				if count < 0 { // behind "--", as it would be a flag else
+					return e.usage("count %d: must be 0 or more", count)
 				}
 				id, err := e.jobName(ctx, args[:1])
 				if err != nil {
@@ -248,6 +251,39 @@ func jobScale() spec {
 	}
 }
 
+// noCount says of the arguments of job scale, which lack a count, which groups there are to scale.
+func (e *env) noCount(ctx context.Context, args []string) int {
+	id, err := e.jobName(ctx, args[:1])
+	if err != nil {
+		return e.fail(err)
+	}
+	job, _, err := e.client.Job(ctx, id, e.query())
+	if err != nil {
+		return e.fail(err)
+	}
+	if last := args[len(args)-1]; len(args) == 3 || len(args) == 2 && job.LookupTaskGroup(last) == nil {
+		return e.usage("count %q: a number from 0 is needed", last)
+	}
+	var groups []string
+	for _, g := range job.TaskGroups {
+		groups = append(groups, fmt.Sprintf("%q (%d now)", g.Name, g.Count))
+	}
+	what := "group"
+	if len(groups) > 1 {
+		what = "groups"
+	}
+	return e.usage("the count is missing; job %q has the %s %s", id, what, listText(groups))
+}
+
+// listText lists up to maxListed names.
+func listText(names []string) string {
+	more := ""
+	if n := len(names) - maxListed; n > 0 {
+		names, more = names[:maxListed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
+}
+
 // noGroup says which groups there are if a job was refused for having none of that
 // name; any other error stays as it is.
 func (e *env) noGroup(ctx context.Context, id, group string, err error) error {
@@ -263,7 +299,7 @@ func groupNames(job *structs.Job) string {
 	for _, g := range job.TaskGroups {
 		names = append(names, strconv.Quote(g.Name))
 	}
-	return strings.Join(names, ", ")
+	return listText(names)
 }
 
 func jobEval() spec {

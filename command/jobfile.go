@@ -159,7 +159,7 @@ func (j *jobFile) parse(ctx context.Context, e *env, path string, src []byte) (*
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if p.err != nil {
-		return nil, nil, p.err
+		return nil, nil, otherLanguage(path, src, asJSON, p.err)
 	}
 	job, warnings := p.job, p.warnings
 	j.places = p.places

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 )
+
+// unknownServer is what an agent says that has been asked for a server which is not there.
+const unknownServer = "unknown Nomad server"
 
 func monitorCmd() spec {
 	return spec{
@@ -43,6 +48,8 @@ and a line says how many.`,
 					return exitDone // this is how it ends
 				case err == nil:
 					err = errors.New("the agent ended the stream")
+				case o.ServerID != "" && strings.Contains(err.Error(), unknownServer):
+					err = fmt.Errorf("%w; `nomadish server members` lists the servers", err)
 				}
 				return e.fail(err)
 			}

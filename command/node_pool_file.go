@@ -45,15 +45,32 @@ func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
 	var pool *structs.NodePool
 	if isJSON {
 		if pool, err = nodePoolOfJSON(src); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			err = fmt.Errorf("%s: %w", path, err)
 		}
-	} else if pool, err = nodePoolOfHCL(path, src); err != nil {
-		return nil, err
+	} else {
+		pool, err = nodePoolOfHCL(path, src)
+	}
+	if err != nil {
+		return nil, otherLanguage(path, src, isJSON, err)
 	}
 	if err := pool.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return pool, nil
+}
+
+// otherLanguage says of a file that cannot be read, with which error, that it is JSON or HCL where the other was expected. It
+// is err if it is not.
+func otherLanguage(path string, src []byte, isJSON bool, err error) error {
+	text := bytes.TrimSpace(src)
+	begins := len(text) > 0 && bytes.IndexByte([]byte(`{["`), text[0]) >= 0 // as JSON does, and no file of HCL
+	switch {
+	case isJSON && !begins && len(text) > 0:
+		return fmt.Errorf("%s: it looks like HCL, not JSON: leave -json out", path)
+	case !isJSON && begins:
+		return fmt.Errorf("%s: it looks like JSON, not HCL: give -json", path)
+	}
+	return err
 }
 
 // nodePoolOfHCL reads node_pool "NAME" { … }, the one block of a file.

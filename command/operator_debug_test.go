@@ -38,6 +38,10 @@ func TestMonitorLog(t *testing.T) {
 	if got := f.run(t, "monitor", "-server-id", "leader"); !strings.Contains(f.asked[len(f.asked)-1], "server_id=leader") {
 		t.Errorf("asked %s: %s", f.asked[len(f.asked)-1], got.err)
 	}
+	f.answers["GET /v1/agent/monitor"] = []any{refusal{500, "unknown Nomad server nope"}}
+	if got := f.run(t, "monitor", "-server-id", "nope"); got.code != exitFailed || !strings.Contains(got.err, "`nomadish server members` lists the servers") {
+		t.Errorf("of a server that is not there: exit code %d, %s", got.code, got.err)
+	}
 	for line, want := range map[string]string{
 		"monitor x": "no arguments", "monitor -node-id a -server-id b": "exclude", "monitor -node-id nobody": "no node is named",
 	} {

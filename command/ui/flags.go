@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,6 +20,9 @@ func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []st
 	}
 	text := err.Error()
 	if name, found := strings.CutPrefix(text, "flag provided but not defined: -"); found {
+		if _, err := strconv.ParseFloat(name, 64); err == nil && name[0] >= '0' && name[0] <= '9' { // none of the words that are numbers too
+			return fmt.Errorf("there is no flag -%s; a number that is meant, such as a count, must be 0 or more", name)
+		}
 		near := nearFlag(fs, name, nearest)
 		if near == "" {
 			return fmt.Errorf("there is no flag -%s", name)

@@ -46,6 +46,7 @@ func TestFlagError(t *testing.T) {
 	f("there is no flag -keep_whole; did you mean -keep-whole?", "-keep_whole")
 	f("there is no flag -preempt-batch; did you mean -preempt-batch-scheduler?", "-preempt-batch=true")
 	f("there is no flag -quiet", "-quiet")
+	f("there is no flag -1; a number that is meant, such as a count, must be 0 or more", "-1")
 	f(`-keep-whole "maybe": must be true or false`, "-keep-whole=maybe")
 	f(`-keep-whole "": must be true or false`, "-keep-whole=")
 	f(`-parallel "many": must be a whole number`, "-parallel", "many")
