@@ -66,7 +66,10 @@ func allocRestart() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if err := e.client.AllocRestart(ctx, id, name, *all); err != nil {
+				p := e.waiting("restarting: tasks that run end first, which may take their kill_timeout")
+				err = e.client.AllocRestart(ctx, id, name, *all)
+				p.stop()
+				if err != nil {
 					return e.fail(err)
 				}
 				return exitDone

@@ -50,9 +50,13 @@ func (e *env) capture(ctx context.Context, o debugOptions) int {
 		return e.fail(err)
 	}
 	c.show()
-	c.gather(ctx)
+	p := e.waiting("gathering for " + o.duration.String())
+	defer p.stop()
+	c.gather(ctx, p)
 	c.summary(name)
+	p.now("writing what was gathered")
 	made, size, err := place.finish()
+	p.stop()
 	if err != nil {
 		return e.fail(err)
 	}
@@ -103,7 +107,7 @@ func (c *capture) show() {
 }
 
 // gather runs until the duration is over, or ctx ends.
-func (c *capture) gather(ctx context.Context) {
+func (c *capture) gather(ctx context.Context, p *progress) {
 	timed, cancel := context.WithTimeout(ctx, c.o.duration)
 	defer cancel()
 	var work sync.WaitGroup
@@ -128,6 +132,7 @@ func (c *capture) gather(ctx context.Context) {
 			break
 		}
 	}
+	p.now("waiting for the profiles that were begun")
 	work.Wait()
 }
 

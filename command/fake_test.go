@@ -71,6 +71,9 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Nomad-Index", "7")
 	prefix := r.URL.Query().Get("prefix")
+	if slow, ok := answer.(func() any); ok {
+		answer = slow()
+	}
 	switch a := answer.(type) {
 	case refusal:
 		http.Error(w, a.text, a.status)
@@ -166,6 +169,15 @@ func (f *fake) run(t *testing.T, args ...string) result { t.Helper(); return f.r
 // runIn is run with something on standard input.
 func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
+	var errOut bytes.Buffer
+	got := f.runTo(t, &errOut, stdin, args...)
+	got.err = errOut.String()
+	return got
+}
+
+// runTo is runIn with an error output of its own; the result has none.
+func (f *fake) runTo(t *testing.T, errOut io.Writer, stdin string, args ...string) result {
+	t.Helper()
 	name, rest := "", args
 	all := registry()
 	for n := min(4, len(args)); n > 0 && name == ""; n-- {
@@ -179,13 +191,13 @@ func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
 	if f != nil && !all[name].local {
 		rest = append([]string{"-address", f.URL}, rest...)
 	}
-	var out, errOut bytes.Buffer
+	var out bytes.Buffer
 	r := &runner{
-		name: name, spec: all[name], in: strings.NewReader(stdin), out: &out, err: &errOut, ctx: t.Context(),
+		name: name, spec: all[name], in: strings.NewReader(stdin), out: &out, err: errOut, ctx: t.Context(),
 		now: func() time.Time { return present },
 	}
 	code := r.Run(rest)
-	return result{code, out.String(), errOut.String()}
+	return result{code: code, out: out.String()}
 }
 
 // wants fails the test unless all parts stand in text.

@@ -51,7 +51,9 @@ func jobPlan() spec {
 				if job.Multiregion != nil && e.region == "" {
 					return planRegions(ctx, e, &file, job, *diff, *verbose)
 				}
+				p := e.waiting("waiting for the server to plan the job")
 				reply, err := e.client.JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
+				p.stop()
 				if err != nil {
 					e.fail(file.placed(err))
 					return exitPlanError

@@ -109,7 +109,10 @@ func peerCommand(do func(ctx context.Context, e *env, p *peer) error, done strin
 			if err := p.find(ctx, e, args); err != nil {
 				return e.fail(err)
 			}
-			if err := do(ctx, e, &p); err != nil {
+			wait := e.waiting("waiting for the leader")
+			err = do(ctx, e, &p)
+			wait.stop()
+			if err != nil {
 				return e.fail(err)
 			}
 			e.printf("%s %s\n", done, name)

@@ -56,6 +56,8 @@ func showRaftInfo(ctx context.Context, e *env, d *raftdata.Data) error {
 	if err != nil {
 		return err
 	}
+	p := e.waiting("reading the log")
+	defer p.stop()
 	length, firstTerm, lastTerm, types := 0, uint64(0), uint64(0), map[string]int{}
 	err = d.Entries(0, func(entry *raft.Log) error {
 		if length++; length == 1 {
@@ -65,6 +67,7 @@ func showRaftInfo(ctx context.Context, e *env, d *raftdata.Data) error {
 		types[raftdata.TypeName(entry)]++
 		return ctx.Err()
 	})
+	p.stop()
 	if err != nil {
 		return err
 	}
@@ -163,7 +166,9 @@ func raftState() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			last := fs.Int64("last-index", 0, "the `index` of the last entry to apply; 0 and less count from the end of the log")
 			return offline(func(ctx context.Context, e *env, d *raftdata.Data) error {
+				p := e.waiting("rebuilding the state from the snapshot and the log")
 				snap, _, err := d.State(ctx, *last)
+				p.stop()
 				if err != nil {
 					return err
 				}

@@ -10,11 +10,14 @@ import (
 	"github.com/nomadish/nomadish/command/ui"
 )
 
-// Progress is shown of what takes longer than progressAfter, every progressStep.
+// Progress is shown of what takes longer than progressAfter: of bytes every progressStep, of an answer that is waited for every
+// waitingStep.
 const (
-	progressAfter = 2 * time.Second
-	progressStep  = time.Second
+	progressStep = time.Second
+	waitingStep  = 10 * time.Second
 )
+
+var progressAfter = 2 * time.Second // constant but for tests
 
 // progress tells on the error output how far something is.
 type progress struct {
@@ -22,6 +25,7 @@ type progress struct {
 	verb  string
 	total int64 // bytes; 0: not known
 	begun time.Time
+	step  time.Duration
 	bytes atomic.Int64
 	doing atomic.Pointer[string]
 
@@ -32,7 +36,16 @@ type progress struct {
 
 // progress begins to tell; stop ends it, and may be called twice.
 func (e *env) progress(verb string, total int64) *progress {
-	p := &progress{to: e.err, verb: verb, total: total, begun: time.Now(), quit: make(chan struct{})}
+	return e.begin(&progress{verb: verb, total: total, step: progressStep})
+}
+
+// waiting begins to tell what is waited for, of which there is nothing to count.
+func (e *env) waiting(what string) *progress {
+	return e.begin(&progress{verb: what, step: waitingStep})
+}
+
+func (e *env) begin(p *progress) *progress {
+	p.to, p.begun, p.quit = e.err, time.Now(), make(chan struct{})
 	p.over.Go(p.run)
 	return p
 }
@@ -44,7 +57,7 @@ func (p *progress) run() {
 		select {
 		case <-timer.C:
 			p.line(time.Since(p.begun))
-			timer.Reset(progressStep)
+			timer.Reset(p.step)
 		case <-p.quit:
 			return
 		}

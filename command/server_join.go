@@ -28,7 +28,9 @@ func serverJoin() spec {
 				if *wan {
 					join = e.client.JoinWAN
 				}
+				p := e.waiting("waiting for servers at these addresses to answer")
 				n, err := join(ctx, args...)
+				p.stop()
 				if err != nil {
 					return e.fail(errors.New(string(ui.Indented(err.Error())))) // an agent's text
 				}
