@@ -30,6 +30,7 @@ func staleFlag(fs *flag.FlagSet) (asked func(e *env)) {
 // kind is how things of one kind are found.
 type kind[T any] struct {
 	word     string // for messages
+	only     string // what alone it is found by, with its article; empty: by ID and name
 	list     func(q *api.Query) ([]T, error)
 	id, name func(T) string
 	rows     func(all []T, verbose bool) [][]string // the table that lists them: its head, and one row for each
@@ -67,6 +68,9 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	}
 	switch len(found) {
 	case 0:
+		if k.only != "" {
+			return zero, fmt.Errorf("no %s has %s that starts with %q", k.word, k.only, prefix)
+		}
 		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so", k.word, prefix)
 	case 1:
 		return found[0], nil
@@ -127,7 +131,7 @@ func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListSt
 
 func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, error) {
 	return one(e, kind[*structs.Evaluation]{
-		word: "evaluation",
+		word: "evaluation", only: "an ID",
 		list: func(q *api.Query) ([]*structs.Evaluation, error) {
 			evals, _, err := e.client.EvalList(ctx, q)
 			return evals, err
@@ -160,7 +164,7 @@ func (e *env) nodePool(ctx context.Context, args []string) (*structs.NodePool, e
 	}
 	name := func(p *structs.NodePool) string { return p.Name }
 	return one(e, kind[*structs.NodePool]{
-		word: "node pool",
+		word: "node pool", only: "a name",
 		list: func(q *api.Query) ([]*structs.NodePool, error) {
 			pools, _, err := e.client.NodePoolList(ctx, q)
 			return pools, err

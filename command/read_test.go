@@ -344,6 +344,8 @@ func TestOneFindsByPrefixAndName(t *testing.T) {
 	ends(exitFailed, `2 allocations have IDs that start with "5f3a"`, "alloc", "status", "5f3a")
 	ends(exitFailed, "5f3a9c02", "alloc", "status", "5f3a")
 	ends(exitFailed, `no allocation is named "9999" or has an ID that starts so`, "alloc", "status", "9999")
+	ends(exitFailed, `no evaluation has an ID that starts with "9999"`, "eval", "status", "9999") // which have no names
+	ends(exitFailed, `no node pool has a name that starts with "cpu"`, "node", "pool", "info", "cpu")
 	ends(exitFailed, `no node is named "gpu-9" or has an ID that starts so`, "node", "status", "gpu-9")
 	ends(exitFailed, `2 nodes have IDs that start with "01976c1c"`, "node", "status", "01976c1c")
 	ends(exitDone, "gpu-1", "node", "status", "01976c1c-5f3a")

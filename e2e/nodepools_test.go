@@ -43,7 +43,7 @@ func TestNodePools(t *testing.T) {
 	f(0, "node pool init -json "+inJSON)
 	f(0, "node pool apply -json "+inJSON, `Successfully applied node pool "example"!`)
 	f(0, "node pool info exam", "Name        = example", "Description = Example node pool", "environment = prod", "owner       = sre")
-	f(1, "node pool info nope", `no node pool is named "nope"`)
+	f(1, "node pool info nope", `no node pool has a name that starts with "nope"`)
 	f(0, "node pool nodes gpu", "Node Pool", "gpu", "ready")
 	f(0, "node pool nodes example", "No nodes")
 
