@@ -10,13 +10,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"text/template"
 	"time"
 
-	"github.com/hashicorp/cli"
 	"github.com/posener/complete"
 
 	"github.com/nomadish/nomadish/api"
@@ -68,7 +66,7 @@ type env struct {
 	now                               func() time.Time
 }
 
-// runner makes a spec a cli.Command.
+// runner runs a command as its spec says.
 type runner struct {
 	name     string
 	spec     spec
@@ -101,7 +99,7 @@ func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []str
 	return fs, r.spec.setup(fs)
 }
 
-// Help implements cli.Command.
+// Help is what -h prints, without the list of what stands beneath the command.
 func (r *runner) Help() string {
 	example := fmt.Sprintf("\nExample:\n\n  $ %s\n", strings.TrimSpace("nomadish "+r.name+" "+r.spec.example))
 	if r.spec.raw != nil {
@@ -142,21 +140,18 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
 
-// Synopsis implements cli.Command.
-func (r *runner) Synopsis() string { return r.spec.synopsis }
-
-// AutocompleteFlags implements cli.CommandAutocomplete.
-func (r *runner) AutocompleteFlags() complete.Flags {
+// predictFlags are the flags that a shell may complete.
+func (r *runner) predictFlags() complete.Flags {
 	out := complete.Flags{}
 	fs, _ := r.flags(&env{})
 	fs.VisitAll(func(f *flag.Flag) { out["-"+f.Name] = complete.PredictAnything })
 	return out
 }
 
-// AutocompleteArgs implements cli.CommandAutocomplete.
-func (r *runner) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
+// predictArgs are what a shell completes besides flags.
+func (r *runner) predictArgs() complete.Predictor { return complete.PredictFiles("*") }
 
-// Run implements cli.Command.
+// Run parses args, runs the command and gives the exit code.
 func (r *runner) Run(args []string) int {
 	if r.spec.raw != nil {
 		return r.spec.raw(r.ctx, args, ui.NewWriter(r.out), ui.NewWriter(r.err))
@@ -308,49 +303,6 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 			}
 		}()
 	}
-	commands := map[string]cli.CommandFactory{}
-	var hidden []string
-	for name, s := range all {
-		commands[name] = func() (cli.Command, error) {
-			return &runner{name: name, spec: s, in: in, out: out, err: errOut, ctx: ctx, now: time.Now}, nil
-		}
-		if _, alias := aliases[name]; alias || name == "executor" {
-			hidden = append(hidden, name)
-		}
-	}
-	for name, text := range groups {
-		commands[name] = func() (cli.Command, error) { return &group{name: name, text: text, known: all, err: errOut}, nil }
-	}
-	slices.Sort(hidden)
-	c := &cli.CLI{
-		Name: "nomadish", Version: VersionString(), Args: args, Commands: commands, HiddenCommands: hidden,
-		Autocomplete: completes(args), AutocompleteNoDefaultFlags: true, HelpFunc: help(hidden), HelpWriter: out, ErrorWriter: errOut,
-	}
-	code, err := c.Run()
-	if err != nil {
-		_, _ = fmt.Fprintln(errOut, err)
-		return exitFailed
-	}
-	if code == unknownCommand {
-		_, _ = fmt.Fprintf(errOut, "\n%s\n", unknown("", append([]string{c.Subcommand()}, c.SubcommandArgs()...), all))
-		return exitFailed
-	}
-	return code
-}
-
-// completes reports whether a shell asks what may follow, or is to learn how to. Otherwise the flags of all commands, which
-// that needs, are not collected.
-func completes(args []string) bool {
-	return os.Getenv("COMP_LINE") != "" || slices.Contains(args, "-autocomplete-install") || slices.Contains(args, "-autocomplete-uninstall")
-}
-
-func help(hidden []string) cli.HelpFunc {
-	return func(all map[string]cli.CommandFactory) string {
-		for _, h := range hidden {
-			delete(all, h)
-		}
-		return "nomadish schedules jobs on clusters of GPU and HPC machines.\n\n" + cli.BasicHelpFunc("nomadish")(all) +
-			"\n\nAs in Nomad, run, plan, validate, inspect, start, stop and init stand for those of job; logs and fs for those of alloc." +
-			"\n\nStart with `nomadish agent -dev` in one terminal and `nomadish job init && nomadish job run example.nomad.hcl` in another."
-	}
+	p := &program{specs: all, in: in, out: out, err: errOut, ctx: ctx}
+	return p.run(args)
 }

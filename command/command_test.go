@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/cli"
-
 	"github.com/nomadish/nomadish/api"
 )
 
@@ -55,9 +53,16 @@ func TestExamplesParse(t *testing.T) {
 }
 
 func TestEveryNameStandsInAGroup(t *testing.T) {
-	for name := range registry() {
-		if noun, _, nested := strings.Cut(name, " "); nested && groups[noun] == "" {
-			t.Errorf("%s: there is no help for %q", name, noun)
+	all := registry()
+	p := &program{specs: all}
+	for name := range all {
+		if groups[name] != "" {
+			t.Errorf("%q is a command and a group", name)
+		}
+		for at := strings.LastIndex(name, " "); at >= 0; at = strings.LastIndex(name[:at], " ") {
+			if !p.has(name[:at]) {
+				t.Errorf("%s: there is no help for %q", name, name[:at])
+			}
 		}
 	}
 	for alias, of := range aliases {
@@ -221,14 +226,6 @@ func TestShort(t *testing.T) {
 	f("abc", false, "abc")
 	f("", false, "")
 	f("5f3a9c01-0000-8000-7000-00000000000é", false, "5f3a9c01")
-}
-
-func TestCompletionKnowsTheFlags(t *testing.T) {
-	r := &runner{name: "job run", spec: registry()["job run"]}
-	if _, ok := r.AutocompleteFlags()["-detach"]; !ok {
-		t.Errorf("flags %v", r.AutocompleteFlags())
-	}
-	var _ cli.CommandAutocomplete = r
 }
 
 func TestOperatorAPI(t *testing.T) {

@@ -2,34 +2,12 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/cli"
-
 	"github.com/nomadish/nomadish/structs"
 )
-
-// unknownCommand is what the cli package answers where it knows no such command.
-const unknownCommand = 127
-
-// group is a noun without a verb: its help lists the verbs.
-type group struct {
-	name, text string
-	known      map[string]spec
-	err        io.Writer
-}
-
-func (g *group) Help() string     { return "Usage: nomadish " + g.text }
-func (g *group) Synopsis() string { _, s, _ := strings.Cut(g.text, "\n\n  "); return s }
-func (g *group) Run(args []string) int {
-	if len(args) > 0 {
-		_, _ = fmt.Fprintf(g.err, "%s\n\n", unknown(g.name, args, g.known))
-	}
-	return cli.RunResultHelp
-}
 
 // unknown says that no command follows the group ("": the program's own name) as args
 // have it, and which may have been meant.
