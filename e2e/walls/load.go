@@ -29,6 +29,7 @@ type Tree struct {
 	Root string
 
 	pkgs   map[string]*Package
+	deps   map[string][]string // what packages that are not ours import, by their paths
 	fset   *token.FileSet
 	export types.Importer // of packages that are not ours
 }
@@ -76,7 +77,7 @@ func Load(dir string, also ...string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{Module: module, Root: root, pkgs: map[string]*Package{}, fset: token.NewFileSet()}
+	t := &Tree{Module: module, Root: root, pkgs: map[string]*Package{}, deps: map[string][]string{}, fset: token.NewFileSet()}
 	foreign := map[string]bool{}
 	for _, l := range own {
 		p, err := t.read(l)
@@ -97,6 +98,7 @@ func Load(dir string, also ...string) (*Tree, error) {
 	exports := map[string]string{}
 	for _, l := range known {
 		exports[l.ImportPath] = l.Export
+		t.deps[l.ImportPath] = l.Imports
 	}
 	t.export = importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {

@@ -34,6 +34,7 @@ var Guards = []struct {
 	{"interfaces", wideInterfaces},
 	{"memdb", memdbTypes},
 	{"rebuild", rebuildTest},
+	{"linked", forbiddenLinks},
 }
 
 // Breaches runs every guard.
@@ -200,6 +201,47 @@ func forbiddenImports(t *Tree) []Breach {
 			}
 		}
 	}
+	return found
+}
+
+// keptOut are packages that the binary does not link, although nothing is wrong with them where they belong. What a package
+// makes when it is initialised, every command makes, however little it does.
+var keptOut = []struct {
+	pkgs []string
+	why  string
+}{
+	{[]string{"github.com/hashicorp/cli", "github.com/Masterminds/..."}, "its initialisation costs every command a tenth of its start; command/dispatch.go finds and runs commands"},
+	{[]string{"github.com/hashicorp/nomad/...", "pgregory.net/rapid", "go.uber.org/goleak"}, "it is for tests"},
+}
+
+// forbiddenLinks follows the imports of main through all packages, those of libraries too.
+func forbiddenLinks(t *Tree) []Breach {
+	var found []Breach
+	seen := map[string]bool{}
+	var walk func(pkg, owner string, chain []string)
+	walk = func(pkg, owner string, chain []string) {
+		if seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		for _, k := range keptOut {
+			if matches(pkg, k.pkgs...) {
+				found = append(found, Breach{12, owner, "links " + strings.Join(chain, " → ") + ": " + k.why})
+				return
+			}
+		}
+		imports := t.deps[pkg]
+		if dep, ours := t.ours(pkg); ours {
+			owner, imports = dep, nil
+			if p := t.pkgs[dep]; p != nil {
+				imports = p.Imports
+			}
+		}
+		for _, imp := range imports {
+			walk(imp, owner, append(slices.Clone(chain), imp))
+		}
+	}
+	walk(t.Module, "", nil)
 	return found
 }
 

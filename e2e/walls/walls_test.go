@@ -57,7 +57,7 @@ func TestGuardsSee(t *testing.T) {
 			t.Errorf("no breach of wall %d with %q; reported: %v", wall, want, broken.Breaches())
 		})
 	}
-	for wall := 1; wall <= 11; wall++ {
+	for wall := 1; wall <= 12; wall++ {
 		if !walls[wall] && wall != 11 {
 			t.Errorf("wall %d has no row that breaks it", wall)
 		}
@@ -138,6 +138,19 @@ func TestInterfaceCeiling(t *testing.T) {
 	f("type six interface{ A(); B(); C(); D(); E(); F() }", 1)
 	f("type sum interface{ three; other }\ntype three interface{ A(); B(); C() }\ntype other interface{ D(); E(); F() }", 1)
 	f("func take(x interface{ A(); B(); C(); D(); E(); F() }) {}", 1)
+}
+
+// TestLinksOfLibraries sees what only a library brings into the binary.
+func TestLinksOfLibraries(t *testing.T) {
+	tr := &Tree{
+		Module: "m",
+		pkgs:   map[string]*Package{"": {Imports: []string{"m/a"}}, "a": {Path: "a", Imports: []string{"fmt", "lib/x"}}, "unlinked": {Imports: []string{"pgregory.net/rapid"}}},
+		deps:   map[string][]string{"lib/x": {"fmt", "lib/y"}, "lib/y": {"lib/x", "github.com/Masterminds/sprig/v3"}},
+	}
+	got := forbiddenLinks(tr)
+	if len(got) != 1 || !strings.HasPrefix(got[0].String(), "wall 12: a: links m/a → lib/x → lib/y → github.com/Masterminds/sprig/v3: ") {
+		t.Errorf("reported %v", got)
+	}
 }
 
 // TestPackageDocs asks of every package that it says what it is for.
