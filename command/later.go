@@ -2,14 +2,12 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// laterCommands are the commands of Nomad that are not there yet, by their names, with the reason: a clause that can follow a
-// colon. The names of their groups are among them. No command that is registered may be one of them.
-var laterCommands = byName(laterFamilies)
-
-// laterFamilies are laterCommands by their reasons, in the order of the documentation.
+// laterFamilies are the commands of Nomad that are not there yet, by their reasons, in the order of the documentation. The
+// names of their groups are among them. No command that is registered may be one of them.
 var laterFamilies = []laterFamily{
 	{"there is no access control yet", []string{
 		"acl", "acl auth-method", "acl auth-method create", "acl auth-method delete", "acl auth-method info",
@@ -74,21 +72,22 @@ var laterFamilies = []laterFamily{
 
 // laterFamily is commands that are missing for the same reason.
 type laterFamily struct {
-	reason string
+	reason string // a clause that can follow a colon
 	names  []string
 }
 
-func byName(families []laterFamily) map[string]string {
-	all := map[string]string{}
-	for _, f := range families {
-		for _, name := range f.names {
-			all[name] = f.reason
+// laterReason returns why a command is not there yet, or "". It looks through the list: every command asks once or twice
+// when it starts, for which a map does not pay.
+func laterReason(name string) string {
+	for _, f := range laterFamilies {
+		if slices.Contains(f.names, name) {
+			return f.reason
 		}
 	}
-	return all
+	return ""
 }
 
-// later returns the longest name of laterCommands that a command line begins with, or "" if the name of a registered
+// later returns the longest name of laterFamilies that a command line begins with, or "" if the name of a registered
 // command is longer: what follows is that command's affair.
 func later(args []string, registered map[string]spec) string {
 	found, name := "", ""
@@ -100,14 +99,14 @@ func later(args []string, registered map[string]spec) string {
 		if _, there := registered[name]; there {
 			found = ""
 		}
-		if laterCommands[name] != "" {
+		if laterReason(name) != "" {
 			found = name
 		}
 	}
 	return found
 }
 
-// laterText is the line that answers a command of laterCommands.
+// laterText is the line that answers a command of laterFamilies.
 func laterText(name string) string {
-	return fmt.Sprintf("nomadish: %q is not there yet: %s", name, laterCommands[name])
+	return fmt.Sprintf("nomadish: %q is not there yet: %s", name, laterReason(name))
 }

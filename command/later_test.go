@@ -12,6 +12,17 @@ import (
 //go:embed testdata/nomad_commands.txt
 var nomadCommands string
 
+// laterCommands are the names of laterFamilies, with their reasons.
+func laterCommands() map[string]string {
+	all := map[string]string{}
+	for _, f := range laterFamilies {
+		for _, name := range f.names {
+			all[name] = f.reason
+		}
+	}
+	return all
+}
+
 func TestEveryNomadCommandIsThereOrSaysWhy(t *testing.T) {
 	all := registry()
 	names := strings.Split(strings.TrimSpace(nomadCommands), "\n")
@@ -21,24 +32,24 @@ func TestEveryNomadCommandIsThereOrSaysWhy(t *testing.T) {
 	for _, name := range names {
 		_, registered := all[name]
 		there := registered || groups[name] != ""
-		if reason := laterCommands[name]; there == (reason != "") {
-			t.Errorf("%s: registered: %v, and laterCommands says %q: exactly one must be so", name, there, reason)
+		if reason := laterReason(name); there == (reason != "") {
+			t.Errorf("%s: registered: %v, and laterFamilies says %q: exactly one must be so", name, there, reason)
 		}
 	}
-	for name, reason := range laterCommands {
+	for name, reason := range laterCommands() {
 		if !slices.Contains(names, name) {
-			t.Errorf("laterCommands has %q, which is no command of Nomad", name)
+			t.Errorf("laterFamilies has %q, which is no command of Nomad", name)
 		}
 		if _, registered := all[name]; registered || groups[name] != "" {
-			t.Errorf("laterCommands has %q, which is registered", name)
+			t.Errorf("laterFamilies has %q, which is registered", name)
 		}
 		if reason == "" || strings.ContainsAny(reason, "\n") || strings.HasSuffix(reason, ".") {
 			t.Errorf("%s: reason %q: want one clause without a full stop", name, reason)
 		}
 		for parent := name; strings.Contains(parent, " "); {
 			parent = parent[:strings.LastIndex(parent, " ")]
-			if _, registered := all[parent]; laterCommands[parent] == "" && groups[parent] == "" && !registered {
-				t.Errorf("%s: its group %q is neither there nor in laterCommands", name, parent)
+			if _, registered := all[parent]; laterReason(parent) == "" && groups[parent] == "" && !registered {
+				t.Errorf("%s: its group %q is neither there nor in laterFamilies", name, parent)
 			}
 		}
 	}
@@ -52,7 +63,7 @@ func TestLaterCommandsAnswerInOneLine(t *testing.T) {
 			t.Errorf("%q: exit code %d, output %q, stderr %q", args, got.code, got.out, got.err)
 		}
 	}
-	for name := range laterCommands {
+	for name := range laterCommands() {
 		says(name, strings.Fields(name)...)
 	}
 	says("volume create", "volume", "create", "-detach", "x.hcl")

@@ -84,7 +84,7 @@ func TestMissingCommandsOfThePage(t *testing.T) {
 			}
 			return n
 		}
-		for name, reason := range laterCommands {
+		for name, reason := range laterCommands() {
 			if n := meant(name); reason == f.reason && n != 1 || reason != f.reason && n != 0 {
 				t.Errorf("%q: %q is meant %d times", short, name, n)
 			}

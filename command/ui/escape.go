@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/nomadish/nomadish/internal/printable"
 )
 
 // Colours travel through the command line as marks, and become escape sequences only in a Writer. A mark has a random part,
-// made anew by each process: nobody who names a job or a node can write one.
-var markStart = "\x1b" + rand.Text()
+// made anew by each process that needs one: nobody who names a job or a node can write one.
+var markStart = sync.OnceValue(func() string { return string(markFirst) + rand.Text() })
+
+// markFirst is the first byte of markStart.
+const markFirst = '\x1b'
 
 // What follows markStart.
 const (
@@ -28,27 +32,27 @@ var sequences = map[byte]string{
 	markReset: "\x1b[0m", markBold: "\x1b[1m", markRed: "\x1b[31m", markGreen: "\x1b[32m", markYellow: "\x1b[33m",
 }
 
-// escaped escapes the text around marks with escape, and what stands for a mark with mark.
-func escaped(s string, escape func(string) string, mark func(colour byte) string) string {
-	if strings.IndexByte(s, markStart[0]) < 0 {
-		return escape(s)
+// escaped escapes the text around marks with safe, and what stands for a mark with mark.
+func escaped(s string, safe func(string) string, mark func(colour byte) string) string {
+	if strings.IndexByte(s, markFirst) < 0 {
+		return safe(s)
 	}
-	parts := strings.Split(s, markStart)
+	parts := strings.Split(s, markStart())
 	var b strings.Builder
-	b.WriteString(escape(parts[0]))
+	b.WriteString(safe(parts[0]))
 	for _, part := range parts[1:] {
 		if part != "" && sequences[part[0]] != "" {
 			b.WriteString(mark(part[0]))
 			part = part[1:]
 		}
-		b.WriteString(escape(part))
+		b.WriteString(safe(part))
 	}
 	return b.String()
 }
 
 // escapeLine escapes what is not printable in a text of one line, and keeps the marks of colours.
 func escapeLine(s string) string {
-	return escaped(s, printable.EscapeLine, func(colour byte) string { return markStart + string(colour) })
+	return escaped(s, printable.EscapeLine, func(colour byte) string { return markStart() + string(colour) })
 }
 
 // Writer is the standard output or error of a command. Nothing but printable text, newlines, tabs and the colours of [Style]
@@ -98,7 +102,7 @@ func Fprintf(w io.Writer, format string, args ...any) {
 				safe[i] = value{arg} // after its verb: %q escapes by itself
 			}
 		case Lines:
-			safe[i] = escaped(string(arg), printable.EscapeText, func(colour byte) string { return markStart + string(colour) })
+			safe[i] = escaped(string(arg), printable.EscapeText, func(colour byte) string { return markStart() + string(colour) })
 		case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
 			safe[i] = arg
 		default:

@@ -43,7 +43,7 @@ func TestColoursAreOurs(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 	b.Reset()
-	Fprintf(w, "%s", "\x1b"+strings.Repeat("A", len(markStart)-1)+"r"+markStart+"?"+markStart)
+	Fprintf(w, "%s", "\x1b"+strings.Repeat("A", len(markStart())-1)+"r"+markStart()+"?"+markStart())
 	if strings.Contains(b.String(), "\x1b") {
 		t.Errorf("unknown marks got through: %q", b.String())
 	}

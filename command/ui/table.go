@@ -54,8 +54,8 @@ func Pairs(w io.Writer, pairs []Pair) {
 // width returns how many characters a terminal shows of an escaped text; colours take no room.
 func width(s string) int {
 	n := utf8.RuneCountInString(s)
-	if marks := strings.Count(s, markStart); marks > 0 {
-		n -= marks * (len(markStart) + 1)
+	if strings.IndexByte(s, markFirst) >= 0 {
+		n -= strings.Count(s, markStart()) * (len(markStart()) + 1)
 	}
 	return n
 }

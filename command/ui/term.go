@@ -36,7 +36,7 @@ func (s Style) mark(colour byte, text string) string {
 	if !s.on {
 		return text
 	}
-	return markStart + string(colour) + text + markStart + string(markReset)
+	return markStart() + string(colour) + text + markStart() + string(markReset)
 }
 
 // Bold is for heads.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -19,7 +20,7 @@ type faults struct {
 }
 
 // changing is what differs between two lines on the same fault: times, lengths, what was offered.
-var changing = regexp.MustCompile(`\[.*\]|[0-9]+`)
+var changing = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[.*\]|[0-9]+`) })
 
 // Write takes one line.
 func (f *faults) Write(line []byte) (int, error) {
@@ -29,7 +30,7 @@ func (f *faults) Write(line []byte) (int, error) {
 		from, why, _ := strings.Cut(rest, ": ")
 		peer, _, _ := net.SplitHostPort(from)
 		if !strings.Contains(why, "EOF") && !strings.Contains(why, "timeout") && !strings.Contains(why, "reset by peer") &&
-			f.told.First(peer+" "+changing.ReplaceAllString(why, ""), time.Now()) {
+			f.told.First(peer+" "+changing().ReplaceAllString(why, ""), time.Now()) {
 			f.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", from, "error", why)
 			return len(line), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,18 +27,12 @@ const (
 )
 
 // shownEnv are the variables whose values are shown; of all others only the names are.
-var shownEnv = func() map[string]bool {
-	out := map[string]bool{}
-	for _, name := range []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "HOSTNAME", "TMPDIR", "XDG_RUNTIME_DIR",
-		"INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID", "NOTIFY_SOCKET",
-		"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "NOMADISH_REGION", "NOMAD_REGION", "NOMADISH_NAMESPACE", "NOMAD_NAMESPACE",
-	} {
-		out[name] = true
-	}
-	return out
-}()
+var shownEnv = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "HOSTNAME", "TMPDIR", "XDG_RUNTIME_DIR",
+	"INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID", "NOTIFY_SOCKET",
+	"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NOMADISH_REGION", "NOMAD_REGION", "NOMADISH_NAMESPACE", "NOMAD_NAMESPACE",
+}
 
 // Host returns what the machine is. What cannot be found out is left empty.
 func (i *Inspector) Host(ctx context.Context, _ *structs.AgentHostRequest) (*structs.AgentHostReply, error) {
@@ -98,7 +93,7 @@ func environment(vars []string) map[string]string {
 	out := map[string]string{}
 	for _, one := range vars[:min(len(vars), 4*maxList)] {
 		name, value, _ := strings.Cut(one, "=")
-		if !shownEnv[name] {
+		if !slices.Contains(shownEnv, name) {
 			value = redacted
 		}
 		out[structs.Clip(name, maxText)] = structs.Clip(value, maxText)
