@@ -303,6 +303,6 @@ func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 			}
 		}()
 	}
-	p := &program{specs: all, in: in, out: out, err: errOut, ctx: ctx}
+	p := &program{commands: all, in: in, out: out, err: errOut, ctx: ctx}
 	return p.run(args)
 }

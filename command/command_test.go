@@ -23,7 +23,7 @@ func line(t *testing.T, args ...string) result {
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for name, s := range registry() {
+	for name, s := range specs() {
 		r := &runner{name: name, spec: s}
 		help := r.Help()
 		wants(t, help, "Usage: nomadish ", "\nExample:\n\n  $ nomadish "+name)
@@ -40,7 +40,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 }
 
 func TestExamplesParse(t *testing.T) {
-	for name, s := range registry() {
+	for name, s := range specs() {
 		if s.raw != nil {
 			continue
 		}
@@ -53,8 +53,8 @@ func TestExamplesParse(t *testing.T) {
 }
 
 func TestEveryNameStandsInAGroup(t *testing.T) {
-	all := registry()
-	p := &program{specs: all}
+	all := specs()
+	p := &program{commands: registry()}
 	for name := range all {
 		if groups[name] != "" {
 			t.Errorf("%q is a command and a group", name)
@@ -66,7 +66,7 @@ func TestEveryNameStandsInAGroup(t *testing.T) {
 		}
 	}
 	for alias, of := range aliases {
-		if _, ok := registry()[of]; !ok {
+		if _, ok := specs()[of]; !ok {
 			t.Errorf("alias %q: there is no command %q", alias, of)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // program finds the command that a command line names, and runs it or prints its help.
 type program struct {
-	specs    map[string]spec // by the commands' names, whose words are separated by one space
+	commands commands
 	in       io.Reader
 	out, err io.Writer
 	ctx      context.Context
@@ -49,17 +49,17 @@ func (p *program) run(args []string) int {
 	case a.install || a.uninstall:
 		return p.installCompletion(a)
 	case !p.has(a.name):
-		return p.say(p.err, exitFailed, p.overview(), "", unknown("", append([]string{a.name}, a.args...), p.specs))
+		return p.say(p.err, exitFailed, p.overview(), "", unknown("", append([]string{a.name}, a.args...), p.commands))
 	case a.help:
 		return p.say(p.out, exitDone, p.help(a.name))
 	case a.flagsFirst:
 		return p.say(p.err, exitFailed, "Invalid flags before the subcommand. If these flags are for\nthe subcommand, please put them after the subcommand.", "", p.help(a.name))
 	}
-	if _, ok := p.specs[a.name]; ok {
+	if _, ok := p.commands[a.name]; ok {
 		return p.runner(a.name).Run(a.args)
 	}
 	if len(a.args) > 0 {
-		p.say(p.err, exitFailed, unknown(a.name, a.args, p.specs), "")
+		p.say(p.err, exitFailed, unknown(a.name, a.args, p.commands), "")
 	}
 	return p.say(p.err, exitFailed, p.help(a.name))
 }
@@ -71,12 +71,12 @@ func (p *program) say(to io.Writer, code int, lines ...string) int {
 }
 
 func (p *program) runner(name string) *runner {
-	return &runner{name: name, spec: p.specs[name], in: p.in, out: p.out, err: p.err, ctx: p.ctx, now: time.Now}
+	return &runner{name: name, spec: p.commands[name](), in: p.in, out: p.out, err: p.err, ctx: p.ctx, now: time.Now}
 }
 
 // has reports whether name is a command or a group.
 func (p *program) has(name string) bool {
-	_, command := p.specs[name]
+	_, command := p.commands[name]
 	return command || groups[name] != ""
 }
 
@@ -130,8 +130,8 @@ func (p *program) named(words []string) string {
 
 // names are those of all commands and groups, sorted.
 func (p *program) names() []string {
-	all := make([]string, 0, len(p.specs)+len(groups))
-	for name := range p.specs {
+	all := make([]string, 0, len(p.commands)+len(groups))
+	for name := range p.commands {
 		all = append(all, name)
 	}
 	for name := range groups {
@@ -146,8 +146,8 @@ func hidden(name string) bool { return aliases[name] != "" || name == "executor"
 
 // synopsis is what a command or group does, in a line.
 func (p *program) synopsis(name string) string {
-	if s, ok := p.specs[name]; ok {
-		return s.synopsis
+	if s, ok := p.commands[name]; ok {
+		return s().synopsis
 	}
 	_, text, _ := strings.Cut(groups[name], "\n\n  ")
 	return text
@@ -156,7 +156,7 @@ func (p *program) synopsis(name string) string {
 // help is that of a command or group, with the list of what stands beneath it.
 func (p *program) help(name string) string {
 	text := "Usage: nomadish " + groups[name]
-	if _, ok := p.specs[name]; ok {
+	if _, ok := p.commands[name]; ok {
 		text = p.runner(name).Help()
 	}
 	if list := p.list(name); list != "" {
@@ -213,7 +213,7 @@ func (p *program) installCompletion(a asked) int {
 // completion is what may follow a command or group ("": the program's own name).
 func (p *program) completion(name string) complete.Command {
 	c := complete.Command{Sub: complete.Commands{}}
-	if _, ok := p.specs[name]; ok {
+	if _, ok := p.commands[name]; ok {
 		r := p.runner(name)
 		c.Args, c.Flags = r.predictArgs(), r.predictFlags()
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	p := &program{specs: registry()}
+	p := &program{commands: registry()}
 	f := func(text, name, args, asks string) {
 		t.Helper()
 		words := strings.Split(text, ",")

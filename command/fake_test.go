@@ -166,6 +166,15 @@ type result struct {
 // run runs a command line against the agent, at the present.
 func (f *fake) run(t *testing.T, args ...string) result { t.Helper(); return f.runIn(t, "", args...) }
 
+// specs are those of all commands.
+func specs() map[string]spec {
+	all := map[string]spec{}
+	for name, make := range registry() {
+		all[name] = make()
+	}
+	return all
+}
+
 // runIn is run with something on standard input.
 func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
@@ -179,7 +188,7 @@ func (f *fake) runIn(t *testing.T, stdin string, args ...string) result {
 func (f *fake) runTo(t *testing.T, errOut io.Writer, stdin string, args ...string) result {
 	t.Helper()
 	name, rest := "", args
-	all := registry()
+	all := specs()
 	for n := min(4, len(args)); n > 0 && name == ""; n-- {
 		if _, ok := all[strings.Join(args[:n], " ")]; ok {
 			name, rest = strings.Join(args[:n], " "), args[n:]

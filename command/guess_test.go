@@ -160,7 +160,7 @@ func (f *fake) at(t *testing.T, answer, line string) result {
 	name, rest := strings.Join(words[:2], " "), append([]string{"-address", f.URL}, words[2:]...)
 	var out, errOut bytes.Buffer
 	r := &runner{
-		name: name, spec: registry()[name], in: screen, out: &out, err: &errOut, ctx: t.Context(), now: func() time.Time { return present },
+		name: name, spec: specs()[name], in: screen, out: &out, err: &errOut, ctx: t.Context(), now: func() time.Time { return present },
 	}
 	code := r.Run(rest)
 	return result{code, out.String(), errOut.String()}
@@ -196,7 +196,7 @@ func TestHelpSaysDefaults(t *testing.T) {
 	for name, want := range map[string]string{
 		"job restart": "(default ask)", "fmt": "(default true)", "monitor": "-log-level", "operator debug": "(default 5m0s)",
 	} {
-		wants(t, (&runner{name: name, spec: registry()[name]}).Help(), want)
+		wants(t, (&runner{name: name, spec: specs()[name]}).Help(), want)
 	}
 }
 

@@ -186,7 +186,7 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	lines := map[string][]string{}
 	for _, r := range reads {
 		name := ""
-		for n := range registry() {
+		for n := range specs() {
 			if strings.HasPrefix(r.line+" ", n+" ") && len(n) > len(name) {
 				name = n
 			}
@@ -213,7 +213,7 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	lines["job history"] = append(lines["job history"], "job history -p web")
 	lines["job inspect"] = append(lines["job inspect"], "job inspect -version 9 web")
 	lines["operator metrics"] = append(lines["operator metrics"], "operator metrics -format prometheus")
-	for name := range registry() {
+	for name := range specs() {
 		if len(lines[name]) == 0 && aliases[name] == "" && printsNothing[name] == "" {
 			t.Errorf("%s: no test looks at what it prints of a cluster: name its arguments in reads or writes", name)
 		}

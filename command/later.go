@@ -89,7 +89,7 @@ func laterReason(name string) string {
 
 // later returns the longest name of laterFamilies that a command line begins with, or "" if the name of a registered
 // command is longer: what follows is that command's affair.
-func later(args []string, registered map[string]spec) string {
+func later(args []string, registered commands) string {
 	found, name := "", ""
 	for _, word := range args {
 		if strings.HasPrefix(word, "-") {

@@ -24,7 +24,7 @@ func laterCommands() map[string]string {
 }
 
 func TestEveryNomadCommandIsThereOrSaysWhy(t *testing.T) {
-	all := registry()
+	all := specs()
 	names := strings.Split(strings.TrimSpace(nomadCommands), "\n")
 	if len(names) < 200 {
 		t.Fatalf("only %d names are known", len(names))

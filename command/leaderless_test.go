@@ -31,7 +31,7 @@ func impatient(t *testing.T, f *fake, said chan struct{}) (int, string) {
 	})
 	out := &signalled{is: said}
 	r := &runner{
-		name: "job status", spec: registry()["job status"], out: &bytes.Buffer{}, err: out, ctx: t.Context(),
+		name: "job status", spec: specs()["job status"], out: &bytes.Buffer{}, err: out, ctx: t.Context(),
 		now: func() time.Time { return present }, patience: time.Nanosecond,
 	}
 	code := r.Run([]string{"-address", f.URL})

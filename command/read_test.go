@@ -89,20 +89,20 @@ func TestEveryReadHasOutputFlags(t *testing.T) {
 	named := map[string]bool{}
 	for _, r := range reads {
 		longest := "" // "operator debug check" is not "operator debug"
-		for name := range registry() {
+		for name := range specs() {
 			if strings.HasPrefix(r.line+" ", name+" ") && len(name) > len(longest) {
 				longest = name
 			}
 		}
 		named[longest] = true
 	}
-	for name, s := range registry() {
+	for name, s := range specs() {
 		if s.output && !named[name] && aliases[name] == "" {
 			t.Errorf("%s has -json and -t, but no test looks at them", name)
 		}
 	}
 	for name := range named {
-		if s := registry()[name]; !s.output {
+		if s := specs()[name]; !s.output {
 			t.Errorf("%s reads, but has no -json and -t", name)
 		}
 	}

@@ -37,7 +37,7 @@ func missingCommands() reference.Section {
 			"Names that end in `…` stand for all commands that begin so.",
 		Head: []string{"Commands", "Why"},
 	}
-	all := registry()
+	all := specs()
 	for _, f := range laterFamilies {
 		s.Rows = append(s.Rows, []string{reference.Code(heads(f.names, all)...), strings.ToUpper(f.reason[:1]) + f.reason[1:] + "."})
 	}
@@ -72,7 +72,7 @@ func heads(names []string, registered map[string]spec) []string {
 
 // Every missing command is meant by one name of the page, and no command that is there is.
 func TestMissingCommandsOfThePage(t *testing.T) {
-	all := registry()
+	all := specs()
 	for _, f := range laterFamilies {
 		short := heads(f.names, all)
 		meant := func(command string) int {
@@ -104,7 +104,7 @@ func flagsWithoutEffect() reference.Section {
 		Text:  "They are accepted; a warning says that they have no effect.",
 		Head:  []string{"Flag", "Commands", "Why it has no effect"},
 	}
-	all := registry()
+	all := specs()
 	for _, name := range slices.Sorted(maps.Keys(nomadFlags)) {
 		var commands []string
 		for _, command := range slices.Sorted(maps.Keys(all)) {

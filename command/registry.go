@@ -2,24 +2,28 @@ package command
 
 import "maps"
 
+// commands has what makes the spec of each command, by its name, whose words are separated by one space. To run a command only
+// its own spec is made.
+type commands map[string]func() spec
+
 // registry names every command. A command's file is found by its name.
-func registry() map[string]spec {
-	all := map[string]spec{
-		"agent":               agentSpec(),
-		"agent-info":          agentInfo(),
-		"check":               checkCommand(),
-		"executor":            executorSpec(),
-		"status":              statusCommand(),
-		"version":             version(),
-		"eval list":           evalList(),
-		"eval delete":         evalDelete(),
-		"eval status":         evalStatus(),
-		"scaling policy info": scalingPolicyInfo(),
-		"scaling policy list": scalingPolicyList(),
-		"topology":            topologyCmd(),
-		"queue":               queueCmd(),
+func registry() commands {
+	all := commands{
+		"agent":               agentSpec,
+		"agent-info":          agentInfo,
+		"check":               checkCommand,
+		"executor":            executorSpec,
+		"status":              statusCommand,
+		"version":             version,
+		"eval list":           evalList,
+		"eval delete":         evalDelete,
+		"eval status":         evalStatus,
+		"scaling policy info": scalingPolicyInfo,
+		"scaling policy list": scalingPolicyList,
+		"topology":            topologyCmd,
+		"queue":               queueCmd,
 	}
-	for _, more := range []map[string]spec{workCommands(), nodeCommands(), clusterCommands(), fileCommands()} {
+	for _, more := range []commands{workCommands(), nodeCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)
 	}
 	for alias, of := range aliases {
@@ -29,102 +33,102 @@ func registry() map[string]spec {
 }
 
 // nodeCommands are those about nodes and node pools.
-func nodeCommands() map[string]spec {
-	return map[string]spec{
-		"node status":      nodeStatus(),
-		"node config":      nodeConfig(),
-		"node meta apply":  nodeMetaApply(),
-		"node meta read":   nodeMetaRead(),
-		"node drain":       nodeDrain(),
-		"node eligibility": nodeEligibility(),
-		"node pool list":   nodePoolList(),
-		"node pool info":   nodePoolInfo(),
-		"node pool nodes":  nodePoolNodes(),
-		"node pool jobs":   nodePoolJobs(),
-		"node pool apply":  nodePoolApply(),
-		"node pool delete": nodePoolDelete(),
-		"node pool init":   nodePoolInit(),
+func nodeCommands() commands {
+	return commands{
+		"node status":      nodeStatus,
+		"node config":      nodeConfig,
+		"node meta apply":  nodeMetaApply,
+		"node meta read":   nodeMetaRead,
+		"node drain":       nodeDrain,
+		"node eligibility": nodeEligibility,
+		"node pool list":   nodePoolList,
+		"node pool info":   nodePoolInfo,
+		"node pool nodes":  nodePoolNodes,
+		"node pool jobs":   nodePoolJobs,
+		"node pool apply":  nodePoolApply,
+		"node pool delete": nodePoolDelete,
+		"node pool init":   nodePoolInit,
 	}
 }
 
 // clusterCommands are those about regions, servers and the running of a cluster.
-func clusterCommands() map[string]spec {
-	return map[string]spec{
-		"region list":                       regionList(),
-		"server members":                    serverMembers(),
-		"server join":                       serverJoin(),
-		"server force-leave":                serverForceLeave(),
-		"operator autopilot get-config":     autopilotGetConfig(),
-		"operator autopilot set-config":     autopilotSetConfig(),
-		"operator autopilot health":         autopilotHealth(),
-		"operator raft list-peers":          raftListPeers(),
-		"operator raft remove-peer":         raftRemovePeer(),
-		"operator raft transfer-leadership": raftTransfer(),
-		"operator scheduler get-config":     schedulerGetConfig(),
-		"operator scheduler set-config":     schedulerSetConfig(),
-		"operator gossip keyring generate":  gossipKeyringGenerate(),
-		"operator gossip keyring install":   gossipKeyringInstall(),
-		"operator gossip keyring list":      gossipKeyringList(),
-		"operator gossip keyring remove":    gossipKeyringRemove(),
-		"operator gossip keyring use":       gossipKeyringUse(),
-		"operator snapshot save":            snapshotSave(),
-		"operator snapshot restore":         snapshotRestore(),
-		"operator snapshot inspect":         snapshotInspect(),
-		"operator api":                      operatorAPI(),
-		"operator metrics":                  operatorMetrics(),
-		"system gc":                         systemGC(),
-		"system reconcile summaries":        systemReconcile(),
-		"monitor":                           monitorCmd(),
-		"operator debug":                    operatorDebug(),
-		"operator debug check":              debugCheck(),
+func clusterCommands() commands {
+	return commands{
+		"region list":                       regionList,
+		"server members":                    serverMembers,
+		"server join":                       serverJoin,
+		"server force-leave":                serverForceLeave,
+		"operator autopilot get-config":     autopilotGetConfig,
+		"operator autopilot set-config":     autopilotSetConfig,
+		"operator autopilot health":         autopilotHealth,
+		"operator raft list-peers":          raftListPeers,
+		"operator raft remove-peer":         raftRemovePeer,
+		"operator raft transfer-leadership": raftTransfer,
+		"operator scheduler get-config":     schedulerGetConfig,
+		"operator scheduler set-config":     schedulerSetConfig,
+		"operator gossip keyring generate":  gossipKeyringGenerate,
+		"operator gossip keyring install":   gossipKeyringInstall,
+		"operator gossip keyring list":      gossipKeyringList,
+		"operator gossip keyring remove":    gossipKeyringRemove,
+		"operator gossip keyring use":       gossipKeyringUse,
+		"operator snapshot save":            snapshotSave,
+		"operator snapshot restore":         snapshotRestore,
+		"operator snapshot inspect":         snapshotInspect,
+		"operator api":                      operatorAPI,
+		"operator metrics":                  operatorMetrics,
+		"system gc":                         systemGC,
+		"system reconcile summaries":        systemReconcile,
+		"monitor":                           monitorCmd,
+		"operator debug":                    operatorDebug,
+		"operator debug check":              debugCheck,
 	}
 }
 
 // workCommands are those about jobs and allocations.
-func workCommands() map[string]spec {
-	return map[string]spec{
-		"job run":            jobRun(),
-		"job plan":           jobPlan(),
-		"job validate":       jobValidate(),
-		"job status":         jobStatus(),
-		"job stop":           jobStop(),
-		"job inspect":        jobInspect(),
-		"job history":        jobHistory(),
-		"job revert":         jobRevert(),
-		"job scale":          jobScale(),
-		"job eval":           jobEval(),
-		"job explain":        jobExplain(),
-		"job allocs":         jobAllocs(),
-		"job restart":        jobRestart(),
-		"job scaling-events": jobScalingEvents(),
-		"job start":          jobStart(),
-		"job init":           jobInit(),
-		"alloc status":       allocStatus(),
-		"alloc logs":         allocLogs(),
-		"alloc fs":           allocFS(),
-		"alloc signal":       allocSignal(),
-		"alloc restart":      allocRestart(),
-		"alloc stop":         allocStop(),
-		"alloc suspend":      allocSuspend(),
-		"alloc resume":       allocResume(),
+func workCommands() commands {
+	return commands{
+		"job run":            jobRun,
+		"job plan":           jobPlan,
+		"job validate":       jobValidate,
+		"job status":         jobStatus,
+		"job stop":           jobStop,
+		"job inspect":        jobInspect,
+		"job history":        jobHistory,
+		"job revert":         jobRevert,
+		"job scale":          jobScale,
+		"job eval":           jobEval,
+		"job explain":        jobExplain,
+		"job allocs":         jobAllocs,
+		"job restart":        jobRestart,
+		"job scaling-events": jobScalingEvents,
+		"job start":          jobStart,
+		"job init":           jobInit,
+		"alloc status":       allocStatus,
+		"alloc logs":         allocLogs,
+		"alloc fs":           allocFS,
+		"alloc signal":       allocSignal,
+		"alloc restart":      allocRestart,
+		"alloc stop":         allocStop,
+		"alloc suspend":      allocSuspend,
+		"alloc resume":       allocResume,
 	}
 }
 
 // fileCommands are those that read or make files, or simulate, and need no cluster.
-func fileCommands() map[string]spec {
-	return map[string]spec{
-		"config validate":     configValidate(),
-		"fmt":                 fmtCommand(),
-		"operator raft info":  raftInfo(),
-		"operator raft logs":  raftLogs(),
-		"operator raft state": raftState(),
-		"tls ca create":       tlsCACreate(),
-		"tls ca info":         tlsCAInfo(),
-		"tls cert create":     tlsCertCreate(),
-		"tls cert info":       tlsCertInfo(),
-		"sim nodes":           simNodes(),
-		"sim health":          simHealth(),
-		"sim run":             simRun(),
+func fileCommands() commands {
+	return commands{
+		"config validate":     configValidate,
+		"fmt":                 fmtCommand,
+		"operator raft info":  raftInfo,
+		"operator raft logs":  raftLogs,
+		"operator raft state": raftState,
+		"tls ca create":       tlsCACreate,
+		"tls ca info":         tlsCAInfo,
+		"tls cert create":     tlsCertCreate,
+		"tls cert info":       tlsCertInfo,
+		"sim nodes":           simNodes,
+		"sim health":          simHealth,
+		"sim run":             simRun,
 	}
 }
 

@@ -82,7 +82,7 @@ func statusCommand() spec {
 // showByKind runs the command that shows a thing, with the flags of status that were given.
 func showByKind(ctx context.Context, e *env, given *flag.FlagSet, own map[string]bool, command, id string) int {
 	to := flag.NewFlagSet(command, flag.ContinueOnError)
-	run := registry()[command].setup(to)
+	run := registry()[command]().setup(to)
 	var unknown []string
 	given.Visit(func(f *flag.Flag) {
 		switch {
@@ -115,7 +115,7 @@ type matches struct {
 
 // resolve finds the one thing that an ID, the beginning of one or a part of a name stands for, and returns the command that
 // shows it. The error lists what was found if it is not one thing.
-func (e *env) resolve(ctx context.Context, text string, all map[string]spec) (command, id string, err error) {
+func (e *env) resolve(ctx context.Context, text string, all commands) (command, id string, err error) {
 	q := e.query()
 	byPrefix, err := e.client.SearchIn(ctx, text, "all", q)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // unknown says that no command follows the group ("": the program's own name) as args
 // have it, and which may have been meant.
-func unknown(group string, args []string, all map[string]spec) string {
+func unknown(group string, args []string, all commands) string {
 	if at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); at >= 0 {
 		args = args[:at]
 	}
@@ -31,7 +31,7 @@ func beneath(group, word string) string { return strings.TrimPrefix(group+" "+wo
 // meant is the command or group that words which follow a group most likely name, or "".
 // Each word is mended by itself, so that arguments behind the command do not matter; a
 // verb that another noun has ("job logs", "drain") stands for that.
-func meant(group string, words []string, all map[string]spec) string {
+func meant(group string, words []string, all commands) string {
 	at, mended := group, false
 	for _, word := range words {
 		next := wordsAfter(at, all)
@@ -70,7 +70,7 @@ func only(all []string) string {
 }
 
 // wordsAfter are those that may follow a group or, where it is empty, the program's name.
-func wordsAfter(group string, all map[string]spec) []string {
+func wordsAfter(group string, all commands) []string {
 	words, before := map[string]bool{}, beneath(group, "")
 	for name := range all { // sorted below
 		if rest, ok := strings.CutPrefix(name, before); ok && name != "executor" { // which is the agent's own
