@@ -59,6 +59,9 @@ func TestEveryNameStandsInAGroup(t *testing.T) {
 		if groups[name] != "" {
 			t.Errorf("%q is a command and a group", name)
 		}
+		if strings.Count(name, " ") >= mostWords {
+			t.Errorf("%q has more than %d words", name, mostWords)
+		}
 		for at := strings.LastIndex(name, " "); at >= 0; at = strings.LastIndex(name[:at], " ") {
 			if !p.has(name[:at]) {
 				t.Errorf("%s: there is no help for %q", name, name[:at])
@@ -118,6 +121,8 @@ func TestUnknownCommands(t *testing.T) {
 	f("Subcommands:", "job")
 	f("Subcommands:", "operator", "raft")
 	f(`there is no command "operator raft x"`, "operator", "raft", "x", "y")
+	f(`there is no command "operator raft infos"; did you mean "operator raft info"?`, "operator", "raft", "infos")
+	f(`there is no command "jobs"; did you mean "job"?`, "jobs", "job")
 }
 
 func TestBadFlags(t *testing.T) {

@@ -109,23 +109,21 @@ func (p *program) parse(args []string) asked {
 	return a
 }
 
-// named is the longest name of a command or group that words, the first of which is neither empty nor a flag, begin with;
-// or else their first.
+// mostWords is how many words the name of a command has at most.
+const mostWords = 4
+
+// named is the longest name of a command or group that words begin with, or else their first, which is not empty.
 func (p *program) named(words []string) string {
-	end := slices.IndexFunc(words, func(w string) bool { return w == "" || w[0] == '-' || strings.Contains(w, " ") })
-	if end < 0 {
-		end = len(words)
-	}
-	text, longest := strings.Join(words[:end], " "), ""
-	for _, name := range p.names() {
-		if strings.HasPrefix(text, name) && len(name) > len(longest) {
+	longest, name := words[0], ""
+	for _, word := range words[:min(len(words), mostWords)] {
+		if strings.Contains(word, " ") { // "raft info" is no two words
+			break
+		}
+		if name = beneath(name, word); p.has(name) {
 			longest = name
 		}
 	}
-	if longest != "" && strings.Contains(text+" ", longest+" ") {
-		return longest
-	}
-	return words[0]
+	return longest
 }
 
 // names are those of all commands and groups, sorted.

@@ -39,6 +39,9 @@ func TestParse(t *testing.T) {
 	f("operator,raft,x", "operator raft", "x", "")
 	f("jbo,run", "jbo", "run", "")
 	f("job,runs", "job", "runs", "")
+	f("operator,raft,infos", "operator raft", "infos", "") // not of "operator", because a command's name begins it
+	f("jobs,job", "jobs", "job", "")
+	f("operator,raft info", "operator", "raft info", "")
 	f("-x,job,run", "job run", "", "flags")
 	f("--,job", "", "", "")
 	f("job,run,x,--help", "job run", "x,--help", "help")
