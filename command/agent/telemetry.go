@@ -3,7 +3,6 @@ package agent
 import (
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,10 +12,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
-	metricsprom "github.com/hashicorp/go-metrics/prometheus"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
@@ -24,34 +19,25 @@ import (
 
 // telemetry holds where metrics go: into memory for JSON, to Prometheus, and to statsd and statsite if there are any.
 type telemetry struct {
-	memory   *metrics.InmemSink
-	registry *prometheus.Registry
-	hub      *telemetryhub.Hub
-	stop     func()
+	memory *metrics.InmemSink
+	hub    *telemetryhub.Hub
+	full   sync.Once // to say that series are left out
+	stop   func()
 }
 
 // startTelemetry makes the global metrics of the process, emits Go's own and sends what is to be sent at every interval until
 // stop.
 func startTelemetry(cfg *config.Config, logger hclog.Logger) (*telemetry, error) {
 	conf := metricsConfig(cfg)
-	t := &telemetry{registry: prometheus.NewRegistry()}
-	t.memory = metrics.NewInmemSink(cfg.Telemetry.InMemoryInterval, cfg.Telemetry.InMemoryRetention)
+	t := &telemetry{memory: metrics.NewInmemSink(cfg.Telemetry.InMemoryInterval, cfg.Telemetry.InMemoryRetention)}
 	t.hub = telemetryhub.NewHub(telemetryhub.Options{
 		Host: hostLabel(conf), Allow: shownBy(cfg, allowedBy(conf)), MaxSeries: cfg.Telemetry.MaxSeries, Every: cfg.Telemetry.Interval,
 	})
-	prom, err := metricsprom.NewPrometheusSinkFrom(metricsprom.PrometheusOpts{Expiration: 60 * time.Second, Registerer: t.registry, Name: "nomad"})
-	if err != nil {
-		return nil, fmt.Errorf("start telemetry: %w", err)
-	}
-	labeled := prometheus.WrapRegistererWith(hostLabels(conf), t.registry)
-	if err := errors.Join(t.registry.Register(collectors.NewGoCollector()), labeled.Register(t.hub.Collector())); err != nil {
-		return nil, fmt.Errorf("start telemetry: %w", err)
-	}
 	away, err := awaySinks(cfg)
 	if err != nil {
 		return nil, err
 	}
-	global, err := metrics.NewGlobal(conf, append(metrics.FanoutSink{t.memory, prom}, away...))
+	global, err := metrics.NewGlobal(conf, append(metrics.FanoutSink{t.memory, t.hub.Pushed()}, away...))
 	if err != nil {
 		return nil, fmt.Errorf("start telemetry: %w", err)
 	}
@@ -121,13 +107,6 @@ func hostLabel(conf *metrics.Config) string {
 	return conf.HostName
 }
 
-func hostLabels(conf *metrics.Config) prometheus.Labels {
-	if host := hostLabel(conf); host != "" {
-		return prometheus.Labels{"host": host}
-	}
-	return nil
-}
-
 // allowedBy returns what go-metrics decides of a name by prefix_filter: the longest prefix counts, and of two that are the same
 // the one that blocks.
 func allowedBy(conf *metrics.Config) func(name string) bool {
@@ -157,40 +136,27 @@ func shownBy(cfg *config.Config, allowed func(name string) bool) func(name strin
 	}
 }
 
-// prometheus answers in Prometheus' text format: what was pushed, and after that what is derived.
+// prometheus answers in Prometheus' text format, whichever a caller would like best: there is this one only.
 func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
-	pushed := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
-		ErrorLog:      logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-		ErrorHandling: promhttp.ContinueOnError, DisableCompression: true,
-	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		plain := r.Clone(r.Context())
-		plain.Header.Del("Accept") // there is this format only
+		w.Header().Set("Content-Type", telemetryhub.TextType)
+		w.Header().Add("Vary", "Accept-Encoding")
+		to := io.Writer(w)
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			w.Header().Set("Content-Encoding", "gzip")
 			zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for unknown levels only
 			defer zipped.Close()                                //nolint:errcheck // the caller is gone
-			w = &zippedResponse{w, zipped}
+			to = zipped
 		}
-		pushed.ServeHTTP(w, plain)
-		if err := t.hub.WriteText(w); err != nil {
+		if err := t.hub.WriteText(to); err != nil {
 			logger.Debug("answer with metrics", "error", err)
 		}
+		if n := t.hub.Pushed().Refused(); n > 0 {
+			t.full.Do(func() {
+				logger.Warn("metrics are left out of /v1/metrics?format=prometheus: there are too many series, or some have labels that Prometheus does not take; leave others out by telemetry.prefix_filter", "most_series", telemetryhub.MaxPushed, "values_left_out", n)
+			})
+		}
 	})
-}
-
-// zippedResponse is a response whose body is compressed.
-type zippedResponse struct {
-	http.ResponseWriter
-	body io.Writer
-}
-
-func (z *zippedResponse) Write(b []byte) (int, error) {
-	n, err := z.body.Write(b)
-	if err != nil {
-		return n, fmt.Errorf("write metrics: %w", err)
-	}
-	return n, nil
 }
 
 // newLogger makes the agent's logger, which can be monitored. Whatever is logged is printable and, each time, one line.

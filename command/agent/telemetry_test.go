@@ -16,6 +16,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-metrics"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/command/agent/config"
@@ -100,14 +102,19 @@ func TestDerivedIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for part, there := range map[string]bool{
-			`nomad_nomad_job_summary_running{host="one",job="web"} 2`: true, `nomad_runtime_num_goroutines{host="one"}`: true, "nomad_client_": false,
+			`nomad_nomad_job_summary_running{host="one",job="web"} 2`: true, `nomad_runtime_num_goroutines{host="one"}`: true, "# TYPE nomad_client_": false,
 		} {
 			if strings.Contains(string(text), part) != there {
 				t.Errorf("encoding %q: %s is there: %v\n%s", encoding, part, !there, text)
 			}
 		}
-		if kind := answer.Header().Get("Content-Type"); !strings.HasPrefix(kind, "text/plain") {
+		if kind := answer.Header().Get("Content-Type"); kind != "text/plain; version=0.0.4; charset=utf-8; escaping=underscores" {
 			t.Errorf("encoding %q: %s", encoding, kind)
+		}
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+		if err != nil || families["nomad_runtime_sys_bytes"].GetMetric()[0].GetGauge().GetValue() == 0 || families["go_info"] == nil {
+			t.Errorf("encoding %q: %v: %v", encoding, err, families)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func Load(dir string, also ...string) (*Tree, error) {
 			}
 		}
 	}
-	known, err := list(root, append([]string{"-deps", "-export"}, sortedKeys(foreign)...)...)
+	known, err := list(root, append([]string{"-e", "-deps", "-export"}, sortedKeys(foreign)...)...)
 	if err != nil {
 		return nil, err
 	}

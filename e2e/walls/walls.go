@@ -212,6 +212,7 @@ var keptOut = []struct {
 }{
 	{[]string{"github.com/hashicorp/cli", "github.com/Masterminds/..."}, "its initialisation costs every command a tenth of its start; command/dispatch.go finds and runs commands"},
 	{[]string{"github.com/hashicorp/nomad/...", "pgregory.net/rapid", "go.uber.org/goleak"}, "it is for tests"},
+	{[]string{"github.com/prometheus/client_golang/...", "github.com/hashicorp/go-metrics/prometheus"}, "every command would wait a millisecond for its initialisation; internal/telemetry writes Prometheus' format"},
 }
 
 // forbiddenLinks follows the imports of main through all packages, those of libraries too.

@@ -1,13 +1,8 @@
 package telemetry
 
 import (
-	"bufio"
-	"io"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Source adds the values of its series to a batch. It is called by one goroutine at a time, and takes no longer than the
@@ -24,7 +19,9 @@ type Options struct {
 
 // Hub derives the values of its sources when they are asked for. It is safe for use by many goroutines.
 type Hub struct {
-	opts Options
+	opts   Options
+	timers []*Timer
+	pushed *Pushed
 
 	mu      sync.Mutex
 	sources []Source
@@ -46,11 +43,14 @@ func NewHub(o Options) *Hub {
 		o.Allow = func(string) bool { return true }
 	}
 	wanted.Store(true)
-	return &Hub{opts: o}
+	return &Hub{opts: o, timers: timers, pushed: newPushed()}
 }
 
 // Host returns the value of the label host; empty: there is none.
 func (h *Hub) Host() string { return h.opts.Host }
+
+// Pushed returns the sink for what is pushed to go-metrics.
+func (h *Hub) Pushed() *Pushed { return h.pushed }
 
 // Add adds a source.
 func (h *Hub) Add(s Source) {
@@ -90,55 +90,9 @@ func (h *Hub) Collect() *Batch {
 
 // Windows calls yield with what each timer has observed of late, but for those that have observed nothing.
 func (h *Hub) Windows(now time.Time, yield func(f *Family, w Window, length time.Duration)) {
-	for _, t := range timers {
+	for _, t := range h.timers {
 		if w := t.window(now); w.Count > 0 && h.opts.Allow(Prefix+t.family.Name) {
 			yield(t.family, w, windowLength)
 		}
 	}
-}
-
-// Collector returns the timers as Prometheus' client takes them.
-func (h *Hub) Collector() prometheus.Collector { return timersOf{h} }
-
-type timersOf struct{ h *Hub }
-
-func (timersOf) Describe(chan<- *prometheus.Desc) {}
-
-func (c timersOf) Collect(out chan<- prometheus.Metric) {
-	for _, t := range timers {
-		if m, used := t.collect(time.Now()); used && c.h.opts.Allow(Prefix+t.family.Name) {
-			out <- m
-		}
-	}
-}
-
-// WriteText writes the values of all sources in Prometheus' text format. The labels of each series were rendered when it came
-// to be, so that 100,000 series take some 20 ms.
-func (h *Hub) WriteText(to io.Writer) error {
-	w := bufio.NewWriterSize(to, 64<<10)
-	host := ""
-	if h.opts.Host != "" {
-		host = Labels("host", h.opts.Host).text
-	}
-	var number []byte
-	h.Collect().Each(func(f *Family, values []Value) {
-		name := f.Prometheus()
-		_, _ = w.WriteString("# HELP " + name + " " + helpEscaper.Replace(f.Help) + "\n# TYPE " + name + " " + string(f.Kind) + "\n")
-		for _, v := range values {
-			_, _ = w.WriteString(name)
-			text := v.Labels.Text()
-			if host != "" || text != "" {
-				_ = w.WriteByte('{')
-				_, _ = w.WriteString(host)
-				if host != "" && text != "" {
-					_ = w.WriteByte(',')
-				}
-				_, _ = w.WriteString(text)
-				_ = w.WriteByte('}')
-			}
-			number = append(strconv.AppendFloat(append(number[:0], ' '), v.Value, 'g', -1, 64), '\n')
-			_, _ = w.Write(number)
-		}
-	})
-	return w.Flush() // says what went wrong before
 }

@@ -2,35 +2,20 @@ package telemetry
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Timer observes how long something takes, in milliseconds. It costs little more than to look at the clock: quantiles are found
 // when somebody asks for them. It is safe for use by many goroutines.
 type Timer struct {
 	family *Family
-	desc   *prometheus.Desc
 
 	mu        sync.Mutex
-	count     uint64
-	sum       float64
-	latest    []observation // the latest, at most maxLatest
-	next      int           // where the next goes once there are so many
+	seen      observed
 	now, last Window
 }
-
-type observation struct {
-	at int64 // Unix nanoseconds
-	ms float64
-}
-
-// maxLatest is how many observations quantiles are of, at most.
-const maxLatest = 512
 
 var timers []*Timer
 
@@ -55,7 +40,7 @@ func NewTimer(name string) *Timer {
 	if f.Kind != Summary {
 		panic("telemetry: " + name + " is no summary")
 	}
-	t := &Timer{family: f, desc: prometheus.NewDesc(f.Prometheus(), f.Help, nil, nil)}
+	t := &Timer{family: f}
 	timers = append(timers, t)
 	return t
 }
@@ -79,40 +64,14 @@ func (t *Timer) observe(now time.Time, ms float64) {
 	defer t.mu.Unlock()
 	t.turn(now)
 	t.now.add(ms)
-	t.count++
-	t.sum += ms
-	o := observation{now.UnixNano(), ms}
-	if len(t.latest) < maxLatest {
-		t.latest = append(t.latest, o)
-		return
-	}
-	t.latest[t.next] = o
-	t.next = (t.next + 1) % maxLatest
+	t.seen.add(now, ms)
 }
 
-// collect gives the timer as Prometheus' client takes it; false: it was never used.
-func (t *Timer) collect(now time.Time) (prometheus.Metric, bool) {
+// digest returns what is shown now; false: it was never used.
+func (t *Timer) digest(now time.Time) (digest, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.count == 0 {
-		return nil, false
-	}
-	since := now.Add(-windowLength).UnixNano()
-	var recent []float64
-	for _, o := range t.latest {
-		if o.at >= since {
-			recent = append(recent, o.ms)
-		}
-	}
-	slices.Sort(recent)
-	quantiles := map[float64]float64{}
-	for _, q := range []float64{0.5, 0.9, 0.99} {
-		quantiles[q] = math.NaN() // as Prometheus' client has it when nothing was observed
-		if n := len(recent); n > 0 {
-			quantiles[q] = recent[min(n-1, int(q*float64(n)))]
-		}
-	}
-	return prometheus.MustNewConstSummary(t.desc, t.count, t.sum, quantiles), true
+	return t.seen.digest(now), t.seen.count > 0
 }
 
 // windowLength is how long observations count in quantiles, and how long a window of /v1/metrics in JSON is.
