@@ -20,8 +20,8 @@ import (
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/client/state"
 	"github.com/nomadish/nomadish/client/stats"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Simulated nodes share one agent: simulatedStarts bounds how many of their tasks are being started at once,

@@ -14,8 +14,8 @@ import (
 	"github.com/nomadish/nomadish/client/alloc"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func ptr[T any](v T) *T { return &v }

@@ -15,8 +15,8 @@ import (
 	"github.com/nomadish/nomadish/client/gpu"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/client/users"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Agent answers what operators ask of the agent that a client runs in.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/keyring"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // GossipConfig says whether and how the client gossips with the other clients and the servers of its region.

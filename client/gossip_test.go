@@ -10,9 +10,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/certs"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
+	"github.com/nomadish/nomadish/internal/certs"
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // authority gives identities by one certificate authority, which check what they are shown but no roles, unless strict.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // How a node is kept alive: a heartbeat goes out at between half and 7/10 of the

@@ -10,9 +10,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 const (

@@ -3,8 +3,8 @@ package client
 import (
 	"context"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Holds reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer

@@ -3,8 +3,8 @@ package client
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Without a server a client answers what is about its own allocations and its own node, and nothing else.

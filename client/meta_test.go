@@ -7,8 +7,8 @@ import (
 
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // metaOf asks a client for a node's metadata, or changes them.

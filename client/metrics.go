@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/stats"
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // MetricsConfig says which series there are of what costs something to measure.

@@ -13,8 +13,8 @@ import (
 	"github.com/nomadish/nomadish/client/alloc"
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/state"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // node is one node that the client stands for: its own, or a simulated one.

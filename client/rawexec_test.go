@@ -21,8 +21,8 @@ import (
 	"github.com/nomadish/nomadish/client/executor"
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // The test binary is also the executor, and an agent to be killed.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/nomadish/nomadish/client/alloc"
 	"github.com/nomadish/nomadish/client/logs"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // serveMethods registers what servers may ask of a client.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Subsystems of a node's events, in Nomad's words.

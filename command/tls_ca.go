@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/certs"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/certs"
 )
 
 // caFiles are the names of a CA's files.

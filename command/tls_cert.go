@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/certs"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/certs"
 )
 
 // certOptions are the flags of tls cert create.

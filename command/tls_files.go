@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
 )
 
 // maxPEM bounds a certificate's file in bytes.

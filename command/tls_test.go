@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
 )
 
 // tlsOK runs a tls command that must succeed and gives its output.

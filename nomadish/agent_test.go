@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // namedAgent is an agent that answers with its name.

@@ -14,11 +14,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // Servers tell each other of the clients' keys by a query through their own gossip, in which whoever speaks is a server: never through

@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/keyring"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // Keys of the clients' gossip; the first is that of gossips.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/clientpool"
+	"github.com/nomadish/nomadish/internal/keyring"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/clientpool"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // ClientGossipConfig says whether and how a server gossips with the clients.

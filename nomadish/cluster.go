@@ -12,11 +12,11 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/keyring"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // openGossip joins the server into the pool of its region, alone as yet.

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // fleet is some servers of one process, on loopback ports that they keep.

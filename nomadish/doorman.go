@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // saidID is how much of a stranger's ID and address is logged and remembered: it may be of any length.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/certs"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/certs"
 )
 
 // strangerSession opens an RPC session as somebody who verifies nothing, with a certificate, without one, or without TLS. It returns

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/nomadish/nomadish/structs/wire/atomicfile"
+	"github.com/nomadish/nomadish/internal/atomicfile"
 )
 
 // serverDir is where a server keeps what must outlive it; empty: nothing does.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // The files of the keyrings: of the region's gossip, and of that with other regions.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 var (

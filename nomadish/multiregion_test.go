@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // inRegions is a job of several regions; group "g" gets each region's count.

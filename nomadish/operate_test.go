@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.

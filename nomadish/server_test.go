@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // ofLibraries are goroutines that outlive a server, for a time, and that it cannot end: memberlist's probe of a

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // TestSigningKey: a new cluster has one key to sign with. What a server answers of it verifies what the private key

@@ -18,9 +18,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/certs"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/certs"
 )
 
 // authority makes certificates.

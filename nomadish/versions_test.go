@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // TestEntriesOfMixedVersions: no entry is written that a server would stop at, whichever server is asked; it is once those

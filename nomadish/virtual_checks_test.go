@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // virtualChecks know what must hold, and note what does not.

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // workers are the workers of a server. How many there are, and what they take, may be changed while the server runs.

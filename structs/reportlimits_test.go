@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // full is a report with everything that a client says, with texts of so many bytes.

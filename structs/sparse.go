@@ -1,7 +1,7 @@
 package structs
 
 // sparse is the type of a field that has of a struct only those fields written that have a value, in log entries and calls
-// (structs/wire; the codec knows the field by its name, _struct, and what it says by the tag entry). A field is written with its
+// (internal/wire; the codec knows the field by its name, _struct, and what it says by the tag entry). A field is written with its
 // name, and of what users declare most say nothing: a job in the log has half its size, and is read in half the time. An empty
 // list or map comes back as none: both mean the same wherever values are compared. In snapshots it does not count: a row must
 // come back as it was, as the hash of the state tells none from empty.

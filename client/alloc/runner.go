@@ -12,8 +12,8 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/task"
 	"github.com/nomadish/nomadish/client/users"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Store keeps what a later life of the agent must know. done functions must

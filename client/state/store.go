@@ -10,8 +10,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // FileName is the name of the database in the state directory.

@@ -21,8 +21,8 @@ import (
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
 	"github.com/nomadish/nomadish/command/agent/inspect"
 	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Version is what the agent says it is. The command sets it before Run.

@@ -25,8 +25,8 @@ import (
 	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/command/agent/jobparse"
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // memberlist's probe of a member that has gone waits for its answer through the shutdown, up to its interval.

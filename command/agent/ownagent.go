@@ -8,8 +8,8 @@ import (
 
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
 	"github.com/nomadish/nomadish/command/agent/inspect"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // newInspector returns what answers operators about this agent.

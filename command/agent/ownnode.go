@@ -4,7 +4,7 @@ import (
 	"context"
 
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // localNode answers calls about the allocations of the agent's own node.

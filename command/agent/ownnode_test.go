@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // recorded is a backend that says who was asked last; as a node it holds the allocation "own".

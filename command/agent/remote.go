@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	httpapi "github.com/nomadish/nomadish/command/agent/http"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // remote passes calls on to the servers: the backend of an agent that runs none.

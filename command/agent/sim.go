@@ -12,8 +12,8 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/driver/mock"
 	"github.com/nomadish/nomadish/client/sim"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // simLook is how often the progress of registration is looked at.

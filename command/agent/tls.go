@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // tlsOptions are those of a checked configuration.

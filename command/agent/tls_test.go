@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
 )
 
 // certFiles makes ca.pem, and for a role and its region ROLE.pem and ROLE-key.pem.

@@ -23,8 +23,8 @@ import (
 	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/command/agent/inspect"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // clientConfig makes the client's configuration of the agent's.

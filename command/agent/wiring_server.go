@@ -11,9 +11,9 @@ import (
 
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/command/agent/inspect"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // logReserve is how much of a new server's log is written ahead: what some thousand entries take before there is a first

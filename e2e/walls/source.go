@@ -204,7 +204,7 @@ func stateWriter(t *Tree) []Breach {
 	}
 	var found []Breach
 	for _, p := range t.Packages() {
-		if matches(p.Path, home, "nomadish/fsm", "nomadish", "nomadish/simulation") {
+		if matches(p.Path, home, "nomadish/fsm", "nomadish", "internal/simulation") {
 			continue
 		}
 		seen := map[int]bool{}

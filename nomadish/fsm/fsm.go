@@ -14,9 +14,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // FSM implements raft.FSM and raft.BatchingFSM over a state's writer. Raft calls it from one goroutine.

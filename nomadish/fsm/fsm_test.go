@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 type replica struct {

@@ -13,8 +13,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // A snapshot is: the magic, a header record, then a record for every row, then an

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nomadish/nomadish/structs/wire/keyring"
+	"github.com/nomadish/nomadish/internal/keyring"
 )
 
 // JoinConfig says how a server goes on trying to join.

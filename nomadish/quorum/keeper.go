@@ -13,9 +13,9 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Leaver ends a failed member's membership.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/nomadish/nomadish/structs/wire/atomicfile"
+	"github.com/nomadish/nomadish/internal/atomicfile"
 )
 
 // FilePromise is a promise in a file.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Agent answers what operators ask of the agent that this server runs in.

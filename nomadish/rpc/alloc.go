@@ -3,9 +3,9 @@ package rpc
 import (
 	"context"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func (e *Endpoints) registerAllocs(mux *wire.Mux) {

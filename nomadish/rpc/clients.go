@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // sessions remembers which session each node is behind, so that a server can call

@@ -3,9 +3,9 @@ package rpc
 import (
 	"context"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/events"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // eventStream sends what changes, as it is committed, until the caller goes away. Its first answer has no events: it says that

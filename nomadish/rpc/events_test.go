@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // TestEventStreamFromAnIndex: a stream begins with the first commit kept from the

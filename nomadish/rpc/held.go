@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // held are the evaluations that the workers of other servers have, by the sessions that they were asked for over: when one

@@ -4,9 +4,9 @@ import (
 	"context"
 	"iter"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // lastPoolEntry is the newest type of log entry that node pools take.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func (e *Endpoints) registerStatus(mux *wire.Mux) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Apply sends an entry through the encoding of the log.

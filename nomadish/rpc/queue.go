@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // maxQueueEntries bounds one page of the queue: about 600 bytes each.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // ClientGossip is the gossip of the clients, as the endpoints need it.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Regions is who serves other regions, as this server knows by gossip.

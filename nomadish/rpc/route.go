@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Reign is who leads, as this server knows.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func (e *Endpoints) registerScaling(mux *wire.Mux) {

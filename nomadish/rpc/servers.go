@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // registerServers are the methods about the servers themselves.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // snapshotChunk is how much of an archive is sent at once, in bytes.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // anyValue gives a random value of any type that is said of tasks: a field that is new,

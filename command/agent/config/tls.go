@@ -1,6 +1,6 @@
 package config
 
-import "github.com/nomadish/nomadish/structs/wire"
+import "github.com/nomadish/nomadish/internal/wire"
 
 // TLS says which connections are guarded by certificates, and how.
 type TLS struct {

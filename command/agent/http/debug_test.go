@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func TestAgentMonitor(t *testing.T) {

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // topics are those of Nomad's event stream. Of those that we have no events for

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // allocExec says why no command can be run in an allocation. Callers speak WebSocket: they are told in the message that closes

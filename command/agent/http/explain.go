@@ -3,8 +3,8 @@ package httpapi
 import (
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // jobExplain says why a job is placed as it is, and what would place the rest: of one

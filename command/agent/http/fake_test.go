@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func TestMain(m *testing.M) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // faults takes the lines that net/http logs: those of peers whose TLS is refused as

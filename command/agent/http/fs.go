@@ -3,8 +3,8 @@ package httpapi
 import (
 	"strconv"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func (r *request) fsRequest(needPath bool) (structs.FSRequest, error) {

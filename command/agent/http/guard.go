@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // guard refuses requests that a web page makes with its reader's browser: those under a name that is not the agent's (DNS

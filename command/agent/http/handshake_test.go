@@ -13,8 +13,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // A connection that does not go on with its TLS handshake is closed in time; one that has finished it stays.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/internal/printable"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // jobFields are the extra columns of a list of jobs.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // keyringChange does what the path names with the keys of the servers' gossip, or, by

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // limitConns bounds the connections that one address may have open. What comes

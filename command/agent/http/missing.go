@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // MissingRoute is a route of Nomad's, or a planned one, that is answered with 501, with some of its methods or all.

@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func poolList(r *request) (any, error) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func statusLeader(r *request) (any, error) {

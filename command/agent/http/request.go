@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // request is a request with its parameters read.

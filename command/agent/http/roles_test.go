@@ -14,8 +14,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire"
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // standsFor checks that a route stands for a row of the table that is no wider than the one of the method that it

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func unsupported(what string) error {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Every route that the API promises calls the right method with the right ID.

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/go-metrics"
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Backend answers the servers' RPC methods, in the same process or over the

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // members asks for the servers that gossip knows: this agent's own server, or the one

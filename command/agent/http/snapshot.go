@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // uploadChunk is how much of an archive is passed on to the leader at once, in bytes.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // headerWait is how long a stream's answer is held back for its first item, so

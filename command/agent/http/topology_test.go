@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func TestTopology(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // Each wrong request gets its code and a message that says what is wrong, and

@@ -19,8 +19,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
+	"github.com/nomadish/nomadish/internal/atomicfile"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/atomicfile"
 )
 
 // MaxKeys bounds the keys of a ring: every packet of somebody else's is tried with each,

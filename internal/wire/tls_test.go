@@ -16,7 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/nomadish/nomadish/structs/wire/certs"
+	"github.com/nomadish/nomadish/internal/certs"
 )
 
 // pki is an authority with a directory for its files.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 // beatEvery is the least time between a node's heartbeats, and how long one may be late.

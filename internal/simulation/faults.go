@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire"
 )
 
 func (s *sim) startFaults() { s.after(3*time.Second, "fate", -1, s.fate) }

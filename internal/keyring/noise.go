@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nomadish/nomadish/structs/wire"
+	"github.com/nomadish/nomadish/internal/wire"
 )
 
 // noisePerMinute bounds the warnings and errors of one pool's libraries that are logged in a minute. Whoever can send packets causes

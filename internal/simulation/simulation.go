@@ -80,7 +80,7 @@ type Failure struct {
 
 // Error implements error.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("seed %d, after %s and %d entries: %s\nthe last steps:\n  %s\nrun it again: go test ./nomadish/simulation -run TestSeeds -seed %d",
+	return fmt.Sprintf("seed %d, after %s and %d entries: %s\nthe last steps:\n  %s\nrun it again: go test ./internal/simulation -run TestSeeds -seed %d",
 		f.Seed, f.At, f.Index, f.What, strings.Join(f.Last, "\n  "), f.Seed)
 }
 

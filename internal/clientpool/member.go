@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/structs"
-	"github.com/nomadish/nomadish/structs/wire/keyring"
 )
 
 // The names of the tags.
