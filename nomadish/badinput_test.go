@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -273,7 +274,7 @@ func TestBrokenFrames(t *testing.T) {
 			play(t, addr, []byte{proto, 'E', 'T', ' ', '/'}, false)
 		}
 	}
-	for _, size := range []uint32{65 << 10, wire.MaxFrame + 1, 1<<31 - 1, 1<<32 - 1} {
+	for _, size := range []uint32{65 << 10, codec.MaxFrame + 1, 1<<31 - 1, 1<<32 - 1} {
 		play(t, addr, append([]byte{wire.ProtoRPC}, stream(binary.BigEndian.AppendUint32(nil, size))...), true)
 	}
 	if _, err := register(t.Context(), s, batchJob("after", 1)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -39,7 +39,7 @@ func full(tasks, events, text int) *structs.AllocClientUpdate {
 
 func encoded(t testing.TB, v any) int {
 	t.Helper()
-	b, err := wire.Encode(v)
+	b, err := codec.Encode(v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 	"github.com/nomadish/nomadish/client/task"
 	"github.com/nomadish/nomadish/client/users"
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -107,7 +107,7 @@ func Restore(c *Config, dir Dir, a *structs.Allocation, run []byte) (*Runner, er
 		return New(c, dir, a)
 	}
 	r := &Runner{c: c, id: a.ID, dir: dir, alloc: a, restored: true}
-	if err := wire.Decode(run, &r.state); err != nil {
+	if err := codec.Decode(run, &r.state); err != nil {
 		return nil, fmt.Errorf("allocation %s: %w", a.ID, err)
 	}
 	group := groupOf(a)
@@ -458,7 +458,7 @@ func (r *Runner) save(done func(error)) {
 	for _, t := range r.tasks {
 		s.Tasks[t.Name()] = t.State()
 	}
-	raw, err := wire.Encode(&s)
+	raw, err := codec.Encode(&s)
 	if err != nil {
 		r.c.Logger.Error("an allocation's state cannot be kept", "alloc_id", r.id, "error", err)
 		if done != nil {

@@ -10,7 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -123,7 +123,7 @@ func (s *Store) Node() (Node, error) {
 		if v == nil {
 			return nil
 		}
-		return wire.Decode(v, &n)
+		return codec.Decode(v, &n)
 	})
 	if err != nil {
 		return Node{}, fmt.Errorf("client state: node: %w", err)
@@ -133,7 +133,7 @@ func (s *Store) Node() (Node, error) {
 
 // SetNode keeps who the node is; it is durable when SetNode returns.
 func (s *Store) SetNode(n Node) error {
-	raw, err := wire.Encode(n)
+	raw, err := codec.Encode(n)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Store) Meta() (map[string]*string, error) {
 		if v == nil {
 			return nil
 		}
-		return wire.Decode(v, &m)
+		return codec.Decode(v, &m)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client state: metadata of the node: %w", err)
@@ -163,7 +163,7 @@ func (s *Store) Meta() (map[string]*string, error) {
 // SetMeta keeps the metadata that were set while the node ran, a nil value for a name that is unset; they are durable when SetMeta
 // returns.
 func (s *Store) SetMeta(m map[string]*string) error {
-	raw, err := wire.Encode(m)
+	raw, err := codec.Encode(m)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (s *Store) Load() ([]Record, error) {
 		runs := tx.Bucket(bucketRuns)
 		return tx.Bucket(bucketAllocs).ForEach(func(k, v []byte) error {
 			r := Record{Alloc: &structs.Allocation{}}
-			if err := wire.Decode(v, r.Alloc); err != nil {
+			if err := codec.Decode(v, r.Alloc); err != nil {
 				bad = append(bad, fmt.Errorf("client state: allocation %s: %w", k, err))
 				return nil
 			}
@@ -201,7 +201,7 @@ func (s *Store) Load() ([]Record, error) {
 // this write, or a later one of the same record, is durable or has failed; a
 // failed one is tried again.
 func (s *Store) PutAlloc(a *structs.Allocation, done func(error)) {
-	raw, err := wire.Encode(a)
+	raw, err := codec.Encode(a)
 	if err != nil {
 		if done != nil {
 			done(fmt.Errorf("client state: allocation %s: %w", a.ID, err))

@@ -56,19 +56,20 @@ type floor struct {
 }
 
 // shared is what servers and clients share of the network.
-var shared = []string{"structs", "internal/wire", "internal/keyring", "internal/clientpool", "internal/certs", "internal/atomicfile"}
+var shared = []string{"structs", "internal/codec", "internal/wire", "internal/keyring", "internal/clientpool", "internal/certs", "internal/atomicfile"}
 
 // The house, from the ground up. A package that stands on no floor is reported: a new room needs a place.
 var house = []floor{
 	{1, []string{"structs"}, nil, nil, "structs is the vocabulary and imports nobody"},
 	{1, []string{"structs/..."}, []string{"structs"}, []string{"structs", "structs/acl"}, "what lies under structs knows only structs"},
 	{1, []string{"internal/wire", "internal/keyring", "internal/clientpool", "internal/certs"}, nil, shared, "what servers and client share of the network knows only structs and itself"},
+	{1, []string{"internal/codec"}, nil, nil, "how values are written needs nothing of ours"},
 	{0, []string{"internal/atomicfile"}, nil, nil, "replacing a file needs nothing of ours"},
-	{8, []string{"internal/simulation"}, nil, []string{"structs/...", "scheduler/...", "nomadish/*", "internal/telemetry", "internal/wire", "internal/certs"}, "the simulation runs the parts, without the wiring"},
+	{8, []string{"internal/simulation"}, nil, []string{"structs/...", "scheduler/...", "nomadish/*", "internal/*"}, "the simulation runs the parts, without the wiring"},
 	{2, []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt"}, nil, nil, "an algorithm knows none of its siblings; schedule.go is where they meet"},
 	{2, []string{"scheduler/entitle/..."}, nil, []string{"scheduler/entitle/..."}, "an algorithm knows none of its siblings; schedule.go is where they meet"},
 	{3, []string{"scheduler/..."}, algorithms, []string{"structs", "scheduler/..."}, "the scheduler is a function of a snapshot"},
-	{5, []string{"nomadish/state"}, nil, []string{"structs", "scheduler/...", "nomadish/state"}, "state stands on the scheduler's World and on nothing of the server"},
+	{5, []string{"nomadish/state"}, nil, []string{"structs", "scheduler/...", "internal/codec", "nomadish/state"}, "state stands on the scheduler's World and on nothing of the server"},
 	{7, []string{"nomadish"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "internal/*"}, "server and client meet only on the wire, and command wires the server, not the reverse"},
 	{8, []string{"nomadish/..."}, []string{"nomadish", "nomadish/state"}, []string{"structs/...", "scheduler/...", "nomadish/*", "internal/*"}, "nobody but the wiring sees the server; its parts know neither client nor command"},
 	{7, []string{"client"}, nil, []string{"structs/...", "client/...", "internal/*"}, "server and client meet only on the wire, and clients do not schedule"},

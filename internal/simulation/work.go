@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -181,9 +182,9 @@ func (j *job) send(wait time.Duration, plan *structs.Plan, tell func(*structs.Pl
 // copied is a plan as it comes over the wire.
 func copied(s *sim, p *structs.Plan) *structs.Plan {
 	out := &structs.Plan{}
-	data, err := wire.Encode(p)
+	data, err := codec.Encode(p)
 	if err == nil {
-		err = wire.Decode(data, out)
+		err = codec.Decode(data, out)
 	}
 	if err != nil {
 		s.fail("send a plan: %v", err)

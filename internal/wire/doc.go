@@ -1,6 +1,6 @@
 // Package wire is what server and client share of the network: the framing of
-// calls over yamux sessions, the msgpack codec, the connection pool and the names
-// of the RPC methods.
+// calls over yamux sessions, the connection pool and the names of the RPC methods.
+// How values are written is package codec's.
 //
 // One TCP port carries everything: the first byte of a connection tells Raft from
 // RPC, within TLS where that is on (see TLS): then both sides show certificates, and the

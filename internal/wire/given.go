@@ -1,11 +1,10 @@
 package wire
 
-import "reflect"
+import (
+	"reflect"
 
-// Given is an argument or an answer, V a pointer to it, that is given away: whoever gets it within the same process has it as it
-// is, what it points to included, instead of a copy that went through the codec. Nobody who has seen it before may change it any
-// more, and if others may still read it, neither may who gets it. To another process it is V.
-type Given struct{ V any }
+	"github.com/nomadish/nomadish/internal/codec"
+)
 
 // assign sets what to points to from a pointer to a value of the same type; false: it is of another.
 func assign(to, from any) bool {
@@ -19,9 +18,9 @@ func assign(to, from any) bool {
 
 // copyTo is assign to whatever can be decoded from the value's encoding.
 func copyTo(to, from any) error {
-	raw, err := Encode(from)
+	raw, err := codec.Encode(from)
 	if err != nil {
 		return err
 	}
-	return Decode(raw, to)
+	return codec.Decode(raw, to)
 }

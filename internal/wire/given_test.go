@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,7 +33,7 @@ func TestGiven(t *testing.T) {
 			return err
 		}
 		var other, copied struct{ Payload struct{ N int } }
-		if err := errors.Join(call.Args(&other), Decode(raw, &copied)); err != nil || other.Payload.N != 3 || copied.Payload.N != 3 {
+		if err := errors.Join(call.Args(&other), codec.Decode(raw, &copied)); err != nil || other.Payload.N != 3 || copied.Payload.N != 3 {
 			t.Errorf("as another type %+v, its encoding %+v, %v", other, copied, err)
 		}
 		return Unary(func(_ context.Context, args *given) (*structs.WriteReply, error) {
@@ -41,14 +42,14 @@ func TestGiven(t *testing.T) {
 		})(ctx, call)
 	})
 	args := &given{key, structs.WriteRequest{Region: "here"}}
-	if err := mux.Local(t.Context(), "Unary", Given{args}, &structs.WriteReply{}); err != nil || seen != any(key) {
+	if err := mux.Local(t.Context(), "Unary", codec.Given{V: args}, &structs.WriteReply{}); err != nil || seen != any(key) {
 		t.Errorf("given away %v, %v", seen, err)
 	}
 	if err := mux.Local(t.Context(), "Unary", args, &structs.WriteReply{}); err != nil || seen == any(key) || seen == nil {
 		t.Errorf("not given away %v, %v", seen, err)
 	}
-	abroad, err := Encode(Given{args})
-	if same, _ := Encode(args); err != nil || !bytes.Equal(abroad, same) {
+	abroad, err := codec.Encode(codec.Given{V: args})
+	if same, _ := codec.Encode(args); err != nil || !bytes.Equal(abroad, same) {
 		t.Errorf("to another process: %q, %v, want %q", abroad, err, same)
 	}
 }
@@ -58,11 +59,11 @@ func TestGivenInStreams(t *testing.T) {
 	key := &struct{ N int }{3}
 	mux.Handle("Stream", Streaming(func(_ context.Context, _ *structs.EmptyRequest, send func(any) error) error {
 		for range 3 {
-			if err := errors.Join(send(Given{&given{Payload: key}}), send(&given{Payload: key})); err != nil {
+			if err := errors.Join(send(codec.Given{V: &given{Payload: key}}), send(&given{Payload: key})); err != nil {
 				return err
 			}
 		}
-		return send(Given{&given{Payload: key}})
+		return send(codec.Given{V: &given{Payload: key}})
 	}))
 	st, err := mux.LocalStream(t.Context(), "Stream", &structs.EmptyRequest{})
 	if err != nil {

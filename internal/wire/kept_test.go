@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/yamux"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -208,7 +209,7 @@ func TestEarlierVersionsKeepNoStreams(t *testing.T) {
 			}
 			var h struct{ Method string }
 			var args echo
-			if err := errors.Join(ReadFrame(conn, 1<<10, &h), ReadFrame(conn, 1<<10, &args), writeFrames(conn, wellFrame, &args)); err != nil {
+			if err := errors.Join(codec.ReadFrame(conn, 1<<10, &h), codec.ReadFrame(conn, 1<<10, &args), codec.WriteFrames(conn, wellFrame, &args)); err != nil {
 				t.Error(err)
 			}
 			_ = conn.Close()
@@ -240,7 +241,7 @@ func TestEarlierVersionsKeepNoStreams(t *testing.T) {
 		}
 		var st status
 		var out echo
-		if err := errors.Join(writeFrames(conn, nil, struct{ Method string }{"echo"}, &echo{"old"}), ReadFrame(conn, 1<<10, &st), ReadFrame(conn, 1<<10, &out)); err != nil {
+		if err := errors.Join(codec.WriteFrames(conn, nil, struct{ Method string }{"echo"}, &echo{"old"}), codec.ReadFrame(conn, 1<<10, &st), codec.ReadFrame(conn, 1<<10, &out)); err != nil {
 			t.Fatal(err)
 		}
 		if rest, err := io.ReadAll(conn); len(rest) != 0 || err != nil || st != (status{}) || out.Text != "old" {
@@ -330,7 +331,7 @@ func TestKeptStreamsAreNotHeld(t *testing.T) {
 		}
 		var st status
 		var out echo
-		err = errors.Join(writeFrames(conn, nil, header{Method: "echo", Keep: true}, &echo{"kept"}), ReadFrame(conn, 1<<10, &st), ReadFrame(conn, 1<<10, &out))
+		err = errors.Join(codec.WriteFrames(conn, nil, header{Method: "echo", Keep: true}, &echo{"kept"}), codec.ReadFrame(conn, 1<<10, &st), codec.ReadFrame(conn, 1<<10, &out))
 		if err != nil || !st.Kept {
 			t.Fatalf("%+v, %v", st, err)
 		}
@@ -344,7 +345,7 @@ func TestKeptStreamsAreNotHeld(t *testing.T) {
 		_ = conn.Close()
 	}
 	busy := open()
-	if err := writeFrames(busy, nil, header{Method: "wait", Keep: true}, &echo{}); err != nil {
+	if err := codec.WriteFrames(busy, nil, header{Method: "wait", Keep: true}, &echo{}); err != nil {
 		t.Fatal(err)
 	}
 	silent, slow := open(), open()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -38,7 +39,7 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 	if maxCalls <= 0 {
 		maxCalls = 65536
 	}
-	return &Mux{handlers: map[string]Handler{}, bounds: map[string]bound{}, logger: logger, maxFrame: MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
+	return &Mux{handlers: map[string]Handler{}, bounds: map[string]bound{}, logger: logger, maxFrame: codec.MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
 }
 
 // Handle sets a method's handler.
@@ -113,7 +114,7 @@ func (c *Call) Args(v any) error {
 	if err != nil {
 		return err
 	}
-	return Decode(raw, v)
+	return codec.Decode(raw, v)
 }
 
 // Given is the argument if it was given away in the same process; nil: it was not.
@@ -147,22 +148,22 @@ func (c *Call) Size() int { return len(c.args) }
 // RawArgs is the argument as it came, to be passed on.
 func (c *Call) RawArgs() ([]byte, error) {
 	if c.args == nil && c.given != nil {
-		return Encode(c.given)
+		return codec.Encode(c.given)
 	}
 	return c.args, nil
 }
 
 // Send sends one answer.
 func (c *Call) Send(v any) error {
-	if g, ok := v.(Given); ok && c.hand != nil {
+	if g, ok := v.(codec.Given); ok && c.hand != nil {
 		return c.hand(g.V)
 	}
-	e, err := frames(c.well(), v)
+	e, err := codec.EncodeFrames(c.well(), v)
 	if err == nil {
 		c.sent = true
-		return e.write(c.conn)
+		return e.Write(c.conn)
 	}
-	if errors.Is(err, ErrFrameTooLarge) {
+	if errors.Is(err, codec.ErrFrameTooLarge) {
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
 			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
 	}
@@ -202,7 +203,7 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 			to.closeStream(conn)
 		}
 	}()
-	if err := writeRaw(conn, head, raw); err != nil {
+	if err := codec.WriteRaw(conn, head, raw); err != nil {
 		return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(err))
 	}
 	for first := true; ; first = false {
@@ -224,30 +225,30 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		c.relayed = true
 		if st.Code != "" || st.End {
 			free, st.Kept, c.sent = c.keep && st.Kept, c.keep, true
-			return WriteFrame(c.conn, st)
+			return codec.WriteFrame(c.conn, st)
 		}
-		body, err := readRaw(conn, MaxFrame)
+		body, err := codec.ReadRaw(conn, codec.MaxFrame)
 		if err != nil {
 			c.relayed = !first
 			return fmt.Errorf("pass on %s to %s: %w within an answer: %w", c.Method, to.addr, ErrSessionClosed, err)
 		}
 		c.sent, free = true, c.keep && st.Kept
-		if err := writeRaw(c.conn, c.well(), body); err != nil || c.keep { // it was well, see above; and it may be the only one
+		if err := codec.WriteRaw(c.conn, c.well(), body); err != nil || c.keep { // it was well, see above; and it may be the only one
 			return err
 		}
 	}
 }
 
-func (c *Call) end() error { return WriteFrame(c.conn, status{End: true}) }
+func (c *Call) end() error { return codec.WriteFrame(c.conn, status{End: true}) }
 
 // Local calls a unary method in the same process, on the caller's goroutine. Argument and answer pass through the
-// codec, so that caller and callee never share memory, but for an argument that is [Given] away.
+// codec, so that caller and callee never share memory, but for an argument that is [codec.Given] away.
 func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 	var out bytes.Buffer
 	call := &Call{Method: method, conn: &out, limit: m.maxFrame, single: true}
-	if g, ok := args.(Given); ok {
+	if g, ok := args.(codec.Given); ok {
 		call.given = g.V
-	} else if raw, err := Encode(args); err == nil {
+	} else if raw, err := codec.Encode(args); err == nil {
 		call.args = raw
 	} else {
 		return err
@@ -269,7 +270,7 @@ func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 	case st.End:
 		return fmt.Errorf("%s: %w", method, ErrSessionClosed)
 	}
-	return ReadFrame(&out, MaxFrame, reply)
+	return codec.ReadFrame(&out, codec.MaxFrame, reply)
 }
 
 // Receiver is the caller's side of a stream, local or remote.
@@ -280,7 +281,7 @@ type Receiver interface {
 
 // LocalStream opens a call in the same process.
 func (m *Mux) LocalStream(ctx context.Context, method string, args any) (Receiver, error) {
-	raw, err := Encode(args)
+	raw, err := codec.Encode(args)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +291,7 @@ func (m *Mux) LocalStream(ctx context.Context, method string, args any) (Receive
 	call := &Call{Method: method, conn: localConn{w}, args: raw, limit: m.maxFrame, hand: func(v any) error {
 		select {
 		case st.handed <- v:
-			return writeRaw(w, wellFrame, nil) // the place of it among the others
+			return codec.WriteRaw(w, wellFrame, nil) // the place of it among the others
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -298,7 +299,7 @@ func (m *Mux) LocalStream(ctx context.Context, method string, args any) (Receive
 	go func() { // ends with the handler, whose context Close cancels
 		defer close(st.done)
 		if err := m.dispatch(ctx, call); err != nil {
-			_ = WriteFrame(w, statusOf(err))
+			_ = codec.WriteFrame(w, statusOf(err))
 		}
 		_ = w.Close()
 	}()
@@ -333,14 +334,14 @@ func (s *localStream) Recv(v any) error {
 	if st.End {
 		return io.EOF
 	}
-	body, err := readRaw(s.r, MaxFrame)
+	body, err := codec.ReadRaw(s.r, codec.MaxFrame)
 	if err != nil {
 		return s.lost(err)
 	}
 	if len(body) == 0 { // no value is encoded as nothing
 		return s.take(v)
 	}
-	return Decode(body, v)
+	return codec.Decode(body, v)
 }
 
 // lost is why nothing more comes, though the callee has not ended the stream: who it was passed on to is gone, say.
@@ -360,7 +361,7 @@ func (s *localStream) take(v any) error {
 		}
 		return copyTo(v, given)
 	default: // a frame that another server sent
-		return Decode(nil, v)
+		return codec.Decode(nil, v)
 	}
 }
 

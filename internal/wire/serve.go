@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -33,7 +34,7 @@ func (m *Mux) Serve(ctx context.Context, s *Session) {
 		case slots <- struct{}{}:
 		default:
 			refuse := statusOf(structs.Errorf(structs.CodeLimited, "over %d calls on one connection", m.maxCalls))
-			_ = WriteFrame(conn, refuse)
+			_ = codec.WriteFrame(conn, refuse)
 			_ = conn.Close()
 			continue
 		}
@@ -107,7 +108,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 	conn := turn.conn
 	turn.callers()
 	for first := true; ; first = false {
-		head, err := readRaw(conn, 64<<10)
+		head, err := codec.ReadRaw(conn, 64<<10)
 		if err != nil {
 			return
 		}
@@ -132,7 +133,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 // answer answers a call; false: the stream is not kept for another.
 func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r request) bool {
 	var h header
-	if Decode(r.head, &h) != nil {
+	if codec.Decode(r.head, &h) != nil {
 		return false
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -153,7 +154,7 @@ func (m *Mux) answer(ctx context.Context, s *Session, conn *yamux.Stream, r requ
 	}
 	st := statusOf(err)
 	st.Kept = call.keep
-	return WriteFrame(conn, st) == nil && call.keep
+	return codec.WriteFrame(conn, st) == nil && call.keep
 }
 
 // dispatch runs the handler; its panic becomes an error and a log line, not the

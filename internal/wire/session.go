@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/yamux"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -62,7 +63,7 @@ var keptBody = string(keptFrame[4:])
 
 // readStatus reads the status of an answer.
 func readStatus(r io.Reader) (status, error) {
-	body, err := readRaw(r, MaxFrame)
+	body, err := codec.ReadRaw(r, codec.MaxFrame)
 	if err != nil {
 		return status{}, err
 	}
@@ -77,16 +78,16 @@ func statusIn(body []byte) (st status, err error) {
 	if string(body) == keptBody {
 		return status{Kept: true}, nil
 	}
-	return st, Decode(body, &st)
+	return st, codec.Decode(body, &st)
 }
 
 // frameOf is a value's frame.
 func frameOf(v any) ([]byte, error) {
-	body, err := Encode(v)
+	body, err := codec.Encode(v)
 	if err != nil {
 		return nil, err
 	}
-	return appendFrame(nil, body)
+	return codec.AppendFrame(nil, body)
 }
 
 func statusOf(err error) status {
@@ -136,7 +137,7 @@ type Session struct {
 type Config struct {
 	KeepAlive    time.Duration // 0: 15 s
 	WriteTimeout time.Duration // 0: 10 s
-	MaxFrame     int           // 0: MaxFrame
+	MaxFrame     int           // 0: codec.MaxFrame
 	Logger       hclog.Logger  // nil: silent
 	TLS          *TLS          // nil: plain connections
 }
@@ -283,7 +284,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 	st := &Stream{session: s, conn: conn, method: method, ctx: ctx, asked: h.Keep}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
-	if err := writeFrames(conn, nil, h, args); err != nil {
+	if err := codec.WriteFrames(conn, nil, h, args); err != nil {
 		st.Close()
 		return nil, st.lost(err)
 	}
@@ -317,7 +318,7 @@ func (s *Stream) Await() (err error) {
 	if s.begun != nil {
 		return nil
 	}
-	if s.begun, err = readRaw(s.conn, MaxFrame); err != nil {
+	if s.begun, err = codec.ReadRaw(s.conn, codec.MaxFrame); err != nil {
 		s.begun = nil
 		return s.lost(err)
 	}
@@ -345,7 +346,7 @@ func (s *Stream) Recv(v any) error {
 	if st.End {
 		return io.EOF
 	}
-	if err := ReadFrame(s.conn, MaxFrame, v); err != nil {
+	if err := codec.ReadFrame(s.conn, codec.MaxFrame, v); err != nil {
 		return s.lost(err)
 	}
 	s.release(st)
@@ -361,7 +362,7 @@ func (s *Stream) release(st status) {
 
 // Send writes another argument frame, on methods that read them.
 func (s *Stream) Send(v any) error {
-	if err := WriteFrame(s.conn, v); err != nil {
+	if err := codec.WriteFrame(s.conn, v); err != nil {
 		return s.lost(err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -312,39 +313,11 @@ func TestPoolSharesAndReopens(t *testing.T) {
 	}
 }
 
-func TestCodecKeepsStringsAndMaps(t *testing.T) {
-	in := map[string]any{"command": "/bin/sh", "args": []any{"-c", "true"}, "nested": map[string]any{"n": int64(3)}}
-	raw, err := Encode(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out map[string]any
-	if err := Decode(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := out["command"].(string); !ok {
-		t.Fatalf("a string came back as %T", out["command"])
-	}
-	if _, ok := out["nested"].(map[string]any); !ok {
-		t.Fatalf("a map came back as %T", out["nested"])
-	}
-}
-
-func TestFrameLimit(t *testing.T) {
-	var b bytes.Buffer
-	if err := WriteFrame(&b, &echo{strings.Repeat("x", 1000)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ReadFrame(&b, 100, &echo{}); !errors.Is(err, ErrFrameTooLarge) {
-		t.Fatalf("a frame over the limit: %v", err)
-	}
-}
-
 // Who asks for more than a frame holds is told so, and how to ask for less.
 func TestTooLargeAnAnswer(t *testing.T) {
 	mux := NewMux(hclog.NewNullLogger(), 0)
 	mux.Handle("Test.Large", func(_ context.Context, call *Call) error {
-		return call.Send(&echo{strings.Repeat("x", MaxFrame+1)})
+		return call.Send(&echo{strings.Repeat("x", codec.MaxFrame+1)})
 	})
 	err := mux.Local(t.Context(), "Test.Large", &echo{}, &echo{})
 	var e *structs.Error
@@ -357,7 +330,7 @@ func TestTooLargeAnAnswer(t *testing.T) {
 func FuzzRPCFrame(f *testing.F) {
 	seed := func(v any) {
 		var b bytes.Buffer
-		if err := WriteFrame(&b, v); err != nil {
+		if err := codec.WriteFrame(&b, v); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
@@ -372,7 +345,7 @@ func FuzzRPCFrame(f *testing.F) {
 			&header{}, &status{}, &structs.JobRegisterRequest{}, &structs.PlanRequest{}, &structs.NodeRegisterRequest{},
 			&structs.ClientUpdateRequest{}, &structs.EvalUpdateRequest{}, &structs.FSRequest{}, &structs.EventStreamRequest{},
 		} {
-			_ = ReadFrame(bytes.NewReader(data), 1<<20, v) // must neither panic nor hang
+			_ = codec.ReadFrame(bytes.NewReader(data), 1<<20, v) // must neither panic nor hang
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/telemetry"
-	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -78,7 +78,7 @@ func NewState(opts state.Options, logger hclog.Logger) (*FSM, *state.Store) {
 
 // Encode makes a log entry: one byte of type, then the payload in msgpack.
 func Encode(t structs.LogType, payload any) ([]byte, error) {
-	entry, err := wire.Append([]byte{byte(t)}, payload)
+	entry, err := codec.Append([]byte{byte(t)}, payload)
 	if err != nil {
 		return nil, fmt.Errorf("log entry type %d: %w", t, err)
 	}
@@ -96,7 +96,7 @@ func Decode(entry []byte) (structs.LogType, any, error) {
 	if err != nil {
 		return t, nil, err
 	}
-	if err := wire.Decode(entry[1:], payload); err != nil {
+	if err := codec.Decode(entry[1:], payload); err != nil {
 		return t, nil, fmt.Errorf("log entry type %d: %w", t, err)
 	}
 	return t, payload, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/telemetry"
-	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -299,7 +299,7 @@ func TestNewerSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x.row != nil {
-			if err := wire.WriteFrame(&out, x.row); err != nil {
+			if err := codec.WriteFrame(&out, x.row); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -412,7 +412,7 @@ func TestSnapshotKeepsWhatIsEmpty(t *testing.T) {
 		Eval: &structs.Evaluation{ID: "e", Namespace: "default", JobID: "j", Status: structs.EvalStatusPending, QueuedAllocations: map[string]int{}},
 		Time: 1,
 	}
-	payload, err := wire.EncodeRow(entry) // as earlier versions wrote them
+	payload, err := codec.EncodeRow(entry) // as earlier versions wrote them
 	if err != nil {
 		t.Fatal(err)
 	}

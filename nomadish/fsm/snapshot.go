@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/nomadish/state"
 )
 
@@ -59,7 +59,7 @@ func write(to io.Writer, s *state.Snapshot) error {
 	if err = cmp.Or(err, rows.flush(), rows.wait()); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	if err := wire.WriteFrame(w, &row{Count: rows.count}); err != nil {
+	if err := codec.WriteFrame(w, &row{Count: rows.count}); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	if err := w.Flush(); err != nil {
@@ -117,8 +117,8 @@ func (o *outgoing) flush() error {
 	onAll(len(batch), func(i int) {
 		e := &batch[i]
 		var data []byte
-		if data, e.err = wire.EncodeRow(e.value); e.err == nil {
-			e.err = wire.WriteFrame(&e.frame, &row{Table: e.table, Data: data})
+		if data, e.err = codec.EncodeRow(e.value); e.err == nil {
+			e.err = codec.WriteFrame(&e.frame, &row{Table: e.table, Data: data})
 		}
 	})
 	largest := 1
@@ -174,7 +174,7 @@ func writeHeader(w io.Writer, h *Header) error {
 	if _, err := io.WriteString(w, magic); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	if err := wire.WriteFrame(w, h); err != nil {
+	if err := codec.WriteFrame(w, h); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
@@ -199,7 +199,7 @@ func readHeader(r io.Reader) (h Header, err error) {
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != magic {
 		return h, errors.New("this is not a nomadish snapshot")
 	}
-	if err := wire.ReadFrame(r, maxRow, &h); err != nil {
+	if err := codec.ReadFrame(r, maxRow, &h); err != nil {
 		return h, fmt.Errorf("read the header: %w", err)
 	}
 	if h.Version > version {
@@ -245,7 +245,7 @@ func (r *rows) give(each func(table string, row any, size int) error) error {
 	onAll(len(r.all), func(i int) {
 		d := &r.all[i]
 		if d.value, d.err = state.NewRow(d.Table); d.err == nil {
-			d.err = wire.Decode(d.Data, d.value)
+			d.err = codec.Decode(d.Data, d.value)
 		}
 	})
 	for i := range r.all {
@@ -280,7 +280,7 @@ func Read(from io.Reader, each func(table string, row any, size int) error) (Hea
 	for count := 0; ; count++ {
 		before := r.n
 		var next row
-		if err := wire.ReadFrame(r, maxRow, &next); err != nil {
+		if err := codec.ReadFrame(r, maxRow, &next); err != nil {
 			torn := fmt.Errorf("row %d: %w: the snapshot is torn or damaged; use another", count, err)
 			return h, cmp.Or(rows.give(each), torn) // what is wrong first
 		}

@@ -3,7 +3,7 @@ package rpc
 import (
 	"context"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/nomadish/events"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -20,7 +20,7 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 		after--
 	}
 	feed := e.Store.FeedKept(after)
-	if err := send(wire.Given{V: &structs.Events{}}); err != nil {
+	if err := send(codec.Given{V: &structs.Events{}}); err != nil {
 		return err
 	}
 	for {
@@ -33,7 +33,7 @@ func (e *Endpoints) eventStream(ctx context.Context, args *structs.EventStreamRe
 				WithHint("it was read too slowly; open it again from the last index that you saw")
 		}
 		if out := wanted.Events(changes); len(out.Events) > 0 {
-			if err := send(wire.Given{V: &out}); err != nil { // what it points to the state never changes, nor does the stream's reader
+			if err := send(codec.Given{V: &out}); err != nil { // what it points to the state never changes, nor does the stream's reader
 				return err
 			}
 		}

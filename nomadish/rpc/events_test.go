@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -28,7 +28,7 @@ func TestEventStreamFromAnIndex(t *testing.T) {
 		defer cancel()
 		var got []uint64
 		err := e.eventStream(ctx, &structs.EventStreamRequest{Index: asked}, func(v any) error {
-			if got = append(got, v.(wire.Given).V.(*structs.Events).Index); len(got) == len(want) {
+			if got = append(got, v.(codec.Given).V.(*structs.Events).Index); len(got) == len(want) {
 				return enough
 			}
 			return nil

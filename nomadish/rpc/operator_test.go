@@ -4,13 +4,13 @@ import (
 	"context"
 	"testing"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // Apply sends an entry through the encoding of the log.
 func (s *site) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	raw, err := wire.Encode(payload)
+	raw, err := codec.Encode(payload)
 	if err != nil {
 		return 0, err
 	}
@@ -18,7 +18,7 @@ func (s *site) Apply(_ context.Context, t structs.LogType, payload any) (uint64,
 	if err != nil {
 		return 0, err
 	}
-	if err := wire.Decode(raw, entry); err != nil {
+	if err := codec.Decode(raw, entry); err != nil {
 		return 0, err
 	}
 	s.index++

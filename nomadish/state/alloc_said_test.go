@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-msgpack/v2/codec"
+	msgpack "github.com/hashicorp/go-msgpack/v2/codec"
 	"pgregory.net/rapid"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -101,12 +101,12 @@ func TestSaidTravels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sent, got, here structs.AllocClientUpdate
 		anyValue(t, reflect.ValueOf(&sent).Elem())
-		data, err := wire.Encode(&sent)
+		data, err := codec.Encode(&sent)
 		if err == nil {
-			err = codec.NewDecoderBytes(data, canonical).Decode(&got)
+			err = msgpack.NewDecoderBytes(data, canonical).Decode(&got)
 		}
 		if err == nil {
-			err = wire.Decode(data, &here)
+			err = codec.Decode(data, &here)
 		}
 		if err != nil {
 			t.Fatal(err)

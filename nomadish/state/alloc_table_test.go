@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -313,7 +313,7 @@ func (m *model) restore(t *rapid.T) {
 	before := m.snap()
 	in, want := m.w.Import(), oracle{}
 	add := func(table string, row any) error {
-		data, err := wire.Encode(row)
+		data, err := codec.Encode(row)
 		if err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (m *model) restore(t *rapid.T) {
 			if rows[i], err = NewRow(table); err != nil {
 				return err
 			}
-			if err := wire.Decode(data, rows[i]); err != nil {
+			if err := codec.Decode(data, rows[i]); err != nil {
 				return err
 			}
 		}

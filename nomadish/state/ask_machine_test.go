@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -230,7 +230,7 @@ func (m *askModel) restore(t *rapid.T) {
 }
 
 func copyRow(in *Import, table string, row any) error {
-	data, err := wire.Encode(row)
+	data, err := codec.Encode(row)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func copyRow(in *Import, table string, row any) error {
 	if err != nil {
 		return err
 	}
-	if err := wire.Decode(data, fresh); err != nil {
+	if err := codec.Decode(data, fresh); err != nil {
 		return err
 	}
 	return in.Add(table, fresh)

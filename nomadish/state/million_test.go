@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -75,12 +75,12 @@ func (f *filled) nodeID(i int) string { return structs.DeriveID("node", uint64(i
 // decoded gives a log entry as it comes from the log: shared with nobody.
 func decoded[T any](b *testing.B, entry *T) *T {
 	b.Helper()
-	data, err := wire.Encode(entry)
+	data, err := codec.Encode(entry)
 	if err != nil {
 		b.Fatal(err)
 	}
 	out := new(T)
-	if err := wire.Decode(data, out); err != nil {
+	if err := codec.Decode(data, out); err != nil {
 		b.Fatal(err)
 	}
 	return out
@@ -182,7 +182,7 @@ func (f *filled) stream() {
 	var all []encoded
 	from := cpu(f.b)
 	err := f.w.store.Snapshot().Export(func(table string, row any) error {
-		data, err := wire.Encode(row)
+		data, err := codec.Encode(row)
 		all = append(all, encoded{table, data})
 		return err
 	})
@@ -198,7 +198,7 @@ func (f *filled) stream() {
 	for _, e := range all {
 		row, err := NewRow(e.table)
 		if err == nil {
-			err = wire.Decode(e.data, row)
+			err = codec.Decode(e.data, row)
 		}
 		if err == nil {
 			err = in.Add(e.table, row)

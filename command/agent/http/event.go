@@ -3,6 +3,7 @@ package httpapi
 import (
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -93,9 +94,9 @@ func typed(e *structs.Events) error {
 			if value == nil {
 				continue // of a newer build
 			}
-			text, err := wire.Encode(raw)
+			text, err := codec.Encode(raw)
 			if err == nil {
-				err = wire.Decode(text, value)
+				err = codec.Decode(text, value)
 			}
 			if err != nil {
 				return structs.Errorf(structs.CodeInternal, "event %s: %w", kind, err)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -21,12 +21,12 @@ func TestEventsReadAlikeFromEveryServer(t *testing.T) {
 		{Topic: structs.TopicOperator, Payload: map[string]any{"SchedulerConfiguration": &structs.SchedulerConfiguration{}}},
 		{Topic: structs.TopicQueue, Payload: map[string]any{"Ask": &structs.Ask{}}},
 	}}
-	sent, err := wire.Encode(&own)
+	sent, err := codec.Encode(&own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got structs.Events
-	if err := wire.Decode(sent, &got); err != nil {
+	if err := codec.Decode(sent, &got); err != nil {
 		t.Fatal(err)
 	}
 	got.Events = append(got.Events, structs.Event{Payload: map[string]any{"Later": map[string]any{"X": int64(1)}}})

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/leaks"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
@@ -40,7 +41,7 @@ func newFake() *fake {
 }
 
 func (f *fake) Call(ctx context.Context, method string, args, out any) error {
-	if g, ok := args.(wire.Given); ok {
+	if g, ok := args.(codec.Given); ok {
 		args = g.V
 	}
 	f.mu.Lock()

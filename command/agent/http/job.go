@@ -3,6 +3,7 @@ package httpapi
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
@@ -118,7 +119,7 @@ func jobRegister(r *request) (any, error) {
 	}
 	args.WriteRequest = w
 	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobRegister, wire.Given{V: &args}, &reply, &reply.Index); err != nil {
+	if err := r.change(wire.MethodJobRegister, codec.Given{V: &args}, &reply, &reply.Index); err != nil {
 		return nil, err
 	}
 	return &reply, nil
