@@ -176,26 +176,6 @@ func (t *Tree) ours(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, t.Module+"/")
 }
 
-// near and far: every package of ours that p reaches, tests left out, with the chain of imports that leads there.
-func (t *Tree) reach(p *Package) map[string][]string {
-	chains := map[string][]string{}
-	var walk func(from *Package, chain []string)
-	walk = func(from *Package, chain []string) {
-		for _, imp := range from.Imports {
-			dep, ok := t.ours(imp)
-			if _, seen := chains[dep]; !ok || seen {
-				continue
-			}
-			chains[dep] = append(slices.Clone(chain), dep)
-			if next := t.pkgs[dep]; next != nil {
-				walk(next, chains[dep])
-			}
-		}
-	}
-	walk(p, []string{p.Path})
-	return chains
-}
-
 // With gives a copy of the tree in which the file (path from the module's root, like "structs/x.go") holds src besides
 // what is there. It serves the test of the guards themselves.
 func (t *Tree) With(file, src string) (*Tree, error) {

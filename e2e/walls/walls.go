@@ -9,7 +9,7 @@ import (
 
 // Breach is one place that breaks a wall.
 type Breach struct {
-	// Wall is its number in ARCHITECTURE.md; 0 is the order of the floors.
+	// Wall is its number in ARCHITECTURE.md; 0 is the table of imports itself.
 	Wall int
 	// Where is file:line, or a package.
 	Where string
@@ -24,8 +24,9 @@ var Guards = []struct {
 	Name  string
 	Guard func(*Tree) []Breach
 }{
-	{"floors", floors},
-	{"imports", forbiddenImports},
+	{"imports", imports},
+	{"links", linked},
+	{"foreign imports", forbiddenImports},
 	{"calls", forbiddenCalls},
 	{"goroutines", goroutines},
 	{"map order", mapOrder},
@@ -46,124 +47,7 @@ func (t *Tree) Breaches() []Breach {
 	return all
 }
 
-// floor says which packages of ours a package may reach, near or far, beside those in its own list of patterns.
-type floor struct {
-	wall int
-	from []string // these packages…
-	not  []string // …but not those, which have a floor of their own
-	may  []string
-	why  string
-}
-
-// shared is what servers and clients share of the network.
-var shared = []string{"structs", "internal/codec", "internal/wire", "internal/keyring", "internal/clientpool", "internal/certs", "internal/atomicfile"}
-
-// The house, from the ground up. A package that stands on no floor is reported: a new room needs a place.
-var house = []floor{
-	{1, []string{"structs"}, nil, nil, "structs is the vocabulary and imports nobody"},
-	{1, []string{"structs/..."}, []string{"structs"}, []string{"structs", "structs/acl"}, "what lies under structs knows only structs"},
-	{1, []string{"internal/wire", "internal/keyring", "internal/clientpool", "internal/certs"}, nil, shared, "what servers and client share of the network knows only structs and itself"},
-	{1, []string{"internal/codec"}, nil, nil, "how values are written needs nothing of ours"},
-	{0, []string{"internal/atomicfile"}, nil, nil, "replacing a file needs nothing of ours"},
-	{8, []string{"internal/simulation"}, nil, []string{"structs/...", "scheduler/...", "nomadish/*", "internal/*"}, "the simulation runs the parts, without the wiring"},
-	{2, []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt"}, nil, nil, "an algorithm knows none of its siblings; schedule.go is where they meet"},
-	{2, []string{"scheduler/entitle/..."}, nil, []string{"scheduler/entitle/..."}, "an algorithm knows none of its siblings; schedule.go is where they meet"},
-	{3, []string{"scheduler/..."}, algorithms, []string{"structs", "scheduler/..."}, "the scheduler is a function of a snapshot"},
-	{5, []string{"nomadish/state"}, nil, []string{"structs", "scheduler/...", "internal/codec", "nomadish/state"}, "state stands on the scheduler's World and on nothing of the server"},
-	{7, []string{"nomadish"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "internal/*"}, "server and client meet only on the wire, and command wires the server, not the reverse"},
-	{8, []string{"nomadish/..."}, []string{"nomadish", "nomadish/state"}, []string{"structs/...", "scheduler/...", "nomadish/*", "internal/*"}, "nobody but the wiring sees the server; its parts know neither client nor command"},
-	{7, []string{"client"}, nil, []string{"structs/...", "client/...", "internal/*"}, "server and client meet only on the wire, and clients do not schedule"},
-	{8, []string{"client/..."}, []string{"client", "client/sim"}, []string{"structs/...", "client/*", "internal/*"}, "nobody but the wiring sees the client; its parts know neither server nor command"},
-	{7, []string{"client/sim"}, nil, []string{"structs/...", "client/...", "internal/*"}, "server and client meet only on the wire"},
-	{10, []string{"api"}, nil, []string{"structs"}, "api speaks HTTP and knows only the vocabulary"},
-	{0, []string{"command/jobspec/..."}, nil, []string{"structs", "command/jobspec/..."}, "parsing a job needs only the vocabulary"},
-	{0, []string{"command/ui"}, nil, []string{"internal/printable"}, "showing things needs nothing of ours but what makes text printable"},
-	{8, []string{"command/..."}, []string{"command", "command/jobspec/...", "command/ui"}, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/*", "command/*"}, "command hands things down, it is not called back"},
-	{0, []string{"command"}, nil, []string{"structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/*", "command/..."}, "command stands on everything but e2e"},
-	{0, []string{""}, nil, []string{"command/...", "structs/...", "scheduler/...", "nomadish/...", "client/...", "api", "internal/*"}, "main hands its arguments to command"},
-	{0, []string{"internal/descriptors"}, nil, nil, "keeping descriptors from other processes needs nothing of ours"},
-	{0, []string{"internal/leaks"}, nil, nil, "a tool of all tests knows nothing of ours"},
-	{0, []string{"internal/printable"}, nil, nil, "making text printable needs nothing of ours"},
-	{0, []string{"internal/telemetry"}, nil, nil, "what metrics are needs nothing of ours"},
-	{10, []string{"e2e/..."}, nil, []string{"structs", "api", "e2e/..."}, "e2e is black-box: the binary, the HTTP API, api and structs"},
-}
-
 var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt", "scheduler/entitle/..."}
-
-// Who may see the two types that hold everything. All else takes a small interface.
-var wiring = []struct {
-	pkg  string
-	only []string
-}{
-	{"nomadish", []string{"command/agent"}},
-	{"client", []string{"command/agent", "client/sim"}},
-}
-
-// only tells who may import internal/wire, the part of structs that does I/O.
-var wireUsers = []string{"nomadish/...", "client/...", "command/...", "internal/clientpool", "internal/keyring", "internal/simulation"}
-
-// A pattern "dir/*" in a floor's list means all below dir, but not dir itself.
-func mayReach(pkg string, may []string) bool {
-	for _, m := range may {
-		if dir, ok := strings.CutSuffix(m, "/*"); ok {
-			if strings.HasPrefix(pkg, dir+"/") {
-				return true
-			}
-		} else if matches(pkg, m) {
-			return true
-		}
-	}
-	return false
-}
-
-func floors(t *Tree) []Breach {
-	var found []Breach
-	for _, p := range t.Packages() {
-		f := floorOf(p.Path)
-		if f == nil {
-			found = append(found, Breach{0, p.Path, "stands on no floor of the house: give it one in e2e/walls"})
-			continue
-		}
-		for _, dep := range sortedKeys(t.reach(p)) {
-			chain := t.reach(p)[dep]
-			direct := len(chain) == 2
-			if !mayReach(dep, f.may) && (direct || mayReach(chain[len(chain)-2], f.may)) {
-				found = append(found, Breach{f.wall, p.Path, "reaches " + strings.Join(chain, " → ") + ": " + f.why})
-			}
-		}
-		for _, imp := range p.Imports {
-			dep, ok := t.ours(imp)
-			if !ok {
-				continue
-			}
-			if dep == "internal/wire" && !matches(p.Path, wireUsers...) {
-				found = append(found, Breach{1, p.Path, "imports internal/wire: only server, client and command talk over the network"})
-			}
-			for _, w := range wiring {
-				if dep == w.pkg && !matches(p.Path, w.only...) {
-					found = append(found, Breach{8, p.Path, "imports " + dep + ": only the wiring sees it whole; take a small interface"})
-				}
-			}
-		}
-		if matches(p.Path, "e2e/...") {
-			for _, imp := range p.TestImports {
-				if dep, ok := t.ours(imp); ok && !mayReach(dep, f.may) {
-					found = append(found, Breach{f.wall, p.Path, "its tests import " + dep + ": " + f.why})
-				}
-			}
-		}
-	}
-	return found
-}
-
-func floorOf(pkg string) *floor {
-	for i, f := range house {
-		if matches(pkg, f.from...) && !matches(pkg, f.not...) {
-			return &house[i]
-		}
-	}
-	return nil
-}
 
 // ban forbids packages outside the module.
 type ban struct {

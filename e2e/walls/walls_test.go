@@ -14,7 +14,7 @@ import (
 
 // tree loads the module once for all tests. The packages named besides are those that only a broken wall would import.
 var tree = sync.OnceValues(func() (*Tree, error) {
-	return Load(".", "net/http", "os", "math/rand", "math/rand/v2", "crypto/rand", "sync", "time", "maps", memdb, "github.com/google/uuid", "github.com/hashicorp/go-hclog")
+	return Load(".", "net/http", "os", "math/rand", "math/rand/v2", "crypto/rand", "sync", "time", "maps", "expvar", memdb, "github.com/google/uuid", "github.com/hashicorp/go-hclog")
 })
 
 func load(t *testing.T) *Tree {
