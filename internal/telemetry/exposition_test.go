@@ -199,6 +199,34 @@ func TestPushedIsTaken(t *testing.T) {
 	})
 }
 
+// TestPushedIsNotHeldUp: who reads slowly keeps nobody from pushing.
+func TestPushedIsNotHeldUp(t *testing.T) {
+	h := NewHub(Options{MaxSeries: 1})
+	for i := range 1000 {
+		labels := []metrics.Label{{Name: "i", Value: strings.Repeat(fmt.Sprint(i), 100)}}
+		h.Pushed().AddSampleWithLabels([]string{"sampled"}, 1, labels)
+		h.Pushed().IncrCounterWithLabels([]string{"counted"}, 1, labels)
+	}
+	writes := 0
+	err := h.WriteText(writerFunc(func(b []byte) (int, error) {
+		writes++
+		for _, s := range h.Pushed().series {
+			if !s.mu.TryLock() {
+				t.Fatalf("%s{%.20s…} cannot be pushed to while write %d lasts", s.name, s.labels, writes)
+			}
+			s.mu.Unlock()
+		}
+		return len(b), nil
+	}))
+	if err != nil || writes < 2 {
+		t.Errorf("%d writes: %v", writes, err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 // TestPushedAtOnce: what many push at once is counted.
 func TestPushedAtOnce(t *testing.T) {
 	h := NewHub(Options{MaxSeries: 1})

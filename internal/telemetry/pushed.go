@@ -173,14 +173,22 @@ func (p *Pushed) families(now time.Time) []textFamily {
 	return out
 }
 
+// write does not hold the lock while it writes: who reads slowly would hold up Raft and whoever else pushes.
 func (s *pushedSeries) write(w *textWriter, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.kind == Summary {
-		w.summary(s.name, s.labels, s.seen.digest(now))
+		w.summary(s.name, s.labels, s.digest(now))
 		return
 	}
-	w.value(s.name, "", s.labels, "", s.value)
+	s.mu.Lock()
+	v := s.value
+	s.mu.Unlock()
+	w.value(s.name, "", s.labels, "", v)
+}
+
+func (s *pushedSeries) digest(now time.Time) digest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen.digest(now)
 }
 
 // helpOf is the help of a family of the table; of others their name, as they say nothing of themselves.
