@@ -227,6 +227,19 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
+// TestPushedIsNotShownEmpty: a series is there once it has a value, and not before.
+func TestPushedIsNotShownEmpty(t *testing.T) {
+	p := newPushed()
+	for i := range 2 {
+		p.push(Gauge, []string{"set"}, nil, func(s *pushedSeries, now time.Time) {
+			if n := len(p.families(now)); n != i {
+				t.Errorf("%d families before value %d", n, i)
+			}
+			s.value = 1
+		})
+	}
+}
+
 // TestPushedAtOnce: what many push at once is counted.
 func TestPushedAtOnce(t *testing.T) {
 	h := NewHub(Options{MaxSeries: 1})

@@ -91,15 +91,21 @@ func (p *Pushed) push(kind Kind, key []string, labels []metrics.Label, set func(
 	now := time.Now()
 	var room [256]byte
 	id, name := appendID(room[:0], kind, key, labels)
-	var s *pushedSeries
-	if ok && len(name) > 0 {
-		if s = p.find(id, now); s == nil {
-			s = p.create(&pushedSeries{name: string(name), kind: kind, labels: textOf(labels), at: now}, string(id))
-		}
-	}
-	if s == nil {
+	if !ok || len(name) == 0 {
 		p.refused.Add(1)
 		return
+	}
+	s := p.find(id, now)
+	if s == nil {
+		fresh := &pushedSeries{name: string(name), kind: kind, labels: textOf(labels), at: now}
+		set(fresh, now) // before anybody sees it: a gauge would be zero, and a summary of nothing
+		switch s = p.create(fresh, string(id)); s {
+		case nil:
+			p.refused.Add(1)
+			return
+		case fresh:
+			return
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
