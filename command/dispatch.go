@@ -83,16 +83,15 @@ func (p *program) has(name string) bool {
 // parse sorts the words of a command line. A flag for help counts wherever it stands, up to a "--".
 func (p *program) parse(args []string) asked {
 	var a asked
-	completes := completes(args)
 	for i, arg := range args {
 		switch {
 		case arg == "--":
 			return a
 		case arg == "-h" || arg == "-help" || arg == "--help":
 			a.help = true
-		case completes && (arg == "-autocomplete-install" || arg == "--autocomplete-install"):
+		case arg == "-autocomplete-install" || arg == "--autocomplete-install":
 			a.install = true
-		case completes && (arg == "-autocomplete-uninstall" || arg == "--autocomplete-uninstall"):
+		case arg == "-autocomplete-uninstall" || arg == "--autocomplete-uninstall":
 			a.uninstall = true
 		case a.name != "" || arg == "":
 		case arg == "-v" || arg == "-version" || arg == "--version":
@@ -186,11 +185,6 @@ func (p *program) list(group string) string {
 		fmt.Fprintf(&b, "    %-*s    %s\n", width, word, p.synopsis(beneath(group, word)))
 	}
 	return b.String()
-}
-
-// completes reports whether a shell is to learn to complete commands, or to forget it.
-func completes(args []string) bool {
-	return slices.Contains(args, "-autocomplete-install") || slices.Contains(args, "-autocomplete-uninstall")
 }
 
 // installCompletion changes the files that the user's shells read at their start.

@@ -51,6 +51,8 @@ func TestParse(t *testing.T) {
 	f("--version,job", "job", "", "version")
 	f("job,run,-v", "job run", "-v", "") // is the command's own
 	f("-autocomplete-install", "", "", "install")
+	f("--autocomplete-install", "", "", "install")
+	f("--autocomplete-uninstall", "", "", "uninstall")
 	f("-autocomplete-uninstall,--autocomplete-install", "", "", "install uninstall")
 }
 
