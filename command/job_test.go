@@ -409,6 +409,9 @@ func TestJobInitKeepsFiles(t *testing.T) {
 	if got := f.run(t, "init", path); got.code != exitFailed || !strings.Contains(got.err, "not overwritten") {
 		t.Errorf("exit code %d, stderr %q", got.code, got.err)
 	}
+	if got := f.run(t, "init", filepath.Join(path, "y.hcl")); got.code != exitFailed || strings.Contains(got.err, "overwritten") {
+		t.Errorf("exit code %d, stderr %q", got.code, got.err)
+	}
 }
 
 func TestNewestFirst(t *testing.T) {

@@ -196,8 +196,11 @@ func nodePoolInit() spec {
 // writeExample writes a file that must not be there yet.
 func writeExample(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a file for its owner to share
-	if err != nil {
+	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w (it is not overwritten)", err)
+	}
+	if err != nil {
+		return err
 	}
 	if _, err := f.WriteString(text); err != nil {
 		return err
