@@ -252,6 +252,16 @@ func (e *env) usage(format string, args ...any) int {
 	return exitFailed
 }
 
+// withoutArgs is a command that takes no arguments.
+func withoutArgs(run func(context.Context, *env) int) func(context.Context, *env, []string) int {
+	return func(ctx context.Context, e *env, args []string) int {
+		if len(args) > 0 {
+			return e.usage("no arguments are taken, %d given", len(args))
+		}
+		return run(ctx, e)
+	}
+}
+
 // formatted prints v as -json or -t ask; false: neither was asked.
 func (e *env) formatted(v any) (bool, int) {
 	if !e.json && e.template == "" {

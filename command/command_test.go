@@ -52,6 +52,23 @@ func TestExamplesParse(t *testing.T) {
 	}
 }
 
+// TestArgumentsThatMeanNothing: a command whose usage has no arguments takes none, so that nobody believes that one did something.
+func TestArgumentsThatMeanNothing(t *testing.T) {
+	var nobody *fake
+	for name, s := range specs() {
+		if s.usage != "" || s.raw != nil {
+			continue
+		}
+		args := strings.Fields(name)
+		if !s.local {
+			args = append(args, "-address=http://127.0.0.1:1")
+		}
+		if got := nobody.run(t, append(args, "more")...); got.code == exitDone || got.out != "" || strings.Contains(got.err, "127.0.0.1") {
+			t.Errorf("%s: exit code %d, %q, stderr %q", name, got.code, got.out, got.err)
+		}
+	}
+}
+
 func TestEveryNameStandsInAGroup(t *testing.T) {
 	all := specs()
 	p := &program{commands: registry()}

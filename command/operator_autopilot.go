@@ -16,7 +16,7 @@ func autopilotGetConfig() spec {
 		synopsis: "Show how the leader looks after the servers",
 		usage:    "", example: "-json", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				c, err := e.client.AutopilotConfig(ctx)
 				if err != nil {
 					return e.fail(err)
@@ -32,7 +32,7 @@ func autopilotGetConfig() spec {
 					{Key: "ServerStabilizationTime", Value: c.ServerStabilizationTime.String()},
 				})
 				return exitDone
-			}
+			})
 		},
 	}
 }
@@ -96,7 +96,7 @@ func autopilotHealth() spec {
 		synopsis: "Show the servers' health, as the leader sees it",
 		usage:    "", example: "", output: true, details: "The exit code is 1 while a server is not healthy.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				h, err := e.client.AutopilotHealth(ctx)
 				if err != nil {
 					return e.fail(err)
@@ -129,7 +129,7 @@ func autopilotHealth() spec {
 					}
 				}
 				return code
-			}
+			})
 		},
 	}
 }

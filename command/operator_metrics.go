@@ -37,7 +37,7 @@ func operatorMetrics() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			format := fs.String("format", "", "`prometheus`: as Prometheus reads it")
 			pretty := fs.Bool("pretty", false, "indented JSON")
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				switch *format {
 				case "prometheus":
 					return prometheusMetrics(ctx, e)
@@ -63,7 +63,7 @@ func operatorMetrics() spec {
 				}
 				showMetricTables(e, &m)
 				return exitDone
-			}
+			})
 		},
 	}
 }

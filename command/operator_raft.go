@@ -18,7 +18,7 @@ func raftListPeers() spec {
 		usage:    "", example: "", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				stale(e)
 				conf, err := e.client.RaftConfig(ctx)
 				if err != nil {
@@ -37,7 +37,7 @@ func raftListPeers() spec {
 				}
 				ui.Table(e.out, rows)
 				return exitDone
-			}
+			})
 		},
 	}
 }

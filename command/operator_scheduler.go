@@ -24,7 +24,7 @@ func schedulerGetConfig() spec {
 		synopsis: "Show the scheduler's configuration",
 		usage:    "", example: "-json", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				var reply structs.SchedulerConfigReply
 				meta, err := e.client.Get(ctx, "/v1/operator/scheduler/configuration", nil, &reply)
 				if err != nil {
@@ -53,7 +53,7 @@ func schedulerGetConfig() spec {
 					{Key: "Modify Index", Value: fmt.Sprint(c.ModifyIndex)},
 				}...))
 				return exitDone
-			}
+			})
 		},
 	}
 }

@@ -10,13 +10,13 @@ func systemGC() spec {
 		synopsis: "Forget what has ended, whatever its age",
 		usage:    "", example: "",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				if err := e.client.SystemGC(ctx); err != nil {
 					return e.fail(err)
 				}
 				e.printf("Garbage collected\n")
 				return exitDone
-			}
+			})
 		},
 	}
 }
@@ -26,7 +26,7 @@ func systemReconcile() spec {
 		synopsis: "Rebuild the job summaries, and say what was wrong in them",
 		usage:    "", example: "", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, _ []string) int {
+			return withoutArgs(func(ctx context.Context, e *env) int {
 				reply, err := e.client.Reconcile(ctx)
 				if err != nil {
 					return e.fail(err)
@@ -41,7 +41,7 @@ func systemReconcile() spec {
 					e.printf("put right: %s\n", d)
 				}
 				return exitDone
-			}
+			})
 		},
 	}
 }

@@ -66,7 +66,7 @@ func version() spec {
 	return spec{
 		synopsis: "Print what this binary is", example: "-json", local: true, output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(_ context.Context, e *env, _ []string) int {
+			return withoutArgs(func(_ context.Context, e *env) int {
 				b := thisBuild()
 				if done, code := e.formatted(b); done {
 					return code
@@ -80,7 +80,7 @@ func version() spec {
 				}
 				e.printf("%s %s\n", b.GoVersion, b.Platform)
 				return exitDone
-			}
+			})
 		},
 	}
 }
