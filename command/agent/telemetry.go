@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -142,7 +143,7 @@ func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
 		w.Header().Set("Content-Type", telemetryhub.TextType)
 		w.Header().Add("Vary", "Accept-Encoding")
 		to := io.Writer(w)
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if acceptsGzip(r.Header) {
 			w.Header().Set("Content-Encoding", "gzip")
 			zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for unknown levels only
 			defer zipped.Close()                                //nolint:errcheck // the caller is gone
@@ -157,6 +158,19 @@ func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
 			})
 		}
 	})
+}
+
+// acceptsGzip reports whether an answer may be compressed: not if it only names gzip to refuse it.
+func acceptsGzip(asked http.Header) bool {
+	for one := range strings.SplitSeq(strings.Join(asked.Values("Accept-Encoding"), ","), ",") {
+		name, weight, weighed := strings.Cut(strings.ToLower(one), ";")
+		if strings.TrimSpace(name) != "gzip" {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+		return !weighed || err == nil && q > 0
+	}
+	return false
 }
 
 // newLogger makes the agent's logger, which can be monitored. Whatever is logged is printable and, each time, one line.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -117,6 +118,24 @@ func TestDerivedIsShown(t *testing.T) {
 			t.Errorf("encoding %q: %v: %v", encoding, err, families)
 		}
 	}
+}
+
+func TestAcceptsGzip(t *testing.T) {
+	f := func(want bool, headers ...string) {
+		t.Helper()
+		if got := acceptsGzip(http.Header{"Accept-Encoding": headers}); got != want {
+			t.Errorf("%q: %v", headers, got)
+		}
+	}
+	f(false)
+	f(false, "")
+	f(true, "gzip")
+	f(true, "deflate, GZIP;q=0.5")
+	f(true, "deflate", "gzip ; Q=1")
+	f(false, "gzip;q=0, identity")
+	f(false, "gzip; q=0.000")
+	f(false, "gzip;q=x")
+	f(false, "notgzip, gzipped")
 }
 
 // TestJSONIsWhole: what is written in JSON can be read, has every series once, and is indented as the rest of the HTTP API.
