@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/api"
@@ -140,6 +141,9 @@ func explain(a *structs.AllocMetric) []string {
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "cy"); ok {
+		return fmt.Sprintf("%d %scies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -99,6 +99,11 @@ func TestScalingPolicyCommands(t *testing.T) {
 	}
 	got = f.run(t, "scaling", "policy", "info", policyID[:6])
 	wants(t, got.out, policyID, "Target  = Namespace:default,Job:web,Group:front", "Max     = 20", "Policy:", `"cooldown": "1m"`)
+	twin := somePolicy()
+	twin.ID = policyID[:8] + "-twin"
+	f.answers["GET /v1/scaling/policies"] = []any{[]*structs.ScalingPolicyListStub{somePolicy().Stub(), twin.Stub()}}
+	got = f.run(t, "scaling", "policy", "info", policyID[:6])
+	wants(t, got.err, `2 scaling policies have IDs that start with "31a538"`, twin.ID)
 	for _, bad := range []string{"", "a b", "9"} {
 		if got := f.run(t, strings.Fields("scaling policy info "+bad)...); got.code != exitFailed || got.err == "" {
 			t.Errorf("%q: exit code %d", bad, got.code)
