@@ -187,3 +187,36 @@ func TestHabitsRaftFiles(t *testing.T) {
 	a.ready(1)
 	a.says(0, []string{"web"}, "status")
 }
+
+// TestHabitsPriorities: the priority of a job that states none, and the highest that one may state, are what the servers'
+// configuration says, whether a job comes as HCL, as JSON or from Nomad's client.
+func TestHabitsPriorities(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "server {\n  job_default_priority = 30\n  job_max_priority = 60\n}\n")
+	plain := a.job("web", threeOf)
+	a.says(0, nil, "job", "run", "-detach", plain)
+	a.says(0, []string{"Priority      = 30"}, "job", "status", "web")
+	a.says(0, []string{`"Priority": 0`}, "job", "run", "-output", plain) // which it does not state, and may be sent so
+	unranked := officialJob("json", "sleep 1000")
+	unranked.Priority = nil
+	if _, _, err := a.nomad.Jobs().Register(unranked, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.says(0, []string{"Priority      = 30"}, "job", "status", "json")
+	parsed, err := a.nomad.Jobs().ParseHCL(threeOf, false)
+	if err != nil || parsed.Priority != nil {
+		t.Errorf("parsed: priority %v, %v", parsed.Priority, err)
+	}
+	high := a.job("high", strings.Replace(threeOf, "job \"web\" {", "job \"high\" {\n  priority = 61", 1))
+	for _, command := range []string{"run", "plan", "validate"} {
+		out, code := a.cli("job", command, high)
+		if want := "priority 61: the servers of this region allow at most 60 (job_max_priority)"; code == 0 || !strings.Contains(out, want) {
+			t.Errorf("job %s: exit code %d, %s", command, code, out)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "a.hcl")
+	if err := os.WriteFile(file, []byte("data_dir = \"/d\"\nserver {\n  enabled = true\n  job_max_priority = 200\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.says(1, []string{"a.hcl:4: server.job_max_priority 200: must be from job_default_priority (50) to 100"}, "config", "validate", file)
+}

@@ -114,14 +114,15 @@ type Config struct {
 	HistoryRetention     time.Duration
 	HistoryMax           int
 
-	EventBuffer     int // single changes kept for event streams and the leader's parts
-	JobTrackedMax   int // versions kept of a job
-	JobMaxCount     int // of all groups of a job together
-	JobMaxPriority  int
-	JobMaxSource    int // bytes of a job's source text that are kept
-	JobMaxSize      int // bytes of a job
-	JobDefaultPrio  int
-	DefaultSchedule structs.SchedulerConfiguration
+	EventBuffer   int // single changes kept for event streams and the leader's parts
+	JobTrackedMax int // versions kept of a job
+	JobMaxCount   int // of all groups of a job together
+	// JobDefaultPriority is the priority of a job that states none, JobMaxPriority the highest that a job may state.
+	JobDefaultPriority int
+	JobMaxPriority     int
+	JobMaxSource       int // bytes of a job's source text that are kept
+	JobMaxSize         int // bytes of a job
+	DefaultSchedule    structs.SchedulerConfiguration
 
 	HandshakeTimeout  time.Duration
 	MaxConnsPerClient int
@@ -157,8 +158,8 @@ func DefaultConfig() *Config {
 		GCInterval: 5 * time.Minute, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
 		JobGCThreshold: 4 * time.Hour, NodeGCThreshold: 24 * time.Hour,
 		HistoryRetention: 90 * 24 * time.Hour, HistoryMax: state.DefaultHistoryMax,
-		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: 100, JobMaxSource: 1 << 20, JobMaxSize: 4 << 20,
-		JobDefaultPrio: 50, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
+		EventBuffer: state.DefaultEventBuffer, JobTrackedMax: 6, JobMaxCount: 50_000, JobMaxPriority: structs.JobMaxPriority, JobMaxSource: 1 << 20, JobMaxSize: 4 << 20,
+		JobDefaultPriority: structs.JobDefaultPriority, DefaultSchedule: structs.DefaultSchedulerConfiguration(),
 		HandshakeTimeout: 5 * time.Second, MaxConnsPerClient: 500, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
 		Logger: hclog.NewNullLogger(),
 	}

@@ -163,7 +163,7 @@ func (s *Server) open() error {
 	}
 	s.endpoints = rpc.New(rpc.Config{
 		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
-		JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, JobMaxSize: cfg.JobMaxSize, Hold: cfg.Hold, MaxRegistering: cfg.MaxRegistering,
+		JobDefaultPriority: cfg.JobDefaultPriority, JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, JobMaxSize: cfg.JobMaxSize, Hold: cfg.Hold, MaxRegistering: cfg.MaxRegistering,
 		NodeMaxMessage: cfg.NodeMaxMessage, NodeMaxRate: cfg.NodeMaxRate,
 	}, deps)
 	s.endpoints.Register(s.mux)

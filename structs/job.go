@@ -71,7 +71,7 @@ type Job struct {
 	Name string `hcl:"name"`
 	// Type is one of the JobType constants.
 	Type string `hcl:"type" check:"oneof=service|batch|system|sysbatch"`
-	// Priority is 1 to 100, higher first. Bands use it as declared.
+	// Priority is 1 to 100, higher first; not stated (0), it is the servers' job_default_priority. Bands use it as declared.
 	Priority int `hcl:"priority" check:"min=1,max=100"`
 	// AllAtOnce is Nomad's older wish for whole placement. See TaskGroup.Gang.
 	AllAtOnce bool `hcl:"all_at_once"`
@@ -230,9 +230,6 @@ type ScalingPolicy struct {
 	CreateIndex uint64
 	ModifyIndex uint64
 }
-
-// SetDefaults fills what a job has when it states nothing.
-func (j *Job) SetDefaults() { j.Priority = JobDefaultPriority }
 
 // SetDefaults fills what a periodic block has when it states nothing.
 func (p *PeriodicConfig) SetDefaults() { p.Enabled, p.SpecType = true, PeriodicSpecCron }

@@ -123,7 +123,7 @@ func TestJSON(t *testing.T) {
 	}
 	f(`null`, func(j *Job) any { return j.ID }, "")
 	f(`{"id":"a","PRIORITY":7,"unknown":[]}`, func(j *Job) any { return []any{j.ID, j.Priority} }, []any{"a", 7})
-	f(`{"Priority":null}`, func(j *Job) any { return j.Priority }, 50)
+	f(`{"Priority":null}`, func(j *Job) any { return j.Priority }, 0)
 	f(`{"Priority":6e1,"Version":18446744073709551615}`, func(j *Job) any { return []any{j.Priority, j.Version} },
 		[]any{60, uint64(18446744073709551615)})
 	f(`{"Payload":"aGk="}`, func(j *Job) any { return string(j.Payload) }, "hi")

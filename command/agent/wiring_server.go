@@ -65,7 +65,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	stated(&c.JobTrackedMax, s.JobTrackedVersions)
 	stated(&c.JobMaxCount, s.JobMaxCount)
 	stated(&c.JobMaxPriority, s.JobMaxPriority)
-	stated(&c.JobDefaultPrio, s.JobDefaultPriority)
+	stated(&c.JobDefaultPriority, s.JobDefaultPriority)
 	source, err := s.MaxSource()
 	if err != nil {
 		return nil, fmt.Errorf("server.job_max_source_size: %w", err)

@@ -273,7 +273,7 @@ func TestUnstatedKeepsItsDefault(t *testing.T) {
 			}
 		}
 	}`, Options{})
-	if job.Priority != 50 || job.TaskGroups[0].Count != 3 || job.TaskGroups[1].Count != 0 {
+	if job.Priority != 0 || job.TaskGroups[0].Count != 3 || job.TaskGroups[1].Count != 0 {
 		t.Errorf("priority %d, counts %d and %d", job.Priority, job.TaskGroups[0].Count, job.TaskGroups[1].Count)
 	}
 	task := job.TaskGroups[0].Tasks[0]

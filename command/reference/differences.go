@@ -104,6 +104,11 @@ var Differences = []struct {
 			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../preemption.md)).",
 		},
 		{
+			"Priorities of jobs are from 1 to 100, so that `job_max_priority` may be from `job_default_priority` to 100.",
+			"`job_max_priority` may be from 100 to 32766, and `job_default_priority` from 50 to that.",
+			"Bands of priority are ranges within 1 to 100 ([operations](../operations.md#priorities-of-jobs)).",
+		},
+		{
 			"The default placement is the policy `least-fragmentation`. Nomad's clients see `binpack`.",
 			"It is `binpack`.",
 			"GPUs that are cut up without need cannot be given whole any more; without GPUs both pack ([policies](../policies.md)).",

@@ -93,23 +93,25 @@ type Snapshots interface {
 
 // Config is what the endpoints are told.
 type Config struct {
-	ID              string // of this server
-	Name            string
-	Region          string
-	Datacenter      string
-	Version         string
-	JobMaxCount     int
-	JobMaxPriority  int
-	JobMaxSource    int
-	JobMaxSize      int           // bytes of a job; 0: no limit
-	MaxQueryTime    time.Duration // of a blocking query; 0: 10 min
-	DefaultQuery    time.Duration // of one that states none; 0: 5 min
-	EventHeartbeat  time.Duration
-	MinHeartbeatTTL time.Duration
-	Hold            time.Duration // how long a call waits for a leader; 0: 5 s
-	MaxRegistering  int           // nodes' registrations that are committed at once, others wait; 0: 256
-	NodeMaxMessage  int           // bytes that a node sends in one call; 0: 1 MiB
-	NodeMaxRate     int           // bytes per second that a node sends over a longer time; 0: no limit
+	ID          string // of this server
+	Name        string
+	Region      string
+	Datacenter  string
+	Version     string
+	JobMaxCount int
+	// JobDefaultPriority is the priority of a job that states none; 0: 50. JobMaxPriority is the highest that one may state; 0: 100.
+	JobDefaultPriority int
+	JobMaxPriority     int
+	JobMaxSource       int
+	JobMaxSize         int           // bytes of a job; 0: no limit
+	MaxQueryTime       time.Duration // of a blocking query; 0: 10 min
+	DefaultQuery       time.Duration // of one that states none; 0: 5 min
+	EventHeartbeat     time.Duration
+	MinHeartbeatTTL    time.Duration
+	Hold               time.Duration // how long a call waits for a leader; 0: 5 s
+	MaxRegistering     int           // nodes' registrations that are committed at once, others wait; 0: 256
+	NodeMaxMessage     int           // bytes that a node sends in one call; 0: 1 MiB
+	NodeMaxRate        int           // bytes per second that a node sends over a longer time; 0: no limit
 }
 
 // Deps are the parts that the endpoints work with.

@@ -32,6 +32,11 @@ func (e *Endpoints) registerJobs(mux *wire.Mux) {
 // admit makes a job ready to be stored: defaults, then every rule. What servers
 // set themselves is cleared, so that nobody can bring it along.
 func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err error) {
+	return e.admitUpTo(job, ns, e.JobMaxPriority)
+}
+
+// admitUpTo admits a job of at most a priority; 0: of any.
+func (e *Endpoints) admitUpTo(job *structs.Job, ns string, maxPriority int) (warnings string, err error) {
 	if job == nil {
 		return "", structs.Errorf(structs.CodeBadRequest, "the request has no Job").WithHint(`send {"Job": {…}}`)
 	}
@@ -45,6 +50,9 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 		return "", err
 	}
 	job.Status, job.StatusDescription, job.Stable = "", "", false
+	if job.Priority == 0 {
+		job.Priority = e.JobDefaultPriority
+	}
 	job.Canonicalize()
 	if err := e.checkNamespace(job.Namespace); err != nil {
 		return "", err
@@ -61,9 +69,9 @@ func (e *Endpoints) admit(job *structs.Job, ns string) (warnings string, err err
 	if err := e.checkLevels(job); err != nil {
 		return "", err
 	}
-	if e.JobMaxPriority > 0 && job.Priority > e.JobMaxPriority {
-		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: this cluster allows at most %d (job_max_priority)",
-			job.ID, job.Priority, e.JobMaxPriority)
+	if maxPriority > 0 && job.Priority > maxPriority {
+		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: the servers of this region allow at most %d (job_max_priority)",
+			job.ID, job.Priority, maxPriority)
 	}
 	if err := e.checkCount(job, nil, 0); err != nil {
 		return "", err
@@ -81,7 +89,12 @@ func (e *Endpoints) checkNamespace(ns string) error {
 }
 
 func (e *Endpoints) jobRegister(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
-	warnings, err := e.admit(args.Job, args.Namespace)
+	return e.registerUpTo(ctx, args, e.JobMaxPriority)
+}
+
+// registerUpTo registers a job of at most a priority; 0: of any.
+func (e *Endpoints) registerUpTo(ctx context.Context, args *structs.JobRegisterRequest, maxPriority int) (*structs.JobRegisterReply, error) {
+	warnings, err := e.admitUpTo(args.Job, args.Namespace, maxPriority)
 	if err != nil {
 		return nil, err
 	}
@@ -314,10 +327,11 @@ func (e *Endpoints) jobRevert(ctx context.Context, args *structs.JobRevertReques
 	}
 	again := old.Copy()
 	again.Stop, again.VersionTag = false, nil
-	return e.jobRegister(ctx, &structs.JobRegisterRequest{
+	// A version was admitted once: it may come back with its priority although the servers allow less by now.
+	return e.registerUpTo(ctx, &structs.JobRegisterRequest{
 		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex, Submission: snap.JobSubmission(job.Namespace, job.ID, args.JobVersion),
 		WriteRequest: structs.WriteRequest{Namespace: job.Namespace},
-	})
+	}, 0)
 }
 
 func (e *Endpoints) jobStability(ctx context.Context, args *structs.JobStabilityRequest) (*structs.JobStabilityReply, error) {

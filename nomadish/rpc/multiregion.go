@@ -99,8 +99,11 @@ func (e *Endpoints) checkMulti(job *structs.Job, ns string) error {
 	if err := job.CheckSize(e.JobMaxSize); err != nil {
 		return err
 	}
+	stated := job.Priority
 	job.Canonicalize()
-	return job.Validate().Err()
+	err := job.Validate().Err()
+	job.Priority = stated // not stated, it is the default of each region
+	return err
 }
 
 // oneRegion is what one of the regions is asked for.

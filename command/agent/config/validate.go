@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -301,12 +302,7 @@ func (k *checker) server() {
 			k.bad(path, ": must not be negative")
 		}
 	}
-	if p := s.JobMaxPriority; p != 0 && (p < structs.JobMaxPriority || p > 32766) {
-		k.bad("server.job_max_priority", " %d: must be from %d to 32766", p, structs.JobMaxPriority)
-	}
-	if p := s.JobDefaultPriority; p < 0 || (s.JobMaxPriority != 0 && p > s.JobMaxPriority) || (s.JobMaxPriority == 0 && p > structs.JobMaxPriority) {
-		k.bad("server.job_default_priority", " %d: must be from %d to the greatest priority", p, structs.JobMinPriority)
-	}
+	k.priorities()
 	if _, err := s.MaxSource(); err != nil {
 		k.bad("server.job_max_source_size", " %q: must be a size in bytes such as 1M", s.JobMaxSourceSize)
 	}
@@ -314,6 +310,21 @@ func (k *checker) server() {
 		k.bad("server.job_max_size", " %q: must be a size in bytes such as 4MiB", s.JobMaxSize)
 	}
 	k.scheduling()
+}
+
+// priorities checks the priorities that jobs have and may state. Nomad takes a job_max_priority of up to 32766; here no job's priority
+// is above 100, so that one of more would promise what no job can have.
+func (k *checker) priorities() {
+	def, most := cmp.Or(k.c.Server.JobDefaultPriority, structs.JobDefaultPriority), cmp.Or(k.c.Server.JobMaxPriority, structs.JobMaxPriority)
+	switch {
+	case def < structs.JobMinPriority || def > structs.JobMaxPriority:
+		k.bad("server.job_default_priority", " %d: must be from %d to job_max_priority, which is at most %d", def, structs.JobMinPriority, structs.JobMaxPriority)
+	case most > structs.JobMaxPriority:
+		k.bad("server.job_max_priority", " %d: must be from job_default_priority (%d) to %d: priorities of jobs are from %d to %d here, also where Nomad takes more",
+			most, def, structs.JobMaxPriority, structs.JobMinPriority, structs.JobMaxPriority)
+	case most < def:
+		k.bad("server.job_max_priority", " %d: must be from job_default_priority (%d) to %d; state a lower job_default_priority too if jobs may have no more", most, def, structs.JobMaxPriority)
+	}
 }
 
 func (k *checker) percent(path string, v float64) {

@@ -99,13 +99,25 @@ func (t task) run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// shown is the job as it is answered: one that states no namespace has null for it, not an empty name.
+// shown is the job as it is answered: one that states no namespace or no priority has null for it, not an empty name or 0.
 func shown(job *structs.Job) any {
-	if job == nil || job.Namespace != "" {
+	switch {
+	case job == nil || job.Namespace != "" && job.Priority != 0:
 		return job
+	case job.Namespace != "":
+		return struct {
+			Priority *int
+			*structs.Job
+		}{Job: job}
+	case job.Priority != 0:
+		return struct {
+			Namespace *string
+			*structs.Job
+		}{Job: job}
 	}
 	return struct {
 		Namespace *string
+		Priority  *int
 		*structs.Job
 	}{Job: job}
 }
