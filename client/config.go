@@ -38,9 +38,6 @@ type Config struct {
 	NodeClass  string
 	NodePool   string
 	Meta       map[string]string
-	// Options are Nomad's client options ("driver.raw_exec.enable" = "1"), shown
-	// in no listing.
-	Options map[string]string
 	// Version is ours, reported as the attributes nomad.version and nomadish.version.
 	Version string
 

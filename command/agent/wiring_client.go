@@ -36,7 +36,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	}
 	c := client.Config{
 		Region: cfg.Region, Datacenter: cfg.Datacenter, NodeName: cfg.Name, NodeClass: cl.Class, NodePool: cl.Pool,
-		Meta: cl.Meta, Options: cl.Options, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
+		Meta: cl.Meta, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
 		RPC: wire.Config{Logger: logger.Named("rpc")}, StateDir: dirs.state, AllocDir: dirs.alloc,
 		NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,
 		DiskTotalMB: cl.DiskTotalMB, DiskFreeMB: cl.DiskFreeMB, ReservableCores: cl.ReservableCores,

@@ -36,6 +36,7 @@ var Guards = []struct {
 	{"memdb", memdbTypes},
 	{"rebuild", rebuildTest},
 	{"linked", forbiddenLinks},
+	{"settings", unreadSettings},
 }
 
 // Breaches runs every guard.

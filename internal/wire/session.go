@@ -137,7 +137,6 @@ type Session struct {
 type Config struct {
 	KeepAlive    time.Duration // 0: 15 s
 	WriteTimeout time.Duration // 0: 10 s
-	MaxFrame     int           // 0: codec.MaxFrame
 	Logger       hclog.Logger  // nil: silent
 	TLS          *TLS          // nil: plain connections
 }

@@ -106,8 +106,6 @@ type Config struct {
 	JobMaxSize         int           // bytes of a job; 0: no limit
 	MaxQueryTime       time.Duration // of a blocking query; 0: 10 min
 	DefaultQuery       time.Duration // of one that states none; 0: 5 min
-	EventHeartbeat     time.Duration
-	MinHeartbeatTTL    time.Duration
 	Hold               time.Duration // how long a call waits for a leader; 0: 5 s
 	MaxRegistering     int           // nodes' registrations that are committed at once, others wait; 0: 256
 	NodeMaxMessage     int           // bytes that a node sends in one call; 0: 1 MiB

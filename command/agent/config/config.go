@@ -257,7 +257,7 @@ type Client struct {
 	Servers  []string          `hcl:"servers,append"`
 	Class    string            `hcl:"node_class"`
 	Pool     string            `hcl:"node_pool"`
-	Options  map[string]string `hcl:"options"`
+	Options  map[string]string `hcl:"options" effect:"driver.raw_exec.enable,user.denylist,user.checked_drivers"`
 	Meta     map[string]string `hcl:"meta"`
 
 	NetworkInterface  string        `hcl:"network_interface"`
@@ -335,13 +335,14 @@ type HostVolume struct {
 
 // Plugin configures a task driver or device plugin by its name.
 type Plugin struct {
-	Args   []string       `hcl:"args"`
 	Config map[string]any `hcl:"config,block"`
+
+	_ struct{} `inert:"args"`
 }
 
 // ACL switches access control.
 type ACL struct {
-	Enabled bool `hcl:"enabled"`
+	Enabled bool `hcl:"enabled,refused"`
 
 	_ struct{} `inert:"token_ttl,policy_ttl,role_ttl,replication_token,token_min_expiration_ttl,token_max_expiration_ttl"`
 }

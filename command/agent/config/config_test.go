@@ -109,7 +109,7 @@ client {
 }
 telemetry { prefix_filter = ["+a", "+b"] }
 server { num_schedulers = 4 }
-plugin "docker" { args = ["1"] }
+plugin "docker" { config = { a = 1 } }
 `, `
 client {
   servers = ["two:2"]
@@ -125,7 +125,7 @@ plugin "exec" {}
 	f("prefix_filter", c.Telemetry.PrefixFilter, []string{"-c"})
 	f("num_schedulers", *c.Server.NumSchedulers, 4)
 	f("plugins", len(c.Plugins), 2)
-	f("plugin docker", c.Plugins["docker"].Args, []string{"1"})
+	f("plugin docker", c.Plugins["docker"].Config, map[string]any{"a": int64(1)})
 	f("default", c.Datacenter, "dc1")
 }
 
@@ -463,6 +463,31 @@ func TestNoEffectYet(t *testing.T) {
   }
 }
 rpc { max_stream_window_size = 262144 }`)
+}
+
+// TestWarnedOf: what is accepted without an effect is said, with its place; keys of a map as settings.
+func TestWarnedOf(t *testing.T) {
+	f := func(src string, want ...string) {
+		t.Helper()
+		name := "a.hcl"
+		if strings.HasPrefix(src, "{") {
+			name = "a.json"
+		}
+		warnings, err := Default().Merge(name, []byte(src))
+		var got []string
+		for _, w := range warnings {
+			got = append(got, w.String())
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", src, got, err)
+		}
+	}
+	f("client {\n options = {\n  \"driver.denylist\" = \"raw_exec\"\n  \"user.denylist\" = \"root\"\n }\n}", `a.hcl:3: client.options.driver.denylist: accepted, but has no effect`)
+	f("client {\n options {\n  \"driver.raw_exec.enabled\" = \"1\"\n }\n}",
+		`a.hcl:3: client.options.driver.raw_exec.enabled: accepted, but has no effect; did you mean "driver.raw_exec.enable"?`)
+	f(`{"client": {"options": [{"user.checked_drivers": "exec", "x": "1"}]}}`, `a.json:1: client.options.x: accepted, but has no effect`)
+	f("plugin \"raw_exec\" {\n args = [\"-x\"]\n}", "a.hcl:2: plugin.raw_exec.args: accepted, but has no effect yet")
+	f(`acl { enabled = false }`)
 }
 
 // Every block and attribute of Nomad's agent is known: refusing one would break

@@ -22,7 +22,9 @@ import (
 //	hcl:"name,label"    the label of a repeated block
 //	…,append            a list to which later files add
 //	…,later             known, decoded, without effect yet: a warning
+//	…,refused           known, decoded, and refused by Validate where it is set
 //	like:"x = [1]"      how it is written, for who wrote it otherwise
+//	effect:"a,b"        the only keys of a map that have an effect: a warning for others
 //
 // and on a field named _, lists of further names that are accepted unread:
 //
@@ -40,6 +42,7 @@ type schemaField struct {
 	index         []int
 	append, later bool
 	like          string
+	effect        []string // nil: every key
 }
 
 func schemaOf(t reflect.Type) *schema {
@@ -65,9 +68,13 @@ func schemaOf(t reflect.Type) *schema {
 			s.label = f.Index
 			continue
 		}
-		s.fields[parts[0]] = schemaField{
-			f.Index, slices.Contains(parts[1:], "append"), slices.Contains(parts[1:], "later"), f.Tag.Get("like"),
+		field := schemaField{
+			index: f.Index, append: slices.Contains(parts[1:], "append"), later: slices.Contains(parts[1:], "later"), like: f.Tag.Get("like"),
 		}
+		if keys := f.Tag.Get("effect"); keys != "" {
+			field.effect = strings.Split(keys, ",")
+		}
+		s.fields[parts[0]] = field
 		s.names = append(s.names, parts[0])
 	}
 	slices.Sort(s.names)
@@ -128,6 +135,9 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 			d.origins[at] = problemAt(f.at, "")
 			before := len(d.problems)
 			d.value(v.FieldByIndex(known.index), f.value, at, known.append)
+			if known.effect != nil {
+				d.warnOfKeys(f.value, at, known.effect)
+			}
 			for i := before; i < len(d.problems) && known.like != ""; i++ {
 				d.problems[i].Text += "; write it as in " + known.like
 			}
@@ -142,6 +152,24 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 			d.unread = append(d.unread, at)
 			d.problems = append(d.problems, problemAt(f.at, "%s", text))
 		}
+	}
+}
+
+// warnOfKeys warns of keys of a map that have no effect.
+func (d *decoder) warnOfKeys(t *tree, path string, effect []string) {
+	for _, item := range t.list { // JSON may write a map as a list of one
+		d.warnOfKeys(item, path, effect)
+	}
+	for _, f := range t.object {
+		if slices.Contains(effect, f.name) {
+			continue
+		}
+		text := fmt.Sprintf("%s: accepted, but has no effect", child(path, f.name))
+		part, _, _ := strings.Cut(f.name, ".") // driver.denylist is a name of Nomad's, and not a misspelt user.denylist
+		if near := structs.Nearest(f.name, effect); strings.HasPrefix(near, part+".") {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		d.warnings = append(d.warnings, problemAt(f.at, "%s", text))
 	}
 }
 
