@@ -130,7 +130,7 @@ func (r *rogue) call(method string, args, reply any) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the call is over
-	if err := conn.SetDeadline(time.Now().Add(patience(10 * time.Second))); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(scaled(10 * time.Second))); err != nil {
 		return err
 	}
 	handle := &codec.MsgpackHandle{WriteExt: true}

@@ -30,7 +30,7 @@ func (a *agent) send(version, method, path, body string, headers ...string) (cod
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(patience(20 * time.Second)))
+	_ = conn.SetDeadline(time.Now().Add(scaled(20 * time.Second)))
 	head := method + " " + path + " HTTP/" + version + "\r\nConnection: close\r\n"
 	if body != "" {
 		head += fmt.Sprintf("Content-Length: %d\r\n", len(body))
@@ -234,7 +234,7 @@ func doorServed(t *testing.T, a *agent, addr, port string) {
 // cliProxied runs the command line against an address that it reaches by the agent as its proxy.
 func (a *agent) cliProxied(address string, args ...string) (out string, code int) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.t.Context(), scaled(10*time.Second))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, *bin, args...)
 	cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+address, "http_proxy="+a.http, "HTTP_PROXY="+a.http, "no_proxy=", "NO_PROXY=")
@@ -292,7 +292,7 @@ func TestDoorSlowBody(t *testing.T) {
 	for i := range 100 {
 		kind := kinds[i%len(kinds)]
 		wg.Go(func() {
-			answer, err := trickle(addr, kind.request, patience(10*time.Second))
+			answer, err := trickle(addr, kind.request, scaled(10*time.Second))
 			if err != nil || !strings.Contains(answer, kind.code) {
 				t.Errorf("after %s: %v, answered %.200q: %.80q", time.Since(begun), err, answer, kind.request)
 			}
@@ -307,7 +307,7 @@ func TestDoorSlowBody(t *testing.T) {
 	if _, err := a.nomad.Nodes().ToggleEligibility(nodes[0].ID, false, nil); err != nil {
 		t.Fatal(err)
 	}
-	_ = stream.SetReadDeadline(time.Now().Add(patience(10 * time.Second)))
+	_ = stream.SetReadDeadline(time.Now().Add(scaled(10 * time.Second)))
 	lines := bufio.NewScanner(stream)
 	for lines.Scan() && !strings.Contains(lines.Text(), "NodeEligibility") {
 	}

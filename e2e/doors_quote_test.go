@@ -87,7 +87,7 @@ func TestDoorNames(t *testing.T) {
 		{"node", "status"}, {"node", "status", "-verbose", alloc.NodeID}, {"topology", "-all", "-verbose"}, {"server", "members"}, {"agent-info"},
 		{"job", "status", "none" + hostileText}, {"alloc", "logs", "-job", waits}, {"alloc", "logs", alloc.ID, "x"}, {"job", "stop", placed},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), scaled(10*time.Second))
 		cmd := exec.CommandContext(ctx, *bin, args...)
 		cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+a.http)
 		var out, errOut strings.Builder

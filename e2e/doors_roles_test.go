@@ -90,7 +90,7 @@ func (d *certDir) caller(name string) func(a *agent, method, path string) (int, 
 	roots.AppendCertsFromPEM(text)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
 	d.t.Cleanup(transport.CloseIdleConnections)
-	client := &http.Client{Transport: transport, Timeout: patience(10 * time.Second)}
+	client := &http.Client{Transport: transport, Timeout: scaled(10 * time.Second)}
 	return func(a *agent, method, path string) (int, string) {
 		d.t.Helper()
 		req, err := http.NewRequestWithContext(d.t.Context(), method, a.http+path, http.NoBody)

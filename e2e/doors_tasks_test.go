@@ -207,7 +207,7 @@ func doorShared(t *testing.T, a *agent, root bool) {
 	script := func(me string, others ...string) string {
 		s := "cd $NOMAD_ALLOC_DIR/data && echo of " + me + " > " + me + " && echo mine > $NOMAD_TASK_DIR/f && echo mine > $NOMAD_SECRETS_DIR/f || exit 1\n"
 		for _, o := range others {
-			s += "until cat " + o + "; do sleep 0.05; done 2>/dev/null\n"
+			s += "until grep of " + o + "; do sleep 0.05; done 2>/dev/null\n" // which may be there, and empty still
 		}
 		return s + "until grep -q 'of " + others[0] + "' ../logs/" + me + ".stdout.0; do sleep 0.05; done; ls ../logs >/dev/null && echo own logs"
 	}

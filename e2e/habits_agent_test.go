@@ -22,7 +22,7 @@ import (
 // get asks an agent and returns the status and the beginning of the body.
 func get(t *testing.T, url string, headers ...string) (status int, body string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience(30*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(30*time.Second))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestHabitsAgentMonitor(t *testing.T) {
 	}
 
 	// The command follows a node until Ctrl-C. Beside it there is room for some, and no more.
-	ctx, cancel := context.WithTimeout(t.Context(), patience(time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(time.Minute))
 	defer cancel()
 	cmd := s.command(ctx, "monitor", "-log-level", "debug", "-node-id", node[:8], "-address", s.http)
 	out, err := cmd.StdoutPipe()
@@ -271,7 +271,7 @@ func debugSchedulers(t *testing.T, a *agent) {
 // debugInterrupted ends `operator debug` early: what was gathered is an archive all the same.
 func debugInterrupted(t *testing.T, a *agent) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience(time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(time.Minute))
 	defer cancel()
 	cmd := a.command(ctx, "operator", "debug", "-duration", "1h", "-address", a.http)
 	cmd.Dir = t.TempDir()

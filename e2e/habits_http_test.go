@@ -18,7 +18,7 @@ func TestHabitsHTTP(t *testing.T) {
 	a := startDev(t, "")
 	ask := func(method, path, body string) (status int, text string, header http.Header) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience(10*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), scaled(10*time.Second))
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, method, a.http+path, strings.NewReader(body))
 		if err != nil {
@@ -183,7 +183,7 @@ func TestHabitsBlocking(t *testing.T) {
 func TestHabitsEvents(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
-	ctx, cancel := context.WithTimeout(t.Context(), patience(30*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(30*time.Second))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http+"/v1/event/stream?topic=Node&index=0", http.NoBody)
 	if err != nil {

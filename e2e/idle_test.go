@@ -30,7 +30,7 @@ func (i *idlers) open(t *testing.T, to string, from, addrs, perAddr int, first [
 	for range 16 {
 		wg.Go(func() {
 			for n := range next {
-				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from+n%addrs))}, Timeout: patience(30 * time.Second)} //nolint:gosec // small
+				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from+n%addrs))}, Timeout: scaled(30 * time.Second)} //nolint:gosec // small
 				conn, err := d.Dial("tcp", to)
 				if err == nil {
 					i.mu.Lock()

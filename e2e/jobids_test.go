@@ -53,7 +53,7 @@ func TestJobIDs(t *testing.T) {
 
 // jobIDWorks takes one job through its life. The official client sends IDs escaped.
 func (a *agent) jobIDWorks(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, scaled(30*time.Second))
 	defer cancel()
 	jobs := a.nomad.Jobs()
 	events, err := a.nomad.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicJob: {id}}, 0, nil)

@@ -445,7 +445,7 @@ func TestMetricsAreSent(t *testing.T) {
 		want[line] = regexp.MustCompile(`(?m)^` + line + `$`)
 	}
 	packet := make([]byte, 64<<10)
-	if err := statsd.SetReadDeadline(time.Now().Add(patience(time.Minute))); err != nil {
+	if err := statsd.SetReadDeadline(time.Now().Add(scaled(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
 	for len(want) > 0 {

@@ -144,7 +144,7 @@ func steadily(t *testing.T, all servers, perSecond int) *load {
 func accepted(t *testing.T, some servers, id string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), patience(30*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(30*time.Second))
 	defer cancel()
 	done := make(chan time.Duration, len(some))
 	for _, a := range some {

@@ -267,7 +267,7 @@ func (r *registers) judge() {
 		}
 	}
 	reads, writes, open := r.tally()
-	if err := r.check(patience(30 * time.Second)); err != nil {
+	if err := r.check(scaled(30 * time.Second)); err != nil {
 		r.t.Error(err)
 	}
 	if writes == 0 {

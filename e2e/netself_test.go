@@ -211,7 +211,7 @@ func TestNetDeaf(t *testing.T) {
 	defer in.Close() //nolint:errcheck // a datagram socket
 	a.deafTo(b)
 	a.pings(b, 9, 1, 0)
-	_ = in.SetReadDeadline(time.Now().Add(patience(10 * time.Second)))
+	_ = in.SetReadDeadline(time.Now().Add(scaled(10 * time.Second)))
 	if _, _, err := in.ReadFrom(make([]byte, 64)); err != nil {
 		t.Errorf("the host that is deaf is not heard: %v", err)
 	}
@@ -226,7 +226,7 @@ func TestNetRelay(t *testing.T) {
 	data := bytes.Repeat([]byte("what goes in comes out. "), 1<<14)
 
 	undo := b.relay(weather{delay: 50 * time.Millisecond})
-	back, shortest := a.pings(b, 7, 50, patience(10*time.Second))
+	back, shortest := a.pings(b, 7, 50, scaled(10*time.Second))
 	if len(back) != 50 || shortest < 100*time.Millisecond {
 		t.Errorf("held 50 ms each way: %d of 50 come back, the quickest after %v", len(back), shortest)
 	}
@@ -235,7 +235,7 @@ func TestNetRelay(t *testing.T) {
 			t.Fatalf("out of order without being told to: %v", back)
 		}
 	}
-	if !a.called(b, 7, data, patience(20*time.Second)) {
+	if !a.called(b, 7, data, scaled(20*time.Second)) {
 		t.Error("TCP through a relay that delays is not whole")
 	}
 	undo()
@@ -255,7 +255,7 @@ func TestNetRelay(t *testing.T) {
 	if len(back) == 500 || len(back) < 100 || overtaken == 0 {
 		t.Errorf("5 %% lost and 10 %% reordered each way: %d of 500 come back, %d overtaken", len(back), overtaken)
 	}
-	if !a.called(b, 7, data, patience(60*time.Second)) {
+	if !a.called(b, 7, data, scaled(60*time.Second)) {
 		t.Error("TCP through a relay that loses and reorders is not whole")
 	}
 	undo()

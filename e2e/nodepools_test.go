@@ -91,7 +91,7 @@ func TestNodePools(t *testing.T) {
 func TestNodePoolsOfPrograms(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
-	ctx, cancel := context.WithTimeout(t.Context(), patience(60*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(60*time.Second))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http+"/v1/event/stream?topic=NodePool:dev", http.NoBody)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestOfficialClientLogsAndFiles(t *testing.T) {
 	cancel := make(chan struct{})
 	frames, errs := fs.Logs(alloc, true, "t", "stdout", "start", 0, cancel, nil)
 	var text strings.Builder
-	deadline := time.After(patience(time.Minute))
+	deadline := time.After(scaled(time.Minute))
 	for !strings.Contains(text.String(), "line 10\n") {
 		select {
 		case f := <-frames:
@@ -277,7 +277,7 @@ func TestOfficialClientDrain(t *testing.T) {
 func TestOfficialClientEvents(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
-	ctx, cancel := context.WithTimeout(t.Context(), patience(time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), scaled(time.Minute))
 	defer cancel()
 	stream, err := a.nomad.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicJob: {"web"}, nomad.TopicAllocation: {"*"}}, 0, nil)
 	if err != nil {

@@ -41,8 +41,8 @@ type scenario struct {
 	vars        map[string]string
 }
 
-// scenarioLimit is how long a step may take.
-const scenarioLimit = 2 * time.Minute
+// scenarioLimit is how long a step may take: see scaled.
+const scenarioLimit = 30 * time.Second
 
 // TestScenarios runs every scenario, all at once, on one agent.
 func TestScenarios(t *testing.T) {
@@ -63,7 +63,7 @@ func TestScenarios(t *testing.T) {
 		}
 		all.Go(func() {
 			for i, step := range s.steps {
-				ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
+				ctx, cancel := context.WithTimeout(t.Context(), scaled(scenarioLimit))
 				err := s.step(ctx, step)
 				cancel()
 				if err != nil {

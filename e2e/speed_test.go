@@ -54,7 +54,7 @@ func underMedian(t *testing.T, what string, took []time.Duration, limit time.Dur
 	t.Helper()
 	slices.Sort(took)
 	t.Logf("FIGURE %s: %v", what, took)
-	if m := took[len(took)/2]; m > 5*patience(limit) { // the machine may be busy with other things
+	if m := took[len(took)/2]; m > scaled(limit) {
 		t.Errorf("%s: median %v of %v, far more than %v", what, m, took, limit)
 	}
 }

@@ -86,7 +86,7 @@ func TestLeave(t *testing.T) {
 				t.Errorf("dev %v: SIGTERM: %v", dev, err)
 			}
 			a.exited <- err // for cleanup
-		case <-time.After(patience(time.Minute)):
+		case <-time.After(scaled(endsWithin)):
 			t.Fatalf("dev %v: it does not end on SIGTERM", dev)
 		}
 		left := 0

@@ -209,7 +209,7 @@ func raftByClient(t *testing.T, d *certDir, s *agent) {
 			t.Fatal(err)
 		}
 		defer conn.Close() //nolint:errcheck // a test
-		_ = conn.SetDeadline(time.Now().Add(patience(10 * time.Second)))
+		_ = conn.SetDeadline(time.Now().Add(scaled(10 * time.Second)))
 		if _, err := conn.Write([]byte{0x72}); err != nil { // Raft
 			t.Fatal(err)
 		}

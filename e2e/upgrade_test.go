@@ -114,7 +114,7 @@ func (u *upgrade) end(a *agent) {
 		if err != nil {
 			u.t.Fatalf("an agent ended with %v\n%s", err, a.log.tail(30))
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(scaled(30 * time.Second)):
 		u.t.Logf("an agent does not end, and is killed\n%s", a.log.tail(30))
 		a.kill()
 	}
