@@ -486,13 +486,9 @@ func (c *checks) unrest() string {
 // left says what of a job can be done that is not: it is decided anew, and nothing may come
 // of that.
 func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
-	config := snap.SchedulerConfig(nil)
-	in := scheduler.Input{
-		Job: job, Allocs: snap.AllocsByJob(nil, job.Namespace, job.ID, true), Config: config, Now: epoch.Add(c.now), Seed: 1,
-		NewID: func() string { return "unused" }, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
-	}
-	in.Past = snap.PastFollowUps(in.Allocs)
-	in.Typical = worker.NewTypicals().For(snap, job, &config)
+	in := snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, true), &state.InputOptions{
+		Now: epoch.Add(c.now), Seed: 1, NewID: func() string { return "unused" }, Typical: worker.NewTypicals().For,
+	})
 	plan, err := scheduler.Schedule(snap.World(), &structs.Evaluation{
 		ID: "fresh", Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority, Status: structs.EvalStatusPending,
 		TriggeredBy: structs.EvalTriggerForce,

@@ -91,15 +91,10 @@ func explainIndex(snap *state.Snapshot) uint64 {
 // explainInput gathers what the scheduler explains a job with.
 func (e *Endpoints) explainInput(ctx context.Context, snap *state.Snapshot, job *structs.Job) (*scheduler.ExplainInput, error) {
 	now, ids := e.Now(), uint64(0)
-	in := &scheduler.ExplainInput{Input: scheduler.Input{
-		Job: job, Allocs: snap.AllocsByJob(nil, job.Namespace, job.ID, false), Config: snap.SchedulerConfig(nil), Now: now,
-		Seed: snap.Index(), SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, job.Namespace, job.ID),
+	in := &scheduler.ExplainInput{Input: snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{
+		Now: now, Seed: snap.Index(), Typical: e.Typical, // without it, where binpack places is explained
 		NewID: func() string { ids++; return structs.DeriveID("explain "+job.ID, ids) }, // nothing of it is kept
-	}}
-	in.Past = snap.PastFollowUps(in.Allocs)
-	if e.Typical != nil { // else it would be told where binpack places
-		in.Typical = e.Typical(snap, job, &in.Config)
-	}
+	})}
 	for _, ev := range snap.EvalsByJob(nil, job.Namespace, job.ID) {
 		if !ev.Terminal() {
 			in.Evals = append(in.Evals, ev)

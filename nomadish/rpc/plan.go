@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -55,13 +56,10 @@ func (e *Endpoints) jobPlan(ctx context.Context, args *structs.JobPlanRequest) (
 	eval := e.newEval(job, structs.EvalTriggerJobRegister, now.UnixNano())
 	eval.AnnotatePlan = true
 	eval.SnapshotIndex = snap.Index()
-	in := scheduler.Input{
-		Job: job, Allocs: allocs, Config: snap.SchedulerConfig(nil), Now: now, Seed: uint64(now.UnixNano()), //nolint:gosec // a seed
-		NewID: e.NewID, Annotate: true, Past: snap.PastFollowUps(allocs),
-	}
-	if e.Typical != nil {
-		in.Typical = e.Typical(snap, job, &in.Config)
-	}
+	in := snap.Input(job.NamespacedID(), job, allocs, &state.InputOptions{
+		Now: now, Seed: uint64(now.UnixNano()), NewID: e.NewID, Typical: e.Typical, Annotate: true, //nolint:gosec // a seed
+	})
+	in.Asks, in.SnapshotIndex = nil, 0 // what would be registered has waited for nothing yet, and was decided on no state
 	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)

@@ -203,14 +203,10 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.
 		}
 	}()
 	e := turn.Eval
-	in := scheduler.Input{
-		Job: snap.Job(nil, e.Namespace, e.JobID), Allocs: snap.AllocsToDecide(e.Namespace, e.JobID),
-		Config: snap.SchedulerConfig(nil), Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
-		NewID: p.opts.NewID, SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, e.Namespace, e.JobID), Brief: brief, Prepared: p.prepared,
-	}
-	in.Past = snap.PastFollowUps(in.Allocs)
-	in.Typical = p.learned.typical(snap, in.Job, &in.Config)
-	return pass.Decide(e, in)
+	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
+		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
+		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief,
+	}))
 }
 
 // leftOf is how an ask waits on; nil: it has all that it wants.

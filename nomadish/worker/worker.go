@@ -331,15 +331,9 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 			w.prepared = scheduler.NewPrepared() // the old one may have been left half done
 		}
 	}()
-	in := scheduler.Input{
-		Job: snap.Job(nil, eval.Namespace, eval.JobID), Allocs: snap.AllocsToDecide(eval.Namespace, eval.JobID),
-		Config: snap.SchedulerConfig(nil), Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID,
-		SnapshotIndex: snap.Index(), Asks: snap.JobAsks(nil, eval.Namespace, eval.JobID), Prepared: w.prepared,
-	}
-	in.Past = snap.PastFollowUps(in.Allocs)
-	in.Typical = w.learned.typical(snap, in.Job, &in.Config)
-	plan, err = scheduler.Schedule(world, eval, in)
-	return plan, err
+	return scheduler.Schedule(world, eval, snap.EvalInput(eval, &state.InputOptions{
+		Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID, Typical: w.learned.typical, Prepared: w.prepared,
+	}))
 }
 
 // seedOf is the same for the same evaluation and round, on whatever server.
