@@ -10,11 +10,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -28,7 +28,7 @@ type leaderParts struct {
 	raft       *raftNode
 	store      *state.Store
 	logger     hclog.Logger
-	broker     *broker.Broker
+	broker     *queue.Broker
 	plans      *plan.Applier
 	pass       *worker.Pass
 	heartbeats *heartbeat.Timers
@@ -71,7 +71,7 @@ type members interface {
 func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool members, ask quorum.Asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
-	l.broker = broker.New(broker.Options{
+	l.broker = queue.New(queue.Options{
 		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
 	}, node, store.LatestIndex)
 	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, node, l.broker)

@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
-	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -33,8 +33,8 @@ type leader struct {
 	// skew is that of the machine's clock when it came to lead. Parts that measure how long
 	// something takes go by it: a clock that is set does not change that.
 	skew   time.Duration
-	broker *broker.Broker
-	evals  *broker.Steps
+	broker *queue.Broker
+	evals  *queue.Steps
 	plans  *plan.Steps
 	pass   *worker.Pass
 	timers *heartbeat.Timers
@@ -59,7 +59,7 @@ type offer struct {
 // gate is the broker as the applier's gate. The applier must not wait for the broker to have
 // followed the state: here nobody else would have it follow.
 type gate struct {
-	*broker.Broker
+	*queue.Broker
 	l *leader
 }
 
@@ -76,7 +76,7 @@ func lead(r *replica) *leader {
 	steady := &wall{time: &r.timeline, skew: &l.skew, done: l.stir}
 	now := &wall{time: &r.timeline, skew: &r.skew}
 	silent := hclog.NewNullLogger()
-	l.broker = broker.New(broker.Options{NackTimeout: nackAfter, NewID: r.newID, Clock: steady, Logger: silent}, l, r.store.LatestIndex)
+	l.broker = queue.New(queue.Options{NackTimeout: nackAfter, NewID: r.newID, Clock: steady, Logger: silent}, l, r.store.LatestIndex)
 	applier := plan.New(plan.Options{
 		Gate: gate{l.broker, l}, BatchLimit: 1 + r.IntN(20), ChainLimit: 1 + r.IntN(8), EntryBytes: one(r.sim, 3<<10, 16<<10, 512<<10), Clock: steady,
 	}, r.store, proposals{l}, l.broker)

@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -34,7 +34,7 @@ func (c *cluster) successor(t *testing.T, from func(f *fsm.FSM)) *cluster {
 	from(fsm.New(next.writer, next.store, hclog.NewNullLogger()))
 	next.index = next.store.LatestIndex()
 	next.n.Store(c.n.Load())
-	next.broker = broker.New(broker.Options{NewID: next.next}, next, next.store.LatestIndex)
+	next.broker = queue.New(queue.Options{NewID: next.next}, next, next.store.LatestIndex)
 	next.plans = plan.New(plan.Options{Gate: next.broker}, next.store, next, next.broker)
 	return next
 }
@@ -58,7 +58,7 @@ func TestNewLeaderGoesOn(t *testing.T) {
 			t.Helper()
 			n := &cluster{journal: c.journal}
 			n.n.Store(c.n.Load())
-			n.broker = broker.New(broker.Options{NewID: n.next}, n, n.store.LatestIndex)
+			n.broker = queue.New(queue.Options{NewID: n.next}, n, n.store.LatestIndex)
 			n.plans = plan.New(plan.Options{Gate: n.broker}, n.store, n, n.broker)
 			return n
 		},

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nomadish/nomadish/nomadish/broker"
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -83,7 +83,7 @@ func (i *ids) next() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d"
 type cluster struct {
 	*journal
 	ids
-	broker *broker.Broker
+	broker *queue.Broker
 	plans  *plan.Applier
 	nacked sync.Map // evaluations that were given back: they rest
 	// explain is how often what waits is looked at to say why (0: as a pass does).
@@ -92,7 +92,7 @@ type cluster struct {
 
 func newCluster(gated bool) *cluster {
 	c := &cluster{journal: newJournal()}
-	c.broker = broker.New(broker.Options{NewID: c.next}, c, c.store.LatestIndex)
+	c.broker = queue.New(queue.Options{NewID: c.next}, c, c.store.LatestIndex)
 	opts := plan.Options{}
 	if gated {
 		opts.Gate = c.broker

@@ -1,4 +1,4 @@
-// Package broker is the queue (semantics part 7): it hands evaluations to workers in the
+// Package queue is the queue (semantics part 7): it hands evaluations to workers in the
 // order of their jobs' ranks, one at a time for each job, each until a worker has answered
 // it; it hands those that wait for room (blocked) to the queue pass when room that may
 // help them came free; and it is the gate that keeps plans from overtaking.
@@ -55,4 +55,4 @@
 //
 // It runs on the leader. It must never decide a placement, and never change an
 // evaluation but through the Applier.
-package broker
+package queue

@@ -1,4 +1,4 @@
-package broker
+package queue
 
 // heap is a binary heap whose elements know their place in it, so that any of them can
 // be taken out or moved.
