@@ -59,7 +59,7 @@ type Applier struct {
 	store  *state.Store
 	commit Committer
 	holder Holder
-	queue  *queue
+	queue  *planQueue
 }
 
 // New makes an applier; it refuses plans until it is run.
@@ -80,7 +80,7 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Applier{opts: opts, store: store, commit: commit, holder: holder, queue: newQueue(opts.QueueLimit)}
+	return &Applier{opts: opts, store: store, commit: commit, holder: holder, queue: newPlanQueue(opts.QueueLimit)}
 }
 
 // Submit has a plan judged and, as far as it holds, committed, and waits for that. A

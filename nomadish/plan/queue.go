@@ -21,8 +21,8 @@ type answer struct {
 	err    error
 }
 
-// queue holds the plans that wait: higher priority first, then first come.
-type queue struct {
+// planQueue holds the plans that wait: higher priority first, then first come.
+type planQueue struct {
 	mu      sync.Mutex
 	enabled bool
 	limit   int
@@ -31,10 +31,12 @@ type queue struct {
 	more    chan struct{} // has one token while plans wait
 }
 
-func newQueue(limit int) *queue { return &queue{limit: limit, more: make(chan struct{}, 1)} }
+func newPlanQueue(limit int) *planQueue {
+	return &planQueue{limit: limit, more: make(chan struct{}, 1)}
+}
 
 // enable opens or closes the queue; closing answers all that wait.
-func (q *queue) enable(on bool) {
+func (q *planQueue) enable(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.enabled = on
@@ -45,7 +47,7 @@ func (q *queue) enable(on bool) {
 }
 
 // put takes plans in, all or none.
-func (q *queue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, err error) {
+func (q *planQueue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.enabled {
@@ -67,17 +69,17 @@ func (q *queue) put(ctx context.Context, ps ...*structs.Plan) (ws []*waiting, er
 	return ws, nil
 }
 
-func (q *queue) empty() bool { return q.depth() == 0 }
+func (q *planQueue) empty() bool { return q.depth() == 0 }
 
 // depth returns how many plans wait.
-func (q *queue) depth() int {
+func (q *planQueue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.plans)
 }
 
 // take gives up to n plans, first the first; none if none wait.
-func (q *queue) take(n int) []*waiting {
+func (q *planQueue) take(n int) []*waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var out []*waiting
