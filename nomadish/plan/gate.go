@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -18,7 +19,7 @@ type Gate interface {
 	CatchUp(ctx context.Context) error
 	// Admit says whether placements of an evaluation may be judged on the state of base,
 	// with freed telling that plans judged since have freed room on it.
-	Admit(evalID string, base uint64, freed bool) structs.Admission
+	Admit(evalID string, base uint64, freed bool) queue.Admission
 	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
 	// which blocked evaluation it leaves (nil: none).
 	Judged(evalID string, whole bool, left *structs.Evaluation)
@@ -63,23 +64,23 @@ func (p *pipeline) admit() (any bool) {
 	now := p.opts.Clock.Now()
 	var stay []*judged
 	for _, j := range p.parked {
-		a := structs.Admission{}
+		a := queue.Admission{}
 		if p.opts.Gate != nil {
 			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)
 			better, behind := p.left[a.Pool]
 			switch {
 			case !taking(j.plan):
-				a.Verdict = structs.GateOpen
-			case a.Verdict == structs.GateOpen && behind && p.freed && better.Compare(&a.Rank) < 0:
-				a.Verdict = structs.GateRefresh
+				a.Verdict = queue.GateOpen
+			case a.Verdict == queue.GateOpen && behind && p.freed && better.Compare(&a.Rank) < 0:
+				a.Verdict = queue.GateRefresh
 			}
 		}
 		j.rank, j.pool, j.verdict = a.Rank, a.Pool, a.Verdict
 		switch {
-		case a.Verdict == structs.GateOpen:
+		case a.Verdict == queue.GateOpen:
 			p.judge(j)
 			any = true
-		case a.Verdict == structs.GateRefresh:
+		case a.Verdict == queue.GateRefresh:
 			p.stale = true
 			stay = append(stay, j)
 		case now.Sub(j.since) < p.patience(a.Verdict):
@@ -95,9 +96,9 @@ func (p *pipeline) admit() (any bool) {
 // patience is how long a plan is kept that may not be judged yet.
 func (p *pipeline) patience(verdict int) time.Duration {
 	switch verdict {
-	case structs.GateWait:
+	case queue.GateWait:
 		return p.opts.ParkLimit
-	case structs.GateBusy:
+	case queue.GateBusy:
 		return busyLimit
 	}
 	return 0
@@ -132,7 +133,7 @@ func (p *pipeline) patienceEnds() (time.Duration, bool) {
 	}
 	now, soonest := p.opts.Clock.Now(), p.opts.ParkLimit
 	for _, j := range p.parked {
-		if j.verdict == structs.GateWait || j.verdict == structs.GateBusy {
+		if j.verdict == queue.GateWait || j.verdict == queue.GateBusy {
 			soonest = min(soonest, p.patience(j.verdict)-now.Sub(j.since))
 		}
 	}

@@ -93,7 +93,7 @@ func TestBlockedWakes(t *testing.T) {
 }
 
 // turn takes the blocked evaluation that must be tried first; "": none may be there.
-func (b *bed) turn(want string) *structs.AskTurn {
+func (b *bed) turn(want string) *AskTurn {
 	b.Helper()
 	synctest.Wait()
 	t, again := b.Next(b.store.LatestIndex())

@@ -190,14 +190,14 @@ func (b *Broker) tell() {
 
 // Admit says whether the placements of a held evaluation may be judged on the state of
 // base, with freed telling that plans judged since have freed room on it. O(1).
-func (b *Broker) Admit(evalID string, base uint64, freed bool) structs.Admission {
+func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it := b.known[evalID]
 	if it == nil || it.pool == "" {
-		return structs.Admission{}
+		return Admission{}
 	}
-	a := structs.Admission{Pool: it.pool, Rank: it.rank}
+	a := Admission{Pool: it.pool, Rank: it.rank}
 	p := b.pools[it.pool]
 	if p == nil {
 		return a
@@ -205,13 +205,13 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) structs.Admission
 	head := b.ahead(p, it)
 	switch open := openAhead(p, it); {
 	case (head != nil || open) && it.turn != nil:
-		a.Verdict = structs.GateShut
+		a.Verdict = GateShut
 	case open || head != nil && head.token != "":
-		a.Verdict = structs.GateWait
+		a.Verdict = GateWait
 	case head != nil:
-		a.Verdict = structs.GateBusy
+		a.Verdict = GateBusy
 	case (freed || base < b.lessened) && goesBefore(p.all, it):
-		a.Verdict = structs.GateRefresh
+		a.Verdict = GateRefresh
 	}
 	return a
 }

@@ -36,20 +36,20 @@ func TestNobodyTakesIt(t *testing.T) {
 				b.Fatalf("verdict %d, want %d", a.Verdict, want)
 			}
 		}
-		verdict(structs.GateBusy)
+		verdict(GateBusy)
 		b.put(blockedEval("3", "waits", 0))
 		b.turn("") // it stands behind the first
 		time.Sleep(7 * time.Second)
 		b.tried("3")
-		verdict(structs.GateOpen)
+		verdict(GateOpen)
 		got, first, _, err := b.Dequeue(b.Context(), []string{structs.JobTypeBatch}, time.Second)
 		if err != nil || got == nil {
 			b.Fatalf("dequeue: %v, %v", got, err)
 		}
-		verdict(structs.GateWait)
+		verdict(GateWait)
 		synctest.Wait()
 		b.done("1", first)
-		verdict(structs.GateOpen)
+		verdict(GateOpen)
 		b.done("2", token)
 	})
 }
@@ -306,16 +306,16 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 				b.Fatalf("verdict %d, want %d", a.Verdict, want)
 			}
 		}
-		verdict(structs.GateWait)
+		verdict(GateWait)
 		b.Judged("1", true, nil)
-		verdict(structs.GateOpen)
+		verdict(GateOpen)
 		b.put(eval("2", "high", 90))
-		verdict(structs.GateWait)
+		verdict(GateWait)
 		b.done("1", first)
-		verdict(structs.GateBusy)
+		verdict(GateBusy)
 		second := b.next("2")
 		b.Judged("2", true, nil)
-		verdict(structs.GateOpen)
+		verdict(GateOpen)
 		b.done("2", second)
 		b.done("low", low)
 		if len(b.pools) != 0 {
@@ -339,8 +339,8 @@ func TestBetterRankComesLate(t *testing.T) {
 		if turn, again := b.Next(b.store.LatestIndex()); turn != nil || !again {
 			b.Fatalf("turn %+v, again: %v; want none, and again", turn, again)
 		}
-		if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != structs.GateShut {
-			b.Fatalf("verdict %d, want %d: it would overtake", a.Verdict, structs.GateShut)
+		if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != GateShut {
+			b.Fatalf("verdict %d, want %d: it would overtake", a.Verdict, GateShut)
 		}
 		b.Answered(low, true, false)
 		b.tried("high")

@@ -123,7 +123,7 @@ func (m *machine) letOn() {
 	if err := m.CatchUp(m.Context()); err != nil {
 		m.r.Fatalf("catch up: %v", err)
 	}
-	open := m.Admit(h.eval.ID, base, false).Verdict == structs.GateOpen
+	open := m.Admit(h.eval.ID, base, false).Verdict == GateOpen
 	if waits := m.goesBefore(h.eval); waits != "" {
 		m.shut++
 		if open {

@@ -23,7 +23,7 @@ func (b *Broker) Await(ctx context.Context) error {
 // index; it is the pass's until Tried or Answered. nil: there is none, or not before
 // something else has been tried (Await tells when that may be), or, with again set, not
 // on so old a state.
-func (b *Broker) Next(index uint64) (turn *structs.AskTurn, again bool) {
+func (b *Broker) Next(index uint64) (turn *AskTurn, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.enabled && !b.paused {
@@ -80,7 +80,7 @@ func (b *Broker) outranks(w *entry) bool {
 }
 
 // giveTurn gives an ask to the pass: its job is held until it answers.
-func (b *Broker) giveTurn(w *entry) *structs.AskTurn {
+func (b *Broker) giveTurn(w *entry) *AskTurn {
 	b.asks.due.remove(w)
 	w.stop()
 	b.setApart(w)
@@ -93,11 +93,11 @@ func (b *Broker) giveTurn(w *entry) *structs.AskTurn {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.enter(it)
-	return &structs.AskTurn{Eval: w.eval, Token: it.token}
+	return &AskTurn{Eval: w.eval, Token: it.token}
 }
 
 // turnOf finds what the pass holds; nil: it holds it no more.
-func (b *Broker) turnOf(t *structs.AskTurn) *item {
+func (b *Broker) turnOf(t *AskTurn) *item {
 	it, err := b.held(t.Eval.ID, t.Token)
 	if err != nil {
 		return nil
@@ -108,7 +108,7 @@ func (b *Broker) turnOf(t *structs.AskTurn) *item {
 // Tried says that nothing comes of an ask on the state of index: it waits on as it did,
 // and so do those that are like it. left says what can help it, and when it is to be
 // looked at again all the same.
-func (b *Broker) Tried(t *structs.AskTurn, index uint64, left *structs.Evaluation) {
+func (b *Broker) Tried(t *AskTurn, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it := b.turnOf(t)
@@ -129,7 +129,7 @@ func (b *Broker) Tried(t *structs.AskTurn, index uint64, left *structs.Evaluatio
 
 // Short says that an ask whose plan is on its way finds no room for all of it on the
 // state of index: those that are like it find none.
-func (b *Broker) Short(t *structs.AskTurn, index uint64, left *structs.Evaluation) {
+func (b *Broker) Short(t *AskTurn, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if it := b.turnOf(t); it != nil && !it.turn.gone {
@@ -154,7 +154,7 @@ const maxRefusals = 16
 // again set, is to be decided anew (then so are the others that were tried beside it),
 // or, with failed set, could not be made or committed: it is tried again later, later
 // each time, until it has failed too often.
-func (b *Broker) Answered(t *structs.AskTurn, again, failed bool) {
+func (b *Broker) Answered(t *AskTurn, again, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it := b.turnOf(t)

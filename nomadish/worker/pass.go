@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -27,14 +28,14 @@ type Queue interface {
 	// Next gives the first that must be tried, to be decided on the state of index; again
 	// tells that one must, but not on so old a state. It is the pass's until one of
 	// the following is said of it.
-	Next(index uint64) (turn *structs.AskTurn, again bool)
+	Next(index uint64) (turn *queue.AskTurn, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
-	Tried(turn *structs.AskTurn, index uint64, left *structs.Evaluation)
+	Tried(turn *queue.AskTurn, index uint64, left *structs.Evaluation)
 	// Short: there is no room for what its plan, which is on its way, leaves.
-	Short(turn *structs.AskTurn, index uint64, left *structs.Evaluation)
+	Short(turn *queue.AskTurn, index uint64, left *structs.Evaluation)
 	// Answered: its plan has been committed; or, with again, must be decided anew; or,
 	// with failed, could not be made or committed.
-	Answered(turn *structs.AskTurn, again, failed bool)
+	Answered(turn *queue.AskTurn, again, failed bool)
 }
 
 // Submitter has plans judged and committed, together where it can be.
@@ -107,7 +108,7 @@ func (p *Pass) Run(ctx context.Context) {
 
 // sent is an ask whose plan is submitted.
 type sent struct {
-	turn *structs.AskTurn
+	turn *queue.AskTurn
 	plan *structs.Plan
 }
 
@@ -130,7 +131,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 			again = true
 			break
 		}
-		var turn *structs.AskTurn
+		var turn *queue.AskTurn
 		if turn, again = p.queue.Next(snap.Index()); turn == nil {
 			break
 		}
@@ -153,7 +154,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 }
 
 // try decides one ask; nil: nothing comes of it.
-func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn) *structs.Plan {
+func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *queue.AskTurn) *structs.Plan {
 	brief := p.brief(turn.Eval)
 	plan, err := p.decide(pass, snap, turn, brief)
 	if err != nil {
@@ -195,7 +196,7 @@ func alike(a, b map[string]*structs.AllocMetric) bool {
 }
 
 // decide calls the scheduler; its panic becomes an error.
-func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *structs.AskTurn, brief bool) (plan *structs.Plan, err error) {
+func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *queue.AskTurn, brief bool) (plan *structs.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)

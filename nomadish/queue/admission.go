@@ -1,4 +1,6 @@
-package structs
+package queue
+
+import "github.com/nomadish/nomadish/structs"
 
 // Gate verdicts: whether the placements of a plan may be judged now (semantics part 7).
 const (
@@ -13,12 +15,12 @@ const (
 type Admission struct {
 	Verdict int
 	Pool    string
-	Rank    Rank
+	Rank    structs.Rank
 }
 
 // AskTurn is a waiting ask whose turn it is in a queue pass, held like an evaluation
 // that a worker has.
 type AskTurn struct {
-	Eval  *Evaluation
+	Eval  *structs.Evaluation
 	Token string
 }
