@@ -63,7 +63,7 @@ type gate struct {
 	l *leader
 }
 
-// CatchUp implements plan.Gate.
+// CatchUp implements queue.Gate.
 func (g gate) CatchUp(context.Context) error {
 	for g.l.evals.Follow() {
 	}

@@ -41,17 +41,17 @@ func (f far) reach() (*leader, error) {
 	return f.leader, nil
 }
 
-// Dequeue implements worker.Leader; the hands ask for themselves.
+// Dequeue implements queue.Leader; the hands ask for themselves.
 func (f far) Dequeue(context.Context, []string, time.Duration) (*structs.EvalDequeueReply, error) {
 	return nil, noLeader()
 }
 
-// Submit implements worker.Leader, likewise.
+// Submit implements queue.Leader, likewise.
 func (f far) Submit(context.Context, *structs.Plan) (*structs.PlanResult, error) {
 	return nil, noLeader()
 }
 
-// Ack implements worker.Leader.
+// Ack implements queue.Leader.
 func (f far) Ack(_ context.Context, evalID, token string) error {
 	l, err := f.reach()
 	if err != nil {
@@ -61,7 +61,7 @@ func (f far) Ack(_ context.Context, evalID, token string) error {
 	return l.broker.Ack(evalID, token)
 }
 
-// Nack implements worker.Leader.
+// Nack implements queue.Leader.
 func (f far) Nack(_ context.Context, evalID, token string) error {
 	l, err := f.reach()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f far) Nack(_ context.Context, evalID, token string) error {
 	return l.broker.Nack(evalID, token)
 }
 
-// Update implements worker.Leader.
+// Update implements queue.Leader.
 func (f far) Update(_ context.Context, evalID, token string, evals []*structs.Evaluation) error {
 	if _, err := f.reach(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -28,14 +29,6 @@ type Committer interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
-// Holder knows which evaluations workers hold.
-type Holder interface {
-	// Pin keeps an evaluation its worker's until unpin; false: it is not held with
-	// that token (any more), or the plan with that seed came before. A plan without a seed
-	// places nothing.
-	Pin(evalID, token, seed string) (unpin func(), ok bool)
-}
-
 // Options tunes an applier. Zero values are replaced by the defaults named.
 type Options struct {
 	QueueLimit int // plans that may wait (8192)
@@ -47,7 +40,7 @@ type Options struct {
 	ChainLimit int // rounds judged one on the other (8)
 	// Gate keeps plans from overtaking; nil: every plan is judged as it comes. ParkLimit
 	// is how long a plan waits for its gate before it is sent back (500 ms).
-	Gate      Gate
+	Gate      queue.Gate
 	ParkLimit time.Duration
 	Clock     clock.Clock // (the machine's)
 	Logger    hclog.Logger
@@ -58,12 +51,12 @@ type Applier struct {
 	opts   Options
 	store  *state.Store
 	commit Committer
-	holder Holder
+	leases queue.Leases
 	queue  *planQueue
 }
 
 // New makes an applier; it refuses plans until it is run.
-func New(opts Options, store *state.Store, commit Committer, holder Holder) *Applier {
+func New(opts Options, store *state.Store, commit Committer, leases queue.Leases) *Applier {
 	set := func(n *int, to int) {
 		if *n <= 0 {
 			*n = to
@@ -80,7 +73,7 @@ func New(opts Options, store *state.Store, commit Committer, holder Holder) *App
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Applier{opts: opts, store: store, commit: commit, holder: holder, queue: newPlanQueue(opts.QueueLimit)}
+	return &Applier{opts: opts, store: store, commit: commit, leases: leases, queue: newPlanQueue(opts.QueueLimit)}
 }
 
 // Submit has a plan judged and, as far as it holds, committed, and waits for that. A
@@ -356,7 +349,7 @@ func (p *pipeline) take(w *waiting) {
 	if len(w.plan.Place) > 0 {
 		seed = w.plan.Place[0].Seed // minted for this plan
 	}
-	unpin, ok := p.holder.Pin(w.plan.EvalID, w.plan.EvalToken, seed)
+	unpin, ok := p.leases.Pin(w.plan.EvalID, w.plan.EvalToken, seed)
 	if !ok {
 		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more, or this plan came before", w.plan.EvalID)}
 		return

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -11,23 +10,6 @@ import (
 )
 
 var overtookCount = telemetry.NewCount("nomad.plan.overtook")
-
-// Gate knows which asks must be tried before others are placed (semantics part 7). Its
-// methods do not block, but CatchUp.
-type Gate interface {
-	// CatchUp waits until the gates know what every snapshot shows that was taken before.
-	CatchUp(ctx context.Context) error
-	// Admit says whether placements of an evaluation may be judged on the state of base,
-	// with freed telling that plans judged since have freed room on it.
-	Admit(evalID string, base uint64, freed bool) queue.Admission
-	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
-	// which blocked evaluation it leaves (nil: none).
-	Judged(evalID string, whole bool, left *structs.Evaluation)
-	// SendBack has an evaluation given out again in its turn.
-	SendBack(evalID, token string)
-	// Gates has a value whenever a gate may have opened.
-	Gates() <-chan struct{}
-}
 
 // busyLimit bounds the wait for an ask that no worker has taken yet: those who wait
 // might be what keeps the workers from it.

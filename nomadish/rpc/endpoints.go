@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -18,14 +19,6 @@ import (
 // Applier commits a log entry through Raft.
 type Applier interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
-}
-
-// Broker hands out evaluations; it answers only on the leader.
-type Broker interface {
-	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error)
-	Ack(id, token string) error
-	Nack(id, token string) error
-	Outstanding(id string) (token string, ok bool)
 }
 
 // Plans judges and commits plans; it answers only on the leader.
@@ -116,7 +109,7 @@ type Config struct {
 type Deps struct {
 	Store      *state.Store
 	Applier    Applier
-	Broker     Broker
+	Broker     queue.Evaluations
 	Plans      Plans
 	Heartbeats Heartbeats
 	Collector  Collector

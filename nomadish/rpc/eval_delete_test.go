@@ -8,12 +8,13 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/plan"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // holder is a broker that handed out one evaluation before it was paused.
 type holder struct {
-	Broker
+	queue.Evaluations
 	id string
 }
 

@@ -21,23 +21,6 @@ var (
 	passTime   = telemetry.NewTimer("nomad.queue.pass")
 )
 
-// Queue is the blocked asks in the order of their ranks, as a pass sees them.
-type Queue interface {
-	// Await waits until there may be an ask to be tried; the error is ctx's.
-	Await(ctx context.Context) error
-	// Next gives the first that must be tried, to be decided on the state of index; again
-	// tells that one must, but not on so old a state. It is the pass's until one of
-	// the following is said of it.
-	Next(index uint64) (turn *queue.AskTurn, again bool)
-	// Tried: there is no room for any of it. left is how it waits on.
-	Tried(turn *queue.AskTurn, index uint64, left *structs.Evaluation)
-	// Short: there is no room for what its plan, which is on its way, leaves.
-	Short(turn *queue.AskTurn, index uint64, left *structs.Evaluation)
-	// Answered: its plan has been committed; or, with again, must be decided anew; or,
-	// with failed, could not be made or committed.
-	Answered(turn *queue.AskTurn, again, failed bool)
-}
-
 // Submitter has plans judged and committed, together where it can be.
 type Submitter interface {
 	SubmitAll(ctx context.Context, plans []*structs.Plan) ([]*structs.PlanResult, []error)
@@ -64,7 +47,7 @@ type PassOptions struct {
 // (semantics part 7). What does not fit is not written.
 type Pass struct {
 	opts  PassOptions
-	queue Queue
+	queue queue.Requests
 	plans Submitter
 	store *state.Store
 	// learned is for Run's goroutine.
@@ -75,7 +58,7 @@ type Pass struct {
 }
 
 // NewPass makes a pass; Run runs it.
-func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store) *Pass {
+func NewPass(opts PassOptions, requests queue.Requests, plans Submitter, store *state.Store) *Pass {
 	if opts.Plans <= 0 {
 		opts.Plans = 512
 	}
@@ -95,7 +78,7 @@ func NewPass(opts PassOptions, queue Queue, plans Submitter, store *state.Store)
 		opts.Typicals = NewTypicals()
 	}
 	opts.Clock = clock.Or(opts.Clock)
-	return &Pass{opts: opts, queue: queue, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
+	return &Pass{opts: opts, queue: requests, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
 }
 
 // Run makes one pass after the other until ctx ends.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -32,16 +33,6 @@ var (
 		structs.JobTypeSysBatch: telemetry.NewTimer("nomad.worker.invoke_scheduler.sysbatch"),
 	}
 )
-
-// Leader is the leader as a worker calls it, near or far.
-type Leader interface {
-	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error)
-	Ack(ctx context.Context, evalID, token string) error
-	Nack(ctx context.Context, evalID, token string) error
-	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
-	// Update stores evaluations for the holder of a token.
-	Update(ctx context.Context, evalID, token string, evals []*structs.Evaluation) error
-}
 
 // Options tunes a worker. Zero values are replaced by the defaults named.
 type Options struct {
@@ -69,7 +60,7 @@ const rounds = 64
 // Worker decides evaluations.
 type Worker struct {
 	opts   Options
-	leader Leader
+	leader queue.Leader
 	store  *state.Store
 	// deciding is held while the scheduler runs: a worker takes one core at most.
 	deciding sync.Mutex
@@ -79,7 +70,7 @@ type Worker struct {
 }
 
 // New makes a worker; Run runs it.
-func New(opts Options, leader Leader, store *state.Store) *Worker {
+func New(opts Options, leader queue.Leader, store *state.Store) *Worker {
 	setTime := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
 			*d = to

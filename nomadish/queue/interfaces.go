@@ -1,0 +1,82 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What the other parts of a server need of the queue is declared here and nowhere else, one
+// interface a part, so that the way of a plan through the queue can be read in one place.
+
+// Leader is the leader as a worker calls it, on this server or on another one.
+type Leader interface {
+	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error)
+	Ack(ctx context.Context, evalID, token string) error
+	Nack(ctx context.Context, evalID, token string) error
+	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
+	// Update stores evaluations for the holder of a token.
+	Update(ctx context.Context, evalID, token string, evals []*structs.Evaluation) error
+}
+
+// Evaluations is the queue as the RPC endpoints call it for the workers of other servers. It
+// answers only on the leader.
+type Evaluations interface {
+	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error)
+	Ack(id, token string) error
+	Nack(id, token string) error
+	Outstanding(id string) (token string, ok bool)
+}
+
+// Requests is the blocked asks in the order of their ranks, as the queue pass sees them. It is
+// for one goroutine.
+type Requests interface {
+	// Await waits until there may be an ask to be tried; the error is ctx's.
+	Await(ctx context.Context) error
+	// Next gives the first that must be tried, to be decided on the state of index; again
+	// tells that one must, but not on so old a state. It is the pass's until one of
+	// the following is said of it.
+	Next(index uint64) (turn *AskTurn, again bool)
+	// Tried: there is no room for any of it. left is how it waits on.
+	Tried(turn *AskTurn, index uint64, left *structs.Evaluation)
+	// Short: there is no room for what its plan, which is on its way, leaves.
+	Short(turn *AskTurn, index uint64, left *structs.Evaluation)
+	// Answered: its plan has been committed; or, with again, must be decided anew; or,
+	// with failed, could not be made or committed.
+	Answered(turn *AskTurn, again, failed bool)
+}
+
+// Leases is the queue as the plan applier asks it whose an evaluation is.
+type Leases interface {
+	// Pin keeps an evaluation its worker's until unpin; false: it is not held with
+	// that token (any more), or the plan with that seed came before. A plan without a seed
+	// places nothing.
+	Pin(evalID, token, seed string) (unpin func(), ok bool)
+}
+
+// Gate is the queue as the plan applier asks it what must be tried before others are placed
+// (semantics part 7). Its methods do not block, but CatchUp.
+type Gate interface {
+	// CatchUp waits until the gates know what every snapshot shows that was taken before.
+	CatchUp(ctx context.Context) error
+	// Admit says whether placements of an evaluation may be judged on the state of base,
+	// with freed telling that plans judged since have freed room on it.
+	Admit(evalID string, base uint64, freed bool) Admission
+	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
+	// which blocked evaluation it leaves (nil: none).
+	Judged(evalID string, whole bool, left *structs.Evaluation)
+	// SendBack has an evaluation given out again in its turn.
+	SendBack(evalID, token string)
+	// Gates has a value whenever a gate may have opened.
+	Gates() <-chan struct{}
+}
+
+// The Broker is all of them but the Leader, which the wiring of a server makes of it, of the
+// plan applier and of the RPC methods.
+var (
+	_ Evaluations = (*Broker)(nil)
+	_ Requests    = (*Broker)(nil)
+	_ Leases      = (*Broker)(nil)
+	_ Gate        = (*Broker)(nil)
+)
