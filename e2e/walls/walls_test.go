@@ -57,7 +57,7 @@ func TestGuardsSee(t *testing.T) {
 			t.Errorf("no breach of wall %d with %q; reported: %v", wall, want, broken.Breaches())
 		})
 	}
-	for wall := 1; wall <= 12; wall++ {
+	for wall := 1; wall <= 13; wall++ {
 		if !walls[wall] && wall != 11 {
 			t.Errorf("wall %d has no row that breaks it", wall)
 		}
