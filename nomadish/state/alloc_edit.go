@@ -44,7 +44,7 @@ func (e *allocEdit) table() *allocTable {
 func (e *allocEdit) put(r *row) {
 	n, found := e.ordinalOf(r)
 	if found {
-		was := e.rows.get(n)
+		was := e.rows.get(uint32(n))
 		for kind := range groupKinds {
 			if from, to := was.label(kind), r.label(kind); from != to {
 				e.leave(kind, from, n)
@@ -53,7 +53,7 @@ func (e *allocEdit) put(r *row) {
 				e.group(kind, to) // it has changed
 			}
 		}
-		e.rows.set(e.tok, n, r)
+		e.rows.set(e.tok, uint32(n), r)
 		return
 	}
 	e.add(r)
@@ -70,7 +70,7 @@ func (e *allocEdit) add(r *row) {
 	} else {
 		e.ids.put(e.tok, r.id, n)
 	}
-	e.rows.set(e.tok, n, r)
+	e.rows.set(e.tok, uint32(n), r)
 }
 
 func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
@@ -105,7 +105,7 @@ func (e *allocEdit) remove(r *row) {
 	} else {
 		e.ids.delete(e.tok, r.id)
 	}
-	e.rows.set(e.tok, n, nil)
+	e.rows.set(e.tok, uint32(n), nil)
 	e.free.put(e.tok, n, struct{}{})
 }
 

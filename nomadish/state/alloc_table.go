@@ -20,7 +20,7 @@ import (
 // what it changes first. That a group is another object in another table tells that
 // some row of it has changed between the two; so it does for rows.
 type allocTable struct {
-	rows   vector
+	rows   vector[row]
 	ids    tree[uuid, ordinal]
 	odd    tree[text, ordinal]
 	groups [groupKinds]tree[label, *group]
@@ -67,7 +67,7 @@ func (t *allocTable) ordinal(id string) (ordinal, bool) {
 // get is the row of an ID; nil if there is none.
 func (t *allocTable) get(id string) *row {
 	if n, found := t.ordinal(id); found {
-		return t.rows.get(n)
+		return t.rows.get(uint32(n))
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (t *allocTable) get(id string) *row {
 // each walks the rows of a group, in an order that must not show.
 func (t *allocTable) each(kind groupKind, key label, yield func(*row) bool) {
 	if g, found := t.groups[kind].get(key); found {
-		g.rows.ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.get(n)) })
+		g.rows.ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.get(uint32(n))) })
 	}
 }
 
@@ -118,7 +118,7 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 		if u.compare(low) < 0 || u.compare(high) > 0 {
 			return false
 		}
-		r := t.rows.get(n)
+		r := t.rows.get(uint32(n))
 		done = !before(r) || !yield(r)
 		return !done
 	}
@@ -144,7 +144,7 @@ func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 		if !strings.HasPrefix(string(id), prefix) {
 			return false
 		}
-		out = append(out, t.rows.get(n))
+		out = append(out, t.rows.get(uint32(n)))
 		return true
 	})
 	if reverse {

@@ -152,16 +152,16 @@ func TestVectorAgainstAMap(t *testing.T) {
 		rows[i] = &row{index: int32(i)} //nolint:gosec // small
 	}
 	type kept struct {
-		vector vector
-		want   map[ordinal]*row
+		vector vector[row]
+		want   map[uint32]*row
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		now := kept{want: map[ordinal]*row{}}
+		now := kept{want: map[uint32]*row{}}
 		var past []kept
 		for range rapid.IntRange(1, 6).Draw(t, "edits") {
 			tok := &token{}
 			for range rapid.IntRange(1, 60).Draw(t, "sets") {
-				n := ordinal(rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<32-1)).Draw(t, "ordinal")) //nolint:gosec // within
+				n := uint32(rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<32-1)).Draw(t, "ordinal")) //nolint:gosec // within
 				if rapid.Bool().Draw(t, "forget") {
 					now.vector.set(tok, n, nil)
 					delete(now.want, n)

@@ -5,27 +5,27 @@ const (
 	vectorFan  = 1 << vectorBits
 )
 
-// vector is a persistent vector of rows by their ordinal: a radix tree whose pages
-// are copied on the first change by each token. A copy of the struct is a snapshot;
-// the zero value is empty. Pages without a row are not kept.
-type vector struct {
-	root  *vectorPage
+// vector is a persistent vector of pointers: a radix tree whose pages are copied on
+// the first change by each token. A copy of the struct is a snapshot; the zero value
+// is empty. Pages without an element are not kept.
+type vector[T any] struct {
+	root  *vectorPage[T]
 	depth int // levels above the leaves
 }
 
-// vectorPage is a leaf (rows) or an inner page (kids).
-type vectorPage struct {
+// vectorPage is a leaf (elems) or an inner page (kids).
+type vectorPage[T any] struct {
 	owner *token
 	used  int // entries that are not nil
-	rows  *[vectorFan]*row
-	kids  *[vectorFan]*vectorPage
+	elems *[vectorFan]*T
+	kids  *[vectorFan]*vectorPage[T]
 }
 
-// reach is how many ordinals there is room for.
-func (v *vector) reach() uint64 { return 1 << (vectorBits * (v.depth + 1)) }
+// reach returns how many indexes there is room for.
+func (v *vector[T]) reach() uint64 { return 1 << (vectorBits * (v.depth + 1)) }
 
-// get gives the row of an ordinal; nil if there is none.
-func (v *vector) get(n ordinal) *row {
+// get returns the element at an index; nil if there is none.
+func (v *vector[T]) get(n uint32) *T {
 	p := v.root
 	if uint64(n) >= v.reach() {
 		return nil
@@ -36,33 +36,33 @@ func (v *vector) get(n ordinal) *row {
 	if p == nil {
 		return nil
 	}
-	return p.rows[n%vectorFan]
+	return p.elems[n%vectorFan]
 }
 
-// set sets the row of an ordinal; nil forgets it.
-func (v *vector) set(tok *token, n ordinal, r *row) {
+// set sets the element at an index; nil removes it.
+func (v *vector[T]) set(tok *token, n uint32, e *T) {
 	for uint64(n) >= v.reach() {
 		if v.root != nil {
-			v.root = &vectorPage{owner: tok, used: 1, kids: &[vectorFan]*vectorPage{v.root}}
+			v.root = &vectorPage[T]{owner: tok, used: 1, kids: &[vectorFan]*vectorPage[T]{v.root}}
 		}
 		v.depth++
 	}
-	v.root = v.root.set(tok, n, r, v.depth)
+	v.root = v.root.set(tok, n, e, v.depth)
 }
 
 // set gives the page that stands in p's place: p may be nil, and so may it.
-func (p *vectorPage) set(tok *token, n ordinal, r *row, depth int) *vectorPage {
-	if p == nil && r == nil {
+func (p *vectorPage[T]) set(tok *token, n uint32, e *T, depth int) *vectorPage[T] {
+	if p == nil && e == nil {
 		return nil
 	}
 	p = p.own(tok, depth)
 	if depth == 0 {
-		p.count(p.rows[n%vectorFan] != nil, r != nil)
-		p.rows[n%vectorFan] = r
+		p.count(p.elems[n%vectorFan] != nil, e != nil)
+		p.elems[n%vectorFan] = e
 	} else {
 		kid := &p.kids[n>>(depth*vectorBits)%vectorFan]
 		had := *kid != nil
-		*kid = (*kid).set(tok, n, r, depth-1)
+		*kid = (*kid).set(tok, n, e, depth-1)
 		p.count(had, *kid != nil)
 	}
 	if p.used == 0 {
@@ -71,7 +71,7 @@ func (p *vectorPage) set(tok *token, n ordinal, r *row, depth int) *vectorPage {
 	return p
 }
 
-func (p *vectorPage) count(was, is bool) {
+func (p *vectorPage[T]) count(was, is bool) {
 	switch {
 	case is && !was:
 		p.used++
@@ -81,19 +81,19 @@ func (p *vectorPage) count(was, is bool) {
 }
 
 // own gives the page itself, or a copy that tok may change.
-func (p *vectorPage) own(tok *token, depth int) *vectorPage {
+func (p *vectorPage[T]) own(tok *token, depth int) *vectorPage[T] {
 	switch {
 	case p == nil && depth == 0:
-		return &vectorPage{owner: tok, rows: &[vectorFan]*row{}}
+		return &vectorPage[T]{owner: tok, elems: &[vectorFan]*T{}}
 	case p == nil:
-		return &vectorPage{owner: tok, kids: &[vectorFan]*vectorPage{}}
+		return &vectorPage[T]{owner: tok, kids: &[vectorFan]*vectorPage[T]{}}
 	case p.owner == tok:
 		return p
 	}
-	c := &vectorPage{owner: tok, used: p.used}
+	c := &vectorPage[T]{owner: tok, used: p.used}
 	if depth == 0 {
-		rows := *p.rows
-		c.rows = &rows
+		elems := *p.elems
+		c.elems = &elems
 	} else {
 		kids := *p.kids
 		c.kids = &kids
