@@ -48,7 +48,7 @@ func (t *Tree) Breaches() []Breach {
 	return all
 }
 
-var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/preempt", "scheduler/entitle/..."}
+var algorithms = []string{"scheduler/bucket", "scheduler/cell", "scheduler/frag", "scheduler/persist", "scheduler/preempt", "scheduler/entitle/..."}
 
 // ban forbids packages outside the module.
 type ban struct {

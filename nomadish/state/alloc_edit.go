@@ -3,6 +3,7 @@ package state
 import (
 	"reflect"
 
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -10,7 +11,7 @@ import (
 // entries that are applied together, or an import, do. Abandoning it costs nothing. It is for one goroutine.
 type allocEdit struct {
 	allocTable
-	tok     *token
+	tok     *persist.Token
 	touched []subject // the groups that changed
 	derived map[derivation]*common
 	last    [groupKinds]named // the last of each kind: neighbours share them
@@ -31,7 +32,7 @@ type derivation struct {
 	eval    string
 }
 
-func (t *allocTable) edit() *allocEdit { return &allocEdit{allocTable: *t, tok: &token{}} }
+func (t *allocTable) edit() *allocEdit { return &allocEdit{allocTable: *t, tok: persist.NewToken()} }
 
 // table is what the edit has made. The edit must not be used afterwards.
 func (e *allocEdit) table() *allocTable {
@@ -44,7 +45,7 @@ func (e *allocEdit) table() *allocTable {
 func (e *allocEdit) put(r *row) {
 	n, found := e.ordinalOf(r)
 	if found {
-		was := e.rows.get(uint32(n))
+		was := e.rows.Get(uint32(n))
 		for kind := range groupKinds {
 			if from, to := was.label(kind), r.label(kind); from != to {
 				e.leave(kind, from, n)
@@ -53,7 +54,7 @@ func (e *allocEdit) put(r *row) {
 				e.group(kind, to) // it has changed
 			}
 		}
-		e.rows.set(e.tok, uint32(n), r)
+		e.rows.Set(e.tok, uint32(n), r)
 		return
 	}
 	e.add(r)
@@ -66,31 +67,31 @@ func (e *allocEdit) add(r *row) {
 		e.join(kind, r, n)
 	}
 	if r.odd() {
-		e.odd.put(e.tok, text(r.noted.id), n)
+		e.odd.Put(e.tok, text(r.noted.id), n)
 	} else {
-		e.ids.put(e.tok, r.id, n)
+		e.ids.Put(e.tok, r.id, n)
 	}
-	e.rows.set(e.tok, uint32(n), r)
+	e.rows.Set(e.tok, uint32(n), r)
 }
 
 func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
 	if r.odd() {
-		return e.odd.get(text(r.noted.id))
+		return e.odd.Get(text(r.noted.id))
 	}
-	return e.ids.get(r.id)
+	return e.ids.Get(r.id)
 }
 
 // take gives an ordinal without a row, the lowest one.
 func (e *allocEdit) take() (n ordinal) {
-	if e.free.size == 0 {
+	if e.free.Len() == 0 {
 		e.next++
 		return e.next - 1
 	}
-	e.free.ascend(nil, func(least ordinal, _ struct{}) bool {
+	e.free.Ascend(nil, func(least ordinal, _ struct{}) bool {
 		n = least
 		return false
 	})
-	e.free.delete(e.tok, n)
+	e.free.Delete(e.tok, n)
 	return n
 }
 
@@ -101,12 +102,12 @@ func (e *allocEdit) remove(r *row) {
 		e.leave(kind, r.label(kind), n)
 	}
 	if r.odd() {
-		e.odd.delete(e.tok, text(r.noted.id))
+		e.odd.Delete(e.tok, text(r.noted.id))
 	} else {
-		e.ids.delete(e.tok, r.id)
+		e.ids.Delete(e.tok, r.id)
 	}
-	e.rows.set(e.tok, uint32(n), nil)
-	e.free.put(e.tok, n, struct{}{})
+	e.rows.Set(e.tok, uint32(n), nil)
+	e.free.Put(e.tok, n, struct{}{})
 }
 
 // group gives a group to change, made if need be.
@@ -114,7 +115,7 @@ func (e *allocEdit) group(kind groupKind, key label) *group {
 	if e.last[kind].key == key && e.last[kind].group != nil {
 		return e.last[kind].group
 	}
-	g, found := e.groups[kind].get(key)
+	g, found := e.groups[kind].Get(key)
 	switch {
 	case !found:
 		g = &group{owner: e.tok}
@@ -125,14 +126,14 @@ func (e *allocEdit) group(kind groupKind, key label) *group {
 		g = &group{owner: e.tok, node: g.node, rows: g.rows}
 	}
 	e.last[kind] = named{key, g}
-	e.groups[kind].put(e.tok, key, g)
+	e.groups[kind].Put(e.tok, key, g)
 	e.touched = append(e.touched, subject{subjectKind(kind), key.text})
 	return g
 }
 
 func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
 	g := e.group(kind, r.label(kind))
-	g.rows.put(e.tok, n, struct{}{})
+	g.rows.Put(e.tok, n, struct{}{})
 	if kind == ofNode {
 		g.node = r.node
 	}
@@ -140,9 +141,9 @@ func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
 
 func (e *allocEdit) leave(kind groupKind, key label, n ordinal) {
 	g := e.group(kind, key)
-	g.rows.delete(e.tok, n)
-	if g.rows.size == 0 {
-		e.groups[kind].delete(e.tok, key)
+	g.rows.Delete(e.tok, n)
+	if g.rows.Len() == 0 {
+		e.groups[kind].Delete(e.tok, key)
 		e.last[kind] = named{}
 	}
 }

@@ -14,12 +14,12 @@ import (
 // gone are used again, so that 32 bits are enough.
 type ordinal uint32
 
-func (o ordinal) compare(other ordinal) int { return cmp.Compare(o, other) }
+func (o ordinal) Compare(other ordinal) int { return cmp.Compare(o, other) }
 
 // text is a string as a key.
 type text string
 
-func (t text) compare(other text) int { return strings.Compare(string(t), string(other)) }
+func (t text) Compare(other text) int { return strings.Compare(string(t), string(other)) }
 
 // label is a string as a key of what is never walked in order: by its hash first, so
 // that a search reads no other string.
@@ -36,7 +36,7 @@ func labelOf(s string) label {
 	return label{h, s}
 }
 
-func (l label) compare(other label) int {
+func (l label) Compare(other label) int {
 	if l.hash != other.hash {
 		return cmp.Compare(l.hash, other.hash)
 	}
@@ -47,7 +47,7 @@ func (l label) compare(other label) int {
 // is that of the strings.
 type uuid struct{ hi, lo uint64 }
 
-func (u uuid) compare(other uuid) int {
+func (u uuid) Compare(other uuid) int {
 	if u.hi != other.hi {
 		return cmp.Compare(u.hi, other.hi)
 	}

@@ -108,7 +108,7 @@ func (r *row) CompareCreated(o *row) int {
 	case r.odd() || o.odd():
 		return strings.Compare(r.ID(), o.ID())
 	}
-	return r.id.compare(o.id)
+	return r.id.Compare(o.id)
 }
 
 // Suspended tells whether the servers want it frozen in place.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -20,11 +21,11 @@ import (
 // what it changes first. That a group is another object in another table tells that
 // some row of it has changed between the two; so it does for rows.
 type allocTable struct {
-	rows   vector[row]
-	ids    tree[uuid, ordinal]
-	odd    tree[text, ordinal]
-	groups [groupKinds]tree[label, *group]
-	free   tree[ordinal, struct{}] // ordinals below next without a row
+	rows   persist.Vector[row]
+	ids    persist.Tree[uuid, ordinal]
+	odd    persist.Tree[text, ordinal]
+	groups [groupKinds]persist.Tree[label, *group]
+	free   persist.Tree[ordinal, struct{}] // ordinals below next without a row
 	next   ordinal
 }
 
@@ -40,9 +41,9 @@ const (
 
 // group is the rows of one node, job or evaluation. It has at least one.
 type group struct {
-	owner *token
+	owner *persist.Token
 	node  *place // of a node's, as its newest allocation names it
-	rows  tree[ordinal, struct{}]
+	rows  persist.Tree[ordinal, struct{}]
 }
 
 // label is what a row's group of a kind is called.
@@ -59,33 +60,33 @@ func (r *row) label(kind groupKind) label {
 
 func (t *allocTable) ordinal(id string) (ordinal, bool) {
 	if u, ok := parseUUID(id); ok {
-		return t.ids.get(u)
+		return t.ids.Get(u)
 	}
-	return t.odd.get(text(id))
+	return t.odd.Get(text(id))
 }
 
 // get is the row of an ID; nil if there is none.
 func (t *allocTable) get(id string) *row {
 	if n, found := t.ordinal(id); found {
-		return t.rows.get(uint32(n))
+		return t.rows.Get(uint32(n))
 	}
 	return nil
 }
 
 // each walks the rows of a group, in an order that must not show.
 func (t *allocTable) each(kind groupKind, key label, yield func(*row) bool) {
-	if g, found := t.groups[kind].get(key); found {
-		g.rows.ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.get(uint32(n))) })
+	if g, found := t.groups[kind].Get(key); found {
+		g.rows.Ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.Get(uint32(n))) })
 	}
 }
 
 // sorted gives the rows of a group by ID.
 func (t *allocTable) sorted(kind groupKind, key label) []*row {
-	g, found := t.groups[kind].get(key)
+	g, found := t.groups[kind].Get(key)
 	if !found {
 		return nil
 	}
-	out := make([]*row, 0, g.rows.size)
+	out := make([]*row, 0, g.rows.Len())
 	odd := false
 	t.each(kind, key, func(r *row) bool {
 		out, odd = append(out, r), odd || r.odd()
@@ -94,7 +95,7 @@ func (t *allocTable) sorted(kind groupKind, key label) []*row {
 	if odd {
 		slices.SortFunc(out, func(a, b *row) int { return strings.Compare(a.ID(), b.ID()) })
 	} else {
-		slices.SortFunc(out, func(a, b *row) int { return a.id.compare(b.id) })
+		slices.SortFunc(out, func(a, b *row) int { return a.id.Compare(b.id) })
 	}
 	return out
 }
@@ -115,19 +116,19 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 	high, _ := fillUUID(prefix, 'f')
 	done := false
 	visit := func(u uuid, n ordinal) bool {
-		if u.compare(low) < 0 || u.compare(high) > 0 {
+		if u.Compare(low) < 0 || u.Compare(high) > 0 {
 			return false
 		}
-		r := t.rows.get(uint32(n))
+		r := t.rows.Get(uint32(n))
 		done = !before(r) || !yield(r)
 		return !done
 	}
 	switch {
 	case !ok:
 	case reverse:
-		t.ids.descend(&high, visit)
+		t.ids.Descend(&high, visit)
 	default:
-		t.ids.ascend(&low, visit)
+		t.ids.Ascend(&low, visit)
 	}
 	for _, r := range odd {
 		if done || !yield(r) {
@@ -140,11 +141,11 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 	var out []*row
 	from := text(prefix)
-	t.odd.ascend(&from, func(id text, n ordinal) bool {
+	t.odd.Ascend(&from, func(id text, n ordinal) bool {
 		if !strings.HasPrefix(string(id), prefix) {
 			return false
 		}
-		out = append(out, t.rows.get(uint32(n)))
+		out = append(out, t.rows.Get(uint32(n)))
 		return true
 	})
 	if reverse {

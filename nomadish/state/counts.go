@@ -28,7 +28,7 @@ func (x *txn) counts(ns, id string) *counts {
 // tallyOf is a job's tally as of now, within the entry.
 func (x *txn) tallyOf(ns, id string) tally {
 	out := tally{Namespace: ns, JobID: id}
-	if t, found := x.tallies.get(jobLabel(ns, id)); found {
+	if t, found := x.tallies.Get(jobLabel(ns, id)); found {
 		out = *t
 	}
 	if c := x.jobs[structs.NamespacedID{ID: id, Namespace: ns}]; c != nil {
@@ -143,7 +143,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 	}
 	k := jobLabel(id.Namespace, id.ID)
 	now := tally{Namespace: id.Namespace, JobID: id.ID}
-	was, found := x.tallies.get(k)
+	was, found := x.tallies.Get(k)
 	if found {
 		now = *was
 	}
@@ -151,9 +151,9 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 	c.tally = tally{}
 	switch {
 	case !now.zero():
-		x.tallies.put(x.tok, k, &now)
+		x.tallies.Put(x.tok, k, &now)
 	case found:
-		x.tallies.delete(x.tok, k)
+		x.tallies.Delete(x.tok, k)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -11,9 +12,9 @@ import (
 // allocTable it is a snapshot of itself. Records share the texts of the allocations
 // that they are of.
 type historyTable struct {
-	ids  tree[uuid, *structs.HistoryRecord]
-	odd  tree[text, *structs.HistoryRecord] // of IDs that are no UUIDs
-	ages tree[age, struct{}]
+	ids  persist.Tree[uuid, *structs.HistoryRecord]
+	odd  persist.Tree[text, *structs.HistoryRecord] // of IDs that are no UUIDs
+	ages persist.Tree[age, struct{}]
 }
 
 // age orders records by their end, then by ID.
@@ -24,22 +25,22 @@ type age struct {
 
 func ageOf(h *structs.HistoryRecord) age { return age{max(0, h.Ended), h} }
 
-func (a age) compare(other age) int {
+func (a age) Compare(other age) int {
 	if a.ended != other.ended {
 		return cmp.Compare(a.ended, other.ended)
 	}
 	return strings.Compare(a.record.AllocID, other.record.AllocID)
 }
 
-func (t *historyTable) len() int { return t.ages.size }
+func (t *historyTable) len() int { return t.ages.Len() }
 
 // get is the record of an allocation; nil if there is none.
 func (t *historyTable) get(id string) *structs.HistoryRecord {
 	var h *structs.HistoryRecord
 	if u, ok := parseUUID(id); ok {
-		h, _ = t.ids.get(u)
+		h, _ = t.ids.Get(u)
 	} else {
-		h, _ = t.odd.get(text(id))
+		h, _ = t.odd.Get(text(id))
 	}
 	return h
 }
@@ -47,7 +48,7 @@ func (t *historyTable) get(id string) *structs.HistoryRecord {
 // oldest is the record that ended first; nil if there is none.
 func (t *historyTable) oldest() *structs.HistoryRecord {
 	var first *structs.HistoryRecord
-	t.ages.ascend(nil, func(a age, _ struct{}) bool {
+	t.ages.Ascend(nil, func(a age, _ struct{}) bool {
 		first = a.record
 		return false
 	})
@@ -56,18 +57,18 @@ func (t *historyTable) oldest() *structs.HistoryRecord {
 
 // latestFirst walks the records by their end, backwards.
 func (t *historyTable) latestFirst(yield func(*structs.HistoryRecord) bool) {
-	t.ages.descend(nil, func(a age, _ struct{}) bool { return yield(a.record) })
+	t.ages.Descend(nil, func(a age, _ struct{}) bool { return yield(a.record) })
 }
 
 // all walks the records by ID.
 func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
 	var odd []*structs.HistoryRecord
-	t.odd.ascend(nil, func(_ text, h *structs.HistoryRecord) bool {
+	t.odd.Ascend(nil, func(_ text, h *structs.HistoryRecord) bool {
 		odd = append(odd, h)
 		return true
 	})
 	done := false
-	t.ids.ascend(nil, func(_ uuid, h *structs.HistoryRecord) bool {
+	t.ids.Ascend(nil, func(_ uuid, h *structs.HistoryRecord) bool {
 		for ; len(odd) > 0 && odd[0].AllocID < h.AllocID && !done; odd = odd[1:] {
 			done = !yield(odd[0])
 		}
@@ -84,10 +85,10 @@ func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
 // historyEdit is a private form of a historyTable that can be changed.
 type historyEdit struct {
 	historyTable
-	tok *token
+	tok *persist.Token
 }
 
-func (t *historyTable) edit() *historyEdit { return &historyEdit{*t, &token{}} }
+func (t *historyTable) edit() *historyEdit { return &historyEdit{*t, persist.NewToken()} }
 
 // table is what the edit has made. The edit must not be used afterwards.
 func (e *historyEdit) table() *historyTable {
@@ -98,22 +99,22 @@ func (e *historyEdit) table() *historyTable {
 // put stores a record, in place of one of the same allocation.
 func (e *historyEdit) put(h *structs.HistoryRecord) {
 	if was := e.get(h.AllocID); was != nil {
-		e.ages.delete(e.tok, ageOf(was))
+		e.ages.Delete(e.tok, ageOf(was))
 	}
 	if u, ok := parseUUID(h.AllocID); ok {
-		e.ids.put(e.tok, u, h)
+		e.ids.Put(e.tok, u, h)
 	} else {
-		e.odd.put(e.tok, text(h.AllocID), h)
+		e.odd.Put(e.tok, text(h.AllocID), h)
 	}
-	e.ages.put(e.tok, ageOf(h), struct{}{})
+	e.ages.Put(e.tok, ageOf(h), struct{}{})
 }
 
 // remove forgets a record that is there.
 func (e *historyEdit) remove(h *structs.HistoryRecord) {
-	e.ages.delete(e.tok, ageOf(h))
+	e.ages.Delete(e.tok, ageOf(h))
 	if u, ok := parseUUID(h.AllocID); ok {
-		e.ids.delete(e.tok, u)
+		e.ids.Delete(e.tok, u)
 	} else {
-		e.odd.delete(e.tok, text(h.AllocID))
+		e.odd.Delete(e.tok, text(h.AllocID))
 	}
 }

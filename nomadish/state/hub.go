@@ -157,8 +157,8 @@ func (in *interest) moved(now *allocTable) bool {
 		return prefixMoved(in.seen, now, in.key)
 	case aNode, aJob, anEval:
 	}
-	was, _ := in.seen.groups[in.kind].get(labelOf(in.key))
-	is, _ := now.groups[in.kind].get(labelOf(in.key))
+	was, _ := in.seen.groups[in.kind].Get(labelOf(in.key))
+	is, _ := now.groups[in.kind].Get(labelOf(in.key))
 	return was != is
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/persist"
 )
 
 // Defaults of Options.
@@ -46,7 +47,7 @@ type view struct {
 	past       *historyTable
 	world      *scheduler.World
 	marks      marks
-	tallies    tree[label, *tally]
+	tallies    persist.Tree[label, *tally]
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -210,10 +211,10 @@ func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 }
 
 func (x *txn) rebuildTallies() {
-	x.tallies, x.tok = tree[label, *tally]{}, &token{}
+	x.tallies, x.tok = persist.Tree[label, *tally]{}, persist.NewToken()
 	all := tallies(x, &x.allocs.allocTable)
 	for _, id := range sortedIDs(all) {
-		x.tallies.put(x.tok, jobLabel(id.Namespace, id.ID), all[id])
+		x.tallies.Put(x.tok, jobLabel(id.Namespace, id.ID), all[id])
 	}
 }
 
@@ -252,7 +253,7 @@ func TableDifferences(s *Snapshot) []string {
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.allocTable)
 	have := map[structs.NamespacedID]*tally{}
-	x.tallies.ascend(nil, func(_ label, t *tally) bool {
+	x.tallies.Ascend(nil, func(_ label, t *tally) bool {
 		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t
 		return true
 	})

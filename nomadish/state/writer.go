@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -129,9 +130,9 @@ type txn struct {
 	allocs  *allocEdit
 	past    *historyEdit
 	edit    *scheduler.Edit
-	tallies tree[label, *tally]
-	tok     *token // of tallies
-	upTo    uint64 // the index of the last entry
+	tallies persist.Tree[label, *tally]
+	tok     *persist.Token // of tallies
+	upTo    uint64         // the index of the last entry
 	marks   marks
 	feed    []Changes // of the entries that have any
 	changed int       // how many those are
@@ -156,7 +157,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	return &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: &token{},
+		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
 	}
 }
 

@@ -1,39 +1,43 @@
-package state
+package persist
 
-// token marks who may change a page in place: the edit that made it. Pages of
+// Token marks who may change a page in place: the edit that made it. Pages of
 // another token are copied first, so what was published stays as it is.
-type token struct{ _ byte } // not empty: two empty structs may share an address
+type Token struct{ _ byte } // not empty: two empty structs may share an address
 
-// comparer is a key that knows its order.
-type comparer[K any] interface{ compare(K) int }
+// NewToken returns a token that owns no page yet.
+func NewToken() *Token { return &Token{} }
+
+// Key is a key that knows its order: Compare returns a negative number, zero or a
+// positive number if it is less than, equal to or greater than the other.
+type Key[K any] interface{ Compare(K) int }
 
 // treePage is how many entries a page holds at most: small enough that a copy on
 // the first change costs little, large enough that four levels hold a million keys.
 const treePage = 32
 
-// tree is a persistent ordered map: a B+-tree whose pages are copied on the first
+// Tree is a persistent ordered map: a B+-tree whose pages are copied on the first
 // change by each token. A copy of the struct is a snapshot; the zero value is empty.
 // Keys that only grow fill their pages; random ones fill two thirds of them.
-type tree[K comparer[K], V any] struct {
+type Tree[K Key[K], V any] struct {
 	root *page[K, V]
 	size int
 }
 
 // page is a leaf (vals) or an inner page (kids). keys[i] of an inner page is a
 // lower bound of all keys in kids[i]; the first one is not looked at.
-type page[K comparer[K], V any] struct {
-	owner *token
+type page[K Key[K], V any] struct {
+	owner *Token
 	keys  []K
 	vals  []V
 	kids  []*page[K, V]
 }
 
 // search gives the place of k, or where it would be.
-func search[K comparer[K]](keys []K, k K) (int, bool) {
+func search[K Key[K]](keys []K, k K) (int, bool) {
 	lo, hi := 0, len(keys)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1) //nolint:gosec // not negative
-		switch c := keys[mid].compare(k); {
+		switch c := keys[mid].Compare(k); {
 		case c < 0:
 			lo = mid + 1
 		case c == 0:
@@ -54,8 +58,8 @@ func (p *page[K, V]) child(k K) int {
 	return at
 }
 
-// get gives the value of a key.
-func (t *tree[K, V]) get(k K) (v V, found bool) {
+// Get returns the value of a key, and whether the key is there.
+func (t *Tree[K, V]) Get(k K) (v V, found bool) {
 	p := t.root
 	if p == nil {
 		return v, false
@@ -70,8 +74,11 @@ func (t *tree[K, V]) get(k K) (v V, found bool) {
 	return v, found
 }
 
-// put sets the value of a key.
-func (t *tree[K, V]) put(tok *token, k K, v V) {
+// Len returns how many keys there are.
+func (t *Tree[K, V]) Len() int { return t.size }
+
+// Put sets the value of a key, in pages that tok owns.
+func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
 	if t.root == nil {
 		t.root = &page[K, V]{owner: tok, keys: []K{k}, vals: []V{v}}
 		t.size = 1
@@ -89,7 +96,7 @@ func (t *tree[K, V]) put(tok *token, k K, v V) {
 }
 
 // own gives the page itself, or a copy that tok may change.
-func (p *page[K, V]) own(tok *token) *page[K, V] {
+func (p *page[K, V]) own(tok *Token) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
@@ -109,7 +116,7 @@ func roomy[T any](s []T) []T {
 
 // put sets a key in a page that tok owns; last says that nothing is to the right of
 // the page. It answers with a new right neighbour when the page was full.
-func (p *page[K, V]) put(tok *token, k K, v V, last bool) (right *page[K, V], fresh bool) {
+func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], fresh bool) {
 	if p.kids == nil {
 		at, found := search(p.keys, k)
 		if found {
@@ -135,7 +142,7 @@ func (p *page[K, V]) put(tok *token, k K, v V, last bool) (right *page[K, V], fr
 // halve makes room for one more entry at a place. It gives the page and the place
 // there that the entry belongs to, and the right half if the page was cut. What
 // grows at its end is cut there, so that its pages are full.
-func (p *page[K, V]) halve(tok *token, at int, last bool) (right, half *page[K, V], _ int) {
+func (p *page[K, V]) halve(tok *Token, at int, last bool) (right, half *page[K, V], _ int) {
 	if len(p.keys) < treePage {
 		return nil, p, at
 	}
@@ -177,9 +184,9 @@ func remove[T any](s []T, at int) []T {
 	return s[:len(s)-1]
 }
 
-// delete forgets a key.
-func (t *tree[K, V]) delete(tok *token, k K) {
-	if _, found := t.get(k); !found {
+// Delete removes a key, which need not be there.
+func (t *Tree[K, V]) Delete(tok *Token, k K) {
+	if _, found := t.Get(k); !found {
 		return
 	}
 	t.root = t.root.own(tok)
@@ -194,7 +201,7 @@ func (t *tree[K, V]) delete(tok *token, k K) {
 }
 
 // delete forgets a key that is there, in a page that tok owns.
-func (p *page[K, V]) delete(tok *token, k K) {
+func (p *page[K, V]) delete(tok *Token, k K) {
 	if p.kids == nil {
 		at, _ := search(p.keys, k)
 		p.keys, p.vals = remove(p.keys, at), remove(p.vals, at)
@@ -213,7 +220,7 @@ func (p *page[K, V]) delete(tok *token, k K) {
 }
 
 // join makes one page of kid i and the next, if they leave room in it.
-func (p *page[K, V]) join(tok *token, i int) {
+func (p *page[K, V]) join(tok *Token, i int) {
 	if i+1 >= len(p.kids) || len(p.kids[i].keys)+len(p.kids[i+1].keys) > treePage*3/4 {
 		return
 	}
@@ -229,8 +236,9 @@ func (p *page[K, V]) join(tok *token, i int) {
 	p.keys, p.kids = remove(p.keys, i+1), remove(p.kids, i+1)
 }
 
-// ascend walks the entries from a key on (nil: all) while yield wants more.
-func (t *tree[K, V]) ascend(from *K, yield func(K, V) bool) {
+// Ascend walks the entries in order, from a key on (nil: all), until yield returns
+// false. The tree must not change meanwhile.
+func (t *Tree[K, V]) Ascend(from *K, yield func(K, V) bool) {
 	if t.root != nil {
 		t.root.ascend(from, yield)
 	}
@@ -263,8 +271,9 @@ func (p *page[K, V]) ascend(from *K, yield func(K, V) bool) bool {
 	return true
 }
 
-// descend walks the entries from a key (nil: the last) back, while yield wants more.
-func (t *tree[K, V]) descend(from *K, yield func(K, V) bool) {
+// Descend walks the entries backwards, from a key (nil: the last), until yield
+// returns false. The tree must not change meanwhile.
+func (t *Tree[K, V]) Descend(from *K, yield func(K, V) bool) {
 	if t.root != nil {
 		t.root.descend(from, yield)
 	}

@@ -1,31 +1,31 @@
-package state
+package persist
 
 const (
 	vectorBits = 5
 	vectorFan  = 1 << vectorBits
 )
 
-// vector is a persistent vector of pointers: a radix tree whose pages are copied on
+// Vector is a persistent vector of pointers: a radix tree whose pages are copied on
 // the first change by each token. A copy of the struct is a snapshot; the zero value
 // is empty. Pages without an element are not kept.
-type vector[T any] struct {
+type Vector[T any] struct {
 	root  *vectorPage[T]
 	depth int // levels above the leaves
 }
 
 // vectorPage is a leaf (elems) or an inner page (kids).
 type vectorPage[T any] struct {
-	owner *token
+	owner *Token
 	used  int // entries that are not nil
 	elems *[vectorFan]*T
 	kids  *[vectorFan]*vectorPage[T]
 }
 
 // reach returns how many indexes there is room for.
-func (v *vector[T]) reach() uint64 { return 1 << (vectorBits * (v.depth + 1)) }
+func (v *Vector[T]) reach() uint64 { return 1 << (vectorBits * (v.depth + 1)) }
 
-// get returns the element at an index; nil if there is none.
-func (v *vector[T]) get(n uint32) *T {
+// Get returns the element at an index; nil if there is none.
+func (v *Vector[T]) Get(n uint32) *T {
 	p := v.root
 	if uint64(n) >= v.reach() {
 		return nil
@@ -39,8 +39,8 @@ func (v *vector[T]) get(n uint32) *T {
 	return p.elems[n%vectorFan]
 }
 
-// set sets the element at an index; nil removes it.
-func (v *vector[T]) set(tok *token, n uint32, e *T) {
+// Set sets the element at an index, in pages that tok owns; nil removes it.
+func (v *Vector[T]) Set(tok *Token, n uint32, e *T) {
 	for uint64(n) >= v.reach() {
 		if v.root != nil {
 			v.root = &vectorPage[T]{owner: tok, used: 1, kids: &[vectorFan]*vectorPage[T]{v.root}}
@@ -51,7 +51,7 @@ func (v *vector[T]) set(tok *token, n uint32, e *T) {
 }
 
 // set gives the page that stands in p's place: p may be nil, and so may it.
-func (p *vectorPage[T]) set(tok *token, n uint32, e *T, depth int) *vectorPage[T] {
+func (p *vectorPage[T]) set(tok *Token, n uint32, e *T, depth int) *vectorPage[T] {
 	if p == nil && e == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (p *vectorPage[T]) count(was, is bool) {
 }
 
 // own gives the page itself, or a copy that tok may change.
-func (p *vectorPage[T]) own(tok *token, depth int) *vectorPage[T] {
+func (p *vectorPage[T]) own(tok *Token, depth int) *vectorPage[T] {
 	switch {
 	case p == nil && depth == 0:
 		return &vectorPage[T]{owner: tok, elems: &[vectorFan]*T{}}

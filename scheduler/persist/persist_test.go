@@ -1,0 +1,228 @@
+package persist
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// number is a key of the tests.
+type number uint32
+
+func (n number) Compare(other number) int { return cmp.Compare(n, other) }
+
+// valid checks a tree's shape: keys in order, each page within its bounds, all leaves
+// at one depth.
+func valid[K Key[K], V any](t *rapid.T, tr *Tree[K, V]) {
+	var walk func(p *page[K, V], depth int, low, high *K) int
+	walk = func(p *page[K, V], depth int, low, high *K) int {
+		if len(p.keys) == 0 || len(p.keys) > treePage || cap(p.keys) > 2*treePage {
+			t.Fatalf("a page of %d keys, room for %d", len(p.keys), cap(p.keys))
+		}
+		for i := range p.keys {
+			if p.kids != nil && i == 0 {
+				continue // not looked at
+			}
+			k := p.keys[i]
+			if i > 0 && (p.kids == nil || i > 1) && p.keys[i-1].Compare(k) >= 0 || low != nil && k.Compare(*low) < 0 || high != nil && k.Compare(*high) >= 0 {
+				t.Fatalf("key %v is out of order", k)
+			}
+		}
+		if p.kids == nil {
+			return 1
+		}
+		deep := 0
+		for i, kid := range p.kids {
+			l, h := low, high
+			if i > 0 {
+				l = &p.keys[i]
+			}
+			if i+1 < len(p.keys) {
+				h = &p.keys[i+1]
+			}
+			d := walk(kid, depth+1, l, h)
+			if i > 0 && d != deep {
+				t.Fatalf("leaves at different depths")
+			}
+			deep = d
+		}
+		return deep + 1
+	}
+	if tr.root != nil {
+		walk(tr.root, 0, nil, nil)
+	}
+}
+
+type keptTree struct {
+	tree Tree[number, int]
+	want map[number]int
+}
+
+func (k *keptTree) agree(t *rapid.T) {
+	valid(t, &k.tree)
+	if k.tree.Len() != len(k.want) {
+		t.Fatalf("size %d, not %d", k.tree.Len(), len(k.want))
+	}
+	keys := slices.Sorted(maps.Keys(k.want))
+	for _, from := range []*number{nil, ptr(rapid.Custom(func(t *rapid.T) number { return number(rapid.IntRange(0, 6000).Draw(t, "from")) }).Draw(t, "from"))} { //nolint:gosec // small
+		var up, down []number
+		k.tree.Ascend(from, func(o number, v int) bool {
+			if v != k.want[o] {
+				t.Fatalf("%d has %d, not %d", o, v, k.want[o])
+			}
+			up = append(up, o)
+			return true
+		})
+		k.tree.Descend(from, func(o number, _ int) bool {
+			down = append(down, o)
+			return true
+		})
+		wantUp, wantDown := keys, slices.Clone(keys)
+		if from != nil {
+			at, found := slices.BinarySearch(keys, *from)
+			wantUp, wantDown = keys[at:], slices.Clone(keys[:at])
+			if found {
+				wantDown = append(wantDown, *from)
+			}
+		}
+		slices.Reverse(wantDown)
+		if !slices.Equal(up, wantUp) || !slices.Equal(down, wantDown) {
+			t.Fatalf("from %v: up %v, down %v; not %v, %v", from, up, down, wantUp, wantDown)
+		}
+	}
+}
+
+func draw[T any](t *rapid.T, what string, from ...T) T { return rapid.SampledFrom(from).Draw(t, what) }
+
+func ptr[T any](v T) *T { return &v }
+
+// A tree says what a map says, in order, and what was taken of it stays as it was.
+func TestTreeAgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := keptTree{want: map[number]int{}}
+		var past []keptTree
+		for step := range rapid.IntRange(1, 8).Draw(t, "edits") {
+			tok := NewToken()
+			n := rapid.IntRange(1, 700).Draw(t, "keys")
+			at, stride := rapid.IntRange(0, 4000).Draw(t, "at"), draw(t, "stride", 1, 1, 7, 2003)
+			kind := draw(t, "kind", "put", "put", "delete")
+			for i := range n {
+				k := number((at + i*stride) % 5003) //nolint:gosec // small
+				if kind == "put" {
+					now.tree.Put(tok, k, step)
+					now.want[k] = step
+				} else {
+					now.tree.Delete(tok, k)
+					delete(now.want, k)
+				}
+				if v, found := now.tree.Get(k); found != (kind == "put") || found && v != step {
+					t.Fatalf("after %s of %d: %d, %v", kind, k, v, found)
+				}
+			}
+			now.agree(t)
+			past = append(past, keptTree{now.tree, maps.Clone(now.want)})
+		}
+		for i := range past {
+			past[i].agree(t)
+		}
+	})
+}
+
+// Keys that grow fill their pages.
+func TestTreeOfGrowingKeys(t *testing.T) {
+	var tr Tree[number, struct{}]
+	for i := range number(32 * 32 * 32) {
+		tr.Put(NewToken(), i, struct{}{}) // each its own commit
+	}
+	pages := 0
+	var count func(p *page[number, struct{}])
+	count = func(p *page[number, struct{}]) {
+		pages++
+		for _, kid := range p.kids {
+			count(kid)
+		}
+	}
+	count(tr.root)
+	if pages != 32*32+32+1 {
+		t.Errorf("%d pages, want %d", pages, 32*32+32+1)
+	}
+}
+
+// A vector says what a map says, and what was taken of it stays as it was.
+func TestVectorAgainstAMap(t *testing.T) {
+	type row struct{ index int }
+	rows := make([]*row, 10)
+	for i := range rows {
+		rows[i] = &row{index: i}
+	}
+	type kept struct {
+		vector Vector[row]
+		want   map[uint32]*row
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		now := kept{want: map[uint32]*row{}}
+		var past []kept
+		for range rapid.IntRange(1, 6).Draw(t, "edits") {
+			tok := NewToken()
+			for range rapid.IntRange(1, 60).Draw(t, "sets") {
+				n := uint32(rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<32-1)).Draw(t, "ordinal")) //nolint:gosec // within
+				if rapid.Bool().Draw(t, "forget") {
+					now.vector.Set(tok, n, nil)
+					delete(now.want, n)
+				} else {
+					now.want[n] = rapid.SampledFrom(rows).Draw(t, "row")
+					now.vector.Set(tok, n, now.want[n])
+				}
+			}
+			past = append(past, kept{now.vector, maps.Clone(now.want)})
+		}
+		for _, p := range past {
+			for n := range now.want { // order does not matter: each by itself
+				if p.vector.Get(n) != p.want[n] {
+					t.Fatalf("number %d: %v, not %v", n, p.vector.Get(n), p.want[n])
+				}
+			}
+		}
+		for n := range now.want { // order does not matter: each by itself
+			now.vector.Set(NewToken(), n, nil)
+		}
+		if now.vector.root != nil {
+			t.Fatal("pages are left without a row")
+		}
+	})
+}
+
+// An inner page whose first kid went, and which got a key before all that it has,
+// is found through when it is joined with its neighbour.
+func TestTreeJoinsInnerPages(t *testing.T) {
+	const leaf, inner = treePage, treePage * treePage
+	var tr Tree[number, int]
+	tok := NewToken()
+	for i := range number(3 * inner) {
+		tr.Put(tok, 2*i, int(i))
+	}
+	drop := func(from, to int) {
+		for i := from; i < to; i++ {
+			tr.Delete(tok, number(2*i)) //nolint:gosec // small
+		}
+	}
+	drop(inner, inner+leaf)
+	tr.Put(tok, 2*inner+1, -1)
+	drop(5*leaf, inner)
+	drop(inner+7*leaf, 2*inner)
+	if v, found := tr.Get(2*inner + 1); !found || v != -1 {
+		t.Errorf("the key in the gap: %d, %v", v, found)
+	}
+	for i := range number(3 * inner) {
+		gone := i >= 5*leaf && i < inner+leaf || i >= inner+7*leaf && i < 2*inner
+		if v, found := tr.Get(2 * i); found == gone || found && v != int(i) {
+			t.Fatalf("key %d: %d, %v", 2*i, v, found)
+		}
+	}
+	if want := 3*inner - (inner - 5*leaf) - (inner - 6*leaf) + 1; tr.Len() != want {
+		t.Errorf("size %d, want %d", tr.Len(), want)
+	}
+}
