@@ -20,7 +20,7 @@
 //
 // # Invariants
 //
-// Of a Tree:
+// [Tree.Check] proves those of a Tree:
 //
 //   - keys are in order, each once;
 //   - a separator is above all keys to its left, and at most those to its right;
@@ -28,10 +28,10 @@
 //     two children at least;
 //   - all leaves are at one depth, and Len counts their entries.
 //
-// Of a Vector: a page counts its entries that are not nil, and has one at least; leaves
+// [Vector.Check] those of a Vector: a page counts its entries that are not nil, and has one at least; leaves
 // are at the depth that the vector says.
 //
-// Of both: what is done with one token changes no page of another one.
+// And of both: what is done with one token changes no page of another one.
 //
 // # Complexity
 //

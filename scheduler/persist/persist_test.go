@@ -14,55 +14,15 @@ type number uint32
 
 func (n number) Compare(other number) int { return cmp.Compare(n, other) }
 
-// valid checks a tree's shape: keys in order, each page within its bounds, all leaves
-// at one depth.
-func valid[K Key[K], V any](t *rapid.T, tr *Tree[K, V]) {
-	var walk func(p *page[K, V], depth int, low, high *K) int
-	walk = func(p *page[K, V], depth int, low, high *K) int {
-		if len(p.keys) == 0 || len(p.keys) > treePage || cap(p.keys) > 2*treePage {
-			t.Fatalf("a page of %d keys, room for %d", len(p.keys), cap(p.keys))
-		}
-		for i := range p.keys {
-			if p.kids != nil && i == 0 {
-				continue // not looked at
-			}
-			k := p.keys[i]
-			if i > 0 && (p.kids == nil || i > 1) && p.keys[i-1].Compare(k) >= 0 || low != nil && k.Compare(*low) < 0 || high != nil && k.Compare(*high) >= 0 {
-				t.Fatalf("key %v is out of order", k)
-			}
-		}
-		if p.kids == nil {
-			return 1
-		}
-		deep := 0
-		for i, kid := range p.kids {
-			l, h := low, high
-			if i > 0 {
-				l = &p.keys[i]
-			}
-			if i+1 < len(p.keys) {
-				h = &p.keys[i+1]
-			}
-			d := walk(kid, depth+1, l, h)
-			if i > 0 && d != deep {
-				t.Fatalf("leaves at different depths")
-			}
-			deep = d
-		}
-		return deep + 1
-	}
-	if tr.root != nil {
-		walk(tr.root, 0, nil, nil)
-	}
-}
-
 type keptTree struct {
 	tree Tree[number, int]
 	want map[number]int
 }
 
 func (k *keptTree) agree(t *rapid.T) {
-	valid(t, &k.tree)
+	if err := k.tree.Check(); err != nil {
+		t.Fatal(err)
+	}
 	if k.tree.Len() != len(k.want) {
 		t.Fatalf("size %d, not %d", k.tree.Len(), len(k.want))
 	}
@@ -180,6 +140,9 @@ func TestVectorAgainstAMap(t *testing.T) {
 			past = append(past, kept{now.vector, maps.Clone(now.want)})
 		}
 		for _, p := range past {
+			if err := p.vector.Check(); err != nil {
+				t.Fatal(err)
+			}
 			for n := range now.want { // order does not matter: each by itself
 				if p.vector.Get(n) != p.want[n] {
 					t.Fatalf("number %d: %v, not %v", n, p.vector.Get(n), p.want[n])
