@@ -49,9 +49,11 @@ func TestCheck(t *testing.T) {
 			p := leaf(tr)
 			p.keys, p.vals = append(p.keys, p.keys[31]+1), append(p.vals, 0)
 		}),
-		"values":          tree(func(tr *Tree[number, int]) { p := leaf(tr); p.vals = p.vals[1:] }),
-		"children":        tree(func(tr *Tree[number, int]) { p := tr.root; p.kids = p.kids[:1] }),
-		"a root too many": tree(func(tr *Tree[number, int]) { tr.root = &page[number, int]{keys: tr.root.keys[:1], kids: []*page[number, int]{tr.root}} }),
+		"values":   tree(func(tr *Tree[number, int]) { p := leaf(tr); p.vals = p.vals[1:] }),
+		"children": tree(func(tr *Tree[number, int]) { p := tr.root; p.kids = p.kids[:1] }),
+		"a root too many": tree(func(tr *Tree[number, int]) {
+			tr.root = &page[number, int]{keys: tr.root.keys[:1], kids: []*page[number, int]{tr.root}}
+		}),
 		"depths":          tree(func(tr *Tree[number, int]) { p := tr.root.kids[1]; tr.root.kids[1] = p.kids[0] }),
 		"count of a leaf": vector(func(v *Vector[int]) { v.root.kids[0].used-- }),
 		"count":           vector(func(v *Vector[int]) { v.root.used++ }),

@@ -32,7 +32,7 @@ type page[K Key[K], V any] struct {
 	kids  []*page[K, V]
 }
 
-// search gives the place of k, or where it would be.
+// search returns the index of k, or where it would be, and whether it is there.
 func search[K Key[K]](keys []K, k K) (int, bool) {
 	lo, hi := 0, len(keys)
 	for lo < hi {
@@ -49,7 +49,7 @@ func search[K Key[K]](keys []K, k K) (int, bool) {
 	return lo, false
 }
 
-// child gives which kid of an inner page may hold k.
+// child returns which kid of an inner page may hold k.
 func (p *page[K, V]) child(k K) int {
 	at, found := search(p.keys[1:], k)
 	if found {
@@ -84,65 +84,66 @@ func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
 		t.size = 1
 		return
 	}
-	t.root = t.root.own(tok)
-	right, fresh := t.root.put(tok, k, v, true)
+	t.root = t.root.writable(tok)
+	right, added := t.root.put(tok, k, v, true)
 	if right != nil {
 		left := t.root
 		t.root = &page[K, V]{owner: tok, keys: []K{left.keys[0], right.keys[0]}, kids: []*page[K, V]{left, right}}
 	}
-	if fresh {
+	if added {
 		t.size++
 	}
 }
 
-// own gives the page itself, or a copy that tok may change.
-func (p *page[K, V]) own(tok *Token) *page[K, V] {
+// writable returns the page itself if tok owns it, or a copy that tok owns.
+func (p *page[K, V]) writable(tok *Token) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
-	c := &page[K, V]{owner: tok, keys: roomy(p.keys)}
+	c := &page[K, V]{owner: tok, keys: cloneWithRoom(p.keys)}
 	if p.kids != nil {
-		c.kids = roomy(p.kids)
+		c.kids = cloneWithRoom(p.kids)
 	} else {
-		c.vals = roomy(p.vals)
+		c.vals = cloneWithRoom(p.vals)
 	}
 	return c
 }
 
-// roomy copies a page's list with room for one more.
-func roomy[T any](s []T) []T {
+// cloneWithRoom copies a page's list with room for one more entry.
+func cloneWithRoom[T any](s []T) []T {
 	return append(make([]T, 0, min(treePage, len(s)+1)), s...)
 }
 
 // put sets a key in a page that tok owns; last says that nothing is to the right of
-// the page. It answers with a new right neighbour when the page was full.
-func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], fresh bool) {
+// the page. It returns a new right neighbour if the page was full, and whether the key
+// was added.
+func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], added bool) {
 	if p.kids == nil {
 		at, found := search(p.keys, k)
 		if found {
 			p.vals[at] = v
 			return nil, false
 		}
-		right, half, at := p.halve(tok, at, last)
-		half.keys, half.vals = insert(half.keys, at, k), insert(half.vals, at, v)
+		right, into, at := p.split(tok, at, last)
+		into.keys, into.vals = insert(into.keys, at, k), insert(into.vals, at, v)
 		return right, true
 	}
 	at := p.child(k)
-	kid := p.kids[at].own(tok)
+	kid := p.kids[at].writable(tok)
 	p.kids[at] = kid
-	next, fresh := kid.put(tok, k, v, last && at == len(p.kids)-1)
+	next, added := kid.put(tok, k, v, last && at == len(p.kids)-1)
 	if next == nil {
-		return nil, fresh
+		return nil, added
 	}
-	right, half, at := p.halve(tok, at+1, last)
-	half.keys, half.kids = insert(half.keys, at, next.keys[0]), insert(half.kids, at, next)
-	return right, fresh
+	right, into, at := p.split(tok, at+1, last)
+	into.keys, into.kids = insert(into.keys, at, next.keys[0]), insert(into.kids, at, next)
+	return right, added
 }
 
-// halve makes room for one more entry at a place. It gives the page and the place
-// there that the entry belongs to, and the right half if the page was cut. What
-// grows at its end is cut there, so that its pages are full.
-func (p *page[K, V]) halve(tok *Token, at int, last bool) (right, half *page[K, V], _ int) {
+// split makes room for one more entry at an index. It returns the page that the entry
+// belongs into and its index there, and the right page if the page was split. A tree
+// that grows at its end is split there, so that its pages are full.
+func (p *page[K, V]) split(tok *Token, at int, last bool) (right, into *page[K, V], _ int) {
 	if len(p.keys) < treePage {
 		return nil, p, at
 	}
@@ -150,14 +151,14 @@ func (p *page[K, V]) halve(tok *Token, at int, last bool) (right, half *page[K, 
 	if last && at == treePage {
 		cut = treePage
 	}
-	right = &page[K, V]{owner: tok, keys: roomy(p.keys[cut:])}
+	right = &page[K, V]{owner: tok, keys: cloneWithRoom(p.keys[cut:])}
 	p.keys = p.keys[:cut]
 	if p.kids != nil {
-		right.kids = roomy(p.kids[cut:])
+		right.kids = cloneWithRoom(p.kids[cut:])
 		clear(p.kids[cut:])
 		p.kids = p.kids[:cut]
 	} else {
-		right.vals = roomy(p.vals[cut:])
+		right.vals = cloneWithRoom(p.vals[cut:])
 		clear(p.vals[cut:])
 		p.vals = p.vals[:cut]
 	}
@@ -167,7 +168,7 @@ func (p *page[K, V]) halve(tok *Token, at int, last bool) (right, half *page[K, 
 	return right, p, at
 }
 
-// insert puts v at a place; the list grows to a page's size at most.
+// insert puts v at an index; the list grows to a page's size at most.
 func insert[T any](s []T, at int, v T) []T {
 	if len(s) == cap(s) {
 		s = append(make([]T, 0, min(treePage, len(s)+len(s)/2+2)), s...)
@@ -178,6 +179,7 @@ func insert[T any](s []T, at int, v T) []T {
 	return s
 }
 
+// remove drops the entry at an index.
 func remove[T any](s []T, at int) []T {
 	copy(s[at:], s[at+1:])
 	clear(s[len(s)-1:])
@@ -189,7 +191,7 @@ func (t *Tree[K, V]) Delete(tok *Token, k K) {
 	if _, found := t.Get(k); !found {
 		return
 	}
-	t.root = t.root.own(tok)
+	t.root = t.root.writable(tok)
 	t.root.delete(tok, k)
 	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
@@ -200,7 +202,7 @@ func (t *Tree[K, V]) Delete(tok *Token, k K) {
 	t.size--
 }
 
-// delete forgets a key that is there, in a page that tok owns.
+// delete removes a key that is there, in a page that tok owns.
 func (p *page[K, V]) delete(tok *Token, k K) {
 	if p.kids == nil {
 		at, _ := search(p.keys, k)
@@ -208,23 +210,23 @@ func (p *page[K, V]) delete(tok *Token, k K) {
 		return
 	}
 	at := p.child(k)
-	kid := p.kids[at].own(tok)
+	kid := p.kids[at].writable(tok)
 	p.kids[at] = kid
 	kid.delete(tok, k)
 	switch {
 	case len(kid.keys) == 0:
 		p.keys, p.kids = remove(p.keys, at), remove(p.kids, at)
 	case len(kid.keys) < treePage/4:
-		p.join(tok, max(0, at-1))
+		p.merge(tok, max(0, at-1))
 	}
 }
 
-// join makes one page of kid i and the next, if they leave room in it.
-func (p *page[K, V]) join(tok *Token, i int) {
+// merge makes one page of kid i and the next, if they leave room in it.
+func (p *page[K, V]) merge(tok *Token, i int) {
 	if i+1 >= len(p.kids) || len(p.kids[i].keys)+len(p.kids[i+1].keys) > treePage*3/4 {
 		return
 	}
-	left, right := p.kids[i].own(tok), p.kids[i+1]
+	left, right := p.kids[i].writable(tok), p.kids[i+1]
 	from := len(left.keys)
 	left.keys = append(left.keys, right.keys...)
 	left.keys[from] = p.keys[i+1] // an inner page's first key may be out of date

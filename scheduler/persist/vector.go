@@ -50,12 +50,12 @@ func (v *Vector[T]) Set(tok *Token, n uint32, e *T) {
 	v.root = v.root.set(tok, n, e, v.depth)
 }
 
-// set gives the page that stands in p's place: p may be nil, and so may it.
+// set returns the page that replaces p; each may be nil.
 func (p *vectorPage[T]) set(tok *Token, n uint32, e *T, depth int) *vectorPage[T] {
 	if p == nil && e == nil {
 		return nil
 	}
-	p = p.own(tok, depth)
+	p = p.writable(tok, depth)
 	if depth == 0 {
 		p.count(p.elems[n%vectorFan] != nil, e != nil)
 		p.elems[n%vectorFan] = e
@@ -71,6 +71,8 @@ func (p *vectorPage[T]) set(tok *Token, n uint32, e *T, depth int) *vectorPage[T
 	return p
 }
 
+// count moves the number of entries: was and is say whether one is there before and
+// after.
 func (p *vectorPage[T]) count(was, is bool) {
 	switch {
 	case is && !was:
@@ -80,8 +82,9 @@ func (p *vectorPage[T]) count(was, is bool) {
 	}
 }
 
-// own gives the page itself, or a copy that tok may change.
-func (p *vectorPage[T]) own(tok *Token, depth int) *vectorPage[T] {
+// writable returns the page itself if tok owns it, or a copy, or a new page, that tok
+// owns.
+func (p *vectorPage[T]) writable(tok *Token, depth int) *vectorPage[T] {
 	switch {
 	case p == nil && depth == 0:
 		return &vectorPage[T]{owner: tok, elems: &[vectorFan]*T{}}
