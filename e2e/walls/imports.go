@@ -120,7 +120,7 @@ type link struct {
 var links = []link{
 	{1, []string{"structs"}, []string{"net", "net/http", "crypto/tls"}, "structs is data and does not link the network"},
 	{3, []string{"scheduler/..."}, []string{"net", "net/http", "crypto/tls"}, "the scheduler is a function of a snapshot"},
-	{4, []string{"nomadish/fsm", "nomadish/state", "internal/codec", "client/state"}, []string{"internal/wire", "github.com/hashicorp/yamux"}, "what keeps the state does not link the network of ours"},
+	{4, []string{"nomadish/fsm", "nomadish/state/...", "internal/codec", "client/state"}, []string{"internal/wire", "github.com/hashicorp/yamux"}, "what keeps the state does not link the network of ours"},
 }
 
 // linked finds packages that are reached, near or far, where they must not be.

@@ -11,7 +11,7 @@ import (
 // The parts that must give the same answer wherever and whenever they run.
 var (
 	pure       = []string{"structs", "structs/acl", "scheduler/..."}
-	replicated = []string{"nomadish/fsm", "nomadish/state"}
+	replicated = []string{"nomadish/fsm", "nomadish/state/..."}
 )
 
 // clock are the functions of package time that read the clock or wait for it.

@@ -3,6 +3,7 @@ package state
 import (
 	"reflect"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,7 +22,7 @@ type allocEdit struct {
 
 // named is a group that this edit may change.
 type named struct {
-	key   label
+	key   indexkey.Hashed
 	group *group
 }
 
@@ -67,7 +68,7 @@ func (e *allocEdit) add(r *row) {
 		e.join(kind, r, n)
 	}
 	if r.odd() {
-		e.odd.Put(e.tok, text(r.noted.id), n)
+		e.odd.Put(e.tok, indexkey.Text(r.noted.id), n)
 	} else {
 		e.ids.Put(e.tok, r.id, n)
 	}
@@ -76,7 +77,7 @@ func (e *allocEdit) add(r *row) {
 
 func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
 	if r.odd() {
-		return e.odd.Get(text(r.noted.id))
+		return e.odd.Get(indexkey.Text(r.noted.id))
 	}
 	return e.ids.Get(r.id)
 }
@@ -102,7 +103,7 @@ func (e *allocEdit) remove(r *row) {
 		e.leave(kind, r.label(kind), n)
 	}
 	if r.odd() {
-		e.odd.Delete(e.tok, text(r.noted.id))
+		e.odd.Delete(e.tok, indexkey.Text(r.noted.id))
 	} else {
 		e.ids.Delete(e.tok, r.id)
 	}
@@ -111,7 +112,7 @@ func (e *allocEdit) remove(r *row) {
 }
 
 // group gives a group to change, made if need be.
-func (e *allocEdit) group(kind groupKind, key label) *group {
+func (e *allocEdit) group(kind groupKind, key indexkey.Hashed) *group {
 	if e.last[kind].key == key && e.last[kind].group != nil {
 		return e.last[kind].group
 	}
@@ -127,7 +128,7 @@ func (e *allocEdit) group(kind groupKind, key label) *group {
 	}
 	e.last[kind] = named{key, g}
 	e.groups[kind].Put(e.tok, key, g)
-	e.touched = append(e.touched, subject{subjectKind(kind), key.text})
+	e.touched = append(e.touched, subject{subjectKind(kind), key.String()})
 	return g
 }
 
@@ -139,7 +140,7 @@ func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
 	}
 }
 
-func (e *allocEdit) leave(kind groupKind, key label, n ordinal) {
+func (e *allocEdit) leave(kind groupKind, key indexkey.Hashed, n ordinal) {
 	g := e.group(kind, key)
 	g.rows.Delete(e.tok, n)
 	if g.rows.Len() == 0 {
@@ -157,12 +158,12 @@ func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row, before *str
 	}
 	a.DesiredDescription = e.intern(a.DesiredDescription)
 	var node *place
-	if was != nil && was.node.id.text == a.NodeID && was.node.name == a.NodeName {
+	if was != nil && was.node.id.String() == a.NodeID && was.node.name == a.NodeName {
 		node = was.node
 	} else {
 		node = e.place(a.NodeID, a.NodeName)
 	}
-	a.NodeID, a.NodeName = node.id.text, node.name // the World keeps it too: one string for all
+	a.NodeID, a.NodeName = node.id.String(), node.name // the World keeps it too: one string for all
 	r := newRow(a, b, node, was)
 	if was != nil && saidAlike(a, before) {
 		r.said = was.said
@@ -175,7 +176,7 @@ func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row, before *str
 // place gives a node as allocations name it, the same object for all if they agree.
 // The node is to get a row with it.
 func (e *allocEdit) place(id, name string) *place {
-	l := labelOf(id)
+	l := indexkey.Hash(id)
 	if g := e.group(ofNode, l); g.node != nil && g.node.name == name {
 		return g.node
 	}
@@ -193,7 +194,7 @@ func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
 	after := e.derived[k]
 	if after == nil {
 		next := *b
-		next.jobVersion, next.evalID, next.eval = a.JobVersion, a.EvalID, labelOf(a.EvalID)
+		next.jobVersion, next.evalID, next.eval = a.JobVersion, a.EvalID, indexkey.Hash(a.EvalID)
 		if was.noted == nil || was.noted.own&ownResources == 0 {
 			next.resources = a.AllocatedResources
 		}
@@ -231,7 +232,7 @@ func (e *allocEdit) intern(s string) string {
 // newCommon is what a plan's batch shares, placed at an index.
 func newCommon(p *structs.PlacementBatch, index uint64) *common {
 	b := &common{
-		namespace: p.Namespace, jobID: p.JobID, job: jobLabel(p.Namespace, p.JobID), eval: labelOf(p.EvalID), group: p.Group, evalID: p.EvalID,
+		namespace: p.Namespace, jobID: p.JobID, job: indexkey.HashJob(p.Namespace, p.JobID), eval: indexkey.Hash(p.EvalID), group: p.Group, evalID: p.EvalID,
 		jobVersion: p.JobVersion, createIndex: index, createTime: p.CreateTime,
 		resources: p.Resources, metrics: p.Metrics,
 	}

@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // row is an allocation as it is kept. It is never changed: what changes gets a new
 // row, which shares the parts that stay. Its 80 bytes are a size class.
 type row struct {
-	id          uuid // zero: it is no UUID, the notes have it
+	id          indexkey.UUID // zero: it is no UUID, the notes have it
 	batch       *common
 	node        *place
 	said        *said  // what its client said; nil: nothing
@@ -32,7 +33,7 @@ type common struct {
 	jobID       string
 	group       string
 	evalID      string
-	job, eval   label // the names of its groups
+	job, eval   indexkey.Hashed // the names of its groups
 	jobVersion  uint64
 	createIndex uint64
 	createTime  int64
@@ -43,7 +44,7 @@ type common struct {
 
 // place is a node as its allocations name it.
 type place struct {
-	id   label
+	id   indexkey.Hashed
 	name string
 }
 
@@ -86,7 +87,7 @@ func (r *row) JobID() structs.NamespacedID {
 }
 
 // NodeID is the node that it is on.
-func (r *row) NodeID() string { return r.node.id.text }
+func (r *row) NodeID() string { return r.node.id.String() }
 
 // ClientStatus is what the client says of the allocation.
 func (r *row) ClientStatus() string { return r.clientStatus() }
@@ -129,8 +130,6 @@ func (r *row) Resources() *structs.AllocatedResources {
 	}
 	return r.batch.resources
 }
-
-func jobLabel(ns, id string) label { return labelOf(ns + "\x00" + id) }
 
 // ID is the allocation's ID.
 func (r *row) ID() string {
@@ -199,7 +198,7 @@ func (r *row) alloc() *structs.Allocation { return r.made(false) }
 func (r *row) made(brief bool) *structs.Allocation {
 	b := r.batch
 	a := &structs.Allocation{
-		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.text, NodeName: r.node.name,
+		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.String(), NodeName: r.node.name,
 		JobID: b.jobID, JobVersion: b.jobVersion, TaskGroup: b.group, AllocatedResources: b.resources, Metrics: b.metrics,
 		DesiredStatus: r.desiredStatus(), ClientStatus: r.clientStatus(),
 		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
@@ -268,7 +267,7 @@ func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
 		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker,
 	}
 	var ok bool
-	if r.id, ok = parseUUID(a.ID); !ok {
+	if r.id, ok = indexkey.ParseUUID(a.ID); !ok {
 		n.id = a.ID
 	}
 	if r.desired == otherStatus {

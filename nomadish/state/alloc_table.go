@@ -1,12 +1,21 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// ordinal numbers the rows of allocations. It is nobody's business but this
+// package's: a restored replica numbers them otherwise. Numbers of rows that are
+// gone are used again, so that 32 bits are enough.
+type ordinal uint32
+
+func (o ordinal) Compare(other ordinal) int { return cmp.Compare(o, other) }
 
 // allocTable is the allocations at one index. They are not a table of memdb, where
 // each would cost several kilobytes and tens of microseconds:
@@ -22,9 +31,9 @@ import (
 // some row of it has changed between the two; so it does for rows.
 type allocTable struct {
 	rows   persist.Vector[row]
-	ids    persist.Tree[uuid, ordinal]
-	odd    persist.Tree[text, ordinal]
-	groups [groupKinds]persist.Tree[label, *group]
+	ids    persist.Tree[indexkey.UUID, ordinal]
+	odd    persist.Tree[indexkey.Text, ordinal]
+	groups [groupKinds]persist.Tree[indexkey.Hashed, *group]
 	free   persist.Tree[ordinal, struct{}] // ordinals below next without a row
 	next   ordinal
 }
@@ -47,7 +56,7 @@ type group struct {
 }
 
 // label is what a row's group of a kind is called.
-func (r *row) label(kind groupKind) label {
+func (r *row) label(kind groupKind) indexkey.Hashed {
 	switch kind {
 	case ofNode:
 		return r.node.id
@@ -59,10 +68,10 @@ func (r *row) label(kind groupKind) label {
 }
 
 func (t *allocTable) ordinal(id string) (ordinal, bool) {
-	if u, ok := parseUUID(id); ok {
+	if u, ok := indexkey.ParseUUID(id); ok {
 		return t.ids.Get(u)
 	}
-	return t.odd.Get(text(id))
+	return t.odd.Get(indexkey.Text(id))
 }
 
 // get is the row of an ID; nil if there is none.
@@ -74,14 +83,14 @@ func (t *allocTable) get(id string) *row {
 }
 
 // each walks the rows of a group, in an order that must not show.
-func (t *allocTable) each(kind groupKind, key label, yield func(*row) bool) {
+func (t *allocTable) each(kind groupKind, key indexkey.Hashed, yield func(*row) bool) {
 	if g, found := t.groups[kind].Get(key); found {
 		g.rows.Ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.Get(uint32(n))) })
 	}
 }
 
 // sorted gives the rows of a group by ID.
-func (t *allocTable) sorted(kind groupKind, key label) []*row {
+func (t *allocTable) sorted(kind groupKind, key indexkey.Hashed) []*row {
 	g, found := t.groups[kind].Get(key)
 	if !found {
 		return nil
@@ -112,10 +121,10 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 		}
 		return true
 	}
-	low, ok := fillUUID(prefix, '0')
-	high, _ := fillUUID(prefix, 'f')
+	low, ok := indexkey.FillUUID(prefix, '0')
+	high, _ := indexkey.FillUUID(prefix, 'f')
 	done := false
-	visit := func(u uuid, n ordinal) bool {
+	visit := func(u indexkey.UUID, n ordinal) bool {
 		if u.Compare(low) < 0 || u.Compare(high) > 0 {
 			return false
 		}
@@ -140,8 +149,8 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 // oddOnes are the rows with odd IDs that begin with prefix, in order.
 func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 	var out []*row
-	from := text(prefix)
-	t.odd.Ascend(&from, func(id text, n ordinal) bool {
+	from := indexkey.Text(prefix)
+	t.odd.Ascend(&from, func(id indexkey.Text, n ordinal) bool {
 		if !strings.HasPrefix(string(id), prefix) {
 			return false
 		}
@@ -158,7 +167,7 @@ func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 func (t *allocTable) all(yield func(*row) bool) { t.walk("", false, yield) }
 
 // allocs are a group's allocations by ID, without their jobs.
-func (t *allocTable) allocs(kind groupKind, key label) []*structs.Allocation {
+func (t *allocTable) allocs(kind groupKind, key indexkey.Hashed) []*structs.Allocation {
 	var out []*structs.Allocation
 	for _, r := range t.sorted(kind, key) {
 		out = append(out, r.alloc())

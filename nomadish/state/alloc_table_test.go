@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/internal/codec"
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -98,7 +99,7 @@ func (m *model) reads() []read {
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation { return s.AllocsByNode(ws, id) },
 			func(a *structs.Allocation) bool { return a.NodeID == id },
 		}, read{
-			"job " + id, aJob, jobLabel("default", id).text,
+			"job " + id, aJob, indexkey.HashJob("default", id).String(),
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation { return s.AllocsByJob(ws, "default", id, true) },
 			func(a *structs.Allocation) bool { return a.Namespace == "default" && a.JobID == id },
 		})

@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -28,7 +29,7 @@ func (x *txn) counts(ns, id string) *counts {
 // tallyOf is a job's tally as of now, within the entry.
 func (x *txn) tallyOf(ns, id string) tally {
 	out := tally{Namespace: ns, JobID: id}
-	if t, found := x.tallies.Get(jobLabel(ns, id)); found {
+	if t, found := x.tallies.Get(indexkey.HashJob(ns, id)); found {
 		out = *t
 	}
 	if c := x.jobs[structs.NamespacedID{ID: id, Namespace: ns}]; c != nil {
@@ -141,7 +142,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 	if c.zero() {
 		return
 	}
-	k := jobLabel(id.Namespace, id.ID)
+	k := indexkey.HashJob(id.Namespace, id.ID)
 	now := tally{Namespace: id.Namespace, JobID: id.ID}
 	was, found := x.tallies.Get(k)
 	if found {
@@ -216,7 +217,7 @@ func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, qu
 // recount counts a job's allocations by group from their rows.
 func (x *txn) recount(ns, id string) map[string]structs.TaskGroupSummary {
 	out := map[string]structs.TaskGroupSummary{}
-	x.allocs.each(ofJob, jobLabel(ns, id), func(r *row) bool {
+	x.allocs.each(ofJob, indexkey.HashJob(ns, id), func(r *row) bool {
 		group := r.batch.group
 		out[group] = addTo(out[group], r.clientStatus(), 1)
 		return true

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -12,8 +13,8 @@ import (
 // allocTable it is a snapshot of itself. Records share the texts of the allocations
 // that they are of.
 type historyTable struct {
-	ids  persist.Tree[uuid, *structs.HistoryRecord]
-	odd  persist.Tree[text, *structs.HistoryRecord] // of IDs that are no UUIDs
+	ids  persist.Tree[indexkey.UUID, *structs.HistoryRecord]
+	odd  persist.Tree[indexkey.Text, *structs.HistoryRecord] // of IDs that are no UUIDs
 	ages persist.Tree[age, struct{}]
 }
 
@@ -37,10 +38,10 @@ func (t *historyTable) len() int { return t.ages.Len() }
 // get is the record of an allocation; nil if there is none.
 func (t *historyTable) get(id string) *structs.HistoryRecord {
 	var h *structs.HistoryRecord
-	if u, ok := parseUUID(id); ok {
+	if u, ok := indexkey.ParseUUID(id); ok {
 		h, _ = t.ids.Get(u)
 	} else {
-		h, _ = t.odd.Get(text(id))
+		h, _ = t.odd.Get(indexkey.Text(id))
 	}
 	return h
 }
@@ -63,12 +64,12 @@ func (t *historyTable) latestFirst(yield func(*structs.HistoryRecord) bool) {
 // all walks the records by ID.
 func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
 	var odd []*structs.HistoryRecord
-	t.odd.Ascend(nil, func(_ text, h *structs.HistoryRecord) bool {
+	t.odd.Ascend(nil, func(_ indexkey.Text, h *structs.HistoryRecord) bool {
 		odd = append(odd, h)
 		return true
 	})
 	done := false
-	t.ids.Ascend(nil, func(_ uuid, h *structs.HistoryRecord) bool {
+	t.ids.Ascend(nil, func(_ indexkey.UUID, h *structs.HistoryRecord) bool {
 		for ; len(odd) > 0 && odd[0].AllocID < h.AllocID && !done; odd = odd[1:] {
 			done = !yield(odd[0])
 		}
@@ -101,10 +102,10 @@ func (e *historyEdit) put(h *structs.HistoryRecord) {
 	if was := e.get(h.AllocID); was != nil {
 		e.ages.Delete(e.tok, ageOf(was))
 	}
-	if u, ok := parseUUID(h.AllocID); ok {
+	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
 		e.ids.Put(e.tok, u, h)
 	} else {
-		e.odd.Put(e.tok, text(h.AllocID), h)
+		e.odd.Put(e.tok, indexkey.Text(h.AllocID), h)
 	}
 	e.ages.Put(e.tok, ageOf(h), struct{}{})
 }
@@ -112,9 +113,9 @@ func (e *historyEdit) put(h *structs.HistoryRecord) {
 // remove forgets a record that is there.
 func (e *historyEdit) remove(h *structs.HistoryRecord) {
 	e.ages.Delete(e.tok, ageOf(h))
-	if u, ok := parseUUID(h.AllocID); ok {
+	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
 		e.ids.Delete(e.tok, u)
 	} else {
-		e.odd.Delete(e.tok, text(h.AllocID))
+		e.odd.Delete(e.tok, indexkey.Text(h.AllocID))
 	}
 }

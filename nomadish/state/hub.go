@@ -1,6 +1,10 @@
 package state
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+)
 
 // hub wakes those who wait for changes of allocations. A waiter joins when it begins
 // to wait and leaves when it ends, so there is nothing here for what nobody waits
@@ -12,7 +16,7 @@ type hub struct {
 }
 
 // maxPrefix bounds a watched prefix; what is longer is watched by so much of it.
-const maxPrefix = uuidLen
+const maxPrefix = indexkey.UUIDLen
 
 // subjectKind says what a waiter waits for.
 type subjectKind uint8
@@ -157,8 +161,8 @@ func (in *interest) moved(now *allocTable) bool {
 		return prefixMoved(in.seen, now, in.key)
 	case aNode, aJob, anEval:
 	}
-	was, _ := in.seen.groups[in.kind].Get(labelOf(in.key))
-	is, _ := now.groups[in.kind].Get(labelOf(in.key))
+	was, _ := in.seen.groups[in.kind].Get(indexkey.Hash(in.key))
+	is, _ := now.groups[in.kind].Get(indexkey.Hash(in.key))
 	return was != is
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -56,7 +57,7 @@ func (in *Import) addAlloc(a *structs.Allocation) {
 		return
 	}
 	b := &common{
-		namespace: a.Namespace, jobID: a.JobID, job: jobLabel(a.Namespace, a.JobID), eval: labelOf(a.EvalID), group: a.TaskGroup, evalID: a.EvalID,
+		namespace: a.Namespace, jobID: a.JobID, job: indexkey.HashJob(a.Namespace, a.JobID), eval: indexkey.Hash(a.EvalID), group: a.TaskGroup, evalID: a.EvalID,
 		jobVersion: a.JobVersion, createIndex: a.CreateIndex, createTime: a.CreateTime,
 		resources: a.AllocatedResources, metrics: a.Metrics,
 	}

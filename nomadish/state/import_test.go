@@ -3,6 +3,7 @@ package state
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -10,7 +11,7 @@ import (
 func TestRowWithoutStatuses(t *testing.T) {
 	a := &structs.Allocation{ID: "00000000-0000-7000-8000-000000000001", Name: "j.g[0]", JobID: "j", TaskGroup: "g", NodeID: "n"}
 	b := &common{jobID: "j", group: "g"}
-	r := newRow(a, b, &place{id: labelOf("n")}, nil)
+	r := newRow(a, b, &place{id: indexkey.Hash("n")}, nil)
 	if r.clientStatus() != "" || r.desiredStatus() != "" || r.Terminal() {
 		t.Errorf("statuses %q and %q", r.clientStatus(), r.desiredStatus())
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,12 +48,12 @@ func (a *attacher) version(b *common) *structs.Job {
 }
 
 // group gives the allocations of a group that were created at an index or later.
-func (s *Snapshot) group(ws *WatchSet, kind groupKind, key label, since uint64) []*structs.Allocation {
-	ws.addAllocs(s.v, subjectKind(kind), key.text)
+func (s *Snapshot) group(ws *WatchSet, kind groupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
+	ws.addAllocs(s.v, subjectKind(kind), key.String())
 	return s.attacher().group(s, kind, key, since)
 }
 
-func (a *attacher) group(s *Snapshot, kind groupKind, key label, since uint64) []*structs.Allocation {
+func (a *attacher) group(s *Snapshot, kind groupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
 	var out []*structs.Allocation
 	rows := s.v.allocs.sorted(kind, key)
 	for i, r := range rows {
@@ -136,7 +137,7 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	if job := s.Job(nil, ns, id); job != nil && !all {
 		since = job.CreateIndex
 	}
-	return s.group(ws, ofJob, jobLabel(ns, id), since)
+	return s.group(ws, ofJob, indexkey.HashJob(ns, id), since)
 }
 
 // AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
@@ -144,7 +145,7 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
 	a := s.attacher()
 	a.brief = true
-	return a.group(s, ofJob, jobLabel(ns, id), 0)
+	return a.group(s, ofJob, indexkey.HashJob(ns, id), 0)
 }
 
 // PastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are
@@ -172,7 +173,7 @@ const olderLook = 1000
 // same name that was purged since: such may wait to be replaced, those that failed too. Of more than a thousand it is not looked whether, and taken for so.
 func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 	looked := 0
-	s.v.allocs.each(ofJob, jobLabel(job.Namespace, job.ID), func(r *row) bool {
+	s.v.allocs.each(ofJob, indexkey.HashJob(job.Namespace, job.ID), func(r *row) bool {
 		looked++
 		wait = looked > olderLook || !r.stopped() && (r.batch.jobVersion != job.Version || r.batch.createIndex < job.CreateIndex)
 		return !wait
@@ -182,14 +183,14 @@ func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofNode, labelOf(id), 0)
+	return s.group(ws, ofNode, indexkey.Hash(id), 0)
 }
 
 // NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
 // allocations. It makes none of them whole: nodes ask for it whenever anything of theirs has changed.
 func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 	ws.addAllocs(s.v, aNode, id)
-	s.v.allocs.each(ofNode, labelOf(id), func(r *row) bool {
+	s.v.allocs.each(ofNode, indexkey.Hash(id), func(r *row) bool {
 		index = max(index, r.allocModify)
 		return true
 	})
@@ -199,7 +200,7 @@ func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 // NodeAllocsSince are the AllocModifyIndexes of a node's allocations by their IDs, and whole, by ID, those where it
 // is above since.
 func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint64, changed []*structs.Allocation) {
-	rows := s.v.allocs.sorted(ofNode, labelOf(id))
+	rows := s.v.allocs.sorted(ofNode, indexkey.Hash(id))
 	all = make(map[string]uint64, len(rows))
 	a := s.attacher()
 	for _, r := range rows {
@@ -213,5 +214,5 @@ func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint
 
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofEval, labelOf(id), 0)
+	return s.group(ws, ofEval, indexkey.Hash(id), 0)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 )
@@ -47,7 +48,7 @@ type view struct {
 	past       *historyTable
 	world      *scheduler.World
 	marks      marks
-	tallies    persist.Tree[label, *tally]
+	tallies    persist.Tree[indexkey.Hashed, *tally]
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables

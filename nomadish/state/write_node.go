@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -103,7 +104,7 @@ func (x *txn) heardAgain(was, now *structs.Node) {
 	if was == nil || was.Status != structs.NodeStatusDisconnected || now.Status == structs.NodeStatusDisconnected || now.Terminal() {
 		return
 	}
-	for _, a := range x.allocs.allocs(ofNode, labelOf(now.ID)) {
+	for _, a := range x.allocs.allocs(ofNode, indexkey.Hash(now.ID)) {
 		if a.ClientStatus != structs.AllocClientUnknown {
 			continue
 		}
@@ -169,7 +170,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 			found = true
 			x.mintForNode(node, false, done)
 			x.dropNode(node)
-			for _, was := range x.allocs.allocs(ofNode, labelOf(id)) {
+			for _, was := range x.allocs.allocs(ofNode, indexkey.Hash(id)) {
 				if was.ClientTerminal() {
 					continue
 				}

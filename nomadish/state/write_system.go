@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -145,7 +146,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 		return false
 	}
 	over := true
-	x.allocs.each(ofNode, labelOf(n.ID), func(r *row) bool {
+	x.allocs.each(ofNode, indexkey.Hash(n.ID), func(r *row) bool {
 		over = r.Terminal()
 		return over
 	})
@@ -211,10 +212,10 @@ func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 }
 
 func (x *txn) rebuildTallies() {
-	x.tallies, x.tok = persist.Tree[label, *tally]{}, persist.NewToken()
+	x.tallies, x.tok = persist.Tree[indexkey.Hashed, *tally]{}, persist.NewToken()
 	all := tallies(x, &x.allocs.allocTable)
 	for _, id := range sortedIDs(all) {
-		x.tallies.Put(x.tok, jobLabel(id.Namespace, id.ID), all[id])
+		x.tallies.Put(x.tok, indexkey.HashJob(id.Namespace, id.ID), all[id])
 	}
 }
 
@@ -253,7 +254,7 @@ func TableDifferences(s *Snapshot) []string {
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.allocTable)
 	have := map[structs.NamespacedID]*tally{}
-	x.tallies.Ascend(nil, func(_ label, t *tally) bool {
+	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *tally) bool {
 		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t
 		return true
 	})

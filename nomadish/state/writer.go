@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -130,7 +131,7 @@ type txn struct {
 	allocs  *allocEdit
 	past    *historyEdit
 	edit    *scheduler.Edit
-	tallies persist.Tree[label, *tally]
+	tallies persist.Tree[indexkey.Hashed, *tally]
 	tok     *persist.Token // of tallies
 	upTo    uint64         // the index of the last entry
 	marks   marks

@@ -1,4 +1,4 @@
-package state
+package indexkey
 
 import (
 	"cmp"
@@ -14,21 +14,21 @@ func TestUUIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := structs.DeriveID(rapid.String().Draw(t, "a"), 0)
 		b := structs.DeriveID(rapid.String().Draw(t, "b"), 0)
-		x, ok := parseUUID(a)
-		y, _ := parseUUID(b)
+		x, ok := ParseUUID(a)
+		y, _ := ParseUUID(b)
 		if !ok || x.String() != a || x.Compare(y) != cmp.Compare(a, b) {
 			t.Fatalf("%s is %s, %v", a, x, ok)
 		}
-		n := rapid.IntRange(0, uuidLen).Draw(t, "length")
-		low, _ := fillUUID(a[:n], '0')
-		high, _ := fillUUID(a[:n], 'f')
+		n := rapid.IntRange(0, UUIDLen).Draw(t, "length")
+		low, _ := FillUUID(a[:n], '0')
+		high, _ := FillUUID(a[:n], 'f')
 		if low.Compare(x) > 0 || high.Compare(x) < 0 || (y.Compare(low) >= 0 && y.Compare(high) <= 0) != (b[:n] == a[:n]) {
 			t.Fatalf("%s: from %s to %s", a[:n], low, high)
 		}
 	})
 	f := func(id string) {
 		t.Helper()
-		if u, ok := parseUUID(id); ok {
+		if u, ok := ParseUUID(id); ok {
 			t.Errorf("%q is taken for %s", id, u)
 		}
 	}
