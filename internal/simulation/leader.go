@@ -44,7 +44,7 @@ type leader struct {
 	mux    *wire.Mux
 
 	stirred bool     // a round is to come
-	turns   int      // of the pass, whose plans are on their way
+	passing int      // decisions of the pass, whose plans are on their way
 	again   bool     // another pass is needed
 	flights []func() // commits that are to be made
 	offers  []*offer // plans whose answers are to come
@@ -308,21 +308,21 @@ func (l *leader) submit(p *structs.Plan, tell func(*structs.PlanResult, error)) 
 
 // walk makes a pass over what waits for room, once that before it is through.
 func (l *leader) walk() {
-	if l.turns > 0 || !l.evals.Turns() && !l.again {
+	if l.passing > 0 || !l.evals.Untried() && !l.again {
 		return
 	}
-	turns, again := l.pass.Walk(forever)
-	l.again = again || len(turns) > 0
-	for _, t := range turns {
-		l.turns++
+	decided, again := l.pass.Walk(forever)
+	l.again = again || len(decided) > 0
+	for _, t := range decided {
+		l.passing++
 		l.result.Plans++
 		l.submit(t.Plan(), func(result *structs.PlanResult, err error) {
 			l.pass.Learn(forever, t, result, err)
-			l.turns--
+			l.passing--
 			l.stir()
 		})
 	}
-	if again && l.turns == 0 {
+	if again && l.passing == 0 {
 		l.stir()
 	}
 }

@@ -226,15 +226,15 @@ type round struct {
 // judged is a plan with what of it holds.
 type judged struct {
 	*waiting
-	since   time.Time // when it came
-	rank    structs.Rank
-	pool    string
-	verdict int // of the gate, when it was asked last
-	unpin   func()
-	holds   *structs.JudgedPlan
-	refused []string
-	reason  string
-	err     error // of its commit
+	since    time.Time // when it came
+	rank     structs.Rank
+	pool     string
+	verdict  queue.Verdict // of the gate, when it was asked last
+	unretain func()
+	holds    *structs.JudgedPlan
+	refused  []string
+	reason   string
+	err      error // of its commit
 }
 
 func (p *pipeline) landing() <-chan struct{} {
@@ -349,12 +349,12 @@ func (p *pipeline) take(w *waiting) {
 	if len(w.plan.Place) > 0 {
 		seed = w.plan.Place[0].Seed // minted for this plan
 	}
-	unpin, ok := p.leases.Pin(w.plan.EvalID, w.plan.EvalToken, seed)
+	unretain, ok := p.leases.Retain(w.plan.EvalID, w.plan.EvalToken, seed)
 	if !ok {
 		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more, or this plan came before", w.plan.EvalID)}
 		return
 	}
-	p.parked = append(p.parked, &judged{waiting: w, unpin: unpin, since: p.opts.Clock.Now()})
+	p.parked = append(p.parked, &judged{waiting: w, unretain: unretain, since: p.opts.Clock.Now()})
 }
 
 func (p *pipeline) judge(j *judged) {
@@ -429,7 +429,7 @@ func (p *pipeline) end() {
 }
 
 func (j *judged) answer(r *structs.PlanResult, err error) {
-	j.unpin()
+	j.unretain()
 	j.done <- answer{result: r, err: err}
 }
 

@@ -37,9 +37,9 @@ func run(t *testing.T, opts Options, f func(b *bed)) {
 		synctest.Wait()
 		f(b)
 		b.stop()
-		for id, n := range h.pinned {
+		for id, n := range h.retained {
 			if n != 0 {
-				t.Errorf("evaluation %s: pinned %d times at the end", id, n)
+				t.Errorf("evaluation %s: retained %d times at the end", id, n)
 			}
 		}
 	})

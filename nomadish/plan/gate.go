@@ -76,7 +76,7 @@ func (p *pipeline) admit() (any bool) {
 }
 
 // patience is how long a plan is kept that may not be judged yet.
-func (p *pipeline) patience(verdict int) time.Duration {
+func (p *pipeline) patience(verdict queue.Verdict) time.Duration {
 	switch verdict {
 	case queue.GateWait:
 		return p.opts.ParkLimit
@@ -89,7 +89,7 @@ func (p *pipeline) patience(verdict int) time.Duration {
 // sendBack answers a plan that would have overtaken others.
 func (p *pipeline) sendBack(j *judged) {
 	overtookCount.Add(1)
-	j.unpin()
+	j.unretain()
 	p.opts.Gate.SendBack(j.plan.EvalID, j.plan.EvalToken)
 	j.done <- answer{result: &structs.PlanResult{
 		Overtook: true, Refused: instances(j.plan.Place), RefreshIndex: max(p.open.base, p.last),

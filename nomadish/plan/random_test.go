@@ -68,8 +68,8 @@ func TestNeverTooMuch(t *testing.T) {
 
 // check1 holds an answer against the state.
 func check1(r *rapid.T, l *log, p *structs.Plan, got answer, h *holders) {
-	if n := h.pinned[p.EvalID]; n != 0 {
-		r.Fatalf("plan %s: pinned %d times at the end", p.EvalID, n)
+	if n := h.retained[p.EvalID]; n != 0 {
+		r.Fatalf("plan %s: retained %d times at the end", p.EvalID, n)
 	}
 	have := len(l.store.Snapshot().AllocsByEval(nil, p.EvalID))
 	want := instances(p.Place)

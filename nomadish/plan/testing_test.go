@@ -76,28 +76,28 @@ func (l *log) must(t interface{ Fatalf(string, ...any) }, typ structs.LogType, p
 
 // holders lets everybody hold their evaluation, but those named.
 type holders struct {
-	mu     sync.Mutex
-	gone   map[string]bool
-	pinned map[string]int
-	seeds  map[string]string // of the last plan of each
+	mu       sync.Mutex
+	gone     map[string]bool
+	retained map[string]int
+	seeds    map[string]string // of the last plan of each
 }
 
 func newHolders() *holders {
-	return &holders{gone: map[string]bool{}, pinned: map[string]int{}, seeds: map[string]string{}}
+	return &holders{gone: map[string]bool{}, retained: map[string]int{}, seeds: map[string]string{}}
 }
 
-func (h *holders) Pin(id, _, seed string) (func(), bool) {
+func (h *holders) Retain(id, _, seed string) (func(), bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gone[id] {
 		return nil, false
 	}
-	h.pinned[id]++
+	h.retained[id]++
 	h.seeds[id] = seed
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.pinned[id]--
+		h.retained[id]--
 	}, true
 }
 

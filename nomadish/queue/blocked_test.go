@@ -37,18 +37,18 @@ func TestBlockedWakes(t *testing.T) {
 				off.SchedulingEligibility = structs.NodeIneligible
 				b.register(off)
 				b.put(blockedEval("1", "a", b.store.LatestIndex()))
-				b.turn("")
+				b.lease("")
 				if s := b.Stats(); s.Blocked != 1 {
 					b.Fatalf("stats: %+v", s)
 				}
 				cause(b)
 				if !wakes {
-					b.turn("")
+					b.lease("")
 					b.want("1", structs.EvalStatusBlocked)
 					return
 				}
 				b.tried("1")
-				b.turn("")
+				b.lease("")
 			})
 		})
 	}
@@ -82,7 +82,7 @@ func TestBlockedWakes(t *testing.T) {
 	f("preemption is switched on", true, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()
 		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
-		b.turn("")
+		b.lease("")
 		config.PreemptionConfig.ServiceSchedulerEnabled = true
 		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
 	})
@@ -92,8 +92,8 @@ func TestBlockedWakes(t *testing.T) {
 	})
 }
 
-// turn takes the blocked evaluation that must be tried first; "": none may be there.
-func (b *bed) turn(want string) *AskTurn {
+// lease takes the blocked evaluation that must be tried first; "": none may be there.
+func (b *bed) lease(want string) *Lease {
 	b.Helper()
 	synctest.Wait()
 	t, again := b.Next(b.store.LatestIndex())
@@ -102,7 +102,7 @@ func (b *bed) turn(want string) *AskTurn {
 		got = t.Eval.ID
 	}
 	if got != want || again {
-		b.Fatalf("turn of %q (again: %v), want %q", got, again, want)
+		b.Fatalf("leased %q (again: %v), want %q", got, again, want)
 	}
 	return t
 }
@@ -111,7 +111,7 @@ func (b *bed) turn(want string) *AskTurn {
 func (b *bed) tried(id string) {
 	b.Helper()
 	before := b.store.LatestIndex()
-	b.Tried(b.turn(id), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, id))
+	b.Tried(b.lease(id), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, id))
 	synctest.Wait()
 	if now := b.store.LatestIndex(); now != before {
 		b.Fatalf("%d entries were written", now-before)
@@ -150,15 +150,15 @@ func TestBlockedUntil(t *testing.T) {
 			return e
 		}
 		b.put(in("1", time.Minute))
-		b.turn("")
+		b.lease("")
 		time.Sleep(time.Minute + time.Second)
-		turn := b.turn("1")
+		lease := b.lease("1")
 		again := in("1", time.Minute)
-		b.Tried(turn, b.store.LatestIndex(), again)
-		b.turn("")
+		b.Tried(lease, b.store.LatestIndex(), again)
+		b.lease("")
 		b.register(node("n", "small"))
-		b.Tried(b.turn("1"), b.store.LatestIndex(), again)
-		b.turn("")
+		b.Tried(b.lease("1"), b.store.LatestIndex(), again)
+		b.lease("")
 		time.Sleep(time.Minute)
 		b.tried("1")
 		b.put(in("3", -time.Minute))
@@ -174,7 +174,7 @@ func TestBlockedOneOfAJob(t *testing.T) {
 		b.want("1", structs.EvalStatusCancelled)
 		b.register(node("n", "small"))
 		b.tried("2")
-		b.turn("")
+		b.lease("")
 	})
 }
 
@@ -187,14 +187,14 @@ func TestMissedWake(t *testing.T) {
 		one, two := b.next("1"), b.next("2")
 		b.register(node("n", "small"))
 		b.put(blockedEval("1", "a", decidedAt), blockedEval("2", "b", b.store.LatestIndex()))
-		b.turn("") // its worker has not answered
+		b.lease("") // its worker has not answered
 		for id, token := range map[string]string{"1": one, "2": two} {
 			if err := b.Ack(id, token); err != nil {
 				b.Fatal(err)
 			}
 		}
 		b.tried("1")
-		b.turn("")
+		b.lease("")
 	})
 }
 

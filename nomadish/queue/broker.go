@@ -34,17 +34,17 @@ type Options struct {
 	DeliveryLimit int           // after so many failures an evaluation has failed (3)
 	FirstDelay    time.Duration // before the second delivery (1 s)
 	LaterDelay    time.Duration // before the third; each further one waits twice as long (20 s)
-	MaxDelay      time.Duration // no rest is longer (5 min)
+	MaxDelay      time.Duration // no such wait is longer (5 min)
 	FollowUpDelay time.Duration // before the evaluation that follows a failed one (1 min)
-	// HoldLimit is how long others wait for what a worker has: then it counts in the
+	// LeaseLimit is how long others wait for what a worker has: then it counts in the
 	// gate of its pool no more (5 s). GateLimit is how long a ready evaluation waits
 	// for the gate before it is given out all the same (500 ms): it may have something
 	// to stop; what it places does not overtake anybody.
-	HoldLimit time.Duration
-	GateLimit time.Duration
-	NewID     func() string // mints tokens and evaluation IDs; needed
-	Clock     clock.Clock   // (the machine's)
-	Logger    hclog.Logger
+	LeaseLimit time.Duration
+	GateLimit  time.Duration
+	NewID      func() string // mints tokens and evaluation IDs; needed
+	Clock      clock.Clock   // (the machine's)
+	Logger     hclog.Logger
 }
 
 func (o *Options) defaults() {
@@ -58,7 +58,7 @@ func (o *Options) defaults() {
 	set(&o.LaterDelay, 20*time.Second)
 	set(&o.MaxDelay, 5*time.Minute)
 	set(&o.FollowUpDelay, time.Minute)
-	set(&o.HoldLimit, 5*time.Second)
+	set(&o.LeaseLimit, 5*time.Second)
 	set(&o.GateLimit, 500*time.Millisecond)
 	if o.DeliveryLimit <= 0 {
 		o.DeliveryLimit = 3
@@ -88,7 +88,7 @@ type Broker struct {
 	known   map[string]*item               // by evaluation ID: all that are not blocked
 	wake    chan struct{}                  // closed and replaced when something may be taken
 	asked   map[string]time.Time           // by job type: when a worker last wanted one
-	asks    *asks
+	blocked *blocked
 	pools   map[string]*pool
 	chores  *chores
 	config  structs.SchedulerConfiguration
@@ -102,14 +102,14 @@ type Broker struct {
 	lessened uint64        // when nodes last came to be of less use, or the configuration changed
 	gated    bool          // something ready waits for a gate
 	gates    chan struct{} // has a token when a gate may have opened
-	turns    chan struct{} // has a token when there may be something for a queue pass
+	untried  chan struct{} // has a token when there may be something for a queue pass
 }
 
 // New makes a broker; it refuses to hand out anything until it is run. latest gives
 // the newest index that the state here has reached.
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
-	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{}), gates: make(chan struct{}, 1), turns: make(chan struct{}, 1)}
+	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{}), gates: make(chan struct{}, 1), untried: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
@@ -127,10 +127,10 @@ func (b *Broker) clear() {
 	b.known = map[string]*item{}
 	b.ending = nil
 	b.asked = map[string]time.Time{}
-	if b.asks != nil {
-		b.asks.stop()
+	if b.blocked != nil {
+		b.blocked.stop()
 	}
-	b.asks = newAsks()
+	b.blocked = newBlocked()
 	b.chores = newChores(b.opts.NewID, b.opts.Clock, b.opts.FollowUpDelay)
 }
 
@@ -166,13 +166,13 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 	if it, ok := b.known[eval.ID]; ok {
 		switch {
 		case it.token == "":
-			it.eval = eval // its place in the queues stays
+			it.eval = eval // its position stays
 		case eval.ModifyIndex > it.eval.ModifyIndex:
 			it.again = eval // blocked and woken before its worker answered
 		}
 		return
 	}
-	it := &item{eval: eval, place: b.placeOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
+	it := &item{eval: eval, position: b.positionOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
 	b.known[eval.ID] = it
 	if wait := eval.WaitUntil.Sub(b.now()); !eval.WaitUntil.IsZero() && wait > 0 {
 		it.since = eval.WaitUntil
@@ -210,8 +210,8 @@ func (b *Broker) admit(it *item) {
 		return
 	}
 	older := it
-	switch resting := l.current.token == "" && l.current.timer != nil; {
-	case resting && l.current.seq < it.seq:
+	switch backingOff := l.current.token == "" && l.current.timer != nil; {
+	case backingOff && l.current.seq < it.seq:
 		// The job may have been mended meanwhile: no use in waiting for the old one.
 		older, l.current = l.current, it
 		b.offer(it)
@@ -258,7 +258,7 @@ func (b *Broker) unready(it *item) {
 	}
 }
 
-// forget drops an evaluation that is not pending any more. One that is held stays
+// forget drops an evaluation that is not pending any more. One that is leased stays
 // until its worker has answered.
 func (b *Broker) forget(id string) {
 	it, ok := b.known[id]
@@ -406,17 +406,17 @@ func (b *Broker) firstReady(q *heap[*item]) (it *item, ok bool) {
 	return it, ok
 }
 
-// expect gives the holder of an evaluation its whole time.
+// expect lets a lease begin anew: after NackTimeout it ends.
 func (b *Broker) expect(it *item) {
 	it.stop()
 	b.after(it, b.opts.NackTimeout, func() {
 		b.opts.Logger.Warn("a worker did not answer in time; its evaluation is given out again", "eval", it.eval.ID, "job", it.eval.JobID)
-		b.say(it, verdictNack)
+		b.say(it, replyNack)
 	})
 }
 
-// held finds what a worker holds.
-func (b *Broker) held(id, token string) (*item, error) {
+// leased finds what a token is the lease of.
+func (b *Broker) leased(id, token string) (*item, error) {
 	it, ok := b.known[id]
 	if !ok || token == "" || it.token != token || it.ends > 0 {
 		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token (any more)", id).
@@ -430,15 +430,15 @@ func (b *Broker) held(id, token string) (*item, error) {
 func (b *Broker) Ack(id, token string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it, err := b.held(id, token)
+	it, err := b.leased(id, token)
 	if err != nil {
 		return err
 	}
 	if now := b.snapshot().Eval(nil, id); now != nil && now.Status == structs.EvalStatusPending && now.ModifyIndex <= it.eval.ModifyIndex {
-		b.say(it, verdictNack)
+		b.say(it, replyNack)
 		return structs.Errorf(structs.CodeConflict, "evaluation %s is still pending: a worker commits its end before it acknowledges it", id)
 	}
-	b.say(it, verdictAck)
+	b.say(it, replyAck)
 	return nil
 }
 
@@ -447,24 +447,24 @@ func (b *Broker) Ack(id, token string) error {
 func (b *Broker) Nack(id, token string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it, err := b.held(id, token)
+	it, err := b.leased(id, token)
 	if err != nil {
 		return err
 	}
 	nackCount.Add(1)
-	b.say(it, verdictNack)
+	b.say(it, replyNack)
 	return nil
 }
 
-// say acts on a worker's word, or keeps it until the evaluation is not pinned any more.
-func (b *Broker) say(it *item, v verdict) {
+// say acts on a worker's word, or keeps it until its lease is not retained any more.
+func (b *Broker) say(it *item, r reply) {
 	switch {
-	case it.pins > 0:
-		it.said = v
-	case v == verdictAck || it.over || it.again != nil: // what was to be done has been done
+	case it.retained > 0:
+		it.said = r
+	case r == replyAck || it.over || it.again != nil: // what was to be done has been done
 		b.conclude(it)
 	default:
-		b.rest(it)
+		b.backOff(it)
 	}
 }
 
@@ -491,8 +491,8 @@ func (b *Broker) finish(it *item) {
 	}
 }
 
-// rest lets an evaluation wait for its next delivery. It stays its job's current one.
-func (b *Broker) rest(it *item) {
+// backOff lets an evaluation wait for its next delivery. It stays its job's current one.
+func (b *Broker) backOff(it *item) {
 	it.stop()
 	b.ungate(it)
 	it.token = ""
@@ -501,7 +501,7 @@ func (b *Broker) rest(it *item) {
 		b.chores.fail(it.eval, b.opts.DeliveryLimit)
 		return
 	}
-	wait := b.restTime(it.failures)
+	wait := b.backOffTime(it.failures)
 	it.since = b.now().Add(wait)
 	if l := b.serial[it.eval.Job()]; l.next != nil {
 		// A later one is there already and sees all that this one would.
@@ -512,15 +512,15 @@ func (b *Broker) rest(it *item) {
 	b.after(it, wait, func() { b.offer(it) })
 }
 
-// restTime is how long is waited after so many failures.
-func (b *Broker) restTime(failures int) time.Duration {
+// backOffTime is how long is waited after so many failures.
+func (b *Broker) backOffTime(failures int) time.Duration {
 	if failures <= 1 {
 		return b.opts.FirstDelay
 	}
 	return min(b.opts.LaterDelay<<min(failures-2, 16), b.opts.MaxDelay)
 }
 
-// Outstanding gives the token that an evaluation is held with.
+// Outstanding gives the token that an evaluation is leased with.
 func (b *Broker) Outstanding(id string) (token string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -531,52 +531,52 @@ func (b *Broker) Outstanding(id string) (token string, ok bool) {
 	return it.token, true
 }
 
-// Pin keeps an evaluation held while a plan of it is being committed: until unpin is
+// Retain keeps an evaluation leased while a plan of it is being committed: until unretain is
 // called, neither the nack timeout nor its worker's word lets anybody else take it or
 // another evaluation of its job. It is refused (false) without the right token,
 // when the worker has given the evaluation back already, and for a plan that came before
 // (seed is the plan's own, "": it places nothing): what of it was refused then has been
 // decided anew.
-func (b *Broker) Pin(id, token, seed string) (unpin func(), ok bool) {
+func (b *Broker) Retain(id, token, seed string) (unretain func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it, err := b.held(id, token)
-	if err != nil || it.said != verdictNone || slices.Contains(it.seeds, seed) {
+	it, err := b.leased(id, token)
+	if err != nil || it.said != replyNone || slices.Contains(it.seeds, seed) {
 		return nil, false
 	}
 	if seed != "" {
 		it.seeds = append(it.seeds, seed)
 	}
-	it.pins++
-	return sync.OnceFunc(func() { b.unpin(it) }), true
+	it.retained++
+	return sync.OnceFunc(func() { b.unretain(it) }), true
 }
 
-func (b *Broker) unpin(it *item) {
+func (b *Broker) unretain(it *item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it.pins--
-	if it.pins > 0 || b.known[it.eval.ID] != it {
+	it.retained--
+	if it.retained > 0 || b.known[it.eval.ID] != it {
 		return
 	}
-	if said := it.said; said != verdictNone {
-		it.said = verdictNone
+	if said := it.said; said != replyNone {
+		it.said = replyNone
 		b.say(it, said)
 		return
 	}
-	if it.turn == nil { // the pass answers when all of its plans are through
+	if it.entry == nil { // the pass answers when all of its plans are through
 		b.expect(it) // the time that Raft took is not the worker's
 	}
 }
 
-// Extend gives the holder of an evaluation its whole time anew.
-func (b *Broker) Extend(id, token string) error {
+// Renew lets a lease begin anew, with its whole time.
+func (b *Broker) Renew(id, token string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it, err := b.held(id, token)
+	it, err := b.leased(id, token)
 	if err != nil {
 		return err
 	}
-	if it.said == verdictNone {
+	if it.said == replyNone {
 		b.expect(it)
 	}
 	return nil

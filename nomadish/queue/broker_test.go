@@ -181,7 +181,7 @@ func TestNackTimeout(t *testing.T) {
 		b.put(eval("1", "a", 50))
 		old := b.next("1")
 		time.Sleep(40 * time.Second)
-		if err := b.Extend("1", old); err != nil {
+		if err := b.Renew("1", old); err != nil {
 			b.Fatal(err)
 		}
 		time.Sleep(time.Minute - time.Millisecond)
@@ -190,13 +190,13 @@ func TestNackTimeout(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Millisecond)
 		token := b.next("1")
-		for _, err := range []error{b.Ack("1", old), b.Nack("1", old), b.Extend("1", old), b.Ack("nobody", token), b.Ack("1", "")} {
+		for _, err := range []error{b.Ack("1", old), b.Nack("1", old), b.Renew("1", old), b.Ack("nobody", token), b.Ack("1", "")} {
 			if !errors.Is(err, structs.ErrStale) {
 				b.Fatalf("stale token: %v", err)
 			}
 		}
-		if _, ok := b.Pin("1", old, ""); ok {
-			b.Fatal("pinned with a stale token")
+		if _, ok := b.Retain("1", old, ""); ok {
+			b.Fatal("retained with a stale token")
 		}
 		b.done("1", token)
 	})
@@ -210,12 +210,12 @@ func TestPlanComesTwice(t *testing.T) {
 		token := b.next("1")
 		pin := func(token, seed string, want bool) {
 			b.Helper()
-			unpin, ok := b.Pin("1", token, seed)
+			unretain, ok := b.Retain("1", token, seed)
 			if ok != want {
-				b.Fatalf("plan %q under token %q: pinned %v, want %v", seed, token, ok, want)
+				b.Fatalf("plan %q under token %q: retained %v, want %v", seed, token, ok, want)
 			}
 			if ok {
-				unpin()
+				unretain()
 			}
 		}
 		pin(token, "first", true)
@@ -241,9 +241,9 @@ func TestPinHoldsOthersBack(t *testing.T) {
 		b.put(eval("1", "a", 50))
 		token := b.next("1")
 		b.put(eval("2", "a", 50))
-		unpin, ok := b.Pin("1", token, "")
+		unretain, ok := b.Retain("1", token, "")
 		if !ok {
-			b.Fatal("not pinned")
+			b.Fatal("not retained")
 		}
 		time.Sleep(time.Hour) // the worker's time is over, and Raft stands still
 		b.next("")
@@ -253,13 +253,13 @@ func TestPinHoldsOthersBack(t *testing.T) {
 		if err := b.Nack("1", token); err != nil {
 			b.Fatal(err)
 		}
-		if _, ok := b.Pin("1", token, ""); ok {
-			b.Fatal("pinned after it was given back")
+		if _, ok := b.Retain("1", token, ""); ok {
+			b.Fatal("retained after it was given back")
 		}
 		b.next("")
 		b.evals(b, with(b.store.Snapshot().Eval(nil, "1"), structs.EvalStatusComplete))
 		synctest.Wait()
-		unpin()
+		unretain()
 		b.done("2", b.next("2"))
 		b.next("")
 	})

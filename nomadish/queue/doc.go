@@ -11,10 +11,10 @@
 //
 //	delayed   its WaitUntil has not come
 //	ready     in its type's and pool's queue: the next Dequeue may take it
-//	held      a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
+//	leased    a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
 //	          blocked and the queue pass has it, until it says what became of it
-//	resting   it was given back and waits for its next delivery, longer each time
-//	next      behind the ready, held or resting evaluation of its job. There is room
+//	backing   it was given back and waits for its next delivery, longer each time
+//	next      behind the ready, leased or backing evaluation of its job. There is room
 //	          for one: the later of two sees all that the earlier would, so the
 //	          earlier is cancelled
 //	blocked   it waits for room; see below
@@ -36,13 +36,13 @@
 // [Broker.Admit] before it judges what a plan places. That is an answer in O(1), and as
 // new as the state that the applier judges on ([Broker.CatchUp]).
 //
-// # Promises
+// # Guarantees
 //
 //   - No ask is placed while a higher-ranked one of its pool, that could use what it
 //     takes, has not been tried since room came free there, with the exceptions that
 //     gate.go names.
-//   - Of one job there is never more than one evaluation held. While a plan of a held
-//     evaluation is on its way through Raft (see [Broker.Pin]) it stays held, whatever
+//   - Of one job there is never more than one evaluation leased. While a plan of a leased
+//     evaluation is on its way through Raft (see [Broker.Retain]) it stays leased, whatever
 //     its worker says and however long it takes: nobody may decide on a state that
 //     lacks that plan.
 //   - Every pending evaluation is delivered until a worker has dealt with it, or has

@@ -8,9 +8,9 @@ import (
 
 // The gate of a pool is the best rank of what must still be tried: what is pending, from
 // when it is ready until its plan has been judged, and what is blocked, from when room
-// came free that may help it. Not counted are: what rests after a failure, what is
+// came free that may help it. Not counted are: what backs off after a failure, what is
 // delayed, what places nothing, what a worker or a pass has had for longer than
-// Options.HoldLimit, and what has been ready for so long without any worker asking for
+// Options.LeaseLimit, and what has been ready for so long without any worker asking for
 // its type. What is behind another evaluation of its job counts as that one.
 
 // enter counts an evaluation in the gate of its pool.
@@ -22,7 +22,7 @@ func (b *Broker) enter(it *item) {
 
 // gateOf is where an evaluation is counted.
 func (p *pool) gateOf(it *item) *heap[*item] {
-	if it.turn != nil {
+	if it.entry != nil {
 		return p.pass
 	}
 	return p.gate
@@ -75,17 +75,17 @@ func (b *Broker) behind(p *pool, it *item) bool { return openAhead(p, it) || b.a
 // ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
 // taken; nil: nothing.
 func (b *Broker) ahead(p *pool, it *item) *item {
-	if head := b.head(p, p.pass); head != nil && head.goesBefore(&it.place, it.eval) {
+	if head := b.head(p, p.pass); head != nil && head.goesBefore(&it.position, it.eval) {
 		return head
 	}
-	if head := b.head(p, p.gate); head != nil && head.goesBefore(&it.place, it.eval) {
+	if head := b.head(p, p.gate); head != nil && head.goesBefore(&it.position, it.eval) {
 		return head
 	}
 	return nil
 }
 
-// goesBefore tells whether an evaluation goes before another, at a place, of another job.
-func (i *item) goesBefore(at *place, o *structs.Evaluation) bool {
+// goesBefore tells whether an evaluation goes before another one, of another job, at a position.
+func (i *item) goesBefore(at *position, o *structs.Evaluation) bool {
 	return i.rank.Compare(&at.rank) < 0 && i.eval.Job() != o.Job()
 }
 
@@ -102,7 +102,7 @@ func firstOpen(p *pool) *entry {
 // poke has a queue pass look whether there is something to try.
 func (b *Broker) poke() {
 	select {
-	case b.turns <- struct{}{}:
+	case b.untried <- struct{}{}:
 	default:
 	}
 }
@@ -124,7 +124,7 @@ func (b *Broker) head(p *pool, gate *heap[*item]) *item {
 		if it.token == "" {
 			since = it.since
 		}
-		if b.now().Sub(since) <= b.opts.HoldLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
+		if b.now().Sub(since) <= b.opts.LeaseLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
 			return it
 		}
 		gate.remove(it) // it has had its time: the others need not wait for it
@@ -188,7 +188,7 @@ func (b *Broker) tell() {
 	}
 }
 
-// Admit says whether the placements of a held evaluation may be judged on the state of
+// Admit says whether the placements of a leased evaluation may be judged on the state of
 // base, with freed telling that plans judged since have freed room on it. O(1).
 func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	b.mu.Lock()
@@ -204,7 +204,7 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	}
 	head := b.ahead(p, it)
 	switch open := openAhead(p, it); {
-	case (head != nil || open) && it.turn != nil:
+	case (head != nil || open) && it.entry != nil:
 		a.Verdict = GateShut
 	case open || head != nil && head.token != "":
 		a.Verdict = GateWait
@@ -226,13 +226,13 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
 	it := b.known[evalID]
 	switch {
 	case it == nil:
-	case whole && (left == nil || !b.asks.freed.missed(left)) && !b.more(it):
+	case whole && (left == nil || !b.blocked.freed.missed(left)) && !b.more(it):
 		b.ungate(it)
 	case whole:
 		b.enter(it) // until the feed has brought what is left, and the next of the job is ready
 	default:
 		b.enter(it)
-		if it.turn != nil {
+		if it.entry != nil {
 			b.tryAll(it.pool)
 		}
 	}
@@ -249,12 +249,12 @@ func (b *Broker) more(it *item) bool {
 func (b *Broker) Gates() <-chan struct{} { return b.gates }
 
 // SendBack takes an evaluation from its worker, whose plan would have overtaken others,
-// and gives it out again in its turn.
+// and gives it out again when its rank allows.
 func (b *Broker) SendBack(evalID, token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it, err := b.held(evalID, token)
-	if err != nil || it.turn != nil || it.pins > 0 || it.said != verdictNone {
+	it, err := b.leased(evalID, token)
+	if err != nil || it.entry != nil || it.retained > 0 || it.said != replyNone {
 		return
 	}
 	it.stop()

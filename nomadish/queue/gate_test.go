@@ -30,7 +30,7 @@ func TestNobodyTakesIt(t *testing.T) {
 		orphan.Type = structs.JobTypeBatch
 		b.put(orphan, eval("2", "low", 10))
 		token := b.next("2")
-		verdict := func(want int) {
+		verdict := func(want Verdict) {
 			b.Helper()
 			if a := b.Admit("2", b.store.LatestIndex(), false); a.Verdict != want {
 				b.Fatalf("verdict %d, want %d", a.Verdict, want)
@@ -38,7 +38,7 @@ func TestNobodyTakesIt(t *testing.T) {
 		}
 		verdict(GateBusy)
 		b.put(blockedEval("3", "waits", 0))
-		b.turn("") // it stands behind the first
+		b.lease("") // it stands behind the first
 		time.Sleep(7 * time.Second)
 		b.tried("3")
 		verdict(GateOpen)
@@ -61,12 +61,12 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		b.register(node("s", "small"))
 		b.put(blockedEval("1", "a", 0))
 		for range maxRefusals + 1 {
-			b.Answered(b.turn("1"), true, false)
+			b.Answered(b.lease("1"), true, false)
 		}
-		b.turn("")
+		b.lease("")
 		time.Sleep(b.opts.FirstDelay)
 		b.tried("1")
-		b.turn("")
+		b.lease("")
 	})
 }
 
@@ -153,8 +153,8 @@ func TestSentBackWaitsForItsGate(t *testing.T) {
 	}
 	f("an ask that must be tried", func(b *bed) func() {
 		b.put(blockedEval("high", "high", 0))
-		turn := b.turn("high")
-		return func() { b.Tried(turn, b.store.LatestIndex(), turn.Eval) }
+		lease := b.lease("high")
+		return func() { b.Tried(lease, b.store.LatestIndex(), lease.Eval) }
 	})
 	f("the first of several that must be tried", func(b *bed) func() {
 		b.jobOfPriority("lowest", structs.JobTypeService, 1)
@@ -211,7 +211,7 @@ func TestHeldForTooLong(t *testing.T) {
 		if n := b.deliveries("low", 2*time.Second); n != 1 {
 			b.Fatalf("given out %d times", n)
 		}
-		time.Sleep(b.opts.HoldLimit - 2*time.Second)
+		time.Sleep(b.opts.LeaseLimit - 2*time.Second)
 		b.next("")
 		time.Sleep(time.Second)
 		b.done("low", b.next("low"))
@@ -248,7 +248,7 @@ func TestLetOnWhileLooking(t *testing.T) {
 			later.Type = structs.JobTypeBatch
 			b.put(later)
 			b.SendBack("batch", take("batch", batch))
-			time.Sleep(b.opts.HoldLimit + time.Millisecond)
+			time.Sleep(b.opts.LeaseLimit + time.Millisecond)
 			if e, _, _, _, err := b.take([]string{structs.JobTypeService, structs.JobTypeBatch}); err != nil || e == nil || e.ID != "batch" {
 				b.Fatalf("got %v, %v", e, err)
 			}
@@ -270,18 +270,18 @@ func TestTryAgainInItsPool(t *testing.T) {
 			}
 			b.jobInPool("asks", pool, 90)
 			b.put(blockedEval("asks", "asks", 0))
-			turn := b.turn("asks")
+			lease := b.lease("asks")
 			for _, p := range names {
 				b.tried(p)
 			}
-			b.Answered(turn, !failed, failed)
+			b.Answered(lease, !failed, failed)
 			if !failed {
-				b.Tried(b.turn("asks"), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "asks"))
+				b.Tried(b.lease("asks"), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "asks"))
 			}
 			for _, p := range want {
 				b.tried(p)
 			}
-			b.turn("")
+			b.lease("")
 		})
 	}
 	for _, failed := range []bool{false, true} {
@@ -300,7 +300,7 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 		b.jobOfPriority("low", structs.JobTypeService, 10)
 		b.put(eval("1", "high", 90), eval("low", "low", 10))
 		first, low := b.next("1"), b.next("low")
-		verdict := func(want int) {
+		verdict := func(want Verdict) {
 			b.Helper()
 			if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != want {
 				b.Fatalf("verdict %d, want %d", a.Verdict, want)
@@ -332,12 +332,12 @@ func TestBetterRankComesLate(t *testing.T) {
 		b.register(node("s", "small"))
 		b.jobOfPriority("low", structs.JobTypeService, 10)
 		b.put(blockedEval("low", "low", 0))
-		low := b.turn("low")
+		low := b.lease("low")
 		b.jobOfPriority("high", structs.JobTypeService, 90)
 		b.put(blockedEval("high", "high", 0))
 		synctest.Wait()
-		if turn, again := b.Next(b.store.LatestIndex()); turn != nil || !again {
-			b.Fatalf("turn %+v, again: %v; want none, and again", turn, again)
+		if lease, again := b.Next(b.store.LatestIndex()); lease != nil || !again {
+			b.Fatalf("leased %+v, again: %v; want none, and again", lease, again)
 		}
 		if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != GateShut {
 			b.Fatalf("verdict %d, want %d: it would overtake", a.Verdict, GateShut)
@@ -345,7 +345,7 @@ func TestBetterRankComesLate(t *testing.T) {
 		b.Answered(low, true, false)
 		b.tried("high")
 		b.tried("low")
-		b.turn("")
+		b.lease("")
 	})
 }
 
@@ -362,7 +362,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		low := b.next("2")
 		b.Broker.mu.Lock() // the feed cannot tell
 		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
-		b.say(b.known["1"], verdictAck)
+		b.say(b.known["1"], replyAck)
 		ahead := b.ahead(b.pool(structs.NodePoolDefault), b.known["2"])
 		b.Broker.mu.Unlock()
 		if ahead == nil {
@@ -372,7 +372,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		if _, held := b.Outstanding("1"); held {
 			b.Fatal("the feed has told of it, and it is still held")
 		}
-		b.turn("3") // what it left
+		b.lease("3") // what it left
 		b.done("2", low)
 	})
 }

@@ -1,11 +1,11 @@
 package queue
 
-// heap is a binary heap whose elements know their place in it, so that any of them can
+// heap is a binary heap whose elements know their index in it, so that any of them can
 // be taken out or moved.
 type heap[T any] struct {
 	list   []T
 	before func(a, b T) bool
-	place  func(T) *int // where T keeps its place, counted from 1; 0: it is not in
+	index  func(T) *int // where T keeps its index in the list, counted from 1; 0: it is not in
 }
 
 func (h *heap[T]) len() int { return len(h.list) }
@@ -20,7 +20,7 @@ func (h *heap[T]) first() (x T, ok bool) {
 
 // put takes an element in, or moves it to where it belongs now.
 func (h *heap[T]) put(x T) {
-	at := h.place(x)
+	at := h.index(x)
 	if *at == 0 {
 		h.list = append(h.list, x)
 		*at = len(h.list)
@@ -30,7 +30,7 @@ func (h *heap[T]) put(x T) {
 
 // remove takes an element out, if it is in.
 func (h *heap[T]) remove(x T) {
-	at := h.place(x)
+	at := h.index(x)
 	if *at == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (h *heap[T]) remove(x T) {
 
 func (h *heap[T]) swap(i, j int) {
 	h.list[i], h.list[j] = h.list[j], h.list[i]
-	*h.place(h.list[i]), *h.place(h.list[j]) = i+1, j+1
+	*h.index(h.list[i]), *h.index(h.list[j]) = i+1, j+1
 }
 
 func (h *heap[T]) up(i int) int {

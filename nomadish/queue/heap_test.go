@@ -11,7 +11,7 @@ import (
 func TestHeap(t *testing.T) {
 	type element struct{ key, at int }
 	rapid.Check(t, func(t *rapid.T) {
-		h := &heap[*element]{before: func(a, b *element) bool { return a.key < b.key }, place: func(e *element) *int { return &e.at }}
+		h := &heap[*element]{before: func(a, b *element) bool { return a.key < b.key }, index: func(e *element) *int { return &e.at }}
 		all := make([]*element, 12)
 		for i := range all {
 			all[i] = &element{}

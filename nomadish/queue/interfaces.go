@@ -16,7 +16,7 @@ type Leader interface {
 	Ack(ctx context.Context, evalID, token string) error
 	Nack(ctx context.Context, evalID, token string) error
 	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
-	// Update stores evaluations for the holder of a token.
+	// Update stores evaluations for the worker with that lease.
 	Update(ctx context.Context, evalID, token string, evals []*structs.Evaluation) error
 }
 
@@ -37,22 +37,22 @@ type Requests interface {
 	// Next gives the first that must be tried, to be decided on the state of index; again
 	// tells that one must, but not on so old a state. It is the pass's until one of
 	// the following is said of it.
-	Next(index uint64) (turn *AskTurn, again bool)
+	Next(index uint64) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
-	Tried(turn *AskTurn, index uint64, left *structs.Evaluation)
+	Tried(lease *Lease, index uint64, left *structs.Evaluation)
 	// Short: there is no room for what its plan, which is on its way, leaves.
-	Short(turn *AskTurn, index uint64, left *structs.Evaluation)
+	Short(lease *Lease, index uint64, left *structs.Evaluation)
 	// Answered: its plan has been committed; or, with again, must be decided anew; or,
 	// with failed, could not be made or committed.
-	Answered(turn *AskTurn, again, failed bool)
+	Answered(lease *Lease, again, failed bool)
 }
 
 // Leases is the queue as the plan applier asks it whose an evaluation is.
 type Leases interface {
-	// Pin keeps an evaluation its worker's until unpin; false: it is not held with
-	// that token (any more), or the plan with that seed came before. A plan without a seed
+	// Retain keeps a lease from ending until unretain; false: the token is not (or no longer)
+	// that of the lease, or the plan with that seed came before. A plan without a seed
 	// places nothing.
-	Pin(evalID, token, seed string) (unpin func(), ok bool)
+	Retain(evalID, token, seed string) (unretain func(), ok bool)
 }
 
 // Gate is the queue as the plan applier asks it what must be tried before others are placed
@@ -66,7 +66,7 @@ type Gate interface {
 	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
 	// which blocked evaluation it leaves (nil: none).
 	Judged(evalID string, whole bool, left *structs.Evaluation)
-	// SendBack has an evaluation given out again in its turn.
+	// SendBack has an evaluation given out again when its rank allows.
 	SendBack(evalID, token string)
 	// Gates has a value whenever a gate may have opened.
 	Gates() <-chan struct{}

@@ -28,11 +28,11 @@ type machine struct {
 }
 
 type holding struct {
-	eval    *structs.Evaluation
-	token   string
-	decided uint64 // the state that its worker decides on
-	at      time.Time
-	unpin   func()
+	eval     *structs.Evaluation
+	token    string
+	decided  uint64 // the state that its worker decides on
+	at       time.Time
+	unretain func()
 }
 
 // priorityOf is that of a job of the machine: each is in a band of its own, so that nothing
@@ -113,7 +113,7 @@ func (m *machine) step() {
 // would overtake is sent back.
 func (m *machine) letOn() {
 	h, ok := m.some()
-	if !ok || h.unpin != nil {
+	if !ok || h.unretain != nil {
 		return
 	}
 	if now, holds := m.Outstanding(h.eval.ID); !holds || now != h.token {
@@ -157,7 +157,7 @@ func (m *machine) goesBefore(e *structs.Evaluation) string {
 		}
 		switch o.Status {
 		case structs.EvalStatusPending:
-			if open[o.JobID] == 1 && o.WaitUntil.IsZero() && time.Since(m.came[o.ID]) < m.opts.HoldLimit && !m.decided(o.JobID, m.opts.HoldLimit) {
+			if open[o.JobID] == 1 && o.WaitUntil.IsZero() && time.Since(m.came[o.ID]) < m.opts.LeaseLimit && !m.decided(o.JobID, m.opts.LeaseLimit) {
 				return o.ID + " (pending)"
 			}
 		case structs.EvalStatusBlocked:
@@ -242,7 +242,7 @@ func (m *machine) dequeue() {
 		if now, ok := m.Outstanding(id); ok && now == h.token && h.eval.Job() == e.Job() {
 			m.r.Fatalf("%s was given out while %s of the same job is held", e.ID, id)
 		}
-		if h.unpin != nil && h.eval.Job() == e.Job() {
+		if h.unretain != nil && h.eval.Job() == e.Job() {
 			m.r.Fatalf("%s was given out while a plan of %s is being committed", e.ID, id)
 		}
 	}
@@ -279,8 +279,8 @@ func (m *machine) answer(status string) {
 	}
 	delete(m.held, h.eval.ID)
 	defer func() {
-		if h.unpin != nil {
-			h.unpin()
+		if h.unretain != nil {
+			h.unretain()
 		}
 	}()
 	now, holds := m.Outstanding(h.eval.ID)
@@ -311,11 +311,11 @@ func (m *machine) answer(status string) {
 
 func (m *machine) pin() {
 	h, ok := m.some()
-	if !ok || h.unpin != nil {
+	if !ok || h.unretain != nil {
 		return
 	}
-	if unpin, ok := m.Pin(h.eval.ID, h.token, ""); ok {
-		h.unpin = unpin
+	if unretain, ok := m.Retain(h.eval.ID, h.token, ""); ok {
+		h.unretain = unretain
 		m.held[h.eval.ID] = h
 	}
 }
@@ -326,9 +326,9 @@ func (m *machine) disturb() {
 	case 0:
 		m.stop()
 		for id, h := range m.held { // plans in flight end with the leadership
-			if h.unpin != nil {
-				h.unpin()
-				h.unpin = nil
+			if h.unretain != nil {
+				h.unretain()
+				h.unretain = nil
 				m.held[id] = h
 			}
 		}
@@ -350,8 +350,8 @@ func (m *machine) disturb() {
 // that has not come since it was decided.
 func (m *machine) settle() {
 	for _, h := range m.held {
-		if h.unpin != nil {
-			h.unpin()
+		if h.unretain != nil {
+			h.unretain()
 		}
 	}
 	m.held = map[string]holding{}

@@ -46,35 +46,35 @@ func (b *Broker) disable() {
 	b.tell()
 }
 
-// resync fills the broker from a snapshot. What workers hold stays held; deliveries
+// resync fills the broker from a snapshot. What is leased stays leased; deliveries
 // that came to nothing stay counted.
 func (b *Broker) resync(snap *state.Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	failures := map[string]int{}
-	held := map[string]*item{}
+	leased := map[string]*item{}
 	for id, it := range b.known { // order does not matter: sorted into two maps
 		if it.token != "" {
-			held[id] = it
+			leased[id] = it
 			continue
 		}
 		it.stop()
 		failures[id] = it.failures
 	}
-	b.known = held
+	b.known = leased
 	b.config = snap.SchedulerConfig(nil)
 	b.ready = map[readyKey]*heap[*item]{}
 	b.pools = map[string]*pool{}
 	b.serial = map[structs.NamespacedID]*lane{}
 	// What came free before cannot be known: what was decided on an older state, stored
 	// as blocked already or not yet, is tried again.
-	b.asks.stop()
-	b.asks = newAsks()
-	b.asks.freed.floor = snap.Index()
+	b.blocked.stop()
+	b.blocked = newBlocked()
+	b.blocked.freed.floor = snap.Index()
 	b.lessened = snap.Index()
 	for r := range snap.Reservations(nil) {
-		b.asks.holds[r.NodeID] = jobOf(r)
-		b.asks.held[jobOf(r)]++
+		b.blocked.reserved[r.NodeID] = jobOf(r)
+		b.blocked.reservations[jobOf(r)]++
 	}
 	open := snap.PendingEvals()
 	for _, e := range open {
@@ -82,14 +82,14 @@ func (b *Broker) resync(snap *state.Snapshot) {
 			b.block(snap, e)
 		}
 	}
-	for id, it := range held { // order does not matter: each is of another job
+	for id, it := range leased { // order does not matter: each is of another job
 		b.serial[it.eval.Job()] = &lane{current: it}
-		if it.turn != nil {
-			it.turn.gone = true // there is a new one
+		if it.entry != nil {
+			it.entry.gone = true // there is a new one
 		}
-		it.place, it.inGate, it.inReady = b.placeOf(snap, it.eval), 0, 0
+		it.position, it.inGate, it.inReady = b.positionOf(snap, it.eval), 0, 0
 		b.enter(it)
-		if now := snap.Eval(nil, id); it.turn == nil && (now == nil || now.Status != structs.EvalStatusPending) {
+		if now := snap.Eval(nil, id); it.entry == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)
 		}
 	}
@@ -158,14 +158,14 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 	case state.KindJob:
 		for _, v := range []any{c.Old, c.New} {
 			if job, ok := v.(*structs.Job); ok {
-				b.replace(snap, job.NamespacedID(), true)
+				b.reposition(snap, job.NamespacedID(), true)
 				break
 			}
 		}
 	case state.KindAsk:
 		for _, v := range []any{c.Old, c.New} {
 			if ask, ok := v.(*structs.Ask); ok {
-				b.replace(snap, ask.Job(), false)
+				b.reposition(snap, ask.Job(), false)
 				break
 			}
 		}
@@ -175,23 +175,23 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		was, _ := c.Old.(*state.AllocRow)
 		now, _ := c.New.(*state.AllocRow)
 		if was != nil && now != nil && toGoOn(was) != toGoOn(now) {
-			b.replace(snap, now.JobID(), true)
+			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
 	case state.KindNodePool: // which nodes are in it, they say themselves
 	}
 }
 
-// configured takes a new configuration, by which everything may have another place.
+// configured takes a new configuration, by which everything may have another position.
 func (b *Broker) configured(snap *state.Snapshot, now *structs.SchedulerConfiguration) {
 	b.config = *now
 	b.pause(now.PauseEvalBroker)
 	for job := range b.serial { // order does not matter: ranks decide
-		b.replace(snap, job, true)
+		b.reposition(snap, job, true)
 	}
-	for job := range b.asks.ofJob { // nor here
+	for job := range b.blocked.ofJob { // nor here
 		if b.serial[job] == nil {
-			b.replace(snap, job, true)
+			b.reposition(snap, job, true)
 		}
 	}
 }

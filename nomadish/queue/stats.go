@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/go-metrics"
 )
 
-// Stats counts what the broker holds.
+// Stats counts what the queue holds.
 type Stats struct {
 	Ready   int            // may be taken now
 	ReadyBy map[string]int // the same by job type
-	Unacked int            // held by workers
+	Unacked int            // leased by workers
 	// UnackedBy is the same by job type.
 	UnackedBy map[string]int
-	Waiting   int // delayed, resting after a failure, or sent back to wait for a gate
+	Waiting   int // delayed, backing off after a failure, or sent back to wait for a gate
 	Pending   int // behind another evaluation of their job
 	Blocked   int // waiting for room
 	Escaped   int // of the blocked: any node may be what they wait for
@@ -24,7 +24,7 @@ type Stats struct {
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.asks.of)}
+	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.blocked.of)}
 	for kind := range b.asked { // 0 as well, so that the gauge of a type falls
 		s.ReadyBy[kind], s.UnackedBy[kind] = 0, 0
 	}
@@ -46,7 +46,7 @@ func (b *Broker) Stats() Stats {
 			s.Waiting++
 		}
 	}
-	for _, g := range b.asks.groups {
+	for _, g := range b.blocked.groups {
 		if g.known.EscapedComputedClass {
 			s.Escaped += g.members
 		}

@@ -69,10 +69,10 @@ func (s *Steps) Chores(ctx context.Context) (did bool, err error) {
 	return true, err
 }
 
-// Turns tells whether there may be something for a queue pass since it was asked last.
-func (s *Steps) Turns() bool {
+// Untried reports whether there may be something for a queue pass since it was asked last.
+func (s *Steps) Untried() bool {
 	select {
-	case <-s.b.turns:
+	case <-s.b.untried:
 		return true
 	default:
 		return false

@@ -91,8 +91,8 @@ func (p *Pass) Run(ctx context.Context) {
 
 // sent is an ask whose plan is submitted.
 type sent struct {
-	turn *queue.AskTurn
-	plan *structs.Plan
+	lease *queue.Lease
+	plan  *structs.Plan
 }
 
 // once makes one pass. It tells whether another is needed at once.
@@ -114,16 +114,16 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 			again = true
 			break
 		}
-		var turn *queue.AskTurn
-		if turn, again = p.queue.Next(snap.Index()); turn == nil {
+		var lease *queue.Lease
+		if lease, again = p.queue.Next(snap.Index()); lease == nil {
 			break
 		}
 		tried++
-		plan := p.try(pass, snap, turn)
+		plan := p.try(pass, snap, lease)
 		if plan == nil {
 			continue
 		}
-		out = append(out, sent{turn, plan})
+		out = append(out, sent{lease, plan})
 		if len(plan.Stop)+len(plan.Unreserve) > 0 {
 			again = true // what it frees is for the first that can use it
 			break
@@ -137,26 +137,26 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 }
 
 // try decides one ask; nil: nothing comes of it.
-func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, turn *queue.AskTurn) *structs.Plan {
-	brief := p.brief(turn.Eval)
-	plan, err := p.decide(pass, snap, turn, brief)
+func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
+	brief := p.brief(lease.Eval)
+	plan, err := p.decide(pass, snap, lease, brief)
 	if err != nil {
-		p.opts.Logger.Error("an ask could not be decided; it will be tried again", "eval", turn.Eval.ID, "job", turn.Eval.JobID, "error", err)
-		p.queue.Answered(turn, false, true)
+		p.opts.Logger.Error("an ask could not be decided; it will be tried again", "eval", lease.Eval.ID, "job", lease.Eval.JobID, "error", err)
+		p.queue.Answered(lease, false, true)
 		return nil
 	}
 	left := leftOf(plan)
 	switch {
-	case left != nil && idle(plan, turn.Eval, left):
+	case left != nil && idle(plan, lease.Eval, left):
 		if again := p.opts.Clock.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
 			left.WaitUntil = again // to say why it waits now
 		}
-		p.queue.Tried(turn, snap.Index(), left)
+		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	case left != nil:
-		p.queue.Short(turn, snap.Index(), left)
+		p.queue.Short(lease, snap.Index(), left)
 	}
-	plan.EvalToken = turn.Token
+	plan.EvalToken = lease.Token
 	return plan
 }
 
@@ -179,14 +179,14 @@ func alike(a, b map[string]*structs.AllocMetric) bool {
 }
 
 // decide calls the scheduler; its panic becomes an error.
-func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, turn *queue.AskTurn, brief bool) (plan *structs.Plan, err error) {
+func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease, brief bool) (plan *structs.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
 			p.prepared = scheduler.NewPrepared() // the old one may have been left half done
 		}
 	}()
-	e := turn.Eval
+	e := lease.Eval
 	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
 		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
 		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief,
@@ -238,7 +238,7 @@ func (p *Pass) submit(ctx context.Context, out []sent) {
 // learn says what became of a plan.
 func (p *Pass) learn(ctx context.Context, s sent, result *structs.PlanResult, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
-		p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.turn.Eval.ID, "job", s.turn.Eval.JobID, "error", err)
+		p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.lease.Eval.ID, "job", s.lease.Eval.JobID, "error", err)
 	}
-	p.queue.Answered(s.turn, err == nil && result.RefreshIndex > 0, err != nil)
+	p.queue.Answered(s.lease, err == nil && result.RefreshIndex > 0, err != nil)
 }

@@ -37,23 +37,23 @@ func (w *Work) Learn(ctx context.Context, result *structs.PlanResult, failed err
 // End tells the broker how it went, by the error that Decide or Learn gave last.
 func (w *Work) End(ctx context.Context, err error) { w.k.end(ctx, err) }
 
-// Turn is an ask that a pass has decided: a plan to be submitted.
-type Turn struct{ s sent }
+// Decision is an ask that a pass has decided: a plan to be submitted.
+type Decision struct{ s sent }
 
 // Plan is what was decided.
-func (t Turn) Plan() *structs.Plan { return t.s.plan }
+func (t Decision) Plan() *structs.Plan { return t.s.plan }
 
 // Walk makes one pass. What it decides is to be submitted, and Learn to be called for all of
 // it before the next pass. again tells whether that is needed at once.
-func (p *Pass) Walk(ctx context.Context) (turns []Turn, again bool) {
+func (p *Pass) Walk(ctx context.Context) (decided []Decision, again bool) {
 	out, again := p.walk(ctx)
 	for _, s := range out {
-		turns = append(turns, Turn{s})
+		decided = append(decided, Decision{s})
 	}
-	return turns, again
+	return decided, again
 }
 
 // Learn says what became of a plan.
-func (p *Pass) Learn(ctx context.Context, t Turn, result *structs.PlanResult, err error) {
+func (p *Pass) Learn(ctx context.Context, t Decision, result *structs.PlanResult, err error) {
 	p.learn(ctx, t.s, result, err)
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// asks keeps the blocked evaluations, each of which stands for the asks of its job, and
+// blocked keeps the blocked evaluations, each of which stands for the asks of its job, and
 // which of them must be tried (again) since room came free.
 //
 // They are kept in groups of those that fail alike: thousands of waiters are a handful
 // of groups, so that a release which helps none of them costs next to nothing, and one
 // that failed speaks for all of its group.
-type asks struct {
-	of     map[string]*entry                          // by evaluation ID
-	ofJob  map[structs.NamespacedID]map[string]*entry // by job, then evaluation ID
-	groups map[groupKey]*group
-	holds  map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
-	held   map[structs.NamespacedID]int    // counts those rooms
-	due    *heap[*entry]                   // those whose time has come
-	freed  freed
+type blocked struct {
+	of           map[string]*entry                          // by evaluation ID
+	ofJob        map[structs.NamespacedID]map[string]*entry // by job, then evaluation ID
+	groups       map[groupKey]*group
+	reserved     map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
+	reservations map[structs.NamespacedID]int    // counts those rooms
+	due          *heap[*entry]                   // those whose time has come
+	freed        freed
 }
 
 // entry is a blocked evaluation.
 type entry struct {
 	eval *structs.Evaluation
-	place
+	position
 	group *group
-	// apart: it is in its group's heap no more, as its job is being decided or it rests.
+	// apart: it is in its group's heap no more, as its job is being decided or it backs off.
 	apart    bool
 	gone     bool   // by the state it waits no more
 	after    uint64 // it must be decided on a state that is newer than this, or as new
@@ -69,7 +69,7 @@ type pool struct {
 	// has been judged; pass what the queue pass has.
 	gate *heap[*item]
 	pass *heap[*item]
-	// given is the last rank among those that pass holds.
+	// given is the last rank among those that pass has.
 	given structs.Rank
 	open  *heap[*group] // groups that must be tried, by their first
 	all   *heap[*group] // all groups, by their first
@@ -81,16 +81,16 @@ type pool struct {
 	moving bool // what is in back is being let on
 }
 
-func newAsks() *asks {
-	return &asks{
+func newBlocked() *blocked {
+	return &blocked{
 		of: map[string]*entry{}, ofJob: map[structs.NamespacedID]map[string]*entry{}, groups: map[groupKey]*group{},
-		holds: map[string]structs.NamespacedID{}, held: map[structs.NamespacedID]int{}, freed: newFreed(),
-		due: &heap[*entry]{before: (*entry).before, place: func(e *entry) *int { return &e.inDue }},
+		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(),
+		due: &heap[*entry]{before: (*entry).before, index: func(e *entry) *int { return &e.inDue }},
 	}
 }
 
 // stop ends all timers.
-func (a *asks) stop() {
+func (a *blocked) stop() {
 	for _, w := range a.of { // order does not matter: all are stopped
 		w.stop()
 	}
@@ -105,11 +105,11 @@ func (b *Broker) pool(name string) *pool {
 			return a.before(z)
 		}
 		p = &pool{
-			gate: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inGate }},
-			pass: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inGate }},
-			open: &heap[*group]{before: by, place: func(g *group) *int { return &g.inOpen }},
-			all:  &heap[*group]{before: by, place: func(g *group) *int { return &g.inWaits }},
-			back: &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inBack }},
+			gate: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
+			pass: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
+			open: &heap[*group]{before: by, index: func(g *group) *int { return &g.inOpen }},
+			all:  &heap[*group]{before: by, index: func(g *group) *int { return &g.inWaits }},
+			back: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inBack }},
 		}
 		b.pools[name] = p
 	}
@@ -136,7 +136,7 @@ func (b *Broker) settle(g *group) {
 		b.moved(p)
 	}
 	if g.members == 0 {
-		delete(b.asks.groups, g.key)
+		delete(b.blocked.groups, g.key)
 	}
 	b.tidy(g.key.pool)
 }
@@ -161,13 +161,13 @@ func missing(e *structs.Evaluation) (groups []string) {
 func (b *Broker) block(snap *state.Snapshot, e *structs.Evaluation) {
 	b.unblock(e.ID)
 	w := &entry{eval: e}
-	b.asks.of[e.ID] = w
-	if b.asks.ofJob[e.Job()] == nil {
-		b.asks.ofJob[e.Job()] = map[string]*entry{}
+	b.blocked.of[e.ID] = w
+	if b.blocked.ofJob[e.Job()] == nil {
+		b.blocked.ofJob[e.Job()] = map[string]*entry{}
 	}
-	b.asks.ofJob[e.Job()][e.ID] = w
+	b.blocked.ofJob[e.Job()][e.ID] = w
 	b.join(snap, w)
-	if b.asks.freed.missed(e) {
+	if b.blocked.freed.missed(e) {
 		w.group.open = true
 		b.settle(w.group)
 	}
@@ -176,23 +176,23 @@ func (b *Broker) block(snap *state.Snapshot, e *structs.Evaluation) {
 
 // join puts an entry into the group of its kind.
 func (b *Broker) join(snap *state.Snapshot, w *entry) {
-	w.place = b.placeOf(snap, w.eval)
+	w.position = b.positionOf(snap, w.eval)
 	key := groupKey{pool: w.pool, eval: w.eval.ID}
 	var shape scheduler.Shape
 	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
-		shape = scheduler.ShapeOf(job, missing(w.eval), standing(snap, job), b.config, b.asks.held[w.eval.Job()] > 0)
+		shape = scheduler.ShapeOf(job, missing(w.eval), standing(snap, job), b.config, b.blocked.reservations[w.eval.Job()] > 0)
 	} else {
 		shape = scheduler.ShapeOf(&structs.Job{}, nil, nil, b.config, false)
 	}
 	if shape.Key != "" {
 		key.eval, key.shape = "", shape.Key
 	}
-	g := b.asks.groups[key]
+	g := b.blocked.groups[key]
 	if g == nil {
 		g = &group{key: key, shape: shape, entries: &heap[*entry]{
-			before: (*entry).before, place: func(e *entry) *int { return &e.inGroup },
+			before: (*entry).before, index: func(e *entry) *int { return &e.inGroup },
 		}}
-		b.asks.groups[key] = g
+		b.blocked.groups[key] = g
 	}
 	if g.known == nil || w.eval.SnapshotIndex >= g.known.SnapshotIndex {
 		g.known = w.eval
@@ -237,18 +237,18 @@ func (b *Broker) leave(w *entry) {
 
 // unblock drops an evaluation that waits no longer.
 func (b *Broker) unblock(id string) {
-	w := b.asks.of[id]
+	w := b.blocked.of[id]
 	if w == nil {
 		return
 	}
 	w.gone = true
 	w.stop()
-	b.asks.due.remove(w)
-	delete(b.asks.of, id)
-	if of := b.asks.ofJob[w.eval.Job()]; len(of) > 1 {
+	b.blocked.due.remove(w)
+	delete(b.blocked.of, id)
+	if of := b.blocked.ofJob[w.eval.Job()]; len(of) > 1 {
 		delete(of, id)
 	} else {
-		delete(b.asks.ofJob, w.eval.Job())
+		delete(b.blocked.ofJob, w.eval.Job())
 	}
 	b.leave(w)
 }
@@ -267,7 +267,7 @@ func (b *Broker) expectDue(w *entry, at time.Time) {
 		return
 	}
 	b.afterEntry(w, max(0, at.Sub(b.now())), func() {
-		b.asks.due.put(w)
+		b.blocked.due.put(w)
 		b.poke()
 	})
 }
@@ -287,7 +287,7 @@ func (b *Broker) afterEntry(w *entry, wait time.Duration, f func()) {
 	w.timer = timer
 }
 
-// setApart takes an ask out of the queue while its job is being decided, or it rests.
+// setApart takes an ask out of the queue while its job is being decided, or it backs off.
 func (b *Broker) setApart(w *entry) {
 	w.apart = true
 	w.group.entries.remove(w)
@@ -308,9 +308,9 @@ func (b *Broker) back(w *entry) {
 // idle is called when nothing of a job is being decided any more: its asks must see
 // what was.
 func (b *Broker) idle(job structs.NamespacedID) {
-	for _, w := range b.asks.ofJob[job] { // order does not matter: each has its own place
+	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
 		w.after = b.latest()
-		if w.timer == nil || w.failures == 0 { // else it rests
+		if w.timer == nil || w.failures == 0 { // else it backs off
 			b.back(w)
 		}
 	}
@@ -319,7 +319,7 @@ func (b *Broker) idle(job structs.NamespacedID) {
 // free marks what room that came free may help.
 func (b *Broker) free(r *releases, index uint64) {
 	for class := range r.classes { // order does not matter: all of one index
-		b.asks.freed.note(class, index)
+		b.blocked.freed.note(class, index)
 	}
 	if len(r.classes) == 0 {
 		return
@@ -332,11 +332,11 @@ func (b *Broker) free(r *releases, index uint64) {
 		}
 	}
 	for job := range r.jobs { // order does not matter: each group has its own mark
-		for _, w := range b.asks.ofJob[job] { // nor here
+		for _, w := range b.blocked.ofJob[job] { // nor here
 			open(w.group)
 		}
 	}
-	for _, g := range b.asks.groups { // nor here
+	for _, g := range b.blocked.groups { // nor here
 		if g.freed < index && r.may(g) {
 			open(g)
 		}
@@ -346,7 +346,7 @@ func (b *Broker) free(r *releases, index uint64) {
 // tryAll has all asks tried again that may take the same nodes as an ask of a pool: what
 // they were tried on has not come to pass.
 func (b *Broker) tryAll(pool string) {
-	for _, g := range b.asks.groups { // order does not matter: each has its own mark
+	for _, g := range b.blocked.groups { // order does not matter: each has its own mark
 		if !g.open && (g.key.pool == pool || g.key.pool == structs.NodePoolAll || pool == structs.NodePoolAll) {
 			g.open = true
 			b.settle(g)
@@ -357,41 +357,41 @@ func (b *Broker) tryAll(pool string) {
 // reserved keeps count of the rooms that are reserved for jobs; what has one is like no
 // other ask.
 func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
-	if now, ok := c.New.(*structs.Reservation); ok && b.asks.holds[c.Key] == jobOf(now) {
+	if now, ok := c.New.(*structs.Reservation); ok && b.blocked.reserved[c.Key] == jobOf(now) {
 		return
 	}
 	changed := map[structs.NamespacedID]bool{}
-	if job, had := b.asks.holds[c.Key]; had {
-		delete(b.asks.holds, c.Key)
-		if b.asks.held[job]--; b.asks.held[job] == 0 {
-			delete(b.asks.held, job)
+	if job, had := b.blocked.reserved[c.Key]; had {
+		delete(b.blocked.reserved, c.Key)
+		if b.blocked.reservations[job]--; b.blocked.reservations[job] == 0 {
+			delete(b.blocked.reservations, job)
 			changed[job] = true
 		}
 	}
 	if now, ok := c.New.(*structs.Reservation); ok {
-		b.asks.holds[c.Key] = jobOf(now)
-		b.asks.held[jobOf(now)]++
-		changed[jobOf(now)] = changed[jobOf(now)] || b.asks.held[jobOf(now)] == 1
+		b.blocked.reserved[c.Key] = jobOf(now)
+		b.blocked.reservations[jobOf(now)]++
+		changed[jobOf(now)] = changed[jobOf(now)] || b.blocked.reservations[jobOf(now)] == 1
 	}
 	for job, really := range changed { // order does not matter: each has its own asks
 		if really {
-			b.replace(snap, job, true)
+			b.reposition(snap, job, true)
 		}
 	}
 }
 
-// replace finds the places of a job's evaluations anew, and the groups of its asks,
+// reposition finds the positions of a job's evaluations anew, and the groups of its asks,
 // which their shapes may have changed.
-func (b *Broker) replace(snap *state.Snapshot, job structs.NamespacedID, shapes bool) {
+func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, shapes bool) {
 	if l := b.serial[job]; l != nil {
 		for _, it := range []*item{l.current, l.next} {
 			if it != nil {
-				b.replaceItem(snap, it)
+				b.repositionItem(snap, it)
 			}
 		}
 	}
-	for _, w := range b.asks.ofJob[job] { // order does not matter: each has its own place
-		if !shapes && b.placeOf(snap, w.eval) == w.place {
+	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
+		if !shapes && b.positionOf(snap, w.eval) == w.position {
 			continue
 		}
 		open, freed := w.group.open, w.group.freed
@@ -404,17 +404,17 @@ func (b *Broker) replace(snap *state.Snapshot, job structs.NamespacedID, shapes 
 	}
 }
 
-func (b *Broker) replaceItem(snap *state.Snapshot, it *item) {
-	now := b.placeOf(snap, it.eval)
-	if now == it.place || it.token != "" && now.pool == "" {
+func (b *Broker) repositionItem(snap *state.Snapshot, it *item) {
+	now := b.positionOf(snap, it.eval)
+	if now == it.position || it.token != "" && now.pool == "" {
 		return // the job was stopped meanwhile, but who decides on it may not know that
 	}
 	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
 	b.unready(it)
 	b.ungate(it)
-	it.place = now
+	it.position = now
 	if ready {
-		b.readyUp(it) // whether it must wait in its new place is seen when it is to be taken
+		b.readyUp(it) // whether it must wait in its new position is seen when it is to be taken
 		b.awake()
 	}
 	if gated {

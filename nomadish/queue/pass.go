@@ -12,7 +12,7 @@ import (
 // Await waits until there may be an ask to be tried. The error is ctx's.
 func (b *Broker) Await(ctx context.Context) error {
 	select {
-	case <-b.turns:
+	case <-b.untried:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -23,22 +23,22 @@ func (b *Broker) Await(ctx context.Context) error {
 // index; it is the pass's until Tried or Answered. nil: there is none, or not before
 // something else has been tried (Await tells when that may be), or, with again set, not
 // on so old a state.
-func (b *Broker) Next(index uint64) (turn *AskTurn, again bool) {
+func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.enabled && !b.paused {
 		w := b.nextOpen()
 		if w == nil {
-			if w, _ = b.asks.due.first(); w == nil {
+			if w, _ = b.blocked.due.first(); w == nil {
 				return nil, false
 			}
 		}
 		l := b.serial[w.eval.Job()]
 		switch {
 		case l != nil: // who decides on the job now sees all that this would
-			b.asks.due.remove(w)
+			b.blocked.due.remove(w)
 			b.setApart(w)
-			if resting := l.current.token == "" && l.current.timer != nil; !resting {
+			if backingOff := l.current.token == "" && l.current.timer != nil; !backingOff {
 				b.enter(l.current)
 			}
 			continue
@@ -47,7 +47,7 @@ func (b *Broker) Next(index uint64) (turn *AskTurn, again bool) {
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
 		}
-		return b.giveTurn(w), false
+		return b.leaseEntry(w), false
 	}
 	return nil, false
 }
@@ -61,7 +61,7 @@ func (b *Broker) nextOpen() (best *entry) {
 			continue
 		}
 		w, _ := g.entries.first()
-		if head := b.head(p, p.gate); head != nil && head.goesBefore(&w.place, w.eval) {
+		if head := b.head(p, p.gate); head != nil && head.goesBefore(&w.position, w.eval) {
 			continue
 		}
 		if best == nil || w.before(best) {
@@ -79,13 +79,13 @@ func (b *Broker) outranks(w *entry) bool {
 	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
 }
 
-// giveTurn gives an ask to the pass: its job is held until it answers.
-func (b *Broker) giveTurn(w *entry) *AskTurn {
-	b.asks.due.remove(w)
+// leaseEntry gives an ask to the pass: nothing else of its job is given out until it answers.
+func (b *Broker) leaseEntry(w *entry) *Lease {
+	b.blocked.due.remove(w)
 	w.stop()
 	b.setApart(w)
 	it := &item{
-		eval: w.eval, place: w.place, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), turn: w,
+		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 	}
 	if p := b.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
 		p.given = it.rank
@@ -93,12 +93,12 @@ func (b *Broker) giveTurn(w *entry) *AskTurn {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.enter(it)
-	return &AskTurn{Eval: w.eval, Token: it.token}
+	return &Lease{Eval: w.eval, Token: it.token}
 }
 
-// turnOf finds what the pass holds; nil: it holds it no more.
-func (b *Broker) turnOf(t *AskTurn) *item {
-	it, err := b.held(t.Eval.ID, t.Token)
+// itemOf finds what the pass has leased; nil: the lease has ended.
+func (b *Broker) itemOf(t *Lease) *item {
+	it, err := b.leased(t.Eval.ID, t.Token)
 	if err != nil {
 		return nil
 	}
@@ -108,14 +108,14 @@ func (b *Broker) turnOf(t *AskTurn) *item {
 // Tried says that nothing comes of an ask on the state of index: it waits on as it did,
 // and so do those that are like it. left says what can help it, and when it is to be
 // looked at again all the same.
-func (b *Broker) Tried(t *AskTurn, index uint64, left *structs.Evaluation) {
+func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it := b.turnOf(t)
+	it := b.itemOf(t)
 	if it == nil {
 		return
 	}
-	w := it.turn
+	w := it.entry
 	w.failures, w.refusals = 0, 0
 	if !w.gone {
 		b.tried(w.group, index, left)
@@ -129,12 +129,12 @@ func (b *Broker) Tried(t *AskTurn, index uint64, left *structs.Evaluation) {
 
 // Short says that an ask whose plan is on its way finds no room for all of it on the
 // state of index: those that are like it find none.
-func (b *Broker) Short(t *AskTurn, index uint64, left *structs.Evaluation) {
+func (b *Broker) Short(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if it := b.turnOf(t); it != nil && !it.turn.gone {
-		b.tried(it.turn.group, index, left)
-		b.settle(it.turn.group)
+	if it := b.itemOf(t); it != nil && !it.entry.gone {
+		b.tried(it.entry.group, index, left)
+		b.settle(it.entry.group)
 	}
 }
 
@@ -147,21 +147,21 @@ func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
 }
 
 // maxRefusals is how often in a row an ask is decided anew at once, because its plan did
-// not hold; then it rests for a moment.
+// not hold; then it backs off for a moment.
 const maxRefusals = 16
 
 // Answered says what became of an ask's plan: it has been committed whole, or, with
 // again set, is to be decided anew (then so are the others that were tried beside it),
 // or, with failed set, could not be made or committed: it is tried again later, later
 // each time, until it has failed too often.
-func (b *Broker) Answered(t *AskTurn, again, failed bool) {
+func (b *Broker) Answered(t *Lease, again, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	it := b.turnOf(t)
+	it := b.itemOf(t)
 	if it == nil {
 		return
 	}
-	w := it.turn
+	w := it.entry
 	if again || failed {
 		b.tryAll(it.pool)
 	}
@@ -181,7 +181,7 @@ func (b *Broker) Answered(t *AskTurn, again, failed bool) {
 		b.unblock(w.eval.ID)
 	default:
 		w.failures++
-		b.afterEntry(w, b.restTime(w.failures), func() { b.back(w) })
+		b.afterEntry(w, b.backOffTime(w.failures), func() { b.back(w) })
 	}
 	b.conclude(it)
 }

@@ -10,37 +10,37 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// verdict is what a worker said of an evaluation while it was pinned.
-type verdict uint8
+// reply is what a worker said of an evaluation while it was retained.
+type reply uint8
 
 const (
-	verdictNone verdict = iota
-	verdictAck
-	verdictNack
+	replyNone reply = iota
+	replyAck
+	replyNack
 )
 
-// item is one evaluation in the broker that is not blocked, or a blocked one whose turn
-// it is.
+// item is one evaluation in the broker that is not blocked, or a blocked one that the queue
+// pass has leased.
 type item struct {
 	eval *structs.Evaluation
-	place
+	position
 	seq      uint64 // order of arrival
 	since    time.Time
-	timer    clock.Timer // of its delay, its rest or its worker's time
+	timer    clock.Timer // of its delay or its lease
 	failures int         // deliveries that came to nothing
 
-	inReady, inGate, inBack int // its places in those heaps
+	inReady, inGate, inBack int // its indexes in those heaps
 	// sentBack: what it places would have overtaken others. It is not given out again
 	// before nothing goes before it.
 	sentBack bool
 
-	// What follows is of a held evaluation.
+	// What follows is of a leased evaluation.
 
-	token string // the worker's; empty: nobody holds it
-	taken time.Time
-	pins  int      // plans of it that are being committed
-	seeds []string // of the plans that came under this token
-	said  verdict  // by the worker while it was pinned
+	token    string // of its lease; empty: nobody has one
+	taken    time.Time
+	retained int      // plans of it that are being committed
+	seeds    []string // of the plans that came under this token
+	said     reply    // by the worker while it was retained
 	// over: by the state, it is not pending any more; the worker will say so.
 	over bool
 	// again is its later version to be taken in once the worker has answered: it was
@@ -49,12 +49,12 @@ type item struct {
 	// ends is set once it has been answered: when the broker has followed the state so far,
 	// which tells what has become of it. Until then it counts as it did. 0: not answered.
 	ends uint64
-	// turn is the blocked ask that a queue pass has taken; nil: a worker has it.
-	turn *entry
+	// entry is the blocked ask that a queue pass has leased; nil: a worker has leased the evaluation.
+	entry *entry
 }
 
-// place is where an evaluation stands in the queue.
-type place struct {
+// position is what orders an evaluation in the queue of its pool.
+type position struct {
 	rank structs.Rank
 	pool string // "": it places nothing
 }
@@ -62,16 +62,16 @@ type place struct {
 // standingFirst is that of work that places nothing, but mostly gives back room.
 const standingFirst = -1
 
-// placeOf finds the place of an evaluation by its job's best ask.
-func (b *Broker) placeOf(snap *state.Snapshot, e *structs.Evaluation) place {
+// positionOf finds the position of an evaluation by its job's best ask.
+func (b *Broker) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
 	job := snap.Job(nil, e.Namespace, e.JobID)
 	if job == nil || job.Stopped() {
-		return place{rank: structs.Rank{
+		return position{rank: structs.Rank{
 			Standing: standingFirst, Band: b.config.Band(e.Priority), Number: int64(e.Priority), Submitted: e.CreateIndex, Job: e.Job(),
 		}}
 	}
 	since := e.CreateTime
-	for _, w := range b.asks.ofJob[e.Job()] {
+	for _, w := range b.blocked.ofJob[e.Job()] {
 		since = min(since, w.eval.CreateTime)
 	}
 	best := b.config.Rank(job, nil, since)
@@ -80,7 +80,7 @@ func (b *Broker) placeOf(snap *state.Snapshot, e *structs.Evaluation) place {
 			best = r
 		}
 	}
-	return place{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
+	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
 }
 
 // before is the order of delivery.
@@ -96,7 +96,7 @@ func (i *item) stop() {
 	}
 }
 
-// lane is a job's evaluations: one ready, held or resting, at most one behind it.
+// lane is a job's evaluations: one ready, leased or backing off, at most one behind it.
 type lane struct {
 	current *item
 	next    *item
@@ -106,5 +106,5 @@ type lane struct {
 type readyKey struct{ kind, pool string }
 
 func newReady() *heap[*item] {
-	return &heap[*item]{before: (*item).before, place: func(i *item) *int { return &i.inReady }}
+	return &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inReady }}
 }

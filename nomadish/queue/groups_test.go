@@ -32,7 +32,7 @@ func (b *bed) groups() int {
 	synctest.Wait()
 	b.Broker.mu.Lock()
 	defer b.Broker.mu.Unlock()
-	return len(b.asks.groups)
+	return len(b.blocked.groups)
 }
 
 func (b *bed) transition(alloc string, suspend bool) {
@@ -90,19 +90,19 @@ func TestCommitTakesLong(t *testing.T) {
 		b.register(node("s", "small"))
 		b.jobNeeding("a", 100)
 		b.put(waits("1", "a"))
-		turn := b.turn("1")
-		unpin, ok := b.Pin("1", turn.Token, "")
+		lease := b.lease("1")
+		unretain, ok := b.Retain("1", lease.Token, "")
 		if !ok {
-			b.Fatal("not pinned")
+			b.Fatal("not retained")
 		}
-		unpin()
+		unretain()
 		time.Sleep(time.Hour)
 		b.next("") // a blocked evaluation is no worker's
-		if token, ok := b.Outstanding("1"); !ok || token != turn.Token {
+		if token, ok := b.Outstanding("1"); !ok || token != lease.Token {
 			b.Fatal("taken from the pass")
 		}
-		b.Tried(turn, b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "1"))
-		b.turn("")
+		b.Tried(lease, b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "1"))
+		b.lease("")
 		b.register(node("t", "small"))
 		b.tried("1")
 	})
