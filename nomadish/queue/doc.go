@@ -3,6 +3,9 @@
 // it; it hands those that wait for room (blocked) to the queue pass when room that may
 // help them came free; and it is the gate that keeps plans from overtaking.
 //
+// docs/design/queue.md follows an evaluation from its trigger to its acknowledgement. The
+// [Broker], Nomad's word, is all of the queue.
+//
 // # What it keeps
 //
 // An evaluation in the broker is in one of these states. None of it is stored: all

@@ -8,7 +8,7 @@ import (
 )
 
 // What the other parts of a server need of the queue is declared here and nowhere else, one
-// interface a part, so that the way of a plan through the queue can be read in one place.
+// interface a part. docs/design/queue.md shows in which order they are called.
 
 // Leader is the leader as a worker calls it, on this server or on another one.
 type Leader interface {
