@@ -27,6 +27,7 @@ type ask struct {
 	// common is what plain instances take; shared by all of them.
 	common use
 	tasks  map[string]*structs.AllocatedTaskResources
+	frag   *leastFrag // says which device a share goes to; nil: the fullest
 	// resources is the batch's part: what every instance takes.
 	resources *structs.AllocatedResources
 }
@@ -45,8 +46,7 @@ type deviceAsk struct {
 	count              int
 	share              int // thousandths of each
 	find               cell.Ask
-	within             *domain    // the cell of a node whose devices alone may be taken; nil: any
-	frag               *leastFrag // says which device a share goes to; nil: the fullest
+	within             *domain // the cell of a node whose devices alone may be taken; nil: any
 }
 
 // whole is how many whole devices are asked for.

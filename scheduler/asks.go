@@ -133,7 +133,7 @@ func (s *Shape) Helped(w *World, nodeID string) bool {
 	if s.any {
 		return true
 	}
-	n, known := w.nodes.Get(nodeID)
+	n, known := w.nodesTree().Get(nodeID)
 	if !known || n.node == nil || n.has == nil || !n.node.Ready() {
 		return false
 	}

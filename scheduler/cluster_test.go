@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -134,6 +135,13 @@ func (c *cluster) sorted() []*structs.Allocation {
 		out = append(out, a)
 	}
 	slices.SortFunc(out, func(a, b *structs.Allocation) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+func (c *cluster) sortedNodes() (out []*structs.Node) {
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		out = append(out, c.nodes[id])
+	}
 	return out
 }
 
@@ -373,8 +381,11 @@ func (c *cluster) rebuilt() *World {
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
-	for _, h := range c.w.holds.All { // no table has them
-		e.hold(h)
+	for _, h := range c.w.holdsTree().All { // no table has them
+		e.Reserve(&structs.Reservation{
+			NodeID: h.nodeID, Namespace: h.namespace, JobID: h.job, Group: h.group, CPU: h.amount.CPU, MemoryMB: h.amount.MemoryMB,
+			DiskMB: h.amount.DiskMB, Cores: h.cores, Devices: h.devices, DueAt: h.due, ExpiresAt: h.expires,
+		})
 	}
 	return e.World()
 }

@@ -30,6 +30,19 @@ type Edit struct {
 	of       *holder // of the allocation last upserted
 }
 
+// begin begins an edit of a World in memory that the caller has, with a token of its own.
+func (e *Edit) begin(w *World, tok *token) { *e = Edit{w: *w, tok: tok} }
+
+// base is the World as the edit has it so far: its nodes and sets are up to date after flush, all else always.
+func (e *Edit) base() *World { return &e.w }
+
+// movedMembers reports whether this edit has changed which nodes are in which class and family, and
+// may go on doing so.
+func (e *Edit) movedMembers() bool { return e.w.members == e.tok }
+
+// owns reports whether a set of nodes was made by this edit, which may change it again.
+func (e *Edit) owns(c *nodeSet) bool { return c.owner == e.tok }
+
 // takeLater has a use taken of a node before anything is looked at again.
 func (e *Edit) takeLater(nodeID string, u *use) {
 	e.settle()

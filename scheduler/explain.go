@@ -122,8 +122,8 @@ func (x explanation) set(s *search, c *nodeSet, fits func(*nodeState)) {
 	}
 	tests, lacking := s.ask.tests()
 	counts := c.nodes.Sieve(tests, func(e bucket.Entry[*nodeState]) { look(e.Value) })
-	for id := range s.e.w.holds.All { // the index shows what is left of them for others
-		n, _ := s.e.w.nodes.Get(id)
+	for id := range s.e.base().holdsTree().All { // the index shows what is left of them for others
+		n, _ := s.e.base().nodesTree().Get(id)
 		if at := s.set(n); at == "" || at != s.set(c.any()) {
 			continue
 		}

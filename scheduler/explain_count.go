@@ -65,7 +65,7 @@ func newSurvey(find *search, holding map[string]bool) *survey {
 		holding: holding, refused: map[string]*refusedSet{},
 	}
 	find.e.flush()
-	for _, n := range find.e.w.nodes.All {
+	for _, n := range find.e.base().nodesTree().All {
 		if n.node != nil {
 			x.look(n)
 		}
@@ -285,7 +285,7 @@ func (x *survey) text(t *structs.NodeReason) string {
 func (x *survey) knows(driver string) bool {
 	if x.drivers == nil {
 		all := map[string]bool{}
-		for _, n := range x.find.e.w.nodes.All {
+		for _, n := range x.find.e.base().nodesTree().All {
 			if n.node == nil {
 				continue
 			}

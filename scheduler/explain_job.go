@@ -99,8 +99,7 @@ func (x *explainer) decide() error {
 	x.after, x.allocs = edit.World(), decided(in.Allocs, plan, in.Job)
 	in.Allocs = x.allocs
 	x.s = newScheduler(x.after, eval, &in)
-	r := &reconciler{w: x.after, eval: eval, in: &in, fit: x.s.fit}
-	r.reconcile()
+	r := x.s.reconcile()
 	x.s.stop(r.stops)
 	x.works, x.left = map[string]*groupWork{}, map[string]int{}
 	for _, work := range r.groups {
@@ -112,8 +111,7 @@ func (x *explainer) decide() error {
 // missingOf counts, by group, the instances that are to be placed and have no place.
 func missingOf(w *World, eval *structs.Evaluation, in *Input) map[string]int {
 	s := newScheduler(w, eval, in)
-	r := &reconciler{w: w, eval: eval, in: in, fit: s.fit}
-	r.reconcile()
+	r := s.reconcile()
 	out := map[string]int{}
 	for _, work := range r.groups {
 		out[work.group.Name] = len(work.place)
@@ -194,7 +192,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 
 // survey asks all nodes about one more instance of a group.
 func (x *explainer) survey(g *structs.TaskGroup) *survey {
-	find := newSearch(x.s.edit, newAsk(x.s.in, g), x.s.fit(g), x.s.rng, x.s.policy())
+	find := newSearch(x.s.edit, newAsk(x.s.in, g), x.s.fit(g), x.s.rng, x.s.in.policy())
 	find.refuse = x.s.fit(g).refusals(x.s.census, x.s.live)
 	var holding map[string]bool
 	if x.in.Job.PerNode() {

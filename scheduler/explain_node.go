@@ -313,7 +313,7 @@ func (r *roomCheck) devices(m *matcher) {
 			r.out = append(r.out, lack{reason: reason{structs.ReasonDevices, want.req.Name}, device: i, need: int64(want.count)})
 			continue
 		}
-		c := r.n.choose(want, cells, m)
+		c := r.a.choose(r.n, want, cells, m)
 		if c.tree == nil {
 			r.out = append(r.out, lackOfDevices(want, i, r.n, cells, m))
 			continue

@@ -1,10 +1,10 @@
 package scheduler
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -15,15 +15,15 @@ import (
 // every node: where the index shows what is lacking, nodes are only counted.
 func TestExplainEqualsWalk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt)
+		var nodes []*structs.Node
+		e := NewWorld().Edit()
 		for i := range rapid.IntRange(0, 8).Draw(rt, "nodes") {
-			c.setNode(drawExplained(rt, fmt.Sprintf("n%d", i)))
+			nodes = append(nodes, drawExplained(rt, fmt.Sprintf("n%d", i)))
+			e.UpsertNode(nodes[i])
 		}
-		for i := range rapid.IntRange(0, 3).Draw(rt, "others") {
-			c.submit(fmt.Sprint("other", i), drawAsking(rt))
-		}
-		e := c.w.Edit()
-		takeParts(rt, c, e)
+		w := placeOthers(rt, e.World())
+		e = w.Edit()
+		takeParts(rt, nodes, e)
 		for i := range rapid.IntRange(0, 3).Draw(rt, "reservations") {
 			job := rapid.SampledFrom([]string{"j", "other0"}).Draw(rt, "for")
 			e.Reserve(&structs.Reservation{
@@ -31,7 +31,7 @@ func TestExplainEqualsWalk(t *testing.T) {
 				Devices: rapid.IntRange(0, 2).Draw(rt, "devices"), Cores: rapid.IntRange(0, 2).Draw(rt, "cores"), DueAt: 1, ExpiresAt: 1 << 62,
 			})
 		}
-		c.w = e.World()
+		w = e.World()
 		j := drawAsking(rt)
 		if rapid.Bool().Draw(rt, "whole cores") {
 			task(j).Resources.Cores = rapid.IntRange(1, 4).Draw(rt, "cores")
@@ -47,9 +47,9 @@ func TestExplainEqualsWalk(t *testing.T) {
 				Name: "v/gpu", Count: 1, Share: rapid.SampledFrom([]int{300, 500}).Draw(rt, "part"),
 			}}}
 		}
-		j.ID, c.job = "j", j
-		in, ev := c.input(), c.newEval()
-		s := newScheduler(c.w, ev, &in)
+		j.ID = "j"
+		in := deciding(j, 1)
+		s := newScheduler(w, &structs.Evaluation{ID: "eval", JobID: j.ID}, &in)
 		find := s.newSearch(group(j), s.edit, s.fit(group(j)))
 		walked := newExplanation(j)
 		walked.classes(find, func(set *nodeSet) {
@@ -57,15 +57,45 @@ func TestExplainEqualsWalk(t *testing.T) {
 				walked.node(find, n)
 			}
 		})
-		if got, want := string(asJSON(rt, explain(find))), string(asJSON(rt, walked.AllocMetric)); got != want {
+		if got, want := text(rt, explain(find)), text(rt, walked.AllocMetric); got != want {
 			rt.Fatalf("told %s\na walk tells %s", got, want)
 		}
 	})
 }
 
+// placeOthers gives the World with up to three jobs on it.
+func placeOthers(t *rapid.T, w *World) *World {
+	p := NewPass(w)
+	for i := range rapid.IntRange(0, 3).Draw(t, "others") {
+		j := drawAsking(t)
+		j.ID = fmt.Sprint("other", i)
+		if _, err := p.Decide(&structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))); err != nil { //nolint:gosec // three
+			t.Fatal(err)
+		}
+	}
+	return p.World()
+}
+
+// deciding is what a job is decided with, that has no allocations yet.
+func deciding(j *structs.Job, seed uint64) Input {
+	minted := uint64(0)
+	return Input{
+		Job: j, Config: structs.DefaultSchedulerConfiguration(), Now: time.Unix(1_700_000_000, 0).UTC(), Seed: seed,
+		NewID: func() string { minted++; return structs.DeriveID(j.ID, minted) },
+	}
+}
+
+func text(t *rapid.T, m *structs.AllocMetric) string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // takeParts has somebody hold a part of some devices.
-func takeParts(t *rapid.T, c *cluster, e *Edit) {
-	for _, n := range c.sortedNodes() {
+func takeParts(t *rapid.T, nodes []*structs.Node, e *Edit) {
+	for _, n := range nodes {
 		for _, d := range n.NodeResources.Devices {
 			for _, one := range d.Instances {
 				if share := rapid.SampledFrom([]int{0, 600, 600, 800, 1000}).Draw(t, "taken"); share > 0 {
@@ -80,11 +110,4 @@ func takeParts(t *rapid.T, c *cluster, e *Edit) {
 			}
 		}
 	}
-}
-
-func (c *cluster) sortedNodes() (out []*structs.Node) {
-	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
-		out = append(out, c.nodes[id])
-	}
-	return out
 }

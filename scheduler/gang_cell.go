@@ -146,7 +146,7 @@ func (x *gangPlacer) domainsOn(f found, level string) (out []*domain) {
 	for i, work := range x.gw.works {
 		need += x.asks[i].devices * int64(work.first)
 	}
-	for _, c := range x.gw.cellRooms(f.node, level, x.s.m) {
+	for _, c := range x.gw.cellRooms(f.node, level, x.s.fits.m) {
 		if c.free >= need {
 			out = append(out, c.domain)
 		}
@@ -198,7 +198,7 @@ func (s *scheduler) besideOn(gw *gangWork, n *structs.Node, live []*structs.Allo
 	for _, work := range gw.works {
 		need += askAmount(newAsk(s.in, work.group)).devices * int64(len(work.place))
 	}
-	for _, c := range gw.cellRooms(state, want.Level, s.m) {
+	for _, c := range gw.cellRooms(state, want.Level, s.fits.m) {
 		holds := 0
 		for id := range held { // counted: the order cannot show
 			if c.devices[id] {
@@ -229,7 +229,7 @@ func (x *gangPlacer) cellRoomsOf(level string) (out []*room) {
 		n, _ := x.base.node(on.nodeID)
 		for _, d := range cellsOf(n, level) {
 			r := &room{domain: d, free: on.free, holds: make([]int64, len(x.asks))}
-			r.free.devices = freeIn(d, n, asks, x.s.m)
+			r.free.devices = freeIn(d, n, asks, x.s.fits.m)
 			for i, ask := range x.asks {
 				if on.holds[i] > 0 {
 					r.holds[i] = r.free.holds(ask)

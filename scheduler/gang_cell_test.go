@@ -52,6 +52,16 @@ func TestGangUnderOneCell(t *testing.T) {
 	f("socket", false, 3, 2, "node", "n: 0,1 pcie", "n: 2,3 pcie", "n: 4,5 pcie")
 }
 
+// devicesGiven lists what devices an allocation holds.
+func devicesGiven(a *structs.Allocation) (ids []string) {
+	for _, t := range a.AllocatedResources.Tasks { // looked for by ID: the order cannot show
+		for _, d := range t.Devices {
+			ids = append(ids, d.DeviceIDs...)
+		}
+	}
+	return ids
+}
+
 // TestGangFindsTheCellWithRoom: the cell that holds it is found among those that do not,
 // on whatever node, and what members ask for themselves holds as well.
 func TestGangFindsTheCellWithRoom(t *testing.T) {
@@ -64,7 +74,7 @@ func TestGangFindsTheCellWithRoom(t *testing.T) {
 	}
 	c.run("pair of o", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4})) // 0 to 3 of o
 	c.client(func(a *structs.Allocation) bool {
-		return slices.Contains(devicesOf(a), "n-gpu-0") || slices.Contains(devicesOf(a), "n-gpu-2")
+		return slices.Contains(devicesGiven(a), "n-gpu-0") || slices.Contains(devicesGiven(a), "n-gpu-2")
 	},
 		c.ended(false))
 	c.w = c.rebuilt()
@@ -127,7 +137,7 @@ func TestGangStaysUnderItsCell(t *testing.T) {
 	}
 	c.runAll()
 	leaves := c.members()["j.g[1]"]
-	id := devicesOf(leaves)[0]
+	id := devicesGiven(leaves)[0]
 	c.changeNode("n", func(n *structs.Node) {
 		for _, d := range n.NodeResources.Devices[0].Instances {
 			d.Healthy = d.ID != id

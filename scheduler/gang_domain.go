@@ -61,7 +61,7 @@ func (s *scheduler) nodeLevel(name string) bool {
 		return true
 	}
 	seen := map[*cell.Shape]bool{} // nodes of one family may have their devices in other places
-	for _, c := range s.w.families.All {
+	for _, c := range s.w.familiesTree().All {
 		for n := range c.all {
 			for _, t := range n.has.trees {
 				if seen[t.shape] {
@@ -232,7 +232,7 @@ func (x *gangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 	return func(yield func(*structs.Node, usableSet) bool) {
 		x.base.flush()
 		verdicts := map[string][]bool{} // by family, where that decides
-		for _, c := range x.base.w.classes.All {
+		for _, c := range x.base.base().classesTree().All {
 			n := c.any()
 			by, known := verdicts[n.has.family]
 			if !known {
@@ -271,7 +271,7 @@ func (x *gangPlacer) bound(r *room, class string, set usableSet) {
 // reservedByClass adds up what is reserved.
 func (x *gangPlacer) reservedByClass() map[string]amount {
 	held := map[string]amount{}
-	for id, h := range x.base.w.holds.All {
+	for id, h := range x.base.base().holdsTree().All {
 		if n, known := x.base.node(id); known && n.node != nil {
 			class := n.node.ComputedClass
 			held[class] = held[class].plus(amount{int64(h.devices), h.amount})

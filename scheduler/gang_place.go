@@ -209,7 +209,7 @@ func (g *groupRun) under(d *domain) {
 func (x *gangPlacer) onOneNode(level string) *trial {
 	s := x.s
 	joint := x.joint(level)
-	find := newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.m), s.rng, s.policy())
+	find := newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.fits.m), s.rng, s.in.policy())
 	var tried []string
 	for range maxNodesTried {
 		f, ok := find.next(tried)

@@ -273,7 +273,15 @@ func checkRanks(t *rapid.T, c *cluster) {
 }
 
 func sameGang(a, b *structs.Job) bool {
-	return slices.EqualFunc(a.TaskGroups, b.TaskGroups, func(x, y *structs.TaskGroup) bool { return x.Count == y.Count && leastOf(x) == leastOf(y) })
+	return slices.EqualFunc(a.TaskGroups, b.TaskGroups, func(x, y *structs.TaskGroup) bool { return x.Count == y.Count && statedMin(x) == statedMin(y) })
+}
+
+// statedMin is the min that a group states for its gang; 0: all of it.
+func statedMin(g *structs.TaskGroup) int {
+	if g.Gang == nil {
+		return 0
+	}
+	return g.Gang.Min
 }
 
 // finished gives the members of a gang that have completed for good.
@@ -291,10 +299,15 @@ func (c *cluster) counts(j *structs.Job, a *structs.Allocation) bool {
 	if a.Index() >= j.LookupTaskGroup(a.TaskGroup).Count {
 		return false
 	}
-	completed := j.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete && !dissolved(a) &&
-		a.NextAllocation == "" && (!a.ServerTerminal() || endedWell(a)) &&
+	completed := j.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete && !endedWithGang(a) &&
+		a.NextAllocation == "" && (!a.ServerTerminal() || structs.EndedByThemselves(a.TaskStates)) &&
 		(a.JobVersion == j.Version || structs.JobGroupChange(a.Job, j, a.TaskGroup) != structs.ChangeDestructive)
 	return isLive(a) || completed
+}
+
+// endedWithGang tells whether a member was stopped because of its gang: it is run again.
+func endedWithGang(a *structs.Allocation) bool {
+	return slices.Contains([]string{stopGangRestart, stopGangFailed, stopGangWaits}, a.DesiredDescription) && a.ServerTerminal()
 }
 
 // there counts the members of a group that run, or have completed for good.
@@ -338,7 +351,7 @@ func checkGang(t *rapid.T, c *cluster) {
 			if domains[domain] = true; len(domains) > 1 {
 				t.Fatalf("%s %v hold a gang that must be under one", w.Level, domains)
 			}
-			for _, id := range devicesOf(a) {
+			for _, id := range devicesGiven(a) {
 				if w.Level == "socket" {
 					sockets[socketOf(c.nodes[a.NodeID], id)] = true
 				}
@@ -421,7 +434,7 @@ func roomFor(c *cluster, g *gangGroup, want *structs.TopologyAsk) bool {
 		if !n.Ready() {
 			continue
 		}
-		s, _ := c.w.nodes.Get(id)
+		s, _ := c.w.nodesTree().Get(id)
 		fit := int(s.free().CPU) / ask.CPU
 		fit = min(fit, int(s.free().MemoryMB)/ask.MemoryMB, int(s.free().DiskMB)/10)
 		if len(ask.Devices) > 0 && want != nil && want.Required && want.Level == "socket" {

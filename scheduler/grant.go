@@ -89,9 +89,9 @@ func (g *grant) pickDevices(a *ask, n *nodeState, m *matcher) string {
 	g.use.devices = make([]heldDevice, 0, a.held)
 	for i := range a.devices {
 		want := &a.devices[i]
-		c := n.choose(want, cells, m)
+		c := a.choose(n, want, cells, m)
 		if c.tree == nil {
-			return lacksOf(want, n, cells, m)
+			return a.lacksOf(want, n, cells, m)
 		}
 		g.cell = max(g.cell, c.class())
 		g.like += c.like
@@ -154,8 +154,8 @@ func (c *choice) taken(cells []*cell.State, share int) []*cell.State {
 	return cells
 }
 
-// choose finds the devices for one ask; its tree is nil if there are none.
-func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (best choice) {
+// choose finds the devices for one of the ask's; its tree is nil if there are none.
+func (a *ask) choose(n *nodeState, want *deviceAsk, cells []*cell.State, m *matcher) (best choice) {
 	for at, t := range n.has.trees {
 		if (want.vendor != "" && want.vendor != t.vendor) || want.kind != t.kind {
 			continue
@@ -166,8 +166,8 @@ func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (be
 			}
 			ask := want.find
 			ask.Allowed = want.allowed(t, group)
-			if want.frag != nil && want.share < wholeDevice {
-				ask.Allowed = want.frag.narrow(n, cells[at], pool{at, t, group}, ask.Allowed)
+			if a.frag != nil && want.share < wholeDevice {
+				ask.Allowed = a.frag.narrow(n, cells[at], pool{at, t, group}, ask.Allowed)
 			}
 			found, ok := cells[at].Find(ask)
 			partly := want.share < wholeDevice
@@ -182,17 +182,17 @@ func (n *nodeState) choose(want *deviceAsk, cells []*cell.State, m *matcher) (be
 	return best
 }
 
-// lacksOf says what is missing of an ask: devices, or a cell of its level.
-func lacksOf(want *deviceAsk, n *nodeState, cells []*cell.State, m *matcher) string {
+// lacksOf says what is missing of one of the ask's: devices, or a cell of its level.
+func (a *ask) lacksOf(want *deviceAsk, n *nodeState, cells []*cell.State, m *matcher) string {
 	anywhere := *want
-	if anywhere.within = nil; want.within != nil && n.choose(&anywhere, cells, m).tree != nil {
+	if anywhere.within = nil; want.within != nil && a.choose(n, &anywhere, cells, m).tree != nil {
 		return "devices: no room for " + strconv.Itoa(want.count) + " under " + want.within.String()
 	}
 	if !want.find.Required {
 		return lacksDevices
 	}
 	anywhere.find.Required, anywhere.find.Level = false, ""
-	if c := n.choose(&anywhere, cells, m); c.tree != nil {
+	if c := a.choose(n, &anywhere, cells, m); c.tree != nil {
 		return fmt.Sprintf("devices: no free cell of level %s for %d", want.find.Level, want.count)
 	}
 	return lacksDevices

@@ -78,7 +78,7 @@ func (s *scheduler) serves(h *hold) bool {
 // lapse has the job's reservations that are over, or for groups that miss nothing, be in nobody's way: reserve ends them in this
 // very plan, and others of the job's groups must not have somebody leave for their sake.
 func (s *scheduler) lapse(groups []*groupWork) {
-	for id, h := range s.w.holds.All {
+	for id, h := range s.w.holdsTree().All {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
@@ -97,11 +97,11 @@ func (s *scheduler) reserve() {
 		missing[group] = s.queued[group]
 	}
 	after, ever := s.in.Config.ReserveAfter()
-	for id, h := range s.w.holds.All {
+	for id, h := range s.w.holdsTree().All {
 		if h.namespace != s.eval.Namespace || h.job != s.eval.JobID {
 			continue
 		}
-		_, held := s.edit.w.holds.Get(id) // what was placed there has ended it
+		_, held := s.edit.base().holdsTree().Get(id) // what was placed there has ended it
 		if held && missing[h.group] > 0 && s.serves(h) {
 			missing[h.group]--
 			continue
@@ -137,7 +137,7 @@ func (s *scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 			first = at
 		}
 	}
-	for _, h := range s.edit.w.holds.All {
+	for _, h := range s.edit.base().holdsTree().All {
 		if h.namespace == s.eval.Namespace && h.job == s.eval.JobID {
 			ends(min(h.expires, h.due+int64(reservedLate)))
 			nodes++
@@ -238,7 +238,7 @@ func (s *scheduler) spotsOfGang(g *gang, group *structs.TaskGroup, spots []spotI
 			only, bound = under(node.node), true
 		}
 	}
-	for id, h := range s.edit.w.holds.All {
+	for id, h := range s.edit.base().holdsTree().All {
 		if h.namespace == s.in.Job.Namespace && h.job == s.in.Job.ID {
 			need--
 			mine(id)

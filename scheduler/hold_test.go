@@ -131,7 +131,7 @@ func TestReservationEnds(t *testing.T) {
 	if p := c.starve("big", stopped, start); len(p.Unreserve) != 1 || len(p.Reserve) != 0 {
 		t.Fatalf("when its job is stopped: unreserved %v, reserved %+v", p.Unreserve, p.Reserve)
 	}
-	if n, known := c.w.nodes.Get("a"); !known || n.hold != nil {
+	if n, known := c.w.nodesTree().Get("a"); !known || n.hold != nil {
 		t.Error("the reservation is still there")
 	}
 }
@@ -291,8 +291,8 @@ func TestReservationsOfAGang(t *testing.T) {
 	}
 	// So are all when nobody may reserve any more.
 	c.config.ReservationAfter = -1
-	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || c.w.holds.Len() != 0 {
-		t.Errorf("reserved %v, and %d are there", p.Reserve, c.w.holds.Len())
+	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || c.w.holdsTree().Len() != 0 {
+		t.Errorf("reserved %v, and %d are there", p.Reserve, c.w.holdsTree().Len())
 	}
 }
 

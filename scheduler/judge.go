@@ -78,7 +78,7 @@ func (j *judgement) refuse(node, why string) {
 func (j *judgement) beside() {
 	for _, gang := range j.plan.Beside {
 		if slices.ContainsFunc(gang, func(id string) bool {
-			_, there := j.e.w.allocs.Get(id)
+			_, there := j.e.base().allocsTree().Get(id)
 			return there
 		}) {
 			continue
@@ -96,7 +96,7 @@ func (j *judgement) beside() {
 // unreserve ends the job's reservations that the plan ends.
 func (j *judgement) unreserve() {
 	for _, id := range j.plan.Unreserve {
-		if h, found := j.e.w.holds.Get(id); found && h.namespace == j.plan.Namespace && h.job == j.plan.JobID {
+		if h, found := j.e.base().holdsTree().Get(id); found && h.namespace == j.plan.Namespace && h.job == j.plan.JobID {
 			j.e.Unreserve(id)
 			j.unreserved = append(j.unreserved, h)
 		}
@@ -147,7 +147,7 @@ func (j *judgement) stop() {
 // update tries the in-place updates that change what an allocation holds.
 func (j *judgement) update() {
 	for _, up := range j.plan.Update {
-		old, found := j.e.w.allocs.Get(up.AllocID)
+		old, found := j.e.base().allocsTree().Get(up.AllocID)
 		if !found {
 			continue // it has ended meanwhile: there is nothing to update
 		}

@@ -132,7 +132,7 @@ func (s *search) weigh(c *setCursor, avoid []string) {
 	if !known {
 		return
 	}
-	w.remember = s.frag.shape != 0 && set.owner != s.e.tok
+	w.remember = s.frag.shape != 0 && !s.e.owns(set)
 	if key := (setShape{c.name, s.frag.shape}); w.remember && len(avoid) == 0 && len(s.refuse) == 0 {
 		if old, known := s.frag.t.weighed[key]; known && old.of == set.owner {
 			w.list = old.list
@@ -398,7 +398,7 @@ func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, 
 func (l *leastFrag) several(n *nodeState, k *kinds, before, after frag.Room) (loss float64, level int32, ok bool) {
 	cells := n.cells
 	for i := range l.ask.devices {
-		c := n.choose(&l.ask.devices[i], cells, l.m)
+		c := l.ask.choose(n, &l.ask.devices[i], cells, l.m)
 		if c.tree == nil {
 			return 0, 0, false
 		}
@@ -466,9 +466,7 @@ func (s *search) weighBy(t *Typical) {
 		return
 	}
 	s.frag = &leastFrag{t: t, ask: s.ask, m: s.f.m, shape: t.shapeOf(s)}
-	for i := range s.ask.devices {
-		s.ask.devices[i].frag = s.frag
-	}
+	s.ask.frag = s.frag
 }
 
 // meetsDevices tells whether there are devices where the group may go.

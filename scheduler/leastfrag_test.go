@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,15 +22,16 @@ func drawTypical(rt *rapid.T) *Typical {
 // taken before, and always one if any fits.
 func TestLeastFragmentationAgainstEveryNode(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt)
-		c.seed, c.typical = rapid.Uint64().Draw(rt, "seed"), drawTypical(rt)
+		h := newHunter(rt)
+		h.policy, h.seed, h.typical = policyLeastFrag, rapid.Uint64().Draw(rt, "seed"), drawTypical(rt)
 		ids := []string{"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}[:rapid.IntRange(1, 8).Draw(rt, "nodes")]
+		e := h.w.Edit()
 		for _, id := range ids {
-			c.setNode(drawNode(rt, id))
+			e.UpsertNode(drawNode(rt, id))
 		}
-		h := &hunter{t: rt, policy: policyLeastFrag}
+		h.w = e.World()
 		for i := range rapid.IntRange(1, 3).Draw(rt, "jobs") {
-			h.job(c, ids, i)
+			h.job(ids, i)
 		}
 	})
 }
@@ -41,26 +41,28 @@ func TestLeastFragmentationAgainstEveryNode(t *testing.T) {
 func TestWeighedNodesAreRememberedAsTheyAre(t *testing.T) {
 	remembered := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt)
-		c.config.SetNodeOrder(policyLeastFrag)
-		c.node("n", eightGPUs)
+		h := newHunter(rt)
+		h.config.SetNodeOrder(policyLeastFrag)
+		e := h.w.Edit()
+		e.UpsertNode(testNode("n", eightGPUs))
+		h.w = e.World()
 		share := func(name string) int { return rapid.SampledFrom([]int{100, 250, 300, 500, 700}).Draw(rt, name) }
 		ask := func(share int) *structs.Job {
 			return gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: share})
 		}
 		typical := ask(share("typical"))
-		c.typical = NewTypical([]structs.TypicalAsk{{Job: typical, Group: group(typical), Weight: 1}})
+		h.typical = NewTypical([]structs.TypicalAsk{{Job: typical, Group: group(typical), Weight: 1}})
 		for range rapid.IntRange(0, 12).Draw(rt, "before") {
-			j := ask(share("held"))
-			j.ID = fmt.Sprint("held", c.ids)
-			c.run(j.ID, j)
+			h.begin(ask(share("held")))
+			if f, ok := h.search.next(nil); ok {
+				h.search.take(f)
+			}
+			h.w = h.search.e.World()
 		}
 		j := ask(share("asked"))
-		c.job = j
-		in := c.input()
-		s := newScheduler(c.w, c.newEval(), &in)
-		l := s.newSearch(group(j), s.edit, s.fit(group(j))).frag
-		n, _ := s.edit.node("n")
+		h.begin(j)
+		l := h.search.frag
+		n, _ := h.search.e.node("n")
 		steps, ok := l.lossOf(n, l.t.of(n), true)
 		anew := *l
 		anew.shape = 0

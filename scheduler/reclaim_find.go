@@ -59,7 +59,7 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	case r.s.in.Job.PerNode(): // its nodes are named
 	case d != nil && d.nodeID == "":
 		f.levelsInDomain()
-	case r.e.w.heldKept:
+	case r.e.base().keepsHeld():
 		f.levelsOfAll()
 	default:
 		f.levelsByWalk()
@@ -81,7 +81,7 @@ func (r *reclaimer) mayTake(priority int) bool {
 // levelsOfAll goes over the sets that the World keeps.
 func (f *reclaimSearch) levelsOfAll() {
 	r, g, last := f.r, f.run, -1
-	for key, set := range r.e.w.held.All {
+	for key, set := range r.e.base().heldTree().All {
 		if !r.mayTake(key.priority) {
 			break
 		}
@@ -105,7 +105,7 @@ func (c *heldSet) any() *nodeState {
 // reserved are the nodes that the ask has reserved: the sets show what is left of them for
 // others.
 func (r *reclaimer) reserved(g *groupRun) (ids []string) {
-	for id, h := range r.e.w.holds.All {
+	for id, h := range r.e.base().holdsTree().All {
 		if h.free(&g.search.ask.by) {
 			ids = append(ids, id)
 		}
@@ -262,7 +262,7 @@ func (f *reclaimSearch) advance(c *heldCursor) bool {
 			return true
 		}
 	}
-	set, known := f.r.e.w.held.Get(c.key)
+	set, known := f.r.e.base().heldTree().Get(c.key)
 	if !known {
 		return false
 	}

@@ -56,7 +56,7 @@ func (x *gangPlacer) reclaim() *trial {
 // priorities are those by which lower bands hold something, lowest first.
 func (x *gangPlacer) priorities() (list []int) {
 	below := x.s.in.Config.Band(x.s.in.Job.Priority)
-	list = x.base.w.heldPriorities()
+	list = x.base.base().heldPriorities()
 	for i, p := range list {
 		if x.s.in.Config.Band(p) >= below {
 			return list[:i]
@@ -124,7 +124,7 @@ func (x *gangPlacer) makeRoomOnOne(level string) *trial {
 	joint := x.joint(level)
 	run := &groupRun{
 		s: s, work: &groupWork{group: joint},
-		search: newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.m), s.rng, s.policy()),
+		search: newSearch(x.base, newAsk(s.in, joint), newFeasibility(s.in.Job, joint, s.fits.m), s.rng, s.in.policy()),
 	}
 	r := s.reclaimer(x.base)
 	r.most = x.most
@@ -137,7 +137,7 @@ func (x *gangPlacer) makeRoomOnOne(level string) *trial {
 		}
 		tried = append(tried, spot.id)
 		without := x.without(spot.node)
-		g, what := run.search.ask.grant(without, s.m, s.rng)
+		g, what := run.search.ask.grant(without, s.fits.m, s.rng)
 		if what != "" {
 			continue
 		}

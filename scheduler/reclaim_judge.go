@@ -68,7 +68,7 @@ func (j *judgement) mayReclaim() {
 	if len(j.victims) == 0 {
 		return
 	}
-	rules := &structs.SchedulerConfiguration{Bands: j.e.w.bands}
+	rules := &structs.SchedulerConfiguration{Bands: j.e.base().bandList()}
 	band := rules.Band(j.priority())
 	for _, s := range j.victims {
 		if rules.Band(j.freed[s.AllocID].of.terms.Priority) >= band {

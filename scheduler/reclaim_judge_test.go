@@ -257,11 +257,11 @@ func (p *judgedInPart) checkVictims(holds *structs.JudgedPlan, before *World, he
 		jobs[p.c.allocs[s.AllocID].JobID] = true
 	}
 	for _, s := range p.plan.Stop {
-		u, ran := before.allocs.Get(s.AllocID)
+		u, ran := before.allocsTree().Get(s.AllocID)
 		if want := ran && here[s.PreemptedBy] != ""; stopped[s.AllocID] != want {
 			p.Fatalf("%s makes room: %v, want %v", s.AllocID, stopped[s.AllocID], want)
 		}
-		if now, runs := p.c.w.allocs.Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.equal(u)) {
+		if now, runs := p.c.w.allocsTree().Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.equal(u)) {
 			p.Fatalf("%s was to make room and does not: it holds %+v, held %+v", s.AllocID, now, u)
 		}
 	}

@@ -48,7 +48,7 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 		c := &t.come[i]
 		s.census.move(c.run.work.group.Name, t.id, -1)
 		n, _ := o.r.e.node(t.id)
-		g, what := c.run.search.ask.grant(n, s.m, s.rng)
+		g, what := c.run.search.ask.grant(n, s.fits.m, s.rng)
 		if i >= fit || what != "" {
 			left = append(left, *c)
 			continue

@@ -80,8 +80,9 @@ func sameUnkept(t *rapid.T, c *cluster, ev *structs.Evaluation) {
 		}
 		return plan, string(asJSON(t, plan))
 	}
-	e := c.w.Edit()
-	e.keepHeld(false)
+	e, unasked := c.w.Edit(), c.config
+	unasked.PreemptionConfig = structs.PreemptionConfig{}
+	e.Configure(&unasked)
 	plan, kept := decide(c.w, false)
 	if _, unkept := decide(e.World(), false); kept != unkept {
 		t.Fatalf("where it is kept who holds what:\n%s\nwhere not:\n%s", kept, unkept)
@@ -115,7 +116,7 @@ func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
 			gangs[a.JobID] = true
 			continue
 		}
-		u, _ := before.allocs.Get(a.ID)
+		u, _ := before.allocsTree().Get(a.ID)
 		e := c.w.Edit()
 		e.release(a.ID)
 		if node, _ := e.node(a.NodeID); node.lacksUse(u, &taker{}) == "" {

@@ -36,7 +36,7 @@ type reclaimRooms struct {
 // add adds a node with the newcomers that it is to have room for. fixed: others of the
 // job were put there before, with ports and devices of their own.
 func (r *reclaimRooms) add(s *scheduler, n *nodeState, asks []*ask, fixed bool) {
-	room := &reclaimRoom{node: n, asks: asks, m: s.m, rng: s.rng}
+	room := &reclaimRoom{node: n, asks: asks, m: s.fits.m, rng: s.rng}
 	room.plain = !fixed && !slices.ContainsFunc(asks, func(a *ask) bool { return !a.plain })
 	if room.plain {
 		room.free = n.free()

@@ -14,7 +14,7 @@ import (
 // taken from, lowest first. It is good until the next call.
 func (r *reclaimer) heldBy(n *nodeState) []heldAt {
 	var list []heldAt
-	if place, kept := r.e.w.places.Get(n.id); kept {
+	if place, kept := r.e.base().placesTree().Get(n.id); kept {
 		list = place.at
 	} else {
 		list = r.held.without(n)
@@ -81,7 +81,7 @@ func (f *reclaimSearch) levelsInDomain() {
 // levelsByWalk goes over all nodes.
 func (f *reclaimSearch) levelsByWalk() {
 	w := f.walk()
-	for _, n := range f.r.e.w.nodes.All {
+	for _, n := range f.r.e.base().nodesTree().All {
 		w.look(n)
 	}
 	f.levels = w.levels()
@@ -178,7 +178,7 @@ func (r *reclaimer) fitsEmptied(n *nodeState, asks []*ask) (fits, known bool) {
 		}
 	}
 	for _, a := range asks {
-		g, what := a.grant(c, r.s.m, r.s.rng)
+		g, what := a.grant(c, r.s.fits.m, r.s.rng)
 		if what != "" {
 			return false, true
 		}

@@ -70,13 +70,9 @@ type later struct {
 type reconciler struct {
 	w    *World
 	eval *structs.Evaluation
-	in   *Input
-	fit  func(group *structs.TaskGroup) *feasibility
-
-	groups  []*groupWork // in the job's order
-	stops   []*structs.AllocStop
-	inPlace []*structs.AllocInPlace
-	later   []later
+	in   reconcileInput
+	fits *fits
+	result
 
 	changes map[versionGroup]structs.Change
 }
@@ -87,7 +83,7 @@ type versionGroup struct {
 	group   string
 }
 
-// reconcile fills the reconciler's results.
+// reconcile fills the result.
 func (r *reconciler) reconcile() {
 	byGroup := map[string][]*structs.Allocation{}
 	allocs := slices.Clone(r.in.Allocs)
@@ -244,7 +240,7 @@ func (r *reconciler) change(a *structs.Allocation) structs.Change {
 func (r *reconciler) nodeFits(a *structs.Allocation) bool {
 	n, known := r.w.Node(a.NodeID)
 	g := r.in.Job.LookupTaskGroup(a.TaskGroup)
-	return known && g != nil && r.fit(g).verdict(n).ok()
+	return known && g != nil && r.fits.of(g).verdict(n).ok()
 }
 
 // updateInPlace moves a running allocation to the newest version.

@@ -10,7 +10,7 @@ import (
 // perNode reconciles a group of a system or sysbatch job: every ready node that
 // fits has one holder.
 func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
-	fit := r.fit(work.group)
+	fit := r.fits.of(work.group)
 	held := map[string]*structs.Allocation{}
 	leaving := map[string]*structs.Allocation{}
 	wanted := work.group.Count > 0 && !r.in.Job.IsPeriodic() && !r.in.Job.IsParameterized()
@@ -57,7 +57,7 @@ func (r *reconciler) perNode(work *groupWork, allocs []*structs.Allocation) {
 	if !wanted {
 		return
 	}
-	for id, s := range r.w.nodes.All {
+	for id, s := range r.w.nodesTree().All {
 		if s.node == nil || !s.node.Ready() || held[id] != nil || !fit.verdict(s.node).ok() {
 			continue
 		}

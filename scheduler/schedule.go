@@ -10,40 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Input is what one evaluation is decided with, beside the World.
-type Input struct {
-	// Job is the newest version; nil: it was purged.
-	Job *structs.Job
-	// Allocs are the job's, with Job attached where that version still exists.
-	Allocs []*structs.Allocation
-	Config structs.SchedulerConfiguration
-	Now    time.Time
-	// Seed settles what is arbitrary: where the search for dynamic ports starts,
-	// and the policy "random".
-	Seed uint64
-	// NewID mints the IDs of new evaluations and batch seeds.
-	NewID func() string
-	// Typical is what the cluster is typically asked for; the policy least-fragmentation
-	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
-	Typical *Typical
-	// Prepared is what is remembered of other evaluations; nil: nothing is.
-	Prepared *Prepared
-	// Annotate fills Plan.Annotations, for `job plan`.
-	Annotate bool
-	// SnapshotIndex is the state that World and Input are of; the plan and a
-	// blocked evaluation carry it.
-	SnapshotIndex uint64
-	// Past are those of the allocations' follow-up evaluations that are not to come any more: they have had their turn, and
-	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
-	Past map[string]bool
-	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
-	Asks []*structs.Ask
-	// Brief: why a blocked evaluation finds no room is not counted again.
-	Brief bool
-	// counting: only how many find no room is asked, not who gets what.
-	counting bool
-}
-
 // followUpWindow: delayed replacements due within it share one evaluation.
 const followUpWindow = time.Second
 
@@ -60,8 +26,7 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 
 	// 1. Compare what the job wants with what there is: what to stop, what to keep,
 	// what to update in place, what to place, and what to look at again later.
-	r := &reconciler{w: w, eval: eval, in: &in, fit: s.fit}
-	r.reconcile()
+	r := s.reconcile()
 
 	// 2. What is stopped is free for what is placed.
 	s.stop(r.stops)
@@ -114,7 +79,7 @@ type scheduler struct {
 	plan *structs.Plan
 
 	edit   *Edit
-	m      *matcher
+	fits   fits
 	rng    *random
 	live   []*structs.Allocation // those that stay, for the census
 	census *census
@@ -135,8 +100,7 @@ type scheduler struct {
 // groupFound is what is known of a group.
 type groupFound struct {
 	name   string
-	fit    *feasibility // nil: not decided yet
-	search *search      // the last one, if it was placed
+	search *search // the last one, if it was placed
 }
 
 func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
@@ -146,11 +110,11 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 		token     token
 		rng       random
 		census    census
-	}{edit: Edit{w: *w}, rng: random{in.Seed}, census: census{w: w}}
-	all.edit.tok = &all.token
+	}{rng: random{in.Seed}, census: census{w: w}}
+	all.edit.begin(w, &all.token)
 	s := &all.scheduler
 	*s = scheduler{
-		w: w, eval: eval, in: in, edit: &all.edit, m: in.Prepared.matcher(), rng: &all.rng, census: &all.census,
+		w: w, eval: eval, in: in, edit: &all.edit, rng: &all.rng, census: &all.census,
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -160,6 +124,7 @@ func newScheduler(w *World, eval *structs.Evaluation, in *Input) *scheduler {
 		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, allOrNone(in.Job)
 	}
 	s.groups = s.first[:0]
+	s.fits.begin(in.Job, in.Prepared.memory())
 	return s
 }
 
@@ -174,18 +139,14 @@ func allOrNone(job *structs.Job) bool {
 		!slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil })
 }
 
-// fit gives what nodes a group may use, decided so far.
-func (s *scheduler) fit(g *structs.TaskGroup) *feasibility {
-	of := s.found(g.Name)
-	if of.fit == nil {
-		if p := s.in.Prepared.of(s.in.Job, g); p != nil {
-			of.fit = p.feasibility(s.in.Job)
-		} else {
-			of.fit = newFeasibility(s.in.Job, g, s.m)
-		}
-	}
-	return of.fit
+// reconcile compares what the job wants with what there is.
+func (s *scheduler) reconcile() *result {
+	in := reconcileInput{Job: s.in.Job, Allocs: s.in.Allocs, Now: s.in.Now, Past: s.in.Past}
+	return reconcileJob(s.w, s.eval, in, &s.fits)
 }
+
+// fit gives what nodes a group may use, decided so far.
+func (s *scheduler) fit(g *structs.TaskGroup) *feasibility { return s.fits.of(g) }
 
 // found gives what is known of a group, to be added to at once.
 func (s *scheduler) found(group string) *groupFound {
@@ -210,22 +171,6 @@ func (s *scheduler) stop(stops []*structs.AllocStop) {
 			s.live = append(s.live, a)
 		}
 	}
-}
-
-// policy is the order in which nodes are taken: the job's, else the cluster's.
-func (s *scheduler) policy() string {
-	for _, p := range []string{s.in.Job.Policy, s.in.Config.NodeOrder()} {
-		switch p {
-		case policyBinpack, policySpread, policyFirstFit, policyNextFit, policyRandom:
-			return p
-		case policyLeastFrag:
-			if s.in.Typical.some() {
-				return p
-			}
-			return policyBinpack
-		}
-	}
-	return policyBinpack
 }
 
 // groupRun is the placing of one group.
@@ -279,22 +224,9 @@ func (s *scheduler) newRun(work *groupWork, e *Edit, f *feasibility) *groupRun {
 	}
 }
 
-func (s *scheduler) askOf(group *structs.TaskGroup) *ask {
-	if p := s.in.Prepared.of(s.in.Job, group); p != nil {
-		return p.askOf(s.in, group)
-	}
-	return newAsk(s.in, group)
-}
-
 func (s *scheduler) newSearch(group *structs.TaskGroup, e *Edit, f *feasibility) *search {
-	found := newSearch(e, s.askOf(group), f, s.rng, s.policy())
-	found.weighBy(s.in.Typical)
+	found := newSearchFor(s.in, group, e, f, s.rng, s.census, s.live)
 	s.found(group.Name).search = found
-	found.refuse = f.refusals(s.census, s.live)
-	found.scorer = newScorer(s.in.Job, group, s.census, s.live, s.in.Config.NodeLimitForFeasibilityChecks)
-	if sc := found.scorer; sc != nil && sc.single && sc.total > 0 {
-		sc.findFavourites(found)
-	}
 	return found
 }
 
@@ -561,19 +493,19 @@ func (s *scheduler) finish() {
 // A class that is not named has no ready node now.
 func (s *scheduler) eligibility(blocked *structs.Evaluation) {
 	blocked.ClassEligibility = map[string]bool{}
-	for name, c := range s.w.classes.All {
+	for name, c := range s.w.classesTree().All {
 		n, can := c.any(), false
 		for group := range s.failed { // any: the order cannot show
-			can = can || s.found(group).fit.class(n.node).ok()
+			can = can || s.fits.named(group).class(n.node).ok()
 		}
 		blocked.ClassEligibility[name] = can
 	}
 	for group := range s.failed {
-		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.found(group).fit.escaped()
+		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.fits.named(group).escaped()
 	}
 }
 
-func (s *scheduler) annotate(r *reconciler) {
+func (s *scheduler) annotate(r *result) {
 	updates := map[string]*structs.DesiredUpdates{}
 	for _, work := range r.groups {
 		updates[work.group.Name] = &work.counts

@@ -65,7 +65,7 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	e.flush()
 	s := &search{e: e, ask: a, f: f, rng: rng, policy: policy, byClass: f.looksAtMeta()}
 	s.order = dimensionOrder(f.job.Prefer)
-	s.sort = newSorter(e.w.config, s.order, policy == policySpread)
+	s.sort = newSorter(e.base().indexConf(), s.order, policy == policySpread)
 	s.phases = a.phases
 	if policy != policyBinpack && policy != policyLeastFrag {
 		s.phases = anywhere
@@ -93,13 +93,27 @@ func newSearch(e *Edit, a *ask, f *feasibility, rng *random, policy string) *sea
 	return s
 }
 
+// newSearchFor begins the search for a group's instances as an evaluation's input wants it: in its policy's
+// order, by its affinities and spreads, and past what is refused by where other instances are, which
+// live are a part of.
+func newSearchFor(in *Input, group *structs.TaskGroup, e *Edit, f *feasibility, rng *random, census *census, live []*structs.Allocation) *search {
+	s := newSearch(e, in.askOf(group), f, rng, in.policy())
+	s.weighBy(in.Typical)
+	s.refuse = f.refusals(census, live)
+	s.scorer = newScorer(in.Job, group, census, live, in.Config.NodeLimitForFeasibilityChecks)
+	if sc := s.scorer; sc != nil && sc.single && sc.total > 0 {
+		sc.findFavourites(s)
+	}
+	return s
+}
+
 // all gives the sets that the search goes over: classes if the group looks at meta,
 // else families.
 func (s *search) all() *tree[string, *nodeSet] {
 	if s.byClass {
-		return &s.e.w.classes
+		return s.e.base().classesTree()
 	}
-	return &s.e.w.families
+	return s.e.base().familiesTree()
 }
 
 func (s *search) byID() bool {
@@ -115,7 +129,7 @@ func (s *search) rewind() {
 	}
 	s.last, s.passed = nil, false
 	s.mine, s.others = nil, nil
-	for id, h := range s.e.w.holds.All {
+	for id, h := range s.e.base().holdsTree().All {
 		if h.askName == s.ask.by.askName {
 			s.mine = append(s.mine, id)
 		} else if h.free(&s.ask.by) {
@@ -157,7 +171,7 @@ func (s *search) findCandidates() {
 		if _, known := s.e.node(c); known {
 			s.candidates = append(s.candidates, c)
 		}
-		s.e.w.names.Ascend(nodeName{c, ""}, func(n nodeName, _ struct{}) bool {
+		s.e.base().namesTree().Ascend(nodeName{c, ""}, func(n nodeName, _ struct{}) bool {
 			if n.name == c {
 				s.candidates = append(s.candidates, n.id)
 			}

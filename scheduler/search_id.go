@@ -31,7 +31,7 @@ func (s *search) extend(l *idList) bool {
 	}
 	had := len(l.nodes)
 	l.whole = true
-	s.e.w.nodes.Ascend(l.from, func(id string, n *nodeState) bool {
+	s.e.base().nodesTree().Ascend(l.from, func(id string, n *nodeState) bool {
 		if id == l.from {
 			return true
 		}

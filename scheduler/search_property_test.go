@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -15,8 +16,13 @@ import (
 // hunter finds nodes for instances one by one, and compares what a search finds with
 // a dumb look at every node.
 type hunter struct {
-	t      *rapid.T
-	s      *scheduler
+	t       *rapid.T
+	w       *World
+	config  structs.SchedulerConfiguration
+	seed    uint64
+	typical *Typical
+
+	census *census
 	search *search
 	placed int
 	// strict: nothing was avoided, nor found beside the cursors, so that the order
@@ -27,9 +33,24 @@ type hunter struct {
 	policy string // of the jobs; "": any
 }
 
+// startOfHunt is the time at which everything is decided.
+var startOfHunt = time.Unix(1_700_000_000, 0).UTC()
+
+func newHunter(t *rapid.T) *hunter {
+	return &hunter{t: t, w: NewWorld(), config: structs.DefaultSchedulerConfiguration(), seed: 1}
+}
+
+// begin begins the search for the first group of a job that has no allocations yet.
+func (h *hunter) begin(j *structs.Job) {
+	in := Input{Job: j, Config: h.config, Now: startOfHunt, Seed: h.seed, Typical: h.typical}
+	h.census = &census{w: h.w}
+	fit := newFeasibility(j, group(j), newMatcher())
+	h.search = newSearchFor(&in, group(j), h.w.Edit(), fit, &random{h.seed}, h.census, nil)
+}
+
 // fitting is all nodes that fit now.
 func (h *hunter) fitting() (out []found) {
-	for id := range h.search.e.w.nodes.All {
+	for id := range h.search.e.base().nodesTree().All {
 		if f, ok := h.search.on(id); ok {
 			f.entry = bucket.Entry[*nodeState]{ID: id, At: f.node.vector(), Value: f.node}
 			out = append(out, f)
@@ -80,7 +101,7 @@ func (h *hunter) hunt(avoid []string) bool {
 		s.e.Unreserve(f.node.id)
 	}
 	s.take(f)
-	h.s.census.move(s.f.group.Name, f.node.id, 1)
+	h.census.move(s.f.group.Name, f.node.id, 1)
 	h.last, h.taken[f.node.id] = f.node.id, true
 	h.placed++
 	return true
@@ -137,27 +158,26 @@ func (h *hunter) after(id string) string {
 // it has gone past.
 func TestSearchAgainstEveryNode(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt)
-		c.seed = rapid.Uint64().Draw(rt, "seed")
+		h := newHunter(rt)
+		h.seed = rapid.Uint64().Draw(rt, "seed")
 		ids := []string{"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}[:rapid.IntRange(1, 8).Draw(rt, "nodes")]
+		e := h.w.Edit()
 		for _, id := range ids {
-			c.setNode(drawNode(rt, id))
+			e.UpsertNode(drawNode(rt, id))
 		}
 		if rapid.Bool().Draw(rt, "granular") {
-			c.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(rt, "granularity"))}
+			h.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(rt, "granularity"))}
 		}
-		e := c.w.Edit()
-		e.Configure(&c.config)
-		c.w = e.World()
-		h := &hunter{t: rt}
+		e.Configure(&h.config)
+		h.w = e.World()
 		for i := range rapid.IntRange(1, 3).Draw(rt, "jobs") {
-			h.job(c, ids, i)
+			h.job(ids, i)
 		}
 	})
 }
 
 // job places a job's instances until none fits.
-func (h *hunter) job(c *cluster, ids []string, i int) {
+func (h *hunter) job(ids []string, i int) {
 	rt := h.t
 	j := drawJob(rt)
 	j.ID, j.Type = fmt.Sprint("job", i), structs.JobTypeService
@@ -175,21 +195,18 @@ func (h *hunter) job(c *cluster, ids []string, i int) {
 			Operand: structs.ConstraintDistinctProperty, LTarget: "${meta.rack}", RTarget: "2",
 		})
 	}
-	e := c.w.Edit()
+	e := h.w.Edit()
 	if rapid.IntRange(0, 2).Draw(rt, "reservations") == 0 {
 		for range rapid.IntRange(1, 3).Draw(rt, "how many") {
 			e.Reserve(&structs.Reservation{
 				NodeID: rapid.SampledFrom(ids).Draw(rt, "reserved"), Namespace: j.Namespace, JobID: rapid.SampledFrom([]string{j.ID, "other"}).Draw(rt, "by"),
 				Group: "g", CPU: int64(rapid.IntRange(0, 3000).Draw(rt, "reserved cpu")), Devices: rapid.IntRange(0, 4).Draw(rt, "reserved GPUs"),
-				Cores: rapid.IntRange(0, 4).Draw(rt, "reserved cores"), DueAt: c.now.UnixNano(),
+				Cores: rapid.IntRange(0, 4).Draw(rt, "reserved cores"), DueAt: startOfHunt.UnixNano(),
 			})
 		}
 	}
-	c.w = e.World()
-	c.job = j
-	in := c.input()
-	h.s = newScheduler(c.w, c.newEval(), &in)
-	h.search = h.s.newSearch(group(j), h.s.edit, h.s.fit(group(j)))
+	h.w = e.World()
+	h.begin(j)
 	h.placed, h.last, h.strict, h.taken = 0, "", true, map[string]bool{}
 	avoids := rapid.IntRange(0, 2).Draw(rt, "avoids") == 0
 	for h.placed < 40 {
@@ -198,11 +215,11 @@ func (h *hunter) job(c *cluster, ids []string, i int) {
 			avoid = rapid.SliceOfN(rapid.SampledFrom(ids), 1, 3).Draw(rt, "nodes to avoid")
 		}
 		if rapid.IntRange(0, 9).Draw(rt, "flush") == 0 {
-			h.s.edit.flush()
+			h.search.e.flush()
 		}
 		if !h.hunt(avoid) {
 			break
 		}
 	}
-	c.w = h.s.edit.World()
+	h.w = h.search.e.World()
 }

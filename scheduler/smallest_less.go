@@ -104,7 +104,7 @@ func mostDevices(find *search, n *nodeState, number int) int {
 	// A job may ask for any number: what the node has not is not tried.
 	for want.count = min(want.count-1, n.freeDevices()); want.count > 0; want.count-- {
 		want.find.Count = want.count
-		if c := n.choose(&want, n.cells, find.f.m); c.tree != nil {
+		if c := find.ask.choose(n, &want, n.cells, find.f.m); c.tree != nil {
 			return want.count
 		}
 	}
@@ -191,7 +191,7 @@ func (p *prober) freeOfAll(sv *survey) []amount {
 	out := make([]amount, 0, len(sv.short)+len(sv.fitting))
 	add := func(n *nodeState) {
 		if taken[n.id] {
-			n, _ = p.x.w.nodes.Get(n.id)
+			n, _ = p.x.w.nodesTree().Get(n.id)
 		}
 		out = append(out, freeAmount(n))
 	}

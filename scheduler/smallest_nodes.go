@@ -94,7 +94,7 @@ func (x *survey) nearest(most int) []nearNode {
 func (p *prober) victims(sv *survey, n *nodeState) (victims, bool) {
 	var uses []*use
 	for _, u := range n.uses {
-		if _, there := p.x.w.allocs.Get(u.id); there && !p.x.own(u) {
+		if _, there := p.x.w.allocsTree().Get(u.id); there && !p.x.own(u) {
 			uses = append(uses, u)
 		}
 	}

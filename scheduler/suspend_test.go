@@ -446,7 +446,7 @@ func TestResumingProperty(t *testing.T) {
 			case 1:
 				id := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "node")
 				name := "guest-" + string(rune('a'+step))
-				if n, known := c.w.nodes.Get(id); known && n.free().CPU >= 1000 {
+				if n, known := c.w.nodesTree().Get(id); known && n.free().CPU >= 1000 {
 					c.guest(name, id, 1000)
 					guests[name] = id
 				}
@@ -465,7 +465,7 @@ func TestResumingProperty(t *testing.T) {
 			if stops := gang && failed > 0; (c.live() < before && !stops) || c.live() > count {
 				t.Fatalf("%d live of %d, %d before", c.live(), count, before)
 			}
-			for _, s := range c.w.nodes.All {
+			for _, s := range c.w.nodesTree().All {
 				if f := s.free(); f.CPU < 0 || f.MemoryMB < 0 {
 					t.Fatalf("node %s is over-committed: %+v", s.id, f)
 				}
@@ -476,7 +476,7 @@ func TestResumingProperty(t *testing.T) {
 					continue
 				}
 				asleep++
-				n, _ := c.w.nodes.Get(a.NodeID)
+				n, _ := c.w.nodesTree().Get(a.NodeID)
 				if !gang && n.lacks(Vector{CPU: a.AllocatedResources.Tasks["t"].Cpu.CpuShares}, nil) == "" {
 					t.Fatalf("%s could go on", a.ID)
 				}

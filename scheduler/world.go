@@ -71,6 +71,44 @@ func NewWorld() *World {
 // never is.
 func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &token{}, from: w} }
 
+// allocsTree are the uses of the allocations that count, by the allocation's ID.
+func (w *World) allocsTree() *tree[string, *use] { return &w.allocs }
+
+// nodesTree are the nodes that are known or that somebody uses, by ID.
+func (w *World) nodesTree() *tree[string, *nodeState] { return &w.nodes }
+
+// classesTree are the ready nodes by computed class.
+func (w *World) classesTree() *tree[string, *nodeSet] { return &w.classes }
+
+// familiesTree are the ready nodes by family.
+func (w *World) familiesTree() *tree[string, *nodeSet] { return &w.families }
+
+// membersTok says who changed last which nodes are in which class and family: while it is the same,
+// they are.
+func (w *World) membersTok() *token { return w.members }
+
+// namesTree are the known nodes by name.
+func (w *World) namesTree() *tree[nodeName, struct{}] { return &w.names }
+
+// holdsTree are the reservations, by node ID.
+func (w *World) holdsTree() *tree[string, *hold] { return &w.holds }
+
+// keepsHeld reports whether the World keeps who holds what by priority.
+func (w *World) keepsHeld() bool { return w.heldKept }
+
+// heldTree are the ready nodes by what they would have without those of a priority and below; empty
+// unless that is kept.
+func (w *World) heldTree() *tree[heldKey, *heldSet] { return &w.held }
+
+// placesTree says in which of the sets by priority a node is, by its ID.
+func (w *World) placesTree() *tree[string, *heldPlace] { return &w.places }
+
+// bandList are the bands of priorities; empty: the default.
+func (w *World) bandList() []structs.PriorityBand { return w.bands }
+
+// indexConf says how room is compared.
+func (w *World) indexConf() bucket.Config { return w.config }
+
 // Node gives a node by its ID.
 func (w *World) Node(id string) (*structs.Node, bool) {
 	if s, found := w.nodes.Get(id); found && s.node != nil {
