@@ -1,8 +1,10 @@
-package scheduler
+package scheduler_test
 
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -11,7 +13,7 @@ import (
 func TestShapesAreAlike(t *testing.T) {
 	config := structs.DefaultSchedulerConfiguration()
 	plain := func(change ...func(*structs.Job)) *structs.Job {
-		return testJob(structs.JobTypeService, 2, append([]func(*structs.Job){asks(1, 500, 500)}, change...)...)
+		return schedtest.Job(structs.JobTypeService, 2, append([]func(*structs.Job){asks(1, 500, 500)}, change...)...)
 	}
 	yes, no := true, false
 	has := func(change ...func(*structs.Allocation)) []*structs.Allocation {
@@ -40,14 +42,14 @@ func TestShapesAreAlike(t *testing.T) {
 	gang := func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }
 	first := plain().TaskGroups[0].Name
 	// Nothing of a node that is not there fits, so that it helps only what any room may help.
-	helped := func(s *Shape) bool { return s.Helped(NewWorld(), "none") }
-	fresh := ShapeOf(plain(), []string{first}, nil, config, false)
+	helped := func(s *scheduler.Shape) bool { return s.Helped(scheduler.NewWorld(), "none") }
+	fresh := scheduler.ShapeOf(plain(), []string{first}, nil, config, false)
 	if fresh.Key == "" || helped(&fresh) {
 		t.Fatalf("of a fresh job: %+v", fresh)
 	}
 	f := func(name string, alike, anywhere bool, job *structs.Job, groups []string, has []*structs.Allocation) {
 		t.Helper()
-		s := ShapeOf(job, groups, has, config, false)
+		s := scheduler.ShapeOf(job, groups, has, config, false)
 		if (s.Key == fresh.Key) != alike || helped(&s) != anywhere || !alike && s.Key != "" {
 			t.Errorf("%s: alike %v, any room helps %v; want %v, %v", name, s.Key == fresh.Key, helped(&s), alike, anywhere)
 		}

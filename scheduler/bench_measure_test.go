@@ -101,7 +101,7 @@ func (d *decision) verify(tb testing.TB, w *scheduler.World) {
 // commit gives the World with what the plan places.
 func commit(tb testing.TB, w *scheduler.World, plan *structs.Plan) *scheduler.World {
 	e := w.Edit()
-	if _, refused, why := e.Judge(plan); len(refused) > 0 {
+	if _, refused, why := scheduler.Judge(e, plan); len(refused) > 0 {
 		tb.Fatalf("the World that the plan was made on refuses it: %s", why)
 	}
 	return e.World()

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"bytes"
@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,9 +26,9 @@ type tester interface {
 // cluster is a small stand-in for the state: it keeps nodes, one job and its
 // allocations, and commits plans as the applier would.
 type cluster struct {
-	prepared *Prepared // by which every second decision goes
+	prepared *scheduler.Prepared // by which every second decision goes
 	t        tester
-	w        *World
+	w        *scheduler.World
 	nodes    map[string]*structs.Node
 	allocs   map[string]*structs.Allocation
 	job      *structs.Job
@@ -35,7 +38,7 @@ type cluster struct {
 	ids      int
 	seed     uint64
 	// typical is what the policy least-fragmentation keeps room for.
-	typical *Typical
+	typical *scheduler.Typical
 	// last is the newest plan, and its evaluation's record.
 	last *structs.Plan
 	done *structs.Evaluation
@@ -43,35 +46,15 @@ type cluster struct {
 
 func newCluster(t tester) *cluster {
 	return &cluster{
-		t: t, w: NewWorld(), nodes: map[string]*structs.Node{}, allocs: map[string]*structs.Allocation{},
+		t: t, w: scheduler.NewWorld(), nodes: map[string]*structs.Node{}, allocs: map[string]*structs.Allocation{},
 		now: time.Unix(1_700_000_000, 0).UTC(), config: structs.DefaultSchedulerConfiguration(), seed: 1,
 	}
 }
 
 // node adds a ready node.
 func (c *cluster) node(id string, change ...func(*structs.Node)) *structs.Node {
-	n := testNode(id, change...)
+	n := schedtest.Node(id, change...)
 	c.setNode(n)
-	return n
-}
-
-func testNode(id string, change ...func(*structs.Node)) *structs.Node {
-	n := &structs.Node{
-		ID: id, Name: "name-" + id, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
-		SchedulingEligibility: structs.NodeEligible,
-		Attributes:            map[string]string{"kernel.name": "linux", "unique.hostname": "host-" + id},
-		Meta:                  map[string]string{},
-		Drivers:               map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
-		NodeResources: &structs.NodeResources{
-			Cpu:    structs.NodeCpuResources{CpuShares: 4000, TotalCpuCores: 4, ReservableCpuCores: []uint16{0, 1, 2, 3}},
-			Memory: structs.NodeMemoryResources{MemoryMB: 8000}, Disk: structs.NodeDiskResources{DiskMB: 100_000},
-			Networks: []*structs.NetworkResource{{Device: "eth0", IP: "10.0.0.1"}},
-		},
-	}
-	for _, f := range change {
-		f(n)
-	}
-	n.ComputeClass()
 	return n
 }
 
@@ -91,26 +74,8 @@ func (c *cluster) changeNode(id string, f func(*structs.Node)) {
 }
 
 func down(n *structs.Node) { n.Status = structs.NodeStatusDown }
-func up(n *structs.Node)   { n.Status = structs.NodeStatusReady }
 
-// testJob is one group "g" of one mock task: 500 MHz, 256 MiB, 10 MiB of disk.
-func testJob(kind string, count int, change ...func(*structs.Job)) *structs.Job {
-	j := &structs.Job{
-		ID: "j", Type: kind, Priority: 50, CreateIndex: 1,
-		TaskGroups: []*structs.TaskGroup{{
-			Name: "g", Count: count, EphemeralDisk: &structs.EphemeralDisk{SizeMB: 10},
-			Tasks: []*structs.Task{{
-				Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "1s"},
-				Resources: &structs.Resources{CPU: 500, MemoryMB: 256},
-			}},
-		}},
-	}
-	for _, f := range change {
-		f(j)
-	}
-	j.Canonicalize()
-	return j
-}
+func up(n *structs.Node) { n.Status = structs.NodeStatusReady }
 
 // register stores a new version of the job.
 func (c *cluster) register(j *structs.Job) {
@@ -150,9 +115,9 @@ func (c *cluster) own() []*structs.Allocation {
 	return slices.DeleteFunc(c.sorted(), func(a *structs.Allocation) bool { return c.job != nil && a.JobID != c.job.ID })
 }
 
-func (c *cluster) input() Input {
+func (c *cluster) input() scheduler.Input {
 	ids := c.ids
-	return Input{
+	return scheduler.Input{
 		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
 		Typical: c.typical,
 		NewID:   func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
@@ -172,21 +137,21 @@ func (c *cluster) eval() *structs.Plan { c.t.Helper(); return c.evaluate(c.newEv
 
 func (c *cluster) evaluate(ev *structs.Evaluation) *structs.Plan {
 	c.t.Helper()
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatalf("schedule: %v", err)
 	}
 	in := c.input()
 	if in.Prepared = c.prepared; c.prepared == nil {
-		c.prepared = NewPrepared()
+		c.prepared = scheduler.NewPrepared()
 		in.Prepared = c.prepared
 	}
-	again, err := Schedule(c.w, ev, in)
+	again, err := scheduler.Schedule(c.w, ev, in)
 	if err != nil || !bytes.Equal(asJSON(c.t, plan), asJSON(c.t, again)) {
 		c.t.Fatalf("the same input gave another plan (%v):\n%s\n%s", err, asJSON(c.t, plan), asJSON(c.t, again))
 	}
 	e := c.w.Edit()
-	holds, refused, why := e.Judge(plan)
+	holds, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("the World that a plan was made on refuses it: %v, %s", refused, why)
 	}
@@ -372,8 +337,8 @@ func (c *cluster) checkWorld() {
 	}
 }
 
-func (c *cluster) rebuilt() *World {
-	e := NewWorld().Edit()
+func (c *cluster) rebuilt() *scheduler.World {
+	e := scheduler.NewWorld().Edit()
 	e.Configure(&c.config)
 	for _, a := range c.allocs {
 		e.UpsertAlloc(a)
@@ -381,10 +346,10 @@ func (c *cluster) rebuilt() *World {
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
-	for _, h := range c.w.holdsTree().All { // no table has them
+	for _, h := range world.Holds(c.w).All { // no table has them
 		e.Reserve(&structs.Reservation{
-			NodeID: h.nodeID, Namespace: h.namespace, JobID: h.job, Group: h.group, CPU: h.amount.CPU, MemoryMB: h.amount.MemoryMB,
-			DiskMB: h.amount.DiskMB, Cores: h.cores, Devices: h.devices, DueAt: h.due, ExpiresAt: h.expires,
+			NodeID: h.NodeID, Namespace: h.Namespace, JobID: h.Job, Group: h.Group, CPU: h.Amount.CPU, MemoryMB: h.Amount.MemoryMB,
+			DiskMB: h.Amount.DiskMB, Cores: h.Cores, Devices: h.Devices, DueAt: h.Due, ExpiresAt: h.Expires,
 		})
 	}
 	return e.World()

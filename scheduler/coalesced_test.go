@@ -1,8 +1,9 @@
-package scheduler
+package scheduler_test
 
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,7 +24,7 @@ func TestCoalescedFailuresCountAllThatWait(t *testing.T) {
 			t.Errorf("%s: %d wait, want %d; explained as %+v", what, q, wait, m)
 		}
 	}
-	f("a system job", testJob(structs.JobTypeSystem, 1), 2)
-	f("all at once", testJob(structs.JobTypeBatch, 500, func(j *structs.Job) { j.AllAtOnce = true }), 500)
-	f("partial none", testJob(structs.JobTypeBatch, 500, func(j *structs.Job) { j.Partial = structs.PartialNone }), 500)
+	f("a system job", schedtest.Job(structs.JobTypeSystem, 1), 2)
+	f("all at once", schedtest.Job(structs.JobTypeBatch, 500, func(j *structs.Job) { j.AllAtOnce = true }), 500)
+	f("partial none", schedtest.Job(structs.JobTypeBatch, 500, func(j *structs.Job) { j.Partial = structs.PartialNone }), 500)
 }

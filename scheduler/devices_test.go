@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -6,38 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// eightGPUs makes a node one of eight GPUs: two sockets of two switches of two each.
-// Devices are <node>-gpu-0 to -7 in the order of the tree.
-func eightGPUs(n *structs.Node) {
-	n.NodeResources.Cpu = structs.NodeCpuResources{CpuShares: 256_000, TotalCpuCores: 128}
-	n.NodeResources.Memory.MemoryMB = 1 << 20
-	group := &structs.NodeDeviceResource{Vendor: "nvidia", Type: "gpu", Name: "H100"}
-	t := &structs.NodeTopology{}
-	for s := range 2 {
-		socket := fmt.Sprint("socket-", s)
-		t.Cells = append(t.Cells, &structs.TopologyCell{ID: socket, Level: structs.LevelSocket})
-		for w := range 2 {
-			sw := &structs.TopologyCell{ID: fmt.Sprint("pcie-", 2*s+w), Level: structs.LevelPCIe, Parent: socket}
-			for g := range 2 {
-				id := fmt.Sprintf("%s-gpu-%d", n.ID, 4*s+2*w+g)
-				sw.Devices = append(sw.Devices, id)
-				group.Instances = append(group.Instances, &structs.NodeDevice{ID: id, Healthy: true})
-			}
-			t.Cells = append(t.Cells, sw)
-		}
-	}
-	n.NodeResources.Devices, n.NodeResources.Topology = []*structs.NodeDeviceResource{group}, t
-}
-
-// gpuJob asks one device per instance.
-func gpuJob(count int, d structs.RequestedDevice) *structs.Job {
-	return testJob(structs.JobTypeBatch, count, func(j *structs.Job) {
-		task(j).Resources.Devices = []*structs.RequestedDevice{&d}
-	})
-}
 
 // gpus lists what each live allocation was given, "node: numbers level", sorted.
 func (c *cluster) gpus() []string {
@@ -76,12 +48,12 @@ func (c *cluster) run(id string, j *structs.Job) {
 	c.seed++
 	ev := c.newEval()
 	ev.JobID = id
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	e := c.w.Edit()
-	holds, refused, why := e.Judge(plan)
+	holds, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}
@@ -96,15 +68,15 @@ func (c *cluster) run(id string, j *structs.Job) {
 // leaves free cells {3,4} and {5,6,7,8}; released, it is one free cell of 8 again.
 func TestGoldenBuddy(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
-	c.run("two", gpuJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 2}))
+	c.node("n", schedtest.EightGPUs)
+	c.run("two", schedtest.GPUJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 2}))
 	c.wantGPUs("n: 0,1 pcie")
-	c.run("four", gpuJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 4}))
-	c.run("another two", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
+	c.run("four", schedtest.GPUJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 4}))
+	c.run("another two", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
 	c.wantGPUs("n: 0,1 pcie", "n: 2,3 pcie", "n: 4,5,6,7 socket")
 	c.client(isLive, c.ended(false))
 	c.w = c.rebuilt()
-	c.run("eight", gpuJob(2, structs.RequestedDevice{Name: "nvidia/gpu/H100", Count: 8}))
+	c.run("eight", schedtest.GPUJob(2, structs.RequestedDevice{Name: "nvidia/gpu/H100", Count: 8}))
 	c.wantGPUs("n: 0,1,2,3,4,5,6,7 node")
 	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["devices"] != 1 || c.done.QueuedAllocations["g"] != 1 {
 		t.Errorf("the second ask for 8 is explained as %+v", m)
@@ -115,18 +87,18 @@ func TestGoldenBuddy(t *testing.T) {
 func TestSmallestCellOfAllNodes(t *testing.T) {
 	c := newCluster(t)
 	for _, id := range []string{"a", "b", "c"} {
-		c.node(id, eightGPUs)
+		c.node(id, schedtest.EightGPUs)
 	}
-	c.run("a", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
-	c.run("b", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 8}))
-	c.run("c", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.run("a", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
+	c.run("b", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 8}))
+	c.run("c", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
 	// a holds 4 and 1; b is full; c is free: cells of 1, 2 and 8.
-	c.run("two", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
+	c.run("two", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
 	c.wantGPUs("a: 0,1,2,3 socket", "a: 4 gpu", "a: 6,7 pcie", "b: 0,1,2,3,4,5,6,7 node")
-	c.run("one", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
-	c.run("three", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 3}))
+	c.run("one", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.run("three", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 3}))
 	c.wantGPUs("a: 0,1,2,3 socket", "a: 4 gpu", "a: 5 gpu", "a: 6,7 pcie", "b: 0,1,2,3,4,5,6,7 node", "c: 0,1,2 socket")
-	c.run("fours", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 4}))
+	c.run("fours", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 4}))
 	if got := c.gpus(); !slices.Contains(got, "c: 4,5,6,7 socket") || c.done.QueuedAllocations["g"] != 1 {
 		t.Errorf("given %v", got)
 	}
@@ -134,19 +106,19 @@ func TestSmallestCellOfAllNodes(t *testing.T) {
 
 func TestTopologyOfAnInstance(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
-	c.run("ones", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
-	c.run("three", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 3, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}))
+	c.node("n", schedtest.EightGPUs)
+	c.run("ones", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.run("three", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 3, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}))
 	c.wantGPUs("n: 0 gpu", "n: 4,5,6 socket")
 	// Free are 1, 2 and 3, and 7: no switch has two but the second.
-	c.run("pair", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie", Required: true}}))
+	c.run("pair", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie", Required: true}}))
 	c.wantGPUs("n: 0 gpu", "n: 2,3 pcie", "n: 4,5,6 socket")
 	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["devices: no free cell of level pcie for 2"] != 1 {
 		t.Errorf("explained as %+v", m)
 	}
-	c.run("preferred", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie"}}))
+	c.run("preferred", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie"}}))
 	c.wantGPUs("n: 0 gpu", "n: 1,7 node", "n: 2,3 pcie", "n: 4,5,6 socket")
-	c.run("unknown", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "nvlink", Required: true}}))
+	c.run("unknown", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "nvlink", Required: true}}))
 	if c.done.QueuedAllocations["g"] != 1 {
 		t.Error("a level that no node has was given")
 	}
@@ -154,12 +126,14 @@ func TestTopologyOfAnInstance(t *testing.T) {
 
 func TestShares(t *testing.T) {
 	c := newCluster(t)
-	c.node("a", eightGPUs)
-	c.node("b", eightGPUs)
-	share := func(n int) *structs.Job { return gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: n}) }
+	c.node("a", schedtest.EightGPUs)
+	c.node("b", schedtest.EightGPUs)
+	share := func(n int) *structs.Job {
+		return schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: n})
+	}
 	c.run("half", share(500))
 	c.run("third", share(300))
-	c.run("whole", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.run("whole", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
 	c.run("much", share(600))
 	c.run("last", share(200))
 	c.wantGPUs("a: 0 gpu", "a: 0 gpu", "a: 0 gpu", "a: 1 gpu", "a: 2 gpu")
@@ -173,26 +147,26 @@ func TestShares(t *testing.T) {
 	}
 	c.client(isLive, c.ended(false))
 	c.w = c.rebuilt()
-	c.run("eights", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 8}))
+	c.run("eights", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 8}))
 	c.wantGPUs("a: 0,1,2,3,4,5,6,7 node", "b: 0,1,2,3,4,5,6,7 node")
 }
 
 // Several asks of several tasks each get devices of their own.
 func TestSeveralDeviceAsks(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs, func(n *structs.Node) {
+	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {
 		n.NodeResources.Devices = append(n.NodeResources.Devices, &structs.NodeDeviceResource{
 			Vendor: "xilinx", Type: "fpga", Name: "u250", Instances: []*structs.NodeDevice{{ID: "fpga-0", Healthy: true}, {ID: "fpga-1"}},
 		})
 	})
-	c.run("j", testJob(structs.JobTypeBatch, 2, func(j *structs.Job) {
-		other := *task(j)
+	c.run("j", schedtest.Job(structs.JobTypeBatch, 2, func(j *structs.Job) {
+		other := *schedtest.Task(j)
 		other.Name = "u"
 		r := *other.Resources
 		r.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 4}}
 		other.Resources = &r
-		task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 2}, {Name: "fpga", Count: 1}}
-		group(j).Tasks = append(group(j).Tasks, &other)
+		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 2}, {Name: "fpga", Count: 1}}
+		schedtest.Group(j).Tasks = append(schedtest.Group(j).Tasks, &other)
 	}))
 	c.wantGPUs("n: 0 gpu", "n: 0,1 pcie")
 	for _, a := range c.allocs {
@@ -208,22 +182,22 @@ func TestSeveralDeviceAsks(t *testing.T) {
 // Devices of two models in one tree are never mixed in one ask; what is liked better wins.
 func TestModels(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs, func(n *structs.Node) {
+	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {
 		all := n.NodeResources.Devices[0]
 		n.NodeResources.Devices = []*structs.NodeDeviceResource{
 			{Vendor: "nvidia", Type: "gpu", Name: "A100", Instances: all.Instances[:3]},
 			{Vendor: "nvidia", Type: "gpu", Name: "H100", Instances: all.Instances[3:]},
 		}
 	})
-	c.run("five", gpuJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 5}))
+	c.run("five", schedtest.GPUJob(1, structs.RequestedDevice{Name: "nvidia/gpu", Count: 5}))
 	c.wantGPUs("n: 3,4,5,6,7 node")
 	c.client(isLive, c.ended(false))
 	c.w = c.rebuilt()
-	c.run("liked", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Affinities: []*structs.Affinity{
+	c.run("liked", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Affinities: []*structs.Affinity{
 		{LTarget: "${device.model}", Operand: "=", RTarget: "A100", Weight: 50},
 	}}))
 	c.wantGPUs("n: 0,1 pcie", "n: 4,5 pcie")
-	c.run("more", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
+	c.run("more", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
 	if c.done.QueuedAllocations["g"] != 1 {
 		t.Error("four of two models were given")
 	}
@@ -232,19 +206,19 @@ func TestModels(t *testing.T) {
 // A device that is not well is not given, and leaves its cells at once.
 func TestSickDevice(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
+	c.node("n", schedtest.EightGPUs)
 	c.changeNode("n", func(n *structs.Node) {
 		d := *n.NodeResources.Devices[0]
 		d.Instances = slices.Clone(d.Instances)
 		d.Instances[0] = &structs.NodeDevice{ID: "n-gpu-0", HealthDescription: "ECC"}
 		n.NodeResources.Devices = []*structs.NodeDeviceResource{&d}
 	})
-	c.run("one", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
-	c.run("pair", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
-	c.run("eight", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 8}))
+	c.run("one", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.run("pair", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2}))
+	c.run("eight", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 8}))
 	c.wantGPUs("n: 1 gpu", "n: 2,3 pcie")
-	c.changeNode("n", eightGPUs)
-	c.run("again", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
+	c.changeNode("n", schedtest.EightGPUs)
+	c.run("again", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
 	c.wantGPUs("n: 0 gpu", "n: 1 gpu", "n: 2,3 pcie")
 }
 
@@ -252,7 +226,7 @@ func TestSickDevice(t *testing.T) {
 func TestCoresOfANodeThatHasOthersNow(t *testing.T) {
 	c := newCluster(t)
 	cores := func(n int) *structs.Job {
-		return testJob(structs.JobTypeBatch, 1, func(j *structs.Job) { task(j).Resources = &structs.Resources{Cores: n, MemoryMB: 100} })
+		return schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{Cores: n, MemoryMB: 100} })
 	}
 	more := func(n *structs.Node) { n.NodeResources.Cpu.CpuShares, n.NodeResources.Cpu.TotalCpuCores = 10_000, 10 }
 	c.node("n", more)
@@ -268,10 +242,10 @@ func TestCoresOfANodeThatHasOthersNow(t *testing.T) {
 func TestDeviceAffinity(t *testing.T) {
 	c := newCluster(t)
 	for i, model := range []string{"A100", "H100", "L4"} {
-		c.node(string(rune('a'+i)), eightGPUs, func(n *structs.Node) { n.NodeResources.Devices[0].Name = model })
+		c.node(string(rune('a'+i)), schedtest.EightGPUs, func(n *structs.Node) { n.NodeResources.Devices[0].Name = model })
 	}
 	likes := func(model string, count int) *structs.Job {
-		return gpuJob(count, structs.RequestedDevice{Name: "nvidia/gpu", Count: 4, Affinities: []*structs.Affinity{
+		return schedtest.GPUJob(count, structs.RequestedDevice{Name: "nvidia/gpu", Count: 4, Affinities: []*structs.Affinity{
 			{LTarget: "${device.model}", Operand: "=", RTarget: model, Weight: 100},
 		}})
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"slices"
@@ -6,17 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // away is a service whose instances outlive a lost connection for an hour.
 func away(count int, change ...func(*structs.DisconnectStrategy)) *structs.Job {
-	return testJob(structs.JobTypeService, count, func(j *structs.Job) {
+	return schedtest.Job(structs.JobTypeService, count, func(j *structs.Job) {
 		d := &structs.DisconnectStrategy{LostAfter: time.Hour, Replace: true, Reconcile: structs.ReconcileBestScore}
 		for _, f := range change {
 			f(d)
 		}
-		group(j).Disconnect = d
+		schedtest.Group(j).Disconnect = d
 	})
 }
 
@@ -119,7 +121,7 @@ func TestDisconnectedByAClockBehind(t *testing.T) {
 	c = cutOff(t, away(1, alone))
 	in := c.input()
 	in.Past = map[string]bool{c.followUp().ID: true}
-	plan, err := Schedule(c.w, c.newEval(), in)
+	plan, err := scheduler.Schedule(c.w, c.newEval(), in)
 	if err != nil || len(plan.Stop) != 1 || !plan.Stop[0].KeepRunning || plan.Stop[0].FollowupEvalID == "" || len(plan.Evals) != 2 {
 		t.Errorf("the evaluation after one that came to nothing: %s, %v", asJSON(t, plan), err)
 	}
@@ -129,7 +131,7 @@ func TestDisconnectedByAClockBehind(t *testing.T) {
 func TestDisconnectedAndUpdated(t *testing.T) {
 	c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.Replace = false }))
 	first := c.followUp()
-	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter = 3 * time.Hour })
+	c.update(func(j *structs.Job) { schedtest.Group(j).Disconnect.LostAfter = 3 * time.Hour })
 	c.eval()
 	later := c.followUp()
 	if later == nil || !later.WaitUntil.Equal(c.now.Add(3*time.Hour)) || c.one("a").FollowupEvalID != later.ID {
@@ -140,7 +142,9 @@ func TestDisconnectedAndUpdated(t *testing.T) {
 	if a := c.one("a"); a.ClientStatus != structs.AllocClientUnknown || len(c.sorted()) != 1 {
 		t.Errorf("at the time that held before it is %s", a.ClientStatus)
 	}
-	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter, group(j).Disconnect.Replace = time.Hour*2, true })
+	c.update(func(j *structs.Job) {
+		schedtest.Group(j).Disconnect.LostAfter, schedtest.Group(j).Disconnect.Replace = time.Hour*2, true
+	})
 	c.eval()
 	if c.one("a").ClientStatus != structs.AllocClientUnknown || c.one("b").DesiredStatus != structs.AllocDesiredRun {
 		t.Error("it is not replaced, though it is to be now")
@@ -153,7 +157,7 @@ func TestDisconnectedReplacedAndUpdated(t *testing.T) {
 	c.runAll()
 	first := c.followUp()
 	c.update(func(j *structs.Job) {
-		d := group(j).Disconnect
+		d := schedtest.Group(j).Disconnect
 		d.Replace, d.LostAfter, d.Reconcile = false, 3*time.Hour, structs.ReconcileKeepOriginal
 	})
 	c.eval()
@@ -174,7 +178,7 @@ func TestDisconnectedReplacedAndUpdated(t *testing.T) {
 			t.Errorf("at the time of the version before: %s", a.ClientStatus)
 		}
 	}
-	c.update(func(j *structs.Job) { group(j).Disconnect.LostAfter = 90 * time.Minute })
+	c.update(func(j *structs.Job) { schedtest.Group(j).Disconnect.LostAfter = 90 * time.Minute })
 	c.eval()
 	if sooner := c.followUp(); sooner == nil || !sooner.WaitUntil.Equal(c.now.Add(30*time.Minute)) {
 		t.Errorf("with less time left the next look is %+v", sooner)
@@ -184,7 +188,7 @@ func TestDisconnectedReplacedAndUpdated(t *testing.T) {
 // What is awaited may run, and cannot be stopped: a new version that would run it anew waits for its node.
 func TestDisconnectedAndRunAnew(t *testing.T) {
 	c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.LostAfter, d.Replace = 0, false }))
-	c.update(func(j *structs.Job) { task(j).Env = map[string]string{"A": "1"} })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Env = map[string]string{"A": "1"} })
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	c.connect("a")
@@ -197,7 +201,7 @@ func TestDisconnectedAndPurged(t *testing.T) {
 	c := cutOff(t, away(1))
 	in := c.input()
 	in.Job = nil
-	plan, err := Schedule(c.w, c.newEval(), in)
+	plan, err := scheduler.Schedule(c.w, c.newEval(), in)
 	if err != nil || len(plan.Stop) != 2 || len(plan.Place) > 0 {
 		t.Errorf("%v: %s", err, asJSON(t, plan))
 	}
@@ -337,7 +341,7 @@ func TestExplainDisconnectedWithoutRoom(t *testing.T) {
 // hears of it.
 func TestDisconnectedGangAndUnwanted(t *testing.T) {
 	j := away(2)
-	group(j).Gang = &structs.Gang{Min: 2}
+	schedtest.Group(j).Gang = &structs.Gang{Min: 2}
 	j.Canonicalize()
 	c := cutOff(t, j)
 	if c.live() != 2 || len(c.last.Place) != 0 {
@@ -346,7 +350,7 @@ func TestDisconnectedGangAndUnwanted(t *testing.T) {
 
 	c = cutOff(t, away(1))
 	c.runAll()
-	c.update(func(j *structs.Job) { group(j).Count = 0 })
+	c.update(func(j *structs.Job) { schedtest.Group(j).Count = 0 })
 	c.eval()
 	for _, node := range []string{"a", "b"} {
 		if c.one(node).DesiredStatus != structs.AllocDesiredStop {
@@ -357,7 +361,7 @@ func TestDisconnectedGangAndUnwanted(t *testing.T) {
 
 // Without lost_after a disconnected node's work is lost at once.
 func TestDisconnectedWithoutTime(t *testing.T) {
-	c := cutOff(t, testJob(structs.JobTypeService, 1))
+	c := cutOff(t, schedtest.Job(structs.JobTypeService, 1))
 	if c.one("a").ClientStatus != structs.AllocClientLost || c.one("b").DesiredStatus != structs.AllocDesiredRun {
 		t.Errorf("on a %s, on b %s", c.one("a").ClientStatus, c.one("b").DesiredStatus)
 	}
@@ -366,7 +370,7 @@ func TestDisconnectedWithoutTime(t *testing.T) {
 // TestKept: what runs on a node that gossip hears still is kept, and nothing runs in its place, until that is over; with the node
 // lost altogether, or without gossip, it is replaced at once.
 func TestKept(t *testing.T) {
-	plain := func() *structs.Job { return testJob(structs.JobTypeService, 1) }
+	plain := func() *structs.Job { return schedtest.Job(structs.JobTypeService, 1) }
 	for what, row := range map[string]struct {
 		job  *structs.Job
 		kept time.Duration // 0: the node is not heard

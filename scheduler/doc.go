@@ -3,7 +3,7 @@
 // [Schedule] is a function: from a [World] (all nodes with what they have and
 // what is used of it), one evaluation and its [Input] (the job, its allocations,
 // the configuration, the time and a seed) it makes a plan. The same input gives
-// the same plan, byte for byte. [Edit.Judge] checks such a plan against a later
+// the same plan, byte for byte. [Judge] checks such a plan against a later
 // World, with the same fit check, and tells what of it still holds.
 //
 // # Words
@@ -17,27 +17,26 @@
 //
 // # Rooms
 //
-// world.go and edit.go are the World and its private, mutable form; tree.go is
-// the persistent map that both stand on, index.go what the bucket index (package
-// bucket) sees of nodes, devices.go how a node's devices become cells (package
-// cell), hold.go room that is reserved. fits.go is the one fit check. schedule.go
-// is the story of one evaluation; reconcile.go finds what to place, stop and
-// keep; feasible.go and target.go decide constraints, once per class where they
-// can; search.go goes through the nodes that fit in a policy's order, search_set.go
-// through those of one set, phases.go from the smallest free cell upwards; rank.go
-// chooses by affinities and spreads; ports.go and grant.go name the ports, cores and
-// devices; explain.go says why nothing fitted, explain_*.go
-// all that holds a job, and smallest*.go what would place it. gang.go is what a
-// gang is, reconcile_gang.go what becomes of one that is there, gang_domain.go which
-// racks and nodes may hold it, gang_place.go its placing as a whole. reclaim.go is the
-// taking from lower bands: reclaim_index.go knows who holds what, reclaim_find.go finds the
-// node that loses least, reclaim_room.go is a node as the planner (package preempt) sees it,
-// reclaim_plan.go writes what it decides, reclaim_gang.go does it for gangs as a whole, and
-// reclaim_judge.go keeps placements and what they take together.
+// This package is a face: it names what others may use and holds no code of its own. The
+// work is done below it, each part knowing only those before it:
+//
+//   - internal/world: the World and its private, mutable form, what is indexed of nodes,
+//     reservations, and the one fit check.
+//   - internal/feasible: what nodes a group may use at all, what a gang is, when what failed
+//     may run again.
+//   - internal/reconcile: wanted and running compared: what to place, stop and keep.
+//   - internal/search: the nodes that fit, in a policy's order, and what an instance gets there.
+//   - internal/judge: what of a plan holds on a World. It knows internal/world alone.
+//   - internal/decide: the story of one evaluation, in numbered steps; gangs as a whole, who
+//     gives back what others need, reservations, and many evaluations on one World.
+//   - internal/explain: all that holds a job, and the smallest change that would place it.
+//
+// The algorithms that they stand on, bucket, cell, preempt and frag, know nothing of ours;
+// trace replays a workload on Schedule.
 //
 // # Never
 //
-// This package never asks the clock or chance, never logs, does no I/O, starts no
-// goroutine and takes no lock. Nothing that shows depends on a map's order. A
+// Neither this package nor those below it ask the clock or chance, log, do I/O, start a
+// goroutine or take a lock. Nothing that shows depends on a map's order. A
 // World is never changed: whoever holds one may keep it.
 package scheduler

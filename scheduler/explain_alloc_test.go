@@ -1,9 +1,10 @@
-package scheduler
+package scheduler_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -12,7 +13,7 @@ func TestWhyHereOfATaker(t *testing.T) {
 	f := func(preempted []string, want string) {
 		t.Helper()
 		a := &structs.Allocation{ID: "a", NodeID: "n", PreemptedAllocations: preempted, DesiredStatus: structs.AllocDesiredRun}
-		x := ExplainAlloc(AllocInput{Alloc: a, Config: structs.DefaultSchedulerConfiguration()})
+		x := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: a, Config: structs.DefaultSchedulerConfiguration()})
 		if text := strings.Join(x.Text, "\n"); !strings.Contains(text, want) {
 			t.Errorf("it says %q, not %q", text, want)
 		}

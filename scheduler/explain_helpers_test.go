@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func (c *cluster) explain() *structs.JobExplanation {
 	c.t.Helper()
-	x, err := Explain(c.w, ExplainInput{Input: c.input()})
+	x, err := scheduler.Explain(c.w, scheduler.ExplainInput{Input: c.input()})
 	if err != nil {
 		c.t.Fatalf("explain: %v", err)
 	}
@@ -32,11 +33,11 @@ func (c *cluster) settle() map[string]int {
 	c.t.Helper()
 	ev := c.newEval()
 	ev.JobID, ev.Type, ev.Priority = c.job.ID, c.job.Type, c.job.Priority
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	holds, refused, why := c.w.Edit().Judge(plan)
+	holds, refused, why := scheduler.Judge(c.w.Edit(), plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}

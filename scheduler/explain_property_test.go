@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,17 +21,17 @@ func TestExplainCountsAndHelps(t *testing.T) {
 		c := newCluster(rt)
 		c.config.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(rt, "batch jobs preempt")
 		for i := range rapid.IntRange(0, 6).Draw(rt, "nodes") {
-			c.setNode(drawExplained(rt, fmt.Sprintf("n%d", i)))
+			c.setNode(schedtest.DrawAnyNode(rt, fmt.Sprintf("n%d", i)))
 		}
 		for i := range rapid.IntRange(0, 3).Draw(rt, "others") {
-			j := drawAsking(rt)
+			j := schedtest.DrawAskingJob(rt)
 			j.Priority = rapid.SampledFrom([]int{10, 50, 90}).Draw(rt, "priority")
 			c.submit(fmt.Sprint("other", i), j)
 		}
 		if rapid.Bool().Draw(rt, "somebody leaves") {
 			c.client(func(a *structs.Allocation) bool { return rapid.Bool().Draw(rt, "this one") }, c.ended(false))
 		}
-		c.submit("j", drawAsking(rt))
+		c.submit("j", schedtest.DrawAskingJob(rt))
 		x := c.explain()
 		g := x.Group("g")
 		if queued := c.copyOf().settle()["g"]; queued != g.Missing-g.PlacedNow {
@@ -63,7 +65,7 @@ func (c *cluster) metricsAreTrue() {
 	c.t.Helper()
 	ev := c.newEval()
 	ev.JobID, ev.Type = c.job.ID, c.job.Type
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil || plan.FailedTGAllocs["g"] == nil {
 		c.t.Fatalf("nothing failed: %v", err)
 	}
@@ -112,59 +114,6 @@ func sum(m map[string]int) (n int) {
 	return n
 }
 
-func drawExplained(t *rapid.T, id string) *structs.Node {
-	n := drawNode(t, id)
-	n.NodePool = rapid.SampledFrom([]string{"default", "default", "default", "other"}).Draw(t, "pool")
-	n.NodeClass = rapid.SampledFrom([]string{"", "fast"}).Draw(t, "class")
-	switch rapid.IntRange(0, 9).Draw(t, "state") {
-	case 0:
-		n.Status = structs.NodeStatusDown
-	case 1:
-		n.SchedulingEligibility = structs.NodeIneligible
-	case 2:
-		n.SchedulingEligibility, n.DrainStrategy = structs.NodeIneligible, &structs.DrainStrategy{}
-	case 3:
-		n.Drivers = map[string]*structs.DriverInfo{}
-	}
-	n.ComputeClass()
-	return n
-}
-
-// drawAsking draws a job of one group that asks for things which can be counted by hand.
-func drawAsking(t *rapid.T) *structs.Job {
-	kind := rapid.SampledFrom([]string{structs.JobTypeService, structs.JobTypeBatch}).Draw(t, "type")
-	return testJob(kind, rapid.IntRange(1, 9).Draw(t, "count"), func(j *structs.Job) {
-		g, tk := group(j), task(j)
-		yes := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
-		tk.Resources = &structs.Resources{CPU: rapid.IntRange(1, 3000).Draw(t, "cpu"), MemoryMB: rapid.IntRange(10, 6000).Draw(t, "memory")}
-		if yes("gpu") {
-			d := &structs.RequestedDevice{Name: rapid.SampledFrom([]string{"gpu", "v/gpu", "v/gpu/m"}).Draw(t, "kind"), Count: rapid.IntRange(1, 4).Draw(t, "gpus")}
-			if d.Count == 1 {
-				d.Share = rapid.SampledFrom([]int{300, 500, 1000}).Draw(t, "share")
-			}
-			tk.Resources.Devices = []*structs.RequestedDevice{d}
-		}
-		if yes("port") {
-			g.Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "s", Value: rapid.IntRange(79, 81).Draw(t, "port")}}}}
-		}
-		if yes("distinct") {
-			g.Constraints = append(g.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts})
-		}
-		if yes("rack") {
-			j.Constraints = append(j.Constraints, &structs.Constraint{LTarget: "${meta.rack}", Operand: "=", RTarget: "r1"})
-		}
-		if yes("host") {
-			g.Constraints = append(g.Constraints, &structs.Constraint{LTarget: "${attr.unique.hostname}", Operand: "!=", RTarget: "host-n1"})
-		}
-		if yes("datacenters") {
-			j.Datacenters = []string{"dc0", "dc1"}
-		}
-		if yes("candidates") {
-			g.Candidates = []string{"n0", "name-n2"}
-		}
-	})
-}
-
 // dumb counts by hand why each node takes no instance of the job.
 func (c *cluster) dumb() (map[string]int, structs.NodeCounts) {
 	out, counts := map[string]int{}, structs.NodeCounts{}
@@ -191,7 +140,7 @@ func (c *cluster) dumb() (map[string]int, structs.NodeCounts) {
 }
 
 func (c *cluster) dumbRefusals(n *structs.Node) (out []string) {
-	g, add := group(c.job), func(r string) { out = append(out, r) }
+	g, add := schedtest.Group(c.job), func(r string) { out = append(out, r) }
 	switch {
 	case n.Status == structs.NodeStatusDown:
 		add("node-down ")
@@ -220,7 +169,7 @@ func (c *cluster) dumbRefusals(n *structs.Node) (out []string) {
 	if len(g.Candidates) > 0 && n.ID != "n0" && n.ID != "n2" {
 		add("candidates ")
 	}
-	for _, d := range task(c.job).Resources.Devices {
+	for _, d := range schedtest.Task(c.job).Resources.Devices {
 		if !slices.ContainsFunc(n.NodeResources.Devices, func(have *structs.NodeDeviceResource) bool { return dumbKind(d, have) }) {
 			add("device-kind " + d.Name)
 		}
@@ -254,14 +203,14 @@ func (c *cluster) dumbLacks(n *structs.Node) (out []string) {
 			}
 		}
 	}
-	want := task(c.job).Resources
+	want := schedtest.Task(c.job).Resources
 	if int64(want.CPU) > cpu {
 		add("cpu ")
 	}
 	if int64(want.MemoryMB) > memory {
 		add("memory ")
 	}
-	for _, net := range group(c.job).Networks {
+	for _, net := range schedtest.Group(c.job).Networks {
 		if p := net.ReservedPorts[0].Value; ports[p] {
 			add(fmt.Sprint("port ", p))
 		}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,18 +20,18 @@ func TestExplainReasons(t *testing.T) {
 	}
 	busy := func(cpu, memory, count int) func(*cluster) {
 		return func(c *cluster) {
-			c.submit("other", testJob(structs.JobTypeService, count, func(j *structs.Job) {
-				task(j).Resources = &structs.Resources{CPU: cpu, MemoryMB: memory}
+			c.submit("other", schedtest.Job(structs.JobTypeService, count, func(j *structs.Job) {
+				schedtest.Task(j).Resources = &structs.Resources{CPU: cpu, MemoryMB: memory}
 			}))
 		}
 	}
 	constraint := func(l, op, r string) func(*structs.Job) {
 		return func(j *structs.Job) {
-			group(j).Constraints = append(group(j).Constraints, &structs.Constraint{LTarget: l, Operand: op, RTarget: r})
+			schedtest.Group(j).Constraints = append(schedtest.Group(j).Constraints, &structs.Constraint{LTarget: l, Operand: op, RTarget: r})
 		}
 	}
 	device := func(d structs.RequestedDevice) func(*structs.Job) {
-		return func(j *structs.Job) { task(j).Resources.Devices = []*structs.RequestedDevice{&d} }
+		return func(j *structs.Job) { schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{&d} }
 	}
 	for _, tt := range []struct {
 		name   string
@@ -55,7 +56,7 @@ func TestExplainReasons(t *testing.T) {
 				n.Drivers = map[string]*structs.DriverInfo{"docker": {Detected: true}}
 				n.ComputeClass()
 			})
-		}, 1, func(j *structs.Job) { task(j).Driver = "docker" }, []want{{structs.ReasonDriver, "docker", 4}}, structs.RemedyNodeState},
+		}, 1, func(j *structs.Job) { schedtest.Task(j).Driver = "docker" }, []want{{structs.ReasonDriver, "docker", 4}}, structs.RemedyNodeState},
 		{"pool", func(c *cluster) {
 			for id := range c.nodes {
 				c.changeNode(id, func(n *structs.Node) { n.NodePool = "gpu"; n.ComputeClass() })
@@ -76,49 +77,49 @@ func TestExplainReasons(t *testing.T) {
 				c.changeNode(id, func(n *structs.Node) { n.DiskFull = "the disk of /x is full" })
 			}
 		}, 9, func(*structs.Job) {}, []want{{structs.ReasonDiskFull, "", 4}}, structs.RemedyNodeState},
-		{"memory", busy(10, 7000, 4), 3, func(j *structs.Job) { task(j).Resources.MemoryMB = 1500 },
+		{"memory", busy(10, 7000, 4), 3, func(j *structs.Job) { schedtest.Task(j).Resources.MemoryMB = 1500 },
 			[]want{{structs.ReasonMemory, "", 4}}, structs.RemedyLess},
 		{"cpu and memory at once", busy(3000, 6000, 4), 1, func(j *structs.Job) {
-			task(j).Resources = &structs.Resources{CPU: 1200, MemoryMB: 2500}
+			schedtest.Task(j).Resources = &structs.Resources{CPU: 1200, MemoryMB: 2500}
 		}, []want{{structs.ReasonCPU, "", 4}, {structs.ReasonMemory, "", 4}}, structs.RemedyLess},
-		{"disk", nil, 1, func(j *structs.Job) { group(j).EphemeralDisk.SizeMB = 200_000 }, []want{{structs.ReasonDisk, "", 4}}, structs.RemedyLess},
-		{"cores", nil, 1, func(j *structs.Job) { task(j).Resources = &structs.Resources{Cores: 6, MemoryMB: 10} },
+		{"disk", nil, 1, func(j *structs.Job) { schedtest.Group(j).EphemeralDisk.SizeMB = 200_000 }, []want{{structs.ReasonDisk, "", 4}}, structs.RemedyLess},
+		{"cores", nil, 1, func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{Cores: 6, MemoryMB: 10} },
 			[]want{{structs.ReasonCPU, "", 4}, {structs.ReasonCores, "", 4}}, structs.RemedyLess},
 		{"static port", func(c *cluster) {
-			c.submit("other", testJob(structs.JobTypeService, 4, func(j *structs.Job) {
+			c.submit("other", schedtest.Job(structs.JobTypeService, 4, func(j *structs.Job) {
 				constraint("", structs.ConstraintDistinctHosts, "")(j)
-				group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
+				schedtest.Group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
 			}))
 		}, 1, func(j *structs.Job) {
-			group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
+			schedtest.Group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "http", Value: 8080}}}}
 		}, []want{{structs.ReasonPort, "8080", 4}}, structs.RemedyPort},
 		{"distinct hosts", nil, 6, constraint("", structs.ConstraintDistinctHosts, ""), []want{{structs.ReasonDistinctHosts, "distinct_hosts", 4}}, ""},
-		{"candidates", busy(4000, 10, 1), 1, func(j *structs.Job) { group(j).Candidates = []string{"n00"} },
+		{"candidates", busy(4000, 10, 1), 1, func(j *structs.Job) { schedtest.Group(j).Candidates = []string{"n00"} },
 			[]want{{structs.ReasonCandidates, "", 3}, {structs.ReasonCPU, "", 1}}, structs.RemedyDrop},
 		{"too few GPUs", func(c *cluster) {
-			c.node("g0", eightGPUs)
-			c.submit("other", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 5}))
+			c.node("g0", schedtest.EightGPUs)
+			c.submit("other", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 5}))
 		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 4}), []want{
 			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonDevices, "nvidia/gpu", 1},
 		}, structs.RemedyLess},
 		{"no free cell", func(c *cluster) {
-			c.node("g0", eightGPUs)
-			c.submit("a", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
-			c.submit("b", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 1}))
+			c.node("g0", schedtest.EightGPUs)
+			c.submit("a", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
+			c.submit("b", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 1}))
 			c.client(func(a *structs.Allocation) bool { return a.JobID == "a" }, c.ended(false))
-			c.submit("c", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "socket"}}))
+			c.submit("c", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "socket"}}))
 		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 5, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}),
 			[]want{{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonCell, "socket", 1}}, structs.RemedyTopology},
 		{"share", func(c *cluster) {
-			c.node("g0", eightGPUs)
-			c.submit("other", gpuJob(8, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 700}))
+			c.node("g0", schedtest.EightGPUs)
+			c.submit("other", schedtest.GPUJob(8, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 700}))
 		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 1, Share: 400}), []want{
 			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonShare, "nvidia/gpu", 1},
 		}, structs.RemedyLess},
-		{"model", func(c *cluster) { c.node("g0", eightGPUs) }, 1, device(structs.RequestedDevice{Name: "nvidia/gpu/B200", Count: 4}),
+		{"model", func(c *cluster) { c.node("g0", schedtest.EightGPUs) }, 1, device(structs.RequestedDevice{Name: "nvidia/gpu/B200", Count: 4}),
 			[]want{{structs.ReasonDeviceKind, "nvidia/gpu/B200", 5}}, structs.RemedyDrop},
 		{"volume", nil, 1, func(j *structs.Job) {
-			group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Name: "v", Type: structs.VolumeTypeHost, Source: "data"}}
+			schedtest.Group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Name: "v", Type: structs.VolumeTypeHost, Source: "data"}}
 		}, []want{{structs.ReasonVolume, "data", 4}}, structs.RemedyNodeState},
 		{"reserved", func(c *cluster) {
 			e := c.w.Edit()
@@ -134,7 +135,7 @@ func TestExplainReasons(t *testing.T) {
 			if tt.world != nil {
 				tt.world(c)
 			}
-			c.submit("j", testJob(structs.JobTypeService, tt.count, tt.job))
+			c.submit("j", schedtest.Job(structs.JobTypeService, tt.count, tt.job))
 			g := c.explain().Group("g")
 			if g.Missing == 0 {
 				t.Fatalf("nothing waits: %s", asJSON(t, g))
@@ -184,7 +185,7 @@ func TestExplainTellsOfADriverThatNoNodeKnows(t *testing.T) {
 			n.Attributes["driver.old"], n.Attributes["driver.other.suspend"] = "0", "1"
 			n.ComputeClass()
 		})
-		c.submit("j", testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Driver = driver }))
+		c.submit("j", schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Task(j).Driver = driver }))
 		g := c.explain().Group("g")
 		if len(g.Reasons) != 1 || g.Reasons[0].Text != want || (len(g.Smallest) > 0) != known {
 			t.Errorf("%s: %s %s, want %q", driver, asJSON(t, g.Reasons), asJSON(t, g.Smallest), want)
@@ -213,7 +214,7 @@ func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
 			t.Errorf("reasons %s, want %q", asJSON(t, g.Reasons), want)
 		}
 	}
-	c.submit("j", testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Driver = "raw_exec" }))
+	c.submit("j", schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Task(j).Driver = "raw_exec" }))
 	f(`no node knows driver "raw_exec"; nodes have mock_driver`)
 	says("n02", "broken")
 	says("n01", "switched off")
@@ -229,7 +230,7 @@ func TestExplainExactAmount(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
 	c.changeNode("n01", func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 5000 })
-	c.submit("j", testJob(structs.JobTypeService, 5, func(j *structs.Job) { task(j).Resources = &structs.Resources{CPU: 10, MemoryMB: 4500} }))
+	c.submit("j", schedtest.Job(structs.JobTypeService, 5, func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{CPU: 10, MemoryMB: 4500} }))
 	g := c.explain().Group("g")
 	at := slices.IndexFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess })
 	if at < 0 || len(g.Smallest[at].Edits) != 1 || string(g.Smallest[at].Edits[0].Value) != "1166" {
@@ -263,19 +264,19 @@ func TestExplainExpectedStart(t *testing.T) {
 	nodes(c, 2)
 	limited := func(hours int) func(*structs.Job) {
 		return func(j *structs.Job) {
-			group(j).MaxRunDuration = time.Duration(hours) * time.Hour
-			task(j).Resources = &structs.Resources{CPU: 4000, MemoryMB: 100}
+			schedtest.Group(j).MaxRunDuration = time.Duration(hours) * time.Hour
+			schedtest.Task(j).Resources = &structs.Resources{CPU: 4000, MemoryMB: 100}
 		}
 	}
-	c.submit("long", testJob(structs.JobTypeBatch, 1, limited(3)))
-	c.submit("short", testJob(structs.JobTypeBatch, 1, limited(1)))
-	c.submit("j", testJob(structs.JobTypeBatch, 2, limited(1)))
+	c.submit("long", schedtest.Job(structs.JobTypeBatch, 1, limited(3)))
+	c.submit("short", schedtest.Job(structs.JobTypeBatch, 1, limited(1)))
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2, limited(1)))
 	e := c.explain().Group("g").Expected
 	if !e.Known || e.First != c.now.Add(time.Hour).UnixNano() || e.All != c.now.Add(3*time.Hour).UnixNano() {
 		t.Errorf("expected: %s", asJSON(t, e))
 	}
 	c.update(func(j *structs.Job) {
-		group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+		schedtest.Group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
 	})
 	if d := c.explain().Group("g").Expected; d.First != e.First || d.All != e.All {
 		t.Errorf("expected by the scheduler itself: %s", asJSON(t, d))
@@ -284,7 +285,7 @@ func TestExplainExpectedStart(t *testing.T) {
 	if e = c.explain().Group("g").Expected; e.Known || e.First == 0 || e.All != 0 {
 		t.Errorf("of three, the last is not known: %s", asJSON(t, e))
 	}
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 5000 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 5000 })
 	if e = c.explain().Group("g").Expected; e.Known || e.First != 0 || !strings.Contains(e.Because, "even when empty") {
 		t.Errorf("no node is large enough: %s", asJSON(t, e))
 	}
@@ -306,7 +307,7 @@ func TestExplainWaits(t *testing.T) {
 			t.Errorf("told %q, want %q", got, want)
 		}
 	}
-	c.register(testJob(structs.JobTypeService, 3))
+	c.register(schedtest.Job(structs.JobTypeService, 3))
 	f("not-tried 3")
 	c.config.PauseEvalBroker = true
 	f("evaluations-paused 3", "not-tried 3")
@@ -322,7 +323,7 @@ func TestExplainWaits(t *testing.T) {
 	f("update-limit 2")
 	c.update(func(j *structs.Job) { j.Stop = true })
 	f("job-stopped 0")
-	c.update(func(j *structs.Job) { j.Stop = false; group(j).Count = 1 })
+	c.update(func(j *structs.Job) { j.Stop = false; schedtest.Group(j).Count = 1 })
 	c.eval()
 	c.client(isLive, c.ended(true))
 	if w := c.explain().Group("g").Waits; len(w) != 1 || w[0].Kind != structs.ReasonReschedule || w[0].Until <= c.now.UnixNano() || w[0].AllocCount != 1 {
@@ -339,7 +340,7 @@ func TestExplainAllOrNothing(t *testing.T) {
 		for i := range 3 {
 			c.node(fmt.Sprint("n", i), sized(1000, 1000))
 		}
-		c.submit("j", testJob(structs.JobTypeBatch, 5, asks(50, 1000, 1000), change))
+		c.submit("j", schedtest.Job(structs.JobTypeBatch, 5, asks(50, 1000, 1000), change))
 		g := c.explain().Group("g")
 		if len(g.Waits) != 1 || g.Waits[0].Kind != structs.ReasonAllAtOnce || g.Waits[0].Instances != 5 || !strings.Contains(g.Waits[0].Text, says) {
 			t.Errorf("told: %s", asJSON(t, g.Waits))
@@ -359,8 +360,8 @@ func TestExplainTooMuch(t *testing.T) {
 	for i := range 100 {
 		c.node(fmt.Sprint("n", i), gpuNode)
 	}
-	c.submit("j", testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
-		task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: 1_000_000, Share: structs.DeviceShareWhole}}
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: 1_000_000, Share: structs.DeviceShareWhole}}
 	}))
 	g := c.explain().Group("g")
 	if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess }) {
@@ -372,11 +373,11 @@ func TestExplainTooMuch(t *testing.T) {
 func TestExplainPreemption(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.submit("low", testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+	c.submit("low", schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
 		j.Priority = 10
-		task(j).Resources.CPU = 4000
+		schedtest.Task(j).Resources.CPU = 4000
 	}))
-	c.submit("j", testJob(structs.JobTypeBatch, 1))
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 1))
 	g := c.explain().Group("g")
 	if len(g.Waits) != 1 || g.Waits[0].Kind != structs.ReasonPreemption || g.Waits[0].AllocCount != 2 || !strings.Contains(g.Waits[0].Text, "preemption is off for batch") {
 		t.Errorf("told: %s", asJSON(t, g.Waits))
@@ -406,11 +407,11 @@ func TestExplainPartial(t *testing.T) {
 		t.Helper()
 		c := preempting(t)
 		nodes(c, 2)
-		c.submit("low", testJob(structs.JobTypeService, 1, asks(10, 4000, 10)))
+		c.submit("low", schedtest.Job(structs.JobTypeService, 1, asks(10, 4000, 10)))
 		if others > 0 {
-			c.submit("high", testJob(structs.JobTypeService, others, asks(90, 4000, 10)))
+			c.submit("high", schedtest.Job(structs.JobTypeService, others, asks(90, 4000, 10)))
 		}
-		c.submit("j", testJob(structs.JobTypeBatch, count, asks(50, 4000, 10), func(j *structs.Job) { j.Partial = partial }))
+		c.submit("j", schedtest.Job(structs.JobTypeBatch, count, asks(50, 4000, 10), func(j *structs.Job) { j.Partial = partial }))
 		g := c.explain().Group("g")
 		if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool { return w.Kind == structs.ReasonPreemption && strings.Contains(w.Text, says) }) {
 			t.Errorf("%s: told %s, not %q", partial, asJSON(t, g.Waits), says)
@@ -430,9 +431,9 @@ func TestExplainPartial(t *testing.T) {
 func TestExplainPartialOfGang(t *testing.T) {
 	c := preempting(t)
 	nodes(c, 2)
-	c.submit("low", testJob(structs.JobTypeService, 1, asks(10, 4000, 10)))
-	c.submit("high", testJob(structs.JobTypeService, 1, asks(90, 4000, 10)))
-	c.submit("j", testJob(structs.JobTypeBatch, 2, asks(50, 4000, 10), func(j *structs.Job) { group(j).Gang = &structs.Gang{} }))
+	c.submit("low", schedtest.Job(structs.JobTypeService, 1, asks(10, 4000, 10)))
+	c.submit("high", schedtest.Job(structs.JobTypeService, 1, asks(90, 4000, 10)))
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2, asks(50, 4000, 10), func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{} }))
 	g := c.explain().Group("g")
 	if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool {
 		return strings.Contains(w.Text, "1 allocation of lower bands than its own (50 to 50) hold would not be enough for all of the gang")

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func inLevel(level string, required bool) func(*structs.Job) {
-	return func(j *structs.Job) { group(j).Topology = &structs.TopologyAsk{Level: level, Required: required} }
+	return func(j *structs.Job) {
+		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
+	}
 }
 
 // TestGangUnderOneCell: all devices of a gang are under one cell of the level that it
@@ -20,9 +23,9 @@ func TestGangUnderOneCell(t *testing.T) {
 	f := func(level string, required bool, count, gpus int, reached string, want ...string) {
 		t.Helper()
 		c := newCluster(t)
-		c.node("n", eightGPUs)
-		c.node("flat", dgx("r1")) // its GPUs have no places
-		c.node("o", eightGPUs)
+		c.node("n", schedtest.EightGPUs)
+		c.node("flat", dgxIn("r1")) // its GPUs have no places
+		c.node("o", schedtest.EightGPUs)
 		c.register(gangJob(structs.JobTypeService, count, gpus, inLevel(level, required)))
 		c.eval()
 		if reached == "" {
@@ -66,13 +69,13 @@ func devicesGiven(a *structs.Allocation) (ids []string) {
 // on whatever node, and what members ask for themselves holds as well.
 func TestGangFindsTheCellWithRoom(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
-	c.node("o", eightGPUs)
+	c.node("n", schedtest.EightGPUs)
+	c.node("o", schedtest.EightGPUs)
 	one := structs.RequestedDevice{Name: "gpu", Count: 1}
 	for i := range 6 {
-		c.run(fmt.Sprint("one ", i), gpuJob(1, one)) // 0 to 5 of n
+		c.run(fmt.Sprint("one ", i), schedtest.GPUJob(1, one)) // 0 to 5 of n
 	}
-	c.run("pair of o", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 4})) // 0 to 3 of o
+	c.run("pair of o", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4})) // 0 to 3 of o
 	c.client(func(a *structs.Allocation) bool {
 		return slices.Contains(devicesGiven(a), "n-gpu-0") || slices.Contains(devicesGiven(a), "n-gpu-2")
 	},
@@ -80,7 +83,7 @@ func TestGangFindsTheCellWithRoom(t *testing.T) {
 	c.w = c.rebuilt()
 	// Free: 0, 2, 6 and 7 of n; 4 to 7 of o.
 	c.run("scattered", gangJob(structs.JobTypeService, 1, 2, inLevel("socket", true), func(j *structs.Job) {
-		task(j).Resources.Devices[0].Topology = &structs.TopologyAsk{Level: "pcie", Required: true}
+		schedtest.Task(j).Resources.Devices[0].Topology = &structs.TopologyAsk{Level: "pcie", Required: true}
 	}))
 	if got := c.gpus(); !slices.Contains(got, "n: 6,7 pcie") {
 		t.Fatalf("given %v", got)
@@ -99,7 +102,7 @@ func TestGangFindsTheCellWithRoom(t *testing.T) {
 // ask for themselves, another cell of the node may.
 func TestGangUnderTheNextCellOfANode(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs, func(n *structs.Node) {
+	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {
 		for _, i := range []int{0, 4} {
 			n.NodeResources.Devices[0].Instances[i].Healthy = false
 		}
@@ -109,14 +112,17 @@ func TestGangUnderTheNextCellOfANode(t *testing.T) {
 	})
 	c.register(gangJob(structs.JobTypeService, 1, 2, inLevel("socket", true), withPeer(1), func(j *structs.Job) {
 		pcie := &structs.TopologyAsk{Level: "pcie", Required: true}
-		task(j).Resources.Devices[0].Topology = pcie
+		schedtest.Task(j).Resources.Devices[0].Topology = pcie
 		j.TaskGroups[1].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1, Topology: pcie}}
-		group(j).Count = 1
+		schedtest.Group(j).Count = 1
 	}))
 	c.eval()
 	c.wantGang(2, "socket")
 	c.runAll()
-	c.update(func(j *structs.Job) { group(j).Count = 1; j.TaskGroups[1].Tasks[0].Resources.Devices[0].Count = 2 })
+	c.update(func(j *structs.Job) {
+		schedtest.Group(j).Count = 1
+		j.TaskGroups[1].Tasks[0].Resources.Devices[0].Count = 2
+	})
 	c.eval()
 	c.wantGang(2, "socket")
 	c.wantGPUs("n: 4,5 pcie", "n: 6,7 pcie")
@@ -126,7 +132,7 @@ func TestGangUnderTheNextCellOfANode(t *testing.T) {
 // under the cell of those that run.
 func TestGangStaysUnderItsCell(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
+	c.node("n", schedtest.EightGPUs)
 	c.register(gangJob(structs.JobTypeService, 5, 1, minimum(2), inLevel("socket", true), byMember))
 	c.eval()
 	c.wantGang(4, "socket")
@@ -159,7 +165,7 @@ func TestGangStaysUnderItsCell(t *testing.T) {
 func TestGangOfTwoKindsUnderOneCell(t *testing.T) {
 	cards := func(switches ...int) func(*structs.Node) {
 		return func(n *structs.Node) {
-			eightGPUs(n)
+			schedtest.EightGPUs(n)
 			nic := &structs.NodeDeviceResource{Vendor: "mellanox", Type: "nic", Name: "cx7"}
 			for _, w := range switches {
 				id := fmt.Sprint("nic-", w)
@@ -175,7 +181,7 @@ func TestGangOfTwoKindsUnderOneCell(t *testing.T) {
 	}
 	job := func(nics int) *structs.Job {
 		return gangJob(structs.JobTypeService, 2, 2, inLevel("socket", true), withPeer(1), func(j *structs.Job) {
-			task(j).Resources.Devices = append(task(j).Resources.Devices, &structs.RequestedDevice{Name: "nic", Count: nics})
+			schedtest.Task(j).Resources.Devices = append(schedtest.Task(j).Resources.Devices, &structs.RequestedDevice{Name: "nic", Count: nics})
 		})
 	}
 	c := newCluster(t)

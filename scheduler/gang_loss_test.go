@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -60,7 +63,7 @@ func TestGangWithoutRoomStopsAll(t *testing.T) {
 	c.wantLive(0)
 	c.wantQueued(3)
 	for _, a := range c.allocs {
-		if a.NodeID != "n02" && a.DesiredDescription != stopGangRestart {
+		if a.NodeID != "n02" && a.DesiredDescription != feasible.StopGangRestart {
 			t.Errorf("%s is stopped: %s", a.Name, a.DesiredDescription)
 		}
 	}
@@ -106,7 +109,7 @@ func TestGangFailsAsOne(t *testing.T) {
 			}
 		}
 		for _, a := range c.allocs {
-			if a.NextAllocation == "" && a.ClientStatus != structs.AllocClientFailed && a.DesiredDescription != stopGangFailed {
+			if a.NextAllocation == "" && a.ClientStatus != structs.AllocClientFailed && a.DesiredDescription != feasible.StopGangFailed {
 				t.Errorf("%s is stopped: %s", a.Name, a.DesiredDescription)
 			}
 		}
@@ -134,8 +137,8 @@ func TestGangMemberAlone(t *testing.T) {
 	c.wantPlan(0, 1, 0)
 	c.wantLive(2)
 	c.wantQueued(1)
-	c.node("n07", dgx("r2")) // a node elsewhere does not help
-	c.node("n08", dgx("r1"))
+	c.node("n07", dgxIn("r2")) // a node elsewhere does not help
+	c.node("n08", dgxIn("r1"))
 	c.wake(c.blocked())
 	c.wantPlan(1, 0, 0)
 	got := c.members()["j.g[1]"]
@@ -223,7 +226,7 @@ func TestGangDrains(t *testing.T) {
 	}
 	d := *c
 	d.allocs, d.nodes = maps.Clone(c.allocs), maps.Clone(c.nodes)
-	d.node("n04", dgx("r1"))
+	d.node("n04", dgxIn("r1"))
 	d.eval()
 	d.wantPlan(3, 3, 0)
 	d.wantGang(3, "rack")
@@ -258,7 +261,7 @@ func TestGangIsUpdatedAsAWhole(t *testing.T) {
 	}
 	// There is no room for what it is to be: it stays as it is.
 	c.runAll()
-	c.update(func(j *structs.Job) { task(j).Resources.MemoryMB = 9000 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.MemoryMB = 9000 })
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	c.wantLive(4)
@@ -298,7 +301,7 @@ func TestGangOfAllIsAnotherGangWithAnotherCount(t *testing.T) {
 func TestGroupWithARequiredTopologyStaysTogether(t *testing.T) {
 	c := newCluster(t)
 	c.racks(1, 2)
-	c.register(gangJob(structs.JobTypeService, 2, 8, inRack(true), func(j *structs.Job) { group(j).Gang = nil }))
+	c.register(gangJob(structs.JobTypeService, 2, 8, inRack(true), func(j *structs.Job) { schedtest.Group(j).Gang = nil }))
 	c.eval()
 	c.wantLive(2)
 	for _, a := range c.members() {
@@ -323,7 +326,7 @@ func TestGangRefusedIsRefusedWhole(t *testing.T) {
 	c.runAll()
 	lost := c.members()["j.g[0]"].NodeID
 	c.changeNode(lost, down)
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(plan) != 3 || len(plan.Stop) != 3 || !plan.AllAtOnce {
 		t.Fatalf("%d placed, %d stopped, %v", placed(plan), len(plan.Stop), err)
 	}
@@ -335,7 +338,7 @@ func TestGangRefusedIsRefusedWhole(t *testing.T) {
 	if n := len(holds.Place) + len(holds.Stop) + len(holds.Update) + len(holds.Evals); n != 0 || after.Diff(c.w) != nil {
 		t.Errorf("%d parts hold: %v", n, after.Diff(c.w))
 	}
-	again, err := Schedule(c.w, c.newEval(), c.input())
+	again, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(again) != 0 || len(again.Stop) != 3 {
 		t.Fatalf("%d placed, %d stopped, %v", placed(again), len(again.Stop), err)
 	}
@@ -352,9 +355,9 @@ func TestGangMemberComesBesideOthersOnly(t *testing.T) {
 	c.register(gangJob(structs.JobTypeService, 3, 8, byMember, inRack(true)))
 	c.eval()
 	c.runAll()
-	c.node("n08", dgx("r1"))
+	c.node("n08", dgxIn("r1"))
 	c.changeNode(c.members()["j.g[1]"].NodeID, down)
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +369,7 @@ func TestGangMemberComesBesideOthersOnly(t *testing.T) {
 		for _, id := range plan.Beside[0][:gone] {
 			e.DeleteAlloc(id, c.allocs[id].NodeID)
 		}
-		holds, refused, why := e.Judge(plan)
+		holds, refused, why := scheduler.Judge(e, plan)
 		if whole := gone < 2; (len(holds.Place) == 1) != whole || (len(refused) == 0) != whole || strings.Contains(why, "gang is gone") == whole {
 			t.Errorf("%d of the others are gone: %d batches hold, refused %v: %s", gone, len(holds.Place), refused, why)
 		}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -9,6 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -24,7 +28,7 @@ func drawGang(t *rapid.T) *structs.Job {
 }
 
 func drawGangSpec(t *rapid.T, j *structs.Job, groups int) {
-	first := group(j).Copy()
+	first := schedtest.Group(j).Copy()
 	j.TaskGroups = nil
 	topology := rapid.SampledFrom([]*structs.TopologyAsk{
 		nil, {Level: "rack"}, {Level: "node"}, {Level: "rack", Required: true}, {Level: "rack", Required: true},
@@ -61,7 +65,7 @@ func drawMember(t *rapid.T, g *structs.TaskGroup) {
 // drawRacked draws a node of one of four racks in two pods; where it is depends on
 // its ID alone.
 func drawRacked(t *rapid.T, i int) *structs.Node {
-	return testNode(fmt.Sprintf("n%d", i), func(n *structs.Node) {
+	return schedtest.Node(fmt.Sprintf("n%d", i), func(n *structs.Node) {
 		n.Meta["rack"], n.Meta["pod"] = fmt.Sprint("r", i%4), fmt.Sprint("p", i%2)
 		n.NodeResources.Cpu.CpuShares = 1000 * int64(rapid.IntRange(1, 5).Draw(t, "GHz"))
 		d := &structs.NodeDeviceResource{Vendor: "v", Type: "gpu", Name: "m"}
@@ -124,7 +128,7 @@ func TestAnyHistoryOfAGang(t *testing.T) {
 				c.newEval()
 			}
 			c.evaluate(ev)
-			checkPlan(rt, c, before)
+			checkGangPlan(rt, c, before)
 			checkGang(rt, c)
 		}
 	})
@@ -199,14 +203,14 @@ func gangStep(t *rapid.T, c *cluster) {
 // contended has a plan judged after a node that it may count on was lost. All of a
 // gang's first members come, or nothing of the plan happens.
 func contended(t *rapid.T, c *cluster, ev *structs.Evaluation) {
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := slices.Sorted(maps.Keys(c.nodes))
 	c.changeNode(rapid.SampledFrom(ids).Draw(t, "lost"), down)
 	e := c.w.Edit()
-	holds, refused, _ := e.Judge(plan)
+	holds, refused, _ := scheduler.Judge(e, plan)
 	if plan.AllAtOnce && len(refused) > 0 && len(holds.Place)+len(holds.Stop)+len(holds.Update)+len(holds.Evals) > 0 {
 		t.Fatalf("a part of a gang's plan holds: %+v", holds)
 	}
@@ -217,8 +221,8 @@ func contended(t *rapid.T, c *cluster, ev *structs.Evaluation) {
 	}
 }
 
-// checkPlan checks that a gang's first members come in one piece, with ranks in a row.
-func checkPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
+// checkGangPlan checks that a gang's first members come in one piece, with ranks in a row.
+func checkGangPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
 	stopped := map[string]bool{}
 	for _, s := range c.last.Stop {
 		stopped[s.AllocID] = stopped[s.AllocID] || !s.KeepRunning
@@ -230,9 +234,9 @@ func checkPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
 		t.Fatalf("%d are placed where nobody runs, but not all at once", n)
 	}
 	checkRanks(t, c)
-	for _, g := range gangsOf(c.job)[c.job.TaskGroups[0].Name].groups {
-		if have := c.there(c.job, g.group.Name); have < g.min {
-			t.Fatalf("group %s starts with %d, its min is %d", g.group.Name, have, g.min)
+	for _, g := range feasible.GangsOf(c.job)[c.job.TaskGroups[0].Name].Groups {
+		if have := c.there(c.job, g.Group.Name); have < g.Min {
+			t.Fatalf("group %s starts with %d, its min is %d", g.Group.Name, have, g.Min)
 		}
 	}
 }
@@ -243,8 +247,8 @@ func checkPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation) {
 func checkRanks(t *rapid.T, c *cluster) {
 	holders, done := map[int]string{}, 0
 	rigid, all := true, 0
-	for _, g := range gangsOf(c.job)[c.job.TaskGroups[0].Name].groups {
-		rigid, all = rigid && g.rigid, all+g.group.Count
+	for _, g := range feasible.GangsOf(c.job)[c.job.TaskGroups[0].Name].Groups {
+		rigid, all = rigid && g.Rigid, all+g.Group.Count
 	}
 	for _, a := range c.finished(c.job) {
 		if done++; sameGang(a.Job, c.job) {
@@ -307,7 +311,7 @@ func (c *cluster) counts(j *structs.Job, a *structs.Allocation) bool {
 
 // endedWithGang tells whether a member was stopped because of its gang: it is run again.
 func endedWithGang(a *structs.Allocation) bool {
-	return slices.Contains([]string{stopGangRestart, stopGangFailed, stopGangWaits}, a.DesiredDescription) && a.ServerTerminal()
+	return slices.Contains([]string{feasible.StopGangRestart, feasible.StopGangFailed, feasible.StopGangWaits}, a.DesiredDescription) && a.ServerTerminal()
 }
 
 // there counts the members of a group that run, or have completed for good.
@@ -328,7 +332,7 @@ func checkGang(t *rapid.T, c *cluster) {
 	ranks, domains, sockets := map[int]string{}, map[string]bool{}, map[string]bool{}
 	for name, a := range members {
 		j := a.Job
-		spec := gangsOf(j)[a.TaskGroup]
+		spec := feasible.GangsOf(j)[a.TaskGroup]
 		if other, twice := ranks[a.Gang.Rank]; twice {
 			t.Fatalf("%s and %s have rank %d", name, other, a.Gang.Rank)
 		}
@@ -336,14 +340,14 @@ func checkGang(t *rapid.T, c *cluster) {
 		if len(a.Gang.Hosts) <= a.Gang.Rank || a.Gang.Hosts[a.Gang.Rank] == "" || a.Gang.Size != len(a.Gang.Hosts) {
 			t.Fatalf("%s is told %+v", name, a.Gang)
 		}
-		if !spec.byMember {
-			for _, g := range spec.groups {
-				if have := c.there(j, g.group.Name); have < g.min {
-					t.Fatalf("%s runs, but group %s has %d of at least %d", name, g.group.Name, have, g.min)
+		if !spec.ByMember {
+			for _, g := range spec.Groups {
+				if have := c.there(j, g.Group.Name); have < g.Min {
+					t.Fatalf("%s runs, but group %s has %d of at least %d", name, g.Group.Name, have, g.Min)
 				}
 			}
 		}
-		if w := spec.topology; w != nil && w.Required {
+		if w := spec.Topology; w != nil && w.Required {
 			domain := a.NodeID
 			if n := c.nodes[a.NodeID]; w.Level != "socket" {
 				domain = n.Meta[w.Level]
@@ -377,29 +381,29 @@ func checkDone(t *rapid.T, c *cluster, members map[string]*structs.Allocation) {
 
 // checkWaits checks that a gang which is not there waits, and only where it must.
 func checkWaits(t *rapid.T, c *cluster, live int) {
-	spec := gangsOf(c.job)[c.job.TaskGroups[0].Name]
+	spec := feasible.GangsOf(c.job)[c.job.TaskGroups[0].Name]
 	if live == 0 && slices.ContainsFunc(c.sorted(), func(a *structs.Allocation) bool {
 		return a.ClientStatus == structs.AllocClientComplete && a.JobVersion != c.job.Version
 	}) {
 		return // whether that counts depends on more than can be seen here
 	}
 	held := slices.ContainsFunc(c.sorted(), func(a *structs.Allocation) bool {
-		return value(a.DesiredTransition.MigrateDisablePlacement) ||
+		return feasible.Value(a.DesiredTransition.MigrateDisablePlacement) ||
 			(a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "")
 	})
 	queued := 0
-	for _, g := range spec.groups {
-		n := c.done.QueuedAllocations[g.group.Name]
+	for _, g := range spec.Groups {
+		n := c.done.QueuedAllocations[g.Group.Name]
 		queued += n
-		if n > 0 && len(c.done.FailedTGAllocs[g.group.Name].DimensionExhausted)+len(c.done.FailedTGAllocs[g.group.Name].ConstraintFiltered) == 0 &&
-			c.done.FailedTGAllocs[g.group.Name].NodesEvaluated > 0 {
-			t.Fatalf("%d of %s wait for nothing", n, g.group.Name)
+		if n > 0 && len(c.done.FailedTGAllocs[g.Group.Name].DimensionExhausted)+len(c.done.FailedTGAllocs[g.Group.Name].ConstraintFiltered) == 0 &&
+			c.done.FailedTGAllocs[g.Group.Name].NodesEvaluated > 0 {
+			t.Fatalf("%d of %s wait for nothing", n, g.Group.Name)
 		}
-		if have := c.there(c.job, g.group.Name); have+n < g.group.Count && !held {
-			t.Fatalf("%d of %s are there and %d wait, of %d", have, g.group.Name, n, g.group.Count)
+		if have := c.there(c.job, g.Group.Name); have+n < g.Group.Count && !held {
+			t.Fatalf("%d of %s are there and %d wait, of %d", have, g.Group.Name, n, g.Group.Count)
 		}
 	}
-	if queued > 0 && live == 0 && len(spec.groups) == 1 && roomFor(c, &spec.groups[0], spec.topology) {
+	if queued > 0 && live == 0 && len(spec.Groups) == 1 && roomFor(c, &spec.Groups[0], spec.Topology) {
 		t.Fatalf("%d wait though there is room", queued)
 	}
 }
@@ -424,19 +428,19 @@ func freeSockets(c *cluster, n *structs.Node) map[string]int {
 
 // roomFor is a dumb second opinion: it adds up how often a plain member fits on the
 // nodes of one domain.
-func roomFor(c *cluster, g *gangGroup, want *structs.TopologyAsk) bool {
-	if len(g.group.Constraints)+len(g.group.Networks) > 0 {
+func roomFor(c *cluster, g *feasible.GangGroup, want *structs.TopologyAsk) bool {
+	if len(g.Group.Constraints)+len(g.Group.Networks) > 0 {
 		return false
 	}
-	ask := g.group.Tasks[0].Resources
+	ask := g.Group.Tasks[0].Resources
 	sums := map[string]int{}
 	for id, n := range c.nodes {
 		if !n.Ready() {
 			continue
 		}
-		s, _ := c.w.nodesTree().Get(id)
-		fit := int(s.free().CPU) / ask.CPU
-		fit = min(fit, int(s.free().MemoryMB)/ask.MemoryMB, int(s.free().DiskMB)/10)
+		s, _ := world.NodeStates(c.w).Get(id)
+		fit := int(s.Free().CPU) / ask.CPU
+		fit = min(fit, int(s.Free().MemoryMB)/ask.MemoryMB, int(s.Free().DiskMB)/10)
 		if len(ask.Devices) > 0 && want != nil && want.Required && want.Level == "socket" {
 			for socket, free := range freeSockets(c, n) { // the best of them counts
 				if socket != "" {
@@ -471,7 +475,7 @@ func roomFor(c *cluster, g *gangGroup, want *structs.TopologyAsk) bool {
 		}
 		sums[domain] += fit
 	}
-	need := g.min - c.there(c.job, g.group.Name)
+	need := g.Min - c.there(c.job, g.Group.Name)
 	for _, n := range sums {
 		if n >= max(1, need) {
 			return true

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -27,7 +28,7 @@ func TestGangRanksOfThoseThatCompleted(t *testing.T) {
 				t.Run(fmt.Sprint(onLoss, " ", how, " after ", done), func(t *testing.T) {
 					c := newCluster(t)
 					c.racks(4)
-					c.register(gangJob(structs.JobTypeBatch, 2, 8, func(j *structs.Job) { group(j).Gang.OnLoss = onLoss }))
+					c.register(gangJob(structs.JobTypeBatch, 2, 8, func(j *structs.Job) { schedtest.Group(j).Gang.OnLoss = onLoss }))
 					c.eval()
 					c.runAll()
 					first, other := c.members()[fmt.Sprintf("j.g[%d]", done)], c.members()[fmt.Sprintf("j.g[%d]", 1-done)]

@@ -1,9 +1,12 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -11,11 +14,11 @@ import (
 // would hold it.
 func TestGangOnOneNodeOfItsCandidates(t *testing.T) {
 	c := newCluster(t)
-	c.racks(maxNodesTried + 4)
-	last := fmt.Sprintf("n%02d", maxNodesTried+4)
+	c.racks(decide.MaxNodesTried + 4)
+	last := fmt.Sprintf("n%02d", decide.MaxNodesTried+4)
 	c.register(gangJob(structs.JobTypeService, 2, 2, func(j *structs.Job) {
-		group(j).Topology = &structs.TopologyAsk{Level: "node", Required: true}
-		group(j).Candidates = []string{last}
+		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "node", Required: true}
+		schedtest.Group(j).Candidates = []string{last}
 	}))
 	c.eval()
 	if on := c.liveOn(); on[last] != 2 {
@@ -35,7 +38,7 @@ func TestGangInTheRackThatItHasReserved(t *testing.T) {
 		c.w = e.World()
 		c.register(gangJob(structs.JobTypeService, 2, 8, inRack(true)))
 		in := c.input()
-		plan, err := Schedule(c.w, c.newEval(), in)
+		plan, err := scheduler.Schedule(c.w, c.newEval(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +52,8 @@ func TestGangInTheRackThatItHasReserved(t *testing.T) {
 // among others that have the same devices in other places.
 func TestGangAtALevelThatFewNodesReport(t *testing.T) {
 	c := newCluster(t)
-	c.node("a", eightGPUs)
-	c.node("b", eightGPUs, func(n *structs.Node) {
+	c.node("a", schedtest.EightGPUs)
+	c.node("b", schedtest.EightGPUs, func(n *structs.Node) {
 		for _, cell := range n.NodeResources.Topology.Cells {
 			if cell.Level == structs.LevelSocket {
 				cell.Level = "tray"
@@ -58,7 +61,7 @@ func TestGangAtALevelThatFewNodesReport(t *testing.T) {
 		}
 	})
 	c.register(gangJob(structs.JobTypeService, 2, 2, func(j *structs.Job) {
-		group(j).Topology = &structs.TopologyAsk{Level: "tray", Required: true}
+		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "tray", Required: true}
 	}))
 	c.eval()
 	c.wantLive(2)

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// dgx is a node of 8 GPUs in a rack.
-func dgx(rack string) func(*structs.Node) {
+// dgxIn is a node of 8 GPUs in a rack.
+func dgxIn(rack string) func(*structs.Node) {
 	return func(n *structs.Node) {
 		n.Meta["rack"] = rack
 		n.Attributes["unique.network.ip-address"] = "10.1.0." + strings.TrimLeft(n.ID, "nr0")
@@ -30,17 +32,17 @@ func (c *cluster) racks(sizes ...int) {
 	for rack, size := range sizes {
 		for range size {
 			n++
-			c.node(fmt.Sprintf("n%02d", n), dgx(fmt.Sprintf("r%d", rack+1)))
+			c.node(fmt.Sprintf("n%02d", n), dgxIn(fmt.Sprintf("r%d", rack+1)))
 		}
 	}
 }
 
 // gangJob is a gang of one group, of instances that ask for so many GPUs.
 func gangJob(kind string, count, gpus int, change ...func(*structs.Job)) *structs.Job {
-	return testJob(kind, count, append([]func(*structs.Job){func(j *structs.Job) {
-		group(j).Gang = &structs.Gang{}
+	return schedtest.Job(kind, count, append([]func(*structs.Job){func(j *structs.Job) {
+		schedtest.Group(j).Gang = &structs.Gang{}
 		if gpus > 0 {
-			task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: gpus}}
+			schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: gpus}}
 		}
 		j.Reschedule = &structs.ReschedulePolicy{
 			Attempts: new(2), Interval: new(time.Hour), Delay: new(30 * time.Second),
@@ -50,19 +52,24 @@ func gangJob(kind string, count, gpus int, change ...func(*structs.Job)) *struct
 }
 
 func inRack(required bool) func(*structs.Job) {
-	return func(j *structs.Job) { group(j).Topology = &structs.TopologyAsk{Level: "rack", Required: required} }
+	return func(j *structs.Job) {
+		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "rack", Required: required}
+	}
 }
 
-func minimum(n int) func(*structs.Job) { return func(j *structs.Job) { group(j).Gang.Min = n } }
-func byMember(j *structs.Job)          { group(j).Gang.OnLoss = structs.GangOnLossMember }
+func minimum(n int) func(*structs.Job) {
+	return func(j *structs.Job) { schedtest.Group(j).Gang.Min = n }
+}
+
+func byMember(j *structs.Job) { schedtest.Group(j).Gang.OnLoss = structs.GangOnLossMember }
 
 // withPeer adds a second group to the gang, of plain instances.
 func withPeer(count int) func(*structs.Job) {
 	return func(j *structs.Job) {
-		h := group(j).Copy()
+		h := schedtest.Group(j).Copy()
 		h.Name, h.Count, h.Gang, h.Tasks[0].Resources.Devices = "h", count, nil, nil
-		h.Topology = group(j).Topology
-		group(j).Gang.Groups = []string{"h"}
+		h.Topology = schedtest.Group(j).Topology
+		schedtest.Group(j).Gang.Groups = []string{"h"}
 		j.TaskGroups = append(j.TaskGroups, h)
 	}
 }
@@ -191,12 +198,12 @@ func TestGangOfGroups(t *testing.T) {
 func TestGangHosts(t *testing.T) {
 	c := newCluster(t)
 	c.racks(2)
-	c.node("n03", dgx("r1"), func(n *structs.Node) {
+	c.node("n03", dgxIn("r1"), func(n *structs.Node) {
 		delete(n.Attributes, "unique.network.ip-address")
 		n.HTTPAddr = "10.9.9.9:4646"
 	})
 	c.register(gangJob(structs.JobTypeService, 3, 8, func(j *structs.Job) {
-		group(j).Networks = []*structs.NetworkResource{{
+		schedtest.Group(j).Networks = []*structs.NetworkResource{{
 			ReservedPorts: []structs.Port{{Label: "rendezvous", Value: 29500}}, DynamicPorts: []structs.Port{{Label: "other"}},
 		}}
 	}))
@@ -223,8 +230,8 @@ func TestGangRequiredRack(t *testing.T) {
 		t.Errorf("%d nodes are exhausted and %d filtered", m.NodesExhausted, m.NodesFiltered)
 	}
 	// Two more nodes in one of them do.
-	c.node("n05", dgx("r2"))
-	c.node("n06", dgx("r2"))
+	c.node("n05", dgxIn("r2"))
+	c.node("n06", dgxIn("r2"))
 	c.wake(c.blocked())
 	c.wantGang(4, "rack")
 	for _, a := range c.members() {
@@ -252,8 +259,8 @@ func TestGangTriesTheNextRack(t *testing.T) {
 	c := newCluster(t)
 	c.racks(1, 2)
 	c.register(gangJob(structs.JobTypeService, 2, 1, inRack(true), func(j *structs.Job) {
-		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "p", Value: 8080}}}}
-		group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctProperty, LTarget: "${node.datacenter}", RTarget: "2"}}
+		schedtest.Group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "p", Value: 8080}}}}
+		schedtest.Group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctProperty, LTarget: "${node.datacenter}", RTarget: "2"}}
 	}))
 	c.eval()
 	c.wantGang(2, "rack")
@@ -272,7 +279,7 @@ func TestGroupsOfAGangSeeWhatTheOthersTake(t *testing.T) {
 	c.node("n2", func(n *structs.Node) { n.Attributes["cpu.arch"] = "arm64" })
 	c.register(gangJob(structs.JobTypeService, 1, 0, func(j *structs.Job) {
 		for i, mhz := range []int{2000, 1100, 1000} {
-			g := group(j).Copy()
+			g := schedtest.Group(j).Copy()
 			g.Name, g.Tasks[0].Resources.CPU = fmt.Sprint("g", i), mhz
 			if g.Gang = (&structs.Gang{Min: 1}); i > 0 {
 				g.Count, g.Gang.Groups = 2, []string{"g0"}
@@ -309,7 +316,7 @@ func TestGangLevels(t *testing.T) {
 		c.levels()
 		c.register(gangJob(structs.JobTypeService, count, gpus, func(j *structs.Job) {
 			if level != "" {
-				group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
+				schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
 			}
 		}))
 		c.eval()
@@ -349,7 +356,7 @@ func TestGangSaysWhatLevelItLacks(t *testing.T) {
 		c.racks(1, 1, 1, 1, 1)
 		c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}
 		c.register(gangJob(structs.JobTypeService, 2, 8, func(j *structs.Job) {
-			group(j).Topology = &structs.TopologyAsk{Level: level, Required: true}
+			schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: true}
 		}))
 		c.eval()
 		c.wantReason("g", want)
@@ -382,8 +389,8 @@ func TestGangGrows(t *testing.T) {
 	c.client(isLive, run)
 	first := c.members()["j.g[0]"]
 	rack := c.nodes[first.NodeID].Meta["rack"]
-	c.node("n05", dgx("r1"))
-	c.node("n06", dgx("r2"))
+	c.node("n05", dgxIn("r1"))
+	c.node("n06", dgxIn("r2"))
 	c.wake(c.blocked())
 	c.wantPlan(1, 0, 0)
 	if c.last.AllAtOnce {
@@ -412,9 +419,9 @@ func TestGangsOf(t *testing.T) {
 	}
 	f := func(want string, groups ...*structs.TaskGroup) {
 		t.Helper()
-		gangs := gangsOf(&structs.Job{Type: structs.JobTypeService, TaskGroups: groups})
+		gangs := feasible.GangsOf(&structs.Job{Type: structs.JobTypeService, TaskGroups: groups})
 		var parts []string
-		seen := map[*gang]bool{}
+		seen := map[*feasible.Gang]bool{}
 		for _, tg := range groups {
 			of := gangs[tg.Name]
 			if of == nil || seen[of] {
@@ -422,8 +429,8 @@ func TestGangsOf(t *testing.T) {
 			}
 			seen[of] = true
 			part := ""
-			for _, m := range of.groups {
-				part += m.group.Name
+			for _, m := range of.Groups {
+				part += m.Group.Name
 			}
 			parts = append(parts, part)
 		}

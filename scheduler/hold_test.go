@@ -1,18 +1,22 @@
-package scheduler
+package scheduler_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // limited is a job of one task that takes all of a test node's memory, for so long.
 func limited(count int, limit time.Duration) *structs.Job {
-	return testJob(structs.JobTypeBatch, count, func(j *structs.Job) {
-		task(j).Resources.MemoryMB = 8000
-		group(j).MaxRunDuration = limit
+	return schedtest.Job(structs.JobTypeBatch, count, func(j *structs.Job) {
+		schedtest.Task(j).Resources.MemoryMB = 8000
+		schedtest.Group(j).MaxRunDuration = limit
 	})
 }
 
@@ -31,13 +35,13 @@ func (c *cluster) starve(id string, j *structs.Job, since time.Time) *structs.Pl
 			c.allocs[k] = a
 		}
 	}
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.allocs = others
 	e := c.w.Edit()
-	holds, refused, why := e.Judge(plan)
+	holds, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}
@@ -77,7 +81,7 @@ func TestReservations(t *testing.T) {
 	if c.done.StatusDescription != "waits with room reserved on 1 nodes" {
 		t.Errorf("the evaluation says %q", c.done.StatusDescription)
 	}
-	if !c.done.WaitUntil.Equal(start.Add(time.Hour + reservedLate)) {
+	if !c.done.WaitUntil.Equal(start.Add(time.Hour + decide.ReservedLate)) {
 		t.Errorf("it is looked at again at %v, not when its reservation should have served it", c.done.WaitUntil)
 	}
 	if p := c.starve("big", big(), start); len(p.Reserve) != 0 || len(p.Unreserve) != 0 {
@@ -131,7 +135,7 @@ func TestReservationEnds(t *testing.T) {
 	if p := c.starve("big", stopped, start); len(p.Unreserve) != 1 || len(p.Reserve) != 0 {
 		t.Fatalf("when its job is stopped: unreserved %v, reserved %+v", p.Unreserve, p.Reserve)
 	}
-	if n, known := c.w.nodesTree().Get("a"); !known || n.hold != nil {
+	if n, known := world.NodeStates(c.w).Get("a"); !known || n.Hold != nil {
 		t.Error("the reservation is still there")
 	}
 }
@@ -150,10 +154,10 @@ func (c *cluster) liveOf(job string) *structs.Allocation {
 func TestReservedRoomOfAGroupWithPreferences(t *testing.T) {
 	for name, prefer := range map[string]func(*structs.Job){
 		"affinity": func(j *structs.Job) {
-			group(j).Affinities = []*structs.Affinity{{LTarget: "${node.datacenter}", RTarget: "dc9", Operand: "=", Weight: 50}}
+			schedtest.Group(j).Affinities = []*structs.Affinity{{LTarget: "${node.datacenter}", RTarget: "dc9", Operand: "=", Weight: 50}}
 		},
 		"spread": func(j *structs.Job) {
-			group(j).Spreads = []*structs.Spread{{Attribute: "${node.unique.id}", Weight: 50}}
+			schedtest.Group(j).Spreads = []*structs.Spread{{Attribute: "${node.unique.id}", Weight: 50}}
 		},
 		"first-fit": func(j *structs.Job) { j.Policy = "first-fit" },
 		"random":    func(j *structs.Job) { j.Policy = "random" },
@@ -191,14 +195,14 @@ func TestReservationsAreWhereTheyHelp(t *testing.T) {
 		c.node(id)
 	}
 	short := limited(2, time.Hour) // ends sooner, but leaves room for what is wanted
-	task(short).Resources.MemoryMB = 100
-	group(short).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	schedtest.Task(short).Resources.MemoryMB = 100
+	schedtest.Group(short).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
 	c.run("short", short)
 	c.now = start.Add(2 * time.Minute)
 	for name, j := range map[string]*structs.Job{
-		"everywhere": testJob(structs.JobTypeSystem, 1),
-		"distinct": testJob(structs.JobTypeService, 3, func(j *structs.Job) {
-			group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+		"everywhere": schedtest.Job(structs.JobTypeSystem, 1),
+		"distinct": schedtest.Job(structs.JobTypeService, 3, func(j *structs.Job) {
+			schedtest.Group(j).Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
 		}),
 	} {
 		before := c.w
@@ -214,12 +218,12 @@ func TestReservationsAreWhereTheyHelp(t *testing.T) {
 // whole ones.
 func TestSharesBesideReservedDevices(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
-	c.run("half", gpuJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
+	c.node("n", schedtest.EightGPUs)
+	c.run("half", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
 	e := c.w.Edit()
 	e.Reserve(&structs.Reservation{NodeID: "n", Namespace: "default", JobID: "big", Group: "g", Devices: 7})
 	c.w = e.World()
-	c.run("another half", gpuJob(2, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
+	c.run("another half", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 500}))
 	if got := c.done.QueuedAllocations["g"]; got != 1 {
 		t.Errorf("%d wait, want only the one that would open a reserved GPU", got)
 	}
@@ -236,12 +240,12 @@ func TestReservationsOfAGang(t *testing.T) {
 	start := c.now
 	on := func(id string, limit time.Duration) {
 		j := limited(1, limit)
-		group(j).Candidates = []string{id}
+		schedtest.Group(j).Candidates = []string{id}
 		c.run("on "+id, j)
 	}
 	gang := func() *structs.Job {
 		j := limited(2, 0)
-		group(j).Gang, group(j).Topology = &structs.Gang{}, &structs.TopologyAsk{Level: "rack", Required: true}
+		schedtest.Group(j).Gang, schedtest.Group(j).Topology = &structs.Gang{}, &structs.TopologyAsk{Level: "rack", Required: true}
 		j.Canonicalize()
 		return j
 	}
@@ -285,14 +289,14 @@ func TestReservationsOfAGang(t *testing.T) {
 	}
 
 	// What was due, and has not served it for a while, is given back.
-	c.now = start.Add(2*time.Hour + 2*reservedLate)
+	c.now = start.Add(2*time.Hour + 2*decide.ReservedLate)
 	if p := c.starve("gang", gang(), start); len(p.Unreserve) != 2 {
 		t.Errorf("unreserved %v, want both", p.Unreserve)
 	}
 	// So are all when nobody may reserve any more.
 	c.config.ReservationAfter = -1
-	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || c.w.holdsTree().Len() != 0 {
-		t.Errorf("reserved %v, and %d are there", p.Reserve, c.w.holdsTree().Len())
+	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || world.Holds(c.w).Len() != 0 {
+		t.Errorf("reserved %v, and %d are there", p.Reserve, world.Holds(c.w).Len())
 	}
 }
 
@@ -300,16 +304,16 @@ func TestReservationsOfAGang(t *testing.T) {
 // would be enough.
 func TestReservationsOfAGangOfShares(t *testing.T) {
 	c := newCluster(t)
-	c.node("n", eightGPUs)
-	inTheWay := gpuJob(8, structs.RequestedDevice{Name: "gpu", Count: 1})
-	group(inTheWay).MaxRunDuration = time.Hour
+	c.node("n", schedtest.EightGPUs)
+	inTheWay := schedtest.GPUJob(8, structs.RequestedDevice{Name: "gpu", Count: 1})
+	schedtest.Group(inTheWay).MaxRunDuration = time.Hour
 	c.run("in the way", inTheWay)
 	start := c.now
 	c.now = start.Add(6 * time.Minute)
 	for count, want := range map[int]int{8: 1, 9: 0} {
 		before := c.w
-		j := gpuJob(count, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 600})
-		group(j).Gang = &structs.Gang{}
+		j := schedtest.GPUJob(count, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 600})
+		schedtest.Group(j).Gang = &structs.Gang{}
 		j.Canonicalize()
 		if p := c.starve("gang", j, start); len(p.Reserve) != want {
 			t.Errorf("a gang of %d: reserved %+v, want %d nodes", count, p.Reserve, want)

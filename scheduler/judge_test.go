@@ -1,9 +1,11 @@
-package scheduler
+package scheduler_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -21,19 +23,19 @@ func otherAlloc(c *cluster, node string, mhz int64) {
 	c.w = e.World()
 }
 
-func judge(c *cluster, plan *structs.Plan) (holds *structs.JudgedPlan, refused []string, why string, after *World) {
+func judge(c *cluster, plan *structs.Plan) (holds *structs.JudgedPlan, refused []string, why string, after *scheduler.World) {
 	e := c.w.Edit()
-	holds, refused, why = e.Judge(plan)
+	holds, refused, why = scheduler.Judge(e, plan)
 	return holds, refused, why, e.World()
 }
 
 func TestJudgeRefusesAFullNodeAndKeepsTheOthers(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
 		j.Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
 	}))
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +60,11 @@ func TestJudgeRefusesAFullNodeAndKeepsTheOthers(t *testing.T) {
 func TestJudgeKeepsTheOldWhenTheNewIsRefused(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 2))
+	c.register(schedtest.Job(structs.JobTypeService, 2))
 	c.eval()
 	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1500; group(j).Count = 1 })
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 1500; schedtest.Group(j).Count = 1 })
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +84,11 @@ func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 1)
-		c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
-			group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "web", Value: 80}}}}
-			task(j).Resources.Cores, task(j).Resources.CPU = 1, 0
+		c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
+			schedtest.Group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "web", Value: 80}}}}
+			schedtest.Task(j).Resources.Cores, schedtest.Task(j).Resources.CPU = 1, 0
 		}))
-		plan, err := Schedule(c.w, c.newEval(), c.input())
+		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +110,8 @@ func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
 
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	c.register(schedtest.Job(structs.JobTypeService, 1))
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +126,11 @@ func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
 func TestJudgeKeepsFollowUpsOfStopsThatHold(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 2))
+	c.register(schedtest.Job(structs.JobTypeService, 2))
 	c.eval()
 	c.client(func(a *structs.Allocation) bool { return a.Index() == 0 }, c.ended(true))
 	c.update(setCount(3))
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestJudgeKeepsFollowUpsOfStopsThatHold(t *testing.T) {
 func TestJudgeResourcesUpdatedInPlace(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	a := c.sorted()[0]
 	f := func(mhz int64, fits bool) {
@@ -162,12 +164,12 @@ func TestJudgeResourcesUpdatedInPlace(t *testing.T) {
 func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 1000 })
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.client(isLive, healthy)
 	c.node("b")
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 2000 })
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2000 })
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(plan) != 1 || len(plan.Stop) != 1 {
 		t.Fatalf("%d placed, %d stopped, %v", placed(plan), len(plan.Stop), err)
 	}
@@ -185,7 +187,7 @@ func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
 func TestJudgeLetsGoWhatMovesAway(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	old := c.sorted()[0]
 	to := "n00"

@@ -1,8 +1,9 @@
-package scheduler
+package scheduler_test
 
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -10,7 +11,7 @@ func TestSystemJob(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
 	c.node("w", func(n *structs.Node) { n.Attributes["kernel.name"] = "windows" })
-	c.register(testJob(structs.JobTypeSystem, 1, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeSystem, 1, func(j *structs.Job) {
 		j.Constraints = []*structs.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "linux"}}
 	}))
 	c.eval()
@@ -44,7 +45,7 @@ func TestSystemJobWithoutRoom(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
 	c.node("s", func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 100 })
-	c.register(testJob(structs.JobTypeSystem, 1))
+	c.register(schedtest.Job(structs.JobTypeSystem, 1))
 	c.eval()
 	c.wantPlan(2, 0, 0)
 	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["memory"] != 1 || c.done.QueuedAllocations["g"] != 1 {
@@ -57,7 +58,7 @@ func TestFailedSystemJobWaitsForAChange(t *testing.T) {
 	for _, kind := range []string{structs.JobTypeSystem, structs.JobTypeSysBatch} {
 		c := newCluster(t)
 		nodes(c, 2)
-		c.register(testJob(kind, 1))
+		c.register(schedtest.Job(kind, 1))
 		c.eval()
 		c.wantPlan(2, 0, 0)
 		c.client(isLive, c.ended(true))
@@ -89,7 +90,7 @@ func TestFailedSystemJobWaitsForAChange(t *testing.T) {
 func TestSysBatchRunsOncePerVersion(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeSysBatch, 1))
+	c.register(schedtest.Job(structs.JobTypeSysBatch, 1))
 	c.eval()
 	c.wantPlan(2, 0, 0)
 	c.client(func(a *structs.Allocation) bool { return a.NodeID == "n00" }, c.ended(false))

@@ -1,8 +1,10 @@
-package scheduler
+package scheduler_test
 
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -11,16 +13,16 @@ import (
 func TestPreparedIsFoundAnew(t *testing.T) {
 	c := newCluster(t)
 	c.node("a")
-	known := NewPrepared()
-	group := testJob(structs.JobTypeBatch, 1).TaskGroups[0]
+	known := scheduler.NewPrepared()
+	group := schedtest.Job(structs.JobTypeBatch, 1).TaskGroups[0]
 	evaluated := func(change ...func(*structs.Job)) (evaluated, placed int) {
 		t.Helper()
-		j := testJob(structs.JobTypeBatch, 1, change...)
+		j := schedtest.Job(structs.JobTypeBatch, 1, change...)
 		j.TaskGroups = []*structs.TaskGroup{group}
 		c.job = j
 		in := c.input()
 		in.Prepared = known
-		plan, err := Schedule(c.w, c.newEval(), in)
+		plan, err := scheduler.Schedule(c.w, c.newEval(), in)
 		if err != nil {
 			t.Fatal(err)
 		}

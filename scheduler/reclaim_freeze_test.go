@@ -1,9 +1,10 @@
-package scheduler
+package scheduler_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -25,7 +26,7 @@ func TestReclaimSuspendsOnlyWhatCanBeFrozen(t *testing.T) {
 		c.node("n", sized(100, 100), freezing(says))
 		terms := structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Drivers: drivers}
 		ids := c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1, terms: terms}, 1, "n")
-		c.register(testJob(structs.JobTypeService, 1, asks(4, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, asks(4, 50, 50)))
 		c.eval()
 		want, reclaim := structs.AllocDesiredEvict, structs.ReclaimRequeue
 		if suspends {
@@ -61,7 +62,7 @@ func TestReclaimSuspendsGangWholeOrNot(t *testing.T) {
 			terms := structs.AllocTerms{Gang: "g", GangMin: 2, Reclaim: structs.ReclaimSuspend, Drivers: "x"}
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: terms}, 1, id)
 		}
-		c.register(testJob(structs.JobTypeService, 1, asks(4, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, asks(4, 50, 50)))
 		c.eval()
 		if len(c.last.Stop) != 2 {
 			t.Fatalf("%d of the gang's two members give way", len(c.last.Stop))
@@ -88,9 +89,9 @@ func TestTermsNameDrivers(t *testing.T) {
 				n.Drivers[driver] = &structs.DriverInfo{Detected: true, Healthy: true}
 			}
 		})
-		c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		c.register(schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) {
 			j.Reclaim = reclaim
-			group(j).Tasks = tasks
+			schedtest.Group(j).Tasks = tasks
 		}))
 		c.eval()
 		c.wantPlan(1, 0, 0)

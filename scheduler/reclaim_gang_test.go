@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -33,7 +35,7 @@ func TestReclaimForGang(t *testing.T) {
 		c.racks(2, 2, 2) // n01 n02, n03 n04, n05 n06
 		fill(c)
 		c.register(gangJob(structs.JobTypeBatch, 2, 8, inRack(true), asks(50, 1, 1), func(j *structs.Job) {
-			task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 8}}
+			schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 8}}
 		}))
 		plan := c.eval()
 		var on []string
@@ -70,7 +72,7 @@ func TestReclaimGangWhole(t *testing.T) {
 			c.node(id, sized(100, 100))
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: least}}, 1, id)
 		}
-		c.register(testJob(structs.JobTypeService, 1, asks(50, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 50, 50)))
 		c.eval()
 		c.wantTaken(map[string]int{"gang": want})
 		for _, s := range c.last.Stop {
@@ -87,15 +89,15 @@ func TestReclaimGangWhole(t *testing.T) {
 // that was to make room runs on, on other nodes too; and the other way round nothing is
 // placed if a victim is of the newcomer's band by then.
 func TestReclaimJudgedTogether(t *testing.T) {
-	f := func(change func(c *cluster, e *Edit), holds bool) {
+	f := func(change func(c *cluster, e *scheduler.Edit), holds bool) {
 		t.Helper()
 		c := preempting(t)
 		for _, id := range []string{"a", "b"} {
 			c.node(id, sized(100, 100))
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: 2}}, 1, id)
 		}
-		c.register(testJob(structs.JobTypeService, 1, asks(50, 50, 50)))
-		plan, err := Schedule(c.w, c.newEval(), c.input())
+		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 50, 50)))
+		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil || len(plan.Stop) != 2 {
 			t.Fatal(err, len(plan.Stop))
 		}
@@ -103,7 +105,7 @@ func TestReclaimJudgedTogether(t *testing.T) {
 		change(c, e)
 		before := e.World()
 		e = before.Edit()
-		got, _, why := e.Judge(plan)
+		got, _, why := scheduler.Judge(e, plan)
 		evals := 0
 		for _, ev := range got.Evals {
 			if ev.TriggeredBy == structs.EvalTriggerPreemption {
@@ -117,13 +119,13 @@ func TestReclaimJudgedTogether(t *testing.T) {
 			t.Fatalf("nothing holds, and the World has changed: %v", diff)
 		}
 	}
-	f(func(*cluster, *Edit) {}, true)
-	f(func(c *cluster, e *Edit) { n := c.nodes["a"].Copy(); down(n); e.UpsertNode(n) }, false)
-	f(func(c *cluster, e *Edit) { // another member has come
+	f(func(*cluster, *scheduler.Edit) {}, true)
+	f(func(c *cluster, e *scheduler.Edit) { n := c.nodes["a"].Copy(); down(n); e.UpsertNode(n) }, false)
+	f(func(c *cluster, e *scheduler.Edit) { // another member has come
 		c.runs(other{job: "gang", priority: 1, terms: structs.AllocTerms{Gang: "g", GangMin: 2}}, 1, "b")
 		*e = *c.w.Edit()
 	}, false)
-	f(func(c *cluster, e *Edit) {
+	f(func(c *cluster, e *scheduler.Edit) {
 		for _, a := range c.sorted() {
 			if a.NodeID == "b" {
 				b := a.Copy()

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"bytes"
@@ -9,6 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -27,8 +30,8 @@ func TestReclaimJudgedInPart(t *testing.T) {
 				c.runs(other{job: fmt.Sprint("gang-", i), priority: 1, cpu: 100 / int64(len(gangs)-1), mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: least}}, 1, id)
 			}
 		}
-		c.register(testJob(structs.JobTypeService, 4, asks(50, 100, 50)))
-		plan, err := Schedule(c.w, c.newEval(), c.input())
+		c.register(schedtest.Job(structs.JobTypeService, 4, asks(50, 100, 50)))
+		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil || len(plan.Stop) != 2*len(gangs) || placed(plan) != 4 {
 			t.Fatalf("%d taken back, %d placed, %v", len(plan.Stop), placed(plan), err)
 		}
@@ -78,13 +81,13 @@ func TestReclaimJudgedInPartAnything(t *testing.T) {
 		for i := range rapid.IntRange(2, 5).Draw(rt, "others") {
 			drawVictims(rt, c, fmt.Sprint("other-", i))
 		}
-		c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+		c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
 			j.Priority = 50
 			for i := range rapid.IntRange(1, 2).Draw(rt, "groups") {
 				if i > 0 {
-					second := *group(j)
+					second := *schedtest.Group(j)
 					second.Name = "h"
-					second.Tasks = []*structs.Task{task(j).Copy()}
+					second.Tasks = []*structs.Task{schedtest.Task(j).Copy()}
 					j.TaskGroups = append(j.TaskGroups, &second)
 				}
 				g := j.TaskGroups[i]
@@ -92,7 +95,7 @@ func TestReclaimJudgedInPartAnything(t *testing.T) {
 				g.Tasks[0].Resources = &structs.Resources{CPU: rapid.SampledFrom([]int{25, 60, 100}).Draw(rt, "cpu"), MemoryMB: 100}
 			}
 		}))
-		plan, err := Schedule(c.w, c.newEval(), c.input())
+		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -191,14 +194,14 @@ func (p *judgedInPart) change() {
 func (p *judgedInPart) check() bool {
 	c, before, was := p.c, p.c.w, maps.Clone(p.c.allocs)
 	e := before.Edit()
-	holds, refused, why := e.Judge(p.plan)
-	again, _, _ := before.Edit().Judge(p.plan)
+	holds, refused, why := scheduler.Judge(e, p.plan)
+	again, _, _ := scheduler.Judge(before.Edit(), p.plan)
 	if !bytes.Equal(asJSON(p.T, holds), asJSON(p.T, again)) {
 		p.Fatalf("judged again, something else holds")
 	}
 	judged := e.World()
 	c.commit(holds)
-	for _, w := range []*World{c.w, c.rebuilt()} {
+	for _, w := range []*scheduler.World{c.w, c.rebuilt()} {
 		if diff := judged.Diff(w); diff != nil {
 			p.Fatalf("judged %v, committed: %v", refused, diff)
 		}
@@ -250,18 +253,18 @@ func (p *judgedInPart) checkRefused(refused []string, why string, here map[strin
 }
 
 // checkVictims checks that those make room for whom somebody comes, and no others.
-func (p *judgedInPart) checkVictims(holds *structs.JudgedPlan, before *World, here map[string]string) {
+func (p *judgedInPart) checkVictims(holds *structs.JudgedPlan, before *scheduler.World, here map[string]string) {
 	stopped, jobs := map[string]bool{}, map[string]bool{}
 	for _, s := range holds.Stop {
 		stopped[s.AllocID] = true
 		jobs[p.c.allocs[s.AllocID].JobID] = true
 	}
 	for _, s := range p.plan.Stop {
-		u, ran := before.allocsTree().Get(s.AllocID)
+		u, ran := world.Uses(before).Get(s.AllocID)
 		if want := ran && here[s.PreemptedBy] != ""; stopped[s.AllocID] != want {
 			p.Fatalf("%s makes room: %v, want %v", s.AllocID, stopped[s.AllocID], want)
 		}
-		if now, runs := p.c.w.allocsTree().Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.equal(u)) {
+		if now, runs := world.Uses(p.c.w).Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.Equal(u)) {
 			p.Fatalf("%s was to make room and does not: it holds %+v, held %+v", s.AllocID, now, u)
 		}
 	}
@@ -326,8 +329,8 @@ func TestReclaimOfOneForMany(t *testing.T) {
 	c := preempting(t)
 	c.node("a", sized(300, 400))
 	victim := c.runs(other{job: "lender", priority: 1, cpu: 200, mem: 200, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend}}, 1, "a")[0]
-	c.register(testJob(structs.JobTypeService, 3, asks(50, 100, 130)))
-	plan, err := Schedule(c.w, c.newEval(), c.input())
+	c.register(schedtest.Job(structs.JobTypeService, 3, asks(50, 100, 130)))
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(plan) != 3 || len(plan.Stop) == 0 {
 		t.Fatalf("%d placed, %d taken back, %v", placed(plan), len(plan.Stop), err)
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -25,7 +28,7 @@ func TestReclaimAnything(t *testing.T) {
 		c.configure()
 		c.seed = rapid.Uint64().Draw(rt, "seed")
 		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
-			n := drawNode(rt, fmt.Sprintf("n%d", i))
+			n := schedtest.DrawNode(rt, fmt.Sprintf("n%d", i))
 			if can := rapid.SampledFrom([]string{"", "1", "0"}).Draw(rt, "freezes"); can != "" {
 				freezing(map[string]string{"mock_driver": can})(n)
 			}
@@ -42,12 +45,12 @@ func TestReclaimAnything(t *testing.T) {
 		}
 		c.w = e.World()
 		for i := range rapid.IntRange(2, 6).Draw(rt, "jobs") {
-			j := drawJob(rt)
+			j := schedtest.DrawJob(rt)
 			j.ID, j.Priority, j.CreateIndex = fmt.Sprint("j", i), rapid.SampledFrom([]int{1, 5, 20, 45, 60, 90}).Draw(rt, "priority"), uint64(i+1) //nolint:gosec // small
 			j.Partial = rapid.SampledFrom([]string{"", "", "", "free", "none"}).Draw(rt, "partial")
 			j.Reclaim = rapid.SampledFrom([]string{structs.ReclaimRequeue, structs.ReclaimSuspend}).Draw(rt, "reclaim")
-			if !j.PerNode() && group(j).Count > 0 && rapid.IntRange(0, 3).Draw(rt, "gang") == 0 {
-				group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, group(j).Count).Draw(rt, "min")}
+			if !j.PerNode() && schedtest.Group(j).Count > 0 && rapid.IntRange(0, 3).Draw(rt, "gang") == 0 {
+				schedtest.Group(j).Gang = &structs.Gang{Min: rapid.IntRange(1, schedtest.Group(j).Count).Draw(rt, "min")}
 			}
 			if was := c.job; was != nil && was.Type == j.Type && rapid.Bool().Draw(rt, "update") {
 				j.ID, j.CreateIndex, j.Version = was.ID, was.CreateIndex, was.Version+1
@@ -70,11 +73,11 @@ func TestReclaimAnything(t *testing.T) {
 // sameUnkept checks that who must leave does not depend on whether the World keeps who holds
 // what by priority, and how many wait not on whether only that is asked.
 func sameUnkept(t *rapid.T, c *cluster, ev *structs.Evaluation) {
-	decide := func(w *World, counting bool) (*structs.Plan, string) {
+	decide := func(w *scheduler.World, counting bool) (*structs.Plan, string) {
 		in, minted := c.input(), uint64(0)
-		in.counting = counting
+		in.CountOnly = counting
 		in.NewID = func() string { minted++; return structs.DeriveID("same", minted) }
-		plan, err := Schedule(w, ev, in)
+		plan, err := scheduler.Schedule(w, ev, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +97,7 @@ func sameUnkept(t *rapid.T, c *cluster, ev *structs.Evaluation) {
 }
 
 // checkReclaimed checks what the last plan takes from others, and counts it.
-func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
+func checkReclaimed(t *rapid.T, c *cluster, before *scheduler.World) (n int) {
 	gangs := map[string]bool{}
 	for _, s := range c.last.Stop {
 		if s.PreemptedBy == "" {
@@ -116,10 +119,10 @@ func checkReclaimed(t *rapid.T, c *cluster, before *World) (n int) {
 			gangs[a.JobID] = true
 			continue
 		}
-		u, _ := before.allocsTree().Get(a.ID)
+		u, _ := world.Uses(before).Get(a.ID)
 		e := c.w.Edit()
-		e.release(a.ID)
-		if node, _ := e.node(a.NodeID); node.lacksUse(u, &taker{}) == "" {
+		world.Release(e, a.ID)
+		if node, _ := world.StateOf(e, a.NodeID); node.LacksUse(u, &world.Taker{}) == "" {
 			t.Fatalf("%s of job %s could be put back on %s", a.ID, a.JobID, a.NodeID)
 		}
 	}

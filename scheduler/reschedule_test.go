@@ -1,16 +1,19 @@
-package scheduler
+package scheduler_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func TestReschedule(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
 		j.Reschedule = &structs.ReschedulePolicy{
 			Delay: new(10 * time.Second), DelayFunction: new(structs.DelayFunctionExponential),
 			MaxDelay: new(time.Minute), Unlimited: new(true),
@@ -42,7 +45,7 @@ func TestReschedule(t *testing.T) {
 		if len(in.RescheduleTracker.Events) == 1 && node == in.RescheduleTracker.Events[0].PrevNodeID {
 			t.Errorf("it went back to %s", node)
 		}
-		if len(in.RescheduleTracker.Events) > keptRescheduleEvents {
+		if len(in.RescheduleTracker.Events) > feasible.KeptRescheduleEvents {
 			t.Errorf("%d events are kept", len(in.RescheduleTracker.Events))
 		}
 		before = node
@@ -53,7 +56,7 @@ func TestReschedule(t *testing.T) {
 func TestRescheduleAttempts(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) {
 		j.Reschedule = &structs.ReschedulePolicy{
 			Attempts: new(2), Interval: new(time.Hour), Delay: new(time.Duration(0)),
 			DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(false),
@@ -88,7 +91,7 @@ func timeIsUp(t *testing.T, kind string, failed bool) {
 	t.Helper()
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(kind, 1, func(j *structs.Job) {
+	c.register(schedtest.Job(kind, 1, func(j *structs.Job) {
 		if j.Type == structs.JobTypeSystem || j.Type == structs.JobTypeSysBatch {
 			return
 		}
@@ -116,7 +119,7 @@ func TestDrainedBatchRunsAgain(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		c.node("a")
-		c.register(testJob(structs.JobTypeBatch, 1))
+		c.register(schedtest.Job(structs.JobTypeBatch, 1))
 		c.eval()
 		c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
 		c.changeNode("a", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
@@ -142,7 +145,7 @@ func TestDrainedBatchRunsAgain(t *testing.T) {
 func TestFailedIsDueWhenItsFollowUpIsPast(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
 		j.Reschedule = &structs.ReschedulePolicy{Delay: new(time.Minute), DelayFunction: new(structs.DelayFunctionConstant), Unlimited: new(true)}
 	}))
 	c.eval()
@@ -152,7 +155,7 @@ func TestFailedIsDueWhenItsFollowUpIsPast(t *testing.T) {
 	for _, past := range []bool{false, true} {
 		in := c.input()
 		in.Past = map[string]bool{follow.ID: past, "another": true}
-		plan, err := Schedule(c.w, c.newEval(), in)
+		plan, err := scheduler.Schedule(c.w, c.newEval(), in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"fmt"
@@ -6,15 +6,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
-func group(j *structs.Job) *structs.TaskGroup { return j.TaskGroups[0] }
-func task(j *structs.Job) *structs.Task       { return j.TaskGroups[0].Tasks[0] }
+func setCount(n int) func(*structs.Job) { return func(j *structs.Job) { schedtest.Group(j).Count = n } }
 
-func setCount(n int) func(*structs.Job) { return func(j *structs.Job) { group(j).Count = n } }
-
-func destructive(j *structs.Job) { task(j).Env = map[string]string{"V": fmt.Sprint(j.Version)} }
+func destructive(j *structs.Job) {
+	schedtest.Task(j).Env = map[string]string{"V": fmt.Sprint(j.Version)}
+}
 
 func nodes(c *cluster, n int, change ...func(*structs.Node)) {
 	for i := range n {
@@ -26,7 +27,7 @@ func TestCountUpAndDown(t *testing.T) {
 	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch} {
 		c := newCluster(t)
 		nodes(c, 4)
-		c.register(testJob(kind, 5))
+		c.register(schedtest.Job(kind, 5))
 		c.eval()
 		c.wantPlan(5, 0, 0)
 		c.runAll()
@@ -56,7 +57,7 @@ func TestCountUpAndDown(t *testing.T) {
 func TestPurgeStopsAll(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 2))
+	c.register(schedtest.Job(structs.JobTypeService, 2))
 	c.eval()
 	c.job = nil
 	c.eval()
@@ -72,7 +73,7 @@ func TestBinpackFillsAndSpreadEvensOut(t *testing.T) {
 		c := newCluster(t)
 		c.config.SchedulerAlgorithm = algorithm
 		nodes(c, 4)
-		c.register(testJob(structs.JobTypeService, 4))
+		c.register(schedtest.Job(structs.JobTypeService, 4))
 		c.eval()
 		if got := c.liveOn(); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", algorithm, got, want)
@@ -87,7 +88,7 @@ func TestPoliciesOfAJob(t *testing.T) {
 		c.node("a")
 		c.node("b", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 1000 })
 		c.node("c")
-		c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) { j.Policy = policy }))
+		c.register(schedtest.Job(structs.JobTypeService, 3, func(j *structs.Job) { j.Policy = policy }))
 		c.eval()
 		if got := c.liveOn(); want != nil && !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", policy, got, want)
@@ -104,7 +105,7 @@ func TestPoliciesOfAJob(t *testing.T) {
 func TestRollingUpdate(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 4)
-	c.register(testJob(structs.JobTypeService, 6, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 6, func(j *structs.Job) {
 		j.Update = &structs.UpdateStrategy{MaxParallel: new(2)}
 	}))
 	c.eval()
@@ -131,7 +132,11 @@ func TestRollingUpdate(t *testing.T) {
 	if n := c.client(fresh, healthy); n != 6 {
 		t.Errorf("%d of the new version, want 6", n)
 	}
-	c.update(func(j *structs.Job) { group(j).Update.MaxParallel = new(0); destructive(j); task(j).Env["V"] = "x" })
+	c.update(func(j *structs.Job) {
+		schedtest.Group(j).Update.MaxParallel = new(0)
+		destructive(j)
+		schedtest.Task(j).Env["V"] = "x"
+	})
 	c.eval()
 	c.wantPlan(6, 6, 0)
 }
@@ -139,10 +144,10 @@ func TestRollingUpdate(t *testing.T) {
 func TestUpdateKeepsTheOldWithoutRoom(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { task(j).Resources.CPU = 2000 }))
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2000 }))
 	c.eval()
 	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 2500 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2500 })
 	c.eval()
 	// max_parallel is 1: one is tried, 2500 do not fit beside 2000.
 	c.wantPlan(0, 0, 0)
@@ -159,7 +164,7 @@ func TestConstraintsAreExplained(t *testing.T) {
 		nodes(c, 3, func(n *structs.Node) { n.NodeClass = "small" })
 		c.node("x", func(n *structs.Node) { n.Datacenter = "dc2" })
 		c.node("p", func(n *structs.Node) { n.NodePool = "other" })
-		c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { j.Datacenters = []string{"dc1"}; change(j) }))
+		c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { j.Datacenters = []string{"dc1"}; change(j) }))
 		c.eval()
 		m := c.done.FailedTGAllocs["g"]
 		if m == nil {
@@ -187,11 +192,11 @@ func TestConstraintsAreExplained(t *testing.T) {
 	f(constrain("${attr.kernel.name}", "=", "windows"), map[string]int{"${attr.kernel.name} = windows": 3})
 	f(constrain("${attr.gone}", "is_set", ""), map[string]int{"${attr.gone} is_set": 3})
 	f(constrain("${node.unique.name}", "=", "nobody"), map[string]int{"${node.unique.name} = nobody": 3})
-	f(func(j *structs.Job) { task(j).Driver = "docker" }, map[string]int{"missing drivers: docker": 3})
+	f(func(j *structs.Job) { schedtest.Task(j).Driver = "docker" }, map[string]int{"missing drivers: docker": 3})
 	f(func(j *structs.Job) {
-		group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Type: "host", Source: "data"}}
+		schedtest.Group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Type: "host", Source: "data"}}
 	}, map[string]int{"missing compatible host volumes: data": 3})
-	f(func(j *structs.Job) { task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu"}} },
+	f(func(j *structs.Job) { schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu"}} },
 		map[string]int{"missing devices: gpu": 3})
 }
 
@@ -200,7 +205,7 @@ func TestExhaustionIsExplained(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 2)
-		c.register(testJob(structs.JobTypeService, 40, change))
+		c.register(schedtest.Job(structs.JobTypeService, 40, change))
 		c.eval()
 		m := c.done.FailedTGAllocs["g"]
 		if m == nil || !maps.Equal(m.DimensionExhausted, map[string]int{want: 2}) || m.NodesExhausted != 2 ||
@@ -215,11 +220,11 @@ func TestExhaustionIsExplained(t *testing.T) {
 		}
 	}
 	f(func(*structs.Job) {}, "cpu", 16)
-	f(func(j *structs.Job) { task(j).Resources.MemoryMB = 4000 }, "memory", 4)
-	f(func(j *structs.Job) { group(j).EphemeralDisk.SizeMB = 60_000 }, "disk", 2)
-	f(func(j *structs.Job) { task(j).Resources.CPU, task(j).Resources.Cores = 0, 3 }, "cores", 2)
+	f(func(j *structs.Job) { schedtest.Task(j).Resources.MemoryMB = 4000 }, "memory", 4)
+	f(func(j *structs.Job) { schedtest.Group(j).EphemeralDisk.SizeMB = 60_000 }, "disk", 2)
+	f(func(j *structs.Job) { schedtest.Task(j).Resources.CPU, schedtest.Task(j).Resources.Cores = 0, 3 }, "cores", 2)
 	f(func(j *structs.Job) {
-		group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "web", Value: 80}}}}
+		schedtest.Group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "web", Value: 80}}}}
 	}, "network: port 80 already in use", 2)
 }
 
@@ -237,9 +242,9 @@ func TestNamedResources(t *testing.T) {
 			},
 		}}
 	})
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
-		task(j).Resources = &structs.Resources{Cores: 1, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu"}}}
-		group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "a"}, {Label: "b", To: -1}}}}
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
+		schedtest.Task(j).Resources = &structs.Resources{Cores: 1, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu"}}}
+		schedtest.Group(j).Networks = []*structs.NetworkResource{{DynamicPorts: []structs.Port{{Label: "a"}, {Label: "b", To: -1}}}}
 	}))
 	c.eval()
 	var cores []uint16
@@ -271,7 +276,7 @@ func TestNamedResources(t *testing.T) {
 func TestLostNode(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 3))
+	c.register(schedtest.Job(structs.JobTypeService, 3))
 	c.eval()
 	c.runAll()
 	c.changeNode("n00", down)
@@ -302,7 +307,7 @@ func TestLostNode(t *testing.T) {
 func TestLostNodeWithoutRoomIsMadeGoodLater(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.changeNode("n00", down)
 	c.eval()
@@ -326,7 +331,7 @@ func TestLostNodeWithoutRoomIsMadeGoodLater(t *testing.T) {
 func TestDrain(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 3))
+	c.register(schedtest.Job(structs.JobTypeService, 3))
 	c.eval()
 	c.runAll()
 	c.changeNode("n00", func(n *structs.Node) { n.DrainStrategy = &structs.DrainStrategy{} })
@@ -345,7 +350,7 @@ func TestDrain(t *testing.T) {
 func TestBatchIsNotRunTwice(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeBatch, 4))
+	c.register(schedtest.Job(structs.JobTypeBatch, 4))
 	c.eval()
 	c.client(func(a *structs.Allocation) bool { return a.Index() < 2 }, c.ended(false))
 	c.changeNode(c.sorted()[0].NodeID, down)
@@ -366,8 +371,8 @@ func TestDistinct(t *testing.T) {
 		for i := range 6 {
 			c.node(fmt.Sprint("n", i), func(n *structs.Node) { n.Meta["rack"] = fmt.Sprint("r", i/2) })
 		}
-		c.register(testJob(structs.JobTypeService, count, func(j *structs.Job) {
-			group(j).Constraints = []*structs.Constraint{{LTarget: target, Operand: operand, RTarget: value}}
+		c.register(schedtest.Job(structs.JobTypeService, count, func(j *structs.Job) {
+			schedtest.Group(j).Constraints = []*structs.Constraint{{LTarget: target, Operand: operand, RTarget: value}}
 		}))
 		c.eval()
 		c.wantLive(want)
@@ -401,7 +406,7 @@ func TestSpreads(t *testing.T) {
 			})
 		}
 		spread.Weight = 50
-		c.register(testJob(structs.JobTypeService, count, func(j *structs.Job) { j.Spreads = []*structs.Spread{spread} }))
+		c.register(schedtest.Job(structs.JobTypeService, count, func(j *structs.Job) { j.Spreads = []*structs.Spread{spread} }))
 		c.eval()
 		got := map[string]int{}
 		for id, n := range c.liveOn() {
@@ -420,7 +425,7 @@ func TestSpreads(t *testing.T) {
 
 	c := newCluster(t)
 	nodes(c, 150)
-	c.register(testJob(structs.JobTypeService, 300, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 300, func(j *structs.Job) {
 		j.Spreads = []*structs.Spread{{Attribute: "${node.unique.id}", Weight: 50}}
 	}))
 	c.eval()
@@ -438,8 +443,8 @@ func TestAffinities(t *testing.T) {
 		for i := range 130 {
 			c.node(fmt.Sprintf("n%03d", i), func(n *structs.Node) { n.Meta["fast"] = fmt.Sprint(i%5 == 3) })
 		}
-		c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) {
-			group(j).Affinities = []*structs.Affinity{{LTarget: target, Operand: "=", RTarget: value, Weight: weight}}
+		c.register(schedtest.Job(structs.JobTypeService, 3, func(j *structs.Job) {
+			schedtest.Group(j).Affinities = []*structs.Affinity{{LTarget: target, Operand: "=", RTarget: value, Weight: weight}}
 		}))
 		c.eval()
 		for id := range c.liveOn() {
@@ -456,7 +461,7 @@ func TestAffinities(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 5)
-	c.register(testJob(structs.JobTypeService, 10, func(j *structs.Job) { group(j).Candidates = []string{"n03", "name-n04"} }))
+	c.register(schedtest.Job(structs.JobTypeService, 10, func(j *structs.Job) { schedtest.Group(j).Candidates = []string{"n03", "name-n04"} }))
 	c.eval()
 	if got := c.liveOn(); !maps.Equal(got, map[string]int{"n03": 8, "n04": 2}) {
 		t.Errorf("%v", got)
@@ -466,7 +471,7 @@ func TestCandidates(t *testing.T) {
 func TestAllAtOnce(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 9, func(j *structs.Job) { j.AllAtOnce = true }))
+	c.register(schedtest.Job(structs.JobTypeService, 9, func(j *structs.Job) { j.AllAtOnce = true }))
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	if c.done.QueuedAllocations["g"] != 9 {
@@ -477,7 +482,7 @@ func TestAllAtOnce(t *testing.T) {
 func TestAnnotations(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 4))
+	c.register(schedtest.Job(structs.JobTypeService, 4))
 	c.eval()
 	f := func(want structs.DesiredUpdates) {
 		t.Helper()
@@ -491,7 +496,7 @@ func TestAnnotations(t *testing.T) {
 	c.eval()
 	f(structs.DesiredUpdates{Place: 2, InPlaceUpdate: 4})
 	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { group(j).Count = 5; destructive(j) })
+	c.update(func(j *structs.Job) { schedtest.Group(j).Count = 5; destructive(j) })
 	c.eval()
 	f(structs.DesiredUpdates{Stop: 1, DestructiveUpdate: 1, Ignore: 4})
 	c.update(func(j *structs.Job) { j.TaskGroups[0].Name = "other" })
@@ -502,7 +507,7 @@ func TestAnnotations(t *testing.T) {
 func TestAThousandOnAHundredNodes(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 100, func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 5000 })
-	c.register(testJob(structs.JobTypeService, 1000))
+	c.register(schedtest.Job(structs.JobTypeService, 1000))
 	c.eval()
 	c.wantPlan(1000, 0, 0)
 	if len(c.last.Place) != 1 || len(c.last.Place[0].Nodes) != 100 || len(c.last.Evals) != 1 {
@@ -521,7 +526,7 @@ func TestPeriodicAndParameterizedJobsDoNotRun(t *testing.T) {
 	} {
 		c := newCluster(t)
 		nodes(c, 1)
-		c.register(testJob(structs.JobTypeBatch, 1, change))
+		c.register(schedtest.Job(structs.JobTypeBatch, 1, change))
 		c.eval()
 		c.wantPlan(0, 0, 0)
 	}
@@ -530,7 +535,7 @@ func TestPeriodicAndParameterizedJobsDoNotRun(t *testing.T) {
 func TestNewVersionReplacesAFailedOneAtOnce(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.client(isLive, c.ended(true))
 	c.eval()
@@ -544,7 +549,7 @@ func TestNewVersionReplacesAFailedOneAtOnce(t *testing.T) {
 }
 
 func TestScheduleWithoutWhatItNeeds(t *testing.T) {
-	if _, err := Schedule(NewWorld(), nil, Input{}); err == nil {
+	if _, err := scheduler.Schedule(scheduler.NewWorld(), nil, scheduler.Input{}); err == nil {
 		t.Error("no evaluation, but no error")
 	}
 }
@@ -553,15 +558,15 @@ func TestRoomThatAnUpdateFreesIsSeen(t *testing.T) {
 	c := newCluster(t)
 	c.node("x")
 	c.node("y")
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
-		task(j).Resources.CPU = 4000
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
+		schedtest.Task(j).Resources.CPU = 4000
 		j.Update = &structs.UpdateStrategy{MaxParallel: new(0)}
 	}))
 	c.eval()
 	c.runAll()
 	c.node("w", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 3500 })
 	c.changeNode("y", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 5 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 1000; schedtest.Group(j).Count = 5 })
 	c.eval()
 	c.wantPlan(5, 2, 0)
 	if got := c.liveOn(); !maps.Equal(got, map[string]int{"w": 3, "x": 2}) {
@@ -572,15 +577,15 @@ func TestRoomThatAnUpdateFreesIsSeen(t *testing.T) {
 func TestRoomOfAnOldOneThatStaysIsNotGivenAway(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) {
-		task(j).Resources.CPU = 3000
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
+		schedtest.Task(j).Resources.CPU = 3000
 		second := j.TaskGroups[0].Copy()
 		second.Name, second.Count = "h", 0
 		j.TaskGroups = append(j.TaskGroups, second)
 	}))
 	c.eval()
 	c.runAll()
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 5000; j.TaskGroups[1].Count = 1 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 5000; j.TaskGroups[1].Count = 1 })
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	c.wantLive(1)
@@ -589,7 +594,7 @@ func TestRoomOfAnOldOneThatStaysIsNotGivenAway(t *testing.T) {
 func TestStoppedWhileItsNodeIsGone(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.runAll()
 	c.changeNode("n00", down)
@@ -607,7 +612,7 @@ func TestStoppedWhileItsNodeIsGone(t *testing.T) {
 func TestStickyDiskGoesBack(t *testing.T) {
 	c := newCluster(t)
 	c.node("a")
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { group(j).EphemeralDisk.Sticky = true }))
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Group(j).EphemeralDisk.Sticky = true }))
 	c.eval()
 	c.runAll()
 	c.node("b", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 600 }) // binpack would take it

@@ -1,10 +1,12 @@
-package scheduler
+package scheduler_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -29,7 +31,7 @@ func TestFailedToSuspendIsMissing(t *testing.T) {
 	for _, kind := range []string{structs.JobTypeBatch, structs.JobTypeService, structs.JobTypeSystem, structs.JobTypeSysBatch} {
 		c := newCluster(t)
 		nodes(c, 1)
-		c.register(testJob(kind, 1, never))
+		c.register(schedtest.Job(kind, 1, never))
 		c.eval()
 		c.client(isLive, run)
 		before := c.sorted()[0]
@@ -57,7 +59,7 @@ func TestFailedToSuspendIsMissing(t *testing.T) {
 func TestFailedToSuspendWaits(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeBatch, 1, never, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeBatch, 1, never, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.cannotFreeze(isLive)
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
@@ -74,7 +76,7 @@ func TestFailedToSuspendWaits(t *testing.T) {
 func TestSuspendedThatHadItsTimeIsDone(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) { group(j).MaxRunDuration = time.Hour }))
+	c.register(schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) { schedtest.Group(j).MaxRunDuration = time.Hour }))
 	c.eval()
 	c.cannotFreeze(isLive)
 	c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) { a.ClientDescription = structs.DescMaxRunDuration })
@@ -88,9 +90,9 @@ func TestSuspendedThatHadItsTimeIsDone(t *testing.T) {
 func TestFailedToSuspendHoldsUpNoUpdate(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
-	c.register(testJob(structs.JobTypeService, 2, never, func(j *structs.Job) {
-		task(j).Resources.CPU = 3000
-		group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
+	c.register(schedtest.Job(structs.JobTypeService, 2, never, func(j *structs.Job) {
+		schedtest.Task(j).Resources.CPU = 3000
+		schedtest.Group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
 	}))
 	c.eval()
 	c.client(isLive, healthy)
@@ -116,9 +118,9 @@ func TestGangThatFailedToSuspend(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 3)
-		c.register(testJob(structs.JobTypeBatch, 3, never, func(j *structs.Job) {
-			task(j).Resources.CPU = 3000
-			group(j).Gang = &gang
+		c.register(schedtest.Job(structs.JobTypeBatch, 3, never, func(j *structs.Job) {
+			schedtest.Task(j).Resources.CPU = 3000
+			schedtest.Group(j).Gang = &gang
 		}))
 		c.eval()
 		c.client(isLive, run)
@@ -144,7 +146,7 @@ func TestMemberThatUserCouldNotSuspend(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 3)
-		c.register(testJob(structs.JobTypeService, 3, never, func(j *structs.Job) { group(j).Gang = &structs.Gang{OnLoss: loss} }))
+		c.register(schedtest.Job(structs.JobTypeService, 3, never, func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{OnLoss: loss} }))
 		c.eval()
 		c.client(isLive, run)
 		first := c.sorted()[0].ID
@@ -162,9 +164,9 @@ func TestMemberThatUserCouldNotSuspend(t *testing.T) {
 func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeBatch, 2, never, func(j *structs.Job) {
-		task(j).Resources.CPU = 3000
-		group(j).Gang = &structs.Gang{}
+	c.register(schedtest.Job(structs.JobTypeBatch, 2, never, func(j *structs.Job) {
+		schedtest.Task(j).Resources.CPU = 3000
+		schedtest.Group(j).Gang = &structs.Gang{}
 	}))
 	c.eval()
 	c.client(isLive, run)
@@ -187,7 +189,7 @@ func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
 func TestExplainFailedToSuspend(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeBatch, 1, never, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeBatch, 1, never, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.cannotFreeze(isLive)
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
@@ -205,7 +207,7 @@ func TestExplainFailedToSuspend(t *testing.T) {
 		a := c.own()[0].Copy()
 		a.PreemptedByAllocation = by
 		change(a)
-		x := ExplainAlloc(AllocInput{Alloc: a, Config: c.config, Node: c.nodes[a.NodeID]})
+		x := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: a, Config: c.config, Node: c.nodes[a.NodeID]})
 		if got := strings.Join(x.Text, "\n"); x.Lost == nil || x.Lost.How != how || !strings.Contains(got, says) {
 			t.Errorf("lost: %+v\n%s\nwant %s, %q", x.Lost, got, how, says)
 		}
@@ -225,7 +227,7 @@ func TestExplainHowItGivesWay(t *testing.T) {
 		c := preempting(t)
 		c.node("n", freezing(says))
 		c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Drivers: "x"}}, 1, "n")
-		x := ExplainAlloc(AllocInput{Alloc: c.sorted()[0], Config: c.config, Node: c.nodes["n"]})
+		x := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: c.sorted()[0], Config: c.config, Node: c.nodes["n"]})
 		if len(x.MayLoseTo) != 1 || x.MayLoseTo[0].How != how {
 			t.Errorf("%v: %+v, want %s", says, x.MayLoseTo, how)
 		}

@@ -1,4 +1,4 @@
-package scheduler
+package scheduler_test
 
 import (
 	"bytes"
@@ -9,6 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -43,12 +47,12 @@ func (c *cluster) goes(id string) {
 // decide is evaluate without the guests' part of the World being rebuilt.
 func (c *cluster) decide(ev *structs.Evaluation) *structs.Plan {
 	c.t.Helper()
-	plan, err := Schedule(c.w, ev, c.input())
+	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	e := c.w.Edit()
-	holds, refused, why := e.Judge(plan)
+	holds, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v, %s", refused, why)
 	}
@@ -86,12 +90,12 @@ func (c *cluster) wantAsleep(n int) {
 func TestSuspendedIsThereAndWaits(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.client(isLive, healthy)
 	victim := c.sorted()[0]
 	c.taken(func(a *structs.Allocation) bool { return a.ID == victim.ID })
-	if used := c.w.Used(victim.NodeID); used != (Vector{MemoryMB: 256, DiskMB: 10}) {
+	if used := c.w.Used(victim.NodeID); used != (scheduler.Vector{MemoryMB: 256, DiskMB: 10}) {
 		t.Fatalf("a suspended allocation holds %+v", used)
 	}
 	c.guest("guest", victim.NodeID, 2000)
@@ -128,7 +132,7 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 func TestSuspendedIsCountedOnce(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeService, 3, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.client(isLive, healthy)
 	victim := c.sorted()[0]
@@ -139,7 +143,7 @@ func TestSuspendedIsCountedOnce(t *testing.T) {
 	was := asJSON(t, blocked)
 	in := c.input()
 	in.Brief = true
-	again, err := Schedule(c.w, blocked, in)
+	again, err := scheduler.Schedule(c.w, blocked, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +166,9 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 			{ID: "gpu-0", Healthy: true}, {ID: "gpu-1", Healthy: true},
 		}}}
 	})
-	c.register(testJob(structs.JobTypeBatch, 1, func(j *structs.Job) {
-		task(j).Resources = &structs.Resources{Cores: 2, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}}
-		group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "web", Value: 80}}}}
+	c.register(schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) {
+		schedtest.Task(j).Resources = &structs.Resources{Cores: 2, MemoryMB: 100, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}}
+		schedtest.Group(j).Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "web", Value: 80}}}}
 	}))
 	c.eval()
 	c.client(isLive, run)
@@ -197,7 +201,7 @@ func TestResumedEndsByItsLimit(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 1)
-		c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { group(j).MaxRunDuration = limit }))
+		c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Group(j).MaxRunDuration = limit }))
 		c.eval()
 		c.client(isLive, run)
 		c.taken(isLive)
@@ -219,7 +223,7 @@ func TestResumedEndsByItsLimit(t *testing.T) {
 func TestSuspendedByUserStays(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.client(isLive, run)
 	c.taken(isLive)
@@ -241,7 +245,7 @@ func TestSuspendedThatLeaves(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 2)
-		c.register(testJob(structs.JobTypeService, 1))
+		c.register(schedtest.Job(structs.JobTypeService, 1))
 		c.eval()
 		c.client(isLive, healthy)
 		a := c.sorted()[0]
@@ -257,20 +261,22 @@ func TestSuspendedThatLeaves(t *testing.T) {
 		}
 		c.wantAsleep(0)
 	}
-	f("node lost", func(c *cluster, a *structs.Allocation) { c.changeNode(a.NodeID, down) }, 1, 1, stopLost)
+	f("node lost", func(c *cluster, a *structs.Allocation) { c.changeNode(a.NodeID, down) }, 1, 1, reconcile.StopLost)
 	f("drained", func(c *cluster, _ *structs.Allocation) {
 		c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) })
-	}, 1, 1, stopMigrating)
-	f("job stopped", func(c *cluster, _ *structs.Allocation) { c.update(func(j *structs.Job) { j.Stop = true }) }, 0, 1, stopJobStopped)
-	f("updated", func(c *cluster, _ *structs.Allocation) { c.update(destructive) }, 1, 1, stopUpdating)
-	f("scaled down", func(c *cluster, _ *structs.Allocation) { c.update(func(j *structs.Job) { group(j).Count = 0 }) }, 0, 1, stopNotNeeded)
+	}, 1, 1, reconcile.StopMigrating)
+	f("job stopped", func(c *cluster, _ *structs.Allocation) { c.update(func(j *structs.Job) { j.Stop = true }) }, 0, 1, reconcile.StopJobStopped)
+	f("updated", func(c *cluster, _ *structs.Allocation) { c.update(destructive) }, 1, 1, reconcile.StopUpdating)
+	f("scaled down", func(c *cluster, _ *structs.Allocation) {
+		c.update(func(j *structs.Job) { schedtest.Group(j).Count = 0 })
+	}, 0, 1, reconcile.StopNotNeeded)
 }
 
 // TestSuspendedOnAnUnfitNodeWaits: a node that drains, or is not heard of, resumes nothing.
 func TestSuspendedOnAnUnfitNodeWaits(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.taken(isLive)
 	id := c.sorted()[0].NodeID
@@ -290,7 +296,7 @@ func TestSuspendedOnAnUnfitNodeWaits(t *testing.T) {
 func TestSuspendedTakesUpdateInPlace(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1))
+	c.register(schedtest.Job(structs.JobTypeService, 1))
 	c.eval()
 	c.client(isLive, run)
 	c.taken(isLive)
@@ -314,12 +320,12 @@ func TestSuspendedTakesUpdateInPlace(t *testing.T) {
 func TestSuspendedDoesNotHoldUpOthers(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.client(isLive, run)
 	c.taken(isLive)
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
-	c.update(func(j *structs.Job) { group(j).Count = 3 })
+	c.update(func(j *structs.Job) { schedtest.Group(j).Count = 3 })
 	c.decide(c.newEval())
 	if placed(c.last) != 1 {
 		t.Fatalf("%d placed, want 1 on the other node", placed(c.last))
@@ -331,7 +337,7 @@ func TestSuspendedDoesNotHoldUpOthers(t *testing.T) {
 func TestAllAtOnceResumesAllOrNone(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeBatch, 2, func(j *structs.Job) { j.AllAtOnce = true; task(j).Resources.CPU = 3000 }))
+	c.register(schedtest.Job(structs.JobTypeBatch, 2, func(j *structs.Job) { j.AllAtOnce = true; schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
 	c.client(isLive, run)
 	c.taken(isLive)
@@ -349,9 +355,9 @@ func TestAllAtOnceResumesAllOrNone(t *testing.T) {
 func TestSuspendedGangResumesWhole(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
-	c.register(testJob(structs.JobTypeBatch, 3, func(j *structs.Job) {
-		task(j).Resources.CPU = 3000
-		group(j).Gang = &structs.Gang{Min: 2}
+	c.register(schedtest.Job(structs.JobTypeBatch, 3, func(j *structs.Job) {
+		schedtest.Task(j).Resources.CPU = 3000
+		schedtest.Group(j).Gang = &structs.Gang{Min: 2}
 	}))
 	c.eval()
 	c.client(isLive, run)
@@ -380,7 +386,7 @@ func TestSuspendedGangResumesWhole(t *testing.T) {
 func TestSystemJobsAreResumed(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeSystem, 1))
+	c.register(schedtest.Job(structs.JobTypeSystem, 1))
 	c.eval()
 	c.client(isLive, run)
 	c.taken(isLive)
@@ -395,8 +401,8 @@ func TestSystemJobsAreResumed(t *testing.T) {
 func TestSuspendedCountsAsUnwellInUpdates(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) {
-		group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
+		schedtest.Group(j).Update = &structs.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
 	}))
 	c.eval()
 	c.client(isLive, healthy)
@@ -426,10 +432,10 @@ func TestResumingProperty(t *testing.T) {
 		}
 		count := rapid.IntRange(1, 6).Draw(t, "count")
 		gang := rapid.Bool().Draw(t, "gang")
-		c.register(testJob(structs.JobTypeBatch, count, never, func(j *structs.Job) {
-			task(j).Resources.CPU = rapid.IntRange(500, 2000).Draw(t, "cpu")
+		c.register(schedtest.Job(structs.JobTypeBatch, count, never, func(j *structs.Job) {
+			schedtest.Task(j).Resources.CPU = rapid.IntRange(500, 2000).Draw(t, "cpu")
 			if gang {
-				group(j).Gang = &structs.Gang{
+				schedtest.Group(j).Gang = &structs.Gang{
 					Min:    rapid.IntRange(1, count).Draw(t, "min"),
 					OnLoss: rapid.SampledFrom([]string{structs.GangOnLossGang, structs.GangOnLossMember}).Draw(t, "on loss"),
 				}
@@ -446,7 +452,7 @@ func TestResumingProperty(t *testing.T) {
 			case 1:
 				id := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "node")
 				name := "guest-" + string(rune('a'+step))
-				if n, known := c.w.nodesTree().Get(id); known && n.free().CPU >= 1000 {
+				if n, known := world.NodeStates(c.w).Get(id); known && n.Free().CPU >= 1000 {
 					c.guest(name, id, 1000)
 					guests[name] = id
 				}
@@ -465,9 +471,9 @@ func TestResumingProperty(t *testing.T) {
 			if stops := gang && failed > 0; (c.live() < before && !stops) || c.live() > count {
 				t.Fatalf("%d live of %d, %d before", c.live(), count, before)
 			}
-			for _, s := range c.w.nodesTree().All {
-				if f := s.free(); f.CPU < 0 || f.MemoryMB < 0 {
-					t.Fatalf("node %s is over-committed: %+v", s.id, f)
+			for _, s := range world.NodeStates(c.w).All {
+				if f := s.Free(); f.CPU < 0 || f.MemoryMB < 0 {
+					t.Fatalf("node %s is over-committed: %+v", s.ID, f)
 				}
 			}
 			asleep := 0
@@ -476,8 +482,8 @@ func TestResumingProperty(t *testing.T) {
 					continue
 				}
 				asleep++
-				n, _ := c.w.nodesTree().Get(a.NodeID)
-				if !gang && n.lacks(Vector{CPU: a.AllocatedResources.Tasks["t"].Cpu.CpuShares}, nil) == "" {
+				n, _ := world.NodeStates(c.w).Get(a.NodeID)
+				if !gang && n.Lacks(scheduler.Vector{CPU: a.AllocatedResources.Tasks["t"].Cpu.CpuShares}, nil) == "" {
 					t.Fatalf("%s could go on", a.ID)
 				}
 			}
@@ -503,7 +509,7 @@ func TestUpdateGoesOnAfterSuspension(t *testing.T) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 1)
-		c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
+		c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
 		c.eval()
 		c.client(isLive, healthy)
 		c.update(destructive)
@@ -539,7 +545,7 @@ func TestUpdateGoesOnAfterSuspension(t *testing.T) {
 func TestNothingIsFollowedWithoutAnUpdate(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { j.Update = &structs.UpdateStrategy{MaxParallel: new(1)} }))
 	c.eval()
 	c.taken(isLive)
 	c.client(isLive, healthy)

@@ -1,10 +1,11 @@
-package scheduler
+package scheduler_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -14,7 +15,7 @@ func rolling(t *testing.T, again bool) *cluster {
 	t.Helper()
 	c := newCluster(t)
 	nodes(c, 4)
-	c.register(testJob(structs.JobTypeService, 3, func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 3, func(j *structs.Job) {
 		j.Update = &structs.UpdateStrategy{MaxParallel: new(1)}
 		j.Reschedule = &structs.ReschedulePolicy{
 			Attempts: new(0), Interval: new(time.Hour), Delay: new(10 * time.Second),
@@ -133,10 +134,10 @@ func TestNewerVersionMendsAnUpdate(t *testing.T) {
 	c := rolling(t, false)
 	c.client(of(1), c.ended(true))
 	c.eval()
-	c.update(func(j *structs.Job) { j.Meta = nil; group(j).Services = nil; j.Priority++ })
+	c.update(func(j *structs.Job) { j.Meta = nil; schedtest.Group(j).Services = nil; j.Priority++ })
 	c.eval()
 	c.wantRunning(0, 2)
-	c.update(func(j *structs.Job) { task(j).Env = map[string]string{"V": "mended"} })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Env = map[string]string{"V": "mended"} })
 	newest := c.job.Version
 	c.eval()
 	c.wantPlan(1, 1, 0)
@@ -155,10 +156,10 @@ func TestNewerVersionMendsAnUpdate(t *testing.T) {
 func TestUpdateCountsWhatIsPlacedBesideIt(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
-	c.register(testJob(structs.JobTypeService, 2, func(j *structs.Job) { task(j).Resources.CPU = 2500 }))
+	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2500 }))
 	c.eval()
 	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 3 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 1000; schedtest.Group(j).Count = 3 })
 	c.eval()
 	c.wantPlan(1, 0, 0)
 	c.wantRunning(0, 2)
@@ -167,10 +168,10 @@ func TestUpdateCountsWhatIsPlacedBesideIt(t *testing.T) {
 	c.wantPlan(1, 1, 0)
 	c = newCluster(t)
 	nodes(c, 1)
-	c.register(testJob(structs.JobTypeService, 1, func(j *structs.Job) { task(j).Resources.CPU = 3500 }))
+	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3500 }))
 	c.eval()
 	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { task(j).Resources.CPU = 1000; group(j).Count = 2 })
+	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 1000; schedtest.Group(j).Count = 2 })
 	c.eval()
 	c.wantPlan(1, 1, 0)
 	c.wantRunning(0, 0)
@@ -181,7 +182,7 @@ func TestUpdateCountsWhatIsPlacedBesideIt(t *testing.T) {
 func TestSystemUpdateStopsAtWhatFailed(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
-	c.register(testJob(structs.JobTypeSystem, 1))
+	c.register(schedtest.Job(structs.JobTypeSystem, 1))
 	c.eval()
 	c.client(isLive, healthy)
 	c.update(destructive)
@@ -214,7 +215,7 @@ func TestUpdateByTaskStates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := rolling(t, false)
-			group(c.job).Update.HealthCheck = new(structs.HealthCheckTaskStates)
+			schedtest.Group(c.job).Update.HealthCheck = new(structs.HealthCheckTaskStates)
 			if f.state.State == structs.TaskStateRunning && f.state.StartedAt.IsZero() {
 				f.state.StartedAt = c.now
 			}

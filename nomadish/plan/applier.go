@@ -362,7 +362,7 @@ func (p *pipeline) judge(j *judged) {
 	if j.refused = p.ofAnother(j.plan); len(j.refused) > 0 {
 		j.holds, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
 	} else {
-		j.holds, j.refused, j.reason = p.open.edit.Judge(j.plan)
+		j.holds, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
 	}
 	if p.opts.Gate != nil {
 		rest := left(j.holds)

@@ -1,0 +1,199 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Shape is what the groups of a job that wait need, as far as it can be told without
+// looking at the cluster: which asks fail alike, and which nodes may help at all.
+type Shape struct {
+	// Key: of asks with the same key none finds room for an instance where one of them
+	// did not. "": it can be compared with no other.
+	Key   string
+	needs []need
+	any   bool // room on any node may help, however little
+}
+
+// need is from below what one instance of a group takes of its node.
+type need struct {
+	amount        world.Vector
+	cores, device int64
+}
+
+// ShapeOf gives the shape of the groups of a job that wait, with what the job has
+// already. holds tells that room is reserved for the job: where nobody else can, it may
+// find room.
+func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, holds bool) Shape {
+	// What stands on room of its own needs less than its groups say, and only there.
+	stands := standsOn(job, groups, has)
+	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
+	// Of two groups one may have found room where the other did not.
+	alike := len(groups) == 1 && !holds && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
+		job.Reclaim != structs.ReclaimSuspend
+	in := &search.Input{Job: job, Config: config}
+	names := slices.Sorted(slices.Values(groups))
+	k := &jobKey{
+		Type: job.Type, Datacenters: job.Datacenters, Pool: job.NodePool, Constraints: job.Constraints,
+		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class,
+	}
+	if config.Preempts(job.Type) {
+		k.Priority, k.Partial = job.Priority, job.Partial
+	}
+	for _, name := range names {
+		g := job.LookupTaskGroup(name)
+		if g == nil {
+			s.any, alike = true, false
+			continue
+		}
+		a := search.NewAsk(in, g)
+		s.needs = append(s.needs, need{a.Amount, a.Need[world.DimCores], a.Need[world.DimGPUs]})
+		alike = alike && g.Gang == nil && g.Topology == nil && !apart(g.Constraints)
+		k.Groups = append(k.Groups, groupKeyOf(g))
+	}
+	if !alike {
+		return s
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return s
+	}
+	sum := sha256.Sum256(text)
+	s.Key = string(sum[:])
+	return s
+}
+
+// standsOn tells whether something that waits would take room which the job has already:
+// a suspended instance goes on where it is, and an instance that is updated, or a gang
+// that moves, may be replaced where it runs.
+func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool {
+	gang := slices.ContainsFunc(groups, func(name string) bool {
+		g := job.LookupTaskGroup(name)
+		return g != nil && g.Gang != nil
+	})
+	together := gang || AllOrNone(job) // then all its groups are one matter
+	return slices.ContainsFunc(has, func(a *structs.Allocation) bool {
+		if a.Terminal() || !together && !slices.Contains(groups, a.TaskGroup) {
+			return false
+		}
+		old := a.JobVersion != job.Version || a.Job != nil && a.Job.CreateIndex != job.CreateIndex
+		return gang || old || a.Suspended() && !a.DesiredTransition.ShouldSuspend()
+	})
+}
+
+// apart tells whether constraints look at where the job's own instances are.
+func apart(list []*structs.Constraint) bool {
+	return slices.ContainsFunc(list, func(c *structs.Constraint) bool {
+		return c.Operand == structs.ConstraintDistinctHosts || c.Operand == structs.ConstraintDistinctProperty
+	})
+}
+
+// jobKey is all of a job that decides whether an instance finds room.
+type jobKey struct {
+	Type, Pool, Policy, Class, Partial string
+	Priority                           int
+	Datacenters, Prefer                []string
+	Constraints                        []*structs.Constraint
+	Groups                             []groupKey
+}
+
+type groupKey struct {
+	Candidates  []string
+	Limit       int64
+	Constraints []*structs.Constraint
+	Networks    []*structs.NetworkResource
+	Volumes     map[string]*structs.VolumeRequest
+	Disk        *structs.EphemeralDisk
+	Tasks       []taskKey
+}
+
+type taskKey struct {
+	Name, Driver string
+	Constraints  []*structs.Constraint
+	Resources    *structs.Resources
+}
+
+func groupKeyOf(g *structs.TaskGroup) groupKey {
+	k := groupKey{
+		Candidates: g.Candidates, Limit: int64(g.MaxRunDuration), Constraints: g.Constraints, Networks: g.Networks,
+		Volumes: g.Volumes, Disk: g.EphemeralDisk,
+	}
+	for _, t := range g.Tasks {
+		k.Tasks = append(k.Tasks, taskKey{t.Name, t.Driver, t.Constraints, t.Resources})
+	}
+	return k
+}
+
+// Helped tells whether room on a node, as it is now, may be what an ask of the shape
+// waits for. It is wrong in one direction only: what it denies does not fit there.
+func (s *Shape) Helped(w *world.World, nodeID string) bool {
+	if s.any {
+		return true
+	}
+	n, known := world.NodeStates(w).Get(nodeID)
+	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+		return false
+	}
+	free := n.Free()
+	for i := range s.needs {
+		if s.needs[i].fits(n, free) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *need) fits(n *world.NodeState, free world.Vector) bool {
+	if x.amount.CPU > free.CPU || x.amount.MemoryMB > free.MemoryMB || x.amount.DiskMB > free.DiskMB {
+		return false
+	}
+	return (x.cores == 0 || int64(n.FreeCores()) >= x.cores) && (x.device == 0 || int64(n.FreeDevices()) >= x.device)
+}
+
+// asks says what is missing of each group once the plan has been committed, where that
+// is not what is known of it already. evalID is what the rest waits in; "": none.
+func (s *Scheduler) asks(evalID string) {
+	if s.Input.Job == nil || s.Input.Job.Stopped() {
+		return // the job's asks end with it
+	}
+	rows := map[string]*structs.Ask{}
+	for _, row := range s.Input.Asks {
+		rows[row.Group] = row
+	}
+	for _, g := range s.Input.Job.TaskGroups {
+		missing, row := s.queued[g.Name], rows[g.Name]
+		u := &structs.AskUpdate{Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: g.Name, Missing: missing}
+		if missing > 0 {
+			u.Since, u.EvalID = s.eval.CreateTime, evalID
+		}
+		if row == nil && missing == 0 || row != nil && row.Missing == missing && row.EvalID == u.EvalID {
+			continue
+		}
+		s.plan.Asks = append(s.plan.Asks, u)
+	}
+}
+
+// why explains why nothing fits. A brief decision keeps what its evaluation says
+// already: the reasons of what is hopeless are costly to count, and few change.
+func (s *Scheduler) why(found *search.Search) *structs.AllocMetric {
+	if m := s.stored(found.Fit.Group.Name); m != nil {
+		return m
+	}
+	return explain(found)
+}
+
+// stored is what a blocked evaluation says of a group already, where that will do.
+func (s *Scheduler) stored(group string) *structs.AllocMetric {
+	m := s.eval.FailedTGAllocs[group]
+	if !s.Input.Brief || s.eval.Status != structs.EvalStatusBlocked || m == nil {
+		return nil
+	}
+	c := *m
+	c.CoalescedFailures = 0
+	return &c
+}

@@ -1,0 +1,266 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// A topology below the level of nodes (a switch, a socket) keeps all devices of a gang
+// under one cell of one node, whatever their kinds: a network card as well as a GPU.
+// Members that ask for no devices are on that node. Source: semantics part 2, "topology".
+
+// newCell makes the domain of a cell within a node.
+func newCell(level, id string, n *structs.Node, devices map[string]bool) *feasible.Domain {
+	above := nodeDomain(n)
+	return feasible.NewDomain(feasible.Domain{Level: level, NodeID: n.ID, Name: id + " of " + above.Name, Devices: devices, Above: above})
+}
+
+// cellsOf gives the cells of a level within a node, in the order in which it reports them.
+func cellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
+	if n.Node == nil || n.Capacity == nil || n.Node.NodeResources == nil {
+		return nil
+	}
+	b := world.NewTreeBuilder(n.Node.NodeResources)
+	var collect func(c *structs.TopologyCell, into map[string]bool)
+	collect = func(c *structs.TopologyCell, into map[string]bool) {
+		for _, id := range c.Devices {
+			into[id] = true
+		}
+		for _, kid := range b.Kids[c.ID] {
+			collect(kid, into)
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range b.Cells {
+		if c.Level != level {
+			continue
+		}
+		devices := map[string]bool{}
+		collect(c, devices)
+		for id := range devices { // into a set: the order cannot show
+			seen[id] = true
+		}
+		out = append(out, newCell(level, c.ID, n.Node, devices))
+	}
+	for _, t := range n.Capacity.Trees { // a device may be a cell of the level itself
+		for i, id := range t.IDs {
+			if !seen[id] && t.Shape.Common([]int{i}) == level {
+				out = append(out, newCell(level, id, n.Node, map[string]bool{id: true}))
+			}
+		}
+	}
+	return out
+}
+
+// devicesOf lists what devices an allocation holds.
+func devicesOf(a *structs.Allocation) (ids []string) {
+	if a.AllocatedResources == nil {
+		return nil
+	}
+	for _, t := range a.AllocatedResources.Tasks { // into a set: the order cannot show
+		for _, d := range t.Devices {
+			ids = append(ids, d.DeviceIDs...)
+		}
+	}
+	return ids
+}
+
+// DeviceAsks gives what devices the members of a gang that are to be placed ask for.
+func gangDeviceAsks(gw *reconcile.GangWork) (asks []feasible.DeviceAsk) {
+	for _, work := range gw.Works {
+		if len(work.Place) == 0 {
+			continue
+		}
+		for _, t := range work.Group.Tasks {
+			asks = append(asks, feasible.DeviceAsks(t)...)
+		}
+	}
+	return asks
+}
+
+// keptInCells tells whether a level is one that the devices of the gang are kept under, below
+// that of nodes.
+func keptInCells(gw *reconcile.GangWork, level string) bool {
+	return level != structs.LevelNode && len(gangDeviceAsks(gw)) > 0
+}
+
+// freeIn counts the free devices under a cell that the gang may ask for.
+func freeIn(d *feasible.Domain, n *world.NodeState, asks []feasible.DeviceAsk, m *feasible.Matcher) (free int64) {
+	for at, t := range n.Capacity.Trees {
+		for i, id := range t.IDs {
+			matches := func(a feasible.DeviceAsk) bool {
+				return (a.Vendor == "" || a.Vendor == t.Vendor) && a.Kind == t.Kind && a.Matches(m, t.Groups[i])
+			}
+			if d.Devices[id] && n.Cells[at].FreeShare(i) >= world.WholeDevice && slices.ContainsFunc(asks, matches) {
+				free++
+			}
+		}
+	}
+	return free
+}
+
+// cellRoom is a cell with how many devices of it are free.
+type cellRoom struct {
+	*feasible.Domain
+	free int64
+}
+
+// cellRooms gives the cells of a level within a node: those with least room first, so
+// that large ones survive.
+func cellRooms(gw *reconcile.GangWork, n *world.NodeState, level string, m *feasible.Matcher) (out []cellRoom) {
+	asks := gangDeviceAsks(gw)
+	for _, d := range cellsOf(n, level) {
+		out = append(out, cellRoom{d, freeIn(d, n, asks, m)})
+	}
+	slices.SortStableFunc(out, func(a, b cellRoom) int { return cmp.Compare(a.free, b.free) })
+	return out
+}
+
+// domainsOn gives the domains of a level on a node that was found for all first members:
+// first the cell that the search would cut.
+func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Domain) {
+	if !keptInCells(x.gw, level) {
+		return []*feasible.Domain{nodeDomain(f.Node.Node)}
+	}
+	need := int64(0)
+	for i, work := range x.gw.Works {
+		need += x.asks[i].devices * int64(work.First)
+	}
+	for _, c := range cellRooms(x.gw, f.Node, level, x.s.fits.Matcher) {
+		if c.free >= need {
+			out = append(out, c.Domain)
+		}
+	}
+	cut := f.Grant.Use.Devices
+	at := slices.IndexFunc(out, func(d *feasible.Domain) bool { return len(cut) > 0 && d.Devices[cut[0].ID] })
+	if at > 0 {
+		best := out[at]
+		out = slices.Insert(slices.Delete(out, at, at+1), 0, best)
+	}
+	return out
+}
+
+// levelsWithin are the levels within nodes that are tried for the gang, in their order:
+// the one that is wanted and, if it is only preferred, those above it.
+func (x *GangPlacer) levelsWithin(want *structs.TopologyAsk) []string {
+	levels := structs.NodeLevels()
+	at := slices.Index(levels, want.Level)
+	switch {
+	case !keptInCells(x.gw, want.Level):
+		return []string{structs.LevelNode}
+	case want.Required:
+		return []string{want.Level}
+	case at < 0:
+		return []string{want.Level, structs.LevelNode}
+	}
+	return levels[at:]
+}
+
+// besideOn is the domain on a node that others of a gang are to be under: the cell that
+// holds the devices of those which run. If it is only preferred and no cell does, the
+// node. If nobody holds a device yet, the cell that fits the others best.
+func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*structs.Allocation) *feasible.Domain {
+	want := gw.Spec.Topology
+	state, known := world.StateOf(s.Edit, n.ID)
+	if !known || state.Capacity == nil || !keptInCells(gw, want.Level) {
+		return nodeDomain(n)
+	}
+	held := map[string]bool{}
+	for _, a := range live {
+		if a.NodeID == n.ID {
+			for _, id := range devicesOf(a) {
+				held[id] = true
+			}
+		}
+	}
+	var best *feasible.Domain
+	most, need := -1, int64(0)
+	for _, work := range gw.Works {
+		need += AskAmount(search.NewAsk(s.Input, work.Group)).devices * int64(len(work.Place))
+	}
+	for _, c := range cellRooms(gw, state, want.Level, s.fits.Matcher) {
+		holds := 0
+		for id := range held { // counted: the order cannot show
+			if c.Devices[id] {
+				holds++
+			}
+		}
+		if len(held) == 0 {
+			holds = int(min(c.free, need))
+		}
+		if holds > most {
+			best, most = c.Domain, holds
+		}
+	}
+	switch {
+	case best != nil && (want.Required || most == len(held)):
+		return best
+	case want.Required: // the node has no such cell (any more): no device of it may be taken
+		return newCell(want.Level, "no "+want.Level, n, map[string]bool{})
+	}
+	return nodeDomain(n)
+}
+
+// cellRoomsOf is what the cells of a level of all nodes have for a gang, in the order of
+// the nodes' names.
+func (x *GangPlacer) cellRoomsOf(level string) (out []*Room) {
+	asks := gangDeviceAsks(x.gw)
+	for _, on := range x.nodeRooms() {
+		n, _ := world.StateOf(x.base, on.NodeID)
+		for _, d := range cellsOf(n, level) {
+			r := &Room{Domain: d, free: on.free, holds: make([]int64, len(x.asks))}
+			r.free.devices = freeIn(d, n, asks, x.s.fits.Matcher)
+			for i, ask := range x.asks {
+				if on.holds[i] > 0 {
+					r.holds[i] = r.free.Holds(ask)
+				}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// gather asks for all whole devices of one description at once, under one cell of a
+// level, in place of one ask for each member: so that the search of a node finds one for
+// them all. Shares and other descriptions stay as they are, each under such a cell.
+func gather(tasks []*structs.Task, level string) {
+	var all []*structs.RequestedDevice
+	for _, t := range tasks {
+		if t.Resources == nil || len(t.Resources.Devices) == 0 {
+			continue
+		}
+		r := *t.Resources
+		r.Devices = nil
+		for _, d := range t.Resources.Devices {
+			one := *d
+			one.Count = max(1, d.Count)
+			one.Topology = &structs.TopologyAsk{Level: level, Required: true}
+			whole := one.Count > 1 || one.Share <= 0 || one.Share >= world.WholeDevice
+			at := slices.IndexFunc(all, func(o *structs.RequestedDevice) bool { return sameDevice(o, d) })
+			if whole && at >= 0 {
+				all[at].Count += one.Count
+				continue
+			}
+			r.Devices = append(r.Devices, &one)
+			if whole {
+				one.Share = 0
+				all = append(all, &one)
+			}
+		}
+		t.Resources = &r
+	}
+}
+
+// sameDevice tells whether two asks describe the devices alike.
+func sameDevice(a, b *structs.RequestedDevice) bool {
+	return a.Name == b.Name &&
+		slices.EqualFunc(a.Constraints, b.Constraints, func(x, y *structs.Constraint) bool { return *x == *y }) &&
+		slices.EqualFunc(a.Affinities, b.Affinities, func(x, y *structs.Affinity) bool { return *x == *y })
+}

@@ -1,0 +1,345 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// siteLevel gives a level above nodes by its name, and where it stands among them.
+func (s *Scheduler) siteLevel(name string) (structs.TopologyLevel, int, bool) {
+	levels := s.Input.Config.SiteLevels()
+	at := slices.IndexFunc(levels, func(l structs.TopologyLevel) bool { return l.Name == name })
+	if at < 0 {
+		return structs.TopologyLevel{}, 0, false
+	}
+	return levels[at], at, true
+}
+
+// nodeLevel tells whether a level is one within nodes: a usual one, or one that a
+// node reports.
+func (s *Scheduler) nodeLevel(name string) bool {
+	if slices.Contains(structs.NodeLevels(), name) {
+		return true
+	}
+	seen := map[*cell.Shape]bool{} // nodes of one family may have their devices in other places
+	for _, c := range world.Families(s.World).All {
+		for n := range c.All {
+			for _, t := range n.Capacity.Trees {
+				if seen[t.Shape] {
+					continue
+				}
+				seen[t.Shape] = true
+				if slices.Contains(t.Shape.Levels(), name) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// domainOf gives the cell of a level that a node is under.
+func domainOf(n *structs.Node, level structs.TopologyLevel) *feasible.Domain {
+	v := n.Meta[level.Meta]
+	return feasible.NewDomain(feasible.Domain{Level: level.Name, Key: level.Meta, Value: v, Name: v})
+}
+
+// reached gives the lowest level under one cell of which all the nodes are; "" if
+// that is above all levels.
+func (s *Scheduler) reached(nodeIDs []string) string {
+	if len(nodeIDs) == 0 {
+		return ""
+	}
+	if !slices.ContainsFunc(nodeIDs, func(id string) bool { return id != nodeIDs[0] }) {
+		return structs.LevelNode
+	}
+	first, _ := s.World.Node(nodeIDs[0])
+	for _, level := range s.Input.Config.SiteLevels() {
+		together := func(id string) bool {
+			n, known := s.World.Node(id)
+			return known && first != nil && first.Meta[level.Meta] != "" && n.Meta[level.Meta] == first.Meta[level.Meta]
+		}
+		if !slices.ContainsFunc(nodeIDs, func(id string) bool { return !together(id) }) {
+			return level.Name
+		}
+	}
+	return ""
+}
+
+// Amount is what can be added up of an ask or of what is free, whole devices of any
+// kind among it. Shares of a device are left out.
+type Amount struct {
+	devices int64
+	world.Vector
+}
+
+func (a Amount) plus(o Amount) Amount { return Amount{a.devices + o.devices, a.Plus(o.Vector)} }
+
+func (a Amount) times(n int) Amount {
+	k := int64(n)
+	return Amount{a.devices * k, world.Vector{CPU: a.CPU * k, MemoryMB: a.MemoryMB * k, DiskMB: a.DiskMB * k}}
+}
+
+// Holds tells how many asks fit into what is free, at most.
+func (a Amount) Holds(ask Amount) int64 {
+	most := int64(math.MaxInt32)
+	for _, d := range [...][2]int64{{a.devices, ask.devices}, {a.CPU, ask.CPU}, {a.MemoryMB, ask.MemoryMB}, {a.DiskMB, ask.DiskMB}} {
+		if d[1] > 0 {
+			most = min(most, max(0, d[0])/d[1])
+		}
+	}
+	return most
+}
+
+func compareAmounts(a, b Amount) int {
+	return cmp.Or(cmp.Compare(a.devices, b.devices), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMB, b.MemoryMB))
+}
+
+// AskAmount is what of an ask can be added up.
+func AskAmount(a *search.Ask) Amount {
+	out := Amount{Vector: a.Amount}
+	for i := range a.Devices {
+		out.devices += int64(a.Devices[i].Whole())
+	}
+	return out
+}
+
+// FreeAmount is what of a node is free, at most.
+func FreeAmount(n *world.NodeState) Amount {
+	return Amount{devices: int64(n.FreeDevices()), Vector: n.Free()}
+}
+
+// freeIndexed is FreeAmount of a node as an index gives it.
+func freeIndexed(n *world.NodeState) Amount {
+	if n.Dirty || n.Indexed.Family == "" {
+		return FreeAmount(n)
+	}
+	out := Amount{devices: n.Indexed.At[world.DimGPUs], Vector: n.Free()}
+	if n.Hold != nil {
+		out.devices += int64(n.Hold.Devices)
+	}
+	return out
+}
+
+// Room is what a domain has for a gang: an upper bound, as names (ports, cores, the
+// places of devices) are not looked at.
+type Room struct {
+	*feasible.Domain
+	sets []usableSet
+	free Amount
+	// holds counts, by group, the instances that fit if no others came.
+	holds []int64
+}
+
+// enough tells whether a domain may hold the first of a gang.
+func (r *Room) enough(x *GangPlacer) bool {
+	total := Amount{}
+	for i, work := range x.gw.Works {
+		if r.holds[i] < int64(work.First) {
+			return false
+		}
+		total = total.plus(x.asks[i].times(work.First))
+	}
+	return r.free.Holds(total) >= 1
+}
+
+// Count is how many of a gang's first instances a domain holds at most.
+func (r *Room) Count(x *GangPlacer) (n int64) {
+	for i, work := range x.gw.Works {
+		n += min(r.holds[i], int64(work.First))
+	}
+	return n
+}
+
+// rooms adds up what is free in each domain of a level, in the order of their names:
+// bounds, but where single nodes must be looked at anyway.
+func (x *GangPlacer) rooms(level structs.TopologyLevel) []*Room {
+	if strings.HasPrefix(level.Meta, "unique.") {
+		return nil // no two nodes share it
+	}
+	x.held = x.reservedByClass()
+	byValue := map[string]*Room{}
+	var out []*Room
+	for n, set := range x.sets() {
+		v := n.Meta[level.Meta]
+		if v == "" {
+			continue
+		}
+		r := byValue[v]
+		if r == nil {
+			r = &Room{Domain: domainOf(n, level), holds: make([]int64, len(x.asks))}
+			byValue[v] = r
+			out = append(out, r)
+		}
+		r.sets = append(r.sets, set)
+		if x.taking {
+			x.count(r, set)
+		} else {
+			x.bound(r, n.ComputedClass, set)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Room) int { return strings.Compare(a.Value, b.Value) })
+	return out
+}
+
+// usableSet is nodes of one class with which groups of the gang may use them.
+type usableSet struct {
+	*world.NodeSet
+	by []bool
+}
+
+// sets gives the classes that any group may use, each with one of its nodes.
+func (x *GangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
+	return func(yield func(*structs.Node, usableSet) bool) {
+		world.Flush(x.base)
+		verdicts := map[string][]bool{} // by family, where that decides
+		for _, c := range world.Classes(world.Base(x.base)).All {
+			n := c.Any()
+			by, known := verdicts[n.Capacity.Family]
+			if !known {
+				by = make([]bool, len(x.asks))
+				alike := true
+				for i, work := range x.gw.Works {
+					f := x.s.Fit(work.Group)
+					by[i] = f.Class(n.Node).OK()
+					alike = alike && !x.meta[i]
+				}
+				if alike {
+					verdicts[n.Capacity.Family] = by
+				}
+			}
+			if slices.Contains(by, true) && !yield(n.Node, usableSet{c, by}) {
+				return
+			}
+		}
+	}
+}
+
+// bound adds to a room what a class has free in all. Reservations are taken off there,
+// which may be the gang's own, and are added again.
+func (x *GangPlacer) bound(r *Room, class string, set usableSet) {
+	sum, most := vectorAmount(set.Sum), vectorAmount(set.Nodes.Max())
+	reserved, some := x.held[class]
+	sum = sum.plus(reserved)
+	r.free = r.free.plus(sum)
+	for i, ask := range x.asks {
+		if set.by[i] && (some || most.Holds(ask) > 0) {
+			r.holds[i] += sum.Holds(ask)
+		}
+	}
+}
+
+// reservedByClass adds up what is reserved.
+func (x *GangPlacer) reservedByClass() map[string]Amount {
+	held := map[string]Amount{}
+	for id, h := range world.Holds(world.Base(x.base)).All {
+		if n, known := world.StateOf(x.base, id); known && n.Node != nil {
+			class := n.Node.ComputedClass
+			held[class] = held[class].plus(Amount{int64(h.Devices), h.Amount})
+		}
+	}
+	return held
+}
+
+func vectorAmount(v bucket.Vector) Amount {
+	return Amount{v[world.DimGPUs], world.Vector{CPU: v[world.DimCPU], MemoryMB: v[world.DimMemory], DiskMB: v[world.DimDisk]}}
+}
+
+// count adds to a room what the nodes of a class have free, one by one.
+func (x *GangPlacer) count(r *Room, set usableSet) {
+	for n := range set.All {
+		free := x.amountOf(n, freeIndexed(n))
+		r.free = r.free.plus(free)
+		for i, ask := range x.asks {
+			if set.by[i] {
+				r.holds[i] += free.Holds(ask)
+			}
+		}
+	}
+}
+
+// recount looks at a room's nodes.
+func (x *GangPlacer) recount(r *Room) {
+	r.free, r.holds = Amount{}, make([]int64, len(x.asks))
+	for _, set := range r.sets {
+		x.count(r, set)
+	}
+}
+
+// candidates are the domains that may hold the gang: least free room first, so that
+// large ones survive, then by name.
+func (x *GangPlacer) candidates(level structs.TopologyLevel) []*Room {
+	x.looked = x.rooms(level)
+	fit := slices.DeleteFunc(slices.Clone(x.looked), func(r *Room) bool { return !r.enough(x) })
+	slices.SortStableFunc(fit, func(a, b *Room) int { return compareAmounts(a.free, b.free) })
+	return fit
+}
+
+// nodeRooms is what each single node has for a gang, in the order of their names.
+func (x *GangPlacer) nodeRooms() []*Room {
+	var out []*Room
+	for _, set := range x.sets() {
+		for n := range set.All {
+			r := &Room{Domain: nodeDomain(n.Node), free: FreeAmount(n), holds: make([]int64, len(x.asks))}
+			for i, ask := range x.asks {
+				if set.by[i] {
+					r.holds[i] = r.free.Holds(ask)
+				}
+			}
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Room) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.NodeID, b.NodeID))
+	})
+	return out
+}
+
+func nodeDomain(n *structs.Node) *feasible.Domain {
+	return feasible.NewDomain(feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: cmp.Or(n.Name, structs.ShortID(n.ID))})
+}
+
+// joint is a group that asks on one node for all that the gang's first members ask,
+// so that one search finds the node for them, and a cell of a level below nodes.
+func (x *GangPlacer) joint(level string) *structs.TaskGroup {
+	all := &structs.TaskGroup{Name: x.gw.Works[0].Group.Name, EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}
+	for _, work := range x.gw.Works {
+		g := work.Group
+		if work.First == 0 {
+			continue
+		}
+		all.Constraints = append(all.Constraints, g.Constraints...)
+		if len(all.Candidates) == 0 { // where groups name others, those are tried that the first names
+			all.Candidates = g.Candidates
+		}
+		for name, v := range g.Volumes { // into a map: the order cannot show
+			all.Volumes[g.Name+"/"+name] = v
+		}
+		for i := range work.First {
+			all.Networks = append(all.Networks, g.Networks...)
+			if g.EphemeralDisk != nil {
+				all.EphemeralDisk.SizeMB += g.EphemeralDisk.SizeMB
+			}
+			for _, t := range g.Tasks {
+				one := *t
+				one.Name = fmt.Sprintf("%s/%d/%s", g.Name, i, t.Name)
+				all.Tasks = append(all.Tasks, &one)
+			}
+		}
+	}
+	if keptInCells(x.gw, level) {
+		gather(all.Tasks, level)
+	}
+	return all
+}

@@ -1,0 +1,332 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// MaxNodesTried bounds the nodes that are tried for a gang that must be on one node.
+// The first nearly always does, as all that the members ask fits there together.
+const MaxNodesTried = 16
+
+// GangPlacer places one gang as a whole.
+type GangPlacer struct {
+	s    *Scheduler
+	gw   *reconcile.GangWork
+	base *world.Edit // with the room of what leaves with the placement
+	asks []Amount
+	meta []bool            // whether groups look at meta
+	held map[string]Amount // reserved, by class
+	// What is explained, if there is no room: the domains of the level that was
+	// required, and the last trial.
+	looked []*Room
+	failed *trial
+	// taking: others of lower bands, of priorities up to most, make room; compares: the
+	// domain is wanted that loses least. See reclaim_gang.go.
+	taking, compares bool
+	most             int
+}
+
+// NewGangPlacer begins the placing of a gang on the edit of an evaluation.
+func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
+	x := &GangPlacer{s: s, gw: gw, base: s.Edit.World().Edit()}
+	for _, st := range gw.Stops {
+		world.Release(x.base, st.AllocID)
+	}
+	for _, work := range gw.Works {
+		x.asks = append(x.asks, AskAmount(search.NewAsk(s.Input, work.Group)))
+		x.meta = append(x.meta, s.Fit(work.Group).LooksAtMeta())
+	}
+	return x
+}
+
+// placeGang places what a gang lacks. What it gives is to be looked at later.
+func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
+	for _, work := range gw.Works {
+		world.PutInto(&s.queued, work.Group.Name, 0)
+	}
+	if gw.Wanted() == 0 {
+		return nil
+	}
+	if !gw.Whole {
+		s.growGang(gw)
+		return nil
+	}
+	x := NewGangPlacer(s, gw)
+	t := x.Place()
+	if t == nil {
+		t = x.reclaim()
+	}
+	if t != nil {
+		x.keep(t)
+		return nil
+	}
+	x.explain()
+	if gw.Force != nil {
+		return []reconcile.Later{*gw.Force}
+	}
+	return nil
+}
+
+// Place finds places for the first members: under one cell of the level that is
+// wanted, else of the lowest level above it, else, unless that is required, anywhere.
+func (x *GangPlacer) Place() *trial {
+	want := x.gw.Spec.Topology
+	if want == nil {
+		return x.try(nil)
+	}
+	levels := x.s.Input.Config.SiteLevels()
+	_, at, site := x.s.siteLevel(want.Level)
+	switch {
+	case site:
+		levels = levels[at:]
+	case x.s.nodeLevel(want.Level):
+		for _, level := range x.levelsWithin(want) {
+			if t := x.onOneNode(level); t != nil {
+				return t
+			}
+			if !x.taking {
+				continue
+			}
+			if t := x.makeRoomOnOne(level); t != nil {
+				return t
+			}
+		}
+		if want.Required {
+			return nil
+		}
+	case want.Required:
+		return nil
+	}
+	for _, level := range levels {
+		if t := x.inDomains(level); t != nil || want.Required {
+			return t
+		}
+	}
+	return x.try(nil)
+}
+
+// trial is one try to place a gang's first members, on an edit that is kept only if
+// all of them find room.
+type trial struct {
+	edit  *world.Edit
+	runs  []*groupRun // by group
+	short int         // the group that found no room, of a trial that failed
+	// What others make room for, and what that takes from them.
+	reclaim *gangReclaim
+	loss    preempt.Loss
+}
+
+// found is how many of a group found room.
+func (t *trial) found(group int) int64 {
+	if b := t.runs[group].batch; b != nil {
+		return int64(len(b.Instances))
+	}
+	return 0
+}
+
+// try places all first members under a domain (nil: anywhere), or nothing. Groups of
+// large instances go first, as small ones find room between them.
+func (x *GangPlacer) try(d *feasible.Domain) *trial {
+	s := x.s
+	t := &trial{edit: x.base.World().Edit()}
+	for _, work := range x.gw.Works {
+		f := s.Fit(work.Group)
+		if d != nil {
+			f = f.In(d)
+		}
+		run := s.newRun(work, t.edit, f)
+		run.under(d)
+		t.runs = append(t.runs, run)
+	}
+	for _, a := range x.gw.Old {
+		s.Census.Move(a.TaskGroup, a.NodeID, -1)
+	}
+	order := make([]int, len(x.asks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.asks[b], x.asks[a]) })
+	whole := true
+	for _, i := range order {
+		run := t.runs[i]
+		run.search.Rewind() // others have taken room since it was made
+		for _, p := range run.work.Place[:run.work.First] {
+			if f, ok := run.seek(p); ok {
+				run.accept(p, f)
+			} else if !t.makeRoom(x, run, p) {
+				whole, t.short = false, i
+				break
+			}
+		}
+		if !whole && d != nil {
+			break // where anywhere is tried, the others are counted too
+		}
+	}
+	if t.madeRoom(x, whole) {
+		return t
+	}
+	x.failed = t
+	x.Undo(t)
+	return nil
+}
+
+// Undo forgets where a trial's members would have been.
+func (x *GangPlacer) Undo(t *trial) {
+	for _, a := range x.gw.Old {
+		x.s.Census.Move(a.TaskGroup, a.NodeID, 1)
+	}
+	if t.reclaim != nil {
+		x.s.backTo(t.reclaim.mark)
+	}
+	for _, run := range t.runs {
+		if run.batch == nil {
+			continue
+		}
+		for _, in := range run.batch.Instances {
+			x.s.Census.Move(run.work.Group.Name, run.batch.Nodes[in.Node].ID, -1)
+		}
+	}
+}
+
+// under keeps a run to the one node of a domain, if it is one, and to its devices.
+func (g *groupRun) under(d *feasible.Domain) {
+	g.only = ""
+	if d == nil {
+		return
+	}
+	g.only = d.NodeID
+	if d.Devices != nil {
+		for i := range g.search.Ask.Devices {
+			g.search.Ask.Devices[i].Within = d
+		}
+	}
+}
+
+// onOneNode places all first members on one node, under one cell of a level there.
+func (x *GangPlacer) onOneNode(level string) *trial {
+	s := x.s
+	joint := x.joint(level)
+	find := search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), s.Random, s.Input.Policy())
+	var tried []string
+	for range MaxNodesTried {
+		f, ok := find.Next(tried)
+		if !ok || slices.Contains(tried, f.Node.ID) {
+			return nil
+		}
+		for _, d := range x.domainsOn(f, level) {
+			if t := x.try(d); t != nil {
+				return t
+			}
+		}
+		tried = append(tried, f.Node.ID)
+	}
+	return nil
+}
+
+// keep takes a trial over into the plan, and places what more of the gang finds room.
+func (x *GangPlacer) keep(t *trial) {
+	s := x.s
+	s.Edit = t.edit
+	s.plan.Stop = append(s.plan.Stop, x.gw.Stops...)
+	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Told
+	for _, run := range t.runs {
+		rest := run.work.Place[run.work.First:]
+		if len(rest) > 0 {
+			run.search.Rewind() // others have taken room since it was made
+		}
+		for _, p := range rest {
+			placeMore(x.gw, run, p)
+		}
+	}
+	s.seat(x.gw, t.runs, nil)
+}
+
+// placeMore places one member that need not come with others. A topology that is only
+// preferred is given up where it has no room.
+func placeMore(gw *reconcile.GangWork, run *groupRun, p reconcile.Placement) {
+	s, group := run.s, run.work.Group
+	if s.failed[group.Name] == nil {
+		f, ok := run.seek(p)
+		for d := run.search.Fit.Within; !ok && d != nil && !gw.Spec.Topology.Required; {
+			d = d.Above
+			run.search = s.newSearch(group, run.search.Edit, s.Fit(group).In(d))
+			run.under(d)
+			f, ok = run.seek(p)
+		}
+		if ok {
+			run.accept(p, f)
+			return
+		}
+	}
+	run.fail(p)
+}
+
+// growGang places members of a gang that is up, beside those that stay.
+func (s *Scheduler) growGang(gw *reconcile.GangWork) {
+	var live []*structs.Allocation
+	var last *structs.RescheduleTracker
+	for _, a := range s.Live {
+		if slices.ContainsFunc(gw.Works, func(w *reconcile.GroupWork) bool { return w.Group.Name == a.TaskGroup }) {
+			live = append(live, a)
+			if t := a.RescheduleTracker; t != nil && (last == nil || len(t.Events) > len(last.Events)) {
+				last = t
+			}
+		}
+	}
+	slices.SortFunc(live, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
+	})
+	if gw.Spec.Told && len(live) > 0 {
+		ids := make([]string, len(live))
+		for i, a := range live {
+			ids[i] = a.ID
+		}
+		s.plan.Beside = append(s.plan.Beside, ids)
+	}
+	d := s.beside(gw, live)
+	var runs []*groupRun
+	for _, work := range gw.Works {
+		f := s.Fit(work.Group)
+		if d != nil {
+			f = f.In(d)
+		}
+		run := s.newRun(work, s.Edit, f)
+		run.under(d)
+		runs = append(runs, run)
+		for _, p := range work.Place {
+			if p.Tracker == nil && !gw.Spec.ByMember {
+				p.Tracker = last // they fail as one
+			}
+			placeMore(gw, run, p)
+		}
+	}
+	s.seat(gw, runs, live)
+}
+
+// beside is the domain that others of a gang are to be under: that of those which
+// run; nil: any.
+func (s *Scheduler) beside(gw *reconcile.GangWork, live []*structs.Allocation) *feasible.Domain {
+	want := gw.Spec.Topology
+	if want == nil || len(live) == 0 {
+		return nil
+	}
+	n, known := s.World.Node(live[0].NodeID)
+	if !known {
+		return nil
+	}
+	if level, _, site := s.siteLevel(want.Level); site {
+		return domainOf(n, level)
+	}
+	if s.nodeLevel(want.Level) {
+		return s.besideOn(gw, n, live)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// explanation fills an AllocMetric: why an ask found no node, or among how many
+// it found one.
+type explanation struct{ *structs.AllocMetric }
+
+func newExplanation(job *structs.Job) explanation {
+	available := map[string]int{}
+	for _, dc := range job.Datacenters {
+		if !strings.Contains(dc, "*") {
+			available[dc] = 0 // so that one without a node is named
+		}
+	}
+	return explanation{&structs.AllocMetric{
+		NodePool:       cmp.Or(job.NodePool, structs.DefaultNodePool),
+		NodesAvailable: available,
+	}}
+}
+
+// filtered counts nodes that the group may not use at all.
+func (x explanation) filtered(n *structs.Node, reason string, nodes int) {
+	x.NodesFiltered += nodes
+	AddCount(&x.ConstraintFiltered, reason, nodes)
+	if n.NodeClass != "" {
+		AddCount(&x.ClassFiltered, n.NodeClass, nodes)
+	}
+}
+
+// exhausted counts nodes of one node class that lack something now.
+func (x explanation) exhausted(n *structs.Node, what string, nodes int) {
+	if nodes == 0 {
+		return
+	}
+	x.NodesExhausted += nodes
+	AddCount(&x.DimensionExhausted, what, nodes)
+	if n.NodeClass != "" {
+		AddCount(&x.ClassExhausted, n.NodeClass, nodes)
+	}
+}
+
+// AddCount adds to an entry of a map of counts, which is made with the first one.
+func AddCount(m *map[string]int, key string, by int) {
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[key] += by
+}
+
+// classes counts what can be told without looking at single nodes. visit is
+// called for each class that the group may use.
+func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
+	if visit != nil { // else it is only counted how many there are
+		world.Flush(s.Edit)
+	}
+	all := s.Fit.SetsOf(s.Edit, s.ByClass)
+	for i := range all {
+		c := &all[i]
+		if !c.Verdict.InPool {
+			continue
+		}
+		x.NodesInPool += c.Nodes
+		if !c.Verdict.InDC {
+			continue
+		}
+		x.NodesAvailable[c.Node.Datacenter] += c.Nodes
+		x.NodesEvaluated += c.Nodes
+		if c.Verdict.Reason != "" {
+			x.filtered(c.Node, c.Verdict.Reason, c.Nodes)
+		} else if visit != nil {
+			set, _ := s.AllSets().Get(c.Name)
+			visit(set)
+		}
+	}
+}
+
+// node counts one node of a class that the group may use. It tells whether the node
+// would do.
+func (x explanation) node(s *search.Search, n *world.NodeState) bool {
+	reason := s.Fit.Alone(n.Node)
+	if reason == "" {
+		reason = s.Refused(n.Node)
+	}
+	if reason != "" {
+		x.filtered(n.Node, reason, 1)
+		return false
+	}
+	_, what := s.Ask.Grant(n, s.Fit.Matcher, s.Random)
+	if what != "" {
+		x.exhausted(n.Node, what, 1)
+	}
+	return what == ""
+}
+
+// explain says why an ask finds no node, of every node.
+func explain(s *search.Search) *structs.AllocMetric {
+	x := newExplanation(s.Fit.Job)
+	x.classes(s, func(c *world.NodeSet) { x.set(s, c, nil) })
+	return x.AllocMetric
+}
+
+// set counts the nodes of a set that the group may use. What lacks something that the
+// index shows is not looked at further; fits, if any, is told of what lacks nothing.
+func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.NodeState)) {
+	look := func(n *world.NodeState) {
+		if x.node(s, n) && fits != nil {
+			fits(n)
+		}
+	}
+	if len(s.Fit.Single) > 0 || len(s.Fit.Group.Candidates) > 0 || len(s.Refusals) > 0 {
+		for n := range c.All {
+			look(n)
+		}
+		return
+	}
+	tests, lacking := s.Ask.Tests()
+	counts := c.Nodes.Sieve(tests, func(e bucket.Entry[*world.NodeState]) { look(e.Value) })
+	for id := range world.Holds(world.Base(s.Edit)).All { // the index shows what is left of them for others
+		n, _ := world.NodeStates(world.Base(s.Edit)).Get(id)
+		if at := s.SetOf(n); at == "" || at != s.SetOf(c.Any()) {
+			continue
+		}
+		if k := slices.IndexFunc(tests, func(t bucket.Test) bool { return !t.Holds(&n.Indexed.At) }); k >= 0 {
+			counts[k]--
+			look(n)
+		}
+	}
+	for k, nodes := range counts {
+		x.exhausted(c.Any().Node, lacking[k], nodes)
+	}
+}
+
+// maxScoreMeta bounds the scores that a batch records, as in Nomad.
+const maxScoreMeta = 5
+
+// chosen records the score of a node that was taken.
+func (x explanation) chosen(s *search.Search, f search.Found) {
+	if len(x.ScoreMetaData) >= maxScoreMeta {
+		return
+	}
+	for _, m := range x.ScoreMetaData {
+		if m.NodeID == f.Node.ID {
+			return
+		}
+	}
+	packing := s.Packing(f.Node)
+	meta := &structs.NodeScoreMeta{NodeID: f.Node.ID, Scores: map[string]float64{s.Policy: packing}, NormScore: packing}
+	if s.Scorer != nil {
+		meta.NormScore = s.Scorer.Score(s, f)
+		meta.Scores["affinities and spreads"] = meta.NormScore - 0.5*packing
+	}
+	x.ScoreMetaData = append(x.ScoreMetaData, meta)
+}

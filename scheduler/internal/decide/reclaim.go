@@ -1,0 +1,270 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Taking from lower bands (semantics part 3): what found no free room is given nodes one
+// by one, each the node that loses least by it, and goes on there while it has room. When
+// all have a node, who must leave is planned anew on each of these nodes for all that came
+// there, so that what is left over in the end is given back. Only then is anything done.
+
+const reclaimSuspend = structs.ReclaimSuspend
+
+// mayReclaim tells whether the job may take from lower bands.
+func (s *Scheduler) mayReclaim() bool {
+	return s.Input.Job != nil && s.Input.Config.Preempts(s.Input.Job.Type) && s.Input.Job.Partial != string(preempt.PartialFree) &&
+		s.Input.Config.Band(s.Input.Job.Priority) > 0
+}
+
+// newcomer is an instance that has a node, and is to have room there.
+type newcomer struct {
+	run *groupRun
+	p   reconcile.Placement
+}
+
+// reclaimer gives nodes to newcomers, and then room.
+type reclaimer struct {
+	s     *Scheduler
+	e     *world.Edit
+	below int // bands that may be taken from
+	most  int // the highest priority that may be
+	on    map[string]*touched
+	order []*touched // in which nodes were first given
+	held  world.HeldSums
+}
+
+// touched is a node that newcomers were given.
+type touched struct {
+	id    string
+	come  []newcomer
+	loss  preempt.Loss // with those that were given it so far
+	gangs bool         // some of what may be taken there is of a gang
+}
+
+// reclaimer gives one for an edit.
+func (s *Scheduler) reclaimer(e *world.Edit) *reclaimer {
+	r := &reclaimer{s: s, e: e, below: s.Input.Config.Band(s.Input.Job.Priority), most: structs.JobMaxPriority, on: map[string]*touched{}}
+	world.Flush(e)
+	return r
+}
+
+// reclaim gives room to the instances of a group that found none free, and tells how many
+// of them count as taken. Those that find none even so are explained.
+func (g *groupRun) reclaim() (taken int) {
+	if len(g.short) == 0 {
+		return 0
+	}
+	r := g.s.reclaimer(g.search.Edit)
+	find := r.finder(g)
+	type which struct {
+		index  int
+		nodeID string
+	}
+	left := map[which]int{} // looked up only
+	for _, p := range g.short {
+		if !r.assign(find, p) {
+			left[which{p.Index, p.NodeID}]++
+		}
+	}
+	if !g.s.countsOnly() || len(g.work.Update) > 0 || slices.ContainsFunc(r.order, func(t *touched) bool { return t.gangs }) {
+		for _, n := range r.settle() {
+			left[which{n.p.Index, n.p.NodeID}]++
+		}
+	}
+	for _, p := range g.short {
+		if at := (which{p.Index, p.NodeID}); left[at] > 0 {
+			left[at]--
+			g.fail(p)
+		} else if !p.Unwell {
+			taken++
+		}
+	}
+	return taken
+}
+
+// reclaimOne gives room to one instance that found none free. It tells whether it did.
+func (g *groupRun) reclaimOne(p reconcile.Placement) bool {
+	r := g.s.reclaimer(g.search.Edit)
+	return r.assign(r.finder(g), p) && len(r.settle()) == 0
+}
+
+// countsOnly tells whether nobody wants to know who has to leave, and nothing is decided
+// after it that depends on it. That there is room on the nodes that were given is known.
+func (s *Scheduler) countsOnly() bool { return s.Input.CountOnly && len(s.Input.Job.TaskGroups) == 1 }
+
+// assign gives an instance a node, if there is one that can be freed.
+func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
+	g := find.run
+	var spot *reclaimSpot
+	switch {
+	case p.NodeID != "":
+		spot = find.on(p.NodeID)
+	case g.only != "":
+		spot = find.on(g.only)
+	default:
+		spot = find.next(avoided(p))
+	}
+	if spot == nil {
+		return false
+	}
+	t := r.on[spot.id]
+	if t == nil {
+		t = &touched{id: spot.id}
+		r.on[spot.id], r.order = t, append(r.order, t)
+	}
+	t.come = append(t.come, newcomer{g, p})
+	t.loss, t.gangs = spot.total, spot.gangs
+	r.s.Census.Move(g.work.Group.Name, spot.id, 1)
+	find.again(spot)
+	return true
+}
+
+// loss plans one node with one more newcomer, and tells what is lost there then in all;
+// false: it finds no room.
+func (r *reclaimer) loss(n *world.NodeState, a *search.Ask) (total preempt.Loss, gangs, ok bool) {
+	asks := []*search.Ask{}
+	if t := r.on[n.ID]; t != nil {
+		for i := range t.come {
+			asks = append(asks, t.come[i].run.search.Ask)
+		}
+	}
+	asks = append(asks, a)
+	if !mayHold(n, asks) {
+		return total, false, false
+	}
+	if fits, known := r.fitsEmptied(n, asks); known {
+		return total, false, fits
+	}
+	rooms := &reclaimRooms{}
+	rooms.add(r.s, n, asks, r.s.settled[n.ID])
+	of := r.asks(rooms)
+	of.gather(n)
+	result := preempt.Plan(rooms, of.list, preempt.Request{
+		Want: []int{len(asks)}, Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialNone,
+	})
+	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(asks)
+}
+
+// mayHold tells whether a node might hold asks together if nobody else were there.
+func mayHold(n *world.NodeState, asks []*search.Ask) bool {
+	left, devices := n.Capacity.Amount, n.Capacity.WellDevices()
+	for _, a := range asks {
+		left, devices = left.Minus(a.Amount), devices-a.Need[world.DimGPUs]
+	}
+	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && devices >= 0
+}
+
+func (r *reclaimer) asks(rooms *reclaimRooms) *reclaimAsks {
+	of := &reclaimAsks{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
+	for i, room := range rooms.list {
+		of.at[room.node.ID] = i
+	}
+	return of
+}
+
+// settle plans all nodes that newcomers were given, frees what the plan takes, and places
+// the newcomers. It gives those that found no room after all. Nodes on which a gang may be
+// taken from are planned together, as it holds more than one of them.
+func (r *reclaimer) settle() (left []newcomer) {
+	var together []*touched
+	for _, t := range r.order {
+		if t.gangs {
+			together = append(together, t)
+			continue
+		}
+		left = append(left, r.settleOn([]*touched{t})...)
+	}
+	if len(together) > 0 {
+		left = append(left, r.settleOn(together)...)
+	}
+	r.on, r.order = map[string]*touched{}, nil
+	return left
+}
+
+func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
+	rooms := &reclaimRooms{}
+	want := preempt.Request{Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialPreempt}
+	var before []string // nodes that something was taken on before
+	for _, t := range nodes {
+		if r.s.settled[t.id] {
+			before = append(before, t.id)
+		}
+		r.putBack(t.id)
+		n, _ := world.StateOf(r.e, t.id)
+		var asks []*search.Ask
+		for i := range t.come {
+			asks = append(asks, t.come[i].run.search.Ask)
+		}
+		rooms.add(r.s, n, asks, r.s.settled[t.id])
+		want.Want = append(want.Want, len(asks))
+	}
+	of := r.asks(rooms)
+	for _, room := range rooms.list {
+		of.gather(room.node)
+	}
+	result := preempt.Plan(rooms, of.list, want)
+	o := &outcome{r: r, of: of, taken: result.Taken, by: make([]string, len(nodes)), runs: make([]*groupRun, len(nodes))}
+	o.free()
+	for i, t := range nodes {
+		left = append(left, o.place(i, t, result.Placed[i])...)
+	}
+	o.spare()
+	o.stop()
+	for _, id := range before { // what is left over now may be enough for those who lost it before
+		r.putBack(id)
+	}
+	return left
+}
+
+// putBack gives back what was taken on a node for those that another group has brought
+// there, as far as it has its place: who must leave is planned anew for all together.
+func (r *reclaimer) putBack(node string) {
+	if !r.s.settled[node] {
+		return
+	}
+	for _, d := range slices.Backward(r.s.reclaimed) {
+		if d.use.NodeID != node || d.gang {
+			continue
+		}
+		world.Release(r.e, d.use.ID)
+		if n, _ := world.StateOf(r.e, node); mayHaveBack(n, d.use) {
+			world.Take(r.e, d.use)
+			r.s.forget(d)
+			continue
+		}
+		if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
+			world.Take(r.e, d.use.Suspended())
+		}
+	}
+}
+
+// putBackAll gives back what was taken where those that are replaced have left room since.
+func (g *groupRun) putBackAll() {
+	if len(g.s.reclaimed) == 0 {
+		return
+	}
+	var nodes []string
+	for _, d := range g.s.reclaimed {
+		if !slices.Contains(nodes, d.use.NodeID) {
+			nodes = append(nodes, d.use.NodeID)
+		}
+	}
+	r := g.s.reclaimer(g.search.Edit)
+	for _, id := range nodes {
+		r.putBack(id)
+	}
+}
+
+// forget takes a reclaim out of the plan.
+func (s *Scheduler) forget(d *reclaimed) {
+	s.reclaimed = slices.DeleteFunc(slices.Clone(s.reclaimed), func(o *reclaimed) bool { return o == d })
+	s.plan.Stop = slices.DeleteFunc(slices.Clone(s.plan.Stop), func(st *structs.AllocStop) bool { return st == d.stop })
+	d.run.work.Counts.Preemptions--
+}

@@ -1,0 +1,192 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reclaimed is one allocation that a plan takes back.
+type reclaimed struct {
+	use  *world.Use // what it held
+	stop *structs.AllocStop
+	run  *groupRun // whose instance it makes room for
+	gang bool      // it goes, or shrinks, with others
+}
+
+// outcome is what has been planned for some nodes on its way into the scheduler's plan.
+type outcome struct {
+	r     *reclaimer
+	of    *reclaimAsks
+	taken []preempt.Taken
+	by    []string    // allocations that room is made for, by room
+	runs  []*groupRun // and theirs
+}
+
+func (o *outcome) use(t *preempt.Taken) *world.Use {
+	return o.of.rooms.victims[o.of.list[t.Ask].Victims[t.Victim].ID].use
+}
+
+func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Ask].Min) > 0 }
+
+// free lets go what is taken.
+func (o *outcome) free() {
+	for i := range o.taken {
+		u := o.use(&o.taken[i])
+		world.Release(o.r.e, u.ID)
+		if o.taken[i].How == preempt.Suspend {
+			world.Take(o.r.e, u.Suspended())
+		}
+	}
+}
+
+// place places the newcomers of a node that find room, and gives the others.
+func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
+	s := o.r.s
+	for i := range t.come {
+		c := &t.come[i]
+		s.Census.Move(c.run.work.Group.Name, t.id, -1)
+		n, _ := world.StateOf(o.r.e, t.id)
+		g, what := c.run.search.Ask.Grant(n, s.fits.Matcher, s.Random)
+		if i >= fit || what != "" {
+			left = append(left, *c)
+			continue
+		}
+		c.run.accept(c.p, search.Found{Node: n, Grant: g})
+		if o.by[room] == "" {
+			last := &c.run.batch.Instances[len(c.run.batch.Instances)-1]
+			o.by[room], o.runs[room] = structs.DeriveID(c.run.batch.Seed, uint64(last.Ordinal)), c.run
+		}
+		world.PutInto(&s.settled, t.id, true)
+	}
+	return left
+}
+
+// spare gives back what has its very place beside the newcomers after all: they have been
+// given their ports and devices only now.
+func (o *outcome) spare() {
+	for i := len(o.taken) - 1; i >= 0; i-- {
+		t := &o.taken[i]
+		if o.gang(t) {
+			continue
+		}
+		u := o.use(t)
+		world.Release(o.r.e, u.ID)
+		if n, known := world.StateOf(o.r.e, u.NodeID); known && n.Capacity != nil && mayHaveBack(n, u) {
+			world.Take(o.r.e, u)
+			o.taken = slices.Delete(o.taken, i, i+1)
+			continue
+		}
+		if t.How == preempt.Suspend {
+			world.Take(o.r.e, u.Suspended())
+		}
+	}
+}
+
+// mayHaveBack tells whether a use that was there before has its place, and leaves what others
+// have reserved of the node for later: newcomers that came beside it were refused that.
+func mayHaveBack(n *world.NodeState, u *world.Use) bool { return n.LacksUse(u, &world.Taker{}) == "" }
+
+// stop writes into the plan who gives back what he holds, and for whom.
+func (o *outcome) stop() {
+	if o.inVain() {
+		return
+	}
+	s := o.r.s
+	for i := range o.taken {
+		t := &o.taken[i]
+		room := o.roomOf(t)
+		st := &structs.AllocStop{
+			AllocID: o.use(t).ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
+			PreemptedBy: o.by[room], DesiredDescription: "preempted by allocation " + o.by[room],
+		}
+		switch {
+		case t.How == preempt.Suspend:
+			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
+		case t.NoRoom:
+			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
+		case t.How == preempt.Requeue && o.use(t).Holder.Terms.Reclaim == reclaimSuspend:
+			st.DesiredDescription += "; not suspended, as not all of it can be frozen"
+		case t.How == preempt.Shrink:
+			st.DesiredDescription += "; its gang runs on without it"
+		}
+		s.plan.Stop = append(s.plan.Stop, st)
+		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})
+		o.runs[room].work.Counts.Preemptions++
+	}
+}
+
+// roomOf is the room that an allocation makes room in: its own, or that of another of its
+// gang.
+func (o *outcome) roomOf(t *preempt.Taken) int {
+	if room := o.of.list[t.Ask].Victims[t.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+		return room
+	}
+	for i := range o.taken {
+		if other := &o.taken[i]; other.Ask == t.Ask {
+			if room := o.of.list[t.Ask].Victims[other.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+				return room
+			}
+		}
+	}
+	return max(0, slices.IndexFunc(o.runs, func(g *groupRun) bool { return g != nil }))
+}
+
+// inVain tells whether nobody came for whom something is taken: then all have it back.
+func (o *outcome) inVain() bool {
+	if slices.ContainsFunc(o.runs, func(g *groupRun) bool { return g != nil }) {
+		return false
+	}
+	for i := range o.taken {
+		u := o.use(&o.taken[i])
+		world.Release(o.r.e, u.ID)
+		world.Take(o.r.e, u)
+	}
+	return true
+}
+
+// preemptions are the evaluations of the jobs that something is taken back from, one each.
+func (s *Scheduler) preemptions() {
+	told := map[structs.NamespacedID]bool{}
+	for _, d := range s.reclaimed {
+		job := structs.NamespacedID{ID: d.use.Holder.Job, Namespace: d.use.Holder.Namespace}
+		if told[job] {
+			continue
+		}
+		told[job] = true
+		ev := s.newEval(structs.EvalTriggerPreemption, structs.EvalStatusPending)
+		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Holder.Terms.Priority
+		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the state knows the job, and says
+		ev.StatusDescription = "created because instances of the job were taken back"
+		s.plan.Evals = append(s.plan.Evals, ev)
+	}
+}
+
+// preempted lists what is taken back, for `job plan`.
+func (s *Scheduler) preempted() (list []*structs.AllocListStub) {
+	for _, d := range s.reclaimed {
+		stub := &structs.AllocListStub{
+			ID: d.use.ID, Namespace: d.use.Holder.Namespace, JobID: d.use.Holder.Job, TaskGroup: d.use.Holder.Group, NodeID: d.use.NodeID,
+			DesiredStatus: d.stop.DesiredStatus, DesiredDescription: d.stop.DesiredDescription, PreemptedByAllocation: d.stop.PreemptedBy,
+		}
+		if n, known := s.World.Node(d.use.NodeID); known {
+			stub.NodeName = n.Name
+		}
+		list = append(list, stub)
+	}
+	return list
+}
+
+// takeBackReclaims takes every reclaim out of the plan.
+func (s *Scheduler) takeBackReclaims() {
+	gone := map[*structs.AllocStop]bool{}
+	for _, d := range s.reclaimed {
+		gone[d.stop] = true
+		d.run.work.Counts.Preemptions--
+	}
+	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return gone[st] })
+	s.reclaimed = nil
+}

@@ -1,0 +1,235 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reclaimRoom is one node that newcomers are to have room on, for the planner.
+type reclaimRoom struct {
+	node *world.NodeState // as it is
+	asks []*search.Ask    // one for each newcomer
+	// plain: nothing that the newcomers ask for has a name, so that sums say all.
+	plain bool
+	free  world.Vector     // if plain
+	trial *world.NodeState // else: a copy that the planner changes
+	m     *feasible.Matcher
+	rng   *world.Random
+}
+
+// reclaimVictim is one allocation that may be taken from.
+type reclaimVictim struct {
+	use *world.Use
+	now *world.Use // what it holds of use; nil: nothing
+	at  int        // its room
+}
+
+// reclaimRooms is what the planner asks (preempt.Rooms).
+type reclaimRooms struct {
+	list    []*reclaimRoom
+	victims []reclaimVictim
+}
+
+// add adds a node with the newcomers that it is to have room for. fixed: others of the
+// job were put there before, with ports and devices of their own.
+func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, asks []*search.Ask, fixed bool) {
+	room := &reclaimRoom{node: n, asks: asks, m: s.fits.Matcher, rng: s.Random}
+	room.plain = !fixed && !slices.ContainsFunc(asks, func(a *search.Ask) bool { return !a.Plain })
+	if room.plain {
+		room.free = n.Free()
+	} else {
+		room.trial = n.Own(&world.Token{})
+	}
+	r.list = append(r.list, room)
+}
+
+// Put makes a victim hold all of its own, what it keeps while suspended, or nothing.
+func (r *reclaimRooms) Put(victim int, h preempt.Holding) bool {
+	v := &r.victims[victim]
+	var is *world.Use
+	switch h {
+	case preempt.Whole:
+		is = v.use
+	case preempt.Suspended:
+		is = v.use.Suspended()
+	case preempt.Nothing:
+	}
+	if !r.list[v.at].exchange(v.now, is) {
+		return false
+	}
+	v.now = is
+	return true
+}
+
+// exchange puts one use in place of another; either may be nil.
+func (r *reclaimRoom) exchange(was, is *world.Use) bool {
+	if r.plain {
+		if was != nil {
+			r.free = r.free.Plus(was.Amount)
+		}
+		if is != nil {
+			r.free = r.free.Minus(is.Amount)
+		}
+		return true
+	}
+	if was != nil {
+		r.trial.Give(was)
+	}
+	if is != nil {
+		if isTaken(r.trial, is) {
+			if was != nil {
+				r.trial.Take(was)
+			}
+			return false
+		}
+		r.trial.Take(is)
+	}
+	return true
+}
+
+// isTaken tells whether another holds a port, a core or a device that a use needs. What can
+// be added up is not looked at.
+func isTaken(n *world.NodeState, u *world.Use) bool {
+	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||
+		slices.ContainsFunc(u.Devices, func(d world.HeldDevice) bool { return n.LacksDevice(d.ID, int(d.Share)) })
+}
+
+// Fits counts the newcomers of a room that fit.
+func (r *reclaimRooms) Fits(room int) int { return r.list[room].fits() }
+
+func (r *reclaimRoom) fits() int {
+	if r.plain {
+		return r.sums()
+	}
+	var grants []*world.Use
+	for _, a := range r.asks {
+		if int64(r.trial.FreeDevices()) < a.Need[world.DimGPUs] {
+			break // which a grant finds out at more cost
+		}
+		g, what := a.Grant(r.trial, r.m, r.rng)
+		if what != "" {
+			break
+		}
+		r.trial.Take(g.Use)
+		grants = append(grants, g.Use)
+	}
+	for _, u := range slices.Backward(grants) {
+		r.trial.Give(u)
+	}
+	return len(grants)
+}
+
+func (r *reclaimRoom) sums() (n int) {
+	free := r.free
+	for _, a := range r.asks {
+		has := free
+		if !r.node.Hold.Free(&a.By) {
+			has = has.Minus(r.node.Hold.Amount)
+		}
+		if a.Amount.CPU > has.CPU || a.Amount.MemoryMB > has.MemoryMB || a.Amount.DiskMB > has.DiskMB {
+			break
+		}
+		free = free.Minus(a.Amount)
+		n++
+	}
+	return n
+}
+
+// reclaimAsks gathers the asks that may be taken from, for the planner.
+type reclaimAsks struct {
+	s     *Scheduler
+	e     *world.Edit
+	below int // bands
+	rooms *reclaimRooms
+	at    map[string]int // rooms by node
+	list  []preempt.Ask
+	of    []*world.Holder // by ask
+	gangs map[world.GangName]int
+}
+
+// gather adds what a node's allocations hold that are of lower bands. An ask has its
+// instances on one node, a gang all that it has.
+func (a *reclaimAsks) gather(n *world.NodeState) {
+	room, first := a.at[n.ID], len(a.list)
+	for _, u := range n.Uses {
+		if u.Holder.Namespace == a.s.eval.Namespace && u.Holder.Job == a.s.eval.JobID || a.s.band(u) >= a.below {
+			continue
+		}
+		if g, some := u.Holder.Gang(); some {
+			a.gang(g)
+			continue
+		}
+		i := first
+		for i < len(a.list) && (a.of[i].AskName != u.Holder.AskName || len(a.list[i].Min) > 0) {
+			i++
+		}
+		if i == len(a.list) {
+			a.list = append(a.list, a.ask(u.Holder))
+			a.of = append(a.of, u.Holder)
+		}
+		a.add(i, u, n.Node, room)
+	}
+}
+
+// band is that of what somebody holds.
+func (s *Scheduler) band(u *world.Use) int { return s.Input.Config.Band(u.Holder.Terms.Priority) }
+
+func (a *reclaimAsks) ask(h *world.Holder) preempt.Ask {
+	return preempt.Ask{
+		Standing: preempt.Standing{
+			Band: a.s.Input.Config.Band(h.Terms.Priority), Priority: h.Terms.Priority, Submitted: h.Terms.Submitted,
+			Name: strings.Join([]string{h.Namespace, h.Job, h.Group}, "\x00"),
+		},
+		Suspend: h.Terms.Reclaim == reclaimSuspend,
+	}
+}
+
+// add adds an instance of an ask, on a node. An ask is suspended where all of it can be
+// frozen: one that cannot would end as failed, and a gang is suspended whole.
+func (a *reclaimAsks) add(ask int, u *world.Use, n *structs.Node, room int) {
+	if to := &a.list[ask]; to.Suspend && !feasible.Freezes(n, &u.Holder.Terms) {
+		to.Suspend = false
+	}
+	id := len(a.rooms.victims)
+	a.rooms.victims = append(a.rooms.victims, reclaimVictim{u, u, max(0, room)})
+	a.list[ask].Victims = append(a.list[ask].Victims, preempt.Victim{ID: id, Room: room})
+}
+
+// gang adds all members of a gang, once. A part is a group.
+func (a *reclaimAsks) gang(g world.GangName) {
+	if _, known := a.gangs[g]; known {
+		return
+	}
+	a.gangs[g] = len(a.list)
+	members := world.GangMembers(a.e, g)
+	h := members[0].Holder
+	ask := a.ask(h)
+	var parts []string
+	for _, u := range members {
+		if !slices.Contains(parts, u.Holder.Group) {
+			parts = append(parts, u.Holder.Group)
+			ask.Min = append(ask.Min, u.Holder.Terms.GangMin)
+		}
+	}
+	i := len(a.list)
+	a.list, a.of = append(a.list, ask), append(a.of, h)
+	for _, u := range members {
+		room, in := a.at[u.NodeID]
+		if !in {
+			room = preempt.Elsewhere
+		}
+		var at *structs.Node
+		if n, known := world.StateOf(a.e, u.NodeID); known {
+			at = n.Node
+		}
+		a.add(i, u, at, room)
+		v := a.list[i].Victims
+		v[len(v)-1].Part = slices.Index(parts, u.Holder.Group)
+	}
+}

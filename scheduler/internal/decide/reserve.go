@@ -1,0 +1,272 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reservedLook bounds the nodes of each set that are looked at for a reservation:
+// those with the most room.
+const reservedLook = 1000
+
+// ReservedLate is for how long after it was due a reservation may not have served its
+// ask: what was in the way is given its time to end.
+const ReservedLate = 30 * time.Second
+
+// serves tells whether a reservation may go on for what its group misses: its time is not over, and its node can take work.
+func (s *Scheduler) serves(h *world.Hold) bool {
+	_, ever := s.Input.Config.ReserveAfter()
+	n, known := world.StateOf(s.Edit, h.NodeID)
+	return ever && min(h.Expires, h.Due+int64(ReservedLate)) > s.Input.Now.UnixNano() && known && n.Node != nil && n.Node.Ready()
+}
+
+// lapse has the job's reservations that are over, or for groups that miss nothing, be in nobody's way: reserve ends them in this
+// very plan, and others of the job's groups must not have somebody leave for their sake.
+func (s *Scheduler) lapse(groups []*reconcile.GroupWork) {
+	for id, h := range world.Holds(s.World).All {
+		if h.Namespace != s.eval.Namespace || h.Job != s.eval.JobID {
+			continue
+		}
+		misses := func(w *reconcile.GroupWork) bool { return w.Group.Name == h.Group && len(w.Place)+len(w.Update) > 0 }
+		if !s.serves(h) || !slices.ContainsFunc(groups, misses) {
+			s.Edit.Unreserve(id)
+		}
+	}
+}
+
+// reserve ends the job's reservations that are not wanted any more, and makes new
+// ones for asks that have waited too long.
+func (s *Scheduler) reserve() {
+	missing := map[string]int{}
+	for group := range s.failed { // each has its own place: the order cannot show
+		missing[group] = s.queued[group]
+	}
+	after, ever := s.Input.Config.ReserveAfter()
+	for id, h := range world.Holds(s.World).All {
+		if h.Namespace != s.eval.Namespace || h.Job != s.eval.JobID {
+			continue
+		}
+		_, held := world.Holds(world.Base(s.Edit)).Get(id) // what was placed there has ended it
+		if held && missing[h.Group] > 0 && s.serves(h) {
+			missing[h.Group]--
+			continue
+		}
+		s.plan.Unreserve = append(s.plan.Unreserve, id)
+		s.Edit.Unreserve(id)
+	}
+	if !ever || s.Input.Job == nil || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
+		s.Input.Now.Sub(time.Unix(0, s.eval.CreateTime)) < after {
+		return
+	}
+	for _, g := range s.Input.Job.TaskGroups {
+		if find := s.found(g.Name).search; missing[g.Name] > 0 && find != nil {
+			s.reserveFor(find, missing[g.Name])
+		}
+	}
+}
+
+// lookAgain is when a blocked evaluation is to be decided again though nothing came
+// free: when its ask may reserve room, then when its first reservation ends. Zero: never.
+func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
+	after, ever := s.Input.Config.ReserveAfter()
+	if !ever {
+		return time.Time{}
+	}
+	if at := time.Unix(0, blocked.CreateTime).Add(after); at.After(s.Input.Now) {
+		return at.UTC()
+	}
+	var first int64
+	nodes := 0
+	ends := func(at int64) {
+		if first == 0 || at < first {
+			first = at
+		}
+	}
+	for _, h := range world.Holds(world.Base(s.Edit)).All {
+		if h.Namespace == s.eval.Namespace && h.Job == s.eval.JobID {
+			ends(min(h.Expires, h.Due+int64(ReservedLate)))
+			nodes++
+		}
+	}
+	for _, r := range s.plan.Reserve {
+		ends(min(r.ExpiresAt, r.DueAt+int64(ReservedLate)))
+		nodes++
+	}
+	if nodes > 0 {
+		blocked.StatusDescription = fmt.Sprintf("waits with room reserved on %d nodes", nodes)
+	}
+	if first == 0 {
+		blocked.StatusDescription = "waits; no room is reserved, as nothing that is in the way ends by a max_run_duration"
+		return s.Input.Now.Add(max(after, time.Second)).UTC()
+	}
+	return time.Unix(0, first).UTC()
+}
+
+// spotInTime is a node on which there will be room.
+type spotInTime struct {
+	node *world.NodeState
+	at   int64
+	// holds is for how many there will be room when all that has a time limit has ended.
+	holds int64
+}
+
+// reserveFor makes up to n reservations, where room comes soonest; for a gang, where
+// there will be room for all of it.
+func (s *Scheduler) reserveFor(search *search.Search, n int) {
+	gang := feasible.GangsOf(s.Input.Job)[search.Fit.Group.Name]
+	var spots []spotInTime
+	taken := map[string]bool{}
+	for _, r := range s.plan.Reserve {
+		taken[r.NodeID] = true
+	}
+	look := func(node *world.NodeState) {
+		node, _ = world.StateOf(s.Edit, node.ID) // a gang's search was on an edit of its own
+		if node.Hold != nil || taken[node.ID] || search.Fit.Alone(node.Node) != "" || search.Refused(node.Node) != "" {
+			return
+		}
+		// A gang needs what is free now as well: others must not take it meanwhile.
+		if spot, comes := roomAt(search, node, s.Input.Now.UnixNano(), gang != nil); comes {
+			spots = append(spots, spot)
+		}
+	}
+	if s.Input.Job.PerNode() {
+		for _, id := range s.lacking[search.Fit.Group.Name] {
+			if node, known := world.StateOf(s.Edit, id); known && node.Node != nil && node.Node.Ready() {
+				look(node)
+			}
+		}
+	} else {
+		for _, c := range search.Sets {
+			search.MostFirst(c, reservedLook, look)
+		}
+	}
+	slices.SortFunc(spots, func(a, b spotInTime) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.ID, b.node.ID))
+	})
+	if gang != nil {
+		spots = s.spotsOfGang(gang, search.Fit.Group, spots, n)
+	}
+	spots = spots[:min(n, len(spots))]
+	if gang != nil { // all of it starts together: until then others may use what is free already
+		for i := range spots {
+			spots[i].at = spots[len(spots)-1].at
+		}
+	}
+	a := search.Ask
+	for _, spot := range spots {
+		r := &structs.Reservation{
+			NodeID: spot.node.ID, Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: a.Group.Name,
+			CPU: a.Amount.CPU, MemoryMB: a.Amount.MemoryMB, DiskMB: a.Amount.DiskMB, Devices: int(a.Need[world.DimGPUs]),
+			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: spot.at,
+			ExpiresAt: s.Input.Now.Add(s.Input.Config.ReserveTTL()).UnixNano(),
+		}
+		r.CPU += int64(r.Cores) * spot.node.Capacity.MhzPerCore
+		s.plan.Reserve = append(s.plan.Reserve, r)
+	}
+}
+
+// spotsOfGang gives those of the spots, which come in the order of their time, that a group
+// of a gang, of which n are missing, is kept room on: those under the cell that it requires
+// where it can start first. None, if there will not be room for as many as start together:
+// then they would only keep others out.
+func (s *Scheduler) spotsOfGang(g *feasible.Gang, group *structs.TaskGroup, spots []spotInTime, n int) []spotInTime {
+	need := int64(n)
+	for i := range g.Groups {
+		if g.Groups[i].Group == group {
+			need = min(need, int64(g.Groups[i].Min))
+		}
+	}
+	under := s.underOf(g)
+	only, bound := "", false // where other groups of it, or others of this one, have reserved room
+	mine := func(nodeID string) {
+		if node, known := world.StateOf(s.Edit, nodeID); known && node.Node != nil && !bound {
+			only, bound = under(node.Node), true
+		}
+	}
+	for id, h := range world.Holds(world.Base(s.Edit)).All {
+		if h.Namespace == s.Input.Job.Namespace && h.Job == s.Input.Job.ID {
+			need--
+			mine(id)
+		}
+	}
+	for _, r := range s.plan.Reserve {
+		mine(r.NodeID)
+	}
+	room, of := map[string]int64{}, map[string][]spotInTime{}
+	for _, spot := range spots {
+		cell := under(spot.node.Node)
+		if bound && cell != only {
+			continue
+		}
+		room[cell] += spot.holds
+		of[cell] = append(of[cell], spot)
+		if room[cell] >= need { // the first that holds all of it
+			return of[cell]
+		}
+	}
+	return nil
+}
+
+// underOf tells under which cell of the level that a gang requires a node is; all are under
+// one if it requires none.
+func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
+	if g.Topology == nil || !g.Topology.Required {
+		return func(*structs.Node) string { return "" }
+	}
+	if level, _, site := s.siteLevel(g.Topology.Level); site {
+		return func(n *structs.Node) string { return n.Meta[level.Meta] }
+	}
+	return func(n *structs.Node) string { return n.ID }
+}
+
+// roomAt is when a node has room for what is searched for, if what runs there ends at its
+// time limit, and for how many of it then; false: what has no limit is in the way, or, unless
+// free is set, it has room now. What a node would give says so, not sums: of devices it
+// matters which are free.
+func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (spotInTime, bool) {
+	uses := slices.DeleteFunc(slices.Clone(n.Uses), func(u *world.Use) bool { return u.Ends == 0 })
+	slices.SortFunc(uses, func(a, b *world.Use) int { return cmp.Or(cmp.Compare(a.Ends, b.Ends), strings.Compare(a.ID, b.ID)) })
+	later := n.Own(&world.Token{})
+	room := func() (search.Grant, bool) {
+		g, lacks := s.Ask.Grant(later, s.Fit.Matcher, &world.Random{})
+		return g, lacks == ""
+	}
+	spot, comes := spotInTime{node: n, at: now}, false
+	if free {
+		_, comes = room()
+	}
+	for _, u := range uses {
+		later.Give(u)
+		if comes {
+			continue
+		}
+		if _, comes = room(); comes {
+			spot.at = max(now, u.Ends)
+		}
+	}
+	for comes && spot.holds < maxSpotHolds {
+		g, more := room()
+		if !more {
+			break
+		}
+		spot.holds++
+		if s.Ask.Plain { // the sum says it all
+			later.Used = later.Used.Plus(s.Ask.Amount)
+			continue
+		}
+		later.Take(g.Use)
+	}
+	return spot, comes
+}
+
+// maxSpotHolds bounds how many of a gang are counted on one node.
+const maxSpotHolds = 1024

@@ -1,0 +1,534 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// followUpWindow: delayed replacements due within it share one evaluation.
+const followUpWindow = time.Second
+
+// Schedule decides one evaluation. The World stays as it is; the answer is the
+// same whenever World, evaluation and Input are. The plan's Evals are the
+// evaluation itself, complete (or blocked again, if it was), the blocked
+// evaluation that it leaves when something found no room, and the delayed ones
+// for failed allocations that are replaced later.
+func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*structs.Plan, error) {
+	if eval == nil || in.NewID == nil {
+		return nil, fmt.Errorf("schedule: the evaluation or NewID is missing")
+	}
+	s := NewScheduler(w, eval, &in)
+
+	// 1. Compare what the job wants with what there is: what to stop, what to keep,
+	// what to update in place, what to place, and what to look at again later.
+	r := s.Reconcile()
+
+	// 2. What is stopped is free for what is placed.
+	s.Stop(r.Stops)
+	s.plan.Update = r.InPlace
+	s.lapse(r.Groups)
+
+	// What was suspended goes on where it is, if there is room for it again.
+	s.resume(r.Groups)
+
+	// 3. Place group by group: first what nobody holds, then successors of what is
+	// updated by replacement. Whatever finds no node is explained and counted. A gang
+	// is placed where its first group stands.
+	for _, work := range r.Groups {
+		switch {
+		case work.Gang == nil:
+			s.placeGroup(work)
+		case work.Gang.Works[0] == work:
+			r.Later = append(r.Later, s.placeGang(work.Gang)...)
+		}
+	}
+
+	// 4. A job that wants all at once gets nothing if it does not get all.
+	if AllOrNone(in.Job) && len(s.failed)+len(s.asleep) > 0 {
+		s.takeBack(r.Groups)
+		s.suspendAgain(r.Groups)
+	}
+
+	// 5. Delayed replacements wait in evaluations of their own.
+	s.followUp(r.Later)
+	s.rollOn(r.Groups)
+
+	// 6. What has waited too long reserves room; reservations that are not wanted end.
+	s.reserve()
+
+	s.countAsleep()
+
+	// 7. The evaluation is done; what found no room waits in a blocked one.
+	s.finish()
+	if in.Annotate {
+		s.annotate(r)
+	}
+	return s.plan, nil
+}
+
+// Scheduler is one evaluation on its way through Schedule.
+type Scheduler struct {
+	World *world.World
+	eval  *structs.Evaluation
+	Input *search.Input
+	plan  *structs.Plan
+
+	Edit   *world.Edit
+	fits   feasible.Fits
+	Random *world.Random
+	Live   []*structs.Allocation // those that stay, for the census
+	Census *feasible.Census
+	failed map[string]*structs.AllocMetric // by group
+	queued map[string]int                  // by group
+	// lacking are the nodes on which an instance was wanted and found no room, by group.
+	lacking map[string][]string
+	// asleep are the suspended ones for which there is no room yet.
+	asleep []sleeper
+	// groups are what is known of the job's groups so far, one of them mostly.
+	groups []groupFound
+	first  [1]groupFound
+	// reclaimed is what others give back; settled are the nodes that it was freed on.
+	reclaimed []*reclaimed
+	settled   map[string]bool
+}
+
+// groupFound is what is known of a group.
+type groupFound struct {
+	name   string
+	search *search.Search // the last one, if it was placed
+}
+
+// NewScheduler begins an evaluation on an edit of its own; the World stays as it is.
+func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *Scheduler {
+	all := &struct { // one piece of memory for what every evaluation has
+		scheduler Scheduler
+		edit      world.Edit
+		token     world.Token
+		rng       world.Random
+		census    feasible.Census
+	}{rng: world.Random{State: in.Seed}, census: feasible.Census{World: w}}
+	world.Begin(&all.edit, w, &all.token)
+	s := &all.scheduler
+	*s = Scheduler{
+		World: w, eval: eval, Input: in, Edit: &all.edit, Random: &all.rng, Census: &all.census,
+		plan: &structs.Plan{
+			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
+			SnapshotIndex: in.SnapshotIndex,
+		},
+	}
+	if in.Job != nil {
+		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, AllOrNone(in.Job)
+	}
+	s.groups = s.first[:0]
+	s.fits.Begin(in.Job, search.MemoryOf(in.Prepared))
+	return s
+}
+
+// AllOrNone tells whether a job takes nothing unless it gets all that it misses: so say
+// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many
+// as must run together).
+func AllOrNone(job *structs.Job) bool {
+	if job == nil || job.AllAtOnce {
+		return job != nil
+	}
+	return job.Partial == structs.PartialNone && !job.PerNode() &&
+		!slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil })
+}
+
+// Reconcile compares what the job wants with what there is.
+func (s *Scheduler) Reconcile() *reconcile.Result {
+	in := reconcile.Input{Job: s.Input.Job, Allocs: s.Input.Allocs, Now: s.Input.Now, Past: s.Input.Past}
+	return reconcile.Run(s.World, s.eval, in, &s.fits)
+}
+
+// Fit gives what nodes a group may use, decided so far.
+func (s *Scheduler) Fit(g *structs.TaskGroup) *feasible.Feasibility { return s.fits.Of(g) }
+
+// found gives what is known of a group, to be added to at once.
+func (s *Scheduler) found(group string) *groupFound {
+	for i := range s.groups {
+		if s.groups[i].name == group {
+			return &s.groups[i]
+		}
+	}
+	s.groups = append(s.groups, groupFound{name: group})
+	return &s.groups[len(s.groups)-1]
+}
+
+// Stop notes what is stopped: its room is free from now on, and what else is not terminal lives.
+func (s *Scheduler) Stop(stops []*structs.AllocStop) {
+	s.plan.Stop = stops
+	stopped := make(map[string]bool, len(stops))
+	for _, st := range stops {
+		stopped[st.AllocID] = true
+		world.Release(s.Edit, st.AllocID)
+	}
+	for _, a := range s.Input.Allocs {
+		if !a.Terminal() && !stopped[a.ID] {
+			s.Live = append(s.Live, a)
+		}
+	}
+}
+
+// groupRun is the placing of one group.
+type groupRun struct {
+	s       *Scheduler
+	work    *reconcile.GroupWork
+	search  *search.Search
+	only    string // the node that all must be on; "": any
+	batch   *structs.PlacementBatch
+	nodes   map[string]int // into batch.Nodes, beyond the first few
+	metrics explanation
+	short   []reconcile.Placement // found no free room; others may have to make some
+}
+
+func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
+	world.PutInto(&s.queued, work.Group.Name, 0)
+	perNode := s.Input.Job.PerNode()
+	if len(work.Place) == 0 && len(work.Update) == 0 && !perNode {
+		return
+	}
+	run := s.newRun(work, s.Edit, s.Fit(work.Group))
+	run.metrics.classes(run.search, nil)
+	taken := 0
+	for _, p := range work.Place {
+		if run.place(p) || p.Unwell {
+			taken++
+		}
+	}
+	taken += run.reclaim()
+	work.HoldBack(taken)
+	for _, p := range work.Update {
+		run.replace(p)
+	}
+	if len(work.Update) > 0 {
+		run.putBackAll()
+	}
+	if run.batch != nil {
+		run.batch.Metrics = run.metrics.AllocMetric
+		s.plan.Place = append(s.plan.Place, run.batch)
+	}
+	c := work.Counts
+	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
+		world.PutInto(&s.failed, work.Group.Name, s.why(run.search)) // no node fits it at all
+	}
+}
+
+// newRun begins the placing of a group on an edit, on the nodes that f allows.
+func (s *Scheduler) newRun(work *reconcile.GroupWork, e *world.Edit, f *feasible.Feasibility) *groupRun {
+	return &groupRun{
+		s: s, work: work, metrics: newExplanation(s.Input.Job), search: s.newSearch(work.Group, e, f),
+	}
+}
+
+func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility) *search.Search {
+	found := search.ForGroup(s.Input, group, e, f, s.Random, s.Census, s.Live)
+	s.found(group.Name).search = found
+	return found
+}
+
+// place places one instance, or counts that it was not. It tells which.
+func (g *groupRun) place(p reconcile.Placement) bool {
+	if p.NodeID == "" && (g.s.failed[g.work.Group.Name] != nil || len(g.short) > 0) {
+		g.lack(p) // nothing was freed since another of the group found no room
+		return false
+	}
+	f, ok := g.seek(p)
+	if !ok {
+		g.lack(p)
+		return false
+	}
+	g.accept(p, f)
+	return true
+}
+
+// lack notes an instance that found no free room. If the job may take from others that
+// is tried when all free room has been given.
+func (g *groupRun) lack(p reconcile.Placement) {
+	if g.s.mayReclaim() {
+		g.short = append(g.short, p)
+		return
+	}
+	g.fail(p)
+}
+
+// seek finds a node for one instance.
+func (g *groupRun) seek(p reconcile.Placement) (f search.Found, ok bool) {
+	switch {
+	case p.NodeID != "":
+		return g.search.On(p.NodeID)
+	case g.only != "":
+		return g.search.On(g.only)
+	case g.sticky(p):
+		f, ok = g.search.On(p.Previous.NodeID)
+	}
+	if !ok {
+		f, ok = g.search.Next(avoided(p))
+	}
+	return f, ok
+}
+
+// sticky tells whether the instance would rather go where its data is.
+func (g *groupRun) sticky(p reconcile.Placement) bool {
+	d := g.work.Group.EphemeralDisk
+	return d != nil && d.Sticky && p.Previous != nil && p.Previous.ClientStatus != structs.AllocClientFailed
+}
+
+// avoided are the nodes on which the instance failed before.
+func avoided(p reconcile.Placement) []string {
+	if p.Tracker == nil {
+		return nil
+	}
+	var nodes []string
+	for _, e := range p.Tracker.Events {
+		nodes = append(nodes, e.PrevNodeID)
+	}
+	return nodes
+}
+
+// replace places the successor of a running instance, on the same node if that
+// fits. If there is no room others may have to make some; else the old one keeps running.
+func (g *groupRun) replace(p reconcile.Placement) {
+	old := p.Previous
+	use := world.Release(g.s.Edit, old.ID)
+	g.s.Census.Move(old.TaskGroup, old.NodeID, -1)
+	f, ok := g.search.On(old.NodeID)
+	if !ok && p.NodeID == "" {
+		g.search.Rewind() // the old one's room is free
+		f, ok = g.search.Next(nil)
+	}
+	if ok {
+		g.accept(p, f)
+		return
+	}
+	if g.s.mayReclaim() && g.s.failed[g.work.Group.Name] == nil && g.reclaimOne(p) {
+		return
+	}
+	if use != nil {
+		world.Take(g.s.Edit, use)
+	}
+	g.s.Census.Move(old.TaskGroup, old.NodeID, 1)
+	g.fail(p)
+}
+
+// fail explains the first instance that finds no node and counts the others.
+func (g *groupRun) fail(p reconcile.Placement) {
+	name := g.work.Group.Name
+	world.PutInto(&g.s.queued, name, g.s.queued[name]+1)
+	m := g.s.failed[name]
+	if p.NodeID != "" {
+		world.PutInto(&g.s.lacking, name, append(g.s.lacking[name], p.NodeID))
+		if m == nil {
+			m = newExplanation(g.s.Input.Job).AllocMetric
+			x := explanation{m}
+			x.classes(g.search, nil)
+			world.PutInto(&g.s.failed, name, m)
+		} else {
+			m.CoalescedFailures++
+		}
+		if n, known := world.StateOf(g.s.Edit, p.NodeID); known && n.Node != nil {
+			explanation{m}.node(g.search, n)
+		}
+		return
+	}
+	if m == nil {
+		world.PutInto(&g.s.failed, name, g.s.why(g.search))
+		return
+	}
+	m.CoalescedFailures++
+}
+
+// accept takes a node for an instance and writes it into the batch.
+func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
+	s := g.s
+	g.metrics.chosen(g.search, f)
+	if h := f.Node.Hold; h != nil && h.AskName == g.search.Ask.By.AskName {
+		g.search.Edit.Unreserve(f.Node.ID)
+	}
+	g.search.Take(f)
+	s.Census.Move(g.work.Group.Name, f.Node.ID, 1)
+	if g.batch == nil {
+		g.batch = &structs.PlacementBatch{
+			Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, JobVersion: s.Input.Job.Version, Group: g.work.Group.Name,
+			EvalID: s.eval.ID, Seed: s.Input.NewID(), CreateTime: s.Input.Now.UnixNano(), Resources: g.search.Ask.Resources,
+			Instances: make([]structs.Instance, 0, len(g.work.Place)+len(g.work.Update)),
+		}
+	}
+	in := structs.Instance{
+		Ordinal: uint32(len(g.batch.Instances)), Index: p.Index, Node: g.placedOn(f.Node), //nolint:gosec // far below 2^32
+		Ports: f.Grant.Ports, Networks: f.Grant.Networks, Cores: f.Grant.Cores, CoreMHz: f.Grant.CoreMHz,
+		Devices: f.Grant.Devices, RescheduleTracker: p.Tracker,
+	}
+	if p.Previous != nil {
+		in.PreviousAllocation = p.Previous.ID
+	}
+	if p.Stop != nil {
+		s.plan.Stop = append(s.plan.Stop, p.Stop)
+	}
+	g.batch.Instances = append(g.batch.Instances, in)
+}
+
+// placedOn gives the place of a node in the batch's list, where it is put if need be.
+func (g *groupRun) placedOn(n *world.NodeState) int {
+	const few = 8 // are compared faster than looked up
+	list := g.batch.Nodes
+	for i := range min(len(list), few) {
+		if list[i].ID == n.ID {
+			return i
+		}
+	}
+	if at, known := g.nodes[n.ID]; known {
+		return at
+	}
+	if len(list) >= few {
+		world.PutInto(&g.nodes, n.ID, len(list))
+	}
+	g.batch.Nodes = append(list, structs.PlacedNode{ID: n.ID, Name: n.Node.Name})
+	return len(list)
+}
+
+// takeBack takes every placement out of the plan, and the stops that were to go
+// with them.
+func (s *Scheduler) takeBack(groups []*reconcile.GroupWork) {
+	s.plan.Place = nil
+	s.takeBackReclaims()
+	waits := map[*structs.AllocStop]bool{}
+	for _, work := range groups {
+		for _, p := range slices.Concat(work.Place, work.Update) {
+			waits[p.Stop] = true
+		}
+		if work.Gang != nil {
+			for _, st := range work.Gang.Stops {
+				waits[st] = true
+			}
+		}
+		world.PutInto(&s.queued, work.Group.Name, len(work.Place)+len(work.Update))
+		if m := s.failed[work.Group.Name]; m != nil { // the others of the group have no place either
+			m.CoalescedFailures = max(m.CoalescedFailures, s.queued[work.Group.Name]-1)
+		}
+	}
+	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return waits[st] })
+}
+
+// followUp makes the evaluations that replace failed allocations when their
+// delays have passed.
+func (s *Scheduler) followUp(list []reconcile.Later) {
+	away := func(l reconcile.Later) int {
+		if l.Away {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b reconcile.Later) int {
+		return cmp.Or(cmp.Compare(away(a), away(b)), a.At.Compare(b.At), strings.Compare(a.Alloc.ID, b.Alloc.ID))
+	})
+	var ev *structs.Evaluation
+	var first reconcile.Later
+	for _, l := range list {
+		st := &structs.AllocStop{AllocID: l.Alloc.ID, KeepRunning: true}
+		if l.Away {
+			st.ClientStatus, st.DesiredDescription = structs.AllocClientUnknown, reconcile.UnknownAway
+		}
+		s.plan.Stop = append(s.plan.Stop, st)
+		if l.At.Equal(structs.Forever) {
+			continue // there is no time to look at it again
+		}
+		if ev == nil || l.Away != first.Away || l.At.Sub(first.At) > followUpWindow {
+			ev = s.newEval(structs.EvalTriggerRetryFailed, structs.EvalStatusPending)
+			ev.StatusDescription = "created for delayed rescheduling"
+			if l.Away {
+				ev.TriggeredBy, ev.StatusDescription = structs.EvalTriggerMaxDisconnect, "created for when a disconnected node is not waited for any longer"
+			}
+			first = l
+			s.plan.Evals = append(s.plan.Evals, ev)
+		}
+		ev.WaitUntil, st.FollowupEvalID = l.At, ev.ID
+	}
+}
+
+func (s *Scheduler) newEval(trigger, status string) *structs.Evaluation {
+	now := s.Input.Now.UnixNano()
+	return &structs.Evaluation{
+		ID: s.Input.NewID(), Namespace: s.eval.Namespace, Priority: s.eval.Priority, Type: s.eval.Type, JobID: s.eval.JobID,
+		JobModifyIndex: s.eval.JobModifyIndex, TriggeredBy: trigger, Status: status, PreviousEval: s.eval.ID,
+		CreateTime: now, ModifyTime: now,
+	}
+}
+
+// finish stores the evaluation's end, before all others, and what is left of it.
+func (s *Scheduler) finish() {
+	done := s.eval.Copy()
+	done.Status, done.StatusDescription = structs.EvalStatusComplete, ""
+	done.ModifyTime = s.Input.Now.UnixNano()
+	done.QueuedAllocations = s.queued
+	done.FailedTGAllocs, done.ClassEligibility, done.EscapedComputedClass = nil, nil, false
+	done.BlockedEval, done.SnapshotIndex = "", s.Input.SnapshotIndex
+	s.plan.Evals = slices.Insert(s.plan.Evals, 0, done)
+	s.preemptions()
+	if len(s.failed) == 0 {
+		s.asks("")
+		return
+	}
+	s.plan.FailedTGAllocs, done.FailedTGAllocs = s.failed, s.failed
+	blocked := done
+	if s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs {
+		blocked = s.newEval(structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked)
+		blocked.QueuedAllocations = s.queued
+		done.BlockedEval = blocked.ID
+		s.plan.Evals = append(s.plan.Evals, blocked)
+	}
+	blocked.Status = structs.EvalStatusBlocked
+	blocked.StatusDescription = "created to place remaining allocations"
+	blocked.SnapshotIndex = s.Input.SnapshotIndex
+	blocked.FailedTGAllocs = s.failed
+	blocked.WaitUntil = s.lookAgain(blocked)
+	s.eligibility(blocked)
+	s.asks(blocked.ID)
+}
+
+// eligibility says which classes could take what a blocked evaluation waits for.
+// A class that is not named has no ready node now.
+func (s *Scheduler) eligibility(blocked *structs.Evaluation) {
+	blocked.ClassEligibility = map[string]bool{}
+	for name, c := range world.Classes(s.World).All {
+		n, can := c.Any(), false
+		for group := range s.failed { // any: the order cannot show
+			can = can || s.fits.Named(group).Class(n.Node).OK()
+		}
+		blocked.ClassEligibility[name] = can
+	}
+	for group := range s.failed {
+		blocked.EscapedComputedClass = blocked.EscapedComputedClass || s.fits.Named(group).Escaped()
+	}
+}
+
+func (s *Scheduler) annotate(r *reconcile.Result) {
+	updates := map[string]*structs.DesiredUpdates{}
+	for _, work := range r.Groups {
+		updates[work.Group.Name] = &work.Counts
+	}
+	stops := map[string]bool{}
+	for _, st := range r.Stops {
+		stops[st.AllocID] = true
+	}
+	for _, a := range s.Input.Allocs {
+		if !stops[a.ID] {
+			continue
+		}
+		if u := updates[a.TaskGroup]; u == nil {
+			updates[a.TaskGroup] = &structs.DesiredUpdates{Stop: 1}
+		} else if s.Input.Job.Stopped() || s.Input.Job.LookupTaskGroup(a.TaskGroup) == nil {
+			u.Stop++
+		}
+	}
+	s.plan.Annotations = &structs.PlanAnnotations{DesiredTGUpdates: updates, PreemptedAllocs: s.preempted()}
+}

@@ -1,0 +1,217 @@
+package decide
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// A suspended allocation is frozen on its node, with its memory and disk; all else that
+// it held is others' (semantics parts 0 and 4). It has its instance's place, so nothing
+// is placed in its stead. Each evaluation of its job lets it go on in place if there is
+// room for what it held, under the same names: it cannot move, and a process that was
+// given a device cannot be given another. What finds no room is missing, and waits in a
+// blocked evaluation as what is not placed does. What a user suspended is left alone
+// until a user resumes it.
+
+// sleeper is a suspended allocation that found no room to go on, and why.
+type sleeper struct {
+	work  *reconcile.GroupWork
+	alloc *structs.Allocation
+	what  string
+}
+
+// resume lets suspended allocations go on. They come before what is to be placed: they
+// were placed before.
+func (s *Scheduler) resume(groups []*reconcile.GroupWork) {
+	for _, work := range groups {
+		switch {
+		case work.Gang == nil:
+			for _, a := range work.Resume {
+				s.wake(work, a)
+			}
+		case work.Gang.Works[0] == work:
+			s.wakeGang(work.Gang)
+		}
+	}
+}
+
+// wake lets one allocation go on if there is room. It tells whether it does.
+func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool {
+	held := s.full(work, a)
+	what := s.lacksToWake(a, held)
+	if what != "" {
+		s.asleep = append(s.asleep, sleeper{work, a, what})
+		return false
+	}
+	s.plan.Update = append(s.plan.Update, &structs.AllocInPlace{
+		AllocID: a.ID, JobVersion: s.Input.Job.Version, EvalID: s.eval.ID, Resources: held, Resume: true, Created: a.CreateTime,
+	})
+	return true
+}
+
+// full is what an allocation holds when it goes on. Its time limit does not count the
+// time that it was frozen, and how long it had run before only its node knows: at the
+// latest it ends when it has run all of its limit again.
+func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *structs.AllocatedResources {
+	held := a.AllocatedResources.Copy()
+	if held == nil {
+		held = &structs.AllocatedResources{}
+	}
+	held.Shared.Terms, held.Shared.TimeLimit = feasible.Terms(s.Input.Job, work.Group), 0
+	if limit := work.Group.MaxRunDuration; limit > 0 {
+		held.Shared.TimeLimit = max(0, s.Input.Now.Sub(time.Unix(0, a.CreateTime))) + limit
+	}
+	return held
+}
+
+// What keeps a suspended allocation from going on beside a lack of room.
+const (
+	lacksNode  = "its node takes no work"
+	lacksGang  = "others of its gang have no room"
+	lacksJob   = "not all of its job has room"
+	lacksAlloc = "it is not known on its node"
+)
+
+// lacksToWake takes what an allocation is to hold, if it fits beside the others of its
+// node; else it says what is lacking.
+func (s *Scheduler) lacksToWake(a *structs.Allocation, held *structs.AllocatedResources) string {
+	n, known := world.StateOf(s.Edit, a.NodeID)
+	if !known || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.DrainStrategy != nil {
+		return lacksNode
+	}
+	was := world.Release(s.Edit, a.ID)
+	if was == nil {
+		return lacksAlloc
+	}
+	now := world.NewUse(a.ID, a.NodeID, world.NewHolder(was.Holder.AskName, held), held, a.CreateTime)
+	n, _ = world.StateOf(s.Edit, a.NodeID)
+	if what := n.LacksUse(now, &world.Taker{AskName: was.Holder.AskName}); what != "" {
+		world.Take(s.Edit, was)
+		return what
+	}
+	world.Take(s.Edit, now)
+	return ""
+}
+
+// wakeGang lets the members of a gang go on one by one while enough of each of its
+// groups run, else all together: a gang goes on whole or not at all.
+func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
+	begun, whole := len(s.plan.Update), true
+	for i, work := range gw.Works {
+		up := len(work.Done) + s.awake(work.Group.Name)
+		for _, a := range work.Resume {
+			if s.wake(work, a) {
+				up++
+			}
+		}
+		whole = whole && (len(work.Resume) == 0 || up >= gw.Spec.Groups[i].Min)
+	}
+	if !whole {
+		s.lull(begun, gw.Works, lacksGang)
+	}
+}
+
+// awake counts the running members of a group.
+func (s *Scheduler) awake(group string) (n int) {
+	for _, a := range s.Live {
+		if a.TaskGroup == group && !a.Suspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// lull takes back the resumings among the plan's updates from one on.
+func (s *Scheduler) lull(from int, works []*reconcile.GroupWork, why string) {
+	resumed := map[string]bool{}
+	kept := s.plan.Update[:from]
+	for _, up := range s.plan.Update[from:] {
+		if up.Resume {
+			resumed[up.AllocID] = true
+		} else {
+			kept = append(kept, up)
+		}
+	}
+	s.plan.Update = kept
+	for _, work := range works {
+		for _, a := range work.Resume {
+			if !resumed[a.ID] {
+				continue
+			}
+			if u := world.Release(s.Edit, a.ID); u != nil {
+				world.Take(s.Edit, u.Suspended())
+			}
+			s.asleep = append(s.asleep, sleeper{work, a, why})
+		}
+	}
+}
+
+// rollOn has the job looked at again when something goes on for which an update waits, and which its node has not frozen yet:
+// nobody will say that it runs again. What is frozen says so.
+func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
+	goesOn := map[string]bool{}
+	for _, up := range s.plan.Update {
+		goesOn[up.AllocID] = up.Resume
+	}
+	for _, work := range groups {
+		for _, a := range work.Resume {
+			if work.Waits && goesOn[a.ID] && a.ClientStatus == structs.AllocClientRunning {
+				s.plan.Evals = append(s.plan.Evals, s.newEval(structs.EvalTriggerRollingUpdate, structs.EvalStatusPending))
+				return
+			}
+		}
+	}
+}
+
+// suspendAgain takes every resuming out of the plan of a job that wants all at once.
+func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
+	s.lull(0, groups, lacksJob)
+}
+
+// countAsleep counts what could not go on as missing, with the reasons: a node counts once
+// for each.
+func (s *Scheduler) countAsleep() {
+	seen := map[[3]string]bool{}
+	said := map[string]bool{} // groups of which it is said already: those maps are the state's
+	for _, sl := range s.asleep {
+		name := sl.work.Group.Name
+		said[name] = s.failed[name] != nil && s.stored(name) != nil
+	}
+	for _, sl := range s.asleep {
+		name := sl.work.Group.Name
+		s.Fit(sl.work.Group) // which classes could take it is asked later
+		world.PutInto(&s.queued, name, s.queued[name]+1)
+		m := s.failed[name]
+		if m == nil {
+			m = newExplanation(s.Input.Job).AllocMetric
+			world.PutInto(&s.failed, name, m)
+		} else {
+			m.CoalescedFailures++
+		}
+		at := [3]string{name, sl.alloc.NodeID, sl.what}
+		if seen[at] || said[name] {
+			continue
+		}
+		seen[at] = true
+		n, known := s.World.Node(sl.alloc.NodeID)
+		if !known {
+			n = &structs.Node{}
+		}
+		explanation{m}.exhausted(n, resumeText(sl.what), 1)
+		m.NodesEvaluated++
+	}
+}
+
+// resumeText says what keeps a suspended instance from going on.
+func resumeText(what string) string {
+	switch what {
+	case world.LacksCPU, world.LacksMemory, world.LacksDisk, world.LacksCores, world.LacksDevices:
+		return "suspended: it goes on when its node has enough " + what + " free for it"
+	}
+	return "suspended: it cannot go on, as " + strings.TrimPrefix(what, "network: ")
+}

@@ -1,0 +1,233 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// AllocInput is what an allocation is explained with.
+type AllocInput struct {
+	// Alloc is explained, with its Job where that version is kept.
+	Alloc  *structs.Allocation
+	Config structs.SchedulerConfiguration
+	// By is the allocation that took its place; nil: none did, or it is gone.
+	By *structs.Allocation
+	// Leaving are the allocations on its node that were asked to stop and have not ended.
+	Leaving []*structs.Allocation
+	Node    *structs.Node // nil: it is gone
+}
+
+// Alloc says why an allocation is on its node, by what right, and what it may
+// lose its place to, or has lost it to.
+func Alloc(in AllocInput) *structs.AllocExplanation {
+	a := in.Alloc
+	x := &structs.AllocExplanation{
+		AllocID: a.ID, NodeID: a.NodeID, NodeName: a.NodeName, Class: structs.ClassOpportunistic, Policy: policyOf(a.Job, &in.Config),
+	}
+	say := func(format string, args ...any) { x.Text = append(x.Text, fmt.Sprintf(format, args...)) }
+	whyHere(x, a, say)
+	devicesHeld(x, a, say)
+	t := termsOf(a)
+	x.Band = in.Config.Band(t.Priority)
+	bands := in.Config.PriorityBands()
+	say("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
+	lostTo(x, &in, say)
+	if !a.Terminal() {
+		threats(x, &in, t, say)
+		waitsFor(x, &in, say)
+	}
+	return x
+}
+
+// policyOf is the order in which nodes are tried for a job.
+func policyOf(job *structs.Job, config *structs.SchedulerConfiguration) string {
+	if job != nil && job.Policy != "" {
+		return job.Policy
+	}
+	return config.NodeOrder()
+}
+
+// policyTexts say of each policy which of the nodes that fit it takes.
+var policyTexts = map[string]string{
+	search.PolicyBinpack: "the one with least room, and of devices the smallest free cell", search.PolicySpread: "the one with most room",
+	search.PolicyFirstFit: "the first by ID", search.PolicyNextFit: "the next by ID after the one last taken", search.PolicyRandom: "any, each as likely",
+	search.PolicyLeastFrag: "the one whose devices lose least of what they are typically asked for; without devices, the one with least room",
+}
+
+func wereText(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
+	text := ""
+	if t := policyTexts[x.Policy]; t != "" {
+		text = ": " + t
+	}
+	if m := a.Metrics; m != nil {
+		x.Looked, x.Candidates = m.NodesEvaluated, m.NodesEvaluated-m.NodesFiltered
+		for _, s := range m.ScoreMetaData {
+			if s.NodeID == a.NodeID {
+				x.Score = s
+			}
+		}
+		say("when it was placed, %s %s in its datacenters and could take work, and its constraints allowed %d of them",
+			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
+	}
+	if n := len(a.PreemptedAllocations); n > 0 {
+		say("none had room for it, so it took the node where making room cost least: %s gave way", allocations(n))
+	} else {
+		say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
+	}
+	if x.Score != nil && len(x.Score.Scores) > 1 {
+		say("with its affinities and spreads the node scored %.3g", x.Score.NormScore)
+	}
+}
+
+func devicesHeld(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
+	if a.AllocatedResources == nil {
+		return
+	}
+	var tasks []string
+	for name := range a.AllocatedResources.Tasks { // sorted below
+		tasks = append(tasks, name)
+	}
+	slices.Sort(tasks)
+	for _, task := range tasks {
+		for i, d := range a.AllocatedResources.Tasks[task].Devices {
+			e := structs.ExplainedDevice{
+				Task: task, Device: d.Vendor + "/" + d.Type + "/" + d.Name, IDs: d.DeviceIDs, Share: d.Share, Level: d.Level,
+			}
+			if t := topologyAsked(a, task, i); t != nil {
+				e.Preferred, e.Required = t.Level, t.Required
+			}
+			x.Devices = append(x.Devices, e)
+			what := fmt.Sprintf("%d of %s", len(d.DeviceIDs), e.Device)
+			if d.Share > 0 {
+				what = fmt.Sprintf("%d thousandths of one %s", d.Share, e.Device)
+			}
+			switch {
+			case e.Preferred == "":
+				say("task %q has %s under one cell of level %s", task, what, cmp.Or(d.Level, structs.LevelNode))
+			case e.Required:
+				say("task %q has %s under one cell of level %s; level %s is required", task, what, d.Level, e.Preferred)
+			default:
+				say("task %q has %s under one cell of level %s; level %s was preferred", task, what, d.Level, e.Preferred)
+			}
+		}
+	}
+}
+
+// topologyAsked is what a task asked for its device number i; nil: nothing.
+func topologyAsked(a *structs.Allocation, task string, i int) *structs.TopologyAsk {
+	g := reconcile.GroupOf(a)
+	if g == nil {
+		return nil
+	}
+	for _, t := range g.Tasks {
+		if t.Name == task && t.Resources != nil && i < len(t.Resources.Devices) {
+			return t.Resources.Devices[i].Topology
+		}
+	}
+	return nil
+}
+
+// termsOf are by what right an allocation is held; without terms, its job's.
+func termsOf(a *structs.Allocation) structs.AllocTerms {
+	if r := a.AllocatedResources; r != nil && r.Shared.Terms != nil {
+		return *r.Shared.Terms
+	}
+	if a.Job != nil {
+		return structs.AllocTerms{Priority: a.Job.Priority, Submitted: a.Job.CreateIndex}
+	}
+	return structs.AllocTerms{}
+}
+
+// lostTo says what has taken the allocation's place.
+func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
+	a := in.Alloc
+	suspended := a.DesiredStatus == structs.AllocDesiredSuspend
+	if !suspended && a.PreemptedByAllocation == "" {
+		return
+	}
+	x.Lost = &structs.LostTo{How: structs.ReclaimRequeue, AllocID: a.PreemptedByAllocation}
+	did := "was stopped, and its ask went back to the queue"
+	switch {
+	case reconcile.FailedToSuspend(a):
+		did = "was to be suspended and could not be, so its ask went back to the queue"
+	case suspended:
+		x.Lost.How, did = structs.ReclaimSuspend, "is suspended, and goes on in place when there is room again"
+	}
+	switch by := in.By; {
+	case by != nil:
+		x.Lost.Namespace, x.Lost.JobID, x.Lost.Priority = by.Namespace, by.JobID, termsOf(by).Priority
+		say("it %s: allocation %s of job %q (priority %d) took its place", did, structs.ShortID(by.ID), by.JobID, x.Lost.Priority)
+	case a.PreemptedByAllocation != "":
+		say("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
+	default:
+		say("it %s: %s", did, cmp.Or(a.DesiredDescription, "somebody asked for that"))
+	}
+}
+
+// threats say what the allocation may lose its place to.
+func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, say func(string, ...any)) {
+	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
+	if !feasible.Freezes(in.Node, &t) {
+		how = structs.ReclaimRequeue
+	}
+	bands := in.Config.PriorityBands()
+	var types []string
+	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch} {
+		if in.Config.Preempts(kind) {
+			types = append(types, kind)
+		}
+	}
+	add := func(th structs.Threat) {
+		x.MayLoseTo = append(x.MayLoseTo, th)
+		say("%s", th.Text)
+	}
+	switch {
+	case len(types) == 0:
+		say("nobody may preempt it: preemption is off")
+	case x.Band == len(bands)-1:
+		say("nobody may preempt it: no band is above its own")
+	default:
+		low := bands[x.Band+1].Low
+		add(structs.Threat{
+			Kind: "preemption", Types: types, LowestPriority: low, How: how,
+			Text: fmt.Sprintf("jobs of type %s with a priority of %d or more may preempt it (%s)", strings.Join(types, ", "), low, how),
+		})
+	}
+	if r := in.Alloc.AllocatedResources; r != nil && r.Shared.TimeLimit > 0 && !in.Alloc.Suspended() { // then it stands still
+		at := in.Alloc.CreateTime + int64(r.Shared.TimeLimit)
+		add(structs.Threat{Kind: "time-limit", At: at, Text: "it is ended by its max_run_duration at " + clockTime(at) + " at the latest"})
+	}
+	if n := in.Node; n != nil && n.DrainStrategy != nil {
+		add(structs.Threat{Kind: "drain", Text: "its node is being drained: it moves, or ends with the drain"})
+	}
+}
+
+// waitsFor says which allocations have to let go before this one can start.
+func waitsFor(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
+	if in.Alloc.ClientStatus != structs.AllocClientPending {
+		return
+	}
+	for _, a := range in.Leaving {
+		if a.PreemptedByAllocation == in.Alloc.ID && !a.ClientTerminal() {
+			x.WaitsFor = append(x.WaitsFor, a.ID)
+		}
+	}
+	if len(x.WaitsFor) > 0 {
+		slices.Sort(x.WaitsFor)
+		say("it starts once %s", letGo(len(x.WaitsFor)))
+	}
+}

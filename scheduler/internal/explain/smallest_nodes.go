@@ -1,0 +1,371 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// More room: allocations that end, and nodes that come.
+
+// Bounds: the nodes on which allocations are let end, the shapes of nodes that are
+// tried, and how many of one.
+const (
+	endNodes   = 64
+	shapesMost = 8
+	newNodes   = 64
+	// newParts bounds the cores and the devices of a node that is made up: a job may ask
+	// for any number, and nobody sells one with more.
+	newParts = 1024
+)
+
+// victims are the allocations of a node that would have to end for one instance.
+type victims struct {
+	n    *world.NodeState
+	list []*world.Use
+	high int // their highest priority
+}
+
+// end names the allocations that would have to end: on the node where least is lost, and,
+// if one is not enough, on others. Least: lowest highest priority, then fewest.
+func (p *prober) end(sv *survey) {
+	var list []victims
+	for _, near := range sv.nearest(endNodes) {
+		if v, ok := p.victims(sv, near.n); ok {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b victims) int {
+		return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(len(a.list), len(b.list)), strings.Compare(a.n.ID, b.n.ID))
+	})
+	ending := func(n int) alteration {
+		return alteration{world: func(e *world.Edit) {
+			for _, v := range list[:n] {
+				for _, u := range v.list {
+					world.Release(e, u.ID)
+				}
+			}
+		}}
+	}
+	most := min(len(list), p.before)
+	queued, ok := p.try(ending(most))
+	if !ok {
+		return
+	}
+	p.note(queued, p.endRemedy(list[:p.fewest(most, queued, ending)]))
+}
+
+// nearNode is a node with how much of one instance it lacks: parts of what is asked, summed.
+type nearNode struct {
+	n     *world.NodeState
+	lacks float64
+}
+
+// nearest gives the nodes that lack least, the first of those that lack alike.
+func (x *survey) nearest(most int) []nearNode {
+	list := make([]nearNode, 0, most+1)
+	for i := range x.short {
+		near := nearNode{n: x.short[i].n}
+		for k := range x.short[i].lacks {
+			near.lacks += x.short[i].lacks[k].share()
+		}
+		if len(list) == most && near.lacks >= list[most-1].lacks {
+			continue
+		}
+		at := len(list)
+		for at > 0 && list[at-1].lacks > near.lacks {
+			at--
+		}
+		list = slices.Insert(list, at, near)
+		list = list[:min(len(list), most)]
+	}
+	return list
+}
+
+// victims finds which allocations of a node would have to end, the fewest of the lowest
+// priorities: none of them could stay. Those of the job itself stay.
+func (p *prober) victims(sv *survey, n *world.NodeState) (victims, bool) {
+	var uses []*world.Use
+	for _, u := range n.Uses {
+		if _, there := world.Uses(p.x.w).Get(u.ID); there && !p.x.own(u) {
+			uses = append(uses, u)
+		}
+	}
+	slices.SortFunc(uses, compareVictims)
+	later := n.Own(&world.Token{})
+	v := victims{n: n}
+	fits := func() bool { return len(sv.about.lacks(later)) == 0 }
+	for _, u := range uses {
+		if fits() {
+			break
+		}
+		later.Give(u)
+		v.list = append(v.list, u)
+	}
+	if !fits() {
+		return v, false
+	}
+	for i := len(v.list) - 1; i >= 0; i-- { // the highest priority first
+		later.Take(v.list[i])
+		if fits() {
+			v.list = slices.Delete(v.list, i, i+1)
+			continue
+		}
+		later.Give(v.list[i])
+	}
+	for _, u := range v.list {
+		v.high = max(v.high, u.Holder.Terms.Priority)
+	}
+	return v, len(v.list) > 0
+}
+
+func (p *prober) endRemedy(list []victims) structs.Remedy {
+	r := structs.Remedy{Kind: structs.RemedyEnd, Size: 0.5}
+	var texts []string
+	total, comesBack := 0, false
+	for _, v := range list {
+		for _, u := range v.list {
+			total++
+			op := structs.EditStop
+			if p.goesBefore(u) {
+				op, comesBack = structs.EditEnd, true
+			}
+			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.ID, Op: op})
+			if len(texts) < 5 {
+				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.ID), u.Holder.Job, u.Holder.Terms.Priority,
+					cmp.Or(v.n.Node.Name, structs.ShortID(v.n.ID))))
+			}
+		}
+	}
+	r.Size += 0.1 * float64(total)
+	if total > len(texts) {
+		texts = append(texts, fmt.Sprintf("%d more", total-len(texts)))
+	}
+	r.Text = fmt.Sprintf("let %s end: %s", allocations(total), strings.Join(texts, ", "))
+	if comesBack {
+		r.Text += "; for good: their jobs go before this one, and take the room again unless they are stopped or scaled down"
+	}
+	return r
+}
+
+// goesBefore tells whether the job of an allocation would be tried before the one that is
+// explained, if it asked for its room again.
+func (p *prober) goesBefore(u *world.Use) bool {
+	terms, job := &u.Holder.Terms, p.x.in.Job
+	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
+}
+
+// moreNodes tries nodes like those that there are, the smallest first, and else one just
+// large enough.
+func (p *prober) moreNodes(sv *survey) {
+	shapes := sv.shapes()
+	for _, like := range shapes[:min(len(shapes), shapesMost)] {
+		if p.nodesLike(like) {
+			return
+		}
+	}
+	p.newShape(sv)
+}
+
+// shapes gives one node of each kind and size that would take an instance when empty,
+// the smallest first.
+func (x *survey) shapes() (out []*world.NodeState) {
+	type shape struct {
+		family string
+		amount world.Vector
+		well   int64
+	}
+	seen, last := map[shape]bool{}, shape{}
+	look := func(n *world.NodeState) {
+		key := shape{n.Capacity.Family, n.Capacity.Amount, n.Capacity.WellDevices()}
+		if key == last || seen[key] {
+			return
+		}
+		seen[key], last = true, key
+		if len(x.about.lacks(emptied(n))) == 0 {
+			out = append(out, n)
+		}
+	}
+	for i := range x.short {
+		look(x.short[i].n)
+	}
+	for _, n := range x.fitting {
+		look(n)
+	}
+	for _, s := range x.sets {
+		ofState := !slices.ContainsFunc(s.reasons, func(r reason) bool { return !statesOnly[r.kind] })
+		if s.pool == "" && ofState && len(s.fit) > 0 {
+			look(s.fit[0])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *world.NodeState) int {
+		return cmp.Or(cmp.Compare(a.Capacity.WellDevices(), b.Capacity.WellDevices()), cmp.Compare(a.Capacity.Amount.CPU, b.Capacity.Amount.CPU),
+			cmp.Compare(a.Capacity.Amount.MemoryMB, b.Capacity.Amount.MemoryMB), strings.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// statesOnly are the reasons that a new node would not have.
+var statesOnly = map[string]bool{
+	structs.ReasonDown: true, structs.ReasonDisconnected: true, structs.ReasonNotReady: true, structs.ReasonDraining: true,
+	structs.ReasonIneligible: true, structs.ReasonDiskFull: true, structs.ReasonDistinctHosts: true,
+}
+
+// newLike makes a node like another, without what is of that one alone.
+func newLike(n *structs.Node, i int) *structs.Node {
+	c := n.Copy()
+	c.ID, c.Name = structs.DeriveID("new node like "+n.ID, uint64(i)), fmt.Sprintf("new-%d", i) //nolint:gosec // not negative
+	c.Status, c.SchedulingEligibility, c.DrainStrategy, c.DiskFull = structs.NodeStatusReady, structs.NodeEligible, nil, ""
+	for key := range c.Attributes { // each has its own place: the order cannot show
+		if strings.HasPrefix(key, "unique.") {
+			c.Attributes[key] = c.Name
+		}
+	}
+	c.ComputedClass = ""
+	c.ComputeClass()
+	return c
+}
+
+// nodesOf adds so many nodes like one, which all have the same.
+func nodesOf(like *structs.Node, has *world.Capacity) func(n int) alteration {
+	var made []*structs.Node
+	return func(n int) alteration {
+		return alteration{world: func(e *world.Edit) {
+			for i := range n {
+				if i == len(made) {
+					made = append(made, newLike(like, i))
+				}
+				world.PutNode(e, made[i], has)
+			}
+		}}
+	}
+}
+
+// nodesLike tries so many nodes like one; as few as will do are told.
+func (p *prober) nodesLike(like *world.NodeState) bool {
+	alt := nodesOf(like.Node, like.Capacity)
+	name := cmp.Or(like.Node.Name, structs.ShortID(like.ID))
+	return p.nodes(alt, func(n int) structs.Remedy {
+		return structs.Remedy{
+			Text:  fmt.Sprintf("%s more like %s (%s)", nodesText(n), name, shapeText(like)),
+			Edits: []structs.Edit{{On: structs.EditNode, ID: like.ID, Op: structs.EditNew, Value: raw(n)}},
+		}
+	})
+}
+
+func nodesText(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+func shapeText(n *world.NodeState) string {
+	text := fmt.Sprintf("%d MHz, %d MiB", n.Capacity.Amount.CPU, n.Capacity.Amount.MemoryMB)
+	if d := n.Capacity.WellDevices(); d > 0 {
+		text += fmt.Sprintf(", %d devices", d)
+	}
+	return text
+}
+
+// nodes finds how many new nodes will do.
+func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Remedy) bool {
+	most := min(newNodes, p.before)
+	queued, ok := p.try(alt(most))
+	if !ok || queued >= p.before {
+		return false
+	}
+	n := p.fewest(most, queued, alt)
+	r := remedy(n)
+	r.Kind, r.Size = structs.RemedyNode, 1+0.1*float64(n)
+	p.note(queued, r)
+	return true
+}
+
+// newShape tries a node that is made of what the job asks, if there may be one.
+func (p *prober) newShape(sv *survey) {
+	if a := sv.find.Ask; int64(a.Held) > newParts || a.Need[world.DimCores] > newParts {
+		return
+	}
+	if sv.counts.Known > 0 && slices.ContainsFunc(sv.find.Fit.Drivers, func(driver string) bool { return !sv.knows(driver) }) {
+		return // new nodes would not know it either
+	}
+	n := shapeFor(p.x.in.Job, p.g, sv.find.Ask)
+	like := newLike(n, 0) // with the attributes that new ones have
+	p.nodes(nodesOf(n, world.NewCapacity(like, world.FamilyOf(like), nil)), func(count int) structs.Remedy {
+		a := sv.find.Ask
+		var edits []structs.Edit
+		for i := range count {
+			edits = append(edits, structs.Edit{On: structs.EditNode, Op: structs.EditNew, Value: raw(newLike(n, i))})
+		}
+		return structs.Remedy{
+			Text: fmt.Sprintf("%s more in datacenter %q and node pool %q, each with at least %d MHz, %d MiB of memory, %d MiB of disk%s, and driver %s",
+				nodesText(count), n.Datacenter, n.NodePool, n.NodeResources.Cpu.CpuShares, a.Amount.MemoryMB, a.Amount.DiskMB, devicesText(n),
+				strings.Join(slices.Sorted(maps.Keys(n.Drivers)), ", ")),
+			Edits: edits,
+		}
+	})
+}
+
+// devicesText names the devices of a node that is made up.
+func devicesText(n *structs.Node) (text string) {
+	for _, d := range n.NodeResources.Devices {
+		names := slices.DeleteFunc([]string{d.Vendor, d.Type, d.Name}, func(part string) bool { return part == "any" })
+		text += fmt.Sprintf(", %d × %s", len(d.Instances), strings.Join(names, "/"))
+	}
+	return text
+}
+
+// shapeFor is a node just large enough for one instance, with what can be known of it.
+func shapeFor(job *structs.Job, g *structs.TaskGroup, a *search.Ask) *structs.Node {
+	cores := make([]uint16, a.Need[world.DimCores])
+	for i := range cores {
+		cores[i] = uint16(i) //nolint:gosec // as many as one task asks
+	}
+	n := &structs.Node{
+		ID: structs.DeriveID("new node", 0), Datacenter: "dc1", NodePool: cmp.Or(job.NodePool, structs.DefaultNodePool),
+		Status: structs.NodeStatusReady, SchedulingEligibility: structs.NodeEligible,
+		Attributes: map[string]string{"kernel.name": "linux"}, Meta: map[string]string{}, Drivers: map[string]*structs.DriverInfo{},
+		HostVolumes: map[string]*structs.HostVolumeInfo{},
+		NodeResources: &structs.NodeResources{
+			Cpu: structs.NodeCpuResources{
+				CpuShares:     a.Amount.CPU + 1000*int64(len(cores)),
+				TotalCpuCores: uint16(max(1, len(cores))), ReservableCpuCores: cores, //nolint:gosec // as above
+			},
+			Memory: structs.NodeMemoryResources{MemoryMB: a.Amount.MemoryMB}, Disk: structs.NodeDiskResources{DiskMB: a.Amount.DiskMB},
+		},
+	}
+	for _, dc := range slices.Backward(job.Datacenters) {
+		if !strings.ContainsAny(dc, "*?[") {
+			n.Datacenter = dc
+		}
+	}
+	for _, t := range g.Tasks {
+		n.Drivers[t.Driver] = &structs.DriverInfo{Detected: true, Healthy: true}
+	}
+	for _, v := range g.Volumes { // each has its own place: the order cannot show
+		n.HostVolumes[v.Source] = &structs.HostVolumeInfo{Name: v.Source}
+	}
+	for i := range a.Devices {
+		n.NodeResources.Devices = append(n.NodeResources.Devices, devicesFor(&a.Devices[i], i))
+	}
+	return n
+}
+
+func devicesFor(want *feasible.DeviceAsk, number int) *structs.NodeDeviceResource {
+	d := &structs.NodeDeviceResource{Vendor: cmp.Or(want.Vendor, "any"), Type: want.Kind, Name: cmp.Or(want.Name, "any")}
+	for i := range want.Count {
+		d.Instances = append(d.Instances, &structs.NodeDevice{ID: fmt.Sprintf("new-%d-%d", number, i), Healthy: true})
+	}
+	return d
+}

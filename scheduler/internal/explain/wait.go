@@ -1,0 +1,346 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What holds a group as a whole, beside what nodes lack.
+
+// idle tells whether nothing of a group is wanted, and says why.
+func (x *explainer) idle(out *structs.GroupExplanation) bool {
+	say := func(kind, text string) bool {
+		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Text: text})
+		return true
+	}
+	switch job := x.in.Job; {
+	case job.Stopped():
+		return say(structs.ReasonStopped, "the job is stopped")
+	case job.IsPeriodic():
+		return say(structs.ReasonPeriodic, "the job is periodic: it does not run, as there are no periodic jobs yet")
+	case job.IsParameterized():
+		return say(structs.ReasonParameters, "the job is parameterized: it does not run, as there are no parameterized jobs yet")
+	}
+	return false
+}
+
+// wait says what holds instances that no node holds.
+func (x *explainer) wait(out *structs.GroupExplanation) {
+	if x.in.Config.PauseEvalBroker && out.Missing > 0 {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonPaused, Instances: out.Missing,
+			Text: "the scheduler configuration pauses all evaluations (PauseEvalBroker)",
+		})
+	}
+	if out.PlacedNow > 0 {
+		out.Waits = append(out.Waits, x.notTried(out))
+	}
+	if out.Missing > out.PlacedNow && decide.AllOrNone(x.in.Job) {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonAllAtOnce, Instances: out.Missing,
+			Text: "the job wants all at once (" + allAtOnceText(x.in.Job) + "), and not all find room",
+		})
+	}
+	x.updates(out)
+	x.failures(out)
+	x.away(out)
+	if out.Suspended > 0 {
+		out.Waits = append(out.Waits, structs.Wait{
+			Kind: structs.ReasonSuspended, Instances: out.Suspended,
+			Text: "suspended to make room for others; they go on in place when there is room again",
+		})
+	}
+	x.leaving(out)
+}
+
+// allAtOnceText is what says that a job wants all at once.
+func allAtOnceText(job *structs.Job) string {
+	if job.AllAtOnce {
+		return "all_at_once"
+	}
+	return `partial = "none"`
+}
+
+// notTried is of instances for which there is room.
+func (x *explainer) notTried(out *structs.GroupExplanation) structs.Wait {
+	wait := structs.Wait{Kind: structs.ReasonNotTried, Instances: out.PlacedNow, Text: "there is room, but they were not tried yet"}
+	if q := x.in.Queue; q != nil && q.Place > 0 {
+		wait.Text += fmt.Sprintf(": place %d of %d in the queue of node pool %q", q.Place, q.Waiting, q.Pool)
+	}
+	var victims []string
+	for _, st := range x.plan.Stop {
+		if st.PreemptedBy != "" {
+			victims = append(victims, st.AllocID)
+		}
+	}
+	if len(victims) > 0 {
+		wait.Text += fmt.Sprintf("; %s would give way", allocations(len(victims)))
+		wait.Allocs, wait.AllocCount = victims[:min(len(victims), allocsNamed)], len(victims)
+	}
+	return wait
+}
+
+func allocations(n int) string {
+	if n == 1 {
+		return "1 allocation"
+	}
+	return fmt.Sprintf("%d allocations", n)
+}
+
+// letGo says what is waited for on a node where allocations were asked to give way.
+func letGo(n int) string {
+	if n == 1 {
+		return "1 allocation that was asked to give way has let go"
+	}
+	return fmt.Sprintf("%d allocations that were asked to give way have let go", n)
+}
+
+// updates says which instances of older versions are not replaced yet.
+func (x *explainer) updates(out *structs.GroupExplanation) {
+	var old []string
+	for _, a := range x.allocs {
+		if a.TaskGroup == out.Group && !a.Terminal() && a.JobVersion != x.in.Job.Version &&
+			structs.JobGroupChange(a.Job, x.in.Job, a.TaskGroup) == structs.ChangeDestructive {
+			old = append(old, a.ID)
+		}
+	}
+	work := x.works[out.Group]
+	if len(old) == 0 || work == nil {
+		return
+	}
+	add := func(n int, text string) {
+		if n > 0 {
+			out.Waits = append(out.Waits, structs.Wait{
+				Kind: structs.ReasonUpdate, Instances: n, Text: text, Allocs: old[:min(len(old), allocsNamed)], AllocCount: len(old),
+			})
+		}
+	}
+	most := 0
+	if u := work.Group.Update; u != nil {
+		most = feasible.Value(u.MaxParallel)
+	}
+	room := min(len(work.Update), len(old))
+	add(len(old)-room, fmt.Sprintf("of an older version; replaced as newer ones become healthy, %d at a time (max_parallel)", most))
+	add(room, "of an older version; there is no room for what is to replace them, and until then they keep running")
+}
+
+// away says which instances are on nodes that are disconnected, and for how long they are waited for.
+func (x *explainer) away(out *structs.GroupExplanation) {
+	waits := map[string]*structs.Wait{}
+	for _, a := range x.allocs {
+		n, known := x.s.World.Node(a.NodeID)
+		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientUnknown || a.ServerTerminal() || !known {
+			continue
+		}
+		g := a.GroupNow(x.in.Job)
+		until := n.AwaitedUntil(g)
+		text := "on a node that is disconnected: what they do is not known; "
+		switch {
+		case a.NextAllocation != "":
+			text += "others stand for them, and when the node is back disconnect { reconcile } says who stays"
+		case g.ReplacedMeanwhile():
+			text += "others are to stand for them until it is back"
+		case until.Equal(structs.Forever):
+			text += "nothing stands for them until it is back (disconnect { replace = false }), or until `nomadish alloc stop` ends them"
+		default:
+			text += "they are waited for, then lost, and placed again"
+		}
+		timed := !until.IsZero() && until.Before(structs.Forever)
+		if timed && (a.NextAllocation != "" || g.ReplacedMeanwhile()) {
+			text += "; if it is not, they count as lost" // the time follows
+		}
+		w := waits[text]
+		if w == nil {
+			w = &structs.Wait{Kind: structs.ReasonAway, Text: text}
+			waits[text] = w
+		}
+		if at := until.UnixNano(); timed && (w.Until == 0 || at < w.Until) {
+			w.Until = at
+		}
+		w.Instances++
+		w.AllocCount++
+		if len(w.Allocs) < allocsNamed {
+			w.Allocs = append(w.Allocs, a.ID)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(waits)) {
+		out.Waits = append(out.Waits, *waits[text])
+	}
+}
+
+// failures says which failed instances are tried again, and when, and which are not.
+func (x *explainer) failures(out *structs.GroupExplanation) {
+	var later, never []string
+	until := int64(0)
+	for _, a := range x.allocs {
+		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientFailed || a.ServerTerminal() || a.NextAllocation != "" || reconcile.FailedToSuspend(a) {
+			continue
+		}
+		delay, may := feasible.MayReschedule(a, x.works[out.Group].Group.ReschedulePolicy)
+		if !may {
+			never = append(never, a.ID)
+			continue
+		}
+		later = append(later, a.ID)
+		at := feasible.FailedAt(a).Add(delay).UnixNano()
+		for _, ev := range x.in.Evals {
+			if ev.ID == a.FollowupEvalID && !ev.WaitUntil.IsZero() {
+				at = ev.WaitUntil.UnixNano()
+			}
+		}
+		if until == 0 || at < until {
+			until = at
+		}
+	}
+	add := func(kind, text string, list []string, until int64) {
+		if len(list) > 0 {
+			out.Waits = append(out.Waits, structs.Wait{
+				Kind: kind, Instances: len(list), Text: text, Until: until,
+				Allocs: list[:min(len(list), allocsNamed)], AllocCount: len(list),
+			})
+		}
+	}
+	add(structs.ReasonReschedule, "failed; placed again after the delay of the reschedule policy", later, until)
+	add(structs.ReasonGaveUp, "failed, and not placed again: the attempts of the reschedule policy are used up", never, 0)
+}
+
+// leaving says which allocations have to let go before placed ones can start.
+func (x *explainer) leaving(out *structs.GroupExplanation) {
+	ours := map[string]bool{}
+	for _, a := range x.in.Allocs {
+		if a.TaskGroup == out.Group && !a.Terminal() && a.ClientStatus == structs.AllocClientPending {
+			ours[a.ID] = true
+		}
+	}
+	held := map[string]bool{}
+	var victims []string
+	for _, a := range x.in.Leaving {
+		if ours[a.PreemptedByAllocation] && !a.ClientTerminal() {
+			victims = append(victims, a.ID)
+			held[a.PreemptedByAllocation] = true
+		}
+	}
+	if len(victims) == 0 {
+		return
+	}
+	slices.Sort(victims)
+	out.Waits = append(out.Waits, structs.Wait{
+		Kind: structs.ReasonReclaim, Instances: len(held), Allocs: victims[:min(len(victims), allocsNamed)], AllocCount: len(victims),
+		Text: "placed; they start once " + letGo(len(victims)),
+	})
+}
+
+// gang says how much room a gang has, that must have all of it at once.
+func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
+	work := x.works[out.Group]
+	if work == nil || work.Gang == nil || !work.Gang.Whole || work.Gang.First() == 0 {
+		return
+	}
+	p := decide.NewGangPlacer(x.s, work.Gang)
+	if t := p.Place(); t != nil {
+		p.Undo(t)
+		return // there is room: something else holds it
+	}
+	why := p.Why()
+	r := structs.NodeReason{Kind: structs.ReasonGang, Nodes: sv.counts.Fitting, Text: why.Text}
+	if why.Rooms != nil {
+		r.Kind, r.Subject = structs.ReasonTopology, work.Gang.Spec.Topology.Level
+	}
+	for _, room := range why.Rooms[:min(len(why.Rooms), nodesNamed)] {
+		r.Rooms = append(r.Rooms, structs.CellRoom{
+			Level: room.Level, Name: room.Name, Room: int(room.Count(p)), Want: work.Gang.First(),
+		})
+	}
+	if short := p.ShortOfAll(); short != "" {
+		r.Text += "; " + strings.TrimPrefix(short, "gang: ")
+	}
+	for _, n := range sv.fitting {
+		if class := n.Node.NodeClass; class != "" {
+			decide.AddCount(&r.Classes, class, 1)
+		}
+	}
+	out.Reasons = append(out.Reasons, r)
+}
+
+// preemption says who would have to give way, and why nobody does.
+func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
+	if len(sv.short) == 0 {
+		return
+	}
+	band := x.in.Config.Band(x.in.Job.Priority)
+	lower, first := 0, []*world.Use(nil)
+	bands := x.in.Config.PriorityBands()
+	for i := range sv.short {
+		for _, u := range sv.short[i].n.Uses {
+			if band == 0 || u.Holder.Terms.Priority >= bands[band].Low || x.own(u) {
+				continue
+			}
+			lower++
+			first = keepFirst(first, u)
+		}
+	}
+	wait := structs.Wait{Kind: structs.ReasonPreemption, AllocCount: lower}
+	for _, u := range first {
+		wait.Allocs = append(wait.Allocs, u.ID)
+	}
+	mine := fmt.Sprintf("%d to %d", bands[band].Low, bands[band].High)
+	on := x.in.Config.Preempts(x.in.Job.Type)
+	work := x.works[out.Group]
+	switch {
+	case lower == 0:
+		wait.Text = fmt.Sprintf("nobody gives way: nothing on the nodes that it may use is of a lower priority band than its own (%s)", mine)
+	case !on:
+		wait.Text = fmt.Sprintf("nobody gives way: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
+			x.in.Job.Type, allocations(lower), mine)
+	case x.in.Job.Partial == structs.PartialFree:
+		wait.Text = fmt.Sprintf("nobody gives way: partial = \"free\": it takes only what is free; "+
+			"with \"preempt\" it could take from %s of lower bands than its own (%s)", allocations(lower), mine)
+	case work != nil && work.Gang != nil && work.Gang.Whole:
+		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough for "+
+			"all of the gang that must start together", allocations(lower), mine)
+	case work != nil && work.Gang != nil:
+		wait.Text = fmt.Sprintf("nobody gives way, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
+			"what a gang has above its min comes as room comes", allocations(lower), mine)
+	case decide.AllOrNone(x.in.Job):
+		wait.Text = fmt.Sprintf("nobody gives way: the job takes nothing unless it gets all (%s), and what %s of lower bands "+
+			"than its own (%s) hold would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
+	default:
+		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough", allocations(lower), mine)
+	}
+	out.Waits = append(out.Waits, wait)
+}
+
+// own tells whether a use is of the job itself.
+func (x *explainer) own(u *world.Use) bool {
+	return u.Holder.Namespace == x.in.Job.Namespace && u.Holder.Job == x.in.Job.ID
+}
+
+// compareVictims orders what would give way first: the lowest priority, the latest
+// submitted of one (semantics part 3).
+func compareVictims(a, b *world.Use) int {
+	return cmp.Or(cmp.Compare(a.Holder.Terms.Priority, b.Holder.Terms.Priority), cmp.Compare(b.Holder.Terms.Submitted, a.Holder.Terms.Submitted),
+		strings.Compare(a.ID, b.ID))
+}
+
+// keepFirst puts a use into the sorted list of the first ones to give way, which is bounded.
+func keepFirst(list []*world.Use, u *world.Use) []*world.Use {
+	if len(list) == allocsNamed && compareVictims(u, list[allocsNamed-1]) >= 0 {
+		return list
+	}
+	at, _ := slices.BinarySearchFunc(list, u, compareVictims)
+	list = slices.Insert(list, at, u)
+	return list[:min(len(list), allocsNamed)]
+}
+
+// clockTime is a time as an explanation writes it.
+func clockTime(unix int64) string { return time.Unix(0, unix).UTC().Format(time.RFC3339) }

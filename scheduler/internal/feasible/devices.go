@@ -1,0 +1,93 @@
+package feasible
+
+import (
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// DeviceAsk is the devices that a task asks for.
+type DeviceAsk struct {
+	Task               string
+	Request            *structs.RequestedDevice
+	Vendor, Kind, Name string // "": any
+	Count              int
+	Share              int // thousandths of each
+	Find               cell.Ask
+	Within             *Domain // the cell of a node whose devices alone may be taken; nil: any
+}
+
+// Whole is how many whole devices are asked for.
+func (a *DeviceAsk) Whole() int {
+	if a.Share < world.WholeDevice {
+		return 0
+	}
+	return a.Count
+}
+
+// DeviceAsks returns what devices a task asks for, in the order of its job file.
+func DeviceAsks(t *structs.Task) []DeviceAsk {
+	if t.Resources == nil {
+		return nil
+	}
+	if len(t.Resources.Devices) == 0 {
+		return nil
+	}
+	out := make([]DeviceAsk, 0, len(t.Resources.Devices))
+	for _, req := range t.Resources.Devices {
+		d := DeviceAsk{Task: t.Name, Request: req, Count: max(1, req.Count), Share: world.WholeDevice}
+		if req.Share > 0 && req.Share < world.WholeDevice && d.Count == 1 {
+			d.Share = req.Share
+		}
+		d.Find = cell.Ask{Count: d.Count, Share: d.Share}
+		if req.Topology != nil {
+			d.Find.Level, d.Find.Required = req.Topology.Level, req.Topology.Required
+		}
+		first, rest, some := strings.Cut(req.Name, "/")
+		if !some {
+			d.Kind = first
+		} else {
+			d.Vendor = first
+			d.Kind, d.Name, _ = strings.Cut(rest, "/")
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// Matches tells whether a group of devices is of the kind that is asked for.
+func (a *DeviceAsk) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
+	if (a.Vendor != "" && a.Vendor != d.Vendor) || a.Kind != d.Type || (a.Name != "" && a.Name != d.Name) {
+		return false
+	}
+	resolve := DeviceResolver(d)
+	for _, c := range a.Request.Constraints {
+		if !m.Match(resolve, c.LTarget, c.Operand, c.RTarget) {
+			return false
+		}
+	}
+	return true
+}
+
+// Allowed says which devices of a tree's group may be taken; nil: all of the tree.
+func (a *DeviceAsk) Allowed(t *world.DeviceTree, group *structs.NodeDeviceResource) func(device int) bool {
+	if t.Single && a.Within == nil {
+		return nil
+	}
+	return func(device int) bool {
+		return t.Groups[device] == group && (a.Within == nil || a.Within.Devices[t.IDs[device]])
+	}
+}
+
+// Liking sums the weights of the affinities that a group of devices meets.
+func (a *DeviceAsk) Liking(m *Matcher, d *structs.NodeDeviceResource) (sum int) {
+	resolve := DeviceResolver(d)
+	for _, f := range a.Request.Affinities {
+		if m.Match(resolve, f.LTarget, f.Operand, f.RTarget) {
+			sum += f.Weight
+		}
+	}
+	return sum
+}

@@ -1,0 +1,158 @@
+package feasible
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// MaxRemembered is how many groups a FitMemory remembers before it begins anew, and for how
+// many classes of nodes each of them.
+const MaxRemembered = 4096
+
+// Fits are the feasibilities of the groups of one job, each found when it is first asked for.
+type Fits struct {
+	job     *structs.Job
+	Matcher *Matcher
+	known   *FitMemory // of other evaluations; nil: nothing is remembered
+	list    []groupFit // those found so far, one of them mostly
+	first   [1]groupFit
+}
+
+// groupFit is what was found of one group.
+type groupFit struct {
+	group string
+	fit   *Feasibility
+}
+
+// Begin begins the feasibilities of a job in memory that the caller has.
+func (f *Fits) Begin(job *structs.Job, known *FitMemory) {
+	*f = Fits{job: job, known: known, Matcher: known.matcher()}
+	f.list = f.first[:0]
+}
+
+// Of gives what nodes a group may use, decided so far.
+func (f *Fits) Of(g *structs.TaskGroup) *Feasibility {
+	if fit := f.Named(g.Name); fit != nil {
+		return fit
+	}
+	var fit *Feasibility
+	if r := f.known.Of(f.job, g); r != nil {
+		fit = r.feasibility(f.job)
+	} else {
+		fit = NewFeasibility(f.job, g, f.Matcher)
+	}
+	f.list = append(f.list, groupFit{g.Name, fit})
+	return fit
+}
+
+// Named gives what was found of a group, by its name; nil: nothing was.
+func (f *Fits) Named(group string) *Feasibility {
+	for i := range f.list {
+		if f.list[i].group == group {
+			return f.list[i].fit
+		}
+	}
+	return nil
+}
+
+// FitMemory remembers from one evaluation to the next which nodes groups may use. It is for one
+// goroutine at a time; jobs and groups that it has seen must not be changed.
+type FitMemory struct {
+	m      *Matcher
+	groups map[*structs.TaskGroup]*RememberedFit
+}
+
+// NewFitMemory returns one that remembers nothing.
+func NewFitMemory() FitMemory {
+	return FitMemory{m: NewMatcher(), groups: map[*structs.TaskGroup]*RememberedFit{}}
+}
+
+// RememberedFit is what is remembered of one group.
+type RememberedFit struct {
+	job  *structs.Job
+	fit  *Feasibility
+	sets setsFound
+}
+
+// setsFound are the sets of nodes that a group may use, of a World with certain members.
+type setsFound struct {
+	of      *bucket.Token // who changed the members last; nil: nothing was found
+	byClass bool
+	all     []SetFound // in order
+}
+
+// SetFound is one set of nodes, and what it is for a group.
+type SetFound struct {
+	Name    string
+	Node    *structs.Node // one of them
+	Nodes   int
+	Verdict Verdict
+}
+
+// matcher gives the one to decide constraints with.
+func (f *FitMemory) matcher() *Matcher {
+	if f == nil {
+		return NewMatcher()
+	}
+	return f.m
+}
+
+// Of gives what is remembered of a job's group, which is found if need be; nil: nothing is
+// remembered.
+func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFit {
+	if f == nil {
+		return nil
+	}
+	g := f.groups[group]
+	if g != nil && alikeForNodes(g.job, job) && len(g.fit.byClass) <= MaxRemembered {
+		return g
+	}
+	if len(f.groups) >= MaxRemembered {
+		*f = NewFitMemory()
+	}
+	g = &RememberedFit{job: job, fit: NewFeasibility(job, group, f.m)}
+	f.groups[group] = g
+	return g
+}
+
+// alikeForNodes tells whether groups of two jobs may use the same nodes, as far as their
+// jobs say so. It may say no where they may.
+func alikeForNodes(a, b *structs.Job) bool {
+	return a == b || a.NodePool == b.NodePool && slices.Equal(a.Datacenters, b.Datacenters) &&
+		len(a.Constraints)+len(b.Constraints)+len(a.Affinities)+len(b.Affinities)+len(a.Spreads)+len(b.Spreads) == 0
+}
+
+// feasibility gives a copy for a job, which shares what is decided.
+func (g *RememberedFit) feasibility(job *structs.Job) *Feasibility {
+	f := *g.fit
+	f.Job, f.found = job, &g.sets
+	return &f
+}
+
+// SetsOf gives all sets of nodes with what they are for a group: as they were found
+// before, if no node came, went or moved since.
+func (f *Feasibility) SetsOf(e *world.Edit, byClass bool) []SetFound {
+	known := f.found
+	if f.Within != nil || world.MovedMembers(e) { // this edit may go on changing them
+		known = nil
+	}
+	if known != nil && known.of == world.MembersToken(world.Base(e)) && known.of != nil && known.byClass == byClass {
+		return known.all
+	}
+	sets := world.Families(world.Base(e))
+	if byClass {
+		sets = world.Classes(world.Base(e))
+	}
+	all := make([]SetFound, 0, sets.Len())
+	for name, c := range sets.All {
+		n := c.Any().Node
+		all = append(all, SetFound{name, n, c.Nodes.Len(), f.Class(n)})
+	}
+	if known != nil {
+		*known = setsFound{world.MembersToken(world.Base(e)), byClass, all}
+	}
+	return all
+}

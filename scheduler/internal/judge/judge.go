@@ -1,0 +1,397 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Judge finds what of a plan holds on this edit, and applies that to it. A node
+// that is not ready, or lacks room, a port, a core or a device for what the plan
+// places there, refuses all of it: those placements, and the stops that stand
+// for them, are left out of holds, and the node is named. What counted on the room
+// of such a stop is refused as well, and so is all that would leave in part a gang of
+// which others are left out. reason says why the first one refused. A plan that is
+// AllAtOnce holds whole or not at all.
+//
+// The plan's evaluations hold only if everything does, except delayed follow-ups:
+// stops that hold name them.
+func Judge(e *world.Edit, plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
+	plan = takenOnce(plan)
+	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
+	j.beside()
+	j.unreserve()
+	j.stop()
+	j.mayReclaim()
+	j.update()
+	j.place()
+	j.undoRefused()
+	if len(j.refusedNodes) > 0 && plan.AllAtOnce {
+		j.refuseAll()
+	}
+	j.reserve()
+	return j.result(), j.refusedNodes, j.reason
+}
+
+// judgement is one plan on its way through Judge.
+type judgement struct {
+	e            *world.Edit
+	plan         *structs.Plan
+	freed        map[string]*world.Use // what the plan's stops gave back, by allocation
+	taken        []string              // allocations that were placed
+	byNode       map[string][]spot
+	refused      map[string]bool // by node
+	refusedNodes []string
+	undone       map[string]bool               // refused nodes on which nothing of the plan is left
+	stops        map[string]*structs.AllocStop // by allocation; only once a node has refused
+	stopsOn      map[string][]string           // allocations by node; likewise
+	moved        map[string]string             // the node that an allocation's successor goes to; likewise
+	back         map[string]bool               // allocations whose stops are kept back
+	updated      []*world.Use                  // what in-place updates held before
+	updates      []*structs.AllocInPlace
+	reason       string
+	unreserved   []*world.Hold
+	reserved     []*structs.Reservation
+	victims      []*structs.AllocStop // that are taken back and had not ended before
+	reclaims     map[string][]string  // allocations taken back, by the newcomer that they are for
+	gangs        map[world.GangName]*takenGang
+	gangList     []*takenGang      // in the order of the plan
+	ended        map[string]bool   // allocations that were to be taken back
+	home         map[string]string // see homes
+	stray        bool              // something is taken back for nobody
+}
+
+func (j *judgement) refuse(node, why string) {
+	if j.refused[node] {
+		return
+	}
+	j.refused[node] = true
+	j.refusedNodes = append(j.refusedNodes, node)
+	if j.reason == "" {
+		j.reason = fmt.Sprintf("node %s: %s", structs.ShortID(node), why)
+	}
+}
+
+// beside refuses what would join members of a gang of whom nobody is there any more: a plan of another job has taken all of it
+// back, say.
+func (j *judgement) beside() {
+	for _, gang := range j.plan.Beside {
+		if slices.ContainsFunc(gang, func(id string) bool {
+			_, there := world.Uses(world.Base(j.e)).Get(id)
+			return there
+		}) {
+			continue
+		}
+		for _, batch := range j.plan.Place {
+			for i := range batch.Instances {
+				if batch.Gang != nil {
+					j.refuse(batch.Nodes[batch.Instances[i].Node].ID, "the rest of its gang is gone")
+				}
+			}
+		}
+	}
+}
+
+// unreserve ends the job's reservations that the plan ends.
+func (j *judgement) unreserve() {
+	for _, id := range j.plan.Unreserve {
+		if h, found := world.Holds(world.Base(j.e)).Get(id); found && h.Namespace == j.plan.Namespace && h.Job == j.plan.JobID {
+			j.e.Unreserve(id)
+			j.unreserved = append(j.unreserved, h)
+		}
+	}
+}
+
+// reserve puts back the reservations of what was refused, and makes new ones where
+// nobody else was faster. One that does not come about is tried again by its ask.
+func (j *judgement) reserve() {
+	whole := j.plan.AllAtOnce && len(j.refusedNodes) > 0
+	j.unreserved = slices.DeleteFunc(j.unreserved, func(h *world.Hold) bool {
+		back := j.refused[h.NodeID] || whole
+		if back {
+			world.PutHold(j.e, h)
+		}
+		return back
+	})
+	if whole {
+		return
+	}
+	for _, r := range j.plan.Reserve {
+		n, known := world.StateOf(j.e, r.NodeID)
+		if known && n.Node != nil && n.Node.Ready() && n.Hold == nil {
+			j.e.Reserve(r)
+			j.reserved = append(j.reserved, r)
+		}
+	}
+}
+
+// stop frees what the plan stops: a plan may count on its own stops.
+func (j *judgement) stop() {
+	j.freed = make(map[string]*world.Use, len(j.plan.Stop))
+	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[world.GangName]*takenGang{}
+	for _, s := range j.plan.Stop {
+		if s.KeepRunning {
+			continue
+		}
+		if s.PreemptedBy != "" {
+			j.reclaim(s)
+			continue
+		}
+		if u := world.Release(j.e, s.AllocID); u != nil {
+			j.freed[s.AllocID] = u
+		}
+	}
+}
+
+// update tries the in-place updates that change what an allocation holds.
+func (j *judgement) update() {
+	for _, up := range j.plan.Update {
+		old, found := world.Uses(world.Base(j.e)).Get(up.AllocID)
+		if !found {
+			continue // it has ended meanwhile: there is nothing to update
+		}
+		if up.Resources != nil {
+			u := world.NewUse(up.AllocID, old.NodeID, world.NewHolder(old.Holder.AskName, up.Resources), up.Resources, up.Created)
+			if !up.Resume {
+				u.Ends = old.Ends
+			}
+			world.Release(j.e, up.AllocID)
+			s := world.StateToChange(j.e, old.NodeID)
+			if s.Capacity == nil {
+				world.Take(j.e, old)
+				j.refuse(old.NodeID, "it is not known any more")
+				continue
+			}
+			if what := s.LacksUse(u, nil); what != "" {
+				world.Take(j.e, old)
+				j.refuse(old.NodeID, what)
+				continue
+			}
+			world.Take(j.e, u)
+			j.updated = append(j.updated, old)
+		}
+		j.updates = append(j.updates, up)
+	}
+}
+
+// spot is one instance of a plan.
+type spot struct{ batch, instance int }
+
+// place tries the placements node by node, in the order in which the plan names them.
+func (j *judgement) place() {
+	j.byNode = map[string][]spot{}
+	var order []string
+	common := make([]*world.Use, len(j.plan.Place))
+	for b, batch := range j.plan.Place {
+		common[b] = world.NewUse("", "", world.NewHolder(world.AskName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, batch.Resources), batch.Resources, batch.CreateTime)
+		for i := range batch.Instances {
+			node := batch.Nodes[batch.Instances[i].Node].ID
+			if _, seen := j.byNode[node]; !seen {
+				order = append(order, node)
+			}
+			j.byNode[node] = append(j.byNode[node], spot{b, i})
+		}
+	}
+	for _, node := range order {
+		if !j.refused[node] {
+			j.placeOn(node, j.byNode[node], common)
+		}
+	}
+}
+
+func (j *judgement) placeOn(node string, spots []spot, common []*world.Use) {
+	s, found := world.StateOf(j.e, node)
+	if !found || s.Node == nil {
+		j.refuse(node, "it is not known any more")
+		return
+	}
+	if !s.Node.Ready() {
+		why := "status " + s.Node.Status + ", " + s.Node.SchedulingEligibility
+		if s.Node.DiskFull != "" {
+			why += ", its disk is full"
+		}
+		j.refuse(node, "it takes no new work ("+why+")")
+		return
+	}
+	var placed []string
+	for _, at := range spots {
+		batch := j.plan.Place[at.batch]
+		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
+		u := world.InstanceUse(batch, at.instance, id, common[at.batch])
+		s, _ = world.StateOf(j.e, node)
+		if what := s.LacksUse(u, &world.Taker{AskName: world.AskName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends}); what != "" {
+			for _, id := range placed {
+				world.Release(j.e, id)
+			}
+			j.refuse(node, what)
+			return
+		}
+		world.Take(j.e, u)
+		placed = append(placed, id)
+	}
+	j.taken = append(j.taken, placed...)
+}
+
+// undoRefused takes back what the plan does on nodes that refused.
+func (j *judgement) undoRefused() {
+	if len(j.refusedNodes) == 0 && !j.stray {
+		return
+	}
+	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
+	j.back, j.undone, j.moved = map[string]bool{}, map[string]bool{}, map[string]string{}
+	for node, spots := range j.byNode { // each has its own place: the order cannot show
+		for _, at := range spots {
+			if old := j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation; old != "" {
+				j.moved[old] = node
+			}
+		}
+	}
+	for _, s := range j.plan.Stop {
+		if s.KeepRunning || s.ClientStatus != "" {
+			continue // it ends whatever becomes of the rest: its node is gone
+		}
+		j.stops[s.AllocID] = s
+		if u := j.freed[s.AllocID]; u != nil && s.PreemptedBy == "" {
+			j.stopsOn[u.NodeID] = append(j.stopsOn[u.NodeID], s.AllocID)
+		}
+	}
+	j.keepReclaimed("")
+	for i := 0; ; {
+		for ; i < len(j.refusedNodes); i++ { // undoing one may add others
+			j.undo(j.refusedNodes[i])
+		}
+		if j.refuseParted(); i == len(j.refusedNodes) { // no more of them: the nodes are finite
+			return
+		}
+	}
+}
+
+// undo takes back what the plan does on a node that refused: its placements, and the
+// stops that were to make room for them or that they stand for.
+func (j *judgement) undo(node string) {
+	if j.undone[node] {
+		return
+	}
+	j.undone[node] = true
+	for _, at := range j.byNode[node] {
+		batch := j.plan.Place[at.batch]
+		world.Release(j.e, structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal)))
+	}
+	j.undoUpdates(node)
+	j.keepReclaimed(node)
+	for _, id := range j.stopsOn[node] {
+		if to, moves := j.moved[id]; moves && !j.refused[to] {
+			continue // its successor holds elsewhere: two of one instance must not run
+		}
+		j.keepBack(id)
+	}
+	for _, at := range j.byNode[node] {
+		j.keepBack(j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation)
+	}
+}
+
+// undoUpdates gives what the plan changed in place on a node what it held before.
+func (j *judgement) undoUpdates(node string) {
+	before := map[string]bool{}
+	for _, old := range j.updated {
+		if old.NodeID == node {
+			before[old.ID] = true
+			world.Take(j.e, old)
+		}
+	}
+	j.updates = slices.DeleteFunc(j.updates, func(up *structs.AllocInPlace) bool { return before[up.AllocID] })
+}
+
+// keepBack lets an allocation run on that the plan was to stop. If its room has been
+// given away, its node refuses what was placed there.
+func (j *judgement) keepBack(id string) {
+	if j.stops[id] == nil || j.back[id] {
+		return
+	}
+	j.back[id] = true
+	u := j.freed[id]
+	if u == nil {
+		return // it had ended already
+	}
+	if g, some := u.Holder.Gang(); some && j.gangs[g] != nil {
+		j.gangs[g].moved = true
+	}
+	world.Release(j.e, id) // what it would keep while suspended
+	if s := world.StateToChange(j.e, u.NodeID); s.Capacity != nil && !j.refused[u.NodeID] {
+		if what := s.LacksUse(u, nil); what != "" {
+			j.refuse(u.NodeID, what)
+			j.undo(u.NodeID)
+		}
+	}
+	world.Take(j.e, u)
+}
+
+// refuseAll undoes everything.
+func (j *judgement) refuseAll() {
+	for _, id := range j.taken {
+		world.Release(j.e, id)
+	}
+	for _, u := range j.updated {
+		world.Take(j.e, u)
+	}
+	for _, s := range j.plan.Stop {
+		if u := j.freed[s.AllocID]; u != nil {
+			world.Take(j.e, u)
+		}
+	}
+}
+
+// result is what holds.
+func (j *judgement) result() *structs.JudgedPlan {
+	holds := &structs.JudgedPlan{EvalID: j.plan.EvalID}
+	whole := len(j.refusedNodes) == 0
+	if !whole && j.plan.AllAtOnce {
+		return holds
+	}
+	holds.Update, holds.Reserve = j.updates, j.reserved
+	for _, h := range j.unreserved {
+		holds.Unreserve = append(holds.Unreserve, h.NodeID)
+	}
+	for _, s := range j.plan.Stop {
+		if s.KeepRunning || !j.back[s.AllocID] && !j.ended[s.AllocID] {
+			holds.Stop = append(holds.Stop, s)
+		}
+	}
+	for _, batch := range j.plan.Place {
+		if kept := j.kept(batch); kept != nil {
+			holds.Place = append(holds.Place, kept)
+		}
+	}
+	for _, ev := range j.plan.Evals {
+		if is, stands := j.tellsOfReclaim(ev); is {
+			if stands {
+				holds.Evals = append(holds.Evals, ev)
+			}
+			continue
+		}
+		if whole || (ev.Status == structs.EvalStatusPending && !ev.WaitUntil.IsZero()) {
+			holds.Evals = append(holds.Evals, ev)
+		}
+	}
+	if whole {
+		holds.Asks = j.plan.Asks
+	}
+	return holds
+}
+
+// kept is the part of a batch that holds; nil if nothing does. Ordinals stay as
+// they were decided, and with them the allocations' IDs.
+func (j *judgement) kept(batch *structs.PlacementBatch) *structs.PlacementBatch {
+	refused := func(in structs.Instance) bool { return j.refused[batch.Nodes[in.Node].ID] }
+	if !slices.ContainsFunc(batch.Instances, refused) {
+		return batch
+	}
+	c := *batch
+	c.Instances = slices.DeleteFunc(slices.Clone(batch.Instances), refused)
+	if len(c.Instances) == 0 {
+		return nil
+	}
+	return &c
+}

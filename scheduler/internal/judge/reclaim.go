@@ -1,0 +1,186 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// A placement and what is taken back for it hold together or not at all, whatever nodes
+// they are on (semantics part 3); and what is taken back is so on the latest terms.
+
+// takenOnce is a plan whose stops name each allocation once that it takes back. One that is suspended for a newcomer may have
+// to go for the next, and is named for both: what was decided last holds for it.
+func takenOnce(plan *structs.Plan) *structs.Plan {
+	last := make(map[string]*structs.AllocStop, len(plan.Stop))
+	taken := 0
+	for _, s := range plan.Stop {
+		if s.PreemptedBy != "" {
+			taken++
+			last[s.AllocID] = s
+		}
+	}
+	if len(last) == taken {
+		return plan
+	}
+	once := *plan
+	once.Stop = slices.DeleteFunc(slices.Clone(plan.Stop), func(s *structs.AllocStop) bool {
+		return s.PreemptedBy != "" && last[s.AllocID] != s
+	})
+	return &once
+}
+
+// reclaim takes back what a plan takes from others. What has ended meanwhile gives its
+// room without that.
+func (j *judgement) reclaim(s *structs.AllocStop) {
+	u := world.Release(j.e, s.AllocID)
+	if u == nil {
+		j.ended[s.AllocID] = true
+		return
+	}
+	j.freed[s.AllocID] = u
+	if s.DesiredStatus == structs.AllocDesiredSuspend {
+		world.Take(j.e, u.Suspended())
+	}
+	j.reclaims[s.PreemptedBy] = append(j.reclaims[s.PreemptedBy], s.AllocID)
+	j.victims = append(j.victims, s)
+	g, some := u.Holder.Gang()
+	if !some {
+		return
+	}
+	if j.gangs[g] == nil {
+		j.gangs[g] = &takenGang{name: g, moved: true}
+		j.gangList = append(j.gangList, j.gangs[g])
+	}
+	j.gangs[g].victims = append(j.gangs[g].victims, s)
+}
+
+// takenGang is a gang that something is taken back from.
+type takenGang struct {
+	name    world.GangName
+	victims []*structs.AllocStop
+	moved   bool // more or fewer of it run on than when it was last looked at
+}
+
+// mayReclaim refuses the nodes of newcomers for which the plan takes from a band that is
+// not below theirs any more, or leaves a gang with less than it must have.
+func (j *judgement) mayReclaim() {
+	if len(j.victims) == 0 {
+		return
+	}
+	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
+	band := rules.Band(j.priority())
+	for _, s := range j.victims {
+		if rules.Band(j.freed[s.AllocID].Holder.Terms.Priority) >= band {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
+		}
+	}
+	j.refuseParted()
+	for by := range j.reclaims { // each is looked at alone: the order cannot show
+		if _, placed := j.homes()[by]; !placed {
+			j.stray = true
+		}
+	}
+}
+
+// refuseParted refuses the nodes of all newcomers for which the plan takes from a gang of
+// which too few would run on. Keeping back what was taken for a node that has refused may
+// part a gang, so this is asked again after it. Keeping back more never parts a gang of
+// which enough run on, and one that was parted is kept back whole: no gang is looked at
+// often, however long a chain they make.
+func (j *judgement) refuseParted() {
+	for _, g := range j.gangList {
+		if !g.moved {
+			continue
+		}
+		g.moved = false
+		if j.wholeOrGone(g) {
+			continue
+		}
+		for _, s := range g.victims {
+			j.refuseFor(s.PreemptedBy, "the gang of allocation "+structs.ShortID(s.AllocID)+" would be left in part")
+		}
+	}
+}
+
+// priority is that of the plan's job.
+func (j *judgement) priority() int {
+	for _, b := range j.plan.Place {
+		if b.Resources != nil && b.Resources.Shared.Terms != nil {
+			return b.Resources.Shared.Terms.Priority
+		}
+	}
+	return j.plan.Priority
+}
+
+// wholeOrGone tells whether as many of a gang run on as must, or nobody.
+func (j *judgement) wholeOrGone(g *takenGang) bool {
+	runs, least := map[string]int{}, map[string]int{}
+	for _, u := range world.GangMembers(j.e, g.name) {
+		if j.freed[u.ID] == nil || j.back[u.ID] {
+			runs[u.Holder.Group]++
+			least[u.Holder.Group] = u.Holder.Terms.GangMin
+		}
+	}
+	if len(runs) == 0 {
+		return true
+	}
+	for _, s := range g.victims {
+		if u := j.freed[s.AllocID]; runs[u.Holder.Group] < u.Holder.Terms.GangMin {
+			return false
+		}
+	}
+	for group, n := range runs { // all must hold: the order cannot show
+		if n < least[group] {
+			return false
+		}
+	}
+	return true
+}
+
+// homes gives the nodes of the newcomers that something is taken back for.
+func (j *judgement) homes() map[string]string {
+	if j.home != nil {
+		return j.home
+	}
+	j.home = map[string]string{}
+	for _, batch := range j.plan.Place {
+		for i := range batch.Instances {
+			id := structs.DeriveID(batch.Seed, uint64(batch.Instances[i].Ordinal))
+			if j.reclaims[id] != nil {
+				j.home[id] = batch.Nodes[batch.Instances[i].Node].ID
+			}
+		}
+	}
+	return j.home
+}
+
+func (j *judgement) refuseFor(newcomer, why string) {
+	if node, placed := j.homes()[newcomer]; placed {
+		j.refuse(node, why)
+	}
+}
+
+// keepReclaimed gives back what was taken for newcomers on a node that has refused.
+func (j *judgement) keepReclaimed(node string) {
+	for _, s := range j.victims {
+		if home, placed := j.homes()[s.PreemptedBy]; !placed || home == node {
+			j.keepBack(s.AllocID)
+		}
+	}
+}
+
+// tellsOfReclaim tells whether an evaluation is one of a job that something is taken back
+// from, and whether that holds.
+func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, holds bool) {
+	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
+		return false, false
+	}
+	for _, s := range j.victims {
+		if of := j.freed[s.AllocID].Holder; !j.back[s.AllocID] && of.Namespace == ev.Namespace && of.Job == ev.JobID {
+			return true, true
+		}
+	}
+	return true, false
+}

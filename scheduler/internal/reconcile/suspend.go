@@ -1,0 +1,21 @@
+package reconcile
+
+import (
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// suspended notes an allocation that stays if it is to go on when there is room.
+func (work *GroupWork) suspended(a *structs.Allocation) {
+	if a.Suspended() && !a.DesiredTransition.ShouldSuspend() {
+		work.Resume = append(work.Resume, a)
+	}
+}
+
+// FailedToSuspend tells whether an allocation was to be suspended and has ended instead: a
+// driver could not freeze it, or its processes were lost while they were frozen. Others have
+// its room, so it is missing like what was requeued, and its reschedule policy is not asked.
+// One that has had all its time is done.
+func FailedToSuspend(a *structs.Allocation) bool {
+	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && !feasible.ReachedTimeLimit(a)
+}

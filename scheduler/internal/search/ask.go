@@ -1,0 +1,117 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Ask is what one instance of a group takes.
+type Ask struct {
+	Group    *structs.TaskGroup
+	Amount   world.Vector // without the MHz of whole cores, which differ by node
+	Cores    []coreAsk
+	Devices  []feasible.DeviceAsk
+	Networks []*structs.NetworkResource
+	// Plain: nothing of it has a name, so that all instances take the same.
+	Plain bool
+	// Need bounds from below what the indexes must show of a node.
+	Need bucket.Vector
+	By   world.Taker
+	Held int // devices, whole ones and shares
+	// phases are the searches that find the smallest cell for the devices; see phases.go.
+	phases []phase
+	// common is what plain instances take; shared by all of them.
+	common world.Use
+	tasks  map[string]*structs.AllocatedTaskResources
+	frag   *leastFrag // says which device a share goes to; nil: the fullest
+	// Resources is the batch's part: what every instance takes.
+	Resources *structs.AllocatedResources
+}
+
+// coreAsk is the whole cores that a task asks for.
+type coreAsk struct {
+	task string
+	n    int
+}
+
+// NewAsk returns what one instance of a group takes, asked for by an evaluation.
+func NewAsk(in *Input, group *structs.TaskGroup) *Ask {
+	a := newAskShape(&in.Config, group)
+	a.askedBy(in)
+	return a
+}
+
+// newAskShape is what instances of a group take, whoever asks.
+func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Ask {
+	a := &Ask{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
+	for _, t := range group.Tasks {
+		got := &structs.AllocatedTaskResources{}
+		a.tasks[t.Name] = got
+		r := t.Resources
+		if r == nil {
+			continue
+		}
+		if r.Cores > 0 {
+			a.Cores = append(a.Cores, coreAsk{t.Name, r.Cores})
+		} else {
+			got.Cpu.CpuShares = int64(r.CPU)
+		}
+		got.Memory.MemoryMB = int64(r.MemoryMB)
+		if c.MemoryOversubscriptionEnabled && (r.MemoryMaxMB > r.MemoryMB || r.MemoryMaxMB < 0) { // below 0: no limit
+			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
+		}
+		a.Amount = a.Amount.Plus(world.Vector{CPU: got.Cpu.CpuShares, MemoryMB: got.Memory.MemoryMB, DiskMB: 0})
+		if asks := feasible.DeviceAsks(t); a.Devices == nil {
+			a.Devices = asks
+		} else {
+			a.Devices = append(a.Devices, asks...)
+		}
+		a.Networks = append(a.Networks, r.Networks...)
+	}
+	if group.EphemeralDisk != nil {
+		a.Amount.DiskMB = int64(group.EphemeralDisk.SizeMB)
+	}
+	if len(group.Networks) > 0 {
+		a.Networks = slices.Concat(group.Networks, a.Networks)
+	}
+	a.Plain = len(a.Cores) == 0 && len(a.Devices) == 0 && len(a.Networks) == 0
+	a.bound(c.PreferredCells)
+	return a
+}
+
+// askedBy says who asks, and until when.
+func (a *Ask) askedBy(in *Input) {
+	shared := structs.AllocatedSharedResources{DiskMB: a.Amount.DiskMB, Terms: feasible.Terms(in.Job, a.Group)}
+	a.By = world.Taker{AskName: world.AskName{Namespace: in.Job.Namespace, Job: in.Job.ID, Group: a.Group.Name}}
+	if limit := a.Group.MaxRunDuration; limit > 0 {
+		shared.TimeLimit = limit
+		a.By.Ends = in.Now.Add(limit).UnixNano()
+	}
+	a.Resources = &structs.AllocatedResources{Tasks: a.tasks, Shared: shared}
+	a.common = world.Use{Holder: world.NewHolder(a.By.AskName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
+}
+
+// copy gives the ask to another evaluation, which may narrow down its devices.
+func (a *Ask) copy() *Ask {
+	c := *a
+	c.Devices = slices.Clone(a.Devices)
+	return &c
+}
+
+// bound says what the indexes must show.
+func (a *Ask) bound(preferred []int) {
+	a.Need[world.DimCPU], a.Need[world.DimMemory], a.Need[world.DimDisk] = a.Amount.CPU, a.Amount.MemoryMB, a.Amount.DiskMB
+	for _, c := range a.Cores {
+		a.Need[world.DimCores] += int64(c.n)
+	}
+	for i := range a.Devices {
+		a.Need[world.DimGPUs] += int64(a.Devices[i].Whole())
+		a.Held += a.Devices[i].Count
+		a.Devices[i].Find.Preferred = preferred
+	}
+	a.phases = newPhases(a)
+}

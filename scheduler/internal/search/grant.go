@@ -1,0 +1,201 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Grant is what an instance gets of a node: its use, and the names in the form
+// that a placement carries.
+type Grant struct {
+	Use      *world.Use
+	Ports    []structs.PortMapping
+	Networks []*structs.NetworkResource
+	Cores    map[string][]uint16
+	CoreMHz  map[string]int64
+	Devices  map[string][]*structs.AllocatedDeviceResource
+	// cell is the class of the largest free cell that was cut for the devices, or
+	// scattered if they are not of one: what phases go by.
+	cell int
+	// like sums the weights of the devices' affinities that are met.
+	like int
+}
+
+// Grant finds what an instance would get of a node, without taking it. The second
+// answer is what the node lacks; "" if it fits. The same node and the same state
+// of rng give the same grant.
+func (a *Ask) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) (Grant, string) {
+	if what := n.Lacks(a.Amount, &a.By); what != "" {
+		return Grant{}, what
+	}
+	if a.Plain {
+		return Grant{Use: &a.common}, ""
+	}
+	g := Grant{Use: &world.Use{NodeID: n.ID, Holder: a.common.Holder, Amount: a.Amount, Ends: a.By.Ends}}
+	if what := g.pickCores(a, n); what != "" {
+		return Grant{}, what
+	}
+	if what := g.pickDevices(a, n, m); what != "" {
+		return Grant{}, what
+	}
+	if what := g.pickPorts(a, n, rng); what != "" {
+		return Grant{}, what
+	}
+	g.Use.Sort()
+	if !n.Spares(g.Use, &a.By) {
+		return Grant{}, world.LacksReserved
+	}
+	return g, ""
+}
+
+// pickCores takes the lowest free cores.
+func (g *Grant) pickCores(a *Ask, n *world.NodeState) string {
+	if len(a.Cores) == 0 {
+		return ""
+	}
+	g.Cores, g.CoreMHz = map[string][]uint16{}, map[string]int64{}
+	next := 0
+	for _, want := range a.Cores {
+		var got []uint16
+		for ; next < len(n.Capacity.Cores) && len(got) < want.n; next++ {
+			if id := n.Capacity.Cores[next]; !n.CoreTaken(id) {
+				got = append(got, id)
+			}
+		}
+		if len(got) < want.n {
+			return world.LacksCores
+		}
+		mhz := int64(want.n) * n.Capacity.MhzPerCore
+		g.Cores[want.task], g.CoreMHz[want.task] = got, mhz
+		g.Use.Cores = append(g.Use.Cores, got...)
+		g.Use.Amount.CPU += mhz
+	}
+	return n.Lacks(g.Use.Amount, &a.By)
+}
+
+// pickDevices takes, for each ask, free devices of one kind: the kind that is liked
+// best, then the one whose cell fits best, then the first.
+func (g *Grant) pickDevices(a *Ask, n *world.NodeState, m *feasible.Matcher) string {
+	if len(a.Devices) == 0 {
+		return ""
+	}
+	g.cell = partlyTaken
+	g.Devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.Devices))
+	cells := n.Cells
+	g.Use.Devices = make([]world.HeldDevice, 0, a.Held)
+	for i := range a.Devices {
+		want := &a.Devices[i]
+		c := a.Choose(n, want, cells, m)
+		if c.Tree == nil {
+			return a.lacksOf(want, n, cells, m)
+		}
+		g.cell = max(g.cell, c.class())
+		g.like += c.like
+		ids := make([]string, len(c.Devices))
+		for k, number := range c.Devices {
+			ids[k] = c.Tree.IDs[number]
+			g.Use.Devices = append(g.Use.Devices, world.HeldDevice{ID: ids[k], Share: int32(want.Share)}) //nolint:gosec // at most 1000
+		}
+		got := &structs.AllocatedDeviceResource{
+			Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,
+		}
+		if want.Share < world.WholeDevice {
+			got.Share = want.Share
+		}
+		g.Devices[want.Task] = append(g.Devices[want.Task], got)
+		if i+1 < len(a.Devices) {
+			cells = c.Taken(cells, want.Share)
+		}
+	}
+	return ""
+}
+
+// Choice is the devices that an ask would get of a node.
+type Choice struct {
+	cell.Choice
+	At    int // which of the node's trees
+	Tree  *world.DeviceTree
+	group *structs.NodeDeviceResource
+	like  int
+	// partly: a part of a device that others hold parts of.
+	partly bool
+}
+
+// class is the class of the cell that the devices were cut from.
+func (c *Choice) class() int {
+	switch {
+	case c.Cell > 0:
+		return world.CellClass(c.Cell)
+	case c.partly:
+		return partlyTaken
+	}
+	return scattered
+}
+
+// better compares two choices for one ask.
+func (c *Choice) better(o *Choice) bool {
+	if o.Tree == nil || c.like != o.like {
+		return o.Tree == nil || c.like > o.like
+	}
+	return c.class() < o.class()
+}
+
+// Taken gives the trees as they are with the choice taken.
+func (c *Choice) Taken(cells []*cell.State, share int) []*cell.State {
+	cells = slices.Clone(cells)
+	cells[c.At] = cells[c.At].Clone()
+	for _, number := range c.Devices {
+		cells[c.At].Take(number, share)
+	}
+	return cells
+}
+
+// Choose finds the devices for one of the ask's; its tree is nil if there are none.
+func (a *Ask) Choose(n *world.NodeState, want *feasible.DeviceAsk, cells []*cell.State, m *feasible.Matcher) (best Choice) {
+	for at, t := range n.Capacity.Trees {
+		if (want.Vendor != "" && want.Vendor != t.Vendor) || want.Kind != t.Kind {
+			continue
+		}
+		for i, group := range t.Groups {
+			if slices.Index(t.Groups, group) != i || !want.Matches(m, group) {
+				continue
+			}
+			ask := want.Find
+			ask.Allowed = want.Allowed(t, group)
+			if a.frag != nil && want.Share < world.WholeDevice {
+				ask.Allowed = a.frag.narrow(n, cells[at], world.Pool{At: at, Tree: t, Group: group}, ask.Allowed)
+			}
+			found, ok := cells[at].Find(ask)
+			partly := want.Share < world.WholeDevice
+			if c := (Choice{found, at, t, group, want.Liking(m, group), partly}); ok && c.better(&best) {
+				best = c
+			}
+			if t.Single {
+				break
+			}
+		}
+	}
+	return best
+}
+
+// lacksOf says what is missing of one of the ask's: devices, or a cell of its level.
+func (a *Ask) lacksOf(want *feasible.DeviceAsk, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) string {
+	anywhere := *want
+	if anywhere.Within = nil; want.Within != nil && a.Choose(n, &anywhere, cells, m).Tree != nil {
+		return "devices: no room for " + strconv.Itoa(want.Count) + " under " + want.Within.String()
+	}
+	if !want.Find.Required {
+		return world.LacksDevices
+	}
+	anywhere.Find.Required, anywhere.Find.Level = false, ""
+	if c := a.Choose(n, &anywhere, cells, m); c.Tree != nil {
+		return fmt.Sprintf("devices: no free cell of level %s for %d", want.Find.Level, want.Count)
+	}
+	return world.LacksDevices
+}

@@ -1,0 +1,57 @@
+package search
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Input is what one evaluation is decided with, beside the World.
+type Input struct {
+	// Job is the newest version; nil: it was purged.
+	Job *structs.Job
+	// Allocs are the job's, with Job attached where that version still exists.
+	Allocs []*structs.Allocation
+	Config structs.SchedulerConfiguration
+	Now    time.Time
+	// Seed settles what is arbitrary: where the search for dynamic ports starts,
+	// and the policy "random".
+	Seed uint64
+	// NewID mints the IDs of new evaluations and batch seeds.
+	NewID func() string
+	// Typical is what the cluster is typically asked for; the policy least-fragmentation
+	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
+	Typical *Typical
+	// Prepared is what is remembered of other evaluations; nil: nothing is.
+	Prepared *Prepared
+	// Annotate fills Plan.Annotations, for `job plan`.
+	Annotate bool
+	// SnapshotIndex is the state that World and Input are of; the plan and a
+	// blocked evaluation carry it.
+	SnapshotIndex uint64
+	// Past are those of the allocations' follow-up evaluations that are not to come any more: they have had their turn, and
+	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
+	Past map[string]bool
+	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
+	Asks []*structs.Ask
+	// Brief: why a blocked evaluation finds no room is not counted again.
+	Brief bool
+	// CountOnly: only how many find no room is asked, not who gets what.
+	CountOnly bool
+}
+
+// Policy is the order in which nodes are taken: the job's, else the cluster's.
+func (in *Input) Policy() string {
+	for _, p := range []string{in.Job.Policy, in.Config.NodeOrder()} {
+		switch p {
+		case PolicyBinpack, PolicySpread, PolicyFirstFit, PolicyNextFit, PolicyRandom:
+			return p
+		case PolicyLeastFrag:
+			if in.Typical.some() {
+				return p
+			}
+			return PolicyBinpack
+		}
+	}
+	return PolicyBinpack
+}

@@ -1,0 +1,343 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/frag"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Bounds of what a Typical holds.
+const (
+	// maxTypical is how many asks count: the commonest. Each costs a few nanoseconds for
+	// each node that is weighed.
+	maxTypical = 128
+	// maxFamilies is for how many families of nodes it is decided what is asked of them.
+	maxFamilies = 4096
+	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
+	memoBits = 12
+)
+
+// Typical is what the cluster is typically asked for, made ready for the policy
+// least-fragmentation. It remembers what it measured, which makes it faster and changes no
+// answer; so it is for one goroutine at a time.
+type Typical struct {
+	asks  []typicalAsk
+	total int64
+	m     *feasible.Matcher
+	kinds map[family]*kinds
+	cores bool // some ask for whole cores: what those are differs by node
+	made  uint32
+	memo  []measured
+	// shapes number the asks that came, and weighed is what was found for the like of
+	// them, by set of nodes: of which state of the set, and the nodes.
+	shapes  map[askShape]uint32
+	weighed map[setShape]weighedSet
+	lists   []weighed // memory for those to come
+	// losses are what states of nodes would lose.
+	losses []lossOfNode
+}
+
+// Bounds of what is remembered of searches.
+const (
+	// maxWeighed is for how many sets and shapes of asks it is remembered what was weighed.
+	maxWeighed = 16384
+	// lossBits is for how many nodes and shapes their loss is: 2^lossBits. Each keeps an old
+	// state of a node in memory.
+	lossBits = 13
+)
+
+// noRoom is the loss of a node that an ask does not fit.
+const noRoom = math.MaxInt64
+
+// lossOfNode is what a state of a node would lose to a shape of asks, in lossSteps.
+type lossOfNode struct {
+	node  *world.NodeState
+	shape uint32
+	level int32 // of the devices that are best taken from; see leastFrag.loss
+	steps int64
+}
+
+// lossAt is where the loss of a node is remembered, whichever is there now.
+func (t *Typical) lossAt(n *world.NodeState, shape uint32) *lossOfNode {
+	if t.losses == nil {
+		t.losses = make([]lossOfNode, 1<<lossBits)
+	}
+	const odd = 0x9E3779B97F4A7C15
+	h := (n.Hash ^ uint64(shape)) * odd
+	h ^= uint64(n.Used.CPU)<<20 ^ uint64(n.Used.MemoryMB) //nolint:gosec // bits
+	return &t.losses[h*odd>>(64-lossBits)]
+}
+
+// askShape is all that decides which nodes of a set are weighed for an ask, and as what.
+type askShape struct {
+	byClass            bool
+	need               bucket.Vector
+	amount             world.Vector
+	cores              int
+	vendor, kind, name string
+	count, share       int
+}
+
+// setShape is a set of nodes and a shape of asks.
+type setShape struct {
+	set   string
+	shape uint32
+}
+
+// weighedSet is what was weighed of a set, whose states are told apart by who made them.
+type weighedSet struct {
+	of   *world.Token
+	list []weighed
+}
+
+// shapeOf numbers what a search looks for, from 1; 0 if more than its shape decides what
+// is weighed.
+func (t *Typical) shapeOf(s *Search) uint32 {
+	a := s.Ask
+	if s.order != nil || len(a.Devices) > 1 {
+		return 0
+	}
+	shape := askShape{byClass: s.ByClass, need: a.Need, amount: a.Amount}
+	for _, c := range a.Cores {
+		shape.cores += c.n
+	}
+	if len(a.Devices) == 1 {
+		d := &a.Devices[0]
+		if d.Within != nil || len(d.Request.Constraints) > 0 {
+			return 0
+		}
+		shape.vendor, shape.kind, shape.name, shape.count, shape.share = d.Vendor, d.Kind, d.Name, d.Count, d.Share
+	}
+	number, known := t.shapes[shape]
+	if !known {
+		if t.shapes == nil || len(t.shapes) >= maxWeighed {
+			t.shapes, t.weighed = map[askShape]uint32{}, nil
+		}
+		t.made++
+		number = t.made
+		t.shapes[shape] = number
+	}
+	return number
+}
+
+// newList gives memory for what is weighed of a large set.
+func (t *Typical) newList() []weighed {
+	const most, lists = weighMost + 2*weighLeast, 32
+	if len(t.lists) < most {
+		t.lists = make([]weighed, most*lists)
+	}
+	list := t.lists[:0:most]
+	t.lists = t.lists[most:]
+	return list
+}
+
+// remember keeps what was weighed.
+func (t *Typical) remember(key setShape, of *world.Token, list []weighed) {
+	if t.weighed == nil || len(t.weighed) >= maxWeighed {
+		t.weighed = map[setShape]weighedSet{}
+	}
+	t.weighed[key] = weighedSet{of, slices.Clip(list)}
+}
+
+// typicalAsk is an ask with devices, and what decides where it may go.
+type typicalAsk struct {
+	fit    *feasible.Feasibility
+	want   feasible.DeviceAsk // the first of its devices; all of one kind are added up in ask
+	ask    frag.Ask
+	cores  int64
+	weight int64
+}
+
+// family is nodes that typical asks cannot tell apart.
+type family struct {
+	name       string
+	mhzPerCore int64 // 0 if nobody asks for cores
+}
+
+// kinds is what is typically asked of the devices of a family's nodes.
+type kinds struct {
+	list []*kind
+	// wanted tells whether any of the devices is asked for; it is looked up once.
+	wanted, looked bool
+}
+
+// plain tells whether a node of the family has no devices that anybody asks for.
+func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
+	if !k.looked {
+		k.looked = true
+		for p := range n.Pools {
+			k.wanted = k.wanted || !t.find(k, n, p.Group).measure.Empty()
+		}
+	}
+	return !k.wanted
+}
+
+// kind is the devices of a node that asks cannot tell apart.
+type kind struct {
+	vendor, kind, name string
+	key                uint64 // see KindKey
+	measure            *frag.Measure
+	id                 uint32
+}
+
+// NewTypical makes asks ready. Asks without devices only lower the weight of the others:
+// the policy leaves room by what they leave of devices. Of many asks the commonest are
+// taken.
+func NewTypical(asks []structs.TypicalAsk) *Typical {
+	t := &Typical{m: feasible.NewMatcher(), kinds: map[family]*kinds{}}
+	for i := range asks {
+		a := &asks[i]
+		if a.Job == nil || a.Group == nil || a.Weight <= 0 {
+			continue
+		}
+		t.total += a.Weight
+		if made, some := t.read(a); some {
+			t.asks = append(t.asks, made)
+			t.cores = t.cores || made.cores > 0
+		}
+	}
+	slices.SortStableFunc(t.asks, func(a, b typicalAsk) int { return cmp.Compare(b.weight, a.weight) })
+	t.asks = t.asks[:min(len(t.asks), maxTypical)]
+	return t
+}
+
+// read gives what an ask wants; false: it wants no devices.
+func (t *Typical) read(a *structs.TypicalAsk) (typicalAsk, bool) {
+	out := typicalAsk{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, ask: frag.Ask{Weight: a.Weight}}
+	// Meta differs within a family: whatever is asked of it is taken for met.
+	out.fit.Shared = slices.DeleteFunc(out.fit.Shared, func(c *structs.Constraint) bool { return feasible.IsMeta(c.LTarget) || feasible.IsMeta(c.RTarget) })
+	for _, task := range a.Group.Tasks {
+		if r := task.Resources; r != nil {
+			if r.Cores > 0 {
+				out.cores += int64(r.Cores)
+			} else {
+				out.ask.CPU += int64(r.CPU)
+			}
+			out.ask.Memory += int64(r.MemoryMB)
+		}
+	}
+	for i, d := range out.fit.Devices {
+		if i == 0 {
+			out.want = d
+		}
+		if d.Kind == out.want.Kind {
+			out.ask.Count += d.Count
+			out.ask.Share = d.Share
+		}
+	}
+	if out.ask.Count > 1 {
+		out.ask.Share = world.WholeDevice
+	}
+	return out, out.ask.Count > 0
+}
+
+// some tells whether any devices are typically asked for.
+func (t *Typical) some() bool { return t != nil && len(t.asks) > 0 }
+
+// of gives what is typically asked of the devices of a node's family.
+func (t *Typical) of(n *world.NodeState) *kinds {
+	name := family{name: n.Capacity.Family}
+	if t.cores {
+		name.mhzPerCore = n.Capacity.MhzPerCore
+	}
+	k, known := t.kinds[name]
+	if !known {
+		if len(t.kinds) >= maxFamilies {
+			clear(t.kinds)
+		}
+		k = &kinds{}
+		t.kinds[name] = k
+	}
+	return k
+}
+
+// find gives the kind of a group of a node's devices.
+func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceResource) *kind {
+	for _, c := range k.list {
+		if c.name == group.Name && c.kind == group.Type && c.vendor == group.Vendor {
+			return c
+		}
+	}
+	var asks []frag.Ask
+	for i := range t.asks {
+		a := &t.asks[i]
+		if !a.want.Matches(t.m, group) || !a.fit.Class(n.Node).OK() {
+			continue
+		}
+		ask := a.ask
+		ask.CPU += a.cores * n.Capacity.MhzPerCore
+		asks = append(asks, ask)
+	}
+	t.made++
+	c := &kind{group.Vendor, group.Type, group.Name, world.KindKey(group.Vendor, group.Type, group.Name), frag.New(asks, t.total), t.made}
+	k.list = append(k.list, c)
+	return c
+}
+
+// only gives the kind of a node's devices if they are all of one, and it was found before.
+func (k *kinds) only(n *world.NodeState) *kind {
+	if n.Pool.Idle.Count == 0 || n.Dirty {
+		return nil
+	}
+	for _, c := range k.list {
+		if c.key == n.Pool.Kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// measured is the ability of one room of one kind.
+type measured struct {
+	key     roomKey
+	ability float64
+}
+
+// roomKey is a room as a value.
+type roomKey struct {
+	kind        uint32 // from 1
+	cpu, memory int64
+	idle        world.IdleDevices
+}
+
+func (k *roomKey) hash() uint64 {
+	const odd = 0x9E3779B97F4A7C15
+	h := uint64(k.kind)<<32 | uint64(k.idle.Count)                                                                      //nolint:gosec // not negative
+	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle.Words[0], k.idle.Words[1], k.idle.Words[2]} { //nolint:gosec // bits
+		hi, lo := bits.Mul64(h^w, odd)
+		h = hi ^ lo ^ w
+	}
+	return h * odd
+}
+
+// is compares the fields that differ most first.
+func (k *roomKey) is(o *roomKey) bool {
+	return k.cpu == o.cpu && k.idle == o.idle && k.memory == o.memory && k.kind == o.kind
+}
+
+// ability measures a room, whose devices descend.
+func (t *Typical) ability(k *kind, r *frag.Room) float64 {
+	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
+		return 0
+	}
+	if len(r.Idle) > world.IdleWords*world.IdlePerWord {
+		return k.measure.Ability(r)
+	}
+	key := roomKey{kind: k.id, cpu: r.CPU, memory: r.Memory}
+	key.idle.Pack(r.Idle)
+	if t.memo == nil {
+		t.memo = make([]measured, 1<<memoBits)
+	}
+	at := &t.memo[key.hash()>>(64-memoBits)]
+	if !at.key.is(&key) {
+		*at = measured{key, k.measure.Ability(r)}
+	}
+	return at.ability
+}

@@ -1,0 +1,242 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// WholeDevice is a whole device, in thousandths.
+const WholeDevice = structs.DeviceShareWhole
+
+// HeldDevice is what one allocation holds of one device.
+type HeldDevice struct {
+	ID    string // unique on the node
+	Share int32  // thousandths
+}
+
+func compareHeld(a, b HeldDevice) int {
+	return cmp.Or(strings.Compare(a.ID, b.ID), cmp.Compare(a.Share, b.Share))
+}
+
+// DeviceTree is the devices of one vendor and type of a node, in their places.
+// Devices are numbered in the order of the tree. Never changed once made.
+type DeviceTree struct {
+	Vendor, Kind string
+	Shape        *cell.Shape
+	IDs          []string                      // by number
+	Groups       []*structs.NodeDeviceResource // by number: the group that it is of
+	Single       bool                          // all are of one group
+	Sick         []int                         // numbers
+	kindKey      uint64                        // of the first group
+}
+
+// find gives a device's number.
+func (t *DeviceTree) find(id string) (int, bool) {
+	for i, have := range t.IDs {
+		if have == id {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// newState gives the tree with nothing taken.
+func (t *DeviceTree) newState() *cell.State {
+	st := cell.NewState(t.Shape)
+	for _, i := range t.Sick {
+		st.SetHealthy(i, false)
+	}
+	return st
+}
+
+// newDeviceTrees reads the trees of a node's devices, in order of vendor and type.
+// What is no tree (the server refuses such nodes) counts as devices without places.
+// known are trees of a node that is probably alike: equal shapes are shared.
+func newDeviceTrees(r *structs.NodeResources, known []*DeviceTree) []*DeviceTree {
+	var out []*DeviceTree
+	b := NewTreeBuilder(r)
+	for _, d := range r.Devices {
+		if slices.ContainsFunc(out, func(t *DeviceTree) bool { return t.Vendor == d.Vendor && t.Kind == d.Type }) {
+			continue
+		}
+		if t := b.build(d.Vendor, d.Type); t != nil {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *DeviceTree) int {
+		return cmp.Or(strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Kind, b.Kind))
+	})
+	for i, t := range out {
+		if i < len(known) && known[i].Shape.Key() == t.Shape.Key() {
+			t.Shape = known[i].Shape
+		}
+	}
+	return out
+}
+
+// TreeBuilder makes device trees of one node.
+type TreeBuilder struct {
+	r     *structs.NodeResources
+	Cells []*structs.TopologyCell
+	links []*structs.DeviceLink
+	Kids  map[string][]*structs.TopologyCell // by parent
+}
+
+// NewTreeBuilder reads a node's cells: those that it reports, or what follows from where its devices sit.
+func NewTreeBuilder(r *structs.NodeResources) *TreeBuilder {
+	b := &TreeBuilder{r: r, Kids: map[string][]*structs.TopologyCell{}}
+	if r.Topology != nil && r.ValidateTopology() == nil {
+		b.Cells, b.links = r.Topology.Cells, r.Topology.Links
+	} else {
+		b.Cells = cellsOfLocality(r)
+	}
+	for _, c := range b.Cells {
+		b.Kids[c.Parent] = append(b.Kids[c.Parent], c)
+	}
+	return b
+}
+
+// cellsOfLocality makes the cells of a node that reports only where its devices sit.
+func cellsOfLocality(r *structs.NodeResources) []*structs.TopologyCell {
+	var cells []*structs.TopologyCell
+	find := func(level string, number int, parent string) *structs.TopologyCell {
+		id := level + "-" + strconv.Itoa(number)
+		for _, c := range cells {
+			if c.ID == id {
+				return c
+			}
+		}
+		c := &structs.TopologyCell{ID: id, Level: level, Parent: parent}
+		cells = append(cells, c)
+		return c
+	}
+	for _, d := range r.Devices {
+		for _, one := range d.Instances {
+			if one.Locality == nil {
+				continue
+			}
+			socket := find(structs.LevelSocket, one.Locality.Socket, "")
+			sw := find(structs.LevelPCIe, one.Locality.Switch, socket.ID)
+			sw.Devices = append(sw.Devices, one.ID)
+		}
+	}
+	return cells
+}
+
+// build makes the tree of one vendor and type; nil if there is no such device.
+func (b *TreeBuilder) build(vendor, kind string) *DeviceTree {
+	t := &DeviceTree{Vendor: vendor, Kind: kind, Single: true}
+	healthy := map[string]bool{}
+	group := map[string]*structs.NodeDeviceResource{}
+	for _, d := range b.r.Devices {
+		if d.Vendor != vendor || d.Type != kind {
+			continue
+		}
+		for _, one := range d.Instances {
+			if one != nil && group[one.ID] == nil {
+				healthy[one.ID], group[one.ID] = one.Healthy, d
+			}
+		}
+	}
+	add := func(id string) bool {
+		if group[id] == nil || slices.Contains(t.IDs, id) {
+			return false
+		}
+		if !healthy[id] {
+			t.Sick = append(t.Sick, len(t.IDs))
+		}
+		t.IDs, t.Groups = append(t.IDs, id), append(t.Groups, group[id])
+		t.Single = t.Single && t.Groups[0] == group[id]
+		return true
+	}
+	leaf := cell.Vertex{Level: cmp.Or(leafLevels[kind], structs.LevelGPU)}
+	root := cell.Vertex{Level: structs.LevelNode}
+	for _, c := range b.Kids[""] {
+		if v, some := b.vertex(c, leaf, add); some {
+			root.Children = append(root.Children, v)
+		}
+	}
+	for _, d := range b.r.Devices { // those without a place, in their order
+		for _, one := range d.Instances {
+			if one != nil && add(one.ID) {
+				root.Children = append(root.Children, leaf)
+			}
+		}
+	}
+	if len(t.IDs) == 0 {
+		return nil
+	}
+	t.Shape = b.shape(root, t)
+	t.kindKey = KindKey(vendor, kind, t.Groups[0].Name)
+	return t
+}
+
+// leafLevels are the levels of devices that are not of level "gpu".
+var leafLevels = map[string]string{"mig": structs.LevelMIG}
+
+// vertex makes the subtree of a cell; false: it holds no device of the kind.
+func (b *TreeBuilder) vertex(c *structs.TopologyCell, leaf cell.Vertex, add func(string) bool) (cell.Vertex, bool) {
+	v := cell.Vertex{Level: c.Level}
+	for _, kid := range b.Kids[c.ID] {
+		if k, some := b.vertex(kid, leaf, add); some {
+			v.Children = append(v.Children, k)
+		}
+	}
+	for _, id := range c.Devices {
+		if add(id) {
+			v.Children = append(v.Children, leaf)
+		}
+	}
+	return v, len(v.Children) > 0
+}
+
+// shape makes the tree's shape; devices of levels in an order that contradicts
+// itself are left without places.
+func (b *TreeBuilder) shape(root cell.Vertex, t *DeviceTree) *cell.Shape {
+	var links []cell.Link
+	for _, l := range b.links {
+		x, okX := t.find(l.A)
+		y, okY := t.find(l.B)
+		if okX && okY && x != y {
+			links = append(links, cell.Link{A: x, B: y, Lanes: max(1, l.Lanes)})
+		}
+	}
+	if s, err := cell.NewShape(levelOrder(root), root, links); err == nil {
+		return s
+	}
+	flat := cell.Vertex{Level: structs.LevelNode}
+	for range t.IDs {
+		flat.Children = append(flat.Children, cell.Vertex{Level: structs.LevelGPU})
+	}
+	s, _ := cell.NewShape([]string{structs.LevelGPU, structs.LevelNode}, flat, nil) // two levels are in order
+	return s
+}
+
+// levelOrder lists the levels of a tree, lowest first: a level stands above all that
+// occur below it.
+func levelOrder(root cell.Vertex) []string {
+	height := map[string]int{}
+	var walk func(v cell.Vertex) int
+	walk = func(v cell.Vertex) int {
+		h := 0
+		for _, kid := range v.Children {
+			h = max(h, walk(kid)+1)
+		}
+		height[v.Level] = max(height[v.Level], h)
+		return height[v.Level]
+	}
+	for range len(height) + 2 { // twice: what was found late moves what was found before
+		walk(root)
+	}
+	levels := make([]string, 0, len(height))
+	for l := range height { // sorted below
+		levels = append(levels, l)
+	}
+	slices.SortFunc(levels, func(a, b string) int { return cmp.Or(cmp.Compare(height[a], height[b]), strings.Compare(a, b)) })
+	return levels
+}

@@ -1,0 +1,311 @@
+package world
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Edit is a private, mutable form of a World: what log entries that are applied
+// together, one judged plan or one evaluation changes. It is for one goroutine. Abandoning it costs
+// nothing.
+type Edit struct {
+	w   World
+	tok *Token
+	// from is the World that was begun with, or was given last, while nothing of it has been changed.
+	from *World
+	// over are the states that this edit has made, by node ID. The World has them, and
+	// the indexes have them at their places, only after flush: an evaluation that
+	// places many needs neither, and throws the edit away.
+	over map[string]*NodeState
+	// moved are those of them that were changed since the last flush.
+	moved []*NodeState
+	// owed is what the last search took of a node, and was not taken yet: most
+	// evaluations end with one placement, and their edit is thrown away.
+	owed     *Use
+	owedNode string
+	of       *Holder // of the allocation last upserted
+}
+
+// Begin begins an edit of a World in memory that the caller has, with a token of its own.
+func Begin(e *Edit, w *World, tok *Token) { *e = Edit{w: *w, tok: tok} }
+
+// Base is the World as the edit has it so far: its nodes and sets are up to date after flush, all else always.
+func Base(e *Edit) *World { return &e.w }
+
+// MovedMembers reports whether this edit has changed which nodes are in which class and family, and
+// may go on doing so.
+func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
+
+// Owns reports whether a set of nodes was made by this edit, which may change it again.
+func Owns(e *Edit, c *NodeSet) bool { return c.Owner == e.tok }
+
+// TakeLater has a use taken of a node before anything is looked at again.
+func TakeLater(e *Edit, nodeID string, u *Use) {
+	e.settle()
+	e.from, e.owedNode, e.owed = nil, nodeID, u
+}
+
+// settle takes what is owed.
+func (e *Edit) settle() {
+	if u := e.owed; u != nil {
+		e.owed = nil
+		StateToChange(e, e.owedNode).Take(u)
+	}
+}
+
+// World ends the edit and gives its result. The Edit may be gone on with: what
+// it changes then is seen by Worlds taken later only. If nothing has changed, it is
+// the same World as before.
+func (e *Edit) World() *World {
+	if e.from != nil {
+		return e.from
+	}
+	Flush(e)
+	e.tok, e.over = &Token{}, nil
+	w := e.w
+	e.from = &w
+	return e.from
+}
+
+// StateOf gives a node's state as it is now.
+func StateOf(e *Edit, id string) (*NodeState, bool) {
+	e.settle()
+	if s, made := e.over[id]; made {
+		return s, true
+	}
+	return e.w.nodes.Get(id)
+}
+
+// Current gives the state of a node as it is now, of one that an index has.
+func Current(e *Edit, n *NodeState) *NodeState {
+	e.settle()
+	if s, made := e.over[n.ID]; made {
+		return s
+	}
+	return n
+}
+
+// StateToChange gives a node's state to change, made if need be.
+func StateToChange(e *Edit, id string) *NodeState {
+	e.settle()
+	e.from = nil
+	s, made := e.over[id]
+	if !made {
+		if was, found := e.w.nodes.Get(id); found {
+			s = was.Own(e.tok)
+		} else {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(id)) // never fails
+			s = &NodeState{owner: e.tok, ID: id, Hash: h.Sum64()}
+		}
+		if e.over == nil {
+			e.over = map[string]*NodeState{}
+		}
+		e.over[id] = s
+	}
+	e.touch(s)
+	return s
+}
+
+func (e *Edit) touch(s *NodeState) {
+	if !s.Dirty {
+		s.Dirty = true
+		e.moved = append(e.moved, s)
+	}
+}
+
+// Flush moves the World and the indexes on to what was changed since the last one.
+func Flush(e *Edit) {
+	e.settle()
+	for _, s := range e.moved {
+		if !s.Dirty {
+			continue
+		}
+		s.Dirty = false
+		e.index(s)
+		if s.Node == nil && len(s.Uses) == 0 && s.Hold == nil {
+			e.w.nodes.Delete(e.tok, s.ID)
+			delete(e.over, s.ID)
+			continue
+		}
+		e.w.nodes.Put(e.tok, s.ID, s)
+	}
+	e.moved = e.moved[:0]
+}
+
+// index moves the two sets that a node is in.
+func (e *Edit) index(s *NodeState) {
+	var to Place
+	if s.Node != nil && s.Node.Ready() {
+		to = Place{s.Node.ComputedClass, s.Capacity.Family, s.Vector()}
+	}
+	from := s.Indexed
+	s.Indexed, s.Pool = to, s.onePool()
+	e.move(&e.w.classes, from.Class, to.Class, from.At, to.At, s)
+	e.move(&e.w.families, from.Family, to.Family, from.At, to.At, s)
+	if e.w.heldKept {
+		e.indexHeld(s)
+	}
+}
+
+// move takes a node out of one set and puts it into another, or moves it within one.
+// A set without nodes goes.
+func (e *Edit) move(sets *Tree[string, *NodeSet], from, to string, was, is bucket.Vector, s *NodeState) {
+	if from != "" && from == to {
+		set := e.set(sets, from)
+		set.Nodes.Update(e.tok, s.ID, was, is, s)
+		set.add(was, is)
+		return
+	}
+	e.w.members = e.tok
+	if from != "" {
+		set := e.set(sets, from)
+		set.Nodes.Remove(e.tok, s.ID, was)
+		set.add(was, bucket.Vector{})
+		if set.Nodes.Len() == 0 {
+			sets.Delete(e.tok, from)
+		}
+	}
+	if to != "" {
+		set := e.set(sets, to)
+		set.Nodes.Add(e.tok, s.ID, is, s)
+		set.add(bucket.Vector{}, is)
+	}
+}
+
+// add moves the sum on.
+func (c *NodeSet) add(was, is bucket.Vector) {
+	for d := range c.Sum {
+		c.Sum[d] += is[d] - was[d]
+	}
+}
+
+// set gives a set to change, made if need be.
+func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
+	c, found := sets.Get(name)
+	switch {
+	case !found:
+		c = &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.config)}
+	case c.Owner == e.tok:
+		return c
+	default:
+		c = &NodeSet{Owner: e.tok, Nodes: c.Nodes, Sum: c.Sum}
+	}
+	sets.Put(e.tok, name, c)
+	return c
+}
+
+// Configure says how room is compared from now on, which the bands are, and whether it
+// must be known who holds what. The indexes are built anew if that changes.
+func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
+	e.from = nil
+	e.w.bands = slices.Clone(c.Bands)
+	e.keepHeld(reclaims(c))
+	config := indexConfig(c)
+	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
+		return
+	}
+	Flush(e)
+	e.w.config = config
+	e.w.classes = newTree[string, *NodeSet](strings.Compare)
+	e.w.families = newTree[string, *NodeSet](strings.Compare)
+	for _, id := range e.nodeIDs() {
+		StateToChange(e, id).Indexed = Place{}
+	}
+}
+
+// UpsertNode stores what a node is. What is used of it is kept. The node must
+// not be changed afterwards.
+func (e *Edit) UpsertNode(n *structs.Node) {
+	if n.ComputedClass == "" {
+		n = n.Copy()
+		n.ComputeClass()
+	}
+	family := FamilyOf(n)
+	var like *Capacity
+	if set, found := e.w.families.Get(family); found {
+		if other := set.Any(); other != nil {
+			like = other.Capacity
+		}
+	}
+	PutNode(e, n, NewCapacity(n, family, like))
+}
+
+// PutNode stores what a node is and what it has.
+func PutNode(e *Edit, n *structs.Node, has *Capacity) {
+	s := StateToChange(e, n.ID)
+	e.forgetName(s)
+	e.w.names.Put(e.tok, NodeName{n.Name, n.ID}, struct{}{})
+	s.Node = n
+	s.setCapacity(has)
+}
+
+func (e *Edit) forgetName(s *NodeState) {
+	if s.Node != nil {
+		e.w.names.Delete(e.tok, NodeName{s.Node.Name, s.Node.ID})
+	}
+}
+
+// DeleteNode forgets a node. What its allocations use stays counted, until they
+// are terminal or deleted.
+func (e *Edit) DeleteNode(id string) {
+	if _, found := StateOf(e, id); !found {
+		return
+	}
+	s := StateToChange(e, id)
+	e.forgetName(s)
+	s.Node = nil
+	s.setCapacity(nil)
+}
+
+// UpsertAlloc counts an allocation while it is not terminal, and forgets it when
+// it is. It may be called again without effect.
+func (e *Edit) UpsertAlloc(a *structs.Allocation) {
+	if a.Terminal() {
+		Release(e, a.ID)
+		return
+	}
+	of := NewHolder(AskName{a.Namespace, a.JobID, a.TaskGroup}, a.AllocatedResources)
+	if e.of != nil && *e.of == *of {
+		of = e.of // allocations of one group mostly come one after the other
+	}
+	e.of = of
+	u := NewUse(a.ID, a.NodeID, of, a.AllocatedResources, a.CreateTime)
+	if a.DesiredStatus == structs.AllocDesiredSuspend {
+		u = u.Suspended()
+	}
+	Take(e, u)
+}
+
+// DeleteAlloc forgets an allocation. The node's ID is not needed.
+func (e *Edit) DeleteAlloc(id string, _ string) { Release(e, id) }
+
+// Take counts a use, in place of what the same allocation used before.
+func Take(e *Edit, u *Use) {
+	if old, found := e.w.allocs.Get(u.ID); found {
+		if old.Equal(u) {
+			return
+		}
+		StateToChange(e, old.NodeID).Give(old)
+		e.dismiss(old)
+	}
+	StateToChange(e, u.NodeID).Take(u)
+	e.w.allocs.Put(e.tok, u.ID, u)
+	e.enlist(u)
+}
+
+// Release forgets an allocation's use and gives it; nil if it did not count.
+func Release(e *Edit, id string) *Use {
+	old, found := e.w.allocs.Get(id)
+	if !found {
+		return nil
+	}
+	StateToChange(e, old.NodeID).Give(old)
+	e.w.allocs.Delete(e.tok, id)
+	e.dismiss(old)
+	return old
+}

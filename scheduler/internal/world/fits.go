@@ -1,0 +1,142 @@
+package world
+
+import (
+	"slices"
+	"strconv"
+)
+
+// The one fit check. The scheduler asks it while it looks for nodes, and the
+// plan applier asks it again through package judge. Each answer is "" if it fits,
+// else what is lacking, in the words of AllocMetric.DimensionExhausted.
+
+// What a node can lack.
+const (
+	LacksCPU      = "cpu"
+	LacksMemory   = "memory"
+	LacksDisk     = "disk"
+	LacksCores    = "cores"
+	LacksDevices  = "devices"
+	LacksReserved = "reserved for an ask that has waited longer"
+	LacksDynamic  = "network: no dynamic port is free"
+)
+
+// Lacks checks what can be added up. by is nil for what takes room all the same,
+// whoever has reserved it.
+func (n *NodeState) Lacks(ask Vector, by *Taker) string {
+	free := n.Capacity.Amount.Minus(n.Used)
+	if !n.Hold.Free(by) {
+		free = free.Minus(n.Hold.Amount)
+	}
+	switch {
+	case ask.CPU > free.CPU:
+		return LacksCPU
+	case ask.MemoryMB > free.MemoryMB:
+		return LacksMemory
+	case ask.DiskMB > free.DiskMB:
+		return LacksDisk
+	}
+	return ""
+}
+
+// PortTaken tells whether a port of the node is not to be had.
+func (n *NodeState) PortTaken(p HostPort) bool {
+	for _, r := range n.Capacity.noPorts {
+		if p.Port >= r[0] && p.Port <= r[1] {
+			return true
+		}
+	}
+	at, _ := slices.BinarySearchFunc(n.ports, HostPort{Port: p.Port}, comparePorts)
+	for ; at < len(n.ports) && n.ports[at].Port == p.Port; at++ {
+		if p.Collides(n.ports[at]) {
+			return true
+		}
+	}
+	return false
+}
+
+// PortInUse says that a port is lacking.
+func PortInUse(port int) string { return "network: port " + strconv.Itoa(port) + " already in use" }
+
+// CoreTaken tells whether a core of the node is not to be had.
+func (n *NodeState) CoreTaken(id uint16) bool {
+	_, used := slices.BinarySearch(n.cores, id)
+	_, known := slices.BinarySearch(n.Capacity.Cores, id)
+	return used || !known
+}
+
+// LacksDevice tells whether so much of a device of the node is not to be had.
+func (n *NodeState) LacksDevice(id string, share int) bool {
+	cells, i, known := n.Device(id)
+	return !known || cells.FreeShare(i) < share
+}
+
+// LacksUse checks a whole use with the names that it holds.
+func (n *NodeState) LacksUse(u *Use, by *Taker) string {
+	if what := n.Lacks(u.Amount, by); what != "" {
+		return what
+	}
+	for _, p := range u.Ports {
+		if n.PortTaken(p) {
+			return PortInUse(p.Port)
+		}
+	}
+	for i, c := range u.Cores {
+		if n.CoreTaken(c) || (i > 0 && u.Cores[i-1] == c) {
+			return LacksCores
+		}
+	}
+	for i := 0; i < len(u.Devices); {
+		id, share := u.Devices[i].ID, 0
+		for ; i < len(u.Devices) && u.Devices[i].ID == id; i++ {
+			share += int(u.Devices[i].Share)
+		}
+		if n.LacksDevice(id, share) {
+			return LacksDevices
+		}
+	}
+	if !n.Spares(u, by) {
+		return LacksReserved
+	}
+	return ""
+}
+
+// Spares tells whether what a reservation of another holds of cores and devices is
+// left when a use is taken. A part of a device of which others have parts takes none.
+func (n *NodeState) Spares(u *Use, by *Taker) bool {
+	if n.Hold.Free(by) {
+		return true
+	}
+	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < n.Hold.Cores {
+		return false
+	}
+	opened, last := 0, ""
+	for _, d := range u.Devices {
+		if cells, i, known := n.Device(d.ID); known && d.ID != last && cells.FreeShare(i) == WholeDevice {
+			opened++
+		}
+		last = d.ID
+	}
+	return opened == 0 || n.FreeDevices()-opened >= n.Hold.Devices
+}
+
+// FreeCores counts the cores that tasks may own and nobody does.
+func (n *NodeState) FreeCores() int {
+	free, k := 0, 0
+	for _, c := range n.Capacity.Cores {
+		for k < len(n.cores) && n.cores[k] < c {
+			k++
+		}
+		if k == len(n.cores) || n.cores[k] != c {
+			free++
+		}
+	}
+	return free
+}
+
+// FreeDevices counts the devices that are wholly free.
+func (n *NodeState) FreeDevices() (sum int) {
+	for _, cells := range n.Cells {
+		sum += cells.Free()
+	}
+	return sum
+}

@@ -1,0 +1,259 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Common gives the lowest level within a node that holds all these devices. Of several
+// trees only the node holds them.
+func (n *NodeState) Common(ids []string) string {
+	for _, t := range n.Capacity.Trees {
+		var numbers []int
+		for _, id := range ids {
+			if i, found := t.find(id); found {
+				numbers = append(numbers, i)
+			}
+		}
+		if len(numbers) == len(ids) {
+			return cmp.Or(t.Shape.Common(numbers), structs.LevelNode)
+		}
+	}
+	return structs.LevelNode
+}
+
+// Default range of dynamic ports, as Nomad's clients have it.
+const (
+	minDynamicPort = 20000
+	maxDynamicPort = 32000
+)
+
+// NodeState is a node, what it has for allocations, and what they use of it. It
+// also stands for a node that is not known (any more) while allocations are.
+// Only the Edit whose token owns it may change it.
+type NodeState struct {
+	owner    *Token
+	ID       string
+	Hash     uint64        // of ID
+	Node     *structs.Node // nil: not known
+	Capacity *Capacity     // nil: not known; shared and never changed
+
+	Uses []*Use // of the allocations on it, by allocation ID
+	Used Vector
+	Hold *Hold // what is reserved of it; nil: nothing
+	// What has names, sorted. A name may stand twice: the World tells what is,
+	// not what ought to be.
+	ports   []HostPort
+	cores   []uint16
+	Devices []HeldDevice
+	// Cells are the node's devices in their places with what is taken of them, by
+	// Capacity.Trees. They follow from Devices.
+	Cells []*cell.State
+
+	Indexed Place   // where the indexes have it
+	Dirty   bool    // the indexes have to be moved on; see Flush
+	Pool    OnePool // as of Indexed
+}
+
+// Capacity is what a node has for allocations. Never changed once made.
+type Capacity struct {
+	Amount     Vector
+	MhzPerCore int64
+	Cores      []uint16 // those that tasks may own, sorted
+	noPorts    [][2]int // ranges, inclusive, that tasks never get
+	MinDynamic int
+	MaxDynamic int
+	Trees      []*DeviceTree
+	well       int64  // devices that are
+	Family     string // see FamilyOf
+}
+
+// WellDevices counts the devices that are well.
+func (c *Capacity) WellDevices() int64 { return c.well }
+
+// NewCapacity reads what a node has; like is one of a node that is probably alike, or nil.
+func NewCapacity(n *structs.Node, family string, like *Capacity) *Capacity {
+	c := &Capacity{MinDynamic: minDynamicPort, MaxDynamic: maxDynamicPort, Family: family}
+	r := n.NodeResources
+	if r == nil {
+		return c
+	}
+	c.Amount = Vector{r.Cpu.CpuShares, r.Memory.MemoryMB, r.Disk.DiskMB}
+	c.MhzPerCore = r.Cpu.MHzPerCore()
+	c.Cores = slices.Clone(r.Cpu.ReservableCpuCores)
+	if r.MinDynamicPort > 0 {
+		c.MinDynamic = r.MinDynamicPort
+	}
+	if r.MaxDynamicPort > 0 {
+		c.MaxDynamic = r.MaxDynamicPort
+	}
+	if len(r.Devices) > 0 {
+		var known []*DeviceTree
+		if like != nil {
+			known = like.Trees
+		}
+		c.Trees = newDeviceTrees(r, known)
+		for _, t := range c.Trees {
+			c.well += int64(len(t.IDs) - len(t.Sick))
+		}
+	}
+	c.subtract(n.ReservedResources)
+	slices.Sort(c.Cores)
+	return c
+}
+
+// subtract takes out what the node keeps for itself.
+func (c *Capacity) subtract(r *structs.NodeReservedResources) {
+	if r == nil {
+		return
+	}
+	mhz := int64(min(r.Cpu.CpuShares, 1<<62)) //nolint:gosec // bounded
+	if mhz == 0 {
+		mhz = int64(len(r.Cpu.ReservedCpuCores)) * c.MhzPerCore
+	}
+	c.Amount = c.Amount.Minus(Vector{mhz, r.Memory.MemoryMB, r.Disk.DiskMB})
+	c.Cores = slices.DeleteFunc(c.Cores, func(id uint16) bool { return slices.Contains(r.Cpu.ReservedCpuCores, id) })
+	c.noPorts = parsePorts(r.Networks.ReservedHostPorts)
+}
+
+// parsePorts reads "22,80,8500-8600". What it cannot read reserves nothing: the
+// client has checked it.
+func parsePorts(s string) [][2]int {
+	var out [][2]int
+	for part := range strings.SplitSeq(s, ",") {
+		low, high, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		from, err := strconv.Atoi(strings.TrimSpace(low))
+		if err != nil {
+			continue
+		}
+		to := from
+		if isRange {
+			if to, err = strconv.Atoi(strings.TrimSpace(high)); err != nil {
+				continue
+			}
+		}
+		out = append(out, [2]int{from, to})
+	}
+	return out
+}
+
+// Own gives a state that the token may change.
+func (n *NodeState) Own(tok *Token) *NodeState {
+	if n.owner == tok {
+		return n
+	}
+	c := *n
+	c.owner = tok
+	c.Dirty = false
+	c.Uses = cloneForMore(n.Uses)
+	c.ports = slices.Clone(n.ports)
+	c.cores = slices.Clone(n.cores)
+	c.Devices = cloneForMore(n.Devices)
+	c.Cells = slices.Clone(n.Cells)
+	for i, cells := range c.Cells {
+		c.Cells[i] = cells.Clone()
+	}
+	return &c
+}
+
+// cloneForMore copies a list that mostly gets a few more entries at once.
+func cloneForMore[T any](list []T) []T {
+	const more = 4
+	return append(make([]T, 0, len(list)+more), list...)
+}
+
+// Free is what is left of what can be added up; negative where a node is
+// over-committed.
+func (n *NodeState) Free() Vector {
+	if n.Capacity == nil {
+		return Vector{}
+	}
+	return n.Capacity.Amount.Minus(n.Used)
+}
+
+// Device finds a device of the node: its tree and its number there.
+func (n *NodeState) Device(id string) (*cell.State, int, bool) {
+	if n.Capacity == nil {
+		return nil, 0, false
+	}
+	for i, t := range n.Capacity.Trees {
+		if at, found := t.find(id); found {
+			return n.Cells[i], at, true
+		}
+	}
+	return nil, 0, false
+}
+
+// setCapacity says what the node has from now on; nil: it is not known any more.
+func (n *NodeState) setCapacity(c *Capacity) {
+	n.Capacity, n.Cells = c, nil
+	if c == nil {
+		return
+	}
+	for _, t := range c.Trees {
+		n.Cells = append(n.Cells, t.newState())
+	}
+	for _, d := range n.Devices {
+		if cells, i, known := n.Device(d.ID); known {
+			cells.Take(i, int(d.Share))
+		}
+	}
+}
+
+func compareUse(u *Use, id string) int { return strings.Compare(u.ID, id) }
+
+// Take adds a use.
+func (n *NodeState) Take(u *Use) {
+	at, _ := slices.BinarySearchFunc(n.Uses, u.ID, compareUse)
+	n.Uses = slices.Insert(n.Uses, at, u)
+	n.Used = n.Used.Plus(u.Amount)
+	for _, p := range u.Ports {
+		at, _ := slices.BinarySearchFunc(n.ports, p, comparePorts)
+		n.ports = slices.Insert(n.ports, at, p)
+	}
+	for _, c := range u.Cores {
+		at, _ := slices.BinarySearch(n.cores, c)
+		n.cores = slices.Insert(n.cores, at, c)
+	}
+	n.Devices = slices.Grow(n.Devices, len(u.Devices))
+	for _, d := range u.Devices {
+		at, _ := slices.BinarySearchFunc(n.Devices, d, compareHeld)
+		n.Devices = slices.Insert(n.Devices, at, d)
+		if cells, i, known := n.Device(d.ID); known {
+			cells.Take(i, int(d.Share))
+		}
+	}
+}
+
+// Give takes a use away that was taken before.
+func (n *NodeState) Give(u *Use) {
+	if at, found := slices.BinarySearchFunc(n.Uses, u.ID, compareUse); found {
+		n.Uses = slices.Delete(n.Uses, at, at+1)
+	}
+	n.Used = n.Used.Minus(u.Amount)
+	for _, p := range u.Ports {
+		if at, found := slices.BinarySearchFunc(n.ports, p, comparePorts); found {
+			n.ports = slices.Delete(n.ports, at, at+1)
+		}
+	}
+	for _, c := range u.Cores {
+		if at, found := slices.BinarySearch(n.cores, c); found {
+			n.cores = slices.Delete(n.cores, at, at+1)
+		}
+	}
+	for _, d := range u.Devices {
+		at, found := slices.BinarySearchFunc(n.Devices, d, compareHeld)
+		if !found {
+			continue
+		}
+		n.Devices = slices.Delete(n.Devices, at, at+1)
+		if cells, i, known := n.Device(d.ID); known {
+			cells.Give(i, int(d.Share))
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package world
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestWorldStepByStep moves Worlds by random edits of all kinds, with allocations that
+// no scheduler would place: it tells what is, not what ought to be. Each must equal
+// one that is made anew, and its indexes must be sound.
+func TestWorldStepByStep(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &worldMachine{
+			t: rt, e: New().Edit(), config: structs.DefaultSchedulerConfiguration(), nodes: map[string]*structs.Node{},
+			allocs: map[string]*structs.Allocation{}, holds: map[string]*structs.Reservation{},
+		}
+		for range worldSteps {
+			m.step()
+		}
+		m.compare()
+	})
+}
+
+// worldMachine is a World, and what it is to be made of.
+type worldMachine struct {
+	t      *rapid.T
+	w      *World // as it was taken last
+	e      *Edit
+	config structs.SchedulerConfiguration
+	nodes  map[string]*structs.Node
+	allocs map[string]*structs.Allocation
+	holds  map[string]*structs.Reservation
+}
+
+func (m *worldMachine) step() {
+	t, e := m.t, m.e
+	node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(t, "node"))
+	id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(t, "alloc"))
+	switch rapid.IntRange(0, 14).Draw(t, "step") {
+	case 0:
+		n := schedtest.DrawNode(t, node)
+		m.nodes[node] = n
+		e.UpsertNode(n)
+	case 1:
+		delete(m.nodes, node)
+		e.DeleteNode(node)
+	case 2:
+		delete(m.allocs, id)
+		e.DeleteAlloc(id, node)
+	case 3:
+		m.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(t, "granularity"))}
+		m.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(t, "dimensions")
+		m.config.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(t, "preempts")
+		e.Configure(&m.config)
+	case 4:
+		r := &structs.Reservation{
+			NodeID: node, JobID: id, CPU: int64(rapid.IntRange(0, 3000).Draw(t, "reserved cpu")),
+			Devices: rapid.IntRange(0, 4).Draw(t, "reserved GPUs"), Cores: rapid.IntRange(0, 4).Draw(t, "reserved cores"),
+		}
+		m.holds[node] = r
+		e.Reserve(r)
+	case 5:
+		delete(m.holds, node)
+		e.Unreserve(node)
+	case 6, 7, 8:
+		m.changeNode(node)
+	case 9:
+		m.compare()
+	default:
+		a := drawAlloc(t, id, node)
+		m.allocs[id] = a
+		e.UpsertAlloc(a)
+		e.UpsertAlloc(a)
+	}
+}
+
+// changeNode changes a node in one thing.
+func (m *worldMachine) changeNode(id string) {
+	was := m.nodes[id]
+	if was == nil {
+		return
+	}
+	n := was.Copy()
+	switch rapid.IntRange(0, 4).Draw(m.t, "change") {
+	case 0:
+		n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(m.t, "status")
+	case 1:
+		n.SchedulingEligibility = rapid.SampledFrom([]string{structs.NodeEligible, structs.NodeIneligible}).Draw(m.t, "eligibility")
+	case 2:
+		n.Meta["rack"] = rapid.SampledFrom([]string{"r1", "r2"}).Draw(m.t, "rack")
+	case 3: // another machine of the same name: other devices, or the same in other places
+		n.NodeResources.Devices, n.NodeResources.Topology = nil, nil
+		schedtest.DrawDevices(m.t, n.NodeResources)
+	default:
+		for _, d := range n.NodeResources.Devices {
+			one := rapid.SampledFrom(d.Instances).Draw(m.t, "device")
+			one.Healthy = !one.Healthy
+		}
+	}
+	n.ComputeClass()
+	m.nodes[id] = n
+	m.e.UpsertNode(n)
+}
+
+// compare takes the World and looks whether it equals one made anew.
+func (m *worldMachine) compare() {
+	m.w = m.e.World()
+	if diff := m.w.Diff(m.rebuilt()); diff != nil {
+		m.t.Fatal(diff)
+	}
+	for _, sets := range []*Tree[string, *NodeSet]{&m.w.classes, &m.w.families} {
+		for name, set := range sets.All {
+			if err := set.Nodes.Check(); err != nil {
+				m.t.Fatalf("index of %s: %v", name, err)
+			}
+		}
+	}
+	m.checkHeld()
+}
+
+// rebuilt makes the World anew of what it is to have.
+func (m *worldMachine) rebuilt() *World {
+	e := New().Edit()
+	e.Configure(&m.config)
+	for _, a := range m.allocs { // in any order: it must not show
+		e.UpsertAlloc(a)
+	}
+	for _, n := range m.nodes {
+		e.UpsertNode(n)
+	}
+	for _, r := range m.holds { // one a node: the order cannot show
+		e.Reserve(r)
+	}
+	return e.World()
+}
+
+// checkHeld proves that the sets by priority are sound, and there only while wanted: a
+// node is in one for each priority that something of it is held by.
+func (m *worldMachine) checkHeld() {
+	w := m.w
+	if !reclaims(&m.config) && w.held.Len() > 0 {
+		m.t.Fatalf("%d sets are kept for nobody", w.held.Len())
+	}
+	has := map[HeldKey]int{}
+	for _, n := range w.nodes.All {
+		seen := map[int]bool{}
+		for _, u := range n.Uses {
+			if p := u.Holder.Terms.Priority; reclaims(&m.config) && n.Node != nil && n.Node.Ready() && !seen[p] {
+				seen[p] = true
+				has[HeldKey{p, n.Capacity.Family}]++
+			}
+		}
+	}
+	for key, set := range w.held.All {
+		if err := set.Nodes.Check(); err != nil || set.Nodes.Len() != has[key] {
+			m.t.Fatalf("%d nodes are in set %+v, want %d (%v)", set.Nodes.Len(), key, has[key], err)
+		}
+		delete(has, key)
+	}
+	if len(has) > 0 {
+		m.t.Fatalf("sets %v are missing", has)
+	}
+}
+
+func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
+	a := &structs.Allocation{
+		ID: id, NodeID: node, DesiredStatus: structs.AllocDesiredRun,
+		ClientStatus: rapid.SampledFrom([]string{structs.AllocClientRunning, structs.AllocClientRunning, structs.AllocClientFailed}).Draw(t, "status"),
+		AllocatedResources: &structs.AllocatedResources{
+			Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+				Cpu:    structs.AllocatedCpuResources{CpuShares: int64(rapid.IntRange(0, 3000).Draw(t, "cpu"))},
+				Memory: structs.AllocatedMemoryResources{MemoryMB: int64(rapid.IntRange(0, 3000).Draw(t, "memory"))},
+			}},
+		},
+	}
+	terms := structs.AllocTerms{Priority: rapid.IntRange(0, 4).Draw(t, "priority"), Gang: rapid.SampledFrom([]string{"", "g"}).Draw(t, "gang")}
+	a.AllocatedResources.Shared.Terms = &terms
+	if rapid.IntRange(0, 4).Draw(t, "suspended") == 0 {
+		a.DesiredStatus = structs.AllocDesiredSuspend
+	}
+	for _, p := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 3).Draw(t, "ports") {
+		a.AllocatedResources.Shared.Ports = append(a.AllocatedResources.Shared.Ports, structs.PortMapping{Value: p})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "devices") {
+		a.AllocatedResources.Tasks["t"].Devices = append(a.AllocatedResources.Tasks["t"].Devices, &structs.AllocatedDeviceResource{
+			Vendor: "v", Type: "gpu", Name: "m", DeviceIDs: []string{fmt.Sprint("gpu-", rapid.IntRange(0, 8).Draw(t, "device"))},
+			Share: rapid.SampledFrom([]int{0, 300, 1000}).Draw(t, "share"),
+		})
+	}
+	a.AllocatedResources.Tasks["t"].Cpu.ReservedCores = rapid.SliceOfN(rapid.Uint16Range(0, 5), 0, 3).Draw(t, "cores")
+	return a
+}

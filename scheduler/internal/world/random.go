@@ -1,0 +1,19 @@
+package world
+
+// Random is a small generator (SplitMix64, Steele, Lea and Flood 2014): the same
+// seed gives the same numbers on every machine and with every Go version.
+type Random struct{ State uint64 }
+
+// Next returns the next number.
+func (r *Random) Next() uint64 {
+	r.State += 0x9e3779b97f4a7c15
+	z := r.State
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// Below gives a number from 0 to n-1; n must be above 0.
+func (r *Random) Below(n int) int {
+	return int(r.Next() % uint64(n)) //nolint:gosec // n is above 0; the bias is below n in 2^64
+}

@@ -1,0 +1,186 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Vector is an amount of what can be added up: processor in MHz, memory and disk
+// in MiB. What has names (ports, cores, devices) is apart.
+type Vector struct {
+	CPU      int64
+	MemoryMB int64
+	DiskMB   int64
+}
+
+// Plus returns the sum.
+func (v Vector) Plus(o Vector) Vector {
+	return Vector{v.CPU + o.CPU, v.MemoryMB + o.MemoryMB, v.DiskMB + o.DiskMB}
+}
+
+// Minus returns the difference, which may be below zero.
+func (v Vector) Minus(o Vector) Vector {
+	return Vector{v.CPU - o.CPU, v.MemoryMB - o.MemoryMB, v.DiskMB - o.DiskMB}
+}
+
+// HostPort is a port of one of a node's addresses; an empty or unspecified
+// address means all of them.
+type HostPort struct {
+	Port int
+	IP   string
+}
+
+func comparePorts(a, b HostPort) int {
+	return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.IP, b.IP))
+}
+
+func (p HostPort) everywhere() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
+
+// Collides reports whether two allocations cannot both have these ports.
+func (p HostPort) Collides(o HostPort) bool {
+	return p.Port == o.Port && (p.IP == o.IP || p.everywhere() || o.everywhere())
+}
+
+// Holder is whose a use is, and by what right it is held. It is shared by those that
+// were placed together, and never changed.
+type Holder struct {
+	AskName
+	Terms structs.AllocTerms
+}
+
+// Use is what one allocation holds on its node. It is never changed.
+type Use struct {
+	ID      string
+	NodeID  string
+	Holder  *Holder
+	Amount  Vector
+	Ports   []HostPort   // sorted
+	Cores   []uint16     // sorted
+	Devices []HeldDevice // sorted
+	Ends    int64        // Unix nanoseconds, by its time limit; 0: it has none
+}
+
+// Equal reports whether two uses hold the same for the same allocation, by the same right.
+func (u *Use) Equal(o *Use) bool {
+	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && *u.Holder == *o.Holder && slices.Equal(u.Ports, o.Ports) &&
+		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
+}
+
+// NewHolder says by what right resources are held; without terms, by the least.
+func NewHolder(name AskName, r *structs.AllocatedResources) *Holder {
+	h := &Holder{AskName: name}
+	if r != nil && r.Shared.Terms != nil {
+		h.Terms = *r.Shared.Terms
+	}
+	return h
+}
+
+// Suspended is what is left of a use while it is suspended: memory and disk.
+func (u *Use) Suspended() *Use {
+	return &Use{ID: u.ID, NodeID: u.NodeID, Holder: u.Holder, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}}
+}
+
+// NewUse reads what an allocation holds.
+func NewUse(id, nodeID string, of *Holder, r *structs.AllocatedResources, created int64) *Use {
+	u := &Use{ID: id, NodeID: nodeID, Holder: of}
+	if r == nil {
+		return u
+	}
+	if r.Shared.TimeLimit > 0 && created > 0 {
+		u.Ends = created + int64(r.Shared.TimeLimit)
+	}
+	u.Amount.DiskMB = r.Shared.DiskMB
+	u.addPorts(r.Shared.Ports, r.Shared.Networks)
+	if len(r.Shared.Ports) == 0 {
+		u.addNetworks(r.Shared.Networks)
+	}
+	for _, t := range r.Tasks { // sums and sorted lists: the order cannot show
+		u.Amount.CPU += t.Cpu.CpuShares
+		u.Amount.MemoryMB += t.Memory.MemoryMB
+		u.Cores = append(u.Cores, t.Cpu.ReservedCores...)
+		u.addDevices(t.Devices)
+		u.addNetworks(t.Networks)
+	}
+	u.Sort()
+	return u
+}
+
+// Sort puts ports, cores and devices in order, as they are compared.
+func (u *Use) Sort() {
+	slices.SortFunc(u.Ports, comparePorts)
+	slices.Sort(u.Cores)
+	slices.SortFunc(u.Devices, compareHeld)
+}
+
+// addPorts counts ports, but not those that their network asked with
+// ignore_collision: these neither refuse anybody nor are refused.
+func (u *Use) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
+	for _, p := range ports {
+		if p.Value > 0 && !ignoresCollision(networks, p.Label) {
+			u.Ports = append(u.Ports, HostPort{p.Value, p.HostIP})
+		}
+	}
+}
+
+func ignoresCollision(networks []*structs.NetworkResource, label string) bool {
+	for _, n := range networks {
+		for i := range n.ReservedPorts {
+			if p := &n.ReservedPorts[i]; p.Label == label && p.IgnoreCollision {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (u *Use) addNetworks(networks []*structs.NetworkResource) {
+	for _, n := range networks {
+		for _, list := range [][]structs.Port{n.ReservedPorts, n.DynamicPorts} {
+			for _, p := range list {
+				if p.Value > 0 && !p.IgnoreCollision {
+					u.Ports = append(u.Ports, HostPort{p.Value, n.IP})
+				}
+			}
+		}
+	}
+}
+
+func (u *Use) addDevices(devices []*structs.AllocatedDeviceResource) {
+	for _, d := range devices {
+		for _, id := range d.DeviceIDs {
+			u.Devices = append(u.Devices, HeldDevice{id, int32(cmp.Or(min(max(0, d.Share), WholeDevice), WholeDevice))}) //nolint:gosec // bounded
+		}
+	}
+}
+
+// InstanceUse reads what instance i of a batch holds; common is the use of the
+// batch's own Resources, which is the same for all.
+func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Use) *Use {
+	in := &b.Instances[i]
+	u := &Use{ID: id, NodeID: b.Nodes[in.Node].ID, Holder: common.Holder, Amount: common.Amount, Ends: common.Ends}
+	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
+		u.Ports, u.Cores, u.Devices = common.Ports, common.Cores, common.Devices
+		return u
+	}
+	u.Ports = slices.Clone(common.Ports)
+	u.Cores = slices.Clone(common.Cores)
+	u.Devices = slices.Clone(common.Devices)
+	u.addPorts(in.Ports, in.Networks)
+	if len(in.Ports) == 0 {
+		u.addNetworks(in.Networks)
+	}
+	for task, cores := range in.Cores { // sums and sorted lists: the order cannot show
+		u.Cores = append(u.Cores, cores...)
+		u.Amount.CPU += in.CoreMHz[task]
+		if t := b.Resources.Tasks[task]; t != nil {
+			u.Amount.CPU -= t.Cpu.CpuShares // the cores' MHz stand instead
+		}
+	}
+	for _, devices := range in.Devices {
+		u.addDevices(devices)
+	}
+	u.Sort()
+	return u
+}

@@ -1,0 +1,273 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// World is what the scheduler sees: the nodes, what they have and what
+// allocations use of it, and an index of the ready ones by class and free room.
+// It is immutable and shares structure with the Worlds that it came from; a
+// World may be kept, and read by many goroutines, for as long as wanted.
+//
+// An allocation counts while it is not terminal: what the servers have asked to
+// stop counts as free, and the client holds a newcomer back until its ports and
+// cores are free in truth.
+type World struct {
+	nodes  Tree[string, *NodeState] // by node ID
+	allocs Tree[string, *Use]       // by allocation ID, of those that count
+	// classes and families are the ready nodes, by computed class and by family.
+	classes  Tree[string, *NodeSet]
+	families Tree[string, *NodeSet]
+	// members tells apart which nodes are in which of them: who changed that last.
+	members *Token
+	// names are the known nodes by name.
+	names Tree[NodeName, struct{}]
+	// holds are the reservations, by node ID.
+	holds  Tree[string, *Hold]
+	config bucket.Config
+	// gangs are the members of gangs, gang by gang.
+	gangs Tree[member, *Use]
+	// held are the ready nodes by what they would have without those of a priority and
+	// below, while heldKept; see held.go.
+	held     Tree[HeldKey, *HeldSet]
+	places   Tree[string, *HeldPlace] // where held has a node, by its ID
+	heldKept bool
+	bands    []structs.PriorityBand // empty: the default
+}
+
+// NodeName is a node by its name, which others may have too.
+type NodeName struct{ Name, ID string }
+
+func compareNames(a, b NodeName) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+}
+
+// New gives a World without nodes.
+func New() *World {
+	return &World{
+		nodes:    newTree[string, *NodeState](strings.Compare),
+		allocs:   newTree[string, *Use](strings.Compare),
+		classes:  newTree[string, *NodeSet](strings.Compare),
+		families: newTree[string, *NodeSet](strings.Compare),
+		names:    newTree[NodeName, struct{}](compareNames),
+		holds:    newTree[string, *Hold](strings.Compare),
+		gangs:    newTree[member, *Use](compareMembers),
+		held:     newTree[HeldKey, *HeldSet](compareHeldKeys),
+		places:   newTree[string, *HeldPlace](strings.Compare),
+		config:   indexConfig(&structs.SchedulerConfiguration{}),
+	}
+}
+
+// Edit gives a private form of the World that can be changed. The World itself
+// never is.
+func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &Token{}, from: w} }
+
+// Uses are the uses of the allocations that count, by the allocation's ID.
+func Uses(w *World) *Tree[string, *Use] { return &w.allocs }
+
+// NodeStates are the nodes that are known or that somebody uses, by ID.
+func NodeStates(w *World) *Tree[string, *NodeState] { return &w.nodes }
+
+// Classes are the ready nodes by computed class.
+func Classes(w *World) *Tree[string, *NodeSet] { return &w.classes }
+
+// Families are the ready nodes by family.
+func Families(w *World) *Tree[string, *NodeSet] { return &w.families }
+
+// MembersToken says who changed last which nodes are in which class and family: while it is the same,
+// they are.
+func MembersToken(w *World) *Token { return w.members }
+
+// Names are the known nodes by name.
+func Names(w *World) *Tree[NodeName, struct{}] { return &w.names }
+
+// Holds are the reservations, by node ID.
+func Holds(w *World) *Tree[string, *Hold] { return &w.holds }
+
+// KeepsHeld reports whether the World keeps who holds what by priority.
+func KeepsHeld(w *World) bool { return w.heldKept }
+
+// HeldSets are the ready nodes by what they would have without those of a priority and below; empty
+// unless that is kept.
+func HeldSets(w *World) *Tree[HeldKey, *HeldSet] { return &w.held }
+
+// HeldPlaces says in which of the sets by priority a node is, by its ID.
+func HeldPlaces(w *World) *Tree[string, *HeldPlace] { return &w.places }
+
+// Bands are the bands of priorities; empty: the default.
+func Bands(w *World) []structs.PriorityBand { return w.bands }
+
+// IndexConfig says how room is compared.
+func IndexConfig(w *World) bucket.Config { return w.config }
+
+// Node gives a node by its ID.
+func (w *World) Node(id string) (*structs.Node, bool) {
+	if s, found := w.nodes.Get(id); found && s.Node != nil {
+		return s.Node, true
+	}
+	return nil, false
+}
+
+// Nodes gives all nodes in order of their IDs.
+func (w *World) Nodes() iter.Seq[*structs.Node] {
+	return func(yield func(*structs.Node) bool) {
+		for _, s := range w.nodes.All {
+			if s.Node != nil && !yield(s.Node) {
+				return
+			}
+		}
+	}
+}
+
+// HasDevices tells whether a node that is ready has devices.
+func (w *World) HasDevices() bool {
+	for _, set := range w.families.All {
+		if len(set.Any().Cells) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Used is what the counting allocations of a node use, whether it is known or not.
+func (w *World) Used(nodeID string) Vector {
+	if s, found := w.nodes.Get(nodeID); found {
+		return s.Used
+	}
+	return Vector{}
+}
+
+// Free is what a node has left; nothing if it is not known.
+func (w *World) Free(nodeID string) Vector {
+	if s, found := w.nodes.Get(nodeID); found {
+		return s.Free()
+	}
+	return Vector{}
+}
+
+// Diff names, in order, what differs between two Worlds; nil if nothing does. A
+// World that was moved on step by step must equal one rebuilt from the tables.
+func (w *World) Diff(other *World) []string {
+	var out []string
+	diffTrees(&out, "node", &w.nodes, &other.nodes, diffNode)
+	diffTrees(&out, "allocation", &w.allocs, &other.allocs, func(a, b *Use) string {
+		if a.Equal(b) {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
+	})
+	diffTrees(&out, "class", &w.classes, &other.classes, diffSet)
+	diffTrees(&out, "family", &w.families, &other.families, diffSet)
+	diffTrees(&out, "reservation", &w.holds, &other.holds, func(a, b *Hold) string {
+		if *a == *b {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
+	})
+	diffTrees(&out, "member", &w.gangs, &other.gangs, func(a, b *Use) string {
+		if a.Equal(b) {
+			return ""
+		}
+		return "it holds something else"
+	})
+	diffTrees(&out, "held by", &w.held, &other.held, diffHeld)
+	diffTrees(&out, "place of node", &w.places, &other.places, func(a, b *HeldPlace) string {
+		if a.equal(b) {
+			return ""
+		}
+		return fmt.Sprintf("held as %+v, not %+v", *a, *b)
+	})
+	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
+	return out
+}
+
+func diffSet(a, b *NodeSet) string {
+	if a.Sum != b.Sum {
+		return fmt.Sprintf("%v is free in all, not %v", a.Sum, b.Sum)
+	}
+	return diffIndex(&a.Nodes, &b.Nodes)
+}
+
+func diffHeld(a, b *HeldSet) string { return diffIndex(&a.Nodes, &b.Nodes) }
+
+func diffIndex(a, b *bucket.Index[*NodeState]) string {
+	if a.Max() != b.Max() {
+		return fmt.Sprintf("at most %v, not %v", a.Max(), b.Max())
+	}
+	var x, y []bucket.Entry[*NodeState]
+	a.All(func(e bucket.Entry[*NodeState]) bool { x = append(x, e); return true })
+	b.All(func(e bucket.Entry[*NodeState]) bool { y = append(y, e); return true })
+	if len(x) != len(y) {
+		return fmt.Sprintf("%d nodes, not %d", len(x), len(y))
+	}
+	for i := range x {
+		if x[i].ID != y[i].ID || x[i].At != y[i].At {
+			return fmt.Sprintf("node %s at %v, not %s at %v", x[i].ID, x[i].At, y[i].ID, y[i].At)
+		}
+		if what := diffNode(x[i].Value, y[i].Value); what != "" {
+			return "node " + x[i].ID + ": " + what
+		}
+	}
+	return ""
+}
+
+func diffTrees[K, V any](out *[]string, noun string, a, b *Tree[K, V], differ func(a, b V) string) {
+	for k, v := range a.All {
+		if o, found := b.Get(k); !found {
+			*out = append(*out, fmt.Sprintf("%s %v: only in the first", noun, k))
+		} else if what := differ(v, o); what != "" {
+			*out = append(*out, fmt.Sprintf("%s %v: %s", noun, k, what))
+		}
+	}
+	for k := range b.All {
+		if _, found := a.Get(k); !found {
+			*out = append(*out, fmt.Sprintf("%s %v: only in the second", noun, k))
+		}
+	}
+}
+
+// sameNode tells whether two are one to the scheduler, which does not look at events.
+func sameNode(a, b *structs.Node) bool {
+	if a == b {
+		return true
+	}
+	x, y := *a, *b
+	x.Events, x.ModifyIndex, y.Events, y.ModifyIndex = nil, 0, nil, 0
+	return reflect.DeepEqual(&x, &y)
+}
+
+func diffNode(a, b *NodeState) string {
+	switch {
+	case (a.Node == nil) != (b.Node == nil):
+		return "known in one only"
+	case !sameNode(a.Node, b.Node):
+		return fmt.Sprintf("status %s, class %s, index %d, not %s, %s, %d, or another part of what it is", a.Node.Status, a.Node.ComputedClass,
+			a.Node.ModifyIndex, b.Node.Status, b.Node.ComputedClass, b.Node.ModifyIndex)
+	case a.Used != b.Used || !slices.EqualFunc(a.Uses, b.Uses, (*Use).Equal):
+		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", len(a.Uses), a.Used, len(b.Uses), b.Used)
+	case a.Free() != b.Free():
+		return fmt.Sprintf("%+v is free, not %+v", a.Free(), b.Free())
+	case !slices.Equal(a.ports, b.ports):
+		return fmt.Sprintf("ports %v, not %v", a.ports, b.ports)
+	case !slices.Equal(a.cores, b.cores):
+		return fmt.Sprintf("cores %v, not %v", a.cores, b.cores)
+	case !slices.Equal(a.Devices, b.Devices):
+		return fmt.Sprintf("devices %v, not %v", a.Devices, b.Devices)
+	case !reflect.DeepEqual(a.Hold, b.Hold):
+		return fmt.Sprintf("%+v is reserved, not %+v", a.Hold, b.Hold)
+	case a.Indexed != b.Indexed:
+		return fmt.Sprintf("indexed at %+v, not %+v", a.Indexed, b.Indexed)
+	case !slices.EqualFunc(a.Cells, b.Cells, func(a, b *cell.State) bool { return a.Equal(b) }):
+		return "what is taken of the devices"
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package scheduler
+
+import (
+	"iter"
+
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/explain"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/judge"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// World is what the scheduler sees: the nodes, what they have and what allocations use of
+// it. It is immutable, shares structure with the Worlds that it came from, and may be read
+// by many goroutines.
+type World = world.World
+
+// Edit is a private, mutable form of a World, for one goroutine. Abandoning it costs
+// nothing.
+type Edit = world.Edit
+
+// Vector is an amount of CPU (MHz), memory and disk (MiB).
+type Vector = world.Vector
+
+// NewWorld returns a World without nodes.
+func NewWorld() *World { return world.New() }
+
+// Input is what one evaluation is decided with, beside the World.
+type Input = search.Input
+
+// Prepared remembers what does not change from one evaluation to the next. It makes
+// deciding faster and changes no answer. It is for one goroutine at a time.
+type Prepared = search.Prepared
+
+// NewPrepared returns a Prepared that remembers nothing.
+func NewPrepared() *Prepared { return search.NewPrepared() }
+
+// Typical is what the cluster is typically asked for, which the policy least-fragmentation
+// keeps room for.
+type Typical = search.Typical
+
+// NewTypical returns what a list of weighted asks says is typical.
+func NewTypical(asks []structs.TypicalAsk) *Typical { return search.NewTypical(asks) }
+
+// Schedule decides one evaluation. The World stays as it is, and the plan is the same
+// whenever World, evaluation and Input are. It returns an error if the evaluation or
+// Input.NewID is missing.
+func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, error) {
+	return decide.Schedule(w, eval, in)
+}
+
+// Judge checks a plan against the World as the edit has it, and applies what of it holds to
+// the edit. It returns that part, the nodes on which something was refused, and why the
+// first of them was.
+func Judge(e *Edit, plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
+	return judge.Judge(e, plan)
+}
+
+// Pass decides evaluations one after the other on one World that moves on with each of
+// them. It is for one goroutine.
+type Pass = decide.Pass
+
+// NewPass begins a pass on a World, which stays as it is.
+func NewPass(w *World) *Pass { return decide.NewPass(w) }
+
+// Shape is what the groups of a job that wait need, as far as it can be told without
+// looking at the cluster: which asks fail alike, and which nodes may help at all.
+type Shape = decide.Shape
+
+// ShapeOf returns the shape of the groups of a job that wait, with what the job has
+// already. holds says that room is reserved for the job.
+func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, holds bool) Shape {
+	return decide.ShapeOf(job, groups, has, config, holds)
+}
+
+// UsableNodes yields the ready nodes that a group of a job could use by what they are,
+// whatever is free there.
+func UsableNodes(w *World, job *structs.Job, group *structs.TaskGroup) iter.Seq[*structs.Node] {
+	return feasible.UsableNodes(w, job, group)
+}
+
+// ExplainInput is what a job is explained with, beside the World.
+type ExplainInput = explain.Input
+
+// Explain says what holds a job, and the smallest changes that would place it. It returns
+// an error if the job cannot be decided.
+func Explain(w *World, in ExplainInput) (*structs.JobExplanation, error) {
+	return explain.Job(w, in)
+}
+
+// AllocInput is what an allocation is explained with.
+type AllocInput = explain.AllocInput
+
+// ExplainAlloc says why an allocation is as it is.
+func ExplainAlloc(in AllocInput) *structs.AllocExplanation { return explain.Alloc(in) }

@@ -1,6 +1,0 @@
-//go:build !race
-
-package scheduler
-
-// worldSteps is how many edits a World of TestWorldStepByStep sees: there are a hundred.
-const worldSteps = 1000
