@@ -27,7 +27,7 @@ type GangPlacer struct {
 	// What is explained, if there is no room: the domains of the level that was
 	// required, and the last trial.
 	looked []*Room
-	failed *trial
+	failed *Trial
 	// taking: others of lower bands, of priorities up to most, make room; compares: the
 	// domain is wanted that loses least. See reclaim_gang.go.
 	taking, compares bool
@@ -77,7 +77,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 
 // Place finds places for the first members: under one cell of the level that is
 // wanted, else of the lowest level above it, else, unless that is required, anywhere.
-func (x *GangPlacer) Place() *trial {
+func (x *GangPlacer) Place() *Trial {
 	want := x.gw.Spec.Topology
 	if want == nil {
 		return x.try(nil)
@@ -113,9 +113,9 @@ func (x *GangPlacer) Place() *trial {
 	return x.try(nil)
 }
 
-// trial is one try to place a gang's first members, on an edit that is kept only if
+// Trial is one try to place a gang's first members, on an edit that is kept only if
 // all of them find room.
-type trial struct {
+type Trial struct {
 	edit  *world.Edit
 	runs  []*groupRun // by group
 	short int         // the group that found no room, of a trial that failed
@@ -125,7 +125,7 @@ type trial struct {
 }
 
 // found is how many of a group found room.
-func (t *trial) found(group int) int64 {
+func (t *Trial) found(group int) int64 {
 	if b := t.runs[group].batch; b != nil {
 		return int64(len(b.Instances))
 	}
@@ -134,9 +134,9 @@ func (t *trial) found(group int) int64 {
 
 // try places all first members under a domain (nil: anywhere), or nothing. Groups of
 // large instances go first, as small ones find room between them.
-func (x *GangPlacer) try(d *feasible.Domain) *trial {
+func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 	s := x.s
-	t := &trial{edit: x.base.World().Edit()}
+	t := &Trial{edit: x.base.World().Edit()}
 	for _, work := range x.gw.Works {
 		f := s.Fit(work.Group)
 		if d != nil {
@@ -179,7 +179,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *trial {
 }
 
 // Undo forgets where a trial's members would have been.
-func (x *GangPlacer) Undo(t *trial) {
+func (x *GangPlacer) Undo(t *Trial) {
 	for _, a := range x.gw.Old {
 		x.s.Census.Move(a.TaskGroup, a.NodeID, 1)
 	}
@@ -211,7 +211,7 @@ func (g *groupRun) under(d *feasible.Domain) {
 }
 
 // onOneNode places all first members on one node, under one cell of a level there.
-func (x *GangPlacer) onOneNode(level string) *trial {
+func (x *GangPlacer) onOneNode(level string) *Trial {
 	s := x.s
 	joint := x.joint(level)
 	find := search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), s.Random, s.Input.Policy())
@@ -232,7 +232,7 @@ func (x *GangPlacer) onOneNode(level string) *trial {
 }
 
 // keep takes a trial over into the plan, and places what more of the gang finds room.
-func (x *GangPlacer) keep(t *trial) {
+func (x *GangPlacer) keep(t *Trial) {
 	s := x.s
 	s.Edit = t.edit
 	s.plan.Stop = append(s.plan.Stop, x.gw.Stops...)

@@ -21,7 +21,7 @@ import (
 const reclaimDomains = 8
 
 // reclaim places the gang's first members where others make room; nil: they cannot.
-func (x *GangPlacer) reclaim() *trial {
+func (x *GangPlacer) reclaim() *Trial {
 	if !x.s.mayReclaim() {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (x *GangPlacer) priorities() (list []int) {
 
 // inDomains tries the domains of a level that may hold the gang. When others make room,
 // the one that loses least is taken.
-func (x *GangPlacer) inDomains(level structs.TopologyLevel) *trial {
+func (x *GangPlacer) inDomains(level structs.TopologyLevel) *Trial {
 	least := leastLoss{x: x}
 	for _, r := range x.candidates(level) {
 		if least.tried == reclaimDomains {
@@ -101,7 +101,7 @@ type leastLoss struct {
 }
 
 // enough tells whether a trial is the one to keep. Else it is undone and remembered.
-func (l *leastLoss) enough(t *trial, d *feasible.Domain) bool {
+func (l *leastLoss) enough(t *Trial, d *feasible.Domain) bool {
 	if !l.x.compares || t.loss.Instances <= 1 {
 		return true
 	}
@@ -114,7 +114,7 @@ func (l *leastLoss) enough(t *trial, d *feasible.Domain) bool {
 }
 
 // again repeats the trial that lost least.
-func (l *leastLoss) again() *trial {
+func (l *leastLoss) again() *Trial {
 	if l.best == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (l *leastLoss) again() *trial {
 
 // makeRoomOnOne places all first members on one node, under one cell of a level there,
 // where others make room for all of them together.
-func (x *GangPlacer) makeRoomOnOne(level string) *trial {
+func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 	s := x.s
 	joint := x.joint(level)
 	run := &groupRun{
@@ -209,7 +209,7 @@ type gangReclaim struct {
 }
 
 // makeRoom gives a member that found no free room a node that others can leave.
-func (t *trial) makeRoom(x *GangPlacer, run *groupRun, p reconcile.Placement) bool {
+func (t *Trial) makeRoom(x *GangPlacer, run *groupRun, p reconcile.Placement) bool {
 	if !x.taking {
 		return false
 	}
@@ -225,7 +225,7 @@ func (t *trial) makeRoom(x *GangPlacer, run *groupRun, p reconcile.Placement) bo
 
 // madeRoom frees what was promised, and tells whether all found room. What a trial that
 // failed did is undone.
-func (t *trial) madeRoom(x *GangPlacer, whole bool) bool {
+func (t *Trial) madeRoom(x *GangPlacer, whole bool) bool {
 	if t.reclaim == nil {
 		return whole
 	}

@@ -169,7 +169,7 @@ func (s *Scheduler) reserveFor(search *search.Search, n int) {
 			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: spot.at,
 			ExpiresAt: s.Input.Now.Add(s.Input.Config.ReserveTTL()).UnixNano(),
 		}
-		r.CPU += int64(r.Cores) * spot.node.Capacity.MhzPerCore
+		r.CPU += int64(r.Cores) * spot.node.Capacity.MHzPerCore
 		s.plan.Reserve = append(s.plan.Reserve, r)
 	}
 }

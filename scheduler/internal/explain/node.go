@@ -284,7 +284,7 @@ func (r *roomCheck) compare(kind string, need, have, held int64) {
 // amounts checks what can be added up, with the MHz of whole cores.
 func (r *roomCheck) amounts() {
 	free, need := r.n.Capacity.Amount.Minus(r.n.Used), r.a.Amount
-	need.CPU += r.a.Need[world.DimCores] * r.n.Capacity.MhzPerCore
+	need.CPU += r.a.Need[world.DimCores] * r.n.Capacity.MHzPerCore
 	var held world.Vector
 	if r.held != nil {
 		held = r.held.Amount

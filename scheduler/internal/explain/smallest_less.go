@@ -282,7 +282,7 @@ func (p *prober) cutCPU(l *lack, n *world.NodeState) []cut {
 	}); cuts != nil {
 		return cuts
 	}
-	if mhz := n.Capacity.MhzPerCore; mhz > 0 {
+	if mhz := n.Capacity.MHzPerCore; mhz > 0 {
 		return p.cutTasks((by+mhz-1)/mhz, "cores", "Cores", 1, func(r *structs.Resources) *int { return &r.Cores })
 	}
 	return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// resolver gives the value of a target such as ${attr.kernel.name}; what is not
+// Resolver gives the value of a target such as ${attr.kernel.name}; what is not
 // of that form is itself. false: there is no such value.
-type resolver func(target string) (string, bool)
+type Resolver func(target string) (string, bool)
 
 // NodeResolver resolves against a node.
-func NodeResolver(n *structs.Node) resolver {
+func NodeResolver(n *structs.Node) Resolver {
 	return func(target string) (string, bool) {
 		name, isTarget := targetName(target)
 		if !isTarget {
@@ -28,7 +28,7 @@ func NodeResolver(n *structs.Node) resolver {
 }
 
 // DeviceResolver resolves against a group of devices of a node.
-func DeviceResolver(d *structs.NodeDeviceResource) resolver {
+func DeviceResolver(d *structs.NodeDeviceResource) Resolver {
 	return func(target string) (string, bool) {
 		name, isTarget := targetName(target)
 		if !isTarget {
@@ -90,7 +90,7 @@ func NewMatcher() *Matcher {
 
 // Match decides one comparison. A missing side meets only "!=" (if the other is
 // there) and is_not_set, as in Nomad. distinct_* are not decided here: they hold.
-func (m *Matcher) Match(resolve resolver, left, operand, right string) bool {
+func (m *Matcher) Match(resolve Resolver, left, operand, right string) bool {
 	l, hasL := resolve(left)
 	r, hasR := resolve(right)
 	switch operand {

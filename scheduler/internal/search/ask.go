@@ -13,7 +13,7 @@ import (
 type Ask struct {
 	Group    *structs.TaskGroup
 	Amount   world.Vector // without the MHz of whole cores, which differ by node
-	Cores    []coreAsk
+	Cores    []CoreAsk
 	Devices  []feasible.DeviceAsk
 	Networks []*structs.NetworkResource
 	// Plain: nothing of it has a name, so that all instances take the same.
@@ -32,8 +32,8 @@ type Ask struct {
 	Resources *structs.AllocatedResources
 }
 
-// coreAsk is the whole cores that a task asks for.
-type coreAsk struct {
+// CoreAsk is the whole cores that a task asks for.
+type CoreAsk struct {
 	task string
 	n    int
 }
@@ -56,7 +56,7 @@ func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *A
 			continue
 		}
 		if r.Cores > 0 {
-			a.Cores = append(a.Cores, coreAsk{t.Name, r.Cores})
+			a.Cores = append(a.Cores, CoreAsk{t.Name, r.Cores})
 		} else {
 			got.Cpu.CpuShares = int64(r.CPU)
 		}

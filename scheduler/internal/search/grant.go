@@ -71,7 +71,7 @@ func (g *Grant) pickCores(a *Ask, n *world.NodeState) string {
 		if len(got) < want.n {
 			return world.LacksCores
 		}
-		mhz := int64(want.n) * n.Capacity.MhzPerCore
+		mhz := int64(want.n) * n.Capacity.MHzPerCore
 		g.Cores[want.task], g.CoreMHz[want.task] = got, mhz
 		g.Use.Cores = append(g.Use.Cores, got...)
 		g.Use.Amount.CPU += mhz

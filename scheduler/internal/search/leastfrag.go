@@ -356,7 +356,7 @@ func (l *leastFrag) room(n *world.NodeState) frag.Room {
 func (l *leastFrag) use(n *world.NodeState, r *frag.Room) {
 	r.CPU -= l.ask.Amount.CPU
 	for _, c := range l.ask.Cores {
-		r.CPU -= int64(c.n) * n.Capacity.MhzPerCore
+		r.CPU -= int64(c.n) * n.Capacity.MHzPerCore
 	}
 	r.Memory -= l.ask.Amount.MemoryMB
 }

@@ -245,7 +245,7 @@ func (t *Typical) some() bool { return t != nil && len(t.asks) > 0 }
 func (t *Typical) of(n *world.NodeState) *kinds {
 	name := family{name: n.Capacity.Family}
 	if t.cores {
-		name.mhzPerCore = n.Capacity.MhzPerCore
+		name.mhzPerCore = n.Capacity.MHzPerCore
 	}
 	k, known := t.kinds[name]
 	if !known {
@@ -272,7 +272,7 @@ func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceRe
 			continue
 		}
 		ask := a.ask
-		ask.CPU += a.cores * n.Capacity.MhzPerCore
+		ask.CPU += a.cores * n.Capacity.MHzPerCore
 		asks = append(asks, ask)
 	}
 	t.made++

@@ -63,7 +63,7 @@ type NodeState struct {
 // Capacity is what a node has for allocations. Never changed once made.
 type Capacity struct {
 	Amount     Vector
-	MhzPerCore int64
+	MHzPerCore int64
 	Cores      []uint16 // those that tasks may own, sorted
 	noPorts    [][2]int // ranges, inclusive, that tasks never get
 	MinDynamic int
@@ -84,7 +84,7 @@ func NewCapacity(n *structs.Node, family string, like *Capacity) *Capacity {
 		return c
 	}
 	c.Amount = Vector{r.Cpu.CpuShares, r.Memory.MemoryMB, r.Disk.DiskMB}
-	c.MhzPerCore = r.Cpu.MHzPerCore()
+	c.MHzPerCore = r.Cpu.MHzPerCore()
 	c.Cores = slices.Clone(r.Cpu.ReservableCpuCores)
 	if r.MinDynamicPort > 0 {
 		c.MinDynamic = r.MinDynamicPort
@@ -114,7 +114,7 @@ func (c *Capacity) subtract(r *structs.NodeReservedResources) {
 	}
 	mhz := int64(min(r.Cpu.CpuShares, 1<<62)) //nolint:gosec // bounded
 	if mhz == 0 {
-		mhz = int64(len(r.Cpu.ReservedCpuCores)) * c.MhzPerCore
+		mhz = int64(len(r.Cpu.ReservedCpuCores)) * c.MHzPerCore
 	}
 	c.Amount = c.Amount.Minus(Vector{mhz, r.Memory.MemoryMB, r.Disk.DiskMB})
 	c.Cores = slices.DeleteFunc(c.Cores, func(id uint16) bool { return slices.Contains(r.Cpu.ReservedCpuCores, id) })
