@@ -65,6 +65,29 @@ func goroutines(t *Tree) []Breach {
 	return found
 }
 
+// worldFields finds fields of World and Edit that others could read: wall 3.
+func worldFields(t *Tree) []Breach {
+	return append(openFields(t, "scheduler/internal/world", "World"), openFields(t, "scheduler/internal/world", "Edit")...)
+}
+
+// openFields finds the exported fields of a type.
+func openFields(t *Tree, pkg, name string) []Breach {
+	if gone := t.declared(pkg, name); gone != nil {
+		return []Breach{{3, pkg, gone.Error()}}
+	}
+	fields, ok := t.pkgs[pkg].types.Scope().Lookup(name).Type().Underlying().(*types.Struct)
+	if !ok {
+		return []Breach{{3, pkg, name + " is no struct, and its guard sees nothing"}}
+	}
+	var found []Breach
+	for v := range fields.Fields() {
+		if v.Exported() {
+			found = append(found, Breach{3, t.at(v.Pos()), name + " shows its field " + v.Name() + ": a World is read through its methods and the functions beside it"})
+		}
+	}
+	return found
+}
+
 func wallOf(p *Package) int {
 	switch {
 	case matches(p.Path, replicated...):

@@ -29,6 +29,7 @@ var Guards = []struct {
 	{"foreign imports", forbiddenImports},
 	{"calls", forbiddenCalls},
 	{"goroutines", goroutines},
+	{"fields", worldFields},
 	{"map order", mapOrder},
 	{"writer", stateWriter},
 	{"plan entry", planEntry},

@@ -116,6 +116,19 @@ func TestAllowedLoops(t *testing.T) {
 	f("for range keys { n++ }", 0)
 }
 
+// TestOpenFields shows what the guard of World's fields sees.
+func TestOpenFields(t *testing.T) {
+	f := func(name string, want bool) {
+		t.Helper()
+		if got := openFields(load(t), "scheduler/internal/world", name); (len(got) > 0) != want {
+			t.Errorf("%s: %v, want breaches: %v", name, got, want)
+		}
+	}
+	f("World", false)
+	f("NodeState", true)
+	f("Gone", true)
+}
+
 // TestInterfaceCeiling counts embedded methods too.
 func TestInterfaceCeiling(t *testing.T) {
 	f := func(decl string, want int) {

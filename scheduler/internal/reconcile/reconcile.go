@@ -48,7 +48,7 @@ type GroupWork struct {
 	// that are so already; below zero if there are too many.
 	room   int
 	Counts structs.DesiredUpdates
-	// Gang is what the group is part of; nil: of none. Then first of what is to be
+	// Gang is what the group is part of; nil: of none. Then First of what is to be
 	// placed must be placed at once with the gang's others.
 	Gang  *GangWork
 	First int
