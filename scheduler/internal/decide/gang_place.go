@@ -214,7 +214,7 @@ func (g *groupRun) under(d *feasible.Domain) {
 func (x *GangPlacer) onOneNode(level string) *Trial {
 	s := x.s
 	joint := x.joint(level)
-	find := search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), s.Random, s.Input.Policy())
+	find := search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
 	var tried []string
 	for range MaxNodesTried {
 		f, ok := find.Next(tried)

@@ -128,7 +128,7 @@ func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 	joint := x.joint(level)
 	run := &groupRun{
 		s: s, work: &reconcile.GroupWork{Group: joint},
-		search: search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), s.Random, s.Input.Policy()),
+		search: search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy()),
 	}
 	r := s.reclaimer(x.base)
 	r.most = x.most
@@ -141,7 +141,7 @@ func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 		}
 		tried = append(tried, spot.id)
 		without := x.without(spot.node)
-		g, what := run.search.Ask.Grant(without, s.fits.Matcher, s.Random)
+		g, what := run.search.Ask.Grant(without, s.fits.Matcher, &s.Random)
 		if what != "" {
 			continue
 		}

@@ -50,7 +50,7 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 		c := &t.come[i]
 		s.Census.Move(c.run.work.Group.Name, t.id, -1)
 		n, _ := world.StateOf(o.r.e, t.id)
-		g, what := c.run.search.Ask.Grant(n, s.fits.Matcher, s.Random)
+		g, what := c.run.search.Ask.Grant(n, s.fits.Matcher, &s.Random)
 		if i >= fit || what != "" {
 			left = append(left, *c)
 			continue

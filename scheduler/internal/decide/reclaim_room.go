@@ -39,7 +39,7 @@ type reclaimRooms struct {
 // add adds a node with the newcomers that it is to have room for. fixed: others of the
 // job were put there before, with ports and devices of their own.
 func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, asks []*search.Ask, fixed bool) {
-	room := &reclaimRoom{node: n, asks: asks, m: s.fits.Matcher, rng: s.Random}
+	room := &reclaimRoom{node: n, asks: asks, m: s.fits.Matcher, rng: &s.Random}
 	room.plain = !fixed && !slices.ContainsFunc(asks, func(a *search.Ask) bool { return !a.Plain })
 	if room.plain {
 		room.free = n.Free()

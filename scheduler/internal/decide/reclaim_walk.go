@@ -160,7 +160,7 @@ func (r *reclaimer) fitsEmptied(n *world.NodeState, asks []*search.Ask) (fits, k
 		}
 	}
 	for _, a := range asks {
-		g, what := a.Grant(c, r.s.fits.Matcher, r.s.Random)
+		g, what := a.Grant(c, r.s.fits.Matcher, &r.s.Random)
 		if what != "" {
 			return false, true
 		}

@@ -84,9 +84,9 @@ type Scheduler struct {
 
 	Edit   *world.Edit
 	fits   feasible.Fits
-	Random *world.Random
+	Random world.Random
 	Live   []*structs.Allocation // those that stay, for the census
-	Census *feasible.Census
+	Census feasible.Census
 	failed map[string]*structs.AllocMetric // by group
 	queued map[string]int                  // by group
 	// lacking are the nodes on which an instance was wanted and found no room, by group.
@@ -113,13 +113,11 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 		scheduler Scheduler
 		edit      world.Edit
 		token     world.Token
-		rng       world.Random
-		census    feasible.Census
-	}{rng: world.Random{State: in.Seed}, census: feasible.Census{World: w}}
+	}{}
 	world.Begin(&all.edit, w, &all.token)
 	s := &all.scheduler
 	*s = Scheduler{
-		World: w, eval: eval, Input: in, Edit: &all.edit, Random: &all.rng, Census: &all.census,
+		World: w, eval: eval, Input: in, Edit: &all.edit, Random: world.Random{State: in.Seed}, Census: feasible.Census{World: w},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,
@@ -231,7 +229,7 @@ func (s *Scheduler) newRun(work *reconcile.GroupWork, e *world.Edit, f *feasible
 }
 
 func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility) *search.Search {
-	found := search.ForGroup(s.Input, group, e, f, s.Random, s.Census, s.Live)
+	found := search.ForGroup(s.Input, group, e, f, &s.Random, &s.Census, s.Live)
 	s.found(group.Name).search = found
 	return found
 }

@@ -16,15 +16,9 @@ const MaxRemembered = 4096
 type Fits struct {
 	job     *structs.Job
 	Matcher *Matcher
-	known   *FitMemory // of other evaluations; nil: nothing is remembered
-	list    []groupFit // those found so far, one of them mostly
-	first   [1]groupFit
-}
-
-// groupFit is what was found of one group.
-type groupFit struct {
-	group string
-	fit   *Feasibility
+	known   *FitMemory     // of other evaluations; nil: nothing is remembered
+	list    []*Feasibility // those found so far, one of them mostly
+	first   [1]*Feasibility
 }
 
 // Begin begins the feasibilities of a job in memory that the caller has.
@@ -44,15 +38,15 @@ func (f *Fits) Of(g *structs.TaskGroup) *Feasibility {
 	} else {
 		fit = NewFeasibility(f.job, g, f.Matcher)
 	}
-	f.list = append(f.list, groupFit{g.Name, fit})
+	f.list = append(f.list, fit)
 	return fit
 }
 
 // Named gives what was found of a group, by its name; nil: nothing was.
 func (f *Fits) Named(group string) *Feasibility {
-	for i := range f.list {
-		if f.list[i].group == group {
-			return f.list[i].fit
+	for _, fit := range f.list {
+		if fit.Group.Name == group {
+			return fit
 		}
 	}
 	return nil
