@@ -466,19 +466,3 @@ func TestExportEnds(t *testing.T) {
 	check(t, "rows", n, 1)
 	check(t, "error", errors.Is(err, full), true)
 }
-
-// What is made here of a batch is what structs makes of it.
-func TestPlainInstances(t *testing.T) {
-	b := batch("web", 3, "n", "s", 3)
-	b.Gang = &structs.AllocGang{Rank: 9, Size: 3, Hosts: []string{"a", "b", "c"}, Level: "rack"}
-	b.Instances[1].Rank, b.Instances[1].PreviousAllocation = 1, "before"
-	b.Instances[1].RescheduleTracker = &structs.RescheduleTracker{LastReschedule: "x"}
-	b.Instances[2].Index, b.Instances[2].Ordinal = -1, 70
-	c := newCommon(b, 5)
-	for i := range b.Instances {
-		want := b.Allocation(i)
-		if got := c.plain(b, i, want.ID); !reflect.DeepEqual(got, want) {
-			t.Errorf("instance %d: %+v, not %+v", i, got, want)
-		}
-	}
-}

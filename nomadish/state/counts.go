@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -217,9 +218,9 @@ func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, qu
 // recount counts a job's allocations by group from their rows.
 func (x *txn) recount(ns, id string) map[string]structs.TaskGroupSummary {
 	out := map[string]structs.TaskGroupSummary{}
-	x.allocs.each(ofJob, indexkey.HashJob(ns, id), func(r *row) bool {
-		group := r.batch.group
-		out[group] = addTo(out[group], r.clientStatus(), 1)
+	x.allocs.Each(alloctable.ByJob, indexkey.HashJob(ns, id), func(r *alloctable.Row) bool {
+		group := r.Group()
+		out[group] = addTo(out[group], r.ClientStatus(), 1)
 		return true
 	})
 	return out

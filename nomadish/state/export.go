@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -85,8 +86,8 @@ func (s *Snapshot) Export(yield func(table string, row any) error) error {
 }
 
 func (s *Snapshot) exportAllocs(yield func(table string, row any) error) error {
-	for r := range s.v.allocs.all {
-		if err := yield(TableAllocs, r.alloc()); err != nil {
+	for r := range s.v.allocs.All {
+		if err := yield(TableAllocs, r.Whole()); err != nil {
 			return err
 		}
 	}
@@ -128,10 +129,9 @@ type Import struct {
 	db      *memdb.MemDB
 	txn     *memdb.Txn
 	pending int
-	allocs  *allocEdit
+	allocs  *alloctable.Import
 	past    *historyEdit
 	marks   marks
-	batches map[batchKey][]*common
 }
 
 // importBatch bounds a transaction of an import: larger ones cost more a row.
@@ -139,7 +139,7 @@ const importBatch = 2_000
 
 // Import begins to gather rows that shall replace all there is.
 func (w *Writer) Import() *Import {
-	return &Import{db: newDB(), allocs: (&allocTable{}).edit(), past: (&historyTable{}).edit(), marks: newMarks()}
+	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: (&historyTable{}).edit(), marks: newMarks()}
 }
 
 // Add takes a row, of the type that NewRow gives for its table.
@@ -164,6 +164,26 @@ func (in *Import) Add(table string, row any) error {
 		in.end()
 	}
 	return nil
+}
+
+// addRow takes a row of a table that memdb does not keep.
+func (in *Import) addRow(table string, row any) error {
+	switch r := row.(type) {
+	case *structs.Allocation:
+		if table == TableAllocs {
+			in.allocs.AddWhole(r)
+			return nil
+		}
+	case *structs.HistoryRecord:
+		if table == TableHistory {
+			for _, s := range []*string{&r.Namespace, &r.JobID, &r.Type, &r.Group, &r.User, &r.NodeID, &r.NodeName, &r.ClientStatus, &r.Reason} {
+				*s = in.allocs.Intern(*s)
+			}
+			in.past.put(r)
+			return nil
+		}
+	}
+	return fmt.Errorf("import a row of %s: it is of type %T", table, row)
 }
 
 func (in *Import) end() {
@@ -215,12 +235,12 @@ func CheckRow(table string, row any) error {
 // state or the new one, never a part; all watchers wake, and feeds fall behind.
 func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
-	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs, entry: entry{index: index}}
+	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs.Edit, entry: entry{index: index}}
 	x.rebuildTallies()
 	x.Commit()
 	w.db = in.db
 	was := w.store.current.Load()
-	read, allocs := in.db.Txn(false), in.allocs.table()
+	read, allocs := in.db.Txn(false), in.allocs.Commit()
 	w.store.publish(&view{
 		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
 		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),

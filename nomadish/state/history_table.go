@@ -10,7 +10,7 @@ import (
 )
 
 // historyTable is the history's records at one index, by ID and by end. As an
-// allocTable it is a snapshot of itself. Records share the texts of the allocations
+// alloctable.Table it is a snapshot of itself. Records share the texts of the allocations
 // that they are of.
 type historyTable struct {
 	ids  persist.Tree[indexkey.UUID, *structs.HistoryRecord]

@@ -3,6 +3,7 @@ package state
 import (
 	"sync"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 )
 
@@ -22,11 +23,11 @@ const maxPrefix = indexkey.UUIDLen
 type subjectKind uint8
 
 const (
-	// The first are the groupKinds.
-	aNode   = subjectKind(ofNode)
-	aJob    = subjectKind(ofJob)
-	anEval  = subjectKind(ofEval)
-	anAlloc = subjectKind(groupKinds)
+	// The first are the alloctable.GroupKinds.
+	aNode   = subjectKind(alloctable.ByNode)
+	aJob    = subjectKind(alloctable.ByJob)
+	anEval  = subjectKind(alloctable.ByEval)
+	anAlloc = subjectKind(alloctable.GroupKinds)
 	aPrefix = anAlloc + 1 // of allocation IDs
 )
 
@@ -40,7 +41,7 @@ type subject struct {
 // interest is a subject as a reader saw it.
 type interest struct {
 	subject
-	seen *allocTable
+	seen *alloctable.Table
 }
 
 // waiter is one WatchSet that is being waited on.
@@ -114,11 +115,12 @@ func (h *hub) wake(s subject) {
 }
 
 // tell wakes those whom a commit concerns.
-func (h *hub) tell(was, now *view, groups []subject, feed []Changes) {
+func (h *hub) tell(was, now *view, groups []alloctable.GroupRef, feed []Changes) {
 	if len(h.waiting) == 0 {
 		return
 	}
-	for _, s := range groups {
+	for _, g := range groups {
+		s := subject{subjectKind(g.Kind), g.Name}
 		in := interest{s, was.allocs}
 		if h.waiting[s] != nil && in.moved(now.allocs) { // it may have come and gone
 			h.wake(s)
@@ -147,7 +149,7 @@ func (h *hub) wakeAlloc(id string) {
 const maxCompared = 1000
 
 // moved tells whether the subject is another in a later table.
-func (in *interest) moved(now *allocTable) bool {
+func (in *interest) moved(now *alloctable.Table) bool {
 	if in.seen == nil {
 		return true // it was waited for before; whether it changed since is not known
 	}
@@ -156,23 +158,21 @@ func (in *interest) moved(now *allocTable) bool {
 	}
 	switch in.kind {
 	case anAlloc:
-		return in.seen.get(in.key) != now.get(in.key)
+		return in.seen.Get(in.key) != now.Get(in.key)
 	case aPrefix:
 		return prefixMoved(in.seen, now, in.key)
 	case aNode, aJob, anEval:
 	}
-	was, _ := in.seen.groups[in.kind].Get(indexkey.Hash(in.key))
-	is, _ := now.groups[in.kind].Get(indexkey.Hash(in.key))
-	return was != is
+	return !in.seen.SameGroup(now, alloctable.GroupKind(in.kind), in.key)
 }
 
 // prefixMoved tells whether rows with a prefix differ; too many count as different.
-func prefixMoved(was, now *allocTable, prefix string) bool {
+func prefixMoved(was, now *alloctable.Table, prefix string) bool {
 	if prefix == "" {
 		return true
 	}
-	var before []*row
-	was.walk(prefix, false, func(r *row) bool {
+	var before []*alloctable.Row
+	was.Walk(prefix, false, func(r *alloctable.Row) bool {
 		before = append(before, r)
 		return len(before) <= maxCompared
 	})
@@ -180,7 +180,7 @@ func prefixMoved(was, now *allocTable, prefix string) bool {
 		return true
 	}
 	same := 0
-	now.walk(prefix, false, func(r *row) bool {
+	now.Walk(prefix, false, func(r *alloctable.Row) bool {
 		if same == len(before) || before[same] != r {
 			same = -1
 			return false

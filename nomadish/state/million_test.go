@@ -137,8 +137,8 @@ func (f *filled) rest() {
 		other.UpsertNode(n)
 	}
 	bare := heap()
-	for r := range f.w.store.Snapshot().v.allocs.all {
-		other.UpsertAlloc(r.alloc())
+	for r := range f.w.store.Snapshot().v.allocs.All {
+		other.UpsertAlloc(r.Whole())
 	}
 	world := float64(heap() - bare)
 	f.b.ReportMetric(float64(all-f.nodes-uint64(world))/rows, "B/row")

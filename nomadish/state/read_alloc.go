@@ -3,16 +3,21 @@ package state
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// AllocRow is an allocation as the feed tells of it: it keeps as many of them as there
+// are changes, and most who read it look at little of them.
+type AllocRow = alloctable.Row
 
 // attacher makes allocations whole, with their job's version. It remembers the last
 // versions, as neighbours share them.
 type attacher struct {
 	r    reader
 	seen map[versionKey]*structs.Job
-	last *common // the last row's
+	last *alloctable.Batch // the last row's
 	job  *structs.Job
 	// brief: without the events of tasks that have not ended.
 	brief bool
@@ -25,20 +30,25 @@ type versionKey struct {
 
 func (s *Snapshot) attacher() *attacher { return &attacher{r: s.v.txn} }
 
-func (a *attacher) whole(r *row) *structs.Allocation {
-	whole := r.made(a.brief)
-	if a.last != r.batch {
-		a.last, a.job = r.batch, a.version(r.batch)
+func (a *attacher) whole(r *alloctable.Row) *structs.Allocation {
+	var whole *structs.Allocation
+	if a.brief {
+		whole = r.Brief()
+	} else {
+		whole = r.Whole()
+	}
+	if b := r.Batch(); a.last != b {
+		a.last, a.job = b, a.version(r)
 	}
 	whole.Job = a.job
 	return whole
 }
 
-func (a *attacher) version(b *common) *structs.Job {
-	k := versionKey{structs.NamespacedID{ID: b.jobID, Namespace: b.namespace}, b.jobVersion}
+func (a *attacher) version(r *alloctable.Row) *structs.Job {
+	k := versionKey{r.JobID(), r.JobVersion()}
 	job, ok := a.seen[k]
 	if !ok {
-		job = jobVersion(a.r, b.namespace, b.jobID, b.jobVersion)
+		job = jobVersion(a.r, k.job.Namespace, k.job.ID, k.version)
 		if a.seen == nil || len(a.seen) > 1000 {
 			a.seen = map[versionKey]*structs.Job{}
 		}
@@ -48,16 +58,16 @@ func (a *attacher) version(b *common) *structs.Job {
 }
 
 // group gives the allocations of a group that were created at an index or later.
-func (s *Snapshot) group(ws *WatchSet, kind groupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
+func (s *Snapshot) group(ws *WatchSet, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
 	ws.addAllocs(s.v, subjectKind(kind), key.String())
 	return s.attacher().group(s, kind, key, since)
 }
 
-func (a *attacher) group(s *Snapshot, kind groupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
+func (a *attacher) group(s *Snapshot, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
 	var out []*structs.Allocation
-	rows := s.v.allocs.sorted(kind, key)
+	rows := s.v.allocs.Sorted(kind, key)
 	for i, r := range rows {
-		if r.batch.createIndex < since {
+		if r.CreateIndex() < since {
 			continue
 		}
 		if out == nil {
@@ -72,7 +82,7 @@ func (a *attacher) group(s *Snapshot, kind groupKind, key indexkey.Hashed, since
 // kept any more; this holds for all reads of allocations.
 func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 	ws.addAllocs(s.v, anAlloc, id)
-	r := s.v.allocs.get(id)
+	r := s.v.allocs.Get(id)
 	if r == nil {
 		return nil
 	}
@@ -80,11 +90,11 @@ func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 }
 
 // AllocRow is an allocation as the state keeps it; nil if there is none.
-func (s *Snapshot) AllocRow(id string) *AllocRow { return s.v.allocs.get(id) }
+func (s *Snapshot) AllocRow(id string) *AllocRow { return s.v.allocs.Get(id) }
 
 // AllocToDecide is an allocation as AllocsToDecide has it; nil if there is none.
 func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
-	r := s.v.allocs.get(id)
+	r := s.v.allocs.Get(id)
 	if r == nil {
 		return nil
 	}
@@ -99,8 +109,8 @@ func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Se
 	ws.addAllocs(s.v, aPrefix, prefix)
 	return func(yield func(*structs.Allocation) bool) {
 		a := s.attacher()
-		s.v.allocs.walk(prefix, reverse, func(r *row) bool {
-			if ns != structs.AllNamespaces && r.batch.namespace != ns {
+		s.v.allocs.Walk(prefix, reverse, func(r *alloctable.Row) bool {
+			if ns != structs.AllNamespaces && r.Namespace() != ns {
 				return true
 			}
 			return yield(a.whole(r))
@@ -112,8 +122,8 @@ func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Se
 func (s *Snapshot) AllocRows(ws *WatchSet, ns string) iter.Seq[*AllocRow] {
 	ws.addAllocs(s.v, aPrefix, "")
 	return func(yield func(*AllocRow) bool) {
-		s.v.allocs.all(func(r *row) bool {
-			return ns != structs.AllNamespaces && r.batch.namespace != ns || yield(r)
+		s.v.allocs.All(func(r *alloctable.Row) bool {
+			return ns != structs.AllNamespaces && r.Namespace() != ns || yield(r)
 		})
 	}
 }
@@ -137,7 +147,7 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	if job := s.Job(nil, ns, id); job != nil && !all {
 		since = job.CreateIndex
 	}
-	return s.group(ws, ofJob, indexkey.HashJob(ns, id), since)
+	return s.group(ws, alloctable.ByJob, indexkey.HashJob(ns, id), since)
 }
 
 // AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
@@ -145,7 +155,7 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
 	a := s.attacher()
 	a.brief = true
-	return a.group(s, ofJob, indexkey.HashJob(ns, id), 0)
+	return a.group(s, alloctable.ByJob, indexkey.HashJob(ns, id), 0)
 }
 
 // PastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are
@@ -173,9 +183,9 @@ const olderLook = 1000
 // same name that was purged since: such may wait to be replaced, those that failed too. Of more than a thousand it is not looked whether, and taken for so.
 func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 	looked := 0
-	s.v.allocs.each(ofJob, indexkey.HashJob(job.Namespace, job.ID), func(r *row) bool {
+	s.v.allocs.Each(alloctable.ByJob, indexkey.HashJob(job.Namespace, job.ID), func(r *alloctable.Row) bool {
 		looked++
-		wait = looked > olderLook || !r.stopped() && (r.batch.jobVersion != job.Version || r.batch.createIndex < job.CreateIndex)
+		wait = looked > olderLook || !r.Stopped() && (r.JobVersion() != job.Version || r.CreateIndex() < job.CreateIndex)
 		return !wait
 	})
 	return wait
@@ -183,15 +193,15 @@ func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofNode, indexkey.Hash(id), 0)
+	return s.group(ws, alloctable.ByNode, indexkey.Hash(id), 0)
 }
 
 // NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
 // allocations. It makes none of them whole: nodes ask for it whenever anything of theirs has changed.
 func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 	ws.addAllocs(s.v, aNode, id)
-	s.v.allocs.each(ofNode, indexkey.Hash(id), func(r *row) bool {
-		index = max(index, r.allocModify)
+	s.v.allocs.Each(alloctable.ByNode, indexkey.Hash(id), func(r *alloctable.Row) bool {
+		index = max(index, r.AllocModifyIndex())
 		return true
 	})
 	return index
@@ -200,12 +210,12 @@ func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 // NodeAllocsSince are the AllocModifyIndexes of a node's allocations by their IDs, and whole, by ID, those where it
 // is above since.
 func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint64, changed []*structs.Allocation) {
-	rows := s.v.allocs.sorted(ofNode, indexkey.Hash(id))
+	rows := s.v.allocs.Sorted(alloctable.ByNode, indexkey.Hash(id))
 	all = make(map[string]uint64, len(rows))
 	a := s.attacher()
 	for _, r := range rows {
-		all[r.ID()] = r.allocModify
-		if r.allocModify > since {
+		all[r.ID()] = r.AllocModifyIndex()
+		if r.AllocModifyIndex() > since {
 			changed = append(changed, a.whole(r))
 		}
 	}
@@ -214,5 +224,5 @@ func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint
 
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, ofEval, indexkey.Hash(id), 0)
+	return s.group(ws, alloctable.ByEval, indexkey.Hash(id), 0)
 }

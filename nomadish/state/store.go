@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
@@ -44,7 +45,7 @@ type view struct {
 	store      *Store
 	index      uint64
 	txn        *memdb.Txn // reading only
-	allocs     *allocTable
+	allocs     *alloctable.Table
 	past       *historyTable
 	world      *scheduler.World
 	marks      marks
@@ -68,7 +69,7 @@ func New(opts Options) (*Store, *Writer) {
 	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
-		store: s, txn: w.db.Txn(false), allocs: &allocTable{}, past: &historyTable{}, world: scheduler.NewWorld(),
+		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historyTable{}, world: scheduler.NewWorld(),
 		marks: newMarks(), superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
@@ -86,7 +87,7 @@ func newDB() *memdb.MemDB {
 // allocations that it changed. commit, if not nil, commits the tables of v, which wakes
 // their watchers, and opens them: they find v, because a [WatchSet] looks for the end of
 // what is being published before it lets its reader go on.
-func (s *Store) publish(v *view, groups []subject, feed []Changes, commit func() *memdb.Txn) {
+func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, commit func() *memdb.Txn) {
 	s.publishing.Lock()
 	if commit != nil {
 		v.txn = commit()

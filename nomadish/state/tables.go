@@ -152,7 +152,7 @@ func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
 }
 
 // schema is the tables of memdb: all but the allocations and the
-// history, see allocTable and historyTable, and what every entry would change, see
+// history, see alloctable.Table and historyTable, and what every entry would change, see
 // marks and tally.
 func schema() *memdb.DBSchema {
 	tables := map[string]*memdb.TableSchema{}

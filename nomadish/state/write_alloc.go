@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func (x *txn) alloc(id string) *structs.Allocation {
-	if r := x.allocs.get(id); r != nil {
-		return r.alloc()
+	if r := x.allocs.Get(id); r != nil {
+		return r.Whole()
 	}
 	return nil
 }
@@ -23,20 +24,20 @@ func (x *txn) putAlloc(was, now *structs.Allocation, byServer bool) {
 }
 
 // putAllocOf is putAlloc; b is what a new allocation shares with others.
-func (x *txn) putAllocOf(b *common, was, now *structs.Allocation, byServer bool) {
+func (x *txn) putAllocOf(b *alloctable.Batch, was, now *structs.Allocation, byServer bool) {
 	now.Job = nil
 	now.ModifyIndex = x.index
 	if byServer {
 		now.AllocModifyIndex = x.index
 	}
-	var old, packed *row
+	var old, packed *alloctable.Row
 	if was == nil {
-		packed = x.allocs.pack(now, b, nil, nil)
-		x.allocs.add(packed)
+		packed = x.allocs.Pack(now, b, nil, nil)
+		x.allocs.Add(packed)
 	} else {
-		old = x.allocs.get(now.ID)
-		packed = x.allocs.pack(now, nil, old, was)
-		x.allocs.put(packed)
+		old = x.allocs.Get(now.ID)
+		packed = x.allocs.Pack(now, nil, old, was)
+		x.allocs.Put(packed)
 	}
 	x.tables.add(TableAllocs)
 	x.edit.UpsertAlloc(now)
@@ -52,8 +53,8 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 	if x.past.get(was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
-	old := x.allocs.get(was.ID)
-	x.allocs.remove(old)
+	old := x.allocs.Get(was.ID)
+	x.allocs.Remove(old)
 	x.tables.add(TableAllocs)
 	x.edit.DeleteAlloc(was.ID, was.NodeID)
 	x.countAlloc(was, nil)
@@ -74,11 +75,11 @@ func (w *Writer) AllocClient(index uint64, e *structs.AllocClientEntry) error {
 }
 
 func (x *txn) report(u *structs.AllocClientUpdate) {
-	r := x.allocs.get(u.ID)
+	r := x.allocs.Get(u.ID)
 	if r == nil {
 		return
 	}
-	was := r.made(true) // what was said of its tasks is replaced
+	was := r.Brief() // what was said of its tasks is replaced
 	if was.ClientTerminal() || (u.NodeID != "" && u.NodeID != was.NodeID) {
 		return
 	}
@@ -303,16 +304,16 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 	for i, n := range b.Nodes {
 		nodes[i] = x.node(n.ID)
 	}
-	same := newCommon(b, x.index)
+	same := alloctable.NewBatch(b, x.index)
 	for i := range b.Instances {
 		in := &b.Instances[i]
 		id := structs.DeriveID(b.Seed, uint64(in.Ordinal))
-		if x.allocs.get(id) != nil {
+		if x.allocs.Get(id) != nil {
 			continue
 		}
 		var now *structs.Allocation
 		if len(in.Ports)+len(in.Networks)+len(in.Cores)+len(in.Devices) == 0 && b.Resources != nil {
-			now = same.plain(b, i, id)
+			now = same.Allocation(b, i, id)
 		} else {
 			now = b.Allocation(i)
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -150,9 +151,9 @@ func (x *txn) mint(e structs.Evaluation) {
 // every node. done holds the jobs that have one from this entry already.
 func (x *txn) mintForNode(node *structs.Node, perNode bool, done map[structs.NamespacedID]bool) {
 	jobs := map[structs.NamespacedID]bool{}
-	x.allocs.each(ofNode, indexkey.Hash(node.ID), func(r *row) bool {
+	x.allocs.Each(alloctable.ByNode, indexkey.Hash(node.ID), func(r *alloctable.Row) bool {
 		if !r.ClientTerminal() {
-			jobs[structs.NamespacedID{ID: r.batch.jobID, Namespace: r.batch.namespace}] = true
+			jobs[r.JobID()] = true
 		}
 		return true
 	})

@@ -3,6 +3,7 @@ package state
 import (
 	"math"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -108,8 +109,8 @@ func enforce(on bool, want uint64, job *structs.Job) error {
 // is taken for one of the new job.
 func (x *txn) firstVersion(ns, id string) uint64 {
 	first := uint64(0)
-	x.allocs.each(ofJob, indexkey.HashJob(ns, id), func(r *row) bool {
-		first = max(first, r.batch.jobVersion+1)
+	x.allocs.Each(alloctable.ByJob, indexkey.HashJob(ns, id), func(r *alloctable.Row) bool {
+		first = max(first, r.JobVersion()+1)
 		return true
 	})
 	return first
@@ -144,9 +145,9 @@ func (x *txn) pruneVersions(job *structs.Job) {
 		return
 	}
 	used := map[uint64]bool{}
-	x.allocs.each(ofJob, indexkey.HashJob(job.Namespace, job.ID), func(r *row) bool {
+	x.allocs.Each(alloctable.ByJob, indexkey.HashJob(job.Namespace, job.ID), func(r *alloctable.Row) bool {
 		if !r.ClientTerminal() {
-			used[r.batch.jobVersion] = true
+			used[r.JobVersion()] = true
 		}
 		return true
 	})
@@ -198,7 +199,7 @@ func (w *Writer) JobDeregister(index uint64, e *structs.JobDeregisterEntry) erro
 
 func (x *txn) skipShutdownDelay(job *structs.Job) {
 	yes := true
-	for _, was := range x.allocs.allocs(ofJob, indexkey.HashJob(job.Namespace, job.ID)) {
+	for _, was := range x.allocs.Allocs(alloctable.ByJob, indexkey.HashJob(job.Namespace, job.ID)) {
 		if !was.Terminal() {
 			x.transition(was, &structs.DesiredTransition{NoShutdownDelay: &yes})
 		}

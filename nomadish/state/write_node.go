@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -104,7 +105,7 @@ func (x *txn) heardAgain(was, now *structs.Node) {
 	if was == nil || was.Status != structs.NodeStatusDisconnected || now.Status == structs.NodeStatusDisconnected || now.Terminal() {
 		return
 	}
-	for _, a := range x.allocs.allocs(ofNode, indexkey.Hash(now.ID)) {
+	for _, a := range x.allocs.Allocs(alloctable.ByNode, indexkey.Hash(now.ID)) {
 		if a.ClientStatus != structs.AllocClientUnknown {
 			continue
 		}
@@ -170,7 +171,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 			found = true
 			x.mintForNode(node, false, done)
 			x.dropNode(node)
-			for _, was := range x.allocs.allocs(ofNode, indexkey.Hash(id)) {
+			for _, was := range x.allocs.Allocs(alloctable.ByNode, indexkey.Hash(id)) {
 				if was.ClientTerminal() {
 					continue
 				}

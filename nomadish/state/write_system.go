@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
@@ -146,7 +147,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 		return false
 	}
 	over := true
-	x.allocs.each(ofNode, indexkey.Hash(n.ID), func(r *row) bool {
+	x.allocs.Each(alloctable.ByNode, indexkey.Hash(n.ID), func(r *alloctable.Row) bool {
 		over = r.Terminal()
 		return over
 	})
@@ -157,7 +158,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 // World. Differences, asked before, tells what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
-		x.edit = rebuild(x, &x.allocs.allocTable)
+		x.edit = rebuild(x, &x.allocs.Table)
 		x.rebuildTallies()
 		x.mendAsks()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
@@ -193,7 +194,7 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 }
 
 // tallies counts every job's allocations and evaluations from their rows.
-func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
+func tallies(r reader, allocs *alloctable.Table) map[structs.NamespacedID]*tally {
 	out := map[structs.NamespacedID]*tally{}
 	of := func(ns, id string) *tally {
 		k := structs.NamespacedID{ID: id, Namespace: ns}
@@ -202,8 +203,8 @@ func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 		}
 		return out[k]
 	}
-	for a := range allocs.all {
-		of(a.batch.namespace, a.batch.jobID).addAlloc(a, 1)
+	for a := range allocs.All {
+		of(a.Namespace(), a.JobID().ID).addAlloc(a, 1)
 	}
 	for e := range rows[structs.Evaluation](r, false, TableEvals, byID) {
 		of(e.Namespace, e.JobID).addEval(e, 1)
@@ -213,7 +214,7 @@ func tallies(r reader, allocs *allocTable) map[structs.NamespacedID]*tally {
 
 func (x *txn) rebuildTallies() {
 	x.tallies, x.tok = persist.Tree[indexkey.Hashed, *tally]{}, persist.NewToken()
-	all := tallies(x, &x.allocs.allocTable)
+	all := tallies(x, &x.allocs.Table)
 	for _, id := range sortedIDs(all) {
 		x.tallies.Put(x.tok, indexkey.HashJob(id.Namespace, id.ID), all[id])
 	}
@@ -223,7 +224,7 @@ func (x *txn) rebuildTallies() {
 // own World, or there is a fault in one of the two.
 func Rebuild(s *Snapshot) *scheduler.World { return rebuild(s.v.txn, s.v.allocs).World() }
 
-func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
+func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	edit := scheduler.NewWorld().Edit()
 	if c := get[structs.SchedulerConfiguration](r, TableConfig, byID); c != nil {
 		edit.Configure(c)
@@ -231,8 +232,8 @@ func rebuild(r reader, allocs *allocTable) *scheduler.Edit {
 	for n := range rows[structs.Node](r, false, TableNodes, byID) {
 		edit.UpsertNode(n)
 	}
-	for a := range allocs.all {
-		edit.UpsertAlloc(a.made(true))
+	for a := range allocs.All {
+		edit.UpsertAlloc(a.Brief())
 	}
 	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
 		edit.Reserve(h)
@@ -251,8 +252,8 @@ func Differences(s *Snapshot) []string {
 // with "ask "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := askFaults(s.v.txn)
-	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
-	all := tallies(x, &x.allocs.allocTable)
+	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
+	all := tallies(x, &x.allocs.Table)
 	have := map[structs.NamespacedID]*tally{}
 	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *tally) bool {
 		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t

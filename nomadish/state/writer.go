@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
@@ -128,7 +129,7 @@ type txn struct {
 	*memdb.Txn
 	opts    *Options
 	was     *view // that they begin with
-	allocs  *allocEdit
+	allocs  *alloctable.Edit
 	past    *historyEdit
 	edit    *scheduler.Edit
 	tallies persist.Tree[indexkey.Hashed, *tally]
@@ -158,7 +159,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	return &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
+		allocs: was.allocs.Edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
 	}
 }
 
@@ -170,7 +171,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		defer x.Abort() // has no effect once committed
 	}
 	x.entry = entry{index: index, now: now, event: event, seed: seed, jobs: map[structs.NamespacedID]*counts{}}
-	x.allocs.derived = nil // what shares a batch does not depend on what is applied together
+	x.allocs.NextEntry()
 	if err := f(x); err != nil {
 		w.Advance(index)
 		return err
@@ -196,7 +197,7 @@ func (w *Writer) finish(x *txn) {
 		restored: x.was.restored, superseded: make(chan struct{}), abandoned: x.was.abandoned,
 	}
 	if x.moved(TableAllocs) {
-		next.allocs = x.allocs.table()
+		next.allocs = x.allocs.Commit()
 	}
 	if x.moved(TableHistory) {
 		next.past = x.past.table()
@@ -204,7 +205,7 @@ func (w *Writer) finish(x *txn) {
 	if n := len(x.feed); n > 0 {
 		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to tell
 	}
-	w.store.publish(next, x.allocs.touched, x.feed, func() *memdb.Txn {
+	w.store.publish(next, x.allocs.Touched(), x.feed, func() *memdb.Txn {
 		x.Commit()
 		return w.db.Txn(false)
 	})

@@ -1,4 +1,4 @@
-package state
+package alloctable
 
 import (
 	"encoding/binary"
@@ -140,7 +140,7 @@ func (p *packer) time(t time.Time) {
 func (u *unpacker) time(kind uint64) time.Time {
 	switch kind {
 	case nanosTime:
-		return timeOf(u.nanos())
+		return time.Unix(0, u.nanos()).UTC()
 	case farTime:
 		sec := u.integer()
 		return time.Unix(sec, u.integer()).UTC()

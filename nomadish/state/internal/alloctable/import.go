@@ -1,7 +1,6 @@
-package state
+package alloctable
 
 import (
-	"fmt"
 	"reflect"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
@@ -20,43 +19,32 @@ type batchKey struct {
 // them (each has ports of its own, say) have apart what is not.
 const maxAlike = 4
 
-// addRow takes a row of a table that memdb does not keep.
-func (in *Import) addRow(table string, row any) error {
-	switch r := row.(type) {
-	case *structs.Allocation:
-		if table == TableAllocs {
-			in.addAlloc(r)
-			return nil
-		}
-	case *structs.HistoryRecord:
-		if table == TableHistory {
-			for _, s := range []*string{&r.Namespace, &r.JobID, &r.Type, &r.Group, &r.User, &r.NodeID, &r.NodeName, &r.ClientStatus, &r.Reason} {
-				*s = in.allocs.intern(*s)
-			}
-			in.past.put(r)
-			return nil
-		}
-	}
-	return fmt.Errorf("import a row of %s: it is of type %T", table, row)
+// Import gathers allocations as a snapshot's stream has them.
+type Import struct {
+	*Edit
+	batches map[batchKey][]*Batch
 }
 
-// addAlloc takes an allocation of a snapshot; one of the same ID stands no more.
-func (in *Import) addAlloc(a *structs.Allocation) {
+// NewImport begins with an empty table.
+func NewImport() *Import { return &Import{Edit: new(Table).Edit()} }
+
+// AddWhole takes an allocation of a snapshot; one of the same ID stands no more.
+func (in *Import) AddWhole(a *structs.Allocation) {
 	k := batchKey{a.Namespace, a.JobID, a.TaskGroup, a.EvalID, a.JobVersion, a.CreateIndex, a.CreateTime}
 	alike := in.batches[k]
 	for _, b := range alike {
 		if reflect.DeepEqual(a.AllocatedResources, b.resources) && reflect.DeepEqual(a.Metrics, b.metrics) &&
 			(a.Gang == nil) == (b.gang == nil) && (a.Gang == nil || sameGang(a.Gang, b.gang)) {
 			a.AllocatedResources, a.Metrics = b.resources, b.metrics
-			in.allocs.put(in.allocs.pack(a, b, nil, nil))
+			in.Put(in.Pack(a, b, nil, nil))
 			return
 		}
 	}
 	if len(alike) == maxAlike {
-		in.allocs.put(in.allocs.pack(a, alike[0], nil, nil))
+		in.Put(in.Pack(a, alike[0], nil, nil))
 		return
 	}
-	b := &common{
+	b := &Batch{
 		namespace: a.Namespace, jobID: a.JobID, job: indexkey.HashJob(a.Namespace, a.JobID), eval: indexkey.Hash(a.EvalID), group: a.TaskGroup, evalID: a.EvalID,
 		jobVersion: a.JobVersion, createIndex: a.CreateIndex, createTime: a.CreateTime,
 		resources: a.AllocatedResources, metrics: a.Metrics,
@@ -65,8 +53,8 @@ func (in *Import) addAlloc(a *structs.Allocation) {
 		b.gang = &structs.AllocGang{Size: g.Size, Hosts: g.Hosts, Level: g.Level}
 	}
 	if in.batches == nil {
-		in.batches = map[batchKey][]*common{}
+		in.batches = map[batchKey][]*Batch{}
 	}
 	in.batches[k] = append(alike, b)
-	in.allocs.put(in.allocs.pack(a, b, nil, nil))
+	in.Put(in.Pack(a, b, nil, nil))
 }

@@ -1,4 +1,4 @@
-package state
+package alloctable
 
 import "github.com/nomadish/nomadish/structs"
 

@@ -1,4 +1,4 @@
-package state
+package alloctable
 
 import (
 	"cmp"
@@ -17,35 +17,35 @@ type ordinal uint32
 
 func (o ordinal) Compare(other ordinal) int { return cmp.Compare(o, other) }
 
-// allocTable is the allocations at one index. They are not a table of memdb, where
-// each would cost several kilobytes and tens of microseconds:
+// Table is the allocations at one index. They are not a table of memdb, where
+// Each would cost several kilobytes and tens of microseconds:
 //
 //   - rows are small and stand by ordinal; what a batch shares stands once
-//     ([common]), what few have stands apart ([noted]),
+//     ([Batch]), what few have stands apart ([noted]),
 //   - ids, a tree of 16-byte keys, gives an ID's ordinal and the order of IDs; odd
 //     does it for IDs that are no UUIDs,
 //   - each node, job and evaluation has a [group]: the ordinals of its rows.
 //
-// All is persistent: the value of the struct is a snapshot, and an [allocEdit] copies
+// All is persistent: the value of the struct is a snapshot, and an [Edit] copies
 // what it changes first. That a group is another object in another table tells that
 // some row of it has changed between the two; so it does for rows.
-type allocTable struct {
-	rows   persist.Vector[row]
+type Table struct {
+	rows   persist.Vector[Row]
 	ids    persist.Tree[indexkey.UUID, ordinal]
 	odd    persist.Tree[indexkey.Text, ordinal]
-	groups [groupKinds]persist.Tree[indexkey.Hashed, *group]
+	groups [GroupKinds]persist.Tree[indexkey.Hashed, *group]
 	free   persist.Tree[ordinal, struct{}] // ordinals below next without a row
 	next   ordinal
 }
 
-// groupKind says what the rows of a group have in common.
-type groupKind uint8
+// GroupKind says what the rows of a group have in common.
+type GroupKind uint8
 
 const (
-	ofNode groupKind = iota // by ID
-	ofJob                   // by jobLabel
-	ofEval                  // by ID
-	groupKinds
+	ByNode GroupKind = iota // by ID
+	ByJob                   // by jobLabel
+	ByEval                  // by ID
+	GroupKinds
 )
 
 // group is the rows of one node, job or evaluation. It has at least one.
@@ -56,63 +56,63 @@ type group struct {
 }
 
 // label is what a row's group of a kind is called.
-func (r *row) label(kind groupKind) indexkey.Hashed {
+func (r *Row) label(kind GroupKind) indexkey.Hashed {
 	switch kind {
-	case ofNode:
+	case ByNode:
 		return r.node.id
-	case ofJob:
+	case ByJob:
 		return r.batch.job
 	default:
 		return r.batch.eval
 	}
 }
 
-func (t *allocTable) ordinal(id string) (ordinal, bool) {
+func (t *Table) ordinal(id string) (ordinal, bool) {
 	if u, ok := indexkey.ParseUUID(id); ok {
 		return t.ids.Get(u)
 	}
 	return t.odd.Get(indexkey.Text(id))
 }
 
-// get is the row of an ID; nil if there is none.
-func (t *allocTable) get(id string) *row {
+// Get is the row of an ID; nil if there is none.
+func (t *Table) Get(id string) *Row {
 	if n, found := t.ordinal(id); found {
 		return t.rows.Get(uint32(n))
 	}
 	return nil
 }
 
-// each walks the rows of a group, in an order that must not show.
-func (t *allocTable) each(kind groupKind, key indexkey.Hashed, yield func(*row) bool) {
+// Each walks the rows of a group, in an order that must not show.
+func (t *Table) Each(kind GroupKind, key indexkey.Hashed, yield func(*Row) bool) {
 	if g, found := t.groups[kind].Get(key); found {
 		g.rows.Ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.Get(uint32(n))) })
 	}
 }
 
-// sorted gives the rows of a group by ID.
-func (t *allocTable) sorted(kind groupKind, key indexkey.Hashed) []*row {
+// Sorted gives the rows of a group by ID.
+func (t *Table) Sorted(kind GroupKind, key indexkey.Hashed) []*Row {
 	g, found := t.groups[kind].Get(key)
 	if !found {
 		return nil
 	}
-	out := make([]*row, 0, g.rows.Len())
+	out := make([]*Row, 0, g.rows.Len())
 	odd := false
-	t.each(kind, key, func(r *row) bool {
+	t.Each(kind, key, func(r *Row) bool {
 		out, odd = append(out, r), odd || r.odd()
 		return true
 	})
 	if odd {
-		slices.SortFunc(out, func(a, b *row) int { return strings.Compare(a.ID(), b.ID()) })
+		slices.SortFunc(out, func(a, b *Row) int { return strings.Compare(a.ID(), b.ID()) })
 	} else {
-		slices.SortFunc(out, func(a, b *row) int { return a.id.Compare(b.id) })
+		slices.SortFunc(out, func(a, b *Row) int { return a.id.Compare(b.id) })
 	}
 	return out
 }
 
-// walk gives the rows whose ID begins with prefix, by ID, or backwards.
-func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
+// Walk gives the rows whose ID begins with prefix, by ID, or backwards.
+func (t *Table) Walk(prefix string, reverse bool, yield func(*Row) bool) {
 	odd := t.oddOnes(prefix, reverse)
-	before := func(r *row) bool { // the odd ones that come before it
+	before := func(r *Row) bool { // the odd ones that come before it
 		for len(odd) > 0 && (odd[0].ID() < r.ID()) != reverse {
 			if !yield(odd[0]) {
 				return false
@@ -147,8 +147,8 @@ func (t *allocTable) walk(prefix string, reverse bool, yield func(*row) bool) {
 }
 
 // oddOnes are the rows with odd IDs that begin with prefix, in order.
-func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
-	var out []*row
+func (t *Table) oddOnes(prefix string, reverse bool) []*Row {
+	var out []*Row
 	from := indexkey.Text(prefix)
 	t.odd.Ascend(&from, func(id indexkey.Text, n ordinal) bool {
 		if !strings.HasPrefix(string(id), prefix) {
@@ -163,14 +163,23 @@ func (t *allocTable) oddOnes(prefix string, reverse bool) []*row {
 	return out
 }
 
-// all walks all rows by ID.
-func (t *allocTable) all(yield func(*row) bool) { t.walk("", false, yield) }
+// All walks all rows by ID.
+func (t *Table) All(yield func(*Row) bool) { t.Walk("", false, yield) }
 
-// allocs are a group's allocations by ID, without their jobs.
-func (t *allocTable) allocs(kind groupKind, key indexkey.Hashed) []*structs.Allocation {
+// Allocs are a group's allocations by ID, without their jobs.
+func (t *Table) Allocs(kind GroupKind, key indexkey.Hashed) []*structs.Allocation {
 	var out []*structs.Allocation
-	for _, r := range t.sorted(kind, key) {
-		out = append(out, r.alloc())
+	for _, r := range t.Sorted(kind, key) {
+		out = append(out, r.Whole())
 	}
 	return out
+}
+
+// SameGroup tells whether a group, by its name, is the same in another table: that no
+// row of it has changed between the two.
+func (t *Table) SameGroup(other *Table, kind GroupKind, name string) bool {
+	key := indexkey.Hash(name)
+	was, _ := t.groups[kind].Get(key)
+	is, _ := other.groups[kind].Get(key)
+	return was == is
 }

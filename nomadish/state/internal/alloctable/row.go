@@ -1,4 +1,4 @@
-package state
+package alloctable
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 
 // row is an allocation as it is kept. It is never changed: what changes gets a new
 // row, which shares the parts that stay. Its 80 bytes are a size class.
-type row struct {
+type Row struct {
 	id          indexkey.UUID // zero: it is no UUID, the notes have it
-	batch       *common
+	batch       *Batch
 	node        *place
 	said        *said  // what its client said; nil: nothing
 	noted       *noted // what few allocations have; nil: nothing
@@ -28,7 +28,7 @@ type row struct {
 }
 
 // common is what allocations share that were placed together. It is never changed.
-type common struct {
+type Batch struct {
 	namespace   string
 	jobID       string
 	group       string
@@ -74,75 +74,23 @@ const (
 	ownGang
 )
 
-// AllocRow is an allocation as the feed tells of it: it keeps as many of them as there
-// are changes, and most who read it look at little of them.
-type AllocRow = row
-
 // Whole is the allocation without its job, made anew by each call.
-func (r *row) Whole() *structs.Allocation { return r.alloc() }
+func (r *Row) Whole() *structs.Allocation { return r.made(false) }
+
+// Brief is Whole without the events of tasks that have not ended, which are most of what
+// it takes.
+func (r *Row) Brief() *structs.Allocation { return r.made(true) }
 
 // JobID names the allocation's job.
-func (r *row) JobID() structs.NamespacedID {
+func (r *Row) JobID() structs.NamespacedID {
 	return structs.NamespacedID{ID: r.batch.jobID, Namespace: r.batch.namespace}
 }
 
 // NodeID is the node that it is on.
-func (r *row) NodeID() string { return r.node.id.String() }
+func (r *Row) NodeID() string { return r.node.id.String() }
 
 // ClientStatus is what the client says of the allocation.
-func (r *row) ClientStatus() string { return r.clientStatus() }
-
-// DesiredStatus is what the servers want of it.
-func (r *row) DesiredStatus() string { return r.desiredStatus() }
-
-// CreateIndex is the index at which it was placed.
-func (r *row) CreateIndex() uint64 { return r.batch.createIndex }
-
-// Namespace is its job's.
-func (r *row) Namespace() string { return r.batch.namespace }
-
-// CompareCreated orders allocations by the index at which they were placed, and those of one index by ID.
-func (r *row) CompareCreated(o *row) int {
-	switch {
-	case r.batch.createIndex != o.batch.createIndex:
-		return cmp.Compare(r.batch.createIndex, o.batch.createIndex)
-	case r.odd() || o.odd():
-		return strings.Compare(r.ID(), o.ID())
-	}
-	return r.id.Compare(o.id)
-}
-
-// Suspended tells whether the servers want it frozen in place.
-func (r *row) Suspended() bool { return r.desiredStatus() == structs.AllocDesiredSuspend }
-
-// Transition is what the scheduler is asked to do with it.
-func (r *row) Transition() structs.DesiredTransition {
-	if r.noted == nil {
-		return structs.DesiredTransition{}
-	}
-	return r.noted.transition
-}
-
-// Resources are what it was given: the same object as long as nothing of them changes.
-func (r *row) Resources() *structs.AllocatedResources {
-	if r.noted != nil && r.noted.own&ownResources != 0 {
-		return r.noted.resources
-	}
-	return r.batch.resources
-}
-
-// ID is the allocation's ID.
-func (r *row) ID() string {
-	if r.odd() {
-		return r.noted.id
-	}
-	return r.id.String()
-}
-
-// odd tells whether the ID is no UUID.
-func (r *row) odd() bool { return r.noted != nil && r.noted.id != "" }
-
-func (r *row) clientStatus() string {
+func (r *Row) ClientStatus() string {
 	switch {
 	case r.client != otherStatus:
 	case r.noted == nil:
@@ -153,7 +101,8 @@ func (r *row) clientStatus() string {
 	return statusNames[r.client]
 }
 
-func (r *row) desiredStatus() string {
+// DesiredStatus is what the servers want of it.
+func (r *Row) DesiredStatus() string {
 	switch {
 	case r.desired != otherStatus:
 	case r.noted == nil:
@@ -164,19 +113,78 @@ func (r *row) desiredStatus() string {
 	return statusNames[r.desired]
 }
 
+// CreateIndex is the index at which it was placed.
+func (r *Row) CreateIndex() uint64 { return r.batch.createIndex }
+
+// AllocModifyIndex is the index at which the servers changed it last.
+func (r *Row) AllocModifyIndex() uint64 { return r.allocModify }
+
+// Batch is what it shares with others. Rows of one batch are of one version of a job.
+func (r *Row) Batch() *Batch { return r.batch }
+
+// JobVersion is the version of the job that it is of.
+func (r *Row) JobVersion() uint64 { return r.batch.jobVersion }
+
+// Group is its task group.
+func (r *Row) Group() string { return r.batch.group }
+
+// Namespace is its job's.
+func (r *Row) Namespace() string { return r.batch.namespace }
+
+// CompareCreated orders allocations by the index at which they were placed, and those of one index by ID.
+func (r *Row) CompareCreated(o *Row) int {
+	switch {
+	case r.batch.createIndex != o.batch.createIndex:
+		return cmp.Compare(r.batch.createIndex, o.batch.createIndex)
+	case r.odd() || o.odd():
+		return strings.Compare(r.ID(), o.ID())
+	}
+	return r.id.Compare(o.id)
+}
+
+// Suspended tells whether the servers want it frozen in place.
+func (r *Row) Suspended() bool { return r.DesiredStatus() == structs.AllocDesiredSuspend }
+
+// Transition is what the scheduler is asked to do with it.
+func (r *Row) Transition() structs.DesiredTransition {
+	if r.noted == nil {
+		return structs.DesiredTransition{}
+	}
+	return r.noted.transition
+}
+
+// Resources are what it was given: the same object as long as nothing of them changes.
+func (r *Row) Resources() *structs.AllocatedResources {
+	if r.noted != nil && r.noted.own&ownResources != 0 {
+		return r.noted.resources
+	}
+	return r.batch.resources
+}
+
+// ID is the allocation's ID.
+func (r *Row) ID() string {
+	if r.odd() {
+		return r.noted.id
+	}
+	return r.id.String()
+}
+
+// odd tells whether the ID is no UUID.
+func (r *Row) odd() bool { return r.noted != nil && r.noted.id != "" }
+
 // ClientTerminal is as structs.Allocation's.
-func (r *row) ClientTerminal() bool { return structs.TerminalClientStatus(r.clientStatus()) }
+func (r *Row) ClientTerminal() bool { return structs.TerminalClientStatus(r.ClientStatus()) }
 
 // Terminal is as structs.Allocation's.
-func (r *row) Terminal() bool { return r.stopped() || r.ClientTerminal() }
+func (r *Row) Terminal() bool { return r.Stopped() || r.ClientTerminal() }
 
-// stopped tells whether the servers have stopped it.
-func (r *row) stopped() bool {
-	d := r.desiredStatus()
+// Stopped tells whether the servers have stopped it.
+func (r *Row) Stopped() bool {
+	d := r.DesiredStatus()
 	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict
 }
 
-func (r *row) name() string {
+func (r *Row) name() string {
 	if n := r.noted; n != nil && n.named {
 		return n.name
 	}
@@ -185,22 +193,18 @@ func (r *row) name() string {
 }
 
 // appendName writes what structs.AllocName gives.
-func appendName(to []byte, b *common, index int) []byte {
+func appendName(to []byte, b *Batch, index int) []byte {
 	to = append(append(append(to, b.jobID...), '.'), b.group...)
 	return append(strconv.AppendInt(append(to, '['), int64(index), 10), ']')
 }
 
-// alloc makes the whole value, without its job.
-func (r *row) alloc() *structs.Allocation { return r.made(false) }
-
-// made is alloc; brief, it is without the events of tasks that have not ended, which are
-// most of what it takes.
-func (r *row) made(brief bool) *structs.Allocation {
+// made makes the whole value, without its job; see Brief.
+func (r *Row) made(brief bool) *structs.Allocation {
 	b := r.batch
 	a := &structs.Allocation{
 		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.String(), NodeName: r.node.name,
 		JobID: b.jobID, JobVersion: b.jobVersion, TaskGroup: b.group, AllocatedResources: b.resources, Metrics: b.metrics,
-		DesiredStatus: r.desiredStatus(), ClientStatus: r.clientStatus(),
+		DesiredStatus: r.DesiredStatus(), ClientStatus: r.ClientStatus(),
 		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
 		CreateTime: b.createTime, ModifyTime: r.modifyTime,
 	}
@@ -235,9 +239,9 @@ func (n *noted) onto(a *structs.Allocation) {
 	}
 }
 
-// plain is instance i of a plan's batch, which has no resources of its own. It is
+// Allocation is instance i of a plan's batch, which has no resources of its own. It is
 // what structs.PlacementBatch.Allocation gives, but shares what is never changed.
-func (c *common) plain(p *structs.PlacementBatch, i int, id string) *structs.Allocation {
+func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs.Allocation {
 	in := &p.Instances[i]
 	a := &structs.Allocation{
 		ID: id, Namespace: c.namespace, EvalID: c.evalID, NodeID: p.Nodes[in.Node].ID, NodeName: p.Nodes[in.Node].Name,
@@ -256,8 +260,8 @@ func (c *common) plain(p *structs.PlacementBatch, i int, id string) *structs.All
 
 // newRow makes a's row, but for what its client said, with what b shares. was is the row that it follows, whose
 // parts are shared as far as they stay; it may be nil.
-func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
-	r := &row{
+func newRow(a *structs.Allocation, b *Batch, node *place, was *Row) *Row {
+	r := &Row{
 		batch: b, node: node, modify: a.ModifyIndex, allocModify: a.AllocModifyIndex, modifyTime: a.ModifyTime,
 		desired: statusOf(a.DesiredStatus), client: statusOf(a.ClientStatus),
 	}
@@ -290,7 +294,7 @@ func newRow(a *structs.Allocation, b *common, node *place, was *row) *row {
 	return r
 }
 
-func (*row) setPreempted(a *structs.Allocation, n *noted, was *row) {
+func (*Row) setPreempted(a *structs.Allocation, n *noted, was *Row) {
 	if a.PreemptedAllocations == nil {
 		return
 	}
@@ -302,7 +306,7 @@ func (*row) setPreempted(a *structs.Allocation, n *noted, was *row) {
 	n.preempted = &list // not the whole allocation
 }
 
-func (r *row) setName(a *structs.Allocation, n *noted) {
+func (r *Row) setName(a *structs.Allocation, n *noted) {
 	index := structs.AllocIndex(a.Name)
 	r.index = int32(index) //nolint:gosec // at most 10 digits: one that does not fit has another name
 	var buf [128]byte
@@ -312,7 +316,7 @@ func (r *row) setName(a *structs.Allocation, n *noted) {
 }
 
 // setOwn notes what the allocation has otherwise than its batch.
-func (r *row) setOwn(a *structs.Allocation, n *noted) {
+func (r *Row) setOwn(a *structs.Allocation, n *noted) {
 	if a.AllocatedResources != r.batch.resources {
 		n.own |= ownResources
 		n.resources = a.AllocatedResources

@@ -1,4 +1,4 @@
-package state
+package alloctable
 
 import (
 	"reflect"
@@ -8,16 +8,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// allocEdit is a private form of an allocTable that can be changed: what log
+// Edit is a private form of an Table that can be changed: what log
 // entries that are applied together, or an import, do. Abandoning it costs nothing. It is for one goroutine.
-type allocEdit struct {
-	allocTable
+type Edit struct {
+	Table
 	tok     *persist.Token
-	touched []subject // the groups that changed
-	derived map[derivation]*common
-	last    [groupKinds]named // the last of each kind: neighbours share them
+	touched []GroupRef // the groups that changed
+	derived map[derivation]*Batch
+	last    [GroupKinds]named // the last of each kind: neighbours share them
 	strings map[string]string
 	packer  packer
+}
+
+// GroupRef names a group: a node's or an evaluation's by ID, a job's by
+// indexkey.HashJob's string.
+type GroupRef struct {
+	Kind GroupKind
+	Name string
 }
 
 // named is a group that this edit may change.
@@ -28,26 +35,34 @@ type named struct {
 
 // derivation names a batch that follows from another by an update in place.
 type derivation struct {
-	from    *common
+	from    *Batch
 	version uint64
 	eval    string
 }
 
-func (t *allocTable) edit() *allocEdit { return &allocEdit{allocTable: *t, tok: persist.NewToken()} }
+func (t *Table) Edit() *Edit { return &Edit{Table: *t, tok: persist.NewToken()} }
 
-// table is what the edit has made. The edit must not be used afterwards.
-func (e *allocEdit) table() *allocTable {
-	t := e.allocTable
+// Commit is what the edit has made. The edit must not be used afterwards.
+func (e *Edit) Commit() *Table {
+	t := e.Table
 	return &t
 }
 
-// put stores a row, in place of one of the same ID. With evaluations alone may
+// NextEntry says that what follows is of another log entry: what shares a batch must not
+// depend on what is applied together.
+func (e *Edit) NextEntry() { e.derived = nil }
+
+// Touched lists the groups that were changed since the edit began; some may be gone, or
+// as they were.
+func (e *Edit) Touched() []GroupRef { return e.touched }
+
+// Put stores a row, in place of one of the same ID. With evaluations alone may
 // it differ from that one in what it belongs to, but for an import.
-func (e *allocEdit) put(r *row) {
+func (e *Edit) Put(r *Row) {
 	n, found := e.ordinalOf(r)
 	if found {
 		was := e.rows.Get(uint32(n))
-		for kind := range groupKinds {
+		for kind := range GroupKinds {
 			if from, to := was.label(kind), r.label(kind); from != to {
 				e.leave(kind, from, n)
 				e.join(kind, r, n)
@@ -58,13 +73,13 @@ func (e *allocEdit) put(r *row) {
 		e.rows.Set(e.tok, uint32(n), r)
 		return
 	}
-	e.add(r)
+	e.Add(r)
 }
 
-// add stores a row of an ID that is not there.
-func (e *allocEdit) add(r *row) {
+// Add stores a row of an ID that is not there.
+func (e *Edit) Add(r *Row) {
 	n := e.take()
-	for kind := range groupKinds {
+	for kind := range GroupKinds {
 		e.join(kind, r, n)
 	}
 	if r.odd() {
@@ -75,7 +90,7 @@ func (e *allocEdit) add(r *row) {
 	e.rows.Set(e.tok, uint32(n), r)
 }
 
-func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
+func (e *Edit) ordinalOf(r *Row) (ordinal, bool) {
 	if r.odd() {
 		return e.odd.Get(indexkey.Text(r.noted.id))
 	}
@@ -83,7 +98,7 @@ func (e *allocEdit) ordinalOf(r *row) (ordinal, bool) {
 }
 
 // take gives an ordinal without a row, the lowest one.
-func (e *allocEdit) take() (n ordinal) {
+func (e *Edit) take() (n ordinal) {
 	if e.free.Len() == 0 {
 		e.next++
 		return e.next - 1
@@ -96,10 +111,10 @@ func (e *allocEdit) take() (n ordinal) {
 	return n
 }
 
-// remove forgets a row that is there.
-func (e *allocEdit) remove(r *row) {
+// Remove forgets a row that is there.
+func (e *Edit) Remove(r *Row) {
 	n, _ := e.ordinalOf(r)
-	for kind := range groupKinds {
+	for kind := range GroupKinds {
 		e.leave(kind, r.label(kind), n)
 	}
 	if r.odd() {
@@ -112,7 +127,7 @@ func (e *allocEdit) remove(r *row) {
 }
 
 // group gives a group to change, made if need be.
-func (e *allocEdit) group(kind groupKind, key indexkey.Hashed) *group {
+func (e *Edit) group(kind GroupKind, key indexkey.Hashed) *group {
 	if e.last[kind].key == key && e.last[kind].group != nil {
 		return e.last[kind].group
 	}
@@ -128,19 +143,19 @@ func (e *allocEdit) group(kind groupKind, key indexkey.Hashed) *group {
 	}
 	e.last[kind] = named{key, g}
 	e.groups[kind].Put(e.tok, key, g)
-	e.touched = append(e.touched, subject{subjectKind(kind), key.String()})
+	e.touched = append(e.touched, GroupRef{kind, key.String()})
 	return g
 }
 
-func (e *allocEdit) join(kind groupKind, r *row, n ordinal) {
+func (e *Edit) join(kind GroupKind, r *Row, n ordinal) {
 	g := e.group(kind, r.label(kind))
 	g.rows.Put(e.tok, n, struct{}{})
-	if kind == ofNode {
+	if kind == ByNode {
 		g.node = r.node
 	}
 }
 
-func (e *allocEdit) leave(kind groupKind, key indexkey.Hashed, n ordinal) {
+func (e *Edit) leave(kind GroupKind, key indexkey.Hashed, n ordinal) {
 	g := e.group(kind, key)
 	g.rows.Delete(e.tok, n)
 	if g.rows.Len() == 0 {
@@ -149,14 +164,14 @@ func (e *allocEdit) leave(kind groupKind, key indexkey.Hashed, n ordinal) {
 	}
 }
 
-// pack makes a's row. was is the row that it follows, and before what that is as a
+// Pack makes a's row. was is the row that it follows, and before what that is as a
 // whole, of which a may have kept parts; both are nil if it is new. b is its batch, nil
 // if that follows from was.
-func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row, before *structs.Allocation) *row {
+func (e *Edit) Pack(a *structs.Allocation, b *Batch, was *Row, before *structs.Allocation) *Row {
 	if b == nil {
 		b = e.batchAfter(a, was)
 	}
-	a.DesiredDescription = e.intern(a.DesiredDescription)
+	a.DesiredDescription = e.Intern(a.DesiredDescription)
 	var node *place
 	if was != nil && was.node.id.String() == a.NodeID && was.node.name == a.NodeName {
 		node = was.node
@@ -175,9 +190,9 @@ func (e *allocEdit) pack(a *structs.Allocation, b *common, was *row, before *str
 
 // place gives a node as allocations name it, the same object for all if they agree.
 // The node is to get a row with it.
-func (e *allocEdit) place(id, name string) *place {
+func (e *Edit) place(id, name string) *place {
 	l := indexkey.Hash(id)
-	if g := e.group(ofNode, l); g.node != nil && g.node.name == name {
+	if g := e.group(ByNode, l); g.node != nil && g.node.name == name {
 		return g.node
 	}
 	return &place{l, name}
@@ -185,7 +200,7 @@ func (e *allocEdit) place(id, name string) *place {
 
 // batchAfter is the batch of what was changed: the same one, or after an update in
 // place one that all of its batch share which were updated alike.
-func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
+func (e *Edit) batchAfter(a *structs.Allocation, was *Row) *Batch {
 	b := was.batch
 	if b.jobVersion == a.JobVersion && b.evalID == a.EvalID {
 		return b
@@ -199,7 +214,7 @@ func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
 			next.resources = a.AllocatedResources
 		}
 		if e.derived == nil {
-			e.derived = map[derivation]*common{}
+			e.derived = map[derivation]*Batch{}
 		}
 		after = &next
 		e.derived[k] = after
@@ -213,7 +228,8 @@ func (e *allocEdit) batchAfter(a *structs.Allocation, was *row) *common {
 // maxInterned bounds the texts that an edit remembers to keep each once.
 const maxInterned = 100_000
 
-func (e *allocEdit) intern(s string) string {
+// Intern is the text, the same string for all that are equal.
+func (e *Edit) Intern(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -229,9 +245,9 @@ func (e *allocEdit) intern(s string) string {
 	return s
 }
 
-// newCommon is what a plan's batch shares, placed at an index.
-func newCommon(p *structs.PlacementBatch, index uint64) *common {
-	b := &common{
+// NewBatch is what a plan's batch shares, placed at an index.
+func NewBatch(p *structs.PlacementBatch, index uint64) *Batch {
+	b := &Batch{
 		namespace: p.Namespace, jobID: p.JobID, job: indexkey.HashJob(p.Namespace, p.JobID), eval: indexkey.Hash(p.EvalID), group: p.Group, evalID: p.EvalID,
 		jobVersion: p.JobVersion, createIndex: index, createTime: p.CreateTime,
 		resources: p.Resources, metrics: p.Metrics,
