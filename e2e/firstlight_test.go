@@ -352,7 +352,7 @@ func TestLostNode(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	for _, kind := range []string{"service", "batch"} {
-		within(t, 60*time.Second, kind+" elsewhere", func(ctx context.Context) error {
+		within(t, lostWithin, kind+" elsewhere", func(ctx context.Context) error {
 			allocs, _, err := server.api.JobAllocs(ctx, kind, true, nil)
 			if err != nil {
 				return err

@@ -408,6 +408,11 @@ func slowness() float64 {
 // scaled returns how long to wait for what takes d at most on a machine that does nothing else, without the race detector.
 func scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * slowness()) }
 
+// lostWithin is the product's promise of when a client that is dead is known to be, and its work runs elsewhere (docs/clients.md):
+// it is missed after 6 s by its heartbeats alone, and after 5 s where it gossips; the rest is for placing and starting the work.
+// A client that gossip alone hears is disconnected by then too.
+const lostWithin = 10 * time.Second
+
 // running waits until n allocations of a job run, and gives them.
 func (a *agent) running(job string, n int, limit time.Duration) []*structs.AllocListStub {
 	a.t.Helper()

@@ -78,7 +78,7 @@ func TestNetClientKilled(t *testing.T) {
 	name := fmt.Sprintf("node-%d", victim+1)
 	killed := time.Now()
 	clients[victim].kill()
-	within(t, 60*time.Second, "the work of the dead elsewhere", func(ctx context.Context) error {
+	within(t, lostWithin, "the work of the dead elsewhere", func(ctx context.Context) error {
 		now, _, err := server.api.JobAllocs(ctx, "moved", true, nil)
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func TestNetRPCCut(t *testing.T) {
 	before := idsOf(server.run("kept", 4))
 	cut := time.Now()
 	heal := w.hosts[1].cutPort("tcp", 4647)
-	server.nodeStatus("node-1", structs.NodeStatusDisconnected, 60*time.Second)
+	server.nodeStatus("node-1", structs.NodeStatusDisconnected, lostWithin)
 	t.Logf("FIGURE client whose RPC is cut is disconnected: %v", time.Since(cut).Round(time.Millisecond))
 	soundly(t, 4, clients...)
 	heal()

@@ -151,7 +151,7 @@ func TestReturnedNodeStops(t *testing.T) {
 	second := client("second", 2)
 
 	first.kill() // its tasks go on
-	within(t, 30*time.Second, "three on the second node", func(context.Context) error {
+	within(t, lostWithin, "three on the second node", func(context.Context) error {
 		if n := tasksOf(second); n != 3 {
 			return errorf("%d", n)
 		}
@@ -269,7 +269,7 @@ func TestDisconnectedNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-	within(t, 60*time.Second, "another standing for it", func(context.Context) error {
+	within(t, lostWithin, "another standing for it", func(context.Context) error {
 		if a := is(); a[first].ClientStatus != structs.AllocClientUnknown || a[other].ClientStatus != structs.AllocClientRunning {
 			return fmt.Errorf("%+v", a)
 		}
