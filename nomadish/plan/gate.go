@@ -82,6 +82,7 @@ func (p *pipeline) patience(verdict queue.Verdict) time.Duration {
 		return p.opts.ParkLimit
 	case queue.GateBusy:
 		return busyLimit
+	case queue.GateOpen, queue.GateRefresh, queue.GateShut: // the first two are not kept by time
 	}
 	return 0
 }
