@@ -91,7 +91,9 @@ func (s *Server) seeClients() heartbeat.Witnesses {
 	s.clients.suspect = func(ctx context.Context, nodeIDs []string) error {
 		return s.Call(ctx, wire.MethodNodeSuspect, &structs.NodeSuspectRequest{NodeIDs: nodeIDs}, &structs.WriteReply{})
 	}
-	return &witnesses{s.clients, func(ctx context.Context, nodeID string) (session, gossip bool) { return s.endpoints.Reach(ctx, nodeID) }}
+	return &witnesses{s.clients, func(ctx context.Context, nodeID string) (session, gossip bool) {
+		return s.endpoints.clients.Reach(ctx, nodeID)
+	}}
 }
 
 // runClients has the server take its part in the clients' gossip until ctx ends.
@@ -104,7 +106,7 @@ func (s *Server) runClients(ctx context.Context) {
 		defer cancel()
 		s.clients.run(ctx, changed)
 	})
-	s.wg.Go(func() { s.endpoints.PingSilent(ctx) })
+	s.wg.Go(func() { s.endpoints.clients.PingSilent(ctx) })
 	again, stop := s.gossip.Subscribe()
 	s.wg.Go(func() {
 		defer stop()
@@ -206,7 +208,7 @@ func (s *clients) unmask() {
 	}
 }
 
-// Lost implements rpc.ClientGossip.
+// Lost implements client.Gossip.
 func (s *clients) Lost(nodeIDs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +250,7 @@ func (s *clients) tellLosses(ctx context.Context) {
 	}
 }
 
-// Contacts implements rpc.ClientGossip.
+// Contacts implements client.Gossip.
 func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip {
 	out := &structs.ClientGossip{Addrs: []string{s.pool.Addr()}, Spread: min(joinMost, time.Duration(s.crowd())*joinEach)}
 	for _, one := range s.servers() {
@@ -272,7 +274,7 @@ func (s *clients) crowd() int {
 	return max(s.pool.Clients(), beats.Active())
 }
 
-// Probe implements rpc.ClientGossip.
+// Probe implements client.Gossip.
 func (s *clients) Probe(id string) error { return s.pool.Probe(id) }
 
 func (s *clients) close() error {

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/client"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
-	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -133,7 +133,7 @@ type Config struct {
 
 	Logger hclog.Logger
 	// Agent answers what operators ask of the agent that the server runs in; nil: nobody does.
-	Agent rpc.Agent
+	Agent client.Agent
 
 	// entries is the last type of log entries that the server says it knows, in tests; 0: it says the truth.
 	entries structs.LogType

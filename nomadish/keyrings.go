@@ -61,7 +61,7 @@ type keyrings struct {
 	clients *clientKeys // nil: it does not gossip with clients
 }
 
-// Change implements rpc.Keyrings.
+// Change implements cluster.Keyrings.
 func (k *keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*structs.KeyringReply, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(args.Key))
 	if err != nil {

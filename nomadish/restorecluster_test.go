@@ -133,7 +133,7 @@ func queries() int {
 	}
 	n := 0
 	for one := range strings.SplitSeq(b.String(), "\n\n") {
-		if strings.Contains(one, "rpc.(*Endpoints).query(") && strings.Contains(one, "(*WatchSet).Wait(") {
+		if strings.Contains(one, "rpc.(*Router).Query(") && strings.Contains(one, "(*WatchSet).Wait(") {
 			n++
 		}
 	}

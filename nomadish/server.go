@@ -18,7 +18,6 @@ import (
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
 	"github.com/nomadish/nomadish/nomadish/quorum"
-	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
@@ -35,7 +34,7 @@ type Server struct {
 	pool      *wire.Pool
 	far       *wire.Pool // to servers of other regions
 	mux       *wire.Mux
-	endpoints *rpc.Endpoints
+	endpoints *endpoints
 	leader    *leaderParts
 	typicals  *worker.Typicals
 	workers   *workers
@@ -83,8 +82,8 @@ func NewServer(cfg *Config) (*Server, error) {
 		s.wg.Go(func() { s.giveWay(ctx) })
 	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
-	s.wg.Go(func() { s.endpoints.PingWorkers(ctx) })
-	s.wg.Go(func() { s.endpoints.WatchLeader(ctx) })
+	s.wg.Go(func() { s.endpoints.evals.PingWorkers(ctx) })
+	s.wg.Go(func() { s.endpoints.router.WatchLeader(ctx) })
 	s.runClients(ctx)
 	s.wg.Go(func() { s.workers.run(ctx) })
 	if err := s.findOthers(ctx); err != nil {
@@ -150,23 +149,7 @@ func (s *Server) open() error {
 	seen := s.seeClients()
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
 	s.clientKeys.lead(s.leader)
-	deps := rpc.Deps{
-		Store: store, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Heartbeats: s.leader.heartbeats,
-		Collector: s.leader.collector, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading},
-		Cluster: raftServers, Gossip: s.gossip, Keyrings: &keyrings{s.keyPools(), s.clientKeys}, Founding: s.founder, Keeper: s.leader.keeper, Pool: s.pool,
-		Regions: s.regions, Far: s.far, Self: s.mux.Local,
-		Snapshots: &snapshots{s.raft, s.leader}, Spool: s.spool,
-		Agent: cfg.Agent, Typical: s.typicals.For, Logger: s.logger, NewID: NewID, Now: time.Now,
-	}
-	if s.clients != nil {
-		deps.Clients = s.clients
-	}
-	s.endpoints = rpc.New(rpc.Config{
-		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, Version: cfg.Version, JobMaxCount: cfg.JobMaxCount,
-		JobDefaultPriority: cfg.JobDefaultPriority, JobMaxPriority: cfg.JobMaxPriority, JobMaxSource: cfg.JobMaxSource, JobMaxSize: cfg.JobMaxSize, Hold: cfg.Hold, MaxRegistering: cfg.MaxRegistering,
-		NodeMaxMessage: cfg.NodeMaxMessage, NodeMaxRate: cfg.NodeMaxRate,
-	}, deps)
-	s.endpoints.Register(s.mux)
+	s.openEndpoints(raftServers)
 	s.clients.listen(s.leader.heartbeats)
 	return nil
 }
@@ -226,7 +209,7 @@ func (s *Server) serveRPC(ctx context.Context, conn net.Conn) {
 		return
 	}
 	s.mux.Serve(ctx, session)
-	s.endpoints.SessionClosed(session)
+	s.endpoints.sessionClosed(session)
 }
 
 // Call calls an RPC method as if over the network: it is answered here or passed
@@ -273,7 +256,7 @@ func (s *Server) Stats() map[string]map[string]string {
 	}
 	out := map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
 	if s.IsLeader() {
-		nomad["servers_whose_workers_wait"] = fmt.Sprint(s.endpoints.WorkersWait())
+		nomad["servers_whose_workers_wait"] = fmt.Sprint(s.endpoints.evals.WorkersWait())
 	}
 	if s.clients != nil {
 		out["serf_clients"] = s.clients.pool.Stats()

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/job"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/rpc"
@@ -174,10 +175,10 @@ func (c *virtualCluster) start(i int) {
 func (s *virtualServer) endpoints(l *virtualLife) *wire.Mux {
 	mux, others := wire.NewMux(s.cfg.Logger, 0), wire.NewPool(wire.Config{}, nil)
 	others.Close()
-	rpc.New(rpc.Config{ID: s.id, Name: s.cfg.Name, Region: s.cfg.Region, Datacenter: s.cfg.Datacenter, Hold: readLimit}, rpc.Deps{
-		Store: l.store, Applier: l.raftNode, Leadership: &leadership{raftNode: l.raftNode, leading: l.leader.leading}, Pool: others,
-		Logger: s.cfg.Logger, NewID: NewID, Now: time.Now,
-	}).Register(mux)
+	router := rpc.New(rpc.Config{ID: s.id, Name: s.cfg.Name, Region: s.cfg.Region, Hold: readLimit}, rpc.Deps{
+		Store: l.store, Leadership: &leadership{raftNode: l.raftNode, leading: l.leader.leading}, Pool: others, Logger: s.cfg.Logger,
+	})
+	rpc.Register(mux, job.New(job.Config{}, job.Deps{Router: router, Applier: l.raftNode, NewID: NewID, Now: time.Now}))
 	return mux
 }
 

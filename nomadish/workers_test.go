@@ -89,7 +89,7 @@ func TestDequeueOfALostServer(t *testing.T) {
 				t.Fatalf("the call ended: %v", err)
 			default:
 			}
-			if s.endpoints.WorkersWait() == 0 {
+			if s.endpoints.evals.WorkersWait() == 0 {
 				return errors.New("it does not wait yet")
 			}
 			return nil
@@ -100,7 +100,7 @@ func TestDequeueOfALostServer(t *testing.T) {
 		}
 		cancel()
 		within(t, time.Minute, "the end of the call there", func(context.Context) error {
-			if s.endpoints.WorkersWait() > 0 {
+			if s.endpoints.evals.WorkersWait() > 0 {
 				return errors.New("it waits still")
 			}
 			return nil

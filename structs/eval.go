@@ -106,6 +106,14 @@ type EvaluationStub struct {
 	ModifyTime        int64
 }
 
+// NewEval is an evaluation that a job is to be looked at for. Who mints it gives its ID, and the time in Unix nanoseconds.
+func NewEval(id string, job *Job, trigger string, now int64) *Evaluation {
+	return &Evaluation{
+		ID: id, Namespace: job.Namespace, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger,
+		JobID: job.ID, JobModifyIndex: job.JobModifyIndex, Status: EvalStatusPending, CreateTime: now, ModifyTime: now,
+	}
+}
+
 // Terminal tells whether nothing more will be done with the evaluation.
 func (e *Evaluation) Terminal() bool {
 	return e.Status == EvalStatusComplete || e.Status == EvalStatusFailed || e.Status == EvalStatusCancelled

@@ -8,6 +8,11 @@ import (
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/drain"
+	"github.com/nomadish/nomadish/nomadish/endpoint/alloc"
+	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
+	jobendpoint "github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
@@ -86,11 +91,7 @@ func lead(r *replica) *leader {
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,
 	}, r.store, l)
 	l.mux = wire.NewMux(silent, 0)
-	rpc.New(rpc.Config{Region: structs.DefaultRegion, Datacenter: "dc1", Hold: 1}, rpc.Deps{
-		Store: r.store, Applier: l, Broker: l.broker, Heartbeats: l.timers, Collector: l.gc, Cluster: members{l}, Leadership: members{l},
-		Logger: silent, NewID: r.newID, Now: now.Now,
-	}).Register(l.mux)
-
+	l.listen(now, silent)
 	if r.store.Snapshot().SchedulerConfig(nil).ModifyIndex == 0 {
 		_, _ = l.Apply(forever, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{ // else the next leader does it
 			Config: r.users.config(), CAS: true, Time: now.Now().UnixNano(),
@@ -109,6 +110,21 @@ func lead(r *replica) *leader {
 	l.again = true
 	l.stir()
 	return l
+}
+
+// listen gives the methods to the leader's mux that nodes, workers and people call here.
+func (l *leader) listen(now *wall, silent hclog.Logger) {
+	r := l.r
+	router := rpc.New(rpc.Config{Region: structs.DefaultRegion, Hold: 1}, rpc.Deps{
+		Store: r.store, Cluster: members{l}, Leadership: members{l}, Logger: silent,
+	})
+	rpc.Register(l.mux,
+		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
+		alloc.New(alloc.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
+		eval.New(eval.Deps{Router: router, Applier: l, Broker: l.broker, Now: now.Now, Logger: silent}),
+		node.New(node.Config{Datacenter: "dc1"}, node.Deps{Router: router, Applier: l, Heartbeats: l.timers, NewID: r.newID, Now: now.Now, Logger: silent}),
+		operator.New(operator.Deps{Router: router, Applier: l, Collector: l.gc, Raft: members{l}, Now: now.Now}),
+	)
 }
 
 // heartbeats makes the timers of the nodes, with the witnesses that there are.
@@ -356,9 +372,6 @@ func (m members) Changed() <-chan struct{} { return nil }
 // LastContact implements rpc.Leadership.
 func (m members) LastContact() time.Duration { return 0 }
 
-// State implements rpc.Cluster.
-func (m members) State() (*structs.RaftStateReply, error) { return &structs.RaftStateReply{}, nil }
-
 // Readable implements rpc.Cluster: all run the same build.
 func (m members) Readable(structs.LogType) error { return nil }
 
@@ -367,5 +380,5 @@ func (m members) Configuration() (*structs.RaftConfigurationReply, error) {
 	return &structs.RaftConfigurationReply{}, nil
 }
 
-// Change implements rpc.Cluster.
+// Change implements operator.Raft.
 func (m members) Change(context.Context, bool, string, string) error { return noLeader() }

@@ -8,36 +8,37 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// created is when something was made: the index, and its ID among those of one index. As a text it is a token of pages.
-type created struct {
-	index uint64
-	id    string
+// Created is when something was made: the index, and its ID among those of one index.
+type Created struct {
+	Index uint64
+	ID    string
 }
 
-func (c created) token() string { return strconv.FormatUint(c.index, 10) + "." + c.id }
+// Token is it as a token of pages.
+func (c Created) Token() string { return strconv.FormatUint(c.Index, 10) + "." + c.ID }
 
-func (c created) compare(o created) int {
-	return cmp.Or(cmp.Compare(c.index, o.index), cmp.Compare(c.id, o.id))
+// Compare orders by when things were made.
+func (c Created) Compare(o Created) int {
+	return cmp.Or(cmp.Compare(c.Index, o.Index), cmp.Compare(c.ID, o.ID))
 }
 
-func parseCreated(token string) (created, error) {
+func parseCreated(token string) (Created, error) {
 	index, id, ok := strings.Cut(token, ".")
 	n, err := strconv.ParseUint(index, 10, 64)
 	if !ok || err != nil {
-		return created{}, structs.Errorf(structs.CodeBadRequest, "next_token %q: not one that this list gave", structs.CutText(token, maxNamed)).
+		return Created{}, structs.Errorf(structs.CodeBadRequest, "next_token %q: not one that this list gave", structs.CutText(token, MaxNamed)).
 			WithHint("a list without a prefix has tokens such as 12.9ecffbba-73be-d909-5d7e-ac2694c10e0c; begin again without one")
 	}
-	return created{n, id}, nil
+	return Created{n, id}, nil
 }
 
-// chronological gives items in the order in which they were made, or backwards, from a page's first one on. Of pages, only
+// Chronological gives items in the order in which they were made, or backwards, from a page's first one on. Of pages, only
 // what is asked for is sorted.
-func chronological[T any](opts *structs.QueryOptions, items iter.Seq[T], of func(T) created, compare func(a, b T) int) (iter.Seq[T], error) {
-	var from created
+func Chronological[T any](opts *structs.QueryOptions, items iter.Seq[T], of func(T) Created, compare func(a, b T) int) (iter.Seq[T], error) {
+	var from Created
 	if opts.NextToken != "" {
 		var err error
 		if from, err = parseCreated(opts.NextToken); err != nil {
@@ -51,7 +52,7 @@ func chronological[T any](opts *structs.QueryOptions, items iter.Seq[T], of func
 	h := &sorting[T]{order: order}
 	for item := range items {
 		if opts.NextToken != "" {
-			if c := of(item).compare(from); c < 0 && !opts.Reverse || c > 0 && opts.Reverse {
+			if c := of(item).Compare(from); c < 0 && !opts.Reverse || c > 0 && opts.Reverse {
 				continue
 			}
 		}
@@ -100,50 +101,8 @@ func (s *sorting[T]) Pop() any {
 	return last
 }
 
-func evalCreated(ev *structs.Evaluation) created { return created{ev.CreateIndex, ev.ID} }
-
-// listed is the items of a list from a page's first one on, and their tokens.
-type listed[T any] struct {
-	items func(yield func(T) bool)
-	token func(T) string
-}
-
-// evalsListed gives the evaluations of a list in its order: by ID if a prefix of it is asked for, else as they were made.
-func evalsListed(ws *state.WatchSet, snap *state.Snapshot, args *structs.EvalListRequest) (listed[*structs.Evaluation], error) {
-	all := matching(ws, snap, args)
-	if args.Prefix != "" {
-		token := func(ev *structs.Evaluation) string { return ev.ID }
-		return listed[*structs.Evaluation]{fromToken(&args.QueryOptions, all, token), token}, nil
-	}
-	sorted, err := chronological(&args.QueryOptions, all, evalCreated, func(a, b *structs.Evaluation) int {
-		return evalCreated(a).compare(evalCreated(b))
-	})
-	return listed[*structs.Evaluation]{sorted, func(ev *structs.Evaluation) string { return evalCreated(ev).token() }}, err
-}
-
-// allocsListed is evalsListed for allocations, of which stub makes lines.
-func allocsListed(
-	ws *state.WatchSet, snap *state.Snapshot, args *structs.QueryOptions, stub func(*structs.Allocation) *structs.AllocListStub,
-) (listed[*structs.AllocListStub], error) {
-	ns := namespaceOf(args)
-	stubs := func(all iter.Seq[*structs.Allocation]) func(yield func(*structs.AllocListStub) bool) {
-		return func(yield func(*structs.AllocListStub) bool) {
-			for a := range all {
-				if !yield(stub(a)) {
-					return
-				}
-			}
-		}
-	}
-	if args.Prefix != "" {
-		token := func(a *structs.AllocListStub) string { return a.ID }
-		return listed[*structs.AllocListStub]{fromToken(args, stubs(snap.Allocs(ws, ns, args.Prefix, args.Reverse)), token), token}, nil
-	}
-	sorted, err := chronological(args, snap.AllocRows(ws, ns),
-		func(r *state.AllocRow) created { return created{r.CreateIndex(), r.ID()} }, (*state.AllocRow).CompareCreated)
-	if err != nil {
-		return listed[*structs.AllocListStub]{}, err
-	}
-	token := func(a *structs.AllocListStub) string { return created{a.CreateIndex, a.ID}.token() }
-	return listed[*structs.AllocListStub]{stubs(snap.WholeAllocs(sorted)), token}, nil
+// Listed is the items of a list from a page's first one on, and their tokens.
+type Listed[T any] struct {
+	Items func(yield func(T) bool)
+	Token func(T) string
 }

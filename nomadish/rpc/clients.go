@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"context"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,31 +12,33 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// sessions remembers which session each node is behind, so that a server can call
+// Sessions remembers which session each node is behind, so that a server can call
 // a client through the connection that the client opened.
-type sessions struct {
+type Sessions struct {
 	mu   sync.Mutex
 	node map[string]*wire.Session
 }
 
-func newSessions() *sessions { return &sessions{node: map[string]*wire.Session{}} }
+// NewSessions makes an empty set of them.
+func NewSessions() *Sessions { return &Sessions{node: map[string]*wire.Session{}} }
 
-// put remembers s for a node until it closes or another takes its place.
-func (s *sessions) put(nodeID string, to *wire.Session) {
+// Put remembers s for a node until it closes or another takes its place.
+func (s *Sessions) Put(nodeID string, to *wire.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node[nodeID] = to
 }
 
-func (s *sessions) get(nodeID string) (*wire.Session, bool) {
+// Get gives the session that a node is behind.
+func (s *Sessions) Get(nodeID string) (*wire.Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to, ok := s.node[nodeID]
 	return to, ok
 }
 
-// forget drops all nodes behind a session that has closed, and gives them.
-func (s *sessions) forget(closed *wire.Session) []string {
+// Forget drops all nodes behind a session that has closed, and gives them.
+func (s *Sessions) Forget(closed *wire.Session) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string
@@ -47,93 +51,42 @@ func (s *sessions) forget(closed *wire.Session) []string {
 	return ids
 }
 
-// SessionClosed forgets the nodes that were behind a session, and gives back what workers had that were. None of its calls
-// is at work any more.
-func (e *Endpoints) SessionClosed(s *wire.Session) {
-	e.giveBack(s)
-	if ids := e.sessions.forget(s); len(ids) > 0 && e.Clients != nil {
-		e.Clients.Lost(ids)
-	}
-}
-
-// registerClients passes the clients' methods on to the clients.
-func (e *Endpoints) registerClients(mux *wire.Mux) {
-	mux.Handle(wire.MethodClientHello, e.hello)
-	mux.Handle(wire.MethodHasNode, local(func(_ context.Context, args *structs.NodeRequest) (*structs.CountReply, error) {
-		reply := &structs.CountReply{}
-		if _, ok := e.sessions.get(args.NodeID); ok {
-			reply.Count = 1
-		}
-		return reply, nil
-	}))
-	for _, method := range []string{
-		wire.MethodClientAllocStats, wire.MethodClientAllocRestart, wire.MethodClientAllocSignal, wire.MethodClientAllocGC,
-		wire.MethodClientFSList, wire.MethodClientFSStat, wire.MethodClientFSRead,
-	} {
-		mux.Handle(method, e.toClient(e.allocsNode))
-	}
-	for _, method := range []string{wire.MethodClientGC, wire.MethodClientHostStats, wire.MethodClientSimHealth, wire.MethodClientMetaRead, wire.MethodClientMetaApply} {
-		mux.Handle(method, e.toClient(e.namedNode))
-	}
-}
-
 // lag bounds the wait for something that the leader knows already to come here.
 const lag = 5 * time.Second
 
-// hello says that a node is behind the session that it comes over. The node has
-// registered; that may still be on its way here. A call is only ever passed to a node
-// whose hello carried the stored secret.
-func (e *Endpoints) hello(ctx context.Context, call *wire.Call) error {
-	var args structs.NodeHeartbeatRequest
-	if err := call.Args(&args); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
-	}
-	if call.Session == nil {
-		return structs.Errorf(structs.CodeBadRequest, "%s: comes over a session only", call.Method)
-	}
-	if !e.Leadership.IsLeader() {
-		e.await(ctx, func(ws *state.WatchSet, snap *state.Snapshot) bool { return snap.Node(ws, args.NodeID) != nil })
-	}
-	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
-		return err
-	}
-	e.sessions.put(args.NodeID, call.Session)
-	return call.Send(&structs.WriteReply{})
-}
-
-// await waits until this server's state has something, or lag is over.
-func (e *Endpoints) await(ctx context.Context, there func(*state.WatchSet, *state.Snapshot) bool) {
+// Await waits until this server's state has something, or lag is over.
+func (r *Router) Await(ctx context.Context, there func(*state.WatchSet, *state.Snapshot) bool) {
 	ctx, cancel := context.WithTimeout(ctx, lag)
 	defer cancel()
 	for {
 		ws := state.NewWatchSet()
-		if there(ws, e.Store.Snapshot()) || !ws.Wait(ctx) {
+		if there(ws, r.Store.Snapshot()) || !ws.Wait(ctx) {
 			return
 		}
 	}
 }
 
 // allocsNode is the node of the allocation that a call is about.
-func (e *Endpoints) allocsNode(ctx context.Context, call *wire.Call) (string, error) {
+func (r *Router) allocsNode(ctx context.Context, call *wire.Call) (string, error) {
 	var args struct{ AllocID string }
 	if err := call.Args(&args); err != nil {
 		return "", structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 	}
-	if err := checkUUID("allocation", args.AllocID); err != nil {
+	if err := CheckUUID("allocation", args.AllocID); err != nil {
 		return "", err
 	}
 	if call.Via == wire.ViaHolder { // another server has seen it
-		e.await(ctx, func(ws *state.WatchSet, snap *state.Snapshot) bool { return snap.Alloc(ws, args.AllocID) != nil })
+		r.Await(ctx, func(ws *state.WatchSet, snap *state.Snapshot) bool { return snap.Alloc(ws, args.AllocID) != nil })
 	}
-	alloc := e.Store.Snapshot().Alloc(nil, args.AllocID)
+	alloc := r.Store.Snapshot().Alloc(nil, args.AllocID)
 	if alloc == nil {
-		return "", notFound("allocation", args.AllocID)
+		return "", NotFound("allocation", args.AllocID)
 	}
 	return alloc.NodeID, nil
 }
 
 // namedNode is the node that a call names.
-func (e *Endpoints) namedNode(_ context.Context, call *wire.Call) (string, error) {
+func (r *Router) namedNode(_ context.Context, call *wire.Call) (string, error) {
 	var args struct{ NodeID string }
 	if err := call.Args(&args); err != nil {
 		return "", structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
@@ -144,42 +97,42 @@ func (e *Endpoints) namedNode(_ context.Context, call *wire.Call) (string, error
 // toClient makes a handler that passes a call on to the client of a node, which may be
 // connected to another server. The leader has no part in it, unless this server does not
 // know yet what is asked for.
-func (e *Endpoints) toClient(nodeOf func(context.Context, *wire.Call) (string, error)) wire.Handler {
+func (r *Router) toClient(nodeOf func(context.Context, *wire.Call) (string, error)) wire.Handler {
 	here := func(ctx context.Context, call *wire.Call) error {
 		id, err := nodeOf(ctx, call)
 		if err != nil {
 			return err
 		}
-		return e.relayTo(ctx, call, id)
+		return r.relayTo(ctx, call, id)
 	}
-	return e.regional(false, func(ctx context.Context, call *wire.Call) error {
-		if call.Via == wire.ViaHolder || e.Leadership.IsLeader() {
+	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
+		if call.Via == wire.ViaHolder || r.Leadership.IsLeader() {
 			return here(ctx, call)
 		}
-		if id, err := nodeOf(ctx, call); err == nil && e.Store.Snapshot().Node(nil, id) != nil {
-			return e.relayTo(ctx, call, id)
+		if id, err := nodeOf(ctx, call); err == nil && r.Store.Snapshot().Node(nil, id) != nil {
+			return r.relayTo(ctx, call, id)
 		}
-		return e.atLeader(ctx, call, false, here)
+		return r.atLeader(ctx, call, false, here)
 	})
 }
 
-func (e *Endpoints) relayTo(ctx context.Context, call *wire.Call, nodeID string) error {
-	node, err := e.nodeOf(nodeID)
+func (r *Router) relayTo(ctx context.Context, call *wire.Call, nodeID string) error {
+	node, err := r.Node(nodeID)
 	if err != nil {
 		return err
 	}
-	session, ok := e.sessions.get(nodeID)
+	session, ok := r.Sessions.Get(nodeID)
 	via := wire.Via("")
 	if !ok && call.Via != wire.ViaHolder {
-		session, ok = e.holder(ctx, nodeID)
+		session, ok = r.holder(ctx, nodeID)
 		via = wire.ViaHolder
 	}
 	if !ok {
-		return structs.Errorf(structs.CodeNoNode, "node %s is not connected (status %s)", shortName(node), node.Status).
+		return structs.Errorf(structs.CodeNoNode, "node %s is not connected (status %s)", ShortName(node), node.Status).
 			WithHint("its agent may be down; try again when it is back")
 	}
 	if err := call.Relay(ctx, session, via, nil); err != nil {
-		return structs.Errorf(structs.CodeNoNode, "node %s: %w", shortName(node), err)
+		return structs.Errorf(structs.CodeNoNode, "node %s: %w", ShortName(node), err)
 	}
 	return nil
 }
@@ -189,8 +142,8 @@ const askHolder = 2 * time.Second
 
 // holder finds the server that a node is connected to: all are asked at once, and the
 // first that has it is taken.
-func (e *Endpoints) holder(ctx context.Context, nodeID string) (*wire.Session, bool) {
-	conf, err := e.Cluster.Configuration()
+func (r *Router) holder(ctx context.Context, nodeID string) (*wire.Session, bool) {
+	conf, err := r.Cluster.Configuration()
 	if err != nil {
 		return nil, false
 	}
@@ -199,12 +152,12 @@ func (e *Endpoints) holder(ctx context.Context, nodeID string) (*wire.Session, b
 	answers := make(chan *wire.Session, len(conf.Servers))
 	asked := 0
 	for _, s := range conf.Servers {
-		if s.ID == e.ID {
+		if s.ID == r.ID {
 			continue
 		}
 		asked++
 		go func() { // ends with asking
-			session, err := e.Pool.Session(asking, s.Address)
+			session, err := r.Pool.Session(asking, s.Address)
 			var reply structs.CountReply
 			if err == nil {
 				err = session.Call(asking, wire.MethodHasNode, &structs.NodeRequest{NodeID: nodeID}, &reply)
@@ -221,4 +174,59 @@ func (e *Endpoints) holder(ctx context.Context, nodeID string) (*wire.Session, b
 		}
 	}
 	return nil, false
+}
+
+// ToAllocsClient passes a call on to the client that has the allocation which the call names.
+func (r *Router) ToAllocsClient() wire.Handler { return r.toClient(r.allocsNode) }
+
+// ToNodesClient passes a call on to the client of the node which the call names.
+func (r *Router) ToNodesClient() wire.Handler { return r.toClient(r.namedNode) }
+
+// Node reads a node or says that there is none.
+func (r *Router) Node(id string) (*structs.Node, error) {
+	if err := CheckUUID("node", id); err != nil {
+		return nil, err
+	}
+	node := r.Snapshot().Node(nil, id)
+	if node == nil {
+		return nil, NotFound("node", id)
+	}
+	return node, nil
+}
+
+// ShortName is a node's name in a message.
+func ShortName(n *structs.Node) string {
+	return strings.TrimSpace(n.Name + " (" + structs.ShortID(n.ID) + ")")
+}
+
+// Others are some sessions that a node is not behind.
+func (s *Sessions) Others(nodeID string, most int) []*wire.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, seen := s.node[nodeID], map[*wire.Session]bool{}
+	var out []*wire.Session
+	for _, one := range s.node { // order does not matter: any will do
+		if len(out) == 4*most {
+			break
+		}
+		if one != own && !seen[one] {
+			seen[one] = true
+			out = append(out, one)
+		}
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(len(out), most)]
+}
+
+// Silent are the sessions that nothing was heard of since a time, with the nodes behind them.
+func (s *Sessions) Silent(since time.Time) map[*wire.Session][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[*wire.Session][]string{}
+	for id, one := range s.node { // order does not matter: they are gathered
+		if !one.Heard().After(since) {
+			out[one] = append(out[one], id)
+		}
+	}
+	return out
 }

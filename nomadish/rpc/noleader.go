@@ -9,10 +9,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// noLeader says why nobody leads, as far as this server knows, and what to do. It begins in Nomad's words, which programs
+// NoLeader says why nobody leads, as far as this server knows, and what to do. It begins in Nomad's words, which programs
 // look for.
-func (e *Endpoints) noLeader() error {
-	why, todo := e.leaderless()
+func (r *Router) NoLeader() error {
+	why, todo := r.leaderless()
 	if why == "" {
 		return structs.Errorf(structs.CodeNoLeader, "No cluster leader").WithHint("an election may be going on; try again")
 	}
@@ -20,13 +20,13 @@ func (e *Endpoints) noLeader() error {
 }
 
 // leaderless is why nobody can lead, as far as this server knows, and what to do; empty: it knows of nothing.
-func (e *Endpoints) leaderless() (why, todo string) {
-	if e.Founding != nil {
-		if why, todo = e.Founding.Unfounded(); why != "" {
+func (r *Router) leaderless() (why, todo string) {
+	if r.Founding != nil {
+		if why, todo = r.Founding.Unfounded(); why != "" {
 			return why, todo
 		}
 	}
-	there, voters, missing := e.voters()
+	there, voters, missing := r.voters()
 	if majority := voters/2 + 1; voters > 0 && there < majority {
 		return fmt.Sprintf("%d of %d servers can be seen, at least %d must be; missing: %s", there, voters, majority, strings.Join(missing, ", ")),
 			"start those again; if they are lost for good, peers.json makes a cluster of those that are left: docs/servers.md"
@@ -42,29 +42,29 @@ const (
 )
 
 // WatchLeader logs that nobody leads, when that lasts, and that somebody does again, until ctx ends.
-func (e *Endpoints) WatchLeader(ctx context.Context) {
+func (r *Router) WatchLeader(ctx context.Context) {
 	var lost time.Time // zero: somebody leads
 	var due <-chan time.Time
 	said := false
 	for {
-		changed, leader := e.Leadership.Changed(), e.Leadership.Reign().Addr // in this order: none is missed
+		changed, leader := r.Leadership.Changed(), r.Leadership.Reign().Addr // in this order: none is missed
 		switch {
 		case leader == "" && lost.IsZero():
 			lost, due = time.Now(), time.After(leaderWait)
 		case leader != "":
 			if said {
-				e.Logger.Info("there is a leader again", "leader", leader, "after", time.Since(lost).Round(time.Second))
+				r.Logger.Info("there is a leader again", "leader", leader, "after", time.Since(lost).Round(time.Second))
 			}
 			lost, due, said = time.Time{}, nil, false
 		}
 		select {
 		case <-changed:
 		case <-due:
-			why, todo := e.leaderless()
+			why, todo := r.leaderless()
 			if why == "" {
 				why, todo = "not known here: enough servers can be seen to elect one", "see the logs of the others"
 			}
-			e.Logger.Warn("no cluster leader", "for", time.Since(lost).Round(time.Second), "reason", why, "to_do", todo)
+			r.Logger.Warn("no cluster leader", "for", time.Since(lost).Round(time.Second), "reason", why, "to_do", todo)
 			said, due = true, time.After(leaderAgain)
 		case <-ctx.Done():
 			return
@@ -73,16 +73,16 @@ func (e *Endpoints) WatchLeader(ctx context.Context) {
 }
 
 // voters counts the servers that decide, and those of them that gossip sees, and names the others. This server itself is there.
-func (e *Endpoints) voters() (there, all int, missing []string) {
-	if e.Cluster == nil || e.Gossip == nil {
+func (r *Router) voters() (there, all int, missing []string) {
+	if r.Cluster == nil || r.Gossip == nil {
 		return 0, 0, nil
 	}
-	conf, err := e.Cluster.Configuration()
+	conf, err := r.Cluster.Configuration()
 	if err != nil {
 		return 0, 0, nil
 	}
-	alive := map[string]bool{e.ID: true}
-	for _, m := range e.Gossip.Members() {
+	alive := map[string]bool{r.ID: true}
+	for _, m := range r.Gossip.Members() {
 		if m.Status == structs.MemberAlive {
 			alive[m.Tags["id"]] = true
 		}

@@ -19,10 +19,6 @@ type Regions interface {
 	// Servers are the RPC addresses of a region's servers that are there, in the order in
 	// which they are to be asked.
 	Servers(region string) []string
-	// Members are the servers of other regions, failed ones too.
-	Members() []structs.ServerMember
-	Join(addrs []string) (reached int, err error)
-	ForceLeave(name string, prune bool) error
 }
 
 const (
@@ -32,56 +28,56 @@ const (
 	farTries = 3
 )
 
-// inRegion registers a method that any server of the region asked for answers for itself.
-func inRegion[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return e.regional(true, wire.Unary(f))
+// InRegion registers a method that any server of the region asked for answers for itself.
+func InRegion[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return r.Regional(true, wire.Unary(f))
 }
 
-// ownRegion keeps a method to this server's own region: a call that names another is refused. Nodes
+// OwnRegion keeps a method to this server's own region: a call that names another is refused. Nodes
 // belong to the region whose servers they are connected to.
-func ownRegion(e *Endpoints, allowed wire.Handler) wire.Handler {
+func (r *Router) OwnRegion(allowed wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
-		r, err := call.Routing()
+		routing, err := call.Routing()
 		if err != nil {
 			return err
 		}
-		if r.Region != "" && r.Region != e.Region {
-			return structs.Errorf(structs.CodeBadRequest, "%s: region %q: this server is of region %q, and passes this on to no other", call.Method, r.Region, e.Region).
+		if routing.Region != "" && routing.Region != r.Region {
+			return structs.Errorf(structs.CodeBadRequest, "%s: region %q: this server is of region %q, and passes this on to no other", call.Method, routing.Region, r.Region).
 				WithHint("an agent's region and that of the servers it names must be the same")
 		}
 		return allowed(ctx, call)
 	}
 }
 
-// regional passes a call on that is for another region, and has here answer the others.
-func (e *Endpoints) regional(isRead bool, here wire.Handler) wire.Handler {
+// Regional passes a call on that is for another region, and has here answer the others.
+func (r *Router) Regional(isRead bool, here wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
-		r, err := call.Routing()
+		routing, err := call.Routing()
 		if err != nil {
 			return err
 		}
-		if r.Region == "" || r.Region == e.Region {
+		if routing.Region == "" || routing.Region == r.Region {
 			return here(ctx, call)
 		}
-		return e.toRegion(ctx, call, isRead, r.Region)
+		return r.toRegion(ctx, call, isRead, routing.Region)
 	}
 }
 
 // toRegion passes a call on to a server of another region, which sees to its own leader. Servers are
 // tried one after the other for as long as nothing can have come of the call.
-func (e *Endpoints) toRegion(ctx context.Context, call *wire.Call, isRead bool, region string) error {
+func (r *Router) toRegion(ctx context.Context, call *wire.Call, isRead bool, region string) error {
 	if call.Via != "" { // whoever passed it on is wrong about us; it must not go round
-		return structs.Errorf(structs.CodeNoRegion, "a call for region %q was passed on to server %s, which is of region %q", region, e.Name, e.Region).
+		return structs.Errorf(structs.CodeNoRegion, "a call for region %q was passed on to server %s, which is of region %q", region, r.Name, r.Region).
 			WithHint("are two clusters joined that have servers at the same addresses?")
 	}
-	addrs, err := e.path(region)
+	addrs, err := r.path(region)
 	if err != nil {
 		return err
 	}
 	var lost []string
 	code := structs.CodeNoRegion
 	for _, addr := range addrs[:min(len(addrs), farTries)] {
-		err := e.farOnce(ctx, call, isRead, region, addr)
+		err := r.farOnce(ctx, call, isRead, region, addr)
 		var again *notYet
 		if !errors.As(err, &again) {
 			return err
@@ -93,13 +89,13 @@ func (e *Endpoints) toRegion(ctx context.Context, call *wire.Call, isRead bool, 
 }
 
 // path gives the servers of another region that a call can go to.
-func (e *Endpoints) path(region string) ([]string, error) {
-	known := []string{e.Region}
-	if e.Regions != nil {
-		if addrs := e.Regions.Servers(region); len(addrs) > 0 {
+func (r *Router) path(region string) ([]string, error) {
+	known := []string{r.Region}
+	if r.Regions != nil {
+		if addrs := r.Regions.Servers(region); len(addrs) > 0 {
 			return addrs, nil
 		}
-		known = e.Regions.Known()
+		known = r.Regions.Known()
 	}
 	if slices.Contains(known, region) { // in Nomad's words, which programs look for
 		return nil, structs.Errorf(structs.CodeNoRegion, "No path to region %q: it is known, but none of its servers can be reached", region).
@@ -109,15 +105,15 @@ func (e *Endpoints) path(region string) ([]string, error) {
 }
 
 // farOnce passes a call on to one server of another region; a *notYet says that nothing has come of it.
-func (e *Endpoints) farOnce(ctx context.Context, call *wire.Call, isRead bool, region, addr string) error {
-	session, err := e.farSession(ctx, region, addr)
+func (r *Router) farOnce(ctx context.Context, call *wire.Call, isRead bool, region, addr string) error {
+	session, err := r.farSession(ctx, region, addr)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return &notYet{structs.Errorf(structs.CodeNoRegion, "server %s: %w", addr, err)}
 	}
-	err = call.Relay(ctx, session, wire.ViaRegion, func(e *structs.Error) bool { return e.Code == structs.CodeNotLeader })
+	err = call.Relay(ctx, session, wire.ViaRegion, func(said *structs.Error) bool { return said.Code == structs.CodeNotLeader })
 	var said *structs.Error
 	switch {
 	case err == nil:
@@ -137,11 +133,11 @@ func (e *Endpoints) farOnce(ctx context.Context, call *wire.Call, isRead bool, r
 
 // farSession reaches a server of another region. Who dials first may give up on it for reasons of its
 // own; whoever waited for the same connection then dials.
-func (e *Endpoints) farSession(ctx context.Context, region, addr string) (*wire.Session, error) {
+func (r *Router) farSession(ctx context.Context, region, addr string) (*wire.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, farDial)
 	defer cancel()
 	for {
-		session, err := e.Far.SessionIn(ctx, region, addr)
+		session, err := r.Far.SessionIn(ctx, region, addr)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 			return session, err
 		}

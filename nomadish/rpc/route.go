@@ -33,8 +33,6 @@ type Leadership interface {
 
 const (
 	defaultHold = 5 * time.Second
-	// defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
-	defaultRegistering = 256
 	// holdStep bounds the wait for a notice that leadership has changed: a leader that
 	// cannot be reached may come back without one.
 	holdStep = 250 * time.Millisecond
@@ -43,60 +41,61 @@ const (
 	writeGrace = time.Second
 )
 
-// write registers a method that only the leader answers.
-func write[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return e.routed(false, wire.Unary(f))
+// Write registers a method that only the leader answers.
+func Write[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return r.Routed(false, wire.Unary(f))
 }
 
-// fromNodes registers a write that nodes ask their own region's servers for.
-func fromNodes[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return ownRegion(e, write(e, f))
+// FromNodes registers a write that nodes ask their own region's servers for.
+func FromNodes[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return r.OwnRegion(Write(r, f))
 }
 
-// read registers a read: the leader answers it, having made sure that it still
+// Read registers a read: the leader answers it, having made sure that it still
 // leads, or any server if the caller allows stale answers.
-func read[A, R any](e *Endpoints, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
-	return e.routed(true, wire.Unary(f))
+func Read[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	return r.Routed(true, wire.Unary(f))
 }
 
-// newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
+// Newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
 // asked says so itself: an older leader knows nothing of the method.
-func (e *Endpoints) newer(t structs.LogType, here wire.Handler) wire.Handler {
-	return e.regional(false, func(ctx context.Context, call *wire.Call) error {
-		if err := e.Cluster.Readable(t); err != nil {
+func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
+	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
+		if err := r.Cluster.Readable(t); err != nil {
 			return err
 		}
-		return e.atLeader(ctx, call, false, here)
+		return r.atLeader(ctx, call, false, here)
 	})
 }
 
-// local registers a method that every server answers for itself.
-func local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+// Local registers a method that every server answers for itself.
+func Local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return wire.Unary(f)
 }
 
-func (e *Endpoints) routed(isRead bool, here wire.Handler) wire.Handler {
-	return e.regional(isRead, func(ctx context.Context, call *wire.Call) error {
-		r, err := call.Routing()
+// Routed has the leader answer a method, or this server a read that may be stale.
+func (r *Router) Routed(isRead bool, here wire.Handler) wire.Handler {
+	return r.Regional(isRead, func(ctx context.Context, call *wire.Call) error {
+		routing, err := call.Routing()
 		if err != nil {
 			return err
 		}
-		if isRead && r.AllowStale {
+		if isRead && routing.AllowStale {
 			return here(ctx, call)
 		}
-		return e.atLeader(ctx, call, isRead, here)
+		return r.atLeader(ctx, call, isRead, here)
 	})
 }
 
 // atLeader has the leader answer. While there is none, the call is held for a while:
 // an election takes less. It is tried again only when nothing can have come of it: a
 // write that got to a leader is not, a read is.
-func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
-	limit := time.NewTimer(e.Hold)
+func (r *Router) atLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
+	limit := time.NewTimer(r.Hold)
 	defer limit.Stop()
 	for {
-		changed := e.Leadership.Changed()
-		err := e.onceAtLeader(ctx, call, isRead, here)
+		changed := r.Leadership.Changed()
+		err := r.onceAtLeader(ctx, call, isRead, here)
 		var again *notYet
 		if !errors.As(err, &again) {
 			return err
@@ -109,13 +108,18 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 		case <-time.After(holdStep):
 		case <-limit.C:
 			if call.Via == wire.ViaRegion || call.Session != nil { // as above: another server of this region may know one
-				return structs.Errorf(structs.CodeNotLeader, "%w", e.explained(again))
+				return structs.Errorf(structs.CodeNotLeader, "%w", r.explained(again))
 			}
-			return e.explained(again)
+			return r.explained(again)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// Applier commits a log entry through Raft.
+type Applier interface {
+	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
 // ErrNothingDone is within an Applier's error when the entry was surely not taken: this
@@ -123,7 +127,7 @@ func (e *Endpoints) atLeader(ctx context.Context, call *wire.Call, isRead bool, 
 var ErrNothingDone = errors.New("nothing was done")
 
 // notYet says that nobody has answered and nothing was done.
-type notYet struct{ why error } // nil: nobody leads, as Endpoints.noLeader says it at length
+type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader says it at length
 
 func (n *notYet) Error() string {
 	if n.why == nil {
@@ -133,17 +137,17 @@ func (n *notYet) Error() string {
 }
 
 // explained is why nobody has answered, and what to do.
-func (e *Endpoints) explained(n *notYet) error {
+func (r *Router) explained(n *notYet) error {
 	if n.why == nil {
-		return e.noLeader()
+		return r.NoLeader()
 	}
 	return n.why
 }
 
-func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
-	reign := e.Leadership.Reign()
-	if e.Leadership.IsLeader() {
-		if isRead && e.Leadership.Verify(ctx) != nil {
+func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
+	reign := r.Leadership.Reign()
+	if r.Leadership.IsLeader() {
+		if isRead && r.Leadership.Verify(ctx) != nil {
 			return &notYet{}
 		}
 		err := here(ctx, call)
@@ -152,15 +156,15 @@ func (e *Endpoints) onceAtLeader(ctx context.Context, call *wire.Call, isRead bo
 		}
 		return err
 	}
-	if reign.Addr == "" || reign.ID == e.ID || call.Via == wire.ViaLeader {
+	if reign.Addr == "" || reign.ID == r.ID || call.Via == wire.ViaLeader {
 		return &notYet{}
 	}
-	return e.passOn(ctx, call, isRead, reign)
+	return r.passOn(ctx, call, isRead, reign)
 }
 
 // passOn passes a call on to the leader. When another server takes over meanwhile, a
-// read turns to that one; of a write nobody knows then what has come of it.
-func (e *Endpoints) passOn(ctx context.Context, call *wire.Call, isRead bool, to Reign) error {
+// Read turns to that one; of a write nobody knows then what has come of it.
+func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to Reign) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(to.Over, func() {
@@ -170,14 +174,14 @@ func (e *Endpoints) passOn(ctx context.Context, call *wire.Call, isRead bool, to
 		}
 		time.AfterFunc(writeGrace, cancel)
 	})()
-	session, err := e.Pool.Session(within, to.Addr)
+	session, err := r.Pool.Session(within, to.Addr)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return &notYet{structs.Errorf(structs.CodeNoLeader, "leader %s at %s: %w", to.ID, to.Addr, err).WithHint("try again")}
 	}
-	err = call.Relay(within, session, wire.ViaLeader, func(e *structs.Error) bool { return e.Code == structs.CodeNotLeader })
+	err = call.Relay(within, session, wire.ViaLeader, func(said *structs.Error) bool { return said.Code == structs.CodeNotLeader })
 	var said *structs.Error
 	switch {
 	case err == nil:

@@ -1,0 +1,35 @@
+// Package alloc answers the RPC methods of allocations and of the history of those that are gone.
+package alloc
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+)
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router  *rpc.Router
+	Applier rpc.Applier
+	NewID   func() string
+	Now     func() time.Time
+}
+
+// Endpoint answers the methods of allocations.
+type Endpoint struct{ Deps }
+
+// New makes the endpoint.
+func New(d Deps) *Endpoint { return &Endpoint{d} }
+
+// Methods is the table of the methods that it answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	return []rpc.Method{
+		{Name: wire.MethodAllocList, Handler: rpc.Read(r, e.allocList)},
+		{Name: wire.MethodAllocGet, Handler: rpc.Read(r, e.allocGet)},
+		{Name: wire.MethodAllocStop, Handler: rpc.Write(r, e.allocStop)},
+		{Name: wire.MethodAllocSuspend, Handler: rpc.Write(r, e.allocSuspend)},
+		{Name: wire.MethodHistoryList, Handler: rpc.Read(r, e.historyList)},
+	}
+}

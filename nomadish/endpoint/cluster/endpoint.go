@@ -1,0 +1,87 @@
+// Package cluster answers the RPC methods of the servers themselves: who leads, who they are, and how a cluster comes to be.
+package cluster
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Gossip is who this server knows by gossip.
+type Gossip interface {
+	Members() []structs.ServerMember
+	Join(addrs []string) (reached int, err error)
+	ForceLeave(name string, prune bool) error
+}
+
+// Regions is who serves other regions, as this server knows by gossip.
+type Regions interface {
+	// Known are the regions of which a server was seen, the own one among them, in order.
+	Known() []string
+	// Members are the servers of other regions, failed ones too.
+	Members() []structs.ServerMember
+	Join(addrs []string) (reached int, err error)
+	ForceLeave(name string, prune bool) error
+}
+
+// Founding answers servers that would found the cluster.
+type Founding interface {
+	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
+	// Claim answers the leader of a cluster that would add this server: the cluster that it
+	// belongs to then, or the name of who has its promise.
+	Claim(args *structs.RaftStateRequest) (cluster, promised string, err error)
+}
+
+// Raft is this server among the Raft servers.
+type Raft interface {
+	// State is this server's own view.
+	State() (*structs.RaftStateReply, error)
+}
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router     *rpc.Router
+	Gossip     Gossip
+	Regions    Regions // nil: there is this one only
+	Keyrings   Keyrings
+	Founding   Founding
+	Raft       Raft
+	Datacenter string // of this server
+}
+
+// Endpoint answers the methods of servers.
+type Endpoint struct{ Deps }
+
+// New makes the endpoint.
+func New(d Deps) *Endpoint { return &Endpoint{d} }
+
+// Methods is the table of the methods that it answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	return []rpc.Method{
+		{Name: wire.MethodPing, Handler: rpc.InRegion(r, e.ping)},
+		{Name: wire.MethodLeader, Handler: rpc.InRegion(r, e.leader)},
+		{Name: wire.MethodPeers, Handler: rpc.InRegion(r, e.peers)},
+		{Name: wire.MethodRegions, Handler: rpc.Local(e.regions)},
+		{Name: wire.MethodMembers, Handler: rpc.Local(e.members)},
+		{Name: wire.MethodJoin, Handler: rpc.Local(e.join)},
+		{Name: wire.MethodForceLeave, Handler: rpc.Local(e.forceLeave)},
+		{Name: wire.MethodKeyring, Handler: rpc.Local(e.keyring)},
+		{Name: wire.MethodFound, Handler: rpc.Local(e.found)},
+		{Name: wire.MethodRaftState, Handler: rpc.Local(e.raftState)},
+	}
+}
+
+func (e *Endpoint) ping(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
+	return &structs.WriteReply{}, nil
+}
+
+func (e *Endpoint) regions(context.Context, *structs.EmptyRequest) (*structs.StringsReply, error) {
+	reply := &structs.StringsReply{Values: []string{e.Router.Region}, QueryMeta: e.Router.Contact(1)}
+	if e.Regions != nil {
+		reply.Values = e.Regions.Known()
+	}
+	return reply, nil
+}

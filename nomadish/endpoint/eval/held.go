@@ -1,0 +1,170 @@
+package eval
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// held are the evaluations that the workers of other servers have, by the sessions that they were asked for over: when one
+// ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token says
+// that it is not held any more.
+type held struct {
+	mu sync.Mutex
+	by map[*wire.Session]map[string]string // tokens by evaluation
+	// waiting counts the calls that wait for one.
+	waiting map[*wire.Session]int
+}
+
+// heldMany is how many of one session are remembered before those are looked for that it has no more.
+const heldMany = 1024
+
+func newHeld() *held {
+	return &held{by: map[*wire.Session]map[string]string{}, waiting: map[*wire.Session]int{}}
+}
+
+// wait notes that somebody waits for an evaluation, until done is called.
+func (h *held) wait(from *wire.Session) (done func()) {
+	if from == nil {
+		return func() {}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting[from]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.waiting[from]--; h.waiting[from] == 0 {
+			delete(h.waiting, from)
+		}
+	}
+}
+
+// silent are the sessions that have something, or wait for it, and of which nothing was heard since a time.
+func (h *held) silent(since time.Time) map[*wire.Session][]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[*wire.Session][]string{}
+	for s, had := range h.by { // order does not matter: they are gathered
+		if len(had) > 0 && !s.Heard().After(since) {
+			out[s] = []string{}
+		}
+	}
+	for s := range h.waiting { // nor here
+		if !s.Heard().After(since) {
+			out[s] = []string{}
+		}
+	}
+	return out
+}
+
+// put remembers what was handed out; outstanding tells whether it still is.
+func (h *held) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
+	if to == nil { // this server's own
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[to] == nil {
+		h.by[to] = map[string]string{}
+	}
+	if len(h.by[to]) >= heldMany {
+		maps.DeleteFunc(h.by[to], func(id, token string) bool { now, ok := outstanding(id); return !ok || now != token })
+	}
+	h.by[to][id] = token
+}
+
+// drop forgets what was answered.
+func (h *held) drop(from *wire.Session, id, token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[from][id] == token {
+		delete(h.by[from], id)
+	}
+}
+
+// closed forgets a session, and gives what it had.
+func (h *held) closed(s *wire.Session) map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	had := h.by[s]
+	delete(h.by, s)
+	return had
+}
+
+// WorkersWait is of how many other servers workers wait for an evaluation.
+func (e *Endpoint) WorkersWait() int {
+	e.held.mu.Lock()
+	defer e.held.mu.Unlock()
+	return len(e.held.waiting)
+}
+
+// evalDequeue hands an evaluation out. When who asked is gone by then, another gets it.
+func (e *Endpoint) evalDequeue(ctx context.Context, call *wire.Call) error {
+	args := &structs.EvalDequeueRequest{}
+	if err := call.Args(args); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
+	}
+	defer e.held.wait(call.Session)()
+	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
+	if err != nil {
+		return err
+	}
+	if eval != nil {
+		e.held.put(call.Session, eval.ID, token, e.Broker.Outstanding)
+	}
+	if err = ctx.Err(); err == nil {
+		err = call.Send(&structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait})
+	}
+	if err != nil && eval != nil {
+		e.held.drop(call.Session, eval.ID, token)
+		_ = e.Broker.Nack(eval.ID, token) // else it is not held any more
+	}
+	return err
+}
+
+// evalAnswered takes a worker's word on what it has.
+func (e *Endpoint) evalAnswered(say func(id, token string) error) wire.Handler {
+	return func(ctx context.Context, call *wire.Call) error {
+		return wire.Unary(func(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
+			e.held.drop(call.Session, args.EvalID, args.Token)
+			return &structs.WriteReply{}, say(args.EvalID, args.Token)
+		})(ctx, call)
+	}
+}
+
+// SessionClosed has the evaluations given out again that were behind a session. None of its calls is at work any more.
+func (e *Endpoint) SessionClosed(s *wire.Session) {
+	had := e.held.closed(s)
+	if len(had) == 0 {
+		return
+	}
+	back := 0
+	for id, token := range had { // order does not matter: each waits for its own turn
+		if e.Broker.Nack(id, token) == nil {
+			back++
+		}
+	}
+	if back > 0 {
+		e.Logger.Warn("the connection with a server's workers ended; what they had to decide is given out again", "from", s.Addr(), "evaluations", back)
+	}
+}
+
+// PingWorkers asks the sessions of other servers' workers whether they live while they have something to decide, or wait for it,
+// until ctx ends. One that does not answer again and again is closed: a server that is cut off, or hangs, would take more
+// and more.
+func (e *Endpoint) PingWorkers(ctx context.Context) { e.pingWorkers(ctx, rpc.SilentFor, rpc.PingLimit) }
+
+func (e *Endpoint) pingWorkers(ctx context.Context, silence, limit time.Duration) {
+	p := rpc.Pinging{
+		Silent: e.held.silent, Silence: silence, Limit: limit,
+		Ask:  func(ctx context.Context, s *wire.Session) bool { return s.Ping(ctx) == nil },
+		Lost: func([]string) {},
+	}
+	p.Run(ctx)
+}

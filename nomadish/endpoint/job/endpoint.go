@@ -1,0 +1,75 @@
+// Package job answers the RPC methods of jobs and of their scaling policies: it checks a job that is registered, mints its
+// evaluation, and reads what the state says of jobs.
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Config bounds what jobs may ask for.
+type Config struct {
+	MaxCount int // instances of a job; 0: no limit
+	// DefaultPriority is the priority of a job that states none; 0: 50. MaxPriority is the highest that one may state; 0: 100.
+	DefaultPriority int
+	MaxPriority     int
+	MaxSource       int // bytes of a job's source that is kept; 0: no limit
+	MaxSize         int // bytes of a job; 0: no limit
+}
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router  *rpc.Router
+	Applier rpc.Applier
+	// Self calls a method as if this server were asked for it by its own agent.
+	Self func(ctx context.Context, method string, args, reply any) error
+	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
+	// nil: it packs.
+	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
+	NewID   func() string
+	Now     func() time.Time
+}
+
+// Endpoint answers the methods of jobs.
+type Endpoint struct {
+	Config
+	Deps
+	// planning is held by those whose job is being planned, which takes up to a second of a core.
+	planning chan struct{}
+}
+
+// New makes the endpoint.
+func New(c Config, d Deps) *Endpoint {
+	return &Endpoint{Config: c, Deps: d, planning: make(chan struct{}, maxPlanning)}
+}
+
+// Methods is the table of the methods that it answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	return []rpc.Method{
+		{Name: wire.MethodJobRegister, Handler: byRegion(r, rpc.Write(r, e.jobRegister), e.registerEverywhere)},
+		{Name: wire.MethodJobDeregister, Handler: byRegion(r, rpc.Write(r, e.jobDeregister), e.deregisterEverywhere)},
+		{Name: wire.MethodJobEvaluate, Handler: rpc.Write(r, e.jobEvaluate)},
+		{Name: wire.MethodJobScale, Handler: rpc.Write(r, e.jobScale)},
+		{Name: wire.MethodJobRevert, Handler: rpc.Write(r, e.jobRevert)},
+		{Name: wire.MethodJobStability, Handler: r.Newer(structs.LogJobStability, wire.Unary(e.jobStability))},
+		{Name: wire.MethodJobPlan, Handler: rpc.Write(r, e.jobPlan)},
+		{Name: wire.MethodJobValidate, Handler: byRegion(r, rpc.InRegion(r, e.jobValidate), e.validateEverywhere)},
+		{Name: wire.MethodJobList, Handler: rpc.Read(r, e.jobList)},
+		{Name: wire.MethodJobGet, Handler: rpc.Read(r, e.jobGet)},
+		{Name: wire.MethodJobVersions, Handler: rpc.Read(r, e.jobVersions)},
+		{Name: wire.MethodJobAllocs, Handler: rpc.Read(r, e.jobAllocs)},
+		{Name: wire.MethodJobEvals, Handler: rpc.Read(r, e.jobEvals)},
+		{Name: wire.MethodJobSummary, Handler: rpc.Read(r, e.jobSummary)},
+		{Name: wire.MethodJobScaleStatus, Handler: rpc.Read(r, e.jobScaleStatus)},
+		{Name: wire.MethodJobSubmission, Handler: rpc.Read(r, e.jobSubmission)},
+		{Name: wire.MethodScalingList, Handler: rpc.Read(r, e.scalingList)},
+		{Name: wire.MethodScalingGet, Handler: rpc.Read(r, e.scalingGet)},
+	}
+}

@@ -1,0 +1,96 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// swift is a Raft of one whose workers end every evaluation before anybody looks.
+type swift struct {
+	store  *state.Store
+	writer *state.Writer
+	Index  uint64
+}
+
+func (s *swift) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	s.Index++
+	at := s.Index
+	if err := s.writer.Apply(at, t, payload); err != nil {
+		return 0, err
+	}
+	var done []*structs.Evaluation
+	for _, ev := range s.store.Snapshot().PendingEvals() {
+		c := ev.Copy()
+		c.Status = structs.EvalStatusComplete
+		done = append(done, c)
+	}
+	if len(done) > 0 {
+		s.Index++
+		return at, s.writer.Apply(s.Index, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: done})
+	}
+	return at, nil
+}
+
+// TestDrainNamesItsEvaluations: the answer to an operator names the evaluations that
+// his word made, also when they are over before it is given.
+func TestDrainNamesItsEvaluations(t *testing.T) {
+	s := &swift{}
+	s.store, s.writer = state.New(state.Options{})
+	seeds := []string{"0", "1", "2", "3", "4", "5", "6", "7"}
+	next := func() string {
+		seed := seeds[0]
+		seeds = seeds[1:]
+		return "00000000-0000-7000-8000-00000000000" + seed
+	}
+	e := New(Config{}, Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: s.store, Leadership: endpointtest.Alone{}, Cluster: endpointtest.Alone{}}), Applier: s, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: next})
+	node := &structs.Node{
+		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
+		SchedulingEligibility: structs.NodeEligible, NodeResources: &structs.NodeResources{},
+	}
+	if _, err := s.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node}); err != nil {
+		t.Fatal(err)
+	}
+	job := &structs.Job{Namespace: "default", ID: "everywhere", Type: structs.JobTypeSystem, NodePool: "all"}
+	if _, err := s.Apply(t.Context(), structs.LogJobRegister, &structs.JobRegisterEntry{Job: job}); err != nil {
+		t.Fatal(err)
+	}
+	named := func(reply *structs.NodeUpdateReply, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made []string
+		for ev := range s.store.Snapshot().Evals(nil, "*", "", false) {
+			if ev.CreateIndex == reply.EvalCreateIndex {
+				made = append(made, ev.ID)
+			}
+		}
+		slices.Sort(made)
+		got := slices.Sorted(slices.Values(reply.EvalIDs))
+		if len(made) != 1 || !slices.Equal(got, made) {
+			t.Errorf("the answer names %v, made were %v", got, made)
+		}
+	}
+	if _, err := e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, DrainSpec: &structs.DrainSpec{}}); err != nil {
+		t.Fatal(err)
+	}
+	named(e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, MarkEligible: true}))
+}
+
+// TestDrainMetaIsBounded: what people may write with a drain is bounded.
+func TestDrainMetaIsBounded(t *testing.T) {
+	s := newSite(t, &structs.Node{ID: "00000000-0000-7000-8000-000000000000", SecretID: "s", Status: structs.NodeStatusReady})
+	_, err := s.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: "00000000-0000-7000-8000-000000000000", Meta: map[string]string{"m": strings.Repeat("x", 6000)}})
+	if !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "Meta: must be at most 4096 bytes") {
+		t.Errorf("meta of 6,000 bytes: %v, want a bad request", err)
+	}
+}

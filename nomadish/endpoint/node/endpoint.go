@@ -1,0 +1,110 @@
+// Package node answers the RPC methods of nodes and node pools: what nodes say of themselves and of their work, within the bounds of
+// what one may say, and what people ask of nodes.
+package node
+
+import (
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Heartbeats keeps the nodes' time limits; it answers only on the leader.
+type Heartbeats interface {
+	// Beat says that a node lives and gives the time within which it must say so again.
+	Beat(nodeID string) time.Duration
+}
+
+// Gossip is that of the clients.
+type Gossip interface {
+	// Contacts is what a client is told of it, which has these keys; nil: none.
+	Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip
+}
+
+// Config bounds what nodes may send.
+type Config struct {
+	Datacenter     string // of a node that states none: this server's
+	MaxRegistering int    // nodes' registrations that are committed at once, others wait; 0: 256
+	MaxMessage     int    // bytes that a node sends in one call; 0: 1 MiB
+	MaxRate        int    // bytes per second that a node sends over a longer time; 0: no limit
+}
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router     *rpc.Router
+	Applier    rpc.Applier
+	Heartbeats Heartbeats
+	Gossip     Gossip // nil: clients do not gossip
+	NewID      func() string
+	Now        func() time.Time
+	Logger     hclog.Logger
+}
+
+// Endpoint answers the methods of nodes.
+type Endpoint struct {
+	Config
+	Deps
+	reports reports
+	rates   nodeRates
+	// hostRates are of the hosts from which nodes register that are not known.
+	hostRates nodeRates
+	// registering is held by nodes' registrations that are being committed.
+	registering chan struct{}
+	told        wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
+}
+
+// defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
+const defaultRegistering = 256
+
+// New makes the endpoint.
+func New(c Config, d Deps) *Endpoint {
+	if c.MaxRegistering <= 0 {
+		c.MaxRegistering = defaultRegistering
+	}
+	if c.MaxMessage <= 0 {
+		c.MaxMessage = defaultNodeMessage
+	}
+	return &Endpoint{
+		Config: c, Deps: d, registering: make(chan struct{}, c.MaxRegistering),
+		rates:     nodeRates{rate: float64(c.MaxRate), burst: nodeBurst * float64(c.MaxRate)},
+		hostRates: nodeRates{rate: hostRate * float64(c.MaxRate), burst: hostBurst * float64(c.MaxRate)},
+	}
+}
+
+// Methods is the table of the methods that it answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	const hint = "`limits { node_max_message_bytes }` of the servers bounds it"
+	r := e.Router
+	registers := e.hostCharged(charged(e, statusCost, func(a *structs.NodeRegisterRequest) (id, secret string) {
+		if a.Node == nil {
+			return "", ""
+		}
+		return a.Node.ID, a.Node.SecretID
+	}, e.nodeRegister))
+	reports := charged(e, reportCost, func(a *structs.ClientUpdateRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.nodeUpdateAllocs)
+	happens := charged(e, eventsCost, func(a *structs.NodeEventsRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.nodeEvents)
+	return []rpc.Method{
+		{Name: wire.MethodNodeRegister, Handler: registers, MaxBytes: e.MaxMessage, Hint: hint},
+		{Name: wire.MethodNodeUpdateAllocs, Handler: reports, MaxBytes: e.MaxMessage, Hint: hint},
+		{Name: wire.MethodNodeEvents, Handler: happens, MaxBytes: e.MaxMessage, Hint: hint},
+		{Name: wire.MethodNodeHeartbeat, Handler: rpc.FromNodes(r, e.nodeHeartbeat), MaxBytes: nodeQuestion},
+		{Name: wire.MethodNodeClientAllocs, Handler: r.OwnRegion(rpc.Read(r, e.nodeClientAllocs)), MaxBytes: nodeQuestion},
+		{Name: wire.MethodClientHello, Handler: e.hello, MaxBytes: nodeQuestion},
+		{Name: wire.MethodNodeList, Handler: rpc.Read(r, e.nodeList)},
+		{Name: wire.MethodNodeGet, Handler: rpc.Read(r, e.nodeGet)},
+		{Name: wire.MethodNodeAllocs, Handler: rpc.Read(r, e.nodeAllocs)},
+		{Name: wire.MethodNodeDrain, Handler: rpc.Write(r, e.nodeDrain)},
+		{Name: wire.MethodNodeEligibility, Handler: rpc.Write(r, e.nodeEligibility)},
+		{Name: wire.MethodNodePurge, Handler: rpc.Write(r, e.nodePurge)},
+		{Name: wire.MethodNodeEvaluate, Handler: rpc.Write(r, e.nodeEvaluate)},
+		{Name: wire.MethodNodePoolList, Handler: e.poolRead(wire.Unary(e.nodePoolList))},
+		{Name: wire.MethodNodePoolGet, Handler: e.poolRead(wire.Unary(e.nodePoolGet))},
+		{Name: wire.MethodNodePoolNodes, Handler: e.poolRead(wire.Unary(e.nodePoolNodes))},
+		{Name: wire.MethodNodePoolJobs, Handler: e.poolRead(wire.Unary(e.nodePoolJobs))},
+		{Name: wire.MethodNodePoolUpsert, Handler: r.Newer(lastPoolEntry, wire.Unary(e.nodePoolUpsert))},
+		{Name: wire.MethodNodePoolDelete, Handler: r.Newer(lastPoolEntry, wire.Unary(e.nodePoolDelete))},
+	}
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"iter"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lastPoolEntry is the newest type of log entry that node pools take.
+const lastPoolEntry = structs.LogNodePoolDelete
+
+// poolRead registers a read of node pools. While some server of the region does not know them, there are only those that are built
+// in, and the server that is asked answers itself: an older leader does not know the method.
+func (e *Endpoint) poolRead(here wire.Handler) wire.Handler {
+	routed := e.Router.Routed(true, here)
+	return e.Router.Regional(true, func(ctx context.Context, call *wire.Call) error {
+		if !e.Router.Leadership.IsLeader() && e.Router.Cluster.Readable(lastPoolEntry) != nil {
+			return here(ctx, call)
+		}
+		return routed(ctx, call)
+	})
+}
+
+func (e *Endpoint) nodePoolList(ctx context.Context, args *structs.ListRequest) (*structs.NodePoolListReply, error) {
+	reply := &structs.NodePoolListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		var err error
+		reply.NodePools, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.NodePools(ws, args.Prefix, args.Reverse),
+			func(p *structs.NodePool) string { return p.Name })
+		return snap.TableIndex(state.TableNodePools), err
+	})
+}
+
+func (e *Endpoint) nodePoolGet(ctx context.Context, args *structs.IDRequest) (*structs.NodePoolReply, error) {
+	reply := &structs.NodePoolReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.NodePool = snap.NodePool(ws, args.ID)
+		if reply.NodePool == nil {
+			return snap.TableIndex(state.TableNodePools), nil
+		}
+		return reply.NodePool.ModifyIndex, nil
+	})
+}
+
+func (e *Endpoint) nodePoolNodes(ctx context.Context, args *structs.NodePoolListRequest) (*structs.NodeListReply, error) {
+	reply := &structs.NodeListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		if !snap.HasNodePool(args.Name) {
+			return 0, rpc.NotFound("node pool", args.Name)
+		}
+		var err error
+		reply.Nodes, err = pageNodes(&args.ListRequest, &reply.QueryMeta, snap.Nodes(ws, args.Prefix, args.Reverse), args.Name)
+		return snap.TableIndex(state.TableNodes), err
+	})
+}
+
+// pageNodes takes a page of those nodes that are in a pool.
+func pageNodes(args *structs.ListRequest, meta *structs.QueryMeta, nodes iter.Seq[*structs.Node], pool string) ([]*structs.NodeListStub, error) {
+	return rpc.Page(&args.QueryOptions, meta, func(yield func(*structs.NodeListStub) bool) {
+		for n := range nodes {
+			if n.InPool(pool) && !yield(nodeStub(n, args.Fields)) {
+				return
+			}
+		}
+	}, func(n *structs.NodeListStub) string { return n.ID })
+}
+
+// nodePoolJobs lists the jobs that name a pool: those of the pool all are the ones that name it, not all jobs.
+func (e *Endpoint) nodePoolJobs(ctx context.Context, args *structs.NodePoolListRequest) (*structs.JobListReply, error) {
+	reply := &structs.JobListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		if !snap.HasNodePool(args.Name) {
+			return 0, rpc.NotFound("node pool", args.Name)
+		}
+		var err error
+		reply.Jobs, err = rpc.PageJobs(&args.ListRequest, &reply.QueryMeta, ws, snap, args.Name)
+		return max(snap.WrittenIndex(state.TableJobs), snap.WrittenIndex(state.TableSummaries)), err
+	})
+}
+
+func (e *Endpoint) nodePoolUpsert(ctx context.Context, args *structs.NodePoolUpsertRequest) (*structs.WriteReply, error) {
+	pool := args.NodePool
+	if err := pool.Validate(); err != nil {
+		return nil, err
+	}
+	if c := pool.SchedulerConfiguration; c != nil && *c != (structs.NodePoolSchedulerConfiguration{}) {
+		return nil, structs.Errorf(structs.CodeBadRequest, "node pool %q: scheduler_config: all node pools of a region have one scheduler configuration here", pool.Name).
+			WithHint("leave it out; `nomadish operator scheduler set-config` sets that of the region")
+	}
+	pool.SchedulerConfiguration = nil
+	return e.applied(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{pool}, Time: e.Now().UnixNano()})
+}
+
+func (e *Endpoint) nodePoolDelete(ctx context.Context, args *structs.NodePoolDeleteRequest) (*structs.WriteReply, error) {
+	return e.applied(ctx, structs.LogNodePoolDelete, &structs.NodePoolDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
+}
+
+// applied commits an entry and answers with its index.
+func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
+	index, err := e.Applier.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// makeNodePool makes the pool that a node names, if there is none of the name. While some server of the region does not know node
+// pools the node does without: the leader makes it later.
+func (e *Endpoint) makeNodePool(ctx context.Context, name string) error {
+	if e.Router.Snapshot().NodePool(nil, name) != nil {
+		return nil
+	}
+	_, err := e.applyInTurn(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{
+		Pools: []*structs.NodePool{{Name: name}}, IfAbsent: true, Time: e.Now().UnixNano(),
+	})
+	if structs.CodeOf(err) == structs.CodeUnsupported {
+		return nil
+	}
+	return err
+}

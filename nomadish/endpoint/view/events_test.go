@@ -1,0 +1,51 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/nomadish/nomadish/internal/codec"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestEventStreamFromAnIndex: a stream begins with the first commit kept from the
+// index asked on, also when that one is not kept any more. Before them it says at once that it is open, as 0.
+func TestEventStreamFromAnIndex(t *testing.T) {
+	store, writer := state.New(state.Options{EventBuffer: 3})
+	for index := uint64(1); index <= 5; index++ {
+		entry := &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), Time: int64(index)}
+		if err := writer.SchedulerConfig(index, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := New(Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: store})})
+	enough := errors.New("enough")
+	f := func(asked uint64, want ...uint64) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []uint64
+		err := e.eventStream(ctx, &structs.EventStreamRequest{Index: asked}, func(v any) error {
+			if got = append(got, v.(codec.Given).V.(*structs.Events).Index); len(got) == len(want) {
+				return enough
+			}
+			return nil
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("from %d: %v", asked, err)
+		}
+		for i := range want {
+			if i >= len(got) || got[i] != want[i] {
+				t.Errorf("from %d: commits %v, want %v", asked, got, want)
+				return
+			}
+		}
+	}
+	f(0, 0, 3, 4, 5) // no index: all that is kept
+	f(1, 0, 3, 4, 5) // 1 and 2 are not kept
+	f(3, 0, 3, 4, 5)
+	f(5, 0, 5)
+}

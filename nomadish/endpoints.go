@@ -1,0 +1,68 @@
+package nomadish
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/alloc"
+	"github.com/nomadish/nomadish/nomadish/endpoint/client"
+	clusterendpoint "github.com/nomadish/nomadish/nomadish/endpoint/cluster"
+	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
+	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
+	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
+	"github.com/nomadish/nomadish/nomadish/endpoint/view"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+)
+
+// endpoints answer what this server is asked: the router of all, and of the services those that do more than answer.
+type endpoints struct {
+	router  *rpc.Router
+	evals   *eval.Endpoint
+	clients *client.Endpoint
+}
+
+// openEndpoints gives the methods of all services to the server's mux.
+func (s *Server) openEndpoints(servers *cluster) {
+	cfg := s.cfg
+	router := rpc.New(rpc.Config{
+		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
+	}, rpc.Deps{
+		Store: s.store, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
+		Founding: s.founder, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
+	})
+	nodes := nodeendpoint.Deps{Router: router, Applier: s.raft, Heartbeats: s.leader.heartbeats, NewID: NewID, Now: time.Now, Logger: s.logger}
+	clients := client.Deps{Router: router, Heartbeats: s.leader.heartbeats, Agent: cfg.Agent}
+	if s.clients != nil {
+		nodes.Gossip, clients.Gossip = s.clients, s.clients
+	}
+	s.endpoints = &endpoints{
+		router:  router,
+		evals:   eval.New(eval.Deps{Router: router, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Now: time.Now, Logger: s.logger}),
+		clients: client.New(clients),
+	}
+	rpc.Register(s.mux,
+		job.New(job.Config{
+			MaxCount: cfg.JobMaxCount, DefaultPriority: cfg.JobDefaultPriority, MaxPriority: cfg.JobMaxPriority,
+			MaxSource: cfg.JobMaxSource, MaxSize: cfg.JobMaxSize,
+		}, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now}),
+		alloc.New(alloc.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
+		s.endpoints.evals,
+		nodeendpoint.New(nodeendpoint.Config{Datacenter: cfg.Datacenter, MaxRegistering: cfg.MaxRegistering, MaxMessage: cfg.NodeMaxMessage, MaxRate: cfg.NodeMaxRate}, nodes),
+		s.endpoints.clients,
+		clusterendpoint.New(clusterendpoint.Deps{
+			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: &keyrings{s.keyPools(), s.clientKeys}, Founding: s.founder, Raft: servers,
+			Datacenter: cfg.Datacenter,
+		}),
+		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, Keeper: s.leader.keeper, Now: time.Now}),
+		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
+		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
+	)
+}
+
+// sessionClosed has the endpoints forget a session, after the last of its calls.
+func (e *endpoints) sessionClosed(session *wire.Session) {
+	e.evals.SessionClosed(session)
+	e.clients.SessionClosed(session)
+}

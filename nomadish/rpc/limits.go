@@ -1,0 +1,41 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	// MaxNamed bounds a name in an error, in bytes.
+	MaxNamed = 128
+	// maxMeta bounds the meta that people may write beside a job or a node, in bytes of JSON. It is kept with it, and shown in
+	// lists.
+	maxMeta = 4 << 10
+)
+
+// CheckMeta bounds the meta of an event.
+func CheckMeta[V any](meta map[string]V) error {
+	if len(meta) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "Meta: %w", err)
+	}
+	if len(text) > maxMeta {
+		return structs.Errorf(structs.CodeBadRequest, "Meta: must be at most %d bytes as JSON, not %d", maxMeta, len(text))
+	}
+	return nil
+}
+
+// Hold waits for a turn; the error is ctx's.
+func Hold(ctx context.Context, turn chan struct{}) (release func(), err error) {
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,104 @@
+package rpc
+
+import (
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Cluster is the set of the Raft servers.
+type Cluster interface {
+	Configuration() (*structs.RaftConfigurationReply, error)
+	// Readable gives an error that names the servers which would stop at a log entry of this type.
+	Readable(t structs.LogType) error
+}
+
+// Gossip is who this server knows by gossip.
+type Gossip interface {
+	Members() []structs.ServerMember
+}
+
+// Founding is how the cluster comes to be.
+type Founding interface {
+	// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it does.
+	Unfounded() (why, todo string)
+}
+
+// Config is who this server is, and what else the router is told.
+type Config struct {
+	ID           string // of this server
+	Name         string
+	Region       string
+	MaxQueryTime time.Duration // of a blocking query; 0: 10 min
+	DefaultQuery time.Duration // of one that states none; 0: 5 min
+	Hold         time.Duration // how long a call waits for a leader; 0: 5 s
+}
+
+// Deps are the parts that the router works with.
+type Deps struct {
+	Store      *state.Store
+	Leadership Leadership
+	Cluster    Cluster
+	Gossip     Gossip
+	Founding   Founding
+	Pool       *wire.Pool // sessions to other servers
+	Regions    Regions    // nil: there is this one only
+	Far        *wire.Pool // sessions to servers of other regions
+	Logger     hclog.Logger
+}
+
+// Router has calls answered by who may: this server, the leader, a server of another region, or the client of a node. The
+// endpoints, each of which answers the methods of one service, stand on it.
+type Router struct {
+	Config
+	Deps
+	// Sessions are those that clients have opened to this server.
+	Sessions *Sessions
+}
+
+// New makes a router.
+func New(c Config, d Deps) *Router {
+	if c.MaxQueryTime <= 0 {
+		c.MaxQueryTime = 10 * time.Minute
+	}
+	if c.DefaultQuery <= 0 {
+		c.DefaultQuery = 5 * time.Minute
+	}
+	if c.Hold <= 0 {
+		c.Hold = defaultHold
+	}
+	return &Router{Config: c, Deps: d, Sessions: NewSessions()}
+}
+
+// Snapshot is the state as it is now.
+func (r *Router) Snapshot() *state.Snapshot { return r.Store.Snapshot() }
+
+// Method is a row of a service's table: a method that this server answers. Who may call it says the table of package wire.
+type Method struct {
+	Name    string
+	Handler wire.Handler
+	// MaxBytes bounds the argument before it is decoded, and Hint says who sets that; 0: as all arguments are.
+	MaxBytes int
+	Hint     string
+}
+
+// Service answers the methods of its table.
+type Service interface {
+	Methods() []Method
+}
+
+// Register gives the methods of services to a mux.
+func Register(mux *wire.Mux, services ...Service) {
+	for _, s := range services {
+		for _, m := range s.Methods() {
+			mux.Handle(m.Name, m.Handler)
+			if m.MaxBytes > 0 {
+				mux.Bound(m.Name, m.MaxBytes, m.Hint)
+			}
+		}
+	}
+}
