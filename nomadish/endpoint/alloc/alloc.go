@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-func (e *Endpoint) allocList(ctx context.Context, args *structs.ListRequest) (*structs.AllocListReply, error) {
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.AllocListReply, error) {
 	reply := &structs.AllocListReply{}
 	tasks, asked := args.Fields["task_states"]
 	tasks = tasks || !asked // Nomad's list shows them unless told not to
@@ -25,7 +25,7 @@ func (e *Endpoint) allocList(ctx context.Context, args *structs.ListRequest) (*s
 	})
 }
 
-func (e *Endpoint) allocGet(ctx context.Context, args *structs.IDRequest) (*structs.AllocReply, error) {
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.AllocReply, error) {
 	if err := rpc.CheckUUID("allocation", args.ID); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (e *Endpoint) allocGet(ctx context.Context, args *structs.IDRequest) (*stru
 	})
 }
 
-func (e *Endpoint) allocStop(ctx context.Context, args *structs.AllocStopRequest) (*structs.AllocStopReply, error) {
+func (e *Endpoint) stop(ctx context.Context, args *structs.AllocStopRequest) (*structs.AllocStopReply, error) {
 	snap := e.Router.Snapshot()
 	alloc := snap.Alloc(nil, args.AllocID)
 	if alloc == nil {
@@ -73,7 +73,7 @@ func (e *Endpoint) allocStop(ctx context.Context, args *structs.AllocStopRequest
 	return &structs.AllocStopReply{EvalID: eval.ID, WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
-func (e *Endpoint) historyList(ctx context.Context, args *structs.ListRequest) (*structs.HistoryReply, error) {
+func (e *Endpoint) history(ctx context.Context, args *structs.ListRequest) (*structs.HistoryReply, error) {
 	reply := &structs.HistoryReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error

@@ -26,10 +26,10 @@ func New(d Deps) *Endpoint { return &Endpoint{d} }
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodAllocList, Handler: rpc.Read(r, e.allocList)},
-		{Name: wire.MethodAllocGet, Handler: rpc.Read(r, e.allocGet)},
-		{Name: wire.MethodAllocStop, Handler: rpc.Write(r, e.allocStop)},
-		{Name: wire.MethodAllocSuspend, Handler: rpc.Write(r, e.allocSuspend)},
-		{Name: wire.MethodHistoryList, Handler: rpc.Read(r, e.historyList)},
+		{Name: wire.MethodAllocList, Handler: rpc.Read(r, e.list)},
+		{Name: wire.MethodAllocGet, Handler: rpc.Read(r, e.get)},
+		{Name: wire.MethodAllocStop, Handler: rpc.Write(r, e.stop)},
+		{Name: wire.MethodAllocSuspend, Handler: rpc.Write(r, e.suspend)},
+		{Name: wire.MethodHistoryList, Handler: rpc.Read(r, e.history)},
 	}
 }

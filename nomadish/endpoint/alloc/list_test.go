@@ -45,7 +45,7 @@ func TestListsInOrder(t *testing.T) {
 			var allocs []string
 			opts := structs.QueryOptions{Reverse: reverse, PerPage: per}
 			for more := true; more; {
-				reply, err := s.allocList(t.Context(), &structs.ListRequest{QueryOptions: opts})
+				reply, err := s.list(t.Context(), &structs.ListRequest{QueryOptions: opts})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func TestListsInOrder(t *testing.T) {
 			same(fmt.Sprintf("allocations, reverse %v, %d a page", reverse, per), allocs, nil, placed)
 		}
 	}
-	if _, err := s.allocList(t.Context(), &structs.ListRequest{QueryOptions: structs.QueryOptions{NextToken: "x"}}); structs.CodeOf(err) != structs.CodeBadRequest {
+	if _, err := s.list(t.Context(), &structs.ListRequest{QueryOptions: structs.QueryOptions{NextToken: "x"}}); structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Errorf("a token that is none: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestNetworkStatus(t *testing.T) {
 			Namespace: "default", JobID: id, Group: "g", Seed: id, Nodes: []structs.PlacedNode{{ID: endpointtest.ID(900)}}, Instances: []structs.Instance{{}},
 		}}}}})
 		address := func() string {
-			reply, err := s.allocGet(t.Context(), &structs.IDRequest{ID: structs.DeriveID(id, 0)})
+			reply, err := s.get(t.Context(), &structs.IDRequest{ID: structs.DeriveID(id, 0)})
 			if err != nil || reply.Alloc == nil {
 				t.Fatal(reply, err)
 			}

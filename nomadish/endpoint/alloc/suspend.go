@@ -8,9 +8,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// allocSuspend freezes an allocation in place because a user wants it, or takes that
+// suspend freezes an allocation in place because a user wants it, or takes that
 // back: then its job is looked at, and the scheduler lets it go on when there is room.
-func (e *Endpoint) allocSuspend(ctx context.Context, args *structs.AllocSuspendRequest) (*structs.AllocStopReply, error) {
+func (e *Endpoint) suspend(ctx context.Context, args *structs.AllocSuspendRequest) (*structs.AllocStopReply, error) {
 	if err := rpc.CheckUUID("allocation", args.AllocID); err != nil {
 		return nil, err
 	}

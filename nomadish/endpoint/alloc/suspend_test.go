@@ -37,7 +37,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientFailed}}})
 
 	ask := func(id string, resume bool) (*structs.AllocStopReply, error) {
-		return e.allocSuspend(t.Context(), &structs.AllocSuspendRequest{AllocID: id, Resume: resume})
+		return e.suspend(t.Context(), &structs.AllocSuspendRequest{AllocID: id, Resume: resume})
 	}
 	refused := func(id string, resume bool, want error) {
 		t.Helper()

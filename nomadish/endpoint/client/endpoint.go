@@ -51,8 +51,8 @@ func (e *Endpoint) Methods() []rpc.Method {
 	toAllocs, toNodes := r.ToAllocsClient(), r.ToNodesClient()
 	methods := []rpc.Method{
 		{Name: wire.MethodHasNode, Handler: rpc.Local(e.hasNode)},
-		{Name: wire.MethodNodeSuspect, Handler: r.OwnRegion(rpc.Write(r, e.nodeSuspect))},
-		{Name: wire.MethodNodeProbe, Handler: rpc.Local(e.nodeProbe)},
+		{Name: wire.MethodNodeSuspect, Handler: r.OwnRegion(rpc.Write(r, e.suspect))},
+		{Name: wire.MethodNodeProbe, Handler: rpc.Local(e.probe)},
 		{Name: wire.MethodClientAllocStats, Handler: toAllocs},
 		{Name: wire.MethodClientAllocRestart, Handler: toAllocs},
 		{Name: wire.MethodClientAllocSignal, Handler: toAllocs},
@@ -85,12 +85,12 @@ func (e *Endpoint) hasNode(_ context.Context, args *structs.NodeRequest) (*struc
 	return reply, nil
 }
 
-func (e *Endpoint) nodeSuspect(_ context.Context, args *structs.NodeSuspectRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) suspect(_ context.Context, args *structs.NodeSuspectRequest) (*structs.WriteReply, error) {
 	e.Heartbeats.Suspect(args.NodeIDs...)
 	return &structs.WriteReply{}, nil
 }
 
-func (e *Endpoint) nodeProbe(ctx context.Context, args *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
+func (e *Endpoint) probe(ctx context.Context, args *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
 	return e.probeHere(ctx, args.NodeID), nil
 }
 

@@ -14,11 +14,11 @@ const (
 	evalsPerEntry = 1024   // that one log entry forgets, and as many of their allocations
 )
 
-// evalDelete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
+// delete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
 // handed out meanwhile. One that a worker still holds, whose allocations still matter, or that alone would stop what is left
 // of its job, stays: it is refused if it was named, and passed over if a filter found it. A job that has no open evaluation
 // afterwards waits in the queue no more.
-func (e *Endpoint) evalDelete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
+func (e *Endpoint) delete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
 	snap := e.Router.Snapshot()
 	config := snap.SchedulerConfig(nil)
 	switch {

@@ -72,7 +72,7 @@ func TestEvalDelete(t *testing.T) {
 		for _, n := range ids {
 			args.EvalIDs = append(args.EvalIDs, endpointtest.ID(n))
 		}
-		return s.evalDelete(t.Context(), args)
+		return s.delete(t.Context(), args)
 	}
 	refused := func(what string, want error, text, filter string, ids ...int) {
 		t.Helper()
@@ -125,7 +125,7 @@ func TestEvalDelete(t *testing.T) {
 	deleted(`JobID == "web" or JobID == "far"`, 2) // not what is of another namespace, nor what still matters
 	left(1, 5, 7, 8)
 	deleted(`JobID == "nobody"`, 0)
-	reply, err := s.evalDelete(t.Context(), &structs.EvalDeleteRequest{Filter: `Status == "pending"`, WriteRequest: structs.WriteRequest{Namespace: "*"}})
+	reply, err := s.delete(t.Context(), &structs.EvalDeleteRequest{Filter: `Status == "pending"`, WriteRequest: structs.WriteRequest{Namespace: "*"}})
 	if err != nil || reply.Count != 1 {
 		t.Errorf("in all namespaces: %+v, %v", reply, err)
 	}
@@ -223,7 +223,7 @@ func TestEvalDeleteEndsWaiting(t *testing.T) {
 	d.inOrder()
 	del := func(args *structs.EvalDeleteRequest, count int, want string) {
 		t.Helper()
-		if reply, err := d.evalDelete(t.Context(), args); err != nil || reply.Count != count || reply.Index != d.Index {
+		if reply, err := d.delete(t.Context(), args); err != nil || reply.Count != count || reply.Index != d.Index {
 			t.Fatal(reply, err)
 		}
 		waiting, reserved := d.queued()
@@ -254,14 +254,14 @@ func TestEvalDeleteKeepsWhatStops(t *testing.T) {
 		refused := func(ids ...string) {
 			t.Helper()
 			before := d.Index
-			_, err := d.evalDelete(t.Context(), &structs.EvalDeleteRequest{EvalIDs: ids})
+			_, err := d.delete(t.Context(), &structs.EvalDeleteRequest{EvalIDs: ids})
 			if !errors.Is(err, structs.ErrConflict) || !strings.Contains(fmt.Sprint(err), "no other evaluation would stop them") || d.Index != before {
 				t.Errorf("purge %v: %v are deleted: %v", purge, ids, err)
 			}
 		}
 		del := func(count int, args *structs.EvalDeleteRequest) {
 			t.Helper()
-			if reply, err := d.evalDelete(t.Context(), args); err != nil || reply.Count != count {
+			if reply, err := d.delete(t.Context(), args); err != nil || reply.Count != count {
 				t.Errorf("purge %v: %+v: %+v, %v", purge, args, reply, err)
 			}
 			d.inOrder()

@@ -45,15 +45,15 @@ func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	forWorkers := func(here wire.Handler) wire.Handler { return r.OwnRegion(r.Routed(false, here)) }
 	return []rpc.Method{
-		{Name: wire.MethodEvalList, Handler: rpc.Read(r, e.evalList)},
-		{Name: wire.MethodEvalCount, Handler: rpc.Read(r, e.evalCount)},
-		{Name: wire.MethodEvalGet, Handler: rpc.Read(r, e.evalGet)},
-		{Name: wire.MethodEvalAllocs, Handler: rpc.Read(r, e.evalAllocs)},
-		{Name: wire.MethodEvalDelete, Handler: rpc.Write(r, e.evalDelete)},
-		{Name: wire.MethodEvalDequeue, Handler: forWorkers(e.evalDequeue)},
-		{Name: wire.MethodEvalAck, Handler: forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Ack(id, token) }))},
-		{Name: wire.MethodEvalNack, Handler: forWorkers(e.evalAnswered(func(id, token string) error { return e.Broker.Nack(id, token) }))},
-		{Name: wire.MethodEvalUpdate, Handler: r.OwnRegion(rpc.Write(r, e.evalUpdate))},
+		{Name: wire.MethodEvalList, Handler: rpc.Read(r, e.list)},
+		{Name: wire.MethodEvalCount, Handler: rpc.Read(r, e.count)},
+		{Name: wire.MethodEvalGet, Handler: rpc.Read(r, e.get)},
+		{Name: wire.MethodEvalAllocs, Handler: rpc.Read(r, e.allocs)},
+		{Name: wire.MethodEvalDelete, Handler: rpc.Write(r, e.delete)},
+		{Name: wire.MethodEvalDequeue, Handler: forWorkers(e.dequeue)},
+		{Name: wire.MethodEvalAck, Handler: forWorkers(e.answered(func(id, token string) error { return e.Broker.Ack(id, token) }))},
+		{Name: wire.MethodEvalNack, Handler: forWorkers(e.answered(func(id, token string) error { return e.Broker.Nack(id, token) }))},
+		{Name: wire.MethodEvalUpdate, Handler: r.OwnRegion(rpc.Write(r, e.update))},
 		{Name: wire.MethodPlanSubmit, Handler: r.OwnRegion(rpc.Write(r, e.planSubmit))},
 	}
 }

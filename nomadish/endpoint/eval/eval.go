@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-func (e *Endpoint) evalList(ctx context.Context, args *structs.EvalListRequest) (*structs.EvalListReply, error) {
+func (e *Endpoint) list(ctx context.Context, args *structs.EvalListRequest) (*structs.EvalListReply, error) {
 	reply := &structs.EvalListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		all, err := evalsListed(ws, snap, args)
@@ -34,7 +34,7 @@ func matching(ws *state.WatchSet, snap *state.Snapshot, args *structs.EvalListRe
 	}
 }
 
-func (e *Endpoint) evalCount(ctx context.Context, args *structs.EvalListRequest) (*structs.CountReply, error) {
+func (e *Endpoint) count(ctx context.Context, args *structs.EvalListRequest) (*structs.CountReply, error) {
 	reply := &structs.CountReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		all, err := rpc.Page(&structs.QueryOptions{Filter: args.Filter}, &structs.QueryMeta{}, matching(ws, snap, args),
@@ -44,7 +44,7 @@ func (e *Endpoint) evalCount(ctx context.Context, args *structs.EvalListRequest)
 	})
 }
 
-func (e *Endpoint) evalGet(ctx context.Context, args *structs.EvalGetRequest) (*structs.EvalReply, error) {
+func (e *Endpoint) get(ctx context.Context, args *structs.EvalGetRequest) (*structs.EvalReply, error) {
 	if err := rpc.CheckUUID("evaluation", args.ID); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (e *Endpoint) evalGet(ctx context.Context, args *structs.EvalGetRequest) (*
 	})
 }
 
-func (e *Endpoint) evalAllocs(ctx context.Context, args *structs.IDRequest) (*structs.AllocListReply, error) {
+func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*structs.AllocListReply, error) {
 	if err := rpc.CheckUUID("evaluation", args.ID); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (e *Endpoint) holds(evalID, token string) error {
 	return nil
 }
 
-func (e *Endpoint) evalUpdate(ctx context.Context, args *structs.EvalUpdateRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) update(ctx context.Context, args *structs.EvalUpdateRequest) (*structs.WriteReply, error) {
 	if err := e.holds(args.EvalID, args.Token); err != nil {
 		return nil, err
 	}

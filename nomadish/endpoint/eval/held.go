@@ -104,8 +104,8 @@ func (e *Endpoint) WorkersWait() int {
 	return len(e.held.waiting)
 }
 
-// evalDequeue hands an evaluation out. When who asked is gone by then, another gets it.
-func (e *Endpoint) evalDequeue(ctx context.Context, call *wire.Call) error {
+// dequeue hands an evaluation out. When who asked is gone by then, another gets it.
+func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 	args := &structs.EvalDequeueRequest{}
 	if err := call.Args(args); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
@@ -128,8 +128,8 @@ func (e *Endpoint) evalDequeue(ctx context.Context, call *wire.Call) error {
 	return err
 }
 
-// evalAnswered takes a worker's word on what it has.
-func (e *Endpoint) evalAnswered(say func(id, token string) error) wire.Handler {
+// answered takes a worker's word on what it has.
+func (e *Endpoint) answered(say func(id, token string) error) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		return wire.Unary(func(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
 			e.held.drop(call.Session, args.EvalID, args.Token)

@@ -37,7 +37,7 @@ func TestListsInOrder(t *testing.T) {
 			var evals []string
 			opts := structs.QueryOptions{Reverse: reverse, PerPage: per}
 			for more := true; more; {
-				reply, err := s.evalList(t.Context(), &structs.EvalListRequest{QueryOptions: opts})
+				reply, err := s.list(t.Context(), &structs.EvalListRequest{QueryOptions: opts})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -50,7 +50,7 @@ func TestListsInOrder(t *testing.T) {
 			same(fmt.Sprintf("evaluations, reverse %v, %d a page", reverse, per), evals, nil, made)
 		}
 	}
-	reply, err := s.evalList(t.Context(), &structs.EvalListRequest{QueryOptions: structs.QueryOptions{Prefix: "0000", NextToken: endpointtest.ID(20)}})
+	reply, err := s.list(t.Context(), &structs.EvalListRequest{QueryOptions: structs.QueryOptions{Prefix: "0000", NextToken: endpointtest.ID(20)}})
 	if err != nil || len(reply.Evaluations) != 2 || reply.Evaluations[0].ID != endpointtest.ID(20) || reply.Evaluations[1].ID != endpointtest.ID(30) {
 		t.Errorf("by prefix: %+v, %v", reply, err)
 	}

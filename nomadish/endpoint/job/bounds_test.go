@@ -34,28 +34,28 @@ func TestWriteLimits(t *testing.T) {
 			t.Errorf("%s: %v, want a bad request with %q", what, err, says)
 		}
 	}
-	_, err := e.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: job(5, 6)})
+	_, err := e.register(t.Context(), &structs.JobRegisterRequest{Job: job(5, 6)})
 	refused("eleven instances of two groups", err, "at most 10 instances of a job")
-	_, err = e.jobPlan(t.Context(), &structs.JobPlanRequest{Job: job(5, 6)})
+	_, err = e.plan(t.Context(), &structs.JobPlanRequest{Job: job(5, 6)})
 	refused("planning them", err, "job_max_count")
 	large := strings.Repeat("x", 2000)
 	for what, s := range map[string]*structs.JobSubmission{
 		"variables": {Variables: large}, "flags": {VariableFlags: map[string]string{"v": large}}, "source": {Source: large}, "small": {Source: "x"},
 	} {
-		reply, err := e.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: job(5, 5), Submission: s})
+		reply, err := e.register(t.Context(), &structs.JobRegisterRequest{Job: job(5, 5), Submission: s})
 		if err != nil || strings.Contains(reply.Warnings, "job_max_source_size") != (what != "small") {
 			t.Errorf("a submission with much %s: %+v, %v", what, reply, err)
 		}
 	}
 	count := int64(6)
-	_, err = e.jobScale(t.Context(), &structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g1"}, Count: &count})
+	_, err = e.scale(t.Context(), &structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g1"}, Count: &count})
 	refused("scaling to eleven", err, "job_max_count")
 	scale := structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g1"}, Error: true}
 	scale.Message = large
-	_, err = e.jobScale(t.Context(), &scale)
+	_, err = e.scale(t.Context(), &scale)
 	refused("a message of 2,000 bytes", err, "Message: must be at most 1024 bytes")
 	scale.Message, scale.Meta = "", map[string]any{"m": []any{large, large, large}}
-	_, err = e.jobScale(t.Context(), &scale)
+	_, err = e.scale(t.Context(), &scale)
 	refused("meta of 6,000 bytes", err, "Meta: must be at most 4096 bytes")
 }
 
@@ -68,11 +68,11 @@ func TestPlansWait(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
 	j := &structs.Job{ID: "j", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
-	if _, err := e.jobPlan(ctx, &structs.JobPlanRequest{Job: j.Copy()}); !errors.Is(err, context.Canceled) {
+	if _, err := e.plan(ctx, &structs.JobPlanRequest{Job: j.Copy()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that hung up: %v", err)
 	}
 	<-e.planning
-	if _, err := e.jobPlan(t.Context(), &structs.JobPlanRequest{Job: j}); err != nil {
+	if _, err := e.plan(t.Context(), &structs.JobPlanRequest{Job: j}); err != nil {
 		t.Errorf("with room: %v", err)
 	}
 }

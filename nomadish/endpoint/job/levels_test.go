@@ -59,7 +59,7 @@ func TestGangsKeepTheirMin(t *testing.T) {
 		}}}
 	}
 	register := func(job *structs.Job, keep bool) error {
-		_, err := s.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: job, PreserveCounts: keep})
+		_, err := s.register(t.Context(), &structs.JobRegisterRequest{Job: job, PreserveCounts: keep})
 		return err
 	}
 	if err := register(gang(10_000, 10_000), false); err != nil {
@@ -69,7 +69,7 @@ func TestGangsKeepTheirMin(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := func(n int64) error {
-		_, err := s.jobScale(t.Context(), &structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g"}, Count: &n})
+		_, err := s.scale(t.Context(), &structs.JobScaleRequest{JobID: "j", Target: map[string]string{"Group": "g"}, Count: &n})
 		return err
 	}
 	if err := scale(1); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "needs at least 2 members") {

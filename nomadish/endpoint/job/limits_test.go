@@ -64,7 +64,7 @@ func TestPlanWarnsOfNodesWithoutLimits(t *testing.T) {
 		job := endpointtest.Job("web", 100)
 		job.Datacenters = []string{"dc1"}
 		job.TaskGroups[0].Tasks[0].Driver = c.driver
-		reply, err := s.jobPlan(t.Context(), &structs.JobPlanRequest{Job: job})
+		reply, err := s.plan(t.Context(), &structs.JobPlanRequest{Job: job})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

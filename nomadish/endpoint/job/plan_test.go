@@ -30,7 +30,7 @@ func TestJobPlanTellsOfTheVictimsJob(t *testing.T) {
 	}}}}})
 	high := endpointtest.Job("high", 500)
 	high.TaskGroups[0].Count, high.Priority = 1, 90
-	reply, err := s.jobPlan(t.Context(), &structs.JobPlanRequest{Job: high})
+	reply, err := s.plan(t.Context(), &structs.JobPlanRequest{Job: high})
 	if err != nil {
 		t.Fatal(err)
 	}

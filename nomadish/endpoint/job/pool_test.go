@@ -16,7 +16,7 @@ func TestJobOfUnknownNodePool(t *testing.T) {
 		j := &structs.Job{ID: "web", NodePool: pool, Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{
 			Name: "t", Driver: "mock_driver",
 		}}}}}
-		_, err := s.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: j, WriteRequest: structs.WriteRequest{Namespace: "default"}})
+		_, err := s.register(t.Context(), &structs.JobRegisterRequest{Job: j, WriteRequest: structs.WriteRequest{Namespace: "default"}})
 		return err
 	}
 	err := register("gpu")
@@ -34,7 +34,7 @@ func TestJobOfUnknownNodePool(t *testing.T) {
 	if err := register("gpu"); err != nil {
 		t.Errorf("a node is in it: %v", err)
 	}
-	valid, err := s.jobValidate(t.Context(), &structs.JobRegisterRequest{Job: &structs.Job{ID: "x", NodePool: "none", TaskGroups: []*structs.TaskGroup{{
+	valid, err := s.validate(t.Context(), &structs.JobRegisterRequest{Job: &structs.Job{ID: "x", NodePool: "none", TaskGroups: []*structs.TaskGroup{{
 		Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}},
 	}}}, WriteRequest: structs.WriteRequest{Namespace: "default"}})
 	if err != nil || !strings.Contains(valid.Error, `node pool "none" does not exist`) {

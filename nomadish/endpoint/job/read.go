@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-func (e *Endpoint) jobGet(ctx context.Context, args *structs.IDRequest) (*structs.JobReply, error) {
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.JobReply, error) {
 	reply := &structs.JobReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Job = snap.Job(ws, rpc.NamespaceOf(&args.QueryOptions), args.ID)
@@ -20,7 +20,7 @@ func (e *Endpoint) jobGet(ctx context.Context, args *structs.IDRequest) (*struct
 	})
 }
 
-func (e *Endpoint) jobList(ctx context.Context, args *structs.ListRequest) (*structs.JobListReply, error) {
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.JobListReply, error) {
 	reply := &structs.JobListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
@@ -29,7 +29,7 @@ func (e *Endpoint) jobList(ctx context.Context, args *structs.ListRequest) (*str
 	})
 }
 
-func (e *Endpoint) jobVersions(ctx context.Context, args *structs.JobVersionsRequest) (*structs.JobVersionsReply, error) {
+func (e *Endpoint) versions(ctx context.Context, args *structs.JobVersionsRequest) (*structs.JobVersionsReply, error) {
 	reply := &structs.JobVersionsReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Versions = snap.JobVersions(ws, rpc.NamespaceOf(&args.QueryOptions), args.ID)
@@ -44,7 +44,7 @@ func (e *Endpoint) jobVersions(ctx context.Context, args *structs.JobVersionsReq
 	})
 }
 
-func (e *Endpoint) jobAllocs(ctx context.Context, args *structs.JobAllocsRequest) (*structs.AllocListReply, error) {
+func (e *Endpoint) allocs(ctx context.Context, args *structs.JobAllocsRequest) (*structs.AllocListReply, error) {
 	reply := &structs.AllocListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		allocs := snap.AllocsByJob(ws, rpc.NamespaceOf(&args.QueryOptions), args.ID, args.All)
@@ -54,7 +54,7 @@ func (e *Endpoint) jobAllocs(ctx context.Context, args *structs.JobAllocsRequest
 	})
 }
 
-func (e *Endpoint) jobEvals(ctx context.Context, args *structs.IDRequest) (*structs.EvalListReply, error) {
+func (e *Endpoint) evals(ctx context.Context, args *structs.IDRequest) (*structs.EvalListReply, error) {
 	reply := &structs.EvalListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		evals := snap.EvalsByJob(ws, rpc.NamespaceOf(&args.QueryOptions), args.ID)
@@ -71,7 +71,7 @@ func (e *Endpoint) jobEvals(ctx context.Context, args *structs.IDRequest) (*stru
 	})
 }
 
-func (e *Endpoint) jobSummary(ctx context.Context, args *structs.IDRequest) (*structs.JobSummaryReply, error) {
+func (e *Endpoint) summary(ctx context.Context, args *structs.IDRequest) (*structs.JobSummaryReply, error) {
 	reply := &structs.JobSummaryReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.JobSummary = snap.JobSummary(ws, rpc.NamespaceOf(&args.QueryOptions), args.ID)
@@ -82,7 +82,7 @@ func (e *Endpoint) jobSummary(ctx context.Context, args *structs.IDRequest) (*st
 	})
 }
 
-func (e *Endpoint) jobSubmission(ctx context.Context, args *structs.JobSubmissionRequest) (*structs.JobSubmissionReply, error) {
+func (e *Endpoint) submission(ctx context.Context, args *structs.JobSubmissionRequest) (*structs.JobSubmissionReply, error) {
 	reply := &structs.JobSubmissionReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(_ *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Submission = snap.JobSubmission(rpc.NamespaceOf(&args.QueryOptions), args.ID, args.Version)
@@ -90,7 +90,7 @@ func (e *Endpoint) jobSubmission(ctx context.Context, args *structs.JobSubmissio
 	})
 }
 
-func (e *Endpoint) jobScaleStatus(ctx context.Context, args *structs.IDRequest) (*structs.JobScaleStatusReply, error) {
+func (e *Endpoint) scaleStatus(ctx context.Context, args *structs.IDRequest) (*structs.JobScaleStatusReply, error) {
 	reply := &structs.JobScaleStatusReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		ns := rpc.NamespaceOf(&args.QueryOptions)

@@ -30,11 +30,11 @@ func TestJobsFromBeforeTheLimits(t *testing.T) {
 	}
 	for what, call := range map[string]func() (*structs.JobRegisterReply, error){ // order does not matter: stopping comes last
 		"evaluate": func() (*structs.JobRegisterReply, error) {
-			return e.jobEvaluate(t.Context(), &structs.JobEvaluateRequest{JobID: "old"})
+			return e.evaluate(t.Context(), &structs.JobEvaluateRequest{JobID: "old"})
 		},
 		"scale": func() (*structs.JobRegisterReply, error) {
 			count := int64(3)
-			return e.jobScale(t.Context(), &structs.JobScaleRequest{JobID: "old", Target: map[string]string{"Group": "g1400"}, Count: &count})
+			return e.scale(t.Context(), &structs.JobScaleRequest{JobID: "old", Target: map[string]string{"Group": "g1400"}, Count: &count})
 		},
 	} {
 		if reply, err := call(); err != nil || reply.EvalID == "" {
@@ -42,13 +42,13 @@ func TestJobsFromBeforeTheLimits(t *testing.T) {
 		}
 	}
 	again := d.Store.Snapshot().Job(nil, structs.DefaultNamespace, "old").Copy()
-	if _, err := e.jobRegister(t.Context(), &structs.JobRegisterRequest{Job: again}); !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "at most 1000 groups") {
+	if _, err := e.register(t.Context(), &structs.JobRegisterRequest{Job: again}); !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "at most 1000 groups") {
 		t.Errorf("registering it again: %v, want a bad request", err)
 	}
-	if _, err := e.jobPlan(t.Context(), &structs.JobPlanRequest{Job: again.Copy()}); !errors.Is(err, structs.ErrBadRequest) {
+	if _, err := e.plan(t.Context(), &structs.JobPlanRequest{Job: again.Copy()}); !errors.Is(err, structs.ErrBadRequest) {
 		t.Errorf("planning it: %v, want a bad request", err)
 	}
-	if reply, err := e.jobDeregister(t.Context(), &structs.JobDeregisterRequest{JobID: "old"}); err != nil || reply.EvalID == "" {
+	if reply, err := e.deregister(t.Context(), &structs.JobDeregisterRequest{JobID: "old"}); err != nil || reply.EvalID == "" {
 		t.Errorf("stop: %v, %v; want an evaluation", reply, err)
 	}
 	if stored := d.Store.Snapshot().Job(nil, structs.DefaultNamespace, "old"); stored == nil || !stored.Stop || len(stored.TaskGroups) != len(job.TaskGroups) {

@@ -68,7 +68,7 @@ func (e *Endpoint) checkNamespace(ns string) error {
 	return nil
 }
 
-func (e *Endpoint) jobRegister(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
+func (e *Endpoint) register(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
 	return e.registerUpTo(ctx, args, e.MaxPriority)
 }
 
@@ -164,8 +164,8 @@ func (e *Endpoint) jobOf(ns, id string) (*structs.Job, error) {
 	return job, nil
 }
 
-// jobDeregister stops a job. To stop one that is not there is no error, as with Nomad: there is no evaluation then.
-func (e *Endpoint) jobDeregister(ctx context.Context, args *structs.JobDeregisterRequest) (*structs.JobRegisterReply, error) {
+// deregister stops a job. To stop one that is not there is no error, as with Nomad: there is no evaluation then.
+func (e *Endpoint) deregister(ctx context.Context, args *structs.JobDeregisterRequest) (*structs.JobRegisterReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
 	if structs.CodeOf(err) == structs.CodeNotFound {
 		reply := &structs.JobRegisterReply{}
@@ -201,7 +201,7 @@ func (e *Endpoint) applyForEval(ctx context.Context, t structs.LogType, entry an
 	return reply, nil
 }
 
-func (e *Endpoint) jobEvaluate(ctx context.Context, args *structs.JobEvaluateRequest) (*structs.JobRegisterReply, error) {
+func (e *Endpoint) evaluate(ctx context.Context, args *structs.JobEvaluateRequest) (*structs.JobRegisterReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (e *Endpoint) jobEvaluate(ctx context.Context, args *structs.JobEvaluateReq
 		&structs.AllocTransitionEntry{Transitions: transitions, Evals: []*structs.Evaluation{eval}, Time: now}, eval)
 }
 
-func (e *Endpoint) jobScale(ctx context.Context, args *structs.JobScaleRequest) (*structs.JobRegisterReply, error) {
+func (e *Endpoint) scale(ctx context.Context, args *structs.JobScaleRequest) (*structs.JobRegisterReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
 	if err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (e *Endpoint) jobScale(ctx context.Context, args *structs.JobScaleRequest) 
 	return reply, err
 }
 
-func (e *Endpoint) jobRevert(ctx context.Context, args *structs.JobRevertRequest) (*structs.JobRegisterReply, error) {
+func (e *Endpoint) revert(ctx context.Context, args *structs.JobRevertRequest) (*structs.JobRegisterReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
 	if err != nil {
 		return nil, err
@@ -306,7 +306,7 @@ func (e *Endpoint) jobRevert(ctx context.Context, args *structs.JobRevertRequest
 	}, 0)
 }
 
-func (e *Endpoint) jobStability(ctx context.Context, args *structs.JobStabilityRequest) (*structs.JobStabilityReply, error) {
+func (e *Endpoint) stability(ctx context.Context, args *structs.JobStabilityRequest) (*structs.JobStabilityReply, error) {
 	job, err := e.jobOf(args.Namespace, args.JobID)
 	if err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ func (e *Endpoint) jobStability(ctx context.Context, args *structs.JobStabilityR
 	return &structs.JobStabilityReply{JobModifyIndex: index, WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
-func (e *Endpoint) jobValidate(_ context.Context, args *structs.JobRegisterRequest) (*structs.JobValidateReply, error) {
+func (e *Endpoint) validate(_ context.Context, args *structs.JobRegisterRequest) (*structs.JobValidateReply, error) {
 	warnings, err := e.admit(args.Job, args.Namespace)
 	reply := &structs.JobValidateReply{DriverConfigValidated: true, Warnings: warnings}
 	if err != nil {

@@ -40,7 +40,7 @@ func TestImpossibleDevicesAreRefused(t *testing.T) {
 			ID: "00000000-0000-7000-8000-000000000001", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
 			NodeResources: &structs.NodeResources{Devices: devices, Topology: &structs.NodeTopology{Cells: cells}},
 		}
-		_, err := e.nodeRegister(t.Context(), &structs.NodeRegisterRequest{Node: n})
+		_, err := e.register(t.Context(), &structs.NodeRegisterRequest{Node: n})
 		if want == "" {
 			if err != nil || len(j.entries) != 1 {
 				t.Errorf("%s: %v, %d entries", what, err, len(j.entries))

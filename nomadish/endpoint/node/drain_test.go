@@ -80,16 +80,16 @@ func TestDrainNamesItsEvaluations(t *testing.T) {
 			t.Errorf("the answer names %v, made were %v", got, made)
 		}
 	}
-	if _, err := e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, DrainSpec: &structs.DrainSpec{}}); err != nil {
+	if _, err := e.drain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, DrainSpec: &structs.DrainSpec{}}); err != nil {
 		t.Fatal(err)
 	}
-	named(e.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, MarkEligible: true}))
+	named(e.drain(t.Context(), &structs.NodeDrainRequest{NodeID: node.ID, MarkEligible: true}))
 }
 
 // TestDrainMetaIsBounded: what people may write with a drain is bounded.
 func TestDrainMetaIsBounded(t *testing.T) {
 	s := newSite(t, &structs.Node{ID: "00000000-0000-7000-8000-000000000000", SecretID: "s", Status: structs.NodeStatusReady})
-	_, err := s.nodeDrain(t.Context(), &structs.NodeDrainRequest{NodeID: "00000000-0000-7000-8000-000000000000", Meta: map[string]string{"m": strings.Repeat("x", 6000)}})
+	_, err := s.drain(t.Context(), &structs.NodeDrainRequest{NodeID: "00000000-0000-7000-8000-000000000000", Meta: map[string]string{"m": strings.Repeat("x", 6000)}})
 	if !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "Meta: must be at most 4096 bytes") {
 		t.Errorf("meta of 6,000 bytes: %v, want a bad request", err)
 	}

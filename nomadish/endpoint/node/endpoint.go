@@ -83,28 +83,28 @@ func (e *Endpoint) Methods() []rpc.Method {
 			return "", ""
 		}
 		return a.Node.ID, a.Node.SecretID
-	}, e.nodeRegister))
-	reports := charged(e, reportCost, func(a *structs.ClientUpdateRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.nodeUpdateAllocs)
-	happens := charged(e, eventsCost, func(a *structs.NodeEventsRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.nodeEvents)
+	}, e.register))
+	reports := charged(e, reportCost, func(a *structs.ClientUpdateRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.updateAllocs)
+	happens := charged(e, eventsCost, func(a *structs.NodeEventsRequest) (id, secret string) { return a.NodeID, a.SecretID }, e.events)
 	return []rpc.Method{
 		{Name: wire.MethodNodeRegister, Handler: registers, MaxBytes: e.MaxMessage, Hint: hint},
 		{Name: wire.MethodNodeUpdateAllocs, Handler: reports, MaxBytes: e.MaxMessage, Hint: hint},
 		{Name: wire.MethodNodeEvents, Handler: happens, MaxBytes: e.MaxMessage, Hint: hint},
-		{Name: wire.MethodNodeHeartbeat, Handler: rpc.FromNodes(r, e.nodeHeartbeat), MaxBytes: nodeQuestion},
-		{Name: wire.MethodNodeClientAllocs, Handler: r.OwnRegion(rpc.Read(r, e.nodeClientAllocs)), MaxBytes: nodeQuestion},
+		{Name: wire.MethodNodeHeartbeat, Handler: rpc.FromNodes(r, e.heartbeat), MaxBytes: nodeQuestion},
+		{Name: wire.MethodNodeClientAllocs, Handler: r.OwnRegion(rpc.Read(r, e.clientAllocs)), MaxBytes: nodeQuestion},
 		{Name: wire.MethodClientHello, Handler: e.hello, MaxBytes: nodeQuestion},
-		{Name: wire.MethodNodeList, Handler: rpc.Read(r, e.nodeList)},
-		{Name: wire.MethodNodeGet, Handler: rpc.Read(r, e.nodeGet)},
-		{Name: wire.MethodNodeAllocs, Handler: rpc.Read(r, e.nodeAllocs)},
-		{Name: wire.MethodNodeDrain, Handler: rpc.Write(r, e.nodeDrain)},
-		{Name: wire.MethodNodeEligibility, Handler: rpc.Write(r, e.nodeEligibility)},
-		{Name: wire.MethodNodePurge, Handler: rpc.Write(r, e.nodePurge)},
-		{Name: wire.MethodNodeEvaluate, Handler: rpc.Write(r, e.nodeEvaluate)},
-		{Name: wire.MethodNodePoolList, Handler: e.poolRead(wire.Unary(e.nodePoolList))},
-		{Name: wire.MethodNodePoolGet, Handler: e.poolRead(wire.Unary(e.nodePoolGet))},
-		{Name: wire.MethodNodePoolNodes, Handler: e.poolRead(wire.Unary(e.nodePoolNodes))},
-		{Name: wire.MethodNodePoolJobs, Handler: e.poolRead(wire.Unary(e.nodePoolJobs))},
-		{Name: wire.MethodNodePoolUpsert, Handler: r.Newer(lastPoolEntry, wire.Unary(e.nodePoolUpsert))},
-		{Name: wire.MethodNodePoolDelete, Handler: r.Newer(lastPoolEntry, wire.Unary(e.nodePoolDelete))},
+		{Name: wire.MethodNodeList, Handler: rpc.Read(r, e.list)},
+		{Name: wire.MethodNodeGet, Handler: rpc.Read(r, e.get)},
+		{Name: wire.MethodNodeAllocs, Handler: rpc.Read(r, e.allocs)},
+		{Name: wire.MethodNodeDrain, Handler: rpc.Write(r, e.drain)},
+		{Name: wire.MethodNodeEligibility, Handler: rpc.Write(r, e.eligibility)},
+		{Name: wire.MethodNodePurge, Handler: rpc.Write(r, e.purge)},
+		{Name: wire.MethodNodeEvaluate, Handler: rpc.Write(r, e.evaluate)},
+		{Name: wire.MethodNodePoolList, Handler: e.poolRead(wire.Unary(e.poolList))},
+		{Name: wire.MethodNodePoolGet, Handler: e.poolRead(wire.Unary(e.poolGet))},
+		{Name: wire.MethodNodePoolNodes, Handler: e.poolRead(wire.Unary(e.poolNodes))},
+		{Name: wire.MethodNodePoolJobs, Handler: e.poolRead(wire.Unary(e.poolJobs))},
+		{Name: wire.MethodNodePoolUpsert, Handler: r.Newer(lastPoolEntry, wire.Unary(e.poolUpsert))},
+		{Name: wire.MethodNodePoolDelete, Handler: r.Newer(lastPoolEntry, wire.Unary(e.poolDelete))},
 	}
 }

@@ -29,7 +29,7 @@ func (e *Endpoint) authentic(id, secret string) (*structs.Node, error) {
 	return node, nil
 }
 
-func (e *Endpoint) nodeRegister(ctx context.Context, args *structs.NodeRegisterRequest) (*structs.NodeUpdateReply, error) {
+func (e *Endpoint) register(ctx context.Context, args *structs.NodeRegisterRequest) (*structs.NodeUpdateReply, error) {
 	node := args.Node
 	if err := checkNode(node); err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (e *Endpoint) nodeReply(id string, index uint64, has *structs.GossipKeys) *
 	return reply
 }
 
-// nodeHeartbeat keeps a node up. Nothing is written unless its status moves.
-func (e *Endpoint) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
+// heartbeat keeps a node up. Nothing is written unless its status moves.
+func (e *Endpoint) heartbeat(ctx context.Context, args *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
 	if e.Router.Snapshot().Node(nil, args.NodeID) == nil {
 		return &structs.NodeUpdateReply{Registered: false}, nil
 	}
@@ -146,7 +146,7 @@ func (e *Endpoint) nodeHeartbeat(ctx context.Context, args *structs.NodeHeartbea
 	return e.nodeReply(node.ID, index, args.GossipKeys), nil
 }
 
-func (e *Endpoint) nodeGet(ctx context.Context, args *structs.IDRequest) (*structs.NodeReply, error) {
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.NodeReply, error) {
 	if err := rpc.CheckUUID("node", args.ID); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (e *Endpoint) nodeGet(ctx context.Context, args *structs.IDRequest) (*struc
 	})
 }
 
-func (e *Endpoint) nodeList(ctx context.Context, args *structs.ListRequest) (*structs.NodeListReply, error) {
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.NodeListReply, error) {
 	reply := &structs.NodeListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
@@ -191,7 +191,7 @@ func nodeStub(n *structs.Node, fields map[string]bool) *structs.NodeListStub {
 	return s
 }
 
-func (e *Endpoint) nodeAllocs(ctx context.Context, args *structs.IDRequest) (*structs.AllocsReply, error) {
+func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*structs.AllocsReply, error) {
 	if err := rpc.CheckUUID("node", args.ID); err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (e *Endpoint) nodeAllocs(ctx context.Context, args *structs.IDRequest) (*st
 	})
 }
 
-func (e *Endpoint) nodeDrain(ctx context.Context, args *structs.NodeDrainRequest) (*structs.NodeUpdateReply, error) {
+func (e *Endpoint) drain(ctx context.Context, args *structs.NodeDrainRequest) (*structs.NodeUpdateReply, error) {
 	node, err := e.Router.Node(args.NodeID)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (e *Endpoint) drainReply(index uint64, seed string) *structs.NodeUpdateRepl
 	return reply
 }
 
-func (e *Endpoint) nodeEligibility(ctx context.Context, args *structs.NodeEligibilityRequest) (*structs.NodeUpdateReply, error) {
+func (e *Endpoint) eligibility(ctx context.Context, args *structs.NodeEligibilityRequest) (*structs.NodeUpdateReply, error) {
 	node, err := e.Router.Node(args.NodeID)
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (e *Endpoint) nodeEligibility(ctx context.Context, args *structs.NodeEligib
 	return e.drainReply(index, entry.EvalSeed), nil
 }
 
-func (e *Endpoint) nodePurge(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
+func (e *Endpoint) purge(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
 	node, err := e.Router.Node(args.NodeID)
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (e *Endpoint) nodePurge(ctx context.Context, args *structs.NodeRequest) (*s
 	return e.drainReply(index, entry.EvalSeed), nil
 }
 
-func (e *Endpoint) nodeEvaluate(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
+func (e *Endpoint) evaluate(ctx context.Context, args *structs.NodeRequest) (*structs.NodeUpdateReply, error) {
 	node, err := e.Router.Node(args.NodeID)
 	if err != nil {
 		return nil, err
@@ -337,9 +337,9 @@ func (e *Endpoint) nodeEvaluate(ctx context.Context, args *structs.NodeRequest) 
 	return reply, nil
 }
 
-// nodeClientAllocs tells a node what it shall run: all by their index, whole what
+// clientAllocs tells a node what it shall run: all by their index, whole what
 // the servers changed since the index that it knows.
-func (e *Endpoint) nodeClientAllocs(ctx context.Context, args *structs.ClientAllocsRequest) (*structs.ClientAllocsReply, error) {
+func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsRequest) (*structs.ClientAllocsReply, error) {
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}
@@ -379,9 +379,9 @@ func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *stru
 	}
 }
 
-// nodeUpdateAllocs takes clients' reports. What ends or turns healthy may need a
+// updateAllocs takes clients' reports. What ends or turns healthy may need a
 // look at its job: the evaluations for that are minted here.
-func (e *Endpoint) nodeUpdateAllocs(ctx context.Context, args *structs.ClientUpdateRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) updateAllocs(ctx context.Context, args *structs.ClientUpdateRequest) (*structs.WriteReply, error) {
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}
@@ -493,7 +493,7 @@ func rolls(job *structs.Job, group string) bool {
 	return g != nil && g.Update != nil && g.Update.MaxParallel != nil && *g.Update.MaxParallel > 0
 }
 
-func (e *Endpoint) nodeEvents(ctx context.Context, args *structs.NodeEventsRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) events(ctx context.Context, args *structs.NodeEventsRequest) (*structs.WriteReply, error) {
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (e *Endpoint) poolRead(here wire.Handler) wire.Handler {
 	})
 }
 
-func (e *Endpoint) nodePoolList(ctx context.Context, args *structs.ListRequest) (*structs.NodePoolListReply, error) {
+func (e *Endpoint) poolList(ctx context.Context, args *structs.ListRequest) (*structs.NodePoolListReply, error) {
 	reply := &structs.NodePoolListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
@@ -35,7 +35,7 @@ func (e *Endpoint) nodePoolList(ctx context.Context, args *structs.ListRequest) 
 	})
 }
 
-func (e *Endpoint) nodePoolGet(ctx context.Context, args *structs.IDRequest) (*structs.NodePoolReply, error) {
+func (e *Endpoint) poolGet(ctx context.Context, args *structs.IDRequest) (*structs.NodePoolReply, error) {
 	reply := &structs.NodePoolReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.NodePool = snap.NodePool(ws, args.ID)
@@ -46,7 +46,7 @@ func (e *Endpoint) nodePoolGet(ctx context.Context, args *structs.IDRequest) (*s
 	})
 }
 
-func (e *Endpoint) nodePoolNodes(ctx context.Context, args *structs.NodePoolListRequest) (*structs.NodeListReply, error) {
+func (e *Endpoint) poolNodes(ctx context.Context, args *structs.NodePoolListRequest) (*structs.NodeListReply, error) {
 	reply := &structs.NodeListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		if !snap.HasNodePool(args.Name) {
@@ -69,8 +69,8 @@ func pageNodes(args *structs.ListRequest, meta *structs.QueryMeta, nodes iter.Se
 	}, func(n *structs.NodeListStub) string { return n.ID })
 }
 
-// nodePoolJobs lists the jobs that name a pool: those of the pool all are the ones that name it, not all jobs.
-func (e *Endpoint) nodePoolJobs(ctx context.Context, args *structs.NodePoolListRequest) (*structs.JobListReply, error) {
+// poolJobs lists the jobs that name a pool: those of the pool all are the ones that name it, not all jobs.
+func (e *Endpoint) poolJobs(ctx context.Context, args *structs.NodePoolListRequest) (*structs.JobListReply, error) {
 	reply := &structs.JobListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		if !snap.HasNodePool(args.Name) {
@@ -82,7 +82,7 @@ func (e *Endpoint) nodePoolJobs(ctx context.Context, args *structs.NodePoolListR
 	})
 }
 
-func (e *Endpoint) nodePoolUpsert(ctx context.Context, args *structs.NodePoolUpsertRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) poolUpsert(ctx context.Context, args *structs.NodePoolUpsertRequest) (*structs.WriteReply, error) {
 	pool := args.NodePool
 	if err := pool.Validate(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (e *Endpoint) nodePoolUpsert(ctx context.Context, args *structs.NodePoolUps
 	return e.applied(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{pool}, Time: e.Now().UnixNano()})
 }
 
-func (e *Endpoint) nodePoolDelete(ctx context.Context, args *structs.NodePoolDeleteRequest) (*structs.WriteReply, error) {
+func (e *Endpoint) poolDelete(ctx context.Context, args *structs.NodePoolDeleteRequest) (*structs.WriteReply, error) {
 	return e.applied(ctx, structs.LogNodePoolDelete, &structs.NodePoolDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }
 

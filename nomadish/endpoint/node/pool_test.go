@@ -17,10 +17,10 @@ func poolSite(t *testing.T) *site {
 	return s
 }
 
-// poolList lists node pools by name.
-func (s *site) poolList(q structs.QueryOptions) (names string, meta structs.QueryMeta) {
+// pools lists node pools by name.
+func (s *site) pools(q structs.QueryOptions) (names string, meta structs.QueryMeta) {
 	s.T.Helper()
-	reply, err := s.nodePoolList(s.T.Context(), &structs.ListRequest{QueryOptions: q})
+	reply, err := s.poolList(s.T.Context(), &structs.ListRequest{QueryOptions: q})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -41,10 +41,10 @@ func pooledNode(id, pool string) *structs.Node {
 func TestNodeMakesItsPool(t *testing.T) {
 	s := poolSite(t)
 	register := func(id, pool string) error {
-		_, err := s.nodeRegister(t.Context(), &structs.NodeRegisterRequest{Node: pooledNode(id, pool)})
+		_, err := s.register(t.Context(), &structs.NodeRegisterRequest{Node: pooledNode(id, pool)})
 		return err
 	}
-	if _, err := s.nodePoolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: &structs.NodePool{Name: "kept", Description: "own"}}); err != nil {
+	if _, err := s.poolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: &structs.NodePool{Name: "kept", Description: "own"}}); err != nil {
 		t.Fatal(err)
 	}
 	for id, pool := range map[string]string{"n1": "gpu", "n2": "gpu", "n3": "", "n4": "kept"} {
@@ -52,7 +52,7 @@ func TestNodeMakesItsPool(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if names, _ := s.poolList(structs.QueryOptions{}); names != "all default gpu kept" {
+	if names, _ := s.pools(structs.QueryOptions{}); names != "all default gpu kept" {
 		t.Errorf("the pools are %q", names)
 	}
 	if got := s.Store.Snapshot().NodePool(nil, "kept"); got.Description != "own" {
@@ -68,17 +68,17 @@ func TestNodeMakesItsPool(t *testing.T) {
 // TestNodePoolLists: pages, filters, and what is in a pool.
 func TestNodePoolLists(t *testing.T) {
 	s := poolSite(t)
-	if names, meta := s.poolList(structs.QueryOptions{}); names != "all default" || meta.Index != 1 {
+	if names, meta := s.pools(structs.QueryOptions{}); names != "all default" || meta.Index != 1 {
 		t.Errorf("at first %q, index %d", names, meta.Index)
 	}
 	for _, p := range []*structs.NodePool{{Name: "gpu", Meta: map[string]string{"owner": "sre"}}, {Name: "dev"}} {
-		if _, err := s.nodePoolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: p}); err != nil {
+		if _, err := s.poolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: p}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f := func(want, token string, q structs.QueryOptions) {
 		t.Helper()
-		if names, meta := s.poolList(q); names != want || meta.NextToken != token || meta.Index != 2 {
+		if names, meta := s.pools(q); names != want || meta.NextToken != token || meta.Index != 2 {
 			t.Errorf("%+v: %q, token %q, index %d", q, names, meta.NextToken, meta.Index)
 		}
 	}
@@ -99,11 +99,11 @@ func TestNodePoolLists(t *testing.T) {
 	}
 	for pool, want := range map[string]string{"gpu": "n one", "all": "m n two", "default": "m", "dev": ""} {
 		args := &structs.NodePoolListRequest{Name: pool}
-		nodes, err := s.nodePoolNodes(t.Context(), args)
+		nodes, err := s.poolNodes(t.Context(), args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs, err := s.nodePoolJobs(t.Context(), args)
+		jobs, err := s.poolJobs(t.Context(), args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,8 @@ func TestNodePoolLists(t *testing.T) {
 			t.Errorf("in %s: %q, want %q", pool, have, want)
 		}
 	}
-	_, nodesErr := s.nodePoolNodes(t.Context(), &structs.NodePoolListRequest{Name: "none"})
-	_, jobsErr := s.nodePoolJobs(t.Context(), &structs.NodePoolListRequest{Name: "none"})
+	_, nodesErr := s.poolNodes(t.Context(), &structs.NodePoolListRequest{Name: "none"})
+	_, jobsErr := s.poolJobs(t.Context(), &structs.NodePoolListRequest{Name: "none"})
 	for _, err := range []error{nodesErr, jobsErr} {
 		if structs.CodeOf(err) != structs.CodeNotFound {
 			t.Errorf("of no pool: %v", err)
@@ -134,7 +134,7 @@ func TestNodePoolsOwnSchedulerIsRefused(t *testing.T) {
 	on := true
 	f := func(c *structs.NodePoolSchedulerConfiguration, refused bool) {
 		t.Helper()
-		_, err := s.nodePoolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: &structs.NodePool{Name: "gpu", SchedulerConfiguration: c}})
+		_, err := s.poolUpsert(t.Context(), &structs.NodePoolUpsertRequest{NodePool: &structs.NodePool{Name: "gpu", SchedulerConfiguration: c}})
 		if refused && (structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "scheduler_config")) || !refused && err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}

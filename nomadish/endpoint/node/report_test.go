@@ -85,7 +85,7 @@ func TestReportBeforeTheLeaderKnows(t *testing.T) {
 		told := w.store.LatestIndex() + 1 // where the follower had it
 		answer := make(chan error, 1)
 		go func() {
-			_, err := w.nodeUpdateAllocs(t.Context(), w.report(told, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientRunning}))
+			_, err := w.updateAllocs(t.Context(), w.report(told, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientRunning}))
 			answer <- err
 		}()
 		synctest.Wait()
@@ -98,11 +98,11 @@ func TestReportBeforeTheLeaderKnows(t *testing.T) {
 		if got := w.store.Snapshot().Alloc(nil, id); got == nil || got.ClientStatus != structs.AllocClientRunning {
 			t.Errorf("what the node reported is lost: %+v", got)
 		}
-		_, err := w.nodeUpdateAllocs(t.Context(), w.report(w.store.LatestIndex()+1000, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientFailed}))
+		_, err := w.updateAllocs(t.Context(), w.report(w.store.LatestIndex()+1000, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientFailed}))
 		if got := w.store.Snapshot().Alloc(nil, id); err != nil || got.ClientStatus != structs.AllocClientFailed {
 			t.Errorf("a node that has heard of more than the servers, set back, know of: %v, %+v", err, got)
 		}
-		if _, err := w.nodeUpdateAllocs(t.Context(), w.report(0, &structs.AllocClientUpdate{ID: "collected"})); err != nil {
+		if _, err := w.updateAllocs(t.Context(), w.report(0, &structs.AllocClientUpdate{ID: "collected"})); err != nil {
 			t.Errorf("what was collected: %v", err)
 		}
 	})
@@ -177,7 +177,7 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 	if desired != structs.AllocDesiredRun {
 		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
 	}
-	reply, err := w.nodeUpdateAllocs(t.Context(), w.report(0, now))
+	reply, err := w.updateAllocs(t.Context(), w.report(0, now))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestANodesReturnIsAnEvent(t *testing.T) {
 		log := &entries{}
 		s.Applier, s.Heartbeats, s.NewID = log, endpointtest.Alone{}, func() string { return "seed" }
 		s.Now = func() time.Time { return time.Unix(7, 0) }
-		if _, err := s.nodeHeartbeat(t.Context(), &structs.NodeHeartbeatRequest{NodeID: "n", SecretID: "s"}); err != nil || len(log.all) != 1 {
+		if _, err := s.heartbeat(t.Context(), &structs.NodeHeartbeatRequest{NodeID: "n", SecretID: "s"}); err != nil || len(log.all) != 1 {
 			t.Fatalf("of a node that was %s: %v, %v", status, log.all, err)
 		}
 		entry := log.all[0].(*structs.NodeStatusEntry)

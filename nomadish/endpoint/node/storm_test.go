@@ -42,7 +42,7 @@ func TestStormOfRegistrations(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					answer := make(chan error, 1)
 					go func() { // a caller does not wait for a server that does not heed its end
-						_, err := e.nodeRegister(ctx, &structs.NodeRegisterRequest{Node: &structs.Node{
+						_, err := e.register(ctx, &structs.NodeRegisterRequest{Node: &structs.Node{
 							ID: fmt.Sprintf("00000000-0000-7000-8000-%012d", i), SecretID: "s", Name: fmt.Sprint("n", i),
 							Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
 						}})

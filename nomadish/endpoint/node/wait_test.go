@@ -37,7 +37,7 @@ func TestWaitingNodesHoldNoState(t *testing.T) {
 		go func() {
 			args := &structs.ClientAllocsRequest{NodeID: n.ID, SecretID: n.SecretID}
 			args.MinQueryIndex = 100
-			_, err := e.nodeClientAllocs(ctx, args)
+			_, err := e.clientAllocs(ctx, args)
 			done <- err
 		}()
 		synctest.Wait() // it waits

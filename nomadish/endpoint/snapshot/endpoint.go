@@ -52,8 +52,8 @@ func New(d Deps) *Endpoint {
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodSnapshotSave, Handler: r.Routed(true, wire.Streaming(e.snapshotSave))},
-		{Name: wire.MethodSnapshotUpload, Handler: rpc.Write(r, e.snapshotUpload)},
-		{Name: wire.MethodSnapshotRestore, Handler: rpc.Write(r, e.snapshotRestore)},
+		{Name: wire.MethodSnapshotSave, Handler: r.Routed(true, wire.Streaming(e.save))},
+		{Name: wire.MethodSnapshotUpload, Handler: rpc.Write(r, e.upload)},
+		{Name: wire.MethodSnapshotRestore, Handler: rpc.Write(r, e.restore)},
 	}
 }

@@ -14,9 +14,9 @@ import (
 // snapshotChunk is how much of an archive is sent at once, in bytes.
 const snapshotChunk = 512 << 10
 
-// snapshotSave makes an archive in a file of its own, as its digest goes before it, and
+// save makes an archive in a file of its own, as its digest goes before it, and
 // sends it.
-func (e *Endpoint) snapshotSave(ctx context.Context, _ *structs.SnapshotSaveRequest, send func(any) error) error {
+func (e *Endpoint) save(ctx context.Context, _ *structs.SnapshotSaveRequest, send func(any) error) error {
 	fetched, err := rpc.Hold(ctx, e.fetching)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c cancelled) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-func (e *Endpoint) snapshotUpload(_ context.Context, args *structs.SnapshotUploadRequest) (*structs.SnapshotUploadReply, error) {
+func (e *Endpoint) upload(_ context.Context, args *structs.SnapshotUploadRequest) (*structs.SnapshotUploadReply, error) {
 	switch {
 	case args.Drop:
 		e.Spool.Drop(args.ID)
@@ -114,9 +114,9 @@ func (e *Endpoint) snapshotUpload(_ context.Context, args *structs.SnapshotUploa
 	return &structs.SnapshotUploadReply{ID: args.ID}, nil
 }
 
-// snapshotRestore checks all of what was uploaded, then has it take the place of the
+// restore checks all of what was uploaded, then has it take the place of the
 // state.
-func (e *Endpoint) snapshotRestore(ctx context.Context, args *structs.SnapshotRestoreRequest) (*structs.SnapshotRestoreReply, error) {
+func (e *Endpoint) restore(ctx context.Context, args *structs.SnapshotRestoreRequest) (*structs.SnapshotRestoreReply, error) {
 	release, err := rpc.Hold(ctx, e.restoring)
 	if err != nil {
 		return nil, err
