@@ -17,7 +17,7 @@ type Created struct {
 	ID    string
 }
 
-// Token is it as a token of pages.
+// Token returns it as the token of a page.
 func (c Created) Token() string { return strconv.FormatUint(c.Index, 10) + "." + c.ID }
 
 // Compare orders by when things were made.

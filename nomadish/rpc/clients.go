@@ -19,7 +19,7 @@ type Sessions struct {
 	node map[string]*wire.Session
 }
 
-// NewSessions makes an empty set of them.
+// NewSessions returns an empty set of them.
 func NewSessions() *Sessions { return &Sessions{node: map[string]*wire.Session{}} }
 
 // Put remembers s for a node until it closes or another takes its place.
@@ -29,7 +29,7 @@ func (s *Sessions) Put(nodeID string, to *wire.Session) {
 	s.node[nodeID] = to
 }
 
-// Get gives the session that a node is behind.
+// Get returns the session that a node is behind; ok is false if there is none.
 func (s *Sessions) Get(nodeID string) (*wire.Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,13 +176,13 @@ func (r *Router) holder(ctx context.Context, nodeID string) (*wire.Session, bool
 	return nil, false
 }
 
-// ToAllocsClient passes a call on to the client that has the allocation which the call names.
+// ToAllocsClient returns a handler that passes a call on to the client that has the allocation which the call names.
 func (r *Router) ToAllocsClient() wire.Handler { return r.toClient(r.allocsNode) }
 
-// ToNodesClient passes a call on to the client of the node which the call names.
+// ToNodesClient returns a handler that passes a call on to the client of the node which the call names.
 func (r *Router) ToNodesClient() wire.Handler { return r.toClient(r.namedNode) }
 
-// Node reads a node or says that there is none.
+// Node returns a node. It returns an error with CodeNotFound if there is none.
 func (r *Router) Node(id string) (*structs.Node, error) {
 	if err := CheckUUID("node", id); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (r *Router) Node(id string) (*structs.Node, error) {
 	return node, nil
 }
 
-// ShortName is a node's name in a message.
+// ShortName returns a node's name as messages show it.
 func ShortName(n *structs.Node) string {
 	return strings.TrimSpace(n.Name + " (" + structs.ShortID(n.ID) + ")")
 }

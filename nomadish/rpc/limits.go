@@ -30,11 +30,11 @@ func CheckMeta[V any](meta map[string]V) error {
 	return nil
 }
 
-// Hold waits for a turn; the error is ctx's.
-func Hold(ctx context.Context, turn chan struct{}) (release func(), err error) {
+// Acquire waits for a slot of a semaphore, and returns what releases it. The error is that of ctx.
+func Acquire(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

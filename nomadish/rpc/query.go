@@ -10,9 +10,9 @@ import (
 
 var queries = telemetry.NewCount("nomad.rpc.query")
 
-// Look reads from a snapshot what a query asks for, registering what it read with
+// ReadFunc reads from a snapshot what a query asks for, registering what it read with
 // ws, and gives the index at which that last changed.
-type Look func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err error)
+type ReadFunc func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err error)
 
 // Contact is what goes with an answer at index: whether this server knows a leader, and when it heard one last.
 func (r *Router) Contact(index uint64) structs.QueryMeta {
@@ -23,7 +23,7 @@ func (r *Router) Contact(index uint64) structs.QueryMeta {
 // answers with 1 at least, so that who asks on from its index blocks again. A blocking query runs again each time that something it looked
 // at has changed, until the index that it gives is past the one asked, or its time
 // is over; then the last answer stands.
-func (r *Router) Query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run Look) error {
+func (r *Router) Query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run ReadFunc) error {
 	queries.Add(1)
 	defer func() { // as it is when the answer is made
 		contact := r.Contact(meta.Index)
@@ -118,7 +118,7 @@ func Take[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func
 	return out, failed
 }
 
-// NotFound says that there is no such thing.
+// NotFound returns an error with CodeNotFound that names what was asked for.
 func NotFound(kind, id string) error {
 	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", kind, id)
 }

@@ -73,7 +73,7 @@ func Local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Hand
 	return wire.Unary(f)
 }
 
-// Routed has the leader answer a method, or this server a read that may be stale.
+// Routed returns a handler that has the leader answer, or this server a read that may be stale.
 func (r *Router) Routed(isRead bool, here wire.Handler) wire.Handler {
 	return r.Regional(isRead, func(ctx context.Context, call *wire.Call) error {
 		routing, err := call.Routing()

@@ -60,7 +60,7 @@ type Router struct {
 	Sessions *Sessions
 }
 
-// New makes a router.
+// New returns a new router.
 func New(c Config, d Deps) *Router {
 	if c.MaxQueryTime <= 0 {
 		c.MaxQueryTime = 10 * time.Minute
@@ -74,7 +74,7 @@ func New(c Config, d Deps) *Router {
 	return &Router{Config: c, Deps: d, Sessions: NewSessions()}
 }
 
-// Snapshot is the state as it is now.
+// Snapshot returns the state as it is now.
 func (r *Router) Snapshot() *state.Snapshot { return r.Store.Snapshot() }
 
 // Method is a row of a service's table: a method that this server answers. Who may call it says the table of package wire.

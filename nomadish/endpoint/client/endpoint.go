@@ -42,10 +42,10 @@ type Deps struct {
 // Endpoint answers the methods that clients and agents answer in the end.
 type Endpoint struct{ Deps }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(d Deps) *Endpoint { return &Endpoint{d} }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	toAllocs, toNodes := r.ToAllocsClient(), r.ToNodesClient()

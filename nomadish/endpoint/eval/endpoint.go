@@ -37,10 +37,10 @@ type Endpoint struct {
 	held *held
 }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(d Deps) *Endpoint { return &Endpoint{Deps: d, held: newHeld()} }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	forWorkers := func(here wire.Handler) wire.Handler { return r.OwnRegion(r.Routed(false, here)) }

@@ -44,12 +44,12 @@ type Endpoint struct {
 	planning chan struct{}
 }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(c Config, d Deps) *Endpoint {
 	return &Endpoint{Config: c, Deps: d, planning: make(chan struct{}, maxPlanning)}
 }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{

@@ -59,7 +59,7 @@ type Endpoint struct {
 // defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
 const defaultRegistering = 256
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(c Config, d Deps) *Endpoint {
 	if c.MaxRegistering <= 0 {
 		c.MaxRegistering = defaultRegistering
@@ -74,7 +74,7 @@ func New(c Config, d Deps) *Endpoint {
 	}
 }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	const hint = "`limits { node_max_message_bytes }` of the servers bounds it"
 	r := e.Router

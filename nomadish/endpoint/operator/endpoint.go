@@ -44,10 +44,10 @@ type Endpoint struct {
 	checking chan struct{}
 }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(d Deps) *Endpoint { return &Endpoint{Deps: d, checking: make(chan struct{}, 1)} }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{

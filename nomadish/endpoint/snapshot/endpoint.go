@@ -43,12 +43,12 @@ type Endpoint struct {
 	saving, restoring, fetching chan struct{}
 }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(d Deps) *Endpoint {
 	return &Endpoint{Deps: d, saving: make(chan struct{}, 1), restoring: make(chan struct{}, 1), fetching: make(chan struct{}, 4)}
 }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{

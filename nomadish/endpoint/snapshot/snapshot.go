@@ -17,7 +17,7 @@ const snapshotChunk = 512 << 10
 // save makes an archive in a file of its own, as its digest goes before it, and
 // sends it.
 func (e *Endpoint) save(ctx context.Context, _ *structs.SnapshotSaveRequest, send func(any) error) error {
-	fetched, err := rpc.Hold(ctx, e.fetching)
+	fetched, err := rpc.Acquire(ctx, e.fetching)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (e *Endpoint) save(ctx context.Context, _ *structs.SnapshotSaveRequest, sen
 // archiveAlone makes one archive at a time. Sending it keeps nobody else waiting: whoever
 // fetches it may be slow.
 func (e *Endpoint) archiveAlone(ctx context.Context, to *os.File) (meta *structs.SnapshotMeta, sum []byte, size int64, err error) {
-	release, err := rpc.Hold(ctx, e.saving)
+	release, err := rpc.Acquire(ctx, e.saving)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -117,7 +117,7 @@ func (e *Endpoint) upload(_ context.Context, args *structs.SnapshotUploadRequest
 // restore checks all of what was uploaded, then has it take the place of the
 // state.
 func (e *Endpoint) restore(ctx context.Context, args *structs.SnapshotRestoreRequest) (*structs.SnapshotRestoreReply, error) {
-	release, err := rpc.Hold(ctx, e.restoring)
+	release, err := rpc.Acquire(ctx, e.restoring)
 	if err != nil {
 		return nil, err
 	}

@@ -30,12 +30,12 @@ type Endpoint struct {
 	explaining chan struct{}
 }
 
-// New makes the endpoint.
+// New returns a new endpoint.
 func New(d Deps) *Endpoint {
 	return &Endpoint{Deps: d, queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining)}
 }
 
-// Methods is the table of the methods that it answers.
+// Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
