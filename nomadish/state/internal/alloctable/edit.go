@@ -59,7 +59,7 @@ func (e *Edit) Touched() []GroupRef { return e.touched }
 // Put stores a row, in place of one of the same ID. With evaluations alone may
 // it differ from that one in what it belongs to, but for an import.
 func (e *Edit) Put(r *Row) {
-	n, found := e.ordinalOf(r)
+	n, found := e.refOf(r)
 	if found {
 		was := e.rows.Get(uint32(n))
 		for kind := range GroupKinds {
@@ -82,28 +82,28 @@ func (e *Edit) Add(r *Row) {
 	for kind := range GroupKinds {
 		e.join(kind, r, n)
 	}
-	if r.odd() {
-		e.odd.Put(e.tok, indexkey.Text(r.noted.id), n)
+	if r.nonUUID() {
+		e.nonUUIDs.Put(e.tok, indexkey.Text(r.extra.id), n)
 	} else {
-		e.ids.Put(e.tok, r.id, n)
+		e.uuids.Put(e.tok, r.id, n)
 	}
 	e.rows.Set(e.tok, uint32(n), r)
 }
 
-func (e *Edit) ordinalOf(r *Row) (ordinal, bool) {
-	if r.odd() {
-		return e.odd.Get(indexkey.Text(r.noted.id))
+func (e *Edit) refOf(r *Row) (rowRef, bool) {
+	if r.nonUUID() {
+		return e.nonUUIDs.Get(indexkey.Text(r.extra.id))
 	}
-	return e.ids.Get(r.id)
+	return e.uuids.Get(r.id)
 }
 
-// take gives an ordinal without a row, the lowest one.
-func (e *Edit) take() (n ordinal) {
+// take returns a rowRef without a row, the lowest one.
+func (e *Edit) take() (n rowRef) {
 	if e.free.Len() == 0 {
 		e.next++
 		return e.next - 1
 	}
-	e.free.Ascend(nil, func(least ordinal, _ struct{}) bool {
+	e.free.Ascend(nil, func(least rowRef, _ struct{}) bool {
 		n = least
 		return false
 	})
@@ -113,20 +113,20 @@ func (e *Edit) take() (n ordinal) {
 
 // Remove forgets a row that is there.
 func (e *Edit) Remove(r *Row) {
-	n, _ := e.ordinalOf(r)
+	n, _ := e.refOf(r)
 	for kind := range GroupKinds {
 		e.leave(kind, r.label(kind), n)
 	}
-	if r.odd() {
-		e.odd.Delete(e.tok, indexkey.Text(r.noted.id))
+	if r.nonUUID() {
+		e.nonUUIDs.Delete(e.tok, indexkey.Text(r.extra.id))
 	} else {
-		e.ids.Delete(e.tok, r.id)
+		e.uuids.Delete(e.tok, r.id)
 	}
 	e.rows.Set(e.tok, uint32(n), nil)
 	e.free.Put(e.tok, n, struct{}{})
 }
 
-// group gives a group to change, made if need be.
+// group returns a group to change, made if need be.
 func (e *Edit) group(kind GroupKind, key indexkey.Hashed) *group {
 	if e.last[kind].key == key && e.last[kind].group != nil {
 		return e.last[kind].group
@@ -147,7 +147,7 @@ func (e *Edit) group(kind GroupKind, key indexkey.Hashed) *group {
 	return g
 }
 
-func (e *Edit) join(kind GroupKind, r *Row, n ordinal) {
+func (e *Edit) join(kind GroupKind, r *Row, n rowRef) {
 	g := e.group(kind, r.label(kind))
 	g.rows.Put(e.tok, n, struct{}{})
 	if kind == ByNode {
@@ -155,7 +155,7 @@ func (e *Edit) join(kind GroupKind, r *Row, n ordinal) {
 	}
 }
 
-func (e *Edit) leave(kind GroupKind, key indexkey.Hashed, n ordinal) {
+func (e *Edit) leave(kind GroupKind, key indexkey.Hashed, n rowRef) {
 	g := e.group(kind, key)
 	g.rows.Delete(e.tok, n)
 	if g.rows.Len() == 0 {
@@ -172,30 +172,30 @@ func (e *Edit) Pack(a *structs.Allocation, b *Batch, was *Row, before *structs.A
 		b = e.batchAfter(a, was)
 	}
 	a.DesiredDescription = e.Intern(a.DesiredDescription)
-	var node *place
+	var node *nodeRef
 	if was != nil && was.node.id.String() == a.NodeID && was.node.name == a.NodeName {
 		node = was.node
 	} else {
-		node = e.place(a.NodeID, a.NodeName)
+		node = e.nodeRef(a.NodeID, a.NodeName)
 	}
 	a.NodeID, a.NodeName = node.id.String(), node.name // the World keeps it too: one string for all
 	r := newRow(a, b, node, was)
-	if was != nil && saidAlike(a, before) {
-		r.said = was.said
+	if was != nil && sameReport(a, before) {
+		r.report = was.report
 	} else {
-		r.said = e.packer.pack(a)
+		r.report = e.packer.pack(a)
 	}
 	return r
 }
 
-// place gives a node as allocations name it, the same object for all if they agree.
+// nodeRef returns a node as allocations name it, the same object for all if they agree.
 // The node is to get a row with it.
-func (e *Edit) place(id, name string) *place {
+func (e *Edit) nodeRef(id, name string) *nodeRef {
 	l := indexkey.Hash(id)
 	if g := e.group(ByNode, l); g.node != nil && g.node.name == name {
 		return g.node
 	}
-	return &place{l, name}
+	return &nodeRef{l, name}
 }
 
 // batchAfter is the batch of what was changed: the same one, or after an update in
@@ -210,7 +210,7 @@ func (e *Edit) batchAfter(a *structs.Allocation, was *Row) *Batch {
 	if after == nil {
 		next := *b
 		next.jobVersion, next.evalID, next.eval = a.JobVersion, a.EvalID, indexkey.Hash(a.EvalID)
-		if was.noted == nil || was.noted.own&ownResources == 0 {
+		if was.extra == nil || was.extra.own&ownResources == 0 {
 			next.resources = a.AllocatedResources
 		}
 		if e.derived == nil {

@@ -15,9 +15,9 @@ import (
 type Row struct {
 	id          indexkey.UUID // zero: it is no UUID, the notes have it
 	batch       *Batch
-	node        *place
-	said        *said  // what its client said; nil: nothing
-	noted       *noted // what few allocations have; nil: nothing
+	node        *nodeRef
+	report      *report // what its client said; nil: nothing
+	extra       *extra  // what few allocations have; nil: nothing
 	modify      uint64
 	allocModify uint64
 	modifyTime  int64
@@ -42,15 +42,15 @@ type Batch struct {
 	gang        *structs.AllocGang // its Rank is not used
 }
 
-// place is a node as its allocations name it.
-type place struct {
+// nodeRef is a node as its allocations name it.
+type nodeRef struct {
 	id   indexkey.Hashed
 	name string
 }
 
-// noted is what few allocations have, or have otherwise than their batch. It is
+// extra is what few allocations have, or have otherwise than their batch. It is
 // comparable: equal notes are kept once.
-type noted struct {
+type extra struct {
 	id, name        string // when they have an unusual form
 	named           bool
 	desired, client string // statuses without a number
@@ -93,10 +93,10 @@ func (r *Row) NodeID() string { return r.node.id.String() }
 func (r *Row) ClientStatus() string {
 	switch {
 	case r.client != otherStatus:
-	case r.noted == nil:
+	case r.extra == nil:
 		return "" // a snapshot may hold one without a status
 	default:
-		return r.noted.client
+		return r.extra.client
 	}
 	return statusNames[r.client]
 }
@@ -105,10 +105,10 @@ func (r *Row) ClientStatus() string {
 func (r *Row) DesiredStatus() string {
 	switch {
 	case r.desired != otherStatus:
-	case r.noted == nil:
+	case r.extra == nil:
 		return "" // as above
 	default:
-		return r.noted.desired
+		return r.extra.desired
 	}
 	return statusNames[r.desired]
 }
@@ -136,41 +136,41 @@ func (r *Row) CompareCreated(o *Row) int {
 	switch {
 	case r.batch.createIndex != o.batch.createIndex:
 		return cmp.Compare(r.batch.createIndex, o.batch.createIndex)
-	case r.odd() || o.odd():
+	case r.nonUUID() || o.nonUUID():
 		return strings.Compare(r.ID(), o.ID())
 	}
 	return r.id.Compare(o.id)
 }
 
-// Suspended tells whether the servers want it frozen in place.
+// Suspended reports whether the servers want it frozen in place.
 func (r *Row) Suspended() bool { return r.DesiredStatus() == structs.AllocDesiredSuspend }
 
 // Transition is what the scheduler is asked to do with it.
 func (r *Row) Transition() structs.DesiredTransition {
-	if r.noted == nil {
+	if r.extra == nil {
 		return structs.DesiredTransition{}
 	}
-	return r.noted.transition
+	return r.extra.transition
 }
 
 // Resources are what it was given: the same object as long as nothing of them changes.
 func (r *Row) Resources() *structs.AllocatedResources {
-	if r.noted != nil && r.noted.own&ownResources != 0 {
-		return r.noted.resources
+	if r.extra != nil && r.extra.own&ownResources != 0 {
+		return r.extra.resources
 	}
 	return r.batch.resources
 }
 
 // ID is the allocation's ID.
 func (r *Row) ID() string {
-	if r.odd() {
-		return r.noted.id
+	if r.nonUUID() {
+		return r.extra.id
 	}
 	return r.id.String()
 }
 
-// odd tells whether the ID is no UUID.
-func (r *Row) odd() bool { return r.noted != nil && r.noted.id != "" }
+// nonUUID reports whether the ID is no UUID.
+func (r *Row) nonUUID() bool { return r.extra != nil && r.extra.id != "" }
 
 // ClientTerminal is as structs.Allocation's.
 func (r *Row) ClientTerminal() bool { return structs.TerminalClientStatus(r.ClientStatus()) }
@@ -178,14 +178,14 @@ func (r *Row) ClientTerminal() bool { return structs.TerminalClientStatus(r.Clie
 // Terminal is as structs.Allocation's.
 func (r *Row) Terminal() bool { return r.Stopped() || r.ClientTerminal() }
 
-// Stopped tells whether the servers have stopped it.
+// Stopped reports whether the servers have stopped it.
 func (r *Row) Stopped() bool {
 	d := r.DesiredStatus()
 	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict
 }
 
 func (r *Row) name() string {
-	if n := r.noted; n != nil && n.named {
+	if n := r.extra; n != nil && n.named {
 		return n.name
 	}
 	var buf [128]byte
@@ -208,19 +208,19 @@ func (r *Row) made(brief bool) *structs.Allocation {
 		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
 		CreateTime: b.createTime, ModifyTime: r.modifyTime,
 	}
-	if g := b.gang; g != nil && (r.noted == nil || r.noted.own&ownGang == 0) {
+	if g := b.gang; g != nil && (r.extra == nil || r.extra.own&ownGang == 0) {
 		a.Gang = &structs.AllocGang{Rank: int(r.rank), Size: g.Size, Hosts: g.Hosts, Level: g.Level}
 	}
-	if s := r.said; s != nil {
-		s.onto(a, brief)
+	if s := r.report; s != nil {
+		s.applyTo(a, brief)
 	}
-	if r.noted != nil {
-		r.noted.onto(a)
+	if r.extra != nil {
+		r.extra.applyTo(a)
 	}
 	return a
 }
 
-func (n *noted) onto(a *structs.Allocation) {
+func (n *extra) applyTo(a *structs.Allocation) {
 	a.DesiredDescription, a.DesiredTransition = n.description, n.transition
 	a.DeploymentID, a.FollowupEvalID = n.deploymentID, n.followupEval
 	a.PreviousAllocation, a.NextAllocation = n.previous, n.next
@@ -260,12 +260,12 @@ func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs
 
 // newRow makes a's row, but for what its client said, with what b shares. was is the row that it follows, whose
 // parts are shared as far as they stay; it may be nil.
-func newRow(a *structs.Allocation, b *Batch, node *place, was *Row) *Row {
+func newRow(a *structs.Allocation, b *Batch, node *nodeRef, was *Row) *Row {
 	r := &Row{
 		batch: b, node: node, modify: a.ModifyIndex, allocModify: a.AllocModifyIndex, modifyTime: a.ModifyTime,
 		desired: statusOf(a.DesiredStatus), client: statusOf(a.ClientStatus),
 	}
-	n := noted{
+	n := extra{
 		description: a.DesiredDescription, transition: a.DesiredTransition, deploymentID: a.DeploymentID,
 		followupEval: a.FollowupEvalID, previous: a.PreviousAllocation, next: a.NextAllocation,
 		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker,
@@ -284,29 +284,29 @@ func newRow(a *structs.Allocation, b *Batch, node *place, was *Row) *Row {
 	r.setOwn(a, &n)
 	r.setPreempted(a, &n, was)
 	switch {
-	case n == noted{}:
-	case was != nil && was.noted != nil && *was.noted == n:
-		r.noted = was.noted
+	case n == extra{}:
+	case was != nil && was.extra != nil && *was.extra == n:
+		r.extra = was.extra
 	default:
 		kept := n // so that n itself need not be on the heap
-		r.noted = &kept
+		r.extra = &kept
 	}
 	return r
 }
 
-func (*Row) setPreempted(a *structs.Allocation, n *noted, was *Row) {
+func (*Row) setPreempted(a *structs.Allocation, n *extra, was *Row) {
 	if a.PreemptedAllocations == nil {
 		return
 	}
-	if was != nil && was.noted != nil && was.noted.preempted != nil && sameList(*was.noted.preempted, a.PreemptedAllocations) {
-		n.preempted = was.noted.preempted
+	if was != nil && was.extra != nil && was.extra.preempted != nil && sameList(*was.extra.preempted, a.PreemptedAllocations) {
+		n.preempted = was.extra.preempted
 		return
 	}
 	list := a.PreemptedAllocations
 	n.preempted = &list // not the whole allocation
 }
 
-func (r *Row) setName(a *structs.Allocation, n *noted) {
+func (r *Row) setName(a *structs.Allocation, n *extra) {
 	index := structs.AllocIndex(a.Name)
 	r.index = int32(index) //nolint:gosec // at most 10 digits: one that does not fit has another name
 	var buf [128]byte
@@ -316,7 +316,7 @@ func (r *Row) setName(a *structs.Allocation, n *noted) {
 }
 
 // setOwn notes what the allocation has otherwise than its batch.
-func (r *Row) setOwn(a *structs.Allocation, n *noted) {
+func (r *Row) setOwn(a *structs.Allocation, n *extra) {
 	if a.AllocatedResources != r.batch.resources {
 		n.own |= ownResources
 		n.resources = a.AllocatedResources
@@ -335,13 +335,13 @@ func (r *Row) setOwn(a *structs.Allocation, n *noted) {
 	}
 }
 
-// sameGang tells whether two members' gangs are alike, but for the rank.
+// sameGang reports whether two members' gangs are alike, but for the rank.
 func sameGang(a, b *structs.AllocGang) bool {
 	return a.Size == b.Size && a.Level == b.Level && (sameList(a.Hosts, b.Hosts) ||
 		(a.Hosts == nil) == (b.Hosts == nil) && slices.Equal(a.Hosts, b.Hosts))
 }
 
-// sameList tells whether two lists are one.
+// sameList reports whether two lists are one.
 func sameList(a, b []string) bool {
 	return len(a) == len(b) && (a == nil) == (b == nil) && (len(a) == 0 || &a[0] == &b[0])
 }

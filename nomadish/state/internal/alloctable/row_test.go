@@ -12,7 +12,7 @@ import (
 func TestRowWithoutStatuses(t *testing.T) {
 	a := &structs.Allocation{ID: "00000000-0000-7000-8000-000000000001", Name: "j.g[0]", JobID: "j", TaskGroup: "g", NodeID: "n"}
 	b := &Batch{jobID: "j", group: "g"}
-	r := newRow(a, b, &place{id: indexkey.Hash("n")}, nil)
+	r := newRow(a, b, &nodeRef{id: indexkey.Hash("n")}, nil)
 	if r.ClientStatus() != "" || r.DesiredStatus() != "" || r.Terminal() {
 		t.Errorf("statuses %q and %q", r.ClientStatus(), r.DesiredStatus())
 	}

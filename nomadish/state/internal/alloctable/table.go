@@ -10,32 +10,32 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// ordinal numbers the rows of allocations. It is nobody's business but this
+// rowRef numbers the rows of allocations. It is nobody's business but this
 // package's: a restored replica numbers them otherwise. Numbers of rows that are
 // gone are used again, so that 32 bits are enough.
-type ordinal uint32
+type rowRef uint32
 
-func (o ordinal) Compare(other ordinal) int { return cmp.Compare(o, other) }
+func (o rowRef) Compare(other rowRef) int { return cmp.Compare(o, other) }
 
 // Table is the allocations at one index. They are not a table of memdb, where
 // Each would cost several kilobytes and tens of microseconds:
 //
-//   - rows are small and stand by ordinal; what a batch shares stands once
-//     ([Batch]), what few have stands apart ([noted]),
-//   - ids, a tree of 16-byte keys, gives an ID's ordinal and the order of IDs; odd
+//   - rows are small and stand by rowRef; what a batch shares stands once
+//     ([Batch]), what few have stands apart ([extra]),
+//   - uuids, a tree of 16-byte keys, has an ID's rowRef and the order of IDs; nonUUIDs
 //     does it for IDs that are no UUIDs,
-//   - each node, job and evaluation has a [group]: the ordinals of its rows.
+//   - each node, job and evaluation has a [group]: the row references of its rows.
 //
 // All is persistent: the value of the struct is a snapshot, and an [Edit] copies
 // what it changes first. That a group is another object in another table tells that
 // some row of it has changed between the two; so it does for rows.
 type Table struct {
-	rows   persist.Vector[Row]
-	ids    persist.Tree[indexkey.UUID, ordinal]
-	odd    persist.Tree[indexkey.Text, ordinal]
-	groups [GroupKinds]persist.Tree[indexkey.Hashed, *group]
-	free   persist.Tree[ordinal, struct{}] // ordinals below next without a row
-	next   ordinal
+	rows     persist.Vector[Row]
+	uuids    persist.Tree[indexkey.UUID, rowRef]
+	nonUUIDs persist.Tree[indexkey.Text, rowRef]
+	groups   [GroupKinds]persist.Tree[indexkey.Hashed, *group]
+	free     persist.Tree[rowRef, struct{}] // row references below next without a row
+	next     rowRef
 }
 
 // GroupKind says what the rows of a group have in common.
@@ -51,8 +51,8 @@ const (
 // group is the rows of one node, job or evaluation. It has at least one.
 type group struct {
 	owner *persist.Token
-	node  *place // of a node's, as its newest allocation names it
-	rows  persist.Tree[ordinal, struct{}]
+	node  *nodeRef // of a node's, as its newest allocation names it
+	rows  persist.Tree[rowRef, struct{}]
 }
 
 // label is what a row's group of a kind is called.
@@ -67,16 +67,16 @@ func (r *Row) label(kind GroupKind) indexkey.Hashed {
 	}
 }
 
-func (t *Table) ordinal(id string) (ordinal, bool) {
+func (t *Table) rowRef(id string) (rowRef, bool) {
 	if u, ok := indexkey.ParseUUID(id); ok {
-		return t.ids.Get(u)
+		return t.uuids.Get(u)
 	}
-	return t.odd.Get(indexkey.Text(id))
+	return t.nonUUIDs.Get(indexkey.Text(id))
 }
 
 // Get is the row of an ID; nil if there is none.
 func (t *Table) Get(id string) *Row {
-	if n, found := t.ordinal(id); found {
+	if n, found := t.rowRef(id); found {
 		return t.rows.Get(uint32(n))
 	}
 	return nil
@@ -85,11 +85,11 @@ func (t *Table) Get(id string) *Row {
 // Each walks the rows of a group, in an order that must not show.
 func (t *Table) Each(kind GroupKind, key indexkey.Hashed, yield func(*Row) bool) {
 	if g, found := t.groups[kind].Get(key); found {
-		g.rows.Ascend(nil, func(n ordinal, _ struct{}) bool { return yield(t.rows.Get(uint32(n))) })
+		g.rows.Ascend(nil, func(n rowRef, _ struct{}) bool { return yield(t.rows.Get(uint32(n))) })
 	}
 }
 
-// Sorted gives the rows of a group by ID.
+// Sorted returns the rows of a group by ID.
 func (t *Table) Sorted(kind GroupKind, key indexkey.Hashed) []*Row {
 	g, found := t.groups[kind].Get(key)
 	if !found {
@@ -98,7 +98,7 @@ func (t *Table) Sorted(kind GroupKind, key indexkey.Hashed) []*Row {
 	out := make([]*Row, 0, g.rows.Len())
 	odd := false
 	t.Each(kind, key, func(r *Row) bool {
-		out, odd = append(out, r), odd || r.odd()
+		out, odd = append(out, r), odd || r.nonUUID()
 		return true
 	})
 	if odd {
@@ -109,9 +109,9 @@ func (t *Table) Sorted(kind GroupKind, key indexkey.Hashed) []*Row {
 	return out
 }
 
-// Walk gives the rows whose ID begins with prefix, by ID, or backwards.
+// Walk returns the rows whose ID begins with prefix, by ID, or backwards.
 func (t *Table) Walk(prefix string, reverse bool, yield func(*Row) bool) {
-	odd := t.oddOnes(prefix, reverse)
+	odd := t.nonUUIDRows(prefix, reverse)
 	before := func(r *Row) bool { // the odd ones that come before it
 		for len(odd) > 0 && (odd[0].ID() < r.ID()) != reverse {
 			if !yield(odd[0]) {
@@ -124,7 +124,7 @@ func (t *Table) Walk(prefix string, reverse bool, yield func(*Row) bool) {
 	low, ok := indexkey.FillUUID(prefix, '0')
 	high, _ := indexkey.FillUUID(prefix, 'f')
 	done := false
-	visit := func(u indexkey.UUID, n ordinal) bool {
+	visit := func(u indexkey.UUID, n rowRef) bool {
 		if u.Compare(low) < 0 || u.Compare(high) > 0 {
 			return false
 		}
@@ -135,9 +135,9 @@ func (t *Table) Walk(prefix string, reverse bool, yield func(*Row) bool) {
 	switch {
 	case !ok:
 	case reverse:
-		t.ids.Descend(&high, visit)
+		t.uuids.Descend(&high, visit)
 	default:
-		t.ids.Ascend(&low, visit)
+		t.uuids.Ascend(&low, visit)
 	}
 	for _, r := range odd {
 		if done || !yield(r) {
@@ -146,11 +146,11 @@ func (t *Table) Walk(prefix string, reverse bool, yield func(*Row) bool) {
 	}
 }
 
-// oddOnes are the rows with odd IDs that begin with prefix, in order.
-func (t *Table) oddOnes(prefix string, reverse bool) []*Row {
+// nonUUIDRows are the rows whose IDs are no UUIDs that begin with prefix, in order.
+func (t *Table) nonUUIDRows(prefix string, reverse bool) []*Row {
 	var out []*Row
 	from := indexkey.Text(prefix)
-	t.odd.Ascend(&from, func(id indexkey.Text, n ordinal) bool {
+	t.nonUUIDs.Ascend(&from, func(id indexkey.Text, n rowRef) bool {
 		if !strings.HasPrefix(string(id), prefix) {
 			return false
 		}
@@ -175,7 +175,7 @@ func (t *Table) Allocs(kind GroupKind, key indexkey.Hashed) []*structs.Allocatio
 	return out
 }
 
-// SameGroup tells whether a group, by its name, is the same in another table: that no
+// SameGroup reports whether a group, by its name, is the same in another table: that no
 // row of it has changed between the two.
 func (t *Table) SameGroup(other *Table, kind GroupKind, name string) bool {
 	key := indexkey.Hash(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// anyValue gives a random value of any type that is said of tasks: a field that is new,
+// anyValue returns a random value of any type that is said of tasks: a field that is new,
 // and forgotten where they are packed, shows.
 func anyValue(t *rapid.T, v reflect.Value) {
 	some := func() bool { return rapid.Bool().Draw(t, "some") }
@@ -72,12 +72,12 @@ func TestSaid(t *testing.T) {
 		a.NetworkStatus = &structs.AllocNetworkStatus{Address: "10.0.0.1"}
 		var got structs.Allocation
 		said := new(packer).pack(&a)
-		said.onto(&got, false)
+		said.applyTo(&got, false)
 		if !reflect.DeepEqual(got, a) {
 			t.Fatalf("%+v became %+v", a, got)
 		}
 		var brief structs.Allocation
-		said.onto(&brief, true)
+		said.applyTo(&brief, true)
 		for _, task := range a.TaskStates {
 			if task != nil && task.State != structs.TaskStateDead {
 				task.Events = nil
@@ -163,7 +163,7 @@ func BenchmarkSaid(b *testing.B) {
 		s := new(packer).pack(a)
 		var to structs.Allocation
 		for b.Loop() {
-			s.onto(&to, false)
+			s.applyTo(&to, false)
 		}
 	})
 }

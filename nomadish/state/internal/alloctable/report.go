@@ -11,10 +11,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// said is what the client said of an allocation, but for its status. As values of
+// report is what the client said of an allocation, but for its status. As values of
 // their own its tasks' states and their events are some two kilobytes; most of that is
 // the same for all that run the same job, and stands once. It is never changed.
-type said struct {
+type report struct {
 	form    unique.Handle[string] // all but the times; see packer
 	times   string
 	network *structs.AllocNetworkStatus
@@ -24,8 +24,8 @@ type said struct {
 // changed.
 var noDetails = map[string]string{}
 
-// pack gives what a client has said of a; nil: nothing.
-func (p *packer) pack(a *structs.Allocation) *said {
+// pack returns what a client has said of a; nil: nothing.
+func (p *packer) pack(a *structs.Allocation) *report {
 	if a.TaskStates == nil && a.ClientDescription == "" && a.DeploymentStatus == nil && a.NetworkStatus == nil {
 		return nil
 	}
@@ -33,19 +33,19 @@ func (p *packer) pack(a *structs.Allocation) *said {
 	p.text(a.ClientDescription)
 	p.deployment(a.DeploymentStatus)
 	p.tasks(a.TaskStates)
-	return &said{form: unique.Make(string(p.form)), times: string(p.times), network: a.NetworkStatus}
+	return &report{form: unique.Make(string(p.form)), times: string(p.times), network: a.NetworkStatus}
 }
 
-// saidAlike tells whether two allocations have what a client said as the very same
+// sameReport reports whether two allocations have what a client said as the very same
 // values.
-func saidAlike(a, b *structs.Allocation) bool {
+func sameReport(a, b *structs.Allocation) bool {
 	return reflect.ValueOf(a.TaskStates).Pointer() == reflect.ValueOf(b.TaskStates).Pointer() &&
 		a.ClientDescription == b.ClientDescription && a.DeploymentStatus == b.DeploymentStatus && a.NetworkStatus == b.NetworkStatus
 }
 
-// onto sets in a what the client said, brief without the events of tasks that have not
+// applyTo sets in a what the client said, brief without the events of tasks that have not
 // ended. What it sets is a's own, but for the details of events that have none.
-func (s *said) onto(a *structs.Allocation, brief bool) {
+func (s *report) applyTo(a *structs.Allocation, brief bool) {
 	u := unpacker{form: s.form.Value(), times: s.times, brief: brief}
 	a.ClientDescription = u.text()
 	a.DeploymentStatus = u.deployment()
@@ -64,7 +64,7 @@ type packer struct {
 type unpacker struct {
 	form, times string
 	last        int64
-	brief       bool              // see onto
+	brief       bool              // see applyTo
 	over        structs.TaskEvent // an event that is passed over
 }
 
