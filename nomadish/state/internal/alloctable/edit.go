@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Edit is a private form of an Table that can be changed: what log
+// Edit is a private form of a Table that can be changed: what log
 // entries that are applied together, or an import, do. Abandoning it costs nothing. It is for one goroutine.
 type Edit struct {
 	Table
@@ -40,9 +40,10 @@ type derivation struct {
 	eval    string
 }
 
+// Edit returns an edit that begins with the table as it is.
 func (t *Table) Edit() *Edit { return &Edit{Table: *t, tok: persist.NewToken()} }
 
-// Commit is what the edit has made. The edit must not be used afterwards.
+// Commit returns what the edit has made. The edit must not be used afterwards.
 func (e *Edit) Commit() *Table {
 	t := e.Table
 	return &t
@@ -52,7 +53,7 @@ func (e *Edit) Commit() *Table {
 // depend on what is applied together.
 func (e *Edit) NextEntry() { e.derived = nil }
 
-// Touched lists the groups that were changed since the edit began; some may be gone, or
+// Touched returns the groups that were changed since the edit began; some may be gone, or
 // as they were.
 func (e *Edit) Touched() []GroupRef { return e.touched }
 
@@ -111,7 +112,7 @@ func (e *Edit) take() (n rowRef) {
 	return n
 }
 
-// Remove forgets a row that is there.
+// Remove removes a row that is there.
 func (e *Edit) Remove(r *Row) {
 	n, _ := e.refOf(r)
 	for kind := range GroupKinds {
@@ -164,7 +165,7 @@ func (e *Edit) leave(kind GroupKind, key indexkey.Hashed, n rowRef) {
 	}
 }
 
-// Pack makes a's row. was is the row that it follows, and before what that is as a
+// Pack returns a's row. was is the row that it follows, and before what that is as a
 // whole, of which a may have kept parts; both are nil if it is new. b is its batch, nil
 // if that follows from was.
 func (e *Edit) Pack(a *structs.Allocation, b *Batch, was *Row, before *structs.Allocation) *Row {
@@ -228,7 +229,7 @@ func (e *Edit) batchAfter(a *structs.Allocation, was *Row) *Batch {
 // maxInterned bounds the texts that an edit remembers to keep each once.
 const maxInterned = 100_000
 
-// Intern is the text, the same string for all that are equal.
+// Intern returns the text, the same string for all that are equal.
 func (e *Edit) Intern(s string) string {
 	if s == "" {
 		return ""

@@ -25,7 +25,7 @@ type Import struct {
 	batches map[batchKey][]*Batch
 }
 
-// NewImport begins with an empty table.
+// NewImport returns an import that has gathered nothing.
 func NewImport() *Import { return &Import{Edit: new(Table).Edit()} }
 
 // AddWhole takes an allocation of a snapshot; one of the same ID stands no more.

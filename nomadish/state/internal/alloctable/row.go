@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// row is an allocation as it is kept. It is never changed: what changes gets a new
+// Row is an allocation as it is kept. It is never changed: what changes gets a new
 // row, which shares the parts that stay. Its 80 bytes are a size class.
 type Row struct {
 	id          indexkey.UUID // zero: it is no UUID, the notes have it
@@ -27,7 +27,7 @@ type Row struct {
 	client      status
 }
 
-// common is what allocations share that were placed together. It is never changed.
+// Batch is what allocations share that were placed together. It is never changed.
 type Batch struct {
 	namespace   string
 	jobID       string

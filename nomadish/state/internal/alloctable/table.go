@@ -18,7 +18,7 @@ type rowRef uint32
 func (o rowRef) Compare(other rowRef) int { return cmp.Compare(o, other) }
 
 // Table is the allocations at one index. They are not a table of memdb, where
-// Each would cost several kilobytes and tens of microseconds:
+// each would cost several kilobytes and tens of microseconds:
 //
 //   - rows are small and stand by rowRef; what a batch shares stands once
 //     ([Batch]), what few have stands apart ([extra]),
@@ -41,10 +41,11 @@ type Table struct {
 // GroupKind says what the rows of a group have in common.
 type GroupKind uint8
 
+// The kinds of groups, with the keys that they go by; GroupKinds is how many there are.
 const (
-	ByNode GroupKind = iota // by ID
-	ByJob                   // by jobLabel
-	ByEval                  // by ID
+	ByNode GroupKind = iota // indexkey.Hash of the node's ID
+	ByJob                   // indexkey.HashJob
+	ByEval                  // indexkey.Hash of the evaluation's ID
 	GroupKinds
 )
 
@@ -74,7 +75,7 @@ func (t *Table) rowRef(id string) (rowRef, bool) {
 	return t.nonUUIDs.Get(indexkey.Text(id))
 }
 
-// Get is the row of an ID; nil if there is none.
+// Get returns the row of an ID; nil if there is none.
 func (t *Table) Get(id string) *Row {
 	if n, found := t.rowRef(id); found {
 		return t.rows.Get(uint32(n))
@@ -166,7 +167,7 @@ func (t *Table) nonUUIDRows(prefix string, reverse bool) []*Row {
 // All walks all rows by ID.
 func (t *Table) All(yield func(*Row) bool) { t.Walk("", false, yield) }
 
-// Allocs are a group's allocations by ID, without their jobs.
+// Allocs returns a group's allocations by ID, without their jobs.
 func (t *Table) Allocs(kind GroupKind, key indexkey.Hashed) []*structs.Allocation {
 	var out []*structs.Allocation
 	for _, r := range t.Sorted(kind, key) {
