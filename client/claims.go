@@ -34,9 +34,9 @@ type claims struct {
 // holding is what one allocation holds.
 type holding struct {
 	*need
-	leaving bool // the servers count it as free, all or but for what a suspended one keeps
-	stopped bool // for good
-	asleep  bool
+	leaving   bool // the servers count it as free, all or but for what a suspended one keeps
+	stopped   bool // for good
+	suspended bool
 }
 
 // claim is an allocation that waits.
@@ -59,7 +59,7 @@ func newClaims(has func() room) *claims {
 func (c *claims) claim(id string, n *need, force bool, grant func()) (ok bool, waitsFor []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.held[id]; h != nil && !h.asleep {
+	if h := c.held[id]; h != nil && !h.suspended {
 		return true, nil
 	}
 	if c.waits(id) {
@@ -84,8 +84,8 @@ func (c *claims) claim(id string, n *need, force bool, grant func()) (ok bool, w
 func (c *claims) keep(id string, n *need) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.take(id, n.asleep())
-	c.held[id].asleep = true
+	c.take(id, n.whileSuspended())
+	c.held[id].suspended = true
 }
 
 // isWaiting reports whether an allocation waits.
@@ -225,7 +225,7 @@ func (c *claims) leave(id string, stops, suspended bool) (stays bool) {
 	}
 	was := h.leaving
 	h.stopped = stops
-	c.setLeaving(h, stops || suspended && !h.asleep)
+	c.setLeaving(h, stops || suspended && !h.suspended)
 	return was && !h.leaving
 }
 
@@ -246,14 +246,14 @@ func (c *claims) look() { c.change(func() {}, "") }
 // can be granted then. It must not be called with an allocation's lock held.
 func (c *claims) release(id string) { c.change(func() { c.give(id) }, id) }
 
-// lull frees what a suspended allocation does not keep, as release does.
-func (c *claims) lull(id string) {
+// suspend releases what a suspended allocation does not keep, as release does.
+func (c *claims) suspend(id string) {
 	c.change(func() {
-		if h := c.held[id]; h != nil && !h.asleep {
+		if h := c.held[id]; h != nil && !h.suspended {
 			stopped := h.stopped
-			c.take(id, h.need.asleep())
+			c.take(id, h.need.whileSuspended())
 			h = c.held[id]
-			h.asleep, h.stopped = true, stopped
+			h.suspended, h.stopped = true, stopped
 			c.setLeaving(h, stopped)
 		}
 	}, id)

@@ -101,9 +101,9 @@ func TestClaimsWaitForTheirVictims(t *testing.T) {
 	c.waitsFor("new", after("elsewhere", "v1", "v2"), "v1", "v2")
 	c.release("v1")
 	c.wantGranted()
-	c.lull("v2")
+	c.suspend("v2")
 	c.wantGranted("new")
-	c.has("newer", after("v2")) // it is frozen
+	c.has("newer", after("v2")) // it is suspended
 	// It goes on; those that it made room for do not wait for it.
 	c.release("newer")
 	c.has("v2", memory(10))
@@ -150,33 +150,33 @@ func TestClaimsOfTheSuspended(t *testing.T) {
 	whole := func() *need {
 		return &need{names: []string{"core/1"}, devices: map[string]int{"gpu": 600}, room: room{8, 60, 5}}
 	}
-	c.has("frozen", whole())
-	c.leave("frozen", false, true)
+	c.has("suspended", whole())
+	c.leave("suspended", false, true)
 	half := whole()
 	half.room.memory = 40
-	c.waitsFor("new", half, "frozen")
-	c.lull("frozen")
+	c.waitsFor("new", half, "suspended")
+	c.suspend("suspended")
 	c.wantGranted("new")
-	c.lull("frozen") // again: nothing changes
+	c.suspend("suspended") // again: nothing changes
 	if c.sum != (room{8, 100, 10}) {
 		t.Fatalf("held in all: %+v", c.sum)
 	}
-	c.waitsFor("frozen", whole(), "new")
-	if ok, waitsFor := c.ask("frozen", whole()); ok || waitsFor != nil {
+	c.waitsFor("suspended", whole(), "new")
+	if ok, waitsFor := c.ask("suspended", whole()); ok || waitsFor != nil {
 		t.Fatalf("asked again: %v, %q", ok, waitsFor)
 	}
 	c.release("new")
-	c.wantGranted("new", "frozen")
+	c.wantGranted("new", "suspended")
 	if c.sum != (room{8, 60, 5}) {
 		t.Fatalf("held in all: %+v", c.sum)
 	}
-	// Stopped while it was frozen: what it kept is leaving.
-	c.leave("frozen", false, true)
-	c.lull("frozen")
-	c.leave("frozen", true, true)
-	c.waitsFor("last", memory(50), "frozen")
-	c.release("frozen")
-	c.wantGranted("new", "frozen", "last")
+	// Stopped while it was suspended: what it kept is leaving.
+	c.leave("suspended", false, true)
+	c.suspend("suspended")
+	c.leave("suspended", true, true)
+	c.waitsFor("last", memory(50), "suspended")
+	c.release("suspended")
+	c.wantGranted("new", "suspended", "last")
 }
 
 func TestSharesOfADevice(t *testing.T) {

@@ -29,8 +29,8 @@ type need struct {
 	after []string
 }
 
-// asleep is what is left of a need while the allocation is suspended.
-func (n *need) asleep() *need {
+// whileSuspended returns what is left of a need while the allocation is suspended.
+func (n *need) whileSuspended() *need {
 	return &need{room: room{memory: n.room.memory, disk: n.room.disk}}
 }
 

@@ -279,7 +279,7 @@ func (n *node) run(a *structs.Allocation) {
 // grant lets an allocation start, or go on, once what it needs is free.
 func (n *node) grant(r *alloc.Runner) {
 	if r.Alloc().Suspended() {
-		r.Rest()
+		r.StaySuspended()
 		return
 	}
 	ok, waitsFor := n.claims.claim(r.ID(), needOf(r.Alloc()), false, r.Grant)
@@ -297,36 +297,36 @@ func (n *node) grant(r *alloc.Runner) {
 	}
 }
 
-// Room gives and takes what an allocation needs as it is suspended, goes on and ends
+// Room releases and reserves what an allocation needs as it is suspended, resumed and ends
 // (alloc.Host). What it says is looked at one after the other, so that what was said
 // last holds.
 func (n *node) Room(id string) {
 	n.Go(func(context.Context) {
-		if n.move(id) == alloc.PlaceEnded {
+		if n.move(id) == alloc.PhaseEnded {
 			n.ended(id) // which takes as long as its files are many: nobody waits for that
 		}
 	})
 }
 
-// move gives or takes what follows from an allocation's place, which it returns.
-func (n *node) move(id string) alloc.Place {
+// move releases or reserves what follows from an allocation's phase, which it returns.
+func (n *node) move(id string) alloc.Phase {
 	n.rooms.Lock()
 	defer n.rooms.Unlock()
 	r := n.runner(id)
-	place := alloc.PlaceEnded
+	phase := alloc.PhaseEnded
 	if r != nil { // else it is removed already
-		place = r.Place()
+		phase = r.Phase()
 	}
-	switch place {
-	case alloc.PlaceEnded:
+	switch phase {
+	case alloc.PhaseEnded:
 		n.claims.release(id)
-	case alloc.PlaceAsleep:
-		n.claims.lull(id)
-	case alloc.PlaceWaking:
+	case alloc.PhaseSuspended:
+		n.claims.suspend(id)
+	case alloc.PhaseResuming:
 		n.grant(r)
-	case alloc.PlaceAwake:
+	case alloc.PhaseActive:
 	}
-	return place
+	return phase
 }
 
 // grantRestored lets the allocations of an earlier life go on, of which the

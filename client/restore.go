@@ -14,7 +14,7 @@ func (n *node) restore() error {
 		// What is unreadable is lost; the rest must not be.
 		n.logger.Error("some allocations' state cannot be read", "error", err)
 	}
-	n.rooms.Lock() // what an allocation says of its place before it is known here can wait
+	n.rooms.Lock() // what an allocation says of its phase before it is known here can wait
 	defer n.rooms.Unlock()
 	for _, rec := range records {
 		if rec.Alloc.Job == nil {
@@ -38,13 +38,13 @@ func (n *node) restore() error {
 			continue
 		}
 		switch {
-		case r.Place() == alloc.PlaceAsleep || r.Place() == alloc.PlaceWaking:
+		case r.Phase() == alloc.PhaseSuspended || r.Phase() == alloc.PhaseResuming:
 			n.claims.keep(r.ID(), needOf(r.Alloc()))
 		case r.HasRun():
 			n.claims.claim(r.ID(), needOf(r.Alloc()), true, nil)
 		}
 		n.restored = append(n.restored, r)
-		n.Room(r.ID()) // it may have been found frozen meanwhile
+		n.Room(r.ID()) // it may have been found suspended meanwhile
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func steps(t *testing.T, c *Client, id string) int {
 
 const counting = `i=0; while :; do i=$((i+1)); echo $i >> $NOMAD_TASK_DIR/steps; sleep 0.01; done`
 
-// A victim that is suspended is frozen before the newcomer starts, and goes on where it
+// A victim that is suspended has stopped before the newcomer starts, and goes on where it
 // was when the newcomer has gone; its core is the newcomer's meanwhile.
 func TestVictimIsSuspendedAndGoesOn(t *testing.T) {
 	s, c := realNode(t)
@@ -133,7 +133,7 @@ func TestVictimIsSuspendedAndGoesOn(t *testing.T) {
 	s.edit(victim.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
 	s.untilWaits(victim.ID, new.ID)
 	if now := steps(t, c, victim.ID); now != at {
-		t.Errorf("frozen, it went from %d to %d", at, now)
+		t.Errorf("suspended, it went from %d to %d", at, now)
 	}
 	if err := os.WriteFile(filepath.Join(c.config.AllocDir, new.ID, "main/local/go"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -150,9 +150,9 @@ func TestVictimIsSuspendedAndGoesOn(t *testing.T) {
 	s.untilStatus(victim.ID, structs.AllocClientComplete)
 }
 
-// An agent that is restarted finds frozen tasks frozen, newcomers held back, and goes on
+// An agent that is restarted finds suspended tasks suspended, newcomers held back, and goes on
 // with both.
-func TestRestartOfAgentWithFrozenAndWaiting(t *testing.T) {
+func TestRestartOfAgentWithSuspendedAndWaiting(t *testing.T) {
 	s, dir := newFakeServer(t), t.TempDir()
 	t.Cleanup(func() { endProcesses(t, dir) })
 	x, err := executorOf(dir)
@@ -176,30 +176,30 @@ func TestRestartOfAgentWithFrozenAndWaiting(t *testing.T) {
 		s.change(func() { clear(s.sessions) })
 	}
 	c := launch()
-	frozen := s.place(c.NodeID(), job("frozen", structs.JobTypeService, shell("main", counting)), 0, nil)
+	suspended := s.place(c.NodeID(), job("suspended", structs.JobTypeService, shell("main", counting)), 0, nil)
 	victim := s.place(c.NodeID(), job("victim", structs.JobTypeService, deaf(1200*time.Millisecond)), 0, nil)
 	s.untilStatus(victim.ID, structs.AllocClientRunning)
 	untilDeaf(t, c, victim.ID)
-	eventually(t, "it counts", func() bool { return steps(t, c, frozen.ID) > 0 })
-	s.edit(frozen.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredSuspend })
-	s.untilStatus(frozen.ID, structs.AllocClientSuspended)
+	eventually(t, "it counts", func() bool { return steps(t, c, suspended.ID) > 0 })
+	s.edit(suspended.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredSuspend })
+	s.untilStatus(suspended.ID, structs.AllocClientSuspended)
 	new := s.takenFor(c.NodeID(), job("new", structs.JobTypeService, shell("main", `exec sleep 60`)), structs.AllocDesiredEvict, victim.ID)
 	s.untilWaits(new.ID, victim.ID)
 	shut(c)
-	at := steps(t, c, frozen.ID)
+	at := steps(t, c, suspended.ID)
 	c = launch()
 	s.untilStatus(new.ID, structs.AllocClientRunning)
 	if v, n := s.alloc(victim.ID).TaskStates["main"], s.alloc(new.ID).TaskStates["main"]; n.StartedAt.Before(v.FinishedAt) {
 		t.Errorf("the newcomer started at %v, its victim ended at %v", n.StartedAt, v.FinishedAt)
 	}
-	if now := steps(t, c, frozen.ID); now != at || s.alloc(frozen.ID).ClientStatus != structs.AllocClientSuspended {
-		t.Errorf("it is %s and went from %d to %d", s.alloc(frozen.ID).ClientStatus, at, now)
+	if now := steps(t, c, suspended.ID); now != at || s.alloc(suspended.ID).ClientStatus != structs.AllocClientSuspended {
+		t.Errorf("it is %s and went from %d to %d", s.alloc(suspended.ID).ClientStatus, at, now)
 	}
 	shut(c)
-	s.edit(frozen.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
+	s.edit(suspended.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
 	c = launch()
-	s.untilStatus(frozen.ID, structs.AllocClientRunning)
-	eventually(t, "it goes on", func() bool { return steps(t, c, frozen.ID) > at })
+	s.untilStatus(suspended.ID, structs.AllocClientRunning)
+	eventually(t, "it goes on", func() bool { return steps(t, c, suspended.ID) > at })
 	shut(c)
 }
 
@@ -228,12 +228,12 @@ func TestSimulatedNodesSuspend(t *testing.T) {
 	memory := func(mb int64) func(*structs.Allocation) {
 		return func(a *structs.Allocation) { a.AllocatedResources.Tasks["main"].Memory.MemoryMB = mb }
 	}
-	sleeps := s.place(node, mocked("sleeps", "0s"), 0, memory(300))
+	suspends := s.place(node, mocked("sleeps", "0s"), 0, memory(300))
 	dies := s.place(node, mocked("dies", "400ms"), 0, memory(600))
 	s.untilAll(structs.AllocClientRunning)
 	var new *structs.Allocation
 	s.change(func() { // nobody says for whom: it is a matter of room
-		for id, status := range map[string]string{sleeps.ID: structs.AllocDesiredSuspend, dies.ID: structs.AllocDesiredStop} {
+		for id, status := range map[string]string{suspends.ID: structs.AllocDesiredSuspend, dies.ID: structs.AllocDesiredStop} {
 			a := s.allocs[id].Copy()
 			a.DesiredStatus, a.AllocModifyIndex = status, s.index
 			s.allocs[id] = a
@@ -244,11 +244,11 @@ func TestSimulatedNodesSuspend(t *testing.T) {
 		ts := s.allocs[new.ID].TaskStates["main"]
 		return ts != nil && slices.ContainsFunc(ts.Events, func(e *structs.TaskEvent) bool { return e.Type == structs.TaskWaitingForRoom })
 	})
-	s.untilStatus(sleeps.ID, structs.AllocClientSuspended)
+	s.untilStatus(suspends.ID, structs.AllocClientSuspended)
 	s.untilStatus(new.ID, structs.AllocClientRunning)
 	if got := s.alloc(dies.ID).ClientStatus; got != structs.AllocClientComplete {
 		t.Errorf("the newcomer runs, and what it waited for is %s", got)
 	}
-	s.edit(sleeps.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
-	s.untilStatus(sleeps.ID, structs.AllocClientRunning)
+	s.edit(suspends.ID, func(a *structs.Allocation) { a.DesiredStatus = structs.AllocDesiredRun })
+	s.untilStatus(suspends.ID, structs.AllocClientRunning)
 }

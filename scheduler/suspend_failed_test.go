@@ -21,7 +21,7 @@ func never(j *structs.Job) {
 func (c *cluster) cannotFreeze(pick func(*structs.Allocation) bool) int {
 	return c.client(pick, func(a *structs.Allocation) {
 		c.ended(true)(a)
-		a.DesiredStatus, a.ClientDescription = structs.AllocDesiredSuspend, "stopped: not all its tasks can be frozen"
+		a.DesiredStatus, a.ClientDescription = structs.AllocDesiredSuspend, "stopped: not all its tasks can be suspended"
 	})
 }
 

@@ -86,7 +86,7 @@ func (h *health) update(r *Runner) {
 		h.watched = false
 		return
 	}
-	if !r.state.SuspendedAt.IsZero() { // wakeUp begins anew
+	if !r.state.SuspendedAt.IsZero() { // leaveSuspended begins anew
 		h.stop()
 		h.watched = false
 		return

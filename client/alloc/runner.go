@@ -35,8 +35,8 @@ type Host interface {
 	// Report asks for the allocation's state to be reported, soon if urgent. It is
 	// called with the allocation's lock held and must not call back.
 	Report(allocID string, urgent bool)
-	// Room is called, likewise, when the allocation's Place has changed: it gives room
-	// back (all that it held, once it has ended), or asks for a Grant.
+	// Room is called, likewise, when the allocation's Phase has changed: it releases room
+	// (all that was reserved for it, once it has ended), or needs a Grant.
 	Room(allocID string)
 }
 
@@ -64,21 +64,21 @@ type Runner struct {
 	// restored: it is of an earlier life of the agent.
 	restored bool
 
-	mu      sync.Mutex
-	alloc   *structs.Allocation // with Job; replaced, never changed
-	tasks   []*task.Runner
-	state   State
-	granted bool   // it may start tasks
-	waking  bool   // it was suspended, and its node was asked for room to go on
-	waits   string // for people: what it waits for before it is granted
-	halt    halt
-	noDelay bool
-	changed bool // something moved since it settled last
-	urgent  bool // and the servers should know soon
-	closed  bool
-	limit   *time.Timer // max_run_duration
-	health  health
-	ended   chan struct{} // closed when all tasks are dead; made when somebody asks
+	mu       sync.Mutex
+	alloc    *structs.Allocation // with Job; replaced, never changed
+	tasks    []*task.Runner
+	state    State
+	granted  bool   // it may start tasks
+	resuming bool   // it was suspended, and its node was asked for room to go on
+	waits    string // for people: what it waits for before it is granted
+	halt     halt
+	noDelay  bool
+	changed  bool // something moved since it settled last
+	urgent   bool // and the servers should know soon
+	closed   bool
+	limit    *time.Timer // max_run_duration
+	health   health
+	ended    chan struct{} // closed when all tasks are dead; made when somebody asks
 
 	dirs sync.Mutex // making directories, without mu
 }
@@ -300,7 +300,7 @@ func (r *Runner) Restart(name string, dead bool) error {
 			errs = append(errs, structs.Errorf(structs.CodeBadRequest, "restart allocation %s: it has ended", structs.ShortID(r.id)))
 			return
 		}
-		if r.suspended("restart", &errs) {
+		if r.refuseSuspended("restart", &errs) {
 			return
 		}
 		found := false
@@ -333,7 +333,7 @@ func (r *Runner) Signal(ctx context.Context, name, signal string) error {
 	var err error
 	r.Do(func() {
 		var refused []error
-		if r.suspended("signal", &refused) {
+		if r.refuseSuspended("signal", &refused) {
 			err = refused[0]
 			return
 		}

@@ -212,7 +212,7 @@ func TestNothingStartsBeforeGrant(t *testing.T) {
 		r.Update(&stop)
 		synctest.Wait()
 		<-r.Ended()
-		if s := r.Snapshot(); s.ClientStatus != structs.AllocClientComplete || n.rooms != 1 || r.Place() != PlaceEnded {
+		if s := r.Snapshot(); s.ClientStatus != structs.AllocClientComplete || n.rooms != 1 || r.Phase() != PhaseEnded {
 			t.Errorf("status %s, told %d times", s.ClientStatus, n.rooms)
 		}
 		n.close(r)

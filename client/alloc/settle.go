@@ -33,7 +33,7 @@ func (r *Runner) settle() {
 // step starts and ends the tasks whose turn it is.
 func (r *Runner) step() {
 	now := time.Now()
-	r.rest(now)
+	r.updateSuspension(now)
 	r.watchLimit(now)
 	halt := r.halt
 	if halt == haltNone && r.state.Expired {
@@ -49,7 +49,7 @@ func (r *Runner) step() {
 	for _, m := range moves(views, halt) {
 		t := r.tasks[m.task]
 		if m.start {
-			if r.granted && !r.toSleep() {
+			if r.granted && !r.suspendWanted() {
 				t.Start()
 			}
 			continue
@@ -91,7 +91,7 @@ func (r *Runner) watchLimit(now time.Time) {
 	if limit <= 0 || !r.state.SuspendedAt.IsZero() || r.state.StartedAt.IsZero() || r.state.Expired || r.limit != nil || !r.state.EndedAt.IsZero() {
 		return
 	}
-	r.limit = time.AfterFunc(max(0, r.state.StartedAt.Add(limit+r.state.Frozen).Sub(now)), func() {
+	r.limit = time.AfterFunc(max(0, r.state.StartedAt.Add(limit+r.state.SuspendedFor).Sub(now)), func() {
 		r.Do(func() {
 			if r.closed || !r.state.EndedAt.IsZero() || !r.state.SuspendedAt.IsZero() || r.halt != haltNone {
 				return

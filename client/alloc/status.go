@@ -16,8 +16,8 @@ type State struct {
 	StartedAt         time.Time     // when its first task ran; zero: none did
 	EndedAt           time.Time     // when its last task was dead; zero: not yet
 	Expired           bool          // it ran as long as it may
-	SuspendedAt       time.Time     // since when all is frozen; zero: it is not
-	Frozen            time.Duration // how long it was so before
+	SuspendedAt       time.Time     // since when all is suspended; zero: it is not
+	SuspendedFor      time.Duration `codec:"Frozen"` // how long it was so before; stored under its first name
 	Unfit             bool          // it was to be suspended, and cannot be
 }
 

@@ -9,37 +9,37 @@ import (
 
 // Descriptions of a suspended allocation.
 const (
-	descSuspended = "Tasks are frozen"
+	descSuspended = "Tasks are suspended"
 	// DescCannotSuspend is the description of an allocation that was to be suspended
-	// and was ended instead, since not all its tasks can be frozen; its status is failed.
-	DescCannotSuspend = "stopped: not all its tasks can be frozen"
+	// and was ended instead, since not all its tasks can be suspended; its status is failed.
+	DescCannotSuspend = "stopped: not all its tasks can be suspended"
 )
 
-// Place is where an allocation stands between running and being suspended, as far as
-// its node has to give or take room for it.
-type Place int
+// Phase is where an allocation stands between running and being suspended, as far as
+// its node reserves or releases resources for it.
+type Phase int
 
-// The places of an allocation.
+// The phases of an allocation.
 const (
-	PlaceAwake  Place = iota
-	PlaceAsleep       // its tasks are frozen: all but memory and disk is free
-	PlaceWaking       // it goes on once its node has granted what it needs
-	PlaceEnded        // it has ended: everything is free
+	PhaseActive    Phase = iota
+	PhaseSuspended       // its tasks are suspended: all but memory and disk is free
+	PhaseResuming        // it is resumed once its node has granted what it needs
+	PhaseEnded           // it has ended: everything is free
 )
 
-// Place tells where the allocation stands.
-func (r *Runner) Place() Place {
+// Phase returns where the allocation stands.
+func (r *Runner) Phase() Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !r.state.EndedAt.IsZero():
-		return PlaceEnded
+		return PhaseEnded
 	case r.state.SuspendedAt.IsZero():
-		return PlaceAwake
-	case r.toSleep():
-		return PlaceAsleep
+		return PhaseActive
+	case r.suspendWanted():
+		return PhaseSuspended
 	}
-	return PlaceWaking
+	return PhaseResuming
 }
 
 // Wait tells the allocation, which has not been granted, what it waits for.
@@ -55,49 +55,49 @@ func (r *Runner) Wait(text string) {
 	})
 }
 
-// Rest has an allocation that is new on this node, and is to be suspended, wait.
-func (r *Runner) Rest() { r.Do(func() { r.changed = true }) }
+// StaySuspended makes an allocation that is new on this node, and is to be suspended, wait.
+func (r *Runner) StaySuspended() { r.Do(func() { r.changed = true }) }
 
-// toSleep tells whether the allocation shall be suspended.
-func (r *Runner) toSleep() bool {
+// suspendWanted reports whether the allocation is to be suspended.
+func (r *Runner) suspendWanted() bool {
 	return r.alloc.Suspended() && r.halt == haltNone && !r.state.Expired
 }
 
-// rest freezes and thaws the tasks as the servers want it. An allocation whose tasks are
-// all frozen gives back what it does not keep, and goes on only when it has it again. One
+// updateSuspension suspends and resumes the tasks as the servers want it. An allocation whose tasks are
+// all suspended releases what it does not keep, and is resumed only when it has that again. One
 // that is to end needs nothing for that.
-func (r *Runner) rest(now time.Time) {
-	asleep := !r.state.SuspendedAt.IsZero()
+func (r *Runner) updateSuspension(now time.Time) {
+	suspended := !r.state.SuspendedAt.IsZero()
 	switch {
-	case r.toSleep():
-		r.freezeAll()
+	case r.suspendWanted():
+		r.suspendTasks()
 		switch {
-		case !asleep && r.still():
-			r.fallAsleep(now)
-		case asleep && (r.granted || r.waking): // wanted frozen again before it went on
-			r.granted, r.waking = false, false
+		case !suspended && r.tasksQuiescent():
+			r.enterSuspended(now)
+		case suspended && (r.granted || r.resuming): // to be suspended again before it was resumed
+			r.granted, r.resuming = false, false
 			r.c.Host.Room(r.id)
 		}
-	case !asleep: // it may have been about to be
-		r.thawAll()
+	case !suspended: // it may have been about to be
+		r.resumeTasks()
 	case r.halt != haltNone || r.state.Expired || r.granted:
-		r.wakeUp(now)
-	case !r.waking:
-		r.waking = true
+		r.leaveSuspended(now)
+	case !r.resuming:
+		r.resuming = true
 		r.c.Host.Room(r.id)
-		r.freezeAll() // what an earlier life of the agent froze stays so until then
+		r.suspendTasks() // what an earlier life of the agent suspended stays so until then
 	}
 }
 
-// still tells whether nothing of the allocation runs, and something is left of it.
-func (r *Runner) still() bool {
+// tasksQuiescent reports whether nothing of the allocation runs, and something is left of it.
+func (r *Runner) tasksQuiescent() bool {
 	alive := false
 	for _, t := range r.tasks {
-		if t.CannotFreeze() {
+		if t.CannotSuspend() {
 			r.state.Unfit, r.halt, r.changed = true, haltStop, true
 			return false
 		}
-		if !t.Still() {
+		if !t.Quiescent() {
 			return false
 		}
 		alive = alive || !t.Dead()
@@ -105,22 +105,22 @@ func (r *Runner) still() bool {
 	return alive
 }
 
-func (r *Runner) freezeAll() {
+func (r *Runner) suspendTasks() {
 	for _, t := range r.tasks {
-		t.Freeze()
+		t.Suspend()
 	}
 }
 
-func (r *Runner) thawAll() {
+func (r *Runner) resumeTasks() {
 	for _, t := range r.tasks {
-		t.Thaw()
+		t.Resume()
 	}
 }
 
-// fallAsleep notes that all is frozen. Its time limit stands still.
-func (r *Runner) fallAsleep(now time.Time) {
+// enterSuspended records that all tasks are suspended. Its time limit stands still.
+func (r *Runner) enterSuspended(now time.Time) {
 	r.state.SuspendedAt = now
-	r.granted, r.waking, r.waits, r.changed = false, false, "", true
+	r.granted, r.resuming, r.waits, r.changed = false, false, "", true
 	if r.limit != nil {
 		r.limit.Stop()
 		r.limit = nil
@@ -129,18 +129,18 @@ func (r *Runner) fallAsleep(now time.Time) {
 	r.c.Host.Room(r.id)
 }
 
-// wakeUp thaws it. Nothing holds it back any more.
-func (r *Runner) wakeUp(now time.Time) {
-	r.state.Frozen += max(0, now.Sub(r.state.SuspendedAt))
+// leaveSuspended resumes the tasks. Nothing delays the allocation any more.
+func (r *Runner) leaveSuspended(now time.Time) {
+	r.state.SuspendedFor += max(0, now.Sub(r.state.SuspendedAt))
 	r.state.SuspendedAt = time.Time{}
-	r.granted, r.waking, r.waits, r.changed = true, false, "", true
-	r.thawAll()
+	r.granted, r.resuming, r.waits, r.changed = true, false, "", true
+	r.resumeTasks()
 	r.save(nil)
 	r.health.reset(r)
 }
 
 // statusNow sums the tasks up, as clientStatus does, for an allocation that may be
-// suspended or held back.
+// suspended or wait for its node.
 func (r *Runner) statusNow(states []*structs.TaskState, dead bool) (status, description string) {
 	status, description = clientStatus(states, r.state.Expired)
 	switch {
@@ -156,9 +156,9 @@ func (r *Runner) statusNow(states []*structs.TaskState, dead bool) (status, desc
 	return status, description
 }
 
-// suspended refuses what cannot be done to frozen tasks.
-func (r *Runner) suspended(what string, errs *[]error) bool {
-	if !r.toSleep() && r.state.SuspendedAt.IsZero() {
+// refuseSuspended refuses an operation that suspended tasks do not take.
+func (r *Runner) refuseSuspended(what string, errs *[]error) bool {
+	if !r.suspendWanted() && r.state.SuspendedAt.IsZero() {
 		return false
 	}
 	*errs = append(*errs, structs.Errorf(structs.CodeBadRequest, "%s allocation %s: it is suspended; resume it first", what, structs.ShortID(r.id)))

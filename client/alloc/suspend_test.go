@@ -57,15 +57,15 @@ func TestSuspendAndResume(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		n.want(r, structs.AllocDesiredSuspend)
 		wantStatus(t, r, structs.AllocClientSuspended)
-		if r.Place() != PlaceAsleep || n.rooms != 1 {
-			t.Fatalf("place %d, told %d times", r.Place(), n.rooms)
+		if r.Phase() != PhaseSuspended || n.rooms != 1 {
+			t.Fatalf("place %d, told %d times", r.Phase(), n.rooms)
 		}
 		time.Sleep(24 * time.Hour)
 		wantStatus(t, r, structs.AllocClientSuspended)
 		n.want(r, structs.AllocDesiredRun)
 		wantStatus(t, r, structs.AllocClientSuspended) // until it is granted
-		if r.Place() != PlaceWaking || n.rooms != 2 {
-			t.Fatalf("place %d, told %d times", r.Place(), n.rooms)
+		if r.Phase() != PhaseResuming || n.rooms != 2 {
+			t.Fatalf("place %d, told %d times", r.Phase(), n.rooms)
 		}
 		r.Wait("Waits for somebody")
 		if s := r.Snapshot(); s.ClientDescription != "Waits for somebody" {
@@ -179,8 +179,8 @@ func TestSuspendedStartsNothing(t *testing.T) {
 	})
 }
 
-// Wanted frozen and not, faster than it can be done: what was wanted last holds, and
-// room that was granted to one that is frozen again goes back.
+// Wanted suspended and not, faster than it can be done: what was wanted last holds, and
+// room that was granted to one that is suspended again goes back.
 func TestSuspendAndResumeInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -189,7 +189,7 @@ func TestSuspendAndResumeInARow(t *testing.T) {
 			n.want(r, structs.AllocDesiredSuspend)
 			n.want(r, structs.AllocDesiredRun)
 		}
-		if synctest.Wait(); r.Place() == PlaceWaking {
+		if synctest.Wait(); r.Phase() == PhaseResuming {
 			r.Grant()
 		}
 		wantStatus(t, r, structs.AllocClientRunning)
@@ -200,14 +200,14 @@ func TestSuspendAndResumeInARow(t *testing.T) {
 		told := n.rooms
 		r.Grant()
 		wantStatus(t, r, structs.AllocClientSuspended)
-		if r.Place() != PlaceAsleep || n.rooms != told+1 {
-			t.Errorf("place %d, told %d times more", r.Place(), n.rooms-told)
+		if r.Phase() != PhaseSuspended || n.rooms != told+1 {
+			t.Errorf("place %d, told %d times more", r.Phase(), n.rooms-told)
 		}
 		n.close(r)
 	})
 }
 
-// An agent that ends while tasks are frozen finds them so, and what was resumed
+// An agent that ends while tasks are suspended finds them so, and what was resumed
 // meanwhile goes on where it was.
 func TestRestoreOfSuspended(t *testing.T) {
 	f := func(name, desired, status string) {
@@ -230,8 +230,8 @@ func TestRestoreOfSuspended(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantStatus(t, r, structs.AllocClientSuspended)
-			if r.Place() != PlaceAsleep || !r.HasRun() {
-				t.Errorf("%s: place %d, has run %v", name, r.Place(), r.HasRun())
+			if r.Phase() != PhaseSuspended || !r.HasRun() {
+				t.Errorf("%s: place %d, has run %v", name, r.Phase(), r.HasRun())
 			}
 			next.want(r, desired)
 			if desired == structs.AllocDesiredRun {
@@ -265,7 +265,7 @@ func TestSuspendedIsNotHealthy(t *testing.T) {
 		n.want(r, structs.AllocDesiredSuspend)
 		time.Sleep(time.Hour)
 		if d := r.Snapshot().DeploymentStatus; d != nil {
-			t.Fatalf("decided while it was frozen: %v", *d.Healthy)
+			t.Fatalf("decided while it was suspended: %v", *d.Healthy)
 		}
 		n.want(r, structs.AllocDesiredRun)
 		r.Grant()
@@ -281,7 +281,7 @@ func TestSuspendedIsNotHealthy(t *testing.T) {
 	})
 }
 
-// Frozen tasks take no orders.
+// SuspendedFor tasks take no orders.
 func TestSuspendedTakesNoOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -297,7 +297,7 @@ func TestSuspendedTakesNoOrders(t *testing.T) {
 	})
 }
 
-// stubborn is a driver whose tasks cannot be frozen: at all, or as often as fails says.
+// stubborn is a driver whose tasks cannot be suspended: at all, or as often as fails says.
 type stubborn struct {
 	driver.Driver
 	fails int
@@ -317,18 +317,18 @@ type stubbornHandle struct {
 	s stubborn
 }
 
-func (h stubbornHandle) Pause(ctx context.Context) error {
+func (h stubbornHandle) Suspend(ctx context.Context) error {
 	if *h.s.tries++; *h.s.tries <= h.s.fails {
 		return context.DeadlineExceeded
 	}
-	return h.Handle.(driver.Pauser).Pause(ctx)
+	return h.Handle.(driver.Suspender).Suspend(ctx)
 }
 
 func (h stubbornHandle) Resume(ctx context.Context) error {
-	return h.Handle.(driver.Pauser).Resume(ctx)
+	return h.Handle.(driver.Suspender).Resume(ctx)
 }
 
-// What cannot be frozen is tried again, and ended if that does not help: others were
+// What cannot be suspended is tried again, and ended if that does not help: others were
 // promised its room.
 func TestCannotBeSuspended(t *testing.T) {
 	f := func(fails int, status, description string) {
@@ -367,7 +367,7 @@ func TestComesSuspended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Rest()
+		r.StaySuspended()
 		wantStatus(t, r, structs.AllocClientSuspended)
 		n.want(r, structs.AllocDesiredRun)
 		r.Grant()

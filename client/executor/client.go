@@ -300,19 +300,19 @@ func (c *Client) Signal(ctx context.Context, id string, sig unix.Signal) error {
 	return err
 }
 
-// Freeze stops all processes of a task where they are, and returns once none runs.
-// ErrNotRunning if it has ended; an executor that cannot, as it is older, is asked to
-// stop the task's process group instead.
-func (c *Client) Freeze(ctx context.Context, id string) error {
-	return c.freezeOrThaw(ctx, id, opFreeze, unix.SIGSTOP)
+// Suspend stops all processes of a task where they are, and returns once none runs.
+// ErrNotRunning if it has ended; an executor that is too old for this stops
+// the task's process group instead.
+func (c *Client) Suspend(ctx context.Context, id string) error {
+	return c.suspendOrResume(ctx, id, opSuspend, unix.SIGSTOP)
 }
 
-// Thaw lets them go on.
-func (c *Client) Thaw(ctx context.Context, id string) error {
-	return c.freezeOrThaw(ctx, id, opThaw, unix.SIGCONT)
+// Resume lets them go on.
+func (c *Client) Resume(ctx context.Context, id string) error {
+	return c.suspendOrResume(ctx, id, opResume, unix.SIGCONT)
 }
 
-func (c *Client) freezeOrThaw(ctx context.Context, id, op string, instead unix.Signal) error {
+func (c *Client) suspendOrResume(ctx context.Context, id, op string, instead unix.Signal) error {
 	_, err := c.call(ctx, request{Op: op, ID: id}, retrySome)
 	if errors.Is(err, ErrInvalid) {
 		return c.Signal(ctx, id, instead)

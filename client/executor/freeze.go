@@ -14,36 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How a task is frozen. One that has a cgroup to itself is frozen with it: the kernel
+// How a task is suspended. If it has a cgroup to itself, that is frozen: the kernel
 // takes all of it at once, and what is born meanwhile. Any other is stopped process by
 // process, again and again until a look at all of them finds none that runs: SIGSTOP
 // cannot be caught, and what is stopped forks no more.
 //
 // A process that waits in the kernel for a child that it forked with vfork(2), and that
-// is still now, neither stops nor freezes until that child goes on. It does not run
-// either: what was told to stand still, and is in the kernel at a later look, is as good
-// as still.
+// is stopped now, neither stops nor freezes until that child goes on. It does not run
+// either: a process that was sent SIGSTOP, and is in the kernel at a later look, counts
+// as stopped.
 const (
-	// freezeFor is how long the processes may take to stand still.
-	freezeFor  = 5 * time.Second
-	freezeStep = 2 * time.Millisecond
+	// suspendTimeout is how long the processes may take to stop.
+	suspendTimeout = 5 * time.Second
+	suspendPoll    = 2 * time.Millisecond
 )
 
-func (s *server) freezeOrThaw(ctx context.Context, id string, freeze bool) error {
+func (s *server) suspendOrResume(ctx context.Context, id string, suspend bool) error {
 	t, err := s.get(id)
 	if err != nil {
 		return err
 	}
-	if freeze {
-		return s.freeze(ctx, t)
+	if suspend {
+		return s.suspend(ctx, t)
 	}
-	return s.thaw(t)
+	return s.resume(t)
 }
 
-// freeze freezes a task; one that fails to is thawed.
-func (s *server) freeze(ctx context.Context, t *task) error {
-	t.icy.Lock()
-	defer t.icy.Unlock()
+// suspend suspends a task; one that cannot be suspended is resumed.
+func (s *server) suspend(ctx context.Context, t *task) error {
+	t.suspendMu.Lock()
+	defer t.suspendMu.Unlock()
 	pid, err := t.running()
 	if err != nil {
 		return err
@@ -53,13 +53,13 @@ func (s *server) freeze(ctx context.Context, t *task) error {
 		freezer, err = ownFreezer(pid, func(pid int) bool { return t.owns(pid) })
 	}
 	if err != nil {
-		s.log.Warn("task's cgroup not used to freeze it", "task", t.id, "error", err)
+		s.log.Warn("task's cgroup not used to suspend it", "task", t.id, "error", err)
 	}
-	// Written down before: the executor that comes after this one must thaw it.
-	if err := s.noteFrozen(t, true, freezer); err != nil {
+	// Written down before: the executor that comes after this one must resume it.
+	if err := s.recordSuspended(t, true, freezer); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, freezeFor)
+	ctx, cancel := context.WithTimeout(ctx, suspendTimeout)
 	defer cancel()
 	if freezer != "" {
 		err = setFreezer(ctx, freezer, true)
@@ -67,12 +67,12 @@ func (s *server) freeze(ctx context.Context, t *task) error {
 		err = t.stopAll(ctx)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("freeze task %q: %w", t.id, err), s.thawIcy(t))
+		return errors.Join(fmt.Errorf("suspend task %q: %w", t.id, err), s.resumeLocked(t))
 	}
 	return nil
 }
 
-// groupFreezer returns the file by which the task's own control group is frozen, or "" if it has none.
+// groupFreezer returns the file by which the kernel freezes the task's own control group, or "" if it has none.
 func (t *task) groupFreezer() string {
 	if t.rec.Cgroup == nil || t.rec.Cgroup.Unified == "" {
 		return ""
@@ -83,45 +83,45 @@ func (t *task) groupFreezer() string {
 	return "" // a kernel before 5.2
 }
 
-// thaw lets a task's processes go on; it does nothing for one that is not frozen.
-func (s *server) thaw(t *task) error {
-	t.icy.Lock()
-	defer t.icy.Unlock()
-	return s.thawIcy(t)
+// resume lets a task's processes go on; it does nothing for one that is not suspended.
+func (s *server) resume(t *task) error {
+	t.suspendMu.Lock()
+	defer t.suspendMu.Unlock()
+	return s.resumeLocked(t)
 }
 
-func (s *server) thawIcy(t *task) error {
+func (s *server) resumeLocked(t *task) error {
 	if _, err := t.running(); err != nil {
 		return err
 	}
 	t.mu.Lock()
-	frozen, freezer := t.rec.Frozen, t.rec.Freezer
+	suspended, freezer := t.rec.Suspended, t.rec.Freezer
 	t.mu.Unlock()
-	if !frozen {
+	if !suspended {
 		return nil
 	}
 	var err error
 	if freezer != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), freezeFor)
+		ctx, cancel := context.WithTimeout(context.Background(), suspendTimeout)
 		defer cancel()
 		err = setFreezer(ctx, freezer, false)
 	} else {
 		err = t.signalAll(unix.SIGCONT)
 	}
 	if err != nil {
-		return fmt.Errorf("thaw task %q: %w", t.id, err)
+		return fmt.Errorf("resume task %q: %w", t.id, err)
 	}
-	return s.noteFrozen(t, false, "")
+	return s.recordSuspended(t, false, "")
 }
 
-// noteFrozen writes down that a task is frozen, and by what, or is not.
-func (s *server) noteFrozen(t *task, frozen bool, freezer string) error {
+// recordSuspended writes to the record that a task is suspended, and by which freezer file, or is not.
+func (s *server) recordSuspended(t *task, suspended bool, freezer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reaped {
 		return ErrNotRunning
 	}
-	t.rec.Frozen, t.rec.Freezer = frozen, freezer
+	t.rec.Suspended, t.rec.Freezer = suspended, freezer
 	return s.store.put(&t.rec, false)
 }
 
@@ -147,7 +147,7 @@ func (t *task) owns(pid int) bool {
 		if err != nil || st.state == 'Z' || st.state == 'X' || st.session == main || hasMarker(pid, t.id) {
 			return true
 		}
-		time.Sleep(freezeStep)
+		time.Sleep(suspendPoll)
 	}
 	return false
 }
@@ -177,7 +177,7 @@ func (t *task) family(main int) ([]procStat, error) {
 
 // stopAll stops process by process until none runs.
 func (t *task) stopAll(ctx context.Context) error {
-	told := map[int]uint64{} // process → when it began
+	signaled := map[int]uint64{} // process → when it began
 	for {
 		main, err := t.running()
 		if err != nil {
@@ -189,11 +189,11 @@ func (t *task) stopAll(ctx context.Context) error {
 		}
 		running := 0
 		for _, p := range list {
-			if standsStill(p.state) || p.state == inKernel && told[p.pid] == p.startTicks {
+			if isStopped(p.state) || p.state == inKernel && signaled[p.pid] == p.startTicks {
 				continue
 			}
 			running++
-			told[p.pid] = p.startTicks
+			signaled[p.pid] = p.startTicks
 			if err := t.signalOne(p, unix.SIGSTOP); err != nil {
 				return err
 			}
@@ -204,14 +204,14 @@ func (t *task) stopAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d processes still run: %w", running, ctx.Err())
-		case <-time.After(freezeStep):
+		case <-time.After(suspendPoll):
 		}
 	}
 }
 
-// standsStill tells of the kernel's letter for a process's state whether it is stopped,
+// isStopped reports, by the kernel's letter for a process's state, whether it is stopped,
 // traced or dead.
-func standsStill(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
+func isStopped(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
 
 // inKernel is the letter of a process that waits in the kernel and cannot be disturbed.
 const inKernel = 'D'
@@ -352,23 +352,23 @@ func allInKernel(tasks string) bool {
 		if err != nil {
 			return false
 		}
-		if st, err := readStat(tid); err == nil && !standsStill(st.state) && st.state != inKernel {
+		if st, err := readStat(tid); err == nil && !isStopped(st.state) && st.state != inKernel {
 			return false
 		}
 	}
 	return true
 }
 
-// setFreezer freezes or thaws a cgroup and waits until it is.
-func setFreezer(ctx context.Context, file string, freeze bool) error {
+// setFreezer freezes or unfreezes a cgroup and waits until it is.
+func setFreezer(ctx context.Context, file string, suspend bool) error {
 	word, want := "0", "frozen 0"
 	look := filepath.Join(filepath.Dir(file), "cgroup.events")
-	if freeze {
+	if suspend {
 		word, want = "1", "frozen 1"
 	}
 	if filepath.Base(file) == freezerV1 {
 		word, want, look = "THAWED", "THAWED", file
-		if freeze {
+		if suspend {
 			word, want = "FROZEN", "FROZEN"
 		}
 	}
@@ -383,7 +383,7 @@ func setFreezer(ctx context.Context, file string, freeze bool) error {
 		if slices.Contains(strings.Split(strings.TrimSpace(string(data)), "\n"), want) {
 			return nil
 		}
-		if freeze && filepath.Base(file) == freezerV1 {
+		if suspend && filepath.Base(file) == freezerV1 {
 			was := still
 			if still = allInKernel(filepath.Join(filepath.Dir(file), "tasks")); still && was {
 				return nil
@@ -392,7 +392,7 @@ func setFreezer(ctx context.Context, file string, freeze bool) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("cgroup %s is not %q: %w", filepath.Dir(file), want, ctx.Err())
-		case <-time.After(freezeStep):
+		case <-time.After(suspendPoll):
 		}
 	}
 }

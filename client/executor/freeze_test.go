@@ -38,16 +38,16 @@ func livesOf(t *testing.T, id string) (states string) {
 	return states
 }
 
-func (f *fixture) wantStill(id string) {
+func (f *fixture) wantSuspended(id string) {
 	f.t.Helper()
 	states := livesOf(f.t.(*testing.T), id)
 	if len(states) < 4 || strings.Trim(states, "TD") != "" {
-		f.t.Fatalf("states of the frozen task's processes: %q", states)
+		f.t.Fatalf("states of the suspended task's processes: %q", states)
 	}
 }
 
-// wantGoesOn waits until each of the family has written again.
-func (f *fixture) wantGoesOn(id string) {
+// wantRunning waits until each of the family has written again.
+func (f *fixture) wantRunning(id string) {
 	f.t.Helper()
 	had := f.output(id, logs.Stdout)
 	eventually(f.t, func() bool {
@@ -64,7 +64,7 @@ func (f *fixture) wantGoesOn(id string) {
 func (f *fixture) startFamily(id string) {
 	f.t.Helper()
 	f.start(f.sh(id, family))
-	f.wantGoesOn(id)
+	f.wantRunning(id)
 }
 
 func must(t testing.TB, err error) {
@@ -74,35 +74,35 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func TestFreezeAndThaw(t *testing.T) {
+func TestSuspendAndResume(t *testing.T) {
 	f := newFixture(t)
 	f.startFamily("a")
 	for range 2 {
-		must(t, f.Freeze(t.Context(), "a"))
-		must(t, f.Freeze(t.Context(), "a")) // again: nothing changes
-		f.wantStill("a")
-		must(t, f.Thaw(t.Context(), "a"))
-		must(t, f.Thaw(t.Context(), "a"))
-		f.wantGoesOn("a")
+		must(t, f.Suspend(t.Context(), "a"))
+		must(t, f.Suspend(t.Context(), "a")) // again: nothing changes
+		f.wantSuspended("a")
+		must(t, f.Resume(t.Context(), "a"))
+		must(t, f.Resume(t.Context(), "a"))
+		f.wantRunning("a")
 	}
 	if _, err := f.Stop(t.Context(), "a", unix.SIGKILL, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{f.Freeze(t.Context(), "a"), f.Thaw(t.Context(), "a")} {
+	for _, err := range []error{f.Suspend(t.Context(), "a"), f.Resume(t.Context(), "a")} {
 		if !errors.Is(err, ErrNotRunning) {
 			t.Errorf("of one that has ended: %v", err)
 		}
 	}
-	if err := f.Freeze(t.Context(), "unknown"); !errors.Is(err, ErrNotFound) {
+	if err := f.Suspend(t.Context(), "unknown"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("of an unknown one: %v", err)
 	}
 }
 
-// A frozen task is ended as any other: it hears the signal.
-func TestStopOfFrozen(t *testing.T) {
+// A suspended task is ended as any other: it receives the signal.
+func TestStopOfSuspended(t *testing.T) {
 	f := newFixture(t)
 	f.startFamily("a")
-	must(t, f.Freeze(t.Context(), "a"))
+	must(t, f.Suspend(t.Context(), "a"))
 	st, err := f.Stop(t.Context(), "a", unix.SIGTERM, time.Minute)
 	if err != nil || st.Exit.Code != 5 {
 		t.Fatalf("%+v, %v", st.Exit, err)
@@ -112,34 +112,34 @@ func TestStopOfFrozen(t *testing.T) {
 	}
 	f.start(f.sh("b", "trap '' TERM; echo deaf; while :; do sleep 0.01; done"))
 	f.untilOutput("b", logs.Stdout, len("deaf"))
-	must(t, f.Freeze(t.Context(), "b"))
+	must(t, f.Suspend(t.Context(), "b"))
 	if st, err = f.Stop(t.Context(), "b", unix.SIGTERM, 20*time.Millisecond); err != nil || st.Exit.Signal != int(unix.SIGKILL) {
 		t.Fatalf("one that is deaf: %+v, %v", st.Exit, err)
 	}
 }
 
-// What is frozen stays so without agent and executor, and the next executor thaws it.
-func TestFrozenSurvivesTheExecutor(t *testing.T) {
+// A suspended task stays so without agent and executor, and the next executor resumes it.
+func TestSuspendedTaskSurvivesTheExecutor(t *testing.T) {
 	f := newFixture(t)
 	f.startFamily("a")
-	must(t, f.Freeze(t.Context(), "a"))
+	must(t, f.Suspend(t.Context(), "a"))
 	f.killExecutor()
-	f.wantStill("a")
-	must(t, f.Freeze(t.Context(), "a"))
-	f.wantStill("a")
-	must(t, f.Thaw(t.Context(), "a"))
-	f.wantGoesOn("a")
+	f.wantSuspended("a")
+	must(t, f.Suspend(t.Context(), "a"))
+	f.wantSuspended("a")
+	must(t, f.Resume(t.Context(), "a"))
+	f.wantRunning("a")
 }
 
-// A task with a cgroup of its own is frozen by that, in whatever hierarchies this
+// A task with a cgroup of its own is suspended by that, in whatever hierarchies this
 // machine lets the test make one; one that shares it with others is not.
-func TestFreezeByCgroup(t *testing.T) {
+func TestSuspendByCgroup(t *testing.T) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	must(t, err)
 	mine, err := os.ReadFile("/proc/self/cgroup")
 	must(t, err)
 	f := newFixture(t)
-	for i, kind := range []struct{ controller, fs, option, file, thawed string }{
+	for i, kind := range []struct{ controller, fs, option, file, running string }{
 		{"", "cgroup2", "", freezerV2, "0"}, {"freezer", "cgroup", "freezer", freezerV1, "THAWED"},
 	} {
 		_, at := mountOf(string(mounts), kind.fs, kind.option)
@@ -154,31 +154,31 @@ func TestFreezeByCgroup(t *testing.T) {
 		id := "a" + strconv.Itoa(i)
 		procs := filepath.Join(dir, "cgroup.procs")
 		f.start(f.sh(id, "echo $$ > "+procs+"; "+family))
-		f.wantGoesOn(id)
+		f.wantRunning(id)
 		state := func() string {
 			data, err := os.ReadFile(filepath.Join(dir, kind.file))
 			must(t, err)
 			return strings.TrimSpace(string(data))
 		}
-		must(t, f.Freeze(t.Context(), id))
-		if got := state(); got == kind.thawed {
-			t.Errorf("%s: frozen, but %s is %q", kind.fs, kind.file, got)
+		must(t, f.Suspend(t.Context(), id))
+		if got := state(); got == kind.running {
+			t.Errorf("%s: suspended, but %s is %q", kind.fs, kind.file, got)
 		}
-		must(t, f.Thaw(t.Context(), id))
-		f.wantGoesOn(id)
-		must(t, f.Freeze(t.Context(), id))
+		must(t, f.Resume(t.Context(), id))
+		f.wantRunning(id)
+		must(t, f.Suspend(t.Context(), id))
 		f.killExecutor()
 		st, err := f.Stop(t.Context(), id, unix.SIGTERM, time.Minute)
 		if err != nil || st.Exit.Signal == int(unix.SIGKILL) {
-			t.Errorf("%s: stopped while frozen: %+v, %v", kind.fs, st.Exit, err)
+			t.Errorf("%s: stopped while suspended: %+v, %v", kind.fs, st.Exit, err)
 		}
 		f.start(f.sh(id+"x", "echo $$ > "+procs+"; "+family))
 		f.start(f.sh(id+"y", "echo $$ > "+procs+"; "+family))
-		f.wantGoesOn(id + "x")
-		f.wantGoesOn(id + "y")
-		must(t, f.Freeze(t.Context(), id+"x"))
-		f.wantStill(id + "x")
-		f.wantGoesOn(id + "y")
+		f.wantRunning(id + "x")
+		f.wantRunning(id + "y")
+		must(t, f.Suspend(t.Context(), id+"x"))
+		f.wantSuspended(id + "x")
+		f.wantRunning(id + "y")
 		for _, end := range []string{id + "x", id + "y"} {
 			if _, err := f.Stop(t.Context(), end, unix.SIGTERM, time.Minute); err != nil {
 				t.Error(err)

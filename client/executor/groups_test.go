@@ -250,12 +250,12 @@ func TestLimitsOfEarlierExecutor(t *testing.T) {
 }
 
 // A suspended task of a group can be stopped within its time.
-func TestStopOfFrozenGroup(t *testing.T) {
+func TestStopOfSuspendedGroup(t *testing.T) {
 	f, parent, _ := limited(t)
-	f.start(f.within(f.sh("ice", family), parent, cgroup.Limits{Memory: 50 << 20, Pids: 50}))
-	f.wantGoesOn("ice")
-	must(t, f.Freeze(t.Context(), "ice"))
-	st, err := f.Stop(t.Context(), "ice", unix.SIGTERM, time.Minute)
+	f.start(f.within(f.sh("suspended", family), parent, cgroup.Limits{Memory: 50 << 20, Pids: 50}))
+	f.wantRunning("suspended")
+	must(t, f.Suspend(t.Context(), "suspended"))
+	st, err := f.Stop(t.Context(), "suspended", unix.SIGTERM, time.Minute)
 	if err != nil || st.Exit.Signal == int(unix.SIGKILL) {
 		t.Errorf("%+v, %v", st.Exit, err)
 	}

@@ -42,8 +42,8 @@ const (
 	opShutdown = "shutdown"
 	opCancel   = "cancel"
 	// Unknown to older executors, which answer that the request is invalid.
-	opFreeze = "freeze"
-	opThaw   = "thaw"
+	opSuspend = "freeze"
+	opResume  = "thaw"
 )
 
 // request is what the agent sends. Only the fields of its op are set.

@@ -189,8 +189,8 @@ func (s *server) handle(ctx context.Context, req *request) *response {
 		resp.Status, err = s.handleTask(ctx, req)
 	case opSignal:
 		err = s.signal(req.ID, req.Signal)
-	case opFreeze, opThaw:
-		err = s.freezeOrThaw(ctx, req.ID, req.Op == opFreeze)
+	case opSuspend, opResume:
+		err = s.suspendOrResume(ctx, req.ID, req.Op == opSuspend)
 	case opStats:
 		var st Stats
 		if st, err = s.stats(req.ID); err == nil {

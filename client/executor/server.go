@@ -402,8 +402,8 @@ func (s *server) stop(t *task, sig int, timeout time.Duration) error {
 		return err
 	}
 	t.killBy(max(0, timeout), time.Now())
-	if err := s.thaw(t); err != nil && !errors.Is(err, ErrNotRunning) {
-		s.log.Error("task not thawed to be stopped", "task", t.id, "error", err)
+	if err := s.resume(t); err != nil && !errors.Is(err, ErrNotRunning) {
+		s.log.Error("task not resumed to be stopped", "task", t.id, "error", err)
 	}
 	return nil
 }

@@ -28,12 +28,12 @@ type record struct {
 	CgroupV2   string
 	// Cgroup are the task's own control groups, written down before they are made; nil: it has none.
 	Cgroup *cgroup.Group `json:",omitempty"`
-	// Frozen says that the task was frozen, or was about to be; Freezer is the file by
-	// which its cgroup was, empty if its processes were stopped one by one.
-	Frozen  bool   `json:",omitempty"`
-	Freezer string `json:",omitempty"`
-	Exit    *Exit
-	Dropped int64
+	// Suspended says that the task was suspended, or was about to be (the record keeps the first name); Freezer is the file
+	// by which its cgroup was frozen, empty if its processes were stopped one by one.
+	Suspended bool   `json:"Frozen,omitempty"`
+	Freezer   string `json:",omitempty"`
+	Exit      *Exit
+	Dropped   int64
 }
 
 const (

@@ -22,8 +22,8 @@ import (
 type task struct {
 	id string
 
-	// icy is held while it is being frozen or thawed; taken before mu.
-	icy sync.Mutex
+	// suspendMu is locked while the task is being suspended or resumed, and before mu.
+	suspendMu sync.Mutex
 
 	mu     sync.Mutex
 	rec    record

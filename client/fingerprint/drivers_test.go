@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/client/driver/mock"
 )
 
-// plain is a driver that cannot freeze.
+// plain is a driver that cannot suspend.
 type plain struct {
 	driver.Driver
 	health driver.Health
@@ -21,8 +21,8 @@ func (p plain) Fingerprint(context.Context) driver.Fingerprint {
 	return driver.Fingerprint{Health: p.health}
 }
 
-// TestDriversThatCannotFreeze: a node says of each driver that it has whether that can freeze.
-func TestDriversThatCannotFreeze(t *testing.T) {
+// TestDriversThatCannotSuspend: a node says of each driver that it has whether it can suspend its tasks.
+func TestDriversThatCannotSuspend(t *testing.T) {
 	f := func(health driver.Health, want string) {
 		t.Helper()
 		r, err := driver.NewRegistry(mock.New(nil), plain{health: health})

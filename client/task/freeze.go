@@ -11,95 +11,95 @@ import (
 )
 
 const (
-	// freezeRetry is waited before a driver that could not freeze or thaw is asked again.
-	freezeRetry = time.Second
-	// freezeTries is how often a driver is asked to freeze before the task counts as one
-	// that cannot be.
-	freezeTries = 3
+	// suspendRetry is the delay before a call of the driver that failed to suspend or resume is repeated.
+	suspendRetry = time.Second
+	// suspendTries is how many calls in a row may fail to suspend before the task counts as one
+	// that cannot be suspended.
+	suspendTries = 3
 )
 
-// freezer is a task's way into the cold and back. One call of the driver is under way at
-// a time; what is wanted then is looked at when it has answered.
-type freezer struct {
-	wanted bool // it shall be frozen
-	frozen bool // it is
-	busy   bool // the driver is freezing or thawing
-	fails  int  // calls to freeze that failed in a row
-	unable bool // it cannot be frozen
-	again  bool // it was frozen by an earlier life of the agent
-	retry  *time.Timer
+// suspension is the state of suspending and resuming a task. One call of the driver is under way at
+// a time; what is wanted by then is compared again when it has returned.
+type suspension struct {
+	wanted    bool // it is to be suspended
+	suspended bool // it is
+	busy      bool // the driver is suspending or resuming it
+	fails     int  // calls to suspend that failed in a row
+	unable    bool // it cannot be suspended
+	again     bool // it was suspended by an earlier life of the agent
+	retry     *time.Timer
 }
 
-// Freeze has the task frozen: now if it runs, as soon as it does if it is being
+// Suspend suspends the task: now if it runs, as soon as it does if it is being
 // started. One that waits for its restart waits for Start instead.
-func (t *Runner) Freeze() {
-	if t.ice.wanted {
+func (t *Runner) Suspend() {
+	if t.suspension.wanted {
 		return
 	}
-	t.ice.wanted = true
+	t.suspension.wanted = true
 	if t.phase == phaseBackoff {
-		t.hold()
+		t.waitForStart()
 	}
-	t.freezeOrThaw()
+	t.suspendOrResume()
 }
 
-// Thaw has the task go on.
-func (t *Runner) Thaw() {
-	if !t.ice.wanted {
+// Resume resumes the task.
+func (t *Runner) Resume() {
+	if !t.suspension.wanted {
 		return
 	}
-	t.ice = freezer{frozen: t.ice.frozen, busy: t.ice.busy, retry: t.ice.retry}
-	t.freezeOrThaw()
+	t.suspension = suspension{suspended: t.suspension.suspended, busy: t.suspension.busy, retry: t.suspension.retry}
+	t.suspendOrResume()
 }
 
-// Still tells whether nothing of the task runs, nor will before Start or Thaw.
-func (t *Runner) Still() bool {
-	return t.phase == phaseDead || t.phase == phaseWaiting || t.phase == phaseRunning && t.ice.frozen
+// Quiescent reports whether nothing of the task runs, nor will before Start or Resume.
+func (t *Runner) Quiescent() bool {
+	return t.phase == phaseDead || t.phase == phaseWaiting || t.phase == phaseRunning && t.suspension.suspended
 }
 
-// CannotFreeze tells whether its driver failed to freeze it, or cannot.
-func (t *Runner) CannotFreeze() bool { return t.ice.unable }
+// CannotSuspend reports whether its driver failed to suspend it, or does not support that.
+func (t *Runner) CannotSuspend() bool { return t.suspension.unable }
 
 // hold has a task that waits for its restart wait for Start.
-func (t *Runner) hold() {
+func (t *Runner) waitForStart() {
 	t.stopTimer()
 	t.generation++
 	t.phase = phaseWaiting
 	t.c.Host.Changed(t, false)
 }
 
-// freezeOrThaw does what is wanted and not so.
-func (t *Runner) freezeOrThaw() {
-	if t.ice.busy || t.closed || t.phase != phaseRunning {
+// suspendOrResume calls the driver if the task is not in the state that is wanted.
+func (t *Runner) suspendOrResume() {
+	if t.suspension.busy || t.closed || t.phase != phaseRunning {
 		return
 	}
 	switch {
-	case t.ice.wanted && !t.ice.frozen && !t.ice.unable && !t.killing && !t.stopping:
-		t.freeze()
-	case !t.ice.wanted && t.state.Frozen:
-		t.callDriver(nil, func(ctx context.Context, p driver.Pauser) error { return p.Resume(ctx) }, t.thawed)
+	case t.suspension.wanted && !t.suspension.suspended && !t.suspension.unable && !t.killing && !t.stopping:
+		t.suspend()
+	case !t.suspension.wanted && t.state.Suspended:
+		t.callDriver(nil, func(ctx context.Context, p driver.Suspender) error { return p.Resume(ctx) }, t.resumeDone)
 	}
 }
 
-func (t *Runner) freeze() {
-	if _, ok := t.handle.(driver.Pauser); !ok {
-		t.freezeFailed(fmt.Errorf("driver %s cannot freeze its tasks", t.c.Task.Driver), true)
+func (t *Runner) suspend() {
+	if _, ok := t.handle.(driver.Suspender); !ok {
+		t.suspendFailed(fmt.Errorf("driver %s cannot suspend its tasks", t.c.Task.Driver), true)
 		return
 	}
-	// Noted before it is done: whatever life of the agent comes next must thaw it.
-	t.ice.again, t.state.Frozen = t.state.Frozen, true
+	// Noted before it is done: whatever life of the agent comes next must resume it.
+	t.suspension.again, t.state.Suspended = t.state.Suspended, true
 	saved := make(chan error, 1)
 	t.c.Host.Save(func(err error) { saved <- err })
-	t.callDriver(saved, func(ctx context.Context, p driver.Pauser) error { return p.Pause(ctx) }, t.froze)
+	t.callDriver(saved, func(ctx context.Context, p driver.Suspender) error { return p.Suspend(ctx) }, t.suspendDone)
 }
 
 // callDriver makes a call of the driver once saved says that the state is durable.
-func (t *Runner) callDriver(saved <-chan error, call func(context.Context, driver.Pauser) error, done func(error)) {
-	p, ok := t.handle.(driver.Pauser)
+func (t *Runner) callDriver(saved <-chan error, call func(context.Context, driver.Suspender) error, done func(error)) {
+	p, ok := t.handle.(driver.Suspender)
 	if !ok {
 		return
 	}
-	t.ice.busy = true
+	t.suspension.busy = true
 	gen := t.generation
 	t.c.Host.Go(func(ctx context.Context) {
 		var err error
@@ -114,7 +114,7 @@ func (t *Runner) callDriver(saved <-chan error, call func(context.Context, drive
 			err = call(ctx, p)
 		}
 		t.c.Host.Do(func() {
-			t.ice.busy = false
+			t.suspension.busy = false
 			switch {
 			case t.closed || ctx.Err() != nil:
 				return // the next life of the agent goes on
@@ -125,59 +125,59 @@ func (t *Runner) callDriver(saved <-chan error, call func(context.Context, drive
 				t.keep(t.handle)
 				done(err)
 			}
-			t.freezeOrThaw()
+			t.suspendOrResume()
 		})
 	})
 }
 
-// froze takes the outcome of a freezing.
-func (t *Runner) froze(err error) {
+// suspendDone handles the outcome of a call to suspend.
+func (t *Runner) suspendDone(err error) {
 	if err != nil {
-		t.ice.fails++
-		t.freezeFailed(err, t.ice.fails >= freezeTries)
+		t.suspension.fails++
+		t.suspendFailed(err, t.suspension.fails >= suspendTries)
 		return
 	}
-	t.ice.frozen, t.ice.fails = true, 0
-	if !t.ice.again {
-		t.event(NewEvent(structs.TaskSuspended, time.Now(), "Task frozen in place; its memory and files are kept"), true)
+	t.suspension.suspended, t.suspension.fails = true, 0
+	if !t.suspension.again {
+		t.event(NewEvent(structs.TaskSuspended, time.Now(), "Task suspended; its memory and files are kept"), true)
 	}
 	t.c.Host.Changed(t, true)
 	t.c.Host.Save(nil)
 }
 
-// thawed takes the outcome of a thawing. One that fails is tried for ever.
-func (t *Runner) thawed(err error) {
+// resumeDone handles the outcome of a call to resume. One that fails is repeated until it succeeds.
+func (t *Runner) resumeDone(err error) {
 	if err != nil {
-		t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be thawed yet: %w", err), time.Now()), true)
-		t.retryFreezing()
+		t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be resumed yet: %w", err), time.Now()), true)
+		t.retrySuspension()
 		return
 	}
-	t.ice.frozen, t.state.Frozen = false, false
-	t.event(NewEvent(structs.TaskResumed, time.Now(), "Task goes on where it was"), true)
+	t.suspension.suspended, t.state.Suspended = false, false
+	t.event(NewEvent(structs.TaskResumed, time.Now(), "Task resumed"), true)
 	t.c.Host.Save(nil)
 }
 
-func (t *Runner) freezeFailed(err error, final bool) {
-	if t.ice.unable = final; !final {
-		t.retryFreezing()
+func (t *Runner) suspendFailed(err error, final bool) {
+	if t.suspension.unable = final; !final {
+		t.retrySuspension()
 		return
 	}
-	t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be frozen: %w", err), time.Now()), true)
+	t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be suspended: %w", err), time.Now()), true)
 }
 
-func (t *Runner) retryFreezing() {
-	t.ice.busy = true // until then
-	t.ice.retry = time.AfterFunc(freezeRetry, func() {
+func (t *Runner) retrySuspension() {
+	t.suspension.busy = true // until then
+	t.suspension.retry = time.AfterFunc(suspendRetry, func() {
 		t.c.Host.Do(func() {
-			t.ice.busy = false
-			t.freezeOrThaw()
+			t.suspension.busy = false
+			t.suspendOrResume()
 		})
 	})
 }
 
-// melted forgets that a run was frozen: it has ended.
-func (t *Runner) melted() {
-	t.ice.frozen, t.state.Frozen = false, false
+// clearSuspension forgets that a run was suspended: it has ended.
+func (t *Runner) clearSuspension() {
+	t.suspension.suspended, t.state.Suspended = false, false
 }
 
 // Tell adds an event that is no doing of the task's own to its history, while it is not dead.
@@ -189,7 +189,7 @@ func (t *Runner) Tell(e *structs.TaskEvent) {
 
 // Note adds an event to the history of a task that does not run.
 func (t *Runner) Note(e *structs.TaskEvent) {
-	if t.phase == phaseWaiting || t.phase == phaseRunning && t.ice.frozen {
+	if t.phase == phaseWaiting || t.phase == phaseRunning && t.suspension.suspended {
 		t.event(e, true)
 	}
 }

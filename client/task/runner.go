@@ -71,7 +71,7 @@ type Runner struct {
 	timer      *time.Timer        // restart or shutdown delay
 	generation int                // of timer and start: what comes from an older one is void
 
-	ice freezer
+	suspension suspension
 
 	killing    bool // it shall end for good
 	killEvent  *structs.TaskEvent
@@ -186,7 +186,7 @@ func (t *Runner) exited(gen int, res driver.ExitResult) {
 	}
 	now := time.Now()
 	t.stopTimer()
-	t.melted()
+	t.clearSuspension()
 	t.event(terminatedEvent(res, now), false)
 	switch {
 	case t.killing:
@@ -223,8 +223,8 @@ func (t *Runner) restartAfter(d Decision, now time.Time) {
 	t.event(restartingEvent(d, now), true)
 	t.c.Host.Save(nil)
 	t.after(d.Delay, t.begin)
-	if t.ice.wanted {
-		t.hold()
+	if t.suspension.wanted {
+		t.waitForStart()
 	}
 }
 
@@ -425,8 +425,8 @@ func (t *Runner) Signaled(signal string) {
 func (t *Runner) Close() {
 	t.closed = true
 	t.stopTimer()
-	if t.ice.retry != nil {
-		t.ice.retry.Stop()
+	if t.suspension.retry != nil {
+		t.suspension.retry.Stop()
 	}
 	if t.cancelRun != nil {
 		t.cancelRun()

@@ -27,7 +27,7 @@ func (t *Runner) newRunID() string {
 func (t *Runner) begin() {
 	t.phase = phaseStarting
 	t.restarting, t.stopping = false, false
-	t.melted()
+	t.clearSuspension()
 	t.generation++
 	gen := t.generation
 	t.state.RestartAt = time.Time{}
@@ -163,7 +163,7 @@ func (t *Runner) started(h driver.Handle, kind string) {
 	if t.killing {
 		t.stopHandle()
 	}
-	t.freezeOrThaw()
+	t.suspendOrResume()
 }
 
 // keep notes how the next life of the agent finds what h started.

@@ -22,9 +22,9 @@ type State struct {
 	RestartAt time.Time
 	// Ran says that the task was running at least once.
 	Ran bool
-	// Frozen says that the running task was frozen, or was about to be, and was not
-	// thawed since.
-	Frozen bool
+	// Suspended says that the running task was suspended, or was about to be, and was not
+	// resumed since. It is stored under its first name.
+	Suspended bool `codec:"Frozen"`
 
 	history []past
 }

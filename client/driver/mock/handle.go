@@ -17,15 +17,15 @@ type handle struct {
 	clock Clock
 	s     *state
 
-	mu       sync.Mutex
-	over     bool
-	killed   bool                      // it ends as if killed, and not as its plan says
-	endAt    time.Time                 // when it will end, or did
-	stopEnd  func() bool               // takes back the timer of the end
-	stopTalk []func() bool             // those of the streams' next words
-	pauses   int                       // how often time stood still: older timers are void
-	done     chan struct{}             // made when somebody waits
-	watchers []func(driver.ExitResult) // nil where one is not interested any more
+	mu          sync.Mutex
+	over        bool
+	killed      bool                      // it ends as if killed, and not as its plan says
+	endAt       time.Time                 // when it will end, or did
+	stopEnd     func() bool               // takes back the timer of the end
+	stopTalk    []func() bool             // those of the streams' next words
+	suspensions int                       // how often it was suspended: older timers are void
+	done        chan struct{}             // made when somebody waits
+	watchers    []func(driver.ExitResult) // nil where one is not interested any more
 }
 
 // endBy makes the task end at that time, unless it ends earlier anyway. h.mu is
@@ -153,7 +153,7 @@ func (h *handle) Stop(ctx context.Context, timeout time.Duration, name string) e
 	}
 	h.mu.Lock()
 	now := h.clock.Now()
-	h.thaw(now)
+	h.resumeAt(now)
 	if after := h.s.Plan.KillAfter; after <= timeout {
 		h.endBy(now.Add(after), false)
 	} else {

@@ -138,8 +138,8 @@ type state struct {
 	StartedAt time.Time
 	Plan      *plan
 	Logs      logPlace
-	// PausedAt is since when the task's time stands still; zero: it does not.
-	PausedAt time.Time `json:",omitzero"`
+	// SuspendedAt is since when the task's time stands still; zero: it does not.
+	SuspendedAt time.Time `json:"PausedAt,omitzero"`
 }
 
 // Start begins the task's plan.
@@ -196,7 +196,7 @@ func (d *Driver) begin(s *state, fresh bool) (*handle, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resume()
+	h.setTimers()
 	return h, nil
 }
 

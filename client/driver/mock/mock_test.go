@@ -231,15 +231,15 @@ func FuzzRecover(f *testing.F) {
 	dir, _ := json.Marshal(f.TempDir())
 	f.Add([]byte(`{"Version":1,"ID":"a","Plan":{"Stdout":{"Text":"x","Repeat":1}},"Logs":{"Task":"a","Dir":` + string(dir) + `}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := New(frozen{}).Recover(t.Context(), data)
+		h, err := New(stoppedClock{}).Recover(t.Context(), data)
 		if err == nil && h.State() == nil {
 			t.Fatal("no state")
 		}
 	})
 }
 
-// frozen is a clock on which nothing ever happens.
-type frozen struct{}
+// stoppedClock is a clock on which nothing ever happens.
+type stoppedClock struct{}
 
-func (frozen) Now() time.Time                              { return time.Unix(0, 0) }
-func (frozen) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
+func (stoppedClock) Now() time.Time                              { return time.Unix(0, 0) }
+func (stoppedClock) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }

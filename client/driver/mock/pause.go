@@ -7,20 +7,20 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 )
 
-// Freezes is true (driver.Freezer).
-func (d *Driver) Freezes() bool { return true }
+// CanSuspend is true (driver.SuspendCapable).
+func (d *Driver) CanSuspend() bool { return true }
 
-// Pause makes the task's time stand still (driver.Pauser): it neither ends nor speaks.
-func (h *handle) Pause(context.Context) error {
+// Suspend makes the task's time stand still (driver.Suspender): it neither ends nor prints.
+func (h *handle) Suspend(context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.over:
 		return driver.ErrTaskNotRunning
-	case h.s.PausedAt.IsZero():
-		h.s.PausedAt = h.clock.Now()
-		h.pauses++
-		h.still()
+	case h.s.SuspendedAt.IsZero():
+		h.s.SuspendedAt = h.clock.Now()
+		h.suspensions++
+		h.stopTimers()
 	}
 	return nil
 }
@@ -32,12 +32,12 @@ func (h *handle) Resume(context.Context) error {
 	if h.over {
 		return driver.ErrTaskNotRunning
 	}
-	h.thaw(h.clock.Now())
+	h.resumeAt(h.clock.Now())
 	return nil
 }
 
-// still takes all timers back. h.mu is held.
-func (h *handle) still() {
+// stopTimers takes all timers back. h.mu is held.
+func (h *handle) stopTimers() {
 	if h.stopEnd != nil {
 		h.stopEnd()
 		h.stopEnd, h.endAt = nil, time.Time{} // one that fires all the same finds another time
@@ -50,21 +50,21 @@ func (h *handle) still() {
 	}
 }
 
-// thaw moves the task's beginning by the time that it stood still, and sets its timers
+// resumeAt moves the task's beginning by the time that it stood still, and sets its timers
 // again. h.mu is held.
-func (h *handle) thaw(now time.Time) {
-	if h.s.PausedAt.IsZero() || h.over {
+func (h *handle) resumeAt(now time.Time) {
+	if h.s.SuspendedAt.IsZero() || h.over {
 		return
 	}
-	h.s.StartedAt = h.s.StartedAt.Add(now.Sub(h.s.PausedAt))
-	h.s.PausedAt = time.Time{}
-	h.resume()
+	h.s.StartedAt = h.s.StartedAt.Add(now.Sub(h.s.SuspendedAt))
+	h.s.SuspendedAt = time.Time{}
+	h.setTimers()
 }
 
-// resume sets the timers of what is still to come, unless time stands still. h.mu is
+// setTimers sets the timers of what is still to come, unless time stands still. h.mu is
 // held.
-func (h *handle) resume() {
-	if !h.s.PausedAt.IsZero() {
+func (h *handle) setTimers() {
+	if !h.s.SuspendedAt.IsZero() {
 		return
 	}
 	for i := range h.stopTalk {

@@ -11,9 +11,9 @@ import (
 	"github.com/nomadish/nomadish/client/driver"
 )
 
-// A paused task goes on where it was, once or often paused, in one life of the agent
+// A suspended task goes on where it was, once or often suspended, in one life of the agent
 // or over several.
-func TestPause(t *testing.T) {
+func TestSuspend(t *testing.T) {
 	f := func(name string, again func(t *testing.T, h driver.Handle) driver.Handle) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
@@ -22,14 +22,14 @@ func TestPause(t *testing.T) {
 			for range 2 {
 				time.Sleep(3 * time.Second)
 				for range 2 { // the second changes nothing
-					if err := h.(driver.Pauser).Pause(t.Context()); err != nil {
+					if err := h.(driver.Suspender).Suspend(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 				time.Sleep(time.Hour)
 				h = again(t, h)
 				for range 2 {
-					if err := h.(driver.Pauser).Resume(t.Context()); err != nil {
+					if err := h.(driver.Suspender).Resume(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -39,8 +39,8 @@ func TestPause(t *testing.T) {
 			if took := time.Since(begin); err != nil || took != 2*time.Hour+10*time.Second || r.ExitCode != 3 {
 				t.Errorf("%s: %v, %+v after %v", name, err, r, took)
 			}
-			p := h.(driver.Pauser)
-			if a, b := p.Pause(t.Context()), p.Resume(t.Context()); !errors.Is(a, driver.ErrTaskNotRunning) || !errors.Is(b, driver.ErrTaskNotRunning) {
+			p := h.(driver.Suspender)
+			if a, b := p.Suspend(t.Context()), p.Resume(t.Context()); !errors.Is(a, driver.ErrTaskNotRunning) || !errors.Is(b, driver.ErrTaskNotRunning) {
 				t.Errorf("%s: after its end: %v, %v", name, a, b)
 			}
 		})
@@ -55,10 +55,10 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestStopOfPaused(t *testing.T) {
+func TestStopOfSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, map[string]any{"run_for": "1h", "kill_after": "3s", "exit_code": 2})
-		if err := h.(driver.Pauser).Pause(t.Context()); err != nil {
+		if err := h.(driver.Suspender).Suspend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
@@ -72,7 +72,7 @@ func TestStopOfPaused(t *testing.T) {
 	})
 }
 
-func TestPausedSaysNothing(t *testing.T) {
+func TestSuspendedTaskPrintsNothing(t *testing.T) {
 	dir := t.TempDir()
 	said := func() string {
 		b, err := os.ReadFile(filepath.Join(dir, "web.stdout.0"))
@@ -88,14 +88,14 @@ func TestPausedSaysNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := h.(driver.Pauser)
+		p := h.(driver.Suspender)
 		time.Sleep(5 * time.Second)
-		if err := p.Pause(t.Context()); err != nil {
+		if err := p.Suspend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
 		if got := said(); got != "xxx" {
-			t.Errorf("while paused: %q", got)
+			t.Errorf("while suspended: %q", got)
 		}
 		if err := p.Resume(t.Context()); err != nil {
 			t.Fatal(err)

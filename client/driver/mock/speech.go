@@ -83,11 +83,11 @@ func (h *handle) sayNext(i int, stream string, s speech) {
 		return
 	}
 	at := h.s.StartedAt.Add(time.Duration(n) * s.Every)
-	pauses := h.pauses
+	suspensions := h.suspensions
 	h.stopTalk[i] = h.clock.AfterFunc(at.Sub(now), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.over || h.pauses != pauses {
+		if h.over || h.suspensions != suspensions {
 			return
 		}
 		// Nobody can be told, and the task goes on as one that writes to a full

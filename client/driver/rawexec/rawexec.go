@@ -437,14 +437,14 @@ func (h *handle) Release(ctx context.Context) error { return h.exec.Forget(ctx, 
 // AddsGroups reports whether tasks get TaskConfig.Groups (driver.GroupAdder).
 func (d *Driver) AddsGroups(ctx context.Context) (bool, error) { return d.exec.AddsGroups(ctx) }
 
-// Freezes is true (driver.Freezer): what has no cgroup to itself is stopped by signals.
-func (d *Driver) Freezes() bool { return true }
+// CanSuspend is true (driver.SuspendCapable): what has no cgroup to itself is stopped by signals.
+func (d *Driver) CanSuspend() bool { return true }
 
-// Pause freezes the task's processes (driver.Pauser).
-func (h *handle) Pause(ctx context.Context) error { return notRunning(h.exec.Freeze(ctx, h.id)) }
+// Suspend stops the task's processes (driver.Suspender).
+func (h *handle) Suspend(ctx context.Context) error { return notRunning(h.exec.Suspend(ctx, h.id)) }
 
 // Resume lets them go on.
-func (h *handle) Resume(ctx context.Context) error { return notRunning(h.exec.Thaw(ctx, h.id)) }
+func (h *handle) Resume(ctx context.Context) error { return notRunning(h.exec.Resume(ctx, h.id)) }
 
 func notRunning(err error) error {
 	if errors.Is(err, executor.ErrNotRunning) || errors.Is(err, executor.ErrNotFound) {

@@ -1,0 +1,33 @@
+package alloc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/client/task"
+	"github.com/nomadish/nomadish/internal/codec"
+)
+
+// The state on disk keeps the names of its fields: an agent reads what an earlier version has written, and the other way round.
+func TestStateKeepsItsNames(t *testing.T) {
+	type oldTask struct{ Frozen bool }
+	type old struct {
+		Tasks  map[string]oldTask
+		Frozen time.Duration
+	}
+	raw, err := codec.Encode(&old{Tasks: map[string]oldTask{"main": {Frozen: true}}, Frozen: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	if err := codec.Decode(raw, &s); err != nil || s.SuspendedFor != time.Minute || !s.Tasks["main"].Suspended {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if raw, err = codec.Encode(&State{Tasks: map[string]*task.State{"main": {Suspended: true}}, SuspendedFor: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	var o old
+	if err := codec.Decode(raw, &o); err != nil || o.Frozen != time.Minute || !o.Tasks["main"].Frozen {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
