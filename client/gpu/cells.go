@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// card is a GPU with its place and the devices that it is to the node: itself, or its
+// card is a GPU with its PCI path and the devices that it is to the node: itself, or its
 // MIG slices.
 type card struct {
 	id      string
@@ -18,7 +18,7 @@ type card struct {
 	mig     bool
 	devices []string
 	links   []link
-	place   place
+	pciPath pciPath
 }
 
 // link is an NVLink to a peer's bus id, or to a switch.
@@ -35,14 +35,14 @@ func topology(cards []card) *structs.NodeTopology {
 	}
 	cards = slices.Clone(cards)
 	slices.SortFunc(cards, func(a, b card) int {
-		return cmp.Or(cmp.Compare(uint(a.place.socket), uint(b.place.socket)), //nolint:gosec // -1, not known, comes last
+		return cmp.Or(cmp.Compare(uint(a.pciPath.socket), uint(b.pciPath.socket)), //nolint:gosec // -1, not known, comes last
 			strings.Compare(a.busID, b.busID), strings.Compare(a.id, b.id))
 	})
 	t := &structs.NodeTopology{}
 	sockets := map[int]bool{}
 	for k, group := range switches(cards) {
 		parent := ""
-		if s := group[0].place.socket; s >= 0 {
+		if s := group[0].pciPath.socket; s >= 0 {
 			parent = "socket-" + strconv.Itoa(s)
 			if !sockets[s] {
 				sockets[s] = true
@@ -70,7 +70,7 @@ func topology(cards []card) *structs.NodeTopology {
 func switches(cards []card) [][]card {
 	below := map[string]int{}
 	for _, c := range cards {
-		for _, b := range c.place.bridges {
+		for _, b := range c.pciPath.bridges {
 			below[b]++
 		}
 	}
@@ -78,7 +78,7 @@ func switches(cards []card) [][]card {
 	at := map[string]int{}
 	for _, c := range cards {
 		shared := ""
-		for _, b := range c.place.bridges {
+		for _, b := range c.pciPath.bridges {
 			if below[b] > 1 {
 				shared = b
 			}
@@ -156,7 +156,7 @@ func nestLinks(t *structs.NodeTopology) {
 	}
 }
 
-// under gives the devices below each cell; those of "" are all.
+// under returns the devices below each cell; those of "" are all.
 func under(t *structs.NodeTopology) map[string]map[string]bool {
 	parents := map[string]string{}
 	for _, c := range t.Cells {
@@ -218,7 +218,7 @@ func insert(t *structs.NodeTopology, parent string, set map[string]bool, under m
 	t.Cells = slices.Insert(t.Cells, at, cell)
 }
 
-// linked gives the sets of at least two GPUs in which each is linked with each and
+// linked returns the sets of at least two GPUs in which each is linked with each and
 // with none outside, by their first device.
 func linked(links []*structs.DeviceLink) []map[string]bool {
 	peers := map[string]map[string]bool{}

@@ -27,10 +27,10 @@ func TestTopologyIsATree(t *testing.T) {
 				seen[id]++
 			}
 		}
-		where := map[string]place{}
+		where := map[string]pciPath{}
 		for _, c := range cards {
 			for _, id := range c.devices {
-				where[id] = c.place
+				where[id] = c.pciPath
 				if seen[id] != 1 {
 					t.Fatalf("device %s is %d times in the tree", id, seen[id])
 				}
@@ -53,7 +53,7 @@ func TestTopologyIsATree(t *testing.T) {
 }
 
 // share fails if two devices do not share what a cell of them stands for.
-func share(t *rapid.T, c *structs.TopologyCell, a, b string, where map[string]place, joined map[[2]string]bool) {
+func share(t *rapid.T, c *structs.TopologyCell, a, b string, where map[string]pciPath, joined map[[2]string]bool) {
 	switch c.Level {
 	case structs.LevelNVLink:
 		if !joined[[2]string{a, b}] {
@@ -78,17 +78,17 @@ func anyCards(t *rapid.T) ([]card, *structs.NodeResources) {
 	var cards []card
 	fabric := rapid.Bool().Draw(t, "switched")
 	for i := range n {
-		c := card{id: fmt.Sprintf("g%d", i), busID: fmt.Sprintf("0000:%02x:00.0", i), place: nowhere}
+		c := card{id: fmt.Sprintf("g%d", i), busID: fmt.Sprintf("0000:%02x:00.0", i), pciPath: unknownPath}
 		c.devices = []string{c.id}
 		if rapid.IntRange(0, 5).Draw(t, "MIG") == 0 {
 			c.mig, c.devices = true, []string{c.id + "-0", c.id + "-1"}
 		}
-		if c.place.socket = rapid.IntRange(-1, 1).Draw(t, "socket"); c.place.socket >= 0 {
+		if c.pciPath.socket = rapid.IntRange(-1, 1).Draw(t, "socket"); c.pciPath.socket >= 0 {
 			// A bridge belongs to one socket, and so does all that is above it.
-			path := fmt.Sprint(c.place.socket)
+			path := fmt.Sprint(c.pciPath.socket)
 			for range rapid.IntRange(0, 3).Draw(t, "depth") {
 				path += fmt.Sprintf("/%d", rapid.IntRange(0, 1).Draw(t, "bridge"))
-				c.place.bridges = append(c.place.bridges, path)
+				c.pciPath.bridges = append(c.pciPath.bridges, path)
 			}
 		}
 		if fabric && rapid.Bool().Draw(t, "on the fabric") {
@@ -114,7 +114,7 @@ func TestNVLinkLevel(t *testing.T) {
 		t.Helper()
 		var cards []card
 		for i, sw := range switchOf {
-			cards = append(cards, card{id: fmt.Sprint(i), busID: fmt.Sprint(i), devices: []string{fmt.Sprint(i)}, place: place{bridges: []string{sw}}})
+			cards = append(cards, card{id: fmt.Sprint(i), busID: fmt.Sprint(i), devices: []string{fmt.Sprint(i)}, pciPath: pciPath{bridges: []string{sw}}})
 		}
 		for _, p := range pairs {
 			cards[p[0]].links = append(cards[p[0]].links, link{peer: fmt.Sprint(p[1])})

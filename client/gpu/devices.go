@@ -10,7 +10,7 @@ import (
 )
 
 // Names of the groups of devices: nvidia/gpu/<model> and nvidia/mig/<profile>. Slices
-// are a type of their own: who asks for nvidia/gpu must never get a part of one.
+// are a type of their own: a request for nvidia/gpu must never get a part of one.
 const (
 	Vendor    = "nvidia"
 	TypeGPU   = "gpu"
@@ -28,7 +28,7 @@ type groups struct {
 }
 
 func (g *groups) add(kind, name string, d *structs.NodeDevice, attrs map[string]*structs.Attribute) {
-	name = strings.ReplaceAll(name, "/", "-") // which parts an ask's vendor/type/model
+	name = strings.ReplaceAll(name, "/", "-") // which parts a request's vendor/type/model
 	for _, have := range g.list {
 		if have.Type == kind && have.Name == name {
 			have.Instances = append(have.Instances, d)
@@ -41,7 +41,7 @@ func (g *groups) add(kind, name string, d *structs.NodeDevice, attrs map[string]
 	})
 }
 
-// done gives the groups in order of their names.
+// done returns the groups in order of their names.
 func (g *groups) done() []*structs.NodeDeviceResource {
 	slices.SortFunc(g.list, func(a, b *structs.NodeDeviceResource) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))

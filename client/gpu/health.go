@@ -22,7 +22,7 @@ var applicationXids = map[uint64]bool{
 	63:  true, // a memory row was marked for replacement
 	68:  true, // the program's video exception
 	92:  true, // many errors, all corrected
-	94:  true, // an uncorrected error that hit its program only; ECC counters tell of it
+	94:  true, // an uncorrected error that hit its program only; ECC counters show it
 	109: true, // a program was switched away too slowly
 }
 
@@ -48,7 +48,7 @@ func (c *condition) event(xid uint64) {
 	}
 }
 
-// look takes what a snapshot says of the GPU (nil: nothing) and gives why it is bad;
+// look takes what a snapshot says of the GPU (nil: nothing) and returns why it is bad;
 // empty: it is good. The words stay the same while the reason does.
 func (c *condition) look(g *nvml.GPU, now time.Time) string {
 	c.heat(g, now)

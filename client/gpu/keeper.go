@@ -18,13 +18,13 @@ type Report struct {
 	Topology *structs.NodeTopology // nil without devices
 }
 
-// patience is how many looks in a row may fail before all GPUs count as bad.
-const patience = 2
+// failureLimit is how many looks in a row may fail before all GPUs count as bad.
+const failureLimit = 2
 
-// Keeper makes reports of snapshots. It remembers the GPUs that it has seen: one that
-// is gone stays in its place and is reported as bad, so that nobody takes its node
-// for one of another shape. Its methods are called by one goroutine.
-type Keeper struct {
+// DeviceTracker makes reports of snapshots. It remembers the GPUs that it has seen: one that
+// is gone stays in the report and is reported as bad, so that the node keeps
+// its topology. Its methods are called by one goroutine.
+type DeviceTracker struct {
 	// Root is where /sys is.
 	Root string
 	// Ignored are UUIDs of GPUs and MIG slices that are not reported.
@@ -38,24 +38,24 @@ type Keeper struct {
 
 // known is a GPU that was seen.
 type known struct {
-	last   nvml.GPU
-	seen   bool // in the last snapshot
-	place  place
-	health condition
-	bad    string // why; empty: good
+	last    nvml.GPU
+	seen    bool // in the last snapshot
+	pciPath pciPath
+	health  condition
+	bad     string // why; empty: good
 }
 
-// Look takes a snapshot, or why there is none.
-func (k *Keeper) Look(s *nvml.Snapshot, err error, now time.Time) *Report {
+// Update applies a snapshot, or the reason why there is none, and returns the new report.
+func (k *DeviceTracker) Update(s *nvml.Snapshot, err error, now time.Time) *Report {
 	if err == nil && s.Error != "" && !s.Absent {
 		err = errors.New(s.Error)
 	}
 	if err != nil {
 		k.failures++
 		if errors.Is(err, ErrSilent) {
-			k.failures = max(k.failures, patience)
+			k.failures = max(k.failures, failureLimit)
 		}
-		if k.failures >= patience {
+		if k.failures >= failureLimit {
 			for _, g := range k.gpus {
 				g.bad = fmt.Sprintf("its state cannot be read: %v", err)
 			}
@@ -66,7 +66,7 @@ func (k *Keeper) Look(s *nvml.Snapshot, err error, now time.Time) *Report {
 	if !s.Absent {
 		k.driver, k.cuda = s.Driver, s.CUDA
 	}
-	k.take(s)
+	k.merge(s)
 	for _, g := range k.gpus {
 		var state *nvml.GPU
 		if g.seen {
@@ -77,22 +77,22 @@ func (k *Keeper) Look(s *nvml.Snapshot, err error, now time.Time) *Report {
 	return k.report()
 }
 
-// take brings what is known of GPUs to what a snapshot says.
-func (k *Keeper) take(s *nvml.Snapshot) {
+// merge applies a snapshot to what is known of the GPUs.
+func (k *DeviceTracker) merge(s *nvml.Snapshot) {
 	for _, g := range k.gpus {
 		g.seen = false
 	}
 	for _, now := range s.GPUs {
 		g := k.find(now.UUID)
 		if g == nil {
-			g = &known{place: nowhere}
+			g = &known{pciPath: unknownPath}
 			k.gpus = append(k.gpus, g)
-		} else if now.Lost || now.NeedsReset { // it tells little more of itself
+		} else if now.Lost || now.NeedsReset { // it reports little of itself then
 			now.MIG, now.Slices, now.Links = g.last.MIG, g.last.Slices, g.last.Links
 		}
 		g.last, g.seen = now, true
-		if p, ok := findPlace(k.Root, now.BusID); ok {
-			g.place = p
+		if p, ok := findPCIPath(k.Root, now.BusID); ok {
+			g.pciPath = p
 		}
 	}
 	for _, e := range s.Events {
@@ -107,7 +107,7 @@ func (k *Keeper) take(s *nvml.Snapshot) {
 	})
 }
 
-func (k *Keeper) find(uuid string) *known {
+func (k *DeviceTracker) find(uuid string) *known {
 	for _, g := range k.gpus {
 		if g.last.UUID == uuid {
 			return g
@@ -117,14 +117,14 @@ func (k *Keeper) find(uuid string) *known {
 }
 
 // report makes the groups and the tree of what is known.
-func (k *Keeper) report() *Report {
+func (k *DeviceTracker) report() *Report {
 	var all groups
 	var cards []card
 	for _, g := range k.gpus {
 		if slices.Contains(k.Ignored, g.last.UUID) {
 			continue
 		}
-		c := card{id: g.last.UUID, busID: g.last.BusID, mig: g.last.MIG, place: g.place}
+		c := card{id: g.last.UUID, busID: g.last.BusID, mig: g.last.MIG, pciPath: g.pciPath}
 		for _, l := range g.last.Links {
 			c.links = append(c.links, link{peer: l.Peer, fabric: l.Switch})
 		}
@@ -152,6 +152,6 @@ func (k *Keeper) report() *Report {
 func (g *known) device(id string) *structs.NodeDevice {
 	return &structs.NodeDevice{
 		ID: id, Healthy: g.bad == "", HealthDescription: g.bad,
-		Locality: &structs.NodeDeviceLocality{PciBusID: g.last.BusID, NUMANode: g.place.numa, Socket: max(0, g.place.socket)},
+		Locality: &structs.NodeDeviceLocality{PciBusID: g.last.BusID, NUMANode: g.pciPath.numa, Socket: max(0, g.pciPath.socket)},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/client/gpu/nvml"
 )
 
-// bad gives the devices that a report calls bad, with the words.
+// bad returns the devices that a report calls bad, with the words.
 func bad(r *Report) string {
 	var out []string
 	for _, d := range r.Devices {
@@ -27,10 +27,10 @@ func bad(r *Report) string {
 	return strings.Join(out, "; ")
 }
 
-// patient is a keeper with two GPUs, of which g1 is treated.
+// patient is a tracker with two GPUs, of which g1 is treated.
 type patient struct {
 	t   *testing.T
-	k   Keeper
+	k   DeviceTracker
 	now time.Time
 }
 
@@ -41,16 +41,16 @@ func (p *patient) gpus() []nvml.GPU {
 	}
 }
 
-// look has a snapshot taken a second after the last, and wants g1 bad for a reason
+// update has a snapshot taken a second after the last, and wants g1 bad for a reason
 // that holds want; empty: good.
-func (p *patient) look(what string, edit func(*nvml.Snapshot, *nvml.GPU), want string) {
+func (p *patient) update(what string, edit func(*nvml.Snapshot, *nvml.GPU), want string) {
 	p.t.Helper()
 	p.now = p.now.Add(time.Second)
 	s := &nvml.Snapshot{GPUs: p.gpus()}
 	if edit != nil {
 		edit(s, &s.GPUs[1])
 	}
-	p.check(what, p.k.Look(s, nil, p.now), want)
+	p.check(what, p.k.Update(s, nil, p.now), want)
 }
 
 func (p *patient) check(what string, r *Report, want string) {
@@ -70,14 +70,14 @@ func TestHealth(t *testing.T) {
 	f := func(what string, sick edit, want string, returns bool) {
 		t.Helper()
 		p := &patient{t: t, now: time.Unix(1000, 0)}
-		p.look("at first", nil, "")
-		p.look(what, sick, want)
-		p.look(what+", still", func(s *nvml.Snapshot, g *nvml.GPU) { sick(s, g) }, want)
+		p.update("at first", nil, "")
+		p.update(what, sick, want)
+		p.update(what+", still", func(s *nvml.Snapshot, g *nvml.GPU) { sick(s, g) }, want)
 		after := want
 		if returns {
 			after = ""
 		}
-		p.look(what+", over", nil, after)
+		p.update(what+", over", nil, after)
 	}
 	xid := func(n uint64) edit {
 		return func(s *nvml.Snapshot, _ *nvml.GPU) { s.Events = []nvml.Event{{UUID: "g1", Xid: n}} }
@@ -98,9 +98,9 @@ func TestHealth(t *testing.T) {
 
 func TestXidEndsWithAReset(t *testing.T) {
 	p := &patient{t: t}
-	p.look("Xid", func(s *nvml.Snapshot, _ *nvml.GPU) { s.Events = []nvml.Event{{UUID: "g1", Xid: 74}} }, "Xid 74")
-	p.look("reset begins", func(s *nvml.Snapshot, _ *nvml.GPU) { s.GPUs = s.GPUs[:1] }, "does not list")
-	p.look("back", nil, "")
+	p.update("Xid", func(s *nvml.Snapshot, _ *nvml.GPU) { s.Events = []nvml.Event{{UUID: "g1", Xid: 74}} }, "Xid 74")
+	p.update("reset begins", func(s *nvml.Snapshot, _ *nvml.GPU) { s.GPUs = s.GPUs[:1] }, "does not list")
+	p.update("back", nil, "")
 }
 
 func TestHeat(t *testing.T) {
@@ -111,17 +111,17 @@ func TestHeat(t *testing.T) {
 	} {
 		p := &patient{t: t, now: time.Unix(1000, 0)}
 		sick := func(_ *nvml.Snapshot, g *nvml.GPU) { hot(g) }
-		p.look("cool", nil, "")
+		p.update("cool", nil, "")
 		for i := range 10 {
-			p.look(fmt.Sprintf("hot for %d s", i), sick, "")
+			p.update(fmt.Sprintf("hot for %d s", i), sick, "")
 		}
-		p.look("hot for 10 s", sick, "hotter")
-		p.look("cool for a moment", nil, "hotter")
-		p.look("hot again", sick, "hotter")
+		p.update("hot for 10 s", sick, "hotter")
+		p.update("cool for a moment", nil, "hotter")
+		p.update("hot again", sick, "hotter")
 		for i := range 10 {
-			p.look(fmt.Sprintf("cool for %d s", i), nil, "hotter")
+			p.update(fmt.Sprintf("cool for %d s", i), nil, "hotter")
 		}
-		p.look("cool for 10 s", nil, "")
+		p.update("cool for 10 s", nil, "")
 	}
 }
 
@@ -129,15 +129,15 @@ func TestHeat(t *testing.T) {
 func TestFailuresOfTheDriver(t *testing.T) {
 	f := func(what string, errs []error, want []string) {
 		t.Helper()
-		k := Keeper{Root: t.TempDir()}
+		k := DeviceTracker{Root: t.TempDir()}
 		gpus := (&patient{}).gpus()[1:]
-		k.Look(&nvml.Snapshot{GPUs: gpus}, nil, time.Now())
+		k.Update(&nvml.Snapshot{GPUs: gpus}, nil, time.Now())
 		for i, err := range errs {
 			s := &nvml.Snapshot{GPUs: gpus}
 			if err != nil {
 				s = nil
 			}
-			if got := bad(k.Look(s, err, time.Now())); (got == "") != (want[i] == "") || !strings.Contains(got, want[i]) {
+			if got := bad(k.Update(s, err, time.Now())); (got == "") != (want[i] == "") || !strings.Contains(got, want[i]) {
 				t.Errorf("%s: look %d: %q, want %q", what, i, got, want[i])
 			}
 		}
@@ -148,18 +148,18 @@ func TestFailuresOfTheDriver(t *testing.T) {
 	f("two crashes", []error{crash, crash, nil}, []string{"", "crashed", ""})
 	f("two crashes apart", []error{crash, nil, crash}, []string{"", "", ""})
 	f("hang", []error{hang, nil}, []string{"does not answer within 10s", ""})
-	k := Keeper{Root: t.TempDir()}
-	k.Look(&nvml.Snapshot{GPUs: (&patient{}).gpus()}, nil, time.Now())
-	if got := bad(k.Look(&nvml.Snapshot{Absent: true, Error: "not loaded"}, nil, time.Now())); strings.Count(got, "does not list") != 2 {
+	k := DeviceTracker{Root: t.TempDir()}
+	k.Update(&nvml.Snapshot{GPUs: (&patient{}).gpus()}, nil, time.Now())
+	if got := bad(k.Update(&nvml.Snapshot{Absent: true, Error: "not loaded"}, nil, time.Now())); strings.Count(got, "does not list") != 2 {
 		t.Errorf("the driver was unloaded: %q", got)
 	}
 }
 
-// TestShapeOutlivesTheLoss: a node does not look like another while a GPU is away.
-func TestShapeOutlivesTheLoss(t *testing.T) {
+// TestTopologyOutlivesTheLoss: a node does not look like another while a GPU is away.
+func TestTopologyOutlivesTheLoss(t *testing.T) {
 	root, s := machine(t, "testdata/uneven.txt")
-	k := Keeper{Root: root}
-	before := draw(k.Look(s, nil, time.Now()))
+	k := DeviceTracker{Root: root}
+	before := draw(k.Update(s, nil, time.Now()))
 	for what, edit := range map[string]func(*nvml.Snapshot){
 		"a GPU with slices is lost": func(s *nvml.Snapshot) {
 			s.GPUs[0] = nvml.GPU{UUID: "GPU-mig", Name: s.GPUs[0].Name, BusID: s.GPUs[0].BusID, Lost: true}
@@ -168,7 +168,7 @@ func TestShapeOutlivesTheLoss(t *testing.T) {
 	} {
 		_, sick := machine(t, "testdata/uneven.txt")
 		edit(sick)
-		r := k.Look(sick, nil, time.Now())
+		r := k.Update(sick, nil, time.Now())
 		if bad(r) == "" {
 			t.Errorf("%s: nothing is bad", what)
 		}
@@ -181,15 +181,15 @@ func TestShapeOutlivesTheLoss(t *testing.T) {
 			t.Errorf("%s: got\n%swant\n%s", what, got, before)
 		}
 	}
-	if got := draw(k.Look(s, nil, time.Now())); got != before {
+	if got := draw(k.Update(s, nil, time.Now())); got != before {
 		t.Errorf("all well again: got\n%swant\n%s", got, before)
 	}
 }
 
 func TestIgnored(t *testing.T) {
 	root, s := machine(t, "testdata/uneven.txt")
-	k := Keeper{Root: root, Ignored: []string{"GPU-23", "MIG-GPU-mig-0"}}
-	r := k.Look(s, nil, time.Now())
+	k := DeviceTracker{Root: root, Ignored: []string{"GPU-23", "MIG-GPU-mig-0"}}
+	r := k.Update(s, nil, time.Now())
 	if got := draw(r); strings.Contains(got, "GPU-23") || strings.Contains(got, "MIG-GPU-mig-0") || !strings.Contains(got, "GPU-24") {
 		t.Errorf("got\n%s", got)
 	}
@@ -207,8 +207,8 @@ func TestAttributes(t *testing.T) {
 	cut := full
 	cut.UUID, cut.BusID, cut.MIG = "d", "0000:04:00.0", true
 	cut.Slices = []nvml.Slice{{UUID: "d0", Profile: "1g.10gb", MemoryMiB: 9856}}
-	k := Keeper{Root: t.TempDir()}
-	r := k.Look(&nvml.Snapshot{Driver: "550.1", CUDA: "12.4", GPUs: []nvml.GPU{full, less, bare, cut}}, nil, time.Now())
+	k := DeviceTracker{Root: t.TempDir()}
+	r := k.Update(&nvml.Snapshot{Driver: "550.1", CUDA: "12.4", GPUs: []nvml.GPU{full, less, bare, cut}}, nil, time.Now())
 	got := map[string]string{}
 	for _, d := range r.Devices {
 		for name, a := range d.Attributes {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// place is where a GPU sits in the machine.
-type place struct {
+// pciPath is where a GPU is attached: its NUMA node, socket and PCIe bridges.
+type pciPath struct {
 	numa    int      // NUMA node; -1: not known
 	socket  int      // processor package; -1: not known
 	bridges []string // bus ids of the PCIe bridges above it, from the root port down
 }
 
-var nowhere = place{numa: -1, socket: -1}
+var unknownPath = pciPath{numa: -1, socket: -1}
 
-// findPlace reads a GPU's place off sysfs; false: the kernel does not know it (any
+// findPCIPath reads a GPU's PCI path from sysfs; false: the kernel does not know it (any
 // more). root is where /sys is.
-func findPlace(root, busID string) (place, bool) {
+func findPCIPath(root, busID string) (pciPath, bool) {
 	dir := filepath.Join(root, "sys/bus/pci/devices", busID)
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return nowhere, false
+		return unknownPath, false
 	}
-	p := nowhere
+	p := unknownPath
 	// .../devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0: the host bridge,
 	// the bridges, the device.
 	parts := strings.Split(path, string(filepath.Separator))
@@ -40,7 +40,7 @@ func findPlace(root, busID string) (place, bool) {
 	return p, true
 }
 
-// findSocket gives the processor package of a NUMA node. Firmware that does not tell
+// findSocket returns the processor package of a NUMA node. Firmware that does not report
 // a GPU's NUMA node does no harm where there is one package only.
 func findSocket(root string, numa int) int {
 	if numa >= 0 {
@@ -49,7 +49,7 @@ func findSocket(root string, numa int) int {
 		if s := packageOf(root, "cpu"+first); first != "" && s >= 0 {
 			return s
 		}
-		return numa // a NUMA node without processors of its own is a place still
+		return numa // a NUMA node without processors of its own is a location too
 	}
 	only := -1
 	cpus, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/cpu/cpu[0-9]*")) // the pattern is right
@@ -87,7 +87,7 @@ func line(path string) string {
 // libraryName is the driver's library.
 const libraryName = "libnvidia-ml.so.1"
 
-// Present tells whether anything hints at an NVIDIA driver or GPU: without that the
+// Present reports whether anything hints at an NVIDIA driver or GPU: without that the
 // probe is not even started. root is where /proc, /sys and /dev are.
 func Present(root string) bool {
 	for _, name := range []string{"proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg"} {

@@ -33,17 +33,17 @@ const (
 // ErrSilent says that the driver did not answer in time.
 var ErrSilent = errors.New("the NVIDIA driver does not answer")
 
-// Probe is the probe program, started when it is first asked and again after it
+// Probe is the probe program, started by the first Look and again after it
 // ended. There is never more than one. Its methods are called by one goroutine.
 type Probe struct {
-	// Program gives the program's bytes; nil: the embedded one.
+	// Program returns the program's bytes; nil: the embedded one.
 	Program func() ([]byte, error)
 	// Libraries are where the driver's library is looked for; empty: the usual places.
 	Libraries []string
 	// Limit and FirstLimit bound a snapshot, and the first of a program. 0: 10 s, 1 min.
 	Limit, FirstLimit time.Duration
 
-	run  *process // nil: none that can be asked
+	run  *process // nil: none that answers
 	last *process // the one started last; it may hang in the driver after it was killed
 }
 
@@ -54,7 +54,7 @@ type process struct {
 	answers chan []byte   // closed when there will be no more
 	ended   chan struct{} // closed when it has ended
 	words   words
-	asked   bool
+	queried bool
 }
 
 // words is the beginning of what a program says.
@@ -79,7 +79,7 @@ func (w *words) first() string {
 }
 
 // Look takes a snapshot. The error ErrSilent means that the driver hangs; another
-// that it could not be asked. The next Look starts a new program then.
+// that it could not be queried. The next Look starts a new program then.
 func (p *Probe) Look(ctx context.Context) (*nvml.Snapshot, error) {
 	if p.run == nil {
 		if err := p.start(ctx); err != nil {
@@ -87,12 +87,12 @@ func (p *Probe) Look(ctx context.Context) (*nvml.Snapshot, error) {
 		}
 	}
 	limit := or(p.Limit, lookLimit)
-	if !p.run.asked {
-		limit, p.run.asked = or(p.FirstLimit, firstLimit), true
+	if !p.run.queried {
+		limit, p.run.queried = or(p.FirstLimit, firstLimit), true
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s, err := p.run.ask(bound)
+	s, err := p.run.query(bound)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w within %v", ErrSilent, limit)
 	}
@@ -174,7 +174,7 @@ func (r *process) listen(out io.Reader) {
 	for lines.Scan() {
 		select {
 		case r.answers <- bytes.Clone(lines.Bytes()):
-		default: // nobody asked for two
+		default: // an answer without a request
 		}
 	}
 	_ = r.cmd.Process.Kill() // its output is closed, or no line
@@ -182,8 +182,8 @@ func (r *process) listen(out io.Reader) {
 	close(r.answers)
 }
 
-// ask asks for one snapshot.
-func (r *process) ask(ctx context.Context) (*nvml.Snapshot, error) {
+// query requests one snapshot.
+func (r *process) query(ctx context.Context) (*nvml.Snapshot, error) {
 	if _, err := io.WriteString(r.in, nvml.Request+"\n"); err != nil {
 		return nil, r.died()
 	}
@@ -234,7 +234,7 @@ func (p *Probe) Close() {
 	}
 }
 
-// gone waits a moment for a program's end and tells whether it came.
+// gone waits a moment for a program's end and reports whether it came.
 func (r *process) gone(ctx context.Context) bool {
 	t := time.NewTimer(closeLimit)
 	defer t.Stop()

@@ -115,13 +115,13 @@ func TestRecordedMachines(t *testing.T) {
 		if !Present(root) {
 			t.Errorf("%s: no sign of a GPU", file)
 		}
-		r := (&Keeper{Root: root}).Look(s, nil, time.Now())
+		r := (&DeviceTracker{Root: root}).Update(s, nil, time.Now())
 		res := &structs.NodeResources{Devices: r.Devices, Topology: r.Topology}
 		if err := res.ValidateTopology(); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		slices.Reverse(s.GPUs) // in whatever order NVML lists them
-		if again := draw((&Keeper{Root: root}).Look(s, nil, time.Now())); again != draw(r) {
+		if again := draw((&DeviceTracker{Root: root}).Update(s, nil, time.Now())); again != draw(r) {
 			t.Errorf("%s: another order of GPUs gives another report:\n%s", file, again)
 		}
 		wanted := strings.TrimSuffix(file, ".txt") + ".want"
@@ -152,9 +152,9 @@ func TestNoGPUs(t *testing.T) {
 			t.Errorf("%s is no sign of a GPU", sign)
 		}
 	}
-	k := Keeper{Root: root}
+	k := DeviceTracker{Root: root}
 	for _, s := range []*nvml.Snapshot{{}, {Absent: true, Error: "no library"}} {
-		if r := k.Look(s, nil, time.Now()); r.Devices != nil || r.Topology != nil {
+		if r := k.Update(s, nil, time.Now()); r.Devices != nil || r.Topology != nil {
 			t.Errorf("%+v: %s", s, draw(r))
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	retryInterval   = time.Second // after a failure that patience covers
 )
 
-// Source gives snapshots. Look may block until its driver answers; Close ends what
+// Source returns snapshots. Look may block until its driver answers; Close ends what
 // it runs. Both are called by one goroutine.
 type Source interface {
 	Look(ctx context.Context) (*nvml.Snapshot, error)
@@ -27,7 +27,7 @@ type Source interface {
 
 // Options say what a Watcher watches.
 type Options struct {
-	// Source is asked; nil: the embedded probe, on machines that have a driver.
+	// Source is read; nil: the embedded probe, on machines that have a driver.
 	Source Source
 	// Interval is the time between two looks at GPUs. 0: DefaultInterval.
 	Interval time.Duration
@@ -35,18 +35,18 @@ type Options struct {
 	Root string
 	// Ignored are UUIDs of GPUs and MIG slices that are not reported.
 	Ignored []string
-	// Logger is told of changes; silent if nil.
+	// Logger logs changes; silent if nil.
 	Logger hclog.Logger
 }
 
 // Watcher keeps a machine's Report up to date while Run runs.
 type Watcher struct {
-	o       Options
-	keeper  Keeper
-	report  atomic.Pointer[Report]
-	changed chan struct{} // holds one word: the report has changed
-	first   chan struct{} // closed after the first look
-	said    string        // the last trouble that was logged
+	o          Options
+	tracker    DeviceTracker
+	report     atomic.Pointer[Report]
+	changed    chan struct{} // has one entry if the report has changed
+	first      chan struct{} // closed after the first look
+	lastLogged string        // the last trouble that was logged
 }
 
 // New makes a watcher; it looks at nothing before Run.
@@ -59,7 +59,7 @@ func New(o Options) *Watcher {
 	}
 	o.Interval = or(o.Interval, DefaultInterval)
 	w := &Watcher{
-		o: o, keeper: Keeper{Root: o.Root, Ignored: o.Ignored},
+		o: o, tracker: DeviceTracker{Root: o.Root, Ignored: o.Ignored},
 		changed: make(chan struct{}, 1), first: make(chan struct{}),
 	}
 	w.report.Store(&Report{})
@@ -85,8 +85,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	looked := false
 	for {
 		wait := absentInterval
-		// Once GPUs were seen the source is asked even if all signs of them are gone.
-		if given || len(w.keeper.gpus) > 0 || Present(w.o.Root) {
+		// Once GPUs were seen the source is read even if all signs of them are gone.
+		if given || len(w.tracker.gpus) > 0 || Present(w.o.Root) {
 			wait = w.look(ctx, source)
 		}
 		if !looked {
@@ -103,13 +103,13 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// look looks once and gives the time until the next look.
+// look looks once and returns the time until the next look.
 func (w *Watcher) look(ctx context.Context, source Source) time.Duration {
 	s, err := source.Look(ctx)
 	if ctx.Err() != nil {
 		return w.o.Interval
 	}
-	now := w.keeper.Look(s, err, time.Now())
+	now := w.tracker.Update(s, err, time.Now())
 	if !reflect.DeepEqual(now, w.report.Load()) {
 		w.report.Store(now)
 		select {
@@ -119,19 +119,19 @@ func (w *Watcher) look(ctx context.Context, source Source) time.Duration {
 	}
 	wait := w.o.Interval
 	switch {
-	case err != nil && w.keeper.failures < patience:
+	case err != nil && w.tracker.failures < failureLimit:
 		wait = min(wait, retryInterval)
-	case err != nil && len(w.keeper.gpus) == 0: // nobody waits for them
+	case err != nil && len(w.tracker.gpus) == 0: // nobody waits for them
 		wait = absentInterval
-	case err == nil && s.Absent && len(w.keeper.gpus) == 0:
+	case err == nil && s.Absent && len(w.tracker.gpus) == 0:
 		wait = absentInterval
 	}
-	w.tell(s, err)
+	w.logTrouble(s, err)
 	return wait
 }
 
-// tell logs trouble when it begins, changes and ends.
-func (w *Watcher) tell(s *nvml.Snapshot, err error) {
+// logTrouble logs trouble when it begins, changes and ends.
+func (w *Watcher) logTrouble(s *nvml.Snapshot, err error) {
 	text := ""
 	switch {
 	case err != nil:
@@ -144,10 +144,10 @@ func (w *Watcher) tell(s *nvml.Snapshot, err error) {
 			w.o.Logger.Info("the driver reported an error of a GPU", "gpu", e.UUID, "xid", e.Xid)
 		}
 	}
-	if text == w.said {
+	if text == w.lastLogged {
 		return
 	}
-	w.said = text
+	w.lastLogged = text
 	if text == "" {
 		w.o.Logger.Info("the GPUs can be read again")
 		return

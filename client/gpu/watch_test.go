@@ -50,7 +50,7 @@ func (f *fakeSource) count() int {
 	return f.looks
 }
 
-func TestWatcherTellsOfChanges(t *testing.T) {
+func TestWatcherNotifiesOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		well := nvml.Snapshot{GPUs: (&patient{}).gpus()}
 		sick := nvml.Snapshot{GPUs: (&patient{}).gpus()}

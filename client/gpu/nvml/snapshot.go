@@ -8,7 +8,7 @@ const Protocol = 1
 // about 200 KB.
 const MaxLine = 4 << 20
 
-// Request is the line that asks for a snapshot.
+// Request is the line that requests a snapshot.
 const Request = `{"Op":"look"}`
 
 // Snapshot is all GPUs at one moment.
@@ -31,7 +31,7 @@ type Event struct {
 	Xid  uint64 // NVIDIA's number of the error
 }
 
-// GPU is one GPU. What a GPU or driver does not tell is zero or nil.
+// GPU is one GPU. What a GPU or driver does not report is zero or nil.
 type GPU struct {
 	UUID  string
 	Name  string // "NVIDIA H100 80GB HBM3"

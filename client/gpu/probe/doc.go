@@ -1,5 +1,5 @@
 // Program probe reads the state of NVIDIA GPUs from the driver's own library,
-// libnvidia-ml.so.1, and tells it on standard output: one snapshot (package nvml) as
+// libnvidia-ml.so.1, and prints it on standard output: one snapshot (package nvml) as
 // one line of JSON for each line on standard input. It ends with its input.
 //
 // It is a program of its own because the agent is a static binary, which cannot

@@ -8,7 +8,7 @@ import (
 // result is an nvmlReturn_t.
 type result int32
 
-// The results that are told apart.
+// The results that are distinguished.
 const (
 	success          result = 0
 	notSupported     result = 3
@@ -31,7 +31,7 @@ var resultNames = map[result]string{
 	20: "out of memory", 999: "unknown error",
 }
 
-// Error gives the library's word for a result.
+// Error returns the library's word for a result.
 func (r result) Error() string {
 	if s, ok := resultNames[r]; ok {
 		return s

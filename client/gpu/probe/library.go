@@ -17,7 +17,7 @@ type (
 )
 
 // library is the functions of libnvidia-ml.so.1 that are used. One that the library
-// lacks gives functionNotFound.
+// lacks returns functionNotFound.
 type library struct {
 	init, shutdown func() result
 	driverVersion  func(buf *byte, size uint32) result
@@ -77,7 +77,7 @@ func (l *library) symbols() map[string]any {
 	}
 }
 
-// needed are the functions without which nothing can be told.
+// needed are the functions without which nothing can be reported.
 var needed = []string{
 	"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3",
 }

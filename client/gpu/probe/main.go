@@ -21,7 +21,7 @@ var paths = []string{
 	"/usr/lib/wsl/lib/libnvidia-ml.so.1",
 }
 
-// lastWords is how long an answer may take once nobody asks any more.
+// lastWords is how long an answer may take once nobody requests one any more.
 const lastWords = 10 * time.Second
 
 func main() {

@@ -67,7 +67,7 @@ func TestOldDriver(t *testing.T) {
 	}
 }
 
-func TestGPUThatDoesNotTell(t *testing.T) {
+func TestGPUWithoutDetails(t *testing.T) {
 	f := func(what string, edit func(*library), gpus int, want string) {
 		t.Helper()
 		l := two()

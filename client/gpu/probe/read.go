@@ -239,7 +239,7 @@ func (r *reader) links(d device, ok func(result) bool) []nvml.Link {
 	return out
 }
 
-// listen asks the library to keep the errors that happen. A library or GPU that
+// listen has the library keep the errors that happen. A library or GPU that
 // cannot is left alone: the other signs remain.
 func (r *reader) listen() {
 	if r.events == 0 && r.lib.newSet(&r.events) != success {
@@ -266,7 +266,7 @@ func (r *reader) drain() []nvml.Event {
 	return out
 }
 
-// owner gives the UUID of an event's GPU.
+// owner returns the UUID of an event's GPU.
 func (r *reader) owner(d device) string {
 	for _, g := range r.gpus {
 		if g.d == d {
