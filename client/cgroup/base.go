@@ -44,7 +44,7 @@ func ValidateParent(parent string) error {
 	case parent == "" || filepath.IsAbs(parent) || filepath.Clean(parent) != parent || parent == "." || strings.HasPrefix(parent, ".."):
 		return fmt.Errorf("control group %q: must be a path below the root of the hierarchies, such as %q", parent, DefaultParent)
 	case strings.ContainsAny(parent, "\x00\n"):
-		return fmt.Errorf("control group %q: must not hold a line break", parent)
+		return fmt.Errorf("control group %q: must not contain a line break", parent)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (b *Base) Missing() string {
 	var reasons, nowhere []string
 	for _, c := range controllers() {
 		switch err := b.missing[c]; {
-		case errors.Is(err, errNowhere):
+		case errors.Is(err, errNotMounted):
 			nowhere = append(nowhere, c)
 		case err != nil && !slices.Contains(reasons, err.Error()):
 			reasons = append(reasons, err.Error())
@@ -114,7 +114,7 @@ func (s *System) Open(parent string) (*Base, error) {
 	for _, c := range controllers() {
 		h := s.of[c]
 		if h == nil {
-			b.missing[c] = errNowhere
+			b.missing[c] = errNotMounted
 			continue
 		}
 		if _, tried := made[h]; !tried {
@@ -134,8 +134,8 @@ func (s *System) Open(parent string) (*Base, error) {
 	return b, nil
 }
 
-// errNowhere: a controller is in none of the hierarchies.
-var errNowhere = errors.New("not mounted")
+// errNotMounted: a controller is in none of the hierarchies.
+var errNotMounted = errors.New("not mounted")
 
 // Forget has the next Open look at the directories again, as after somebody removed them.
 func (s *System) Forget(b *Base) {

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// place is a machine with control groups that a test stands in for.
-type place struct {
+// machine is a machine with control groups that a test stands in for.
+type machine struct {
 	*fake
 	system *System
 	root   string
 }
 
-// newPlace makes one. unified are the controllers of its unified hierarchy; nil: it has none. first are the mounts of
+// newMachine makes one. unified are the controllers of its unified hierarchy; nil: it has none. first are the mounts of
 // version 1, each named by its controllers ("all": all three in one).
-func newPlace(t *testing.T, unified []string, first ...string) *place {
+func newMachine(t *testing.T, unified []string, first ...string) *machine {
 	t.Helper()
-	p := &place{fake: &fake{t: t}, root: t.TempDir()}
+	p := &machine{fake: &fake{t: t}, root: t.TempDir()}
 	var mounts, own string
 	if unified != nil {
 		p.v2 = filepath.Join(p.root, "unified")
@@ -44,7 +44,7 @@ func newPlace(t *testing.T, unified []string, first ...string) *place {
 	return p
 }
 
-func (p *place) open(t *testing.T, parent string) *Base {
+func (p *machine) open(t *testing.T, parent string) *Base {
 	t.Helper()
 	b, err := p.system.Open(parent)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestHierarchies(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newPlace(t, c.unified, c.first...)
+			p := newMachine(t, c.unified, c.first...)
 			p.without = c.without
 			b := p.open(t, "up/agent-1")
 			if got := strings.Join(b.Limited(), ","); got != c.limited {
@@ -159,29 +159,29 @@ func TestHierarchies(t *testing.T) {
 func TestMissing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		place   func(t *testing.T) *place
+		machine func(t *testing.T) *machine
 		limited string
 		says    []string
 	}{
-		{"nothing mounted", func(t *testing.T) *place { return newPlace(t, nil) }, "", []string{"no control groups are mounted"}},
-		{"read-only", func(t *testing.T) *place {
-			p := newPlace(t, all)
+		{"nothing mounted", func(t *testing.T) *machine { return newMachine(t, nil) }, "", []string{"no control groups are mounted"}},
+		{"read-only", func(t *testing.T) *machine {
+			p := newMachine(t, all)
 			p.readOnly = []string{p.v2}
 			return p
 		}, "", []string{"permission denied", "run the agent as root", "cgroup_parent"}},
-		{"nobody may be born", func(t *testing.T) *place {
-			p := newPlace(t, all)
+		{"nobody may be born", func(t *testing.T) *machine {
+			p := newMachine(t, all)
 			p.system.born = func() error { return syscall.ENOSYS }
 			return p
 		}, "", []string{"born", "Linux 5.7"}},
-		{"nobody may be born, in hybrid", func(t *testing.T) *place {
-			p := newPlace(t, []string{}, "memory", "pids", "cpu")
+		{"nobody may be born, in hybrid", func(t *testing.T) *machine {
+			p := newMachine(t, []string{}, "memory", "pids", "cpu")
 			p.system.born = func() error { return syscall.ENOSYS }
 			return p
 		}, "memory,pids,cpu", nil},
-		{"no controller memory", func(t *testing.T) *place { return newPlace(t, []string{"pids", "cpu"}) }, "pids,cpu", []string{"no controller for memory,"}},
-		{"processes in the way", func(t *testing.T) *place {
-			p := newPlace(t, all)
+		{"no controller memory", func(t *testing.T) *machine { return newMachine(t, []string{"pids", "cpu"}) }, "pids,cpu", []string{"no controller for memory,"}},
+		{"processes in the way", func(t *testing.T) *machine {
+			p := newMachine(t, all)
 			if err := p.Mkdir(p.v2 + "/up"); err != nil {
 				t.Fatal(err)
 			}
@@ -190,8 +190,8 @@ func TestMissing(t *testing.T) {
 			}
 			return p
 		}, "", []string{"/up: it has processes of its own", "cgroup_parent"}},
-		{"delegated", func(t *testing.T) *place {
-			p := newPlace(t, all)
+		{"delegated", func(t *testing.T) *machine {
+			p := newMachine(t, all)
 			for _, c := range []string{"+memory", "+pids"} {
 				if err := p.WriteFile(p.v2+"/cgroup.subtree_control", c); err != nil {
 					t.Fatal(err)
@@ -205,7 +205,7 @@ func TestMissing(t *testing.T) {
 		}, "memory,pids", []string{`controller "cpu" cannot be passed on`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := c.place(t)
+			p := c.machine(t)
 			b := p.open(t, "up/agent-1")
 			if got := strings.Join(b.Limited(), ","); got != c.limited {
 				t.Errorf("limited: %q", got)
@@ -228,7 +228,7 @@ func TestMissing(t *testing.T) {
 
 // A limit that cannot be set is an error, and leaves nothing.
 func TestCreateFails(t *testing.T) {
-	p := newPlace(t, all)
+	p := newMachine(t, all)
 	p.without = []string{"pids.max"}
 	b := p.open(t, "up")
 	g := b.Group("t", Limits{Pids: 5})
@@ -262,9 +262,9 @@ func TestEvents(t *testing.T) {
 		{"1: pids", map[string]string{"pids.events": "max 1\n"}, pids, 0},
 		{"1: no file", nil, "", 0},
 	} {
-		p := newPlace(t, all)
+		p := newMachine(t, all)
 		if c.name[0] == '1' {
-			p = newPlace(t, nil, "all")
+			p = newMachine(t, nil, "all")
 		}
 		g := p.open(t, "up").Group("t", l)
 		if err := p.system.Create(g); err != nil {
@@ -309,7 +309,7 @@ func TestHomeOf(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	p := newPlace(t, all)
+	p := newMachine(t, all)
 	b := p.open(t, "up")
 	a, c := b.Group(strings.Repeat("/", 200), Limits{}), b.Group(strings.Repeat("/", 199)+".", Limits{})
 	for _, g := range []*Group{a, c} {
@@ -334,7 +334,7 @@ func TestNames(t *testing.T) {
 
 // Groups that somebody has left are removed, those in use and those with members are not.
 func TestTidy(t *testing.T) {
-	p := newPlace(t, all, "memory")
+	p := newMachine(t, all, "memory")
 	b := p.open(t, "up")
 	for _, id := range []string{"left", "kept", "alive"} {
 		if err := p.system.Create(b.Group(id, Limits{})); err != nil {

@@ -168,9 +168,9 @@ func weightOf(mhz int64) int64 {
 	return minWeight + (sharesOf(mhz)-minShares)*(maxWeight-minWeight)/(maxShares-minShares)
 }
 
-// Start calls fork so that the process that it makes is born into the group. fork is told a descriptor of the group in
+// Start calls fork so that the process that it makes is born into the group. fork receives a descriptor of the group in
 // the unified hierarchy, which it must have the process born into, or -1. It must fork on the thread on which it is
-// called. Start must be called by OnThread, which must be told whether the thread may stay.
+// called. Start must be called by OnThread, which must learn whether the thread may stay.
 func (s *System) Start(g *Group, fork func(unified int) (pid int, err error)) (pid int, stays bool, err error) {
 	unified := -1
 	if g.Unified != "" {

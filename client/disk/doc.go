@@ -1,3 +1,3 @@
 // Package disk watches the room on the disks that a node's allocations and its state live on. It says what is so; the
-// client tells servers and tasks.
+// client reports to servers and tasks.
 package disk

@@ -25,7 +25,7 @@ type Options struct {
 // Watch looks after the room on some disks.
 type Watch struct {
 	o       Options
-	changed chan struct{} // holds one word
+	changed chan struct{} // has one entry after a change
 
 	mu    sync.Mutex
 	full  string
@@ -47,7 +47,7 @@ func NewWatch(o Options) *Watch {
 	return &Watch{o: o, changed: make(chan struct{}, 1), bad: map[string]bool{}, blind: map[string]bool{}}
 }
 
-// Measure asks the system how much room there is where dir is. Without a file left to make there is none.
+// Measure queries the system for how much room there is where dir is. Without a file left to make there is none.
 func Measure(dir string) (structs.DiskRoom, error) {
 	u, err := disk.Usage(dir)
 	if err != nil {

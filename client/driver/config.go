@@ -21,7 +21,7 @@ import (
 //	args := c.Strings("args")
 //	if err := c.Err(); err != nil { … }
 //
-// Err also refuses every field that was never asked for.
+// Err also refuses every field that was never read.
 type Config struct {
 	values map[string]any
 	known  []string
@@ -37,7 +37,7 @@ func ReadConfig(values map[string]any) *Config {
 const usualFields = 24
 
 // Err is everything that was wrong so far, or nil. Called once all fields have
-// been asked for.
+// been read.
 func (c *Config) Err() error {
 	var unknown []error
 	for name := range c.values {
@@ -223,7 +223,7 @@ func (c *Config) Duration(name string) time.Duration {
 	return 0
 }
 
-// interpolated tells whether v is text that will be known on the node only.
+// interpolated reports whether v is text that will be known on the node only.
 func interpolated(v any) bool {
 	s, ok := v.(string)
 	return ok && strings.Contains(s, "${")

@@ -12,7 +12,7 @@ type Driver interface {
 	// Name is the word that a job's task writes after "driver =".
 	Name() string
 
-	// Fingerprint tells whether the driver can work here now and which node
+	// Fingerprint reports whether the driver can work here now and which node
 	// attributes it stands for. It is called at start and then now and again, so
 	// it must be cheap (a few milliseconds) and free of side effects.
 	Fingerprint(ctx context.Context) Fingerprint
@@ -28,7 +28,7 @@ type Driver interface {
 	Start(ctx context.Context, task *TaskConfig) (Handle, error)
 
 	// Recover finds a task that an earlier life of the agent started, from what
-	// Handle.State gave. A task that ended meanwhile is recovered too: its Wait
+	// Handle.State returned. A task that ended meanwhile is recovered too: its Wait
 	// returns at once. ErrTaskNotFound means that nothing is known of the task;
 	// any other error may be temporary and Recover may be called again.
 	Recover(ctx context.Context, state []byte) (Handle, error)
@@ -38,7 +38,7 @@ type Driver interface {
 // once, also after the task has ended.
 type Handle interface {
 	// Wait blocks until the task has ended and all of its output is in its log
-	// files, then tells how it ended; every later call tells the same. An error
+	// files, then returns how it ended; every later call returns the same. An error
 	// means that nobody waits any more (ctx's, or that the driver was closed) and
 	// says nothing of the task: whatever went wrong with that is in the result.
 	Wait(ctx context.Context) (ExitResult, error)
@@ -77,7 +77,7 @@ func Release(ctx context.Context, h Handle) error {
 	return nil
 }
 
-// Noter is a Handle that can tell what the user of its task should know of the start, such as a limit that the node has lowered.
+// Noter is a Handle that can say what the user of its task should know of the start, such as a limit that the node has lowered.
 type Noter interface {
 	// Notes are sentences for people. They do not change; the handle of a recovered task has none.
 	Notes() []string
@@ -91,13 +91,13 @@ func Notes(h Handle) []string {
 	return nil
 }
 
-// Notifier is a Handle that can tell of the task's end by a call, so that its
+// Notifier is a Handle that can report the task's end by a call, so that its
 // user needs no goroutine per waiting task (simulated nodes have tens of
 // thousands).
 type Notifier interface {
 	// OnExit calls fn once, on a goroutine of the driver's, when the task has
 	// ended; at once if it has already. fn must not block. The returned function
-	// takes the request back; fn may still be running when it returns.
+	// cancels the notification; fn may still be running when it returns.
 	OnExit(fn func(ExitResult)) (cancel func())
 }
 
@@ -114,7 +114,7 @@ type GroupAdder interface {
 	AddsGroups(ctx context.Context) (bool, error)
 }
 
-// The errors that users of this package tell apart.
+// The errors that users of this package distinguish.
 var (
 	// ErrTaskNotFound is returned by Recover for a task of which nothing is known.
 	ErrTaskNotFound = errors.New("task not found")
@@ -180,7 +180,7 @@ type LogConfig struct {
 	Disabled bool
 }
 
-// The log limits of a task that sets none, as the jobs documentation gives them.
+// The log limits of a task that sets none, as the jobs documentation has them.
 const (
 	DefaultMaxFiles      = 10
 	DefaultMaxFileSizeMB = 10
@@ -206,7 +206,7 @@ type ExitResult struct {
 	FinishedAt time.Time
 }
 
-// Successful tells whether the task ended by itself and well.
+// Successful reports whether the task ended by itself and well.
 func (r ExitResult) Successful() bool {
 	return r.ExitCode == 0 && r.Signal == 0 && !r.OOMKilled && !r.Unknown && r.Err == nil
 }
@@ -246,7 +246,7 @@ type Fingerprint struct {
 	Attributes map[string]string
 }
 
-// Detected tells whether the driver is there at all.
+// Detected reports whether the driver is there at all.
 func (f Fingerprint) Detected() bool {
 	return f.Health == HealthHealthy || f.Health == HealthUnhealthy
 }
@@ -265,7 +265,7 @@ func Recoverable(err error) error {
 	return &recoverableError{err}
 }
 
-// IsRecoverable tells whether err or one that it wraps was marked by Recoverable.
+// IsRecoverable reports whether err or one that it wraps was marked by Recoverable.
 func IsRecoverable(err error) bool {
 	var r *recoverableError
 	return errors.As(err, &r)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitInfoFor is how long the kernel is asked for an adopted process's exit
+// exitInfoFor is how long the kernel is queried for an adopted process's exit
 // status: it has it only once the process's parent has fetched it.
 const exitInfoFor = 200 * time.Millisecond
 
@@ -54,7 +54,7 @@ func (s *server) adopt(rec *record) error {
 		}
 	}
 	if t.rec.State == StateStarting {
-		// Nobody was ever told that it had been started.
+		// Its start was never reported to anybody.
 		s.dropGroup(t)
 		return s.store.remove(t.id)
 	}
@@ -105,7 +105,7 @@ func findMarked(id string) (procStat, bool, error) {
 	return procStat{}, false, nil
 }
 
-// watchProcess gives a descriptor of a living process, or nil if it has ended.
+// watchProcess returns a descriptor of a living process, or nil if it has ended.
 func watchProcess(pid int, ticks uint64) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
@@ -151,14 +151,14 @@ func (s *server) awaitAdopted(t *task, pidfd *os.File) {
 	s.finish(t, exit)
 }
 
-// hasExited asks a pidfd whether its process has ended.
+// hasExited reports whether the process of a pidfd has ended.
 func hasExited(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents != 0
 }
 
-// exitInfo asks the kernel (Linux 6.15 and newer) how the process ended.
+// exitInfo reads from the kernel (Linux 6.15 and newer) how the process ended.
 func exitInfo(fd int) (unix.WaitStatus, bool) {
 	for deadline := time.Now().Add(exitInfoFor); ; time.Sleep(sweepStep) {
 		info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}

@@ -54,9 +54,9 @@ type Client struct {
 	mu     sync.Mutex
 	link   *link
 	closed bool
-	// held are reading ends of running tasks' FIFOs. They are never read here;
+	// fifos are the open reading ends of running tasks' FIFOs. They are never read here;
 	// they keep the pipes and what is in them while no executor is there.
-	held map[string][]int
+	fifos map[string][]int
 }
 
 // NewClient makes a client; nothing is started or connected yet.
@@ -70,7 +70,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Client{cfg: cfg, log: cfg.Logger, connecting: make(chan struct{}, 1), held: map[string][]int{}}, nil
+	return &Client{cfg: cfg, log: cfg.Logger, connecting: make(chan struct{}, 1), fifos: map[string][]int{}}, nil
 }
 
 // Close lets go of the executor, which goes on with its tasks. Requests that are
@@ -80,13 +80,13 @@ func (c *Client) Close() error {
 	c.closed = true
 	l := c.link
 	c.link = nil
-	held := c.held
-	c.held = map[string][]int{}
+	fifos := c.fifos
+	c.fifos = map[string][]int{}
 	c.mu.Unlock()
 	if l != nil {
 		l.close()
 	}
-	for _, fds := range held {
+	for _, fds := range fifos {
 		closeAll(fds)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (c *Client) Limits() bool {
 	return c.link == nil || c.link.version >= versionLimits
 }
 
-// connect gives the connection, making one and an executor as needed.
+// connect returns the connection, making one and an executor as needed.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	select {
 	case c.connecting <- struct{}{}:
@@ -198,7 +198,7 @@ type retry int
 
 const (
 	retryUnsent retry = iota // again only if the executor cannot have got it
-	retrySome                // again a few times: asking twice does no harm
+	retrySome                // again a few times: a repetition does no harm
 	retryEver                // again until the context ends
 )
 
@@ -243,8 +243,8 @@ func (c *Client) isClosed() bool {
 	return c.closed
 }
 
-// Start starts a task's process and tells its number. A task of that ID that was
-// started before and is not forgotten is left alone and its status given.
+// Start starts a task's process and returns its status. A task of that ID that was
+// started before and is not forgotten is left alone and its status returned.
 // ErrStart and ErrInvalid will not get better by trying again.
 func (c *Client) Start(ctx context.Context, spec *Spec) (Status, error) {
 	if _, err := c.renew(ctx); err != nil {
@@ -254,7 +254,7 @@ func (c *Client) Start(ctx context.Context, spec *Spec) (Status, error) {
 	return c.status(resp, err)
 }
 
-// Status tells what is known of a task. ErrNotFound if nothing is.
+// Status returns what is known of a task. ErrNotFound if nothing is.
 func (c *Client) Status(ctx context.Context, id string) (Status, error) {
 	resp, err := c.call(ctx, request{Op: opStatus, ID: id}, retrySome)
 	return c.status(resp, err)
@@ -276,7 +276,7 @@ func (c *Client) Stop(ctx context.Context, id string, sig unix.Signal, timeout t
 	return c.status(resp, err)
 }
 
-// status takes a task's status out of an answer, and holds the FIFOs of the task
+// status takes a task's status out of an answer, and keeps the FIFOs of the task open
 // while it runs.
 func (c *Client) status(resp *response, err error) (Status, error) {
 	if err != nil {
@@ -286,9 +286,9 @@ func (c *Client) status(resp *response, err error) (Status, error) {
 		return Status{}, errors.New("executor: an answer without a status")
 	}
 	if resp.Status.State == StateRunning {
-		c.hold(resp.Status.ID)
+		c.openFIFOs(resp.Status.ID)
 	} else {
-		c.letGo(resp.Status.ID)
+		c.closeFIFOs(resp.Status.ID)
 	}
 	return *resp.Status, nil
 }
@@ -332,7 +332,7 @@ func (c *Client) Stats(ctx context.Context, id string) (Stats, error) {
 	return *resp.Stats, nil
 }
 
-// List gives the status of all tasks not forgotten, by ID.
+// List returns the status of all tasks not forgotten, by ID.
 func (c *Client) List(ctx context.Context) ([]Status, error) {
 	resp, err := c.call(ctx, request{Op: opList}, retrySome)
 	if err != nil {
@@ -346,7 +346,7 @@ func (c *Client) List(ctx context.Context) ([]Status, error) {
 func (c *Client) Forget(ctx context.Context, id string) error {
 	_, err := c.call(ctx, request{Op: opForget, ID: id}, retrySome)
 	if err == nil {
-		c.letGo(id)
+		c.closeFIFOs(id)
 	}
 	return err
 }
@@ -357,11 +357,11 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// hold opens the reading ends of a task's FIFOs.
-func (c *Client) hold(id string) {
+// openFIFOs opens the reading ends of a task's FIFOs.
+func (c *Client) openFIFOs(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.held[id]; ok || c.closed {
+	if _, ok := c.fifos[id]; ok || c.closed {
 		return
 	}
 	var fds []int
@@ -371,13 +371,13 @@ func (c *Client) hold(id string) {
 			fds = append(fds, fd)
 		}
 	}
-	c.held[id] = fds
+	c.fifos[id] = fds
 }
 
-func (c *Client) letGo(id string) {
+func (c *Client) closeFIFOs(id string) {
 	c.mu.Lock()
-	fds := c.held[id]
-	delete(c.held, id)
+	fds := c.fifos[id]
+	delete(c.fifos, id)
 	c.mu.Unlock()
 	closeAll(fds)
 }

@@ -125,7 +125,7 @@ func (s *server) recordSuspended(t *task, suspended bool, freezer string) error 
 	return s.store.put(&t.rec, false)
 }
 
-// running gives the task's process while it runs.
+// running returns the task's process while it runs.
 func (t *task) running() (pid int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *task) running() (pid int, err error) {
 	return t.rec.Pid, nil
 }
 
-// owns tells whether a process is the task's, wherever it went, or nobody's any more.
+// owns reports whether a process is the task's, wherever it went, or nobody's any more.
 // One that is just being made or ended cannot show its mark: it is looked at again.
 func (t *task) owns(pid int) bool {
 	const looks = 3
@@ -341,7 +341,7 @@ func mountOf(mounts, fs, option string) (root, at string) {
 	return "", ""
 }
 
-// allInKernel tells whether no thread of a cgroup of the first hierarchy runs.
+// allInKernel reports whether no thread of a cgroup of the first hierarchy runs.
 func allInKernel(tasks string) bool {
 	data, err := os.ReadFile(tasks)
 	if err != nil {

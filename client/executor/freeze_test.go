@@ -23,7 +23,7 @@ const family = `
 	(setsid sh -c 'while :; do echo c; sleep 0.01; done' &)
 	while :; do echo d; sleep 0.01; done`
 
-// livesOf gives the states of all processes of a task, found by their mark.
+// livesOf returns the states of all processes of a task, found by their mark.
 func livesOf(t *testing.T, id string) (states string) {
 	t.Helper()
 	procs, err := allProcs()

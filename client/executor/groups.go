@@ -33,7 +33,7 @@ type groups struct {
 	mu     sync.Mutex
 	system *cgroup.System
 	open   map[string]*cgroup.Base // by parent; nil: only tasks of an earlier executor are there
-	used   map[string]bool         // names of groups of tasks that have not ended
+	inUse  map[string]bool         // names of groups of tasks that have not ended
 }
 
 // kernel returns what the machine has of control groups, looking for it on first use.
@@ -45,7 +45,7 @@ func (g *groups) kernel() (*cgroup.System, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.system, g.open, g.used = s, map[string]*cgroup.Base{}, map[string]bool{}
+		g.system, g.open, g.inUse = s, map[string]*cgroup.Base{}, map[string]bool{}
 	}
 	return g.system, nil
 }
@@ -58,7 +58,7 @@ func (g *groups) base(parent string) (*cgroup.Base, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if g.open[parent] == nil {
-		b.Tidy(func(name string) bool { return g.used[name] })
+		b.Tidy(func(name string) bool { return g.inUse[name] })
 	}
 	g.open[parent] = b
 	return b, nil
@@ -74,7 +74,7 @@ func (g *groups) adopt(group *cgroup.Group) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.used[group.Name] = true
+	g.inUse[group.Name] = true
 	if _, known := g.open[group.Parent]; !known {
 		g.open[group.Parent] = nil
 	}
@@ -96,7 +96,7 @@ func (g *groups) plan(spec *Spec) (*cgroup.Group, error) {
 		return nil, err
 	}
 	group := b.Group(spec.ID, spec.Cgroup.Limits)
-	g.used[group.Name] = true
+	g.inUse[group.Name] = true
 	return group, nil
 }
 
@@ -134,7 +134,7 @@ func (g *groups) watch(t *task) error {
 	return err
 }
 
-// fork calls f so that the process that it makes is in the group; f is told a descriptor to have it born into, or -1. It
+// fork calls f so that the process that it makes is in the group; f receives a descriptor to have it born into, or -1. It
 // is called by cgroup.OnThread.
 func (g *groups) fork(group *cgroup.Group, f func(unified int) (int, error)) (pid int, stays bool, err error) {
 	if group == nil {
@@ -182,7 +182,7 @@ func (g *groups) remove(group *cgroup.Group) error {
 	err := g.system.Remove(ctx, group)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.used, group.Name)
+	delete(g.inUse, group.Name)
 	return err
 }
 

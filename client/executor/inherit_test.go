@@ -88,7 +88,7 @@ func inheritedBy(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestRenew: an executor of an earlier version starts tasks as long as it has some, and gives way to a new one when it has none.
+// TestRenew: an executor of an earlier version starts tasks as long as it has some, and makes room for a new one when it has none.
 func TestRenew(t *testing.T) {
 	f := newFixture(t)
 	earlier := func() {

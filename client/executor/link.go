@@ -86,14 +86,14 @@ func (l *link) close() {
 	<-l.done
 }
 
-// alive tells whether the connection is of use still.
+// alive reports whether the connection is of use still.
 func (l *link) alive() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending != nil
 }
 
-// roundTrip sends a copy of req and waits for the answer. sent tells whether the
+// roundTrip sends a copy of req and waits for the answer. sent reports whether the
 // executor may have got it.
 func (l *link) roundTrip(ctx context.Context, req request) (resp *response, sent bool, err error) {
 	ch := make(chan *response, 1)

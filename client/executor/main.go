@@ -76,7 +76,7 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 	return report(stderr, ready, run(ctx, &o, ready, stderr))
 }
 
-// report tells whoever started the process what went wrong, if anything did.
+// report reports to the process that started this one what went wrong, if anything did.
 func report(stderr io.Writer, ready *os.File, err error) int {
 	if err == nil {
 		return 0
@@ -139,7 +139,7 @@ func run(ctx context.Context, o *options, ready *os.File, stderr io.Writer) erro
 		return err
 	}
 	if lock == nil {
-		return tell(ready) // another one serves this directory
+		return reportReady(ready) // another one serves this directory
 	}
 	defer func() { _ = lock.Close() }()
 	s, err := newServer(o.dir, o.idle, log)
@@ -170,7 +170,7 @@ func run(ctx context.Context, o *options, ready *os.File, stderr io.Writer) erro
 	if err != nil {
 		return errors.Join(fmt.Errorf("own socket: %w", err), l.Close())
 	}
-	if err := tell(ready); err != nil {
+	if err := reportReady(ready); err != nil {
 		log.Warn("whoever started the executor does not listen", "error", err)
 	}
 	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "protocol", Version)
@@ -194,7 +194,7 @@ func (s *server) loop(ctx context.Context, l net.Listener, signals, children <-c
 			s.reap()
 		case sig := <-signals:
 			if sig == unix.SIGTERM {
-				s.log.Info("asked to end: will, once no task runs")
+				s.log.Info("received a request to end; it will, once no task runs")
 				s.drain()
 			}
 		case <-ended:
@@ -248,8 +248,8 @@ func takeLock(ctx context.Context, dir string) (*os.File, error) {
 	}
 }
 
-// tell reports that the directory is served.
-func tell(ready *os.File) error {
+// reportReady reports that the directory is served.
+func reportReady(ready *os.File) error {
 	if ready == nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ func readStat(pid int) (procStat, error) {
 	return parseStat(data)
 }
 
-// alive tells whether the process that was started at ticks under pid still
+// alive reports whether the process that was started at ticks under pid still
 // runs, and is not just an exit status that nobody has fetched.
 func alive(pid int, ticks uint64) bool {
 	st, err := readStat(pid)
@@ -84,7 +84,7 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// hasMarker tells whether a process was started for the task of that ID.
+// hasMarker reports whether a process was started for the task of that ID.
 func hasMarker(pid int, id string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -236,7 +236,7 @@ func countOf(data []byte, name string) uint64 {
 	return 0
 }
 
-// childOf takes the child's pid out of what waitid(2) gave. The kernel puts a
+// childOf takes the child's pid out of the result of waitid(2). The kernel puts a
 // union after three ints, aligned to a pointer; the pid comes first in it.
 func childOf(info *unix.Siginfo) int {
 	const ints = 3 * unsafe.Sizeof(int32(0))

@@ -122,7 +122,7 @@ func readFrame(r io.Reader, v any) error {
 	return nil
 }
 
-// codes pairs the errors that callers tell apart with their names on the wire.
+// codes pairs the errors that callers distinguish with their names on the wire.
 // Names are never changed nor used again.
 var codes = []struct {
 	code string

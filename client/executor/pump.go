@@ -15,7 +15,7 @@ import (
 
 const (
 	// pipeSize is how much a task may write while nobody empties its pipe. It is
-	// the most that an unprivileged process may ask for by default; if even that
+	// the most that an unprivileged process may request by default; if even that
 	// is refused the kernel's 64 KiB stay.
 	pipeSize = 1 << 20
 	// retryWrite is how long output is thrown away after a file could not be
@@ -122,7 +122,7 @@ func (p *pump) drain(fd uintptr) {
 }
 
 // move takes some of what the FIFO holds, into the file or, while that cannot be
-// written, into nothing. It gives how much it took, 0 at the end, or EAGAIN.
+// written, into nothing. It returns how much it took, 0 at the end, or EAGAIN.
 func (p *pump) move(fd int) (int, error) {
 	now := time.Now()
 	if !p.failed.IsZero() {
@@ -187,7 +187,7 @@ func (p *pump) read(fd int) (int, error) {
 	}
 }
 
-// note says in the file what was lost, if anything was, and tells whether the
+// note says in the file what was lost, if anything was, and reports whether the
 // file can be written again.
 func (p *pump) note(now time.Time, last bool) bool {
 	if p.failed.IsZero() || (last && p.lost == 0) {

@@ -138,7 +138,7 @@ func (c *session) greet() error {
 	return c.conn.SetDeadline(time.Time{})
 }
 
-// begin gives a request its context; false if there are too many.
+// begin returns the context of a request; false if there are too many.
 func (c *session) begin(ctx context.Context, seq uint64) (context.Context, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *session) send(resp *response) {
 	}
 }
 
-// handle does what a request asks for.
+// handle executes a request.
 func (s *server) handle(ctx context.Context, req *request) *response {
 	resp := &response{Seq: req.Seq}
 	var err error
@@ -213,7 +213,7 @@ func (s *server) handle(ctx context.Context, req *request) *response {
 	return resp
 }
 
-// handleTask gives a task's status: now, or for wait and stop once it has ended.
+// handleTask returns a task's status: now, or for wait and stop once it has ended.
 func (s *server) handleTask(ctx context.Context, req *request) (*Status, error) {
 	t, err := s.get(req.ID)
 	if err != nil {

@@ -152,7 +152,7 @@ func (s *server) list() []*task {
 }
 
 // start starts a task. One that has been started under that ID already is left
-// as it is and its status given, so that a request may be repeated.
+// as it is and its status returned, so that a request may be repeated.
 func (s *server) start(spec *Spec, now time.Time) (Status, error) {
 	if spec == nil {
 		return Status{}, fmt.Errorf("%w: no task given", ErrInvalid)
@@ -308,7 +308,7 @@ func (s *server) reapOne(pid int, t *task) {
 }
 
 // finish does what is to be done after a task's process has gone: the processes
-// that escaped, the output, the record; then it tells those who wait.
+// that escaped, the output, the record; then it notifies those who wait.
 func (s *server) finish(t *task, exit *Exit) {
 	t.endWatch()
 	killed := s.groups.kill(t.rec.Cgroup)
@@ -392,7 +392,7 @@ func (s *server) signal(id string, sig int) error {
 	return t.signalGroup(syscall.Signal(sig))
 }
 
-// stop asks a task to end and has it killed after timeout. The task's done tells
+// stop signals a task to end and has it killed after timeout. The task's done is closed
 // when it has.
 func (s *server) stop(t *task, sig int, timeout time.Duration) error {
 	if sig < 1 || sig > 64 {

@@ -73,7 +73,7 @@ func (t *task) signalGroup(sig unix.Signal) error {
 	return nil
 }
 
-// killBy has the group killed in d, or earlier if that was asked for before.
+// killBy has the group killed in d, or earlier if that was requested before.
 func (t *task) killBy(d time.Duration, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -301,7 +301,7 @@ func exitOf(ws unix.WaitStatus, now time.Time) *Exit {
 	return e
 }
 
-// oomKilled tells whether the kernel killed in a cgroup for want of memory.
+// oomKilled reports whether the kernel killed in a cgroup for want of memory.
 func oomKilled(cgroup string) bool {
 	if cgroup == "" {
 		return false

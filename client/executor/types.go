@@ -82,7 +82,7 @@ func (s *Spec) Validate() error {
 	for _, list := range [][]string{s.Args, s.Env} {
 		for _, v := range list {
 			if strings.ContainsRune(v, 0) {
-				return fmt.Errorf("argument or environment variable %q: must not hold a zero byte", v)
+				return fmt.Errorf("argument or environment variable %q: must not contain a zero byte", v)
 			}
 			total += len(v) + 1
 		}
@@ -160,7 +160,7 @@ type Stats struct {
 	At        time.Time
 }
 
-// The errors that callers tell apart; they survive the socket.
+// The errors that callers distinguish; they survive the socket.
 var (
 	// ErrNotFound: no task of that ID.
 	ErrNotFound = errors.New("no such task in the executor")

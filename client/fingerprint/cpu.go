@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// fallbackMHz counts for a core whose speed nobody tells (many virtual machines).
+// fallbackMHz counts for a core whose speed is not reported (many virtual machines).
 const fallbackMHz = 1000
 
 // core is a processor that is online.

@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// defaultSpeed is taken for an interface that tells none, in Mbit/s.
+// defaultSpeed is assumed for an interface that reports none, in Mbit/s.
 const defaultSpeed = 1000
 
 // network finds the interface that tasks get, with its addresses.

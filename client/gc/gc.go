@@ -23,7 +23,7 @@ type Ended struct {
 	At time.Time // when it ended
 }
 
-// Pick gives the allocations to remove now, the oldest first: as many as exceed the
+// Pick returns the allocations to remove now, the oldest first: as many as exceed the
 // count, and at least one while the disk is too full (it is measured again after).
 func Pick(ended []Ended, running int, diskPercent float64, limits Limits) []string {
 	n := len(ended) + running - limits.MaxAllocs

@@ -97,7 +97,7 @@ func drain(ctx context.Context, r *Reader, fn func(Chunk) error) error {
 	}
 }
 
-// watch gives a channel that holds a token whenever a file of the stream may
+// watch returns a channel that holds a token whenever a file of the stream may
 // have changed since the last one was taken.
 func watch(src Source) (wake <-chan struct{}, stop func(), err error) {
 	if err := src.Validate(); err != nil {
@@ -155,7 +155,7 @@ func watchLoop(w *fsnotify.Watcher, src Source, tokens chan<- struct{}, finished
 	}
 }
 
-// pollLoop gives a token now and then until quit is closed.
+// pollLoop sends a token now and then until quit is closed.
 func pollLoop(tokens chan<- struct{}, quit <-chan struct{}, finished chan<- struct{}) {
 	defer close(finished)
 	t := time.NewTicker(pollInterval)

@@ -44,7 +44,7 @@ type Reader struct {
 // OpenReader places a reader offset bytes after the start (OriginStart, or an
 // empty origin) or before the end (OriginEnd) of all files there are, counted
 // over the files as if they were one. An offset beyond them means the end, or
-// the start. A stream without files yet is not an error: Next gives io.EOF until
+// the start. A stream without files yet is not an error: Next returns io.EOF until
 // there is something.
 func OpenReader(src Source, origin string, offset int64) (*Reader, error) {
 	if err := src.Validate(); err != nil {
@@ -82,7 +82,7 @@ func OpenReader(src Source, origin string, offset int64) (*Reader, error) {
 	return r, nil
 }
 
-// Next gives the next piece. io.EOF means that there is no more at the moment;
+// Next returns the next piece. io.EOF means that there is no more at the moment;
 // Next may be called again later. A reader that is so slow that files are
 // deleted before it came to them goes on with the oldest that is left.
 func (r *Reader) Next() (Chunk, error) {
@@ -155,7 +155,7 @@ func (r *Reader) open() error {
 	}
 }
 
-// hasLater tells whether the stream has a file after the one being read.
+// hasLater reports whether the stream has a file after the one being read.
 func (r *Reader) hasLater() (bool, error) {
 	_, err := os.Lstat(r.src.Path(r.idx + 1))
 	if err == nil {

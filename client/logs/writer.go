@@ -69,7 +69,7 @@ func (w *Writer) open(index int) error {
 	return nil
 }
 
-// room rotates if the file is full and tells how much still fits into it. It
+// room rotates if the file is full and returns how much still fits into it. It
 // rotates only when there is something to write, so the last file of an ended
 // task is never empty without need.
 func (w *Writer) room() (int64, error) {

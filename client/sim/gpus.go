@@ -93,7 +93,7 @@ func (t *tree) add(g GPUs) {
 	}
 }
 
-// socket gives the cell of a socket.
+// socket returns the cell of a socket.
 func (t *tree) socket(n int) string {
 	id := "socket-" + strconv.Itoa(n)
 	if !t.sockets[n] {

@@ -118,7 +118,7 @@ func Parse(src []byte, filename string) ([]Shape, error) {
 	return shapes, nil
 }
 
-// explain gives each diagnostic in a line of its own.
+// explain puts each diagnostic on a line of its own.
 func explain(diags hcl.Diagnostics) error {
 	var errs []error
 	for _, d := range diags {

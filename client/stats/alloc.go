@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// window is the least time between two measurements that a rate is told from.
+// window is the least time between two measurements that a rate is computed from.
 const window = 100 * time.Millisecond
 
 // Sampler measures running tasks. It is safe for use by many goroutines.
@@ -46,7 +46,7 @@ func (s *Sampler) Alloc(ctx context.Context, handles map[string]driver.Handle) (
 	return out, nil
 }
 
-// pair gives two measurements of h that lie apart enough.
+// pair returns two measurements of h that lie apart enough.
 func (s *Sampler) pair(ctx context.Context, h driver.Handle) (prev, now driver.Stats, err error) {
 	s.mu.Lock()
 	prev, known := s.last[h]

@@ -1,4 +1,4 @@
-// Package stats measures what tasks and the machine use. It asks the tasks' drivers
-// and the kernel when it is asked itself; it keeps only the last measurement of
-// each, to tell rates from it.
+// Package stats measures what tasks and the machine use. It queries the tasks' drivers
+// and the kernel when it is called; it keeps only the last measurement of
+// each, to compute rates from it.
 package stats

@@ -70,7 +70,7 @@ func (h *Host) Busy() []float64 {
 	return out
 }
 
-// Booted returns when the machine was started; now if the system does not tell.
+// Booted returns when the machine was started; now if the system does not say.
 func Booted() time.Time {
 	return time.Now().Add(-time.Duration(uptime()) * time.Second) //nolint:gosec // seconds of a machine
 }
@@ -84,7 +84,7 @@ func uptime() uint64 {
 	return uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
 }
 
-// deviceOf is what is mounted where path lies; empty if the system does not tell.
+// deviceOf is what is mounted where path lies; empty if the system does not say.
 func deviceOf(ctx context.Context, path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

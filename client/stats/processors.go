@@ -17,7 +17,7 @@ type processor struct {
 	user, system, idle float64
 }
 
-// processors reads what the kernel tells of each processor.
+// processors reads what the kernel reports of each processor.
 func processors() ([]processor, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

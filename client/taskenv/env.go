@@ -157,7 +157,7 @@ func coreList(cores []uint16) string {
 	return b.String()
 }
 
-// ports sets the variables of the group's ports, and of those that tasks asked
+// ports sets the variables of the group's ports, and of those that tasks request
 // for in the older way.
 func (e *Env) ports(in Input) {
 	r := in.Alloc.AllocatedResources

@@ -58,7 +58,7 @@ func hasGPUs(n *structs.Node) bool {
 	return false
 }
 
-// gang tells a member of a gang its peers (semantics part 2).
+// gang sets the variables by which a member of a gang finds its peers (semantics part 2).
 func (e *Env) gang(g *structs.AllocGang) {
 	if g == nil {
 		return

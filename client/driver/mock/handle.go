@@ -53,7 +53,7 @@ func (h *handle) endBy(at time.Time, killed bool) {
 	})
 }
 
-// end tells that the task has ended. h.mu is held.
+// end notifies that the task has ended. h.mu is held.
 func (h *handle) end() {
 	h.over = true
 	for _, stop := range h.stopTalk {
@@ -164,7 +164,7 @@ func (h *handle) Stop(ctx context.Context, timeout time.Duration, name string) e
 	return err
 }
 
-// Stats gives zeros: a mock uses nothing.
+// Stats returns zeros: a mock uses nothing.
 func (h *handle) Stats(context.Context) (driver.Stats, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

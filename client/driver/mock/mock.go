@@ -1,5 +1,5 @@
 // Package mock is the driver mock_driver: tasks that do nothing but take time,
-// end as their config says and say what it tells them to. It serves tests and
+// end as their config says and print what it says. It serves tests and
 // simulated nodes, so a task must cost next to nothing: a timer and a few hundred
 // bytes, and no goroutine unless somebody calls Wait.
 //
@@ -24,7 +24,7 @@ const Name = "mock_driver"
 type Clock interface {
 	Now() time.Time
 	// AfterFunc calls f on a goroutine of its own in d. stop takes that back and
-	// tells whether it was in time.
+	// reports whether it was in time.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -77,7 +77,7 @@ type plan struct {
 	ExitSignal            int           `json:",omitempty"`
 	ExitErrMsg            string        `json:",omitempty"`
 	SignalError           string        `json:",omitempty"`
-	// KillAfter is how long the task takes to end once it is told to.
+	// KillAfter is how long the task takes to end once it is stopped.
 	KillAfter time.Duration `json:",omitempty"`
 	Stdout    speech
 	Stderr    speech
@@ -137,7 +137,7 @@ type state struct {
 	ID        string
 	StartedAt time.Time
 	Plan      *plan
-	Logs      logPlace
+	Logs      logDest
 	// SuspendedAt is since when the task's time stands still; zero: it does not.
 	SuspendedAt time.Time `json:"PausedAt,omitzero"`
 }
@@ -171,7 +171,7 @@ func (d *Driver) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 	} else {
 		d.last.Store(p)
 	}
-	s := &state{Version: 1, ID: task.ID, StartedAt: d.clock.Now(), Plan: p, Logs: placeOf(task)}
+	s := &state{Version: 1, ID: task.ID, StartedAt: d.clock.Now(), Plan: p, Logs: logDestOf(task)}
 	return d.begin(s, true)
 }
 

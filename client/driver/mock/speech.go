@@ -9,18 +9,18 @@ import (
 	"github.com/nomadish/nomadish/client/logs"
 )
 
-// logPlace is where a task's words go; an empty Dir: nowhere.
-type logPlace struct {
+// logDest is where a task's words go; an empty Dir: nowhere.
+type logDest struct {
 	Dir, Task string `json:",omitempty"`
 	MaxFiles  int    `json:",omitempty"`
 	MaxBytes  int64  `json:",omitempty"`
 }
 
-func placeOf(task *driver.TaskConfig) logPlace {
+func logDestOf(task *driver.TaskConfig) logDest {
 	if task.Logs.Disabled || task.LogDir == "" {
-		return logPlace{}
+		return logDest{}
 	}
-	p := logPlace{Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles, MaxBytes: int64(task.Logs.MaxFileSizeMB) << 20}
+	p := logDest{Dir: task.LogDir, Task: task.Name, MaxFiles: task.Logs.MaxFiles, MaxBytes: int64(task.Logs.MaxFileSizeMB) << 20}
 	if p.MaxFiles <= 0 {
 		p.MaxFiles = driver.DefaultMaxFiles
 	}
@@ -32,7 +32,7 @@ func placeOf(task *driver.TaskConfig) logPlace {
 
 // write appends words to a stream. The files are open only meanwhile: many tasks
 // speak seldom.
-func (p logPlace) write(stream, words string) error {
+func (p logDest) write(stream, words string) error {
 	w, err := logs.OpenWriter(logs.Source{Dir: p.Dir, Task: p.Task, Stream: stream}, p.MaxFiles, p.MaxBytes)
 	if err != nil {
 		return fmt.Errorf("%s: %w", stream, err)
@@ -90,7 +90,7 @@ func (h *handle) sayNext(i int, stream string, s speech) {
 		if h.over || h.suspensions != suspensions {
 			return
 		}
-		// Nobody can be told, and the task goes on as one that writes to a full
+		// It cannot be reported, and the task goes on as one that writes to a full
 		// disk does.
 		_ = h.s.Logs.write(stream, s.Text)
 		h.sayNext(i, stream, s)

@@ -119,12 +119,12 @@ func (l *limiter) pids(cfg *config) int64 {
 // nodePids is how many processes the node lets a task have; 0: no limit.
 func (l *limiter) nodePids() int { return max(0, cmp.Or(l.Pids, defaultPids)) }
 
-// notes say what a task asked for and does not get.
+// notes say what a task requests and does not get.
 func (l *limiter) notes(c *executor.Cgroup, cfg *config) []string {
 	node := l.nodePids()
 	if c == nil || node == 0 || cfg.pidsLimit <= node {
 		return nil
 	}
-	return []string{fmt.Sprintf(`pids_limit: the task asks for %d processes and threads, and this node allows %d, which is its limit; `+
+	return []string{fmt.Sprintf(`pids_limit: the task requests %d processes and threads, and this node allows %d, which is its limit; `+
 		`a node allows more with plugin "raw_exec" { config = { pids_limit = %d } }`, cfg.pidsLimit, node, cfg.pidsLimit)}
 }

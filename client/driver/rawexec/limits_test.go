@@ -44,7 +44,7 @@ func TestLimitsOfTask(t *testing.T) {
 		l := &limiter{Limits: Limits{Parent: "p/agent", Pids: c.node}}
 		cfg := &config{pidsLimit: c.task}
 		notes := strings.Join(l.notes(l.forTask(&driver.TaskConfig{}, cfg), cfg), "; ")
-		said := "asks for " + strconv.Itoa(c.task) + " processes and threads, and this node allows " + strconv.Itoa(c.allowed)
+		said := "requests " + strconv.Itoa(c.task) + " processes and threads, and this node allows " + strconv.Itoa(c.allowed)
 		if lowered := c.allowed > 0; lowered != (notes != "") || lowered && !strings.Contains(notes, said) {
 			t.Errorf("node %d, task %d: %q", c.node, c.task, notes)
 		}

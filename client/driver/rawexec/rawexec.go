@@ -30,7 +30,7 @@ import (
 // Name is the word that a job's task writes after "driver =".
 const Name = "raw_exec"
 
-// switchedOff tells who meets the driver where it is off how to have it. The block stands
+// switchedOff says how to switch the driver on where it is off. The block stands
 // on one line so that it can be taken over as it is.
 const switchedOff = `switched off, as it is unless asked for, since its tasks can do whatever the agent can; to have it, put ` +
 	`plugin "raw_exec" { config = { enabled = true } } into the configuration of the node's agent and restart that`
@@ -71,7 +71,7 @@ func New(exec *executor.Client, opts Options) *Driver {
 // Name is "raw_exec".
 func (d *Driver) Name() string { return Name }
 
-// Fingerprint tells whether the driver is switched on.
+// Fingerprint reports whether the driver is switched on.
 func (d *Driver) Fingerprint(context.Context) driver.Fingerprint {
 	if !d.opts.Enabled {
 		return driver.Fingerprint{Health: driver.HealthUndetected, Description: switchedOff}
@@ -137,7 +137,7 @@ func parse(values map[string]any) (*config, error) {
 		c.Fail("pids_limit", "must be at least 1, or 0 for the node's own limit, not %d", cfg.pidsLimit)
 	}
 	if strings.Contains(cfg.cgroupV2, "..") {
-		c.Fail("cgroup_v2_override", "must not hold %q", "..")
+		c.Fail("cgroup_v2_override", "must not contain %q", "..")
 	}
 	for _, p := range cfg.deniedEnv {
 		if _, err := path.Match(p, ""); err != nil {

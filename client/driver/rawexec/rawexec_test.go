@@ -284,7 +284,7 @@ func TestStartGivenUp(t *testing.T) {
 	}
 }
 
-// Nor does one that is given up while it is on its way: it has come to nothing, or is told of, whatever of the two was first.
+// Nor does one that is given up while it is on its way: it has come to nothing, or is notified of, whatever of the two was first.
 func TestStartGivenUpOnItsWay(t *testing.T) {
 	d, _ := node(t)
 	for i := range 100 {
