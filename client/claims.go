@@ -9,30 +9,30 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// claims holds a new allocation back until what it was given is free in truth. The
-// servers count what they have asked to stop, or to suspend, as free at once; the node
-// cannot. Ports, cores and devices have one holder at a time (parts of a device several,
-// up to all of it). Of processor, memory and disk no more is given than the node has.
+// claims delays a new allocation until what the servers assigned to it is really free. The
+// servers count an allocation that they stop or suspend as gone at once; the node
+// cannot. Ports, cores and devices are reserved by one allocation at a time (parts of a device by
+// several, up to all of it). Of processor, memory and disk no more is reserved than the node has.
 //
 // The oldest claim comes first. A younger one may pass an older one that still waits,
-// but only if both fit once those have let go that the older ones wait for: so none
-// waits longer than for the end of what was ending when it came. Who waits holds nothing,
-// so no two wait for each other. And nobody waits for room if nobody is about to let
-// some go: then the servers, who know what fits, are right.
+// but only if both fit once the allocations that the older ones wait for have released theirs: so none
+// waits longer than for the end of what was ending when it came. A claim reserves nothing while it waits,
+// so no two wait for each other. No claim waits for room unless an allocation is about to release
+// some: otherwise the servers, which know what fits, are right.
 type claims struct {
 	has func() room
 
-	mu      sync.Mutex
-	held    map[string]*holding // by allocation
-	names   map[string]string   // ports and cores → allocation
-	devices map[string]int      // → thousandths that are held
-	sum     room                // of all that is held
-	leavers int                 // how many of held are leaving
-	waiting []*claim            // oldest first
+	mu           sync.Mutex
+	reservations map[string]*reservation // by allocation
+	names        map[string]string       // ports and cores → allocation
+	devices      map[string]int          // → thousandths that are reserved
+	sum          room                    // of all reservations
+	leavers      int                     // how many of reservations are leaving
+	waiting      []*claim                // oldest first
 }
 
-// holding is what one allocation holds.
-type holding struct {
+// reservation is what one allocation has reserved.
+type reservation struct {
 	*need
 	leaving   bool // the servers count it as free, all or but for what a suspended one keeps
 	stopped   bool // for good
@@ -44,22 +44,22 @@ type claim struct {
 	id string
 	*need
 	grant func()
-	// behind are those that were to let go when it came.
+	// behind are those that were to release theirs when it came.
 	behind []string
 }
 
 func newClaims(has func() room) *claims {
-	return &claims{has: has, held: map[string]*holding{}, names: map[string]string{}, devices: map[string]int{}}
+	return &claims{has: has, reservations: map[string]*reservation{}, names: map[string]string{}, devices: map[string]int{}}
 }
 
-// claim asks for what an allocation needs. ok: it has it. Else grant is called, on the
+// claim reserves what an allocation needs. ok: it has it. Else grant is called, on the
 // goroutine of a release, once it has it; the answer names those that it waits for, when
 // it begins to wait. An allocation that runs already takes what it needs by force; one
 // that was suspended adds to what it kept.
 func (c *claims) claim(id string, n *need, force bool, grant func()) (ok bool, waitsFor []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.held[id]; h != nil && !h.suspended {
+	if h := c.reservations[id]; h != nil && !h.suspended {
 		return true, nil
 	}
 	if c.waits(id) {
@@ -67,11 +67,11 @@ func (c *claims) claim(id string, n *need, force bool, grant func()) (ok bool, w
 	}
 	w := &claim{id: id, need: n, grant: grant}
 	if force || c.fits(w, c.waiting) {
-		c.take(id, n)
+		c.reserve(id, n)
 		return true, nil
 	}
 	waitsFor = c.blockers(w)
-	for other, h := range c.held { // a set: the order cannot show
+	for other, h := range c.reservations { // a set: the order cannot show
 		if h.leaving {
 			w.behind = append(w.behind, other)
 		}
@@ -84,8 +84,8 @@ func (c *claims) claim(id string, n *need, force bool, grant func()) (ok bool, w
 func (c *claims) keep(id string, n *need) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.take(id, n.whileSuspended())
-	c.held[id].suspended = true
+	c.reserve(id, n.whileSuspended())
+	c.reservations[id].suspended = true
 }
 
 // isWaiting reports whether an allocation waits.
@@ -99,7 +99,7 @@ func (c *claims) waits(id string) bool {
 	return slices.ContainsFunc(c.waiting, func(w *claim) bool { return w.id == id })
 }
 
-// fits tells whether an allocation can have what it needs now, without being in the way
+// fits reports whether an allocation can have what it needs now, without being in the way
 // of older ones that wait.
 func (c *claims) fits(w *claim, older []*claim) bool {
 	for _, name := range w.names {
@@ -112,13 +112,13 @@ func (c *claims) fits(w *claim, older []*claim) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.after, c.holdsOn) && c.hasRoom(w, older)
+	return !slices.ContainsFunc(w.after, c.isLeaving) && c.hasRoom(w, older)
 }
 
-// holdsOn tells whether an allocation is to let go and has not yet. One that was
+// isLeaving reports whether an allocation is to release its reservation and has not yet. One that was
 // suspended, and goes on by now, does so beside those that it made room for.
-func (c *claims) holdsOn(id string) bool {
-	h := c.held[id]
+func (c *claims) isLeaving(id string) bool {
+	h := c.reservations[id]
 	return h != nil && h.leaving
 }
 
@@ -136,7 +136,7 @@ func (c *claims) hasRoom(w *claim, older []*claim) bool {
 	for _, o := range older {
 		sum = c.with(sum, o)
 		for _, id := range o.behind {
-			if h := c.held[id]; h != nil && h.leaving && !gone[id] {
+			if h := c.reservations[id]; h != nil && h.leaving && !gone[id] {
 				gone[id] = true
 				sum = sum.minus(h.room)
 			}
@@ -148,19 +148,19 @@ func (c *claims) hasRoom(w *claim, older []*claim) bool {
 	return true
 }
 
-// with adds what one that waits would hold more than it does.
+// with adds what a waiting claim would reserve beyond what its allocation has reserved.
 func (c *claims) with(sum room, w *claim) room {
 	sum = sum.plus(w.room)
-	if h := c.held[w.id]; h != nil {
+	if h := c.reservations[w.id]; h != nil {
 		sum = sum.minus(h.room)
 	}
 	return sum
 }
 
-// blockers lists who has to let go before an allocation can have what it needs.
+// blockers lists the allocations that have to release theirs before an allocation can have what it needs.
 func (c *claims) blockers(w *claim) []string {
 	found := map[string]bool{}
-	for id, h := range c.held {
+	for id, h := range c.reservations {
 		shared := slices.ContainsFunc(h.names, func(n string) bool { return slices.Contains(w.names, n) })
 		for d := range h.devices {
 			shared = shared || w.devices[d] > 0 && c.devices[d]+w.devices[d] > wholeDevice
@@ -170,7 +170,7 @@ func (c *claims) blockers(w *claim) []string {
 		}
 	}
 	if len(found) == 0 { // it is room that it waits for
-		for id, h := range c.held {
+		for id, h := range c.reservations {
 			if h.leaving {
 				found[id] = true
 			}
@@ -180,9 +180,9 @@ func (c *claims) blockers(w *claim) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func (c *claims) take(id string, n *need) {
-	c.give(id)
-	c.held[id] = &holding{need: n}
+func (c *claims) reserve(id string, n *need) {
+	c.free(id)
+	c.reservations[id] = &reservation{need: n}
 	c.sum = c.sum.plus(n.room)
 	for _, name := range n.names {
 		c.names[name] = id
@@ -192,14 +192,14 @@ func (c *claims) take(id string, n *need) {
 	}
 }
 
-// give takes back what an allocation holds.
-func (c *claims) give(id string) {
-	h := c.held[id]
+// free drops the reservation of an allocation.
+func (c *claims) free(id string) {
+	h := c.reservations[id]
 	if h == nil {
 		return
 	}
 	c.setLeaving(h, false)
-	delete(c.held, id)
+	delete(c.reservations, id)
 	c.sum = c.sum.minus(h.room)
 	for _, name := range h.names {
 		if c.names[name] == id { // else somebody took it by force
@@ -214,12 +214,12 @@ func (c *claims) give(id string) {
 }
 
 // leave notes what the servers want of an allocation: that it stops, or is suspended.
-// What it is to give back counts as free with them already. stays: it was to let go, and
-// is not any more; look must follow, as others may wait for it.
+// What it is to release counts as free with them already. stays: it was to release it, and
+// is not any more; grantWaiting must follow, as others may wait for it.
 func (c *claims) leave(id string, stops, suspended bool) (stays bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.held[id]
+	h := c.reservations[id]
 	if h == nil {
 		return false
 	}
@@ -229,7 +229,7 @@ func (c *claims) leave(id string, stops, suspended bool) (stays bool) {
 	return was && !h.leaving
 }
 
-func (c *claims) setLeaving(h *holding, leaving bool) {
+func (c *claims) setLeaving(h *reservation, leaving bool) {
 	switch {
 	case leaving && !h.leaving:
 		c.leavers++
@@ -239,20 +239,20 @@ func (c *claims) setLeaving(h *holding, leaving bool) {
 	h.leaving = leaving
 }
 
-// look grants what can be granted. It must not be called with an allocation's lock held.
-func (c *claims) look() { c.change(func() {}, "") }
+// grantWaiting grants what can be granted. It must not be called with an allocation's lock held.
+func (c *claims) grantWaiting() { c.change(func() {}, "") }
 
-// release frees what an allocation holds, or withdraws its claim, and grants what
+// release drops the reservation of an allocation, or withdraws its claim, and grants what
 // can be granted then. It must not be called with an allocation's lock held.
-func (c *claims) release(id string) { c.change(func() { c.give(id) }, id) }
+func (c *claims) release(id string) { c.change(func() { c.free(id) }, id) }
 
 // suspend releases what a suspended allocation does not keep, as release does.
 func (c *claims) suspend(id string) {
 	c.change(func() {
-		if h := c.held[id]; h != nil && !h.suspended {
+		if h := c.reservations[id]; h != nil && !h.suspended {
 			stopped := h.stopped
-			c.take(id, h.need.whileSuspended())
-			h = c.held[id]
+			c.reserve(id, h.need.whileSuspended())
+			h = c.reservations[id]
 			h.suspended, h.stopped = true, stopped
 			c.setLeaving(h, stopped)
 		}
@@ -268,7 +268,7 @@ func (c *claims) change(fn func(), withdraws string) {
 	var grants []func()
 	for _, w := range c.waiting {
 		if c.fits(w, still) {
-			c.take(w.id, w.need)
+			c.reserve(w.id, w.need)
 			grants = append(grants, w.grant)
 		} else {
 			still = append(still, w)
@@ -281,7 +281,7 @@ func (c *claims) change(fn func(), withdraws string) {
 	}
 }
 
-// waitText says for people what an allocation waits for.
+// waitText returns a message that names what an allocation waits for.
 func waitText(ids []string) string {
 	if len(ids) == 0 {
 		return "Waits for room"

@@ -23,20 +23,20 @@ func newClaimer(t *testing.T, has room) *claimer {
 	return &claimer{claims: newClaims(func() room { return has }), t: t}
 }
 
-func (c *claimer) ask(id string, n *need) (bool, []string) {
-	return c.claim(id, n, false, func() { c.granted = append(c.granted, id) })
+func (c *claimer) request(id string, n *need) (bool, []string) {
+	return c.claims.claim(id, n, false, func() { c.granted = append(c.granted, id) })
 }
 
 func (c *claimer) has(id string, n *need) {
 	c.t.Helper()
-	if ok, waitsFor := c.ask(id, n); !ok {
+	if ok, waitsFor := c.request(id, n); !ok {
 		c.t.Fatalf("%s waits for %q", id, waitsFor)
 	}
 }
 
 func (c *claimer) waitsFor(id string, n *need, want ...string) {
 	c.t.Helper()
-	if ok, got := c.ask(id, n); ok || !slices.Equal(got, want) {
+	if ok, got := c.request(id, n); ok || !slices.Equal(got, want) {
 		c.t.Fatalf("%s: has it %v, waits for %q, want %q", id, ok, got, want)
 	}
 }
@@ -57,7 +57,7 @@ func TestClaimsOfNames(t *testing.T) {
 	c.has("a", names("p1 p2")) // it has it already
 	c.waitsFor("b", names("p2 p3"), "a")
 	c.waitsFor("c", names("p2"), "a")
-	c.has("d", names("p3")) // a waiting claim holds nothing
+	c.has("d", names("p3")) // a waiting claim reserves nothing
 	c.has("e", names(""))
 	c.release("a")
 	c.wantGranted("c") // d has p3
@@ -119,7 +119,7 @@ func TestClaimsOfWhoStays(t *testing.T) {
 	if !c.leave("victim", false, false) {
 		t.Fatal("it stays, and nobody is told")
 	}
-	c.look()
+	c.grantWaiting()
 	c.wantGranted("new")
 	c.has("other", memory(10))
 	if c.leave("other", false, false) || c.leave("other", true, false) || c.leave("nobody", false, false) {
@@ -162,7 +162,7 @@ func TestClaimsOfTheSuspended(t *testing.T) {
 		t.Fatalf("held in all: %+v", c.sum)
 	}
 	c.waitsFor("suspended", whole(), "new")
-	if ok, waitsFor := c.ask("suspended", whole()); ok || waitsFor != nil {
+	if ok, waitsFor := c.request("suspended", whole()); ok || waitsFor != nil {
 		t.Fatalf("asked again: %v, %q", ok, waitsFor)
 	}
 	c.release("new")

@@ -35,25 +35,25 @@ const nodesPerSession = 250
 
 // Client is the running agent.
 type Client struct {
-	config  Config
-	logger  hclog.Logger
-	group   *group
-	servers *servers   // as the own node, or else the first, knows them
-	links   []*servers // all there are: nodes that share one share a session
-	mux     *wire.Mux
-	drivers *driver.Registry
-	store   *state.Store // nil: nothing is kept
-	jobs    *jobs
-	baseEnv map[string]string
-	nodes   []*node // the client's own first, if there is one
-	host    *stats.Host
-	sampler *stats.Sampler
-	gpus    *gpu.Watcher // nil: none are looked for
-	disk    *disk.Watch  // nil: there is no node with files
-	meta    *metadata    // of the own node; nil: there is none
-	gossip  *gossiper    // of the first node that gossips; nil: none does
-	told    wire.Once    // warnings that were logged
-	meter   *meter
+	config   Config
+	logger   hclog.Logger
+	group    *group
+	servers  *servers   // as the own node, or else the first, knows them
+	links    []*servers // all there are: nodes that share one share a session
+	mux      *wire.Mux
+	drivers  *driver.Registry
+	store    *state.Store // nil: nothing is kept
+	jobs     *jobs
+	baseEnv  map[string]string
+	nodes    []*node // the client's own first, if there is one
+	host     *stats.Host
+	sampler  *stats.Sampler
+	gpus     *gpu.Watcher // nil: none are looked for
+	disk     *disk.Watch  // nil: there is no node with files
+	meta     *metadata    // of the own node; nil: there is none
+	gossip   *gossiper    // of the first node that gossips; nil: none does
+	logLimit wire.Once    // warnings that were logged
+	meter    *meter
 }
 
 // New starts a client. It returns once what it does on this machine is ready; it
@@ -240,7 +240,7 @@ func (c *Client) start() {
 		}
 		if n.dir != "" {
 			c.group.Go(n.collectOld)
-			c.group.Go(n.lookAgain)
+			c.group.Go(n.watchChanges)
 		}
 	}
 	if c.disk != nil {
@@ -276,7 +276,7 @@ const (
 	serverLimit = 5 * time.Second // for all to answer, at once
 )
 
-// SetServers replaces the RPC addresses (host:port) of the servers known, those that were configured too. Servers tell of more
+// SetServers replaces the RPC addresses (host:port) of the servers known, those that were configured too. Servers name more
 // with their next answer. One of them must answer, or nothing is changed: a client that knows none that does is lost.
 func (c *Client) SetServers(addrs []string) error {
 	if len(addrs) == 0 || len(addrs) > maxServers {
@@ -307,7 +307,7 @@ func (c *Client) SetServers(addrs []string) error {
 			c.logger.Info("the servers were set", "servers", strings.Join(addrs, ", "))
 			return nil
 		}
-		why = telling(why, err)
+		why = moreTelling(why, err)
 	}
 	return structs.Errorf(structs.CodeBadRequest, "nothing was changed: none of %s answers as a server: %w", strings.Join(addrs, ", "), why).
 		WithHint("name the servers' RPC addresses, as in `server members`; their port is 4647 unless it is configured")

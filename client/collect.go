@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// collectOld removes old ended allocations, now and then and when it is asked to,
+// collectOld removes old ended allocations, now and then and on request,
 // until ctx ends.
 func (n *node) collectOld(ctx context.Context) {
 	t := time.NewTicker(n.c.config.GCInterval)
@@ -68,7 +68,7 @@ func (n *node) collectAll(ids []string) {
 	_ = g.Wait() // none fails
 }
 
-// collectOne removes an ended allocation because somebody asked for it.
+// collectOne removes an ended allocation on request.
 func (n *node) collectOne(id string) error {
 	r := n.runner(id)
 	if r == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Agent answers what operators ask of the agent that a client runs in.
+// Agent answers operators' queries of the agent that a client runs in.
 type Agent interface {
 	// Monitor sends the agent's log lines as frames until ctx ends.
 	Monitor(ctx context.Context, args *structs.AgentMonitorRequest, send func(any) error) error
@@ -27,7 +27,7 @@ type Agent interface {
 	Profile(ctx context.Context, args *structs.AgentProfileRequest) (*structs.AgentProfileReply, error)
 }
 
-// Config is what a client is told. Zero values mean the default that is named;
+// Config configures a client. Zero values mean the default that is named;
 // what has none named must be set.
 type Config struct {
 	// Region, Datacenter, NodeName, NodeClass, NodePool and Meta describe the
@@ -41,7 +41,7 @@ type Config struct {
 	// Version is ours, reported as the attributes nomad.version and nomadish.version.
 	Version string
 
-	// Servers are RPC addresses, host:port; at least one, unless Gossip has addresses to join. The servers tell
+	// Servers are RPC addresses, host:port; at least one, unless Gossip has addresses to join. The servers name
 	// of more.
 	Servers []string
 	// HTTPAddr is the agent's HTTP address as others reach it.
@@ -66,7 +66,7 @@ type Config struct {
 	Disk     structs.DiskLimit
 	DiskRoom func(dir string) (structs.DiskRoom, error)
 	// DiskInterval is how often they are looked at (default 1 s), LookInterval how often
-	// the machine is (default 15 s). What changes is told at once, and what changes within
+	// the machine is (default 15 s). What changes is reported at once, and what changes within
 	// ChangeInterval (default 1 s) after that together.
 	DiskInterval   time.Duration
 	LookInterval   time.Duration
@@ -133,16 +133,16 @@ type Config struct {
 	Simulate       []sim.Shape
 	SimulateBeside bool
 
-	// Agent answers what operators ask of the agent that the client runs in; nil: nobody does.
+	// Agent answers operators' queries of the agent that the client runs in; nil: nobody does.
 	Agent Agent
-	// Logger is told what happens; silent if nil.
+	// Logger logs what happens; silent if nil.
 	Logger hclog.Logger
 }
 
 // MockDriver is the name of the driver that simulated nodes run tasks with.
 const MockDriver = "mock_driver"
 
-// simulatedOnly tells whether there is no real node.
+// simulatedOnly reports whether there is no real node.
 func (c *Config) simulatedOnly() bool { return len(c.Simulate) > 0 && !c.SimulateBeside }
 
 // withDefaults fills what was not set.

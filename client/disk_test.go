@@ -22,7 +22,7 @@ func (s *fakeServer) eventsOf(node string) string {
 }
 
 // A full disk is told to the servers and to the tasks that run, which go on, and so is that there is room again.
-func TestDiskFullIsTold(t *testing.T) {
+func TestDiskFullIsReported(t *testing.T) {
 	r := newRig(t)
 	var free atomic.Uint64
 	free.Store(500 << 20)
@@ -62,8 +62,8 @@ func TestDiskFullFromTheStart(t *testing.T) {
 	}
 }
 
-// Bad GPUs are told at once, each kind of trouble in one event, however many devices it hits.
-func TestBadGPUsAreTold(t *testing.T) {
+// Bad GPUs are reported at once, each kind of trouble in one event, however many devices it hits.
+func TestBadGPUsAreReported(t *testing.T) {
 	r, f := gpuRig(t)
 	r.config.ChangeInterval = time.Millisecond
 	r.start()

@@ -21,12 +21,12 @@ import (
 // GossipConfig says whether and how the client gossips with the other clients and the servers of its region.
 type GossipConfig struct {
 	On bool
-	// BindAddr is host:port; port 0: any free one. Advertise is what others are told; empty: as bound.
+	// BindAddr is host:port; port 0: any free one. Advertise is what others learn; empty: as bound.
 	BindAddr, Advertise string
 	// MayMiss lets the client do without when another agent has the port.
 	MayMiss bool
 	Key     []byte // 16, 24 or 32 bytes; empty: it goes in the clear
-	// Join are addresses of any members, host or host:port. Servers tell of more.
+	// Join are addresses of any members, host or host:port. Servers name more.
 	Join []string
 	// Simulated lets simulated nodes gossip too, each on a port of its own.
 	Simulated bool
@@ -46,12 +46,12 @@ func KeepsGossipKeys(stateDir string) bool {
 
 // gossiper is one node's place in the gossip.
 type gossiper struct {
-	pool   *clientpool.Pool
-	ring   *keyring.Ring // of all nodes of the client; nil: the gossip goes in the clear
-	file   string        // that keeps it
-	told   *wire.Once
-	joiner *joiner
-	logger hclog.Logger
+	pool     *clientpool.Pool
+	ring     *keyring.Ring // of all nodes of the client; nil: the gossip goes in the clear
+	file     string        // that keeps it
+	logLimit *wire.Once
+	joiner   *joiner
+	logger   hclog.Logger
 }
 
 // GossipAddr is where others reach the client's part of the gossip; empty: it has none.
@@ -83,13 +83,13 @@ func (c *Client) openGossip() error {
 		}
 		conf := clientpool.Config{
 			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Keyring: ring,
-			ProbeInterval: g.ProbeInterval, First: c.told.FirstOf, Logger: n.logger.Named("gossip"),
+			ProbeInterval: g.ProbeInterval, First: c.logLimit.FirstOf, Logger: n.logger.Named("gossip"),
 		}
 		if !own {
 			conf.BindAddr, conf.Advertise = anyPort(g.BindAddr), ""
 		}
 		if own || c.gossip == nil {
-			conf.OnChange = c.heardOf
+			conf.OnChange = c.learnServer
 		}
 		pool, err := clientpool.New(conf)
 		if errors.Is(err, clientpool.ErrInUse) && len(c.config.Servers) == 0 {
@@ -102,7 +102,7 @@ func (c *Client) openGossip() error {
 		if err != nil {
 			return err
 		}
-		n.gossip = &gossiper{pool: pool, ring: ring, file: path, told: &c.told, joiner: newJoiner(pool, n.servers.known, g, conf.Logger), logger: conf.Logger}
+		n.gossip = &gossiper{pool: pool, ring: ring, file: path, logLimit: &c.logLimit, joiner: newJoiner(pool, n.servers.known, g, conf.Logger), logger: conf.Logger}
 		if c.gossip == nil {
 			c.gossip = n.gossip
 		}
@@ -119,9 +119,9 @@ func anyPort(addr string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// heardOf takes note of a server that the gossip tells of. Whether it is one shows when it is called: by its certificate, or, without
+// learnServer takes note of a server that the gossip names. Whether it is one shows when it is called: by its certificate, or, without
 // TLS, by being the only one there is.
-func (c *Client) heardOf(m clientpool.Member) {
+func (c *Client) learnServer(m clientpool.Member) {
 	if m.Role == clientpool.RoleServer && m.Alive() && m.RPCAddr != "" {
 		for _, l := range c.links {
 			l.hint(m.RPCAddr)
@@ -129,13 +129,13 @@ func (c *Client) heardOf(m clientpool.Member) {
 	}
 }
 
-// learn takes what a server told of the gossip.
-func (g *gossiper) learn(told *structs.ClientGossip) {
-	if g == nil || told == nil {
+// learn applies what a server says of the gossip.
+func (g *gossiper) learn(info *structs.ClientGossip) {
+	if g == nil || info == nil {
 		return
 	}
-	g.learnKeys(told)
-	g.joiner.learn(told.Addrs, told.Spread)
+	g.learnKeys(info)
+	g.joiner.learn(info.Addrs, info.Spread)
 }
 
 // missed takes note of a call of the servers that came to nothing.
@@ -145,7 +145,7 @@ func (g *gossiper) missed(err error) {
 	}
 }
 
-// keys are those that the node has, as its servers are told; nil: none.
+// keys are those that the node has, as reported to its servers; nil: none.
 func (g *gossiper) keys() *structs.GossipKeys {
 	if g == nil || g.ring == nil {
 		return nil
@@ -155,19 +155,19 @@ func (g *gossiper) keys() *structs.GossipKeys {
 }
 
 // learnKeys takes the ring of the servers, if it is newer.
-func (g *gossiper) learnKeys(told *structs.ClientGossip) {
+func (g *gossiper) learnKeys(info *structs.ClientGossip) {
 	var err error
 	switch {
-	case g.ring == nil && told.Primary == "":
+	case g.ring == nil && info.Primary == "":
 		return
 	case g.ring == nil:
 		err = errors.New("this client has no key")
-	case len(told.Keyring) > 0:
-		err = g.takeKeys(told.Keyring)
-	case told.Primary != "" && !slices.Contains(g.ring.Prints().Prints, told.Primary):
+	case len(info.Keyring) > 0:
+		err = g.takeKeys(info.Keyring)
+	case info.Primary != "" && !slices.Contains(g.ring.Prints().Prints, info.Primary):
 		err = errors.New("this client has only others: they may have been replaced while it was away")
 	}
-	if err != nil && g.told.First("keys "+err.Error(), time.Now()) {
+	if err != nil && g.logLimit.First("keys "+err.Error(), time.Now()) {
 		g.logger.Error("the gossip is encrypted with a key that this client does not get: it is not heard there; put the present key into "+
 			"client { gossip_encrypt }, remove the file, if there is one, and start it again", "file", g.file, "error", err)
 	}
@@ -213,7 +213,7 @@ func (c *Client) ping(context.Context, *structs.EmptyRequest) (*structs.WriteRep
 	return &structs.WriteReply{}, nil
 }
 
-// probe asks a neighbour by gossip whether it is there, for a server that does not hear it.
+// probe probes a neighbour by gossip, for a server that does not hear it.
 func (c *Client) probe(_ context.Context, req *structs.NodeProbeRequest) (*structs.NodeProbeReply, error) {
 	if c.gossip == nil {
 		return nil, structs.Errorf(structs.CodeUnsupported, "this client does not gossip")

@@ -21,7 +21,7 @@ const (
 	maxHeartbeatLimit = 10 * time.Second
 	retryFirst        = 50 * time.Millisecond
 	retryMost         = 2 * time.Second
-	quietFailures     = 2 * time.Second // without an answer before an operator is told
+	quietFailures     = 2 * time.Second // without an answer before it is logged
 	troubleEvery      = time.Minute     // between two lines that say the same trouble
 )
 
@@ -37,7 +37,7 @@ func (n *node) keepAlive(ctx context.Context) {
 		}
 		if err != nil {
 			n.gossip.missed(err)
-			said.tell(err, registered, time.Since(last))
+			said.log(err, registered, time.Since(last))
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false
 			}
@@ -93,7 +93,7 @@ func (n *node) heartbeatStats(into map[string]string) {
 	}
 }
 
-// trouble tells an operator why a node's servers have not been heard, or have refused it: at once, and the same again only now and then,
+// trouble logs why a node's servers have not been heard, or have refused it: at once, and the same again only now and then,
 // for it may last for days.
 type trouble struct {
 	node *node
@@ -102,8 +102,8 @@ type trouble struct {
 	no   time.Time // when a server refused the node last: that is an answer too
 }
 
-// tell logs an error. silence is how long no server has answered.
-func (t *trouble) tell(err error, registered bool, silence time.Duration) {
+// log logs an error. silence is how long no server has answered.
+func (t *trouble) log(err error, registered bool, silence time.Duration) {
 	n := t.node
 	switch structs.CodeOf(err) {
 	case structs.CodeBadRequest, structs.CodeForbidden:
@@ -144,7 +144,7 @@ func (t *trouble) over() {
 	t.text = ""
 }
 
-// again tells whether a text is to be logged, and takes it for logged then.
+// again reports whether a text is to be logged, and counts it as logged then.
 func (t *trouble) again(text string) bool {
 	if text == t.text && time.Since(t.at) < troubleEvery {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestTrouble: servers that do not answer are told of when that lasts, with their addresses, and again once a minute; that one answers
-// again is told too.
+// TestTrouble: servers that do not answer are logged when that lasts, with their addresses, and again once a minute; that one answers
+// again is logged too.
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &syncBuffer{}
@@ -32,7 +32,7 @@ func TestTrouble(t *testing.T) {
 		silent := func(long time.Duration) {
 			for range int(long / time.Second) {
 				time.Sleep(time.Second)
-				said.tell(errors.New("connection refused"), true, time.Since(start))
+				said.log(errors.New("connection refused"), true, time.Since(start))
 			}
 		}
 		silent(2 * time.Second)
@@ -45,21 +45,21 @@ func TestTrouble(t *testing.T) {
 		want(1, "a server answers again")
 
 		for range 5 {
-			said.tell(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
-			said.tell(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
+			said.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
+			said.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
 		}
 		want(1, "refuse this node")
-		said.tell(errors.New("connection refused"), true, time.Hour)
+		said.log(errors.New("connection refused"), true, time.Hour)
 		want(0, "the servers") // it has had an answer
 		time.Sleep(3 * time.Second)
-		said.tell(errors.New("connection refused"), true, time.Hour)
+		said.log(errors.New("connection refused"), true, time.Hour)
 		want(1, "for=3s")
 
 		said.over()
 		want(1, "a server answers again")
 		n.servers = newServers(nil, nil)
 		time.Sleep(3 * time.Second)
-		said.tell(errNoServer, false, time.Hour)
+		said.log(errNoServer, false, time.Hour)
 		want(1, "gossip=10.0.0.9:4650")
 	})
 }

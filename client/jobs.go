@@ -30,7 +30,7 @@ const maxJobs = 1024
 
 func newJobs() *jobs { return &jobs{known: map[jobKey]*knownJob{}} }
 
-// adopt gives an allocation that has just come its job, of those that came with it, and lets it share what it can: most of
+// adopt attaches to an allocation that has just come its job, of those that came with it, and lets it share what it can: most of
 // what an allocation consists of is the same in many. Job stays nil if it is not among those that came.
 func (j *jobs) adopt(a *structs.Allocation, came []*structs.Job) {
 	a.Metrics = nil // earlier servers say how its node was chosen

@@ -53,7 +53,7 @@ func newJoiner(to others, known func() bool, config GossipConfig, logger hclog.L
 	return j
 }
 
-// learn takes addresses that a server told of, and the time over which those join that start together.
+// learn takes addresses that a server named, and the time over which those join that start together.
 func (j *joiner) learn(addrs []string, spread time.Duration) {
 	if len(addrs) == 0 {
 		return
@@ -66,7 +66,7 @@ func (j *joiner) learn(addrs []string, spread time.Duration) {
 	j.learned, j.spread = addrs, spread
 }
 
-// missed takes note of a call of the servers that came to nothing. One that was reached, though it knows no leader yet, will tell of
+// missed takes note of a call of the servers that came to nothing. One that was reached, though it knows no leader yet, will name
 // the gossip in a while.
 func (j *joiner) missed(err error) {
 	if !spoke(err) {
@@ -87,7 +87,7 @@ func (j *joiner) keepJoined(ctx context.Context) {
 	if !j.begin(ctx) {
 		return
 	}
-	retry, told := min(gossipFirstRetry, j.retry), false
+	retry, logged := min(gossipFirstRetry, j.retry), false
 	for {
 		wait := j.retry
 		if len(j.others.Servers()) == 0 {
@@ -95,14 +95,14 @@ func (j *joiner) keepJoined(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			if err != nil && !told {
+			if err != nil && !logged {
 				j.logger.Warn("the clients' gossip is not reached; going on without it, and trying again", "error", keyring.Flat(err))
 			}
-			told = err != nil || told && j.others.Alone()
+			logged = err != nil || logged && j.others.Alone()
 			wait = retry
 			retry = min(2*retry, j.retry)
 		} else {
-			retry, told = min(gossipFirstRetry, j.retry), false
+			retry, logged = min(gossipFirstRetry, j.retry), false
 		}
 		t := time.NewTimer(jittered(wait))
 		select {
@@ -129,7 +129,7 @@ func (j *joiner) begin(ctx context.Context) bool {
 		case <-j.more:
 			return j.part(ctx)
 		case <-j.nobody:
-		case <-t.C: // servers are there that tell of no gossip
+		case <-t.C: // servers are there that name no gossip
 			return true
 		case <-ctx.Done():
 			return false
@@ -138,7 +138,7 @@ func (j *joiner) begin(ctx context.Context) bool {
 	return sleep(ctx, time.Duration(rand.Int64N(int64(gossipSoon)))) //nolint:gosec // jitter
 }
 
-// part waits for a moment of its own within the time that servers told; false: ctx has ended.
+// part waits for a moment of its own within the time that servers said; false: ctx has ended.
 func (j *joiner) part(ctx context.Context) bool {
 	j.mu.Lock()
 	spread := j.spread
@@ -155,7 +155,7 @@ func (j *joiner) join(ctx context.Context) error {
 	var errs []error
 	for _, addr := range addrs {
 		joined := make(chan error, 1)
-		go func() { joined <- j.others.Join(addr) }() // ends within the time that it gives the other side
+		go func() { joined <- j.others.Join(addr) }() // ends within the time that it allows the other side
 		select {
 		case err := <-joined:
 			if err == nil {
@@ -170,7 +170,7 @@ func (j *joiner) join(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// spoke tells whether an error is a server's word, and not that none was reached.
+// spoke reports whether an error is a server's answer, and not that none was reached.
 func spoke(err error) bool {
 	var said *structs.Error
 	return errors.As(err, &said)

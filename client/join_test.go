@@ -21,13 +21,13 @@ type crowd struct {
 	at []time.Time
 }
 
-// place is one joiner's place in a crowd.
-type place struct {
+// gossipMember is one joiner in a crowd.
+type gossipMember struct {
 	*crowd
 	joined bool // guarded by crowd.mu
 }
 
-func (p *place) Join(string) error {
+func (p *gossipMember) Join(string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.joined {
@@ -37,7 +37,7 @@ func (p *place) Join(string) error {
 	return nil
 }
 
-func (p *place) Servers() []clientpool.Member {
+func (p *gossipMember) Servers() []clientpool.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.joined {
@@ -46,7 +46,7 @@ func (p *place) Servers() []clientpool.Member {
 	return []clientpool.Member{{ID: "s"}}
 }
 
-func (p *place) Alone() bool { return len(p.Servers()) == 0 }
+func (p *gossipMember) Alone() bool { return len(p.Servers()) == 0 }
 
 // together starts n joiners at one time, each with an address of the gossip, and tells what becomes of them within a minute: when
 // each has joined, from the start.
@@ -58,7 +58,7 @@ func together(t *testing.T, n int, known bool, then func(*joiner)) []time.Durati
 		c, start := &crowd{}, time.Now()
 		var wg sync.WaitGroup
 		for range n {
-			j := newJoiner(&place{crowd: c}, func() bool { return known }, GossipConfig{Join: []string{"10.0.0.1:4650"}}, hclog.NewNullLogger())
+			j := newJoiner(&gossipMember{crowd: c}, func() bool { return known }, GossipConfig{Join: []string{"10.0.0.1:4650"}}, hclog.NewNullLogger())
 			wg.Go(func() { j.keepJoined(ctx) })
 			wg.Go(func() { then(j) })
 		}

@@ -84,7 +84,7 @@ func (c *Client) gpuReport() *gpu.Report {
 	return c.gpus.Report()
 }
 
-// gpuChanges tells of changes of the machine's GPUs; never, if nothing is looked for.
+// gpuChanges notifies of changes of the machine's GPUs; never, if nothing is looked for.
 func (c *Client) gpuChanges() <-chan struct{} {
 	if c.gpus == nil {
 		return nil
@@ -92,12 +92,12 @@ func (c *Client) gpuChanges() <-chan struct{} {
 	return c.gpus.Changed()
 }
 
-// lookAgain looks at the machine now and then, and at once when something happens to
+// watchChanges looks at the machine now and then, and at once when something happens to
 // its GPUs or disks. It has the node registered again if it has changed, until ctx ends.
-func (n *node) lookAgain(ctx context.Context) {
+func (n *node) watchChanges(ctx context.Context) {
 	t := time.NewTicker(n.c.config.LookInterval)
 	defer t.Stop()
-	var next time.Time // before which nothing more is told
+	var next time.Time // before which nothing more is sent
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,7 +116,7 @@ func (n *node) lookAgain(ctx context.Context) {
 		if was, changed := n.become(now); changed {
 			n.logger.Info("the node has changed; registering it again")
 			n.reregister()
-			n.tellChanges(was, now)
+			n.emitChanges(was, now)
 			next = time.Now().Add(n.c.config.ChangeInterval)
 		}
 	}
@@ -130,15 +130,15 @@ func (n *node) become(now *structs.Node) (was *structs.Node, changed bool) {
 	was = n.Node()
 	now.Meta = n.meta.now()
 	now.ComputeClass()
-	if changed = settle(was, now); changed {
+	if changed = keepVolatile(was, now); changed {
 		n.current.Store(now)
 	}
 	return was, changed
 }
 
-// settle takes over from was what changes all the time and means nothing, and tells
+// keepVolatile takes over from was what changes all the time and means nothing, and reports
 // whether the rest is different.
-func settle(was, now *structs.Node) (changed bool) {
+func keepVolatile(was, now *structs.Node) (changed bool) {
 	for _, name := range []string{"unique.storage.bytesfree", "cpu.frequency"} {
 		if v, ok := was.Attributes[name]; ok {
 			now.Attributes[name] = v

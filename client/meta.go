@@ -16,7 +16,7 @@ type metadata struct {
 
 	mu      sync.Mutex // held while what was set is changed and kept
 	dynamic map[string]*string
-	due     bool      // a change is about to be told
+	due     bool      // a change is about to be sent
 	next    time.Time // before which none is
 
 	merged atomic.Pointer[map[string]string] // what the node registers with; never changed
@@ -54,8 +54,8 @@ func (m *metadata) merge() {
 // now is what the node is to register with: a copy.
 func (m *metadata) now() map[string]string { return maps.Clone(*m.merged.Load()) }
 
-// told is all of it, for the API.
-func (m *metadata) told() *structs.NodeMeta {
+// reply returns all of it, for the API.
+func (m *metadata) reply() *structs.NodeMeta {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := &structs.NodeMeta{Meta: m.now(), Static: maps.Clone(m.static), Dynamic: map[string]*string{}}
@@ -86,7 +86,7 @@ func (c *Client) metaRead(_ context.Context, req *structs.NodeMetaRequest) (*str
 	if err != nil {
 		return nil, err
 	}
-	return &structs.NodeMetaReply{Node: n.meta.told()}, nil
+	return &structs.NodeMetaReply{Node: n.meta.reply()}, nil
 }
 
 func (c *Client) metaApply(_ context.Context, req *structs.NodeMetaRequest) (*structs.NodeMetaReply, error) {
@@ -97,10 +97,10 @@ func (c *Client) metaApply(_ context.Context, req *structs.NodeMetaRequest) (*st
 	if err := n.setMeta(req.Meta); err != nil {
 		return nil, err
 	}
-	return &structs.NodeMetaReply{Node: n.meta.told()}, nil
+	return &structs.NodeMetaReply{Node: n.meta.reply()}, nil
 }
 
-// setMeta changes what is set while the node runs. It is kept when setMeta returns; the servers are told soon.
+// setMeta changes what is set while the node runs. It is kept when setMeta returns; the servers learn of it soon.
 func (n *node) setMeta(change map[string]*string) error {
 	if err := structs.CheckNodeMetaChange(change); err != nil {
 		return err
@@ -127,13 +127,13 @@ func (n *node) setMeta(change map[string]*string) error {
 	if !m.due {
 		m.due = true
 		wait := time.Until(m.next)
-		n.Go(func(ctx context.Context) { n.tellMeta(ctx, wait) })
+		n.Go(func(ctx context.Context) { n.sendMeta(ctx, wait) })
 	}
 	return nil
 }
 
-// tellMeta registers the node with the metadata that it then has. Changes that follow each other closely are told together.
-func (n *node) tellMeta(ctx context.Context, wait time.Duration) {
+// sendMeta registers the node with the metadata that it then has. Changes that follow each other closely are sent together.
+func (n *node) sendMeta(ctx context.Context, wait time.Duration) {
 	if wait > 0 && !sleep(ctx, wait) {
 		return
 	}

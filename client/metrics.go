@@ -104,7 +104,7 @@ func (c *Client) Metrics(b *telemetry.Batch) {
 		}
 		if c.config.Metrics.Allocations {
 			for _, r := range runners {
-				c.addUse(ctx, b, r)
+				c.addUsage(ctx, b, r)
 			}
 		}
 	}
@@ -311,8 +311,8 @@ var useFamilies = [...]*telemetry.Family{
 	telemetry.Named("client.allocs.cpu.throttled_periods"), telemetry.Named("client.allocs.cpu.throttled_time"),
 }
 
-// addUse measures the tasks of an allocation that run.
-func (c *Client) addUse(ctx context.Context, b *telemetry.Batch, r *alloc.Runner) {
+// addUsage measures the tasks of an allocation that run.
+func (c *Client) addUsage(ctx context.Context, b *telemetry.Batch, r *alloc.Runner) {
 	a := r.Alloc()
 	for name, h := range r.Handles() { // order does not matter: each has its own series
 		if !b.Room(telemetry.OfAllocations, len(useFamilies)) {
@@ -356,7 +356,7 @@ var (
 	streams, streamErrors   = telemetry.NewCount("client.streaming_rpc.request"), telemetry.NewCount("client.streaming_rpc.request_error")
 )
 
-// callTimers are the timers of what servers ask of a client, with Nomad's names.
+// callTimers are the timers of what servers call on a client, with Nomad's names.
 var callTimers = func() map[string]*telemetry.Timer {
 	out := map[string]*telemetry.Timer{}
 	for method, name := range map[string]string{

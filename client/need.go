@@ -35,7 +35,7 @@ func (n *need) whileSuspended() *need {
 }
 
 // needOf reads what an allocation needs. A port that ignores collisions is shared on
-// purpose (SO_REUSEPORT): nobody holds it.
+// purpose (SO_REUSEPORT) and is not reserved.
 func needOf(a *structs.Allocation) *need {
 	n := &need{after: a.PreemptedAllocations}
 	r := a.AllocatedResources

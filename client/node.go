@@ -38,10 +38,10 @@ type node struct {
 	known   chan struct{}             // closed when it was registered the first time
 	epoch   atomic.Uint64             // counts registrations
 	heard   atomic.Uint64             // the index of the newest answer about allocations
-	refresh chan struct{}             // asks for another registration
+	refresh chan struct{}             // requests another registration
 	beaten  atomic.Pointer[heartbeat] // the last one that was answered; nil: none was
 	down    atomic.Bool               // a simulated node that plays a lost one
-	greeted *wire.Session             // told by hello who we are; watch's alone
+	greeted *wire.Session             // which hello has named the node to; watch's alone
 	gossip  *gossiper                 // nil: it does not gossip
 
 	mu      sync.Mutex
@@ -60,8 +60,8 @@ type node struct {
 	reports *reporter
 	events  events
 	claims  *claims
-	rooms   sync.Mutex    // one allocation at a time gives and takes room
-	collect chan struct{} // asks for a look at what can be removed
+	rooms   sync.Mutex    // one allocation at a time reserves and releases room
+	collect chan struct{} // requests a look at what can be removed
 	erase   func(alloc.Dir) error
 }
 
@@ -186,7 +186,7 @@ func (n *node) apply(reply *structs.ClientAllocsReply, full bool) {
 		stays = n.claims.leave(a.ID, a.Terminal(), a.Suspended()) || stays
 	}
 	if stays {
-		n.claims.look()
+		n.claims.grantWaiting()
 	}
 	for _, first := range []bool{true, false} {
 		for _, a := range reply.Changed {
@@ -231,7 +231,7 @@ func (n *node) take(a *structs.Allocation, full bool) {
 	}
 }
 
-// differs tells whether the servers' state of an allocation is not the latest.
+// differs reports whether the servers' state of an allocation is not the latest.
 func differs(a *structs.Allocation, u *structs.AllocClientUpdate) bool {
 	if a.ClientStatus != u.ClientStatus || len(a.TaskStates) != len(u.TaskStates) {
 		return true
@@ -289,7 +289,7 @@ func (n *node) grant(r *alloc.Runner) {
 		return
 	case waitsFor != nil:
 		text := waitText(waitsFor)
-		n.logger.Info("an allocation is held back", "alloc_id", r.ID(), "reason", text)
+		n.logger.Info("an allocation waits for room", "alloc_id", r.ID(), "reason", text)
 		r.Wait(text)
 	}
 	if _, ended := r.EndedAt(); ended { // meanwhile

@@ -30,7 +30,7 @@ type reporter struct {
 	dirty  map[string]time.Time // → since when
 	final  map[string]*structs.AllocClientUpdate
 	unsure map[string]struct{}  // of which a report may be on its way still
-	again  map[string]time.Time // → when it is told once more
+	again  map[string]time.Time // → when it is sent once more
 	urgent bool
 	active bool // a goroutine is sending
 	wake   chan struct{}
@@ -80,7 +80,7 @@ func (n *node) kickReports(urgent, wake bool) {
 	}
 }
 
-// sendReports sends until there is nothing left to tell.
+// sendReports sends until there is nothing left to send.
 func (n *node) sendReports(ctx context.Context) {
 	p := n.reports
 	backoff := reportBackoff
@@ -111,7 +111,7 @@ func (n *node) sendReports(ctx context.Context) {
 		}
 		p.putBack(left, extra)
 		if unknownOutcome(err) {
-			p.doubt(left...)
+			p.markUnsure(left...)
 		}
 		if structs.CodeOf(err) == structs.CodeLimited {
 			backoff = max(backoff, limitedBackoff)
@@ -124,7 +124,7 @@ func (n *node) sendReports(ctx context.Context) {
 	}
 }
 
-// due tells how long to wait before the next report; idle: there is none to send,
+// due returns how long to wait before the next report; idle: there is none to send,
 // and the goroutine ends.
 func (p *reporter) due(interval time.Duration) (wait time.Duration, idle bool) {
 	p.mu.Lock()
@@ -215,8 +215,8 @@ func (p *reporter) putBack(ids []string, extra map[string]*structs.AllocClientUp
 	}
 }
 
-// doubt notes that reports may be on their way still.
-func (p *reporter) doubt(ids ...string) {
+// markUnsure records that reports may still be on their way.
+func (p *reporter) markUnsure(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range ids {
@@ -224,7 +224,7 @@ func (p *reporter) doubt(ids ...string) {
 	}
 }
 
-// unknownOutcome tells whether a report that failed so may be taken nevertheless.
+// unknownOutcome reports whether a report that failed so may have been applied nevertheless.
 func unknownOutcome(err error) bool {
 	code := structs.CodeOf(err)
 	return !answered(err) || code == structs.CodeInternal || code == structs.CodeNoLeader

@@ -113,8 +113,8 @@ func (d *delivery) deliver(ctx context.Context, all []*structs.AllocClientUpdate
 // the allocation is reported again after a while, or when there is news of it.
 func (d *delivery) alone(ctx context.Context, u *structs.AllocClientUpdate, why error) (left []string, err error) {
 	n := d.node
-	if n.c.told.FirstOf("report", u.ID, time.Now()) {
-		n.logger.Warn("the servers refuse what is reported of an allocation; they are told less of it; not logged again for an hour", "alloc_id", u.ID, "error", why)
+	if n.c.logLimit.FirstOf("report", u.ID, time.Now()) {
+		n.logger.Warn("the servers refuse what is reported of an allocation; a shorter report is sent; not logged again for an hour", "alloc_id", u.ID, "error", why)
 	}
 	err = n.send(ctx, []*structs.AllocClientUpdate{u.Cut(0, 0)})
 	switch {
@@ -142,13 +142,13 @@ func (p *reporter) postpone(u *structs.AllocClientUpdate, keep bool) {
 func (n *node) send(ctx context.Context, all []*structs.AllocClientUpdate) error {
 	req := &structs.ClientUpdateRequest{NodeID: n.id, SecretID: n.secret, KnownIndex: n.heard.Load(), Updates: all}
 	var reply structs.WriteReply
-	asked, _ := n.servers.current()
+	sentTo, _ := n.servers.current()
 	limit := reportLimit + time.Duration(len(all))*reportEach // a session that is lost ends it before
 	if err := n.servers.call(ctx, limit, wire.MethodNodeUpdateAllocs, req, &reply); err != nil {
 		return err
 	}
-	if answered, _ := n.servers.current(); answered != asked { // the other may have it, too
-		n.reports.doubt(idsOf(all)...)
+	if answered, _ := n.servers.current(); answered != sentTo { // the other may have it, too
+		n.reports.markUnsure(idsOf(all)...)
 	}
 	for _, u := range all {
 		over := structs.TerminalClientStatus(u.ClientStatus)

@@ -36,7 +36,7 @@ func TestReportsOfUnknownOutcomeAreConfirmed(t *testing.T) {
 		told("a", "b")
 		lost := next()
 		p.putBack(lost, nil)
-		p.doubt(lost...)
+		p.markUnsure(lost...)
 		if again := next(); len(again) != 2 {
 			t.Fatalf("sent again: %v", again)
 		}

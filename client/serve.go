@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// serveMethods registers what servers may ask of a client.
+// serveMethods registers what servers may call on a client.
 func (c *Client) serveMethods(m *wire.Mux) {
 	m.Handle(wire.MethodClientAllocStats, wire.Unary(c.allocStats))
 	m.Handle(wire.MethodClientAllocRestart, wire.Unary(c.allocRestart))
@@ -33,7 +33,7 @@ func (c *Client) serveMethods(m *wire.Mux) {
 	}
 }
 
-// find gives the allocation and its node.
+// find returns the allocation and its node.
 func (c *Client) find(id string) (*node, *alloc.Runner, error) {
 	for _, n := range c.nodes {
 		if r := n.runner(id); r != nil {
@@ -43,7 +43,7 @@ func (c *Client) find(id string) (*node, *alloc.Runner, error) {
 	return nil, nil, structs.Errorf(structs.CodeNotFound, "allocation %s: not on this node (any more)", structs.ShortID(id))
 }
 
-// node gives the node of that ID; the first if it is empty.
+// node returns the node of that ID; the first if it is empty.
 func (c *Client) node(id string) (*node, error) {
 	for _, n := range c.nodes {
 		if id == "" || n.id == id {

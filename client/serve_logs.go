@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// errLimit ends a log that was asked for up to a limit.
+// errLimit ends a log that was requested up to a limit.
 var errLimit = errors.New("limit reached")
 
 // readLog streams a task's log. A followed one ends when the task has ended for

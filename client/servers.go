@@ -18,7 +18,7 @@ type servers struct {
 
 	mu   sync.Mutex
 	seed []string // as configured, or set since; kept at the end of the list for good
-	list []string // as configured, and as servers told; may be empty at first
+	list []string // as configured, and as learned from servers; may be empty at first
 	at   int
 	// hints are what gossip says to be servers, newest first: anybody may say so there. They are tried when of
 	// the list nobody answers.
@@ -28,14 +28,14 @@ type servers struct {
 // maxHints bounds what is remembered of the gossip's word.
 const maxHints = 16
 
-// errNoServer: the gossip has not told of any yet.
-var errNoServer = errors.New("no server is known yet; waiting for the clients' gossip to tell of one")
+// errNoServer: the gossip has not named any yet.
+var errNoServer = errors.New("no server is known yet; waiting for the clients' gossip to name one")
 
 func newServers(pool *wire.Pool, seed []string) *servers {
 	return &servers{pool: pool, seed: seed, list: slices.Clone(seed)}
 }
 
-// learn takes the addresses that a server told of.
+// learn takes the addresses that a server named.
 func (s *servers) learn(addrs []string) {
 	if len(addrs) == 0 {
 		return
@@ -108,7 +108,7 @@ func (s *servers) current() (addr string, known int) {
 	return s.list[s.at], len(s.list)
 }
 
-// known tells whether there is any.
+// known reports whether there is any.
 func (s *servers) known() bool {
 	_, known := s.current()
 	return known > 0
@@ -147,7 +147,7 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 		if tried == nil || answered(tried) || ctx.Err() != nil {
 			return tried
 		}
-		err = telling(err, tried)
+		err = moreTelling(err, tried)
 		s.giveUp(addr)
 	}
 	for _, addr := range s.unconfirmed() {
@@ -156,22 +156,22 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 			s.adopt(addr)
 			return hinted
 		}
-		if err = telling(err, hinted); ctx.Err() != nil {
+		if err = moreTelling(err, hinted); ctx.Err() != nil {
 			break
 		}
 	}
 	return err
 }
 
-// telling is which of two errors says more: a server's word does, not that another was not reached.
-func telling(before, now error) error {
+// moreTelling returns the error that says more: a server's answer rather than that another was not reached.
+func moreTelling(before, now error) error {
 	if spoke(before) && !spoke(now) {
 		return before
 	}
 	return now
 }
 
-// answered tells whether an error is the cluster's word. That of a server which knows no leader is not: it may be cut off from
+// answered reports whether an error is the cluster's answer. That of a server which knows no leader is not: it may be cut off from
 // the others.
 func answered(err error) bool {
 	var said *structs.Error

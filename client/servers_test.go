@@ -114,7 +114,7 @@ func TestServersWordComesFirst(t *testing.T) {
 	}
 }
 
-// TestSetServers: a client is told of other servers while it runs, and changes nothing for those that nobody is at.
+// TestSetServers: a client is notified of other servers while it runs, and changes nothing for those that nobody is at.
 func TestSetServers(t *testing.T) {
 	r := newRig(t).start()
 	other := newFakeServer(t)

@@ -260,7 +260,7 @@ func (s *fakeServer) updateAllocs(_ context.Context, req *structs.ClientUpdateRe
 	return &structs.WriteReply{}, err
 }
 
-// place gives a node an allocation of a job.
+// place assigns a node an allocation of a job.
 func (s *fakeServer) place(nodeID string, job *structs.Job, n int, edit func(*structs.Allocation)) *structs.Allocation {
 	var a *structs.Allocation
 	s.change(func() { a = s.add(nodeID, job, n, edit) })

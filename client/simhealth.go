@@ -24,7 +24,7 @@ func (c *Client) simHealth(_ context.Context, req *structs.SimHealthRequest) (*s
 	}
 	n.logger.Info("a simulated node changes its health", "bad", req.Bad)
 	n.down.Store(req.Bad)
-	n.reregister() // wakes the heartbeat, which tells the servers
+	n.reregister() // wakes the heartbeat, which reports it to the servers
 	return &structs.WriteReply{}, nil
 }
 

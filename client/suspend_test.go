@@ -32,7 +32,7 @@ func untilDeaf(t *testing.T, c *Client, id string) {
 	})
 }
 
-// takenFor gives a newcomer the room of allocations that are taken back for it, as one
+// takenFor assigns to a newcomer the room of allocations that are taken back for it, as one
 // log entry of the servers does.
 func (s *fakeServer) takenFor(node string, newcomer *structs.Job, how string, victims ...string) *structs.Allocation {
 	var a *structs.Allocation

@@ -30,8 +30,8 @@ type events struct {
 	active  bool // a goroutine is sending
 }
 
-// tellChanges tells servers and tasks what has become of the machine's health.
-func (n *node) tellChanges(was, now *structs.Node) {
+// emitChanges reports to servers and tasks what has become of the machine's health.
+func (n *node) emitChanges(was, now *structs.Node) {
 	at := time.Now().UTC()
 	n.emit(slices.Concat(diskEvents(was, now, at), driverEvents(was, now, at), deviceEvents(was, now, at)))
 	if (was.DiskFull == "") == (now.DiskFull == "") {
@@ -43,7 +43,7 @@ func (n *node) tellChanges(was, now *structs.Node) {
 	}
 	for _, r := range n.all() {
 		if _, ended := r.EndedAt(); !ended {
-			r.Tell(kind, text)
+			r.AddEvent(kind, text)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (n *node) emit(list []*structs.NodeEvent) {
 	}
 }
 
-// sendEvents sends until there is nothing left to tell.
+// sendEvents sends until there is nothing left to send.
 func (n *node) sendEvents(ctx context.Context) {
 	select {
 	case <-n.known:

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	watchTime  = 5 * time.Minute        // how long a server may keep the question
+	watchTime  = 5 * time.Minute        // how long a server may block the query
 	watchPause = 100 * time.Millisecond // after an answer that came early with nothing new
 )
 
 // watch learns which allocations the node shall run, until ctx ends.
 //
-// An answer says what has changed since the index asked, and lists all. Any server
+// An answer says what has changed since the index of the query, and lists all. Any server
 // may give it, so one that lags must not make an allocation that it does not know
-// yet look forgotten: an answer counts only if its index is past the one asked, or
-// if the question went to the leader. The leader is asked first, after every
-// registration, and when a question ran out of time: then everything is compared.
+// yet look forgotten: an answer counts only if its index is past that of the query, or
+// if the query went to the leader. The leader is queried first, after every
+// registration, and when a query timed out: then everything is compared.
 func (n *node) watch(ctx context.Context) {
 	select {
 	case <-n.known:
@@ -28,27 +28,27 @@ func (n *node) watch(ctx context.Context) {
 		return
 	}
 	w := &watcher{node: n, retry: retryFirst}
-	w.ask(ctx)
+	w.query(ctx)
 }
 
-// watcher is what a node's watch knows from one question to the next. Of its goroutines there is one at a time: one asks, then
-// a fresh one waits, which may take minutes and needs next to no stack, then one takes the answer and asks again. There are
+// watcher is what a node's watch knows from one query to the next. Of its goroutines there is one at a time: one sends the query, then
+// a fresh one waits, which may take minutes and needs next to no stack, then one handles the answer and sends the next. There are
 // 50,000 of them in a process of simulated nodes.
 type watcher struct {
 	node         *node
 	index, epoch uint64 // that the answer is compared with
-	asked        time.Time
+	queriedAt    time.Time
 	retry        time.Duration
 }
 
-// ask asks until a question is under way, or ctx ends.
-func (w *watcher) ask(ctx context.Context) {
+// query makes queries until one is under way, or ctx ends.
+func (w *watcher) query(ctx context.Context) {
 	for ctx.Err() == nil {
 		if e := w.node.epoch.Load(); e != w.epoch {
 			w.epoch, w.index = e, 0
 		}
-		w.asked = time.Now()
-		question, addr, err := w.node.ask(ctx, w.index)
+		w.queriedAt = time.Now()
+		question, addr, err := w.node.query(ctx, w.index)
 		if err == nil {
 			w.node.Go(func(context.Context) {
 				err := question.Await()
@@ -62,7 +62,7 @@ func (w *watcher) ask(ctx context.Context) {
 	}
 }
 
-// answered takes what came of a question, and asks again.
+// answered handles the outcome of a query, and makes the next.
 func (w *watcher) answered(ctx context.Context, question *wire.Stream, addr string, err error) {
 	reply := &structs.ClientAllocsReply{}
 	if err == nil {
@@ -74,7 +74,7 @@ func (w *watcher) answered(ctx context.Context, question *wire.Stream, addr stri
 			w.node.servers.giveUp(addr)
 		}
 		if w.pause(ctx, err) {
-			w.ask(ctx)
+			w.query(ctx)
 		}
 		return
 	}
@@ -87,17 +87,17 @@ func (w *watcher) answered(ctx context.Context, question *wire.Stream, addr stri
 		w.index = max(reply.Index, 1)
 	default:
 		w.index = 0
-		if time.Since(w.asked) < watchPause && !sleep(ctx, watchPause) {
+		if time.Since(w.queriedAt) < watchPause && !sleep(ctx, watchPause) {
 			return
 		}
 	}
-	w.ask(ctx)
+	w.query(ctx)
 }
 
-// pause waits after a question that came to nothing; false: ctx ended.
+// pause waits after a query that failed; false: ctx ended.
 func (w *watcher) pause(ctx context.Context, err error) bool {
 	if ctx.Err() == nil && !errors.Is(err, wire.ErrSessionClosed) {
-		w.node.logger.Debug("the allocations cannot be asked for; trying again", "error", err)
+		w.node.logger.Debug("the node's allocations cannot be queried; trying again", "error", err)
 	}
 	if !sleep(ctx, jittered(w.retry)) {
 		return false
@@ -106,8 +106,8 @@ func (w *watcher) pause(ctx context.Context, err error) bool {
 	return true
 }
 
-// ask makes one blocking query of the server at addr.
-func (n *node) ask(ctx context.Context, index uint64) (question *wire.Stream, addr string, err error) {
+// query makes one blocking query of the server at addr.
+func (n *node) query(ctx context.Context, index uint64) (question *wire.Stream, addr string, err error) {
 	addr, s, err := n.hello(ctx)
 	if err != nil {
 		return nil, addr, err

@@ -21,7 +21,7 @@ const (
 // allocation: it has no files.
 type Dir struct{ path string }
 
-// NewDir gives the directory of an allocation below base. Nothing is made yet.
+// NewDir returns the directory of an allocation below base. Nothing is made yet.
 func NewDir(base, allocID string) (Dir, error) {
 	if allocID == "" || !filepath.IsLocal(allocID) || filepath.Base(allocID) != allocID || allocID == "." {
 		return Dir{}, fmt.Errorf("allocation directory: %q is not an allocation's ID", allocID)
@@ -94,7 +94,7 @@ func (x access) modes() (top, shared, written os.FileMode) {
 	switch {
 	case x.own:
 		return unbuilt, 0o700, 0o700
-	case x.gid < 0: // nothing tells the tasks of different users from others
+	case x.gid < 0: // nothing distinguishes the tasks of different users from others
 		return 0o711, 0o755, 0o777
 	case x.uid >= 0:
 		// Files that are made in alloc and logs get the group of the directory.
@@ -111,7 +111,7 @@ const (
 )
 
 // buildTop makes the allocation's directory itself and returns who may enter it. One that was made earlier keeps what
-// it has: processes that run may depend on it. assign gives the directory to a group of its own and returns that, or -1.
+// it has: processes that run may depend on it. assign assigns the directory to a group of its own and returns that, or -1.
 func (d Dir) buildTop(x access, assign func(dir string) (int, error)) (access, error) {
 	if _, err := mkdir(d.path, unbuilt); err != nil || x.own {
 		return x, err
@@ -240,7 +240,7 @@ func mkdir(path string, mode os.FileMode) (made bool, err error) {
 	return true, nil
 }
 
-// WritePayload gives a dispatched job's payload to its task as a file below local.
+// WritePayload writes a dispatched job's payload for its task to a file below local.
 func (d Dir) WritePayload(task, file string, payload []byte) (err error) {
 	if d.path == "" {
 		return nil

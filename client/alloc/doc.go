@@ -1,6 +1,6 @@
 // Package alloc runs one allocation on its node: its directories, the order of
 // its tasks (prestart, main, poststart, poststop; sidecars; the leader), its time
-// limit, its health, and what the servers are told of it.
+// limit, its health, and what is reported to the servers.
 //
 // A Runner makes all that happens to an allocation one thing after another, under
 // one lock; after each it settles: order.go says which tasks to start and to end

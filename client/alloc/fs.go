@@ -45,7 +45,7 @@ func (d Dir) List(path string) ([]*structs.AllocFileInfo, error) {
 	return out, nil
 }
 
-// Stat tells about one file of the allocation.
+// Stat describes one file of the allocation.
 func (d Dir) Stat(path string) (*structs.AllocFileInfo, error) {
 	f, err := d.open(path)
 	if err != nil {

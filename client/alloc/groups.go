@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// GroupPool hands out group IDs that stand for one allocation each. The allocation's directory belongs to its group,
+// GroupPool assigns group IDs that stand for one allocation each. The allocation's directory belongs to its group,
 // and only the allocation's tasks have that group, so a task reaches no other allocation's files even where both run as
-// one user. Nothing is written down: the directories below base say which IDs are taken.
+// one user. Nothing is written down: the directories below base say which IDs are in use.
 type GroupPool struct {
 	base     string
 	min, max int
 
 	mu    sync.Mutex
 	next  int          // 0 before the first one was taken
-	taken map[int]bool // as of the last look at base, and those that were given out since
+	inUse map[int]bool // as of the last scan of base, and those assigned since
 }
 
 // NewGroupPool returns a pool of the IDs from min to max for the allocations below base; nil if min is 0.
@@ -34,7 +34,7 @@ func NewGroupPool(base string, min, max int) *GroupPool {
 // has reports whether an ID is one of the pool's.
 func (p *GroupPool) has(gid int) bool { return p != nil && p.min <= gid && gid <= p.max }
 
-// assign gives a directory to a group of its own and returns that; -1 if there is none, as all are taken or the
+// assign assigns a directory to a group of its own and returns that; -1 if there is none, as all are in use or the
 // machine does not allow it.
 func (p *GroupPool) assign(dir string) (int, error) {
 	if p == nil {
@@ -43,9 +43,9 @@ func (p *GroupPool) assign(dir string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == 0 {
-		// A group that an earlier life of the agent gave out may still be a process's that has escaped from its task.
+		// A group that an earlier life of the agent assigned may still be a process's that has escaped from its task.
 		p.next = p.min + rand.IntN(p.max-p.min+1) //nolint:gosec // not a secret
-		if err := p.look(); err != nil {
+		if err := p.scan(); err != nil {
 			return -1, err
 		}
 	}
@@ -55,7 +55,7 @@ func (p *GroupPool) assign(dir string) (int, error) {
 			if p.next++; p.next > p.max {
 				p.next = p.min
 			}
-			if p.taken[gid] {
+			if p.inUse[gid] {
 				continue
 			}
 			err := os.Lchown(dir, 0, gid)
@@ -65,29 +65,29 @@ func (p *GroupPool) assign(dir string) (int, error) {
 			if err != nil {
 				return -1, fmt.Errorf("allocation directory: %w", err)
 			}
-			p.taken[gid] = true
+			p.inUse[gid] = true
 			return gid, nil
 		}
 		if looked {
 			return -1, nil
 		}
 		looked = true
-		if err := p.look(); err != nil { // allocations have been removed since
+		if err := p.scan(); err != nil { // allocations have been removed since
 			return -1, err
 		}
 	}
 }
 
-// look finds out which IDs are taken.
-func (p *GroupPool) look() error {
+// scan finds out which IDs are in use.
+func (p *GroupPool) scan() error {
 	entries, err := os.ReadDir(p.base)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("groups of allocations: %w", err)
 	}
-	p.taken = map[int]bool{}
+	p.inUse = map[int]bool{}
 	for _, e := range entries {
 		if gid := groupOfDir(filepath.Join(p.base, e.Name())); p.has(gid) {
-			p.taken[gid] = true
+			p.inUse[gid] = true
 		}
 	}
 	return nil

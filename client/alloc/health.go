@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Defaults of an update block, as the jobs documentation gives them.
+// Defaults of an update block, as the jobs documentation has them.
 const (
 	defaultMinHealthy = 10 * time.Second
 	defaultDeadline   = 5 * time.Minute

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// prepare makes a task's directories and everything that its driver is told.
+// prepare makes a task's directories and everything that its driver needs.
 // Called without the lock; slow.
 func (r *Runner) prepare(ctx context.Context, name, runID string) (*driver.TaskConfig, error) {
 	a := r.Alloc()
@@ -59,7 +59,7 @@ func taskOf(a *structs.Allocation, name string) *structs.Task {
 	return nil
 }
 
-// resourcesOf is what the servers gave the task, or what it asked for where an
+// resourcesOf is what the servers assigned to the task, or what it requests where an
 // allocation does not say.
 func resourcesOf(a *structs.Allocation, t *structs.Task) driver.Resources {
 	var out driver.Resources

@@ -30,9 +30,9 @@ type Host interface {
 	// Go runs fn on a goroutine of its own. ctx ends when the agent shuts down,
 	// which waits for fn; after that fn is not run at all.
 	Go(fn func(ctx context.Context))
-	// StartSlot waits for leave to start a task; release gives it back.
+	// StartSlot waits for leave to start a task; release returns it.
 	StartSlot(ctx context.Context) (release func(), err error)
-	// Report asks for the allocation's state to be reported, soon if urgent. It is
+	// Report has the allocation's state reported, soon if urgent. It is
 	// called with the allocation's lock held and must not call back.
 	Report(allocID string, urgent bool)
 	// Room is called, likewise, when the allocation's Phase has changed: it releases room
@@ -69,7 +69,7 @@ type Runner struct {
 	tasks    []*task.Runner
 	state    State
 	granted  bool   // it may start tasks
-	resuming bool   // it was suspended, and its node was asked for room to go on
+	resuming bool   // it was suspended, and its node was notified that it needs room to go on
 	waits    string // for people: what it waits for before it is granted
 	halt     halt
 	noDelay  bool
@@ -78,7 +78,7 @@ type Runner struct {
 	closed   bool
 	limit    *time.Timer // max_run_duration
 	health   health
-	ended    chan struct{} // closed when all tasks are dead; made when somebody asks
+	ended    chan struct{} // closed when all tasks are dead; made on first use
 
 	dirs sync.Mutex // making directories, without mu
 }
@@ -180,7 +180,7 @@ func (r *Runner) ID() string { return r.id }
 // Dir is the allocation's directory.
 func (r *Runner) Dir() Dir { return r.dir }
 
-// Alloc is the allocation as the servers last gave it; not to be changed.
+// Alloc is the allocation as the servers last sent it; not to be changed.
 func (r *Runner) Alloc() *structs.Allocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *Runner) EndedAt() (time.Time, bool) {
 	return r.state.EndedAt, !r.state.EndedAt.IsZero()
 }
 
-// HasRun tells whether a task of it ever ran here, or may have.
+// HasRun reports whether a task of it ever ran here, or may have.
 func (r *Runner) HasRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -401,7 +401,7 @@ func (r *Runner) Tasks() []string {
 	return names
 }
 
-// Snapshot is what the servers are told.
+// Snapshot returns what is reported to the servers.
 func (r *Runner) Snapshot() *structs.AllocClientUpdate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -491,16 +491,16 @@ func (r *Runner) Halt() {
 	})
 }
 
-// Tell adds an event to the history of all tasks that are not dead.
-func (r *Runner) Tell(kind, text string) {
+// AddEvent adds an event to the history of all tasks that are not dead.
+func (r *Runner) AddEvent(kind, text string) {
 	r.Do(func() {
 		for _, t := range r.tasks {
-			t.Tell(task.NewEvent(kind, time.Now(), text))
+			t.AddEvent(task.NewEvent(kind, time.Now(), text))
 		}
 	})
 }
 
-// TaskDead gives a channel that is closed when a task, or else the allocation, has
+// TaskDead returns a channel that is closed when a task, or else the allocation, has
 // ended for good.
 func (r *Runner) TaskDead(name string) <-chan struct{} {
 	r.mu.Lock()
@@ -513,7 +513,7 @@ func (r *Runner) TaskDead(name string) <-chan struct{} {
 	return r.endedNow()
 }
 
-// ClientStatus is the status that the servers are told.
+// ClientStatus is the status that is reported to the servers.
 func (r *Runner) ClientStatus() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// settle does what follows from a change until nothing more does, then tells the
+// settle does what follows from a change until nothing more does, then reports to the
 // node. The lock is held.
 func (r *Runner) settle() {
 	if !r.changed {
@@ -30,7 +30,7 @@ func (r *Runner) settle() {
 	r.c.Host.Report(r.id, urgent)
 }
 
-// step starts and ends the tasks whose turn it is.
+// step starts and ends the tasks that are due.
 func (r *Runner) step() {
 	now := time.Now()
 	r.updateSuspension(now)

@@ -42,7 +42,7 @@ func (r *Runner) Phase() Phase {
 	return PhaseResuming
 }
 
-// Wait tells the allocation, which has not been granted, what it waits for.
+// Wait records what an allocation that has not been granted waits for.
 func (r *Runner) Wait(text string) {
 	r.Do(func() {
 		if r.granted || r.waits == text || !r.state.EndedAt.IsZero() {
@@ -50,7 +50,7 @@ func (r *Runner) Wait(text string) {
 		}
 		r.waits, r.changed, r.urgent = text, true, true
 		for _, t := range r.tasks {
-			t.Note(task.NewEvent(structs.TaskWaitingForRoom, time.Now(), text))
+			t.AddIdleEvent(task.NewEvent(structs.TaskWaitingForRoom, time.Now(), text))
 		}
 	})
 }

@@ -197,11 +197,11 @@ func TestSuspendAndResumeInARow(t *testing.T) {
 		wantStatus(t, r, structs.AllocClientSuspended)
 		n.want(r, structs.AllocDesiredRun)
 		n.want(r, structs.AllocDesiredSuspend)
-		told := n.rooms
+		reported := n.rooms
 		r.Grant()
 		wantStatus(t, r, structs.AllocClientSuspended)
-		if r.Phase() != PhaseSuspended || n.rooms != told+1 {
-			t.Errorf("place %d, told %d times more", r.Phase(), n.rooms-told)
+		if r.Phase() != PhaseSuspended || n.rooms != reported+1 {
+			t.Errorf("phase %d, reported %d times more", r.Phase(), n.rooms-reported)
 		}
 		n.close(r)
 	})

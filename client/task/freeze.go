@@ -60,7 +60,7 @@ func (t *Runner) Quiescent() bool {
 // CannotSuspend reports whether its driver failed to suspend it, or does not support that.
 func (t *Runner) CannotSuspend() bool { return t.suspension.unable }
 
-// hold has a task that waits for its restart wait for Start.
+// waitForStart makes a task that waits for its restart wait for Start.
 func (t *Runner) waitForStart() {
 	t.stopTimer()
 	t.generation++
@@ -117,10 +117,10 @@ func (t *Runner) callDriver(saved <-chan error, call func(context.Context, drive
 			t.suspension.busy = false
 			switch {
 			case t.closed || ctx.Err() != nil:
-				return // the next life of the agent goes on
+				return // the next life of the agent continues
 			case gen != t.generation || t.phase != phaseRunning: // another run, or none
 			case errors.Is(err, driver.ErrTaskNotRunning):
-				return // its end is told elsewhere
+				return // its end is reported elsewhere
 			default:
 				t.keep(t.handle)
 				done(err)
@@ -180,15 +180,15 @@ func (t *Runner) clearSuspension() {
 	t.suspension.suspended, t.state.Suspended = false, false
 }
 
-// Tell adds an event that is no doing of the task's own to its history, while it is not dead.
-func (t *Runner) Tell(e *structs.TaskEvent) {
+// AddEvent adds an event that the task did not cause itself to its history, while it is not dead.
+func (t *Runner) AddEvent(e *structs.TaskEvent) {
 	if t.phase != phaseDead && !t.closed {
 		t.event(e, true)
 	}
 }
 
-// Note adds an event to the history of a task that does not run.
-func (t *Runner) Note(e *structs.TaskEvent) {
+// AddIdleEvent adds an event to the history of a task that does not run.
+func (t *Runner) AddIdleEvent(e *structs.TaskEvent) {
 	if t.phase == phaseWaiting || t.phase == phaseRunning && t.suspension.suspended {
 		t.event(e, true)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// recoverRetry is waited before a driver that could not tell of a task is asked
+// recoverRetry is waited before a driver that failed to recover a task is called
 // again.
 const recoverRetry = time.Second
 
@@ -43,7 +43,7 @@ func (t *Runner) Recover() {
 	}
 }
 
-// Recovering tells whether it is not known yet whether the task runs.
+// Recovering reports whether it is not known yet whether the task runs.
 func (t *Runner) Recovering() bool { return t.phase == phaseRecover }
 
 // finder is the driver, if it finds tasks by their ID.

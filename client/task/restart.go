@@ -17,7 +17,7 @@ type Policy struct {
 	OnSuccess bool
 }
 
-// The policy of a task whose job states none, as the jobs documentation gives it.
+// The policy of a task whose job states none, as the jobs documentation has it.
 const (
 	defaultDelay           = 15 * time.Second
 	defaultServiceAttempts = 2
@@ -26,7 +26,7 @@ const (
 	defaultBatchInterval   = 24 * time.Hour
 )
 
-// PolicyOf gives the policy of a task. p may be nil, and so may its fields.
+// PolicyOf returns the policy of a task. p may be nil, and so may its fields.
 func PolicyOf(p *structs.RestartPolicy, jobType string, lifecycle *structs.TaskLifecycle) Policy {
 	service := jobType == structs.JobTypeService || jobType == structs.JobTypeSystem
 	out := Policy{

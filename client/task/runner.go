@@ -26,7 +26,7 @@ type Host interface {
 	// Save makes the allocation's state durable as it is now, then calls done (nil
 	// allowed), which must neither block nor take the lock. It does not block.
 	Save(done func(error))
-	// StartSlot waits for leave to start a task; release gives it back.
+	// StartSlot waits for leave to start a task; release returns it.
 	StartSlot(ctx context.Context) (release func(), err error)
 }
 
@@ -51,7 +51,7 @@ type Config struct {
 type phase int
 
 const (
-	phaseWaiting  phase = iota // not started, nor asked to
+	phaseWaiting  phase = iota // not started, nor to be started
 	phaseRecover               // looking for what an earlier life started
 	phaseStarting              // being prepared and started
 	phaseRunning
@@ -66,7 +66,7 @@ type Runner struct {
 	phase phase
 
 	handle     driver.Handle
-	stopWait   func()             // takes back the request to be told of the exit
+	stopWait   func()             // cancels the notification of the exit
 	cancelRun  context.CancelFunc // of a start or recovery that is going on
 	timer      *time.Timer        // restart or shutdown delay
 	generation int                // of timer and start: what comes from an older one is void
@@ -78,7 +78,7 @@ type Runner struct {
 	stopping   bool // the handle is being stopped
 	restarting bool // started again at its end, whatever the policy says
 	closed     bool
-	done       chan struct{} // closed when it is dead; made when somebody asks
+	done       chan struct{} // closed when it is dead; made on first use
 }
 
 // New makes the runner of a task that has not run on this node.
@@ -105,38 +105,38 @@ func (t *Runner) Name() string { return t.c.Task.Name }
 // Task is the task's specification.
 func (t *Runner) Task() *structs.Task { return t.c.Task }
 
-// Update gives the runner a newer version of its task's specification, which
+// Update replaces the runner's version of its task's specification, which
 // counts from the next start on; how it is ended and restarted counts at once.
 func (t *Runner) Update(task *structs.Task, policy Policy) { t.c.Task, t.c.Policy = task, policy }
 
 // State is a copy of the state.
 func (t *Runner) State() *State { return t.state.Copy() }
 
-// TaskState is a copy of what the servers are told.
-func (t *Runner) TaskState() *structs.TaskState { return t.state.told() }
+// TaskState is a copy of what is reported to the servers.
+func (t *Runner) TaskState() *structs.TaskState { return t.state.taskState() }
 
 // Bare is the live TaskState without its events; the caller must not keep nor change it.
 func (t *Runner) Bare() *structs.TaskState { return t.state.Task }
 
-// Begun tells whether it was started, or was about to be.
+// Begun reports whether it was started, or was about to be.
 func (t *Runner) Begun() bool { return t.state.RunID != "" }
 
-// Dead tells whether the task has ended for good.
+// Dead reports whether the task has ended for good.
 func (t *Runner) Dead() bool { return t.phase == phaseDead }
 
-// Failed tells whether it has ended badly.
+// Failed reports whether it has ended badly.
 func (t *Runner) Failed() bool { return t.phase == phaseDead && t.state.Task.Failed }
 
-// Waiting tells whether nobody has started it yet.
+// Waiting reports whether nobody has started it yet.
 func (t *Runner) Waiting() bool { return t.phase == phaseWaiting }
 
-// Ran tells whether it was running at least once.
+// Ran reports whether it was running at least once.
 func (t *Runner) Ran() bool { return t.state.Ran }
 
-// Running tells whether it runs now.
+// Running reports whether it runs now.
 func (t *Runner) Running() bool { return t.phase == phaseRunning }
 
-// Done gives a channel that is closed when the task is dead.
+// Done returns a channel that is closed when the task is dead.
 func (t *Runner) Done() <-chan struct{} {
 	if t.done != nil {
 		return t.done
@@ -158,23 +158,23 @@ func (t *Runner) Handle() driver.Handle {
 	return t.handle
 }
 
-// watchExit asks to be told of the end of h.
+// watchExit requests a notification of the end of h.
 func (t *Runner) watchExit(h driver.Handle) {
 	gen := t.generation
-	tell := func(res driver.ExitResult) {
+	report := func(res driver.ExitResult) {
 		t.c.Host.Do(func() { t.exited(gen, res) })
 	}
 	if n, ok := h.(driver.Notifier); ok {
 		// The call may come from within, where the lock is held.
 		t.stopWait = n.OnExit(func(res driver.ExitResult) {
-			t.c.Host.Go(func(context.Context) { tell(res) })
+			t.c.Host.Go(func(context.Context) { report(res) })
 		})
 		return
 	}
 	t.stopWait = func() {}
 	t.c.Host.Go(func(ctx context.Context) {
 		if res, err := h.Wait(ctx); err == nil {
-			tell(res)
+			report(res)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func (t *Runner) exited(gen int, res driver.ExitResult) {
 	}
 }
 
-// decide asks the restart policy.
+// decide applies the restart policy.
 func (t *Runner) decide(well, curable bool, now time.Time) {
 	var d Decision
 	t.state.Restarts, d = t.state.Restarts.Next(t.c.Policy, well, curable, now, rand.Float64()) //nolint:gosec // jitter
@@ -360,7 +360,7 @@ func (t *Runner) stopHandle() {
 	})
 }
 
-// stopRetry is waited before a driver that could not stop a task is asked again.
+// stopRetry is the delay before a driver that could not stop a task is called again.
 const stopRetry = 5 * time.Second
 
 func (t *Runner) stopFailed(gen int, err error) {
@@ -438,7 +438,7 @@ func (t *Runner) Close() {
 
 func (t *Runner) setState(s string) { t.state.Task.State = s }
 
-// event adds to the history and tells the host.
+// event adds to the history and notifies the host.
 func (t *Runner) event(e *structs.TaskEvent, urgent bool) {
 	t.state.addEvent(e.Time, e)
 	t.c.Host.Changed(t, urgent)

@@ -341,7 +341,7 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range 3 * structs.MaxTaskEvents {
 		s.addEvent(int64(i), fixedEvents[structs.TaskStarted])
 	}
-	events := s.told().Events
+	events := s.taskState().Events
 	if n := len(events); n != structs.MaxTaskEvents {
 		t.Errorf("%d events kept", n)
 	}
@@ -356,7 +356,7 @@ func TestEventsAreInOrder(t *testing.T) {
 	for _, at := range []int64{5, 9, 7, 9, 12, 1} {
 		s.addEvent(at, &structs.TaskEvent{Time: at})
 	}
-	events := s.told().Events
+	events := s.taskState().Events
 	if !slices.IsSortedFunc(events, func(a, b *structs.TaskEvent) int { return int(a.Time - b.Time) }) || events[1].Time != 9 {
 		t.Errorf("%+v", events)
 	}

@@ -135,7 +135,7 @@ func (t *Runner) startAborted(gen int) {
 	}
 }
 
-// cutShort ends a task that is killed while it does not run. Without a word of that nobody could tell it from one
+// cutShort ends a task that is killed while it does not run. Without a word of that nobody could distinguish it from one
 // whose work is done.
 func (t *Runner) cutShort() {
 	if t.killEvent == nil {

@@ -9,7 +9,7 @@ import (
 
 // State is what a later life of the agent must know of a task.
 type State struct {
-	// Task is what the servers are told. A Runner keeps its events in history.
+	// Task is what is reported to the servers. A Runner keeps its events in history.
 	Task *structs.TaskState
 	// RunID names the current start of the task to its driver.
 	RunID string
@@ -49,12 +49,12 @@ func (p past) event() *structs.TaskEvent {
 // Copy shares only what never changes.
 func (s *State) Copy() *State {
 	c := *s
-	c.Task, c.history = s.told(), nil
+	c.Task, c.history = s.taskState(), nil
 	return &c
 }
 
-// told is a copy of what the servers are told.
-func (s *State) told() *structs.TaskState {
+// taskState returns a copy of what is reported to the servers.
+func (s *State) taskState() *structs.TaskState {
 	c := *s.Task
 	c.Events = make([]*structs.TaskEvent, len(s.history))
 	for i, p := range s.history {
