@@ -141,7 +141,7 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 // Change removes a server, or hands leadership to it.
 func (c *cluster) Change(ctx context.Context, remove bool, id, address string) error {
 	if !remove && id == "" && address == "" {
-		return raftOrNil(c.raftNode.handTo(ctx, "", ""))
+		return raftOrNil(c.raftNode.transfer(ctx, "", ""))
 	}
 	conf, err := c.Configuration()
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *cluster) Change(ctx context.Context, remove bool, id, address string) e
 		case remove:
 			return c.remove(ctx, s, len(conf.Servers) == 1)
 		default:
-			return c.handTo(ctx, s)
+			return c.transferTo(ctx, s)
 		}
 	}
 	what := "id"
@@ -177,8 +177,8 @@ func (c *cluster) remove(ctx context.Context, s *structs.RaftServer, only bool) 
 	return raftOrNil(c.await(ctx, c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
 }
 
-// handTo hands leadership to a server.
-func (c *cluster) handTo(ctx context.Context, s *structs.RaftServer) error {
+// transferTo transfers leadership to a server.
+func (c *cluster) transferTo(ctx context.Context, s *structs.RaftServer) error {
 	status := c.status(s.ID)
 	switch {
 	case s.Leader:
@@ -188,7 +188,7 @@ func (c *cluster) handTo(ctx context.Context, s *structs.RaftServer) error {
 	case status == structs.MemberFailed || status == structs.MemberLeft:
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.id)
 	}
-	why := c.raftNode.handTo(ctx, raft.ServerID(s.ID), raft.ServerAddress(s.Address))
+	why := c.raftNode.transfer(ctx, raft.ServerID(s.ID), raft.ServerAddress(s.Address))
 	err := raftOrNil(why)
 	if err != nil && structs.CodeOf(err) == structs.CodeInternal && c.Raft.State() == raft.Leader { // Raft has no error of its own for that
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.id)

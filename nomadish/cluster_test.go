@@ -367,7 +367,7 @@ func TestHandOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, nil)
 	was := f.leader()
-	f.all[was].handOver()
+	f.all[was].transferAway()
 	if f.all[was].raft.State() == raft.Leader {
 		t.Fatal("it still leads")
 	}

@@ -153,7 +153,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.makeNodePools(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
-			l.raft.throne.announce()
+			l.raft.leaders.announce()
 			establishTime.Since(begun)
 			l.logger.Info("leadership established")
 		}

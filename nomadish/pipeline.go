@@ -24,7 +24,7 @@ type pipeline struct {
 }
 
 // AppendEntriesPipeline implements raft.Transport.
-func (d *doorman) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (d *memberTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := d.transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err

@@ -13,13 +13,13 @@ import (
 // ends when it is closed.
 func TestPipelineOfUnclaimedAnswers(t *testing.T) {
 	t.Parallel()
-	open := func() *doorman {
+	open := func() *memberTransport {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		plain := raft.NewNetworkTransport(tcpLayer{l}, 1, time.Minute, nil)
-		d := newDoorman(transport{plain, plain, plain}, hclog.NewNullLogger())
+		d := newMemberTransport(transport{plain, plain, plain}, hclog.NewNullLogger())
 		d.member = func(string) bool { return true }
 		t.Cleanup(func() {
 			d.close()

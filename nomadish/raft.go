@@ -27,12 +27,12 @@ var applyTime = telemetry.NewTimer("nomad.raft.apply")
 type raftNode struct {
 	*raft.Raft
 	id        string
-	transport *doorman
+	transport *memberTransport
 	notify    <-chan bool // leadership gained and lost, in order
 	stores    *stores
 	applyWait time.Duration
 	inFlight  atomic.Int64 // entries that Raft has not answered yet
-	throne    *throne
+	leaders   *leaderTracker
 	room      *disk.Watch   // of the disk that it stores on; nil: in memory
 	ended     chan struct{} // closed when Raft has been shut down
 	ending    sync.Once
@@ -104,8 +104,8 @@ func openRaft(cfg *Config, machine raft.FSM, scratch func() raft.FSM, l *listene
 // newRaftNode makes what goes around Raft; open starts Raft itself.
 func newRaftNode(cfg *Config, s *stores, t transport) *raftNode {
 	return &raftNode{
-		stores: s, room: s.room, applyWait: cfg.ApplyTimeout, throne: newThrone(), ended: make(chan struct{}),
-		transport: newDoorman(t, cfg.Logger.Named("raft")),
+		stores: s, room: s.room, applyWait: cfg.ApplyTimeout, leaders: newLeaderTracker(), ended: make(chan struct{}),
+		transport: newMemberTransport(t, cfg.Logger.Named("raft")),
 	}
 }
 
@@ -137,7 +137,7 @@ func (n *raftNode) open(cfg *Config, machine raft.FSM, scratch func() raft.FSM, 
 		return fmt.Errorf("start Raft: %w", err)
 	}
 	n.Raft = r
-	n.throne.watch(r)
+	n.leaders.watch(r)
 	return nil
 }
 

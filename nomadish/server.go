@@ -75,11 +75,11 @@ func NewServer(cfg *Config) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.listener.run()
-	s.wg.Go(func() { s.stepAside(ctx, s.halt) })
+	s.wg.Go(func() { s.leaveRaftOnHalt(ctx, s.halt) })
 	s.wg.Go(func() { s.leader.follow(ctx, s.raft.notify) })
 	if s.raft.room != nil {
 		s.wg.Go(func() { s.raft.room.Run(ctx) })
-		s.wg.Go(func() { s.giveWay(ctx) })
+		s.wg.Go(func() { s.stepDownWhileFull(ctx) })
 	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
 	s.wg.Go(func() { s.endpoints.evals.PingWorkers(ctx) })
@@ -92,9 +92,9 @@ func NewServer(cfg *Config) (*Server, error) {
 	return s, nil
 }
 
-// stepAside takes this server out of the cluster when its state cannot move any more: a
+// leaveRaftOnHalt takes this server out of the cluster when its state cannot move any more: a
 // newer server wrote what it does not know. It must not lead, and its answers would be old.
-func (s *Server) stepAside(ctx context.Context, halt <-chan struct{}) {
+func (s *Server) leaveRaftOnHalt(ctx context.Context, halt <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-halt:
@@ -269,11 +269,11 @@ func (s *Server) Stats() map[string]map[string]string {
 // found to join. It should be ended then.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// handOverWait bounds the wait for another server to lead. Raft itself takes no longer than an election for it.
-const handOverWait = 10 * time.Second
+// transferWait bounds the wait for another server to lead. Raft itself takes no longer than an election for it.
+const transferWait = 10 * time.Second
 
-// handOver gives leadership to another server, if this one has it and there is another.
-func (s *Server) handOver() {
+// transferAway gives leadership to another server, if this one has it and there is another.
+func (s *Server) transferAway() {
 	f := s.raft.GetConfiguration()
 	if s.raft.State() != raft.Leader || f.Error() != nil {
 		return
@@ -287,9 +287,9 @@ func (s *Server) handOver() {
 	if voters < 2 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
+	ctx, cancel := context.WithTimeout(context.Background(), transferWait)
 	defer cancel()
-	if err := s.raft.handTo(ctx, "", ""); err != nil {
+	if err := s.raft.transfer(ctx, "", ""); err != nil {
 		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
 	}
 }
@@ -300,7 +300,7 @@ const leaveWait = 5 * time.Second
 // Leave takes the server out of the cluster and shuts it down. The others do not wait
 // for it to come back; a majority of fewer servers decides from then on.
 func (s *Server) Leave() error {
-	s.handOver()
+	s.transferAway()
 	err := s.gossip.Leave()
 	if s.wan != nil {
 		err = errors.Join(err, s.wan.Leave())
@@ -328,7 +328,7 @@ func (s *Server) Leave() error {
 func (s *Server) Shutdown() error {
 	var err error
 	s.stopped.Do(func() {
-		s.handOver()
+		s.transferAway()
 		s.cancel()
 		s.pool.Close()
 		s.far.Close()
@@ -358,7 +358,7 @@ func (s *Server) close() error {
 		if err := s.raft.shutdown(); err != nil {
 			errs = append(errs, fmt.Errorf("stop Raft: %w", err))
 		}
-		s.raft.throne.close()
+		s.raft.leaders.close()
 	}
 	if s.listener != nil {
 		s.listener.close()

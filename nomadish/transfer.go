@@ -50,9 +50,9 @@ func (t *transfers) failedTo(term uint64, to raft.ServerID, now time.Time) {
 	t.failed[to] = now
 }
 
-// handTo hands leadership to a server; with an empty ID and address to whichever Raft chooses. It waits until the other leads or
+// transfer transfers leadership to a server; with an empty ID and address to whichever Raft chooses. It waits until the other leads or
 // that has failed, or ctx ends.
-func (n *raftNode) handTo(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
+func (n *raftNode) transfer(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
 	term := n.CurrentTerm()
 	if err := n.transfers.allowed(term, id, time.Now()); err != nil {
 		return err

@@ -47,10 +47,10 @@ func TestTransfersRest(t *testing.T) {
 func TestHandToNobody(t *testing.T) {
 	t.Parallel()
 	n := aloneWith(t, &raft.MockFSM{})
-	if err := n.handTo(t.Context(), "", ""); err == nil || structs.CodeOf(err) == structs.CodeConflict {
+	if err := n.transfer(t.Context(), "", ""); err == nil || structs.CodeOf(err) == structs.CodeConflict {
 		t.Errorf("the first time: %v", err)
 	}
-	if err := n.handTo(t.Context(), "", ""); structs.CodeOf(err) != structs.CodeConflict || structs.CodeOf(raftOrNil(err)) != structs.CodeConflict {
+	if err := n.transfer(t.Context(), "", ""); structs.CodeOf(err) != structs.CodeConflict || structs.CodeOf(raftOrNil(err)) != structs.CodeConflict {
 		t.Errorf("the second time: %v", err)
 	}
 	n.settle(time.Minute)

@@ -238,7 +238,7 @@ func (c *virtualCluster) stop(i int, sudden bool) {
 		c.t.Errorf("seed %d: Raft of %s leaves %d entries unanswered", c.seed, s.cfg.Name, left)
 	}
 	c.must(l.shutdown())
-	l.throne.close()
+	l.leaders.close()
 	c.must(l.closeStores())
 }
 

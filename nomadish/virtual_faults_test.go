@@ -207,12 +207,12 @@ var virtualFaults = []struct {
 	{"transfers of leadership", func(c *virtualCluster, _ bool) {
 		to := c.servers[c.dice.n(len(c.servers))]
 		c.servers[c.leads()].use(func(l *virtualLife) {
-			ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
+			ctx, cancel := context.WithTimeout(context.Background(), transferWait)
 			defer cancel()
 			if c.dice.n(2) == 0 {
-				_ = l.handTo(ctx, "", "") // it may fail
+				_ = l.transfer(ctx, "", "") // it may fail
 			} else if to.id != l.id {
-				_ = l.handTo(ctx, raft.ServerID(to.id), to.addr) // it may fail
+				_ = l.transfer(ctx, raft.ServerID(to.id), to.addr) // it may fail
 			}
 		})
 	}},

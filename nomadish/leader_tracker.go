@@ -10,14 +10,13 @@ import (
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
-// throne is who leads, as this server knows, with notices of changes for those that
-// wait.
-type throne struct {
-	mu      sync.Mutex
-	reign   rpc.Reign
-	ruler   string             // the address that led last
-	end     context.CancelFunc // of its reign
-	changed chan struct{}      // closed at the next change
+// leaderTracker follows Raft's leadership, as this server knows it, and notifies waiters when it changes.
+type leaderTracker struct {
+	mu       sync.Mutex
+	leader   rpc.Reign
+	lastAddr string             // the address that led last
+	end      context.CancelFunc // of what it led
+	changed  chan struct{}      // closed at the next change
 
 	observer *raft.Observer
 	seen     chan raft.Observation
@@ -25,15 +24,15 @@ type throne struct {
 	wg       sync.WaitGroup
 }
 
-func newThrone() *throne {
-	t := &throne{changed: make(chan struct{}), seen: make(chan raft.Observation, 16), done: make(chan struct{})}
-	t.reign.Over, t.end = context.WithCancel(context.Background())
+func newLeaderTracker() *leaderTracker {
+	t := &leaderTracker{changed: make(chan struct{}), seen: make(chan raft.Observation, 16), done: make(chan struct{})}
+	t.leader.Over, t.end = context.WithCancel(context.Background())
 	return t
 }
 
 // watch follows Raft's leadership until close.
-func (t *throne) watch(r *raft.Raft) {
-	// One that is full misses nothing: what is in it makes us look at the latest.
+func (t *leaderTracker) watch(r *raft.Raft) {
+	// A dropped observation is harmless: any queued one triggers a read of the current leader.
 	t.observer = raft.NewObserver(t.seen, false, func(o *raft.Observation) bool {
 		_, ok := o.Data.(raft.LeaderObservation)
 		return ok
@@ -57,33 +56,33 @@ func (t *throne) watch(r *raft.Raft) {
 	})
 }
 
-// set takes over what is known now. A reign lasts until another begins: one that does
-// not answer for a while may go on.
-func (t *throne) set(addr, id string) {
+// set notes who leads now. A leader counts until another is known: one that does not
+// answer for a while may still lead.
+func (t *leaderTracker) set(addr, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if addr != "" && addr != t.ruler {
-		t.ruler = addr
+	if addr != "" && addr != t.lastAddr {
+		t.lastAddr = addr
 		t.end()
-		t.reign.Over, t.end = context.WithCancel(context.Background())
+		t.leader.Over, t.end = context.WithCancel(context.Background())
 	}
-	t.reign.Addr, t.reign.ID = addr, id
+	t.leader.Addr, t.leader.ID = addr, id
 	t.announceLocked()
 }
 
 // announce wakes those that wait for a change.
-func (t *throne) announce() {
+func (t *leaderTracker) announce() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.announceLocked()
 }
 
-func (t *throne) announceLocked() {
+func (t *leaderTracker) announceLocked() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-func (t *throne) close() {
+func (t *leaderTracker) close() {
 	close(t.done)
 	t.wg.Wait()
 	t.mu.Lock()
@@ -99,16 +98,16 @@ type leadership struct {
 
 // Reign implements rpc.Leadership.
 func (l *leadership) Reign() rpc.Reign {
-	l.throne.mu.Lock()
-	defer l.throne.mu.Unlock()
-	return l.throne.reign
+	l.leaders.mu.Lock()
+	defer l.leaders.mu.Unlock()
+	return l.leaders.leader
 }
 
 // Changed implements rpc.Leadership.
 func (l *leadership) Changed() <-chan struct{} {
-	l.throne.mu.Lock()
-	defer l.throne.mu.Unlock()
-	return l.throne.changed
+	l.leaders.mu.Lock()
+	defer l.leaders.mu.Unlock()
+	return l.leaders.changed
 }
 
 // IsLeader implements rpc.Leadership.

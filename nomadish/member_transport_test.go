@@ -8,15 +8,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestDoormanRemembersLittle: of a stranger's ID, which it chooses, no more is remembered than is logged.
-func TestDoormanRemembersLittle(t *testing.T) {
+// TestMemberTransportRemembersLittle: of a stranger's ID, which it chooses, no more is remembered than is logged.
+func TestMemberTransportRemembersLittle(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
-	d := &doorman{member: func(string) bool { return false }, logger: hclog.New(&hclog.LoggerOptions{Output: log})}
+	d := &memberTransport{member: func(string) bool { return false }, logger: hclog.New(&hclog.LoggerOptions{Output: log})}
 	call := func(id string) {
 		t.Helper()
 		header := raft.RPCHeader{ID: []byte(id)}
-		if d.lets(raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}) {
+		if d.allows(raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}) {
 			t.Errorf("%.10q may pass", id)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// giveWayEvery is how often a leader with a full disk looks for another that could lead.
-const giveWayEvery = time.Second
+// fullDiskCheckInterval is how often a leader with a full disk looks for another that could lead.
+const fullDiskCheckInterval = time.Second
 
 // hasRoom refuses entries while the disk is full and this server leads: better none than one that is half
 // written. What Raft notes for itself has the room that is left.
@@ -25,11 +25,11 @@ func (n *raftNode) hasRoom() error {
 		WithHint("free some room there; it goes on by itself")
 }
 
-// giveWay tells the others when the disk is full, and when there is room again, and hands leadership over
-// meanwhile, to one that has room.
-func (s *Server) giveWay(ctx context.Context) {
+// stepDownWhileFull tells the others when the disk is full, and when there is room again, and transfers
+// leadership meanwhile, to one that has room.
+func (s *Server) stepDownWhileFull(ctx context.Context) {
 	room := s.raft.room
-	tick := time.NewTicker(giveWayEvery)
+	tick := time.NewTicker(fullDiskCheckInterval)
 	defer tick.Stop()
 	told, tried := "", false
 	for {
@@ -37,7 +37,7 @@ func (s *Server) giveWay(ctx context.Context) {
 		if now.Full == "" {
 			tried = false
 		} else if s.raft.State() == raft.Leader {
-			tried = s.handToOneWithRoom(ctx, tried)
+			tried = s.transferToServerWithRoom(ctx, tried)
 		}
 		if full := now.Full != ""; full != (told != "") {
 			tag := ""
@@ -59,9 +59,9 @@ func (s *Server) giveWay(ctx context.Context) {
 	}
 }
 
-// handToOneWithRoom hands leadership to a voter that is there and has room, whichever takes it first. It tells whether
+// transferToServerWithRoom transfers leadership to a voter that is there and has room, whichever takes it first. It reports whether
 // it has said that there is none.
-func (s *Server) handToOneWithRoom(ctx context.Context, said bool) bool {
+func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {
 		return said
@@ -74,7 +74,7 @@ func (s *Server) handToOneWithRoom(ctx context.Context, said bool) bool {
 		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.id || !able[string(one.ID)] {
 			continue
 		}
-		err := s.raft.handTo(ctx, one.ID, one.Address)
+		err := s.raft.transfer(ctx, one.ID, one.Address)
 		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}

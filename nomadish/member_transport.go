@@ -21,9 +21,9 @@ type transport struct {
 	raft.WithClose
 }
 
-// doorman is Raft's transport that passes on the calls of this cluster's servers only. Raft itself obeys whoever names a
+// memberTransport is a Raft transport that admits the calls of this cluster's members only. Raft itself obeys whoever names a
 // higher term: a server of another region or cluster, which has this one's address by mistake, would take it over.
-type doorman struct {
+type memberTransport struct {
 	transport
 	// member tells whether a server, by its ID, is of this cluster; set before anybody calls.
 	member func(id string) bool
@@ -34,18 +34,18 @@ type doorman struct {
 	logger hclog.Logger
 }
 
-func newDoorman(t transport, logger hclog.Logger) *doorman {
-	d := &doorman{transport: t, calls: make(chan raft.RPC), done: make(chan struct{}), logger: logger}
+func newMemberTransport(t transport, logger hclog.Logger) *memberTransport {
+	d := &memberTransport{transport: t, calls: make(chan raft.RPC), done: make(chan struct{}), logger: logger}
 	d.wg.Go(d.run)
 	return d
 }
 
 // run passes calls on until close.
-func (d *doorman) run() {
+func (d *memberTransport) run() {
 	for {
 		select {
 		case call := <-d.transport.Consumer():
-			if !d.lets(call) {
+			if !d.allows(call) {
 				continue
 			}
 			select {
@@ -59,25 +59,25 @@ func (d *doorman) run() {
 	}
 }
 
-func (d *doorman) close() {
+func (d *memberTransport) close() {
 	close(d.done)
 	d.wg.Wait()
 }
 
 // Consumer implements raft.Transport.
-func (d *doorman) Consumer() <-chan raft.RPC { return d.calls }
+func (d *memberTransport) Consumer() <-chan raft.RPC { return d.calls }
 
 // SetHeartbeatHandler implements raft.Transport: heartbeats come past Consumer.
-func (d *doorman) SetHeartbeatHandler(fn func(raft.RPC)) {
+func (d *memberTransport) SetHeartbeatHandler(fn func(raft.RPC)) {
 	d.transport.SetHeartbeatHandler(func(call raft.RPC) {
-		if d.lets(call) {
+		if d.allows(call) {
 			fn(call)
 		}
 	})
 }
 
-// lets tells whether a call may pass; it answers one that may not.
-func (d *doorman) lets(call raft.RPC) bool {
+// allows reports whether a call may pass; it answers one that may not.
+func (d *memberTransport) allows(call raft.RPC) bool {
 	from := raft.RPCHeader{}
 	if c, ok := call.Command.(raft.WithRPCHeader); ok {
 		from = c.GetRPCHeader()
