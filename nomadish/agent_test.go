@@ -42,8 +42,8 @@ func TestAgentsOfServers(t *testing.T) {
 	for i, s := range f.all {
 		other := f.all[(i+1)%3]
 		for id, want := range map[string]string{
-			"": s.cfg.Name, s.cfg.Name: s.cfg.Name, s.cfg.Name + ".global": s.cfg.Name, s.raft.id: s.cfg.Name, "leader": leader,
-			other.cfg.Name: other.cfg.Name, other.cfg.Name + ".global": other.cfg.Name, other.raft.id: other.cfg.Name,
+			"": s.cfg.Name, s.cfg.Name: s.cfg.Name, s.cfg.Name + ".global": s.cfg.Name, s.raft.ID(): s.cfg.Name, "leader": leader,
+			other.cfg.Name: other.cfg.Name, other.cfg.Name + ".global": other.cfg.Name, other.raft.ID(): other.cfg.Name,
 		} {
 			var host structs.AgentHostReply
 			if err := s.Call(t.Context(), wire.MethodAgentHost, &structs.AgentHostRequest{ServerID: id}, &host); err != nil || host.AgentID != want {

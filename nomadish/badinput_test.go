@@ -111,10 +111,10 @@ func TestRaftBeforeFounding(t *testing.T) {
 			t.Errorf("lets Raft of %q in: %v", id, !want)
 		}
 	}
-	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.id} {
+	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.ID()} {
 		lets(id, false)
 	}
-	r, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.id}})
+	r, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
 	if err != nil || !r.Agreed || !s.listener.takesRaft() {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -132,7 +132,7 @@ func TestRaftBeforeFounding(t *testing.T) {
 	}
 	lets("stranger", false)
 	lets("founder", false)
-	lets(s.raft.id, true) // as any that gossip knows
+	lets(s.raft.ID(), true) // as any that gossip knows
 }
 
 // Who has a node's ID and not its secret can do nothing in its name; the true one is unaffected.

@@ -3,12 +3,12 @@ package nomadish
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -16,6 +16,8 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -54,7 +56,7 @@ func (s *Server) findOthers(ctx context.Context) error {
 // promised itself to one. Raft calls addresses, not IDs, and a server without a configuration
 // votes for anybody: one that lost its disk would vote as the one that it was, against what that
 // one had acknowledged.
-func raftGate(r *raftNode, p quorum.Promise) func() bool {
+func raftGate(r *raftnode.Node, p quorum.Promise) func() bool {
 	var open atomic.Bool // it does not close any more
 	return func() bool {
 		if open.Load() {
@@ -93,9 +95,24 @@ func (a asker) RaftState(ctx context.Context, addr string, args *structs.RaftSta
 	return reply, a.pool.Call(ctx, addr, wire.MethodRaftState, args, reply)
 }
 
+// leadership shows who leads to the endpoints.
+type leadership struct {
+	*raftnode.Node
+	leading func() bool
+}
+
+// Reign implements rpc.Leadership.
+func (l *leadership) Reign() rpc.Reign { return rpc.Reign(l.LeaderInfo()) }
+
+// IsLeader implements rpc.Leadership.
+func (l *leadership) IsLeader() bool { return l.leading() }
+
+// LastContact implements rpc.Leadership.
+func (l *leadership) LastContact() time.Duration { return l.LeaderContact() }
+
 // cluster shows the set of Raft servers to the endpoints.
 type cluster struct {
-	*raftNode
+	*raftnode.Node
 	pool *gossip.Pool
 }
 
@@ -103,7 +120,7 @@ type cluster struct {
 func (c *cluster) Configuration() (*structs.RaftConfigurationReply, error) {
 	f := c.GetConfiguration()
 	if err := f.Error(); err != nil {
-		return nil, raftError(err)
+		return nil, raftnode.WrapError(err)
 	}
 	_, leader := c.LeaderWithID()
 	names := map[string]string{}
@@ -130,18 +147,18 @@ func (c *cluster) State() (*structs.RaftStateReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	contact := (&leadership{raftNode: c.raftNode}).LastContact()
+	contact := c.LeaderContact()
 	term, err := strconv.ParseUint(c.Stats()["last_log_term"], 10, 64)
 	return &structs.RaftStateReply{
-		ID: c.id, Servers: conf.Servers, LastContact: contact, LastTerm: term, LastIndex: c.LastIndex(),
-		DiskFull: c.room.Full(),
+		ID: c.ID(), Servers: conf.Servers, LastContact: contact, LastTerm: term, LastIndex: c.LastIndex(),
+		DiskFull: c.Disk().Full(),
 	}, err
 }
 
 // Change removes a server, or hands leadership to it.
 func (c *cluster) Change(ctx context.Context, remove bool, id, address string) error {
 	if !remove && id == "" && address == "" {
-		return raftOrNil(c.raftNode.transfer(ctx, "", ""))
+		return raftnode.WrapCallError(c.Transfer(ctx, "", ""))
 	}
 	conf, err := c.Configuration()
 	if err != nil {
@@ -174,7 +191,7 @@ func (c *cluster) remove(ctx context.Context, s *structs.RaftServer, only bool) 
 		return structs.Errorf(structs.CodeConflict, "server %s (%s) is alive: the leader would add it again at once", s.Node, s.ID).
 			WithHint("end its agent first; that it has ended is seen within seconds")
 	}
-	return raftOrNil(c.await(ctx, c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
+	return raftnode.WrapCallError(c.Await(ctx, c.RemoveServer(raft.ServerID(s.ID), 0, 0)))
 }
 
 // transferTo transfers leadership to a server.
@@ -186,12 +203,12 @@ func (c *cluster) transferTo(ctx context.Context, s *structs.RaftServer) error {
 	case !s.Voter:
 		return structs.Errorf(structs.CodeBadRequest, "server %s is no voter yet, and cannot lead", s.ID)
 	case status == structs.MemberFailed || status == structs.MemberLeft:
-		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.id)
+		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer (gossip: %s); this one, %s, still leads", s.Node, s.ID, status, c.ID())
 	}
-	why := c.raftNode.transfer(ctx, raft.ServerID(s.ID), raft.ServerAddress(s.Address))
-	err := raftOrNil(why)
+	why := c.Transfer(ctx, raft.ServerID(s.ID), raft.ServerAddress(s.Address))
+	err := raftnode.WrapCallError(why)
 	if err != nil && structs.CodeOf(err) == structs.CodeInternal && c.Raft.State() == raft.Leader { // Raft has no error of its own for that
-		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.id)
+		return structs.Errorf(structs.CodeConflict, "server %s (%s) does not answer, or does not take over in time: %w; this one, %s, still leads", s.Node, s.ID, why, c.ID())
 	}
 	return err
 }
@@ -207,13 +224,27 @@ func (c *cluster) status(id string) string {
 	return status
 }
 
-func raftOrNil(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // nobody waits for it any more
-		return err
+// membership tells who is of the cluster: whom Raft's configuration names, or gossip knows in this region, as a
+// configuration may be older than the servers that lead by now. Who belongs to no cluster yet is spoken to by those
+// that it promised itself to: see raftGate.
+func (s *Server) membership(id string) bool {
+	f := s.raft.GetConfiguration()
+	if f.Error() != nil {
+		return false
 	}
-	var said *structs.Error
-	if errors.As(err, &said) {
-		return err
+	servers := f.Configuration().Servers
+	if len(servers) == 0 {
+		return s.founder.Admits(id)
 	}
-	return raftError(err)
+	for _, one := range servers {
+		if string(one.ID) == id {
+			return true
+		}
+	}
+	for _, one := range s.gossip.Servers() {
+		if one.ID == id && one.Region == s.cfg.Region {
+			return true
+		}
+	}
+	return false
 }

@@ -257,7 +257,7 @@ func TestClusters(t *testing.T) {
 // firstEntry is how many servers the cluster was founded with.
 func firstEntry(s *Server) (int, error) {
 	var log raft.Log
-	if err := s.raft.stores.logs.GetLog(1, &log); err != nil {
+	if err := s.raft.Entry(1, &log); err != nil {
 		return 0, err
 	}
 	return len(raft.DecodeConfiguration(log.Data).Servers), nil
@@ -403,7 +403,7 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, nil)
 	dead := f.follower()
-	id := f.all[dead].raft.id
+	id := f.all[dead].raft.ID()
 	f.crash(dead)
 	leader := f.all[f.leader()]
 	within(t, time.Minute, "the failure", func(context.Context) error {
@@ -422,8 +422,8 @@ func TestReplaced(t *testing.T) {
 	f.run(len(f.cfgs) - 1)
 	f.formed(3)
 	voters, _ := peers(leader)
-	if slices.Contains(voters, id) || !slices.Contains(voters, f.all[3].raft.id) {
-		t.Fatalf("the voters are %v: without %s and with %s is right", voters, id, f.all[3].raft.id)
+	if slices.Contains(voters, id) || !slices.Contains(voters, f.all[3].raft.ID()) {
+		t.Fatalf("the voters are %v: without %s and with %s is right", voters, id, f.all[3].raft.ID())
 	}
 }
 
@@ -453,7 +453,7 @@ func TestNotMerged(t *testing.T) {
 		total := 0
 		for _, s := range f.all[:2] {
 			voters, _ := peers(s)
-			if slices.Contains(voters, f.all[0].raft.id) && slices.Contains(voters, f.all[1].raft.id) {
+			if slices.Contains(voters, f.all[0].raft.ID()) && slices.Contains(voters, f.all[1].raft.ID()) {
 				t.Fatalf("they have merged: %v", voters)
 			}
 			total += len(voters)
@@ -541,35 +541,6 @@ func TestNodeBehindAnother(t *testing.T) {
 		if structs.CodeOf(err) != structs.CodeNotFound {
 			t.Fatalf("a node that is not there, through server %d: %v", i, err)
 		}
-	}
-}
-
-// TestOlderLog: a log from before servers had IDs knows its server by name.
-func TestOlderLog(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cfg := &Config{DataDir: dir, Name: "old"}
-	if err := os.MkdirAll(cfg.serverDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if id, err := serverID(cfg, true); err != nil || id != "old" {
-			t.Fatalf("with a log: %q, %v", id, err)
-		}
-	}
-	fresh := &Config{DataDir: t.TempDir(), Name: "new"}
-	if err := os.MkdirAll(fresh.serverDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	id, err := serverID(fresh, false)
-	if again, err2 := serverID(fresh, true); err != nil || err2 != nil || id == "new" || again != id {
-		t.Fatalf("without one: %q (%v), then %q (%v)", id, err, again, err2)
-	}
-	if err := os.WriteFile(filepath.Join(fresh.serverDir(), "node-id"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := serverID(fresh, true); err == nil {
-		t.Fatal("an empty ID was taken")
 	}
 }
 

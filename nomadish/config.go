@@ -1,6 +1,7 @@
 package nomadish
 
 import (
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/endpoint/client"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -137,6 +139,24 @@ type Config struct {
 
 	// entries is the last type of log entries that the server says it knows, in tests; 0: it says the truth.
 	entries structs.LogType
+}
+
+// serverDir is where a server keeps what must outlive it; empty: nothing does.
+func (c *Config) serverDir() string {
+	if c.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(c.DataDir, "server")
+}
+
+// raftOptions are how the server takes part in Raft.
+func (c *Config) raftOptions() raftnode.Options {
+	return raftnode.Options{
+		Dir: c.serverDir(), Name: c.Name, NewID: NewID, LogReserve: c.LogReserve, Disk: c.Disk, MeasureDisk: c.DiskRoom, Alone: c.BootstrapExpect == 1,
+		Heartbeat: c.RaftHeartbeat, Election: c.RaftElection, Lease: c.RaftLease, Commit: c.RaftCommit,
+		SnapshotInterval: c.SnapshotInterval, SnapshotThreshold: c.SnapshotThreshold, TrailingLogs: c.TrailingLogs,
+		ApplyTimeout: c.ApplyTimeout, Logger: c.Logger,
+	}
 }
 
 // DefaultConfig is a server as an operator gets it without saying anything.

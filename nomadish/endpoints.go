@@ -27,9 +27,9 @@ type endpoints struct {
 func (s *Server) openEndpoints(servers *cluster) {
 	cfg := s.cfg
 	router := rpc.New(rpc.Config{
-		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
+		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
 	}, rpc.Deps{
-		Store: s.store, Leadership: &leadership{raftNode: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
+		Store: s.store, Leadership: &leadership{Node: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
 		Founding: s.founder, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
 	})
 	nodes := nodeendpoint.Deps{Router: router, Applier: s.raft, Heartbeats: s.leader.heartbeats, NewID: NewID, Now: time.Now, Logger: s.logger}

@@ -7,28 +7,15 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/nomadish/gossip"
-	"github.com/nomadish/nomadish/nomadish/rpc"
-	"github.com/nomadish/nomadish/structs"
 )
 
 // fullDiskCheckInterval is how often a leader with a full disk looks for another that could lead.
 const fullDiskCheckInterval = time.Second
 
-// hasRoom refuses entries while the disk is full and this server leads: better none than one that is half
-// written. What Raft notes for itself has the room that is left.
-func (n *raftNode) hasRoom() error {
-	why := n.room.Full()
-	if why == "" || n.State() != raft.Leader {
-		return nil
-	}
-	return structs.Errorf(structs.CodeNoLeader, "%w: %s", rpc.ErrNothingDone, why).
-		WithHint("free some room there; it goes on by itself")
-}
-
 // stepDownWhileFull tells the others when the disk is full, and when there is room again, and transfers
 // leadership meanwhile, to one that has room.
 func (s *Server) stepDownWhileFull(ctx context.Context) {
-	room := s.raft.room
+	room := s.raft.Disk()
 	tick := time.NewTicker(fullDiskCheckInterval)
 	defer tick.Stop()
 	told, tried := "", false
@@ -71,10 +58,10 @@ func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 		able[one.ID] = one.Alive() && !one.DiskFull
 	}
 	for _, one := range f.Configuration().Servers {
-		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.id || !able[string(one.ID)] {
+		if one.Suffrage != raft.Voter || string(one.ID) == s.raft.ID() || !able[string(one.ID)] {
 			continue
 		}
-		err := s.raft.transfer(ctx, one.ID, one.Address)
+		err := s.raft.Transfer(ctx, one.ID, one.Address)
 		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}

@@ -83,13 +83,13 @@ func TestFullDiskStepsAside(t *testing.T) {
 			}
 			for _, s := range health.Health.Servers {
 				said := strings.Contains(s.Reason, why) && !s.Healthy
-				if aside := want && s.ID == full.raft.id; said != aside || s.Healthy == aside || s.LastContact < 0 {
+				if aside := want && s.ID == full.raft.ID(); said != aside || s.Healthy == aside || s.LastContact < 0 {
 					return fmt.Errorf("%+v", s)
 				}
 			}
 			for _, s := range f.up() {
 				for _, m := range s.gossip.Members() {
-					if (m.Tags["disk"] == "full: 3.0 MiB of 1024.0 MiB left") != (want && m.Tags["id"] == full.raft.id) {
+					if (m.Tags["disk"] == "full: 3.0 MiB of 1024.0 MiB left") != (want && m.Tags["id"] == full.raft.ID()) {
 						return fmt.Errorf("%s knows of %s: %v", s.cfg.Name, m.Name, m.Tags)
 					}
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -25,7 +26,7 @@ import (
 // leaderParts are what only a leader runs. They are memory that the state fills, so
 // that gaining leadership is starting them and losing it is stopping them.
 type leaderParts struct {
-	raft       *raftNode
+	raft       *raftnode.Node
 	store      *state.Store
 	logger     hclog.Logger
 	broker     *queue.Broker
@@ -68,7 +69,7 @@ type members interface {
 	quorum.Leaver
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool members, ask quorum.Asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, ask quorum.Asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	l.broker = queue.New(queue.Options{
@@ -86,10 +87,10 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftNode, pool member
 		Node: cfg.NodeGCThreshold, History: cfg.HistoryRetention, Logger: log.Named("gc"),
 	}, store, node)
 	l.keeper = quorum.NewKeeper(quorum.KeeperOptions{
-		ID: node.id, Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
+		ID: node.ID(), Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
 		Config:  func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) },
-		Full:    node.room.Full,
+		Full:    node.Disk().Full,
 	}, node, pool, pool, ask)
 	return l
 }
@@ -153,7 +154,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.makeNodePools(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
-			l.raft.leaders.announce()
+			l.raft.Announce()
 			establishTime.Since(begun)
 			l.logger.Info("leadership established")
 		}
@@ -177,7 +178,7 @@ const (
 func (l *leaderParts) caughtUp(ctx context.Context) bool {
 	for {
 		begun := time.Now()
-		err := l.raft.await(ctx, l.raft.Barrier(barrierWait))
+		err := l.raft.Await(ctx, l.raft.Barrier(barrierWait))
 		barrierTime.Since(begun)
 		if err == nil {
 			return ctx.Err() == nil

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/structs"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 )
 
 // stuck is an FSM that does not get on with an entry until it is let.
@@ -29,42 +29,31 @@ func (s *stuck) Apply(*raft.Log) any {
 func (s *stuck) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("there is none") }
 func (s *stuck) Restore(io.ReadCloser) error         { return nil }
 
-// aloneWith is a Raft of one server, which leads.
-func aloneWith(t *testing.T, machine raft.FSM) *raftNode {
-	t.Helper()
-	addr, transport := raft.NewInmemTransport("")
-	conf := raft.DefaultConfig()
-	conf.LocalID, conf.Logger = "alone", hclog.NewNullLogger()
+// Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
+func TestWaitForRaftIsCalledOff(t *testing.T) {
+	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
+	cfg := DefaultConfig()
+	cfg.DevMode()
+	_, transport := raft.NewInmemTransport("")
 	mem := raft.NewInmemStore()
-	alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: addr}}}
-	if err := raft.BootstrapCluster(conf, mem, mem, raft.NewInmemSnapshotStore(), transport, alone); err != nil {
-		t.Fatal(err)
-	}
-	r, err := raft.NewRaft(conf, machine, mem, mem, raft.NewInmemSnapshotStore(), transport)
+	n, err := raftnode.OpenOn(cfg.raftOptions(), &raftnode.Stores{Log: mem, Stable: mem, Snapshots: raft.NewInmemSnapshotStore()},
+		raftnode.Transport{Transport: transport, WithPreVote: transport, WithClose: transport}, machine, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &raftNode{Raft: r, ended: make(chan struct{})}
 	within(t, time.Minute, "leading", func(context.Context) error {
-		if r.State() != raft.Leader {
+		if n.State() != raft.Leader {
 			return errors.New("it does not lead")
 		}
 		return nil
 	})
-	return n
-}
-
-// Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
-func TestWaitForRaftIsCalledOff(t *testing.T) {
-	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
-	n := aloneWith(t, machine)
-	r := n.Raft
-	applied := r.Apply([]byte("x"), 0)
+	applied := n.Raft.Apply([]byte("x"), 0)
 	<-machine.entered
+	last := n.LastIndex()
 	l := &leaderParts{raft: n, logger: hclog.NewNullLogger()}
 	stop := l.lead(t.Context())
 	within(t, time.Minute, "waiting for the entry", func(context.Context) error {
-		if n.inFlight.Load() == 0 {
+		if n.LastIndex() == last { // the barrier is an entry
 			return errors.New("it does not wait yet")
 		}
 		return nil
@@ -81,37 +70,12 @@ func TestWaitForRaftIsCalledOff(t *testing.T) {
 		t.Error(err)
 	}
 	<-stopped
-	n.settle(time.Minute)
-	if err := n.shutdown(); err != nil {
+	if left, err := n.Stop(time.Minute); err != nil || left > 0 {
+		t.Errorf("%d entries are unanswered: %v", left, err)
+	}
+	if err := n.Close(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case <-n.ended:
-	default:
-		t.Error("Raft has ended, and who waits for it is not told")
-	}
-}
-
-// unanswered is a future of a Raft that has ended.
-type unanswered struct{ never chan struct{} }
-
-func (u *unanswered) Error() error { <-u.never; return nil }
-
-// What Raft had in its hands when it was shut down has failed.
-func TestRaftEndsUnanswered(t *testing.T) {
-	n := &raftNode{ended: make(chan struct{})}
-	f := &unanswered{make(chan struct{})}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := n.await(gone, f); !errors.Is(err, context.Canceled) {
-		t.Errorf("called off: %v", err)
-	}
-	close(n.ended)
-	if err := n.await(t.Context(), f); !errors.Is(err, raft.ErrRaftShutdown) {
-		t.Errorf("Raft has ended: %v", err)
-	}
-	close(f.never)
-	n.settle(time.Minute)
 }
 
 // TestLeadingOfAnotherTerm: leadership that was lost and gained anew is none before the parts run anew.
@@ -134,30 +98,5 @@ func TestLeadingOfAnotherTerm(t *testing.T) {
 	s.leader.established.Store(term)
 	if !s.IsLeader() {
 		t.Error("it does not lead")
-	}
-}
-
-// TestRestoreIsCalledOff: who waits for Raft to restore a state does not when Raft ends, or nobody wants it any more.
-func TestRestoreIsCalledOff(t *testing.T) {
-	s := &snapshots{raft: &raftNode{ended: make(chan struct{})}}
-	never := make(chan struct{})
-	restore := func() error { <-never; return nil }
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.restored(gone, restore); !errors.Is(err, context.Canceled) {
-		t.Errorf("called off: %v", err)
-	}
-	close(s.raft.ended)
-	if err := s.restored(t.Context(), restore); !errors.Is(err, raft.ErrRaftShutdown) {
-		t.Errorf("Raft has ended: %v", err)
-	}
-	close(never)
-	s.raft.settle(time.Minute)
-	s.raft.ended = make(chan struct{})
-	if err := s.restored(t.Context(), func() error { return nil }); err != nil {
-		t.Error(err)
-	}
-	if err := s.restored(t.Context(), func() error { return raft.ErrNotLeader }); structs.CodeOf(err) != structs.CodeNoLeader {
-		t.Error(err)
 	}
 }

@@ -8,8 +8,6 @@ import (
 )
 
 var (
-	appliedIndex  = telemetry.Named("raft.appliedIndex")
-	lastIndex     = telemetry.Named("raft.lastIndex")
 	snapshotIndex = telemetry.Named("state.snapshotIndex")
 	queueDepth    = telemetry.Named("nomad.plan.queue_depth")
 
@@ -23,8 +21,7 @@ var (
 
 // Metrics adds the series of the server to a batch: where its log is, and as a leader those of the jobs.
 func (s *Server) Metrics(b *telemetry.Batch) {
-	b.Add(appliedIndex, float64(s.raft.AppliedIndex()), nil)
-	b.Add(lastIndex, float64(s.raft.LastIndex()), nil)
+	s.raft.Metrics(b)
 	b.Add(snapshotIndex, float64(s.store.LatestIndex()), nil)
 	if s.IsLeader() {
 		b.Add(queueDepth, float64(s.leader.plans.Waiting()), nil)

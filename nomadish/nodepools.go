@@ -22,7 +22,7 @@ func (l *leaderParts) makeNodePools(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		known := l.raft.readable == nil || l.raft.readable(structs.LogNodePoolUpsert) == nil
+		known := l.raft.Readable(structs.LogNodePoolUpsert) == nil
 		missing := l.store.Snapshot().MissingNodePools()
 		switch {
 		case known && len(missing) > 0:

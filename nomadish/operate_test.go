@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -63,19 +64,19 @@ func TestServersThatLive(t *testing.T) {
 	leave := func(s *Server, name string) error {
 		return s.Call(t.Context(), wire.MethodForceLeave, &structs.ForceLeaveRequest{Name: name}, &structs.WriteReply{})
 	}
-	refusedWith(t, "remove one that lives", change(wire.MethodRaftRemove, live[1].raft.id), structs.CodeConflict, live[1].cfg.Name, "is alive", "end its agent first")
+	refusedWith(t, "remove one that lives", change(wire.MethodRaftRemove, live[1].raft.ID()), structs.CodeConflict, live[1].cfg.Name, "is alive", "end its agent first")
 	refusedWith(t, "force one that lives to leave", leave(live[0], live[1].cfg.Name), structs.CodeConflict, live[1].cfg.Name, "is alive", "end its agent first")
 	refusedWith(t, "force the leader to leave", leave(live[0], leader.cfg.Name+".global"), structs.CodeConflict, "is alive")
 	refusedWith(t, "force oneself to leave", leave(live[0], live[0].cfg.Name), structs.CodeBadRequest, "this server itself")
 	for _, method := range []string{wire.MethodRaftRemove, wire.MethodRaftTransfer} {
-		refusedWith(t, "nobody", change(method, "nobody"), structs.CodeNotFound, `"nobody"`, live[0].raft.id, live[1].cfg.Name+".global", leader.RPCAddr())
+		refusedWith(t, "nobody", change(method, "nobody"), structs.CodeNotFound, `"nobody"`, live[0].raft.ID(), live[1].cfg.Name+".global", leader.RPCAddr())
 	}
 	if voters, _ := peers(leader); len(voters) != 3 {
 		t.Fatalf("the voters are %v", voters)
 	}
 
 	dead := slices.Index(f.all, live[1])
-	id := live[1].raft.id
+	id := live[1].raft.ID()
 	f.crash(dead)
 	refusedWith(t, "hand over to one that has just died", change(wire.MethodRaftTransfer, id), structs.CodeConflict, live[1].cfg.Name, "does not answer", "still leads")
 	within(t, time.Minute, "the failure", func(context.Context) error {
@@ -117,13 +118,13 @@ func TestPeersFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := f.leader()
-	s, other := f.all[left], f.all[(left+1)%3].raft.id
+	s, other := f.all[left], f.all[(left+1)%3].raft.ID()
 	for i := range f.all {
 		f.crash(i)
 	}
-	dir := raftDir(s.cfg)
+	dir := filepath.Join(s.cfg.serverDir(), "raft")
 	write := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, peersFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, raftnode.PeersFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,7 +135,7 @@ func TestPeersFile(t *testing.T) {
 		if bad, err := NewServer(s.cfg); err == nil {
 			_ = bad.Shutdown()
 			t.Fatalf("%s: taken", what)
-		} else if !strings.Contains(err.Error(), peersFile) {
+		} else if !strings.Contains(err.Error(), raftnode.PeersFile) {
 			t.Errorf("%s: %v: it does not name the file", what, err)
 		}
 	}
@@ -148,14 +149,14 @@ func TestPeersFile(t *testing.T) {
 			_ = bad.Shutdown()
 			t.Fatalf("%s: taken", what)
 		}
-		if !strings.Contains(err.Error(), s.raft.id) || !strings.Contains(err.Error(), peersFile) {
+		if !strings.Contains(err.Error(), s.raft.ID()) || !strings.Contains(err.Error(), raftnode.PeersFile) {
 			t.Errorf("%s: %v: it names not the file and this server's ID", what, err)
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, peersFile)); err != nil || string(got) != text { //nolint:gosec // a test's own
+		if got, err := os.ReadFile(filepath.Join(dir, raftnode.PeersFile)); err != nil || string(got) != text { //nolint:gosec // a test's own
 			t.Fatalf("%s: the file is gone: %v", what, err)
 		}
 	}
-	good, err := json.Marshal([]map[string]any{{"id": s.raft.id, "address": s.cfg.RPCAddr}})
+	good, err := json.Marshal([]map[string]any{{"id": s.raft.ID(), "address": s.cfg.RPCAddr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestPeersFile(t *testing.T) {
 	if got := jobIDs(t, f.all[left], false); !slices.Equal(got, []string{"kept"}) {
 		t.Fatalf("after recovery: %v", got)
 	}
-	if _, err := os.Stat(filepath.Join(dir, peersFile)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, raftnode.PeersFile)); !os.IsNotExist(err) {
 		t.Fatalf("the file is still there: %v", err)
 	}
 	if _, err := register(t.Context(), f.all[left], batchJob("new", 1)); err != nil {

@@ -24,7 +24,7 @@ func (f *fleet) lead(i int) {
 		if s.IsLeader() {
 			return nil
 		}
-		return errors.Join(errors.New("another leads"), s.Call(ctx, wire.MethodRaftTransfer, &structs.RaftPeerRequest{ID: s.raft.id}, &structs.WriteReply{}))
+		return errors.Join(errors.New("another leads"), s.Call(ctx, wire.MethodRaftTransfer, &structs.RaftPeerRequest{ID: s.raft.ID()}, &structs.WriteReply{}))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
 	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
@@ -30,7 +31,7 @@ type Server struct {
 	logger    hclog.Logger
 	store     *state.Store
 	listener  *listener
-	raft      *raftNode
+	raft      *raftnode.Node
 	pool      *wire.Pool
 	far       *wire.Pool // to servers of other regions
 	mux       *wire.Mux
@@ -76,9 +77,9 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.cancel = cancel
 	s.listener.run()
 	s.wg.Go(func() { s.leaveRaftOnHalt(ctx, s.halt) })
-	s.wg.Go(func() { s.leader.follow(ctx, s.raft.notify) })
-	if s.raft.room != nil {
-		s.wg.Go(func() { s.raft.room.Run(ctx) })
+	s.wg.Go(func() { s.leader.follow(ctx, s.raft.Gained()) })
+	if s.raft.Disk() != nil {
+		s.wg.Go(func() { s.raft.Disk().Run(ctx) })
 		s.wg.Go(func() { s.stepDownWhileFull(ctx) })
 	}
 	s.wg.Go(func() { s.founder.Run(ctx) })
@@ -99,7 +100,7 @@ func (s *Server) leaveRaftOnHalt(ctx context.Context, halt <-chan struct{}) {
 	case <-ctx.Done():
 	case <-halt:
 		s.logger.Error("this server steps aside: its version is too old for the log; upgrade and start it again")
-		if err := s.raft.shutdown(); err != nil {
+		if err := s.raft.Halt(); err != nil {
 			s.logger.Error("step aside", "error", err)
 		}
 	}
@@ -131,19 +132,20 @@ func (s *Server) open() error {
 	machine := fsm.New(writer, store, cfg.Logger.Named("fsm"))
 	machine.OnHalt(s.halted)
 	machine.Measure(observeState)
-	if s.raft, err = openRaft(cfg, machine, scratch, s.listener); err != nil {
+	o := cfg.raftOptions()
+	o.Member = s.membership
+	o.Readable = func(t structs.LogType) error { return (&cluster{s.raft, s.gossip}).Readable(t) }
+	if s.raft, err = raftnode.Open(o, machine, scratch, raftLayer{s.listener}); err != nil {
 		return err
 	}
 	if err = s.openGossips(); err != nil {
 		return err
 	}
 	raftServers := &cluster{s.raft, s.gossip}
-	s.raft.readable = raftServers.Readable
 	ask, promise := asker{s.pool}, promiseOf(cfg)
 	s.listener.takesRaft = raftGate(s.raft, promise)
-	s.raft.transport.member = s.membership
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
-		ID: s.raft.id, Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
+		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
 	}, s.raft, s.gossip, ask, promise)
 	seen := s.seeClients()
@@ -161,19 +163,19 @@ func (s *Server) openGossips() error {
 	if err != nil {
 		return err
 	}
-	if s.clients, err = openClients(cfg, s.raft.id, s.RPCAddr()); err != nil {
+	if s.clients, err = openClients(cfg, s.raft.ID(), s.RPCAddr()); err != nil {
 		return err
 	}
 	s.clientKeys = openClientKeys(cfg, s.clients, s.store, lan, wan)
 	wanAddr := ""
-	if s.wan, err = openWAN(cfg, wan, s.clientKeys.refuse, s.raft.id, s.RPCAddr()); err != nil {
+	if s.wan, err = openWAN(cfg, wan, s.clientKeys.refuse, s.raft.ID(), s.RPCAddr()); err != nil {
 		return err
 	}
 	if s.wan != nil {
 		wanAddr = s.wan.Addr()
 	}
 	s.regions = &regions{own: cfg.Region, wan: s.wan}
-	if s.gossip, err = openGossip(cfg, lan, s.raft.id, s.RPCAddr(), wanAddr, s.clientKeys); err != nil {
+	if s.gossip, err = openGossip(cfg, lan, s.raft.ID(), s.RPCAddr(), wanAddr, s.clientKeys); err != nil {
 		return err
 	}
 	if s.clientKeys != nil {
@@ -248,7 +250,7 @@ func (s *Server) Stats() map[string]map[string]string {
 		"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
 		"known_regions": fmt.Sprint(len(s.regions.Known())),
 	}
-	if disk := s.raft.room.State(); disk.Room.Total > 0 {
+	if disk := s.raft.Disk().State(); disk.Room.Total > 0 {
 		nomad["disk"] = disk.Room.String()
 		if disk.Full != "" {
 			nomad["disk_full"] = disk.Full
@@ -289,7 +291,7 @@ func (s *Server) transferAway() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), transferWait)
 	defer cancel()
-	if err := s.raft.transfer(ctx, "", ""); err != nil {
+	if err := s.raft.Transfer(ctx, "", ""); err != nil {
 		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
 	}
 }
@@ -312,7 +314,7 @@ func (s *Server) Leave() error {
 	for listed := true; listed; {
 		if f := s.raft.GetConfiguration(); f.Error() == nil {
 			servers := f.Configuration().Servers
-			listed = len(servers) > 1 && slices.ContainsFunc(servers, func(o raft.Server) bool { return string(o.ID) == s.raft.id })
+			listed = len(servers) > 1 && slices.ContainsFunc(servers, func(o raft.Server) bool { return string(o.ID) == s.raft.ID() })
 		}
 		if listed && ctx.Err() != nil {
 			s.logger.Warn("the leader has not taken this server off its list in time; `operator raft remove-peer` does that")
@@ -354,17 +356,15 @@ func (s *Server) close() error {
 	}
 	s.wg.Wait()
 	if s.raft != nil {
-		s.raft.settle(2 * time.Second)
-		if err := s.raft.shutdown(); err != nil {
+		if _, err := s.raft.Stop(2 * time.Second); err != nil {
 			errs = append(errs, fmt.Errorf("stop Raft: %w", err))
 		}
-		s.raft.leaders.close()
 	}
 	if s.listener != nil {
 		s.listener.close()
 	}
 	if s.raft != nil {
-		if err := s.raft.closeStores(); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := s.raft.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}

@@ -2,21 +2,13 @@ package nomadish
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 
-	"github.com/hashicorp/raft"
-
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// restoreHole is how many indexes are left out before a state that was restored: entries
-// that are committed until Raft gets to it have lower ones, so that no index ever goes back.
-const restoreHole = 10_000
 
 func newSpool(cfg *Config) (*snapshot.Spool, error) {
 	o := snapshot.SpoolOptions{MaxBytes: cfg.SnapshotMaxBytes}
@@ -28,67 +20,23 @@ func newSpool(cfg *Config) (*snapshot.Spool, error) {
 
 // snapshots takes and restores the state through Raft.
 type snapshots struct {
-	raft   *raftNode
+	raft   *raftnode.Node
 	leader *leaderParts
 }
 
 // Take has Raft make a snapshot now.
 func (s *snapshots) Take() (*structs.SnapshotMeta, io.ReadCloser, error) {
-	f := s.raft.Snapshot()
-	if err := f.Error(); err != nil {
-		return nil, nil, raftError(err)
-	}
-	m, from, err := f.Open()
-	if err != nil {
-		return nil, nil, structs.Errorf(structs.CodeInternal, "open the snapshot: %w", err)
-	}
-	meta := &structs.SnapshotMeta{
-		Index: m.Index, Term: m.Term, StateBytes: m.Size, ConfigurationIndex: m.ConfigurationIndex, RaftVersion: int(m.Version),
-	}
-	for _, server := range m.Configuration.Servers {
-		meta.Servers = append(meta.Servers, structs.SnapshotServer{
-			ID: string(server.ID), Address: string(server.Address), Voter: server.Suffrage == raft.Voter,
-		})
-	}
-	return meta, from, nil
+	return s.raft.TakeSnapshot()
 }
 
-// Restore has Raft put another state in place of the one there is, here and, by a
-// snapshot that it sends them, on the followers. What only a leader runs stops before and
-// starts anew after it.
-func (s *snapshots) Restore(ctx context.Context, info *structs.SnapshotInfo, state io.Reader) (uint64, error) {
-	var at uint64
-	err := s.leader.during(ctx, func() error {
-		before := max(s.raft.LastIndex(), info.Meta.Index) + restoreHole
-		at = before + 1
-		moved, size, err := fsm.Move(state, info.Meta.StateBytes, at)
-		if err != nil {
-			return err
-		}
-		meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: before, Size: size}
-		return s.restored(ctx, func() error { return s.raft.Restore(meta, moved, 0) })
+// Restore has Raft put another state in place of the one there is. What only a leader runs stops before and starts anew after it.
+func (s *snapshots) Restore(ctx context.Context, info *structs.SnapshotInfo, state io.Reader) (at uint64, err error) {
+	err = s.leader.during(ctx, func() error {
+		at, err = s.raft.RestoreSnapshot(ctx, info, state)
+		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	return at, nil
-}
-
-// doing is what Raft does by itself, as a future.
-type doing func() error
-
-// Error implements raft.Future.
-func (d doing) Error() error { return d() }
-
-// restored waits for a restore until ctx or Raft ends. The state that it reads comes to an end with ctx, so that nothing is done
-// if it was not whole yet.
-func (s *snapshots) restored(ctx context.Context, restore func() error) error {
-	err := s.raft.await(ctx, doing(restore))
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return err
-	}
-	return raftError(fmt.Errorf("restore: %w", err))
 }

@@ -100,8 +100,8 @@ func TestRolesOnRPC(t *testing.T) {
 	}
 	// What only servers' agents pass on, here or in another region.
 	agents := []try{
-		{wire.MethodRaftRemove, &structs.RaftPeerRequest{ID: s.raft.id}, &structs.WriteReply{}},
-		{wire.MethodRaftTransfer, &structs.RaftPeerRequest{ID: s.raft.id}, &structs.WriteReply{}},
+		{wire.MethodRaftRemove, &structs.RaftPeerRequest{ID: s.raft.ID()}, &structs.WriteReply{}},
+		{wire.MethodRaftTransfer, &structs.RaftPeerRequest{ID: s.raft.ID()}, &structs.WriteReply{}},
 		{wire.MethodAutopilotSet, &structs.AutopilotConfigRequest{}, &structs.AutopilotSetReply{}},
 		{wire.MethodJoin, &structs.JoinRequest{}, &structs.CountReply{}},
 		{wire.MethodForceLeave, &structs.ForceLeaveRequest{Name: "x"}, &structs.WriteReply{}},
@@ -181,7 +181,7 @@ func TestRaftOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 10*time.Second, "the leader, known to the second server", func(context.Context) error {
-		if _, id := second.raft.LeaderWithID(); string(id) != first.raft.id {
+		if _, id := second.raft.LeaderWithID(); string(id) != first.raft.ID() {
 			return fmt.Errorf("it is %q", id)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -14,7 +15,7 @@ import (
 func (c *cluster) Readable(t structs.LogType) error {
 	f := c.GetConfiguration()
 	if err := f.Error(); err != nil {
-		return raftError(err)
+		return raftnode.WrapError(err)
 	}
 	said := map[string]gossip.Server{}
 	for _, s := range c.pool.Servers() {

@@ -18,6 +18,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
@@ -63,7 +64,7 @@ type virtualServer struct {
 
 // virtualLife is one life of a server.
 type virtualLife struct {
-	*raftNode
+	*raftnode.Node
 	store  *state.Store
 	leader *leaderParts
 	mux    *wire.Mux
@@ -85,7 +86,7 @@ func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
 			cfg: cfg, id: fmt.Sprintf("id-%d", i), addr: raft.ServerAddress(fmt.Sprintf("10.0.0.%d:4647", i+1)),
 			disk: &virtualDisk{InmemStore: raft.NewInmemStore(), dice: newDice(seed, uint64(10+i))}, //nolint:gosec // small
 		}
-		c.must(os.MkdirAll(raftDir(cfg), 0o700))
+		c.must(os.MkdirAll(filepath.Join(cfg.serverDir(), "raft"), 0o700))
 		c.must(os.WriteFile(filepath.Join(cfg.serverDir(), "node-id"), []byte(s.id), 0o600))
 		c.servers = append(c.servers, s)
 	}
@@ -141,7 +142,7 @@ func (c *virtualCluster) all() (out []int) {
 	return out
 }
 
-// start begins a server's next life, wired as openRaft and Server do it.
+// start begins a server's next life, wired as Server does it.
 func (c *virtualCluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
@@ -156,16 +157,18 @@ func (c *virtualCluster) start(i int) {
 	}
 	disk := &mounted{virtualDisk: s.disk}
 	end := c.net.link(s.addr)
-	n := newRaftNode(s.cfg, &stores{logs: &logCache{LogStore: disk}, stable: s.disk, snapshots: &s.disk.snapshots}, transport{end, end, end})
-	n.transport.member = c.member
 	c.net.plug(end)
-	c.must(n.open(s.cfg, machine, func() raft.FSM { _, m := fresh(); return m }, newRaftLog(s.cfg.Logger.Named("raft"))))
-	l := &virtualLife{raftNode: n, store: store, disk: disk}
+	o := s.cfg.raftOptions()
+	o.Member = c.member
+	n, err := raftnode.OpenOn(o, &raftnode.Stores{Log: raftnode.CacheLog(disk), Stable: s.disk, Snapshots: &s.disk.snapshots},
+		raftnode.Transport{Transport: end, WithPreVote: end, WithClose: end}, machine, func() raft.FSM { _, m := fresh(); return m })
+	c.must(err)
+	l := &virtualLife{Node: n, store: store, disk: disk}
 	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualAsker{c, s}, worker.NewTypicals(), nil)
 	l.mux = s.endpoints(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.parts.Go(func() { l.leader.follow(ctx, n.notify) })
+	l.parts.Go(func() { l.leader.follow(ctx, n.Gained()) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life = l
@@ -176,9 +179,9 @@ func (s *virtualServer) endpoints(l *virtualLife) *wire.Mux {
 	mux, others := wire.NewMux(s.cfg.Logger, 0), wire.NewPool(wire.Config{}, nil)
 	others.Close()
 	router := rpc.New(rpc.Config{ID: s.id, Name: s.cfg.Name, Region: s.cfg.Region, Hold: readLimit}, rpc.Deps{
-		Store: l.store, Leadership: &leadership{raftNode: l.raftNode, leading: l.leader.leading}, Pool: others, Logger: s.cfg.Logger,
+		Store: l.store, Leadership: &leadership{Node: l.Node, leading: l.leader.leading}, Pool: others, Logger: s.cfg.Logger,
 	})
-	rpc.Register(mux, job.New(job.Config{}, job.Deps{Router: router, Applier: l.raftNode, NewID: NewID, Now: time.Now}))
+	rpc.Register(mux, job.New(job.Config{}, job.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}))
 	return mux
 }
 
@@ -233,13 +236,12 @@ func (c *virtualCluster) stop(i int, sudden bool) {
 	l.cancel()
 	l.parts.Wait()
 	l.users.Wait()
-	l.settle(time.Minute)
-	if left := l.inFlight.Load(); left > 0 {
-		c.t.Errorf("seed %d: Raft of %s leaves %d entries unanswered", c.seed, s.cfg.Name, left)
+	unanswered, err := l.Stop(time.Minute)
+	if unanswered > 0 {
+		c.t.Errorf("seed %d: Raft of %s leaves %d entries unanswered", c.seed, s.cfg.Name, unanswered)
 	}
-	c.must(l.shutdown())
-	l.leaders.close()
-	c.must(l.closeStores())
+	c.must(err)
+	c.must(l.Close())
 }
 
 // end ends everything.
@@ -319,7 +321,7 @@ func (a *virtualAsker) RaftState(_ context.Context, addr string, _ *structs.Raft
 		if !s.use(func(l *virtualLife) {
 			reply.ID, reply.Cluster = s.id, l.store.Snapshot().Cluster().ClusterID
 			reply.LastIndex = l.LastIndex()
-			reply.LastContact = (&leadership{raftNode: l.raftNode}).LastContact()
+			reply.LastContact = l.LeaderContact()
 		}) {
 			return nil, errOff
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -49,7 +48,7 @@ func (c *virtualCluster) writeWithin(l *virtualLife, server string, d *dice, lim
 	switch {
 	case err == nil:
 		done.fate, done.index = fateTold, index
-	case errors.Is(err, rpc.ErrNothingDone):
+	case errors.Is(err, structs.ErrNothingDone):
 		done.fate = fateRefused
 	case structs.CodeOf(err) == structs.CodeInternal && !errors.Is(err, errOff) && !errors.Is(err, context.DeadlineExceeded):
 		c.checks.fail("%s: %v", done, err)
@@ -210,9 +209,9 @@ var virtualFaults = []struct {
 			ctx, cancel := context.WithTimeout(context.Background(), transferWait)
 			defer cancel()
 			if c.dice.n(2) == 0 {
-				_ = l.transfer(ctx, "", "") // it may fail
-			} else if to.id != l.id {
-				_ = l.transfer(ctx, raft.ServerID(to.id), to.addr) // it may fail
+				_ = l.Transfer(ctx, "", "") // it may fail
+			} else if to.id != l.ID() {
+				_ = l.Transfer(ctx, raft.ServerID(to.id), to.addr) // it may fail
 			}
 		})
 	}},

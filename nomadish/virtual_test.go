@@ -125,7 +125,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 			c.found()
 			c.servers[c.leads()].use(func(l *virtualLife) {
 				other := c.servers[(c.leads()+1)%len(c.servers)] // what it would send if it took itself for the leader
-				_ = c.net.links[other.addr].AppendEntries(raft.ServerID(l.id), c.servers[c.leads()].addr,
+				_ = c.net.links[other.addr].AppendEntries(raft.ServerID(l.ID()), c.servers[c.leads()].addr,
 					&raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(other.id)}, Term: l.CurrentTerm()},
 					&raft.AppendEntriesResponse{}) // whatever it answers
 			})

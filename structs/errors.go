@@ -106,6 +106,9 @@ var (
 	ErrStale       = &Error{Code: CodeStaleRequest}
 )
 
+// ErrNothingDone is within the error of a write whose log entry was surely not taken: this server does not lead any more.
+var ErrNothingDone = errors.New("nothing was done")
+
 // Errorf makes an Error of a code. A %w in the format is kept as its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}

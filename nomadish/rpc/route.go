@@ -122,10 +122,6 @@ type Applier interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
-// ErrNothingDone is within an Applier's error when the entry was surely not taken: this
-// server does not lead any more.
-var ErrNothingDone = errors.New("nothing was done")
-
 // notYet says that nobody has answered and nothing was done.
 type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader says it at length
 
@@ -151,7 +147,7 @@ func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool,
 			return &notYet{}
 		}
 		err := here(ctx, call)
-		if errors.Is(err, ErrNothingDone) { // a write has one entry
+		if errors.Is(err, structs.ErrNothingDone) { // a write has one entry
 			return &notYet{err}
 		}
 		return err

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// peersFile is what an operator writes to say who the servers are, when so many are
+// PeersFile is what an operator writes to say who the servers are, when so many are
 // lost for good that no leader can be elected.
-const peersFile = "peers.json"
+const PeersFile = "peers.json"
 
 const peersHelp = `To recover a cluster of which a majority is lost for good, end all servers that are
 left, write a file peers.json beside this one on each of them, the same, with the
@@ -31,14 +31,14 @@ as committed after that.
 `
 
 // recoverPeers makes the servers of peers.json the cluster, if there is such a file.
-func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, transport raft.Transport) error {
+func recoverPeers(dir string, s *Stores, conf *raft.Config, scratch raft.FSM, transport raft.Transport) error {
 	help := filepath.Join(dir, "peers.info")
 	if was, err := os.ReadFile(help); err != nil || string(was) != peersHelp { //nolint:gosec // the operator names the directory
 		if err := os.WriteFile(help, []byte(peersHelp), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) { // it can wait
 			return fmt.Errorf("data_dir: %w", err)
 		}
 	}
-	path := filepath.Join(dir, peersFile)
+	path := filepath.Join(dir, PeersFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -49,7 +49,7 @@ func recoverPeers(dir string, s *stores, conf *raft.Config, scratch raft.FSM, tr
 	if err := listed(servers, conf.LocalID); err != nil {
 		return fmt.Errorf("recover the cluster by %s: %w; the file stays as it is", path, err)
 	}
-	if err := raft.RecoverCluster(conf, scratch, s.logs, s.stable, s.snapshots, transport, servers); err != nil {
+	if err := raft.RecoverCluster(conf, scratch, s.Log, s.Stable, s.Snapshots, transport, servers); err != nil {
 		return fmt.Errorf("recover the cluster by %s: %w", path, err)
 	}
 	if err := os.Remove(path); err != nil {

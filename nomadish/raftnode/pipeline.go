@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"sync"
@@ -25,7 +25,7 @@ type pipeline struct {
 
 // AppendEntriesPipeline implements raft.Transport.
 func (d *memberTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	inner, err := d.transport.AppendEntriesPipeline(id, target)
+	inner, err := d.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"sync"
@@ -22,6 +22,9 @@ type logCache struct {
 	logs  []*raft.Log // with neighbouring indexes, the oldest first
 	bytes int         // of their data
 }
+
+// CacheLog returns a log that keeps the newest entries of another in memory.
+func CacheLog(log raft.LogStore) raft.LogStore { return &logCache{LogStore: log} }
 
 // IsMonotonic says what the store says: whether its log must have no gaps.
 func (c *logCache) IsMonotonic() bool {

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"net"
@@ -19,8 +19,7 @@ func TestPipelineOfUnclaimedAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := raft.NewNetworkTransport(tcpLayer{l}, 1, time.Minute, nil)
-		d := newMemberTransport(transport{plain, plain, plain}, hclog.NewNullLogger())
-		d.member = func(string) bool { return true }
+		d := newMemberTransport(Transport{plain, plain, plain}, func(string) bool { return true }, hclog.NewNullLogger())
 		t.Cleanup(func() {
 			d.close()
 			_ = plain.Close() // it has served

@@ -1,6 +1,7 @@
-package nomadish
+package raftnode
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -11,8 +12,8 @@ import (
 // TestMemberTransportRemembersLittle: of a stranger's ID, which it chooses, no more is remembered than is logged.
 func TestMemberTransportRemembersLittle(t *testing.T) {
 	t.Parallel()
-	log := &lines{}
-	d := &memberTransport{member: func(string) bool { return false }, logger: hclog.New(&hclog.LoggerOptions{Output: log})}
+	var log bytes.Buffer
+	d := &memberTransport{member: func(string) bool { return false }, logger: hclog.New(&hclog.LoggerOptions{Output: &log})}
 	call := func(id string) {
 		t.Helper()
 		header := raft.RPCHeader{ID: []byte(id)}
@@ -24,7 +25,7 @@ func TestMemberTransportRemembersLittle(t *testing.T) {
 	call(long + "1")
 	call(long + "2")
 	call("short")
-	if n := log.count("refused Raft"); n != 2 {
+	if n := strings.Count(log.String(), "refused Raft"); n != 2 {
 		t.Errorf("%d refusals are logged, not one of each that differs in what is logged", n)
 	}
 }

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"errors"
@@ -11,23 +11,14 @@ import (
 	"github.com/nomadish/nomadish/internal/atomicfile"
 )
 
-// serverDir is where a server keeps what must outlive it; empty: nothing does.
-func (c *Config) serverDir() string {
-	if c.DataDir == "" {
-		return ""
-	}
-	return filepath.Join(c.DataDir, "server")
-}
-
 // serverID is who the server is to Raft: what it made up at its first start, so that a
-// server whose disk was lost never passes for the one that had voted (see raftGate, too). A log that was
+// server whose disk was lost never passes for the one that had voted. A log that was
 // written before servers had IDs knows it by its name.
-func serverID(cfg *Config, hasLog bool) (string, error) {
-	dir := cfg.serverDir()
-	if dir == "" {
-		return NewID(), nil
+func serverID(o *Options, hasLog bool) (string, error) {
+	if o.Dir == "" {
+		return o.NewID(), nil
 	}
-	path := filepath.Join(dir, "node-id")
+	path := filepath.Join(o.Dir, "node-id")
 	raw, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	switch id := strings.TrimSpace(string(raw)); {
 	case err == nil && id != "":
@@ -37,9 +28,9 @@ func serverID(cfg *Config, hasLog bool) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("read the server's ID: %w", err)
 	}
-	id := NewID()
-	if hasLog {
-		id = cfg.Name
+	id := o.Name
+	if !hasLog {
+		id = o.NewID()
 	}
 	if err := atomicfile.Write(path, id+"\n"); err != nil {
 		return "", fmt.Errorf("keep the server's ID: %w", err)

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"testing"
@@ -47,14 +47,19 @@ func TestTransfersRest(t *testing.T) {
 func TestHandToNobody(t *testing.T) {
 	t.Parallel()
 	n := aloneWith(t, &raft.MockFSM{})
-	if err := n.transfer(t.Context(), "", ""); err == nil || structs.CodeOf(err) == structs.CodeConflict {
+	if err := n.Transfer(t.Context(), "", ""); err == nil || structs.CodeOf(err) == structs.CodeConflict {
 		t.Errorf("the first time: %v", err)
 	}
-	if err := n.transfer(t.Context(), "", ""); structs.CodeOf(err) != structs.CodeConflict || structs.CodeOf(raftOrNil(err)) != structs.CodeConflict {
+	if err := n.Transfer(t.Context(), "", ""); structs.CodeOf(err) != structs.CodeConflict || structs.CodeOf(WrapCallError(err)) != structs.CodeConflict {
 		t.Errorf("the second time: %v", err)
 	}
 	n.settle(time.Minute)
-	if err := n.shutdown(); err != nil {
+	if err := n.Halt(); err != nil {
 		t.Error(err)
+	}
+	select {
+	case <-n.ended:
+	default:
+		t.Error("Raft has ended, and who waits for it is not told")
 	}
 }

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"context"
@@ -50,9 +50,9 @@ func (t *transfers) failedTo(term uint64, to raft.ServerID, now time.Time) {
 	t.failed[to] = now
 }
 
-// transfer transfers leadership to a server; with an empty ID and address to whichever Raft chooses. It waits until the other leads or
+// Transfer transfers leadership to a server; with an empty ID and address to whichever Raft chooses. It waits until the other leads or
 // that has failed, or ctx ends.
-func (n *raftNode) transfer(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
+func (n *Node) Transfer(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
 	term := n.CurrentTerm()
 	if err := n.transfers.allowed(term, id, time.Now()); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (n *raftNode) transfer(ctx context.Context, id raft.ServerID, addr raft.Ser
 	} else {
 		f = n.LeadershipTransferToServer(id, addr)
 	}
-	err := n.await(ctx, f)
+	err := n.Await(ctx, f)
 	if err != nil && n.State() == raft.Leader {
 		n.transfers.failedTo(term, id, time.Now())
 	}

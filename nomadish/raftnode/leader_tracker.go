@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"context"
@@ -6,14 +6,20 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/nomadish/nomadish/nomadish/rpc"
 )
+
+// LeaderInfo is who leads, as this server knows.
+type LeaderInfo struct {
+	Addr string // RPC; empty: nobody
+	ID   string
+	// Over ends when this server learns of another leader.
+	Over context.Context
+}
 
 // leaderTracker follows Raft's leadership, as this server knows it, and notifies waiters when it changes.
 type leaderTracker struct {
 	mu       sync.Mutex
-	leader   rpc.Reign
+	leader   LeaderInfo
 	lastAddr string             // the address that led last
 	end      context.CancelFunc // of what it led
 	changed  chan struct{}      // closed at the next change
@@ -90,38 +96,32 @@ func (t *leaderTracker) close() {
 	t.end()
 }
 
-// leadership shows Raft to the endpoints.
-type leadership struct {
-	*raftNode
-	leading func() bool
+// LeaderInfo returns who leads, as this server knows.
+func (n *Node) LeaderInfo() LeaderInfo {
+	n.leaders.mu.Lock()
+	defer n.leaders.mu.Unlock()
+	return n.leaders.leader
 }
 
-// Reign implements rpc.Leadership.
-func (l *leadership) Reign() rpc.Reign {
-	l.leaders.mu.Lock()
-	defer l.leaders.mu.Unlock()
-	return l.leaders.leader
+// Changed returns a channel that is closed when who leads may have changed.
+func (n *Node) Changed() <-chan struct{} {
+	n.leaders.mu.Lock()
+	defer n.leaders.mu.Unlock()
+	return n.leaders.changed
 }
 
-// Changed implements rpc.Leadership.
-func (l *leadership) Changed() <-chan struct{} {
-	l.leaders.mu.Lock()
-	defer l.leaders.mu.Unlock()
-	return l.leaders.changed
-}
+// Announce wakes those that wait for Changed: what a leader runs is started.
+func (n *Node) Announce() { n.leaders.announce() }
 
-// IsLeader implements rpc.Leadership.
-func (l *leadership) IsLeader() bool { return l.leading() }
+// Verify asks a majority whether this server still leads.
+func (n *Node) Verify(ctx context.Context) error { return n.Await(ctx, n.VerifyLeader()) }
 
-// Verify implements rpc.Leadership.
-func (l *leadership) Verify(ctx context.Context) error { return l.await(ctx, l.VerifyLeader()) }
-
-// LastContact implements rpc.Leadership.
-func (l *leadership) LastContact() time.Duration {
-	if l.State() == raft.Leader {
+// LeaderContact returns how long ago this server heard of the leader; negative: never.
+func (n *Node) LeaderContact() time.Duration {
+	if n.State() == raft.Leader {
 		return 0
 	}
-	at := l.Raft.LastContact()
+	at := n.LastContact()
 	if at.IsZero() {
 		return -1
 	}

@@ -1,4 +1,4 @@
-package nomadish
+package raftnode
 
 import (
 	"bytes"
