@@ -115,7 +115,7 @@ func TestRaftBeforeFounding(t *testing.T) {
 		lets(id, false)
 	}
 	r, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
-	if err != nil || !r.Agreed || !s.listener.takesRaft() {
+	if err != nil || !r.Agreed || !s.takesRaft() {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	lets("founder", true)

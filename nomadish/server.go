@@ -17,6 +17,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
+	"github.com/nomadish/nomadish/nomadish/portmux"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
@@ -30,7 +31,7 @@ type Server struct {
 	cfg       *Config
 	logger    hclog.Logger
 	store     *state.Store
-	listener  *listener
+	port      *portmux.Listener
 	raft      *raftnode.Node
 	pool      *wire.Pool
 	far       *wire.Pool // to servers of other regions
@@ -51,6 +52,8 @@ type Server struct {
 	failed     chan error
 	halt       chan struct{} // closed when the log is of a newer version
 	halting    sync.Once
+	// takesRaft reports whether this server may take part in Raft; set before the port is served. See raftGate.
+	takesRaft func() bool
 
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -75,7 +78,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.listener.run()
+	s.port.Run()
 	s.wg.Go(func() { s.leaveRaftOnHalt(ctx, s.halt) })
 	s.wg.Go(func() { s.leader.follow(ctx, s.raft.Gained()) })
 	if s.raft.Disk() != nil {
@@ -122,7 +125,10 @@ func (s *Server) open() error {
 	if s.spool, err = newSpool(cfg); err != nil {
 		return err
 	}
-	if s.listener, err = listen(cfg, s.serveRPC); err != nil {
+	if s.port, err = portmux.Listen(portmux.Options{
+		Addr: cfg.RPCAddr, Advertise: cfg.RPCAdvertise, TLS: cfg.TLS, HandshakeTimeout: cfg.HandshakeTimeout, MaxConnsPerClient: cfg.MaxConnsPerClient,
+		OnRPC: s.serveRPC, TakesRaft: func() bool { return s.takesRaft() }, Logger: cfg.Logger,
+	}); err != nil {
 		return err
 	}
 	scratch := func() raft.FSM {
@@ -135,7 +141,7 @@ func (s *Server) open() error {
 	o := cfg.raftOptions()
 	o.Member = s.membership
 	o.Readable = func(t structs.LogType) error { return (&cluster{s.raft, s.gossip}).Readable(t) }
-	if s.raft, err = raftnode.Open(o, machine, scratch, raftLayer{s.listener}); err != nil {
+	if s.raft, err = raftnode.Open(o, machine, scratch, s.port.Raft()); err != nil {
 		return err
 	}
 	if err = s.openGossips(); err != nil {
@@ -143,7 +149,7 @@ func (s *Server) open() error {
 	}
 	raftServers := &cluster{s.raft, s.gossip}
 	ask, promise := asker{s.pool}, promiseOf(cfg)
-	s.listener.takesRaft = raftGate(s.raft, promise)
+	s.takesRaft = raftGate(s.raft, promise)
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
@@ -226,7 +232,7 @@ func (s *Server) Stream(ctx context.Context, method string, args any) (wire.Rece
 }
 
 // RPCAddr is the address that the server can be reached at.
-func (s *Server) RPCAddr() string { return s.listener.advertise.String() }
+func (s *Server) RPCAddr() string { return s.port.Addr().String() }
 
 // SerfAddr is the address that the server's gossip can be reached at.
 func (s *Server) SerfAddr() string { return s.gossip.Addr() }
@@ -360,8 +366,8 @@ func (s *Server) close() error {
 			errs = append(errs, fmt.Errorf("stop Raft: %w", err))
 		}
 	}
-	if s.listener != nil {
-		s.listener.close()
+	if s.port != nil {
+		s.port.Close()
 	}
 	if s.raft != nil {
 		if err := s.raft.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

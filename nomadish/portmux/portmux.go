@@ -1,4 +1,6 @@
-package nomadish
+// Package portmux is the one port that Raft and RPC share: who may connect (TLS), how many connections one address may have, and
+// by the first byte which of the two a connection carries.
+package portmux
 
 import (
 	"context"
@@ -21,20 +23,33 @@ var (
 	refusedConnCount = telemetry.NewCount("nomad.rpc.refused_conn")
 )
 
-// listener is the one port that Raft and RPC share: the first byte of a
-// connection says which of the two it carries.
-type listener struct {
+// Options say where a server listens and whom it serves.
+type Options struct {
+	Addr      string // host:port to listen on; port 0: any free one
+	Advertise string // host:port that others reach us at; empty: Addr
+	// TLS guards the port and connections to other servers; nil: they are plain.
+	TLS *wire.TLS
+	// HandshakeTimeout is the time for a connection to say who it is and what it carries; it must be positive.
+	HandshakeTimeout time.Duration
+	// MaxConnsPerClient is how many connections one address may have at once; 0: no limit.
+	MaxConnsPerClient int
+
+	// OnRPC is called with each RPC connection in a goroutine of its own, and owns it until it returns.
+	OnRPC func(ctx context.Context, conn net.Conn)
+	// TakesRaft reports whether this server may take part in Raft. It is called after Run.
+	TakesRaft func() bool
+
+	Logger hclog.Logger
+}
+
+// Listener is the one port that Raft and RPC share.
+type Listener struct {
 	tcp       net.Listener
 	advertise net.Addr
 	raftConns chan net.Conn
-	onRPC     func(ctx context.Context, conn net.Conn)
+	o         Options
 	logger    hclog.Logger
-	handshake time.Duration // for a connection to say who it is and what it carries
-	tls       *wire.TLS     // nil: plain
-	told      wire.Once     // peers whose refusal was logged
-	perPeer   int           // connections at once from one address; 0: no limit
-	// takesRaft tells whether this server may speak Raft; set before run. See raftGate.
-	takesRaft func() bool
+	told      wire.Once // peers whose refusal was logged
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // open connections and their peers' addresses
@@ -45,19 +60,18 @@ type listener struct {
 	done   <-chan struct{}
 }
 
-// listen opens the port. onRPC is called with each RPC connection in a goroutine
-// of its own and owns it until it returns.
-func listen(cfg *Config, onRPC func(ctx context.Context, conn net.Conn)) (*listener, error) {
-	tcp, err := net.Listen("tcp", cfg.RPCAddr)
+// Listen opens the port. Run serves it.
+func Listen(o Options) (*Listener, error) {
+	tcp, err := net.Listen("tcp", o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen for RPC on %s: %w (is another agent running? set ports { rpc = … })", cfg.RPCAddr, err)
+		return nil, fmt.Errorf("listen for RPC on %s: %w (is another agent running? set ports { rpc = … })", o.Addr, err)
 	}
 	advertise := tcp.Addr()
-	if cfg.RPCAdvertise != "" {
-		a, err := net.ResolveTCPAddr("tcp", cfg.RPCAdvertise)
+	if o.Advertise != "" {
+		a, err := net.ResolveTCPAddr("tcp", o.Advertise)
 		if err != nil {
 			_ = tcp.Close()
-			return nil, fmt.Errorf("advertise { rpc = %q }: %w", cfg.RPCAdvertise, err)
+			return nil, fmt.Errorf("advertise { rpc = %q }: %w", o.Advertise, err)
 		}
 		if a.Port == 0 {
 			a.Port = tcp.Addr().(*net.TCPAddr).Port
@@ -69,16 +83,15 @@ func listen(cfg *Config, onRPC func(ctx context.Context, conn net.Conn)) (*liste
 		return nil, fmt.Errorf("advertise %s: other machines cannot reach an unspecified address; set advertise { rpc = \"ADDRESS\" }", advertise)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{
-		tcp: tcp, advertise: advertise, raftConns: make(chan net.Conn), onRPC: onRPC,
-		logger: cfg.Logger.Named("listener"), handshake: cfg.HandshakeTimeout, perPeer: cfg.MaxConnsPerClient, tls: cfg.TLS,
+	l := &Listener{
+		tcp: tcp, advertise: advertise, raftConns: make(chan net.Conn), o: o, logger: o.Logger.Named("listener"),
 		conns: map[net.Conn]string{}, peers: map[string]int{}, cancel: cancel, done: ctx.Done(),
 	}
 	return l, nil
 }
 
-// run accepts connections until close.
-func (l *listener) run() {
+// Run accepts connections in the background until Close.
+func (l *Listener) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.wg.Go(func() { <-l.done; cancel() })
 	l.wg.Go(func() {
@@ -107,11 +120,11 @@ func (l *listener) run() {
 	})
 }
 
-func (l *listener) admit(conn net.Conn) bool {
+func (l *Listener) admit(conn net.Conn) bool {
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.conns == nil || (l.perPeer > 0 && l.peers[peer] >= l.perPeer) {
+	if l.conns == nil || (l.o.MaxConnsPerClient > 0 && l.peers[peer] >= l.o.MaxConnsPerClient) {
 		return false
 	}
 	l.conns[conn] = peer
@@ -120,15 +133,15 @@ func (l *listener) admit(conn net.Conn) bool {
 }
 
 // full counts a connection that is over its peer's number; the first is logged.
-func (l *listener) full(conn net.Conn) {
+func (l *Listener) full(conn net.Conn) {
 	refusedConnCount.Add(1)
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	if l.told.FirstOf("full", peer, time.Now()) {
-		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.perPeer)
+		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.o.MaxConnsPerClient)
 	}
 }
 
-func (l *listener) release(conn net.Conn) {
+func (l *Listener) release(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if peer, ok := l.conns[conn]; ok {
@@ -139,8 +152,8 @@ func (l *listener) release(conn net.Conn) {
 	}
 }
 
-func (l *listener) serve(ctx context.Context, raw net.Conn) {
-	conn, err := l.tls.Accept(ctx, raw, l.handshake)
+func (l *Listener) serve(ctx context.Context, raw net.Conn) {
+	conn, err := l.o.TLS.Accept(ctx, raw, l.o.HandshakeTimeout)
 	if err != nil {
 		l.refuse(raw, err)
 		l.release(raw)
@@ -148,12 +161,12 @@ func (l *listener) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	if conn.Proto == wire.ProtoRPC {
-		l.onRPC(ctx, conn)
+		l.o.OnRPC(ctx, conn)
 		l.release(raw)
 		_ = conn.Close()
 		return
 	}
-	if !l.takesRaft() {
+	if !l.o.TakesRaft() {
 		l.refuse(raw, &wire.Refused{Kind: "raft", Reason: "this server belongs to no cluster yet and has promised itself to none: it takes no part in Raft"})
 		l.release(raw)
 		_ = conn.Close()
@@ -168,7 +181,7 @@ func (l *listener) serve(ctx context.Context, raw net.Conn) {
 }
 
 // refuse logs why a connection was not taken: once for each peer and reason.
-func (l *listener) refuse(raw net.Conn, err error) {
+func (l *Listener) refuse(raw net.Conn, err error) {
 	refusedConnCount.Add(1)
 	var why *wire.Refused
 	if !errors.As(err, &why) || why.Gone {
@@ -189,8 +202,8 @@ type tracked struct {
 
 func (t *tracked) Close() error { t.release(); return t.Conn.Close() }
 
-// close stops accepting, closes what is open and waits.
-func (l *listener) close() {
+// Close stops accepting, closes what is open and waits.
+func (l *Listener) Close() {
 	l.cancel()
 	_ = l.tcp.Close()
 	l.mu.Lock()
@@ -203,8 +216,14 @@ func (l *listener) close() {
 	l.wg.Wait()
 }
 
+// Addr returns the address that others reach the port at.
+func (l *Listener) Addr() net.Addr { return l.advertise }
+
+// Raft returns the port as Raft's transport sees it.
+func (l *Listener) Raft() raft.StreamLayer { return raftLayer{l} }
+
 // raftLayer is the listener as Raft's transport sees it.
-type raftLayer struct{ l *listener }
+type raftLayer struct{ l *Listener }
 
 // Accept waits for a connection that carries Raft.
 func (r raftLayer) Accept() (net.Conn, error) {
@@ -226,5 +245,5 @@ func (r raftLayer) Addr() net.Addr { return r.l.advertise }
 func (r raftLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return r.l.tls.Dial(ctx, "", string(addr), wire.ProtoRaft)
+	return r.l.o.TLS.Dial(ctx, "", string(addr), wire.ProtoRaft)
 }
