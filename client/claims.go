@@ -284,14 +284,16 @@ func (c *claims) change(fn func(), withdraws string) {
 // waitText returns a message that names what an allocation waits for.
 func waitText(ids []string) string {
 	if len(ids) == 0 {
-		return "Waits for room"
+		return "Waiting for resources on the node"
 	}
-	text := "Waits for allocation " + structs.ShortID(ids[0])
+	text := "Waiting for allocation " + structs.ShortID(ids[0])
 	switch n := len(ids) - 1; {
+	case n == 0:
+		return text + " to release its resources"
 	case n == 1:
 		text += " and another"
-	case n > 1:
+	default:
 		text += fmt.Sprintf(" and %d others", n)
 	}
-	return text + " to let go"
+	return text + " to release their resources"
 }

@@ -123,7 +123,7 @@ func TestClaimsOfWhoStays(t *testing.T) {
 	c.wantGranted("new")
 	c.has("other", memory(10))
 	if c.leave("other", false, false) || c.leave("other", true, false) || c.leave("nobody", false, false) {
-		t.Error("none of these was to let go before")
+		t.Error("none of these was to release its resources before")
 	}
 }
 
@@ -314,8 +314,8 @@ func TestWaitText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	f("Waits for room")
-	f("Waits for allocation 12345678 to let go", "12345678-9")
-	f("Waits for allocation 12345678 and another to let go", "12345678-9", "b")
-	f("Waits for allocation 12345678 and 2 others to let go", "12345678-9", "b", "c")
+	f("Waiting for resources on the node")
+	f("Waiting for allocation 12345678 to release its resources", "12345678-9")
+	f("Waiting for allocation 12345678 and another to release their resources", "12345678-9", "b")
+	f("Waiting for allocation 12345678 and 2 others to release their resources", "12345678-9", "b", "c")
 }

@@ -46,9 +46,9 @@ func TestDiskFullIsReported(t *testing.T) {
 	}
 	free.Store(3 << 20)
 	// Which of its two directories is named depends on when the look was that saw it first.
-	told("is full (3.0 MiB of 1024.0 MiB left)", "Storage: Disk full, no new work is taken: the disk of "+filepath.Dir(r.config.AllocDir), structs.TaskDiskFull)
+	told("is full (3.0 MiB of 1024.0 MiB left)", "Storage: The disk is full; the node accepts no new allocations: the disk of "+filepath.Dir(r.config.AllocDir), structs.TaskDiskFull)
 	free.Store(500 << 20)
-	told("", "Storage: Disk has room again", structs.TaskDiskHasRoom)
+	told("", "Storage: The disk has room again", structs.TaskDiskHasRoom)
 }
 
 // A node that registers with a full disk says so at once.
@@ -70,7 +70,7 @@ func TestBadGPUsAreReported(t *testing.T) {
 	id := r.c.NodeID()
 	f.set(nvml.GPU{UUID: "GPU-0", Name: "H100", BusID: "0000:01:00.0", Lost: true}, nvml.GPU{UUID: "GPU-1", Name: "H100", BusID: "0000:02:00.0", Lost: true})
 	r.s.until("an event of both", func() bool {
-		return r.s.eventsOf(id) == "Device: Not healthy, not given to tasks: the GPU is lost: it fell off the bus" &&
+		return r.s.eventsOf(id) == "Device: Not healthy; not assigned to tasks: the GPU is lost: it fell off the bus" &&
 			r.s.events[id][0].Details["devices"] == "GPU-0, GPU-1"
 	})
 	f.set(nvml.GPU{UUID: "GPU-0", Name: "H100", BusID: "0000:01:00.0"}, nvml.GPU{UUID: "GPU-1", Name: "H100", BusID: "0000:02:00.0"})

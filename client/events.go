@@ -53,9 +53,9 @@ func diskEvents(was, now *structs.Node, at time.Time) []*structs.NodeEvent {
 	case (was.DiskFull == "") == (now.DiskFull == ""):
 		return nil
 	case now.DiskFull == "":
-		return []*structs.NodeEvent{{Subsystem: ofStorage, Message: "Disk has room again; new work is taken", Timestamp: at}}
+		return []*structs.NodeEvent{{Subsystem: ofStorage, Message: "The disk has room again; the node accepts new allocations", Timestamp: at}}
 	}
-	return []*structs.NodeEvent{{Subsystem: ofStorage, Message: "Disk full, no new work is taken: " + now.DiskFull, Timestamp: at}}
+	return []*structs.NodeEvent{{Subsystem: ofStorage, Message: "The disk is full; the node accepts no new allocations: " + now.DiskFull, Timestamp: at}}
 }
 
 func driverEvents(was, now *structs.Node, at time.Time) (out []*structs.NodeEvent) {
@@ -91,7 +91,7 @@ func deviceEvents(was, now *structs.Node, at time.Time) (out []*structs.NodeEven
 			if well, known := before[d.ID]; known && well != d.Healthy {
 				text := "Healthy again"
 				if !d.Healthy {
-					text = "Not healthy, not given to tasks: " + d.HealthDescription
+					text = "Not healthy; not assigned to tasks: " + d.HealthDescription
 				}
 				of[text] = append(of[text], d.ID)
 			}
@@ -148,7 +148,7 @@ func (n *node) sendEvents(ctx context.Context) {
 			&structs.NodeEventsRequest{NodeID: n.id, SecretID: n.secret, Events: list}, &structs.WriteReply{})
 		switch structs.CodeOf(err) {
 		case structs.CodeBadRequest, structs.CodeForbidden, structs.CodeUnsupported:
-			n.logger.Warn("the servers do not take the node's events", "error", err)
+			n.logger.Warn("the servers refuse the node's events", "error", err)
 			continue
 		default:
 		}

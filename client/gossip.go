@@ -93,7 +93,7 @@ func (c *Client) openGossip() error {
 		}
 		pool, err := clientpool.New(conf)
 		if errors.Is(err, clientpool.ErrInUse) && len(c.config.Servers) == 0 {
-			return fmt.Errorf("%w; this client knows no server but by gossip, and cannot do without: give it a port of its own, or name servers by their RPC port, client { servers = [\"10.0.0.1:4647\"] }", err)
+			return fmt.Errorf("%w; this client finds its servers by gossip only and cannot run without it: give it a port of its own, or name servers by their RPC port, client { servers = [\"10.0.0.1:4647\"] }", err)
 		}
 		if errors.Is(err, clientpool.ErrInUse) && g.MayMiss {
 			c.logger.Warn("this client does not gossip: its loss is seen by its heartbeats alone; give it a port of its own, or set client { gossip = false }", "error", err)
@@ -165,10 +165,10 @@ func (g *gossiper) learnKeys(info *structs.ClientGossip) {
 	case len(info.Keyring) > 0:
 		err = g.takeKeys(info.Keyring)
 	case info.Primary != "" && !slices.Contains(g.ring.Prints().Prints, info.Primary):
-		err = errors.New("this client has only others: they may have been replaced while it was away")
+		err = errors.New("this client has only other keys: they may have been replaced while it was away")
 	}
 	if err != nil && g.logLimit.First("keys "+err.Error(), time.Now()) {
-		g.logger.Error("the gossip is encrypted with a key that this client does not get: it is not heard there; put the present key into "+
+		g.logger.Error("the gossip is encrypted with a key that this client does not have, so the other members do not hear it; put the current key into "+
 			"client { gossip_encrypt }, remove the file, if there is one, and start it again", "file", g.file, "error", err)
 	}
 }

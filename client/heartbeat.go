@@ -186,7 +186,7 @@ func (n *node) stopDisconnected(silence time.Duration) {
 	for _, r := range n.all() {
 		after := stopOnClientAfter(r.Alloc())
 		if _, ended := r.EndedAt(); after > 0 && silence >= after && !ended {
-			n.logger.Warn("no server reached for too long; an allocation is stopped, as its group wants", "alloc_id", r.ID(), "silence", silence)
+			n.logger.Warn("no server was reached for too long; stopping an allocation, as its group requires", "alloc_id", r.ID(), "silence", silence)
 			r.Halt()
 		}
 	}

@@ -299,7 +299,7 @@ func (n *node) grant(r *alloc.Runner) {
 
 // Room releases and reserves what an allocation needs as it is suspended, resumed and ends
 // (alloc.Host). What it says is looked at one after the other, so that what was said
-// last holds.
+// last counts.
 func (n *node) Room(id string) {
 	n.Go(func(context.Context) {
 		if n.move(id) == alloc.PhaseEnded {

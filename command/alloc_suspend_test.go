@@ -37,14 +37,14 @@ func TestAllocResume(t *testing.T) {
 	f := cluster(t).on("PUT /v1/client/allocation/"+allocA+"/resume", &structs.AllocStopReply{EvalID: evalA})
 	f.answers["GET /v1/allocation/"+allocA] = []any{
 		frozen("run", structs.AllocClientSuspended, "Tasks are suspended"),
-		frozen("run", structs.AllocClientSuspended, "Waits for allocation 12345678 to let go"),
+		frozen("run", structs.AllocClientSuspended, "Waiting for allocation 12345678 to release its resources"),
 		frozen("run", structs.AllocClientRunning, "Tasks are running"),
 	}
 	got := f.run(t, "alloc", "resume", "5f3a9c01")
 	if got.code != exitDone {
 		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
 	}
-	wants(t, got.out, "Waits for allocation 12345678 to let go")
+	wants(t, got.out, "Waiting for allocation 12345678 to release its resources")
 	wants(t, got.out, "is running")
 	f.answers["GET /v1/evaluation/"+evalA] = []any{unplaced(webEval(evalA, structs.EvalStatusComplete))}
 	f.answers["GET /v1/allocation/"+allocA] = []any{frozen("suspend", structs.AllocClientSuspended, "Tasks are suspended")}

@@ -236,9 +236,9 @@ func TestNetClientDiskFull(t *testing.T) {
 // task of the job chatty on it; or to have room again.
 func (a *agent) diskFull(t *testing.T, name string, want bool) {
 	t.Helper()
-	ofNode, ofTask := "Disk full, no new work", structs.TaskDiskFull
+	ofNode, ofTask := "The disk is full; the node accepts no new allocations", structs.TaskDiskFull
 	if !want {
-		ofNode, ofTask = "Disk has room again", structs.TaskDiskHasRoom
+		ofNode, ofTask = "The disk has room again", structs.TaskDiskHasRoom
 	}
 	within(t, 30*time.Second, fmt.Sprintf("%s with a full disk: %t", name, want), func(ctx context.Context) error {
 		nodes, _, err := a.api.NodeList(ctx, nil)

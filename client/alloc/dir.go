@@ -88,7 +88,7 @@ func (x access) with(u users.User) access {
 
 // modes returns the mode of the allocation's directory, of alloc and its logs, and of what tasks write to in alloc.
 //
-// What holds other directories belongs to the agent's user whoever the tasks run as: a task that could replace alloc/logs
+// A directory with others in it belongs to the agent's user whoever the tasks run as: a task that could replace alloc/logs
 // with a link would have the agent, which is root, write where the link leads.
 func (x access) modes() (top, shared, written os.FileMode) {
 	switch {

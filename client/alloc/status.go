@@ -33,7 +33,7 @@ const (
 )
 
 // clientStatus sums the tasks up. An allocation has ended only when each of them
-// has: what it held is free then.
+// has: what was reserved for it is free then.
 func clientStatus(states []*structs.TaskState, expired bool) (status, description string) {
 	running, pending, failed := false, false, false
 	for _, s := range states {

@@ -12,7 +12,7 @@ import (
 )
 
 // Config reads a task's config block field by field. Job files come as HCL or as
-// JSON, and their values may hold interpolations, so a number may arrive as any
+// JSON, and their values may contain interpolations, so a number may arrive as any
 // of Go's number types or as text; Config takes each where it means one thing.
 // Errors are gathered: Err has all of them at once.
 //

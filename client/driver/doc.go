@@ -2,7 +2,7 @@
 // task: a process, a container, or nothing at all (mock).
 //
 // A Driver is one per kind and node; a Handle is one per started task. The
-// package holds the two interfaces, the values that cross them, the registry of
+// package has the two interfaces, the values that cross them, the registry of
 // a node's drivers and the decoder of a task's config block.
 //
 // A driver must never restart a task by itself, never write to a task's log

@@ -18,7 +18,7 @@ type Driver interface {
 	Fingerprint(ctx context.Context) Fingerprint
 
 	// Validate checks a task's config block without starting anything. The error
-	// names the field and what is allowed in it. Values that still hold an
+	// names the field and what is allowed in it. Values that still contain an
 	// interpolation ("${...}") are accepted where a string is.
 	Validate(config map[string]any) error
 

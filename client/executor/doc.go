@@ -14,7 +14,7 @@
 // What the helper runs is written down, a directory per task below the helper's
 // own, so that a helper started after the death of another one finds the
 // processes again. A task's output goes through two FIFOs that the task itself
-// (and the agent) hold open too, so neither a byte nor the task is lost while
+// (and the agent) keep open too, so neither a byte nor the task is lost while
 // there is no helper; the bytes move from pipe to file inside the kernel, so
 // none is in the helper's memory when it dies.
 //

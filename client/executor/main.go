@@ -59,7 +59,7 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 		return 2
 	}
 	if !filepath.IsAbs(o.dir) || o.idle <= 0 || fs.NArg() > 0 {
-		_, _ = fmt.Fprintln(stderr, "executor: -dir must be an absolute path, -idle positive, and nothing else given")
+		_, _ = fmt.Fprintln(stderr, "executor: -dir must be an absolute path, -idle positive, and there are no other arguments")
 		return 2
 	}
 	if err := closeInherited(o.readyFD); err != nil {
@@ -171,7 +171,7 @@ func run(ctx context.Context, o *options, ready *os.File, stderr io.Writer) erro
 		return errors.Join(fmt.Errorf("own socket: %w", err), l.Close())
 	}
 	if err := reportReady(ready); err != nil {
-		log.Warn("whoever started the executor does not listen", "error", err)
+		log.Warn("the process that started the executor does not listen", "error", err)
 	}
 	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "protocol", Version)
 	s.loop(ctx, l, signals, children)
@@ -209,7 +209,7 @@ func (s *server) loop(ctx context.Context, l net.Listener, signals, children <-c
 	}
 }
 
-// become makes the process fit to hold other people's processes.
+// become makes the process fit to be the parent of the tasks' processes.
 func become() error {
 	// Orphans of the tasks come to this process, where they can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -238,7 +238,7 @@ func takeLock(ctx context.Context, dir string) (*os.File, error) {
 			return nil, errors.Join(conn.Close(), f.Close())
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("executor's lock %s: held by a process that does not serve; end it", f.Name()), f.Close())
+			return nil, errors.Join(fmt.Errorf("executor's lock %s: a process that does not serve has it; end that process", f.Name()), f.Close())
 		}
 		select {
 		case <-ctx.Done():

@@ -29,7 +29,7 @@ type procStat struct {
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The second field is the command's
-// name in parentheses and may hold anything, so fields count from the last one.
+// name in parentheses and may contain anything, so fields count from the last one.
 func parseStat(data []byte) (procStat, error) {
 	var p procStat
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')

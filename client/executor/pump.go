@@ -54,7 +54,7 @@ type pump struct {
 }
 
 // openPump opens the reading end and the files and begins to move. The writing
-// end must be open already, or hold output: a FIFO that has neither is at its end.
+// end must be open already, or have output in it: a FIFO that has neither is at its end.
 func openPump(fifo string, out *logs.Writer, dropped *atomic.Int64) (*pump, error) {
 	pipe, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *pump) finish() {
 	<-p.done
 }
 
-// drain takes what the FIFO holds now: no more, so that a process that has
+// drain takes what the FIFO contains now: no more, so that a process that has
 // escaped and writes on cannot keep the task from ending.
 func (p *pump) drain(fd uintptr) {
 	left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
@@ -121,7 +121,7 @@ func (p *pump) drain(fd uintptr) {
 	}
 }
 
-// move takes some of what the FIFO holds, into the file or, while that cannot be
+// move takes some of what the FIFO contains, into the file or, while that cannot be
 // written, into nothing. It returns how much it took, 0 at the end, or EAGAIN.
 func (p *pump) move(fd int) (int, error) {
 	now := time.Now()

@@ -294,7 +294,7 @@ func (s *server) reapOne(pid int, t *task) {
 			return
 		}
 		now := time.Now()
-		exit := &Exit{Unknown: true, Reason: "its exit status was fetched by somebody else", FinishedAt: now}
+		exit := &Exit{Unknown: true, Reason: "its exit status was fetched by another process", FinishedAt: now}
 		if err == nil && got == pid {
 			exit = exitOf(ws, now)
 		}

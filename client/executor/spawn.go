@@ -56,7 +56,7 @@ func spawn(ctx context.Context, cfg *Config) error {
 	case word != "" && word != readyOK:
 		return fmt.Errorf("start executor: %s (see %s)", word, filepath.Join(cfg.Dir, logName))
 	case err == nil:
-		err = errors.New("it ended without a word")
+		err = errors.New("it ended without a message")
 	}
 	return fmt.Errorf("start executor: %w (see %s)", err, filepath.Join(cfg.Dir, logName))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // record is what is kept on disk of a task. The environment and the arguments
-// are not: they may hold secrets, and nobody needs them again.
+// are not: they may contain secrets, and nobody needs them again.
 type record struct {
 	Version int
 	ID      string
@@ -42,7 +42,7 @@ const (
 	tasksDir      = "tasks"
 )
 
-// store keeps the records: a directory per task, which holds its FIFOs as well.
+// store keeps the records: a directory per task, which has its FIFOs as well.
 type store struct{ dir string }
 
 // taskDir is the directory of a task. Escaping keeps any ID one path element.
@@ -162,7 +162,7 @@ func decodeRecord(data []byte) (*record, error) {
 	case rec.State == StateRunning && rec.Pid <= 1:
 		return nil, fmt.Errorf("record of task %q: pid %d", rec.ID, rec.Pid)
 	case rec.State == StateExited && rec.Exit == nil:
-		return nil, fmt.Errorf("record of task %q: ended, but not how", rec.ID)
+		return nil, fmt.Errorf("record of task %q: ended, but its exit is missing", rec.ID)
 	case rec.State != StateStarting && rec.State != StateRunning && rec.State != StateExited:
 		return nil, fmt.Errorf("record of task %q: state %q", rec.ID, rec.State)
 	}

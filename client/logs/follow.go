@@ -97,7 +97,7 @@ func drain(ctx context.Context, r *Reader, fn func(Chunk) error) error {
 	}
 }
 
-// watch returns a channel that holds a token whenever a file of the stream may
+// watch returns a channel that has a token whenever a file of the stream may
 // have changed since the last one was taken.
 func watch(src Source) (wake <-chan struct{}, stop func(), err error) {
 	if err := src.Validate(); err != nil {

@@ -15,12 +15,12 @@ const (
 	OriginEnd = "end"
 )
 
-// chunkSize is the most bytes that one chunk holds.
+// chunkSize is the most bytes of one chunk.
 const chunkSize = 64 << 10
 
 // Chunk is a piece of a stream.
 type Chunk struct {
-	// File is the name of the file (without directory) that holds the piece.
+	// File is the name of the file (without directory) that contains the piece.
 	File string
 	// Offset is where in the file the piece begins, in bytes.
 	Offset int64

@@ -118,7 +118,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Splice moves what the pipe fd holds, at most a megabyte and at most to the end
+// Splice moves what the pipe fd contains, at most a megabyte and at most to the end
 // of the current file, without a copy in this process: a byte is either still in
 // the pipe or already in the file, whenever the process dies. It never waits for
 // the pipe. 0 and nil mean that all writers have closed it; unix.EAGAIN that it

@@ -164,7 +164,7 @@ func (s Shape) Validate() error {
 		errs = append(errs, fmt.Errorf("shape %q: "+format, append([]any{s.Name}, args...)...))
 	}
 	if s.Name == "" || strings.ContainsAny(s.Name, "/ \t\n\x00") {
-		bad("the name must not be empty nor hold blanks or slashes")
+		bad("the name must not be empty or contain blanks or slashes")
 	}
 	within := func(name string, v, low, high int64) {
 		if v < low || v > high {

@@ -17,7 +17,7 @@ const (
 // gpus names the GPUs and MIG slices that the task was given, in order. A task that
 // was given none sees none on a node that has some: without the variables a program
 // would take what is somebody else's. A task's own env block has the last word, so
-// that what only watches GPUs can be run without holding them.
+// that what only watches GPUs can be run without reserving them.
 func (e *Env) gpus(in Input) {
 	var ids []string
 	share := 0

@@ -119,7 +119,7 @@ func (e *Env) ReplaceConfig(config map[string]any) map[string]any {
 	return out
 }
 
-// Refers reports whether a driver's config block may hold references.
+// Refers reports whether a driver's config block may contain references.
 func Refers(config map[string]any) bool {
 	for _, v := range config {
 		if refers(v) {

@@ -22,7 +22,7 @@ func ParseSet(entries []string) (Set, error) {
 		first, last, isRange := strings.Cut(e, "-")
 		lo, lerr := strconv.Atoi(strings.TrimSpace(first))
 		if lerr != nil || e == "" {
-			// A name may hold a dash, as well as begin with a digit.
+			// A name may contain a dash, as well as begin with a digit.
 			if e == "" || e[0] == '-' || strings.ContainsAny(e, " \t\n:,/") {
 				return Set{}, fmt.Errorf("%q: must be a name, a number, or a range of numbers such as 1000-1999", e)
 			}
