@@ -251,7 +251,7 @@ func (c *claims) suspend(id string) {
 	c.change(func() {
 		if h := c.reservations[id]; h != nil && !h.suspended {
 			stopped := h.stopped
-			c.reserve(id, h.need.whileSuspended())
+			c.reserve(id, h.whileSuspended())
 			h = c.reservations[id]
 			h.suspended, h.stopped = true, stopped
 			c.setLeaving(h, stopped)
@@ -287,10 +287,10 @@ func waitText(ids []string) string {
 		return "Waiting for resources on the node"
 	}
 	text := "Waiting for allocation " + structs.ShortID(ids[0])
-	switch n := len(ids) - 1; {
-	case n == 0:
+	switch n := len(ids) - 1; n {
+	case 0:
 		return text + " to release its resources"
-	case n == 1:
+	case 1:
 		text += " and another"
 	default:
 		text += fmt.Sprintf(" and %d others", n)

@@ -24,7 +24,7 @@ func newClaimer(t *testing.T, has room) *claimer {
 }
 
 func (c *claimer) request(id string, n *need) (bool, []string) {
-	return c.claims.claim(id, n, false, func() { c.granted = append(c.granted, id) })
+	return c.claim(id, n, false, func() { c.granted = append(c.granted, id) })
 }
 
 func (c *claimer) has(id string, n *need) {
