@@ -68,7 +68,7 @@ func TestClientGossipKeyRotated(t *testing.T) {
 	away.start()
 	all[0].ready(3)
 	within(t, 60*time.Second, "what the one is told that was away", func(context.Context) error {
-		if log := away.log.tail(1 << 20); !strings.Contains(log, "encrypted with a key that this client does not get") {
+		if log := away.log.tail(1 << 20); !strings.Contains(log, "encrypted with a key that this client does not have") {
 			return fmt.Errorf("nothing")
 		}
 		return nil
