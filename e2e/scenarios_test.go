@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(files) < 48 {
 		t.Fatalf("%d scenarios, %v", len(files), err)
 	}
-	a := startDev(t, "client {\n  cpu_total_compute = 100000\n  memory_total_mb = 100000\n  disk_total_mb = 1000000\n  gc_max_allocs = 1000\n}\n")
+	a := startDev(t, "client {\n  cpu_total_compute = 100000\n  memory_total_mb = 100000\n  disk_total_mb = 1000000\n  disk_free_mb = 1000000\n  gc_max_allocs = 1000\n}\n")
 	openTo(t, a)
 	dir := t.TempDir()
 	var all sync.WaitGroup
