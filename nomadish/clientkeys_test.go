@@ -16,6 +16,7 @@ import (
 	"github.com/nomadish/nomadish/internal/clientpool"
 	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -147,13 +148,13 @@ func TestClientKeysRotated(t *testing.T) {
 	f.cfgs[back].DataDir = filepath.Join(t.TempDir(), "fresh")
 	f.run(back)
 	within(t, time.Minute, "the ring of the others", func(context.Context) error {
-		if got := f.all[back].clients.ring.State(); got.Version != 3 || !got.Has(key4) || len(got.Keys) != 1 {
+		if got := f.all[back].clients.Ring().State(); got.Version != 3 || !got.Has(key4) || len(got.Keys) != 1 {
 			return fmt.Errorf("version %d, %d keys", got.Version, len(got.Keys))
 		}
 		return nil
 	})
 	within(t, time.Minute, "all in one pool", func(context.Context) error {
-		if n := len(f.all[back].clients.pool.Servers()); n != 2 {
+		if n := len(f.all[back].clients.Pool.Servers()); n != 2 {
 			return fmt.Errorf("it sees %d others", n)
 		}
 		return nil
@@ -184,7 +185,7 @@ func TestClientsCannotAskForKeys(t *testing.T) {
 			t.Errorf("%s ring has %d keys", name, len(k.Keys()))
 		}
 	}
-	if !s.clients.ring.State().Has(key4) {
+	if !s.clients.Ring().State().Has(key4) {
 		t.Error("it was not installed")
 	}
 }
@@ -197,7 +198,7 @@ func TestClientKeysInTheClear(t *testing.T) {
 	if _, err := changeClientKey(t, f.all[0], structs.KeyInstall, key4); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "in the clear") {
 		t.Errorf("several servers: %v", err)
 	}
-	r, err := f.all[0].gossip.Keys().Gather(t.Context(), clientKeyQuery, []byte(`{"Op":"get"}`), func(from string, _ []byte) { t.Errorf("%s answers", from) })
+	r, err := f.all[0].gossip.Keys().Gather(t.Context(), clientgossip.KeyQuery, []byte(`{"Op":"get"}`), func(from string, _ []byte) { t.Errorf("%s answers", from) })
 	if err == nil || r != nil && len(r.Silent) != 3 {
 		t.Logf("asked all the same: %+v, %v", r, err)
 	}

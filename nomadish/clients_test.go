@@ -13,13 +13,13 @@ import (
 
 	"github.com/nomadish/nomadish/internal/clientpool"
 	"github.com/nomadish/nomadish/internal/wire"
-	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // gossips has a fleet's servers take part in the clients' gossip.
 func gossips(_ int, c *Config) {
-	c.ClientGossip = ClientGossipConfig{On: true, Addr: "127.0.0.1:0", Key: bytes.Repeat([]byte{3}, 16), Probe: 200 * time.Millisecond}
+	c.ClientGossip = clientgossip.Options{On: true, Addr: "127.0.0.1:0", Key: bytes.Repeat([]byte{3}, 16), Probe: 200 * time.Millisecond}
 }
 
 // member takes part in the clients' gossip beside servers.
@@ -89,7 +89,7 @@ func TestClientLostByBoth(t *testing.T) {
 	})
 	for i := range f.all {
 		within(t, time.Minute, "one pool", func(context.Context) error {
-			if n := len(f.all[i].clients.pool.Servers()); n != 2 {
+			if n := len(f.all[i].clients.Pool.Servers()); n != 2 {
 				return fmt.Errorf("server %d sees %d others", i, n)
 			}
 			return nil
@@ -103,7 +103,7 @@ func TestClientLostByBoth(t *testing.T) {
 	session := registered(t, f.all[follower])
 	for i := range f.all {
 		within(t, time.Minute, "the client in the pool", func(context.Context) error {
-			if m, _ := f.all[i].clients.pool.Member(nodeID); !m.Alive() || f.status(i) != structs.NodeStatusReady {
+			if m, _ := f.all[i].clients.Pool.Member(nodeID); !m.Alive() || f.status(i) != structs.NodeStatusReady {
 				return fmt.Errorf("server %d: %v, node %q", i, m, f.status(i))
 			}
 			return nil
@@ -138,7 +138,7 @@ func TestSpreadOfThoseThatStart(t *testing.T) {
 		}
 		spread = reply.Gossip.Spread
 	}
-	if want := 50 * joinEach; spread != want {
+	if want := 50 * 10 * time.Millisecond; spread != want {
 		t.Errorf("the 50th is told to join within %s, want %s", spread, want)
 	}
 }
@@ -188,7 +188,7 @@ func TestFalseMembers(t *testing.T) {
 	if len(reply.Servers) != 1 || reply.Servers[0] != s.RPCAddr() {
 		t.Errorf("clients are told of %v", reply.Servers)
 	}
-	within(t, time.Minute, "the honest one in the pool", func(context.Context) error { return s.clients.pool.Probe(nodeID) })
+	within(t, time.Minute, "the honest one in the pool", func(context.Context) error { return s.clients.Pool.Probe(nodeID) })
 	thief, err := clientpool.New(clientpool.Config{
 		ID: nodeID, Role: clientpool.RoleClient, Region: "global", BindAddr: "127.0.0.1:0", Key: bytes.Repeat([]byte{3}, 16), ProbeInterval: 200 * time.Millisecond,
 	})
@@ -205,10 +205,10 @@ func TestFalseMembers(t *testing.T) {
 		t.Errorf("with another secret: %v", err)
 	}
 	within(t, time.Minute, "the honest one heard", func(context.Context) error {
-		if m, _ := s.clients.pool.Member(nodeID); !m.Alive() || m.Addr != honest.Addr() {
+		if m, _ := s.clients.Pool.Member(nodeID); !m.Alive() || m.Addr != honest.Addr() {
 			return fmt.Errorf("%v", m)
 		}
-		return s.clients.pool.Probe(nodeID)
+		return s.clients.Pool.Probe(nodeID)
 	})
 	if n := log.count("calls itself a server"); n != 1 {
 		t.Errorf("the liar is logged %d times", n)
@@ -216,25 +216,4 @@ func TestFalseMembers(t *testing.T) {
 	if got := f.status(0); got != structs.NodeStatusReady {
 		t.Errorf("the honest one is %s", got)
 	}
-}
-
-// TestWorkKeptByAgreement: work is kept of clients that gossip alone hears if all servers know how, whether or not each of
-// them gossips with clients.
-func TestWorkKeptByAgreement(t *testing.T) {
-	f := func(want bool, servers ...gossip.Server) {
-		t.Helper()
-		w := &witnesses{clients: &clients{servers: func() []gossip.Server { return servers }}}
-		if w.Agreed() != want {
-			t.Errorf("agreed: %v, of %+v", !want, servers)
-		}
-	}
-	gossips := gossip.Server{Clients: "127.0.0.1:4650", Entries: structs.LogTypeLast, Status: structs.MemberAlive}
-	silent := gossip.Server{Entries: structs.LogTypeLast, Status: structs.MemberAlive}
-	old := gossip.Server{Entries: structs.LogClusterMeta, Status: structs.MemberAlive}
-	left := old
-	left.Status = structs.MemberLeft
-	f(true, gossips)
-	f(true, gossips, silent)
-	f(true, gossips, left)
-	f(false, gossips, old)
 }

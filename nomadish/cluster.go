@@ -14,6 +14,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -22,10 +23,10 @@ import (
 )
 
 // openGossip joins the server into the pool of its region, alone as yet.
-func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr string, clients *clientKeys) (*gossip.Pool, error) {
+func openGossip(cfg *Config, keys *keyring.Ring, id, rpcAddr, wanAddr, clientsAddr string, clients *clientgossip.Keys) (*gossip.Pool, error) {
 	c := gossip.Config{
 		Kind: gossip.KindLAN, Name: cfg.Name, Region: cfg.Region, Datacenter: cfg.Datacenter, ID: id, Version: cfg.Version,
-		Clients: clients.addr(), RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys, RefuseKey: clients.refuse, OnQuery: clients.answer, Entries: cfg.entries,
+		Clients: clientsAddr, RPCAddr: rpcAddr, WANAddr: wanAddr, Expect: cfg.BootstrapExpect, BindAddr: cfg.SerfAddr, Advertise: cfg.SerfAdvertise, Keyring: keys, RefuseKey: clients.Refuse, OnQuery: clients.Answer, Entries: cfg.entries,
 		RejoinAfterLeave: cfg.RejoinAfterLeave, ProbeInterval: cfg.GossipProbe, Logger: cfg.Logger.Named("gossip"),
 	}
 	if dir := cfg.serverDir(); dir != "" {

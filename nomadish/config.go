@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/endpoint/client"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -69,7 +70,7 @@ type Config struct {
 
 	// ClientGossip is the gossip with the clients, in which nothing of GossipKey is known; Liveness says how what it and the
 	// sessions tell of clients is believed.
-	ClientGossip ClientGossipConfig
+	ClientGossip clientgossip.Options
 	Liveness     heartbeat.Liveness
 
 	// Autopilot seeds the replicated configuration of a new cluster. AutopilotUpdate and

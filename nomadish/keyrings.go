@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nomadish/nomadish/internal/keyring"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -18,8 +18,6 @@ import (
 const (
 	ringLAN = "serf.keyring"
 	ringWAN = "serf_wan.keyring"
-	// ringClients is of the clients' gossip.
-	ringClients = "clients.keyring"
 )
 
 // openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration,
@@ -44,7 +42,7 @@ func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
 		return false, false, false
 	}
 	kept := func(file string) bool { return keyring.Kept(filepath.Join(dir, file)) }
-	return kept(ringLAN), kept(ringWAN), kept(ringClients)
+	return kept(ringLAN), kept(ringWAN), kept(clientgossip.KeyringFile)
 }
 
 // openServerKeyrings gives the keys of the servers' gossips.
@@ -58,7 +56,7 @@ func openServerKeyrings(cfg *Config) (lan, wan *keyring.Ring, err error) {
 // keyrings changes the keys of the gossips that this server takes part in.
 type keyrings struct {
 	servers keyPools
-	clients *clientKeys // nil: it does not gossip with clients
+	clients *clientgossip.Keys // nil: it does not gossip with clients
 }
 
 // Change implements cluster.Keyrings.
@@ -71,9 +69,9 @@ func (k *keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*s
 	case args.Pool == structs.PoolClients && k.clients == nil:
 		return nil, structs.Errorf(structs.CodeBadRequest, "this server does not gossip with clients").WithHint("ask one that does")
 	case args.Pool == structs.PoolClients:
-		return k.clients.change(ctx, args.Op, key)
+		return k.clients.Change(ctx, args.Op, key)
 	case args.Op == structs.KeyInstall && k.clients != nil:
-		if err := k.clients.refuse(key); err != nil {
+		if err := k.clients.Refuse(key); err != nil {
 			return nil, err
 		}
 	}
@@ -135,10 +133,10 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 		return 0, err
 	}
 	if len(r.Absent) > 0 {
-		return 0, haveFailed(r.Absent)
+		return 0, keyring.ErrAbsent(r.Absent)
 	}
 	if len(r.Failed) > 0 {
-		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: which keys they have is not known of %s", told(r.Failed))
+		return 0, structs.Errorf(structs.CodeConflict, "nothing was changed: which keys they have is not known of %s", keyring.Reasons(r.Failed))
 	}
 	text := base64.StdEncoding.EncodeToString(key)
 	have := r.Keys[text]
@@ -151,12 +149,6 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 			WithHint("`operator gossip keyring use` another first")
 	}
 	return len(have), nil
-}
-
-// haveFailed refuses a change of keys without servers that would not learn of it.
-func haveFailed(names []string) error {
-	return structs.Errorf(structs.CodeConflict, "nothing was changed: %s has failed, and could not come back without the key", strings.Join(names, ", ")).
-		WithHint("start it, or `nomadish server force-leave %s` if it is lost", names[0])
 }
 
 func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
@@ -192,7 +184,7 @@ func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs
 		}
 	}
 	if len(failed) > 0 {
-		return nil, structs.Errorf(structs.CodeConflict, "%d of %d members have done it; not so %s", len(asked)-len(failed), len(asked), told(failed)).
+		return nil, structs.Errorf(structs.CodeConflict, "%d of %d members have done it; not so %s", len(asked)-len(failed), len(asked), keyring.Reasons(failed)).
 			WithHint("do it again; what is done already stays so")
 	}
 	for key, names := range keys { // order does not matter
@@ -203,15 +195,6 @@ func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs
 	}
 	reply.NumNodes = len(asked)
 	return reply, nil
-}
-
-// told says why each of some members did not do what it was asked for.
-func told(failed map[string]string) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(failed)) {
-		out = append(out, name+" ("+failed[name]+")")
-	}
-	return strings.Join(out, ", ")
 }
 
 func without(all, some []string) []string {

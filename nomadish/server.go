@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
@@ -45,9 +46,9 @@ type Server struct {
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
 	regions   *regions
-	clients   *clients // nil: this server does not gossip with clients
+	clients   *clientgossip.Pool // nil: this server does not gossip with clients
 	// clientKeys changes the keys of that gossip; nil: as above.
-	clientKeys *clientKeys
+	clientKeys *clientgossip.Keys
 	founder    *quorum.Founder
 	failed     chan error
 	halt       chan struct{} // closed when the log is of a newer version
@@ -156,37 +157,9 @@ func (s *Server) open() error {
 	}, s.raft, s.gossip, ask, promise)
 	seen := s.seeClients()
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
-	s.clientKeys.lead(s.leader)
+	s.clientKeys.Lead(s.leader.leading)
 	s.openEndpoints(raftServers)
-	s.clients.listen(s.leader.heartbeats)
-	return nil
-}
-
-// openGossips joins the server into its pools, alone as yet.
-func (s *Server) openGossips() error {
-	cfg := s.cfg
-	lan, wan, err := openServerKeyrings(cfg)
-	if err != nil {
-		return err
-	}
-	if s.clients, err = openClients(cfg, s.raft.ID(), s.RPCAddr()); err != nil {
-		return err
-	}
-	s.clientKeys = openClientKeys(cfg, s.clients, s.store, lan, wan)
-	wanAddr := ""
-	if s.wan, err = openWAN(cfg, wan, s.clientKeys.refuse, s.raft.ID(), s.RPCAddr()); err != nil {
-		return err
-	}
-	if s.wan != nil {
-		wanAddr = s.wan.Addr()
-	}
-	s.regions = &regions{own: cfg.Region, wan: s.wan}
-	if s.gossip, err = openGossip(cfg, lan, s.raft.ID(), s.RPCAddr(), wanAddr, s.clientKeys); err != nil {
-		return err
-	}
-	if s.clientKeys != nil {
-		s.clientKeys.servers = s.gossip
-	}
+	s.clients.Notify(s.leader.heartbeats)
 	return nil
 }
 
@@ -267,7 +240,7 @@ func (s *Server) Stats() map[string]map[string]string {
 		nomad["servers_whose_workers_wait"] = fmt.Sprint(s.endpoints.evals.WorkersWait())
 	}
 	if s.clients != nil {
-		out["serf_clients"] = s.clients.pool.Stats()
+		out["serf_clients"] = s.clients.Stats()
 		nomad["clients_in_doubt_since"] = since(s.leader.heartbeats.Storm())
 	}
 	return out
@@ -354,7 +327,7 @@ func (s *Server) close() error {
 	if s.wan != nil {
 		errs = append(errs, s.wan.Shutdown())
 	}
-	errs = append(errs, s.clients.close())
+	errs = append(errs, s.clients.Shutdown())
 	s.pool.Close()
 	s.far.Close()
 	if s.spool != nil {

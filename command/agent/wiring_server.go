@@ -13,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/command/agent/inspect"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish"
+	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 )
 
@@ -167,7 +168,7 @@ func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	c.ClientGossip = nomadish.ClientGossipConfig{On: cfg.ServerGossips(), Addr: bind, Advertise: advertise, MayMiss: !cfg.ClientGossipPortStated()}
+	c.ClientGossip = clientgossip.Options{On: cfg.ServerGossips(), Addr: bind, Advertise: advertise, MayMiss: !cfg.ClientGossipPortStated()}
 	if c.ClientGossip.Key, err = cfg.Server.ClientKey(); err != nil {
 		return fmt.Errorf("server.client_gossip_encrypt: %w", err)
 	}

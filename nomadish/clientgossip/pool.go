@@ -1,8 +1,10 @@
-package nomadish
+package clientgossip
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,12 +14,11 @@ import (
 	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
-	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// ClientGossipConfig says whether and how a server gossips with the clients.
-type ClientGossipConfig struct {
+// Options say whether and how a server gossips with the clients.
+type Options struct {
 	On        bool
 	Addr      string // host:port to gossip on; port 0: any free one
 	Advertise string // host:port that others are told; empty: as bound
@@ -25,6 +26,34 @@ type ClientGossipConfig struct {
 	MayMiss bool
 	Key     []byte        // 16, 24 or 32 bytes; empty: it goes in the clear
 	Probe   time.Duration // how often members are probed; 0: 1 s
+
+	// What follows is of the server, not of its configuration.
+
+	ID      string // of the server, which Raft knows it by
+	Region  string
+	RPCAddr string // host:port that clients reach it at
+	Dir     string // where the keys are kept; empty: nowhere
+	Logger  hclog.Logger
+}
+
+// KeyringFile is the name of the file that keeps the keys, in Options.Dir.
+const KeyringFile = "clients.keyring"
+
+// Servers are the members of the servers' own gossip, the only ones that count as servers.
+type Servers interface {
+	Servers() []gossip.Server
+	// Subscribe returns a channel that has a notice whenever they have changed, and a function that ends that.
+	Subscribe() (changed <-chan struct{}, cancel func())
+}
+
+// Heartbeats are those of the nodes, as the leader keeps them.
+type Heartbeats interface {
+	// Suspect has nodes looked for that gossip has lost.
+	Suspect(nodeIDs ...string)
+	// Returned takes note that gossip hears a node again.
+	Returned(nodeID string)
+	// Active returns how many nodes are heard.
+	Active() int
 }
 
 const (
@@ -38,43 +67,46 @@ const (
 	lostLimbo = 5 * time.Second // for the leader to be told of lost sessions
 )
 
-// clients is this server's part in the clients' gossip.
-type clients struct {
-	pool   *clientpool.Pool
+// Pool is a server's part in the clients' gossip. A nil Pool is that of a server which takes none.
+type Pool struct {
+	*clientpool.Pool
 	ring   *keyring.Ring // nil: the gossip goes in the clear
 	id     string
 	logger hclog.Logger
 	told   wire.Once
-	// servers are those of the servers' own pool, the only ones that count.
-	servers func() []gossip.Server
+	// servers are those of the servers' own pool.
+	servers Servers
 	// suspect tells the leader, whoever it is.
 	suspect func(ctx context.Context, nodeIDs []string) error
 
 	mu     sync.Mutex
-	beats  *heartbeat.Timers             // set before anybody is heard of
+	beats  Heartbeats                    // set before anybody is heard of
 	lost   map[string]bool               // nodes that the leader is to be told of
 	keys   map[string]structs.GossipKeys // that nodes have, as they told this server while it led
 	losses chan struct{}
 }
 
-// openClients joins the server into the pool of the clients, alone as yet; nil: it does not gossip with them.
-func openClients(cfg *Config, id, rpcAddr string) (*clients, error) {
-	c := cfg.ClientGossip
-	if !c.On {
-		return nil, nil
+// Open joins the server into the pool of the clients, alone as yet. It returns nil if the server does not gossip with them.
+func Open(o Options) (*Pool, error) {
+	if !o.On {
+		return nil, nil //nolint:nilnil // there is none, as the configuration says
 	}
-	s := &clients{id: id, logger: cfg.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
+	s := &Pool{id: o.ID, logger: o.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
+	path := ""
+	if o.Dir != "" {
+		path = filepath.Join(o.Dir, KeyringFile)
+	}
 	var err error
-	if s.ring, err = openKeyring(cfg, ringClients, "client_gossip_encrypt", c.Key); err != nil {
-		return nil, err
+	if s.ring, err = keyring.Open(path, "client_gossip_encrypt", o.Key, o.Logger.Named("gossip")); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.pool, err = clientpool.New(clientpool.Config{
-		ID: id, Role: clientpool.RoleServer, Region: cfg.Region, RPCAddr: rpcAddr, BindAddr: c.Addr, Advertise: c.Advertise, Keyring: s.ring,
-		ProbeInterval: c.Probe, OnChange: s.changed, First: s.told.FirstOf, Logger: s.logger.Named("gossip"),
+	s.Pool, err = clientpool.New(clientpool.Config{
+		ID: o.ID, Role: clientpool.RoleServer, Region: o.Region, RPCAddr: o.RPCAddr, BindAddr: o.Addr, Advertise: o.Advertise, Keyring: s.ring,
+		ProbeInterval: o.Probe, OnChange: s.changed, First: s.told.FirstOf, Logger: s.logger.Named("gossip"),
 	})
-	if errors.Is(err, clientpool.ErrInUse) && c.MayMiss {
+	if errors.Is(err, clientpool.ErrInUse) && o.MayMiss {
 		s.logger.Warn("this server does not gossip with clients: their loss is seen by their heartbeats alone; set ports { client_gossip = … }, or server { client_gossip = false }", "error", err)
-		return nil, nil
+		return nil, nil //nolint:nilnil // as above
 	}
 	if err != nil {
 		return nil, err
@@ -82,51 +114,19 @@ func openClients(cfg *Config, id, rpcAddr string) (*clients, error) {
 	return s, nil
 }
 
-// seeClients makes what the leader's heartbeats know of clients beside themselves; nil: nothing.
-func (s *Server) seeClients() heartbeat.Witnesses {
-	if s.clients == nil {
-		return nil
+// Connect tells the pool which servers there are, and how the leader is told of nodes that may be lost. It is called before Run and
+// before Witnesses' result is used.
+func (s *Pool) Connect(servers Servers, suspect func(ctx context.Context, nodeIDs []string) error) {
+	if s != nil {
+		s.servers, s.suspect = servers, suspect
 	}
-	s.clients.servers = s.gossip.Servers
-	s.clients.suspect = func(ctx context.Context, nodeIDs []string) error {
-		return s.Call(ctx, wire.MethodNodeSuspect, &structs.NodeSuspectRequest{NodeIDs: nodeIDs}, &structs.WriteReply{})
-	}
-	return &witnesses{s.clients, func(ctx context.Context, nodeID string) (session, gossip bool) {
-		return s.endpoints.clients.Reach(ctx, nodeID)
-	}}
 }
 
-// runClients has the server take its part in the clients' gossip until ctx ends.
-func (s *Server) runClients(ctx context.Context) {
-	if s.clients == nil {
-		return
-	}
-	changed, cancel := s.gossip.Subscribe()
-	s.wg.Go(func() {
-		defer cancel()
-		s.clients.run(ctx, changed)
-	})
-	s.wg.Go(func() { s.endpoints.clients.PingSilent(ctx) })
-	again, stop := s.gossip.Subscribe()
-	s.wg.Go(func() {
-		defer stop()
-		s.clientKeys.keepSame(ctx, again)
-	})
-}
+// Ring returns the keys of the gossip; nil: it goes in the clear.
+func (s *Pool) Ring() *keyring.Ring { return s.ring }
 
-// ClientGossipAddr is where clients reach this server's part of their gossip; empty: it has none.
-func (s *Server) ClientGossipAddr() string { return s.clients.addr() }
-
-// since is a time for people.
-func since(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// listen has a leader's heartbeats told of clients.
-func (s *clients) listen(beats *heartbeat.Timers) {
+// Notify has a leader's heartbeats told of clients.
+func (s *Pool) Notify(beats Heartbeats) {
 	if s == nil {
 		return
 	}
@@ -135,16 +135,16 @@ func (s *clients) listen(beats *heartbeat.Timers) {
 	s.beats = beats
 }
 
-// addr is where others reach the pool; empty: this server is not in it.
-func (s *clients) addr() string {
+// Addr returns where others reach the pool; empty: this server is not in it.
+func (s *Pool) Addr() string {
 	if s == nil {
 		return ""
 	}
-	return s.pool.Addr()
+	return s.Pool.Addr()
 }
 
 // changed passes on what the gossip tells of clients.
-func (s *clients) changed(m clientpool.Member) {
+func (s *Pool) changed(m clientpool.Member) {
 	s.mu.Lock()
 	beats := s.beats
 	s.mu.Unlock()
@@ -159,9 +159,11 @@ func (s *clients) changed(m clientpool.Member) {
 	}
 }
 
-// run keeps the servers in one pool, looks for those that only say that they are one, and tells the leader of lost
+// Run keeps the servers in one pool, looks for those that only say that they are one, and tells the leader of lost
 // sessions, until ctx ends.
-func (s *clients) run(ctx context.Context, changed <-chan struct{}) {
+func (s *Pool) Run(ctx context.Context) {
+	changed, cancel := s.servers.Subscribe()
+	defer cancel()
 	tick := time.NewTicker(clientsLook)
 	defer tick.Stop()
 	var wg sync.WaitGroup
@@ -180,27 +182,27 @@ func (s *clients) run(ctx context.Context, changed <-chan struct{}) {
 }
 
 // meet joins servers that the servers' own gossip knows, and the clients' does not.
-func (s *clients) meet() {
-	for _, one := range s.servers() {
+func (s *Pool) meet() {
+	for _, one := range s.servers.Servers() {
 		if !one.Alive() || one.ID == s.id || one.Clients == "" {
 			continue
 		}
-		if m, ok := s.pool.Member(one.ID); ok && m.Alive() {
+		if m, ok := s.Member(one.ID); ok && m.Alive() {
 			continue
 		}
-		if err := s.pool.Join(one.Clients); err != nil && s.told.FirstOf("join", one.ID, time.Now()) {
+		if err := s.Join(one.Clients); err != nil && s.told.FirstOf("join", one.ID, time.Now()) {
 			s.logger.Warn("another server is not reached by the clients' gossip; trying again", "server", one.Name, "error", err)
 		}
 	}
 }
 
 // unmask tells of members that call themselves servers and are none.
-func (s *clients) unmask() {
+func (s *Pool) unmask() {
 	known := map[string]bool{}
-	for _, one := range s.servers() {
+	for _, one := range s.servers.Servers() {
 		known[one.ID] = true
 	}
-	for _, m := range s.pool.Servers() {
+	for _, m := range s.Pool.Servers() {
 		if !known[m.ID] && s.told.FirstOf("unmask", m.Addr, time.Now()) {
 			s.logger.Warn("a member of the clients' gossip calls itself a server, and the servers' own gossip knows of none such: it has no effect here",
 				"id", m.ID, "addr", m.Addr, "rpc", m.RPCAddr)
@@ -209,7 +211,7 @@ func (s *clients) unmask() {
 }
 
 // Lost implements client.Gossip.
-func (s *clients) Lost(nodeIDs []string) {
+func (s *Pool) Lost(nodeIDs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range nodeIDs {
@@ -223,7 +225,7 @@ func (s *clients) Lost(nodeIDs []string) {
 	}
 }
 
-func (s *clients) tellLosses(ctx context.Context) {
+func (s *Pool) tellLosses(ctx context.Context) {
 	for {
 		select {
 		case <-s.losses:
@@ -233,7 +235,7 @@ func (s *clients) tellLosses(ctx context.Context) {
 		s.mu.Lock()
 		ids := make([]string, 0, len(s.lost))
 		for id := range s.lost { // order does not matter: each is looked for by itself
-			if _, gossips := s.pool.Member(id); gossips {
+			if _, gossips := s.Member(id); gossips {
 				ids = append(ids, id)
 			}
 		}
@@ -251,9 +253,9 @@ func (s *clients) tellLosses(ctx context.Context) {
 }
 
 // Contacts implements client.Gossip.
-func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip {
-	out := &structs.ClientGossip{Addrs: []string{s.pool.Addr()}, Spread: min(joinMost, time.Duration(s.crowd())*joinEach)}
-	for _, one := range s.servers() {
+func (s *Pool) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip {
+	out := &structs.ClientGossip{Addrs: []string{s.Addr()}, Spread: min(joinMost, time.Duration(s.crowd())*joinEach)}
+	for _, one := range s.servers.Servers() {
 		if one.Alive() && one.ID != s.id && one.Clients != "" && len(out.Addrs) < contacts {
 			out.Addrs = append(out.Addrs, one.Clients)
 		}
@@ -264,35 +266,38 @@ func (s *clients) Contacts(nodeID string, has *structs.GossipKeys) *structs.Clie
 
 // crowd is how many may join at once: those that are in the pool, or, when all have just been started and none is, those that
 // are heard otherwise.
-func (s *clients) crowd() int {
+func (s *Pool) crowd() int {
 	s.mu.Lock()
 	beats := s.beats
 	s.mu.Unlock()
 	if beats == nil {
-		return s.pool.Clients()
+		return s.Clients()
 	}
-	return max(s.pool.Clients(), beats.Active())
+	return max(s.Clients(), beats.Active())
 }
 
-// Probe implements client.Gossip.
-func (s *clients) Probe(id string) error { return s.pool.Probe(id) }
-
-func (s *clients) close() error {
+// Shutdown leaves the pool without a word and closes its port.
+func (s *Pool) Shutdown() error {
 	if s == nil {
 		return nil
 	}
-	return s.pool.Shutdown()
+	return s.Pool.Shutdown()
 }
 
-// witnesses are how the leader's heartbeats hear nodes otherwise.
-type witnesses struct {
-	*clients
+// Witnesses are how the leader's heartbeats hear nodes otherwise.
+type Witnesses struct {
+	*Pool
 	reach func(ctx context.Context, nodeID string) (session, gossip bool)
 }
 
+// Witnesses returns what the gossip knows of nodes, with reach to ask one of them by both ways.
+func (s *Pool) Witnesses(reach func(ctx context.Context, nodeID string) (session, gossip bool)) *Witnesses {
+	return &Witnesses{s, reach}
+}
+
 // Gossips implements heartbeat.Witnesses.
-func (w *witnesses) Gossips(nodeID string) (member, failed bool) {
-	m, ok := w.pool.Member(nodeID)
+func (w *Witnesses) Gossips(nodeID string) (member, failed bool) {
+	m, ok := w.Member(nodeID)
 	if !ok || m.Role != clientpool.RoleClient {
 		return false, false
 	}
@@ -306,14 +311,14 @@ func (w *witnesses) Gossips(nodeID string) (member, failed bool) {
 }
 
 // Reach implements heartbeat.Witnesses.
-func (w *witnesses) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
+func (w *Witnesses) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
 	return w.reach(ctx, nodeID)
 }
 
 // Agreed implements heartbeat.Witnesses: a server that has a part in the clients' gossip knows it, and so does one that knows
 // the log entries of that time. Whether it takes part does not matter: what others hear counts.
-func (w *witnesses) Agreed() bool {
-	for _, one := range w.servers() {
+func (w *Witnesses) Agreed() bool {
+	for _, one := range w.servers.Servers() {
 		if one.Clients == "" && one.Entries < structs.LogJobStability && one.Status != structs.MemberLeft {
 			return false
 		}

@@ -1,4 +1,4 @@
-package nomadish
+package clientgossip
 
 import (
 	"context"
@@ -16,14 +16,13 @@ import (
 
 	"github.com/nomadish/nomadish/internal/clientpool"
 	"github.com/nomadish/nomadish/internal/keyring"
-	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Servers tell each other of the clients' keys by a query through their own gossip, in which whoever speaks is a server: never through
-// that of the clients, and never in the clear. Clients have them from the answers to their heartbeats.
-const clientKeyQuery = "nomadish-client-keyring"
+// KeyQuery is the query by which servers tell each other of the clients' keys: through their own gossip, in which whoever speaks is a
+// server; never through that of the clients, and never in the clear. Clients have them from the answers to their heartbeats.
+const KeyQuery = "nomadish-client-keyring"
 
 const (
 	clientKeysGet = "get"
@@ -81,26 +80,47 @@ func (s some) String() string {
 	return text
 }
 
-// clientKeys are the keys of the clients' gossip, as its servers change them.
-type clientKeys struct {
-	clients *clients
-	servers *gossip.Pool
+// ServerGossip is the servers' own gossip, by which they tell each other of the clients' keys.
+type ServerGossip interface {
+	Encrypted() bool
+	Self() structs.ServerMember
+	Members() []structs.ServerMember
+	Keys() *keyring.Pool
+	Subscribe() (changed <-chan struct{}, cancel func())
+}
+
+// State is the replicated state, which says what nodes there are.
+type State interface {
+	Snapshot() *state.Snapshot
+}
+
+// Keys are the keys of the clients' gossip, as its servers change them. Nil Keys are those of a server that takes no part in it.
+type Keys struct {
+	clients *Pool
+	servers ServerGossip
 	own     []*keyring.Ring // of the servers' gossips
-	store   *state.Store
-	leads   atomic.Pointer[leaderParts] // nil until there are some
+	store   State
+	leads   atomic.Pointer[func() bool] // nil until it is known
 	logger  hclog.Logger
 }
 
-// lead has it told when this server leads.
-func (k *clientKeys) lead(l *leaderParts) {
+// Connect gives it the servers' gossip. It is called before Change and KeepSame.
+func (k *Keys) Connect(servers ServerGossip) {
 	if k != nil {
-		k.leads.Store(l)
+		k.servers = servers
 	}
 }
 
-func (k *clientKeys) leading() bool {
-	l := k.leads.Load()
-	return l != nil && l.leading()
+// Lead gives it what reports whether this server leads.
+func (k *Keys) Lead(leading func() bool) {
+	if k != nil {
+		k.leads.Store(&leading)
+	}
+}
+
+func (k *Keys) leading() bool {
+	leading := k.leads.Load()
+	return leading != nil && (*leading)()
 }
 
 // errShared refuses a key in two gossips.
@@ -109,13 +129,13 @@ func errShared(of, speaks string) error {
 		WithHint("`nomadish operator gossip keyring generate` makes another")
 }
 
-// openClientKeys makes what changes the keys of the clients' gossip; nil: this server does not take part in it. own are its rings of the
-// servers' gossips.
-func openClientKeys(cfg *Config, clients *clients, store *state.Store, own ...*keyring.Ring) *clientKeys {
+// OpenKeys returns what changes the keys of the clients' gossip. It returns nil if clients is: this server does not take part in it. own
+// are its rings of the servers' gossips, that of its region first.
+func OpenKeys(clients *Pool, store State, own ...*keyring.Ring) *Keys {
 	if clients == nil {
 		return nil
 	}
-	k := &clientKeys{clients: clients, own: own, store: store, logger: cfg.Logger.Named("clients")}
+	k := &Keys{clients: clients, own: own, store: store, logger: clients.logger}
 	if clients.ring == nil {
 		return k
 	}
@@ -127,15 +147,8 @@ func openClientKeys(cfg *Config, clients *clients, store *state.Store, own ...*k
 	return k
 }
 
-func (k *clientKeys) addr() string {
-	if k == nil {
-		return ""
-	}
-	return k.clients.addr()
-}
-
-// refuse tells why the servers' gossip must not have a key.
-func (k *clientKeys) refuse(key []byte) error {
+// Refuse tells why the servers' gossip must not have a key.
+func (k *Keys) Refuse(key []byte) error {
 	if k != nil && k.clients.ring != nil && k.clients.ring.State().Has(key) {
 		return errShared("clients", "any client could speak as a server")
 	}
@@ -143,17 +156,17 @@ func (k *clientKeys) refuse(key []byte) error {
 }
 
 // refuseKey tells why the clients' gossip must not have a key.
-func (k *clientKeys) refuseKey(key []byte) error {
+func (k *Keys) refuseKey(key []byte) error {
 	if slices.ContainsFunc(k.own, func(r *keyring.Ring) bool { return r != nil && r.State().Has(key) }) {
 		return errShared("servers", "whoever has it speaks as a server")
 	}
 	return nil
 }
 
-// answer answers another server, or this one itself. k may be nil: this server does not gossip with clients. In the clear anybody may
+// Answer answers another server, or this one itself. k may be nil: this server does not gossip with clients. In the clear anybody may
 // be who asks, and is not answered.
-func (k *clientKeys) answer(q *serf.Query) {
-	if q.Name != clientKeyQuery || k != nil && k.own[0] == nil {
+func (k *Keys) Answer(q *serf.Query) {
+	if q.Name != KeyQuery || k != nil && k.own[0] == nil {
 		return
 	}
 	raw, err := json.Marshal(k.do(q.Payload))
@@ -166,7 +179,7 @@ func (k *clientKeys) answer(q *serf.Query) {
 }
 
 // do does what a server asks for. No log and no error holds a key.
-func (k *clientKeys) do(payload []byte) *clientKeyAnswer {
+func (k *Keys) do(payload []byte) *clientKeyAnswer {
 	var c clientKeyCommand
 	switch {
 	case json.Unmarshal(payload, &c) != nil:
@@ -187,7 +200,7 @@ func (k *clientKeys) do(payload []byte) *clientKeyAnswer {
 }
 
 // take puts a newer ring in the place of this server's.
-func (k *clientKeys) take(next keyring.State) error {
+func (k *Keys) take(next keyring.State) error {
 	for _, key := range next.Keys {
 		if err := k.refuseKey(key); err != nil {
 			return err
@@ -210,7 +223,7 @@ type clientKeyReport struct {
 }
 
 // ask asks all servers of the region.
-func (k *clientKeys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
+func (k *Keys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -226,7 +239,7 @@ func (k *clientKeys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyRep
 		r.add(k.servers.Self().Name, k.do(payload))
 		return r, nil
 	}
-	asked, err := k.servers.Keys().Gather(ctx, clientKeyQuery, payload, func(member string, raw []byte) {
+	asked, err := k.servers.Keys().Gather(ctx, KeyQuery, payload, func(member string, raw []byte) {
 		var a clientKeyAnswer
 		if json.Unmarshal(raw, &a) != nil {
 			a.Error = "its answer cannot be read"
@@ -258,8 +271,8 @@ func (r *clientKeyReport) add(member string, a *clientKeyAnswer) {
 	}
 }
 
-// change does one of the operations on all servers, and so on all clients.
-func (k *clientKeys) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
+// Change does one of the operations on all servers, and so on all clients.
+func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
 	if k.clients.ring == nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "the clients' gossip is not encrypted").
 			WithHint("set `server { client_gossip_encrypt = … }` and `client { gossip_encrypt = … }` on all agents, and start them again")
@@ -303,7 +316,7 @@ func (k *clientKeys) change(ctx context.Context, op string, key []byte) (*struct
 		done.failed[name] = "it has failed"
 	}
 	if len(done.failed) > 0 {
-		return nil, structs.Errorf(structs.CodeConflict, "%d servers have done it; not so %s", len(done.states), told(done.failed)).
+		return nil, structs.Errorf(structs.CodeConflict, "%d servers have done it; not so %s", len(done.states), keyring.Reasons(done.failed)).
 			WithHint("look with `list -clients`, and do it again; what is done already stays so")
 	}
 	reply := &structs.KeyringReply{NumNodes: len(done.states)}
@@ -321,9 +334,9 @@ func (r *clientKeyReport) allow(op string, key []byte) (keyring.State, error) {
 	}
 	switch {
 	case len(r.absent) > 0:
-		return r.newest, haveFailed(r.absent)
+		return r.newest, keyring.ErrAbsent(r.absent)
 	case len(r.failed) > 0:
-		return r.newest, conflict("which keys they have is not known of %s", told(r.failed))
+		return r.newest, conflict("which keys they have is not known of %s", keyring.Reasons(r.failed))
 	case op == structs.KeyInstall:
 		return r.newest.With(op, key)
 	case !r.newest.Has(key):
@@ -382,7 +395,7 @@ func (r *clientKeyReport) list() *structs.KeyringReply {
 }
 
 // count says what the clients have of the key with a fingerprint; nil: this server does not lead, and nobody tells it.
-func (k *clientKeys) count(print string) *clientCount {
+func (k *Keys) count(print string) *clientCount {
 	s := k.clients
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -397,7 +410,7 @@ func (k *clientKeys) count(print string) *clientCount {
 	for n := range k.store.Snapshot().Nodes(nil, "", false) {
 		has, said := s.keys[n.ID]
 		seen[n.ID] = true
-		if m, heard := s.pool.Member(n.ID); n.Status != structs.NodeStatusReady || !said && (!heard || m.Role != clientpool.RoleClient || !m.Alive()) {
+		if m, heard := s.Member(n.ID); n.Status != structs.NodeStatusReady || !said && (!heard || m.Role != clientpool.RoleClient || !m.Alive()) {
 			continue
 		}
 		c.Total++
@@ -429,7 +442,7 @@ func (k *clientKeys) count(print string) *clientCount {
 }
 
 // tellKeys says in the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
-func (s *clients) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
+func (s *Pool) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
 	s.mu.Lock()
 	if has == nil {
 		delete(s.keys, nodeID)
@@ -451,9 +464,11 @@ func (s *clients) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.C
 	}
 }
 
-// keepSame takes newer rings from other servers whenever one comes or goes, and once in a while, until ctx ends: one that was away
+// KeepSame takes newer rings from other servers whenever one comes or goes, and once in a while, until ctx ends: one that was away
 // has not heard of a change.
-func (k *clientKeys) keepSame(ctx context.Context, changed <-chan struct{}) {
+func (k *Keys) KeepSame(ctx context.Context) {
+	changed, cancel := k.servers.Subscribe()
+	defer cancel()
 	look := time.NewTicker(clientKeysLook)
 	defer look.Stop()
 	for {
