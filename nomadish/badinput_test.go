@@ -107,7 +107,7 @@ func TestRaftBeforeFounding(t *testing.T) {
 	s := prepare(t, 3, nil).run(0)
 	lets := func(id string, want bool) {
 		t.Helper()
-		if s.membership(id) != want {
+		if s.isMember(id) != want {
 			t.Errorf("lets Raft of %q in: %v", id, !want)
 		}
 	}

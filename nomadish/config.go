@@ -7,10 +7,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/keyring"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/endpoint/client"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -148,6 +150,35 @@ func (c *Config) serverDir() string {
 		return ""
 	}
 	return filepath.Join(c.DataDir, "server")
+}
+
+// KeptKeyrings reports which gossips have keys in the data directory: that of the region's servers, that with other regions and
+// that of the clients. They are encrypted with these, whatever the configuration says.
+func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
+	dir := c.serverDir()
+	if dir == "" {
+		return false, false, false
+	}
+	kept := func(file string) bool { return keyring.Kept(filepath.Join(dir, file)) }
+	return kept(membership.KeyringLAN), kept(membership.KeyringWAN), kept(clientgossip.KeyringFile)
+}
+
+// membershipOptions are how the server finds the others.
+func (s *Server) membershipOptions() *membership.Options {
+	c := s.cfg
+	return &membership.Options{
+		LAN: membership.PoolOptions{
+			Addr: c.SerfAddr, Advertise: c.SerfAdvertise, Probe: c.GossipProbe,
+			Start: c.StartJoin, Retry: c.RetryJoin, RetryMax: c.RetryMax, RetryInterval: c.RetryInterval,
+		},
+		WAN: membership.PoolOptions{
+			Addr: c.WANAddr, Advertise: c.WANAdvertise, Probe: c.WANProbe,
+			Start: c.StartJoinWAN, Retry: c.RetryJoinWAN, RetryMax: c.RetryMaxWAN, RetryInterval: c.RetryIntervalWAN,
+		},
+		Expect: c.BootstrapExpect, RejoinAfterLeave: c.RejoinAfterLeave, Key: c.GossipKey,
+		ID: s.raft.ID(), Name: c.Name, Region: c.Region, Datacenter: c.Datacenter, Version: c.Version, RPCAddr: s.RPCAddr(),
+		Dir: c.serverDir(), Entries: c.entries, Logger: c.Logger,
+	}
 }
 
 // raftOptions are how the server takes part in Raft.

@@ -13,6 +13,8 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
+	"github.com/nomadish/nomadish/nomadish/membership"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
@@ -24,7 +26,7 @@ type endpoints struct {
 }
 
 // openEndpoints gives the methods of all services to the server's mux.
-func (s *Server) openEndpoints(servers *cluster) {
+func (s *Server) openEndpoints(servers *membership.RaftServers) {
 	cfg := s.cfg
 	router := rpc.New(rpc.Config{
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
@@ -52,7 +54,7 @@ func (s *Server) openEndpoints(servers *cluster) {
 		nodeendpoint.New(nodeendpoint.Config{Datacenter: cfg.Datacenter, MaxRegistering: cfg.MaxRegistering, MaxMessage: cfg.NodeMaxMessage, MaxRate: cfg.NodeMaxRate}, nodes),
 		s.endpoints.clients,
 		clusterendpoint.New(clusterendpoint.Deps{
-			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: &keyrings{s.keyPools(), s.clientKeys}, Founding: s.founder, Raft: servers,
+			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: s.keyrings(), Founding: s.founder, Raft: servers,
 			Datacenter: cfg.Datacenter,
 		}),
 		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, Keeper: s.leader.keeper, Now: time.Now}),
@@ -66,3 +68,18 @@ func (e *endpoints) sessionClosed(session *wire.Session) {
 	e.evals.SessionClosed(session)
 	e.clients.SessionClosed(session)
 }
+
+// leadership shows who leads to the endpoints.
+type leadership struct {
+	*raftnode.Node
+	leading func() bool
+}
+
+// Reign implements rpc.Leadership.
+func (l *leadership) Reign() rpc.Reign { return rpc.Reign(l.LeaderInfo()) }
+
+// IsLeader implements rpc.Leadership.
+func (l *leadership) IsLeader() bool { return l.leading() }
+
+// LastContact implements rpc.Leadership.
+func (l *leadership) LastContact() time.Duration { return l.LeaderContact() }

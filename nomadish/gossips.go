@@ -6,14 +6,16 @@ import (
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/clientgossip"
+	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // openGossips joins the server into its pools, alone as yet.
 func (s *Server) openGossips() error {
-	cfg := s.cfg
-	lan, wan, err := openServerKeyrings(cfg)
+	o := s.membershipOptions()
+	lan, wan, err := membership.OpenKeyrings(o)
 	if err != nil {
 		return err
 	}
@@ -21,19 +23,64 @@ func (s *Server) openGossips() error {
 		return err
 	}
 	s.clientKeys = clientgossip.OpenKeys(s.clients, s.store, lan, wan)
-	wanAddr := ""
-	if s.wan, err = openWAN(cfg, wan, s.clientKeys.Refuse, s.raft.ID(), s.RPCAddr()); err != nil {
+	if s.wan, err = membership.OpenWAN(o, wan, s.clientKeys.Refuse); err != nil {
 		return err
 	}
-	if s.wan != nil {
-		wanAddr = s.wan.Addr()
-	}
-	s.regions = &regions{own: cfg.Region, wan: s.wan}
-	if s.gossip, err = openGossip(cfg, lan, s.raft.ID(), s.RPCAddr(), wanAddr, s.clients.Addr(), s.clientKeys); err != nil {
+	s.regions = membership.NewRegions(s.cfg.Region, s.wan)
+	if s.gossip, err = membership.OpenLAN(o, lan, membership.Hooks{
+		WANAddr: s.WANAddr(), ClientsAddr: s.clients.Addr(), RefuseKey: s.clientKeys.Refuse, OnQuery: s.clientKeys.Answer,
+	}); err != nil {
 		return err
 	}
 	s.clientKeys.Connect(s.gossip)
 	return nil
+}
+
+// findOthers joins those that must be reached now, and goes on looking for the others.
+func (s *Server) findOthers(ctx context.Context) error {
+	o := s.membershipOptions()
+	keep := func(join func(context.Context, *gossip.Pool) error, pool *gossip.Pool) {
+		s.wg.Go(func() {
+			if err := join(ctx, pool); err != nil {
+				s.failed <- err
+			}
+		})
+	}
+	if err := o.LAN.Join(s.gossip, "start_join", "retry_join"); err != nil {
+		return err
+	}
+	keep(o.KeepJoining, s.gossip)
+	if s.wan == nil {
+		return nil
+	}
+	if err := o.WAN.Join(s.wan, "start_join_wan", "retry_join_wan"); err != nil {
+		return err
+	}
+	s.wg.Go(func() { membership.BringAlong(ctx, s.gossip, s.wan, s.logger) })
+	keep(o.KeepMeeting, s.wan)
+	return nil
+}
+
+// raftServers are the servers of Raft, once that and the gossip are open.
+func (s *Server) raftServers() *membership.RaftServers {
+	return membership.NewRaftServers(s.raft, s.gossip)
+}
+
+// isMember reports whether a server may speak to this one by Raft.
+func (s *Server) isMember(id string) bool {
+	return s.raftServers().Includes(id, s.cfg.Region, s.founder.Admits)
+}
+
+// keyrings changes the keys of all these gossips: a row each.
+func (s *Server) keyrings() *membership.Keyrings {
+	pools := membership.KeyPools{{Name: "serf", Pool: s.gossip.Keys()}}
+	if s.wan != nil {
+		pools = append(pools, membership.KeyPool{Name: "wan", Pool: s.wan.Keys()})
+	}
+	if s.clientKeys == nil {
+		return membership.NewKeyrings(pools, nil)
+	}
+	return membership.NewKeyrings(pools, s.clientKeys)
 }
 
 // clientOptions are how the server gossips with clients.

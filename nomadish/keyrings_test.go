@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -270,8 +271,8 @@ func TestKeysOfSeveralPools(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey = keyA })
 	other := newFleet(t, 1, func(_ int, c *Config) { c.Name, c.GossipKey = "far", keyA })
-	both := keyPools{{"serf", f.all[0].gossip.Keys()}, {"wan", other.all[0].gossip.Keys()}}
-	ask := func(pools keyPools, op string, key []byte) (*structs.KeyringReply, error) {
+	both := membership.KeyPools{{Name: "serf", Pool: f.all[0].gossip.Keys()}, {Name: "wan", Pool: other.all[0].gossip.Keys()}}
+	ask := func(pools membership.KeyPools, op string, key []byte) (*structs.KeyringReply, error) {
 		return pools.Change(t.Context(), op, key)
 	}
 	if _, err := ask(both[1:], structs.KeyInstall, keyB); err != nil {
@@ -349,7 +350,7 @@ func TestKeysOfBothGossips(t *testing.T) {
 			t.Fatal(step.op, err)
 		}
 	}
-	for name, keys := range map[string][][]byte{ringLAN: s.gossip.Keys().Ring.Keys(), ringWAN: s.wan.Keys().Ring.Keys()} {
+	for name, keys := range map[string][][]byte{membership.KeyringLAN: s.gossip.Keys().Ring.Keys(), membership.KeyringWAN: s.wan.Keys().Ring.Keys()} {
 		if len(keys) != 1 || !slices.Equal(keys[0], keyB) {
 			t.Errorf("%s has %d keys, not the new one alone", name, len(keys))
 		}

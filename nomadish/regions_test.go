@@ -13,6 +13,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -266,7 +267,7 @@ func TestBringAlong(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	for i := range lan {
-		running.Go(func() { bringAlong(ctx, lan[i], wan[i], hclog.NewNullLogger()) })
+		running.Go(func() { membership.BringAlong(ctx, lan[i], wan[i], hclog.NewNullLogger()) })
 	}
 	for _, p := range lan[1:] {
 		if _, err := p.Join([]string{lan[0].Addr()}); err != nil {

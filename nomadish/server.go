@@ -18,6 +18,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
+	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/portmux"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -45,7 +46,7 @@ type Server struct {
 	series    jobseries.Series
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
-	regions   *regions
+	regions   *membership.Regions
 	clients   *clientgossip.Pool // nil: this server does not gossip with clients
 	// clientKeys changes the keys of that gossip; nil: as above.
 	clientKeys *clientgossip.Keys
@@ -53,7 +54,7 @@ type Server struct {
 	failed     chan error
 	halt       chan struct{} // closed when the log is of a newer version
 	halting    sync.Once
-	// takesRaft reports whether this server may take part in Raft; set before the port is served. See raftGate.
+	// takesRaft reports whether this server may take part in Raft; set before the port is served. See membership.RaftGate.
 	takesRaft func() bool
 
 	cancel  context.CancelFunc
@@ -140,17 +141,16 @@ func (s *Server) open() error {
 	machine.OnHalt(s.halted)
 	machine.Measure(observeState)
 	o := cfg.raftOptions()
-	o.Member = s.membership
-	o.Readable = func(t structs.LogType) error { return (&cluster{s.raft, s.gossip}).Readable(t) }
+	o.Member = s.isMember
+	o.Readable = func(t structs.LogType) error { return s.raftServers().Readable(t) }
 	if s.raft, err = raftnode.Open(o, machine, scratch, s.port.Raft()); err != nil {
 		return err
 	}
 	if err = s.openGossips(); err != nil {
 		return err
 	}
-	raftServers := &cluster{s.raft, s.gossip}
-	ask, promise := asker{s.pool}, promiseOf(cfg)
-	s.takesRaft = raftGate(s.raft, promise)
+	ask, promise := membership.NewAsker(s.pool), membership.PromiseOf(s.membershipOptions())
+	s.takesRaft = membership.RaftGate(s.raft, promise)
 	s.founder = quorum.NewFounder(quorum.FounderOptions{
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
@@ -158,18 +158,9 @@ func (s *Server) open() error {
 	seen := s.seeClients()
 	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
 	s.clientKeys.Lead(s.leader.leading)
-	s.openEndpoints(raftServers)
+	s.openEndpoints(s.raftServers())
 	s.clients.Notify(s.leader.heartbeats)
 	return nil
-}
-
-// keyPools are the gossip pools of servers: a row each.
-func (s *Server) keyPools() keyPools {
-	pools := keyPools{{"serf", s.gossip.Keys()}}
-	if s.wan != nil {
-		pools = append(pools, keyPool{"wan", s.wan.Keys()})
-	}
-	return pools
 }
 
 // Encrypted tells whether the gossip among servers is.
@@ -235,7 +226,7 @@ func (s *Server) Stats() map[string]map[string]string {
 			nomad["disk_full"] = disk.Full
 		}
 	}
-	out := map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.stats()}
+	out := map[string]map[string]string{"nomad": nomad, "raft": s.raft.Stats(), "serf": s.gossip.Stats(), "serf_wan": s.regions.Stats()}
 	if s.IsLeader() {
 		nomad["servers_whose_workers_wait"] = fmt.Sprint(s.endpoints.evals.WorkersWait())
 	}

@@ -1,4 +1,4 @@
-package nomadish
+package membership
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // Readable gives an error that names the servers of Raft's configuration which do not know a type of log entries, or of which
 // that is not known: they would stop at such an entry.
-func (c *cluster) Readable(t structs.LogType) error {
+func (c *RaftServers) Readable(t structs.LogType) error {
 	f := c.GetConfiguration()
 	if err := f.Error(); err != nil {
 		return raftnode.WrapError(err)

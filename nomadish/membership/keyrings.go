@@ -1,4 +1,4 @@
-package nomadish
+package membership
 
 import (
 	"context"
@@ -10,57 +10,56 @@ import (
 	"sync"
 
 	"github.com/nomadish/nomadish/internal/keyring"
-	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // The files of the keyrings: of the region's gossip, and of that with other regions.
 const (
-	ringLAN = "serf.keyring"
-	ringWAN = "serf_wan.keyring"
+	KeyringLAN = "serf.keyring"
+	KeyringWAN = "serf_wan.keyring"
 )
 
 // openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration,
 // where its name is setting.
-func openKeyring(cfg *Config, file, setting string, first []byte) (*keyring.Ring, error) {
+func openKeyring(o *Options, file, setting string, first []byte) (*keyring.Ring, error) {
 	path := ""
-	if dir := cfg.serverDir(); dir != "" {
-		path = filepath.Join(dir, file)
+	if o.Dir != "" {
+		path = filepath.Join(o.Dir, file)
 	}
-	ring, err := keyring.Open(path, setting, first, cfg.Logger.Named("gossip"))
+	ring, err := keyring.Open(path, setting, first, o.Logger.Named("gossip"))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	return ring, nil
 }
 
-// KeptKeyrings reports which gossips have keys in the data directory: that of the region's servers, that with other regions and
-// that of the clients. They are encrypted with these, whatever the configuration says.
-func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
-	dir := c.serverDir()
-	if dir == "" {
-		return false, false, false
-	}
-	kept := func(file string) bool { return keyring.Kept(filepath.Join(dir, file)) }
-	return kept(ringLAN), kept(ringWAN), kept(clientgossip.KeyringFile)
-}
-
-// openServerKeyrings gives the keys of the servers' gossips.
-func openServerKeyrings(cfg *Config) (lan, wan *keyring.Ring, err error) {
-	if lan, err = openKeyring(cfg, ringLAN, "encrypt", cfg.GossipKey); err == nil && cfg.WANAddr != "" {
-		wan, err = openKeyring(cfg, ringWAN, "encrypt", cfg.GossipKey)
+// OpenKeyrings gives the keys of the servers' gossips; nil: that one goes in the clear.
+func OpenKeyrings(o *Options) (lan, wan *keyring.Ring, err error) {
+	if lan, err = openKeyring(o, KeyringLAN, "encrypt", o.Key); err == nil && o.WAN.Addr != "" {
+		wan, err = openKeyring(o, KeyringWAN, "encrypt", o.Key)
 	}
 	return lan, wan, err
 }
 
-// keyrings changes the keys of the gossips that this server takes part in.
-type keyrings struct {
-	servers keyPools
-	clients *clientgossip.Keys // nil: it does not gossip with clients
+// ClientKeys are the keys of the clients' gossip.
+type ClientKeys interface {
+	// Change does one of the operations of structs.KeyringRequest with a key.
+	Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error)
+	// Refuse tells why the servers' gossip must not have a key.
+	Refuse(key []byte) error
 }
 
+// Keyrings changes the keys of the gossips that this server takes part in.
+type Keyrings struct {
+	servers KeyPools
+	clients ClientKeys // nil: it does not gossip with clients
+}
+
+// NewKeyrings returns what changes the keys of these pools; clients nil: this server does not gossip with clients.
+func NewKeyrings(servers KeyPools, clients ClientKeys) *Keyrings { return &Keyrings{servers, clients} }
+
 // Change implements cluster.Keyrings.
-func (k *keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*structs.KeyringReply, error) {
+func (k *Keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*structs.KeyringReply, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(args.Key))
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "the key is not in base64").WithHint("`operator gossip keyring generate` makes one")
@@ -78,21 +77,21 @@ func (k *keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*s
 	return k.servers.Change(ctx, args.Op, key)
 }
 
-// keyPool is a gossip pool of servers whose keys an operator may change.
-type keyPool struct {
-	name string // for messages
-	pool *keyring.Pool
+// KeyPool is a gossip pool of servers whose keys an operator may change.
+type KeyPool struct {
+	Name string // for messages
+	Pool *keyring.Pool
 }
 
-// keyPools are those of this server, whose keys are changed together.
-type keyPools []keyPool
+// KeyPools are those of this server, whose keys are changed together.
+type KeyPools []KeyPool
 
 // Change does one of the operations. All pools are looked at before the first is
 // changed: a member that lacks the key would be cut off by its use.
-func (all keyPools) Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
+func (all KeyPools) Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
 	if op != structs.KeyList {
 		have := make([]int, len(all))
-		err := all.each(func(i int, p *keyPool) error {
+		err := all.each(func(i int, p *KeyPool) error {
 			var err error
 			have[i], err = p.check(ctx, op, key)
 			return err
@@ -108,7 +107,7 @@ func (all keyPools) Change(ctx context.Context, op string, key []byte) (*structs
 }
 
 // each does something with all pools at once, and gives the first error in their order.
-func (all keyPools) each(f func(i int, p *keyPool) error) error {
+func (all KeyPools) each(f func(i int, p *KeyPool) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i := range all {
@@ -124,10 +123,10 @@ func (all keyPools) each(f func(i int, p *keyPool) error) error {
 }
 
 // check tells how many members of a pool have the key, or what is against the operation.
-func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error) {
-	r, err := p.pool.Ask(ctx, structs.KeyList, nil)
+func (p *KeyPool) check(ctx context.Context, op string, key []byte) (int, error) {
+	r, err := p.Pool.Ask(ctx, structs.KeyList, nil)
 	if err != nil {
-		return 0, fmt.Errorf("pool %s: %w", p.name, err)
+		return 0, fmt.Errorf("pool %s: %w", p.Name, err)
 	}
 	if err := keyring.Check(key); err != nil {
 		return 0, err
@@ -151,14 +150,14 @@ func (p *keyPool) check(ctx context.Context, op string, key []byte) (int, error)
 	return len(have), nil
 }
 
-func (all keyPools) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
+func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
 	reply := &structs.KeyringReply{Messages: map[string]string{}, Keys: map[string]int{}, PrimaryKeys: map[string]int{}}
 	asked, keys, inUse, failed := map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]string{}
 	reports := make([]*keyring.Report, len(all))
-	err := all.each(func(i int, p *keyPool) error {
+	err := all.each(func(i int, p *KeyPool) error {
 		var err error
-		if reports[i], err = p.pool.Ask(ctx, op, key); err != nil {
-			return fmt.Errorf("pool %s: %w", p.name, err)
+		if reports[i], err = p.Pool.Ask(ctx, op, key); err != nil {
+			return fmt.Errorf("pool %s: %w", p.Name, err)
 		}
 		return nil
 	})

@@ -1,0 +1,82 @@
+package membership
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/quorum"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// RaftGate returns what reports whether a server may take part in Raft: when it belongs to a cluster, or has
+// promised itself to one. Raft calls addresses, not IDs, and a server without a configuration
+// votes for anybody: one that lost its disk would vote as the one that it was, against what that
+// one had acknowledged.
+func RaftGate(r quorum.Founding, p quorum.Promise) func() bool {
+	var open atomic.Bool // it does not close any more
+	return func() bool {
+		if open.Load() {
+			return true
+		}
+		founded, err := r.Founded()
+		if err == nil && founded {
+			open.Store(true)
+			return true
+		}
+		to, err := p.Load()
+		return err == nil && to.ID != ""
+	}
+}
+
+// PromiseOf returns where the server keeps to whom it has promised itself.
+func PromiseOf(o *Options) quorum.Promise {
+	if o.Dir != "" {
+		return quorum.FilePromise(filepath.Join(o.Dir, "founder"))
+	}
+	return &quorum.MemoryPromise{}
+}
+
+// Asker asks other servers by RPC. It implements quorum.Asker.
+type Asker struct{ pool *wire.Pool }
+
+// NewAsker returns one that calls through a pool.
+func NewAsker(pool *wire.Pool) Asker { return Asker{pool} }
+
+// Found implements quorum.Asker.
+func (a Asker) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+	reply := &structs.FoundReply{}
+	return reply, a.pool.Call(ctx, addr, wire.MethodFound, args, reply)
+}
+
+// RaftState implements quorum.Asker.
+func (a Asker) RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+	reply := &structs.RaftStateReply{}
+	return reply, a.pool.Call(ctx, addr, wire.MethodRaftState, args, reply)
+}
+
+// Includes reports whether a server is of the cluster: whom Raft's configuration names, or gossip knows in this region, as a
+// configuration may be older than the servers that lead by now. Who belongs to no cluster yet is spoken to by those
+// that it promised itself to, which admits reports: see RaftGate.
+func (c *RaftServers) Includes(id, region string, admits func(id string) bool) bool {
+	f := c.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	servers := f.Configuration().Servers
+	if len(servers) == 0 {
+		return admits(id)
+	}
+	for _, one := range servers {
+		if string(one.ID) == id {
+			return true
+		}
+	}
+	for _, one := range c.pool.Servers() {
+		if one.ID == id && one.Region == region {
+			return true
+		}
+	}
+	return false
+}
