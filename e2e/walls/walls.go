@@ -37,6 +37,7 @@ var Guards = []struct {
 	{"memdb", memdbTypes},
 	{"rebuild", rebuildTest},
 	{"linked", forbiddenLinks},
+	{"tests only", outsideTests},
 	{"settings", unreadSettings},
 }
 
@@ -90,6 +91,25 @@ func forbiddenImports(t *Tree) []Breach {
 				if matches(imp, b.pkgs...) || b.allow != nil && !ours && !matches(imp, b.allow...) {
 					found = append(found, Breach{b.wall, p.Path, "imports " + imp + ": " + b.why})
 				}
+			}
+		}
+	}
+	return found
+}
+
+// testOnly are packages that tests share: no code outside tests imports them, but that of one another.
+var testOnly = []string{"internal/leaks", "internal/simulation", "internal/testcluster", "nomadish/endpoint/endpointtest"}
+
+// outsideTests finds imports of what only tests may import: wall 10.
+func outsideTests(t *Tree) []Breach {
+	var found []Breach
+	for _, p := range t.Packages() {
+		if matches(p.Path, testOnly...) {
+			continue
+		}
+		for _, dep := range t.oursOf(p.Imports) {
+			if matches(dep, testOnly...) {
+				found = append(found, Breach{10, p.Path, "imports " + dep + " outside its tests: only tests do"})
 			}
 		}
 	}

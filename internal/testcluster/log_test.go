@@ -1,0 +1,87 @@
+package testcluster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// spy is a test that is told to end.
+type spy struct{ said string }
+
+func (*spy) Helper()                          {}
+func (s *spy) Fatalf(format string, a ...any) { s.said = fmt.Sprintf(format, a...) }
+
+// TestEntriesGoThroughTheLog: what is committed gets the next index and is applied as it is read from its bytes.
+func TestEntriesGoThroughTheLog(t *testing.T) {
+	l := New(10, state.Options{})
+	var seen []Entry
+	l.Committed = func(e Entry) {
+		if l.Store.LatestIndex() >= e.Index {
+			t.Errorf("entry %d is applied before it is committed", e.Index)
+		}
+		seen = append(seen, e)
+	}
+	n := Node("n", 1000)
+	if index := l.Put(t, &structs.NodeRegisterEntry{Node: n, Time: 1}); index != 11 || l.Index() != 11 || l.Store.LatestIndex() != 11 {
+		t.Errorf("index %d, the log is at %d, the state at %d", index, l.Index(), l.Store.LatestIndex())
+	}
+	n.Name = "changed later"
+	if got := l.Store.Snapshot().Node(nil, "n"); got == nil || got.Name != "n" || !got.Ready() {
+		t.Errorf("the state has %+v", got)
+	}
+	l.Put(t, &structs.JobRegisterEntry{Job: Job("web", structs.JobTypeService, 2), Eval: Eval("e", "web", structs.EvalStatusPending)})
+	l.Put(t, Place("e", 2, Batch("web", "n", "s", 2)))
+	if got := l.Store.Snapshot().Alloc(nil, AllocID("s", 1)); got == nil || got.Name != "web.g[1]" || got.NodeName != "n" || got.EvalID != "e" {
+		t.Errorf("the second instance: %+v", got)
+	}
+	if len(seen) != 3 || seen[1].Index != 12 || seen[1].Type != structs.LogJobRegister || len(seen[1].Data) == 0 ||
+		seen[1].Payload.(*structs.JobRegisterEntry).Job.ID != "web" {
+		t.Errorf("committed were %+v", seen)
+	}
+	if d := state.Differences(l.Store.Snapshot()); len(d) > 0 {
+		t.Error(d)
+	}
+}
+
+// TestAnswers: who refuses an entry, and what of it stays.
+func TestAnswers(t *testing.T) {
+	l := New(0, state.Options{})
+	no := errors.New("no")
+	entry := func(id string) *structs.NodeRegisterEntry { return &structs.NodeRegisterEntry{Node: Node(id, 1)} }
+	f := func(what string, index uint64, want error, stays bool) {
+		t.Helper()
+		got, err := l.Apply(t.Context(), structs.LogNodeRegister, entry(what))
+		if there := l.Store.Snapshot().Node(nil, what) != nil; got != index || !errors.Is(err, want) || there != stays {
+			t.Errorf("%s: %d, %v; it stays: %v", what, got, err, there)
+		}
+	}
+	f("nobody refuses", 1, nil, true)
+	l.Before = func(structs.LogType, any) error { return no }
+	f("before it is committed", 0, no, false)
+	l.Before, l.Refuse = nil, no
+	f("all are", 0, no, false)
+	l.Refuse, l.Applied = nil, func(Entry) error { return no }
+	f("the answer is lost", 0, no, true)
+	l.Applied = nil
+	l.Skip(10)
+	f("after others", 11, nil, true)
+	var s spy
+	l.Put(&s, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{Eval("e", "none", "nonsense")}})
+	if s.said == "" || l.Index() != 12 {
+		t.Errorf("what the state refuses: %q, the log is at %d", s.said, l.Index())
+	}
+	if s.said = ""; TypeOf(&s, "a string") != 0 || s.said == "" {
+		t.Error("a string is an entry")
+	}
+}
+
+func TestIDs(t *testing.T) {
+	next := IDs("id-%d")
+	if a, b := next(), next(); a != "id-1" || b != "id-2" || ID(7) >= ID(10) {
+		t.Errorf("%s, %s; %s, %s", a, b, ID(7), ID(10))
+	}
+}
