@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -117,7 +118,7 @@ func TestCommitsAtOnceWhenIdle(t *testing.T) {
 // gate holds commits of plans back until it is opened.
 func (b *bed) gate() (open func()) {
 	ch := make(chan struct{})
-	b.before = func(t structs.LogType, _ any) error {
+	b.Before = func(t structs.LogType, _ any) error {
 		if t == structs.LogPlanApply {
 			<-ch
 		}
@@ -188,7 +189,7 @@ func TestRefusals(t *testing.T) {
 		if b.used("node-001") != 0 || b.used("node-000") != 60 {
 			b.Fatalf("used: %d, %d", b.used("node-000"), b.used("node-001"))
 		}
-		b.must(b, structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"node-001"}, Status: structs.NodeStatusDown})
+		b.Put(b, &structs.NodeStatusEntry{NodeIDs: []string{"node-001"}, Status: structs.NodeStatusDown})
 		b.submit(planOf("down", 1, "node-001")).want("down", 0, 1)
 	})
 }
@@ -290,7 +291,7 @@ func TestFailedCommit(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		release := make(chan struct{})
 		first := true
-		b.before = func(structs.LogType, any) error {
+		b.Before = func(structs.LogType, any) error {
 			if first {
 				first = false
 				<-release
@@ -315,7 +316,7 @@ func TestUncertainCommit(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		once := sync.OnceValue(func() error { return structs.Errorf(structs.CodeNoLeader, "leadership lost while committing") })
 		asked := false
-		b.after = func() error {
+		b.Applied = func(testcluster.Entry) error {
 			if asked {
 				return nil
 			}
@@ -329,10 +330,10 @@ func TestUncertainCommit(t *testing.T) {
 			b.Fatalf("entries: %+v, want an empty one after the uncertain one", got)
 		}
 
-		b.before = func(structs.LogType, any) error { return structs.Errorf(structs.CodeNoLeader, "not the leader") }
+		b.Before = func(structs.LogType, any) error { return structs.Errorf(structs.CodeNoLeader, "not the leader") }
 		b.submit(planOf("3", 1, "node-000")).wantErr("3", structs.ErrNoLeader)
 		b.submit(planOf("4", 1, "node-000")).wantErr("4", structs.ErrNoLeader)
-		b.before = nil
+		b.Before = nil
 		b.submit(planOf("5", 1, "node-000")).want("5", 1, 0)
 	})
 }
@@ -403,7 +404,7 @@ func TestStopsFreeRoom(t *testing.T) {
 func TestRoomThatComesFreeIsSeen(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.submit(planOf("old", 90, "node-000")).want("old", 1, 0)
-		b.before = func(t structs.LogType, _ any) error {
+		b.Before = func(t structs.LogType, _ any) error {
 			if t == structs.LogPlanApply {
 				time.Sleep(time.Millisecond)
 			}
@@ -426,7 +427,7 @@ func TestRoomThatComesFreeIsSeen(t *testing.T) {
 			})
 		}
 		time.Sleep(20 * time.Millisecond)
-		b.must(b, structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+		b.Put(b, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
 			{ID: structs.DeriveID("seed-old", 0), ClientStatus: structs.AllocClientComplete},
 		}})
 		time.Sleep(20 * time.Millisecond)
@@ -443,7 +444,7 @@ func TestRoomThatComesFreeIsSeen(t *testing.T) {
 func TestJobRegisteredAnew(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		job := func() uint64 {
-			return b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{
+			return b.Put(b, &structs.JobRegisterEntry{Job: &structs.Job{
 				Namespace: "default", ID: "job-x", Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
 			}})
 		}
@@ -455,7 +456,7 @@ func TestJobRegisteredAnew(t *testing.T) {
 		}
 		first := job()
 		b.submit(plan("then", first)).want("then", 2, 0)
-		b.must(b, structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "job-x", Purge: true})
+		b.Put(b, &structs.JobDeregisterEntry{Namespace: "default", JobID: "job-x", Purge: true})
 		b.submit(plan("purged", first)).want("purged", 0, 2)
 		second := job()
 		b.submit(plan("anew", first)).want("anew", 0, 2)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -234,11 +235,11 @@ func checkMissing(t *rapid.T, p *structs.JudgedPlan, known facts1, parts []*stru
 // waitingJob has a job wait for so many.
 func (b *bed) waitingJob(id string, priority, missing int) {
 	b.Helper()
-	b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{
+	b.Put(b, &structs.JobRegisterEntry{Job: &structs.Job{
 		ID: id, Namespace: "default", Type: structs.JobTypeService, Priority: priority,
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: missing}},
 	}, Time: 1})
-	b.must(b, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 		EvalID: "before-" + id, Time: 5, Asks: []*structs.AskUpdate{{
 			Namespace: "default", JobID: id, Group: "g", Missing: missing, Since: 5, EvalID: "before-" + id,
 		}},
@@ -273,13 +274,13 @@ func TestCutPlanAtEveryIndex(t *testing.T) {
 			}
 			p.Asks = []*structs.AskUpdate{{Namespace: "default", JobID: "job-1", Group: "g"}}
 			entries := 0
-			b.before = func(structs.LogType, any) error {
+			b.Before = func(structs.LogType, any) error {
 				if entries++; entries == failing {
 					return structs.Errorf(structs.CodeLimited, "too much at once")
 				}
 				return nil
 			}
-			b.after = func() error {
+			b.Applied = func(testcluster.Entry) error {
 				snap := b.store.Snapshot()
 				placed := snap.AllocsByJob(nil, "default", "job-1", true)
 				missing := 0

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,7 +33,7 @@ func TestNeverTooMuch(t *testing.T) {
 				EntryBytes: rapid.SampledFrom([]int{4 << 10, 512 << 10}).Draw(r, "entry"),
 			}, l.store, l, h)
 			chaos := &chaos{log: l, nodes: nodes, fates: rapid.SliceOfN(rapid.IntRange(0, 9), 30, 30).Draw(r, "fates")}
-			l.before, l.after = chaos.before, chaos.after
+			l.Before, l.Applied = chaos.before, chaos.after
 
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
@@ -139,10 +140,10 @@ func (c *chaos) endOne() {
 	}
 }
 
-func (c *chaos) after() error {
+func (c *chaos) after(e testcluster.Entry) error {
 	for _, id := range c.nodes {
 		if used := c.used(id); used > 10 && c.found == "" {
-			c.found = fmt.Sprintf("node %s holds %d of 10 after entry %d", id, used, c.index)
+			c.found = fmt.Sprintf("node %s holds %d of 10 after entry %d", id, used, e.Index)
 		}
 	}
 	if c.lose {

@@ -1,77 +1,36 @@
 package plan
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/nomadish/nomadish/internal/leaks"
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// log is a Raft of one: entries go through their encoding into a real state.
+// log is the cluster's log, with the entries of plans that were committed.
 type log struct {
-	store  *state.Store
-	writer *state.Writer
-
-	mu      sync.Mutex
-	index   uint64
-	entries []structs.PlanCommit // of plans
-	sizes   []int                // of those entries, encoded
-	// before, if set, is asked before an entry is committed; its error is the answer.
-	before func(t structs.LogType, payload any) error
-	// after, if set, may turn the answer of what was committed into an error.
-	after func() error
+	*testcluster.Log
+	store   *state.Store
+	entries []structs.PlanCommit
+	sizes   []int // of those entries, encoded
 }
 
 func newLog() *log {
-	l := &log{index: 10}
-	l.store, l.writer = state.New(state.Options{})
+	l := &log{Log: testcluster.New(10, state.Options{})}
+	l.store = l.Store
+	l.Committed = func(e testcluster.Entry) {
+		if p, ok := e.Payload.(*structs.PlanCommit); ok {
+			l.entries = append(l.entries, *p)
+			l.sizes = append(l.sizes, len(e.Data))
+		}
+	}
 	return l
-}
-
-func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	entry, err := fsm.Encode(t, payload)
-	if err != nil {
-		return 0, err
-	}
-	if l.before != nil {
-		if err := l.before(t, payload); err != nil {
-			return 0, err
-		}
-	}
-	if _, payload, err = fsm.Decode(entry); err != nil {
-		return 0, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.index++
-	if p, ok := payload.(*structs.PlanCommit); ok {
-		l.entries = append(l.entries, *p)
-		l.sizes = append(l.sizes, len(entry))
-	}
-	if err := l.writer.Apply(l.index, t, payload); err != nil {
-		return l.index, err
-	}
-	if l.after != nil {
-		if err := l.after(); err != nil {
-			return 0, err
-		}
-	}
-	return l.index, nil
-}
-
-func (l *log) must(t interface{ Fatalf(string, ...any) }, typ structs.LogType, payload any) uint64 {
-	index, err := l.Apply(context.Background(), typ, payload)
-	if err != nil {
-		t.Fatalf("apply %d: %v", typ, err)
-	}
-	return index
 }
 
 // holders lets everybody hold their evaluation, but those named.
@@ -99,17 +58,6 @@ func (h *holders) Retain(id, _, seed string) (func(), bool) {
 		defer h.mu.Unlock()
 		h.retained[id]--
 	}, true
-}
-
-func node(id string, cpu int64) *structs.Node {
-	return &structs.Node{
-		ID: id, SecretID: "s", Name: id, Status: structs.NodeStatusReady, SchedulingEligibility: structs.NodeEligible,
-		NodeResources: &structs.NodeResources{
-			Cpu: structs.NodeCpuResources{CpuShares: cpu, TotalCpuCores: 4}, Memory: structs.NodeMemoryResources{MemoryMB: 1 << 20},
-			Disk:           structs.NodeDiskResources{DiskMB: 1 << 20},
-			MinDynamicPort: 20000, MaxDynamicPort: 32000,
-		},
-	}
 }
 
 // planOf places instances of 1 MHz × cpu on nodes, one after the other.
@@ -147,16 +95,16 @@ func (l *log) used(id string) (cpu int64) {
 	return cpu
 }
 
-func (l *log) nodes(t interface{ Fatalf(string, ...any) }, n int, cpu int64) (ids []string) {
+func (l *log) nodes(t testcluster.TB, n int, cpu int64) (ids []string) {
 	for i := range n {
 		ids = append(ids, fmt.Sprintf("node-%03d", i))
-		l.must(t, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node(ids[i], cpu)})
+		l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node(ids[i], cpu)})
 	}
 	return ids
 }
 
 func (l *log) commits() []structs.PlanCommit {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	return append([]structs.PlanCommit(nil), l.entries...)
 }
