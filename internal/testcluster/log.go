@@ -55,8 +55,8 @@ type Log struct {
 	Refuse error
 	// Committed, if set, is called with each entry before it is applied, with the lock held.
 	Committed func(e Entry)
-	// Applied, if set, is called with each entry that was applied without an error, with the lock held. Its error is the answer,
-	// as if the answer had been lost: the entry stays.
+	// Applied, if set, is called with each entry after it was applied, or refused by the state, with the lock held. Its error is
+	// the answer where the state has none, as if its answer had been lost: the entry stays.
 	Applied func(e Entry) error
 
 	index atomic.Uint64
@@ -93,8 +93,14 @@ func (l *Log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, 
 	if l.Refuse != nil {
 		return 0, l.Refuse
 	}
+	return l.commit(t, data)
+}
+
+// commit applies what is in the log. It is called with the lock held.
+func (l *Log) commit(t structs.LogType, data []byte) (uint64, error) {
 	e := Entry{Index: l.index.Add(1), Type: t, Data: data}
 	if l.Committed != nil || l.Applied != nil {
+		var err error
 		if _, e.Payload, err = fsm.Decode(data); err != nil {
 			return 0, err
 		}
@@ -102,15 +108,13 @@ func (l *Log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, 
 	if l.Committed != nil {
 		l.Committed(e)
 	}
-	if err, _ := l.FSM.Apply(&raft.Log{Index: e.Index, Term: 1, Type: raft.LogCommand, Data: data}).(error); err != nil {
-		return e.Index, err
-	}
+	answer, _ := l.FSM.Apply(&raft.Log{Index: e.Index, Term: 1, Type: raft.LogCommand, Data: data}).(error)
 	if l.Applied != nil {
-		if err := l.Applied(e); err != nil {
+		if err := l.Applied(e); err != nil && answer == nil {
 			return 0, err
 		}
 	}
-	return e.Index, nil
+	return e.Index, answer
 }
 
 // Put commits an entry, whose type is that of its payload, and ends the test if it is refused. It returns the entry's index.
@@ -121,6 +125,21 @@ func (l *Log) Put(t TB, payload any) uint64 {
 		t.Fatalf("log entry %d (%T): %v", index, payload, err)
 	}
 	return index
+}
+
+// Replicate commits an entry as Put does, but one of another leader: Before and Refuse do not hear of it.
+func (l *Log) Replicate(t TB, payload any) {
+	t.Helper()
+	typ := TypeOf(t, payload)
+	data, err := fsm.Encode(typ, payload)
+	if err == nil {
+		l.Lock()
+		defer l.Unlock()
+		_, err = l.commit(typ, data)
+	}
+	if err != nil {
+		t.Fatalf("log entry of another leader (%T): %v", payload, err)
+	}
 }
 
 // TypeOf returns the type of the entry that carries a payload. It ends the test if there is none.

@@ -64,6 +64,9 @@ func TestAnswers(t *testing.T) {
 	f("before it is committed", 0, no, false)
 	l.Before, l.Refuse = nil, no
 	f("all are", 0, no, false)
+	if l.Replicate(t, entry("of another leader")); l.Store.LatestIndex() != 2 {
+		t.Errorf("the state is at %d after an entry of another leader", l.Store.LatestIndex())
+	}
 	l.Refuse, l.Applied = nil, func(Entry) error { return no }
 	f("the answer is lost", 0, no, true)
 	l.Applied = nil

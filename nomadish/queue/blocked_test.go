@@ -19,7 +19,7 @@ func blockedEval(id, job string, decidedAt uint64) *structs.Evaluation {
 
 func (b *bed) register(n *structs.Node) uint64 {
 	b.Helper()
-	index := b.must(b, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n, Time: time.Now().UnixNano()})
+	index := b.Put(b, &structs.NodeRegisterEntry{Node: n, Time: time.Now().UnixNano()})
 	synctest.Wait()
 	return index
 }
@@ -57,14 +57,14 @@ func TestBlockedWakes(t *testing.T) {
 	f("a node of a class not met yet comes", true, func(b *bed) { b.register(node("n", "new")) })
 	f("a node that cannot help comes", false, func(b *bed) { b.register(node("n", "big")) })
 	f("a node becomes eligible", true, func(b *bed) {
-		b.must(b, structs.LogNodeEligibility, &structs.NodeEligibilityEntry{NodeID: "off", Eligibility: structs.NodeEligible})
+		b.Put(b, &structs.NodeEligibilityEntry{NodeID: "off", Eligibility: structs.NodeEligible})
 	})
 	f("a node goes down", false, func(b *bed) {
-		b.must(b, structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"s"}, Status: structs.NodeStatusDown})
+		b.Put(b, &structs.NodeStatusEntry{NodeIDs: []string{"s"}, Status: structs.NodeStatusDown})
 	})
 	f("a node comes back", true, func(b *bed) {
 		for _, s := range []string{structs.NodeStatusDown, structs.NodeStatusReady} {
-			b.must(b, structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"s"}, Status: s})
+			b.Put(b, &structs.NodeStatusEntry{NodeIDs: []string{"s"}, Status: s})
 		}
 	})
 	f("a node grows", true, func(b *bed) {
@@ -75,16 +75,16 @@ func TestBlockedWakes(t *testing.T) {
 	f("an allocation ends", true, func(b *bed) { b.end("busy-s") })
 	f("an allocation ends where it does not help", false, func(b *bed) { b.end("busy-b") })
 	f("a plan stops an allocation", true, func(b *bed) {
-		b.must(b, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+		b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 			EvalID: "p", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("busy-s", 0), DesiredStatus: structs.AllocDesiredStop}},
 		}}})
 	})
 	f("preemption is switched on", true, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()
-		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
+		b.Put(b, &structs.SchedulerConfigEntry{Config: config})
 		b.lease("")
 		config.PreemptionConfig.ServiceSchedulerEnabled = true
-		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
+		b.Put(b, &structs.SchedulerConfigEntry{Config: config})
 	})
 	f("a new leader knows nothing of before", true, func(b *bed) {
 		b.stop()
@@ -121,7 +121,7 @@ func (b *bed) tried(id string) {
 // place commits an allocation named by its batch's seed.
 func (b *bed) place(nodeID, seed string) {
 	b.Helper()
-	b.must(b, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 		EvalID: "e-" + seed, Place: []*structs.PlacementBatch{{
 			Namespace: "default", JobID: "busy", Group: "g", Seed: seed, EvalID: "e-" + seed,
 			Nodes: []structs.PlacedNode{{ID: nodeID, Name: nodeID}}, Instances: []structs.Instance{{}},
@@ -133,7 +133,7 @@ func (b *bed) place(nodeID, seed string) {
 // end reports that it has finished.
 func (b *bed) end(seed string) {
 	b.Helper()
-	b.must(b, structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+	b.Put(b, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
 		{ID: structs.DeriveID(seed, 0), ClientStatus: structs.AllocClientComplete},
 	}})
 	synctest.Wait()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -25,7 +26,7 @@ func run(t *testing.T, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(state.Options{})
-		b := &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)}
+		b := &bed{T: t, log: l, Broker: New(Options{NewID: testcluster.IDs("id-%d")}, l, l.store.LatestIndex)}
 		b.start()
 		defer func() { b.stop() }()
 		synctest.Wait()
@@ -330,14 +331,14 @@ func TestPause(t *testing.T) {
 	run(t, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()
 		config.PauseEvalBroker = true
-		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
+		b.Put(b, &structs.SchedulerConfigEntry{Config: config})
 		b.put(eval("1", "a", 50))
 		b.next("")
 		b.stop() // a new leader keeps to it
 		b.start()
 		b.next("")
 		config.PauseEvalBroker = false
-		b.must(b, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
+		b.Put(b, &structs.SchedulerConfigEntry{Config: config})
 		b.done("1", b.next("1"))
 	})
 }
@@ -369,7 +370,7 @@ func TestNotLeading(t *testing.T) {
 func TestResyncKeepsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(state.Options{EventBuffer: 4})
-		b := &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)}
+		b := &bed{T: t, log: l, Broker: New(Options{NewID: testcluster.IDs("id-%d")}, l, l.store.LatestIndex)}
 		b.start()
 		defer func() { b.stop() }()
 		b.put(eval("held", "a", 90), eval("over", "b", 80), eval("ready", "c", 30))
@@ -401,26 +402,29 @@ func TestResyncKeepsHeld(t *testing.T) {
 func TestChoresSurviveRefusals(t *testing.T) {
 	run(t, func(b *bed) {
 		b.put(eval("1", "a", 50), eval("2", "a", 50))
-		b.mu2(func() { b.lost = true })
+		b.lose(true)
 		b.put2(eval("3", "a", 50))
 		b.next("1")
 		time.Sleep(time.Minute / 2)
 		b.want("2", structs.EvalStatusPending)
-		b.mu2(func() { b.lost = false })
+		b.lose(false)
 		time.Sleep(time.Second)
 		b.want("2", structs.EvalStatusCancelled)
 	})
 }
 
-func (b *bed) mu2(f func()) { b.log.mu.Lock(); defer b.log.mu.Unlock(); f() }
+// lose has leadership be lost, or not any more: nothing can be committed.
+func (b *bed) lose(lost bool) {
+	b.log.Lock()
+	defer b.log.Unlock()
+	b.Refuse = nil
+	if lost {
+		b.Refuse = structs.Errorf(structs.CodeNoLeader, "leadership lost")
+	}
+}
 
 // put2 stores past the log that is lost.
 func (b *bed) put2(e *structs.Evaluation) {
-	b.mu2(func() {
-		b.index++
-		if err := b.writer.EvalUpsert(b.index, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{e}}); err != nil {
-			b.Fatal(err)
-		}
-	})
+	b.Replicate(b, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{e}})
 	synctest.Wait()
 }

@@ -12,7 +12,7 @@ import (
 // jobOfPriority is a stored job, so that what is to be decided of it has a pool.
 func (b *bed) jobOfPriority(id, kind string, priority int) {
 	b.Helper()
-	b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+	b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
 		ID: id, Namespace: "default", Type: kind, Priority: priority, NodePool: structs.NodePoolDefault,
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
 	}})
@@ -84,7 +84,7 @@ func TestReadyFallsToNothing(t *testing.T) {
 // jobInPool is jobOfPriority in a pool of its own.
 func (b *bed) jobInPool(id, pool string, priority int) {
 	b.Helper()
-	b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+	b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
 		ID: id, Namespace: "default", Type: structs.JobTypeService, Priority: priority, NodePool: pool,
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
 	}})

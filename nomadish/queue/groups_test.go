@@ -12,7 +12,7 @@ import (
 // jobNeeding is a stored job of one group that needs so much CPU.
 func (b *bed) jobNeeding(id string, cpu int) {
 	b.Helper()
-	b.must(b, structs.LogJobRegister, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+	b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
 		ID: id, Namespace: "default", Type: structs.JobTypeService, Priority: 50, NodePool: structs.NodePoolDefault,
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 2, Tasks: []*structs.Task{{
 			Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: cpu},
@@ -37,7 +37,7 @@ func (b *bed) groups() int {
 
 func (b *bed) transition(alloc string, suspend bool) {
 	b.Helper()
-	b.must(b, structs.LogAllocTransition, &structs.AllocTransitionEntry{
+	b.Put(b, &structs.AllocTransitionEntry{
 		Transitions: map[string]*structs.DesiredTransition{alloc: {Suspend: &suspend}}, Time: time.Now().UnixNano(),
 	})
 }
@@ -53,7 +53,7 @@ func TestGroupsStayFew(t *testing.T) {
 			id := fmt.Sprint("job-", i)
 			b.jobNeeding(id, 1+i%shapes)
 			if i%10 == 0 {
-				b.must(b, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+				b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 					EvalID: "e-" + id, Place: []*structs.PlacementBatch{{
 						Namespace: "default", JobID: id, Group: "g", Seed: id, EvalID: "e-" + id,
 						Nodes: []structs.PlacedNode{{ID: "s", Name: "s"}}, Instances: []structs.Instance{{}},

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -71,7 +72,7 @@ func TestMachine(t *testing.T) {
 func newMachine(t *testing.T, r *rapid.T) *machine {
 	l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
 	m := &machine{
-		bed: &bed{T: t, log: l, Broker: New(Options{NewID: newID()}, l, l.store.LatestIndex)},
+		bed: &bed{T: t, log: l, Broker: New(Options{NewID: testcluster.IDs("id-%d")}, l, l.store.LatestIndex)},
 		r:   r, held: map[string]holding{}, tried: map[string]uint64{}, came: map[string]time.Time{}, rests: map[string]bool{},
 	}
 	for _, job := range []string{"job0", "job1", "job2"} {
@@ -216,7 +217,7 @@ func (m *machine) pass() {
 func (m *machine) join() {
 	m.nodes++
 	n := node(fmt.Sprint("node-", m.nodes), rapid.SampledFrom([]string{"small", "big"}).Draw(m.r, "class"))
-	m.must(m.r, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n})
+	m.Put(m.r, &structs.NodeRegisterEntry{Node: n})
 }
 
 func (m *machine) register1() {
@@ -334,9 +335,9 @@ func (m *machine) disturb() {
 		}
 		m.start()
 	case 1:
-		m.mu2(func() { m.lost = true })
+		m.lose(true)
 		time.Sleep(time.Second)
-		m.mu2(func() { m.lost = false })
+		m.lose(false)
 	case 2:
 		m.Broker.mu.Lock()
 		for range 5 {
