@@ -49,7 +49,7 @@ func (c *cluster) running(j *structs.Job) (out []*structs.Allocation) {
 // suspend has a user suspend an instance, or with false let it go on.
 func (c *cluster) suspend(t *testing.T, j *structs.Job, id string, yes bool) {
 	t.Helper()
-	c.must(t, structs.LogAllocTransition, &structs.AllocTransitionEntry{
+	c.Put(t, &structs.AllocTransitionEntry{
 		Transitions: map[string]*structs.DesiredTransition{id: {Suspend: &yes}}, Time: time.Now().UnixNano(),
 		Evals: []*structs.Evaluation{c.eval(j, structs.EvalTriggerAllocStop)},
 	})

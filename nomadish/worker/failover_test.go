@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
@@ -30,10 +29,9 @@ func (*sink) Close() error  { return nil }
 // successor is another server: its state is made by make, and it leads.
 func (c *cluster) successor(t *testing.T, from func(f *fsm.FSM)) *cluster {
 	t.Helper()
-	next := &cluster{journal: newJournal()}
-	from(fsm.New(next.writer, next.store, hclog.NewNullLogger()))
-	next.index = next.store.LatestIndex()
-	next.n.Store(c.n.Load())
+	next := &cluster{journal: newJournal(), next: c.next}
+	from(next.FSM)
+	next.Skip(next.store.LatestIndex())
 	next.broker = queue.New(queue.Options{NewID: next.next}, next, next.store.LatestIndex)
 	next.plans = plan.New(plan.Options{Gate: next.broker}, next.store, next, next.broker)
 	return next
@@ -56,8 +54,7 @@ func TestNewLeaderGoesOn(t *testing.T) {
 	for name, next := range map[string]func(t *testing.T, c *cluster) *cluster{
 		"failover": func(t *testing.T, c *cluster) *cluster {
 			t.Helper()
-			n := &cluster{journal: c.journal}
-			n.n.Store(c.n.Load())
+			n := &cluster{journal: c.journal, next: c.next}
 			n.broker = queue.New(queue.Options{NewID: n.next}, n, n.store.LatestIndex)
 			n.plans = plan.New(plan.Options{Gate: n.broker}, n.store, n, n.broker)
 			return n
@@ -75,7 +72,7 @@ func TestNewLeaderGoesOn(t *testing.T) {
 		"snapshot": func(t *testing.T, c *cluster) *cluster {
 			t.Helper()
 			return c.successor(t, func(f *fsm.FSM) {
-				taken, err := fsm.New(c.writer, c.store, hclog.NewNullLogger()).Snapshot()
+				taken, err := c.FSM.Snapshot()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +133,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	if len(running) != 2 {
 		t.Fatalf("%d of three run on, one should have been taken back", len(running))
 	}
-	c.must(t, structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
+	c.Put(t, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{
 		{ID: running[0], ClientStatus: structs.AllocClientComplete},
 	}})
 	before := order(c.store.Snapshot())
@@ -145,7 +142,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 		t.Fatalf("the next leader has\n%v\nthe last one had\n%v", got, before)
 	}
 	w := n.watched()
-	w.history[n.index] = n.store.Snapshot()
+	w.history[n.Index()] = n.store.Snapshot()
 	defer n.run(t.Context(), 2)()
 	n.quiet(t)
 	synctest.Wait()
@@ -162,7 +159,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	// Room for one after the other comes: in the order in which they wait.
 	var got []string
 	place := n.watch
-	n.mu.Lock()
+	n.Lock()
 	n.watch = func(index uint64, payload any) {
 		place(index, payload)
 		if entry, is := payload.(*structs.PlanCommit); is {
@@ -173,7 +170,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 			}
 		}
 	}
-	n.mu.Unlock()
+	n.Unlock()
 	var want []string
 	for _, l := range queueview.Order(n.store.Snapshot(), time.Now().UnixNano()) {
 		if l.Ask.JobID != "held" {

@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -15,8 +14,7 @@ import (
 // if it were put together anew.
 func TestForesightIsGoneOnWith(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := &bed{T: t, index: 10}
-		b.store, b.writer = state.New(state.Options{})
+		b := newBed(t)
 		nodes := []string{"00000000-0000-7000-8000-0000000000a1", "00000000-0000-7000-8000-0000000000a2"}
 		for _, id := range nodes {
 			b.gpuNode(id)
@@ -53,7 +51,7 @@ func TestForesightIsGoneOnWith(t *testing.T) {
 				for i := range inAir {
 					if p := inAir[i].plan; !inAir[i].held {
 						inAir[i].held = true
-						b.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: p.Place, Time: 1}}})
+						b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: p.Place, Time: 1}}})
 						return
 					}
 				}

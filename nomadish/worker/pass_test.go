@@ -41,9 +41,7 @@ func (c *cluster) quiet(t testing.TB) {
 }
 
 func (c *cluster) written() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return int(c.index) //nolint:gosec // small
+	return int(c.Index()) //nolint:gosec // small
 }
 
 // TestWritesOfARelease: what a release does not help is not written, however much waits;
@@ -115,7 +113,7 @@ func TestReservesWithoutWrites(t *testing.T) {
 		c.node(t, "node", structs.NodePoolDefault, 1000)
 		config := structs.DefaultSchedulerConfiguration()
 		config.ReservationAfter, config.ReservationTTL = time.Minute, 10*time.Minute
-		c.must(t, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config})
+		c.Put(t, &structs.SchedulerConfigEntry{Config: config})
 		busy := job("busy", structs.NodePoolDefault, 50, 1, 500, 500)
 		busy.TaskGroups[0].MaxRunDuration = time.Hour
 		c.register(t, busy)
@@ -218,8 +216,8 @@ func BenchmarkReleases(b *testing.B) {
 
 // lastPlaced notes whose instance was placed last.
 func (c *cluster) lastPlaced(id string) (last func() string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.watch = func(_ uint64, payload any) {
 		if entry, ok := payload.(*structs.PlanCommit); ok {
 			for _, p := range entry.Plans {
@@ -230,8 +228,8 @@ func (c *cluster) lastPlaced(id string) (last func() string) {
 		}
 	}
 	return func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.Lock()
+		defer c.Unlock()
 		return id
 	}
 }

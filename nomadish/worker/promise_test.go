@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/check"
-	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -20,69 +19,47 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// journal is a Raft of one that a watcher reads: entries go through their encoding into a
-// real state, one after the other.
+// journal is the cluster's log, which a watcher reads.
 type journal struct {
-	store  *state.Store
-	writer *state.Writer
-	mu     sync.Mutex
-	index  uint64
-	delay  time.Duration                   // that a commit of plans takes
-	watch  func(index uint64, payload any) // before the entry is applied
-	after  func(index uint64)
+	*testcluster.Log
+	store *state.Store
+	delay time.Duration                   // that a commit of plans takes
+	watch func(index uint64, payload any) // before the entry is applied
+	after func(index uint64)
 	// entry, if set, is given each entry as it is in the log.
 	entry func(entry []byte)
 }
 
 func newJournal() *journal {
-	j := &journal{index: 10}
-	j.store, j.writer = state.New(state.Options{})
+	j := &journal{Log: testcluster.New(10, state.Options{})}
+	j.store = j.Store
+	j.Before = func(t structs.LogType, _ any) error {
+		if t == structs.LogPlanApply {
+			time.Sleep(j.delay)
+		}
+		return nil
+	}
+	j.Committed = func(e testcluster.Entry) {
+		if j.watch != nil {
+			j.watch(e.Index, e.Payload)
+		}
+		if j.entry != nil {
+			j.entry(e.Data)
+		}
+	}
+	j.Applied = func(e testcluster.Entry) error {
+		if j.after != nil {
+			j.after(e.Index)
+		}
+		return nil
+	}
 	return j
 }
-
-func (j *journal) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	entry, err := fsm.Encode(t, payload)
-	if err != nil {
-		return 0, err
-	}
-	if _, payload, err = fsm.Decode(entry); err != nil {
-		return 0, err
-	}
-	if t == structs.LogPlanApply {
-		time.Sleep(j.delay)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.index++
-	if j.watch != nil {
-		j.watch(j.index, payload)
-	}
-	if j.entry != nil {
-		j.entry(entry)
-	}
-	err = j.writer.Apply(j.index, t, payload)
-	if j.after != nil {
-		j.after(j.index)
-	}
-	return j.index, err
-}
-
-func (j *journal) must(t testing.TB, typ structs.LogType, payload any) {
-	t.Helper()
-	if _, err := j.Apply(t.Context(), typ, payload); err != nil {
-		t.Errorf("apply %d: %v", typ, err)
-	}
-}
-
-// ids makes IDs of the form that IDs have.
-type ids struct{ n atomic.Int64 }
-
-func (i *ids) next() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", i.n.Add(1)) }
 
 // cluster is a leader with workers, without network and disk.
 type cluster struct {
 	*journal
-	ids
+	next   func() string // makes IDs
 	broker *queue.Broker
 	plans  *plan.Applier
 	nacked sync.Map // evaluations that were given back: they rest
@@ -91,7 +68,7 @@ type cluster struct {
 }
 
 func newCluster(gated bool) *cluster {
-	c := &cluster{journal: newJournal()}
+	c := &cluster{journal: newJournal(), next: testcluster.IDs("00000000-0000-7000-8000-%012d")}
 	c.broker = queue.New(queue.Options{NewID: c.next}, c, c.store.LatestIndex)
 	opts := plan.Options{}
 	if gated {
@@ -154,17 +131,10 @@ func (c *cluster) Update(ctx context.Context, _, _ string, evals []*structs.Eval
 }
 
 func (c *cluster) node(t testing.TB, id, pool string, cpu int64) {
-	n := &structs.Node{
-		ID: id, SecretID: "s", Name: id, Datacenter: "dc1", NodePool: pool, Status: structs.NodeStatusReady,
-		SchedulingEligibility: structs.NodeEligible, Attributes: map[string]string{"kernel.name": "linux"},
-		Drivers: map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
-		NodeResources: &structs.NodeResources{
-			Cpu: structs.NodeCpuResources{CpuShares: cpu, TotalCpuCores: 4}, Memory: structs.NodeMemoryResources{MemoryMB: cpu},
-			Disk: structs.NodeDiskResources{DiskMB: 1 << 30}, MinDynamicPort: 20000, MaxDynamicPort: 32000,
-		},
-	}
+	n := testcluster.Node(id, cpu)
+	n.NodePool, n.NodeResources.Memory.MemoryMB = pool, cpu
 	n.ComputeClass()
-	c.must(t, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n, Time: time.Now().UnixNano()})
+	c.Put(t, &structs.NodeRegisterEntry{Node: n, Time: time.Now().UnixNano()})
 }
 
 // job is a job of one group.
@@ -186,12 +156,12 @@ func (c *cluster) eval(j *structs.Job, trigger string) *structs.Evaluation {
 
 func (c *cluster) register(t testing.TB, j *structs.Job) *structs.Evaluation {
 	e := c.eval(j, structs.EvalTriggerJobRegister)
-	c.must(t, structs.LogJobRegister, &structs.JobRegisterEntry{Job: j, Eval: e, Time: time.Now().UnixNano()})
+	c.Put(t, &structs.JobRegisterEntry{Job: j, Eval: e, Time: time.Now().UnixNano()})
 	return e
 }
 
 func (c *cluster) deregister(t testing.TB, j *structs.Job) {
-	c.must(t, structs.LogJobDeregister, &structs.JobDeregisterEntry{
+	c.Put(t, &structs.JobDeregisterEntry{
 		Namespace: j.Namespace, JobID: j.ID, Eval: c.eval(j, structs.EvalTriggerJobDeregister), Time: time.Now().UnixNano(),
 	})
 }
@@ -201,7 +171,7 @@ func (c *cluster) configure(t testing.TB, change func(*structs.SchedulerConfigur
 	config := structs.DefaultSchedulerConfiguration()
 	config.PreemptionConfig.ServiceSchedulerEnabled = true
 	change(&config)
-	c.must(t, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config, Time: time.Now().UnixNano()})
+	c.Put(t, &structs.SchedulerConfigEntry{Config: config, Time: time.Now().UnixNano()})
 }
 
 // TestNobodyIsOvertaken: 20 sides register, grow and stop jobs of all priorities and sizes,
@@ -232,13 +202,13 @@ func nobodyIsOvertaken(t *testing.T, reclaims bool) (all bool) {
 	c := newCluster(true)
 	w := mix(t, c, seed, reclaims)
 	w.settled(t)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	if len(w.broken) > 0 {
 		t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
 	}
 	t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d of two groups, %d updated, %d resumed, %d taken back, %d reserved, %d backfilled",
-		c.index, w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.holder, w.backfilled)
+		c.Index(), w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.holder, w.backfilled)
 	return w.waiting > 0 && w.gangs > 0 && (!reclaims || w.preempted > 0 && w.holder > 0) && (reclaims || w.twos > 0 && w.updated > 0 && w.resumed > 0)
 }
 
@@ -249,8 +219,8 @@ func TestWatcherSeesOvertakers(t *testing.T) {
 		seed := rand.Uint64()
 		c := newCluster(false)
 		w := mix(t, c, seed, true)
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.Lock()
+		defer c.Unlock()
 		if len(w.broken) == 0 {
 			t.Fatalf("seed %d: %d times something that goes before waited, and nobody was overtaken", seed, w.waiting)
 		}
@@ -417,10 +387,10 @@ func (w *watcher) settled(t *testing.T) {
 }
 
 func (w *watcher) unsettled() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rebase(w.index)
-	snap := w.history[w.index]
+	w.Lock()
+	defer w.Unlock()
+	w.rebase(w.Index())
+	snap := w.history[w.Index()]
 	for _, e := range snap.PendingEvals() {
 		if e.Status == structs.EvalStatusPending {
 			return fmt.Sprintf("evaluation %s of %s is pending (%s)", e.ID, e.JobID, e.TriggeredBy)
@@ -484,7 +454,7 @@ func plant(t *testing.T, p planted, gated bool) {
 	}
 	mine := c.take(t, c.register(t, p.low))
 	if p.reserved {
-		c.must(t, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "reserves", JudgedAt: c.store.LatestIndex(), Reserve: []*structs.Reservation{{
+		c.Put(t, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "reserves", JudgedAt: c.store.LatestIndex(), Reserve: []*structs.Reservation{{
 			NodeID: "node", Namespace: p.low.Namespace, JobID: p.low.ID, Group: "g", CPU: 600, MemoryMB: 600, MadeAt: 1, DueAt: 2, ExpiresAt: 1 << 62,
 		}}}}})
 	}
@@ -498,8 +468,8 @@ func plant(t *testing.T, p planted, gated bool) {
 	synctest.Wait()
 	r := c.submit(t, mine, p.low, "node", victim)
 	seen := func() int {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.Lock()
+		defer c.Unlock()
 		return len(w.broken)
 	}
 	if r.Overtook != gated || (seen() > 0) != (!gated && !p.fair) {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,20 +17,17 @@ func (b *bed) gpuJob(id string, count, share int) {
 		}}},
 	}}}
 	job.Canonicalize()
-	b.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+	b.Put(b, &structs.JobRegisterEntry{Job: job})
 }
 
 // gpuNode registers a node with one GPU.
 func (b *bed) gpuNode(id string) {
-	node := &structs.Node{
-		ID: id, SecretID: "s", Name: id, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
-		SchedulingEligibility: structs.NodeEligible,
-		NodeResources: &structs.NodeResources{Devices: []*structs.NodeDeviceResource{{
-			Vendor: "nvidia", Type: "gpu", Name: "T4", Instances: []*structs.NodeDevice{{ID: "g0", Healthy: true}},
-		}}},
-	}
+	node := testcluster.Node(id, 0)
+	node.NodeResources = &structs.NodeResources{Devices: []*structs.NodeDeviceResource{{
+		Vendor: "nvidia", Type: "gpu", Name: "T4", Instances: []*structs.NodeDevice{{ID: "g0", Healthy: true}},
+	}}}
 	node.ComputeClass()
-	b.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
+	b.Put(b, &structs.NodeRegisterEntry{Node: node})
 }
 
 // What jobs want is counted by shape, not by job.

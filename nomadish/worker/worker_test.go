@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/leaks"
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -60,20 +60,22 @@ func (l *leader) Update(_ context.Context, _, _ string, evals []*structs.Evaluat
 type bed struct {
 	*testing.T
 	*leader
-	store  *state.Store
-	writer *state.Writer
-	index  uint64
-	gang   bool // what is registered is a gang
-	stop   func()
+	*testcluster.Log
+	store *state.Store
+	gang  bool // what is registered is a gang
+	stop  func()
+}
+
+func newBed(t *testing.T) *bed {
+	l := testcluster.New(10, state.Options{})
+	return &bed{T: t, Log: l, store: l.Store, leader: &leader{evals: make(chan *structs.EvalDequeueReply, 100)}}
 }
 
 func run(t *testing.T, opts Options, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, index: 10, leader: &leader{evals: make(chan *structs.EvalDequeueReply, 100)}}
-		b.store, b.writer = state.New(state.Options{})
-		n := 0
-		opts.NewID = func() string { n++; return fmt.Sprint("id-", n) }
+		b := newBed(t)
+		opts.NewID = testcluster.IDs("id-%d")
 		opts.Schedulers = []string{structs.JobTypeService}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -85,34 +87,9 @@ func run(t *testing.T, opts Options, f func(b *bed)) {
 	})
 }
 
-func (b *bed) apply(t structs.LogType, payload any) {
-	b.Helper()
-	entry, err := fsm.Encode(t, payload)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, payload, err = fsm.Decode(entry); err != nil {
-		b.Fatal(err)
-	}
-	b.index++
-	if err := b.writer.Apply(b.index, t, payload); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // node comes with room for n instances.
 func (b *bed) node(id string, n int64) {
-	node := &structs.Node{
-		ID: id, SecretID: "s", Name: id, Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
-		SchedulingEligibility: structs.NodeEligible, Attributes: map[string]string{"kernel.name": "linux"},
-		Drivers: map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
-		NodeResources: &structs.NodeResources{
-			Cpu: structs.NodeCpuResources{CpuShares: 100 * n, TotalCpuCores: 4}, Memory: structs.NodeMemoryResources{MemoryMB: 1 << 20},
-			Disk: structs.NodeDiskResources{DiskMB: 1 << 20}, MinDynamicPort: 20000, MaxDynamicPort: 32000,
-		},
-	}
-	node.ComputeClass()
-	b.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
+	b.Put(b, &structs.NodeRegisterEntry{Node: testcluster.Node(id, 100*n)})
 }
 
 // registerGang registers a job whose instances are a gang.
@@ -124,27 +101,22 @@ func (b *bed) registerGang(id string, count int) {
 
 // register stores a job of so many instances and its evaluation, and hands that out.
 func (b *bed) register(id, kind string, count int) {
-	job := &structs.Job{ID: id, Type: kind, Priority: 50, Datacenters: []string{"*"}, TaskGroups: []*structs.TaskGroup{{
-		Name: "g", Count: count, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 10}}},
-	}}}
+	job := testcluster.Job(id, kind, count)
 	if b.gang {
 		job.TaskGroups[0].Gang = &structs.Gang{}
 	}
-	job.Canonicalize()
-	eval := &structs.Evaluation{
-		ID: "eval-" + id, Namespace: job.Namespace, JobID: id, Type: kind, Priority: 50, Status: structs.EvalStatusPending,
-		TriggeredBy: structs.EvalTriggerJobRegister,
-	}
-	b.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Eval: eval})
-	b.evals <- &structs.EvalDequeueReply{Eval: b.store.Snapshot().Eval(nil, eval.ID), Token: "token", WaitIndex: b.index}
+	eval := testcluster.Eval("eval-"+id, id, structs.EvalStatusPending)
+	eval.Type = kind
+	b.Put(b, &structs.JobRegisterEntry{Job: job, Eval: eval})
+	b.evals <- &structs.EvalDequeueReply{Eval: b.store.Snapshot().Eval(nil, eval.ID), Token: "token", WaitIndex: b.Index()}
 }
 
 // commit has a plan done as it is.
 func (b *bed) commit(p *structs.Plan) *structs.PlanResult {
-	b.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{
+	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{
 		{EvalID: p.EvalID, Place: p.Place, Stop: p.Stop, Update: p.Update, Evals: p.Evals, Time: 1},
 	}})
-	return &structs.PlanResult{AllocIndex: b.index, Placed: len(p.Place)}
+	return &structs.PlanResult{AllocIndex: b.Index(), Placed: len(p.Place)}
 }
 
 func (b *bed) want(said ...string) {
@@ -170,8 +142,8 @@ func TestDecidesAndAcknowledges(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.node("n1", 10)
 		b.submit = func(_ context.Context, p *structs.Plan) (*structs.PlanResult, error) {
-			if p.EvalToken != "token" || p.SnapshotIndex != b.index {
-				b.Errorf("plan with token %q at %d, the state is at %d", p.EvalToken, p.SnapshotIndex, b.index)
+			if p.EvalToken != "token" || p.SnapshotIndex != b.Index() {
+				b.Errorf("plan with token %q at %d, the state is at %d", p.EvalToken, p.SnapshotIndex, b.Index())
 			}
 			return b.commit(p), nil
 		}
@@ -192,11 +164,11 @@ func TestWaitsForItsIndex(t *testing.T) {
 		b.node("n1", 10)
 		b.submit = func(_ context.Context, p *structs.Plan) (*structs.PlanResult, error) { return b.commit(p), nil }
 		eval := &structs.Evaluation{ID: "early", Namespace: "default", JobID: "a", Type: "service", Status: structs.EvalStatusPending}
-		b.evals <- &structs.EvalDequeueReply{Eval: eval, Token: "token", WaitIndex: b.index + 1}
+		b.evals <- &structs.EvalDequeueReply{Eval: eval, Token: "token", WaitIndex: b.Index() + 1}
 		b.want()
-		b.apply(structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{eval}})
+		b.Put(b, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{eval}})
 		b.want("ack early")
-		b.evals <- &structs.EvalDequeueReply{Eval: eval, Token: "token", WaitIndex: b.index + 1}
+		b.evals <- &structs.EvalDequeueReply{Eval: eval, Token: "token", WaitIndex: b.Index() + 1}
 		time.Sleep(2 * time.Minute) // this server does not catch up
 		b.want("ack early", "nack early")
 	})
@@ -211,18 +183,18 @@ func TestRefused(t *testing.T) {
 				n := 0
 				b.submit = func(_ context.Context, p *structs.Plan) (*structs.PlanResult, error) {
 					n++
-					if n > 1 && p.SnapshotIndex < b.index {
-						b.Errorf("decided again at %d, want at least %d", p.SnapshotIndex, b.index)
+					if n > 1 && p.SnapshotIndex < b.Index() {
+						b.Errorf("decided again at %d, want at least %d", p.SnapshotIndex, b.Index())
 					}
 					if !gaveUp && n == plans {
 						return b.commit(p), nil
 					}
-					b.apply(structs.LogPlanApply, &structs.PlanCommit{}) // others were quicker
+					b.Put(b, &structs.PlanCommit{}) // others were quicker
 					placed := 0
 					if n <= progress {
 						placed = 1
 					}
-					return &structs.PlanResult{RefreshIndex: b.index, Refused: 1, Placed: placed}, nil
+					return &structs.PlanResult{RefreshIndex: b.Index(), Refused: 1, Placed: placed}, nil
 				}
 				b.register("a", kind, 1)
 				b.want("ack eval-a")
@@ -360,8 +332,8 @@ func TestRefusedGangGivesBackWhatWasForeseen(t *testing.T) {
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
-				b.apply(structs.LogPlanApply, &structs.PlanCommit{})
-				return &structs.PlanResult{RefreshIndex: b.index, Refused: 3}, nil
+				b.Put(b, &structs.PlanCommit{})
+				return &structs.PlanResult{RefreshIndex: b.Index(), Refused: 3}, nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
