@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,51 +22,43 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 type bed struct {
 	*testing.T
 	*Timers
-	store  *state.Store
-	writer *state.Writer
-
-	at      sync.Mutex // guards what follows
-	index   uint64
-	refuse  error
+	*testcluster.Log
+	store   *state.Store
 	batches []int // nodes of each entry that marks some down
 	stop    func()
 	// meanwhile is done while the first entry is committed that disconnects nodes.
 	meanwhile func()
 }
 
-// Apply implements Applier.
-func (b *bed) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	b.at.Lock()
-	defer b.at.Unlock()
-	if b.refuse != nil {
-		return 0, b.refuse
+func newBed(t *testing.T, opts Options, buffer int) *bed {
+	l := testcluster.New(10, state.Options{EventBuffer: buffer})
+	b := &bed{T: t, Log: l, store: l.Store}
+	l.Committed = func(e testcluster.Entry) {
+		p, _ := e.Payload.(*structs.NodeStatusEntry)
+		switch {
+		case p == nil:
+		case p.Status == structs.NodeStatusDown:
+			b.batches = append(b.batches, len(p.NodeIDs))
+		case p.Status == structs.NodeStatusDisconnected && b.meanwhile != nil:
+			b.meanwhile()
+			b.meanwhile = nil
+		}
 	}
-	if e, ok := payload.(*structs.NodeStatusEntry); ok && e.Status == structs.NodeStatusDown {
-		b.batches = append(b.batches, len(e.NodeIDs))
-	}
-	if e, ok := payload.(*structs.NodeStatusEntry); ok && e.Status == structs.NodeStatusDisconnected && b.meanwhile != nil {
-		b.meanwhile()
-		b.meanwhile = nil
-	}
-	b.index++
-	return b.index, b.writer.Apply(b.index, t, payload)
+	opts.NewID = func() string { return "seed" }
+	b.Timers = New(opts, b)
+	return b
 }
 
-func (b *bed) must(t structs.LogType, payload any) {
+func (b *bed) must(payload any) {
 	b.Helper()
-	if _, err := b.Apply(b.Context(), t, payload); err != nil {
-		b.Fatal(err)
-	}
+	b.Put(b, payload)
 	synctest.Wait()
 }
 
 func run(t *testing.T, opts Options, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, index: 10}
-		b.store, b.writer = state.New(state.Options{})
-		opts.NewID = func() string { return "seed" }
-		b.Timers = New(opts, b)
+		b := newBed(t, opts, 0)
 		b.start()
 		defer func() { b.stop() }()
 		f(b)
@@ -83,9 +76,7 @@ func (b *bed) start() {
 func (b *bed) register(ids ...string) {
 	b.Helper()
 	for _, id := range ids {
-		b.must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
-			ID: id, SecretID: "s", Name: id, Status: structs.NodeStatusReady,
-		}})
+		b.must(&structs.NodeRegisterEntry{Node: testcluster.Node(id, 1000)})
 	}
 }
 
@@ -94,12 +85,11 @@ func (b *bed) place(node string, lostAfter time.Duration) {
 	b.Helper()
 	group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: lostAfter}}
 	job := &structs.Job{Namespace: "default", ID: "on-" + node, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{group}}
-	b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+	b.must(&structs.JobRegisterEntry{Job: job})
 	version := b.store.Snapshot().Job(nil, "default", job.ID).Version
-	b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{{
-		Namespace: "default", JobID: job.ID, JobVersion: version, Group: "g", Seed: "s-" + node, Resources: &structs.AllocatedResources{},
-		Nodes: []structs.PlacedNode{{ID: node}}, Instances: []structs.Instance{{}},
-	}}}}})
+	batch := testcluster.Batch(job.ID, node, "s-"+node, 1)
+	batch.JobVersion = version
+	b.must(testcluster.Place("", 0, batch))
 }
 
 func (b *bed) want(id, status string) {
@@ -139,7 +129,7 @@ func TestLostAndBack(t *testing.T) {
 			b.Fatalf("event: %+v", e)
 		}
 
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
 		b.Beat("n")
 		time.Sleep(5 * time.Second)
 		b.want("n", structs.NodeStatusReady)
@@ -165,7 +155,7 @@ func TestNeverHeardOf(t *testing.T) {
 func TestNewLeader(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.register("n", "gone", "down")
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"down"}, Status: structs.NodeStatusDown})
+		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"down"}, Status: structs.NodeStatusDown})
 		b.Beat("n")
 		b.stop()
 		if b.Active() != 0 {
@@ -180,7 +170,7 @@ func TestNewLeader(t *testing.T) {
 		if n := b.Active(); n != 2 {
 			b.Fatalf("%d nodes are waited for, want 2", n)
 		}
-		b.must(structs.LogNodeDeregister, &structs.NodeDeregisterEntry{NodeIDs: []string{"gone"}})
+		b.must(&structs.NodeDeregisterEntry{NodeIDs: []string{"gone"}})
 		time.Sleep(30*time.Second - time.Millisecond)
 		b.want("n", structs.NodeStatusReady)
 		time.Sleep(time.Millisecond)
@@ -275,14 +265,14 @@ func TestTriesAgain(t *testing.T) {
 		b.register("dead", "late")
 		b.Beat("dead")
 		b.Beat("late")
-		b.at.Lock()
-		b.refuse = structs.Errorf(structs.CodeNoLeader, "no quorum")
-		b.at.Unlock()
+		b.Lock()
+		b.Refuse = structs.Errorf(structs.CodeNoLeader, "no quorum")
+		b.Unlock()
 		time.Sleep(8 * time.Second)
 		b.Beat("late")
-		b.at.Lock()
-		b.refuse = nil
-		b.at.Unlock()
+		b.Lock()
+		b.Refuse = nil
+		b.Unlock()
 		time.Sleep(2 * time.Second)
 		b.want("dead", structs.NodeStatusDown)
 		b.want("late", structs.NodeStatusReady)
@@ -350,23 +340,15 @@ func TestStoodStillWithMany(t *testing.T) {
 
 func TestFellBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, index: 10}
-		b.store, b.writer = state.New(state.Options{EventBuffer: 3})
-		b.Timers = New(Options{NewID: func() string { return "seed" }}, b)
+		b := newBed(t, Options{}, 3)
 		b.start()
 		defer func() { b.stop() }()
 		b.register("n", "purged")
 		b.mu.Lock() // it is kept from reading on
 		for i := range 10 {
-			if _, err := b.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
-				ID: fmt.Sprint("x", i), SecretID: "s", Name: "x", Status: structs.NodeStatusReady,
-			}}); err != nil {
-				t.Fatal(err)
-			}
+			b.Put(b, &structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprint("x", i), 1000)})
 		}
-		if _, err := b.Apply(t.Context(), structs.LogNodeDeregister, &structs.NodeDeregisterEntry{NodeIDs: []string{"purged"}}); err != nil {
-			t.Fatal(err)
-		}
+		b.Put(b, &structs.NodeDeregisterEntry{NodeIDs: []string{"purged"}})
 		b.mu.Unlock()
 		synctest.Wait()
 		if n := b.Active(); n != 11 {
@@ -387,7 +369,7 @@ func TestDisconnected(t *testing.T) {
 		b.want("n", structs.NodeStatusDisconnected)
 		b.want("other", structs.NodeStatusDown)
 
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady, Time: time.Now().UnixNano()})
+		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady, Time: time.Now().UnixNano()})
 		b.Beat("n")
 		time.Sleep(6 * time.Second)
 		b.want("n", structs.NodeStatusDisconnected)

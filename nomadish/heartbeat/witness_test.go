@@ -217,7 +217,7 @@ func TestSessionLost(t *testing.T) {
 			b.Fatalf("kept for %s", kept)
 		}
 		s.set(s.deaf, false, "n")
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
 		time.Sleep(time.Hour)
 		b.want("n", structs.NodeStatusReady)
 		if b.node("n").KeptUntil != 0 {
@@ -299,7 +299,7 @@ func TestAnswersWithoutHeartbeats(t *testing.T) {
 		b.want("n", structs.NodeStatusReady)
 		time.Sleep(30 * time.Second)
 		b.want("n", structs.NodeStatusDown)
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
+		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
 		b.Beat("n") // it is well again: what it was told before is forgotten
 		s.set(s.deaf, true, "n")
 		time.Sleep(15 * time.Second)
@@ -579,7 +579,7 @@ func TestPoolShrinks(t *testing.T) {
 		}
 		beat(all, time.Now().Add(10*time.Minute))
 		s.set(s.outside, true, ids[:left]...)
-		b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: ids[:left], Status: structs.NodeStatusDown})
+		b.must(&structs.NodeStatusEntry{NodeIDs: ids[:left], Status: structs.NodeStatusDown})
 		lost := ids[2*left]
 		s.set(s.deaf, true, lost)
 		s.set(s.mute, true, lost)
