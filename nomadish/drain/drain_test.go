@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,49 +22,33 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // test plays the scheduler and the clients.
 type bed struct {
 	*testing.T
-	store  *state.Store
-	writer *state.Writer
-	stop   func()
-
-	mu      sync.Mutex
-	index   uint64
-	refuse  bool
+	*testcluster.Log
+	store   *state.Store
+	stop    func()
 	entries []int // transitions of each entry
 	evals   int   // of drains
 	seeds   int
 }
 
-func (b *bed) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.refuse {
-		return 0, structs.Errorf(structs.CodeNoLeader, "no quorum")
-	}
-	if e, ok := payload.(*structs.AllocTransitionEntry); ok {
-		b.entries = append(b.entries, len(e.Transitions))
-		b.evals += len(e.Evals)
-	}
-	b.index++
-	return b.index, b.writer.Apply(b.index, t, payload)
-}
-
-func (b *bed) must(t structs.LogType, payload any) {
+func (b *bed) must(payload any) {
 	b.Helper()
-	if _, err := b.Apply(context.Background(), t, payload); err != nil {
-		b.Fatal(err)
-	}
+	b.Put(b, payload)
 	synctest.Wait()
 }
 
 func run(t *testing.T, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, index: 10}
-		b.store, b.writer = state.New(state.Options{})
+		l := testcluster.New(10, state.Options{})
+		b := &bed{T: t, Log: l, store: l.Store}
+		l.Committed = func(e testcluster.Entry) {
+			if p, ok := e.Payload.(*structs.AllocTransitionEntry); ok {
+				b.entries = append(b.entries, len(p.Transitions))
+				b.evals += len(p.Evals)
+			}
+		}
 		for _, id := range []string{"a", "b"} {
-			b.must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
-				ID: id, Name: id, Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
-			}})
+			b.must(&structs.NodeRegisterEntry{Node: testcluster.Node(id, 1000)})
 		}
 		b.start()
 		defer func() { b.stop() }()
@@ -73,8 +58,7 @@ func run(t *testing.T, f func(b *bed)) {
 
 func (b *bed) start() {
 	ctx, cancel := context.WithCancel(b.Context())
-	n := 0
-	d := New(b, func() string { n++; return fmt.Sprintf("drain-%d-%d", b.index, n) }, nil)
+	d := New(b, testcluster.IDs(fmt.Sprintf("drain-%d-%%d", b.Index())), nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { d.Run(ctx, b.store) })
 	b.stop = func() { cancel(); wg.Wait() }
@@ -84,14 +68,12 @@ func (b *bed) start() {
 // job registers a job of n instances and places them on node a, running and healthy.
 func (b *bed) job(id, kind string, n, parallel int) {
 	b.Helper()
-	job := &structs.Job{ID: id, Type: kind, TaskGroups: []*structs.TaskGroup{{
-		Name: "g", Count: n, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}},
-	}}}
+	job := testcluster.Job(id, kind, n)
 	if parallel > 0 {
 		job.TaskGroups[0].Migrate = &structs.MigrateStrategy{MaxParallel: &parallel}
+		job.Canonicalize()
 	}
-	job.Canonicalize()
-	b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Time: time.Now().UnixNano()})
+	b.must(&structs.JobRegisterEntry{Job: job, Time: time.Now().UnixNano()})
 	for range n {
 		b.report(b.place(id, "a"), structs.AllocClientRunning, new(true))
 	}
@@ -102,13 +84,11 @@ func (b *bed) place(job, node string) (id string) {
 	b.Helper()
 	b.seeds++
 	seed := fmt.Sprint("seed-", b.seeds)
-	b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
-		EvalID: "e", Time: time.Now().UnixNano(), Place: []*structs.PlacementBatch{{
-			Namespace: "default", JobID: job, Group: "g", EvalID: "e", Seed: seed, CreateTime: time.Now().UnixNano(),
-			Nodes: []structs.PlacedNode{{ID: node, Name: node}}, Instances: []structs.Instance{{}}, Resources: &structs.AllocatedResources{},
-		}},
-	}}})
-	return structs.DeriveID(seed, 0)
+	now := time.Now().UnixNano()
+	batch := testcluster.Batch(job, node, seed, 1)
+	batch.CreateTime = now
+	b.must(testcluster.Place("e", now, batch))
+	return testcluster.AllocID(seed, 0)
 }
 
 // report says what a client says of an allocation.
@@ -118,7 +98,7 @@ func (b *bed) report(id, status string, healthy *bool) {
 	if healthy != nil {
 		u.DeploymentStatus = &structs.AllocDeploymentStatus{Healthy: healthy}
 	}
-	b.must(structs.LogAllocClient, &structs.AllocClientEntry{Time: time.Now().UnixNano(), Updates: []*structs.AllocClientUpdate{u}})
+	b.must(&structs.AllocClientEntry{Time: time.Now().UnixNano(), Updates: []*structs.AllocClientUpdate{u}})
 }
 
 // schedule stops what shall move, with or without a replacement on b, and ends it.
@@ -128,7 +108,7 @@ func (b *bed) schedule(replace bool) (replaced []string) {
 		if !a.DesiredTransition.ShouldMigrate() || a.Terminal() {
 			continue
 		}
-		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
+		b.must(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 			EvalID: "e", Time: time.Now().UnixNano(), Stop: []*structs.AllocStop{{AllocID: a.ID, DesiredStatus: structs.AllocDesiredStop}},
 		}}})
 		if replace && a.Job.Type == structs.JobTypeService {
@@ -145,7 +125,7 @@ func (b *bed) drain(spec structs.DrainSpec) {
 	if spec.Deadline > 0 {
 		s.ForceDeadline = time.Now().Add(spec.Deadline)
 	}
-	b.must(structs.LogNodeDrain, &structs.NodeDrainEntry{NodeID: "a", Strategy: s, Time: time.Now().UnixNano()})
+	b.must(&structs.NodeDrainEntry{NodeID: "a", Strategy: s, Time: time.Now().UnixNano()})
 }
 
 // want: of each job so many instances on node a are asked to move and still there.
@@ -355,7 +335,7 @@ func TestCancelled(t *testing.T) {
 		b.job("web", structs.JobTypeService, 3, 1)
 		b.drain(structs.DrainSpec{Deadline: time.Hour})
 		b.want("web:1")
-		b.must(structs.LogNodeDrain, &structs.NodeDrainEntry{NodeID: "a", MarkEligible: true, Status: "canceled"})
+		b.must(&structs.NodeDrainEntry{NodeID: "a", MarkEligible: true, Status: "canceled"})
 		b.schedule(true)
 		time.Sleep(2 * time.Hour)
 		b.want("")
@@ -365,7 +345,7 @@ func TestCancelled(t *testing.T) {
 func TestJobStoppedMeanwhile(t *testing.T) {
 	run(t, func(b *bed) {
 		b.job("web", structs.JobTypeService, 2, 1)
-		b.must(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true})
+		b.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true})
 		b.drain(structs.DrainSpec{Deadline: -1})
 		b.wantDone(false)
 		for _, a := range b.store.Snapshot().AllocsByNode(nil, "a") {
@@ -381,24 +361,17 @@ func TestManyAndRefused(t *testing.T) {
 			Name: "g", Count: entryLimit + 5, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}},
 		}}}
 		job.Canonicalize()
-		b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
-		batch := &structs.PlacementBatch{
-			Namespace: "default", JobID: "big", Group: "g", EvalID: "e", Seed: "s", Nodes: []structs.PlacedNode{{ID: "a", Name: "a"}},
-			Instances: make([]structs.Instance, entryLimit+5), Resources: &structs.AllocatedResources{},
-		}
-		for i := range batch.Instances {
-			batch.Instances[i] = structs.Instance{Ordinal: uint32(i), Index: i} //nolint:gosec // small
-		}
-		b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{batch}}}})
+		b.must(&structs.JobRegisterEntry{Job: job})
+		b.must(testcluster.Place("e", 0, testcluster.Batch("big", "a", "s", entryLimit+5)))
 		b.drain(structs.DrainSpec{Deadline: time.Hour})
-		b.mu.Lock()
-		b.refuse = true
-		b.mu.Unlock()
+		b.Lock()
+		b.Refuse = structs.Errorf(structs.CodeNoLeader, "no quorum")
+		b.Unlock()
 		time.Sleep(time.Hour + time.Minute)
 		b.want("")
-		b.mu.Lock()
-		b.refuse = false
-		b.mu.Unlock()
+		b.Lock()
+		b.Refuse = nil
+		b.Unlock()
 		time.Sleep(retry)
 		b.want(fmt.Sprint("big:", entryLimit+5))
 		if fmt.Sprint(b.entries) != fmt.Sprint([]int{entryLimit, 5}) || b.evals != 1 {
