@@ -33,7 +33,8 @@ func TestEntriesGoThroughTheLog(t *testing.T) {
 	if got := l.Store.Snapshot().Node(nil, "n"); got == nil || got.Name != "n" || !got.Ready() {
 		t.Errorf("the state has %+v", got)
 	}
-	l.Put(t, &structs.JobRegisterEntry{Job: Job("web", structs.JobTypeService, 2), Eval: Eval("e", "web", structs.EvalStatusPending)})
+	job := Job("web", structs.JobTypeService, 2)
+	l.Put(t, &structs.JobRegisterEntry{Job: job, Eval: Eval("e", job, structs.EvalStatusPending)})
 	l.Put(t, Place("e", 2, Batch("web", "n", "s", 2)))
 	if got := l.Store.Snapshot().Alloc(nil, AllocID("s", 1)); got == nil || got.Name != "web.g[1]" || got.NodeName != "n" || got.EvalID != "e" {
 		t.Errorf("the second instance: %+v", got)
@@ -73,7 +74,7 @@ func TestAnswers(t *testing.T) {
 	l.Skip(10)
 	f("after others", 11, nil, true)
 	var s spy
-	l.Put(&s, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{Eval("e", "none", "nonsense")}})
+	l.Put(&s, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{Eval("e", Job("web", structs.JobTypeService, 1), "nonsense")}})
 	if s.said == "" || l.Index() != 12 {
 		t.Errorf("what the state refuses: %q, the log is at %d", s.said, l.Index())
 	}

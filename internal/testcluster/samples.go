@@ -34,10 +34,10 @@ func Job(id, kind string, count int) *structs.Job {
 	return j
 }
 
-// Eval returns an evaluation of a service job of the default namespace, of priority 50.
-func Eval(id, job, status string) *structs.Evaluation {
+// Eval returns an evaluation of a job that came of its being registered.
+func Eval(id string, job *structs.Job, status string) *structs.Evaluation {
 	return &structs.Evaluation{
-		ID: id, Namespace: structs.DefaultNamespace, JobID: job, Priority: 50, Type: structs.JobTypeService,
+		ID: id, Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type,
 		TriggeredBy: structs.EvalTriggerJobRegister, Status: status,
 	}
 }

@@ -1,24 +1,13 @@
 package gc
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// log is a Raft of one.
-type log struct {
-	writer *state.Writer
-	index  uint64
-}
-
-func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	l.index++
-	return l.index, l.writer.Apply(l.index, t, payload)
-}
 
 // TestCollect: what an evaluation's allocations still say is kept with it, and a dead
 // job goes with everything of it.
@@ -27,46 +16,33 @@ func TestCollect(t *testing.T) {
 	const evicted = "complete, while it was being stopped for somebody else"
 	f := func(name, kind, client string, stop bool, opts Options, wantJobs, wantEvals, wantAllocs int) {
 		t.Helper()
-		store, writer := state.New(state.Options{})
-		l := &log{writer: writer}
-		must := func(typ structs.LogType, payload any) {
-			t.Helper()
-			if _, err := l.Apply(t.Context(), typ, payload); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
+		b := newBed(t)
 		then := time.Now().Add(-10 * hour).UnixNano()
-		node := &structs.Node{ID: "n", Name: "n", Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}
-		must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node, Time: then})
-		job := &structs.Job{ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}}}
-		job.Canonicalize()
-		eval := &structs.Evaluation{ID: "e", Namespace: job.Namespace, JobID: "j", Type: kind, Status: structs.EvalStatusPending}
-		must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Eval: eval, Time: then})
+		b.Put(b, &structs.NodeRegisterEntry{Node: testcluster.Node("n", 1000), Time: then})
+		job := testcluster.Job("j", kind, 1)
+		eval := testcluster.Eval("e", job, structs.EvalStatusPending)
+		b.Put(b, &structs.JobRegisterEntry{Job: job, Eval: eval, Time: then})
 		done := eval.Copy()
 		done.Status = structs.EvalStatusComplete
-		must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
-			EvalID: "e", Time: then, Evals: []*structs.Evaluation{done},
-			Place: []*structs.PlacementBatch{{
-				Namespace: job.Namespace, JobID: "j", Group: "g", EvalID: "e", Seed: "s",
-				Nodes: []structs.PlacedNode{{ID: "n", Name: "n"}}, Instances: []structs.Instance{{}}, Resources: &structs.AllocatedResources{},
-			}},
-		}}})
+		commit := testcluster.Place("e", then, testcluster.Batch("j", "n", "s", 1))
+		commit.Plans[0].Evals = []*structs.Evaluation{done}
+		b.Put(b, commit)
 		if client == evicted {
 			client = structs.AllocClientComplete
-			must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
-				Time: then, Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("s", 0), DesiredStatus: structs.AllocDesiredEvict}},
-			}}})
+			b.Put(b, testcluster.Commit(&structs.JudgedPlan{
+				Time: then, Stop: []*structs.AllocStop{{AllocID: testcluster.AllocID("s", 0), DesiredStatus: structs.AllocDesiredEvict}},
+			}))
 		}
-		must(structs.LogAllocClient, &structs.AllocClientEntry{Time: then, Updates: []*structs.AllocClientUpdate{{
-			ID: structs.DeriveID("s", 0), NodeID: "n", ClientStatus: client, ModifyTime: then,
+		b.Put(b, &structs.AllocClientEntry{Time: then, Updates: []*structs.AllocClientUpdate{{
+			ID: testcluster.AllocID("s", 0), NodeID: "n", ClientStatus: client, ModifyTime: then,
 		}}})
 		if stop {
-			must(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: job.Namespace, JobID: "j", Time: then})
+			b.Put(b, &structs.JobDeregisterEntry{Namespace: job.Namespace, JobID: "j", Time: then})
 		}
-		if err := New(opts, store, l).collect(t.Context(), false); err != nil {
+		if err := New(opts, b.store, b).collect(t.Context(), false); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		snap := store.Snapshot()
+		snap := b.store.Snapshot()
 		jobs, evals := 0, 0
 		for range snap.Jobs(nil, structs.AllNamespaces, "", false) {
 			jobs++

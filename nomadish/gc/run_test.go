@@ -9,85 +9,64 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/leaks"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// bed is a state, and a log that counts what it forgets in one entry.
+// bed is the cluster's log, which counts what it forgets in one entry.
 type bed struct {
 	*testing.T
-	log
+	*testcluster.Log
 	store   *state.Store
-	mu      sync.Mutex // one entry at a time
 	largest int
 	entries int
 }
 
 func newBed(t *testing.T) *bed {
-	b := &bed{T: t}
-	b.store, b.writer = state.New(state.Options{})
+	b := &bed{T: t, Log: testcluster.New(0, state.Options{})}
+	b.store = b.Store
+	b.Committed = func(entry testcluster.Entry) {
+		if e, ok := entry.Payload.(*structs.CollectEntry); ok {
+			b.entries++
+			b.largest = max(b.largest, len(e.Allocs), len(e.Evals), len(e.Jobs), len(e.Nodes))
+		}
+	}
 	return b
-}
-
-func (b *bed) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e, ok := payload.(*structs.CollectEntry); ok {
-		b.entries++
-		b.largest = max(b.largest, len(e.Allocs), len(e.Evals), len(e.Jobs), len(e.Nodes))
-	}
-	return b.log.Apply(ctx, t, payload)
-}
-
-func (b *bed) must(t structs.LogType, payload any) {
-	b.Helper()
-	if _, err := b.Apply(context.Background(), t, payload); err != nil {
-		b.Fatal(err)
-	}
 }
 
 func (b *bed) node(id string) {
 	b.Helper()
-	b.must(structs.LogNodeRegister, &structs.NodeRegisterEntry{Time: time.Now().UnixNano(), Node: &structs.Node{
-		ID: id, Name: id, Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
-	}})
+	b.Put(b, &structs.NodeRegisterEntry{Time: time.Now().UnixNano(), Node: testcluster.Node(id, 1000)})
 }
 
 func (b *bed) down(id string) {
 	b.Helper()
-	b.must(structs.LogNodeStatus, &structs.NodeStatusEntry{NodeIDs: []string{id}, Status: structs.NodeStatusDown, Time: time.Now().UnixNano()})
+	b.Put(b, &structs.NodeStatusEntry{NodeIDs: []string{id}, Status: structs.NodeStatusDown, Time: time.Now().UnixNano()})
 }
 
 // batch runs a batch job of n instances on a node, to its end if ended.
 func (b *bed) batch(id, node string, n int, ended bool) {
 	b.Helper()
 	now := time.Now().UnixNano()
-	job := &structs.Job{ID: id, Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{
-		Name: "g", Count: n, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}},
-	}}}
-	job.Canonicalize()
-	eval := &structs.Evaluation{ID: "eval-" + id, Namespace: job.Namespace, JobID: id, Type: job.Type, Status: structs.EvalStatusPending}
-	b.must(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Eval: eval, Time: now})
+	job := testcluster.Job(id, structs.JobTypeBatch, n)
+	eval := testcluster.Eval("eval-"+id, job, structs.EvalStatusPending)
+	b.Put(b, &structs.JobRegisterEntry{Job: job, Eval: eval, Time: now})
 	done := eval.Copy()
 	done.Status = structs.EvalStatusComplete
-	batch := &structs.PlacementBatch{
-		Namespace: job.Namespace, JobID: id, Group: "g", EvalID: eval.ID, Seed: id, Nodes: []structs.PlacedNode{{ID: node, Name: node}},
-		Resources: &structs.AllocatedResources{},
-	}
 	ends := &structs.AllocClientEntry{Time: now}
 	for i := range n {
-		batch.Instances = append(batch.Instances, structs.Instance{Ordinal: uint32(i), Index: i}) //nolint:gosec // small
 		ends.Updates = append(ends.Updates, &structs.AllocClientUpdate{
-			ID: structs.DeriveID(id, uint64(i)), ClientStatus: structs.AllocClientComplete, ModifyTime: now, //nolint:gosec // small
+			ID: testcluster.AllocID(id, i), ClientStatus: structs.AllocClientComplete, ModifyTime: now,
 		})
 	}
-	b.must(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{
-		{EvalID: eval.ID, Time: now, Evals: []*structs.Evaluation{done}, Place: []*structs.PlacementBatch{batch}},
-	}})
+	commit := testcluster.Place(eval.ID, now, testcluster.Batch(id, node, id, n))
+	commit.Plans[0].Evals = []*structs.Evaluation{done}
+	b.Put(b, commit)
 	if ended {
-		b.must(structs.LogAllocClient, ends)
+		b.Put(b, ends)
 	}
 }
 
@@ -182,12 +161,13 @@ func TestEntriesAreBounded(t *testing.T) {
 			b.batch("big", "up", 2*entryLimit+10, true)
 			b.batch("small", "up", 1, true)
 			left := lost
-			c := New(Options{}, b.store, applierFunc(func(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
+			b.Before = func(structs.LogType, any) error {
 				if left--; left == 0 {
-					return 0, structs.Errorf(structs.CodeNoLeader, "leadership lost")
+					return structs.Errorf(structs.CodeNoLeader, "leadership lost")
 				}
-				return b.Apply(ctx, t, payload)
-			}))
+				return nil
+			}
+			c := New(Options{}, b.store, b)
 			if err := c.Force(t.Context()); (err != nil) != (lost > 0) {
 				t.Fatal(err)
 			}
@@ -200,10 +180,4 @@ func TestEntriesAreBounded(t *testing.T) {
 			}
 		})
 	}
-}
-
-type applierFunc func(ctx context.Context, t structs.LogType, payload any) (uint64, error)
-
-func (f applierFunc) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
-	return f(ctx, t, payload)
 }

@@ -36,9 +36,8 @@ func (l *log) status(id string) string {
 }
 
 func eval(id, job string, priority int) *structs.Evaluation {
-	e := testcluster.Eval(id, job, structs.EvalStatusPending)
-	e.Priority = priority
-	return e
+	j := &structs.Job{ID: job, Namespace: structs.DefaultNamespace, Type: structs.JobTypeService, Priority: priority}
+	return testcluster.Eval(id, j, structs.EvalStatusPending)
 }
 
 func with(e *structs.Evaluation, status string) *structs.Evaluation {

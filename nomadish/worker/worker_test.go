@@ -105,8 +105,7 @@ func (b *bed) register(id, kind string, count int) {
 	if b.gang {
 		job.TaskGroups[0].Gang = &structs.Gang{}
 	}
-	eval := testcluster.Eval("eval-"+id, id, structs.EvalStatusPending)
-	eval.Type = kind
+	eval := testcluster.Eval("eval-"+id, job, structs.EvalStatusPending)
 	b.Put(b, &structs.JobRegisterEntry{Job: job, Eval: eval})
 	b.evals <- &structs.EvalDequeueReply{Eval: b.store.Snapshot().Eval(nil, eval.ID), Token: "token", WaitIndex: b.Index()}
 }
