@@ -1,10 +1,6 @@
 package testcluster
 
-import (
-	"fmt"
-
-	"github.com/nomadish/nomadish/structs"
-)
+import "github.com/nomadish/nomadish/structs"
 
 // Node returns a ready node of the datacenter dc1 and the default pool that runs mock_driver, with so many MHz and a TiB of memory
 // and of disk.
@@ -70,6 +66,3 @@ func Commit(plans ...*structs.JudgedPlan) *structs.PlanCommit {
 
 // AllocID returns the ID of an instance that was placed with a seed, by its place in its batch.
 func AllocID(seed string, i int) string { return structs.DeriveID(seed, uint64(i)) } //nolint:gosec // not negative
-
-// ID returns a UUID with a number, by which they are ordered.
-func ID(n int) string { return fmt.Sprintf("%08d-0000-8000-8000-000000000000", n) }

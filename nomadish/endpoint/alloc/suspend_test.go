@@ -58,9 +58,9 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 		apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &n})
 	}
 	says("1", "0")
-	before := d.Index
+	before := d.Index()
 	_, err := ask(id, false)
-	if !errors.Is(err, structs.ErrBadRequest) || d.Index != before || d.Store.Snapshot().Alloc(nil, id).Suspended() {
+	if !errors.Is(err, structs.ErrBadRequest) || d.Index() != before || d.Store.Snapshot().Alloc(nil, id).Suspended() {
 		t.Fatalf("%v, and it is %s", err, d.Store.Snapshot().Alloc(nil, id).DesiredStatus)
 	}
 	for _, part := range []string{`task "main" cannot be frozen`, "driver raw_exec", "node n1", "alloc stop"} {
@@ -75,7 +75,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	}}})
 	for range 2 {
 		reply, err := ask(id, false)
-		if err != nil || reply.EvalID != "" || reply.Index != d.Index {
+		if err != nil || reply.EvalID != "" || reply.Index != d.Index() {
 			t.Fatalf("suspend: %+v, %v", reply, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package endpointtest is what the tests of the endpoints, and of the router below them, have in common: a state that entries go
-// into, a cluster of one server that leads itself, and jobs and nodes that are small. Only tests import it.
+// Package endpointtest is what the tests of the endpoints, and of the router below them, have in common: a router over the log and
+// state of testcluster, a cluster of one server that leads itself, and jobs and nodes that are small. Only tests import it.
 package endpointtest
 
 import (
@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/nomadish/nomadish/internal/codec"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -63,78 +62,36 @@ func (Three) Configuration() (*structs.RaftConfigurationReply, error) {
 // Members implements rpc.Gossip.
 func (Three) Members() []structs.ServerMember { return nil }
 
-// Site is a state, who commits to it, and a router over it.
+// Site is a server's log and state, and a router over it.
 type Site struct {
+	*testcluster.Log
 	T      testing.TB
-	Store  *state.Store
 	Router *rpc.Router
-	Index  uint64 // of the last entry
-
-	mu     sync.Mutex
-	writer *state.Writer
 }
 
 // New makes a site with nodes, of region global.
 func New(t testing.TB, nodes ...*structs.Node) *Site {
 	t.Helper()
-	store, writer := state.New(state.Options{EventBuffer: 10})
-	s := &Site{T: t, Store: store, writer: writer}
-	s.Router = rpc.New(rpc.Config{Region: structs.DefaultRegion}, rpc.Deps{Store: store, Leadership: Alone{}, Cluster: Alone{}})
+	s := &Site{Log: testcluster.New(0, state.Options{EventBuffer: 10}), T: t}
+	s.Router = rpc.New(rpc.Config{Region: structs.DefaultRegion}, rpc.Deps{Store: s.Store, Leadership: Alone{}, Cluster: Alone{}})
 	for _, n := range nodes {
 		s.Put(&structs.NodeRegisterEntry{Node: n, Time: 1, EvalSeed: "e"})
 	}
 	return s
 }
 
-// Put applies an entry as it is.
+// Put commits an entry.
 func (s *Site) Put(entry any) {
 	s.T.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Index++
-	var err error
-	switch p := entry.(type) {
-	case *structs.NodeRegisterEntry:
-		err = s.writer.NodeRegister(s.Index, p)
-	case *structs.SchedulerConfigEntry:
-		err = s.writer.SchedulerConfig(s.Index, p)
-	case *structs.JobRegisterEntry:
-		err = s.writer.JobRegister(s.Index, p)
-	case *structs.PlanCommit:
-		err = s.writer.PlanApply(s.Index, p)
-	default:
-		err = fmt.Errorf("an entry of type %T is applied by Apply", entry)
-	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
-}
-
-// Apply implements rpc.Applier: it sends an entry through the encoding of the log.
-func (s *Site) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	raw, err := codec.Encode(payload)
-	if err != nil {
-		return 0, err
-	}
-	entry, err := structs.NewLogPayload(t)
-	if err != nil {
-		return 0, err
-	}
-	if err := codec.Decode(raw, entry); err != nil {
-		return 0, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Index++
-	return s.Index, s.writer.Apply(s.Index, t, entry)
+	s.Log.Put(s.T, entry)
 }
 
 // Asks has a job's group g wait for some instances.
 func (s *Site) Asks(ns, job string, missing int) {
 	s.T.Helper()
-	s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Asks: []*structs.AskUpdate{{
+	s.Put(testcluster.Commit(&structs.JudgedPlan{Time: time.Now().UnixNano(), Asks: []*structs.AskUpdate{{
 		Namespace: ns, JobID: job, Group: "g", Missing: missing, EvalID: "b",
-	}}}}})
+	}}}))
 }
 
 // ID is a UUID with a number, by which they are ordered.

@@ -76,17 +76,17 @@ func TestEvalDelete(t *testing.T) {
 	}
 	refused := func(what string, want error, text, filter string, ids ...int) {
 		t.Helper()
-		before := s.Index
+		before := s.Index()
 		if reply, err := ask(filter, ids...); !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), text) {
 			t.Errorf("%s: %+v, %v", what, reply, err)
 		}
-		if s.Index != before {
+		if s.Index() != before {
 			t.Errorf("%s: something was written", what)
 		}
 	}
 	deleted := func(filter string, count int, ids ...int) {
 		t.Helper()
-		if reply, err := ask(filter, ids...); err != nil || reply.Count != count || reply.Index != s.Index {
+		if reply, err := ask(filter, ids...); err != nil || reply.Count != count || reply.Index != s.Index() {
 			t.Errorf("%q %v: %+v, %v; want %d", filter, ids, reply, err, count)
 		}
 	}
@@ -223,7 +223,7 @@ func TestEvalDeleteEndsWaiting(t *testing.T) {
 	d.inOrder()
 	del := func(args *structs.EvalDeleteRequest, count int, want string) {
 		t.Helper()
-		if reply, err := d.delete(t.Context(), args); err != nil || reply.Count != count || reply.Index != d.Index {
+		if reply, err := d.delete(t.Context(), args); err != nil || reply.Count != count || reply.Index != d.Index() {
 			t.Fatal(reply, err)
 		}
 		waiting, reserved := d.queued()
@@ -253,9 +253,9 @@ func TestEvalDeleteKeepsWhatStops(t *testing.T) {
 		d.eval(6, "over", structs.EvalStatusPending)
 		refused := func(ids ...string) {
 			t.Helper()
-			before := d.Index
+			before := d.Index()
 			_, err := d.delete(t.Context(), &structs.EvalDeleteRequest{EvalIDs: ids})
-			if !errors.Is(err, structs.ErrConflict) || !strings.Contains(fmt.Sprint(err), "no other evaluation would stop them") || d.Index != before {
+			if !errors.Is(err, structs.ErrConflict) || !strings.Contains(fmt.Sprint(err), "no other evaluation would stop them") || d.Index() != before {
 				t.Errorf("purge %v: %v are deleted: %v", purge, ids, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // TestJobOfUnknownNodePool: such a job would wait for ever.
 func TestJobOfUnknownNodePool(t *testing.T) {
 	s := newSite(t)
-	s.Applier, s.NewID = s, func() string { return fmt.Sprint("id-", s.Index) }
+	s.Applier, s.NewID = s, func() string { return fmt.Sprint("id-", s.Index()) }
 	register := func(pool string) error {
 		j := &structs.Job{ID: "web", NodePool: pool, Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{
 			Name: "t", Driver: "mock_driver",

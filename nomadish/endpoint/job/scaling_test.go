@@ -75,11 +75,11 @@ func TestScalingPolicies(t *testing.T) {
 		t.Errorf("after scaling: %+v", p)
 	}
 	register("default", "web", 3, 6)
-	if p := get(web); p.ModifyIndex != s.Index || p.CreateIndex != 1 || p.Max != 6 {
-		t.Errorf("after a change: %+v at %d", p, s.Index)
+	if p := get(web); p.ModifyIndex != s.Index() || p.CreateIndex != 1 || p.Max != 6 {
+		t.Errorf("after a change: %+v at %d", p, s.Index())
 	}
 	// Who waits for a policy hears of its end.
-	since := s.Index
+	since := s.Index()
 	came := make(chan *structs.ScalingPolicyReply, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -8,34 +8,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
-	"github.com/nomadish/nomadish/nomadish/rpc"
-	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// swift is a Raft of one whose workers end every evaluation before anybody looks.
-type swift struct {
-	store  *state.Store
-	writer *state.Writer
-	Index  uint64
-}
+// swift is a log of whose entries the workers end every evaluation before anybody looks.
+type swift struct{ *endpointtest.Site }
 
-func (s *swift) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
-	s.Index++
-	at := s.Index
-	if err := s.writer.Apply(at, t, payload); err != nil {
+func (s swift) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
+	at, err := s.Site.Apply(ctx, t, payload)
+	if err != nil {
 		return 0, err
 	}
 	var done []*structs.Evaluation
-	for _, ev := range s.store.Snapshot().PendingEvals() {
+	for _, ev := range s.Store.Snapshot().PendingEvals() {
 		c := ev.Copy()
 		c.Status = structs.EvalStatusComplete
 		done = append(done, c)
 	}
 	if len(done) > 0 {
-		s.Index++
-		return at, s.writer.Apply(s.Index, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: done})
+		s.Put(&structs.EvalUpsertEntry{Evals: done})
 	}
 	return at, nil
 }
@@ -43,19 +36,11 @@ func (s *swift) Apply(_ context.Context, t structs.LogType, payload any) (uint64
 // TestDrainNamesItsEvaluations: the answer to an operator names the evaluations that
 // his word made, also when they are over before it is given.
 func TestDrainNamesItsEvaluations(t *testing.T) {
-	s := &swift{}
-	s.store, s.writer = state.New(state.Options{})
-	seeds := []string{"0", "1", "2", "3", "4", "5", "6", "7"}
-	next := func() string {
-		seed := seeds[0]
-		seeds = seeds[1:]
-		return "00000000-0000-7000-8000-00000000000" + seed
-	}
-	e := New(Config{}, Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: s.store, Leadership: endpointtest.Alone{}, Cluster: endpointtest.Alone{}}), Applier: s, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: next})
-	node := &structs.Node{
-		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
-		SchedulingEligibility: structs.NodeEligible, NodeResources: &structs.NodeResources{},
-	}
+	s := swift{endpointtest.New(t)}
+	e := New(Config{}, Deps{
+		Router: s.Router, Applier: s, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: testcluster.IDs("00000000-0000-7000-8000-%012d"),
+	})
+	node := testcluster.Node("00000000-0000-7000-8000-0000000000ff", 1000)
 	if _, err := s.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +54,7 @@ func TestDrainNamesItsEvaluations(t *testing.T) {
 			t.Fatal(err)
 		}
 		var made []string
-		for ev := range s.store.Snapshot().Evals(nil, "*", "", false) {
+		for ev := range s.Store.Snapshot().Evals(nil, "*", "", false) {
 			if ev.CreateIndex == reply.EvalCreateIndex {
 				made = append(made, ev.ID)
 			}

@@ -12,7 +12,7 @@ import (
 // poolSite is a site whose writes go to its state.
 func poolSite(t *testing.T) *site {
 	s := newSite(t)
-	s.Applier, s.Heartbeats, s.NewID = s, endpointtest.Alone{}, func() string { return fmt.Sprint("id-", s.Index) }
+	s.Applier, s.Heartbeats, s.NewID = s, endpointtest.Alone{}, func() string { return fmt.Sprint("id-", s.Index()) }
 	s.registering = make(chan struct{}, 1)
 	return s
 }

@@ -68,8 +68,8 @@ func TestStormOfRegistrations(t *testing.T) {
 			}
 		}
 		// A few of each round have begun when their callers give up.
-		if most := uint64(nodes + nodes/10); d.Index > most {
-			t.Errorf("%d nodes cost %d log entries, at most %d are well", nodes, d.Index, most)
+		if most := uint64(nodes + nodes/10); d.Index() > most {
+			t.Errorf("%d nodes cost %d log entries, at most %d are well", nodes, d.Index(), most)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reply.Report
-	if !r.Healthy() || r.Server != "s1" || r.StateIndex != s.Index || r.Hash != s.Store.Snapshot().Hash() || reply.Index != s.Index || !reply.KnownLeader {
+	if !r.Healthy() || r.Server != "s1" || r.StateIndex != s.Index() || r.Hash != s.Store.Snapshot().Hash() || reply.Index != s.Index() || !reply.KnownLeader {
 		t.Errorf("report %+v of index %d", r, reply.Index)
 	}
 	s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{{

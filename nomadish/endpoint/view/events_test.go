@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nomadish/nomadish/internal/codec"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -14,14 +15,11 @@ import (
 // TestEventStreamFromAnIndex: a stream begins with the first commit kept from the
 // index asked on, also when that one is not kept any more. Before them it says at once that it is open, as 0.
 func TestEventStreamFromAnIndex(t *testing.T) {
-	store, writer := state.New(state.Options{EventBuffer: 3})
-	for index := uint64(1); index <= 5; index++ {
-		entry := &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), Time: int64(index)}
-		if err := writer.SchedulerConfig(index, entry); err != nil {
-			t.Fatal(err)
-		}
+	l := testcluster.New(0, state.Options{EventBuffer: 3})
+	for n := range 5 {
+		l.Put(t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), Time: int64(n + 1)})
 	}
-	e := New(Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: store})})
+	e := New(Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: l.Store})})
 	enough := errors.New("enough")
 	f := func(asked uint64, want ...uint64) {
 		t.Helper()

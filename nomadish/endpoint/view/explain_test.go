@@ -31,7 +31,7 @@ func TestJobExplain(t *testing.T) {
 	if g == nil || g.Missing != 2 || len(g.Reasons) != 1 || g.Reasons[0].Kind != structs.ReasonMemory || g.Reasons[0].Nodes != 2 || g.Reasons[0].Most != 1000 {
 		t.Fatalf("%+v", g)
 	}
-	if r := g.Smallest; len(r) == 0 || r[0].Kind != structs.RemedyLess || string(r[0].Edits[0].Value) != "1000" || reply.Index != s.Index {
+	if r := g.Smallest; len(r) == 0 || r[0].Kind != structs.RemedyLess || string(r[0].Edits[0].Value) != "1000" || reply.Index != s.Index() {
 		t.Errorf("at %d: %+v", reply.Index, r)
 	}
 	if reply, err = s.jobExplain(t.Context(), &structs.JobExplainRequest{ID: "web", NoRemedies: true}); err != nil || len(reply.Explanation.Group("g").Smallest) > 0 {
@@ -53,7 +53,7 @@ func TestJobExplainBlocks(t *testing.T) {
 		s := newSite(t, endpointtest.Node("n1"))
 		s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("web", 1500)})
 		s.Asks("default", "web", 2)
-		args := structs.JobExplainRequest{ID: "web", QueryOptions: structs.QueryOptions{MinQueryIndex: s.Index, MaxQueryTime: time.Hour}}
+		args := structs.JobExplainRequest{ID: "web", QueryOptions: structs.QueryOptions{MinQueryIndex: s.Index(), MaxQueryTime: time.Hour}}
 		answer := make(chan *structs.JobExplainReply)
 		go func() {
 			reply, err := s.jobExplain(context.Background(), &args)
@@ -70,8 +70,8 @@ func TestJobExplainBlocks(t *testing.T) {
 		}
 		s.Put(&structs.NodeRegisterEntry{Node: endpointtest.Node("n2"), Time: 1, EvalSeed: "f"})
 		reply := <-answer
-		if reply.Index != s.Index || reply.Explanation.Group("g").Nodes.InPool != 2 {
-			t.Errorf("at %d of %d: %+v", reply.Index, s.Index, reply.Explanation.Group("g").Nodes)
+		if reply.Index != s.Index() || reply.Explanation.Group("g").Nodes.InPool != 2 {
+			t.Errorf("at %d of %d: %+v", reply.Index, s.Index(), reply.Explanation.Group("g").Nodes)
 		}
 	})
 }
