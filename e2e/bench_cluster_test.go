@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -149,93 +146,6 @@ func BenchmarkWholeJob(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// evalWatch reads the event stream and keeps when each job's first evaluation was seen to be complete: all that it placed was
-// committed before.
-type evalWatch struct {
-	mu     sync.Mutex
-	done   map[string]time.Time
-	failed error
-	more   chan struct{} // holds one: something has come since it was read last
-}
-
-func watchEvals(b *testing.B, a *agent) *evalWatch {
-	b.Helper()
-	w := &evalWatch{done: map[string]time.Time{}, more: make(chan struct{}, 1)}
-	ctx, cancel := context.WithCancel(b.Context())
-	body, err := a.api.Raw(ctx, "/v1/event/stream?topic=Evaluation", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer body.Close() //nolint:errcheck // read only
-		err := w.read(body)
-		w.mu.Lock()
-		w.failed = errors.Join(errors.New("the event stream ended"), err)
-		w.mu.Unlock()
-		w.wake()
-	}()
-	b.Cleanup(func() { cancel(); <-ended })
-	return w
-}
-
-func (w *evalWatch) wake() {
-	select {
-	case w.more <- struct{}{}:
-	default:
-	}
-}
-
-// read reads the stream to its end: of each event only what is asked for here.
-func (w *evalWatch) read(body io.Reader) error {
-	dec := json.NewDecoder(body)
-	for {
-		var line struct {
-			Events []struct {
-				Payload struct {
-					Evaluation struct{ JobID, Status string }
-				}
-			}
-		}
-		if err := dec.Decode(&line); err != nil {
-			return err
-		}
-		now := time.Now()
-		w.mu.Lock()
-		for _, e := range line.Events {
-			eval := e.Payload.Evaluation
-			if _, before := w.done[eval.JobID]; !before && eval.Status == structs.EvalStatusComplete {
-				w.done[eval.JobID] = now // later ones are of what became of it
-			}
-		}
-		w.mu.Unlock()
-		w.wake()
-	}
-}
-
-// all waits until n jobs have been decided.
-func (w *evalWatch) all(b *testing.B, n int) map[string]time.Time {
-	b.Helper()
-	limit := time.After(5 * time.Minute)
-	for {
-		w.mu.Lock()
-		seen, err := len(w.done), w.failed
-		w.mu.Unlock()
-		if seen >= n {
-			return w.done
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		select {
-		case <-w.more:
-		case <-limit:
-			b.Fatalf("%d of %d jobs are decided after 5 minutes", seen, n)
-		}
 	}
 }
 
@@ -550,83 +460,6 @@ func BenchmarkWholeNodeLost(b *testing.B) {
 	}
 }
 
-// memory is how much memory a process holds, and has held at most, in MiB.
-func (a *agent) memory(b *testing.B) (now, most float64) {
-	b.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "status"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	of := func(name string) float64 {
-		_, rest, ok := bytes.Cut(text, []byte(name+":"))
-		f := strings.Fields(string(rest))
-		if !ok || len(f) == 0 {
-			b.Fatalf("no %s in the process's status", name)
-		}
-		kib, err := strconv.ParseFloat(f[0], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return kib / 1024
-	}
-	return of("VmRSS"), of("VmHWM")
-}
-
-// BenchmarkWholeMemory is what a server with 1,000 nodes and 10,000 allocations that run needs.
-func BenchmarkWholeMemory(b *testing.B) {
-	a := benchWorld(b, 1000, smallNodes)
-	for i := range b.N {
-		id := "big-" + strconv.Itoa(i)
-		register(b, a, pretendJob(id, 10_000))
-		a.summed(b, id, 10_000, areRunning)
-		now, most := a.memory(b)
-		b.ReportMetric(now, "MiB")
-		b.ReportMetric(most, "MiB-at-most")
-	}
-}
-
-// heap is what the process says of its memory: TotalAlloc, Mallocs and so on.
-func (a *agent) heap(b *testing.B) map[string]float64 {
-	b.Helper()
-	body, err := a.api.Raw(b.Context(), "/debug/pprof/heap", &api.Query{Params: map[string]string{"debug": "1"}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer body.Close() //nolint:errcheck // read only
-	out := map[string]float64{}
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, text, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "# "), " = ")
-		if v, err := strconv.ParseFloat(text, 64); ok && err == nil {
-			out[name] = v
-		}
-	}
-	if out["TotalAlloc"] == 0 {
-		b.Fatalf("no TotalAlloc in the profile: %v, %v", out, lines.Err())
-	}
-	return out
-}
-
-// cpu is the time that a process has computed for.
-func (a *agent) cpu(b *testing.B) time.Duration {
-	b.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "stat"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := 0
-	for _, field := range f[11:13] { // in user mode and in the kernel
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
 // BenchmarkWholeQueries is what a server computes while 10,000 blocking queries wait for what does not change.
 func BenchmarkWholeQueries(b *testing.B) {
 	const many, lasting = 10_000, 20 * time.Second
@@ -666,19 +499,4 @@ func BenchmarkWholeQueries(b *testing.B) {
 	}
 	now, _ := a.memory(b)
 	b.ReportMetric(now, "MiB")
-}
-
-// sockets counts the open sockets of the process.
-func (a *agent) sockets() (n int) {
-	dir := filepath.Join("/proc", strconv.Itoa(a.cmd.Process.Pid), "fd")
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return 0
-	}
-	for _, f := range files {
-		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && strings.HasPrefix(to, "socket:") {
-			n++
-		}
-	}
-	return n
 }

@@ -102,61 +102,6 @@ func TestPoliciesOfAJob(t *testing.T) {
 	f("random", nil)
 }
 
-func TestRollingUpdate(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 4)
-	c.register(schedtest.Job(structs.JobTypeService, 6, func(j *structs.Job) {
-		j.Update = &structs.UpdateStrategy{MaxParallel: new(2)}
-	}))
-	c.eval()
-	c.client(isLive, healthy)
-	c.update(destructive)
-	c.eval()
-	c.wantPlan(2, 2, 0)
-	c.wantLive(6)
-	c.eval() // nothing was reported yet
-	c.wantPlan(0, 0, 0)
-	fresh := func(a *structs.Allocation) bool { return isLive(a) && a.JobVersion == c.job.Version }
-	once := false
-	c.client(func(a *structs.Allocation) bool {
-		take := fresh(a) && !once
-		once = once || take
-		return take
-	}, healthy)
-	c.eval()
-	c.wantPlan(1, 1, 0)
-	for range 5 {
-		c.client(fresh, healthy)
-		c.eval()
-	}
-	if n := c.client(fresh, healthy); n != 6 {
-		t.Errorf("%d of the new version, want 6", n)
-	}
-	c.update(func(j *structs.Job) {
-		schedtest.Group(j).Update.MaxParallel = new(0)
-		destructive(j)
-		schedtest.Task(j).Env["V"] = "x"
-	})
-	c.eval()
-	c.wantPlan(6, 6, 0)
-}
-
-func TestUpdateKeepsTheOldWithoutRoom(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 1)
-	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2000 }))
-	c.eval()
-	c.client(isLive, healthy)
-	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2500 })
-	c.eval()
-	// max_parallel is 1: one is tried, 2500 do not fit beside 2000.
-	c.wantPlan(0, 0, 0)
-	c.wantLive(2)
-	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["cpu"] != 1 || c.done.QueuedAllocations["g"] != 1 {
-		t.Errorf("the failure is explained as %+v", m)
-	}
-}
-
 func TestConstraintsAreExplained(t *testing.T) {
 	f := func(change func(*structs.Job), want map[string]int) {
 		t.Helper()
@@ -552,43 +497,6 @@ func TestScheduleWithoutWhatItNeeds(t *testing.T) {
 	if _, err := scheduler.Schedule(scheduler.NewWorld(), nil, scheduler.Input{}); err == nil {
 		t.Error("no evaluation, but no error")
 	}
-}
-
-func TestRoomThatAnUpdateFreesIsSeen(t *testing.T) {
-	c := newCluster(t)
-	c.node("x")
-	c.node("y")
-	c.register(schedtest.Job(structs.JobTypeService, 2, func(j *structs.Job) {
-		schedtest.Task(j).Resources.CPU = 4000
-		j.Update = &structs.UpdateStrategy{MaxParallel: new(0)}
-	}))
-	c.eval()
-	c.runAll()
-	c.node("w", func(n *structs.Node) { n.NodeResources.Cpu.CpuShares = 3500 })
-	c.changeNode("y", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
-	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 1000; schedtest.Group(j).Count = 5 })
-	c.eval()
-	c.wantPlan(5, 2, 0)
-	if got := c.liveOn(); !maps.Equal(got, map[string]int{"w": 3, "x": 2}) {
-		t.Errorf("%v", got)
-	}
-}
-
-func TestRoomOfAnOldOneThatStaysIsNotGivenAway(t *testing.T) {
-	c := newCluster(t)
-	nodes(c, 1)
-	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) {
-		schedtest.Task(j).Resources.CPU = 3000
-		second := j.TaskGroups[0].Copy()
-		second.Name, second.Count = "h", 0
-		j.TaskGroups = append(j.TaskGroups, second)
-	}))
-	c.eval()
-	c.runAll()
-	c.update(func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 5000; j.TaskGroups[1].Count = 1 })
-	c.eval()
-	c.wantPlan(0, 0, 0)
-	c.wantLive(1)
 }
 
 func TestStoppedWhileItsNodeIsGone(t *testing.T) {
