@@ -79,8 +79,8 @@ func TestAnswered(t *testing.T) {
 	c, _ := serve(t, Config{}, http.StatusOK, "[]")
 	var seen []Meta
 	told := c.Answered(func(m Meta) { seen = append(seen, m) })
-	for _, asked := range []*Client{told.Stale(), told.In("eu"), c} {
-		if _, _, err := asked.Queue(t.Context(), "", nil); err != nil {
+	for _, requested := range []*Client{told.Stale(), told.In("eu"), c} {
+		if _, _, err := requested.Queue(t.Context(), "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -302,9 +302,9 @@ func TestEventStream(t *testing.T) {
 }
 
 func TestWaitLeader(t *testing.T) {
-	var asked atomic.Int64
+	var requested atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) < 3 {
+		if requested.Add(1) < 3 {
 			_, _ = io.WriteString(w, `""`)
 			return
 		}
@@ -315,10 +315,10 @@ func TestWaitLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WaitLeader(t.Context()); err != nil || asked.Load() != 3 {
-		t.Errorf("asked %d times, error %v", asked.Load(), err)
+	if err := c.WaitLeader(t.Context()); err != nil || requested.Load() != 3 {
+		t.Errorf("asked %d times, error %v", requested.Load(), err)
 	}
-	asked.Store(-1_000_000)
+	requested.Store(-1_000_000)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.WaitLeader(ended); !errors.Is(err, context.Canceled) {

@@ -309,7 +309,7 @@ func metaOf(h http.Header) Meta {
 	}
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, q *Query, body, out any) (Meta, error) {
+func (c *Client) call(ctx context.Context, method, path string, q *Query, body, out any) (Meta, error) {
 	resp, err := c.do(ctx, method, path, q, body)
 	if err != nil {
 		return Meta{}, err
@@ -331,17 +331,17 @@ func (c *Client) ask(ctx context.Context, method, path string, q *Query, body, o
 
 // Get reads path (with its /v1) as JSON into out.
 func (c *Client) Get(ctx context.Context, path string, q *Query, out any) (Meta, error) {
-	return c.ask(ctx, http.MethodGet, path, q, nil, out)
+	return c.call(ctx, http.MethodGet, path, q, nil, out)
 }
 
 // Put sends body as JSON to path and reads the answer into out; both may be nil.
 func (c *Client) Put(ctx context.Context, path string, q *Query, body, out any) (Meta, error) {
-	return c.ask(ctx, http.MethodPut, path, q, body, out)
+	return c.call(ctx, http.MethodPut, path, q, body, out)
 }
 
 // Delete deletes at path.
 func (c *Client) Delete(ctx context.Context, path string, q *Query, out any) (Meta, error) {
-	return c.ask(ctx, http.MethodDelete, path, q, nil, out)
+	return c.call(ctx, http.MethodDelete, path, q, nil, out)
 }
 
 // Raw reads path as it is; the caller closes it.

@@ -45,7 +45,7 @@ func (c *Client) EvalDelete(ctx context.Context, ids []string, q *Query) (count 
 		}
 	}
 	var reply struct{ Count int }
-	_, err = c.ask(ctx, http.MethodDelete, "/v1/evaluations", only, body, &reply)
+	_, err = c.call(ctx, http.MethodDelete, "/v1/evaluations", only, body, &reply)
 	return reply.Count, err
 }
 

@@ -99,7 +99,7 @@ func (e *TLSError) Unwrap() error { return e.Err }
 
 // tlsHint says what to do about an error of TLS; empty: it is none.
 func (c *Client) tlsHint(err error) string {
-	const ask = "Show the agent a certificate of its CA with -client-cert and -client-key, or NOMADISH_CLIENT_CERT and NOMADISH_CLIENT_KEY."
+	const call = "Show the agent a certificate of its CA with -client-cert and -client-key, or NOMADISH_CLIENT_CERT and NOMADISH_CLIENT_KEY."
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid *tls.CertificateVerificationError
@@ -114,9 +114,9 @@ func (c *Client) tlsHint(err error) string {
 	case errors.As(err, &invalid):
 		return "The agent needs another certificate."
 	case errors.As(err, &said) && said.Op == "remote error": // how crypto/tls marks alerts
-		return "The agent refuses this caller. " + ask
+		return "The agent refuses this caller. " + call
 	case c.base.Scheme == "https" && c.config.TLS.ClientCert == "" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
-		return "The agent may ask for a certificate. " + ask // its word was lost with the connection
+		return "The agent may ask for a certificate. " + call // its word was lost with the connection
 	}
 	return ""
 }

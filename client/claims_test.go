@@ -200,8 +200,8 @@ func TestClaimsAreExclusive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const total = 20
 		c := newClaims(func() room { return room{memory: total} })
-		holds, waits := map[string]*need{}, map[string]*need{}
-		leaving, promised := map[string]bool{}, map[string]map[string]bool{}
+		serves, waits := map[string]*need{}, map[string]*need{}
+		leaving, granted := map[string]bool{}, map[string]map[string]bool{}
 		sum := func(m map[string]*need, left bool) (mb int64) {
 			for id, n := range m {
 				if left || !leaving[id] {
@@ -214,35 +214,35 @@ func TestClaimsAreExclusive(t *testing.T) {
 			id := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				delete(holds, id)
+				delete(serves, id)
 				delete(waits, id)
 				delete(leaving, id)
 				c.release(id)
 			case 1:
-				if holds[id] != nil {
+				if serves[id] != nil {
 					leaving[id] = true
 					c.leave(id, true, false)
 				}
 			default:
-				if holds[id] != nil || waits[id] != nil {
+				if serves[id] != nil || waits[id] != nil {
 					continue
 				}
 				n := &need{
 					names: rapid.SliceOfNDistinct(rapid.StringMatching("[a-d]"), 0, 2, rapid.ID[string]).Draw(t, "names"),
 					room:  room{memory: int64(rapid.IntRange(0, 8).Draw(t, "memory"))},
 				}
-				if sum(holds, false)+sum(waits, true)+n.room.memory > total {
+				if sum(serves, false)+sum(waits, true)+n.room.memory > total {
 					continue // the servers place no more than fits without those that leave
 				}
 				waits[id] = n
-				promised[id] = maps.Clone(leaving)
-				if ok, _ := c.claim(id, n, false, func() { holds[id] = waits[id]; delete(waits, id) }); ok {
-					holds[id] = n
+				granted[id] = maps.Clone(leaving)
+				if ok, _ := c.claim(id, n, false, func() { serves[id] = waits[id]; delete(waits, id) }); ok {
+					serves[id] = n
 					delete(waits, id)
 				}
 			}
 			taken := map[string]string{}
-			for who, n := range holds {
+			for who, n := range serves {
 				for _, name := range n.names {
 					if other, ok := taken[name]; ok {
 						t.Fatalf("%s is held by %s and %s", name, who, other)
@@ -250,11 +250,11 @@ func TestClaimsAreExclusive(t *testing.T) {
 					taken[name] = who
 				}
 			}
-			if mb := sum(holds, true); mb > total {
+			if mb := sum(serves, true); mb > total {
 				t.Fatalf("%d given of %d", mb, total)
 			}
 			for who, n := range waits {
-				gone := !slices.ContainsFunc(slices.Collect(maps.Keys(promised[who])), func(id string) bool { return leaving[id] })
+				gone := !slices.ContainsFunc(slices.Collect(maps.Keys(granted[who])), func(id string) bool { return leaving[id] })
 				free := !slices.ContainsFunc(n.names, func(name string) bool { return taken[name] != "" })
 				if free && (len(leaving) == 0 || gone) {
 					t.Fatalf("%s waits for nothing", who)

@@ -489,7 +489,7 @@ func TestSimulatedNodes(t *testing.T) {
 	s.ttl = 5 * time.Second
 	c, err := New(Config{
 		Servers: []string{s.addr}, Drivers: []driver.Driver{notifying{fakeDriver{MockDriver, w}}},
-		Simulate: []sim.Shape{{Name: "dgx", Count: nodes, Cores: 16, MHz: 2000, Memory: 1 << 16, Disk: 1000}},
+		Simulate: []sim.Layout{{Name: "dgx", Count: nodes, Cores: 16, MHz: 2000, Memory: 1 << 16, Disk: 1000}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -130,7 +130,7 @@ type Config struct {
 
 	// Simulate makes simulated nodes. They replace the real node unless
 	// SimulateBeside is set.
-	Simulate       []sim.Shape
+	Simulate       []sim.Layout
 	SimulateBeside bool
 
 	// Agent answers operators' queries of the agent that the client runs in; nil: nobody does.

@@ -7,9 +7,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Holds reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer
+// Serves reports whether a call is about an allocation or a node of this client, so that Call or Stream can answer
 // it without a server.
-func (c *Client) Holds(args any) bool {
+func (c *Client) Serves(args any) bool {
 	switch a := args.(type) {
 	case *structs.ClientAllocRequest:
 		return c.inRegion(a.Region) && c.has(a.AllocID)

@@ -30,7 +30,7 @@ func TestLocalCalls(t *testing.T) {
 		{"the node's simulated health", &structs.SimHealthRequest{NodeID: id}, true},
 		{"something else", &structs.ListRequest{}, false},
 	} {
-		if got := r.c.Holds(c.args); got != c.want {
+		if got := r.c.Serves(c.args); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}

@@ -115,7 +115,7 @@ func TestNodeMetaForgets(t *testing.T) {
 func TestSimulatedNodeMeta(t *testing.T) {
 	r := newRig(t)
 	r.config.Drivers = []driver.Driver{fakeDriver{MockDriver, r.w}}
-	r.config.Simulate = []sim.Shape{{Name: "n", Count: 2, Cores: 1, MHz: 1, Memory: 1}}
+	r.config.Simulate = []sim.Layout{{Name: "n", Count: 2, Cores: 1, MHz: 1, Memory: 1}}
 	r.start()
 	r.s.until("both are there", func() bool { return len(r.s.nodes) == 2 && len(r.s.sessions) == 2 })
 	one, other := r.c.nodes[0].id, r.c.nodes[1].id

@@ -253,11 +253,11 @@ func TestKilledAgentFindsItsTasksAgain(t *testing.T) {
 func TestManySimulatedNodesWithMockTasks(t *testing.T) {
 	s := newFakeServer(t)
 	s.ttl = 10 * time.Second
-	shapes, err := sim.Parse([]byte(`shape "n" { count = 100 }`), "shapes.hcl")
+	layouts, err := sim.Parse([]byte(`shape "n" { count = 100 }`), "shapes.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Servers: []string{s.addr}, Drivers: []driver.Driver{mock.New(nil)}, Simulate: shapes})
+	c, err := New(Config{Servers: []string{s.addr}, Drivers: []driver.Driver{mock.New(nil)}, Simulate: layouts})
 	if err != nil {
 		t.Fatal(err)
 	}

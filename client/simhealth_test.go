@@ -14,7 +14,7 @@ func TestSimHealth(t *testing.T) {
 	s, w := newFakeServer(t), newWorld()
 	c, err := New(Config{
 		Servers: []string{s.addr}, Drivers: []driver.Driver{fakeDriver{MockDriver, w}},
-		Simulate: []sim.Shape{{Name: "n", Count: 2, Cores: 1, MHz: 1, Memory: 1, GPUs: []sim.GPUs{
+		Simulate: []sim.Layout{{Name: "n", Count: 2, Cores: 1, MHz: 1, Memory: 1, GPUs: []sim.GPUs{
 			{Name: "nvidia/gpu/A", Count: 2, Sockets: 1, SwitchesPerSocket: 1},
 			{Name: "nvidia/gpu/B", Count: 1, Sockets: 1, SwitchesPerSocket: 1, MIG: 2, MIGProfile: "1g"},
 		}}},

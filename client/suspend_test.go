@@ -206,11 +206,11 @@ func TestRestartOfAgentWithSuspendedAndWaiting(t *testing.T) {
 // Simulated nodes hold newcomers back, suspend and resume as real ones do.
 func TestSimulatedNodesSuspend(t *testing.T) {
 	s := newFakeServer(t)
-	shapes, err := sim.Parse([]byte(`shape "n" { memory = 1000 }`), "shapes.hcl")
+	layouts, err := sim.Parse([]byte(`shape "n" { memory = 1000 }`), "shapes.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Servers: []string{s.addr}, Drivers: []driver.Driver{mock.New(nil)}, Simulate: shapes})
+	c, err := New(Config{Servers: []string{s.addr}, Drivers: []driver.Driver{mock.New(nil)}, Simulate: layouts})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (n *node) query(ctx context.Context, index uint64) (question *wire.Stream, 
 	req := &structs.ClientAllocsRequest{NodeID: n.id, SecretID: n.secret}
 	req.Region = n.c.config.Region
 	req.MinQueryIndex, req.MaxQueryTime, req.AllowStale = index, watchTime, index > 0
-	if question, err = s.Ask(ctx, wire.MethodNodeClientAllocs, req); err != nil && ctx.Err() == nil {
+	if question, err = s.Open(ctx, wire.MethodNodeClientAllocs, req); err != nil && ctx.Err() == nil {
 		n.servers.giveUp(addr)
 	}
 	return question, addr, err

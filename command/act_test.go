@@ -24,9 +24,9 @@ func TestAllocActions(t *testing.T) {
 		if got.code != exitDone {
 			t.Fatalf("%s: exit code %d, stderr %q", line, got.code, got.err)
 		}
-		asked := f.requests("PUT")
-		wants(t, asked[len(asked)-1], path)
-		wants(t, f.bodies[indexOf(f.asked, asked[len(asked)-1])], body)
+		requested := f.requests("PUT")
+		wants(t, requested[len(requested)-1], path)
+		wants(t, f.bodies[indexOf(f.requested, requested[len(requested)-1])], body)
 	}
 	does("/signal", `"Signal":"SIGHUP"`, "signal -s hup 5f3a9c01")
 	does("/signal", `"Task":"serve"`, "signal 5f3a9c01 serve")
@@ -42,14 +42,14 @@ func TestAllocActions(t *testing.T) {
 
 func TestServerActions(t *testing.T) {
 	f := cluster(t).on("PUT /v1/agent/join", `{"num_joined": 2}`).on("PUT /v1/agent/force-leave", "")
-	does := func(line, out, asks string) {
+	does := func(line, out, requests string) {
 		t.Helper()
 		got := f.run(t, strings.Fields(line)...)
 		if got.code != exitDone || got.out != out {
 			t.Errorf("%s: exit code %d, output %q, stderr %q", line, got.code, got.out, got.err)
 		}
-		asked := f.requests("PUT")
-		wants(t, asked[len(asked)-1], asks)
+		requested := f.requests("PUT")
+		wants(t, requested[len(requested)-1], requests)
 	}
 	does("server join 10.0.0.2 10.0.0.3:1", "Joined 2 servers successfully\n", "address=10.0.0.2&address=10.0.0.3%3A1")
 	does("server join -wan 10.9.0.2", "Joined 2 servers successfully\n", "address=10.9.0.2&wan=true")
@@ -98,14 +98,14 @@ func frames(parts ...string) string {
 
 func TestAllocLogs(t *testing.T) {
 	f := cluster(t).on("GET /v1/client/fs/logs/"+allocA, frames("one\ntw", "o\nthree\n"))
-	logs := func(want, asked string, line string) {
+	logs := func(want, requested string, line string) {
 		t.Helper()
 		got := f.run(t, strings.Fields("alloc logs "+line)...)
 		if got.code != exitDone || got.out != want {
 			t.Errorf("%s: exit code %d, output %q, stderr %q", line, got.code, got.out, got.err)
 		}
 		all := f.requests("GET")
-		wants(t, all[len(all)-1], strings.Fields(asked)...)
+		wants(t, all[len(all)-1], strings.Fields(requested)...)
 	}
 	all := "one\ntwo\nthree\n"
 	logs(all, "task=serve type=stdout origin=start follow=false", "5f3a9c01")
@@ -140,7 +140,7 @@ func TestAllocLogsOfAJobSaysWhichIsTaken(t *testing.T) {
 	says("", "one")
 }
 
-func TestAllocLogsOfManyTasksAsksWhich(t *testing.T) {
+func TestAllocLogsOfManyTasksRequestsWhich(t *testing.T) {
 	a := webAlloc(allocA, structs.AllocClientRunning)
 	a.Job.TaskGroups[0].Tasks = append(a.Job.TaskGroups[0].Tasks, &structs.Task{Name: "side"})
 	f := newFake(t).on("GET /v1/allocations", []*structs.AllocListStub{a.Stub(false, false)}).on("GET /v1/allocation/"+allocA, a)
@@ -234,21 +234,21 @@ func TestNodeEligibility(t *testing.T) {
 	}
 }
 
-func TestNodeDrainAsks(t *testing.T) {
+func TestNodeDrainRequests(t *testing.T) {
 	f := cluster(t).on("PUT /v1/node/"+nodeA+"/drain", &structs.NodeUpdateReply{})
-	asks := func(line string, want string) {
+	requests := func(line string, want string) {
 		t.Helper()
 		if got := f.run(t, strings.Fields("node drain "+line+" -detach gpu-1")...); got.code != exitDone {
 			t.Fatalf("%s: exit code %d, stderr %q", line, got.code, got.err)
 		}
 		wants(t, f.lastBody(), want)
 	}
-	asks("-enable", fmt.Sprintf(`"Deadline":%d`, time.Hour))
-	asks("-enable -deadline 30m -ignore-system", fmt.Sprintf(`"Deadline":%d,"IgnoreSystemJobs":true`, 30*time.Minute))
-	asks("-enable -force -yes", `"Deadline":-1`)
-	asks("-enable -no-deadline", `"Deadline":0`)
-	asks("-disable", `"DrainSpec":null,"MarkEligible":true`)
-	asks("-disable -keep-ineligible", `"DrainSpec":null,"MarkEligible":false`)
+	requests("-enable", fmt.Sprintf(`"Deadline":%d`, time.Hour))
+	requests("-enable -deadline 30m -ignore-system", fmt.Sprintf(`"Deadline":%d,"IgnoreSystemJobs":true`, 30*time.Minute))
+	requests("-enable -force -yes", `"Deadline":-1`)
+	requests("-enable -no-deadline", `"Deadline":0`)
+	requests("-disable", `"DrainSpec":null,"MarkEligible":true`)
+	requests("-disable -keep-ineligible", `"DrainSpec":null,"MarkEligible":false`)
 	sent := len(f.requests("PUT"))
 	for _, bad := range []string{
 		"gpu-1", "-enable -disable gpu-1", "-enable -force -no-deadline gpu-1", "-enable -force -deadline 1h gpu-1",

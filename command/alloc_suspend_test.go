@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// frozen is an allocation with the statuses given.
-func frozen(desired, client, description string) *structs.Allocation {
+// suspended is an allocation with the statuses given.
+func suspended(desired, client, description string) *structs.Allocation {
 	a := webAlloc(allocA, client)
 	a.DesiredStatus, a.ClientDescription = desired, description
 	return a
@@ -17,14 +17,14 @@ func frozen(desired, client, description string) *structs.Allocation {
 func TestAllocSuspend(t *testing.T) {
 	f := cluster(t).on("PUT /v1/client/allocation/"+allocA+"/suspend", &structs.AllocStopReply{})
 	f.answers["GET /v1/allocation/"+allocA] = []any{
-		frozen("suspend", structs.AllocClientRunning, "Tasks are running"), frozen("suspend", structs.AllocClientSuspended, "Tasks are suspended"),
+		suspended("suspend", structs.AllocClientRunning, "Tasks are running"), suspended("suspend", structs.AllocClientSuspended, "Tasks are suspended"),
 	}
 	got := f.run(t, "alloc", "suspend", "5f3a9c01")
 	if got.code != exitDone {
 		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
 	}
 	wants(t, got.out, "is suspended (Tasks are suspended)")
-	f.answers["GET /v1/allocation/"+allocA] = []any{frozen("suspend", structs.AllocClientFailed, "stopped: not all its tasks can be suspended")}
+	f.answers["GET /v1/allocation/"+allocA] = []any{suspended("suspend", structs.AllocClientFailed, "stopped: not all its tasks can be suspended")}
 	if got = f.run(t, "alloc", "suspend", "5f3a9c01"); got.code != exitFailed {
 		t.Errorf("of one that cannot be: exit code %d: %s", got.code, got.out)
 	}
@@ -36,9 +36,9 @@ func TestAllocSuspend(t *testing.T) {
 func TestAllocResume(t *testing.T) {
 	f := cluster(t).on("PUT /v1/client/allocation/"+allocA+"/resume", &structs.AllocStopReply{EvalID: evalA})
 	f.answers["GET /v1/allocation/"+allocA] = []any{
-		frozen("run", structs.AllocClientSuspended, "Tasks are suspended"),
-		frozen("run", structs.AllocClientSuspended, "Waiting for allocation 12345678 to release its resources"),
-		frozen("run", structs.AllocClientRunning, "Tasks are running"),
+		suspended("run", structs.AllocClientSuspended, "Tasks are suspended"),
+		suspended("run", structs.AllocClientSuspended, "Waiting for allocation 12345678 to release its resources"),
+		suspended("run", structs.AllocClientRunning, "Tasks are running"),
 	}
 	got := f.run(t, "alloc", "resume", "5f3a9c01")
 	if got.code != exitDone {
@@ -47,7 +47,7 @@ func TestAllocResume(t *testing.T) {
 	wants(t, got.out, "Waiting for allocation 12345678 to release its resources")
 	wants(t, got.out, "is running")
 	f.answers["GET /v1/evaluation/"+evalA] = []any{unplaced(webEval(evalA, structs.EvalStatusComplete))}
-	f.answers["GET /v1/allocation/"+allocA] = []any{frozen("suspend", structs.AllocClientSuspended, "Tasks are suspended")}
+	f.answers["GET /v1/allocation/"+allocA] = []any{suspended("suspend", structs.AllocClientSuspended, "Tasks are suspended")}
 	if got = f.run(t, "alloc", "resume", "5f3a9c01"); got.code != exitIncomplete {
 		t.Errorf("without room: exit code %d: %s", got.code, got.err)
 	}

@@ -171,9 +171,9 @@ func (r *runner) Run(args []string) int {
 		e.style = ui.StyleFor(e.out)
 	}
 	if !r.spec.local {
-		asked := api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token, TLS: e.tls}.FromEnv()
-		e.tls = asked.TLS
-		e.client, err = api.New(asked)
+		requested := api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token, TLS: e.tls}.FromEnv()
+		e.tls = requested.TLS
+		e.client, err = api.New(requested)
 		if err != nil {
 			return e.fail(err)
 		}

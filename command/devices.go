@@ -41,7 +41,7 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 	if n.NodeResources == nil || len(n.NodeResources.Devices) == 0 {
 		return
 	}
-	holders := deviceHolders(allocs, verbose)
+	owners := deviceOwners(allocs, verbose)
 	e.printf("\n%s\n", e.style.Bold("Devices"))
 	rows := [][]string{{"Name", "All", "Used", "Free", "Unhealthy"}}
 	each := [][]string{{"ID", "PCI Bus ID", "Health", "Held By"}}
@@ -49,7 +49,7 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 	for _, group := range n.NodeResources.Devices {
 		used, free, unwell := 0, 0, 0
 		for _, d := range group.Instances {
-			held, awake := holders.names[d.ID], holders.awake[d.ID]
+			reserved, awake := owners.names[d.ID], owners.awake[d.ID]
 			if awake {
 				used++
 			} else if d.Healthy && n.Ready() {
@@ -65,7 +65,7 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 			if d.Locality != nil {
 				bus = d.Locality.PciBusID
 			}
-			each = append(each, []string{d.ID, ui.OrNone(bus), health, ui.OrNone(strings.Join(held, ", "))})
+			each = append(each, []string{d.ID, ui.OrNone(bus), health, ui.OrNone(strings.Join(reserved, ", "))})
 		}
 		rows = append(rows, []string{
 			group.Vendor + "/" + group.Type + "/" + group.Name, fmt.Sprint(len(group.Instances)), fmt.Sprint(used), fmt.Sprint(free), fmt.Sprint(unwell),
@@ -82,16 +82,16 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 	}
 }
 
-// holdersByDevice names the allocations that hold a device, those too that are suspended,
+// ownersByDevice names the allocations that hold a device, those too that are suspended,
 // and tells whether any of them is not: only those have it.
-type holdersByDevice struct {
+type ownersByDevice struct {
 	names map[string][]string
 	awake map[string]bool
 }
 
-// deviceHolders gives, by device, the allocations that hold it.
-func deviceHolders(allocs []*structs.Allocation, verbose bool) holdersByDevice {
-	out := holdersByDevice{map[string][]string{}, map[string]bool{}}
+// deviceOwners gives, by device, the allocations that hold it.
+func deviceOwners(allocs []*structs.Allocation, verbose bool) ownersByDevice {
+	out := ownersByDevice{map[string][]string{}, map[string]bool{}}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
 			continue

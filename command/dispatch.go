@@ -21,8 +21,8 @@ type program struct {
 	ctx      context.Context
 }
 
-// asked is what a command line asks for.
-type asked struct {
+// requested is what a command line asks for.
+type recorded struct {
 	name       string   // of a command or group; the first word if there is none of that name, "" if there is no word
 	args       []string // what follows the name
 	flagsFirst bool     // there are flags before the name
@@ -81,8 +81,8 @@ func (p *program) has(name string) bool {
 }
 
 // parse sorts the words of a command line. A flag for help counts wherever it stands, up to a "--".
-func (p *program) parse(args []string) asked {
-	var a asked
+func (p *program) parse(args []string) recorded {
+	var a recorded
 	for i, arg := range args {
 		switch {
 		case arg == "--":
@@ -188,7 +188,7 @@ func (p *program) list(group string) string {
 }
 
 // installCompletion changes the files that the user's shells read at their start.
-func (p *program) installCompletion(a asked) int {
+func (p *program) installCompletion(a recorded) int {
 	change := install.Install
 	if a.uninstall {
 		change = install.Uninstall

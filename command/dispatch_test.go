@@ -8,7 +8,7 @@ import (
 
 func TestParse(t *testing.T) {
 	p := &program{commands: registry()}
-	f := func(text, name, args, asks string) {
+	f := func(text, name, args, requests string) {
 		t.Helper()
 		words := strings.Split(text, ",")
 		a := p.parse(words)
@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		if a.name != name || strings.Join(a.args, ",") != args || strings.Join(got, " ") != asks {
+		if a.name != name || strings.Join(a.args, ",") != args || strings.Join(got, " ") != requests {
 			t.Errorf("%q: %q with %q, asks for %q", words, a.name, a.args, got)
 		}
 	}

@@ -24,11 +24,11 @@ func ago(d time.Duration) int64 { return present.Add(-d).UnixNano() }
 // fake is an agent that answers what it is told to.
 type fake struct {
 	*httptest.Server
-	mu      sync.Mutex
-	answers map[string][]any // "GET /v1/jobs" → answers in turn; the last one stays
-	asked   []string         // method, path and query
-	bodies  []string
-	pages   map[string]int // how many items a list at a path gives at once
+	mu        sync.Mutex
+	answers   map[string][]any // "GET /v1/jobs" → answers in turn; the last one stays
+	requested []string         // method, path and query
+	bodies    []string
+	pages     map[string]int // how many items a list at a path gives at once
 }
 
 // refusal is an answer that is an error.
@@ -58,7 +58,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
-	f.asked, f.bodies = append(f.asked, r.Method+" "+r.URL.RequestURI()), append(f.bodies, string(body))
+	f.requested, f.bodies = append(f.requested, r.Method+" "+r.URL.RequestURI()), append(f.bodies, string(body))
 	key := r.Method + " " + r.URL.Path
 	answers := f.answers[key]
 	if len(answers) == 0 {
@@ -142,7 +142,7 @@ func (f *fake) requests(method string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []string
-	for _, r := range f.asked {
+	for _, r := range f.requested {
 		if strings.HasPrefix(r, method+" ") {
 			out = append(out, r)
 		}

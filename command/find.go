@@ -18,7 +18,7 @@ import (
 func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
 
 // staleFlag is -stale of a command that only reads; asked is called when the command runs.
-func staleFlag(fs *flag.FlagSet) (asked func(e *env)) {
+func staleFlag(fs *flag.FlagSet) (requested func(e *env)) {
 	stale := fs.Bool("stale", false, "show what the server that is asked knows, even if there is no leader; it may be old")
 	return func(e *env) {
 		if *stale {

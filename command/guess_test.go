@@ -166,7 +166,7 @@ func (f *fake) at(t *testing.T, answer, line string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
-func TestWhatIsNamedByAPrefixIsAskedAbout(t *testing.T) {
+func TestWhatIsNamedByAPrefixIsRequestedAbout(t *testing.T) {
 	for line, question := range map[string]string{
 		"job stop -detach webh":                    `Stop job "webhook"? [y/N] `,
 		"alloc stop -detach 5f3a9c01":              "",

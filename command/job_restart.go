@@ -15,23 +15,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// askWord is the value of -batch-wait and -on-error by which the user is asked; failWord and ignoreWord say what else is done
+// confirmWord is the value of -batch-wait and -on-error by which the user is asked; failWord and ignoreWord say what else is done
 // after a batch with errors.
-const askWord, failWord, ignoreWord = "ask", "fail", "ignore"
+const confirmWord, failWord, ignoreWord = "ask", "fail", "ignore"
 
 // restartOptions say which allocations of a job are restarted, and how.
 type restartOptions struct {
 	size    int // of a batch: allocations, or percent of them
 	percent bool
 	wait    time.Duration // between batches
-	ask     bool          // between batches
+	confirm bool          // between batches
 	groups  listFlag
 	tasks   listFlag
 
 	allTasks, reschedule, noShutdownDelay bool
 	yes, verbose                          bool
 
-	onError string // askWord, failWord, or with -yes alone ignoreWord
+	onError string // confirmWord, failWord, or with -yes alone ignoreWord
 }
 
 func jobRestart() spec {
@@ -46,7 +46,7 @@ func jobRestart() spec {
 			var o restartOptions
 			size := fs.String("batch-size", "1", "how many allocations are restarted at once, a `number or a percentage` of those that run, rounded up")
 			wait := fs.String("batch-wait", "0s", "the `time` to wait between batches, or \"ask\": ask before each batch, where a time may be answered too; that needs a terminal")
-			fs.StringVar(&o.onError, "on-error", askWord, "what to `do` when a batch has errors: \"ask\" whether to go on, or \"fail\"")
+			fs.StringVar(&o.onError, "on-error", confirmWord, "what to `do` when a batch has errors: \"ask\" whether to go on, or \"fail\"")
 			fs.Var(&o.groups, "group", "only allocations of this `group`; repeatable")
 			fs.Var(&o.tasks, "task", "only this `task`; repeatable")
 			fs.BoolVar(&o.allTasks, "all-tasks", false, "also tasks that have ended")
@@ -58,10 +58,10 @@ func jobRestart() spec {
 				if err := o.parse(fs, *size, *wait); err != nil {
 					return e.usage("%v", err)
 				}
-				if o.ask && !ui.IsTerminal(e.in) { // before the first batch, not between two of them
-					return e.usage("-batch-wait %q needs a terminal at which somebody can answer; give a time, or -yes", askWord)
+				if o.confirm && !ui.IsTerminal(e.in) { // before the first batch, not between two of them
+					return e.usage("-batch-wait %q needs a terminal at which somebody can answer; give a time, or -yes", confirmWord)
 				}
-				r := &restarter{e: e, o: &o, asks: &asker{e: e}}
+				r := &restarter{e: e, o: &o, confirms: &confirmer{e: e}}
 				id, err := e.jobName(ctx, args)
 				if err != nil {
 					return e.fail(err)
@@ -80,13 +80,13 @@ func (o *restartOptions) parse(fs *flag.FlagSet, size, wait string) error {
 		return fmt.Errorf("-batch-size %q: must be a number from 1, or a percentage from 1%% to 100%%", size)
 	}
 	o.size, o.percent = n, percent
-	if o.ask = wait == askWord; !o.ask {
+	if o.confirm = wait == confirmWord; !o.confirm {
 		if o.wait, err = time.ParseDuration(wait); err != nil || o.wait < 0 {
-			return fmt.Errorf("-batch-wait %q: must be a time such as 30s or 5m, or %q", wait, askWord)
+			return fmt.Errorf("-batch-wait %q: must be a time such as 30s or 5m, or %q", wait, confirmWord)
 		}
 	}
-	if o.onError != askWord && o.onError != failWord {
-		return fmt.Errorf("-on-error %q: must be %q or %q", o.onError, askWord, failWord)
+	if o.onError != confirmWord && o.onError != failWord {
+		return fmt.Errorf("-on-error %q: must be %q or %q", o.onError, confirmWord, failWord)
 	}
 	switch {
 	case o.allTasks && len(o.tasks) > 0:
@@ -95,7 +95,7 @@ func (o *restartOptions) parse(fs *flag.FlagSet, size, wait string) error {
 		return errors.New("-reschedule and -task exclude each other: an allocation is rescheduled as a whole")
 	}
 	if o.yes {
-		o.ask = false
+		o.confirm = false
 		if !stated(fs, "on-error") {
 			o.onError = ignoreWord
 		}

@@ -23,9 +23,9 @@ var errStopped = errors.New("ended before the last batch")
 
 // restarter restarts the allocations of one job.
 type restarter struct {
-	e    *env
-	o    *restartOptions
-	asks *asker
+	e        *env
+	o        *restartOptions
+	confirms *confirmer
 
 	mu sync.Mutex // of what is printed
 }
@@ -50,7 +50,7 @@ func (r *restarter) job(ctx context.Context, id string) int {
 		return r.e.fail(err)
 	}
 	if job.Multiregion != nil && !r.o.yes {
-		yes, err := r.asks.yes(ctx, fmt.Sprintf("Job %q runs in several regions; restart only its allocations in region %q? [y/N] ", job.ID, job.Region), false)
+		yes, err := r.confirms.yes(ctx, fmt.Sprintf("Job %q runs in several regions; restart only its allocations in region %q? [y/N] ", job.ID, job.Region), false)
 		if err != nil {
 			return r.e.fail(err)
 		}
@@ -117,7 +117,7 @@ func (r *restarter) batches(ctx context.Context, doing string, batches [][]*stru
 
 // between waits between two batches, or asks.
 func (r *restarter) between(ctx context.Context) error {
-	if r.o.ask {
+	if r.o.confirm {
 		if err := r.proceed(ctx); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *restarter) between(ctx context.Context) error {
 // proceed asks whether to go on with the next batch. An answer that is a time is waited from then on, without asking.
 func (r *restarter) proceed(ctx context.Context) error {
 	for {
-		answer, err := r.asks.ask(ctx, fmt.Sprintf("==> %s: Proceed with the next batch? [Y/n/<wait duration>] ", r.e.now().Format(time.RFC3339)))
+		answer, err := r.confirms.confirm(ctx, fmt.Sprintf("==> %s: Proceed with the next batch? [Y/n/<wait duration>] ", r.e.now().Format(time.RFC3339)))
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (r *restarter) proceed(ctx context.Context) error {
 			return errStopped
 		}
 		if wait, err := time.ParseDuration(answer); err == nil && wait >= 0 {
-			r.o.ask, r.o.wait = false, wait
+			r.o.confirm, r.o.wait = false, wait
 			return nil
 		}
 		r.e.eprintf("%q: answer y, n, or a time such as 30s\n", answer)
@@ -165,7 +165,7 @@ func (r *restarter) afterErrors(ctx context.Context, bad int) error {
 	case failWord:
 		return errStopped
 	}
-	yes, err := r.asks.yes(ctx, fmt.Sprintf("==> %s: %s could not be restarted. Go on with the next batch? [y/N] ",
+	yes, err := r.confirms.yes(ctx, fmt.Sprintf("==> %s: %s could not be restarted. Go on with the next batch? [y/N] ",
 		r.e.now().Format(time.RFC3339), plural(bad, "allocation")), false)
 	if err == nil && !yes {
 		err = errStopped
@@ -337,14 +337,14 @@ func (r *restarter) decided(eval *structs.Evaluation, old *structs.Allocation) (
 	return false, nil
 }
 
-// asker asks the user, one question after the other.
-type asker struct {
+// confirmer asks the user, one question after the other.
+type confirmer struct {
 	e     *env
 	lines chan string
 }
 
 // ask prints a question and returns the answer, without white space around it. It is an error if nobody answers.
-func (a *asker) ask(ctx context.Context, question string) (string, error) {
+func (a *confirmer) confirm(ctx context.Context, question string) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
 		go func() { // ends with the input, or with the process
@@ -369,8 +369,8 @@ func (a *asker) ask(ctx context.Context, question string) (string, error) {
 }
 
 // yes asks a question that is answered by y or n; an empty answer is byDefault.
-func (a *asker) yes(ctx context.Context, question string, byDefault bool) (bool, error) {
-	answer, err := a.ask(ctx, question)
+func (a *confirmer) yes(ctx context.Context, question string, byDefault bool) (bool, error) {
+	answer, err := a.confirm(ctx, question)
 	switch strings.ToLower(answer) {
 	case "":
 		return byDefault, err

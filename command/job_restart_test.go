@@ -41,12 +41,12 @@ func TestJobRestartGoesInBatches(t *testing.T) {
 			t.Fatalf("%q: exit code %d, stderr %q, output %s", args, got.code, got.err, got.out)
 		}
 		wants(t, got.out, want...)
-		if asked := f.requests("PUT"); len(asked) != n {
-			t.Errorf("%q: asked %q", args, asked)
+		if requested := f.requests("PUT"); len(requested) != n {
+			t.Errorf("%q: asked %q", args, requested)
 		}
 		looks := 0 // at each before it is restarted, after it, and until it has started anew
-		for _, asked := range f.requests("GET") {
-			if strings.HasPrefix(asked, "GET /v1/allocation/") {
+		for _, requested := range f.requests("GET") {
+			if strings.HasPrefix(requested, "GET /v1/allocation/") {
 				looks++
 			}
 		}
@@ -76,8 +76,8 @@ func TestJobRestartGoesInBatches(t *testing.T) {
 	}
 }
 
-func TestJobRestartAsks(t *testing.T) {
-	asks := func(code int, stdin string, want []string, puts int, args ...string) {
+func TestJobRestartRequests(t *testing.T) {
+	requests := func(code int, stdin string, want []string, puts int, args ...string) {
 		t.Helper()
 		f := restarts(t, 3)
 		got := f.at(t, strings.TrimSuffix(stdin, "\n"), strings.Join(append(append([]string{"job", "restart"}, args...), "web"), " "))
@@ -86,10 +86,10 @@ func TestJobRestartAsks(t *testing.T) {
 		}
 		wants(t, got.out+got.err, want...)
 	}
-	asks(exitDone, "y\n\n", []string{"Proceed with the next batch? [Y/n/<wait duration>]"}, 3, "-batch-wait=ask")
-	asks(exitDone, "what\n1ms\n", []string{`"what": answer y, n, or a time`, "Waiting 1ms before"}, 3, "-batch-wait=ask")
-	asks(exitFailed, "n\n", []string{"ended before the last batch"}, 1, "-batch-wait=ask")
-	asks(exitDone, "", nil, 3, "-batch-wait=ask", "-yes")
+	requests(exitDone, "y\n\n", []string{"Proceed with the next batch? [Y/n/<wait duration>]"}, 3, "-batch-wait=ask")
+	requests(exitDone, "what\n1ms\n", []string{`"what": answer y, n, or a time`, "Waiting 1ms before"}, 3, "-batch-wait=ask")
+	requests(exitFailed, "n\n", []string{"ended before the last batch"}, 1, "-batch-wait=ask")
+	requests(exitDone, "", nil, 3, "-batch-wait=ask", "-yes")
 
 	f := restarts(t, 3) // not after half of them are restarted
 	got := f.runIn(t, "y\ny\n", "job", "restart", "-batch-wait", "ask", "-on-error", "fail", "web")

@@ -208,10 +208,10 @@ func showSummary(e *env, r *jobReport) {
 	if r.Summary == nil || len(r.Summary.Summary) == 0 {
 		return
 	}
-	asleep, waiting := map[string]int{}, map[string]int{}
+	suspended, waiting := map[string]int{}, map[string]int{}
 	for _, a := range r.Allocations {
 		if a.ClientStatus == structs.AllocClientSuspended {
-			asleep[a.TaskGroup]++
+			suspended[a.TaskGroup]++
 		}
 		ended := structs.TerminalClientStatus(a.ClientStatus)
 		if a.DesiredStatus == structs.AllocDesiredSuspend && !a.DesiredTransition.ShouldSuspend() && !ended {
@@ -220,18 +220,18 @@ func showSummary(e *env, r *jobReport) {
 	}
 	e.printf("\n%s\n", e.style.Bold("Summary"))
 	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
-	if len(asleep) > 0 {
+	if len(suspended) > 0 {
 		rows[0] = append(rows[0], "Suspended")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Summary.Summary)) {
 		g := r.Summary.Summary[name]
 		row := []string{name}
-		queued, starting := max(0, g.Queued-waiting[name]), max(0, g.Starting-asleep[name])
+		queued, starting := max(0, g.Queued-waiting[name]), max(0, g.Starting-suspended[name])
 		for _, n := range []int{queued, starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
 			row = append(row, fmt.Sprint(n))
 		}
-		if len(asleep) > 0 {
-			row = append(row, fmt.Sprint(asleep[name]))
+		if len(suspended) > 0 {
+			row = append(row, fmt.Sprint(suspended[name]))
 		}
 		rows = append(rows, row)
 	}

@@ -52,8 +52,8 @@ func TestJobRunFollowsAService(t *testing.T) {
 	if strings.Contains(got.out, "\x1b") {
 		t.Errorf("codes of a terminal where there is none: %q", got.out)
 	}
-	asked := strings.Join(f.requests("GET"), "\n")
-	wants(t, asked, "index=7") // it waits for changes instead of asking again and again
+	requested := strings.Join(f.requests("GET"), "\n")
+	wants(t, requested, "index=7") // it waits for changes instead of asking again and again
 }
 
 func TestJobRunFollowsBatchToItsEnd(t *testing.T) {
@@ -236,8 +236,8 @@ func TestBadJobFiles(t *testing.T) {
 	refused("a.json:1", "-json", file(t, "a.json", "{,}"))
 	refused("10485760 bytes", file(t, "big.hcl", strings.Repeat("#\n", 6<<20)))
 	refused("directory", t.TempDir())
-	if asked := f.requests("PUT"); len(asked) != 0 {
-		t.Errorf("the agent was asked %q", asked)
+	if requested := f.requests("PUT"); len(requested) != 0 {
+		t.Errorf("the agent was asked %q", requested)
 	}
 }
 
@@ -375,11 +375,11 @@ func TestJobChanges(t *testing.T) {
 		if got := f.run(t, append([]string{"job"}, args...)...); got.code != exitDone || !strings.Contains(got.out, evalA) {
 			t.Fatalf("%q: exit code %d, output %q, stderr %q", args, got.code, got.out, got.err)
 		}
-		asked := f.requests(method)
-		if len(asked) != before+1 {
-			t.Fatalf("%q asked %q", args, asked)
+		requested := f.requests(method)
+		if len(requested) != before+1 {
+			t.Fatalf("%q asked %q", args, requested)
 		}
-		wants(t, asked[before], path)
+		wants(t, requested[before], path)
 		wants(t, f.lastBody(), body)
 	}
 	does("DELETE", "/v1/job/web?purge=true", "", "stop", "-detach", "-purge", "web")

@@ -15,14 +15,14 @@ var noLeader = refusal{http.StatusInternalServerError, "No cluster leader: 1 of 
 // something was printed.
 func impatient(t *testing.T, f *fake, said chan struct{}) (int, string) {
 	t.Helper()
-	asked := make(chan struct{})
+	requested := make(chan struct{})
 	inner := f.Config.Handler
 	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/status/leader":
-			defer close(asked)
+			defer close(requested)
 		case "/v1/jobs":
-			<-asked
+			<-requested
 			if said != nil {
 				<-said
 			}

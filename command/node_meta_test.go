@@ -45,8 +45,8 @@ func TestNodeMetaCommands(t *testing.T) {
 	wants(t, got.out, "All Meta\n", "rack", "Dynamic Meta\n", "canary = <unset>", "Static Meta\n")
 	got = f.run(t, "node", "meta", "read", "-json", "-node-id", "gpu-1")
 	wants(t, got.out, `"canary": null`, `"Static": {`)
-	if asked := f.requests("GET"); asked[len(asked)-1] != "GET /v1/client/metadata?node_id="+nodeA {
-		t.Errorf("asked %v", asked)
+	if requested := f.requests("GET"); requested[len(requested)-1] != "GET /v1/client/metadata?node_id="+nodeA {
+		t.Errorf("asked %v", requested)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestNodeConfig(t *testing.T) {
 	if got := f.run(t, "node", "config", "-update-servers", "server1:4647", "[::1]:4647", "a&b"); got.code != exitDone || got.out != "" {
 		t.Errorf("exit code %d, output %q, stderr %q", got.code, got.out, got.err)
 	}
-	if asked := f.requests("PUT"); len(asked) != 1 || asked[0] != "PUT /v1/agent/servers?address=server1%3A4647&address=%5B%3A%3A1%5D%3A4647&address=a%26b" {
-		t.Errorf("asked %v", asked)
+	if requested := f.requests("PUT"); len(requested) != 1 || requested[0] != "PUT /v1/agent/servers?address=server1%3A4647&address=%5B%3A%3A1%5D%3A4647&address=a%26b" {
+		t.Errorf("asked %v", requested)
 	}
 	for _, bad := range []string{"", "-servers x", "-update-servers", "-servers -update-servers x"} {
 		if got := f.run(t, strings.Fields("node config "+bad)...); got.code != exitFailed || got.err == "" {
@@ -76,7 +76,7 @@ func TestEvalDeleteCommand(t *testing.T) {
 	got = f.run(t, "eval", "delete", "-yes", "-filter", `Status == "pending"`)
 	wants(t, got.out, "Successfully deleted 2 evaluations")
 	wants(t, f.lastBody(), `"Filter":"Status == \"pending\""`)
-	asked := len(f.requests("DELETE"))
+	requested := len(f.requests("DELETE"))
 	if got = f.run(t, "eval", "delete", "-filter", `Status == "pending"`); got.code != exitFailed || !strings.Contains(got.err, "-yes") {
 		t.Errorf("nobody can be asked: exit code %d, %s", got.code, got.err)
 	}
@@ -85,7 +85,7 @@ func TestEvalDeleteCommand(t *testing.T) {
 			t.Errorf("%q: exit code %d", bad, got.code)
 		}
 	}
-	if now := len(f.requests("DELETE")); now != asked {
+	if now := len(f.requests("DELETE")); now != requested {
 		t.Errorf("something was deleted: %v", f.requests("DELETE"))
 	}
 }
@@ -94,8 +94,8 @@ func TestScalingPolicyCommands(t *testing.T) {
 	f := cluster(t)
 	got := f.run(t, "scaling", "policy", "list", "-job", "web", "-type", "horizontal")
 	wants(t, got.out, policyID, "true", "Namespace:default,Job:web,Group:front")
-	if asked := f.requests("GET"); !strings.Contains(asked[len(asked)-1], "job=web") || !strings.Contains(asked[len(asked)-1], "type=horizontal") {
-		t.Errorf("asked %v", asked)
+	if requested := f.requests("GET"); !strings.Contains(requested[len(requested)-1], "job=web") || !strings.Contains(requested[len(requested)-1], "type=horizontal") {
+		t.Errorf("asked %v", requested)
 	}
 	got = f.run(t, "scaling", "policy", "info", policyID[:6])
 	wants(t, got.out, policyID, "Target  = Namespace:default,Job:web,Group:front", "Max     = 20", "Policy:", `"cooldown": "1m"`)

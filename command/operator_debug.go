@@ -129,12 +129,12 @@ type debugAgent struct {
 
 // debugServers finds the servers that are meant. What it does not find is noted.
 func (c *capture) debugServers(ctx context.Context) []debugAgent {
-	asked := listed(c.o.serverIDs)
-	if len(asked) == 0 || slices.Equal(asked, []string{"none"}) {
+	requested := listed(c.o.serverIDs)
+	if len(requested) == 0 || slices.Equal(requested, []string{"none"}) {
 		return nil
 	}
 	var out []debugAgent
-	if slices.Equal(asked, []string{"all"}) {
+	if slices.Equal(requested, []string{"all"}) {
 		members, err := c.e.client.Members(ctx)
 		if err != nil {
 			c.failed("list the servers", err)
@@ -147,7 +147,7 @@ func (c *capture) debugServers(ctx context.Context) []debugAgent {
 			}
 		}
 	} else {
-		for _, name := range asked {
+		for _, name := range requested {
 			out = append(out, debugAgent{serverID: name, dir: "server/" + fileName(name)})
 		}
 	}
@@ -160,8 +160,8 @@ func (c *capture) debugServers(ctx context.Context) []debugAgent {
 
 // debugNodes finds the nodes that are meant, those that are ready first.
 func (c *capture) debugNodes(ctx context.Context) []debugAgent {
-	asked := listed(c.o.nodeIDs)
-	if len(asked) == 0 || slices.Equal(asked, []string{"none"}) {
+	requested := listed(c.o.nodeIDs)
+	if len(requested) == 0 || slices.Equal(requested, []string{"none"}) {
 		return nil
 	}
 	nodes, _, err := c.e.client.NodeList(ctx, nil)
@@ -169,15 +169,15 @@ func (c *capture) debugNodes(ctx context.Context) []debugAgent {
 		c.failed("list the nodes", err)
 		return nil
 	}
-	all := slices.Equal(asked, []string{"all"})
-	for _, prefix := range asked {
+	all := slices.Equal(requested, []string{"all"})
+	for _, prefix := range requested {
 		if !all && !slices.ContainsFunc(nodes, func(n *structs.NodeListStub) bool { return strings.HasPrefix(n.ID, prefix) }) {
 			c.failed("node "+prefix, fmt.Errorf("no node has an ID that starts so"))
 		}
 	}
 	var ready []debugAgent
 	for _, n := range nodes {
-		named := slices.ContainsFunc(asked, func(prefix string) bool { return strings.HasPrefix(n.ID, prefix) })
+		named := slices.ContainsFunc(requested, func(prefix string) bool { return strings.HasPrefix(n.ID, prefix) })
 		if (named || all && n.Status == structs.NodeStatusReady) && (c.o.nodeClass == "" || n.NodeClass == c.o.nodeClass) {
 			ready = append(ready, debugAgent{nodeID: n.ID, dir: "client/" + fileName(n.ID)})
 		}

@@ -15,8 +15,8 @@ func TestDebugCheck(t *testing.T) {
 	}
 	f := newFake(t).on("GET /v1/operator/check", good)
 	got := f.run(t, "operator", "debug", "check", "-stale")
-	if got.code != exitDone || !strings.Contains(f.asked[0], "stale") {
-		t.Errorf("code %d, asked %s: %s", got.code, f.asked, got.err)
+	if got.code != exitDone || !strings.Contains(f.requested[0], "stale") {
+		t.Errorf("code %d, asked %s: %s", got.code, f.requested, got.err)
 	}
 	wants(t, got.out, "Index  = 42", "Hash   = abcd", "9 allocs, 3 nodes", "1.5s", "it has shrunk", "The state is in order.")
 

@@ -29,14 +29,14 @@ func TestMonitorLog(t *testing.T) {
 	if got.code != exitFailed || !strings.Contains(got.err, "the agent ended the stream") || !strings.HasPrefix(got.out, "one\na\\x1b[31mb\n") || strings.Contains(got.out, "\x1b") {
 		t.Errorf("exit code %d, %q, %q", got.code, got.out, got.err)
 	}
-	asked := f.asked[len(f.asked)-1]
+	requested := f.requested[len(f.requested)-1]
 	for _, want := range []string{"node_id=" + nodeA, "log_level=DEBUG", "log_json=true", "log_include_location=true"} {
-		if !strings.Contains(asked, want) {
-			t.Errorf("asked %s, which lacks %s", asked, want)
+		if !strings.Contains(requested, want) {
+			t.Errorf("asked %s, which lacks %s", requested, want)
 		}
 	}
-	if got := f.run(t, "monitor", "-server-id", "leader"); !strings.Contains(f.asked[len(f.asked)-1], "server_id=leader") {
-		t.Errorf("asked %s: %s", f.asked[len(f.asked)-1], got.err)
+	if got := f.run(t, "monitor", "-server-id", "leader"); !strings.Contains(f.requested[len(f.requested)-1], "server_id=leader") {
+		t.Errorf("asked %s: %s", f.requested[len(f.requested)-1], got.err)
 	}
 	f.answers["GET /v1/agent/monitor"] = []any{refusal{500, "unknown Nomad server nope"}}
 	if got := f.run(t, "monitor", "-server-id", "nope"); got.code != exitFailed || !strings.Contains(got.err, "`nomadish server members` lists the servers") {
@@ -121,8 +121,8 @@ func TestOperatorDebug(t *testing.T) {
 	if about, err := os.Stat(name + ".tar.gz"); err != nil || about.Mode().Perm() != 0o600 {
 		t.Errorf("others may read the archive: %v, %v", about, err)
 	}
-	if asked := strings.Join(f.asked, "\n"); !strings.Contains(asked, "topic=Job&topic=Node%3Ax") || !strings.Contains(asked, "index=3") || strings.Contains(asked, "node_id="+nodeB) {
-		t.Errorf("asked %s", asked)
+	if requested := strings.Join(f.requested, "\n"); !strings.Contains(requested, "topic=Job&topic=Node%3Ax") || !strings.Contains(requested, "index=3") || strings.Contains(requested, "node_id="+nodeB) {
+		t.Errorf("asked %s", requested)
 	}
 	if got := f.run(t, "operator", "debug", "-duration", "1ms", "-interval", "1ms"); got.code != exitFailed || !strings.Contains(got.err, "there is such a file already") {
 		t.Errorf("over an archive: exit code %d, %s", got.code, got.err)

@@ -36,8 +36,8 @@ func TestGossipKeysChanged(t *testing.T) {
 		on("GET /v1/agent/keyring/list", &structs.KeyringReply{NumNodes: 5, Clients: 2, Behind: 1},
 			&structs.KeyringReply{NumNodes: 5, Clients: 2})
 	if got := f.run(t, "operator", "gossip", "keyring", "use", "-clients", "a2V5"); got.code != exitDone || !strings.Contains(got.out, "Done by 3 servers\nDone by 2 clients") ||
-		!slices.Contains(f.asked, "PUT /v1/agent/keyring/use?pool=clients") {
-		t.Errorf("the clients' keys: %+v, asked %v", got, f.asked)
+		!slices.Contains(f.requested, "PUT /v1/agent/keyring/use?pool=clients") {
+		t.Errorf("the clients' keys: %+v, asked %v", got, f.requested)
 	}
 	for what, args := range map[string][]string{"no key": {"use"}, "two keys": {"remove", "a", "b"}, "list of what": {"list", "a"}, "an empty input": {"install", "-"}} {
 		if got := f.run(t, append([]string{"operator", "gossip", "keyring"}, args...)...); got.code != exitFailed || got.err == "" {

@@ -68,7 +68,7 @@ potentially invalid.
 	wants(t, f.run(t, "job", "plan", "-verbose", path).out, `Priority: "50"`, `Count: "1"`, "EphemeralDisk {", `Driver: "exec"`)
 }
 
-func TestJobStatusJSONHasNomadsShape(t *testing.T) {
+func TestJobStatusJSONHasNomadsRequestKey(t *testing.T) {
 	f := cluster(t)
 	reads := func(want int, args ...string) []map[string]json.RawMessage {
 		t.Helper()

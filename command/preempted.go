@@ -9,9 +9,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// preemptedAsked bounds the allocations that are looked up to name the jobs that lost
+// preemptedRequested bounds the allocations that are looked up to name the jobs that lost
 // them; more are counted.
-const preemptedAsked = 32
+const preemptedRequested = 32
 
 // preemptedText says whose allocations were taken back for others: "3 allocations of job
 // "night"". ns is the taker's namespace; jobs of others are named with theirs. Empty: none
@@ -24,7 +24,7 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 	counts := map[structs.NamespacedID]int{}
 	var jobs []structs.NamespacedID // as they come
 	named := 0
-	for _, id := range ids[:min(len(ids), preemptedAsked)] {
+	for _, id := range ids[:min(len(ids), preemptedRequested)] {
 		a, _, err := e.client.Alloc(ctx, id, q)
 		if err != nil {
 			continue // it was collected: it is counted with the others

@@ -54,14 +54,14 @@ func TestManyPreemptedAreCounted(t *testing.T) {
 	a := taken(f, 40)
 	f.on("GET /v1/allocations", []*structs.AllocListStub{a.Stub(false, true)})
 	wants(t, f.run(t, "alloc", "status", allocA).out, `32 allocations of job "night" and 10 more (5f3a9c10,`, ", 32 more)\n")
-	if n := len(f.requests("GET")); n > preemptedAsked+10 {
+	if n := len(f.requests("GET")); n > preemptedRequested+10 {
 		t.Errorf("%d requests", n)
 	}
 }
 
 // Each instance counts once, where it is: frozen ones neither start nor are they queued.
 func TestSuspendedCountOnce(t *testing.T) {
-	asleep := func(id, status string, byUser bool) *structs.AllocListStub {
+	suspended := func(id, status string, byUser bool) *structs.AllocListStub {
 		a := webAlloc(id, status)
 		a.DesiredStatus = structs.AllocDesiredSuspend
 		if byUser {
@@ -78,13 +78,13 @@ func TestSuspendedCountOnce(t *testing.T) {
 	}
 	head := "Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown"
 	f(head+"  Suspended\nfront       0       0         1        0       0         0     0        1\n",
-		structs.TaskGroupSummary{Queued: 1, Starting: 1, Running: 1}, asleep(allocA, structs.AllocClientSuspended, false))
+		structs.TaskGroupSummary{Queued: 1, Starting: 1, Running: 1}, suspended(allocA, structs.AllocClientSuspended, false))
 	f(head+"  Suspended\nfront       2       1         0        0       0         0     0        1\n", // by a user: it waits for nobody
-		structs.TaskGroupSummary{Queued: 2, Starting: 2}, asleep(allocA, structs.AllocClientSuspended, true))
+		structs.TaskGroupSummary{Queued: 2, Starting: 2}, suspended(allocA, structs.AllocClientSuspended, true))
 	f(head+"\nfront       1       0         1        0       0         0     0\n", // not frozen yet
-		structs.TaskGroupSummary{Queued: 2, Running: 1}, asleep(allocA, structs.AllocClientRunning, false))
+		structs.TaskGroupSummary{Queued: 2, Running: 1}, suspended(allocA, structs.AllocClientRunning, false))
 	f(head+"\nfront       1       0         0        0       1         0     0\n",
-		structs.TaskGroupSummary{Queued: 1, Complete: 1}, asleep(allocA, structs.AllocClientComplete, false))
+		structs.TaskGroupSummary{Queued: 1, Complete: 1}, suspended(allocA, structs.AllocClientComplete, false))
 }
 
 // A task that is frozen does not run.

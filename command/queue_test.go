@@ -36,10 +36,10 @@ func TestQueue(t *testing.T) {
 	if got.code != exitDone || got.out != want {
 		t.Errorf("code %d, %s\nhave\n%s\nwant\n%s", got.code, got.err, got.out, want)
 	}
-	asked := f.asked[len(f.asked)-1]
+	requested := f.requested[len(f.requested)-1]
 	for _, part := range []string{"node_pool=default", "prefix=t", "filter=Missing+%3E+0", "per_page=7", "next_token=tok"} {
-		if !strings.Contains(asked, part) {
-			t.Errorf("asked %s, without %s", asked, part)
+		if !strings.Contains(requested, part) {
+			t.Errorf("asked %s, without %s", requested, part)
 		}
 	}
 	got = f.run(t, "queue", "-verbose")

@@ -243,11 +243,11 @@ func TestNodeStatus(t *testing.T) {
 	}
 }
 
-func TestEvalListAsksForWhatIsWanted(t *testing.T) {
+func TestEvalListRequestsForWhatIsWanted(t *testing.T) {
 	f := cluster(t)
 	f.run(t, "eval", "list", "-job", "web", "-status", "blocked", "-per-page", "2", "-filter", "Priority > 1")
-	asked := f.requests("GET")
-	wants(t, asked[len(asked)-1], "job=web", "status=blocked", "per_page=2", "filter=Priority+%3E+1")
+	requested := f.requests("GET")
+	wants(t, requested[len(requested)-1], "job=web", "status=blocked", "per_page=2", "filter=Priority+%3E+1")
 	if got := newFake(t).on("GET /v1/evaluations", []*structs.Evaluation{}).run(t, "eval", "list"); got.out != "No evals found\n" {
 		t.Errorf("none: %q", got.out)
 	}

@@ -22,9 +22,9 @@ func TestStale(t *testing.T) {
 			if got := f.run(t, args...); got.code != exitDone {
 				t.Errorf("%s: exit code %d, stderr %q", args, got.code, got.err)
 			}
-			for _, asked := range f.requests("GET")[before:] {
-				if strings.Contains(asked, "stale=") != stale {
-					t.Errorf("%s asks %s", args, asked)
+			for _, requested := range f.requests("GET")[before:] {
+				if strings.Contains(requested, "stale=") != stale {
+					t.Errorf("%s asks %s", args, requested)
 				}
 			}
 		}
@@ -64,8 +64,8 @@ func TestRaftPeers(t *testing.T) {
 		if got := f.run(t, "operator", "raft", "remove-peer", name); got.code != exitDone || got.out != "Removed peer "+name+"\n" {
 			t.Errorf("%s: exit code %d, output %q, stderr %q", name, got.code, got.out, got.err)
 		}
-		asked := f.requests("DELETE")
-		wants(t, asked[len(asked)-1], "id="+id)
+		requested := f.requests("DELETE")
+		wants(t, requested[len(requested)-1], "id="+id)
 	}
 	before := len(f.requests("DELETE")) + len(f.requests("PUT"))
 	for _, verb := range []string{"remove-peer", "transfer-leadership"} {

@@ -21,7 +21,7 @@ func simNodes() spec {
 			var o agent.SimOptions
 			var servers listFlag
 			fs.IntVar(&o.Count, "count", 0, "how `many` in all (default: as the file says; 1 without one)")
-			fs.StringVar(&o.ShapeFile, "shape", "", "a `file` that says what the nodes have")
+			fs.StringVar(&o.LayoutFile, "shape", "", "a `file` that says what the nodes have")
 			fs.Var(&servers, "server", "a server's RPC `host:port`, several with commas (default: the leader that the agent knows)")
 			fs.StringVar(&o.Datacenter, "dc", "dc1", "the nodes' `datacenter`")
 			return func(ctx context.Context, e *env, args []string) int {

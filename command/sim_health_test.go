@@ -9,19 +9,19 @@ import (
 
 func TestSimHealth(t *testing.T) {
 	none, found := []*structs.NodeListStub{}, []*structs.NodeListStub{{ID: nodeA, Name: "dgx-0"}}
-	f := func(args, wantBody string, wantAsked []string, answers ...any) {
+	f := func(args, wantBody string, wantRequested []string, answers ...any) {
 		t.Helper()
 		fake := newFake(t).on("GET /v1/nodes", answers...).on("PUT /v1/node/"+nodeA+"/sim-health", &structs.WriteReply{})
 		got := fake.run(t, strings.Fields("sim health "+args)...)
-		asked := strings.Join(fake.asked, " ")
-		for _, want := range wantAsked {
-			if !strings.Contains(asked, want) {
-				t.Errorf("%q: asked %s, want %s", args, asked, want)
+		requested := strings.Join(fake.requested, " ")
+		for _, want := range wantRequested {
+			if !strings.Contains(requested, want) {
+				t.Errorf("%q: asked %s, want %s", args, requested, want)
 			}
 		}
 		if wantBody == "" {
-			if got.code != exitFailed || got.err == "" || strings.Contains(asked, "PUT") {
-				t.Errorf("%q: exit code %d, stderr %q, asked %s", args, got.code, got.err, asked)
+			if got.code != exitFailed || got.err == "" || strings.Contains(requested, "PUT") {
+				t.Errorf("%q: exit code %d, stderr %q, asked %s", args, got.code, got.err, requested)
 			}
 			return
 		}

@@ -40,10 +40,10 @@ func (o *certOptions) flags(fs *flag.FlagSet) {
 func (o *certOptions) role() (string, error) {
 	var roles []string
 	for _, r := range []struct {
-		asked bool
-		role  string
+		recorded bool
+		role     string
 	}{{o.server, structs.CertServer}, {o.client, structs.CertClient}, {o.cli, structs.CertCLI}} {
-		if r.asked {
+		if r.recorded {
 			roles = append(roles, r.role)
 		}
 	}

@@ -299,7 +299,7 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 	if !d.Healthy {
 		parts = append(parts, p.e.style.Red(strings.TrimSuffix("bad: "+d.HealthDescription, ": ")))
 	}
-	holders := make([]string, 0, len(d.Holders))
+	owners := make([]string, 0, len(d.Holders))
 	for _, h := range d.Holders {
 		text := short(h.AllocID, p.verbose) + " " + h.Name
 		if h.Namespace != "" && h.Namespace != structs.DefaultNamespace {
@@ -317,10 +317,10 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 		if h.Suspended {
 			text += " " + p.e.style.Yellow("(suspended)")
 		}
-		holders = append(holders, text)
+		owners = append(owners, text)
 	}
-	if len(holders) > 0 {
-		parts = append(parts, strings.Join(holders, ", "))
+	if len(owners) > 0 {
+		parts = append(parts, strings.Join(owners, ", "))
 	}
 	if d.Held() && d.FreeShare > 0 && d.Healthy {
 		parts = append(parts, p.e.style.Green(fmt.Sprintf("%d/%d left", d.FreeShare, structs.DeviceShareWhole)))

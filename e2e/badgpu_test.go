@@ -18,11 +18,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestOddGPUAsks: what is wrong in an ask for GPUs is refused with file, line and what is allowed; what no machine has today is
+// TestOddGPURequests: what is wrong in an ask for GPUs is refused with file, line and what is allowed; what no machine has today is
 // accepted, waits, and says what is missing; every spelling of a device's name does.
-func TestOddGPUAsks(t *testing.T) {
+func TestOddGPURequests(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
+	a := startLayouts(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
 	job := func(id, more, device string) string {
 		return a.job(id, fmt.Sprintf(`job %q {
   group "g" {

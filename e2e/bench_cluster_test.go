@@ -47,18 +47,18 @@ func benchServer(b *testing.B) *agent {
 }
 
 // benchWorld is a server with n simulated nodes, all of them ready.
-func benchWorld(b *testing.B, n int, shape string) *agent {
+func benchWorld(b *testing.B, n int, layout string) *agent {
 	b.Helper()
 	a := benchServer(b)
-	a.populate(b, n, shape)
+	a.populate(b, n, layout)
 	return a
 }
 
 // populate starts n simulated nodes, of one process, and waits until all are ready.
-func (a *agent) populate(b *testing.B, n int, shape string) *agent {
+func (a *agent) populate(b *testing.B, n int, layout string) *agent {
 	b.Helper()
 	began := time.Now()
-	nodes := a.attach(strings.Replace(shape, "COUNT", strconv.Itoa(n), 1))
+	nodes := a.attach(strings.Replace(layout, "COUNT", strconv.Itoa(n), 1))
 	tick := time.NewTicker(500 * time.Millisecond) // a list of 50,000 costs the server something
 	defer tick.Stop()
 	for {

@@ -34,20 +34,20 @@ func dgx(name string, count int, rack string) string {
 // patient is the server block of agents whose simulated nodes must not look lost where the machine is slow.
 const patient = "server {\n  enabled = true\n  heartbeat_grace = \"1m\"\n}\n"
 
-// startShapes starts a development agent with simulated nodes only, and waits for n of them.
-func startShapes(t *testing.T, n int, config string, shapes ...string) *agent {
+// startLayouts starts a development agent with simulated nodes only, and waits for n of them.
+func startLayouts(t *testing.T, n int, config string, layouts ...string) *agent {
 	t.Helper()
-	a := newAgent(t, true, simulate(t, strings.Join(shapes, ""))+config)
+	a := newAgent(t, true, simulate(t, strings.Join(layouts, ""))+config)
 	a.start()
 	a.ready(n)
 	return a
 }
 
 // attach starts a process with more simulated nodes. It is no agent: only start, kill and its log are of use.
-func (a *agent) attach(shapes string) *agent {
+func (a *agent) attach(layouts string) *agent {
 	a.t.Helper()
 	p := newAgent(a.t, false, "")
-	p.args = []string{"sim", "nodes", "-shape", p.job("shapes", shapes), "-server", a.rpc}
+	p.args = []string{"sim", "nodes", "-shape", p.job("shapes", layouts), "-server", a.rpc}
 	p.start()
 	return p
 }
@@ -56,7 +56,7 @@ func (a *agent) attach(shapes string) *agent {
 type gpu struct {
 	rack, node, cell, id string
 	healthy              bool
-	holders              []*structs.DeviceHolder
+	owners               []*structs.DeviceHolder
 }
 
 // gpuView is one look at all nodes and GPUs.
@@ -108,7 +108,7 @@ func (v *gpuView) walk(n *structs.TopologyNode, c *structs.CellView) {
 // of gives the GPUs that a job's allocations hold.
 func (v *gpuView) of(job string) (out []gpu) {
 	for _, g := range v.gpus {
-		if slices.ContainsFunc(g.holders, func(h *structs.DeviceHolder) bool { return h.JobID == job }) {
+		if slices.ContainsFunc(g.owners, func(h *structs.DeviceHolder) bool { return h.JobID == job }) {
 			out = append(out, g)
 		}
 	}
@@ -149,9 +149,9 @@ func (a *agent) freeOnly(want string) {
 // gangJob is a service of one group of count pretended instances, that are a gang. more is put into the group, device into
 // the device block; without gpus there is none.
 func gangJob(id string, count, gpus int, gang, more, device string) string {
-	ask := ""
+	request := ""
 	if gpus > 0 {
-		ask = fmt.Sprintf("device \"nvidia/gpu\" {\n          count = %d\n          %s\n        }", gpus, device)
+		request = fmt.Sprintf("device \"nvidia/gpu\" {\n          count = %d\n          %s\n        }", gpus, device)
 	}
 	return fmt.Sprintf(`job %q {
   group "g" {
@@ -173,7 +173,7 @@ func gangJob(id string, count, gpus int, gang, more, device string) string {
       }
     }
   }
-}`, id, count, gang, more, ask)
+}`, id, count, gang, more, request)
 }
 
 const oneRack = "topology {\n      level    = \"rack\"\n      required = true\n    }"

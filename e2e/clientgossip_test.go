@@ -55,12 +55,12 @@ func TestOneAddress(t *testing.T) {
 	}
 	first := client("first", key, server.gossip)
 	second := client("second", key, first.gossip)
-	stranger := client("stranger", other, server.gossip)
+	unknown := client("stranger", other, server.gossip)
 	server.ready(2)
 	server.gossiping(2)
 	second.ready(2) // it passes on what it is asked
 	within(t, 30*time.Second, "the stranger's complaint", func(context.Context) error {
-		if !strings.Contains(stranger.log.tail(1000), "the clients' gossip is not reached") {
+		if !strings.Contains(unknown.log.tail(1000), "the clients' gossip is not reached") {
 			return fmt.Errorf("there is none")
 		}
 		return nil
@@ -97,8 +97,8 @@ func TestWithoutGossip(t *testing.T) {
 	all[0].ready(1)
 	simulated := func(name, more string, of *agent) {
 		a := newAgent(t, false, "name = \""+name+"\"\n")
-		shape := a.job("shape", fmt.Sprintf("shape %q {\n  count = 2\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n  class = \"sim\"\n}\n", name))
-		more = fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  simulate = %q\n  servers = [%q]\n%s}\n", name, shape, of.rpc, more)
+		layout := a.job("shape", fmt.Sprintf("shape %q {\n  count = 2\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n  class = \"sim\"\n}\n", name))
+		more = fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  simulate = %q\n  servers = [%q]\n%s}\n", name, layout, of.rpc, more)
 		if err := os.WriteFile(filepath.Join(a.dir, "more.hcl"), []byte(more), 0o600); err != nil {
 			t.Fatal(err)
 		}

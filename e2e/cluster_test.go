@@ -111,12 +111,12 @@ func (all servers) but(one *agent) servers {
 // startClient starts an agent with n simulated nodes that is told of one server.
 func startClient(t testing.TB, name string, n int, server *agent) *agent {
 	t.Helper()
-	shape := filepath.Join(t.TempDir(), name+".hcl")
+	layout := filepath.Join(t.TempDir(), name+".hcl")
 	text := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 100000\n}\n", name, n)
-	if err := os.WriteFile(shape, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(layout, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := newAgent(t, false, fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  servers = [%q]\n  simulate = %q\n}\n", name, server.rpc, shape))
+	a := newAgent(t, false, fmt.Sprintf("name = %q\nclient {\n  enabled = true\n  servers = [%q]\n  simulate = %q\n}\n", name, server.rpc, layout))
 	a.start()
 	return a
 }

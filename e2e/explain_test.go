@@ -14,9 +14,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// explainedShapes are machines of four kinds: two racks of two with 8 GPUs each, one whose 4 GPUs sit alone under their
+// explainedLayouts are machines of four kinds: two racks of two with 8 GPUs each, one whose 4 GPUs sit alone under their
 // switches, three small ones, and one that its test makes ineligible.
-func explainedShapes() string {
+func explainedLayouts() string {
 	small := strings.ReplaceAll(plainNodes("small", 3, 1000, 1000), "count = 3", "count = 3\n  class = \"small\"")
 	off := strings.ReplaceAll(plainNodes("off", 1, 1000, 1000), "count = 1", "count = 1\n  class = \"off\"")
 	flat := `shape "flat" {
@@ -80,7 +80,7 @@ func (a *agent) survey() (out []*surveyed) {
 			}
 		}
 		for _, g := range gpus {
-			if g.node == n.Name && len(g.holders) == 0 {
+			if g.node == n.Name && len(g.owners) == 0 {
 				s.gpus++
 			}
 		}
@@ -108,7 +108,7 @@ func withGPUs(v volume, count int, topology string) string {
 // nodes, their allocations and GPUs finds, and the smallest change, when made, places the job.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 9, patient, explainedShapes())
+	a := startLayouts(t, 9, patient, explainedLayouts())
 	one := volume{priority: 50, count: 1, cpu: 10, memory: 10}
 	like := func(id string, change func(*volume)) volume {
 		v := one

@@ -15,16 +15,16 @@ func TestFieldsOfJobs(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
 	seen := newCoverage()
-	for _, asked := range fullJobs(t) {
-		if _, _, err := a.nomad.Jobs().Register(asked, nil); err != nil {
-			t.Errorf("register %s: %v", *asked.ID, err)
+	for _, requested := range fullJobs(t) {
+		if _, _, err := a.nomad.Jobs().Register(requested, nil); err != nil {
+			t.Errorf("register %s: %v", *requested.ID, err)
 			continue
 		}
-		got, _, err := a.nomad.Jobs().Info(*asked.ID, nil)
+		got, _, err := a.nomad.Jobs().Info(*requested.ID, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range same(asked, got) {
+		for _, wrong := range same(requested, got) {
 			t.Error(wrong)
 		}
 		seen.see("Job", got)
@@ -235,7 +235,7 @@ func (w *world) seeJobs(seen *coverage) {
 	}
 	w.seePlans(seen, full)
 	w.allocs("slow", "is placed", func(allocs []*nomad.AllocationListStub) bool { return len(allocs) == 1 })
-	for id := range w.asked {
+	for id := range w.requested {
 		s, _, err := jobs.Summary(id, nil)
 		w.must(err)
 		seen.see("JobSummary", s)

@@ -34,9 +34,9 @@ func (w *world) checkAlloc(stub *nomad.AllocationListStub, alloc *nomad.Allocati
 	if stub.JobType != *alloc.Job.Type || stub.JobVersion != *alloc.Job.Version {
 		w.t.Errorf("%s: its job is a %s at version %d, its list says %s at %d", what, *alloc.Job.Type, *alloc.Job.Version, stub.JobType, stub.JobVersion)
 	}
-	asked := *w.asked[alloc.JobID]
+	requested := *w.requested[alloc.JobID]
 	if *alloc.Job.Version == 0 { // later ones are scaled or stopped
-		for _, wrong := range same(&asked, alloc.Job) {
+		for _, wrong := range same(&requested, alloc.Job) {
 			w.t.Errorf("%s: %s", what, wrong)
 		}
 	}
@@ -54,7 +54,7 @@ func (w *world) checkAlloc(stub *nomad.AllocationListStub, alloc *nomad.Allocati
 	if eval.JobID != alloc.JobID {
 		w.t.Errorf("%s: its evaluation is of %s", what, eval.JobID)
 	}
-	w.checkGiven(what, asked.TaskGroups[0], alloc.AllocatedResources)
+	w.checkGiven(what, requested.TaskGroups[0], alloc.AllocatedResources)
 	w.checkTasks(what, alloc)
 	if t := alloc.RescheduleTracker; t != nil && len(t.Events) > 0 && alloc.PreviousAllocation != "" {
 		last := t.Events[len(t.Events)-1]
@@ -65,9 +65,9 @@ func (w *world) checkAlloc(stub *nomad.AllocationListStub, alloc *nomad.Allocati
 }
 
 // checkGiven: what was given is what was asked.
-func (w *world) checkGiven(what string, asked *nomad.TaskGroup, given *nomad.AllocatedResources) {
+func (w *world) checkGiven(what string, requested *nomad.TaskGroup, given *nomad.AllocatedResources) {
 	w.t.Helper()
-	for _, task := range asked.Tasks {
+	for _, task := range requested.Tasks {
 		got, r := given.Tasks[task.Name], task.Resources
 		if got == nil || got.Memory.MemoryMB != int64(*r.MemoryMB) || r.MemoryMaxMB != nil && got.Memory.MemoryMaxMB != int64(*r.MemoryMaxMB) ||
 			r.CPU != nil && got.Cpu.CpuShares != int64(*r.CPU) || got.Cpu.CpuShares == 0 {
@@ -80,10 +80,10 @@ func (w *world) checkGiven(what string, asked *nomad.TaskGroup, given *nomad.All
 			}
 		}
 	}
-	if given.Shared.DiskMB != int64(*asked.EphemeralDisk.SizeMB) {
+	if given.Shared.DiskMB != int64(*requested.EphemeralDisk.SizeMB) {
 		w.t.Errorf("%s: was given %d MB of disk", what, given.Shared.DiskMB)
 	}
-	for _, n := range asked.Networks {
+	for _, n := range requested.Networks {
 		for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
 			i := slices.IndexFunc(given.Shared.Ports, func(m nomad.PortMapping) bool { return m.Label == p.Label })
 			if i < 0 {
@@ -124,8 +124,8 @@ func (w *world) checkTasks(what string, alloc *nomad.Allocation) {
 func (w *world) checkEval(e *nomad.Evaluation) {
 	w.t.Helper()
 	what := fmt.Sprintf("evaluation %s (%s of %s)", e.ID, e.TriggeredBy, e.JobID)
-	asked := w.asked[e.JobID]
-	if asked == nil || e.Type != *asked.Type || e.Namespace != "default" || e.CreateIndex == 0 || e.ModifyIndex < e.CreateIndex || e.ModifyTime < e.CreateTime {
+	requested := w.requested[e.JobID]
+	if requested == nil || e.Type != *requested.Type || e.Namespace != "default" || e.CreateIndex == 0 || e.ModifyIndex < e.CreateIndex || e.ModifyTime < e.CreateTime {
 		w.t.Errorf("%s: %+v", what, e)
 	}
 	if e.BlockedEval != "" {

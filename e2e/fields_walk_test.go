@@ -187,49 +187,49 @@ func (c *coverage) check(t *testing.T, exempt []exemption) {
 
 // same reports what was asked and is answered otherwise. What was not asked may be
 // filled by the server.
-func same(asked, got any) []string {
+func same(requested, got any) []string {
 	var out []string
-	compare(reflect.ValueOf(asked), reflect.ValueOf(got), reflect.TypeOf(asked).Elem().Name(), &out)
+	compare(reflect.ValueOf(requested), reflect.ValueOf(got), reflect.TypeOf(requested).Elem().Name(), &out)
 	return out
 }
 
-func compare(asked, got reflect.Value, path string, out *[]string) {
-	if !isFilled(asked) {
+func compare(requested, got reflect.Value, path string, out *[]string) {
+	if !isFilled(requested) {
 		return
 	}
 	if !got.IsValid() || !isFilled(got) {
-		*out = append(*out, fmt.Sprintf("%s: asked %v, answered nothing", path, show(asked)))
+		*out = append(*out, fmt.Sprintf("%s: asked %v, answered nothing", path, show(requested)))
 		return
 	}
 	// the others are one value.
 	//exhaustive:ignore
-	switch asked.Kind() {
+	switch requested.Kind() {
 	case reflect.Pointer:
-		compare(asked.Elem(), got.Elem(), path, out)
+		compare(requested.Elem(), got.Elem(), path, out)
 	case reflect.Slice:
-		if asked.Len() != got.Len() {
-			*out = append(*out, fmt.Sprintf("%s: asked %d, answered %d", path, asked.Len(), got.Len()))
+		if requested.Len() != got.Len() {
+			*out = append(*out, fmt.Sprintf("%s: asked %d, answered %d", path, requested.Len(), got.Len()))
 			return
 		}
-		for i := range asked.Len() {
-			compare(asked.Index(i), got.Index(i), fmt.Sprintf("%s[%d]", path, i), out)
+		for i := range requested.Len() {
+			compare(requested.Index(i), got.Index(i), fmt.Sprintf("%s[%d]", path, i), out)
 		}
 	case reflect.Map:
-		for _, key := range asked.MapKeys() {
-			compare(asked.MapIndex(key), got.MapIndex(key), fmt.Sprintf("%s[%v]", path, key), out)
+		for _, key := range requested.MapKeys() {
+			compare(requested.MapIndex(key), got.MapIndex(key), fmt.Sprintf("%s[%v]", path, key), out)
 		}
 	case reflect.Struct:
-		for _, f := range reflect.VisibleFields(asked.Type()) {
+		for _, f := range reflect.VisibleFields(requested.Type()) {
 			if f.IsExported() && len(f.Index) == 1 {
-				compare(asked.FieldByIndex(f.Index), got.FieldByIndex(f.Index), path+"."+f.Name, out)
+				compare(requested.FieldByIndex(f.Index), got.FieldByIndex(f.Index), path+"."+f.Name, out)
 			}
 		}
 	default:
-		for asked.Kind() == reflect.Interface {
-			asked = asked.Elem()
+		for requested.Kind() == reflect.Interface {
+			requested = requested.Elem()
 		}
 		// A number of a task's config comes back as JSON's, a float.
-		if a, b := asked.Interface(), got.Interface(); fmt.Sprint(a) != fmt.Sprint(b) {
+		if a, b := requested.Interface(), got.Interface(); fmt.Sprint(a) != fmt.Sprint(b) {
 			*out = append(*out, fmt.Sprintf("%s: asked %v, answered %v", path, a, b))
 		}
 	}

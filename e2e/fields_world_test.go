@@ -11,7 +11,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 )
 
-const fieldsShapes = `shape "dgx" {
+const fieldsLayouts = `shape "dgx" {
   count      = 1
   cores      = 16
   memory     = 65536
@@ -34,7 +34,7 @@ shape "small" {
 // simulated ones.
 func fieldsAgent(t *testing.T) *agent {
 	volume := t.TempDir()
-	config := strings.Replace(simulate(t, fieldsShapes), "client {", fmt.Sprintf(`client {
+	config := strings.Replace(simulate(t, fieldsLayouts), "client {", fmt.Sprintf(`client {
   simulate_beside = true
   node_class      = "real"
   meta            = { owner = "e2e" }
@@ -58,18 +58,18 @@ func fieldsAgent(t *testing.T) *agent {
 // world is an agent on which so much has happened that every field of an answer has
 // its occasion.
 type world struct {
-	t       *testing.T
-	a       *agent
-	c       *nomad.Client
-	started time.Time
-	nodes   map[string]*nomad.NodeListStub // by name; this machine's as "real"
-	asked   map[string]*nomad.Job          // as registered last, by ID
-	events  <-chan *nomad.Events
-	cancel  context.CancelFunc
+	t         *testing.T
+	a         *agent
+	c         *nomad.Client
+	started   time.Time
+	nodes     map[string]*nomad.NodeListStub // by name; this machine's as "real"
+	requested map[string]*nomad.Job          // as registered last, by ID
+	events    <-chan *nomad.Events
+	cancel    context.CancelFunc
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, started: time.Now(), a: fieldsAgent(t), nodes: map[string]*nomad.NodeListStub{}, asked: map[string]*nomad.Job{}}
+	w := &world{t: t, started: time.Now(), a: fieldsAgent(t), nodes: map[string]*nomad.NodeListStub{}, requested: map[string]*nomad.Job{}}
 	w.c = w.a.nomad
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
@@ -109,7 +109,7 @@ func (w *world) register(job *nomad.Job) *nomad.JobRegisterResponse {
 	w.t.Helper()
 	reg, _, err := w.c.Jobs().Register(job, nil)
 	w.must(err)
-	w.asked[*job.ID] = job
+	w.requested[*job.ID] = job
 	return reg
 }
 

@@ -74,7 +74,7 @@ func TestHundredProcessesComplete(t *testing.T) {
 	}
 }
 
-const sleepers = `job "sleepers" {
+const suspendedJobs = `job "sleepers" {
   group "g" {
     count = 20
     ephemeral_disk { size = 10 }
@@ -126,7 +126,7 @@ func TestAgentCrashKeepsTasks(t *testing.T) {
 	a := newAgent(t, false, serverAndClient)
 	a.start()
 	a.ready(1)
-	if out, code := a.cli("job", "run", "-detach", a.job("sleepers", sleepers)); code != 0 {
+	if out, code := a.cli("job", "run", "-detach", a.job("sleepers", suspendedJobs)); code != 0 {
 		t.Fatalf("job run: exit %d\n%s", code, out)
 	}
 	before := a.running("sleepers", 20, 30*time.Second)
@@ -224,7 +224,7 @@ func TestAcknowledgedRegistrationsSurvive(t *testing.T) {
 	t.Logf("%d acknowledged, %d there", n, len(jobs))
 }
 
-const shapes = `shape "small" {
+const layouts = `shape "small" {
   count  = 100
   cores  = 16
   mhz    = 2000
@@ -234,10 +234,10 @@ const shapes = `shape "small" {
 `
 
 // simulate gives the client block of an agent with simulated nodes.
-func simulate(t testing.TB, shapes string) string {
+func simulate(t testing.TB, layouts string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shapes.hcl")
-	if err := os.WriteFile(path, []byte(shapes), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(layouts), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("client {\n  enabled = true\n  simulate = %q\n}\n", path)
@@ -248,7 +248,7 @@ func simulate(t testing.TB, shapes string) string {
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	// A machine too slow for a hundred heartbeats in time must not look like one that lost nodes.
-	a := newAgent(t, true, simulate(t, shapes)+"server {\n  enabled = true\n  heartbeat_grace = \"1m\"\n}\n")
+	a := newAgent(t, true, simulate(t, layouts)+"server {\n  enabled = true\n  heartbeat_grace = \"1m\"\n}\n")
 	a.start()
 	a.ready(100)
 	path := a.job("big", `job "big" {
@@ -336,15 +336,15 @@ func TestLostNode(t *testing.T) {
 			t.Fatalf("job run: exit %d\n%s", code, out)
 		}
 	}
-	held := 0
+	reserved := 0
 	for _, kind := range []string{"service", "batch"} {
 		for _, alloc := range server.running(kind, 4, 30*time.Second) {
 			if alloc.NodeName == "node-0" {
-				held++
+				reserved++
 			}
 		}
 	}
-	if held == 0 {
+	if reserved == 0 {
 		t.Fatal("nothing was placed on node-0: the test would show nothing")
 	}
 	clients[0].kill()
@@ -407,7 +407,7 @@ func states(t *testing.T, a *agent) map[string]string {
 // the evaluation goes on by itself when a fitting node joins.
 func TestUnplaceable(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, true, simulate(t, strings.Replace(shapes, "100", "3", 1)))
+	a := newAgent(t, true, simulate(t, strings.Replace(layouts, "100", "3", 1)))
 	a.start()
 	a.ready(3)
 	job := func(id, extra, driver string) string {
@@ -437,14 +437,14 @@ func TestUnplaceable(t *testing.T) {
 	want(job("rack", "constraint {\n    attribute = \"${meta.rack}\"\n    value     = \"r9\"\n  }", "mock_driver"),
 		"${meta.rack} = r9", "3 nodes excluded")
 	want(job("driver", "", "docker"), "docker", "3 nodes excluded")
-	shape := filepath.Join(a.dir, "more.hcl")
-	text := strings.Replace(strings.Replace(shapes, "100", "1", 1), "small", "rack", 1)
+	layout := filepath.Join(a.dir, "more.hcl")
+	text := strings.Replace(strings.Replace(layouts, "100", "1", 1), "small", "rack", 1)
 	text = strings.Replace(text, "disk   = 200000", "disk   = 200000\n  meta   = { rack = \"r9\" }", 1)
-	if err := os.WriteFile(shape, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(layout, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	more := newAgent(t, false, "") // a process of its own, that is ended with the test
-	more.args = []string{"sim", "nodes", "-count", "1", "-shape", shape, "-server", a.rpc}
+	more.args = []string{"sim", "nodes", "-count", "1", "-shape", layout, "-server", a.rpc}
 	more.start()
 	a.ready(4)
 	a.inStatus("rack", structs.AllocClientComplete, 1, 20*time.Second)

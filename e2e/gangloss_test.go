@@ -99,11 +99,11 @@ func TestGangLosesANode(t *testing.T) {
 	watch.agrees(t, a)
 }
 
-// holders tells who holds each GPU, and how much of it.
-func (v *gpuView) holders() map[string]string {
+// owners tells who holds each GPU, and how much of it.
+func (v *gpuView) owners() map[string]string {
 	out := map[string]string{}
 	for _, g := range v.gpus {
-		for _, h := range g.holders {
+		for _, h := range g.owners {
 			out[g.id] += fmt.Sprintf("%s %s %d %s %d/%d; ", h.AllocID, h.Name, h.Share, h.Level, h.GangRank, h.GangSize)
 		}
 	}
@@ -114,12 +114,12 @@ func (v *gpuView) holders() map[string]string {
 // then gets others. So it is for an agent with its nodes, and for a server whose nodes stay.
 func TestGPUsOutliveACrash(t *testing.T) {
 	t.Parallel()
-	f := func(name, config string, shapes ...string) {
+	f := func(name, config string, layouts ...string) {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, false, strings.Replace(patient, "{\n", "{\n  bootstrap_expect = 1\n", 1)+config)
 			a.start()
 			a.ready(0)
-			for _, s := range shapes {
+			for _, s := range layouts {
 				within(t, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
 				a.attach(s)
 			}
@@ -132,7 +132,7 @@ func TestGPUsOutliveACrash(t *testing.T) {
 				a.running(job, n, 20*time.Second)
 			}
 			watch.agrees(t, a)
-			before, statuses := a.look().holders(), states(t, a)
+			before, statuses := a.look().owners(), states(t, a)
 			if len(before) != 11 {
 				t.Fatalf("%d GPUs are held, want 6, 4 and the shared one: %v", len(before), before)
 			}
@@ -140,7 +140,7 @@ func TestGPUsOutliveACrash(t *testing.T) {
 			a.kill()
 			a.start()
 			a.ready(2)
-			if after := a.look().holders(); !maps.Equal(before, after) {
+			if after := a.look().owners(); !maps.Equal(before, after) {
 				t.Errorf("after the restart GPUs are held by\n%v\nand before by\n%v", after, before)
 			}
 			for job, n := range map[string]int{"gang": 3, "four": 1, "shares": 3} {
@@ -149,7 +149,7 @@ func TestGPUsOutliveACrash(t *testing.T) {
 			a.submit("rest", gangJob("rest", 5, 1, "", "", ""))
 			a.running("rest", 5, 20*time.Second)
 			v := a.look()
-			after := v.holders()
+			after := v.owners()
 			for id, who := range before {
 				if after[id] != who {
 					t.Errorf("GPU %s was held by %s, and is by %s", id, who, after[id])

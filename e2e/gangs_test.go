@@ -17,8 +17,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// gangShape is a kind of gang of the test below.
-type gangShape struct {
+// gangLayout is a kind of gang of the test below.
+type gangLayout struct {
 	gpus []int // of each member
 	min  int   // 0: all
 	rack bool  // all of it in one rack
@@ -26,7 +26,7 @@ type gangShape struct {
 	many int   // how many of the 500 are such
 }
 
-var gangShapes = []gangShape{
+var gangLayouts = []gangLayout{
 	{gpus: []int{1, 1}, many: 80},
 	{gpus: []int{1, 1, 1, 1}, many: 70},
 	{gpus: []int{2, 2}, pcie: true, many: 70},
@@ -39,7 +39,7 @@ var gangShapes = []gangShape{
 	{gpus: []int{4, 2, 2}, many: 30}, // in two groups
 }
 
-func (s gangShape) need() int {
+func (s gangLayout) need() int {
 	if s.min > 0 {
 		return s.min
 	}
@@ -47,16 +47,16 @@ func (s gangShape) need() int {
 }
 
 // job makes a job of the shape: a group for each size of its members.
-func (s gangShape) job(id string) *structs.Job {
+func (s gangLayout) job(id string) *structs.Job {
 	job := &structs.Job{ID: id, Type: structs.JobTypeService}
 	for _, size := range slices.Compact(slices.Clone(s.gpus)) {
-		ask := &structs.RequestedDevice{Name: "nvidia/gpu", Count: size}
+		request := &structs.RequestedDevice{Name: "nvidia/gpu", Count: size}
 		if s.pcie {
-			ask.Topology = &structs.TopologyAsk{Level: structs.LevelPCIe, Required: true}
+			request.Topology = &structs.TopologyConstraint{Level: structs.LevelPCIe, Required: true}
 		}
 		g := &structs.TaskGroup{Name: "g" + itoa(size), Gang: &structs.Gang{Min: s.min}, Tasks: []*structs.Task{{
 			Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "24h"},
-			Resources: &structs.Resources{CPU: 100, MemoryMB: 64, Devices: []*structs.RequestedDevice{ask}},
+			Resources: &structs.Resources{CPU: 100, MemoryMB: 64, Devices: []*structs.RequestedDevice{request}},
 		}}}
 		for _, n := range s.gpus {
 			if n == size {
@@ -64,7 +64,7 @@ func (s gangShape) job(id string) *structs.Job {
 			}
 		}
 		if s.rack {
-			g.Topology = &structs.TopologyAsk{Level: "rack", Required: true}
+			g.Topology = &structs.TopologyConstraint{Level: "rack", Required: true}
 		}
 		for _, other := range job.TaskGroups {
 			other.Gang.Groups = append(other.Gang.Groups, g.Name)
@@ -90,7 +90,7 @@ func fits(v *gpuView, sizes []int, rack, pcie bool) bool {
 		if free[all] == nil {
 			free[all] = map[string]int{}
 		}
-		if len(g.holders) == 0 {
+		if len(g.owners) == 0 {
 			free[all][one]++
 		}
 	}
@@ -120,7 +120,7 @@ func TestFits(t *testing.T) {
 		for i := range free + used {
 			g := gpu{rack: rack, node: node, cell: cell}
 			if i < used {
-				g.holders = []*structs.DeviceHolder{{}}
+				g.owners = []*structs.DeviceHolder{{}}
 			}
 			v.gpus = append(v.gpus, g)
 		}
@@ -148,7 +148,7 @@ func TestFits(t *testing.T) {
 // gangTrial is 500 gangs and what became of them.
 type gangTrial struct {
 	*agent
-	shapes  map[string]gangShape
+	layouts map[string]gangLayout
 	stopped map[string]bool
 	clients []*api.Client
 	watch   *gangWatch
@@ -211,18 +211,18 @@ func (g *gangTrial) settled() (v *gpuView, members map[string]int) {
 func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
 	racks, cells := map[string]string{}, map[string]string{}
 	for _, one := range v.gpus {
-		for _, h := range one.holders {
+		for _, h := range one.owners {
 			cell := one.node + "/" + one.cell
-			if at := cmp.Or(racks[h.JobID], one.rack); g.shapes[h.JobID].rack && at != one.rack {
+			if at := cmp.Or(racks[h.JobID], one.rack); g.layouts[h.JobID].rack && at != one.rack {
 				g.t.Fatalf("%s must be in one rack, and is in %s and %s", h.JobID, at, one.rack)
 			}
-			if at := cmp.Or(cells[h.AllocID], cell); g.shapes[h.JobID].pcie && at != cell {
+			if at := cmp.Or(cells[h.AllocID], cell); g.layouts[h.JobID].pcie && at != cell {
 				g.t.Fatalf("%s must be under one switch, and is under %s and %s", h.Name, at, cell)
 			}
 			racks[h.JobID], cells[h.AllocID] = one.rack, cell
 		}
 	}
-	for id, s := range g.shapes {
+	for id, s := range g.layouts {
 		n := members[id]
 		switch {
 		case g.stopped[id] && n > 0:
@@ -243,7 +243,7 @@ func (g *gangTrial) allThatFits(v *gpuView, members map[string]int) error {
 func TestFiveHundredGangs(t *testing.T) {
 	t.Parallel()
 	fiveHundredGangs(t, func(n int, nodes string) servers {
-		return servers{startShapes(t, n, strings.Replace(patient, "{\n", "{\n  num_schedulers = 8\n", 1), nodes)}
+		return servers{startLayouts(t, n, strings.Replace(patient, "{\n", "{\n  num_schedulers = 8\n", 1), nodes)}
 	})
 }
 
@@ -264,15 +264,15 @@ func TestFiveHundredGangsOfThreeServers(t *testing.T) {
 // index is there half a gang, or a GPU that two have; all that fits runs. When what runs is stopped, the others come; when all
 // are stopped, every node is one free cell again. start gives the servers of a cluster with the nodes, the leader first.
 func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
-	shapes, ids, mins, wanted := map[string]gangShape{}, []string{}, map[string]int{}, 0
-	for kind, s := range gangShapes {
+	layouts, ids, mins, wanted := map[string]gangLayout{}, []string{}, map[string]int{}, 0
+	for kind, s := range gangLayouts {
 		many := s.many
 		if raced {
 			many /= 5 // all is ten times as slow
 		}
 		for i := range many {
 			id := fmt.Sprintf("gang-%d-%d", kind, i)
-			shapes[id], mins[id] = s, s.need()
+			layouts[id], mins[id] = s, s.need()
 			ids = append(ids, id)
 			for _, n := range s.gpus {
 				wanted += n
@@ -292,7 +292,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 	}
 	all := start(racks*each, nodes)
 	a := all[0]
-	g := &gangTrial{agent: a, shapes: shapes, stopped: map[string]bool{}}
+	g := &gangTrial{agent: a, layouts: layouts, stopped: map[string]bool{}}
 	for i := range 20 {
 		c, err := api.New(api.Config{Address: all[i%len(all)].http})
 		if err != nil {
@@ -304,7 +304,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 
 	began := time.Now()
 	g.split(ids, func(c *api.Client, id string) error {
-		_, err := c.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: shapes[id].job(id)})
+		_, err := c.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: layouts[id].job(id)})
 		return err
 	})
 	t.Logf("%d jobs for %d GPUs on %d nodes registered after %v", len(ids), wanted, racks*each, time.Since(began).Round(time.Millisecond))

@@ -73,7 +73,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 	}
 	members := a.whole(running)
 	ranksAreRight(t, members)
-	pids, before, words := a.pids(running), a.look().holders(), said()
+	pids, before, words := a.pids(running), a.look().owners(), said()
 	var given []string
 	for _, alloc := range members {
 		ids := alloc.AllocatedResources.Tasks["t"].Devices[0].DeviceIDs
@@ -98,7 +98,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 	if after := said(); !maps.Equal(words, after) {
 		t.Errorf("the tasks say %v, said %v", after, words)
 	}
-	if after := a.look().holders(); !maps.Equal(before, after) {
+	if after := a.look().owners(); !maps.Equal(before, after) {
 		t.Errorf("GPUs are held by %v, were by %v", after, before)
 	}
 	if out, code := a.cli("job", "run", a.job("third", text("third", 1))); code != 2 || !strings.Contains(out, "devices") {

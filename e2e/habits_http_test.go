@@ -16,7 +16,7 @@ import (
 func TestHabitsHTTP(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
-	ask := func(method, path, body string) (status int, text string, header http.Header) {
+	request := func(method, path, body string) (status int, text string, header http.Header) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), scaled(10*time.Second))
 		defer cancel()
@@ -93,7 +93,7 @@ func TestHabitsHTTP(t *testing.T) {
 		{"GET", "/v1/agent/schedulers/config", "", []string{`"num_schedulers":`}, ""},
 		{"GET", "/v1/node/pools?per_page=1", "", []string{`[{"Name":"all"`}, ""},
 	} {
-		status, body, header := ask(row.method, row.path, row.body)
+		status, body, header := request(row.method, row.path, row.body)
 		if status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", row.method, row.path, status, body)
 			continue
@@ -111,11 +111,11 @@ func TestHabitsHTTP(t *testing.T) {
 		"/v1/event/stream?topic=::*": http.StatusBadRequest, "/v1/event/stream?topic=Job::*": http.StatusBadRequest,
 		"/v1/job/two%0Alines": http.StatusNotFound, "/v1/job/a%00b": http.StatusBadRequest,
 	} {
-		if status, body, _ := ask("GET", path, ""); status != code {
+		if status, body, _ := request("GET", path, ""); status != code {
 			t.Errorf("GET %s: %d %s, want %d", path, status, body, code)
 		}
 	}
-	if status, body, _ := ask("PUT", "/v1/agent/schedulers/config", `{"num_schedulers":-1,"enabled_schedulers":["_core"]}`); status != 400 || body != "Invalid request" {
+	if status, body, _ := request("PUT", "/v1/agent/schedulers/config", `{"num_schedulers":-1,"enabled_schedulers":["_core"]}`); status != 400 || body != "Invalid request" {
 		t.Errorf("schedulers: %d %s", status, body)
 	}
 	// People are told all the same that there is no such thing.

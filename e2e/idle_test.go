@@ -116,18 +116,18 @@ func TestIdleConnections(t *testing.T) {
 	f := func(what, to string, first []byte, text string) {
 		t.Helper()
 		before := resident(t, a.cmd.Process.Pid)
-		held := &idlers{}
-		defer held.close()
+		reserved := &idlers{}
+		defer reserved.close()
 		began := time.Now()
-		held.open(t, to, 1, 1, perAddr, first)
-		held.open(t, to, 1, 1, beyond, first)
+		reserved.open(t, to, 1, 1, perAddr, first)
+		reserved.open(t, to, 1, 1, beyond, first)
 		within(t, 10*time.Second, "those beyond the share being closed, and no others", func(context.Context) error {
-			if n := held.gone(t); n != beyond {
+			if n := reserved.gone(t); n != beyond {
 				return fmt.Errorf("%s: %d of %d are", what, n, perAddr+beyond)
 			}
 			return nil
 		})
-		held.open(t, to, 2, addrs-1, perAddr, first)
+		reserved.open(t, to, 2, addrs-1, perAddr, first)
 		opened := time.Since(began)
 		began = time.Now()
 		if out, code := a.cli("job", "run", "-detach", a.job("idle-"+what, restfulBatch("idle-"+what))); code != 0 {

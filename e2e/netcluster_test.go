@@ -60,12 +60,12 @@ func (c *cluster) addClient(simulated, mib int, more string) *agent {
 	name := fmt.Sprintf("node-%d", i)
 	text := fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n%s", c.servers[i%len(c.servers)].rpc, more)
 	if simulated > 0 {
-		shape := filepath.Join(c.t.TempDir(), name+".hcl")
+		layout := filepath.Join(c.t.TempDir(), name+".hcl")
 		like := fmt.Sprintf("shape %q {\n  count = %d\n  cores = 8\n  mhz = 2000\n  memory = 65536\n  disk = 10000000\n}\n", name, simulated)
-		if err := os.WriteFile(shape, []byte(like), 0o600); err != nil {
+		if err := os.WriteFile(layout, []byte(like), 0o600); err != nil {
 			c.t.Fatal(err)
 		}
-		text += fmt.Sprintf("  simulate = %q\n", shape)
+		text += fmt.Sprintf("  simulate = %q\n", layout)
 	}
 	a := c.add(name, text+"}\n", mib)
 	c.clients = append(c.clients, a)
@@ -127,7 +127,7 @@ func steadily(t *testing.T, all servers, perSecond int) *load {
 					return
 				}
 				id := fmt.Sprintf("load-%d-%d", w, i)
-				ctx, cancel := context.WithTimeout(t.Context(), askingFor)
+				ctx, cancel := context.WithTimeout(t.Context(), requesting)
 				if registerAt(ctx, all[w%len(all)].api, id) == nil {
 					l.mu.Lock()
 					l.acked = append(l.acked, id)
@@ -150,7 +150,7 @@ func accepted(t *testing.T, some servers, id string) time.Duration {
 	for _, a := range some {
 		go func() {
 			for ctx.Err() == nil {
-				try, stop := context.WithTimeout(ctx, askingFor)
+				try, stop := context.WithTimeout(ctx, requesting)
 				err := registerAt(try, a.api, id)
 				stop()
 				if err == nil {
@@ -319,15 +319,15 @@ func TestNetLeaderAway(t *testing.T) {
 		after = append(after, id)
 		t.Logf("FIGURE %s → next write accepted: %v", what, accepted(t, c.servers.but(away), id).Round(time.Millisecond))
 		time.Sleep(lasts)
-		asked := r.ask(away, 40)
+		requested := r.call(away, 40)
 		time.Sleep(500 * time.Millisecond)
 		undo()
-		asked.Wait()
+		requested.Wait()
 		c.healed()
 	}
-	const promised = 30 * time.Second // for which a server may be stopped: in every run: a stop of 4 s does not show that one of 30 s is survived
-	short := long(4*time.Second, promised)
-	f("leader stopped", false, promised, func(a *agent, _ servers) func() { return a.pause() })
+	const leased = 30 * time.Second // for which a server may be stopped: in every run: a stop of 4 s does not show that one of 30 s is survived
+	short := long(4*time.Second, leased)
+	f("leader stopped", false, leased, func(a *agent, _ servers) func() { return a.pause() })
 	f("leader alone", false, short, func(a *agent, rest servers) func() { return c.host(a).cutFrom(c.hostsOf(rest)...) })
 	f("leader deaf", false, short, func(a *agent, rest servers) func() { return c.host(a).deafTo(c.hostsOf(rest)...) })
 	f("follower alone", true, short, func(a *agent, rest servers) func() { return c.host(a).cutFrom(c.hostsOf(rest)...) })

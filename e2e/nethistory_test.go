@@ -176,13 +176,13 @@ func holding(id string, value int) *nomad.Job {
 	return job
 }
 
-// askingFor is how long a client waits for an answer. It is short, so that clients go on elsewhere while one server is away.
-const askingFor = 3 * time.Second
+// requesting is how long a client waits for an answer. It is short, so that clients go on elsewhere while one server is away.
+const requesting = 3 * time.Second
 
 // write sets a register to a value that nobody wrote yet.
 func (r *registers) write(ctx context.Context, client int, a *agent, register int) error {
 	o := operation{register: register, write: true, value: int(r.values[register].Add(1)), client: client, by: a.http, call: r.now(), ret: never}
-	ctx, cancel := context.WithTimeout(ctx, askingFor)
+	ctx, cancel := context.WithTimeout(ctx, requesting)
 	defer cancel()
 	_, _, err := a.nomad.Jobs().Register(holding(r.id(register), o.value), (&nomad.WriteOptions{}).WithContext(ctx))
 	if err == nil {
@@ -196,7 +196,7 @@ func (r *registers) write(ctx context.Context, client int, a *agent, register in
 // read reads a register; a read that failed tells nothing and is not kept.
 func (r *registers) read(ctx context.Context, client int, a *agent, register int, stale bool) error {
 	o := operation{register: register, client: client, by: a.http, call: r.now()}
-	ctx, cancel := context.WithTimeout(ctx, askingFor)
+	ctx, cancel := context.WithTimeout(ctx, requesting)
 	defer cancel()
 	job, _, err := a.api.Job(ctx, r.id(register), &api.Query{Stale: stale})
 	switch {
@@ -246,7 +246,7 @@ func (r *registers) load(clients int) (stop func()) {
 }
 
 // ask has n clients read at once through one agent: whoever was away and does not know it yet may answer what was true then.
-func (r *registers) ask(a *agent, n int) *sync.WaitGroup {
+func (r *registers) call(a *agent, n int) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for i := range n {
 		client := int(r.client.Add(1))

@@ -112,8 +112,8 @@ func randomly(t *testing.T, more string) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
 	c, real := randomCluster(t, more)
-	const sleepers = 6
-	c.servers[0].run("sleepers", sleepers)
+	const suspendedJobs = 6
+	c.servers[0].run("sleepers", suspendedJobs)
 	l := steadily(t, c.servers, 10)
 	r := newRegisters(t, "register", 4, c.servers...)
 	stop := r.load(6)
@@ -163,8 +163,8 @@ func randomly(t *testing.T, more string) {
 		return nil
 	})
 	c.kept(l)
-	c.servers[0].running("sleepers", sleepers, 60*time.Second)
-	soundly(t, sleepers, real...)
+	c.servers[0].running("sleepers", suspendedJobs, 60*time.Second)
+	soundly(t, suspendedJobs, real...)
 	t.Logf("FIGURE the faults over → all that was asked for runs: %v", time.Since(whole).Round(time.Millisecond))
 	r.judge()
 	c.agree()

@@ -141,15 +141,15 @@ func (c *cluster) without(t *testing.T, other, how string) {
 	lost := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // what is bounded ends long before
 	defer cancel()
-	asked := map[string]func(*agent) error{
+	requested := map[string]func(*agent) error{
 		"read":  func(a *agent) error { _, _, err := a.api.In(other).JobList(ctx, nil); return err },
 		"write": func(a *agent) error { return registerAt(ctx, a.api.In(other), "nowhere-"+how) },
 	}
 	var failing sync.WaitGroup
-	for what, ask := range asked {
+	for what, request := range requested {
 		for _, a := range []*agent{c.servers[2], c.clients[0]} {
 			failing.Go(func() {
-				err := ask(a)
+				err := request(a)
 				if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), fmt.Sprintf("egion %q", other)) {
 					t.Errorf("a %s of the region that is lost, by %s: %v", what, a.http, err)
 				}

@@ -230,7 +230,7 @@ func TestOfficialClientLogsAndFiles(t *testing.T) {
 // TestOfficialClientDrain: a drained node's work moves to the other.
 func TestOfficialClientDrain(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, true, simulate(t, strings.Replace(shapes, "100", "2", 1)))
+	a := newAgent(t, true, simulate(t, strings.Replace(layouts, "100", "2", 1)))
 	a.start()
 	a.ready(2)
 	job := officialJob("web", "")

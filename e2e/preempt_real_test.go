@@ -150,9 +150,9 @@ func TestSuspended(t *testing.T) {
 		t.Helper()
 		a.submit("newcomer", process("newcomer", 90, "", "", "exec sleep 1000"))
 		a.running("newcomer", 1, 20*time.Second)
-		frozen := a.inStatus("sleeper", structs.AllocClientSuspended, 1, 10*time.Second)[0]
-		if frozen.ID != id || frozen.DesiredStatus != structs.AllocDesiredSuspend {
-			t.Errorf("%s is to %s", frozen.ID, frozen.DesiredStatus)
+		suspended := a.inStatus("sleeper", structs.AllocClientSuspended, 1, 10*time.Second)[0]
+		if suspended.ID != id || suspended.DesiredStatus != structs.AllocDesiredSuspend {
+			t.Errorf("%s is to %s", suspended.ID, suspended.DesiredStatus)
 		}
 		before := len(numbers(t, counts))
 		a.submit("probe", process("probe", 95, "", "", "sleep 0.3")) // of the same band as the newcomer: it waits for it
@@ -202,7 +202,7 @@ func TestSuspended(t *testing.T) {
 // TestNoRoomToSuspend: what cannot keep its memory beside the newcomer's is stopped instead, and says why.
 func TestNoRoomToSuspend(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	watchRoom(t, a)
 	low := func(id string, memory int) volume {
 		return volume{id: id, priority: 10, count: 1, cpu: 1000, memory: memory, job: `reclaim = "suspend"`}

@@ -83,7 +83,7 @@ func (v volume) text() string {
 }
 
 // ask registers a volume and does not wait for what becomes of it.
-func (a *agent) ask(v volume) {
+func (a *agent) get(v volume) {
 	a.t.Helper()
 	a.submit(v.id, v.text())
 }
@@ -91,7 +91,7 @@ func (a *agent) ask(v volume) {
 // place registers a volume and waits until all of it runs.
 func (a *agent) place(v volume) []*structs.AllocListStub {
 	a.t.Helper()
-	a.ask(v)
+	a.get(v)
 	return a.running(v.id, v.count, 20*time.Second)
 }
 
@@ -162,7 +162,7 @@ func (a *agent) quiet() uint64 {
 // instances stop exactly 4 of B and 9 of C. All others stay the same, untouched, and what stopped comes back when E ends.
 func TestGoldenExample(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(`bands = [[1, 1], [2, 2], [3, 3], [4, 4]]`), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(`bands = [[1, 1], [2, 2], [3, 3], [4, 4]]`), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	jobs := []volume{
 		{id: "a", priority: 3, count: 20, cpu: 10, memory: 10},
@@ -249,7 +249,7 @@ func TestGoldenExample(t *testing.T) {
 // effect at once, for what waits already too.
 func TestBands(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(`bands = [[1, 4], [5, 7], [8, 10]]`), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(`bands = [[1, 4], [5, 7], [8, 10]]`), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	for _, p := range []int{4, 7, 8} {
 		a.place(volume{id: fmt.Sprintf("p%d", p), priority: p, count: 1, cpu: 300, memory: 300})
@@ -260,7 +260,7 @@ func TestBands(t *testing.T) {
 	a.running("p4", 0, 20*time.Second)
 	a.place(volume{id: "second", priority: 9, count: 1, cpu: 300, memory: 300})
 	a.running("p7", 0, 20*time.Second)
-	a.ask(volume{id: "third", priority: 10, count: 1, cpu: 300, memory: 300})
+	a.get(volume{id: "third", priority: 10, count: 1, cpu: 300, memory: 300})
 	a.missing("third", 1)
 	w.upTo(t, a.quiet())
 	for job, want := range map[string]int{"p4": 1, "p7": 1, "p8": 0, "first": 0, "second": 0, "third": 0} {
@@ -286,11 +286,11 @@ func TestBands(t *testing.T) {
 // TestPreemptionSwitches: whether jobs of a type preempt is changed while they wait. System jobs do in a new cluster.
 func TestPreemptionSwitches(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, patient, plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, patient, plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "low", priority: 10, count: 10, cpu: 100, memory: 10})
-	a.ask(volume{id: "high", priority: 90, count: 2, cpu: 100, memory: 10})
+	a.get(volume{id: "high", priority: 90, count: 2, cpu: 100, memory: 10})
 	a.missing("high", 2)
-	a.ask(volume{id: "batch", kind: "batch", priority: 90, count: 1, cpu: 100, memory: 10})
+	a.get(volume{id: "batch", kind: "batch", priority: 90, count: 1, cpu: 100, memory: 10})
 	a.missing("batch", 1)
 	a.quiet()
 	a.running("low", 10, 5*time.Second)
@@ -311,8 +311,8 @@ func TestPreemptionSwitches(t *testing.T) {
 	a.missing("low", 5)
 
 	a.set("-preempt-service-scheduler=false", "-preempt-system-scheduler=false")
-	a.ask(volume{id: "late", priority: 100, count: 1, cpu: 100, memory: 10})
-	a.ask(volume{id: "system-2", kind: "system", priority: 100, count: 1, cpu: 100, memory: 10})
+	a.get(volume{id: "late", priority: 100, count: 1, cpu: 100, memory: 10})
+	a.get(volume{id: "system-2", kind: "system", priority: 100, count: 1, cpu: 100, memory: 10})
 	a.missing("late", 1)
 	a.missing("system-2", 1)
 	a.quiet()
@@ -326,7 +326,7 @@ func TestPreemptionSwitches(t *testing.T) {
 // TestPartial: an ask that does not get all takes all it can, only what is free, or nothing, as its job says; a gang nothing.
 func TestPartial(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	w := watchRoom(t, a)
 	a.place(volume{id: "keeps", priority: 60, count: 4, cpu: 100, memory: 10})
 	a.place(volume{id: "low", priority: 10, count: 4, cpu: 100, memory: 10}) // 200 are free
@@ -337,7 +337,7 @@ func TestPartial(t *testing.T) {
 		if partial != "" {
 			v.job = fmt.Sprintf("partial = %q", partial)
 		}
-		a.ask(v)
+		a.get(v)
 		a.missing(id, 9-runs)
 		a.running(id, runs, 20*time.Second)
 		w.upTo(t, a.quiet())
@@ -361,7 +361,7 @@ func TestPartial(t *testing.T) {
 // TestWordsOfPreemption: who lost its place says to whom, and who took it says from whom, as Nomad's client reads it.
 func TestWordsOfPreemption(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	victim := a.place(volume{id: "low", priority: 10, count: 1, cpu: 1000, memory: 10})[0]
 	taker := a.place(volume{id: "high", priority: 90, count: 1, cpu: 1000, memory: 10})[0]
 	lost, _, err := a.nomad.Allocations().Info(victim.ID, nil)

@@ -57,7 +57,7 @@ func (a *agent) entry(job string) *structs.QueueEntry {
 // goes to the first.
 func TestQueueOrder(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(`cycle = "1h"`), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(`cycle = "1h"`), plainNodes("n", 1, 1000, 1000))
 	one := func(id string, priority int) volume {
 		return volume{id: id, priority: priority, count: 1, cpu: 1000, memory: 100}
 	}
@@ -67,7 +67,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 	a.line()
 	for _, v := range []volume{one("old", 50), one("young", 50), one("low", 10), one("better", 60), one("big", 55)} {
-		a.ask(v)
+		a.get(v)
 		a.missing(v.id, 1)
 	}
 	a.line("better", "big", "old", "young", "low")
@@ -91,7 +91,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 
 	// A job that is changed goes to its new place, bands to theirs.
-	a.ask(one("young", 65))
+	a.get(one("young", 65))
 	a.line("young", "better", "big", "old", "low")
 	a.set("-bands", "1-40,41-55,56-62,63-100")
 	a.running("first", 1, 10*time.Second) // 70 and 65 are of one band
@@ -101,13 +101,13 @@ func TestQueueOrder(t *testing.T) {
 
 	// One that lost its place goes before all of its band that never had one.
 	a.set("-bands", "1-40,41-70,71-100")
-	a.ask(one("top", 90))
+	a.get(one("top", 90))
 	a.running("top", 1, 20*time.Second)
 	a.line("first", "young", "better", "big", "old", "low")
 	if p := a.entry("first").Priority; p.Requeued != 1 || p.RequeueBonus != 10 || p.Total != int64(p.Declared)+p.Aged+10 {
 		t.Errorf("first: %+v", p)
 	}
-	a.ask(one("first", 45)) // it stays before them with a lower priority
+	a.get(one("first", 45)) // it stays before them with a lower priority
 	a.line("first", "young", "better", "big", "old", "low")
 	if out, code := a.cli("queue", "-verbose"); code != 0 || !strings.Contains(out, "45 + 1 x 10 requeued") {
 		t.Errorf("queue -verbose: exit %d\n%s", code, out)
@@ -126,10 +126,10 @@ func TestQueueOrder(t *testing.T) {
 // TestQueueAges: what waits gets one more of effective priority each cycle, unless that is switched off; its order stays.
 func TestQueueAges(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(`cycle = "50ms"`), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(`cycle = "50ms"`), plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "holds", priority: 70, count: 1, cpu: 1000, memory: 100})
 	for i, p := range []int{50, 51, 41} {
-		a.ask(volume{id: fmt.Sprintf("w%d", i), priority: p, count: 1, cpu: 1000, memory: 100})
+		a.get(volume{id: fmt.Sprintf("w%d", i), priority: p, count: 1, cpu: 1000, memory: 100})
 		a.missing(fmt.Sprintf("w%d", i), 1)
 	}
 	total := func(job string) (p structs.EffectivePriority) { return a.entry(job).Priority }
@@ -139,7 +139,7 @@ func TestQueueAges(t *testing.T) {
 		}
 		return nil
 	})
-	a.ask(volume{id: "late", priority: 45, count: 1, cpu: 1000, memory: 100})
+	a.get(volume{id: "late", priority: 45, count: 1, cpu: 1000, memory: 100})
 	a.missing("late", 1)
 	entries, err := a.queue(t.Context())
 	if err != nil {
@@ -165,11 +165,11 @@ func TestQueueAges(t *testing.T) {
 func TestQueuePools(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(plainNodes("m", 1, 1000, 1000), "count = 1", "count = 1\n  pool = \"other\"", 1)
-	a := startShapes(t, 2, preempting(""), plainNodes("n", 1, 1000, 1000), other)
-	a.ask(volume{id: "elsewhere", priority: 1, count: 1, cpu: 2000, memory: 100, job: `node_pool = "other"`})
+	a := startLayouts(t, 2, preempting(""), plainNodes("n", 1, 1000, 1000), other)
+	a.get(volume{id: "elsewhere", priority: 1, count: 1, cpu: 2000, memory: 100, job: `node_pool = "other"`})
 	a.missing("elsewhere", 1)
 	for i := range 25 {
-		a.ask(volume{id: fmt.Sprintf("j%02d", i), priority: 100 - i, count: 1, cpu: 2000, memory: 100})
+		a.get(volume{id: fmt.Sprintf("j%02d", i), priority: 100 - i, count: 1, cpu: 2000, memory: 100})
 	}
 	within(t, 20*time.Second, "26 that wait", func(ctx context.Context) error {
 		if all, err := a.queue(ctx); err != nil || len(all) != 26 {
@@ -219,7 +219,7 @@ func TestQueuePools(t *testing.T) {
 // TestQueueEvents: the event stream tells who begins to wait, who is taken back and who has its place, in that order.
 func TestQueueEvents(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
+	a := startLayouts(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	body, err := a.api.Raw(ctx, "/v1/event/stream?topic=Queue&index=1", nil)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestQueueEvents(t *testing.T) {
 			}
 			mu.Lock()
 			for _, e := range line.Events {
-				var payload struct{ Ask structs.Ask }
+				var payload struct{ Ask structs.PendingRequest }
 				raw, _ := json.Marshal(e.Payload)
 				if err := json.Unmarshal(raw, &payload); err != nil || e.Topic != structs.TopicQueue {
 					said = append(said, fmt.Sprintf("%s: %v", e.Topic, err))
@@ -268,9 +268,9 @@ func TestQueueEvents(t *testing.T) {
 	}
 	low := volume{id: "low", priority: 10, count: 4, cpu: 250, memory: 100}
 	a.place(low)
-	a.ask(volume{id: "peer", priority: 20, count: 2, cpu: 250, memory: 100})
+	a.get(volume{id: "peer", priority: 20, count: 2, cpu: 250, memory: 100})
 	says("peer g 2 missing, requeued 0")
-	a.ask(volume{id: "top", priority: 90, count: 3, cpu: 250, memory: 100})
+	a.get(volume{id: "top", priority: 90, count: 3, cpu: 250, memory: 100})
 	says("low g 3 missing, requeued 1")
 	a.stop("peer")
 	says("peer g 0 missing, requeued 0")

@@ -17,12 +17,12 @@ import (
 // rack and what it has room for; it comes by itself when one can hold it, and not before.
 func TestGangWaitsForARack(t *testing.T) {
 	t.Parallel()
-	a := startShapes(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
+	a := startLayouts(t, 4, patient, dgx("a", 2, "r1"), dgx("b", 2, "r2"))
 	pcie := "topology {\n            level    = \"pcie\"\n            required = true\n          }"
 	a.submit("pair", gangJob("pair", 1, 2, "", "", pcie))
 	a.running("pair", 1, 20*time.Second)
 	pair := a.look().of("pair")
-	if len(pair) != 2 || pair[0].cell != pair[1].cell || pair[0].node != pair[1].node || pair[0].holders[0].Level != structs.LevelPCIe {
+	if len(pair) != 2 || pair[0].cell != pair[1].cell || pair[0].node != pair[1].node || pair[0].owners[0].Level != structs.LevelPCIe {
 		t.Fatalf("the pair holds %+v, want two under one switch", pair)
 	}
 	out, code := a.cli("topology")
@@ -36,11 +36,11 @@ func TestGangWaitsForARack(t *testing.T) {
 	if code != 2 {
 		t.Errorf("four machines of one rack: exit %d, want 2\n%s", code, out)
 	}
-	held, free := strings.TrimPrefix(pair[0].rack, "rack="), "r1"
-	if held == "r1" {
+	reserved, free := strings.TrimPrefix(pair[0].rack, "rack="), "r1"
+	if reserved == "r1" {
 		free = "r2"
 	}
-	why := fmt.Sprintf("no rack holds 4 instances of 8 GPUs: rack %s has room for 2, rack %s for 1", free, held)
+	why := fmt.Sprintf("no rack holds 4 instances of 8 GPUs: rack %s has room for 2, rack %s for 1", free, reserved)
 	if !strings.Contains(out, why) {
 		t.Errorf("it does not say %q:\n%s", why, out)
 	}
@@ -57,16 +57,16 @@ func TestGangWaitsForARack(t *testing.T) {
 	}
 
 	a.stop("pair")
-	a.waits("four", fmt.Sprintf("rack %s has room for 2, rack %s for 0", held, free))
-	a.attach(dgx("c", 1, held))
+	a.waits("four", fmt.Sprintf("rack %s has room for 2, rack %s for 0", reserved, free))
+	a.attach(dgx("c", 1, reserved))
 	a.ready(5)
-	a.waits("four", fmt.Sprintf("rack %s has room for 3", held))
+	a.waits("four", fmt.Sprintf("rack %s has room for 3", reserved))
 	if n := len(a.look().of("four")); n != 0 {
 		t.Errorf("a gang that waits holds %d GPUs", n)
 	}
-	a.attach(dgx("d", 1, held))
+	a.attach(dgx("d", 1, reserved))
 	a.running("four", 4, 20*time.Second)
-	if four := a.look().of("four"); len(four) != 32 || distinct(four, func(g gpu) string { return g.rack }) != 1 || four[0].rack != "rack="+held {
+	if four := a.look().of("four"); len(four) != 32 || distinct(four, func(g gpu) string { return g.rack }) != 1 || four[0].rack != "rack="+reserved {
 		t.Errorf("4 × 8 GPUs of one rack are %+v", four)
 	}
 	a.stop("two")

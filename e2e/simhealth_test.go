@@ -17,9 +17,9 @@ func TestSimHealth(t *testing.T) {
 	a := newAgent(t, true, "server {\n  enabled = true\n}\n")
 	a.start()
 	a.ready(1)
-	shapes := a.job("shapes", "shape \"sick\" {\n  count = 2\n  gpus \"nvidia/gpu/H100\" {\n    switches = [2, 1]\n  }\n}\n")
+	layouts := a.job("shapes", "shape \"sick\" {\n  count = 2\n  gpus \"nvidia/gpu/H100\" {\n    switches = [2, 1]\n  }\n}\n")
 	p := newAgent(t, false, "")
-	p.args = []string{"sim", "nodes", "-shape", shapes, "-server", a.rpc}
+	p.args = []string{"sim", "nodes", "-shape", layouts, "-server", a.rpc}
 	p.start()
 	a.ready(3)
 	turn := func(what ...string) {

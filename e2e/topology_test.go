@@ -28,8 +28,8 @@ func startRacks(t *testing.T) *agent {
 	return a
 }
 
-// holdersOf gives, by allocation name, where its GPUs are: rack, node, cell, device.
-func holdersOf(t *testing.T, a *agent) map[string][]string {
+// ownersOf gives, by allocation name, where its GPUs are: rack, node, cell, device.
+func ownersOf(t *testing.T, a *agent) map[string][]string {
 	t.Helper()
 	top, _, err := a.api.Topology(t.Context(), true, nil)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestExamplesOnTwoRacks(t *testing.T) {
 	if err := <-woken; err != nil {
 		t.Errorf("the blocking query: %v", err)
 	}
-	pair := holdersOf(t, a)["pair.train[0]"]
+	pair := ownersOf(t, a)["pair.train[0]"]
 	if len(pair) != 2 || pair[0][:strings.LastIndex(pair[0], " ")] != pair[1][:strings.LastIndex(pair[1], " ")] {
 		t.Errorf("the pair is not under one switch: %q", pair)
 	}
@@ -102,7 +102,7 @@ func TestExamplesOnTwoRacks(t *testing.T) {
 	if out, code := a.cli("job", "run", "-var", "members=4", "../examples/gang.nomad.hcl"); code != 2 || !strings.Contains(out, "rack") {
 		t.Errorf("four members: exit %d\n%s", code, out)
 	}
-	if n := len(holdersOf(t, a)["gang.workers[0]"]); n != 0 {
+	if n := len(ownersOf(t, a)["gang.workers[0]"]); n != 0 {
 		t.Errorf("part of a gang that no rack can hold has %d GPUs", n)
 	}
 	if out, code := a.cli("job", "run", "-detach", "../examples/gang.nomad.hcl"); code != 0 {
@@ -110,7 +110,7 @@ func TestExamplesOnTwoRacks(t *testing.T) {
 	}
 	a.running("gang", 2, 30*time.Second)
 	racks := map[string]int{}
-	for name, places := range holdersOf(t, a) {
+	for name, places := range ownersOf(t, a) {
 		if strings.HasPrefix(name, "gang.") {
 			for _, place := range places {
 				racks[strings.Fields(place)[0]]++

@@ -63,16 +63,16 @@ func TestAgentsOfServers(t *testing.T) {
 			}
 			from.Close()
 		}
-		ask := func(nodeID, serverID string) error {
+		query := func(nodeID, serverID string) error {
 			return s.Call(t.Context(), wire.MethodAgentHost, &structs.AgentHostRequest{NodeID: nodeID, ServerID: serverID}, &structs.AgentHostReply{})
 		}
-		if err := ask("", "unknown.global"); !errors.Is(err, structs.ErrNoServer) || err.Error() != "unknown Nomad server unknown.global" {
+		if err := query("", "unknown.global"); !errors.Is(err, structs.ErrNoServer) || err.Error() != "unknown Nomad server unknown.global" {
 			t.Errorf("an unknown server: %v", err)
 		}
-		if err := ask("n", "s1"); !errors.Is(err, structs.ErrBadRequest) {
+		if err := query("n", "s1"); !errors.Is(err, structs.ErrBadRequest) {
 			t.Errorf("a node and a server: %v", err)
 		}
-		if err := ask("8e231cf4-ca48-43ff-b694-5801e69e22fa", ""); !errors.Is(err, structs.ErrNotFound) || !strings.Contains(err.Error(), "node") {
+		if err := query("8e231cf4-ca48-43ff-b694-5801e69e22fa", ""); !errors.Is(err, structs.ErrNotFound) || !strings.Contains(err.Error(), "node") {
 			t.Errorf("an unknown node: %v", err)
 		}
 		from, err := s.Stream(t.Context(), wire.MethodAgentMonitor, &structs.AgentMonitorRequest{ServerID: "unknown"})

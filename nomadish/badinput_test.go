@@ -101,9 +101,9 @@ func TestForeignRaft(t *testing.T) {
 	}
 }
 
-// TestRaftBeforeFounding: who has promised itself to a founder, and belongs to no cluster yet, lets only that one's Raft in and
+// TestRaftBeforeBootstrap: who has promised itself to a founder, and belongs to no cluster yet, lets only that one's Raft in and
 // that of those it founds the cluster with; who is to be added to a cluster, that of servers which gossip knows.
-func TestRaftBeforeFounding(t *testing.T) {
+func TestRaftBeforeBootstrap(t *testing.T) {
 	s := prepare(t, 3, nil).run(0)
 	lets := func(id string, want bool) {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestRaftBeforeFounding(t *testing.T) {
 	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.ID()} {
 		lets(id, false)
 	}
-	r, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
+	r, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
 	if err != nil || !r.Agreed || !s.takesRaft() {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -122,12 +122,12 @@ func TestRaftBeforeFounding(t *testing.T) {
 	lets("voter", true)
 	lets("stranger", false)
 	lets("", false)
-	if _, err := s.founder.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Release: true}); err != nil {
+	if _, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Release: true}); err != nil {
 		t.Fatal(err)
 	}
 	lets("founder", false)
 	lets("voter", false)
-	if to, _, err := s.founder.Claim(&structs.RaftStateRequest{Claim: "cluster", Leader: "l"}); to != "cluster" || err != nil {
+	if to, _, err := s.bootstrapper.Claim(&structs.RaftStateRequest{Claim: "cluster", Leader: "l"}); to != "cluster" || err != nil {
 		t.Fatalf("promised to %q, %v", to, err)
 	}
 	lets("stranger", false)

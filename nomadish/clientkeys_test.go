@@ -125,8 +125,8 @@ func TestClientKeysRotated(t *testing.T) {
 	if told := b.beat(); len(told.Keyring) == 0 || bytes.Contains(told.Keyring, []byte(base64.StdEncoding.EncodeToString(key4))) {
 		t.Errorf("the client is told %q", told.Keyring)
 	}
-	stranger := &beater{t, b.session, ringOf(t, key5)}
-	if told := stranger.beat(); len(told.Keyring) > 0 || told.Primary != keyring.Print(key3) {
+	unknown := &beater{t, b.session, ringOf(t, key5)}
+	if told := unknown.beat(); len(told.Keyring) > 0 || told.Primary != keyring.Print(key3) {
 		t.Errorf("one that has no key of it is told %+v", told)
 	}
 	b.follow()

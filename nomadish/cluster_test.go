@@ -346,8 +346,8 @@ func TestWithoutMajority(t *testing.T) {
 		return nil
 	})
 	conf := &structs.RaftConfigurationReply{}
-	ask := &structs.EmptyRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
-	if err := left.Call(t.Context(), wire.MethodRaftConfig, ask, conf); err != nil || len(conf.Servers) != 3 {
+	query := &structs.EmptyRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
+	if err := left.Call(t.Context(), wire.MethodRaftConfig, query, conf); err != nil || len(conf.Servers) != 3 {
 		t.Fatalf("the servers as the one that is left knows them: %v, %d", err, len(conf.Servers))
 	}
 	args := &structs.ListRequest{QueryOptions: structs.QueryOptions{AllowStale: true}}
@@ -544,9 +544,9 @@ func TestNodeBehindAnother(t *testing.T) {
 	}
 }
 
-// TestNoRaftBeforeFounding: a server that belongs to no cluster takes part in no Raft. One that
+// TestNoRaftBeforeBootstrap: a server that belongs to no cluster takes part in no Raft. One that
 // lost its disk would vote for whoever asks, in place of the one that it was.
-func TestNoRaftBeforeFounding(t *testing.T) {
+func TestNoRaftBeforeBootstrap(t *testing.T) {
 	t.Parallel()
 	closes := func(addr string, within time.Duration) bool {
 		conn, err := (*wire.TLS)(nil).Dial(t.Context(), "", addr, wire.ProtoRaft)

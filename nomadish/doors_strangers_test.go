@@ -15,9 +15,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// strangerSession opens an RPC session as somebody who verifies nothing, with a certificate, without one, or without TLS. It returns
+// unknownSession opens an RPC session as somebody who verifies nothing, with a certificate, without one, or without TLS. It returns
 // nil if the server does not let it in.
-func strangerSession(t *testing.T, s *Server, pair *certs.Pair, plain bool) *wire.Session {
+func unknownSession(t *testing.T, s *Server, pair *certs.Pair, plain bool) *wire.Session {
 	t.Helper()
 	raw, err := net.Dial("tcp", s.RPCAddr())
 	if err != nil {
@@ -97,7 +97,7 @@ func TestDoorStrangersCallNothing(t *testing.T) {
 	} {
 		for method, call := range calls {
 			answered := false
-			if session := strangerSession(t, s, c.pair, c.plain); session != nil {
+			if session := unknownSession(t, s, c.pair, c.plain); session != nil {
 				err := call(t.Context(), session)
 				answered = err == nil || structs.CodeOf(err) != structs.CodeForbidden && !sessionEnded(err)
 			}

@@ -32,7 +32,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
 	}, rpc.Deps{
 		Store: s.store, Leadership: &leadership{Node: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
-		Founding: s.founder, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
+		Bootstrap: s.bootstrapper, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
 	})
 	nodes := nodeendpoint.Deps{Router: router, Applier: s.raft, Heartbeats: s.leader.heartbeats, NewID: NewID, Now: time.Now, Logger: s.logger}
 	clients := client.Deps{Router: router, Heartbeats: s.leader.heartbeats, Agent: cfg.Agent}
@@ -54,10 +54,10 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		nodeendpoint.New(nodeendpoint.Config{Datacenter: cfg.Datacenter, MaxRegistering: cfg.MaxRegistering, MaxMessage: cfg.NodeMaxMessage, MaxRate: cfg.NodeMaxRate}, nodes),
 		s.endpoints.clients,
 		clusterendpoint.New(clusterendpoint.Deps{
-			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: s.keyrings(), Founding: s.founder, Raft: servers,
+			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: s.keyrings(), Bootstrap: s.bootstrapper, Raft: servers,
 			Datacenter: cfg.Datacenter,
 		}),
-		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, Keeper: s.leader.keeper, Now: time.Now}),
+		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, PeerReconciler: s.leader.peerReconciler, Now: time.Now}),
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
@@ -75,8 +75,8 @@ type leadership struct {
 	leading func() bool
 }
 
-// Reign implements rpc.Leadership.
-func (l *leadership) Reign() rpc.Reign { return rpc.Reign(l.LeaderInfo()) }
+// Leading implements rpc.Leadership.
+func (l *leadership) Leading() rpc.LeaderTerm { return rpc.LeaderTerm(l.LeaderInfo()) }
 
 // IsLeader implements rpc.Leadership.
 func (l *leadership) IsLeader() bool { return l.leading() }

@@ -68,7 +68,7 @@ func (s *Server) raftServers() *membership.RaftServers {
 
 // isMember reports whether a server may speak to this one by Raft.
 func (s *Server) isMember(id string) bool {
-	return s.raftServers().Includes(id, s.cfg.Region, s.founder.Admits)
+	return s.raftServers().Includes(id, s.cfg.Region, s.bootstrapper.Admits)
 }
 
 // keyrings changes the keys of all these gossips: a row each.
@@ -91,14 +91,14 @@ func (s *Server) clientOptions() clientgossip.Options {
 }
 
 // seeClients makes what the leader's heartbeats know of clients beside themselves; nil: nothing.
-func (s *Server) seeClients() heartbeat.Witnesses {
+func (s *Server) seeClients() heartbeat.Probers {
 	if s.clients == nil {
 		return nil
 	}
 	s.clients.Connect(s.gossip, func(ctx context.Context, nodeIDs []string) error {
 		return s.Call(ctx, wire.MethodNodeSuspect, &structs.NodeSuspectRequest{NodeIDs: nodeIDs}, &structs.WriteReply{})
 	})
-	return s.clients.Witnesses(func(ctx context.Context, nodeID string) (session, gossip bool) {
+	return s.clients.Probers(func(ctx context.Context, nodeID string) (session, gossip bool) {
 		return s.endpoints.clients.Reach(ctx, nodeID)
 	})
 }

@@ -272,25 +272,25 @@ func TestKeysOfSeveralPools(t *testing.T) {
 	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey = keyA })
 	other := newFleet(t, 1, func(_ int, c *Config) { c.Name, c.GossipKey = "far", keyA })
 	both := membership.KeyPools{{Name: "serf", Pool: f.all[0].gossip.Keys()}, {Name: "wan", Pool: other.all[0].gossip.Keys()}}
-	ask := func(pools membership.KeyPools, op string, key []byte) (*structs.KeyringReply, error) {
+	query := func(pools membership.KeyPools, op string, key []byte) (*structs.KeyringReply, error) {
 		return pools.Change(t.Context(), op, key)
 	}
-	if _, err := ask(both[1:], structs.KeyInstall, keyB); err != nil {
+	if _, err := query(both[1:], structs.KeyInstall, keyB); err != nil {
 		t.Fatal(err)
 	}
 	// One pool has it and the other does not: neither may use it.
-	if _, err := ask(both, structs.KeyUse, keyB); structs.CodeOf(err) != structs.CodeConflict || !strings.Contains(err.Error(), "s0.global") {
+	if _, err := query(both, structs.KeyUse, keyB); structs.CodeOf(err) != structs.CodeConflict || !strings.Contains(err.Error(), "s0.global") {
 		t.Fatalf("used where it is not: %v", err)
 	}
 	for _, step := range []struct {
 		op  string
 		key []byte
 	}{{structs.KeyInstall, keyB}, {structs.KeyUse, keyB}, {structs.KeyRemove, keyA}} {
-		if _, err := ask(both, step.op, step.key); err != nil {
+		if _, err := query(both, step.op, step.key); err != nil {
 			t.Fatal(step.op, err)
 		}
 	}
-	reply, err := ask(both, structs.KeyList, nil)
+	reply, err := query(both, structs.KeyList, nil)
 	if text := base64.StdEncoding.EncodeToString(keyB); err != nil || reply.Keys[text] != 2 || len(reply.Keys) != 1 || reply.NumNodes != 2 {
 		t.Fatalf("%v, %+v", err, reply)
 	}

@@ -26,16 +26,16 @@ import (
 // leaderParts are what only a leader runs. They are memory that the state fills, so
 // that gaining leadership is starting them and losing it is stopping them.
 type leaderParts struct {
-	raft       *raftnode.Node
-	store      *state.Store
-	logger     hclog.Logger
-	broker     *queue.Broker
-	plans      *plan.Applier
-	pass       *worker.Pass
-	heartbeats *heartbeat.Timers
-	drainer    *drain.Drainer
-	collector  *gc.Collector
-	keeper     *quorum.Keeper
+	raft           *raftnode.Node
+	store          *state.Store
+	logger         hclog.Logger
+	broker         *queue.Broker
+	plans          *plan.Applier
+	pass           *worker.Pass
+	heartbeats     *heartbeat.Timers
+	drainer        *drain.Drainer
+	collector      *gc.Collector
+	peerReconciler *quorum.PeerReconciler
 
 	// defaults and autopilot are the configurations of a new cluster.
 	defaults    structs.SchedulerConfiguration
@@ -69,7 +69,7 @@ type members interface {
 	quorum.Leaver
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, ask quorum.Asker, typicals *worker.Typicals, seen heartbeat.Witnesses) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, seen heartbeat.Probers) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	l.broker = queue.New(queue.Options{
@@ -79,19 +79,19 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
 	l.heartbeats = heartbeat.New(heartbeat.Options{
 		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
-		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, Witnesses: seen, Liveness: cfg.Liveness, NewID: NewID, Logger: log.Named("heartbeat"),
+		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, Probers: seen, Liveness: cfg.Liveness, NewID: NewID, Logger: log.Named("heartbeat"),
 	}, node)
 	l.drainer = drain.New(node, NewID, log.Named("drain"))
 	l.collector = gc.New(gc.Options{
 		Interval: cfg.GCInterval, Eval: cfg.EvalGCThreshold, BatchEval: cfg.BatchEvalGCThreshold, Job: cfg.JobGCThreshold,
 		Node: cfg.NodeGCThreshold, History: cfg.HistoryRetention, Logger: log.Named("gc"),
 	}, store, node)
-	l.keeper = quorum.NewKeeper(quorum.KeeperOptions{
+	l.peerReconciler = quorum.NewPeerReconciler(quorum.PeerReconcilerOptions{
 		ID: node.ID(), Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
 		Config:  func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) },
 		Full:    node.Disk().Full,
-	}, node, pool, pool, ask)
+	}, node, pool, pool, query)
 	return l
 }
 
@@ -148,7 +148,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.heartbeats.Run(ctx, l.store) })
 		wg.Go(func() { l.drainer.Run(ctx, l.store) })
 		wg.Go(func() { l.collector.Run(ctx) })
-		wg.Go(func() { l.keeper.Run(ctx) })
+		wg.Go(func() { l.peerReconciler.Run(ctx) })
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		wg.Go(func() { l.makeNodePools(ctx) })

@@ -314,11 +314,11 @@ func TestNoRoundTrip(t *testing.T) {
 func TestWrongRegionJoins(t *testing.T) {
 	t.Parallel()
 	home := newFleet(t, 1, func(_ int, c *Config) { c.Region = "home" })
-	stranger := prepare(t, 1, func(_ int, c *Config) {
+	unknown := prepare(t, 1, func(_ int, c *Config) {
 		c.Region, c.BootstrapExpect, c.RetryJoin = "away", 0, []string{home.cfgs[0].SerfAddr}
 	})
-	s := stranger.run(0)
-	n, err := s.gossip.Join(stranger.cfgs[0].RetryJoin)
+	s := unknown.run(0)
+	n, err := s.gossip.Join(unknown.cfgs[0].RetryJoin)
 	if n > 0 || err == nil || !strings.Contains(err.Error(), "is of region") {
 		t.Fatalf("joined %d: %v", n, err)
 	}

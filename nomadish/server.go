@@ -49,11 +49,11 @@ type Server struct {
 	regions   *membership.Regions
 	clients   *clientgossip.Pool // nil: this server does not gossip with clients
 	// clientKeys changes the keys of that gossip; nil: as above.
-	clientKeys *clientgossip.Keys
-	founder    *quorum.Founder
-	failed     chan error
-	halt       chan struct{} // closed when the log is of a newer version
-	halting    sync.Once
+	clientKeys   *clientgossip.Keys
+	bootstrapper *quorum.Bootstrapper
+	failed       chan error
+	halt         chan struct{} // closed when the log is of a newer version
+	halting      sync.Once
 	// takesRaft reports whether this server may take part in Raft; set before the port is served. See membership.RaftGate.
 	takesRaft func() bool
 
@@ -87,7 +87,7 @@ func NewServer(cfg *Config) (*Server, error) {
 		s.wg.Go(func() { s.raft.Disk().Run(ctx) })
 		s.wg.Go(func() { s.stepDownWhileFull(ctx) })
 	}
-	s.wg.Go(func() { s.founder.Run(ctx) })
+	s.wg.Go(func() { s.bootstrapper.Run(ctx) })
 	s.wg.Go(func() { s.endpoints.evals.PingWorkers(ctx) })
 	s.wg.Go(func() { s.endpoints.router.WatchLeader(ctx) })
 	s.runClients(ctx)
@@ -149,14 +149,14 @@ func (s *Server) open() error {
 	if err = s.openGossips(); err != nil {
 		return err
 	}
-	ask, promise := membership.NewAsker(s.pool), membership.PromiseOf(s.membershipOptions())
-	s.takesRaft = membership.RaftGate(s.raft, promise)
-	s.founder = quorum.NewFounder(quorum.FounderOptions{
+	query, vote := membership.NewCaller(s.pool), membership.VoteOf(s.membershipOptions())
+	s.takesRaft = membership.RaftGate(s.raft, vote)
+	s.bootstrapper = quorum.NewBootstrapper(quorum.BootstrapOptions{
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
-	}, s.raft, s.gossip, ask, promise)
+	}, s.raft, s.gossip, query, vote)
 	seen := s.seeClients()
-	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, ask, s.typicals, seen)
+	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, query, s.typicals, seen)
 	s.clientKeys.Lead(s.leader.leading)
 	s.openEndpoints(s.raftServers())
 	s.clients.Notify(s.leader.heartbeats)
@@ -232,7 +232,7 @@ func (s *Server) Stats() map[string]map[string]string {
 	}
 	if s.clients != nil {
 		out["serf_clients"] = s.clients.Stats()
-		nomad["clients_in_doubt_since"] = since(s.leader.heartbeats.Storm())
+		nomad["clients_in_doubt_since"] = since(s.leader.heartbeats.MassFailure())
 	}
 	return out
 }

@@ -234,7 +234,7 @@ func knock(t *testing.T, s *Server, pair *certs.Pair, proto byte) bool {
 
 // Whose certificate has expired, is of another authority, or of a role that is not for what it asks, is refused on RPC and on
 // Raft; each fault is logged once, however often it comes, and nothing comes of it.
-func TestStrangersOverTLS(t *testing.T) {
+func TestUnknownPeersOverTLS(t *testing.T) {
 	log := &lines{}
 	ours, theirs := newAuthority(t), newAuthority(t)
 	s := startWith(t, "", func(c *Config) { logged(log)(c); c.TLS = ours.secure("server", "global", true) })

@@ -36,9 +36,9 @@ type virtualChecks struct {
 
 // What a writer was told of its entry.
 const (
-	fateTold    = "acknowledged"
-	fateOpen    = "left open"
-	fateRefused = "refused"
+	fateReported = "acknowledged"
+	fateOpen     = "left open"
+	fateRefused  = "refused"
 )
 
 // deed is one entry of a writer, of which there is no second.
@@ -136,7 +136,7 @@ func (v *virtualChecks) done(d *deed) {
 	defer v.mu.Unlock()
 	v.deeds = append(v.deeds, d)
 	v.counts["writes "+d.fate]++
-	if d.fate == fateTold {
+	if d.fate == fateReported {
 		v.acked = max(v.acked, d.index)
 		if d.kind == structs.LogJobRegister && d.index > v.jobAt {
 			v.job, v.jobAt = d.id, d.index
@@ -145,7 +145,7 @@ func (v *virtualChecks) done(d *deed) {
 }
 
 // told is the highest index that somebody was told by now.
-func (v *virtualChecks) told() uint64 {
+func (v *virtualChecks) notices() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.acked
@@ -193,11 +193,11 @@ func (v *virtualChecks) states(names []string, snaps []*state.Snapshot) {
 			v.fail("%s: %s: %s %s: %s", names[i], f.Rule, f.Kind, f.ID, f.What)
 		}
 	}
-	v.promises(names, snaps)
+	v.votes(names, snaps)
 }
 
-// promises looks whether what writers were told is so.
-func (v *virtualChecks) promises(names []string, snaps []*state.Snapshot) {
+// votes looks whether what writers were told is so.
+func (v *virtualChecks) votes(names []string, snaps []*state.Snapshot) {
 	v.mu.Lock()
 	deeds := slices.Clone(v.deeds)
 	v.mu.Unlock()
@@ -212,9 +212,9 @@ func (v *virtualChecks) kept(d *deed, names []string, snaps []*state.Snapshot) {
 	for i, snap := range snaps {
 		at := d.created(snap)
 		switch {
-		case d.fate == fateTold && at == 0:
+		case d.fate == fateReported && at == 0:
 			v.fail("%s: %s has it not", d, names[i])
-		case d.fate == fateTold && d.index > 0 && at != d.index:
+		case d.fate == fateReported && d.index > 0 && at != d.index:
 			v.fail("%s: %s has it of index %d", d, names[i], at)
 		case d.fate == fateRefused && at > 0:
 			v.fail("%s: %s has it all the same, of index %d", d, names[i], at)
@@ -241,7 +241,7 @@ func (c *virtualCluster) lives(among []int, what string) {
 			ok := false
 			c.servers[i].use(func(l *virtualLife) {
 				if l.leader.leading() {
-					ok = c.write(l, c.servers[i].cfg.Name, c.dice) == fateTold
+					ok = c.write(l, c.servers[i].cfg.Name, c.dice) == fateReported
 				}
 			})
 			if ok {
@@ -289,16 +289,16 @@ func (c *virtualCluster) settleAlike() {
 		}
 		same := len(snaps) == len(c.servers) && leading == 1 && established == 1
 		for _, snap := range snaps {
-			same = same && snap.Index() == snaps[0].Index() && snap.Index() >= c.checks.told()
+			same = same && snap.Index() == snaps[0].Index() && snap.Index() >= c.checks.notices()
 		}
 		if same {
 			c.checks.states(names, snaps)
 			return
 		}
 	}
-	c.checks.fail("for %s not all servers have come as far as each other, or not one alone leads (told: %d; %s)", alike, c.checks.told(), c.describe())
+	c.checks.fail("for %s not all servers have come as far as each other, or not one alone leads (told: %d; %s)", alike, c.checks.notices(), c.describe())
 	if len(snaps) > 0 {
-		c.checks.promises(names, snaps)
+		c.checks.votes(names, snaps)
 	}
 }
 

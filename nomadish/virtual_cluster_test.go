@@ -151,7 +151,7 @@ func (c *virtualCluster) start(i int) {
 		return store, fsm.New(writer, store, s.cfg.Logger.Named("fsm"))
 	}
 	store, plain := fresh()
-	var machine raft.BatchingFSM = &witness{FSM: plain, checks: c.checks, server: s.cfg.Name}
+	var machine raft.BatchingFSM = &prober{FSM: plain, checks: c.checks, server: s.cfg.Name}
 	if c.machine != nil {
 		machine = c.machine(i, machine)
 	}
@@ -164,7 +164,7 @@ func (c *virtualCluster) start(i int) {
 		raftnode.Transport{Transport: end, WithPreVote: end, WithClose: end}, machine, func() raft.FSM { _, m := fresh(); return m })
 	c.must(err)
 	l := &virtualLife{Node: n, store: store, disk: disk}
-	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualAsker{c, s}, worker.NewTypicals(), nil)
+	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualCaller{c, s}, worker.NewTypicals(), nil)
 	l.mux = s.endpoints(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -255,21 +255,21 @@ func (c *virtualCluster) end() {
 	c.net.late.Wait()
 }
 
-// witness is a server's FSM that tells what it is to apply.
-type witness struct {
+// prober is a server's FSM that tells what it is to apply.
+type prober struct {
 	*fsm.FSM
 	checks *virtualChecks
 	server string
 }
 
 // Apply implements raft.FSM.
-func (w *witness) Apply(l *raft.Log) any {
+func (w *prober) Apply(l *raft.Log) any {
 	w.checks.applied(w.server, l)
 	return w.FSM.Apply(l)
 }
 
 // ApplyBatch implements raft.BatchingFSM.
-func (w *witness) ApplyBatch(logs []*raft.Log) []any {
+func (w *prober) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
 		w.checks.applied(w.server, l)
 	}
@@ -296,19 +296,19 @@ func (*virtualMembers) Subscribe() (<-chan struct{}, func()) { return make(chan 
 // ForceLeave implements quorum.Leaver.
 func (*virtualMembers) ForceLeave(string, bool) error { return errors.New("nobody leaves") }
 
-// virtualAsker asks other servers past Raft, on the same network.
-type virtualAsker struct {
+// virtualCaller asks other servers past Raft, on the same network.
+type virtualCaller struct {
 	c    *virtualCluster
 	from *virtualServer
 }
 
 // Found implements quorum.Asker.
-func (*virtualAsker) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
+func (*virtualCaller) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
 	return nil, errors.New("the cluster is founded")
 }
 
 // RaftState implements quorum.Asker.
-func (a *virtualAsker) RaftState(_ context.Context, addr string, _ *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+func (a *virtualCaller) RaftState(_ context.Context, addr string, _ *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	to := raft.ServerAddress(addr)
 	if err := a.c.net.travel(a.from.addr, to); err != nil {
 		return nil, err

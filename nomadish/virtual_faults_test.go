@@ -47,7 +47,7 @@ func (c *virtualCluster) writeWithin(l *virtualLife, server string, d *dice, lim
 	index, err := l.Apply(ctx, kind, entry)
 	switch {
 	case err == nil:
-		done.fate, done.index = fateTold, index
+		done.fate, done.index = fateReported, index
 	case errors.Is(err, structs.ErrNothingDone):
 		done.fate = fateRefused
 	case structs.CodeOf(err) == structs.CodeInternal && !errors.Is(err, errOff) && !errors.Is(err, context.DeadlineExceeded):

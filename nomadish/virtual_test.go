@@ -41,7 +41,7 @@ func TestVirtual(t *testing.T) {
 				for _, what := range c.checks.found() {
 					t.Errorf("seed %d: %s", seed, what)
 				}
-				for what, least := range map[string]int{"writes " + fateTold: 100, "terms led": 2, "reads": 100, "pipelined": 10} { // order does not matter
+				for what, least := range map[string]int{"writes " + fateReported: 100, "terms led": 2, "reads": 100, "pipelined": 10} { // order does not matter
 					if c.checks.counts[what] < least {
 						t.Errorf("seed %d: only %d %s", seed, c.checks.counts[what], what)
 					}
@@ -104,8 +104,8 @@ func TestVirtualFindsFaults(t *testing.T) {
 				}
 			})
 			deeds := c.checks.deeds
-			deeds[len(deeds)-1].fate = fateTold // as if it had not waited
-			c.lives(others, "the others lead")  // else the entry may be committed yet
+			deeds[len(deeds)-1].fate = fateReported // as if it had not waited
+			c.lives(others, "the others lead")      // else the entry may be committed yet
 			c.mend("the leader is back", true)
 		}},
 		{"done after it was refused", "has it all the same", func(c *virtualCluster) {
@@ -133,7 +133,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 		{"a read of an old state", "answers a read", func(c *virtualCluster) {
 			c.found()
 			c.writes(3)
-			c.checks.done(&deed{kind: structs.LogJobRegister, id: "it-is-nowhere", fate: fateTold, index: 1 << 30})
+			c.checks.done(&deed{kind: structs.LogJobRegister, id: "it-is-nowhere", fate: fateReported, index: 1 << 30})
 			at := c.leads()
 			c.servers[at].use(func(l *virtualLife) { c.look(c.t.Context(), c.servers[at], l) })
 			c.checks.deeds, c.checks.acked = c.checks.deeds[:len(c.checks.deeds)-1], 0
@@ -165,7 +165,7 @@ func TestVirtualOldLeader(t *testing.T) {
 				c.slow(old)
 				c.found() // by the first, which leads then
 				c.servers[old].use(func(l *virtualLife) {
-					if c.write(l, c.servers[old].cfg.Name, c.dice) != fateTold {
+					if c.write(l, c.servers[old].cfg.Name, c.dice) != fateReported {
 						c.t.Fatal("the founder does not lead")
 					}
 				})

@@ -12,9 +12,9 @@ import (
 
 // workers are the workers of a server. How many there are, and what they take, may be changed while the server runs.
 type workers struct {
-	s         *Server
-	foresight *worker.Foresight
-	running   sync.WaitGroup // those that run, also those that were told to stop and finish what they hold
+	s       *Server
+	assumed *worker.Assumed
+	running sync.WaitGroup // those that run, also those that were told to stop and finish what they hold
 
 	mu     sync.Mutex
 	ctx    context.Context // of all of them; nil: before run
@@ -23,7 +23,7 @@ type workers struct {
 }
 
 func newWorkers(s *Server) *workers {
-	return &workers{s: s, foresight: worker.NewForesight(), stop: func() {}}
+	return &workers{s: s, assumed: worker.NewAssumed(), stop: func() {}}
 }
 
 // run runs workers as the configuration says, or as set was last told, until ctx ends and all of them have.
@@ -63,7 +63,7 @@ func (w *workers) start(n int, enabled []string) {
 	cfg, ctx := w.s.cfg, w.ctx
 	for range n {
 		one := worker.New(worker.Options{
-			Schedulers: enabled, NewID: NewID, Foresight: w.foresight, Typicals: w.s.typicals, Logger: cfg.Logger.Named("worker"),
+			Schedulers: enabled, NewID: NewID, Assumed: w.assumed, Typicals: w.s.typicals, Logger: cfg.Logger.Named("worker"),
 		}, leaderCalls{w.s}, w.s.store)
 		w.running.Go(func() { one.RunUntil(ctx, taking) })
 	}

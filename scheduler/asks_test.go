@@ -8,12 +8,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestShapesAreAlike: of what waits, only that is alike which fails for the same reasons on
+// TestRequestKeysAreAlike: of what waits, only that is alike which fails for the same reasons on
 // the same nodes.
-func TestShapesAreAlike(t *testing.T) {
+func TestRequestKeysAreAlike(t *testing.T) {
 	config := structs.DefaultSchedulerConfiguration()
 	plain := func(change ...func(*structs.Job)) *structs.Job {
-		return schedtest.Job(structs.JobTypeService, 2, append([]func(*structs.Job){asks(1, 500, 500)}, change...)...)
+		return schedtest.Job(structs.JobTypeService, 2, append([]func(*structs.Job){requests(1, 500, 500)}, change...)...)
 	}
 	yes, no := true, false
 	has := func(change ...func(*structs.Allocation)) []*structs.Allocation {
@@ -42,14 +42,14 @@ func TestShapesAreAlike(t *testing.T) {
 	gang := func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }
 	first := plain().TaskGroups[0].Name
 	// Nothing of a node that is not there fits, so that it helps only what any room may help.
-	helped := func(s *scheduler.Shape) bool { return s.Helped(scheduler.NewWorld(), "none") }
-	fresh := scheduler.ShapeOf(plain(), []string{first}, nil, config, false)
+	helped := func(s *scheduler.RequestKey) bool { return s.Helped(scheduler.NewWorld(), "none") }
+	fresh := scheduler.RequestKeyOf(plain(), []string{first}, nil, config, false)
 	if fresh.Key == "" || helped(&fresh) {
 		t.Fatalf("of a fresh job: %+v", fresh)
 	}
 	f := func(name string, alike, anywhere bool, job *structs.Job, groups []string, has []*structs.Allocation) {
 		t.Helper()
-		s := scheduler.ShapeOf(job, groups, has, config, false)
+		s := scheduler.RequestKeyOf(job, groups, has, config, false)
 		if (s.Key == fresh.Key) != alike || helped(&s) != anywhere || !alike && s.Key != "" {
 			t.Errorf("%s: alike %v, any room helps %v; want %v, %v", name, s.Key == fresh.Key, helped(&s), alike, anywhere)
 		}

@@ -14,8 +14,8 @@ import (
 // wrong is worth nothing.
 func checkPlan(w *scheduler.World, job *structs.Job, levels []structs.TopologyLevel, p *structs.Plan) error {
 	g := job.TaskGroups[0]
-	asked := g.Tasks[0].Resources.Devices
-	if len(asked) == 0 {
+	requested := g.Tasks[0].Resources.Devices
+	if len(requested) == 0 {
 		return nil
 	}
 	taken := map[string]bool{}
@@ -30,8 +30,8 @@ func checkPlan(w *scheduler.World, job *structs.Job, levels []structs.TopologyLe
 			for _, d := range in.Devices[g.Tasks[0].Name] {
 				ids = append(ids, d.DeviceIDs...)
 			}
-			if len(ids) != asked[0].Count {
-				return fmt.Errorf("an instance got %d GPUs, want %d", len(ids), asked[0].Count)
+			if len(ids) != requested[0].Count {
+				return fmt.Errorf("an instance got %d GPUs, want %d", len(ids), requested[0].Count)
 			}
 			for _, id := range ids {
 				if taken[id] {
@@ -39,7 +39,7 @@ func checkPlan(w *scheduler.World, job *structs.Job, levels []structs.TopologyLe
 				}
 				taken[id] = true
 			}
-			if t := asked[0].Topology; t != nil && t.Required && !underOne(n, t.Level, ids) {
+			if t := requested[0].Topology; t != nil && t.Required && !underOne(n, t.Level, ids) {
 				return fmt.Errorf("%v are not under one cell of level %q", ids, t.Level)
 			}
 			if g.Topology != nil && len(levels) > 0 {

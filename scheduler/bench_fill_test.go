@@ -6,8 +6,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// heldJobs is how many jobs hold a world that is all held.
-const heldJobs = 200
+// reservedJobs is how many jobs hold a world that is all held.
+const reservedJobs = 200
 
 // preemptConfig lets service and batch jobs take from lower bands.
 func preemptConfig() *structs.SchedulerConfiguration {
@@ -31,8 +31,8 @@ func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
 		task.Devices = []*structs.AllocatedDeviceResource{given}
 	}
 	job, shared := "filler", structs.AllocatedSharedResources{DiskMB: 10}
-	if b.fill == fillHeld {
-		of := b.rng.IntN(heldJobs)
+	if b.fill == fillReserved {
+		of := b.rng.IntN(reservedJobs)
 		job = fmt.Sprintf("filler-%d", of)
 		shared.Terms = &structs.AllocTerms{Priority: 1 + of%40, Submitted: uint64(of)} //nolint:gosec // not negative
 	}
@@ -46,7 +46,7 @@ func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
 }
 
 // fillNode lets run on node i what the world's fill says.
-func (b *builder) fillNode(i int, n *structs.Node, sh shape) {
+func (b *builder) fillNode(i int, n *structs.Node, sh layout) {
 	between := func(low, high int64) int64 { return low + b.rng.Int64N(high-low) }
 	// short leaves less than wanted of one of the two, and enough of the other.
 	short := func(ofMemory bool, byMost int64) {
@@ -58,7 +58,7 @@ func (b *builder) fillNode(i int, n *structs.Node, sh shape) {
 	}
 	either := b.rng.IntN(2) == 0
 	switch b.fill {
-	case fillHalf, fillFull, fillHeld:
+	case fillHalf, fillFull, fillReserved:
 		if sh.gpus > 0 {
 			b.fillGPUs(n, sh)
 		} else {
@@ -91,9 +91,9 @@ func (b *builder) fillNode(i int, n *structs.Node, sh shape) {
 	}
 }
 
-func (sh shape) mhz() int64 { return int64(sh.cores) * mhzPerCore }
+func (sh layout) mhz() int64 { return int64(sh.cores) * mhzPerCore }
 
-func (b *builder) all(sh shape) []int {
+func (b *builder) all(sh layout) []int {
 	gpus := make([]int, sh.gpus)
 	for i := range gpus {
 		gpus[i] = i
@@ -103,12 +103,12 @@ func (b *builder) all(sh shape) []int {
 
 // fillCPU runs allocations of an eighth to a half of the node, as much memory or
 // more or less, until the node is as full as wanted.
-func (b *builder) fillCPU(n *structs.Node, sh shape) {
+func (b *builder) fillCPU(n *structs.Node, sh layout) {
 	target := b.rng.Float64()
 	switch b.fill {
 	case fillFull:
 		target = 0.9 + 0.1*target
-	case fillHeld:
+	case fillReserved:
 		target = 1
 	}
 	cpu, memory := int64(target*float64(sh.mhz())), int64(target*float64(sh.memoryMB))
@@ -122,9 +122,9 @@ func (b *builder) fillCPU(n *structs.Node, sh shape) {
 }
 
 // fillGPUs leaves a number of GPUs free: any at half, mostly none when full.
-func (b *builder) fillGPUs(n *structs.Node, sh shape) {
+func (b *builder) fillGPUs(n *structs.Node, sh layout) {
 	free := b.rng.IntN(sh.gpus + 1)
-	if b.fill == fillHeld || b.fill == fillFull && b.rng.IntN(10) > 0 {
+	if b.fill == fillReserved || b.fill == fillFull && b.rng.IntN(10) > 0 {
 		free = 0
 	}
 	b.occupy(n, sh, 0, sh.gpus, free)
@@ -132,7 +132,7 @@ func (b *builder) fillGPUs(n *structs.Node, sh shape) {
 
 // occupy takes the GPUs from low on, but for so many that stay free, in pieces of
 // powers of two that lie as their switches do.
-func (b *builder) occupy(n *structs.Node, sh shape, low, count, free int) {
+func (b *builder) occupy(n *structs.Node, sh layout, low, count, free int) {
 	switch {
 	case free == count:
 	case count == 1 || free == 0 && b.rng.IntN(2) == 0:
@@ -147,7 +147,7 @@ func (b *builder) occupy(n *structs.Node, sh shape, low, count, free int) {
 }
 
 // runGPUs runs an allocation with these GPUs, and up to their part of the node.
-func (b *builder) runGPUs(n *structs.Node, sh shape, gpus []int) {
+func (b *builder) runGPUs(n *structs.Node, sh layout, gpus []int) {
 	part := float64(len(gpus)) / float64(sh.gpus) * (0.4 + 0.5*b.rng.Float64())
 	b.run(n, int64(part*float64(sh.mhz())), int64(part*float64(sh.memoryMB)), gpus...)
 }

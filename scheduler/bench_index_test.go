@@ -104,14 +104,14 @@ func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages 
 		}
 		pages = -c.Pages()
 	}
-	asks := make([]bucket.Vector, count)
-	for i := range asks {
-		asks[i] = x.need(fill)
+	requests := make([]bucket.Vector, count)
+	for i := range requests {
+		requests[i] = x.need(fill)
 	}
 	stop := stopwatch()
-	for i := range asks {
+	for i := range requests {
 		if !goOn {
-			c = x.Search(bucket.Query[int]{Need: asks[i]})
+			c = x.Search(bucket.Query[int]{Need: requests[i]})
 		}
 		if _, found := c.Next(&x.Index); !found {
 			tb.Fatal("nothing fits")

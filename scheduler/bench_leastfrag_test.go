@@ -12,7 +12,7 @@ import (
 // benchTypical is a mixture of asks as clusters with GPUs see them: mostly one GPU or a
 // part of one, with as much CPU and memory as suits.
 func benchTypical() *scheduler.Typical {
-	var asks []structs.TypicalAsk
+	var requests []structs.TypicalRequest
 	for i, a := range []struct{ gpus, share, weight int }{
 		{1, 0, 40}, {2, 0, 10}, {4, 0, 6}, {8, 0, 4}, {1, 250, 15}, {1, 500, 15}, {1, 800, 10},
 	} {
@@ -21,10 +21,10 @@ func benchTypical() *scheduler.Typical {
 			if a.share > 0 {
 				job.TaskGroups[0].Tasks[0].Resources.Devices[0].Share = a.share
 			}
-			asks = append(asks, structs.TypicalAsk{Job: job, Group: job.TaskGroups[0], Weight: int64(a.weight)})
+			requests = append(requests, structs.TypicalRequest{Job: job, Group: job.TaskGroups[0], Weight: int64(a.weight)})
 		}
 	}
-	return scheduler.NewTypical(asks)
+	return scheduler.NewTypical(requests)
 }
 
 // BenchmarkLeastFrag is the policy least-fragmentation: many instances of one job, and

@@ -43,7 +43,7 @@ func gpus(count int, level string) func(*structs.Job) {
 	return func(j *structs.Job) {
 		d := &structs.RequestedDevice{Name: "nvidia/gpu", Count: count}
 		if level != "" {
-			d.Topology = &structs.TopologyAsk{Level: level, Required: true}
+			d.Topology = &structs.TopologyConstraint{Level: level, Required: true}
 		}
 		j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{d}
 	}

@@ -24,13 +24,13 @@ type packer struct {
 	rng    *rand.Rand
 	jobs   uint64
 	allocs []*structs.Allocation // that run
-	holder map[string]string     // allocation by GPU
+	owner  map[string]string     // allocation by GPU
 }
 
 func newPacker(tb testing.TB, nodes int, kind string, seed uint64) *packer {
 	return &packer{
 		tb: tb, w: worldSpec{"dgx", fillNone, nodes, 0}.build(), nodes: nodes, kind: kind,
-		rng: rand.New(rand.NewPCG(seed, 7)), holder: map[string]string{},
+		rng: rand.New(rand.NewPCG(seed, 7)), owner: map[string]string{},
 	}
 }
 
@@ -56,10 +56,10 @@ func (p *packer) started(a *structs.Allocation, want int) {
 		p.tb.Fatalf("allocation %s got %v, want %d GPUs", a.ID, ids, want)
 	}
 	for _, id := range ids {
-		if p.holder[id] != "" {
-			p.tb.Fatalf("%s is given to %s and to %s", id, p.holder[id], a.ID)
+		if p.owner[id] != "" {
+			p.tb.Fatalf("%s is given to %s and to %s", id, p.owner[id], a.ID)
 		}
-		p.holder[id] = a.ID
+		p.owner[id] = a.ID
 	}
 	p.allocs = append(p.allocs, a)
 }
@@ -80,7 +80,7 @@ func (p *packer) end() {
 	p.allocs[i] = p.allocs[last]
 	p.allocs = p.allocs[:last]
 	for _, id := range deviceIDs(&a) {
-		delete(p.holder, id)
+		delete(p.owner, id)
 	}
 	a.ClientStatus = structs.AllocClientComplete
 	e := p.w.Edit()
@@ -96,21 +96,21 @@ func (p *packer) oneGPU(most int, alike bool) {
 		n, cpu, memory = 1+p.rng.IntN(min(16, most)), 500*(1+p.rng.IntN(32)), 1024*(1+p.rng.IntN(64))
 	}
 	if got := p.register(n, 1, cpu, memory); got != n {
-		p.tb.Fatalf("%d of %d one-GPU instances found room with %d GPUs held", got, n, len(p.holder))
+		p.tb.Fatalf("%d of %d one-GPU instances found room with %d GPUs held", got, n, len(p.owner))
 	}
 }
 
 // fill registers one-GPU jobs until so many GPUs are held.
-func (p *packer) fill(held int, alike bool) {
-	for len(p.holder) < held {
-		p.oneGPU(held-len(p.holder), alike)
+func (p *packer) fill(reserved int, alike bool) {
+	for len(p.owner) < reserved {
+		p.oneGPU(reserved-len(p.owner), alike)
 	}
 }
 
 // mixed registers jobs of one instance and 1, 2, 4 or 8 GPUs until so many are held, or
 // the first that finds no room.
-func (p *packer) mixed(held int) {
-	for len(p.holder) < held && p.register(1, 1<<p.rng.IntN(4), 1000, 4096) == 1 {
+func (p *packer) mixed(reserved int) {
+	for len(p.owner) < reserved && p.register(1, 1<<p.rng.IntN(4), 1000, 4096) == 1 {
 		continue
 	}
 }
@@ -127,11 +127,11 @@ func (p *packer) wholeNodes() (fits int) {
 // churn lets jobs of one GPU arrive and end at random, about as many held as at first:
 // the further from that, the likelier the way back.
 func (p *packer) churn(events int) {
-	target := len(p.holder)
+	target := len(p.owner)
 	pull := float64(p.nodes*gpusPerNode) / 40 // GPUs away from it at which only the way back is left
 	for range events {
-		away := float64(len(p.holder)-target) / pull
-		if p.rng.Float64() < 0.5-away/2 && len(p.holder) < p.nodes*gpusPerNode {
+		away := float64(len(p.owner)-target) / pull
+		if p.rng.Float64() < 0.5-away/2 && len(p.owner) < p.nodes*gpusPerNode {
 			p.oneGPU(1, true)
 		} else {
 			p.end()
@@ -160,7 +160,7 @@ func BenchmarkPacking(b *testing.B) {
 				p := newPacker(b, nodes, kind, seed)
 				p.fill(nodes*gpusPerNode*percent/100, events > 0 || seed%2 == 0)
 				p.churn(events)
-				ideal := (nodes*gpusPerNode - len(p.holder)) / gpusPerNode
+				ideal := (nodes*gpusPerNode - len(p.owner)) / gpusPerNode
 				got := p.wholeNodes()
 				fits, ofIdeal = min(fits, float64(got)), min(ofIdeal, 100*float64(got)/float64(ideal))
 			}
@@ -179,15 +179,15 @@ func BenchmarkPacking(b *testing.B) {
 		for b.Loop() {
 			seed++
 			p := newPacker(b, nodes, structs.JobTypeBatch, seed)
-			held := nodes * gpusPerNode * 3 / 4
-			p.mixed(held)
+			reserved := nodes * gpusPerNode * 3 / 4
+			p.mixed(reserved)
 			for range 10_000 / 8 {
 				for range 4 {
 					p.end()
 				}
-				p.mixed(held)
+				p.mixed(reserved)
 			}
-			ideal := (nodes*gpusPerNode - len(p.holder)) / gpusPerNode
+			ideal := (nodes*gpusPerNode - len(p.owner)) / gpusPerNode
 			ofIdeal = min(ofIdeal, 100*float64(p.wholeNodes())/float64(ideal))
 		}
 		b.ReportMetric(ofIdeal, "%-of-ideal")

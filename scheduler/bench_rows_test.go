@@ -14,9 +14,9 @@ import (
 
 const manyInstances = 10_000
 
-func eachSize(shape, fill string, racks int, of ...int) (out []worldSpec) {
+func eachSize(layout, fill string, racks int, of ...int) (out []worldSpec) {
 	for _, n := range sizes(of...) {
-		if s := (worldSpec{shape, fill, n, racks}); !slices.Contains(out, s) {
+		if s := (worldSpec{layout, fill, n, racks}); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -43,7 +43,7 @@ func BenchmarkMany(b *testing.B) {
 	gpuWorlds := slices.Concat(eachSize("dgx", fillNone, 0, 1000, 10_000, 100_000),
 		eachSize("dgx", fillHalf, 0, 1000, 10_000), eachSize("mixed", fillHalf, 0, 10_000))
 	for _, s := range gpuWorlds {
-		for _, ask := range []struct {
+		for _, request := range []struct {
 			row, level string
 			gpus       int
 		}{
@@ -52,13 +52,13 @@ func BenchmarkMany(b *testing.B) {
 		} {
 			n := min(manyInstances, s.nodes/2)
 			switch {
-			case s.shape == "mixed":
+			case s.layout == "mixed":
 				n = s.nodes / 20 // few nodes have so many
 			case s.fill == fillHalf:
 				n = s.nodes / 4 // about as many sockets again are free
 			}
-			bench(b, ask.row, newDecision(benchJob(service, n, gpus(ask.gpus, ask.level)), n), s)
-			if ask.row == "gpu-1" {
+			bench(b, request.row, newDecision(benchJob(service, n, gpus(request.gpus, request.level)), n), s)
+			if request.row == "gpu-1" {
 				bench(b, "gpu-1-batch", newDecision(benchJob(batch, n, gpus(1, "")), n), s)
 			}
 		}
@@ -88,7 +88,7 @@ func BenchmarkGang(b *testing.B) {
 	}
 	job := benchJob(structs.JobTypeBatch, size, gpus(8, ""), func(j *structs.Job) {
 		g := j.TaskGroups[0]
-		g.Gang, g.Topology = &structs.Gang{}, &structs.TopologyAsk{Level: "rack", Required: true}
+		g.Gang, g.Topology = &structs.Gang{}, &structs.TopologyConstraint{Level: "rack", Required: true}
 	})
 	d := newDecision(job, size)
 	d.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
@@ -125,24 +125,24 @@ func BenchmarkSingle(b *testing.B) {
 // evaluations of one instance each, on what the one before left, and many instances at once.
 func BenchmarkPreempt(b *testing.B) {
 	high := func(j *structs.Job) { j.Priority = 90 }
-	const asks = 100
+	const requests = 100
 	for _, s := range slices.Concat(
-		eachSize("small", fillHeld, 0, 1000, 10_000, 100_000), eachSize("dgx", fillHeld, 0, 1000, 10_000), eachSize("mixed", fillHeld, 0, 10_000),
+		eachSize("small", fillReserved, 0, 1000, 10_000, 100_000), eachSize("dgx", fillReserved, 0, 1000, 10_000), eachSize("mixed", fillReserved, 0, 10_000),
 	) {
 		kinds := map[string]func(*structs.Job){"plain": volume(1000, 1024)}
-		if s.shape != "small" {
+		if s.layout != "small" {
 			kinds = map[string]func(*structs.Job){"gpu-1": gpus(1, ""), "gpu-2-of-a-switch": gpus(2, structs.LevelPCIe)}
 		}
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			b.Run(fmt.Sprintf("one/%s-%s", kind, s), func(b *testing.B) {
 				d := newDecision(benchJob(structs.JobTypeService, 1, kinds[kind], high), 1)
 				d.config = *preemptConfig()
-				d.measure(b, worlds.get(s), asks, "evaluation", 1)
+				d.measure(b, worlds.get(s), requests, "evaluation", 1)
 			})
 			b.Run(fmt.Sprintf("many/%s-%s", kind, s), func(b *testing.B) {
-				d := newDecision(benchJob(structs.JobTypeService, asks, kinds[kind], high), asks)
+				d := newDecision(benchJob(structs.JobTypeService, requests, kinds[kind], high), requests)
 				d.config = *preemptConfig()
-				d.measure(b, worlds.get(s), 1, "placement", asks)
+				d.measure(b, worlds.get(s), 1, "placement", requests)
 			})
 		}
 	}
@@ -155,17 +155,17 @@ func BenchmarkGrowth(b *testing.B) {
 	if testing.Short() {
 		small, large = 500, 1000
 	}
-	type ask struct {
-		row, shape, oneFits string
-		change              []func(*structs.Job)
+	type request struct {
+		row, requestKey, oneFits string
+		change                   []func(*structs.Job)
 	}
-	asks := []ask{
+	requests := []request{
 		{"plain", "small", oneFits, nil},
 		{"gpu", "dgx", oneFits4GPU, []func(*structs.Job){gpus(4, "")}},
 		{"topology", "dgx", oneFitsPCIe, []func(*structs.Job){gpus(2, structs.LevelPCIe)}},
 	}
 	for _, fill := range []string{fillNone, fillFull, "one"} {
-		for _, a := range asks {
+		for _, a := range requests {
 			f, count := fill, small/2
 			switch fill {
 			case "one":
@@ -176,7 +176,7 @@ func BenchmarkGrowth(b *testing.B) {
 					a.change = []func(*structs.Job){volume(100, 64)}
 				}
 			}
-			on := [2]worldSpec{{a.shape, f, small, 0}, {a.shape, f, large, 0}}
+			on := [2]worldSpec{{a.requestKey, f, small, 0}, {a.requestKey, f, large, 0}}
 			if fill != "one" {
 				growth(b, fmt.Sprintf("many/%s-%s", a.row, f), on, benchJob(structs.JobTypeService, count, a.change...), 1)
 			}

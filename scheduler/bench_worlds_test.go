@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// shape is what nodes that are alike have.
-type shape struct {
+// layout is what nodes that are alike have.
+type layout struct {
 	name     string
 	cores    int
 	memoryMB int64
@@ -23,16 +23,16 @@ type shape struct {
 const mhzPerCore = 2000
 
 var (
-	small = shape{name: "small", cores: 4, memoryMB: 8 << 10}
-	big   = shape{name: "big", cores: 128, memoryMB: 512 << 10}
-	gpu1  = shape{name: "gpu1", cores: 16, memoryMB: 64 << 10, model: "T4", gpus: 1, sockets: 1, switches: 1}
-	gpu2  = shape{name: "gpu2", cores: 32, memoryMB: 128 << 10, model: "A10", gpus: 2, sockets: 1, switches: 1}
-	gpu4  = shape{name: "gpu4", cores: 64, memoryMB: 256 << 10, model: "A100", gpus: 4, sockets: 2, switches: 1}
-	dgx   = shape{name: "dgx", cores: 128, memoryMB: 2 << 20, model: "H100", gpus: 8, sockets: 2, switches: 2}
+	small = layout{name: "small", cores: 4, memoryMB: 8 << 10}
+	big   = layout{name: "big", cores: 128, memoryMB: 512 << 10}
+	gpu1  = layout{name: "gpu1", cores: 16, memoryMB: 64 << 10, model: "T4", gpus: 1, sockets: 1, switches: 1}
+	gpu2  = layout{name: "gpu2", cores: 32, memoryMB: 128 << 10, model: "A10", gpus: 2, sockets: 1, switches: 1}
+	gpu4  = layout{name: "gpu4", cores: 64, memoryMB: 256 << 10, model: "A100", gpus: 4, sockets: 2, switches: 1}
+	dgx   = layout{name: "dgx", cores: 128, memoryMB: 2 << 20, model: "H100", gpus: 8, sockets: 2, switches: 2}
 )
 
 // mixture is the shapes of the mixed worlds; those named twice are twice as common.
-var mixture = []shape{small, small, big, gpu1, gpu2, gpu2, gpu4, dgx, dgx}
+var mixture = []layout{small, small, big, gpu1, gpu2, gpu2, gpu4, dgx, dgx}
 
 // Fills: what runs in a world before anything is measured.
 const (
@@ -45,7 +45,7 @@ const (
 	oneFits4GPU = "one-fits-4-gpus"
 	oneFitsPCIe = "one-fits-2-gpus-of-a-switch"
 	// All is held by jobs of priorities 1 to 40, by up to eight on a node.
-	fillHeld = "held"
+	fillReserved = "held"
 	// One rack is free; in each other, one node in eight has a GPU taken.
 	oneRackFree = "one-rack-free"
 	// The hard ones: one node fits hardMHz and hardMemoryMB, the others nearly do.
@@ -62,9 +62,9 @@ const (
 
 // worldSpec names a world. The same one is the same world in every process.
 type worldSpec struct {
-	shape string // a shape's name, or "mixed"
-	fill  string
-	nodes int
+	layout string // a shape's name, or "mixed"
+	fill   string
+	nodes  int
 	// racks is how many racks the nodes are dealt to; negative: racks of so many
 	// nodes, in order; 0: the nodes name no rack.
 	racks int
@@ -78,7 +78,7 @@ func (s worldSpec) String() string {
 	case s.racks < 0:
 		racks = fmt.Sprintf("-racks-of-%d", -s.racks)
 	}
-	return fmt.Sprintf("%s-%s%s/nodes=%s", s.shape, s.fill, racks, thousands(s.nodes))
+	return fmt.Sprintf("%s-%s%s/nodes=%s", s.layout, s.fill, racks, thousands(s.nodes))
 }
 
 func thousands(n int) string {
@@ -127,11 +127,11 @@ type builder struct {
 
 func (s worldSpec) build() *scheduler.World {
 	b := &builder{worldSpec: s, rng: rand.New(rand.NewPCG(1, 2)), edit: scheduler.NewWorld().Edit(), protos: map[string]*structs.Node{}}
-	if s.fill == fillHeld {
+	if s.fill == fillReserved {
 		b.edit.Configure(preemptConfig())
 	}
 	for i := range s.nodes {
-		sh := b.shapeOf(i)
+		sh := b.layoutOf(i)
 		n := b.node(i, sh)
 		if i == s.nodes/2 && b.onlyOne() || b.inFreeRack(i) {
 			if sh.gpus == 0 {
@@ -147,7 +147,7 @@ func (s worldSpec) build() *scheduler.World {
 }
 
 func (b *builder) onlyOne() bool {
-	return !slices.Contains([]string{fillNone, fillHalf, fillFull, fillHeld, oneRackFree}, b.fill)
+	return !slices.Contains([]string{fillNone, fillHalf, fillFull, fillReserved, oneRackFree}, b.fill)
 }
 
 // inFreeRack tells whether node i is in the one rack that is free.
@@ -164,9 +164,9 @@ func roomier(n *structs.Node) *structs.Node {
 	return &c
 }
 
-func (b *builder) shapeOf(i int) shape {
+func (b *builder) layoutOf(i int) layout {
 	for _, sh := range mixture {
-		if sh.name == b.shape {
+		if sh.name == b.layout {
 			return sh
 		}
 	}
@@ -174,7 +174,7 @@ func (b *builder) shapeOf(i int) shape {
 }
 
 // node makes node i. Nodes of one shape and rack share all that does not differ.
-func (b *builder) node(i int, sh shape) *structs.Node {
+func (b *builder) node(i int, sh layout) *structs.Node {
 	rack := ""
 	switch {
 	case b.racks > 0:
@@ -199,7 +199,7 @@ func (b *builder) node(i int, sh shape) *structs.Node {
 }
 
 // proto is a node of the shape without name and GPUs of its own.
-func (sh shape) proto(rack string) *structs.Node {
+func (sh layout) proto(rack string) *structs.Node {
 	cores := make([]uint16, sh.cores)
 	for i := range cores {
 		cores[i] = uint16(i) //nolint:gosec // a few
@@ -233,7 +233,7 @@ func (sh shape) proto(rack string) *structs.Node {
 
 // devices are the GPUs of a node in the order of its tree: the first two are under
 // the first switch of the first socket.
-func (sh shape) devices(node string) ([]*structs.NodeDeviceResource, *structs.NodeTopology) {
+func (sh layout) devices(node string) ([]*structs.NodeDeviceResource, *structs.NodeTopology) {
 	d := &structs.NodeDeviceResource{Vendor: "nvidia", Type: "gpu", Name: sh.model, Attributes: map[string]*structs.Attribute{}}
 	t := &structs.NodeTopology{}
 	perSwitch := sh.gpus / (sh.sockets * sh.switches)

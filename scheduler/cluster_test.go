@@ -151,15 +151,15 @@ func (c *cluster) evaluate(ev *structs.Evaluation) *structs.Plan {
 		c.t.Fatalf("the same input gave another plan (%v):\n%s\n%s", err, asJSON(c.t, plan), asJSON(c.t, again))
 	}
 	e := c.w.Edit()
-	holds, refused, why := scheduler.Judge(e, plan)
+	reservations, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("the World that a plan was made on refuses it: %v, %s", refused, why)
 	}
-	if len(holds.Place) != len(plan.Place) || len(holds.Stop) != len(plan.Stop) || len(holds.Evals) != len(plan.Evals) {
+	if len(reservations.Place) != len(plan.Place) || len(reservations.Stop) != len(plan.Stop) || len(reservations.Evals) != len(plan.Evals) {
 		c.t.Fatalf("not all of the plan holds")
 	}
 	judged := e.World()
-	c.commit(holds)
+	c.commit(reservations)
 	if diff := judged.Diff(c.w); diff != nil {
 		c.t.Fatalf("judging and committing differ: %v", diff)
 	}
@@ -346,7 +346,7 @@ func (c *cluster) rebuilt() *scheduler.World {
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
-	for _, h := range world.Holds(c.w).All { // no table has them
+	for _, h := range world.Reservations(c.w).All { // no table has them
 		e.Reserve(&structs.Reservation{
 			NodeID: h.NodeID, Namespace: h.Namespace, JobID: h.Job, Group: h.Group, CPU: h.Amount.CPU, MemoryMB: h.Amount.MemoryMB,
 			DiskMB: h.Amount.DiskMB, Cores: h.Cores, Devices: h.Devices, DueAt: h.Due, ExpiresAt: h.Expires,

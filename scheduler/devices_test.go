@@ -53,11 +53,11 @@ func (c *cluster) run(id string, j *structs.Job) {
 		c.t.Fatal(err)
 	}
 	e := c.w.Edit()
-	holds, refused, why := scheduler.Judge(e, plan)
+	reservations, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}
-	c.commit(holds)
+	c.commit(reservations)
 	for k, a := range allocs {
 		c.allocs[k] = a
 	}
@@ -108,17 +108,17 @@ func TestTopologyOfAnInstance(t *testing.T) {
 	c := newCluster(t)
 	c.node("n", schedtest.EightGPUs)
 	c.run("ones", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1}))
-	c.run("three", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 3, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}))
+	c.run("three", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 3, Topology: &structs.TopologyConstraint{Level: "socket", Required: true}}))
 	c.wantGPUs("n: 0 gpu", "n: 4,5,6 socket")
 	// Free are 1, 2 and 3, and 7: no switch has two but the second.
-	c.run("pair", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie", Required: true}}))
+	c.run("pair", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyConstraint{Level: "pcie", Required: true}}))
 	c.wantGPUs("n: 0 gpu", "n: 2,3 pcie", "n: 4,5,6 socket")
 	if m := c.done.FailedTGAllocs["g"]; m == nil || m.DimensionExhausted["devices: no free cell of level pcie for 2"] != 1 {
 		t.Errorf("explained as %+v", m)
 	}
-	c.run("preferred", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyAsk{Level: "pcie"}}))
+	c.run("preferred", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 2, Topology: &structs.TopologyConstraint{Level: "pcie"}}))
 	c.wantGPUs("n: 0 gpu", "n: 1,7 node", "n: 2,3 pcie", "n: 4,5,6 socket")
-	c.run("unknown", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "nvlink", Required: true}}))
+	c.run("unknown", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyConstraint{Level: "nvlink", Required: true}}))
 	if c.done.QueuedAllocations["g"] != 1 {
 		t.Error("a level that no node has was given")
 	}
@@ -152,7 +152,7 @@ func TestShares(t *testing.T) {
 }
 
 // Several asks of several tasks each get devices of their own.
-func TestSeveralDeviceAsks(t *testing.T) {
+func TestSeveralDeviceRequests(t *testing.T) {
 	c := newCluster(t)
 	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {
 		n.NodeResources.Devices = append(n.NodeResources.Devices, &structs.NodeDeviceResource{

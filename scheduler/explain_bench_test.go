@@ -14,7 +14,7 @@ import (
 func BenchmarkExplain(b *testing.B) {
 	rack := func(j *structs.Job) {
 		j.TaskGroups[0].Gang = &structs.Gang{}
-		j.TaskGroups[0].Topology = &structs.TopologyAsk{Level: "rack", Required: true}
+		j.TaskGroups[0].Topology = &structs.TopologyConstraint{Level: "rack", Required: true}
 	}
 	for _, row := range []struct {
 		name  string

@@ -37,12 +37,12 @@ func (c *cluster) settle() map[string]int {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	holds, refused, why := scheduler.Judge(c.w.Edit(), plan)
+	reservations, refused, why := scheduler.Judge(c.w.Edit(), plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}
 	c.seed++
-	c.commit(holds)
+	c.commit(reservations)
 	return plan.Evals[0].QueuedAllocations
 }
 

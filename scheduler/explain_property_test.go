@@ -24,14 +24,14 @@ func TestExplainCountsAndHelps(t *testing.T) {
 			c.setNode(schedtest.DrawAnyNode(rt, fmt.Sprintf("n%d", i)))
 		}
 		for i := range rapid.IntRange(0, 3).Draw(rt, "others") {
-			j := schedtest.DrawAskingJob(rt)
+			j := schedtest.DrawRequestingJob(rt)
 			j.Priority = rapid.SampledFrom([]int{10, 50, 90}).Draw(rt, "priority")
 			c.submit(fmt.Sprint("other", i), j)
 		}
 		if rapid.Bool().Draw(rt, "somebody leaves") {
 			c.client(func(a *structs.Allocation) bool { return rapid.Bool().Draw(rt, "this one") }, c.ended(false))
 		}
-		c.submit("j", schedtest.DrawAskingJob(rt))
+		c.submit("j", schedtest.DrawRequestingJob(rt))
 		x := c.explain()
 		g := x.Group("g")
 		if queued := c.copyOf().settle()["g"]; queued != g.Missing-g.PlacedNow {
@@ -183,7 +183,7 @@ func dumbKind(d *structs.RequestedDevice, have *structs.NodeDeviceResource) bool
 
 func (c *cluster) dumbLacks(n *structs.Node) (out []string) {
 	add := func(r string) { out = append(out, r) }
-	cpu, memory, held, ports := n.NodeResources.Cpu.CpuShares, n.NodeResources.Memory.MemoryMB, map[string]int{}, map[int]bool{}
+	cpu, memory, reserved, ports := n.NodeResources.Cpu.CpuShares, n.NodeResources.Memory.MemoryMB, map[string]int{}, map[int]bool{}
 	for _, a := range c.sorted() {
 		if a.NodeID != n.ID || a.Terminal() {
 			continue
@@ -197,9 +197,9 @@ func (c *cluster) dumbLacks(n *structs.Node) (out []string) {
 		for _, d := range r.Tasks["t"].Devices {
 			for _, id := range d.DeviceIDs {
 				if d.Share == 0 {
-					held[id] += 1000
+					reserved[id] += 1000
 				}
-				held[id] += d.Share
+				reserved[id] += d.Share
 			}
 		}
 	}
@@ -223,10 +223,10 @@ func (c *cluster) dumbLacks(n *structs.Node) (out []string) {
 				if !one.Healthy || !dumbKind(d, have) {
 					continue
 				}
-				if held[one.ID] == 0 {
+				if reserved[one.ID] == 0 {
 					free++
 				}
-				part = max(part, 1000-held[one.ID])
+				part = max(part, 1000-reserved[one.ID])
 			}
 			most = max(most, free)
 		}

@@ -107,8 +107,8 @@ func TestExplainReasons(t *testing.T) {
 			c.submit("a", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
 			c.submit("b", schedtest.GPUJob(2, structs.RequestedDevice{Name: "gpu", Count: 1}))
 			c.client(func(a *structs.Allocation) bool { return a.JobID == "a" }, c.ended(false))
-			c.submit("c", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyAsk{Level: "socket"}}))
-		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 5, Topology: &structs.TopologyAsk{Level: "socket", Required: true}}),
+			c.submit("c", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Topology: &structs.TopologyConstraint{Level: "socket"}}))
+		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 5, Topology: &structs.TopologyConstraint{Level: "socket", Required: true}}),
 			[]want{{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonCell, "socket", 1}}, structs.RemedyTopology},
 		{"share", func(c *cluster) {
 			c.node("g0", schedtest.EightGPUs)
@@ -340,7 +340,7 @@ func TestExplainAllOrNothing(t *testing.T) {
 		for i := range 3 {
 			c.node(fmt.Sprint("n", i), sized(1000, 1000))
 		}
-		c.submit("j", schedtest.Job(structs.JobTypeBatch, 5, asks(50, 1000, 1000), change))
+		c.submit("j", schedtest.Job(structs.JobTypeBatch, 5, requests(50, 1000, 1000), change))
 		g := c.explain().Group("g")
 		if len(g.Waits) != 1 || g.Waits[0].Kind != structs.ReasonAllAtOnce || g.Waits[0].Instances != 5 || !strings.Contains(g.Waits[0].Text, says) {
 			t.Errorf("told: %s", asJSON(t, g.Waits))
@@ -407,11 +407,11 @@ func TestExplainPartial(t *testing.T) {
 		t.Helper()
 		c := preempting(t)
 		nodes(c, 2)
-		c.submit("low", schedtest.Job(structs.JobTypeService, 1, asks(10, 4000, 10)))
+		c.submit("low", schedtest.Job(structs.JobTypeService, 1, requests(10, 4000, 10)))
 		if others > 0 {
-			c.submit("high", schedtest.Job(structs.JobTypeService, others, asks(90, 4000, 10)))
+			c.submit("high", schedtest.Job(structs.JobTypeService, others, requests(90, 4000, 10)))
 		}
-		c.submit("j", schedtest.Job(structs.JobTypeBatch, count, asks(50, 4000, 10), func(j *structs.Job) { j.Partial = partial }))
+		c.submit("j", schedtest.Job(structs.JobTypeBatch, count, requests(50, 4000, 10), func(j *structs.Job) { j.Partial = partial }))
 		g := c.explain().Group("g")
 		if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool { return w.Kind == structs.ReasonPreemption && strings.Contains(w.Text, says) }) {
 			t.Errorf("%s: told %s, not %q", partial, asJSON(t, g.Waits), says)
@@ -431,9 +431,9 @@ func TestExplainPartial(t *testing.T) {
 func TestExplainPartialOfGang(t *testing.T) {
 	c := preempting(t)
 	nodes(c, 2)
-	c.submit("low", schedtest.Job(structs.JobTypeService, 1, asks(10, 4000, 10)))
-	c.submit("high", schedtest.Job(structs.JobTypeService, 1, asks(90, 4000, 10)))
-	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2, asks(50, 4000, 10), func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{} }))
+	c.submit("low", schedtest.Job(structs.JobTypeService, 1, requests(10, 4000, 10)))
+	c.submit("high", schedtest.Job(structs.JobTypeService, 1, requests(90, 4000, 10)))
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2, requests(50, 4000, 10), func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{} }))
 	g := c.explain().Group("g")
 	if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool {
 		return strings.Contains(w.Text, "1 allocation of lower bands than its own (50 to 50) hold would not be enough for all of the gang")

@@ -28,8 +28,8 @@ func BenchmarkFailing(b *testing.B) {
 		}
 		spec := worldSpec{"mixed", fillNone, nodes, 0}
 		for _, row := range []struct {
-			name string
-			ask  []func(*structs.Job)
+			name    string
+			request []func(*structs.Job)
 		}{
 			{"volume", []func(*structs.Job){volume(256_000, 600<<10)}},
 			{"gpus-8", []func(*structs.Job){gpus(8, "")}},
@@ -40,7 +40,7 @@ func BenchmarkFailing(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/shared/nodes=%s", row.name, thousands(nodes)), func(b *testing.B) {
 				plan, _ := newDecision(benchJob(structs.JobTypeService, 8*nodes, volume(100, 100), share(700)), anyNumber).on(b, worlds.get(spec))
 				world := commit(b, worlds.get(spec), plan)
-				benchFailing(b, world, benchJob(structs.JobTypeService, 1, append([]func(*structs.Job){volume(200, 200)}, row.ask...)...))
+				benchFailing(b, world, benchJob(structs.JobTypeService, 1, append([]func(*structs.Job){volume(200, 200)}, row.request...)...))
 			})
 		}
 	}

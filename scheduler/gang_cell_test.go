@@ -13,7 +13,7 @@ import (
 
 func inLevel(level string, required bool) func(*structs.Job) {
 	return func(j *structs.Job) {
-		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
+		schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: level, Required: required}
 	}
 }
 
@@ -83,7 +83,7 @@ func TestGangFindsTheCellWithRoom(t *testing.T) {
 	c.w = c.rebuilt()
 	// Free: 0, 2, 6 and 7 of n; 4 to 7 of o.
 	c.run("scattered", gangJob(structs.JobTypeService, 1, 2, inLevel("socket", true), func(j *structs.Job) {
-		schedtest.Task(j).Resources.Devices[0].Topology = &structs.TopologyAsk{Level: "pcie", Required: true}
+		schedtest.Task(j).Resources.Devices[0].Topology = &structs.TopologyConstraint{Level: "pcie", Required: true}
 	}))
 	if got := c.gpus(); !slices.Contains(got, "n: 6,7 pcie") {
 		t.Fatalf("given %v", got)
@@ -111,7 +111,7 @@ func TestGangUnderTheNextCellOfANode(t *testing.T) {
 		n.NodeResources.Devices[0].Instances[4].Healthy = true
 	})
 	c.register(gangJob(structs.JobTypeService, 1, 2, inLevel("socket", true), withPeer(1), func(j *structs.Job) {
-		pcie := &structs.TopologyAsk{Level: "pcie", Required: true}
+		pcie := &structs.TopologyConstraint{Level: "pcie", Required: true}
 		schedtest.Task(j).Resources.Devices[0].Topology = pcie
 		j.TaskGroups[1].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1, Topology: pcie}}
 		schedtest.Group(j).Count = 1

@@ -331,19 +331,19 @@ func TestGangRefusedIsRefusedWhole(t *testing.T) {
 		t.Fatalf("%d placed, %d stopped, %v", placed(plan), len(plan.Stop), err)
 	}
 	otherAlloc(c, "n04", 4000)
-	holds, refused, why, after := judge(c, plan)
+	reservations, refused, why, after := judge(c, plan)
 	if !slices.Contains(refused, "n04") || why == "" {
 		t.Errorf("refused %v because %q", refused, why)
 	}
-	if n := len(holds.Place) + len(holds.Stop) + len(holds.Update) + len(holds.Evals); n != 0 || after.Diff(c.w) != nil {
+	if n := len(reservations.Place) + len(reservations.Stop) + len(reservations.Update) + len(reservations.Evals); n != 0 || after.Diff(c.w) != nil {
 		t.Errorf("%d parts hold: %v", n, after.Diff(c.w))
 	}
 	again, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(again) != 0 || len(again.Stop) != 3 {
 		t.Fatalf("%d placed, %d stopped, %v", placed(again), len(again.Stop), err)
 	}
-	if holds, refused, _, _ := judge(c, again); len(refused) != 0 || len(holds.Stop) != 3 {
-		t.Errorf("refused %v, %d stops hold", refused, len(holds.Stop))
+	if reservations, refused, _, _ := judge(c, again); len(refused) != 0 || len(reservations.Stop) != 3 {
+		t.Errorf("refused %v, %d stops hold", refused, len(reservations.Stop))
 	}
 }
 
@@ -369,9 +369,9 @@ func TestGangMemberComesBesideOthersOnly(t *testing.T) {
 		for _, id := range plan.Beside[0][:gone] {
 			e.DeleteAlloc(id, c.allocs[id].NodeID)
 		}
-		holds, refused, why := scheduler.Judge(e, plan)
-		if whole := gone < 2; (len(holds.Place) == 1) != whole || (len(refused) == 0) != whole || strings.Contains(why, "gang is gone") == whole {
-			t.Errorf("%d of the others are gone: %d batches hold, refused %v: %s", gone, len(holds.Place), refused, why)
+		reservations, refused, why := scheduler.Judge(e, plan)
+		if whole := gone < 2; (len(reservations.Place) == 1) != whole || (len(refused) == 0) != whole || strings.Contains(why, "gang is gone") == whole {
+			t.Errorf("%d of the others are gone: %d batches hold, refused %v: %s", gone, len(reservations.Place), refused, why)
 		}
 	}
 }

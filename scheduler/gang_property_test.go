@@ -30,7 +30,7 @@ func drawGang(t *rapid.T) *structs.Job {
 func drawGangSpec(t *rapid.T, j *structs.Job, groups int) {
 	first := schedtest.Group(j).Copy()
 	j.TaskGroups = nil
-	topology := rapid.SampledFrom([]*structs.TopologyAsk{
+	topology := rapid.SampledFrom([]*structs.TopologyConstraint{
 		nil, {Level: "rack"}, {Level: "node"}, {Level: "rack", Required: true}, {Level: "rack", Required: true},
 		{Level: "pod", Required: true}, {Level: "socket", Required: true},
 	}).Draw(t, "topology")
@@ -210,12 +210,12 @@ func contended(t *rapid.T, c *cluster, ev *structs.Evaluation) {
 	ids := slices.Sorted(maps.Keys(c.nodes))
 	c.changeNode(rapid.SampledFrom(ids).Draw(t, "lost"), down)
 	e := c.w.Edit()
-	holds, refused, _ := scheduler.Judge(e, plan)
-	if plan.AllAtOnce && len(refused) > 0 && len(holds.Place)+len(holds.Stop)+len(holds.Update)+len(holds.Evals) > 0 {
-		t.Fatalf("a part of a gang's plan holds: %+v", holds)
+	reservations, refused, _ := scheduler.Judge(e, plan)
+	if plan.AllAtOnce && len(refused) > 0 && len(reservations.Place)+len(reservations.Stop)+len(reservations.Update)+len(reservations.Evals) > 0 {
+		t.Fatalf("a part of a gang's plan holds: %+v", reservations)
 	}
 	judged := e.World()
-	c.commit(holds)
+	c.commit(reservations)
 	if diff := judged.Diff(c.w); diff != nil {
 		t.Fatalf("judging and committing differ: %v", diff)
 	}
@@ -245,23 +245,23 @@ func checkGangPlan(t *rapid.T, c *cluster, before map[string]*structs.Allocation
 // one member; there is none too many, but of members that have completed. A gang of all
 // keeps its ranks.
 func checkRanks(t *rapid.T, c *cluster) {
-	holders, done := map[int]string{}, 0
+	owners, done := map[int]string{}, 0
 	rigid, all := true, 0
 	for _, g := range feasible.GangsOf(c.job)[c.job.TaskGroups[0].Name].Groups {
 		rigid, all = rigid && g.Rigid, all+g.Group.Count
 	}
 	for _, a := range c.finished(c.job) {
 		if done++; sameGang(a.Job, c.job) {
-			holders[a.Gang.Rank] = a.Name
+			owners[a.Gang.Rank] = a.Name
 		}
 	}
 	for _, b := range c.last.Place {
 		for i, in := range b.Instances {
 			name := b.Allocation(i).Name
-			if other := holders[in.Rank]; other != "" && other != name {
+			if other := owners[in.Rank]; other != "" && other != name {
 				t.Fatalf("%s gets rank %d, which %s has", name, in.Rank, other)
 			}
-			holders[in.Rank] = name
+			owners[in.Rank] = name
 			if b.Gang.Size != len(b.Gang.Hosts) || in.Rank >= b.Gang.Size || b.Gang.Hosts[in.Rank] == "" {
 				t.Fatalf("%s, rank %d, is told %+v", name, in.Rank, b.Gang)
 			}
@@ -387,7 +387,7 @@ func checkWaits(t *rapid.T, c *cluster, live int) {
 	}) {
 		return // whether that counts depends on more than can be seen here
 	}
-	held := slices.ContainsFunc(c.sorted(), func(a *structs.Allocation) bool {
+	reserved := slices.ContainsFunc(c.sorted(), func(a *structs.Allocation) bool {
 		return feasible.Value(a.DesiredTransition.MigrateDisablePlacement) ||
 			(a.ClientStatus == structs.AllocClientFailed && !a.ServerTerminal() && a.NextAllocation == "")
 	})
@@ -399,7 +399,7 @@ func checkWaits(t *rapid.T, c *cluster, live int) {
 			c.done.FailedTGAllocs[g.Group.Name].NodesEvaluated > 0 {
 			t.Fatalf("%d of %s wait for nothing", n, g.Group.Name)
 		}
-		if have := c.there(c.job, g.Group.Name); have+n < g.Group.Count && !held {
+		if have := c.there(c.job, g.Group.Name); have+n < g.Group.Count && !reserved {
 			t.Fatalf("%d of %s are there and %d wait, of %d", have, g.Group.Name, n, g.Group.Count)
 		}
 	}
@@ -428,28 +428,28 @@ func freeSockets(c *cluster, n *structs.Node) map[string]int {
 
 // roomFor is a dumb second opinion: it adds up how often a plain member fits on the
 // nodes of one domain.
-func roomFor(c *cluster, g *feasible.GangGroup, want *structs.TopologyAsk) bool {
+func roomFor(c *cluster, g *feasible.GangGroup, want *structs.TopologyConstraint) bool {
 	if len(g.Group.Constraints)+len(g.Group.Networks) > 0 {
 		return false
 	}
-	ask := g.Group.Tasks[0].Resources
+	request := g.Group.Tasks[0].Resources
 	sums := map[string]int{}
 	for id, n := range c.nodes {
 		if !n.Ready() {
 			continue
 		}
 		s, _ := world.NodeStates(c.w).Get(id)
-		fit := int(s.Free().CPU) / ask.CPU
-		fit = min(fit, int(s.Free().MemoryMB)/ask.MemoryMB, int(s.Free().DiskMB)/10)
-		if len(ask.Devices) > 0 && want != nil && want.Required && want.Level == "socket" {
+		fit := int(s.Free().CPU) / request.CPU
+		fit = min(fit, int(s.Free().MemoryMB)/request.MemoryMB, int(s.Free().DiskMB)/10)
+		if len(request.Devices) > 0 && want != nil && want.Required && want.Level == "socket" {
 			for socket, free := range freeSockets(c, n) { // the best of them counts
 				if socket != "" {
-					sums[id] = max(sums[id], min(fit, free/ask.Devices[0].Count))
+					sums[id] = max(sums[id], min(fit, free/request.Devices[0].Count))
 				}
 			}
 			continue
 		}
-		if len(ask.Devices) > 0 {
+		if len(request.Devices) > 0 {
 			free := 0
 			for _, d := range n.NodeResources.Devices {
 				for _, one := range d.Instances {
@@ -463,7 +463,7 @@ func roomFor(c *cluster, g *feasible.GangGroup, want *structs.TopologyAsk) bool 
 					free = 0 // nobody runs: see the caller
 				}
 			}
-			fit = min(fit, free/ask.Devices[0].Count)
+			fit = min(fit, free/request.Devices[0].Count)
 		}
 		domain := "anywhere"
 		switch {

@@ -17,7 +17,7 @@ func TestGangOnOneNodeOfItsCandidates(t *testing.T) {
 	c.racks(decide.MaxNodesTried + 4)
 	last := fmt.Sprintf("n%02d", decide.MaxNodesTried+4)
 	c.register(gangJob(structs.JobTypeService, 2, 2, func(j *structs.Job) {
-		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "node", Required: true}
+		schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: "node", Required: true}
 		schedtest.Group(j).Candidates = []string{last}
 	}))
 	c.eval()
@@ -61,7 +61,7 @@ func TestGangAtALevelThatFewNodesReport(t *testing.T) {
 		}
 	})
 	c.register(gangJob(structs.JobTypeService, 2, 2, func(j *structs.Job) {
-		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "tray", Required: true}
+		schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: "tray", Required: true}
 	}))
 	c.eval()
 	c.wantLive(2)

@@ -53,7 +53,7 @@ func gangJob(kind string, count, gpus int, change ...func(*structs.Job)) *struct
 
 func inRack(required bool) func(*structs.Job) {
 	return func(j *structs.Job) {
-		schedtest.Group(j).Topology = &structs.TopologyAsk{Level: "rack", Required: required}
+		schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: "rack", Required: required}
 	}
 }
 
@@ -316,7 +316,7 @@ func TestGangLevels(t *testing.T) {
 		c.levels()
 		c.register(gangJob(structs.JobTypeService, count, gpus, func(j *structs.Job) {
 			if level != "" {
-				schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: required}
+				schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: level, Required: required}
 			}
 		}))
 		c.eval()
@@ -356,7 +356,7 @@ func TestGangSaysWhatLevelItLacks(t *testing.T) {
 		c.racks(1, 1, 1, 1, 1)
 		c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}
 		c.register(gangJob(structs.JobTypeService, 2, 8, func(j *structs.Job) {
-			schedtest.Group(j).Topology = &structs.TopologyAsk{Level: level, Required: true}
+			schedtest.Group(j).Topology = &structs.TopologyConstraint{Level: level, Required: true}
 		}))
 		c.eval()
 		c.wantReason("g", want)

@@ -41,12 +41,12 @@ func (c *cluster) starve(id string, j *structs.Job, since time.Time) *structs.Pl
 	}
 	c.allocs = others
 	e := c.w.Edit()
-	holds, refused, why := scheduler.Judge(e, plan)
+	reservations, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v %s", refused, why)
 	}
 	judged := e.World()
-	c.commit(holds)
+	c.commit(reservations)
 	if diff := judged.Diff(c.w); diff != nil {
 		c.t.Fatalf("judging and committing differ: %v", diff)
 	}
@@ -135,7 +135,7 @@ func TestReservationEnds(t *testing.T) {
 	if p := c.starve("big", stopped, start); len(p.Unreserve) != 1 || len(p.Reserve) != 0 {
 		t.Fatalf("when its job is stopped: unreserved %v, reserved %+v", p.Unreserve, p.Reserve)
 	}
-	if n, known := world.NodeStates(c.w).Get("a"); !known || n.Hold != nil {
+	if n, known := world.NodeStates(c.w).Get("a"); !known || n.Reservation != nil {
 		t.Error("the reservation is still there")
 	}
 }
@@ -245,7 +245,7 @@ func TestReservationsOfAGang(t *testing.T) {
 	}
 	gang := func() *structs.Job {
 		j := limited(2, 0)
-		schedtest.Group(j).Gang, schedtest.Group(j).Topology = &structs.Gang{}, &structs.TopologyAsk{Level: "rack", Required: true}
+		schedtest.Group(j).Gang, schedtest.Group(j).Topology = &structs.Gang{}, &structs.TopologyConstraint{Level: "rack", Required: true}
 		j.Canonicalize()
 		return j
 	}
@@ -295,8 +295,8 @@ func TestReservationsOfAGang(t *testing.T) {
 	}
 	// So are all when nobody may reserve any more.
 	c.config.ReservationAfter = -1
-	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || world.Holds(c.w).Len() != 0 {
-		t.Errorf("reserved %v, and %d are there", p.Reserve, world.Holds(c.w).Len())
+	if p := c.starve("gang", gang(), start); len(p.Reserve) != 0 || world.Reservations(c.w).Len() != 0 {
+		t.Errorf("reserved %v, and %d are there", p.Reserve, world.Reservations(c.w).Len())
 	}
 }
 

@@ -23,10 +23,10 @@ func otherAlloc(c *cluster, node string, mhz int64) {
 	c.w = e.World()
 }
 
-func judge(c *cluster, plan *structs.Plan) (holds *structs.JudgedPlan, refused []string, why string, after *scheduler.World) {
+func judge(c *cluster, plan *structs.Plan) (reservations *structs.JudgedPlan, refused []string, why string, after *scheduler.World) {
 	e := c.w.Edit()
-	holds, refused, why = scheduler.Judge(e, plan)
-	return holds, refused, why, e.World()
+	reservations, refused, why = scheduler.Judge(e, plan)
+	return reservations, refused, why, e.World()
 }
 
 func TestJudgeRefusesAFullNodeAndKeepsTheOthers(t *testing.T) {
@@ -40,20 +40,20 @@ func TestJudgeRefusesAFullNodeAndKeepsTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	otherAlloc(c, "n00", 3600)
-	holds, refused, why, after := judge(c, plan)
-	if len(refused) != 1 || refused[0] != "n00" || !strings.Contains(why, "cpu") || len(holds.Evals) != 0 {
-		t.Errorf("refused %v because %q; %d evaluations hold", refused, why, len(holds.Evals))
+	reservations, refused, why, after := judge(c, plan)
+	if len(refused) != 1 || refused[0] != "n00" || !strings.Contains(why, "cpu") || len(reservations.Evals) != 0 {
+		t.Errorf("refused %v because %q; %d evaluations hold", refused, why, len(reservations.Evals))
 	}
-	if n := len(holds.Place[0].Instances); n != 1 || after.Used("n01").CPU != 500 || after.Used("n00").CPU != 3600 {
+	if n := len(reservations.Place[0].Instances); n != 1 || after.Used("n01").CPU != 500 || after.Used("n00").CPU != 3600 {
 		t.Errorf("%d placed, used %+v, %+v", n, after.Used("n00"), after.Used("n01"))
 	}
 	if len(plan.Place[0].Instances) != 2 {
 		t.Error("judging changed the plan")
 	}
 	plan.AllAtOnce = true
-	holds, _, _, after = judge(c, plan)
-	if len(holds.Place) != 0 || after.Diff(c.w) != nil {
-		t.Errorf("all at once, but %d hold: %v", len(holds.Place), after.Diff(c.w))
+	reservations, _, _, after = judge(c, plan)
+	if len(reservations.Place) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("all at once, but %d hold: %v", len(reservations.Place), after.Diff(c.w))
 	}
 }
 
@@ -68,14 +68,14 @@ func TestJudgeKeepsTheOldWhenTheNewIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds, refused, _, after := judge(c, plan)
-	if len(refused) != 0 || len(holds.Stop) != 2 || after.Used("n00").CPU != 1500 {
+	reservations, refused, _, after := judge(c, plan)
+	if len(refused) != 0 || len(reservations.Stop) != 2 || after.Used("n00").CPU != 1500 {
 		t.Fatalf("the plan does not count on its own stops: %v, %+v", refused, after.Used("n00"))
 	}
 	otherAlloc(c, "n00", 3000)
-	holds, refused, _, after = judge(c, plan)
-	if len(refused) != 1 || len(holds.Stop) != 0 || after.Diff(c.w) != nil {
-		t.Errorf("refused %v, but %d stops hold: %v", refused, len(holds.Stop), after.Diff(c.w))
+	reservations, refused, _, after = judge(c, plan)
+	if len(refused) != 1 || len(reservations.Stop) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("refused %v, but %d stops hold: %v", refused, len(reservations.Stop), after.Diff(c.w))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.changeNode("n00", change)
-		if holds, refused, why, _ := judge(c, plan); len(refused) != 1 || len(holds.Place) != 0 || !strings.Contains(why, want) {
+		if reservations, refused, why, _ := judge(c, plan); len(refused) != 1 || len(reservations.Place) != 0 || !strings.Contains(why, want) {
 			t.Errorf("refused %v because %q, want %q", refused, why, want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestJudgeRefusesNodesThatTakeNothing(t *testing.T) {
 	}
 }
 
-func TestJudgeKeepsFollowUpsOfStopsThatHold(t *testing.T) {
+func TestJudgeKeepsFollowUpsOfStopsThatReservation(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
 	c.register(schedtest.Job(structs.JobTypeService, 2))
@@ -135,9 +135,9 @@ func TestJudgeKeepsFollowUpsOfStopsThatHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	otherAlloc(c, "n00", 3400)
-	holds, refused, _, _ := judge(c, plan)
-	if len(refused) != 1 || len(holds.Evals) != 1 || holds.Evals[0].WaitUntil.IsZero() || holds.Stop[0].FollowupEvalID != holds.Evals[0].ID {
-		t.Errorf("refused %v, evaluations %+v", refused, holds.Evals)
+	reservations, refused, _, _ := judge(c, plan)
+	if len(refused) != 1 || len(reservations.Evals) != 1 || reservations.Evals[0].WaitUntil.IsZero() || reservations.Stop[0].FollowupEvalID != reservations.Evals[0].ID {
+		t.Errorf("refused %v, evaluations %+v", refused, reservations.Evals)
 	}
 }
 
@@ -152,9 +152,9 @@ func TestJudgeResourcesUpdatedInPlace(t *testing.T) {
 		r := a.AllocatedResources.Copy()
 		r.Tasks["t"].Cpu.CpuShares = mhz
 		plan := &structs.Plan{Update: []*structs.AllocInPlace{{AllocID: a.ID, Resources: r}}}
-		holds, refused, _, after := judge(c, plan)
-		if fits != (len(holds.Update) == 1) || fits != (len(refused) == 0) || fits != (after.Used("n00").CPU == mhz) {
-			t.Errorf("%d MHz: %d hold, refused %v, used %+v", mhz, len(holds.Update), refused, after.Used("n00"))
+		reservations, refused, _, after := judge(c, plan)
+		if fits != (len(reservations.Update) == 1) || fits != (len(refused) == 0) || fits != (after.Used("n00").CPU == mhz) {
+			t.Errorf("%d MHz: %d hold, refused %v, used %+v", mhz, len(reservations.Update), refused, after.Used("n00"))
 		}
 	}
 	f(4000, true)
@@ -174,9 +174,9 @@ func TestJudgeKeepsTheOldWhenItsSuccessorElsewhereIsRefused(t *testing.T) {
 		t.Fatalf("%d placed, %d stopped, %v", placed(plan), len(plan.Stop), err)
 	}
 	otherAlloc(c, "b", 3000)
-	holds, refused, _, after := judge(c, plan)
-	if len(refused) != 1 || len(holds.Stop) != 0 || after.Diff(c.w) != nil {
-		t.Errorf("refused %v, but %d stops hold", refused, len(holds.Stop))
+	reservations, refused, _, after := judge(c, plan)
+	if len(refused) != 1 || len(reservations.Stop) != 0 || after.Diff(c.w) != nil {
+		t.Errorf("refused %v, but %d stops hold", refused, len(reservations.Stop))
 	}
 }
 
@@ -202,13 +202,13 @@ func TestJudgeLetsGoWhatMovesAway(t *testing.T) {
 		}
 	}
 	otherAlloc(c, old.NodeID, 3600)
-	holds, refused, _, after := judge(c, &structs.Plan{
+	reservations, refused, _, after := judge(c, &structs.Plan{
 		Namespace: "default", JobID: "j",
 		Stop:  []*structs.AllocStop{{AllocID: old.ID, DesiredStatus: structs.AllocDesiredStop}},
 		Place: []*structs.PlacementBatch{batch(to, old.ID, "s1"), batch(old.NodeID, "", "s2")},
 	})
-	if len(refused) != 1 || refused[0] != old.NodeID || len(holds.Place) != 1 || len(holds.Stop) != 1 {
-		t.Errorf("refused %v, %d placed, %d stopped", refused, len(holds.Place), len(holds.Stop))
+	if len(refused) != 1 || refused[0] != old.NodeID || len(reservations.Place) != 1 || len(reservations.Stop) != 1 {
+		t.Errorf("refused %v, %d placed, %d stopped", refused, len(reservations.Place), len(reservations.Stop))
 	}
 	if after.Used(to).CPU != 500 || after.Used(old.NodeID).CPU != 3600 {
 		t.Errorf("used %+v, %+v", after.Used(to), after.Used(old.NodeID))
@@ -243,9 +243,9 @@ func TestJudgeRefusesWhatCountsOnAStopThatIsKeptBack(t *testing.T) {
 			Stop:  []*structs.AllocStop{stop("other-a"), stop("other-b")},
 			Place: []*structs.PlacementBatch{batch("a", "new", 2000, ""), batch("b", "to-b", 3000, "other-a"), batch("c", "to-c", 3000, "other-b")},
 		}
-		holds, refused, _, after := judge(&c, plan)
-		if len(refused) != wantRefused || len(holds.Place) != wantPlaced || len(holds.Stop) != wantStops {
-			t.Errorf("refused %v, %d batches and %d stops hold", refused, len(holds.Place), len(holds.Stop))
+		reservations, refused, _, after := judge(&c, plan)
+		if len(refused) != wantRefused || len(reservations.Place) != wantPlaced || len(reservations.Stop) != wantStops {
+			t.Errorf("refused %v, %d batches and %d stops hold", refused, len(reservations.Place), len(reservations.Stop))
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			if used := after.Used(id).CPU; used > 4000 {

@@ -35,7 +35,7 @@ func TestPackingOutlastsChurn(t *testing.T) {
 			p := newPacker(t, packedNodes, structs.JobTypeBatch, uint64(seed))
 			p.fill(packedNodes*gpusPerNode*3/4, true)
 			p.churn(churnEvents)
-			ideal := (p.nodes*gpusPerNode - len(p.holder)) / gpusPerNode
+			ideal := (p.nodes*gpusPerNode - len(p.owner)) / gpusPerNode
 			if got := p.wholeNodes(); got*10 < ideal*9 {
 				t.Fatalf("%d eight-GPU jobs fit, want 90%% of %d", got, ideal)
 			}

@@ -89,7 +89,7 @@ func step(t *rapid.T, c *cluster) {
 // index is held twice, and of a counted group holders and queued make up count.
 func wanted(t *rapid.T, c *cluster) {
 	names := map[string]string{}
-	holders := 0
+	owners := 0
 	for _, a := range c.sorted() {
 		if !isLive(a) {
 			continue
@@ -103,7 +103,7 @@ func wanted(t *rapid.T, c *cluster) {
 		}
 		names[key] = a.ID
 		if a.TaskGroup == "g" {
-			holders++
+			owners++
 		}
 	}
 	if m := c.done.FailedTGAllocs["g"]; m != nil && !c.job.PerNode() && m.NodesFiltered+m.NodesExhausted != m.NodesEvaluated {
@@ -120,8 +120,8 @@ func wanted(t *rapid.T, c *cluster) {
 		}
 	}
 	queued := c.done.QueuedAllocations["g"]
-	if g := schedtest.Group(c.job); holders > g.Count || (holders+queued < g.Count-len(waiting)) {
-		t.Fatalf("%d holders, %d queued, %d waiting, want %d", holders, queued, len(waiting), g.Count)
+	if g := schedtest.Group(c.job); owners > g.Count || (owners+queued < g.Count-len(waiting)) {
+		t.Fatalf("%d holders, %d queued, %d waiting, want %d", owners, queued, len(waiting), g.Count)
 	}
 	if queued > 0 && c.done.FailedTGAllocs["g"] == nil {
 		t.Fatalf("%d are queued without a reason", queued)
@@ -153,9 +153,9 @@ func TestJudgeOnAnotherWorld(t *testing.T) {
 		}
 		e := c.w.Edit()
 		for _, plan := range plans {
-			holds, refused, why := scheduler.Judge(e, plan)
+			reservations, refused, why := scheduler.Judge(e, plan)
 			n := 0
-			for _, b := range holds.Place {
+			for _, b := range reservations.Place {
 				n += len(b.Instances)
 				for _, in := range b.Instances {
 					if slices.Contains(refused, b.Nodes[in.Node].ID) {
@@ -166,7 +166,7 @@ func TestJudgeOnAnotherWorld(t *testing.T) {
 			if (len(refused) > 0) != (why != "") || (len(refused) == 0 && n != placed(plan)) || (plan.AllAtOnce && n != 0 && n != placed(plan)) {
 				rt.Fatalf("%d of %d hold, refused %v, %q", n, placed(plan), refused, why)
 			}
-			c.commit(holds)
+			c.commit(reservations)
 		}
 		if diff := e.World().Diff(c.rebuilt()); diff != nil {
 			rt.Fatal(diff)

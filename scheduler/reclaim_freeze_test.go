@@ -8,8 +8,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// freezing lets a node say which drivers can freeze their tasks ("1") and which cannot ("0").
-func freezing(says map[string]string) func(*structs.Node) {
+// suspending lets a node say which drivers can freeze their tasks ("1") and which cannot ("0").
+func suspending(says map[string]string) func(*structs.Node) {
 	return func(n *structs.Node) {
 		for driver, can := range says {
 			n.Attributes[structs.AttrDriverSuspend(driver)] = can
@@ -17,16 +17,16 @@ func freezing(says map[string]string) func(*structs.Node) {
 	}
 }
 
-// TestReclaimSuspendsOnlyWhatCanBeFrozen: where the node says that a driver of the victim
+// TestReclaimSuspendsOnlyWhatCanBeSuspended: where the node says that a driver of the victim
 // cannot freeze, it is requeued, and its description says why.
-func TestReclaimSuspendsOnlyWhatCanBeFrozen(t *testing.T) {
+func TestReclaimSuspendsOnlyWhatCanBeSuspended(t *testing.T) {
 	f := func(drivers string, says map[string]string, suspends bool) {
 		t.Helper()
 		c := preempting(t)
-		c.node("n", sized(100, 100), freezing(says))
+		c.node("n", sized(100, 100), suspending(says))
 		terms := structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Drivers: drivers}
 		ids := c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1, terms: terms}, 1, "n")
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(4, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(4, 50, 50)))
 		c.eval()
 		want, reclaim := structs.AllocDesiredEvict, structs.ReclaimRequeue
 		if suspends {
@@ -58,11 +58,11 @@ func TestReclaimSuspendsGangWholeOrNot(t *testing.T) {
 			if id == cannot {
 				can = "0"
 			}
-			c.node(id, sized(100, 100), freezing(map[string]string{"x": can}))
+			c.node(id, sized(100, 100), suspending(map[string]string{"x": can}))
 			terms := structs.AllocTerms{Gang: "g", GangMin: 2, Reclaim: structs.ReclaimSuspend, Drivers: "x"}
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: terms}, 1, id)
 		}
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(4, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(4, 50, 50)))
 		c.eval()
 		if len(c.last.Stop) != 2 {
 			t.Fatalf("%d of the gang's two members give way", len(c.last.Stop))

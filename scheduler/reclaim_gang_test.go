@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// holds lets another job hold all GPUs of a node.
-func (c *cluster) holds(node string, priority int) {
+// reservations lets another job hold all GPUs of a node.
+func (c *cluster) reservations(node string, priority int) {
 	ids := c.runs(other{job: fmt.Sprint("p", priority), priority: priority, cpu: 1, mem: 1}, 1, node)
 	a := c.allocs[ids[0]].Copy()
 	d := &structs.AllocatedDeviceResource{Vendor: "nvidia", Type: "gpu", Name: "h100"}
@@ -34,7 +34,7 @@ func TestReclaimForGang(t *testing.T) {
 		c.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
 		c.racks(2, 2, 2) // n01 n02, n03 n04, n05 n06
 		fill(c)
-		c.register(gangJob(structs.JobTypeBatch, 2, 8, inRack(true), asks(50, 1, 1), func(j *structs.Job) {
+		c.register(gangJob(structs.JobTypeBatch, 2, 8, inRack(true), requests(50, 1, 1), func(j *structs.Job) {
 			schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 8}}
 		}))
 		plan := c.eval()
@@ -53,7 +53,7 @@ func TestReclaimForGang(t *testing.T) {
 	all := func(c *cluster, priorities ...int) {
 		for i, p := range priorities {
 			if p > 0 {
-				c.holds(fmt.Sprintf("n%02d", i+1), p)
+				c.reservations(fmt.Sprintf("n%02d", i+1), p)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func TestReclaimGangWhole(t *testing.T) {
 			c.node(id, sized(100, 100))
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: least}}, 1, id)
 		}
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 50, 50)))
 		c.eval()
 		c.wantTaken(map[string]int{"gang": want})
 		for _, s := range c.last.Stop {
@@ -89,14 +89,14 @@ func TestReclaimGangWhole(t *testing.T) {
 // that was to make room runs on, on other nodes too; and the other way round nothing is
 // placed if a victim is of the newcomer's band by then.
 func TestReclaimJudgedTogether(t *testing.T) {
-	f := func(change func(c *cluster, e *scheduler.Edit), holds bool) {
+	f := func(change func(c *cluster, e *scheduler.Edit), reservations bool) {
 		t.Helper()
 		c := preempting(t)
 		for _, id := range []string{"a", "b"} {
 			c.node(id, sized(100, 100))
 			c.runs(other{job: "gang", priority: 1, cpu: 100, mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: 2}}, 1, id)
 		}
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 50, 50)))
 		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil || len(plan.Stop) != 2 {
 			t.Fatal(err, len(plan.Stop))
@@ -112,10 +112,10 @@ func TestReclaimJudgedTogether(t *testing.T) {
 				evals++
 			}
 		}
-		if holds != (len(got.Place) == 1) || holds != (len(got.Stop) == 2) || holds != (evals == 1) {
-			t.Fatalf("%d placed, %d taken back, %d evaluations (%s); want all %v", len(got.Place), len(got.Stop), evals, why, holds)
+		if reservations != (len(got.Place) == 1) || reservations != (len(got.Stop) == 2) || reservations != (evals == 1) {
+			t.Fatalf("%d placed, %d taken back, %d evaluations (%s); want all %v", len(got.Place), len(got.Stop), evals, why, reservations)
 		}
-		if diff := before.Diff(e.World()); !holds && diff != nil {
+		if diff := before.Diff(e.World()); !reservations && diff != nil {
 			t.Fatalf("nothing holds, and the World has changed: %v", diff)
 		}
 	}

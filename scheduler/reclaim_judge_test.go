@@ -30,7 +30,7 @@ func TestReclaimJudgedInPart(t *testing.T) {
 				c.runs(other{job: fmt.Sprint("gang-", i), priority: 1, cpu: 100 / int64(len(gangs)-1), mem: 1, terms: structs.AllocTerms{Gang: "g", GangMin: least}}, 1, id)
 			}
 		}
-		c.register(schedtest.Job(structs.JobTypeService, 4, asks(50, 100, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 4, requests(50, 100, 50)))
 		plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 		if err != nil || len(plan.Stop) != 2*len(gangs) || placed(plan) != 4 {
 			t.Fatalf("%d taken back, %d placed, %v", len(plan.Stop), placed(plan), err)
@@ -38,19 +38,19 @@ func TestReclaimJudgedInPart(t *testing.T) {
 		for _, id := range refuse {
 			c.changeNode(id, func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 20 })
 		}
-		holds, refused, why, after := judge(c, plan)
+		reservations, refused, why, after := judge(c, plan)
 		evals := 0
-		for _, ev := range holds.Evals {
+		for _, ev := range reservations.Evals {
 			if ev.TriggeredBy == structs.EvalTriggerPreemption {
 				evals++
 			}
 		}
 		n := 0
-		for _, b := range holds.Place {
+		for _, b := range reservations.Place {
 			n += len(b.Instances)
 		}
-		if n != wantPlaced || len(holds.Stop) != wantStops || evals != wantEvals || len(refused) != 4-wantPlaced {
-			t.Errorf("refused %v (%s): %d placed, %d taken back, %d evaluations; want %d, %d, %d", refused, why, n, len(holds.Stop), evals, wantPlaced, wantStops, wantEvals)
+		if n != wantPlaced || len(reservations.Stop) != wantStops || evals != wantEvals || len(refused) != 4-wantPlaced {
+			t.Errorf("refused %v (%s): %d placed, %d taken back, %d evaluations; want %d, %d, %d", refused, why, n, len(reservations.Stop), evals, wantPlaced, wantStops, wantEvals)
 		}
 		if diff := after.Diff(c.w); n == 0 && diff != nil {
 			t.Errorf("nothing holds, and the World has changed: %v", diff)
@@ -194,26 +194,26 @@ func (p *judgedInPart) change() {
 func (p *judgedInPart) check() bool {
 	c, before, was := p.c, p.c.w, maps.Clone(p.c.allocs)
 	e := before.Edit()
-	holds, refused, why := scheduler.Judge(e, p.plan)
+	reservations, refused, why := scheduler.Judge(e, p.plan)
 	again, _, _ := scheduler.Judge(before.Edit(), p.plan)
-	if !bytes.Equal(asJSON(p.T, holds), asJSON(p.T, again)) {
+	if !bytes.Equal(asJSON(p.T, reservations), asJSON(p.T, again)) {
 		p.Fatalf("judged again, something else holds")
 	}
 	judged := e.World()
-	c.commit(holds)
+	c.commit(reservations)
 	for _, w := range []*scheduler.World{c.w, c.rebuilt()} {
 		if diff := judged.Diff(w); diff != nil {
 			p.Fatalf("judged %v, committed: %v", refused, diff)
 		}
 	}
 	here := map[string]string{}
-	for _, b := range holds.Place {
+	for _, b := range reservations.Place {
 		for i := range b.Instances {
 			here[b.Allocation(i).ID] = b.Allocation(i).NodeID
 		}
 	}
 	p.checkRefused(refused, why, here)
-	p.checkVictims(holds, before, here)
+	p.checkVictims(reservations, before, here)
 	p.checkFit(was, here)
 	return p.checkGangs(was) && len(here) > 0 && len(here) < placed(p.plan)
 }
@@ -226,8 +226,8 @@ func (p *judgedInPart) checkRefused(refused []string, why string, here map[strin
 		for i := range b.Instances {
 			a := b.Allocation(i)
 			home[a.ID] = a.NodeID
-			if held := here[a.ID] != ""; held == slices.Contains(refused, a.NodeID) {
-				p.Fatalf("refused %v (%s); that %s comes to %s: %v", refused, why, a.ID, a.NodeID, held)
+			if reserved := here[a.ID] != ""; reserved == slices.Contains(refused, a.NodeID) {
+				p.Fatalf("refused %v (%s); that %s comes to %s: %v", refused, why, a.ID, a.NodeID, reserved)
 			}
 		}
 	}
@@ -253,22 +253,22 @@ func (p *judgedInPart) checkRefused(refused []string, why string, here map[strin
 }
 
 // checkVictims checks that those make room for whom somebody comes, and no others.
-func (p *judgedInPart) checkVictims(holds *structs.JudgedPlan, before *scheduler.World, here map[string]string) {
+func (p *judgedInPart) checkVictims(reservations *structs.JudgedPlan, before *scheduler.World, here map[string]string) {
 	stopped, jobs := map[string]bool{}, map[string]bool{}
-	for _, s := range holds.Stop {
+	for _, s := range reservations.Stop {
 		stopped[s.AllocID] = true
 		jobs[p.c.allocs[s.AllocID].JobID] = true
 	}
 	for _, s := range p.plan.Stop {
-		u, ran := world.Uses(before).Get(s.AllocID)
+		u, ran := world.Usages(before).Get(s.AllocID)
 		if want := ran && here[s.PreemptedBy] != ""; stopped[s.AllocID] != want {
 			p.Fatalf("%s makes room: %v, want %v", s.AllocID, stopped[s.AllocID], want)
 		}
-		if now, runs := world.Uses(p.c.w).Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.Equal(u)) {
+		if now, runs := world.Usages(p.c.w).Get(s.AllocID); ran && !stopped[s.AllocID] && (!runs || !now.Equal(u)) {
 			p.Fatalf("%s was to make room and does not: it holds %+v, held %+v", s.AllocID, now, u)
 		}
 	}
-	for _, ev := range holds.Evals {
+	for _, ev := range reservations.Evals {
 		if ev.TriggeredBy == structs.EvalTriggerPreemption {
 			if !jobs[ev.JobID] {
 				p.Fatalf("job %s is told, and loses nothing", ev.JobID)
@@ -329,7 +329,7 @@ func TestReclaimOfOneForMany(t *testing.T) {
 	c := preempting(t)
 	c.node("a", sized(300, 400))
 	victim := c.runs(other{job: "lender", priority: 1, cpu: 200, mem: 200, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend}}, 1, "a")[0]
-	c.register(schedtest.Job(structs.JobTypeService, 3, asks(50, 100, 130)))
+	c.register(schedtest.Job(structs.JobTypeService, 3, requests(50, 100, 130)))
 	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
 	if err != nil || placed(plan) != 3 || len(plan.Stop) == 0 {
 		t.Fatalf("%d placed, %d taken back, %v", placed(plan), len(plan.Stop), err)
@@ -342,9 +342,9 @@ func TestReclaimOfOneForMany(t *testing.T) {
 	first.DesiredStatus, first.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 	again := *last
 	plan.Stop = []*structs.AllocStop{&first, &again, last}
-	holds, refused, why, after := judge(c, plan)
-	if len(refused) > 0 || len(holds.Stop) != 1 || holds.Stop[0] != last || len(holds.Place) != 1 || len(holds.Place[0].Instances) != 3 {
-		t.Errorf("refused %v (%s); %d stops", refused, why, len(holds.Stop))
+	reservations, refused, why, after := judge(c, plan)
+	if len(refused) > 0 || len(reservations.Stop) != 1 || reservations.Stop[0] != last || len(reservations.Place) != 1 || len(reservations.Place[0].Instances) != 3 {
+		t.Errorf("refused %v (%s); %d stops", refused, why, len(reservations.Stop))
 	}
 	if free := after.Free("a"); free.CPU < 0 || free.MemoryMB < 0 || free.CPU != 0 {
 		t.Errorf("free on the node is %+v", free)

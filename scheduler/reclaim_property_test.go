@@ -30,7 +30,7 @@ func TestReclaimAnything(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
 			n := schedtest.DrawNode(rt, fmt.Sprintf("n%d", i))
 			if can := rapid.SampledFrom([]string{"", "1", "0"}).Draw(rt, "freezes"); can != "" {
-				freezing(map[string]string{"mock_driver": can})(n)
+				suspending(map[string]string{"mock_driver": can})(n)
 			}
 			c.setNode(n)
 		}
@@ -112,14 +112,14 @@ func checkReclaimed(t *rapid.T, c *cluster, before *scheduler.World) (n int) {
 		if by := c.allocs[s.PreemptedBy]; by == nil || by.JobID != c.job.ID {
 			t.Fatalf("%s makes room for %q", a.ID, s.PreemptedBy)
 		}
-		if s.Reclaim == structs.ReclaimSuspend && c.nodes[a.NodeID].CannotFreeze("mock_driver") {
+		if s.Reclaim == structs.ReclaimSuspend && c.nodes[a.NodeID].CannotSuspend("mock_driver") {
 			t.Fatalf("%s is suspended, and its node cannot freeze it", a.ID)
 		}
 		if terms.Gang != "" {
 			gangs[a.JobID] = true
 			continue
 		}
-		u, _ := world.Uses(before).Get(a.ID)
+		u, _ := world.Usages(before).Get(a.ID)
 		e := c.w.Edit()
 		world.Release(e, a.ID)
 		if node, _ := world.StateOf(e, a.NodeID); node.LacksUse(u, &world.Taker{}) == "" {

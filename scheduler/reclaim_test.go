@@ -81,7 +81,7 @@ func sized(cpu, mem int64) func(*structs.Node) {
 	}
 }
 
-func asks(priority, cpu, mem int) func(*structs.Job) {
+func requests(priority, cpu, mem int) func(*structs.Job) {
 	return func(j *structs.Job) {
 		j.Priority = priority
 		schedtest.Task(j).Resources = &structs.Resources{CPU: cpu, MemoryMB: mem}
@@ -133,7 +133,7 @@ func golden(t tester) *cluster {
 
 func TestReclaimGolden(t *testing.T) {
 	c := golden(t)
-	c.register(schedtest.Job(structs.JobTypeService, 30, asks(4, 1, 1)))
+	c.register(schedtest.Job(structs.JobTypeService, 30, requests(4, 1, 1)))
 	plan := c.eval()
 	if placed(plan) != 30 || len(c.done.FailedTGAllocs) > 0 {
 		t.Fatalf("%d placed, %v", placed(plan), c.done.FailedTGAllocs)
@@ -150,7 +150,7 @@ func TestReclaimGolden(t *testing.T) {
 func TestReclaimGoldenKeepWhole(t *testing.T) {
 	c := golden(t)
 	c.config.KeepWhole = true
-	c.register(schedtest.Job(structs.JobTypeService, 30, asks(4, 1, 1)))
+	c.register(schedtest.Job(structs.JobTypeService, 30, requests(4, 1, 1)))
 	c.eval()
 	c.wantTaken(map[string]int{"B": 10})
 	if free := c.w.Free("n"); free.CPU != 0 || free.MemoryMB != 20 {
@@ -167,7 +167,7 @@ func TestReclaimBands(t *testing.T) {
 	for _, p := range []int{8, 7, 4} {
 		c.runs(other{job: fmt.Sprint("p", p), priority: p, cpu: 100, mem: 100}, 1, "n")
 	}
-	c.register(schedtest.Job(structs.JobTypeService, 3, asks(9, 100, 100)))
+	c.register(schedtest.Job(structs.JobTypeService, 3, requests(9, 100, 100)))
 	c.eval()
 	c.wantTaken(map[string]int{"p7": 1, "p4": 1})
 	c.wantLive(3)
@@ -180,7 +180,7 @@ func TestReclaimBands(t *testing.T) {
 func TestReclaimOff(t *testing.T) {
 	c := golden(t)
 	c.config.PreemptionConfig.ServiceSchedulerEnabled = false
-	c.register(schedtest.Job(structs.JobTypeService, 30, asks(4, 1, 1)))
+	c.register(schedtest.Job(structs.JobTypeService, 30, requests(4, 1, 1)))
 	c.eval()
 	c.wantTaken(map[string]int{})
 }
@@ -191,7 +191,7 @@ func TestReclaimPartial(t *testing.T) {
 		t.Helper()
 		c := golden(t)
 		c.changeNode("n", sized(105, 100))
-		c.register(schedtest.Job(structs.JobTypeService, 90, asks(3, 1, 1), func(j *structs.Job) { j.Partial = partial }))
+		c.register(schedtest.Job(structs.JobTypeService, 90, requests(3, 1, 1), func(j *structs.Job) { j.Partial = partial }))
 		plan := c.eval()
 		n := 0
 		for _, b := range plan.Place {
@@ -214,7 +214,7 @@ func TestReclaimSuspend(t *testing.T) {
 		c := preempting(t)
 		c.node("n", sized(100, 100))
 		ids := c.runs(other{job: "low", priority: 1, cpu: 100, mem: mem, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend}}, 1, "n")
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(4, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(4, 50, 50)))
 		c.eval()
 		a := c.allocs[ids[0]]
 		if a.DesiredStatus != status || !strings.Contains(a.DesiredDescription, says) {
@@ -235,7 +235,7 @@ func TestReclaimLeastLoss(t *testing.T) {
 			c.node(id, sized(100, 100))
 		}
 		fill(c)
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 50, 50)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 50, 50)))
 		c.eval()
 		for id, n := range c.liveOn() {
 			for _, a := range c.allocs {
@@ -266,7 +266,7 @@ func TestReclaimManyNodes(t *testing.T) {
 			c.node(id, sized(100, 100))
 			c.runs(other{job: "low", priority: 1, cpu: int64(100 / each), mem: 1}, each, id)
 		}
-		c.register(schedtest.Job(structs.JobTypeBatch, nodes, asks(50, 100, 50), func(j *structs.Job) { schedtest.Group(j).Gang = gang }))
+		c.register(schedtest.Job(structs.JobTypeBatch, nodes, requests(50, 100, 50), func(j *structs.Job) { schedtest.Group(j).Gang = gang }))
 		c.eval()
 		if n := placed(c.last); n != nodes {
 			t.Errorf("%d of %d are placed where each node gives up %d", n, nodes, each)
@@ -286,7 +286,7 @@ func TestReclaimSystemOnItsNode(t *testing.T) {
 	}
 	c.runs(other{job: "low", priority: 1, cpu: 60, mem: 1}, 1, "a")
 	c.runs(other{job: "high", priority: 90, cpu: 60, mem: 1}, 1, "b")
-	c.register(schedtest.Job(structs.JobTypeSystem, 1, asks(50, 50, 50)))
+	c.register(schedtest.Job(structs.JobTypeSystem, 1, requests(50, 50, 50)))
 	c.eval()
 	c.wantTaken(map[string]int{"low": 1})
 	if c.done.QueuedAllocations["g"] != 1 {
@@ -301,7 +301,7 @@ func TestReclaimForUpdate(t *testing.T) {
 		t.Helper()
 		c := preempting(t)
 		c.node("n", sized(1000, 1000))
-		c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 400, 1)))
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 400, 1)))
 		c.eval()
 		c.client(isLive, healthy)
 		c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1}, 4, "n")
@@ -326,7 +326,7 @@ func TestReclaimForAnotherGroup(t *testing.T) {
 	c.node("n", sized(1000, 1000))
 	c.runs(other{job: "large", priority: 1, cpu: 501, mem: 1, terms: structs.AllocTerms{Submitted: 1}}, 1, "n")
 	c.runs(other{job: "small", priority: 1, cpu: 32, mem: 1, terms: structs.AllocTerms{Submitted: 2}}, 8, "n")
-	c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 250, 1), func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 250, 1), func(j *structs.Job) {
 		h := j.TaskGroups[0].Copy()
 		h.Name = "h"
 		j.TaskGroups = append(j.TaskGroups, h)
@@ -344,9 +344,9 @@ func TestReclaimCell(t *testing.T) {
 	c.node("n", sized(1000, 1000), gpuNode)
 	c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, devices: [][]string{{"gpu-0"}, {"gpu-2"}, {"gpu-3"}}}, 3, "n")
 	c.runs(other{job: "mid", priority: 2, cpu: 1, mem: 1, devices: [][]string{{"gpu-1"}}}, 1, "n")
-	c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 1, 1), func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 1, 1), func(j *structs.Job) {
 		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{
-			Name: "v/gpu/m", Count: 2, Topology: &structs.TopologyAsk{Level: structs.LevelPCIe, Required: true},
+			Name: "v/gpu/m", Count: 2, Topology: &structs.TopologyConstraint{Level: structs.LevelPCIe, Required: true},
 		}}
 	}))
 	c.eval()
@@ -368,7 +368,7 @@ func TestReclaimBesideReserved(t *testing.T) {
 	e := c.w.Edit()
 	e.Reserve(&structs.Reservation{NodeID: "n", Namespace: "default", JobID: "big", Group: "g", Devices: 1})
 	c.w = e.World()
-	c.register(schedtest.Job(structs.JobTypeService, 1, asks(50, 1, 1), func(j *structs.Job) {
+	c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 1, 1), func(j *structs.Job) {
 		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "v/gpu/m", Count: 1}}
 	}))
 	c.eval()
@@ -381,7 +381,7 @@ func TestReclaimBesideItsOwnReservation(t *testing.T) {
 	c := preempting(t)
 	c.node("n", sized(1000, 1000))
 	c.runs(other{job: "low", priority: 1, cpu: 500, mem: 1}, 1, "n")
-	job := schedtest.Job(structs.JobTypeService, 0, asks(50, 400, 1), func(j *structs.Job) {
+	job := schedtest.Job(structs.JobTypeService, 0, requests(50, 400, 1), func(j *structs.Job) {
 		h := schedtest.Group(j).Copy()
 		h.Name, h.Count = "h", 1
 		j.TaskGroups = append(j.TaskGroups, h)
@@ -404,7 +404,7 @@ func TestReclaimBesideAReservationThatIsOver(t *testing.T) {
 		c := preempting(t)
 		c.node("n", sized(1000, 1000))
 		c.runs(other{job: "low", priority: 1, cpu: 500, mem: 1}, 1, "n")
-		job := schedtest.Job(structs.JobTypeService, 0, asks(50, 5000, 1), func(j *structs.Job) { // g finds no node
+		job := schedtest.Job(structs.JobTypeService, 0, requests(50, 5000, 1), func(j *structs.Job) { // g finds no node
 			h := schedtest.Group(j).Copy()
 			h.Name, h.Count, h.Tasks[0].Resources.CPU = "h", 1, 400
 			schedtest.Group(j).Count = 1

@@ -42,7 +42,7 @@ func NewPrepared() *Prepared { return search.NewPrepared() }
 type Typical = search.Typical
 
 // NewTypical returns what a list of weighted asks says is typical.
-func NewTypical(asks []structs.TypicalAsk) *Typical { return search.NewTypical(asks) }
+func NewTypical(requests []structs.TypicalRequest) *Typical { return search.NewTypical(requests) }
 
 // Schedule decides one evaluation. The World stays as it is, and the plan is the same
 // whenever World, evaluation and Input are. It returns an error if the evaluation or
@@ -54,7 +54,7 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 // Judge checks a plan against the World as the edit has it, and applies what of it holds to
 // the edit. It returns that part, the nodes on which something was refused, and why the
 // first of them was.
-func Judge(e *Edit, plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
+func Judge(e *Edit, plan *structs.Plan) (reservations *structs.JudgedPlan, refusedNodes []string, reason string) {
 	return judge.Judge(e, plan)
 }
 
@@ -65,14 +65,14 @@ type Pass = decide.Pass
 // NewPass begins a pass on a World, which stays as it is.
 func NewPass(w *World) *Pass { return decide.NewPass(w) }
 
-// Shape is what the groups of a job that wait need, as far as it can be told without
+// RequestKey is what the groups of a job that wait need, as far as it can be told without
 // looking at the cluster: which asks fail alike, and which nodes may help at all.
-type Shape = decide.Shape
+type RequestKey = decide.RequestKey
 
-// ShapeOf returns the shape of the groups of a job that wait, with what the job has
+// RequestKeyOf returns the shape of the groups of a job that wait, with what the job has
 // already. holds says that room is reserved for the job.
-func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, holds bool) Shape {
-	return decide.ShapeOf(job, groups, has, config, holds)
+func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool) RequestKey {
+	return decide.RequestKeyOf(job, groups, has, config, reservations)
 }
 
 // UsableNodes yields the ready nodes that a group of a job could use by what they are,

@@ -17,8 +17,8 @@ func never(j *structs.Job) {
 	}
 }
 
-// cannotFreeze ends allocations that were to be suspended, as their client does.
-func (c *cluster) cannotFreeze(pick func(*structs.Allocation) bool) int {
+// cannotSuspend ends allocations that were to be suspended, as their client does.
+func (c *cluster) cannotSuspend(pick func(*structs.Allocation) bool) int {
 	return c.client(pick, func(a *structs.Allocation) {
 		c.ended(true)(a)
 		a.DesiredStatus, a.ClientDescription = structs.AllocDesiredSuspend, "stopped: not all its tasks can be suspended"
@@ -36,7 +36,7 @@ func TestFailedToSuspendIsMissing(t *testing.T) {
 		c.client(isLive, run)
 		before := c.sorted()[0]
 		before.RescheduleTracker = &structs.RescheduleTracker{Events: []*structs.RescheduleEvent{{RescheduleTime: 1}}}
-		c.cannotFreeze(isLive)
+		c.cannotSuspend(isLive)
 		c.eval()
 		if placed(c.last) != 1 || c.live() != 1 || c.done.QueuedAllocations["g"] != 0 {
 			t.Fatalf("%s: %d placed, %d live, %v wait", kind, placed(c.last), c.live(), c.done.QueuedAllocations)
@@ -61,15 +61,15 @@ func TestFailedToSuspendWaits(t *testing.T) {
 	nodes(c, 1)
 	c.register(schedtest.Job(structs.JobTypeBatch, 1, never, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
-	c.cannotFreeze(isLive)
+	c.cannotSuspend(isLive)
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	c.goes("guest")
 	c.decide(c.newEval())
 	c.wantPlan(1, 0, 0)
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 }
 
 // TestSuspendedThatHadItsTimeIsDone: a time limit that ended it is an end.
@@ -78,16 +78,16 @@ func TestSuspendedThatHadItsTimeIsDone(t *testing.T) {
 	nodes(c, 1)
 	c.register(schedtest.Job(structs.JobTypeBatch, 1, func(j *structs.Job) { schedtest.Group(j).MaxRunDuration = time.Hour }))
 	c.eval()
-	c.cannotFreeze(isLive)
+	c.cannotSuspend(isLive)
 	c.client(func(*structs.Allocation) bool { return true }, func(a *structs.Allocation) { a.ClientDescription = structs.DescMaxRunDuration })
 	c.eval()
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 }
 
-// TestFailedToSuspendHoldsUpNoUpdate: it says nothing of the newest version, and takes
+// TestFailedToSuspendReservationsUpNoUpdate: it says nothing of the newest version, and takes
 // none of the update's places.
-func TestFailedToSuspendHoldsUpNoUpdate(t *testing.T) {
+func TestFailedToSuspendReservationsUpNoUpdate(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
 	c.register(schedtest.Job(structs.JobTypeService, 2, never, func(j *structs.Job) {
@@ -100,7 +100,7 @@ func TestFailedToSuspendHoldsUpNoUpdate(t *testing.T) {
 	c.eval()
 	c.client(isLive, healthy)
 	newest := func(a *structs.Allocation) bool { return isLive(a) && of(1)(a) }
-	c.cannotFreeze(newest)
+	c.cannotSuspend(newest)
 	for id := range c.nodes { // each gets one: the order cannot show
 		if c.liveOn()[id] == 0 {
 			c.guest("guest-"+id, id, 2000)
@@ -108,7 +108,7 @@ func TestFailedToSuspendHoldsUpNoUpdate(t *testing.T) {
 	}
 	c.decide(c.newEval())
 	c.wantPlan(1, 1, 0) // the old one's successor, in its place
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 }
 
 // TestGangThatFailedToSuspend: with fewer than must run its others are of no use, and all
@@ -126,10 +126,10 @@ func TestGangThatFailedToSuspend(t *testing.T) {
 		c.client(isLive, run)
 		c.taken(isLive)
 		done := 0
-		c.cannotFreeze(func(*structs.Allocation) bool { done++; return done <= fails })
+		c.cannotSuspend(func(*structs.Allocation) bool { done++; return done <= fails })
 		c.decide(c.newEval())
 		c.wantPlan(place, stop, resume)
-		c.wantAsleep(0)
+		c.wantSuspended(0)
 		c.wantLive(3)
 	}
 	f(structs.Gang{}, 1, 3, 3, 0) // the frozen ones, and the mark of what has ended
@@ -150,7 +150,7 @@ func TestMemberThatUserCouldNotSuspend(t *testing.T) {
 		c.eval()
 		c.client(isLive, run)
 		first := c.sorted()[0].ID
-		c.cannotFreeze(func(a *structs.Allocation) bool { return a.ID == first })
+		c.cannotSuspend(func(a *structs.Allocation) bool { return a.ID == first })
 		c.eval()
 		c.wantPlan(place, stop, 0)
 		c.wantLive(3)
@@ -160,7 +160,7 @@ func TestMemberThatUserCouldNotSuspend(t *testing.T) {
 }
 
 // TestGangThatFailedToSuspendLetsGo: while there is no room for all of it nobody of it
-// holds any.
+// reservations any.
 func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
@@ -173,15 +173,15 @@ func TestGangThatFailedToSuspendLetsGo(t *testing.T) {
 	first := c.sorted()[0]
 	c.taken(isLive)
 	c.guest("guest", first.NodeID, 2000)
-	c.cannotFreeze(func(a *structs.Allocation) bool { return a.ID == first.ID })
+	c.cannotSuspend(func(a *structs.Allocation) bool { return a.ID == first.ID })
 	c.decide(c.newEval())
 	c.wantPlan(0, 1, 0)
-	c.wantAsleep(2)
+	c.wantSuspended(2)
 	c.wantLive(0)
 	c.goes("guest")
 	c.decide(c.newEval())
 	c.wantPlan(2, 1, 0) // the mark of what has ended
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 }
 
 // TestExplainFailedToSuspend: it is missing, not given up, and its explanation says what
@@ -191,7 +191,7 @@ func TestExplainFailedToSuspend(t *testing.T) {
 	nodes(c, 1)
 	c.register(schedtest.Job(structs.JobTypeBatch, 1, never, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
 	c.eval()
-	c.cannotFreeze(isLive)
+	c.cannotSuspend(isLive)
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
 	g := c.explain().Group("g")
 	if g.Failed != 0 || g.Suspended != 0 || g.Missing != 1 {
@@ -212,11 +212,11 @@ func TestExplainFailedToSuspend(t *testing.T) {
 			t.Errorf("lost: %+v\n%s\nwant %s, %q", x.Lost, got, how, says)
 		}
 	}
-	frozen := func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientSuspended }
+	suspended := func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientSuspended }
 	none := func(*structs.Allocation) {}
-	f("other", frozen, structs.ReclaimSuspend, "it is suspended, and goes on in place")
+	f("other", suspended, structs.ReclaimSuspend, "it is suspended, and goes on in place")
 	f("other", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
-	f("", frozen, structs.ReclaimSuspend, "it is suspended, and goes on in place")
+	f("", suspended, structs.ReclaimSuspend, "it is suspended, and goes on in place")
 	f("", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
 }
 
@@ -225,7 +225,7 @@ func TestExplainHowItGivesWay(t *testing.T) {
 	f := func(says map[string]string, how string) {
 		t.Helper()
 		c := preempting(t)
-		c.node("n", freezing(says))
+		c.node("n", suspending(says))
 		c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Drivers: "x"}}, 1, "n")
 		x := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: c.sorted()[0], Config: c.config, Node: c.nodes["n"]})
 		if len(x.MayLoseTo) != 1 || x.MayLoseTo[0].How != how {

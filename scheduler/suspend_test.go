@@ -52,12 +52,12 @@ func (c *cluster) decide(ev *structs.Evaluation) *structs.Plan {
 		c.t.Fatal(err)
 	}
 	e := c.w.Edit()
-	holds, refused, why := scheduler.Judge(e, plan)
+	reservations, refused, why := scheduler.Judge(e, plan)
 	if len(refused) > 0 {
 		c.t.Fatalf("refused: %v, %s", refused, why)
 	}
 	judged := e.World()
-	c.commit(holds)
+	c.commit(reservations)
 	if diff := judged.Diff(c.w); diff != nil {
 		c.t.Fatalf("judging and committing differ: %v", diff)
 	}
@@ -74,8 +74,8 @@ func resumed(p *structs.Plan) (ids []string) {
 	return ids
 }
 
-// wantAsleep checks that n instances wait to be resumed, counted as missing.
-func (c *cluster) wantAsleep(n int) {
+// wantSuspended checks that n instances wait to be resumed, counted as missing.
+func (c *cluster) wantSuspended(n int) {
 	c.t.Helper()
 	if got := c.done.QueuedAllocations["g"]; got != n {
 		c.t.Fatalf("%d are counted as missing, want %d", got, n)
@@ -103,7 +103,7 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 	ev.TriggeredBy = structs.EvalTriggerPreemption
 	c.decide(ev)
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	m := c.done.FailedTGAllocs["g"]
 	if m == nil || m.DimensionExhausted["suspended: it goes on when its node has enough cpu free for it"] != 1 {
 		t.Fatalf("why it waits: %+v", m)
@@ -113,13 +113,13 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 		t.Fatalf("blocked: %+v", blocked)
 	}
 	c.decide(blocked)
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	c.goes("guest")
 	c.decide(blocked)
 	if got := resumed(c.last); !slices.Equal(got, []string{victim.ID}) {
 		t.Fatalf("resumed %q, want %s", got, victim.ID)
 	}
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 	c.wantPlan(0, 0, 1)
 	if now := c.allocs[victim.ID]; now.DesiredStatus != structs.AllocDesiredRun || now.NodeID != victim.NodeID {
 		t.Fatalf("it is %s on %s", now.DesiredStatus, now.NodeID)
@@ -177,13 +177,13 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 	c.taken(isLive)
 	c.guest("guest", "n", 100, had)
 	c.decide(c.newEval())
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	if c.done.FailedTGAllocs["g"].DimensionExhausted["suspended: it goes on when its node has enough devices free for it"] != 1 {
 		t.Fatalf("why: %+v", c.done.FailedTGAllocs["g"])
 	}
 	c.goes("guest")
 	c.decide(c.newEval())
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 	now := c.allocs[a.ID].AllocatedResources
 	if got := now.Tasks["t"].Devices[0].DeviceIDs[0]; got != had {
 		t.Errorf("it got %s back, had %s", got, had)
@@ -197,7 +197,7 @@ func TestSuspendedGetsTheSameNamesBack(t *testing.T) {
 // TestResumedEndsByItsLimit: its time limit is known again, and begins anew at the latest:
 // what waits for its end is told when that is.
 func TestResumedEndsByItsLimit(t *testing.T) {
-	f := func(limit, frozen, want time.Duration) {
+	f := func(limit, suspended, want time.Duration) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 1)
@@ -205,11 +205,11 @@ func TestResumedEndsByItsLimit(t *testing.T) {
 		c.eval()
 		c.client(isLive, run)
 		c.taken(isLive)
-		c.now = c.now.Add(frozen)
+		c.now = c.now.Add(suspended)
 		c.decide(c.newEval())
-		c.wantAsleep(0)
+		c.wantSuspended(0)
 		if got := c.sorted()[0].AllocatedResources.Shared.TimeLimit; got != want {
-			t.Errorf("limit %v, frozen for %v: ends after %v, want %v", limit, frozen, got, want)
+			t.Errorf("limit %v, frozen for %v: ends after %v, want %v", limit, suspended, got, want)
 		}
 		c.checkWorld()
 	}
@@ -230,7 +230,7 @@ func TestSuspendedByUserStays(t *testing.T) {
 	c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
 	c.eval()
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 	c.client(isLive, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(false) })
 	c.eval()
 	c.wantPlan(0, 0, 1)
@@ -259,7 +259,7 @@ func TestSuspendedThatLeaves(t *testing.T) {
 		if stop > 0 && c.last.Stop[0].DesiredDescription != why {
 			t.Errorf("%s: stopped because %q", name, c.last.Stop[0].DesiredDescription)
 		}
-		c.wantAsleep(0)
+		c.wantSuspended(0)
 	}
 	f("node lost", func(c *cluster, a *structs.Allocation) { c.changeNode(a.NodeID, down) }, 1, 1, reconcile.StopLost)
 	f("drained", func(c *cluster, _ *structs.Allocation) {
@@ -285,10 +285,10 @@ func TestSuspendedOnAnUnfitNodeWaits(t *testing.T) {
 		n.SchedulingEligibility = structs.NodeIneligible
 	})
 	c.eval()
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	c.changeNode(id, func(n *structs.Node) { n.DrainStrategy = nil })
 	c.eval() // ineligible is for newcomers
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 	c.wantPlan(0, 0, 1)
 }
 
@@ -304,7 +304,7 @@ func TestSuspendedTakesUpdateInPlace(t *testing.T) {
 	c.update(func(j *structs.Job) { j.Priority = 60 })
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 1)
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	if a := c.sorted()[0]; a.JobVersion != c.job.Version || !a.Suspended() {
 		t.Fatalf("version %d, %s", a.JobVersion, a.DesiredStatus)
 	}
@@ -315,9 +315,9 @@ func TestSuspendedTakesUpdateInPlace(t *testing.T) {
 	}
 }
 
-// TestSuspendedDoesNotHoldUpOthers: what is missing beside it is placed, and it is
+// TestSuspendedDoesNotReservationUpOthers: what is missing beside it is placed, and it is
 // counted beside what is not.
-func TestSuspendedDoesNotHoldUpOthers(t *testing.T) {
+func TestSuspendedDoesNotReservationUpOthers(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
 	c.register(schedtest.Job(structs.JobTypeService, 1, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 3000 }))
@@ -330,7 +330,7 @@ func TestSuspendedDoesNotHoldUpOthers(t *testing.T) {
 	if placed(c.last) != 1 {
 		t.Fatalf("%d placed, want 1 on the other node", placed(c.last))
 	}
-	c.wantAsleep(2) // itself, and the third
+	c.wantSuspended(2) // itself, and the third
 }
 
 // TestAllAtOnceResumesAllOrNone.
@@ -344,7 +344,7 @@ func TestAllAtOnceResumesAllOrNone(t *testing.T) {
 	c.guest("guest", c.sorted()[0].NodeID, 2000)
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(2)
+	c.wantSuspended(2)
 	c.goes("guest")
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 2)
@@ -370,15 +370,15 @@ func TestSuspendedGangResumesWhole(t *testing.T) {
 	c.guest("b", at(1), 2000)
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 0)
-	c.wantAsleep(3)
+	c.wantSuspended(3)
 	c.goes("a")
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 2) // min
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 	c.goes("b")
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 1)
-	c.wantAsleep(0)
+	c.wantSuspended(0)
 	c.checkWorld()
 }
 
@@ -393,7 +393,7 @@ func TestSystemJobsAreResumed(t *testing.T) {
 	c.guest("guest", c.sorted()[0].NodeID, 3800)
 	c.decide(c.newEval())
 	c.wantPlan(0, 0, 1)
-	c.wantAsleep(1)
+	c.wantSuspended(1)
 }
 
 // TestSuspendedCountsAsUnwellInUpdates: a frozen instance of the new version takes one of
@@ -406,13 +406,13 @@ func TestSuspendedCountsAsUnwellInUpdates(t *testing.T) {
 	}))
 	c.eval()
 	c.client(isLive, healthy)
-	frozen := c.sorted()[1].ID
-	c.taken(func(a *structs.Allocation) bool { return a.ID == frozen })
-	c.client(func(a *structs.Allocation) bool { return a.ID == frozen }, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
+	suspended := c.sorted()[1].ID
+	c.taken(func(a *structs.Allocation) bool { return a.ID == suspended })
+	c.client(func(a *structs.Allocation) bool { return a.ID == suspended }, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(true) })
 	c.update(destructive)
 	c.eval()
 	c.wantPlan(1, 1, 0)
-	if c.last.Stop[0].AllocID != frozen {
+	if c.last.Stop[0].AllocID != suspended {
 		t.Error("the one that runs is replaced first")
 	}
 	c.client(of(1), healthy)
@@ -464,7 +464,7 @@ func TestResumingProperty(t *testing.T) {
 					}
 				}
 			case 3:
-				failed = c.cannotFreeze(func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "failed") })
+				failed = c.cannotSuspend(func(a *structs.Allocation) bool { return isLive(a) && rapid.Bool().Draw(t, "failed") })
 			}
 			before := c.live()
 			c.decide(c.newEval())
@@ -476,19 +476,19 @@ func TestResumingProperty(t *testing.T) {
 					t.Fatalf("node %s is over-committed: %+v", s.ID, f)
 				}
 			}
-			asleep := 0
+			suspended := 0
 			for _, a := range c.sorted() {
 				if !isLive(a) || !a.Suspended() {
 					continue
 				}
-				asleep++
+				suspended++
 				n, _ := world.NodeStates(c.w).Get(a.NodeID)
 				if !gang && n.Lacks(scheduler.Vector{CPU: a.AllocatedResources.Tasks["t"].Cpu.CpuShares}, nil) == "" {
 					t.Fatalf("%s could go on", a.ID)
 				}
 			}
-			if got := c.done.QueuedAllocations["g"]; got != asleep+count-c.live() {
-				t.Fatalf("%d missing, %d asleep and %d not placed", got, asleep, count-c.live())
+			if got := c.done.QueuedAllocations["g"]; got != suspended+count-c.live() {
+				t.Fatalf("%d missing, %d asleep and %d not placed", got, suspended, count-c.live())
 			}
 		}
 	})
@@ -505,7 +505,7 @@ func sortedKeys(m map[string]string) (out []string) {
 // TestUpdateGoesOnAfterSuspension: an update that waits for an instance which was suspended goes on when that runs again,
 // whether its node had frozen it already or not.
 func TestUpdateGoesOnAfterSuspension(t *testing.T) {
-	f := func(frozen bool) {
+	f := func(suspended bool) {
 		t.Helper()
 		c := newCluster(t)
 		nodes(c, 1)
@@ -518,7 +518,7 @@ func TestUpdateGoesOnAfterSuspension(t *testing.T) {
 		fresh := func(a *structs.Allocation) bool { return isLive(a) && a.JobVersion == c.job.Version }
 		c.client(fresh, healthy)
 		c.taken(fresh)
-		if !frozen {
+		if !suspended {
 			c.client(fresh, run)
 		}
 		c.eval()
@@ -526,10 +526,10 @@ func TestUpdateGoesOnAfterSuspension(t *testing.T) {
 		follow := slices.IndexFunc(c.last.Evals, func(ev *structs.Evaluation) bool {
 			return ev.TriggeredBy == structs.EvalTriggerRollingUpdate && ev.Status == structs.EvalStatusPending && ev.WaitUntil.IsZero()
 		})
-		if told := follow >= 0; told == frozen {
-			t.Errorf("frozen %v: followed by an evaluation: %v", frozen, told)
+		if told := follow >= 0; told == suspended {
+			t.Errorf("frozen %v: followed by an evaluation: %v", suspended, told)
 		}
-		if frozen {
+		if suspended {
 			c.eval()
 			c.wantPlan(0, 0, 0) // its node has not said yet that it runs
 			c.client(fresh, run)

@@ -24,8 +24,8 @@ const (
 	CheckCounters = "counters"
 	// CheckWorld: what the scheduler sees equals what the tables say.
 	CheckWorld = "world"
-	// CheckAsks: the queue's rows are of jobs that want them, and each waits in an evaluation.
-	CheckAsks = "asks"
+	// CheckRequests: the queue's rows are of jobs that want them, and each waits in an evaluation.
+	CheckRequests = "asks"
 	// CheckBlocked: blocked evaluations wait for something that is missing.
 	CheckBlocked = "blocked"
 	// CheckReservations: room is reserved for asks that wait, and ends.
@@ -38,7 +38,7 @@ const (
 func CheckRules() []string {
 	return []string{
 		CheckRoom, CheckCores, CheckPorts, CheckDevices, CheckGangs, CheckStopped, CheckOrphans, CheckSurplus, CheckCounters,
-		CheckWorld, CheckAsks, CheckBlocked, CheckReservations, CheckIndexes,
+		CheckWorld, CheckRequests, CheckBlocked, CheckReservations, CheckIndexes,
 	}
 }
 

@@ -45,7 +45,7 @@ func EventPayload(name string) any {
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Ask":
-		return &Ask{}
+		return &PendingRequest{}
 	}
 	return nil
 }

@@ -179,11 +179,11 @@ type NodeReason struct {
 	// gang each holds: those with most room first, bounded.
 	Rooms []CellRoom `json:",omitempty"`
 	// By is the ask that holds a reservation.
-	By []AskName `json:",omitempty"`
+	By []RequestName `json:",omitempty"`
 }
 
-// AskName names a group of a job.
-type AskName struct{ Namespace, JobID, Group string }
+// RequestName names a group of a job.
+type RequestName struct{ Namespace, JobID, Group string }
 
 // CellRoom is a cell with how many of a gang's first members it has room for, at most.
 type CellRoom struct {

@@ -226,17 +226,17 @@ func (d differ) structFields(a, b reflect.Value, skip map[string]bool, listNone 
 		if b.IsValid() {
 			fb = b.FieldByIndex(f.Index)
 		}
-		switch shapeOf(f.Type) {
-		case shapeInline:
+		switch formOf(f.Type) {
+		case formInline:
 			flatten(f.Name, fa, flatOld)
 			flatten(f.Name, fb, flatNew)
-		case shapeFree:
+		case formFree:
 			objects = appendObject(objects, d.freeObject(f.Name, fa, fb))
-		case shapeStrings:
+		case formStrings:
 			objects = appendObject(objects, stringsObject(f.Name, fa, fb))
-		case shapeObject:
+		case formObject:
 			objects = appendObject(objects, d.object(objectName(f.Name), deref(fa), deref(fb)))
-		case shapeObjects:
+		case formObjects:
 			objects = append(objects, d.objects(objectName(f.Name), fa, fb)...)
 		}
 	}
@@ -352,17 +352,17 @@ func objectName(field string) string {
 	return strings.TrimSuffix(field, "s")
 }
 
-type shape int
+type form int
 
 const (
-	shapeInline  shape = iota // values, and maps of them, beside their neighbours
-	shapeFree                 // free-form configuration
-	shapeStrings              // a list of values
-	shapeObject               // a block
-	shapeObjects              // repeated blocks
+	formInline  form = iota // values, and maps of them, beside their neighbours
+	formFree                // free-form configuration
+	formStrings             // a list of values
+	formObject              // a block
+	formObjects             // repeated blocks
 )
 
-func shapeOf(t reflect.Type) shape {
+func formOf(t reflect.Type) form {
 	elem := func(t reflect.Type) reflect.Type {
 		if t.Kind() == reflect.Pointer {
 			return t.Elem()
@@ -374,24 +374,24 @@ func shapeOf(t reflect.Type) shape {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Struct:
 		if elem(t).Kind() == reflect.Struct {
-			return shapeObject
+			return formObject
 		}
 	case reflect.Slice:
 		if elem(t.Elem()).Kind() == reflect.Struct {
-			return shapeObjects
+			return formObjects
 		}
-		return shapeStrings
+		return formStrings
 	case reflect.Map:
 		// the others hold nothing of interest here.
 		//exhaustive:ignore
 		switch elem(t.Elem()).Kind() {
 		case reflect.Struct:
-			return shapeObjects
+			return formObjects
 		case reflect.Interface, reflect.Slice:
-			return shapeFree
+			return formFree
 		}
 	}
-	return shapeInline
+	return formInline
 }
 
 // flatten writes a value into a flat map: name, name[key], name[0]…

@@ -90,8 +90,8 @@ func (j *Job) SpecChanged(old *Job) bool {
 	return false
 }
 
-// AskedTotal is what ONE instance of a group asks for, its tasks together.
-type AskedTotal struct {
+// TotalOf is what ONE instance of a group asks for, its tasks together.
+type TotalOf struct {
 	CPU         int // MHz; tasks that ask Cores add none
 	Cores       int
 	MemoryMB    int
@@ -102,10 +102,10 @@ type AskedTotal struct {
 	Networks    []*NetworkResource // of the group and its tasks, in order; shared with the job
 }
 
-// Asked sums what one instance of a canonical group asks for. Prestart and
+// TotalResources sums what one instance of a canonical group asks for. Prestart and
 // poststop tasks count like the others, though they do not run beside them.
-func (g *TaskGroup) Asked() AskedTotal {
-	total := AskedTotal{Networks: append([]*NetworkResource(nil), g.Networks...)}
+func (g *TaskGroup) TotalResources() TotalOf {
+	total := TotalOf{Networks: append([]*NetworkResource(nil), g.Networks...)}
 	if g.EphemeralDisk != nil {
 		total.DiskMB = g.EphemeralDisk.SizeMB
 	}

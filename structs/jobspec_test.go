@@ -416,11 +416,11 @@ func TestCopySharesNothing(t *testing.T) {
 	}
 }
 
-func TestAsked(t *testing.T) {
+func TestRequested(t *testing.T) {
 	j := jobOf(t, `{"ID":"j","TaskGroups":[{"Name":"g","Tasks":[
 		{"Name":"a","Resources":{"CPU":500,"MemoryMB":100,"MemoryMaxMB":400,"Licenses":{"vcs":1}}},
 		{"Name":"b","Resources":{"Cores":2,"Licenses":{"vcs":2},"Devices":[{"Name":"gpu"}]}}]}]}`)
-	got := j.TaskGroups[0].Asked()
+	got := j.TaskGroups[0].TotalResources()
 	if got.CPU != 500 || got.Cores != 2 || got.MemoryMB != 400 || got.MemoryMaxMB != 700 || got.DiskMB != 300 ||
 		got.Licenses["vcs"] != 3 || len(got.Devices) != 1 {
 		t.Errorf("have %+v", got)

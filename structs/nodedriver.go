@@ -12,9 +12,9 @@ const (
 	NoLimits                = "none"
 )
 
-// CannotFreeze tells whether a node says that a driver cannot freeze its tasks. A node that
+// CannotSuspend tells whether a node says that a driver cannot freeze its tasks. A node that
 // says nothing of it (an older client) may be able to.
-func (n *Node) CannotFreeze(driver string) bool {
+func (n *Node) CannotSuspend(driver string) bool {
 	can, said := n.Attributes[AttrDriverSuspend(driver)]
 	return said && can != "1"
 }

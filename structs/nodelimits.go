@@ -30,8 +30,8 @@ const (
 // among them. Servers keep them in memory for as long as they know the node.
 const MaxNodePairBytes = 256 << 10
 
-// absurd is the error of what no honest node says.
-func absurd(format string, args ...any) error { return Errorf(CodeBadRequest, format, args...) }
+// implausible is the error of what no honest node says.
+func implausible(format string, args ...any) error { return Errorf(CodeBadRequest, format, args...) }
 
 // short is a text that is checked for its length.
 type short struct {
@@ -43,7 +43,7 @@ type short struct {
 func checkShort(all ...short) error {
 	for _, s := range all {
 		if len(s.text) > s.most {
-			return absurd("%s %q: %d bytes, at most %d are allowed", s.what, clip(s.text), len(s.text), s.most)
+			return implausible("%s %q: %d bytes, at most %d are allowed", s.what, clip(s.text), len(s.text), s.most)
 		}
 	}
 	return nil
@@ -52,11 +52,11 @@ func checkShort(all ...short) error {
 // checkPairs checks attributes and the like, which have this name in the plural.
 func checkPairs(what string, pairs map[string]string, most int) error {
 	if len(pairs) > most {
-		return absurd("%d %s, at most %d are allowed", len(pairs), what, most)
+		return implausible("%d %s, at most %d are allowed", len(pairs), what, most)
 	}
 	for k, v := range pairs { // order does not matter: any that is too long will do
 		if len(k) > MaxNodeKey || len(v) > MaxNodeValue {
-			return absurd("%s: %q has a name of %d bytes and a value of %d bytes, at most %d and %d are allowed", what, clip(k), len(k), len(v), MaxNodeKey, MaxNodeValue)
+			return implausible("%s: %q has a name of %d bytes and a value of %d bytes, at most %d and %d are allowed", what, clip(k), len(k), len(v), MaxNodeKey, MaxNodeValue)
 		}
 	}
 	return nil
@@ -81,7 +81,7 @@ func pairBytesOf(pairs map[string]string) int {
 
 func checkPairBytes(what string, n int) error {
 	if n > MaxNodePairBytes {
-		return absurd("%s: the names and values have %d bytes in all, at most %d are allowed", what, n, MaxNodePairBytes)
+		return implausible("%s: the names and values have %d bytes in all, at most %d are allowed", what, n, MaxNodePairBytes)
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func (n *Node) CheckLimits() error {
 		return err
 	}
 	if n.SchedulingEligibility != "" && n.SchedulingEligibility != NodeEligible && n.SchedulingEligibility != NodeIneligible {
-		return absurd("eligibility %q: allowed are %q and %q", clip(n.SchedulingEligibility), NodeEligible, NodeIneligible)
+		return implausible("eligibility %q: allowed are %q and %q", clip(n.SchedulingEligibility), NodeEligible, NodeIneligible)
 	}
 	if len(n.Events) > maxNodeEventsSent {
-		return absurd("%d events, at most %d are allowed", len(n.Events), maxNodeEventsSent)
+		return implausible("%d events, at most %d are allowed", len(n.Events), maxNodeEventsSent)
 	}
 	for _, check := range []func() error{
 		func() error { return checkPairs("attributes", n.Attributes, MaxNodePairs) },
@@ -140,7 +140,7 @@ func (n *Node) CheckLimits() error {
 
 func (n *Node) checkDrivers() error {
 	if len(n.Drivers) > maxNodeDrivers {
-		return absurd("%d drivers, at most %d are allowed", len(n.Drivers), maxNodeDrivers)
+		return implausible("%d drivers, at most %d are allowed", len(n.Drivers), maxNodeDrivers)
 	}
 	for name, d := range n.Drivers { // order does not matter: any that is too large will do
 		if err := checkShort(short{"driver", name, MaxNodeName}); err != nil {
@@ -158,7 +158,7 @@ func (n *Node) checkDrivers() error {
 
 func (n *Node) checkVolumes() error {
 	if len(n.HostVolumes) > maxNodeVolumes {
-		return absurd("%d host volumes, at most %d are allowed", len(n.HostVolumes), maxNodeVolumes)
+		return implausible("%d host volumes, at most %d are allowed", len(n.HostVolumes), maxNodeVolumes)
 	}
 	for name, v := range n.HostVolumes { // order does not matter: any that is too large will do
 		if err := checkShort(short{"host volume", name, MaxNodeName}); err != nil {
@@ -177,7 +177,7 @@ func (n *Node) checkVolumes() error {
 // checkAmount checks a quantity.
 func checkAmount(what string, n, most int64, unit string) error {
 	if n < 0 || n > most {
-		return absurd("%s: %d %s, from 0 to %d are allowed", what, n, unit, most)
+		return implausible("%s: %d %s, from 0 to %d are allowed", what, n, unit, most)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (r *NodeResources) checkLimits() error {
 		return nil
 	}
 	if n := len(r.Cpu.ReservableCpuCores); n > maxNodeCores {
-		return absurd("%d cores to reserve, at most %d are allowed", n, maxNodeCores)
+		return implausible("%d cores to reserve, at most %d are allowed", n, maxNodeCores)
 	}
 	for _, a := range []struct {
 		what string
@@ -213,7 +213,7 @@ func (r *NodeResources) checkLimits() error {
 
 func (r *NodeResources) checkNetworks() error {
 	if n := len(r.Networks) + len(r.NodeNetworks); n > maxNodeNetworks {
-		return absurd("%d networks, at most %d are allowed", n, maxNodeNetworks)
+		return implausible("%d networks, at most %d are allowed", n, maxNodeNetworks)
 	}
 	for _, n := range r.Networks {
 		if n == nil {
@@ -234,7 +234,7 @@ func (r *NodeResources) checkNetworks() error {
 			return err
 		}
 		if len(n.Addresses) > maxNodeAddresses {
-			return absurd("%d addresses of one of the networks, at most %d are allowed", len(n.Addresses), maxNodeAddresses)
+			return implausible("%d addresses of one of the networks, at most %d are allowed", len(n.Addresses), maxNodeAddresses)
 		}
 		for i := range n.Addresses {
 			a := &n.Addresses[i]
@@ -251,7 +251,7 @@ func (r *NodeResources) checkNetworks() error {
 
 func (r *NodeResources) checkDevices() error {
 	if len(r.Devices) > maxDeviceKinds {
-		return absurd("%d kinds of devices, at most %d are allowed", len(r.Devices), maxDeviceKinds)
+		return implausible("%d kinds of devices, at most %d are allowed", len(r.Devices), maxDeviceKinds)
 	}
 	devices := 0
 	for _, d := range r.Devices {
@@ -259,7 +259,7 @@ func (r *NodeResources) checkDevices() error {
 			continue // ValidateTopology refuses it
 		}
 		if devices += len(d.Instances); devices > MaxNodeDevices {
-			return absurd("%d devices, at most %d are allowed", devices, MaxNodeDevices)
+			return implausible("%d devices, at most %d are allowed", devices, MaxNodeDevices)
 		}
 		if err := d.checkLimits(); err != nil {
 			return err
@@ -273,7 +273,7 @@ func (d *NodeDeviceResource) checkLimits() error {
 		return err
 	}
 	if len(d.Attributes) > MaxNodePairs {
-		return absurd("%d attributes of a device, at most %d are allowed", len(d.Attributes), MaxNodePairs)
+		return implausible("%d attributes of a device, at most %d are allowed", len(d.Attributes), MaxNodePairs)
 	}
 	for name, a := range d.Attributes { // order does not matter: any that is too long will do
 		if err := checkShort(short{"attribute of a device", name, MaxNodeKey}); err != nil {
@@ -286,7 +286,7 @@ func (d *NodeDeviceResource) checkLimits() error {
 			return err
 		}
 		if a.StringVal != nil && len(*a.StringVal) > MaxNodeValue {
-			return absurd("attribute %q of a device: %d bytes, at most %d are allowed", name, len(*a.StringVal), MaxNodeValue)
+			return implausible("attribute %q of a device: %d bytes, at most %d are allowed", name, len(*a.StringVal), MaxNodeValue)
 		}
 	}
 	for _, one := range d.Instances {
@@ -310,7 +310,7 @@ func (t *NodeTopology) checkLimits() error {
 		return nil
 	}
 	if len(t.Cells) > MaxTopologyCell {
-		return absurd("%d cells of the devices' topology, at most %d are allowed", len(t.Cells), MaxTopologyCell)
+		return implausible("%d cells of the devices' topology, at most %d are allowed", len(t.Cells), MaxTopologyCell)
 	}
 	for _, c := range t.Cells {
 		if c == nil {
@@ -336,10 +336,10 @@ func (r *NodeReservedResources) checkLimits() error {
 		return nil
 	}
 	if r.Cpu.CpuShares > MaxNodeCPU {
-		return absurd("reserved CPU: %d MHz, from 0 to %d are allowed", r.Cpu.CpuShares, MaxNodeCPU)
+		return implausible("reserved CPU: %d MHz, from 0 to %d are allowed", r.Cpu.CpuShares, MaxNodeCPU)
 	}
 	if n := len(r.Cpu.ReservedCpuCores); n > maxNodeCores {
-		return absurd("%d reserved cores, at most %d are allowed", n, maxNodeCores)
+		return implausible("%d reserved cores, at most %d are allowed", n, maxNodeCores)
 	}
 	if err := checkAmount("reserved memory", r.Memory.MemoryMB, MaxNodeMemoryMB, "MB"); err != nil {
 		return err
@@ -376,21 +376,21 @@ func (n *Node) CutTexts() {
 // CheckNodeEvents returns an error if events are such as no honest node sends.
 func CheckNodeEvents(events []*NodeEvent) error {
 	if len(events) > maxNodeEventsSent {
-		return absurd("%d events, at most %d are allowed", len(events), maxNodeEventsSent)
+		return implausible("%d events, at most %d are allowed", len(events), maxNodeEventsSent)
 	}
 	for _, e := range events {
 		if e == nil {
-			return absurd("an event is empty")
+			return implausible("an event is empty")
 		}
 		if err := checkShort(short{"subsystem of an event", e.Subsystem, 2 * MaxNodeName}); err != nil {
 			return err
 		}
 		if len(e.Details) > maxEventDetails {
-			return absurd("an event with %d details, at most %d are allowed", len(e.Details), maxEventDetails)
+			return implausible("an event with %d details, at most %d are allowed", len(e.Details), maxEventDetails)
 		}
 		for k := range e.Details { // order does not matter: any that is too long will do
 			if len(k) > MaxNodeKey {
-				return absurd("detail %q of an event: a name of %d bytes, at most %d are allowed", clip(k), len(k), MaxNodeKey)
+				return implausible("detail %q of an event: a name of %d bytes, at most %d are allowed", clip(k), len(k), MaxNodeKey)
 			}
 		}
 	}
@@ -419,11 +419,11 @@ func (k *GossipKeys) CheckLimits() error {
 		return nil
 	}
 	if len(k.Prints) > maxGossipKeys {
-		return absurd("%d keys of the gossip, at most %d are allowed", len(k.Prints), maxGossipKeys)
+		return implausible("%d keys of the gossip, at most %d are allowed", len(k.Prints), maxGossipKeys)
 	}
 	for _, p := range k.Prints {
 		if len(p) > MaxNodeName {
-			return absurd("a key's fingerprint of %d bytes, at most %d are allowed", len(p), MaxNodeName)
+			return implausible("a key's fingerprint of %d bytes, at most %d are allowed", len(p), MaxNodeName)
 		}
 	}
 	return nil

@@ -49,16 +49,16 @@ func CheckNodeMetaChange(change map[string]*string) error {
 		return Errorf(CodeBadRequest, "Meta: missing; name what to set or, with null, to unset")
 	}
 	if len(change) > MaxNodePairs {
-		return absurd("%d meta, at most %d are allowed", len(change), MaxNodePairs)
+		return implausible("%d meta, at most %d are allowed", len(change), MaxNodePairs)
 	}
 	for _, k := range sortedKeys(change) {
 		switch v := change[k]; {
 		case len(k) > MaxNodeKey:
-			return absurd("meta %q: a name of %d bytes, at most %d are allowed", clip(k), len(k), MaxNodeKey)
+			return implausible("meta %q: a name of %d bytes, at most %d are allowed", clip(k), len(k), MaxNodeKey)
 		case !dottedWord(k):
-			return absurd("meta %q: a name has letters, digits, underscores and dashes, begins with a letter or underscore, and may have such words with dots between them", clip(k))
+			return implausible("meta %q: a name has letters, digits, underscores and dashes, begins with a letter or underscore, and may have such words with dots between them", clip(k))
 		case v != nil && len(*v) > MaxNodeValue:
-			return absurd("meta %q: a value of %d bytes, at most %d are allowed", clip(k), len(*v), MaxNodeValue)
+			return implausible("meta %q: a value of %d bytes, at most %d are allowed", clip(k), len(*v), MaxNodeValue)
 		}
 	}
 	return nil

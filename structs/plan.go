@@ -28,7 +28,7 @@ type Plan struct {
 	// is there still: the others would be a gang of too few.
 	Beside [][]string `codec:",omitempty"`
 	// Asks is what is missing of the job's groups once the plan has been committed.
-	Asks []*AskUpdate `codec:",omitempty"`
+	Requests []*RequestUpdate `codec:"Asks,omitempty"`
 
 	// Evals are committed with the plan, if all of it holds: the evaluation's own
 	// new status, the blocked one that it leaves, delayed follow-ups.
@@ -187,9 +187,9 @@ type JudgedPlan struct {
 	Stop   []*AllocStop
 	Update []*AllocInPlace
 	// Unreserve ends reservations on the nodes named, then Reserve makes new ones.
-	Reserve   []*Reservation `codec:",omitempty"`
-	Unreserve []string       `codec:",omitempty"`
-	Asks      []*AskUpdate   `codec:",omitempty"`
+	Reserve   []*Reservation   `codec:",omitempty"`
+	Unreserve []string         `codec:",omitempty"`
+	Requests  []*RequestUpdate `codec:"Asks,omitempty"`
 	Evals     []*Evaluation
 	Time      int64 // Unix nanoseconds, minted by the applier
 	// JudgedAt is the index of the state that the plan was judged on.

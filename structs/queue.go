@@ -10,7 +10,7 @@ import (
 // Evaluations say "look at this job"; what is wanted and not had is state, and
 // lives as long as its job, so that what it has waited and how often it was
 // reclaimed is not forgotten when it is placed.
-type Ask struct {
+type PendingRequest struct {
 	Namespace string
 	JobID     string
 	Group     string
@@ -30,11 +30,11 @@ type Ask struct {
 }
 
 // Job names the ask's job.
-func (a *Ask) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
+func (a *PendingRequest) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
 
-// AskUpdate is what a plan says of a group: how many of its instances have no place
+// RequestUpdate is what a plan says of a group: how many of its instances have no place
 // once the plan has been committed.
-type AskUpdate struct {
+type RequestUpdate struct {
 	_struct sparse `entry:",omitempty"`
 
 	Namespace string
@@ -91,16 +91,16 @@ func (r *Rank) Compare(o *Rank) int {
 // Rank gives the place of a job's ask: nil stands for one that has never waited, and
 // since is then when it began to. A job has one evaluation for all its groups, so its
 // place is that of its best ask.
-func (c *SchedulerConfiguration) Rank(job *Job, ask *Ask, since int64) Rank {
+func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since int64) Rank {
 	r := Rank{
 		Standing: StandingNormal, Band: c.Band(job.Priority), Number: int64(job.Priority), Submitted: job.CreateIndex,
 		Job: NamespacedID{ID: job.ID, Namespace: job.Namespace},
 	}
-	if ask != nil {
-		r.Requeued = ask.Requeued > 0
-		r.Number += int64(ask.Requeued)*RequeueBonus + ask.Aged
-		if ask.Since > 0 {
-			since = ask.Since
+	if request != nil {
+		r.Requeued = request.Requeued > 0
+		r.Number += int64(request.Requeued)*RequeueBonus + request.Aged
+		if request.Since > 0 {
+			since = request.Since
 		}
 	}
 	r.Number -= c.CycleAt(since)

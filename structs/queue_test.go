@@ -17,25 +17,25 @@ func TestEffectivePriorityOfTheExample(t *testing.T) {
 	c := DefaultSchedulerConfiguration()
 	job := &Job{ID: "j", Priority: 20}
 	start := int64(1_000_000) * cycle
-	f := func(ask *Ask, since, now, want int64) {
+	f := func(request *PendingRequest, since, now, want int64) {
 		t.Helper()
-		r := c.Rank(job, ask, since)
+		r := c.Rank(job, request, since)
 		if got := c.EffectivePriority(&r, now); got != want {
-			t.Errorf("%+v since %d at %d: %d, want %d", ask, (since-start)/cycle, (now-start)/cycle, got, want)
+			t.Errorf("%+v since %d at %d: %d, want %d", request, (since-start)/cycle, (now-start)/cycle, got, want)
 		}
 	}
 	f(nil, start, start, 20)
 	f(nil, start, start+cycle-1, 20)
 	f(nil, start, start+cycle, 21)
 	f(nil, start, start+2*cycle, 22)
-	f(&Ask{Missing: 1, Since: start}, 0, start+2*cycle, 22)
+	f(&PendingRequest{Missing: 1, Since: start}, 0, start+2*cycle, 22)
 	// It was placed after two cycles, and is taken back an hour later.
 	taken := start + int64(time.Hour)
-	once := &Ask{Missing: 1, Aged: 2, Requeued: 1, Since: taken}
+	once := &PendingRequest{Missing: 1, Aged: 2, Requeued: 1, Since: taken}
 	f(once, 0, taken, 32)
 	f(once, 0, taken+cycle, 33)
 	again := taken + int64(time.Hour)
-	f(&Ask{Missing: 1, Aged: 3, Requeued: 2, Since: again}, 0, again, 43)
+	f(&PendingRequest{Missing: 1, Aged: 3, Requeued: 2, Since: again}, 0, again, 43)
 }
 
 // The clock of the queue is configuration.
@@ -100,7 +100,7 @@ func TestAgeStaysWithinItsBand(t *testing.T) {
 	year := int64(365 * 24 * time.Hour)
 	old := c.Rank(&Job{ID: "old", Priority: 40}, nil, 0)
 	young := c.Rank(&Job{ID: "young", Priority: 41}, nil, year)
-	back := c.Rank(&Job{ID: "back", Priority: 1}, &Ask{Requeued: 1, Since: year}, 0)
+	back := c.Rank(&Job{ID: "back", Priority: 1}, &PendingRequest{Requeued: 1, Since: year}, 0)
 	if young.Compare(&old) >= 0 || back.Compare(&old) >= 0 || young.Compare(&back) >= 0 {
 		t.Errorf("the order is not young %+v, back %+v, old %+v", young, back, old)
 	}
@@ -129,7 +129,7 @@ func drawRank(t *rapid.T, c *SchedulerConfiguration, now int64) Rank {
 	if rapid.Bool().Draw(t, "new") {
 		return c.Rank(job, nil, since)
 	}
-	return c.Rank(job, &Ask{
+	return c.Rank(job, &PendingRequest{
 		Aged: rapid.Int64Range(0, 50).Draw(t, "aged"), Requeued: rapid.IntRange(0, 3).Draw(t, "requeued"), Since: since,
 	}, now)
 }

@@ -89,13 +89,13 @@ func (e *QueueEntry) ReasonText() string {
 
 // PriorityOf is what an ask's effective priority is made of at a time, in Unix
 // nanoseconds; nil stands for an ask that has never waited.
-func (c *SchedulerConfiguration) PriorityOf(job *Job, ask *Ask, now int64) EffectivePriority {
+func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, now int64) EffectivePriority {
 	band := c.Band(job.Priority)
 	p := EffectivePriority{Declared: job.Priority, Band: band, BandRange: c.PriorityBands()[band], Standing: StandingNormal}
-	if ask != nil {
-		p.Aged, p.Requeued, p.RequeueBonus = ask.Aged, ask.Requeued, int64(ask.Requeued)*RequeueBonus
-		if ask.Since > 0 {
-			p.Aged += max(0, c.CycleAt(now)-c.CycleAt(ask.Since))
+	if request != nil {
+		p.Aged, p.Requeued, p.RequeueBonus = request.Aged, request.Requeued, int64(request.Requeued)*RequeueBonus
+		if request.Since > 0 {
+			p.Aged += max(0, c.CycleAt(now)-c.CycleAt(request.Since))
 		}
 	}
 	p.Total = int64(p.Declared) + p.Aged + p.RequeueBonus

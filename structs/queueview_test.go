@@ -44,20 +44,20 @@ func TestPriorityOf(t *testing.T) {
 	c := DefaultSchedulerConfiguration()
 	job := &Job{Priority: 50}
 	cycle := int64(DefaultCycle)
-	f := func(ask *Ask, now int64, want EffectivePriority) {
+	f := func(request *PendingRequest, now int64, want EffectivePriority) {
 		t.Helper()
 		want.Declared, want.Band, want.BandRange, want.Standing = 50, 1, PriorityBand{41, 70}, StandingNormal
-		got := c.PriorityOf(job, ask, now)
+		got := c.PriorityOf(job, request, now)
 		if got != want {
-			t.Errorf("%+v at %d: %+v, want %+v", ask, now, got, want)
+			t.Errorf("%+v at %d: %+v, want %+v", request, now, got, want)
 		}
-		rank := c.Rank(job, ask, now)
+		rank := c.Rank(job, request, now)
 		if have := c.EffectivePriority(&rank, now); have != got.Total {
-			t.Errorf("%+v at %d: the rank says %d, its parts %d", ask, now, have, got.Total)
+			t.Errorf("%+v at %d: the rank says %d, its parts %d", request, now, have, got.Total)
 		}
 	}
 	f(nil, 7*cycle, EffectivePriority{Total: 50})
-	f(&Ask{Missing: 1, Since: 3 * cycle}, 7*cycle, EffectivePriority{Total: 54, Aged: 4})
-	f(&Ask{Missing: 1, Since: 3 * cycle, Aged: 2, Requeued: 3}, 7*cycle, EffectivePriority{Total: 86, Aged: 6, Requeued: 3, RequeueBonus: 30})
-	f(&Ask{Aged: 2, Requeued: 1}, 7*cycle, EffectivePriority{Total: 62, Aged: 2, Requeued: 1, RequeueBonus: 10})
+	f(&PendingRequest{Missing: 1, Since: 3 * cycle}, 7*cycle, EffectivePriority{Total: 54, Aged: 4})
+	f(&PendingRequest{Missing: 1, Since: 3 * cycle, Aged: 2, Requeued: 3}, 7*cycle, EffectivePriority{Total: 86, Aged: 6, Requeued: 3, RequeueBonus: 30})
+	f(&PendingRequest{Aged: 2, Requeued: 1}, 7*cycle, EffectivePriority{Total: 62, Aged: 2, Requeued: 1, RequeueBonus: 10})
 }

@@ -17,17 +17,17 @@ const (
 // CheckLimits returns an error if a report says what no client says. It leaves the names of the tasks to who knows the job.
 func (u *AllocClientUpdate) CheckLimits() error {
 	if len(u.ClientStatus) > maxTaskWord {
-		return absurd("allocation %s: the status %q has %d bytes, at most %d are allowed", clip(u.ID), clip(u.ClientStatus), len(u.ClientStatus), maxTaskWord)
+		return implausible("allocation %s: the status %q has %d bytes, at most %d are allowed", clip(u.ID), clip(u.ClientStatus), len(u.ClientStatus), maxTaskWord)
 	}
 	if err := u.NetworkStatus.checkLimits(); err != nil {
-		return absurd("allocation %s: %w", clip(u.ID), err)
+		return implausible("allocation %s: %w", clip(u.ID), err)
 	}
 	for name, t := range u.TaskStates { // order does not matter: any that is wrong will do
 		if t == nil {
-			return absurd("allocation %s: task %q has no state", clip(u.ID), clip(name))
+			return implausible("allocation %s: task %q has no state", clip(u.ID), clip(name))
 		}
 		if err := t.checkLimits(); err != nil {
-			return absurd("allocation %s: task %q: %w", clip(u.ID), clip(name), err)
+			return implausible("allocation %s: task %q: %w", clip(u.ID), clip(name), err)
 		}
 	}
 	return nil
@@ -35,23 +35,23 @@ func (u *AllocClientUpdate) CheckLimits() error {
 
 func (t *TaskState) checkLimits() error {
 	if len(t.State) > maxTaskWord {
-		return absurd("the state %q has %d bytes, at most %d are allowed", clip(t.State), len(t.State), maxTaskWord)
+		return implausible("the state %q has %d bytes, at most %d are allowed", clip(t.State), len(t.State), maxTaskWord)
 	}
 	if len(t.Events) > maxTaskEventsSent {
-		return absurd("%d events, at most %d are allowed", len(t.Events), maxTaskEventsSent)
+		return implausible("%d events, at most %d are allowed", len(t.Events), maxTaskEventsSent)
 	}
 	for _, e := range t.Events {
 		switch {
 		case e == nil:
-			return absurd("an event is empty")
+			return implausible("an event is empty")
 		case len(e.Type) > maxTaskWord || len(e.FailedSibling) > maxTaskWord || len(e.TaskSignal) > maxTaskWord:
-			return absurd("event %q: its type, sibling or signal has more than %d bytes", clip(e.Type), maxTaskWord)
+			return implausible("event %q: its type, sibling or signal has more than %d bytes", clip(e.Type), maxTaskWord)
 		case len(e.Details) > maxTaskDetails:
-			return absurd("event %q has %d details, at most %d are allowed", clip(e.Type), len(e.Details), maxTaskDetails)
+			return implausible("event %q has %d details, at most %d are allowed", clip(e.Type), len(e.Details), maxTaskDetails)
 		}
 		for k := range e.Details { // order does not matter: any that is too long will do
 			if len(k) > maxTaskWord {
-				return absurd("event %q has a detail with a name of %d bytes, at most %d are allowed", clip(e.Type), len(k), maxTaskWord)
+				return implausible("event %q has a detail with a name of %d bytes, at most %d are allowed", clip(e.Type), len(k), maxTaskWord)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (s *AllocNetworkStatus) checkLimits() error {
 		}
 	}
 	if long {
-		return absurd("network status: more than %d name servers, searches or options, or one of them or of the addresses has more than %d bytes", maxNetworkWords, maxTaskWord)
+		return implausible("network status: more than %d name servers, searches or options, or one of them or of the addresses has more than %d bytes", maxNetworkWords, maxTaskWord)
 	}
 	return nil
 }

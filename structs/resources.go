@@ -50,10 +50,10 @@ type RequestedDevice struct {
 	Count int    `hcl:"count" check:"min=1,max=1000000"` // 0 is the default of 1
 	// Share is thousandths of one device; below 1000 only with Count 1. 1000 if not
 	// stated; a share of 0 is refused where a file or request states it.
-	Share       int           `hcl:"share" json:",omitzero" check:"min=1,max=1000,zero=leave it out for whole devices"`
-	Topology    *TopologyAsk  `hcl:"topology,block"`
-	Constraints []*Constraint `hcl:"constraint,block"`
-	Affinities  []*Affinity   `hcl:"affinity,block"`
+	Share       int                 `hcl:"share" json:",omitzero" check:"min=1,max=1000,zero=leave it out for whole devices"`
+	Topology    *TopologyConstraint `hcl:"topology,block"`
+	Constraints []*Constraint       `hcl:"constraint,block"`
+	Affinities  []*Affinity         `hcl:"affinity,block"`
 }
 
 // shareOfNothing stands in RequestedDevice.Share for a 0 that was stated, which

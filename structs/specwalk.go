@@ -59,8 +59,8 @@ type specType struct {
 
 type specField struct {
 	Field
-	text  string // the name of a block, or the default
-	shape shape
+	text string // the name of a block, or the default
+	form form
 }
 
 var specCache sync.Map // reflect.Type → *specType
@@ -71,12 +71,12 @@ func specOf(t reflect.Type) *specType {
 	}
 	s := &specType{}
 	for _, f := range Fields(t) {
-		if shape := shapeOf(f.Type); shape == shapeObject || shape == shapeObjects { // nothing below the others has a name
+		if form := formOf(f.Type); form == formObject || form == formObjects { // nothing below the others has a name
 			name := cmp.Or(f.HCL, f.Name)
 			if f.Name == "ReservedPorts" {
 				name = "port" // where Canonicalize took them from
 			}
-			s.blocks = append(s.blocks, specField{f, name, shape})
+			s.blocks = append(s.blocks, specField{f, name, form})
 		}
 		if f.hasMin || f.hasMax || len(f.oneOf) > 0 {
 			s.checked = append(s.checked, f)
@@ -94,7 +94,7 @@ func walkSpec(v reflect.Value, at *place, visit func(at *place, v reflect.Value)
 	visit(at, v)
 	for _, f := range specOf(v.Type()).blocks {
 		field := v.FieldByIndex(f.Index)
-		if f.shape == shapeObjects {
+		if f.form == formObjects {
 			walkMany(field, at, f.text, visit)
 		} else if in := deref(field); in.IsValid() {
 			walkSpec(in, &place{at, f.text, LabelOf(in), -1}, visit)

@@ -29,7 +29,7 @@ type TaskGroup struct {
 	PreventRescheduleOnLost   bool          `hcl:"prevent_reschedule_on_lost"`
 
 	Gang             *Gang                     `hcl:"gang,block"`
-	Topology         *TopologyAsk              `hcl:"topology,block"`
+	Topology         *TopologyConstraint       `hcl:"topology,block"`
 	Constraints      []*Constraint             `hcl:"constraint,block"`
 	Affinities       []*Affinity               `hcl:"affinity,block"`
 	Spreads          []*Spread                 `hcl:"spread,block"`
@@ -64,9 +64,9 @@ type Gang struct {
 	OnLoss string `hcl:"on_loss" check:"oneof=gang|member"`
 }
 
-// TopologyAsk says under which cell GPUs are wanted: on a device, one
+// TopologyConstraint says under which cell GPUs are wanted: on a device, one
 // instance's; on a group, those of its whole gang.
-type TopologyAsk struct {
+type TopologyConstraint struct {
 	// Level is a level of the topology tree: "gpu", "pcie", "socket", "node", …
 	Level string `hcl:"level"`
 	// Required refuses placement that is not under one cell of the level.

@@ -4,9 +4,9 @@ package structs
 // is typically asked for shrinks least.
 const PolicyLeastFragmentation = "least-fragmentation"
 
-// TypicalAsk is one of the asks that a cluster is typically asked for: what the policy
+// TypicalRequest is one of the asks that a cluster is typically asked for: what the policy
 // least-fragmentation keeps room for.
-type TypicalAsk struct {
+type TypicalRequest struct {
 	// Job gives what all of it shares: constraints, datacenters, the pool. Group is one of
 	// its groups, or a stand-in for one. Neither is changed.
 	Job   *Job

@@ -75,7 +75,7 @@ func (g *TaskGroup) validatePeer(in reporter, peer *TaskGroup) {
 	}
 }
 
-func (t *TopologyAsk) validate(r reporter) {
+func (t *TopologyConstraint) validate(r reporter) {
 	if !isWord(t.Level, true) {
 		r.addf("level", `must be a level of the topology such as "pcie", "socket" or "node", not %q`, clip(t.Level))
 	}

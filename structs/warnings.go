@@ -57,7 +57,7 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 	Resources.Networks
 	NUMAResource.Affinity:none
 	NUMAResource.Devices
-	TopologyAsk.Pin
+	TopologyConstraint.Pin
 	NetworkResource.DNS
 	NetworkResource.CNI
 	NetworkResource.Hostname

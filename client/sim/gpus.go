@@ -43,7 +43,7 @@ type tree struct {
 // gpuTree makes the GPUs of a node with their places: cells socket-i and pcie-j, j
 // counted within the node in tree order, as are the GPUs. Blocks share the sockets,
 // not the switches.
-func (s Shape) gpuTree(node string) ([]*structs.NodeDeviceResource, *structs.NodeTopology) {
+func (s Layout) gpuTree(node string) ([]*structs.NodeDeviceResource, *structs.NodeTopology) {
 	if len(s.GPUs) == 0 {
 		return nil, nil
 	}

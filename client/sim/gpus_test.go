@@ -60,7 +60,7 @@ func draw(n *structs.Node) string {
 }
 
 func TestTrees(t *testing.T) {
-	shapes, err := Parse([]byte(trees), "trees.hcl")
+	layouts, err := Parse([]byte(trees), "trees.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ socket-1 (socket)
     mixed-0-gpu-3 (gpu) gpu-3-mig-0 gpu-3-mig-1
 nvlink gpu-0=gpu-1
 `, ""}
-	for i, n := range Nodes(shapes, Options{Seed: "s", Driver: "mock_driver"}) {
+	for i, n := range Nodes(layouts, Options{Seed: "s", Driver: "mock_driver"}) {
 		got := strings.ReplaceAll(draw(n), " \n", "\n")
 		if w := want[i]; got != strings.ReplaceAll(w, "mixed-0-", "") {
 			t.Errorf("%s: got\n%swant\n%s", n.Name, got, w)
@@ -117,11 +117,11 @@ nvlink gpu-0=gpu-1
 }
 
 func TestSlicesAreDevicesOfTheirOwn(t *testing.T) {
-	shapes, err := Parse([]byte(trees), "trees.hcl")
+	layouts, err := Parse([]byte(trees), "trees.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := Nodes(shapes, Options{Seed: "s", Driver: "mock_driver"})[2]
+	n := Nodes(layouts, Options{Seed: "s", Driver: "mock_driver"})[2]
 	d := n.NodeResources.Devices[1]
 	if got := d.Vendor + "/" + d.Type + "/" + d.Name; got != "nvidia/mig/1g.10gb" || len(d.Instances) != 4 ||
 		*d.Attributes["memory"].IntVal != 40960 || *d.Attributes["model"].StringVal != "H100" {

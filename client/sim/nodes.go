@@ -30,9 +30,9 @@ type Options struct {
 }
 
 // Nodes makes the nodes of shapes, in order: <shape>-<i> with i from 0. They share parts, and must not be changed.
-func Nodes(shapes []Shape, o Options) []*structs.Node {
+func Nodes(layouts []Layout, o Options) []*structs.Node {
 	var out []*structs.Node
-	for _, s := range shapes {
+	for _, s := range layouts {
 		var first *structs.Node
 		for i := range s.Count {
 			n := s.node(i, o)
@@ -68,7 +68,7 @@ func or2(a, b string) string {
 	return b
 }
 
-func (s Shape) node(i int, o Options) *structs.Node {
+func (s Layout) node(i int, o Options) *structs.Node {
 	name := fmt.Sprintf("%s-%d", s.Name, i)
 	ip := or2(o.AdvertiseAddress, "127.0.0.1")
 	n := &structs.Node{
@@ -103,7 +103,7 @@ func (s Shape) node(i int, o Options) *structs.Node {
 	return n
 }
 
-func (s Shape) resources(name, ip string, o Options) *structs.NodeResources {
+func (s Layout) resources(name, ip string, o Options) *structs.NodeResources {
 	cores := make([]uint16, s.Cores)
 	for i := range cores {
 		cores[i] = uint16(i) //nolint:gosec // at most 65535, see Validate

@@ -18,8 +18,8 @@ const (
 	maxFileSize    = 1 << 20
 )
 
-// fileShape is a shape as it is written; what is not stated is nil.
-type fileShape struct {
+// fileLayout is a shape as it is written; what is not stated is nil.
+type fileLayout struct {
 	Name       string            `hcl:"name,label"`
 	Count      *int              `hcl:"count"`
 	Cores      *int              `hcl:"cores"`
@@ -60,7 +60,7 @@ func (g *fileGPUs) sum() int {
 }
 
 // ParseFile reads a shape file.
-func ParseFile(path string) ([]Shape, error) {
+func ParseFile(path string) ([]Layout, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("shape file: %w", err)
@@ -76,7 +76,7 @@ func ParseFile(path string) ([]Shape, error) {
 }
 
 // Parse reads shapes from HCL. Errors name file and line.
-func Parse(src []byte, filename string) ([]Shape, error) {
+func Parse(src []byte, filename string) ([]Layout, error) {
 	if len(src) > maxFileSize {
 		return nil, fmt.Errorf("shape file %s: %d bytes, at most %d are read", filename, len(src), maxFileSize)
 	}
@@ -85,29 +85,29 @@ func Parse(src []byte, filename string) ([]Shape, error) {
 		return nil, explain(diags)
 	}
 	var file struct {
-		Shapes []*fileShape `hcl:"shape,block"`
+		Layouts []*fileLayout `hcl:"shape,block"`
 	}
 	if diags := gohcl.DecodeBody(f.Body, nil, &file); diags.HasErrors() {
 		return nil, explain(diags)
 	}
-	if len(file.Shapes) == 0 {
+	if len(file.Layouts) == 0 {
 		return nil, fmt.Errorf("%s: no shape; write at least one: shape \"NAME\" { count = 4 }", filename)
 	}
 	var errs []error
 	seen := map[string]hcl.Range{}
-	shapes := make([]Shape, 0, len(file.Shapes))
+	layouts := make([]Layout, 0, len(file.Layouts))
 	nodes := 0
-	for _, s := range file.Shapes {
+	for _, s := range file.Layouts {
 		if at, ok := seen[s.Name]; ok {
 			errs = append(errs, fmt.Errorf("%s: shape %q: there is one of that name at line %d; node names would clash", s.Range, s.Name, at.Start.Line))
 		}
 		seen[s.Name] = s.Range
-		shape := s.shape()
-		if err := shape.Validate(); err != nil {
+		layout := s.layout()
+		if err := layout.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Range, err))
 		}
-		nodes += max(0, min(shape.Count, MaxNodes+1))
-		shapes = append(shapes, shape)
+		nodes += max(0, min(layout.Count, MaxNodes+1))
+		layouts = append(layouts, layout)
 	}
 	if nodes > MaxNodes {
 		errs = append(errs, fmt.Errorf("%s: over %d nodes in all; one process simulates no more", filename, MaxNodes))
@@ -115,7 +115,7 @@ func Parse(src []byte, filename string) ([]Shape, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return shapes, nil
+	return layouts, nil
 }
 
 // explain puts each diagnostic on a line of its own.
@@ -141,8 +141,8 @@ func or[T any](v *T, unset T) T {
 	return *v
 }
 
-func (s *fileShape) shape() Shape {
-	out := Shape{
+func (s *fileLayout) layout() Layout {
+	out := Layout{
 		Name: s.Name, Count: or(s.Count, 1), Cores: or(s.Cores, 4), MHz: or(s.MHz, 2000),
 		Memory: or(s.Memory, 8192), Disk: or(s.Disk, 100_000), Meta: s.Meta,
 		Datacenter: s.Datacenter, Class: s.Class, Pool: s.Pool,
@@ -158,7 +158,7 @@ func (s *fileShape) shape() Shape {
 }
 
 // Validate refuses what cannot be a node. The error lists everything wrong.
-func (s Shape) Validate() error {
+func (s Layout) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("shape %q: "+format, append([]any{s.Name}, args...)...))

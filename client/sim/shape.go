@@ -1,7 +1,7 @@
 package sim
 
-// Shape is a number of simulated nodes that are alike.
-type Shape struct {
+// Layout is a number of simulated nodes that are alike.
+type Layout struct {
 	Name   string            `hcl:"name,label"`
 	Count  int               `hcl:"count"`  // nodes; default 1
 	Cores  int               `hcl:"cores"`  // default 4

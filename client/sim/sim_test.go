@@ -26,11 +26,11 @@ shape "small" {}
 `
 
 func TestExample(t *testing.T) {
-	shapes, err := Parse([]byte(example), "shapes.hcl")
+	layouts, err := Parse([]byte(example), "shapes.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := Nodes(shapes, Options{Seed: "s", Datacenter: "dc1", Pool: "default", Driver: "mock_driver", MinDynamicPort: 20000, MaxDynamicPort: 32000})
+	nodes := Nodes(layouts, Options{Seed: "s", Datacenter: "dc1", Pool: "default", Driver: "mock_driver", MinDynamicPort: 20000, MaxDynamicPort: 32000})
 	if len(nodes) != 5 || nodes[3].Name != "dgx-3" || nodes[4].Name != "small-0" {
 		t.Fatalf("%d nodes", len(nodes))
 	}
@@ -59,8 +59,8 @@ func TestExample(t *testing.T) {
 
 // Nodes of a shape share what is the same, and nothing else.
 func TestNodesShare(t *testing.T) {
-	shapes := []Shape{{Name: "a", Count: 2, Cores: 4, MHz: 1000, Memory: 100}, {Name: "b", Count: 1, Cores: 8, MHz: 1000, Memory: 200, Class: "big"}}
-	nodes := Nodes(shapes, Options{Seed: "s", Datacenter: "dc1", Driver: "mock_driver"})
+	layouts := []Layout{{Name: "a", Count: 2, Cores: 4, MHz: 1000, Memory: 100}, {Name: "b", Count: 1, Cores: 8, MHz: 1000, Memory: 200, Class: "big"}}
+	nodes := Nodes(layouts, Options{Seed: "s", Datacenter: "dc1", Driver: "mock_driver"})
 	one, two, other := nodes[0], nodes[1], nodes[2]
 	if one.Drivers["mock_driver"] != two.Drivers["mock_driver"] || one.NodeResources.Networks[0] != two.NodeResources.Networks[0] {
 		t.Error("two of a shape have nothing in common")
@@ -77,10 +77,10 @@ func TestNodesShare(t *testing.T) {
 }
 
 func TestIdentitiesFollowTheSeed(t *testing.T) {
-	shapes := []Shape{{Name: "a", Count: 100, Cores: 1, MHz: 1, Memory: 1}, {Name: "b", Count: 100, Cores: 1, MHz: 1, Memory: 1}}
+	layouts := []Layout{{Name: "a", Count: 100, Cores: 1, MHz: 1, Memory: 1}, {Name: "b", Count: 100, Cores: 1, MHz: 1, Memory: 1}}
 	ids := func(seed string) map[string]bool {
 		out := map[string]bool{}
-		for _, n := range Nodes(shapes, Options{Seed: seed}) {
+		for _, n := range Nodes(layouts, Options{Seed: seed}) {
 			out[n.ID], out[n.SecretID] = true, true
 		}
 		return out
@@ -96,7 +96,7 @@ func TestIdentitiesFollowTheSeed(t *testing.T) {
 	}
 }
 
-func TestBadShapes(t *testing.T) {
+func TestBadLayouts(t *testing.T) {
 	f := func(src, want string) {
 		t.Helper()
 		_, err := Parse([]byte(src), "f.hcl")
@@ -138,19 +138,19 @@ func TestBadShapes(t *testing.T) {
 	f("shape \"a\" {\n gpus \"n/gpu/A\" {\n mig = 7\n}\n gpus \"n/gpu/B\" {\n mig = 7\n}\n}", "n/mig/1g.10gb is given twice")
 }
 
-func FuzzShapes(f *testing.F) {
+func FuzzLayouts(f *testing.F) {
 	f.Add(example)
 	f.Add(`shape "a" { count = 3 }`)
 	f.Add(trees)
 	f.Fuzz(func(t *testing.T, src string) {
-		shapes, err := Parse([]byte(src), "f.hcl")
+		layouts, err := Parse([]byte(src), "f.hcl")
 		if err != nil {
 			return
 		}
-		for i := range shapes {
-			shapes[i].Count = min(shapes[i].Count, 2)
+		for i := range layouts {
+			layouts[i].Count = min(layouts[i].Count, 2)
 		}
-		for _, n := range Nodes(shapes, Options{Seed: "s", Driver: "mock_driver"}) {
+		for _, n := range Nodes(layouts, Options{Seed: "s", Driver: "mock_driver"}) {
 			if err := n.NodeResources.ValidateTopology(); err != nil {
 				t.Error(err)
 			}

@@ -96,8 +96,8 @@ func TestCheckEnter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := User{Name: "stranger", UID: own.UID + 12345, GID: own.GID + 12345, Groups: []int{own.GID + 12345}}
-	mate := stranger
+	unknown := User{Name: "stranger", UID: own.UID + 12345, GID: own.GID + 12345, Groups: []int{own.GID + 12345}}
+	mate := unknown
 	mate.Groups = append(mate.Groups, own.GID)
 	for _, row := range []struct {
 		mode os.FileMode
@@ -105,15 +105,15 @@ func TestCheckEnter(t *testing.T) {
 		path string
 		want string
 	}{
-		{0o711, stranger, below, ""},
-		{0o700, stranger, below, `user "stranger" cannot enter ` + closed + " (mode 0700, owner " + own.Name + "): allow it with chmod 711 " + closed + ", or"},
-		{0o750, stranger, below, "chmod 751 " + closed},
-		{0o750, stranger, link, "chmod 751 " + closed},
+		{0o711, unknown, below, ""},
+		{0o700, unknown, below, `user "stranger" cannot enter ` + closed + " (mode 0700, owner " + own.Name + "): allow it with chmod 711 " + closed + ", or"},
+		{0o750, unknown, below, "chmod 751 " + closed},
+		{0o750, unknown, link, "chmod 751 " + closed},
 		{0o750, mate, below, ""},
 		{0o705, mate, below, "mode 0705"},
 		{0o700, own, below, ""},
 		{0o700, User{Name: "root"}, below, ""},
-		{0o711, stranger, filepath.Join(base, "none"), "no such file"},
+		{0o711, unknown, filepath.Join(base, "none"), "no such file"},
 	} {
 		if err := os.Chmod(closed, row.mode); err != nil {
 			t.Fatal(err)

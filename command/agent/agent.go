@@ -81,16 +81,16 @@ type Agent struct {
 	logger hclog.Logger
 	reload func() (*config.Config, config.Problems, error)
 
-	telemetry  *telemetry
-	server     *serverPart
-	client     *clientPart
-	stopRemote func()
-	http       *httpapi.Server
-	listeners  []net.Listener
-	serving    sync.WaitGroup
-	tempDir    string      // removed at the end
-	tls        *wire.TLS   // nil: nothing is guarded
-	askClients atomic.Bool // HTTPS asks callers for certificates
+	telemetry    *telemetry
+	server       *serverPart
+	client       *clientPart
+	stopRemote   func()
+	http         *httpapi.Server
+	listeners    []net.Listener
+	serving      sync.WaitGroup
+	tempDir      string      // removed at the end
+	tls          *wire.TLS   // nil: nothing is guarded
+	queryClients atomic.Bool // HTTPS asks callers for certificates
 
 	rpcAddr, httpAddr string // as others reach them
 	self              atomic.Pointer[httpapi.Self]
@@ -247,7 +247,7 @@ func (a *Agent) serve(backend httpapi.Backend) error {
 	var secure *tls.Config
 	var certified func(host string) bool
 	if a.cfg.TLS.HTTP {
-		secure, certified = a.tls.HTTPS(a.askClients.Load), a.tls.ValidFor
+		secure, certified = a.tls.HTTPS(a.queryClients.Load), a.tls.ValidFor
 	}
 	if a.cfg.HTTP.AllowsAnyHost() {
 		a.logger.Warn("http_config.allowed_hosts has \"*\": a web page can read and change everything by the browser of a reader who reaches this agent")

@@ -13,16 +13,16 @@ import (
 
 // The shapes and agent files among the examples are read. examples/racks.hcl is two
 // racks of two nodes with 8 GPUs each, as its jobs and the README take it to be.
-func TestExampleShapes(t *testing.T) {
+func TestExampleLayouts(t *testing.T) {
 	if _, err := sim.ParseFile("../../examples/demo/dgx.hcl"); err != nil {
 		t.Error(err)
 	}
-	shapes, err := sim.ParseFile("../../examples/racks.hcl")
+	layouts, err := sim.ParseFile("../../examples/racks.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	racks := map[string]int{}
-	for _, n := range sim.Nodes(shapes, sim.Options{Seed: "s"}) {
+	for _, n := range sim.Nodes(layouts, sim.Options{Seed: "s"}) {
 		racks[n.Meta["rack"]]++
 		if d := n.NodeResources.Devices; len(d) != 1 || len(d[0].Instances) != 8 {
 			t.Errorf("%s: %+v", n.Name, d)

@@ -10,8 +10,8 @@ import (
 // localNode answers calls about the allocations of the agent's own node.
 type localNode interface {
 	httpapi.Backend
-	// Holds reports whether a call is about them.
-	Holds(args any) bool
+	// Serves reports whether a call is about them.
+	Serves(args any) bool
 }
 
 // ownNode is the backend of an agent that runs a client and no server: what is about its own node it answers by
@@ -23,7 +23,7 @@ type ownNode struct {
 
 // Call implements httpapi.Backend.
 func (o ownNode) Call(ctx context.Context, method string, args, reply any) error {
-	if o.local.Holds(args) {
+	if o.local.Serves(args) {
 		return o.local.Call(ctx, method, args, reply)
 	}
 	return o.Backend.Call(ctx, method, args, reply)
@@ -31,7 +31,7 @@ func (o ownNode) Call(ctx context.Context, method string, args, reply any) error
 
 // Stream implements httpapi.Backend.
 func (o ownNode) Stream(ctx context.Context, method string, args any) (wire.Receiver, error) {
-	if o.local.Holds(args) {
+	if o.local.Serves(args) {
 		return o.local.Stream(ctx, method, args)
 	}
 	return o.Backend.Stream(ctx, method, args)

@@ -21,7 +21,7 @@ func (r recorded) Stream(context.Context, string, any) (wire.Receiver, error) {
 	return nil, nil
 }
 
-func (r recorded) Holds(args any) bool {
+func (r recorded) Serves(args any) bool {
 	a, ok := args.(*structs.FSRequest)
 	return ok && a.AllocID == "own"
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // rpcServer answers the ping and the event stream as it is told to, and counts the calls.
-func rpcServer(t *testing.T, answer error) (addr string, asked *atomic.Int64) {
+func rpcServer(t *testing.T, answer error) (addr string, requested *atomic.Int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,14 +30,14 @@ func rpcServer(t *testing.T, answer error) (addr string, asked *atomic.Int64) {
 		_ = ln.Close()
 		wg.Wait()
 	})
-	asked = &atomic.Int64{}
+	requested = &atomic.Int64{}
 	m := wire.NewMux(hclog.NewNullLogger(), 0)
 	m.Handle(wire.MethodPing, wire.Unary(func(context.Context, *structs.EmptyRequest) (*structs.WriteReply, error) {
-		asked.Add(1)
+		requested.Add(1)
 		return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: 7}}, answer
 	}))
 	m.Handle(wire.MethodEventStream, wire.Streaming(func(_ context.Context, _ *structs.EventStreamRequest, send func(any) error) error {
-		asked.Add(1)
+		requested.Add(1)
 		if answer != nil {
 			return answer
 		}
@@ -61,7 +61,7 @@ func rpcServer(t *testing.T, answer error) (addr string, asked *atomic.Int64) {
 			})
 		}
 	})
-	return ln.Addr().String(), asked
+	return ln.Addr().String(), requested
 }
 
 // TestRemoteWithoutLeader: what a server without a leader did not do, another is asked for; what nobody knows of is left alone.
@@ -72,10 +72,10 @@ func TestRemoteWithoutLeader(t *testing.T) {
 	f := func(answers []error, code structs.Code, want ...int64) {
 		t.Helper()
 		var addrs []string
-		var asked []*atomic.Int64
+		var requested []*atomic.Int64
 		for _, a := range answers {
 			addr, n := rpcServer(t, a)
-			addrs, asked = append(addrs, addr), append(asked, n)
+			addrs, requested = append(addrs, addr), append(requested, n)
 		}
 		for method, call := range map[string]func(*remote) (uint64, error){
 			"a call": func(r *remote) (uint64, error) {
@@ -102,7 +102,7 @@ func TestRemoteWithoutLeader(t *testing.T) {
 			if code == structs.CodeNoLeader && errors.Is(answers[0], nothing) && !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: it says %v", method, err)
 			}
-			for i, n := range asked {
+			for i, n := range requested {
 				if got := n.Swap(0); got != want[i] {
 					t.Errorf("%s, %v: server %d was asked %d times", method, answers, i, got)
 				}

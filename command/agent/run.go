@@ -60,11 +60,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 		_, _ = fmt.Fprintln(out, "==> No configuration files loaded")
 	}
 	_, _ = fmt.Fprintln(out, "==> Starting Nomadish agent...")
-	held := &holdback{to: stdout}
-	logger := newLogger(cfg, held)
+	reserved := &holdback{to: stdout}
+	logger := newLogger(cfg, reserved)
 	a, err := start(cfg, p, logger, f.load)
 	if err != nil {
-		held.open()
+		reserved.open()
 		_, _ = fmt.Fprintf(stderr, "==> Error starting agent: %s\n", err)
 		return 1
 	}
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 	}
 	a.warnExposed(out)
 	_, _ = fmt.Fprintf(out, "==> Nomadish agent started! Log data will stream in below:\n\n")
-	held.open()
+	reserved.open()
 	return a.wait(ctx, signals, out, stderr)
 }
 

@@ -27,9 +27,9 @@ const simHeadroom, simMostHeadroom = 64 << 20, 1 << 30
 type SimOptions struct {
 	// Count is how many nodes in all; 0: as the shapes say. With several shapes
 	// it is dealt out in the proportion of their counts.
-	Count     int
-	ShapeFile string   // empty: one plain shape, "sim"
-	Servers   []string // RPC addresses; at least one
+	Count      int
+	LayoutFile string   // empty: one plain shape, "sim"
+	Servers    []string // RPC addresses; at least one
 	// Region and Datacenter are the nodes'; empty: the client's defaults.
 	Region     string
 	Datacenter string
@@ -57,14 +57,14 @@ func (o *SimOptions) secure() (*wire.TLS, error) {
 // Simulate runs simulated nodes until ctx ends, which is no error. report is told
 // of the nodes' registration while that changes, from one goroutine.
 func Simulate(ctx context.Context, o SimOptions, report func(registered, all int)) error {
-	shapes := []sim.Shape{{Name: "sim", Count: 1, Cores: 4, MHz: 2000, Memory: 8192, Disk: 100_000}}
+	layouts := []sim.Layout{{Name: "sim", Count: 1, Cores: 4, MHz: 2000, Memory: 8192, Disk: 100_000}}
 	var err error
-	if o.ShapeFile != "" {
-		if shapes, err = sim.ParseFile(o.ShapeFile); err != nil {
+	if o.LayoutFile != "" {
+		if layouts, err = sim.ParseFile(o.LayoutFile); err != nil {
 			return err
 		}
 	}
-	if shapes, err = deal(shapes, o.Count); err != nil {
+	if layouts, err = deal(layouts, o.Count); err != nil {
 		return err
 	}
 	secure, err := o.secure()
@@ -75,7 +75,7 @@ func Simulate(ctx context.Context, o SimOptions, report func(registered, all int
 	c, err := client.New(client.Config{
 		RPC:    wire.Config{TLS: secure},
 		Region: o.Region, Datacenter: o.Datacenter, Version: o.Version, Servers: o.Servers,
-		Drivers: []driver.Driver{mock.New(nil)}, Simulate: shapes,
+		Drivers: []driver.Driver{mock.New(nil)}, Simulate: layouts,
 	})
 	if err != nil {
 		return err
@@ -109,13 +109,13 @@ func watchRegistration(ctx context.Context, c *client.Client, report func(regist
 }
 
 // deal makes the shapes' counts add up to count.
-func deal(shapes []sim.Shape, count int) ([]sim.Shape, error) {
+func deal(layouts []sim.Layout, count int) ([]sim.Layout, error) {
 	all := 0
-	for _, s := range shapes {
+	for _, s := range layouts {
 		all += s.Count
 	}
 	if count == 0 || count == all {
-		return shapes, nil
+		return layouts, nil
 	}
 	if count < 0 || count > sim.MaxNodes {
 		return nil, fmt.Errorf("%d simulated nodes: one process takes 1 to %d", count, sim.MaxNodes)
@@ -123,9 +123,9 @@ func deal(shapes []sim.Shape, count int) ([]sim.Shape, error) {
 	if all == 0 {
 		return nil, errors.New("simulated nodes: the shapes have none")
 	}
-	var out []sim.Shape
+	var out []sim.Layout
 	past, dealt := 0, 0
-	for _, s := range shapes {
+	for _, s := range layouts {
 		past += s.Count
 		upTo := past * count / all // so that rounding never adds up
 		s.Count = upTo - dealt

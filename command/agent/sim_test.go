@@ -10,18 +10,18 @@ import (
 
 func TestDealAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var shapes []sim.Shape
+		var layouts []sim.Layout
 		all := 0
 		for range rapid.IntRange(1, 6).Draw(t, "shapes") {
 			n := rapid.IntRange(1, 1000).Draw(t, "n")
-			shapes, all = append(shapes, sim.Shape{Name: "s", Count: n}), all+n
+			layouts, all = append(layouts, sim.Layout{Name: "s", Count: n}), all+n
 		}
 		count := rapid.IntRange(1, 5000).Draw(t, "count")
-		before := make([]int, len(shapes))
-		for i, s := range shapes {
+		before := make([]int, len(layouts))
+		for i, s := range layouts {
 			before[i] = s.Count
 		}
-		dealt, err := deal(shapes, count)
+		dealt, err := deal(layouts, count)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,12 +35,12 @@ func TestDealAddsUp(t *testing.T) {
 		if sum != count {
 			t.Fatalf("%v dealt to %d gives %d", before, count, sum)
 		}
-		for i, s := range shapes {
+		for i, s := range layouts {
 			if s.Count != before[i] {
 				t.Fatalf("shape %d was changed", i)
 			}
 		}
-		if len(dealt) == len(shapes) {
+		if len(dealt) == len(layouts) {
 			for i, s := range dealt { // as near to the proportion as whole nodes allow
 				if exact := float64(before[i]) * float64(count) / float64(all); float64(s.Count) < exact-1 || float64(s.Count) > exact+1 {
 					t.Fatalf("shape %d: %d nodes, its share is %.2f", i, s.Count, exact)
@@ -51,7 +51,7 @@ func TestDealAddsUp(t *testing.T) {
 }
 
 func TestDealRefuses(t *testing.T) {
-	one := []sim.Shape{{Name: "s", Count: 3}}
+	one := []sim.Layout{{Name: "s", Count: 3}}
 	if got, err := deal(one, 0); err != nil || got[0].Count != 3 {
 		t.Errorf("0: %v, error %v", got, err)
 	}
@@ -60,7 +60,7 @@ func TestDealRefuses(t *testing.T) {
 			t.Errorf("%d: no error", count)
 		}
 	}
-	if _, err := deal([]sim.Shape{{Name: "s"}}, 5); err == nil {
+	if _, err := deal([]sim.Layout{{Name: "s"}}, 5); err == nil {
 		t.Error("no nodes at all: no error")
 	}
 }

@@ -161,8 +161,8 @@ func (t *telemetry) prometheus(logger hclog.Logger) http.Handler {
 }
 
 // acceptsGzip reports whether an answer may be compressed: not if it only names gzip to refuse it.
-func acceptsGzip(asked http.Header) bool {
-	for one := range strings.SplitSeq(strings.Join(asked.Values("Accept-Encoding"), ","), ",") {
+func acceptsGzip(requested http.Header) bool {
+	for one := range strings.SplitSeq(strings.Join(requested.Values("Accept-Encoding"), ","), ",") {
 		name, weight, weighed := strings.Cut(strings.ToLower(one), ";")
 		if strings.TrimSpace(name) != "gzip" {
 			continue

@@ -44,7 +44,7 @@ func (a *Agent) loadTLS() error {
 	if a.tls, err = wire.LoadTLS(o, a.logger.Named("tls")); err != nil {
 		return err
 	}
-	a.askClients.Store(a.cfg.TLS.VerifyHTTPSClient)
+	a.queryClients.Store(a.cfg.TLS.VerifyHTTPSClient)
 	a.tellTLS()
 	if a.cfg.TLS.RPC && !a.cfg.TLS.VerifyServerHostname {
 		a.logger.Warn("tls.verify_server_hostname is off: whoever has any certificate of the CA may act as a server")
@@ -96,7 +96,7 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 	if err := a.tls.Reload(o); err != nil {
 		return err
 	}
-	a.askClients.Store(now.VerifyHTTPSClient)
+	a.queryClients.Store(now.VerifyHTTPSClient)
 	a.tellTLS()
 	return nil
 }

@@ -60,8 +60,8 @@ job "a" {
 }
 
 func TestClientConfig(t *testing.T) {
-	shapes := filepath.Join(t.TempDir(), "shapes.hcl")
-	if err := os.WriteFile(shapes, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
+	layouts := filepath.Join(t.TempDir(), "shapes.hcl")
+	if err := os.WriteFile(layouts, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
@@ -70,7 +70,7 @@ datacenter = "dc3"
 name       = "n1"
 client {
   node_class      = "big"
-  simulate        = "`+shapes+`"
+  simulate        = "`+layouts+`"
   simulate_beside = true
   meta            = { rack = "r1" }
   gc_max_allocs   = 9
@@ -345,11 +345,11 @@ autopilot { cleanup_dead_servers = false }`))
 // A real server and simulated nodes in one process: they find each other, the
 // API shows them, and nothing of them is left.
 func TestRealAgent(t *testing.T) {
-	shapes := filepath.Join(t.TempDir(), "shapes.hcl")
-	if err := os.WriteFile(shapes, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
+	layouts := filepath.Join(t.TempDir(), "shapes.hcl")
+	if err := os.WriteFile(layouts, []byte("shape \"s\" {\n  count = 3\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := launchParts(t, realParts(), "-dev", "-http-port=0", "-rpc-port=0", "-simulate="+shapes, "-node=n1")
+	r := launchParts(t, realParts(), "-dev", "-http-port=0", "-rpc-port=0", "-simulate="+layouts, "-node=n1")
 	c, err := nomad.NewClient(&nomad.Config{Address: "http://" + r.addr, HttpClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
 	if err != nil {
 		t.Fatal(err)

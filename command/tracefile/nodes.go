@@ -21,11 +21,11 @@ var nodeColumns = []column{{"sn", true}, {"cpu_milli", true}, {"memory_mib", tru
 // a node list with the columns of OpenB.
 func OpenNodes(path string) ([]*structs.Node, error) {
 	if strings.HasSuffix(path, ".hcl") {
-		shapes, err := sim.ParseFile(path)
+		layouts, err := sim.ParseFile(path)
 		if err != nil {
 			return nil, err
 		}
-		return sim.Nodes(shapes, sim.Options{
+		return sim.Nodes(layouts, sim.Options{
 			Seed: "replay", Datacenter: "dc1", Driver: trace.DriverName, SchedulingEligibility: structs.NodeEligible,
 		}), nil
 	}

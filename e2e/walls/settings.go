@@ -52,13 +52,13 @@ func settingsOf(t *Tree, p *Package) []*types.Var {
 	var found []*types.Var
 	seen := map[types.Type]bool{} // whether they hold values
 	var walk func(types.Type) bool
-	walk = func(typ types.Type) (holds bool) {
+	walk = func(typ types.Type) (contains bool) {
 		s, ok := typ.Underlying().(*types.Struct)
 		if !ok {
 			return true
 		}
-		if holds, again := seen[typ]; again {
-			return holds
+		if contains, again := seen[typ]; again {
+			return contains
 		}
 		seen[typ] = true // for a struct that holds itself
 		for i := range s.NumFields() {
@@ -66,14 +66,14 @@ func settingsOf(t *Tree, p *Package) []*types.Var {
 			if tag := s.Tag(i); !f.Exported() || strings.Contains(tag, ",later") || strings.Contains(tag, ",refused") {
 				continue
 			}
-			if in := heldStruct(p, f.Type()); in != nil && !walk(in) {
+			if in := containedStruct(p, f.Type()); in != nil && !walk(in) {
 				continue
 			}
-			holds = true
+			contains = true
 			found = append(found, f)
 		}
-		seen[typ] = holds
-		return holds
+		seen[typ] = contains
+		return contains
 	}
 	if _, ok := root.Type().Underlying().(*types.Struct); ok {
 		walk(root.Type())
@@ -81,8 +81,8 @@ func settingsOf(t *Tree, p *Package) []*types.Var {
 	return found
 }
 
-// heldStruct is the struct of p that a value of a type holds, through pointers, lists and maps; nil: it holds none.
-func heldStruct(p *Package, typ types.Type) types.Type {
+// containedStruct is the struct of p that a value of a type holds, through pointers, lists and maps; nil: it holds none.
+func containedStruct(p *Package, typ types.Type) types.Type {
 	for {
 		switch u := typ.(type) {
 		case *types.Pointer:

@@ -240,7 +240,7 @@ func stateWriter(t *Tree) []Breach {
 				if obj == nil {
 					obj = p.info.Defs[id]
 				}
-				if obj == nil || !holds(obj.Type(), t.Module+"/"+home, name) {
+				if obj == nil || !contains(obj.Type(), t.Module+"/"+home, name) {
 					return true
 				}
 				if line := t.fset.Position(id.Pos()).Line; !seen[line] {
@@ -254,25 +254,25 @@ func stateWriter(t *Tree) []Breach {
 	return found
 }
 
-// holds tells whether a type is the named one, a pointer to it, or a function that has it as receiver, argument or result.
-func holds(typ types.Type, pkg, name string) bool {
+// contains tells whether a type is the named one, a pointer to it, or a function that has it as receiver, argument or result.
+func contains(typ types.Type, pkg, name string) bool {
 	switch typ := typ.(type) {
 	case *types.Pointer:
-		return holds(typ.Elem(), pkg, name)
+		return contains(typ.Elem(), pkg, name)
 	case *types.Named:
 		return typ.Obj().Name() == name && typ.Obj().Pkg() != nil && typ.Obj().Pkg().Path() == pkg
 	case *types.Signature:
-		if typ.Recv() != nil && holds(typ.Recv().Type(), pkg, name) {
+		if typ.Recv() != nil && contains(typ.Recv().Type(), pkg, name) {
 			return true
 		}
-		return tupleHolds(typ.Params(), pkg, name) || tupleHolds(typ.Results(), pkg, name)
+		return tupleContains(typ.Params(), pkg, name) || tupleContains(typ.Results(), pkg, name)
 	}
 	return false
 }
 
-func tupleHolds(tuple *types.Tuple, pkg, name string) bool {
+func tupleContains(tuple *types.Tuple, pkg, name string) bool {
 	for v := range tuple.Variables() {
-		if holds(v.Type(), pkg, name) {
+		if contains(v.Type(), pkg, name) {
 			return true
 		}
 	}

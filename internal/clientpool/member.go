@@ -109,14 +109,14 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 	return nil
 }
 
-// sayOnce writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key, say, every
+// rateLimitedLog writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key, say, every
 // packet is one. What they tell of members coming and going is for finding faults only.
-type sayOnce struct{ p *Pool }
+type rateLimitedLog struct{ p *Pool }
 
-func (s sayOnce) logger() *log.Logger { return log.New(s, "", 0) }
+func (s rateLimitedLog) logger() *log.Logger { return log.New(s, "", 0) }
 
 // Write implements io.Writer.
-func (s sayOnce) Write(line []byte) (int, error) {
+func (s rateLimitedLog) Write(line []byte) (int, error) {
 	_, warns := keyring.Level(string(line))
 	if warns && s.p.noise.Full(time.Now()) {
 		return len(line), nil
@@ -131,7 +131,7 @@ func (s sayOnce) Write(line []byte) (int, error) {
 		}
 		return len(line), nil
 	}
-	if host := keyring.Stranger(text); host != "" {
+	if host := keyring.UnknownHost(text); host != "" {
 		if dropped, ok := s.p.noise.Allow("stranger", host, time.Now()); ok {
 			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour",
 				append(keyring.More(dropped), "from", host)...)

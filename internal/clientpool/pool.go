@@ -164,7 +164,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	conf.DisableCoordinates, conf.EnableNameConflictResolution = true, false
 	conf.BroadcastTimeout, conf.LeavePropagateDelay = leaveWait, leaveSpread
 	conf.LogOutput, list.LogOutput = nil, nil
-	conf.Logger = sayOnce{p}.logger()
+	conf.Logger = rateLimitedLog{p}.logger()
 	list.Logger = conf.Logger
 	return conf, nil
 }

@@ -69,7 +69,7 @@ type Pool struct {
 
 // Ask has every member that is alive do an operation on its keyring and waits for
 // what it says. An error means that nobody was asked.
-func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) {
+func (p *Pool) Query(ctx context.Context, op string, key []byte) (*Report, error) {
 	if p.Ring == nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "the gossip is not encrypted").
 			WithHint("set `encrypt` on all agents and start them again")
@@ -84,12 +84,12 @@ func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) 
 		return nil, err
 	}
 	report := &Report{Keys: map[string][]string{}, InUse: map[string][]string{}, Failed: map[string]string{}}
-	asked, err := p.Gather(ctx, keyQuery, payload, report.add)
+	query, err := p.Gather(ctx, keyQuery, payload, report.add)
 	if err != nil {
 		return nil, err
 	}
-	report.Members, report.Absent = asked.Members, asked.Absent
-	for _, name := range asked.Silent {
+	report.Members, report.Absent = query.Members, query.Absent
+	for _, name := range query.Silent {
 		report.Failed[name] = Silent
 	}
 	for key := range report.Keys { // order does not matter: each is sorted for itself
@@ -102,16 +102,16 @@ func (p *Pool) Ask(ctx context.Context, op string, key []byte) (*Report, error) 
 // Silent is why one has not done it that lives and does not answer.
 const Silent = "it did not answer; it may be busy, or of a version that does not know this"
 
-// Asked are the members that a query went to, each sorted.
-type Asked struct {
+// Answered are the members that a query went to, each sorted.
+type Answered struct {
 	Members []string // all that are alive
 	Silent  []string // of those: they have not answered
 	Absent  []string // failed, or dead since a moment ago: they were not reached
 }
 
 // Gather asks all members that are alive and gives their answers, each member's once, as they come. It takes keyLimit at most.
-func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered func(member string, payload []byte)) (*Asked, error) {
-	out := &Asked{}
+func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered func(member string, payload []byte)) (*Answered, error) {
+	out := &Answered{}
 	for _, m := range p.Serf.Members() {
 		switch m.Status.String() {
 		case structs.MemberAlive:
@@ -125,7 +125,7 @@ func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered
 	ctx, cancel := context.WithTimeout(ctx, keyLimit)
 	defer cancel()
 	for round := range keyRounds {
-		err := p.askOnce(ctx, name, payload, round == 0, out, answered)
+		err := p.query(ctx, name, payload, round == 0, out, answered)
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
@@ -137,8 +137,8 @@ func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered
 	return out, nil
 }
 
-// askOnce asks those that have been silent so far.
-func (p *Pool) askOnce(ctx context.Context, name string, payload []byte, first bool, out *Asked, answered func(string, []byte)) error {
+// query asks those that have been silent so far.
+func (p *Pool) query(ctx context.Context, name string, payload []byte, first bool, out *Answered, answered func(string, []byte)) error {
 	params := p.Serf.DefaultQueryParams()
 	params.Timeout = max(params.Timeout, keyTimeout)
 	if len(out.Silent) <= keyFilter {
@@ -149,9 +149,9 @@ func (p *Pool) askOnce(ctx context.Context, name string, payload []byte, first b
 		return err
 	}
 	defer query.Close()
-	var doubt <-chan time.Time
+	var unknown <-chan time.Time
 	if first {
-		doubt = time.After(min(max(keyTimeout/2, keyPatience*p.Interval), params.Timeout/2))
+		unknown = time.After(min(max(keyTimeout/2, keyPatience*p.Interval), params.Timeout/2))
 	}
 	dead := make(chan string, len(out.Silent))
 	is := func(name string) bool {
@@ -170,7 +170,7 @@ func (p *Pool) askOnce(ctx context.Context, name string, payload []byte, first b
 			if is(r.From) {
 				answered(r.From, r.Payload)
 			}
-		case <-doubt:
+		case <-unknown:
 			there := p.Serf.Memberlist().Members()
 			for _, name := range out.Silent {
 				at := slices.IndexFunc(there, func(m *memberlist.Node) bool { return m.Name == name })

@@ -184,7 +184,7 @@ func TestLines(t *testing.T) {
 func TestStrangersLater(t *testing.T) {
 	t.Parallel()
 	now, said, passed := time.Unix(0, 0), &lines{}, &lines{}
-	s := &strangers{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
+	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
 	say := func(line string) {
 		t.Helper()
 		if n, err := s.Write([]byte(line)); err != nil || n != len(line) {
@@ -212,7 +212,7 @@ func TestStrangersLater(t *testing.T) {
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	now, said, passed := time.Unix(0, 0), &lines{}, &lines{}
-	s := &strangers{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
+	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
 	flood := func() {
 		for i := range 20_000 {
 			host := fmt.Sprintf("10.%d.%d.%d:%d", i%7, i%200, i%250, i)

@@ -21,11 +21,11 @@ import (
 // not nil, is told whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
 func Log(logger hclog.Logger, noise *Noise, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
-	return log.New(&strangers{next: next, logger: logger, noise: noise, now: time.Now, namesakes: namesakes}, "", 0)
+	return log.New(&unknownHosts{next: next, logger: logger, noise: noise, now: time.Now, namesakes: namesakes}, "", 0)
 }
 
-// strangers is where memberlist writes its log.
-type strangers struct {
+// unknownHosts is where memberlist writes its log.
+type unknownHosts struct {
 	next   io.Writer
 	logger hclog.Logger
 	noise  *Noise
@@ -83,8 +83,8 @@ func Flat(err error) error {
 // OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted().MatchString(err.Error()) }
 
-// Stranger gives the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
-func Stranger(line string) string {
+// UnknownHost gives the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
+func UnknownHost(line string) string {
 	if !undecrypted().MatchString(line) {
 		return ""
 	}
@@ -103,7 +103,7 @@ func Stranger(line string) string {
 func Needless(line string) bool { return needless().MatchString(line) }
 
 // Write implements io.Writer.
-func (s *strangers) Write(line []byte) (int, error) {
+func (s *unknownHosts) Write(line []byte) (int, error) {
 	if Needless(string(line)) {
 		return len(line), nil
 	}
@@ -120,7 +120,7 @@ func (s *strangers) Write(line []byte) (int, error) {
 	if warns && s.noise.Full(s.now()) {
 		return len(line), nil
 	}
-	host := Stranger(string(line))
+	host := UnknownHost(string(line))
 	switch {
 	case host != "":
 		if dropped, ok := s.noise.Allow("stranger", host, s.now()); ok {

@@ -48,7 +48,7 @@ func dropReclaim(payload any) any {
 // unjudged commits every plan as it is.
 func unjudged(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error)) bool {
 	index, err := l.Apply(forever, structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
-		EvalID: p.EvalID, Place: p.Place, Stop: p.Stop, Update: p.Update, Reserve: p.Reserve, Unreserve: p.Unreserve, Asks: p.Asks, Evals: p.Evals,
+		EvalID: p.EvalID, Place: p.Place, Stop: p.Stop, Update: p.Update, Reserve: p.Reserve, Unreserve: p.Unreserve, Requests: p.Requests, Evals: p.Evals,
 		Time: epoch.Add(l.now).UnixNano(), JudgedAt: l.r.index(),
 	}}})
 	l.after(0, "answer", -1, func() { tell(&structs.PlanResult{AllocIndex: index}, err) })

@@ -97,7 +97,7 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 	}
 	if index%orderEvery == 0 {
 		c.order(r)
-		c.promises(r)
+		c.votes(r)
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 			c.reclaimed(snap, p, s, placed)
 		}
 		if a := snap.Alloc(nil, s.AllocID); s.ClientStatus == structs.AllocClientLost && a != nil && c.stays(snap, a) && knew(p, snap, a) {
-			c.fail("%s is given up, whose node is kept (plan of evaluation %s):%s", s.AllocID, p.EvalID, told(snap, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}))
+			c.fail("%s is given up, whose node is kept (plan of evaluation %s):%s", s.AllocID, p.EvalID, notices(snap, structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}))
 		}
 		if s.ClientStatus == structs.AllocClientUnknown { // it may have been heard of again meanwhile
 			c.away[s.AllocID] = true
@@ -309,7 +309,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 			name = a.TaskGroup + " on node " + a.NodeID
 		}
 		if other := at[name]; other != "" {
-			c.fail("job %s: instance %s is there twice, as %s and as %s:%s", id, name, other, a.ID, told(snap, id))
+			c.fail("job %s: instance %s is there twice, as %s and as %s:%s", id, name, other, a.ID, notices(snap, id))
 			return
 		}
 		at[name] = a.ID
@@ -317,7 +317,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 }
 
 // told lists a job's allocations, for who is to find out what went wrong.
-func told(snap *state.Snapshot, id structs.NamespacedID) string {
+func notices(snap *state.Snapshot, id structs.NamespacedID) string {
 	var out strings.Builder
 	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {
 		kind := "of a version that is not kept"
@@ -361,7 +361,7 @@ func (c *checks) gangs(snap *state.Snapshot, id structs.NamespacedID, version ui
 		}
 		if there > 0 && there+ended < least {
 			c.fail("job %s: %d members of the gang of %q are there, of at least %d (version %d of the job):%s",
-				id, there, g.Name, least, job.Version, told(snap, id))
+				id, there, g.Name, least, job.Version, notices(snap, id))
 		}
 	}
 }
@@ -423,8 +423,8 @@ func (c *checks) order(r *replica) {
 	}
 }
 
-// promises looks for what was acknowledged.
-func (c *checks) promises(r *replica) {
+// votes looks for what was acknowledged.
+func (c *checks) votes(r *replica) {
 	snap := r.store.Snapshot()
 	for _, name := range c.users.names() {
 		p := c.users.jobs[name]
@@ -537,7 +537,7 @@ func open(snap *state.Snapshot, id structs.NamespacedID) string {
 			fmt.Fprintf(&out, "\n      %s: %+v", g, *e.FailedTGAllocs[g])
 		}
 	}
-	for _, a := range snap.JobAsks(nil, id.Namespace, id.ID) {
+	for _, a := range snap.JobRequests(nil, id.Namespace, id.ID) {
 		fmt.Fprintf(&out, "\n    ask %+v", *a)
 	}
 	for r := range snap.Reservations(nil) {
@@ -546,7 +546,7 @@ func open(snap *state.Snapshot, id structs.NamespacedID) string {
 	config := snap.SchedulerConfig(nil)
 	job, _ := json.Marshal(snap.Job(nil, id.Namespace, id.ID)) //nolint:errchkjson // for people
 	fmt.Fprintf(&out, "\n    %+v\n    %s", config, job)
-	return out.String() + told(snap, id)
+	return out.String() + notices(snap, id)
 }
 
 // disagree says in what servers and clients do not agree on what runs; "": in nothing.
@@ -585,7 +585,7 @@ func (c *checks) finish() {
 			c.fail("replica %d has hash %.8s at the end, others have %.8s", r.id, hash, first)
 		}
 		c.order(r)
-		c.promises(r)
+		c.votes(r)
 	}
 	_, _ = c.trace.Write([]byte(first)) // never fails
 }

@@ -36,27 +36,27 @@ type client struct {
 
 // task is what runs of an allocation.
 type task struct {
-	alloc  *structs.Allocation
-	status string // as the client knows it
-	asleep bool
-	over   bool
-	since  time.Time
-	judged bool // it has been said whether it is healthy
-	stops  bool // it has been told to end
-	killed bool // it ended by that, and not by itself before
+	alloc     *structs.Allocation
+	status    string // as the client knows it
+	suspended bool
+	over      bool
+	since     time.Time
+	judged    bool // it has been said whether it is healthy
+	stops     bool // it has been told to end
+	killed    bool // it ended by that, and not by itself before
 }
 
 func (s *sim) makeClients() {
 	for i := range 8 + s.IntN(5) {
-		c := &client{sim: s, id: i, up: true, bad: map[string]bool{}, tasks: map[string]*task{}, gossips: s.witness != nil && s.IntN(6) > 0}
-		c.node = shapeOf(s, i)
+		c := &client{sim: s, id: i, up: true, bad: map[string]bool{}, tasks: map[string]*task{}, gossips: s.prober != nil && s.IntN(6) > 0}
+		c.node = requestKeyOf(s, i)
 		s.clients = append(s.clients, c)
 		s.after(s.between(0, 2*time.Second), "client", i, c.start)
 	}
 }
 
-// shapeOf makes a node: some have GPUs, under two switches.
-func shapeOf(s *sim, i int) *structs.Node {
+// requestKeyOf makes a node: some have GPUs, under two switches.
+func requestKeyOf(s *sim, i int) *structs.Node {
 	cores := uint16(8 << s.IntN(2)) //nolint:gosec // 8 or 16
 	n := &structs.Node{
 		ID: s.newID(), SecretID: s.newID(), Name: fmt.Sprintf("n%d", i), Datacenter: "dc1", NodePool: structs.NodePoolDefault,
@@ -107,7 +107,7 @@ func (c *client) later(d time.Duration, what string, do func()) *event {
 }
 
 // ask calls the servers.
-func (c *client) ask(method string, args, reply any) error {
+func (c *client) callServer(method string, args, reply any) error {
 	if c.cut {
 		return noLeader()
 	}
@@ -130,7 +130,7 @@ func (c *client) event() {
 		return
 	}
 	c.later(c.between(100*time.Millisecond, 700*time.Millisecond), "event", c.event)
-	_ = c.ask(wire.MethodNodeEvents, &structs.NodeEventsRequest{ // what is lost is lost
+	_ = c.callServer(wire.MethodNodeEvents, &structs.NodeEventsRequest{ // what is lost is lost
 		NodeID: c.node.ID, SecretID: c.node.SecretID,
 		Events: []*structs.NodeEvent{{Subsystem: "Driver", Message: "looked after", Timestamp: epoch.Add(c.now + c.skew)}},
 	}, &structs.WriteReply{})
@@ -150,7 +150,7 @@ func (c *client) register() {
 		n.NodeResources.Devices = []*structs.NodeDeviceResource{&g}
 	}
 	reply := &structs.NodeUpdateReply{}
-	if err := c.ask(wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n}, reply); err != nil {
+	if err := c.callServer(wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n}, reply); err != nil {
 		if code := structs.CodeOf(err); code == structs.CodeBadRequest {
 			c.fail("register node %s: %v", c.node.Name, err)
 		}
@@ -178,7 +178,7 @@ func (c *client) beatIn(d time.Duration) {
 
 func (c *client) beat() {
 	reply := &structs.NodeUpdateReply{}
-	err := c.ask(wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{NodeID: c.node.ID, SecretID: c.node.SecretID, Status: structs.NodeStatusReady}, reply)
+	err := c.callServer(wire.MethodNodeHeartbeat, &structs.NodeHeartbeatRequest{NodeID: c.node.ID, SecretID: c.node.SecretID, Status: structs.NodeStatusReady}, reply)
 	switch {
 	case err != nil:
 		c.next(c.between(500*time.Millisecond, 2*time.Second), "heartbeat", c.beat)
@@ -238,11 +238,11 @@ func (c *client) consider(a *structs.Allocation) {
 	case a.Terminal() && !t.stops:
 		t.stops = true
 		c.later(c.between(0, 3*time.Second), "kill", func() { c.kill(t) })
-	case a.Suspended() && !t.asleep && t.status == structs.AllocClientRunning:
-		t.asleep = true
+	case a.Suspended() && !t.suspended && t.status == structs.AllocClientRunning:
+		t.suspended = true
 		c.report(t, structs.AllocClientSuspended, nil)
-	case !a.Suspended() && t.asleep:
-		t.asleep = false
+	case !a.Suspended() && t.suspended:
+		t.suspended = false
 		c.report(t, structs.AllocClientRunning, nil)
 		c.endLater(t)
 	}
@@ -265,7 +265,7 @@ func (c *client) healthyLater(t *task) {
 	c.later(c.between(200*time.Millisecond, 3*time.Second), "healthy", func() {
 		switch {
 		case t.over || t.stops:
-		case t.asleep:
+		case t.suspended:
 			c.healthyLater(t)
 		default:
 			t.judged = true
@@ -285,7 +285,7 @@ func (c *client) endLater(t *task) {
 	case batch:
 		c.later(c.between(time.Second, 15*time.Second), "end", func() {
 			switch {
-			case t.asleep:
+			case t.suspended:
 			case c.chance(12):
 				c.fault("a task fails", c.id)
 				c.ends(t, structs.AllocClientFailed)
@@ -295,7 +295,7 @@ func (c *client) endLater(t *task) {
 		})
 	case c.chance(4):
 		c.later(c.between(time.Second, 90*time.Second), "fail", func() {
-			if !c.quiet() && !t.asleep && !t.over && !t.stops {
+			if !c.quiet() && !t.suspended && !t.over && !t.stops {
 				c.fault("a task fails", c.id)
 				c.ends(t, structs.AllocClientFailed)
 			}
@@ -353,7 +353,7 @@ func (c *client) send() {
 	}
 	tell := func() error {
 		args := &structs.ClientUpdateRequest{NodeID: c.node.ID, SecretID: c.node.SecretID, Updates: batch}
-		return c.ask(wire.MethodNodeUpdateAllocs, args, &structs.WriteReply{})
+		return c.callServer(wire.MethodNodeUpdateAllocs, args, &structs.WriteReply{})
 	}
 	if c.chance(15) {
 		c.fault("a report comes twice", c.id)
@@ -396,7 +396,7 @@ func (c *client) back() {
 			if !t.judged {
 				c.healthyLater(t)
 			}
-			if !t.asleep {
+			if !t.suspended {
 				c.endLater(t)
 			}
 		}

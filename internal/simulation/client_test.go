@@ -50,6 +50,6 @@ func TestHealthIsSaidAfterAnAgentsEnd(t *testing.T) {
 		}
 	}
 	f("it runs", func(*task) {}, 1)
-	f("it sleeps", func(t *task) { t.asleep = true }, 0)
+	f("it sleeps", func(t *task) { t.suspended = true }, 0)
 	f("it is to end", func(t *task) { t.stops = true }, 0)
 }

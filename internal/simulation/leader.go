@@ -130,8 +130,8 @@ func (l *leader) listen(now *wall, silent hclog.Logger) {
 // heartbeats makes the timers of the nodes, with the witnesses that there are.
 func (l *leader) heartbeats(steady *wall) *heartbeat.Timers {
 	opts := heartbeat.Options{MinTTL: beatEvery, Grace: beatEvery, Failover: 3 * beatEvery, NewID: l.newID, Clock: steady, Jitter: l.Int64N}
-	if l.witness != nil {
-		opts.Witnesses, opts.Liveness = l.witness, l.witness.liveness
+	if l.prober != nil {
+		opts.Probers, opts.Liveness = l.prober, l.prober.liveness
 	}
 	return heartbeat.New(opts, l)
 }
@@ -201,7 +201,7 @@ func (l *leader) Apply(_ context.Context, t structs.LogType, payload any) (uint6
 		return 0, structs.Errorf(structs.CodeLimited, "too much at once")
 	case l.chance(700) && !l.spared():
 		l.fault("an entry is lost with its leader", l.r.id)
-		l.log.tail, l.log.holder = append(l.log.tail, e), l.r
+		l.log.tail, l.log.owner = append(l.log.tail, e), l.r
 		l.lose()
 		return 0, noLeader()
 	case l.chance(700) && !l.spared():
@@ -357,8 +357,10 @@ func (s *sim) call(method string, args, reply any) error {
 // members is the cluster as the endpoints see it.
 type members struct{ l *leader }
 
-// Reign implements rpc.Leadership.
-func (m members) Reign() rpc.Reign { return rpc.Reign{Addr: "leader", ID: "leader", Over: forever} }
+// Leading implements rpc.Leadership.
+func (m members) Leading() rpc.LeaderTerm {
+	return rpc.LeaderTerm{Addr: "leader", ID: "leader", Over: forever}
+}
 
 // IsLeader implements rpc.Leadership.
 func (m members) IsLeader() bool { return m.l.leads() }

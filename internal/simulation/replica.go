@@ -21,7 +21,7 @@ import (
 type agreed struct {
 	entries []entry
 	tail    []entry
-	holder  *replica // of the tail
+	owner   *replica // of the tail
 }
 
 // entry is one log entry. Without data it is Raft's own, with which a leader begins.
@@ -82,9 +82,9 @@ func (r *replica) start() {
 	}
 	r.typicals = worker.NewTypicals()
 	r.workers, r.has = nil, map[string]string{}
-	foresight := worker.NewForesight()
+	assumed := worker.NewAssumed()
 	for range 2 {
-		r.workers = append(r.workers, newHand(r, foresight))
+		r.workers = append(r.workers, newHand(r, assumed))
 	}
 	life := r.life
 	r.after(r.between(20*time.Second, 3*time.Minute), "snapshot", r.id, func() { r.take(life) })
@@ -274,10 +274,10 @@ func (s *sim) elect() {
 	}
 	r := can[s.IntN(len(can))]
 	// What the last leader had proposed is agreed on by the next if that has it.
-	if s.log.holder == r {
+	if s.log.owner == r {
 		s.log.entries = append(s.log.entries, s.log.tail...)
 	}
-	s.log.tail, s.log.holder = nil, nil
+	s.log.tail, s.log.owner = nil, nil
 	if s.elected != nil {
 		s.elected(s.log)
 	}

@@ -101,8 +101,8 @@ type sim struct {
 	replicas []*replica
 	leader   *leader // nil: nobody leads
 	clients  []*client
-	witness  *witness // nil: clients do not gossip
-	steady   bool     // leaders lead for long, so that they see through what takes them long
+	prober   *prober // nil: clients do not gossip
+	steady   bool    // leaders lead for long, so that they see through what takes them long
 	users    *users
 	checks   *checks
 
@@ -167,7 +167,7 @@ func (s *sim) begin() {
 	for i := range count {
 		s.replicas = append(s.replicas, newReplica(s, i, buffer))
 	}
-	s.witness, s.steady = newWitness(s), s.IntN(3) == 0
+	s.prober, s.steady = newProber(s), s.IntN(3) == 0
 	s.makeClients()
 	s.users = newUsers(s)
 	s.after(0, "elect", -1, s.elect)

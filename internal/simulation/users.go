@@ -20,16 +20,16 @@ const jobNames = 24
 // know what was acknowledged to them.
 type users struct {
 	*sim
-	jobs map[string]*promise // by name
+	jobs map[string]*vote // by name
 }
 
-// promise is what was acknowledged of a job.
-type promise struct {
+// vote is what was acknowledged of a job.
+type vote struct {
 	index  uint64 // of its last registration
 	purged bool   // somebody may have had it forgotten since
 }
 
-func newUsers(s *sim) *users { return &users{sim: s, jobs: map[string]*promise{}} }
+func newUsers(s *sim) *users { return &users{sim: s, jobs: map[string]*vote{}} }
 
 func (u *users) start() { u.after(time.Second, "user", -1, u.act) }
 
@@ -88,7 +88,7 @@ func (u *users) register(job *structs.Job) {
 		}
 	}
 	if err == nil {
-		u.jobs[name] = &promise{index: reply.JobModifyIndex}
+		u.jobs[name] = &vote{index: reply.JobModifyIndex}
 	}
 }
 
@@ -245,7 +245,7 @@ func (u *users) job(name string) *structs.Job {
 	if u.IntN(6) == 0 {
 		g.Gang = &structs.Gang{Min: u.IntN(g.Count + 1), OnLoss: one(u.sim, structs.GangOnLossGang, structs.GangOnLossMember)}
 		if u.IntN(3) == 0 {
-			g.Topology = &structs.TopologyAsk{Level: "rack", Required: u.IntN(2) == 0}
+			g.Topology = &structs.TopologyConstraint{Level: "rack", Required: u.IntN(2) == 0}
 		}
 	}
 	if u.IntN(15) == 0 {
@@ -300,7 +300,7 @@ func (u *users) task() *structs.Task {
 		if u.IntN(3) == 0 {
 			d.Count, d.Share = 1, one(u.sim, 250, 400, 600)
 		} else if u.IntN(4) == 0 {
-			d.Topology = &structs.TopologyAsk{Level: structs.LevelPCIe, Required: u.IntN(2) == 0}
+			d.Topology = &structs.TopologyConstraint{Level: structs.LevelPCIe, Required: u.IntN(2) == 0}
 		}
 		t.Resources.Devices = []*structs.RequestedDevice{d}
 	}

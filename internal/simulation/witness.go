@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	checkFor = 2 * time.Second // as in earnest
-	askAgain = 200 * time.Millisecond
+	checkFor  = 2 * time.Second // as in earnest
+	callAgain = 200 * time.Millisecond
 	// pingsMissed is how often the leader is told of a session that is silent before that is closed.
 	pingsMissed = 3
 	// keepLong is longer than clocks can be wrong, so that a node is surely kept for a while, and ends before calm must have come.
 	keepLong = maxSkew + 3*time.Minute
 )
 
-// witness is what is heard of clients beside their heartbeats: their sessions, and their gossip as all servers see it. That one notices
+// prober is what is heard of clients beside their heartbeats: their sessions, and their gossip as all servers see it. That one notices
 // late who is gone or back, and now and then wrongly.
-type witness struct {
+type prober struct {
 	*sim
 	liveness heartbeat.Liveness
 }
 
-// newWitness draws how a cluster believes its witnesses; nil: its clients do not gossip.
-func newWitness(s *sim) *witness {
+// newProber draws how a cluster believes its witnesses; nil: its clients do not gossip.
+func newProber(s *sim) *prober {
 	if s.IntN(5) == 0 {
 		return nil
 	}
-	return &witness{s, heartbeat.Liveness{
+	return &prober{s, heartbeat.Liveness{
 		Check: checkFor, Silence: one(s, 2*time.Second, 5*time.Second), Keep: one(s, 15*time.Second, 5*time.Minute, keepLong),
-		StormMin: one(s, 5, 5, 100), StormHold: one(s, 20*time.Second, 5*time.Minute),
+		MassMin: one(s, 5, 5, 100), MassHold: one(s, 20*time.Second, 5*time.Minute),
 	}}
 }
 
@@ -46,16 +46,16 @@ func (s *sim) client(nodeID string) *client {
 }
 
 // Gossips implements heartbeat.Witnesses.
-func (w *witness) Gossips(nodeID string) (member, failed bool) {
+func (w *prober) Gossips(nodeID string) (member, failed bool) {
 	c := w.client(nodeID)
 	return c != nil && c.member, c != nil && c.failed
 }
 
 // Agreed implements heartbeat.Witnesses: all run the same build.
-func (w *witness) Agreed() bool { return true }
+func (w *prober) Agreed() bool { return true }
 
 // Reach implements heartbeat.Witnesses. Nobody waits here: see leader.check.
-func (w *witness) Reach(_ context.Context, nodeID string) (session, gossip bool) {
+func (w *prober) Reach(_ context.Context, nodeID string) (session, gossip bool) {
 	c := w.client(nodeID)
 	return c.answers(), c.heard()
 }
@@ -71,15 +71,15 @@ func (l *leader) watch() {
 func (l *leader) check(of heartbeat.Check) {
 	end := l.now + checkFor
 	session, gossip := false, false
-	var ask func()
-	ask = func() {
+	var call func()
+	call = func() {
 		if !l.leads() {
 			return
 		}
-		answers, heard := l.witness.Reach(forever, of.NodeID)
+		answers, heard := l.prober.Reach(forever, of.NodeID)
 		session, gossip = session || answers, gossip || heard
 		if l.now < end && (!session || !gossip) {
-			l.after(min(askAgain, end-l.now), "ask a node again", l.r.id, ask)
+			l.after(min(callAgain, end-l.now), "ask a node again", l.r.id, call)
 			return
 		}
 		if l.checked != nil {
@@ -88,7 +88,7 @@ func (l *leader) check(of heartbeat.Check) {
 		l.beats.Checked(of, session, gossip)
 		l.watch()
 	}
-	l.after(l.between(time.Millisecond, 50*time.Millisecond), "ask a node", l.r.id, ask)
+	l.after(l.between(time.Millisecond, 50*time.Millisecond), "ask a node", l.r.id, call)
 }
 
 // answers tells whether a client can be reached by RPC.
@@ -228,7 +228,7 @@ const (
 
 // overdue looks whether a leader has found out in time who is lost.
 func (c *checks) overdue(l *leader) {
-	if !l.timers.Storm().IsZero() {
+	if !l.timers.MassFailure().IsZero() {
 		l.calmSince = c.now
 	}
 	snap := l.r.store.Snapshot()

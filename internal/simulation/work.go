@@ -14,20 +14,20 @@ import (
 const catchUp = 10 * time.Second
 
 // held is how many evaluations a worker may have at a time.
-const held = 3
+const leased = 3
 
 // hand is a worker of a replica.
 type hand struct {
 	*replica
-	worker *worker.Worker
-	asking bool // it is about to ask for work
-	busy   int  // evaluations that it has
+	worker  *worker.Worker
+	calling bool // it is about to ask for work
+	busy    int  // evaluations that it has
 }
 
-func newHand(r *replica, foresight *worker.Foresight) *hand {
+func newHand(r *replica, assumed *worker.Assumed) *hand {
 	now := &wall{time: &r.timeline, skew: &r.skew}
 	return &hand{replica: r, worker: worker.New(worker.Options{
-		Schedulers: jobTypes, NewID: r.newID, Foresight: foresight, Typicals: r.typicals, Clock: now,
+		Schedulers: jobTypes, NewID: r.newID, Assumed: assumed, Typicals: r.typicals, Clock: now,
 	}, far{r}, r.store)}
 }
 
@@ -84,17 +84,17 @@ func (r *replica) wake() {
 	if !r.reachable() {
 		return
 	}
-	if h := one(r.sim, r.workers...); !h.asking && h.busy < held {
-		h.asking = true
-		r.after(r.between(0, 8*time.Millisecond), "ask for work", r.id, h.ask)
+	if h := one(r.sim, r.workers...); !h.calling && h.busy < leased {
+		h.calling = true
+		r.after(r.between(0, 8*time.Millisecond), "ask for work", r.id, h.call)
 	}
 }
 
 // ask takes an evaluation on, if there is one.
-func (h *hand) ask() {
-	h.asking = false
+func (h *hand) call() {
+	h.calling = false
 	l, err := far{h.replica}.reach()
-	if err != nil || h.busy >= held {
+	if err != nil || h.busy >= leased {
 		return
 	}
 	eval, token, index, err := l.evals.Take(jobTypes)

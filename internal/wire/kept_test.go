@@ -109,7 +109,7 @@ func TestStreamsThatAreNotKept(t *testing.T) {
 	for i := range 20 {
 		caller.mustEcho(t, "first")
 		ctx, cancel := context.WithCancel(t.Context())
-		st, err := caller.Ask(ctx, "wait", &echo{})
+		st, err := caller.Open(ctx, "wait", &echo{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestStreamsThatAreNotKept(t *testing.T) {
 		if err := caller.Call(t.Context(), "mute", &echo{}, &out); !errors.Is(err, ErrSessionClosed) {
 			t.Fatalf("no answer: %v", err)
 		}
-		if st, err = caller.Ask(t.Context(), "echo", &echo{"unread"}); err != nil {
+		if st, err = caller.Open(t.Context(), "echo", &echo{"unread"}); err != nil {
 			t.Fatal(err)
 		}
 		st.Close()

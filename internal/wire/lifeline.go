@@ -19,19 +19,19 @@ import (
 // frame's body each by itself, which costs the system three times as much, and three records where there is TLS.
 type lifeline struct {
 	net.Conn
-	open  *streams
-	doubt *atomic.Bool // see Session
+	open    *streams
+	suspect *atomic.Bool // see Session
 
 	// Of the next two yamux's one writer has the use.
-	held []byte // headers that something follows in a moment
-	body bool   // a header was written whose body comes next
+	buffered []byte // headers that something follows in a moment
+	body     bool   // a header was written whose body comes next
 }
 
 // Read implements net.Conn.
 func (l *lifeline) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
-	if n > 0 && l.doubt.Load() && b[0] == 0 { // the version that each of yamux's frames begins with
-		l.doubt.Store(false)
+	if n > 0 && l.suspect.Load() && b[0] == 0 { // the version that each of yamux's frames begins with
+		l.suspect.Store(false)
 	}
 	if err != nil {
 		l.open.callOff()
@@ -41,14 +41,14 @@ func (l *lifeline) Read(b []byte) (int, error) {
 
 // Write implements net.Conn.
 func (l *lifeline) Write(b []byte) (int, error) {
-	hold := false
+	buffer := false
 	if l.body {
 		l.body = false
 	} else {
-		hold, l.body = goesOn(b)
+		buffer, l.body = goesOn(b)
 	}
-	if hold && len(l.held) < maxHeld {
-		l.held = append(l.held, b...)
+	if buffer && len(l.buffered) < maxBuffered {
+		l.buffered = append(l.buffered, b...)
 		return len(b), nil
 	}
 	if err := l.send(b); err != nil {
@@ -60,14 +60,14 @@ func (l *lifeline) Write(b []byte) (int, error) {
 
 // yamux's header of a frame, as its specification has it: version, type, flags (2 bytes), stream (4), length (4).
 const (
-	headerSize = 12
-	typeData   = 0
-	typeWindow = 1
-	flagOpens  = 1
-	maxHeld    = 4 * headerSize
-	maxJoined  = 4096
-	flagsAt    = 3 // the lower half
-	lengthAt   = 8
+	headerSize  = 12
+	typeData    = 0
+	typeWindow  = 1
+	flagOpens   = 1
+	maxBuffered = 4 * headerSize
+	maxJoined   = 4096
+	flagsAt     = 3 // the lower half
+	lengthAt    = 8
 )
 
 // goesOn tells whether b is a header that something follows: that of a frame with a body, or what opens a stream, in which
@@ -80,22 +80,22 @@ func goesOn(b []byte) (goes, body bool) {
 	return body || b[1] == typeWindow && b[flagsAt]&flagOpens != 0, body
 }
 
-var joined = sync.Pool{New: func() any { return new([maxHeld + maxJoined]byte) }}
+var joined = sync.Pool{New: func() any { return new([maxBuffered + maxJoined]byte) }}
 
 // send writes what is held, and b.
 func (l *lifeline) send(b []byte) error {
-	held := l.held
-	l.held = l.held[:0]
+	buffered := l.buffered
+	l.buffered = l.buffered[:0]
 	switch {
-	case len(held) == 0:
+	case len(buffered) == 0:
 	case len(b) > maxJoined: // another write is less than a copy
-		if _, err := l.Conn.Write(held); err != nil {
+		if _, err := l.Conn.Write(buffered); err != nil {
 			return err
 		}
 	default:
-		buf := joined.Get().(*[maxHeld + maxJoined]byte) //nolint:forcetypeassert // nothing else is put there
+		buf := joined.Get().(*[maxBuffered + maxJoined]byte) //nolint:forcetypeassert // nothing else is put there
 		defer joined.Put(buf)
-		b = buf[:copy(buf[:], held)+copy(buf[len(held):], b)]
+		b = buf[:copy(buf[:], buffered)+copy(buf[len(buffered):], b)]
 	}
 	_, err := l.Conn.Write(b)
 	return err
@@ -103,7 +103,7 @@ func (l *lifeline) send(b []byte) error {
 
 // Close ends the session and all its calls.
 func (s *Session) Close() error {
-	s.doubt.Store(false) // it is not the other side that ends it
+	s.suspect.Store(false) // it is not the other side that ends it
 	return s.end()
 }
 

@@ -128,7 +128,7 @@ func TestWrittenTogether(t *testing.T) {
 	f := func(in [][]byte, want ...[]byte) {
 		t.Helper()
 		w := &writes{}
-		l := &lifeline{Conn: w, open: &streams{}, doubt: &atomic.Bool{}}
+		l := &lifeline{Conn: w, open: &streams{}, suspect: &atomic.Bool{}}
 		for _, b := range in {
 			if n, err := l.Write(b); n != len(b) || err != nil {
 				t.Fatalf("%d, %v", n, err)

@@ -108,7 +108,7 @@ func TestRoles(t *testing.T) {
 	f("a server", certified(strict, !https, verified, "server.global.nomad", "localhost"), "", anyone, nodes, people, operators, region, servers)
 	f("a server in capitals", certified(strict, !https, verified, "Server.Global.Nomad"), "", anyone, nodes, people, operators, region, servers)
 	f("a client", certified(strict, !https, verified, "client.global.nomad"), "", anyone, nodes)
-	for _, via := range []Via{ViaLeader, ViaHolder, ViaRegion} {
+	for _, via := range []Via{ViaLeader, ViaConnected, ViaRegion} {
 		f("a client that says it passes a call on", certified(strict, !https, verified, "client.global.nomad"), via, anyone, nodes)
 	}
 	f("a client, believed", certified(open, !https, verified, "client.global.nomad"), "", anyone, nodes, people)

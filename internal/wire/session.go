@@ -37,9 +37,9 @@ type Via string
 
 // The reasons.
 const (
-	ViaLeader Via = "leader" // to the one that it takes for the leader
-	ViaHolder Via = "holder" // to the one that the node is connected to
-	ViaRegion Via = "region" // to one of the region that is asked for
+	ViaLeader    Via = "leader" // to the one that it takes for the leader
+	ViaConnected Via = "holder" // to the one that the node is connected to
+	ViaRegion    Via = "region" // to one of the region that is asked for
 )
 
 // status precedes every answer frame. An empty Code is success; End closes a stream.
@@ -128,9 +128,9 @@ type Session struct {
 	last atomic.Int64 // when the other side was last heard, in nanoseconds of Unix
 	open streams
 	kept kept
-	// doubt: nothing has come yet on a plain connection of ours. If it ends so, that is likely no port for RPC, or one for TLS: who
+	// suspect: nothing has come yet on a plain connection of ours. If it ends so, that is likely no port for RPC, or one for TLS: who
 	// is refused before TLS cannot be told why.
-	doubt atomic.Bool
+	suspect atomic.Bool
 }
 
 // Config tunes sessions. The zero value is good.
@@ -170,8 +170,8 @@ func (c Config) yamux() *yamux.Config {
 func Client(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
 	_, proven := conn.(*tls.Conn)
-	s.doubt.Store(!proven)
-	mux, err := yamux.Client(&lifeline{Conn: conn, open: &s.open, doubt: &s.doubt}, c.yamux())
+	s.suspect.Store(!proven)
+	mux, err := yamux.Client(&lifeline{Conn: conn, open: &s.open, suspect: &s.suspect}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("open session to %s: %w", conn.RemoteAddr(), err)
 	}
@@ -185,7 +185,7 @@ func Client(conn net.Conn, c Config) (*Session, error) {
 // a *Conn it knows the peer.
 func Server(conn net.Conn, c Config) (*Session, error) {
 	s := &Session{addr: conn.RemoteAddr().String()}
-	mux, err := yamux.Server(&lifeline{Conn: conn, open: &s.open, doubt: &s.doubt}, c.yamux())
+	mux, err := yamux.Server(&lifeline{Conn: conn, open: &s.open, suspect: &s.suspect}, c.yamux())
 	if err != nil {
 		return nil, fmt.Errorf("accept session from %s: %w", conn.RemoteAddr(), err)
 	}
@@ -249,7 +249,7 @@ func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 // stream is closed and the callee's context cancelled. An *structs.Error comes
 // back as it was thrown.
 func (s *Session) Call(ctx context.Context, method string, args, reply any) error {
-	st, err := s.Ask(ctx, method, args)
+	st, err := s.Open(ctx, method, args)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 }
 
 // Ask calls a unary method, whose answer is read with Recv.
-func (s *Session) Ask(ctx context.Context, method string, args any) (*Stream, error) {
+func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, error) {
 	return s.stream(ctx, header{Method: method, Keep: true}, args)
 }
 
@@ -280,7 +280,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, s.gone(err))
 	}
-	st := &Stream{session: s, conn: conn, method: method, ctx: ctx, asked: h.Keep}
+	st := &Stream{session: s, conn: conn, method: method, ctx: ctx, requested: h.Keep}
 	// AfterFunc, not a goroutine waiting: thousands of blocking queries stay cheap.
 	st.stop = context.AfterFunc(ctx, func() { _ = conn.Close(); _ = conn.SetDeadline(time.Unix(1, 0)) })
 	if err := codec.WriteFrames(conn, nil, h, args); err != nil {
@@ -292,7 +292,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 
 // gone is what is said of a call that err ended, and the session.
 func (s *Session) gone(err error) error {
-	if s.doubt.Load() {
+	if s.suspect.Load() {
 		return fmt.Errorf("%w: %w; nothing has come from %s: is this its RPC port (4647 by default), and does it want TLS (tls { rpc = true })?", ErrSessionClosed, err, s.addr)
 	}
 	return fmt.Errorf("%w: %w", ErrSessionClosed, err)
@@ -300,15 +300,15 @@ func (s *Session) gone(err error) error {
 
 // Stream is the caller's side of a call that is going on.
 type Stream struct {
-	session *Session
-	conn    *yamux.Stream
-	method  string
-	ctx     context.Context
-	stop    func() bool
-	once    sync.Once
-	begun   []byte // the status of the next answer, if it was awaited
-	asked   bool   // the callee was asked to keep the stream
-	free    bool   // the answer was read whole, and the callee waits for another call; only if asked
+	session   *Session
+	conn      *yamux.Stream
+	method    string
+	ctx       context.Context
+	stop      func() bool
+	once      sync.Once
+	begun     []byte // the status of the next answer, if it was awaited
+	requested bool   // the callee was asked to keep the stream
+	free      bool   // the answer was read whole, and the callee waits for another call; only if asked
 }
 
 // Await waits until the next answer has begun, which Recv reads then. A goroutine that does nothing else needs little stack:
@@ -354,7 +354,7 @@ func (s *Stream) Recv(v any) error {
 
 // release takes note that the answer was read whole. A stream of many answers may be closed while one is read.
 func (s *Stream) release(st status) {
-	if s.asked {
+	if s.requested {
 		s.free = st.Kept
 	}
 }

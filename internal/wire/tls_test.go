@@ -413,7 +413,7 @@ func TestNoPortForRPC(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what, addr string
-		asks       bool
+		requests   bool
 	}{
 		{"TLS is wanted", wantsTLS.addr, true},
 		{"nothing is said", speaks(""), true},
@@ -425,7 +425,7 @@ func TestNoPortForRPC(t *testing.T) {
 			err = s.Call(t.Context(), "Node.Register", &struct{}{}, &struct{}{})
 			_ = s.Close()
 		}
-		if !errors.Is(err, ErrSessionClosed) || strings.Contains(err.Error(), "its RPC port (4647 by default), and does it want TLS") != c.asks {
+		if !errors.Is(err, ErrSessionClosed) || strings.Contains(err.Error(), "its RPC port (4647 by default), and does it want TLS") != c.requests {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}

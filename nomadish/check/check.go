@@ -61,7 +61,7 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 	for _, what := range state.TableDifferences(snap) {
 		rule := structs.CheckCounters
 		if strings.HasPrefix(what, "ask ") {
-			rule = structs.CheckAsks
+			rule = structs.CheckRequests
 		}
 		c.fault(rule, "state", "", "%s", what)
 	}
@@ -132,17 +132,17 @@ func (c *checker) row(table string, row any) error {
 	case *structs.Reservation:
 		c.reservations = append(c.reservations, r)
 		c.index(table, "node", r.NodeID, r.CreateIndex, r.CreateIndex)
-	case *structs.Ask:
+	case *structs.PendingRequest:
 		j := c.job(r.Job())
-		j.asks = append(j.asks, r)
-		c.index(table, "ask", askID(r), r.CreateIndex, r.ModifyIndex)
+		j.requests = append(j.requests, r)
+		c.index(table, "ask", requestID(r), r.CreateIndex, r.ModifyIndex)
 	case *structs.Allocation:
 		c.allocation(r)
 	}
 	return nil
 }
 
-func askID(a *structs.Ask) string { return a.Job().String() + "/" + a.Group }
+func requestID(a *structs.PendingRequest) string { return a.Job().String() + "/" + a.Group }
 
 func (c *checker) node(id string) *node {
 	n := c.nodes[id]
@@ -184,7 +184,7 @@ func (c *checker) allocation(a *structs.Allocation) {
 	n := c.node(a.NodeID)
 	if !a.Terminal() {
 		n.take(a)
-		c.held(j, n, a)
+		c.reserved(j, n, a)
 	}
 	if a.ServerTerminal() && !a.ClientTerminal() {
 		c.stopped(n, a)

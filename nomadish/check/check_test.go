@@ -151,9 +151,9 @@ func busy(t testing.TB) *site {
 	s.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "old", Time: s.now()})
 	s.plan(&structs.JudgedPlan{EvalID: "stop", Stop: []*structs.AllocStop{{AllocID: old[0]}}})
 	s.job("frozen", 1, nil)
-	frozen := s.place("frozen", "c", 0, 1, func(b *structs.PlacementBatch) { b.Resources.Tasks["t"].Cpu.CpuShares = 3000 })
+	suspended := s.place("frozen", "c", 0, 1, func(b *structs.PlacementBatch) { b.Resources.Tasks["t"].Cpu.CpuShares = 3000 })
 	s.plan(&structs.JudgedPlan{EvalID: "freeze", Stop: []*structs.AllocStop{{
-		AllocID: frozen[0], DesiredStatus: structs.AllocDesiredSuspend, Reclaim: structs.ReclaimSuspend,
+		AllocID: suspended[0], DesiredStatus: structs.AllocDesiredSuspend, Reclaim: structs.ReclaimSuspend,
 	}}})
 	s.eval("thaw", "frozen", structs.EvalStatusBlocked, 1)
 	s.job("urgent", 1, nil)
@@ -161,7 +161,7 @@ func busy(t testing.TB) *site {
 	s.job("large", 2, nil)
 	s.eval("waits", "large", structs.EvalStatusBlocked, 2)
 	s.plan(&structs.JudgedPlan{
-		EvalID: "large", Asks: []*structs.AskUpdate{{Namespace: "default", JobID: "large", Group: "g", Missing: 2, Since: 1, EvalID: "waits"}},
+		EvalID: "large", Requests: []*structs.RequestUpdate{{Namespace: "default", JobID: "large", Group: "g", Missing: 2, Since: 1, EvalID: "waits"}},
 		Reserve: []*structs.Reservation{{NodeID: "a", Namespace: "default", JobID: "large", Group: "g", CPU: 500, MadeAt: 1, ExpiresAt: 3600e9}},
 	})
 	s.must(&structs.NodeStatusEntry{NodeIDs: []string{"d"}, Status: structs.NodeStatusDown, Time: s.now(), EvalSeed: "down"})
@@ -375,13 +375,13 @@ func TestBrokenOnPurpose(t *testing.T) {
 			id := s.place("x", "c2", 0, 1, nil)[0]
 			s.store.Snapshot().Alloc(nil, id).AllocatedResources.Tasks["t"].Cpu.CpuShares = 200
 		}},
-		{"an ask without an evaluation", structs.CheckAsks, "waits for 2 instances, and no evaluation", soon, func(s *site) {
+		{"an ask without an evaluation", structs.CheckRequests, "waits for 2 instances, and no evaluation", soon, func(s *site) {
 			s.eval("waits", "large", structs.EvalStatusComplete, 0)
 		}},
-		{"an ask in another's evaluation", structs.CheckAsks, "waits in evaluation thaw, which is of job default/frozen", soon, func(s *site) {
-			s.plan(&structs.JudgedPlan{Asks: []*structs.AskUpdate{{Namespace: "default", JobID: "large", Group: "g", Missing: 1, EvalID: "thaw"}}})
+		{"an ask in another's evaluation", structs.CheckRequests, "waits in evaluation thaw, which is of job default/frozen", soon, func(s *site) {
+			s.plan(&structs.JudgedPlan{Requests: []*structs.RequestUpdate{{Namespace: "default", JobID: "large", Group: "g", Missing: 1, EvalID: "thaw"}}})
 		}},
-		{"an ask of nobody", structs.CheckAsks, "there is no such group", soon, func(s *site) {
+		{"an ask of nobody", structs.CheckRequests, "there is no such group", soon, func(s *site) {
 			s.store.Snapshot().Job(nil, "default", "large").TaskGroups[0].Name = "other"
 		}},
 		{"blocked for nothing", structs.CheckBlocked, "nothing of the job is missing", later, func(s *site) {

@@ -10,11 +10,11 @@ import (
 
 // job is what is known of one job, which may be gone.
 type job struct {
-	id      structs.NamespacedID
-	spec    *structs.Job // nil: there is no such job
-	summary *structs.JobSummary
-	open    []*structs.Evaluation // pending or blocked, in the order of their IDs
-	asks    []*structs.Ask
+	id       structs.NamespacedID
+	spec     *structs.Job // nil: there is no such job
+	summary  *structs.JobSummary
+	open     []*structs.Evaluation // pending or blocked, in the order of their IDs
+	requests []*structs.PendingRequest
 
 	counted map[string]structs.TaskGroupSummary // its allocations, by group and client status
 	groups  map[string]*group                   // the job's, and those that only allocations name
@@ -92,7 +92,7 @@ func endedWell(a *structs.Allocation) bool {
 }
 
 // held takes a live allocation: where it is, and whether its place is taken twice.
-func (c *checker) held(j *job, n *node, a *structs.Allocation) {
+func (c *checker) reserved(j *job, n *node, a *structs.Allocation) {
 	j.live++
 	g := j.group(a.TaskGroup)
 	if g.oldest == 0 || a.CreateIndex < g.oldest {
@@ -181,7 +181,7 @@ func stopTime(job *structs.Job, name string) (time.Duration, bool) {
 
 // checkJob checks what could not be said before all rows were seen.
 func (c *checker) checkJob(j *job) {
-	c.checkAsks(j)
+	c.checkRequests(j)
 	if j.spec == nil {
 		if j.live > 0 && !j.waits() {
 			c.fault(structs.CheckOrphans, "job", j.id.String(), "there is no such job, %d allocations of it are to run, and no evaluation of it is open", j.live)

@@ -16,9 +16,9 @@ type node struct {
 	spec *structs.Node // nil: not known
 
 	cpu, memory, disk int64 // MHz, MiB, MiB
-	cores             []heldCore
-	ports             []heldPort
-	devices           []heldDevice
+	cores             []reservedCore
+	ports             []reservedPort
+	devices           []reservedDevice
 	// instances are what per-node jobs run here, to be found twice.
 	instances map[string]string
 	// newest is the last index at which the servers gave or changed one of them.
@@ -26,16 +26,16 @@ type node struct {
 }
 
 type (
-	heldCore struct {
+	reservedCore struct {
 		id uint16
 		by string // the allocation
 	}
-	heldPort struct {
+	reservedPort struct {
 		port int
 		ip   string // "": all addresses
 		by   string
 	}
-	heldDevice struct {
+	reservedDevice struct {
 		id    string
 		share int // thousandths
 		by    string
@@ -59,7 +59,7 @@ func (n *node) take(a *structs.Allocation) {
 	networks := r.Shared.Networks
 	for _, p := range r.Shared.Ports {
 		if p.Value > 0 && !shares(r.Shared.Networks, p.Label) {
-			n.ports = append(n.ports, heldPort{p.Value, anywhere(p.HostIP), a.ID})
+			n.ports = append(n.ports, reservedPort{p.Value, anywhere(p.HostIP), a.ID})
 		}
 	}
 	if len(r.Shared.Ports) == 0 {
@@ -69,7 +69,7 @@ func (n *node) take(a *structs.Allocation) {
 		t := r.Tasks[name]
 		n.cpu += t.Cpu.CpuShares
 		for _, id := range t.Cpu.ReservedCores {
-			n.cores = append(n.cores, heldCore{id, a.ID})
+			n.cores = append(n.cores, reservedCore{id, a.ID})
 		}
 		for _, d := range t.Devices {
 			share := d.Share
@@ -77,7 +77,7 @@ func (n *node) take(a *structs.Allocation) {
 				share = structs.DeviceShareWhole
 			}
 			for _, id := range d.DeviceIDs {
-				n.devices = append(n.devices, heldDevice{id, share, a.ID})
+				n.devices = append(n.devices, reservedDevice{id, share, a.ID})
 			}
 		}
 		n.takeNetworks(a.ID, t.Networks)
@@ -88,7 +88,7 @@ func (n *node) takeNetworks(by string, networks []*structs.NetworkResource) {
 	for _, net := range networks {
 		for _, p := range slices.Concat(net.ReservedPorts, net.DynamicPorts) {
 			if p.Value > 0 && !p.IgnoreCollision {
-				n.ports = append(n.ports, heldPort{p.Value, anywhere(net.IP), by})
+				n.ports = append(n.ports, reservedPort{p.Value, anywhere(net.IP), by})
 			}
 		}
 	}
@@ -154,13 +154,13 @@ func (c *checker) checkRoom(n *node) {
 
 // checkTwice finds what is given to two. No change of the node is a reason for that.
 func (c *checker) checkTwice(n *node) {
-	slices.SortFunc(n.cores, func(a, b heldCore) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.by, b.by)) })
+	slices.SortFunc(n.cores, func(a, b reservedCore) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.by, b.by)) })
 	for i := 1; i < len(n.cores); i++ {
 		if a, b := n.cores[i-1], n.cores[i]; a.id == b.id {
 			c.fault(structs.CheckCores, "node", n.id, "core %d is owned by allocation %s and by %s", a.id, a.by, b.by)
 		}
 	}
-	slices.SortFunc(n.ports, func(a, b heldPort) int {
+	slices.SortFunc(n.ports, func(a, b reservedPort) int {
 		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.ip, b.ip), cmp.Compare(a.by, b.by))
 	})
 	for i, b := range n.ports {
@@ -172,7 +172,7 @@ func (c *checker) checkTwice(n *node) {
 			}
 		}
 	}
-	slices.SortFunc(n.devices, func(a, b heldDevice) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.by, b.by)) })
+	slices.SortFunc(n.devices, func(a, b reservedDevice) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.by, b.by)) })
 	for i := 0; i < len(n.devices); {
 		id, sum, by := n.devices[i].id, 0, []string(nil)
 		for ; i < len(n.devices) && n.devices[i].id == id; i++ {
@@ -188,15 +188,15 @@ func (c *checker) checkTwice(n *node) {
 // checkHas finds what is given and not had.
 func (c *checker) checkHas(n *node) {
 	r, own := n.spec.NodeResources, n.spec.ReservedResources
-	for _, held := range n.cores {
-		if !slices.Contains(r.Cpu.ReservableCpuCores, held.id) || own != nil && slices.Contains(own.Cpu.ReservedCpuCores, held.id) {
-			c.exceeds(n, structs.CheckCores, "allocation %s owns core %d, which is not for tasks", held.by, held.id)
+	for _, reserved := range n.cores {
+		if !slices.Contains(r.Cpu.ReservableCpuCores, reserved.id) || own != nil && slices.Contains(own.Cpu.ReservedCpuCores, reserved.id) {
+			c.exceeds(n, structs.CheckCores, "allocation %s owns core %d, which is not for tasks", reserved.by, reserved.id)
 		}
 	}
 	if own != nil && own.Networks.ReservedHostPorts != "" {
-		for _, held := range n.ports {
-			if within(own.Networks.ReservedHostPorts, held.port) {
-				c.exceeds(n, structs.CheckPorts, "allocation %s has port %d, which the node keeps", held.by, held.port)
+		for _, reserved := range n.ports {
+			if within(own.Networks.ReservedHostPorts, reserved.port) {
+				c.exceeds(n, structs.CheckPorts, "allocation %s has port %d, which the node keeps", reserved.by, reserved.port)
 			}
 		}
 	}
@@ -209,9 +209,9 @@ func (c *checker) checkHas(n *node) {
 			known[one.ID] = true
 		}
 	}
-	for _, held := range n.devices {
-		if !known[held.id] {
-			c.exceeds(n, structs.CheckDevices, "allocation %s has device %s, which the node does not have", held.by, held.id)
+	for _, reserved := range n.devices {
+		if !known[reserved.id] {
+			c.exceeds(n, structs.CheckDevices, "allocation %s has device %s, which the node does not have", reserved.by, reserved.id)
 		}
 	}
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkAsks checks the queue's rows of a job against its evaluations. That the job
+// checkRequests checks the queue's rows of a job against its evaluations. That the job
 // wants them package state says, see Run.
-func (c *checker) checkAsks(j *job) {
-	for _, a := range j.asks {
+func (c *checker) checkRequests(j *job) {
+	for _, a := range j.requests {
 		switch {
 		case a.Missing < 0:
-			c.fault(structs.CheckAsks, "ask", askID(a), "it waits for %d instances", a.Missing)
+			c.fault(structs.CheckRequests, "ask", requestID(a), "it waits for %d instances", a.Missing)
 		case a.Missing == 0:
 			if a.EvalID != "" || a.Since != 0 {
-				c.fault(structs.CheckAsks, "ask", askID(a), "it does not wait, and names a time or an evaluation")
+				c.fault(structs.CheckRequests, "ask", requestID(a), "it does not wait, and names a time or an evaluation")
 			}
 		case !j.waits():
-			c.fault(structs.CheckAsks, "ask", askID(a), "it waits for %d instances, and no evaluation of its job is open", a.Missing)
+			c.fault(structs.CheckRequests, "ask", requestID(a), "it waits for %d instances, and no evaluation of its job is open", a.Missing)
 		default:
 			// What it names may have ended since, and left another behind.
 			if e := c.snap.Eval(nil, a.EvalID); e != nil && e.Job() != j.id {
-				c.fault(structs.CheckAsks, "ask", askID(a), "it waits in evaluation %s, which is of job %s", a.EvalID, e.Job())
+				c.fault(structs.CheckRequests, "ask", requestID(a), "it waits in evaluation %s, which is of job %s", a.EvalID, e.Job())
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func (c *checker) checkAsks(j *job) {
 // checkBlocked checks that one blocked evaluation does for a job, and that it waits for
 // something: what waits in vain is cancelled soon.
 func (c *checker) checkBlocked(j *job) {
-	missing := slices.ContainsFunc(j.asks, func(a *structs.Ask) bool { return a.Missing > 0 })
+	missing := slices.ContainsFunc(j.requests, func(a *structs.PendingRequest) bool { return a.Missing > 0 })
 	var first *structs.Evaluation
 	for _, e := range j.open {
 		if e.Status != structs.EvalStatusBlocked {

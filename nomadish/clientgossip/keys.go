@@ -30,9 +30,9 @@ const (
 	// clientKeysLook is how often servers compare their rings, beside whenever one comes or goes; clientKeysRest lies between two times.
 	clientKeysLook = time.Minute
 	clientKeysRest = time.Second
-	// namesTold are named of many clients, with so many bytes each: an answer is one packet.
-	namesTold = 3
-	nameBytes = 40
+	// namesLogged are named of many clients, with so many bytes each: an answer is one packet.
+	namesLogged = 3
+	nameBytes   = 40
 )
 
 // clientKeyCommand is what a server is asked for, clientKeyAnswer what it says.
@@ -64,7 +64,7 @@ type (
 )
 
 func (s *some) add(name string) {
-	if s.N++; len(s.Names) < namesTold {
+	if s.N++; len(s.Names) < namesLogged {
 		if len(name) > nameBytes {
 			name = strings.ToValidUTF8(name[:nameBytes], "") + "…"
 		}
@@ -223,7 +223,7 @@ type clientKeyReport struct {
 }
 
 // ask asks all servers of the region.
-func (k *Keys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
+func (k *Keys) query(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (k *Keys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyReport, e
 		r.add(k.servers.Self().Name, k.do(payload))
 		return r, nil
 	}
-	asked, err := k.servers.Keys().Gather(ctx, KeyQuery, payload, func(member string, raw []byte) {
+	query, err := k.servers.Keys().Gather(ctx, KeyQuery, payload, func(member string, raw []byte) {
 		var a clientKeyAnswer
 		if json.Unmarshal(raw, &a) != nil {
 			a.Error = "its answer cannot be read"
@@ -249,8 +249,8 @@ func (k *Keys) ask(ctx context.Context, c clientKeyCommand) (*clientKeyReport, e
 	if err != nil {
 		return nil, err
 	}
-	r.absent = asked.Absent
-	for _, name := range asked.Silent {
+	r.absent = query.Absent
+	for _, name := range query.Silent {
 		r.failed[name] = keyring.Silent
 	}
 	return r, nil
@@ -289,7 +289,7 @@ func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.Keyr
 			return nil, err
 		}
 	}
-	r, err := k.ask(ctx, c)
+	r, err := k.query(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.Keyr
 	if err != nil {
 		return nil, err
 	}
-	done, err := k.ask(ctx, clientKeyCommand{Op: clientKeysSet, State: &next})
+	done, err := k.query(ctx, clientKeyCommand{Op: clientKeysSet, State: &next})
 	if err != nil {
 		return nil, err
 	}
@@ -473,11 +473,11 @@ func (k *Keys) KeepSame(ctx context.Context) {
 	defer look.Stop()
 	for {
 		if k.clients.ring != nil && k.servers.Encrypted() {
-			r, err := k.ask(ctx, clientKeyCommand{Op: clientKeysGet})
+			r, err := k.query(ctx, clientKeyCommand{Op: clientKeysGet})
 			if err == nil && r.newest.Newer(k.clients.ring.State()) {
 				err = k.take(r.newest)
 			}
-			if err != nil && ctx.Err() == nil && k.clients.told.First("keys "+err.Error(), time.Now()) {
+			if err != nil && ctx.Err() == nil && k.clients.noticed.First("keys "+err.Error(), time.Now()) {
 				k.logger.Warn("the keys of the clients' gossip are not compared with other servers'; trying again", "error", err)
 			}
 		}

@@ -70,10 +70,10 @@ const (
 // Pool is a server's part in the clients' gossip. A nil Pool is that of a server which takes none.
 type Pool struct {
 	*clientpool.Pool
-	ring   *keyring.Ring // nil: the gossip goes in the clear
-	id     string
-	logger hclog.Logger
-	told   wire.Once
+	ring    *keyring.Ring // nil: the gossip goes in the clear
+	id      string
+	logger  hclog.Logger
+	noticed wire.Once
 	// servers are those of the servers' own pool.
 	servers Servers
 	// suspect tells the leader, whoever it is.
@@ -102,7 +102,7 @@ func Open(o Options) (*Pool, error) {
 	}
 	s.Pool, err = clientpool.New(clientpool.Config{
 		ID: o.ID, Role: clientpool.RoleServer, Region: o.Region, RPCAddr: o.RPCAddr, BindAddr: o.Addr, Advertise: o.Advertise, Keyring: s.ring,
-		ProbeInterval: o.Probe, OnChange: s.changed, First: s.told.FirstOf, Logger: s.logger.Named("gossip"),
+		ProbeInterval: o.Probe, OnChange: s.changed, First: s.noticed.FirstOf, Logger: s.logger.Named("gossip"),
 	})
 	if errors.Is(err, clientpool.ErrInUse) && o.MayMiss {
 		s.logger.Warn("this server does not gossip with clients: their loss is seen by their heartbeats alone; set ports { client_gossip = … }, or server { client_gossip = false }", "error", err)
@@ -190,7 +190,7 @@ func (s *Pool) meet() {
 		if m, ok := s.Member(one.ID); ok && m.Alive() {
 			continue
 		}
-		if err := s.Join(one.Clients); err != nil && s.told.FirstOf("join", one.ID, time.Now()) {
+		if err := s.Join(one.Clients); err != nil && s.noticed.FirstOf("join", one.ID, time.Now()) {
 			s.logger.Warn("another server is not reached by the clients' gossip; trying again", "server", one.Name, "error", err)
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Pool) unmask() {
 		known[one.ID] = true
 	}
 	for _, m := range s.Pool.Servers() {
-		if !known[m.ID] && s.told.FirstOf("unmask", m.Addr, time.Now()) {
+		if !known[m.ID] && s.noticed.FirstOf("unmask", m.Addr, time.Now()) {
 			s.logger.Warn("a member of the clients' gossip calls itself a server, and the servers' own gossip knows of none such: it has no effect here",
 				"id", m.ID, "addr", m.Addr, "rpc", m.RPCAddr)
 		}
@@ -284,19 +284,19 @@ func (s *Pool) Shutdown() error {
 	return s.Pool.Shutdown()
 }
 
-// Witnesses are how the leader's heartbeats hear nodes otherwise.
-type Witnesses struct {
+// Probers are how the leader's heartbeats hear nodes otherwise.
+type Probers struct {
 	*Pool
 	reach func(ctx context.Context, nodeID string) (session, gossip bool)
 }
 
-// Witnesses returns what the gossip knows of nodes, with reach to ask one of them by both ways.
-func (s *Pool) Witnesses(reach func(ctx context.Context, nodeID string) (session, gossip bool)) *Witnesses {
-	return &Witnesses{s, reach}
+// Probers returns what the gossip knows of nodes, with reach to ask one of them by both ways.
+func (s *Pool) Probers(reach func(ctx context.Context, nodeID string) (session, gossip bool)) *Probers {
+	return &Probers{s, reach}
 }
 
 // Gossips implements heartbeat.Witnesses.
-func (w *Witnesses) Gossips(nodeID string) (member, failed bool) {
+func (w *Probers) Gossips(nodeID string) (member, failed bool) {
 	m, ok := w.Member(nodeID)
 	if !ok || m.Role != clientpool.RoleClient {
 		return false, false
@@ -311,13 +311,13 @@ func (w *Witnesses) Gossips(nodeID string) (member, failed bool) {
 }
 
 // Reach implements heartbeat.Witnesses.
-func (w *Witnesses) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
+func (w *Probers) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
 	return w.reach(ctx, nodeID)
 }
 
 // Agreed implements heartbeat.Witnesses: a server that has a part in the clients' gossip knows it, and so does one that knows
 // the log entries of that time. Whether it takes part does not matter: what others hear counts.
-func (w *Witnesses) Agreed() bool {
+func (w *Probers) Agreed() bool {
 	for _, one := range w.servers.Servers() {
 		if one.Clients == "" && one.Entries < structs.LogJobStability && one.Status != structs.MemberLeft {
 			return false

@@ -19,7 +19,7 @@ func (m members) Subscribe() (changed <-chan struct{}, cancel func()) { return n
 func TestWorkKeptByAgreement(t *testing.T) {
 	f := func(want bool, servers ...gossip.Server) {
 		t.Helper()
-		w := &Witnesses{Pool: &Pool{servers: members(servers)}}
+		w := &Probers{Pool: &Pool{servers: members(servers)}}
 		if w.Agreed() != want {
 			t.Errorf("agreed: %v, of %+v", !want, servers)
 		}

@@ -91,13 +91,13 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}
-	case *structs.Ask:
-		ask := *v
+	case *structs.PendingRequest:
+		request := *v
 		if isNil(c.New) { // nothing waits, and nothing is remembered
-			ask.Missing, ask.Since, ask.EvalID, ask.ModifyIndex = 0, 0, "", index
+			request.Missing, request.Since, request.EvalID, request.ModifyIndex = 0, 0, "", index
 		}
 		ev.Topic, ev.Key, ev.Namespace = structs.TopicQueue, v.JobID, v.Namespace
-		ev.Payload = map[string]any{"Ask": &ask}
+		ev.Payload = map[string]any{"Ask": &request}
 	default:
 		return ev, false
 	}
@@ -118,7 +118,7 @@ func isNil(v any) bool {
 		return v == nil
 	case *structs.NodePool:
 		return v == nil
-	case *structs.Ask:
+	case *structs.PendingRequest:
 		return v == nil
 	}
 	return false

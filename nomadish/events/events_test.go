@@ -29,8 +29,8 @@ func TestQueueTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ev := range filter.Events(changes).Events {
-			ask := ev.Payload["Ask"].(*structs.Ask)
-			out += fmt.Sprintf("%s %s %s/%s %d;", ev.Topic, ev.Type, ev.Namespace, ev.Key, ask.Missing)
+			request := ev.Payload["Ask"].(*structs.PendingRequest)
+			out += fmt.Sprintf("%s %s %s/%s %d;", ev.Topic, ev.Type, ev.Namespace, ev.Key, request.Missing)
 		}
 		return out
 	}
@@ -46,7 +46,7 @@ func TestQueueTopic(t *testing.T) {
 	}
 	const second = int64(1e9)
 	plan := func(at int64, missing int) *structs.PlanCommit {
-		return &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: at * second, Asks: []*structs.AskUpdate{{
+		return &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: at * second, Requests: []*structs.RequestUpdate{{
 			Namespace: "default", JobID: "web", Group: "g", Missing: missing, Since: at * second,
 		}}}}}
 	}

@@ -135,7 +135,7 @@ func (s *script) plan() *structs.PlanCommit {
 		p.Update = append(p.Update, &structs.AllocInPlace{AllocID: s.alloc(), JobVersion: uint64(s.pick("to", 3)), EvalID: s.evalID(), Resume: s.flip()})
 	}
 	for range s.pick("asks", 3) {
-		p.Asks = append(p.Asks, &structs.AskUpdate{
+		p.Requests = append(p.Requests, &structs.RequestUpdate{
 			Namespace: "default", JobID: s.job(), Group: s.one("web", "db"), Missing: s.pick("missing", 3), EvalID: s.evalID(),
 			Since: s.time - int64(s.pick("waited", 100))*1e9,
 		})

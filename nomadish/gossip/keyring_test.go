@@ -35,10 +35,10 @@ func texts(p *Pool) string {
 
 // ask has a pool's members do something, until all of these were asked at once (a busy machine makes one pass for failed
 // for a moment) and so many could not do it.
-func ask(t *testing.T, p *Pool, op, key string, members []string, failed int) *keyring.Report {
+func query(t *testing.T, p *Pool, op, key string, members []string, failed int) *keyring.Report {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
-		r, err := p.Keys().Ask(t.Context(), op, []byte(key))
+		r, err := p.Keys().Query(t.Context(), op, []byte(key))
 		if err == nil && len(r.Failed) == failed && slices.Equal(r.Members, members) {
 			return r
 		}
@@ -70,10 +70,10 @@ func TestKeysOfAPool(t *testing.T) {
 		sees(t, p, "a=alive", "b=alive", "c=alive")
 	}
 	all := []string{"a.r", "b.r", "c.r"}
-	ask(t, b, structs.KeyInstall, keyB, all, 0)
-	ask(t, c, structs.KeyUse, keyB, all, 0)
-	ask(t, a, structs.KeyInstall, keyC, all, 0)
-	r := ask(t, a, structs.KeyList, "", all, 0)
+	query(t, b, structs.KeyInstall, keyB, all, 0)
+	query(t, c, structs.KeyUse, keyB, all, 0)
+	query(t, a, structs.KeyInstall, keyC, all, 0)
+	r := query(t, a, structs.KeyList, "", all, 0)
 	text := base64.StdEncoding.EncodeToString
 	if len(r.Keys) != 3 || len(r.InUse) != 1 || !slices.Equal(r.Keys[text([]byte(keyC))], all) || !slices.Equal(r.InUse[text([]byte(keyB))], all) || !slices.Equal(r.Members, all) {
 		t.Fatalf("the list: %+v", r)
@@ -81,7 +81,7 @@ func TestKeysOfAPool(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	if r := ask(t, a, structs.KeyRemove, keyA, all, 1); !strings.Contains(r.Failed["c.r"], "keep") {
+	if r := query(t, a, structs.KeyRemove, keyA, all, 1); !strings.Contains(r.Failed["c.r"], "keep") {
 		t.Fatalf("with one that cannot: %+v", r)
 	}
 	if texts(a) != "bc" || texts(b) != "bc" || texts(c) != "bac" {
@@ -91,13 +91,13 @@ func TestKeysOfAPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	sees(t, a, "a=alive", "b=alive", "c=failed")
-	if r := ask(t, a, structs.KeyList, "", all[:2], 0); !slices.Equal(r.Absent, []string{"c.r"}) {
+	if r := query(t, a, structs.KeyList, "", all[:2], 0); !slices.Equal(r.Absent, []string{"c.r"}) {
 		t.Fatalf("with one away: %+v", r)
 	}
 	for what, call := range map[string]func() (*keyring.Report, error){
-		"a short key": func() (*keyring.Report, error) { return a.Keys().Ask(t.Context(), structs.KeyInstall, []byte("x")) },
+		"a short key": func() (*keyring.Report, error) { return a.Keys().Query(t.Context(), structs.KeyInstall, []byte("x")) },
 		"in the clear": func() (*keyring.Report, error) {
-			return pool(t, "clear", nil).Keys().Ask(t.Context(), structs.KeyInstall, []byte(keyA))
+			return pool(t, "clear", nil).Keys().Query(t.Context(), structs.KeyInstall, []byte(keyA))
 		},
 	} {
 		if _, err := call(); structs.CodeOf(err) != structs.CodeBadRequest {
@@ -133,17 +133,17 @@ func TestStrangersLoggedOnce(t *testing.T) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug})
 	})
 	for name, change := range map[string]func(*Config){"wrong": with(keyB), "none": nil} {
-		stranger := pool(t, name, change)
+		unknown := pool(t, name, change)
 		for range 5 {
-			if _, err := stranger.Join([]string{a.Addr()}); err == nil {
+			if _, err := unknown.Join([]string{a.Addr()}); err == nil {
 				t.Errorf("%s: joined", name)
 			}
 		}
 		// Packets, too: it takes a for a member that it knows.
 		for range 5 {
-			node := *stranger.serf.Memberlist().LocalNode()
+			node := *unknown.serf.Memberlist().LocalNode()
 			node.Addr, node.Port = a.serf.Memberlist().LocalNode().Addr, a.serf.Memberlist().LocalNode().Port
-			if err := stranger.serf.Memberlist().SendBestEffort(&node, []byte("hello there")); err != nil {
+			if err := unknown.serf.Memberlist().SendBestEffort(&node, []byte("hello there")); err != nil {
 				t.Fatal(err)
 			}
 		}

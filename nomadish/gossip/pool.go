@@ -78,10 +78,10 @@ const (
 	// wanSuspicion gives a suspect about 12 s to speak up: a region that is lost is known to be
 	// within half a minute. memberlist's own times for a WAN make that about a minute, and it takes
 	// the loss of half of the members, as a region is, for a fault of its own: it would ask ever more
-	// slowly, and wait six times as long for others to agree. wanDoubt bounds both.
+	// slowly, and wait six times as long for others to agree. wanSuspect bounds both.
 	wanProbe     = 3 * time.Second
 	wanSuspicion = 4
-	wanDoubt     = 2
+	wanSuspect   = 2
 	// wanReconnect is how long a region that cannot be reached is tried again, as Consul has it:
 	// the line between two sites may be down over a weekend.
 	wanReconnect = 72 * time.Hour
@@ -136,7 +136,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	if c.Kind == KindWAN {
 		list = memberlist.DefaultWANConfig()
 		list.ProbeInterval, list.ProbeTimeout, list.SuspicionMult = wanProbe, wanProbe/2, wanSuspicion
-		list.AwarenessMaxMultiplier, list.SuspicionMaxTimeoutMult = wanDoubt, wanDoubt
+		list.AwarenessMaxMultiplier, list.SuspicionMaxTimeoutMult = wanSuspect, wanSuspect
 	}
 	if list.BindAddr, list.BindPort, err = wire.HostPort(c.BindAddr); err != nil {
 		return nil, fmt.Errorf("gossip: bind %q: %w", c.BindAddr, err)

@@ -18,11 +18,11 @@ var invalidateCount = telemetry.NewCount("nomad.heartbeat.invalidate")
 const (
 	// Missed is said of nodes that heartbeats alone tell of, BothLost of those that neither witness hears, BothAwaited of such that
 	// something of is waited for.
-	Missed      = "Node heartbeat missed"
-	BothLost    = "Node is lost: neither its RPC session nor gossip hears it"
-	BothAwaited = "Node is not heard: neither its RPC session nor gossip hears it, its work is waited for"
-	rpcLost     = "Node cannot be reached by RPC, gossip hears it: its work is kept"
-	stormHolds  = "Node is not heard, and not declared lost: too many are not heard at once"
+	Missed           = "Node heartbeat missed"
+	BothLost         = "Node is lost: neither its RPC session nor gossip hears it"
+	BothAwaited      = "Node is not heard: neither its RPC session nor gossip hears it, its work is waited for"
+	rpcLost          = "Node cannot be reached by RPC, gossip hears it: its work is kept"
+	massFailureLasts = "Node is not heard, and not declared lost: too many are not heard at once"
 )
 
 // declare commits what the checks have found, unless there is a storm.
@@ -37,7 +37,7 @@ func (w *watcher) declare(ctx context.Context) {
 	t.mu.Lock()
 	now := t.opts.Clock.Now()
 	t.excuse()
-	calm := t.weather(now)
+	calm := t.mass(now)
 	still := func(ids []string) []string { // what was heard, or forgotten, since it was checked
 		return slices.DeleteFunc(ids, func(id string) bool { return t.suspects[id] == nil || t.calm.Equal(now) })
 	}
@@ -46,7 +46,7 @@ func (w *watcher) declare(ctx context.Context) {
 		for _, id := range slices.Concat(dead, away) {
 			if !t.warned[id] {
 				t.warned[id] = true
-				t.tell(id, stormHolds)
+				t.tell(id, massFailureLasts)
 			}
 		}
 		t.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *watcher) declare(ctx context.Context) {
 		delete(t.heard, id) // it is in no doubt any more, however long its group waits for it
 	}
 	for _, id := range away {
-		if _, failed := t.opts.Witnesses.Gossips(id); failed && t.suspects[id] != nil { // lost there too since it answered
+		if _, failed := t.opts.Probers.Gossips(id); failed && t.suspects[id] != nil { // lost there too since it answered
 			t.suspects[id] = &suspect{since: now, due: now}
 		} else {
 			delete(t.suspects, id)
@@ -86,8 +86,8 @@ func (w *watcher) declare(ctx context.Context) {
 func (t *Timers) clearing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.storm.IsZero() {
-		t.weather(t.opts.Clock.Now())
+	if !t.massFailure.IsZero() {
+		t.mass(t.opts.Clock.Now())
 	}
 }
 
@@ -124,7 +124,7 @@ func (t *Timers) markAway(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if !t.opts.Witnesses.Agreed() {
+	if !t.opts.Probers.Agreed() {
 		return t.mark(ctx, ids)
 	}
 	snap := t.snapshot()
@@ -159,12 +159,12 @@ func (w *watcher) report(ctx context.Context) {
 // its predecessor's loss may have taken their session. So are those that are kept as gossip hears them, and which it has lost. The
 // others are given back.
 func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
-	if t.opts.Witnesses == nil {
+	if t.opts.Probers == nil {
 		return ids
 	}
 	var rest []string
 	for _, id := range ids {
-		member, failed := t.opts.Witnesses.Gossips(id)
+		member, failed := t.opts.Probers.Gossips(id)
 		node := snap.Node(nil, id)
 		kept := node != nil && node.Status == structs.NodeStatusDisconnected
 		t.mu.Lock()

@@ -58,9 +58,9 @@ type Options struct {
 	MaxPerSecond float64       // heartbeats of all nodes together (250)
 	NewID        func() string // mints seeds of evaluations; needed
 	Clock        clock.Clock   // (the machine's)
-	// Witnesses are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
-	Witnesses Witnesses
-	Liveness  Liveness
+	// Probers are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
+	Probers  Probers
+	Liveness Liveness
 	// Jitter gives a number from 0 to below n, at random.
 	Jitter func(n int64) int64
 	Logger hclog.Logger
@@ -92,7 +92,7 @@ type Timers struct {
 	failover time.Duration
 	store    *state.Store
 	more     chan struct{}
-	doubts
+	suspectSet
 }
 
 // New makes timers; none runs until Run.
@@ -118,7 +118,7 @@ func New(opts Options, apply Applier) *Timers {
 	opts.Liveness = opts.Liveness.withDefaults()
 	return &Timers{
 		opts: opts, apply: apply, timers: map[string]clock.Timer{}, told: map[string]time.Duration{}, expired: map[string]bool{},
-		more: make(chan struct{}, 1), doubts: newDoubts(),
+		more: make(chan struct{}, 1), suspectSet: newSuspectSet(),
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	if t.running {
 		t.told[nodeID] = ttl
 	}
-	if t.running && t.opts.Witnesses != nil {
+	if t.running && t.opts.Probers != nil {
 		t.heard[nodeID] = t.opts.Clock.Now()
 		delete(t.answers, nodeID)
 		delete(t.unwell, nodeID)
@@ -216,7 +216,7 @@ func (t *Timers) Run(ctx context.Context, store *state.Store) {
 	t.start(store)
 	defer t.stop()
 	wg.Go(func() { t.down(ctx) })
-	if t.opts.Witnesses != nil {
+	if t.opts.Probers != nil {
 		wg.Go(func() { t.watch(ctx) })
 	}
 	for ctx.Err() == nil {
@@ -299,8 +299,8 @@ func (t *Timers) seen(id string, node *structs.Node) {
 		return
 	}
 	gone := false
-	if t.opts.Witnesses != nil && !lost(node) {
-		_, gone = t.opts.Witnesses.Gossips(id) // before this server led, say
+	if t.opts.Probers != nil && !lost(node) {
+		_, gone = t.opts.Probers.Gossips(id) // before this server led, say
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,8 +16,8 @@ func many(n int) []string {
 	return ids
 }
 
-// TestStorm: when too many are in doubt nobody is declared lost, and it is said; those that stay away are when it is over.
-func TestStorm(t *testing.T) {
+// TestMassFailure: when too many are in doubt nobody is declared lost, and it is said; those that stay away are when it is over.
+func TestMassFailure(t *testing.T) {
 	ids := many(20)
 	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
 		s.set(s.deaf, true, ids[:6]...)
@@ -32,13 +32,13 @@ func TestStorm(t *testing.T) {
 		for _, id := range ids {
 			b.want(id, structs.NodeStatusReady)
 		}
-		if b.Storm().IsZero() || b.told(ids[0], stormHolds) != 1 {
+		if b.MassFailure().IsZero() || b.told(ids[0], massFailureLasts) != 1 {
 			b.Fatalf("nothing is said: %v", b.node(ids[0]).Events)
 		}
 		s.set(s.deaf, false, ids[2:6]...)
 		s.set(s.mute, false, ids[2:6]...)
 		time.Sleep(10 * time.Second)
-		if !b.Storm().IsZero() {
+		if !b.MassFailure().IsZero() {
 			b.Fatal("the storm goes on")
 		}
 		b.want(ids[0], structs.NodeStatusDown)
@@ -49,10 +49,10 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// TestStormNotForEver: those that stay away are declared lost at last.
-func TestStormNotForEver(t *testing.T) {
+// TestMassFailureNotForEver: those that stay away are declared lost at last.
+func TestMassFailureNotForEver(t *testing.T) {
 	ids := many(10)
-	witnessed(t, Options{Liveness: Liveness{StormHold: time.Minute}}, ids, func(b *bed, s *seen) {
+	witnessed(t, Options{Liveness: Liveness{MassHold: time.Minute}}, ids, func(b *bed, s *seen) {
 		s.set(s.deaf, true, ids[:5]...)
 		s.set(s.mute, true, ids[:5]...)
 		b.Suspect(ids[:5]...)
@@ -69,8 +69,8 @@ func TestStormNotForEver(t *testing.T) {
 	})
 }
 
-// TestNoStormOfFew: fewer than the least number are declared, whatever their share.
-func TestNoStormOfFew(t *testing.T) {
+// TestNoMassFailureOfFew: fewer than the least number are declared, whatever their share.
+func TestNoMassFailureOfFew(t *testing.T) {
 	ids := many(5)
 	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
 		s.set(s.deaf, true, ids[:4]...)
@@ -102,9 +102,9 @@ func TestManyChecks(t *testing.T) {
 	})
 }
 
-// TestLostOneByOneIsNoStorm: nodes are lost one by one, 5 s apart: two or three within any 10 s, of 24. The server whose session with each still looks
+// TestLostOneByOneIsNoMassFailure: nodes are lost one by one, 5 s apart: two or three within any 10 s, of 24. The server whose session with each still looks
 // open (25 s of yamux, when packets are dropped) says so again every 2 s, as PingSilent does.
-func TestLostOneByOneIsNoStorm(t *testing.T) {
+func TestLostOneByOneIsNoMassFailure(t *testing.T) {
 	var ids []string
 	for i := range 24 {
 		ids = append(ids, fmt.Sprintf("n%02d", i))
@@ -126,14 +126,14 @@ func TestLostOneByOneIsNoStorm(t *testing.T) {
 						if again && k%20 == 19 {
 							b.Suspect(dead[max(0, len(dead)-5):]...)
 						}
-						if !b.Storm().IsZero() {
+						if !b.MassFailure().IsZero() {
 							b.Fatalf("a storm with %d lost over %d s, two or three within any 10 s", len(dead), 5*len(dead))
 						}
 						if b.node(id).Status == structs.NodeStatusReady {
 							worst = max(worst, time.Duration(k+1)*100*time.Millisecond)
 						}
 					}
-					if !b.Storm().IsZero() {
+					if !b.MassFailure().IsZero() {
 						b.Fatalf("a storm with %d of 24 lost over %d s; %s is %s", len(dead), 5*len(dead), id, b.node(id).Status)
 					}
 				}

@@ -14,8 +14,8 @@ import (
 
 var gossipLostCount = telemetry.NewCount("nomad.heartbeat.gossip_lost")
 
-// Witnesses are the ways beside heartbeats by which nodes are heard: their RPC sessions, and the gossip of the clients.
-type Witnesses interface {
+// Probers are the ways beside heartbeats by which nodes are heard: their RPC sessions, and the gossip of the clients.
+type Probers interface {
 	// Gossips tells whether a node takes part in the gossip, be it failed now, and whether it is taken for failed. One that
 	// never did, or left in good order, does not.
 	Gossips(nodeID string) (member, failed bool)
@@ -31,13 +31,13 @@ type Liveness struct {
 	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
 	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
 	Keep time.Duration
-	// More than StormShare (0.2) of the nodes that gossip, and at least StormMin (5), in doubt at once are a storm: the fault is
-	// rather of the network, or of the servers. Then nobody is declared lost, for StormHold (5 min) at most. What was declared
-	// within StormWindow (10 s) counts too.
-	StormShare  float64
-	StormMin    int
-	StormWindow time.Duration
-	StormHold   time.Duration
+	// More than MassShare (0.2) of the nodes that gossip, and at least MassMin (5), in doubt at once are a storm: the fault is
+	// rather of the network, or of the servers. Then nobody is declared lost, for MassHold (5 min) at most. What was declared
+	// within MassWindow (10 s) counts too.
+	MassShare  float64
+	MassMin    int
+	MassWindow time.Duration
+	MassHold   time.Duration
 }
 
 func (l Liveness) withDefaults() Liveness {
@@ -49,13 +49,13 @@ func (l Liveness) withDefaults() Liveness {
 	set(&l.Check, 2*time.Second)
 	set(&l.Silence, 5*time.Second)
 	set(&l.Keep, 5*time.Minute)
-	set(&l.StormWindow, 10*time.Second)
-	set(&l.StormHold, 5*time.Minute)
-	if l.StormShare <= 0 {
-		l.StormShare = 0.2
+	set(&l.MassWindow, 10*time.Second)
+	set(&l.MassHold, 5*time.Minute)
+	if l.MassShare <= 0 {
+		l.MassShare = 0.2
 	}
-	if l.StormMin <= 0 {
-		l.StormMin = 5
+	if l.MassMin <= 0 {
+		l.MassMin = 5
 	}
 	return l
 }
@@ -80,8 +80,8 @@ type suspect struct {
 	again    bool // something was lost while it was being checked
 }
 
-// doubts are the suspects, and what has become of some. Guarded by Timers.mu.
-type doubts struct {
+// suspectSet are the suspects, and what has become of some. Guarded by Timers.mu.
+type suspectSet struct {
 	suspects map[string]*suspect
 	heard    map[string]time.Time // when a node's RPC was last heard; of nodes that are waited for
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
@@ -90,21 +90,21 @@ type doubts struct {
 	declared map[string]time.Time // lost lately: when that was said first
 	news     chan struct{}        // has something when there are suspects to be looked at
 
-	storm  time.Time // since when nobody is declared lost; zero: there is none
-	calm   time.Time // when the last one ended: checks begun before say nothing
-	spent  bool      // it has lasted too long: they are declared nevertheless
-	warned map[string]bool
-	events map[string][]*structs.NodeEvent // to be committed
+	massFailure time.Time // since when nobody is declared lost; zero: there is none
+	calm        time.Time // when the last one ended: checks begun before say nothing
+	spent       bool      // it has lasted too long: they are declared nevertheless
+	warned      map[string]bool
+	events      map[string][]*structs.NodeEvent // to be committed
 }
 
-func newDoubts() doubts {
-	return doubts{
+func newSuspectSet() suspectSet {
+	return suspectSet{
 		suspects: map[string]*suspect{}, heard: map[string]time.Time{}, answers: map[string]time.Time{}, unwell: map[string]bool{}, quiet: map[string]bool{},
 		declared: map[string]time.Time{}, news: make(chan struct{}, 1), warned: map[string]bool{}, events: map[string][]*structs.NodeEvent{},
 	}
 }
 
-func (d *doubts) reset() {
+func (d *suspectSet) reset() {
 	clear(d.suspects)
 	clear(d.heard)
 	clear(d.answers)
@@ -113,10 +113,10 @@ func (d *doubts) reset() {
 	clear(d.declared)
 	clear(d.warned)
 	clear(d.events)
-	d.storm, d.calm, d.spent = time.Time{}, time.Time{}, false
+	d.massFailure, d.calm, d.spent = time.Time{}, time.Time{}, false
 }
 
-func (d *doubts) wake() {
+func (d *suspectSet) wake() {
 	select {
 	case d.news <- struct{}{}:
 	default:
@@ -126,7 +126,7 @@ func (d *doubts) wake() {
 // Suspect has nodes checked that one of the witnesses has lost. Of those that do not gossip heartbeats alone tell, and of those
 // that are known to be lost there is nothing to be told.
 func (t *Timers) Suspect(nodeIDs ...string) {
-	if t.opts.Witnesses == nil {
+	if t.opts.Probers == nil {
 		return
 	}
 	t.mu.Lock()
@@ -137,7 +137,7 @@ func (t *Timers) Suspect(nodeIDs ...string) {
 	}
 	snap := store.Snapshot()
 	for _, id := range nodeIDs {
-		if member, _ := t.opts.Witnesses.Gossips(id); !member || lost(snap.Node(nil, id)) {
+		if member, _ := t.opts.Probers.Gossips(id); !member || lost(snap.Node(nil, id)) {
 			continue
 		}
 		t.mu.Lock()
@@ -181,21 +181,21 @@ func (t *Timers) tell(id, message string) {
 	t.wake()
 }
 
-// Storm tells since when nobody is declared lost, as too many are in doubt at once; zero: there is no storm.
-func (t *Timers) Storm() time.Time {
+// MassFailure tells since when nobody is declared lost, as too many are in doubt at once; zero: there is no storm.
+func (t *Timers) MassFailure() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.spent {
 		return time.Time{}
 	}
-	return t.storm
+	return t.massFailure
 }
 
-// inDoubt counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
+// suspected counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
 // was told to counts before anybody has missed it: those that are lost together are noticed one after the other.
-func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
+func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 	for id, heard := range t.heard { // order does not matter: they are counted
-		member, _ := t.opts.Witnesses.Gossips(id)
+		member, _ := t.opts.Probers.Gossips(id)
 		s := t.suspects[id]
 		if member || s != nil {
 			all++
@@ -215,7 +215,7 @@ func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
 		}
 	}
 	for id, at := range t.declared { // order does not matter: they are counted
-		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.StormWindow {
+		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.MassWindow {
 			delete(t.declared, id)
 		} else if !waited && t.suspects[id] == nil { // else it is counted
 			doubtful++
@@ -225,28 +225,28 @@ func (t *Timers) inDoubt(now time.Time) (doubtful, all int) {
 	return doubtful, all
 }
 
-// weather tells whether nodes may be declared lost now.
-func (t *Timers) weather(now time.Time) bool {
+// mass tells whether nodes may be declared lost now.
+func (t *Timers) mass(now time.Time) bool {
 	l := t.opts.Liveness
-	doubtful, all := t.inDoubt(now)
-	stormy := doubtful >= l.StormMin && float64(doubtful) > l.StormShare*float64(all)
+	doubtful, all := t.suspected(now)
+	stormy := doubtful >= l.MassMin && float64(doubtful) > l.MassShare*float64(all)
 	switch {
 	case !stormy:
-		if !t.storm.IsZero() {
+		if !t.massFailure.IsZero() {
 			t.opts.Logger.Warn("few enough clients are in doubt; those that are lost are declared so again", "in_doubt", doubtful, "clients", all)
 			t.calm = now // the others may be about to come back: they are asked once more
 		}
-		t.storm, t.spent = time.Time{}, false
+		t.massFailure, t.spent = time.Time{}, false
 		clear(t.warned)
-	case t.storm.IsZero():
-		t.storm = now
+	case t.massFailure.IsZero():
+		t.massFailure = now
 		t.opts.Logger.Error("too many clients are in doubt at once: none is declared lost for now; look at the network, and at the servers",
-			"in_doubt", doubtful, "clients", all, "for_at_most", l.StormHold)
-	case !t.spent && now.Sub(t.storm) >= l.StormHold:
+			"in_doubt", doubtful, "clients", all, "for_at_most", l.MassHold)
+	case !t.spent && now.Sub(t.massFailure) >= l.MassHold:
 		t.spent = true
 		t.opts.Logger.Error("clients have been in doubt for long: they are declared lost nevertheless", "in_doubt", doubtful, "clients", all)
 	}
-	calm := t.storm.IsZero() || t.spent
+	calm := t.massFailure.IsZero() || t.spent
 	gauge := float32(1)
 	if calm {
 		gauge = 0
@@ -313,7 +313,7 @@ func (w *watcher) begin(ctx context.Context) {
 		go func() { // ends with its time; end waits for it
 			limited, cancel := context.WithTimeout(ctx, w.t.opts.Liveness.Check)
 			defer cancel()
-			r.session, r.gossip = w.t.opts.Witnesses.Reach(limited, r.id)
+			r.session, r.gossip = w.t.opts.Probers.Reach(limited, r.id)
 			w.results <- r
 		}()
 	}
@@ -355,7 +355,7 @@ func (w *watcher) take(r result) {
 	if t.heard[r.id].After(r.began) {
 		r.session = true
 	}
-	member, _ := t.opts.Witnesses.Gossips(r.id)
+	member, _ := t.opts.Probers.Gossips(r.id)
 	switch {
 	case !member: // it left meanwhile; its heartbeats tell
 		delete(t.suspects, r.id)

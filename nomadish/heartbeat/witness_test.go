@@ -73,7 +73,7 @@ func (s *seen) Reach(ctx context.Context, id string) (session, gossip bool) {
 func witnessed(t *testing.T, opts Options, ids []string, f func(b *bed, s *seen)) {
 	t.Helper()
 	s := newSeen()
-	opts.Witnesses = s
+	opts.Probers = s
 	run(t, opts, func(b *bed) {
 		b.register(ids...)
 		ctx, cancel := context.WithCancel(b.Context())
@@ -284,7 +284,7 @@ func TestOutside(t *testing.T) {
 // TestAnswersWithoutHeartbeats: who answers pings and sends no heartbeats is waited for, but not for ever.
 func TestAnswersWithoutHeartbeats(t *testing.T) {
 	s := newSeen()
-	run(t, Options{Witnesses: s}, func(b *bed) {
+	run(t, Options{Probers: s}, func(b *bed) {
 		b.register("n")
 		b.Beat("n")
 		time.Sleep(20 * time.Second)
@@ -292,7 +292,7 @@ func TestAnswersWithoutHeartbeats(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		b.want("n", structs.NodeStatusDown)
 	})
-	run(t, Options{Witnesses: s}, func(b *bed) { // nor by a leader that it has never sent one
+	run(t, Options{Probers: s}, func(b *bed) { // nor by a leader that it has never sent one
 		b.register("n")
 		time.Sleep(50 * time.Second)
 		b.want("n", structs.NodeStatusReady)
@@ -309,7 +309,7 @@ func TestAnswersWithoutHeartbeats(t *testing.T) {
 // TestLeaderFindsFailed: a new leader looks for those that gossip has lost before it led.
 func TestLeaderFindsFailed(t *testing.T) {
 	s := newSeen()
-	run(t, Options{Witnesses: s}, func(b *bed) {
+	run(t, Options{Probers: s}, func(b *bed) {
 		b.register("n")
 		b.stop()
 		s.set(s.failed, true, "n")
@@ -362,7 +362,7 @@ func TestWaitedForAfterACheck(t *testing.T) {
 	f := func(name string, meanwhile func(b *bed, s *seen)) {
 		t.Run(name, func(t *testing.T) {
 			s := newSeen()
-			run(t, Options{Witnesses: s}, func(b *bed) {
+			run(t, Options{Probers: s}, func(b *bed) {
 				b.register("n")
 				b.Beat("n")
 				s.set(s.deaf, true, "n")
@@ -389,14 +389,14 @@ func TestWaitedForAfterACheck(t *testing.T) {
 	})
 }
 
-// TestNewLeaderAsksBoth: a new leader asks a node that it has never heard, and that gossips, by both ways before it says that it is
+// TestNewLeaderProbesBoth: a new leader asks a node that it has never heard, and that gossips, by both ways before it says that it is
 // lost, as one does that has heard it.
-func TestNewLeaderAsksBoth(t *testing.T) {
+func TestNewLeaderProbesBoth(t *testing.T) {
 	f := func(name string, lose func(s *seen), status, event string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			s := newSeen()
-			run(t, Options{Witnesses: s}, func(b *bed) {
+			run(t, Options{Probers: s}, func(b *bed) {
 				b.register("n")
 				b.Beat("n")
 				b.stop() // and with it the server that its session is with
@@ -424,7 +424,7 @@ func TestPoolShrinks(t *testing.T) {
 	const left, perSecond = 40, 1
 	ids := many(2*left + 1)
 	s := newSeen()
-	run(t, Options{Witnesses: s, MaxPerSecond: perSecond, Failover: 10 * time.Minute}, func(b *bed) {
+	run(t, Options{Probers: s, MaxPerSecond: perSecond, Failover: 10 * time.Minute}, func(b *bed) {
 		b.register(ids...)
 		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
 		due := make([]time.Time, len(ids))
@@ -450,7 +450,7 @@ func TestPoolShrinks(t *testing.T) {
 		b.Suspect(lost)
 		beat(all[left:2*left], time.Now().Add(3*time.Second))
 		b.want(lost, structs.NodeStatusDown)
-		if !b.Storm().IsZero() {
+		if !b.MassFailure().IsZero() {
 			b.Fatal("those that are left count as silent")
 		}
 		beat(all[left:2*left], time.Now().Add(10*time.Minute))
@@ -460,9 +460,9 @@ func TestPoolShrinks(t *testing.T) {
 	})
 }
 
-// TestWaitedForIsNoDoubt: nodes that were declared lost, and are waited for by their groups' word, are in doubt no more: one that is
+// TestWaitedForIsNoSuspect: nodes that were declared lost, and are waited for by their groups' word, are in doubt no more: one that is
 // lost much later is declared as ever.
-func TestWaitedForIsNoDoubt(t *testing.T) {
+func TestWaitedForIsNoSuspect(t *testing.T) {
 	ids := many(20)
 	witnessed(t, Options{}, ids, func(b *bed, s *seen) {
 		for _, id := range ids[:8] {

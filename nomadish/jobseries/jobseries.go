@@ -69,7 +69,7 @@ func (s *Series) Add(b *telemetry.Batch, snap *state.Snapshot) {
 	if jobsMoved {
 		s.deriveStatuses(snap)
 	}
-	if s.moved(snap, 2, state.TableAsks) || jobsMoved {
+	if s.moved(snap, 2, state.TableRequests) || jobsMoved {
 		s.deriveBlocked(snap)
 	}
 	fit := b.Fit(telemetry.OfJobs, len(s.values[0]), len(summaryFamilies))
@@ -169,9 +169,9 @@ func (s *Series) deriveBlocked(snap *state.Snapshot) {
 	s.blocked, s.byCenter = nil, nil
 	var of *structs.Job // neighbours are of one job
 	centers := map[string]int{}
-	for ask := range snap.WaitingAsks(nil, structs.AllNamespaces) {
-		if of == nil || of.ID != ask.JobID || of.Namespace != ask.Namespace {
-			if of = snap.Job(nil, ask.Namespace, ask.JobID); of == nil {
+	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+		if of == nil || of.ID != request.JobID || of.Namespace != request.Namespace {
+			if of = snap.Job(nil, request.Namespace, request.JobID); of == nil {
 				continue
 			}
 			s.blocked = append(s.blocked, need{labels: telemetry.Labels("job", of.ID, "namespace", of.Namespace)})
@@ -181,10 +181,10 @@ func (s *Series) deriveBlocked(snap *state.Snapshot) {
 				s.byCenter = append(s.byCenter, need{labels: telemetry.Labels("datacenter", where, "node_class", "none")})
 			}
 		}
-		cpu, memory := needOf(of, ask.Group)
+		cpu, memory := needOf(of, request.Group)
 		for _, n := range []*need{&s.blocked[len(s.blocked)-1], &s.byCenter[centers[strings.Join(of.Datacenters, ",")]]} {
-			n.cpu += cpu * ask.Missing
-			n.memory += memory * ask.Missing
+			n.cpu += cpu * request.Missing
+			n.memory += memory * request.Missing
 		}
 	}
 }

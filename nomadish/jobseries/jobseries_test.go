@@ -144,7 +144,7 @@ func TestLimitOfDatacenters(t *testing.T) {
 				{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 64}},
 			}}},
 		}})
-		w.apply(0, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(w.index + 1), Asks: []*structs.AskUpdate{
+		w.apply(0, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(w.index + 1), Requests: []*structs.RequestUpdate{
 			{Namespace: "default", JobID: id, Group: "g", Missing: 1, EvalID: "b"},
 		}}}})
 	}

@@ -14,7 +14,7 @@ import (
 // promised itself to one. Raft calls addresses, not IDs, and a server without a configuration
 // votes for anybody: one that lost its disk would vote as the one that it was, against what that
 // one had acknowledged.
-func RaftGate(r quorum.Founding, p quorum.Promise) func() bool {
+func RaftGate(r quorum.Bootstrap, p quorum.VoteStore) func() bool {
 	var open atomic.Bool // it does not close any more
 	return func() bool {
 		if open.Load() {
@@ -30,28 +30,28 @@ func RaftGate(r quorum.Founding, p quorum.Promise) func() bool {
 	}
 }
 
-// PromiseOf returns where the server keeps to whom it has promised itself.
-func PromiseOf(o *Options) quorum.Promise {
+// VoteOf returns where the server keeps to whom it has promised itself.
+func VoteOf(o *Options) quorum.VoteStore {
 	if o.Dir != "" {
-		return quorum.FilePromise(filepath.Join(o.Dir, "founder"))
+		return quorum.FileVote(filepath.Join(o.Dir, "founder"))
 	}
-	return &quorum.MemoryPromise{}
+	return &quorum.MemoryVote{}
 }
 
-// Asker asks other servers by RPC. It implements quorum.Asker.
-type Asker struct{ pool *wire.Pool }
+// Caller asks other servers by RPC. It implements quorum.Asker.
+type Caller struct{ pool *wire.Pool }
 
-// NewAsker returns one that calls through a pool.
-func NewAsker(pool *wire.Pool) Asker { return Asker{pool} }
+// NewCaller returns one that calls through a pool.
+func NewCaller(pool *wire.Pool) Caller { return Caller{pool} }
 
 // Found implements quorum.Asker.
-func (a Asker) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+func (a Caller) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
 	reply := &structs.FoundReply{}
 	return reply, a.pool.Call(ctx, addr, wire.MethodFound, args, reply)
 }
 
 // RaftState implements quorum.Asker.
-func (a Asker) RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+func (a Caller) RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	reply := &structs.RaftStateReply{}
 	return reply, a.pool.Call(ctx, addr, wire.MethodRaftState, args, reply)
 }

@@ -124,7 +124,7 @@ func (all KeyPools) each(f func(i int, p *KeyPool) error) error {
 
 // check tells how many members of a pool have the key, or what is against the operation.
 func (p *KeyPool) check(ctx context.Context, op string, key []byte) (int, error) {
-	r, err := p.Pool.Ask(ctx, structs.KeyList, nil)
+	r, err := p.Pool.Query(ctx, structs.KeyList, nil)
 	if err != nil {
 		return 0, fmt.Errorf("pool %s: %w", p.Name, err)
 	}
@@ -152,11 +152,11 @@ func (p *KeyPool) check(ctx context.Context, op string, key []byte) (int, error)
 
 func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error) {
 	reply := &structs.KeyringReply{Messages: map[string]string{}, Keys: map[string]int{}, PrimaryKeys: map[string]int{}}
-	asked, keys, inUse, failed := map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]string{}
+	call, keys, inUse, failed := map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]string{}
 	reports := make([]*keyring.Report, len(all))
 	err := all.each(func(i int, p *KeyPool) error {
 		var err error
-		if reports[i], err = p.Pool.Ask(ctx, op, key); err != nil {
+		if reports[i], err = p.Pool.Query(ctx, op, key); err != nil {
 			return fmt.Errorf("pool %s: %w", p.Name, err)
 		}
 		return nil
@@ -166,7 +166,7 @@ func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs
 	}
 	for _, r := range reports {
 		for _, name := range r.Members {
-			asked[name] = true
+			call[name] = true
 		}
 		for key, names := range r.Keys { // order does not matter: each key has its own names
 			keys[key] = append(keys[key], names...)
@@ -183,7 +183,7 @@ func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs
 		}
 	}
 	if len(failed) > 0 {
-		return nil, structs.Errorf(structs.CodeConflict, "%d of %d members have done it; not so %s", len(asked)-len(failed), len(asked), keyring.Reasons(failed)).
+		return nil, structs.Errorf(structs.CodeConflict, "%d of %d members have done it; not so %s", len(call)-len(failed), len(call), keyring.Reasons(failed)).
 			WithHint("do it again; what is done already stays so")
 	}
 	for key, names := range keys { // order does not matter
@@ -192,7 +192,7 @@ func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs
 			reply.PrimaryKeys[key] = n
 		}
 	}
-	reply.NumNodes = len(asked)
+	reply.NumNodes = len(call)
 	return reply, nil
 }
 

@@ -184,7 +184,7 @@ func (a *Applier) Run(ctx context.Context) {
 		case <-a.queue.more:
 		case <-gates:
 		case <-soon:
-		case <-p.landing():
+		case <-p.committing():
 			p.land()
 		case <-ctx.Done():
 			return
@@ -200,13 +200,13 @@ func (a *Applier) pipeline(send func(commit func())) *pipeline {
 // pipeline is the rounds under way. It belongs to Run's goroutine.
 type pipeline struct {
 	*Applier
-	send   func(commit func()) // has a commit done beside what is judged meanwhile
-	open   *round              // being judged; nil: none
-	flying *flight             // being committed; nil: none
-	last   uint64              // the index of the last commit
-	chain  int                 // rounds since the last snapshot
-	stale  bool                // the next round must start from a snapshot
-	fence  bool                // it is not known what became of the last commit
+	send     func(commit func()) // has a commit done beside what is judged meanwhile
+	open     *round              // being judged; nil: none
+	inFlight *flight             // being committed; nil: none
+	last     uint64              // the index of the last commit
+	chain    int                 // rounds since the last snapshot
+	stale    bool                // the next round must start from a snapshot
+	fence    bool                // it is not known what became of the last commit
 	// parked are the plans that wait for their gates.
 	parked []*judged
 	// Since the last snapshot: whether a plan freed room, and the best rank by pool of
@@ -231,23 +231,23 @@ type judged struct {
 	pool     string
 	verdict  queue.Verdict // of the gate, when it was asked last
 	unretain func()
-	holds    *structs.JudgedPlan
+	accepted *structs.JudgedPlan
 	refused  []string
 	reason   string
 	err      error // of its commit
 }
 
-func (p *pipeline) landing() <-chan struct{} {
-	if p.flying == nil {
+func (p *pipeline) committing() <-chan struct{} {
+	if p.inFlight == nil {
 		return nil
 	}
-	return p.flying.landed
+	return p.inFlight.committed
 }
 
 // land takes note of how a commit went.
 func (p *pipeline) land() {
-	f := p.flying
-	p.flying = nil
+	f := p.inFlight
+	p.inFlight = nil
 	p.last = max(p.last, f.index)
 	if f.err == nil {
 		return
@@ -280,7 +280,7 @@ func (p *pipeline) advance(ctx context.Context) {
 		}
 		for p.admit() && len(p.parked) > 0 { // what was judged may let on those behind it
 		}
-		if p.flying != nil {
+		if p.inFlight != nil {
 			return
 		}
 		if len(p.open.plans) == 0 {
@@ -295,7 +295,7 @@ func (p *pipeline) advance(ctx context.Context) {
 
 // mayJudge tells whether plans can be judged before the commit in flight has landed.
 func (p *pipeline) mayJudge() bool {
-	return p.open != nil || p.flying == nil || !p.stale && p.chain < p.opts.ChainLimit
+	return p.open != nil || p.inFlight == nil || !p.stale && p.chain < p.opts.ChainLimit
 }
 
 // ready makes sure that there is a round to judge plans into; false: a commit must
@@ -305,7 +305,7 @@ func (p *pipeline) ready(ctx context.Context) bool {
 		return true
 	}
 	switch {
-	case p.flying == nil:
+	case p.inFlight == nil:
 		if p.fence && !p.settle(ctx) {
 			return false
 		}
@@ -319,7 +319,7 @@ func (p *pipeline) ready(ctx context.Context) bool {
 	case p.stale || p.chain >= p.opts.ChainLimit:
 		return false
 	default:
-		p.open = &round{edit: p.flying.round.world.Edit(), base: p.flying.round.base}
+		p.open = &round{edit: p.inFlight.round.world.Edit(), base: p.inFlight.round.base}
 		p.chain++
 	}
 	return true
@@ -360,19 +360,19 @@ func (p *pipeline) take(w *waiting) {
 func (p *pipeline) judge(j *judged) {
 	start := p.opts.Clock.Now()
 	if j.refused = p.ofAnother(j.plan); len(j.refused) > 0 {
-		j.holds, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
+		j.accepted, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
 	} else {
-		j.holds, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
+		j.accepted, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
 	}
 	if p.opts.Gate != nil {
-		rest := left(j.holds)
+		rest := left(j.accepted)
 		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest)
-		p.freed = p.freed || freeing(j.holds)
+		p.freed = p.freed || freeing(j.accepted)
 		if best, is := p.left[j.pool]; j.pool != "" && rest != nil && (!is || j.rank.Compare(&best) < 0) {
 			p.left[j.pool] = j.rank
 		}
 	}
-	j.holds.Time, j.holds.JudgedAt = start.UnixNano(), p.open.base
+	j.accepted.Time, j.accepted.JudgedAt = start.UnixNano(), p.open.base
 	p.open.plans = append(p.open.plans, j)
 	refused := 0
 	if len(j.refused) > 0 {
@@ -410,15 +410,15 @@ func (p *pipeline) launch(ctx context.Context) {
 	r := p.open
 	p.open = nil
 	r.world = r.edit.World()
-	f := &flight{round: r, landed: make(chan struct{}), index: max(r.base, p.last)}
-	p.flying = f
+	f := &flight{round: r, committed: make(chan struct{}), index: max(r.base, p.last)}
+	p.inFlight = f
 	p.send(func() { f.fly(ctx, p.Applier) })
 }
 
 // end waits for what is in flight and answers the rest.
 func (p *pipeline) end() {
-	if p.flying != nil {
-		<-p.flying.landed
+	if p.inFlight != nil {
+		<-p.inFlight.committed
 	}
 	if p.open != nil {
 		p.parked = append(p.parked, p.open.plans...)

@@ -18,7 +18,7 @@ type bed struct {
 	*testing.T
 	*log
 	applier *Applier
-	holders *holders
+	owners  *owners
 	stop    func()
 }
 
@@ -28,8 +28,8 @@ func run(t *testing.T, opts Options, f func(b *bed)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog()
 		l.nodes(t, 3, 100)
-		h := newHolders()
-		b := &bed{T: t, log: l, holders: h, applier: New(opts, l.store, l, h)}
+		h := newOwners()
+		b := &bed{T: t, log: l, owners: h, applier: New(opts, l.store, l, h)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { b.applier.Run(ctx) })
@@ -170,7 +170,7 @@ func TestPriorityOfThoseThatWait(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
-		b.holders.gone["stale"] = true
+		b.owners.gone["stale"] = true
 		broken := planOf("broken", 1, "node-000")
 		broken.Place[0].Instances[0].Node = 7
 		all := planOf("all", 60, "node-000", "node-001", "node-001")
@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		a.wantErr("broken", structs.ErrBadRequest)
 		a.wantErr("nil", structs.ErrBadRequest)
 		a.want("part", 2, 2) // a node takes all of a plan or nothing
-		if seed := b.holders.seeds["part"]; seed != "seed-part" {
+		if seed := b.owners.seeds["part"]; seed != "seed-part" {
 			t.Errorf("its holder cannot tell whether the plan came before: %q", seed)
 		}
 		a.want("all", 0, 3)
@@ -315,12 +315,12 @@ func TestFailedCommit(t *testing.T) {
 func TestUncertainCommit(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		once := sync.OnceValue(func() error { return structs.Errorf(structs.CodeNoLeader, "leadership lost while committing") })
-		asked := false
+		requested := false
 		b.Applied = func(testcluster.Entry) error {
-			if asked {
+			if requested {
 				return nil
 			}
-			asked = true
+			requested = true
 			return once()
 		}
 		b.submit(planOf("1", 60, "node-000")).wantErr("1", structs.ErrNoLeader)

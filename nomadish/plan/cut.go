@@ -8,8 +8,8 @@ import (
 type facts interface {
 	// Of is the job of an allocation, and its node; false: there is no such allocation.
 	Of(allocID string) (job structs.NamespacedID, node string, found bool)
-	// AskOf is what is known of a group's ask; nil: it never waited.
-	AskOf(ns, job, group string) *structs.Ask
+	// RequestOf is what is known of a group's ask; nil: it never waited.
+	RequestOf(ns, job, group string) *structs.PendingRequest
 }
 
 // cut splits a plan into parts of at most limit bytes, between what is independent of each
@@ -19,9 +19,9 @@ type facts interface {
 // evaluation and the blocked one go with the last part, so that they are over only when all
 // of it is. Each part says what is missing of the plan's asks when it has been committed.
 func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
-	p := j.holds
-	asks := missingOf(j, known)
-	c := &cutter{limit: limit, whole: p, base: sizePlan + sizeOfAsks(p.Asks) + sizeOfAsks(asks.before(nil))}
+	p := j.accepted
+	requests := missingOf(j, known)
+	c := &cutter{limit: limit, whole: p, base: sizePlan + sizeOfRequests(p.Requests) + sizeOfRequests(requests.before(nil))}
 	c.next()
 	first, units := unitsOf(p, known)
 	for _, e := range first.evals {
@@ -47,7 +47,7 @@ func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 	}
 	c.room(sizeOfEvals(first.last))
 	c.part.Evals = append(c.part.Evals, first.last...)
-	asks.tell(c.parts, p.Asks)
+	requests.tell(c.parts, p.Requests)
 	return c.parts
 }
 
@@ -93,7 +93,7 @@ func (c *cutter) unit(u *unit) {
 	c.part.Stop = append(c.part.Stop, u.stops...)
 	c.part.Unreserve = append(c.part.Unreserve, u.unreserve...)
 	c.part.Evals = append(c.part.Evals, u.evals...)
-	for _, at := range u.spots {
+	for _, at := range u.instances {
 		c.instance(at)
 	}
 }
@@ -104,8 +104,8 @@ func (c *cutter) sizeOf(u *unit) int {
 	for _, s := range u.stops {
 		size += sizeOfStop(s)
 	}
-	met, nodes := map[int]bool{}, map[spot]bool{}
-	for _, at := range u.spots {
+	met, nodes := map[int]bool{}, map[instanceRef]bool{}
+	for _, at := range u.instances {
 		b := c.whole.Place[at.batch]
 		in := &b.Instances[at.instance]
 		size += sizeOfInstance(in)
@@ -118,7 +118,7 @@ func (c *cutter) sizeOf(u *unit) int {
 		if p != nil {
 			_, here = p.nodes[in.Node]
 		}
-		if on := (spot{at.batch, in.Node}); !here && !nodes[on] {
+		if on := (instanceRef{at.batch, in.Node}); !here && !nodes[on] {
 			nodes[on] = true
 			size += sizeNode
 		}
@@ -127,7 +127,7 @@ func (c *cutter) sizeOf(u *unit) int {
 }
 
 // instance puts an instance into the current part. Ordinals, and so the IDs, stay.
-func (c *cutter) instance(at spot) {
+func (c *cutter) instance(at instanceRef) {
 	b := c.whole.Place[at.batch]
 	p := c.pieces[at.batch]
 	if p == nil {

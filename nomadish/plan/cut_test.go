@@ -15,9 +15,9 @@ import (
 
 // facts1 is a state of a few facts.
 type facts1 struct {
-	jobs  map[string]string // by allocation
-	nodes map[string]string // by allocation
-	asks  map[string]*structs.Ask
+	jobs     map[string]string // by allocation
+	nodes    map[string]string // by allocation
+	requests map[string]*structs.PendingRequest
 }
 
 func (f facts1) Of(id string) (structs.NamespacedID, string, bool) {
@@ -25,11 +25,11 @@ func (f facts1) Of(id string) (structs.NamespacedID, string, bool) {
 	return structs.NamespacedID{ID: job, Namespace: "default"}, f.nodes[id], found
 }
 
-func (f facts1) AskOf(_, _, group string) *structs.Ask { return f.asks[group] }
+func (f facts1) RequestOf(_, _, group string) *structs.PendingRequest { return f.requests[group] }
 
 // reclaimingPlan takes back, ends reservations and places gangs, all at random.
 func reclaimingPlan(t *rapid.T) (*judged, facts1) {
-	known := facts1{jobs: map[string]string{}, nodes: map[string]string{}, asks: map[string]*structs.Ask{}}
+	known := facts1{jobs: map[string]string{}, nodes: map[string]string{}, requests: map[string]*structs.PendingRequest{}}
 	p := &structs.JudgedPlan{EvalID: "plan", Evals: []*structs.Evaluation{
 		{ID: "plan", Namespace: "default", JobID: "job", Status: structs.EvalStatusComplete},
 	}}
@@ -48,15 +48,15 @@ func reclaimingPlan(t *rapid.T) (*judged, facts1) {
 			})
 		}
 		p.Place = append(p.Place, batch)
-		row := &structs.Ask{Namespace: "default", JobID: "job", Group: batch.Group, Missing: 500, Since: 7, EvalID: "before"}
-		after := &structs.AskUpdate{Namespace: "default", JobID: "job", Group: batch.Group, Missing: rapid.IntRange(0, 3).Draw(t, "left")}
+		row := &structs.PendingRequest{Namespace: "default", JobID: "job", Group: batch.Group, Missing: 500, Since: 7, EvalID: "before"}
+		after := &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: batch.Group, Missing: rapid.IntRange(0, 3).Draw(t, "left")}
 		switch rapid.IntRange(0, 2).Draw(t, "ask") {
 		case 0: // it did not wait before
 		case 1:
 			row.Missing = after.Missing + 1
-			known.asks[batch.Group], p.Asks = row, append(p.Asks, after)
+			known.requests[batch.Group], p.Requests = row, append(p.Requests, after)
 		default: // by its end, nothing is new
-			known.asks[batch.Group] = row
+			known.requests[batch.Group] = row
 		}
 	}
 	told := map[string]bool{}
@@ -86,7 +86,7 @@ func reclaimingPlan(t *rapid.T) (*judged, facts1) {
 	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 40), 0, 6, rapid.ID[int]).Draw(t, "unreserved") {
 		p.Unreserve = append(p.Unreserve, fmt.Sprint("n", n))
 	}
-	return &judged{holds: p, waiting: &waiting{plan: &structs.Plan{}}}, known
+	return &judged{accepted: p, waiting: &waiting{plan: &structs.Plan{}}}, known
 }
 
 // elements names what must be somewhere, and the keys by which it hangs together with
@@ -144,7 +144,7 @@ func TestCutBetweenUnits(t *testing.T) {
 		j, known := reclaimingPlan(t)
 		limit := rapid.SampledFrom([]int{4 << 10, 8 << 10, 16 << 10}).Draw(t, "limit")
 		parts := cut(j, limit, known)
-		whole := elements(j.holds, known)
+		whole := elements(j.accepted, known)
 		at, of := map[string]int{}, map[string]int{}
 		for i, p := range parts {
 			for name := range elements(p, known) {
@@ -173,10 +173,10 @@ func TestCutBetweenUnits(t *testing.T) {
 				of[key] = part
 			}
 		}
-		if got, want := placed(parts...), placed(j.holds); !slices.Equal(got, want) {
+		if got, want := placed(parts...), placed(j.accepted); !slices.Equal(got, want) {
 			t.Fatalf("cut:\n%v\nwhole:\n%v", got, want)
 		}
-		checkMissing(t, j.holds, known, parts)
+		checkMissing(t, j.accepted, known, parts)
 	})
 }
 
@@ -209,14 +209,14 @@ func joined(whole map[string][]string, at map[string]int, part int) (n int) {
 }
 
 func checkMissing(t *rapid.T, p *structs.JudgedPlan, known facts1, parts []*structs.JudgedPlan) {
-	for group, row := range known.asks {
+	for group, row := range known.requests {
 		final := row.Missing
-		if u := saysOf(p.Asks, &structs.AskUpdate{Namespace: "default", JobID: "job", Group: group}); u != nil {
+		if u := saysOf(p.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group}); u != nil {
 			final = u.Missing
 		}
 		later := 0
 		for i, part := range slices.Backward(parts) {
-			u := saysOf(part.Asks, &structs.AskUpdate{Namespace: "default", JobID: "job", Group: group})
+			u := saysOf(part.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group})
 			if u == nil || u.Missing != final+later {
 				t.Fatalf("after part %d of %d, %d of %s are missing; it says %+v", i+1, len(parts), final+later, group, u)
 			}
@@ -240,7 +240,7 @@ func (b *bed) waitingJob(id string, priority, missing int) {
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: missing}},
 	}, Time: 1})
 	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
-		EvalID: "before-" + id, Time: 5, Asks: []*structs.AskUpdate{{
+		EvalID: "before-" + id, Time: 5, Requests: []*structs.RequestUpdate{{
 			Namespace: "default", JobID: id, Group: "g", Missing: missing, Since: 5, EvalID: "before-" + id,
 		}},
 	}}})
@@ -272,7 +272,7 @@ func TestCutPlanAtEveryIndex(t *testing.T) {
 					Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID("seed-1", uint64(i)), //nolint:gosec // small
 				})
 			}
-			p.Asks = []*structs.AskUpdate{{Namespace: "default", JobID: "job-1", Group: "g"}}
+			p.Requests = []*structs.RequestUpdate{{Namespace: "default", JobID: "job-1", Group: "g"}}
 			entries := 0
 			b.Before = func(structs.LogType, any) error {
 				if entries++; entries == failing {
@@ -284,7 +284,7 @@ func TestCutPlanAtEveryIndex(t *testing.T) {
 				snap := b.store.Snapshot()
 				placed := snap.AllocsByJob(nil, "default", "job-1", true)
 				missing := 0
-				if a := snap.Ask(nil, "default", "job-1", "g"); a != nil {
+				if a := snap.PendingRequest(nil, "default", "job-1", "g"); a != nil {
 					missing = a.Missing
 				}
 				if missing+len(placed) != len(nodes) {
@@ -321,10 +321,10 @@ func TestMissingOfARefusedPlan(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.waitingJob("job-1", 50, 5)
 		p := planOf("1", 50, "node-000", "node-001", "node-002")
-		p.Asks = []*structs.AskUpdate{{Namespace: "default", JobID: "job-1", Group: "g", Missing: 2, EvalID: "new"}}
+		p.Requests = []*structs.RequestUpdate{{Namespace: "default", JobID: "job-1", Group: "g", Missing: 2, EvalID: "new"}}
 		b.submit(planOf("other", 60, "node-001")).want("other", 1, 0)
 		b.submit(p).want("1", 2, 1)
-		if a := b.store.Snapshot().Ask(nil, "default", "job-1", "g"); a == nil || a.Missing != 3 || a.EvalID != "before-job-1" || a.Since != 5 {
+		if a := b.store.Snapshot().PendingRequest(nil, "default", "job-1", "g"); a == nil || a.Missing != 3 || a.EvalID != "before-job-1" || a.Since != 5 {
 			b.Fatalf("it waits in %+v", a)
 		}
 	})

@@ -14,16 +14,16 @@ var applyTime = telemetry.NewTimer("nomad.plan.apply")
 
 // flight is a round that is being committed.
 type flight struct {
-	round  *round
-	landed chan struct{} // closed at the end; what follows may be read then
-	index  uint64        // of the last entry that was committed, by it or before it
-	err    error         // of the first that was not
+	round     *round
+	committed chan struct{} // closed at the end; what follows may be read then
+	index     uint64        // of the last entry that was committed, by it or before it
+	err       error         // of the first that was not
 }
 
 // fly commits the round's entries in order and answers each plan when all of it has
 // been committed, or could not be.
 func (f *flight) fly(ctx context.Context, a *Applier) {
-	defer close(f.landed)
+	defer close(f.committed)
 	defer applyTime.Since(time.Now())
 	for _, parts := range pack(f.round.plans, a.opts.EntryBytes, known{a.store.Snapshot()}) {
 		f.commit(ctx, a, parts)
@@ -46,8 +46,8 @@ func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
 		if f.err != nil && uncertain(f.err) && p.err == nil {
 			p.err = f.err // nothing can be committed any more
 		}
-		if p.err == nil && !empty(p.holds) {
-			entry.Plans = append(entry.Plans, p.holds)
+		if p.err == nil && !empty(p.accepted) {
+			entry.Plans = append(entry.Plans, p.accepted)
 		}
 	}
 	if len(entry.Plans) == 0 {
@@ -86,14 +86,16 @@ func (k known) Of(allocID string) (job structs.NamespacedID, node string, found 
 	return structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}, a.NodeID, true
 }
 
-func (k known) AskOf(ns, job, group string) *structs.Ask { return k.snap.Ask(nil, ns, job, group) }
+func (k known) RequestOf(ns, job, group string) *structs.PendingRequest {
+	return k.snap.PendingRequest(nil, ns, job, group)
+}
 
 // result says what became of a plan whose last part was committed at index, or that
 // held nothing to commit.
 func (j *judged) result(index uint64) *structs.PlanResult {
-	r := &structs.PlanResult{RefusedNodes: j.refused, RefusedReason: j.reason, Placed: instances(j.holds.Place)}
+	r := &structs.PlanResult{RefusedNodes: j.refused, RefusedReason: j.reason, Placed: instances(j.accepted.Place)}
 	r.Refused = instances(j.plan.Place) - r.Placed
-	if !empty(j.holds) {
+	if !empty(j.accepted) {
 		r.AllocIndex = index
 	}
 	if len(j.refused) > 0 {
@@ -110,5 +112,5 @@ func instances(batches []*structs.PlacementBatch) (n int) {
 }
 
 func empty(p *structs.JudgedPlan) bool {
-	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Asks)+len(p.Evals) == 0
+	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests)+len(p.Evals) == 0
 }

@@ -10,27 +10,27 @@ import (
 type shortages []shortage
 
 type shortage struct {
-	row   *structs.Ask
-	after structs.AskUpdate // when all that holds of the plan has been committed
-	told  bool              // the plan says so itself
+	row   *structs.PendingRequest
+	after structs.RequestUpdate // when all that holds of the plan has been committed
+	told  bool                  // the plan says so itself
 }
 
 // missingOf finds what a plan leaves missing: what it says itself, and what of it was refused.
 // A group that did not wait before has no row to be kept true: until the plan is over, its
 // evaluation stands for it.
 func missingOf(j *judged, known facts) (out shortages) {
-	refused := countGroups(without(j.plan, j.holds))
-	for _, g := range countGroups(j.holds.Place) {
-		row := known.AskOf(g.ns, g.job, g.group)
+	refused := countGroups(without(j.plan, j.accepted))
+	for _, g := range countGroups(j.accepted.Place) {
+		row := known.RequestOf(g.ns, g.job, g.group)
 		if row == nil || row.Missing == 0 {
 			continue
 		}
-		s := shortage{row: row, after: structs.AskUpdate{
+		s := shortage{row: row, after: structs.RequestUpdate{
 			Namespace: g.ns, JobID: g.job, Group: g.group, Missing: row.Missing, Since: row.Since, EvalID: row.EvalID,
 		}}
-		if u := saysOf(j.holds.Asks, &s.after); u != nil {
+		if u := saysOf(j.accepted.Requests, &s.after); u != nil {
 			s.after, s.told = *u, true
-		} else if u := saysOf(j.plan.Asks, &s.after); u != nil { // a part of the plan was refused
+		} else if u := saysOf(j.plan.Requests, &s.after); u != nil { // a part of the plan was refused
 			s.after.Missing = u.Missing
 		}
 		if !s.told {
@@ -43,12 +43,12 @@ func missingOf(j *judged, known facts) (out shortages) {
 
 // without is what a plan would place and does not, as a part of it was refused, but for
 // successors of what goes on running instead.
-func without(p *structs.Plan, holds *structs.JudgedPlan) (out []*structs.PlacementBatch) {
-	if instances(p.Place) == instances(holds.Place) {
+func without(p *structs.Plan, accepted *structs.JudgedPlan) (out []*structs.PlacementBatch) {
+	if instances(p.Place) == instances(accepted.Place) {
 		return nil
 	}
 	here, runs := map[string]bool{}, map[string]bool{}
-	for _, b := range holds.Place {
+	for _, b := range accepted.Place {
 		for i := range b.Instances {
 			here[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = true
 		}
@@ -56,7 +56,7 @@ func without(p *structs.Plan, holds *structs.JudgedPlan) (out []*structs.Placeme
 	for _, s := range p.Stop {
 		runs[s.AllocID] = !s.KeepRunning
 	}
-	for _, s := range holds.Stop {
+	for _, s := range accepted.Stop {
 		delete(runs, s.AllocID)
 	}
 	for _, b := range p.Place {
@@ -69,14 +69,14 @@ func without(p *structs.Plan, holds *structs.JudgedPlan) (out []*structs.Placeme
 	return out
 }
 
-func saysOf(asks []*structs.AskUpdate, of *structs.AskUpdate) *structs.AskUpdate {
-	i := slices.IndexFunc(asks, func(u *structs.AskUpdate) bool {
+func saysOf(requests []*structs.RequestUpdate, of *structs.RequestUpdate) *structs.RequestUpdate {
+	i := slices.IndexFunc(requests, func(u *structs.RequestUpdate) bool {
 		return u.Namespace == of.Namespace && u.JobID == of.JobID && u.Group == of.Group
 	})
 	if i < 0 {
 		return nil
 	}
-	return asks[i]
+	return requests[i]
 }
 
 type groupCount struct {
@@ -97,7 +97,7 @@ func countGroups(place []*structs.PlacementBatch) (out []groupCount) {
 	return out
 }
 
-func countOf(groups []groupCount, of *structs.AskUpdate) int {
+func countOf(groups []groupCount, of *structs.RequestUpdate) int {
 	for _, g := range groups {
 		if g.ns == of.Namespace && g.job == of.JobID && g.group == of.Group {
 			return g.n
@@ -107,7 +107,7 @@ func countOf(groups []groupCount, of *structs.AskUpdate) int {
 }
 
 // before says what is missing while what comes later is not committed.
-func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.AskUpdate) {
+func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.RequestUpdate) {
 	counts := countGroups(later)
 	for i := range s {
 		u := s[i].after
@@ -120,7 +120,7 @@ func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.AskUp
 
 // last adds to what a plan says what it does not: where its end changes nothing, or a part
 // of it was refused.
-func (s shortages) last(says []*structs.AskUpdate) []*structs.AskUpdate {
+func (s shortages) last(says []*structs.RequestUpdate) []*structs.RequestUpdate {
 	for i := range s {
 		if !s[i].told {
 			says = append(slices.Clip(says), &s[i].after)
@@ -130,13 +130,13 @@ func (s shortages) last(says []*structs.AskUpdate) []*structs.AskUpdate {
 }
 
 // tell has each part say what is missing when it has been committed.
-func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.AskUpdate) {
+func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.RequestUpdate) {
 	var later []*structs.PlacementBatch
 	for i, p := range slices.Backward(parts) {
 		if i == len(parts)-1 {
-			p.Asks = s.last(says)
+			p.Requests = s.last(says)
 		} else {
-			p.Asks = s.before(later)
+			p.Requests = s.before(later)
 		}
 		later = append(later, p.Place...)
 	}

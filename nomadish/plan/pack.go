@@ -20,15 +20,15 @@ const (
 	sizeEval     = 1024
 	sizeReserve  = 256
 	sizeMetric   = 768
-	sizeAsk      = 160
+	sizeRequest  = 160
 	sizeClass    = 48
 )
 
 // part is what of a plan goes into one log entry.
 type part struct {
 	*judged
-	holds *structs.JudgedPlan
-	last  bool // nothing of the plan comes after it
+	accepted *structs.JudgedPlan
+	last     bool // nothing of the plan comes after it
 }
 
 // pack makes log entries of judged plans, in their order: as many in one as fit into
@@ -47,17 +47,17 @@ func pack(plans []*judged, limit int, known facts) [][]part {
 		room = max(0, room-size)
 	}
 	for _, j := range plans {
-		if size := sizeOf(j.holds); size <= limit || j.plan.AllAtOnce {
+		if size := sizeOf(j.accepted); size <= limit || j.plan.AllAtOnce {
 			if len(j.refused) > 0 {
-				j.holds.Asks = missingOf(j, known).last(j.holds.Asks)
-				size = sizeOf(j.holds)
+				j.accepted.Requests = missingOf(j, known).last(j.accepted.Requests)
+				size = sizeOf(j.accepted)
 			}
-			add(part{judged: j, holds: j.holds, last: true}, size)
+			add(part{judged: j, accepted: j.accepted, last: true}, size)
 			continue
 		}
 		pieces := cut(j, limit, known)
 		for i, piece := range pieces {
-			add(part{judged: j, holds: piece, last: i == len(pieces)-1}, sizeOf(piece))
+			add(part{judged: j, accepted: piece, last: i == len(pieces)-1}, sizeOf(piece))
 		}
 	}
 	return entries
@@ -80,14 +80,14 @@ func sizeOf(p *structs.JudgedPlan) int {
 	for _, r := range p.Reserve {
 		size += sizeOfReservation(r)
 	}
-	return size + sizeOfIDs(p.Unreserve) + sizeOfAsks(p.Asks) + sizeOfEvals(p.Evals)
+	return size + sizeOfIDs(p.Unreserve) + sizeOfRequests(p.Requests) + sizeOfEvals(p.Evals)
 }
 
 func sizeOfStop(s *structs.AllocStop) int { return sizeStop + len(s.DesiredDescription) }
 
-func sizeOfAsks(asks []*structs.AskUpdate) (size int) {
-	for _, u := range asks {
-		size += sizeAsk + len(u.Namespace) + len(u.JobID) + len(u.Group)
+func sizeOfRequests(requests []*structs.RequestUpdate) (size int) {
+	for _, u := range requests {
+		size += sizeRequest + len(u.Namespace) + len(u.JobID) + len(u.Group)
 	}
 	return size
 }

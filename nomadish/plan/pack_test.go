@@ -121,7 +121,7 @@ func TestPack(t *testing.T) {
 		var plans []*judged
 		for i := range rapid.IntRange(1, 4).Draw(t, "plans") {
 			p := randomPlan(t, fmt.Sprint("plan-", i))
-			plans = append(plans, &judged{holds: p, waiting: &waiting{plan: &structs.Plan{AllAtOnce: rapid.IntRange(0, 3).Draw(t, "gang") == 0}}})
+			plans = append(plans, &judged{accepted: p, waiting: &waiting{plan: &structs.Plan{AllAtOnce: rapid.IntRange(0, 3).Draw(t, "gang") == 0}}})
 		}
 		parts := map[*judged][]*structs.JudgedPlan{}
 		ended := map[*judged]bool{}
@@ -129,17 +129,17 @@ func TestPack(t *testing.T) {
 			commit := &structs.PlanCommit{}
 			gang, members := false, false
 			for _, p := range entry {
-				commit.Plans = append(commit.Plans, p.holds)
-				parts[p.judged] = append(parts[p.judged], p.holds)
+				commit.Plans = append(commit.Plans, p.accepted)
+				parts[p.judged] = append(parts[p.judged], p.accepted)
 				if ended[p.judged] {
 					t.Fatalf("a part after the last one")
 				}
 				ended[p.judged] = p.last
-				if !p.last && len(p.holds.Evals) > 0 {
+				if !p.last && len(p.accepted.Evals) > 0 {
 					t.Fatalf("evaluations before the last part")
 				}
-				gang = gang || (p.plan.AllAtOnce && sizeOf(p.judged.holds) > limit)
-				members = members || slices.ContainsFunc(p.holds.Place, func(b *structs.PlacementBatch) bool { return b.Gang != nil })
+				gang = gang || (p.plan.AllAtOnce && sizeOf(p.judged.accepted) > limit)
+				members = members || slices.ContainsFunc(p.accepted.Place, func(b *structs.PlacementBatch) bool { return b.Gang != nil })
 			}
 			encoded, err := fsm.Encode(structs.LogPlanApply, commit)
 			if err != nil {
@@ -157,24 +157,24 @@ func TestPack(t *testing.T) {
 			if !ended[j] || (j.plan.AllAtOnce && len(got) != 1) {
 				t.Fatalf("a plan in %d parts, ended: %v, all at once: %v", len(got), ended[j], j.plan.AllAtOnce)
 			}
-			if !slices.Equal(placed(got...), placed(j.holds)) {
-				t.Fatalf("cut:\n%v\nwhole:\n%v", placed(got...), placed(j.holds))
+			if !slices.Equal(placed(got...), placed(j.accepted)) {
+				t.Fatalf("cut:\n%v\nwhole:\n%v", placed(got...), placed(j.accepted))
 			}
 			joined := &structs.JudgedPlan{}
 			for _, p := range got {
 				joined.Stop, joined.Update, joined.Evals = append(joined.Stop, p.Stop...), append(joined.Update, p.Update...), append(joined.Evals, p.Evals...)
 				joined.Unreserve, joined.Reserve = append(joined.Unreserve, p.Unreserve...), append(joined.Reserve, p.Reserve...)
-				if len(p.Place) > 0 && len(joined.Unreserve) < len(j.holds.Unreserve) {
+				if len(p.Place) > 0 && len(joined.Unreserve) < len(j.accepted.Unreserve) {
 					t.Fatalf("something is placed before its reservation has ended")
 				}
-				if p.EvalID != j.holds.EvalID || p.Time != j.holds.Time {
+				if p.EvalID != j.accepted.EvalID || p.Time != j.accepted.Time {
 					t.Fatalf("a part of another plan: %+v", p)
 				}
 			}
-			if !slices.Equal(joined.Unreserve, j.holds.Unreserve) || !slices.Equal(joined.Reserve, j.holds.Reserve) {
+			if !slices.Equal(joined.Unreserve, j.accepted.Unreserve) || !slices.Equal(joined.Reserve, j.accepted.Reserve) {
 				t.Fatalf("reservations got lost")
 			}
-			if !reflect.DeepEqual([]any{joined.Stop, joined.Update, joined.Evals}, []any{j.holds.Stop, j.holds.Update, j.holds.Evals}) {
+			if !reflect.DeepEqual([]any{joined.Stop, joined.Update, joined.Evals}, []any{j.accepted.Stop, j.accepted.Update, j.accepted.Evals}) {
 				t.Fatalf("stops, updates or evaluations got lost")
 			}
 		}
@@ -189,7 +189,7 @@ func TestPartsOfReservations(t *testing.T) {
 		p.Unreserve = append(p.Unreserve, fmt.Sprint("ended-", i))
 		p.Reserve = append(p.Reserve, &structs.Reservation{NodeID: fmt.Sprint("node-", i), JobID: "j", Group: "g"})
 	}
-	parts := cut(&judged{waiting: &waiting{plan: &structs.Plan{}}, holds: p}, 4<<10, facts1{})
+	parts := cut(&judged{waiting: &waiting{plan: &structs.Plan{}}, accepted: p}, 4<<10, facts1{})
 	if len(parts) < 4 {
 		t.Fatalf("%d parts: nothing was cut", len(parts))
 	}

@@ -27,7 +27,7 @@ func TestNeverTooMuch(t *testing.T) {
 			l := newLog()
 			const capacity = 10
 			nodes := l.nodes(r, rapid.IntRange(1, 4).Draw(r, "nodes"), capacity)
-			h := newHolders()
+			h := newOwners()
 			a := New(Options{
 				BatchLimit: rapid.IntRange(1, 5).Draw(r, "batch"), ChainLimit: rapid.IntRange(1, 4).Draw(r, "chain"),
 				EntryBytes: rapid.SampledFrom([]int{4 << 10, 512 << 10}).Draw(r, "entry"),
@@ -68,7 +68,7 @@ func TestNeverTooMuch(t *testing.T) {
 }
 
 // check1 holds an answer against the state.
-func check1(r *rapid.T, l *log, p *structs.Plan, got answer, h *holders) {
+func check1(r *rapid.T, l *log, p *structs.Plan, got answer, h *owners) {
 	if n := h.retained[p.EvalID]; n != 0 {
 		r.Fatalf("plan %s: retained %d times at the end", p.EvalID, n)
 	}

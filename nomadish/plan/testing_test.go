@@ -33,19 +33,19 @@ func newLog() *log {
 	return l
 }
 
-// holders lets everybody hold their evaluation, but those named.
-type holders struct {
+// owners lets everybody hold their evaluation, but those named.
+type owners struct {
 	mu       sync.Mutex
 	gone     map[string]bool
 	retained map[string]int
 	seeds    map[string]string // of the last plan of each
 }
 
-func newHolders() *holders {
-	return &holders{gone: map[string]bool{}, retained: map[string]int{}, seeds: map[string]string{}}
+func newOwners() *owners {
+	return &owners{gone: map[string]bool{}, retained: map[string]int{}, seeds: map[string]string{}}
 }
 
-func (h *holders) Retain(id, _, seed string) (func(), bool) {
+func (h *owners) Retain(id, _, seed string) (func(), bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gone[id] {

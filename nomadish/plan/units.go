@@ -17,13 +17,13 @@ import (
 //   - the members of a gang.
 
 // spot is an instance of a plan.
-type spot struct{ batch, instance int }
+type instanceRef struct{ batch, instance int }
 
 // unit is what must not be parted.
 type unit struct {
 	stops     []*structs.AllocStop
 	unreserve []string
-	spots     []spot
+	instances []instanceRef
 	evals     []*structs.Evaluation // of the jobs that it takes from
 }
 
@@ -58,11 +58,11 @@ func unitsOf(p *structs.JudgedPlan, known facts) (rest others, units []*unit) {
 				key = ofGang
 			}
 			if !g.has(key) {
-				units = append(units, &unit{spots: []spot{{b, i}}})
+				units = append(units, &unit{instances: []instanceRef{{b, i}}})
 				continue
 			}
 			u := of(key)
-			u.spots = append(u.spots, spot{b, i})
+			u.instances = append(u.instances, instanceRef{b, i})
 		}
 	}
 	for _, s := range p.Stop {

@@ -48,17 +48,17 @@ func (e *entry) before(o *entry) bool {
 }
 
 // groupKey names a group: asks of one pool and one shape, or one ask that is like no other.
-type groupKey struct{ pool, shape, eval string }
+type groupKey struct{ pool, requestKey, eval string }
 
 // group is asks that fail alike.
 type group struct {
-	key     groupKey
-	shape   scheduler.Shape
-	known   *structs.Evaluation // says which classes can help, as was found last
-	entries *heap[*entry]
-	members int    // the entries, and those apart
-	freed   uint64 // the last release that may help
-	open    bool   // it must be tried
+	key        groupKey
+	requestKey scheduler.RequestKey
+	known      *structs.Evaluation // says which classes can help, as was found last
+	entries    *heap[*entry]
+	members    int    // the entries, and those apart
+	freed      uint64 // the last release that may help
+	open       bool   // it must be tried
 
 	inOpen, inWaits int
 }
@@ -178,18 +178,18 @@ func (b *Broker) block(snap *state.Snapshot, e *structs.Evaluation) {
 func (b *Broker) join(snap *state.Snapshot, w *entry) {
 	w.position = b.positionOf(snap, w.eval)
 	key := groupKey{pool: w.pool, eval: w.eval.ID}
-	var shape scheduler.Shape
+	var requestKey scheduler.RequestKey
 	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
-		shape = scheduler.ShapeOf(job, missing(w.eval), standing(snap, job), b.config, b.blocked.reservations[w.eval.Job()] > 0)
+		requestKey = scheduler.RequestKeyOf(job, missing(w.eval), standing(snap, job), b.config, b.blocked.reservations[w.eval.Job()] > 0)
 	} else {
-		shape = scheduler.ShapeOf(&structs.Job{}, nil, nil, b.config, false)
+		requestKey = scheduler.RequestKeyOf(&structs.Job{}, nil, nil, b.config, false)
 	}
-	if shape.Key != "" {
-		key.eval, key.shape = "", shape.Key
+	if requestKey.Key != "" {
+		key.eval, key.requestKey = "", requestKey.Key
 	}
 	g := b.blocked.groups[key]
 	if g == nil {
-		g = &group{key: key, shape: shape, entries: &heap[*entry]{
+		g = &group{key: key, requestKey: requestKey, entries: &heap[*entry]{
 			before: (*entry).before, index: func(e *entry) *int { return &e.inGroup },
 		}}
 		b.blocked.groups[key] = g
@@ -382,7 +382,7 @@ func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
 
 // reposition finds the positions of a job's evaluations anew, and the groups of its asks,
 // which their shapes may have changed.
-func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, shapes bool) {
+func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
 	if l := b.serial[job]; l != nil {
 		for _, it := range []*item{l.current, l.next} {
 			if it != nil {
@@ -391,7 +391,7 @@ func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, shap
 		}
 	}
 	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
-		if !shapes && b.positionOf(snap, w.eval) == w.position {
+		if !requestKeys && b.positionOf(snap, w.eval) == w.position {
 			continue
 		}
 		open, freed := w.group.open, w.group.freed

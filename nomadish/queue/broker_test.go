@@ -237,7 +237,7 @@ func TestPlanComesTwice(t *testing.T) {
 	})
 }
 
-func TestPinHoldsOthersBack(t *testing.T) {
+func TestPinReservationsOthersBack(t *testing.T) {
 	run(t, func(b *bed) {
 		b.put(eval("1", "a", 50))
 		token := b.next("1")
@@ -365,9 +365,9 @@ func TestNotLeading(t *testing.T) {
 	})
 }
 
-// TestResyncKeepsHeld: a broker that fell behind starts again from the state, but does
+// TestResyncKeepsReserved: a broker that fell behind starts again from the state, but does
 // not give out again what workers hold.
-func TestResyncKeepsHeld(t *testing.T) {
+func TestResyncKeepsReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(state.Options{EventBuffer: 4})
 		b := &bed{T: t, log: l, Broker: New(Options{NewID: testcluster.IDs("id-%d")}, l, l.store.LatestIndex)}

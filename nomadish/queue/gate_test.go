@@ -113,13 +113,13 @@ func (b *bed) deliveries(id string, during time.Duration) (n int) {
 // TestSentBackWaitsForItsGate: what would have overtaken others is given out once, and again
 // when nothing goes before it any more: at once then, and not before, however long that takes.
 func TestSentBackWaitsForItsGate(t *testing.T) {
-	f := func(name string, hold func(b *bed) (release func())) {
+	f := func(name string, leased func(b *bed) (release func())) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(b *bed) {
 				b.register(node("s", "small"))
 				b.jobOfPriority("high", structs.JobTypeService, 90)
 				b.jobOfPriority("low", structs.JobTypeService, 10)
-				release := hold(b)
+				release := leased(b)
 				b.put(eval("low", "low", 10))
 				if n := b.deliveries("low", 4*time.Second); n > 1 {
 					b.Fatalf("given out %d times while something goes before it", n)
@@ -199,9 +199,9 @@ func TestSentBackAndGone(t *testing.T) {
 	})
 }
 
-// TestHeldForTooLong: what waits behind an evaluation that its worker does not end goes on
+// TestReservedForTooLong: what waits behind an evaluation that its worker does not end goes on
 // when that has had its time.
-func TestHeldForTooLong(t *testing.T) {
+func TestReservedForTooLong(t *testing.T) {
 	run(t, func(b *bed) {
 		b.jobOfPriority("high", structs.JobTypeService, 90)
 		b.jobOfPriority("low", structs.JobTypeService, 10)
@@ -369,7 +369,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 			b.Fatal("nothing goes before, though what was decided is not known yet to wait")
 		}
 		synctest.Wait()
-		if _, held := b.Outstanding("1"); held {
+		if _, leased := b.Outstanding("1"); leased {
 			b.Fatal("the feed has told of it, and it is still held")
 		}
 		b.lease("3") // what it left

@@ -47,11 +47,11 @@ func (b *bed) transition(alloc string, suspend bool) {
 // long as it does.
 func TestGroupsStayFew(t *testing.T) {
 	run(t, func(b *bed) {
-		const shapes = 20
+		const requestKeys = 20
 		b.register(node("s", "small"))
 		for i := range 1000 {
 			id := fmt.Sprint("job-", i)
-			b.jobNeeding(id, 1+i%shapes)
+			b.jobNeeding(id, 1+i%requestKeys)
 			if i%10 == 0 {
 				b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{
 					EvalID: "e-" + id, Place: []*structs.PlacementBatch{{
@@ -68,18 +68,18 @@ func TestGroupsStayFew(t *testing.T) {
 				b.Fatalf("%s: %d groups, want %d", what, got, want)
 			}
 		}
-		f("at first", shapes)
-		sleeper := structs.DeriveID("job-0", 0)
-		b.transition(sleeper, true)
-		f("one is suspended by a user", shapes)
-		b.transition(sleeper, false)
-		f("it is to go on", shapes+1)
-		b.transition(sleeper, true)
-		f("it is not", shapes)
-		b.jobNeeding("job-10", 1+10%shapes)
-		f("one has no new version", shapes)
+		f("at first", requestKeys)
+		suspended := structs.DeriveID("job-0", 0)
+		b.transition(suspended, true)
+		f("one is suspended by a user", requestKeys)
+		b.transition(suspended, false)
+		f("it is to go on", requestKeys+1)
+		b.transition(suspended, true)
+		f("it is not", requestKeys)
+		b.jobNeeding("job-10", 1+10%requestKeys)
+		f("one has no new version", requestKeys)
 		b.jobNeeding("job-10", 5000)
-		f("an older version of one runs", shapes+1)
+		f("an older version of one runs", requestKeys+1)
 	})
 }
 

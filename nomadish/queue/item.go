@@ -75,8 +75,8 @@ func (b *Broker) positionOf(snap *state.Snapshot, e *structs.Evaluation) positio
 		since = min(since, w.eval.CreateTime)
 	}
 	best := b.config.Rank(job, nil, since)
-	for _, ask := range snap.JobAsks(nil, e.Namespace, e.JobID) {
-		if r := b.config.Rank(job, ask, since); r.Compare(&best) < 0 {
+	for _, request := range snap.JobRequests(nil, e.Namespace, e.JobID) {
+		if r := b.config.Rank(job, request, since); r.Compare(&best) < 0 {
 			best = r
 		}
 	}

@@ -17,15 +17,15 @@ import (
 // what must hold.
 type machine struct {
 	*bed
-	r     *rapid.T
-	evals int
-	nodes int
-	held  map[string]holding // by evaluation ID
-	tried map[string]uint64  // by evaluation ID: the state of its last turn
-	came  map[string]time.Time
-	rests map[string]bool // what failed, or was held for too long: it may rest
-	opens int             // how often the gate was open
-	shut  int             // and how often it had to be shut
+	r      *rapid.T
+	evals  int
+	nodes  int
+	leased map[string]holding // by evaluation ID
+	tried  map[string]uint64  // by evaluation ID: the state of its last turn
+	came   map[string]time.Time
+	rests  map[string]bool // what failed, or was held for too long: it may rest
+	opens  int             // how often the gate was open
+	shut   int             // and how often it had to be shut
 }
 
 type holding struct {
@@ -73,7 +73,7 @@ func newMachine(t *testing.T, r *rapid.T) *machine {
 	l := newLog(state.Options{EventBuffer: rapid.SampledFrom([]int{3, 1000}).Draw(r, "buffer")})
 	m := &machine{
 		bed: &bed{T: t, log: l, Broker: New(Options{NewID: testcluster.IDs("id-%d")}, l, l.store.LatestIndex)},
-		r:   r, held: map[string]holding{}, tried: map[string]uint64{}, came: map[string]time.Time{}, rests: map[string]bool{},
+		r:   r, leased: map[string]holding{}, tried: map[string]uint64{}, came: map[string]time.Time{}, rests: map[string]bool{},
 	}
 	for _, job := range []string{"job0", "job1", "job2"} {
 		m.jobOfPriority(job, structs.JobTypeService, priorityOf(job))
@@ -117,7 +117,7 @@ func (m *machine) letOn() {
 	if !ok || h.unretain != nil {
 		return
 	}
-	if now, holds := m.Outstanding(h.eval.ID); !holds || now != h.token {
+	if now, leases := m.Outstanding(h.eval.ID); !leases || now != h.token {
 		return
 	}
 	base := m.store.LatestIndex()
@@ -135,9 +135,9 @@ func (m *machine) letOn() {
 		m.opens++
 		return
 	}
-	delete(m.held, h.eval.ID)
+	delete(m.leased, h.eval.ID)
 	m.SendBack(h.eval.ID, h.token)
-	if _, holds := m.Outstanding(h.eval.ID); holds {
+	if _, leases := m.Outstanding(h.eval.ID); leases {
 		m.r.Fatalf("%s is held after it was sent back", h.eval.ID)
 	}
 }
@@ -174,7 +174,7 @@ func (m *machine) goesBefore(e *structs.Evaluation) string {
 
 // decided tells whether a worker believes to hold an evaluation of a job, for so long.
 func (m *machine) decided(job string, since time.Duration) bool {
-	for _, h := range m.held {
+	for _, h := range m.leased {
 		if h.eval.JobID == job && time.Since(h.at) >= since {
 			return true
 		}
@@ -190,7 +190,7 @@ func (m *machine) pass() {
 		if t == nil {
 			return
 		}
-		for id, h := range m.held {
+		for id, h := range m.leased {
 			if now, ok := m.Outstanding(id); ok && now == h.token && h.eval.Job() == t.Eval.Job() {
 				m.r.Fatalf("%s had its turn while %s of the same job is held", t.Eval.ID, id)
 			}
@@ -239,7 +239,7 @@ func (m *machine) dequeue() {
 	if e == nil {
 		return
 	}
-	for id, h := range m.held {
+	for id, h := range m.leased {
 		if now, ok := m.Outstanding(id); ok && now == h.token && h.eval.Job() == e.Job() {
 			m.r.Fatalf("%s was given out while %s of the same job is held", e.ID, id)
 		}
@@ -253,7 +253,7 @@ func (m *machine) dequeue() {
 	if stored := m.store.Snapshot().Eval(nil, e.ID); stored.Status != structs.EvalStatusPending {
 		m.r.Fatalf("%s was given out but is %s", e.ID, stored.Status)
 	}
-	m.held[e.ID] = holding{eval: e, token: token, decided: index, at: time.Now()}
+	m.leased[e.ID] = holding{eval: e, token: token, decided: index, at: time.Now()}
 }
 
 // some picks an evaluation that a worker believes to hold.
@@ -261,7 +261,7 @@ func (m *machine) some() (holding, bool) {
 	var ids []string
 	for i := range m.evals + 100 {
 		for _, id := range []string{fmt.Sprint("e", i), fmt.Sprint("id-", i)} {
-			if _, ok := m.held[id]; ok {
+			if _, ok := m.leased[id]; ok {
 				ids = append(ids, id)
 			}
 		}
@@ -269,7 +269,7 @@ func (m *machine) some() (holding, bool) {
 	if len(ids) == 0 {
 		return holding{}, false
 	}
-	return m.held[rapid.SampledFrom(ids).Draw(m.r, "held")], true
+	return m.leased[rapid.SampledFrom(ids).Draw(m.r, "held")], true
 }
 
 // answer commits an end (if its worker still may) and acknowledges, or gives back.
@@ -278,22 +278,22 @@ func (m *machine) answer(status string) {
 	if !ok {
 		return
 	}
-	delete(m.held, h.eval.ID)
+	delete(m.leased, h.eval.ID)
 	defer func() {
 		if h.unretain != nil {
 			h.unretain()
 		}
 	}()
-	now, holds := m.Outstanding(h.eval.ID)
-	holds = holds && now == h.token
+	now, leases := m.Outstanding(h.eval.ID)
+	leases = leases && now == h.token
 	if status == "" {
 		m.rests[h.eval.JobID] = true
-		if err := m.Nack(h.eval.ID, h.token); (err == nil) != holds {
-			m.r.Fatalf("nack of %s: %v, held: %v", h.eval.ID, err, holds)
+		if err := m.Nack(h.eval.ID, h.token); (err == nil) != leases {
+			m.r.Fatalf("nack of %s: %v, held: %v", h.eval.ID, err, leases)
 		}
 		return
 	}
-	if holds {
+	if leases {
 		e := with(h.eval, status)
 		if status == structs.EvalStatusBlocked {
 			e.SnapshotIndex, e.ClassEligibility = h.decided, map[string]bool{"small": true, "big": false}
@@ -305,8 +305,8 @@ func (m *machine) answer(status string) {
 		m.join()
 		synctest.Wait()
 	}
-	if err := m.Ack(h.eval.ID, h.token); (err == nil) != holds {
-		m.r.Fatalf("ack of %s: %v, held: %v", h.eval.ID, err, holds)
+	if err := m.Ack(h.eval.ID, h.token); (err == nil) != leases {
+		m.r.Fatalf("ack of %s: %v, held: %v", h.eval.ID, err, leases)
 	}
 }
 
@@ -317,7 +317,7 @@ func (m *machine) pin() {
 	}
 	if unretain, ok := m.Retain(h.eval.ID, h.token, ""); ok {
 		h.unretain = unretain
-		m.held[h.eval.ID] = h
+		m.leased[h.eval.ID] = h
 	}
 }
 
@@ -326,11 +326,11 @@ func (m *machine) disturb() {
 	switch rapid.IntRange(0, 2).Draw(m.r, "disturbance") {
 	case 0:
 		m.stop()
-		for id, h := range m.held { // plans in flight end with the leadership
+		for id, h := range m.leased { // plans in flight end with the leadership
 			if h.unretain != nil {
 				h.unretain()
 				h.unretain = nil
-				m.held[id] = h
+				m.leased[id] = h
 			}
 		}
 		m.start()
@@ -350,12 +350,12 @@ func (m *machine) disturb() {
 // settle: when the disturbances end, everything is dealt with but what waits for room
 // that has not come since it was decided.
 func (m *machine) settle() {
-	for _, h := range m.held {
+	for _, h := range m.leased {
 		if h.unretain != nil {
 			h.unretain()
 		}
 	}
-	m.held = map[string]holding{}
+	m.leased = map[string]holding{}
 	turns := map[string]uint64{}
 	for range 500 {
 		synctest.Wait()

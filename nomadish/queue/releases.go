@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxSpots bounds the nodes of one commit that are looked at one by one.
-const maxSpots = 64
+// maxPositions bounds the nodes of one commit that are looked at one by one.
+const maxPositions = 64
 
 // releases gathers where a commit may have freed room.
 type releases struct {
@@ -56,7 +56,7 @@ func (r *releases) note(c *state.Change) {
 		if c.Old != nil {
 			r.classes[""], r.lessens = true, true
 		}
-	case state.KindJob, state.KindEval, state.KindAsk, state.KindNodePool:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *releases) may(g *group) bool {
 	if r.classes[""] {
 		return true
 	}
-	if len(r.nodes) > maxSpots {
+	if len(r.nodes) > maxPositions {
 		for class := range r.classes { // order does not matter: any will do
 			if helps(g.known, class) {
 				return true
@@ -74,7 +74,7 @@ func (r *releases) may(g *group) bool {
 		return false
 	}
 	for id, class := range r.nodes { // order does not matter: any will do
-		if helps(g.known, class) && g.shape.Helped(r.snap.World(), id) {
+		if helps(g.known, class) && g.requestKey.Helped(r.snap.World(), id) {
 			return true
 		}
 	}

@@ -162,10 +162,10 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 				break
 			}
 		}
-	case state.KindAsk:
+	case state.KindRequest:
 		for _, v := range []any{c.Old, c.New} {
-			if ask, ok := v.(*structs.Ask); ok {
-				b.reposition(snap, ask.Job(), false)
+			if request, ok := v.(*structs.PendingRequest); ok {
+				b.reposition(snap, request.Job(), false)
 				break
 			}
 		}

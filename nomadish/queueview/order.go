@@ -15,7 +15,7 @@ type Line struct {
 	Group *structs.TaskGroup
 	// Ask is its row. Where no plan has spoken of it yet it is one made of the job's
 	// evaluation; it must not be changed.
-	Ask *structs.Ask
+	Request *structs.PendingRequest
 	// Rank is that of the job: of its best group.
 	Rank structs.Rank
 	// Place is the job's in its pool's queue, from 1.
@@ -31,7 +31,7 @@ func poolOf(job *structs.Job) string { return cmp.Or(job.NodePool, structs.Defau
 
 // Watch registers with ws all that an order is made of.
 func Watch(ws *state.WatchSet, snap *state.Snapshot) {
-	snap.WaitingAsks(ws, structs.AllNamespaces)
+	snap.WaitingRequests(ws, structs.AllNamespaces)
 	snap.OpenEvals(ws, structs.EvalStatusPending)
 	snap.OpenEvals(ws, structs.EvalStatusBlocked)
 	snap.SchedulerConfig(ws)
@@ -44,9 +44,9 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)
 	q := &queue{snap: snap, jobs: map[structs.NamespacedID]*waiting{}}
-	for ask := range snap.WaitingAsks(nil, structs.AllNamespaces) {
-		if w := q.of(ask.Job()); w != nil {
-			w.add(ask.Group, ask, ask.EvalID != "")
+	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+		if w := q.of(request.Job()); w != nil {
+			w.add(request.Group, request, request.EvalID != "")
 		}
 	}
 	for ev := range snap.OpenEvals(nil, structs.EvalStatusBlocked) {
@@ -113,9 +113,9 @@ func (w *waiting) has(group string) bool {
 	return slices.ContainsFunc(w.lines, func(l *Line) bool { return l.Group.Name == group })
 }
 
-func (w *waiting) add(group string, ask *structs.Ask, tried bool) {
+func (w *waiting) add(group string, request *structs.PendingRequest, tried bool) {
 	if g := w.job.LookupTaskGroup(group); g != nil && !w.has(group) {
-		w.lines = append(w.lines, &Line{Job: w.job, Group: g, Ask: ask, Tried: tried})
+		w.lines = append(w.lines, &Line{Job: w.job, Group: g, Request: request, Tried: tried})
 	}
 }
 
@@ -157,20 +157,20 @@ func (q *queue) pending(ev *structs.Evaluation) {
 
 // stand makes what stands for an ask that waits since an evaluation was made. What the
 // group has waited before counts.
-func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *structs.Ask {
-	ask := structs.Ask{Namespace: ev.Namespace, JobID: ev.JobID, Group: group}
-	if was := q.snap.Ask(nil, ev.Namespace, ev.JobID, group); was != nil {
-		ask = *was
+func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *structs.PendingRequest {
+	request := structs.PendingRequest{Namespace: ev.Namespace, JobID: ev.JobID, Group: group}
+	if was := q.snap.PendingRequest(nil, ev.Namespace, ev.JobID, group); was != nil {
+		request = *was
 	}
-	ask.Missing, ask.Since, ask.EvalID, ask.ModifyIndex = missing, ev.CreateTime, ev.ID, ev.ModifyIndex
-	return &ask
+	request.Missing, request.Since, request.EvalID, request.ModifyIndex = missing, ev.CreateTime, ev.ID, ev.ModifyIndex
+	return &request
 }
 
 // rank gives all lines the job's rank: that of its best ask.
 func (w *waiting) rank(c *structs.SchedulerConfiguration) {
 	var best structs.Rank
 	for i, l := range w.lines {
-		if r := c.Rank(w.job, l.Ask, l.Ask.Since); i == 0 || r.Compare(&best) < 0 {
+		if r := c.Rank(w.job, l.Request, l.Request.Since); i == 0 || r.Compare(&best) < 0 {
 			best = r
 		}
 	}

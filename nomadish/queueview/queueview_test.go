@@ -58,11 +58,11 @@ func (s *site) job(id string, priority int, pool string, groups ...string) *stru
 }
 
 // asks says what is missing of "job/group" in the default namespace, since a cycle.
-func (s *site) asks(cycles int64, missing int, eval string, names ...string) {
+func (s *site) requests(cycles int64, missing int, eval string, names ...string) {
 	p := &structs.JudgedPlan{Time: epoch + cycles*cycle}
 	for _, n := range names {
 		job, group, _ := strings.Cut(n, "/")
-		p.Asks = append(p.Asks, &structs.AskUpdate{Namespace: "default", JobID: job, Group: group, Missing: missing, EvalID: eval})
+		p.Requests = append(p.Requests, &structs.RequestUpdate{Namespace: "default", JobID: job, Group: group, Missing: missing, EvalID: eval})
 	}
 	s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{p}})
 }
@@ -77,7 +77,7 @@ func queueText(lines []*Line) string {
 	var out []string
 	pool := ""
 	for _, l := range lines {
-		text := fmt.Sprintf("%d %s/%s×%d", l.Place, l.Ask.JobID, l.Ask.Group, l.Ask.Missing)
+		text := fmt.Sprintf("%d %s/%s×%d", l.Place, l.Request.JobID, l.Request.Group, l.Request.Missing)
 		if !l.Tried {
 			text += "?"
 		}
@@ -107,16 +107,16 @@ func TestOrder(t *testing.T) {
 	s.job("new", 50, "default", "g:1")
 	s.job("pair", 60, "default", "b:2", "a:2")
 	s.job("gpu", 10, "gpu", "g:4")
-	s.asks(0, 1, "b", "new/g")
-	s.asks(0, 1, "b", "old/g")
-	s.asks(1, 3, "b", "low/g")
-	s.asks(5, 2, "b", "pair/a", "gpu/g")
-	s.asks(20, 1, "b", "pair/b")
+	s.requests(0, 1, "b", "new/g")
+	s.requests(0, 1, "b", "old/g")
+	s.requests(1, 3, "b", "low/g")
+	s.requests(5, 2, "b", "pair/a", "gpu/g")
+	s.requests(20, 1, "b", "pair/b")
 	// By number: pair 60-5 = 55, old and new 50-0, low 20-1; the earlier submitted first.
 	check(t, "by rank, a job by its best ask", s.order(20), "default: 1 pair/a×2, 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
-	s.asks(20, 0, "", "pair/a")
+	s.requests(20, 0, "", "pair/a")
 	check(t, "when its best ask is placed", s.order(20), "default: 1 old/g×1, 2 new/g×1, 3 pair/b×1, 4 low/g×3, gpu: 1 gpu/g×2")
-	s.asks(20, 0, "", "pair/b", "old/g", "new/g", "low/g", "gpu/g")
+	s.requests(20, 0, "", "pair/b", "old/g", "new/g", "low/g", "gpu/g")
 	check(t, "all placed", s.order(20), "")
 }
 
@@ -129,7 +129,7 @@ func TestWhatNoPlanHasSpokenOf(t *testing.T) {
 	}
 	s.eval(at("e1", "web", structs.EvalStatusPending, 1))
 	check(t, "a new job", s.order(2), "default: 1 web/g×3?, 1 web/h×1?")
-	s.asks(2, 2, "b1", "web/g")
+	s.requests(2, 2, "b1", "web/g")
 	check(t, "what an ask says goes before", s.order(2), "default: 1 web/g×2, 1 web/h×1?")
 	late := at("e2", "sys", structs.EvalStatusPending, 2)
 	late.WaitUntil = time.Unix(0, epoch+8*cycle)
@@ -163,7 +163,7 @@ func TestEntry(t *testing.T) {
 			DimensionExhausted: map[string]int{"memory": 5, "cpu": 2}, ConstraintFiltered: map[string]int{"${attr.x} = y": 5},
 		}},
 	})
-	s.asks(0, 3, "b1", "train/g")
+	s.requests(0, 3, "b1", "train/g")
 	entry := func(cycles int64) *structs.QueueEntry {
 		t.Helper()
 		snap := s.store.Snapshot()
@@ -206,7 +206,7 @@ func TestResumedByUser(t *testing.T) {
 	b := &structs.PlacementBatch{Namespace: "default", JobID: "web", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}, {Ordinal: 1, Index: 1}}}
 	s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
 	s.eval(&structs.Evaluation{ID: "b1", JobID: "web", Status: structs.EvalStatusBlocked, CreateTime: epoch})
-	s.asks(0, 1, "b1", "web/g")
+	s.requests(0, 1, "b1", "web/g")
 	yes, no := true, false
 	suspend := func(to *bool) {
 		s.apply(&structs.AllocTransitionEntry{Time: epoch, Transitions: map[string]*structs.DesiredTransition{
@@ -255,7 +255,7 @@ func TestFrom(t *testing.T) {
 	s := newSite(t)
 	for i := range 5 {
 		s.job(fmt.Sprint("j", i), 50-i, "default", "g:1")
-		s.asks(0, 1, "b", fmt.Sprintf("j%d/g", i))
+		s.requests(0, 1, "b", fmt.Sprintf("j%d/g", i))
 	}
 	lines := Order(s.store.Snapshot(), epoch)
 	for i, l := range lines {
@@ -273,7 +273,7 @@ func TestReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		s.job("a", 50, "default", "g:1")
-		s.asks(0, 1, "b", "a/g")
+		s.requests(0, 1, "b", "a/g")
 		slow := 0 * time.Second
 		made := 0
 		r := NewReader(func() time.Time {
@@ -289,7 +289,7 @@ func TestReader(t *testing.T) {
 		again, _ := r.Lines(t.Context(), s.store.Snapshot())
 		check(t, "the same again is made again", &again[0] == &first[0], true)
 		old := s.store.Snapshot()
-		s.asks(1, 0, "", "a/g")
+		s.requests(1, 0, "", "a/g")
 		next, _ := r.Lines(t.Context(), s.store.Snapshot())
 		check(t, "after a change", queueText(next), "")
 		stale, _ := r.Lines(t.Context(), old)
@@ -299,9 +299,9 @@ func TestReader(t *testing.T) {
 		}
 
 		slow = 2 * time.Second
-		s.asks(1, 1, "b", "a/g")
+		s.requests(1, 1, "b", "a/g")
 		_, _ = r.Lines(t.Context(), s.store.Snapshot())
-		s.asks(1, 2, "b", "a/g")
+		s.requests(1, 2, "b", "a/g")
 		slow = 0
 		start := time.Now()
 		last, _ := r.Lines(t.Context(), s.store.Snapshot())
@@ -311,7 +311,7 @@ func TestReader(t *testing.T) {
 		}
 
 		r.rest = time.Now().Add(time.Hour)
-		s.asks(1, 1, "b", "a/g")
+		s.requests(1, 1, "b", "a/g")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := r.Lines(ctx, s.store.Snapshot()); err == nil {
@@ -341,10 +341,10 @@ func TestReport(t *testing.T) {
 		s.job("a", 50, "", "g:5")
 		s.job("b", 50, "gpu", "g:2", "h:2")
 		since := time.Now().Add(-time.Minute).UnixNano()
-		ask := func(job, group string, missing int) *structs.AskUpdate {
-			return &structs.AskUpdate{Namespace: "default", JobID: job, Group: group, Missing: missing, Since: since}
+		request := func(job, group string, missing int) *structs.RequestUpdate {
+			return &structs.RequestUpdate{Namespace: "default", JobID: job, Group: group, Missing: missing, Since: since}
 		}
-		s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Asks: []*structs.AskUpdate{ask("a", "g", 5), ask("b", "g", 1), ask("b", "h", 2)}}}})
+		s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Requests: []*structs.RequestUpdate{request("a", "g", 5), request("b", "g", 1), request("b", "h", 2)}}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -356,7 +356,7 @@ func TestReport(t *testing.T) {
 		check(t, "length", gauge("length", "gpu"), 2)
 		check(t, "missing", gauge("missing", "gpu"), 3)
 		check(t, "oldest", gauge("oldest_seconds", "default"), 60)
-		s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Asks: []*structs.AskUpdate{ask("a", "g", 0)}}}})
+		s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Requests: []*structs.RequestUpdate{request("a", "g", 0)}}}})
 		time.Sleep(2*reportEvery + time.Second) // past the second tick
 		check(t, "length when all is placed", gauge("length", "default"), 0)
 		check(t, "oldest then", gauge("oldest_seconds", "default"), 0)
@@ -378,7 +378,7 @@ func BenchmarkOrder(b *testing.B) {
 					s.job(name, 1+(i+k)%100, "default", "g:1")
 					names = append(names, name+"/g")
 				}
-				s.asks(int64(i/500), 1, "b", names...)
+				s.requests(int64(i/500), 1, "b", names...)
 			}
 			snap := s.store.Snapshot()
 			b.ReportAllocs()

@@ -52,7 +52,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 	}
 	defer func() { <-r.turn }()
 	of := [4]uint64{
-		snap.TableIndex(state.TableAsks), snap.TableIndex(state.TableEvals),
+		snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
 		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
 	}
 	for i := range r.made {
@@ -82,7 +82,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 
 // Index is the index that last changed what the queue shows.
 func Index(snap *state.Snapshot) uint64 {
-	return max(snap.TableIndex(state.TableAsks), snap.TableIndex(state.TableEvals),
+	return max(snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
 		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations))
 }
 
@@ -120,26 +120,26 @@ type Viewer struct {
 	snap     *state.Snapshot
 	config   structs.SchedulerConfiguration
 	now      int64
-	reserved map[structs.Ask]int // nodes by ask
+	reserved map[structs.PendingRequest]int // nodes by ask
 }
 
 // NewViewer makes a viewer; ws watches what it reads of the whole queue.
 func NewViewer(ws *state.WatchSet, snap *state.Snapshot, now time.Time) *Viewer {
-	v := &Viewer{snap: snap, config: snap.SchedulerConfig(ws), now: now.UnixNano(), reserved: map[structs.Ask]int{}}
+	v := &Viewer{snap: snap, config: snap.SchedulerConfig(ws), now: now.UnixNano(), reserved: map[structs.PendingRequest]int{}}
 	for h := range snap.Reservations(ws) {
-		v.reserved[structs.Ask{Namespace: h.Namespace, JobID: h.JobID, Group: h.Group}]++
+		v.reserved[structs.PendingRequest{Namespace: h.Namespace, JobID: h.JobID, Group: h.Group}]++
 	}
 	return v
 }
 
 // Entry is a line as it is shown.
 func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
-	a := l.Ask
+	a := l.Request
 	e := &structs.QueueEntry{
 		Namespace: a.Namespace, JobID: a.JobID, Group: a.Group, NodePool: l.Pool(), Place: l.Place,
 		Priority: v.config.PriorityOf(l.Job, a, v.now), Class: structs.ClassOpportunistic,
 		Missing: a.Missing, Wanted: max(l.Group.Count, a.Missing), Since: a.Since, Waited: time.Duration(max(0, v.now-a.Since)), EvalID: a.EvalID,
-		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.Ask{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
+		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
 	}
 	switch {
@@ -160,15 +160,15 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 // those that chose it, and those of which a user had one frozen, which count as starting
 // once their node has said so.
 func (v *Viewer) suspended(l *Line) int {
-	if l.Ask.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
-		counts := v.snap.JobSummary(nil, l.Ask.Namespace, l.Ask.JobID)
-		if counts == nil || counts.Summary[l.Ask.Group].Starting == 0 {
+	if l.Request.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
+		counts := v.snap.JobSummary(nil, l.Request.Namespace, l.Request.JobID)
+		if counts == nil || counts.Summary[l.Request.Group].Starting == 0 {
 			return 0
 		}
 	}
 	n := 0
-	for _, a := range v.snap.AllocsByJob(nil, l.Ask.Namespace, l.Ask.JobID, false) {
-		if a.TaskGroup == l.Ask.Group && a.Suspended() && !a.DesiredTransition.ShouldSuspend() && !a.Terminal() {
+	for _, a := range v.snap.AllocsByJob(nil, l.Request.Namespace, l.Request.JobID, false) {
+		if a.TaskGroup == l.Request.Group && a.Suspended() && !a.DesiredTransition.ShouldSuspend() && !a.Terminal() {
 			n++
 		}
 	}
@@ -178,6 +178,6 @@ func (v *Viewer) suspended(l *Line) int {
 // Shows tells whether a line is among those that a request asks for.
 func Shows(l *Line, args *structs.QueueRequest) bool {
 	ns := cmp.Or(args.Namespace, structs.DefaultNamespace)
-	return (ns == structs.AllNamespaces || ns == l.Ask.Namespace) && strings.HasPrefix(l.Ask.JobID, args.Prefix) &&
+	return (ns == structs.AllNamespaces || ns == l.Request.Namespace) && strings.HasPrefix(l.Request.JobID, args.Prefix) &&
 		(args.NodePool == "" || args.NodePool == l.Pool())
 }

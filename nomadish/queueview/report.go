@@ -15,9 +15,9 @@ const reportEvery = 10 * time.Second
 
 // Figures are the length of one class of a pool's queue.
 type Figures struct {
-	Asks    int // groups of jobs that wait
-	Missing int // instances of them
-	Since   int64
+	Requests int // groups of jobs that wait
+	Missing  int // instances of them
+	Since    int64
 }
 
 // Series names the figures of one class and pool.
@@ -27,19 +27,19 @@ type Series struct{ Pool, Class string }
 func Count(snap *state.Snapshot) map[Series]Figures {
 	out := map[Series]Figures{}
 	var last *structs.Job // neighbours are of one job
-	for ask := range snap.WaitingAsks(nil, structs.AllNamespaces) {
-		if last == nil || last.ID != ask.JobID || last.Namespace != ask.Namespace {
-			last = snap.Job(nil, ask.Namespace, ask.JobID)
+	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+		if last == nil || last.ID != request.JobID || last.Namespace != request.Namespace {
+			last = snap.Job(nil, request.Namespace, request.JobID)
 		}
 		if last == nil {
 			continue
 		}
 		k := Series{poolOf(last), structs.ClassOpportunistic}
 		f := out[k]
-		f.Asks++
-		f.Missing += ask.Missing
-		if f.Since == 0 || ask.Since < f.Since {
-			f.Since = ask.Since
+		f.Requests++
+		f.Missing += request.Missing
+		if f.Since == 0 || request.Since < f.Since {
+			f.Since = request.Since
 		}
 		out[k] = f
 	}
@@ -74,14 +74,14 @@ func show(shown map[Series]bool, now map[Series]Figures, at int64) {
 		set := func(name string, value float32) {
 			metrics.SetGaugeWithLabels([]string{"nomad", "queue", name}, value, labels)
 		}
-		set("length", float32(f.Asks))
+		set("length", float32(f.Requests))
 		set("missing", float32(f.Missing))
 		oldest := float32(0)
-		if f.Asks > 0 {
+		if f.Requests > 0 {
 			oldest = float32(time.Duration(max(0, at-f.Since)).Seconds())
 		}
 		set("oldest_seconds", oldest)
-		if f.Asks == 0 {
+		if f.Requests == 0 {
 			delete(shown, k)
 		}
 	}

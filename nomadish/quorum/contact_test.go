@@ -30,8 +30,8 @@ func (m *mute) RaftState(context.Context, string, *structs.RaftStateRequest) (*s
 
 // TestSilentServer: a server that gossip takes for alive, and that does not answer, is not healthy for what it said last.
 func TestSilentServer(t *testing.T) {
-	ask := &mute{silent: true}
-	k := NewKeeper(KeeperOptions{ID: "me"}, nil, newTown(1).homes[0], nil, ask)
+	call := &mute{silent: true}
+	k := NewPeerReconciler(PeerReconcilerOptions{ID: "me"}, nil, newTown(1).homes[0], nil, call)
 	d := &delegate{k}
 	fetch := func() *autopilot.ServerStats {
 		return d.FetchServerStats(t.Context(), map[raft.ServerID]*autopilot.Server{"it": {ID: "it", NodeStatus: autopilot.NodeAlive}})["it"]
@@ -39,11 +39,11 @@ func TestSilentServer(t *testing.T) {
 	if s := fetch(); s == nil || s.LastContact >= 0 {
 		t.Errorf("before it ever answered: %+v", s)
 	}
-	ask.silent = false
+	call.silent = false
 	if s := fetch(); s == nil || s.LastContact != 5*time.Millisecond {
 		t.Errorf("it answers: %+v", s)
 	}
-	ask.silent = true
+	call.silent = true
 	time.Sleep(20 * time.Millisecond)
 	if s := fetch(); s == nil || s.LastContact < 25*time.Millisecond || s.LastTerm != 3 || s.LastIndex != 7 {
 		t.Errorf("it does not answer any more: %+v", s)

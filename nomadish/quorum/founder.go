@@ -23,31 +23,31 @@ type Gossip interface {
 	Subscribe() (changed <-chan struct{}, cancel func())
 }
 
-// Founding is Raft before it has a configuration.
-type Founding interface {
+// Bootstrap is Raft before it has a configuration.
+type Bootstrap interface {
 	// Founded tells whether this server belongs to a cluster.
 	Founded() (bool, error)
 	// Found founds the cluster of these voters.
 	Found(voters raft.Configuration) error
 }
 
-// Asker asks other servers.
-type Asker interface {
+// Caller asks other servers.
+type Caller interface {
 	Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error)
 	RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error)
 }
 
-// Promised is a founder that a server has promised itself to. None: to nobody.
-type Promised struct{ ID, Name string }
+// Vote is a founder that a server has promised itself to. None: to nobody.
+type Vote struct{ ID, Name string }
 
-// Promise keeps to whom a server has promised itself, beyond its own life.
-type Promise interface {
-	Load() (Promised, error)
-	Store(to Promised) error
+// VoteStore keeps to whom a server has promised itself, beyond its own life.
+type VoteStore interface {
+	Load() (Vote, error)
+	Store(to Vote) error
 }
 
-// FounderOptions say who a server is and what it waits for.
-type FounderOptions struct {
+// BootstrapOptions say who a server is and what it waits for.
+type BootstrapOptions struct {
 	ID     string
 	Name   string
 	Region string
@@ -57,45 +57,45 @@ type FounderOptions struct {
 	// Namesakes is a name that two servers have, one of which gossip does not show therefore; empty: there are none. Nil: as well.
 	Namesakes func() string
 	Tick      time.Duration // between tries; 0: 1 s
-	Ask       time.Duration // limit of one question; 0: 5 s
+	Call      time.Duration // limit of one question; 0: 5 s
 	Logger    hclog.Logger
 }
 
-// Founder founds the cluster, or lets another do it.
-type Founder struct {
-	opts    FounderOptions
-	raft    Founding
-	gossip  Gossip
-	ask     Asker
-	promise Promise
-	mu      sync.Mutex             // held while a promise is looked at and changed
-	said    string                 // what was logged last, by Run
-	hurdle  atomic.Pointer[string] // what stood in the way of founding at Run's last try
-	number  uint64                 // of this server's last try to found
-	// asked and released are the numbers of other founders' last tries that this server has promised itself in, and
+// Bootstrapper founds the cluster, or lets another do it.
+type Bootstrapper struct {
+	opts   BootstrapOptions
+	raft   Bootstrap
+	gossip Gossip
+	call   Caller
+	vote   VoteStore
+	mu     sync.Mutex             // held while a promise is looked at and changed
+	said   string                 // what was logged last, by Run
+	hurdle atomic.Pointer[string] // what stood in the way of founding at Run's last try
+	number uint64                 // of this server's last try to found
+	// called and released are the numbers of other founders' last tries that this server has promised itself in, and
 	// that were taken back, by the founder's ID. No call outlives this process, so that they need not either.
-	asked, released map[string]uint64
+	called, released map[string]uint64
 	// with are the voters that a founder which has this server's promise named. Not kept: after a restart only the founder's
 	// own Raft is let in, as one that named none has it.
-	with company
+	with cluster
 }
 
-// company are those that a founder founds the cluster with.
-type company struct {
-	founder string
-	voters  []string
+// cluster are those that a founder founds the cluster with.
+type cluster struct {
+	bootstrapper string
+	voters       []string
 }
 
 // patience is how long a server that does not found waits to be taken in before its log says that it still waits.
 const patience = 10 * time.Second
 
-// NewFounder makes a founder; Run runs it.
-func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Founder {
+// NewBootstrapper makes a founder; Run runs it.
+func NewBootstrapper(o BootstrapOptions, r Bootstrap, g Gossip, a Caller, p VoteStore) *Bootstrapper {
 	if o.Tick <= 0 {
 		o.Tick = time.Second
 	}
-	if o.Ask <= 0 {
-		o.Ask = 5 * time.Second
+	if o.Call <= 0 {
+		o.Call = 5 * time.Second
 	}
 	if o.Cluster == nil {
 		o.Cluster = func() string { return "" }
@@ -106,12 +106,12 @@ func NewFounder(o FounderOptions, r Founding, g Gossip, a Asker, p Promise) *Fou
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	return &Founder{opts: o, raft: r, gossip: g, ask: a, promise: p, asked: map[string]uint64{}, released: map[string]uint64{}}
+	return &Bootstrapper{opts: o, raft: r, gossip: g, call: a, vote: p, called: map[string]uint64{}, released: map[string]uint64{}}
 }
 
 // Run tries to found the cluster until this server belongs to one, and remembers which
 // that is, or until ctx ends.
-func (f *Founder) Run(ctx context.Context) {
+func (f *Bootstrapper) Run(ctx context.Context) {
 	changed, cancel := f.gossip.Subscribe()
 	defer cancel()
 	tick := time.NewTicker(f.opts.Tick)
@@ -147,12 +147,12 @@ func (f *Founder) Run(ctx context.Context) {
 
 // remember keeps the cluster that this server belongs to: its log tells that only when
 // there is a leader again.
-func (f *Founder) remember(cluster string) {
+func (f *Bootstrapper) remember(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to, err := f.promise.Load()
-	if belongs := (Promised{ID: clusterPrefix + cluster, Name: "its cluster"}); err == nil && to.ID != belongs.ID {
-		err = f.promise.Store(belongs)
+	to, err := f.vote.Load()
+	if belongs := (Vote{ID: clusterPrefix + cluster, Name: "its cluster"}); err == nil && to.ID != belongs.ID {
+		err = f.vote.Store(belongs)
 	}
 	if err != nil {
 		f.opts.Logger.Warn("remember the cluster that this server belongs to", "error", err)
@@ -160,7 +160,7 @@ func (f *Founder) remember(cluster string) {
 }
 
 // say logs what is new.
-func (f *Founder) say(level hclog.Level, text, why string) {
+func (f *Bootstrapper) say(level hclog.Level, text, why string) {
 	hurdle := text + ": " + why
 	f.hurdle.Store(&hurdle)
 	if f.said != text+why {
@@ -170,7 +170,7 @@ func (f *Founder) say(level hclog.Level, text, why string) {
 }
 
 // try founds the cluster if this server is the one to do it now.
-func (f *Founder) try(ctx context.Context) error {
+func (f *Bootstrapper) try(ctx context.Context) error {
 	voters, err := f.candidates()
 	if err != nil || voters == nil {
 		return err
@@ -181,8 +181,8 @@ func (f *Founder) try(ctx context.Context) error {
 		f.say(hclog.Info, "waiting for another server to found the cluster", voters[0].Name)
 		return nil
 	}
-	if other, err := f.promiseTo(f.self()); err != nil || other != "" {
-		return firstError(err, promisedTo("this server", other))
+	if other, err := f.voteFor(f.self()); err != nil || other != "" {
+		return firstError(err, votedFor("this server", other))
 	}
 	if why := f.gather(ctx, voters); why != "" {
 		f.release(ctx, voters)
@@ -201,11 +201,11 @@ func (f *Founder) try(ctx context.Context) error {
 	return nil
 }
 
-func (f *Founder) self() Promised { return Promised{ID: f.opts.ID, Name: f.opts.Name} }
+func (f *Bootstrapper) self() Vote { return Vote{ID: f.opts.ID, Name: f.opts.Name} }
 
-// promisedTo says what keeps a promise and what ends it.
-func promisedTo(who, founder string) string {
-	return who + " has promised itself to " + founder + ", which may have founded the cluster; start that one again, or if it is lost for good, " +
+// votedFor says what keeps a promise and what ends it.
+func votedFor(who, bootstrapper string) string {
+	return who + " has promised itself to " + bootstrapper + ", which may have founded the cluster; start that one again, or if it is lost for good, " +
 		"`server force-leave` it (or remove the file server/founder in the data_dir of who has promised)"
 }
 
@@ -217,7 +217,7 @@ func firstError(err error, otherwise string) error {
 }
 
 // Unfounded says why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
-func (f *Founder) Unfounded() (why, todo string) {
+func (f *Bootstrapper) Unfounded() (why, todo string) {
 	if founded, err := f.raft.Founded(); err != nil || founded {
 		return "", ""
 	}
@@ -240,7 +240,7 @@ func (f *Founder) Unfounded() (why, todo string) {
 }
 
 // few says how many of those that are to found the cluster are there.
-func (f *Founder) few(seen []gossip.Server) string {
+func (f *Bootstrapper) few(seen []gossip.Server) string {
 	text := fmt.Sprintf("%d of %d servers (bootstrap_expect) can be seen: %s", len(seen), f.opts.Expect, names(seen))
 	if name := f.opts.Namesakes(); name != "" {
 		text += "; two servers are called " + name + ", and only one of these is seen"
@@ -250,7 +250,7 @@ func (f *Founder) few(seen []gossip.Server) string {
 
 // candidates are the servers to found the cluster with, by ID; nil: there are too few
 // yet.
-func (f *Founder) candidates() ([]gossip.Server, error) {
+func (f *Bootstrapper) candidates() ([]gossip.Server, error) {
 	found, err := f.seen()
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (f *Founder) candidates() ([]gossip.Server, error) {
 }
 
 // seen are the servers of this region that would found a cluster together, as gossip sees them.
-func (f *Founder) seen() ([]gossip.Server, error) {
+func (f *Bootstrapper) seen() ([]gossip.Server, error) {
 	var found []gossip.Server
 	for _, s := range f.gossip.Servers() {
 		if !s.Alive() || s.Region != f.opts.Region || s.Expect == 0 {
@@ -299,7 +299,7 @@ func ids(servers []gossip.Server) (out []string) {
 
 // gather asks for the promises of all voters, and of everybody else in sight whether
 // there is a cluster already. It gives what stands in the way.
-func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
+func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) string {
 	for _, s := range f.gossip.Servers() {
 		if !s.Alive() || s.Region != f.opts.Region || s.ID == f.opts.ID {
 			continue
@@ -315,21 +315,21 @@ func (f *Founder) gather(ctx context.Context, voters []gossip.Server) string {
 		case reply.HasState:
 			return "server " + s.Name + " belongs to a cluster already, whose leader will add this one"
 		case voter && !reply.Agreed:
-			return promisedTo("server "+s.Name, reply.Promised)
+			return votedFor("server "+s.Name, reply.Promised)
 		}
 	}
 	return ""
 }
 
-func (f *Founder) question(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.Ask)
+func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.opts.Call)
 	defer cancel()
-	return f.ask.Found(ctx, addr, args)
+	return f.call.Found(ctx, addr, args)
 }
 
 // release takes back the promises that were asked for. Who cannot be told keeps it, and
 // is asked again at the next try, which is this founder's too.
-func (f *Founder) release(ctx context.Context, voters []gossip.Server) {
+func (f *Bootstrapper) release(ctx context.Context, voters []gossip.Server) {
 	for _, v := range voters {
 		if v.ID != f.opts.ID {
 			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Release: true, Try: f.number})
@@ -337,16 +337,16 @@ func (f *Founder) release(ctx context.Context, voters []gossip.Server) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if to, err := f.promise.Load(); err == nil && to.ID == f.opts.ID {
-		_ = f.promise.Store(Promised{}) // it is this server's own: a later try may use it
+	if to, err := f.vote.Load(); err == nil && to.ID == f.opts.ID {
+		_ = f.vote.Store(Vote{}) // it is this server's own: a later try may use it
 	}
 }
 
 // giveUp takes back what this server was promised when it was the one to found the cluster. Another is now, and would
 // wait for ever.
-func (f *Founder) giveUp(ctx context.Context) {
+func (f *Bootstrapper) giveUp(ctx context.Context) {
 	f.mu.Lock()
-	to, err := f.promise.Load()
+	to, err := f.vote.Load()
 	f.mu.Unlock()
 	if err != nil || to.ID != f.opts.ID {
 		return
@@ -361,7 +361,7 @@ func (f *Founder) giveUp(ctx context.Context) {
 }
 
 // Consider answers another server that would found the cluster.
-func (f *Founder) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
+func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
 	if args.Founder == "" {
 		return nil, structs.Errorf(structs.CodeBadRequest, "no founder is named")
 	}
@@ -376,57 +376,57 @@ func (f *Founder) Consider(args *structs.FoundRequest) (*structs.FoundReply, err
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.released[args.Founder] = max(f.released[args.Founder], args.Try)
-		if to, err := f.promise.Load(); err != nil || to.ID != args.Founder {
+		if to, err := f.vote.Load(); err != nil || to.ID != args.Founder {
 			return &structs.FoundReply{Promised: to.Name}, err
 		}
-		if args.Try > 0 && args.Try < f.asked[args.Founder] {
+		if args.Try > 0 && args.Try < f.called[args.Founder] {
 			return &structs.FoundReply{}, nil // it came late: a later try has the promise
 		}
-		return &structs.FoundReply{}, f.promise.Store(Promised{})
+		return &structs.FoundReply{}, f.vote.Store(Vote{})
 	}
 	if f.late(args) {
 		return &structs.FoundReply{Promised: args.Name}, nil
 	}
-	other, err := f.promiseTo(Promised{ID: args.Founder, Name: args.Name})
+	other, err := f.voteFor(Vote{ID: args.Founder, Name: args.Name})
 	agreed := err == nil && other == ""
 	if agreed {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.with = company{args.Founder, args.Voters}
+		f.with = cluster{args.Founder, args.Voters}
 	}
 	return &structs.FoundReply{Agreed: agreed, Promised: other}, err
 }
 
 // Admits tells whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
-// promised itself to, and of those that this one founds the cluster with, one of which may lead by then; or, if it is to be
+// vote itself to, and of those that this one founds the cluster with, one of which may lead by then; or, if it is to be
 // added to a cluster, of the region's servers.
-func (f *Founder) Admits(id string) bool {
+func (f *Bootstrapper) Admits(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to, err := f.promise.Load()
+	to, err := f.vote.Load()
 	switch {
 	case err != nil || to.ID == "" || id == "":
 		return false
 	case strings.HasPrefix(to.ID, clusterPrefix):
 		return slices.ContainsFunc(f.gossip.Servers(), func(s gossip.Server) bool { return s.ID == id && s.Region == f.opts.Region })
 	}
-	return to.ID == id || f.with.founder == to.ID && slices.Contains(f.with.voters, id)
+	return to.ID == id || f.with.bootstrapper == to.ID && slices.Contains(f.with.voters, id)
 }
 
 // late notes a question of a founder, and tells whether it took back already what it asks for.
-func (f *Founder) late(args *structs.FoundRequest) bool {
+func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if args.Try > 0 && args.Try <= f.released[args.Founder] {
 		return true
 	}
-	f.asked[args.Founder] = max(f.asked[args.Founder], args.Try)
+	f.called[args.Founder] = max(f.called[args.Founder], args.Try)
 	return false
 }
 
 // Claim answers the leader of a cluster that would add this server: the cluster that it
 // belongs to, which is that one if it is free, or the name of who has its promise.
-func (f *Founder) Claim(args *structs.RaftStateRequest) (cluster, promised string, err error) {
+func (f *Bootstrapper) Claim(args *structs.RaftStateRequest) (cluster, vote string, err error) {
 	if id := f.opts.Cluster(); id != "" {
 		return id, "", nil
 	}
@@ -437,11 +437,11 @@ func (f *Founder) Claim(args *structs.RaftStateRequest) (cluster, promised strin
 	if founded {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		to, err := f.promise.Load()
+		to, err := f.vote.Load()
 		id, _ := strings.CutPrefix(to.ID, clusterPrefix)
 		return id, "", err
 	}
-	other, err := f.promiseTo(Promised{ID: clusterPrefix + args.Claim, Name: "the cluster that " + args.Leader + " leads"})
+	other, err := f.voteFor(Vote{ID: clusterPrefix + args.Claim, Name: "the cluster that " + args.Leader + " leads"})
 	if err != nil || other != "" {
 		return "", other, err
 	}
@@ -451,28 +451,28 @@ func (f *Founder) Claim(args *structs.RaftStateRequest) (cluster, promised strin
 // clusterPrefix tells a promise to a cluster from one to a founder.
 const clusterPrefix = "cluster/"
 
-// promiseTo promises this server to a founder, unless it is another's, whose name it
+// voteFor promises this server to a founder, unless it is another's, whose name it
 // then gives.
-func (f *Founder) promiseTo(founder Promised) (other string, err error) {
+func (f *Bootstrapper) voteFor(bootstrapper Vote) (other string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to, err := f.promise.Load()
+	to, err := f.vote.Load()
 	if err != nil {
 		return "", err
 	}
-	if to.ID == founder.ID {
+	if to.ID == bootstrapper.ID {
 		return "", nil
 	}
 	if to.ID != "" && f.mayReturn(to) {
 		return to.Name, nil
 	}
-	return "", f.promise.Store(founder)
+	return "", f.vote.Store(bootstrapper)
 }
 
 // mayReturn tells whether a founder that has our promise may still found, or have
 // founded, the cluster: all but those that are known to have left for good, or to have
 // come back anew, with another ID.
-func (f *Founder) mayReturn(to Promised) bool {
+func (f *Bootstrapper) mayReturn(to Vote) bool {
 	if strings.HasPrefix(to.ID, clusterPrefix) {
 		return true
 	}

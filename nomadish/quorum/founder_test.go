@@ -28,14 +28,14 @@ type town struct {
 
 // home is one server: what is on its disk, and what it sees while it runs.
 type home struct {
-	town    *town
-	id      string
-	promise MemoryPromise
-	conf    bool // it belongs to a cluster
-	up      bool
-	sees    map[string]bool // IDs of other servers
-	deaf    map[string]bool // IDs of those whose questions do not come through
-	dies    int             // it crashes when so many more promises were asked for; below 0: never
+	town *town
+	id   string
+	vote MemoryVote
+	conf bool // it belongs to a cluster
+	up   bool
+	sees map[string]bool // IDs of other servers
+	deaf map[string]bool // IDs of those whose questions do not come through
+	dies int             // it crashes when so many more promises were asked for; below 0: never
 }
 
 var errDied = errors.New("it crashed")
@@ -57,8 +57,8 @@ func (t *town) at(addr string) *home {
 	return nil
 }
 
-func (h *home) founder(expect int) *Founder {
-	return NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: expect}, h, h, asking{h}, &h.promise)
+func (h *home) bootstrapper(expect int) *Bootstrapper {
+	return NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: expect}, h, h, calling{h}, &h.vote)
 }
 
 // Founded implements Founding.
@@ -89,16 +89,16 @@ func (h *home) Servers() []gossip.Server {
 // Subscribe implements Gossip.
 func (h *home) Subscribe() (<-chan struct{}, func()) { return nil, func() {} }
 
-// asking is a home as Asker.
-type asking struct{ *home }
+// calling is a home as Asker.
+type calling struct{ *home }
 
 // RaftState implements Asker.
-func (asking) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
+func (calling) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	return nil, errDied
 }
 
 // Found implements Asker.
-func (a asking) Found(_ context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+func (a calling) Found(_ context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
 	h := a.home
 	if h.dies == 0 || !h.up {
 		h.up = false
@@ -109,11 +109,11 @@ func (a asking) Found(_ context.Context, addr string, args *structs.FoundRequest
 	if to == nil || !to.up || to.deaf[h.id] {
 		return nil, errors.New("no answer")
 	}
-	return to.asker().Consider(args)
+	return to.caller().Consider(args)
 }
 
-func (h *home) asker() *Founder {
-	return NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, h, h, asking{h}, &h.promise)
+func (h *home) caller() *Bootstrapper {
+	return NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, h, h, calling{h}, &h.vote)
 }
 
 // crashing makes a founding fail that comes after the crash.
@@ -128,7 +128,7 @@ func (c crashing) Found(voters raft.Configuration) error {
 }
 
 func (h *home) try() error {
-	f := NewFounder(FounderOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, crashing{h}, h, asking{h}, &h.promise)
+	f := NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, crashing{h}, h, calling{h}, &h.vote)
 	return f.try(context.Background())
 }
 
@@ -137,7 +137,7 @@ func TestNobodyFounds(t *testing.T) {
 	for long, lines := range map[time.Duration]int{9 * time.Second: 0, time.Minute: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			f := newTown(3).homes[0].founder(0)
+			f := newTown(3).homes[0].bootstrapper(0)
 			f.opts.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
 			ctx, cancel := context.WithTimeout(t.Context(), long)
 			defer cancel()
@@ -149,9 +149,9 @@ func TestNobodyFounds(t *testing.T) {
 	}
 }
 
-// TestFoundedOnce: whatever order servers start, see each other, crash and come back
+// TestBootstrappedOnce: whatever order servers start, see each other, crash and come back
 // in, no server belongs to two clusters, so that two can only be founded apart.
-func TestFoundedOnce(t *testing.T) {
+func TestBootstrappedOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 5).Draw(t, "servers")
@@ -203,7 +203,7 @@ func TestFoundedOnce(t *testing.T) {
 	})
 }
 
-func TestFounding(t *testing.T) {
+func TestBootstrap(t *testing.T) {
 	t.Parallel()
 	tn := newTown(4)
 	all := func(do func(h *home)) {
@@ -235,11 +235,11 @@ func TestFounding(t *testing.T) {
 	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
 		t.Fatalf("when it is back: %v, %v", err, tn.founded)
 	}
-	reply, err := tn.homes[0].asker().Consider(&structs.FoundRequest{Founder: "id-3", Name: "x"})
+	reply, err := tn.homes[0].caller().Consider(&structs.FoundRequest{Founder: "id-3", Name: "x"})
 	if err != nil || !reply.HasState || reply.Agreed {
 		t.Fatalf("one that belongs to a cluster answers %+v, %v", reply, err)
 	}
-	if _, err := tn.homes[0].asker().Consider(&structs.FoundRequest{}); structs.CodeOf(err) != structs.CodeBadRequest {
+	if _, err := tn.homes[0].caller().Consider(&structs.FoundRequest{}); structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Fatalf("no founder: %v", err)
 	}
 }
@@ -248,50 +248,50 @@ func TestFounding(t *testing.T) {
 // does not want any more.
 func TestLateQuestions(t *testing.T) {
 	t.Parallel()
-	f := newTown(1).homes[0].founder(3)
-	ask := func(founder string, try uint64, release bool) *structs.FoundReply {
+	f := newTown(1).homes[0].bootstrapper(3)
+	call := func(bootstrapper string, try uint64, release bool) *structs.FoundReply {
 		t.Helper()
-		reply, err := f.Consider(&structs.FoundRequest{Founder: founder, Name: "name-" + founder, Release: release, Try: try})
+		reply, err := f.Consider(&structs.FoundRequest{Founder: bootstrapper, Name: "name-" + bootstrapper, Release: release, Try: try})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return reply
 	}
-	promised := func(want string) {
+	vote := func(want string) {
 		t.Helper()
-		if to, err := f.promise.Load(); err != nil || to.ID != want {
+		if to, err := f.vote.Load(); err != nil || to.ID != want {
 			t.Fatalf("promised to %q (%v), not to %q", to.ID, err, want)
 		}
 	}
-	if !ask("a", 5, false).Agreed {
+	if !call("a", 5, false).Agreed {
 		t.Fatal("nobody has the promise, and it is not given")
 	}
-	if !ask("a", 7, false).Agreed {
+	if !call("a", 7, false).Agreed {
 		t.Fatal("not given again to the same")
 	}
-	ask("a", 5, true) // it was on its way for long
-	promised("a")
-	if ask("b", 1, false).Agreed {
+	call("a", 5, true) // it was on its way for long
+	vote("a")
+	if call("b", 1, false).Agreed {
 		t.Fatal("given to two")
 	}
-	ask("a", 7, true)
-	promised("")
-	if ask("a", 7, false).Agreed || ask("a", 6, false).Agreed {
+	call("a", 7, true)
+	vote("")
+	if call("a", 7, false).Agreed || call("a", 6, false).Agreed {
 		t.Fatal("given after it was taken back")
 	}
-	promised("")
-	if !ask("b", 1, false).Agreed {
+	vote("")
+	if !call("b", 1, false).Agreed {
 		t.Fatal("not given to another after that")
 	}
-	ask("b", 0, true) // of a version that does not number its tries
-	promised("")
-	if !ask("a", 8, false).Agreed {
+	call("b", 0, true) // of a version that does not number its tries
+	vote("")
+	if !call("a", 8, false).Agreed {
 		t.Fatal("not given in a later try")
 	}
 }
 
-// TestFounderChanges: one that had promises and is not the first any more gives them back.
-func TestFounderChanges(t *testing.T) {
+// TestBootstrapperChanges: one that had promises and is not the first any more gives them back.
+func TestBootstrapperChanges(t *testing.T) {
 	t.Parallel()
 	tn := newTown(4)
 	for _, h := range tn.homes[1:] {
@@ -322,8 +322,8 @@ func TestFounderChanges(t *testing.T) {
 	}
 }
 
-// TestNoFoundingBesideTheSilent: who is in sight and does not answer may belong to a cluster.
-func TestNoFoundingBesideTheSilent(t *testing.T) {
+// TestNoBootstrapBesideTheSilent: who is in sight and does not answer may belong to a cluster.
+func TestNoBootstrapBesideTheSilent(t *testing.T) {
 	t.Parallel()
 	tn := newTown(4)
 	for _, h := range tn.homes {
@@ -346,7 +346,7 @@ func TestNoFoundingBesideTheSilent(t *testing.T) {
 func TestClaimedOnce(t *testing.T) {
 	t.Parallel()
 	tn := newTown(1)
-	f := tn.homes[0].founder(0)
+	f := tn.homes[0].bootstrapper(0)
 	claim := func(by string) string {
 		t.Helper()
 		got, _, err := f.Claim(&structs.RaftStateRequest{Claim: by, Leader: "x"})
@@ -373,10 +373,10 @@ func TestClaimedOnce(t *testing.T) {
 	}
 }
 
-func TestFilePromise(t *testing.T) {
+func TestFileVote(t *testing.T) {
 	t.Parallel()
-	p := FilePromise(filepath.Join(t.TempDir(), "founder"))
-	for _, to := range []Promised{{}, {ID: "id", Name: "name"}, {ID: "other", Name: "with a space"}, {}} {
+	p := FileVote(filepath.Join(t.TempDir(), "founder"))
+	for _, to := range []Vote{{}, {ID: "id", Name: "name"}, {ID: "other", Name: "with a space"}, {}} {
 		if to.ID != "" || fileThere(string(p)) {
 			if err := p.Store(to); err != nil {
 				t.Fatal(err)
@@ -386,7 +386,7 @@ func TestFilePromise(t *testing.T) {
 			t.Fatalf("%+v, %v; not %+v", got, err, to)
 		}
 	}
-	if err := FilePromise("/nowhere/founder").Store(Promised{ID: "x"}); err == nil {
+	if err := FileVote("/nowhere/founder").Store(Vote{ID: "x"}); err == nil {
 		t.Fatal("stored nowhere")
 	}
 }
@@ -399,7 +399,7 @@ func TestNamesakesAreNamed(t *testing.T) {
 	for _, h := range tn.homes {
 		h.up = true
 	}
-	f, name := tn.homes[0].founder(3), ""
+	f, name := tn.homes[0].bootstrapper(3), ""
 	f.opts.Namesakes = func() string { return name }
 	if why, todo := f.Unfounded(); strings.Contains(why, "called") || !strings.Contains(todo, "start the others") {
 		t.Errorf("without namesakes: %s; %s", why, todo)

@@ -23,8 +23,8 @@ type Leaver interface {
 	ForceLeave(name string, prune bool) error
 }
 
-// KeeperOptions tune a keeper. Zero values are replaced by the defaults named.
-type KeeperOptions struct {
+// PeerReconcilerOptions tune a keeper. Zero values are replaced by the defaults named.
+type PeerReconcilerOptions struct {
 	ID     string // of this server
 	Region string
 	Name   string
@@ -37,27 +37,27 @@ type KeeperOptions struct {
 	// Update is how often the servers' health is looked at (2 s), Reconcile how often
 	// something is done about it (10 s), unless members change.
 	Update, Reconcile time.Duration
-	Ask               time.Duration // limit of one question (2 s)
+	Call              time.Duration // limit of one question (2 s)
 	Logger            hclog.Logger
 }
 
-// Keeper keeps Raft's configuration in step with the servers that are there. It runs
+// PeerReconciler keeps Raft's configuration in step with the servers that are there. It runs
 // on the leader.
-type Keeper struct {
-	opts      KeeperOptions
+type PeerReconciler struct {
+	opts      PeerReconcilerOptions
 	raft      autopilot.Raft
 	gossip    Gossip
 	leaver    Leaver
-	ask       Asker
+	call      Caller
 	autopilot *autopilot.Autopilot
 	refused   map[string]bool // IDs of servers of other clusters, as logged; by reconcile
-	told      wire.Once       // why a server's place in Raft could not be changed
+	logged    wire.Once       // why a server's place in Raft could not be changed
 	aside     aside
 	contacts  contacts
 }
 
-// NewKeeper makes a keeper; Run runs it.
-func NewKeeper(o KeeperOptions, r autopilot.Raft, g Gossip, l Leaver, a Asker) *Keeper {
+// NewPeerReconciler makes a keeper; Run runs it.
+func NewPeerReconciler(o PeerReconcilerOptions, r autopilot.Raft, g Gossip, l Leaver, a Caller) *PeerReconciler {
 	set := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
 			*d = to
@@ -65,18 +65,18 @@ func NewKeeper(o KeeperOptions, r autopilot.Raft, g Gossip, l Leaver, a Asker) *
 	}
 	set(&o.Update, autopilot.DefaultUpdateInterval)
 	set(&o.Reconcile, autopilot.DefaultReconcileInterval)
-	set(&o.Ask, 2*time.Second)
+	set(&o.Call, 2*time.Second)
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	k := &Keeper{opts: o, raft: r, gossip: g, leaver: l, ask: a, refused: map[string]bool{}, contacts: contacts{last: map[raft.ServerID]contact{}}}
+	k := &PeerReconciler{opts: o, raft: r, gossip: g, leaver: l, call: a, refused: map[string]bool{}, contacts: contacts{last: map[raft.ServerID]contact{}}}
 	k.autopilot = autopilot.New(r, &delegate{k}, autopilot.WithLogger(o.Logger),
 		autopilot.WithUpdateInterval(o.Update), autopilot.WithReconcileInterval(o.Reconcile))
 	return k
 }
 
 // Run keeps the configuration until ctx ends, and waits until nothing of it runs.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *PeerReconciler) Run(ctx context.Context) {
 	k.autopilot.Start(ctx)
 	defer func() { <-k.autopilot.Stop() }()
 	changed, cancel := k.gossip.Subscribe()
@@ -101,7 +101,7 @@ func (k *Keeper) Run(ctx context.Context) {
 var reconcileTime = telemetry.NewTimer("nomad.leader.reconcile")
 
 // reconcile adds who came and removes who left. It tells whether that went well.
-func (k *Keeper) reconcile(ctx context.Context) bool {
+func (k *PeerReconciler) reconcile(ctx context.Context) bool {
 	defer reconcileTime.Since(time.Now())
 	f := k.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
@@ -122,7 +122,7 @@ func (k *Keeper) reconcile(ctx context.Context) bool {
 			err = k.add(ctx, s, conf)
 		}
 		if err != nil {
-			if k.told.First(s.Name+"\x00"+err.Error(), time.Now()) { // it is tried again each second, for as long as that lasts
+			if k.logged.First(s.Name+"\x00"+err.Error(), time.Now()) { // it is tried again each second, for as long as that lasts
 				k.opts.Logger.Warn("change Raft's configuration; trying again", "name", s.Name, "error", err)
 			}
 			well = false
@@ -132,7 +132,7 @@ func (k *Keeper) reconcile(ctx context.Context) bool {
 }
 
 // replaced tells whether a server that left lives under another name.
-func (k *Keeper) replaced(left gossip.Server) bool {
+func (k *PeerReconciler) replaced(left gossip.Server) bool {
 	return slices.ContainsFunc(k.gossip.Servers(), func(s gossip.Server) bool { return s.ID == left.ID && s.Alive() })
 }
 
@@ -146,15 +146,15 @@ func find(conf raft.Configuration, id string) *raft.Server {
 }
 
 // add adds a server that belongs to no other cluster.
-func (k *Keeper) add(ctx context.Context, s gossip.Server, conf raft.Configuration) error {
+func (k *PeerReconciler) add(ctx context.Context, s gossip.Server, conf raft.Configuration) error {
 	server := &autopilot.Server{ID: raft.ServerID(s.ID), Name: s.Name, Address: raft.ServerAddress(s.RPCAddr)}
 	if s.ID == k.opts.ID { // this server's own address is another now
 		return k.autopilot.AddServer(server)
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.opts.Ask)
+	ctx, cancel := context.WithTimeout(ctx, k.opts.Call)
 	defer cancel()
 	cluster := k.opts.Cluster()
-	state, err := k.ask.RaftState(ctx, s.RPCAddr, &structs.RaftStateRequest{Claim: cluster, Leader: k.opts.Name})
+	state, err := k.call.RaftState(ctx, s.RPCAddr, &structs.RaftStateRequest{Claim: cluster, Leader: k.opts.Name})
 	switch {
 	case err != nil:
 		return err
@@ -162,7 +162,7 @@ func (k *Keeper) add(ctx context.Context, s gossip.Server, conf raft.Configurati
 		return structs.Errorf(structs.CodeConflict, "at %s answers server %s, not %s", s.RPCAddr, state.ID, s.ID)
 	case find(conf, s.ID) != nil: // it is one of ours, at another address
 	case state.Promised != "":
-		return structs.Errorf(structs.CodeConflict, "%s", promisedTo("server "+s.Name, state.Promised))
+		return structs.Errorf(structs.CodeConflict, "%s", votedFor("server "+s.Name, state.Promised))
 	case state.Cluster != cluster:
 		if !k.refused[s.ID] {
 			k.opts.Logger.Error("a server belongs to another cluster and is not added; to move it here, end it, remove server/ from its data_dir, and start it without bootstrap_expect = 1",
@@ -176,7 +176,7 @@ func (k *Keeper) add(ctx context.Context, s gossip.Server, conf raft.Configurati
 }
 
 // Health is the servers' health as it was looked at last.
-func (k *Keeper) Health() structs.AutopilotHealth {
+func (k *PeerReconciler) Health() structs.AutopilotHealth {
 	state := k.autopilot.GetState()
 	out := structs.AutopilotHealth{
 		Healthy: state.Healthy, FailureTolerance: state.FailureTolerance, Leader: string(state.Leader),
@@ -218,7 +218,7 @@ func compare(a, b string) int {
 }
 
 // delegate is the cluster as autopilot sees it.
-type delegate struct{ k *Keeper }
+type delegate struct{ k *PeerReconciler }
 
 // AutopilotConfig implements autopilot.ApplicationIntegration.
 func (d *delegate) AutopilotConfig() *autopilot.Config {
@@ -242,7 +242,7 @@ func (d *delegate) NotifyState(s *autopilot.State) {
 // FetchServerStats implements autopilot.ApplicationIntegration: it asks all servers at
 // once; who does not answer in time has not heard the leader for as long as the leader has not heard it.
 func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
-	ctx, cancel := context.WithTimeout(ctx, d.k.opts.Ask)
+	ctx, cancel := context.WithTimeout(ctx, d.k.opts.Call)
 	defer cancel()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -282,7 +282,7 @@ func (d *delegate) stats(ctx context.Context, id raft.ServerID, s *autopilot.Ser
 		}
 		return stats, err
 	}
-	state, err := d.k.ask.RaftState(ctx, string(s.Address), &structs.RaftStateRequest{})
+	state, err := d.k.call.RaftState(ctx, string(s.Address), &structs.RaftStateRequest{})
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (conf) Configuration() raft.Configuration {
 
 // unasked are servers that nobody can ask, for one reason after the other.
 type unasked struct {
-	Asker
+	Caller
 	servers []gossip.Server
 	why     string
 }
@@ -43,7 +43,7 @@ func (u *unasked) RaftState(context.Context, string, *structs.RaftStateRequest) 
 func TestWhoCannotBeAPeerIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	u := &unasked{servers: []gossip.Server{{ID: "b", Name: "b.global", Status: structs.MemberAlive, RPCAddr: "10.0.0.2:4647"}}}
-	k := NewKeeper(KeeperOptions{ID: "a", Cluster: func() string { return "c" }, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})}, configured{}, u, nil, u)
+	k := NewPeerReconciler(PeerReconcilerOptions{ID: "a", Cluster: func() string { return "c" }, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})}, configured{}, u, nil, u)
 	for _, u.why = range []string{"not verified by tls.ca_file", "not verified by tls.ca_file", "connection refused", "not verified by tls.ca_file"} {
 		if k.reconcile(t.Context()) {
 			t.Fatal("it went well")

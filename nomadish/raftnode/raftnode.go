@@ -280,14 +280,14 @@ func (n *Node) Halt() error {
 // Stop ends Raft and what follows it, when nobody proposes any more. It waits until Raft has answered every entry, up to limit:
 // what Raft is shut down with in its hands it never answers. It returns how many entries those are.
 func (n *Node) Stop(limit time.Duration) (unanswered int64, err error) {
-	unanswered = n.settle(limit)
+	unanswered = n.await(limit)
 	err = n.Halt()
 	n.leaders.close()
 	return unanswered, err
 }
 
-// settle waits until Raft has answered every entry, and returns how many it has not.
-func (n *Node) settle(limit time.Duration) int64 {
+// await waits until Raft has answered every entry, and returns how many it has not.
+func (n *Node) await(limit time.Duration) int64 {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(limit); n.inFlight.Load() > 0 && time.Now().Before(end); {

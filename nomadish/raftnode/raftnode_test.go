@@ -55,7 +55,7 @@ func TestRaftEndsUnanswered(t *testing.T) {
 		t.Errorf("Raft has ended: %v", err)
 	}
 	close(f.never)
-	n.settle(time.Minute)
+	n.await(time.Minute)
 }
 
 // TestRestoreIsCalledOff: who waits for Raft to restore a state does not when Raft ends, or nobody wants it any more.
@@ -73,7 +73,7 @@ func TestRestoreIsCalledOff(t *testing.T) {
 		t.Errorf("Raft has ended: %v", err)
 	}
 	close(never)
-	n.settle(time.Minute)
+	n.await(time.Minute)
 	n.ended = make(chan struct{})
 	if err := n.restored(t.Context(), func() error { return nil }); err != nil {
 		t.Error(err)

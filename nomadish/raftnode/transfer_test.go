@@ -53,7 +53,7 @@ func TestHandToNobody(t *testing.T) {
 	if err := n.Transfer(t.Context(), "", ""); structs.CodeOf(err) != structs.CodeConflict || structs.CodeOf(WrapCallError(err)) != structs.CodeConflict {
 		t.Errorf("the second time: %v", err)
 	}
-	n.settle(time.Minute)
+	n.await(time.Minute)
 	if err := n.Halt(); err != nil {
 		t.Error(err)
 	}

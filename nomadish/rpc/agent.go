@@ -21,7 +21,7 @@ func (r *Router) ToAgent(here wire.Handler) wire.Handler {
 			return structs.Errorf(structs.CodeBadRequest, "a node and a server are named; name one of them")
 		case to.NodeID != "":
 			return toNode(ctx, call)
-		case to.ServerID == "" || call.Via == wire.ViaHolder:
+		case to.ServerID == "" || call.Via == wire.ViaConnected:
 			return here(ctx, call)
 		}
 		addr, err := r.serverNamed(to.ServerID)
@@ -35,7 +35,7 @@ func (r *Router) ToAgent(here wire.Handler) wire.Handler {
 		if err != nil {
 			return structs.Errorf(structs.CodeNoServer, "server %q: %w", to.ServerID, err).WithHint("its agent may be down")
 		}
-		return call.Relay(ctx, session, wire.ViaHolder, nil)
+		return call.Relay(ctx, session, wire.ViaConnected, nil)
 	})
 }
 
@@ -43,7 +43,7 @@ func (r *Router) ToAgent(here wire.Handler) wire.Handler {
 // ErrNoServer if there is none of that name.
 func (r *Router) serverNamed(name string) (addr string, err error) {
 	if name == structs.ServerLeader {
-		leader := r.Leadership.Reign()
+		leader := r.Leadership.Leading()
 		switch {
 		case leader.Addr == "":
 			return "", r.NoLeader()

@@ -75,7 +75,7 @@ func (r *Router) allocsNode(ctx context.Context, call *wire.Call) (string, error
 	if err := CheckUUID("allocation", args.AllocID); err != nil {
 		return "", err
 	}
-	if call.Via == wire.ViaHolder { // another server has seen it
+	if call.Via == wire.ViaConnected { // another server has seen it
 		r.Await(ctx, func(ws *state.WatchSet, snap *state.Snapshot) bool { return snap.Alloc(ws, args.AllocID) != nil })
 	}
 	alloc := r.Store.Snapshot().Alloc(nil, args.AllocID)
@@ -106,7 +106,7 @@ func (r *Router) toClient(nodeOf func(context.Context, *wire.Call) (string, erro
 		return r.relayTo(ctx, call, id)
 	}
 	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
-		if call.Via == wire.ViaHolder || r.Leadership.IsLeader() {
+		if call.Via == wire.ViaConnected || r.Leadership.IsLeader() {
 			return here(ctx, call)
 		}
 		if id, err := nodeOf(ctx, call); err == nil && r.Store.Snapshot().Node(nil, id) != nil {
@@ -123,9 +123,9 @@ func (r *Router) relayTo(ctx context.Context, call *wire.Call, nodeID string) er
 	}
 	session, ok := r.Sessions.Get(nodeID)
 	via := wire.Via("")
-	if !ok && call.Via != wire.ViaHolder {
-		session, ok = r.holder(ctx, nodeID)
-		via = wire.ViaHolder
+	if !ok && call.Via != wire.ViaConnected {
+		session, ok = r.connectedServer(ctx, nodeID)
+		via = wire.ViaConnected
 	}
 	if !ok {
 		return structs.Errorf(structs.CodeNoNode, "node %s is not connected (status %s)", ShortName(node), node.Status).
@@ -137,17 +137,17 @@ func (r *Router) relayTo(ctx context.Context, call *wire.Call, nodeID string) er
 	return nil
 }
 
-// askHolder bounds the question which server a node is connected to.
-const askHolder = 2 * time.Second
+// askConnected bounds the question which server a node is connected to.
+const askConnected = 2 * time.Second
 
-// holder finds the server that a node is connected to: all are asked at once, and the
+// connectedServer finds the server that a node is connected to: all are asked at once, and the
 // first that has it is taken.
-func (r *Router) holder(ctx context.Context, nodeID string) (*wire.Session, bool) {
+func (r *Router) connectedServer(ctx context.Context, nodeID string) (*wire.Session, bool) {
 	conf, err := r.Cluster.Configuration()
 	if err != nil {
 		return nil, false
 	}
-	asking, cancel := context.WithTimeout(ctx, askHolder)
+	asking, cancel := context.WithTimeout(ctx, askConnected)
 	defer cancel()
 	answers := make(chan *wire.Session, len(conf.Servers))
 	asked := 0

@@ -21,8 +21,8 @@ func (r *Router) NoLeader() error {
 
 // leaderless is why nobody can lead, as far as this server knows, and what to do; empty: it knows of nothing.
 func (r *Router) leaderless() (why, todo string) {
-	if r.Founding != nil {
-		if why, todo = r.Founding.Unfounded(); why != "" {
+	if r.Bootstrap != nil {
+		if why, todo = r.Bootstrap.Unfounded(); why != "" {
 			return why, todo
 		}
 	}
@@ -47,7 +47,7 @@ func (r *Router) WatchLeader(ctx context.Context) {
 	var due <-chan time.Time
 	said := false
 	for {
-		changed, leader := r.Leadership.Changed(), r.Leadership.Reign().Addr // in this order: none is missed
+		changed, leader := r.Leadership.Changed(), r.Leadership.Leading().Addr // in this order: none is missed
 		switch {
 		case leader == "" && lost.IsZero():
 			lost, due = time.Now(), time.After(leaderWait)

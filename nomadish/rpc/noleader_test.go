@@ -15,27 +15,27 @@ import (
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
-// throne is who leads, and changes.
-type throne struct {
+// leaderTracker is who leads, and changes.
+type leaderTracker struct {
 	endpointtest.Alone
 	mu      sync.Mutex
 	leader  string
 	changed chan struct{}
 }
 
-func (h *throne) Reign() rpc.Reign {
+func (h *leaderTracker) Leading() rpc.LeaderTerm {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return rpc.Reign{Addr: h.leader}
+	return rpc.LeaderTerm{Addr: h.leader}
 }
 
-func (h *throne) Changed() <-chan struct{} {
+func (h *leaderTracker) Changed() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
 }
 
-func (h *throne) set(leader string) {
+func (h *leaderTracker) set(leader string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leader = leader
@@ -47,7 +47,7 @@ func (h *throne) set(leader string) {
 func TestNoLeaderIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		h := &throne{leader: "10.0.0.1:4647", changed: make(chan struct{})}
+		h := &leaderTracker{leader: "10.0.0.1:4647", changed: make(chan struct{})}
 		e := rpc.New(rpc.Config{ID: "a"}, rpc.Deps{Leadership: h, Cluster: endpointtest.Three{}, Gossip: endpointtest.Three{}, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

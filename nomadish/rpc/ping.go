@@ -24,7 +24,7 @@ type Pinging struct {
 	// Silent gives the sessions that were not heard since a time, and who is behind them.
 	Silent  func(since time.Time) map[*wire.Session][]string
 	Silence time.Duration
-	Ask     func(ctx context.Context, s *wire.Session) bool
+	Call    func(ctx context.Context, s *wire.Session) bool
 	Limit   time.Duration // of one question
 	Lost    func(behind []string)
 }
@@ -66,7 +66,7 @@ func (p *Pinging) Run(ctx context.Context) {
 			wg.Go(func() {
 				limited, cancel := context.WithTimeout(ctx, p.Limit)
 				defer cancel()
-				ok := p.Ask(limited, s)
+				ok := p.Call(limited, s)
 				if !ok && ctx.Err() == nil {
 					p.Lost(behind)
 				}

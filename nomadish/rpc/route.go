@@ -10,8 +10,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Reign is who leads, as this server knows.
-type Reign struct {
+// Leading is who leads, as this server knows.
+type LeaderTerm struct {
 	Addr string // RPC; empty: nobody
 	ID   string
 	// Over ends when this server learns of another leader.
@@ -20,7 +20,7 @@ type Reign struct {
 
 // Leadership is who leads the servers.
 type Leadership interface {
-	Reign() Reign
+	Leading() LeaderTerm
 	// IsLeader tells whether this server leads and its leader's parts run.
 	IsLeader() bool
 	// Verify asks a majority whether this server still leads.
@@ -141,7 +141,7 @@ func (r *Router) explained(n *notYet) error {
 }
 
 func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
-	reign := r.Leadership.Reign()
+	term := r.Leadership.Leading()
 	if r.Leadership.IsLeader() {
 		if isRead && r.Leadership.Verify(ctx) != nil {
 			return &notYet{}
@@ -152,15 +152,15 @@ func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool,
 		}
 		return err
 	}
-	if reign.Addr == "" || reign.ID == r.ID || call.Via == wire.ViaLeader {
+	if term.Addr == "" || term.ID == r.ID || call.Via == wire.ViaLeader {
 		return &notYet{}
 	}
-	return r.passOn(ctx, call, isRead, reign)
+	return r.passOn(ctx, call, isRead, term)
 }
 
 // passOn passes a call on to the leader. When another server takes over meanwhile, a
 // Read turns to that one; of a write nobody knows then what has come of it.
-func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to Reign) error {
+func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to LeaderTerm) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(to.Over, func() {

@@ -22,8 +22,8 @@ type Gossip interface {
 	Members() []structs.ServerMember
 }
 
-// Founding is how the cluster comes to be.
-type Founding interface {
+// Bootstrap is how the cluster comes to be.
+type Bootstrap interface {
 	// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it does.
 	Unfounded() (why, todo string)
 }
@@ -44,7 +44,7 @@ type Deps struct {
 	Leadership Leadership
 	Cluster    Cluster
 	Gossip     Gossip
-	Founding   Founding
+	Bootstrap  Bootstrap
 	Pool       *wire.Pool // sessions to other servers
 	Regions    Regions    // nil: there is this one only
 	Far        *wire.Pool // sessions to servers of other regions

@@ -10,10 +10,10 @@ import (
 
 // What the feed and the event stream call the changes of asks.
 const (
-	AskWaiting   = "AskWaiting"   // it waits: for the first time, again, or for another number
-	AskPlaced    = "AskPlaced"    // all of it is placed
-	AskReclaimed = "AskReclaimed" // instances of it were taken back for somebody else
-	AskWithdrawn = "AskWithdrawn" // it is not wanted any more: its job or group is gone or stopped
+	RequestWaiting   = "AskWaiting"   // it waits: for the first time, again, or for another number
+	RequestPlaced    = "AskPlaced"    // all of it is placed
+	RequestReclaimed = "AskReclaimed" // instances of it were taken back for somebody else
+	RequestWithdrawn = "AskWithdrawn" // it is not wanted any more: its job or group is gone or stopped
 )
 
 // maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
@@ -21,52 +21,52 @@ const maxAged = 1 << 40
 
 // Ask is what is known of a job's group in the queue; nil if it never waited, or left
 // nothing to remember when it was placed.
-func (s *Snapshot) Ask(ws *WatchSet, ns, job, group string) *structs.Ask {
-	return one[structs.Ask](s.v, ws, TableAsks, byID, ns, job, group)
+func (s *Snapshot) PendingRequest(ws *WatchSet, ns, job, group string) *structs.PendingRequest {
+	return one[structs.PendingRequest](s.v, ws, TableRequests, byID, ns, job, group)
 }
 
-// JobAsks are a job's asks by group, those that do not wait as well.
-func (s *Snapshot) JobAsks(ws *WatchSet, ns, job string) []*structs.Ask {
-	return collect(many[structs.Ask](s.v, ws, false, TableAsks, byID+"_prefix", ns, job, ""))
+// JobRequests are a job's asks by group, those that do not wait as well.
+func (s *Snapshot) JobRequests(ws *WatchSet, ns, job string) []*structs.PendingRequest {
+	return collect(many[structs.PendingRequest](s.v, ws, false, TableRequests, byID+"_prefix", ns, job, ""))
 }
 
 // Asks walks all asks of a namespace ("*": all), those that do not wait as well, by
 // namespace, job and group.
-func (s *Snapshot) Asks(ws *WatchSet, ns string) iter.Seq[*structs.Ask] {
-	return s.asks(ws, byID, ns)
+func (s *Snapshot) PendingRequests(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
+	return s.requests(ws, byID, ns)
 }
 
-// WaitingAsks walks the asks of a namespace ("*": all) that wait, by namespace, job and
+// WaitingRequests walks the asks of a namespace ("*": all) that wait, by namespace, job and
 // group. Their order in the queue is that of their ranks.
-func (s *Snapshot) WaitingAsks(ws *WatchSet, ns string) iter.Seq[*structs.Ask] {
-	return s.asks(ws, byWaiting, ns)
+func (s *Snapshot) WaitingRequests(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
+	return s.requests(ws, byWaiting, ns)
 }
 
-func (s *Snapshot) asks(ws *WatchSet, index, ns string) iter.Seq[*structs.Ask] {
+func (s *Snapshot) requests(ws *WatchSet, index, ns string) iter.Seq[*structs.PendingRequest] {
 	if ns == structs.AllNamespaces {
-		return many[structs.Ask](s.v, ws, false, TableAsks, index)
+		return many[structs.PendingRequest](s.v, ws, false, TableRequests, index)
 	}
-	return many[structs.Ask](s.v, ws, false, TableAsks, index+"_prefix", ns, "")
+	return many[structs.PendingRequest](s.v, ws, false, TableRequests, index+"_prefix", ns, "")
 }
 
-func (x *txn) ask(ns, job, group string) *structs.Ask {
-	return get[structs.Ask](x, TableAsks, byID, ns, job, group)
+func (x *txn) request(ns, job, group string) *structs.PendingRequest {
+	return get[structs.PendingRequest](x, TableRequests, byID, ns, job, group)
 }
 
-func askKey(a *structs.Ask) []byte { return key(a.Namespace, a.JobID, a.Group) }
+func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.JobID, a.Group) }
 
-// checkAskUpdate refuses what cannot be a row.
-func checkAskUpdate(u *structs.AskUpdate) error {
+// checkRequestUpdate refuses what cannot be a row.
+func checkRequestUpdate(u *structs.RequestUpdate) error {
 	if u == nil {
 		return structs.Errorf(structs.CodeBadRequest, "ask: missing")
 	}
-	return checkAsk(&structs.Ask{
+	return checkRequest(&structs.PendingRequest{
 		Namespace: u.Namespace, JobID: u.JobID, Group: u.Group, Missing: u.Missing, Since: max(1, u.Since),
 	})
 }
 
-// checkAsk refuses a row that no plan could have made.
-func checkAsk(a *structs.Ask) error {
+// checkRequest refuses a row that no plan could have made.
+func checkRequest(a *structs.PendingRequest) error {
 	if err := checkJobID(a.Namespace, a.JobID); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "ask: %w", err)
 	}
@@ -85,9 +85,9 @@ func checkAsk(a *structs.Ask) error {
 	return nil
 }
 
-// checkAskRow is checkAsk for a row of a snapshot.
-func checkAskRow(a *structs.Ask) error {
-	if err := checkAsk(a); err != nil {
+// checkRequestRow is checkRequest for a row of a snapshot.
+func checkRequestRow(a *structs.PendingRequest) error {
+	if err := checkRequest(a); err != nil {
 		return err
 	}
 	if a.Missing == 0 && (a.Since != 0 || a.EvalID != "") || a.Missing == 0 && a.Aged == 0 && a.Requeued == 0 {
@@ -101,34 +101,34 @@ func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
 }
 
-// updateAsk takes what a plan says of a group. What a plan that was decided earlier says
+// updateRequest takes what a plan says of a group. What a plan that was decided earlier says
 // of a job that was stopped or purged meanwhile is not so any more.
-func (x *txn) updateAsk(u *structs.AskUpdate) {
-	was := x.ask(u.Namespace, u.JobID, u.Group)
+func (x *txn) updateRequest(u *structs.RequestUpdate) {
+	was := x.request(u.Namespace, u.JobID, u.Group)
 	if was == nil && u.Missing == 0 { // most jobs: they are placed at once
 		return
 	}
 	if !wants(x.job(u.Namespace, u.JobID), u.Group) {
 		return
 	}
-	now := structs.Ask{Namespace: u.Namespace, JobID: u.JobID, Group: u.Group}
+	now := structs.PendingRequest{Namespace: u.Namespace, JobID: u.JobID, Group: u.Group}
 	if was != nil {
 		now = *was
 	}
 	if u.Missing == 0 {
 		x.endWaiting(&now)
-		x.putAsk(was, &now, AskPlaced)
+		x.putRequest(was, &now, RequestPlaced)
 		return
 	}
 	now.Missing, now.EvalID = u.Missing, u.EvalID
 	x.beginWaiting(&now, u.Since)
-	x.putAsk(was, &now, AskWaiting)
+	x.putRequest(was, &now, RequestWaiting)
 }
 
 // reclaims counts, within one plan, the instances taken back of each ask.
 type reclaims struct {
-	asks  []structs.Ask // in the order of the plan; Missing is how many more are missing
-	place map[structs.Ask]int
+	requests []structs.PendingRequest // in the order of the plan; Missing is how many more are missing
+	place    map[structs.PendingRequest]int
 }
 
 // countReclaimed counts an allocation that is taken back, before it is. One that is
@@ -142,29 +142,29 @@ func (x *txn) countReclaimed(r *reclaims, id string) {
 	if job := x.job(was.Namespace, was.JobID); job == nil || was.CreateIndex < job.CreateIndex {
 		return
 	}
-	k := structs.Ask{Namespace: was.Namespace, JobID: was.JobID, Group: was.TaskGroup}
+	k := structs.PendingRequest{Namespace: was.Namespace, JobID: was.JobID, Group: was.TaskGroup}
 	i, known := r.place[k]
 	if !known {
 		if r.place == nil {
-			r.place = map[structs.Ask]int{}
+			r.place = map[structs.PendingRequest]int{}
 		}
-		i = len(r.asks)
+		i = len(r.requests)
 		r.place[k] = i
-		r.asks = append(r.asks, k)
+		r.requests = append(r.requests, k)
 	}
 	if was.DesiredStatus != structs.AllocDesiredSuspend {
-		r.asks[i].Missing++
+		r.requests[i].Missing++
 	}
 }
 
-// reclaimAsk puts an ask back into the queue: more of it is missing, and it was requeued
+// reclaimRequest puts an ask back into the queue: more of it is missing, and it was requeued
 // once more, whatever the number of its instances that one plan took.
-func (x *txn) reclaimAsk(r *structs.Ask) {
-	if !wants(x.job(r.Namespace, r.JobID), r.Group) || checkAsk(&structs.Ask{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
+func (x *txn) reclaimRequest(r *structs.PendingRequest) {
+	if !wants(x.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
 		return
 	}
-	was := x.ask(r.Namespace, r.JobID, r.Group)
-	now := structs.Ask{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}
+	was := x.request(r.Namespace, r.JobID, r.Group)
+	now := structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}
 	if was != nil {
 		now = *was
 	}
@@ -172,11 +172,11 @@ func (x *txn) reclaimAsk(r *structs.Ask) {
 	if now.Missing = min(now.Missing+r.Missing, math.MaxInt32); now.Missing > 0 {
 		x.beginWaiting(&now, 0)
 	}
-	x.putAsk(was, &now, AskReclaimed)
+	x.putRequest(was, &now, RequestReclaimed)
 }
 
 // beginWaiting lets an ask wait since a time (0: now), unless it waits already.
-func (x *txn) beginWaiting(a *structs.Ask, since int64) {
+func (x *txn) beginWaiting(a *structs.PendingRequest, since int64) {
 	if a.Since > 0 {
 		return
 	}
@@ -190,7 +190,7 @@ func (x *txn) beginWaiting(a *structs.Ask, since int64) {
 // endWaiting adds what an ask has waited to what it remembers. It remembers cycles, so
 // a change of their length counts for what is waited afterwards, and for all of the
 // waiting that goes on.
-func (x *txn) endWaiting(a *structs.Ask) {
+func (x *txn) endWaiting(a *structs.PendingRequest) {
 	if a.Since > 0 {
 		c := structs.DefaultSchedulerConfiguration()
 		if set := get[structs.SchedulerConfiguration](x, TableConfig, byID); set != nil {
@@ -202,9 +202,9 @@ func (x *txn) endWaiting(a *structs.Ask) {
 	a.Missing, a.Since, a.EvalID = 0, 0, ""
 }
 
-// putAsk stores an ask's row, the transaction's own copy; one that neither waits nor
+// putRequest stores an ask's row, the transaction's own copy; one that neither waits nor
 // remembers anything has none. Nothing happens if it is as it was.
-func (x *txn) putAsk(was, now *structs.Ask, event string) {
+func (x *txn) putRequest(was, now *structs.PendingRequest, event string) {
 	now.ModifyIndex = x.index
 	if was == nil {
 		now.CreateIndex = x.index
@@ -216,65 +216,65 @@ func (x *txn) putAsk(was, now *structs.Ask, event string) {
 		}
 	}
 	if now.Missing > 0 || now.Aged > 0 || now.Requeued > 0 {
-		x.put(TableAsks, now)
-		x.noteAsk(was, now, event)
+		x.put(TableRequests, now)
+		x.noteRequest(was, now, event)
 		return
 	}
 	if was != nil {
-		x.dropAsk(was, event)
+		x.dropRequest(was, event)
 	}
 }
 
-func (x *txn) dropAsk(was *structs.Ask, event string) {
-	x.drop(TableAsks, was)
-	x.noteAsk(was, nil, event)
+func (x *txn) dropRequest(was *structs.PendingRequest, event string) {
+	x.drop(TableRequests, was)
+	x.noteRequest(was, nil, event)
 }
 
-func (x *txn) noteAsk(was, now *structs.Ask, event string) {
+func (x *txn) noteRequest(was, now *structs.PendingRequest, event string) {
 	some := now
 	if some == nil {
 		some = was
 	}
-	note(x, KindAsk, some.Job().String()+"/"+some.Group, was, now)
+	note(x, KindRequest, some.Job().String()+"/"+some.Group, was, now)
 	x.changes[len(x.changes)-1].Type = event
 }
 
-// fitAsks lets the asks of a job follow a change of it: of one that is stopped nothing
+// fitRequests lets the asks of a job follow a change of it: of one that is stopped nothing
 // waits any more, and a group that is gone asks for nothing.
-func (x *txn) fitAsks(job *structs.Job) {
-	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID+"_prefix", job.Namespace, job.ID, "")) {
-		x.fitAsk(job, was)
+func (x *txn) fitRequests(job *structs.Job) {
+	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
+		x.fitRequest(job, was)
 	}
 }
 
-func (x *txn) fitAsk(job *structs.Job, was *structs.Ask) {
+func (x *txn) fitRequest(job *structs.Job, was *structs.PendingRequest) {
 	switch {
 	case job == nil || job.LookupTaskGroup(was.Group) == nil:
-		x.dropAsk(was, AskWithdrawn)
+		x.dropRequest(was, RequestWithdrawn)
 	case job.Stop:
 		now := *was
 		x.endWaiting(&now)
-		x.putAsk(was, &now, AskWithdrawn)
+		x.putRequest(was, &now, RequestWithdrawn)
 	}
 }
 
-// dropAsks forgets the asks of a job.
-func (x *txn) dropAsks(ns, job string) {
-	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID+"_prefix", ns, job, "")) {
-		x.dropAsk(was, AskWithdrawn)
+// dropRequests forgets the asks of a job.
+func (x *txn) dropRequests(ns, job string) {
+	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID+"_prefix", ns, job, "")) {
+		x.dropRequest(was, RequestWithdrawn)
 	}
 }
 
-// mendAsks lets all asks follow their jobs.
-func (x *txn) mendAsks() {
-	for _, was := range collect(rows[structs.Ask](x, false, TableAsks, byID)) {
-		x.fitAsk(x.job(was.Namespace, was.JobID), was)
+// mendRequests lets all asks follow their jobs.
+func (x *txn) mendRequests() {
+	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID)) {
+		x.fitRequest(x.job(was.Namespace, was.JobID), was)
 	}
 }
 
-// askFaults says which asks are of nobody.
-func askFaults(r reader) (out []string) {
-	for a := range rows[structs.Ask](r, false, TableAsks, byID) {
+// requestFaults says which asks are of nobody.
+func requestFaults(r reader) (out []string) {
+	for a := range rows[structs.PendingRequest](r, false, TableRequests, byID) {
 		job := get[structs.Job](r, TableJobs, byID, a.Namespace, a.JobID)
 		switch {
 		case job == nil || job.LookupTaskGroup(a.Group) == nil:

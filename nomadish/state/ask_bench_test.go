@@ -9,7 +9,7 @@ import (
 
 // What asks cost a plan: of a job that is placed at once, of one that waits, of one that
 // gives instances back, beside a queue of so many others.
-func BenchmarkPlanWithAsks(b *testing.B) {
+func BenchmarkPlanWithRequests(b *testing.B) {
 	const waiting = 10_000
 	store, w := New(Options{})
 	index := uint64(0)
@@ -19,13 +19,13 @@ func BenchmarkPlanWithAsks(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	var asks []*structs.AskUpdate
+	var requests []*structs.RequestUpdate
 	for i := range waiting {
 		apply(&structs.JobRegisterEntry{Job: job(fmt.Sprint("job-", i)), Time: 1})
-		asks = append(asks, &structs.AskUpdate{Namespace: "default", JobID: fmt.Sprint("job-", i), Group: "web", Missing: 1, EvalID: "b"})
-		if len(asks) == 1000 {
-			apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: cycle, Asks: asks}}})
-			asks = nil
+		requests = append(requests, &structs.RequestUpdate{Namespace: "default", JobID: fmt.Sprint("job-", i), Group: "web", Missing: 1, EvalID: "b"})
+		if len(requests) == 1000 {
+			apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: cycle, Requests: requests}}})
+			requests = nil
 		}
 	}
 	run := func(name string, plan func(i int) *structs.JudgedPlan) {
@@ -38,21 +38,21 @@ func BenchmarkPlanWithAsks(b *testing.B) {
 			}
 		})
 	}
-	one := func(i, missing int) []*structs.AskUpdate {
-		return []*structs.AskUpdate{{Namespace: "default", JobID: fmt.Sprint("job-", i%waiting), Group: "web", Missing: missing, EvalID: "b"}}
+	one := func(i, missing int) []*structs.RequestUpdate {
+		return []*structs.RequestUpdate{{Namespace: "default", JobID: fmt.Sprint("job-", i%waiting), Group: "web", Missing: missing, EvalID: "b"}}
 	}
 	run("empty", func(int) *structs.JudgedPlan { return &structs.JudgedPlan{Time: 2 * cycle} })
 	run("placed at once", func(int) *structs.JudgedPlan {
-		return &structs.JudgedPlan{Time: 2 * cycle, Asks: []*structs.AskUpdate{{Namespace: "default", JobID: "job-1", Group: "other"}}}
+		return &structs.JudgedPlan{Time: 2 * cycle, Requests: []*structs.RequestUpdate{{Namespace: "default", JobID: "job-1", Group: "other"}}}
 	})
-	run("as it was", func(i int) *structs.JudgedPlan { return &structs.JudgedPlan{Time: 2 * cycle, Asks: one(i, 1)} })
-	run("another number", func(i int) *structs.JudgedPlan { return &structs.JudgedPlan{Time: 2 * cycle, Asks: one(i, 2+i%7)} })
+	run("as it was", func(i int) *structs.JudgedPlan { return &structs.JudgedPlan{Time: 2 * cycle, Requests: one(i, 1)} })
+	run("another number", func(i int) *structs.JudgedPlan { return &structs.JudgedPlan{Time: 2 * cycle, Requests: one(i, 2+i%7)} })
 	run("1000 at once", func(i int) *structs.JudgedPlan {
-		var all []*structs.AskUpdate
+		var all []*structs.RequestUpdate
 		for k := range 1000 {
 			all = append(all, one(i*1000+k, 10+i%7)...)
 		}
-		return &structs.JudgedPlan{Time: 2 * cycle, Asks: all}
+		return &structs.JudgedPlan{Time: 2 * cycle, Requests: all}
 	})
 	if n := store.LatestIndex(); n != index {
 		b.Fatal(n)

@@ -14,16 +14,16 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// askOracle says by the plainest means what each ask has waited for and how long: it
+// requestOracle says by the plainest means what each ask has waited for and how long: it
 // keeps all that ever happened to an ask and counts it anew each time.
-type askOracle struct {
+type requestOracle struct {
 	groups map[string][]string // of the jobs that are registered
 	stop   map[string]bool
-	log    map[[2]string][]askEvent
+	log    map[[2]string][]requestEvent
 }
 
-// askEvent is one thing that happened to an ask: so many are missing since then.
-type askEvent struct {
+// requestEvent is one thing that happened to an ask: so many are missing since then.
+type requestEvent struct {
 	missing  int
 	at       int64 // of the entry
 	since    int64 // what the plan says; 0: nothing
@@ -32,8 +32,8 @@ type askEvent struct {
 }
 
 // row is what must be known of an ask; nil: nothing.
-func (o *askOracle) row(k [2]string) *structs.Ask {
-	a := structs.Ask{Namespace: "default", JobID: k[0], Group: k[1]}
+func (o *requestOracle) row(k [2]string) *structs.PendingRequest {
+	a := structs.PendingRequest{Namespace: "default", JobID: k[0], Group: k[1]}
 	for _, e := range o.log[k] {
 		if e.requeued {
 			a.Requeued++
@@ -61,22 +61,22 @@ func (o *askOracle) row(k [2]string) *structs.Ask {
 	return &a
 }
 
-func (o *askOracle) wants(k [2]string) bool {
+func (o *requestOracle) wants(k [2]string) bool {
 	return slices.Contains(o.groups[k[0]], k[1]) && !o.stop[k[0]]
 }
 
-func (o *askOracle) missing(k [2]string) int {
+func (o *requestOracle) missing(k [2]string) int {
 	if a := o.row(k); a != nil {
 		return a.Missing
 	}
 	return 0
 }
 
-// askModel drives a store and the oracle.
-type askModel struct {
+// requestModel drives a store and the oracle.
+type requestModel struct {
 	store  *Store
 	w      *Writer
-	oracle askOracle
+	oracle requestOracle
 	index  uint64
 	now    int64
 	seeds  int
@@ -89,22 +89,22 @@ type modelAlloc struct {
 	suspended bool
 }
 
-func (m *askModel) apply(t *rapid.T, entry any) {
+func (m *requestModel) apply(t *rapid.T, entry any) {
 	m.index++
 	if err := m.w.Apply(m.index, 0, entry); err != nil {
 		t.Fatalf("entry %d %T: %v", m.index, entry, err)
 	}
 }
 
-func (m *askModel) job(t *rapid.T) string {
+func (m *requestModel) job(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "ab", "b"}).Draw(t, "job")
 }
 
-func (m *askModel) key(t *rapid.T) [2]string {
+func (m *requestModel) key(t *rapid.T) [2]string {
 	return [2]string{m.job(t), rapid.SampledFrom([]string{"web", "db"}).Draw(t, "group")}
 }
 
-func (m *askModel) register(t *rapid.T) {
+func (m *requestModel) register(t *rapid.T) {
 	id, groups := m.job(t), rapid.SampledFrom([][]string{{"web"}, {"db"}, {"web", "db"}}).Draw(t, "groups")
 	j := job(id)
 	j.TaskGroups = nil
@@ -120,7 +120,7 @@ func (m *askModel) register(t *rapid.T) {
 	m.oracle.groups[id], m.oracle.stop[id] = groups, false
 }
 
-func (m *askModel) deregister(t *rapid.T) {
+func (m *requestModel) deregister(t *rapid.T) {
 	id := m.job(t)
 	if m.oracle.groups[id] == nil {
 		t.Skip("no such job")
@@ -133,7 +133,7 @@ func (m *askModel) deregister(t *rapid.T) {
 		case purge:
 			delete(m.oracle.log, k)
 		default:
-			m.oracle.log[k] = append(m.oracle.log[k], askEvent{at: m.now})
+			m.oracle.log[k] = append(m.oracle.log[k], requestEvent{at: m.now})
 		}
 	}
 	if m.oracle.stop[id] = true; purge {
@@ -147,7 +147,7 @@ func (m *askModel) deregister(t *rapid.T) {
 }
 
 // plan draws one plan: it takes allocations back, says what is missing, and places.
-func (m *askModel) plan(t *rapid.T) {
+func (m *requestModel) plan(t *rapid.T) {
 	p := &structs.JudgedPlan{Time: m.now}
 	taken, order := map[[2]string]int{}, [][2]string{}
 	for _, id := range m.some(t) {
@@ -172,26 +172,26 @@ func (m *askModel) plan(t *rapid.T) {
 	}
 	for _, k := range order {
 		if m.oracle.wants(k) {
-			m.oracle.log[k] = append(m.oracle.log[k], askEvent{missing: m.oracle.missing(k) + taken[k], at: m.now, requeued: true})
+			m.oracle.log[k] = append(m.oracle.log[k], requestEvent{missing: m.oracle.missing(k) + taken[k], at: m.now, requeued: true})
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "asks") {
 		k := m.key(t)
-		u := &structs.AskUpdate{Namespace: "default", JobID: k[0], Group: k[1], Missing: rapid.IntRange(0, 3).Draw(t, "missing")}
+		u := &structs.RequestUpdate{Namespace: "default", JobID: k[0], Group: k[1], Missing: rapid.IntRange(0, 3).Draw(t, "missing")}
 		if u.Missing > 0 {
 			u.Since = m.now - rapid.Int64Range(-1, 5).Draw(t, "waited")*cycle
 			u.EvalID = rapid.SampledFrom([]string{"", "b1", "b2"}).Draw(t, "eval")
 		}
-		p.Asks = append(p.Asks, u)
+		p.Requests = append(p.Requests, u)
 		if m.oracle.wants(k) {
-			m.oracle.log[k] = append(m.oracle.log[k], askEvent{missing: u.Missing, at: m.now, since: u.Since, eval: u.EvalID})
+			m.oracle.log[k] = append(m.oracle.log[k], requestEvent{missing: u.Missing, at: m.now, since: u.Since, eval: u.EvalID})
 		}
 	}
 	m.apply(t, &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}})
 }
 
 // some draws a few allocations, in an order of its own.
-func (m *askModel) some(t *rapid.T) []string {
+func (m *requestModel) some(t *rapid.T) []string {
 	ids := slices.Sorted(maps.Keys(m.allocs))
 	if len(ids) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func (m *askModel) some(t *rapid.T) []string {
 	return ids[:rapid.IntRange(0, min(3, len(ids))).Draw(t, "taken")]
 }
 
-func (m *askModel) place(t *rapid.T) {
+func (m *requestModel) place(t *rapid.T) {
 	k := m.key(t)
 	if !m.oracle.wants(k) {
 		t.Skip("nobody asks for it")
@@ -215,7 +215,7 @@ func (m *askModel) place(t *rapid.T) {
 }
 
 // restore replaces the store by what its export gives.
-func (m *askModel) restore(t *rapid.T) {
+func (m *requestModel) restore(t *rapid.T) {
 	store, w := New(Options{})
 	in := w.Import()
 	snap := m.store.Snapshot()
@@ -244,12 +244,12 @@ func copyRow(in *Import, table string, row any) error {
 	return in.Add(table, fresh)
 }
 
-func (m *askModel) compare(t *rapid.T) {
+func (m *requestModel) compare(t *rapid.T) {
 	snap := m.store.Snapshot()
 	waiting := 0
 	for _, id := range []string{"a", "ab", "b"} {
 		for _, group := range []string{"db", "web"} {
-			want, have := m.oracle.row([2]string{id, group}), snap.Ask(nil, "default", id, group)
+			want, have := m.oracle.row([2]string{id, group}), snap.PendingRequest(nil, "default", id, group)
 			if have != nil {
 				bare := *have
 				bare.CreateIndex, bare.ModifyIndex = 0, 0
@@ -263,7 +263,7 @@ func (m *askModel) compare(t *rapid.T) {
 			}
 		}
 	}
-	if n := len(slices.Collect(snap.WaitingAsks(nil, "*"))); n != waiting {
+	if n := len(slices.Collect(snap.WaitingRequests(nil, "*"))); n != waiting {
 		t.Fatalf("index %d: %d wait, not %d", m.index, n, waiting)
 	}
 	if d := Differences(snap); len(d) > 0 {
@@ -273,12 +273,12 @@ func (m *askModel) compare(t *rapid.T) {
 
 // Whatever plans and jobs do, each ask has waited, was requeued and misses what a plain
 // account of all that happened says; a restored snapshot goes on alike.
-func TestAsksAgainstOracle(t *testing.T) {
+func TestRequestsAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, w := New(Options{})
-		m := &askModel{
+		m := &requestModel{
 			store: store, w: w, now: int64(time.Hour), allocs: map[string]*modelAlloc{},
-			oracle: askOracle{groups: map[string][]string{}, stop: map[string]bool{}, log: map[[2]string][]askEvent{}},
+			oracle: requestOracle{groups: map[string][]string{}, stop: map[string]bool{}, log: map[[2]string][]requestEvent{}},
 		}
 		m.apply(t, &structs.NodeRegisterEntry{Node: node("n"), Time: m.now})
 		t.Repeat(map[string]func(*rapid.T){

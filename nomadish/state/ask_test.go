@@ -18,8 +18,8 @@ func (w *world) at(cycles int64, p *structs.JudgedPlan) *Snapshot {
 	return w.plan(p)
 }
 
-func missing20(n int, evalID string) []*structs.AskUpdate {
-	return []*structs.AskUpdate{{Namespace: "default", JobID: "web", Group: "web", Missing: n, EvalID: evalID}}
+func missing20(n int, evalID string) []*structs.RequestUpdate {
+	return []*structs.RequestUpdate{{Namespace: "default", JobID: "web", Group: "web", Missing: n, EvalID: evalID}}
 }
 
 func reclaimed(how, desired string, ids ...string) (out []*structs.AllocStop) {
@@ -40,14 +40,14 @@ func TestEffectivePriorityOfARequeuedJob(t *testing.T) {
 	priority := func(s *Snapshot, cycles int64) int64 {
 		t.Helper()
 		c := s.SchedulerConfig(nil)
-		rank := c.Rank(s.Job(nil, "default", "web"), s.Ask(nil, "default", "web", "web"), 0)
+		rank := c.Rank(s.Job(nil, "default", "web"), s.PendingRequest(nil, "default", "web", "web"), 0)
 		return c.EffectivePriority(&rank, (cycles+1000)*cycle)
 	}
-	snap := w.at(0, &structs.JudgedPlan{Asks: missing20(1, "b")})
+	snap := w.at(0, &structs.JudgedPlan{Requests: missing20(1, "b")})
 	check(t, "as it comes", priority(snap, 0), 20)
 	check(t, "after two cycles", priority(snap, 2), 22)
 	place := func(cycles int64, seed string) string {
-		w.at(cycles, &structs.JudgedPlan{Place: []*structs.PlacementBatch{batch("web", 0, "n", seed, 1)}, Asks: missing20(0, "")})
+		w.at(cycles, &structs.JudgedPlan{Place: []*structs.PlacementBatch{batch("web", 0, "n", seed, 1)}, Requests: missing20(0, "")})
 		return structs.DeriveID(seed, 0)
 	}
 	first := place(2, "first")
@@ -59,45 +59,45 @@ func TestEffectivePriorityOfARequeuedJob(t *testing.T) {
 	check(t, "requeued again", priority(snap, 900), 43)
 }
 
-func TestAskWaitsAndIsPlaced(t *testing.T) {
+func TestRequestWaitsAndIsPlaced(t *testing.T) {
 	w := newWorld(t)
 	w.register(job("web"))
-	snap := w.at(0, &structs.JudgedPlan{Asks: missing20(0, "")})
-	check(t, "an ask placed at once has a row", snap.Ask(nil, "default", "web", "web") == nil, true)
-	snap = w.at(1, &structs.JudgedPlan{Asks: []*structs.AskUpdate{{
+	snap := w.at(0, &structs.JudgedPlan{Requests: missing20(0, "")})
+	check(t, "an ask placed at once has a row", snap.PendingRequest(nil, "default", "web", "web") == nil, true)
+	snap = w.at(1, &structs.JudgedPlan{Requests: []*structs.RequestUpdate{{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000*cycle + 5, EvalID: "b1",
 	}}})
-	want := structs.Ask{
+	want := structs.PendingRequest{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000*cycle + 5, EvalID: "b1", CreateIndex: w.index, ModifyIndex: w.index,
 	}
-	check(t, "it waits", *snap.Ask(nil, "default", "web", "web"), want)
-	snap = w.at(2, &structs.JudgedPlan{Asks: []*structs.AskUpdate{{
+	check(t, "it waits", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	snap = w.at(2, &structs.JudgedPlan{Requests: []*structs.RequestUpdate{{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 1, Since: 1002 * cycle, EvalID: "b2",
 	}}})
 	want.Missing, want.EvalID, want.ModifyIndex = 1, "b2", w.index
-	check(t, "a part is placed: it has waited as long", *snap.Ask(nil, "default", "web", "web"), want)
-	changed := snap.TableIndex(TableAsks)
-	snap = w.at(3, &structs.JudgedPlan{Asks: missing20(1, "b2")})
-	check(t, "the same again changes the row", *snap.Ask(nil, "default", "web", "web"), want)
-	check(t, "and the table", snap.TableIndex(TableAsks), changed)
-	check(t, "those that wait", len(slices.Collect(snap.WaitingAsks(nil, "*"))), 1)
-	check(t, "of another namespace", len(slices.Collect(snap.WaitingAsks(nil, "other"))), 0)
-	snap = w.at(10, &structs.JudgedPlan{Asks: missing20(0, "")})
+	check(t, "a part is placed: it has waited as long", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	changed := snap.TableIndex(TableRequests)
+	snap = w.at(3, &structs.JudgedPlan{Requests: missing20(1, "b2")})
+	check(t, "the same again changes the row", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	check(t, "and the table", snap.TableIndex(TableRequests), changed)
+	check(t, "those that wait", len(slices.Collect(snap.WaitingRequests(nil, "*"))), 1)
+	check(t, "of another namespace", len(slices.Collect(snap.WaitingRequests(nil, "other"))), 0)
+	snap = w.at(10, &structs.JudgedPlan{Requests: missing20(0, "")})
 	want.Missing, want.Since, want.Aged, want.EvalID, want.ModifyIndex = 0, 0, 10, "", w.index
-	check(t, "it is placed, and remembers", *snap.Ask(nil, "default", "web", "web"), want)
-	check(t, "those that wait", len(slices.Collect(snap.WaitingAsks(nil, "default"))), 0)
-	check(t, "all", len(slices.Collect(snap.Asks(nil, "default"))), 1)
-	check(t, "of the job", len(snap.JobAsks(nil, "default", "web")), 1)
+	check(t, "it is placed, and remembers", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	check(t, "those that wait", len(slices.Collect(snap.WaitingRequests(nil, "default"))), 0)
+	check(t, "all", len(slices.Collect(snap.PendingRequests(nil, "default"))), 1)
+	check(t, "of the job", len(snap.JobRequests(nil, "default", "web")), 1)
 }
 
-func TestReclaimedAskGoesBack(t *testing.T) {
+func TestReclaimedRequestGoesBack(t *testing.T) {
 	w := newWorld(t)
 	w.node("n")
 	w.register(job("web"))
 	ids := w.place("web", 0, "n", "s", 6)
-	ask := func(s *Snapshot) structs.Ask {
+	request := func(s *Snapshot) structs.PendingRequest {
 		t.Helper()
-		a := *s.Ask(nil, "default", "web", "web")
+		a := *s.PendingRequest(nil, "default", "web", "web")
 		a.CreateIndex, a.ModifyIndex = 0, 0
 		return a
 	}
@@ -106,24 +106,24 @@ func TestReclaimedAskGoesBack(t *testing.T) {
 	kept := reclaimed(requeue, "", ids[4])
 	kept[0].KeepRunning = true
 	snap := w.at(0, &structs.JudgedPlan{Stop: append(reclaimed(requeue, structs.AllocDesiredEvict, ids[0], ids[1], ids[5], "unknown"), kept...)})
-	want := structs.Ask{Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000 * cycle, Requeued: 1}
-	check(t, "two taken by one plan, one had ended", ask(snap), want)
+	want := structs.PendingRequest{Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000 * cycle, Requeued: 1}
+	check(t, "two taken by one plan, one had ended", request(snap), want)
 	check(t, "the victim", snap.Alloc(nil, ids[0]).PreemptedByAllocation, "by")
 	check(t, "its status", snap.Alloc(nil, ids[0]).DesiredStatus, structs.AllocDesiredEvict)
 	snap = w.at(3, &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[0])})
-	check(t, "taken once more in vain", ask(snap), want)
+	check(t, "taken once more in vain", request(snap), want)
 	snap = w.at(4, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimSuspend, structs.AllocDesiredSuspend, ids[2])})
 	want.Missing, want.Requeued = 3, 2
-	check(t, "one suspended", ask(snap), want)
+	check(t, "one suspended", request(snap), want)
 	snap = w.at(5, &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[2])})
 	want.Requeued = 3
-	check(t, "the suspended one requeued", ask(snap), want)
+	check(t, "the suspended one requeued", request(snap), want)
 	snap = w.at(6, &structs.JudgedPlan{Stop: []*structs.AllocStop{{AllocID: ids[3]}}})
-	check(t, "one stopped for another reason", ask(snap), want)
-	both := &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[4]), Asks: missing20(1, "b")}
+	check(t, "one stopped for another reason", request(snap), want)
+	both := &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[4]), Requests: missing20(1, "b")}
 	snap = w.at(7, both)
 	want.Requeued, want.Missing, want.EvalID = 4, 1, "b"
-	check(t, "a plan that takes and says what is missing", ask(snap), want)
+	check(t, "a plan that takes and says what is missing", request(snap), want)
 }
 
 func TestSuspendedAllocation(t *testing.T) {
@@ -145,25 +145,25 @@ func TestSuspendedAllocation(t *testing.T) {
 	snap = w.at(1, &structs.JudgedPlan{Update: []*structs.AllocInPlace{{AllocID: id, EvalID: "e2"}}})
 	check(t, "updated in place", snap.Alloc(nil, id).DesiredStatus, structs.AllocDesiredSuspend)
 	whole := batch("web", 0, "n", "s", 1).Resources
-	snap = w.at(2, &structs.JudgedPlan{Update: []*structs.AllocInPlace{{AllocID: id, EvalID: "e3", Resources: whole, Resume: true}}, Asks: missing20(0, "")})
+	snap = w.at(2, &structs.JudgedPlan{Update: []*structs.AllocInPlace{{AllocID: id, EvalID: "e3", Resources: whole, Resume: true}}, Requests: missing20(0, "")})
 	a = snap.Alloc(nil, id)
 	check(t, "resumed", [3]string{a.DesiredStatus, a.DesiredDescription, a.PreemptedByAllocation}, [3]string{structs.AllocDesiredRun, "", ""})
-	check(t, "what it has waited", snap.Ask(nil, "default", "web", "web").Aged, 2)
+	check(t, "what it has waited", snap.PendingRequest(nil, "default", "web", "web").Aged, 2)
 	snap = w.at(3, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimSuspend, structs.AllocDesiredSuspend, id)})
 	check(t, "suspended again", snap.Alloc(nil, id).DesiredStatus, structs.AllocDesiredSuspend)
 	snap = w.must(&structs.NodeDeregisterEntry{NodeIDs: []string{"n"}, Time: w.now(), EvalSeed: "gone"})
 	check(t, "its node is gone", snap.Alloc(nil, id).ClientStatus, structs.AllocClientLost)
 }
 
-func TestAsksFollowTheirJob(t *testing.T) {
+func TestRequestsFollowTheirJob(t *testing.T) {
 	two := func() *structs.Job {
 		j := job("web")
 		j.TaskGroups = append(j.TaskGroups, &structs.TaskGroup{Name: "db", Count: 1})
 		return j
 	}
-	asks := func(s *Snapshot) map[string]int {
+	requests := func(s *Snapshot) map[string]int {
 		out := map[string]int{}
-		for a := range s.Asks(nil, "*") {
+		for a := range s.PendingRequests(nil, "*") {
 			out[a.JobID+"/"+a.Group] = a.Missing
 		}
 		return out
@@ -172,11 +172,11 @@ func TestAsksFollowTheirJob(t *testing.T) {
 		w := newWorld(t)
 		w.register(two())
 		w.register(job("web2"))
-		both := append(missing20(2, "b"), &structs.AskUpdate{Namespace: "default", JobID: "web", Group: "db", Missing: 1, Since: 1},
-			&structs.AskUpdate{Namespace: "default", JobID: "web2", Group: "web", Missing: 3},
-			&structs.AskUpdate{Namespace: "default", JobID: "nobody", Group: "web", Missing: 3},
-			&structs.AskUpdate{Namespace: "default", JobID: "web", Group: "nobody", Missing: 3})
-		w.at(0, &structs.JudgedPlan{Asks: both})
+		both := append(missing20(2, "b"), &structs.RequestUpdate{Namespace: "default", JobID: "web", Group: "db", Missing: 1, Since: 1},
+			&structs.RequestUpdate{Namespace: "default", JobID: "web2", Group: "web", Missing: 3},
+			&structs.RequestUpdate{Namespace: "default", JobID: "nobody", Group: "web", Missing: 3},
+			&structs.RequestUpdate{Namespace: "default", JobID: "web", Group: "nobody", Missing: 3})
+		w.at(0, &structs.JudgedPlan{Requests: both})
 		return w
 	}
 	f := func(name string, entry any, want map[string]int) {
@@ -184,12 +184,12 @@ func TestAsksFollowTheirJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := waiting(t)
 			snap := w.must(entry)
-			if got := asks(snap); !maps.Equal(got, want) {
+			if got := requests(snap); !maps.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
-			late := w.at(1, &structs.JudgedPlan{Asks: []*structs.AskUpdate{{Namespace: "default", JobID: "web", Group: "db", Missing: 4}}})
-			if _, still := want["web/db"]; asks(late)["web/db"] == 4 != (still && !late.Job(nil, "default", "web").Stop) {
-				t.Errorf("a late plan left %v", asks(late))
+			late := w.at(1, &structs.JudgedPlan{Requests: []*structs.RequestUpdate{{Namespace: "default", JobID: "web", Group: "db", Missing: 4}}})
+			if _, still := want["web/db"]; requests(late)["web/db"] == 4 != (still && !late.Job(nil, "default", "web").Stop) {
+				t.Errorf("a late plan left %v", requests(late))
 			}
 		})
 	}
@@ -202,40 +202,40 @@ func TestAsksFollowTheirJob(t *testing.T) {
 	f("registered as it was", &structs.JobRegisterEntry{Job: two(), Time: now}, map[string]int{"web/web": 2, "web/db": 1, "web2/web": 3})
 }
 
-func TestAsksOfPlansThatCannotBeStored(t *testing.T) {
+func TestRequestsOfPlansThatCannotBeStored(t *testing.T) {
 	w := newWorld(t)
 	w.register(job("web"))
-	f := func(u *structs.AskUpdate) {
+	f := func(u *structs.RequestUpdate) {
 		t.Helper()
-		w.refuses(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Asks: append(missing20(1, "b"), u)}}}, structs.CodeBadRequest)
+		w.refuses(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Requests: append(missing20(1, "b"), u)}}}, structs.CodeBadRequest)
 	}
 	f(nil)
-	f(&structs.AskUpdate{Namespace: "default", JobID: "web", Group: "web", Missing: -1})
-	f(&structs.AskUpdate{Namespace: "default", JobID: "web", Group: "web", Missing: 1 << 40})
-	f(&structs.AskUpdate{Namespace: "default", JobID: "web", Missing: 1})
-	f(&structs.AskUpdate{Namespace: "default", Group: "web", Missing: 1})
-	f(&structs.AskUpdate{Namespace: "default", JobID: "we\x00b", Group: "web", Missing: 1})
+	f(&structs.RequestUpdate{Namespace: "default", JobID: "web", Group: "web", Missing: -1})
+	f(&structs.RequestUpdate{Namespace: "default", JobID: "web", Group: "web", Missing: 1 << 40})
+	f(&structs.RequestUpdate{Namespace: "default", JobID: "web", Missing: 1})
+	f(&structs.RequestUpdate{Namespace: "default", Group: "web", Missing: 1})
+	f(&structs.RequestUpdate{Namespace: "default", JobID: "we\x00b", Group: "web", Missing: 1})
 
-	g := func(a *structs.Ask) {
+	g := func(a *structs.PendingRequest) {
 		t.Helper()
-		if err := w.w.Import().Add(TableAsks, a); err == nil {
+		if err := w.w.Import().Add(TableRequests, a); err == nil {
 			t.Errorf("%+v was taken", a)
 		}
 	}
-	ok := structs.Ask{Namespace: "default", JobID: "web", Group: "web", Missing: 1, Since: 5}
-	if err := w.w.Import().Add(TableAsks, &ok); err != nil {
+	ok := structs.PendingRequest{Namespace: "default", JobID: "web", Group: "web", Missing: 1, Since: 5}
+	if err := w.w.Import().Add(TableRequests, &ok); err != nil {
 		t.Fatal(err)
 	}
-	for i, break1 := range []func(*structs.Ask){
-		func(a *structs.Ask) { a.Missing = 0 },
-		func(a *structs.Ask) { a.Since = 0 },
-		func(a *structs.Ask) { a.Since = -1 },
-		func(a *structs.Ask) { a.Aged = -1 },
-		func(a *structs.Ask) { a.Aged = maxAged + 1 },
-		func(a *structs.Ask) { a.Requeued = -1 },
-		func(a *structs.Ask) { a.Missing, a.Since = 0, 0 },
-		func(a *structs.Ask) { a.Group = "" },
-		func(a *structs.Ask) { a.JobID = "" },
+	for i, break1 := range []func(*structs.PendingRequest){
+		func(a *structs.PendingRequest) { a.Missing = 0 },
+		func(a *structs.PendingRequest) { a.Since = 0 },
+		func(a *structs.PendingRequest) { a.Since = -1 },
+		func(a *structs.PendingRequest) { a.Aged = -1 },
+		func(a *structs.PendingRequest) { a.Aged = maxAged + 1 },
+		func(a *structs.PendingRequest) { a.Requeued = -1 },
+		func(a *structs.PendingRequest) { a.Missing, a.Since = 0, 0 },
+		func(a *structs.PendingRequest) { a.Group = "" },
+		func(a *structs.PendingRequest) { a.JobID = "" },
 	} {
 		bad := ok
 		break1(&bad)
@@ -248,33 +248,33 @@ func TestAsksOfPlansThatCannotBeStored(t *testing.T) {
 
 // Who waits for the queue is woken when an ask begins or ends to wait, and for a job's
 // asks when one of them changes.
-func TestWatchedAsks(t *testing.T) {
+func TestWatchedRequests(t *testing.T) {
 	w := newWorld(t)
 	w.node("n")
 	w.register(job("web"))
 	w.register(job("web2"))
-	other := func(n int) []*structs.AskUpdate {
-		return []*structs.AskUpdate{{Namespace: "default", JobID: "web2", Group: "web", Missing: n}}
+	other := func(n int) []*structs.RequestUpdate {
+		return []*structs.RequestUpdate{{Namespace: "default", JobID: "web2", Group: "web", Missing: n}}
 	}
-	w.plan(&structs.JudgedPlan{Asks: append(other(3), missing20(1, "b")...)})
+	w.plan(&structs.JudgedPlan{Requests: append(other(3), missing20(1, "b")...)})
 	f := func(what string, p *structs.JudgedPlan, queue, ofJob bool) {
 		t.Helper()
 		all, one := NewWatchSet(), NewWatchSet()
 		snap := w.store.Snapshot()
-		snap.WaitingAsks(all, "*")
-		snap.JobAsks(one, "default", "web")
+		snap.WaitingRequests(all, "*")
+		snap.JobRequests(one, "default", "web")
 		w.plan(p)
 		check(t, what+": the queue's watcher wakes", wakes(all), queue)
 		check(t, what+": the job's watcher wakes", wakes(one), ofJob)
 	}
 	f("nothing of asks", &structs.JudgedPlan{Place: []*structs.PlacementBatch{batch("web", 0, "n", "s", 1)}}, false, false)
-	f("it waits for more", &structs.JudgedPlan{Asks: missing20(2, "b")}, true, true)
-	f("as before", &structs.JudgedPlan{Asks: missing20(2, "b")}, false, false)
-	f("another job's", &structs.JudgedPlan{Asks: other(4)}, true, false)
-	f("it is placed", &structs.JudgedPlan{Asks: missing20(0, "")}, true, true)
+	f("it waits for more", &structs.JudgedPlan{Requests: missing20(2, "b")}, true, true)
+	f("as before", &structs.JudgedPlan{Requests: missing20(2, "b")}, false, false)
+	f("another job's", &structs.JudgedPlan{Requests: other(4)}, true, false)
+	f("it is placed", &structs.JudgedPlan{Requests: missing20(0, "")}, true, true)
 }
 
-func TestFeedTellsOfAsks(t *testing.T) {
+func TestFeedTellsOfRequests(t *testing.T) {
 	w := newWorld(t)
 	w.node("n")
 	w.register(job("web"))
@@ -289,7 +289,7 @@ func TestFeedTellsOfAsks(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range changes.Items {
-				if c.Kind == KindAsk {
+				if c.Kind == KindRequest {
 					got += fmt.Sprintf("%s %s %v %v;", c.Type, c.Key, c.Old != nil, c.New != nil)
 				}
 			}
@@ -300,12 +300,12 @@ func TestFeedTellsOfAsks(t *testing.T) {
 		p.Time = (1000 + cycles) * cycle
 		return &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}}
 	}
-	f("AskWaiting default/web/web false true;", plan(0, &structs.JudgedPlan{Asks: missing20(1, "b")}))
-	f("", plan(0, &structs.JudgedPlan{Asks: missing20(1, "b")}))
-	f("AskPlaced default/web/web true false;", plan(0, &structs.JudgedPlan{Asks: missing20(0, "")}))
+	f("AskWaiting default/web/web false true;", plan(0, &structs.JudgedPlan{Requests: missing20(1, "b")}))
+	f("", plan(0, &structs.JudgedPlan{Requests: missing20(1, "b")}))
+	f("AskPlaced default/web/web true false;", plan(0, &structs.JudgedPlan{Requests: missing20(0, "")}))
 	f("AskReclaimed default/web/web false true;", plan(1, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimRequeue, "evict", id)}))
-	f("AskPlaced default/web/web true true;", plan(2, &structs.JudgedPlan{Asks: missing20(0, "")}))
-	f("AskWaiting default/web/web true true;", plan(3, &structs.JudgedPlan{Asks: missing20(1, "b")}))
+	f("AskPlaced default/web/web true true;", plan(2, &structs.JudgedPlan{Requests: missing20(0, "")}))
+	f("AskWaiting default/web/web true true;", plan(3, &structs.JudgedPlan{Requests: missing20(1, "b")}))
 	f("AskWithdrawn default/web/web true true;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: 1004 * cycle})
 	f("AskWithdrawn default/web/web true false;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 1004 * cycle})
 }

@@ -33,7 +33,7 @@ var exported = []struct {
 	{TableScaling, func() any { return &scalingRow{} }},
 	{TableEvals, func() any { return &structs.Evaluation{} }},
 	{TableReservations, func() any { return &structs.Reservation{} }},
-	{TableAsks, func() any { return &structs.Ask{} }},
+	{TableRequests, func() any { return &structs.PendingRequest{} }},
 	{TableAllocs, func() any { return &structs.Allocation{} }},
 	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
 	{TableNodePools, func() any { return &structs.NodePool{} }},
@@ -221,8 +221,8 @@ func CheckRow(table string, row any) error {
 		if err := r.Validate(); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
-	case *structs.Ask:
-		if err := checkAskRow(r); err != nil {
+	case *structs.PendingRequest:
+		if err := checkRequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 	case nil:

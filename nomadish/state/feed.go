@@ -18,7 +18,7 @@ const (
 	KindNode                        // *structs.Node
 	KindConfig                      // *structs.SchedulerConfiguration
 	KindReservation                 // *structs.Reservation; Key is the node ID
-	KindAsk                         // *structs.Ask; Key is namespace/job/group, Type one of AskWaiting …
+	KindRequest                     // *structs.Ask; Key is namespace/job/group, Type one of RequestWaiting …
 	KindNodePool                    // *structs.NodePool
 )
 

@@ -27,8 +27,8 @@ const (
 	TableNodePools   = "node_pools" // without those that are built in
 	// TableReservations is room that is kept for asks that wait, by node.
 	TableReservations = "reservations"
-	// TableAsks is what waits in the queue, and what is remembered of what did.
-	TableAsks = "asks"
+	// TableRequests is what waits in the queue, and what is remembered of what did.
+	TableRequests = "asks"
 
 	tableIndexes = "index" // in snapshots: the marks
 )
@@ -36,7 +36,7 @@ const (
 // Tables lists the tables that TableIndex knows.
 func Tables() []string {
 	return []string{
-		TableAllocs, TableAsks, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
+		TableAllocs, TableRequests, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 	}
 }
@@ -192,12 +192,12 @@ func schema() *memdb.DBSchema {
 			return key(e.Status)
 		}))
 	table(TableReservations, uniqueBy(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
-	table(TableAsks, uniqueBy(askKey), &memdb.IndexSchema{
-		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: indexer[structs.Ask]{func(a *structs.Ask) []byte {
+	table(TableRequests, uniqueBy(requestKey), &memdb.IndexSchema{
+		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: indexer[structs.PendingRequest]{func(a *structs.PendingRequest) []byte {
 			if a.Missing == 0 {
 				return nil
 			}
-			return askKey(a)
+			return requestKey(a)
 		}},
 	})
 	table(TableConfig, uniqueBy(func(*structs.SchedulerConfiguration) []byte { return key(TableConfig) }))

@@ -183,8 +183,8 @@ func checkPlan(p *structs.JudgedPlan) error {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: reservation: %w", p.EvalID, err)
 		}
 	}
-	for _, u := range p.Asks {
-		if err := checkAskUpdate(u); err != nil {
+	for _, u := range p.Requests {
+		if err := checkRequestUpdate(u); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, err)
 		}
 	}
@@ -231,11 +231,11 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	for _, e := range p.Evals {
 		x.upsertEval(e)
 	}
-	for i := range taken.asks {
-		x.reclaimAsk(&taken.asks[i])
+	for i := range taken.requests {
+		x.reclaimRequest(&taken.requests[i])
 	}
-	for _, u := range p.Asks {
-		x.updateAsk(u)
+	for _, u := range p.Requests {
+		x.updateRequest(u)
 	}
 	// A node that went down after the plan was judged: its going made evaluations
 	// for what it had then, not for what has come since.

@@ -160,7 +160,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)
 		x.rebuildTallies()
-		x.mendAsks()
+		x.mendRequests()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
 				x.put(TableSummaries, now)
@@ -251,7 +251,7 @@ func Differences(s *Snapshot) []string {
 // TableDifferences is Differences but for the World: what is wrong of asks (these begin
 // with "ask "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
-	out := askFaults(s.v.txn)
+	out := requestFaults(s.v.txn)
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.Table)
 	have := map[structs.NamespacedID]*tally{}

@@ -85,10 +85,10 @@ func TestPartOfWhatWaitsFits(t *testing.T) {
 func TestResumedNeedsLess(t *testing.T) {
 	helped(t, func(t *testing.T, c *cluster) {
 		a := c.runs(t, "a", 500, 600)
-		sleeper := c.running(a)[0].ID
-		c.then(func() { c.suspend(t, a, sleeper, true) })
+		suspended := c.running(a)[0].ID
+		c.then(func() { c.suspend(t, a, suspended, true) })
 		b := c.runs(t, "b", 800, 400)
-		c.then(func() { c.suspend(t, a, sleeper, false) })
+		c.then(func() { c.suspend(t, a, suspended, false) })
 		if len(c.running(b)) != 1 || len(c.running(a)) != 0 {
 			t.Fatal("it must wait")
 		}
@@ -104,10 +104,10 @@ func TestResumedNeedsLess(t *testing.T) {
 func TestResumedSpeaksForNobody(t *testing.T) {
 	helped(t, func(t *testing.T, c *cluster) {
 		a := c.runs(t, "a", 500, 300)
-		sleeper := c.running(a)[0].ID
-		c.then(func() { c.suspend(t, a, sleeper, true) })
+		suspended := c.running(a)[0].ID
+		c.then(func() { c.suspend(t, a, suspended, true) })
 		c.runs(t, "b", 800, 600)
-		c.then(func() { c.suspend(t, a, sleeper, false) })
+		c.then(func() { c.suspend(t, a, suspended, false) })
 		c.then(func() { c.node(t, "second", structs.NodePoolDefault, 1000) })
 		fill := c.runs(t, "fill", 950, 950)
 		x := c.runs(t, "x", 500, 300)

@@ -40,7 +40,7 @@ func (c *cluster) successor(t *testing.T, from func(f *fsm.FSM)) *cluster {
 // order is all that waits, as it is shown: place, job, how many and what it has waited.
 func order(s *state.Snapshot) (out []string) {
 	for _, l := range queueview.Order(s, time.Now().UnixNano()) {
-		out = append(out, fmt.Sprint(l.Place, l.Ask.JobID, l.Ask.Missing, l.Ask.Since, l.Ask.Aged, l.Ask.Requeued, l.Rank))
+		out = append(out, fmt.Sprint(l.Place, l.Request.JobID, l.Request.Missing, l.Request.Since, l.Request.Aged, l.Request.Requeued, l.Rank))
 	}
 	return out
 }
@@ -117,7 +117,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	c.register(t, job("takes", structs.NodePoolDefault, 90, 1, 1000, 1000)) // and one was requeued
 	c.quiet(t)
 	time.Sleep(time.Minute)
-	held := c.register(t, job("held", structs.NodePoolDefault, 5, 1, 2000, 2000)) // has room nowhere
+	leased := c.register(t, job("held", structs.NodePoolDefault, 5, 1, 2000, 2000)) // has room nowhere
 	synctest.Wait()
 	stop()
 	// What nobody leads to see: room comes free, and somebody asks.
@@ -151,7 +151,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	if len(w.broken) > 0 {
 		t.Fatalf("overtaken: %v", w.broken)
 	}
-	for _, e := range n.store.Snapshot().EvalsByJob(nil, "default", held.JobID) {
+	for _, e := range n.store.Snapshot().EvalsByJob(nil, "default", leased.JobID) {
 		if e.Status == structs.EvalStatusPending {
 			t.Errorf("evaluation %s is %s", e.ID, e.Status)
 		}
@@ -173,8 +173,8 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	n.Unlock()
 	var want []string
 	for _, l := range queueview.Order(n.store.Snapshot(), time.Now().UnixNano()) {
-		if l.Ask.JobID != "held" {
-			want = append(want, l.Ask.JobID)
+		if l.Request.JobID != "held" {
+			want = append(want, l.Request.JobID)
 		}
 	}
 	for i := range want {

@@ -8,11 +8,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Foresight knows what the plans that a server's workers have submitted will place.
+// Assumed knows what the plans that a server's workers have submitted will place.
 // It is safe for use by many goroutines.
-type Foresight struct {
-	mu     sync.Mutex
-	flying map[*structs.Plan][]*structs.Allocation
+type Assumed struct {
+	mu       sync.Mutex
+	inFlight map[*structs.Plan][]*structs.Allocation
 
 	// What was foreseen last is gone on with, until the state has another World, or does not get what a plan was to place: as
 	// many plans are in the air as there are decisions between two commits.
@@ -21,13 +21,13 @@ type Foresight struct {
 	more [][]*structs.Allocation // of plans launched since edit's World was taken
 }
 
-// NewForesight makes a foresight without plans.
-func NewForesight() *Foresight {
-	return &Foresight{flying: map[*structs.Plan][]*structs.Allocation{}}
+// NewAssumed makes a foresight without plans.
+func NewAssumed() *Assumed {
+	return &Assumed{inFlight: map[*structs.Plan][]*structs.Allocation{}}
 }
 
 // launch notes that a plan was submitted, until land is called, which is told whether the state holds all of it now.
-func (f *Foresight) launch(p *structs.Plan) (land func(whole bool)) {
+func (f *Assumed) launch(p *structs.Plan) (land func(whole bool)) {
 	var allocs []*structs.Allocation
 	for _, b := range p.Place {
 		for i := range b.Instances {
@@ -39,14 +39,14 @@ func (f *Foresight) launch(p *structs.Plan) (land func(whole bool)) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flying[p] = allocs
+	f.inFlight[p] = allocs
 	if f.base != nil {
 		f.more = append(f.more, allocs)
 	}
 	return func(whole bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.flying, p)
+		delete(f.inFlight, p)
 		if !whole { // what has been placed counts on, until there is a World with it
 			f.base, f.edit, f.more = nil, nil, nil
 		}
@@ -55,16 +55,16 @@ func (f *Foresight) launch(p *structs.Plan) (land func(whole bool)) {
 
 // world is a snapshot's World with what the submitted plans place; foreseen tells
 // whether that is any more than the snapshot holds. What they stop is not free yet.
-func (f *Foresight) world(snap *state.Snapshot) (w *scheduler.World, foreseen bool) {
+func (f *Assumed) world(snap *state.Snapshot) (w *scheduler.World, foreseen bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.flying) == 0 {
+	if len(f.inFlight) == 0 {
 		f.base, f.edit, f.more = nil, nil, nil // an old World is not kept for long
 		return snap.World(), false
 	}
 	if f.base != snap.World() {
 		f.base, f.edit, f.more = snap.World(), snap.World().Edit(), nil
-		for _, allocs := range f.flying { // order does not matter: a sum
+		for _, allocs := range f.inFlight { // order does not matter: a sum
 			f.more = append(f.more, allocs)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestForesightIsGoneOnWith: whatever is launched, lands and is committed between two looks, what is foreseen is what it would be
+// TestAssumedIsGoneOnWith: whatever is launched, lands and is committed between two looks, what is foreseen is what it would be
 // if it were put together anew.
-func TestForesightIsGoneOnWith(t *testing.T) {
+func TestAssumedIsGoneOnWith(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBed(t)
 		nodes := []string{"00000000-0000-7000-8000-0000000000a1", "00000000-0000-7000-8000-0000000000a2"}
 		for _, id := range nodes {
 			b.gpuNode(id)
 		}
-		f := NewForesight()
+		f := NewAssumed()
 		type flight struct {
-			plan *structs.Plan
-			land func(whole bool)
-			held bool // by the state
+			plan   *structs.Plan
+			land   func(whole bool)
+			leased bool // by the state
 		}
 		var inAir []flight
 		seed := 0
@@ -44,13 +44,13 @@ func TestForesightIsGoneOnWith(t *testing.T) {
 					rt.Skip()
 				}
 				i := rapid.IntRange(0, len(inAir)-1).Draw(rt, "which")
-				inAir[i].land(inAir[i].held)
+				inAir[i].land(inAir[i].leased)
 				inAir = append(inAir[:i], inAir[i+1:]...)
 			},
 			"commit": func(rt *rapid.T) {
 				for i := range inAir {
-					if p := inAir[i].plan; !inAir[i].held {
-						inAir[i].held = true
+					if p := inAir[i].plan; !inAir[i].leased {
+						inAir[i].leased = true
 						b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: p.Place, Time: 1}}})
 						return
 					}

@@ -205,7 +205,7 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 
 // idle tells whether a plan changes nothing that is stored.
 func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
-	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Asks) > 0 || len(p.Evals) > 1 {
+	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests) > 0 || len(p.Evals) > 1 {
 		return false
 	}
 	if !alike(was.FailedTGAllocs, left.FailedTGAllocs) {

@@ -11,7 +11,7 @@ import (
 
 // full is a cluster whose nodes are full of jobs "busy-…" of 1000 each, with so many
 // jobs waiting, of so many shapes.
-func full(t testing.TB, nodes, waiting, shapes int) (c *cluster, busy []*structs.Job, stop func()) {
+func full(t testing.TB, nodes, waiting, requestKeys int) (c *cluster, busy []*structs.Job, stop func()) {
 	c = newCluster(true)
 	for i := range nodes {
 		c.node(t, fmt.Sprint("node-", i), structs.NodePoolDefault, 1000)
@@ -23,7 +23,7 @@ func full(t testing.TB, nodes, waiting, shapes int) (c *cluster, busy []*structs
 	}
 	c.quiet(t)
 	for i := range waiting {
-		c.register(t, job(fmt.Sprint("waits-", i), structs.NodePoolDefault, 50, 1, 900-i%shapes, 900))
+		c.register(t, job(fmt.Sprint("waits-", i), structs.NodePoolDefault, 50, 1, 900-i%requestKeys, 900))
 	}
 	c.quiet(t)
 	return c, busy, stop
@@ -119,24 +119,24 @@ func TestReservesWithoutWrites(t *testing.T) {
 		c.register(t, busy)
 		synctest.Wait()
 		c.register(t, job("large", structs.NodePoolDefault, 50, 1, 1000, 1000))
-		held := func() (until int64) {
+		leased := func() (until int64) {
 			synctest.Wait()
 			for r := range c.store.Snapshot().Reservations(nil) {
 				until = r.ExpiresAt
 			}
 			return until
 		}
-		if held() != 0 {
+		if leased() != 0 {
 			t.Fatal("reserved at once")
 		}
 		time.Sleep(time.Minute + time.Second)
-		first := held()
+		first := leased()
 		if first == 0 {
 			t.Fatalf("nothing is reserved: %+v", c.broker.Stats())
 		}
 		before := c.written()
 		time.Sleep(11 * time.Minute)
-		if next := held(); next <= first {
+		if next := leased(); next <= first {
 			t.Fatalf("not renewed: %d, then %d", first, next)
 		}
 		if n := c.written() - before; n > 3 {
@@ -162,8 +162,8 @@ func TestReservesWithoutWrites(t *testing.T) {
 	})
 }
 
-// TestAsksAreWritten: rows follow what waits; what is placed at once has none.
-func TestAsksAreWritten(t *testing.T) {
+// TestRequestsAreWritten: rows follow what waits; what is placed at once has none.
+func TestRequestsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(true)
 		defer c.run(t.Context(), 2)()
@@ -172,10 +172,10 @@ func TestAsksAreWritten(t *testing.T) {
 		c.register(t, busy)
 		e := c.register(t, job("two", structs.NodePoolDefault, 50, 2, 400, 400))
 		synctest.Wait()
-		if a := c.store.Snapshot().Ask(nil, "default", "busy", "g"); a != nil {
+		if a := c.store.Snapshot().PendingRequest(nil, "default", "busy", "g"); a != nil {
 			t.Fatalf("placed at once, but %+v", a)
 		}
-		a := c.store.Snapshot().Ask(nil, "default", "two", "g")
+		a := c.store.Snapshot().PendingRequest(nil, "default", "two", "g")
 		if a == nil || a.Missing != 1 || a.Since != e.CreateTime {
 			t.Fatalf("ask %+v, want one missing since %d", a, e.CreateTime)
 		}
@@ -185,7 +185,7 @@ func TestAsksAreWritten(t *testing.T) {
 		time.Sleep(5 * time.Second) // short of a cycle, or in the next: both may be
 		c.deregister(t, busy)
 		synctest.Wait()
-		if a := c.store.Snapshot().Ask(nil, "default", "two", "g"); a != nil && a.Missing != 0 {
+		if a := c.store.Snapshot().PendingRequest(nil, "default", "two", "g"); a != nil && a.Missing != 0 {
 			t.Fatalf("all is placed, but %+v", a)
 		}
 	})
@@ -194,9 +194,9 @@ func TestAsksAreWritten(t *testing.T) {
 // BenchmarkReleases: 10,000 jobs wait for one node, of 20 shapes or of 800; each round
 // what runs there is stopped, and what is measured is until the next runs.
 func BenchmarkReleases(b *testing.B) {
-	for _, shapes := range []int{20, 800} {
-		b.Run(fmt.Sprint("shapes=", shapes), func(b *testing.B) {
-			c, busy, stop := full(b, 1, 10000, shapes)
+	for _, requestKeys := range []int{20, 800} {
+		b.Run(fmt.Sprint("shapes=", requestKeys), func(b *testing.B) {
+			c, busy, stop := full(b, 1, 10000, requestKeys)
 			defer stop()
 			last := c.lastPlaced(busy[0].ID)
 			written := c.written()

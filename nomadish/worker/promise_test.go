@@ -90,10 +90,10 @@ func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 	wg.Go(func() {
 		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.plans, c.store).Run(ctx)
 	})
-	foresight := worker.NewForesight()
+	assumed := worker.NewAssumed()
 	for range workers {
 		w := worker.New(worker.Options{
-			Schedulers: []string{structs.JobTypeService}, NewID: c.next, Foresight: foresight, Backoff: time.Millisecond,
+			Schedulers: []string{structs.JobTypeService}, NewID: c.next, Assumed: assumed, Backoff: time.Millisecond,
 		}, c, c.store)
 		wg.Go(func() { w.Run(ctx) })
 	}
@@ -208,8 +208,8 @@ func nobodyIsOvertaken(t *testing.T, reclaims bool) (all bool) {
 		t.Fatalf("seed %d: %d were overtaken, the first: %s", seed, len(w.broken), w.broken[0])
 	}
 	t.Logf("%d entries; %d times something went before, %d times it waited; %d gangs, %d of two groups, %d updated, %d resumed, %d taken back, %d reserved, %d backfilled",
-		c.Index(), w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.holder, w.backfilled)
-	return w.waiting > 0 && w.gangs > 0 && (!reclaims || w.preempted > 0 && w.holder > 0) && (reclaims || w.twos > 0 && w.updated > 0 && w.resumed > 0)
+		c.Index(), w.looked, w.waiting, w.gangs, w.twos, w.updated, w.resumed, w.preempted, w.lessee, w.backfilled)
+	return w.waiting > 0 && w.gangs > 0 && (!reclaims || w.preempted > 0 && w.lessee > 0) && (reclaims || w.twos > 0 && w.updated > 0 && w.resumed > 0)
 }
 
 // TestWatcherSeesOvertakers: the same without a gate before the applier. Somebody is
@@ -259,7 +259,7 @@ func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
 				time.Sleep(time.Duration(s.r.IntN(40)) * time.Millisecond) // at any time: it is not waited for anything
 				if s.all {
 					s.thaws(s.r.IntN(2))
-					s.freezes()
+					s.suspends()
 				}
 			}
 			s.thaws(0)
@@ -297,11 +297,11 @@ const every = 31
 // side is one of those who want and give back.
 type side struct {
 	*cluster
-	t      *testing.T
-	r      *rand.Rand
-	all    bool           // it wants all kinds of things
-	jobs   []*structs.Job // oldest first
-	frozen []*structs.Allocation
+	t         *testing.T
+	r         *rand.Rand
+	all       bool           // it wants all kinds of things
+	jobs      []*structs.Job // oldest first
+	suspended []*structs.Allocation
 }
 
 // wants registers a job, which may be a gang or have two groups, and may have it grow or
@@ -345,20 +345,20 @@ func (s *side) wants(id, pool string) {
 	s.jobs[len(s.jobs)-1] = more
 }
 
-// freezes has an instance of one of the jobs suspended, if there is one.
-func (s *side) freezes() {
+// suspends has an instance of one of the jobs suspended, if there is one.
+func (s *side) suspends() {
 	j := s.jobs[s.r.IntN(len(s.jobs))]
 	if own := s.running(j); len(own) > 0 && j.TaskGroups[0].Gang == nil && s.r.IntN(2) == 0 {
 		a := own[s.r.IntN(len(own))]
 		s.suspend(s.t, j, a.ID, true)
-		s.frozen = append(s.frozen, a)
+		s.suspended = append(s.suspended, a)
 	}
 }
 
 // thaws lets what was suspended go on, but for so many.
 func (s *side) thaws(but int) {
-	for ; len(s.frozen) > but; s.frozen = s.frozen[1:] {
-		a := s.frozen[0]
+	for ; len(s.suspended) > but; s.suspended = s.suspended[1:] {
+		a := s.suspended[0]
 		if j := s.store.Snapshot().Job(nil, a.Namespace, a.JobID); j != nil && !j.Stop {
 			s.suspend(s.t, j, a.ID, false)
 		}

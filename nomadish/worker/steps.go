@@ -10,7 +10,7 @@ import (
 // other, on its goroutine, as [Worker.Run] moves it on: for simulations.
 type Work struct {
 	k    *work
-	plan *flying
+	plan *inFlightPlan
 }
 
 // Begin takes an evaluation on that was dequeued for the worker.

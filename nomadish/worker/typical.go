@@ -16,42 +16,42 @@ import (
 const (
 	// typicalEvery is how long what was learned is used though jobs have changed.
 	typicalEvery = 10 * time.Second
-	// typicalJobs is how many jobs are looked at, and typicalShapes how many shapes of
+	// typicalJobs is how many jobs are looked at, and typicalRequestKeys how many shapes of
 	// asks are told apart among them.
-	typicalJobs   = 10_000
-	typicalShapes = 4096
+	typicalJobs        = 10_000
+	typicalRequestKeys = 4096
 )
 
 // Typicals learns what a server's cluster is typically asked for: from all jobs that the
 // state knows, those that wait, those that run and those that have ended and are not
 // forgotten yet. It is safe for use by many goroutines.
 type Typicals struct {
-	mu      sync.Mutex
-	asks    []structs.TypicalAsk
-	version int // of asks; 0: nothing was learned yet
-	index   uint64
-	at      time.Time
+	mu       sync.Mutex
+	requests []structs.TypicalRequest
+	version  int // of asks; 0: nothing was learned yet
+	index    uint64
+	at       time.Time
 }
 
 // NewTypicals makes one that has learned nothing.
 func NewTypicals() *Typicals { return &Typicals{} }
 
 // learn gives what is typically asked for, and a number that changes with it.
-func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalAsk, int) {
+func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalRequest, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	index := snap.TableIndex(state.TableJobs)
 	if t.version == 0 || index > t.index && now.Sub(t.at) >= typicalEvery {
-		t.asks, t.index, t.at = typicalAsks(snap), index, now
+		t.requests, t.index, t.at = typicalRequests(snap), index, now
 		t.version++
 	}
-	return t.asks, t.version
+	return t.requests, t.version
 }
 
-// typicalAsks counts the instances that jobs want, by what each of them wants. It is
+// typicalRequests counts the instances that jobs want, by what each of them wants. It is
 // the same for the same snapshot.
-func typicalAsks(snap *state.Snapshot) []structs.TypicalAsk {
-	var asks []structs.TypicalAsk
+func typicalRequests(snap *state.Snapshot) []structs.TypicalRequest {
+	var requests []structs.TypicalRequest
 	at := map[string]int{}
 	jobs := 0
 	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
@@ -59,24 +59,24 @@ func typicalAsks(snap *state.Snapshot) []structs.TypicalAsk {
 			break
 		}
 		for _, g := range job.TaskGroups {
-			key := shapeOf(job, g)
+			key := requestKeyOf(job, g)
 			i, known := at[key]
 			if !known {
-				if len(asks) == typicalShapes {
+				if len(requests) == typicalRequestKeys {
 					continue
 				}
-				i = len(asks)
+				i = len(requests)
 				at[key] = i
-				asks = append(asks, structs.TypicalAsk{Job: job, Group: g})
+				requests = append(requests, structs.TypicalRequest{Job: job, Group: g})
 			}
-			asks[i].Weight += int64(max(1, g.Count))
+			requests[i].Weight += int64(max(1, g.Count))
 		}
 	}
-	return asks
+	return requests
 }
 
-// shapeOf is equal for groups that want as much of nodes that are as good for both.
-func shapeOf(j *structs.Job, g *structs.TaskGroup) string {
+// requestKeyOf is equal for groups that want as much of nodes that are as good for both.
+func requestKeyOf(j *structs.Job, g *structs.TaskGroup) string {
 	var b strings.Builder
 	constraints := func(list []*structs.Constraint) {
 		for _, c := range list {
@@ -126,9 +126,9 @@ func (l *learner) typical(snap *state.Snapshot, job *structs.Job, c *structs.Sch
 	if policy != structs.PolicyLeastFragmentation || !snap.World().HasDevices() {
 		return nil
 	}
-	asks, version := l.from.learn(snap, clock.Or(l.clock).Now())
+	requests, version := l.from.learn(snap, clock.Or(l.clock).Now())
 	if version != l.version {
-		l.made, l.version = scheduler.NewTypical(asks), version
+		l.made, l.version = scheduler.NewTypical(requests), version
 	}
 	return l.made
 }

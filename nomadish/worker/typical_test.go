@@ -31,13 +31,13 @@ func (b *bed) gpuNode(id string) {
 }
 
 // What jobs want is counted by shape, not by job.
-func TestTypicalAsksAreLearned(t *testing.T) {
+func TestTypicalRequestsAreLearned(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.gpuJob("a", 3, 500)
 		b.gpuJob("b", 4, 500)
 		b.gpuJob("c", 5, 300)
 		weights := map[int]int64{}
-		for _, a := range typicalAsks(b.store.Snapshot()) {
+		for _, a := range typicalRequests(b.store.Snapshot()) {
 			weights[a.Group.Tasks[0].Resources.Devices[0].Share] += a.Weight
 		}
 		if len(weights) != 2 || weights[500] != 7 || weights[300] != 5 {
@@ -48,7 +48,7 @@ func TestTypicalAsksAreLearned(t *testing.T) {
 
 // They are looked for again when jobs have changed and some time has passed, and only
 // if the policy asks for them.
-func TestTypicalAsksAreKept(t *testing.T) {
+func TestTypicalRequestsAreKept(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()
 		config.Policy = structs.AlgorithmBinpack

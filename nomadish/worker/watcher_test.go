@@ -22,11 +22,11 @@ type watcher struct {
 	base     uint64
 	running  map[string]map[string]*structs.Allocation // by node and ID
 	nodeOf   map[string]string
-	have     map[structs.Ask]int             // instances by job and group
+	have     map[structs.PendingRequest]int  // instances by job and group
 	reserved map[string]structs.NamespacedID // for whom, by node
 
 	looked, waiting                      int // at what goes before, and at what of it waited
-	gangs, preempted, backfilled, holder int // what was met
+	gangs, preempted, backfilled, lessee int // what was met
 	resumed, updated, twos               int
 	broken                               []string
 }
@@ -67,7 +67,7 @@ func of(a *structs.Allocation) amount {
 }
 
 // held is what an allocation has: what is suspended, its memory.
-func held(a *structs.Allocation) amount {
+func leased(a *structs.Allocation) amount {
 	v := of(a)
 	if a.Suspended() {
 		v[0] = 0
@@ -81,19 +81,19 @@ func (a amount) minus(v amount) amount { return amount{a[0] - v[0], a[1] - v[1]}
 // times is how often v fits into a.
 func (a amount) times(v amount) int64 { return max(0, min(a[0]/v[0], a[1]/v[1])) }
 
-func groupOf(a *structs.Allocation) structs.Ask {
-	return structs.Ask{Namespace: a.Namespace, JobID: a.JobID, Group: a.TaskGroup}
+func groupOf(a *structs.Allocation) structs.PendingRequest {
+	return structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.TaskGroup}
 }
 
 // missing is how many instances of a group there are to be more.
 func (w *watcher) missing(j *structs.Job, g *structs.TaskGroup) int {
-	return g.Count - w.have[structs.Ask{Namespace: j.Namespace, JobID: j.ID, Group: g.Name}]
+	return g.Count - w.have[structs.PendingRequest{Namespace: j.Namespace, JobID: j.ID, Group: g.Name}]
 }
 
 // rebase begins with the state of another index and does what was committed since.
 func (w *watcher) rebase(base uint64) {
 	w.base, w.running, w.nodeOf = base, map[string]map[string]*structs.Allocation{}, map[string]string{}
-	w.have, w.reserved = map[structs.Ask]int{}, map[string]structs.NamespacedID{}
+	w.have, w.reserved = map[structs.PendingRequest]int{}, map[string]structs.NamespacedID{}
 	snap := w.history[base]
 	for n := range snap.Nodes(nil, "", false) {
 		for _, a := range snap.AllocsByNode(nil, n.ID) {
@@ -177,7 +177,7 @@ func (w *watcher) see(p *structs.JudgedPlan) {
 			w.updated++
 		}
 	}
-	w.holder += len(p.Reserve)
+	w.lessee += len(p.Reserve)
 	for _, u := range p.Update {
 		if u.Resume {
 			w.resumed++
@@ -213,8 +213,8 @@ func (w *watcher) rank(snap *state.Snapshot, j *structs.Job) structs.Rank {
 	}
 	config := snap.SchedulerConfig(nil)
 	best := config.Rank(j, nil, since)
-	for _, ask := range snap.JobAsks(nil, j.Namespace, j.ID) {
-		if r := config.Rank(j, ask, since); r.Compare(&best) < 0 {
+	for _, request := range snap.JobRequests(nil, j.Namespace, j.ID) {
+		if r := config.Rank(j, request, since); r.Compare(&best) < 0 {
 			best = r
 		}
 	}
@@ -260,7 +260,7 @@ func (w *watcher) overtaken(snap, now *state.Snapshot, mine *structs.Job, rank s
 func (w *watcher) own(j *structs.Job, g *structs.TaskGroup) (out []*structs.Allocation) {
 	for _, on := range w.running {
 		for _, a := range on {
-			if groupOf(a) == (structs.Ask{Namespace: j.Namespace, JobID: j.ID, Group: g.Name}) {
+			if groupOf(a) == (structs.PendingRequest{Namespace: j.Namespace, JobID: j.ID, Group: g.Name}) {
 				out = append(out, a)
 			}
 		}
@@ -325,9 +325,9 @@ func (w *watcher) instead(snap *state.Snapshot, j *structs.Job, g *structs.TaskG
 	}
 	for _, a := range w.own(j, g) {
 		switch here := a.NodeID == nodeID && !stops[a.ID]; {
-		case toGoOn(a) && here && a.JobVersion == j.Version && free.plus(held(a)).times(of(a)) > 0:
+		case toGoOn(a) && here && a.JobVersion == j.Version && free.plus(leased(a)).times(of(a)) > 0:
 			return "what is suspended there"
-		case old(a, j, g) && (free.times(volumeOf(g)) > 0 || here && free.plus(held(a)).times(volumeOf(g)) > 0):
+		case old(a, j, g) && (free.times(volumeOf(g)) > 0 || here && free.plus(leased(a)).times(volumeOf(g)) > 0):
 			return "an update of " + a.ID
 		}
 	}
@@ -357,7 +357,7 @@ func (w *watcher) free(snap *state.Snapshot, j *structs.Job, nodeID string, stop
 		terms := a.AllocatedResources.Shared.Terms
 		lower := takes && terms != nil && terms.Gang == "" && config.Band(terms.Priority) < config.Band(j.Priority) && !a.Suspended()
 		if !lower && !stops[a.ID] {
-			free = free.minus(held(a))
+			free = free.minus(leased(a))
 		}
 	}
 	return free, true

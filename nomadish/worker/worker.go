@@ -48,7 +48,7 @@ type Options struct {
 	BatchAttempts int
 	Retry         time.Duration // before an evaluation that gave up is followed by another (5 s)
 	NewID         func() string // mints IDs; needed
-	Foresight     *Foresight    // of this server's workers; nil: its own
+	Assumed       *Assumed      // of this server's workers; nil: its own
 	Typicals      *Typicals     // of this server's workers; nil: its own
 	Clock         clock.Clock   // (the machine's)
 	Logger        hclog.Logger
@@ -88,8 +88,8 @@ func New(opts Options, leader queue.Leader, store *state.Store) *Worker {
 	set(&opts.InFlight, 16)
 	set(&opts.Attempts, 5)
 	set(&opts.BatchAttempts, 2)
-	if opts.Foresight == nil {
-		opts.Foresight = NewForesight()
+	if opts.Assumed == nil {
+		opts.Assumed = NewAssumed()
 	}
 	if opts.Typicals == nil {
 		opts.Typicals = NewTypicals()
@@ -190,13 +190,13 @@ func (w *Worker) begin(got *structs.EvalDequeueReply) *work {
 }
 
 // decide makes its next plan; nil: there is nothing to do, it is over already.
-func (k *work) decide(ctx context.Context) (*flying, error) {
+func (k *work) decide(ctx context.Context) (*inFlightPlan, error) {
 	return k.Worker.decide(ctx, k.got, k.index, k.round)
 }
 
 // carry submits a decided plan, and decides again what of it was refused, until all
 // of it has been committed or the attempts are used up.
-func (k *work) carry(ctx context.Context, plan *flying, err error) error {
+func (k *work) carry(ctx context.Context, plan *inFlightPlan, err error) error {
 	for again := true; again; {
 		if err != nil {
 			return err
@@ -243,13 +243,13 @@ func (k *work) end(ctx context.Context, err error) {
 	}
 }
 
-// flying is a decided plan. The other workers foresee it until it has landed.
-type flying struct {
+// inFlightPlan is a decided plan. The other workers foresee it until it has landed.
+type inFlightPlan struct {
 	*structs.Plan
 	land func(whole bool)
 }
 
-func (w *Worker) submit(ctx context.Context, plan *flying) (*structs.PlanResult, error) {
+func (w *Worker) submit(ctx context.Context, plan *inFlightPlan) (*structs.PlanResult, error) {
 	defer submitPlanTime.Since(time.Now())
 	result, err := w.leader.Submit(ctx, plan.Plan)
 	if err == nil && result == nil {
@@ -266,7 +266,7 @@ func whole(result *structs.PlanResult, err error) bool {
 
 // decide schedules on a state at least as new as index; nil: there is nothing to do,
 // the evaluation is over. The plan flies from here on: it must be submitted.
-func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*flying, error) {
+func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*inFlightPlan, error) {
 	snap, err := w.catchUp(ctx, index)
 	if err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 	}
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
-	world, foreseen := w.opts.Foresight.world(snap)
+	world, foreseen := w.opts.Assumed.world(snap)
 	plan, err := w.schedule(world, snap, eval, round)
 	if err == nil && foreseen && len(unplaced(plan)) > 0 {
 		plan, err = w.schedule(snap.World(), snap, eval, round)
@@ -289,7 +289,7 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
 	}
 	plan.EvalToken = got.Token
-	return &flying{Plan: plan, land: w.opts.Foresight.launch(plan)}, nil
+	return &inFlightPlan{Plan: plan, land: w.opts.Assumed.launch(plan)}, nil
 }
 
 // unplaced is what the plan found no room for.

@@ -20,15 +20,15 @@ func Example() {
 	index.Add(token, "c", bucket.Vector{vcores: 3, gib: 5}, "rack 2")
 	snapshot := index
 
-	ask := bucket.Vector{vcores: 1, gib: 2}
-	cursor := index.Search(bucket.Query[string]{Need: ask, Policy: bucket.BestFit})
+	demand := bucket.Vector{vcores: 1, gib: 2}
+	cursor := index.Search(bucket.Query[string]{Need: demand, Policy: bucket.BestFit})
 	token = bucket.NewToken() // the snapshot is kept: its pages must not change
 	for range 2 {
 		node, _ := cursor.Next(&index)
 		fmt.Println("take from", node.ID, "in", node.Value)
 		left := node.At
-		left[vcores] -= ask[vcores]
-		left[gib] -= ask[gib]
+		left[vcores] -= demand[vcores]
+		left[gib] -= demand[gib]
 		index.Update(token, node.ID, node.At, left, node.Value)
 	}
 	now, before := index.Max(), snapshot.Max()

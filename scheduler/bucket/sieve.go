@@ -9,8 +9,8 @@ type Test struct {
 	OrMin int64
 }
 
-// Holds tells whether an availability passes.
-func (t *Test) Holds(at *Vector) bool {
+// Met tells whether an availability passes.
+func (t *Test) Met(at *Vector) bool {
 	return at[t.Dim] >= t.Min || t.OrMin > 0 && at[t.OrDim] >= t.OrMin
 }
 
@@ -41,7 +41,7 @@ func (s *sieve[V]) page(p *page[V]) {
 			} else {
 				s.failed[failed]++
 			}
-		case len(s.tests) > 0 && !s.holds(p, i, &s.tests[0]):
+		case len(s.tests) > 0 && !s.met(p, i, &s.tests[0]):
 			s.failed[0] += int(p.at(sizes + i))
 		default:
 			s.page(p.kids[i])
@@ -52,15 +52,15 @@ func (s *sieve[V]) page(p *page[V]) {
 // first is the first test that an entry fails; -1: none.
 func (s *sieve[V]) first(p *page[V], i int) int {
 	for k := range s.tests {
-		if !s.holds(p, i, &s.tests[k]) {
+		if !s.met(p, i, &s.tests[k]) {
 			return k
 		}
 	}
 	return -1
 }
 
-// holds tests an entry of a leaf, or the maxima of a child.
-func (s *sieve[V]) holds(p *page[V], i int, t *Test) bool {
+// met tests an entry of a leaf, or the maxima of a child.
+func (s *sieve[V]) met(p *page[V], i int, t *Test) bool {
 	return s.value(p, i, t.Dim) >= t.Min || t.OrMin > 0 && s.value(p, i, t.OrDim) >= t.OrMin
 }
 

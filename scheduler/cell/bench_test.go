@@ -13,17 +13,17 @@ var benchTrees = []struct {
 
 func BenchmarkFind(b *testing.B) {
 	for _, tree := range benchTrees {
-		for _, ask := range []struct {
-			name string
-			ask  Ask
-		}{{"1", Ask{Count: 1}}, {"2", Ask{Count: 2}}, {"share", Ask{Count: 1, Share: 500}}} {
-			b.Run(tree.name+"/"+ask.name, func(b *testing.B) {
+		for _, request := range []struct {
+			name    string
+			request Request
+		}{{"1", Request{Count: 1}}, {"2", Request{Count: 2}}, {"share", Request{Count: 1, Share: 500}}} {
+			b.Run(tree.name+"/"+request.name, func(b *testing.B) {
 				st := state(b, tree.root)
 				st.Take(0, 500)
 				st.Take(3, 1000)
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, found := st.Find(ask.ask); !found {
+					if _, found := st.Find(request.request); !found {
 						b.Fatal("nothing found")
 					}
 				}
@@ -31,12 +31,12 @@ func BenchmarkFind(b *testing.B) {
 		}
 		b.Run(tree.name+"/pieces", func(b *testing.B) { // every second device is held
 			st := state(b, tree.root)
-			for d := 0; d < st.Shape().Devices(); d += 2 {
+			for d := 0; d < st.Layout().Devices(); d += 2 {
 				st.Take(d, 1000)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, found := st.Find(Ask{Count: 4}); !found {
+				if _, found := st.Find(Request{Count: 4}); !found {
 					b.Fatal("nothing found")
 				}
 			}
@@ -46,7 +46,7 @@ func BenchmarkFind(b *testing.B) {
 			allowed := func(d int) bool { return d > 3 }
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, found := st.Find(Ask{Count: 2, Allowed: allowed}); !found {
+				if _, found := st.Find(Request{Count: 2, Allowed: allowed}); !found {
 					b.Fatal("nothing found")
 				}
 			}
@@ -98,11 +98,11 @@ func BenchmarkSums(b *testing.B) {
 	}
 }
 
-func BenchmarkNewShape(b *testing.B) {
+func BenchmarkNewLayout(b *testing.B) {
 	for _, tree := range benchTrees {
 		b.Run(tree.name, func(b *testing.B) {
 			for b.Loop() {
-				shape(b, tree.root)
+				layout(b, tree.root)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 // best taken, -1 if none holds them. Going down it enters the smallest child that
 // will do, since that leaves the larger ones whole; among equal ones that in which
 // larger cells are left, then the first.
-func (s *Shape) topFor(v int32, k int, w within) int32 {
+func (s *Layout) topFor(v int32, k int, w within) int32 {
 	at := &s.vs[v]
 	if int(at.level) <= w.level {
 		if at.size() < k || w.exact && int(at.level) != w.level {
@@ -45,7 +45,7 @@ func (s *Shape) topFor(v int32, k int, w within) int32 {
 }
 
 // left gives the sizes of the cells, largest first, that are left of a wholly free v.
-func (s *Shape) left(v int32, taken []int) (sizes []int) {
+func (s *Layout) left(v int32, taken []int) (sizes []int) {
 	for x := v; x < s.vs[v].end; {
 		at := &s.vs[x]
 		i, _ := slices.BinarySearch(taken, int(at.lo))
@@ -63,7 +63,7 @@ func (s *Shape) left(v int32, taken []int) (sizes []int) {
 // carve appends k devices of a wholly free v, in order, so that large cells are
 // left: of all vertices below v the largest one that is not more than what stays is
 // kept, then the largest that can be kept beside it, and so on.
-func (s *Shape) carve(v int32, k int, devices []int) []int {
+func (s *Layout) carve(v int32, k int, devices []int) []int {
 	at := &s.vs[v]
 	switch {
 	case k == at.size():
@@ -107,7 +107,7 @@ func (s *Shape) carve(v int32, k int, devices []int) []int {
 }
 
 // children gives the children of a vertex, and whether they are all devices.
-func (s *Shape) children(v int32) (kids []int32, flat bool) {
+func (s *Layout) children(v int32) (kids []int32, flat bool) {
 	flat = true
 	for c := v + 1; c < s.vs[v].end; c = s.vs[c].end {
 		kids = append(kids, c)
@@ -117,7 +117,7 @@ func (s *Shape) children(v int32) (kids []int32, flat bool) {
 }
 
 // keep says which devices of v stay when so many do.
-func (s *Shape) keep(v int32, stay int) []bool {
+func (s *Layout) keep(v int32, stay int) []bool {
 	root := &s.vs[v]
 	kept := make([]bool, root.size())
 	for _, c := range s.order {
@@ -143,7 +143,7 @@ func (s *Shape) keep(v int32, stay int) []bool {
 // sortVertices makes the order in which vertices are kept: the larger first. Of
 // equal ones that which has the smaller cells in it, since what is kept whole cannot
 // be kept in parts; then the last, so that the first devices are taken.
-func (s *Shape) sortVertices() {
+func (s *Layout) sortVertices() {
 	within := map[int32][]int{} // by class: sizes of the cells below, largest first
 	for i := range s.vs {
 		v := &s.vs[i]

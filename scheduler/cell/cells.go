@@ -6,14 +6,14 @@ import "math/bits"
 // all free; a maximal one lies in no other. They are not stored: which cells merge
 // when devices are released follows from which devices are free.
 type view struct {
-	shape *Shape
-	free  uint64  // with at most wordDevices
-	under []int32 // free devices under each vertex, with more
+	layout *Layout
+	free   uint64  // with at most wordDevices
+	under  []int32 // free devices under each vertex, with more
 }
 
 // view gives what is free. Devices that are not allowed count as not free.
 func (st *State) view(allowed func(device int) bool) view {
-	n := view{shape: st.shape, free: st.free}
+	n := view{layout: st.layout, free: st.free}
 	if st.wide == nil {
 		if allowed != nil {
 			for set := st.free; set != 0; set &= set - 1 {
@@ -29,9 +29,9 @@ func (st *State) view(allowed func(device int) bool) view {
 		return n
 	}
 	n.under = make([]int32, len(st.wide.free))
-	for d, leaf := range st.shape.leaf {
+	for d, leaf := range st.layout.leaf {
 		if st.wide.free[leaf] == 1 && allowed(d) {
-			for v := leaf; v >= 0; v = st.shape.vs[v].parent {
+			for v := leaf; v >= 0; v = st.layout.vs[v].parent {
 				n.under[v]++
 			}
 		}
@@ -43,15 +43,15 @@ func (n *view) freeIn(v int32) int {
 	if n.under != nil {
 		return int(n.under[v])
 	}
-	return bits.OnesCount64(n.free & n.shape.mask[v])
+	return bits.OnesCount64(n.free & n.layout.mask[v])
 }
 
 // used is how many devices of a vertex are not free.
-func (n *view) used(v int32) int { return n.shape.vs[v].size() - n.freeIn(v) }
+func (n *view) used(v int32) int { return n.layout.vs[v].size() - n.freeIn(v) }
 
 // cells appends the maximal free cells, in order.
 func (n *view) cells(into []int32) []int32 {
-	vs := n.shape.vs
+	vs := n.layout.vs
 	for v := int32(0); v < int32(len(vs)); {
 		switch n.freeIn(v) {
 		case vs[v].size():
@@ -73,7 +73,7 @@ func (st *State) CellsBySize() (sizes [5]int) {
 	n := st.view(nil)
 	var room [wordDevices]int32
 	for _, c := range n.cells(room[:0]) {
-		sizes[min(bits.Len(uint(st.shape.vs[c].size())), len(sizes))-1]++
+		sizes[min(bits.Len(uint(st.layout.vs[c].size())), len(sizes))-1]++
 	}
 	return sizes
 }
@@ -87,7 +87,7 @@ type LevelCells struct {
 // CellsByLevel gives the maximal free cells by level, lowest level first. Every level
 // that occurs has its line.
 func (st *State) CellsByLevel() []LevelCells {
-	s := st.shape
+	s := st.layout
 	lines := make([]LevelCells, len(s.levels))
 	for i, name := range s.levels {
 		lines[i].Level = name

@@ -3,7 +3,7 @@
 //
 // # Words
 //
-// A [Shape] is the tree of a node's devices: node, socket, switch, GPU, slice of a
+// A [Layout] is the tree of a node's devices: node, socket, switch, GPU, slice of a
 // GPU, or whatever levels there are; any depth, even or not. A device is a leaf and
 // has a number. A cell is the devices under one vertex. It is free if all of them are
 // healthy and nobody holds any part of them; a free cell is maximal if it lies in no

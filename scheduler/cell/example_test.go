@@ -13,20 +13,20 @@ func Example() {
 	socket := cell.Vertex{Level: "socket", Children: []cell.Vertex{pcie, pcie}}
 	node := cell.Vertex{Level: "node", Children: []cell.Vertex{socket, socket}}
 
-	shape, err := cell.NewShape([]string{"gpu", "pcie", "socket", "node"}, node, nil)
+	layout, err := cell.NewLayout([]string{"gpu", "pcie", "socket", "node"}, node, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	state := cell.NewState(shape)
-	choice, _ := state.Find(cell.Ask{Count: 2})
+	state := cell.NewState(layout)
+	choice, _ := state.Find(cell.Request{Count: 2})
 	fmt.Println(choice.Devices, choice.Level, "cut from", choice.Cell)
 	for _, d := range choice.Devices {
 		state.Take(d, cell.Whole)
 	}
 	fmt.Println(state.CellsByLevel())
 
-	_, found := state.Find(cell.Ask{Count: 5, Level: "socket", Required: true})
+	_, found := state.Find(cell.Request{Count: 5, Level: "socket", Required: true})
 	fmt.Println(found)
 	// Output:
 	// [0 1] pcie cut from 8

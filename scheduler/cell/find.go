@@ -3,7 +3,7 @@ package cell
 import "slices"
 
 // Ask is what one instance wants of one tree.
-type Ask struct {
+type Request struct {
 	// Count is how many devices, at least 1.
 	Count int
 	// Share is what it wants of a device, in thousandths. 0 and 1000 are whole
@@ -48,8 +48,8 @@ type Choice struct {
 // as for a count of 1.
 //
 // Source: semantics part 2, "Buddy allocation", "topology", "Shares".
-func (st *State) Find(a Ask) (Choice, bool) {
-	s := st.shape
+func (st *State) Find(a Request) (Choice, bool) {
+	s := st.layout
 	if a.Count < 1 || a.Count > s.Devices() || a.Share < 0 || a.Share > Whole {
 		return Choice{}, false
 	}
@@ -83,13 +83,13 @@ func (st *State) Find(a Ask) (Choice, bool) {
 
 // partly gives the most used device, in part taken, that still has room for a share,
 // and -1 if there is none. Among equal ones: whose parent is most used, then the first.
-func (st *State) partly(n *view, a *Ask, w within) int {
+func (st *State) partly(n *view, a *Request, w within) int {
 	if st.partial == 0 {
 		return -1
 	}
-	s, taken, best := st.shape, st.taken(), -1
-	for d, held := range taken {
-		if held <= 0 || Whole-int(held) < a.Share || best >= 0 && held < taken[best] {
+	s, taken, best := st.layout, st.taken(), -1
+	for d, reserved := range taken {
+		if reserved <= 0 || Whole-int(reserved) < a.Share || best >= 0 && reserved < taken[best] {
 			continue
 		}
 		if st.isSick(d) || w.exact && s.vs[s.leaf[d]].above>>uint(w.level)&1 == 0 {
@@ -98,7 +98,7 @@ func (st *State) partly(n *view, a *Ask, w within) int {
 		if a.Allowed != nil && !a.Allowed(d) {
 			continue
 		}
-		if best < 0 || held > taken[best] || n.compareUse(s.leaf[d], s.leaf[best]) < 0 {
+		if best < 0 || reserved > taken[best] || n.compareUse(s.leaf[d], s.leaf[best]) < 0 {
 			best = d
 		}
 	}
@@ -108,7 +108,7 @@ func (st *State) partly(n *view, a *Ask, w within) int {
 // compareUse is below 0 if the vertices above a are more used than those above b,
 // the nearest first.
 func (n *view) compareUse(a, b int32) int {
-	vs := n.shape.vs
+	vs := n.layout.vs
 	for x, y := vs[a].up, vs[b].up; x != y && x >= 0 && y >= 0; x, y = vs[x].up, vs[y].up {
 		if d := n.used(y) - n.used(x); d != 0 {
 			return d
@@ -128,7 +128,7 @@ type finder struct {
 // at looks under the vertices of one level. Cells are the maximal free ones, in order;
 // they are handed down, not kept, so that they need no allocation.
 func (f *finder) at(w within, cells []int32) (Choice, bool) {
-	s := f.shape
+	s := f.layout
 	kind := 0
 	if w.exact {
 		kind = 1
@@ -153,17 +153,17 @@ func (f *finder) at(w within, cells []int32) (Choice, bool) {
 
 func (f *finder) gathered(v int32, cells []int32) Choice {
 	devices := f.pieces(v, cells)
-	return Choice{Devices: devices, Level: f.shape.Common(devices)}
+	return Choice{Devices: devices, Level: f.layout.Common(devices)}
 }
 
 // cell gives the free cell that is best cut, -1 if none holds the count.
 func (f *finder) cell(w within, cells []int32) int32 {
 	best, bestTurn := int32(-1), 0
 	for _, c := range cells {
-		if !f.shape.holds(c, f.count, w) {
+		if !f.layout.contains(c, f.count, w) {
 			continue
 		}
-		turn := f.turn(f.shape.vs[c].size())
+		turn := f.turn(f.layout.vs[c].size())
 		if best < 0 || turn < bestTurn || turn == bestTurn && f.before(c, best, w) {
 			best, bestTurn = c, turn
 		}
@@ -174,7 +174,7 @@ func (f *finder) cell(w within, cells []int32) int32 {
 // turn orders sizes of cells: the smallest that holds the count, then the preferred
 // ones, then by size.
 func (f *finder) turn(size int) int {
-	if size == int(f.shape.need[f.count]) {
+	if size == int(f.layout.need[f.count]) {
 		return 0
 	}
 	if i := slices.Index(f.preferred, size); i >= 0 {
@@ -188,7 +188,7 @@ func (f *finder) before(c, earlier int32, w within) bool {
 	if d := f.compareUse(c, earlier); d != 0 {
 		return d < 0
 	}
-	s := f.shape
+	s := f.layout
 	if s.edges == nil {
 		return false
 	}

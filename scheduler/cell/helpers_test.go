@@ -29,9 +29,9 @@ func of(level string, children ...Vertex) Vertex {
 
 func many(n int, v Vertex) []Vertex { return slices.Repeat([]Vertex{v}, n) }
 
-func shape(t testing.TB, root Vertex, links ...Link) *Shape {
+func layout(t testing.TB, root Vertex, links ...Link) *Layout {
 	t.Helper()
-	s, err := NewShape(levels, root, links)
+	s, err := NewLayout(levels, root, links)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func shape(t testing.TB, root Vertex, links ...Link) *Shape {
 
 func state(t testing.TB, root Vertex, links ...Link) *State {
 	t.Helper()
-	return NewState(shape(t, root, links...))
+	return NewState(layout(t, root, links...))
 }
 
 // freeCells gives the maximal free cells as lists of devices.
@@ -48,7 +48,7 @@ func freeCells(st *State) (cells [][]int) {
 	n := st.view(nil)
 	for _, c := range n.cells(nil) {
 		var devices []int
-		for d := st.shape.vs[c].lo; d < st.shape.vs[c].hi; d++ {
+		for d := st.layout.vs[c].lo; d < st.layout.vs[c].hi; d++ {
 			devices = append(devices, int(d))
 		}
 		cells = append(cells, devices)
@@ -69,7 +69,7 @@ func giveAll(st *State, devices ...int) {
 }
 
 // mustFind asks, checks that the answer is usable, and takes nothing.
-func mustFind(t testing.TB, st *State, a Ask) Choice {
+func mustFind(t testing.TB, st *State, a Request) Choice {
 	t.Helper()
 	c, found := st.Find(a)
 	if !found {

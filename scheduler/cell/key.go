@@ -13,7 +13,7 @@ const readableKey = 64
 
 // makeKey writes the tree with equal neighbours counted, as in
 // node(2*socket(2*pcie(2*gpu))), and then the links.
-func (s *Shape) makeKey() string {
+func (s *Layout) makeKey() string {
 	var b strings.Builder
 	b.WriteString(s.subtree(0, map[int32]string{}))
 	for d, edges := range s.edges {
@@ -31,7 +31,7 @@ func (s *Shape) makeKey() string {
 }
 
 // subtree writes one vertex and all below it, each class once.
-func (s *Shape) subtree(v int32, known map[int32]string) string {
+func (s *Layout) subtree(v int32, known map[int32]string) string {
 	class := s.vs[v].class
 	if text, found := known[class]; found {
 		return text

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-func (s *Shape) link(links []Link) error {
+func (s *Layout) link(links []Link) error {
 	if len(links) > MaxLinks {
 		return fmt.Errorf("%d links: state at most %d", len(links), MaxLinks)
 	}
@@ -38,7 +38,7 @@ func (s *Shape) link(links []Link) error {
 }
 
 // lanesAmong gives the lanes between these devices. They are in order.
-func (s *Shape) lanesAmong(devices []int) int {
+func (s *Layout) lanesAmong(devices []int) int {
 	sum := 0
 	if s.edges == nil {
 		return sum
@@ -58,7 +58,7 @@ func (s *Shape) lanesAmong(devices []int) int {
 }
 
 // maskLanes is lanesAmong for a word of devices.
-func (s *Shape) maskLanes(devices uint64) int {
+func (s *Layout) maskLanes(devices uint64) int {
 	sum := 0
 	if s.edges == nil {
 		return sum
@@ -82,7 +82,7 @@ const pickSteps = 1 << 19
 // many lanes join them with each other and with what was taken before. From each
 // cell in turn it grows a set by the cell with most lanes to it, and keeps the best
 // set. That is not always the best there is, but it is for rings, meshes and pairs.
-func (s *Shape) pickLinked(cells []int32, want int, before []int) []int32 {
+func (s *Layout) pickLinked(cells []int32, want int, before []int) []int32 {
 	if s.edges == nil || want == 0 || want >= len(cells) {
 		return cells[:min(want, len(cells))]
 	}
@@ -110,7 +110,7 @@ func (s *Shape) pickLinked(cells []int32, want int, before []int) []int32 {
 
 // grower grows sets of cells along links.
 type grower struct {
-	s      *Shape
+	s      *Layout
 	cells  []int32
 	of     []int32 // device to cell, -1: none of ours
 	base   []int   // lanes of each cell in itself and to what was taken before
@@ -119,7 +119,7 @@ type grower struct {
 	picked []int32 // places in cells
 }
 
-func newGrower(s *Shape, cells []int32, before []int) *grower {
+func newGrower(s *Layout, cells []int32, before []int) *grower {
 	g := &grower{
 		s: s, cells: cells, of: make([]int32, s.Devices()), base: make([]int, len(cells)),
 		gain: make([]int, len(cells)), in: make([]bool, len(cells)),

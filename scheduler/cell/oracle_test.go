@@ -177,7 +177,7 @@ func (o *oracle) cut(v, k int, level string, exact bool) (best []int) {
 }
 
 // find is Find for whole devices.
-func (o *oracle) find(a Ask) (Choice, bool) {
+func (o *oracle) find(a Request) (Choice, bool) {
 	free := o.free(a.Allowed)
 	occurs := func(level string) bool {
 		return slices.ContainsFunc(o.vs, func(v place) bool { return v.level == level })
@@ -200,7 +200,7 @@ func (o *oracle) find(a Ask) (Choice, bool) {
 	return Choice{}, false
 }
 
-func (o *oracle) findUnder(a Ask, free []bool, level string, exact bool) (Choice, bool) {
+func (o *oracle) findUnder(a Request, free []bool, level string, exact bool) (Choice, bool) {
 	need := len(o.taken)
 	for _, v := range o.vs {
 		if n := len(v.devices); n >= a.Count {
@@ -245,7 +245,7 @@ func (o *oracle) findUnder(a Ask, free []bool, level string, exact bool) (Choice
 
 // pieces gives what is taken when no cell holds the count. Of linked devices it
 // says only the sizes of the cells right: see checkChoice.
-func (o *oracle) pieces(a Ask, free []bool, level string, exact, small bool) (Choice, bool) {
+func (o *oracle) pieces(a Request, free []bool, level string, exact, small bool) (Choice, bool) {
 	var from []int
 	for v, at := range o.vs {
 		if small && slices.ContainsFunc(o.vs, func(c place) bool { // a free cell under v, or v under one, that holds all
@@ -290,7 +290,7 @@ func (o *oracle) pieces(a Ask, free []bool, level string, exact, small bool) (Ch
 }
 
 // share gives which device gets a share, -1 if none that is in part taken can.
-func (o *oracle) share(a Ask) int {
+func (o *oracle) share(a Request) int {
 	free := o.free(a.Allowed)
 	leaf := func(d int) int {
 		return slices.IndexFunc(o.vs, func(v place) bool { return slices.Equal(v.devices, []int{d}) })

@@ -11,7 +11,7 @@ import (
 // none has; of those without a free cell that holds the count, if cells are given.
 // Among them: the one with fewest left over, then the most used, then the first.
 func (f *finder) lowest(w within, cells []int32) int32 {
-	s, best, bestFree := f.shape, int32(-1), 0
+	s, best, bestFree := f.layout, int32(-1), 0
 	for v := int32(0); v < int32(len(s.vs)); v++ {
 		at := &s.vs[v]
 		free := f.freeIn(v)
@@ -29,7 +29,7 @@ func (f *finder) lowest(w within, cells []int32) int32 {
 		) >= 0 {
 			continue
 		}
-		if f.holdsOne(v, cells) {
+		if f.containsOne(v, cells) {
 			continue
 		}
 		best, bestFree = v, free
@@ -37,11 +37,11 @@ func (f *finder) lowest(w within, cells []int32) int32 {
 	return best
 }
 
-// holdsOne says whether v lies in one of the cells, or one that holds the count in v.
-func (f *finder) holdsOne(v int32, cells []int32) bool {
-	at := &f.shape.vs[v]
+// containsOne says whether v lies in one of the cells, or one that holds the count in v.
+func (f *finder) containsOne(v int32, cells []int32) bool {
+	at := &f.layout.vs[v]
 	return slices.ContainsFunc(cells, func(c int32) bool {
-		cell := &f.shape.vs[c]
+		cell := &f.layout.vs[c]
 		return cell.lo < at.hi && at.lo < cell.hi && cell.size() >= f.count
 	})
 }
@@ -50,7 +50,7 @@ func (f *finder) holdsOne(v int32, cells []int32) bool {
 // ones, the largest that fit first, and at the end a part of the smallest one left if
 // that must be. Among equal cells: linked ones, then as in before.
 func (f *finder) pieces(v int32, free []int32) []int {
-	s := f.shape
+	s := f.layout
 	from, _ := slices.BinarySearch(free, v)
 	to, _ := slices.BinarySearch(free, s.vs[v].end)
 	cells := slices.Clone(free[from:to])

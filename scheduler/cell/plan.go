@@ -37,7 +37,7 @@ func members(devices uint64) iter.Seq[int] {
 // of a cut. More of the largest size is better, then more of the next one.
 type rest [wordDevices + 1]uint8
 
-func (s *Shape) restOf(v int32, taken uint64) (r rest) {
+func (s *Layout) restOf(v int32, taken uint64) (r rest) {
 	end := s.vs[v].end
 	for v < end {
 		if s.mask[v]&taken == 0 {
@@ -58,7 +58,7 @@ type cut struct {
 	lanes int
 }
 
-func (s *Shape) cutOf(v int32, taken uint64) cut {
+func (s *Layout) cutOf(v int32, taken uint64) cut {
 	low := s.leaf[bits.TrailingZeros64(taken)]
 	for s.mask[low]&taken != taken {
 		low = s.vs[low].parent
@@ -90,7 +90,7 @@ func (c *cut) better(o *cut) bool {
 
 // makePlan makes all cuts of all vertices. The rows of a vertex are one for each
 // level up to its own, twice; each has its size in words.
-func (s *Shape) makePlan() {
+func (s *Layout) makePlan() {
 	s.mask = make([]uint64, len(s.vs))
 	words := 0
 	for i := range s.vs {
@@ -114,7 +114,7 @@ func (s *Shape) makePlan() {
 }
 
 // row gives the cuts of v: row[k-1] is what k devices take, 0 if that cannot be.
-func (s *Shape) row(v int32, w within) []uint64 {
+func (s *Layout) row(v int32, w within) []uint64 {
 	at := &s.vs[v]
 	n := 2 * int(at.level) // at its own level and above, a vertex sets no limit
 	if w.level < int(at.level) {
@@ -127,11 +127,11 @@ func (s *Shape) row(v int32, w within) []uint64 {
 	return s.plan[from : from+at.size()]
 }
 
-func (s *Shape) freely(v int32) []uint64 {
+func (s *Layout) freely(v int32) []uint64 {
 	return s.row(v, within{level: int(s.vs[v].level)})
 }
 
-func (s *Shape) planByTrying(v int32) {
+func (s *Layout) planByTrying(v int32) {
 	size, lo := s.vs[v].size(), s.vs[v].lo
 	var best [tryAll + 1]cut
 	for set := uint64(1); set < 1<<size; set++ {
@@ -146,7 +146,7 @@ func (s *Shape) planByTrying(v int32) {
 	}
 }
 
-func (s *Shape) planByCarving(v int32) {
+func (s *Layout) planByCarving(v int32) {
 	row := s.freely(v)
 	var devices []int
 	for k := range row {
@@ -159,7 +159,7 @@ func (s *Shape) planByCarving(v int32) {
 
 // planWithin plans the cuts of a vertex that lies above a level: under which of the
 // vertices of that level the devices are best taken.
-func (s *Shape) planWithin(v int32, w within) {
+func (s *Layout) planWithin(v int32, w within) {
 	row := s.row(v, w)
 	for k := range row {
 		var best cut
@@ -176,15 +176,15 @@ func (s *Shape) planWithin(v int32, w within) {
 }
 
 // topsIn gives where a level cuts the tree below v.
-func (s *Shape) topsIn(v int32, w within) []int32 {
+func (s *Layout) topsIn(v int32, w within) []int32 {
 	all := s.tops[w.level].vs
 	from, _ := slices.BinarySearch(all, v)
 	to, _ := slices.BinarySearch(all, s.vs[v].end)
 	return all[from:to]
 }
 
-// holds says whether k devices can be cut from a wholly free v.
-func (s *Shape) holds(v int32, k int, w within) bool {
+// contains says whether k devices can be cut from a wholly free v.
+func (s *Layout) contains(v int32, k int, w within) bool {
 	at := &s.vs[v]
 	switch {
 	case at.size() < k:
@@ -198,7 +198,7 @@ func (s *Shape) holds(v int32, k int, w within) bool {
 }
 
 // take appends the k devices that are cut from a wholly free v, in order.
-func (s *Shape) take(v int32, k int, w within, devices []int) []int {
+func (s *Layout) take(v int32, k int, w within, devices []int) []int {
 	if s.inWord() {
 		for set := s.row(v, w)[k-1]; set != 0; set &= set - 1 {
 			devices = append(devices, bits.TrailingZeros64(set))

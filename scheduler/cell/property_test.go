@@ -63,8 +63,8 @@ func drawLinks(t *rapid.T, n int) (links []Link) {
 	return links
 }
 
-func drawAsk(t *rapid.T, n int) Ask {
-	a := Ask{
+func drawRequest(t *rapid.T, n int) Request {
+	a := Request{
 		Count:     rapid.IntRange(1, n).Draw(t, "count"),
 		Level:     rapid.SampledFrom([]string{"", "", "", "rack", "mig", "gpu", "nvlink", "pcie", "socket", "node"}).Draw(t, "level"),
 		Required:  rapid.Bool().Draw(t, "required"),
@@ -80,20 +80,20 @@ func drawAsk(t *rapid.T, n int) Ask {
 
 // machine is one State beside its oracle.
 type machine struct {
-	st    *State
-	o     *oracle
-	links bool
-	held  [][2]int // device, share
+	st       *State
+	o        *oracle
+	links    bool
+	reserved [][2]int // device, share
 }
 
 func (m *machine) take(device, share int) {
 	m.st.Take(device, share)
 	m.o.taken[device] += share
-	m.held = append(m.held, [2]int{device, share})
+	m.reserved = append(m.reserved, [2]int{device, share})
 }
 
 func (m *machine) step(t *rapid.T) {
-	n := m.st.Shape().Devices()
+	n := m.st.Layout().Devices()
 	switch rapid.IntRange(0, 9).Draw(t, "step") {
 	case 0:
 		d, ok := rapid.IntRange(0, n-1).Draw(t, "device"), rapid.IntRange(0, 2).Draw(t, "ok") > 0
@@ -102,20 +102,20 @@ func (m *machine) step(t *rapid.T) {
 	case 1: // somebody took it without asking
 		m.take(rapid.IntRange(0, n-1).Draw(t, "device"), rapid.IntRange(1, Whole).Draw(t, "share"))
 	case 2, 3, 4:
-		if len(m.held) > 0 {
-			i := rapid.IntRange(0, len(m.held)-1).Draw(t, "held")
-			m.st.Give(m.held[i][0], m.held[i][1])
-			m.o.taken[m.held[i][0]] -= m.held[i][1]
-			m.held = slices.Delete(m.held, i, i+1)
+		if len(m.reserved) > 0 {
+			i := rapid.IntRange(0, len(m.reserved)-1).Draw(t, "held")
+			m.st.Give(m.reserved[i][0], m.reserved[i][1])
+			m.o.taken[m.reserved[i][0]] -= m.reserved[i][1]
+			m.reserved = slices.Delete(m.reserved, i, i+1)
 		}
 	case 5:
-		m.findShare(t, drawAsk(t, n))
+		m.findShare(t, drawRequest(t, n))
 	default:
-		m.find(t, drawAsk(t, n))
+		m.find(t, drawRequest(t, n))
 	}
 }
 
-func (m *machine) find(t *rapid.T, a Ask) {
+func (m *machine) find(t *rapid.T, a Request) {
 	got, found := m.st.Find(a)
 	want, wanted := m.o.find(a)
 	if found != wanted {
@@ -125,7 +125,7 @@ func (m *machine) find(t *rapid.T, a Ask) {
 		return
 	}
 	if err := m.differ(a, got, want); err != nil {
-		t.Fatalf("%s: %+v: got %v, want %v: %v", m.st.Shape().Key(), a, got, want, err)
+		t.Fatalf("%s: %+v: got %v, want %v: %v", m.st.Layout().Key(), a, got, want, err)
 	}
 	for _, d := range got.Devices {
 		m.take(d, Whole)
@@ -134,8 +134,8 @@ func (m *machine) find(t *rapid.T, a Ask) {
 
 // differ says in what a choice differs from the oracle's. Where several cells are
 // taken and some are linked, and in large trees, only what is left must agree.
-func (m *machine) differ(a Ask, got, want Choice) error {
-	if m.st.Shape().inWord() && (want.Cell > 0 || !m.links) {
+func (m *machine) differ(a Request, got, want Choice) error {
+	if m.st.Layout().inWord() && (want.Cell > 0 || !m.links) {
 		if !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("another choice")
 		}
@@ -167,7 +167,7 @@ func (m *machine) cuts(free []bool, c Choice) (cuts [][]int) {
 		case len(taken) == 0:
 		case c.Cell > 0:
 			left := m.o.left(v, taken)
-			if !m.st.Shape().inWord() && len(left) > 0 {
+			if !m.st.Layout().inWord() && len(left) > 0 {
 				left = left[:1] // the rule sees to the largest first, and may miss others
 			}
 			cuts = append(cuts, left)
@@ -180,7 +180,7 @@ func (m *machine) cuts(free []bool, c Choice) (cuts [][]int) {
 	return cuts
 }
 
-func (m *machine) findShare(t *rapid.T, a Ask) {
+func (m *machine) findShare(t *rapid.T, a Request) {
 	a.Count, a.Share = 1, rapid.IntRange(1, Whole-1).Draw(t, "share")
 	got, found := m.st.Find(a)
 	if d := m.o.share(a); d >= 0 {
@@ -193,7 +193,7 @@ func (m *machine) findShare(t *rapid.T, a Ask) {
 			t.Fatalf("%+v: got %v, want %v", a, got, want)
 		}
 		if err := m.differ(a, got, want); found && err != nil {
-			t.Fatalf("%s: %+v: got %v, want %v: %v", m.st.Shape().Key(), a, got, want, err)
+			t.Fatalf("%s: %+v: got %v, want %v: %v", m.st.Layout().Key(), a, got, want, err)
 		}
 	}
 	if found {
@@ -242,16 +242,16 @@ func (m *machine) agree(t *rapid.T) {
 
 // whole says what must be when everything is given back and healthy.
 func (m *machine) whole(t *rapid.T) {
-	for _, h := range rapid.Permutation(m.held).Draw(t, "order") {
+	for _, h := range rapid.Permutation(m.reserved).Draw(t, "order") {
 		m.st.Give(h[0], h[1])
 	}
-	for d := range m.st.Shape().Devices() {
+	for d := range m.st.Layout().Devices() {
 		m.st.SetHealthy(d, true)
 	}
-	if cells := freeCells(m.st); len(cells) != 1 || len(cells[0]) != m.st.Shape().Devices() {
+	if cells := freeCells(m.st); len(cells) != 1 || len(cells[0]) != m.st.Layout().Devices() {
 		t.Fatalf("after all releases: cells %v", cells)
 	}
-	if !m.st.Equal(NewState(m.st.Shape())) {
+	if !m.st.Equal(NewState(m.st.Layout())) {
 		t.Fatal("after all releases the State is not as at first")
 	}
 }
@@ -263,7 +263,7 @@ func TestAgainstOracle(t *testing.T) {
 	check := func(t *rapid.T) {
 		root := drawTree(t, 9)
 		links := drawLinks(t, devicesOf(root))
-		s, err := NewShape(levels, root, links)
+		s, err := NewLayout(levels, root, links)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestAgainstOracle(t *testing.T) {
 }
 
 // widened gives the Shape as if it had more devices than a word has.
-func widened(s *Shape) *Shape {
+func widened(s *Layout) *Layout {
 	w := *s
 	w.mask, w.plan = nil, nil
 	return &w
@@ -295,7 +295,7 @@ func widened(s *Shape) *Shape {
 func TestWideAgainstOracle(t *testing.T) {
 	check := func(t *rapid.T) {
 		root := drawTree(t, 9)
-		s, err := NewShape(levels, root, nil)
+		s, err := NewLayout(levels, root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,16 +314,16 @@ func TestWideAgainstOracle(t *testing.T) {
 // On even trees, which is what machines are, the rule is as good as trying.
 func TestRuleAgainstTrying(t *testing.T) {
 	for _, counts := range [][]int{{8}, {2, 4}, {4, 2}, {2, 2, 2}, {3, 3}, {2, 3, 2}, {12}, {2, 5}, {2, 1, 4}} {
-		s := shape(t, even(counts, "node", "socket", "pcie", "gpu"))
+		s := layout(t, even(counts, "node", "socket", "pcie", "gpu"))
 		w := widened(s)
 		for v := range int32(len(s.vs)) {
 			for k := 1; k <= s.vs[v].size(); k++ {
 				for level := range s.levels {
 					lim := within{level: level}
-					if s.holds(v, k, lim) != w.holds(v, k, lim) {
+					if s.contains(v, k, lim) != w.contains(v, k, lim) {
 						t.Fatalf("%s: vertex %d, %d devices: one holds them, one does not", s.Key(), v, k)
 					}
-					if !s.holds(v, k, lim) {
+					if !s.contains(v, k, lim) {
 						continue
 					}
 					tried, ruled := s.take(v, k, lim, nil), w.take(v, k, lim, nil)
@@ -350,20 +350,20 @@ func TestManySteps(t *testing.T) {
 	for i, root := range roots {
 		r := rand.New(rand.NewPCG(7, uint64(i)))
 		st := state(t, root, Link{0, 3, 2}, Link{2, 3, 1}, Link{5, 7, 4})
-		n := st.Shape().Devices()
-		var held []Choice
+		n := st.Layout().Devices()
+		var reserved []Choice
 		for step := range steps[i] {
-			if r.IntN(2) == 0 && len(held) > 0 {
-				i := r.IntN(len(held))
-				giveAll(st, held[i].Devices...)
-				held = slices.Delete(held, i, i+1)
+			if r.IntN(2) == 0 && len(reserved) > 0 {
+				i := r.IntN(len(reserved))
+				giveAll(st, reserved[i].Devices...)
+				reserved = slices.Delete(reserved, i, i+1)
 			} else {
-				a := Ask{Count: 1 + r.IntN(min(n, 1+r.IntN(n))), Level: levels[r.IntN(len(levels))], Required: r.IntN(4) == 0, Gather: i%2 == 0}
+				a := Request{Count: 1 + r.IntN(min(n, 1+r.IntN(n))), Level: levels[r.IntN(len(levels))], Required: r.IntN(4) == 0, Gather: i%2 == 0}
 				c, found := st.Find(a)
 				checkChoice(t, st, a, c, found)
 				takeAll(st, c.Devices...)
 				if found {
-					held = append(held, c)
+					reserved = append(reserved, c)
 				}
 			}
 			if d := r.IntN(n); step%7 == 0 {
@@ -373,22 +373,22 @@ func TestManySteps(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
-		for _, c := range held {
+		r.Shuffle(len(reserved), func(i, j int) { reserved[i], reserved[j] = reserved[j], reserved[i] })
+		for _, c := range reserved {
 			giveAll(st, c.Devices...)
 		}
 		for d := range n {
 			st.SetHealthy(d, true)
 		}
 		equal(t, "cells at the end", len(freeCells(st)), 1)
-		equal(t, "as at first", st.Equal(NewState(st.Shape())), true)
+		equal(t, "as at first", st.Equal(NewState(st.Layout())), true)
 	}
 }
 
 // checkChoice says what must hold of every answer.
-func checkChoice(t *testing.T, st *State, a Ask, c Choice, found bool) {
+func checkChoice(t *testing.T, st *State, a Request, c Choice, found bool) {
 	t.Helper()
-	s := st.Shape()
+	s := st.Layout()
 	if !found {
 		if st.Free() >= a.Count && !a.Required {
 			t.Fatalf("%+v: nothing found, with %d free", a, st.Free())

@@ -33,7 +33,7 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got strings.Builder
-			r := &runner{taken: map[string]Ask{}, choice: map[string]Choice{}}
+			r := &runner{taken: map[string]Request{}, choice: map[string]Choice{}}
 			for line := range strings.Lines(string(data)) {
 				if strings.HasPrefix(line, "  ") {
 					continue
@@ -56,7 +56,7 @@ func TestScenarios(t *testing.T) {
 
 type runner struct {
 	st     *State
-	taken  map[string]Ask
+	taken  map[string]Request
 	choice map[string]Choice
 }
 
@@ -147,7 +147,7 @@ func parseTree(t *testing.T, text string) (list []Vertex, rest string) {
 
 func (r *runner) find(t *testing.T, words []string) string {
 	t.Helper()
-	a, name := Ask{Count: number(t, words[0])}, ""
+	a, name := Request{Count: number(t, words[0])}, ""
 	for _, word := range words[1:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {

@@ -20,7 +20,7 @@ const (
 
 // Vertex is one place in a tree of devices. Without children it is a device.
 type Vertex struct {
-	Level    string   // one of the levels given to [NewShape]
+	Level    string   // one of the levels given to [NewLayout]
 	Children []Vertex // each of a strictly lower level
 }
 
@@ -30,11 +30,11 @@ type Link struct {
 	Lanes int // how many lanes: 1 to MaxLanes
 }
 
-// Shape is a tree of devices: its levels, who hangs under whom, and direct links.
+// Layout is a tree of devices: its levels, who hangs under whom, and direct links.
 // It never changes, and any number of nodes and goroutines share one. Its devices
 // are numbered from 0 in the order in which a walk, parents before children, meets
 // them. It knows no names: the caller keeps those.
-type Shape struct {
+type Layout struct {
 	levels []string
 	vs     []vertex // parents before children, children in order
 	leaf   []int32  // the vertex of each device
@@ -73,16 +73,16 @@ type topSet struct {
 
 type edge struct{ to, lanes int32 }
 
-// NewShape makes a Shape. Levels are all levels that may occur, lowest first. It
+// NewLayout makes a Shape. Levels are all levels that may occur, lowest first. It
 // refuses a level that is not among them or not below its parent's, a level named
 // twice, more than [MaxDevices], [MaxLevels] or [MaxLinks], and a link whose ends
 // are not two devices of the tree. A link stated twice counts once, with its most
 // lanes.
-func NewShape(levels []string, root Vertex, links []Link) (*Shape, error) {
+func NewLayout(levels []string, root Vertex, links []Link) (*Layout, error) {
 	if len(levels) > MaxLevels {
 		return nil, fmt.Errorf("shape: %d levels: name at most %d", len(levels), MaxLevels)
 	}
-	b := builder{order: make(map[string]int, len(levels)), shape: &Shape{}, classes: map[string]int32{}}
+	b := builder{order: make(map[string]int, len(levels)), layout: &Layout{}, classes: map[string]int32{}}
 	for i, name := range levels {
 		if _, twice := b.order[name]; twice || name == "" {
 			return nil, fmt.Errorf("shape: level %q: name each level once, and not \"\"", name)
@@ -93,7 +93,7 @@ func NewShape(levels []string, root Vertex, links []Link) (*Shape, error) {
 		return nil, fmt.Errorf("shape: %w", err)
 	}
 	b.nameLevels(levels)
-	s := b.shape
+	s := b.layout
 	if err := s.link(links); err != nil {
 		return nil, fmt.Errorf("shape: %w", err)
 	}
@@ -110,7 +110,7 @@ func NewShape(levels []string, root Vertex, links []Link) (*Shape, error) {
 
 // builder holds what is needed only while a Shape is made.
 type builder struct {
-	shape   *Shape
+	layout  *Layout
 	order   map[string]int // of all level names
 	classes map[string]int32
 }
@@ -125,7 +125,7 @@ func (b *builder) grow(in *Vertex, parent int32, below int) error {
 	case level >= below:
 		return fmt.Errorf("level %q: it must lie below its parent's level", in.Level)
 	}
-	s := b.shape
+	s := b.layout
 	at := int32(len(s.vs))
 	s.vs = append(s.vs, vertex{lo: int32(len(s.leaf)), parent: parent, level: uint8(level)})
 	if len(in.Children) == 0 {
@@ -146,7 +146,7 @@ func (b *builder) grow(in *Vertex, parent int32, below int) error {
 // nameLevels keeps the levels that occur and numbers them anew; it also finds what
 // each vertex has above it.
 func (b *builder) nameLevels(levels []string) {
-	s := b.shape
+	s := b.layout
 	occurs := make([]bool, len(levels))
 	for i := range s.vs {
 		occurs[s.vs[i].level] = true
@@ -176,7 +176,7 @@ func (b *builder) nameLevels(levels []string) {
 // classify gives subtrees of equal structure the same class. Children come before
 // their parents here.
 func (b *builder) classify() {
-	s := b.shape
+	s := b.layout
 	var id []byte
 	for i := len(s.vs) - 1; i >= 0; i-- {
 		v := &s.vs[i]
@@ -194,7 +194,7 @@ func (b *builder) classify() {
 	}
 }
 
-func (s *Shape) cutByLevel() {
+func (s *Layout) cutByLevel() {
 	s.tops = make([]topSet, len(s.levels))
 	for i := range s.vs {
 		v := &s.vs[i]
@@ -212,7 +212,7 @@ func (s *Shape) cutByLevel() {
 	}
 }
 
-func (s *Shape) needs() {
+func (s *Layout) needs() {
 	s.need = make([]int32, s.Devices()+1)
 	for i := range s.vs {
 		size := s.vs[i].hi - s.vs[i].lo
@@ -226,21 +226,21 @@ func (s *Shape) needs() {
 }
 
 // inWord says whether States of this Shape are words, and its cuts are planned.
-func (s *Shape) inWord() bool { return s.mask != nil }
+func (s *Layout) inWord() bool { return s.mask != nil }
 
 // Devices is how many devices there are.
-func (s *Shape) Devices() int { return len(s.leaf) }
+func (s *Layout) Devices() int { return len(s.leaf) }
 
 // Levels gives the levels that occur, lowest first.
-func (s *Shape) Levels() []string { return slices.Clone(s.levels) }
+func (s *Layout) Levels() []string { return slices.Clone(s.levels) }
 
 // Key is equal for Shapes of equal structure (levels that occur, who hangs under
 // whom, links) and, but for chance in 2^128, for no others. It is short.
-func (s *Shape) Key() string { return s.key }
+func (s *Layout) Key() string { return s.key }
 
 // Common gives the level of the lowest vertex that holds all these devices; of one
 // device, its own level. It is "" for none, and for a device that is not there.
-func (s *Shape) Common(devices []int) string {
+func (s *Layout) Common(devices []int) string {
 	if len(devices) == 0 {
 		return ""
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func TestNewShapeRefuses(t *testing.T) {
+func TestNewLayoutRefuses(t *testing.T) {
 	f := func(name string, levels []string, root Vertex, links []Link, want string) {
 		t.Helper()
-		_, err := NewShape(levels, root, links)
+		_, err := NewLayout(levels, root, links)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q in it", name, err, want)
 		}
@@ -32,8 +32,8 @@ func TestNewShapeRefuses(t *testing.T) {
 	f("a link with too many", levels, two, []Link{{0, 1, MaxLanes + 1}}, "link 0-1: 65537 lanes")
 }
 
-func TestShape(t *testing.T) {
-	s := shape(t, of("node", even([]int{7}, "gpu", "mig"), of("socket", of("gpu"))))
+func TestLayout(t *testing.T) {
+	s := layout(t, of("node", even([]int{7}, "gpu", "mig"), of("socket", of("gpu"))))
 	equal(t, "devices", s.Devices(), 8)
 	equal(t, "levels", s.Levels(), []string{"mig", "gpu", "socket", "node"})
 	equal(t, "key", s.Key(), "node(gpu(7*mig),socket(gpu))")
@@ -46,7 +46,7 @@ func TestShape(t *testing.T) {
 	} {
 		equal(t, "common", s.Common(c.devices), c.want)
 	}
-	big := shape(t, of("node", many(MaxDevices, of("gpu"))...))
+	big := layout(t, of("node", many(MaxDevices, of("gpu"))...))
 	equal(t, "the most devices", big.Devices(), MaxDevices)
 	equal(t, "its key", big.Key(), "node(4096*gpu)")
 	equal(t, "its cells", NewState(big).CellsBySize(), [5]int{0, 0, 0, 0, 1})
@@ -76,7 +76,7 @@ func TestKeyTellsStructuresApart(t *testing.T) {
 		{levels, eight(), []Link{{0, 1, 1}, {2, 3, 1}, {4, 5, 1}, {6, 7, 1}, {0, 3, 1}, {4, 7, 1}}},
 		{levels, eight(), []Link{{0, 1, 1}, {2, 3, 1}, {4, 5, 1}, {6, 7, 1}, {0, 3, 1}, {4, 6, 1}}},
 	} {
-		made, err := NewShape(s.levels, s.root, s.links)
+		made, err := NewLayout(s.levels, s.root, s.links)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,24 +89,24 @@ func TestKeyTellsStructuresApart(t *testing.T) {
 		seen[made.Key()] = i
 	}
 	// Order and direction of links, repeated ones, and levels that do not occur say nothing.
-	a := shape(t, eight(), Link{0, 1, 2}, Link{4, 2, 1})
-	b, err := NewShape([]string{"gpu", "pcie", "socket", "node", "rack"}, eight(), []Link{{2, 4, 1}, {1, 0, 2}, {0, 1, 1}})
+	a := layout(t, eight(), Link{0, 1, 2}, Link{4, 2, 1})
+	b, err := NewLayout([]string{"gpu", "pcie", "socket", "node", "rack"}, eight(), []Link{{2, 4, 1}, {1, 0, 2}, {0, 1, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "key", a.Key(), b.Key())
 	equal(t, "States of one key", NewState(a).Equal(NewState(b)), true)
-	equal(t, "States of two keys", NewState(a).Equal(NewState(shape(t, eight()))), false)
+	equal(t, "States of two keys", NewState(a).Equal(NewState(layout(t, eight()))), false)
 }
 
 // A mix of many different parts has a key of bounded length, and different ones two.
 func TestLongKeys(t *testing.T) {
-	mix := func(last int) *Shape {
+	mix := func(last int) *Layout {
 		var parts []Vertex
 		for n := range 20 {
 			parts = append(parts, of("socket", even([]int{n + 1}, "pcie", "gpu"), even([]int{last + 1, n + 1}, "pcie", "gpu", "mig")))
 		}
-		return shape(t, of("node", parts...))
+		return layout(t, of("node", parts...))
 	}
 	a, b := mix(1), mix(2)
 	equal(t, "length", len(a.Key()), 33)
@@ -148,17 +148,17 @@ func decode(data []byte) (root Vertex, links []Link) {
 	return root, links
 }
 
-func FuzzNewShape(f *testing.F) {
+func FuzzNewLayout(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{5 + 21, 4 + 35, 1, 1, 4 + 35, 1, 1})
 	f.Add([]byte{37, 36, 33, 1, 1, 33, 0, 0, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root, links := decode(data)
-		s, err := NewShape(levels, root, links)
+		s, err := NewLayout(levels, root, links)
 		if err != nil {
 			return
 		}
-		again, err := NewShape(levels, root, links)
+		again, err := NewLayout(levels, root, links)
 		if err != nil || again.Key() != s.Key() {
 			t.Fatalf("the same again: %v, key %s and %s", err, again.Key(), s.Key())
 		}
@@ -166,7 +166,7 @@ func FuzzNewShape(f *testing.F) {
 		for _, st := range []*State{NewState(s), NewState(widened(s))} {
 			for count := 1; count <= n; count += 1 + count/2 {
 				for _, level := range append(s.Levels(), "") {
-					a := Ask{Count: count, Level: level}
+					a := Request{Count: count, Level: level}
 					c, found := st.Find(a)
 					checkChoice(t, st, a, c, found)
 				}
@@ -180,7 +180,7 @@ func FuzzNewShape(f *testing.F) {
 			for d := range n {
 				st.Give(d, 1+d*300)
 			}
-			equal(t, "as at first", st.Equal(NewState(st.Shape())), true)
+			equal(t, "as at first", st.Equal(NewState(st.Layout())), true)
 		}
 	})
 }

@@ -16,7 +16,7 @@ const inlineDevices = 16
 // Copy it with Clone, not by assignment. It takes no lock: one goroutine changes it,
 // or many read it.
 type State struct {
-	shape   *Shape
+	layout  *Layout
 	free    uint64 // healthy devices that nobody holds; only with at most wordDevices
 	sick    uint64 // only with at most wordDevices
 	partial int    // healthy devices of which a part is taken
@@ -32,8 +32,8 @@ type wide struct {
 }
 
 // NewState gives a State in which all is healthy and free.
-func NewState(s *Shape) *State {
-	st := &State{shape: s}
+func NewState(s *Layout) *State {
+	st := &State{layout: s}
 	if s.Devices() > inlineDevices {
 		st.many = make([]int32, s.Devices())
 	}
@@ -60,14 +60,14 @@ func (st *State) Clone() *State {
 	return &c
 }
 
-// Shape gives the tree that this is a State of.
-func (st *State) Shape() *Shape { return st.shape }
+// Layout gives the tree that this is a State of.
+func (st *State) Layout() *Layout { return st.layout }
 
 func (st *State) taken() []int32 {
 	if st.many != nil {
 		return st.many
 	}
-	return st.few[:len(st.shape.leaf)]
+	return st.few[:len(st.layout.leaf)]
 }
 
 func (st *State) isSick(device int) bool {
@@ -80,16 +80,16 @@ func (st *State) isSick(device int) bool {
 // SetHealthy says whether a device may be used. What is taken of it stays taken.
 // A device that is not there is left alone, here and in all that follows.
 func (st *State) SetHealthy(device int, ok bool) {
-	if uint(device) >= uint(len(st.shape.leaf)) || st.isSick(device) == !ok {
+	if uint(device) >= uint(len(st.layout.leaf)) || st.isSick(device) == !ok {
 		return
 	}
-	held := st.taken()[device]
+	reserved := st.taken()[device]
 	if ok {
 		st.mark(device, false)
-		st.count(device, held, 1)
+		st.count(device, reserved, 1)
 		return
 	}
-	st.count(device, held, -1)
+	st.count(device, reserved, -1)
 	st.mark(device, true)
 }
 
@@ -120,27 +120,27 @@ func part(share int) int32 {
 }
 
 func (st *State) add(device int, by int32) {
-	if uint(device) >= uint(len(st.shape.leaf)) {
+	if uint(device) >= uint(len(st.layout.leaf)) {
 		return
 	}
-	held := &st.taken()[device]
-	was := *held
-	*held += by
+	reserved := &st.taken()[device]
+	was := *reserved
+	*reserved += by
 	if !st.isSick(device) {
 		st.count(device, was, -1)
-		st.count(device, *held, 1)
+		st.count(device, *reserved, 1)
 	}
 }
 
 // count enters a healthy device, of which so much is held, in the sums (by = 1) or
 // leaves it out of them (by = -1).
-func (st *State) count(device int, held int32, by int) {
+func (st *State) count(device int, reserved int32, by int) {
 	switch {
-	case held >= Whole:
-	case held > 0:
+	case reserved >= Whole:
+	case reserved > 0:
 		st.partial += by
 	case st.wide != nil:
-		for v := st.shape.leaf[device]; v >= 0; v = st.shape.vs[v].parent {
+		for v := st.layout.leaf[device]; v >= 0; v = st.layout.vs[v].parent {
 			st.wide.free[v] += int32(by)
 		}
 	case by > 0:
@@ -153,7 +153,7 @@ func (st *State) count(device int, held int32, by int) {
 // FreeShare is what of a device is not taken, in thousandths: 1000 is all of it, 0
 // or less is none. Of a device that is not healthy it is 0.
 func (st *State) FreeShare(device int) int {
-	if uint(device) >= uint(len(st.shape.leaf)) || st.isSick(device) {
+	if uint(device) >= uint(len(st.layout.leaf)) || st.isSick(device) {
 		return 0
 	}
 	return Whole - int(st.taken()[device])
@@ -174,9 +174,9 @@ func (st *State) MaxPartial() int {
 		return 0
 	}
 	most := 0
-	for d, held := range st.taken() {
-		if held > 0 && Whole-int(held) > most && !st.isSick(d) {
-			most = Whole - int(held)
+	for d, reserved := range st.taken() {
+		if reserved > 0 && Whole-int(reserved) > most && !st.isSick(d) {
+			most = Whole - int(reserved)
 		}
 	}
 	return most
@@ -184,7 +184,7 @@ func (st *State) MaxPartial() int {
 
 // Equal says whether two States have equal trees and agree about every device.
 func (st *State) Equal(o *State) bool {
-	if st.shape != o.shape && st.shape.key != o.shape.key || !slices.Equal(st.taken(), o.taken()) {
+	if st.layout != o.layout && st.layout.key != o.layout.key || !slices.Equal(st.taken(), o.taken()) {
 		return false
 	}
 	if st.wide != nil {
@@ -197,14 +197,14 @@ func (st *State) Equal(o *State) bool {
 // cells are disjoint and hold every free device. It costs as much as the tree is
 // large.
 func (st *State) Check() error {
-	s := st.shape
+	s := st.layout
 	free, partial := make([]int, len(s.vs)), 0
-	for d, held := range st.taken() {
+	for d, reserved := range st.taken() {
 		switch {
-		case held < 0:
-			return fmt.Errorf("device %d: %d more was given than taken", d, -held)
-		case st.isSick(d) || held >= Whole:
-		case held > 0:
+		case reserved < 0:
+			return fmt.Errorf("device %d: %d more was given than taken", d, -reserved)
+		case st.isSick(d) || reserved >= Whole:
+		case reserved > 0:
 			partial++
 		default:
 			for v := s.leaf[d]; v >= 0; v = s.vs[v].parent {

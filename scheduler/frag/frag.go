@@ -10,7 +10,7 @@ import (
 const Whole = 1000
 
 // Ask is what one typical instance wants of a node.
-type Ask struct {
+type Request struct {
 	// CPU and Memory are in the caller's units; 0 or less is none.
 	CPU, Memory int64
 	// Count is how many devices, at least 1; Share what of each, in thousandths. A share
@@ -21,7 +21,7 @@ type Ask struct {
 }
 
 // share is the share as it counts.
-func (a *Ask) share() int64 {
+func (a *Request) share() int64 {
 	if a.Share <= 0 || a.Share > Whole {
 		return Whole
 	}
@@ -41,9 +41,9 @@ type Measure struct{ groups []group }
 
 // group is the asks that want as much of devices.
 type group struct {
-	count int
-	share int32
-	asks  []typical
+	count    int
+	share    int32
+	requests []typical
 }
 
 // typical is an ask made ready.
@@ -56,15 +56,15 @@ type typical struct {
 // New makes a measure. Total is the weight of all that is typically asked for, also of
 // what this kind of devices is not asked for; if it is less than the weights of the asks
 // together, those are taken.
-func New(asks []Ask, total int64) *Measure {
+func New(requests []Request, total int64) *Measure {
 	m := &Measure{}
 	sum := int64(0)
-	for i := range asks {
-		sum += max(0, asks[i].Weight)
+	for i := range requests {
+		sum += max(0, requests[i].Weight)
 	}
 	total = max(total, sum)
-	sorted := slices.Clone(asks)
-	slices.SortFunc(sorted, func(a, b Ask) int {
+	sorted := slices.Clone(requests)
+	slices.SortFunc(sorted, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.Count, b.Count), cmp.Compare(a.CPU, b.CPU),
 			cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Weight, b.Weight))
 	})
@@ -83,7 +83,7 @@ func New(asks []Ask, total int64) *Measure {
 		t.perCPU, t.perMemory = inverse(t.cpu), inverse(t.memory)
 		part := float64(a.Weight) / float64(total)
 		t.weight = part * math.Sqrt(float64(a.Count)*float64(share))
-		m.groups[last].asks = append(m.groups[last].asks, t)
+		m.groups[last].requests = append(m.groups[last].requests, t)
 	}
 	return m
 }
@@ -120,8 +120,8 @@ func (m *Measure) Ability(r *Room) float64 {
 		if most == 0 {
 			continue
 		}
-		for k := range g.asks {
-			t := &g.asks[k]
+		for k := range g.requests {
+			t := &g.requests[k]
 			if t.cpu > r.CPU {
 				break // the asks of a group ascend
 			}

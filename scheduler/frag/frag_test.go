@@ -11,16 +11,16 @@ import (
 )
 
 // oracle is the measure as doc.go words it: each ask by itself, in the order stated.
-func oracle(asks []frag.Ask, total int64, r frag.Room) float64 {
+func oracle(requests []frag.Request, total int64, r frag.Room) float64 {
 	sum, weights := 0.0, int64(0)
-	for _, a := range asks {
+	for _, a := range requests {
 		weights += max(0, a.Weight)
 	}
 	idle := 0.0
 	for _, d := range r.Idle {
 		idle += math.Max(0, float64(d))
 	}
-	for _, a := range asks {
+	for _, a := range requests {
 		share := a.Share
 		if share <= 0 || share > frag.Whole {
 			share = frag.Whole
@@ -54,9 +54,9 @@ func oracle(asks []frag.Ask, total int64, r frag.Room) float64 {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 
-func drawAsks(t *rapid.T) []frag.Ask {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) frag.Ask {
-		a := frag.Ask{
+func drawRequests(t *rapid.T) []frag.Request {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) frag.Request {
+		a := frag.Request{
 			CPU: rapid.Int64Range(-1, 40).Draw(t, "cpu"), Memory: rapid.Int64Range(-1, 40).Draw(t, "memory"),
 			Count: 1, Weight: rapid.Int64Range(0, 9).Draw(t, "weight"),
 		}
@@ -78,9 +78,9 @@ func drawRoom(t *rapid.T) frag.Room {
 
 func TestAbilityIsAsWorded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		asks, room, total := drawAsks(t), drawRoom(t), rapid.Int64Range(0, 99).Draw(t, "total")
-		m := frag.New(asks, total)
-		if have, want := m.Ability(&room), oracle(asks, total, room); !near(have, want) {
+		requests, room, total := drawRequests(t), drawRoom(t), rapid.Int64Range(0, 99).Draw(t, "total")
+		m := frag.New(requests, total)
+		if have, want := m.Ability(&room), oracle(requests, total, room); !near(have, want) {
 			t.Fatalf("have %v, want %v", have, want)
 		}
 	})
@@ -89,7 +89,7 @@ func TestAbilityIsAsWorded(t *testing.T) {
 // What a room can do is at most what is idle, and never more with less.
 func TestAbilityIsBoundedAndGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, room := frag.New(drawAsks(t), 0), drawRoom(t)
+		m, room := frag.New(drawRequests(t), 0), drawRoom(t)
 		has := m.Ability(&room)
 		if has < 0 || has > float64(room.Sum())*(1+1e-9) || !near(m.Fragmentation(&room), float64(room.Sum())-has) {
 			t.Fatalf("%v of %d is usable, %v is not", has, room.Sum(), m.Fragmentation(&room))
@@ -105,21 +105,21 @@ func TestAbilityIsBoundedAndGrows(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
-	f := func(asks []frag.Ask, total int64, r frag.Room, ability int) {
+	f := func(requests []frag.Request, total int64, r frag.Room, ability int) {
 		t.Helper()
-		if have := int(math.Floor(frag.New(asks, total).Ability(&r))); have != ability {
-			t.Errorf("%v in %v: have %d, want %d", asks, r, have, ability)
+		if have := int(math.Floor(frag.New(requests, total).Ability(&r))); have != ability {
+			t.Errorf("%v in %v: have %d, want %d", requests, r, have, ability)
 		}
 	}
-	one, third := frag.Ask{Count: 1, Weight: 1}, frag.Ask{Count: 1, Share: 300, Weight: 1}
-	f([]frag.Ask{one, third}, 0, frag.Room{Idle: []int32{1000, 300}}, 1194) // as in doc.go
-	f([]frag.Ask{one}, 0, frag.Room{Idle: []int32{1000, 1000}}, 2000)
-	f([]frag.Ask{one}, 2, frag.Room{Idle: []int32{1000, 1000}}, 1000) // half of all ask for something else
-	f([]frag.Ask{one}, 0, frag.Room{Idle: []int32{999, 999}}, 0)
-	f([]frag.Ask{{Count: 2, Weight: 1}}, 0, frag.Room{Idle: []int32{1000, 500}}, 0)
+	one, third := frag.Request{Count: 1, Weight: 1}, frag.Request{Count: 1, Share: 300, Weight: 1}
+	f([]frag.Request{one, third}, 0, frag.Room{Idle: []int32{1000, 300}}, 1194) // as in doc.go
+	f([]frag.Request{one}, 0, frag.Room{Idle: []int32{1000, 1000}}, 2000)
+	f([]frag.Request{one}, 2, frag.Room{Idle: []int32{1000, 1000}}, 1000) // half of all ask for something else
+	f([]frag.Request{one}, 0, frag.Room{Idle: []int32{999, 999}}, 0)
+	f([]frag.Request{{Count: 2, Weight: 1}}, 0, frag.Room{Idle: []int32{1000, 500}}, 0)
 	// CPU for one of four devices: a quarter may be used, the rest is idle.
-	f([]frag.Ask{{CPU: 8, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000, 1000, 1000, 1000}}, 2000)
-	f([]frag.Ask{{CPU: 9, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000}}, 0)
+	f([]frag.Request{{CPU: 8, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000, 1000, 1000, 1000}}, 2000)
+	f([]frag.Request{{CPU: 9, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000}}, 0)
 	f(nil, 0, frag.Room{CPU: 8, Idle: []int32{1000}}, 0)
-	f([]frag.Ask{one}, 0, frag.Room{}, 0)
+	f([]frag.Request{one}, 0, frag.Room{}, 0)
 }

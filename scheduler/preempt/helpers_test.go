@@ -15,13 +15,13 @@ func (v vec) fits(in vec) bool {
 }
 
 // held is what one instance holds.
-type held struct {
+type usage struct {
 	room  int
 	whole vec
 	now   Holding
 }
 
-func (h *held) is() vec {
+func (h *usage) is() vec {
 	switch h.now {
 	case Whole:
 		return h.whole
@@ -40,9 +40,9 @@ type place struct {
 
 // shelf is rooms of plain amounts.
 type shelf struct {
-	places []place
-	all    []held // by Victim.ID
-	asked  int
+	places    []place
+	all       []usage // by Victim.ID
+	requested int
 }
 
 func (s *shelf) Put(victim int, h Holding) bool {
@@ -55,7 +55,7 @@ func (s *shelf) Put(victim int, h Holding) bool {
 }
 
 func (s *shelf) Fits(room int) int {
-	s.asked++
+	s.requested++
 	p, n := &s.places[room], 0
 	for free := p.free; n < p.wanted && p.each.fits(free); n++ {
 		free = free.minus(p.each)
@@ -64,13 +64,13 @@ func (s *shelf) Fits(room int) int {
 }
 
 // run adds an ask of n instances that run in a room.
-func (s *shelf) run(asks []Ask, of Ask, n int, each vec, room int) []Ask {
+func (s *shelf) run(requests []Allocated, of Allocated, n int, each vec, room int) []Allocated {
 	for range n {
 		of.Victims = append(of.Victims, Victim{ID: len(s.all), Room: room})
-		s.all = append(s.all, held{room: room, whole: each})
+		s.all = append(s.all, usage{room: room, whole: each})
 		s.places[room].free = s.places[room].free.minus(each)
 	}
-	return append(asks, of)
+	return append(requests, of)
 }
 
 func (s *shelf) wants() (want []int) {
@@ -81,17 +81,17 @@ func (s *shelf) wants() (want []int) {
 }
 
 // taken counts what each ask gives back.
-func taken(r Result, asks []Ask) []int {
-	n := make([]int, len(asks))
+func taken(r Result, requests []Allocated) []int {
+	n := make([]int, len(requests))
 	for _, t := range r.Taken {
-		n[t.Ask]++
+		n[t.Allocated]++
 	}
 	return n
 }
 
-func wantTaken(t *testing.T, r Result, asks []Ask, want ...int) {
+func wantTaken(t *testing.T, r Result, requests []Allocated, want ...int) {
 	t.Helper()
-	if got := taken(r, asks); !slices.Equal(got, want) {
+	if got := taken(r, requests); !slices.Equal(got, want) {
 		t.Fatalf("%v give back, want %v", got, want)
 	}
 }

@@ -6,8 +6,8 @@ import "slices"
 // Asks may come in any order; they are walked in that of their standings. Rooms must be
 // as they are, with every instance whole, or Nothing put for what is gone already; that
 // is asked for too. Afterwards they are as the Result says.
-func Plan(rooms Rooms, asks []Ask, want Request) Result {
-	p := &planner{rooms: rooms, asks: asks, want: want}
+func Plan(rooms Rooms, requests []Allocated, want Request) Result {
+	p := &planner{rooms: rooms, allocated: requests, want: want}
 	p.begin()
 
 	// 1. What is free is taken first: nobody is touched if that is enough.
@@ -28,24 +28,24 @@ func Plan(rooms Rooms, asks []Ask, want Request) Result {
 
 // planner is one plan on its way.
 type planner struct {
-	rooms  Rooms
-	asks   []Ask
-	want   Request
-	order  []int       // of the asks that may be taken from, lowest first
-	held   [][]Holding // by ask and victim
-	walked []int       // asks that were walked, in that order
-	free   []int       // newcomers that fit what is free, by room
-	goal   []int       // newcomers that must fit, by room
+	rooms     Rooms
+	allocated []Allocated
+	want      Request
+	order     []int       // of the asks that may be taken from, lowest first
+	holdings  [][]Holding // by ask and victim
+	walked    []int       // asks that were walked, in that order
+	free      []int       // newcomers that fit what is free, by room
+	goal      []int       // newcomers that must fit, by room
 }
 
 func (p *planner) begin() {
-	for i := range p.asks {
-		if p.asks[i].Band < p.want.Below {
+	for i := range p.allocated {
+		if p.allocated[i].Band < p.want.Below {
 			p.order = append(p.order, i)
 		}
 	}
-	slices.SortFunc(p.order, func(a, b int) int { return p.asks[a].Compare(&p.asks[b].Standing) })
-	p.held = make([][]Holding, len(p.asks))
+	slices.SortFunc(p.order, func(a, b int) int { return p.allocated[a].Compare(&p.allocated[b].Standing) })
+	p.holdings = make([][]Holding, len(p.allocated))
 	p.free = make([]int, len(p.want.Want))
 	for r := range p.free {
 		p.free[r] = p.rooms.Fits(r)
@@ -69,12 +69,12 @@ func (p *planner) anyShort() bool {
 }
 
 // put moves one instance. Taking away always succeeds.
-func (p *planner) put(ask, victim int, h Holding) bool {
-	v := &p.asks[ask].Victims[victim]
+func (p *planner) put(request, victim int, h Holding) bool {
+	v := &p.allocated[request].Victims[victim]
 	if v.Room != Elsewhere && !p.rooms.Put(v.ID, h) {
 		return false
 	}
-	p.held[ask][victim] = h
+	p.holdings[request][victim] = h
 	return true
 }
 
@@ -84,8 +84,8 @@ func (p *planner) walk() {
 		if !p.anyShort() {
 			return
 		}
-		a := &p.asks[i]
-		p.held[i] = make([]Holding, len(a.Victims))
+		a := &p.allocated[i]
+		p.holdings[i] = make([]Holding, len(a.Victims))
 		touched := false
 		for v := range a.Victims {
 			if p.short(a.Victims[v].Room) {
@@ -106,22 +106,22 @@ func (p *planner) walk() {
 }
 
 // dissolve takes all of a gang of which too few would run.
-func (p *planner) dissolve(ask int) {
-	if p.enough(ask) {
+func (p *planner) dissolve(request int) {
+	if p.enough(request) {
 		return
 	}
-	for v, h := range p.held[ask] {
+	for v, h := range p.holdings[request] {
 		if h != Nothing {
-			p.put(ask, v, Nothing)
+			p.put(request, v, Nothing)
 		}
 	}
 }
 
 // enough tells whether as many of an ask hold all of their own as must if any do.
-func (p *planner) enough(ask int) bool {
-	a := &p.asks[ask]
+func (p *planner) enough(request int) bool {
+	a := &p.allocated[request]
 	for part, least := range a.Min {
-		for v, h := range p.held[ask] {
+		for v, h := range p.holdings[request] {
 			if h == Whole && a.Victims[v].Part == part {
 				least--
 			}
@@ -140,10 +140,10 @@ func (p *planner) settle() bool {
 		return len(p.walked) > 0
 	}
 	for i := len(p.walked) - 1; i >= 0; i-- {
-		ask := p.walked[i]
-		for v := range slices.Backward(p.held[ask]) {
-			if p.held[ask][v] != Whole {
-				p.put(ask, v, Whole)
+		request := p.walked[i]
+		for v := range slices.Backward(p.holdings[request]) {
+			if p.holdings[request][v] != Whole {
+				p.put(request, v, Whole)
 			}
 		}
 	}
@@ -154,8 +154,8 @@ func (p *planner) settle() bool {
 	return false
 }
 
-// holds tells whether the newcomers of a room that must fit still do.
-func (p *planner) holds(room int) bool {
+// stillFits tells whether the newcomers of a room that must fit still do.
+func (p *planner) stillFits(room int) bool {
 	return room == Elsewhere || p.rooms.Fits(room) >= p.goal[room]
 }
 
@@ -163,50 +163,50 @@ func (p *planner) holds(room int) bool {
 // enough where less room never fits more newcomers; further ones make sure of it.
 func (p *planner) giveBack() {
 	if p.want.KeepWhole {
-		for _, ask := range slices.Backward(p.walked) {
-			p.whole(ask)
+		for _, request := range slices.Backward(p.walked) {
+			p.whole(request)
 		}
 	}
 	for again := true; again; {
 		again = false
-		for _, ask := range slices.Backward(p.walked) {
-			again = p.back(ask) || again
+		for _, request := range slices.Backward(p.walked) {
+			again = p.back(request) || again
 		}
 	}
 }
 
 // whole leaves an ask untouched if all of it fits.
-func (p *planner) whole(ask int) {
-	was := slices.Clone(p.held[ask])
+func (p *planner) whole(request int) {
+	was := slices.Clone(p.holdings[request])
 	for v := range slices.Backward(was) {
-		if was[v] == Nothing && !p.tryBack(ask, v) {
-			p.undo(ask, was)
+		if was[v] == Nothing && !p.tryBack(request, v) {
+			p.undo(request, was)
 			return
 		}
 	}
 }
 
 // undo takes again what was given back since held was as it was.
-func (p *planner) undo(ask int, was []Holding) {
+func (p *planner) undo(request int, was []Holding) {
 	for v := range was {
-		if p.held[ask][v] != was[v] {
-			p.put(ask, v, was[v])
+		if p.holdings[request][v] != was[v] {
+			p.put(request, v, was[v])
 		}
 	}
 }
 
 // back gives an ask back as many instances as fit, and tells whether any were. A gang of
 // which too few would run gets none.
-func (p *planner) back(ask int) bool {
-	was := slices.Clone(p.held[ask])
+func (p *planner) back(request int) bool {
+	was := slices.Clone(p.holdings[request])
 	some := false
 	for v := range slices.Backward(was) {
-		if was[v] == Nothing && p.tryBack(ask, v) {
+		if was[v] == Nothing && p.tryBack(request, v) {
 			some = true
 		}
 	}
-	if some && !p.enough(ask) && !p.untouched(ask) {
-		p.undo(ask, was)
+	if some && !p.enough(request) && !p.untouched(request) {
+		p.undo(request, was)
 		return false
 	}
 	return some
@@ -214,19 +214,19 @@ func (p *planner) back(ask int) bool {
 
 // untouched tells whether an ask has all back. It may be of a gang that has fewer left
 // than its Min, as others have completed.
-func (p *planner) untouched(ask int) bool {
-	return !slices.ContainsFunc(p.held[ask], func(h Holding) bool { return h != Whole })
+func (p *planner) untouched(request int) bool {
+	return !slices.ContainsFunc(p.holdings[request], func(h Holding) bool { return h != Whole })
 }
 
 // tryBack gives one instance back if the newcomers still fit.
-func (p *planner) tryBack(ask, victim int) bool {
-	if !p.put(ask, victim, Whole) {
+func (p *planner) tryBack(request, victim int) bool {
+	if !p.put(request, victim, Whole) {
 		return false
 	}
-	if p.holds(p.asks[ask].Victims[victim].Room) {
+	if p.stillFits(p.allocated[request].Victims[victim].Room) {
 		return true
 	}
-	p.put(ask, victim, Nothing)
+	p.put(request, victim, Nothing)
 	return false
 }
 
@@ -234,15 +234,15 @@ func (p *planner) tryBack(ask, victim int) bool {
 // its memory can stay.
 func (p *planner) result() Result {
 	r := Result{Placed: p.goal}
-	how := make([][]Action, len(p.asks))
-	for _, ask := range slices.Backward(p.walked) {
-		how[ask] = p.actions(ask)
+	how := make([][]Action, len(p.allocated))
+	for _, request := range slices.Backward(p.walked) {
+		how[request] = p.actions(request)
 	}
-	for _, ask := range p.walked {
-		for v, h := range p.held[ask] {
+	for _, request := range p.walked {
+		for v, h := range p.holdings[request] {
 			if h != Whole {
-				t := Taken{Ask: ask, Victim: v, How: how[ask][v]}
-				t.NoRoom = p.asks[ask].Suspend && t.How == Requeue
+				t := Taken{Allocated: request, Victim: v, How: how[request][v]}
+				t.NoRoom = p.allocated[request].Suspend && t.How == Requeue
 				r.Taken = append(r.Taken, t)
 			}
 		}
@@ -252,12 +252,12 @@ func (p *planner) result() Result {
 
 // actions decides how the instances of one ask give back. A gang is suspended whole or
 // not at all.
-func (p *planner) actions(ask int) []Action {
-	a := &p.asks[ask]
+func (p *planner) actions(request int) []Action {
+	a := &p.allocated[request]
 	out := make([]Action, len(a.Victims))
 	gang := len(a.Min) > 0
-	shrinks := gang && slices.Contains(p.held[ask], Whole)
-	was := slices.Clone(p.held[ask])
+	shrinks := gang && slices.Contains(p.holdings[request], Whole)
+	was := slices.Clone(p.holdings[request])
 	for v := range slices.Backward(was) {
 		if was[v] == Whole {
 			continue
@@ -265,14 +265,14 @@ func (p *planner) actions(ask int) []Action {
 		switch {
 		case shrinks:
 			out[v] = Shrink
-		case a.Suspend && p.trySuspend(ask, v):
+		case a.Suspend && p.trySuspend(request, v):
 			out[v] = Suspend
 		default:
 			out[v] = Requeue
 		}
 	}
 	if gang && a.Suspend && slices.Contains(out, Requeue) && slices.Contains(out, Suspend) {
-		p.undo(ask, was)
+		p.undo(request, was)
 		for v := range out {
 			out[v] = Requeue
 		}
@@ -281,13 +281,13 @@ func (p *planner) actions(ask int) []Action {
 }
 
 // trySuspend lets one instance keep what it keeps while suspended.
-func (p *planner) trySuspend(ask, victim int) bool {
-	if !p.put(ask, victim, Suspended) {
+func (p *planner) trySuspend(request, victim int) bool {
+	if !p.put(request, victim, Suspended) {
 		return false
 	}
-	if p.holds(p.asks[ask].Victims[victim].Room) {
+	if p.stillFits(p.allocated[request].Victims[victim].Room) {
 		return true
 	}
-	p.put(ask, victim, Nothing)
+	p.put(request, victim, Nothing)
 	return false
 }

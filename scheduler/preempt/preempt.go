@@ -36,7 +36,7 @@ type Victim struct {
 }
 
 // Ask is the instances of one allocated ask that may be taken.
-type Ask struct {
+type Allocated struct {
 	Standing
 	// Victims are in the order in which they are taken; they are given back from the
 	// end. Of a gang all that run must be listed, those elsewhere too.
@@ -101,9 +101,9 @@ const (
 
 // Taken is an instance that gives back what it holds.
 type Taken struct {
-	Ask    int // into the asks given to Plan
-	Victim int // into its Victims
-	How    Action
+	Allocated int // into the asks given to Plan
+	Victim    int // into its Victims
+	How       Action
 	// NoRoom: it would be suspended, but its memory cannot stay beside the newcomers.
 	NoRoom bool
 }
@@ -131,9 +131,9 @@ func (l Loss) Compare(o Loss) int {
 }
 
 // Loss sums up what is taken.
-func (r *Result) Loss(asks []Ask) (l Loss) {
+func (r *Result) Loss(requests []Allocated) (l Loss) {
 	for _, t := range r.Taken {
-		if s := &asks[t.Ask].Standing; l.Instances == 0 || cmp.Or(cmp.Compare(s.Band, l.Band), cmp.Compare(s.Priority, l.Priority)) > 0 {
+		if s := &requests[t.Allocated].Standing; l.Instances == 0 || cmp.Or(cmp.Compare(s.Band, l.Band), cmp.Compare(s.Priority, l.Priority)) > 0 {
 			l.Band, l.Priority = s.Band, s.Priority
 		}
 		l.Instances++

@@ -14,9 +14,9 @@ const maxVictims = 12
 
 // world is a drawn problem.
 type world struct {
-	shelf *shelf
-	asks  []Ask
-	want  Request
+	shelf    *shelf
+	requests []Allocated
+	want     Request
 }
 
 func draw(t *rapid.T) world {
@@ -37,22 +37,22 @@ func draw(t *rapid.T) world {
 		}
 		left -= n
 		priority := num(1, 6, "priority")
-		of := Ask{Standing: Standing{Band: priority / 2, Priority: priority, Submitted: uint64(num(1, 3, "submitted")), Name: fmt.Sprint(left)}} //nolint:gosec // small
+		of := Allocated{Standing: Standing{Band: priority / 2, Priority: priority, Submitted: uint64(num(1, 3, "submitted")), Name: fmt.Sprint(left)}} //nolint:gosec // small
 		of.Suspend = rapid.Bool().Draw(t, "suspend")
 		each := vec{num(0, 3, "of each"), num(0, 3, "of each")}
 		room := num(0, len(s.places)-1, "room")
 		if gangs && rapid.Bool().Draw(t, "gang") {
 			elsewhere := num(0, n, "elsewhere")
-			w.asks = s.run(w.asks, of, n-elsewhere, each, room)
-			a := &w.asks[len(w.asks)-1]
+			w.requests = s.run(w.requests, of, n-elsewhere, each, room)
+			a := &w.requests[len(w.requests)-1]
 			a.Min = []int{num(1, n, "min")}
 			for range elsewhere {
 				a.Victims = append(a.Victims, Victim{ID: len(s.all), Room: Elsewhere})
-				s.all = append(s.all, held{room: Elsewhere})
+				s.all = append(s.all, usage{room: Elsewhere})
 			}
 			continue
 		}
-		w.asks = s.run(w.asks, of, n, each, room)
+		w.requests = s.run(w.requests, of, n, each, room)
 	}
 	for _, h := range s.all { // what runs has its room beside what is free
 		if h.room != Elsewhere {
@@ -80,13 +80,13 @@ func (s *shelf) without(gone func(id int) bool) *shelf {
 
 // order gives the asks that may be taken from, lowest first.
 func (w *world) order() (list []int) {
-	for i := range w.asks {
-		if w.asks[i].Band < w.want.Below {
+	for i := range w.requests {
+		if w.requests[i].Band < w.want.Below {
 			list = append(list, i)
 		}
 	}
 	slices.SortFunc(list, func(i, j int) int { // in words of its own, not the planner's
-		a, b := &w.asks[i], &w.asks[j]
+		a, b := &w.requests[i], &w.requests[j]
 		switch {
 		case a.Priority != b.Priority: // a higher band has higher ones
 			return a.Priority - b.Priority
@@ -109,7 +109,7 @@ func (w *world) walked() (ids map[int]bool, fit []int) {
 			if some >= w.want.Want[room] {
 				break
 			}
-			for _, v := range w.asks[i].Victims {
+			for _, v := range w.requests[i].Victims {
 				if v.Room == room {
 					in[v.ID] = true
 				}
@@ -129,8 +129,8 @@ func (w *world) walked() (ids map[int]bool, fit []int) {
 func (w *world) score(stays func(id int) bool) (score []int) {
 	var whole, count []int
 	for _, i := range slices.Backward(w.order()) {
-		n, gang := 0, w.asks[i].Min
-		for _, v := range w.asks[i].Victims {
+		n, gang := 0, w.requests[i].Min
+		for _, v := range w.requests[i].Victims {
 			if v.Room == Elsewhere || stays(v.ID) {
 				n++
 			}
@@ -139,7 +139,7 @@ func (w *world) score(stays func(id int) bool) (score []int) {
 			n = 0
 		}
 		count = append(count, n)
-		if n == len(w.asks[i].Victims) {
+		if n == len(w.requests[i].Victims) {
 			whole = append(whole, 1)
 		} else {
 			whole = append(whole, 0)
@@ -154,12 +154,12 @@ func (w *world) score(stays func(id int) bool) (score []int) {
 // allowed tells whether no gang is left with less than its min: whoever of it stays then
 // goes too.
 func (w *world) allowed(stays func(id int) bool) bool {
-	for i := range w.asks {
-		if len(w.asks[i].Min) == 0 {
+	for i := range w.requests {
+		if len(w.requests[i].Min) == 0 {
 			continue
 		}
 		n, inRoom := 0, 0
-		for _, v := range w.asks[i].Victims {
+		for _, v := range w.requests[i].Victims {
 			if v.Room == Elsewhere || stays(v.ID) {
 				n++
 			}
@@ -167,7 +167,7 @@ func (w *world) allowed(stays func(id int) bool) bool {
 				inRoom++
 			}
 		}
-		if n < w.asks[i].Min[0] && inRoom > 0 {
+		if n < w.requests[i].Min[0] && inRoom > 0 {
 			return false
 		}
 	}
@@ -217,13 +217,13 @@ func TestAgainstEverySubset(t *testing.T) {
 		walked, fit := w.walked()
 		before := w.shelf.copy()
 		after := w.shelf.copy()
-		r := Plan(after, w.asks, w.want)
+		r := Plan(after, w.requests, w.want)
 		gone := map[int]bool{}
 		for _, x := range r.Taken {
-			if w.asks[x.Ask].Band >= w.want.Below {
-				rt.Fatalf("band %d is taken from for one of %d", w.asks[x.Ask].Band, w.want.Below)
+			if w.requests[x.Allocated].Band >= w.want.Below {
+				rt.Fatalf("band %d is taken from for one of %d", w.requests[x.Allocated].Band, w.want.Below)
 			}
-			gone[w.asks[x.Ask].Victims[x.Victim].ID] = true
+			gone[w.requests[x.Allocated].Victims[x.Victim].ID] = true
 		}
 		all := slices.Equal(fit, w.want.Want)
 		switch {
@@ -242,7 +242,7 @@ func TestAgainstEverySubset(t *testing.T) {
 		if got, want := w.score(stays), w.best(walked, r.Placed); !slices.Equal(got, want) {
 			rt.Fatalf("what stays is worth %v, best is %v", got, want)
 		}
-		checkHolds(rt, w, before, after, r, gone)
+		checkStillFits(rt, w, before, after, r, gone)
 		checkOrder(rt, w, before, gone)
 	})
 }
@@ -258,12 +258,12 @@ func checkUntouched(t *rapid.T, w world, before, after *shelf, r Result) {
 	}
 }
 
-// checkHolds proves that the rooms are as the result says, that no more of a gang is left
+// checkStillFits proves that the rooms are as the result says, that no more of a gang is left
 // than nothing or its min, and that none could be put back or suspended.
-func checkHolds(t *rapid.T, w world, before, after *shelf, r Result, gone map[int]bool) {
+func checkStillFits(t *rapid.T, w world, before, after *shelf, r Result, gone map[int]bool) {
 	says := map[int]Holding{}
 	for _, x := range r.Taken {
-		a := &w.asks[x.Ask]
+		a := &w.requests[x.Allocated]
 		id := a.Victims[x.Victim].ID
 		says[id] = Nothing
 		if x.How == Suspend {
@@ -295,8 +295,8 @@ func checkHolds(t *rapid.T, w world, before, after *shelf, r Result, gone map[in
 	if !w.allowed(func(id int) bool { return !gone[id] }) {
 		t.Fatalf("a gang is left in part")
 	}
-	for i := range w.asks { // who is elsewhere goes with its gang, and only then
-		a, n := &w.asks[i], 0
+	for i := range w.requests { // who is elsewhere goes with its gang, and only then
+		a, n := &w.requests[i], 0
 		for _, v := range a.Victims {
 			if !gone[v.ID] {
 				n++
@@ -310,12 +310,12 @@ func checkHolds(t *rapid.T, w world, before, after *shelf, r Result, gone map[in
 
 // checkOrder plans the same with the asks in another order.
 func checkOrder(t *rapid.T, w world, before *shelf, gone map[int]bool) {
-	turned := slices.Clone(w.asks)
+	turned := slices.Clone(w.requests)
 	slices.Reverse(turned)
 	r := Plan(before.copy(), turned, w.want)
 	var got, want []int
 	for _, x := range r.Taken {
-		got = append(got, turned[x.Ask].Victims[x.Victim].ID)
+		got = append(got, turned[x.Allocated].Victims[x.Victim].ID)
 	}
 	for id := range gone {
 		want = append(want, id)

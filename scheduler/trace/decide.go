@@ -21,7 +21,7 @@ func (r *replay) pass() error {
 	pass := scheduler.NewPass(r.world)
 	for len(heads) > 0 {
 		s := heads[0]
-		j := s.asks[0]
+		j := s.requests[0]
 		if r.hopeless(j) {
 			r.wake(j)
 			heap.Pop(&heads)
@@ -40,12 +40,12 @@ func (r *replay) pass() error {
 			s.tried = 0
 			r.queue.released()
 			if j.place >= 0 {
-				j.shape.tried = r.queue.release // it took all that it could
+				j.requestKey.tried = r.queue.release // it took all that it could
 			}
 			heads = r.queue.untried()
 		case j.place >= 0: // something of it still waits
 			heap.Pop(&heads)
-		case len(s.asks) > 0:
+		case len(s.requests) > 0:
 			heap.Fix(&heads, 0)
 		default:
 			s.tried = 0 // the next of its shape has not been tried
@@ -64,7 +64,7 @@ func (r *replay) hopeless(j *job) bool {
 	}
 	n := int64(1)
 	if j.row.Gang {
-		n = int64(j.ask.Missing)
+		n = int64(j.request.Missing)
 	}
 	free := r.ledger.Has
 	free.add(r.ledger.Used, -1)
@@ -74,14 +74,14 @@ func (r *replay) hopeless(j *job) bool {
 // mayReserve tells whether a job has waited so long that it may reserve room. What has
 // some of its reservations tries for the others with every release.
 func (r *replay) mayReserve(j *job) bool {
-	return r.now >= j.look || j.holds > 0 && j.holds < j.ask.Missing
+	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
 
 // decide decides one job and does what its plan says. freed: something was taken back.
 func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	eval := &structs.Evaluation{
 		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
-		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.ask.Since,
+		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.request.Since,
 	}
 	if r.mayReserve(j) {
 		eval.TriggeredBy, eval.Status = structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked
@@ -91,7 +91,7 @@ func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 		Prepared: r.known,
 	}
 	if r.c.Typical != nil {
-		r.c.Typical(&in, r.census.shapes())
+		r.c.Typical(&in, r.census.requestKeys())
 	}
 	start := r.clock()
 	plan, err := pass.Plan(eval, in)
@@ -141,11 +141,11 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 			return false, err
 		}
 	}
-	holds := len(plan.Reserve) - len(plan.Unreserve)
-	j.holds += holds
-	r.holds += holds
+	usages := len(plan.Reserve) - len(plan.Unreserve)
+	j.usages += usages
+	r.usages += usages
 	r.counts.Reserved += int64(len(plan.Reserve))
-	if j.ask.Missing > 0 {
+	if j.request.Missing > 0 {
 		r.waitOn(j, plan, reserving)
 	} else {
 		r.placedWhole(j)
@@ -164,17 +164,17 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 			}
 		}
 	}
-	if old := j.shape; j.holds > 0 && old.key.holder == 0 {
+	if old := j.requestKey; j.usages > 0 && old.key.owner == 0 {
 		old.jobs--
 		r.queue.forget(old)
-		if old.tried == r.queue.release && len(old.asks) > 0 {
+		if old.tried == r.queue.release && len(old.requests) > 0 {
 			r.queue.retry(old) // the next one may reserve room now
 		}
 		key := old.key
-		key.holder = j.spec.CreateIndex
-		j.shape = r.queue.shapeOf(j.row, key)
-		j.shape.jobs++
-		j.shape.tried = r.queue.release
+		key.owner = j.spec.CreateIndex
+		j.requestKey = r.queue.requestKeyOf(j.row, key)
+		j.requestKey.jobs++
+		j.requestKey.tried = r.queue.release
 	}
 	r.queue.join(j)
 	r.wake(j)
@@ -183,7 +183,7 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 // wake notes when a job that waits as the first of its shape is to be tried though
 // nothing came free.
 func (r *replay) wake(j *job) {
-	if s := j.shape; j.look != never && s.asks[0] == j && (s.due == 0 || j.look < s.due) {
+	if s := j.requestKey; j.look != never && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
 		s.due = j.look
 		r.dueSeq++
 		heap.Push(&r.dues, due{j.look, r.dueSeq, s})
@@ -192,8 +192,8 @@ func (r *replay) wake(j *job) {
 
 // placedWhole notes that nothing of a job waits any more.
 func (r *replay) placedWhole(j *job) {
-	j.ask.Aged += r.config.CycleAt(r.now) - r.config.CycleAt(j.ask.Since)
-	j.ask.Since = 0
+	j.request.Aged += r.config.CycleAt(r.now) - r.config.CycleAt(j.request.Since)
+	j.request.Since = 0
 	if j.whole {
 		return
 	}
@@ -222,14 +222,14 @@ func (r *replay) place(j *job, batch *structs.PlacementBatch) error {
 		if err := r.ledger.move(at, j.row, in, 1, true); err != nil {
 			return fmt.Errorf("placed more than there is: %w", err)
 		}
-		r.allocs[x.ids[i]] = spot{x, i}
+		r.allocs[x.ids[i]] = instanceRef{x, i}
 	}
 	batch.Metrics = nil // nobody reads it
 	j.runs = append(j.runs, x)
-	j.ask.Missing -= n
+	j.request.Missing -= n
 	r.counts.Starts += int64(n)
-	if j.ask.Missing < 0 {
-		return fmt.Errorf("%d instances more were placed than were asked for", -j.ask.Missing)
+	if j.request.Missing < 0 {
+		return fmt.Errorf("%d instances more were placed than were asked for", -j.request.Missing)
 	}
 	r.endAt(x, j.runsFor())
 	return nil
@@ -266,26 +266,26 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 		}
 	}
 	j := x.job
-	r.held(x, x.live)
+	r.used(x, x.live)
 	x.ended = true
 	j.ended += x.live
 	if j.ended < j.row.Count {
 		return nil
 	}
-	if j.ask.Missing != 0 || j.place >= 0 {
-		return fmt.Errorf("job %s has ended, and %d instances of it wait", j.spec.ID, j.ask.Missing)
+	if j.request.Missing != 0 || j.place >= 0 {
+		return fmt.Errorf("job %s has ended, and %d instances of it wait", j.spec.ID, j.request.Missing)
 	}
 	r.counts.Completed++
 	if j.row.MaxRun > 0 && j.row.MaxRun < j.row.Duration {
 		r.counts.CutShort++
 	}
-	j.shape.jobs--
-	r.queue.forget(j.shape)
+	j.requestKey.jobs--
+	r.queue.forget(j.requestKey)
 	return nil
 }
 
 // held counts what instances of a run held until now.
-func (r *replay) held(x *run, instances int) {
+func (r *replay) used(x *run, instances int) {
 	for _, w := range r.tally.of(x.job) {
 		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9
 	}
@@ -311,7 +311,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 		heap.Remove(&r.ends, x.at)
 	}
 	if !x.suspended {
-		r.held(x, 1)
+		r.used(x, 1)
 		if err := r.ledger.move(x.nodes[at.at], x.job.row, in, -1, !suspend); err != nil {
 			return err
 		}
@@ -336,7 +336,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 }
 
 // suspend makes a run of its own of an instance that was frozen.
-func (r *replay) suspend(at spot, x *run) {
+func (r *replay) suspend(at instanceRef, x *run) {
 	batch := *x.batch
 	batch.Instances = []structs.Instance{x.batch.Instances[at.at]}
 	s := &run{
@@ -347,7 +347,7 @@ func (r *replay) suspend(at spot, x *run) {
 		s.rest = never
 	}
 	x.job.runs = append(x.job.runs, s)
-	r.allocs[s.ids[0]] = spot{s, 0}
+	r.allocs[s.ids[0]] = instanceRef{s, 0}
 	r.counts.Suspended++
 	r.wait(x.job)
 }
@@ -358,16 +358,16 @@ func (r *replay) wait(j *job) {
 		r.queue.leave(j)
 	}
 	j.runs = slices.DeleteFunc(j.runs, func(x *run) bool { return x.live == 0 })
-	j.ask.Missing++
-	if j.ask.Since == 0 {
-		j.ask.Since = r.now
-		j.ask.Requeued++
+	j.request.Missing++
+	if j.request.Since == 0 {
+		j.request.Since = r.now
+		j.request.Requeued++
 		j.look = never
 		if after, ever := r.config.ReserveAfter(); ever {
 			j.look = r.now + int64(after)
 		}
 	}
-	j.rank = r.config.Rank(j.spec, &j.ask, 0)
+	j.rank = r.config.Rank(j.spec, &j.request, 0)
 	r.queue.join(j)
 }
 
@@ -386,7 +386,7 @@ func (r *replay) resume(j *job, up *structs.AllocInPlace) error {
 		return fmt.Errorf("resumed more than there is room for: %w", err)
 	}
 	x.suspended, x.start = false, r.now
-	j.ask.Missing--
+	j.request.Missing--
 	r.counts.Resumed++
 	r.endAt(x, x.rest)
 	return nil

@@ -68,7 +68,7 @@ type Progress struct {
 // figures puts together what was found.
 func (r *replay) figures() *Figures {
 	for _, s := range r.queue.waiting { // each job has its own place: the order cannot show
-		for _, j := range s.asks {
+		for _, j := range s.requests {
 			r.counts.Never++
 			if j.whole {
 				continue // it was taken back, and found no room again

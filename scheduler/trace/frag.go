@@ -6,8 +6,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// typicalShapes bounds the shapes that fragmentation is measured with: the commonest.
-const typicalShapes = 64
+// typicalRequestKeys bounds the shapes that fragmentation is measured with: the commonest.
+const typicalRequestKeys = 64
 
 // maxSeen bounds the shapes that are counted to find them.
 const maxSeen = 4096
@@ -21,7 +21,7 @@ type Typical struct {
 
 // census counts the shapes with GPUs that were asked for.
 type census struct {
-	counts map[shapeKey]*seen
+	counts map[classKey]*seen
 	list   []*seen // in the order of their first arrival
 	total  int64
 	// typical is what was found when as many as counted had arrived.
@@ -35,7 +35,7 @@ type seen struct {
 	n   int64
 }
 
-func newCensus() *census { return &census{counts: map[shapeKey]*seen{}} }
+func newCensus() *census { return &census{counts: map[classKey]*seen{}} }
 
 // add counts a row. A shape that comes first when maxSeen are known is not counted.
 func (c *census) add(row *Row) {
@@ -57,15 +57,15 @@ func (c *census) add(row *Row) {
 	c.total++
 }
 
-// shapes gives the commonest shapes so far. They are looked for again when a quarter
+// requestKeys gives the commonest shapes so far. They are looked for again when a quarter
 // more has arrived.
-func (c *census) shapes() []Typical {
+func (c *census) requestKeys() []Typical {
 	if c.typical != nil && c.total < c.counted+max(c.counted/4, 1) {
 		return c.typical
 	}
 	list := slices.Clone(c.list)
 	slices.SortStableFunc(list, func(a, b *seen) int { return int(b.n - a.n) })
-	list = list[:min(len(list), typicalShapes)]
+	list = list[:min(len(list), typicalRequestKeys)]
 	var sum int64
 	for _, s := range list {
 		sum += s.n
@@ -123,7 +123,7 @@ func (m *Machine) unusable(r *Row, idle int) int {
 
 // measure gives the fragmentation of all machines, in thousandths of GPUs.
 func (f *fragmentation) measure(l *Ledger, c *census) float64 {
-	typical := c.shapes()
+	typical := c.requestKeys()
 	if f.version != c.version || f.by == nil {
 		f.by, f.sum, f.version = make([]float64, len(l.Machines)), 0, c.version
 		for i := range l.Machines {

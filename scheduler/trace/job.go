@@ -18,25 +18,25 @@ const never = math.MaxInt64
 
 // job is one row that has arrived and not ended.
 type job struct {
-	spec  *structs.Job
-	shape *shape
-	row   *Row
-	size  int // its class of sizes, see sizes
-	ask   structs.Ask
-	rank  structs.Rank
-	place int // in shape.asks; -1: it does not wait
+	spec       *structs.Job
+	requestKey *requestKey
+	row        *Row
+	size       int // its class of sizes, see sizes
+	request    structs.PendingRequest
+	rank       structs.Rank
+	place      int // in shape.asks; -1: it does not wait
 
 	arrived int64 // Unix nanoseconds, virtual
 	whole   bool  // all of it has been placed once
 	ended   int   // instances
 	runs    []*run
 	// look is when it may reserve room, or when its reservations end.
-	look  int64
-	holds int // nodes on which it has reserved room
+	look   int64
+	usages int // nodes on which it has reserved room
 }
 
 // missingMilli is what its missing instances take of GPUs.
-func (j *job) missingMilli() int64 { return int64(j.ask.Missing) * j.row.instanceMilli() }
+func (j *job) missingMilli() int64 { return int64(j.request.Missing) * j.row.instanceMilli() }
 
 // run is instances that were placed together and end together.
 type run struct {
@@ -90,9 +90,9 @@ func (h *runHeap) Pop() any {
 
 // due is a shape that is to be tried at a time though nothing came free.
 type due struct {
-	at    int64
-	seq   uint64
-	shape *shape
+	at         int64
+	seq        uint64
+	requestKey *requestKey
 }
 
 type dueHeap []due
@@ -114,7 +114,7 @@ func (h *dueHeap) Pop() any {
 // newJob makes a job of a row, the number of which counts from 1.
 func (r *replay) newJob(row *Row, number uint64) *job {
 	key := row.key(r.config.Band(priority(row)))
-	s := r.queue.shapeOf(row, key)
+	s := r.queue.requestKeyOf(row, key)
 	s.jobs++
 	groups := s.groups[row.Count]
 	if groups == nil {
@@ -128,12 +128,12 @@ func (r *replay) newJob(row *Row, number uint64) *job {
 		Namespace: cmp.Or(row.Tenant, structs.DefaultNamespace), ID: name, Name: name, Type: structs.JobTypeBatch, Priority: priority(row),
 		Reclaim: row.Reclaim, TaskGroups: groups, SubmitTime: r.now, CreateIndex: number, ModifyIndex: number, JobModifyIndex: number,
 	}
-	j := &job{spec: spec, shape: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never}
-	j.ask = structs.Ask{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
+	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never}
+	j.request = structs.PendingRequest{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
 	if after, ever := r.config.ReserveAfter(); ever {
 		j.look = r.now + int64(after)
 	}
-	j.rank = r.config.Rank(spec, &j.ask, 0)
+	j.rank = r.config.Rank(spec, &j.request, 0)
 	return j
 }
 

@@ -17,23 +17,23 @@ func TestNothingStays(t *testing.T) {
 		r.Name, r.Tenant, r.CPU = fmt.Sprint("job-", n), fmt.Sprint("t", n), 1+n%5000 // each a shape of its own
 		r.Duration = time.Duration(10+x%100) * time.Second
 	})
-	most, shapes := 0, 0
+	most, requestKeys := 0, 0
 	r, err := newReplay(&c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Report = func(Progress) error {
-		most, shapes = max(most, len(r.allocs)), max(shapes, len(r.queue.shapes))
+		most, requestKeys = max(most, len(r.allocs)), max(requestKeys, len(r.queue.requestKeys))
 		return nil
 	}
 	if err := r.run(); err != nil {
 		t.Fatal(err)
 	}
-	if most == 0 || most > 16 || shapes > 32 {
-		t.Errorf("%d allocations and %d shapes were held at a time", most, shapes)
+	if most == 0 || most > 16 || requestKeys > 32 {
+		t.Errorf("%d allocations and %d shapes were held at a time", most, requestKeys)
 	}
-	if len(r.allocs) > 0 || len(r.queue.shapes) > 0 || len(r.ends) > 0 || len(r.queue.waiting) > 0 || r.ledger.Used != (Amounts{}) {
-		t.Errorf("after the end: %d allocations, %d shapes, %d ends, %d that wait, %+v", len(r.allocs), len(r.queue.shapes), len(r.ends), len(r.queue.waiting), r.ledger.Used)
+	if len(r.allocs) > 0 || len(r.queue.requestKeys) > 0 || len(r.ends) > 0 || len(r.queue.waiting) > 0 || r.ledger.Used != (Amounts{}) {
+		t.Errorf("after the end: %d allocations, %d shapes, %d ends, %d that wait, %+v", len(r.allocs), len(r.queue.requestKeys), len(r.ends), len(r.queue.waiting), r.ledger.Used)
 	}
 	f := r.figures()
 	if len(f.ByTenant) != maxTenants+1 || len(f.OverTime) > samplesMost || len(r.census.list) > maxSeen || f.Counts.Completed != rows {

@@ -61,7 +61,7 @@ type replay struct {
 	queue  queue
 	ends   runHeap
 	dues   dueHeap
-	allocs map[string]spot // instances that run or are suspended, by allocation ID
+	allocs map[string]instanceRef // instances that run or are suspended, by allocation ID
 	dueSeq uint64
 	now    int64
 
@@ -70,7 +70,7 @@ type replay struct {
 	counts Counts
 	timing Timing
 	known  *scheduler.Prepared
-	holds  int     // reservations that there are
+	usages int     // reservations that there are
 	stirs  int64   // when something ran, began or came last
 	starts int64   // as many as there were then
 	lost   float64 // thousandths of GPUs times seconds that were to be done again
@@ -83,7 +83,7 @@ type replay struct {
 }
 
 // spot is one instance of a run.
-type spot struct {
+type instanceRef struct {
 	run *run
 	at  int
 }
@@ -144,7 +144,7 @@ func newReplay(c *Config) (*replay, error) {
 		return nil, err
 	}
 	r := &replay{
-		c: c, config: c.Scheduler, policy: c.PolicyName, ledger: ledger, queue: newQueue(), allocs: map[string]spot{}, now: epoch,
+		c: c, config: c.Scheduler, policy: c.PolicyName, ledger: ledger, queue: newQueue(), allocs: map[string]instanceRef{}, now: epoch,
 		tally: newTally(), series: newSeries(epoch), census: newCensus(),
 		known: scheduler.NewPrepared(),
 	}
@@ -206,7 +206,7 @@ func (r *replay) mayChange() bool {
 		return true
 	}
 	after, _ := r.config.ReserveAfter()
-	return r.holds > 0 && r.now-r.stirs <= int64(2*(after+r.config.ReserveTTL()))
+	return r.usages > 0 && r.now-r.stirs <= int64(2*(after+r.config.ReserveTTL()))
 }
 
 // tick moves the time on.
@@ -245,11 +245,11 @@ func (r *replay) moment() error {
 	}
 	for len(r.dues) > 0 && r.dues[0].at <= r.now {
 		d := heap.Pop(&r.dues).(due)
-		if d.shape.due != d.at {
+		if d.requestKey.due != d.at {
 			continue // an earlier one has come in its stead
 		}
-		if d.shape.due = 0; len(d.shape.asks) > 0 {
-			r.queue.retry(d.shape)
+		if d.requestKey.due = 0; len(d.requestKey.requests) > 0 {
+			r.queue.retry(d.requestKey)
 		}
 	}
 	return nil
@@ -307,8 +307,8 @@ func (r *replay) dropOrPlace(j *job) error {
 
 func (r *replay) drop(j *job) {
 	r.queue.leave(j)
-	j.shape.jobs--
-	r.queue.forget(j.shape)
+	j.requestKey.jobs--
+	r.queue.forget(j.requestKey)
 	r.counts.Dropped++
 	for _, w := range r.tally.of(j) {
 		w.never++
@@ -324,8 +324,8 @@ func (r *replay) candidate(j *job) bool {
 	group := *j.spec.TaskGroups[0]
 	group.Candidates = []string{r.ledger.Machines[at].ID}
 	j.spec.TaskGroups = []*structs.TaskGroup{&group}
-	j.shape.tried = 0 // what found no room elsewhere may have it there
-	r.queue.open = append(r.queue.open, j.shape)
+	j.requestKey.tried = 0 // what found no room elsewhere may have it there
+	r.queue.open = append(r.queue.open, j.requestKey)
 	return true
 }
 

@@ -105,8 +105,8 @@ func (r *Row) instanceMilli() int64 {
 	return int64(r.GPUs) * structs.DeviceShareWhole
 }
 
-// shapeKey is all that the scheduler can tell of a row, but its rank.
-type shapeKey struct {
+// classKey is all that the scheduler can tell of a row, but its rank.
+type classKey struct {
 	count       int // of a gang; else 0: each instance is placed for itself
 	cpu, memory int
 	gpus, share int
@@ -114,11 +114,11 @@ type shapeKey struct {
 	band        int
 	maxRun      time.Duration
 	reclaim     string
-	holder      uint64 // not 0: the one job of it, which holds reservations
+	owner       uint64 // not 0: the one job of it, which holds reservations
 }
 
-func (r *Row) key(band int) shapeKey {
-	k := shapeKey{
+func (r *Row) key(band int) classKey {
+	k := classKey{
 		cpu: r.CPU, memory: r.MemoryMB, gpus: r.GPUs, models: strings.Join(r.Models, ","), band: band, maxRun: r.MaxRun,
 		reclaim: r.Reclaim,
 	}

@@ -6,34 +6,34 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// shape is the jobs that the scheduler cannot tell apart but by rank.
-type shape struct {
-	key   shapeKey
-	row   Row // one of them
-	jobs  int // that have not ended
-	asks  askHeap
-	tried uint64 // the release since which the first of asks has been tried in vain
-	at    int    // in queue.waiting; -1: nobody waits
-	due   int64  // when it is to be tried next though nothing came free; 0: never
+// requestKey is the jobs that the scheduler cannot tell apart but by rank.
+type requestKey struct {
+	key      classKey
+	row      Row // one of them
+	jobs     int // that have not ended
+	requests requestHeap
+	tried    uint64 // the release since which the first of asks has been tried in vain
+	at       int    // in queue.waiting; -1: nobody waits
+	due      int64  // when it is to be tried next though nothing came free; 0: never
 	// groups are shared by the jobs of one count.
 	groups map[int][]*structs.TaskGroup
 }
 
-// askHeap is jobs that wait, the best rank first.
-type askHeap []*job
+// requestHeap is jobs that wait, the best rank first.
+type requestHeap []*job
 
-func (h askHeap) Len() int           { return len(h) }
-func (h askHeap) Less(i, j int) bool { return h[i].rank.Compare(&h[j].rank) < 0 }
-func (h askHeap) Swap(i, j int) {
+func (h requestHeap) Len() int           { return len(h) }
+func (h requestHeap) Less(i, j int) bool { return h[i].rank.Compare(&h[j].rank) < 0 }
+func (h requestHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].place, h[j].place = i, j
 }
-func (h *askHeap) Push(x any) {
+func (h *requestHeap) Push(x any) {
 	j := x.(*job)
 	j.place = len(*h)
 	*h = append(*h, j)
 }
-func (h *askHeap) Pop() any {
+func (h *requestHeap) Pop() any {
 	last := len(*h) - 1
 	j := (*h)[last]
 	(*h)[last] = nil
@@ -44,41 +44,41 @@ func (h *askHeap) Pop() any {
 
 // queue is all that waits, by shape.
 type queue struct {
-	shapes  map[shapeKey]*shape
-	waiting []*shape // those of which jobs wait, in no order that shows
-	jobs    int      // that wait
+	requestKeys map[classKey]*requestKey
+	waiting     []*requestKey // those of which jobs wait, in no order that shows
+	jobs        int           // that wait
 	// milli is what they wait for, in thousandths of GPUs.
 	milli int64
 	// release counts the times that resources came free.
 	release uint64
 	// open are shapes that were not tried since the last release, if allOpen is not set.
-	open    []*shape
+	open    []*requestKey
 	allOpen bool
 }
 
-func newQueue() queue { return queue{shapes: map[shapeKey]*shape{}, release: 1} }
+func newQueue() queue { return queue{requestKeys: map[classKey]*requestKey{}, release: 1} }
 
-// shapeOf finds the shape of a row.
-func (q *queue) shapeOf(row *Row, key shapeKey) *shape {
-	s := q.shapes[key]
+// requestKeyOf finds the shape of a row.
+func (q *queue) requestKeyOf(row *Row, key classKey) *requestKey {
+	s := q.requestKeys[key]
 	if s == nil {
-		s = &shape{key: key, row: *row, at: -1, groups: map[int][]*structs.TaskGroup{}}
-		q.shapes[key] = s
+		s = &requestKey{key: key, row: *row, at: -1, groups: map[int][]*structs.TaskGroup{}}
+		q.requestKeys[key] = s
 	}
 	return s
 }
 
 // forget drops a shape of which nothing is left.
-func (q *queue) forget(s *shape) {
+func (q *queue) forget(s *requestKey) {
 	if s.jobs == 0 {
-		delete(q.shapes, s.key)
+		delete(q.requestKeys, s.key)
 	}
 }
 
 // join lets a job wait.
 func (q *queue) join(j *job) {
-	s := j.shape
-	heap.Push(&s.asks, j)
+	s := j.requestKey
+	heap.Push(&s.requests, j)
 	if s.at < 0 {
 		s.at = len(q.waiting)
 		q.waiting = append(q.waiting, s)
@@ -92,11 +92,11 @@ func (q *queue) join(j *job) {
 
 // leave takes a job out of the queue.
 func (q *queue) leave(j *job) {
-	s := j.shape
-	heap.Remove(&s.asks, j.place)
+	s := j.requestKey
+	heap.Remove(&s.requests, j.place)
 	q.jobs--
 	q.milli -= j.missingMilli()
-	if len(s.asks) > 0 {
+	if len(s.requests) > 0 {
 		return
 	}
 	last := q.waiting[len(q.waiting)-1]
@@ -112,21 +112,21 @@ func (q *queue) released() {
 }
 
 // retry lets a shape be tried though nothing came free.
-func (q *queue) retry(s *shape) {
+func (q *queue) retry(s *requestKey) {
 	s.tried = 0
 	q.open = append(q.open, s)
 }
 
 // untried gives the shapes that are to be tried, each once, as a heap by the rank of
 // their first asks.
-func (q *queue) untried() shapeHeap {
+func (q *queue) untried() requestKeyHeap {
 	list := q.open
 	if q.allOpen {
 		list = q.waiting
 	}
-	var out shapeHeap
+	var out requestKeyHeap
 	for _, s := range list {
-		if len(s.asks) > 0 && s.tried != q.release {
+		if len(s.requests) > 0 && s.tried != q.release {
 			s.tried = q.release // no second time in this list; see pass
 			out = append(out, s)
 		}
@@ -137,14 +137,16 @@ func (q *queue) untried() shapeHeap {
 	return out
 }
 
-// shapeHeap is shapes by the ranks of the first that wait in each.
-type shapeHeap []*shape
+// requestKeyHeap is shapes by the ranks of the first that wait in each.
+type requestKeyHeap []*requestKey
 
-func (h shapeHeap) Len() int           { return len(h) }
-func (h shapeHeap) Less(i, j int) bool { return h[i].asks[0].rank.Compare(&h[j].asks[0].rank) < 0 }
-func (h shapeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *shapeHeap) Push(x any)        { *h = append(*h, x.(*shape)) }
-func (h *shapeHeap) Pop() any {
+func (h requestKeyHeap) Len() int { return len(h) }
+func (h requestKeyHeap) Less(i, j int) bool {
+	return h[i].requests[0].rank.Compare(&h[j].requests[0].rank) < 0
+}
+func (h requestKeyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *requestKeyHeap) Push(x any)   { *h = append(*h, x.(*requestKey)) }
+func (h *requestKeyHeap) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]
 	(*h)[last] = nil

@@ -20,20 +20,20 @@ func Learn() func(*scheduler.Input, []Typical) {
 			return
 		}
 		if of != &typical[0] {
-			made, of = scheduler.NewTypical(asksOf(typical)), &typical[0]
+			made, of = scheduler.NewTypical(requestsOf(typical)), &typical[0]
 		}
 		in.Typical = made
 	}
 }
 
-// asksOf gives shapes as the scheduler wants them.
-func asksOf(typical []Typical) []structs.TypicalAsk {
-	asks := make([]structs.TypicalAsk, 0, len(typical))
+// requestsOf gives shapes as the scheduler wants them.
+func requestsOf(typical []Typical) []structs.TypicalRequest {
+	requests := make([]structs.TypicalRequest, 0, len(typical))
 	for i := range typical {
 		t := &typical[i]
-		asks = append(asks, structs.TypicalAsk{
+		requests = append(requests, structs.TypicalRequest{
 			Job: &structs.Job{}, Group: t.Row.groups()[0], Weight: int64(math.Ceil(t.Share * weightOfAll)),
 		})
 	}
-	return asks
+	return requests
 }

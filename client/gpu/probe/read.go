@@ -115,9 +115,9 @@ func (r *reader) identify(d device) (*gpu, error) {
 	if l.bar1(d, &m) == success {
 		g.fixed.BAR1MiB = m.total >> 20
 	}
-	number := func(ask func(device, *uint32) result) uint64 {
+	number := func(query func(device, *uint32) result) uint64 {
 		var n uint32
-		if ask(d, &n) != success {
+		if query(d, &n) != success {
 			return 0
 		}
 		return uint64(n)
@@ -127,9 +127,9 @@ func (r *reader) identify(d device) (*gpu, error) {
 	g.fixed.MemoryClockMHz = number(func(d device, n *uint32) result { return l.maxClock(d, clockMemory, n) })
 	g.fixed.PCIeGeneration = int(number(l.generation)) //nolint:gosec // a few
 	g.fixed.PCIeLanes = int(number(l.lanes))           //nolint:gosec // a few
-	state := func(ask func(device, *int32) result) *bool {
+	state := func(query func(device, *int32) result) *bool {
 		var on int32
-		if ask(d, &on) != success {
+		if query(d, &on) != success {
 			return nil
 		}
 		v := on == enabled

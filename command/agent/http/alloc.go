@@ -51,7 +51,7 @@ func allocStop(r *request) (any, error) {
 func allocStats(r *request) (any, error) {
 	var reply structs.ClientStatsReply
 	args := structs.ClientAllocRequest{AllocID: r.id(), Task: r.query.Get("task"), QueryOptions: r.opts}
-	if err := r.askClient(wire.MethodClientAllocStats, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodClientAllocStats, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Stats == nil {
@@ -107,7 +107,7 @@ func clientStats(r *request) (any, error) {
 	}
 	var reply structs.ClientHostStatsReply
 	args := structs.ClientHostStatsRequest{NodeID: node, QueryOptions: r.opts}
-	if err := r.askClient(wire.MethodClientHostStats, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodClientHostStats, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Stats == nil {

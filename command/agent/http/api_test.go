@@ -236,7 +236,7 @@ func TestBlockingEnds(t *testing.T) {
 	go func() { served <- s.Serve(l) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	asked := func(n int) {
+	requested := func(n int) {
 		for tick := time.Tick(time.Millisecond); ; <-tick {
 			fk.mu.Lock()
 			now := len(fk.calls)
@@ -247,7 +247,7 @@ func TestBlockingEnds(t *testing.T) {
 		}
 	}
 	go func() {
-		asked(1)
+		requested(1)
 		cancel()
 	}()
 	req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+l.Addr().String()+"/v1/jobs?index=1", nil)
@@ -269,7 +269,7 @@ func TestBlockingEnds(t *testing.T) {
 		_ = resp.Body.Close()
 		code <- resp.StatusCode
 	}()
-	asked(2)
+	requested(2)
 	stop, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
 	if err := s.Shutdown(stop); err != nil {
@@ -305,7 +305,7 @@ func TestFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fk := newFake()
 		fk.stream = func(ctx context.Context, _ string) *fakeStream {
-			return &fakeStream{ctx: ctx, hold: true, items: []any{
+			return &fakeStream{ctx: ctx, block: true, items: []any{
 				structs.StreamFrame{Offset: 5, Data: []byte("hello"), File: "f"}, structs.StreamFrame{FileEvent: "file deleted"},
 			}}
 		}
@@ -356,7 +356,7 @@ func TestEventStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fk := newFake()
 		fk.stream = func(ctx context.Context, _ string) *fakeStream {
-			return &fakeStream{ctx: ctx, hold: true, items: []any{structs.Events{Index: 7, Events: []structs.Event{{Topic: "Job", Key: "j"}}}}}
+			return &fakeStream{ctx: ctx, block: true, items: []any{structs.Events{Index: 7, Events: []structs.Event{{Topic: "Job", Key: "j"}}}}}
 		}
 		s, err := New(testConfig(fk))
 		if err != nil {
@@ -527,7 +527,7 @@ func TestOfficialClient(t *testing.T) {
 	fk.mu.Lock()
 	fk.stream = func(ctx context.Context, method string) *fakeStream {
 		if method == wire.MethodEventStream {
-			return &fakeStream{ctx: ctx, hold: true, items: []any{structs.Events{Index: 7, Events: []structs.Event{{Topic: "Job", Type: "JobRegistered", Payload: map[string]any{"Job": map[string]any{"ID": "j"}}}}}}}
+			return &fakeStream{ctx: ctx, block: true, items: []any{structs.Events{Index: 7, Events: []structs.Event{{Topic: "Job", Type: "JobRegistered", Payload: map[string]any{"Job": map[string]any{"ID": "j"}}}}}}}
 		}
 		return &fakeStream{ctx: ctx, items: []any{structs.StreamFrame{Data: []byte("line\n"), File: "t.stdout.0"}}}
 	}

@@ -46,7 +46,7 @@ func agentMonitor(r *request) (any, error) {
 func agentHost(r *request) (any, error) {
 	args := structs.AgentHostRequest{NodeID: r.query.Get("node_id"), ServerID: r.query.Get("server_id"), QueryOptions: r.opts}
 	var reply structs.AgentHostReply
-	if err := r.askClient(wire.MethodAgentHost, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodAgentHost, &args, &reply); err != nil {
 		return nil, err
 	}
 	return &reply, nil
@@ -68,7 +68,7 @@ func agentProfile(r *request) (any, error) {
 	}
 	args.GC = gc > 0
 	var reply structs.AgentProfileReply
-	if err := r.askClient(wire.MethodAgentProfile, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodAgentProfile, &args, &reply); err != nil {
 		return nil, err
 	}
 	header := r.w.Header()

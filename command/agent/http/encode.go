@@ -91,8 +91,8 @@ func (r *request) read(method string, args, reply any, meta *structs.QueryMeta) 
 	return nil
 }
 
-// askClient makes a call that a client answers, who knows no index, and nothing of leaders.
-func (r *request) askClient(method string, args, reply any) error {
+// queryClient makes a call that a client answers, who knows no index, and nothing of leaders.
+func (r *request) queryClient(method string, args, reply any) error {
 	return r.s.cfg.Backend.Call(r.Context(), method, args, reply)
 }
 

@@ -19,12 +19,12 @@ var topics = []string{
 
 // parseTopics reads Topic and Topic:key; a topic without keys is all of it, no
 // topic at all is everything.
-func parseTopics(asked []string) (map[string][]string, error) {
-	if len(asked) == 0 {
+func parseTopics(requested []string) (map[string][]string, error) {
+	if len(requested) == 0 {
 		return map[string][]string{structs.TopicAll: {"*"}}, nil
 	}
 	out := map[string][]string{}
-	for _, one := range asked {
+	for _, one := range requested {
 		topic, key, hasKey := strings.Cut(one, ":")
 		if !hasKey {
 			key = "*"
@@ -51,12 +51,12 @@ func parseTopics(asked []string) (map[string][]string, error) {
 // eventStream writes {} when the stream is open, then one line of JSON for all events of an index, and {} while
 // nothing happens.
 func eventStream(r *request) (any, error) {
-	asked, err := parseTopics(r.query["topic"])
+	requested, err := parseTopics(r.query["topic"])
 	if err != nil {
 		return nil, err
 	}
 	args := structs.EventStreamRequest{
-		Topics: asked, Index: r.opts.MinQueryIndex, Namespace: r.opts.Namespace, Region: r.opts.Region, AuthToken: r.opts.AuthToken,
+		Topics: requested, Index: r.opts.MinQueryIndex, Namespace: r.opts.Namespace, Region: r.opts.Region, AuthToken: r.opts.AuthToken,
 	}
 	from, err := r.s.cfg.Backend.Stream(r.Context(), wire.MethodEventStream, &args)
 	if err != nil {

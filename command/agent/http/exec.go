@@ -17,7 +17,7 @@ import (
 // it, as Nomad's clients show that text alone.
 func allocExec(r *request) (any, error) {
 	var reply structs.AllocReply
-	err := r.askClient(wire.MethodAllocGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply)
+	err := r.queryClient(wire.MethodAllocGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply)
 	switch {
 	case structs.CodeOf(err) == structs.CodeNotFound, err == nil && reply.Alloc == nil:
 		err = &statusError{http.StatusNotFound, fmt.Sprintf("Unknown allocation %q", r.id())}

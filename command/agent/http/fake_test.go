@@ -85,7 +85,7 @@ type fakeStream struct {
 	ctx    context.Context
 	items  []any
 	err    error
-	hold   bool
+	block  bool
 	mu     sync.Mutex
 	closed chan struct{}
 }
@@ -105,7 +105,7 @@ func (s *fakeStream) Recv(v any) error {
 		s.items = s.items[1:]
 		return nil
 	}
-	if s.hold {
+	if s.block {
 		select {
 		case <-s.done():
 			return errors.New("closed")

@@ -24,7 +24,7 @@ func fsList(r *request) (any, error) {
 		return nil, err
 	}
 	var reply structs.FSListReply
-	if err := r.askClient(wire.MethodClientFSList, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodClientFSList, &args, &reply); err != nil {
 		return nil, err
 	}
 	return list(reply.Files), nil
@@ -36,7 +36,7 @@ func fsStat(r *request) (any, error) {
 		return nil, err
 	}
 	var reply structs.FSStatReply
-	if err := r.askClient(wire.MethodClientFSStat, &args, &reply); err != nil {
+	if err := r.queryClient(wire.MethodClientFSStat, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Info == nil {

@@ -86,15 +86,15 @@ func (r *request) ownJob(job *structs.Job, body structs.WriteRequest, needsID bo
 // of Nomad's fill in "global" where a job states none, so that it counts as stated only where
 // there is such a region.
 func (r *request) jobRegion(job *structs.Job, body string) (string, error) {
-	asked := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body)
+	requested := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body)
 	own := r.s.cfg.Agent.Self().Region
 	switch {
 	case job.Multiregion != nil: // whoever is asked sees to all of them
-		return first(asked, own), nil
-	case asked != "" && job.Region != "" && job.Region != asked && job.Region != structs.DefaultRegion:
-		return "", badRequest("Job.Region %q: the request is for region %q; state one of them only", job.Region, asked)
-	case asked != "":
-		return asked, nil
+		return first(requested, own), nil
+	case requested != "" && job.Region != "" && job.Region != requested && job.Region != structs.DefaultRegion:
+		return "", badRequest("Job.Region %q: the request is for region %q; state one of them only", job.Region, requested)
+	case requested != "":
+		return requested, nil
 	case job.Region != structs.DefaultRegion || own == structs.DefaultRegion:
 		return first(job.Region, own), nil
 	}

@@ -125,8 +125,8 @@ func nodeMetaApply(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if asked := r.query.Get("node_id"); asked != "" && body.NodeID != "" && asked != body.NodeID {
-		return nil, badRequest("NodeID %q: does not match node_id %q", body.NodeID, asked)
+	if requested := r.query.Get("node_id"); requested != "" && body.NodeID != "" && requested != body.NodeID {
+		return nil, badRequest("NodeID %q: does not match node_id %q", body.NodeID, requested)
 	}
 	node := body.NodeID
 	if node == "" {
@@ -144,7 +144,7 @@ func nodeMetaApply(r *request) (any, error) {
 func (r *request) nodeMeta(method string, args structs.NodeMetaRequest) (any, error) {
 	args.QueryOptions = r.opts
 	var reply structs.NodeMetaReply
-	if err := r.askClient(method, &args, &reply); err != nil {
+	if err := r.queryClient(method, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Node == nil {

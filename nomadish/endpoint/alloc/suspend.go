@@ -64,7 +64,7 @@ func canSuspend(snap *state.Snapshot, a *structs.Allocation) error {
 		if s := a.TaskStates[t.Name]; s != nil && s.State == structs.TaskStateDead {
 			continue // nothing of it is left to be frozen
 		}
-		if node.CannotFreeze(t.Driver) {
+		if node.CannotSuspend(t.Driver) {
 			return structs.Errorf(structs.CodeBadRequest, "allocation %s: task %q cannot be frozen: driver %s on node %s cannot do that",
 				structs.ShortID(a.ID), t.Name, t.Driver, node.Name).WithHint(
 				"stop it instead (`nomadish alloc stop %s`), or keep its job to nodes that can, by a constraint ${attr.%s} = 1",

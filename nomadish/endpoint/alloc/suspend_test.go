@@ -36,12 +36,12 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	id, ended := structs.DeriveID("s", 0), structs.DeriveID("s", 1)
 	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientFailed}}})
 
-	ask := func(id string, resume bool) (*structs.AllocStopReply, error) {
+	request := func(id string, resume bool) (*structs.AllocStopReply, error) {
 		return e.suspend(t.Context(), &structs.AllocSuspendRequest{AllocID: id, Resume: resume})
 	}
 	refused := func(id string, resume bool, want error) {
 		t.Helper()
-		if _, err := ask(id, resume); !errors.Is(err, want) {
+		if _, err := request(id, resume); !errors.Is(err, want) {
 			t.Errorf("%s, resume %v: %v, want %v", id, resume, err, want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	}
 	says("1", "0")
 	before := d.Index()
-	_, err := ask(id, false)
+	_, err := request(id, false)
 	if !errors.Is(err, structs.ErrBadRequest) || d.Index() != before || d.Store.Snapshot().Alloc(nil, id).Suspended() {
 		t.Fatalf("%v, and it is %s", err, d.Store.Snapshot().Alloc(nil, id).DesiredStatus)
 	}
@@ -74,7 +74,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 		ID: id, ClientStatus: structs.AllocClientRunning, TaskStates: map[string]*structs.TaskState{"once": {State: structs.TaskStateDead}},
 	}}})
 	for range 2 {
-		reply, err := ask(id, false)
+		reply, err := request(id, false)
 		if err != nil || reply.EvalID != "" || reply.Index != d.Index() {
 			t.Fatalf("suspend: %+v, %v", reply, err)
 		}
@@ -82,7 +82,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	if a := d.Store.Snapshot().Alloc(nil, id); !a.Suspended() || !a.DesiredTransition.ShouldSuspend() {
 		t.Fatalf("it is %s", a.DesiredStatus)
 	}
-	reply, err := ask(id, true)
+	reply, err := request(id, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// askAgain is the time between two questions to one that is looked for, tryLimit bounds each.
-	askAgain = 200 * time.Millisecond
-	tryLimit = time.Second
+	// callAgain is the time between two questions to one that is looked for, tryLimit bounds each.
+	callAgain = 200 * time.Millisecond
+	tryLimit  = time.Second
 	// neighbours are asked whether they hear one that this server does not.
 	neighbours = 3
 )
@@ -50,7 +50,7 @@ func (e *Endpoint) Reach(ctx context.Context, nodeID string) (session, gossip bo
 		if session && gossip {
 			return session, gossip
 		}
-		t := time.NewTimer(askAgain)
+		t := time.NewTimer(callAgain)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -64,7 +64,7 @@ func (e *Endpoint) reachOnce(ctx context.Context, nodeID string) *structs.NodePr
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
 	ways := []func() *structs.NodeProbeReply{func() *structs.NodeProbeReply { return e.probeHere(ctx, nodeID) }}
-	ask := func(method string, session func() (*wire.Session, error)) {
+	call := func(method string, session func() (*wire.Session, error)) {
 		ways = append(ways, func() *structs.NodeProbeReply {
 			reply := &structs.NodeProbeReply{}
 			if s, err := session(); err == nil {
@@ -76,12 +76,12 @@ func (e *Endpoint) reachOnce(ctx context.Context, nodeID string) *structs.NodePr
 	if conf, err := e.Router.Cluster.Configuration(); err == nil {
 		for _, s := range conf.Servers {
 			if s.ID != e.Router.ID {
-				ask(wire.MethodNodeProbe, func() (*wire.Session, error) { return e.Router.Pool.Session(ctx, s.Address) })
+				call(wire.MethodNodeProbe, func() (*wire.Session, error) { return e.Router.Pool.Session(ctx, s.Address) })
 			}
 		}
 	}
 	for _, s := range e.Router.Sessions.Others(nodeID, neighbours) {
-		ask(wire.MethodClientProbe, func() (*wire.Session, error) { return s, nil })
+		call(wire.MethodClientProbe, func() (*wire.Session, error) { return s, nil })
 	}
 	answers := make(chan *structs.NodeProbeReply, len(ways))
 	for _, way := range ways {
@@ -107,6 +107,6 @@ func (e *Endpoint) reachOnce(ctx context.Context, nodeID string) *structs.NodePr
 func (e *Endpoint) PingSilent(ctx context.Context) { e.pingSilent(ctx, rpc.SilentFor, rpc.PingLimit) }
 
 func (e *Endpoint) pingSilent(ctx context.Context, silence, limit time.Duration) {
-	p := rpc.Pinging{Silent: e.Router.Sessions.Silent, Silence: silence, Limit: limit, Ask: pinged, Lost: e.Gossip.Lost}
+	p := rpc.Pinging{Silent: e.Router.Sessions.Silent, Silence: silence, Limit: limit, Call: pinged, Lost: e.Gossip.Lost}
 	p.Run(ctx)
 }

@@ -15,14 +15,16 @@ import (
 )
 
 // told is the clients' gossip of tests: it counts what it is told of.
-type told struct {
+type notices struct {
 	mu   sync.Mutex
 	lost map[string]int
 }
 
-func (*told) Probe(string) error { return structs.Errorf(structs.CodeNotFound, "nobody gossips here") }
+func (*notices) Probe(string) error {
+	return structs.Errorf(structs.CodeNotFound, "nobody gossips here")
+}
 
-func (g *told) Lost(ids []string) {
+func (g *notices) Lost(ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, id := range ids {
@@ -30,12 +32,12 @@ func (g *told) Lost(ids []string) {
 	}
 }
 
-func (g *told) of(id string) int { g.mu.Lock(); defer g.mu.Unlock(); return g.lost[id] }
+func (g *notices) of(id string) int { g.mu.Lock(); defer g.mu.Unlock(); return g.lost[id] }
 
 // TestSilentSessionIsClosed: a session whose client does not answer, though its connection stands, is closed after some
 // questions, not asked for ever; one that answers stays.
 func TestSilentSessionIsClosed(t *testing.T) {
-	gossip := &told{lost: map[string]int{}}
+	gossip := &notices{lost: map[string]int{}}
 	e := New(Deps{Router: endpointtest.New(t).Router, Gossip: gossip})
 	dead, _ := endpointtest.Pair(t)
 	lives, client := endpointtest.Pair(t)
@@ -71,7 +73,7 @@ func TestSilentSessionIsClosed(t *testing.T) {
 
 // deaf is gossip that takes its time to say that it does not hear somebody.
 type deaf struct {
-	*told
+	*notices
 	done chan struct{}
 }
 
@@ -82,7 +84,7 @@ func (d *deaf) Probe(string) error {
 
 // TestReachEndsWithItsTime: who asks for a node waits no longer than it has time, though one of the ways does.
 func TestReachEndsWithItsTime(t *testing.T) {
-	d := &deaf{&told{}, make(chan struct{})}
+	d := &deaf{&notices{}, make(chan struct{})}
 	defer close(d.done)
 	e := New(Deps{Router: endpointtest.New(t).Router, Gossip: d})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

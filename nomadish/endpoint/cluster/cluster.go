@@ -75,19 +75,19 @@ func (e *Endpoint) found(_ context.Context, args *structs.FoundRequest) (*struct
 	if args.Region != e.Router.Region {
 		return nil, structs.Errorf(structs.CodeBadRequest, "region %q: this server is of %q", args.Region, e.Router.Region)
 	}
-	return e.Founding.Consider(args)
+	return e.Bootstrap.Consider(args)
 }
 
 func (e *Endpoint) raftState(_ context.Context, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	reply, err := e.Raft.State()
 	if err == nil {
-		reply.Cluster, reply.Promised, err = e.Founding.Claim(args)
+		reply.Cluster, reply.Promised, err = e.Bootstrap.Claim(args)
 	}
 	return reply, err
 }
 
 func (e *Endpoint) leader(context.Context, *structs.EmptyRequest) (*structs.StringReply, error) {
-	addr := e.Router.Leadership.Reign().Addr
+	addr := e.Router.Leadership.Leading().Addr
 	if addr == "" {
 		return nil, e.Router.NoLeader()
 	}

@@ -26,12 +26,12 @@ type Regions interface {
 	ForceLeave(name string, prune bool) error
 }
 
-// Founding answers servers that would found the cluster.
-type Founding interface {
+// Bootstrap answers servers that would found the cluster.
+type Bootstrap interface {
 	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
 	// Claim answers the leader of a cluster that would add this server: the cluster that it
 	// belongs to then, or the name of who has its promise.
-	Claim(args *structs.RaftStateRequest) (cluster, promised string, err error)
+	Claim(args *structs.RaftStateRequest) (cluster, voted string, err error)
 }
 
 // Raft is this server among the Raft servers.
@@ -46,7 +46,7 @@ type Deps struct {
 	Gossip     Gossip
 	Regions    Regions // nil: there is this one only
 	Keyrings   Keyrings
-	Founding   Founding
+	Bootstrap  Bootstrap
 	Raft       Raft
 	Datacenter string // of this server
 }

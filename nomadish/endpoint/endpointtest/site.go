@@ -20,9 +20,9 @@ import (
 // Alone is a cluster of one that leads itself, and its heartbeats.
 type Alone struct{}
 
-// Reign implements rpc.Leadership.
-func (Alone) Reign() rpc.Reign {
-	return rpc.Reign{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
+// Leading implements rpc.Leadership.
+func (Alone) Leading() rpc.LeaderTerm {
+	return rpc.LeaderTerm{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
 }
 
 // IsLeader implements rpc.Leadership.
@@ -87,9 +87,9 @@ func (s *Site) Put(entry any) {
 }
 
 // Asks has a job's group g wait for some instances.
-func (s *Site) Asks(ns, job string, missing int) {
+func (s *Site) Requests(ns, job string, missing int) {
 	s.T.Helper()
-	s.Put(testcluster.Commit(&structs.JudgedPlan{Time: time.Now().UnixNano(), Asks: []*structs.AskUpdate{{
+	s.Put(testcluster.Commit(&structs.JudgedPlan{Time: time.Now().UnixNano(), Requests: []*structs.RequestUpdate{{
 		Namespace: ns, JobID: job, Group: "g", Missing: missing, EvalID: "b",
 	}}}))
 }

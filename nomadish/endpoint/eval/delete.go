@@ -121,9 +121,9 @@ func (e *Endpoint) stoppers(snap *state.Snapshot, evals []*structs.Evaluation) m
 // surety is how surely an evaluation stops what is left of its job; 0: it does not. What a worker holds may have been decided
 // before the job was stopped.
 func (e *Endpoint) surety(ev *structs.Evaluation) int {
-	_, held := e.Broker.Outstanding(ev.ID)
+	_, leased := e.Broker.Outstanding(ev.ID)
 	switch {
-	case ev.Terminal() || held:
+	case ev.Terminal() || leased:
 		return 0
 	case ev.Status == structs.EvalStatusBlocked: // it may be cancelled as well
 		return 1
@@ -135,7 +135,7 @@ func (e *Endpoint) surety(ev *structs.Evaluation) int {
 
 // deletable returns an error that says why an evaluation must stay.
 func (e *Endpoint) deletable(snap *state.Snapshot, ev *structs.Evaluation) error {
-	if _, held := e.Broker.Outstanding(ev.ID); held { // since before the pause; what it places would be nobody's
+	if _, leased := e.Broker.Outstanding(ev.ID); leased { // since before the pause; what it places would be nobody's
 		return structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: it is being decided", ev.ID).
 			WithHint("nothing was deleted; try again in a moment")
 	}
@@ -207,7 +207,7 @@ func (e *Endpoint) withdraw(ctx context.Context, evals []*structs.Evaluation) er
 	for _, ev := range evals {
 		chosen[ev.ID] = true
 	}
-	var asks []*structs.AskUpdate
+	var requests []*structs.RequestUpdate
 	for _, ev := range evals {
 		id := ev.Job()
 		if _, known := idle[id]; known {
@@ -216,9 +216,9 @@ func (e *Endpoint) withdraw(ctx context.Context, evals []*structs.Evaluation) er
 		idle[id] = !slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(ev *structs.Evaluation) bool {
 			return !ev.Terminal() && !chosen[ev.ID]
 		})
-		for _, ask := range snap.JobAsks(nil, id.Namespace, id.ID) {
-			if idle[id] && ask.Missing > 0 {
-				asks = append(asks, &structs.AskUpdate{Namespace: ask.Namespace, JobID: ask.JobID, Group: ask.Group})
+		for _, request := range snap.JobRequests(nil, id.Namespace, id.ID) {
+			if idle[id] && request.Missing > 0 {
+				requests = append(requests, &structs.RequestUpdate{Namespace: request.Namespace, JobID: request.JobID, Group: request.Group})
 			}
 		}
 	}
@@ -228,5 +228,5 @@ func (e *Endpoint) withdraw(ctx context.Context, evals []*structs.Evaluation) er
 			nodes = append(nodes, r.NodeID)
 		}
 	}
-	return e.Plans.Withdraw(ctx, asks, nodes)
+	return e.Plans.Withdraw(ctx, requests, nodes)
 }

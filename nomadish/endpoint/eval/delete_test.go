@@ -13,18 +13,18 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// holder is a broker that handed out one evaluation before it was paused.
-type holder struct {
+// lessee is a broker that handed out one evaluation before it was paused.
+type lessee struct {
 	queue.Evaluations
 	id string
 }
 
-func (h holder) Outstanding(id string) (string, bool) { return "token", id == h.id }
+func (h lessee) Outstanding(id string) (string, bool) { return "token", id == h.id }
 
 // TestEvalDelete: evaluations are deleted while the broker is paused, but for those whose allocations still matter.
 func TestEvalDelete(t *testing.T) {
 	s := newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
-	s.Applier, s.Broker = s, holder{id: endpointtest.ID(8)}
+	s.Applier, s.Broker = s, lessee{id: endpointtest.ID(8)}
 	s.Plans = plan.New(plan.Options{}, s.Store, s, nil)
 	apply := func(kind structs.LogType, entry any) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestEvalDelete(t *testing.T) {
 
 	eval(8, "default", "web", structs.EvalStatusPending)
 
-	ask := func(filter string, ids ...int) (*structs.EvalDeleteReply, error) {
+	request := func(filter string, ids ...int) (*structs.EvalDeleteReply, error) {
 		args := &structs.EvalDeleteRequest{Filter: filter}
 		for _, n := range ids {
 			args.EvalIDs = append(args.EvalIDs, endpointtest.ID(n))
@@ -77,7 +77,7 @@ func TestEvalDelete(t *testing.T) {
 	refused := func(what string, want error, text, filter string, ids ...int) {
 		t.Helper()
 		before := s.Index()
-		if reply, err := ask(filter, ids...); !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), text) {
+		if reply, err := request(filter, ids...); !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), text) {
 			t.Errorf("%s: %+v, %v", what, reply, err)
 		}
 		if s.Index() != before {
@@ -86,7 +86,7 @@ func TestEvalDelete(t *testing.T) {
 	}
 	deleted := func(filter string, count int, ids ...int) {
 		t.Helper()
-		if reply, err := ask(filter, ids...); err != nil || reply.Count != count || reply.Index != s.Index() {
+		if reply, err := request(filter, ids...); err != nil || reply.Count != count || reply.Index != s.Index() {
 			t.Errorf("%q %v: %+v, %v; want %d", filter, ids, reply, err, count)
 		}
 	}
@@ -138,10 +138,10 @@ func TestEvalDelete(t *testing.T) {
 // deleting is a paused site whose jobs have a group g, which can be placed on node 900.
 type deleting struct{ *site }
 
-func newDeleting(t *testing.T, held int) deleting {
+func newDeleting(t *testing.T, leased int) deleting {
 	t.Helper()
 	d := deleting{newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})}
-	d.Applier, d.Broker = d, holder{id: endpointtest.ID(held)}
+	d.Applier, d.Broker = d, lessee{id: endpointtest.ID(leased)}
 	d.Plans = plan.New(plan.Options{EntryBytes: 1}, d.Store, d, nil)
 	d.apply(structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
 	return d
@@ -172,7 +172,7 @@ func (d deleting) eval(n int, job, status string) *structs.Evaluation {
 func (d deleting) wait(n int, job string, node int) {
 	d.T.Helper()
 	d.eval(n, job, structs.EvalStatusBlocked)
-	p := &structs.JudgedPlan{EvalID: endpointtest.ID(n), Time: 3, Asks: []*structs.AskUpdate{{Namespace: "default", JobID: job, Group: "g", Missing: 1, Since: 2, EvalID: endpointtest.ID(n)}}}
+	p := &structs.JudgedPlan{EvalID: endpointtest.ID(n), Time: 3, Requests: []*structs.RequestUpdate{{Namespace: "default", JobID: job, Group: "g", Missing: 1, Since: 2, EvalID: endpointtest.ID(n)}}}
 	if node != 0 {
 		p.Reserve = []*structs.Reservation{{NodeID: endpointtest.ID(node), Namespace: "default", JobID: job, Group: "g", MemoryMB: 1, MadeAt: 3, DueAt: 4, ExpiresAt: 5}}
 	}
@@ -189,8 +189,8 @@ func (d deleting) place(n int, job string) string {
 
 func (d deleting) queued() (waiting, reserved []string) {
 	snap := d.Store.Snapshot()
-	for ask := range snap.WaitingAsks(nil, "*") {
-		waiting = append(waiting, ask.JobID)
+	for request := range snap.WaitingRequests(nil, "*") {
+		waiting = append(waiting, request.JobID)
 	}
 	for r := range snap.Reservations(nil) {
 		reserved = append(reserved, r.JobID)

@@ -18,7 +18,7 @@ import (
 type Plans interface {
 	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
 	// Withdraw takes asks out of the queue and ends the reservations of nodes.
-	Withdraw(ctx context.Context, asks []*structs.AskUpdate, nodes []string) error
+	Withdraw(ctx context.Context, requests []*structs.RequestUpdate, nodes []string) error
 }
 
 // Deps are the parts that the endpoint works with.
@@ -34,11 +34,11 @@ type Deps struct {
 // Endpoint answers the methods of evaluations and plans.
 type Endpoint struct {
 	Deps
-	held *held
+	leased *leased
 }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{Deps: d, held: newHeld()} }
+func New(d Deps) *Endpoint { return &Endpoint{Deps: d, leased: newLeased()} }
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {

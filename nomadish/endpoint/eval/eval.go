@@ -79,8 +79,8 @@ func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*struct
 	})
 }
 
-// holds tells whether a worker still holds the evaluation that it speaks for.
-func (e *Endpoint) holds(evalID, token string) error {
+// checkLease tells whether a worker still holds the evaluation that it speaks for.
+func (e *Endpoint) checkLease(evalID, token string) error {
 	if have, ok := e.Broker.Outstanding(evalID); !ok || have != token {
 		return structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token any more", evalID)
 	}
@@ -88,7 +88,7 @@ func (e *Endpoint) holds(evalID, token string) error {
 }
 
 func (e *Endpoint) update(ctx context.Context, args *structs.EvalUpdateRequest) (*structs.WriteReply, error) {
-	if err := e.holds(args.EvalID, args.Token); err != nil {
+	if err := e.checkLease(args.EvalID, args.Token); err != nil {
 		return nil, err
 	}
 	index, err := e.Applier.Apply(ctx, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: args.Evals, Time: e.Now().UnixNano()})

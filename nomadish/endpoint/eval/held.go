@@ -14,22 +14,22 @@ import (
 // held are the evaluations that the workers of other servers have, by the sessions that they were asked for over: when one
 // ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token says
 // that it is not held any more.
-type held struct {
+type leased struct {
 	mu sync.Mutex
 	by map[*wire.Session]map[string]string // tokens by evaluation
 	// waiting counts the calls that wait for one.
 	waiting map[*wire.Session]int
 }
 
-// heldMany is how many of one session are remembered before those are looked for that it has no more.
-const heldMany = 1024
+// leasedMany is how many of one session are remembered before those are looked for that it has no more.
+const leasedMany = 1024
 
-func newHeld() *held {
-	return &held{by: map[*wire.Session]map[string]string{}, waiting: map[*wire.Session]int{}}
+func newLeased() *leased {
+	return &leased{by: map[*wire.Session]map[string]string{}, waiting: map[*wire.Session]int{}}
 }
 
 // wait notes that somebody waits for an evaluation, until done is called.
-func (h *held) wait(from *wire.Session) (done func()) {
+func (h *leased) wait(from *wire.Session) (done func()) {
 	if from == nil {
 		return func() {}
 	}
@@ -46,7 +46,7 @@ func (h *held) wait(from *wire.Session) (done func()) {
 }
 
 // silent are the sessions that have something, or wait for it, and of which nothing was heard since a time.
-func (h *held) silent(since time.Time) map[*wire.Session][]string {
+func (h *leased) silent(since time.Time) map[*wire.Session][]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[*wire.Session][]string{}
@@ -64,7 +64,7 @@ func (h *held) silent(since time.Time) map[*wire.Session][]string {
 }
 
 // put remembers what was handed out; outstanding tells whether it still is.
-func (h *held) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
+func (h *leased) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
 	if to == nil { // this server's own
 		return
 	}
@@ -73,14 +73,14 @@ func (h *held) put(to *wire.Session, id, token string, outstanding func(id strin
 	if h.by[to] == nil {
 		h.by[to] = map[string]string{}
 	}
-	if len(h.by[to]) >= heldMany {
+	if len(h.by[to]) >= leasedMany {
 		maps.DeleteFunc(h.by[to], func(id, token string) bool { now, ok := outstanding(id); return !ok || now != token })
 	}
 	h.by[to][id] = token
 }
 
 // drop forgets what was answered.
-func (h *held) drop(from *wire.Session, id, token string) {
+func (h *leased) drop(from *wire.Session, id, token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.by[from][id] == token {
@@ -89,7 +89,7 @@ func (h *held) drop(from *wire.Session, id, token string) {
 }
 
 // closed forgets a session, and gives what it had.
-func (h *held) closed(s *wire.Session) map[string]string {
+func (h *leased) closed(s *wire.Session) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	had := h.by[s]
@@ -99,9 +99,9 @@ func (h *held) closed(s *wire.Session) map[string]string {
 
 // WorkersWait is of how many other servers workers wait for an evaluation.
 func (e *Endpoint) WorkersWait() int {
-	e.held.mu.Lock()
-	defer e.held.mu.Unlock()
-	return len(e.held.waiting)
+	e.leased.mu.Lock()
+	defer e.leased.mu.Unlock()
+	return len(e.leased.waiting)
 }
 
 // dequeue hands an evaluation out. When who asked is gone by then, another gets it.
@@ -110,19 +110,19 @@ func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 	if err := call.Args(args); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 	}
-	defer e.held.wait(call.Session)()
+	defer e.leased.wait(call.Session)()
 	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
 	if err != nil {
 		return err
 	}
 	if eval != nil {
-		e.held.put(call.Session, eval.ID, token, e.Broker.Outstanding)
+		e.leased.put(call.Session, eval.ID, token, e.Broker.Outstanding)
 	}
 	if err = ctx.Err(); err == nil {
 		err = call.Send(&structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait})
 	}
 	if err != nil && eval != nil {
-		e.held.drop(call.Session, eval.ID, token)
+		e.leased.drop(call.Session, eval.ID, token)
 		_ = e.Broker.Nack(eval.ID, token) // else it is not held any more
 	}
 	return err
@@ -132,7 +132,7 @@ func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 func (e *Endpoint) answered(say func(id, token string) error) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		return wire.Unary(func(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
-			e.held.drop(call.Session, args.EvalID, args.Token)
+			e.leased.drop(call.Session, args.EvalID, args.Token)
 			return &structs.WriteReply{}, say(args.EvalID, args.Token)
 		})(ctx, call)
 	}
@@ -140,7 +140,7 @@ func (e *Endpoint) answered(say func(id, token string) error) wire.Handler {
 
 // SessionClosed has the evaluations given out again that were behind a session. None of its calls is at work any more.
 func (e *Endpoint) SessionClosed(s *wire.Session) {
-	had := e.held.closed(s)
+	had := e.leased.closed(s)
 	if len(had) == 0 {
 		return
 	}
@@ -162,8 +162,8 @@ func (e *Endpoint) PingWorkers(ctx context.Context) { e.pingWorkers(ctx, rpc.Sil
 
 func (e *Endpoint) pingWorkers(ctx context.Context, silence, limit time.Duration) {
 	p := rpc.Pinging{
-		Silent: e.held.silent, Silence: silence, Limit: limit,
-		Ask:  func(ctx context.Context, s *wire.Session) bool { return s.Ping(ctx) == nil },
+		Silent: e.leased.silent, Silence: silence, Limit: limit,
+		Call: func(ctx context.Context, s *wire.Session) bool { return s.Ping(ctx) == nil },
 		Lost: func([]string) {},
 	}
 	p.Run(ctx)

@@ -28,12 +28,12 @@ func TestSilentWorkersAreLeft(t *testing.T) {
 	has, waits, idle := mute(), mute(), mute()
 	lives, _ := endpointtest.Pair(t)
 	for _, s := range []*wire.Session{has, lives} {
-		e.held.put(s, "eval", "token", nil)
+		e.leased.put(s, "eval", "token", nil)
 	}
-	e.held.put(idle, "eval", "token", nil)
-	e.held.drop(idle, "eval", "token")
-	defer e.held.wait(waits)()
-	e.held.wait(idle)()
+	e.leased.put(idle, "eval", "token", nil)
+	e.leased.drop(idle, "eval", "token")
+	defer e.leased.wait(waits)()
+	e.leased.wait(idle)()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

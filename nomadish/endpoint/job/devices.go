@@ -17,24 +17,24 @@ const maxKindsNamed = 5
 // may wait for machines to come, or its name is misspelt. Without any node there is
 // nothing to compare with, and no warning.
 func (e *Endpoint) unknownDevices(job *structs.Job) []string {
-	asks := map[string][]string{} // device name → where it is asked for; of those that are not known
-	eachDevice(job, func(_ *structs.TaskGroup, _ *structs.Task, name string) { asks[name] = nil })
-	if len(asks) == 0 {
+	requests := map[string][]string{} // device name → where it is asked for; of those that are not known
+	eachDevice(job, func(_ *structs.TaskGroup, _ *structs.Task, name string) { requests[name] = nil })
+	if len(requests) == 0 {
 		return nil
 	}
-	kinds, nodes := e.deviceKinds(asks)
-	if len(asks) == 0 || nodes == 0 {
+	kinds, nodes := e.deviceKinds(requests)
+	if len(requests) == 0 || nodes == 0 {
 		return nil
 	}
 	eachDevice(job, func(g *structs.TaskGroup, t *structs.Task, name string) {
-		if _, unknown := asks[name]; unknown {
+		if _, unknown := requests[name]; unknown {
 			path := structs.ChildPath(structs.ChildPath(structs.ChildPath("", "job", job.ID, -1), "group", g.Name, -1), "task", t.Name, -1)
-			asks[name] = append(asks[name], structs.ChildPath(structs.ChildPath(path, "resources", "", -1), "device", name, -1))
+			requests[name] = append(requests[name], structs.ChildPath(structs.ChildPath(path, "resources", "", -1), "device", name, -1))
 		}
 	})
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(asks)) {
-		for _, path := range asks[name] {
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		for _, path := range requests[name] {
 			out = append(out, path+": no node has it; "+kindsText(kinds))
 		}
 	}
@@ -78,7 +78,7 @@ func (k *deviceKind) named(name string) bool {
 // deviceKinds walks the nodes until one is found for each ask, and takes from asks
 // those that have one. If some are left it has the kinds of all nodes, those with the
 // most devices first. nodes is how many were looked at.
-func (e *Endpoint) deviceKinds(asks map[string][]string) (kinds []deviceKind, nodes int) {
+func (e *Endpoint) deviceKinds(requests map[string][]string) (kinds []deviceKind, nodes int) {
 	at := map[[3]string]int{}
 	for n := range e.Router.Snapshot().Nodes(nil, "", false) {
 		nodes++
@@ -95,12 +95,12 @@ func (e *Endpoint) deviceKinds(asks map[string][]string) (kinds []deviceKind, no
 				i, at[key] = len(kinds), len(kinds)
 				kind := deviceKind{vendor: d.Vendor, typ: d.Type, model: d.Name, node: n.Name}
 				kinds = append(kinds, kind)
-				maps.DeleteFunc(asks, func(name string, _ []string) bool { return kind.named(name) })
+				maps.DeleteFunc(requests, func(name string, _ []string) bool { return kind.named(name) })
 			}
 			kinds[i].devices += len(d.Instances)
 			kinds[i].nodes++
 		}
-		if len(asks) == 0 {
+		if len(requests) == 0 {
 			break // as a rule at once, also in a large cluster
 		}
 	}

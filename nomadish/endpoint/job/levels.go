@@ -20,18 +20,18 @@ func (e *Endpoint) checkLevels(job *structs.Job) error {
 	}
 	looked := false
 	var problems structs.Problems
-	check := func(path string, ask *structs.TopologyAsk) {
-		if ask == nil || slices.Contains(known, ask.Level) {
+	check := func(path string, request *structs.TopologyConstraint) {
+		if request == nil || slices.Contains(known, request.Level) {
 			return
 		}
 		if !looked { // all nodes: only for a level that is none of the usual ones
 			looked, known = true, reportedLevels(snap, known)
 		}
-		if slices.Contains(known, ask.Level) {
+		if slices.Contains(known, request.Level) {
 			return
 		}
-		text := "unknown level \"" + ask.Level + "\": this cluster has " + strings.Join(known, ", ")
-		if near := structs.Nearest(ask.Level, known); near != "" {
+		text := "unknown level \"" + request.Level + "\": this cluster has " + strings.Join(known, ", ")
+		if near := structs.Nearest(request.Level, known); near != "" {
 			text += "; did you mean \"" + near + "\"?"
 		}
 		problems = append(problems, structs.Problem{Path: path + " > topology", Field: "level", Text: text})

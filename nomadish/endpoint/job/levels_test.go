@@ -20,10 +20,10 @@ func TestUnknownLevels(t *testing.T) {
 			{Name: "t", Driver: "d", Resources: &structs.Resources{Devices: []*structs.RequestedDevice{{Name: "gpu", Count: 2}}}},
 		}}}}
 		if group != "" {
-			job.TaskGroups[0].Topology = &structs.TopologyAsk{Level: group, Required: true}
+			job.TaskGroups[0].Topology = &structs.TopologyConstraint{Level: group, Required: true}
 		}
 		if device != "" {
-			job.TaskGroups[0].Tasks[0].Resources.Devices[0].Topology = &structs.TopologyAsk{Level: device}
+			job.TaskGroups[0].Tasks[0].Resources.Devices[0].Topology = &structs.TopologyConstraint{Level: device}
 		}
 		job.Priority = 50
 		_, err := s.admit(job, "default")

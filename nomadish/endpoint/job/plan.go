@@ -59,7 +59,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	in := snap.Input(job.NamespacedID(), job, allocs, &state.InputOptions{
 		Now: now, Seed: uint64(now.UnixNano()), NewID: e.NewID, Typical: e.Typical, Annotate: true, //nolint:gosec // a seed
 	})
-	in.Asks, in.SnapshotIndex = nil, 0 // what would be registered has waited for nothing yet, and was decided on no state
+	in.Requests, in.SnapshotIndex = nil, 0 // what would be registered has waited for nothing yet, and was decided on no state
 	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)

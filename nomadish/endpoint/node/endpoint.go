@@ -53,7 +53,7 @@ type Endpoint struct {
 	hostRates nodeRates
 	// registering is held by nodes' registrations that are being committed.
 	registering chan struct{}
-	told        wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
+	notified    wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
 }
 
 // defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.

@@ -19,7 +19,7 @@ func (e *Endpoint) authentic(id, secret string) (*structs.Node, error) {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) != 1 {
-		if e.told.FirstOf("secret", id, e.Now()) {
+		if e.notified.FirstOf("secret", id, e.Now()) {
 			e.Logger.Warn("refused a call in the name of a node: its secret does not match; more for this node are not logged for an hour",
 				"node_id", id, "node", node.Name)
 		}
@@ -98,7 +98,7 @@ func event(subsystem, message string, now time.Time) *structs.NodeEvent {
 func (e *Endpoint) nodeReply(id string, index uint64, has *structs.GossipKeys) *structs.NodeUpdateReply {
 	reply := &structs.NodeUpdateReply{
 		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
-		LeaderRPCAddr: e.Router.Leadership.Reign().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
+		LeaderRPCAddr: e.Router.Leadership.Leading().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
 	}
 	reply.Servers = e.Router.Reachable()
 	if e.Gossip != nil {

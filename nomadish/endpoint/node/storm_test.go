@@ -25,9 +25,9 @@ func (s *slow) Apply(ctx context.Context, t structs.LogType, payload any) (uint6
 	return s.Site.Apply(ctx, t, payload)
 }
 
-// TestStormOfRegistrations: of more nodes than can be committed before their callers give up, those that gave up cost no log
+// TestManyRegistrations: of more nodes than can be committed before their callers give up, those that gave up cost no log
 // entry, so that all are registered after as many rounds as that takes.
-func TestStormOfRegistrations(t *testing.T) {
+func TestManyRegistrations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes, patience = 1000, time.Second // a round commits 100
 		d := &slow{endpointtest.New(t), make(chan struct{}, 1)}

@@ -13,7 +13,7 @@ import (
 // forsaken is a server that knows no leader, and heard one 65 s ago.
 type forsaken struct{ endpointtest.Alone }
 
-func (forsaken) Reign() rpc.Reign           { return rpc.Reign{} }
+func (forsaken) Leading() rpc.LeaderTerm    { return rpc.LeaderTerm{} }
 func (forsaken) IsLeader() bool             { return false }
 func (forsaken) LastContact() time.Duration { return 65 * time.Second }
 

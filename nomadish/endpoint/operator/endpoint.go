@@ -22,19 +22,19 @@ type Raft interface {
 	Change(ctx context.Context, remove bool, id, address string) error
 }
 
-// Keeper knows the servers' health; it does on the leader only.
-type Keeper interface {
+// PeerReconciler knows the servers' health; it does on the leader only.
+type PeerReconciler interface {
 	Health() structs.AutopilotHealth
 }
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
-	Router    *rpc.Router
-	Applier   rpc.Applier
-	Collector Collector
-	Raft      Raft
-	Keeper    Keeper
-	Now       func() time.Time
+	Router         *rpc.Router
+	Applier        rpc.Applier
+	Collector      Collector
+	Raft           Raft
+	PeerReconciler PeerReconciler
+	Now            func() time.Time
 }
 
 // Endpoint answers the methods of operators.

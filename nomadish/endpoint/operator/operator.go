@@ -94,5 +94,5 @@ func (e *Endpoint) autopilotSet(ctx context.Context, args *structs.AutopilotConf
 }
 
 func (e *Endpoint) autopilotHealth(context.Context, *structs.EmptyRequest) (*structs.AutopilotHealthReply, error) {
-	return &structs.AutopilotHealthReply{Health: e.Keeper.Health(), QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: true}}, nil
+	return &structs.AutopilotHealthReply{Health: e.PeerReconciler.Health(), QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: true}}, nil
 }

@@ -21,23 +21,23 @@ func TestEventStreamFromAnIndex(t *testing.T) {
 	}
 	e := New(Deps{Router: rpc.New(rpc.Config{}, rpc.Deps{Store: l.Store})})
 	enough := errors.New("enough")
-	f := func(asked uint64, want ...uint64) {
+	f := func(requested uint64, want ...uint64) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var got []uint64
-		err := e.eventStream(ctx, &structs.EventStreamRequest{Index: asked}, func(v any) error {
+		err := e.eventStream(ctx, &structs.EventStreamRequest{Index: requested}, func(v any) error {
 			if got = append(got, v.(codec.Given).V.(*structs.Events).Index); len(got) == len(want) {
 				return enough
 			}
 			return nil
 		})
 		if !errors.Is(err, enough) {
-			t.Errorf("from %d: %v", asked, err)
+			t.Errorf("from %d: %v", requested, err)
 		}
 		for i := range want {
 			if i >= len(got) || got[i] != want[i] {
-				t.Errorf("from %d: commits %v, want %v", asked, got, want)
+				t.Errorf("from %d: commits %v, want %v", requested, got, want)
 				return
 			}
 		}

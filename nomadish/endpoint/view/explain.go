@@ -134,13 +134,13 @@ func queuePlace(lines []*queueview.Line, job *structs.Job, config *structs.Sched
 		id := structs.NamespacedID{ID: l.Job.ID, Namespace: l.Job.Namespace}
 		if l.Job.ID == job.ID && l.Job.Namespace == job.Namespace {
 			if q == nil {
-				q = &structs.QueuePlace{Pool: pool, Place: l.Place, Since: l.Ask.Since, EvalID: l.Ask.EvalID, Priority: config.PriorityOf(job, l.Ask, now)}
+				q = &structs.QueuePlace{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, now)}
 				q.Ahead = slices.Clone(before[max(0, len(before)-aheadNamed):])
 				slices.Reverse(q.Ahead)
-			} else if p := config.PriorityOf(job, l.Ask, now); p.Total > q.Priority.Total {
+			} else if p := config.PriorityOf(job, l.Request, now); p.Total > q.Priority.Total {
 				q.Priority = p // its place is that of its best ask
 			}
-			q.Since = min(q.Since, l.Ask.Since)
+			q.Since = min(q.Since, l.Request.Since)
 		} else if len(before) == 0 || before[len(before)-1] != id {
 			before = append(before, id)
 		}

@@ -16,8 +16,8 @@ func TestJobExplain(t *testing.T) {
 	s := newSite(t, endpointtest.Node("n1"), endpointtest.Node("n2"))
 	s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("before", 2000)})
 	s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("web", 1500)})
-	s.Asks("default", "before", 2)
-	s.Asks("default", "web", 2)
+	s.Requests("default", "before", 2)
+	s.Requests("default", "web", 2)
 	reply, err := s.jobExplain(t.Context(), &structs.JobExplainRequest{ID: "web"})
 	if err != nil || reply.Explanation == nil {
 		t.Fatalf("%+v, %v", reply, err)
@@ -52,7 +52,7 @@ func TestJobExplainBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, endpointtest.Node("n1"))
 		s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("web", 1500)})
-		s.Asks("default", "web", 2)
+		s.Requests("default", "web", 2)
 		args := structs.JobExplainRequest{ID: "web", QueryOptions: structs.QueryOptions{MinQueryIndex: s.Index(), MaxQueryTime: time.Hour}}
 		answer := make(chan *structs.JobExplainReply)
 		go func() {

@@ -21,7 +21,7 @@ func queueSite(t *testing.T, jobs int) *site {
 			ID: fmt.Sprintf("j%d", i), Namespace: ns, Type: structs.JobTypeService, Priority: 40 - i%40, NodePool: []string{"default", "gpu"}[i/4%2],
 			TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 2}},
 		}})
-		s.Asks(ns, fmt.Sprintf("j%d", i), 1+i%2)
+		s.Requests(ns, fmt.Sprintf("j%d", i), 1+i%2)
 	}
 	return s
 }
@@ -84,7 +84,7 @@ func TestQueueList(t *testing.T) {
 	}
 	// What stands at the token goes while somebody reads: the next page begins behind it.
 	_, token := s.queueText(t, structs.QueueRequest{QueryOptions: with(func(o *structs.QueryOptions) { o.PerPage = 3 })})
-	s.Asks("team", "j3", 0)
+	s.Requests("team", "j3", 0)
 	f("after what the token names is placed", structs.QueueRequest{QueryOptions: with(func(o *structs.QueryOptions) { o.PerPage, o.NextToken = 2, token })}, "g1:j4 g2:j5")
 
 	for _, bad := range []structs.QueryOptions{{Filter: "=="}, {Filter: "Nothing == 1"}, {PerPage: -1}} {
@@ -141,8 +141,8 @@ func TestQueueBlocks(t *testing.T) {
 		})
 	}
 	f("nothing", func(*site) {}, "j0 waiting 1")
-	f("more is missing", func(s *site) { s.Asks("default", "j0", 2) }, "j0 waiting 2")
-	f("placed", func(s *site) { s.Asks("default", "j0", 0) }, "")
+	f("more is missing", func(s *site) { s.Requests("default", "j0", 2) }, "j0 waiting 2")
+	f("placed", func(s *site) { s.Requests("default", "j0", 0) }, "")
 	f("a new job", func(s *site) {
 		s.Put(&structs.JobRegisterEntry{
 			Job:  &structs.Job{ID: "late", Namespace: "default", Type: "service", Priority: 20, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 7}}},

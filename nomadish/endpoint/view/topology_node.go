@@ -13,7 +13,7 @@ import (
 type nodeView struct {
 	node    *structs.Node
 	takes   bool // the node takes work: what nobody holds is free
-	holders map[string][]*structs.DeviceHolder
+	owners  map[string][]*structs.DeviceHolder
 	kids    map[string][]*structs.TopologyCell // by parent
 	devices map[string]*structs.DeviceView     // those without a place yet
 	kinds   []string                           // vendor/type/name, as the node reports them
@@ -22,7 +22,7 @@ type nodeView struct {
 
 func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNode {
 	v := &nodeView{
-		node: n, takes: n.Ready(), holders: holdersOf(allocs), kids: map[string][]*structs.TopologyCell{},
+		node: n, takes: n.Ready(), owners: ownersOf(allocs), kids: map[string][]*structs.TopologyCell{},
 		devices: map[string]*structs.DeviceView{},
 		out: &structs.TopologyNode{
 			ID: n.ID, Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass, Status: n.Status,
@@ -48,10 +48,10 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 	return v.out
 }
 
-// holdersOf gives, by device, who holds it. An allocation that has ended, or that the
+// ownersOf gives, by device, who holds it. An allocation that has ended, or that the
 // servers have told to end, holds nothing, as in the scheduler. One that is suspended is
 // listed, after those that hold the device.
-func holdersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder {
+func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder {
 	out := map[string][]*structs.DeviceHolder{}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
@@ -113,20 +113,20 @@ func (v *nodeView) readDevices() {
 			if d.Locality != nil {
 				view.PciBusID = d.Locality.PciBusID
 			}
-			v.hold(view)
+			v.usage(view)
 			v.devices[d.ID] = view
 		}
 	}
 }
 
-func (v *nodeView) hold(d *structs.DeviceView) {
-	d.Holders = append(d.Holders, v.holders[d.ID]...)
+func (v *nodeView) usage(d *structs.DeviceView) {
+	d.Holders = append(d.Holders, v.owners[d.ID]...)
 	for _, h := range d.Holders {
 		if !h.Suspended {
 			d.FreeShare = max(0, d.FreeShare-h.Share)
 		}
 	}
-	delete(v.holders, d.ID)
+	delete(v.owners, d.ID)
 }
 
 // cells are those that the node reports, or that follow from where its devices sit.
@@ -197,8 +197,8 @@ func (v *nodeView) rest(root *structs.CellView) {
 			}
 		}
 	}
-	gone := make([]string, 0, len(v.holders))
-	for id := range v.holders { // order does not matter: sorted below
+	gone := make([]string, 0, len(v.owners))
+	for id := range v.owners { // order does not matter: sorted below
 		gone = append(gone, id)
 	}
 	slices.Sort(gone)
@@ -207,7 +207,7 @@ func (v *nodeView) rest(root *structs.CellView) {
 			ID: id, Level: structs.LevelGPU, FreeShare: structs.DeviceShareWhole,
 			HealthDescription: "the node does not report it any more", Holders: []*structs.DeviceHolder{},
 		}
-		v.hold(d)
+		v.usage(d)
 		root.Members = append(root.Members, d)
 	}
 }

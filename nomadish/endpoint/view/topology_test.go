@@ -16,8 +16,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// holds makes an allocation that holds devices of a node, share thousandths of each.
-func holds(id string, share int, devices ...string) *structs.Allocation {
+// usages makes an allocation that holds devices of a node, share thousandths of each.
+func usages(id string, share int, devices ...string) *structs.Allocation {
 	return &structs.Allocation{
 		ID: id, Namespace: "team", Name: "train.g[0]", JobID: "train", TaskGroup: "g",
 		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
@@ -49,15 +49,15 @@ func freeText(cells []structs.FreeCells) string {
 
 // The free cells of one node, as the golden example of semantics part 2 has them.
 func TestFreeCells(t *testing.T) {
-	f := func(what string, change func(*structs.Node), held []string, want string) {
+	f := func(what string, change func(*structs.Node), reserved []string, want string) {
 		t.Helper()
 		n := endpointtest.DGX("n", "r1")
 		if change != nil {
 			change(n)
 		}
 		var allocs []*structs.Allocation
-		if len(held) > 0 {
-			allocs = append(allocs, holds("a", 0, held...))
+		if len(reserved) > 0 {
+			allocs = append(allocs, usages("a", 0, reserved...))
 		}
 		if got := freeText(viewNode(n, allocs).FreeCells); got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
@@ -106,7 +106,7 @@ func TestSlices(t *testing.T) {
 		{ID: "s0", Level: "socket"}, {ID: "GPU-1", Level: "gpu", Parent: "s0", Devices: gpus(0, 1)}, {ID: "p", Level: "pcie", Parent: "s0", Devices: gpus(2)},
 	}}
 	sum := newTopologySum(nil)
-	sum.add(viewNode(n, []*structs.Allocation{holds("a", 0, gpus(0)...)}), nil)
+	sum.add(viewNode(n, []*structs.Allocation{usages("a", 0, gpus(0)...)}), nil)
 	top := sum.finish(true)
 	if want := []string{"mig", "gpu", "pcie", "socket", "node"}; !slices.Equal(top.Levels, want) {
 		t.Errorf("levels %q", top.Levels)
@@ -117,12 +117,12 @@ func TestSlices(t *testing.T) {
 }
 
 // Who holds what: shares, ends, devices that the node lost.
-func TestHolders(t *testing.T) {
-	half, third := holds("a", 500, gpus(1)...), holds("b", 300, gpus(1)...)
+func TestOwners(t *testing.T) {
+	half, third := usages("a", 500, gpus(1)...), usages("b", 300, gpus(1)...)
 	half.Gang = &structs.AllocGang{Rank: 2, Size: 4}
-	over, stopped := holds("c", 0, gpus(2)...), holds("d", 0, gpus(3)...)
+	over, stopped := usages("c", 0, gpus(2)...), usages("d", 0, gpus(3)...)
 	over.ClientStatus, stopped.DesiredStatus = structs.AllocClientComplete, structs.AllocDesiredStop
-	view := viewNode(endpointtest.DGX("n", ""), []*structs.Allocation{third, half, over, stopped, holds("e", 0, "n-gpu-9")})
+	view := viewNode(endpointtest.DGX("n", ""), []*structs.Allocation{third, half, over, stopped, usages("e", 0, "n-gpu-9")})
 	if view.Used != 2 || view.Devices != 9 || view.Free != 7 || view.Unhealthy != 1 {
 		t.Errorf("counts %+v", view.Counts())
 	}
@@ -144,10 +144,10 @@ func TestHolders(t *testing.T) {
 }
 
 // What is suspended holds nothing, and is listed last.
-func TestSuspendedHoldersHaveNothing(t *testing.T) {
-	asleep, quarter := holds("a", 0, gpus(0, 1)...), holds("b", 250, gpus(0)...)
-	asleep.DesiredStatus, asleep.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
-	view := viewNode(endpointtest.DGX("n", ""), []*structs.Allocation{asleep, quarter})
+func TestSuspendedOwnersHaveNothing(t *testing.T) {
+	suspended, quarter := usages("a", 0, gpus(0, 1)...), usages("b", 250, gpus(0)...)
+	suspended.DesiredStatus, suspended.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+	view := viewNode(endpointtest.DGX("n", ""), []*structs.Allocation{suspended, quarter})
 	if got := freeText(view.FreeCells); got != "1×socket/4 1×pcie/2 1×gpu/1" || view.Used != 1 || view.Free != 7 {
 		t.Errorf("free %q, counts %+v", got, view.Counts())
 	}
@@ -165,17 +165,17 @@ func TestSuspendedHoldersHaveNothing(t *testing.T) {
 func TestFreeCellsCoverWhatIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := endpointtest.DGX("n", "")
-		var held []string
+		var reserved []string
 		for i, d := range n.NodeResources.Devices[0].Instances {
 			d.Healthy = rapid.IntRange(0, 4).Draw(t, "health") > 0
 			if rapid.Bool().Draw(t, "held") {
-				held = append(held, gpus(i)...)
+				reserved = append(reserved, gpus(i)...)
 			}
 		}
-		v := viewNode(n, []*structs.Allocation{holds("a", 0, held...)})
+		v := viewNode(n, []*structs.Allocation{usages("a", 0, reserved...)})
 		free := 0
 		for _, d := range n.NodeResources.Devices[0].Instances {
-			if d.Healthy && !slices.Contains(held, d.ID) {
+			if d.Healthy && !slices.Contains(reserved, d.ID) {
 				free++
 			}
 		}
@@ -186,13 +186,13 @@ func TestFreeCellsCoverWhatIsFree(t *testing.T) {
 		}
 		both := 0
 		for _, d := range n.NodeResources.Devices[0].Instances {
-			if !d.Healthy && slices.Contains(held, d.ID) {
+			if !d.Healthy && slices.Contains(reserved, d.ID) {
 				both++
 			}
 		}
 		shut := *n
 		shut.SchedulingEligibility = structs.NodeIneligible
-		for _, view := range []*structs.TopologyNode{v, viewNode(&shut, []*structs.Allocation{holds("a", 0, held...)})} {
+		for _, view := range []*structs.TopologyNode{v, viewNode(&shut, []*structs.Allocation{usages("a", 0, reserved...)})} {
 			if view.Used+view.Free+view.Withheld+view.Unhealthy-both != view.Devices {
 				t.Fatalf("%+v does not add up", view.Counts())
 			}
@@ -241,7 +241,7 @@ func (s *site) place(node string, devices ...string) {
 	job := &structs.Job{ID: "train", TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 	job.Canonicalize()
 	s.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
-	alloc := holds("", 0, devices...)
+	alloc := usages("", 0, devices...)
 	s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: 1, Place: []*structs.PlacementBatch{{
 		Namespace: job.Namespace, JobID: job.ID, Group: "g", Seed: "seed",
 		Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {}}},
@@ -250,7 +250,7 @@ func (s *site) place(node string, devices ...string) {
 	}}}}})
 }
 
-func (s *site) ask(args structs.TopologyRequest) *structs.TopologyReply {
+func (s *site) request(args structs.TopologyRequest) *structs.TopologyReply {
 	s.T.Helper()
 	reply, err := s.topology(s.T.Context(), &args)
 	if err != nil {
@@ -264,7 +264,7 @@ func TestTopologySumsUpTheSite(t *testing.T) {
 	plain.NodeResources.Devices = nil
 	s := newSite(t, endpointtest.DGX("a", "r1"), endpointtest.DGX("b", "r1"), endpointtest.DGX("c", "r2"), endpointtest.DGX("d", ""), plain)
 	s.place("a", "a-gpu-0", "a-gpu-1")
-	top := s.ask(structs.TopologyRequest{}).Topology
+	top := s.request(structs.TopologyRequest{}).Topology
 	if want := []string{"gpu", "pcie", "socket", "node", "rack"}; !slices.Equal(top.Levels, want) {
 		t.Errorf("levels %q", top.Levels)
 	}
@@ -290,7 +290,7 @@ func TestTopologySumsUpTheSite(t *testing.T) {
 	inHall := endpointtest.DGX("a", "r/1")
 	inHall.Meta["hall"] = "h"
 	s.Put(&structs.NodeRegisterEntry{Node: inHall, EvalSeed: "f"})
-	top = s.ask(structs.TopologyRequest{Details: true}).Topology
+	top = s.request(structs.TopologyRequest{Details: true}).Topology
 	if h, r := top.Sites[0], top.Sites[1]; h.ID != "hall=h" || r.ID != "hall=h/rack=r%2F1" || r.Parent != h.ID || h.Nodes != 1 || h.Used != 2 {
 		t.Errorf("sites %+v %+v", h, r)
 	}
@@ -310,7 +310,7 @@ func TestTopologyPages(t *testing.T) {
 		t.Helper()
 		seen := map[string]bool{}
 		for i, n := range want {
-			reply := s.ask(args)
+			reply := s.request(args)
 			if len(reply.Topology.Nodes) != n || reply.Topology.Devices != 8*n || reply.Topology.Sites[0].Nodes != n {
 				t.Errorf("page %d: %d nodes, want %d", i, len(reply.Topology.Nodes), n)
 			}
@@ -340,7 +340,7 @@ func TestTopologyPages(t *testing.T) {
 // Reservations are shown with the node that keeps them, and wake who waits for changes.
 func TestTopologyShowsReservations(t *testing.T) {
 	s := newSite(t, endpointtest.DGX("a", "r1"), endpointtest.DGX("b", "r1"))
-	before := s.ask(structs.TopologyRequest{NodeID: "b"}).Index
+	before := s.request(structs.TopologyRequest{NodeID: "b"}).Index
 	job := &structs.Job{ID: "big", TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 	job.Canonicalize()
 	s.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
@@ -348,24 +348,24 @@ func TestTopologyShowsReservations(t *testing.T) {
 		{NodeID: "b", Namespace: "default", JobID: "big", Group: "g", Devices: 8, ExpiresAt: 9},
 	}}}})
 	for _, args := range []structs.TopologyRequest{{}, {NodeID: "b"}} {
-		reply := s.ask(args)
+		reply := s.request(args)
 		n := reply.Topology.Nodes[len(reply.Topology.Nodes)-1]
 		if n.ID != "b" || n.Reservation == nil || n.Reservation.JobID != "big" || n.Reservation.ExpiresAt != 9 || reply.Index <= before {
 			t.Errorf("%+v: %+v at %d", args, n.Reservation, reply.Index)
 		}
 	}
-	if n := s.ask(structs.TopologyRequest{}).Topology.Nodes[0]; n.Reservation != nil {
+	if n := s.request(structs.TopologyRequest{}).Topology.Nodes[0]; n.Reservation != nil {
 		t.Errorf("node a keeps %+v", n.Reservation)
 	}
 }
 
 func TestTopologyOfOneNode(t *testing.T) {
 	s := newSite(t, endpointtest.DGX("a", "r1"), endpointtest.DGX("b", "r1"))
-	reply := s.ask(structs.TopologyRequest{NodeID: "b"})
+	reply := s.request(structs.TopologyRequest{NodeID: "b"})
 	if top := reply.Topology; len(top.Nodes) != 1 || top.Nodes[0].Cells == nil || top.Sites[0].Nodes != 1 || reply.Index != 2 {
 		t.Errorf("%+v at %d", top, reply.Index)
 	}
-	if reply := s.ask(structs.TopologyRequest{NodeID: "none"}); reply.Topology != nil {
+	if reply := s.request(structs.TopologyRequest{NodeID: "none"}); reply.Topology != nil {
 		t.Errorf("a node from nowhere: %+v", reply.Topology)
 	}
 	if _, err := s.topology(t.Context(), &structs.TopologyRequest{NodeID: strings.Repeat("x", 65)}); structs.CodeOf(err) != structs.CodeBadRequest {
@@ -407,12 +407,12 @@ func TestTopologyBlocks(t *testing.T) {
 // with details; half of the GPUs are held.
 func BenchmarkTopology(b *testing.B) {
 	var nodes []*structs.Node
-	held := map[string][]*structs.Allocation{}
+	reserved := map[string][]*structs.Allocation{}
 	for i := range maxTopologyNodes {
 		n := endpointtest.DGX(fmt.Sprintf("n%04d", i), fmt.Sprintf("r%d", i/8))
 		nodes = append(nodes, n)
 		for k := range 4 {
-			held[n.ID] = append(held[n.ID], holds(fmt.Sprint(k), 0, fmt.Sprintf("%s-gpu-%d", n.ID, k)))
+			reserved[n.ID] = append(reserved[n.ID], usages(fmt.Sprint(k), 0, fmt.Sprintf("%s-gpu-%d", n.ID, k)))
 		}
 	}
 	for name, count := range map[string]int{"numbers": maxTopologyNodes, "details": maxTopologyDetails} {
@@ -420,7 +420,7 @@ func BenchmarkTopology(b *testing.B) {
 			for b.Loop() {
 				sum := newTopologySum([]structs.TopologyLevel{{Name: "rack", Meta: "rack"}})
 				for _, n := range nodes[:count] {
-					sum.add(viewNode(n, held[n.ID]), sum.site(n))
+					sum.add(viewNode(n, reserved[n.ID]), sum.site(n))
 				}
 				if t := sum.finish(name == "details"); t.Used != 4*count {
 					b.Fatalf("%d used", t.Used)

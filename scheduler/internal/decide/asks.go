@@ -10,9 +10,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Shape is what the groups of a job that wait need, as far as it can be told without
+// RequestKey is what the groups of a job that wait need, as far as it can be told without
 // looking at the cluster: which asks fail alike, and which nodes may help at all.
-type Shape struct {
+type RequestKey struct {
 	// Key: of asks with the same key none finds room for an instance where one of them
 	// did not. "": it can be compared with no other.
 	Key   string
@@ -26,15 +26,15 @@ type need struct {
 	cores, device int64
 }
 
-// ShapeOf gives the shape of the groups of a job that wait, with what the job has
+// RequestKeyOf gives the shape of the groups of a job that wait, with what the job has
 // already. holds tells that room is reserved for the job: where nobody else can, it may
 // find room.
-func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, holds bool) Shape {
+func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool) RequestKey {
 	// What stands on room of its own needs less than its groups say, and only there.
 	stands := standsOn(job, groups, has)
-	s := Shape{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
+	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
 	// Of two groups one may have found room where the other did not.
-	alike := len(groups) == 1 && !holds && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
+	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
 		job.Reclaim != structs.ReclaimSuspend
 	in := &search.Input{Job: job, Config: config}
 	names := slices.Sorted(slices.Values(groups))
@@ -51,7 +51,7 @@ func ShapeOf(job *structs.Job, groups []string, has []*structs.Allocation, confi
 			s.any, alike = true, false
 			continue
 		}
-		a := search.NewAsk(in, g)
+		a := search.NewRequest(in, g)
 		s.needs = append(s.needs, need{a.Amount, a.Need[world.DimCores], a.Need[world.DimGPUs]})
 		alike = alike && g.Gang == nil && g.Topology == nil && !apart(g.Constraints)
 		k.Groups = append(k.Groups, groupKeyOf(g))
@@ -131,7 +131,7 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 
 // Helped tells whether room on a node, as it is now, may be what an ask of the shape
 // waits for. It is wrong in one direction only: what it denies does not fit there.
-func (s *Shape) Helped(w *world.World, nodeID string) bool {
+func (s *RequestKey) Helped(w *world.World, nodeID string) bool {
 	if s.any {
 		return true
 	}
@@ -157,24 +157,24 @@ func (x *need) fits(n *world.NodeState, free world.Vector) bool {
 
 // asks says what is missing of each group once the plan has been committed, where that
 // is not what is known of it already. evalID is what the rest waits in; "": none.
-func (s *Scheduler) asks(evalID string) {
+func (s *Scheduler) requests(evalID string) {
 	if s.Input.Job == nil || s.Input.Job.Stopped() {
 		return // the job's asks end with it
 	}
-	rows := map[string]*structs.Ask{}
-	for _, row := range s.Input.Asks {
+	rows := map[string]*structs.PendingRequest{}
+	for _, row := range s.Input.Requests {
 		rows[row.Group] = row
 	}
 	for _, g := range s.Input.Job.TaskGroups {
 		missing, row := s.queued[g.Name], rows[g.Name]
-		u := &structs.AskUpdate{Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: g.Name, Missing: missing}
+		u := &structs.RequestUpdate{Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: g.Name, Missing: missing}
 		if missing > 0 {
 			u.Since, u.EvalID = s.eval.CreateTime, evalID
 		}
 		if row == nil && missing == 0 || row != nil && row.Missing == missing && row.EvalID == u.EvalID {
 			continue
 		}
-		s.plan.Asks = append(s.plan.Asks, u)
+		s.plan.Requests = append(s.plan.Requests, u)
 	}
 }
 

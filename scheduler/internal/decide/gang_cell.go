@@ -50,7 +50,7 @@ func cellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
 	}
 	for _, t := range n.Capacity.Trees { // a device may be a cell of the level itself
 		for i, id := range t.IDs {
-			if !seen[id] && t.Shape.Common([]int{i}) == level {
+			if !seen[id] && t.Layout.Common([]int{i}) == level {
 				out = append(out, newCell(level, id, n.Node, map[string]bool{id: true}))
 			}
 		}
@@ -72,32 +72,32 @@ func devicesOf(a *structs.Allocation) (ids []string) {
 }
 
 // DeviceAsks gives what devices the members of a gang that are to be placed ask for.
-func gangDeviceAsks(gw *reconcile.GangWork) (asks []feasible.DeviceAsk) {
+func gangDeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceRequest) {
 	for _, work := range gw.Works {
 		if len(work.Place) == 0 {
 			continue
 		}
 		for _, t := range work.Group.Tasks {
-			asks = append(asks, feasible.DeviceAsks(t)...)
+			requests = append(requests, feasible.DeviceRequests(t)...)
 		}
 	}
-	return asks
+	return requests
 }
 
 // keptInCells tells whether a level is one that the devices of the gang are kept under, below
 // that of nodes.
 func keptInCells(gw *reconcile.GangWork, level string) bool {
-	return level != structs.LevelNode && len(gangDeviceAsks(gw)) > 0
+	return level != structs.LevelNode && len(gangDeviceRequests(gw)) > 0
 }
 
 // freeIn counts the free devices under a cell that the gang may ask for.
-func freeIn(d *feasible.Domain, n *world.NodeState, asks []feasible.DeviceAsk, m *feasible.Matcher) (free int64) {
+func freeIn(d *feasible.Domain, n *world.NodeState, requests []feasible.DeviceRequest, m *feasible.Matcher) (free int64) {
 	for at, t := range n.Capacity.Trees {
 		for i, id := range t.IDs {
-			matches := func(a feasible.DeviceAsk) bool {
+			matches := func(a feasible.DeviceRequest) bool {
 				return (a.Vendor == "" || a.Vendor == t.Vendor) && a.Kind == t.Kind && a.Matches(m, t.Groups[i])
 			}
-			if d.Devices[id] && n.Cells[at].FreeShare(i) >= world.WholeDevice && slices.ContainsFunc(asks, matches) {
+			if d.Devices[id] && n.Cells[at].FreeShare(i) >= world.WholeDevice && slices.ContainsFunc(requests, matches) {
 				free++
 			}
 		}
@@ -114,9 +114,9 @@ type cellRoom struct {
 // cellRooms gives the cells of a level within a node: those with least room first, so
 // that large ones survive.
 func cellRooms(gw *reconcile.GangWork, n *world.NodeState, level string, m *feasible.Matcher) (out []cellRoom) {
-	asks := gangDeviceAsks(gw)
+	requests := gangDeviceRequests(gw)
 	for _, d := range cellsOf(n, level) {
-		out = append(out, cellRoom{d, freeIn(d, n, asks, m)})
+		out = append(out, cellRoom{d, freeIn(d, n, requests, m)})
 	}
 	slices.SortStableFunc(out, func(a, b cellRoom) int { return cmp.Compare(a.free, b.free) })
 	return out
@@ -130,14 +130,14 @@ func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Do
 	}
 	need := int64(0)
 	for i, work := range x.gw.Works {
-		need += x.asks[i].devices * int64(work.First)
+		need += x.requests[i].devices * int64(work.First)
 	}
 	for _, c := range cellRooms(x.gw, f.Node, level, x.s.fits.Matcher) {
 		if c.free >= need {
 			out = append(out, c.Domain)
 		}
 	}
-	cut := f.Grant.Use.Devices
+	cut := f.Grant.Usage.Devices
 	at := slices.IndexFunc(out, func(d *feasible.Domain) bool { return len(cut) > 0 && d.Devices[cut[0].ID] })
 	if at > 0 {
 		best := out[at]
@@ -148,7 +148,7 @@ func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Do
 
 // levelsWithin are the levels within nodes that are tried for the gang, in their order:
 // the one that is wanted and, if it is only preferred, those above it.
-func (x *GangPlacer) levelsWithin(want *structs.TopologyAsk) []string {
+func (x *GangPlacer) levelsWithin(want *structs.TopologyConstraint) []string {
 	levels := structs.NodeLevels()
 	at := slices.Index(levels, want.Level)
 	switch {
@@ -163,7 +163,7 @@ func (x *GangPlacer) levelsWithin(want *structs.TopologyAsk) []string {
 }
 
 // besideOn is the domain on a node that others of a gang are to be under: the cell that
-// holds the devices of those which run. If it is only preferred and no cell does, the
+// fits the devices of those which run. If it is only preferred and no cell does, the
 // node. If nobody holds a device yet, the cell that fits the others best.
 func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*structs.Allocation) *feasible.Domain {
 	want := gw.Spec.Topology
@@ -171,35 +171,35 @@ func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*st
 	if !known || state.Capacity == nil || !keptInCells(gw, want.Level) {
 		return nodeDomain(n)
 	}
-	held := map[string]bool{}
+	reserved := map[string]bool{}
 	for _, a := range live {
 		if a.NodeID == n.ID {
 			for _, id := range devicesOf(a) {
-				held[id] = true
+				reserved[id] = true
 			}
 		}
 	}
 	var best *feasible.Domain
 	most, need := -1, int64(0)
 	for _, work := range gw.Works {
-		need += AskAmount(search.NewAsk(s.Input, work.Group)).devices * int64(len(work.Place))
+		need += RequestAmount(search.NewRequest(s.Input, work.Group)).devices * int64(len(work.Place))
 	}
 	for _, c := range cellRooms(gw, state, want.Level, s.fits.Matcher) {
-		holds := 0
-		for id := range held { // counted: the order cannot show
+		fits := 0
+		for id := range reserved { // counted: the order cannot show
 			if c.Devices[id] {
-				holds++
+				fits++
 			}
 		}
-		if len(held) == 0 {
-			holds = int(min(c.free, need))
+		if len(reserved) == 0 {
+			fits = int(min(c.free, need))
 		}
-		if holds > most {
-			best, most = c.Domain, holds
+		if fits > most {
+			best, most = c.Domain, fits
 		}
 	}
 	switch {
-	case best != nil && (want.Required || most == len(held)):
+	case best != nil && (want.Required || most == len(reserved)):
 		return best
 	case want.Required: // the node has no such cell (any more): no device of it may be taken
 		return newCell(want.Level, "no "+want.Level, n, map[string]bool{})
@@ -210,15 +210,15 @@ func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*st
 // cellRoomsOf is what the cells of a level of all nodes have for a gang, in the order of
 // the nodes' names.
 func (x *GangPlacer) cellRoomsOf(level string) (out []*Room) {
-	asks := gangDeviceAsks(x.gw)
+	requests := gangDeviceRequests(x.gw)
 	for _, on := range x.nodeRooms() {
 		n, _ := world.StateOf(x.base, on.NodeID)
 		for _, d := range cellsOf(n, level) {
-			r := &Room{Domain: d, free: on.free, holds: make([]int64, len(x.asks))}
-			r.free.devices = freeIn(d, n, asks, x.s.fits.Matcher)
-			for i, ask := range x.asks {
-				if on.holds[i] > 0 {
-					r.holds[i] = r.free.Holds(ask)
+			r := &Room{Domain: d, free: on.free, fits: make([]int64, len(x.requests))}
+			r.free.devices = freeIn(d, n, requests, x.s.fits.Matcher)
+			for i, request := range x.requests {
+				if on.fits[i] > 0 {
+					r.fits[i] = r.free.Fits(request)
 				}
 			}
 			out = append(out, r)
@@ -241,7 +241,7 @@ func gather(tasks []*structs.Task, level string) {
 		for _, d := range t.Resources.Devices {
 			one := *d
 			one.Count = max(1, d.Count)
-			one.Topology = &structs.TopologyAsk{Level: level, Required: true}
+			one.Topology = &structs.TopologyConstraint{Level: level, Required: true}
 			whole := one.Count > 1 || one.Share <= 0 || one.Share >= world.WholeDevice
 			at := slices.IndexFunc(all, func(o *structs.RequestedDevice) bool { return sameDevice(o, d) })
 			if whole && at >= 0 {

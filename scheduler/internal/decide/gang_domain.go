@@ -32,15 +32,15 @@ func (s *Scheduler) nodeLevel(name string) bool {
 	if slices.Contains(structs.NodeLevels(), name) {
 		return true
 	}
-	seen := map[*cell.Shape]bool{} // nodes of one family may have their devices in other places
+	seen := map[*cell.Layout]bool{} // nodes of one family may have their devices in other places
 	for _, c := range world.Families(s.World).All {
 		for n := range c.All {
 			for _, t := range n.Capacity.Trees {
-				if seen[t.Shape] {
+				if seen[t.Layout] {
 					continue
 				}
-				seen[t.Shape] = true
-				if slices.Contains(t.Shape.Levels(), name) {
+				seen[t.Layout] = true
+				if slices.Contains(t.Layout.Levels(), name) {
 					return true
 				}
 			}
@@ -91,10 +91,10 @@ func (a Amount) times(n int) Amount {
 	return Amount{a.devices * k, world.Vector{CPU: a.CPU * k, MemoryMB: a.MemoryMB * k, DiskMB: a.DiskMB * k}}
 }
 
-// Holds tells how many asks fit into what is free, at most.
-func (a Amount) Holds(ask Amount) int64 {
+// Fits tells how many asks fit into what is free, at most.
+func (a Amount) Fits(request Amount) int64 {
 	most := int64(math.MaxInt32)
-	for _, d := range [...][2]int64{{a.devices, ask.devices}, {a.CPU, ask.CPU}, {a.MemoryMB, ask.MemoryMB}, {a.DiskMB, ask.DiskMB}} {
+	for _, d := range [...][2]int64{{a.devices, request.devices}, {a.CPU, request.CPU}, {a.MemoryMB, request.MemoryMB}, {a.DiskMB, request.DiskMB}} {
 		if d[1] > 0 {
 			most = min(most, max(0, d[0])/d[1])
 		}
@@ -106,8 +106,8 @@ func compareAmounts(a, b Amount) int {
 	return cmp.Or(cmp.Compare(a.devices, b.devices), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMB, b.MemoryMB))
 }
 
-// AskAmount is what of an ask can be added up.
-func AskAmount(a *search.Ask) Amount {
+// RequestAmount is what of an ask can be added up.
+func RequestAmount(a *search.Request) Amount {
 	out := Amount{Vector: a.Amount}
 	for i := range a.Devices {
 		out.devices += int64(a.Devices[i].Whole())
@@ -126,8 +126,8 @@ func freeIndexed(n *world.NodeState) Amount {
 		return FreeAmount(n)
 	}
 	out := Amount{devices: n.Indexed.At[world.DimGPUs], Vector: n.Free()}
-	if n.Hold != nil {
-		out.devices += int64(n.Hold.Devices)
+	if n.Reservation != nil {
+		out.devices += int64(n.Reservation.Devices)
 	}
 	return out
 }
@@ -138,26 +138,26 @@ type Room struct {
 	*feasible.Domain
 	sets []usableSet
 	free Amount
-	// holds counts, by group, the instances that fit if no others came.
-	holds []int64
+	// fits counts, by group, the instances that fit if no others came.
+	fits []int64
 }
 
 // enough tells whether a domain may hold the first of a gang.
 func (r *Room) enough(x *GangPlacer) bool {
 	total := Amount{}
 	for i, work := range x.gw.Works {
-		if r.holds[i] < int64(work.First) {
+		if r.fits[i] < int64(work.First) {
 			return false
 		}
-		total = total.plus(x.asks[i].times(work.First))
+		total = total.plus(x.requests[i].times(work.First))
 	}
-	return r.free.Holds(total) >= 1
+	return r.free.Fits(total) >= 1
 }
 
 // Count is how many of a gang's first instances a domain holds at most.
 func (r *Room) Count(x *GangPlacer) (n int64) {
 	for i, work := range x.gw.Works {
-		n += min(r.holds[i], int64(work.First))
+		n += min(r.fits[i], int64(work.First))
 	}
 	return n
 }
@@ -168,7 +168,7 @@ func (x *GangPlacer) rooms(level structs.TopologyLevel) []*Room {
 	if strings.HasPrefix(level.Meta, "unique.") {
 		return nil // no two nodes share it
 	}
-	x.held = x.reservedByClass()
+	x.reserved = x.reservedByClass()
 	byValue := map[string]*Room{}
 	var out []*Room
 	for n, set := range x.sets() {
@@ -178,7 +178,7 @@ func (x *GangPlacer) rooms(level structs.TopologyLevel) []*Room {
 		}
 		r := byValue[v]
 		if r == nil {
-			r = &Room{Domain: domainOf(n, level), holds: make([]int64, len(x.asks))}
+			r = &Room{Domain: domainOf(n, level), fits: make([]int64, len(x.requests))}
 			byValue[v] = r
 			out = append(out, r)
 		}
@@ -208,7 +208,7 @@ func (x *GangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 			n := c.Any()
 			by, known := verdicts[n.Capacity.Family]
 			if !known {
-				by = make([]bool, len(x.asks))
+				by = make([]bool, len(x.requests))
 				alike := true
 				for i, work := range x.gw.Works {
 					f := x.s.Fit(work.Group)
@@ -230,26 +230,26 @@ func (x *GangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 // which may be the gang's own, and are added again.
 func (x *GangPlacer) bound(r *Room, class string, set usableSet) {
 	sum, most := vectorAmount(set.Sum), vectorAmount(set.Nodes.Max())
-	reserved, some := x.held[class]
+	reserved, some := x.reserved[class]
 	sum = sum.plus(reserved)
 	r.free = r.free.plus(sum)
-	for i, ask := range x.asks {
-		if set.by[i] && (some || most.Holds(ask) > 0) {
-			r.holds[i] += sum.Holds(ask)
+	for i, request := range x.requests {
+		if set.by[i] && (some || most.Fits(request) > 0) {
+			r.fits[i] += sum.Fits(request)
 		}
 	}
 }
 
 // reservedByClass adds up what is reserved.
 func (x *GangPlacer) reservedByClass() map[string]Amount {
-	held := map[string]Amount{}
-	for id, h := range world.Holds(world.Base(x.base)).All {
+	reserved := map[string]Amount{}
+	for id, h := range world.Reservations(world.Base(x.base)).All {
 		if n, known := world.StateOf(x.base, id); known && n.Node != nil {
 			class := n.Node.ComputedClass
-			held[class] = held[class].plus(Amount{int64(h.Devices), h.Amount})
+			reserved[class] = reserved[class].plus(Amount{int64(h.Devices), h.Amount})
 		}
 	}
-	return held
+	return reserved
 }
 
 func vectorAmount(v bucket.Vector) Amount {
@@ -261,9 +261,9 @@ func (x *GangPlacer) count(r *Room, set usableSet) {
 	for n := range set.All {
 		free := x.amountOf(n, freeIndexed(n))
 		r.free = r.free.plus(free)
-		for i, ask := range x.asks {
+		for i, request := range x.requests {
 			if set.by[i] {
-				r.holds[i] += free.Holds(ask)
+				r.fits[i] += free.Fits(request)
 			}
 		}
 	}
@@ -271,7 +271,7 @@ func (x *GangPlacer) count(r *Room, set usableSet) {
 
 // recount looks at a room's nodes.
 func (x *GangPlacer) recount(r *Room) {
-	r.free, r.holds = Amount{}, make([]int64, len(x.asks))
+	r.free, r.fits = Amount{}, make([]int64, len(x.requests))
 	for _, set := range r.sets {
 		x.count(r, set)
 	}
@@ -291,10 +291,10 @@ func (x *GangPlacer) nodeRooms() []*Room {
 	var out []*Room
 	for _, set := range x.sets() {
 		for n := range set.All {
-			r := &Room{Domain: nodeDomain(n.Node), free: FreeAmount(n), holds: make([]int64, len(x.asks))}
-			for i, ask := range x.asks {
+			r := &Room{Domain: nodeDomain(n.Node), free: FreeAmount(n), fits: make([]int64, len(x.requests))}
+			for i, request := range x.requests {
 				if set.by[i] {
-					r.holds[i] = r.free.Holds(ask)
+					r.fits[i] = r.free.Fits(request)
 				}
 			}
 			out = append(out, r)

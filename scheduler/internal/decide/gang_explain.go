@@ -94,10 +94,10 @@ func (x *GangPlacer) Why() GangReason {
 	level, _, site := x.s.siteLevel(want.Level)
 	rooms, name := x.looked, want.Level
 	for _, r := range rooms {
-		short := slices.Clone(r.holds) // what a trial found, if there was one
+		short := slices.Clone(r.fits) // what a trial found, if there was one
 		x.recount(r)
 		for i := range short {
-			r.holds[i] = min(r.holds[i], short[i])
+			r.fits[i] = min(r.fits[i], short[i])
 		}
 	}
 	switch {
@@ -150,7 +150,7 @@ func (x *GangPlacer) wants() string {
 		if len(x.gw.Works) > 1 {
 			part += fmt.Sprintf(" of group %q", work.Group.Name)
 		}
-		switch n := x.asks[i].devices; {
+		switch n := x.requests[i].devices; {
 		case n == 1:
 			part += " with 1 " + x.deviceNoun(i)
 		case n > 1:
@@ -165,7 +165,7 @@ func (x *GangPlacer) wants() string {
 func (x *GangPlacer) deviceNoun(group int) string {
 	noun := ""
 	for _, t := range x.gw.Works[group].Group.Tasks {
-		for _, d := range feasible.DeviceAsks(t) {
+		for _, d := range feasible.DeviceRequests(t) {
 			if noun != "" && noun != d.Kind {
 				return "device"
 			}
@@ -191,12 +191,12 @@ func Instances(n int) string {
 func (x *GangPlacer) ShortOfAll() string {
 	var total, want Amount
 	for i, work := range x.gw.Works {
-		want = want.plus(x.asks[i].times(work.First))
+		want = want.plus(x.requests[i].times(work.First))
 	}
 	for _, set := range x.sets() {
 		for n := range set.All {
 			total = total.plus(Amount{n.Capacity.WellDevices(), n.Capacity.Amount})
-			if total.Holds(want) >= 1 {
+			if total.Fits(want) >= 1 {
 				return ""
 			}
 		}

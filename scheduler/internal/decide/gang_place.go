@@ -18,12 +18,12 @@ const MaxNodesTried = 16
 
 // GangPlacer places one gang as a whole.
 type GangPlacer struct {
-	s    *Scheduler
-	gw   *reconcile.GangWork
-	base *world.Edit // with the room of what leaves with the placement
-	asks []Amount
-	meta []bool            // whether groups look at meta
-	held map[string]Amount // reserved, by class
+	s        *Scheduler
+	gw       *reconcile.GangWork
+	base     *world.Edit // with the room of what leaves with the placement
+	requests []Amount
+	meta     []bool            // whether groups look at meta
+	reserved map[string]Amount // reserved, by class
 	// What is explained, if there is no room: the domains of the level that was
 	// required, and the last trial.
 	looked []*Room
@@ -41,7 +41,7 @@ func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
 		world.Release(x.base, st.AllocID)
 	}
 	for _, work := range gw.Works {
-		x.asks = append(x.asks, AskAmount(search.NewAsk(s.Input, work.Group)))
+		x.requests = append(x.requests, RequestAmount(search.NewRequest(s.Input, work.Group)))
 		x.meta = append(x.meta, s.Fit(work.Group).LooksAtMeta())
 	}
 	return x
@@ -149,11 +149,11 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 	for _, a := range x.gw.Old {
 		s.Census.Move(a.TaskGroup, a.NodeID, -1)
 	}
-	order := make([]int, len(x.asks))
+	order := make([]int, len(x.requests))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.asks[b], x.asks[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.requests[b], x.requests[a]) })
 	whole := true
 	for _, i := range order {
 		run := t.runs[i]
@@ -204,8 +204,8 @@ func (g *groupRun) under(d *feasible.Domain) {
 	}
 	g.only = d.NodeID
 	if d.Devices != nil {
-		for i := range g.search.Ask.Devices {
-			g.search.Ask.Devices[i].Within = d
+		for i := range g.search.Request.Devices {
+			g.search.Request.Devices[i].Within = d
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (g *groupRun) under(d *feasible.Domain) {
 func (x *GangPlacer) onOneNode(level string) *Trial {
 	s := x.s
 	joint := x.joint(level)
-	find := search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
+	find := search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
 	var tried []string
 	for range MaxNodesTried {
 		f, ok := find.Next(tried)

@@ -95,7 +95,7 @@ func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 		x.filtered(n.Node, reason, 1)
 		return false
 	}
-	_, what := s.Ask.Grant(n, s.Fit.Matcher, s.Random)
+	_, what := s.Request.Grant(n, s.Fit.Matcher, s.Random)
 	if what != "" {
 		x.exhausted(n.Node, what, 1)
 	}
@@ -123,14 +123,14 @@ func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.No
 		}
 		return
 	}
-	tests, lacking := s.Ask.Tests()
+	tests, lacking := s.Request.Tests()
 	counts := c.Nodes.Sieve(tests, func(e bucket.Entry[*world.NodeState]) { look(e.Value) })
-	for id := range world.Holds(world.Base(s.Edit)).All { // the index shows what is left of them for others
+	for id := range world.Reservations(world.Base(s.Edit)).All { // the index shows what is left of them for others
 		n, _ := world.NodeStates(world.Base(s.Edit)).Get(id)
 		if at := s.SetOf(n); at == "" || at != s.SetOf(c.Any()) {
 			continue
 		}
-		if k := slices.IndexFunc(tests, func(t bucket.Test) bool { return !t.Holds(&n.Indexed.At) }); k >= 0 {
+		if k := slices.IndexFunc(tests, func(t bucket.Test) bool { return !t.Met(&n.Indexed.At) }); k >= 0 {
 			counts[k]--
 			look(n)
 		}

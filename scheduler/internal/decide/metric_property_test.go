@@ -35,14 +35,14 @@ func TestExplainEqualsWalk(t *testing.T) {
 			})
 		}
 		w = e.World()
-		j := schedtest.DrawAskingJob(rt)
+		j := schedtest.DrawRequestingJob(rt)
 		if rapid.Bool().Draw(rt, "whole cores") {
 			schedtest.Task(j).Resources.Cores = rapid.IntRange(1, 4).Draw(rt, "cores")
 		}
 		if devices := schedtest.Task(j).Resources.Devices; len(devices) > 0 && rapid.Bool().Draw(rt, "one more device") {
 			schedtest.Task(j).Resources.Devices = append(devices, &structs.RequestedDevice{
 				Name: "gpu", Count: rapid.IntRange(1, 2).Draw(rt, "more"), Share: rapid.SampledFrom([]int{0, 400}).Draw(rt, "more share"),
-				Topology: &structs.TopologyAsk{Level: structs.LevelPCIe, Required: rapid.Bool().Draw(rt, "required")},
+				Topology: &structs.TopologyConstraint{Level: structs.LevelPCIe, Required: rapid.Bool().Draw(rt, "required")},
 			})
 		}
 		if rapid.Bool().Draw(rt, "part of a device") {
@@ -70,7 +70,7 @@ func TestExplainEqualsWalk(t *testing.T) {
 func placeOthers(t *rapid.T, w *world.World) *world.World {
 	p := NewPass(w)
 	for i := range rapid.IntRange(0, 3).Draw(t, "others") {
-		j := schedtest.DrawAskingJob(t)
+		j := schedtest.DrawRequestingJob(t)
 		j.ID = fmt.Sprint("other", i)
 		if _, err := p.Decide(&structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))); err != nil { //nolint:gosec // three
 			t.Fatal(err)

@@ -37,7 +37,7 @@ type reclaimer struct {
 	most  int // the highest priority that may be
 	on    map[string]*touched
 	order []*touched // in which nodes were first given
-	held  world.HeldSums
+	usage world.UsageSums
 }
 
 // touched is a node that newcomers were given.
@@ -102,67 +102,67 @@ func (s *Scheduler) countsOnly() bool { return s.Input.CountOnly && len(s.Input.
 // assign gives an instance a node, if there is one that can be freed.
 func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
 	g := find.run
-	var spot *reclaimSpot
+	var instance *reclaimInstance
 	switch {
 	case p.NodeID != "":
-		spot = find.on(p.NodeID)
+		instance = find.on(p.NodeID)
 	case g.only != "":
-		spot = find.on(g.only)
+		instance = find.on(g.only)
 	default:
-		spot = find.next(avoided(p))
+		instance = find.next(avoided(p))
 	}
-	if spot == nil {
+	if instance == nil {
 		return false
 	}
-	t := r.on[spot.id]
+	t := r.on[instance.id]
 	if t == nil {
-		t = &touched{id: spot.id}
-		r.on[spot.id], r.order = t, append(r.order, t)
+		t = &touched{id: instance.id}
+		r.on[instance.id], r.order = t, append(r.order, t)
 	}
 	t.come = append(t.come, newcomer{g, p})
-	t.loss, t.gangs = spot.total, spot.gangs
-	r.s.Census.Move(g.work.Group.Name, spot.id, 1)
-	find.again(spot)
+	t.loss, t.gangs = instance.total, instance.gangs
+	r.s.Census.Move(g.work.Group.Name, instance.id, 1)
+	find.again(instance)
 	return true
 }
 
 // loss plans one node with one more newcomer, and tells what is lost there then in all;
 // false: it finds no room.
-func (r *reclaimer) loss(n *world.NodeState, a *search.Ask) (total preempt.Loss, gangs, ok bool) {
-	asks := []*search.Ask{}
+func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.Loss, gangs, ok bool) {
+	requests := []*search.Request{}
 	if t := r.on[n.ID]; t != nil {
 		for i := range t.come {
-			asks = append(asks, t.come[i].run.search.Ask)
+			requests = append(requests, t.come[i].run.search.Request)
 		}
 	}
-	asks = append(asks, a)
-	if !mayHold(n, asks) {
+	requests = append(requests, a)
+	if !mayReservation(n, requests) {
 		return total, false, false
 	}
-	if fits, known := r.fitsEmptied(n, asks); known {
+	if fits, known := r.fitsEmptied(n, requests); known {
 		return total, false, fits
 	}
 	rooms := &reclaimRooms{}
-	rooms.add(r.s, n, asks, r.s.settled[n.ID])
-	of := r.asks(rooms)
+	rooms.add(r.s, n, requests, r.s.settled[n.ID])
+	of := r.requests(rooms)
 	of.gather(n)
 	result := preempt.Plan(rooms, of.list, preempt.Request{
-		Want: []int{len(asks)}, Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialNone,
+		Want: []int{len(requests)}, Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialNone,
 	})
-	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(asks)
+	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(requests)
 }
 
-// mayHold tells whether a node might hold asks together if nobody else were there.
-func mayHold(n *world.NodeState, asks []*search.Ask) bool {
+// mayReservation tells whether a node might hold asks together if nobody else were there.
+func mayReservation(n *world.NodeState, requests []*search.Request) bool {
 	left, devices := n.Capacity.Amount, n.Capacity.WellDevices()
-	for _, a := range asks {
+	for _, a := range requests {
 		left, devices = left.Minus(a.Amount), devices-a.Need[world.DimGPUs]
 	}
 	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && devices >= 0
 }
 
-func (r *reclaimer) asks(rooms *reclaimRooms) *reclaimAsks {
-	of := &reclaimAsks{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
+func (r *reclaimer) requests(rooms *reclaimRooms) *reclaimRequests {
+	of := &reclaimRequests{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
 	for i, room := range rooms.list {
 		of.at[room.node.ID] = i
 	}
@@ -198,14 +198,14 @@ func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 		}
 		r.putBack(t.id)
 		n, _ := world.StateOf(r.e, t.id)
-		var asks []*search.Ask
+		var requests []*search.Request
 		for i := range t.come {
-			asks = append(asks, t.come[i].run.search.Ask)
+			requests = append(requests, t.come[i].run.search.Request)
 		}
-		rooms.add(r.s, n, asks, r.s.settled[t.id])
-		want.Want = append(want.Want, len(asks))
+		rooms.add(r.s, n, requests, r.s.settled[t.id])
+		want.Want = append(want.Want, len(requests))
 	}
-	of := r.asks(rooms)
+	of := r.requests(rooms)
 	for _, room := range rooms.list {
 		of.gather(room.node)
 	}

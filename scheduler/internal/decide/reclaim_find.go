@@ -30,14 +30,14 @@ type reclaimSearch struct {
 	r   *reclaimer
 	run *groupRun
 	// levels are the priorities that are left, lowest first, with their sets of nodes.
-	levels [][]*heldCursor
-	tried  int // nodes of the level that would not do
-	seen   map[string]bool
-	spots  []*reclaimSpot
+	levels    [][]*reservedCursor
+	tried     int // nodes of the level that would not do
+	seen      map[string]bool
+	instances []*reclaimInstance
 }
 
-// reclaimSpot is a node that can be freed for one more instance.
-type reclaimSpot struct {
+// reclaimInstance is a node that can be freed for one more instance.
+type reclaimInstance struct {
 	id    string
 	node  *world.NodeState
 	total preempt.Loss // of all that were given the node, with one more
@@ -45,9 +45,9 @@ type reclaimSpot struct {
 	gangs bool
 }
 
-// heldCursor is where the search is in one set.
-type heldCursor struct {
-	key    world.HeldKey
+// reservedCursor is where the search is in one set.
+type reservedCursor struct {
+	key    world.UsageKey
 	cursor bucket.Cursor[*world.NodeState]
 	begun  bool
 	list   []*world.NodeState // in place of a set: those left of a domain
@@ -60,7 +60,7 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	case r.s.Input.Job.PerNode(): // its nodes are named
 	case d != nil && d.NodeID == "":
 		f.levelsInDomain()
-	case world.KeepsHeld(world.Base(r.e)):
+	case world.KeepsUsage(world.Base(r.e)):
 		f.levelsOfAll()
 	default:
 		f.levelsByWalk()
@@ -82,7 +82,7 @@ func (r *reclaimer) mayTake(priority int) bool {
 // levelsOfAll goes over the sets that the World keeps.
 func (f *reclaimSearch) levelsOfAll() {
 	r, g, last := f.r, f.run, -1
-	for key, set := range world.HeldSets(world.Base(r.e)).All {
+	for key, set := range world.UsageSets(world.Base(r.e)).All {
 		if !r.mayTake(key.Priority) {
 			break
 		}
@@ -93,15 +93,15 @@ func (f *reclaimSearch) levelsOfAll() {
 			f.levels, last = append(f.levels, nil), key.Priority
 		}
 		at := len(f.levels) - 1
-		f.levels[at] = append(f.levels[at], &heldCursor{key: key})
+		f.levels[at] = append(f.levels[at], &reservedCursor{key: key})
 	}
 }
 
 // reserved are the nodes that the ask has reserved: the sets show what is left of them for
 // others.
 func (r *reclaimer) reserved(g *groupRun) (ids []string) {
-	for id, h := range world.Holds(world.Base(r.e)).All {
-		if h.Free(&g.search.Ask.By) {
+	for id, h := range world.Reservations(world.Base(r.e)).All {
+		if h.Free(&g.search.Request.By) {
 			ids = append(ids, id)
 		}
 	}
@@ -109,28 +109,28 @@ func (r *reclaimer) reserved(g *groupRun) (ids []string) {
 }
 
 // on gives one named node, if it can be freed.
-func (f *reclaimSearch) on(id string) *reclaimSpot {
+func (f *reclaimSearch) on(id string) *reclaimInstance {
 	return f.plan(id)
 }
 
 // plan tells what a node would lose by one more; nil: it cannot take it.
-func (f *reclaimSearch) plan(id string) *reclaimSpot {
+func (f *reclaimSearch) plan(id string) *reclaimInstance {
 	n, known := world.StateOf(f.r.e, id)
 	if !known || !f.usable(n) {
 		return nil
 	}
-	total, gangs, ok := f.r.loss(n, f.run.search.Ask)
+	total, gangs, ok := f.r.loss(n, f.run.search.Request)
 	if !ok || total.Instances > 0 && total.Priority > f.r.most {
 		return nil
 	}
-	spot := &reclaimSpot{id: id, node: n, total: total, more: total, gangs: gangs}
+	instance := &reclaimInstance{id: id, node: n, total: total, more: total, gangs: gangs}
 	if t := f.r.on[id]; t != nil {
-		spot.more.Instances = max(0, total.Instances-t.loss.Instances)
-		if spot.more.Instances == 0 && total.Priority > t.loss.Priority {
-			spot.more.Instances = 1 // other, more important ones
+		instance.more.Instances = max(0, total.Instances-t.loss.Instances)
+		if instance.more.Instances == 0 && total.Priority > t.loss.Priority {
+			instance.more.Instances = 1 // other, more important ones
 		}
 	}
-	return spot
+	return instance
 }
 
 func (f *reclaimSearch) usable(n *world.NodeState) bool {
@@ -144,23 +144,23 @@ func (f *reclaimSearch) consider(id string) {
 		return
 	}
 	f.seen[id] = true
-	if spot := f.plan(id); spot != nil {
-		f.spots = append(f.spots, spot)
+	if instance := f.plan(id); instance != nil {
+		f.instances = append(f.instances, instance)
 	}
 }
 
 // next gives the node that loses least. Those to avoid are taken only if there is no
 // other.
-func (f *reclaimSearch) next(avoid []string) *reclaimSpot {
-	if spot := f.pick(avoid); spot != nil || len(avoid) == 0 {
-		return spot
+func (f *reclaimSearch) next(avoid []string) *reclaimInstance {
+	if instance := f.pick(avoid); instance != nil || len(avoid) == 0 {
+		return instance
 	}
 	return f.pick(nil)
 }
 
 // pick looks at further nodes until no better one may be expected: those of the level
 // that the search is at lose something of at least its priority.
-func (f *reclaimSearch) pick(avoid []string) *reclaimSpot {
+func (f *reclaimSearch) pick(avoid []string) *reclaimInstance {
 	for {
 		best := f.best(avoid)
 		switch {
@@ -187,7 +187,7 @@ func (f *reclaimSearch) level() int {
 // looked counts the nodes that would do and lose nothing above the level. Those that were
 // taken meanwhile do not count: as many others are looked at in their stead.
 func (f *reclaimSearch) looked() (n int) {
-	for _, s := range f.spots {
+	for _, s := range f.instances {
 		if s.more.Priority <= f.level() {
 			n++
 		}
@@ -197,9 +197,9 @@ func (f *reclaimSearch) looked() (n int) {
 
 // best is the spot that loses least so far. What other instances keep it from now is
 // forgotten.
-func (f *reclaimSearch) best(avoid []string) (best *reclaimSpot) {
-	f.spots = slices.DeleteFunc(f.spots, func(s *reclaimSpot) bool { return f.run.search.Refused(s.node.Node) != "" })
-	for _, s := range f.spots {
+func (f *reclaimSearch) best(avoid []string) (best *reclaimInstance) {
+	f.instances = slices.DeleteFunc(f.instances, func(s *reclaimInstance) bool { return f.run.search.Refused(s.node.Node) != "" })
+	for _, s := range f.instances {
 		if slices.Contains(avoid, s.id) {
 			continue
 		}
@@ -216,13 +216,13 @@ func (f *reclaimSearch) look() bool {
 	if f.tried >= reclaimTries {
 		return false
 	}
-	var next *heldCursor
+	var next *reservedCursor
 	for i := 0; i < len(f.levels[0]); {
 		c := f.levels[0][i]
 		if !f.advance(c) {
 			f.levels[0] = slices.Delete(f.levels[0], i, i+1)
 			if len(f.levels[0]) == 0 {
-				f.levels[0] = []*heldCursor{c} // its priority is still the level's
+				f.levels[0] = []*reservedCursor{c} // its priority is still the level's
 				return false
 			}
 			continue
@@ -238,16 +238,16 @@ func (f *reclaimSearch) look() bool {
 	n := next.head
 	next.head = nil
 	f.seen[n.ID] = true
-	if spot := f.plan(n.ID); spot == nil {
+	if instance := f.plan(n.ID); instance == nil {
 		f.tried++
 	} else {
-		f.spots = append(f.spots, spot)
+		f.instances = append(f.instances, instance)
 	}
 	return true
 }
 
 // advance finds the next node of a set that the group may use.
-func (f *reclaimSearch) advance(c *heldCursor) bool {
+func (f *reclaimSearch) advance(c *reservedCursor) bool {
 	if c.head != nil {
 		return true
 	}
@@ -257,13 +257,13 @@ func (f *reclaimSearch) advance(c *heldCursor) bool {
 			return true
 		}
 	}
-	set, known := world.HeldSets(world.Base(f.r.e)).Get(c.key)
+	set, known := world.UsageSets(world.Base(f.r.e)).Get(c.key)
 	if !known {
 		return false
 	}
 	if !c.begun {
 		c.begun = true
-		c.cursor = set.Nodes.Search(bucket.Query[*world.NodeState]{Need: f.run.search.Ask.Need, Policy: bucket.FirstFit})
+		c.cursor = set.Nodes.Search(bucket.Query[*world.NodeState]{Need: f.run.search.Request.Need, Policy: bucket.FirstFit})
 	}
 	for {
 		e, ok := c.cursor.Next(&set.Nodes)
@@ -278,10 +278,10 @@ func (f *reclaimSearch) advance(c *heldCursor) bool {
 }
 
 // again plans a node anew that has just been given to an instance.
-func (f *reclaimSearch) again(spot *reclaimSpot) {
-	f.spots = slices.DeleteFunc(f.spots, func(s *reclaimSpot) bool { return s == spot })
-	f.seen[spot.id] = true
-	if more := f.plan(spot.id); more != nil {
-		f.spots = append(f.spots, more)
+func (f *reclaimSearch) again(instance *reclaimInstance) {
+	f.instances = slices.DeleteFunc(f.instances, func(s *reclaimInstance) bool { return s == instance })
+	f.seen[instance.id] = true
+	if more := f.plan(instance.id); more != nil {
+		f.instances = append(f.instances, more)
 	}
 }

@@ -60,7 +60,7 @@ func (x *GangPlacer) reclaim() *Trial {
 // priorities are those by which lower bands hold something, lowest first.
 func (x *GangPlacer) priorities() (list []int) {
 	below := x.s.Input.Config.Band(x.s.Input.Job.Priority)
-	list = world.HeldPriorities(world.Base(x.base))
+	list = world.UsagePriorities(world.Base(x.base))
 	for i, p := range list {
 		if x.s.Input.Config.Band(p) >= below {
 			return list[:i]
@@ -82,7 +82,7 @@ func (x *GangPlacer) inDomains(level structs.TopologyLevel) *Trial {
 		}
 		t := x.try(r.Domain)
 		if t == nil {
-			r.holds[x.failed.short] = x.failed.found(x.failed.short) // less than it seemed
+			r.fits[x.failed.short] = x.failed.found(x.failed.short) // less than it seemed
 			continue
 		}
 		if least.enough(t, r.Domain) {
@@ -128,20 +128,20 @@ func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 	joint := x.joint(level)
 	run := &groupRun{
 		s: s, work: &reconcile.GroupWork{Group: joint},
-		search: search.New(x.base, search.NewAsk(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy()),
+		search: search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy()),
 	}
 	r := s.reclaimer(x.base)
 	r.most = x.most
 	find := r.finder(run)
 	var tried []string
 	for range MaxNodesTried {
-		spot := find.next(tried)
-		if spot == nil || slices.Contains(tried, spot.id) {
+		instance := find.next(tried)
+		if instance == nil || slices.Contains(tried, instance.id) {
 			return nil
 		}
-		tried = append(tried, spot.id)
-		without := x.without(spot.node)
-		g, what := run.search.Ask.Grant(without, s.fits.Matcher, &s.Random)
+		tried = append(tried, instance.id)
+		without := x.without(instance.node)
+		g, what := run.search.Request.Grant(without, s.fits.Matcher, &s.Random)
 		if what != "" {
 			continue
 		}
@@ -157,7 +157,7 @@ func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 // without is a node as it would be without those who may go.
 func (x *GangPlacer) without(n *world.NodeState) *world.NodeState {
 	c := n.Own(&world.Token{})
-	for _, u := range n.Uses {
+	for _, u := range n.Usages {
 		if x.mayGo(u) {
 			c.Give(u)
 		}
@@ -166,10 +166,10 @@ func (x *GangPlacer) without(n *world.NodeState) *world.NodeState {
 }
 
 // mayGo tells whether a use is of a band and priority that may be taken from.
-func (x *GangPlacer) mayGo(u *world.Use) bool {
+func (x *GangPlacer) mayGo(u *world.Usage) bool {
 	s := x.s
-	own := u.Holder.Namespace == s.eval.Namespace && u.Holder.Job == s.eval.JobID
-	return !own && u.Holder.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
+	own := u.Owner.Namespace == s.eval.Namespace && u.Owner.Job == s.eval.JobID
+	return !own && u.Owner.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
 }
 
 // amountOf is what of a node is to be had beside what is free, at most.
@@ -179,7 +179,7 @@ func (x *GangPlacer) amountOf(n *world.NodeState, free Amount) Amount {
 		return out
 	}
 	var stay map[string]bool // devices of which somebody stays
-	for _, u := range n.Uses {
+	for _, u := range n.Usages {
 		if x.mayGo(u) {
 			out.Vector = out.Plus(u.Amount)
 			continue
@@ -282,7 +282,7 @@ func (s *Scheduler) lossSince(m mark) (l preempt.Loss) {
 			continue
 		}
 		l.Instances++
-		if p := d.use.Holder.Terms.Priority; l.Instances == 1 || p > l.Priority {
+		if p := d.use.Owner.Terms.Priority; l.Instances == 1 || p > l.Priority {
 			l.Band, l.Priority = s.band(d.use), p
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // reclaimed is one allocation that a plan takes back.
 type reclaimed struct {
-	use  *world.Use // what it held
+	use  *world.Usage // what it held
 	stop *structs.AllocStop
 	run  *groupRun // whose instance it makes room for
 	gang bool      // it goes, or shrinks, with others
@@ -20,17 +20,17 @@ type reclaimed struct {
 // outcome is what has been planned for some nodes on its way into the scheduler's plan.
 type outcome struct {
 	r     *reclaimer
-	of    *reclaimAsks
+	of    *reclaimRequests
 	taken []preempt.Taken
 	by    []string    // allocations that room is made for, by room
 	runs  []*groupRun // and theirs
 }
 
-func (o *outcome) use(t *preempt.Taken) *world.Use {
-	return o.of.rooms.victims[o.of.list[t.Ask].Victims[t.Victim].ID].use
+func (o *outcome) use(t *preempt.Taken) *world.Usage {
+	return o.of.rooms.victims[o.of.list[t.Allocated].Victims[t.Victim].ID].use
 }
 
-func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Ask].Min) > 0 }
+func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Allocated].Min) > 0 }
 
 // free lets go what is taken.
 func (o *outcome) free() {
@@ -50,7 +50,7 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 		c := &t.come[i]
 		s.Census.Move(c.run.work.Group.Name, t.id, -1)
 		n, _ := world.StateOf(o.r.e, t.id)
-		g, what := c.run.search.Ask.Grant(n, s.fits.Matcher, &s.Random)
+		g, what := c.run.search.Request.Grant(n, s.fits.Matcher, &s.Random)
 		if i >= fit || what != "" {
 			left = append(left, *c)
 			continue
@@ -88,7 +88,7 @@ func (o *outcome) spare() {
 
 // mayHaveBack tells whether a use that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
-func mayHaveBack(n *world.NodeState, u *world.Use) bool { return n.LacksUse(u, &world.Taker{}) == "" }
+func mayHaveBack(n *world.NodeState, u *world.Usage) bool { return n.LacksUse(u, &world.Taker{}) == "" }
 
 // stop writes into the plan who gives back what he holds, and for whom.
 func (o *outcome) stop() {
@@ -108,7 +108,7 @@ func (o *outcome) stop() {
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
-		case t.How == preempt.Requeue && o.use(t).Holder.Terms.Reclaim == reclaimSuspend:
+		case t.How == preempt.Requeue && o.use(t).Owner.Terms.Reclaim == reclaimSuspend:
 			st.DesiredDescription += "; not suspended, as not all of it can be frozen"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
@@ -122,12 +122,12 @@ func (o *outcome) stop() {
 // roomOf is the room that an allocation makes room in: its own, or that of another of its
 // gang.
 func (o *outcome) roomOf(t *preempt.Taken) int {
-	if room := o.of.list[t.Ask].Victims[t.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+	if room := o.of.list[t.Allocated].Victims[t.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
 		return room
 	}
 	for i := range o.taken {
-		if other := &o.taken[i]; other.Ask == t.Ask {
-			if room := o.of.list[t.Ask].Victims[other.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+		if other := &o.taken[i]; other.Allocated == t.Allocated {
+			if room := o.of.list[t.Allocated].Victims[other.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
 				return room
 			}
 		}
@@ -152,13 +152,13 @@ func (o *outcome) inVain() bool {
 func (s *Scheduler) preemptions() {
 	told := map[structs.NamespacedID]bool{}
 	for _, d := range s.reclaimed {
-		job := structs.NamespacedID{ID: d.use.Holder.Job, Namespace: d.use.Holder.Namespace}
+		job := structs.NamespacedID{ID: d.use.Owner.Job, Namespace: d.use.Owner.Namespace}
 		if told[job] {
 			continue
 		}
 		told[job] = true
 		ev := s.newEval(structs.EvalTriggerPreemption, structs.EvalStatusPending)
-		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Holder.Terms.Priority
+		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Owner.Terms.Priority
 		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the state knows the job, and says
 		ev.StatusDescription = "created because instances of the job were taken back"
 		s.plan.Evals = append(s.plan.Evals, ev)
@@ -169,7 +169,7 @@ func (s *Scheduler) preemptions() {
 func (s *Scheduler) preempted() (list []*structs.AllocListStub) {
 	for _, d := range s.reclaimed {
 		stub := &structs.AllocListStub{
-			ID: d.use.ID, Namespace: d.use.Holder.Namespace, JobID: d.use.Holder.Job, TaskGroup: d.use.Holder.Group, NodeID: d.use.NodeID,
+			ID: d.use.ID, Namespace: d.use.Owner.Namespace, JobID: d.use.Owner.Job, TaskGroup: d.use.Owner.Group, NodeID: d.use.NodeID,
 			DesiredStatus: d.stop.DesiredStatus, DesiredDescription: d.stop.DesiredDescription, PreemptedByAllocation: d.stop.PreemptedBy,
 		}
 		if n, known := s.World.Node(d.use.NodeID); known {

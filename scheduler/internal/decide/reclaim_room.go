@@ -13,8 +13,8 @@ import (
 
 // reclaimRoom is one node that newcomers are to have room on, for the planner.
 type reclaimRoom struct {
-	node *world.NodeState // as it is
-	asks []*search.Ask    // one for each newcomer
+	node     *world.NodeState  // as it is
+	requests []*search.Request // one for each newcomer
 	// plain: nothing that the newcomers ask for has a name, so that sums say all.
 	plain bool
 	free  world.Vector     // if plain
@@ -25,9 +25,9 @@ type reclaimRoom struct {
 
 // reclaimVictim is one allocation that may be taken from.
 type reclaimVictim struct {
-	use *world.Use
-	now *world.Use // what it holds of use; nil: nothing
-	at  int        // its room
+	use *world.Usage
+	now *world.Usage // what it holds of use; nil: nothing
+	at  int          // its room
 }
 
 // reclaimRooms is what the planner asks (preempt.Rooms).
@@ -38,9 +38,9 @@ type reclaimRooms struct {
 
 // add adds a node with the newcomers that it is to have room for. fixed: others of the
 // job were put there before, with ports and devices of their own.
-func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, asks []*search.Ask, fixed bool) {
-	room := &reclaimRoom{node: n, asks: asks, m: s.fits.Matcher, rng: &s.Random}
-	room.plain = !fixed && !slices.ContainsFunc(asks, func(a *search.Ask) bool { return !a.Plain })
+func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, requests []*search.Request, fixed bool) {
+	room := &reclaimRoom{node: n, requests: requests, m: s.fits.Matcher, rng: &s.Random}
+	room.plain = !fixed && !slices.ContainsFunc(requests, func(a *search.Request) bool { return !a.Plain })
 	if room.plain {
 		room.free = n.Free()
 	} else {
@@ -52,7 +52,7 @@ func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, asks []*search.Ask,
 // Put makes a victim hold all of its own, what it keeps while suspended, or nothing.
 func (r *reclaimRooms) Put(victim int, h preempt.Holding) bool {
 	v := &r.victims[victim]
-	var is *world.Use
+	var is *world.Usage
 	switch h {
 	case preempt.Whole:
 		is = v.use
@@ -68,7 +68,7 @@ func (r *reclaimRooms) Put(victim int, h preempt.Holding) bool {
 }
 
 // exchange puts one use in place of another; either may be nil.
-func (r *reclaimRoom) exchange(was, is *world.Use) bool {
+func (r *reclaimRoom) exchange(was, is *world.Usage) bool {
 	if r.plain {
 		if was != nil {
 			r.free = r.free.Plus(was.Amount)
@@ -95,9 +95,9 @@ func (r *reclaimRoom) exchange(was, is *world.Use) bool {
 
 // isTaken tells whether another holds a port, a core or a device that a use needs. What can
 // be added up is not looked at.
-func isTaken(n *world.NodeState, u *world.Use) bool {
+func isTaken(n *world.NodeState, u *world.Usage) bool {
 	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||
-		slices.ContainsFunc(u.Devices, func(d world.HeldDevice) bool { return n.LacksDevice(d.ID, int(d.Share)) })
+		slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return n.LacksDevice(d.ID, int(d.Share)) })
 }
 
 // Fits counts the newcomers of a room that fit.
@@ -107,8 +107,8 @@ func (r *reclaimRoom) fits() int {
 	if r.plain {
 		return r.sums()
 	}
-	var grants []*world.Use
-	for _, a := range r.asks {
+	var grants []*world.Usage
+	for _, a := range r.requests {
 		if int64(r.trial.FreeDevices()) < a.Need[world.DimGPUs] {
 			break // which a grant finds out at more cost
 		}
@@ -116,8 +116,8 @@ func (r *reclaimRoom) fits() int {
 		if what != "" {
 			break
 		}
-		r.trial.Take(g.Use)
-		grants = append(grants, g.Use)
+		r.trial.Take(g.Usage)
+		grants = append(grants, g.Usage)
 	}
 	for _, u := range slices.Backward(grants) {
 		r.trial.Give(u)
@@ -127,10 +127,10 @@ func (r *reclaimRoom) fits() int {
 
 func (r *reclaimRoom) sums() (n int) {
 	free := r.free
-	for _, a := range r.asks {
+	for _, a := range r.requests {
 		has := free
-		if !r.node.Hold.Free(&a.By) {
-			has = has.Minus(r.node.Hold.Amount)
+		if !r.node.Reservation.Free(&a.By) {
+			has = has.Minus(r.node.Reservation.Amount)
 		}
 		if a.Amount.CPU > has.CPU || a.Amount.MemoryMB > has.MemoryMB || a.Amount.DiskMB > has.DiskMB {
 			break
@@ -141,47 +141,47 @@ func (r *reclaimRoom) sums() (n int) {
 	return n
 }
 
-// reclaimAsks gathers the asks that may be taken from, for the planner.
-type reclaimAsks struct {
+// reclaimRequests gathers the asks that may be taken from, for the planner.
+type reclaimRequests struct {
 	s     *Scheduler
 	e     *world.Edit
 	below int // bands
 	rooms *reclaimRooms
 	at    map[string]int // rooms by node
-	list  []preempt.Ask
-	of    []*world.Holder // by ask
+	list  []preempt.Allocated
+	of    []*world.Owner // by ask
 	gangs map[world.GangName]int
 }
 
 // gather adds what a node's allocations hold that are of lower bands. An ask has its
 // instances on one node, a gang all that it has.
-func (a *reclaimAsks) gather(n *world.NodeState) {
+func (a *reclaimRequests) gather(n *world.NodeState) {
 	room, first := a.at[n.ID], len(a.list)
-	for _, u := range n.Uses {
-		if u.Holder.Namespace == a.s.eval.Namespace && u.Holder.Job == a.s.eval.JobID || a.s.band(u) >= a.below {
+	for _, u := range n.Usages {
+		if u.Owner.Namespace == a.s.eval.Namespace && u.Owner.Job == a.s.eval.JobID || a.s.band(u) >= a.below {
 			continue
 		}
-		if g, some := u.Holder.Gang(); some {
+		if g, some := u.Owner.Gang(); some {
 			a.gang(g)
 			continue
 		}
 		i := first
-		for i < len(a.list) && (a.of[i].AskName != u.Holder.AskName || len(a.list[i].Min) > 0) {
+		for i < len(a.list) && (a.of[i].RequestName != u.Owner.RequestName || len(a.list[i].Min) > 0) {
 			i++
 		}
 		if i == len(a.list) {
-			a.list = append(a.list, a.ask(u.Holder))
-			a.of = append(a.of, u.Holder)
+			a.list = append(a.list, a.request(u.Owner))
+			a.of = append(a.of, u.Owner)
 		}
 		a.add(i, u, n.Node, room)
 	}
 }
 
 // band is that of what somebody holds.
-func (s *Scheduler) band(u *world.Use) int { return s.Input.Config.Band(u.Holder.Terms.Priority) }
+func (s *Scheduler) band(u *world.Usage) int { return s.Input.Config.Band(u.Owner.Terms.Priority) }
 
-func (a *reclaimAsks) ask(h *world.Holder) preempt.Ask {
-	return preempt.Ask{
+func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
+	return preempt.Allocated{
 		Standing: preempt.Standing{
 			Band: a.s.Input.Config.Band(h.Terms.Priority), Priority: h.Terms.Priority, Submitted: h.Terms.Submitted,
 			Name: strings.Join([]string{h.Namespace, h.Job, h.Group}, "\x00"),
@@ -192,33 +192,33 @@ func (a *reclaimAsks) ask(h *world.Holder) preempt.Ask {
 
 // add adds an instance of an ask, on a node. An ask is suspended where all of it can be
 // frozen: one that cannot would end as failed, and a gang is suspended whole.
-func (a *reclaimAsks) add(ask int, u *world.Use, n *structs.Node, room int) {
-	if to := &a.list[ask]; to.Suspend && !feasible.Freezes(n, &u.Holder.Terms) {
+func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, room int) {
+	if to := &a.list[request]; to.Suspend && !feasible.Suspends(n, &u.Owner.Terms) {
 		to.Suspend = false
 	}
 	id := len(a.rooms.victims)
 	a.rooms.victims = append(a.rooms.victims, reclaimVictim{u, u, max(0, room)})
-	a.list[ask].Victims = append(a.list[ask].Victims, preempt.Victim{ID: id, Room: room})
+	a.list[request].Victims = append(a.list[request].Victims, preempt.Victim{ID: id, Room: room})
 }
 
 // gang adds all members of a gang, once. A part is a group.
-func (a *reclaimAsks) gang(g world.GangName) {
+func (a *reclaimRequests) gang(g world.GangName) {
 	if _, known := a.gangs[g]; known {
 		return
 	}
 	a.gangs[g] = len(a.list)
 	members := world.GangMembers(a.e, g)
-	h := members[0].Holder
-	ask := a.ask(h)
+	h := members[0].Owner
+	request := a.request(h)
 	var parts []string
 	for _, u := range members {
-		if !slices.Contains(parts, u.Holder.Group) {
-			parts = append(parts, u.Holder.Group)
-			ask.Min = append(ask.Min, u.Holder.Terms.GangMin)
+		if !slices.Contains(parts, u.Owner.Group) {
+			parts = append(parts, u.Owner.Group)
+			request.Min = append(request.Min, u.Owner.Terms.GangMin)
 		}
 	}
 	i := len(a.list)
-	a.list, a.of = append(a.list, ask), append(a.of, h)
+	a.list, a.of = append(a.list, request), append(a.of, h)
 	for _, u := range members {
 		room, in := a.at[u.NodeID]
 		if !in {
@@ -230,6 +230,6 @@ func (a *reclaimAsks) gang(g world.GangName) {
 		}
 		a.add(i, u, at, room)
 		v := a.list[i].Victims
-		v[len(v)-1].Part = slices.Index(parts, u.Holder.Group)
+		v[len(v)-1].Part = slices.Index(parts, u.Owner.Group)
 	}
 }

@@ -14,14 +14,14 @@ import (
 // may preempt, and somebody asks what would be if one might; and under one cell of a site,
 // where the sets of all nodes would show mostly others. The nodes are gone over once.
 
-// heldBy gives what a node would have without those of each priority and below that may be
+// usageBy gives what a node would have without those of each priority and below that may be
 // taken from, lowest first. It is good until the next call.
-func (r *reclaimer) heldBy(n *world.NodeState) []world.HeldAt {
-	var list []world.HeldAt
-	if place, kept := world.HeldPlaces(world.Base(r.e)).Get(n.ID); kept {
+func (r *reclaimer) usageBy(n *world.NodeState) []world.UsageAt {
+	var list []world.UsageAt
+	if place, kept := world.UsageRefs(world.Base(r.e)).Get(n.ID); kept {
 		list = place.At
 	} else {
-		list = r.held.Without(n)
+		list = r.usage.Without(n)
 	}
 	for i := range list {
 		if !r.mayTake(list[i].Priority) {
@@ -34,33 +34,33 @@ func (r *reclaimer) heldBy(n *world.NodeState) []world.HeldAt {
 // walked gathers nodes by the priorities with which they might hold an ask.
 type walked struct {
 	f  *reclaimSearch
-	by map[int]*heldCursor
+	by map[int]*reservedCursor
 }
 
-func (f *reclaimSearch) walk() *walked { return &walked{f, map[int]*heldCursor{}} }
+func (f *reclaimSearch) walk() *walked { return &walked{f, map[int]*reservedCursor{}} }
 
 func (w *walked) look(n *world.NodeState) {
-	a := w.f.run.search.Ask
-	if n.Indexed.Family == "" || len(n.Uses) == 0 || !mayHold(n, []*search.Ask{a}) || !w.f.usable(n) {
+	a := w.f.run.search.Request
+	if n.Indexed.Family == "" || len(n.Usages) == 0 || !mayReservation(n, []*search.Request{a}) || !w.f.usable(n) {
 		return
 	}
-	for _, held := range w.f.r.heldBy(n) {
-		if !held.At.Fits(&a.Need) {
+	for _, reserved := range w.f.r.usageBy(n) {
+		if !reserved.At.Fits(&a.Need) {
 			continue
 		}
-		c := w.by[held.Priority]
+		c := w.by[reserved.Priority]
 		if c == nil {
-			c = &heldCursor{key: world.HeldKey{Priority: held.Priority}}
-			w.by[held.Priority] = c
+			c = &reservedCursor{key: world.UsageKey{Priority: reserved.Priority}}
+			w.by[reserved.Priority] = c
 		}
 		c.list = append(c.list, n)
 	}
 }
 
 // levels are the priorities that were found, lowest first.
-func (w *walked) levels() (out [][]*heldCursor) {
+func (w *walked) levels() (out [][]*reservedCursor) {
 	for _, priority := range slices.Sorted(maps.Keys(w.by)) {
-		out = append(out, []*heldCursor{w.by[priority]})
+		out = append(out, []*reservedCursor{w.by[priority]})
 	}
 	return out
 }
@@ -93,9 +93,9 @@ func (f *reclaimSearch) levelsByWalk() {
 
 // fitsBySums tells whether asks find room beside uses that stay, where sums say so: which of
 // the node's devices they get does not matter then.
-func fitsBySums(n *world.NodeState, asks []*search.Ask, stay []*world.Use) (fits, known bool) {
+func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
 	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)
-	for _, a := range asks {
+	for _, a := range requests {
 		switch {
 		case len(a.Cores)+len(a.Networks) > 0 || len(a.Devices) > 1:
 			return false, false
@@ -105,21 +105,21 @@ func fitsBySums(n *world.NodeState, asks []*search.Ask, stay []*world.Use) (fits
 		left, want = left.Minus(a.Amount), want+a.Need[world.DimGPUs]
 	}
 	var few [16]string
-	held := few[:0]
+	reserved := few[:0]
 	for _, u := range stay {
 		left = left.Minus(u.Amount)
 		for _, d := range u.Devices {
-			if _, _, there := n.Device(d.ID); there && !slices.Contains(held, d.ID) {
-				held = append(held, d.ID)
+			if _, _, there := n.Device(d.ID); there && !slices.Contains(reserved, d.ID) {
+				reserved = append(reserved, d.ID)
 			}
 		}
 	}
-	enough := want == 0 || want <= devices-int64(len(held))
+	enough := want == 0 || want <= devices-int64(len(reserved))
 	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && enough, true
 }
 
 // devicesAlike tells whether any devices of a node are as good for an ask as any others.
-func devicesAlike(n *world.NodeState, d *feasible.DeviceAsk) bool {
+func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 	if len(n.Capacity.Trees) != 1 || !n.Capacity.Trees[0].Single || len(n.Capacity.Trees[0].Sick) > 0 || d.Whole() == 0 || d.Within != nil ||
 		d.Request.Topology != nil || len(d.Request.Constraints) > 0 {
 		return false
@@ -131,40 +131,40 @@ func devicesAlike(n *world.NodeState, d *feasible.DeviceAsk) bool {
 // fitsEmptied tells whether asks find room on a node without all that may be taken from:
 // what a plan finds in the end, whoever loses least. It is known where that is all that is
 // asked, and who goes from one node leaves the others as they are.
-func (r *reclaimer) fitsEmptied(n *world.NodeState, asks []*search.Ask) (fits, known bool) {
+func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) (fits, known bool) {
 	if !r.s.countsOnly() {
 		return false, false
 	}
-	mayGo := func(u *world.Use) bool {
-		return (u.Holder.Namespace != r.s.eval.Namespace || u.Holder.Job != r.s.eval.JobID) && r.s.band(u) < r.below
+	mayGo := func(u *world.Usage) bool {
+		return (u.Owner.Namespace != r.s.eval.Namespace || u.Owner.Job != r.s.eval.JobID) && r.s.band(u) < r.below
 	}
-	var few [16]*world.Use
+	var few [16]*world.Usage
 	stay := few[:0]
-	for _, u := range n.Uses {
-		if _, some := u.Holder.Gang(); some {
+	for _, u := range n.Usages {
+		if _, some := u.Owner.Gang(); some {
 			return false, false
 		}
 		if !mayGo(u) {
 			stay = append(stay, u)
 		}
 	}
-	if n.Hold == nil {
-		if fits, known := fitsBySums(n, asks, stay); known {
+	if n.Reservation == nil {
+		if fits, known := fitsBySums(n, requests, stay); known {
 			return fits, true
 		}
 	}
 	c := n.Own(&world.Token{})
-	for _, u := range n.Uses {
+	for _, u := range n.Usages {
 		if mayGo(u) {
 			c.Give(u)
 		}
 	}
-	for _, a := range asks {
+	for _, a := range requests {
 		g, what := a.Grant(c, r.s.fits.Matcher, &r.s.Random)
 		if what != "" {
 			return false, true
 		}
-		c.Take(g.Use)
+		c.Take(g.Usage)
 	}
 	return true, true
 }

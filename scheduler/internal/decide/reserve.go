@@ -23,7 +23,7 @@ const reservedLook = 1000
 const ReservedLate = 30 * time.Second
 
 // serves tells whether a reservation may go on for what its group misses: its time is not over, and its node can take work.
-func (s *Scheduler) serves(h *world.Hold) bool {
+func (s *Scheduler) serves(h *world.Reservation) bool {
 	_, ever := s.Input.Config.ReserveAfter()
 	n, known := world.StateOf(s.Edit, h.NodeID)
 	return ever && min(h.Expires, h.Due+int64(ReservedLate)) > s.Input.Now.UnixNano() && known && n.Node != nil && n.Node.Ready()
@@ -32,7 +32,7 @@ func (s *Scheduler) serves(h *world.Hold) bool {
 // lapse has the job's reservations that are over, or for groups that miss nothing, be in nobody's way: reserve ends them in this
 // very plan, and others of the job's groups must not have somebody leave for their sake.
 func (s *Scheduler) lapse(groups []*reconcile.GroupWork) {
-	for id, h := range world.Holds(s.World).All {
+	for id, h := range world.Reservations(s.World).All {
 		if h.Namespace != s.eval.Namespace || h.Job != s.eval.JobID {
 			continue
 		}
@@ -51,12 +51,12 @@ func (s *Scheduler) reserve() {
 		missing[group] = s.queued[group]
 	}
 	after, ever := s.Input.Config.ReserveAfter()
-	for id, h := range world.Holds(s.World).All {
+	for id, h := range world.Reservations(s.World).All {
 		if h.Namespace != s.eval.Namespace || h.Job != s.eval.JobID {
 			continue
 		}
-		_, held := world.Holds(world.Base(s.Edit)).Get(id) // what was placed there has ended it
-		if held && missing[h.Group] > 0 && s.serves(h) {
+		_, reserved := world.Reservations(world.Base(s.Edit)).Get(id) // what was placed there has ended it
+		if reserved && missing[h.Group] > 0 && s.serves(h) {
 			missing[h.Group]--
 			continue
 		}
@@ -91,7 +91,7 @@ func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 			first = at
 		}
 	}
-	for _, h := range world.Holds(world.Base(s.Edit)).All {
+	for _, h := range world.Reservations(world.Base(s.Edit)).All {
 		if h.Namespace == s.eval.Namespace && h.Job == s.eval.JobID {
 			ends(min(h.Expires, h.Due+int64(ReservedLate)))
 			nodes++
@@ -111,31 +111,31 @@ func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	return time.Unix(0, first).UTC()
 }
 
-// spotInTime is a node on which there will be room.
-type spotInTime struct {
+// futureInstance is a node on which there will be room.
+type futureInstance struct {
 	node *world.NodeState
 	at   int64
-	// holds is for how many there will be room when all that has a time limit has ended.
-	holds int64
+	// fits is for how many there will be room when all that has a time limit has ended.
+	fits int64
 }
 
 // reserveFor makes up to n reservations, where room comes soonest; for a gang, where
 // there will be room for all of it.
 func (s *Scheduler) reserveFor(search *search.Search, n int) {
 	gang := feasible.GangsOf(s.Input.Job)[search.Fit.Group.Name]
-	var spots []spotInTime
+	var instances []futureInstance
 	taken := map[string]bool{}
 	for _, r := range s.plan.Reserve {
 		taken[r.NodeID] = true
 	}
 	look := func(node *world.NodeState) {
 		node, _ = world.StateOf(s.Edit, node.ID) // a gang's search was on an edit of its own
-		if node.Hold != nil || taken[node.ID] || search.Fit.Alone(node.Node) != "" || search.Refused(node.Node) != "" {
+		if node.Reservation != nil || taken[node.ID] || search.Fit.Alone(node.Node) != "" || search.Refused(node.Node) != "" {
 			return
 		}
 		// A gang needs what is free now as well: others must not take it meanwhile.
-		if spot, comes := roomAt(search, node, s.Input.Now.UnixNano(), gang != nil); comes {
-			spots = append(spots, spot)
+		if instance, comes := roomAt(search, node, s.Input.Now.UnixNano(), gang != nil); comes {
+			instances = append(instances, instance)
 		}
 	}
 	if s.Input.Job.PerNode() {
@@ -149,36 +149,36 @@ func (s *Scheduler) reserveFor(search *search.Search, n int) {
 			search.MostFirst(c, reservedLook, look)
 		}
 	}
-	slices.SortFunc(spots, func(a, b spotInTime) int {
+	slices.SortFunc(instances, func(a, b futureInstance) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.ID, b.node.ID))
 	})
 	if gang != nil {
-		spots = s.spotsOfGang(gang, search.Fit.Group, spots, n)
+		instances = s.instancesOfGang(gang, search.Fit.Group, instances, n)
 	}
-	spots = spots[:min(n, len(spots))]
+	instances = instances[:min(n, len(instances))]
 	if gang != nil { // all of it starts together: until then others may use what is free already
-		for i := range spots {
-			spots[i].at = spots[len(spots)-1].at
+		for i := range instances {
+			instances[i].at = instances[len(instances)-1].at
 		}
 	}
-	a := search.Ask
-	for _, spot := range spots {
+	a := search.Request
+	for _, instance := range instances {
 		r := &structs.Reservation{
-			NodeID: spot.node.ID, Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: a.Group.Name,
+			NodeID: instance.node.ID, Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: a.Group.Name,
 			CPU: a.Amount.CPU, MemoryMB: a.Amount.MemoryMB, DiskMB: a.Amount.DiskMB, Devices: int(a.Need[world.DimGPUs]),
-			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: spot.at,
+			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: instance.at,
 			ExpiresAt: s.Input.Now.Add(s.Input.Config.ReserveTTL()).UnixNano(),
 		}
-		r.CPU += int64(r.Cores) * spot.node.Capacity.MHzPerCore
+		r.CPU += int64(r.Cores) * instance.node.Capacity.MHzPerCore
 		s.plan.Reserve = append(s.plan.Reserve, r)
 	}
 }
 
-// spotsOfGang gives those of the spots, which come in the order of their time, that a group
+// instancesOfGang gives those of the spots, which come in the order of their time, that a group
 // of a gang, of which n are missing, is kept room on: those under the cell that it requires
 // where it can start first. None, if there will not be room for as many as start together:
 // then they would only keep others out.
-func (s *Scheduler) spotsOfGang(g *feasible.Gang, group *structs.TaskGroup, spots []spotInTime, n int) []spotInTime {
+func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, instances []futureInstance, n int) []futureInstance {
 	need := int64(n)
 	for i := range g.Groups {
 		if g.Groups[i].Group == group {
@@ -192,7 +192,7 @@ func (s *Scheduler) spotsOfGang(g *feasible.Gang, group *structs.TaskGroup, spot
 			only, bound = under(node.Node), true
 		}
 	}
-	for id, h := range world.Holds(world.Base(s.Edit)).All {
+	for id, h := range world.Reservations(world.Base(s.Edit)).All {
 		if h.Namespace == s.Input.Job.Namespace && h.Job == s.Input.Job.ID {
 			need--
 			mine(id)
@@ -201,14 +201,14 @@ func (s *Scheduler) spotsOfGang(g *feasible.Gang, group *structs.TaskGroup, spot
 	for _, r := range s.plan.Reserve {
 		mine(r.NodeID)
 	}
-	room, of := map[string]int64{}, map[string][]spotInTime{}
-	for _, spot := range spots {
-		cell := under(spot.node.Node)
+	room, of := map[string]int64{}, map[string][]futureInstance{}
+	for _, instance := range instances {
+		cell := under(instance.node.Node)
 		if bound && cell != only {
 			continue
 		}
-		room[cell] += spot.holds
-		of[cell] = append(of[cell], spot)
+		room[cell] += instance.fits
+		of[cell] = append(of[cell], instance)
 		if room[cell] >= need { // the first that holds all of it
 			return of[cell]
 		}
@@ -232,15 +232,15 @@ func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
 // time limit, and for how many of it then; false: what has no limit is in the way, or, unless
 // free is set, it has room now. What a node would give says so, not sums: of devices it
 // matters which are free.
-func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (spotInTime, bool) {
-	uses := slices.DeleteFunc(slices.Clone(n.Uses), func(u *world.Use) bool { return u.Ends == 0 })
-	slices.SortFunc(uses, func(a, b *world.Use) int { return cmp.Or(cmp.Compare(a.Ends, b.Ends), strings.Compare(a.ID, b.ID)) })
+func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (futureInstance, bool) {
+	uses := slices.DeleteFunc(slices.Clone(n.Usages), func(u *world.Usage) bool { return u.Ends == 0 })
+	slices.SortFunc(uses, func(a, b *world.Usage) int { return cmp.Or(cmp.Compare(a.Ends, b.Ends), strings.Compare(a.ID, b.ID)) })
 	later := n.Own(&world.Token{})
 	room := func() (search.Grant, bool) {
-		g, lacks := s.Ask.Grant(later, s.Fit.Matcher, &world.Random{})
+		g, lacks := s.Request.Grant(later, s.Fit.Matcher, &world.Random{})
 		return g, lacks == ""
 	}
-	spot, comes := spotInTime{node: n, at: now}, false
+	instance, comes := futureInstance{node: n, at: now}, false
 	if free {
 		_, comes = room()
 	}
@@ -250,23 +250,23 @@ func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (spotInT
 			continue
 		}
 		if _, comes = room(); comes {
-			spot.at = max(now, u.Ends)
+			instance.at = max(now, u.Ends)
 		}
 	}
-	for comes && spot.holds < maxSpotHolds {
+	for comes && instance.fits < maxInstanceReservations {
 		g, more := room()
 		if !more {
 			break
 		}
-		spot.holds++
-		if s.Ask.Plain { // the sum says it all
-			later.Used = later.Used.Plus(s.Ask.Amount)
+		instance.fits++
+		if s.Request.Plain { // the sum says it all
+			later.Used = later.Used.Plus(s.Request.Amount)
 			continue
 		}
-		later.Take(g.Use)
+		later.Take(g.Usage)
 	}
-	return spot, comes
+	return instance, comes
 }
 
-// maxSpotHolds bounds how many of a gang are counted on one node.
-const maxSpotHolds = 1024
+// maxInstanceReservations bounds how many of a gang are counted on one node.
+const maxInstanceReservations = 1024

@@ -53,7 +53,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	}
 
 	// 4. A job that wants all at once gets nothing if it does not get all.
-	if AllOrNone(in.Job) && len(s.failed)+len(s.asleep) > 0 {
+	if AllOrNone(in.Job) && len(s.failed)+len(s.suspended) > 0 {
 		s.takeBack(r.Groups)
 		s.suspendAgain(r.Groups)
 	}
@@ -65,7 +65,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	// 6. What has waited too long reserves room; reservations that are not wanted end.
 	s.reserve()
 
-	s.countAsleep()
+	s.countSuspended()
 
 	// 7. The evaluation is done; what found no room waits in a blocked one.
 	s.finish()
@@ -91,8 +91,8 @@ type Scheduler struct {
 	queued map[string]int                  // by group
 	// lacking are the nodes on which an instance was wanted and found no room, by group.
 	lacking map[string][]string
-	// asleep are the suspended ones for which there is no room yet.
-	asleep []sleeper
+	// suspended are the suspended ones for which there is no room yet.
+	suspended []suspendedAlloc
 	// groups are what is known of the job's groups so far, one of them mostly.
 	groups []groupFound
 	first  [1]groupFound
@@ -204,7 +204,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 		}
 	}
 	taken += run.reclaim()
-	work.HoldBack(taken)
+	work.Withheld(taken)
 	for _, p := range work.Update {
 		run.replace(p)
 	}
@@ -349,7 +349,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 	s := g.s
 	g.metrics.chosen(g.search, f)
-	if h := f.Node.Hold; h != nil && h.AskName == g.search.Ask.By.AskName {
+	if h := f.Node.Reservation; h != nil && h.RequestName == g.search.Request.By.RequestName {
 		g.search.Edit.Unreserve(f.Node.ID)
 	}
 	g.search.Take(f)
@@ -357,7 +357,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 	if g.batch == nil {
 		g.batch = &structs.PlacementBatch{
 			Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, JobVersion: s.Input.Job.Version, Group: g.work.Group.Name,
-			EvalID: s.eval.ID, Seed: s.Input.NewID(), CreateTime: s.Input.Now.UnixNano(), Resources: g.search.Ask.Resources,
+			EvalID: s.eval.ID, Seed: s.Input.NewID(), CreateTime: s.Input.Now.UnixNano(), Resources: g.search.Request.Resources,
 			Instances: make([]structs.Instance, 0, len(g.work.Place)+len(g.work.Update)),
 		}
 	}
@@ -473,7 +473,7 @@ func (s *Scheduler) finish() {
 	s.plan.Evals = slices.Insert(s.plan.Evals, 0, done)
 	s.preemptions()
 	if len(s.failed) == 0 {
-		s.asks("")
+		s.requests("")
 		return
 	}
 	s.plan.FailedTGAllocs, done.FailedTGAllocs = s.failed, s.failed
@@ -490,7 +490,7 @@ func (s *Scheduler) finish() {
 	blocked.FailedTGAllocs = s.failed
 	blocked.WaitUntil = s.lookAgain(blocked)
 	s.eligibility(blocked)
-	s.asks(blocked.ID)
+	s.requests(blocked.ID)
 }
 
 // eligibility says which classes could take what a blocked evaluation waits for.

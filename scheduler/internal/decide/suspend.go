@@ -18,8 +18,8 @@ import (
 // blocked evaluation as what is not placed does. What a user suspended is left alone
 // until a user resumes it.
 
-// sleeper is a suspended allocation that found no room to go on, and why.
-type sleeper struct {
+// suspendedAlloc is a suspended allocation that found no room to go on, and why.
+type suspendedAlloc struct {
 	work  *reconcile.GroupWork
 	alloc *structs.Allocation
 	what  string
@@ -42,14 +42,14 @@ func (s *Scheduler) resume(groups []*reconcile.GroupWork) {
 
 // wake lets one allocation go on if there is room. It tells whether it does.
 func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool {
-	held := s.full(work, a)
-	what := s.lacksToWake(a, held)
+	reserved := s.full(work, a)
+	what := s.lacksToWake(a, reserved)
 	if what != "" {
-		s.asleep = append(s.asleep, sleeper{work, a, what})
+		s.suspended = append(s.suspended, suspendedAlloc{work, a, what})
 		return false
 	}
 	s.plan.Update = append(s.plan.Update, &structs.AllocInPlace{
-		AllocID: a.ID, JobVersion: s.Input.Job.Version, EvalID: s.eval.ID, Resources: held, Resume: true, Created: a.CreateTime,
+		AllocID: a.ID, JobVersion: s.Input.Job.Version, EvalID: s.eval.ID, Resources: reserved, Resume: true, Created: a.CreateTime,
 	})
 	return true
 }
@@ -58,15 +58,15 @@ func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool 
 // time that it was frozen, and how long it had run before only its node knows: at the
 // latest it ends when it has run all of its limit again.
 func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *structs.AllocatedResources {
-	held := a.AllocatedResources.Copy()
-	if held == nil {
-		held = &structs.AllocatedResources{}
+	reserved := a.AllocatedResources.Copy()
+	if reserved == nil {
+		reserved = &structs.AllocatedResources{}
 	}
-	held.Shared.Terms, held.Shared.TimeLimit = feasible.Terms(s.Input.Job, work.Group), 0
+	reserved.Shared.Terms, reserved.Shared.TimeLimit = feasible.Terms(s.Input.Job, work.Group), 0
 	if limit := work.Group.MaxRunDuration; limit > 0 {
-		held.Shared.TimeLimit = max(0, s.Input.Now.Sub(time.Unix(0, a.CreateTime))) + limit
+		reserved.Shared.TimeLimit = max(0, s.Input.Now.Sub(time.Unix(0, a.CreateTime))) + limit
 	}
-	return held
+	return reserved
 }
 
 // What keeps a suspended allocation from going on beside a lack of room.
@@ -79,7 +79,7 @@ const (
 
 // lacksToWake takes what an allocation is to hold, if it fits beside the others of its
 // node; else it says what is lacking.
-func (s *Scheduler) lacksToWake(a *structs.Allocation, held *structs.AllocatedResources) string {
+func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.AllocatedResources) string {
 	n, known := world.StateOf(s.Edit, a.NodeID)
 	if !known || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.DrainStrategy != nil {
 		return lacksNode
@@ -88,9 +88,9 @@ func (s *Scheduler) lacksToWake(a *structs.Allocation, held *structs.AllocatedRe
 	if was == nil {
 		return lacksAlloc
 	}
-	now := world.NewUse(a.ID, a.NodeID, world.NewHolder(was.Holder.AskName, held), held, a.CreateTime)
+	now := world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
 	n, _ = world.StateOf(s.Edit, a.NodeID)
-	if what := n.LacksUse(now, &world.Taker{AskName: was.Holder.AskName}); what != "" {
+	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName}); what != "" {
 		world.Take(s.Edit, was)
 		return what
 	}
@@ -112,7 +112,7 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 		whole = whole && (len(work.Resume) == 0 || up >= gw.Spec.Groups[i].Min)
 	}
 	if !whole {
-		s.lull(begun, gw.Works, lacksGang)
+		s.pause(begun, gw.Works, lacksGang)
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *Scheduler) awake(group string) (n int) {
 }
 
 // lull takes back the resumings among the plan's updates from one on.
-func (s *Scheduler) lull(from int, works []*reconcile.GroupWork, why string) {
+func (s *Scheduler) pause(from int, works []*reconcile.GroupWork, why string) {
 	resumed := map[string]bool{}
 	kept := s.plan.Update[:from]
 	for _, up := range s.plan.Update[from:] {
@@ -146,7 +146,7 @@ func (s *Scheduler) lull(from int, works []*reconcile.GroupWork, why string) {
 			if u := world.Release(s.Edit, a.ID); u != nil {
 				world.Take(s.Edit, u.Suspended())
 			}
-			s.asleep = append(s.asleep, sleeper{work, a, why})
+			s.suspended = append(s.suspended, suspendedAlloc{work, a, why})
 		}
 	}
 }
@@ -170,19 +170,19 @@ func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
 
 // suspendAgain takes every resuming out of the plan of a job that wants all at once.
 func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
-	s.lull(0, groups, lacksJob)
+	s.pause(0, groups, lacksJob)
 }
 
-// countAsleep counts what could not go on as missing, with the reasons: a node counts once
+// countSuspended counts what could not go on as missing, with the reasons: a node counts once
 // for each.
-func (s *Scheduler) countAsleep() {
+func (s *Scheduler) countSuspended() {
 	seen := map[[3]string]bool{}
 	said := map[string]bool{} // groups of which it is said already: those maps are the state's
-	for _, sl := range s.asleep {
+	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
 		said[name] = s.failed[name] != nil && s.stored(name) != nil
 	}
-	for _, sl := range s.asleep {
+	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
 		s.Fit(sl.work.Group) // which classes could take it is asked later
 		world.PutInto(&s.queued, name, s.queued[name]+1)

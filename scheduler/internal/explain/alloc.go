@@ -33,7 +33,7 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 	}
 	say := func(format string, args ...any) { x.Text = append(x.Text, fmt.Sprintf(format, args...)) }
 	whyHere(x, a, say)
-	devicesHeld(x, a, say)
+	devicesReserved(x, a, say)
 	t := termsOf(a)
 	x.Band = in.Config.Band(t.Priority)
 	bands := in.Config.PriorityBands()
@@ -93,7 +93,7 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 	}
 }
 
-func devicesHeld(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
+func devicesReserved(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
 	if a.AllocatedResources == nil {
 		return
 	}
@@ -107,7 +107,7 @@ func devicesHeld(x *structs.AllocExplanation, a *structs.Allocation, say func(st
 			e := structs.ExplainedDevice{
 				Task: task, Device: d.Vendor + "/" + d.Type + "/" + d.Name, IDs: d.DeviceIDs, Share: d.Share, Level: d.Level,
 			}
-			if t := topologyAsked(a, task, i); t != nil {
+			if t := topologyRequested(a, task, i); t != nil {
 				e.Preferred, e.Required = t.Level, t.Required
 			}
 			x.Devices = append(x.Devices, e)
@@ -127,8 +127,8 @@ func devicesHeld(x *structs.AllocExplanation, a *structs.Allocation, say func(st
 	}
 }
 
-// topologyAsked is what a task asked for its device number i; nil: nothing.
-func topologyAsked(a *structs.Allocation, task string, i int) *structs.TopologyAsk {
+// topologyRequested is what a task asked for its device number i; nil: nothing.
+func topologyRequested(a *structs.Allocation, task string, i int) *structs.TopologyConstraint {
 	g := reconcile.GroupOf(a)
 	if g == nil {
 		return nil
@@ -181,7 +181,7 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 // threats say what the allocation may lose its place to.
 func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, say func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
-	if !feasible.Freezes(in.Node, &t) {
+	if !feasible.Suspends(in.Node, &t) {
 		how = structs.ReclaimRequeue
 	}
 	bands := in.Config.PriorityBands()

@@ -141,7 +141,7 @@ func (x *survey) lacking(l *lack, n *structs.Node) {
 	t.Need, t.Most = max(t.Need, l.need), max(t.Most, l.have)
 	t.Free += l.free
 	if l.by != nil {
-		t.By = []structs.AskName{{Namespace: l.by.Namespace, JobID: l.by.Job, Group: l.by.Group}}
+		t.By = []structs.RequestName{{Namespace: l.by.Namespace, JobID: l.by.Job, Group: l.by.Group}}
 	}
 }
 
@@ -153,7 +153,7 @@ func (x *survey) refuse(n *world.NodeState, pool string, list []reason) {
 		x.last = set
 	}
 	set.nodes++
-	if len(set.fit) < setNodes && !hopeless(x.find.Ask, n) && len(x.otherwise(list).lacks(n)) == 0 {
+	if len(set.fit) < setNodes && !hopeless(x.find.Request, n) && len(x.otherwise(list).lacks(n)) == 0 {
 		set.fit = append(set.fit, n)
 	}
 }
@@ -185,7 +185,7 @@ func (x *survey) otherwise(list []reason) *nodeReasons {
 	}
 	if x.wide == nil {
 		find := *x.find
-		a := *find.Ask
+		a := *find.Request
 		a.Devices = slices.Clone(a.Devices)
 		for i := range a.Devices {
 			d := &a.Devices[i]
@@ -193,7 +193,7 @@ func (x *survey) otherwise(list []reason) *nodeReasons {
 			req.Constraints = nil
 			d.Request, d.Name = &req, ""
 		}
-		find.Ask = &a
+		find.Request = &a
 		x.wide = newNodeReasons(&find)
 	}
 	return x.wide

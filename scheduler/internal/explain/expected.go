@@ -24,7 +24,7 @@ const (
 type ending struct {
 	at int64
 	n  *world.NodeState
-	u  *world.Use
+	u  *world.Usage
 }
 
 // expected says when the missing instances will have room, if all that is in their way
@@ -43,7 +43,7 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	switch {
 	case exp.Known:
 		exp.Because = fmt.Sprintf("allocation %s of job %q ends by its max_run_duration at the latest then, if nobody takes the room before",
-			structs.ShortID(last.u.ID), last.u.Holder.Job)
+			structs.ShortID(last.u.ID), last.u.Owner.Job)
 	case exp.First > 0:
 		exp.Because = "known for the first only: " + x.unknown(sv, endless)
 	default:
@@ -57,7 +57,7 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 func endingsOf(sv *survey, now int64) (out []ending, endless int) {
 	for i := range sv.short {
 		n := sv.short[i].n
-		for _, u := range n.Uses {
+		for _, u := range n.Usages {
 			if u.Ends == 0 {
 				endless++
 				continue
@@ -82,11 +82,11 @@ func endOneByOne(exp *structs.Expected, sv *survey, endings []ending, left int) 
 		}
 		n.Give(e.u)
 		for placed < left {
-			g, what := sv.find.Ask.Grant(n, sv.find.Fit.Matcher, sv.about.rng)
+			g, what := sv.find.Request.Grant(n, sv.find.Fit.Matcher, sv.about.rng)
 			if what != "" {
 				break
 			}
-			n.Take(g.Use)
+			n.Take(g.Usage)
 			placed++
 			last = e
 			if placed == 1 {
@@ -179,7 +179,7 @@ func fitsEmpty(sv *survey) bool {
 	tried := 0
 	for i := range sv.short {
 		n := sv.short[i].n
-		a := sv.find.Ask
+		a := sv.find.Request
 		if free := n.Capacity.Amount; a.Amount.CPU > free.CPU || a.Amount.MemoryMB > free.MemoryMB || a.Amount.DiskMB > free.DiskMB ||
 			a.Need[world.DimCores] > int64(len(n.Capacity.Cores)) || a.Need[world.DimGPUs] > n.Capacity.WellDevices() {
 			continue
@@ -197,7 +197,7 @@ func fitsEmpty(sv *survey) bool {
 // emptied is a node without allocations.
 func emptied(n *world.NodeState) *world.NodeState {
 	out := n.Own(&world.Token{})
-	for _, u := range n.Uses {
+	for _, u := range n.Usages {
 		out.Give(u)
 	}
 	return out

@@ -197,7 +197,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 
 // survey asks all nodes about one more instance of a group.
 func (x *explainer) survey(g *structs.TaskGroup) *survey {
-	find := search.New(x.s.Edit, search.NewAsk(x.s.Input, g), x.s.Fit(g), &x.s.Random, x.s.Input.Policy())
+	find := search.New(x.s.Edit, search.NewRequest(x.s.Input, g), x.s.Fit(g), &x.s.Random, x.s.Input.Policy())
 	find.Refusals = x.s.Fit(g).Refusals(&x.s.Census, x.s.Live)
 	var holding map[string]bool
 	if x.in.Job.PerNode() {

@@ -25,9 +25,9 @@ type lack struct {
 	// need is what the instance takes, have what the node has for it: MHz, MiB, cores,
 	// devices or thousandths of one. Both 0 where that cannot be measured.
 	need, have int64
-	free       int64       // devices of the kind that are free on the node
-	by         *world.Hold // of a reservation
-	device     int         // which of the ask's devices
+	free       int64              // devices of the kind that are free on the node
+	by         *world.Reservation // of a reservation
+	device     int                // which of the ask's devices
 }
 
 // share is how much of the ask is missing, of 1.
@@ -178,7 +178,7 @@ func missingVolumes(group *structs.TaskGroup, n *structs.Node) (out []string) {
 }
 
 // deviceRefusals is why no device of a node is of the kind that is asked for.
-func deviceRefusals(want *feasible.DeviceAsk, m *feasible.Matcher, n *structs.Node) (out []reason) {
+func deviceRefusals(want *feasible.DeviceRequest, m *feasible.Matcher, n *structs.Node) (out []reason) {
 	var named []*structs.NodeDeviceResource
 	if n.NodeResources != nil {
 		plain := *want
@@ -222,7 +222,7 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	if n.Capacity == nil {
 		return []lack{{reason: reason{structs.ReasonOther, "it has no resources"}}}
 	}
-	a := x.find.Ask
+	a := x.find.Request
 	r := roomOf(a, n)
 	if cap(x.spare)-len(x.spare) < lacksMost {
 		x.spare = make([]lack, 0, 64*lacksMost)
@@ -233,7 +233,7 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	r.devices(x.find.Fit.Matcher)
 	r.ports(x.rng)
 	if r.reserved {
-		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, n.Hold.Text()}, by: n.Hold})
+		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, n.Reservation.Text()}, by: n.Reservation})
 	}
 	if len(r.out) == 0 {
 		if _, what := a.Grant(n, x.find.Fit.Matcher, x.rng); what != "" {
@@ -251,32 +251,32 @@ const lacksMost = 16
 
 // hopeless tells, of a node that lacks something, whether that can be seen without looking
 // at what has names. It is wrong in one direction only.
-func hopeless(a *search.Ask, n *world.NodeState) bool {
+func hopeless(a *search.Request, n *world.NodeState) bool {
 	return n.Capacity == nil || n.Lacks(a.Amount, &a.By) != "" || int64(n.FreeDevices()) < a.Need[world.DimGPUs]
 }
 
 // roomCheck compares one ask with one node.
 type roomCheck struct {
-	a        *search.Ask
-	n        *world.NodeState
-	held     *world.Hold // what is reserved of it for others; nil: nothing
-	reserved bool        // that is what is in the way
-	out      []lack
+	a          *search.Request
+	n          *world.NodeState
+	isReserved *world.Reservation // what is reserved of it for others; nil: nothing
+	reserved   bool               // that is what is in the way
+	out        []lack
 }
 
-func roomOf(a *search.Ask, n *world.NodeState) roomCheck {
+func roomOf(a *search.Request, n *world.NodeState) roomCheck {
 	r := roomCheck{a: a, n: n}
-	if !n.Hold.Free(&a.By) {
-		r.held = n.Hold
+	if !n.Reservation.Free(&a.By) {
+		r.isReserved = n.Reservation
 	}
 	return r
 }
 
-func (r *roomCheck) compare(kind string, need, have, held int64) {
+func (r *roomCheck) compare(kind string, need, have, reserved int64) {
 	switch {
 	case need > have:
 		r.out = append(r.out, lack{reason: reason{kind: kind}, need: need, have: max(0, have)})
-	case need > have-held:
+	case need > have-reserved:
 		r.reserved = true
 	}
 }
@@ -285,24 +285,24 @@ func (r *roomCheck) compare(kind string, need, have, held int64) {
 func (r *roomCheck) amounts() {
 	free, need := r.n.Capacity.Amount.Minus(r.n.Used), r.a.Amount
 	need.CPU += r.a.Need[world.DimCores] * r.n.Capacity.MHzPerCore
-	var held world.Vector
-	if r.held != nil {
-		held = r.held.Amount
+	var reserved world.Vector
+	if r.isReserved != nil {
+		reserved = r.isReserved.Amount
 	}
-	r.compare(structs.ReasonCPU, need.CPU, free.CPU, held.CPU)
-	r.compare(structs.ReasonMemory, need.MemoryMB, free.MemoryMB, held.MemoryMB)
-	r.compare(structs.ReasonDisk, need.DiskMB, free.DiskMB, held.DiskMB)
+	r.compare(structs.ReasonCPU, need.CPU, free.CPU, reserved.CPU)
+	r.compare(structs.ReasonMemory, need.MemoryMB, free.MemoryMB, reserved.MemoryMB)
+	r.compare(structs.ReasonDisk, need.DiskMB, free.DiskMB, reserved.DiskMB)
 }
 
 func (r *roomCheck) cores() {
 	if len(r.a.Cores) == 0 {
 		return
 	}
-	held := int64(0)
-	if r.held != nil {
-		held = int64(r.held.Cores)
+	reserved := int64(0)
+	if r.isReserved != nil {
+		reserved = int64(r.isReserved.Cores)
 	}
-	r.compare(structs.ReasonCores, r.a.Need[world.DimCores], int64(r.n.FreeCores()), held)
+	r.compare(structs.ReasonCores, r.a.Need[world.DimCores], int64(r.n.FreeCores()), reserved)
 }
 
 // devices tries the asks for devices one after the other, as a grant takes them.
@@ -326,13 +326,13 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 		}
 		cells = c.Taken(cells, want.Share)
 	}
-	if r.held != nil && opened > 0 && r.n.FreeDevices()-opened < r.held.Devices {
+	if r.isReserved != nil && opened > 0 && r.n.FreeDevices()-opened < r.isReserved.Devices {
 		r.reserved = true
 	}
 }
 
 // lackOfDevices says why a node has no devices for an ask.
-func lackOfDevices(want *feasible.DeviceAsk, number int, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) lack {
+func lackOfDevices(want *feasible.DeviceRequest, number int, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) lack {
 	most, part, sum := freeDevicesFor(want, n, cells, m)
 	l := lack{device: number, need: int64(want.Count), have: int64(most), free: int64(sum)}
 	switch {
@@ -349,7 +349,7 @@ func lackOfDevices(want *feasible.DeviceAsk, number int, n *world.NodeState, cel
 
 // freeDevicesFor counts a node's free devices of the kind that is asked for: the most
 // of one group, the largest part that is left of any, and all.
-func freeDevicesFor(want *feasible.DeviceAsk, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) (most, part, sum int) {
+func freeDevicesFor(want *feasible.DeviceRequest, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) (most, part, sum int) {
 	for at, t := range n.Capacity.Trees {
 		if (want.Vendor != "" && want.Vendor != t.Vendor) || want.Kind != t.Kind {
 			continue
@@ -377,7 +377,7 @@ func freeDevicesFor(want *feasible.DeviceAsk, n *world.NodeState, cells []*cell.
 
 // ports tries each port that is asked for.
 func (r *roomCheck) ports(rng *world.Random) {
-	g := search.Grant{Use: &world.Use{}}
+	g := search.Grant{Usage: &world.Usage{}}
 	for _, want := range r.a.Networks {
 		if want.Mode == structs.NetworkModeNone {
 			continue

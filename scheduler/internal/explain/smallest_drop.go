@@ -35,7 +35,7 @@ func (p *prober) topology(sv *survey) {
 		for i, l := range levels {
 			names[i] = l.Name
 		}
-		p.widen(t, names, p.groupPath()+"/Topology", "its gang", func(g *structs.TaskGroup) *structs.TopologyAsk { return g.Topology })
+		p.widen(t, names, p.groupPath()+"/Topology", "its gang", func(g *structs.TaskGroup) *structs.TopologyConstraint { return g.Topology })
 	}
 }
 
@@ -47,11 +47,11 @@ func (p *prober) deviceTopology(sv *survey, n *world.NodeState, number int) {
 	d := at.of(p.g)
 	var levels []string
 	for _, t := range n.Capacity.Trees {
-		if own := t.Shape.Levels(); slices.Contains(own, d.Topology.Level) {
+		if own := t.Layout.Levels(); slices.Contains(own, d.Topology.Level) {
 			levels = own
 		}
 	}
-	p.widen(d.Topology, levels, at.path(p)+"/Topology", d.Name, func(g *structs.TaskGroup) *structs.TopologyAsk {
+	p.widen(d.Topology, levels, at.path(p)+"/Topology", d.Name, func(g *structs.TaskGroup) *structs.TopologyConstraint {
 		t := *at.of(g).Topology // a copy of a job shares it
 		at.of(g).Topology = &t
 		return &t
@@ -59,7 +59,7 @@ func (p *prober) deviceTopology(sv *survey, n *world.NodeState, number int) {
 }
 
 // widen tries the levels above the one that is asked for, then not to require any.
-func (p *prober) widen(t *structs.TopologyAsk, levels []string, path, of string, find func(*structs.TaskGroup) *structs.TopologyAsk) {
+func (p *prober) widen(t *structs.TopologyConstraint, levels []string, path, of string, find func(*structs.TaskGroup) *structs.TopologyConstraint) {
 	at := slices.Index(levels, t.Level)
 	for i, level := range levels[at+1:] {
 		if at < 0 {

@@ -75,7 +75,7 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 		switch l.kind {
 		case structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonShare:
 		case structs.ReasonDevices, structs.ReasonCell:
-			if l.have = int64(min(sv.find.Ask.Devices[l.device].Count-1, n.n.FreeDevices())); exact {
+			if l.have = int64(min(sv.find.Request.Devices[l.device].Count-1, n.n.FreeDevices())); exact {
 				l.have = int64(mostDevices(sv.find, n.n, l.device))
 				n.lacks[i].have = l.have
 			}
@@ -103,11 +103,11 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 
 // mostDevices is how many devices a node would give to an ask that gets none now.
 func mostDevices(find *search.Search, n *world.NodeState, number int) int {
-	want := find.Ask.Devices[number]
+	want := find.Request.Devices[number]
 	// A job may ask for any number: what the node has not is not tried.
 	for want.Count = min(want.Count-1, n.FreeDevices()); want.Count > 0; want.Count-- {
 		want.Find.Count = want.Count
-		if c := find.Ask.Choose(n, &want, n.Cells, find.Fit.Matcher); c.Tree != nil {
+		if c := find.Request.Choose(n, &want, n.Cells, find.Fit.Matcher); c.Tree != nil {
 			return want.Count
 		}
 	}
@@ -212,9 +212,9 @@ func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)
-	ask, left := decide.AskAmount(search.NewAsk(p.x.s.Input, g)), int64(p.x.missing[p.g.Name])
+	request, left := decide.RequestAmount(search.NewRequest(p.x.s.Input, g)), int64(p.x.missing[p.g.Name])
 	for i := 0; i < len(free) && left > 0; i++ {
-		left -= free[i].Holds(ask)
+		left -= free[i].Fits(request)
 	}
 	return left <= 0 || free == nil
 }
@@ -360,7 +360,7 @@ func (at devicePlace) path(p *prober) string {
 
 // device finds where an ask's device number n is asked for.
 func (p *prober) device(sv *survey, n int) (devicePlace, bool) {
-	req := sv.find.Ask.Devices[n].Request
+	req := sv.find.Request.Devices[n].Request
 	for i, t := range p.g.Tasks {
 		if t.Resources == nil {
 			continue

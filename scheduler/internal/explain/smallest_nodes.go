@@ -18,9 +18,9 @@ import (
 // Bounds: the nodes on which allocations are let end, the shapes of nodes that are
 // tried, and how many of one.
 const (
-	endNodes   = 64
-	shapesMost = 8
-	newNodes   = 64
+	endNodes        = 64
+	requestKeysMost = 8
+	newNodes        = 64
 	// newParts bounds the cores and the devices of a node that is made up: a job may ask
 	// for any number, and nobody sells one with more.
 	newParts = 1024
@@ -29,7 +29,7 @@ const (
 // victims are the allocations of a node that would have to end for one instance.
 type victims struct {
 	n    *world.NodeState
-	list []*world.Use
+	list []*world.Usage
 	high int // their highest priority
 }
 
@@ -95,9 +95,9 @@ func (x *survey) nearest(most int) []nearNode {
 // victims finds which allocations of a node would have to end, the fewest of the lowest
 // priorities: none of them could stay. Those of the job itself stay.
 func (p *prober) victims(sv *survey, n *world.NodeState) (victims, bool) {
-	var uses []*world.Use
-	for _, u := range n.Uses {
-		if _, there := world.Uses(p.x.w).Get(u.ID); there && !p.x.own(u) {
+	var uses []*world.Usage
+	for _, u := range n.Usages {
+		if _, there := world.Usages(p.x.w).Get(u.ID); there && !p.x.own(u) {
 			uses = append(uses, u)
 		}
 	}
@@ -124,7 +124,7 @@ func (p *prober) victims(sv *survey, n *world.NodeState) (victims, bool) {
 		later.Give(v.list[i])
 	}
 	for _, u := range v.list {
-		v.high = max(v.high, u.Holder.Terms.Priority)
+		v.high = max(v.high, u.Owner.Terms.Priority)
 	}
 	return v, len(v.list) > 0
 }
@@ -142,7 +142,7 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 			}
 			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.ID, Op: op})
 			if len(texts) < 5 {
-				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.ID), u.Holder.Job, u.Holder.Terms.Priority,
+				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.ID), u.Owner.Job, u.Owner.Terms.Priority,
 					cmp.Or(v.n.Node.Name, structs.ShortID(v.n.ID))))
 			}
 		}
@@ -160,34 +160,34 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 
 // goesBefore tells whether the job of an allocation would be tried before the one that is
 // explained, if it asked for its room again.
-func (p *prober) goesBefore(u *world.Use) bool {
-	terms, job := &u.Holder.Terms, p.x.in.Job
+func (p *prober) goesBefore(u *world.Usage) bool {
+	terms, job := &u.Owner.Terms, p.x.in.Job
 	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
 }
 
 // moreNodes tries nodes like those that there are, the smallest first, and else one just
 // large enough.
 func (p *prober) moreNodes(sv *survey) {
-	shapes := sv.shapes()
-	for _, like := range shapes[:min(len(shapes), shapesMost)] {
+	requestKeys := sv.requestKeys()
+	for _, like := range requestKeys[:min(len(requestKeys), requestKeysMost)] {
 		if p.nodesLike(like) {
 			return
 		}
 	}
-	p.newShape(sv)
+	p.newRequestKey(sv)
 }
 
-// shapes gives one node of each kind and size that would take an instance when empty,
+// requestKeys gives one node of each kind and size that would take an instance when empty,
 // the smallest first.
-func (x *survey) shapes() (out []*world.NodeState) {
-	type shape struct {
+func (x *survey) requestKeys() (out []*world.NodeState) {
+	type requestKey struct {
 		family string
 		amount world.Vector
 		well   int64
 	}
-	seen, last := map[shape]bool{}, shape{}
+	seen, last := map[requestKey]bool{}, requestKey{}
 	look := func(n *world.NodeState) {
-		key := shape{n.Capacity.Family, n.Capacity.Amount, n.Capacity.WellDevices()}
+		key := requestKey{n.Capacity.Family, n.Capacity.Amount, n.Capacity.WellDevices()}
 		if key == last || seen[key] {
 			return
 		}
@@ -257,7 +257,7 @@ func (p *prober) nodesLike(like *world.NodeState) bool {
 	name := cmp.Or(like.Node.Name, structs.ShortID(like.ID))
 	return p.nodes(alt, func(n int) structs.Remedy {
 		return structs.Remedy{
-			Text:  fmt.Sprintf("%s more like %s (%s)", nodesText(n), name, shapeText(like)),
+			Text:  fmt.Sprintf("%s more like %s (%s)", nodesText(n), name, requestKeyText(like)),
 			Edits: []structs.Edit{{On: structs.EditNode, ID: like.ID, Op: structs.EditNew, Value: raw(n)}},
 		}
 	})
@@ -270,7 +270,7 @@ func nodesText(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-func shapeText(n *world.NodeState) string {
+func requestKeyText(n *world.NodeState) string {
 	text := fmt.Sprintf("%d MHz, %d MiB", n.Capacity.Amount.CPU, n.Capacity.Amount.MemoryMB)
 	if d := n.Capacity.WellDevices(); d > 0 {
 		text += fmt.Sprintf(", %d devices", d)
@@ -292,18 +292,18 @@ func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Re
 	return true
 }
 
-// newShape tries a node that is made of what the job asks, if there may be one.
-func (p *prober) newShape(sv *survey) {
-	if a := sv.find.Ask; int64(a.Held) > newParts || a.Need[world.DimCores] > newParts {
+// newRequestKey tries a node that is made of what the job asks, if there may be one.
+func (p *prober) newRequestKey(sv *survey) {
+	if a := sv.find.Request; int64(a.Reserved) > newParts || a.Need[world.DimCores] > newParts {
 		return
 	}
 	if sv.counts.Known > 0 && slices.ContainsFunc(sv.find.Fit.Drivers, func(driver string) bool { return !sv.knows(driver) }) {
 		return // new nodes would not know it either
 	}
-	n := shapeFor(p.x.in.Job, p.g, sv.find.Ask)
+	n := requestKeyFor(p.x.in.Job, p.g, sv.find.Request)
 	like := newLike(n, 0) // with the attributes that new ones have
 	p.nodes(nodesOf(n, world.NewCapacity(like, world.FamilyOf(like), nil)), func(count int) structs.Remedy {
-		a := sv.find.Ask
+		a := sv.find.Request
 		var edits []structs.Edit
 		for i := range count {
 			edits = append(edits, structs.Edit{On: structs.EditNode, Op: structs.EditNew, Value: raw(newLike(n, i))})
@@ -326,8 +326,8 @@ func devicesText(n *structs.Node) (text string) {
 	return text
 }
 
-// shapeFor is a node just large enough for one instance, with what can be known of it.
-func shapeFor(job *structs.Job, g *structs.TaskGroup, a *search.Ask) *structs.Node {
+// requestKeyFor is a node just large enough for one instance, with what can be known of it.
+func requestKeyFor(job *structs.Job, g *structs.TaskGroup, a *search.Request) *structs.Node {
 	cores := make([]uint16, a.Need[world.DimCores])
 	for i := range cores {
 		cores[i] = uint16(i) //nolint:gosec // as many as one task asks
@@ -362,7 +362,7 @@ func shapeFor(job *structs.Job, g *structs.TaskGroup, a *search.Ask) *structs.No
 	return n
 }
 
-func devicesFor(want *feasible.DeviceAsk, number int) *structs.NodeDeviceResource {
+func devicesFor(want *feasible.DeviceRequest, number int) *structs.NodeDeviceResource {
 	d := &structs.NodeDeviceResource{Vendor: cmp.Or(want.Vendor, "any"), Type: want.Kind, Name: cmp.Or(want.Name, "any")}
 	for i := range want.Count {
 		d.Instances = append(d.Instances, &structs.NodeDevice{ID: fmt.Sprintf("new-%d-%d", number, i), Healthy: true})

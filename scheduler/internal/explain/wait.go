@@ -222,12 +222,12 @@ func (x *explainer) leaving(out *structs.GroupExplanation) {
 			ours[a.ID] = true
 		}
 	}
-	held := map[string]bool{}
+	reserved := map[string]bool{}
 	var victims []string
 	for _, a := range x.in.Leaving {
 		if ours[a.PreemptedByAllocation] && !a.ClientTerminal() {
 			victims = append(victims, a.ID)
-			held[a.PreemptedByAllocation] = true
+			reserved[a.PreemptedByAllocation] = true
 		}
 	}
 	if len(victims) == 0 {
@@ -235,7 +235,7 @@ func (x *explainer) leaving(out *structs.GroupExplanation) {
 	}
 	slices.Sort(victims)
 	out.Waits = append(out.Waits, structs.Wait{
-		Kind: structs.ReasonReclaim, Instances: len(held), Allocs: victims[:min(len(victims), allocsNamed)], AllocCount: len(victims),
+		Kind: structs.ReasonReclaim, Instances: len(reserved), Allocs: victims[:min(len(victims), allocsNamed)], AllocCount: len(victims),
 		Text: "placed; they start once " + letGo(len(victims)),
 	})
 }
@@ -278,11 +278,11 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 		return
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
-	lower, first := 0, []*world.Use(nil)
+	lower, first := 0, []*world.Usage(nil)
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
-		for _, u := range sv.short[i].n.Uses {
-			if band == 0 || u.Holder.Terms.Priority >= bands[band].Low || x.own(u) {
+		for _, u := range sv.short[i].n.Usages {
+			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) {
 				continue
 			}
 			lower++
@@ -321,19 +321,19 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 }
 
 // own tells whether a use is of the job itself.
-func (x *explainer) own(u *world.Use) bool {
-	return u.Holder.Namespace == x.in.Job.Namespace && u.Holder.Job == x.in.Job.ID
+func (x *explainer) own(u *world.Usage) bool {
+	return u.Owner.Namespace == x.in.Job.Namespace && u.Owner.Job == x.in.Job.ID
 }
 
 // compareVictims orders what would give way first: the lowest priority, the latest
 // submitted of one (semantics part 3).
-func compareVictims(a, b *world.Use) int {
-	return cmp.Or(cmp.Compare(a.Holder.Terms.Priority, b.Holder.Terms.Priority), cmp.Compare(b.Holder.Terms.Submitted, a.Holder.Terms.Submitted),
+func compareVictims(a, b *world.Usage) int {
+	return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Owner.Terms.Submitted, a.Owner.Terms.Submitted),
 		strings.Compare(a.ID, b.ID))
 }
 
 // keepFirst puts a use into the sorted list of the first ones to give way, which is bounded.
-func keepFirst(list []*world.Use, u *world.Use) []*world.Use {
+func keepFirst(list []*world.Usage, u *world.Usage) []*world.Usage {
 	if len(list) == allocsNamed && compareVictims(u, list[allocsNamed-1]) >= 0 {
 		return list
 	}

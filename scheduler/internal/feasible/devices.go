@@ -8,40 +8,40 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// DeviceAsk is the devices that a task asks for.
-type DeviceAsk struct {
+// DeviceRequest is the devices that a task asks for.
+type DeviceRequest struct {
 	Task               string
 	Request            *structs.RequestedDevice
 	Vendor, Kind, Name string // "": any
 	Count              int
 	Share              int // thousandths of each
-	Find               cell.Ask
+	Find               cell.Request
 	Within             *Domain // the cell of a node whose devices alone may be taken; nil: any
 }
 
 // Whole is how many whole devices are asked for.
-func (a *DeviceAsk) Whole() int {
+func (a *DeviceRequest) Whole() int {
 	if a.Share < world.WholeDevice {
 		return 0
 	}
 	return a.Count
 }
 
-// DeviceAsks returns what devices a task asks for, in the order of its job file.
-func DeviceAsks(t *structs.Task) []DeviceAsk {
+// DeviceRequests returns what devices a task asks for, in the order of its job file.
+func DeviceRequests(t *structs.Task) []DeviceRequest {
 	if t.Resources == nil {
 		return nil
 	}
 	if len(t.Resources.Devices) == 0 {
 		return nil
 	}
-	out := make([]DeviceAsk, 0, len(t.Resources.Devices))
+	out := make([]DeviceRequest, 0, len(t.Resources.Devices))
 	for _, req := range t.Resources.Devices {
-		d := DeviceAsk{Task: t.Name, Request: req, Count: max(1, req.Count), Share: world.WholeDevice}
+		d := DeviceRequest{Task: t.Name, Request: req, Count: max(1, req.Count), Share: world.WholeDevice}
 		if req.Share > 0 && req.Share < world.WholeDevice && d.Count == 1 {
 			d.Share = req.Share
 		}
-		d.Find = cell.Ask{Count: d.Count, Share: d.Share}
+		d.Find = cell.Request{Count: d.Count, Share: d.Share}
 		if req.Topology != nil {
 			d.Find.Level, d.Find.Required = req.Topology.Level, req.Topology.Required
 		}
@@ -58,7 +58,7 @@ func DeviceAsks(t *structs.Task) []DeviceAsk {
 }
 
 // Matches tells whether a group of devices is of the kind that is asked for.
-func (a *DeviceAsk) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
+func (a *DeviceRequest) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
 	if (a.Vendor != "" && a.Vendor != d.Vendor) || a.Kind != d.Type || (a.Name != "" && a.Name != d.Name) {
 		return false
 	}
@@ -72,7 +72,7 @@ func (a *DeviceAsk) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
 }
 
 // Allowed says which devices of a tree's group may be taken; nil: all of the tree.
-func (a *DeviceAsk) Allowed(t *world.DeviceTree, group *structs.NodeDeviceResource) func(device int) bool {
+func (a *DeviceRequest) Allowed(t *world.DeviceTree, group *structs.NodeDeviceResource) func(device int) bool {
 	if t.Single && a.Within == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (a *DeviceAsk) Allowed(t *world.DeviceTree, group *structs.NodeDeviceResour
 }
 
 // Liking sums the weights of the affinities that a group of devices meets.
-func (a *DeviceAsk) Liking(m *Matcher, d *structs.NodeDeviceResource) (sum int) {
+func (a *DeviceRequest) Liking(m *Matcher, d *structs.NodeDeviceResource) (sum int) {
 	resolve := DeviceResolver(d)
 	for _, f := range a.Request.Affinities {
 		if m.Match(resolve, f.LTarget, f.Operand, f.RTarget) {

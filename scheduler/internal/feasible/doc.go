@@ -1,6 +1,6 @@
 // Package feasible says what nodes a group of a job may use at all, by what they are and not by what is
 // free there: datacenters and pools, constraints ([Feasibility], target.go, version.go), drivers, kinds of
-// devices ([DeviceAsk]) and the cell that a gang must stay under ([Domain]). What classes of nodes have in
+// devices ([DeviceRequest]) and the cell that a gang must stay under ([Domain]). What classes of nodes have in
 // common is decided once a class, and [Fits] remembers it from one evaluation to the next. It also says
 // what of a job is one [Gang], by what right instances hold what they get ([Terms]), and when what failed
 // may run again (reschedule.go).

@@ -23,7 +23,7 @@ type Feasibility struct {
 	Shared  []*structs.Constraint // of job, group and tasks; alike for a whole class
 	Single  []*structs.Constraint // those that look at unique.* targets
 	Texts   []string              // of single
-	Devices []DeviceAsk
+	Devices []DeviceRequest
 	// ByClass are the verdicts found so far, within left aside; looked up only.
 	byClass map[string]Verdict
 	// Within is the cell that nodes must be under; nil: any.
@@ -51,7 +51,7 @@ func NewFeasibility(job *structs.Job, group *structs.TaskGroup, m *Matcher) *Fea
 		if !slices.Contains(f.Drivers, t.Driver) {
 			f.Drivers = append(f.Drivers, t.Driver)
 		}
-		f.Devices = append(f.Devices, DeviceAsks(t)...)
+		f.Devices = append(f.Devices, DeviceRequests(t)...)
 	}
 	return f
 }
@@ -85,7 +85,7 @@ func (f *Feasibility) Verdict(n *structs.Node) Verdict {
 // Class decides what all nodes of a node's class have in common.
 func (f *Feasibility) Class(n *structs.Node) Verdict {
 	v, known := f.byClass[n.ComputedClass]
-	if f.Within != nil && !f.Within.holds(n) { // most are not: the rest need not be known, and does not show
+	if f.Within != nil && !f.Within.contains(n) { // most are not: the rest need not be known, and does not show
 		if !known {
 			v.InPool = n.InPool(cmp.Or(f.Job.NodePool, structs.DefaultNodePool))
 			v.InDC = v.InPool && f.inDatacenters(n)
@@ -134,10 +134,10 @@ func (f *Feasibility) filter(n *structs.Node) string {
 	if what := f.missingVolume(n); what != "" {
 		return what
 	}
-	for _, ask := range f.Devices {
-		matches := func(d *structs.NodeDeviceResource) bool { return ask.Matches(f.Matcher, d) }
+	for _, request := range f.Devices {
+		matches := func(d *structs.NodeDeviceResource) bool { return request.Matches(f.Matcher, d) }
 		if n.NodeResources == nil || !slices.ContainsFunc(n.NodeResources.Devices, matches) {
-			return "missing devices: " + ask.Request.Name
+			return "missing devices: " + request.Request.Name
 		}
 	}
 	return ""

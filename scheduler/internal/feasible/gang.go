@@ -20,7 +20,7 @@ type Gang struct {
 	// ByMember: a member that is lost is replaced alone; else all restart.
 	ByMember bool
 	// Topology is the cell that all of it shall be under; nil: anywhere.
-	Topology *structs.TopologyAsk
+	Topology *structs.TopologyConstraint
 	// Told: members are told of each other. Not those of a group that is a gang only
 	// because it states a topology.
 	Told bool

@@ -127,7 +127,7 @@ func FuzzVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, strict := range []bool{false, true} {
 			if rules, ok := parseVersionRules(a, strict); ok {
-				versionHolds(b, rules, strict)
+				versionSatisfied(b, rules, strict)
 			}
 			x, okX := parseVersion(a, strict)
 			y, okY := parseVersion(b, strict)

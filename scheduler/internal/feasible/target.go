@@ -121,9 +121,9 @@ func (m *Matcher) Match(resolve Resolver, left, operand, right string) bool {
 		p := m.pattern(r)
 		return p != nil && p.MatchString(l)
 	case structs.ConstraintVersion:
-		return versionHolds(l, m.versionRules(r, false), false)
+		return versionSatisfied(l, m.versionRules(r, false), false)
 	case structs.ConstraintSemver:
-		return versionHolds(l, m.versionRules(r, true), true)
+		return versionSatisfied(l, m.versionRules(r, true), true)
 	case structs.ConstraintSetContains, structs.ConstraintSetContainsAll:
 		have := splitSet(l)
 		return !slices.ContainsFunc(splitSet(r), func(want string) bool { return !slices.Contains(have, want) })

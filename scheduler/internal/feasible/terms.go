@@ -11,7 +11,7 @@ import (
 func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex}
 	if job.Reclaim == structs.ReclaimSuspend {
-		t.Reclaim, t.Drivers = structs.ReclaimSuspend, frozenBy(group)
+		t.Reclaim, t.Drivers = structs.ReclaimSuspend, suspendedBy(group)
 	}
 	if g := GangsOf(job)[group.Name]; g != nil {
 		t.Gang = g.Groups[0].Group.Name
@@ -24,9 +24,9 @@ func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	return t
 }
 
-// frozenBy names the drivers that have to freeze an instance of a group. A task that ends
+// suspendedBy names the drivers that have to freeze an instance of a group. A task that ends
 // before the main ones start, or starts when they have ended, is not there to be frozen.
-func frozenBy(group *structs.TaskGroup) string {
+func suspendedBy(group *structs.TaskGroup) string {
 	var drivers []string
 	for _, t := range group.Tasks {
 		if l := t.Lifecycle; l != nil && (l.Hook == structs.TaskLifecycleHookPoststop || l.Hook == structs.TaskLifecycleHookPrestart && !l.Sidecar) {
@@ -38,14 +38,14 @@ func frozenBy(group *structs.TaskGroup) string {
 	return strings.Join(slices.Compact(drivers), ",")
 }
 
-// Freezes tells whether what is held on a node by such terms can be suspended, as far as
+// Suspends tells whether what is held on a node by such terms can be suspended, as far as
 // the node and what placed it say.
-func Freezes(n *structs.Node, t *structs.AllocTerms) bool {
+func Suspends(n *structs.Node, t *structs.AllocTerms) bool {
 	if n == nil || t.Drivers == "" {
 		return true
 	}
 	for driver := range strings.SplitSeq(t.Drivers, ",") {
-		if n.CannotFreeze(driver) {
+		if n.CannotSuspend(driver) {
 			return false
 		}
 	}

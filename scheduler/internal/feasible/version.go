@@ -137,10 +137,10 @@ func parseVersionRules(s string, strict bool) (rules []versionRule, ok bool) {
 	return rules, len(rules) > 0
 }
 
-// holds tells whether a version meets the rule. In the loose form an ordering
+// satisfied tells whether a version meets the rule. In the loose form an ordering
 // rule takes a pre-release only if it names one of the same numbers itself, so
 // that ">= 1.2" does not take 1.3-beta.
-func (r versionRule) holds(v version, strict bool) bool {
+func (r versionRule) satisfied(v version, strict bool) bool {
 	c := v.compare(r.v)
 	switch r.op {
 	case "=", "==":
@@ -180,15 +180,15 @@ func (r versionRule) takesPre(v version) bool {
 	return r.v.pre != "" && v.compareNumbers(r.v) == 0
 }
 
-// versionHolds tells whether a version meets every term of a constraint; what
+// versionSatisfied tells whether a version meets every term of a constraint; what
 // cannot be read meets none.
-func versionHolds(have string, rules []versionRule, strict bool) bool {
+func versionSatisfied(have string, rules []versionRule, strict bool) bool {
 	v, ok := parseVersion(have, strict)
 	if !ok || len(rules) == 0 {
 		return false
 	}
 	for _, r := range rules {
-		if !r.holds(v, strict) {
+		if !r.satisfied(v, strict) {
 			return false
 		}
 	}

@@ -18,7 +18,7 @@ import (
 //
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
 // stops that hold name them.
-func Judge(e *world.Edit, plan *structs.Plan) (holds *structs.JudgedPlan, refusedNodes []string, reason string) {
+func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.beside()
@@ -39,9 +39,9 @@ func Judge(e *world.Edit, plan *structs.Plan) (holds *structs.JudgedPlan, refuse
 type judgement struct {
 	e            *world.Edit
 	plan         *structs.Plan
-	freed        map[string]*world.Use // what the plan's stops gave back, by allocation
-	taken        []string              // allocations that were placed
-	byNode       map[string][]spot
+	freed        map[string]*world.Usage // what the plan's stops gave back, by allocation
+	taken        []string                // allocations that were placed
+	byNode       map[string][]instanceRef
 	refused      map[string]bool // by node
 	refusedNodes []string
 	undone       map[string]bool               // refused nodes on which nothing of the plan is left
@@ -49,10 +49,10 @@ type judgement struct {
 	stopsOn      map[string][]string           // allocations by node; likewise
 	moved        map[string]string             // the node that an allocation's successor goes to; likewise
 	back         map[string]bool               // allocations whose stops are kept back
-	updated      []*world.Use                  // what in-place updates held before
+	updated      []*world.Usage                // what in-place updates held before
 	updates      []*structs.AllocInPlace
 	reason       string
-	unreserved   []*world.Hold
+	unreserved   []*world.Reservation
 	reserved     []*structs.Reservation
 	victims      []*structs.AllocStop // that are taken back and had not ended before
 	reclaims     map[string][]string  // allocations taken back, by the newcomer that they are for
@@ -79,7 +79,7 @@ func (j *judgement) refuse(node, why string) {
 func (j *judgement) beside() {
 	for _, gang := range j.plan.Beside {
 		if slices.ContainsFunc(gang, func(id string) bool {
-			_, there := world.Uses(world.Base(j.e)).Get(id)
+			_, there := world.Usages(world.Base(j.e)).Get(id)
 			return there
 		}) {
 			continue
@@ -97,7 +97,7 @@ func (j *judgement) beside() {
 // unreserve ends the job's reservations that the plan ends.
 func (j *judgement) unreserve() {
 	for _, id := range j.plan.Unreserve {
-		if h, found := world.Holds(world.Base(j.e)).Get(id); found && h.Namespace == j.plan.Namespace && h.Job == j.plan.JobID {
+		if h, found := world.Reservations(world.Base(j.e)).Get(id); found && h.Namespace == j.plan.Namespace && h.Job == j.plan.JobID {
 			j.e.Unreserve(id)
 			j.unreserved = append(j.unreserved, h)
 		}
@@ -108,10 +108,10 @@ func (j *judgement) unreserve() {
 // nobody else was faster. One that does not come about is tried again by its ask.
 func (j *judgement) reserve() {
 	whole := j.plan.AllAtOnce && len(j.refusedNodes) > 0
-	j.unreserved = slices.DeleteFunc(j.unreserved, func(h *world.Hold) bool {
+	j.unreserved = slices.DeleteFunc(j.unreserved, func(h *world.Reservation) bool {
 		back := j.refused[h.NodeID] || whole
 		if back {
-			world.PutHold(j.e, h)
+			world.PutReservation(j.e, h)
 		}
 		return back
 	})
@@ -120,7 +120,7 @@ func (j *judgement) reserve() {
 	}
 	for _, r := range j.plan.Reserve {
 		n, known := world.StateOf(j.e, r.NodeID)
-		if known && n.Node != nil && n.Node.Ready() && n.Hold == nil {
+		if known && n.Node != nil && n.Node.Ready() && n.Reservation == nil {
 			j.e.Reserve(r)
 			j.reserved = append(j.reserved, r)
 		}
@@ -129,7 +129,7 @@ func (j *judgement) reserve() {
 
 // stop frees what the plan stops: a plan may count on its own stops.
 func (j *judgement) stop() {
-	j.freed = make(map[string]*world.Use, len(j.plan.Stop))
+	j.freed = make(map[string]*world.Usage, len(j.plan.Stop))
 	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[world.GangName]*takenGang{}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning {
@@ -148,12 +148,12 @@ func (j *judgement) stop() {
 // update tries the in-place updates that change what an allocation holds.
 func (j *judgement) update() {
 	for _, up := range j.plan.Update {
-		old, found := world.Uses(world.Base(j.e)).Get(up.AllocID)
+		old, found := world.Usages(world.Base(j.e)).Get(up.AllocID)
 		if !found {
 			continue // it has ended meanwhile: there is nothing to update
 		}
 		if up.Resources != nil {
-			u := world.NewUse(up.AllocID, old.NodeID, world.NewHolder(old.Holder.AskName, up.Resources), up.Resources, up.Created)
+			u := world.NewUse(up.AllocID, old.NodeID, world.NewOwner(old.Owner.RequestName, up.Resources), up.Resources, up.Created)
 			if !up.Resume {
 				u.Ends = old.Ends
 			}
@@ -177,21 +177,21 @@ func (j *judgement) update() {
 }
 
 // spot is one instance of a plan.
-type spot struct{ batch, instance int }
+type instanceRef struct{ batch, instance int }
 
 // place tries the placements node by node, in the order in which the plan names them.
 func (j *judgement) place() {
-	j.byNode = map[string][]spot{}
+	j.byNode = map[string][]instanceRef{}
 	var order []string
-	common := make([]*world.Use, len(j.plan.Place))
+	common := make([]*world.Usage, len(j.plan.Place))
 	for b, batch := range j.plan.Place {
-		common[b] = world.NewUse("", "", world.NewHolder(world.AskName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, batch.Resources), batch.Resources, batch.CreateTime)
+		common[b] = world.NewUse("", "", world.NewOwner(world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, batch.Resources), batch.Resources, batch.CreateTime)
 		for i := range batch.Instances {
 			node := batch.Nodes[batch.Instances[i].Node].ID
 			if _, seen := j.byNode[node]; !seen {
 				order = append(order, node)
 			}
-			j.byNode[node] = append(j.byNode[node], spot{b, i})
+			j.byNode[node] = append(j.byNode[node], instanceRef{b, i})
 		}
 	}
 	for _, node := range order {
@@ -201,7 +201,7 @@ func (j *judgement) place() {
 	}
 }
 
-func (j *judgement) placeOn(node string, spots []spot, common []*world.Use) {
+func (j *judgement) placeOn(node string, instances []instanceRef, common []*world.Usage) {
 	s, found := world.StateOf(j.e, node)
 	if !found || s.Node == nil {
 		j.refuse(node, "it is not known any more")
@@ -216,12 +216,12 @@ func (j *judgement) placeOn(node string, spots []spot, common []*world.Use) {
 		return
 	}
 	var placed []string
-	for _, at := range spots {
+	for _, at := range instances {
 		batch := j.plan.Place[at.batch]
 		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
 		u := world.InstanceUse(batch, at.instance, id, common[at.batch])
 		s, _ = world.StateOf(j.e, node)
-		if what := s.LacksUse(u, &world.Taker{AskName: world.AskName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends}); what != "" {
+		if what := s.LacksUse(u, &world.Taker{RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends}); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}
@@ -241,8 +241,8 @@ func (j *judgement) undoRefused() {
 	}
 	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
 	j.back, j.undone, j.moved = map[string]bool{}, map[string]bool{}, map[string]string{}
-	for node, spots := range j.byNode { // each has its own place: the order cannot show
-		for _, at := range spots {
+	for node, instances := range j.byNode { // each has its own place: the order cannot show
+		for _, at := range instances {
 			if old := j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation; old != "" {
 				j.moved[old] = node
 			}
@@ -315,7 +315,7 @@ func (j *judgement) keepBack(id string) {
 	if u == nil {
 		return // it had ended already
 	}
-	if g, some := u.Holder.Gang(); some && j.gangs[g] != nil {
+	if g, some := u.Owner.Gang(); some && j.gangs[g] != nil {
 		j.gangs[g].moved = true
 	}
 	world.Release(j.e, id) // what it would keep while suspended
@@ -345,40 +345,40 @@ func (j *judgement) refuseAll() {
 
 // result is what holds.
 func (j *judgement) result() *structs.JudgedPlan {
-	holds := &structs.JudgedPlan{EvalID: j.plan.EvalID}
+	valid := &structs.JudgedPlan{EvalID: j.plan.EvalID}
 	whole := len(j.refusedNodes) == 0
 	if !whole && j.plan.AllAtOnce {
-		return holds
+		return valid
 	}
-	holds.Update, holds.Reserve = j.updates, j.reserved
+	valid.Update, valid.Reserve = j.updates, j.reserved
 	for _, h := range j.unreserved {
-		holds.Unreserve = append(holds.Unreserve, h.NodeID)
+		valid.Unreserve = append(valid.Unreserve, h.NodeID)
 	}
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning || !j.back[s.AllocID] && !j.ended[s.AllocID] {
-			holds.Stop = append(holds.Stop, s)
+			valid.Stop = append(valid.Stop, s)
 		}
 	}
 	for _, batch := range j.plan.Place {
 		if kept := j.kept(batch); kept != nil {
-			holds.Place = append(holds.Place, kept)
+			valid.Place = append(valid.Place, kept)
 		}
 	}
 	for _, ev := range j.plan.Evals {
 		if is, stands := j.tellsOfReclaim(ev); is {
 			if stands {
-				holds.Evals = append(holds.Evals, ev)
+				valid.Evals = append(valid.Evals, ev)
 			}
 			continue
 		}
 		if whole || (ev.Status == structs.EvalStatusPending && !ev.WaitUntil.IsZero()) {
-			holds.Evals = append(holds.Evals, ev)
+			valid.Evals = append(valid.Evals, ev)
 		}
 	}
 	if whole {
-		holds.Asks = j.plan.Asks
+		valid.Requests = j.plan.Requests
 	}
-	return holds
+	return valid
 }
 
 // kept is the part of a batch that holds; nil if nothing does. Ordinals stay as

@@ -45,7 +45,7 @@ func (j *judgement) reclaim(s *structs.AllocStop) {
 	}
 	j.reclaims[s.PreemptedBy] = append(j.reclaims[s.PreemptedBy], s.AllocID)
 	j.victims = append(j.victims, s)
-	g, some := u.Holder.Gang()
+	g, some := u.Owner.Gang()
 	if !some {
 		return
 	}
@@ -72,7 +72,7 @@ func (j *judgement) mayReclaim() {
 	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
 	band := rules.Band(j.priority())
 	for _, s := range j.victims {
-		if rules.Band(j.freed[s.AllocID].Holder.Terms.Priority) >= band {
+		if rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
 		}
 	}
@@ -119,15 +119,15 @@ func (j *judgement) wholeOrGone(g *takenGang) bool {
 	runs, least := map[string]int{}, map[string]int{}
 	for _, u := range world.GangMembers(j.e, g.name) {
 		if j.freed[u.ID] == nil || j.back[u.ID] {
-			runs[u.Holder.Group]++
-			least[u.Holder.Group] = u.Holder.Terms.GangMin
+			runs[u.Owner.Group]++
+			least[u.Owner.Group] = u.Owner.Terms.GangMin
 		}
 	}
 	if len(runs) == 0 {
 		return true
 	}
 	for _, s := range g.victims {
-		if u := j.freed[s.AllocID]; runs[u.Holder.Group] < u.Holder.Terms.GangMin {
+		if u := j.freed[s.AllocID]; runs[u.Owner.Group] < u.Owner.Terms.GangMin {
 			return false
 		}
 	}
@@ -173,12 +173,12 @@ func (j *judgement) keepReclaimed(node string) {
 
 // tellsOfReclaim tells whether an evaluation is one of a job that something is taken back
 // from, and whether that holds.
-func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, holds bool) {
+func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, valid bool) {
 	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
 		return false, false
 	}
 	for _, s := range j.victims {
-		if of := j.freed[s.AllocID].Holder; !j.back[s.AllocID] && of.Namespace == ev.Namespace && of.Job == ev.JobID {
+		if of := j.freed[s.AllocID].Owner; !j.back[s.AllocID] && of.Namespace == ev.Namespace && of.Job == ev.JobID {
 			return true, true
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // slots sorts the allocations of a counted group (service, batch) by what is to
 // become of them.
 type slots struct {
-	// holders have their instance's place: they run, wait, or have ended for good.
-	holders []*structs.Allocation
+	// owners have their instance's place: they run, wait, or have ended for good.
+	owners []*structs.Allocation
 	// leaving by instance: what a new one there stands for.
 	leaving map[int]Placement
 	stays   map[int]bool // instances that are left empty on purpose
@@ -31,9 +31,9 @@ func (r *reconciler) counted(work *GroupWork, allocs []*structs.Allocation) {
 	for _, a := range allocs {
 		r.sort(work, s, a)
 	}
-	held := r.settleSlots(work, s, count)
+	reserved := r.settleSlots(work, s, count)
 	var old, current []*structs.Allocation
-	for _, a := range held {
+	for _, a := range reserved {
 		if a.ClientTerminal() {
 			work.Counts.Ignore++
 			if a.ClientStatus == structs.AllocClientFailed {
@@ -60,7 +60,7 @@ func (r *reconciler) counted(work *GroupWork, allocs []*structs.Allocation) {
 		current = append(current, a)
 	}
 	r.roll(work, old, current, func(a *structs.Allocation) Placement { return r.replaceLater(a, a.Index()) })
-	r.fillSlots(work, s, held, count)
+	r.fillSlots(work, s, reserved, count)
 }
 
 // sort decides on one allocation.
@@ -68,11 +68,11 @@ func (r *reconciler) sort(work *GroupWork, s *slots, a *structs.Allocation) {
 	batch := r.in.Job.Type == structs.JobTypeBatch
 	switch {
 	case work.Gang != nil && r.finished(a):
-		s.holders = append(s.holders, a)
+		s.owners = append(s.owners, a)
 	case a.ClientTerminal() && batch && r.outdated(a):
 		return // a new version is run anew, as in Nomad
 	case work.Gang == nil && a.ClientStatus == structs.AllocClientComplete && batch && (!a.ServerTerminal() || endedWell(a)):
-		s.holders = append(s.holders, a)
+		s.owners = append(s.owners, a)
 	case a.ServerTerminal():
 		r.drop(a, StopNotNeeded) // marks it lost when its node is gone
 		if owes(a) {
@@ -97,12 +97,12 @@ func (r *reconciler) sort(work *GroupWork, s *slots, a *structs.Allocation) {
 		s.leave(succeed(a, a.Index()))
 	case r.await(a):
 		if !r.replacedMeanwhile(a) || a.Index() >= work.Group.Count || work.Gang != nil { // a gang waits for its members
-			s.holders = append(s.holders, a)
+			s.owners = append(s.owners, a)
 			return
 		}
 		s.leave(succeed(a, a.Index())) // another runs meanwhile
 	default:
-		s.holders = append(s.holders, a)
+		s.owners = append(s.owners, a)
 	}
 }
 
@@ -156,12 +156,12 @@ func (r *reconciler) failed(work *GroupWork, s *slots, a *structs.Allocation) {
 	policy := work.Group.ReschedulePolicy
 	delay, may := feasible.MayReschedule(a, policy)
 	if !may {
-		s.holders = append(s.holders, a)
+		s.owners = append(s.owners, a)
 		return
 	}
 	at := feasible.FailedAt(a).Add(delay)
 	if !r.due(a, at) {
-		s.holders = append(s.holders, a)
+		s.owners = append(s.owners, a)
 		if a.FollowupEvalID == "" && a.Index() < work.Group.Count {
 			r.Later = append(r.Later, Later{Alloc: a, At: at})
 			work.Counts.RescheduleLater++
@@ -191,21 +191,21 @@ func (r *reconciler) rescheduledStop(a *structs.Allocation) *structs.AllocStop {
 // settleSlots keeps the best holder of each instance and stops the others, and
 // those above count.
 func (r *reconciler) settleSlots(work *GroupWork, s *slots, count int) []*structs.Allocation {
-	slices.SortStableFunc(s.holders, func(a, b *structs.Allocation) int {
+	slices.SortStableFunc(s.owners, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), r.better(a, b))
 	})
-	var held []*structs.Allocation
-	for _, a := range s.holders {
+	var reserved []*structs.Allocation
+	for _, a := range s.owners {
 		i := a.Index()
-		if i < 0 || i >= count || (len(held) > 0 && held[len(held)-1].Index() == i) {
+		if i < 0 || i >= count || (len(reserved) > 0 && reserved[len(reserved)-1].Index() == i) {
 			if r.drop(a, StopNotNeeded) {
 				work.Counts.Stop++
 			}
 			continue
 		}
-		held = append(held, a)
+		reserved = append(reserved, a)
 	}
-	return held
+	return reserved
 }
 
 // better orders two holders of one instance, the one to keep first: what has
@@ -273,10 +273,10 @@ func scoreOf(a *structs.Allocation) float64 {
 }
 
 // fillSlots places the instances that nobody holds.
-func (r *reconciler) fillSlots(work *GroupWork, s *slots, held []*structs.Allocation, count int) {
+func (r *reconciler) fillSlots(work *GroupWork, s *slots, reserved []*structs.Allocation, count int) {
 	next := 0
 	for i := range count {
-		if next < len(held) && held[next].Index() == i {
+		if next < len(reserved) && reserved[next].Index() == i {
 			next++
 			continue
 		}

@@ -62,15 +62,15 @@ type roster struct {
 	spec *feasible.GangGroup
 	all  []*structs.Allocation
 	// held are the holders of instances, one each: they run, or have completed.
-	held    []*structs.Allocation
-	surplus []*structs.Allocation // run, and are not wanted
-	gone    []*structs.Allocation // are lost, and not wanted
-	lost    []*structs.Allocation // with their nodes
-	failed  []*structs.Allocation // nobody stands for them yet
-	spent   []*structs.Allocation // ended otherwise; nobody stands for them yet
-	missed  []*structs.Allocation // ended; a loss to the gang if it was its own
-	thawed  []*structs.Allocation // could not be suspended; a loss if there are too few without them
-	owed    map[int]*structs.Allocation
+	occupied []*structs.Allocation
+	surplus  []*structs.Allocation // run, and are not wanted
+	gone     []*structs.Allocation // are lost, and not wanted
+	lost     []*structs.Allocation // with their nodes
+	failed   []*structs.Allocation // nobody stands for them yet
+	spent    []*structs.Allocation // ended otherwise; nobody stands for them yet
+	missed   []*structs.Allocation // ended; a loss to the gang if it was its own
+	thawed   []*structs.Allocation // could not be suspended; a loss if there are too few without them
+	owed     map[int]*structs.Allocation
 }
 
 // gang reconciles the groups of a gang.
@@ -81,7 +81,7 @@ func (r *reconciler) gang(gw *GangWork, byGroup map[string][]*structs.Allocation
 	}
 	state := r.gangState(gw, rosters)
 	for _, m := range rosters {
-		for _, a := range m.held {
+		for _, a := range m.occupied {
 			if a.Terminal() {
 				m.work.Done = append(m.work.Done, a)
 			}
@@ -102,15 +102,15 @@ func (r *reconciler) muster(work *GroupWork, spec *feasible.GangGroup, allocs []
 	for _, a := range allocs {
 		r.enlist(m, a)
 	}
-	slices.SortStableFunc(m.held, func(a, b *structs.Allocation) int {
+	slices.SortStableFunc(m.occupied, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), r.better(a, b))
 	})
-	all := m.held
-	m.held = nil
+	all := m.occupied
+	m.occupied = nil
 	for _, a := range all {
-		switch last := len(m.held) - 1; {
-		case last < 0 || m.held[last].Index() != a.Index():
-			m.held = append(m.held, a)
+		switch last := len(m.occupied) - 1; {
+		case last < 0 || m.occupied[last].Index() != a.Index():
+			m.occupied = append(m.occupied, a)
 		case !a.Terminal():
 			m.surplus = append(m.surplus, a)
 		}
@@ -132,7 +132,7 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 			m.gone = append(m.gone, a)
 		}
 	case r.finished(a):
-		m.held = append(m.held, a)
+		m.occupied = append(m.occupied, a)
 	case a.ClientTerminal() && rerun:
 		if !a.ServerTerminal() && a.NextAllocation == "" {
 			m.missed = append(m.missed, a)
@@ -160,7 +160,7 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 		m.lost = append(m.lost, a)
 		m.owe(a)
 	default:
-		m.held = append(m.held, a)
+		m.occupied = append(m.occupied, a)
 	}
 }
 
@@ -195,7 +195,7 @@ func dissolved(a *structs.Allocation) bool {
 func (r *reconciler) gangState(gw *GangWork, rosters []*roster) gangState {
 	lives, stays, lacks, awake := false, false, false, false
 	for _, m := range rosters {
-		for _, a := range m.held {
+		for _, a := range m.occupied {
 			lives = lives || !a.Terminal()
 			stays = stays || (!a.Terminal() && !a.DesiredTransition.ShouldMigrate())
 			awake = awake || (!a.Terminal() && !a.Suspended())
@@ -211,10 +211,10 @@ func (r *reconciler) gangState(gw *GangWork, rosters []*roster) gangState {
 			if again {
 				m.rerun(r)
 			}
-			lacks = lacks || len(m.held) < m.work.Group.Count
+			lacks = lacks || len(m.occupied) < m.work.Group.Count
 			continue
 		}
-		if len(m.held) < m.spec.Min && anySince(m.thawed, since) && (!gw.Spec.ByMember || !awake) {
+		if len(m.occupied) < m.spec.Min && anySince(m.thawed, since) && (!gw.Spec.ByMember || !awake) {
 			state = gangBroken // it is suspended whole or not at all
 		}
 		if !gw.Spec.ByMember && (anySince(m.missed, since) || len(m.lost)+len(m.failed) > 0) {
@@ -235,7 +235,7 @@ func (r *reconciler) gangState(gw *GangWork, rosters []*roster) gangState {
 func firstIndex(rosters []*roster) uint64 {
 	since := uint64(math.MaxUint64)
 	for _, m := range rosters {
-		for _, a := range m.held {
+		for _, a := range m.occupied {
 			if !a.Terminal() {
 				since = min(since, a.CreateIndex)
 			}
@@ -253,12 +253,12 @@ func anySince(list []*structs.Allocation, since uint64) bool {
 // unfinished tells whether a group has members that are to run again, or some that
 // have run under the newest version.
 func (r *reconciler) unfinished(m *roster) bool {
-	return len(m.owed) > 0 || slices.ContainsFunc(m.held, func(a *structs.Allocation) bool { return !r.outdated(a) })
+	return len(m.owed) > 0 || slices.ContainsFunc(m.occupied, func(a *structs.Allocation) bool { return !r.outdated(a) })
 }
 
 // rerun counts those that completed under another version as holders no more.
 func (m *roster) rerun(r *reconciler) {
-	m.held = slices.DeleteFunc(m.held, func(a *structs.Allocation) bool {
+	m.occupied = slices.DeleteFunc(m.occupied, func(a *structs.Allocation) bool {
 		if r.outdated(a) {
 			m.owe(a)
 		}
@@ -269,10 +269,10 @@ func (m *roster) rerun(r *reconciler) {
 // moves tells whether a group's members are a reason to replace the gang.
 func (r *reconciler) moves(gw *GangWork, m *roster) gangState {
 	state := gangUp
-	if !gw.Spec.ByMember && len(m.held) < m.spec.Min {
+	if !gw.Spec.ByMember && len(m.occupied) < m.spec.Min {
 		state = gangMoves // it has grown a group, say
 	}
-	for _, a := range m.held {
+	for _, a := range m.occupied {
 		if a.Terminal() {
 			continue
 		}
@@ -333,7 +333,7 @@ func (r *reconciler) renew(gw *GangWork, state gangState, rosters []*roster) {
 // member want it: until the next evaluation.
 func (r *reconciler) stays(state gangState, rosters []*roster) bool {
 	for _, m := range rosters {
-		for _, a := range m.held {
+		for _, a := range m.occupied {
 			if state == gangBroken && !a.Terminal() && feasible.Value(a.DesiredTransition.MigrateDisablePlacement) {
 				return true
 			}
@@ -403,7 +403,7 @@ func (n *renewal) lastTracker(rosters []*roster) (last *structs.RescheduleTracke
 		}
 	}
 	for _, m := range rosters {
-		for _, a := range m.held {
+		for _, a := range m.occupied {
 			consider(a)
 		}
 		for i := range m.work.Group.Count {
@@ -428,7 +428,7 @@ func (n *renewal) group(m *roster) {
 		counts.Stop++
 	}
 	done := map[int]bool{}
-	for _, a := range m.held {
+	for _, a := range m.occupied {
 		if a.Terminal() {
 			done[a.Index()] = true
 			counts.Ignore++

@@ -13,7 +13,7 @@ import (
 // fits has one holder.
 func (r *reconciler) perNode(work *GroupWork, allocs []*structs.Allocation) {
 	fit := r.fits.Of(work.Group)
-	held := map[string]*structs.Allocation{}
+	reserved := map[string]*structs.Allocation{}
 	leaving := map[string]*structs.Allocation{}
 	wanted := work.Group.Count > 0 && !r.in.Job.IsPeriodic() && !r.in.Job.IsParameterized()
 	slices.SortStableFunc(allocs, func(a, b *structs.Allocation) int {
@@ -23,11 +23,11 @@ func (r *reconciler) perNode(work *GroupWork, allocs []*structs.Allocation) {
 		if before := leaving[a.NodeID]; a.Terminal() && (before == nil || before.CreateIndex < a.CreateIndex) {
 			leaving[a.NodeID] = a
 		}
-		r.sortPerNode(work, fit, held, wanted, a)
+		r.sortPerNode(work, fit, reserved, wanted, a)
 	}
 	var old, current []*structs.Allocation
 	for _, a := range allocs { // the order of nodes
-		if held[a.NodeID] != a {
+		if reserved[a.NodeID] != a {
 			continue
 		}
 		if a.ClientTerminal() {
@@ -60,7 +60,7 @@ func (r *reconciler) perNode(work *GroupWork, allocs []*structs.Allocation) {
 		return
 	}
 	for id, s := range world.NodeStates(r.w).All {
-		if s.Node == nil || !s.Node.Ready() || held[id] != nil || !fit.Verdict(s.Node).OK() {
+		if s.Node == nil || !s.Node.Ready() || reserved[id] != nil || !fit.Verdict(s.Node).OK() {
 			continue
 		}
 		p := Placement{NodeID: id}
@@ -73,19 +73,19 @@ func (r *reconciler) perNode(work *GroupWork, allocs []*structs.Allocation) {
 }
 
 // sortPerNode decides on one allocation.
-func (r *reconciler) sortPerNode(work *GroupWork, fit *feasible.Feasibility, held map[string]*structs.Allocation, wanted bool, a *structs.Allocation) {
+func (r *reconciler) sortPerNode(work *GroupWork, fit *feasible.Feasibility, reserved map[string]*structs.Allocation, wanted bool, a *structs.Allocation) {
 	n, known := r.w.Node(a.NodeID)
 	switch {
 	case a.ClientTerminal():
-		if r.keepsNode(a, n) && held[a.NodeID] == nil {
-			held[a.NodeID] = a
+		if r.keepsNode(a, n) && reserved[a.NodeID] == nil {
+			reserved[a.NodeID] = a
 			work.Counts.Ignore++
 		}
 	case a.ServerTerminal(), r.lost(a):
 		if r.drop(a, StopNotNeeded) {
 			work.Counts.Stop++
 		}
-	case !wanted, held[a.NodeID] != nil:
+	case !wanted, reserved[a.NodeID] != nil:
 		r.drop(a, StopNotNeeded)
 		work.Counts.Stop++
 	case a.DesiredTransition.ShouldMigrate():
@@ -96,7 +96,7 @@ func (r *reconciler) sortPerNode(work *GroupWork, fit *feasible.Feasibility, hel
 		work.Counts.Stop++
 	default:
 		r.await(a)
-		held[a.NodeID] = a
+		reserved[a.NodeID] = a
 	}
 }
 

@@ -329,15 +329,15 @@ func (r *reconciler) roll(work *GroupWork, old, current []*structs.Allocation, i
 	work.Waits = len(old) > allowed
 }
 
-// HoldBack leaves as many updates undone as others of the group have taken the
+// Withheld leaves as many updates undone as others of the group have taken the
 // places of.
-func (work *GroupWork) HoldBack(taken int) {
+func (work *GroupWork) Withheld(taken int) {
 	allowed := min(len(work.Update), max(0, work.room-taken))
-	held := uint64(len(work.Update) - allowed) //nolint:gosec // not below zero
+	reserved := uint64(len(work.Update) - allowed) //nolint:gosec // not below zero
 	work.Update = work.Update[:allowed]
-	work.Counts.DestructiveUpdate -= held
-	work.Counts.Ignore += held
-	work.Waits = work.Waits || held > 0
+	work.Counts.DestructiveUpdate -= reserved
+	work.Counts.Ignore += reserved
+	work.Waits = work.Waits || reserved > 0
 }
 
 func wellness(a *structs.Allocation) int {

@@ -27,8 +27,8 @@ func DrawAnyNode(t *rapid.T, id string) *structs.Node {
 	return n
 }
 
-// DrawAskingJob draws a job of one group that asks for things which can be counted by hand.
-func DrawAskingJob(t *rapid.T) *structs.Job {
+// DrawRequestingJob draws a job of one group that asks for things which can be counted by hand.
+func DrawRequestingJob(t *rapid.T) *structs.Job {
 	kind := rapid.SampledFrom([]string{structs.JobTypeService, structs.JobTypeBatch}).Draw(t, "type")
 	return Job(kind, rapid.IntRange(1, 9).Draw(t, "count"), func(j *structs.Job) {
 		g, tk := Group(j), Task(j)
@@ -89,7 +89,7 @@ func DrawSpec(t *rapid.T, j *structs.Job) {
 		}
 		if yes("topology") {
 			level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "nvlink"}).Draw(t, "level")
-			d.Topology = &structs.TopologyAsk{Level: level, Required: rapid.Bool().Draw(t, "required")}
+			d.Topology = &structs.TopologyConstraint{Level: level, Required: rapid.Bool().Draw(t, "required")}
 		}
 		tk.Resources.Devices = []*structs.RequestedDevice{d}
 		if yes("another device") {

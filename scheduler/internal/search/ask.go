@@ -10,44 +10,44 @@ import (
 )
 
 // Ask is what one instance of a group takes.
-type Ask struct {
+type Request struct {
 	Group    *structs.TaskGroup
 	Amount   world.Vector // without the MHz of whole cores, which differ by node
-	Cores    []CoreAsk
-	Devices  []feasible.DeviceAsk
+	Cores    []CoreRequest
+	Devices  []feasible.DeviceRequest
 	Networks []*structs.NetworkResource
 	// Plain: nothing of it has a name, so that all instances take the same.
 	Plain bool
 	// Need bounds from below what the indexes must show of a node.
-	Need bucket.Vector
-	By   world.Taker
-	Held int // devices, whole ones and shares
+	Need     bucket.Vector
+	By       world.Taker
+	Reserved int // devices, whole ones and shares
 	// phases are the searches that find the smallest cell for the devices; see phases.go.
 	phases []phase
 	// common is what plain instances take; shared by all of them.
-	common world.Use
+	common world.Usage
 	tasks  map[string]*structs.AllocatedTaskResources
 	frag   *leastFrag // says which device a share goes to; nil: the fullest
 	// Resources is the batch's part: what every instance takes.
 	Resources *structs.AllocatedResources
 }
 
-// CoreAsk is the whole cores that a task asks for.
-type CoreAsk struct {
+// CoreRequest is the whole cores that a task asks for.
+type CoreRequest struct {
 	task string
 	n    int
 }
 
-// NewAsk returns what one instance of a group takes, asked for by an evaluation.
-func NewAsk(in *Input, group *structs.TaskGroup) *Ask {
-	a := newAskShape(&in.Config, group)
-	a.askedBy(in)
+// NewRequest returns what one instance of a group takes, asked for by an evaluation.
+func NewRequest(in *Input, group *structs.TaskGroup) *Request {
+	a := newRequestRequestKey(&in.Config, group)
+	a.requestedBy(in)
 	return a
 }
 
-// newAskShape is what instances of a group take, whoever asks.
-func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Ask {
-	a := &Ask{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
+// newRequestRequestKey is what instances of a group take, whoever asks.
+func newRequestRequestKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
+	a := &Request{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
 		got := &structs.AllocatedTaskResources{}
 		a.tasks[t.Name] = got
@@ -56,7 +56,7 @@ func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *A
 			continue
 		}
 		if r.Cores > 0 {
-			a.Cores = append(a.Cores, CoreAsk{t.Name, r.Cores})
+			a.Cores = append(a.Cores, CoreRequest{t.Name, r.Cores})
 		} else {
 			got.Cpu.CpuShares = int64(r.CPU)
 		}
@@ -65,10 +65,10 @@ func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *A
 			got.Memory.MemoryMaxMB = int64(r.MemoryMaxMB)
 		}
 		a.Amount = a.Amount.Plus(world.Vector{CPU: got.Cpu.CpuShares, MemoryMB: got.Memory.MemoryMB, DiskMB: 0})
-		if asks := feasible.DeviceAsks(t); a.Devices == nil {
-			a.Devices = asks
+		if requests := feasible.DeviceRequests(t); a.Devices == nil {
+			a.Devices = requests
 		} else {
-			a.Devices = append(a.Devices, asks...)
+			a.Devices = append(a.Devices, requests...)
 		}
 		a.Networks = append(a.Networks, r.Networks...)
 	}
@@ -83,34 +83,34 @@ func newAskShape(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *A
 	return a
 }
 
-// askedBy says who asks, and until when.
-func (a *Ask) askedBy(in *Input) {
+// requestedBy says who asks, and until when.
+func (a *Request) requestedBy(in *Input) {
 	shared := structs.AllocatedSharedResources{DiskMB: a.Amount.DiskMB, Terms: feasible.Terms(in.Job, a.Group)}
-	a.By = world.Taker{AskName: world.AskName{Namespace: in.Job.Namespace, Job: in.Job.ID, Group: a.Group.Name}}
+	a.By = world.Taker{RequestName: world.RequestName{Namespace: in.Job.Namespace, Job: in.Job.ID, Group: a.Group.Name}}
 	if limit := a.Group.MaxRunDuration; limit > 0 {
 		shared.TimeLimit = limit
 		a.By.Ends = in.Now.Add(limit).UnixNano()
 	}
 	a.Resources = &structs.AllocatedResources{Tasks: a.tasks, Shared: shared}
-	a.common = world.Use{Holder: world.NewHolder(a.By.AskName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
+	a.common = world.Usage{Owner: world.NewOwner(a.By.RequestName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
 }
 
 // copy gives the ask to another evaluation, which may narrow down its devices.
-func (a *Ask) copy() *Ask {
+func (a *Request) copy() *Request {
 	c := *a
 	c.Devices = slices.Clone(a.Devices)
 	return &c
 }
 
 // bound says what the indexes must show.
-func (a *Ask) bound(preferred []int) {
+func (a *Request) bound(preferred []int) {
 	a.Need[world.DimCPU], a.Need[world.DimMemory], a.Need[world.DimDisk] = a.Amount.CPU, a.Amount.MemoryMB, a.Amount.DiskMB
 	for _, c := range a.Cores {
 		a.Need[world.DimCores] += int64(c.n)
 	}
 	for i := range a.Devices {
 		a.Need[world.DimGPUs] += int64(a.Devices[i].Whole())
-		a.Held += a.Devices[i].Count
+		a.Reserved += a.Devices[i].Count
 		a.Devices[i].Find.Preferred = preferred
 	}
 	a.phases = newPhases(a)

@@ -14,7 +14,7 @@ import (
 // Grant is what an instance gets of a node: its use, and the names in the form
 // that a placement carries.
 type Grant struct {
-	Use      *world.Use
+	Usage    *world.Usage
 	Ports    []structs.PortMapping
 	Networks []*structs.NetworkResource
 	Cores    map[string][]uint16
@@ -30,14 +30,14 @@ type Grant struct {
 // Grant finds what an instance would get of a node, without taking it. The second
 // answer is what the node lacks; "" if it fits. The same node and the same state
 // of rng give the same grant.
-func (a *Ask) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) (Grant, string) {
+func (a *Request) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) (Grant, string) {
 	if what := n.Lacks(a.Amount, &a.By); what != "" {
 		return Grant{}, what
 	}
 	if a.Plain {
-		return Grant{Use: &a.common}, ""
+		return Grant{Usage: &a.common}, ""
 	}
-	g := Grant{Use: &world.Use{NodeID: n.ID, Holder: a.common.Holder, Amount: a.Amount, Ends: a.By.Ends}}
+	g := Grant{Usage: &world.Usage{NodeID: n.ID, Owner: a.common.Owner, Amount: a.Amount, Ends: a.By.Ends}}
 	if what := g.pickCores(a, n); what != "" {
 		return Grant{}, what
 	}
@@ -47,15 +47,15 @@ func (a *Ask) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) 
 	if what := g.pickPorts(a, n, rng); what != "" {
 		return Grant{}, what
 	}
-	g.Use.Sort()
-	if !n.Spares(g.Use, &a.By) {
+	g.Usage.Sort()
+	if !n.Spares(g.Usage, &a.By) {
 		return Grant{}, world.LacksReserved
 	}
 	return g, ""
 }
 
 // pickCores takes the lowest free cores.
-func (g *Grant) pickCores(a *Ask, n *world.NodeState) string {
+func (g *Grant) pickCores(a *Request, n *world.NodeState) string {
 	if len(a.Cores) == 0 {
 		return ""
 	}
@@ -73,22 +73,22 @@ func (g *Grant) pickCores(a *Ask, n *world.NodeState) string {
 		}
 		mhz := int64(want.n) * n.Capacity.MHzPerCore
 		g.Cores[want.task], g.CoreMHz[want.task] = got, mhz
-		g.Use.Cores = append(g.Use.Cores, got...)
-		g.Use.Amount.CPU += mhz
+		g.Usage.Cores = append(g.Usage.Cores, got...)
+		g.Usage.Amount.CPU += mhz
 	}
-	return n.Lacks(g.Use.Amount, &a.By)
+	return n.Lacks(g.Usage.Amount, &a.By)
 }
 
 // pickDevices takes, for each ask, free devices of one kind: the kind that is liked
 // best, then the one whose cell fits best, then the first.
-func (g *Grant) pickDevices(a *Ask, n *world.NodeState, m *feasible.Matcher) string {
+func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher) string {
 	if len(a.Devices) == 0 {
 		return ""
 	}
 	g.cell = partlyTaken
 	g.Devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.Devices))
 	cells := n.Cells
-	g.Use.Devices = make([]world.HeldDevice, 0, a.Held)
+	g.Usage.Devices = make([]world.DeviceUsage, 0, a.Reserved)
 	for i := range a.Devices {
 		want := &a.Devices[i]
 		c := a.Choose(n, want, cells, m)
@@ -100,7 +100,7 @@ func (g *Grant) pickDevices(a *Ask, n *world.NodeState, m *feasible.Matcher) str
 		ids := make([]string, len(c.Devices))
 		for k, number := range c.Devices {
 			ids[k] = c.Tree.IDs[number]
-			g.Use.Devices = append(g.Use.Devices, world.HeldDevice{ID: ids[k], Share: int32(want.Share)}) //nolint:gosec // at most 1000
+			g.Usage.Devices = append(g.Usage.Devices, world.DeviceUsage{ID: ids[k], Share: int32(want.Share)}) //nolint:gosec // at most 1000
 		}
 		got := &structs.AllocatedDeviceResource{
 			Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,
@@ -157,7 +157,7 @@ func (c *Choice) Taken(cells []*cell.State, share int) []*cell.State {
 }
 
 // Choose finds the devices for one of the ask's; its tree is nil if there are none.
-func (a *Ask) Choose(n *world.NodeState, want *feasible.DeviceAsk, cells []*cell.State, m *feasible.Matcher) (best Choice) {
+func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells []*cell.State, m *feasible.Matcher) (best Choice) {
 	for at, t := range n.Capacity.Trees {
 		if (want.Vendor != "" && want.Vendor != t.Vendor) || want.Kind != t.Kind {
 			continue
@@ -166,12 +166,12 @@ func (a *Ask) Choose(n *world.NodeState, want *feasible.DeviceAsk, cells []*cell
 			if slices.Index(t.Groups, group) != i || !want.Matches(m, group) {
 				continue
 			}
-			ask := want.Find
-			ask.Allowed = want.Allowed(t, group)
+			request := want.Find
+			request.Allowed = want.Allowed(t, group)
 			if a.frag != nil && want.Share < world.WholeDevice {
-				ask.Allowed = a.frag.narrow(n, cells[at], world.Pool{At: at, Tree: t, Group: group}, ask.Allowed)
+				request.Allowed = a.frag.narrow(n, cells[at], world.Pool{At: at, Tree: t, Group: group}, request.Allowed)
 			}
-			found, ok := cells[at].Find(ask)
+			found, ok := cells[at].Find(request)
 			partly := want.Share < world.WholeDevice
 			if c := (Choice{found, at, t, group, want.Liking(m, group), partly}); ok && c.better(&best) {
 				best = c
@@ -185,7 +185,7 @@ func (a *Ask) Choose(n *world.NodeState, want *feasible.DeviceAsk, cells []*cell
 }
 
 // lacksOf says what is missing of one of the ask's: devices, or a cell of its level.
-func (a *Ask) lacksOf(want *feasible.DeviceAsk, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) string {
+func (a *Request) lacksOf(want *feasible.DeviceRequest, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) string {
 	anywhere := *want
 	if anywhere.Within = nil; want.Within != nil && a.Choose(n, &anywhere, cells, m).Tree != nil {
 		return "devices: no room for " + strconv.Itoa(want.Count) + " under " + want.Within.String()

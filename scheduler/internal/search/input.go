@@ -33,7 +33,7 @@ type Input struct {
 	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
 	Past map[string]bool
 	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
-	Asks []*structs.Ask
+	Requests []*structs.PendingRequest
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
 	// CountOnly: only how many find no room is asked, not who gets what.

@@ -35,12 +35,12 @@ const (
 
 // leastFrag weighs nodes for one ask.
 type leastFrag struct {
-	t   *Typical
-	ask *Ask
-	m   *feasible.Matcher
-	// shape is under which number Typical remembers what was weighed for the like of the
+	t       *Typical
+	request *Request
+	m       *feasible.Matcher
+	// requestKey is under which number Typical remembers what was weighed for the like of the
 	// ask; 0: it does not.
-	shape uint32
+	requestKey uint32
 }
 
 // weighed is a node with what its ability would lose.
@@ -134,8 +134,8 @@ func (s *Search) weigh(c *SetCursor, avoid []string) {
 	if !known {
 		return
 	}
-	w.remember = s.frag.shape != 0 && !world.Owns(s.Edit, set)
-	if key := (setShape{c.Name, s.frag.shape}); w.remember && len(avoid) == 0 && len(s.Refusals) == 0 {
+	w.remember = s.frag.requestKey != 0 && !world.Owns(s.Edit, set)
+	if key := (setRequestKey{c.Name, s.frag.requestKey}); w.remember && len(avoid) == 0 && len(s.Refusals) == 0 {
 		if old, known := s.frag.t.weighed[key]; known && old.of == set.Owner {
 			w.list = old.list
 			return
@@ -149,7 +149,7 @@ func (s *Search) weigh(c *SetCursor, avoid []string) {
 	}
 	if set.Nodes.Len() <= weighAll {
 		for e := range set.Nodes.All {
-			if e.At.Fits(&s.Ask.Need) {
+			if e.At.Fits(&s.Request.Need) {
 				s.add(c, e, avoid)
 			}
 		}
@@ -166,14 +166,14 @@ func (s *Search) weigh(c *SetCursor, avoid []string) {
 // those with the most, where it may have the CPU that nobody else wants.
 func (s *Search) weighOrders(c *SetCursor, set *world.NodeSet, avoid []string) {
 	whole, share := 0, 0
-	for i := range s.Ask.Devices {
-		if d := &s.Ask.Devices[i]; d.Whole() > 0 {
+	for i := range s.Request.Devices {
+		if d := &s.Request.Devices[i]; d.Whole() > 0 {
 			whole += d.Whole()
 		} else {
 			share = max(share, d.Share)
 		}
 	}
-	q := bucket.Query[*world.NodeState]{Need: s.Ask.Need, Policy: bucket.BestFit}
+	q := bucket.Query[*world.NodeState]{Need: s.Request.Need, Policy: bucket.BestFit}
 	if share > 0 && whole == 0 {
 		q.Need[world.DimShare] = int64(share)
 		s.weighOrder(c, set, q, avoid)
@@ -230,7 +230,7 @@ func (s *Search) add(c *SetCursor, e bucket.Entry[*world.NodeState], avoid []str
 func (l *leastFrag) lossOf(n *world.NodeState, k *kinds, remember bool) (int64, bool) {
 	var known *lossOfNode
 	if remember {
-		if known = l.t.lossAt(n, l.shape); known.node == n && known.shape == l.shape {
+		if known = l.t.lossAt(n, l.requestKey); known.node == n && known.requestKey == l.requestKey {
 			return known.steps, known.steps != noRoom
 		}
 	}
@@ -240,7 +240,7 @@ func (l *leastFrag) lossOf(n *world.NodeState, k *kinds, remember bool) (int64, 
 		steps = lossSteps(loss)
 	}
 	if known != nil {
-		*known = lossOfNode{n, l.shape, level, steps}
+		*known = lossOfNode{n, l.requestKey, level, steps}
 	}
 	return steps, ok
 }
@@ -264,8 +264,8 @@ func lossSteps(loss float64) int64 { return int64(math.Floor(loss / lossStep)) }
 // apart tells whether a node has no free cell that holds the ask.
 func (s *Search) apart(at *bucket.Vector) bool {
 	whole := 0
-	for i := range s.Ask.Devices {
-		whole = max(whole, s.Ask.Devices[i].Whole())
+	for i := range s.Request.Devices {
+		whole = max(whole, s.Request.Devices[i].Whole())
 	}
 	if whole < 2 {
 		return false
@@ -301,8 +301,8 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 	case after.CPU < 0 || after.Memory < 0:
 		return 0, 0, false
 	case len(n.Cells) == 0:
-		return 0, 0, len(l.ask.Devices) == 0
-	case len(l.ask.Devices) > 1:
+		return 0, 0, len(l.request.Devices) == 0
+	case len(l.request.Devices) > 1:
 		return l.several(n, k, before, after)
 	}
 	var room [32]int32
@@ -310,7 +310,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 		before.Idle = n.Pool.Idle.AppendTo(room[:0])
 		after.Idle = before.Idle
 		switch {
-		case len(l.ask.Devices) == 0:
+		case len(l.request.Devices) == 0:
 			return l.t.ability(c, &before) - l.t.ability(c, &after), 0, true
 		case l.takes(c):
 			return l.onPool(c, l.t.ability(c, &before), after)
@@ -322,7 +322,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 		after.Idle = before.Idle
 		of := l.t.find(k, n, p.Group)
 		was := l.t.ability(of, &before)
-		mayTake := len(l.ask.Devices) > 0 && l.ask.Devices[0].Matches(l.m, p.Group)
+		mayTake := len(l.request.Devices) > 0 && l.request.Devices[0].Matches(l.m, p.Group)
 		rest := 0.0
 		if !mayTake || len(n.Capacity.Trees) > 1 || !n.Capacity.Trees[0].Single { // else it takes devices there, or has no room
 			rest = was - l.t.ability(of, &after)
@@ -335,7 +335,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 			best, level = with-rest, at
 		}
 	}
-	if len(l.ask.Devices) == 0 {
+	if len(l.request.Devices) == 0 {
 		return loss, 0, true
 	}
 	return loss + best, level, level > 0
@@ -343,7 +343,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 
 // takes tells whether the ask may take devices of a kind, as far as their kind says it all.
 func (l *leastFrag) takes(k *kind) bool {
-	a := &l.ask.Devices[0]
+	a := &l.request.Devices[0]
 	return len(a.Request.Constraints) == 0 && (a.Vendor == "" || a.Vendor == k.vendor) && a.Kind == k.kind && (a.Name == "" || a.Name == k.name)
 }
 
@@ -354,17 +354,17 @@ func (l *leastFrag) room(n *world.NodeState) frag.Room {
 
 // use takes what the ask wants of a room, but devices.
 func (l *leastFrag) use(n *world.NodeState, r *frag.Room) {
-	r.CPU -= l.ask.Amount.CPU
-	for _, c := range l.ask.Cores {
+	r.CPU -= l.request.Amount.CPU
+	for _, c := range l.request.Cores {
 		r.CPU -= int64(c.n) * n.Capacity.MHzPerCore
 	}
-	r.Memory -= l.ask.Amount.MemoryMB
+	r.Memory -= l.request.Amount.MemoryMB
 }
 
 // onPool is what a pool loses if the ask takes of its devices, in the best way. Room is
 // without the ask's CPU and memory.
 func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, level int32, ok bool) {
-	want := &l.ask.Devices[0]
+	want := &l.request.Devices[0]
 	var copied [32]int32
 	idle := append(copied[:0], room.Idle...)
 	room.Idle = idle
@@ -399,12 +399,12 @@ func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, 
 // several weighs asks for devices of several kinds by what they would get.
 func (l *leastFrag) several(n *world.NodeState, k *kinds, before, after frag.Room) (loss float64, level int32, ok bool) {
 	cells := n.Cells
-	for i := range l.ask.Devices {
-		c := l.ask.Choose(n, &l.ask.Devices[i], cells, l.m)
+	for i := range l.request.Devices {
+		c := l.request.Choose(n, &l.request.Devices[i], cells, l.m)
 		if c.Tree == nil {
 			return 0, 0, false
 		}
-		cells = c.Taken(cells, l.ask.Devices[i].Share)
+		cells = c.Taken(cells, l.request.Devices[i].Share)
 	}
 	var room [32]int32
 	for p := range n.Pools {
@@ -420,7 +420,7 @@ func (l *leastFrag) several(n *world.NodeState, k *kinds, before, after frag.Roo
 // narrow says on which devices of a pool a share goes: those of which so much is idle that
 // the node loses least. allowed says which may be taken at all; nil: all.
 func (l *leastFrag) narrow(n *world.NodeState, cells *cell.State, p world.Pool, allowed func(int) bool) func(int) bool {
-	if len(l.ask.Devices) != 1 {
+	if len(l.request.Devices) != 1 {
 		return allowed
 	}
 	level, ok := l.levelOn(n, cells, p)
@@ -442,8 +442,8 @@ func (l *leastFrag) narrow(n *world.NodeState, cells *cell.State, p world.Pool, 
 
 // levelOn is how much is idle of the devices of a pool that the ask is best given.
 func (l *leastFrag) levelOn(n *world.NodeState, cells *cell.State, p world.Pool) (int32, bool) {
-	if l.shape != 0 && n.Pool.Idle.Count > 0 && !n.Dirty { // it has one pool, and was mostly weighed before
-		if known := l.t.lossAt(n, l.shape); known.node == n && known.shape == l.shape && known.steps != noRoom {
+	if l.requestKey != 0 && n.Pool.Idle.Count > 0 && !n.Dirty { // it has one pool, and was mostly weighed before
+		if known := l.t.lossAt(n, l.requestKey); known.node == n && known.requestKey == l.requestKey && known.steps != noRoom {
 			return known.level, true
 		}
 	}
@@ -463,12 +463,12 @@ func (s *Search) weighBy(t *Typical) {
 	if s.Policy != PolicyLeastFrag {
 		return
 	}
-	if len(s.Ask.Devices) == 0 && !s.meetsDevices() {
+	if len(s.Request.Devices) == 0 && !s.meetsDevices() {
 		s.Policy = PolicyBinpack // which has the same phases for it
 		return
 	}
-	s.frag = &leastFrag{t: t, ask: s.Ask, m: s.Fit.Matcher, shape: t.shapeOf(s)}
-	s.Ask.frag = s.frag
+	s.frag = &leastFrag{t: t, request: s.Request, m: s.Fit.Matcher, requestKey: t.requestKeyOf(s)}
+	s.Request.frag = s.frag
 }
 
 // meetsDevices tells whether there are devices where the group may go.

@@ -12,12 +12,12 @@ import (
 
 // drawTypical draws what is typically asked for.
 func drawTypical(rt *rapid.T) *Typical {
-	var asks []structs.TypicalAsk
+	var requests []structs.TypicalRequest
 	for range rapid.IntRange(0, 5).Draw(rt, "typical asks") {
 		j := schedtest.DrawJob(rt)
-		asks = append(asks, structs.TypicalAsk{Job: j, Group: schedtest.Group(j), Weight: rapid.Int64Range(0, 9).Draw(rt, "weight")})
+		requests = append(requests, structs.TypicalRequest{Job: j, Group: schedtest.Group(j), Weight: rapid.Int64Range(0, 9).Draw(rt, "weight")})
 	}
-	return NewTypical(asks)
+	return NewTypical(requests)
 }
 
 // In a small world the policy finds the node that loses least of all, whatever was
@@ -49,25 +49,25 @@ func TestWeighedNodesAreRememberedAsTheyAre(t *testing.T) {
 		e.UpsertNode(schedtest.Node("n", schedtest.EightGPUs))
 		h.w = e.World()
 		share := func(name string) int { return rapid.SampledFrom([]int{100, 250, 300, 500, 700}).Draw(rt, name) }
-		ask := func(share int) *structs.Job {
+		request := func(share int) *structs.Job {
 			return schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 1, Share: share})
 		}
-		typical := ask(share("typical"))
-		h.typical = NewTypical([]structs.TypicalAsk{{Job: typical, Group: schedtest.Group(typical), Weight: 1}})
+		typical := request(share("typical"))
+		h.typical = NewTypical([]structs.TypicalRequest{{Job: typical, Group: schedtest.Group(typical), Weight: 1}})
 		for range rapid.IntRange(0, 12).Draw(rt, "before") {
-			h.begin(ask(share("held")))
+			h.begin(request(share("held")))
 			if f, ok := h.search.Next(nil); ok {
 				h.search.Take(f)
 			}
 			h.w = h.search.Edit.World()
 		}
-		j := ask(share("asked"))
+		j := request(share("asked"))
 		h.begin(j)
 		l := h.search.frag
 		n, _ := world.StateOf(h.search.Edit, "n")
 		steps, ok := l.lossOf(n, l.t.of(n), true)
 		anew := *l
-		anew.shape = 0
+		anew.requestKey = 0
 		p := world.Pool{At: 0, Tree: n.Capacity.Trees[0], Group: n.Capacity.Trees[0].Groups[0]}
 		was, wasOK := l.levelOn(n, n.Cells[0], p)
 		is, isOK := anew.levelOn(n, n.Cells[0], p)
@@ -80,7 +80,7 @@ func TestWeighedNodesAreRememberedAsTheyAre(t *testing.T) {
 		if fits != ok || ok && lossSteps(loss) != steps {
 			rt.Fatalf("from afar it loses %d (%v), from beside its place %d (%v)", lossSteps(loss), fits, steps, ok)
 		}
-		if ok && l.shape != 0 {
+		if ok && l.requestKey != 0 {
 			remembered++
 		}
 	})

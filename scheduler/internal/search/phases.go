@@ -29,7 +29,7 @@ type phase struct {
 }
 
 // newPhases gives the searches that an ask takes, in their order.
-func newPhases(a *Ask) []phase {
+func newPhases(a *Request) []phase {
 	whole, share := 0, 0
 	for i := range a.Devices {
 		if w := a.Devices[i].Whole(); w > 0 {

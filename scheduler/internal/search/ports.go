@@ -9,7 +9,7 @@ import (
 
 // pickPorts takes the static ports that are asked for, and dynamic ones from the
 // node's range, from a place that rng gives on.
-func (g *Grant) pickPorts(a *Ask, n *world.NodeState, rng *world.Random) string {
+func (g *Grant) pickPorts(a *Request, n *world.NodeState, rng *world.Random) string {
 	for _, want := range a.Networks {
 		device, ip := DefaultAddress(n.Node)
 		got := *want
@@ -111,7 +111,7 @@ func (g *Grant) PickDynamic(p *structs.Port, n *world.NodeState, fallback string
 }
 
 // has tells whether the same instance already got a port.
-func (g *Grant) has(at world.HostPort) bool { return slices.ContainsFunc(g.Use.Ports, at.Collides) }
+func (g *Grant) has(at world.HostPort) bool { return slices.ContainsFunc(g.Usage.Ports, at.Collides) }
 
 func (g *Grant) givePort(p *structs.Port, at world.HostPort) {
 	p.Value = at.Port
@@ -120,7 +120,7 @@ func (g *Grant) givePort(p *structs.Port, at world.HostPort) {
 		to = at.Port
 	}
 	if !p.IgnoreCollision {
-		g.Use.Ports = append(g.Use.Ports, at)
+		g.Usage.Ports = append(g.Usage.Ports, at)
 	}
 	g.Ports = append(g.Ports, structs.PortMapping{Label: p.Label, Value: at.Port, To: to, HostIP: at.IP})
 }

@@ -12,19 +12,19 @@ import (
 // the rows of a trace share their groups. It makes deciding faster and changes no answer.
 // It is for one goroutine at a time; jobs and groups that it has seen must not be changed.
 type Prepared struct {
-	fits feasible.FitMemory
-	asks map[*structs.TaskGroup]*preparedAsk
+	fits     feasible.FitMemory
+	requests map[*structs.TaskGroup]*preparedRequest
 }
 
 // NewPrepared makes one that remembers nothing.
 func NewPrepared() *Prepared {
-	return &Prepared{fits: feasible.NewFitMemory(), asks: map[*structs.TaskGroup]*preparedAsk{}}
+	return &Prepared{fits: feasible.NewFitMemory(), requests: map[*structs.TaskGroup]*preparedRequest{}}
 }
 
-// preparedAsk is the remembered ask of one group.
-type preparedAsk struct {
-	of  *feasible.RememberedFit // while the group is remembered as this, the ask is its
-	ask *Ask
+// preparedRequest is the remembered ask of one group.
+type preparedRequest struct {
+	of      *feasible.RememberedFit // while the group is remembered as this, the ask is its
+	request *Request
 	// What of the configuration the ask depends on.
 	oversubscribed bool
 	preferred      []int
@@ -38,22 +38,22 @@ func MemoryOf(p *Prepared) *feasible.FitMemory {
 	return &p.fits
 }
 
-// askOf gives what one instance of a group takes.
-func (in *Input) askOf(group *structs.TaskGroup) *Ask {
+// requestOf gives what one instance of a group takes.
+func (in *Input) requestOf(group *structs.TaskGroup) *Request {
 	p, c := in.Prepared, &in.Config
 	of := MemoryOf(p).Of(in.Job, group)
 	if of == nil {
-		return NewAsk(in, group)
+		return NewRequest(in, group)
 	}
-	g := p.asks[group]
+	g := p.requests[group]
 	if g == nil || g.of != of || g.oversubscribed != c.MemoryOversubscriptionEnabled || !slices.Equal(g.preferred, c.PreferredCells) {
-		if len(p.asks) >= feasible.MaxRemembered {
-			clear(p.asks)
+		if len(p.requests) >= feasible.MaxRemembered {
+			clear(p.requests)
 		}
-		g = &preparedAsk{of, newAskShape(c, group), c.MemoryOversubscriptionEnabled, slices.Clone(c.PreferredCells)}
-		p.asks[group] = g
+		g = &preparedRequest{of, newRequestRequestKey(c, group), c.MemoryOversubscriptionEnabled, slices.Clone(c.PreferredCells)}
+		p.requests[group] = g
 	}
-	a := g.ask.copy()
-	a.askedBy(in)
+	a := g.request.copy()
+	a.requestedBy(in)
 	return a
 }

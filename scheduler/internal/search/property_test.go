@@ -77,8 +77,8 @@ func (h *hunter) hunt(avoid []string) bool {
 	if at < 0 {
 		h.t.Fatalf("instance %d goes to %s, which does not fit", h.placed, f.Node.ID)
 	}
-	if want := all[at].Grant.Use; !slices.Equal(f.Grant.Use.Devices, want.Devices) || !slices.Equal(f.Grant.Use.Cores, want.Cores) {
-		h.t.Fatalf("instance %d is granted what was free before: %v, now %v", h.placed, f.Grant.Use, all[at].Grant.Use)
+	if want := all[at].Grant.Usage; !slices.Equal(f.Grant.Usage.Devices, want.Devices) || !slices.Equal(f.Grant.Usage.Cores, want.Cores) {
+		h.t.Fatalf("instance %d is granted what was free before: %v, now %v", h.placed, f.Grant.Usage, all[at].Grant.Usage)
 	}
 	if slices.Contains(avoid, f.Node.ID) {
 		for _, o := range all {
@@ -87,11 +87,11 @@ func (h *hunter) hunt(avoid []string) bool {
 			}
 		}
 	}
-	own := f.Node.Hold != nil && f.Node.Hold.AskName == s.Ask.By.AskName
-	foreign := f.Node.Hold != nil && !own
+	own := f.Node.Reservation != nil && f.Node.Reservation.RequestName == s.Request.By.RequestName
+	foreign := f.Node.Reservation != nil && !own
 	if !own {
 		for _, o := range all {
-			if o.Node.Hold != nil && o.Node.Hold.AskName == s.Ask.By.AskName && !slices.Contains(avoid, o.Node.ID) && s.Candidates == nil {
+			if o.Node.Reservation != nil && o.Node.Reservation.RequestName == s.Request.By.RequestName && !slices.Contains(avoid, o.Node.ID) && s.Candidates == nil {
 				h.t.Fatalf("instance %d goes to %s, though %s is reserved for it", h.placed, f.Node.ID, o.Node.ID)
 			}
 		}
@@ -113,10 +113,10 @@ func (h *hunter) hunt(avoid []string) bool {
 // order checks that the node taken is the first in the policy's order.
 func (h *hunter) order(f, got Found, all []Found) {
 	s := h.search
-	unreserved := slices.DeleteFunc(slices.Clone(all), func(o Found) bool { return o.Node.Hold != nil })
+	unreserved := slices.DeleteFunc(slices.Clone(all), func(o Found) bool { return o.Node.Reservation != nil })
 	power := true // cells of sizes between powers of two are looked for on a few nodes only
-	for i := range s.Ask.Devices {
-		power = power && bits.OnesCount(uint(s.Ask.Devices[i].Whole())) <= 1
+	for i := range s.Request.Devices {
+		power = power && bits.OnesCount(uint(s.Request.Devices[i].Whole())) <= 1
 	}
 	for _, o := range unreserved {
 		first := false
@@ -131,7 +131,7 @@ func (h *hunter) order(f, got Found, all []Found) {
 		case s.frag != nil:
 			a, b := s.weighOne(o), s.weighOne(got)
 			first = s.compareWeighed(&a, &b) < 0
-		case s.Policy == PolicyBinpack && len(s.Ask.Devices) == 0:
+		case s.Policy == PolicyBinpack && len(s.Request.Devices) == 0:
 			first = s.before(o, got)
 		case s.Policy == PolicyBinpack && power && !mixed(o.Node): // the index shows cells of any models
 			first = o.Grant.cell < got.Grant.cell

@@ -108,7 +108,7 @@ func (s *Search) Packing(n *world.NodeState) float64 {
 	if s.frag != nil {
 		return s.frag.liking(n)
 	}
-	used := n.Used.Plus(s.Ask.Amount)
+	used := n.Used.Plus(s.Request.Amount)
 	part := func(used, all int64) float64 {
 		if all <= 0 {
 			return 0
@@ -202,7 +202,7 @@ func newScorer(job *structs.Job, group *structs.TaskGroup, c *feasible.Census, l
 		sc.single = sc.single || feasible.IsUnique(a.LTarget) || feasible.IsUnique(a.RTarget)
 	}
 	for _, t := range group.Tasks {
-		for _, d := range feasible.DeviceAsks(t) {
+		for _, d := range feasible.DeviceRequests(t) {
 			for _, a := range d.Request.Affinities {
 				sc.total += math.Abs(float64(a.Weight))
 			}

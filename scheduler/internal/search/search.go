@@ -36,7 +36,7 @@ const (
 // per instance.
 type Search struct {
 	Edit     *world.Edit
-	Ask      *Ask
+	Request  *Request
 	Fit      *feasible.Feasibility
 	Random   *world.Random
 	Policy   string
@@ -75,9 +75,9 @@ type Found struct {
 }
 
 // New begins a search for instances that take the ask, on the nodes that f allows, in a policy's order.
-func New(e *world.Edit, a *Ask, f *feasible.Feasibility, rng *world.Random, policy string) *Search {
+func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, policy string) *Search {
 	world.Flush(e)
-	s := &Search{Edit: e, Ask: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
+	s := &Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
 	s.order = world.DimensionOrder(f.Job.Prefer)
 	s.sort = world.NewSorter(world.IndexConfig(world.Base(e)), s.order, policy == PolicySpread)
 	s.phases = a.phases
@@ -111,7 +111,7 @@ func New(e *world.Edit, a *Ask, f *feasible.Feasibility, rng *world.Random, poli
 // order, by its affinities and spreads, and past what is refused by where other instances are, which
 // live are a part of.
 func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *world.Random, census *feasible.Census, live []*structs.Allocation) *Search {
-	s := New(e, in.askOf(group), f, rng, in.Policy())
+	s := New(e, in.requestOf(group), f, rng, in.Policy())
 	s.weighBy(in.Typical)
 	s.Refusals = f.Refusals(census, live)
 	s.Scorer = newScorer(in.Job, group, census, live, in.Config.NodeLimitForFeasibilityChecks)
@@ -143,10 +143,10 @@ func (s *Search) Rewind() {
 	}
 	s.last, s.passed = nil, false
 	s.mine, s.others = nil, nil
-	for id, h := range world.Holds(world.Base(s.Edit)).All {
-		if h.AskName == s.Ask.By.AskName {
+	for id, h := range world.Reservations(world.Base(s.Edit)).All {
+		if h.RequestName == s.Request.By.RequestName {
 			s.mine = append(s.mine, id)
-		} else if h.Free(&s.Ask.By) {
+		} else if h.Free(&s.Request.By) {
 			s.others = append(s.others, id)
 		}
 	}
@@ -184,7 +184,7 @@ func (s *Search) fits(n *world.NodeState) (Grant, bool) {
 	if s.Fit.Alone(n.Node) != "" || s.Refused(n.Node) != "" {
 		return Grant{}, false
 	}
-	g, what := s.Ask.Grant(n, s.Fit.Matcher, s.Random)
+	g, what := s.Request.Grant(n, s.Fit.Matcher, s.Random)
 	return g, what == ""
 }
 
@@ -310,7 +310,7 @@ func (s *Search) onReserved(list *[]string, avoid []string) (Found, bool) {
 			i++
 			continue
 		}
-		if n, known := world.StateOf(s.Edit, id); known && n.Hold != nil {
+		if n, known := world.StateOf(s.Edit, id); known && n.Reservation != nil {
 			if f, ok := s.On(id); ok {
 				return f, true
 			}
@@ -347,7 +347,7 @@ func (s *Search) betterCandidate(a, b Found) bool {
 	case s.frag != nil:
 		x, y := s.weighOne(a), s.weighOne(b)
 		return s.compareWeighed(&x, &y) < 0
-	case s.Policy == PolicyBinpack && len(s.Ask.Devices) > 0 && a.Grant.cell != b.Grant.cell:
+	case s.Policy == PolicyBinpack && len(s.Request.Devices) > 0 && a.Grant.cell != b.Grant.cell:
 		return a.Grant.cell < b.Grant.cell
 	}
 	return s.before(a, b)
@@ -356,7 +356,7 @@ func (s *Search) betterCandidate(a, b Found) bool {
 // Take gives a found node to an instance.
 func (s *Search) Take(f Found) {
 	n := f.Node
-	world.TakeLater(s.Edit, n.ID, f.Grant.Use)
+	world.TakeLater(s.Edit, n.ID, f.Grant.Usage)
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.ID

@@ -45,7 +45,7 @@ func (s *Search) again(c *SetCursor, avoid []string) (Found, bool) {
 	}
 	g, ok := s.fits(n)
 	phase := c.current()
-	if ok && len(s.Ask.Devices) > 0 && g.cell > s.phases[phase].most {
+	if ok && len(s.Request.Devices) > 0 && g.cell > s.phases[phase].most {
 		ok = false
 		if c.left == nil {
 			c.left = &[scattered + 1][]string{}
@@ -154,7 +154,7 @@ func (s *Search) leftover(c *SetCursor, phase int, avoid []string) (Found, bool)
 
 // query is what a phase asks of an index.
 func (s *Search) query(p *phase) bucket.Query[*world.NodeState] {
-	q := bucket.Query[*world.NodeState]{Need: s.Ask.Need, Policy: bucket.BestFit, Order: s.order}
+	q := bucket.Query[*world.NodeState]{Need: s.Request.Need, Policy: bucket.BestFit, Order: s.order}
 	if s.Policy == PolicySpread {
 		q.Policy = bucket.LeastFit
 	}
@@ -171,7 +171,7 @@ func (s *Search) accept(n *world.NodeState, phase int, avoid []string) (Found, b
 		return Found{}, false
 	}
 	g, ok := s.fits(n)
-	if ok && len(s.Ask.Devices) > 0 && g.cell > s.phases[phase].most {
+	if ok && len(s.Request.Devices) > 0 && g.cell > s.phases[phase].most {
 		return Found{}, false // a later phase comes to it
 	}
 	return Found{Node: n, Grant: g}, ok

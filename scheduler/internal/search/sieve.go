@@ -18,7 +18,7 @@ func (s *Search) SetOf(n *world.NodeState) string {
 
 // Tests are what the index can tell of what a node lacks, and what it is called, in the
 // order in which grant finds it out. What passes them may lack something all the same.
-func (a *Ask) Tests() (tests []bucket.Test, lacking []string) {
+func (a *Request) Tests() (tests []bucket.Test, lacking []string) {
 	add := func(t bucket.Test, what string) { tests, lacking = append(tests, t), append(lacking, what) }
 	add(bucket.Test{Dim: world.DimCPU, Min: a.Need[world.DimCPU]}, world.LacksCPU)
 	add(bucket.Test{Dim: world.DimMemory, Min: a.Need[world.DimMemory]}, world.LacksMemory)
@@ -27,7 +27,7 @@ func (a *Ask) Tests() (tests []bucket.Test, lacking []string) {
 		add(bucket.Test{Dim: world.DimCores, Min: n}, world.LacksCores)
 		return tests, lacking // the MHz of cores differ by node, and are looked at next
 	}
-	required := slices.ContainsFunc(a.Devices, func(d feasible.DeviceAsk) bool { return d.Find.Required })
+	required := slices.ContainsFunc(a.Devices, func(d feasible.DeviceRequest) bool { return d.Find.Required })
 	if required && len(a.Devices) > 1 {
 		return tests, lacking // a grant may find no cell for one before too few for another
 	}

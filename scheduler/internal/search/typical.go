@@ -28,18 +28,18 @@ const (
 // least-fragmentation. It remembers what it measured, which makes it faster and changes no
 // answer; so it is for one goroutine at a time.
 type Typical struct {
-	asks  []typicalAsk
-	total int64
-	m     *feasible.Matcher
-	kinds map[family]*kinds
-	cores bool // some ask for whole cores: what those are differs by node
-	made  uint32
-	memo  []measured
-	// shapes number the asks that came, and weighed is what was found for the like of
+	requests []typicalRequest
+	total    int64
+	m        *feasible.Matcher
+	kinds    map[family]*kinds
+	cores    bool // some ask for whole cores: what those are differs by node
+	made     uint32
+	memo     []measured
+	// requestKeys number the asks that came, and weighed is what was found for the like of
 	// them, by set of nodes: of which state of the set, and the nodes.
-	shapes  map[askShape]uint32
-	weighed map[setShape]weighedSet
-	lists   []weighed // memory for those to come
+	requestKeys map[requestRequestKey]uint32
+	weighed     map[setRequestKey]weighedSet
+	lists       []weighed // memory for those to come
 	// losses are what states of nodes would lose.
 	losses []lossOfNode
 }
@@ -58,25 +58,25 @@ const noRoom = math.MaxInt64
 
 // lossOfNode is what a state of a node would lose to a shape of asks, in lossSteps.
 type lossOfNode struct {
-	node  *world.NodeState
-	shape uint32
-	level int32 // of the devices that are best taken from; see leastFrag.loss
-	steps int64
+	node       *world.NodeState
+	requestKey uint32
+	level      int32 // of the devices that are best taken from; see leastFrag.loss
+	steps      int64
 }
 
 // lossAt is where the loss of a node is remembered, whichever is there now.
-func (t *Typical) lossAt(n *world.NodeState, shape uint32) *lossOfNode {
+func (t *Typical) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
 	if t.losses == nil {
 		t.losses = make([]lossOfNode, 1<<lossBits)
 	}
 	const odd = 0x9E3779B97F4A7C15
-	h := (n.Hash ^ uint64(shape)) * odd
+	h := (n.Hash ^ uint64(requestKey)) * odd
 	h ^= uint64(n.Used.CPU)<<20 ^ uint64(n.Used.MemoryMB) //nolint:gosec // bits
 	return &t.losses[h*odd>>(64-lossBits)]
 }
 
-// askShape is all that decides which nodes of a set are weighed for an ask, and as what.
-type askShape struct {
+// requestRequestKey is all that decides which nodes of a set are weighed for an ask, and as what.
+type requestRequestKey struct {
 	byClass            bool
 	need               bucket.Vector
 	amount             world.Vector
@@ -85,10 +85,10 @@ type askShape struct {
 	count, share       int
 }
 
-// setShape is a set of nodes and a shape of asks.
-type setShape struct {
-	set   string
-	shape uint32
+// setRequestKey is a set of nodes and a shape of asks.
+type setRequestKey struct {
+	set        string
+	requestKey uint32
 }
 
 // weighedSet is what was weighed of a set, whose states are told apart by who made them.
@@ -97,32 +97,32 @@ type weighedSet struct {
 	list []weighed
 }
 
-// shapeOf numbers what a search looks for, from 1; 0 if more than its shape decides what
+// requestKeyOf numbers what a search looks for, from 1; 0 if more than its shape decides what
 // is weighed.
-func (t *Typical) shapeOf(s *Search) uint32 {
-	a := s.Ask
+func (t *Typical) requestKeyOf(s *Search) uint32 {
+	a := s.Request
 	if s.order != nil || len(a.Devices) > 1 {
 		return 0
 	}
-	shape := askShape{byClass: s.ByClass, need: a.Need, amount: a.Amount}
+	requestKey := requestRequestKey{byClass: s.ByClass, need: a.Need, amount: a.Amount}
 	for _, c := range a.Cores {
-		shape.cores += c.n
+		requestKey.cores += c.n
 	}
 	if len(a.Devices) == 1 {
 		d := &a.Devices[0]
 		if d.Within != nil || len(d.Request.Constraints) > 0 {
 			return 0
 		}
-		shape.vendor, shape.kind, shape.name, shape.count, shape.share = d.Vendor, d.Kind, d.Name, d.Count, d.Share
+		requestKey.vendor, requestKey.kind, requestKey.name, requestKey.count, requestKey.share = d.Vendor, d.Kind, d.Name, d.Count, d.Share
 	}
-	number, known := t.shapes[shape]
+	number, known := t.requestKeys[requestKey]
 	if !known {
-		if t.shapes == nil || len(t.shapes) >= maxWeighed {
-			t.shapes, t.weighed = map[askShape]uint32{}, nil
+		if t.requestKeys == nil || len(t.requestKeys) >= maxWeighed {
+			t.requestKeys, t.weighed = map[requestRequestKey]uint32{}, nil
 		}
 		t.made++
 		number = t.made
-		t.shapes[shape] = number
+		t.requestKeys[requestKey] = number
 	}
 	return number
 }
@@ -139,20 +139,20 @@ func (t *Typical) newList() []weighed {
 }
 
 // remember keeps what was weighed.
-func (t *Typical) remember(key setShape, of *world.Token, list []weighed) {
+func (t *Typical) remember(key setRequestKey, of *world.Token, list []weighed) {
 	if t.weighed == nil || len(t.weighed) >= maxWeighed {
-		t.weighed = map[setShape]weighedSet{}
+		t.weighed = map[setRequestKey]weighedSet{}
 	}
 	t.weighed[key] = weighedSet{of, slices.Clip(list)}
 }
 
-// typicalAsk is an ask with devices, and what decides where it may go.
-type typicalAsk struct {
-	fit    *feasible.Feasibility
-	want   feasible.DeviceAsk // the first of its devices; all of one kind are added up in ask
-	ask    frag.Ask
-	cores  int64
-	weight int64
+// typicalRequest is an ask with devices, and what decides where it may go.
+type typicalRequest struct {
+	fit     *feasible.Feasibility
+	want    feasible.DeviceRequest // the first of its devices; all of one kind are added up in ask
+	request frag.Request
+	cores   int64
+	weight  int64
 }
 
 // family is nodes that typical asks cannot tell apart.
@@ -190,27 +190,27 @@ type kind struct {
 // NewTypical makes asks ready. Asks without devices only lower the weight of the others:
 // the policy leaves room by what they leave of devices. Of many asks the commonest are
 // taken.
-func NewTypical(asks []structs.TypicalAsk) *Typical {
+func NewTypical(requests []structs.TypicalRequest) *Typical {
 	t := &Typical{m: feasible.NewMatcher(), kinds: map[family]*kinds{}}
-	for i := range asks {
-		a := &asks[i]
+	for i := range requests {
+		a := &requests[i]
 		if a.Job == nil || a.Group == nil || a.Weight <= 0 {
 			continue
 		}
 		t.total += a.Weight
 		if made, some := t.read(a); some {
-			t.asks = append(t.asks, made)
+			t.requests = append(t.requests, made)
 			t.cores = t.cores || made.cores > 0
 		}
 	}
-	slices.SortStableFunc(t.asks, func(a, b typicalAsk) int { return cmp.Compare(b.weight, a.weight) })
-	t.asks = t.asks[:min(len(t.asks), maxTypical)]
+	slices.SortStableFunc(t.requests, func(a, b typicalRequest) int { return cmp.Compare(b.weight, a.weight) })
+	t.requests = t.requests[:min(len(t.requests), maxTypical)]
 	return t
 }
 
 // read gives what an ask wants; false: it wants no devices.
-func (t *Typical) read(a *structs.TypicalAsk) (typicalAsk, bool) {
-	out := typicalAsk{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, ask: frag.Ask{Weight: a.Weight}}
+func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
+	out := typicalRequest{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, request: frag.Request{Weight: a.Weight}}
 	// Meta differs within a family: whatever is asked of it is taken for met.
 	out.fit.Shared = slices.DeleteFunc(out.fit.Shared, func(c *structs.Constraint) bool { return feasible.IsMeta(c.LTarget) || feasible.IsMeta(c.RTarget) })
 	for _, task := range a.Group.Tasks {
@@ -218,9 +218,9 @@ func (t *Typical) read(a *structs.TypicalAsk) (typicalAsk, bool) {
 			if r.Cores > 0 {
 				out.cores += int64(r.Cores)
 			} else {
-				out.ask.CPU += int64(r.CPU)
+				out.request.CPU += int64(r.CPU)
 			}
-			out.ask.Memory += int64(r.MemoryMB)
+			out.request.Memory += int64(r.MemoryMB)
 		}
 	}
 	for i, d := range out.fit.Devices {
@@ -228,18 +228,18 @@ func (t *Typical) read(a *structs.TypicalAsk) (typicalAsk, bool) {
 			out.want = d
 		}
 		if d.Kind == out.want.Kind {
-			out.ask.Count += d.Count
-			out.ask.Share = d.Share
+			out.request.Count += d.Count
+			out.request.Share = d.Share
 		}
 	}
-	if out.ask.Count > 1 {
-		out.ask.Share = world.WholeDevice
+	if out.request.Count > 1 {
+		out.request.Share = world.WholeDevice
 	}
-	return out, out.ask.Count > 0
+	return out, out.request.Count > 0
 }
 
 // some tells whether any devices are typically asked for.
-func (t *Typical) some() bool { return t != nil && len(t.asks) > 0 }
+func (t *Typical) some() bool { return t != nil && len(t.requests) > 0 }
 
 // of gives what is typically asked of the devices of a node's family.
 func (t *Typical) of(n *world.NodeState) *kinds {
@@ -265,18 +265,18 @@ func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceRe
 			return c
 		}
 	}
-	var asks []frag.Ask
-	for i := range t.asks {
-		a := &t.asks[i]
+	var requests []frag.Request
+	for i := range t.requests {
+		a := &t.requests[i]
 		if !a.want.Matches(t.m, group) || !a.fit.Class(n.Node).OK() {
 			continue
 		}
-		ask := a.ask
-		ask.CPU += a.cores * n.Capacity.MHzPerCore
-		asks = append(asks, ask)
+		request := a.request
+		request.CPU += a.cores * n.Capacity.MHzPerCore
+		requests = append(requests, request)
 	}
 	t.made++
-	c := &kind{group.Vendor, group.Type, group.Name, world.KindKey(group.Vendor, group.Type, group.Name), frag.New(asks, t.total), t.made}
+	c := &kind{group.Vendor, group.Type, group.Name, world.KindKey(group.Vendor, group.Type, group.Name), frag.New(requests, t.total), t.made}
 	k.list = append(k.list, c)
 	return c
 }

@@ -13,13 +13,13 @@ import (
 // WholeDevice is a whole device, in thousandths.
 const WholeDevice = structs.DeviceShareWhole
 
-// HeldDevice is what one allocation holds of one device.
-type HeldDevice struct {
+// DeviceUsage is what one allocation holds of one device.
+type DeviceUsage struct {
 	ID    string // unique on the node
 	Share int32  // thousandths
 }
 
-func compareHeld(a, b HeldDevice) int {
+func compareUsage(a, b DeviceUsage) int {
 	return cmp.Or(strings.Compare(a.ID, b.ID), cmp.Compare(a.Share, b.Share))
 }
 
@@ -27,7 +27,7 @@ func compareHeld(a, b HeldDevice) int {
 // Devices are numbered in the order of the tree. Never changed once made.
 type DeviceTree struct {
 	Vendor, Kind string
-	Shape        *cell.Shape
+	Layout       *cell.Layout
 	IDs          []string                      // by number
 	Groups       []*structs.NodeDeviceResource // by number: the group that it is of
 	Single       bool                          // all are of one group
@@ -47,7 +47,7 @@ func (t *DeviceTree) find(id string) (int, bool) {
 
 // newState gives the tree with nothing taken.
 func (t *DeviceTree) newState() *cell.State {
-	st := cell.NewState(t.Shape)
+	st := cell.NewState(t.Layout)
 	for _, i := range t.Sick {
 		st.SetHealthy(i, false)
 	}
@@ -72,8 +72,8 @@ func newDeviceTrees(r *structs.NodeResources, known []*DeviceTree) []*DeviceTree
 		return cmp.Or(strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Kind, b.Kind))
 	})
 	for i, t := range out {
-		if i < len(known) && known[i].Shape.Key() == t.Shape.Key() {
-			t.Shape = known[i].Shape
+		if i < len(known) && known[i].Layout.Key() == t.Layout.Key() {
+			t.Layout = known[i].Layout
 		}
 	}
 	return out
@@ -171,7 +171,7 @@ func (b *TreeBuilder) build(vendor, kind string) *DeviceTree {
 	if len(t.IDs) == 0 {
 		return nil
 	}
-	t.Shape = b.shape(root, t)
+	t.Layout = b.layout(root, t)
 	t.kindKey = KindKey(vendor, kind, t.Groups[0].Name)
 	return t
 }
@@ -195,9 +195,9 @@ func (b *TreeBuilder) vertex(c *structs.TopologyCell, leaf cell.Vertex, add func
 	return v, len(v.Children) > 0
 }
 
-// shape makes the tree's shape; devices of levels in an order that contradicts
+// layout makes the tree's shape; devices of levels in an order that contradicts
 // itself are left without places.
-func (b *TreeBuilder) shape(root cell.Vertex, t *DeviceTree) *cell.Shape {
+func (b *TreeBuilder) layout(root cell.Vertex, t *DeviceTree) *cell.Layout {
 	var links []cell.Link
 	for _, l := range b.links {
 		x, okX := t.find(l.A)
@@ -206,14 +206,14 @@ func (b *TreeBuilder) shape(root cell.Vertex, t *DeviceTree) *cell.Shape {
 			links = append(links, cell.Link{A: x, B: y, Lanes: max(1, l.Lanes)})
 		}
 	}
-	if s, err := cell.NewShape(levelOrder(root), root, links); err == nil {
+	if s, err := cell.NewLayout(levelOrder(root), root, links); err == nil {
 		return s
 	}
 	flat := cell.Vertex{Level: structs.LevelNode}
 	for range t.IDs {
 		flat.Children = append(flat.Children, cell.Vertex{Level: structs.LevelGPU})
 	}
-	s, _ := cell.NewShape([]string{structs.LevelGPU, structs.LevelNode}, flat, nil) // two levels are in order
+	s, _ := cell.NewLayout([]string{structs.LevelGPU, structs.LevelNode}, flat, nil) // two levels are in order
 	return s
 }
 

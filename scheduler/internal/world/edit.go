@@ -25,9 +25,9 @@ type Edit struct {
 	moved []*NodeState
 	// owed is what the last search took of a node, and was not taken yet: most
 	// evaluations end with one placement, and their edit is thrown away.
-	owed     *Use
+	owed     *Usage
 	owedNode string
-	of       *Holder // of the allocation last upserted
+	of       *Owner // of the allocation last upserted
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
@@ -44,7 +44,7 @@ func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
 func Owns(e *Edit, c *NodeSet) bool { return c.Owner == e.tok }
 
 // TakeLater has a use taken of a node before anything is looked at again.
-func TakeLater(e *Edit, nodeID string, u *Use) {
+func TakeLater(e *Edit, nodeID string, u *Usage) {
 	e.settle()
 	e.from, e.owedNode, e.owed = nil, nodeID, u
 }
@@ -127,7 +127,7 @@ func Flush(e *Edit) {
 		}
 		s.Dirty = false
 		e.index(s)
-		if s.Node == nil && len(s.Uses) == 0 && s.Hold == nil {
+		if s.Node == nil && len(s.Usages) == 0 && s.Reservation == nil {
 			e.w.nodes.Delete(e.tok, s.ID)
 			delete(e.over, s.ID)
 			continue
@@ -147,8 +147,8 @@ func (e *Edit) index(s *NodeState) {
 	s.Indexed, s.Pool = to, s.onePool()
 	e.move(&e.w.classes, from.Class, to.Class, from.At, to.At, s)
 	e.move(&e.w.families, from.Family, to.Family, from.At, to.At, s)
-	if e.w.heldKept {
-		e.indexHeld(s)
+	if e.w.usagesKept {
+		e.indexUsage(s)
 	}
 }
 
@@ -204,7 +204,7 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
 	e.w.bands = slices.Clone(c.Bands)
-	e.keepHeld(reclaims(c))
+	e.keepUsage(reclaims(c))
 	config := indexConfig(c)
 	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
 		return
@@ -269,7 +269,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 		Release(e, a.ID)
 		return
 	}
-	of := NewHolder(AskName{a.Namespace, a.JobID, a.TaskGroup}, a.AllocatedResources)
+	of := NewOwner(RequestName{a.Namespace, a.JobID, a.TaskGroup}, a.AllocatedResources)
 	if e.of != nil && *e.of == *of {
 		of = e.of // allocations of one group mostly come one after the other
 	}
@@ -285,7 +285,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 func (e *Edit) DeleteAlloc(id string, _ string) { Release(e, id) }
 
 // Take counts a use, in place of what the same allocation used before.
-func Take(e *Edit, u *Use) {
+func Take(e *Edit, u *Usage) {
 	if old, found := e.w.allocs.Get(u.ID); found {
 		if old.Equal(u) {
 			return
@@ -299,7 +299,7 @@ func Take(e *Edit, u *Use) {
 }
 
 // Release forgets an allocation's use and gives it; nil if it did not count.
-func Release(e *Edit, id string) *Use {
+func Release(e *Edit, id string) *Usage {
 	old, found := e.w.allocs.Get(id)
 	if !found {
 		return nil

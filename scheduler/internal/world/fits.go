@@ -22,17 +22,17 @@ const (
 
 // Lacks checks what can be added up. by is nil for what takes room all the same,
 // whoever has reserved it.
-func (n *NodeState) Lacks(ask Vector, by *Taker) string {
+func (n *NodeState) Lacks(request Vector, by *Taker) string {
 	free := n.Capacity.Amount.Minus(n.Used)
-	if !n.Hold.Free(by) {
-		free = free.Minus(n.Hold.Amount)
+	if !n.Reservation.Free(by) {
+		free = free.Minus(n.Reservation.Amount)
 	}
 	switch {
-	case ask.CPU > free.CPU:
+	case request.CPU > free.CPU:
 		return LacksCPU
-	case ask.MemoryMB > free.MemoryMB:
+	case request.MemoryMB > free.MemoryMB:
 		return LacksMemory
-	case ask.DiskMB > free.DiskMB:
+	case request.DiskMB > free.DiskMB:
 		return LacksDisk
 	}
 	return ""
@@ -71,7 +71,7 @@ func (n *NodeState) LacksDevice(id string, share int) bool {
 }
 
 // LacksUse checks a whole use with the names that it holds.
-func (n *NodeState) LacksUse(u *Use, by *Taker) string {
+func (n *NodeState) LacksUse(u *Usage, by *Taker) string {
 	if what := n.Lacks(u.Amount, by); what != "" {
 		return what
 	}
@@ -102,11 +102,11 @@ func (n *NodeState) LacksUse(u *Use, by *Taker) string {
 
 // Spares tells whether what a reservation of another holds of cores and devices is
 // left when a use is taken. A part of a device of which others have parts takes none.
-func (n *NodeState) Spares(u *Use, by *Taker) bool {
-	if n.Hold.Free(by) {
+func (n *NodeState) Spares(u *Usage, by *Taker) bool {
+	if n.Reservation.Free(by) {
 		return true
 	}
-	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < n.Hold.Cores {
+	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < n.Reservation.Cores {
 		return false
 	}
 	opened, last := 0, ""
@@ -116,7 +116,7 @@ func (n *NodeState) Spares(u *Use, by *Taker) bool {
 		}
 		last = d.ID
 	}
-	return opened == 0 || n.FreeDevices()-opened >= n.Hold.Devices
+	return opened == 0 || n.FreeDevices()-opened >= n.Reservation.Devices
 }
 
 // FreeCores counts the cores that tasks may own and nobody does.

@@ -11,7 +11,7 @@ import (
 )
 
 // Any gives one node of the set.
-func (c *HeldSet) Any() *NodeState {
+func (c *UsageSet) Any() *NodeState {
 	e, _ := c.Nodes.Any() // a set in a World has at least one
 	return e.Value
 }
@@ -24,35 +24,35 @@ func (c *HeldSet) Any() *NodeState {
 // What the coordinates show bounds from above what there would be; the plan on the node
 // itself decides. The nodes stand in the order of their IDs.
 
-// HeldKey names a set of nodes that hold something by a priority: those of one family.
-type HeldKey struct {
+// UsageKey names a set of nodes that hold something by a priority: those of one family.
+type UsageKey struct {
 	Priority int
 	family   string
 }
 
-func compareHeldKeys(a, b HeldKey) int {
+func compareUsageKeys(a, b UsageKey) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.family, b.family))
 }
 
-// HeldSet is the nodes of a HeldKey, by ID.
-type HeldSet struct {
+// UsageSet is the nodes of a UsageKey, by ID.
+type UsageSet struct {
 	owner *Token
 	Nodes bucket.Index[*NodeState]
 }
 
-// HeldAt is what a node has without those of a priority and below.
-type HeldAt struct {
+// UsageAt is what a node has without those of a priority and below.
+type UsageAt struct {
 	Priority int
 	At       bucket.Vector
 }
 
-// HeldPlace is where the sets of heldKeys have a node. Never changed once made.
-type HeldPlace struct {
+// UsageRef is where the sets of heldKeys have a node. Never changed once made.
+type UsageRef struct {
 	family string
-	At     []HeldAt // by priority
+	At     []UsageAt // by priority
 }
 
-func (p *HeldPlace) equal(o *HeldPlace) bool {
+func (p *UsageRef) equal(o *UsageRef) bool {
 	return p.family == o.family && slices.Equal(p.At, o.At)
 }
 
@@ -71,13 +71,13 @@ func compareMembers(a, b member) int {
 }
 
 // Gang names the gang of those who hold so; false: they are of none.
-func (h *Holder) Gang() (GangName, bool) {
+func (h *Owner) Gang() (GangName, bool) {
 	return GangName{h.Namespace, h.Job, h.Terms.Gang}, h.Terms.Gang != ""
 }
 
 // GangMembers lists what those of a gang hold, by the IDs of their allocations.
-func GangMembers(e *Edit, g GangName) (list []*Use) {
-	e.w.gangs.Ascend(member{GangName: g}, func(m member, u *Use) bool {
+func GangMembers(e *Edit, g GangName) (list []*Usage) {
+	e.w.gangs.Ascend(member{GangName: g}, func(m member, u *Usage) bool {
 		if m.GangName == g {
 			list = append(list, u)
 		}
@@ -87,14 +87,14 @@ func GangMembers(e *Edit, g GangName) (list []*Use) {
 }
 
 // enlist keeps who is of a gang.
-func (e *Edit) enlist(u *Use) {
-	if g, some := u.Holder.Gang(); some {
+func (e *Edit) enlist(u *Usage) {
+	if g, some := u.Owner.Gang(); some {
 		e.w.gangs.Put(e.tok, member{g, u.ID}, u)
 	}
 }
 
-func (e *Edit) dismiss(u *Use) {
-	if g, some := u.Holder.Gang(); some {
+func (e *Edit) dismiss(u *Usage) {
+	if g, some := u.Owner.Gang(); some {
 		e.w.gangs.Delete(e.tok, member{g, u.ID})
 	}
 }
@@ -104,20 +104,20 @@ func reclaims(c *structs.SchedulerConfiguration) bool {
 	return c.Preempts(structs.JobTypeService) || c.Preempts(structs.JobTypeBatch)
 }
 
-// keepHeld says whether the World keeps who holds what by priority. Nothing is kept, and
+// keepUsage says whether the World keeps who holds what by priority. Nothing is kept, and
 // nothing is paid, while nobody may ask. The nodes themselves stay as they are.
-func (e *Edit) keepHeld(keep bool) {
-	if e.w.heldKept == keep {
+func (e *Edit) keepUsage(keep bool) {
+	if e.w.usagesKept == keep {
 		return
 	}
 	Flush(e)
-	e.w.heldKept = keep
-	e.w.held, e.w.places = newTree[HeldKey, *HeldSet](compareHeldKeys), newTree[string, *HeldPlace](strings.Compare)
+	e.w.usagesKept = keep
+	e.w.usages, e.w.places = newTree[UsageKey, *UsageSet](compareUsageKeys), newTree[string, *UsageRef](strings.Compare)
 	if !keep {
 		return
 	}
 	for _, n := range e.w.nodes.All {
-		e.indexHeld(n)
+		e.indexUsage(n)
 	}
 }
 
@@ -131,97 +131,97 @@ func (e *Edit) nodeIDs() []string {
 	return ids
 }
 
-// HeldPlace is where the sets by priority are to have a node; nil: nowhere.
-func (n *NodeState) heldPlace() *HeldPlace {
-	if n.Indexed.Family == "" || len(n.Uses) == 0 {
+// UsageRef is where the sets by priority are to have a node; nil: nowhere.
+func (n *NodeState) usageRef() *UsageRef {
+	if n.Indexed.Family == "" || len(n.Usages) == 0 {
 		return nil
 	}
-	return &HeldPlace{n.Indexed.Family, n.withoutHeld()}
+	return &UsageRef{n.Indexed.Family, n.withoutReserved()}
 }
 
-// indexHeld moves the sets by priority that a node is in.
-func (e *Edit) indexHeld(s *NodeState) {
+// indexUsage moves the sets by priority that a node is in.
+func (e *Edit) indexUsage(s *NodeState) {
 	was, kept := e.w.places.Get(s.ID)
-	is := s.heldPlace()
+	is := s.usageRef()
 	switch {
 	case !kept && is == nil:
 		return
 	case kept && is != nil && was.equal(is):
 		for i := range was.At { // they have its newest state
 			at := &was.At[i]
-			e.heldSet(HeldKey{at.Priority, was.family}).Nodes.Update(e.tok, s.ID, at.At, at.At, s)
+			e.usageSet(UsageKey{at.Priority, was.family}).Nodes.Update(e.tok, s.ID, at.At, at.At, s)
 		}
 		return
 	case kept:
-		e.unindexHeld(s.ID, was)
+		e.unindexUsage(s.ID, was)
 	}
 	if is == nil {
 		e.w.places.Delete(e.tok, s.ID)
 		return
 	}
 	for i := range is.At {
-		e.heldSet(HeldKey{is.At[i].Priority, is.family}).Nodes.Add(e.tok, s.ID, is.At[i].At, s)
+		e.usageSet(UsageKey{is.At[i].Priority, is.family}).Nodes.Add(e.tok, s.ID, is.At[i].At, s)
 	}
 	e.w.places.Put(e.tok, s.ID, is)
 }
 
-// unindexHeld takes a node out of the sets. A set without nodes goes.
-func (e *Edit) unindexHeld(id string, was *HeldPlace) {
+// unindexUsage takes a node out of the sets. A set without nodes goes.
+func (e *Edit) unindexUsage(id string, was *UsageRef) {
 	for i := range was.At {
-		key := HeldKey{was.At[i].Priority, was.family}
-		set := e.heldSet(key)
+		key := UsageKey{was.At[i].Priority, was.family}
+		set := e.usageSet(key)
 		set.Nodes.Remove(e.tok, id, was.At[i].At)
 		if set.Nodes.Len() == 0 {
-			e.w.held.Delete(e.tok, key)
+			e.w.usages.Delete(e.tok, key)
 		}
 	}
 }
 
-// HeldSet gives a set to change, made if need be.
-func (e *Edit) heldSet(key HeldKey) *HeldSet {
-	c, found := e.w.held.Get(key)
+// UsageSet gives a set to change, made if need be.
+func (e *Edit) usageSet(key UsageKey) *UsageSet {
+	c, found := e.w.usages.Get(key)
 	switch {
 	case !found:
-		c = &HeldSet{owner: e.tok, Nodes: bucket.New[*NodeState](bucket.Config{})}
+		c = &UsageSet{owner: e.tok, Nodes: bucket.New[*NodeState](bucket.Config{})}
 	case c.owner == e.tok:
 		return c
 	default:
-		c = &HeldSet{owner: e.tok, Nodes: c.Nodes}
+		c = &UsageSet{owner: e.tok, Nodes: c.Nodes}
 	}
-	e.w.held.Put(e.tok, key, c)
+	e.w.usages.Put(e.tok, key, c)
 	return c
 }
 
-// withoutHeld gives, for each priority that something of the node is held by, what it
+// withoutReserved gives, for each priority that something of the node is held by, what it
 // would have without that and all below. Devices count that somebody of those holds last.
-func (n *NodeState) withoutHeld() []HeldAt {
-	var sums HeldSums
+func (n *NodeState) withoutReserved() []UsageAt {
+	var sums UsageSums
 	return sums.Without(n)
 }
 
-// HeldSums is what withoutHeld works with, to be used again.
-type HeldSums struct {
-	list    []HeldAt
+// UsageSums is what withoutReserved works with, to be used again.
+type UsageSums struct {
+	list    []UsageAt
 	highest map[string]int // of partly held devices, the highest priority
 }
 
 // by gives the sum of a priority.
-func (x *HeldSums) by(priority int) *bucket.Vector {
+func (x *UsageSums) by(priority int) *bucket.Vector {
 	at := len(x.list)
 	for at > 0 && x.list[at-1].Priority >= priority {
 		at--
 	}
 	if at == len(x.list) || x.list[at].Priority != priority {
-		x.list = slices.Insert(x.list, at, HeldAt{Priority: priority})
+		x.list = slices.Insert(x.list, at, UsageAt{Priority: priority})
 	}
 	return &x.list[at].At
 }
 
 // Without does so of one node as the indexes have it; the answer is good until the next call.
-func (x *HeldSums) Without(n *NodeState) []HeldAt {
+func (x *UsageSums) Without(n *NodeState) []UsageAt {
 	x.list = x.list[:0]
-	for _, u := range n.Uses {
-		v := x.by(u.Holder.Terms.Priority)
+	for _, u := range n.Usages {
+		v := x.by(u.Owner.Terms.Priority)
 		v[DimCPU] += u.Amount.CPU
 		v[DimMemory] += u.Amount.MemoryMB
 		v[DimDisk] += u.Amount.DiskMB
@@ -247,7 +247,7 @@ func (x *HeldSums) Without(n *NodeState) []HeldAt {
 }
 
 // devices counts those of a use: whole ones at once, others by whoever holds them last.
-func (x *HeldSums) devices(u *Use, v *bucket.Vector) {
+func (x *UsageSums) devices(u *Usage, v *bucket.Vector) {
 	for _, d := range u.Devices {
 		if d.Share >= WholeDevice {
 			v[DimGPUs]++
@@ -256,16 +256,16 @@ func (x *HeldSums) devices(u *Use, v *bucket.Vector) {
 		if x.highest == nil {
 			x.highest = map[string]int{}
 		}
-		if p, held := x.highest[d.ID]; !held || p < u.Holder.Terms.Priority {
-			x.highest[d.ID] = u.Holder.Terms.Priority
+		if p, reserved := x.highest[d.ID]; !reserved || p < u.Owner.Terms.Priority {
+			x.highest[d.ID] = u.Owner.Terms.Priority
 		}
 	}
 }
 
-// HeldPriorities are those by which something is held on ready nodes, lowest first.
-func HeldPriorities(w *World) (list []int) {
-	if w.heldKept {
-		for key := range w.held.All {
+// UsagePriorities are those by which something is held on ready nodes, lowest first.
+func UsagePriorities(w *World) (list []int) {
+	if w.usagesKept {
+		for key := range w.usages.All {
 			if len(list) == 0 || list[len(list)-1] != key.Priority {
 				list = append(list, key.Priority)
 			}
@@ -275,8 +275,8 @@ func HeldPriorities(w *World) (list []int) {
 	seen := map[int]bool{}
 	for _, n := range w.nodes.All {
 		last := -1
-		for _, u := range n.Uses {
-			if p := u.Holder.Terms.Priority; n.Indexed.Family != "" && p != last {
+		for _, u := range n.Usages {
+			if p := u.Owner.Terms.Priority; n.Indexed.Family != "" && p != last {
 				seen[p], last = true, p
 			}
 		}

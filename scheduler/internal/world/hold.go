@@ -5,14 +5,14 @@ import (
 )
 
 // Text names whom the room is reserved for.
-func (h *Hold) Text() string { return h.Namespace + "/" + h.Job + "/" + h.Group }
+func (h *Reservation) Text() string { return h.Namespace + "/" + h.Job + "/" + h.Group }
 
-// AskName names an ask: a group of a job.
-type AskName struct{ Namespace, Job, Group string }
+// RequestName names an ask: a group of a job.
+type RequestName struct{ Namespace, Job, Group string }
 
 // Hold is a reservation as the World keeps it. Never changed once made.
-type Hold struct {
-	AskName
+type Reservation struct {
+	RequestName
 	NodeID  string
 	Amount  Vector
 	Cores   int
@@ -21,9 +21,9 @@ type Hold struct {
 	Expires int64
 }
 
-func newHold(r *structs.Reservation) *Hold {
-	return &Hold{
-		AskName: AskName{r.Namespace, r.JobID, r.Group}, NodeID: r.NodeID, Amount: Vector{r.CPU, r.MemoryMB, r.DiskMB},
+func newReservation(r *structs.Reservation) *Reservation {
+	return &Reservation{
+		RequestName: RequestName{r.Namespace, r.JobID, r.Group}, NodeID: r.NodeID, Amount: Vector{r.CPU, r.MemoryMB, r.DiskMB},
 		Cores: r.Cores, Devices: r.Devices, Due: r.DueAt, Expires: r.ExpiresAt,
 	}
 }
@@ -31,29 +31,29 @@ func newHold(r *structs.Reservation) *Hold {
 // Taker is who asks a node for room: reservations of others bind it, unless its work
 // ends before the reserved room is due.
 type Taker struct {
-	AskName
+	RequestName
 	Ends int64 // Unix nanoseconds; 0: nobody knows
 }
 
 // Free tells whether a hold does not bind a taker; nobody is bound by no hold.
-func (h *Hold) Free(t *Taker) bool {
-	return h == nil || t == nil || h.AskName == t.AskName || (t.Ends > 0 && t.Ends <= h.Due)
+func (h *Reservation) Free(t *Taker) bool {
+	return h == nil || t == nil || h.RequestName == t.RequestName || (t.Ends > 0 && t.Ends <= h.Due)
 }
 
 // Reserve keeps room on a node, in place of what was reserved there before.
 func (e *Edit) Reserve(r *structs.Reservation) {
-	PutHold(e, newHold(r))
+	PutReservation(e, newReservation(r))
 }
 
-// PutHold keeps room on a node as a reservation says that a World has already.
-func PutHold(e *Edit, h *Hold) {
-	StateToChange(e, h.NodeID).Hold = h
-	e.w.holds.Put(e.tok, h.NodeID, h)
+// PutReservation keeps room on a node as a reservation says that a World has already.
+func PutReservation(e *Edit, h *Reservation) {
+	StateToChange(e, h.NodeID).Reservation = h
+	e.w.reservations.Put(e.tok, h.NodeID, h)
 }
 
 // Unreserve ends the reservation of a node, if there is one.
 func (e *Edit) Unreserve(nodeID string) {
-	if e.w.holds.Delete(e.tok, nodeID) {
-		StateToChange(e, nodeID).Hold = nil
+	if e.w.reservations.Delete(e.tok, nodeID) {
+		StateToChange(e, nodeID).Reservation = nil
 	}
 }

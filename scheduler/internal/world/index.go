@@ -95,7 +95,7 @@ func (n *NodeState) Vector() (v bucket.Vector) {
 		v[DimGPUs] += int64(cells.Free())
 		v[DimShare] = max(v[DimShare], int64(cells.MaxPartial()))
 	}
-	if h := n.Hold; h != nil { // whom it does not bind looks at reserved nodes by name
+	if h := n.Reservation; h != nil { // whom it does not bind looks at reserved nodes by name
 		v[DimCPU] -= h.Amount.CPU
 		v[DimMemory] -= h.Amount.MemoryMB
 		v[DimDisk] -= h.Amount.DiskMB

@@ -21,7 +21,7 @@ func (n *NodeState) Common(ids []string) string {
 			}
 		}
 		if len(numbers) == len(ids) {
-			return cmp.Or(t.Shape.Common(numbers), structs.LevelNode)
+			return cmp.Or(t.Layout.Common(numbers), structs.LevelNode)
 		}
 	}
 	return structs.LevelNode
@@ -43,14 +43,14 @@ type NodeState struct {
 	Node     *structs.Node // nil: not known
 	Capacity *Capacity     // nil: not known; shared and never changed
 
-	Uses []*Use // of the allocations on it, by allocation ID
-	Used Vector
-	Hold *Hold // what is reserved of it; nil: nothing
+	Usages      []*Usage // of the allocations on it, by allocation ID
+	Used        Vector
+	Reservation *Reservation // what is reserved of it; nil: nothing
 	// What has names, sorted. A name may stand twice: the World tells what is,
 	// not what ought to be.
 	ports   []HostPort
 	cores   []uint16
-	Devices []HeldDevice
+	Devices []DeviceUsage
 	// Cells are the node's devices in their places with what is taken of them, by
 	// Capacity.Trees. They follow from Devices.
 	Cells []*cell.State
@@ -150,7 +150,7 @@ func (n *NodeState) Own(tok *Token) *NodeState {
 	c := *n
 	c.owner = tok
 	c.Dirty = false
-	c.Uses = cloneForMore(n.Uses)
+	c.Usages = cloneForMore(n.Usages)
 	c.ports = slices.Clone(n.ports)
 	c.cores = slices.Clone(n.cores)
 	c.Devices = cloneForMore(n.Devices)
@@ -205,12 +205,12 @@ func (n *NodeState) setCapacity(c *Capacity) {
 	}
 }
 
-func compareUse(u *Use, id string) int { return strings.Compare(u.ID, id) }
+func compareUse(u *Usage, id string) int { return strings.Compare(u.ID, id) }
 
 // Take adds a use.
-func (n *NodeState) Take(u *Use) {
-	at, _ := slices.BinarySearchFunc(n.Uses, u.ID, compareUse)
-	n.Uses = slices.Insert(n.Uses, at, u)
+func (n *NodeState) Take(u *Usage) {
+	at, _ := slices.BinarySearchFunc(n.Usages, u.ID, compareUse)
+	n.Usages = slices.Insert(n.Usages, at, u)
 	n.Used = n.Used.Plus(u.Amount)
 	for _, p := range u.Ports {
 		at, _ := slices.BinarySearchFunc(n.ports, p, comparePorts)
@@ -222,7 +222,7 @@ func (n *NodeState) Take(u *Use) {
 	}
 	n.Devices = slices.Grow(n.Devices, len(u.Devices))
 	for _, d := range u.Devices {
-		at, _ := slices.BinarySearchFunc(n.Devices, d, compareHeld)
+		at, _ := slices.BinarySearchFunc(n.Devices, d, compareUsage)
 		n.Devices = slices.Insert(n.Devices, at, d)
 		if cells, i, known := n.Device(d.ID); known {
 			cells.Take(i, int(d.Share))
@@ -231,9 +231,9 @@ func (n *NodeState) Take(u *Use) {
 }
 
 // Give takes a use away that was taken before.
-func (n *NodeState) Give(u *Use) {
-	if at, found := slices.BinarySearchFunc(n.Uses, u.ID, compareUse); found {
-		n.Uses = slices.Delete(n.Uses, at, at+1)
+func (n *NodeState) Give(u *Usage) {
+	if at, found := slices.BinarySearchFunc(n.Usages, u.ID, compareUse); found {
+		n.Usages = slices.Delete(n.Usages, at, at+1)
 	}
 	n.Used = n.Used.Minus(u.Amount)
 	for _, p := range u.Ports {
@@ -247,7 +247,7 @@ func (n *NodeState) Give(u *Use) {
 		}
 	}
 	for _, d := range u.Devices {
-		at, found := slices.BinarySearchFunc(n.Devices, d, compareHeld)
+		at, found := slices.BinarySearchFunc(n.Devices, d, compareUsage)
 		if !found {
 			continue
 		}

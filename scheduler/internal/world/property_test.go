@@ -17,7 +17,7 @@ func TestWorldStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &worldMachine{
 			t: rt, e: New().Edit(), config: structs.DefaultSchedulerConfiguration(), nodes: map[string]*structs.Node{},
-			allocs: map[string]*structs.Allocation{}, holds: map[string]*structs.Reservation{},
+			allocs: map[string]*structs.Allocation{}, reservations: map[string]*structs.Reservation{},
 		}
 		for range worldSteps {
 			m.step()
@@ -28,13 +28,13 @@ func TestWorldStepByStep(t *testing.T) {
 
 // worldMachine is a World, and what it is to be made of.
 type worldMachine struct {
-	t      *rapid.T
-	w      *World // as it was taken last
-	e      *Edit
-	config structs.SchedulerConfiguration
-	nodes  map[string]*structs.Node
-	allocs map[string]*structs.Allocation
-	holds  map[string]*structs.Reservation
+	t            *rapid.T
+	w            *World // as it was taken last
+	e            *Edit
+	config       structs.SchedulerConfiguration
+	nodes        map[string]*structs.Node
+	allocs       map[string]*structs.Allocation
+	reservations map[string]*structs.Reservation
 }
 
 func (m *worldMachine) step() {
@@ -62,10 +62,10 @@ func (m *worldMachine) step() {
 			NodeID: node, JobID: id, CPU: int64(rapid.IntRange(0, 3000).Draw(t, "reserved cpu")),
 			Devices: rapid.IntRange(0, 4).Draw(t, "reserved GPUs"), Cores: rapid.IntRange(0, 4).Draw(t, "reserved cores"),
 		}
-		m.holds[node] = r
+		m.reservations[node] = r
 		e.Reserve(r)
 	case 5:
-		delete(m.holds, node)
+		delete(m.reservations, node)
 		e.Unreserve(node)
 	case 6, 7, 8:
 		m.changeNode(node)
@@ -120,7 +120,7 @@ func (m *worldMachine) compare() {
 			}
 		}
 	}
-	m.checkHeld()
+	m.checkUsage()
 }
 
 // rebuilt makes the World anew of what it is to have.
@@ -133,30 +133,30 @@ func (m *worldMachine) rebuilt() *World {
 	for _, n := range m.nodes {
 		e.UpsertNode(n)
 	}
-	for _, r := range m.holds { // one a node: the order cannot show
+	for _, r := range m.reservations { // one a node: the order cannot show
 		e.Reserve(r)
 	}
 	return e.World()
 }
 
-// checkHeld proves that the sets by priority are sound, and there only while wanted: a
+// checkUsage proves that the sets by priority are sound, and there only while wanted: a
 // node is in one for each priority that something of it is held by.
-func (m *worldMachine) checkHeld() {
+func (m *worldMachine) checkUsage() {
 	w := m.w
-	if !reclaims(&m.config) && w.held.Len() > 0 {
-		m.t.Fatalf("%d sets are kept for nobody", w.held.Len())
+	if !reclaims(&m.config) && w.usages.Len() > 0 {
+		m.t.Fatalf("%d sets are kept for nobody", w.usages.Len())
 	}
-	has := map[HeldKey]int{}
+	has := map[UsageKey]int{}
 	for _, n := range w.nodes.All {
 		seen := map[int]bool{}
-		for _, u := range n.Uses {
-			if p := u.Holder.Terms.Priority; reclaims(&m.config) && n.Node != nil && n.Node.Ready() && !seen[p] {
+		for _, u := range n.Usages {
+			if p := u.Owner.Terms.Priority; reclaims(&m.config) && n.Node != nil && n.Node.Ready() && !seen[p] {
 				seen[p] = true
-				has[HeldKey{p, n.Capacity.Family}]++
+				has[UsageKey{p, n.Capacity.Family}]++
 			}
 		}
 	}
-	for key, set := range w.held.All {
+	for key, set := range w.usages.All {
 		if err := set.Nodes.Check(); err != nil || set.Nodes.Len() != has[key] {
 			m.t.Fatalf("%d nodes are in set %+v, want %d (%v)", set.Nodes.Len(), key, has[key], err)
 		}

@@ -43,34 +43,34 @@ func (p HostPort) Collides(o HostPort) bool {
 	return p.Port == o.Port && (p.IP == o.IP || p.everywhere() || o.everywhere())
 }
 
-// Holder is whose a use is, and by what right it is held. It is shared by those that
+// Owner is whose a use is, and by what right it is held. It is shared by those that
 // were placed together, and never changed.
-type Holder struct {
-	AskName
+type Owner struct {
+	RequestName
 	Terms structs.AllocTerms
 }
 
 // Use is what one allocation holds on its node. It is never changed.
-type Use struct {
+type Usage struct {
 	ID      string
 	NodeID  string
-	Holder  *Holder
+	Owner   *Owner
 	Amount  Vector
-	Ports   []HostPort   // sorted
-	Cores   []uint16     // sorted
-	Devices []HeldDevice // sorted
-	Ends    int64        // Unix nanoseconds, by its time limit; 0: it has none
+	Ports   []HostPort    // sorted
+	Cores   []uint16      // sorted
+	Devices []DeviceUsage // sorted
+	Ends    int64         // Unix nanoseconds, by its time limit; 0: it has none
 }
 
 // Equal reports whether two uses hold the same for the same allocation, by the same right.
-func (u *Use) Equal(o *Use) bool {
-	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && *u.Holder == *o.Holder && slices.Equal(u.Ports, o.Ports) &&
+func (u *Usage) Equal(o *Usage) bool {
+	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
-// NewHolder says by what right resources are held; without terms, by the least.
-func NewHolder(name AskName, r *structs.AllocatedResources) *Holder {
-	h := &Holder{AskName: name}
+// NewOwner says by what right resources are held; without terms, by the least.
+func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
+	h := &Owner{RequestName: name}
 	if r != nil && r.Shared.Terms != nil {
 		h.Terms = *r.Shared.Terms
 	}
@@ -78,13 +78,13 @@ func NewHolder(name AskName, r *structs.AllocatedResources) *Holder {
 }
 
 // Suspended is what is left of a use while it is suspended: memory and disk.
-func (u *Use) Suspended() *Use {
-	return &Use{ID: u.ID, NodeID: u.NodeID, Holder: u.Holder, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}}
+func (u *Usage) Suspended() *Usage {
+	return &Usage{ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}}
 }
 
 // NewUse reads what an allocation holds.
-func NewUse(id, nodeID string, of *Holder, r *structs.AllocatedResources, created int64) *Use {
-	u := &Use{ID: id, NodeID: nodeID, Holder: of}
+func NewUse(id, nodeID string, of *Owner, r *structs.AllocatedResources, created int64) *Usage {
+	u := &Usage{ID: id, NodeID: nodeID, Owner: of}
 	if r == nil {
 		return u
 	}
@@ -108,15 +108,15 @@ func NewUse(id, nodeID string, of *Holder, r *structs.AllocatedResources, create
 }
 
 // Sort puts ports, cores and devices in order, as they are compared.
-func (u *Use) Sort() {
+func (u *Usage) Sort() {
 	slices.SortFunc(u.Ports, comparePorts)
 	slices.Sort(u.Cores)
-	slices.SortFunc(u.Devices, compareHeld)
+	slices.SortFunc(u.Devices, compareUsage)
 }
 
 // addPorts counts ports, but not those that their network asked with
 // ignore_collision: these neither refuse anybody nor are refused.
-func (u *Use) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
+func (u *Usage) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
 	for _, p := range ports {
 		if p.Value > 0 && !ignoresCollision(networks, p.Label) {
 			u.Ports = append(u.Ports, HostPort{p.Value, p.HostIP})
@@ -135,7 +135,7 @@ func ignoresCollision(networks []*structs.NetworkResource, label string) bool {
 	return false
 }
 
-func (u *Use) addNetworks(networks []*structs.NetworkResource) {
+func (u *Usage) addNetworks(networks []*structs.NetworkResource) {
 	for _, n := range networks {
 		for _, list := range [][]structs.Port{n.ReservedPorts, n.DynamicPorts} {
 			for _, p := range list {
@@ -147,19 +147,19 @@ func (u *Use) addNetworks(networks []*structs.NetworkResource) {
 	}
 }
 
-func (u *Use) addDevices(devices []*structs.AllocatedDeviceResource) {
+func (u *Usage) addDevices(devices []*structs.AllocatedDeviceResource) {
 	for _, d := range devices {
 		for _, id := range d.DeviceIDs {
-			u.Devices = append(u.Devices, HeldDevice{id, int32(cmp.Or(min(max(0, d.Share), WholeDevice), WholeDevice))}) //nolint:gosec // bounded
+			u.Devices = append(u.Devices, DeviceUsage{id, int32(cmp.Or(min(max(0, d.Share), WholeDevice), WholeDevice))}) //nolint:gosec // bounded
 		}
 	}
 }
 
 // InstanceUse reads what instance i of a batch holds; common is the use of the
 // batch's own Resources, which is the same for all.
-func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Use) *Use {
+func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Usage) *Usage {
 	in := &b.Instances[i]
-	u := &Use{ID: id, NodeID: b.Nodes[in.Node].ID, Holder: common.Holder, Amount: common.Amount, Ends: common.Ends}
+	u := &Usage{ID: id, NodeID: b.Nodes[in.Node].ID, Owner: common.Owner, Amount: common.Amount, Ends: common.Ends}
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.Ports, u.Cores, u.Devices = common.Ports, common.Cores, common.Devices
 		return u

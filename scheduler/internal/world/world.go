@@ -23,7 +23,7 @@ import (
 // cores are free in truth.
 type World struct {
 	nodes  Tree[string, *NodeState] // by node ID
-	allocs Tree[string, *Use]       // by allocation ID, of those that count
+	allocs Tree[string, *Usage]     // by allocation ID, of those that count
 	// classes and families are the ready nodes, by computed class and by family.
 	classes  Tree[string, *NodeSet]
 	families Tree[string, *NodeSet]
@@ -31,17 +31,17 @@ type World struct {
 	members *Token
 	// names are the known nodes by name.
 	names Tree[NodeName, struct{}]
-	// holds are the reservations, by node ID.
-	holds  Tree[string, *Hold]
-	config bucket.Config
+	// reservations are the reservations, by node ID.
+	reservations Tree[string, *Reservation]
+	config       bucket.Config
 	// gangs are the members of gangs, gang by gang.
-	gangs Tree[member, *Use]
+	gangs Tree[member, *Usage]
 	// held are the ready nodes by what they would have without those of a priority and
-	// below, while heldKept; see held.go.
-	held     Tree[HeldKey, *HeldSet]
-	places   Tree[string, *HeldPlace] // where held has a node, by its ID
-	heldKept bool
-	bands    []structs.PriorityBand // empty: the default
+	// below, while usagesKept; see held.go.
+	usages     Tree[UsageKey, *UsageSet]
+	places     Tree[string, *UsageRef] // where held has a node, by its ID
+	usagesKept bool
+	bands      []structs.PriorityBand // empty: the default
 }
 
 // NodeName is a node by its name, which others may have too.
@@ -54,16 +54,16 @@ func compareNames(a, b NodeName) int {
 // New gives a World without nodes.
 func New() *World {
 	return &World{
-		nodes:    newTree[string, *NodeState](strings.Compare),
-		allocs:   newTree[string, *Use](strings.Compare),
-		classes:  newTree[string, *NodeSet](strings.Compare),
-		families: newTree[string, *NodeSet](strings.Compare),
-		names:    newTree[NodeName, struct{}](compareNames),
-		holds:    newTree[string, *Hold](strings.Compare),
-		gangs:    newTree[member, *Use](compareMembers),
-		held:     newTree[HeldKey, *HeldSet](compareHeldKeys),
-		places:   newTree[string, *HeldPlace](strings.Compare),
-		config:   indexConfig(&structs.SchedulerConfiguration{}),
+		nodes:        newTree[string, *NodeState](strings.Compare),
+		allocs:       newTree[string, *Usage](strings.Compare),
+		classes:      newTree[string, *NodeSet](strings.Compare),
+		families:     newTree[string, *NodeSet](strings.Compare),
+		names:        newTree[NodeName, struct{}](compareNames),
+		reservations: newTree[string, *Reservation](strings.Compare),
+		gangs:        newTree[member, *Usage](compareMembers),
+		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
+		places:       newTree[string, *UsageRef](strings.Compare),
+		config:       indexConfig(&structs.SchedulerConfiguration{}),
 	}
 }
 
@@ -72,7 +72,7 @@ func New() *World {
 func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &Token{}, from: w} }
 
 // Uses are the uses of the allocations that count, by the allocation's ID.
-func Uses(w *World) *Tree[string, *Use] { return &w.allocs }
+func Usages(w *World) *Tree[string, *Usage] { return &w.allocs }
 
 // NodeStates are the nodes that are known or that somebody uses, by ID.
 func NodeStates(w *World) *Tree[string, *NodeState] { return &w.nodes }
@@ -90,18 +90,18 @@ func MembersToken(w *World) *Token { return w.members }
 // Names are the known nodes by name.
 func Names(w *World) *Tree[NodeName, struct{}] { return &w.names }
 
-// Holds are the reservations, by node ID.
-func Holds(w *World) *Tree[string, *Hold] { return &w.holds }
+// Reservations are the reservations, by node ID.
+func Reservations(w *World) *Tree[string, *Reservation] { return &w.reservations }
 
-// KeepsHeld reports whether the World keeps who holds what by priority.
-func KeepsHeld(w *World) bool { return w.heldKept }
+// KeepsUsage reports whether the World keeps who holds what by priority.
+func KeepsUsage(w *World) bool { return w.usagesKept }
 
-// HeldSets are the ready nodes by what they would have without those of a priority and below; empty
+// UsageSets are the ready nodes by what they would have without those of a priority and below; empty
 // unless that is kept.
-func HeldSets(w *World) *Tree[HeldKey, *HeldSet] { return &w.held }
+func UsageSets(w *World) *Tree[UsageKey, *UsageSet] { return &w.usages }
 
-// HeldPlaces says in which of the sets by priority a node is, by its ID.
-func HeldPlaces(w *World) *Tree[string, *HeldPlace] { return &w.places }
+// UsageRefs says in which of the sets by priority a node is, by its ID.
+func UsageRefs(w *World) *Tree[string, *UsageRef] { return &w.places }
 
 // Bands are the bands of priorities; empty: the default.
 func Bands(w *World) []structs.PriorityBand { return w.bands }
@@ -159,7 +159,7 @@ func (w *World) Free(nodeID string) Vector {
 func (w *World) Diff(other *World) []string {
 	var out []string
 	diffTrees(&out, "node", &w.nodes, &other.nodes, diffNode)
-	diffTrees(&out, "allocation", &w.allocs, &other.allocs, func(a, b *Use) string {
+	diffTrees(&out, "allocation", &w.allocs, &other.allocs, func(a, b *Usage) string {
 		if a.Equal(b) {
 			return ""
 		}
@@ -167,20 +167,20 @@ func (w *World) Diff(other *World) []string {
 	})
 	diffTrees(&out, "class", &w.classes, &other.classes, diffSet)
 	diffTrees(&out, "family", &w.families, &other.families, diffSet)
-	diffTrees(&out, "reservation", &w.holds, &other.holds, func(a, b *Hold) string {
+	diffTrees(&out, "reservation", &w.reservations, &other.reservations, func(a, b *Reservation) string {
 		if *a == *b {
 			return ""
 		}
 		return fmt.Sprintf("%+v, not %+v", *a, *b)
 	})
-	diffTrees(&out, "member", &w.gangs, &other.gangs, func(a, b *Use) string {
+	diffTrees(&out, "member", &w.gangs, &other.gangs, func(a, b *Usage) string {
 		if a.Equal(b) {
 			return ""
 		}
 		return "it holds something else"
 	})
-	diffTrees(&out, "held by", &w.held, &other.held, diffHeld)
-	diffTrees(&out, "place of node", &w.places, &other.places, func(a, b *HeldPlace) string {
+	diffTrees(&out, "held by", &w.usages, &other.usages, diffUsage)
+	diffTrees(&out, "place of node", &w.places, &other.places, func(a, b *UsageRef) string {
 		if a.equal(b) {
 			return ""
 		}
@@ -197,7 +197,7 @@ func diffSet(a, b *NodeSet) string {
 	return diffIndex(&a.Nodes, &b.Nodes)
 }
 
-func diffHeld(a, b *HeldSet) string { return diffIndex(&a.Nodes, &b.Nodes) }
+func diffUsage(a, b *UsageSet) string { return diffIndex(&a.Nodes, &b.Nodes) }
 
 func diffIndex(a, b *bucket.Index[*NodeState]) string {
 	if a.Max() != b.Max() {
@@ -252,8 +252,8 @@ func diffNode(a, b *NodeState) string {
 	case !sameNode(a.Node, b.Node):
 		return fmt.Sprintf("status %s, class %s, index %d, not %s, %s, %d, or another part of what it is", a.Node.Status, a.Node.ComputedClass,
 			a.Node.ModifyIndex, b.Node.Status, b.Node.ComputedClass, b.Node.ModifyIndex)
-	case a.Used != b.Used || !slices.EqualFunc(a.Uses, b.Uses, (*Use).Equal):
-		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", len(a.Uses), a.Used, len(b.Uses), b.Used)
+	case a.Used != b.Used || !slices.EqualFunc(a.Usages, b.Usages, (*Usage).Equal):
+		return fmt.Sprintf("%d allocations use %+v, not %d use %+v", len(a.Usages), a.Used, len(b.Usages), b.Used)
 	case a.Free() != b.Free():
 		return fmt.Sprintf("%+v is free, not %+v", a.Free(), b.Free())
 	case !slices.Equal(a.ports, b.ports):
@@ -262,8 +262,8 @@ func diffNode(a, b *NodeState) string {
 		return fmt.Sprintf("cores %v, not %v", a.cores, b.cores)
 	case !slices.Equal(a.Devices, b.Devices):
 		return fmt.Sprintf("devices %v, not %v", a.Devices, b.Devices)
-	case !reflect.DeepEqual(a.Hold, b.Hold):
-		return fmt.Sprintf("%+v is reserved, not %+v", a.Hold, b.Hold)
+	case !reflect.DeepEqual(a.Reservation, b.Reservation):
+		return fmt.Sprintf("%+v is reserved, not %+v", a.Reservation, b.Reservation)
 	case a.Indexed != b.Indexed:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.Indexed, b.Indexed)
 	case !slices.EqualFunc(a.Cells, b.Cells, func(a, b *cell.State) bool { return a.Equal(b) }):
