@@ -18,7 +18,7 @@
 // anybody being told, or agreed on later by the next leader. Followers lag, are cut off,
 // crash, and come back by a snapshot and the log. Clients: what they read, run and report, not
 // how. Their sessions and their gossip, the two witnesses of their loss: each may be cut by itself,
-// and is noticed late (witness.go). The network: what is late, lost or comes twice. The goroutines that wait on both ends
+// and is noticed late (prober.go). The network: what is late, lost or comes twice. The goroutines that wait on both ends
 // of all this: whoever is to be woken is given a time to look.
 //
 // # What must hold

@@ -3,8 +3,8 @@
 //
 // A World keeps the nodes with what they have and what is used of them (nodestate.go, use.go), the ready
 // ones by class and by family in indexes of their free room (index.go, on package bucket), the trees of
-// their devices (devices.go, on package cell), reservations (hold.go), and, while anybody may take from
-// others, who holds what by priority (held.go). All of it stands on one persistent map (tree.go). fits.go
+// their devices (devices.go, on package cell), reservations (reservation.go), and, while anybody may take from
+// others, who holds what by priority (usageset.go). All of it stands on one persistent map (tree.go). fits.go
 // is the one fit check, which deciding and judging share.
 //
 // The server sees World and Edit through package scheduler. What it may do with them are their methods;

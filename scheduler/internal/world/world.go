@@ -37,7 +37,7 @@ type World struct {
 	// gangs are the members of gangs, gang by gang.
 	gangs Tree[member, *Usage]
 	// held are the ready nodes by what they would have without those of a priority and
-	// below, while usagesKept; see held.go.
+	// below, while usagesKept; see usageset.go.
 	usages     Tree[UsageKey, *UsageSet]
 	places     Tree[string, *UsageRef] // where held has a node, by its ID
 	usagesKept bool
