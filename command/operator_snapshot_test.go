@@ -13,41 +13,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/snapshot"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-type stateSink struct{ bytes.Buffer }
-
-func (*stateSink) ID() string    { return "s" }
-func (*stateSink) Cancel() error { return nil }
-func (*stateSink) Close() error  { return nil }
-
 // smallArchive is an archive of a state with one node.
 func smallArchive(t *testing.T) []byte {
 	t.Helper()
-	store, writer := state.New(state.Options{})
-	if err := writer.NodeRegister(7, &structs.NodeRegisterEntry{Node: &structs.Node{ID: nodeA, SecretID: "s"}, Time: 1, EvalSeed: "e"}); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := fsm.New(writer, store, hclog.NewNullLogger()).Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var raw stateSink
-	if err := snap.Persist(&raw); err != nil {
-		t.Fatal(err)
-	}
+	l := testcluster.New(6, state.Options{})
+	l.Put(t, &structs.NodeRegisterEntry{Node: &structs.Node{ID: nodeA, SecretID: "s"}, Time: 1, EvalSeed: "e"})
+	raw := l.Snapshot(t)
 	var out bytes.Buffer
 	meta := &structs.SnapshotMeta{
-		Index: 9, Term: 2, StateBytes: int64(raw.Len()), Server: "s1", Region: "global", Version: "1.2", Created: present,
+		Index: 9, Term: 2, StateBytes: int64(len(raw)), Server: "s1", Region: "global", Version: "1.2", Created: present,
 		Servers: []structs.SnapshotServer{{ID: "s1", Address: "10.0.0.1:4647", Voter: true}},
 	}
-	if err := snapshot.Write(&out, meta, &raw); err != nil {
+	if err := snapshot.Write(&out, meta, bytes.NewReader(raw)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

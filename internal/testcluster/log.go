@@ -11,8 +11,10 @@
 package testcluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -158,4 +160,41 @@ func TypeOf(t TB, payload any) structs.LogType {
 func IDs(format string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf(format, n.Add(1)) }
+}
+
+// sink is what Raft gives an FSM to write a snapshot to.
+type sink struct{ bytes.Buffer }
+
+// ID implements raft.SnapshotSink.
+func (*sink) ID() string { return "s" }
+
+// Cancel implements raft.SnapshotSink.
+func (*sink) Cancel() error { return nil }
+
+// Close implements raft.SnapshotSink.
+func (*sink) Close() error { return nil }
+
+// Snapshot returns the state as the FSM saves it.
+func (l *Log) Snapshot(t TB) []byte {
+	t.Helper()
+	var out sink
+	snap, err := l.FSM.Snapshot()
+	if err == nil {
+		err = snap.Persist(&out)
+	}
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	return out.Bytes()
+}
+
+// Restore puts what the FSM saved in the place of the state. The next entry is the one after it.
+func (l *Log) Restore(t TB, from io.Reader) {
+	t.Helper()
+	l.Lock()
+	defer l.Unlock()
+	if err := l.FSM.Restore(io.NopCloser(from)); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	l.index.Store(l.Store.LatestIndex())
 }

@@ -1,6 +1,7 @@
 package testcluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -80,6 +81,19 @@ func TestAnswers(t *testing.T) {
 	}
 	if s.said = ""; TypeOf(&s, "a string") != 0 || s.said == "" {
 		t.Error("a string is an entry")
+	}
+}
+
+// TestSnapshotsGoOver: another server goes on from a snapshot, at the index after it.
+func TestSnapshotsGoOver(t *testing.T) {
+	a, b := New(5, state.Options{}), New(0, state.Options{})
+	a.Put(t, &structs.NodeRegisterEntry{Node: Node("n", 1000)})
+	b.Restore(t, bytes.NewReader(a.Snapshot(t)))
+	if b.Index() != 6 || b.Store.Snapshot().Hash() != a.Store.Snapshot().Hash() {
+		t.Errorf("the other one is at %d with another state", b.Index())
+	}
+	if index := b.Put(t, &structs.NodeDeregisterEntry{NodeIDs: []string{"n"}}); index != 7 {
+		t.Errorf("its next entry has the index %d", index)
 	}
 }
 

@@ -9,26 +9,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // site is a state under test. Entries have the index's second as their time.
 type site struct {
-	t      testing.TB
-	store  *state.Store
-	writer *state.Writer
-	index  uint64
+	*testcluster.Log
+	t     testing.TB
+	store *state.Store
 }
 
-func (s *site) now() int64 { return int64(s.index+1) * 1e9 } //nolint:gosec // small
+func newSite(t testing.TB) *site {
+	l := testcluster.New(0, state.Options{})
+	return &site{l, t, l.Store}
+}
+
+func (s *site) now() int64 { return int64(s.Index()+1) * 1e9 } //nolint:gosec // small
 
 func (s *site) must(entry any) {
 	s.t.Helper()
-	s.index++
-	if err := s.writer.Apply(s.index, 0, entry); err != nil {
-		s.t.Fatalf("entry %d (%T): %v", s.index, entry, err)
-	}
+	s.Put(s.t, entry)
 }
 
 func testNode(id string) *structs.Node {
@@ -60,7 +62,7 @@ func testJob(id string, count int) *structs.Job {
 // testBatch places n instances on a node, the first with the number first.
 func testBatch(s *site, job, node string, first, n int) *structs.PlacementBatch {
 	b := &structs.PlacementBatch{
-		Namespace: "default", JobID: job, Group: "g", EvalID: "e-" + job, Seed: fmt.Sprint(job, "/", s.index), CreateTime: s.now(),
+		Namespace: "default", JobID: job, Group: "g", EvalID: "e-" + job, Seed: fmt.Sprint(job, "/", s.Index()), CreateTime: s.now(),
 		Nodes: []structs.PlacedNode{{ID: node, Name: node}},
 		Resources: &structs.AllocatedResources{
 			Tasks: map[string]*structs.AllocatedTaskResources{"t": {
@@ -125,8 +127,7 @@ func (s *site) job(id string, count int, f func(*structs.Job)) {
 // devices in shares, something suspended, something that waits with room reserved, a node
 // that is down, one that is drained, a job that is stopped.
 func busy(t testing.TB) *site {
-	s := &site{t: t}
-	s.store, s.writer = state.New(state.Options{})
+	s := newSite(t)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		s.must(&structs.NodeRegisterEntry{Node: testNode(id), Time: s.now(), EvalSeed: "register " + id})
 	}
@@ -189,7 +190,7 @@ func TestHealthyBusyStateHasNoFindings(t *testing.T) {
 		if len(r.Faults)+len(r.Notes)+len(r.Found) > 0 {
 			t.Errorf("findings: %+v %+v", r.Faults, r.Notes)
 		}
-		if r.StateIndex != s.index || r.Rows[state.TableAllocs] != 10 || r.Rows[state.TableNodes] != 4 || !r.Healthy() {
+		if r.StateIndex != s.Index() || r.Rows[state.TableAllocs] != 10 || r.Rows[state.TableNodes] != 4 || !r.Healthy() {
 			t.Errorf("report: %+v", r)
 		}
 	}
@@ -409,7 +410,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 		}},
 		{"a row ahead of its table", structs.CheckIndexes, "and its table jobs is at", soon, func(s *site) {
 			s.eval("x", "web", structs.EvalStatusPending, 0)
-			s.store.Snapshot().Job(nil, "default", "web").ModifyIndex = s.index
+			s.store.Snapshot().Job(nil, "default", "web").ModifyIndex = s.Index()
 		}},
 		{"a row changed before it was made", structs.CheckIndexes, "it was made at index", soon, func(s *site) {
 			s.store.Snapshot().Node(nil, "a").ModifyIndex = 0
@@ -432,14 +433,16 @@ func TestBrokenOnPurpose(t *testing.T) {
 	}
 }
 
-// restore brings the state back from its own rows, at another index.
+// restore has the state's own rows be at another index: no log leads there.
 func (s *site) restore(index uint64) {
 	s.t.Helper()
-	in := s.writer.Import()
+	store, writer := state.New(state.Options{})
+	in := writer.Import()
 	if err := s.store.Snapshot().Export(in.Add); err != nil {
 		s.t.Fatal(err)
 	}
-	s.writer.Commit(in, index)
+	writer.Commit(in, index)
+	s.store = store
 }
 
 // A node that came back with less than it had is for somebody to look at; where nodes
@@ -475,8 +478,7 @@ func TestStoppedInTime(t *testing.T) {
 			g.Tasks = append(g.Tasks, &structs.Task{Name: "clean", Lifecycle: &structs.TaskLifecycle{Hook: structs.TaskLifecycleHookPoststop}})
 		}, 0},
 	} {
-		s := &site{t: t}
-		s.store, s.writer = state.New(state.Options{})
+		s := newSite(t)
 		s.must(&structs.NodeRegisterEntry{Node: testNode("a"), Time: s.now(), EvalSeed: "a"})
 		s.job("x", 1, func(j *structs.Job) {
 			if x.group != nil {

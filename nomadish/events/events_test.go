@@ -5,24 +5,18 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // The topic Queue tells when asks begin to wait, are placed, taken back and withdrawn.
 func TestQueueTopic(t *testing.T) {
-	store, w := state.New(state.Options{})
-	index := uint64(0)
-	apply := func(entry any) {
-		t.Helper()
-		index++
-		if err := w.Apply(index, 0, entry); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := testcluster.New(0, state.Options{})
+	apply := func(entry any) { t.Helper(); l.Put(t, entry) }
 	told := func(filter *Filter, entry any) (out string) {
 		t.Helper()
-		feed := store.Feed(index)
+		feed := l.Store.Feed(l.Index())
 		apply(entry)
 		changes, err := feed.Next(context.Background())
 		if err != nil {
@@ -68,21 +62,19 @@ func TestQueueTopic(t *testing.T) {
 
 // TestNodePoolTopic: the topic NodePool tells what is made, changed and deleted, by the names of pools.
 func TestNodePoolTopic(t *testing.T) {
-	store, w := state.New(state.Options{})
-	for i, e := range []any{
+	l := testcluster.New(0, state.Options{})
+	for _, e := range []any{
 		&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu"}, {Name: "dev"}}},
 		&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu", Description: "H100"}}},
 		&structs.NodePoolDeleteEntry{Name: "gpu"},
 	} {
-		if err := w.Apply(uint64(i+1), 0, e); err != nil { //nolint:gosec // small
-			t.Fatal(err)
-		}
+		l.Put(t, e)
 	}
 	filter, err := NewFilter(map[string][]string{structs.TopicNodePool: {"gpu"}}, "team")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, feed := "", store.Feed(0)
+	told, feed := "", l.Store.Feed(0)
 	for range 3 {
 		changes, err := feed.Next(t.Context())
 		if err != nil {

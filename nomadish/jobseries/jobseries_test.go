@@ -10,29 +10,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // world is a state that jobs are registered in.
 type world struct {
+	*testcluster.Log
 	t     testing.TB
 	store *state.Store
-	write *state.Writer
-	index uint64
 }
 
 func newWorld(t testing.TB) *world {
-	store, writer := state.New(state.Options{})
-	return &world{t: t, store: store, write: writer}
-}
-
-func (w *world) apply(kind structs.LogType, entry any) {
-	w.t.Helper()
-	w.index++
-	if err := w.write.Apply(w.index, kind, entry); err != nil {
-		w.t.Fatal(err)
-	}
+	l := testcluster.New(0, state.Options{})
+	return &world{l, t, l.Store}
 }
 
 func (w *world) register(id string, groups ...string) {
@@ -43,12 +35,12 @@ func (w *world) register(id string, groups ...string) {
 			{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 64}},
 		}})
 	}
-	w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: j, Time: int64(w.index + 1)})
+	w.Put(w.t, &structs.JobRegisterEntry{Job: j, Time: int64(w.Index() + 1)})
 }
 
 func (w *world) purge(id string) {
 	w.t.Helper()
-	w.apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: id, Purge: true, Time: int64(w.index + 1)})
+	w.Put(w.t, &structs.JobDeregisterEntry{Namespace: "default", JobID: id, Purge: true, Time: int64(w.Index() + 1)})
 }
 
 // shown is what a scrape of the series shows, by series.
@@ -138,13 +130,13 @@ func TestLimitOfDatacenters(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
 		id := fmt.Sprint("job", i)
-		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Time: int64(w.index + 1), Job: &structs.Job{
+		w.Put(w.t, &structs.JobRegisterEntry{Time: int64(w.Index() + 1), Job: &structs.Job{
 			ID: id, Name: id, Namespace: "default", Type: structs.JobTypeBatch, Datacenters: []string{id}, NodePool: "default", Region: "global",
 			TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{
 				{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 100, MemoryMB: 64}},
 			}}},
 		}})
-		w.apply(0, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(w.index + 1), Requests: []*structs.RequestUpdate{
+		w.Put(w.t, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(w.Index() + 1), Requests: []*structs.RequestUpdate{
 			{Namespace: "default", JobID: id, Group: "g", Missing: 1, EvalID: "b"},
 		}}}})
 	}

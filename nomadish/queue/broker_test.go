@@ -377,12 +377,12 @@ func TestResyncKeepsReserved(t *testing.T) {
 		token, over := b.next("held"), b.next("over")
 		b.put(eval("behind", "a", 50))
 
-		b.Broker.mu.Lock() // the broker is kept from reading on
+		b.mu.Lock() // the broker is kept from reading on
 		b.evals(b, with(b.store.Snapshot().Eval(nil, "over"), structs.EvalStatusComplete))
 		for _, id := range []string{"p", "q", "r", "s", "t", "u"} {
 			b.evals(b, eval(id, "job-"+id, 50))
 		}
-		b.Broker.mu.Unlock()
+		b.mu.Unlock()
 		synctest.Wait()
 
 		for _, id := range []string{"p", "q", "r", "s", "t", "u", "ready"} {
@@ -415,8 +415,8 @@ func TestChoresSurviveRefusals(t *testing.T) {
 
 // lose has leadership be lost, or not any more: nothing can be committed.
 func (b *bed) lose(lost bool) {
-	b.log.Lock()
-	defer b.log.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	b.Refuse = nil
 	if lost {
 		b.Refuse = structs.Errorf(structs.CodeNoLeader, "leadership lost")

@@ -360,11 +360,11 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		b.put(eval("1", "high", 90), eval("2", "low", 10))
 		b.next("1")
 		low := b.next("2")
-		b.Broker.mu.Lock() // the feed cannot tell
+		b.mu.Lock() // the feed cannot tell
 		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
 		b.say(b.known["1"], replyAck)
 		ahead := b.ahead(b.pool(structs.NodePoolDefault), b.known["2"])
-		b.Broker.mu.Unlock()
+		b.mu.Unlock()
 		if ahead == nil {
 			b.Fatal("nothing goes before, though what was decided is not known yet to wait")
 		}

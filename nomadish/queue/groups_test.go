@@ -30,8 +30,8 @@ func waits(id, job string) *structs.Evaluation {
 // groups counts the groups of all that waits.
 func (b *bed) groups() int {
 	synctest.Wait()
-	b.Broker.mu.Lock()
-	defer b.Broker.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return len(b.blocked.groups)
 }
 

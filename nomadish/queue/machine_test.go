@@ -339,11 +339,11 @@ func (m *machine) disturb() {
 		time.Sleep(time.Second)
 		m.lose(false)
 	case 2:
-		m.Broker.mu.Lock()
+		m.mu.Lock()
 		for range 5 {
 			m.register1()
 		}
-		m.Broker.mu.Unlock()
+		m.mu.Unlock()
 	}
 }
 

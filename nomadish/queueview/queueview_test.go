@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-metrics"
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -23,22 +24,19 @@ const epoch = 1000 * cycle
 
 // site is a state that entries move on.
 type site struct {
-	t     interface{ Fatalf(string, ...any) }
+	*testcluster.Log
+	t     testcluster.TB
 	store *state.Store
-	w     *state.Writer
-	index uint64
 }
 
-func newSite(t interface{ Fatalf(string, ...any) }) *site {
-	store, w := state.New(state.Options{})
-	return &site{t: t, store: store, w: w}
+func newSite(t testcluster.TB) *site {
+	l := testcluster.New(0, state.Options{})
+	return &site{l, t, l.Store}
 }
 
 func (s *site) apply(entry any) {
-	s.index++
-	if err := s.w.Apply(s.index, 0, entry); err != nil {
-		s.t.Fatalf("entry %d %T: %v", s.index, entry, err)
-	}
+	s.t.Helper()
+	s.Put(s.t, entry)
 }
 
 // job registers a job of groups "name:count".
@@ -177,7 +175,7 @@ func TestEntry(t *testing.T) {
 		Namespace: "default", JobID: "train", Group: "g", NodePool: "gpu", Place: 1, Class: "opportunistic", Missing: 3, Wanted: 4,
 		Priority: structs.EffectivePriority{Total: 62, Declared: 60, Aged: 2, Band: 1, BandRange: structs.PriorityBand{Low: 41, High: 70}, Standing: structs.StandingNormal},
 		Since:    epoch, Waited: 2 * structs.DefaultCycle, EvalID: "b1", State: structs.QueueWaiting, Reason: "memory exhausted", ReasonNodes: 5,
-		ModifyIndex: s.index,
+		ModifyIndex: s.Index(),
 	}
 	check(t, "waiting", *entry(2), want)
 	check(t, "its text", entry(2).ReasonText(), "memory exhausted on 5 nodes")

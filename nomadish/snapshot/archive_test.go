@@ -15,44 +15,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/nomadish/nomadish/internal/leaks"
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// sink takes what the FSM writes.
-type sink struct{ bytes.Buffer }
-
-func (*sink) ID() string    { return "s" }
-func (*sink) Cancel() error { return nil }
-func (*sink) Close() error  { return nil }
-
 // testState is a state of n nodes as the FSM writes it, and its hash.
 func testState(t testing.TB, n int) (raw []byte, hash string) {
 	t.Helper()
-	store, writer := state.New(state.Options{})
+	l := testcluster.New(0, state.Options{})
 	for i := range n {
-		if err := writer.NodeRegister(uint64(i+1), &structs.NodeRegisterEntry{ //nolint:gosec // small
-			Node: &structs.Node{ID: fmt.Sprint("node-", i), SecretID: "s", Status: structs.NodeStatusReady}, Time: 1, EvalSeed: "e",
-		}); err != nil {
-			t.Fatal(err)
-		}
+		l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprint("node-", i), 1000), Time: 1, EvalSeed: "e"})
 	}
-	snap, err := fsm.New(writer, store, hclog.NewNullLogger()).Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out sink
-	if err := snap.Persist(&out); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes(), store.Snapshot().Hash()
+	return l.Snapshot(t), l.Store.Snapshot().Hash()
 }
 
 func testMeta(raw []byte) *structs.SnapshotMeta {
@@ -277,12 +257,10 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was found whole cannot be opened: %v", err)
 		}
-		store, writer := state.New(state.Options{})
-		if err := fsm.New(writer, store, hclog.NewNullLogger()).Restore(io.NopCloser(from)); err != nil {
-			t.Fatalf("what was found whole cannot be restored: %v", err)
-		}
-		if store.LatestIndex() != info.StateIndex {
-			t.Fatalf("restored at index %d, found %d", store.LatestIndex(), info.StateIndex)
+		l := testcluster.New(0, state.Options{})
+		l.Restore(t, from) // what was found whole can be restored
+		if l.Index() != info.StateIndex {
+			t.Fatalf("restored at index %d, found %d", l.Index(), info.StateIndex)
 		}
 	})
 }

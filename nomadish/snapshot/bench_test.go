@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -36,8 +35,8 @@ func (fileSink) Cancel() error { return nil }
 func BenchmarkSnapshot(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()
-		store, writer := state.New(state.Options{EventBuffer: 1})
-		benchFill(b, writer)
+		l := testcluster.New(0, state.Options{EventBuffer: 1})
+		benchFill(b, l)
 		took := func(what string, f func()) {
 			from := time.Now()
 			f()
@@ -49,21 +48,20 @@ func BenchmarkSnapshot(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		machine := fsm.New(writer, store, hclog.NewNullLogger())
 		raw, err := os.Create(filepath.Join(dir, "state.bin"))
 		must(err)
 		archive, err := os.Create(filepath.Join(dir, "a.snap"))
 		must(err)
 		var size int64
 		took("save", func() {
-			snap, err := machine.Snapshot()
+			snap, err := l.FSM.Snapshot()
 			must(err)
 			must(snap.Persist(fileSink{raw}))
 			in, err := os.Open(raw.Name())
 			must(err)
 			about, err := in.Stat()
 			must(err)
-			must(Write(archive, &structs.SnapshotMeta{Index: store.LatestIndex(), StateBytes: about.Size()}, in))
+			must(Write(archive, &structs.SnapshotMeta{Index: l.Store.LatestIndex(), StateBytes: about.Size()}, in))
 			must(in.Close())
 			_, size, err = Digest(archive)
 			must(err)
@@ -71,15 +69,15 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.ReportMetric(float64(size)/(1<<20), "MiB-of-archive")
 		})
 		hash := ""
-		took("hash", func() { hash = store.Snapshot().Hash() })
+		took("hash", func() { hash = l.Store.Snapshot().Hash() })
 		took("check", func() {
-			report, err := check.Run(context.Background(), store.Snapshot(), check.Options{Now: time.Now()})
+			report, err := check.Run(context.Background(), l.Store.Snapshot(), check.Options{Now: time.Now()})
 			must(err)
 			if !report.Healthy() {
 				b.Fatalf("%+v", report.Faults[0])
 			}
 		})
-		other, into := state.New(state.Options{EventBuffer: 1})
+		other := testcluster.New(0, state.Options{EventBuffer: 1})
 		took("restore", func() {
 			var info *structs.SnapshotInfo
 			took("restore-verify", func() {
@@ -96,35 +94,20 @@ func BenchmarkSnapshot(b *testing.B) {
 			must(err)
 			_, err = copied.Seek(0, io.SeekStart)
 			must(err)
-			must(fsm.New(into, other, hclog.NewNullLogger()).Restore(copied))
+			other.Restore(b, copied)
 		})
-		if other.Snapshot().Hash() != hash {
+		if other.Store.Snapshot().Hash() != hash {
 			b.Fatal("what was restored is something else")
 		}
 		runtime.KeepAlive(other)
 	}
 }
 
-func benchFill(b *testing.B, w *state.Writer) {
+func benchFill(b *testing.B, l *testcluster.Log) {
 	b.Helper()
-	index := uint64(0)
-	apply := func(t structs.LogType, entry any) {
-		b.Helper()
-		index++
-		data, err := fsm.Encode(t, entry)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, entry, err = fsm.Decode(data); err == nil {
-			err = w.Apply(index, t, entry)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
 	nodeID := func(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } //nolint:gosec // not negative
 	for i := range *benchNodes {
-		apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{EvalSeed: "e", Time: 1, Node: &structs.Node{
+		l.Put(b, &structs.NodeRegisterEntry{EvalSeed: "e", Time: 1, Node: &structs.Node{
 			ID: nodeID(i), SecretID: "s", Name: fmt.Sprint("n", i), Status: structs.NodeStatusReady, Datacenter: "dc1", NodePool: "default",
 			Attributes: map[string]string{"kernel.name": "linux", "cpu.arch": "amd64"},
 			NodeResources: &structs.NodeResources{
@@ -137,7 +120,7 @@ func benchFill(b *testing.B, w *state.Writer) {
 	for i := range *benchAllocs / size {
 		id := fmt.Sprint("job", i/10)
 		if i%10 == 0 {
-			apply(structs.LogJobRegister, &structs.JobRegisterEntry{Time: 1, Job: &structs.Job{
+			l.Put(b, &structs.JobRegisterEntry{Time: 1, Job: &structs.Job{
 				ID: id, Namespace: "default", Type: structs.JobTypeBatch, Priority: 50,
 				TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 10 * size, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}},
 			}})
@@ -158,8 +141,8 @@ func benchFill(b *testing.B, w *state.Writer) {
 				TaskStates: map[string]*structs.TaskState{"t": benchRunning(int64(i*size + k))},
 			})
 		}
-		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: p.EvalID, Place: []*structs.PlacementBatch{p}, Time: 1}}})
-		apply(structs.LogAllocClient, report)
+		l.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: p.EvalID, Place: []*structs.PlacementBatch{p}, Time: 1}}})
+		l.Put(b, report)
 	}
 }
 

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/plan"
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/queueview"
@@ -19,18 +18,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// sink takes a snapshot as Raft's does.
-type sink struct{ bytes.Buffer }
-
-func (*sink) ID() string    { return "s" }
-func (*sink) Cancel() error { return nil }
-func (*sink) Close() error  { return nil }
-
 // successor is another server: its state is made by make, and it leads.
-func (c *cluster) successor(t *testing.T, from func(f *fsm.FSM)) *cluster {
+func (c *cluster) successor(t *testing.T, from func(l *testcluster.Log)) *cluster {
 	t.Helper()
 	next := &cluster{journal: newJournal(), next: c.next}
-	from(next.FSM)
+	from(next.Log)
 	next.Skip(next.store.LatestIndex())
 	next.broker = queue.New(queue.Options{NewID: next.next}, next, next.store.LatestIndex)
 	next.plans = plan.New(plan.Options{Gate: next.broker}, next.store, next, next.broker)
@@ -61,9 +53,9 @@ func TestNewLeaderGoesOn(t *testing.T) {
 		},
 		"restart": func(t *testing.T, c *cluster) *cluster {
 			t.Helper()
-			return c.successor(t, func(f *fsm.FSM) {
+			return c.successor(t, func(l *testcluster.Log) {
 				for i, e := range entries {
-					if err, failed := f.Apply(&raft.Log{Index: uint64(11 + i), Type: raft.LogCommand, Data: e}).(error); failed { //nolint:gosec // small
+					if err, failed := l.FSM.Apply(&raft.Log{Index: uint64(11 + i), Type: raft.LogCommand, Data: e}).(error); failed { //nolint:gosec // small
 						t.Fatal(err)
 					}
 				}
@@ -71,19 +63,7 @@ func TestNewLeaderGoesOn(t *testing.T) {
 		},
 		"snapshot": func(t *testing.T, c *cluster) *cluster {
 			t.Helper()
-			return c.successor(t, func(f *fsm.FSM) {
-				taken, err := c.FSM.Snapshot()
-				if err != nil {
-					t.Fatal(err)
-				}
-				to := &sink{}
-				if err := taken.Persist(to); err != nil {
-					t.Fatal(err)
-				}
-				if err := f.Restore(io.NopCloser(&to.Buffer)); err != nil {
-					t.Fatal(err)
-				}
-			})
+			return c.successor(t, func(l *testcluster.Log) { l.Restore(t, bytes.NewReader(c.Snapshot(t))) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

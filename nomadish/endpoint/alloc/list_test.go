@@ -5,29 +5,23 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // TestListsInOrder: allocations are listed as they were made, those of a prefix by ID.
 func TestListsInOrder(t *testing.T) {
-	s := newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
-	j := &structs.Job{ID: "web", TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
-	j.Canonicalize()
+	s := newSite(t, testcluster.Node(endpointtest.ID(900), 1000))
+	j := testcluster.Job("web", structs.JobTypeService, 1)
 	s.Put(&structs.JobRegisterEntry{Job: j, Time: 1})
 	made := []string{endpointtest.ID(30), endpointtest.ID(10), endpointtest.ID(20)}
 	var placed []string
 	for i, id := range made {
-		if _, err := s.Apply(t.Context(), structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{{
-			ID: id, Namespace: "default", JobID: "web", Status: structs.EvalStatusComplete,
-		}}}); err != nil {
-			t.Fatal(err)
-		}
+		s.Put(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{testcluster.Eval(id, j, structs.EvalStatusComplete)}})
 		seed := fmt.Sprint("seed", i)
-		s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: id, Time: 3, Place: []*structs.PlacementBatch{{
-			Namespace: "default", EvalID: id, JobID: "web", Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: endpointtest.ID(900)}}, Instances: []structs.Instance{{}, {Ordinal: 1, Index: 1}},
-		}}}}})
-		two := []string{structs.DeriveID(seed, 0), structs.DeriveID(seed, 1)}
+		s.Put(testcluster.Place(id, 3, testcluster.Batch("web", endpointtest.ID(900), seed, 2)))
+		two := []string{testcluster.AllocID(seed, 0), testcluster.AllocID(seed, 1)}
 		slices.Sort(two)
 		placed = append(placed, two...)
 	}
@@ -95,12 +89,10 @@ func TestNetworkStatus(t *testing.T) {
 		if got := address(); got != "" {
 			t.Errorf("mode %q: %q before its client has heard of it", row.mode, got)
 		}
-		if _, err := s.Apply(t.Context(), structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{
+		s.Put(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{
 			ID: structs.DeriveID(id, 0), ClientStatus: structs.AllocClientRunning, NetworkStatus: row.says,
 			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning}},
-		}}}); err != nil {
-			t.Fatal(err)
-		}
+		}}})
 		if got := address(); got != row.want {
 			t.Errorf("mode %q: %q, want %q", row.mode, got, row.want)
 		}

@@ -17,24 +17,18 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	e := New(Deps{Router: d.Router, Applier: d, Now: time.Now, NewID: func() string {
 		return "00000000-0000-7000-8000-000000000001"
 	}})
-	apply := func(kind structs.LogType, entry any) {
-		t.Helper()
-		if _, err := d.Apply(t.Context(), kind, entry); err != nil {
-			t.Fatal(err)
-		}
-	}
 	node := &structs.Node{ID: "00000000-0000-7000-8000-0000000000ff", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}
-	apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node})
-	apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: &structs.Job{
+	d.Put(&structs.NodeRegisterEntry{Node: node})
+	d.Put(&structs.JobRegisterEntry{Job: &structs.Job{
 		Namespace: "default", ID: "j", Type: structs.JobTypeService,
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "once", Driver: "old"}, {Name: "main", Driver: "raw_exec"}}}},
 	}})
 	batch := &structs.PlacementBatch{
 		Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: node.ID}}, Instances: []structs.Instance{{}, {Ordinal: 1, Index: 1}},
 	}
-	apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{batch}}}})
+	d.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{batch}}}})
 	id, ended := structs.DeriveID("s", 0), structs.DeriveID("s", 1)
-	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientFailed}}})
+	d.Put(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientFailed}}})
 
 	request := func(id string, resume bool) (*structs.AllocStopReply, error) {
 		return e.suspend(t.Context(), &structs.AllocSuspendRequest{AllocID: id, Resume: resume})
@@ -55,7 +49,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 		t.Helper()
 		n := *node
 		n.Attributes = map[string]string{"driver.old.suspend": old, "driver.raw_exec.suspend": rawExec}
-		apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &n})
+		d.Put(&structs.NodeRegisterEntry{Node: &n})
 	}
 	says("1", "0")
 	before := d.Index()
@@ -70,7 +64,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	}
 	says("0", "1")
 	refused(id, false, structs.ErrBadRequest)
-	apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{
+	d.Put(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{
 		ID: id, ClientStatus: structs.AllocClientRunning, TaskStates: map[string]*structs.TaskState{"once": {State: structs.TaskStateDead}},
 	}}})
 	for range 2 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/nomadish/plan"
@@ -23,27 +24,21 @@ func (h lessee) Outstanding(id string) (string, bool) { return "token", id == h.
 
 // TestEvalDelete: evaluations are deleted while the broker is paused, but for those whose allocations still matter.
 func TestEvalDelete(t *testing.T) {
-	s := newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
+	s := newSite(t, testcluster.Node(endpointtest.ID(900), 1000))
 	s.Applier, s.Broker = s, lessee{id: endpointtest.ID(8)}
 	s.Plans = plan.New(plan.Options{}, s.Store, s, nil)
-	apply := func(kind structs.LogType, entry any) {
-		t.Helper()
-		if _, err := s.Apply(t.Context(), kind, entry); err != nil {
-			t.Fatal(err)
-		}
-	}
 	job := func(ns, id string) {
 		j := &structs.Job{Namespace: ns, ID: id, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 		j.Canonicalize()
-		apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: j, Time: 1})
+		s.Put(&structs.JobRegisterEntry{Job: j, Time: 1})
 	}
 	eval := func(n int, ns, job, status string) {
-		apply(structs.LogEvalUpsert, &structs.EvalUpsertEntry{Time: 2, Evals: []*structs.Evaluation{{
+		s.Put(&structs.EvalUpsertEntry{Time: 2, Evals: []*structs.Evaluation{{
 			ID: endpointtest.ID(n), Namespace: ns, JobID: job, Type: structs.JobTypeService, TriggeredBy: structs.EvalTriggerJobRegister, Status: status,
 		}}})
 	}
 	place := func(n int, job, seed string) string {
-		apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(n), Time: 3, Place: []*structs.PlacementBatch{{
+		s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(n), Time: 3, Place: []*structs.PlacementBatch{{
 			Namespace: "default", EvalID: endpointtest.ID(n), JobID: job, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: endpointtest.ID(900)}}, Instances: []structs.Instance{{}},
 		}}}}})
 		return structs.DeriveID(seed, 0)
@@ -57,13 +52,13 @@ func TestEvalDelete(t *testing.T) {
 	eval(3, "default", "web", structs.EvalStatusBlocked)
 	eval(4, "default", "over", structs.EvalStatusComplete) // its allocation has ended, and its job was stopped
 	ended := place(4, "over", "b")
-	apply(structs.LogAllocClient, &structs.AllocClientEntry{Time: 4, Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientComplete}}})
-	apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "over", Time: 4})
+	s.Put(&structs.AllocClientEntry{Time: 4, Updates: []*structs.AllocClientUpdate{{ID: ended, ClientStatus: structs.AllocClientComplete}}})
+	s.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "over", Time: 4})
 	eval(5, "other", "far", structs.EvalStatusPending)
 	eval(6, "default", "web", structs.EvalStatusFailed)
 	eval(7, "default", "web", structs.EvalStatusComplete) // its allocation has failed and may be rescheduled
 	failed := place(7, "web", "c")
-	apply(structs.LogAllocClient, &structs.AllocClientEntry{Time: 4, Updates: []*structs.AllocClientUpdate{{ID: failed, ClientStatus: structs.AllocClientFailed}}})
+	s.Put(&structs.AllocClientEntry{Time: 4, Updates: []*structs.AllocClientUpdate{{ID: failed, ClientStatus: structs.AllocClientFailed}}})
 
 	eval(8, "default", "web", structs.EvalStatusPending)
 
@@ -105,7 +100,7 @@ func TestEvalDelete(t *testing.T) {
 	}
 	refused("while the broker hands out", structs.ErrBadRequest, "eval broker is enabled", "", 2)
 	refused("while the broker hands out", structs.ErrBadRequest, "eval broker is enabled", "", 99)
-	apply(structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
+	s.Put(&structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
 	refused("unknown", structs.ErrNotFound, "eval not found", "", 2, 99)
 	refused("it runs", structs.ErrConflict, "not safe to delete", "", 2, 1)
 	refused("it may be rescheduled", structs.ErrConflict, "not safe to delete", "", 7)
@@ -140,31 +135,24 @@ type deleting struct{ *site }
 
 func newDeleting(t *testing.T, leased int) deleting {
 	t.Helper()
-	d := deleting{newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})}
+	d := deleting{newSite(t, testcluster.Node(endpointtest.ID(900), 1000))}
 	d.Applier, d.Broker = d, lessee{id: endpointtest.ID(leased)}
 	d.Plans = plan.New(plan.Options{EntryBytes: 1}, d.Store, d, nil)
-	d.apply(structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
+	d.Put(&structs.SchedulerConfigEntry{Config: structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PauseEvalBroker: true}})
 	return d
-}
-
-func (d deleting) apply(kind structs.LogType, entry any) {
-	d.T.Helper()
-	if _, err := d.Apply(d.T.Context(), kind, entry); err != nil {
-		d.T.Fatal(err)
-	}
 }
 
 func (d deleting) job(id string) {
 	d.T.Helper()
 	j := &structs.Job{ID: id, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 	j.Canonicalize()
-	d.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: j, Time: 1})
+	d.Put(&structs.JobRegisterEntry{Job: j, Time: 1})
 }
 
 func (d deleting) eval(n int, job, status string) *structs.Evaluation {
 	d.T.Helper()
 	ev := &structs.Evaluation{ID: endpointtest.ID(n), Namespace: "default", JobID: job, Type: structs.JobTypeService, TriggeredBy: structs.EvalTriggerJobRegister, Status: status}
-	d.apply(structs.LogEvalUpsert, &structs.EvalUpsertEntry{Time: 2, Evals: []*structs.Evaluation{ev}})
+	d.Put(&structs.EvalUpsertEntry{Time: 2, Evals: []*structs.Evaluation{ev}})
 	return ev
 }
 
@@ -176,12 +164,12 @@ func (d deleting) wait(n int, job string, node int) {
 	if node != 0 {
 		p.Reserve = []*structs.Reservation{{NodeID: endpointtest.ID(node), Namespace: "default", JobID: job, Group: "g", MemoryMB: 1, MadeAt: 3, DueAt: 4, ExpiresAt: 5}}
 	}
-	d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}})
+	d.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{p}})
 }
 
 func (d deleting) place(n int, job string) string {
 	d.T.Helper()
-	d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(n), Time: 3, Place: []*structs.PlacementBatch{{
+	d.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(n), Time: 3, Place: []*structs.PlacementBatch{{
 		Namespace: "default", EvalID: endpointtest.ID(n), JobID: job, Group: "g", Seed: job, Nodes: []structs.PlacedNode{{ID: endpointtest.ID(900)}}, Instances: []structs.Instance{{}},
 	}}}}})
 	return structs.DeriveID(job, 0)
@@ -245,9 +233,9 @@ func TestEvalDeleteKeepsWhatStops(t *testing.T) {
 		d.eval(1, "over", structs.EvalStatusComplete)
 		alloc := d.place(1, "over")
 		stop := d.eval(2, "over", structs.EvalStatusPending)
-		d.apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "over", Purge: purge, Time: 4, Eval: stop})
+		d.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "over", Purge: purge, Time: 4, Eval: stop})
 		d.job("ended") // nothing of it is left
-		d.apply(structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "ended", Purge: purge, Time: 4, Eval: d.eval(3, "ended", structs.EvalStatusPending)})
+		d.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "ended", Purge: purge, Time: 4, Eval: d.eval(3, "ended", structs.EvalStatusPending)})
 		d.eval(4, "over", structs.EvalStatusBlocked) // may be cancelled undecided
 		d.eval(5, "over", structs.EvalStatusPending) // a worker has it, since before the stop
 		d.eval(6, "over", structs.EvalStatusPending)
@@ -271,7 +259,7 @@ func TestEvalDeleteKeepsWhatStops(t *testing.T) {
 		refused(endpointtest.ID(2))
 		del(2, &structs.EvalDeleteRequest{Filter: `Status == "pending" or Status == "blocked"`}) // 3 and 4
 		refused(endpointtest.ID(2))
-		d.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(5), Time: 5, Stop: []*structs.AllocStop{{AllocID: alloc, DesiredStatus: structs.AllocDesiredStop}}}}})
+		d.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: endpointtest.ID(5), Time: 5, Stop: []*structs.AllocStop{{AllocID: alloc, DesiredStatus: structs.AllocDesiredStop}}}}})
 		del(1, &structs.EvalDeleteRequest{EvalIDs: []string{endpointtest.ID(2)}})
 	}
 }

@@ -5,23 +5,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // TestListsInOrder: evaluations are listed as they were made, those of a prefix by ID.
 func TestListsInOrder(t *testing.T) {
-	s := newSite(t, &structs.Node{ID: endpointtest.ID(900), Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}})
-	j := &structs.Job{ID: "web", TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
-	j.Canonicalize()
+	s := newSite(t, testcluster.Node(endpointtest.ID(900), 1000))
+	j := testcluster.Job("web", structs.JobTypeService, 1)
 	s.Put(&structs.JobRegisterEntry{Job: j, Time: 1})
 	made := []string{endpointtest.ID(30), endpointtest.ID(10), endpointtest.ID(20)}
 	for _, id := range made {
-		if _, err := s.Apply(t.Context(), structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{{
-			ID: id, Namespace: "default", JobID: "web", Status: structs.EvalStatusComplete,
-		}}}); err != nil {
-			t.Fatal(err)
-		}
+		s.Put(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{testcluster.Eval(id, j, structs.EvalStatusComplete)}})
 	}
 	same := func(what string, got []string, err error, want []string) {
 		t.Helper()

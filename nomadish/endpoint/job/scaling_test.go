@@ -87,9 +87,7 @@ func TestScalingPolicies(t *testing.T) {
 		reply, _ := s.scalingGet(ctx, &structs.IDRequest{ID: web, QueryOptions: structs.QueryOptions{MinQueryIndex: since, MaxQueryTime: time.Minute}})
 		came <- reply
 	}()
-	if _, err := s.Apply(t.Context(), structs.LogJobDeregister, &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: 2}); err != nil {
-		t.Fatal(err)
-	}
+	s.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: 2})
 	if reply := <-came; reply == nil || reply.Policy != nil || reply.Index <= since {
 		t.Errorf("after the job was stopped: %+v", reply)
 	}

@@ -25,9 +25,7 @@ func TestJobsFromBeforeTheLimits(t *testing.T) {
 		job.TaskGroups = append(job.TaskGroups, &structs.TaskGroup{Name: fmt.Sprint("g", i), Tasks: []*structs.Task{{Name: "t", Driver: "d"}}})
 	}
 	job.Canonicalize()
-	if _, err := d.Apply(t.Context(), structs.LogJobRegister, &structs.JobRegisterEntry{Job: job, Time: 1}); err != nil {
-		t.Fatal(err)
-	}
+	d.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
 	for what, call := range map[string]func() (*structs.JobRegisterReply, error){ // order does not matter: stopping comes last
 		"evaluate": func() (*structs.JobRegisterReply, error) {
 			return e.evaluate(t.Context(), &structs.JobEvaluateRequest{JobID: "old"})

@@ -54,10 +54,10 @@ func TestNodeRates(t *testing.T) {
 func TestHonestReportsAreNotCopied(t *testing.T) {
 	w := newReportWorld(t)
 	job := &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t"}}}}}
-	w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+	w.to.Put(&structs.JobRegisterEntry{Job: job})
 	for i, given := range []*structs.AllocatedResources{{Tasks: map[string]*structs.AllocatedTaskResources{"t": {}}}, nil} {
 		seed := fmt.Sprint(i)
-		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+		w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
 			Namespace: "default", JobID: "j", Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}}, Resources: given,
 		}}}}})
 		id := structs.DeriveID(seed, 0)
@@ -85,7 +85,7 @@ func TestHonestReportsAreNotCopied(t *testing.T) {
 // TestTasksOfAForgottenJob: the tasks of an allocation whose job is not known cannot be checked, and are few nevertheless.
 func TestTasksOfAForgottenJob(t *testing.T) {
 	w := newReportWorld(t)
-	w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+	w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
 		Namespace: "default", JobID: "gone", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
 	}}}}})
 	id := structs.DeriveID("s", 0)

@@ -80,7 +80,7 @@ func TestReportBeforeTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newReportWorld(t)
 		job := &structs.Job{Namespace: "default", ID: "j", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}}}
-		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		w.to.Put(&structs.JobRegisterEntry{Job: job})
 		id := structs.DeriveID("s", 0)
 		told := w.store.LatestIndex() + 1 // where the follower had it
 		answer := make(chan error, 1)
@@ -89,7 +89,7 @@ func TestReportBeforeTheLeaderKnows(t *testing.T) {
 			answer <- err
 		}()
 		synctest.Wait()
-		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+		w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
 			Namespace: "default", JobID: "j", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
 		}}}}})
 		if err := <-answer; err != nil {
@@ -128,15 +128,8 @@ func newReportWorld(t *testing.T) *reportWorld {
 	w := &reportWorld{e, t, d.Store, d, &structs.Node{
 		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
 	}}
-	w.apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: w.node})
+	w.to.Put(&structs.NodeRegisterEntry{Node: w.node})
 	return w
-}
-
-func (w *reportWorld) apply(kind structs.LogType, entry any) {
-	w.t.Helper()
-	if _, err := w.to.Apply(w.t.Context(), kind, entry); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 func (w *reportWorld) report(known uint64, u *structs.AllocClientUpdate) *structs.ClientUpdateRequest {
@@ -155,8 +148,8 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 	place := func(seed string, version uint64) {
 		t.Helper()
 		job := &structs.Job{Namespace: "default", ID: "j", Type: kind, TaskGroups: []*structs.TaskGroup{g}, Meta: map[string]string{"of": seed}}
-		w.apply(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
-		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
+		w.to.Put(&structs.JobRegisterEntry{Job: job})
+		w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Place: []*structs.PlacementBatch{{
 			Namespace: "default", JobID: "j", JobVersion: version, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: w.node.ID}}, Instances: []structs.Instance{{}},
 		}}}}})
 	}
@@ -165,17 +158,17 @@ func reported(t *testing.T, kind string, rolls int, older, desired, was string, 
 		place("s", 0)
 	case structs.AllocDesiredStop:
 		place("o", 0)
-		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("o", 0), DesiredStatus: older}}}}})
+		w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: structs.DeriveID("o", 0), DesiredStatus: older}}}}})
 		place("s", 1)
 	default:
 		place("o", 0)
-		w.apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: structs.DeriveID("o", 0), ClientStatus: older}}})
+		w.to.Put(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: structs.DeriveID("o", 0), ClientStatus: older}}})
 		place("s", 1)
 	}
 	now.ID = structs.DeriveID("s", 0)
-	w.apply(structs.LogAllocClient, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
+	w.to.Put(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: now.ID, ClientStatus: was}}})
 	if desired != structs.AllocDesiredRun {
-		w.apply(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
+		w.to.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "e", Stop: []*structs.AllocStop{{AllocID: now.ID, DesiredStatus: desired}}}}})
 	}
 	reply, err := w.updateAllocs(t.Context(), w.report(0, now))
 	if err != nil {

@@ -26,9 +26,7 @@ func TestWaitingNodesHoldNoState(t *testing.T) {
 				ID: fmt.Sprintf("00000000-0000-7000-8000-%012d", i), SecretID: "s", Name: fmt.Sprint("n", i),
 				Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
 			}
-			if _, err := d.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: n}); err != nil {
-				t.Fatal(err)
-			}
+			d.Put(&structs.NodeRegisterEntry{Node: n})
 			return n
 		}
 		n := register(1)

@@ -12,9 +12,7 @@ func TestSearchFindsNodePools(t *testing.T) {
 	s := newSite(t)
 	for _, name := range []string{"gpu", "dev"} {
 		entry := &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: name}}}
-		if _, err := s.Apply(t.Context(), structs.LogNodePoolUpsert, entry); err != nil {
-			t.Fatal(err)
-		}
+		s.Put(entry)
 	}
 	found, err := s.search(t.Context(), &structs.SearchRequest{Prefix: "d", Context: "node_pools"})
 	if err != nil || fmt.Sprint(found.Matches["node_pools"]) != "[default dev]" {
