@@ -61,16 +61,8 @@ type Config struct {
 	StateDir string
 	AllocDir string
 
-	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
-	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
-	Disk     structs.DiskLimit
-	DiskRoom func(dir string) (structs.DiskRoom, error)
-	// DiskInterval is how often they are looked at (default 1 s), LookInterval how often
-	// the machine is (default 15 s). What changes is reported at once, and what changes within
-	// ChangeInterval (default 1 s) after that together.
-	DiskInterval   time.Duration
-	LookInterval   time.Duration
-	ChangeInterval time.Duration
+	DiskOptions
+	Reporting
 
 	// GPUs says how the machine's GPUs are watched; the zero value: as they should be.
 	// NoGPUs: they are not looked for.
@@ -81,6 +73,53 @@ type Config struct {
 	// simulated nodes.
 	Drivers []driver.Driver
 
+	Machine
+	// DefaultIneligible registers the node as ineligible the first time.
+	DefaultIneligible bool
+
+	TaskUsers
+
+	// MaxKillTimeout bounds a task's kill_timeout. Default 30 s.
+	MaxKillTimeout time.Duration
+	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
+	// core, at least 8.
+	ParallelStarts int
+	GC
+
+	// Simulate makes simulated nodes. They replace the real node unless
+	// SimulateBeside is set.
+	Simulate       []sim.Layout
+	SimulateBeside bool
+
+	// Agent answers operators' queries of the agent that the client runs in; nil: nobody does.
+	Agent Agent
+	// Logger logs what happens; silent if nil.
+	Logger hclog.Logger
+}
+
+// DiskOptions say when a client's disks count as full.
+type DiskOptions struct {
+	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
+	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
+	Disk     structs.DiskLimit
+	DiskRoom func(dir string) (structs.DiskRoom, error)
+	// DiskInterval is how often they are looked at. Default 1 s.
+	DiskInterval time.Duration
+}
+
+// Reporting says how soon a client tells the servers what has changed.
+type Reporting struct {
+	// LookInterval is how often the machine is looked at (default 15 s). What changes is reported at once, and what changes within
+	// ChangeInterval (default 1 s) after that together.
+	LookInterval   time.Duration
+	ChangeInterval time.Duration
+	// ReportInterval is the time between two status reports of a busy node; the first
+	// two after a quiet time go at once. Default 25 ms.
+	ReportInterval time.Duration
+}
+
+// Machine says what of the machine is given to tasks.
+type Machine struct {
 	// Reserved is kept from tasks. ReservedHostPorts is a list like "22,8500-8600".
 	Reserved structs.NodeReservedResources
 	// NetworkInterface is the interface whose address tasks get; default: that of
@@ -99,25 +138,20 @@ type Config struct {
 	MinDynamicPort int
 	MaxDynamicPort int
 	HostVolumes    map[string]*structs.HostVolumeInfo
-	// DefaultIneligible registers the node as ineligible the first time.
-	DefaultIneligible bool
+}
 
+// TaskUsers say as whom tasks run.
+type TaskUsers struct {
 	// Users says as whom tasks may run. The zero value: as anybody.
 	Users users.Policy
 	// AllocGroupMin to AllocGroupMax are group IDs that allocations get of which tasks run as other users than the
 	// agent's. Default 2100000000 to 2100065535; AllocGroupMin negative: none.
 	AllocGroupMin int
 	AllocGroupMax int
+}
 
-	// MaxKillTimeout bounds a task's kill_timeout. Default 30 s.
-	MaxKillTimeout time.Duration
-	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
-	// core, at least 8.
-	ParallelStarts int
-	// ReportInterval is the time between two status reports of a busy node; the first
-	// two after a quiet time go at once. Default 25 ms.
-	ReportInterval time.Duration
-
+// GC says when allocations that have ended are forgotten.
+type GC struct {
 	// GCInterval is how often old allocations are looked for (default 1 min).
 	// GCMaxAllocs is how many allocations may be kept on the node (default 50)
 	// before the oldest ended ones go; GCDiskUsageThreshold (percent, default 80) of
@@ -127,16 +161,6 @@ type Config struct {
 	GCMaxAllocs          int
 	GCDiskUsageThreshold float64
 	GCParallelDestroys   int
-
-	// Simulate makes simulated nodes. They replace the real node unless
-	// SimulateBeside is set.
-	Simulate       []sim.Layout
-	SimulateBeside bool
-
-	// Agent answers operators' queries of the agent that the client runs in; nil: nobody does.
-	Agent Agent
-	// Logger logs what happens; silent if nil.
-	Logger hclog.Logger
 }
 
 // MockDriver is the name of the driver that simulated nodes run tasks with.

@@ -345,7 +345,7 @@ func trueCall(t *testing.T, s *Server) {
 
 // Connections that do not say what they are have their time, and cost the others nothing.
 func TestHalfOpenConnections(t *testing.T) {
-	s := startWith(t, "", func(c *Config) { c.HandshakeTimeout = 500 * time.Millisecond })
+	s := startWith(t, "", func(c *Config) { c.Port.HandshakeTimeout = 500 * time.Millisecond })
 	_, silent := halfOpen(t, s.RPCAddr(), 20)
 	_, others := halfOpen(t, s.RPCAddr(), 20, 0x16, 3, 1) // the beginning of TLS, which this server does not speak
 	allClosed(t, 20, silent)
@@ -359,7 +359,7 @@ func TestConnectionsOverTheirNumber(t *testing.T) {
 	log := &lines{}
 	s := startWith(t, "", func(c *Config) {
 		logged(log)(c)
-		c.MaxConnsPerClient, c.HandshakeTimeout = 20, 10*time.Minute // its end would close them too
+		c.Port.MaxConnsPerClient, c.Port.HandshakeTimeout = 20, 10*time.Minute // its end would close them too
 	})
 	held, open := halfOpen(t, s.RPCAddr(), 20)
 	_, closed := halfOpen(t, s.RPCAddr(), 20)

@@ -81,7 +81,7 @@ func TestClientKeysRotated(t *testing.T) {
 	var log journal
 	f := newFleet(t, 3, func(i int, c *Config) {
 		gossips(i, c)
-		c.GossipKey, c.GossipProbe, c.MinHeartbeatTTL, c.HeartbeatGrace = keyA, time.Second, time.Hour, time.Hour
+		c.Membership.Key, c.Membership.LAN.Probe, c.Heartbeats.MinTTL, c.Heartbeats.Grace = keyA, time.Second, time.Hour, time.Hour
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug, Name: c.Name})
 	})
 	f.alive(3)
@@ -154,7 +154,7 @@ func TestClientKeysRotated(t *testing.T) {
 		return nil
 	})
 	within(t, time.Minute, "all in one pool", func(context.Context) error {
-		if n := len(f.all[back].clients.Pool.Servers()); n != 2 {
+		if n := len(f.all[back].clients.Servers()); n != 2 {
 			return fmt.Errorf("it sees %d others", n)
 		}
 		return nil
@@ -169,7 +169,7 @@ func TestClientKeysRotated(t *testing.T) {
 // TestClientsCannotAskForKeys: a member of the clients' gossip gets nothing by the servers' query, and nobody by RPC.
 func TestClientsCannotAskForKeys(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, func(i int, c *Config) { gossips(i, c); c.GossipKey = keyA })
+	f := newFleet(t, 1, func(i int, c *Config) { gossips(i, c); c.Membership.Key = keyA })
 	s := f.all[0]
 	session := registered(t, s)
 	err := session.Call(t.Context(), wire.MethodKeyring, &structs.KeyringRequest{Op: structs.KeyList, Pool: structs.PoolClients}, &structs.KeyringReply{})

@@ -85,11 +85,11 @@ func TestClientLostByBoth(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(i int, c *Config) {
 		gossips(i, c)
-		c.MinHeartbeatTTL, c.HeartbeatGrace, c.Liveness.Check = time.Hour, time.Hour, 5*time.Second // a machine of tests may be busy
+		c.Heartbeats.MinTTL, c.Heartbeats.Grace, c.Heartbeats.Liveness.Check = time.Hour, time.Hour, 5*time.Second // a machine of tests may be busy
 	})
 	for i := range f.all {
 		within(t, time.Minute, "one pool", func(context.Context) error {
-			if n := len(f.all[i].clients.Pool.Servers()); n != 2 {
+			if n := len(f.all[i].clients.Servers()); n != 2 {
 				return fmt.Errorf("server %d sees %d others", i, n)
 			}
 			return nil
@@ -103,7 +103,7 @@ func TestClientLostByBoth(t *testing.T) {
 	session := registered(t, f.all[follower])
 	for i := range f.all {
 		within(t, time.Minute, "the client in the pool", func(context.Context) error {
-			if m, _ := f.all[i].clients.Pool.Member(nodeID); !m.Alive() || f.status(i) != structs.NodeStatusReady {
+			if m, _ := f.all[i].clients.Member(nodeID); !m.Alive() || f.status(i) != structs.NodeStatusReady {
 				return fmt.Errorf("server %d: %v, node %q", i, m, f.status(i))
 			}
 			return nil
@@ -168,7 +168,7 @@ func TestFalseMembers(t *testing.T) {
 	var log words
 	f := newFleet(t, 1, func(i int, c *Config) {
 		gossips(i, c)
-		c.MinHeartbeatTTL, c.HeartbeatGrace, c.Liveness.Check = time.Hour, time.Hour, time.Minute // it sends no heartbeats, and may be slow
+		c.Heartbeats.MinTTL, c.Heartbeats.Grace, c.Heartbeats.Liveness.Check = time.Hour, time.Hour, time.Minute // it sends no heartbeats, and may be slow
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
 	})
 	s := f.all[0]
@@ -188,7 +188,7 @@ func TestFalseMembers(t *testing.T) {
 	if len(reply.Servers) != 1 || reply.Servers[0] != s.RPCAddr() {
 		t.Errorf("clients are told of %v", reply.Servers)
 	}
-	within(t, time.Minute, "the honest one in the pool", func(context.Context) error { return s.clients.Pool.Probe(nodeID) })
+	within(t, time.Minute, "the honest one in the pool", func(context.Context) error { return s.clients.Probe(nodeID) })
 	thief, err := clientpool.New(clientpool.Config{
 		ID: nodeID, Role: clientpool.RoleClient, Region: "global", BindAddr: "127.0.0.1:0", Key: bytes.Repeat([]byte{3}, 16), ProbeInterval: 200 * time.Millisecond,
 	})
@@ -205,10 +205,10 @@ func TestFalseMembers(t *testing.T) {
 		t.Errorf("with another secret: %v", err)
 	}
 	within(t, time.Minute, "the honest one heard", func(context.Context) error {
-		if m, _ := s.clients.Pool.Member(nodeID); !m.Alive() || m.Addr != honest.Addr() {
+		if m, _ := s.clients.Member(nodeID); !m.Alive() || m.Addr != honest.Addr() {
 			return fmt.Errorf("%v", m)
 		}
-		return s.clients.Pool.Probe(nodeID)
+		return s.clients.Probe(nodeID)
 	})
 	if n := log.count("calls itself a server"); n != 1 {
 		t.Errorf("the liar is logged %d times", n)

@@ -51,16 +51,16 @@ func port(t *testing.T) string {
 func (f *fleet) config(expect int) *Config {
 	f.t.Helper()
 	i := len(f.cfgs)
-	c := DefaultConfig()
+	c := testConfig()
 	c.Name, c.DataDir = fmt.Sprintf("s%d", i), filepath.Join(f.t.TempDir(), "data")
-	c.RPCAddr, c.SerfAddr, c.BootstrapExpect, c.NumSchedulers = port(f.t), port(f.t), expect, 1
-	c.GossipProbe, c.RetryInterval = 200*time.Millisecond, 200*time.Millisecond
-	c.AutopilotUpdate, c.AutopilotReconcile = 100*time.Millisecond, 200*time.Millisecond
+	c.Port.Addr, c.Membership.LAN.Addr, c.Membership.Expect, c.NumSchedulers = port(f.t), port(f.t), expect, 1
+	c.Membership.LAN.Probe, c.Membership.LAN.RetryInterval = 200*time.Millisecond, 200*time.Millisecond
+	c.Peers.Update, c.Peers.Reconcile = 100*time.Millisecond, 200*time.Millisecond
 	c.Autopilot.ServerStabilizationTime, c.Autopilot.MinQuorum = 100*time.Millisecond, uint(expect) //nolint:gosec // small
 	// Machines of tests may be busy.
 	c.Autopilot.LastContactThreshold = 5 * time.Second
-	c.RaftHeartbeat, c.RaftElection, c.RaftLease = time.Second, time.Second, time.Second
-	c.Hold = time.Minute
+	c.Raft.Heartbeat, c.Raft.Election, c.Raft.Lease = time.Second, time.Second, time.Second
+	c.RPC.Hold = time.Minute
 	if os.Getenv("NOMADISH_TEST_LOG") != "" {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Name: c.Name})
 	}
@@ -99,7 +99,7 @@ func prepare(t *testing.T, n int, change func(i int, c *Config)) *fleet {
 	}
 	for i, c := range f.cfgs {
 		if n > 1 {
-			c.RetryJoin = []string{f.cfgs[(i+1)%n].SerfAddr}
+			c.Membership.LAN.Retry = []string{f.cfgs[(i+1)%n].Membership.LAN.Addr}
 		}
 	}
 	return f
@@ -314,7 +314,7 @@ func TestLeaderLost(t *testing.T) {
 
 func TestWithoutMajority(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, func(_ int, c *Config) { c.Hold = 500 * time.Millisecond })
+	f := newFleet(t, 3, func(_ int, c *Config) { c.RPC.Hold = 500 * time.Millisecond })
 	if _, err := register(t.Context(), f.all[0], batchJob("job", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestReplaced(t *testing.T) {
 		t.Fatal("it was removed with only two others there")
 	}
 	c := f.config(0)
-	c.RetryJoin = []string{leader.gossip.Addr()}
+	c.Membership.LAN.Retry = []string{leader.gossip.Addr()}
 	f.run(len(f.cfgs) - 1)
 	f.formed(3)
 	voters, _ := peers(leader)
@@ -447,7 +447,7 @@ func TestNotMerged(t *testing.T) {
 		return nil
 	})
 	late := f.config(0)
-	late.RetryJoin = []string{f.all[0].gossip.Addr()}
+	late.Membership.LAN.Retry = []string{f.all[0].gossip.Addr()}
 	f.run(2)
 	within(t, time.Minute, "the late one to be added by one of them", func(context.Context) error {
 		total := 0
@@ -558,7 +558,7 @@ func TestNoRaftBeforeBootstrap(t *testing.T) {
 		_, err = conn.Read(make([]byte, 1))
 		return !errors.Is(err, os.ErrDeadlineExceeded)
 	}
-	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect = 3 })
+	f := prepare(t, 2, func(_ int, c *Config) { c.Membership.Expect = 3 })
 	alone := f.run(0)
 	if !closes(alone.RPCAddr(), time.Minute) {
 		t.Error("a server of no cluster speaks Raft")

@@ -270,7 +270,7 @@ func otherRows(w *doorWorld) []doorRow {
 // TestDoorNodes: what no honest node says is refused with the reason, in few words, and nothing comes of it: no log entry, no change of
 // what is known of the node or its allocations.
 func TestDoorNodes(t *testing.T) {
-	w := newDoorWorld(t, func(c *Config) { c.MinHeartbeatTTL, c.NodeMaxRate = time.Hour, 0 }) // nothing else is to write log entries
+	w := newDoorWorld(t, func(c *Config) { c.Heartbeats.MinTTL, c.Nodes.MaxRate = time.Hour, 0 }) // nothing else is to write log entries
 	quiet := func() (entries uint64, node, alloc uint64) {
 		snap := w.s.store.Snapshot()
 		return w.s.raft.LastIndex(), snap.Node(nil, w.nodes[0].ID).ModifyIndex, snap.Alloc(nil, w.allocs[0].ID).ModifyIndex
@@ -298,7 +298,7 @@ func TestDoorNodes(t *testing.T) {
 // TestDoorNodeRate: a node that sends more than its rate is told to wait, another one is not, and after a while it is heard again. What
 // only has its ID does not use up its rate.
 func TestDoorNodeRate(t *testing.T) {
-	w := newDoorWorld(t, func(c *Config) { c.MinHeartbeatTTL, c.NodeMaxRate = time.Hour, 32<<10 })
+	w := newDoorWorld(t, func(c *Config) { c.Heartbeats.MinTTL, c.Nodes.MaxRate = time.Hour, 32<<10 })
 	flood := func(args *structs.ClientUpdateRequest) (refused error) {
 		for range 200 { // 800 KiB, as each counts for 4 at least, where 512 are allowed at once
 			if err := w.call(wire.MethodNodeUpdateAllocs, args); err != nil {
@@ -331,7 +331,7 @@ func TestDoorNodeRate(t *testing.T) {
 // to. Nodes that are known register nevertheless, and after a while new ones are taken again.
 func TestDoorUnknownNodes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, func(_ int, c *Config) { c.MinHeartbeatTTL, c.NodeMaxRate = time.Hour, 1<<10 }) // 128 KiB at once, then 16 a second
+	f := newFleet(t, 3, func(_ int, c *Config) { c.Heartbeats.MinTTL, c.Nodes.MaxRate = time.Hour, 1<<10 }) // 128 KiB at once, then 16 a second
 	for what, at := range map[string]*Server{"the leader": f.all[f.leader()], "another server": f.all[f.follower()]} {
 		session, err := wire.Dial(t.Context(), "global", at.RPCAddr(), wire.Config{})
 		if err != nil {
@@ -372,7 +372,7 @@ func TestDoorUnknownNodes(t *testing.T) {
 
 // TestDoorLongTexts: what an honest client of an earlier version sends, which does not cut what it says, is taken and cut.
 func TestDoorLongTexts(t *testing.T) {
-	w := newDoorWorld(t, func(c *Config) { c.MinHeartbeatTTL = time.Hour })
+	w := newDoorWorld(t, func(c *Config) { c.Heartbeats.MinTTL = time.Hour })
 	long := strings.Repeat("x", 100<<10) + ": no such file"
 	report := w.report(0, map[string]*structs.TaskState{"t": running(1, long)})
 	report.Updates[0].ClientDescription = long

@@ -57,7 +57,7 @@ func unknownSession(t *testing.T, s *Server, pair *certs.Pair, plain bool) *wire
 // whoever else comes and however; and nobody else takes part in Raft.
 func TestDoorStrangersCallNothing(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
-	s := startWith(t, "", func(c *Config) { c.TLS = ours.secure("server", "global", true) })
+	s := startWith(t, "", func(c *Config) { c.Port.TLS = ours.secure("server", "global", true) })
 	const old = 3 * certs.Day
 	calls := map[string]func(ctx context.Context, session *wire.Session) error{
 		wire.MethodEvalDequeue: func(ctx context.Context, session *wire.Session) error {
@@ -125,7 +125,7 @@ func sessionEnded(err error) bool {
 func TestDoorForeignServers(t *testing.T) {
 	log := &lines{}
 	ours, theirs := newAuthority(t), newAuthority(t)
-	s := startWith(t, "", func(c *Config) { logged(log)(c); c.TLS = ours.secure("server", "global", true) })
+	s := startWith(t, "", func(c *Config) { logged(log)(c); c.Port.TLS = ours.secure("server", "global", true) })
 	voters, others := peers(s)
 	for name, c := range map[string]struct {
 		secure *wire.TLS
@@ -139,9 +139,8 @@ func TestDoorForeignServers(t *testing.T) {
 		"another-regions":  {ours.secure("server", "eu", false), 0, ""},
 		"founder-of-other": {theirs.secure("server", "global", true), 1, ""},
 	} {
-		cfg := DefaultConfig()
-		cfg.DevMode()
-		cfg.Name, cfg.RPCAddr, cfg.BootstrapExpect, cfg.TLS = name, "127.0.0.1:0", c.expect, c.secure
+		cfg := quickTestConfig()
+		cfg.Name, cfg.Port.Addr, cfg.Membership.Expect, cfg.Port.TLS = name, "127.0.0.1:0", c.expect, c.secure
 		foreign, err := NewServer(cfg)
 		if err != nil {
 			t.Fatal(err)

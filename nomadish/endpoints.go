@@ -28,9 +28,9 @@ type endpoints struct {
 // openEndpoints gives the methods of all services to the server's mux.
 func (s *Server) openEndpoints(servers *membership.RaftServers) {
 	cfg := s.cfg
-	router := rpc.New(rpc.Config{
-		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Hold: cfg.Hold,
-	}, rpc.Deps{
+	conf := cfg.RPC
+	conf.ID, conf.Name, conf.Region = s.raft.ID(), cfg.Name, cfg.Region
+	router := rpc.New(conf, rpc.Deps{
 		Store: s.store, Leadership: &leadership{Node: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
 		Bootstrap: s.bootstrapper, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
 	})
@@ -44,14 +44,13 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		evals:   eval.New(eval.Deps{Router: router, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Now: time.Now, Logger: s.logger}),
 		clients: client.New(clients),
 	}
+	limits := cfg.Nodes
+	limits.Datacenter = cfg.Datacenter
 	rpc.Register(s.mux,
-		job.New(job.Config{
-			MaxCount: cfg.JobMaxCount, DefaultPriority: cfg.JobDefaultPriority, MaxPriority: cfg.JobMaxPriority,
-			MaxSource: cfg.JobMaxSource, MaxSize: cfg.JobMaxSize,
-		}, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now}),
+		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now}),
 		alloc.New(alloc.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		s.endpoints.evals,
-		nodeendpoint.New(nodeendpoint.Config{Datacenter: cfg.Datacenter, MaxRegistering: cfg.MaxRegistering, MaxMessage: cfg.NodeMaxMessage, MaxRate: cfg.NodeMaxRate}, nodes),
+		nodeendpoint.New(limits, nodes),
 		s.endpoints.clients,
 		clusterendpoint.New(clusterendpoint.Deps{
 			Router: router, Gossip: s.gossip, Regions: s.regions, Keyrings: s.keyrings(), Bootstrap: s.bootstrapper, Raft: servers,

@@ -56,7 +56,7 @@ func TestFullDiskStepsAside(t *testing.T) {
 	f := newFleet(t, 3, func(_ int, c *Config) {
 		d := newShortDisk()
 		disks = append(disks, d)
-		c.DiskRoom = d.measure
+		c.Raft.MeasureDisk = d.measure
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: log})
 	})
 	first := f.leader()
@@ -118,7 +118,7 @@ func TestFullDiskStepsAside(t *testing.T) {
 // them when there is room.
 func TestFullDiskAlone(t *testing.T) {
 	d := newShortDisk()
-	s := startWith(t, t.TempDir(), func(c *Config) { c.DiskRoom, c.Hold = d.measure, 50*time.Millisecond })
+	s := startWith(t, t.TempDir(), func(c *Config) { c.Raft.MeasureDisk, c.RPC.Hold = d.measure, 50*time.Millisecond })
 	d.free.Store(1 << 20)
 	within(t, time.Minute, "a write being refused", func(ctx context.Context) error {
 		_, err := register(ctx, s, batchJob("full", 1))

@@ -92,7 +92,7 @@ func TestKeysRotated(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	f := newFleet(t, 3, func(_ int, c *Config) {
-		c.GossipKey, c.GossipProbe = keyA, time.Second // nobody passes for failed on a busy machine
+		c.Membership.Key, c.Membership.LAN.Probe = keyA, time.Second // nobody passes for failed on a busy machine
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug, Name: c.Name})
 	})
 	f.alive(3)
@@ -183,12 +183,12 @@ func TestWrongKey(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	f := newFleet(t, 1, func(_ int, c *Config) {
-		c.GossipKey = keyA
+		c.Membership.Key = keyA
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug})
 	})
 	strange := f.config(0)
-	strange.GossipKey, strange.RetryJoin, strange.RetryInterval = keyB, []string{f.cfgs[0].SerfAddr}, 10*time.Millisecond
-	strange.RetryMax = 20
+	strange.Membership.Key, strange.Membership.LAN.Retry, strange.Membership.LAN.RetryInterval = keyB, []string{f.cfgs[0].Membership.LAN.Addr}, 10*time.Millisecond
+	strange.Membership.LAN.RetryMax = 20
 	s := f.run(1)
 	select {
 	case err := <-s.Failed():
@@ -240,7 +240,7 @@ func TestKeyPools(t *testing.T) {
 // TestKeptKeys: what is kept rules, and what cannot be read stops the start.
 func TestKeptKeys(t *testing.T) {
 	t.Parallel()
-	f := prepare(t, 1, func(_ int, c *Config) { c.GossipKey = keyA })
+	f := prepare(t, 1, func(_ int, c *Config) { c.Membership.Key = keyA })
 	s := f.run(0)
 	if _, err := changeKey(t, s, structs.KeyInstall, keyB); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestKeptKeys(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the file: %v, %v", info, err)
 	}
-	f.cfgs[0].GossipKey = nil
+	f.cfgs[0].Membership.Key = nil
 	if s = f.run(0); !s.Encrypted() {
 		t.Error("the keys that were kept are not used")
 	}
@@ -269,8 +269,8 @@ func TestKeptKeys(t *testing.T) {
 // TestKeysOfSeveralPools: the pools of a group are changed together, or not at all.
 func TestKeysOfSeveralPools(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey = keyA })
-	other := newFleet(t, 1, func(_ int, c *Config) { c.Name, c.GossipKey = "far", keyA })
+	f := newFleet(t, 1, func(_ int, c *Config) { c.Membership.Key = keyA })
+	other := newFleet(t, 1, func(_ int, c *Config) { c.Name, c.Membership.Key = "far", keyA })
 	both := membership.KeyPools{{Name: "serf", Pool: f.all[0].gossip.Keys()}, {Name: "wan", Pool: other.all[0].gossip.Keys()}}
 	query := func(pools membership.KeyPools, op string, key []byte) (*structs.KeyringReply, error) {
 		return pools.Change(t.Context(), op, key)
@@ -299,7 +299,7 @@ func TestKeysOfSeveralPools(t *testing.T) {
 // TestKeysWithOneAway: a server that is down for a while is not locked out.
 func TestKeysWithOneAway(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, func(_ int, c *Config) { c.GossipKey = keyA })
+	f := newFleet(t, 3, func(_ int, c *Config) { c.Membership.Key = keyA })
 	f.alive(3)
 	away := f.follower()
 	name := f.cfgs[away].Name + "." + f.cfgs[away].Region
@@ -340,7 +340,7 @@ func TestKeysWithOneAway(t *testing.T) {
 // TestKeysOfBothGossips: one command changes the keys of the region's gossip and of that with other regions.
 func TestKeysOfBothGossips(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, func(_ int, c *Config) { c.GossipKey, c.WANAddr = keyA, port(t) })
+	f := newFleet(t, 1, func(_ int, c *Config) { c.Membership.Key, c.Membership.WAN.Addr = keyA, port(t) })
 	s := f.all[0]
 	for _, step := range []struct {
 		op  string

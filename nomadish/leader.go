@@ -72,26 +72,24 @@ type members interface {
 func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, seen heartbeat.Probers) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
-	l.broker = queue.New(queue.Options{
-		NackTimeout: cfg.EvalNackTimeout, DeliveryLimit: cfg.EvalDeliveryLimit, NewID: NewID, Logger: log.Named("broker"),
-	}, node, store.LatestIndex)
+	ready := cfg.Queue
+	ready.NewID, ready.Logger = NewID, log.Named("broker")
+	l.broker = queue.New(ready, node, store.LatestIndex)
 	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, node, l.broker)
 	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
-	l.heartbeats = heartbeat.New(heartbeat.Options{
-		MinTTL: cfg.MinHeartbeatTTL, Grace: cfg.HeartbeatGrace, Failover: cfg.FailoverHeartbeatTTL,
-		MaxPerSecond: cfg.MaxHeartbeatsPerSecond, Probers: seen, Liveness: cfg.Liveness, NewID: NewID, Logger: log.Named("heartbeat"),
-	}, node)
+	beats := cfg.Heartbeats
+	beats.Probers, beats.NewID, beats.Logger = seen, NewID, log.Named("heartbeat")
+	l.heartbeats = heartbeat.New(beats, node)
 	l.drainer = drain.New(node, NewID, log.Named("drain"))
-	l.collector = gc.New(gc.Options{
-		Interval: cfg.GCInterval, Eval: cfg.EvalGCThreshold, BatchEval: cfg.BatchEvalGCThreshold, Job: cfg.JobGCThreshold,
-		Node: cfg.NodeGCThreshold, History: cfg.HistoryRetention, Logger: log.Named("gc"),
-	}, store, node)
-	l.peerReconciler = quorum.NewPeerReconciler(quorum.PeerReconcilerOptions{
-		ID: node.ID(), Name: cfg.Name, Region: cfg.Region, Update: cfg.AutopilotUpdate, Reconcile: cfg.AutopilotReconcile, Logger: log.Named("servers"),
-		Cluster: func() string { return store.Snapshot().Cluster().ClusterID },
-		Config:  func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) },
-		Full:    node.Disk().Full,
-	}, node, pool, pool, query)
+	garbage := cfg.GC
+	garbage.Logger = log.Named("gc")
+	l.collector = gc.New(garbage, store, node)
+	peers := cfg.Peers
+	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
+	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }
+	peers.Config = func() structs.AutopilotConfiguration { return store.Snapshot().AutopilotConfig(nil) }
+	peers.Full = node.Disk().Full
+	l.peerReconciler = quorum.NewPeerReconciler(peers, node, pool, pool, query)
 	return l
 }
 

@@ -32,8 +32,7 @@ func (s *stuck) Restore(io.ReadCloser) error         { return nil }
 // Who waits for Raft, as a new leader does until earlier entries are applied, can be called off while Raft does not answer.
 func TestWaitForRaftIsCalledOff(t *testing.T) {
 	machine := &stuck{entered: make(chan struct{}), release: make(chan struct{})}
-	cfg := DefaultConfig()
-	cfg.DevMode()
+	cfg := quickTestConfig()
 	_, transport := raft.NewInmemTransport("")
 	mem := raft.NewInmemStore()
 	n, err := raftnode.OpenOn(cfg.raftOptions(), &raftnode.Stores{Log: mem, Stable: mem, Snapshots: raft.NewInmemSnapshotStore()},

@@ -20,8 +20,8 @@ import (
 // TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.
 func TestNotFounded(t *testing.T) {
 	t.Parallel()
-	f := prepare(t, 2, func(_ int, c *Config) { c.BootstrapExpect, c.Hold = 3, 100*time.Millisecond })
-	f.cfgs[1].BootstrapExpect = 0 // it would join
+	f := prepare(t, 2, func(_ int, c *Config) { c.Membership.Expect, c.RPC.Hold = 3, 100*time.Millisecond })
+	f.cfgs[1].Membership.Expect = 0 // it would join
 	says := func(s *Server, what ...string) {
 		t.Helper()
 		_, wrote := register(t.Context(), s, batchJob("early", 1))
@@ -140,8 +140,8 @@ func TestPeersFile(t *testing.T) {
 		}
 	}
 	for what, text := range map[string]string{ // another's file, or a slip: this server would be of no cluster, and wait for ever
-		"an ID that no server has": `[{"id": "00000000-0000-7000-8000-000000000000", "address": "` + s.cfg.RPCAddr + `"}]`,
-		"only others":              `[{"id": "` + other + `", "address": "` + f.cfgs[(left+1)%3].RPCAddr + `"}]`,
+		"an ID that no server has": `[{"id": "00000000-0000-7000-8000-000000000000", "address": "` + s.cfg.Port.Addr + `"}]`,
+		"only others":              `[{"id": "` + other + `", "address": "` + f.cfgs[(left+1)%3].Port.Addr + `"}]`,
 	} {
 		write(text)
 		bad, err := NewServer(s.cfg)
@@ -156,7 +156,7 @@ func TestPeersFile(t *testing.T) {
 			t.Fatalf("%s: the file is gone: %v", what, err)
 		}
 	}
-	good, err := json.Marshal([]map[string]any{{"id": s.raft.ID(), "address": s.cfg.RPCAddr}})
+	good, err := json.Marshal([]map[string]any{{"id": s.raft.ID(), "address": s.cfg.Port.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}

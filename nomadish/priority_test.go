@@ -20,7 +20,7 @@ func unranked(id string) *structs.Job {
 // planning and validating agree about it.
 func TestJobPriorities(t *testing.T) {
 	t.Parallel()
-	s := startBeside(t, "", func(c *Config) { c.JobDefaultPriority, c.JobMaxPriority = 30, 60 })
+	s := startBeside(t, "", func(c *Config) { c.Jobs.DefaultPriority, c.Jobs.MaxPriority = 30, 60 })
 	plan := func(job *structs.Job) (*structs.JobPlanReply, error) {
 		reply := &structs.JobPlanReply{}
 		return reply, s.Call(t.Context(), wire.MethodJobPlan, &structs.JobPlanRequest{Job: job, Diff: true}, reply)
@@ -79,7 +79,7 @@ func TestJobPrioritiesOfRegions(t *testing.T) {
 	t.Parallel()
 	f := federate(t, func(region string, c *Config) {
 		if region == "west" {
-			c.JobDefaultPriority, c.JobMaxPriority = 40, 70
+			c.Jobs.DefaultPriority, c.Jobs.MaxPriority = 40, 70
 		}
 	}, "east", "west")
 	east := f.regions["east"].all[0]
@@ -119,7 +119,7 @@ func TestLoweredMaxPriority(t *testing.T) {
 	if err := before.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	s := startBeside(t, dir, func(c *Config) { c.JobMaxPriority = 60 })
+	s := startBeside(t, dir, func(c *Config) { c.Jobs.MaxPriority = 60 })
 	revert := &structs.JobRevertRequest{JobID: "old", JobVersion: 0}
 	if err := s.Call(t.Context(), wire.MethodJobRevert, revert, &structs.JobRegisterReply{}); err != nil {
 		t.Fatalf("revert to the version of priority 90: %v", err)

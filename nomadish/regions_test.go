@@ -5,15 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/nomadish/nomadish/internal/wire"
-	"github.com/nomadish/nomadish/nomadish/gossip"
-	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -30,9 +25,9 @@ func federate(t *testing.T, change func(region string, c *Config), names ...stri
 	first := port(t)
 	for at, region := range names {
 		f.regions[region] = newFleet(t, 1, func(_ int, c *Config) {
-			c.Region, c.WANAddr, c.RetryJoinWAN, c.RetryIntervalWAN = region, "127.0.0.1:0", []string{first}, 200*time.Millisecond
+			c.Region, c.Membership.WAN.Addr, c.Membership.WAN.Retry, c.Membership.WAN.RetryInterval = region, "127.0.0.1:0", []string{first}, 200*time.Millisecond
 			if at == 0 {
-				c.WANAddr = first
+				c.Membership.WAN.Addr = first
 			}
 			if change != nil {
 				change(region, c)
@@ -195,9 +190,9 @@ func TestRegionLost(t *testing.T) {
 	t.Parallel()
 	at := ""
 	f := federate(t, func(region string, c *Config) {
-		if c.WANProbe = time.Second; region == "far" {
+		if c.Membership.WAN.Probe = time.Second; region == "far" {
 			at = port(t)
-			c.WANAddr = at
+			c.Membership.WAN.Addr = at
 		}
 	}, "near", "far")
 	near, far := f.regions["near"].all[0], f.regions["far"]
@@ -225,9 +220,9 @@ func TestRegionWithoutLeader(t *testing.T) {
 	near := f.regions["near"].all[0]
 	for range 2 {
 		prepare(t, 1, func(i int, c *Config) {
-			c.Region, c.WANAddr, c.BootstrapExpect, c.Hold = "far", "127.0.0.1:0", 3, 100*time.Millisecond
+			c.Region, c.Membership.WAN.Addr, c.Membership.Expect, c.RPC.Hold = "far", "127.0.0.1:0", 3, 100*time.Millisecond
 			c.Name = port(t)[len("127.0.0.1:"):]
-			c.RetryJoinWAN, c.RetryIntervalWAN = []string{near.WANAddr()}, 200*time.Millisecond
+			c.Membership.WAN.Retry, c.Membership.WAN.RetryInterval = []string{near.WANAddr()}, 200*time.Millisecond
 		}).run(0)
 	}
 	within(t, time.Minute, "both being known", func(context.Context) error {
@@ -239,48 +234,6 @@ func TestRegionWithoutLeader(t *testing.T) {
 	err := registerIn(t.Context(), near, "far", "nobody")
 	if text := fmt.Sprint(err); structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(text, `region "far"`) || strings.Count(text, "No cluster leader") != 2 {
 		t.Fatalf("both were to be tried: %v", err)
-	}
-}
-
-// TestBringAlong: the servers of a region bring each other into the pool of all regions.
-func TestBringAlong(t *testing.T) {
-	t.Parallel()
-	gossips := func(kind gossip.Kind, name, region, wan string) *gossip.Pool {
-		p, err := gossip.New(gossip.Config{Kind: kind, Name: name, Region: region, ID: name, RPCAddr: "127.0.0.1:1", WANAddr: wan, BindAddr: "127.0.0.1:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Shutdown() })
-		return p
-	}
-	far := gossips(gossip.KindWAN, "f", "far", "")
-	var lan, wan []*gossip.Pool
-	for _, name := range []string{"a", "b", "c"} {
-		w := gossips(gossip.KindWAN, name, "near", "")
-		wan, lan = append(wan, w), append(lan, gossips(gossip.KindLAN, name, "near", w.Addr()))
-	}
-	if _, err := wan[1].Join([]string{far.Addr()}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	for i := range lan {
-		running.Go(func() { membership.BringAlong(ctx, lan[i], wan[i], hclog.NewNullLogger()) })
-	}
-	for _, p := range lan[1:] {
-		if _, err := p.Join([]string{lan[0].Addr()}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, p := range append(wan, far) {
-		within(t, time.Minute, "everyone", func(context.Context) error {
-			if n := len(p.Servers()); n != 4 {
-				return fmt.Errorf("%d are known", n)
-			}
-			return nil
-		})
 	}
 }
 
@@ -315,10 +268,10 @@ func TestWrongRegionJoins(t *testing.T) {
 	t.Parallel()
 	home := newFleet(t, 1, func(_ int, c *Config) { c.Region = "home" })
 	unknown := prepare(t, 1, func(_ int, c *Config) {
-		c.Region, c.BootstrapExpect, c.RetryJoin = "away", 0, []string{home.cfgs[0].SerfAddr}
+		c.Region, c.Membership.Expect, c.Membership.LAN.Retry = "away", 0, []string{home.cfgs[0].Membership.LAN.Addr}
 	})
 	s := unknown.run(0)
-	n, err := s.gossip.Join(unknown.cfgs[0].RetryJoin)
+	n, err := s.gossip.Join(unknown.cfgs[0].Membership.LAN.Retry)
 	if n > 0 || err == nil || !strings.Contains(err.Error(), "is of region") {
 		t.Fatalf("joined %d: %v", n, err)
 	}
@@ -340,7 +293,7 @@ func TestWrongRegionJoins(t *testing.T) {
 func TestRegionsOverTLS(t *testing.T) {
 	t.Parallel()
 	issue := identities(t)
-	f := federate(t, func(region string, c *Config) { c.TLS = issue("server", region, true) }, "earth", "mars")
+	f := federate(t, func(region string, c *Config) { c.Port.TLS = issue("server", region, true) }, "earth", "mars")
 	earth, mars := f.regions["earth"].all[0], f.regions["mars"].all[0]
 	if err := registerIn(t.Context(), earth, "mars", "rover"); err != nil {
 		t.Fatal(err)
@@ -378,8 +331,8 @@ func TestRegionsOverTLS(t *testing.T) {
 	}
 	// Who has the certificate of earth and says in gossip that it is of mars gets no calls for mars.
 	liar := prepare(t, 1, func(_ int, c *Config) {
-		c.Name, c.Region, c.TLS = "liar", "mars", issue("server", "earth", true)
-		c.WANAddr, c.RetryJoinWAN = "127.0.0.1:0", []string{earth.WANAddr()}
+		c.Name, c.Region, c.Port.TLS = "liar", "mars", issue("server", "earth", true)
+		c.Membership.WAN.Addr, c.Membership.WAN.Retry = "127.0.0.1:0", []string{earth.WANAddr()}
 	})
 	liar.run(0)
 	within(t, time.Minute, "the liar being known", func(context.Context) error {

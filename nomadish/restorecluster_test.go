@@ -61,7 +61,7 @@ func (f *fleet) equal() (index uint64) {
 // followersDecide has the followers decide only, if the first server leads, and nodes that say nothing stay ready.
 func followersDecide(i int, c *Config) {
 	c.NumSchedulers = min(i, 1)
-	c.MinHeartbeatTTL, c.FailoverHeartbeatTTL = 10*time.Minute, 10*time.Minute
+	c.Heartbeats.MinTTL, c.Heartbeats.Failover = 10*time.Minute, 10*time.Minute
 }
 
 // littleJob is one of which a node holds hundreds.

@@ -73,8 +73,8 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.workers = newWorkers(s)
 	s.mux = wire.NewMux(s.logger.Named("rpc"), 0)
 	s.mux.Observe(observeCall)
-	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS}, nil)
-	s.far = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.TLS, KeepAlive: farKeepAlive}, nil)
+	s.pool = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.Port.TLS}, nil)
+	s.far = wire.NewPool(wire.Config{Logger: s.logger.Named("wire"), TLS: cfg.Port.TLS, KeepAlive: farKeepAlive}, nil)
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -119,7 +119,7 @@ func (s *Server) halted(error) { s.halting.Do(func() { close(s.halt) }) }
 func (s *Server) open() error {
 	cfg := s.cfg
 	fresh := func() (*state.Store, *state.Writer) {
-		return state.New(state.Options{EventBuffer: cfg.EventBuffer, HistoryMax: cfg.HistoryMax, JobVersions: cfg.JobTrackedMax})
+		return state.New(cfg.State)
 	}
 	store, writer := fresh()
 	s.store = store
@@ -127,10 +127,9 @@ func (s *Server) open() error {
 	if s.spool, err = newSpool(cfg); err != nil {
 		return err
 	}
-	if s.port, err = portmux.Listen(portmux.Options{
-		Addr: cfg.RPCAddr, Advertise: cfg.RPCAdvertise, TLS: cfg.TLS, HandshakeTimeout: cfg.HandshakeTimeout, MaxConnsPerClient: cfg.MaxConnsPerClient,
-		OnRPC: s.serveRPC, TakesRaft: func() bool { return s.takesRaft() }, Logger: cfg.Logger,
-	}); err != nil {
+	port := cfg.Port
+	port.OnRPC, port.TakesRaft, port.Logger = s.serveRPC, func() bool { return s.takesRaft() }, cfg.Logger
+	if s.port, err = portmux.Listen(port); err != nil {
 		return err
 	}
 	scratch := func() raft.FSM {
@@ -152,7 +151,7 @@ func (s *Server) open() error {
 	query, vote := membership.NewCaller(s.pool), membership.VoteOf(s.membershipOptions())
 	s.takesRaft = membership.RaftGate(s.raft, vote)
 	s.bootstrapper = quorum.NewBootstrapper(quorum.BootstrapOptions{
-		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.BootstrapExpect, Logger: cfg.Logger.Named("founder"),
+		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.Membership.Expect, Logger: cfg.Logger.Named("founder"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
 	}, s.raft, s.gossip, query, vote)
 	seen := s.seeClients()
@@ -217,7 +216,7 @@ func (s *Server) Stats() map[string]map[string]string {
 	addr, id := s.raft.LeaderWithID()
 	nomad := map[string]string{
 		"server": "true", "leader": fmt.Sprint(s.IsLeader()), "leader_addr": string(addr), "leader_id": string(id),
-		"bootstrap": fmt.Sprint(s.cfg.BootstrapExpect == 1), "region": s.cfg.Region,
+		"bootstrap": fmt.Sprint(s.cfg.Membership.Expect == 1), "region": s.cfg.Region,
 		"known_regions": fmt.Sprint(len(s.regions.Known())),
 	}
 	if disk := s.raft.Disk().State(); disk.Room.Total > 0 {

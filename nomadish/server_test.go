@@ -44,10 +44,9 @@ func startWith(t *testing.T, dataDir string, change func(*Config)) *Server {
 // startBeside is startWith for tests that run beside others, whose goroutines are not its leaks: TestMain looks for those.
 func startBeside(t *testing.T, dataDir string, change func(*Config)) *Server {
 	t.Helper()
-	cfg := DefaultConfig()
-	cfg.DevMode()
+	cfg := quickTestConfig()
 	cfg.Name = "s1"
-	cfg.RPCAddr = "127.0.0.1:0"
+	cfg.Port.Addr = "127.0.0.1:0"
 	cfg.DataDir = dataDir
 	if os.Getenv("NOMADISH_TEST_LOG") != "" {
 		cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug})
@@ -306,7 +305,7 @@ func TestShutdownLeavesNothingProposed(t *testing.T) {
 // TestWithoutLeader: who asks over the network is told that nothing was done, and may ask another server; this server's own
 // agent knows no other.
 func TestWithoutLeader(t *testing.T) {
-	s := prepare(t, 3, func(_ int, c *Config) { c.Hold = 100 * time.Millisecond }).run(0)
+	s := prepare(t, 3, func(_ int, c *Config) { c.RPC.Hold = 100 * time.Millisecond }).run(0)
 	session, err := wire.Dial(t.Context(), "global", s.RPCAddr(), wire.Config{})
 	if err != nil {
 		t.Fatal(err)

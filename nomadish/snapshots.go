@@ -11,9 +11,9 @@ import (
 )
 
 func newSpool(cfg *Config) (*snapshot.Spool, error) {
-	o := snapshot.SpoolOptions{MaxBytes: cfg.SnapshotMaxBytes}
-	if cfg.DataDir != "" {
-		o.Dir = filepath.Join(cfg.DataDir, "server", "snapshots")
+	o := cfg.Snapshots
+	if dir := cfg.serverDir(); dir != "" {
+		o.Dir = filepath.Join(dir, "snapshots")
 	}
 	return snapshot.NewSpool(o)
 }

@@ -86,7 +86,7 @@ func identities(t *testing.T) func(role, region string, strict bool) *wire.TLS {
 // another region, and what people ask too: servers of other regions pass it on, and say so.
 func TestRolesOnRPC(t *testing.T) {
 	issue := identities(t)
-	s := startWith(t, "", func(c *Config) { c.TLS = issue("server", "global", true) })
+	s := startWith(t, "", func(c *Config) { c.Port.TLS = issue("server", "global", true) })
 	type try struct {
 		method      string
 		args, reply any
@@ -164,10 +164,9 @@ func raftConn(t *testing.T, secure *wire.TLS, s *Server) (any, error) {
 // A second server gets the log over TLS, and passes calls on to the leader.
 func TestRaftOverTLS(t *testing.T) {
 	issue := identities(t)
-	first := startWith(t, "", func(c *Config) { c.TLS = issue("server", "global", true) })
-	cfg := DefaultConfig()
-	cfg.DevMode()
-	cfg.Name, cfg.RPCAddr, cfg.BootstrapExpect, cfg.TLS = "s2", "127.0.0.1:0", 0, issue("server", "global", true)
+	first := startWith(t, "", func(c *Config) { c.Port.TLS = issue("server", "global", true) })
+	cfg := quickTestConfig()
+	cfg.Name, cfg.Port.Addr, cfg.Membership.Expect, cfg.Port.TLS = "s2", "127.0.0.1:0", 0, issue("server", "global", true)
 	second, err := NewServer(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +236,7 @@ func knock(t *testing.T, s *Server, pair *certs.Pair, proto byte) bool {
 func TestUnknownPeersOverTLS(t *testing.T) {
 	log := &lines{}
 	ours, theirs := newAuthority(t), newAuthority(t)
-	s := startWith(t, "", func(c *Config) { logged(log)(c); c.TLS = ours.secure("server", "global", true) })
+	s := startWith(t, "", func(c *Config) { logged(log)(c); c.Port.TLS = ours.secure("server", "global", true) })
 	const old = 3 * certs.Day
 	both, rpc, raft := []byte{wire.ProtoRPC, wire.ProtoRaft}, []byte{wire.ProtoRPC}, []byte{wire.ProtoRaft}
 	term, members := s.raft.Stats()["term"], len(s.gossip.Members())
@@ -355,7 +354,7 @@ func (r *relay) Write(p []byte) (int, error) {
 func TestReplayedOverTLS(t *testing.T) {
 	log := &lines{}
 	issue := identities(t)
-	s := startWith(t, "", func(c *Config) { logged(log)(c); c.TLS = issue("server", "global", true) })
+	s := startWith(t, "", func(c *Config) { logged(log)(c); c.Port.TLS = issue("server", "global", true) })
 	r := newRelay(t, s.RPCAddr())
 	session, err := wire.Dial(t.Context(), "global", r.addr, wire.Config{TLS: issue("server", "global", true)})
 	if err != nil {

@@ -18,7 +18,7 @@ func TestEntriesOfMixedVersions(t *testing.T) {
 	f := newFleet(t, 3, func(i int, c *Config) {
 		c.Version = "1.0"
 		if i > 0 {
-			c.entries, c.Version = structs.LogTypeFirst, fmt.Sprintf("0.%d", 7+i)
+			c.Membership.Entries, c.Version = structs.LogTypeFirst, fmt.Sprintf("0.%d", 7+i)
 		}
 	})
 	stable := func(s *Server, version uint64) error {
@@ -49,7 +49,7 @@ func TestEntriesOfMixedVersions(t *testing.T) {
 	}
 	upgrade := func(i int) {
 		f.crash(i)
-		f.cfgs[i].entries, f.cfgs[i].Version = 0, "1.0"
+		f.cfgs[i].Membership.Entries, f.cfgs[i].Version = 0, "1.0"
 		f.run(i)
 		f.formed(3)
 	}

@@ -97,7 +97,7 @@ func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
 // is cut off it goes on to think that it leads when the others have long elected another. Call it before the start.
 func (c *virtualCluster) slow(i int) {
 	cfg := c.servers[i].cfg
-	cfg.RaftHeartbeat, cfg.RaftElection, cfg.RaftLease = slowLease, slowLease, slowLease
+	cfg.Raft.Heartbeat, cfg.Raft.Election, cfg.Raft.Lease = slowLease, slowLease, slowLease
 }
 
 const slowLease = 5 * time.Second
@@ -118,9 +118,9 @@ func (c *virtualCluster) found() {
 
 // virtualConfig is a server's as operators get it, except that snapshots come often enough for followers to need them.
 func virtualConfig(servers int, name, dir string) *Config {
-	cfg := DefaultConfig()
-	cfg.Name, cfg.DataDir, cfg.BootstrapExpect = name, dir, servers
-	cfg.SnapshotInterval, cfg.SnapshotThreshold, cfg.TrailingLogs = 5*time.Second, 64, 16
+	cfg := testConfig()
+	cfg.Name, cfg.DataDir, cfg.Membership.Expect = name, dir, servers
+	cfg.Raft.SnapshotInterval, cfg.Raft.SnapshotThreshold, cfg.Raft.TrailingLogs = 5*time.Second, 64, 16
 	if os.Getenv("NOMADISH_TEST_LOG") != "" {
 		cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Name: name, TimeFn: time.Now})
 	}
@@ -147,7 +147,7 @@ func (c *virtualCluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
 	fresh := func() (*state.Store, *fsm.FSM) {
-		store, writer := state.New(state.Options{EventBuffer: s.cfg.EventBuffer, HistoryMax: s.cfg.HistoryMax, JobVersions: s.cfg.JobTrackedMax})
+		store, writer := state.New(state.Options{EventBuffer: s.cfg.State.EventBuffer, HistoryMax: s.cfg.State.HistoryMax, JobVersions: s.cfg.State.JobVersions})
 		return store, fsm.New(writer, store, s.cfg.Logger.Named("fsm"))
 	}
 	store, plain := fresh()

@@ -283,7 +283,7 @@ func (a *Agent) describe(shown map[string]any) {
 		s.NodeID = a.client.nodeID
 	}
 	if a.server != nil {
-		s.NumSchedulers, s.EnabledSchedulers = schedulers(&a.cfg.Server)
+		s.NumSchedulers, s.EnabledSchedulers = a.cfg.Server.Schedulers()
 	}
 	bound := make([]string, 0, len(a.listeners))
 	for _, l := range a.listeners {

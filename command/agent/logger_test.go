@@ -27,7 +27,7 @@ func TestLogLinesArePrintable(t *testing.T) {
 	}
 	for _, asJSON := range []bool{false, true} {
 		var b bytes.Buffer
-		log(newLogger(&config.Config{LogLevel: "DEBUG", LogJSON: asJSON}, &b))
+		log(newLogger(&config.Config{Logging: config.Logging{LogLevel: "DEBUG", LogJSON: asJSON}}, &b))
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if len(lines) != 4 {
 			t.Errorf("json %v: %d lines of 4 calls:\n%s", asJSON, len(lines), b.String())
@@ -54,7 +54,7 @@ func TestLogLinesArePrintable(t *testing.T) {
 
 func TestValuesOfSeveralLinesStayValues(t *testing.T) {
 	var b bytes.Buffer
-	l := newLogger(&config.Config{LogLevel: "DEBUG"}, &b)
+	l := newLogger(&config.Config{Logging: config.Logging{LogLevel: "DEBUG"}}, &b)
 	says := func(want string) {
 		t.Helper()
 		_, got, _ := strings.Cut(strings.TrimSuffix(b.String(), "\n"), "agent: ")

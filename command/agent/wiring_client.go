@@ -38,11 +38,16 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		Region: cfg.Region, Datacenter: cfg.Datacenter, NodeName: cfg.Name, NodeClass: cl.Class, NodePool: cl.Pool,
 		Meta: cl.Meta, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
 		RPC: wire.Config{Logger: logger.Named("rpc")}, StateDir: dirs.state, AllocDir: dirs.alloc,
-		NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,
-		DiskTotalMB: cl.DiskTotalMB, DiskFreeMB: cl.DiskFreeMB, ReservableCores: cl.ReservableCores,
-		MinDynamicPort: cl.MinDynamicPort, MaxDynamicPort: cl.MaxDynamicPort, DefaultIneligible: cl.DefaultIneligible,
-		MaxKillTimeout: cl.MaxKillTimeout, GCInterval: cl.GCInterval, GCMaxAllocs: cl.GCMaxAllocs,
-		GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
+		Machine: client.Machine{
+			NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,
+			DiskTotalMB: cl.DiskTotalMB, DiskFreeMB: cl.DiskFreeMB, ReservableCores: cl.ReservableCores,
+			MinDynamicPort: cl.MinDynamicPort, MaxDynamicPort: cl.MaxDynamicPort,
+		},
+		GC: client.GC{
+			GCInterval: cl.GCInterval, GCMaxAllocs: cl.GCMaxAllocs,
+			GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
+		},
+		DefaultIneligible: cl.DefaultIneligible, MaxKillTimeout: cl.MaxKillTimeout,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
 		Metrics: client.MetricsConfig{Allocations: cfg.Telemetry.PublishAllocations, Nodes: cfg.Telemetry.PublishNodes},
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -14,100 +13,79 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/nomadish/clientgossip"
+	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/portmux"
+	"github.com/nomadish/nomadish/nomadish/queue"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
 )
 
-// logReserve is how much of a new server's log is written ahead: what some thousand entries take before there is a first
-// snapshot, after which the log's pages are used again.
-const logReserve = 32 << 20
-
-// serverConfig makes the server's configuration of the agent's. What the agent's
-// leaves unstated keeps the server's default.
+// serverConfig makes the server's configuration of the agent's, which alone says what a server does that is told nothing.
 func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, error) {
-	c := nomadish.DefaultConfig()
-	if cfg.Dev {
-		c.DevMode()
-	} else {
-		c.DataDir, c.LogReserve = hostOr(cfg.Server.DataDir, cfg.DataDir), logReserve
+	s, clocks, limits := cfg.Server.WithDefaults(), cfg.RaftClocks(), &cfg.Limits
+	c := &nomadish.Config{
+		Region: cfg.Region, Datacenter: cfg.Datacenter, Name: cfg.Name, Version: Version, Logger: logger,
+		Port: portmux.Options{HandshakeTimeout: limits.RPCHandshakeTimeout, MaxConnsPerClient: limits.RPCMaxConns},
+		Raft: raftnode.Options{
+			Disk:      structs.DiskLimit{MB: s.DiskFullMB, Percent: s.DiskFullPercent},
+			Heartbeat: clocks.Heartbeat, Election: clocks.Election, Lease: clocks.Lease, Commit: clocks.Commit,
+			SnapshotInterval: s.RaftSnapshotInterval, SnapshotThreshold: s.RaftSnapshotThreshold, TrailingLogs: s.RaftTrailingLogs,
+			ApplyTimeout: config.ApplyTimeout,
+		},
+		State: state.Options{EventBuffer: s.EventBufferSize, HistoryMax: config.HistoryMax, JobVersions: s.JobTrackedVersions},
+		Queue: queue.Options{NackTimeout: config.EvalNackTimeout, DeliveryLimit: config.EvalDeliveryLimit},
+		Heartbeats: heartbeat.Options{
+			MinTTL: s.MinHeartbeatTTL, Grace: s.HeartbeatGrace, Failover: s.FailoverHeartbeatTTL, MaxPerSecond: s.MaxHeartbeatsPerSecond,
+			Liveness: heartbeat.Liveness(s.ClientLiveness),
+		},
+		GC: gc.Options{
+			Interval: s.JobGCInterval, Eval: s.EvalGCThreshold, BatchEval: s.BatchEvalGCThreshold, Job: s.JobGCThreshold,
+			Node: s.NodeGCThreshold, History: config.HistoryRetention,
+		},
+		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority},
+		Nodes:     node.Config{MaxRegistering: s.MaxRegistering, MaxMessage: int(limits.NodeMaxMessage), MaxRate: int(limits.NodeMaxRate)},
+		Autopilot: cfg.AutopilotConfig(),
 	}
-	c.Region, c.Datacenter, c.Name, c.Version, c.Logger = cfg.Region, cfg.Datacenter, cfg.Name, Version, logger
-	c.RPCAddr = joinHostPort(hostOr(cfg.Addresses.RPC, cfg.BindAddr), cfg.Ports.RPC)
+	c.NumSchedulers, c.EnabledSchedulers = s.Schedulers()
+	if !cfg.Dev {
+		c.DataDir, c.Raft.LogReserve = hostOr(cfg.Server.DataDir, cfg.DataDir), config.LogReserve
+	}
+	c.Port.Addr = joinHostPort(hostOr(cfg.Addresses.RPC, cfg.BindAddr), cfg.Ports.RPC)
 	var err error
-	if c.RPCAdvertise, err = advertised(cfg.Advertise.RPC, c.RPCAddr); err != nil {
+	if c.Port.Advertise, err = advertised(cfg.Advertise.RPC, c.Port.Addr); err != nil {
 		return nil, err
 	}
-	if c.RPCAdvertise == c.RPCAddr {
-		c.RPCAdvertise = "" // as bound
+	if c.Port.Advertise == c.Port.Addr {
+		c.Port.Advertise = "" // as bound
 	}
 	if err := gossipConfig(c, cfg); err != nil {
 		return nil, err
 	}
-	s := &cfg.Server
-	c.NumSchedulers, c.EnabledSchedulers = schedulers(s)
-	for _, clock := range []*time.Duration{&c.RaftHeartbeat, &c.RaftElection, &c.RaftLease} {
-		*clock *= time.Duration(s.RaftMultiplier)
-	}
-	stated(&c.Disk.MB, s.DiskFullMB)
-	stated(&c.Disk.Percent, s.DiskFullPercent)
-	stated(&c.SnapshotInterval, s.RaftSnapshotInterval)
-	stated(&c.SnapshotThreshold, s.RaftSnapshotThreshold)
-	stated(&c.TrailingLogs, s.RaftTrailingLogs)
-	stated(&c.MinHeartbeatTTL, s.MinHeartbeatTTL)
-	stated(&c.HeartbeatGrace, s.HeartbeatGrace)
-	stated(&c.FailoverHeartbeatTTL, s.FailoverHeartbeatTTL)
-	stated(&c.MaxHeartbeatsPerSecond, s.MaxHeartbeatsPerSecond)
-	stated(&c.MaxRegistering, s.MaxRegistering)
-	stated(&c.GCInterval, s.JobGCInterval)
-	stated(&c.EvalGCThreshold, s.EvalGCThreshold)
-	stated(&c.BatchEvalGCThreshold, s.BatchEvalGCThreshold)
-	stated(&c.JobGCThreshold, s.JobGCThreshold)
-	stated(&c.NodeGCThreshold, s.NodeGCThreshold)
-	stated(&c.EventBuffer, s.EventBufferSize)
-	stated(&c.JobTrackedMax, s.JobTrackedVersions)
-	stated(&c.JobMaxCount, s.JobMaxCount)
-	stated(&c.JobMaxPriority, s.JobMaxPriority)
-	stated(&c.JobDefaultPriority, s.JobDefaultPriority)
-	source, err := s.MaxSource()
-	if err != nil {
+	if c.Jobs.MaxSource, err = s.MaxSource(); err != nil {
 		return nil, fmt.Errorf("server.job_max_source_size: %w", err)
 	}
-	stated(&c.JobMaxSource, source)
-	size, err := s.MaxSize()
-	if err != nil {
+	if c.Jobs.MaxSize, err = s.MaxSize(); err != nil {
 		return nil, fmt.Errorf("server.job_max_size: %w", err)
 	}
-	stated(&c.JobMaxSize, size)
-	c.HandshakeTimeout = cfg.Limits.RPCHandshakeTimeout
-	c.MaxConnsPerClient = cfg.Limits.RPCMaxConns
-	c.NodeMaxMessage, c.NodeMaxRate = int(cfg.Limits.NodeMaxMessage), int(cfg.Limits.NodeMaxRate)
 	if c.DefaultSchedule, err = s.SchedulerConfig(); err != nil {
 		return nil, fmt.Errorf("server.scheduling: %w", err)
 	}
 	return c, nil
 }
 
-// schedulers returns how many workers the server has, and the types of jobs that they take.
-func schedulers(s *config.Server) (n int, enabled []string) {
-	c := nomadish.DefaultConfig()
-	n, enabled = c.NumSchedulers, c.EnabledSchedulers
-	if s.NumSchedulers != nil {
-		n = *s.NumSchedulers
-	}
-	if len(s.EnabledSchedulers) > 0 {
-		enabled = s.EnabledSchedulers
-	}
-	return n, enabled
-}
-
 // gossipConfig says how the server finds the others.
 func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
-	c.SerfAddr = joinHostPort(hostOr(cfg.Addresses.Serf, cfg.BindAddr), cfg.Ports.Serf)
+	c.Membership.LAN.Addr = joinHostPort(hostOr(cfg.Addresses.Serf, cfg.BindAddr), cfg.Ports.Serf)
 	var err error
-	if c.SerfAdvertise, err = advertised(cfg.Advertise.Serf, c.SerfAddr); err != nil {
+	if c.Membership.LAN.Advertise, err = advertised(cfg.Advertise.Serf, c.Membership.LAN.Addr); err != nil {
 		return err
 	}
-	if c.SerfAdvertise == c.SerfAddr {
-		c.SerfAdvertise = "" // as bound
+	if c.Membership.LAN.Advertise == c.Membership.LAN.Addr {
+		c.Membership.LAN.Advertise = "" // as bound
 	}
 	if err := wanConfig(c, cfg); err != nil {
 		return err
@@ -116,23 +94,13 @@ func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 		return err
 	}
 	s := &cfg.Server
-	if c.GossipKey, err = s.Key(); err != nil {
+	if c.Membership.Key, err = s.Key(); err != nil {
 		return fmt.Errorf("server.encrypt: %w", err)
 	}
-	c.BootstrapExpect = s.Expect()
-	c.StartJoin, c.RetryJoin = s.Joins()
-	c.RetryMax, c.RetryInterval = s.Retry()
-	c.RejoinAfterLeave = s.RejoinAfterLeave
-
-	a := &cfg.Autopilot
-	c.Autopilot.MinQuorum = autopilotQuorum(c.BootstrapExpect)
-	if a.CleanupDeadServers != nil {
-		c.Autopilot.CleanupDeadServers = *a.CleanupDeadServers
-	}
-	stated(&c.Autopilot.ServerStabilizationTime, a.ServerStabilizationTime)
-	stated(&c.Autopilot.LastContactThreshold, a.LastContactThreshold)
-	stated(&c.Autopilot.MaxTrailingLogs, uint64(max(0, a.MaxTrailingLogs))) //nolint:gosec // not negative
-	stated(&c.Autopilot.MinQuorum, uint(max(0, a.MinQuorum)))               //nolint:gosec // not negative
+	c.Membership.Expect = s.Expect()
+	c.Membership.LAN.Start, c.Membership.LAN.Retry = s.Joins()
+	c.Membership.LAN.RetryMax, c.Membership.LAN.RetryInterval = s.Retry()
+	c.Membership.RejoinAfterLeave = s.RejoinAfterLeave
 	return nil
 }
 
@@ -142,7 +110,7 @@ func wanConfig(c *nomadish.Config, cfg *config.Config) error {
 	if port < 0 {
 		return nil
 	}
-	c.WANAddr = joinHostPort(hostOr(cfg.Addresses.SerfWAN, hostOr(cfg.Addresses.Serf, cfg.BindAddr)), port)
+	c.Membership.WAN.Addr = joinHostPort(hostOr(cfg.Addresses.SerfWAN, hostOr(cfg.Addresses.Serf, cfg.BindAddr)), port)
 	stated := cfg.Advertise.SerfWAN
 	if stated == "" && cfg.Advertise.Serf != "" { // the same host; the port is another
 		stated = cfg.Advertise.Serf
@@ -151,18 +119,18 @@ func wanConfig(c *nomadish.Config, cfg *config.Config) error {
 		}
 	}
 	var err error
-	if c.WANAdvertise, err = advertised(stated, c.WANAddr); err != nil {
+	if c.Membership.WAN.Advertise, err = advertised(stated, c.Membership.WAN.Addr); err != nil {
 		return err
 	}
-	if c.WANAdvertise == c.WANAddr {
-		c.WANAdvertise = "" // as bound
+	if c.Membership.WAN.Advertise == c.Membership.WAN.Addr {
+		c.Membership.WAN.Advertise = "" // as bound
 	}
 	j := &cfg.Server.Join
-	c.StartJoinWAN, c.RetryJoinWAN, c.RetryMaxWAN, c.RetryIntervalWAN = j.StartJoinWAN, j.RetryJoinWAN, j.RetryMaxWAN, j.RetryIntervalWAN
+	c.Membership.WAN.Start, c.Membership.WAN.Retry, c.Membership.WAN.RetryMax, c.Membership.WAN.RetryInterval = j.StartJoinWAN, j.RetryJoinWAN, j.RetryMaxWAN, j.RetryIntervalWAN
 	return nil
 }
 
-// clientsConfig says how the server gossips with clients, and how they are told lost.
+// clientsConfig says how the server gossips with clients.
 func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
 	bind, advertise, err := clientGossipAddrs(cfg)
 	if err != nil {
@@ -172,7 +140,6 @@ func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
 	if c.ClientGossip.Key, err = cfg.Server.ClientKey(); err != nil {
 		return fmt.Errorf("server.client_gossip_encrypt: %w", err)
 	}
-	c.Liveness = heartbeat.Liveness(cfg.Server.ClientLiveness)
 	return nil
 }
 
@@ -183,16 +150,6 @@ func clientGossipAddrs(cfg *config.Config) (bind, advertise string, err error) {
 		advertise = "" // as bound
 	}
 	return bind, advertise, err
-}
-
-// autopilotQuorum is how many servers cleaning up leaves by default: those that the
-// cluster was planned with. One that is down for a while is waited for, and makes
-// place only for another.
-func autopilotQuorum(expect int) uint {
-	if expect < 3 {
-		return 0
-	}
-	return uint(expect) //nolint:gosec // checked
 }
 
 // stated lets a value of the configuration win if it is there.
@@ -208,15 +165,15 @@ func newServer(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, log
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	c.TLS, c.Agent = secure, own
+	c.Port.TLS, c.Agent = secure, own
 	giveHeadroom(serverHeadroom, mostHeadroom)
 	s, err := nomadish.NewServer(c)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	return &serverPart{
-		Backend: s, addr: s.RPCAddr(), bound: bound(c.RPCAddr, s.RPCAddr()), stats: s.Stats, metrics: s.Metrics, failed: s.Failed(),
-		serf: s.SerfAddr(), serfBound: bound(c.SerfAddr, s.SerfAddr()), setSchedulers: s.SetSchedulers, encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
+		Backend: s, addr: s.RPCAddr(), bound: bound(c.Port.Addr, s.RPCAddr()), stats: s.Stats, metrics: s.Metrics, failed: s.Failed(),
+		serf: s.SerfAddr(), serfBound: bound(c.Membership.LAN.Addr, s.SerfAddr()), setSchedulers: s.SetSchedulers, encrypted: s.Encrypted(), wan: s.WANAddr(), clients: s.ClientGossipAddr(),
 		stop: func(_ context.Context, leave bool) error {
 			if leave {
 				return s.Leave()

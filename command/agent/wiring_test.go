@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,7 +21,13 @@ import (
 	"github.com/nomadish/nomadish/client/driver/rawexec"
 	"github.com/nomadish/nomadish/client/users"
 	"github.com/nomadish/nomadish/command/agent/config"
-	"github.com/nomadish/nomadish/nomadish"
+	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/gc"
+	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/queue"
+	"github.com/nomadish/nomadish/nomadish/raftnode"
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -297,18 +304,17 @@ autopilot { cleanup_dead_servers = false }`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	byDefault := nomadish.DefaultConfig()
 	for what, good := range map[string]bool{
 		"who":     c.Region == "eu" && c.Name == "s1" && c.Datacenter == "dc1" && c.DataDir == "/d",
-		"address": c.RPCAddr == "0.0.0.0:0" && c.RPCAdvertise == "10.0.0.9:0",
-		"raft":    c.BootstrapExpect == 3 && c.RaftElection == 2*byDefault.RaftElection && c.TrailingLogs == 77,
+		"address": c.Port.Addr == "0.0.0.0:0" && c.Port.Advertise == "10.0.0.9:0",
+		"raft":    c.Membership.Expect == 3 && c.Raft.Election == 800*time.Millisecond && c.Raft.TrailingLogs == 77,
 		"workers": c.NumSchedulers == 0 && len(c.EnabledSchedulers) == 4,
-		"clocks":  c.HeartbeatGrace == 9*time.Second && c.JobGCThreshold == time.Hour && c.EvalGCThreshold == byDefault.EvalGCThreshold,
-		"gossip": c.SerfAddr == "0.0.0.0:4648" && strings.HasSuffix(c.SerfAdvertise, ":4648") && string(c.GossipKey) == "0123456789abcdef" &&
-			slices.Equal(c.RetryJoin, []string{"10.0.0.1", "10.0.0.2:7"}) && c.RetryInterval == 3*time.Second,
-		"regions":   c.WANAddr == "0.0.0.0:4649" && strings.HasSuffix(c.WANAdvertise, ":4649") && slices.Equal(c.RetryJoinWAN, []string{"10.1.0.1"}),
+		"clocks":  c.Heartbeats.Grace == 9*time.Second && c.GC.Job == time.Hour && c.GC.Eval == time.Hour,
+		"gossip": c.Membership.LAN.Addr == "0.0.0.0:4648" && strings.HasSuffix(c.Membership.LAN.Advertise, ":4648") && string(c.Membership.Key) == "0123456789abcdef" &&
+			slices.Equal(c.Membership.LAN.Retry, []string{"10.0.0.1", "10.0.0.2:7"}) && c.Membership.LAN.RetryInterval == 3*time.Second,
+		"regions":   c.Membership.WAN.Addr == "0.0.0.0:4649" && strings.HasSuffix(c.Membership.WAN.Advertise, ":4649") && slices.Equal(c.Membership.WAN.Retry, []string{"10.1.0.1"}),
 		"autopilot": !c.Autopilot.CleanupDeadServers && c.Autopilot.MinQuorum == 3 && c.Autopilot.ServerStabilizationTime == 10*time.Second,
-		"limits":    c.MaxRegistering == 9 && c.MaxConnsPerClient == 3 && c.NodeMaxMessage == 2<<20 && c.NodeMaxRate == 70_000 && c.JobMaxSource == 2_000_000 && c.JobMaxSize == 1<<20 && c.JobMaxCount == byDefault.JobMaxCount,
+		"limits":    c.Nodes.MaxRegistering == 9 && c.Port.MaxConnsPerClient == 3 && c.Nodes.MaxMessage == 2<<20 && c.Nodes.MaxRate == 70_000 && c.Jobs.MaxSource == 2_000_000 && c.Jobs.MaxSize == 1<<20 && c.Jobs.MaxCount == 50_000,
 		"scheduler": c.DefaultSchedule.SchedulerAlgorithm == "spread" && c.DefaultSchedule.NodeLimitForFeasibilityChecks == 100,
 	} {
 		if !good {
@@ -320,8 +326,8 @@ autopilot { cleanup_dead_servers = false }`))
 		cfg := config.Default()
 		cfg.BindAddr, cfg.Ports.Serf, cfg.Ports.SerfWAN, cfg.Advertise.Serf = "127.0.0.1", serf, wan, advertise
 		c, err := serverConfig(cfg, hclog.NewNullLogger())
-		if err != nil || c.WANAddr != bound || c.WANAdvertise != reached {
-			t.Errorf("serf %d, serf_wan %v, advertised %q: bound to %q, reached at %q, %v", serf, wan, advertise, c.WANAddr, c.WANAdvertise, err)
+		if err != nil || c.Membership.WAN.Addr != bound || c.Membership.WAN.Advertise != reached {
+			t.Errorf("serf %d, serf_wan %v, advertised %q: bound to %q, reached at %q, %v", serf, wan, advertise, c.Membership.WAN.Addr, c.Membership.WAN.Advertise, err)
 		}
 	}
 	own, off := 7, -1
@@ -332,7 +338,7 @@ autopilot { cleanup_dead_servers = false }`))
 	f(5000, &own, "", "127.0.0.1:7", "")
 	cfg.SetDev()
 	cfg.Advertise.RPC = ""
-	if c, err = serverConfig(cfg, hclog.NewNullLogger()); err != nil || c.WANAddr != "" || c.DataDir != "" || c.RPCAddr != "127.0.0.1:0" || c.RPCAdvertise != "" {
+	if c, err = serverConfig(cfg, hclog.NewNullLogger()); err != nil || c.Membership.WAN.Addr != "" || c.DataDir != "" || c.Port.Addr != "127.0.0.1:0" || c.Port.Advertise != "" {
 		t.Errorf("-dev: %+v %v", c, err)
 	}
 	for _, f := range [][3]string{{"0.0.0.0:0", "10.0.0.9:55", "0.0.0.0:55"}, {"127.0.0.1:4647", "1.1.1.1:9", "127.0.0.1:4647"}} {
@@ -396,5 +402,45 @@ func TestRealAgent(t *testing.T) {
 	r.signals <- syscall.SIGTERM
 	if code := <-r.code; code != 0 {
 		t.Errorf("exit %d: %s", code, r.err)
+	}
+}
+
+// TestServerOfAgentThatIsToldNothing: these are the values that operators get. They stand in package config alone.
+func TestServerOfAgentThatIsToldNothing(t *testing.T) {
+	cfg := config.Default()
+	c, err := serverConfig(cfg, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.SetDev()
+	dev, err := serverConfig(cfg, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = time.Millisecond
+	clocks := raftnode.Options{Heartbeat: 400 * ms, Election: 400 * ms, Lease: 300 * ms, Commit: 50 * ms}
+	clocks.Disk, clocks.LogReserve, clocks.ApplyTimeout = structs.DiskLimit{MB: 64, Percent: 5}, 32<<20, 30*time.Second
+	clocks.SnapshotInterval, clocks.SnapshotThreshold, clocks.TrailingLogs = 2*time.Minute, 8192, 10240
+	quick := clocks
+	quick.Heartbeat, quick.Election, quick.Lease, quick.Commit, quick.LogReserve = 50*ms, 50*ms, 50*ms, 5*ms, 0
+	for what, pair := range map[string][2]any{
+		"raft":       {c.Raft, clocks},
+		"raft, -dev": {dev.Raft, quick},
+		"state":      {c.State, state.Options{EventBuffer: 100_000, HistoryMax: 100_000, JobVersions: 6}},
+		"queue":      {c.Queue, queue.Options{NackTimeout: time.Minute, DeliveryLimit: 3}},
+		"heartbeats": {c.Heartbeats, heartbeat.Options{MinTTL: 3 * time.Second, Grace: 3 * time.Second, Failover: 30 * time.Second, MaxPerSecond: 250}},
+		"gc": {c.GC, gc.Options{
+			Interval: 5 * time.Minute, Eval: time.Hour, BatchEval: 24 * time.Hour, Job: 4 * time.Hour, Node: 24 * time.Hour, History: 90 * 24 * time.Hour,
+		}},
+		"jobs":      {c.Jobs, job.Config{MaxCount: 50_000, DefaultPriority: 50, MaxPriority: 100, MaxSource: 1 << 20, MaxSize: 4 << 20}},
+		"nodes":     {c.Nodes, node.Config{MaxRegistering: 256, MaxMessage: 1 << 20, MaxRate: 1 << 20}},
+		"port":      {[]any{c.Port.Addr, c.Port.MaxConnsPerClient, c.Port.HandshakeTimeout}, []any{"127.0.0.1:4647", 100, 5 * time.Second}},
+		"gossip":    {[]any{c.Membership.LAN.Addr, c.Membership.WAN.Addr, c.Membership.Expect, c.ClientGossip.On}, []any{"127.0.0.1:4648", "127.0.0.1:4649", 1, false}},
+		"autopilot": {c.Autopilot, structs.DefaultAutopilotConfiguration()},
+		"workers":   {[]any{c.NumSchedulers, c.EnabledSchedulers}, []any{runtime.NumCPU(), []string{"service", "batch", "system", "sysbatch"}}},
+	} {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			t.Errorf("%s: %+v, want %+v", what, pair[0], pair[1])
+		}
 	}
 }

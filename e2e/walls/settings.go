@@ -1,6 +1,7 @@
 package walls
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -22,6 +23,50 @@ func unreadSettings(t *Tree) []Breach {
 				found = append(found, Breach{13, t.at(f.Pos()), "nothing reads the setting " + f.Name() + ": whoever states it is led to believe that it has an effect"})
 			}
 		}
+	}
+	return found
+}
+
+// mostSettings is how many fields a struct of a configuration may have.
+const mostSettings = 30
+
+// wideSettings finds structs of configurations, as unreadSettings means them, that have too many fields: wall 13.
+func wideSettings(t *Tree) []Breach {
+	var found []Breach
+	for _, p := range t.Packages() {
+		if p.types == nil {
+			continue
+		}
+		root, ok := p.types.Scope().Lookup("Config").(*types.TypeName)
+		if !ok {
+			continue
+		}
+		seen := map[types.Type]bool{}
+		var walk func(types.Type)
+		walk = func(typ types.Type) {
+			named, ok := typ.(*types.Named)
+			if !ok || seen[typ] {
+				return
+			}
+			seen[typ] = true
+			s, ok := named.Underlying().(*types.Struct)
+			if !ok {
+				return
+			}
+			fields := 0
+			for f := range s.Fields() {
+				if f.Name() != "_" {
+					fields++
+				}
+				if in := containedStruct(p, f.Type()); in != nil {
+					walk(in)
+				}
+			}
+			if fields > mostSettings {
+				found = append(found, Breach{13, t.at(named.Obj().Pos()), fmt.Sprintf("%s has %d fields, more than %d: compose it of structs that are each about one thing", named.Obj().Name(), fields, mostSettings)})
+			}
+		}
+		walk(root.Type())
 	}
 	return found
 }
@@ -66,7 +111,12 @@ func settingsOf(t *Tree, p *Package) []*types.Var {
 			if tag := s.Tag(i); !f.Exported() || strings.Contains(tag, ",later") || strings.Contains(tag, ",refused") {
 				continue
 			}
-			if in := containedStruct(p, f.Type()); in != nil && !walk(in) {
+			in := containedStruct(p, f.Type())
+			if in != nil && !walk(in) {
+				continue
+			}
+			if in != nil && f.Embedded() { // its fields are read as if they were of this struct
+				contains = true
 				continue
 			}
 			contains = true
@@ -170,9 +220,9 @@ func convertedWhole(p *Package, call *ast.CallExpr, visit func(*types.Var)) {
 	}
 }
 
-// noteWrites notes what a call of the wiring's stated(&field, value) writes.
+// noteWrites notes what a call of stated(&field, value) or orDefault(&field, value) writes.
 func noteWrites(call *ast.CallExpr, writes map[*ast.Ident]bool) {
-	if id, ok := call.Fun.(*ast.Ident); !ok || id.Name != "stated" || len(call.Args) != 2 {
+	if id, ok := call.Fun.(*ast.Ident); !ok || id.Name != "stated" && id.Name != "orDefault" || len(call.Args) != 2 {
 		return
 	}
 	if addr, ok := call.Args[0].(*ast.UnaryExpr); ok && addr.Op == token.AND {

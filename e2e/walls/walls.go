@@ -39,6 +39,7 @@ var Guards = []struct {
 	{"linked", forbiddenLinks},
 	{"tests only", outsideTests},
 	{"settings", unreadSettings},
+	{"wide settings", wideSettings},
 }
 
 // Breaches runs every guard.

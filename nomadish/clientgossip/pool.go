@@ -202,7 +202,7 @@ func (s *Pool) unmask() {
 	for _, one := range s.servers.Servers() {
 		known[one.ID] = true
 	}
-	for _, m := range s.Pool.Servers() {
+	for _, m := range s.Servers() {
 		if !known[m.ID] && s.noticed.FirstOf("unmask", m.Addr, time.Now()) {
 			s.logger.Warn("a member of the clients' gossip calls itself a server, and the servers' own gossip knows of none such: it has no effect here",
 				"id", m.ID, "addr", m.Addr, "rpc", m.RPCAddr)

@@ -16,13 +16,12 @@ func Changed(was, now *Config) []string {
 }
 
 func changed(was, now reflect.Value, path string, out *[]string) {
-	for i := range was.NumField() {
-		f := was.Type().Field(i)
+	for _, f := range fieldsOf(was.Type()) {
 		name, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
 		if name == "" || !f.IsExported() || strings.HasPrefix(kind, "label") {
 			continue
 		}
-		a, b := was.Field(i), now.Field(i)
+		a, b := was.FieldByIndex(f.Index), now.FieldByIndex(f.Index)
 		if f.Type.Kind() == reflect.Struct {
 			changed(a, b, path+name+".", out)
 			continue

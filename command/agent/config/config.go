@@ -23,14 +23,9 @@ type Config struct {
 	Name       string `hcl:"name"` // default: the host's name
 	DataDir    string `hcl:"data_dir"`
 	BindAddr   string `hcl:"bind_addr"` // default: loopback
-	LogLevel   string `hcl:"log_level"`
-	LogJSON    bool   `hcl:"log_json"`
-	// LogLocation adds file and line to each log line.
-	LogLocation bool `hcl:"log_include_location"`
+	Logging
 	EnableDebug bool `hcl:"enable_debug"`
-	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
-	LeaveOnInterrupt bool `hcl:"leave_on_interrupt"`
-	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
+	Leaving
 	// Insecure (ours) lets the agent start although other machines can reach it without showing who they are.
 	Insecure        bool              `hcl:"insecure"`
 	ResponseHeaders map[string]string `hcl:"http_api_response_headers"`
@@ -47,19 +42,44 @@ type Config struct {
 	HTTP      HTTP               `hcl:"http_config,block"` // ours
 	Plugins   map[string]*Plugin `hcl:"plugin,block"`
 
-	RPC       rpc       `hcl:"rpc,block"`
-	UI        ui        `hcl:"ui,block"`
-	Sentinel  sentinel  `hcl:"sentinel,block"`
 	Autopilot Autopilot `hcl:"autopilot,block"`
-	Audit     audit     `hcl:"audit,block"`
-	Reporting reporting `hcl:"reporting,block"`
-	Eventlog  eventlog  `hcl:"eventlog,block"`
+	LaterBlocks
 
 	_ struct{} `inert:"plugin_dir,log_file,log_rotate_duration,log_rotate_bytes,log_rotate_max_files,enable_syslog,syslog_facility,keyring,consul,vault"`
 	_ struct{} `moot:"disable_update_check,disable_anonymous_signature"`
 
 	// Dev is the -dev flag: one process, in memory, on loopback.
 	Dev bool
+	Sources
+}
+
+// LaterBlocks are blocks of Nomad's of which little or nothing has an effect yet.
+type LaterBlocks struct {
+	RPC       rpc       `hcl:"rpc,block"`
+	UI        ui        `hcl:"ui,block"`
+	Sentinel  sentinel  `hcl:"sentinel,block"`
+	Audit     audit     `hcl:"audit,block"`
+	Reporting reporting `hcl:"reporting,block"`
+	Eventlog  eventlog  `hcl:"eventlog,block"`
+}
+
+// Logging says what the agent logs.
+type Logging struct {
+	LogLevel string `hcl:"log_level"`
+	LogJSON  bool   `hcl:"log_json"`
+	// LogLocation adds file and line to each log line.
+	LogLocation bool `hcl:"log_include_location"`
+}
+
+// Leaving says when an agent that ends leaves the cluster for good.
+type Leaving struct {
+	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
+	LeaveOnInterrupt bool `hcl:"leave_on_interrupt"`
+	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
+}
+
+// Sources say where a configuration comes from.
+type Sources struct {
 	// Files are those that the configuration was read from, for people.
 	Files []string
 
@@ -97,46 +117,19 @@ type Server struct {
 	DataDir           string   `hcl:"data_dir"`         // default: server/ in the agent's
 	NumSchedulers     *int     `hcl:"num_schedulers"`
 	EnabledSchedulers []string `hcl:"enabled_schedulers,append"`
-	RaftMultiplier    int      `hcl:"raft_multiplier"` // of Raft's clocks; default 1
 
-	NodeGCThreshold      time.Duration `hcl:"node_gc_threshold"`
-	JobGCInterval        time.Duration `hcl:"job_gc_interval"`
-	JobGCThreshold       time.Duration `hcl:"job_gc_threshold"`
-	EvalGCThreshold      time.Duration `hcl:"eval_gc_threshold"`
-	BatchEvalGCThreshold time.Duration `hcl:"batch_eval_gc_threshold"`
+	RaftSettings
+	ServerGC
+	NodeHeartbeats
+	DiskFull
+	JobLimits
+	Joining
 
-	HeartbeatGrace         time.Duration `hcl:"heartbeat_grace"`
-	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
-	MaxHeartbeatsPerSecond float64       `hcl:"max_heartbeats_per_second"`
-	FailoverHeartbeatTTL   time.Duration `hcl:"failover_heartbeat_ttl"`
-	// MaxRegistering is ours: how many nodes' registrations are committed at once; 0: 256.
-	MaxRegistering int `hcl:"max_registering"`
+	EventBufferSize  int                    `hcl:"event_buffer_size"`
+	DefaultScheduler DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
 
-	// DiskFullMB and DiskFullPercent are ours: the disk counts as full when less than both is free. 0: the default;
-	// MB negative: never.
-	DiskFullMB      int     `hcl:"disk_full_mb"`
-	DiskFullPercent float64 `hcl:"disk_full_percent"`
-
-	EventBufferSize       int                    `hcl:"event_buffer_size"`
-	RaftSnapshotThreshold uint64                 `hcl:"raft_snapshot_threshold"`
-	RaftSnapshotInterval  time.Duration          `hcl:"raft_snapshot_interval"`
-	RaftTrailingLogs      uint64                 `hcl:"raft_trailing_logs"`
-	JobDefaultPriority    int                    `hcl:"job_default_priority"`
-	JobMaxPriority        int                    `hcl:"job_max_priority"`
-	JobMaxCount           int                    `hcl:"job_max_count"`
-	JobMaxSourceSize      string                 `hcl:"job_max_source_size"` // bytes, or "1M"
-	JobMaxSize            string                 `hcl:"job_max_size"`        // ours; bytes, or "4MiB"
-	JobTrackedVersions    int                    `hcl:"job_tracked_versions"`
-	DefaultScheduler      DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
-
-	// Join says how to find the other servers. The names beside it are Nomad's older
-	// ones for the same.
-	Join             Join          `hcl:"server_join,block"`
-	StartJoin        []string      `hcl:"start_join,append"`
-	RetryJoin        []string      `hcl:"retry_join,append"`
-	RetryMax         int           `hcl:"retry_max"`
-	RetryInterval    time.Duration `hcl:"retry_interval"`
-	RejoinAfterLeave bool          `hcl:"rejoin_after_leave"`
+	// Join says how to find the other servers, as Joining does.
+	Join Join `hcl:"server_join,block"`
 	// Encrypt is the key of the gossip among servers, in base64.
 	Encrypt string `hcl:"encrypt"`
 
@@ -159,6 +152,59 @@ type Server struct {
 
 	_ struct{} `inert:"authoritative_region,protocol_version,raft_protocol,deployment_gc_threshold,csi_volume_claim_gc_interval,csi_volume_claim_gc_threshold,csi_plugin_gc_threshold,acl_token_gc_threshold,root_key_gc_interval,root_key_gc_threshold,root_key_rotation_threshold,non_voting_server,redundancy_zone,upgrade_version,license_path,deploy_query_rate_limit,oidc_issuer,start_timeout,log_file,non_production"`
 	_ struct{} `moot:"plan_apply_pipeline,enable_event_broker"`
+}
+
+// RaftSettings say how a server takes part in Raft; 0: the default.
+type RaftSettings struct {
+	RaftMultiplier        int           `hcl:"raft_multiplier"` // of Raft's clocks; default 1
+	RaftSnapshotThreshold uint64        `hcl:"raft_snapshot_threshold"`
+	RaftSnapshotInterval  time.Duration `hcl:"raft_snapshot_interval"`
+	RaftTrailingLogs      uint64        `hcl:"raft_trailing_logs"`
+}
+
+// ServerGC says how long a server keeps what is finished and old; 0: the default.
+type ServerGC struct {
+	NodeGCThreshold      time.Duration `hcl:"node_gc_threshold"`
+	JobGCInterval        time.Duration `hcl:"job_gc_interval"`
+	JobGCThreshold       time.Duration `hcl:"job_gc_threshold"`
+	EvalGCThreshold      time.Duration `hcl:"eval_gc_threshold"`
+	BatchEvalGCThreshold time.Duration `hcl:"batch_eval_gc_threshold"`
+}
+
+// NodeHeartbeats say how nodes show a server that they are there; 0: the default.
+type NodeHeartbeats struct {
+	HeartbeatGrace         time.Duration `hcl:"heartbeat_grace"`
+	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
+	MaxHeartbeatsPerSecond float64       `hcl:"max_heartbeats_per_second"`
+	FailoverHeartbeatTTL   time.Duration `hcl:"failover_heartbeat_ttl"`
+	// MaxRegistering is ours: how many nodes' registrations are committed at once; 0: 256.
+	MaxRegistering int `hcl:"max_registering"`
+}
+
+// DiskFull (ours) says when the disk of a server or a client counts as full.
+type DiskFull struct {
+	// The disk counts as full when less than both is free. 0: the default; MB negative: never.
+	DiskFullMB      int     `hcl:"disk_full_mb"`
+	DiskFullPercent float64 `hcl:"disk_full_percent"`
+}
+
+// JobLimits bound what jobs may be; 0: the default.
+type JobLimits struct {
+	JobDefaultPriority int    `hcl:"job_default_priority"`
+	JobMaxPriority     int    `hcl:"job_max_priority"`
+	JobMaxCount        int    `hcl:"job_max_count"`
+	JobMaxSourceSize   string `hcl:"job_max_source_size"` // bytes, or "1M"
+	JobMaxSize         string `hcl:"job_max_size"`        // ours; bytes, or "4MiB"
+	JobTrackedVersions int    `hcl:"job_tracked_versions"`
+}
+
+// Joining are Nomad's older names for what server_join says.
+type Joining struct {
+	StartJoin        []string      `hcl:"start_join,append"`
+	RetryJoin        []string      `hcl:"retry_join,append"`
+	RetryMax         int           `hcl:"retry_max"`
+	RetryInterval    time.Duration `hcl:"retry_interval"`
+	RejoinAfterLeave bool          `hcl:"rejoin_after_leave"`
 }
 
 // Join says how to find the other servers.
@@ -260,27 +306,13 @@ type Client struct {
 	Options  map[string]string `hcl:"options" effect:"driver.raw_exec.enable,user.denylist,user.checked_drivers"`
 	Meta     map[string]string `hcl:"meta"`
 
-	NetworkInterface  string        `hcl:"network_interface"`
-	CPUTotalCompute   int           `hcl:"cpu_total_compute"` // MHz
-	MemoryTotalMB     int           `hcl:"memory_total_mb"`
-	DiskTotalMB       int           `hcl:"disk_total_mb"`
-	DiskFreeMB        int           `hcl:"disk_free_mb"`
-	ReservableCores   string        `hcl:"reservable_cores"`
+	Machine
+	ClientGC
+	DiskFull                        // as in the server's block
 	MaxKillTimeout    time.Duration `hcl:"max_kill_timeout"`
-	MinDynamicPort    int           `hcl:"min_dynamic_port"`
-	MaxDynamicPort    int           `hcl:"max_dynamic_port"`
 	DefaultIneligible bool          `hcl:"default_ineligible"`
-
-	GCInterval           time.Duration `hcl:"gc_interval"`
-	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
-	GCDiskUsageThreshold float64       `hcl:"gc_disk_usage_threshold"` // percent
-	GCMaxAllocs          int           `hcl:"gc_max_allocs"`
 	// CgroupParent is where tasks have their control groups, below the root of each hierarchy.
 	CgroupParent string `hcl:"cgroup_parent"`
-
-	// DiskFullMB and DiskFullPercent are ours, as in the server's block.
-	DiskFullMB      int     `hcl:"disk_full_mb"`
-	DiskFullPercent float64 `hcl:"disk_full_percent"`
 
 	Reserved    Reserved               `hcl:"reserved,block"`
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
@@ -303,6 +335,26 @@ type Client struct {
 	Users    Users    `hcl:"users,block"`
 
 	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,nomad_service_discovery,node_max_allocs,log_file,fingerprint,stats"`
+}
+
+// Machine says what of the machine is offered to tasks, where that is not to be found out.
+type Machine struct {
+	NetworkInterface string `hcl:"network_interface"`
+	CPUTotalCompute  int    `hcl:"cpu_total_compute"` // MHz
+	MemoryTotalMB    int    `hcl:"memory_total_mb"`
+	DiskTotalMB      int    `hcl:"disk_total_mb"`
+	DiskFreeMB       int    `hcl:"disk_free_mb"`
+	ReservableCores  string `hcl:"reservable_cores"`
+	MinDynamicPort   int    `hcl:"min_dynamic_port"`
+	MaxDynamicPort   int    `hcl:"max_dynamic_port"`
+}
+
+// ClientGC says when a client forgets allocations that have ended.
+type ClientGC struct {
+	GCInterval           time.Duration `hcl:"gc_interval"`
+	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
+	GCDiskUsageThreshold float64       `hcl:"gc_disk_usage_threshold"` // percent
+	GCMaxAllocs          int           `hcl:"gc_max_allocs"`
 }
 
 // Reserved is what a node keeps from tasks.
@@ -412,9 +464,9 @@ type Limits struct {
 // Default is the configuration of an agent that is told nothing.
 func Default() *Config {
 	return &Config{
-		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", LogLevel: "INFO",
+		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", Logging: Logging{LogLevel: "INFO"},
 		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
-		Server: Server{RaftMultiplier: 1},
+		Server: Server{RaftSettings: RaftSettings{RaftMultiplier: 1}},
 		Limits: Limits{
 			HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
 			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
@@ -423,7 +475,7 @@ func Default() *Config {
 		Telemetry: Telemetry{
 			InMemoryInterval: 10 * time.Second, InMemoryRetention: time.Minute, Interval: time.Second, MaxSeries: 100_000,
 		},
-		origins: map[string]Problem{},
+		Sources: Sources{origins: map[string]Problem{}},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The tags of configuration structs:
+// The tags of configuration structs, of whose embedded structs the fields stand in the same block:
 //
 //	hcl:"name"          a value; a map or list of values
 //	hcl:"name,block"    a struct; []T: any number; map[string]*T: by label
@@ -45,10 +45,26 @@ type schemaField struct {
 	effect        []string // nil: every key
 }
 
-func schemaOf(t reflect.Type) *schema {
-	s := &schema{fields: map[string]schemaField{}, inert: map[string]bool{}, moot: map[string]bool{}}
+// fieldsOf returns the fields of a struct, and in the place of those that it embeds their fields. Each has its index in t.
+func fieldsOf(t reflect.Type) []reflect.StructField {
+	var out []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.Anonymous {
+			out = append(out, f)
+			continue
+		}
+		for _, in := range fieldsOf(f.Type) {
+			in.Index = slices.Concat(f.Index, in.Index)
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+func schemaOf(t reflect.Type) *schema {
+	s := &schema{fields: map[string]schemaField{}, inert: map[string]bool{}, moot: map[string]bool{}}
+	for _, f := range fieldsOf(t) {
 		for _, tag := range []struct {
 			name string
 			set  map[string]bool

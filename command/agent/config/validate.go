@@ -333,11 +333,17 @@ func (k *checker) percent(path string, v float64) {
 	}
 }
 
-// MaxSource is job_max_source_size in bytes; 0: not stated.
-func (s *Server) MaxSource() (int, error) { return sizeOf(s.JobMaxSourceSize) }
+// MaxSource is how many bytes of a job's source are kept: job_max_source_size.
+func (s *Server) MaxSource() (int, error) {
+	n, err := sizeOf(s.JobMaxSourceSize)
+	return cmp.Or(n, jobMaxSource), err
+}
 
-// MaxSize is job_max_size in bytes; 0: not stated.
-func (s *Server) MaxSize() (int, error) { return sizeOf(s.JobMaxSize) }
+// MaxSize is how many bytes a job may have: job_max_size.
+func (s *Server) MaxSize() (int, error) {
+	n, err := sizeOf(s.JobMaxSize)
+	return cmp.Or(n, jobMaxSize), err
+}
 
 func sizeOf(text string) (int, error) {
 	if text == "" {

@@ -1,4 +1,4 @@
-package worker_test
+package nomadish
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
-	"github.com/nomadish/nomadish/nomadish"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -17,11 +16,10 @@ import (
 // stores its log on disk, with two workers and 1,000 nodes, until all are placed.
 // jobs/s is of the whole; ms/one is a registration alone until its placement.
 func BenchmarkJobs(b *testing.B) {
-	cfg := nomadish.DefaultConfig()
-	cfg.DevMode()
-	cfg.Name, cfg.RPCAddr, cfg.DataDir, cfg.NumSchedulers = "s1", "127.0.0.1:0", b.TempDir(), 2
-	cfg.MinHeartbeatTTL = time.Hour // nobody plays the nodes
-	s, err := nomadish.NewServer(cfg)
+	cfg := quickTestConfig()
+	cfg.DataDir = b.TempDir()
+	cfg.Heartbeats.MinTTL = time.Hour // nobody plays the nodes
+	s, err := NewServer(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,12 +37,12 @@ func BenchmarkJobs(b *testing.B) {
 		time.Sleep(time.Millisecond)
 	}
 	for i := range 1000 {
-		call(ctx, b, s, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: benchNode(i)}, &structs.NodeUpdateReply{})
+		benchCall(ctx, b, s, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: benchNode(i)}, &structs.NodeUpdateReply{})
 	}
 	var alone []time.Duration
 	for i := range 50 {
 		start := time.Now()
-		placed(ctx, b, s, registered(ctx, b, s, fmt.Sprint("alone-", i)))
+		benchPlaced(ctx, b, s, benchRegistered(ctx, b, s, fmt.Sprint("alone-", i)))
 		alone = append(alone, time.Since(start))
 	}
 	slices.Sort(alone)
@@ -56,7 +54,7 @@ func BenchmarkJobs(b *testing.B) {
 	for range 64 {
 		wg.Go(func() {
 			for i := range work {
-				evals[i] = registered(ctx, b, s, fmt.Sprint("job-", i))
+				evals[i] = benchRegistered(ctx, b, s, fmt.Sprint("job-", i))
 			}
 		})
 	}
@@ -67,35 +65,35 @@ func BenchmarkJobs(b *testing.B) {
 	wg.Wait()
 	at := b.Elapsed()
 	for _, id := range evals {
-		placed(ctx, b, s, id)
+		benchPlaced(ctx, b, s, id)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 	b.ReportMetric(float64(b.N)/at.Seconds(), "registered/s")
 	b.ReportMetric(float64(alone[len(alone)/2].Microseconds())/1000, "ms/one")
 }
 
-func call(ctx context.Context, b *testing.B, s *nomadish.Server, method string, args, reply any) {
+func benchCall(ctx context.Context, b *testing.B, s *Server, method string, args, reply any) {
 	if err := s.Call(ctx, method, args, reply); err != nil {
 		b.Errorf("%s: %v", method, err)
 	}
 }
 
-func registered(ctx context.Context, b *testing.B, s *nomadish.Server, id string) string {
+func benchRegistered(ctx context.Context, b *testing.B, s *Server, id string) string {
 	job := &structs.Job{ID: id, Type: structs.JobTypeBatch, Priority: 50, TaskGroups: []*structs.TaskGroup{{
 		Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 20, MemoryMB: 10}}},
 	}}}
 	job.Canonicalize()
 	reply := &structs.JobRegisterReply{}
-	call(ctx, b, s, wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
+	benchCall(ctx, b, s, wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
 	return reply.EvalID
 }
 
-// placed waits until an evaluation is complete.
-func placed(ctx context.Context, b *testing.B, s *nomadish.Server, id string) {
+// benchPlaced waits until an evaluation is complete.
+func benchPlaced(ctx context.Context, b *testing.B, s *Server, id string) {
 	index := uint64(0)
 	for !b.Failed() {
 		reply := &structs.EvalReply{}
-		call(ctx, b, s, wire.MethodEvalGet, &structs.EvalGetRequest{ID: id, QueryOptions: structs.QueryOptions{
+		benchCall(ctx, b, s, wire.MethodEvalGet, &structs.EvalGetRequest{ID: id, QueryOptions: structs.QueryOptions{
 			AllowStale: true, MinQueryIndex: index, MaxQueryTime: time.Minute,
 		}}, reply)
 		if e := reply.Eval; e != nil && e.Status != structs.EvalStatusPending {
