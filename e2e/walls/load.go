@@ -44,6 +44,8 @@ type Package struct {
 	TestImports []string
 	// Files is the syntax of the package outside its tests, with comments.
 	Files []*ast.File
+	// Others is the syntax of the files without types here: tests, and files of builds with other tags.
+	Others []*ast.File
 	// TestFuncs are the names of the top-level functions of its tests.
 	TestFuncs []string
 
@@ -59,9 +61,11 @@ type listed struct {
 	GoFiles      []string
 	TestGoFiles  []string
 	XTestGoFiles []string
-	Imports      []string
-	TestImports  []string
-	XTestImports []string
+	// IgnoredGoFiles are left out of this build by their tags.
+	IgnoredGoFiles []string
+	Imports        []string
+	TestImports    []string
+	XTestImports   []string
 }
 
 // Load reads the module that holds the folder dir. Its own packages need not compile; those that are not ours are
@@ -113,7 +117,7 @@ func Load(dir string, also ...string) (*Tree, error) {
 }
 
 func list(dir string, args ...string) ([]listed, error) {
-	out, err := goCmd(dir, append([]string{"list", "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"}, args...)...)
+	out, err := goCmd(dir, append([]string{"list", "-json=ImportPath,Dir,Export,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +205,7 @@ func (t *Tree) With(file, src string) (*Tree, error) {
 	c.pkgs[dir] = p
 	if strings.HasSuffix(file, "_test.go") {
 		p.TestImports = append(slices.Clone(p.TestImports), imports...)
+		p.Others = append(slices.Clone(p.Others), f)
 		return &c, nil
 	}
 	p.Imports = append(slices.Clone(p.Imports), imports...)
@@ -239,11 +244,19 @@ func (t *Tree) read(l listed) (*Package, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.Others = append(p.Others, f)
 		for _, decl := range f.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
 				p.TestFuncs = append(p.TestFuncs, fn.Name.Name)
 			}
 		}
+	}
+	for _, name := range l.IgnoredGoFiles {
+		f, err := t.parse(l.Dir, name)
+		if err != nil {
+			return nil, err
+		}
+		p.Others = append(p.Others, f)
 	}
 	return p, nil
 }

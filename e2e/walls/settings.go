@@ -27,50 +27,6 @@ func unreadSettings(t *Tree) []Breach {
 	return found
 }
 
-// mostSettings is how many fields a struct of a configuration may have.
-const mostSettings = 30
-
-// wideSettings finds structs of configurations, as unreadSettings means them, that have too many fields: wall 13.
-func wideSettings(t *Tree) []Breach {
-	var found []Breach
-	for _, p := range t.Packages() {
-		if p.types == nil {
-			continue
-		}
-		root, ok := p.types.Scope().Lookup("Config").(*types.TypeName)
-		if !ok {
-			continue
-		}
-		seen := map[types.Type]bool{}
-		var walk func(types.Type)
-		walk = func(typ types.Type) {
-			named, ok := typ.(*types.Named)
-			if !ok || seen[typ] {
-				return
-			}
-			seen[typ] = true
-			s, ok := named.Underlying().(*types.Struct)
-			if !ok {
-				return
-			}
-			fields := 0
-			for f := range s.Fields() {
-				if f.Name() != "_" {
-					fields++
-				}
-				if in := containedStruct(p, f.Type()); in != nil {
-					walk(in)
-				}
-			}
-			if fields > mostSettings {
-				found = append(found, Breach{13, t.at(named.Obj().Pos()), fmt.Sprintf("%s has %d fields, more than %d: compose it of structs that are each about one thing", named.Obj().Name(), fields, mostSettings)})
-			}
-		}
-		walk(root.Type())
-	}
-	return found
-}
-
 // agentFiles is the package of the settings that stand in an agent's files.
 const agentFiles = "command/agent/config"
 

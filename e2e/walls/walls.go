@@ -39,7 +39,7 @@ var Guards = []struct {
 	{"linked", forbiddenLinks},
 	{"tests only", outsideTests},
 	{"settings", unreadSettings},
-	{"wide settings", wideSettings},
+	{"limits", limits},
 }
 
 // Breaches runs every guard.
