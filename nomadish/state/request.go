@@ -49,8 +49,11 @@ func (s *Snapshot) requests(ws *WatchSet, index, ns string) iter.Seq[*structs.Pe
 	return many[structs.PendingRequest](s.v, ws, false, TableRequests, index+"_prefix", ns, "")
 }
 
-func (x *txn) request(ns, job, group string) *structs.PendingRequest {
-	return get[structs.PendingRequest](x, TableRequests, byID, ns, job, group)
+// requestRows are the rows of requests as a transaction changes them: what plans and jobs say of groups that wait.
+type requestRows struct{ txn *txn }
+
+func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
+	return get[structs.PendingRequest](w.txn, TableRequests, byID, ns, job, group)
 }
 
 func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.JobID, a.Group) }
@@ -103,12 +106,12 @@ func wants(job *structs.Job, group string) bool {
 
 // updateRequest takes what a plan says of a group. What a plan that was decided earlier says
 // of a job that was stopped or purged meanwhile is not so any more.
-func (x *txn) updateRequest(u *structs.RequestUpdate) {
-	was := x.request(u.Namespace, u.JobID, u.Group)
+func (w requestRows) updateRequest(u *structs.RequestUpdate) {
+	was := w.request(u.Namespace, u.JobID, u.Group)
 	if was == nil && u.Missing == 0 { // most jobs: they are placed at once
 		return
 	}
-	if !wants(x.job(u.Namespace, u.JobID), u.Group) {
+	if !wants(w.txn.job(u.Namespace, u.JobID), u.Group) {
 		return
 	}
 	now := structs.PendingRequest{Namespace: u.Namespace, JobID: u.JobID, Group: u.Group}
@@ -116,13 +119,13 @@ func (x *txn) updateRequest(u *structs.RequestUpdate) {
 		now = *was
 	}
 	if u.Missing == 0 {
-		x.endWaiting(&now)
-		x.putRequest(was, &now, RequestPlaced)
+		w.endWaiting(&now)
+		w.putRequest(was, &now, RequestPlaced)
 		return
 	}
 	now.Missing, now.EvalID = u.Missing, u.EvalID
-	x.beginWaiting(&now, u.Since)
-	x.putRequest(was, &now, RequestWaiting)
+	w.beginWaiting(&now, u.Since)
+	w.putRequest(was, &now, RequestWaiting)
 }
 
 // reclaims counts, within one plan, the instances taken back of each ask.
@@ -134,12 +137,12 @@ type reclaims struct {
 // countReclaimed counts an allocation that is taken back, before it is. One that is
 // suspended is missing already; one that has ended, or is of an earlier job of the same
 // name, is not taken from anybody.
-func (x *txn) countReclaimed(r *reclaims, id string) {
-	was := x.alloc(id)
+func (w requestRows) countReclaimed(r *reclaims, id string) {
+	was := w.txn.alloc(id)
 	if was == nil || was.Terminal() {
 		return
 	}
-	if job := x.job(was.Namespace, was.JobID); job == nil || was.CreateIndex < job.CreateIndex {
+	if job := w.txn.job(was.Namespace, was.JobID); job == nil || was.CreateIndex < job.CreateIndex {
 		return
 	}
 	k := structs.PendingRequest{Namespace: was.Namespace, JobID: was.JobID, Group: was.TaskGroup}
@@ -159,28 +162,28 @@ func (x *txn) countReclaimed(r *reclaims, id string) {
 
 // reclaimRequest puts an ask back into the queue: more of it is missing, and it was requeued
 // once more, whatever the number of its instances that one plan took.
-func (x *txn) reclaimRequest(r *structs.PendingRequest) {
-	if !wants(x.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
+func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
+	if !wants(w.txn.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
 		return
 	}
-	was := x.request(r.Namespace, r.JobID, r.Group)
+	was := w.request(r.Namespace, r.JobID, r.Group)
 	now := structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}
 	if was != nil {
 		now = *was
 	}
 	now.Requeued = min(now.Requeued+1, math.MaxInt32)
 	if now.Missing = min(now.Missing+r.Missing, math.MaxInt32); now.Missing > 0 {
-		x.beginWaiting(&now, 0)
+		w.beginWaiting(&now, 0)
 	}
-	x.putRequest(was, &now, RequestReclaimed)
+	w.putRequest(was, &now, RequestReclaimed)
 }
 
 // beginWaiting lets an ask wait since a time (0: now), unless it waits already.
-func (x *txn) beginWaiting(a *structs.PendingRequest, since int64) {
+func (w requestRows) beginWaiting(a *structs.PendingRequest, since int64) {
 	if a.Since > 0 {
 		return
 	}
-	now := max(1, x.now)
+	now := max(1, w.txn.now)
 	if since <= 0 || since > now {
 		since = now
 	}
@@ -190,13 +193,13 @@ func (x *txn) beginWaiting(a *structs.PendingRequest, since int64) {
 // endWaiting adds what an ask has waited to what it remembers. It remembers cycles, so
 // a change of their length counts for what is waited afterwards, and for all of the
 // waiting that goes on.
-func (x *txn) endWaiting(a *structs.PendingRequest) {
+func (w requestRows) endWaiting(a *structs.PendingRequest) {
 	if a.Since > 0 {
 		c := structs.DefaultSchedulerConfiguration()
-		if set := get[structs.SchedulerConfiguration](x, TableConfig, byID); set != nil {
+		if set := get[structs.SchedulerConfiguration](w.txn, TableConfig, byID); set != nil {
 			c = *set
 		}
-		waited := c.CycleAt(max(1, x.now)) - c.CycleAt(a.Since)
+		waited := c.CycleAt(max(1, w.txn.now)) - c.CycleAt(a.Since)
 		a.Aged = min(a.Aged+min(max(0, waited), maxAged), maxAged)
 	}
 	a.Missing, a.Since, a.EvalID = 0, 0, ""
@@ -204,10 +207,10 @@ func (x *txn) endWaiting(a *structs.PendingRequest) {
 
 // putRequest stores an ask's row, the transaction's own copy; one that neither waits nor
 // remembers anything has none. Nothing happens if it is as it was.
-func (x *txn) putRequest(was, now *structs.PendingRequest, event string) {
-	now.ModifyIndex = x.index
+func (w requestRows) putRequest(was, now *structs.PendingRequest, event string) {
+	now.ModifyIndex = w.txn.index
 	if was == nil {
-		now.CreateIndex = x.index
+		now.CreateIndex = w.txn.index
 	} else {
 		same := *now
 		same.ModifyIndex = was.ModifyIndex
@@ -216,59 +219,59 @@ func (x *txn) putRequest(was, now *structs.PendingRequest, event string) {
 		}
 	}
 	if now.Missing > 0 || now.Aged > 0 || now.Requeued > 0 {
-		x.put(TableRequests, now)
-		x.noteRequest(was, now, event)
+		w.txn.put(TableRequests, now)
+		w.noteRequest(was, now, event)
 		return
 	}
 	if was != nil {
-		x.dropRequest(was, event)
+		w.dropRequest(was, event)
 	}
 }
 
-func (x *txn) dropRequest(was *structs.PendingRequest, event string) {
-	x.drop(TableRequests, was)
-	x.noteRequest(was, nil, event)
+func (w requestRows) dropRequest(was *structs.PendingRequest, event string) {
+	w.txn.drop(TableRequests, was)
+	w.noteRequest(was, nil, event)
 }
 
-func (x *txn) noteRequest(was, now *structs.PendingRequest, event string) {
+func (w requestRows) noteRequest(was, now *structs.PendingRequest, event string) {
 	some := now
 	if some == nil {
 		some = was
 	}
-	note(x, KindRequest, some.Job().String()+"/"+some.Group, was, now)
-	x.changes[len(x.changes)-1].Type = event
+	note(w.txn, KindRequest, some.Job().String()+"/"+some.Group, was, now)
+	w.txn.changes[len(w.txn.changes)-1].Type = event
 }
 
 // fitRequests lets the asks of a job follow a change of it: of one that is stopped nothing
 // waits any more, and a group that is gone asks for nothing.
-func (x *txn) fitRequests(job *structs.Job) {
-	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
-		x.fitRequest(job, was)
+func (w requestRows) fitRequests(job *structs.Job) {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
+		w.fitRequest(job, was)
 	}
 }
 
-func (x *txn) fitRequest(job *structs.Job, was *structs.PendingRequest) {
+func (w requestRows) fitRequest(job *structs.Job, was *structs.PendingRequest) {
 	switch {
 	case job == nil || job.LookupTaskGroup(was.Group) == nil:
-		x.dropRequest(was, RequestWithdrawn)
+		w.dropRequest(was, RequestWithdrawn)
 	case job.Stop:
 		now := *was
-		x.endWaiting(&now)
-		x.putRequest(was, &now, RequestWithdrawn)
+		w.endWaiting(&now)
+		w.putRequest(was, &now, RequestWithdrawn)
 	}
 }
 
 // dropRequests forgets the asks of a job.
-func (x *txn) dropRequests(ns, job string) {
-	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID+"_prefix", ns, job, "")) {
-		x.dropRequest(was, RequestWithdrawn)
+func (w requestRows) dropRequests(ns, job string) {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", ns, job, "")) {
+		w.dropRequest(was, RequestWithdrawn)
 	}
 }
 
 // mendRequests lets all asks follow their jobs.
-func (x *txn) mendRequests() {
-	for _, was := range collect(rows[structs.PendingRequest](x, false, TableRequests, byID)) {
-		x.fitRequest(x.job(was.Namespace, was.JobID), was)
+func (w requestRows) mendRequests() {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID)) {
+		w.fitRequest(w.txn.job(was.Namespace, was.JobID), was)
 	}
 }
 

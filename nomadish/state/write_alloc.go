@@ -209,7 +209,7 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 			preempted[s.PreemptedBy] = append(preempted[s.PreemptedBy], s.AllocID)
 		}
 		if s.Reclaim != "" && !s.KeepRunning {
-			x.countReclaimed(&taken, s.AllocID)
+			requestRows{x}.countReclaimed(&taken, s.AllocID)
 		}
 		x.stop(s)
 	}
@@ -232,10 +232,10 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 		x.upsertEval(e)
 	}
 	for i := range taken.requests {
-		x.reclaimRequest(&taken.requests[i])
+		requestRows{x}.reclaimRequest(&taken.requests[i])
 	}
 	for _, u := range p.Requests {
-		x.updateRequest(u)
+		requestRows{x}.updateRequest(u)
 	}
 	// A node that went down after the plan was judged: its going made evaluations
 	// for what it had then, not for what has come since.

@@ -129,7 +129,7 @@ func (x *txn) putVersion(was, fresh *structs.Job) *structs.Job {
 	x.put(TableJobs, fresh)
 	x.counts(fresh.Namespace, fresh.ID)
 	if was != nil {
-		x.fitRequests(fresh)
+		requestRows{x}.fitRequests(fresh)
 	}
 	note(x, KindJob, fresh.NamespacedID().String(), was, fresh)
 	x.pruneVersions(fresh)
@@ -221,7 +221,7 @@ func (x *txn) purge(job *structs.Job) {
 	if row := get[scalingRow](x, TableScaling, byID, job.Namespace, job.ID); row != nil {
 		x.drop(TableScaling, row)
 	}
-	x.dropRequests(job.Namespace, job.ID)
+	requestRows{x}.dropRequests(job.Namespace, job.ID)
 	x.drop(TableJobs, job)
 	note(x, KindJob, job.NamespacedID().String(), job, nil)
 }

@@ -160,7 +160,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)
 		x.rebuildTallies()
-		x.mendRequests()
+		requestRows{x}.mendRequests()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
 				x.put(TableSummaries, now)
