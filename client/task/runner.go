@@ -84,6 +84,7 @@ type Runner struct {
 // New makes the runner of a task that has not run on this node.
 func New(c Config) *Runner {
 	t := &Runner{c: c, state: &State{Task: &structs.TaskState{State: structs.TaskStatePending}}}
+	t.suspension.runner = t
 	t.state.addEvent(time.Now().UnixNano(), fixedEvents[structs.TaskReceived])
 	return t
 }
@@ -92,6 +93,7 @@ func New(c Config) *Runner {
 // looks for what it started.
 func Restore(c Config, s *State) *Runner {
 	t := &Runner{c: c, state: s}
+	t.suspension.runner = t
 	s.recall()
 	if s.Task.State == structs.TaskStateDead {
 		t.phase = phaseDead

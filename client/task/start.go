@@ -163,7 +163,7 @@ func (t *Runner) started(h driver.Handle, kind string) {
 	if t.killing {
 		t.stopHandle()
 	}
-	t.suspendOrResume()
+	t.suspension.suspendOrResume()
 }
 
 // keep notes how the next life of the agent finds what h started.

@@ -21,12 +21,13 @@ const (
 // suspension is the state of suspending and resuming a task. One call of the driver is under way at
 // a time; what is wanted by then is compared again when it has returned.
 type suspension struct {
-	wanted    bool // it is to be suspended
-	suspended bool // it is
-	busy      bool // the driver is suspending or resuming it
-	fails     int  // calls to suspend that failed in a row
-	unable    bool // it cannot be suspended
-	again     bool // it was suspended by an earlier life of the agent
+	runner    *Runner // of the task
+	wanted    bool    // it is to be suspended
+	suspended bool    // it is
+	busy      bool    // the driver is suspending or resuming it
+	fails     int     // calls to suspend that failed in a row
+	unable    bool    // it cannot be suspended
+	again     bool    // it was suspended by an earlier life of the agent
 	retry     *time.Timer
 }
 
@@ -40,7 +41,7 @@ func (t *Runner) Suspend() {
 	if t.phase == phaseBackoff {
 		t.waitForStart()
 	}
-	t.suspendOrResume()
+	t.suspension.suspendOrResume()
 }
 
 // Resume resumes the task.
@@ -48,8 +49,8 @@ func (t *Runner) Resume() {
 	if !t.suspension.wanted {
 		return
 	}
-	t.suspension = suspension{suspended: t.suspension.suspended, busy: t.suspension.busy, retry: t.suspension.retry}
-	t.suspendOrResume()
+	t.suspension = suspension{runner: t, suspended: t.suspension.suspended, busy: t.suspension.busy, retry: t.suspension.retry}
+	t.suspension.suspendOrResume()
 }
 
 // Quiescent reports whether nothing of the task runs, nor will before Start or Resume.
@@ -69,39 +70,39 @@ func (t *Runner) waitForStart() {
 }
 
 // suspendOrResume calls the driver if the task is not in the state that is wanted.
-func (t *Runner) suspendOrResume() {
-	if t.suspension.busy || t.closed || t.phase != phaseRunning {
+func (s *suspension) suspendOrResume() {
+	if s.busy || s.runner.closed || s.runner.phase != phaseRunning {
 		return
 	}
 	switch {
-	case t.suspension.wanted && !t.suspension.suspended && !t.suspension.unable && !t.killing && !t.stopping:
-		t.suspend()
-	case !t.suspension.wanted && t.state.Suspended:
-		t.callDriver(nil, func(ctx context.Context, p driver.Suspender) error { return p.Resume(ctx) }, t.resumeDone)
+	case s.wanted && !s.suspended && !s.unable && !s.runner.killing && !s.runner.stopping:
+		s.suspend()
+	case !s.wanted && s.runner.state.Suspended:
+		s.callDriver(nil, func(ctx context.Context, p driver.Suspender) error { return p.Resume(ctx) }, s.resumeDone)
 	}
 }
 
-func (t *Runner) suspend() {
-	if _, ok := t.handle.(driver.Suspender); !ok {
-		t.suspendFailed(fmt.Errorf("driver %s cannot suspend its tasks", t.c.Task.Driver), true)
+func (s *suspension) suspend() {
+	if _, ok := s.runner.handle.(driver.Suspender); !ok {
+		s.suspendFailed(fmt.Errorf("driver %s cannot suspend its tasks", s.runner.c.Task.Driver), true)
 		return
 	}
 	// Noted before it is done: whatever life of the agent comes next must resume it.
-	t.suspension.again, t.state.Suspended = t.state.Suspended, true
+	s.again, s.runner.state.Suspended = s.runner.state.Suspended, true
 	saved := make(chan error, 1)
-	t.c.Host.Save(func(err error) { saved <- err })
-	t.callDriver(saved, func(ctx context.Context, p driver.Suspender) error { return p.Suspend(ctx) }, t.suspendDone)
+	s.runner.c.Host.Save(func(err error) { saved <- err })
+	s.callDriver(saved, func(ctx context.Context, p driver.Suspender) error { return p.Suspend(ctx) }, s.suspendDone)
 }
 
 // callDriver makes a call of the driver once saved says that the state is durable.
-func (t *Runner) callDriver(saved <-chan error, call func(context.Context, driver.Suspender) error, done func(error)) {
-	p, ok := t.handle.(driver.Suspender)
+func (s *suspension) callDriver(saved <-chan error, call func(context.Context, driver.Suspender) error, done func(error)) {
+	p, ok := s.runner.handle.(driver.Suspender)
 	if !ok {
 		return
 	}
-	t.suspension.busy = true
-	gen := t.generation
-	t.c.Host.Go(func(ctx context.Context) {
+	s.busy = true
+	gen := s.runner.generation
+	s.runner.c.Host.Go(func(ctx context.Context) {
 		var err error
 		if saved != nil {
 			select {
@@ -113,64 +114,64 @@ func (t *Runner) callDriver(saved <-chan error, call func(context.Context, drive
 		if err == nil {
 			err = call(ctx, p)
 		}
-		t.c.Host.Do(func() {
-			t.suspension.busy = false
+		s.runner.c.Host.Do(func() {
+			s.busy = false
 			switch {
-			case t.closed || ctx.Err() != nil:
+			case s.runner.closed || ctx.Err() != nil:
 				return // the next life of the agent continues
-			case gen != t.generation || t.phase != phaseRunning: // another run, or none
+			case gen != s.runner.generation || s.runner.phase != phaseRunning: // another run, or none
 			case errors.Is(err, driver.ErrTaskNotRunning):
 				return // its end is reported elsewhere
 			default:
-				t.keep(t.handle)
+				s.runner.keep(s.runner.handle)
 				done(err)
 			}
-			t.suspendOrResume()
+			s.suspendOrResume()
 		})
 	})
 }
 
 // suspendDone handles the outcome of a call to suspend.
-func (t *Runner) suspendDone(err error) {
+func (s *suspension) suspendDone(err error) {
 	if err != nil {
-		t.suspension.fails++
-		t.suspendFailed(err, t.suspension.fails >= suspendTries)
+		s.fails++
+		s.suspendFailed(err, s.fails >= suspendTries)
 		return
 	}
-	t.suspension.suspended, t.suspension.fails = true, 0
-	if !t.suspension.again {
-		t.event(NewEvent(structs.TaskSuspended, time.Now(), "Task suspended; its memory and files are kept"), true)
+	s.suspended, s.fails = true, 0
+	if !s.again {
+		s.runner.event(NewEvent(structs.TaskSuspended, time.Now(), "Task suspended; its memory and files are kept"), true)
 	}
-	t.c.Host.Changed(t, true)
-	t.c.Host.Save(nil)
+	s.runner.c.Host.Changed(s.runner, true)
+	s.runner.c.Host.Save(nil)
 }
 
 // resumeDone handles the outcome of a call to resume. One that fails is repeated until it succeeds.
-func (t *Runner) resumeDone(err error) {
+func (s *suspension) resumeDone(err error) {
 	if err != nil {
-		t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be resumed yet: %w", err), time.Now()), true)
-		t.retrySuspension()
+		s.runner.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be resumed yet: %w", err), time.Now()), true)
+		s.retrySuspension()
 		return
 	}
-	t.suspension.suspended, t.state.Suspended = false, false
-	t.event(NewEvent(structs.TaskResumed, time.Now(), "Task resumed"), true)
-	t.c.Host.Save(nil)
+	s.suspended, s.runner.state.Suspended = false, false
+	s.runner.event(NewEvent(structs.TaskResumed, time.Now(), "Task resumed"), true)
+	s.runner.c.Host.Save(nil)
 }
 
-func (t *Runner) suspendFailed(err error, final bool) {
-	if t.suspension.unable = final; !final {
-		t.retrySuspension()
+func (s *suspension) suspendFailed(err error, final bool) {
+	if s.unable = final; !final {
+		s.retrySuspension()
 		return
 	}
-	t.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be suspended: %w", err), time.Now()), true)
+	s.runner.event(failureEvent(structs.TaskSuspendFailure, fmt.Errorf("could not be suspended: %w", err), time.Now()), true)
 }
 
-func (t *Runner) retrySuspension() {
-	t.suspension.busy = true // until then
-	t.suspension.retry = time.AfterFunc(suspendRetry, func() {
-		t.c.Host.Do(func() {
-			t.suspension.busy = false
-			t.suspendOrResume()
+func (s *suspension) retrySuspension() {
+	s.busy = true // until then
+	s.retry = time.AfterFunc(suspendRetry, func() {
+		s.runner.c.Host.Do(func() {
+			s.busy = false
+			s.suspendOrResume()
 		})
 	})
 }
