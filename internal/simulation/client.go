@@ -36,6 +36,7 @@ type client struct {
 
 // task is what runs of an allocation.
 type task struct {
+	client    *client
 	alloc     *structs.Allocation
 	status    string // as the client knows it
 	suspended bool
@@ -223,7 +224,7 @@ func (c *client) consider(a *structs.Allocation) {
 	case t == nil && a.Terminal() && a.ClientTerminal():
 	case t == nil && (a.ServerTerminal() || a.ClientStatus != structs.AllocClientPending):
 		// It never ran here, or did so in an earlier life of the agent.
-		t = &task{alloc: a, over: true, killed: true}
+		t = &task{client: c, alloc: a, over: true, killed: true}
 		c.tasks[a.ID] = t
 		status := structs.AllocClientFailed
 		if a.ServerTerminal() {
@@ -231,42 +232,44 @@ func (c *client) consider(a *structs.Allocation) {
 		}
 		c.report(t, status, nil)
 	case t == nil:
-		t = &task{alloc: a, status: structs.AllocClientPending}
+		t = &task{client: c, alloc: a, status: structs.AllocClientPending}
 		c.tasks[a.ID] = t
-		c.later(c.between(10*time.Millisecond, time.Second), "run", func() { c.run(t) })
+		c.later(c.between(10*time.Millisecond, time.Second), "run", t.run)
 	case t.over:
 	case a.Terminal() && !t.stops:
 		t.stops = true
-		c.later(c.between(0, 3*time.Second), "kill", func() { c.kill(t) })
+		c.later(c.between(0, 3*time.Second), "kill", t.kill)
 	case a.Suspended() && !t.suspended && t.status == structs.AllocClientRunning:
 		t.suspended = true
 		c.report(t, structs.AllocClientSuspended, nil)
 	case !a.Suspended() && t.suspended:
 		t.suspended = false
 		c.report(t, structs.AllocClientRunning, nil)
-		c.endLater(t)
+		t.endLater()
 	}
 }
 
 // run starts a task.
-func (c *client) run(t *task) {
+func (t *task) run() {
+	c := t.client
 	if t.over || t.stops || c.tasks[t.alloc.ID] != t {
 		return
 	}
 	t.since = epoch.Add(c.now + c.skew)
 	c.report(t, structs.AllocClientRunning, nil)
-	c.healthyLater(t)
-	c.endLater(t)
+	t.healthyLater()
+	t.endLater()
 }
 
 // healthyLater has it said of a task, once, whether it is healthy; not while it sleeps. An agent that ends before begins anew
 // when it is back.
-func (c *client) healthyLater(t *task) {
+func (t *task) healthyLater() {
+	c := t.client
 	c.later(c.between(200*time.Millisecond, 3*time.Second), "healthy", func() {
 		switch {
 		case t.over || t.stops:
 		case t.suspended:
-			c.healthyLater(t)
+			t.healthyLater()
 		default:
 			t.judged = true
 			well := !c.chance(30)
@@ -279,7 +282,8 @@ func (c *client) healthyLater(t *task) {
 }
 
 // endLater has a task end by itself, if it does.
-func (c *client) endLater(t *task) {
+func (t *task) endLater() {
+	c := t.client
 	batch := t.alloc.Job != nil && (t.alloc.Job.Type == structs.JobTypeBatch || t.alloc.Job.Type == structs.JobTypeSysBatch)
 	switch {
 	case batch:
@@ -288,28 +292,29 @@ func (c *client) endLater(t *task) {
 			case t.suspended:
 			case c.chance(12):
 				c.fault("a task fails", c.id)
-				c.ends(t, structs.AllocClientFailed)
+				t.ends(structs.AllocClientFailed)
 			default:
-				c.ends(t, structs.AllocClientComplete)
+				t.ends(structs.AllocClientComplete)
 			}
 		})
 	case c.chance(4):
 		c.later(c.between(time.Second, 90*time.Second), "fail", func() {
 			if !c.quiet() && !t.suspended && !t.over && !t.stops {
 				c.fault("a task fails", c.id)
-				c.ends(t, structs.AllocClientFailed)
+				t.ends(structs.AllocClientFailed)
 			}
 		})
 	}
 }
 
 // kill ends a task that is told to, if it has not ended by itself meanwhile.
-func (c *client) kill(t *task) {
+func (t *task) kill() {
 	t.killed = !t.over
-	c.ends(t, structs.AllocClientComplete)
+	t.ends(structs.AllocClientComplete)
 }
 
-func (c *client) ends(t *task, status string) {
+func (t *task) ends(status string) {
+	c := t.client
 	if t.over || c.tasks[t.alloc.ID] != t {
 		return
 	}
@@ -389,15 +394,15 @@ func (c *client) back() {
 		switch t := c.tasks[id]; {
 		case t.over:
 		case t.stops:
-			c.later(c.between(0, time.Second), "kill", func() { c.kill(t) })
+			c.later(c.between(0, time.Second), "kill", t.kill)
 		case t.status == structs.AllocClientPending:
-			c.later(c.between(10*time.Millisecond, time.Second), "run", func() { c.run(t) })
+			c.later(c.between(10*time.Millisecond, time.Second), "run", t.run)
 		default:
 			if !t.judged {
-				c.healthyLater(t)
+				t.healthyLater()
 			}
 			if !t.suspended {
-				c.endLater(t)
+				t.endLater()
 			}
 		}
 	}
