@@ -1,6 +1,6 @@
 // Package gc says which ended allocations of a node are removed: the oldest, when
 // there are too many allocations or the disk is too full. It is a function; the
-// client measures and removes.
+// client measures and removes. It stands apart so that the rule knows no client, and is tried without one.
 package gc
 
 import (

@@ -1,5 +1,6 @@
 // Package examples holds the files that `job init` and `node pool init` write. It must never hold
-// anything that does not run as it stands on a development agent.
+// anything that does not run as it stands on a development agent. It is a package because its files are a folder that is tried as a
+// whole, and embedded from where they stand.
 package examples
 
 import _ "embed" // the files

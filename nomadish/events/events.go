@@ -1,5 +1,6 @@
 // Package events makes the event stream's events of what the state's feed says has
-// changed. It must never hold a change back or read anything but the feed.
+// changed. It must never hold a change back or read anything but the feed:
+// it stands apart from the endpoint that sends them so that it cannot.
 package events
 
 import (
