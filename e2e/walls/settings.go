@@ -1,7 +1,6 @@
 package walls
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
