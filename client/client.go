@@ -176,9 +176,9 @@ func (c *Client) buildOwn(who state.Node) error {
 	}
 	n := newNode(c, found, c.drivers)
 	n.meta = c.meta
-	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GCMaxAllocs
+	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GC.MaxAllocs
 	n.starts = make(chan struct{}, c.config.ParallelStarts)
-	n.groups = alloc.NewGroupPool(n.dir, c.config.AllocGroupMin, c.config.AllocGroupMax)
+	n.groups = alloc.NewGroupPool(n.dir, c.config.AllocGroups.Min, c.config.AllocGroups.Max)
 	c.nodes = append(c.nodes, n)
 	cpu := found.NodeResources.Cpu
 	c.host.TotalMHz, c.sampler.MHzPerCore = float64(cpu.CpuShares), float64(cpu.MHzPerCore())
@@ -203,9 +203,9 @@ func (c *Client) buildSimulated(who state.Node) error {
 		return err
 	}
 	o := sim.Options{
-		Seed: who.Seed, Datacenter: c.config.Datacenter, Class: c.config.NodeClass, Pool: c.config.NodePool,
-		HTTPAddr: c.config.HTTPAddr, Version: c.config.Version, Driver: MockDriver, Meta: c.config.Meta,
-		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
+		Seed: who.Seed, Datacenter: c.config.Node.Datacenter, Class: c.config.Node.Class, Pool: c.config.Node.Pool,
+		HTTPAddr: c.config.HTTPAddr, Version: c.config.Version, Driver: MockDriver, Meta: c.config.Node.Meta,
+		MinDynamicPort: c.config.Machine.MinDynamicPort, MaxDynamicPort: c.config.Machine.MaxDynamicPort,
 		SchedulingEligibility: c.eligibility(), FingerprintedAt: time.Now().UTC(),
 	}
 	starts, registering := make(chan struct{}, simulatedStarts), make(chan struct{}, simulatedRegistering)
@@ -224,7 +224,7 @@ func (c *Client) buildSimulated(who state.Node) error {
 }
 
 func (c *Client) eligibility() string {
-	if c.config.DefaultIneligible {
+	if c.config.Node.DefaultIneligible {
 		return structs.NodeIneligible
 	}
 	return structs.NodeEligible

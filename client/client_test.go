@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 	s, w := newFakeServer(t), newWorld()
 	r := &rig{t: t, s: s, w: w, config: Config{
 		Servers: []string{s.addr}, StateDir: filepath.Join(dir, "state"), AllocDir: filepath.Join(dir, "allocs"),
-		NodeName: "n1", Drivers: []driver.Driver{fakeDriver{"fake", w}, fakeDriver{MockDriver, w}}, Meta: map[string]string{"rack": "r7"},
+		Node: NodeConfig{Name: "n1", Meta: map[string]string{"rack": "r7"}}, Drivers: []driver.Driver{fakeDriver{"fake", w}, fakeDriver{MockDriver, w}},
 		NoGPUs: true, // those of this machine would be its own
 	}}
 	return r

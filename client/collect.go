@@ -14,7 +14,7 @@ import (
 // collectOld removes old ended allocations, now and then and on request,
 // until ctx ends.
 func (n *node) collectOld(ctx context.Context) {
-	t := time.NewTicker(n.c.config.GCInterval)
+	t := time.NewTicker(n.c.config.GC.Interval)
 	defer t.Stop()
 	for {
 		select {
@@ -30,7 +30,7 @@ func (n *node) collectOld(ctx context.Context) {
 
 // collectOver removes what is over the limits.
 func (n *node) collectOver(ctx context.Context, lookAtDisk bool) {
-	limits := gc.Limits{MaxAllocs: n.keep, DiskPercent: n.c.config.GCDiskUsageThreshold}
+	limits := gc.Limits{MaxAllocs: n.keep, DiskPercent: n.c.config.GC.DiskUsageThreshold}
 	for ctx.Err() == nil {
 		used := 0.0
 		if lookAtDisk {
@@ -61,7 +61,7 @@ func (n *node) collectable() (ended []gc.Ended, running int) {
 
 func (n *node) collectAll(ids []string) {
 	var g errgroup.Group
-	g.SetLimit(n.c.config.GCParallelDestroys)
+	g.SetLimit(n.c.config.GC.ParallelDestroys)
 	for _, id := range ids {
 		g.Go(func() error { n.removeKnown(id); return nil })
 	}

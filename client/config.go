@@ -30,14 +30,10 @@ type Agent interface {
 // Config configures a client. Zero values mean the default that is named;
 // what has none named must be set.
 type Config struct {
-	// Region, Datacenter, NodeName, NodeClass, NodePool and Meta describe the
-	// node. Defaults: "global", "dc1", the host's name, none, "default", none.
-	Region     string
-	Datacenter string
-	NodeName   string
-	NodeClass  string
-	NodePool   string
-	Meta       map[string]string
+	// Region is where the client and its servers are. Default "global".
+	Region string
+	// Node says what the node is called and what it is for.
+	Node NodeConfig
 	// Version is ours, reported as the attributes nomad.version and nomadish.version.
 	Version string
 
@@ -61,8 +57,16 @@ type Config struct {
 	StateDir string
 	AllocDir string
 
-	DiskOptions
-	Reporting
+	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
+	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
+	Disk     structs.DiskLimit
+	DiskRoom func(dir string) (structs.DiskRoom, error)
+	// DiskInterval is how often they are looked at (default 1 s), LookInterval how often
+	// the machine is (default 15 s). What changes is reported at once, and what changes within
+	// ChangeInterval (default 1 s) after that together.
+	DiskInterval   time.Duration
+	LookInterval   time.Duration
+	ChangeInterval time.Duration
 
 	// GPUs says how the machine's GPUs are watched; the zero value: as they should be.
 	// NoGPUs: they are not looked for.
@@ -73,18 +77,25 @@ type Config struct {
 	// simulated nodes.
 	Drivers []driver.Driver
 
-	Machine
-	// DefaultIneligible registers the node as ineligible the first time.
-	DefaultIneligible bool
+	// Machine says what of the machine is for tasks.
+	Machine MachineConfig
 
-	TaskUsers
+	// Users says as whom tasks may run. The zero value: as anybody.
+	Users users.Policy
+	// AllocGroups are the IDs of groups that allocations get of which tasks run as other users than the agent's.
+	AllocGroups GroupRange
 
 	// MaxKillTimeout bounds a task's kill_timeout. Default 30 s.
 	MaxKillTimeout time.Duration
 	// ParallelStarts bounds how many tasks are being started at once. Default 4 per
 	// core, at least 8.
 	ParallelStarts int
-	GC
+	// ReportInterval is the time between two status reports of a busy node; the first
+	// two after a quiet time go at once. Default 25 ms.
+	ReportInterval time.Duration
+
+	// GC says when what is left of ended allocations goes.
+	GC GCConfig
 
 	// Simulate makes simulated nodes. They replace the real node unless
 	// SimulateBeside is set.
@@ -97,29 +108,19 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// DiskOptions say when a client's disks count as full.
-type DiskOptions struct {
-	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
-	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
-	Disk     structs.DiskLimit
-	DiskRoom func(dir string) (structs.DiskRoom, error)
-	// DiskInterval is how often they are looked at. Default 1 s.
-	DiskInterval time.Duration
+// NodeConfig describes the node to the servers. Defaults: "dc1", the host's name, none, "default", none.
+type NodeConfig struct {
+	Datacenter string
+	Name       string
+	Class      string
+	Pool       string
+	Meta       map[string]string
+	// DefaultIneligible registers the node as ineligible the first time.
+	DefaultIneligible bool
 }
 
-// Reporting says how soon a client tells the servers what has changed.
-type Reporting struct {
-	// LookInterval is how often the machine is looked at (default 15 s). What changes is reported at once, and what changes within
-	// ChangeInterval (default 1 s) after that together.
-	LookInterval   time.Duration
-	ChangeInterval time.Duration
-	// ReportInterval is the time between two status reports of a busy node; the first
-	// two after a quiet time go at once. Default 25 ms.
-	ReportInterval time.Duration
-}
-
-// Machine says what of the machine is given to tasks.
-type Machine struct {
+// MachineConfig says what of a machine is for tasks, and corrects what is found of it.
+type MachineConfig struct {
 	// Reserved is kept from tasks. ReservedHostPorts is a list like "22,8500-8600".
 	Reserved structs.NodeReservedResources
 	// NetworkInterface is the interface whose address tasks get; default: that of
@@ -140,27 +141,15 @@ type Machine struct {
 	HostVolumes    map[string]*structs.HostVolumeInfo
 }
 
-// TaskUsers say as whom tasks run.
-type TaskUsers struct {
-	// Users says as whom tasks may run. The zero value: as anybody.
-	Users users.Policy
-	// AllocGroupMin to AllocGroupMax are group IDs that allocations get of which tasks run as other users than the
-	// agent's. Default 2100000000 to 2100065535; AllocGroupMin negative: none.
-	AllocGroupMin int
-	AllocGroupMax int
-}
+// GroupRange is a range of group IDs. Default 2100000000 to 2100065535; Min negative: none.
+type GroupRange struct{ Min, Max int }
 
-// GC says when allocations that have ended are forgotten.
-type GC struct {
-	// GCInterval is how often old allocations are looked for (default 1 min).
-	// GCMaxAllocs is how many allocations may be kept on the node (default 50)
-	// before the oldest ended ones go; GCDiskUsageThreshold (percent, default 80) of
-	// the allocations' disk likewise. GCParallelDestroys bounds concurrent removals
-	// (default 2).
-	GCInterval           time.Duration
-	GCMaxAllocs          int
-	GCDiskUsageThreshold float64
-	GCParallelDestroys   int
+// GCConfig says when what is left of ended allocations is removed.
+type GCConfig struct {
+	Interval           time.Duration // between two looks (default 1 min)
+	MaxAllocs          int           // kept on the node (default 50) before the oldest ended ones go
+	DiskUsageThreshold float64       // percent of the allocations' disk (default 80) above which the oldest ended ones go
+	ParallelDestroys   int           // removals at once (default 2)
 }
 
 // MockDriver is the name of the driver that simulated nodes run tasks with.
@@ -187,27 +176,27 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	str(&c.Region, structs.DefaultRegion)
-	str(&c.Datacenter, "dc1")
-	str(&c.NodePool, structs.NodePoolDefault)
+	str(&c.Node.Datacenter, "dc1")
+	str(&c.Node.Pool, structs.NodePoolDefault)
 	str(&c.Version, "dev")
-	num(&c.MinDynamicPort, 20000)
-	num(&c.MaxDynamicPort, 32000)
-	num(&c.AllocGroupMin, 2_100_000_000)
-	num(&c.AllocGroupMax, 2_100_065_535)
+	num(&c.Machine.MinDynamicPort, 20000)
+	num(&c.Machine.MaxDynamicPort, 32000)
+	num(&c.AllocGroups.Min, 2_100_000_000)
+	num(&c.AllocGroups.Max, 2_100_065_535)
 	dur(&c.MaxKillTimeout, 30*time.Second)
 	num(&c.ParallelStarts, max(8, 4*runtime.GOMAXPROCS(0)))
 	dur(&c.ReportInterval, 25*time.Millisecond)
-	dur(&c.GCInterval, time.Minute)
+	dur(&c.GC.Interval, time.Minute)
 	dur(&c.DiskInterval, time.Second)
 	dur(&c.LookInterval, 15*time.Second)
 	dur(&c.ChangeInterval, time.Second)
 	if c.Disk == (structs.DiskLimit{}) {
 		c.Disk = structs.DefaultClientDiskLimit
 	}
-	num(&c.GCMaxAllocs, 50)
-	num(&c.GCParallelDestroys, 2)
-	if c.GCDiskUsageThreshold == 0 {
-		c.GCDiskUsageThreshold = 80
+	num(&c.GC.MaxAllocs, 50)
+	num(&c.GC.ParallelDestroys, 2)
+	if c.GC.DiskUsageThreshold == 0 {
+		c.GC.DiskUsageThreshold = 80
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -230,22 +219,22 @@ func (c *Config) validate() error {
 			bad("client alloc_dir %q: must be an absolute path", c.AllocDir)
 		}
 	}
-	if c.MinDynamicPort < 1 || c.MaxDynamicPort > 65535 || c.MinDynamicPort > c.MaxDynamicPort {
-		bad("client dynamic ports %d to %d: must be a range within 1 to 65535", c.MinDynamicPort, c.MaxDynamicPort)
+	if c.Machine.MinDynamicPort < 1 || c.Machine.MaxDynamicPort > 65535 || c.Machine.MinDynamicPort > c.Machine.MaxDynamicPort {
+		bad("client dynamic ports %d to %d: must be a range within 1 to 65535", c.Machine.MinDynamicPort, c.Machine.MaxDynamicPort)
 	}
-	if c.AllocGroupMin > 0 && (c.AllocGroupMax > math.MaxUint32-1 || c.AllocGroupMin > c.AllocGroupMax) {
-		bad("client alloc groups %d to %d: must be a range of group IDs", c.AllocGroupMin, c.AllocGroupMax)
+	if c.AllocGroups.Min > 0 && (c.AllocGroups.Max > math.MaxUint32-1 || c.AllocGroups.Min > c.AllocGroups.Max) {
+		bad("client alloc groups %d to %d: must be a range of group IDs", c.AllocGroups.Min, c.AllocGroups.Max)
 	}
-	if c.GCDiskUsageThreshold < 0 || c.GCDiskUsageThreshold > 100 {
-		bad("client gc_disk_usage_threshold %v: must be a percentage", c.GCDiskUsageThreshold)
+	if c.GC.DiskUsageThreshold < 0 || c.GC.DiskUsageThreshold > 100 {
+		bad("client gc_disk_usage_threshold %v: must be a percentage", c.GC.DiskUsageThreshold)
 	}
 	for _, n := range []struct {
 		name  string
 		value int
 	}{
-		{"gc_max_allocs", c.GCMaxAllocs}, {"gc_parallel_destroys", c.GCParallelDestroys},
-		{"cpu_total_compute", c.CPUTotalCompute}, {"memory_total_mb", c.MemoryTotalMB},
-		{"disk_total_mb", c.DiskTotalMB}, {"disk_free_mb", c.DiskFreeMB},
+		{"gc_max_allocs", c.GC.MaxAllocs}, {"gc_parallel_destroys", c.GC.ParallelDestroys},
+		{"cpu_total_compute", c.Machine.CPUTotalCompute}, {"memory_total_mb", c.Machine.MemoryTotalMB},
+		{"disk_total_mb", c.Machine.DiskTotalMB}, {"disk_free_mb", c.Machine.DiskFreeMB},
 	} {
 		if n.value < 0 {
 			bad("client %s %d: must not be negative", n.name, n.value)

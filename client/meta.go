@@ -34,7 +34,7 @@ func newMetadata(static map[string]string, dynamic map[string]*string) *metadata
 // ownMetadata is that of the client's own node.
 func (c *Client) ownMetadata() (*metadata, error) {
 	static := maps.Clone(metaDefaults)
-	maps.Copy(static, c.config.Meta)
+	maps.Copy(static, c.config.Node.Meta)
 	var dynamic map[string]*string
 	if c.store != nil {
 		var err error

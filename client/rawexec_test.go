@@ -74,7 +74,7 @@ func executorOf(dir string) (*executor.Client, error) {
 
 func realConfig(server, dir string, x *executor.Client) Config {
 	return Config{
-		Servers: []string{server}, StateDir: filepath.Join(dir, "state"), AllocDir: filepath.Join(dir, "allocs"), NodeName: "real",
+		Servers: []string{server}, StateDir: filepath.Join(dir, "state"), AllocDir: filepath.Join(dir, "allocs"), Node: NodeConfig{Name: "real"},
 		Drivers: []driver.Driver{rawexec.New(x, rawexec.Options{Enabled: true}), mock.New(nil)},
 	}
 }

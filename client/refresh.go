@@ -16,10 +16,10 @@ import (
 // fingerprint finds out what the client's own node is.
 func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node, error) {
 	found, err := fingerprint.Run(ctx, fingerprint.Options{
-		AllocDir: c.config.AllocDir, Interface: c.config.NetworkInterface,
-		CPUTotalCompute: c.config.CPUTotalCompute, MemoryTotalMB: c.config.MemoryTotalMB,
-		DiskTotalMB: c.config.DiskTotalMB, DiskFreeMB: c.config.DiskFreeMB, ReservableCores: c.config.ReservableCores,
-		MinDynamicPort: c.config.MinDynamicPort, MaxDynamicPort: c.config.MaxDynamicPort,
+		AllocDir: c.config.AllocDir, Interface: c.config.Machine.NetworkInterface,
+		CPUTotalCompute: c.config.Machine.CPUTotalCompute, MemoryTotalMB: c.config.Machine.MemoryTotalMB,
+		DiskTotalMB: c.config.Machine.DiskTotalMB, DiskFreeMB: c.config.Machine.DiskFreeMB, ReservableCores: c.config.Machine.ReservableCores,
+		MinDynamicPort: c.config.Machine.MinDynamicPort, MaxDynamicPort: c.config.Machine.MaxDynamicPort,
 		Version: c.config.Version, HTTPAddr: c.config.HTTPAddr, GPUs: c.gpuReport(),
 	})
 	if err != nil {
@@ -28,12 +28,12 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 	for _, w := range found.Warnings {
 		c.logger.Warn("fingerprint", "error", w)
 	}
-	reserved := c.config.Reserved
+	reserved := c.config.Machine.Reserved
 	n := &structs.Node{
-		ID: who.ID, SecretID: who.Secret, Name: c.config.NodeName, Datacenter: c.config.Datacenter,
-		NodeClass: c.config.NodeClass, NodePool: c.config.NodePool, HTTPAddr: c.config.HTTPAddr, TLSEnabled: c.config.TLSEnabled,
+		ID: who.ID, SecretID: who.Secret, Name: c.config.Node.Name, Datacenter: c.config.Node.Datacenter,
+		NodeClass: c.config.Node.Class, NodePool: c.config.Node.Pool, HTTPAddr: c.config.HTTPAddr, TLSEnabled: c.config.TLSEnabled,
 		Attributes: found.Attributes, Meta: c.meta.now(), Links: map[string]string{},
-		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.HostVolumes,
+		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.Machine.HostVolumes,
 		Status: structs.NodeStatusReady, SchedulingEligibility: c.eligibility(),
 	}
 	if n.Name == "" {

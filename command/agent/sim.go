@@ -74,7 +74,7 @@ func Simulate(ctx context.Context, o SimOptions, report func(registered, all int
 	giveHeadroom(simHeadroom, simMostHeadroom)
 	c, err := client.New(client.Config{
 		RPC:    wire.Config{TLS: secure},
-		Region: o.Region, Datacenter: o.Datacenter, Version: o.Version, Servers: o.Servers,
+		Region: o.Region, Node: client.NodeConfig{Datacenter: o.Datacenter}, Version: o.Version, Servers: o.Servers,
 		Drivers: []driver.Driver{mock.New(nil)}, Simulate: layouts,
 	})
 	if err != nil {

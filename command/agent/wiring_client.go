@@ -35,26 +35,27 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		return client.Config{}, fmt.Errorf("client.reserved.cores: %w", err)
 	}
 	c := client.Config{
-		Region: cfg.Region, Datacenter: cfg.Datacenter, NodeName: cfg.Name, NodeClass: cl.Class, NodePool: cl.Pool,
-		Meta: cl.Meta, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
+		Region: cfg.Region, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
 		RPC: wire.Config{Logger: logger.Named("rpc")}, StateDir: dirs.state, AllocDir: dirs.alloc,
-		Machine: client.Machine{
+		Node: client.NodeConfig{
+			Datacenter: cfg.Datacenter, Name: cfg.Name, Class: cl.Class, Pool: cl.Pool, Meta: cl.Meta, DefaultIneligible: cl.DefaultIneligible,
+		},
+		Machine: client.MachineConfig{
 			NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,
 			DiskTotalMB: cl.DiskTotalMB, DiskFreeMB: cl.DiskFreeMB, ReservableCores: cl.ReservableCores,
 			MinDynamicPort: cl.MinDynamicPort, MaxDynamicPort: cl.MaxDynamicPort,
 		},
-		GC: client.GC{
-			GCInterval: cl.GCInterval, GCMaxAllocs: cl.GCMaxAllocs,
-			GCDiskUsageThreshold: cl.GCDiskUsageThreshold, GCParallelDestroys: cl.GCParallelDestroys,
+		AllocGroups:    client.GroupRange{Min: cl.Users.AllocGroupMin, Max: cl.Users.AllocGroupMax},
+		MaxKillTimeout: cl.MaxKillTimeout,
+		GC: client.GCConfig{
+			Interval: cl.GCInterval, MaxAllocs: cl.GCMaxAllocs, DiskUsageThreshold: cl.GCDiskUsageThreshold, ParallelDestroys: cl.GCParallelDestroys,
 		},
-		DefaultIneligible: cl.DefaultIneligible, MaxKillTimeout: cl.MaxKillTimeout,
 		SimulateBeside: cl.SimulateBeside, Logger: logger,
 		Metrics: client.MetricsConfig{Allocations: cfg.Telemetry.PublishAllocations, Nodes: cfg.Telemetry.PublishNodes},
 	}
 	if c.Users, err = cl.Policy(); err != nil {
 		return client.Config{}, err
 	}
-	c.AllocGroupMin, c.AllocGroupMax = cl.Users.AllocGroupMin, cl.Users.AllocGroupMax
 	c.Disk = structs.DefaultClientDiskLimit
 	stated(&c.Disk.MB, cl.DiskFullMB)
 	stated(&c.Disk.Percent, cl.DiskFullPercent)
@@ -64,19 +65,19 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	if c.GPUs, c.NoGPUs, err = gpuOptions(cfg); err != nil {
 		return client.Config{}, err
 	}
-	if cfg.Dev && c.NetworkInterface == "" {
-		c.NetworkInterface = loopback() // a development agent's tasks are for this machine, as it is itself
+	if cfg.Dev && c.Machine.NetworkInterface == "" {
+		c.Machine.NetworkInterface = loopback() // a development agent's tasks are for this machine, as it is itself
 	}
-	c.Reserved.Cpu.CpuShares = uint64(max(0, cl.Reserved.CPU)) //nolint:gosec // not negative
-	c.Reserved.Cpu.ReservedCpuCores = cores
-	c.Reserved.Memory.MemoryMB = int64(cl.Reserved.MemoryMB)
-	c.Reserved.Disk.DiskMB = int64(cl.Reserved.DiskMB)
-	c.Reserved.Networks.ReservedHostPorts = cl.Reserved.ReservedPorts
+	c.Machine.Reserved.Cpu.CpuShares = uint64(max(0, cl.Reserved.CPU)) //nolint:gosec // not negative
+	c.Machine.Reserved.Cpu.ReservedCpuCores = cores
+	c.Machine.Reserved.Memory.MemoryMB = int64(cl.Reserved.MemoryMB)
+	c.Machine.Reserved.Disk.DiskMB = int64(cl.Reserved.DiskMB)
+	c.Machine.Reserved.Networks.ReservedHostPorts = cl.Reserved.ReservedPorts
 	for name, v := range cl.HostVolumes {
-		if c.HostVolumes == nil {
-			c.HostVolumes = map[string]*structs.HostVolumeInfo{}
+		if c.Machine.HostVolumes == nil {
+			c.Machine.HostVolumes = map[string]*structs.HostVolumeInfo{}
 		}
-		c.HostVolumes[name] = &structs.HostVolumeInfo{Name: name, Path: filepath.Clean(v.Path), ReadOnly: v.ReadOnly}
+		c.Machine.HostVolumes[name] = &structs.HostVolumeInfo{Name: name, Path: filepath.Clean(v.Path), ReadOnly: v.ReadOnly}
 	}
 	if cl.Simulate != "" {
 		if c.Simulate, err = sim.ParseFile(cl.Simulate); err != nil {

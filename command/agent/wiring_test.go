@@ -111,14 +111,14 @@ client {
 		t.Fatal(err)
 	}
 	for what, good := range map[string]bool{
-		"node":     c.Datacenter == "dc3" && c.NodeName == "n1" && c.NodeClass == "big" && c.Meta["rack"] == "r1" && c.Region == "global",
+		"node":     c.Node.Datacenter == "dc3" && c.Node.Name == "n1" && c.Node.Class == "big" && c.Node.Meta["rack"] == "r1" && c.Region == "global",
 		"place":    c.StateDir == "/s" && c.AllocDir == "/a" && c.HTTPAddr == "h:1" && c.Servers[0] == "x:1",
-		"reserved": c.Reserved.Cpu.CpuShares == 100 && c.Reserved.Memory.MemoryMB == 200 && c.Reserved.Disk.DiskMB == 300,
-		"cores":    reflect.DeepEqual(c.Reserved.Cpu.ReservedCpuCores, []uint16{0, 1, 3}) && c.Reserved.Networks.ReservedHostPorts == "22",
-		"volume":   *c.HostVolumes["v"] == structs.HostVolumeInfo{Name: "v", Path: "/data", ReadOnly: true},
+		"reserved": c.Machine.Reserved.Cpu.CpuShares == 100 && c.Machine.Reserved.Memory.MemoryMB == 200 && c.Machine.Reserved.Disk.DiskMB == 300,
+		"cores":    reflect.DeepEqual(c.Machine.Reserved.Cpu.ReservedCpuCores, []uint16{0, 1, 3}) && c.Machine.Reserved.Networks.ReservedHostPorts == "22",
+		"volume":   *c.Machine.HostVolumes["v"] == structs.HostVolumeInfo{Name: "v", Path: "/data", ReadOnly: true},
 		"simulate": len(c.Simulate) == 1 && c.Simulate[0].Count == 3 && c.SimulateBeside,
-		"gc":       c.GCMaxAllocs == 9,
-		"groups":   c.AllocGroupMin == 7 && c.AllocGroupMax == 9,
+		"gc":       c.GC.MaxAllocs == 9,
+		"groups":   c.AllocGroups.Min == 7 && c.AllocGroups.Max == 9,
 		"users": c.Users.Allowed.HasID(1500) && !c.Users.Allowed.HasID(2000) && c.Users.Denied.Has(users.User{Name: "root"}) &&
 			c.Users.DeniedBy["raw_exec"].HasID(5) && c.Users.DeniedBy["raw_exec"].Named() && len(c.Users.DeniedBy) == 1,
 	} {
