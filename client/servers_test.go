@@ -16,7 +16,7 @@ import (
 )
 
 // leaderless is a server that is cut off from the others: it answers that it knows no leader.
-func leaderless(t *testing.T, code structs.Code) (addr string, asked *atomic.Int64) {
+func leaderless(t *testing.T, code structs.Code) (addr string, contacted *atomic.Int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,10 +29,10 @@ func leaderless(t *testing.T, code structs.Code) (addr string, asked *atomic.Int
 		_ = ln.Close()
 		wg.Wait()
 	})
-	asked = &atomic.Int64{}
+	contacted = &atomic.Int64{}
 	m := wire.NewMux(hclog.NewNullLogger(), 0)
 	m.Handle(wire.MethodNodeRegister, func(context.Context, *wire.Call) error {
-		asked.Add(1)
+		contacted.Add(1)
 		return structs.Errorf(code, "No cluster leader")
 	})
 	wg.Go(func() {
@@ -53,7 +53,7 @@ func leaderless(t *testing.T, code structs.Code) (addr string, asked *atomic.Int
 			})
 		}
 	})
-	return ln.Addr().String(), asked
+	return ln.Addr().String(), contacted
 }
 
 // TestServerWithoutLeaderIsLeft: a client turns to another server when its own knows no leader, and stays there.
@@ -61,7 +61,7 @@ func TestServerWithoutLeaderIsLeft(t *testing.T) {
 	for _, code := range []structs.Code{structs.CodeNoLeader, structs.CodeNotLeader} {
 		t.Run(string(code), func(t *testing.T) {
 			good := newFakeServer(t)
-			addr, asked := leaderless(t, code)
+			addr, contacted := leaderless(t, code)
 			pool := wire.NewPool(wire.Config{}, nil)
 			defer pool.Close()
 			f := func(s *servers) {
@@ -76,7 +76,7 @@ func TestServerWithoutLeaderIsLeft(t *testing.T) {
 				if now, _ := s.current(); now != good.addr {
 					t.Errorf("it speaks with %s still", now)
 				}
-				if n := asked.Swap(0); n != 1 {
+				if n := contacted.Swap(0); n != 1 {
 					t.Errorf("the one without a leader was asked %d times", n)
 				}
 			}

@@ -29,7 +29,7 @@ func TestSimHealth(t *testing.T) {
 	})
 	s.until("all are there", func() bool { return len(s.nodes) == 2 && len(s.sessions) == 2 })
 	id, other := c.nodes[0].id, c.nodes[1].id
-	ask := func(node, device string, bad bool, want structs.Code) {
+	request := func(node, device string, bad bool, want structs.Code) {
 		t.Helper()
 		err := s.call(id, wire.MethodClientSimHealth, &structs.SimHealthRequest{NodeID: node, Device: device, Bad: bad}, &structs.WriteReply{})
 		if (err == nil) != (want == "") || err != nil && structs.CodeOf(err) != want {
@@ -46,25 +46,25 @@ func TestSimHealth(t *testing.T) {
 		}
 		return n
 	}
-	ask(id, "n-0-gpu-1", true, "")
+	request(id, "n-0-gpu-1", true, "")
 	s.until("one is bad", func() bool { return sick(id) == 1 && sick(other) == 0 })
-	ask(id, "n-0-gpu-2", true, "")
+	request(id, "n-0-gpu-2", true, "")
 	s.until("both slices are bad too", func() bool { return sick(id) == 3 })
-	ask(id, "n-0-gpu-2-mig-0", false, "")
+	request(id, "n-0-gpu-2-mig-0", false, "")
 	s.until("one slice is good", func() bool { return sick(id) == 2 })
-	ask(id, "n-0-gpu-1", false, "")
-	ask(id, "n-0-gpu-2", false, "")
+	request(id, "n-0-gpu-1", false, "")
+	request(id, "n-0-gpu-2", false, "")
 	s.until("all are good", func() bool { return sick(id) == 0 })
-	ask(id, "n-0-gpu-9", true, structs.CodeNotFound)
-	ask("another", "n-0-gpu-1", true, structs.CodeNotFound)
+	request(id, "n-0-gpu-9", true, structs.CodeNotFound)
+	request("another", "n-0-gpu-1", true, structs.CodeNotFound)
 
-	ask(id, "", true, "")
+	request(id, "", true, "")
 	s.until("the node calls itself down", func() bool { return s.said[id] == structs.NodeStatusDown })
 	if s.status(other) != structs.NodeStatusReady {
 		t.Error("the other node is down too")
 	}
 	registered := s.registrations(id)
-	ask(id, "", false, "")
+	request(id, "", false, "")
 	s.until("the node is back", func() bool { return s.said[id] == structs.NodeStatusReady && s.registered[id] > registered })
 }
 

@@ -221,7 +221,7 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 // someoneIn tells whether a device in a cell has somebody to be shown, who holds it or is
 // suspended.
 func someoneIn(c *structs.CellView) bool {
-	return slices.ContainsFunc(c.Members, func(d *structs.DeviceView) bool { return len(d.Holders) > 0 }) || slices.ContainsFunc(c.Cells, someoneIn)
+	return slices.ContainsFunc(c.Members, func(d *structs.DeviceView) bool { return len(d.Usages) > 0 }) || slices.ContainsFunc(c.Cells, someoneIn)
 }
 
 // takesWork tells whether a node may be given more.
@@ -299,8 +299,8 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 	if !d.Healthy {
 		parts = append(parts, p.e.style.Red(strings.TrimSuffix("bad: "+d.HealthDescription, ": ")))
 	}
-	owners := make([]string, 0, len(d.Holders))
-	for _, h := range d.Holders {
+	owners := make([]string, 0, len(d.Usages))
+	for _, h := range d.Usages {
 		text := short(h.AllocID, p.verbose) + " " + h.Name
 		if h.Namespace != "" && h.Namespace != structs.DefaultNamespace {
 			text = short(h.AllocID, p.verbose) + " " + h.Namespace + "/" + h.Name
@@ -322,7 +322,7 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 	if len(owners) > 0 {
 		parts = append(parts, strings.Join(owners, ", "))
 	}
-	if d.Held() && d.FreeShare > 0 && d.Healthy {
+	if d.InUse() && d.FreeShare > 0 && d.Healthy {
 		parts = append(parts, p.e.style.Green(fmt.Sprintf("%d/%d left", d.FreeShare, structs.DeviceShareWhole)))
 	}
 	return strings.Join(parts, "  ")

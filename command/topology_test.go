@@ -93,7 +93,7 @@ func countCells(c *structs.CellView) structs.DeviceCounts {
 	for _, d := range c.Members {
 		one := structs.DeviceCounts{Devices: 1}
 		switch {
-		case d.Held():
+		case d.InUse():
 			one.Used = 1
 		case d.Healthy:
 			one.Free = 1
@@ -121,15 +121,15 @@ func withhold(n *structs.TopologyNode) {
 }
 
 // held gives a device to an allocation.
-func held(d *structs.DeviceView, alloc, name string, share int) *structs.DeviceHolder {
-	h := &structs.DeviceHolder{AllocID: alloc, Namespace: "default", Name: name, Task: "t", Share: share}
-	d.Holders, d.FreeShare = append(d.Holders, h), d.FreeShare-share
+func inUse(d *structs.DeviceView, alloc, name string, share int) *structs.DeviceUsage {
+	h := &structs.DeviceUsage{AllocID: alloc, Namespace: "default", Name: name, Task: "t", Share: share}
+	d.Usages, d.FreeShare = append(d.Usages, h), d.FreeShare-share
 	return h
 }
 
 // smallSite is one node of four GPUs in a rack, of which one is held.
 func smallSite() *structs.Topology {
-	n := treeNode("gpu-1", "r1", 1, 2, 2, func(gpus []*structs.DeviceView) { held(gpus[0], allocA, "web.front[0]", 1000) })
+	n := treeNode("gpu-1", "r1", 1, 2, 2, func(gpus []*structs.DeviceView) { inUse(gpus[0], allocA, "web.front[0]", 1000) })
 	n.FreeCells = []structs.FreeCells{{Device: "nvidia/gpu/H100", Level: "pcie", Size: 2, Count: 1}, {Device: "nvidia/gpu/H100", Level: "gpu", Size: 1, Count: 1}}
 	return siteOf(n)
 }
@@ -141,13 +141,13 @@ func twoRacks() *structs.Topology {
 	}
 	taken := treeNode("dgx-0", "r1", 2, 2, 2, func(gpus []*structs.DeviceView) {
 		for _, i := range []int{0, 1} {
-			h := held(gpus[i], allocA, "train.workers[0]", 1000)
+			h := inUse(gpus[i], allocA, "train.workers[0]", 1000)
 			h.GangRank, h.GangSize = 0, 4
 		}
-		held(gpus[2], allocB, "infer.serve[3]", 500)
-		held(gpus[2], allocA, "infer.serve[4]", 300).Namespace = "team"
+		inUse(gpus[2], allocB, "infer.serve[3]", 500)
+		inUse(gpus[2], allocA, "infer.serve[4]", 300).Namespace = "team"
 		gpus[3].Healthy, gpus[3].HealthDescription = false, "Xid 79"
-		held(gpus[3], allocB, "old.job[0]", 1000)
+		inUse(gpus[3], allocB, "old.job[0]", 1000)
 	})
 	taken.FreeCells = []structs.FreeCells{free("socket", 4, 1)}
 	taken.Links = []*structs.DeviceLink{{A: "dgx-0-gpu-0", B: "dgx-0-gpu-1", Kind: "nvlink", Lanes: 18}, {A: "dgx-0-gpu-1", B: "dgx-0-gpu-2", Kind: "nvlink", Lanes: 2}}
@@ -158,12 +158,12 @@ func twoRacks() *structs.Topology {
 	drained := treeNode("dgx-3", "r2", 1, 1, 2, func(gpus []*structs.DeviceView) { gpus[1].Healthy = false })
 	drained.Drain = true
 	withhold(drained)
-	emptying := treeNode("dgx-5", "r2", 2, 2, 2, func(gpus []*structs.DeviceView) { held(gpus[0], allocA, "train.workers[2]", 1000) })
+	emptying := treeNode("dgx-5", "r2", 2, 2, 2, func(gpus []*structs.DeviceView) { inUse(gpus[0], allocA, "train.workers[2]", 1000) })
 	emptying.SchedulingEligibility = "ineligible"
 	withhold(emptying)
 	mixed := treeNode("odd", "", 1, 1, 2, func(gpus []*structs.DeviceView) {
 		gpus[1].Device = "amd/gpu/MI300"
-		held(gpus[0], allocA, "train.workers[1]", 1000)
+		inUse(gpus[0], allocA, "train.workers[1]", 1000)
 	})
 	mixed.Cells.Cells[0].ID = "numa0"
 	mixed.FreeCells = []structs.FreeCells{{Device: "amd/gpu/MI300", Level: "node", Size: 1, Count: 1}}
@@ -187,7 +187,7 @@ func TestTopologyIsDrawn(t *testing.T) {
 	}
 	for what, top := range map[string]*structs.Topology{
 		"topology_none.want": {}, "topology_cpu.want": siteOf(treeNode("cpu-0", "r1", 0, 0, 0, nil), treeNode("cpu-1", "r1", 0, 0, 0, nil)),
-		"topology_full.want": siteOf(treeNode("a", "", 1, 1, 1, func(gpus []*structs.DeviceView) { held(gpus[0], allocA, "x.y[0]", 1000) })),
+		"topology_full.want": siteOf(treeNode("a", "", 1, 1, 1, func(gpus []*structs.DeviceView) { inUse(gpus[0], allocA, "x.y[0]", 1000) })),
 	} {
 		golden(t, what, newFake(t).on("GET /v1/topology", top).run(t, "topology").out)
 	}
@@ -204,11 +204,11 @@ func TestTopologyIsDrawn(t *testing.T) {
 // another's by now.
 func TestSuspendedAreMarked(t *testing.T) {
 	suspended := func(d *structs.DeviceView, alloc, name string) {
-		held(d, alloc, name, 1000).Suspended = true
+		inUse(d, alloc, name, 1000).Suspended = true
 		d.FreeShare += 1000
 	}
 	n := treeNode("dgx-0", "r1", 2, 2, 2, func(gpus []*structs.DeviceView) {
-		held(gpus[0], allocB, "urgent.g[0]", 1000)
+		inUse(gpus[0], allocB, "urgent.g[0]", 1000)
 		for _, i := range []int{0, 2, 4} {
 			suspended(gpus[i], allocA, "night.g[0]")
 		}

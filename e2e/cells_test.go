@@ -56,7 +56,7 @@ func (a *agent) attach(layouts string) *agent {
 type gpu struct {
 	rack, node, cell, id string
 	healthy              bool
-	owners               []*structs.DeviceHolder
+	owners               []*structs.DeviceUsage
 }
 
 // gpuView is one look at all nodes and GPUs.
@@ -101,14 +101,14 @@ func (v *gpuView) walk(n *structs.TopologyNode, c *structs.CellView) {
 		v.walk(n, kid)
 	}
 	for _, d := range c.Members {
-		v.gpus = append(v.gpus, gpu{n.Site, n.Name, c.ID, d.ID, d.Healthy, d.Holders})
+		v.gpus = append(v.gpus, gpu{n.Site, n.Name, c.ID, d.ID, d.Healthy, d.Usages})
 	}
 }
 
 // of gives the GPUs that a job's allocations hold.
 func (v *gpuView) of(job string) (out []gpu) {
 	for _, g := range v.gpus {
-		if slices.ContainsFunc(g.owners, func(h *structs.DeviceHolder) bool { return h.JobID == job }) {
+		if slices.ContainsFunc(g.owners, func(h *structs.DeviceUsage) bool { return h.JobID == job }) {
 			out = append(out, g)
 		}
 	}

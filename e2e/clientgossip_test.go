@@ -31,8 +31,8 @@ func (a *agent) gossiping(n int) {
 	})
 }
 
-// inDoubtSince is since when a server declares nobody lost.
-func (a *agent) inDoubtSince() string {
+// suspectSince is since when a server declares nobody lost.
+func (a *agent) suspectSince() string {
 	since, err := a.stat("nomad", "clients_in_doubt_since")
 	if err != nil {
 		return err.Error()

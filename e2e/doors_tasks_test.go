@@ -102,8 +102,8 @@ cat $d/t/local/mine && echo read local
 cat $d/t/secrets/mine && echo read secrets
 exit 0`
 
-// keeper is a script that has files in all of its directories.
-const keeper = `for f in $NOMAD_ALLOC_DIR/data/mine $NOMAD_TASK_DIR/mine $NOMAD_SECRETS_DIR/mine; do echo private > $f; done
+// detached is a script that has files in all of its directories.
+const detached = `for f in $NOMAD_ALLOC_DIR/data/mine $NOMAD_TASK_DIR/mine $NOMAD_SECRETS_DIR/mine; do echo private > $f; done
 ln -s /etc/passwd $NOMAD_TASK_DIR/link; ln -s /etc/passwd $NOMAD_ALLOC_DIR/data/t.stdout.9
 echo private; sleep 600`
 
@@ -155,7 +155,7 @@ func doorOthers(t *testing.T, a *agent, root bool) {
 	}
 	for name, user := range victims {
 		id := "victim-" + name
-		if _, _, err := a.nomad.Jobs().Register(doorJob(id, "service", map[string]doorTask{"t": {user: user, script: keeper}}), nil); err != nil {
+		if _, _, err := a.nomad.Jobs().Register(doorJob(id, "service", map[string]doorTask{"t": {user: user, script: detached}}), nil); err != nil {
 			t.Fatal(err)
 		}
 		alloc := a.running(id, 1, 10*time.Second)[0].ID

@@ -120,7 +120,7 @@ func TestFits(t *testing.T) {
 		for i := range free + used {
 			g := gpu{rack: rack, node: node, cell: cell}
 			if i < used {
-				g.owners = []*structs.DeviceHolder{{}}
+				g.owners = []*structs.DeviceUsage{{}}
 			}
 			v.gpus = append(v.gpus, g)
 		}

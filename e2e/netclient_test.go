@@ -148,9 +148,9 @@ func TestNetServerBack(t *testing.T) {
 	r.judge()
 }
 
-// TestNetBadWeather: with a fifth of the packets lost and 50 ms each way, writes are slow or of unknown outcome, and what is
+// TestNetBadLinks: with a fifth of the packets lost and 50 ms each way, writes are slow or of unknown outcome, and what is
 // acknowledged is there.
-func TestNetBadWeather(t *testing.T) {
+func TestNetBadLinks(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 3)
 	server := w.hosts[0].agent("server", plainServer)
@@ -161,7 +161,7 @@ func TestNetBadWeather(t *testing.T) {
 	// a client's agent forwards what it is asked, through the weather
 	r := newRegisters(t, "register", 3, server, client)
 	clear := w.hosts[1].lossy(20)
-	still := w.hosts[1].relay(weather{delay: 50 * time.Millisecond, reorder: 5})
+	still := w.hosts[1].relay(badLinks{delay: 50 * time.Millisecond, reorder: 5})
 	stop := r.load(6)
 	time.Sleep(long(6*time.Second, 60*time.Second))
 	stop()

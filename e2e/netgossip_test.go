@@ -16,8 +16,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// mourned waits until a node has been told of something in its events.
-func (a *agent) mourned(name, message string, limit time.Duration) {
+// lostEvent waits until a node has been told of something in its events.
+func (a *agent) lostEvent(name, message string, limit time.Duration) {
 	a.t.Helper()
 	within(a.t, limit, name+" being told: "+message, func(context.Context) error {
 		node := a.nodeNamed(name)
@@ -66,7 +66,7 @@ func TestNetGossipCut(t *testing.T) {
 	before := idsOf(server.run("kept", 4))
 	cut := time.Now()
 	w.hosts[1].cutPort("", 4650)
-	server.mourned("node-1", "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?", 60*time.Second)
+	server.lostEvent("node-1", "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?", 60*time.Second)
 	t.Logf("FIGURE client whose gossip is cut is warned of: %v", time.Since(cut).Round(time.Millisecond))
 	if n := server.nodeNamed("node-1"); n == nil || n.Status != structs.NodeStatusReady {
 		t.Fatalf("it is not ready: %v", n)
@@ -118,7 +118,7 @@ func TestNetRPCCutLeaderKilled(t *testing.T) {
 	heal := c.host(c.clients[at]).cutPort("tcp", 4647)
 	lead.kill()
 	cut := time.Now()
-	rest[0].mourned(name, "Node cannot be reached by RPC, gossip hears it: its work is kept", 60*time.Second)
+	rest[0].lostEvent(name, "Node cannot be reached by RPC, gossip hears it: its work is kept", 60*time.Second)
 	t.Logf("FIGURE client whose RPC is cut while the leader is killed is disconnected: %v", time.Since(cut).Round(time.Millisecond))
 	rest[0].nodeStatus(name, structs.NodeStatusDisconnected, 10*time.Second)
 	soundly(t, 4, c.clients...)
@@ -133,8 +133,8 @@ func TestNetRPCCutLeaderKilled(t *testing.T) {
 	c.agree()
 }
 
-// TestNetStorm: with most clients deaf at once nobody is declared lost, and it is said; when they are heard again all is as it was.
-func TestNetStorm(t *testing.T) {
+// TestNetMassFailure: with most clients deaf at once nobody is declared lost, and it is said; when they are heard again all is as it was.
+func TestNetMassFailure(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 7)
 	server, clients := w.serverAndClients(plainServer)
@@ -145,16 +145,16 @@ func TestNetStorm(t *testing.T) {
 		heal = append(heal, h.cutOff())
 	}
 	for i := range clients[1:] {
-		server.mourned(fmt.Sprintf("node-%d", i+2), "Node is not heard, and not declared lost: too many are not heard at once", 60*time.Second)
+		server.lostEvent(fmt.Sprintf("node-%d", i+2), "Node is not heard, and not declared lost: too many are not heard at once", 60*time.Second)
 	}
-	if since := server.inDoubtSince(); since == "never" {
+	if since := server.suspectSince(); since == "never" {
 		t.Error("agent-info does not tell of it")
 	}
 	for _, f := range heal {
 		f()
 	}
 	within(t, 60*time.Second, "the end of the storm", func(context.Context) error {
-		if since := server.inDoubtSince(); since != "never" {
+		if since := server.suspectSince(); since != "never" {
 			return fmt.Errorf("it is since %s", since)
 		}
 		return nil

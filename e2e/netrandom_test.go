@@ -62,7 +62,7 @@ func stopped(_ *cluster, a *agent, _ servers) func() { return a.pause() }
 func lossy(c *cluster, a *agent, _ servers) func() { return c.host(a).lossy(20) }
 
 func farAway(c *cluster, a *agent, _ servers) func() {
-	return c.host(a).relay(weather{delay: 50 * time.Millisecond, loss: 1, reorder: 5})
+	return c.host(a).relay(badLinks{delay: 50 * time.Millisecond, loss: 1, reorder: 5})
 }
 
 // randomTime is how long faults went on in all runs of this process.

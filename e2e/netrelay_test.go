@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// weather is what a relay does to the packets that pass it, each way.
-type weather struct {
+// badLinks is what a relay does to the packets that pass it, each way.
+type badLinks struct {
 	delay   time.Duration // each packet is held for so long
 	loss    int           // per cent of the packets that are dropped
 	reorder int           // per cent that are held for twice as long, so that later ones overtake them
@@ -22,7 +22,7 @@ type weather struct {
 // relay puts a relay into a host's cable: this kernel has no netem. The cable's end leaves the switch for a bridge of its own;
 // between the two stand a pair of TAP devices, and between those this process, which reads frames from one and writes them
 // to the other when their time has come.
-func (h *host) relay(w weather) (undo func()) {
+func (h *host) relay(w badLinks) (undo func()) {
 	t := h.network.t
 	t.Helper()
 	hub, n := h.network.hub, h.network.made.Add(1)
@@ -41,7 +41,7 @@ func (h *host) relay(w weather) (undo func()) {
 	ip(t, "-n", hub, "link", "set", h.port, "master", own)
 	var wg sync.WaitGroup
 	for i := range taps {
-		line := make(chan held, 4096) // more than that is lost, as on any line
+		line := make(chan queued, 4096) // more than that is lost, as on any line
 		wg.Go(func() { w.take(taps[i], taps[1-i], line) })
 		wg.Go(func() { give(taps[1-i], line) })
 	}
@@ -56,13 +56,13 @@ func (h *host) relay(w weather) (undo func()) {
 }
 
 // held is a frame and when it is to go on.
-type held struct {
+type queued struct {
 	frame []byte
 	due   time.Time
 }
 
 // take reads frames until from is closed.
-func (w weather) take(from, to *os.File, line chan<- held) {
+func (w badLinks) take(from, to *os.File, line chan<- queued) {
 	defer close(line)
 	buf := make([]byte, 1<<16)
 	for {
@@ -79,14 +79,14 @@ func (w weather) take(from, to *os.File, line chan<- held) {
 			continue
 		}
 		select {
-		case line <- held{frame, time.Now().Add(w.delay)}:
+		case line <- queued{frame, time.Now().Add(w.delay)}:
 		default:
 		}
 	}
 }
 
 // give writes frames when they are due.
-func give(to *os.File, line <-chan held) {
+func give(to *os.File, line <-chan queued) {
 	for h := range line {
 		time.Sleep(time.Until(h.due))
 		_, _ = to.Write(h.frame) // lost if the line is gone

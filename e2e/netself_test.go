@@ -225,7 +225,7 @@ func TestNetRelay(t *testing.T) {
 	b.echo(7)
 	data := bytes.Repeat([]byte("what goes in comes out. "), 1<<14)
 
-	undo := b.relay(weather{delay: 50 * time.Millisecond})
+	undo := b.relay(badLinks{delay: 50 * time.Millisecond})
 	back, shortest := a.pings(b, 7, 50, scaled(10*time.Second))
 	if len(back) != 50 || shortest < 100*time.Millisecond {
 		t.Errorf("held 50 ms each way: %d of 50 come back, the quickest after %v", len(back), shortest)
@@ -243,7 +243,7 @@ func TestNetRelay(t *testing.T) {
 		t.Errorf("undone, the quickest still takes %v", shortest)
 	}
 
-	undo = b.relay(weather{delay: 20 * time.Millisecond, loss: 5, reorder: 10})
+	undo = b.relay(badLinks{delay: 20 * time.Millisecond, loss: 5, reorder: 10})
 	back, _ = a.pings(b, 7, 500, time.Second)
 	overtaken := 0
 	for i := 1; i < len(back); i++ {

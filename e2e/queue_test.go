@@ -239,12 +239,14 @@ func TestQueueEvents(t *testing.T) {
 			}
 			mu.Lock()
 			for _, e := range line.Events {
-				var payload struct{ Ask structs.PendingRequest }
+				var payload struct {
+					Request structs.PendingRequest `json:"Ask"`
+				}
 				raw, _ := json.Marshal(e.Payload)
 				if err := json.Unmarshal(raw, &payload); err != nil || e.Topic != structs.TopicQueue {
 					said = append(said, fmt.Sprintf("%s: %v", e.Topic, err))
 				}
-				said = append(said, fmt.Sprintf("%s %s %d missing, requeued %d", e.Key, payload.Ask.Group, payload.Ask.Missing, payload.Ask.Requeued))
+				said = append(said, fmt.Sprintf("%s %s %d missing, requeued %d", e.Key, payload.Request.Group, payload.Request.Missing, payload.Request.Requeued))
 			}
 			mu.Unlock()
 		}

@@ -43,7 +43,7 @@ func ownersOf(t *testing.T, a *agent) map[string][]string {
 				walk(kid)
 			}
 			for _, d := range c.Members {
-				for _, h := range d.Holders {
+				for _, h := range d.Usages {
 					out[h.Name] = append(out[h.Name], n.Site+" "+n.Name+" "+c.ID+" "+d.ID)
 				}
 			}

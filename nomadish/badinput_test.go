@@ -114,7 +114,7 @@ func TestRaftBeforeBootstrap(t *testing.T) {
 	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.ID()} {
 		lets(id, false)
 	}
-	r, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
+	r, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
 	if err != nil || !r.Agreed || !s.takesRaft() {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -122,7 +122,7 @@ func TestRaftBeforeBootstrap(t *testing.T) {
 	lets("voter", true)
 	lets("stranger", false)
 	lets("", false)
-	if _, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Founder: "founder", Name: "f", Try: 1, Release: true}); err != nil {
+	if _, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Release: true}); err != nil {
 		t.Fatal(err)
 	}
 	lets("founder", false)
@@ -361,7 +361,7 @@ func TestConnectionsOverTheirNumber(t *testing.T) {
 		logged(log)(c)
 		c.Port.MaxConnsPerClient, c.Port.HandshakeTimeout = 20, 10*time.Minute // its end would close them too
 	})
-	held, open := halfOpen(t, s.RPCAddr(), 20)
+	reserved, open := halfOpen(t, s.RPCAddr(), 20)
 	_, closed := halfOpen(t, s.RPCAddr(), 20)
 	allClosed(t, 20, closed)
 	if len(open) > 0 {
@@ -370,6 +370,6 @@ func TestConnectionsOverTheirNumber(t *testing.T) {
 	if n := log.count("rpc_max_conns_per_client is reached"); n != 1 {
 		t.Errorf("the limit is logged %d times", n)
 	}
-	_ = held[0].Close()
+	_ = reserved[0].Close()
 	trueCall(t, s)
 }

@@ -166,8 +166,8 @@ func TestClientKeysRotated(t *testing.T) {
 	}
 }
 
-// TestClientsCannotAskForKeys: a member of the clients' gossip gets nothing by the servers' query, and nobody by RPC.
-func TestClientsCannotAskForKeys(t *testing.T) {
+// TestClientsCannotReadKeys: a member of the clients' gossip gets nothing by the servers' query, and nobody by RPC.
+func TestClientsCannotReadKeys(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, func(i int, c *Config) { gossips(i, c); c.Membership.Key = keyA })
 	s := f.all[0]

@@ -563,8 +563,8 @@ func TestNoRaftBeforeBootstrap(t *testing.T) {
 	if !closes(alone.RPCAddr(), time.Minute) {
 		t.Error("a server of no cluster speaks Raft")
 	}
-	founded := newFleet(t, 1, nil)
-	if closes(founded.all[0].RPCAddr(), time.Second) { // Raft waits for a call
+	bootstrapped := newFleet(t, 1, nil)
+	if closes(bootstrapped.all[0].RPCAddr(), time.Second) { // Raft waits for a call
 		t.Error("a server of a cluster does not speak Raft")
 	}
 

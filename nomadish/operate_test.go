@@ -17,8 +17,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestNotFounded: who asks before there is a cluster is told how many servers are there, and what to do.
-func TestNotFounded(t *testing.T) {
+// TestNotBootstrapped: who asks before there is a cluster is told how many servers are there, and what to do.
+func TestNotBootstrapped(t *testing.T) {
 	t.Parallel()
 	f := prepare(t, 2, func(_ int, c *Config) { c.Membership.Expect, c.RPC.Hold = 3, 100*time.Millisecond })
 	f.cfgs[1].Membership.Expect = 0 // it would join

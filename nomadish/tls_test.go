@@ -390,14 +390,14 @@ func TestReplayedOverTLS(t *testing.T) {
 	if got := fmt.Sprint(jobIDs(t, s, false)); got != "[after once]" {
 		t.Errorf("the jobs are %s", got)
 	}
-	snap, asked := s.store.Snapshot(), 0
+	snap, queried := s.store.Snapshot(), 0
 	for _, ev := range snap.EvalsByJob(nil, structs.DefaultNamespace, "once") {
 		if ev.TriggeredBy == structs.EvalTriggerJobRegister && ev.PreviousEval == "" {
-			asked++
+			queried++
 		}
 	}
-	if job := snap.Job(nil, structs.DefaultNamespace, "once"); job.Version != 0 || asked != 1 {
-		t.Errorf("the job has version %d and was registered %d times", job.Version, asked)
+	if job := snap.Job(nil, structs.DefaultNamespace, "once"); job.Version != 0 || queried != 1 {
+		t.Errorf("the job has version %d and was registered %d times", job.Version, queried)
 	}
 	if n := log.count("[WARN]") + log.count("[ERROR]"); n > 3 {
 		t.Errorf("it says %d times that something is wrong:\n%s", n, log.b.String())

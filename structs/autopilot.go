@@ -157,10 +157,10 @@ type (
 	// FoundRequest asks a server to let Founder found the cluster: it then lets nobody else
 	// do so. Release takes that back.
 	FoundRequest struct {
-		Region  string
-		Founder string // Raft ID
-		Name    string // of the founder
-		Release bool
+		Region    string
+		Candidate string `codec:"Founder"` // Raft ID
+		Name      string // of the founder
+		Release   bool
 		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
 		Try uint64
 		// Voters are the Raft IDs of the servers that it founds the cluster with, whose Raft is let in until there is one.
@@ -170,7 +170,7 @@ type (
 	FoundReply struct {
 		Agreed   bool
 		HasState bool   // it belongs to a cluster already
-		Promised string // the name of the other founder that it has agreed to
+		VotedFor string `codec:"Promised"` // the name of the other founder that it has agreed to
 	}
 	// RaftStateRequest asks for a server's view of Raft. Claim: the cluster that would add it;
 	// a server that belongs to none agrees, and then to no other.
@@ -182,7 +182,7 @@ type (
 	RaftStateReply struct {
 		ID          string
 		Cluster     string        // that it belongs to, or has agreed to
-		Promised    string        // the name of who stands in the way of a claim
+		VotedFor    string        `codec:"Promised"` // the name of who stands in the way of a claim
 		Servers     []*RaftServer // of its configuration; none: it belongs to no cluster
 		LastContact time.Duration // with the leader; 0 on the leader, negative: never
 		LastTerm    uint64        // of its last log entry

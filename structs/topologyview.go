@@ -133,20 +133,20 @@ type DeviceView struct {
 	Device            string // vendor/type/name
 	Level             string // "gpu", or "mig" for a slice of one
 	Healthy           bool
-	HealthDescription string `json:",omitempty"`
-	PciBusID          string `json:",omitempty"`
-	FreeShare         int    // thousandths that nobody holds
-	Holders           []*DeviceHolder
+	HealthDescription string         `json:",omitempty"`
+	PciBusID          string         `json:",omitempty"`
+	FreeShare         int            // thousandths that nobody holds
+	Usages            []*DeviceUsage `json:"Holders"`
 }
 
 // Held tells whether somebody holds the device, in whole or in part. What is suspended
 // does not.
-func (d *DeviceView) Held() bool {
-	return slices.ContainsFunc(d.Holders, func(h *DeviceHolder) bool { return !h.Suspended })
+func (d *DeviceView) InUse() bool {
+	return slices.ContainsFunc(d.Usages, func(h *DeviceUsage) bool { return !h.Suspended })
 }
 
-// DeviceHolder is a task that holds a device.
-type DeviceHolder struct {
+// DeviceUsage is a task that holds a device.
+type DeviceUsage struct {
 	AllocID   string
 	Namespace string
 	Name      string // of the allocation: job.group[index]

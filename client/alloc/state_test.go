@@ -10,12 +10,14 @@ import (
 
 // The state on disk keeps the names of its fields: an agent reads what an earlier version has written, and the other way round.
 func TestStateKeepsItsNames(t *testing.T) {
-	type oldTask struct{ Frozen bool }
-	type old struct {
-		Tasks  map[string]oldTask
-		Frozen time.Duration
+	type oldTask struct {
+		Suspended bool `codec:"Frozen"`
 	}
-	raw, err := codec.Encode(&old{Tasks: map[string]oldTask{"main": {Frozen: true}}, Frozen: time.Minute})
+	type old struct {
+		Tasks     map[string]oldTask
+		Suspended time.Duration `codec:"Frozen"`
+	}
+	raw, err := codec.Encode(&old{Tasks: map[string]oldTask{"main": {Suspended: true}}, Suspended: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestStateKeepsItsNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o old
-	if err := codec.Decode(raw, &o); err != nil || o.Frozen != time.Minute || !o.Tasks["main"].Frozen {
+	if err := codec.Decode(raw, &o); err != nil || o.Suspended != time.Minute || !o.Tasks["main"].Suspended {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

@@ -15,7 +15,7 @@ type holdback struct {
 	on   bool
 }
 
-const maxHeldBack = 1 << 20
+const maxWithheld = 1 << 20
 
 // Write implements io.Writer.
 func (h *holdback) Write(p []byte) (int, error) {
@@ -24,7 +24,7 @@ func (h *holdback) Write(p []byte) (int, error) {
 	if h.on {
 		return h.to.Write(p)
 	}
-	if h.kept.Len()+len(p) <= maxHeldBack {
+	if h.kept.Len()+len(p) <= maxWithheld {
 		return h.kept.Write(p)
 	}
 	return len(p), nil

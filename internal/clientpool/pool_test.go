@@ -189,7 +189,7 @@ func TestFailedAndLeft(t *testing.T) {
 // TestRefused: who does not belong here has no effect, and is logged once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	for what, stranger := range map[string]func(*Config){
+	for what, unknown := range map[string]func(*Config){
 		"another key":    func(c *Config) { c.Key = bytes.Repeat([]byte{8}, 32) },
 		"no key":         func(c *Config) { c.Key = nil },
 		"another region": func(c *Config) { c.Region = "other" },
@@ -199,7 +199,7 @@ func TestRefused(t *testing.T) {
 			key := func(c *Config) { c.Key = bytes.Repeat([]byte{7}, 32) }
 			var log journal
 			s := pool(t, "server", server, key, func(c *Config) { c.Logger = log.logger() })
-			bad := pool(t, "bad", key, stranger)
+			bad := pool(t, "bad", key, unknown)
 			for range 3 {
 				err := bad.Join(s.Addr())
 				if err == nil {

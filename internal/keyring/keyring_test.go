@@ -181,7 +181,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestStrangersLater(t *testing.T) {
+func TestUnknownHostsLater(t *testing.T) {
 	t.Parallel()
 	now, said, passed := time.Unix(0, 0), &lines{}, &lines{}
 	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}

@@ -199,8 +199,8 @@ func TestPushedIsTaken(t *testing.T) {
 	})
 }
 
-// TestPushedIsNotHeldUp: who reads slowly keeps nobody from pushing.
-func TestPushedIsNotHeldUp(t *testing.T) {
+// TestPushedIsNotDelayed: who reads slowly keeps nobody from pushing.
+func TestPushedIsNotDelayed(t *testing.T) {
 	h := NewHub(Options{MaxSeries: 1})
 	for i := range 1000 {
 		labels := []metrics.Label{{Name: "i", Value: strings.Repeat(fmt.Sprint(i), 100)}}

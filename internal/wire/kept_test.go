@@ -319,7 +319,7 @@ func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 }
 
 // Whoever has a stream kept must call again within a time, and wholly; what is called may last.
-func TestKeptStreamsAreNotHeld(t *testing.T) {
+func TestKeptStreamsAreNotRetained(t *testing.T) {
 	mux := echoMux()
 	mux.sayCall = time.Second
 	s, callee := between(t, mux)

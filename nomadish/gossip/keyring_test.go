@@ -124,8 +124,8 @@ func (l *journal) count(s string) int {
 	return strings.Count(l.b.String(), s)
 }
 
-// TestStrangersLoggedOnce: who has another key, or none, changes nothing, and is named once.
-func TestStrangersLoggedOnce(t *testing.T) {
+// TestUnknownHostsLoggedOnce: who has another key, or none, changes nothing, and is named once.
+func TestUnknownHostsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	a := pool(t, "a", func(c *Config) {

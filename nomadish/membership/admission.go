@@ -20,8 +20,8 @@ func RaftGate(r quorum.Bootstrap, p quorum.VoteStore) func() bool {
 		if open.Load() {
 			return true
 		}
-		founded, err := r.Founded()
-		if err == nil && founded {
+		bootstrapped, err := r.Bootstrapped()
+		if err == nil && bootstrapped {
 			open.Store(true)
 			return true
 		}

@@ -79,19 +79,19 @@ type Broker struct {
 	// see what the one of the same job before it has committed.
 	latest func() uint64
 
-	mu      sync.Mutex
-	enabled bool
-	paused  bool
-	ready   map[readyKey]*heap[*item]
-	keys    []readyKey                     // of ready, as sortedReady gave them last
-	serial  map[structs.NamespacedID]*lane // by job
-	known   map[string]*item               // by evaluation ID: all that are not blocked
-	wake    chan struct{}                  // closed and replaced when something may be taken
-	asked   map[string]time.Time           // by job type: when a worker last wanted one
-	blocked *blocked
-	pools   map[string]*pool
-	chores  *chores
-	config  structs.SchedulerConfiguration
+	mu       sync.Mutex
+	enabled  bool
+	paused   bool
+	ready    map[readyKey]*heap[*item]
+	keys     []readyKey                     // of ready, as sortedReady gave them last
+	serial   map[structs.NamespacedID]*lane // by job
+	known    map[string]*item               // by evaluation ID: all that are not blocked
+	wake     chan struct{}                  // closed and replaced when something may be taken
+	dequeued map[string]time.Time           // by job type: when a worker last wanted one
+	blocked  *blocked
+	pools    map[string]*pool
+	chores   *chores
+	config   structs.SchedulerConfiguration
 	// snapshot gives the newest state, fed how far the feed will tell of it.
 	snapshot func() *state.Snapshot
 	fed      func() uint64
@@ -126,7 +126,7 @@ func (b *Broker) clear() {
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
 	b.ending = nil
-	b.asked = map[string]time.Time{}
+	b.dequeued = map[string]time.Time{}
 	if b.blocked != nil {
 		b.blocked.stop()
 	}
@@ -340,7 +340,7 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", nil, 0, notLeader()
 	}
 	for _, kind := range schedulers {
-		b.asked[kind] = b.now()
+		b.dequeued[kind] = b.now()
 	}
 	if b.paused {
 		return nil, "", b.wake, 0, nil

@@ -124,7 +124,7 @@ func (b *Broker) head(p *pool, gate *heap[*item]) *item {
 		if it.token == "" {
 			since = it.since
 		}
-		if b.now().Sub(since) <= b.opts.LeaseLimit || it.token == "" && !b.asked[it.eval.Type].Before(it.since) {
+		if b.now().Sub(since) <= b.opts.LeaseLimit || it.token == "" && !b.dequeued[it.eval.Type].Before(it.since) {
 			return it
 		}
 		gate.remove(it) // it has had its time: the others need not wait for it

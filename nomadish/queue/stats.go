@@ -25,7 +25,7 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.blocked.of)}
-	for kind := range b.asked { // 0 as well, so that the gauge of a type falls
+	for kind := range b.dequeued { // 0 as well, so that the gauge of a type falls
 		s.ReadyBy[kind], s.UnackedBy[kind] = 0, 0
 	}
 	for key, q := range b.ready { // order does not matter: sums

@@ -25,8 +25,8 @@ type Gossip interface {
 
 // Bootstrap is Raft before it has a configuration.
 type Bootstrap interface {
-	// Founded tells whether this server belongs to a cluster.
-	Founded() (bool, error)
+	// Bootstrapped tells whether this server belongs to a cluster.
+	Bootstrapped() (bool, error)
 	// Found founds the cluster of these voters.
 	Found(voters raft.Configuration) error
 }
@@ -118,10 +118,10 @@ func (f *Bootstrapper) Run(ctx context.Context) {
 	defer tick.Stop()
 	begun := time.Now()
 	for {
-		founded, err := f.raft.Founded()
+		bootstrapped, err := f.raft.Bootstrapped()
 		switch {
 		case err != nil:
-		case founded:
+		case bootstrapped:
 			if id := f.opts.Cluster(); id != "" {
 				f.remember(id)
 				return
@@ -218,7 +218,7 @@ func firstError(err error, otherwise string) error {
 
 // Unfounded says why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
 func (f *Bootstrapper) Unfounded() (why, todo string) {
-	if founded, err := f.raft.Founded(); err != nil || founded {
+	if bootstrapped, err := f.raft.Bootstrapped(); err != nil || bootstrapped {
 		return "", ""
 	}
 	if f.opts.Expect < 2 {
@@ -305,7 +305,7 @@ func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) strin
 			continue
 		}
 		voter := slices.ContainsFunc(voters, func(v gossip.Server) bool { return v.ID == s.ID })
-		args := &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number, Voters: ids(voters)}
+		args := &structs.FoundRequest{Region: f.opts.Region, Candidate: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number, Voters: ids(voters)}
 		reply, err := f.question(ctx, s.RPCAddr, args)
 		switch {
 		case err != nil && voter:
@@ -315,7 +315,7 @@ func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) strin
 		case reply.HasState:
 			return "server " + s.Name + " belongs to a cluster already, whose leader will add this one"
 		case voter && !reply.Agreed:
-			return votedFor("server "+s.Name, reply.Promised)
+			return votedFor("server "+s.Name, reply.VotedFor)
 		}
 	}
 	return ""
@@ -332,7 +332,7 @@ func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.
 func (f *Bootstrapper) release(ctx context.Context, voters []gossip.Server) {
 	for _, v := range voters {
 		if v.ID != f.opts.ID {
-			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Founder: f.opts.ID, Release: true, Try: f.number})
+			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Candidate: f.opts.ID, Release: true, Try: f.number})
 		}
 	}
 	f.mu.Lock()
@@ -362,39 +362,39 @@ func (f *Bootstrapper) giveUp(ctx context.Context) {
 
 // Consider answers another server that would found the cluster.
 func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
-	if args.Founder == "" {
+	if args.Candidate == "" {
 		return nil, structs.Errorf(structs.CodeBadRequest, "no founder is named")
 	}
-	founded, err := f.raft.Founded()
+	bootstrapped, err := f.raft.Bootstrapped()
 	if err != nil {
 		return nil, err
 	}
-	if founded {
+	if bootstrapped {
 		return &structs.FoundReply{HasState: true}, nil
 	}
 	if args.Release {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.released[args.Founder] = max(f.released[args.Founder], args.Try)
-		if to, err := f.vote.Load(); err != nil || to.ID != args.Founder {
-			return &structs.FoundReply{Promised: to.Name}, err
+		f.released[args.Candidate] = max(f.released[args.Candidate], args.Try)
+		if to, err := f.vote.Load(); err != nil || to.ID != args.Candidate {
+			return &structs.FoundReply{VotedFor: to.Name}, err
 		}
-		if args.Try > 0 && args.Try < f.called[args.Founder] {
+		if args.Try > 0 && args.Try < f.called[args.Candidate] {
 			return &structs.FoundReply{}, nil // it came late: a later try has the promise
 		}
 		return &structs.FoundReply{}, f.vote.Store(Vote{})
 	}
 	if f.late(args) {
-		return &structs.FoundReply{Promised: args.Name}, nil
+		return &structs.FoundReply{VotedFor: args.Name}, nil
 	}
-	other, err := f.voteFor(Vote{ID: args.Founder, Name: args.Name})
+	other, err := f.voteFor(Vote{ID: args.Candidate, Name: args.Name})
 	agreed := err == nil && other == ""
 	if agreed {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.with = cluster{args.Founder, args.Voters}
+		f.with = cluster{args.Candidate, args.Voters}
 	}
-	return &structs.FoundReply{Agreed: agreed, Promised: other}, err
+	return &structs.FoundReply{Agreed: agreed, VotedFor: other}, err
 }
 
 // Admits tells whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
@@ -417,10 +417,10 @@ func (f *Bootstrapper) Admits(id string) bool {
 func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if args.Try > 0 && args.Try <= f.released[args.Founder] {
+	if args.Try > 0 && args.Try <= f.released[args.Candidate] {
 		return true
 	}
-	f.called[args.Founder] = max(f.called[args.Founder], args.Try)
+	f.called[args.Candidate] = max(f.called[args.Candidate], args.Try)
 	return false
 }
 
@@ -430,11 +430,11 @@ func (f *Bootstrapper) Claim(args *structs.RaftStateRequest) (cluster, vote stri
 	if id := f.opts.Cluster(); id != "" {
 		return id, "", nil
 	}
-	founded, err := f.raft.Founded()
+	bootstrapped, err := f.raft.Bootstrapped()
 	if err != nil || args.Claim == "" {
 		return "", "", err
 	}
-	if founded {
+	if bootstrapped {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		to, err := f.vote.Load()
@@ -470,7 +470,7 @@ func (f *Bootstrapper) voteFor(bootstrapper Vote) (other string, err error) {
 }
 
 // mayReturn tells whether a founder that has our promise may still found, or have
-// founded, the cluster: all but those that are known to have left for good, or to have
+// bootstrapped, the cluster: all but those that are known to have left for good, or to have
 // come back anew, with another ID.
 func (f *Bootstrapper) mayReturn(to Vote) bool {
 	if strings.HasPrefix(to.ID, clusterPrefix) {

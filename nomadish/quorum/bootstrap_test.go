@@ -22,8 +22,8 @@ import (
 
 // town is servers with their disks; each sees those that it is told of.
 type town struct {
-	homes   []*home
-	founded []raft.Configuration // every founding there ever was
+	homes        []*home
+	bootstrapped []raft.Configuration // every founding there ever was
 }
 
 // home is one server: what is on its disk, and what it sees while it runs.
@@ -61,13 +61,13 @@ func (h *home) bootstrapper(expect int) *Bootstrapper {
 	return NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: expect}, h, h, calling{h}, &h.vote)
 }
 
-// Founded implements Founding.
-func (h *home) Founded() (bool, error) { return h.conf, nil }
+// Bootstrapped implements Founding.
+func (h *home) Bootstrapped() (bool, error) { return h.conf, nil }
 
 // Found implements Founding.
 func (h *home) Found(voters raft.Configuration) error {
 	h.conf = true
-	h.town.founded = append(h.town.founded, voters)
+	h.town.bootstrapped = append(h.town.bootstrapped, voters)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func TestBootstrappedOnce(t *testing.T) {
 				}
 			},
 			"replicate": func(*rapid.T) { // a founder that runs makes its voters belong
-				for _, conf := range tn.founded {
+				for _, conf := range tn.bootstrapped {
 					for _, s := range conf.Servers {
 						if h := tn.at(string(s.ID)); h.up && tn.at(string(conf.Servers[0].ID)).up {
 							h.conf = true
@@ -187,13 +187,13 @@ func TestBootstrappedOnce(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				in := map[raft.ServerID]int{}
-				for i, conf := range tn.founded {
+				for i, conf := range tn.bootstrapped {
 					if len(conf.Servers) != 3 {
 						t.Fatalf("founded with %d servers", len(conf.Servers))
 					}
 					for _, s := range conf.Servers {
 						if other, ok := in[s.ID]; ok && other != i {
-							t.Fatalf("server %s was founded with twice: %v", s.ID, tn.founded)
+							t.Fatalf("server %s was founded with twice: %v", s.ID, tn.bootstrapped)
 						}
 						in[s.ID] = i
 					}
@@ -212,12 +212,12 @@ func TestBootstrap(t *testing.T) {
 		}
 	}
 	all(func(h *home) { h.up = true })
-	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 0 {
-		t.Fatalf("alone: %v, %v", err, tn.founded)
+	if err := tn.homes[0].try(); err != nil || len(tn.bootstrapped) != 0 {
+		t.Fatalf("alone: %v, %v", err, tn.bootstrapped)
 	}
 	all(func(h *home) { all(func(o *home) { h.sees[o.id] = true }) })
-	if err := tn.homes[1].try(); err != nil || len(tn.founded) != 0 {
-		t.Fatalf("not the first: %v, %v", err, tn.founded)
+	if err := tn.homes[1].try(); err != nil || len(tn.bootstrapped) != 0 {
+		t.Fatalf("not the first: %v, %v", err, tn.bootstrapped)
 	}
 	// The first one has all promises and dies before it founds: nobody else may then.
 	tn.homes[0].dies = 2
@@ -226,16 +226,16 @@ func TestBootstrap(t *testing.T) {
 	}
 	all(func(h *home) { delete(h.sees, tn.homes[0].id) })
 	tn.homes[0].up = false
-	if err := tn.homes[1].try(); err == nil || len(tn.founded) != 0 {
-		t.Fatalf("while another has the promises: %v, %v", err, tn.founded)
+	if err := tn.homes[1].try(); err == nil || len(tn.bootstrapped) != 0 {
+		t.Fatalf("while another has the promises: %v, %v", err, tn.bootstrapped)
 	}
 	// It comes back and does it.
 	tn.homes[0].up, tn.homes[0].dies = true, -1
 	all(func(h *home) { h.sees[tn.homes[0].id] = true })
-	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
-		t.Fatalf("when it is back: %v, %v", err, tn.founded)
+	if err := tn.homes[0].try(); err != nil || len(tn.bootstrapped) != 1 {
+		t.Fatalf("when it is back: %v, %v", err, tn.bootstrapped)
 	}
-	reply, err := tn.homes[0].caller().Consider(&structs.FoundRequest{Founder: "id-3", Name: "x"})
+	reply, err := tn.homes[0].caller().Consider(&structs.FoundRequest{Candidate: "id-3", Name: "x"})
 	if err != nil || !reply.HasState || reply.Agreed {
 		t.Fatalf("one that belongs to a cluster answers %+v, %v", reply, err)
 	}
@@ -251,7 +251,7 @@ func TestLateQuestions(t *testing.T) {
 	f := newTown(1).homes[0].bootstrapper(3)
 	call := func(bootstrapper string, try uint64, release bool) *structs.FoundReply {
 		t.Helper()
-		reply, err := f.Consider(&structs.FoundRequest{Founder: bootstrapper, Name: "name-" + bootstrapper, Release: release, Try: try})
+		reply, err := f.Consider(&structs.FoundRequest{Candidate: bootstrapper, Name: "name-" + bootstrapper, Release: release, Try: try})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,11 +314,11 @@ func TestBootstrapperChanges(t *testing.T) {
 	if err := tn.homes[0].try(); err == nil {
 		t.Fatal("founded in spite of another's promises")
 	}
-	if err := tn.homes[1].try(); err != nil || len(tn.founded) != 0 {
-		t.Fatalf("the one that was first: %v, %v", err, tn.founded)
+	if err := tn.homes[1].try(); err != nil || len(tn.bootstrapped) != 0 {
+		t.Fatalf("the one that was first: %v, %v", err, tn.bootstrapped)
 	}
-	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
-		t.Fatalf("the one that is first now: %v, %v", err, tn.founded)
+	if err := tn.homes[0].try(); err != nil || len(tn.bootstrapped) != 1 {
+		t.Fatalf("the one that is first now: %v, %v", err, tn.bootstrapped)
 	}
 }
 
@@ -333,12 +333,12 @@ func TestNoBootstrapBesideTheSilent(t *testing.T) {
 		}
 	}
 	tn.homes[3].conf, tn.homes[3].deaf["id-0"] = true, true
-	if err := tn.homes[0].try(); err == nil || len(tn.founded) != 0 {
-		t.Fatalf("%v, %v", err, tn.founded)
+	if err := tn.homes[0].try(); err == nil || len(tn.bootstrapped) != 0 {
+		t.Fatalf("%v, %v", err, tn.bootstrapped)
 	}
 	tn.homes[3].up = false // gossip knows that it is gone
-	if err := tn.homes[0].try(); err != nil || len(tn.founded) != 1 {
-		t.Fatalf("%v, %v", err, tn.founded)
+	if err := tn.homes[0].try(); err != nil || len(tn.bootstrapped) != 1 {
+		t.Fatalf("%v, %v", err, tn.bootstrapped)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestClaimedOnce(t *testing.T) {
 	if got := claim("b"); got != "" {
 		t.Fatalf("the second: %q", got)
 	}
-	if reply, err := f.Consider(&structs.FoundRequest{Founder: "id-9"}); err != nil || reply.Agreed {
+	if reply, err := f.Consider(&structs.FoundRequest{Candidate: "id-9"}); err != nil || reply.Agreed {
 		t.Fatalf("a founder after that: %+v, %v", reply, err)
 	}
 	tn.homes[0].conf = true

@@ -161,8 +161,8 @@ func (k *PeerReconciler) add(ctx context.Context, s gossip.Server, conf raft.Con
 	case state.ID != s.ID:
 		return structs.Errorf(structs.CodeConflict, "at %s answers server %s, not %s", s.RPCAddr, state.ID, s.ID)
 	case find(conf, s.ID) != nil: // it is one of ours, at another address
-	case state.Promised != "":
-		return structs.Errorf(structs.CodeConflict, "%s", votedFor("server "+s.Name, state.Promised))
+	case state.VotedFor != "":
+		return structs.Errorf(structs.CodeConflict, "%s", votedFor("server "+s.Name, state.VotedFor))
 	case state.Cluster != cluster:
 		if !k.refused[s.ID] {
 			k.opts.Logger.Error("a server belongs to another cluster and is not added; to move it here, end it, remove server/ from its data_dir, and start it without bootstrap_expect = 1",

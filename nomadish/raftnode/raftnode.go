@@ -164,8 +164,8 @@ func (n *Node) Entry(index uint64, to *raft.Log) error { return n.stores.Log.Get
 // Disk returns the watch of the disk that Raft stores on; nil: in memory, and nil is never full.
 func (n *Node) Disk() *disk.Watch { return n.stores.room }
 
-// Founded reports whether this server belongs to a cluster.
-func (n *Node) Founded() (bool, error) {
+// Bootstrapped reports whether this server belongs to a cluster.
+func (n *Node) Bootstrapped() (bool, error) {
 	f := n.GetConfiguration()
 	if err := f.Error(); err != nil {
 		return false, err

@@ -137,8 +137,8 @@ func (r *Router) relayTo(ctx context.Context, call *wire.Call, nodeID string) er
 	return nil
 }
 
-// askConnected bounds the question which server a node is connected to.
-const askConnected = 2 * time.Second
+// queryConnected bounds the question which server a node is connected to.
+const queryConnected = 2 * time.Second
 
 // connectedServer finds the server that a node is connected to: all are asked at once, and the
 // first that has it is taken.
@@ -147,20 +147,20 @@ func (r *Router) connectedServer(ctx context.Context, nodeID string) (*wire.Sess
 	if err != nil {
 		return nil, false
 	}
-	asking, cancel := context.WithTimeout(ctx, askConnected)
+	querying, cancel := context.WithTimeout(ctx, queryConnected)
 	defer cancel()
 	answers := make(chan *wire.Session, len(conf.Servers))
-	asked := 0
+	queried := 0
 	for _, s := range conf.Servers {
 		if s.ID == r.ID {
 			continue
 		}
-		asked++
+		queried++
 		go func() { // ends with asking
-			session, err := r.Pool.Session(asking, s.Address)
+			session, err := r.Pool.Session(querying, s.Address)
 			var reply structs.CountReply
 			if err == nil {
-				err = session.Call(asking, wire.MethodHasNode, &structs.NodeRequest{NodeID: nodeID}, &reply)
+				err = session.Call(querying, wire.MethodHasNode, &structs.NodeRequest{NodeID: nodeID}, &reply)
 			}
 			if err != nil || reply.Count == 0 {
 				session = nil
@@ -168,7 +168,7 @@ func (r *Router) connectedServer(ctx context.Context, nodeID string) (*wire.Sess
 			answers <- session
 		}()
 	}
-	for range asked {
+	for range queried {
 		if session := <-answers; session != nil {
 			return session, true
 		}

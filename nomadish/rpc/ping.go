@@ -35,7 +35,7 @@ func (p *Pinging) Run(ctx context.Context) {
 	defer wg.Wait()
 	tick := time.NewTicker(p.Silence / 3)
 	defer tick.Stop()
-	asked, missed := map[*wire.Session]bool{}, map[*wire.Session]int{}
+	queried, missed := map[*wire.Session]bool{}, map[*wire.Session]int{}
 	type answer struct {
 		of *wire.Session
 		ok bool
@@ -44,7 +44,7 @@ func (p *Pinging) Run(ctx context.Context) {
 	for {
 		select {
 		case a := <-answers:
-			delete(asked, a.of)
+			delete(queried, a.of)
 			if a.ok {
 				delete(missed, a.of)
 			} else if missed[a.of]++; missed[a.of] >= PingsMissed {
@@ -57,12 +57,12 @@ func (p *Pinging) Run(ctx context.Context) {
 			return
 		}
 		silent := p.Silent(time.Now().Add(-p.Silence))
-		maps.DeleteFunc(missed, func(s *wire.Session, _ int) bool { return silent[s] == nil && !asked[s] }) // heard of, or ended
-		for s, behind := range silent {                                                                     // order does not matter: all are asked
-			if asked[s] {
+		maps.DeleteFunc(missed, func(s *wire.Session, _ int) bool { return silent[s] == nil && !queried[s] }) // heard of, or ended
+		for s, behind := range silent {                                                                       // order does not matter: all are asked
+			if queried[s] {
 				continue
 			}
-			asked[s] = true
+			queried[s] = true
 			wg.Go(func() {
 				limited, cancel := context.WithTimeout(ctx, p.Limit)
 				defer cancel()

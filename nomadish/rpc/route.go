@@ -58,7 +58,7 @@ func Read[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error))
 }
 
 // Newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
-// asked says so itself: an older leader knows nothing of the method.
+// queried says so itself: an older leader knows nothing of the method.
 func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
 	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
 		if err := r.Cluster.Readable(t); err != nil {

@@ -37,8 +37,8 @@ func (k *checker) tls() {
 		k.bad("tls.tls_cipher_suites", " %v", err)
 	}
 	// What asks for safety must not be without effect.
-	for path, asks := range map[string]bool{"tls.verify_server_hostname": t.VerifyServerHostname, "tls.rpc_upgrade_mode": t.RPCUpgradeMode} {
-		if asks && !t.RPC {
+	for path, verifies := range map[string]bool{"tls.verify_server_hostname": t.VerifyServerHostname, "tls.rpc_upgrade_mode": t.RPCUpgradeMode} {
+		if verifies && !t.RPC {
 			k.bad(path, ": says nothing without rpc = true")
 		}
 	}

@@ -41,7 +41,7 @@ func TestQueryOptions(t *testing.T) {
 	ts := newTestServer(t, testConfig(fk))
 	f := func(query string, want structs.QueryOptions, header ...string) {
 		t.Helper()
-		if resp, body := ask(t, ts, "GET", "/v1/nodes?"+query, "", header...); resp.StatusCode != 200 {
+		if resp, body := post(t, ts, "GET", "/v1/nodes?"+query, "", header...); resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", query, resp.StatusCode, body)
 			return
 		}
@@ -86,7 +86,7 @@ func TestJobNamespace(t *testing.T) {
 	ts := newTestServer(t, testConfig(fk))
 	f := func(query, body, want string) {
 		t.Helper()
-		if resp, text := ask(t, ts, "PUT", "/v1/jobs?"+query, body); resp.StatusCode != 200 {
+		if resp, text := post(t, ts, "PUT", "/v1/jobs?"+query, body); resp.StatusCode != 200 {
 			t.Fatalf("%d %s", resp.StatusCode, text)
 		}
 		fk.mu.Lock()
@@ -110,7 +110,7 @@ func TestJobRegion(t *testing.T) {
 	ts := newTestServer(t, cfg)
 	f := func(query, body, want string, header ...string) {
 		t.Helper()
-		if resp, text := ask(t, ts, "PUT", "/v1/jobs?"+query, body, header...); resp.StatusCode != 200 {
+		if resp, text := post(t, ts, "PUT", "/v1/jobs?"+query, body, header...); resp.StatusCode != 200 {
 			t.Fatalf("%d %s", resp.StatusCode, text)
 		}
 		fk.mu.Lock()
@@ -132,7 +132,7 @@ func TestJobRegion(t *testing.T) {
 	fk.answer[wire.MethodRegions] = structs.StringsReply{Values: []string{"eu", "global"}}
 	f("", `{"Job":{"ID":"j","Region":"global"}}`, "global")
 	f("", `{"Job":{"ID":"j"}}`, "eu")
-	resp, body := ask(t, ts, "GET", "/v1/nodes?region=us", "")
+	resp, body := post(t, ts, "GET", "/v1/nodes?region=us", "")
 	fk.mu.Lock()
 	if resp.StatusCode != 200 || fk.args[wire.MethodNodeList].(*structs.ListRequest).Region != "us" {
 		t.Errorf("nodes: %d %s", resp.StatusCode, body)
@@ -140,10 +140,10 @@ func TestJobRegion(t *testing.T) {
 	fk.mu.Unlock()
 	fk.answer[wire.MethodPing] = structs.Errorf(structs.CodeNoRegion, "No path to region %q", "mars")
 	for _, path := range []string{"/v1/namespaces", "/v1/namespace/default", "/v1/deployments", "/v1/job/j/deployment"} {
-		if resp, _ := ask(t, ts, "GET", path, ""); resp.StatusCode != 200 {
+		if resp, _ := post(t, ts, "GET", path, ""); resp.StatusCode != 200 {
 			t.Errorf("%s here: %d", path, resp.StatusCode)
 		}
-		if resp, body := ask(t, ts, "GET", path+"?region=mars", ""); resp.StatusCode != 500 || !strings.Contains(body, "No path to region") {
+		if resp, body := post(t, ts, "GET", path+"?region=mars", ""); resp.StatusCode != 500 || !strings.Contains(body, "No path to region") {
 			t.Errorf("%s in an unknown region: %d %s", path, resp.StatusCode, body)
 		}
 	}
@@ -158,7 +158,7 @@ func TestAnswersThatSayNothingOfLeaders(t *testing.T) {
 	fk.answer[wire.MethodRaftConfig] = structs.RaftConfigurationReply{Index: 3}
 	ts := newTestServer(t, testConfig(fk))
 	for _, path := range []string{"/v1/operator/raft/configuration?stale", "/v1/client/allocation/a/stats", "/v1/client/stats", "/v1/client/fs/ls/a?path=/", "/v1/client/fs/stat/a?path=f"} {
-		resp, body := ask(t, ts, "GET", path, "")
+		resp, body := post(t, ts, "GET", path, "")
 		if _, said := resp.Header["X-Nomad-Knownleader"]; said || resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s, headers %v", path, resp.StatusCode, body, resp.Header)
 		}
@@ -174,7 +174,7 @@ func TestAnswerHeaders(t *testing.T) {
 	cfg := testConfig(fk)
 	cfg.ResponseHeaders = map[string]string{"X-Frame-Options": "deny"}
 	ts := newTestServer(t, cfg)
-	resp, body := ask(t, ts, "GET", "/v1/jobs", "")
+	resp, body := post(t, ts, "GET", "/v1/jobs", "")
 	for name, want := range map[string]string{
 		"X-Nomad-Index": "42", "X-Nomad-KnownLeader": "true", "X-Nomad-LastContact": "1500", "X-Nomad-NextToken": "next",
 		"X-Frame-Options": "deny", "Content-Type": "application/json",
@@ -186,10 +186,10 @@ func TestAnswerHeaders(t *testing.T) {
 	if !strings.HasPrefix(body, `[{"ID":"<j>",`) || strings.Contains(body, "\n") {
 		t.Errorf("body: %s", body)
 	}
-	if _, body = ask(t, ts, "GET", "/v1/jobs?pretty", ""); !strings.HasPrefix(body, "[\n    {\n        \"ID\": \"<j>\",\n") {
+	if _, body = post(t, ts, "GET", "/v1/jobs?pretty", ""); !strings.HasPrefix(body, "[\n    {\n        \"ID\": \"<j>\",\n") {
 		t.Errorf("pretty: %s", body)
 	}
-	resp, _ = ask(t, ts, "PUT", "/v1/jobs/parse", `{"JobHCL":"x"}`)
+	resp, _ = post(t, ts, "PUT", "/v1/jobs/parse", `{"JobHCL":"x"}`)
 	if got := resp.Header.Get("X-Nomad-Warning"); got != `two\nlines` {
 		t.Errorf("warning: %q", got)
 	}
@@ -203,7 +203,7 @@ func TestGzip(t *testing.T) {
 	}
 	fk.answer[wire.MethodJobList] = jobs
 	ts := newTestServer(t, testConfig(fk))
-	resp, body := ask(t, ts, "GET", "/v1/jobs", "", "Accept-Encoding", "gzip")
+	resp, body := post(t, ts, "GET", "/v1/jobs", "", "Accept-Encoding", "gzip")
 	if resp.Header.Get("Content-Encoding") != "gzip" {
 		t.Fatalf("headers: %v", resp.Header)
 	}
@@ -215,7 +215,7 @@ func TestGzip(t *testing.T) {
 	if err := json.NewDecoder(zr).Decode(&got); err != nil || len(got) != 100 {
 		t.Errorf("%d jobs, %v", len(got), err)
 	}
-	if resp, _ = ask(t, ts, "GET", "/v1/client/fs/logs/a?task=t&type=stdout", "", "Accept-Encoding", "gzip"); resp.Header.Get("Content-Encoding") != "" {
+	if resp, _ = post(t, ts, "GET", "/v1/client/fs/logs/a?task=t&type=stdout", "", "Accept-Encoding", "gzip"); resp.Header.Get("Content-Encoding") != "" {
 		t.Error("a stream was compressed")
 	}
 }
@@ -396,7 +396,7 @@ func TestStreamErrors(t *testing.T) {
 	gone := structs.Errorf(structs.CodeNotFound, "no such file")
 	fk.stream = func(ctx context.Context, _ string) *fakeStream { return &fakeStream{ctx: ctx, err: gone} }
 	for _, path := range []string{"cat/a?path=f", "stream/a?path=f", "logs/a?task=t&type=stderr", "logs/a?task=t&type=stderr&plain=true"} {
-		if resp, body := ask(t, ts, "GET", "/v1/client/fs/"+path, ""); resp.StatusCode != 404 || body != "no such file" {
+		if resp, body := post(t, ts, "GET", "/v1/client/fs/"+path, ""); resp.StatusCode != 404 || body != "no such file" {
 			t.Errorf("%s: %d %q", path, resp.StatusCode, body)
 		}
 	}
@@ -416,7 +416,7 @@ func TestStreamErrors(t *testing.T) {
 	fk.stream = func(ctx context.Context, _ string) *fakeStream {
 		return &fakeStream{ctx: ctx, items: []any{structs.StreamFrame{Data: []byte("one ")}, structs.StreamFrame{Data: []byte("two")}}}
 	}
-	if resp, body := ask(t, ts, "GET", "/v1/client/fs/cat/a?path=f", ""); body != "one two" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if resp, body := post(t, ts, "GET", "/v1/client/fs/cat/a?path=f", ""); body != "one two" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("cat: %q %v", body, resp.Header)
 	}
 }
@@ -485,7 +485,7 @@ func TestOfficialClient(t *testing.T) {
 	ok("health", err == nil && health.Server.Ok && health.Client.Ok, err)
 	node, qm, err := c.Nodes().Info("n", nil)
 	ok("node", err == nil && node.Drain && qm.LastIndex == 9, err)
-	_, body := ask(t, ts, "GET", "/v1/node/n", "")
+	_, body := post(t, ts, "GET", "/v1/node/n", "")
 	ok("no secret", !strings.Contains(body, "SECRET") && strings.Contains(body, `"SecretID":""`), nil)
 	drained, err := c.Nodes().UpdateDrain("n", &nomad.DrainSpec{Deadline: time.Minute}, false, nil)
 	ok("drain", err == nil && drained.NodeModifyIndex == 5 && drained.LastIndex == 5, err)

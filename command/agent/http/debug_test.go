@@ -23,7 +23,7 @@ func TestAgentMonitor(t *testing.T) {
 		return &fakeStream{ctx: ctx, items: []any{structs.StreamFrame{}, structs.StreamFrame{Data: []byte("one\n")}, structs.StreamFrame{Data: []byte("two\n")}}}
 	}
 	ts := newTestServer(t, testConfig(fk))
-	resp, body := ask(t, ts, "GET", "/v1/agent/monitor?log_level=debug&log_json=true&server_id=s1&log_include_location", "")
+	resp, body := post(t, ts, "GET", "/v1/agent/monitor?log_level=debug&log_json=true&server_id=s1&log_include_location", "")
 	if resp.StatusCode != 200 || body != `{}{"Data":"b25lCg=="}{"Data":"dHdvCg=="}` {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -31,16 +31,16 @@ func TestAgentMonitor(t *testing.T) {
 	if args.LogLevel != "debug" || !args.LogJSON || !args.LogIncludeLocation || args.ServerID != "s1" || args.NodeID != "" || args.Region != "global" {
 		t.Errorf("asked for %+v", args)
 	}
-	resp, body = ask(t, ts, "GET", "/v1/agent/monitor?plain=true&node_id=n", "")
+	resp, body = post(t, ts, "GET", "/v1/agent/monitor?plain=true&node_id=n", "")
 	if body != "one\ntwo\n" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("plain: %v %q", resp.Header, body)
 	}
 	fk.answer[wire.MethodAgentMonitor] = structs.Errorf(structs.CodeNoServer, "unknown Nomad server x")
-	if resp, body = ask(t, ts, "GET", "/v1/agent/monitor?server_id=x", ""); resp.StatusCode != 500 || body != "unknown Nomad server x" {
+	if resp, body = post(t, ts, "GET", "/v1/agent/monitor?server_id=x", ""); resp.StatusCode != 500 || body != "unknown Nomad server x" {
 		t.Errorf("an unknown server: %d %q", resp.StatusCode, body)
 	}
 	for _, query := range []string{"plain=maybe", "log_json=2", "log_include_location=x"} {
-		if resp, body = ask(t, ts, "GET", "/v1/agent/monitor?"+query, ""); resp.StatusCode != 400 {
+		if resp, body = post(t, ts, "GET", "/v1/agent/monitor?"+query, ""); resp.StatusCode != 400 {
 			t.Errorf("%s: %d %q", query, resp.StatusCode, body)
 		}
 	}
@@ -51,10 +51,10 @@ func TestAgentHostAndProfile(t *testing.T) {
 	fk.answer[wire.MethodAgentHost] = structs.AgentHostReply{AgentID: "n", HostData: &structs.HostData{OS: "linux"}}
 	fk.answer[wire.MethodAgentProfile] = structs.AgentProfileReply{Payload: []byte{0x1f, 0x8b, 0}}
 	ts := newTestServer(t, testConfig(fk))
-	if resp, body := ask(t, ts, "GET", "/v1/agent/host?node_id=n", ""); resp.StatusCode != 200 || !strings.HasPrefix(body, `{"AgentID":"n","HostData":{"OS":"linux"`) {
+	if resp, body := post(t, ts, "GET", "/v1/agent/host?node_id=n", ""); resp.StatusCode != 200 || !strings.HasPrefix(body, `{"AgentID":"n","HostData":{"OS":"linux"`) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	resp, body := ask(t, ts, "GET", "/v1/agent/pprof/profile?seconds=7&debug=0&gc=1&node_id=&server_id=leader", "")
+	resp, body := post(t, ts, "GET", "/v1/agent/pprof/profile?seconds=7&debug=0&gc=1&node_id=&server_id=leader", "")
 	if resp.StatusCode != 200 || body != "\x1f\x8b\x00" || resp.Header.Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("%d %v %q", resp.StatusCode, resp.Header, body)
 	}
@@ -63,11 +63,11 @@ func TestAgentHostAndProfile(t *testing.T) {
 		t.Errorf("asked for %+v", args)
 	}
 	fk.answer[wire.MethodAgentProfile] = structs.AgentProfileReply{Payload: []byte("goroutine 1"), Text: true}
-	if resp, _ := ask(t, ts, "GET", "/v1/agent/pprof/goroutine?debug=2", ""); !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+	if resp, _ := post(t, ts, "GET", "/v1/agent/pprof/goroutine?debug=2", ""); !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("a text is %s", resp.Header.Get("Content-Type"))
 	}
 	for _, query := range []string{"seconds=x", "debug=x", "gc=x"} {
-		if resp, body := ask(t, ts, "GET", "/v1/agent/pprof/heap?"+query, ""); resp.StatusCode != 400 {
+		if resp, body := post(t, ts, "GET", "/v1/agent/pprof/heap?"+query, ""); resp.StatusCode != 400 {
 			t.Errorf("%s: %d %q", query, resp.StatusCode, body)
 		}
 	}
@@ -176,14 +176,14 @@ func TestExec(t *testing.T) {
 		return int(binary.BigEndian.Uint16(head[2:])), string(rest)
 	}
 	fk.answer[wire.MethodAllocGet] = structs.Errorf(structs.CodeNotFound, "no such allocation")
-	if resp, body := ask(t, ts, "GET", "/v1/client/allocation/"+id+"/exec", ""); resp.StatusCode != 404 || body != `Unknown allocation "`+id+`"` {
+	if resp, body := post(t, ts, "GET", "/v1/client/allocation/"+id+"/exec", ""); resp.StatusCode != 404 || body != `Unknown allocation "`+id+`"` {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
 	if code, reason := socket(); code != 4404 || reason != `Unknown allocation "`+id+`"` {
 		t.Errorf("%d %q", code, reason)
 	}
 	fk.answer[wire.MethodAllocGet] = structs.AllocReply{Alloc: &structs.Allocation{ID: id}}
-	if resp, body := ask(t, ts, "GET", "/v1/client/allocation/"+id+"/exec", ""); resp.StatusCode != 501 {
+	if resp, body := post(t, ts, "GET", "/v1/client/allocation/"+id+"/exec", ""); resp.StatusCode != 501 {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
 	if code, reason := socket(); code != 4501 || !strings.Contains(reason, "not yet") && !strings.Contains(reason, "does not yet") {
@@ -201,7 +201,7 @@ func TestSetSchedulers(t *testing.T) {
 	}
 	ts := newTestServer(t, cfg)
 	const path = "/v1/agent/schedulers/config"
-	resp, body := ask(t, ts, "PUT", path, `{"num_schedulers":3,"enabled_schedulers":["_core","system","batch"]}`)
+	resp, body := post(t, ts, "PUT", path, `{"num_schedulers":3,"enabled_schedulers":["_core","system","batch"]}`)
 	if resp.StatusCode != 200 || body != `{"server_id":"a1.global","num_schedulers":3,"enabled_schedulers":["batch","system","_core"]}` {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -213,12 +213,12 @@ func TestSetSchedulers(t *testing.T) {
 		`{"num_schedulers":-1,"enabled_schedulers":["_core"]}`, `{"num_schedulers":1025,"enabled_schedulers":["_core"]}`,
 		`{"num_schedulers":1,"enabled_schedulers":["batch"]}`, `{"num_schedulers":1,"enabled_schedulers":["_core","x"]}`, `{"num_schedulers":1}`,
 	} {
-		if resp, body := ask(t, ts, "PUT", path, bad); resp.StatusCode != 400 || body != "Invalid request" || count != -1 {
+		if resp, body := post(t, ts, "PUT", path, bad); resp.StatusCode != 400 || body != "Invalid request" || count != -1 {
 			t.Errorf("%s: %d %s", bad, resp.StatusCode, body)
 		}
 	}
 	refuse = structs.Errorf(structs.CodeUnsupported, "not now")
-	if resp, body := ask(t, ts, "PUT", path, `{"num_schedulers":1,"enabled_schedulers":["_core"]}`); resp.StatusCode != 501 || body != "not now" {
+	if resp, body := post(t, ts, "PUT", path, `{"num_schedulers":1,"enabled_schedulers":["_core"]}`); resp.StatusCode != 501 || body != "not now" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

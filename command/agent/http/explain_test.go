@@ -15,7 +15,7 @@ func TestJobExplain(t *testing.T) {
 		QueryMeta:   structs.QueryMeta{Index: 42, KnownLeader: true},
 	}
 	ts := newTestServer(t, testConfig(fk))
-	resp, text := ask(t, ts, "GET", "/v1/job/a%2Fb/explain?group=g&remedies=false&namespace=team&index=41&wait=1s", "")
+	resp, text := post(t, ts, "GET", "/v1/job/a%2Fb/explain?group=g&remedies=false&namespace=team&index=41&wait=1s", "")
 	if resp.StatusCode != 200 || resp.Header.Get("X-Nomad-Index") != "42" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
@@ -29,17 +29,17 @@ func TestJobExplain(t *testing.T) {
 		}
 	}
 	fk.answer[wire.MethodJobExplain] = structs.JobExplainReply{Near: []string{"web"}}
-	if resp, text := ask(t, ts, "GET", "/v1/job/wed/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "did you mean web") {
+	if resp, text := post(t, ts, "GET", "/v1/job/wed/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "did you mean web") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	fk.answer[wire.MethodJobExplain] = structs.JobExplainReply{}
-	if resp, text := ask(t, ts, "GET", "/v1/job/x/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "job not found") {
+	if resp, text := post(t, ts, "GET", "/v1/job/x/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "job not found") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
-	if resp, _ := ask(t, ts, "GET", "/v1/job/x/explain?remedies=perhaps", ""); resp.StatusCode != 400 {
+	if resp, _ := post(t, ts, "GET", "/v1/job/x/explain?remedies=perhaps", ""); resp.StatusCode != 400 {
 		t.Errorf("remedies=perhaps: %d", resp.StatusCode)
 	}
-	if resp, _ := ask(t, ts, "PUT", "/v1/job/x/explain", ""); resp.StatusCode != 405 {
+	if resp, _ := post(t, ts, "PUT", "/v1/job/x/explain", ""); resp.StatusCode != 405 {
 		t.Errorf("PUT: %d", resp.StatusCode)
 	}
 }
@@ -48,14 +48,14 @@ func TestAllocExplain(t *testing.T) {
 	fk := newFake()
 	fk.answer[wire.MethodAllocExplain] = structs.AllocExplainReply{Explanation: &structs.AllocExplanation{AllocID: "a1", Policy: "binpack"}}
 	ts := newTestServer(t, testConfig(fk))
-	if resp, text := ask(t, ts, "GET", "/v1/allocation/a1/explain", ""); resp.StatusCode != 200 || !strings.Contains(text, `"Policy":"binpack"`) {
+	if resp, text := post(t, ts, "GET", "/v1/allocation/a1/explain", ""); resp.StatusCode != 200 || !strings.Contains(text, `"Policy":"binpack"`) {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	if args := fk.args[wire.MethodAllocExplain].(*structs.IDRequest); args.ID != "a1" {
 		t.Errorf("asked %+v", args)
 	}
 	fk.answer[wire.MethodAllocExplain] = structs.AllocExplainReply{}
-	if resp, text := ask(t, ts, "GET", "/v1/allocation/a2/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "alloc not found") {
+	if resp, text := post(t, ts, "GET", "/v1/allocation/a2/explain", ""); resp.StatusCode != 404 || !strings.Contains(text, "alloc not found") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 }

@@ -189,7 +189,7 @@ type reply struct {
 }
 
 // ask makes a request and gives the answer with its whole body.
-func ask(t *testing.T, ts *httptest.Server, method, path, body string, header ...string) (reply, string) {
+func post(t *testing.T, ts *httptest.Server, method, path, body string, header ...string) (reply, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
 	if err != nil {

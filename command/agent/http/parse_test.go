@@ -29,7 +29,7 @@ func TestParserHears(t *testing.T) {
 	}
 	ts := newTestServer(t, cfg)
 	for source, want := range map[string]int{"limited": 429, "broken": 500, "long": 400} {
-		resp, text := ask(t, ts, "POST", "/v1/jobs/parse", `{"JobHCL":"`+source+`"}`)
+		resp, text := post(t, ts, "POST", "/v1/jobs/parse", `{"JobHCL":"`+source+`"}`)
 		if resp.StatusCode != want || len(text) > structs.MaxErrorBytes {
 			t.Errorf("%s: status %d and %d bytes, want %d", source, resp.StatusCode, len(text), want)
 		}

@@ -15,7 +15,7 @@ func TestQueue(t *testing.T) {
 		QueryMeta: structs.QueryMeta{Index: 42, KnownLeader: true, NextToken: "next"},
 	}
 	ts := newTestServer(t, testConfig(fk))
-	resp, text := ask(t, ts, "GET", "/v1/queue?node_pool=gpu&namespace=*&per_page=3&next_token=b&prefix=a&filter=Missing+%3E+0&index=41&wait=1s&reverse=true", "")
+	resp, text := post(t, ts, "GET", "/v1/queue?node_pool=gpu&namespace=*&per_page=3&next_token=b&prefix=a&filter=Missing+%3E+0&index=41&wait=1s&reverse=true", "")
 	if resp.StatusCode != 200 || resp.Header.Get("X-Nomad-Index") != "42" || resp.Header.Get("X-Nomad-Nexttoken") != "next" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
@@ -30,13 +30,13 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	fk.answer[wire.MethodQueue] = structs.QueueReply{}
-	if resp, text := ask(t, ts, "GET", "/v1/queue", ""); resp.StatusCode != 200 || strings.TrimSpace(text) != "[]" {
+	if resp, text := post(t, ts, "GET", "/v1/queue", ""); resp.StatusCode != 200 || strings.TrimSpace(text) != "[]" {
 		t.Errorf("an empty queue: %d %s", resp.StatusCode, text)
 	}
-	if resp, _ := ask(t, ts, "PUT", "/v1/queue", ""); resp.StatusCode != 405 {
+	if resp, _ := post(t, ts, "PUT", "/v1/queue", ""); resp.StatusCode != 405 {
 		t.Errorf("PUT: %d", resp.StatusCode)
 	}
-	if resp, _ := ask(t, ts, "GET", "/v1/queue?per_page=x", ""); resp.StatusCode != 400 {
+	if resp, _ := post(t, ts, "GET", "/v1/queue?per_page=x", ""); resp.StatusCode != 400 {
 		t.Errorf("per_page=x: %d", resp.StatusCode)
 	}
 }

@@ -47,7 +47,7 @@ func TestRoutes(t *testing.T) {
 		fk.mu.Lock()
 		fk.calls = nil
 		fk.mu.Unlock()
-		resp, text := ask(t, ts, method, path, body)
+		resp, text := post(t, ts, method, path, body)
 		if resp.StatusCode != 200 {
 			t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
 			return
@@ -208,7 +208,7 @@ func TestSurface(t *testing.T) {
 		"/v1/virtual-clusters", "/v1/projects", "/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
-			if resp, body := ask(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {
+			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {
 				t.Errorf("%s %s: %d %q, want 501 and a message", method, path, resp.StatusCode, body)
 			}
 		}

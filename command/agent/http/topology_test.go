@@ -17,7 +17,7 @@ func TestTopology(t *testing.T) {
 		QueryMeta: structs.QueryMeta{Index: 42, KnownLeader: true, NextToken: "next"},
 	}
 	ts := newTestServer(t, testConfig(fk))
-	resp, text := ask(t, ts, "GET", "/v1/topology?details&per_page=3&prefix=a&index=41&wait=1s&stale", "")
+	resp, text := post(t, ts, "GET", "/v1/topology?details&per_page=3&prefix=a&index=41&wait=1s&stale", "")
 	if resp.StatusCode != 200 || resp.Header.Get("X-Nomad-Index") != "42" || resp.Header.Get("X-Nomad-Nexttoken") != "next" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
@@ -30,18 +30,18 @@ func TestTopology(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, text)
 		}
 	}
-	ask(t, ts, "GET", "/v1/topology/node/n", "")
+	post(t, ts, "GET", "/v1/topology/node/n", "")
 	if args := fk.args[wire.MethodTopology].(*structs.TopologyRequest); args.NodeID != "n" {
 		t.Errorf("asked %+v", args)
 	}
 	fk.answer[wire.MethodTopology] = structs.TopologyReply{}
-	if resp, text := ask(t, ts, "GET", "/v1/topology/node/n", ""); resp.StatusCode != 404 || !strings.Contains(text, "node not found") {
+	if resp, text := post(t, ts, "GET", "/v1/topology/node/n", ""); resp.StatusCode != 404 || !strings.Contains(text, "node not found") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
-	if resp, _ := ask(t, ts, "GET", "/v1/topology?details=perhaps", ""); resp.StatusCode != 400 {
+	if resp, _ := post(t, ts, "GET", "/v1/topology?details=perhaps", ""); resp.StatusCode != 400 {
 		t.Errorf("details=perhaps: %d", resp.StatusCode)
 	}
-	if resp, _ := ask(t, ts, "PUT", "/v1/topology", ""); resp.StatusCode != 405 {
+	if resp, _ := post(t, ts, "PUT", "/v1/topology", ""); resp.StatusCode != 405 {
 		t.Errorf("PUT: %d", resp.StatusCode)
 	}
 }
@@ -53,7 +53,7 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 	ts := newTestServer(t, testConfig(fk))
 	f := func(body string, want structs.SchedulerConfiguration, absent ...string) {
 		t.Helper()
-		if resp, text := ask(t, ts, "PUT", "/v1/operator/scheduler/configuration", body); resp.StatusCode != 200 {
+		if resp, text := post(t, ts, "PUT", "/v1/operator/scheduler/configuration", body); resp.StatusCode != 200 {
 			t.Fatalf("%s: %d %s", body, resp.StatusCode, text)
 		}
 		args := fk.args[wire.MethodSchedulerSet].(*structs.SchedulerConfigRequest)
@@ -99,7 +99,7 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 		`{"Levels":[]} x`:                                      "something follows",
 		`{"SchedulerAlgorithm":"spread",}`:                     "bad JSON",
 	} {
-		resp, text := ask(t, ts, "PUT", "/v1/operator/scheduler/configuration", body)
+		resp, text := post(t, ts, "PUT", "/v1/operator/scheduler/configuration", body)
 		if resp.StatusCode != 400 || !strings.Contains(text, strings.ReplaceAll(want, `\"`, `"`)) {
 			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
 		}

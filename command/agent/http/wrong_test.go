@@ -29,7 +29,7 @@ func TestWrongRequests(t *testing.T) {
 
 	f := func(method, path, body string, code int, want string, header ...string) {
 		t.Helper()
-		resp, text := ask(t, ts, method, path, body, header...)
+		resp, text := post(t, ts, method, path, body, header...)
 		if resp.StatusCode != code || !strings.Contains(text, want) || strings.TrimSpace(text) == "" {
 			t.Errorf("%s %s: %d %q, want %d %q", method, path, resp.StatusCode, text, code, want)
 		}
@@ -180,14 +180,14 @@ func TestWrongRequests(t *testing.T) {
 
 func TestMethodHeaders(t *testing.T) {
 	ts := newTestServer(t, testConfig(newFake()))
-	resp, _ := ask(t, ts, "DELETE", "/v1/jobs", "")
+	resp, _ := post(t, ts, "DELETE", "/v1/jobs", "")
 	if got := resp.Header.Get("Allow"); got != "GET, POST, PUT" {
 		t.Errorf("Allow %q", got)
 	}
-	if resp, _ = ask(t, ts, "OPTIONS", "/v1/jobs", ""); resp.StatusCode != 204 || resp.Header.Get("Allow") == "" {
+	if resp, _ = post(t, ts, "OPTIONS", "/v1/jobs", ""); resp.StatusCode != 204 || resp.Header.Get("Allow") == "" {
 		t.Errorf("OPTIONS: %d %v", resp.StatusCode, resp.Header)
 	}
-	if resp, body := ask(t, ts, "HEAD", "/v1/jobs", ""); resp.StatusCode != 200 || body != "" {
+	if resp, body := post(t, ts, "HEAD", "/v1/jobs", ""); resp.StatusCode != 200 || body != "" {
 		t.Errorf("HEAD: %d %q", resp.StatusCode, body)
 	}
 }
@@ -200,7 +200,7 @@ func TestNoClient(t *testing.T) {
 	ts := newTestServer(t, cfg)
 	f := func(method, path, body string, code int) {
 		t.Helper()
-		if resp, text := ask(t, ts, method, path, body); resp.StatusCode != code {
+		if resp, text := post(t, ts, method, path, body); resp.StatusCode != code {
 			t.Errorf("%s %s: %d %q, want %d", method, path, resp.StatusCode, text, code)
 		}
 	}
@@ -268,7 +268,7 @@ func TestUnhealthyServers(t *testing.T) {
 		fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{
 			QueryMeta: structs.QueryMeta{Index: 1, KnownLeader: true}, Health: structs.AutopilotHealth{Healthy: healthy},
 		}
-		resp, body := ask(t, ts, "GET", "/v1/operator/autopilot/health", "")
+		resp, body := post(t, ts, "GET", "/v1/operator/autopilot/health", "")
 		if resp.StatusCode != code || !strings.Contains(body, `"Servers":[]`) || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 			t.Errorf("healthy %v: %d %s, %s", healthy, resp.StatusCode, body, resp.Header.Get("Content-Type"))
 		}

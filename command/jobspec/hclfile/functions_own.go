@@ -57,8 +57,8 @@ func textFunc(n int, f func(in []string) (string, error)) function.Function {
 	})
 }
 
-// askFunc makes a question about two strings.
-func askFunc(f func(text, part string) bool) function.Function {
+// unknownFunc makes a question about two strings.
+func unknownFunc(f func(text, part string) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "part", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.Bool),
@@ -69,9 +69,9 @@ func askFunc(f func(text, part string) bool) function.Function {
 }
 
 var (
-	startsWithFunc = askFunc(strings.HasPrefix)
-	endsWithFunc   = askFunc(strings.HasSuffix)
-	containsFunc   = askFunc(strings.Contains)
+	startsWithFunc = unknownFunc(strings.HasPrefix)
+	endsWithFunc   = unknownFunc(strings.HasSuffix)
+	containsFunc   = unknownFunc(strings.Contains)
 
 	base64EncodeFunc = textFunc(1, func(in []string) (string, error) {
 		return base64.StdEncoding.EncodeToString([]byte(in[0])), nil

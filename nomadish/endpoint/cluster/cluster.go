@@ -81,7 +81,7 @@ func (e *Endpoint) found(_ context.Context, args *structs.FoundRequest) (*struct
 func (e *Endpoint) raftState(_ context.Context, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	reply, err := e.Raft.State()
 	if err == nil {
-		reply.Cluster, reply.Promised, err = e.Bootstrap.Claim(args)
+		reply.Cluster, reply.VotedFor, err = e.Bootstrap.Claim(args)
 	}
 	return reply, err
 }

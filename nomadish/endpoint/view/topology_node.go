@@ -13,7 +13,7 @@ import (
 type nodeView struct {
 	node    *structs.Node
 	takes   bool // the node takes work: what nobody holds is free
-	owners  map[string][]*structs.DeviceHolder
+	owners  map[string][]*structs.DeviceUsage
 	kids    map[string][]*structs.TopologyCell // by parent
 	devices map[string]*structs.DeviceView     // those without a place yet
 	kinds   []string                           // vendor/type/name, as the node reports them
@@ -51,15 +51,15 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 // ownersOf gives, by device, who holds it. An allocation that has ended, or that the
 // servers have told to end, holds nothing, as in the scheduler. One that is suspended is
 // listed, after those that hold the device.
-func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder {
-	out := map[string][]*structs.DeviceHolder{}
+func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
+	out := map[string][]*structs.DeviceUsage{}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
 			continue
 		}
 		for task, r := range a.AllocatedResources.Tasks { // order does not matter: sorted below
 			for _, d := range r.Devices {
-				h := &structs.DeviceHolder{
+				h := &structs.DeviceUsage{
 					AllocID: a.ID, Namespace: a.Namespace, Name: a.Name, JobID: a.JobID, Group: a.TaskGroup, Task: task,
 					Share: cmp.Or(d.Share, structs.DeviceShareWhole), Level: d.Level,
 					Suspended: a.Suspended(),
@@ -74,7 +74,7 @@ func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceHolder {
 		}
 	}
 	for _, list := range out { // order does not matter: each is sorted by itself
-		slices.SortFunc(list, func(a, b *structs.DeviceHolder) int {
+		slices.SortFunc(list, func(a, b *structs.DeviceUsage) int {
 			return cmp.Or(boolOrder(a.Suspended, b.Suspended), cmp.Compare(a.AllocID, b.AllocID), cmp.Compare(a.Task, b.Task))
 		})
 	}
@@ -108,7 +108,7 @@ func (v *nodeView) readDevices() {
 			}
 			view := &structs.DeviceView{
 				ID: d.ID, Device: kind, Healthy: d.Healthy, HealthDescription: d.HealthDescription,
-				FreeShare: structs.DeviceShareWhole, Holders: []*structs.DeviceHolder{},
+				FreeShare: structs.DeviceShareWhole, Usages: []*structs.DeviceUsage{},
 			}
 			if d.Locality != nil {
 				view.PciBusID = d.Locality.PciBusID
@@ -120,8 +120,8 @@ func (v *nodeView) readDevices() {
 }
 
 func (v *nodeView) usage(d *structs.DeviceView) {
-	d.Holders = append(d.Holders, v.owners[d.ID]...)
-	for _, h := range d.Holders {
+	d.Usages = append(d.Usages, v.owners[d.ID]...)
+	for _, h := range d.Usages {
 		if !h.Suspended {
 			d.FreeShare = max(0, d.FreeShare-h.Share)
 		}
@@ -205,7 +205,7 @@ func (v *nodeView) rest(root *structs.CellView) {
 	for _, id := range gone {
 		d := &structs.DeviceView{
 			ID: id, Level: structs.LevelGPU, FreeShare: structs.DeviceShareWhole,
-			HealthDescription: "the node does not report it any more", Holders: []*structs.DeviceHolder{},
+			HealthDescription: "the node does not report it any more", Usages: []*structs.DeviceUsage{},
 		}
 		v.usage(d)
 		root.Members = append(root.Members, d)
@@ -220,7 +220,7 @@ func (v *nodeView) count(c *structs.CellView) {
 	}
 	for _, d := range c.Members {
 		one := structs.DeviceCounts{Devices: 1}
-		if d.Held() {
+		if d.InUse() {
 			one.Used = 1
 		}
 		if !d.Healthy {
@@ -229,7 +229,7 @@ func (v *nodeView) count(c *structs.CellView) {
 		switch {
 		case v.free(d):
 			one.Free = 1
-		case d.Healthy && !d.Held():
+		case d.Healthy && !d.InUse():
 			one.Withheld = 1
 		}
 		c.Add(one)
@@ -238,7 +238,7 @@ func (v *nodeView) count(c *structs.CellView) {
 }
 
 func (v *nodeView) free(d *structs.DeviceView) bool {
-	return v.takes && d.Healthy && !d.Held()
+	return v.takes && d.Healthy && !d.InUse()
 }
 
 // freeCells adds the free cells of one kind of device in a cell: the cell itself, if

@@ -131,14 +131,14 @@ func TestOwners(t *testing.T) {
 		t.Errorf("switch %+v", sw)
 	}
 	d := sw.Members[1]
-	want := structs.DeviceHolder{
+	want := structs.DeviceUsage{
 		AllocID: "a", Namespace: "team", Name: "train.g[0]", JobID: "train", Group: "g", Task: "t", Share: 500, Level: "pcie", GangRank: 2, GangSize: 4,
 	}
-	if d.FreeShare != 200 || len(d.Holders) != 2 || *d.Holders[0] != want || d.Holders[1].AllocID != "b" {
+	if d.FreeShare != 200 || len(d.Usages) != 2 || *d.Usages[0] != want || d.Usages[1].AllocID != "b" {
 		t.Errorf("device %+v", d)
 	}
 	lost := view.Cells.Members[0]
-	if lost.ID != "n-gpu-9" || lost.Healthy || lost.Holders[0].AllocID != "e" || !strings.Contains(lost.HealthDescription, "not report it") {
+	if lost.ID != "n-gpu-9" || lost.Healthy || lost.Usages[0].AllocID != "e" || !strings.Contains(lost.HealthDescription, "not report it") {
 		t.Errorf("lost %+v", lost)
 	}
 }
@@ -152,10 +152,10 @@ func TestSuspendedOwnersHaveNothing(t *testing.T) {
 		t.Errorf("free %q, counts %+v", got, view.Counts())
 	}
 	d := view.Cells.Cells[0].Cells[0].Members[0]
-	if d.FreeShare != 750 || !d.Held() || len(d.Holders) != 2 || d.Holders[0].Suspended || !d.Holders[1].Suspended || d.Holders[1].AllocID != "a" {
+	if d.FreeShare != 750 || !d.InUse() || len(d.Usages) != 2 || d.Usages[0].Suspended || !d.Usages[1].Suspended || d.Usages[1].AllocID != "a" {
 		t.Errorf("shared: %+v", d)
 	}
-	if d = view.Cells.Cells[0].Cells[0].Members[1]; d.FreeShare != 1000 || d.Held() || !d.Holders[0].Suspended {
+	if d = view.Cells.Cells[0].Cells[0].Members[1]; d.FreeShare != 1000 || d.InUse() || !d.Usages[0].Suspended {
 		t.Errorf("alone: %+v", d)
 	}
 }
@@ -215,7 +215,7 @@ func TestFreeCellsCoverWhatIsFree(t *testing.T) {
 				}
 			}
 			for _, d := range c.Members {
-				if !above && !c.FreeCell && d.Healthy && len(d.Holders) == 0 {
+				if !above && !c.FreeCell && d.Healthy && len(d.Usages) == 0 {
 					out[d.Level]++
 				}
 			}
@@ -294,7 +294,7 @@ func TestTopologySumsUpTheSite(t *testing.T) {
 	if h, r := top.Sites[0], top.Sites[1]; h.ID != "hall=h" || r.ID != "hall=h/rack=r%2F1" || r.Parent != h.ID || h.Nodes != 1 || h.Used != 2 {
 		t.Errorf("sites %+v %+v", h, r)
 	}
-	if n := top.Nodes[0]; n.Site != "hall=h/rack=r%2F1" || n.Cells.Cells[0].Cells[0].Members[0].Holders[0].JobID != "train" {
+	if n := top.Nodes[0]; n.Site != "hall=h/rack=r%2F1" || n.Cells.Cells[0].Cells[0].Members[0].Usages[0].JobID != "train" {
 		t.Errorf("node %+v", n)
 	}
 }

@@ -53,9 +53,9 @@ func unknownSession(t *testing.T, s *Server, pair *certs.Pair, plain bool) *wire
 	return session
 }
 
-// TestDoorStrangersCallNothing: with TLS and roles, what servers do among themselves is answered to a server of this region only,
+// TestDoorUnknownPeersCallNothing: with TLS and roles, what servers do among themselves is answered to a server of this region only,
 // whoever else comes and however; and nobody else takes part in Raft.
-func TestDoorStrangersCallNothing(t *testing.T) {
+func TestDoorUnknownPeersCallNothing(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	s := startWith(t, "", func(c *Config) { c.Port.TLS = ours.secure("server", "global", true) })
 	const old = 3 * certs.Day
@@ -67,7 +67,7 @@ func TestDoorStrangersCallNothing(t *testing.T) {
 			return session.Call(ctx, wire.MethodRaftState, &structs.RaftStateRequest{}, &structs.RaftStateReply{})
 		},
 		wire.MethodFound: func(ctx context.Context, session *wire.Session) error {
-			return session.Call(ctx, wire.MethodFound, &structs.FoundRequest{Region: "global", Founder: "f", Name: "f"}, &structs.FoundReply{})
+			return session.Call(ctx, wire.MethodFound, &structs.FoundRequest{Region: "global", Candidate: "f", Name: "f"}, &structs.FoundReply{})
 		},
 		wire.MethodSnapshotSave: func(ctx context.Context, session *wire.Session) error {
 			stream, err := session.Stream(ctx, wire.MethodSnapshotSave, &structs.SnapshotSaveRequest{})

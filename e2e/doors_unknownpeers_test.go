@@ -44,9 +44,9 @@ const (
 	openAll     = "or set insecure = true (-insecure)"
 )
 
-// TestDoorStrangers: an agent that other machines can reach starts only if strangers cannot use it, or if the operator says that
+// TestDoorUnknownPeers: an agent that other machines can reach starts only if strangers cannot use it, or if the operator says that
 // they may.
-func TestDoorStrangers(t *testing.T) {
+func TestDoorUnknownPeers(t *testing.T) {
 	t.Parallel()
 	d := newCertDir(t)
 	d.tls("cert", "create", "-server")
