@@ -8,10 +8,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkPlan is a second opinion on what a plan of a job with one group and one device
-// ask gives: as many healthy GPUs as asked, none twice, under one cell of the level
-// that is required, and a gang's under one of its level. A fast answer that is
-// wrong is worth nothing.
+// checkPlan is a second opinion on what a plan of a job with one group and one device request
+// gives: as many healthy GPUs as asked, none twice, under one cell of the level that is required,
+// and a gang's under one of its level. A fast answer that is wrong is worth nothing.
 func checkPlan(w *scheduler.World, job *structs.Job, levels []structs.TopologyLevel, p *structs.Plan) error {
 	g := job.TaskGroups[0]
 	requested := g.Tasks[0].Resources.Devices

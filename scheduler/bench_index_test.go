@@ -82,7 +82,7 @@ func (x *index) room(fill string) (at bucket.Vector) {
 	return at
 }
 
-// need is an ask: any small one where any may fit.
+// need is a request: any small one where any may fit.
 func (x *index) need(fill string) (need bucket.Vector) {
 	for d := range x.dims {
 		need[d] = indexNeed[d]

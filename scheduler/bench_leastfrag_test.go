@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// benchTypical is a mixture of asks as clusters with GPUs see them: mostly one GPU or a
-// part of one, with as much CPU and memory as suits.
+// benchTypical is a mixture of requests as clusters with GPUs see them: mostly one GPU or a part of
+// one, with as much CPU and memory as suits.
 func benchTypical() *scheduler.Typical {
 	var requests []structs.TypicalRequest
 	for i, a := range []struct{ gpus, share, weight int }{

@@ -151,7 +151,7 @@ func TestShares(t *testing.T) {
 	c.wantGPUs("a: 0,1,2,3,4,5,6,7 node", "b: 0,1,2,3,4,5,6,7 node")
 }
 
-// Several asks of several tasks each get devices of their own.
+// Several requests of several tasks each get devices of their own.
 func TestSeveralDeviceRequests(t *testing.T) {
 	c := newCluster(t)
 	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {
@@ -179,7 +179,7 @@ func TestSeveralDeviceRequests(t *testing.T) {
 	}
 }
 
-// Devices of two models in one tree are never mixed in one ask; what is liked better wins.
+// Devices of two models in one tree are never mixed in one request; what is liked better wins.
 func TestModels(t *testing.T) {
 	c := newCluster(t)
 	c.node("n", schedtest.EightGPUs, func(n *structs.Node) {

@@ -9,9 +9,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// BenchmarkFailing is whole evaluations that find no room, and say why of every node: on a
-// cluster of the size of a published trace, and on larger ones. "shared": of each GPU 0.7 is
-// taken, as where most asks are for parts of one.
+// BenchmarkFailing is whole evaluations that find no room, and say why of every node: on a cluster
+// of the size of a published trace, and on larger ones. "shared": of each GPU 0.7 is taken, as
+// where most requests are for parts of one.
 func BenchmarkFailing(b *testing.B) {
 	share := func(thousandths int) func(*structs.Job) {
 		return func(j *structs.Job) {

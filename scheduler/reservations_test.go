@@ -54,8 +54,8 @@ func (c *cluster) starve(id string, j *structs.Job, since time.Time) *structs.Pl
 	return plan
 }
 
-// An ask that has waited longer than reservation_after reserves the nodes where room
-// comes soonest; nobody else gets that room but what ends before; the holder does.
+// A request that has waited longer than reservation_after reserves the nodes where room comes
+// soonest; nobody else gets that room but what ends before; the holder does.
 func TestReservations(t *testing.T) {
 	c := newCluster(t)
 	c.config.ReservationAfter, c.config.ReservationTTL = 5*time.Minute, time.Hour

@@ -41,7 +41,7 @@ func NewPrepared() *Prepared { return search.NewPrepared() }
 // keeps room for.
 type Typical = search.Typical
 
-// NewTypical returns what a list of weighted asks says is typical.
+// NewTypical returns what a list of weighted requests says is typical.
 func NewTypical(requests []structs.TypicalRequest) *Typical { return search.NewTypical(requests) }
 
 // Schedule decides one evaluation. The World stays as it is, and the plan is the same
@@ -65,8 +65,8 @@ type Pass = decide.Pass
 // NewPass begins a pass on a World, which stays as it is.
 func NewPass(w *World) *Pass { return decide.NewPass(w) }
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without
-// looking at the cluster: which asks fail alike, and which nodes may help at all.
+// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = decide.RequestKey
 
 // RequestKeyOf returns the shape of the groups of a job that wait, with what the job has

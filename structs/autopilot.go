@@ -154,8 +154,8 @@ type ClusterMeta struct {
 
 // What servers ask each other about their cluster, and operators about it.
 type (
-	// FoundRequest asks a server to let Founder found the cluster: it then lets nobody else
-	// do so. Release takes that back.
+	// FoundRequest asks a server to let Founder bootstrap the cluster: it then lets nobody else do
+	// so. Release takes that back.
 	FoundRequest struct {
 		Region    string
 		Candidate string `codec:"Founder"` // Raft ID
@@ -163,7 +163,8 @@ type (
 		Release   bool
 		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
 		Try uint64
-		// Voters are the Raft IDs of the servers that it founds the cluster with, whose Raft is let in until there is one.
+		// Voters are the Raft IDs of the servers that it bootstraps the cluster with, whose Raft is
+		// let in until there is one.
 		Voters []string
 	}
 	// FoundReply answers it. A server agrees if it has no state and has agreed to nobody else.

@@ -1,7 +1,7 @@
 package structs
 
-// PriorityBand is a range of declared priorities, both ends included. An ask may take
-// from lower bands only, never from its own (semantics part 3).
+// PriorityBand is a range of declared priorities, both ends included. A request may take from lower
+// bands only, never from its own (semantics part 3).
 type PriorityBand struct{ Low, High int }
 
 // DefaultBands are those of a cluster whose configuration states none.

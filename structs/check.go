@@ -28,7 +28,7 @@ const (
 	CheckRequests = "asks"
 	// CheckBlocked: blocked evaluations wait for something that is missing.
 	CheckBlocked = "blocked"
-	// CheckReservations: room is reserved for asks that wait, and ends.
+	// CheckReservations: room is reserved for requests that wait, and ends.
 	CheckReservations = "reservations"
 	// CheckIndexes: no row is newer than its table, and no table newer than the state.
 	CheckIndexes = "indexes"

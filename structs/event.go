@@ -9,7 +9,7 @@ const (
 	TopicNode       = "Node"
 	TopicNodePool   = "NodePool"
 	TopicOperator   = "Operator"
-	TopicQueue      = "Queue" // ours: asks that wait, are placed or taken back
+	TopicQueue      = "Queue" // ours: requests that wait, are placed or taken back
 )
 
 // Event is one thing that changed. JSON names are Nomad's.

@@ -34,7 +34,7 @@ const (
 	ReasonPort        = "port"          // a static one is taken
 	ReasonDynamicPort = "dynamic-port"  // none is free
 	ReasonHostNetwork = "host-network"  // it has none of that name
-	ReasonReserved    = "reserved"      // it would fit, but for the reservation of an ask that has waited longer
+	ReasonReserved    = "reserved"      // it would fit, but for the reservation of a request that has waited longer
 	ReasonOther       = "not-separable" // it lacks something only when all is asked at once
 
 	// Of a node that would take one instance, but not the gang.
@@ -89,14 +89,14 @@ func (x *JobExplanation) Group(name string) *GroupExplanation {
 type QueuePlace struct {
 	Pool     string
 	Place    int   // 1 goes first; 0: it is not in the queue yet
-	Waiting  int   // asks that wait in the pool, one a job
+	Waiting  int   // requests that wait in the pool, one a job
 	Since    int64 // when it began to wait, in Unix nanoseconds
 	EvalID   string
 	Ahead    []NamespacedID // the jobs before it, first the one right before; bounded
 	Priority EffectivePriority
 }
 
-// EffectivePriority is an ask's priority and what it is made of (semantics part 4).
+// EffectivePriority is a request's priority and what it is made of (semantics part 4).
 type EffectivePriority struct {
 	Total        int64 // Declared + Aged + RequeueBonus
 	Declared     int
@@ -178,7 +178,7 @@ type NodeReason struct {
 	// Rooms are the cells of the level that the topology requires, with how many of the
 	// gang each holds: those with most room first, bounded.
 	Rooms []CellRoom `json:",omitempty"`
-	// By is the ask that holds a reservation.
+	// By is the request that holds a reservation.
 	By []RequestName `json:",omitempty"`
 }
 

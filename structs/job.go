@@ -39,7 +39,7 @@ const (
 
 // How a job gives resources back when they are reclaimed.
 const (
-	ReclaimRequeue = "requeue" // stop it, its ask goes back to the queue
+	ReclaimRequeue = "requeue" // stop it, its request goes back to the queue
 	ReclaimSuspend = "suspend" // freeze it in place, resume it later
 )
 

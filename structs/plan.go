@@ -27,7 +27,7 @@ type Plan struct {
 	// Beside are, gang by gang, allocations beside which the plan places more of their gang. Those hold only if one of them
 	// is there still: the others would be a gang of too few.
 	Beside [][]string `codec:",omitempty"`
-	// Asks is what is missing of the job's groups once the plan has been committed.
+	// Requests is what is missing of the job's groups once the plan has been committed.
 	Requests []*RequestUpdate `codec:"Asks,omitempty"`
 
 	// Evals are committed with the plan, if all of it holds: the evaluation's own
@@ -133,8 +133,8 @@ type AllocStop struct {
 	// PreemptedBy is the allocation that it makes room for; it holds only together with
 	// that one's placement.
 	PreemptedBy string
-	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants:
-	// the ask goes back to the queue at its place. "": it is stopped for another reason.
+	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants: the request
+	// goes back to the queue at its place. "": it is stopped for another reason.
 	Reclaim string `codec:",omitempty"`
 	// KeepRunning: only FollowupEvalID and ClientStatus are recorded; the allocation is not stopped.
 	KeepRunning bool
@@ -166,8 +166,8 @@ type PlanResult struct {
 	Placed        int
 	Refused       int
 	RefusedReason string
-	// Overtook: nothing was committed, as an ask that goes before was still to be tried;
-	// the evaluation is the worker's no more and is given out again in its turn.
+	// Overtook: nothing was committed, as a request that goes before was still to be tried; the
+	// evaluation is the worker's no more and is given out again in its turn.
 	Overtook bool `codec:",omitempty"`
 }
 

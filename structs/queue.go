@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Ask is an unplaced group of a job: one line of the queue (semantics part 7).
-// Evaluations say "look at this job"; what is wanted and not had is state, and
-// lives as long as its job, so that what it has waited and how often it was
-// reclaimed is not forgotten when it is placed.
+// PendingRequest is an unplaced group of a job: one line of the queue (semantics part 7).
+// Evaluations say "look at this job"; what is wanted and not had is state, and lives as long as its
+// job, so that what it has waited and how often it was reclaimed is not forgotten when it is
+// placed.
 type PendingRequest struct {
 	Namespace string
 	JobID     string
 	Group     string
-	// Missing is how many instances are not placed; 0: the ask does not wait.
+	// Missing is how many instances are not placed; 0: the request does not wait.
 	Missing int
 	// Since is when it began to wait this time, in Unix nanoseconds; 0: it does not.
 	Since int64
@@ -29,7 +29,7 @@ type PendingRequest struct {
 	ModifyIndex uint64
 }
 
-// Job names the ask's job.
+// Job names the request's job.
 func (a *PendingRequest) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
 
 // RequestUpdate is what a plan says of a group: how many of its instances have no place
@@ -54,11 +54,11 @@ const (
 	StandingUnchecked = 2 // failed the submission check
 )
 
-// RequeueBonus is what each requeueing adds to an ask's effective priority (semantics part 4).
+// RequeueBonus is what each requeueing adds to a request's effective priority (semantics part 4).
 const RequeueBonus = 10
 
-// Rank is an ask's place in the queue of its pool. Between events all that wait age
-// alike, so that their order is static: what all have alike is left out of Number.
+// Rank is a request's place in the queue of its pool. Between events all that wait age alike, so
+// that their order is static: what all have alike is left out of Number.
 type Rank struct {
 	Standing int
 	// Band is that of the declared priority; the highest goes first.
@@ -88,9 +88,9 @@ func (r *Rank) Compare(o *Rank) int {
 	)
 }
 
-// Rank gives the place of a job's ask: nil stands for one that has never waited, and
-// since is then when it began to. A job has one evaluation for all its groups, so its
-// place is that of its best ask.
+// Rank gives the place of a job's ask: nil stands for one that has never waited, and since is then
+// when it began to. A job has one evaluation for all its groups, so its place is that of its best
+// request.
 func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since int64) Rank {
 	r := Rank{
 		Standing: StandingNormal, Band: c.Band(job.Priority), Number: int64(job.Priority), Submitted: job.CreateIndex,
@@ -121,7 +121,7 @@ func (c *SchedulerConfiguration) CycleAt(t int64) int64 {
 	return t / int64(c.CycleLength())
 }
 
-// CycleLength is how long an ask waits for one more of effective priority.
+// CycleLength is how long a request waits for one more of effective priority.
 func (c *SchedulerConfiguration) CycleLength() time.Duration {
 	if c.Cycle <= 0 {
 		return DefaultCycle

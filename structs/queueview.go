@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How an ask in the queue stands.
+// How a request in the queue stands.
 const (
 	QueueNotTried  = "not-tried" // no plan has spoken of it since it came, or came back
 	QueueWaiting   = "waiting"   // it was tried, and there was no room
@@ -87,8 +87,8 @@ func (e *QueueEntry) ReasonText() string {
 	return fmt.Sprintf("%s on %d nodes", e.Reason, e.ReasonNodes)
 }
 
-// PriorityOf is what an ask's effective priority is made of at a time, in Unix
-// nanoseconds; nil stands for an ask that has never waited.
+// PriorityOf is what a request's effective priority is made of at a time, in Unix nanoseconds; nil
+// stands for a request that has never waited.
 func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, now int64) EffectivePriority {
 	band := c.Band(job.Priority)
 	p := EffectivePriority{Declared: job.Priority, Band: band, BandRange: c.PriorityBands()[band], Standing: StandingNormal}

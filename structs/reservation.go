@@ -1,9 +1,8 @@
 package structs
 
-// Reservation keeps room on a node for one instance of an ask that has waited too
-// long (semantics part 1, "Reservations"). A node has at most one. It binds
-// others, not the ask that holds it, and ends when the ask is placed or not wanted any
-// more, or at ExpiresAt.
+// Reservation keeps room on a node for one instance of a request that has waited too long
+// (semantics part 1, "Reservations"). A node has at most one. It binds others, not the request that
+// holds it, and ends when the request is placed or not wanted any more, or at ExpiresAt.
 type Reservation struct {
 	NodeID    string
 	Namespace string

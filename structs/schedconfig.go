@@ -35,18 +35,18 @@ type SchedulerConfiguration struct {
 	// PreferredCells are sizes in GPUs: a free cell of such a size is cut before a
 	// larger one is.
 	PreferredCells []int
-	// ReservationAfter is how long an ask waits before it reserves room (negative:
-	// never), ReservationTTL how long it holds it.
+	// ReservationAfter is how long a request waits before it reserves room (negative: never),
+	// ReservationTTL how long it holds it.
 	ReservationAfter time.Duration
 	ReservationTTL   time.Duration
-	// Bands are the ranges of priority, lowest first: an ask takes from lower ones only
+	// Bands are the ranges of priority, lowest first: a request takes from lower ones only
 	// (semantics part 3). See PriorityBands.
 	Bands []PriorityBand
-	// KeepWhole: when room is given back, an ask that gets all of its own is served
-	// before any that gets a part.
+	// KeepWhole: when room is given back, a request that gets all of its own is served before any
+	// that gets a part.
 	KeepWhole bool
-	// Cycle is how long an ask waits for one more of effective priority (0: 20 s); Aging
-	// of 0 turns that off (nil: on).
+	// Cycle is how long a request waits for one more of effective priority (0: 20 s); Aging of 0
+	// turns that off (nil: on).
 	Cycle time.Duration
 	Aging *int
 

@@ -103,7 +103,7 @@ func (c *SchedulerConfiguration) SiteLevels() []TopologyLevel {
 	return c.Levels
 }
 
-// ReserveAfter is how long an ask waits before it reserves room; false: it never does.
+// ReserveAfter is how long a request waits before it reserves room; false: it never does.
 func (c *SchedulerConfiguration) ReserveAfter() (time.Duration, bool) {
 	if c.ReservationAfter == 0 {
 		return DefaultReservationAfter, true

@@ -104,7 +104,7 @@ type TopologyNode struct {
 	Unhealthy             int
 	Withheld              int
 	FreeCells             []FreeCells
-	// Reservation is room that the node keeps for an ask that waits.
+	// Reservation is room that the node keeps for a request that waits.
 	Reservation *Reservation `json:",omitempty"`
 	// Cells is the tree, its root of level "node"; with details only.
 	Cells *CellView     `json:",omitempty"`
@@ -157,7 +157,7 @@ type DeviceUsage struct {
 	// Suspended: it is frozen, and the device counts as free or as others'; the
 	// allocation goes on when it can have this very one again.
 	Suspended bool `json:",omitempty"`
-	// Level is the lowest level under which all devices of this ask are.
+	// Level is the lowest level under which all devices of this request are.
 	Level string `json:",omitempty"`
 	// GangRank and GangSize are set on a member of a gang.
 	GangRank int `json:",omitempty"`

@@ -4,7 +4,7 @@ package structs
 // is typically asked for shrinks least.
 const PolicyLeastFragmentation = "least-fragmentation"
 
-// TypicalRequest is one of the asks that a cluster is typically asked for: what the policy
+// TypicalRequest is one of the requests that a cluster is typically asked for: what the policy
 // least-fragmentation keeps room for.
 type TypicalRequest struct {
 	// Job gives what all of it shares: constraints, datacenters, the pool. Group is one of

@@ -27,7 +27,7 @@ func measure(b *testing.B, x *bucket.Index[int], q bucket.Query[int]) {
 	b.ReportMetric(float64(pages)/float64(b.N), "pages/search")
 }
 
-// BenchmarkSearchFirst is the first search of an ask.
+// BenchmarkSearchFirst is the first search of a request.
 func BenchmarkSearchFirst(b *testing.B) {
 	for _, w := range worlds {
 		for _, n := range sizes {
@@ -41,8 +41,8 @@ func BenchmarkSearchFirst(b *testing.B) {
 	}
 }
 
-// BenchmarkSearchNext is the following search of an ask, in the worlds where more
-// than one node fits.
+// BenchmarkSearchNext is the following search of a request, in the worlds where more than one node
+// fits.
 func BenchmarkSearchNext(b *testing.B) {
 	for _, w := range worlds {
 		for _, n := range sizes {

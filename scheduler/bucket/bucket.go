@@ -3,12 +3,12 @@ package bucket
 // MaxDims is how many dimensions a vector has.
 const MaxDims = 12
 
-// Vector is an exact availability or an exact ask, by dimension. Dimensions that
-// are not used are 0. An availability may be negative: the node is over-committed.
+// Vector is an exact availability or an exact request, by dimension. Dimensions that are not used
+// are 0. An availability may be negative: the node is over-committed.
 type Vector [MaxDims]int64
 
-// Fits tells whether an availability holds an ask. Dimensions of which the ask
-// wants nothing are not looked at, however over-committed they are.
+// Fits tells whether an availability holds a request. Dimensions of which the request wants nothing
+// are not looked at, however over-committed they are.
 func (v *Vector) Fits(need *Vector) bool {
 	for d, n := range need {
 		if n > 0 && v[d] < n {

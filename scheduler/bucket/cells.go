@@ -17,7 +17,7 @@ type columns struct {
 	wide  []int64 // nil: lanes are exact
 }
 
-// lane cuts a value to what a lane holds. An ask that fits fits also when both are cut.
+// lane cuts a value to what a lane holds. A request that fits fits also when both are cut.
 func lane(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
 // at gives a number by its column's start and its place.

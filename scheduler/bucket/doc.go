@@ -13,9 +13,9 @@
 // A coordinate is an availability divided by its granularity and rounded up; the
 // coordinates of the dimensions in Config.Order, then the ID, order the entries.
 // A vertex is a distinct prefix of coordinates, a leaf of that tree a distinct set
-// of them ([Index.Vertices]). Coordinates decide order only: whether an ask fits
+// of them ([Index.Vertices]). Coordinates decide order only: whether a request fits
 // is always decided on exact values. The suitable region is where all coordinates
-// are at least the ask's. A policy is the order in which suitable entries are
+// are at least the request's. A policy is the order in which suitable entries are
 // offered. A page holds up to 32 entries, or 32 pages with the maxima below each.
 //
 // # Invariants

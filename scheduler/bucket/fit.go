@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// filter is an ask made ready for columns: what it wants of the dimensions that
-// it looks at.
+// filter is a request made ready for columns: what it wants of the dimensions that it looks at.
 type filter struct {
 	n      int
 	dim    [MaxDims]int

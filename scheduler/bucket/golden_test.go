@@ -197,7 +197,7 @@ func TestPagesAreBounded(t *testing.T) {
 			x, nodes := w.build(n, w.order)
 			for policy := range small {
 				pages := 0
-				for i := 0; i < n; i += n / 50 { // many asks of about this size
+				for i := 0; i < n; i += n / 50 { // many requests of about this size
 					q := bucket.Query[int]{Need: w.need, Policy: bucket.Policy(policy)}
 					q.Need[cpu] -= nodes[i].At[cpu] % 500
 					c := x.Search(q)
@@ -218,8 +218,8 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFollowingPages bounds what all searches of one ask visit together: they go
-// on where the last one ended, and do not begin again.
+// TestFollowingPages bounds what all searches of one request visit together: they go on where the
+// last one ended, and do not begin again.
 func TestFollowingPages(t *testing.T) {
 	w := worlds[5]
 	if w.name != "halves short" {

@@ -20,7 +20,7 @@ const (
 
 // Query says what a search looks for.
 type Query[V any] struct {
-	// Need is the exact ask. Dimensions with nothing or less are not looked at.
+	// Need is the exact request. Dimensions with nothing or less are not looked at.
 	Need   Vector
 	Policy Policy
 	Seed   uint64 // of Random
@@ -285,8 +285,8 @@ func (c *Cursor[V]) ascend(s *search[V]) (*page[V], int) {
 		}
 		return s.up(&k)
 	}
-	// What is below the ask's own coordinates cannot fit. A dimension that is not
-	// looked at may be below zero: there the bound ends.
+	// What is below the request's own coordinates cannot fit. A dimension that is not looked at may
+	// be below zero: there the bound ends.
 	s.cfg.keyIn(s.cfg.order, &k, &c.need)
 	k.n, k.edge = 0, before
 	for _, d := range s.cfg.order {

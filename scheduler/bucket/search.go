@@ -1,17 +1,16 @@
 package bucket
 
-// search is one walk over the pages of an index, in the index's order. A page is
-// visited only when, in each dimension that the ask looks at, the exact maximum
-// below it is enough: no page without room in some dimension is walked, and so
-// none outside the suitable region. When no maxima help, the walk is a scan of
-// the packed columns of all leaves from its start on.
+// search is one walk over the pages of an index, in the index's order. A page is visited only when,
+// in each dimension that the request looks at, the exact maximum below it is enough: no page
+// without room in some dimension is walked, and so none outside the suitable region. When no maxima
+// help, the walk is a scan of the packed columns of all leaves from its start on.
 type search[V any] struct {
 	cfg    *config
 	root   *page[V]
 	width  int
 	filter filter
 	rest   filter // filter without the first coordinate's dimension, for what is above enough
-	enough int64  // values above it have a first coordinate above the ask's
+	enough int64  // values above it have a first coordinate above the request's
 	until  *key   // up: nothing above it, when not nil
 	past   bool   // up: until was passed
 	pages  int
@@ -30,8 +29,8 @@ func newSearch[V any](x *Index[V], need *Vector) (s search[V]) {
 	return s
 }
 
-// filterFor gives the filter for child i: when its separator is above the ask's
-// first coordinate then so are all its keys, and that dimension is not looked at.
+// filterFor gives the filter for child i: when its separator is above the request's first
+// coordinate then so are all its keys, and that dimension is not looked at.
 func (s *search[V]) filterFor(p *page[V], i int, f *filter) *filter {
 	if i > 0 && len(s.cfg.order) > 0 && p.seps.at(i) > s.enough {
 		return &s.rest

@@ -17,7 +17,7 @@ const (
 	ports
 )
 
-// world is a generated set of nodes and an ask.
+// world is a generated set of nodes and a request.
 type world struct {
 	name  string
 	order []int

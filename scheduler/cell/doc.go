@@ -1,14 +1,13 @@
-// Package cell decides which devices of one node an ask gets, so that large groups
-// of close devices stay whole.
+// Package cell decides which devices of one node a request gets, so that large groups of close
+// devices stay whole.
 //
 // # Words
 //
-// A [Layout] is the tree of a node's devices: node, socket, switch, GPU, slice of a
-// GPU, or whatever levels there are; any depth, even or not. A device is a leaf and
-// has a number. A cell is the devices under one vertex. It is free if all of them are
-// healthy and nobody holds any part of them; a free cell is maximal if it lies in no
-// other. A [State] says what is healthy and taken in one tree. An [Ask] is what one
-// instance wants, a [Choice] what it would get.
+// A [Layout] is the tree of a node's devices: node, socket, switch, GPU, slice of a GPU, or
+// whatever levels there are; any depth, even or not. A device is a leaf and has a number. A cell is
+// the devices under one vertex. It is free if all of them are healthy and nobody holds any part of
+// them; a free cell is maximal if it lies in no other. A [State] says what is healthy and taken in
+// one tree. A [Request] is what one instance wants, a [Choice] what it would get.
 //
 // # Invariants
 //
@@ -27,9 +26,9 @@
 //
 // # Example
 //
-// A node of 2 sockets, each with 2 switches of 2 GPUs, all free, is one cell of 8. An
-// ask for 2 takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When
-// they are given back there is one cell of 8 again.
+// A node of 2 sockets, each with 2 switches of 2 GPUs, all free, is one cell of 8. A request for 2
+// takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When they are given back
+// there is one cell of 8 again.
 //
 // # Never
 //

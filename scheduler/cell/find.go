@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// Ask is what one instance wants of one tree.
+// Request is what one instance wants of one tree.
 type Request struct {
 	// Count is how many devices, at least 1.
 	Count int
@@ -15,8 +15,8 @@ type Request struct {
 	// Required refuses whatever does not lie under one vertex of Level. If the tree
 	// lacks that level, nothing is found.
 	Required bool
-	// Preferred are sizes of free cells, in devices, that are cut before all others
-	// that are larger than the ask needs, in this order.
+	// Preferred are sizes of free cells, in devices, that are cut before all others that are larger
+	// than the request needs, in this order.
 	Preferred []int
 	// Gather is for counts that no vertex of the tree has (2 GPUs where switches have
 	// 4): devices left over under one vertex of the level are taken together before
@@ -26,15 +26,15 @@ type Request struct {
 	Allowed func(device int) bool
 }
 
-// Choice is what was found for an Ask.
+// Choice is what was found for a Request.
 type Choice struct {
 	Devices []int  // in order
 	Level   string // of the lowest vertex that holds them all
 	Cell    int    // devices in the maximal free cell they were cut from; 0: not from one such cell
 }
 
-// Find gives the devices that an ask gets, and false if there are none for it. It
-// takes nothing. The same State and Ask always give the same Choice.
+// Find gives the devices that a request gets, and false if there are none for it. It takes nothing.
+// The same State and Request always give the same Choice.
 //
 // Devices under one vertex of the level are tried first, then of the next higher one
 // and so on, unless the level is required. At each level: a free cell of the smallest

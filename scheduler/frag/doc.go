@@ -1,5 +1,5 @@
-// Package frag measures how well a node can still take what its cluster is typically
-// asked for, and what an ask would cost of that.
+// Package frag measures how well a node can still take what its cluster is typically asked for, and
+// what a request would cost of that.
 //
 // # Problem
 //
@@ -10,43 +10,42 @@
 //
 // # Words
 //
-// An [Ask] is what one typical instance wants: some of the devices of a node, or a
-// share of one, with CPU and memory, and how often that is asked for. A [Measure] is all
-// asks that a kind of devices is typically asked for. A [Room] is what a node has left.
-// Shares are thousandths of a device.
+// A [Request] is what one typical instance wants: some of the devices of a node, or a share of one,
+// with CPU and memory, and how often that is asked for. A [Measure] is all requests that a kind of
+// devices is typically asked for. A [Room] is what a node has left. Shares are thousandths of a
+// device.
 //
-// The ability of a room is what it is worth to the typical asks, in thousandths of devices:
-// for each ask the geometric mean of what is idle and of what that ask could use of it,
-// were the room filled with nothing else; and of these the mean by how often they are
-// asked for. The fragmentation of a room is what is idle less its ability. An ask's
-// loss is the ability that its room loses with it beyond what it uses itself: the growth
-// of fragmentation.
+// The ability of a room is what it is worth to the typical requests, in thousandths of devices: for
+// each request the geometric mean of what is idle and of what that request could use of it, were
+// the room filled with nothing else; and of these the mean by how often they are asked for. The
+// fragmentation of a room is what is idle less its ability. A request's loss is the ability that
+// its room loses with it beyond what it uses itself: the growth of fragmentation.
 //
 // # Why not the published measure
 //
-// The published measure of fragmentation (FGD) counts all that is idle as usable by
-// an ask that fits once. It does not see that the CPU left beside eight free GPUs is
-// enough for one of them only. What the room would hold, were it filled with the ask,
-// sees that, but takes it for worse than it is, because a cluster chooses who comes there.
-// The geometric mean of both is better than either on every list of the trace that the
-// published figures are of: docs/policies.md has the table.
+// The published measure of fragmentation (FGD) counts all that is idle as usable by a request that
+// fits once. It does not see that the CPU left beside eight free GPUs is enough for one of them
+// only. What the room would hold, were it filled with the request, sees that, but takes it for
+// worse than it is, because a cluster chooses who comes there. The geometric mean of both is better
+// than either on every list of the trace that the published figures are of: docs/policies.md has
+// the table.
 //
 // # Invariants
 //
 // An ability is at least 0 and at most what is idle; it does not shrink when there is more of
-// anything. Asks that a room cannot take once add nothing. Numbers are floating point, but
+// anything. Requests that a room cannot take once add nothing. Numbers are floating point, but
 // products are rounded before they are added, so that every machine finds the same.
 //
 // # Complexity
 //
-// [Measure.Ability] is one pass over the asks, with one square root each.
+// [Measure.Ability] is one pass over the requests, with one square root each.
 //
 // # Example
 //
-// A node has two devices, of which 1000 and 300 are idle, and CPU without end. The typical
-// asks are one whole device and a share of 300, equally often. A whole device could use 1000
-// of the 1300 that are idle: √(1300 × 1000) = 1140. Shares of 300 could use 3 × 300 of the first
-// and 300 of the second: √(1300 × 1200) = 1249. The ability is 1195, the fragmentation 105.
+// A node has two devices, of which 1000 and 300 are idle, and CPU without end. The typical requests
+// are one whole device and a share of 300, equally often. A whole device could use 1000 of the 1300
+// that are idle: √(1300 × 1000) = 1140. Shares of 300 could use 3 × 300 of the first and 300 of the
+// second: √(1300 × 1200) = 1249. The ability is 1195, the fragmentation 105.
 //
 // # Never
 //

@@ -9,7 +9,7 @@ import (
 // Whole is a whole device, in thousandths.
 const Whole = 1000
 
-// Ask is what one typical instance wants of a node.
+// Request is what one typical instance wants of a node.
 type Request struct {
 	// CPU and Memory are in the caller's units; 0 or less is none.
 	CPU, Memory int64
@@ -39,23 +39,23 @@ type Room struct {
 // may use it at once. The zero value measures nothing: every ability is 0.
 type Measure struct{ groups []group }
 
-// group is the asks that want as much of devices.
+// group is the requests that want as much of devices.
 type group struct {
 	count    int
 	share    int32
 	requests []typical
 }
 
-// typical is an ask made ready.
+// typical is a request made ready.
 type typical struct {
 	cpu, memory       int64
 	perCPU, perMemory float64 // 1 ÷ what it wants; 0 if it wants none
 	weight            float64 // times the square root of the devices' part of one instance
 }
 
-// New makes a measure. Total is the weight of all that is typically asked for, also of
-// what this kind of devices is not asked for; if it is less than the weights of the asks
-// together, those are taken.
+// New makes a measure. Total is the weight of all that is typically asked for, also of what this
+// kind of devices is not asked for; if it is less than the weights of the requests together, those
+// are taken.
 func New(requests []Request, total int64) *Measure {
 	m := &Measure{}
 	sum := int64(0)
@@ -106,7 +106,7 @@ func (r *Room) Sum() (sum int64) {
 	return sum
 }
 
-// Ability is what the room is worth to the typical asks, in thousandths of devices.
+// Ability is what the room is worth to the typical requests, in thousandths of devices.
 func (m *Measure) Ability(r *Room) float64 {
 	idle := r.Sum()
 	if idle == 0 {
@@ -123,7 +123,7 @@ func (m *Measure) Ability(r *Room) float64 {
 		for k := range g.requests {
 			t := &g.requests[k]
 			if t.cpu > r.CPU {
-				break // the asks of a group ascend
+				break // the requests of a group ascend
 			}
 			if t.memory > r.Memory {
 				continue
@@ -160,7 +160,7 @@ func (g *group) instances(idle []int32) float64 {
 	return float64(n)
 }
 
-// Fragmentation is what of the devices is idle and of no use to the typical asks, in
+// Fragmentation is what of the devices is idle and of no use to the typical requests, in
 // thousandths of devices.
 func (m *Measure) Fragmentation(r *Room) float64 {
 	return float64(r.Sum()) - m.Ability(r)

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/frag"
 )
 
-// oracle is the measure as doc.go words it: each ask by itself, in the order stated.
+// oracle is the measure as doc.go words it: each request by itself, in the order stated.
 func oracle(requests []frag.Request, total int64, r frag.Room) float64 {
 	sum, weights := 0.0, int64(0)
 	for _, a := range requests {

@@ -9,16 +9,16 @@
 //
 // # Words
 //
-// A room is a node or a cell; newcomers are instances that are to be in it. An [Ask] is
+// A room is a node or a cell; newcomers are instances that are to be in it. An [Allocated] is
 // the instances of one job's group, or of one gang, that may be taken from; its
-// [Standing] orders it among the others. Walked are the asks that were reached before
+// [Standing] orders it among the others. Walked are the requests that were reached before
 // the newcomers fitted. The second remainder is what is then left over; it goes back.
 //
 // # How
 //
-// [Plan] walks ask by ask, the lowest first, and counts as free all that they hold,
+// [Plan] walks request by request, the lowest first, and counts as free all that they hold,
 // until the newcomers fit. Then it gives back, the highest first, as many instances of
-// each as fit beside the newcomers. With KeepWhole those asks come first that fit whole.
+// each as fit beside the newcomers. With KeepWhole those requests come first that fit whole.
 // Nothing is decided before all of it is known: what is given back was never touched.
 // A gang is taken down to its Min one by one, and whole where that is not enough, over
 // all rooms.
@@ -52,7 +52,7 @@
 //
 // This package knows no nodes, jobs or bands of a configuration; it asks [Rooms]. It
 // asks neither clock nor chance, takes no lock, and gives the same answer for the same
-// rooms and asks, in whatever order the asks come.
+// rooms and asks, in whatever order the requests come.
 //
 // Source: semantics part 3.
 package preempt

@@ -79,7 +79,7 @@ func TestPartial(t *testing.T) {
 	f(PartialNone, vec{5, 0}, 0, 0, 0, 0)
 }
 
-// TestOrderWithinPriority: of two asks of one priority the later one is taken from.
+// TestOrderWithinPriority: of two requests of one priority the later one is taken from.
 func TestOrderWithinPriority(t *testing.T) {
 	s := &shelf{places: []place{{free: vec{2, 2}, each: vec{1, 1}, wanted: 1}}}
 	var requests []Allocated

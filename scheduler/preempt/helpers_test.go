@@ -63,7 +63,7 @@ func (s *shelf) Fits(room int) int {
 	return n
 }
 
-// run adds an ask of n instances that run in a room.
+// run adds a request of n instances that run in a room.
 func (s *shelf) run(requests []Allocated, of Allocated, n int, each vec, room int) []Allocated {
 	for range n {
 		of.Victims = append(of.Victims, Victim{ID: len(s.all), Room: room})
@@ -80,7 +80,7 @@ func (s *shelf) wants() (want []int) {
 	return want
 }
 
-// taken counts what each ask gives back.
+// taken counts what each request gives back.
 func taken(r Result, requests []Allocated) []int {
 	n := make([]int, len(requests))
 	for _, t := range r.Taken {

@@ -2,16 +2,16 @@ package preempt
 
 import "slices"
 
-// Plan finds who must give back what it holds so that newcomers fit (semantics part 3).
-// Asks may come in any order; they are walked in that of their standings. Rooms must be
-// as they are, with every instance whole, or Nothing put for what is gone already; that
-// is asked for too. Afterwards they are as the Result says.
+// Plan finds who must give back what it holds so that newcomers fit (semantics part 3). Requests
+// may come in any order; they are walked in that of their standings. Rooms must be as they are,
+// with every instance whole, or Nothing put for what is gone already; that is asked for too.
+// Afterwards they are as the Result says.
 func Plan(rooms Rooms, requests []Allocated, want Request) Result {
 	p := &planner{rooms: rooms, allocated: requests, want: want}
 	p.begin()
 
 	// 1. What is free is taken first: nobody is touched if that is enough.
-	// 2. Walk ask by ask, the lowest first, until the newcomers of every room fit.
+	// 2. Walk request by request, the lowest first, until the newcomers of every room fit.
 	p.walk()
 
 	// 3. If that was not enough, it is decided what is taken all the same.
@@ -31,9 +31,9 @@ type planner struct {
 	rooms     Rooms
 	allocated []Allocated
 	want      Request
-	order     []int       // of the asks that may be taken from, lowest first
-	holdings  [][]Holding // by ask and victim
-	walked    []int       // asks that were walked, in that order
+	order     []int       // of the requests that may be taken from, lowest first
+	holdings  [][]Holding // by request and victim
+	walked    []int       // requests that were walked, in that order
 	free      []int       // newcomers that fit what is free, by room
 	goal      []int       // newcomers that must fit, by room
 }
@@ -78,7 +78,7 @@ func (p *planner) put(request, victim int, h Holding) bool {
 	return true
 }
 
-// walk takes ask by ask until the newcomers of each room fit. goal is how many do.
+// walk takes request by request until the newcomers of each room fit. goal is how many do.
 func (p *planner) walk() {
 	for _, i := range p.order {
 		if !p.anyShort() {
@@ -117,7 +117,7 @@ func (p *planner) dissolve(request int) {
 	}
 }
 
-// enough tells whether as many of an ask hold all of their own as must if any do.
+// enough tells whether as many of a request hold all of their own as must if any do.
 func (p *planner) enough(request int) bool {
 	a := &p.allocated[request]
 	for part, least := range a.Min {
@@ -159,8 +159,8 @@ func (p *planner) stillFits(room int) bool {
 	return room == Elsewhere || p.rooms.Fits(room) >= p.goal[room]
 }
 
-// giveBack gives the walked asks back what is left over, the highest first. A pass is
-// enough where less room never fits more newcomers; further ones make sure of it.
+// giveBack gives the walked requests back what is left over, the highest first. A pass is enough
+// where less room never fits more newcomers; further ones make sure of it.
 func (p *planner) giveBack() {
 	if p.want.KeepWhole {
 		for _, request := range slices.Backward(p.walked) {
@@ -175,7 +175,7 @@ func (p *planner) giveBack() {
 	}
 }
 
-// whole leaves an ask untouched if all of it fits.
+// whole leaves a request untouched if all of it fits.
 func (p *planner) whole(request int) {
 	was := slices.Clone(p.holdings[request])
 	for v := range slices.Backward(was) {
@@ -195,8 +195,8 @@ func (p *planner) undo(request int, was []Holding) {
 	}
 }
 
-// back gives an ask back as many instances as fit, and tells whether any were. A gang of
-// which too few would run gets none.
+// back gives a request back as many instances as fit, and tells whether any were. A gang of which
+// too few would run gets none.
 func (p *planner) back(request int) bool {
 	was := slices.Clone(p.holdings[request])
 	some := false
@@ -212,8 +212,8 @@ func (p *planner) back(request int) bool {
 	return some
 }
 
-// untouched tells whether an ask has all back. It may be of a gang that has fewer left
-// than its Min, as others have completed.
+// untouched tells whether a request has all back. It may be of a gang that has fewer left than its
+// Min, as others have completed.
 func (p *planner) untouched(request int) bool {
 	return !slices.ContainsFunc(p.holdings[request], func(h Holding) bool { return h != Whole })
 }
@@ -250,8 +250,8 @@ func (p *planner) result() Result {
 	return r
 }
 
-// actions decides how the instances of one ask give back. A gang is suspended whole or
-// not at all.
+// actions decides how the instances of one request give back. A gang is suspended whole or not at
+// all.
 func (p *planner) actions(request int) []Action {
 	a := &p.allocated[request]
 	out := make([]Action, len(a.Victims))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Standing is an ask's place in the order in which asks are taken from: band, lowest
-// first; then priority, lowest first; then the latest submitted; then Name.
+// Standing is a request's place in the order in which requests are taken from: band, lowest first;
+// then priority, lowest first; then the latest submitted; then Name.
 type Standing struct {
 	Band      int
 	Priority  int // declared
@@ -21,8 +21,8 @@ func (s *Standing) Compare(o *Standing) int {
 		cmp.Compare(o.Submitted, s.Submitted), strings.Compare(s.Name, o.Name))
 }
 
-// EveryBand is the Request.Below that lets any ask be taken from: an entitled newcomer is
-// not held by bands (semantics part 0, rule 3).
+// EveryBand is the Request.Below that lets any request be taken from: an entitled newcomer is not
+// held by bands (semantics part 0, rule 3).
 const EveryBand = math.MaxInt
 
 // Elsewhere is the room of a member of a gang that is in none of the rooms.
@@ -35,7 +35,7 @@ type Victim struct {
 	Part int // of a gang: which of its Min it counts for
 }
 
-// Ask is the instances of one allocated ask that may be taken.
+// Allocated is the instances of one allocated request that may be reclaimed.
 type Allocated struct {
 	Standing
 	// Victims are in the order in which they are taken; they are given back from the
@@ -94,14 +94,14 @@ type Action string
 
 // Actions of semantics part 0.
 const (
-	Requeue Action = "requeue" // it is stopped and its ask goes back to the queue
+	Requeue Action = "requeue" // it is stopped and its request goes back to the queue
 	Suspend Action = "suspend" // it is frozen in place
 	Shrink  Action = "shrink"  // it is stopped, and its gang runs on without it
 )
 
 // Taken is an instance that gives back what it holds.
 type Taken struct {
-	Allocated int // into the asks given to Plan
+	Allocated int // into the requests given to Plan
 	Victim    int // into its Victims
 	How       Action
 	// NoRoom: it would be suspended, but its memory cannot stay beside the newcomers.

@@ -78,7 +78,7 @@ func (s *shelf) without(gone func(id int) bool) *shelf {
 	return c
 }
 
-// order gives the asks that may be taken from, lowest first.
+// order gives the requests that may be taken from, lowest first.
 func (w *world) order() (list []int) {
 	for i := range w.requests {
 		if w.requests[i].Band < w.want.Below {
@@ -98,8 +98,8 @@ func (w *world) order() (list []int) {
 	return list
 }
 
-// walked finds by trying who must be looked at: in each room the fewest asks, the lowest
-// first, without which the newcomers fit. It tells how many fit then.
+// walked finds by trying who must be looked at: in each room the fewest requests, the lowest first,
+// without which the newcomers fit. It tells how many fit then.
 func (w *world) walked() (ids map[int]bool, fit []int) {
 	ids = map[int]bool{}
 	for room := range w.shelf.places {
@@ -124,8 +124,8 @@ func (w *world) walked() (ids map[int]bool, fit []int) {
 	return ids, fit
 }
 
-// score is what is better the higher: for each ask from the highest whether all of it
-// stays, if that is wanted, then how many stay.
+// score is what is better the higher: for each request from the highest whether all of it stays, if
+// that is wanted, then how many stay.
 func (w *world) score(stays func(id int) bool) (score []int) {
 	var whole, count []int
 	for _, i := range slices.Backward(w.order()) {
@@ -308,7 +308,7 @@ func checkStillFits(t *rapid.T, w world, before, after *shelf, r Result, gone ma
 	}
 }
 
-// checkOrder plans the same with the asks in another order.
+// checkOrder plans the same with the requests in another order.
 func checkOrder(t *rapid.T, w world, before *shelf, gone map[int]bool) {
 	turned := slices.Clone(w.requests)
 	slices.Reverse(turned)

@@ -15,7 +15,7 @@ const maxSeen = 4096
 // Typical is a shape that is often asked for.
 type Typical struct {
 	Row Row
-	// Share is the part of all asks that it is; those of all typical shapes add up to 1.
+	// Share is the part of all requests that it is; those of all typical shapes add up to 1.
 	Share float64
 }
 
@@ -86,9 +86,9 @@ type fragmentation struct {
 	version int
 }
 
-// Fragmentation is how much idle GPU of a machine its typical asks cannot use, in
-// thousandths, each weighed with its share: all of it if an ask cannot run there at
-// all, else what sits on devices too small for it (published as FGD, ATC'23).
+// Fragmentation is how much idle GPU of a machine its typical requests cannot use, in thousandths,
+// each weighed with its share: all of it if a request cannot run there at all, else what sits on
+// devices too small for it (published as FGD, ATC'23).
 func (m *Machine) Fragmentation(typical []Typical) (sum float64) {
 	idle := 0
 	for _, left := range m.GPUs {

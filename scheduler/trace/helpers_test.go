@@ -120,7 +120,7 @@ func asJSON(t tester, v any) string {
 	return string(b)
 }
 
-// load is a stream of small asks that are a little more than machines can hold.
+// load is a stream of small requests that are a little more than machines can hold.
 func load(n int, every time.Duration, seed uint64, change func(*Row, uint64)) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		state := seed

@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// epoch is when traces start, in Unix nanoseconds: an ask's Since of 0 would mean that it
-// does not wait.
+// epoch is when traces start, in Unix nanoseconds: a request's Since of 0 would mean that it does
+// not wait.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 
 // never is a time that does not come.
@@ -24,7 +24,7 @@ type job struct {
 	size       int // its class of sizes, see sizes
 	request    structs.PendingRequest
 	rank       structs.Rank
-	place      int // in shape.asks; -1: it does not wait
+	place      int // in requestKey.requests; -1: it does not wait
 
 	arrived int64 // Unix nanoseconds, virtual
 	whole   bool  // all of it has been placed once

@@ -12,7 +12,7 @@ type requestKey struct {
 	row      Row // one of them
 	jobs     int // that have not ended
 	requests requestHeap
-	tried    uint64 // the release since which the first of asks has been tried in vain
+	tried    uint64 // the release since which the first of requests has been tried in vain
 	at       int    // in queue.waiting; -1: nobody waits
 	due      int64  // when it is to be tried next though nothing came free; 0: never
 	// groups are shared by the jobs of one count.
@@ -117,8 +117,8 @@ func (q *queue) retry(s *requestKey) {
 	q.open = append(q.open, s)
 }
 
-// untried gives the shapes that are to be tried, each once, as a heap by the rank of
-// their first asks.
+// untried gives the shapes that are to be tried, each once, as a heap by the rank of their first
+// requests.
 func (q *queue) untried() requestKeyHeap {
 	list := q.open
 	if q.allOpen {

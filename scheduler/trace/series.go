@@ -12,7 +12,7 @@ type Sample struct {
 	// Waiting is how many jobs waited, WaitingGPU what they waited for.
 	Waiting    float64
 	WaitingGPU float64
-	// Fragmentation is how much idle GPU the typical ask could not use at the end of the
+	// Fragmentation is how much idle GPU the typical request could not use at the end of the
 	// stretch; of means over longer times it is not kept.
 	Fragmentation float64 `json:",omitempty"`
 }
@@ -128,9 +128,9 @@ func (s *series) samples(has Amounts, frag float64) []Sample {
 
 // Point is what was allocated when so much had arrived.
 type Point struct {
-	// Arrived is the demand that had arrived, in whole percent of all GPUs, what was
-	// dropped among it; Allocated and Fragmentation are the mean of what was held and of
-	// what the typical ask could not use, in parts of all GPUs, over N arrivals.
+	// Arrived is the demand that had arrived, in whole percent of all GPUs, what was dropped among
+	// it; Allocated and Fragmentation are the mean of what was held and of what the typical request
+	// could not use, in parts of all GPUs, over N arrivals.
 	Arrived       int
 	Allocated     float64
 	Fragmentation float64

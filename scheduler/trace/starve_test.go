@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A large gang comes into a stream of small asks that are more than the machines hold,
-// so that there is never room for it. With reservations it starts within the time that
-// the longest small ask may run, after it has waited ReservationAfter; others end before
-// reserved room is due and use it until then. Without reservations it starves.
+// A large gang comes into a stream of small requests that are more than the machines hold, so that
+// there is never room for it. With reservations it starts within the time that the longest small
+// request may run, after it has waited ReservationAfter; others end before reserved room is due and
+// use it until then. Without reservations it starves.
 func TestLargeGangIsNotStarved(t *testing.T) {
 	const nodes, gpus = 12, 8
 	const longest = 20 * time.Minute

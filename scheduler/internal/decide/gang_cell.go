@@ -71,7 +71,7 @@ func devicesOf(a *structs.Allocation) (ids []string) {
 	return ids
 }
 
-// DeviceAsks gives what devices the members of a gang that are to be placed ask for.
+// gangDeviceRequests returns what devices the members of a gang that are to be placed ask for.
 func gangDeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceRequest) {
 	for _, work := range gw.Works {
 		if len(work.Place) == 0 {
@@ -227,9 +227,9 @@ func (x *GangPlacer) cellRoomsOf(level string) (out []*Room) {
 	return out
 }
 
-// gather asks for all whole devices of one description at once, under one cell of a
-// level, in place of one ask for each member: so that the search of a node finds one for
-// them all. Shares and other descriptions stay as they are, each under such a cell.
+// gather asks for all whole devices of one description at once, under one cell of a level, in place
+// of one request for each member: so that the search of a node finds one for them all. Shares and
+// other descriptions stay as they are, each under such a cell.
 func gather(tasks []*structs.Task, level string) {
 	var all []*structs.RequestedDevice
 	for _, t := range tasks {
@@ -258,7 +258,7 @@ func gather(tasks []*structs.Task, level string) {
 	}
 }
 
-// sameDevice tells whether two asks describe the devices alike.
+// sameDevice tells whether two requests describe the devices alike.
 func sameDevice(a, b *structs.RequestedDevice) bool {
 	return a.Name == b.Name &&
 		slices.EqualFunc(a.Constraints, b.Constraints, func(x, y *structs.Constraint) bool { return *x == *y }) &&

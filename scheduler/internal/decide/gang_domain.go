@@ -77,8 +77,8 @@ func (s *Scheduler) reached(nodeIDs []string) string {
 	return ""
 }
 
-// Amount is what can be added up of an ask or of what is free, whole devices of any
-// kind among it. Shares of a device are left out.
+// Amount is what can be added up of a request or of what is free, whole devices of any kind among
+// it. Shares of a device are left out.
 type Amount struct {
 	devices int64
 	world.Vector
@@ -91,7 +91,7 @@ func (a Amount) times(n int) Amount {
 	return Amount{a.devices * k, world.Vector{CPU: a.CPU * k, MemoryMB: a.MemoryMB * k, DiskMB: a.DiskMB * k}}
 }
 
-// Fits tells how many asks fit into what is free, at most.
+// Fits tells how many requests fit into what is free, at most.
 func (a Amount) Fits(request Amount) int64 {
 	most := int64(math.MaxInt32)
 	for _, d := range [...][2]int64{{a.devices, request.devices}, {a.CPU, request.CPU}, {a.MemoryMB, request.MemoryMB}, {a.DiskMB, request.DiskMB}} {
@@ -106,7 +106,7 @@ func compareAmounts(a, b Amount) int {
 	return cmp.Or(cmp.Compare(a.devices, b.devices), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMB, b.MemoryMB))
 }
 
-// RequestAmount is what of an ask can be added up.
+// RequestAmount is what of a request can be added up.
 func RequestAmount(a *search.Request) Amount {
 	out := Amount{Vector: a.Amount}
 	for i := range a.Devices {

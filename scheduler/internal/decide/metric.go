@@ -11,8 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// explanation fills an AllocMetric: why an ask found no node, or among how many
-// it found one.
+// explanation fills an AllocMetric: why a request found no node, or among how many it found one.
 type explanation struct{ *structs.AllocMetric }
 
 func newExplanation(job *structs.Job) explanation {
@@ -102,7 +101,7 @@ func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 	return what == ""
 }
 
-// explain says why an ask finds no node, of every node.
+// explain says why a request finds no node, of every node.
 func explain(s *search.Search) *structs.AllocMetric {
 	x := newExplanation(s.Fit.Job)
 	x.classes(s, func(c *world.NodeSet) { x.set(s, c, nil) })

@@ -97,7 +97,7 @@ func (f *reclaimSearch) levelsOfAll() {
 	}
 }
 
-// reserved are the nodes that the ask has reserved: the sets show what is left of them for
+// reserved are the nodes that the request has reserved: the sets show what is left of them for
 // others.
 func (r *reclaimer) reserved(g *groupRun) (ids []string) {
 	for id, h := range world.Reservations(world.Base(r.e)).All {

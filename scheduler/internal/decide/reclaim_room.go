@@ -141,7 +141,7 @@ func (r *reclaimRoom) sums() (n int) {
 	return n
 }
 
-// reclaimRequests gathers the asks that may be taken from, for the planner.
+// reclaimRequests gathers the requests that may be taken from, for the planner.
 type reclaimRequests struct {
 	s     *Scheduler
 	e     *world.Edit
@@ -153,8 +153,8 @@ type reclaimRequests struct {
 	gangs map[world.GangName]int
 }
 
-// gather adds what a node's allocations hold that are of lower bands. An ask has its
-// instances on one node, a gang all that it has.
+// gather adds what a node's allocations hold that are of lower bands. A request has its instances
+// on one node, a gang all that it has.
 func (a *reclaimRequests) gather(n *world.NodeState) {
 	room, first := a.at[n.ID], len(a.list)
 	for _, u := range n.Usages {
@@ -190,7 +190,7 @@ func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
 	}
 }
 
-// add adds an instance of an ask, on a node. An ask is suspended where all of it can be
+// add adds an instance of a request, on a node. A request is suspended where all of it can be
 // frozen: one that cannot would end as failed, and a gang is suspended whole.
 func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, room int) {
 	if to := &a.list[request]; to.Suspend && !feasible.Suspends(n, &u.Owner.Terms) {

@@ -31,7 +31,7 @@ func (r *reclaimer) usageBy(n *world.NodeState) []world.UsageAt {
 	return list
 }
 
-// walked gathers nodes by the priorities with which they might hold an ask.
+// walked gathers nodes by the priorities with which they might hold a request.
 type walked struct {
 	f  *reclaimSearch
 	by map[int]*reservedCursor
@@ -118,7 +118,7 @@ func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Us
 	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && enough, true
 }
 
-// devicesAlike tells whether any devices of a node are as good for an ask as any others.
+// devicesAlike tells whether any devices of a node are as good for a request as any others.
 func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 	if len(n.Capacity.Trees) != 1 || !n.Capacity.Trees[0].Single || len(n.Capacity.Trees[0].Sick) > 0 || d.Whole() == 0 || d.Within != nil ||
 		d.Request.Topology != nil || len(d.Request.Constraints) > 0 {

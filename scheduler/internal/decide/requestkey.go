@@ -10,11 +10,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without
-// looking at the cluster: which asks fail alike, and which nodes may help at all.
+// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey struct {
-	// Key: of asks with the same key none finds room for an instance where one of them
-	// did not. "": it can be compared with no other.
+	// Key: of requests with the same key none finds room for an instance where one of them did not.
+	// "": it can be compared with no other.
 	Key   string
 	needs []need
 	any   bool // room on any node may help, however little
@@ -129,8 +129,8 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 	return k
 }
 
-// Helped tells whether room on a node, as it is now, may be what an ask of the shape
-// waits for. It is wrong in one direction only: what it denies does not fit there.
+// Helped tells whether room on a node, as it is now, may be what a request of the shape waits for.
+// It is wrong in one direction only: what it denies does not fit there.
 func (s *RequestKey) Helped(w *world.World, nodeID string) bool {
 	if s.any {
 		return true
@@ -155,11 +155,11 @@ func (x *need) fits(n *world.NodeState, free world.Vector) bool {
 	return (x.cores == 0 || int64(n.FreeCores()) >= x.cores) && (x.device == 0 || int64(n.FreeDevices()) >= x.device)
 }
 
-// asks says what is missing of each group once the plan has been committed, where that
-// is not what is known of it already. evalID is what the rest waits in; "": none.
+// requests returns what is missing of each group once the plan has been committed, where that is
+// not what is known of it already. evalID is what the rest waits in; "": none.
 func (s *Scheduler) requests(evalID string) {
 	if s.Input.Job == nil || s.Input.Job.Stopped() {
-		return // the job's asks end with it
+		return // the job's requests end with it
 	}
 	rows := map[string]*structs.PendingRequest{}
 	for _, row := range s.Input.Requests {

@@ -18,8 +18,8 @@ import (
 // those with the most room.
 const reservedLook = 1000
 
-// ReservedLate is for how long after it was due a reservation may not have served its
-// ask: what was in the way is given its time to end.
+// ReservedLate is for how long after it was due a reservation may not have served its request: what
+// was in the way is given its time to end.
 const ReservedLate = 30 * time.Second
 
 // serves tells whether a reservation may go on for what its group misses: its time is not over, and its node can take work.
@@ -43,8 +43,8 @@ func (s *Scheduler) lapse(groups []*reconcile.GroupWork) {
 	}
 }
 
-// reserve ends the job's reservations that are not wanted any more, and makes new
-// ones for asks that have waited too long.
+// reserve ends the job's reservations that are not wanted any more, and makes new ones for requests
+// that have waited too long.
 func (s *Scheduler) reserve() {
 	missing := map[string]int{}
 	for group := range s.failed { // each has its own place: the order cannot show
@@ -74,8 +74,8 @@ func (s *Scheduler) reserve() {
 	}
 }
 
-// lookAgain is when a blocked evaluation is to be decided again though nothing came
-// free: when its ask may reserve room, then when its first reservation ends. Zero: never.
+// lookAgain is when a blocked evaluation is to be decided again though nothing came free: when its
+// request may reserve room, then when its first reservation ends. Zero: never.
 func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	after, ever := s.Input.Config.ReserveAfter()
 	if !ever {

@@ -27,10 +27,10 @@ type lack struct {
 	need, have int64
 	free       int64              // devices of the kind that are free on the node
 	by         *world.Reservation // of a reservation
-	device     int                // which of the ask's devices
+	device     int                // which of the request's devices
 }
 
-// share is how much of the ask is missing, of 1.
+// share is how much of the request is missing, of 1.
 func (l *lack) share() float64 {
 	if l.need <= 0 {
 		return 1
@@ -255,7 +255,7 @@ func hopeless(a *search.Request, n *world.NodeState) bool {
 	return n.Capacity == nil || n.Lacks(a.Amount, &a.By) != "" || int64(n.FreeDevices()) < a.Need[world.DimGPUs]
 }
 
-// roomCheck compares one ask with one node.
+// roomCheck compares one request with one node.
 type roomCheck struct {
 	a          *search.Request
 	n          *world.NodeState
@@ -305,7 +305,7 @@ func (r *roomCheck) cores() {
 	r.compare(structs.ReasonCores, r.a.Need[world.DimCores], int64(r.n.FreeCores()), reserved)
 }
 
-// devices tries the asks for devices one after the other, as a grant takes them.
+// devices tries the requests for devices one after the other, as a grant takes them.
 func (r *roomCheck) devices(m *feasible.Matcher) {
 	cells, opened := r.n.Cells, 0
 	for i := range r.a.Devices {
@@ -331,7 +331,7 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 	}
 }
 
-// lackOfDevices says why a node has no devices for an ask.
+// lackOfDevices says why a node has no devices for a request.
 func lackOfDevices(want *feasible.DeviceRequest, number int, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) lack {
 	most, part, sum := freeDevicesFor(want, n, cells, m)
 	l := lack{device: number, need: int64(want.Count), have: int64(most), free: int64(sum)}

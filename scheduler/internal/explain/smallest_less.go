@@ -101,7 +101,7 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 	return share, true
 }
 
-// mostDevices is how many devices a node would give to an ask that gets none now.
+// mostDevices is how many devices a node would give to a request that gets none now.
 func mostDevices(find *search.Search, n *world.NodeState, number int) int {
 	want := find.Request.Devices[number]
 	// A job may ask for any number: what the node has not is not tried.
@@ -358,7 +358,7 @@ func (at devicePlace) path(p *prober) string {
 	return fmt.Sprintf("%s/Resources/Devices/%d", p.taskPath(at.task), at.device)
 }
 
-// device finds where an ask's device number n is asked for.
+// device finds where a request's device number n is asked for.
 func (p *prober) device(sv *survey, n int) (devicePlace, bool) {
 	req := sv.find.Request.Devices[n].Request
 	for i, t := range p.g.Tasks {

@@ -104,8 +104,8 @@ func (j *judgement) unreserve() {
 	}
 }
 
-// reserve puts back the reservations of what was refused, and makes new ones where
-// nobody else was faster. One that does not come about is tried again by its ask.
+// reserve puts back the reservations of what was refused, and makes new ones where nobody else was
+// faster. One that does not come about is tried again by its request.
 func (j *judgement) reserve() {
 	whole := j.plan.AllAtOnce && len(j.refusedNodes) > 0
 	j.unreserved = slices.DeleteFunc(j.unreserved, func(h *world.Reservation) bool {

@@ -79,8 +79,8 @@ func (g *Grant) pickCores(a *Request, n *world.NodeState) string {
 	return n.Lacks(g.Usage.Amount, &a.By)
 }
 
-// pickDevices takes, for each ask, free devices of one kind: the kind that is liked
-// best, then the one whose cell fits best, then the first.
+// pickDevices takes, for each request, free devices of one kind: the kind that is liked best, then
+// the one whose cell fits best, then the first.
 func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher) string {
 	if len(a.Devices) == 0 {
 		return ""
@@ -116,7 +116,7 @@ func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher)
 	return ""
 }
 
-// Choice is the devices that an ask would get of a node.
+// Choice is the devices that a request would get of a node.
 type Choice struct {
 	cell.Choice
 	At    int // which of the node's trees
@@ -138,7 +138,7 @@ func (c *Choice) class() int {
 	return scattered
 }
 
-// better compares two choices for one ask.
+// better compares two choices for one request.
 func (c *Choice) better(o *Choice) bool {
 	if o.Tree == nil || c.like != o.like {
 		return o.Tree == nil || c.like > o.like
@@ -156,7 +156,7 @@ func (c *Choice) Taken(cells []*cell.State, share int) []*cell.State {
 	return cells
 }
 
-// Choose finds the devices for one of the ask's; its tree is nil if there are none.
+// Choose finds the devices for one of the request's; its tree is nil if there are none.
 func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells []*cell.State, m *feasible.Matcher) (best Choice) {
 	for at, t := range n.Capacity.Trees {
 		if (want.Vendor != "" && want.Vendor != t.Vendor) || want.Kind != t.Kind {
@@ -184,7 +184,7 @@ func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells
 	return best
 }
 
-// lacksOf says what is missing of one of the ask's: devices, or a cell of its level.
+// lacksOf says what is missing of one of the request's: devices, or a cell of its level.
 func (a *Request) lacksOf(want *feasible.DeviceRequest, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) string {
 	anywhere := *want
 	if anywhere.Within = nil; want.Within != nil && a.Choose(n, &anywhere, cells, m).Tree != nil {

@@ -32,7 +32,7 @@ type Input struct {
 	// Past are those of the allocations' follow-up evaluations that are not to come any more: they have had their turn, and
 	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
 	Past map[string]bool
-	// Asks is what is known of the job's asks; Plan.Asks says what changes of it.
+	// Requests is what is known of the job's requests; Plan.Requests says what changes of it.
 	Requests []*structs.PendingRequest
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool

@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// PolicyLeastFrag takes the node whose ability to take the typical asks shrinks least.
+// PolicyLeastFrag takes the node whose ability to take the typical requests shrinks least.
 const PolicyLeastFrag = structs.PolicyLeastFragmentation
 
 // How a decision of the policy is bounded, whatever the cluster is. The figures are
@@ -33,13 +33,13 @@ const (
 	lossStep = 50
 )
 
-// leastFrag weighs nodes for one ask.
+// leastFrag weighs nodes for one request.
 type leastFrag struct {
 	t       *Typical
 	request *Request
 	m       *feasible.Matcher
 	// requestKey is under which number Typical remembers what was weighed for the like of the
-	// ask; 0: it does not.
+	// request; 0: it does not.
 	requestKey uint32
 }
 
@@ -161,9 +161,9 @@ func (s *Search) weigh(c *SetCursor, avoid []string) {
 	}
 }
 
-// weighOrders weighs the first nodes of each order in which the best ones may stand
-// first: those with the least room, where the ask may leave the least behind; and
-// those with the most, where it may have the CPU that nobody else wants.
+// weighOrders weighs the first nodes of each order in which the best ones may stand first: those
+// with the least room, where the request may leave the least behind; and those with the most, where
+// it may have the CPU that nobody else wants.
 func (s *Search) weighOrders(c *SetCursor, set *world.NodeSet, avoid []string) {
 	whole, share := 0, 0
 	for i := range s.Request.Devices {
@@ -261,7 +261,7 @@ func (l *leastFrag) liking(n *world.NodeState) float64 {
 // lossSteps cuts a loss to whole steps.
 func lossSteps(loss float64) int64 { return int64(math.Floor(loss / lossStep)) }
 
-// apart tells whether a node has no free cell that holds the ask.
+// apart tells whether a node has no free cell that holds the request.
 func (s *Search) apart(at *bucket.Vector) bool {
 	whole := 0
 	for i := range s.Request.Devices {
@@ -291,8 +291,8 @@ func (s *Search) forget(n *world.NodeState) {
 	}
 }
 
-// loss is how much ability a node would lose to the ask, in thousandths of devices, and
-// on which devices: those of which so much is idle. false: it does not fit.
+// loss is how much ability a node would lose to the request, in thousandths of devices, and on
+// which devices: those of which so much is idle. false: it does not fit.
 func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int32, ok bool) {
 	before := l.room(n)
 	after := before
@@ -317,7 +317,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 		}
 	}
 	best := math.Inf(1)
-	for p := range n.Pools { // what it loses where the ask takes no devices is CPU and memory
+	for p := range n.Pools { // what it loses where the request takes no devices is CPU and memory
 		before.Idle = p.Idle(n.Cells[p.At], room[:0])
 		after.Idle = before.Idle
 		of := l.t.find(k, n, p.Group)
@@ -341,7 +341,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 	return loss + best, level, level > 0
 }
 
-// takes tells whether the ask may take devices of a kind, as far as their kind says it all.
+// takes tells whether the request may take devices of a kind, as far as their kind says it all.
 func (l *leastFrag) takes(k *kind) bool {
 	a := &l.request.Devices[0]
 	return len(a.Request.Constraints) == 0 && (a.Vendor == "" || a.Vendor == k.vendor) && a.Kind == k.kind && (a.Name == "" || a.Name == k.name)
@@ -352,7 +352,7 @@ func (l *leastFrag) room(n *world.NodeState) frag.Room {
 	return frag.Room{CPU: n.Capacity.Amount.CPU - n.Used.CPU, Memory: n.Capacity.Amount.MemoryMB - n.Used.MemoryMB}
 }
 
-// use takes what the ask wants of a room, but devices.
+// use takes what the request wants of a room, but devices.
 func (l *leastFrag) use(n *world.NodeState, r *frag.Room) {
 	r.CPU -= l.request.Amount.CPU
 	for _, c := range l.request.Cores {
@@ -361,8 +361,8 @@ func (l *leastFrag) use(n *world.NodeState, r *frag.Room) {
 	r.Memory -= l.request.Amount.MemoryMB
 }
 
-// onPool is what a pool loses if the ask takes of its devices, in the best way. Room is
-// without the ask's CPU and memory.
+// onPool is what a pool loses if the request takes of its devices, in the best way. Room is without
+// the request's CPU and memory.
 func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, level int32, ok bool) {
 	want := &l.request.Devices[0]
 	var copied [32]int32
@@ -396,7 +396,7 @@ func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, 
 	return loss, level, ok
 }
 
-// several weighs asks for devices of several kinds by what they would get.
+// several weighs requests for devices of several kinds by what they would get.
 func (l *leastFrag) several(n *world.NodeState, k *kinds, before, after frag.Room) (loss float64, level int32, ok bool) {
 	cells := n.Cells
 	for i := range l.request.Devices {
@@ -435,12 +435,12 @@ func (l *leastFrag) narrow(n *world.NodeState, cells *cell.State, p world.Pool, 
 		some = some || only(d)
 	}
 	if !some {
-		return allowed // all such are where the ask may not go
+		return allowed // all such are where the request may not go
 	}
 	return only
 }
 
-// levelOn is how much is idle of the devices of a pool that the ask is best given.
+// levelOn is how much is idle of the devices of a pool that the request is best given.
 func (l *leastFrag) levelOn(n *world.NodeState, cells *cell.State, p world.Pool) (int32, bool) {
 	if l.requestKey != 0 && n.Pool.Idle.Count > 0 && !n.Dirty { // it has one pool, and was mostly weighed before
 		if known := l.t.lossAt(n, l.requestKey); known.node == n && known.requestKey == l.requestKey && known.steps != noRoom {

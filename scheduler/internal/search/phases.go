@@ -17,18 +17,18 @@ const (
 // at before it takes the next larger class of cells: cells of that very size are rare.
 const roundTries = 8
 
-// phase is one search over all nodes. Buddy allocation (semantics part 2) wants the
-// smallest free cell that holds an ask, wherever it is: nodes that have one of its
-// size are looked for first, then those with one of twice the size, and so on; nodes
-// that could only give scattered devices come last.
+// phase is one search over all nodes. Buddy allocation (semantics part 2) wants the smallest free
+// cell that holds a request, wherever it is: nodes that have one of its size are looked for first,
+// then those with one of twice the size, and so on; nodes that could only give scattered devices
+// come last.
 type phase struct {
-	dim   int // the index must show at least min there; 0 in min: nothing more than the ask's need
+	dim   int // the index must show at least min there; 0 in min: nothing more than the request's need
 	min   int64
 	most  int // the largest class that is taken
 	tries int // nodes that are looked at in vain before the phase ends; 0: all
 }
 
-// newPhases gives the searches that an ask takes, in their order.
+// newPhases gives the searches that a request takes, in their order.
 func newPhases(a *Request) []phase {
 	whole, share := 0, 0
 	for i := range a.Devices {

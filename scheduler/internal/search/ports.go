@@ -75,7 +75,7 @@ func PortAddress(n *structs.Node, hostNetwork, fallback string) (string, bool) {
 
 func lacksHostNetwork(name string) string { return "network: no host network " + name }
 
-// PickStatic takes a port that the ask names. It returns what is lacking, "" if nothing is.
+// PickStatic takes a port that the request names. It returns what is lacking, "" if nothing is.
 func (g *Grant) PickStatic(p *structs.Port, n *world.NodeState, fallback string) string {
 	ip, ok := PortAddress(n.Node, p.HostNetwork, fallback)
 	if !ok {

@@ -21,11 +21,11 @@ func NewPrepared() *Prepared {
 	return &Prepared{fits: feasible.NewFitMemory(), requests: map[*structs.TaskGroup]*preparedRequest{}}
 }
 
-// preparedRequest is the remembered ask of one group.
+// preparedRequest is the remembered request of one group.
 type preparedRequest struct {
-	of      *feasible.RememberedFit // while the group is remembered as this, the ask is its
+	of      *feasible.RememberedFit // while the group is remembered as this, the request is its
 	request *Request
-	// What of the configuration the ask depends on.
+	// What of the configuration the request depends on.
 	oversubscribed bool
 	preferred      []int
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Ask is what one instance of a group takes.
+// Request is what one instance of a group takes.
 type Request struct {
 	Group    *structs.TaskGroup
 	Amount   world.Vector // without the MHz of whole cores, which differ by node
@@ -45,7 +45,7 @@ func NewRequest(in *Input, group *structs.TaskGroup) *Request {
 	return a
 }
 
-// newRequestRequestKey is what instances of a group take, whoever asks.
+// newRequestRequestKey is what instances of a group take, whichever evaluation requests it.
 func newRequestRequestKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
 	a := &Request{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
@@ -95,7 +95,7 @@ func (a *Request) requestedBy(in *Input) {
 	a.common = world.Usage{Owner: world.NewOwner(a.By.RequestName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
 }
 
-// copy gives the ask to another evaluation, which may narrow down its devices.
+// copy gives the request to another evaluation, which may narrow down its devices.
 func (a *Request) copy() *Request {
 	c := *a
 	c.Devices = slices.Clone(a.Devices)

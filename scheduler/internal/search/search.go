@@ -57,8 +57,8 @@ type Search struct {
 	frag   *leastFrag // of the policy least-fragmentation
 	// Candidates are the only nodes that may be taken; nil: all.
 	Candidates []string
-	// mine are the nodes that the ask has reserved, others those which others have:
-	// the indexes do not show what is reserved. Each list loses what does not fit.
+	// mine are the nodes that the request has reserved, others those which others have: the indexes
+	// do not show what is reserved. Each list loses what does not fit.
 	mine, others []string
 
 	few     [8]SetCursor // memory for sets, which mostly are not more
@@ -74,7 +74,8 @@ type Found struct {
 	Grant Grant
 }
 
-// New begins a search for instances that take the ask, on the nodes that f allows, in a policy's order.
+// New begins a search for instances that take the request, on the nodes that f allows, in a
+// policy's order.
 func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, policy string) *Search {
 	world.Flush(e)
 	s := &Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
@@ -241,8 +242,8 @@ func (s *Search) Next(avoid []string) (Found, bool) {
 	return f, ok
 }
 
-// pick goes on where it was: first to what the ask has reserved, last to what others
-// have reserved for a time when its work has ended.
+// pick goes on where it was: first to what the request has reserved, last to what others have
+// reserved for a time when its work has ended.
 func (s *Search) pick(avoid []string) (Found, bool) {
 	if f, ok := s.onReserved(&s.mine, avoid); ok {
 		return f, true

@@ -15,8 +15,8 @@ import (
 
 // Bounds of what a Typical holds.
 const (
-	// maxTypical is how many asks count: the commonest. Each costs a few nanoseconds for
-	// each node that is weighed.
+	// maxTypical is how many requests count: the commonest. Each costs a few nanoseconds for each
+	// node that is weighed.
 	maxTypical = 128
 	// maxFamilies is for how many families of nodes it is decided what is asked of them.
 	maxFamilies = 4096
@@ -35,7 +35,7 @@ type Typical struct {
 	cores    bool // some ask for whole cores: what those are differs by node
 	made     uint32
 	memo     []measured
-	// requestKeys number the asks that came, and weighed is what was found for the like of
+	// requestKeys number the requests that came, and weighed is what was found for the like of
 	// them, by set of nodes: of which state of the set, and the nodes.
 	requestKeys map[requestRequestKey]uint32
 	weighed     map[setRequestKey]weighedSet
@@ -46,17 +46,17 @@ type Typical struct {
 
 // Bounds of what is remembered of searches.
 const (
-	// maxWeighed is for how many sets and shapes of asks it is remembered what was weighed.
+	// maxWeighed is for how many sets and shapes of requests it is remembered what was weighed.
 	maxWeighed = 16384
 	// lossBits is for how many nodes and shapes their loss is: 2^lossBits. Each keeps an old
 	// state of a node in memory.
 	lossBits = 13
 )
 
-// noRoom is the loss of a node that an ask does not fit.
+// noRoom is the loss of a node that a request does not fit.
 const noRoom = math.MaxInt64
 
-// lossOfNode is what a state of a node would lose to a shape of asks, in lossSteps.
+// lossOfNode is what a state of a node would lose to a shape of requests, in lossSteps.
 type lossOfNode struct {
 	node       *world.NodeState
 	requestKey uint32
@@ -75,7 +75,8 @@ func (t *Typical) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
 	return &t.losses[h*odd>>(64-lossBits)]
 }
 
-// requestRequestKey is all that decides which nodes of a set are weighed for an ask, and as what.
+// requestRequestKey is all that decides which nodes of a set are weighed for a request, and as
+// what.
 type requestRequestKey struct {
 	byClass            bool
 	need               bucket.Vector
@@ -85,7 +86,7 @@ type requestRequestKey struct {
 	count, share       int
 }
 
-// setRequestKey is a set of nodes and a shape of asks.
+// setRequestKey is a set of nodes and a shape of requests.
 type setRequestKey struct {
 	set        string
 	requestKey uint32
@@ -146,16 +147,16 @@ func (t *Typical) remember(key setRequestKey, of *world.Token, list []weighed) {
 	t.weighed[key] = weighedSet{of, slices.Clip(list)}
 }
 
-// typicalRequest is an ask with devices, and what decides where it may go.
+// typicalRequest is a request with devices, and what decides where it may go.
 type typicalRequest struct {
 	fit     *feasible.Feasibility
-	want    feasible.DeviceRequest // the first of its devices; all of one kind are added up in ask
+	want    feasible.DeviceRequest // the first of its devices; all of one kind are added up in request
 	request frag.Request
 	cores   int64
 	weight  int64
 }
 
-// family is nodes that typical asks cannot tell apart.
+// family is nodes that typical requests cannot tell apart.
 type family struct {
 	name       string
 	mhzPerCore int64 // 0 if nobody asks for cores
@@ -179,7 +180,7 @@ func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
 	return !k.wanted
 }
 
-// kind is the devices of a node that asks cannot tell apart.
+// kind is the devices of a node that requests cannot tell apart.
 type kind struct {
 	vendor, kind, name string
 	key                uint64 // see KindKey
@@ -187,9 +188,8 @@ type kind struct {
 	id                 uint32
 }
 
-// NewTypical makes asks ready. Asks without devices only lower the weight of the others:
-// the policy leaves room by what they leave of devices. Of many asks the commonest are
-// taken.
+// NewTypical makes requests ready. Requests without devices only lower the weight of the others:
+// the policy leaves room by what they leave of devices. Of many requests the commonest are taken.
 func NewTypical(requests []structs.TypicalRequest) *Typical {
 	t := &Typical{m: feasible.NewMatcher(), kinds: map[family]*kinds{}}
 	for i := range requests {
@@ -208,7 +208,7 @@ func NewTypical(requests []structs.TypicalRequest) *Typical {
 	return t
 }
 
-// read gives what an ask wants; false: it wants no devices.
+// read gives what a request wants; false: it wants no devices.
 func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 	out := typicalRequest{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, request: frag.Request{Weight: a.Weight}}
 	// Meta differs within a family: whatever is asked of it is taken for met.

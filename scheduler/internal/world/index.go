@@ -55,9 +55,9 @@ func DimensionOrder(names []string) []int {
 	return order
 }
 
-// NodeSet is ready nodes that constraints cannot tell apart, by free room: those of
-// one class, or those of one family, which are alike in all but their meta. Most
-// asks look at no meta, and are decided once per family.
+// NodeSet is ready nodes that constraints cannot tell apart, by free room: those of one class, or
+// those of one family, which are alike in all but their meta. Most requests look at no meta, and
+// are decided once per family.
 type NodeSet struct {
 	Owner *Token
 	Nodes bucket.Index[*NodeState]

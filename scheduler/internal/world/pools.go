@@ -45,7 +45,7 @@ func (n *NodeState) onePool() (o OnePool) {
 	return o
 }
 
-// KindKey is the same for devices that typical asks cannot tell apart.
+// KindKey is the same for devices that typical requests cannot tell apart.
 func KindKey(vendor, kind, name string) uint64 {
 	h := fnv.New64a()
 	for _, part := range [...]string{vendor, kind, name} {
@@ -71,7 +71,7 @@ func (d *IdleDevices) AppendTo(idle []int32) []int32 {
 	return idle
 }
 
-// Pool is the devices of one tree of a node that asks cannot tell apart.
+// Pool is the devices of one tree of a node that requests cannot tell apart.
 type Pool struct {
 	At    int // which of the node's trees
 	Tree  *DeviceTree

@@ -7,7 +7,7 @@ import (
 // Text names whom the room is reserved for.
 func (h *Reservation) Text() string { return h.Namespace + "/" + h.Job + "/" + h.Group }
 
-// RequestName names an ask: a group of a job.
+// RequestName names a request: a group of a job.
 type RequestName struct{ Namespace, Job, Group string }
 
 // Hold is a reservation as the World keeps it. Never changed once made.
