@@ -52,7 +52,7 @@ func checkPlan(w *scheduler.World, job *structs.Job, levels []structs.TopologyLe
 	return nil
 }
 
-// underOne tells whether all devices are below one cell of the level.
+// underOne reports whether all devices are below one cell of the level.
 func underOne(n *structs.Node, level string, ids []string) bool {
 	parent := map[string]*structs.TopologyCell{}
 	for _, c := range n.NodeResources.Topology.Cells {

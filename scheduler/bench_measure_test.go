@@ -98,7 +98,7 @@ func (d *decision) verify(tb testing.TB, w *scheduler.World) {
 	}
 }
 
-// commit gives the World with what the plan places.
+// commit returns the World with what the plan places.
 func commit(tb testing.TB, w *scheduler.World, plan *structs.Plan) *scheduler.World {
 	e := w.Edit()
 	if _, refused, why := scheduler.Judge(e, plan); len(refused) > 0 {
@@ -188,7 +188,7 @@ func median[T time.Duration | float64](list []T) T {
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }
 
-// sizes gives the numbers of nodes to measure; -short means the smallest world only.
+// sizes returns the numbers of nodes to measure; -short means the smallest world only.
 func sizes(of ...int) []int {
 	if testing.Short() {
 		return []int{1000}

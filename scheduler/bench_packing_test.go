@@ -115,8 +115,8 @@ func (p *packer) mixed(reserved int) {
 	}
 }
 
-// wholeNodes gives how many eight-GPU jobs find room, which is one by one until the
-// first that does not.
+// wholeNodes returns how many eight-GPU jobs find room, which is one by one until the first that
+// does not.
 func (p *packer) wholeNodes() (fits int) {
 	for fits <= p.nodes && p.register(1, gpusPerNode, 1000, 4096) == 1 {
 		fits++

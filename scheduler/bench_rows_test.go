@@ -121,8 +121,8 @@ func BenchmarkSingle(b *testing.B) {
 	single("one-gpu-of-full", oneGPU, eachSize("mixed", fillFull, 0, 10_000)...)
 }
 
-// BenchmarkPreempt is asks of a high priority onto a cluster that is full: whole
-// evaluations of one instance each, on what the one before left, and many instances at once.
+// BenchmarkPreempt is requests of a high priority onto a cluster that is full: whole evaluations of
+// one instance each, on what the one before left, and many instances at once.
 func BenchmarkPreempt(b *testing.B) {
 	high := func(j *structs.Job) { j.Priority = 90 }
 	const requests = 100

@@ -150,12 +150,12 @@ func (b *builder) onlyOne() bool {
 	return !slices.Contains([]string{fillNone, fillHalf, fillFull, fillReserved, oneRackFree}, b.fill)
 }
 
-// inFreeRack tells whether node i is in the one rack that is free.
+// inFreeRack reports whether node i is in the one rack that is free.
 func (b *builder) inFreeRack(i int) bool {
 	return b.fill == oneRackFree && i/-b.racks == b.nodes/-b.racks/2
 }
 
-// roomier gives a node of the same class with room for many instances.
+// roomier returns a node of the same class with room for many instances.
 func roomier(n *structs.Node) *structs.Node {
 	r := *n.NodeResources
 	r.Cpu.CpuShares, r.Memory.MemoryMB = big.mhz(), big.memoryMB

@@ -37,7 +37,7 @@ func (c *cluster) connect(id string) {
 		func(a *structs.Allocation) { a.ClientStatus, a.FollowupEvalID = structs.AllocClientRunning, "" })
 }
 
-// one gives the only allocation on a node.
+// one returns the only allocation on a node.
 func (c *cluster) one(node string) *structs.Allocation {
 	c.t.Helper()
 	var got *structs.Allocation

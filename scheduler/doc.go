@@ -11,7 +11,7 @@
 // A node is ready when new work may go there. A class is a set of nodes that
 // constraints cannot tell apart, but by unique.* attributes; a family is one that
 // constraints which look at no meta cannot tell apart. A request is what one
-// instance of a task group takes; a use is what one allocation took. A holder is
+// instance of a task group takes; a usage is what one allocation took. A holder is
 // an allocation that has an instance's place in its group, whether it runs, has
 // ended well (batch) or waits to be rescheduled.
 //

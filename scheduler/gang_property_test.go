@@ -91,7 +91,7 @@ func socketsOf(d *structs.NodeDeviceResource) *structs.NodeTopology {
 	return t
 }
 
-// socketOf gives the socket of a device; "": it is under none.
+// socketOf returns the socket of a device; "": it is under none.
 func socketOf(n *structs.Node, device string) string {
 	if n.NodeResources.Topology != nil {
 		for _, cell := range n.NodeResources.Topology.Cells {
@@ -288,7 +288,7 @@ func statedMin(g *structs.TaskGroup) int {
 	return g.Gang.Min
 }
 
-// finished gives the members of a gang that have completed for good.
+// finished returns the members of a gang that have completed for good.
 func (c *cluster) finished(j *structs.Job) (out []*structs.Allocation) {
 	for _, a := range c.sorted() {
 		if a.Terminal() && c.counts(j, a) {
@@ -298,7 +298,7 @@ func (c *cluster) finished(j *structs.Job) (out []*structs.Allocation) {
 	return out
 }
 
-// counts tells whether an allocation is a member that runs, or has completed for good.
+// counts reports whether an allocation is a member that runs, or has completed for good.
 func (c *cluster) counts(j *structs.Job, a *structs.Allocation) bool {
 	if a.Index() >= j.LookupTaskGroup(a.TaskGroup).Count {
 		return false
@@ -309,7 +309,7 @@ func (c *cluster) counts(j *structs.Job, a *structs.Allocation) bool {
 	return isLive(a) || completed
 }
 
-// endedWithGang tells whether a member was stopped because of its gang: it is run again.
+// endedWithGang reports whether a member was stopped because of its gang: it is run again.
 func endedWithGang(a *structs.Allocation) bool {
 	return slices.Contains([]string{feasible.StopGangRestart, feasible.StopGangFailed, feasible.StopGangWaits}, a.DesiredDescription) && a.ServerTerminal()
 }

@@ -190,7 +190,7 @@ func (p *judgedInPart) change() {
 	}
 }
 
-// check judges the plan and tells whether a part of one that takes from gangs was refused.
+// check judges the plan and reports whether a part of one that takes from gangs was refused.
 func (p *judgedInPart) check() bool {
 	c, before, was := p.c, p.c.w, maps.Clone(p.c.allocs)
 	e := before.Edit()
@@ -296,7 +296,7 @@ func (p *judgedInPart) checkFit(was map[string]*structs.Allocation, here map[str
 }
 
 // checkGangs checks that of each gang that lost somebody nobody runs, or as many as must. It
-// tells whether the plan takes from a gang.
+// reports whether the plan takes from a gang.
 func (p *judgedInPart) checkGangs(was map[string]*structs.Allocation) (taken bool) {
 	type part struct{ job, group string }
 	count := func(allocs map[string]*structs.Allocation) (runs, least map[part]int, all map[string]int) {

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// suspending lets a node say which drivers can freeze their tasks ("1") and which cannot ("0").
+// suspending lets a node say which drivers can suspend their tasks ("1") and which cannot ("0").
 func suspending(says map[string]string) func(*structs.Node) {
 	return func(n *structs.Node) {
 		for driver, can := range says {
@@ -17,8 +17,8 @@ func suspending(says map[string]string) func(*structs.Node) {
 	}
 }
 
-// TestReclaimSuspendsOnlyWhatCanBeSuspended: where the node says that a driver of the victim
-// cannot freeze, it is requeued, and its description says why.
+// TestReclaimSuspendsOnlyWhatCanBeSuspended: where the node says that a driver of the victim cannot
+// suspend, it is requeued, and its description says why.
 func TestReclaimSuspendsOnlyWhatCanBeSuspended(t *testing.T) {
 	f := func(drivers string, says map[string]string, suspends bool) {
 		t.Helper()
@@ -47,8 +47,8 @@ func TestReclaimSuspendsOnlyWhatCanBeSuspended(t *testing.T) {
 	f("", map[string]string{"a": "0"}, true) // placed by an older version: its client says if it cannot
 }
 
-// TestReclaimSuspendsGangWholeOrNot: one member that cannot be frozen, on whatever node,
-// and the gang is requeued.
+// TestReclaimSuspendsGangWholeOrNot: one member that cannot be suspended, on whatever node, and the
+// gang is requeued.
 func TestReclaimSuspendsGangWholeOrNot(t *testing.T) {
 	f := func(cannot, status string) {
 		t.Helper()
@@ -78,8 +78,8 @@ func TestReclaimSuspendsGangWholeOrNot(t *testing.T) {
 	f("b", structs.AllocDesiredEvict)
 }
 
-// TestTermsNameDrivers: what is suspended knows the drivers of the tasks that are frozen
-// then. What is requeued needs none.
+// TestTermsNameDrivers: what is suspended knows the drivers of the tasks that are suspended then.
+// What is requeued needs none.
 func TestTermsNameDrivers(t *testing.T) {
 	f := func(reclaim, want string, tasks ...*structs.Task) {
 		t.Helper()
@@ -111,6 +111,6 @@ func TestTermsNameDrivers(t *testing.T) {
 	f("", "", with("t", "a", "", false))
 	f(structs.ReclaimSuspend, "a,b", with("t", "b", "", false), with("u", "a", "", false), with("v", "b", "", false))
 	f(structs.ReclaimSuspend, "a,b,c", with("t", "a", "", false), with("u", "b", structs.TaskLifecycleHookPrestart, true), with("v", "c", structs.TaskLifecycleHookPoststart, false))
-	// What has ended before the others run, or runs after them, is not there to be frozen.
+	// What has ended before the others run, or runs after them, is not there to be suspended.
 	f(structs.ReclaimSuspend, "a", with("t", "a", "", false), with("u", "b", structs.TaskLifecycleHookPrestart, false), with("v", "c", structs.TaskLifecycleHookPoststop, false))
 }

@@ -69,7 +69,7 @@ func NewPass(w *World) *Pass { return decide.NewPass(w) }
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = decide.RequestKey
 
-// RequestKeyOf returns the shape of the groups of a job that wait, with what the job has
+// RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
 // already. holds says that room is reserved for the job.
 func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool) RequestKey {
 	return decide.RequestKeyOf(job, groups, has, config, reservations)

@@ -132,7 +132,7 @@ func TestGangThatFailedToSuspend(t *testing.T) {
 		c.wantSuspended(0)
 		c.wantLive(3)
 	}
-	f(structs.Gang{}, 1, 3, 3, 0) // the frozen ones, and the mark of what has ended
+	f(structs.Gang{}, 1, 3, 3, 0) // the suspended ones, and the mark of what has ended
 	f(structs.Gang{}, 3, 3, 3, 0)
 	f(structs.Gang{Min: 2}, 1, 1, 0, 2)
 	f(structs.Gang{Min: 2}, 2, 3, 3, 0)
@@ -220,7 +220,7 @@ func TestExplainFailedToSuspend(t *testing.T) {
 	f("", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
 }
 
-// TestExplainHowItGivesWay: what its node cannot freeze is requeued.
+// TestExplainHowItGivesWay: what its node cannot suspend is requeued.
 func TestExplainHowItGivesWay(t *testing.T) {
 	f := func(says map[string]string, how string) {
 		t.Helper()

@@ -292,7 +292,7 @@ func TestSuspendedOnAnUnfitNodeWaits(t *testing.T) {
 	c.wantPlan(0, 0, 1)
 }
 
-// TestSuspendedTakesUpdateInPlace: it gets the newest version, frozen or not.
+// TestSuspendedTakesUpdateInPlace: it gets the newest version, suspended or not.
 func TestSuspendedTakesUpdateInPlace(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 1)
@@ -396,8 +396,8 @@ func TestSystemJobsAreResumed(t *testing.T) {
 	c.wantSuspended(1)
 }
 
-// TestSuspendedCountsAsUnwellInUpdates: a frozen instance of the new version takes one of
-// the update's places, and an old one is the first to be replaced.
+// TestSuspendedCountsAsUnwellInUpdates: a suspended instance of the new version takes one of the
+// update's places, and an old one is the first to be replaced.
 func TestSuspendedCountsAsUnwellInUpdates(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 3)
@@ -502,8 +502,8 @@ func sortedKeys(m map[string]string) (out []string) {
 	return out
 }
 
-// TestUpdateGoesOnAfterSuspension: an update that waits for an instance which was suspended goes on when that runs again,
-// whether its node had frozen it already or not.
+// TestUpdateGoesOnAfterSuspension: an update that waits for an instance which was suspended goes on
+// when that runs again, whether its node had suspended it already or not.
 func TestUpdateGoesOnAfterSuspension(t *testing.T) {
 	f := func(suspended bool) {
 		t.Helper()

@@ -11,8 +11,8 @@ const (
 	AllocDesiredRun   = "run"
 	AllocDesiredStop  = "stop"
 	AllocDesiredEvict = "evict" // stopped to make room for somebody else
-	// AllocDesiredSuspend: frozen in place to make room for somebody else. It keeps its
-	// memory and disk, and gives everything else back until it is resumed.
+	// AllocDesiredSuspend: suspended in place to make room for somebody else. It keeps its memory
+	// and disk, and gives everything else back until it is resumed.
 	AllocDesiredSuspend = "suspend"
 )
 
@@ -24,11 +24,11 @@ const (
 	AllocClientFailed   = "failed"
 	AllocClientLost     = "lost"    // its node is gone
 	AllocClientUnknown  = "unknown" // its node is disconnected
-	// AllocClientSuspended: its tasks are frozen. It has not ended.
+	// AllocClientSuspended: its tasks are suspended. It has not ended.
 	AllocClientSuspended = "suspended"
 )
 
-// DescSuspended is the DesiredDescription of an allocation that somebody had frozen.
+// DescSuspended is the DesiredDescription of an allocation that somebody had suspended.
 const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
 
 // DescMaxRunDuration is the ClientDescription of an allocation that was ended by
@@ -85,25 +85,25 @@ type Allocation struct {
 // Index is the instance's number within its group; -1 if its name has none.
 func (a *Allocation) Index() int { return AllocIndex(a.Name) }
 
-// ServerTerminal tells whether the servers want it stopped.
+// ServerTerminal reports whether the servers want it stopped.
 func (a *Allocation) ServerTerminal() bool {
 	return a.DesiredStatus == AllocDesiredStop || a.DesiredStatus == AllocDesiredEvict
 }
 
-// ClientTerminal tells whether it has ended on its node.
+// ClientTerminal reports whether it has ended on its node.
 func (a *Allocation) ClientTerminal() bool { return TerminalClientStatus(a.ClientStatus) }
 
-// Suspended tells whether the servers want it frozen in place.
+// Suspended reports whether the servers want it suspended in place.
 func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSuspend }
 
-// Terminal tells whether it has ended or shall end.
+// Terminal reports whether it has ended or shall end.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Occupies tells whether it holds resources on its node: until its client says
-// that it has ended. What the servers have only asked to stop still runs.
+// Occupies reports whether it holds resources on its node: until its client says that it has ended.
+// What the servers have only asked to stop still runs.
 func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
 
-// TerminalClientStatus tells whether a client status is an end.
+// TerminalClientStatus reports whether a client status is an end.
 func TerminalClientStatus(s string) bool {
 	return s == AllocClientComplete || s == AllocClientFailed || s == AllocClientLost
 }
@@ -208,19 +208,18 @@ type DesiredTransition struct {
 	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy says
 	NoShutdownDelay         *bool `wire:",omitempty"` // stop without the configured delay
 	MigrateDisablePlacement *bool `wire:",omitempty"` // stop it, without a replacement
-	// Suspend: somebody wants it frozen in place (true), and lets it go on when there is
-	// room for it again (false). What was frozen to make room for others goes on
-	// without being asked.
+	// Suspend: somebody wants it suspended in place (true), and lets it go on when there is room
+	// for it again (false). What was suspended to make room for others goes on without being asked.
 	Suspend *bool `json:",omitempty" codec:",omitempty"`
 }
 
-// ShouldSuspend tells whether somebody wants the allocation frozen.
+// ShouldSuspend reports whether somebody wants the allocation suspended.
 func (d DesiredTransition) ShouldSuspend() bool { return d.Suspend != nil && *d.Suspend }
 
-// ShouldMigrate tells whether the allocation is asked to move.
+// ShouldMigrate reports whether the allocation is asked to move.
 func (d DesiredTransition) ShouldMigrate() bool { return d.Migrate != nil && *d.Migrate }
 
-// ShouldForceReschedule tells whether the allocation must be rescheduled.
+// ShouldForceReschedule reports whether the allocation must be rescheduled.
 func (d DesiredTransition) ShouldForceReschedule() bool {
 	return d.ForceReschedule != nil && *d.ForceReschedule
 }
@@ -257,10 +256,10 @@ type AllocDeploymentStatus struct {
 	ModifyIndex uint64
 }
 
-// IsHealthy tells whether the client has found the allocation healthy.
+// IsHealthy reports whether the client has found the allocation healthy.
 func (s *AllocDeploymentStatus) IsHealthy() bool { return s != nil && s.Healthy != nil && *s.Healthy }
 
-// IsUnhealthy tells whether the client has found the allocation unhealthy.
+// IsUnhealthy reports whether the client has found the allocation unhealthy.
 func (s *AllocDeploymentStatus) IsUnhealthy() bool {
 	return s != nil && s.Healthy != nil && !*s.Healthy
 }

@@ -211,7 +211,7 @@ type (
 		Config AutopilotConfiguration
 		QueryMeta
 	}
-	// AutopilotSetReply tells whether the configuration was taken (CAS).
+	// AutopilotSetReply reports whether the configuration was taken (CAS).
 	AutopilotSetReply struct {
 		Updated bool
 		WriteMeta

@@ -27,7 +27,7 @@ func (c *SchedulerConfiguration) Band(priority int) int {
 	return 0
 }
 
-// Preempts tells whether jobs of a type may take from lower bands.
+// Preempts reports whether jobs of a type may take from lower bands.
 func (c *SchedulerConfiguration) Preempts(jobType string) bool {
 	switch jobType {
 	case JobTypeService:
@@ -63,9 +63,9 @@ type AllocTerms struct {
 	Submitted uint64 // the job's CreateIndex: within a priority the latest is taken first
 	// Reclaim is how it gives back what it holds, one of the Reclaim constants; "": requeue.
 	Reclaim string `json:",omitempty" codec:",omitempty"`
-	// Drivers are those of the tasks that are frozen if it is suspended, sorted, with commas
-	// between them. Empty where it is not to be suspended, and where the version that placed
-	// it did not say.
+	// Drivers are those of the tasks that are suspended if it is suspended, sorted, with commas
+	// between them. Empty where it is not to be suspended, and where the version that placed it did
+	// not say.
 	Drivers string `json:",omitempty" codec:",omitempty"`
 	// Gang names the gang that it is a member of by its first group, GangMin is how many
 	// members must run: taken back are those above it one by one, the others all together.
@@ -73,7 +73,7 @@ type AllocTerms struct {
 	GangMin int    `json:",omitempty" codec:",omitempty"`
 }
 
-// Equal tells whether two are the same; nil is equal to nil alone.
+// Equal reports whether two are the same; nil is equal to nil alone.
 func (t *AllocTerms) Equal(o *AllocTerms) bool {
 	if t == nil || o == nil {
 		return t == o

@@ -88,7 +88,7 @@ func TestBandsOrderPriorities(t *testing.T) {
 	})
 }
 
-// drawBands gives valid bands, with gaps or without.
+// drawBands returns valid bands, with gaps or without.
 func drawBands(t *rapid.T) []PriorityBand {
 	ends := rapid.SliceOfNDistinct(rapid.IntRange(JobMinPriority, JobMaxPriority), 0, 12, rapid.ID).Draw(t, "ends")
 	ends = ends[:len(ends)/2*2]

@@ -75,7 +75,7 @@ type CheckReport struct {
 // CheckKept bounds the findings that are listed of one rule.
 const CheckKept = 100
 
-// Healthy tells whether nothing is wrong.
+// Healthy reports whether nothing is wrong.
 func (r *CheckReport) Healthy() bool { return len(r.Faults) == 0 }
 
 // CheckFinding is one thing that a check found.

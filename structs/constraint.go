@@ -28,7 +28,7 @@ type Constraint struct {
 	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|distinct_property|distinct_hosts|regexp|version|semver|set_contains|set_contains_all|set_contains_any|is_set|is_not_set"` // one of the Constraint constants; "=" if not stated
 }
 
-// Shorthand gives the field that an operator's name, written as an attribute, fills.
+// Shorthand returns the field that an operator's name, written as an attribute, fills.
 func (*Constraint) Shorthand(name string) string {
 	switch name {
 	case ConstraintDistinctProperty:
@@ -39,7 +39,7 @@ func (*Constraint) Shorthand(name string) string {
 	return (*Affinity)(nil).Shorthand(name)
 }
 
-// Shorthand gives the field that an operator's name, written as an attribute, fills.
+// Shorthand returns the field that an operator's name, written as an attribute, fills.
 func (*Affinity) Shorthand(name string) string {
 	switch name {
 	case ConstraintRegex, ConstraintVersion, ConstraintSemver,

@@ -52,7 +52,7 @@ func checkCron(spec string) string {
 	return ""
 }
 
-// allows says whether one item of a field's list has a form that it may have.
+// allows reports whether one item of a field's list has a form that it may have.
 func (f cronField) allows(item string) bool {
 	span, step, hasStep := strings.Cut(item, "/")
 	if hasStep {

@@ -24,8 +24,8 @@ func (l DiskLimit) Floor(total uint64) uint64 {
 	return min(uint64(l.MB)<<20, uint64(max(0, l.Percent)/100*float64(total))) //nolint:gosec // not negative
 }
 
-// Full tells whether the disk counts as full. One that was full does so until twice the floor is free, so that
-// what is written at the limit does not flap.
+// Full reports whether the disk counts as full. One that was full does so until twice the floor is
+// free, so that what is written at the limit does not flap.
 func (l DiskLimit) Full(was bool, r DiskRoom) bool {
 	floor := l.Floor(r.Total)
 	if was {

@@ -64,7 +64,7 @@ type Error struct {
 	Err  error  // the cause, not sent over the wire; may be nil
 }
 
-// Error gives the message, the cause and the hint in one line.
+// Error returns the message, the cause and the hint in one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Msg)
@@ -80,7 +80,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrNotFound) true for every error of that code.
@@ -114,7 +114,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint gives a copy of e that says what to do next.
+// WithHint returns a copy of e that says what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	with := *e
 	with.Hint = fmt.Sprintf(format, args...)

@@ -114,7 +114,7 @@ func NewEval(id string, job *Job, trigger string, now int64) *Evaluation {
 	}
 }
 
-// Terminal tells whether nothing more will be done with the evaluation.
+// Terminal reports whether nothing more will be done with the evaluation.
 func (e *Evaluation) Terminal() bool {
 	return e.Status == EvalStatusComplete || e.Status == EvalStatusFailed || e.Status == EvalStatusCancelled
 }

@@ -29,7 +29,8 @@ type Events struct {
 	Events []Event
 }
 
-// EventPayload gives a pointer to an empty value of what events carry under a name; nil: nothing is known by it.
+// EventPayload returns a pointer to an empty value of what events carry under a name; nil: nothing
+// is known by it.
 func EventPayload(name string) any {
 	switch name {
 	case "Job":

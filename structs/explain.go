@@ -114,7 +114,7 @@ type GroupExplanation struct {
 	Wanted    int // instances that the job asks for; of a system job, nodes that could have one
 	Placed    int // have a node: they run, start, or are asked to
 	Running   int // of those
-	Suspended int // of those: frozen to make room
+	Suspended int // of those: suspended to make room
 	Completed int // have ended well, and are not run again
 	Failed    int // have failed: are tried again later, or not at all
 	Missing   int // have no place

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// DeriveID gives the n-th identifier of a seed: a UUID-shaped string (version 8,
-// "custom") that is the same on every replica. Allocation IDs are made this way
-// from their batch's seed, so that a batch of 10,000 carries one seed, not 10,000 IDs.
+// DeriveID returns the n-th identifier of a seed: a UUID-shaped string (version 8, "custom") that
+// is the same on every replica. Allocation IDs are made this way from their batch's seed, so that a
+// batch of 10,000 carries one seed, not 10,000 IDs.
 func DeriveID(seed string, n uint64) string {
 	buf := make([]byte, 0, len(seed)+8)
 	buf = append(buf, seed...)

@@ -40,7 +40,7 @@ const (
 // How a job gives resources back when they are reclaimed.
 const (
 	ReclaimRequeue = "requeue" // stop it, its request goes back to the queue
-	ReclaimSuspend = "suspend" // freeze it in place, resume it later
+	ReclaimSuspend = "suspend" // suspend it in place, resume it later
 )
 
 // What a job that fits only partly after preemption does.

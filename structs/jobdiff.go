@@ -300,7 +300,7 @@ type element struct {
 	value reflect.Value // a struct
 }
 
-// elements gives the structs of a list, or of a map in the order of its keys.
+// elements returns the structs of a list, or of a map in the order of its keys.
 func elements(v reflect.Value) []element {
 	if !v.IsValid() {
 		return nil
@@ -320,7 +320,7 @@ func elements(v reflect.Value) []element {
 	return out
 }
 
-// nameOf gives a block's label, or the name that it has instead.
+// nameOf returns a block's label, or the name that it has instead.
 func nameOf(s reflect.Value) string {
 	for _, f := range Fields(s.Type()) {
 		if f.Kind == FieldLabel || (f.Name == "Name" && f.Type.Kind() == reflect.String) {

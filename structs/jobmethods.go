@@ -2,19 +2,19 @@ package structs
 
 import "reflect"
 
-// Copy gives a job that shares nothing with this one. Copy of nil is nil.
+// Copy returns a job that shares nothing with this one. Copy of nil is nil.
 func (j *Job) Copy() *Job { return copyOf(j) }
 
-// Copy gives a group that shares nothing with this one. Copy of nil is nil.
+// Copy returns a group that shares nothing with this one. Copy of nil is nil.
 func (g *TaskGroup) Copy() *TaskGroup { return copyOf(g) }
 
-// Copy gives a task that shares nothing with this one. Copy of nil is nil.
+// Copy returns a task that shares nothing with this one. Copy of nil is nil.
 func (t *Task) Copy() *Task { return copyOf(t) }
 
 // NamespacedID names the job among all jobs.
 func (j *Job) NamespacedID() NamespacedID { return NamespacedID{ID: j.ID, Namespace: j.Namespace} }
 
-// LookupTaskGroup gives the group of that name, or nil.
+// LookupTaskGroup returns the group of that name, or nil.
 func (j *Job) LookupTaskGroup(name string) *TaskGroup {
 	for _, g := range j.TaskGroups {
 		if g.Name == name {
@@ -24,7 +24,7 @@ func (j *Job) LookupTaskGroup(name string) *TaskGroup {
 	return nil
 }
 
-// LookupTask gives the group's task of that name, or nil.
+// LookupTask returns the group's task of that name, or nil.
 func (g *TaskGroup) LookupTask(name string) *Task {
 	for _, t := range g.Tasks {
 		if t.Name == name {
@@ -75,8 +75,8 @@ var notSpecified = map[string]bool{
 	"SubmitTime": true, "CreateIndex": true, "ModifyIndex": true, "JobModifyIndex": true, "NomadTokenID": true,
 }
 
-// SpecChanged says whether j specifies something else than old: whether it is a
-// new version. Both must be canonical.
+// SpecChanged reports whether j specifies something else than old: whether it is a new version.
+// Both must be canonical.
 func (j *Job) SpecChanged(old *Job) bool {
 	if j == nil || old == nil {
 		return j != old

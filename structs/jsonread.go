@@ -109,7 +109,7 @@ func (r *jsonReader) word(w string) bool {
 	return true
 }
 
-// over tells whether nothing follows.
+// over reports whether nothing follows.
 func (r *jsonReader) over() bool {
 	r.space()
 	return r.at == len(r.text)

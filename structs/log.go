@@ -43,10 +43,10 @@ const LogTypeLast LogType = logTypeEnd - 1
 // may pass over: what such entries change must not reach any state that others look at.
 const LogIgnorable = 1 << 7
 
-// Known tells whether this version knows the type.
+// Known reports whether this version knows the type.
 func (t LogType) Known() bool { return t >= LogNodeRegister && t < logTypeEnd }
 
-// Ignorable tells whether a server that does not know the type may pass it over.
+// Ignorable reports whether a server that does not know the type may pass it over.
 func (t LogType) Ignorable() bool { return t&LogIgnorable != 0 }
 
 // LogTypes lists all entry types, for tests that walk them.
@@ -58,7 +58,7 @@ func LogTypes() []LogType {
 	return types
 }
 
-// NewLogPayload gives an empty payload of an entry type to decode into.
+// NewLogPayload returns an empty payload of an entry type to decode into.
 func NewLogPayload(t LogType) (any, error) {
 	switch t {
 	case LogNodeRegister:
@@ -228,7 +228,7 @@ type (
 		CheckIndex uint64
 		Time       int64
 	}
-	// ClusterMetaEntry gives a new cluster its identity; a second one changes nothing.
+	// ClusterMetaEntry returns a new cluster its identity; a second one changes nothing.
 	ClusterMetaEntry struct {
 		ClusterID string
 		Time      int64

@@ -231,15 +231,15 @@ type DrainMetadata struct {
 	Meta       map[string]string
 }
 
-// Ready tells whether new work may be placed on the node.
+// Ready reports whether new work may be placed on the node.
 func (n *Node) Ready() bool {
 	return n.Status == NodeStatusReady && n.SchedulingEligibility != NodeIneligible && n.DrainStrategy == nil && n.DiskFull == ""
 }
 
-// Terminal tells whether the node's allocations are lost.
+// Terminal reports whether the node's allocations are lost.
 func (n *Node) Terminal() bool { return n.Status == NodeStatusDown }
 
-// InPool tells whether the node belongs to a pool.
+// InPool reports whether the node belongs to a pool.
 func (n *Node) InPool(pool string) bool {
 	return pool == NodePoolAll || pool == n.NodePool || (n.NodePool == "" && pool == NodePoolDefault)
 }
@@ -296,7 +296,7 @@ func (n *Node) Variable(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Sanitize gives a copy without the secret.
+// Sanitize returns a copy without the secret.
 func (n *Node) Sanitize() *Node {
 	c := *n
 	c.SecretID = ""

@@ -1,6 +1,6 @@
 package structs
 
-// AttrDriverSuspend names the node attribute that says whether a driver can freeze its tasks
+// AttrDriverSuspend names the node attribute that says whether a driver can suspend its tasks
 // there, so that an allocation of it can be suspended: "1" or "0".
 func AttrDriverSuspend(driver string) string { return "driver." + driver + ".suspend" }
 
@@ -12,7 +12,7 @@ const (
 	NoLimits                = "none"
 )
 
-// CannotSuspend tells whether a node says that a driver cannot freeze its tasks. A node that
+// CannotSuspend reports whether a node says that a driver cannot suspend its tasks. A node that
 // says nothing of it (an older client) may be able to.
 func (n *Node) CannotSuspend(driver string) bool {
 	can, said := n.Attributes[AttrDriverSuspend(driver)]

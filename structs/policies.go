@@ -92,7 +92,8 @@ type DisconnectStrategy struct {
 	Reconcile         string        `hcl:"reconcile" check:"oneof=keep_original|keep_replacement|best_score|longest_running"` // one of the Reconcile constants; "best_score" if not stated
 }
 
-// ReplacedMeanwhile tells whether another instance is to stand for one of the group that is waited for. Of no group: no.
+// ReplacedMeanwhile reports whether another instance is to stand for one of the group that is
+// waited for. Of no group: no.
 func (g *TaskGroup) ReplacedMeanwhile() bool {
 	return g != nil && g.Disconnect != nil && g.Disconnect.LostAfter > 0 && g.Disconnect.Replace
 }

@@ -12,7 +12,7 @@ type Problem struct {
 	Text  string // what is wrong, and what is allowed
 }
 
-// String gives path: field: text.
+// String returns path: field: text.
 func (p Problem) String() string {
 	if p.Field == "" {
 		return shortPath(p.Path) + ": " + p.Text
@@ -62,7 +62,7 @@ func (ps Problems) Err() error {
 // problemList collects problems while walking.
 type problemList struct{ all Problems }
 
-// at gives a reporter for one block.
+// at returns a reporter for one block.
 func (l *problemList) at(path string) reporter { return reporter{list: l, path: path} }
 
 type reporter struct {
@@ -75,8 +75,8 @@ func (r reporter) addf(field, format string, args ...any) {
 	r.list.all = append(r.list.all, Problem{Path: r.path, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-// in gives a reporter for a block inside. Its index is -1 where it has a label
-// or is the only one.
+// in returns a reporter for a block inside. Its index is -1 where it has a label or is the only
+// one.
 func (r reporter) in(block, label string, index int) reporter {
 	return reporter{list: r.list, path: ChildPath(r.path, block, label, index)}
 }

@@ -88,9 +88,9 @@ func (r *Rank) Compare(o *Rank) int {
 	)
 }
 
-// Rank gives the place of a job's ask: nil stands for one that has never waited, and since is then
-// when it began to. A job has one evaluation for all its groups, so its place is that of its best
-// request.
+// Rank returns the place of a job's ask: nil stands for one that has never waited, and since is
+// then when it began to. A job has one evaluation for all its groups, so its place is that of its
+// best request.
 func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since int64) Rank {
 	r := Rank{
 		Standing: StandingNormal, Band: c.Band(job.Priority), Number: int64(job.Priority), Submitted: job.CreateIndex,

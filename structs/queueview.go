@@ -13,7 +13,7 @@ const (
 	QueueNotTried  = "not-tried" // no plan has spoken of it since it came, or came back
 	QueueWaiting   = "waiting"   // it was tried, and there was no room
 	QueueReserved  = "reserved"  // as waiting, and room is kept for it
-	QueueSuspended = "suspended" // instances of it are frozen in place until there is room again
+	QueueSuspended = "suspended" // instances of it are suspended in place until there is room again
 )
 
 // Requests and answers about the queue.
@@ -50,8 +50,8 @@ type QueueEntry struct {
 	EvalID   string        // the evaluation that it waits in; "": none yet
 	// State is one of the Queue constants.
 	State string
-	// ReservedNodes is how many nodes keep room for it, Suspended how many instances of it
-	// are frozen.
+	// ReservedNodes is how many nodes keep room for it, Suspended how many instances of it are
+	// suspended.
 	ReservedNodes int
 	Suspended     int
 	// Reason is what holds it at most nodes, ReasonNodes how many those are; "": not known.

@@ -252,8 +252,8 @@ type (
 		Reschedule      bool
 		WriteRequest
 	}
-	// AllocSuspendRequest freezes an allocation in place, or lets it go on when there is
-	// room for it.
+	// AllocSuspendRequest suspends an allocation in place, or lets it go on when there is room for
+	// it.
 	AllocSuspendRequest struct {
 		AllocID string
 		Resume  bool

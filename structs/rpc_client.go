@@ -13,17 +13,17 @@ type (
 		AllTasks bool
 		QueryOptions
 	}
-	// ClientStatsReply is an allocation's use of resources.
+	// ClientStatsReply is an allocation's usage of resources.
 	ClientStatsReply struct {
 		Stats *AllocResourceUsage
 		QueryMeta
 	}
-	// ClientHostStatsRequest asks a node for its own use; empty: the one called.
+	// ClientHostStatsRequest asks a node for its own usage; empty: the one called.
 	ClientHostStatsRequest struct {
 		NodeID string
 		QueryOptions
 	}
-	// ClientHostStatsReply is a node's use.
+	// ClientHostStatsReply is a node's usage.
 	ClientHostStatsReply struct {
 		Stats *HostStats
 		QueryMeta
@@ -68,13 +68,13 @@ type (
 		ModTime     time.Time
 		ContentType string `json:",omitempty"`
 	}
-	// AllocResourceUsage is an allocation's use of resources. JSON names are Nomad's.
+	// AllocResourceUsage is an allocation's usage of resources. JSON names are Nomad's.
 	AllocResourceUsage struct {
 		ResourceUsage *ResourceUsage
 		Tasks         map[string]*TaskResourceUsage
 		Timestamp     int64
 	}
-	// TaskResourceUsage is a task's use.
+	// TaskResourceUsage is a task's usage.
 	TaskResourceUsage struct {
 		ResourceUsage *ResourceUsage
 		Timestamp     int64
@@ -96,7 +96,7 @@ type (
 		ThrottledPeriods, ThrottledTime           uint64
 		Measured                                  []string
 	}
-	// HostStats is a node's use. JSON names are Nomad's.
+	// HostStats is a node's usage. JSON names are Nomad's.
 	HostStats struct {
 		Memory           *HostMemoryStats
 		CPU              []*HostCPUStats

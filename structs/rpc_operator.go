@@ -15,7 +15,7 @@ type (
 		SchedulerConfig *SchedulerConfiguration
 		QueryMeta
 	}
-	// SchedulerSetReply tells whether the configuration was taken (CAS).
+	// SchedulerSetReply reports whether the configuration was taken (CAS).
 	SchedulerSetReply struct {
 		Updated bool
 		WriteMeta

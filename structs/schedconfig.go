@@ -157,7 +157,7 @@ type HistoryRecord struct {
 	Type         string
 	Group        string
 	Priority     int
-	User         string // the first task's user
+	User         string // the first task's usager
 	NodeID       string
 	NodeName     string
 	CPU          int64 // MHz

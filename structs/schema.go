@@ -61,8 +61,8 @@ var durationType = reflect.TypeFor[time.Duration]()
 
 var fieldCache sync.Map // reflect.Type → []Field
 
-// Fields gives the exported fields of a struct type in order, those of embedded
-// structs in place. The result is shared and must not be changed.
+// Fields returns the exported fields of a struct type in order, those of embedded structs in place.
+// The result is shared and must not be changed.
 func Fields(t reflect.Type) []Field {
 	if known, ok := fieldCache.Load(t); ok {
 		return known.([]Field)
@@ -126,7 +126,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 	}
 }
 
-// OneOf gives the strings that the field may hold beside "", if they are limited.
+// OneOf returns the strings that the field may hold beside "", if they are limited.
 func (f *Field) OneOf() []string { return f.oneOf }
 
 // Check says what is wrong with a value of this field by its check tag, and what
@@ -217,7 +217,7 @@ func BareWord(word string) string {
 	return fmt.Sprintf("a string is written in quotes, %q", word)
 }
 
-// Nearest gives the known word that a mistyped one most likely meant, or "".
+// Nearest returns the known word that a mistyped one most likely meant, or "".
 func Nearest(word string, known []string) string {
 	if len(word) > 100 {
 		return ""

@@ -60,7 +60,7 @@ type (
 		// Meta is how the server knew its leader; the first chunk has it. Its Index is not used.
 		Meta *QueryMeta `codec:",omitempty"`
 	}
-	// SnapshotUploadRequest gives the leader a piece of an archive that is to be restored.
+	// SnapshotUploadRequest returns the leader a piece of an archive that is to be restored.
 	SnapshotUploadRequest struct {
 		ID     string // of the upload; empty: begin one
 		Offset int64  // where Data belongs

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// deepCopy gives a copy of v that shares nothing with it.
+// deepCopy returns a copy of v that shares nothing with it.
 func deepCopy(v reflect.Value) reflect.Value {
 	// the others hold nothing of interest here.
 	//exhaustive:ignore
@@ -67,9 +67,8 @@ func copyOf[T any](p *T) *T {
 	return out.(*T)
 }
 
-// sameValue says whether two values of one type mean the same: empty and absent
-// lists and maps are equal, and so are numbers in free-form configuration
-// whatever type a codec gave them.
+// sameValue reports whether two values of one type mean the same: empty and absent lists and maps
+// are equal, and so are numbers in free-form configuration whatever type a codec gave them.
 func sameValue(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()

@@ -26,7 +26,7 @@ func ChildPath(parent, block, label string, index int) string {
 	return parent + " > " + at
 }
 
-// LabelOf gives a block's label; "" if its type has none.
+// LabelOf returns a block's label; "" if its type has none.
 func LabelOf(s reflect.Value) string {
 	for _, f := range Fields(s.Type()) {
 		if f.Kind == FieldLabel {

@@ -206,7 +206,7 @@ type TaskSchedule struct {
 	Cron *TaskScheduleCron `hcl:"cron,block"`
 }
 
-// TaskScheduleCron gives the times of a TaskSchedule.
+// TaskScheduleCron returns the times of a TaskSchedule.
 type TaskScheduleCron struct {
 	Start    string `hcl:"start"`
 	End      string `hcl:"end"`

@@ -61,11 +61,12 @@ type TaskState struct {
 	Events      []*TaskEvent
 }
 
-// Successful tells whether the task ended without failing.
+// Successful reports whether the task ended without failing.
 func (t *TaskState) Successful() bool { return t.State == TaskStateDead && !t.Failed }
 
-// EndedByThemselves tells whether an allocation's tasks all ended without failing, and none because it was killed: their work
-// is done, whatever was meant to become of them. Without tasks nothing was done.
+// EndedByThemselves reports whether an allocation's tasks all ended without failing, and none
+// because it was killed: their work is done, whatever was meant to become of them. Without tasks
+// nothing was done.
 func EndedByThemselves(tasks map[string]*TaskState) bool {
 	killed := func(e *TaskEvent) bool { return e.Type == TaskKilling || e.Type == TaskKilled }
 	for _, t := range tasks { // all must hold: the order cannot show

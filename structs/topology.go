@@ -61,7 +61,7 @@ func (r *NodeResources) ValidateTopology() error {
 	return errors.Join(r.Topology.checkCells(known), r.Topology.checkLinks(known))
 }
 
-// deviceIDs gives all devices that have a place in the tree.
+// deviceIDs returns all devices that have a place in the tree.
 func (r *NodeResources) deviceIDs() (map[string]bool, error) {
 	known := map[string]bool{}
 	var errs []error

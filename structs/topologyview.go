@@ -154,8 +154,8 @@ type DeviceUsage struct {
 	Group     string
 	Task      string
 	Share     int // thousandths; 1000 is all of it
-	// Suspended: it is frozen, and the device counts as free or as others'; the
-	// allocation goes on when it can have this very one again.
+	// Suspended: it is suspended, and the device counts as free or as others'; the allocation goes
+	// on when it can have this very one again.
 	Suspended bool `json:",omitempty"`
 	// Level is the lowest level under which all devices of this request are.
 	Level string `json:",omitempty"`

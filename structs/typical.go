@@ -7,8 +7,8 @@ const PolicyLeastFragmentation = "least-fragmentation"
 // TypicalRequest is one of the requests that a cluster is typically asked for: what the policy
 // least-fragmentation keeps room for.
 type TypicalRequest struct {
-	// Job gives what all of it shares: constraints, datacenters, the pool. Group is one of
-	// its groups, or a stand-in for one. Neither is changed.
+	// Job returns what all of it shares: constraints, datacenters, the pool. Group is one of its
+	// groups, or a stand-in for one. Neither is changed.
 	Job   *Job
 	Group *TaskGroup
 	// Weight is how often an instance of it is asked for, beside the others. What has 0 or

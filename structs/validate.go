@@ -168,7 +168,7 @@ func (j *Job) validateTargets(r reporter) {
 	}
 }
 
-// ValidRegion tells whether a region may have a name: one that jobs can state.
+// ValidRegion reports whether a region may have a name: one that jobs can state.
 func ValidRegion(name string) bool { return isWord(name, true) }
 
 // validateLaunch checks what launches jobs or spans regions.

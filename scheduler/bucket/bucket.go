@@ -7,8 +7,8 @@ const MaxDims = 12
 // are 0. An availability may be negative: the node is over-committed.
 type Vector [MaxDims]int64
 
-// Fits tells whether an availability holds a request. Dimensions of which the request wants nothing
-// are not looked at, however over-committed they are.
+// Fits reports whether an availability holds a request. Dimensions of which the request wants
+// nothing are not looked at, however over-committed they are.
 func (v *Vector) Fits(need *Vector) bool {
 	for d, n := range need {
 		if n > 0 && v[d] < n {
@@ -75,7 +75,7 @@ func New[V any](c Config) Index[V] {
 
 var byID = newConfig(Config{})
 
-// config gives the configuration, also of the zero value.
+// config returns the configuration, also of the zero value.
 func (x *Index[V]) config() *config {
 	if x.cfg == nil {
 		return byID
@@ -131,7 +131,7 @@ func (x *Index[V]) Max() (most Vector) {
 	return most
 }
 
-// Any gives the first entry in order, or false when there is none.
+// Any returns the first entry in order, or false when there is none.
 func (x *Index[V]) Any() (Entry[V], bool) {
 	p := x.root
 	if p == nil {
@@ -143,7 +143,7 @@ func (x *Index[V]) Any() (Entry[V], bool) {
 	return p.entry(0, x.width), true
 }
 
-// All gives every entry in order: coordinates first, then ID.
+// All returns every entry in order: coordinates first, then ID.
 func (x *Index[V]) All(yield func(Entry[V]) bool) {
 	if x.root != nil {
 		x.root.all(x.width, yield)

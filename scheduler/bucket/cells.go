@@ -20,7 +20,7 @@ type columns struct {
 // lane cuts a value to what a lane holds. A request that fits fits also when both are cut.
 func lane(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
-// at gives a number by its column's start and its place.
+// at returns a number by its column's start and its place.
 func (c *columns) at(i int) int64 {
 	if c.wide != nil {
 		return c.wide[i]
@@ -171,8 +171,8 @@ const (
 	maxima = fan // the first of them
 )
 
-// compare tells how the i-th key stands to k: below it -1, above it +1. Its
-// coordinates stand in columns that start at some places.
+// compare returns how the i-th key stands to k: below it -1, above it +1. Its coordinates stand in
+// columns that start at some places.
 func (p *cells) compare(c *columns, starts *[MaxDims]int, i int, k *key) int {
 	for j := range k.n {
 		v := c.at(starts[j] + i)
@@ -215,8 +215,8 @@ func (p *cells) inInner(cfg *config, i int, k *key) int {
 	return p.compare(&p.seps.columns, &cfg.innerKey, i, k)
 }
 
-// above gives the first place from from on whose key is above k, n when none is. It
-// is where an edit spends most of its time, and so it compares by itself.
+// above returns the first place from from on whose key is above k, n when none is. It is where an
+// edit spends most of its time, and so it compares by itself.
 func (p *cells) above(c *columns, starts *[MaxDims]int, from int, k *key) int {
 	to := p.n
 search:
@@ -246,12 +246,12 @@ search:
 	return from
 }
 
-// place gives the first place of a leaf whose key is above k.
+// place returns the first place of a leaf whose key is above k.
 func (p *cells) place(cfg *config, k *key) int {
 	return p.above(&p.columns, &cfg.leafKey, 0, k)
 }
 
-// child gives the child of an inner page that k belongs to.
+// child returns the child of an inner page that k belongs to.
 func (p *cells) child(cfg *config, k *key) int {
 	return p.above(&p.seps.columns, &cfg.innerKey, 1, k) - 1
 }

@@ -108,8 +108,8 @@ func (c *checker[V]) leaf(p *page[V], depth int, low, high *key) error {
 	return nil
 }
 
-// sound tells whether there are so many columns, with lanes that are cut from the
-// exact numbers beside them, where they stand.
+// sound reports whether there are so many columns, with lanes that are cut from the exact numbers
+// beside them, where they stand.
 func (c *columns) sound(count, n int) bool {
 	if len(c.lanes) != count*fan || c.wide != nil && len(c.wide) != len(c.lanes) {
 		return false

@@ -23,7 +23,7 @@ type way struct {
 	kids  [16]uint8
 }
 
-// child gives the child of an inner page that the key belongs to.
+// child returns the child of an inner page that the key belongs to.
 func (w *way) child(cfg *config, p *cells, level int) int {
 	if w.known {
 		return int(w.kids[level])

@@ -39,7 +39,7 @@ func (f *filter) add(d int, need int64) {
 // lanes of both halves are added to at once.
 func lift(need int64) uint64 { return (1<<31 - uint64(lane(need))) * (1<<32 + 1) }
 
-// without gives a filter that does not look at dimension d.
+// without returns a filter that does not look at dimension d.
 func (f *filter) without(d int) (g filter) {
 	for k := range f.n {
 		if f.dim[k] != d {
@@ -107,12 +107,11 @@ func (s places) upTo(c *columns, start int, limit int64) places {
 	}
 }
 
-// used gives the places of a page that are in use.
+// used returns the places of a page that are in use.
 func (p *cells) used() places { return 1<<p.n - 1 }
 
-// places gives the places whose lanes fit, of a page with the dimensions' columns
-// from a place on. What does not fit is not among them; whether the others fit is
-// to be decided on exact values.
+// places returns the places whose lanes fit, of a page with the dimensions' columns from a place
+// on. What does not fit is not among them; whether the others fit is to be decided on exact values.
 func (f *filter) places(p *cells, start int) places {
 	s := p.used()
 	k := 0
@@ -185,10 +184,10 @@ func spreadOut(x uint64) places {
 	return places(uint32(x) | uint32(x>>32)<<1)
 }
 
-// in gives the places of a leaf that fit, as far as lanes tell.
+// in returns the places of a leaf that fit, as far as lanes tell.
 func (f *filter) in(p *cells) places { return f.places(p, 0) }
 
-// firstOf gives the first of a set of places that fits exactly, or n.
+// firstOf returns the first of a set of places that fits exactly, or n.
 func (f *filter) firstOf(s places, c *columns, start, n int) int {
 	for ; s.any(); s = s.rest() {
 		if i := s.first(); f.fits(c, start, i) {
@@ -198,7 +197,7 @@ func (f *filter) firstOf(s places, c *columns, start, n int) int {
 	return n
 }
 
-// lastOf gives the last of a set of places that fits exactly, or -1.
+// lastOf returns the last of a set of places that fits exactly, or -1.
 func (f *filter) lastOf(s places, c *columns, start int) int {
 	for s.any() {
 		i := s.last()

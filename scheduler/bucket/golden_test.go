@@ -37,7 +37,7 @@ func goldenEntries(only ...string) []entry {
 	return out
 }
 
-// rest gives the IDs of all that a cursor still offers.
+// rest returns the IDs of all that a cursor still offers.
 func rest(x *bucket.Index[int], q bucket.Query[int]) string {
 	out := ""
 	c := x.Search(q)

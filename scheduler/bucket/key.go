@@ -27,7 +27,7 @@ func newConfig(c Config) *config {
 	return cfg
 }
 
-// dims gives the dimensions of an order that exist, each once.
+// dims returns the dimensions of an order that exist, each once.
 func dims(order []int) []int {
 	out := make([]int, 0, min(len(order), MaxDims))
 	var seen [MaxDims]bool
@@ -59,7 +59,7 @@ func coordinate(v, grain int64) int64 {
 	return c
 }
 
-// coordinates gives the coordinates of a vector, in the order of the index.
+// coordinates returns the coordinates of a vector, in the order of the index.
 func (c *config) coordinates(at *Vector) []int64 {
 	out := make([]int64, len(c.order))
 	for j, d := range c.order {
@@ -68,7 +68,7 @@ func (c *config) coordinates(at *Vector) []int64 {
 	return out
 }
 
-// bounds gives the least and the largest value of the same coordinate as v.
+// bounds returns the least and the largest value of the same coordinate as v.
 func bounds(v, grain int64) (lo, hi int64) {
 	if grain == 1 {
 		return v, v
@@ -123,7 +123,7 @@ func (c *config) keyIn(order []int, k *key, at *Vector) {
 	}
 }
 
-// covers tells whether a vector has the coordinates of the key.
+// covers reports whether a vector has the coordinates of the key.
 func (k *key) covers(order []int, at *Vector) bool {
 	for j, d := range order[:k.n] {
 		if at[d] < k.lo[j] || at[d] > k.hi[j] {

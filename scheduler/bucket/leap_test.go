@@ -57,7 +57,7 @@ func TestLeap(t *testing.T) {
 	})
 }
 
-// Offer gives what a cursor gives, whatever is taken of it, and ends where it should.
+// Offer returns what a cursor gives, whatever is taken of it, and ends where it should.
 func TestOffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := bucket.New[int](bucket.Config{Order: []int{0, 1}, Granularity: bucket.Vector{1, 2}})

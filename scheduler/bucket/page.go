@@ -92,8 +92,8 @@ func (p *page[V]) inner(t *Token, lanes []int32, kids *[fan]*page[V]) *page[V] {
 // divide gives an inner page its separators.
 func (p *page[V]) divide(s *separators) { p.seps, p.names = s, &s.names }
 
-// own gives a page that the token may change: the page itself or a copy of it.
-// The separators are still shared.
+// own returns a page that the token may change: the page itself or a copy of it. The separators are
+// still shared.
 func (p *page[V]) own(t *Token) *page[V] {
 	if p.owner == t && t != nil {
 		return p
@@ -101,8 +101,7 @@ func (p *page[V]) own(t *Token) *page[V] {
 	return p.copied(t, 0)
 }
 
-// copied gives a copy of the page, with the same separators and more columns, of
-// zeroes.
+// copied returns a copy of the page, with the same separators and more columns, of zeroes.
 func (p *page[V]) copied(t *Token, more int) *page[V] {
 	n, width := p.n, len(p.lanes)/fan+more
 	if p.kids != nil {
@@ -135,7 +134,7 @@ func (p *page[V]) ownKeys() {
 	p.divide(s)
 }
 
-// widened gives a copy of the page and all below it with more columns, of zeroes.
+// widened returns a copy of the page and all below it with more columns, of zeroes.
 func (p *page[V]) widened(t *Token, more int) *page[V] {
 	c := p.copied(t, more)
 	if c.kids != nil {
@@ -146,7 +145,7 @@ func (p *page[V]) widened(t *Token, more int) *page[V] {
 	return c
 }
 
-// vector gives the availability of a leaf's entry.
+// vector returns the availability of a leaf's entry.
 func (p *page[V]) vector(i, width int) (at Vector) {
 	for d := range width {
 		at[d] = p.at(d*fan + i)

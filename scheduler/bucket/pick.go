@@ -15,8 +15,8 @@ type picker[V any] struct {
 	best key
 }
 
-// known gives the dimensions of an order that have columns: the others are 0 in
-// all entries and order nothing.
+// known returns the dimensions of an order that have columns: the others are 0 in all entries and
+// order nothing.
 func (s *search[V]) known(order []int) []int {
 	out := order
 	for j, d := range order {
@@ -33,9 +33,9 @@ func (s *search[V]) known(order []int) []int {
 	return out
 }
 
-// lastIn gives the place of the entry given last, in the cursor's own order. In a
-// dimension without a column all entries have 0, and are on one side of an entry
-// of an index that had more in it.
+// lastIn returns the place of the entry given last, in the cursor's own order. In a dimension
+// without a column all entries have 0, and are on one side of an entry of an index that had more in
+// it.
 func (s *search[V]) lastIn(c *Cursor[V]) (k key) {
 	k.id, k.prefix = c.id, prefix(c.id)
 	for _, d := range c.order {

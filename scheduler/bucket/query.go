@@ -168,11 +168,10 @@ func (c *Cursor[V]) Leap() { c.leap = c.started }
 // whether it was led to them or went through them in a scan.
 func (c *Cursor[V]) Pages() int { return c.pages }
 
-// Next gives the next suitable entry behind the one it gave last, in the index as
-// it is now; false when there is none. What it gives fits exactly. An entry that
-// was moved since is offered again if its new place is behind: who has just taken
-// something of a node looks at that node first by himself. After false, Next may
-// be asked again when the index has changed.
+// Next returns the next suitable entry behind the one it gave last, in the index as it is now;
+// false when there is none. What it gives fits exactly. An entry that was moved since is offered
+// again if its new place is behind: who has just taken something of a node looks at that node first
+// by himself. After false, Next may be asked again when the index has changed.
 func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 	if len(c.listed) > 0 {
 		e := c.listed[0]
@@ -201,9 +200,9 @@ func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 	return Entry[V]{ID: c.id, At: c.at, Value: p.values[i]}, true
 }
 
-// Offer gives what Next would give of a query that lists nothing, one after the other, and
-// costs less: nothing is looked for anew. It passes over what has the coordinates of an entry
-// that take took, and ends after so many entries, or so many taken.
+// Offer returns what Next would give of a query that lists nothing, one after the other, and costs
+// less: nothing is looked for anew. It passes over what has the coordinates of an entry that take
+// took, and ends after so many entries, or so many taken.
 func (x *Index[V]) Offer(q Query[V], entries, taken int, take func(Entry[V]) bool) {
 	q.First, q.Candidates = nil, nil
 	c := x.Search(q)

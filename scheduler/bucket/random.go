@@ -35,12 +35,12 @@ func (c *Cursor[V]) random(s *search[V]) (*page[V], int) {
 	return leaf, at
 }
 
-// fresh tells whether an entry was not offered yet.
+// fresh reports whether an entry was not offered yet.
 func (c *Cursor[V]) fresh(id string) bool {
 	return !c.skipped(id) && !c.given.has(id)
 }
 
-// has tells whether an index ordered by ID holds one.
+// has reports whether an index ordered by ID holds one.
 func (x *Index[V]) has(id string) bool {
 	p := x.root
 	if p == nil {
@@ -55,8 +55,7 @@ func (x *Index[V]) has(id string) bool {
 	return i >= 0 && p.compareID(i, &k) == 0
 }
 
-// draw gives a number in [0, n), the next of the sequence that the seed makes
-// (splitmix64).
+// draw returns a number in [0, n), the next of the sequence that the seed makes (splitmix64).
 func (c *Cursor[V]) draw(n int) int {
 	c.drawn++
 	z := c.seed + c.drawn*0x9e3779b97f4a7c15

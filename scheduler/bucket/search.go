@@ -29,7 +29,7 @@ func newSearch[V any](x *Index[V], need *Vector) (s search[V]) {
 	return s
 }
 
-// filterFor gives the filter for child i: when its separator is above the request's first
+// filterFor returns the filter for child i: when its separator is above the request's first
 // coordinate then so are all its keys, and that dimension is not looked at.
 func (s *search[V]) filterFor(p *page[V], i int, f *filter) *filter {
 	if i > 0 && len(s.cfg.order) > 0 && p.seps.at(i) > s.enough {
@@ -196,7 +196,7 @@ func (s *search[V]) rank(r int64) (*page[V], int) {
 	return p, int(r)
 }
 
-// each gives every entry that fits, in order.
+// each returns every entry that fits, in order.
 func (s *search[V]) each(p *page[V], visit func(p *page[V], i int)) {
 	s.pages++
 	if p.kids == nil {

@@ -9,7 +9,7 @@ type Test struct {
 	OrMin int64
 }
 
-// Met tells whether an availability passes.
+// Met reports whether an availability passes.
 func (t *Test) Met(at *Vector) bool {
 	return at[t.Dim] >= t.Min || t.OrMin > 0 && at[t.OrDim] >= t.OrMin
 }

@@ -32,7 +32,7 @@ var (
 	whole = bucket.Vector{cpu: 64_000, memory: 262_144, disk: 2_000_000, ports: 100}
 )
 
-// with gives a vector with one dimension changed.
+// with returns a vector with one dimension changed.
 func with(v bucket.Vector, d int, value int64) bucket.Vector {
 	v[d] = value
 	return v

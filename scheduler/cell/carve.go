@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// topFor gives the vertex of a level (see within) below v from which k devices are
-// best taken, -1 if none holds them. Going down it enters the smallest child that
-// will do, since that leaves the larger ones whole; among equal ones that in which
-// larger cells are left, then the first.
+// topFor returns the vertex of a level (see within) below v from which k devices are best taken, -1
+// if none holds them. Going down it enters the smallest child that will do, since that leaves the
+// larger ones whole; among equal ones that in which larger cells are left, then the first.
 func (s *Layout) topFor(v int32, k int, w within) int32 {
 	at := &s.vs[v]
 	if int(at.level) <= w.level {
@@ -44,7 +43,7 @@ func (s *Layout) topFor(v int32, k int, w within) int32 {
 	return top
 }
 
-// left gives the sizes of the cells, largest first, that are left of a wholly free v.
+// left returns the sizes of the cells, largest first, that are left of a wholly free v.
 func (s *Layout) left(v int32, taken []int) (sizes []int) {
 	for x := v; x < s.vs[v].end; {
 		at := &s.vs[x]
@@ -106,7 +105,7 @@ func (s *Layout) carve(v int32, k int, devices []int) []int {
 	return devices
 }
 
-// children gives the children of a vertex, and whether they are all devices.
+// children returns the children of a vertex, and whether they are all devices.
 func (s *Layout) children(v int32) (kids []int32, flat bool) {
 	flat = true
 	for c := v + 1; c < s.vs[v].end; c = s.vs[c].end {

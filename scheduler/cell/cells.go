@@ -11,7 +11,7 @@ type view struct {
 	under  []int32 // free devices under each vertex, with more
 }
 
-// view gives what is free. Devices that are not allowed count as not free.
+// view returns what is free. Devices that are not allowed count as not free.
 func (st *State) view(allowed func(device int) bool) view {
 	n := view{layout: st.layout, free: st.free}
 	if st.wide == nil {
@@ -84,8 +84,8 @@ type LevelCells struct {
 	Cells int
 }
 
-// CellsByLevel gives the maximal free cells by level, lowest level first. Every level
-// that occurs has its line.
+// CellsByLevel returns the maximal free cells by level, lowest level first. Every level that occurs
+// has its line.
 func (st *State) CellsByLevel() []LevelCells {
 	s := st.layout
 	lines := make([]LevelCells, len(s.levels))

@@ -19,10 +19,10 @@
 //
 // # Cost
 //
-// Up to 64 devices a State is a few machine words, and all ways to cut a free cell
-// are made once, with the Shape: Find, Take and Give take tens to hundreds of
-// nanoseconds. Above, a State keeps a count for each vertex: Take and Give cost the
-// depth of the tree, Find the number of its vertices. DESIGN.md says more.
+// Up to 64 devices a State is a few machine words, and all ways to cut a free cell are made once,
+// with the Layout: Find, Take and Give take tens to hundreds of nanoseconds. Above, a State keeps a
+// count for each vertex: Take and Give cost the depth of the tree, Find the number of its vertices.
+// DESIGN.md says more.
 //
 // # Example
 //

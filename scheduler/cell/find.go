@@ -33,8 +33,8 @@ type Choice struct {
 	Cell    int    // devices in the maximal free cell they were cut from; 0: not from one such cell
 }
 
-// Find gives the devices that a request gets, and false if there are none for it. It takes nothing.
-// The same State and Request always give the same Choice.
+// Find returns the devices that a request gets, and false if there are none for it. It takes
+// nothing. The same State and Request always give the same Choice.
 //
 // Devices under one vertex of the level are tried first, then of the next higher one
 // and so on, unless the level is required. At each level: a free cell of the smallest
@@ -81,8 +81,8 @@ func (st *State) Find(a Request) (Choice, bool) {
 	return Choice{}, false
 }
 
-// partly gives the most used device, in part taken, that still has room for a share,
-// and -1 if there is none. Among equal ones: whose parent is most used, then the first.
+// partly returns the most used device, in part taken, that still has room for a share, and -1 if
+// there is none. Among equal ones: whose parent is most used, then the first.
 func (st *State) partly(n *view, a *Request, w within) int {
 	if st.partial == 0 {
 		return -1
@@ -156,7 +156,7 @@ func (f *finder) gathered(v int32, cells []int32) Choice {
 	return Choice{Devices: devices, Level: f.layout.Common(devices)}
 }
 
-// cell gives the free cell that is best cut, -1 if none holds the count.
+// cell returns the free cell that is best cut, -1 if none holds the count.
 func (f *finder) cell(w within, cells []int32) int32 {
 	best, bestTurn := int32(-1), 0
 	for _, c := range cells {

@@ -43,7 +43,7 @@ func state(t testing.TB, root Vertex, links ...Link) *State {
 	return NewState(layout(t, root, links...))
 }
 
-// freeCells gives the maximal free cells as lists of devices.
+// freeCells returns the maximal free cells as lists of devices.
 func freeCells(st *State) (cells [][]int) {
 	n := st.view(nil)
 	for _, c := range n.cells(nil) {

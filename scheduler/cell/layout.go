@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// MaxDevices is how many devices one Shape may have.
+	// MaxDevices is how many devices one Layout may have.
 	MaxDevices = 4096
 	// MaxLevels is how many levels may be named. A site has about ten.
 	MaxLevels = 32
-	// MaxLinks is how many links one Shape may have: a full mesh of 1,448 devices.
+	// MaxLinks is how many links one Layout may have: a full mesh of 1,448 devices.
 	MaxLinks = 1 << 20
 	// MaxLanes is how many lanes one link may have. It keeps sums far from overflow.
 	MaxLanes = 1 << 16
@@ -57,9 +57,9 @@ type vertex struct {
 	parent int32  // -1: the root
 	up     int32  // the lowest vertex above that holds more devices; -1: none
 	class  int32  // equal for subtrees of equal structure
-	plan   int32  // where its rows in Shape.plan begin
+	plan   int32  // where its rows in Layout.plan begin
 	above  uint32 // bit l: this vertex or one above it is of level l
-	level  uint8  // in Shape.levels
+	level  uint8  // in Layout.levels
 }
 
 func (v *vertex) size() int { return int(v.hi - v.lo) }
@@ -73,11 +73,10 @@ type topSet struct {
 
 type edge struct{ to, lanes int32 }
 
-// NewLayout makes a Shape. Levels are all levels that may occur, lowest first. It
-// refuses a level that is not among them or not below its parent's, a level named
-// twice, more than [MaxDevices], [MaxLevels] or [MaxLinks], and a link whose ends
-// are not two devices of the tree. A link stated twice counts once, with its most
-// lanes.
+// NewLayout makes a Layout. Levels are all levels that may occur, lowest first. It refuses a level
+// that is not among them or not below its parent's, a level named twice, more than [MaxDevices],
+// [MaxLevels] or [MaxLinks], and a link whose ends are not two devices of the tree. A link stated
+// twice counts once, with its most lanes.
 func NewLayout(levels []string, root Vertex, links []Link) (*Layout, error) {
 	if len(levels) > MaxLevels {
 		return nil, fmt.Errorf("shape: %d levels: name at most %d", len(levels), MaxLevels)
@@ -108,7 +107,7 @@ func NewLayout(levels []string, root Vertex, links []Link) (*Layout, error) {
 	return s, nil
 }
 
-// builder holds what is needed only while a Shape is made.
+// builder holds what is needed only while a Layout is made.
 type builder struct {
 	layout  *Layout
 	order   map[string]int // of all level names
@@ -225,21 +224,21 @@ func (s *Layout) needs() {
 	}
 }
 
-// inWord says whether States of this Shape are words, and its cuts are planned.
+// inWord reports whether States of this Layout are words, and its cuts are planned.
 func (s *Layout) inWord() bool { return s.mask != nil }
 
 // Devices is how many devices there are.
 func (s *Layout) Devices() int { return len(s.leaf) }
 
-// Levels gives the levels that occur, lowest first.
+// Levels returns the levels that occur, lowest first.
 func (s *Layout) Levels() []string { return slices.Clone(s.levels) }
 
-// Key is equal for Shapes of equal structure (levels that occur, who hangs under
-// whom, links) and, but for chance in 2^128, for no others. It is short.
+// Key is equal for Layouts of equal structure (levels that occur, who hangs under whom, links) and,
+// but for chance in 2^128, for no others. It is short.
 func (s *Layout) Key() string { return s.key }
 
-// Common gives the level of the lowest vertex that holds all these devices; of one
-// device, its own level. It is "" for none, and for a device that is not there.
+// Common returns the level of the lowest vertex that holds all these devices; of one device, its
+// own level. It is "" for none, and for a device that is not there.
 func (s *Layout) Common(devices []int) string {
 	if len(devices) == 0 {
 		return ""

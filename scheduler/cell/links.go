@@ -37,7 +37,7 @@ func (s *Layout) link(links []Link) error {
 	return nil
 }
 
-// lanesAmong gives the lanes between these devices. They are in order.
+// lanesAmong returns the lanes between these devices. They are in order.
 func (s *Layout) lanesAmong(devices []int) int {
 	sum := 0
 	if s.edges == nil {

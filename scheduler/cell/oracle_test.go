@@ -40,7 +40,7 @@ func (o *oracle) add(v Vertex, parent int) {
 	}
 }
 
-// free gives which devices are healthy, untouched and allowed.
+// free returns which devices are healthy, untouched and allowed.
 func (o *oracle) free(allowed func(int) bool) []bool {
 	free := make([]bool, len(o.taken))
 	for d := range free {
@@ -58,7 +58,7 @@ func count(in []bool, devices []int) (n int) {
 	return n
 }
 
-// cells gives the vertices that are wholly free and whose parents are not.
+// cells returns the vertices that are wholly free and whose parents are not.
 func (o *oracle) cells(free []bool) (cells []int) {
 	whole := func(v int) bool { return count(free, o.vs[v].devices) == len(o.vs[v].devices) }
 	for v, at := range o.vs {
@@ -71,8 +71,8 @@ func (o *oracle) cells(free []bool) (cells []int) {
 
 func rank(level string) int { return slices.Index(levels, level) }
 
-// under says whether devices lie under one vertex of a level: of just that one if
-// exact, else of that or a lower one.
+// under reports whether devices lie under one vertex of a level: of just that one if exact, else of
+// that or a lower one.
 func (o *oracle) under(devices []int, level string, exact bool) bool {
 	return slices.ContainsFunc(o.vs, func(v place) bool {
 		return (v.level == level || !exact && rank(v.level) < rank(level)) && containsAll(v.devices, devices)
@@ -107,8 +107,8 @@ func (o *oracle) lanes(devices []int) (sum int) {
 	return sum
 }
 
-// parentsUse gives how much is not free in the vertices above, nearest first; one
-// that holds no more devices than the one below it is no place of its own.
+// parentsUse returns how much is not free in the vertices above, nearest first; one that holds no
+// more devices than the one below it is no place of its own.
 func (o *oracle) parentsUse(free []bool, v int) (use [][2]int) {
 	for size := len(o.vs[v].devices); v >= 0; v = o.vs[v].parent {
 		if n := len(o.vs[v].devices); n > size {
@@ -133,7 +133,7 @@ func (o *oracle) moreUsed(free []bool, a, b int) int {
 	return 0
 }
 
-// sets gives all sets of k of the devices, the lowest numbers first.
+// sets returns all sets of k of the devices, the lowest numbers first.
 func sets(devices []int, k int) (all [][]int) {
 	if k == 0 {
 		return [][]int{nil}
@@ -146,7 +146,7 @@ func sets(devices []int, k int) (all [][]int) {
 	return all
 }
 
-// left gives the sizes of the cells that stay of a free vertex, largest first.
+// left returns the sizes of the cells that stay of a free vertex, largest first.
 func (o *oracle) left(v int, taken []int) (sizes []int) {
 	free := make([]bool, len(o.taken))
 	for _, d := range o.vs[v].devices {
@@ -159,8 +159,7 @@ func (o *oracle) left(v int, taken []int) (sizes []int) {
 	return sizes
 }
 
-// cut gives the best set of k devices of a free cell under a level, nil if there
-// is none.
+// cut returns the best set of k devices of a free cell under a level, nil if there is none.
 func (o *oracle) cut(v, k int, level string, exact bool) (best []int) {
 	for _, set := range sets(o.vs[v].devices, k) {
 		if !o.under(set, level, exact) {
@@ -243,8 +242,8 @@ func (o *oracle) findUnder(a Request, free []bool, level string, exact bool) (Ch
 	return o.pieces(a, free, level, exact, false)
 }
 
-// pieces gives what is taken when no cell holds the count. Of linked devices it
-// says only the sizes of the cells right: see checkChoice.
+// pieces returns what is taken when no cell holds the count. Of linked devices it says only the
+// sizes of the cells right: see checkChoice.
 func (o *oracle) pieces(a Request, free []bool, level string, exact, small bool) (Choice, bool) {
 	var from []int
 	for v, at := range o.vs {
@@ -289,7 +288,7 @@ func (o *oracle) pieces(a Request, free []bool, level string, exact, small bool)
 	return Choice{devices, o.common(devices), 0}, true
 }
 
-// share gives which device gets a share, -1 if none that is in part taken can.
+// share returns which device gets a share, -1 if none that is in part taken can.
 func (o *oracle) share(a Request) int {
 	free := o.free(a.Allowed)
 	leaf := func(d int) int {

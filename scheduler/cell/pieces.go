@@ -7,9 +7,9 @@ import (
 
 // When no free cell holds the count, several are taken.
 
-// lowest gives the vertex of the lowest level that has enough free devices, -1 if
-// none has; of those without a free cell that holds the count, if cells are given.
-// Among them: the one with fewest left over, then the most used, then the first.
+// lowest returns the vertex of the lowest level that has enough free devices, -1 if none has; of
+// those without a free cell that holds the count, if cells are given. Among them: the one with
+// fewest left over, then the most used, then the first.
 func (f *finder) lowest(w within, cells []int32) int32 {
 	s, best, bestFree := f.layout, int32(-1), 0
 	for v := int32(0); v < int32(len(s.vs)); v++ {
@@ -37,7 +37,7 @@ func (f *finder) lowest(w within, cells []int32) int32 {
 	return best
 }
 
-// containsOne says whether v lies in one of the cells, or one that holds the count in v.
+// containsOne reports whether v lies in one of the cells, or one that holds the count in v.
 func (f *finder) containsOne(v int32, cells []int32) bool {
 	at := &f.layout.vs[v]
 	return slices.ContainsFunc(cells, func(c int32) bool {
@@ -83,7 +83,7 @@ func (f *finder) pieces(v int32, free []int32) []int {
 	return devices
 }
 
-// spared gives the first of the cells that was not picked. One was not.
+// spared returns the first of the cells that was not picked. One was not.
 func spared(cells, picked []int32) int32 {
 	for i, c := range cells {
 		if i == len(picked) || c != picked[i] && !slices.Contains(picked, c) {

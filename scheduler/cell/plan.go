@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// A cell that is wholly free is always cut in the same way: what is taken of it
-// depends on its subtree alone. So for up to wordDevices devices all cuts are made
-// once, with the Shape, and finding devices only looks them up. Larger trees are cut
-// when asked.
+// A cell that is wholly free is always cut in the same way: what is taken of it depends on its
+// subtree alone. So for up to wordDevices devices all cuts are made once, with the Layout, and
+// finding devices only looks them up. Larger trees are cut when asked.
 
 // tryAll is up to how many devices a vertex' cuts are found by trying all of them.
 // Real switches, sockets and nodes have at most 8. Trying 2^12 takes about a
@@ -22,7 +21,7 @@ type within struct {
 	exact bool // and above them all is a vertex of this very level
 }
 
-// members gives the devices of a word, in order.
+// members returns the devices of a word, in order.
 func members(devices uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; devices != 0; devices &= devices - 1 {
@@ -66,9 +65,8 @@ func (s *Layout) cutOf(v int32, taken uint64) cut {
 	return cut{taken, s.restOf(v, taken), s.vs[low].level, s.maskLanes(taken)}
 }
 
-// better says whether a cut ranks before another of the same cell and count:
-// larger cells are left, then what is taken is closer, then more lanes join it, then
-// its numbers are lower.
+// better reports whether a cut ranks before another of the same cell and count: larger cells are
+// left, then what is taken is closer, then more lanes join it, then its numbers are lower.
 func (c *cut) better(o *cut) bool {
 	if o.taken == 0 {
 		return true
@@ -113,7 +111,7 @@ func (s *Layout) makePlan() {
 	}
 }
 
-// row gives the cuts of v: row[k-1] is what k devices take, 0 if that cannot be.
+// row returns the cuts of v: row[k-1] is what k devices take, 0 if that cannot be.
 func (s *Layout) row(v int32, w within) []uint64 {
 	at := &s.vs[v]
 	n := 2 * int(at.level) // at its own level and above, a vertex sets no limit
@@ -175,7 +173,7 @@ func (s *Layout) planWithin(v int32, w within) {
 	}
 }
 
-// topsIn gives where a level cuts the tree below v.
+// topsIn returns where a level cuts the tree below v.
 func (s *Layout) topsIn(v int32, w within) []int32 {
 	all := s.tops[w.level].vs
 	from, _ := slices.BinarySearch(all, v)
@@ -183,7 +181,7 @@ func (s *Layout) topsIn(v int32, w within) []int32 {
 	return all[from:to]
 }
 
-// contains says whether k devices can be cut from a wholly free v.
+// contains reports whether k devices can be cut from a wholly free v.
 func (s *Layout) contains(v int32, k int, w within) bool {
 	at := &s.vs[v]
 	switch {

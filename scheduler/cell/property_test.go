@@ -156,8 +156,8 @@ func (m *machine) differ(a Request, got, want Choice) error {
 	return nil
 }
 
-// cuts gives the size of each free cell that a choice takes devices of, and how many
-// it takes; if it is but one cell, also the sizes of what is left of it.
+// cuts returns the size of each free cell that a choice takes devices of, and how many it takes; if
+// it is but one cell, also the sizes of what is left of it.
 func (m *machine) cuts(free []bool, c Choice) (cuts [][]int) {
 	for _, v := range m.o.cells(free) {
 		taken := slices.DeleteFunc(slices.Clone(c.Devices), func(d int) bool {
@@ -283,7 +283,7 @@ func TestAgainstOracle(t *testing.T) {
 	}
 }
 
-// widened gives the Shape as if it had more devices than a word has.
+// widened returns the Layout as if it had more devices than a word has.
 func widened(s *Layout) *Layout {
 	w := *s
 	w.mask, w.plan = nil, nil

@@ -31,7 +31,7 @@ type wide struct {
 	sick []bool  // by device
 }
 
-// NewState gives a State in which all is healthy and free.
+// NewState returns a State in which all is healthy and free.
 func NewState(s *Layout) *State {
 	st := &State{layout: s}
 	if s.Devices() > inlineDevices {
@@ -48,7 +48,7 @@ func NewState(s *Layout) *State {
 	return st
 }
 
-// Clone gives a copy; neither sees the other's changes.
+// Clone returns a copy; neither sees the other's changes.
 func (st *State) Clone() *State {
 	c := *st
 	if st.many != nil {
@@ -60,7 +60,7 @@ func (st *State) Clone() *State {
 	return &c
 }
 
-// Layout gives the tree that this is a State of.
+// Layout returns the tree that this is a State of.
 func (st *State) Layout() *Layout { return st.layout }
 
 func (st *State) taken() []int32 {
@@ -77,8 +77,8 @@ func (st *State) isSick(device int) bool {
 	return st.sick>>uint(device)&1 == 1
 }
 
-// SetHealthy says whether a device may be used. What is taken of it stays taken.
-// A device that is not there is left alone, here and in all that follows.
+// SetHealthy reports whether a device may be used. What is taken of it stays taken. A device that
+// is not there is left alone, here and in all that follows.
 func (st *State) SetHealthy(device int, ok bool) {
 	if uint(device) >= uint(len(st.layout.leaf)) || st.isSick(device) == !ok {
 		return
@@ -182,7 +182,7 @@ func (st *State) MaxPartial() int {
 	return most
 }
 
-// Equal says whether two States have equal trees and agree about every device.
+// Equal reports whether two States have equal trees and agree about every device.
 func (st *State) Equal(o *State) bool {
 	if st.layout != o.layout && st.layout.key != o.layout.key || !slices.Equal(st.taken(), o.taken()) {
 		return false

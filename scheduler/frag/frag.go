@@ -95,7 +95,7 @@ func inverse(n int64) float64 {
 	return 1 / float64(n)
 }
 
-// Empty tells whether nothing is typically asked for.
+// Empty reports whether nothing is typically asked for.
 func (m *Measure) Empty() bool { return len(m.groups) == 0 }
 
 // Sum is what of all devices together is idle, in thousandths.

@@ -14,7 +14,7 @@ func (v vec) fits(in vec) bool {
 	return v[0] <= in[0] && v[1] <= in[1]
 }
 
-// held is what one instance holds.
+// usage is what one instance holds.
 type usage struct {
 	room  int
 	whole vec

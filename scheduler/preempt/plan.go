@@ -53,12 +53,12 @@ func (p *planner) begin() {
 	p.goal = slices.Clone(p.free)
 }
 
-// short tells whether newcomers of a room do not fit yet.
+// short reports whether newcomers of a room do not fit yet.
 func (p *planner) short(room int) bool {
 	return room != Elsewhere && p.goal[room] < p.want.Want[room]
 }
 
-// anyShort tells whether newcomers of any room do not fit yet.
+// anyShort reports whether newcomers of any room do not fit yet.
 func (p *planner) anyShort() bool {
 	for r := range p.goal {
 		if p.short(r) {
@@ -117,7 +117,7 @@ func (p *planner) dissolve(request int) {
 	}
 }
 
-// enough tells whether as many of a request hold all of their own as must if any do.
+// enough reports whether as many of a request hold all of their own as must if any do.
 func (p *planner) enough(request int) bool {
 	a := &p.allocated[request]
 	for part, least := range a.Min {
@@ -133,8 +133,8 @@ func (p *planner) enough(request int) bool {
 	return true
 }
 
-// settle says what is placed if the walk was not enough: goal. It tells whether anything
-// is taken; if not, all is as it was.
+// settle says what is placed if the walk was not enough: goal. It reports whether anything is
+// taken; if not, all is as it was.
 func (p *planner) settle() bool {
 	if !p.anyShort() || p.want.Partial == PartialPreempt || p.want.Partial == "" {
 		return len(p.walked) > 0
@@ -154,7 +154,7 @@ func (p *planner) settle() bool {
 	return false
 }
 
-// stillFits tells whether the newcomers of a room that must fit still do.
+// stillFits reports whether the newcomers of a room that must fit still do.
 func (p *planner) stillFits(room int) bool {
 	return room == Elsewhere || p.rooms.Fits(room) >= p.goal[room]
 }
@@ -186,7 +186,7 @@ func (p *planner) whole(request int) {
 	}
 }
 
-// undo takes again what was given back since held was as it was.
+// undo takes again what was given back since holdings was as it was.
 func (p *planner) undo(request int, was []Holding) {
 	for v := range was {
 		if p.holdings[request][v] != was[v] {
@@ -195,7 +195,7 @@ func (p *planner) undo(request int, was []Holding) {
 	}
 }
 
-// back gives a request back as many instances as fit, and tells whether any were. A gang of which
+// back gives a request back as many instances as fit, and reports whether any were. A gang of which
 // too few would run gets none.
 func (p *planner) back(request int) bool {
 	was := slices.Clone(p.holdings[request])
@@ -212,8 +212,8 @@ func (p *planner) back(request int) bool {
 	return some
 }
 
-// untouched tells whether a request has all back. It may be of a gang that has fewer left than its
-// Min, as others have completed.
+// untouched reports whether a request has all back. It may be of a gang that has fewer left than
+// its Min, as others have completed.
 func (p *planner) untouched(request int) bool {
 	return !slices.ContainsFunc(p.holdings[request], func(h Holding) bool { return h != Whole })
 }

@@ -44,7 +44,7 @@ type Allocated struct {
 	// Min makes it a gang: of each part as many must run, or nobody of it. Empty:
 	// instances are taken one by one.
 	Min []int
-	// Suspend: what is taken is frozen where it is, if its memory can stay.
+	// Suspend: what is reclaimed is suspended where it is, if its memory can stay.
 	Suspend bool
 }
 
@@ -66,8 +66,8 @@ type Rooms interface {
 	// Put makes an instance hold so much, in its very place. It is false, and nothing
 	// has changed, if another has that place now.
 	Put(victim int, h Holding) bool
-	// Fits tells how many of the newcomers of a room fit there beside what is held now,
-	// at most as many as want to be there.
+	// Fits returns how many of the newcomers of a room fit there beside what is held now, at most
+	// as many as want to be there.
 	Fits(room int) int
 }
 
@@ -84,7 +84,7 @@ const (
 // Request is what is wanted.
 type Request struct {
 	Want      []int // newcomers, by room
-	Below     int   // only asks of lower bands may be taken from
+	Below     int   // only requests of lower bands may be taken from
 	KeepWhole bool
 	Partial   Partial
 }
@@ -95,7 +95,7 @@ type Action string
 // Actions of semantics part 0.
 const (
 	Requeue Action = "requeue" // it is stopped and its request goes back to the queue
-	Suspend Action = "suspend" // it is frozen in place
+	Suspend Action = "suspend" // it is suspended in place
 	Shrink  Action = "shrink"  // it is stopped, and its gang runs on without it
 )
 

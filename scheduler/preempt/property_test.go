@@ -78,7 +78,7 @@ func (s *shelf) without(gone func(id int) bool) *shelf {
 	return c
 }
 
-// order gives the requests that may be taken from, lowest first.
+// order returns the requests that may be taken from, lowest first.
 func (w *world) order() (list []int) {
 	for i := range w.requests {
 		if w.requests[i].Band < w.want.Below {
@@ -99,7 +99,7 @@ func (w *world) order() (list []int) {
 }
 
 // walked finds by trying who must be looked at: in each room the fewest requests, the lowest first,
-// without which the newcomers fit. It tells how many fit then.
+// without which the newcomers fit. It returns how many fit then.
 func (w *world) walked() (ids map[int]bool, fit []int) {
 	ids = map[int]bool{}
 	for room := range w.shelf.places {
@@ -151,8 +151,8 @@ func (w *world) score(stays func(id int) bool) (score []int) {
 	return count
 }
 
-// allowed tells whether no gang is left with less than its min: whoever of it stays then
-// goes too.
+// allowed reports whether no gang is left with less than its min: whoever of it stays then goes
+// too.
 func (w *world) allowed(stays func(id int) bool) bool {
 	for i := range w.requests {
 		if len(w.requests[i].Min) == 0 {

@@ -48,7 +48,7 @@ func (r *replay) pass() error {
 		case len(s.requests) > 0:
 			heap.Fix(&heads, 0)
 		default:
-			s.tried = 0 // the next of its shape has not been tried
+			s.tried = 0 // the next of its request key has not been tried
 			heap.Pop(&heads)
 		}
 	}
@@ -71,8 +71,8 @@ func (r *replay) hopeless(j *job) bool {
 	return n*j.row.instanceMilli() > free.GPUMilli || n*int64(j.row.CPU) > free.CPU || n*int64(j.row.MemoryMB) > free.MemoryMB
 }
 
-// mayReserve tells whether a job has waited so long that it may reserve room. What has
-// some of its reservations tries for the others with every release.
+// mayReserve reports whether a job has waited so long that it may reserve room. What has some of
+// its reservations tries for the others with every release.
 func (r *replay) mayReserve(j *job) bool {
 	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
@@ -153,8 +153,8 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 	return freed || len(plan.Unreserve) > 0, nil
 }
 
-// waitOn puts a job back into the queue. What has reserved room is told apart from
-// others of its shape.
+// waitOn puts a job back into the queue. What has reserved room is told apart from others of its
+// request key.
 func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	if reserving {
 		j.look = never
@@ -180,8 +180,8 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	r.wake(j)
 }
 
-// wake notes when a job that waits as the first of its shape is to be tried though
-// nothing came free.
+// wake notes when a job that waits as the first of its request key is to be tried though nothing
+// came free.
 func (r *replay) wake(j *job) {
 	if s := j.requestKey; j.look != never && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
 		s.due = j.look
@@ -284,7 +284,7 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	return nil
 }
 
-// held counts what instances of a run held until now.
+// used counts what instances of a run held until now.
 func (r *replay) used(x *run, instances int) {
 	for _, w := range r.tally.of(x.job) {
 		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9
@@ -335,7 +335,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 	return nil
 }
 
-// suspend makes a run of its own of an instance that was frozen.
+// suspend makes a run of its own of an instance that was suspended.
 func (r *replay) suspend(at instanceRef, x *run) {
 	batch := *x.batch
 	batch.Instances = []structs.Instance{x.batch.Instances[at.at]}

@@ -11,9 +11,9 @@
 // goes from moment to moment: at each, what ends is released, what arrives joins the queue, and one
 // pass goes over all requests that were not tried since the last release, by
 // [structs.SchedulerConfiguration.Rank]. What does not fit is tried, and smaller ones may pass it.
-// Requests of one shape are alike to the scheduler: once one of them has found no room, those
+// Requests of one request key are alike to the scheduler: once one of them has found no room, those
 // ranked behind it are not tried before the next release. A request that has waited longer than the
-// configuration's ReservationAfter reserves room, the first of each shape before the second.
+// configuration's ReservationAfter reserves room, the first of each request key before the second.
 // Instances that are taken back go to the queue and run again from their beginning, or, if they are
 // suspended, go on where they were.
 //

@@ -6,20 +6,20 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// typicalRequestKeys bounds the shapes that fragmentation is measured with: the commonest.
+// typicalRequestKeys bounds the request keys that fragmentation is measured with: the commonest.
 const typicalRequestKeys = 64
 
-// maxSeen bounds the shapes that are counted to find them.
+// maxSeen bounds the request keys that are counted to find them.
 const maxSeen = 4096
 
-// Typical is a shape that is often asked for.
+// Typical is a request key that is often asked for.
 type Typical struct {
 	Row Row
-	// Share is the part of all requests that it is; those of all typical shapes add up to 1.
+	// Share is the part of all requests that it is; those of all typical request keys add up to 1.
 	Share float64
 }
 
-// census counts the shapes with GPUs that were asked for.
+// census counts the request keys with GPUs that were asked for.
 type census struct {
 	counts map[classKey]*seen
 	list   []*seen // in the order of their first arrival
@@ -37,7 +37,7 @@ type seen struct {
 
 func newCensus() *census { return &census{counts: map[classKey]*seen{}} }
 
-// add counts a row. A shape that comes first when maxSeen are known is not counted.
+// add counts a row. A request key that comes first when maxSeen are known is not counted.
 func (c *census) add(row *Row) {
 	if row.GPUs == 0 {
 		return // it uses none, wherever it runs
@@ -57,7 +57,7 @@ func (c *census) add(row *Row) {
 	c.total++
 }
 
-// requestKeys gives the commonest shapes so far. They are looked for again when a quarter
+// requestKeys returns the commonest request keys so far. They are looked for again when a quarter
 // more has arrived.
 func (c *census) requestKeys() []Typical {
 	if c.typical != nil && c.total < c.counted+max(c.counted/4, 1) {
@@ -121,7 +121,7 @@ func (m *Machine) unusable(r *Row, idle int) int {
 	return small
 }
 
-// measure gives the fragmentation of all machines, in thousandths of GPUs.
+// measure returns the fragmentation of all machines, in thousandths of GPUs.
 func (f *fragmentation) measure(l *Ledger, c *census) float64 {
 	typical := c.requestKeys()
 	if f.version != c.version || f.by == nil {

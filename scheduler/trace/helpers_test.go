@@ -59,7 +59,7 @@ func (r Row) with(change func(*Row)) Row {
 	return r
 }
 
-// given gives rows one by one, as a reader would.
+// given returns rows one by one, as a reader would.
 func given(rows ...Row) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		for _, row := range rows {
@@ -140,7 +140,7 @@ func load(n int, every time.Duration, seed uint64, change func(*Row, uint64)) it
 	}
 }
 
-// merged gives rows of two sources in the order of their arrival.
+// merged returns rows of two sources in the order of their arrival.
 func merged(t *testing.T, a iter.Seq2[*Row, error], more ...Row) iter.Seq2[*Row, error] {
 	t.Helper()
 	var all []Row

@@ -88,7 +88,7 @@ func (h *runHeap) Pop() any {
 	return r
 }
 
-// due is a shape that is to be tried at a time though nothing came free.
+// due is a request key that is to be tried at a time though nothing came free.
 type due struct {
 	at         int64
 	seq        uint64
@@ -137,7 +137,7 @@ func (r *replay) newJob(row *Row, number uint64) *job {
 	return j
 }
 
-// maxCounts bounds the task groups that a shape keeps for counts seen before.
+// maxCounts bounds the task groups that a request key keeps for counts seen before.
 const maxCounts = 16
 
 func priority(row *Row) int {

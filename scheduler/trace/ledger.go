@@ -124,7 +124,7 @@ func (l *Ledger) move(node int, row *Row, in *structs.Instance, sign int, memory
 	return nil
 }
 
-// fits tells whether one instance of a row has room on a machine.
+// fits reports whether one instance of a row has room on a machine.
 func (m *Machine) fits(r *Row) bool {
 	if int64(r.CPU) > m.Left.CPU || int64(r.MemoryMB) > m.Left.MemoryMB || !m.may(r) {
 		return false
@@ -142,7 +142,7 @@ func (m *Machine) fits(r *Row) bool {
 	return n == 0
 }
 
-// may tells whether a machine has GPUs of a model that a row takes.
+// may reports whether a machine has GPUs of a model that a row takes.
 func (m *Machine) may(r *Row) bool {
 	return r.GPUs == 0 || m.Model != "" && (len(r.Models) == 0 || slices.Contains(r.Models, m.Model))
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A long trace is held in bounded memory: what has ended is forgotten, whatever names,
-// tenants and shapes came.
+// A long trace is held in bounded memory: what has ended is forgotten, whatever names, tenants and
+// request keys came.
 func TestNothingStays(t *testing.T) {
 	const rows = 4000
 	c := replayOf(machines(2, 64_000, 1_000_000, 8)).c
 	n := 0
 	c.Rows = load(rows, 10*time.Second, 3, func(r *Row, x uint64) {
 		n++
-		r.Name, r.Tenant, r.CPU = fmt.Sprint("job-", n), fmt.Sprint("t", n), 1+n%5000 // each a shape of its own
+		r.Name, r.Tenant, r.CPU = fmt.Sprint("job-", n), fmt.Sprint("t", n), 1+n%5000 // each a request key of its own
 		r.Duration = time.Duration(10+x%100) * time.Second
 	})
 	most, requestKeys := 0, 0

@@ -82,7 +82,7 @@ func TestReplayProperties(t *testing.T) {
 	})
 }
 
-// Among asks of one shape the better rank is placed first.
+// Among requests of one key the better rank is placed first.
 func TestOrderOfWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rows []Row

@@ -44,7 +44,7 @@ type Config struct {
 
 // Chooser finds a node for each job instead of the scheduler.
 type Chooser interface {
-	// Choose gives a machine of the ledger for one instance of a row; false: none fits.
+	// Choose returns a machine of the ledger for one instance of a row; false: none fits.
 	Choose(l *Ledger, row *Row) (int, bool)
 }
 
@@ -82,7 +82,7 @@ type replay struct {
 	frag   fragmentation
 }
 
-// spot is one instance of a run.
+// instanceRef is one instance of a run.
 type instanceRef struct {
 	run *run
 	at  int
@@ -197,9 +197,9 @@ func (r *replay) until(at int64) error {
 	return nil
 }
 
-// mayChange tells whether what waits may find room without anything coming: something runs
-// that will end, or others have reserved room. What they do not use in the time that a
-// reservation lasts, they will not use.
+// mayChange reports whether what waits may find room without anything coming: something runs that
+// will end, or others have reserved room. What they do not use in the time that a reservation
+// lasts, they will not use.
 func (r *replay) mayChange() bool {
 	if len(r.ends) > 0 || r.starts != r.counts.Starts {
 		r.stirs, r.starts = r.now, r.counts.Starts

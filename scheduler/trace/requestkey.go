@@ -42,7 +42,7 @@ func (h *requestHeap) Pop() any {
 	return j
 }
 
-// queue is all that waits, by shape.
+// queue is all that waits, by request key.
 type queue struct {
 	requestKeys map[classKey]*requestKey
 	waiting     []*requestKey // those of which jobs wait, in no order that shows
@@ -51,14 +51,14 @@ type queue struct {
 	milli int64
 	// release counts the times that resources came free.
 	release uint64
-	// open are shapes that were not tried since the last release, if allOpen is not set.
+	// open are request keys that were not tried since the last release, if allOpen is not set.
 	open    []*requestKey
 	allOpen bool
 }
 
 func newQueue() queue { return queue{requestKeys: map[classKey]*requestKey{}, release: 1} }
 
-// requestKeyOf finds the shape of a row.
+// requestKeyOf finds the request key of a row.
 func (q *queue) requestKeyOf(row *Row, key classKey) *requestKey {
 	s := q.requestKeys[key]
 	if s == nil {
@@ -68,7 +68,7 @@ func (q *queue) requestKeyOf(row *Row, key classKey) *requestKey {
 	return s
 }
 
-// forget drops a shape of which nothing is left.
+// forget drops a request key of which nothing is left.
 func (q *queue) forget(s *requestKey) {
 	if s.jobs == 0 {
 		delete(q.requestKeys, s.key)
@@ -111,14 +111,14 @@ func (q *queue) released() {
 	q.allOpen = true
 }
 
-// retry lets a shape be tried though nothing came free.
+// retry lets a request key be tried though nothing came free.
 func (q *queue) retry(s *requestKey) {
 	s.tried = 0
 	q.open = append(q.open, s)
 }
 
-// untried gives the shapes that are to be tried, each once, as a heap by the rank of their first
-// requests.
+// untried returns the request keys that are to be tried, each once, as a heap by the rank of their
+// first requests.
 func (q *queue) untried() requestKeyHeap {
 	list := q.open
 	if q.allOpen {
@@ -137,7 +137,7 @@ func (q *queue) untried() requestKeyHeap {
 	return out
 }
 
-// requestKeyHeap is shapes by the ranks of the first that wait in each.
+// requestKeyHeap is request keys by the ranks of the first that wait in each.
 type requestKeyHeap []*requestKey
 
 func (h requestKeyHeap) Len() int { return len(h) }

@@ -92,7 +92,7 @@ func notPlain(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
 
-// part tells whether the row asks a part of a GPU.
+// part reports whether the row asks a part of a GPU.
 func (r *Row) part() bool { return r.Share > 0 && r.Share < structs.DeviceShareWhole }
 
 // gpuMilli is what all instances take of GPUs, in thousandths.
@@ -140,8 +140,8 @@ const (
 	taskName  = "task"
 )
 
-// groups are the task groups of a row as a job file would state them. Jobs of one shape
-// and count share them.
+// groups are the task groups of a row as a job file would state them. Jobs of one request key and
+// count share them.
 func (r *Row) groups() []*structs.TaskGroup {
 	res := &structs.Resources{CPU: r.CPU, MemoryMB: r.MemoryMB}
 	if r.GPUs > 0 {

@@ -94,7 +94,7 @@ func (s *series) halve() {
 // arrived notes the time of an arrival.
 func (s *series) arrived() { s.last, s.until = s.at, s.total }
 
-// parts gives levels as parts of what there is, over so many nanoseconds.
+// parts returns levels as parts of what there is, over so many nanoseconds.
 func (l *levels) parts(has Amounts, length float64) Sample {
 	part := func(sum float64, of int64) float64 {
 		if of == 0 || length <= 0 {
@@ -108,7 +108,7 @@ func (l *levels) parts(has Amounts, length float64) Sample {
 	}
 }
 
-// samples gives the series. The last, short one has the fragmentation given.
+// samples returns the series. The last, short one has the fragmentation given.
 func (s *series) samples(has Amounts, frag float64) []Sample {
 	all := s.done
 	if s.at > s.from {

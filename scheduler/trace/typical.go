@@ -7,10 +7,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// weightOfAll is what the weights of typical shapes add up to, but for rounding.
+// weightOfAll is what the weights of typical request keys add up to, but for rounding.
 const weightOfAll = 1_000_000
 
-// Learn gives a Config.Typical that tells the scheduler what has been asked for so far, as a
+// Learn returns a Config.Typical that tells the scheduler what has been asked for so far, as a
 // server learns it. It is for one replay.
 func Learn() func(*scheduler.Input, []Typical) {
 	var made *scheduler.Typical
@@ -26,7 +26,7 @@ func Learn() func(*scheduler.Input, []Typical) {
 	}
 }
 
-// requestsOf gives shapes as the scheduler wants them.
+// requestsOf returns request keys as the scheduler wants them.
 func requestsOf(typical []Typical) []structs.TypicalRequest {
 	requests := make([]structs.TypicalRequest, 0, len(typical))
 	for i := range typical {

@@ -140,7 +140,7 @@ func newTally() *tally {
 	return t
 }
 
-// of gives the three accounts that a job is in.
+// of returns the three accounts that a job is in.
 func (t *tally) of(j *job) [3]*waits {
 	w := t.byTenant[j.spec.Namespace]
 	if w == nil {

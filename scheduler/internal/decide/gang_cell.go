@@ -21,7 +21,7 @@ func newCell(level, id string, n *structs.Node, devices map[string]bool) *feasib
 	return feasible.NewDomain(feasible.Domain{Level: level, NodeID: n.ID, Name: id + " of " + above.Name, Devices: devices, Above: above})
 }
 
-// cellsOf gives the cells of a level within a node, in the order in which it reports them.
+// cellsOf returns the cells of a level within a node, in the order in which it reports them.
 func cellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
 	if n.Node == nil || n.Capacity == nil || n.Node.NodeResources == nil {
 		return nil
@@ -84,7 +84,7 @@ func gangDeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceReque
 	return requests
 }
 
-// keptInCells tells whether a level is one that the devices of the gang are kept under, below
+// keptInCells reports whether a level is one that the devices of the gang are kept under, below
 // that of nodes.
 func keptInCells(gw *reconcile.GangWork, level string) bool {
 	return level != structs.LevelNode && len(gangDeviceRequests(gw)) > 0
@@ -111,8 +111,8 @@ type cellRoom struct {
 	free int64
 }
 
-// cellRooms gives the cells of a level within a node: those with least room first, so
-// that large ones survive.
+// cellRooms returns the cells of a level within a node: those with least room first, so that large
+// ones survive.
 func cellRooms(gw *reconcile.GangWork, n *world.NodeState, level string, m *feasible.Matcher) (out []cellRoom) {
 	requests := gangDeviceRequests(gw)
 	for _, d := range cellsOf(n, level) {
@@ -122,8 +122,8 @@ func cellRooms(gw *reconcile.GangWork, n *world.NodeState, level string, m *feas
 	return out
 }
 
-// domainsOn gives the domains of a level on a node that was found for all first members:
-// first the cell that the search would cut.
+// domainsOn returns the domains of a level on a node that was found for all first members: first
+// the cell that the search would cut.
 func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Domain) {
 	if !keptInCells(x.gw, level) {
 		return []*feasible.Domain{nodeDomain(f.Node.Node)}
@@ -258,7 +258,7 @@ func gather(tasks []*structs.Task, level string) {
 	}
 }
 
-// sameDevice tells whether two requests describe the devices alike.
+// sameDevice reports whether two requests describe the devices alike.
 func sameDevice(a, b *structs.RequestedDevice) bool {
 	return a.Name == b.Name &&
 		slices.EqualFunc(a.Constraints, b.Constraints, func(x, y *structs.Constraint) bool { return *x == *y }) &&

@@ -16,7 +16,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// siteLevel gives a level above nodes by its name, and where it stands among them.
+// siteLevel returns a level above nodes by its name, and where it stands among them.
 func (s *Scheduler) siteLevel(name string) (structs.TopologyLevel, int, bool) {
 	levels := s.Input.Config.SiteLevels()
 	at := slices.IndexFunc(levels, func(l structs.TopologyLevel) bool { return l.Name == name })
@@ -26,8 +26,7 @@ func (s *Scheduler) siteLevel(name string) (structs.TopologyLevel, int, bool) {
 	return levels[at], at, true
 }
 
-// nodeLevel tells whether a level is one within nodes: a usual one, or one that a
-// node reports.
+// nodeLevel reports whether a level is one within nodes: a usual one, or one that a node reports.
 func (s *Scheduler) nodeLevel(name string) bool {
 	if slices.Contains(structs.NodeLevels(), name) {
 		return true
@@ -49,14 +48,14 @@ func (s *Scheduler) nodeLevel(name string) bool {
 	return false
 }
 
-// domainOf gives the cell of a level that a node is under.
+// domainOf returns the cell of a level that a node is under.
 func domainOf(n *structs.Node, level structs.TopologyLevel) *feasible.Domain {
 	v := n.Meta[level.Meta]
 	return feasible.NewDomain(feasible.Domain{Level: level.Name, Key: level.Meta, Value: v, Name: v})
 }
 
-// reached gives the lowest level under one cell of which all the nodes are; "" if
-// that is above all levels.
+// reached returns the lowest level under one cell of which all the nodes are; "" if that is above
+// all levels.
 func (s *Scheduler) reached(nodeIDs []string) string {
 	if len(nodeIDs) == 0 {
 		return ""
@@ -91,7 +90,7 @@ func (a Amount) times(n int) Amount {
 	return Amount{a.devices * k, world.Vector{CPU: a.CPU * k, MemoryMB: a.MemoryMB * k, DiskMB: a.DiskMB * k}}
 }
 
-// Fits tells how many requests fit into what is free, at most.
+// Fits returns how many requests fit into what is free, at most.
 func (a Amount) Fits(request Amount) int64 {
 	most := int64(math.MaxInt32)
 	for _, d := range [...][2]int64{{a.devices, request.devices}, {a.CPU, request.CPU}, {a.MemoryMB, request.MemoryMB}, {a.DiskMB, request.DiskMB}} {
@@ -142,7 +141,7 @@ type Room struct {
 	fits []int64
 }
 
-// enough tells whether a domain may hold the first of a gang.
+// enough reports whether a domain may hold the first of a gang.
 func (r *Room) enough(x *GangPlacer) bool {
 	total := Amount{}
 	for i, work := range x.gw.Works {
@@ -199,7 +198,7 @@ type usableSet struct {
 	by []bool
 }
 
-// sets gives the classes that any group may use, each with one of its nodes.
+// sets returns the classes that any group may use, each with one of its nodes.
 func (x *GangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 	return func(yield func(*structs.Node, usableSet) bool) {
 		world.Flush(x.base)

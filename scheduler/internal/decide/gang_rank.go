@@ -71,9 +71,9 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	}
 }
 
-// sameGang tells whether an allocation was placed in a gang of as many as are wanted now, so
-// that its rank is one of this gang. Its version does not tell alone: what another count
-// left running was moved to the newest version in place.
+// sameGang reports whether an allocation was placed in a gang of as many as are wanted now, so that
+// its rank is one of this gang. Its version does not tell alone: what another count left running
+// was moved to the newest version in place.
 func sameGang(gw *reconcile.GangWork, a *structs.Allocation) bool {
 	all, rigid := 0, true
 	for _, g := range gw.Spec.Groups {
@@ -135,8 +135,8 @@ func (g *seating) runs(nodeID string, devices []string) {
 	g.bare = g.bare || len(devices) == 0
 }
 
-// level gives the lowest level under one cell of which all are that run: of a node with
-// all of them, that which holds their devices.
+// level returns the lowest level under one cell of which all are that run: of a node with all of
+// them, that which holds their devices.
 func (g *seating) level() string {
 	level := g.s.reached(g.nodes)
 	if level != structs.LevelNode || g.bare {
@@ -210,8 +210,8 @@ func (g *seating) wait(rank int) {
 	g.waits[rank] = true
 }
 
-// free gives the lowest rank that nobody has; where others run already, one that nobody
-// waits for.
+// free returns the lowest rank that nobody has; where others run already, one that nobody waits
+// for.
 func (g *seating) free(joins bool) int {
 	for g.taken(g.next) || (joins && g.waits[g.next]) {
 		g.next++

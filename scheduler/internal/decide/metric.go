@@ -83,8 +83,7 @@ func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
 	}
 }
 
-// node counts one node of a class that the group may use. It tells whether the node
-// would do.
+// node counts one node of a class that the group may use. It reports whether the node would do.
 func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 	reason := s.Fit.Alone(n.Node)
 	if reason == "" {

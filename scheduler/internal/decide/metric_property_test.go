@@ -66,7 +66,7 @@ func TestExplainEqualsWalk(t *testing.T) {
 	})
 }
 
-// placeOthers gives the World with up to three jobs on it.
+// placeOthers returns the World with up to three jobs on it.
 func placeOthers(t *rapid.T, w *world.World) *world.World {
 	p := NewPass(w)
 	for i := range rapid.IntRange(0, 3).Draw(t, "others") {

@@ -9,9 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Pass decides asks that wait, one after the other in the order of their ranks, on one
-// World that moves on with each of them (semantics part 7, "queue pass"). It is for
-// one goroutine.
+// Pass decides requests that wait, one after the other in the order of their ranks, on one World
+// that moves on with each of them (semantics part 7, "queue pass"). It is for one goroutine.
 type Pass struct{ w *world.World }
 
 // NewPass begins a pass on a World, which stays as it is.

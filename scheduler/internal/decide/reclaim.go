@@ -17,7 +17,7 @@ import (
 
 const reclaimSuspend = structs.ReclaimSuspend
 
-// mayReclaim tells whether the job may take from lower bands.
+// mayReclaim reports whether the job may take from lower bands.
 func (s *Scheduler) mayReclaim() bool {
 	return s.Input.Job != nil && s.Input.Config.Preempts(s.Input.Job.Type) && s.Input.Job.Partial != string(preempt.PartialFree) &&
 		s.Input.Config.Band(s.Input.Job.Priority) > 0
@@ -48,7 +48,7 @@ type touched struct {
 	gangs bool         // some of what may be taken there is of a gang
 }
 
-// reclaimer gives one for an edit.
+// reclaimer returns one for an edit.
 func (s *Scheduler) reclaimer(e *world.Edit) *reclaimer {
 	r := &reclaimer{s: s, e: e, below: s.Input.Config.Band(s.Input.Job.Priority), most: structs.JobMaxPriority, on: map[string]*touched{}}
 	world.Flush(e)
@@ -89,14 +89,14 @@ func (g *groupRun) reclaim() (taken int) {
 	return taken
 }
 
-// reclaimOne gives room to one instance that found none free. It tells whether it did.
+// reclaimOne gives room to one instance that found none free. It reports whether it did.
 func (g *groupRun) reclaimOne(p reconcile.Placement) bool {
 	r := g.s.reclaimer(g.search.Edit)
 	return r.assign(r.finder(g), p) && len(r.settle()) == 0
 }
 
-// countsOnly tells whether nobody wants to know who has to leave, and nothing is decided
-// after it that depends on it. That there is room on the nodes that were given is known.
+// countsOnly reports whether nobody wants to know who has to leave, and nothing is decided after it
+// that depends on it. That there is room on the nodes that were given is known.
 func (s *Scheduler) countsOnly() bool { return s.Input.CountOnly && len(s.Input.Job.TaskGroups) == 1 }
 
 // assign gives an instance a node, if there is one that can be freed.
@@ -152,7 +152,7 @@ func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.L
 	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(requests)
 }
 
-// mayReservation tells whether a node might hold asks together if nobody else were there.
+// mayReservation reports whether a node might hold requests together if nobody else were there.
 func mayReservation(n *world.NodeState, requests []*search.Request) bool {
 	left, devices := n.Capacity.Amount, n.Capacity.WellDevices()
 	for _, a := range requests {

@@ -74,7 +74,7 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	return f
 }
 
-// mayTake tells whether what is held by a priority may be taken.
+// mayTake reports whether what is held by a priority may be taken.
 func (r *reclaimer) mayTake(priority int) bool {
 	return priority <= r.most && r.s.Input.Config.Band(priority) < r.below
 }
@@ -108,7 +108,7 @@ func (r *reclaimer) reserved(g *groupRun) (ids []string) {
 	return ids
 }
 
-// on gives one named node, if it can be freed.
+// on returns one named node, if it can be freed.
 func (f *reclaimSearch) on(id string) *reclaimInstance {
 	return f.plan(id)
 }
@@ -149,8 +149,7 @@ func (f *reclaimSearch) consider(id string) {
 	}
 }
 
-// next gives the node that loses least. Those to avoid are taken only if there is no
-// other.
+// next returns the node that loses least. Those to avoid are taken only if there is no other.
 func (f *reclaimSearch) next(avoid []string) *reclaimInstance {
 	if instance := f.pick(avoid); instance != nil || len(avoid) == 0 {
 		return instance

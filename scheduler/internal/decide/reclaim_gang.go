@@ -100,7 +100,7 @@ type leastLoss struct {
 	tried int
 }
 
-// enough tells whether a trial is the one to keep. Else it is undone and remembered.
+// enough reports whether a trial is the one to keep. Else it is undone and remembered.
 func (l *leastLoss) enough(t *Trial, d *feasible.Domain) bool {
 	if !l.x.compares || t.loss.Instances <= 1 {
 		return true
@@ -165,7 +165,7 @@ func (x *GangPlacer) without(n *world.NodeState) *world.NodeState {
 	return c
 }
 
-// mayGo tells whether a use is of a band and priority that may be taken from.
+// mayGo reports whether a usage is of a band and priority that may be taken from.
 func (x *GangPlacer) mayGo(u *world.Usage) bool {
 	s := x.s
 	own := u.Owner.Namespace == s.eval.Namespace && u.Owner.Job == s.eval.JobID
@@ -223,7 +223,7 @@ func (t *Trial) makeRoom(x *GangPlacer, run *groupRun, p reconcile.Placement) bo
 	return t.reclaim.assign(t.reclaim.finds[run], p)
 }
 
-// madeRoom frees what was promised, and tells whether all found room. What a trial that
+// madeRoom frees what was to be reclaimed, and reports whether all found room. What a trial that
 // failed did is undone.
 func (t *Trial) madeRoom(x *GangPlacer, whole bool) bool {
 	if t.reclaim == nil {

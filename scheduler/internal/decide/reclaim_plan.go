@@ -86,7 +86,7 @@ func (o *outcome) spare() {
 	}
 }
 
-// mayHaveBack tells whether a use that was there before has its place, and leaves what others
+// mayHaveBack reports whether a use that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
 func mayHaveBack(n *world.NodeState, u *world.Usage) bool { return n.LacksUse(u, &world.Taker{}) == "" }
 
@@ -135,7 +135,7 @@ func (o *outcome) roomOf(t *preempt.Taken) int {
 	return max(0, slices.IndexFunc(o.runs, func(g *groupRun) bool { return g != nil }))
 }
 
-// inVain tells whether nobody came for whom something is taken: then all have it back.
+// inVain reports whether nobody came for whom something is taken: then all have it back.
 func (o *outcome) inVain() bool {
 	if slices.ContainsFunc(o.runs, func(g *groupRun) bool { return g != nil }) {
 		return false

@@ -93,8 +93,8 @@ func (r *reclaimRoom) exchange(was, is *world.Usage) bool {
 	return true
 }
 
-// isTaken tells whether another holds a port, a core or a device that a use needs. What can
-// be added up is not looked at.
+// isTaken reports whether another holds a port, a core or a device that a use needs. What can be
+// added up is not looked at.
 func isTaken(n *world.NodeState, u *world.Usage) bool {
 	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||
 		slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return n.LacksDevice(d.ID, int(d.Share)) })
@@ -191,7 +191,7 @@ func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
 }
 
 // add adds an instance of a request, on a node. A request is suspended where all of it can be
-// frozen: one that cannot would end as failed, and a gang is suspended whole.
+// suspended: one that cannot would end as failed, and a gang is suspended whole.
 func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, room int) {
 	if to := &a.list[request]; to.Suspend && !feasible.Suspends(n, &u.Owner.Terms) {
 		to.Suspend = false

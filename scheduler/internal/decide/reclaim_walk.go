@@ -14,8 +14,8 @@ import (
 // may preempt, and somebody asks what would be if one might; and under one cell of a site,
 // where the sets of all nodes would show mostly others. The nodes are gone over once.
 
-// usageBy gives what a node would have without those of each priority and below that may be
-// taken from, lowest first. It is good until the next call.
+// usageBy returns what a node would have without those of each priority and below that may be taken
+// from, lowest first. It is good until the next call.
 func (r *reclaimer) usageBy(n *world.NodeState) []world.UsageAt {
 	var list []world.UsageAt
 	if place, kept := world.UsageRefs(world.Base(r.e)).Get(n.ID); kept {
@@ -91,7 +91,7 @@ func (f *reclaimSearch) levelsByWalk() {
 	f.levels = w.levels()
 }
 
-// fitsBySums tells whether asks find room beside uses that stay, where sums say so: which of
+// fitsBySums reports whether asks find room beside usages that stay, where sums say so: which of
 // the node's devices they get does not matter then.
 func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
 	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)
@@ -118,7 +118,7 @@ func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Us
 	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && enough, true
 }
 
-// devicesAlike tells whether any devices of a node are as good for a request as any others.
+// devicesAlike reports whether any devices of a node are as good for a request as any others.
 func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 	if len(n.Capacity.Trees) != 1 || !n.Capacity.Trees[0].Single || len(n.Capacity.Trees[0].Sick) > 0 || d.Whole() == 0 || d.Within != nil ||
 		d.Request.Topology != nil || len(d.Request.Constraints) > 0 {
@@ -128,9 +128,9 @@ func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 	return d.Kind == group.Type && (d.Vendor == "" || d.Vendor == group.Vendor) && (d.Name == "" || d.Name == group.Name)
 }
 
-// fitsEmptied tells whether asks find room on a node without all that may be taken from:
-// what a plan finds in the end, whoever loses least. It is known where that is all that is
-// asked, and who goes from one node leaves the others as they are.
+// fitsEmptied reports whether asks find room on a node without all that may be taken from: what a
+// plan finds in the end, whoever loses least. It is known where that is all that is asked, and who
+// goes from one node leaves the others as they are.
 func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) (fits, known bool) {
 	if !r.s.countsOnly() {
 		return false, false

@@ -26,9 +26,8 @@ type need struct {
 	cores, device int64
 }
 
-// RequestKeyOf gives the shape of the groups of a job that wait, with what the job has
-// already. holds tells that room is reserved for the job: where nobody else can, it may
-// find room.
+// RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
+// already. holds tells that room is reserved for the job: where nobody else can, it may find room.
 func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool) RequestKey {
 	// What stands on room of its own needs less than its groups say, and only there.
 	stands := standsOn(job, groups, has)
@@ -68,9 +67,9 @@ func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, 
 	return s
 }
 
-// standsOn tells whether something that waits would take room which the job has already:
-// a suspended instance goes on where it is, and an instance that is updated, or a gang
-// that moves, may be replaced where it runs.
+// standsOn reports whether something that waits would take room which the job has already: a
+// suspended instance goes on where it is, and an instance that is updated, or a gang that moves,
+// may be replaced where it runs.
 func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool {
 	gang := slices.ContainsFunc(groups, func(name string) bool {
 		g := job.LookupTaskGroup(name)
@@ -86,7 +85,7 @@ func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool
 	})
 }
 
-// apart tells whether constraints look at where the job's own instances are.
+// apart reports whether constraints look at where the job's own instances are.
 func apart(list []*structs.Constraint) bool {
 	return slices.ContainsFunc(list, func(c *structs.Constraint) bool {
 		return c.Operand == structs.ConstraintDistinctHosts || c.Operand == structs.ConstraintDistinctProperty
@@ -129,8 +128,8 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 	return k
 }
 
-// Helped tells whether room on a node, as it is now, may be what a request of the shape waits for.
-// It is wrong in one direction only: what it denies does not fit there.
+// Helped reports whether room on a node, as it is now, may be what a request with the key waits
+// for. It is wrong in one direction only: what it denies does not fit there.
 func (s *RequestKey) Helped(w *world.World, nodeID string) bool {
 	if s.any {
 		return true

@@ -22,7 +22,8 @@ const reservedLook = 1000
 // was in the way is given its time to end.
 const ReservedLate = 30 * time.Second
 
-// serves tells whether a reservation may go on for what its group misses: its time is not over, and its node can take work.
+// serves reports whether a reservation may go on for what its group misses: its time is not over,
+// and its node can take work.
 func (s *Scheduler) serves(h *world.Reservation) bool {
 	_, ever := s.Input.Config.ReserveAfter()
 	n, known := world.StateOf(s.Edit, h.NodeID)
@@ -174,10 +175,10 @@ func (s *Scheduler) reserveFor(search *search.Search, n int) {
 	}
 }
 
-// instancesOfGang gives those of the spots, which come in the order of their time, that a group
-// of a gang, of which n are missing, is kept room on: those under the cell that it requires
-// where it can start first. None, if there will not be room for as many as start together:
-// then they would only keep others out.
+// instancesOfGang returns those of the spots, which come in the order of their time, that a group
+// of a gang, of which n are missing, is kept room on: those under the cell that it requires where
+// it can start first. None, if there will not be room for as many as start together: then they
+// would only keep others out.
 func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, instances []futureInstance, n int) []futureInstance {
 	need := int64(n)
 	for i := range g.Groups {

@@ -131,9 +131,9 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 	return s
 }
 
-// AllOrNone tells whether a job takes nothing unless it gets all that it misses: so say
-// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many
-// as must run together).
+// AllOrNone reports whether a job takes nothing unless it gets all that it misses: so say
+// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
+// run together).
 func AllOrNone(job *structs.Job) bool {
 	if job == nil || job.AllAtOnce {
 		return job != nil
@@ -148,10 +148,10 @@ func (s *Scheduler) Reconcile() *reconcile.Result {
 	return reconcile.Run(s.World, s.eval, in, &s.fits)
 }
 
-// Fit gives what nodes a group may use, decided so far.
+// Fit returns what nodes a group may use, decided so far.
 func (s *Scheduler) Fit(g *structs.TaskGroup) *feasible.Feasibility { return s.fits.Of(g) }
 
-// found gives what is known of a group, to be added to at once.
+// found returns what is known of a group, to be added to at once.
 func (s *Scheduler) found(group string) *groupFound {
 	for i := range s.groups {
 		if s.groups[i].name == group {
@@ -275,7 +275,7 @@ func (g *groupRun) seek(p reconcile.Placement) (f search.Found, ok bool) {
 	return f, ok
 }
 
-// sticky tells whether the instance would rather go where its data is.
+// sticky reports whether the instance would rather go where its data is.
 func (g *groupRun) sticky(p reconcile.Placement) bool {
 	d := g.work.Group.EphemeralDisk
 	return d != nil && d.Sticky && p.Previous != nil && p.Previous.ClientStatus != structs.AllocClientFailed
@@ -375,7 +375,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 	g.batch.Instances = append(g.batch.Instances, in)
 }
 
-// placedOn gives the place of a node in the batch's list, where it is put if need be.
+// placedOn returns the place of a node in the batch's list, where it is put if need be.
 func (g *groupRun) placedOn(n *world.NodeState) int {
 	const few = 8 // are compared faster than looked up
 	list := g.batch.Nodes

@@ -10,13 +10,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A suspended allocation is frozen on its node, with its memory and disk; all else that
-// it held is others' (semantics parts 0 and 4). It has its instance's place, so nothing
-// is placed in its stead. Each evaluation of its job lets it go on in place if there is
-// room for what it held, under the same names: it cannot move, and a process that was
-// given a device cannot be given another. What finds no room is missing, and waits in a
-// blocked evaluation as what is not placed does. What a user suspended is left alone
-// until a user resumes it.
+// A suspended allocation stays on its node, with its memory and disk; all else that it held is
+// others' (semantics parts 0 and 4). It has its instance's place, so nothing is placed in its
+// stead. Each evaluation of its job lets it go on in place if there is room for what it held, under
+// the same names: it cannot move, and a process that was given a device cannot be given another.
+// What finds no room is missing, and waits in a blocked evaluation as what is not placed does. What
+// a user suspended is left alone until a user resumes it.
 
 // suspendedAlloc is a suspended allocation that found no room to go on, and why.
 type suspendedAlloc struct {
@@ -40,7 +39,7 @@ func (s *Scheduler) resume(groups []*reconcile.GroupWork) {
 	}
 }
 
-// wake lets one allocation go on if there is room. It tells whether it does.
+// wake lets one allocation go on if there is room. It reports whether it does.
 func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool {
 	reserved := s.full(work, a)
 	what := s.lacksToWake(a, reserved)
@@ -54,9 +53,9 @@ func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool 
 	return true
 }
 
-// full is what an allocation holds when it goes on. Its time limit does not count the
-// time that it was frozen, and how long it had run before only its node knows: at the
-// latest it ends when it has run all of its limit again.
+// full is what an allocation holds when it goes on. Its time limit does not count the time that it
+// was suspended, and how long it had run before only its node knows: at the latest it ends when it
+// has run all of its limit again.
 func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *structs.AllocatedResources {
 	reserved := a.AllocatedResources.Copy()
 	if reserved == nil {
@@ -126,7 +125,7 @@ func (s *Scheduler) awake(group string) (n int) {
 	return n
 }
 
-// lull takes back the resumings among the plan's updates from one on.
+// pause takes back the resumings among the plan's updates from one on.
 func (s *Scheduler) pause(from int, works []*reconcile.GroupWork, why string) {
 	resumed := map[string]bool{}
 	kept := s.plan.Update[:from]
@@ -151,8 +150,8 @@ func (s *Scheduler) pause(from int, works []*reconcile.GroupWork, why string) {
 	}
 }
 
-// rollOn has the job looked at again when something goes on for which an update waits, and which its node has not frozen yet:
-// nobody will say that it runs again. What is frozen says so.
+// rollOn has the job looked at again when something goes on for which an update waits, and which
+// its node has not suspended yet: nobody will say that it runs again. What is suspended says so.
 func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
 	goesOn := map[string]bool{}
 	for _, up := range s.plan.Update {

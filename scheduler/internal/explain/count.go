@@ -158,7 +158,7 @@ func (x *survey) refuse(n *world.NodeState, pool string, list []reason) {
 	}
 }
 
-// set gives the nodes that are refused so.
+// set returns the nodes that are refused so.
 func (x *survey) set(pool string, list []reason) *refusedSet {
 	var key strings.Builder
 	key.WriteString(pool)
@@ -222,7 +222,7 @@ func (x *survey) reasons() []structs.NodeReason {
 	return out
 }
 
-// measured tells whether a reason is about an amount that any node has some of.
+// measured reports whether a reason is about an amount that any node has some of.
 func (x *survey) measured(kind string) bool {
 	switch kind {
 	case structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores:
@@ -283,8 +283,8 @@ func (x *survey) text(t *structs.NodeReason) string {
 	return x.roomText(t)
 }
 
-// knows tells whether any node reports a driver, be it that it cannot work there. What
-// none does is most likely misspelt, or nothing that its clients have.
+// knows reports whether any node reports a driver, be it that it cannot work there. What none does
+// is most likely misspelt, or nothing that its clients have.
 func (x *survey) knows(driver string) bool {
 	if x.drivers == nil {
 		all := map[string]bool{}

@@ -52,8 +52,8 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	return exp
 }
 
-// endingsOf gives what ends on the nodes that nothing refuses, the first first, and how
-// many allocations there do not end.
+// endingsOf returns what ends on the nodes that nothing refuses, the first first, and how many
+// allocations there do not end.
 func endingsOf(sv *survey, now int64) (out []ending, endless int) {
 	for i := range sv.short {
 		n := sv.short[i].n
@@ -171,7 +171,7 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 // emptyTried bounds the nodes that are emptied in thought.
 const emptyTried = 64
 
-// fitsEmpty tells whether some node would take an instance if nothing ran there.
+// fitsEmpty reports whether some node would take an instance if nothing ran there.
 func fitsEmpty(sv *survey) bool {
 	if len(sv.fitting) > 0 {
 		return true

@@ -124,7 +124,7 @@ func missingOf(w *world.World, eval *structs.Evaluation, in *search.Input) map[s
 	return out
 }
 
-// decided gives a job's allocations as they are once a plan has been committed.
+// decided returns a job's allocations as they are once a plan has been committed.
 func decided(allocs []*structs.Allocation, plan *structs.Plan, job *structs.Job) []*structs.Allocation {
 	out := slices.Clone(allocs)
 	at := make(map[string]int, len(out))

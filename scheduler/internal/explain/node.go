@@ -116,7 +116,7 @@ func stateReasons(n *structs.Node) (out []reason) {
 	return out
 }
 
-// class gives what refuses all nodes of a node's class.
+// class returns what refuses all nodes of a node's class.
 func (x *nodeReasons) class(n *structs.Node) *classRefusals {
 	if c, known := x.byClass[n.ComputedClass]; known {
 		return c
@@ -165,7 +165,7 @@ func hasDriver(n *structs.Node, name string) bool {
 	return v == "1" || v == "true"
 }
 
-// missingVolumes gives the sources that a node lacks, sorted.
+// missingVolumes returns the sources that a node lacks, sorted.
 func missingVolumes(group *structs.TaskGroup, n *structs.Node) (out []string) {
 	for _, v := range group.Volumes { // sorted below
 		have := n.HostVolumes[v.Source]

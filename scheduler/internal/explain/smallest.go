@@ -50,7 +50,7 @@ func newProber(x *explainer, g *structs.TaskGroup, left int) *prober {
 	return p
 }
 
-// smallest gives the remedies, the smallest first, those that place only a part last.
+// smallest returns the remedies, the smallest first, those that place only a part last.
 func (p *prober) smallest(sv *survey) []structs.Remedy {
 	p.topology(sv)
 	p.ports(sv)
@@ -113,8 +113,7 @@ func (p *prober) try(alt alteration) (queued int, ok bool) {
 	return queuedOn(w, in, p.g.Name), true
 }
 
-// check tries an alteration and notes it as a remedy if it helps. It tells whether it
-// places all.
+// check tries an alteration and notes it as a remedy if it helps. It reports whether it places all.
 func (p *prober) check(alt alteration, r structs.Remedy) bool {
 	queued, ok := p.try(alt)
 	if ok {

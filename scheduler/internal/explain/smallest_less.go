@@ -207,8 +207,8 @@ func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 	return out
 }
 
-// mayPlace tells whether nodes that have so much free may have room for all that is missing
-// if a field said n. It is wrong in one direction only; of no nodes it knows nothing.
+// mayPlace reports whether nodes that have so much free may have room for all that is missing if a
+// field said n. It is wrong in one direction only; of no nodes it knows nothing.
 func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)
@@ -242,8 +242,8 @@ func (p *prober) cutRemedy(cuts []cut) structs.Remedy {
 	return r
 }
 
-// cuts gives the fields to change so that a node's shortage is met; false: they cannot
-// be cut so far.
+// cuts returns the fields to change so that a node's shortage is met; false: they cannot be cut so
+// far.
 func (p *prober) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
 	for i := range s.best.lacks {
 		l := &s.best.lacks[i]

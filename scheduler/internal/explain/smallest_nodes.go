@@ -71,7 +71,7 @@ type nearNode struct {
 	lacks float64
 }
 
-// nearest gives the nodes that lack least, the first of those that lack alike.
+// nearest returns the nodes that lack least, the first of those that lack alike.
 func (x *survey) nearest(most int) []nearNode {
 	list := make([]nearNode, 0, most+1)
 	for i := range x.short {
@@ -158,7 +158,7 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 	return r
 }
 
-// goesBefore tells whether the job of an allocation would be tried before the one that is
+// goesBefore reports whether the job of an allocation would be tried before the one that is
 // explained, if it asked for its room again.
 func (p *prober) goesBefore(u *world.Usage) bool {
 	terms, job := &u.Owner.Terms, p.x.in.Job
@@ -177,8 +177,8 @@ func (p *prober) moreNodes(sv *survey) {
 	p.newRequestKey(sv)
 }
 
-// requestKeys gives one node of each kind and size that would take an instance when empty,
-// the smallest first.
+// requestKeys returns one node of each kind and size that would take an instance when empty, the
+// smallest first.
 func (x *survey) requestKeys() (out []*world.NodeState) {
 	type requestKey struct {
 		family string

@@ -17,7 +17,7 @@ import (
 
 // What holds a group as a whole, beside what nodes lack.
 
-// idle tells whether nothing of a group is wanted, and says why.
+// idle reports whether nothing of a group is wanted, and says why.
 func (x *explainer) idle(out *structs.GroupExplanation) bool {
 	say := func(kind, text string) bool {
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Text: text})
@@ -320,7 +320,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	out.Waits = append(out.Waits, wait)
 }
 
-// own tells whether a use is of the job itself.
+// own reports whether a usage is of the job itself.
 func (x *explainer) own(u *world.Usage) bool {
 	return u.Owner.Namespace == x.in.Job.Namespace && u.Owner.Job == x.in.Job.ID
 }

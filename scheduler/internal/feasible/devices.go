@@ -57,7 +57,7 @@ func DeviceRequests(t *structs.Task) []DeviceRequest {
 	return out
 }
 
-// Matches tells whether a group of devices is of the kind that is asked for.
+// Matches reports whether a group of devices is of the kind that is asked for.
 func (a *DeviceRequest) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
 	if (a.Vendor != "" && a.Vendor != d.Vendor) || a.Kind != d.Type || (a.Name != "" && a.Name != d.Name) {
 		return false

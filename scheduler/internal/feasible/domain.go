@@ -40,8 +40,8 @@ func (d *Domain) String() string {
 	return d.Level + " " + d.Name
 }
 
-// satisfied tells whether a node may be under the cell, by what all nodes of its class
-// have in common.
+// contains reports whether a node may be under the cell, by what all nodes of its class have in
+// common.
 func (d *Domain) contains(n *structs.Node) bool {
 	return d.NodeID != "" || (d.Value != "" && n.Meta[d.Key] == d.Value)
 }

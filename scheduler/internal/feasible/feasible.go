@@ -24,7 +24,7 @@ type Feasibility struct {
 	Single  []*structs.Constraint // those that look at unique.* targets
 	Texts   []string              // of single
 	Devices []DeviceRequest
-	// ByClass are the verdicts found so far, within left aside; looked up only.
+	// byClass are the verdicts found so far, within left aside; looked up only.
 	byClass map[string]Verdict
 	// Within is the cell that nodes must be under; nil: any.
 	Within *Domain
@@ -69,8 +69,8 @@ func (f *Feasibility) add(list []*structs.Constraint) {
 	}
 }
 
-// Escaped tells whether nodes of one class may differ for this group, so that a
-// blocked evaluation must look at every node that comes.
+// Escaped reports whether nodes of one class may differ for this group, so that a blocked
+// evaluation must look at every node that comes.
 func (f *Feasibility) Escaped() bool { return len(f.Single) > 0 || len(f.Group.Candidates) > 0 }
 
 // Verdict decides on a node.
@@ -104,7 +104,7 @@ func (f *Feasibility) Class(n *structs.Node) Verdict {
 	return v
 }
 
-// In gives the feasibility of nodes under a cell. It shares what was decided so far.
+// In returns the feasibility of nodes under a cell. It shares what was decided so far.
 func (f *Feasibility) In(d *Domain) *Feasibility {
 	c := *f
 	c.Within = d
@@ -120,7 +120,7 @@ func (f *Feasibility) inDatacenters(n *structs.Node) bool {
 	return len(f.Job.Datacenters) == 0
 }
 
-// filter gives why a class is filtered; "" if it is not.
+// filter returns why a class is filtered; "" if it is not.
 func (f *Feasibility) filter(n *structs.Node) string {
 	if missing := f.missingDrivers(n); missing != "" {
 		return "missing drivers: " + missing
@@ -177,7 +177,7 @@ func (f *Feasibility) missingVolume(n *structs.Node) string {
 	return ""
 }
 
-// Alone gives why one node is filtered by what only it has; "" if it is not.
+// Alone returns why one node is filtered by what only it has; "" if it is not.
 func (f *Feasibility) Alone(n *structs.Node) string {
 	if len(f.Single) > 0 {
 		resolve := NodeResolver(n)
@@ -221,7 +221,7 @@ type PropertyCount struct {
 // HostTarget is the target whose value is the node itself.
 const HostTarget = "${node.unique.id}"
 
-// Count gives the counter of a target, made of the live allocations if need be.
+// Count returns the counter of a target, made of the live allocations if need be.
 func (c *Census) Count(group, target string, live []*structs.Allocation) *PropertyCount {
 	for _, p := range c.counts {
 		if p.group == group && p.Target == target {
@@ -261,7 +261,7 @@ func (c *Census) Move(group, nodeID string, by int) {
 	}
 }
 
-// Of gives how many instances share a node's value; false: it has none.
+// Of returns how many instances share a node's value; false: it has none.
 func (p *PropertyCount) Of(n *structs.Node) (int, bool) {
 	v, found := NodeResolver(n)(p.Target)
 	return p.ByValue[v], found
@@ -281,8 +281,8 @@ func (r *Refusal) Refuses(n *structs.Node) bool {
 	return !found || have >= r.most
 }
 
-// Refusals gives the distinct_* constraints of a group: the job's own count all
-// instances of the job, others the group's.
+// Refusals returns the distinct_* constraints of a group: the job's own count all instances of the
+// job, others the group's.
 func (f *Feasibility) Refusals(c *Census, live []*structs.Allocation) (out []Refusal) {
 	add := func(scope string, list []*structs.Constraint) {
 		for _, con := range list {
@@ -309,7 +309,7 @@ func (f *Feasibility) Refusals(c *Census, live []*structs.Allocation) (out []Ref
 	return out
 }
 
-// LooksAtMeta tells whether nodes of one family may differ for a group.
+// LooksAtMeta reports whether nodes of one family may differ for a group.
 func (f *Feasibility) LooksAtMeta() bool {
 	if f.Within != nil && f.Within.NodeID == "" {
 		return true

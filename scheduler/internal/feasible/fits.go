@@ -27,7 +27,7 @@ func (f *Fits) Begin(job *structs.Job, known *FitMemory) {
 	f.list = f.first[:0]
 }
 
-// Of gives what nodes a group may use, decided so far.
+// Of returns what nodes a group may use, decided so far.
 func (f *Fits) Of(g *structs.TaskGroup) *Feasibility {
 	if fit := f.Named(g.Name); fit != nil {
 		return fit
@@ -86,7 +86,7 @@ type SetFound struct {
 	Verdict Verdict
 }
 
-// matcher gives the one to decide constraints with.
+// matcher returns the one to decide constraints with.
 func (f *FitMemory) matcher() *Matcher {
 	if f == nil {
 		return NewMatcher()
@@ -94,7 +94,7 @@ func (f *FitMemory) matcher() *Matcher {
 	return f.m
 }
 
-// Of gives what is remembered of a job's group, which is found if need be; nil: nothing is
+// Of returns what is remembered of a job's group, which is found if need be; nil: nothing is
 // remembered.
 func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFit {
 	if f == nil {
@@ -112,22 +112,22 @@ func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFi
 	return g
 }
 
-// alikeForNodes tells whether groups of two jobs may use the same nodes, as far as their
-// jobs say so. It may say no where they may.
+// alikeForNodes reports whether groups of two jobs may use the same nodes, as far as their jobs say
+// so. It may say no where they may.
 func alikeForNodes(a, b *structs.Job) bool {
 	return a == b || a.NodePool == b.NodePool && slices.Equal(a.Datacenters, b.Datacenters) &&
 		len(a.Constraints)+len(b.Constraints)+len(a.Affinities)+len(b.Affinities)+len(a.Spreads)+len(b.Spreads) == 0
 }
 
-// feasibility gives a copy for a job, which shares what is decided.
+// feasibility returns a copy for a job, which shares what is decided.
 func (g *RememberedFit) feasibility(job *structs.Job) *Feasibility {
 	f := *g.fit
 	f.Job, f.found = job, &g.sets
 	return &f
 }
 
-// SetsOf gives all sets of nodes with what they are for a group: as they were found
-// before, if no node came, went or moved since.
+// SetsOf returns all sets of nodes with what they are for a group: as they were found before, if no
+// node came, went or moved since.
 func (f *Feasibility) SetsOf(e *world.Edit, byClass bool) []SetFound {
 	known := f.found
 	if f.Within != nil || world.MovedMembers(e) { // this edit may go on changing them

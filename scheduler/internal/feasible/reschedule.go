@@ -36,8 +36,8 @@ func ReachedTimeLimit(a *structs.Allocation) bool {
 	return a.ClientTerminal() && a.ClientDescription == structs.DescMaxRunDuration
 }
 
-// MayReschedule tells whether a failed allocation is to be replaced, and with
-// which delay after its failure.
+// MayReschedule reports whether a failed allocation is to be replaced, and with which delay after
+// its failure.
 func MayReschedule(a *structs.Allocation, p *structs.ReschedulePolicy) (time.Duration, bool) {
 	if a.DesiredTransition.ShouldForceReschedule() {
 		return 0, true

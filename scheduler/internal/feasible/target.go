@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Resolver gives the value of a target such as ${attr.kernel.name}; what is not
-// of that form is itself. false: there is no such value.
+// Resolver returns the value of a target such as ${attr.kernel.name}; what is not of that form is
+// itself. false: there is no such value.
 type Resolver func(target string) (string, bool)
 
 // NodeResolver resolves against a node.
@@ -64,14 +64,14 @@ func targetName(target string) (string, bool) {
 	return target[2 : len(target)-1], true
 }
 
-// IsUnique tells whether a target may differ between nodes of one class.
+// IsUnique reports whether a target may differ between nodes of one class.
 func IsUnique(target string) bool {
 	name, isTarget := targetName(target)
 	return isTarget && (strings.HasPrefix(name, "attr.unique.") || strings.HasPrefix(name, "meta.unique.") ||
 		strings.HasPrefix(name, "node.unique."))
 }
 
-// IsMeta tells whether a target may differ between nodes of one family.
+// IsMeta reports whether a target may differ between nodes of one family.
 func IsMeta(target string) bool {
 	name, isTarget := targetName(target)
 	return isTarget && strings.HasPrefix(name, "meta.")

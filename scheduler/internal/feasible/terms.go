@@ -24,8 +24,8 @@ func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	return t
 }
 
-// suspendedBy names the drivers that have to freeze an instance of a group. A task that ends
-// before the main ones start, or starts when they have ended, is not there to be frozen.
+// suspendedBy names the drivers that have to suspend an instance of a group. A task that ends
+// before the main ones start, or starts when they have ended, is not there to be suspended.
 func suspendedBy(group *structs.TaskGroup) string {
 	var drivers []string
 	for _, t := range group.Tasks {
@@ -38,8 +38,8 @@ func suspendedBy(group *structs.TaskGroup) string {
 	return strings.Join(slices.Compact(drivers), ",")
 }
 
-// Suspends tells whether what is held on a node by such terms can be suspended, as far as
-// the node and what placed it say.
+// Suspends reports whether what is held on a node by such terms can be suspended, as far as the
+// node and what placed it say.
 func Suspends(n *structs.Node, t *structs.AllocTerms) bool {
 	if n == nil || t.Drivers == "" {
 		return true

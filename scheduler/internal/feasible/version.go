@@ -137,9 +137,9 @@ func parseVersionRules(s string, strict bool) (rules []versionRule, ok bool) {
 	return rules, len(rules) > 0
 }
 
-// satisfied tells whether a version meets the rule. In the loose form an ordering
-// rule takes a pre-release only if it names one of the same numbers itself, so
-// that ">= 1.2" does not take 1.3-beta.
+// contains reports whether a version meets the rule. In the loose form an ordering rule takes a
+// pre-release only if it names one of the same numbers itself, so that ">= 1.2" does not take
+// 1.3-beta.
 func (r versionRule) satisfied(v version, strict bool) bool {
 	c := v.compare(r.v)
 	switch r.op {
@@ -180,8 +180,8 @@ func (r versionRule) takesPre(v version) bool {
 	return r.v.pre != "" && v.compareNumbers(r.v) == 0
 }
 
-// versionSatisfied tells whether a version meets every term of a constraint; what
-// cannot be read meets none.
+// versionSatisfied reports whether a version meets every term of a constraint; what cannot be read
+// meets none.
 func versionSatisfied(have string, rules []versionRule, strict bool) bool {
 	v, ok := parseVersion(have, strict)
 	if !ok || len(rules) == 0 {

@@ -176,7 +176,7 @@ func (j *judgement) update() {
 	}
 }
 
-// spot is one instance of a plan.
+// instanceRef is one instance of a plan.
 type instanceRef struct{ batch, instance int }
 
 // place tries the placements node by node, in the order in which the plan names them.
@@ -292,7 +292,7 @@ func (j *judgement) undo(node string) {
 	}
 }
 
-// undoUpdates gives what the plan changed in place on a node what it held before.
+// undoUpdates gives back what the plan changed in place on a node what it held before.
 func (j *judgement) undoUpdates(node string) {
 	before := map[string]bool{}
 	for _, old := range j.updated {

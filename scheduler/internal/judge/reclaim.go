@@ -114,7 +114,7 @@ func (j *judgement) priority() int {
 	return j.plan.Priority
 }
 
-// wholeOrGone tells whether as many of a gang run on as must, or nobody.
+// wholeOrGone reports whether as many of a gang run on as must, or nobody.
 func (j *judgement) wholeOrGone(g *takenGang) bool {
 	runs, least := map[string]int{}, map[string]int{}
 	for _, u := range world.GangMembers(j.e, g.name) {
@@ -139,7 +139,7 @@ func (j *judgement) wholeOrGone(g *takenGang) bool {
 	return true
 }
 
-// homes gives the nodes of the newcomers that something is taken back for.
+// homes returns the nodes of the newcomers that something is taken back for.
 func (j *judgement) homes() map[string]string {
 	if j.home != nil {
 		return j.home
@@ -171,8 +171,8 @@ func (j *judgement) keepReclaimed(node string) {
 	}
 }
 
-// tellsOfReclaim tells whether an evaluation is one of a job that something is taken back
-// from, and whether that holds.
+// tellsOfReclaim reports whether an evaluation is one of a job that something is taken back from,
+// and whether that holds.
 func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, valid bool) {
 	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
 		return false, false

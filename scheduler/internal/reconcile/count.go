@@ -106,18 +106,18 @@ func (r *reconciler) sort(work *GroupWork, s *slots, a *structs.Allocation) {
 	}
 }
 
-// owes tells whether an allocation that the servers have stopped had to leave, so
-// that another is to stand for it.
+// owes reports whether an allocation that the servers have stopped had to leave, so that another is
+// to stand for it.
 func owes(a *structs.Allocation) bool {
 	return a.DesiredTransition.ShouldMigrate() || a.ClientStatus == structs.AllocClientLost || dissolved(a)
 }
 
-// endedWell tells whether every task that ran ended without failing, and by itself:
-// what was killed because the servers stopped it has not done its work.
+// endedWell reports whether every task that ran ended without failing, and by itself: what was
+// killed because the servers stopped it has not done its work.
 func endedWell(a *structs.Allocation) bool { return structs.EndedByThemselves(a.TaskStates) }
 
-// outdated tells whether an allocation is of another version, or of a job of
-// the same name that was purged before.
+// outdated reports whether an allocation is of another version, or of a job of the same name that
+// was purged before.
 func (r *reconciler) outdated(a *structs.Allocation) bool {
 	return a.JobVersion != r.in.Job.Version || (a.Job != nil && a.Job.CreateIndex != r.in.Job.CreateIndex)
 }
@@ -176,7 +176,7 @@ func (r *reconciler) failed(work *GroupWork, s *slots, a *structs.Allocation) {
 	s.leave(p)
 }
 
-// due tells whether a failed allocation is to be replaced now, that was to be at a time.
+// due reports whether a failed allocation is to be replaced now, that was to be at a time.
 func (r *reconciler) due(a *structs.Allocation, at time.Time) bool {
 	return !at.After(r.in.Now.Add(feasible.RescheduleSlack)) || (a.FollowupEvalID != "" && (a.FollowupEvalID == r.eval.ID || r.in.Past[a.FollowupEvalID])) ||
 		a.DesiredTransition.ShouldForceReschedule()

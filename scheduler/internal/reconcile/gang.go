@@ -24,7 +24,7 @@ type GangWork struct {
 	Force *Later
 }
 
-// First gives how many instances must be placed at once.
+// First returns how many instances must be placed at once.
 func (gw *GangWork) First() (n int) {
 	for _, work := range gw.Works {
 		n += work.First
@@ -32,7 +32,7 @@ func (gw *GangWork) First() (n int) {
 	return n
 }
 
-// Wanted gives how many instances are to be placed, those above min as well.
+// Wanted returns how many instances are to be placed, those above min as well.
 func (gw *GangWork) Wanted() (n int) {
 	for _, work := range gw.Works {
 		n += len(work.Place)
@@ -61,7 +61,7 @@ type roster struct {
 	work *GroupWork
 	spec *feasible.GangGroup
 	all  []*structs.Allocation
-	// held are the holders of instances, one each: they run, or have completed.
+	// occupied are the holders of instances, one each: they run, or have completed.
 	occupied []*structs.Allocation
 	surplus  []*structs.Allocation // run, and are not wanted
 	gone     []*structs.Allocation // are lost, and not wanted
@@ -171,16 +171,15 @@ func (m *roster) owe(a *structs.Allocation) {
 	}
 }
 
-// finished tells whether a member of a batch job's gang has completed, so that it
-// counts as there and is not run again. One that was stopped with its gang was not
-// done, however it ended.
+// finished reports whether a member of a batch job's gang has completed, so that it counts as there
+// and is not run again. One that was stopped with its gang was not done, however it ended.
 func (r *reconciler) finished(a *structs.Allocation) bool {
 	return r.in.Job.Type == structs.JobTypeBatch && a.ClientStatus == structs.AllocClientComplete &&
 		a.NextAllocation == "" && (!a.ServerTerminal() || (endedWell(a) && !dissolved(a))) &&
 		r.change(a) != structs.ChangeDestructive
 }
 
-// dissolved tells whether an allocation was stopped because of its gang's others.
+// dissolved reports whether an allocation was stopped because of its gang's others.
 func dissolved(a *structs.Allocation) bool {
 	switch a.DesiredDescription {
 	case feasible.StopGangRestart, feasible.StopGangFailed, feasible.StopGangWaits:
@@ -189,9 +188,8 @@ func dissolved(a *structs.Allocation) bool {
 	return false
 }
 
-// gangState tells how the gang stands. When nobody runs, or waits to run again, what
-// completed under another version is no holder any more: a new version is run anew,
-// as in Nomad.
+// gangState returns how the gang stands. When nobody runs, or waits to run again, what completed
+// under another version is no holder any more: a new version is run anew, as in Nomad.
 func (r *reconciler) gangState(gw *GangWork, rosters []*roster) gangState {
 	lives, stays, lacks, awake := false, false, false, false
 	for _, m := range rosters {
@@ -244,14 +242,14 @@ func firstIndex(rosters []*roster) uint64 {
 	return since
 }
 
-// anySince tells whether one was placed with those that run, or later: what is older
-// was a loss to a gang that is no more.
+// anySince reports whether one was placed with those that run, or later: what is older was a loss
+// to a gang that is no more.
 func anySince(list []*structs.Allocation, since uint64) bool {
 	return slices.ContainsFunc(list, func(a *structs.Allocation) bool { return a.CreateIndex >= since })
 }
 
-// unfinished tells whether a group has members that are to run again, or some that
-// have run under the newest version.
+// unfinished reports whether a group has members that are to run again, or some that have run under
+// the newest version.
 func (r *reconciler) unfinished(m *roster) bool {
 	return len(m.owed) > 0 || slices.ContainsFunc(m.occupied, func(a *structs.Allocation) bool { return !r.outdated(a) })
 }
@@ -266,7 +264,7 @@ func (m *roster) rerun(r *reconciler) {
 	})
 }
 
-// moves tells whether a group's members are a reason to replace the gang.
+// moves reports whether a group's members are a reason to replace the gang.
 func (r *reconciler) moves(gw *GangWork, m *roster) gangState {
 	state := gangUp
 	if !gw.Spec.ByMember && len(m.occupied) < m.spec.Min {
@@ -293,7 +291,7 @@ func (r *reconciler) moves(gw *GangWork, m *roster) gangState {
 	return state
 }
 
-// recounted tells whether a member runs in a gang of another size than is wanted now.
+// recounted reports whether a member runs in a gang of another size than is wanted now.
 func (m *roster) recounted(a *structs.Allocation) bool {
 	g := GroupOf(a)
 	return m.spec.Rigid && g != nil && g.Count != m.work.Group.Count
@@ -329,8 +327,8 @@ func (r *reconciler) renew(gw *GangWork, state gangState, rosters []*roster) {
 	}
 }
 
-// stays tells whether a broken gang is left unplaced on purpose, as those who stopped a
-// member want it: until the next evaluation.
+// stays reports whether a broken gang is left unplaced on purpose, as those who stopped a member
+// want it: until the next evaluation.
 func (r *reconciler) stays(state gangState, rosters []*roster) bool {
 	for _, m := range rosters {
 		for _, a := range m.occupied {

@@ -136,7 +136,7 @@ func (r *reconciler) wanted(byGroup map[string][]*structs.Allocation) {
 	}
 }
 
-// lost tells whether an allocation's node is gone.
+// lost reports whether an allocation's node is gone.
 func (r *reconciler) lost(a *structs.Allocation) bool {
 	n, known := r.w.Node(a.NodeID)
 	if !known || n.Terminal() {
@@ -156,13 +156,15 @@ func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.T
 	return n.AwaitedUntil(a.GroupNow(r.in.Job))
 }
 
-// replacedMeanwhile tells whether another is to run while an allocation is waited for: its group says so, or there is one
-// already. What is kept only because its node is still heard by gossip runs on, and would run twice.
+// replacedMeanwhile reports whether another is to run while an allocation is waited for: its group
+// says so, or there is one already. What is kept only because its node is still heard by gossip
+// runs on, and would run twice.
 func (r *reconciler) replacedMeanwhile(a *structs.Allocation) bool {
 	return a.NextAllocation != "" || a.GroupNow(r.in.Job).ReplacedMeanwhile()
 }
 
-// awaited tells whether an allocation that is not lost is on a node which is disconnected: nobody knows what it does.
+// awaited reports whether an allocation that is not lost is on a node which is disconnected: nobody
+// knows what it does.
 func (r *reconciler) awaited(a *structs.Allocation) (*structs.Node, bool) {
 	n, known := r.w.Node(a.NodeID)
 	return n, known && n.Status == structs.NodeStatusDisconnected && !a.ClientTerminal()
@@ -205,8 +207,8 @@ func (r *reconciler) stop(a *structs.Allocation, why, clientStatus string) {
 	})
 }
 
-// drop stops an allocation that is not wanted any more. It tells whether there
-// was anything to stop.
+// drop stops an allocation that is not wanted any more. It reports whether there was anything to
+// stop.
 func (r *reconciler) drop(a *structs.Allocation, why string) bool {
 	switch {
 	case a.ClientTerminal():
@@ -268,8 +270,8 @@ func (r *reconciler) replaceLater(a *structs.Allocation, index int) Placement {
 	return p
 }
 
-// settled tells whether an instance of the newest version is well, so that the
-// next may be replaced.
+// settled reports whether an instance of the newest version is well, so that the next may be
+// replaced.
 func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) bool {
 	if a.ClientTerminal() { // first: what has been healthy may fail after all
 		return a.ClientStatus == structs.AllocClientComplete
@@ -296,8 +298,8 @@ func (r *reconciler) settled(a *structs.Allocation, u *structs.UpdateStrategy) b
 	return true
 }
 
-// unwell tells whether an allocation that has ended is of the newest version, or
-// of one that the newest does not change: trying it again proves nothing.
+// unwell reports whether an allocation that has ended is of the newest version, or of one that the
+// newest does not change: trying it again proves nothing.
 func (r *reconciler) unwell(a *structs.Allocation) bool {
 	ended := a.ClientStatus == structs.AllocClientFailed && !FailedToSuspend(a) || a.ClientStatus == structs.AllocClientComplete
 	return ended && !a.ServerTerminal() && r.change(a) != structs.ChangeDestructive

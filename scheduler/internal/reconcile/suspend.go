@@ -12,10 +12,10 @@ func (work *GroupWork) suspended(a *structs.Allocation) {
 	}
 }
 
-// FailedToSuspend tells whether an allocation was to be suspended and has ended instead: a
-// driver could not freeze it, or its processes were lost while they were frozen. Others have
-// its room, so it is missing like what was requeued, and its reschedule policy is not asked.
-// One that has had all its time is done.
+// FailedToSuspend reports whether an allocation was to be suspended and has ended instead: a driver
+// could not suspend it, or its processes were lost while they were suspended. Others have its room,
+// so it is missing like what was requeued, and its reschedule policy is not asked. One that has had
+// all its time is done.
 func FailedToSuspend(a *structs.Allocation) bool {
 	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && !feasible.ReachedTimeLimit(a)
 }

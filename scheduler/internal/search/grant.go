@@ -146,7 +146,7 @@ func (c *Choice) better(o *Choice) bool {
 	return c.class() < o.class()
 }
 
-// Taken gives the trees as they are with the choice taken.
+// Taken returns the trees as they are with the choice taken.
 func (c *Choice) Taken(cells []*cell.State, share int) []*cell.State {
 	cells = slices.Clone(cells)
 	cells[c.At] = cells[c.At].Clone()

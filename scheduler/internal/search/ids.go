@@ -46,8 +46,7 @@ func (s *Search) extend(l *idList) bool {
 	return len(l.nodes) > had
 }
 
-// mayFit tells whether a node is one that the group may use, by what the indexes show
-// of it.
+// mayFit reports whether a node is one that the group may use, by what the indexes show of it.
 func (s *Search) mayFit(n *world.NodeState) bool {
 	if n.Node == nil || !n.Node.Ready() {
 		return false

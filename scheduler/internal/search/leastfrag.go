@@ -226,7 +226,7 @@ func (s *Search) add(c *SetCursor, e bucket.Entry[*world.NodeState], avoid []str
 	return true
 }
 
-// lossOf gives a node's loss in lossSteps, from what was found before if that holds.
+// lossOf returns a node's loss in lossSteps, from what was found before if that holds.
 func (l *leastFrag) lossOf(n *world.NodeState, k *kinds, remember bool) (int64, bool) {
 	var known *lossOfNode
 	if remember {
@@ -261,7 +261,7 @@ func (l *leastFrag) liking(n *world.NodeState) float64 {
 // lossSteps cuts a loss to whole steps.
 func lossSteps(loss float64) int64 { return int64(math.Floor(loss / lossStep)) }
 
-// apart tells whether a node has no free cell that holds the request.
+// apart reports whether a node has no free cell that holds the request.
 func (s *Search) apart(at *bucket.Vector) bool {
 	whole := 0
 	for i := range s.Request.Devices {
@@ -341,7 +341,7 @@ func (l *leastFrag) loss(n *world.NodeState, k *kinds) (loss float64, level int3
 	return loss + best, level, level > 0
 }
 
-// takes tells whether the request may take devices of a kind, as far as their kind says it all.
+// takes reports whether the request may take devices of a kind, as far as their kind says it all.
 func (l *leastFrag) takes(k *kind) bool {
 	a := &l.request.Devices[0]
 	return len(a.Request.Constraints) == 0 && (a.Vendor == "" || a.Vendor == k.vendor) && a.Kind == k.kind && (a.Name == "" || a.Name == k.name)
@@ -471,7 +471,7 @@ func (s *Search) weighBy(t *Typical) {
 	s.Request.frag = s.frag
 }
 
-// meetsDevices tells whether there are devices where the group may go.
+// meetsDevices reports whether there are devices where the group may go.
 func (s *Search) meetsDevices() bool {
 	for _, c := range s.Sets {
 		if set, known := s.AllSets().Get(c.Name); known && len(set.Any().Cells) > 0 {

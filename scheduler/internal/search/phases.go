@@ -28,7 +28,7 @@ type phase struct {
 	tries int // nodes that are looked at in vain before the phase ends; 0: all
 }
 
-// newPhases gives the searches that a request takes, in their order.
+// newPhases returns the searches that a request takes, in their order.
 func newPhases(a *Request) []phase {
 	whole, share := 0, 0
 	for i := range a.Devices {

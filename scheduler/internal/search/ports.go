@@ -110,7 +110,7 @@ func (g *Grant) PickDynamic(p *structs.Port, n *world.NodeState, fallback string
 	return world.LacksDynamic
 }
 
-// has tells whether the same instance already got a port.
+// has reports whether the same instance already got a port.
 func (g *Grant) has(at world.HostPort) bool { return slices.ContainsFunc(g.Usage.Ports, at.Collides) }
 
 func (g *Grant) givePort(p *structs.Port, at world.HostPort) {

@@ -38,7 +38,7 @@ func MemoryOf(p *Prepared) *feasible.FitMemory {
 	return &p.fits
 }
 
-// requestOf gives what one instance of a group takes.
+// requestOf returns what one instance of a group takes.
 func (in *Input) requestOf(group *structs.TaskGroup) *Request {
 	p, c := in.Prepared, &in.Config
 	of := MemoryOf(p).Of(in.Job, group)

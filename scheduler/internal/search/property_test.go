@@ -143,7 +143,7 @@ func (h *hunter) order(f, got Found, all []Found) {
 	}
 }
 
-// mixed tells whether a node has devices of several models in one tree.
+// mixed reports whether a node has devices of several models in one tree.
 func mixed(n *world.NodeState) bool {
 	return slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool { return !t.Single })
 }

@@ -150,9 +150,9 @@ func (sp *spreadCount) score(n *structs.Node) float64 {
 	return -(others+1)*most/sp.rest - have/(others+1)
 }
 
-// considerUpTo considers, in each class, the first nodes that fit and whose values
-// of unique spreads have at most so many instances. It tells whether more
-// instances would let no other node in.
+// considerUpTo considers, in each class, the first nodes that fit and whose values of unique
+// spreads have at most so many instances. It reports whether more instances would let no other node
+// in.
 func (sc *Scorer) considerUpTo(s *Search, most int, avoid []string, consider func(Found)) (last bool) {
 	last = true
 	limit := max(1, min(sc.limit, 4*sc.limit/max(1, len(s.Sets))))
@@ -187,7 +187,7 @@ func (sc *Scorer) above(n *structs.Node, most int) bool {
 	return false
 }
 
-// newScorer gives nil if the group prefers nothing.
+// newScorer returns nil if the group prefers nothing.
 func newScorer(job *structs.Job, group *structs.TaskGroup, c *feasible.Census, live []*structs.Allocation, limit uint) *Scorer {
 	if !prefers(job, group) {
 		return nil
@@ -222,7 +222,7 @@ func newScorer(job *structs.Job, group *structs.TaskGroup, c *feasible.Census, l
 	return sc
 }
 
-// prefers tells whether a group would rather have some nodes than others.
+// prefers reports whether a group would rather have some nodes than others.
 func prefers(job *structs.Job, group *structs.TaskGroup) bool {
 	if len(job.Affinities)+len(group.Affinities)+len(job.Spreads)+len(group.Spreads) > 0 {
 		return true

@@ -122,8 +122,8 @@ func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Fe
 	return s
 }
 
-// AllSets gives the sets that the search goes over: classes if the group looks at meta,
-// else families.
+// AllSets returns the sets that the search goes over: classes if the group looks at meta, else
+// families.
 func (s *Search) AllSets() *world.Tree[string, *world.NodeSet] {
 	if s.ByClass {
 		return world.Classes(world.Base(s.Edit))
@@ -189,7 +189,7 @@ func (s *Search) fits(n *world.NodeState) (Grant, bool) {
 	return g, what == ""
 }
 
-// Refused gives why a node is refused by where other instances are; "" if it is not.
+// Refused returns why a node is refused by where other instances are; "" if it is not.
 func (s *Search) Refused(n *structs.Node) string {
 	for i := range s.Refusals {
 		if r := &s.Refusals[i]; r.Refuses(n) {
@@ -199,7 +199,7 @@ func (s *Search) Refused(n *structs.Node) string {
 	return ""
 }
 
-// refusesSet tells whether a node is refused by what all of its set have in common.
+// refusesSet reports whether a node is refused by what all of its set have in common.
 func (s *Search) refusesSet(n *structs.Node) bool {
 	for i := range s.Refusals {
 		r := &s.Refusals[i]

@@ -79,7 +79,7 @@ func (c *SetCursor) current() int {
 	return max(0, len(c.phase)-1)
 }
 
-// head gives the next node of a set that a phase takes; its node is nil if there is none.
+// head returns the next node of a set that a phase takes; its node is nil if there is none.
 func (s *Search) head(c *SetCursor, phase int, avoid []string) Found {
 	if f, ok := s.leftover(c, phase, avoid); ok {
 		return f

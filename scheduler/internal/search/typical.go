@@ -46,9 +46,9 @@ type Typical struct {
 
 // Bounds of what is remembered of searches.
 const (
-	// maxWeighed is for how many sets and shapes of requests it is remembered what was weighed.
+	// maxWeighed is for how many sets and request keys it is remembered what was weighed.
 	maxWeighed = 16384
-	// lossBits is for how many nodes and shapes their loss is: 2^lossBits. Each keeps an old
+	// lossBits is for how many nodes and request keys their loss is: 2^lossBits. Each keeps an old
 	// state of a node in memory.
 	lossBits = 13
 )
@@ -56,7 +56,7 @@ const (
 // noRoom is the loss of a node that a request does not fit.
 const noRoom = math.MaxInt64
 
-// lossOfNode is what a state of a node would lose to a shape of requests, in lossSteps.
+// lossOfNode is what a state of a node would lose to a request key, in lossSteps.
 type lossOfNode struct {
 	node       *world.NodeState
 	requestKey uint32
@@ -86,7 +86,7 @@ type requestRequestKey struct {
 	count, share       int
 }
 
-// setRequestKey is a set of nodes and a shape of requests.
+// setRequestKey is a set of nodes and a request key.
 type setRequestKey struct {
 	set        string
 	requestKey uint32
@@ -98,7 +98,7 @@ type weighedSet struct {
 	list []weighed
 }
 
-// requestKeyOf numbers what a search looks for, from 1; 0 if more than its shape decides what
+// requestKeyOf numbers what a search looks for, from 1; 0 if more than its request key decides what
 // is weighed.
 func (t *Typical) requestKeyOf(s *Search) uint32 {
 	a := s.Request
@@ -165,11 +165,11 @@ type family struct {
 // kinds is what is typically asked of the devices of a family's nodes.
 type kinds struct {
 	list []*kind
-	// wanted tells whether any of the devices is asked for; it is looked up once.
+	// wanted reports whether any of the devices is asked for; it is looked up once.
 	wanted, looked bool
 }
 
-// plain tells whether a node of the family has no devices that anybody asks for.
+// plain reports whether a node of the family has no devices that anybody asks for.
 func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
 	if !k.looked {
 		k.looked = true
@@ -208,7 +208,7 @@ func NewTypical(requests []structs.TypicalRequest) *Typical {
 	return t
 }
 
-// read gives what a request wants; false: it wants no devices.
+// read returns what a request wants; false: it wants no devices.
 func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 	out := typicalRequest{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, request: frag.Request{Weight: a.Weight}}
 	// Meta differs within a family: whatever is asked of it is taken for met.
@@ -238,10 +238,10 @@ func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 	return out, out.request.Count > 0
 }
 
-// some tells whether any devices are typically asked for.
+// some reports whether any devices are typically asked for.
 func (t *Typical) some() bool { return t != nil && len(t.requests) > 0 }
 
-// of gives what is typically asked of the devices of a node's family.
+// of returns what is typically asked of the devices of a node's family.
 func (t *Typical) of(n *world.NodeState) *kinds {
 	name := family{name: n.Capacity.Family}
 	if t.cores {
@@ -258,7 +258,7 @@ func (t *Typical) of(n *world.NodeState) *kinds {
 	return k
 }
 
-// find gives the kind of a group of a node's devices.
+// find returns the kind of a group of a node's devices.
 func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceResource) *kind {
 	for _, c := range k.list {
 		if c.name == group.Name && c.kind == group.Type && c.vendor == group.Vendor {
@@ -281,7 +281,7 @@ func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceRe
 	return c
 }
 
-// only gives the kind of a node's devices if they are all of one, and it was found before.
+// only returns the kind of a node's devices if they are all of one, and it was found before.
 func (k *kinds) only(n *world.NodeState) *kind {
 	if n.Pool.Idle.Count == 0 || n.Dirty {
 		return nil

@@ -35,7 +35,7 @@ type DeviceTree struct {
 	kindKey      uint64                        // of the first group
 }
 
-// find gives a device's number.
+// find returns a device's number.
 func (t *DeviceTree) find(id string) (int, bool) {
 	for i, have := range t.IDs {
 		if have == id {
@@ -45,7 +45,7 @@ func (t *DeviceTree) find(id string) (int, bool) {
 	return 0, false
 }
 
-// newState gives the tree with nothing taken.
+// newState returns the tree with nothing taken.
 func (t *DeviceTree) newState() *cell.State {
 	st := cell.NewState(t.Layout)
 	for _, i := range t.Sick {
@@ -54,9 +54,9 @@ func (t *DeviceTree) newState() *cell.State {
 	return st
 }
 
-// newDeviceTrees reads the trees of a node's devices, in order of vendor and type.
-// What is no tree (the server refuses such nodes) counts as devices without places.
-// known are trees of a node that is probably alike: equal shapes are shared.
+// newDeviceTrees reads the trees of a node's devices, in order of vendor and type. What is no tree
+// (the server refuses such nodes) counts as devices without places. known are trees of a node that
+// is probably alike: equal layouts are shared.
 func newDeviceTrees(r *structs.NodeResources, known []*DeviceTree) []*DeviceTree {
 	var out []*DeviceTree
 	b := NewTreeBuilder(r)
@@ -195,8 +195,8 @@ func (b *TreeBuilder) vertex(c *structs.TopologyCell, leaf cell.Vertex, add func
 	return v, len(v.Children) > 0
 }
 
-// layout makes the tree's shape; devices of levels in an order that contradicts
-// itself are left without places.
+// layout makes the tree's layout; devices of levels in an order that contradicts itself are left
+// without places.
 func (b *TreeBuilder) layout(root cell.Vertex, t *DeviceTree) *cell.Layout {
 	var links []cell.Link
 	for _, l := range b.links {

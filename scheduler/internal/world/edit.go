@@ -71,7 +71,7 @@ func (e *Edit) World() *World {
 	return e.from
 }
 
-// StateOf gives a node's state as it is now.
+// StateOf returns a node's state as it is now.
 func StateOf(e *Edit, id string) (*NodeState, bool) {
 	e.settle()
 	if s, made := e.over[id]; made {
@@ -80,7 +80,7 @@ func StateOf(e *Edit, id string) (*NodeState, bool) {
 	return e.w.nodes.Get(id)
 }
 
-// Current gives the state of a node as it is now, of one that an index has.
+// Current returns the state of a node as it is now, of one that an index has.
 func Current(e *Edit, n *NodeState) *NodeState {
 	e.settle()
 	if s, made := e.over[n.ID]; made {
@@ -89,7 +89,7 @@ func Current(e *Edit, n *NodeState) *NodeState {
 	return n
 }
 
-// StateToChange gives a node's state to change, made if need be.
+// StateToChange returns a node's state to change, made if need be.
 func StateToChange(e *Edit, id string) *NodeState {
 	e.settle()
 	e.from = nil
@@ -184,7 +184,7 @@ func (c *NodeSet) add(was, is bucket.Vector) {
 	}
 }
 
-// set gives a set to change, made if need be.
+// set returns a set to change, made if need be.
 func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	c, found := sets.Get(name)
 	switch {

@@ -38,7 +38,7 @@ func (n *NodeState) Lacks(request Vector, by *Taker) string {
 	return ""
 }
 
-// PortTaken tells whether a port of the node is not to be had.
+// PortTaken reports whether a port of the node is not to be had.
 func (n *NodeState) PortTaken(p HostPort) bool {
 	for _, r := range n.Capacity.noPorts {
 		if p.Port >= r[0] && p.Port <= r[1] {
@@ -57,14 +57,14 @@ func (n *NodeState) PortTaken(p HostPort) bool {
 // PortInUse says that a port is lacking.
 func PortInUse(port int) string { return "network: port " + strconv.Itoa(port) + " already in use" }
 
-// CoreTaken tells whether a core of the node is not to be had.
+// CoreTaken reports whether a core of the node is not to be had.
 func (n *NodeState) CoreTaken(id uint16) bool {
 	_, used := slices.BinarySearch(n.cores, id)
 	_, known := slices.BinarySearch(n.Capacity.Cores, id)
 	return used || !known
 }
 
-// LacksDevice tells whether so much of a device of the node is not to be had.
+// LacksDevice reports whether so much of a device of the node is not to be had.
 func (n *NodeState) LacksDevice(id string, share int) bool {
 	cells, i, known := n.Device(id)
 	return !known || cells.FreeShare(i) < share
@@ -100,8 +100,8 @@ func (n *NodeState) LacksUse(u *Usage, by *Taker) string {
 	return ""
 }
 
-// Spares tells whether what a reservation of another holds of cores and devices is
-// left when a use is taken. A part of a device of which others have parts takes none.
+// Spares reports whether what a reservation of another holds of cores and devices is left when a
+// use is taken. A part of a device of which others have parts takes none.
 func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 	if n.Reservation.Free(by) {
 		return true

@@ -65,14 +65,14 @@ type NodeSet struct {
 	Sum bucket.Vector
 }
 
-// Any gives one node of the set; all are alike but for unique attributes, and for
-// meta within a family.
+// Any returns one node of the set; all are alike but for unique attributes, and for meta within a
+// family.
 func (c *NodeSet) Any() *NodeState {
 	e, _ := c.Nodes.Any() // a set in a World has at least one
 	return e.Value
 }
 
-// All gives the nodes of the set in the index's order.
+// All returns the nodes of the set in the index's order.
 func (c *NodeSet) All(yield func(*NodeState) bool) {
 	c.Nodes.All(func(e bucket.Entry[*NodeState]) bool { return yield(e.Value) })
 }

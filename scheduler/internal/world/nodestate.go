@@ -10,8 +10,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Common gives the lowest level within a node that holds all these devices. Of several
-// trees only the node holds them.
+// Common returns the lowest level within a node that holds all these devices. Of several trees only
+// the node holds them.
 func (n *NodeState) Common(ids []string) string {
 	for _, t := range n.Capacity.Trees {
 		var numbers []int
@@ -142,7 +142,7 @@ func parsePorts(s string) [][2]int {
 	return out
 }
 
-// Own gives a state that the token may change.
+// Own returns a state that the token may change.
 func (n *NodeState) Own(tok *Token) *NodeState {
 	if n.owner == tok {
 		return n

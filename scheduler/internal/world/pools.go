@@ -78,7 +78,7 @@ type Pool struct {
 	Group *structs.NodeDeviceResource
 }
 
-// Pools gives the pools of a node, in order.
+// Pools returns the pools of a node, in order.
 func (n *NodeState) Pools(yield func(Pool) bool) {
 	for at, t := range n.Capacity.Trees {
 		for i, group := range t.Groups {

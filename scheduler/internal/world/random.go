@@ -13,7 +13,7 @@ func (r *Random) Next() uint64 {
 	return z ^ (z >> 31)
 }
 
-// Below gives a number from 0 to n-1; n must be above 0.
+// Below returns a number from 0 to n-1; n must be above 0.
 func (r *Random) Below(n int) int {
 	return int(r.Next() % uint64(n)) //nolint:gosec // n is above 0; the bias is below n in 2^64
 }

@@ -10,7 +10,7 @@ func (h *Reservation) Text() string { return h.Namespace + "/" + h.Job + "/" + h
 // RequestName names a request: a group of a job.
 type RequestName struct{ Namespace, Job, Group string }
 
-// Hold is a reservation as the World keeps it. Never changed once made.
+// Reservation is a reservation as the World keeps it. Never changed once made.
 type Reservation struct {
 	RequestName
 	NodeID  string
@@ -35,7 +35,7 @@ type Taker struct {
 	Ends int64 // Unix nanoseconds; 0: nobody knows
 }
 
-// Free tells whether a hold does not bind a taker; nobody is bound by no hold.
+// Free reports whether a reservation does not bind a taker; nobody is bound by no reservation.
 func (h *Reservation) Free(t *Taker) bool {
 	return h == nil || t == nil || h.RequestName == t.RequestName || (t.Ends > 0 && t.Ends <= h.Due)
 }

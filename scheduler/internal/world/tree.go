@@ -39,12 +39,12 @@ func newTree[K, V any](compare func(a, b K) int) Tree[K, V] {
 // Len is how many entries there are.
 func (t *Tree[K, V]) Len() int { return t.size }
 
-// find gives the place of k in a leaf, and whether it is there.
+// find returns the place of k in a leaf, and whether it is there.
 func (t *Tree[K, V]) find(p *page[K, V], k K) (int, bool) {
 	return slices.BinarySearchFunc(p.keys, k, t.compare)
 }
 
-// child gives which child of an inner page may hold k.
+// child returns which child of an inner page may hold k.
 func (t *Tree[K, V]) child(p *page[K, V], k K) int {
 	at, found := slices.BinarySearchFunc(p.keys[1:], k, t.compare)
 	if found {
@@ -53,7 +53,7 @@ func (t *Tree[K, V]) child(p *page[K, V], k K) int {
 	return at
 }
 
-// Get gives the value of a key.
+// Get returns the value of a key.
 func (t *Tree[K, V]) Get(k K) (v V, found bool) {
 	p := t.root
 	if p == nil {
@@ -68,7 +68,7 @@ func (t *Tree[K, V]) Get(k K) (v V, found bool) {
 	return v, false
 }
 
-// own gives a page that the token may change.
+// own returns a page that the token may change.
 func (p *page[K, V]) own(tok *Token) *page[K, V] {
 	if p.owner == tok {
 		return p
@@ -148,7 +148,7 @@ func (p *page[K, V]) split(tok *Token) *page[K, V] {
 	return r
 }
 
-// Delete forgets a key and tells whether it was there.
+// Delete forgets a key and reports whether it was there.
 func (t *Tree[K, V]) Delete(tok *Token, k K) bool {
 	if _, found := t.Get(k); !found {
 		return false
@@ -207,7 +207,7 @@ func (p *page[K, V]) drop(at int) {
 	p.kids = slices.Delete(p.kids, at, at+1)
 }
 
-// All gives every entry in key order.
+// All returns every entry in key order.
 func (t *Tree[K, V]) All(yield func(K, V) bool) {
 	if t.root != nil {
 		t.root.all(yield)
@@ -228,7 +228,7 @@ func (p *page[K, V]) all(yield func(K, V) bool) bool {
 	return true
 }
 
-// Ascend gives the entries with keys of at least from, in order.
+// Ascend returns the entries with keys of at least from, in order.
 func (t *Tree[K, V]) Ascend(from K, yield func(K, V) bool) {
 	if t.root != nil {
 		t.ascend(t.root, from, yield)
@@ -257,7 +257,7 @@ func (t *Tree[K, V]) ascend(p *page[K, V], from K, yield func(K, V) bool) bool {
 	return true
 }
 
-// Descend gives the entries with keys of at most from, the largest first.
+// Descend returns the entries with keys of at most from, the largest first.
 func (t *Tree[K, V]) Descend(from K, yield func(K, V) bool) {
 	if t.root != nil {
 		t.descend(t.root, from, yield)

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Any gives one node of the set.
+// Any returns one node of the set.
 func (c *UsageSet) Any() *NodeState {
 	e, _ := c.Nodes.Any() // a set in a World has at least one
 	return e.Value
@@ -99,12 +99,12 @@ func (e *Edit) dismiss(u *Usage) {
 	}
 }
 
-// reclaims tells whether a configuration lets jobs preempt that look for a node.
+// reclaims reports whether a configuration lets jobs preempt that look for a node.
 func reclaims(c *structs.SchedulerConfiguration) bool {
 	return c.Preempts(structs.JobTypeService) || c.Preempts(structs.JobTypeBatch)
 }
 
-// keepUsage says whether the World keeps who holds what by priority. Nothing is kept, and
+// keepUsage reports whether the World keeps who holds what by priority. Nothing is kept, and
 // nothing is paid, while nobody may ask. The nodes themselves stay as they are.
 func (e *Edit) keepUsage(keep bool) {
 	if e.w.usagesKept == keep {
@@ -131,7 +131,7 @@ func (e *Edit) nodeIDs() []string {
 	return ids
 }
 
-// UsageRef is where the sets by priority are to have a node; nil: nowhere.
+// usageRef is where the sets by priority are to have a node; nil: nowhere.
 func (n *NodeState) usageRef() *UsageRef {
 	if n.Indexed.Family == "" || len(n.Usages) == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (e *Edit) unindexUsage(id string, was *UsageRef) {
 	}
 }
 
-// UsageSet gives a set to change, made if need be.
+// usageSet returns a set to change, made if need be.
 func (e *Edit) usageSet(key UsageKey) *UsageSet {
 	c, found := e.w.usages.Get(key)
 	switch {
@@ -205,7 +205,7 @@ type UsageSums struct {
 	highest map[string]int // of partly held devices, the highest priority
 }
 
-// by gives the sum of a priority.
+// by returns the sum of a priority.
 func (x *UsageSums) by(priority int) *bucket.Vector {
 	at := len(x.list)
 	for at > 0 && x.list[at-1].Priority >= priority {

@@ -43,14 +43,14 @@ func (p HostPort) Collides(o HostPort) bool {
 	return p.Port == o.Port && (p.IP == o.IP || p.everywhere() || o.everywhere())
 }
 
-// Owner is whose a use is, and by what right it is held. It is shared by those that
-// were placed together, and never changed.
+// Owner is whose usage it is, and by what right it is held. It is shared by those that were placed
+// together, and never changed.
 type Owner struct {
 	RequestName
 	Terms structs.AllocTerms
 }
 
-// Use is what one allocation holds on its node. It is never changed.
+// Usage is what one allocation holds on its node. It is never changed.
 type Usage struct {
 	ID      string
 	NodeID  string
@@ -62,7 +62,7 @@ type Usage struct {
 	Ends    int64         // Unix nanoseconds, by its time limit; 0: it has none
 }
 
-// Equal reports whether two uses hold the same for the same allocation, by the same right.
+// Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
 	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)

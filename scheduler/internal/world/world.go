@@ -36,10 +36,10 @@ type World struct {
 	config       bucket.Config
 	// gangs are the members of gangs, gang by gang.
 	gangs Tree[member, *Usage]
-	// held are the ready nodes by what they would have without those of a priority and
-	// below, while usagesKept; see usageset.go.
+	// usages are the ready nodes by what they would have without those of a priority and below,
+	// while usagesKept; see usageset.go.
 	usages     Tree[UsageKey, *UsageSet]
-	places     Tree[string, *UsageRef] // where held has a node, by its ID
+	places     Tree[string, *UsageRef] // where usages has a node, by its ID
 	usagesKept bool
 	bands      []structs.PriorityBand // empty: the default
 }
@@ -51,7 +51,7 @@ func compareNames(a, b NodeName) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 }
 
-// New gives a World without nodes.
+// New returns a World without nodes.
 func New() *World {
 	return &World{
 		nodes:        newTree[string, *NodeState](strings.Compare),
@@ -67,11 +67,10 @@ func New() *World {
 	}
 }
 
-// Edit gives a private form of the World that can be changed. The World itself
-// never is.
+// Edit returns a private form of the World that can be changed. The World itself never is.
 func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &Token{}, from: w} }
 
-// Uses are the uses of the allocations that count, by the allocation's ID.
+// Usages are the usages of the allocations that count, by the allocation's ID.
 func Usages(w *World) *Tree[string, *Usage] { return &w.allocs }
 
 // NodeStates are the nodes that are known or that somebody uses, by ID.
@@ -109,7 +108,7 @@ func Bands(w *World) []structs.PriorityBand { return w.bands }
 // IndexConfig says how room is compared.
 func IndexConfig(w *World) bucket.Config { return w.config }
 
-// Node gives a node by its ID.
+// Node returns a node by its ID.
 func (w *World) Node(id string) (*structs.Node, bool) {
 	if s, found := w.nodes.Get(id); found && s.Node != nil {
 		return s.Node, true
@@ -117,7 +116,7 @@ func (w *World) Node(id string) (*structs.Node, bool) {
 	return nil, false
 }
 
-// Nodes gives all nodes in order of their IDs.
+// Nodes returns all nodes in order of their IDs.
 func (w *World) Nodes() iter.Seq[*structs.Node] {
 	return func(yield func(*structs.Node) bool) {
 		for _, s := range w.nodes.All {
@@ -128,7 +127,7 @@ func (w *World) Nodes() iter.Seq[*structs.Node] {
 	}
 }
 
-// HasDevices tells whether a node that is ready has devices.
+// HasDevices reports whether a node that is ready has devices.
 func (w *World) HasDevices() bool {
 	for _, set := range w.families.All {
 		if len(set.Any().Cells) > 0 {
@@ -235,7 +234,7 @@ func diffTrees[K, V any](out *[]string, noun string, a, b *Tree[K, V], differ fu
 	}
 }
 
-// sameNode tells whether two are one to the scheduler, which does not look at events.
+// sameNode reports whether two are one to the scheduler, which does not look at events.
 func sameNode(a, b *structs.Node) bool {
 	if a == b {
 		return true
