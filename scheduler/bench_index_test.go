@@ -17,7 +17,7 @@ const (
 	indexDisk
 )
 
-// What is asked of the hard indexes, what nodes have at most, and the granules.
+// What is called of the hard indexes, what nodes have at most, and the granules.
 var (
 	indexNeed     = bucket.Vector{hardMHz, hardMemoryMB, 20_000}
 	indexMost     = bucket.Vector{8000, 8192, 1_000_000}
@@ -93,8 +93,8 @@ func (x *index) need(fill string) (need bucket.Vector) {
 	return need
 }
 
-// search looks for count nodes, each the first of a search of its own, or, going on,
-// behind the one before. It gives the pages visited and the time.
+// search looks for count nodes, each the first of a search of its own, or, going on, behind the one
+// before. It returns the pages visited and the time.
 func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages int, took time.Duration) {
 	var c bucket.Cursor[int]
 	if goOn {

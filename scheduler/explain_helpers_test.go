@@ -28,7 +28,7 @@ func (c *cluster) submit(id string, j *structs.Job) {
 	c.settle()
 }
 
-// settle decides the job and commits that. It gives how many wait, by group.
+// settle decides the job and commits that. It returns how many wait, by group.
 func (c *cluster) settle() map[string]int {
 	c.t.Helper()
 	ev := c.newEval()

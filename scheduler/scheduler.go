@@ -84,8 +84,8 @@ func UsableNodes(w *World, job *structs.Job, group *structs.TaskGroup) iter.Seq[
 // ExplainInput is what a job is explained with, beside the World.
 type ExplainInput = explain.Input
 
-// Explain says what holds a job, and the smallest changes that would place it. It returns
-// an error if the job cannot be decided.
+// Explain returns what holds a job, and the smallest changes that would place it. It returns an
+// error if the job cannot be decided.
 func Explain(w *World, in ExplainInput) (*structs.JobExplanation, error) {
 	return explain.Job(w, in)
 }

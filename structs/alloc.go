@@ -386,8 +386,7 @@ func (r *AllocatedResources) Total() (cpu, memory, disk int64, cores int) {
 	return cpu, memory, r.Shared.DiskMB, cores
 }
 
-// AllocMetric says how a placement was found, or why none was. JSON names are
-// Nomad's.
+// AllocMetric describes how a placement was found, or why none was. JSON names are Nomad's.
 type AllocMetric struct {
 	_struct sparse `entry:",omitempty"`
 

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// AutopilotConfiguration says how the leader looks after the set of servers. It is
-// replicated; `operator autopilot set-config` changes it. JSON has its durations as
-// text, as Nomad does.
+// AutopilotConfiguration describes how the leader looks after the set of servers. It is replicated;
+// `operator autopilot set-config` changes it. JSON has its durations as text, as Nomad does.
 type AutopilotConfiguration struct {
 	// CleanupDeadServers removes servers that have failed from Raft's configuration, as long
 	// as a majority is there and MinQuorum are left.
@@ -39,7 +38,7 @@ func DefaultAutopilotConfiguration() AutopilotConfiguration {
 	}
 }
 
-// Validate says what cannot be.
+// Validate returns what cannot be.
 func (c *AutopilotConfiguration) Validate() error {
 	switch {
 	case c.LastContactThreshold <= 0:

@@ -78,7 +78,7 @@ type ConsulUpstream struct {
 	Config               map[string]any     `hcl:"config,block"`
 }
 
-// ConsulMeshGateway says how an upstream passes gateways.
+// ConsulMeshGateway describes how an upstream passes gateways.
 type ConsulMeshGateway struct {
 	Mode string `hcl:"mode"`
 }

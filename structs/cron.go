@@ -26,8 +26,8 @@ var cronFields = []cronField{
 	{name: "year", min: 1970, max: 2099},
 }
 
-// checkCron says what is wrong with a cron expression; "" if nothing is. It
-// judges the form alone: when the expression fires next is for whoever has a clock.
+// checkCron returns what is wrong with a cron expression; "" if nothing is. It judges the form
+// alone: when the expression fires next is for whoever has a clock.
 func checkCron(spec string) string {
 	switch spec {
 	case "@annually", "@yearly", "@monthly", "@weekly", "@daily", "@hourly":

@@ -2,8 +2,8 @@ package structs
 
 import "fmt"
 
-// DiskLimit says when a disk counts as full: when less is free on it than MB MiB and less than Percent of
-// its size. So the first counts on large disks, the second on small ones.
+// DiskLimit describes when a disk counts as full: when less is free on it than MB MiB and less than
+// Percent of its size. So the first counts on large disks, the second on small ones.
 type DiskLimit struct {
 	MB      int     // MiB; negative: no disk ever counts as full
 	Percent float64 // of the disk's size
@@ -41,7 +41,7 @@ type DiskRoom struct {
 	Free  uint64 // bytes that are left to who has no privileges
 }
 
-// String says how much is left, in a few words without the path.
+// String returns how much is left, in a few words without the path.
 func (r DiskRoom) String() string {
 	return fmt.Sprintf("%s of %s left", bytesText(r.Free), bytesText(r.Total))
 }

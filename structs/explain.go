@@ -57,8 +57,8 @@ const (
 	ReasonParameters = "parameterized"
 )
 
-// JobExplanation says why a job is placed as it is, and what holds the rest: computed
-// when asked, from one state, and never stored (semantics part 6).
+// JobExplanation describes why a job is placed as it is, and what holds the rest: computed when
+// asked, from one state, and never stored (semantics part 6).
 type JobExplanation struct {
 	Namespace string
 	JobID     string
@@ -108,7 +108,7 @@ type EffectivePriority struct {
 	Standing     int // one of the Standing constants: compared before Band
 }
 
-// GroupExplanation says how a group stands.
+// GroupExplanation describes how a group stands.
 type GroupExplanation struct {
 	Group     string
 	Wanted    int // instances that the job asks for; of a system job, nodes that could have one
@@ -271,7 +271,7 @@ type PlacedOn struct {
 	Instances int
 }
 
-// AllocExplanation says why an allocation is where it is, and what it may lose that to
+// AllocExplanation describes why an allocation is where it is, and what it may lose that to
 // (semantics part 6).
 type AllocExplanation struct {
 	AllocID  string

@@ -198,7 +198,7 @@ type Multiregion struct {
 	Regions  []*MultiregionRegion `hcl:"region,block"`
 }
 
-// MultiregionStrategy says how a change goes through the regions.
+// MultiregionStrategy describes how a change goes through the regions.
 type MultiregionStrategy struct {
 	MaxParallel int    `hcl:"max_parallel" check:"min=0"`
 	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // "", OnFailureAll or OnFailureLocal

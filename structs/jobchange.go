@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Change says what becomes of running instances when their job changes.
+// Change describes what becomes of running instances when their job changes.
 type Change int
 
 // The kinds of change, least first.
@@ -52,8 +52,8 @@ var (
 	}
 )
 
-// GroupChange says what a change of a group alone does to its running instances.
-// See [JobGroupChange] for what the job's own fields do. Both must be canonical.
+// GroupChange returns what a change of a group alone does to its running instances. See
+// [JobGroupChange] for what the job's own fields do. Both must be canonical.
 func GroupChange(old, new *TaskGroup) Change {
 	if old == new {
 		return ChangeNone
@@ -84,8 +84,8 @@ func GroupChange(old, new *TaskGroup) Change {
 	return change
 }
 
-// JobGroupChange says what going from one version of a job to another does to
-// the running instances of a group. Both must be canonical.
+// JobGroupChange returns what going from one version of a job to another does to the running
+// instances of a group. Both must be canonical.
 func JobGroupChange(old, new *Job, group string) Change {
 	if old == new {
 		return ChangeNone

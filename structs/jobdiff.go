@@ -93,9 +93,8 @@ var (
 	taskOwnFields  = map[string]bool{"Name": true}
 )
 
-// Diff says how other differs from j. Either may be nil: the job is then added
-// or deleted. With contextual, the unchanged fields of a changed block are
-// listed too. Both must be canonical.
+// Diff returns how other differs from j. Either may be nil: the job is then added or deleted. With
+// contextual, the unchanged fields of a changed block are listed too. Both must be canonical.
 func (j *Job) Diff(other *Job, contextual bool) *JobDiff {
 	d := differ{contextual: contextual}
 	out := &JobDiff{Type: DiffTypeNone}

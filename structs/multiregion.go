@@ -58,7 +58,7 @@ const (
 	OnFailureLocal = "fail_local"
 )
 
-// JobRegionReply says what came of a multiregion job in one of its regions.
+// JobRegionReply describes what came of a multiregion job in one of its regions.
 type JobRegionReply struct {
 	Region         string
 	EvalID         string

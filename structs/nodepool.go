@@ -139,7 +139,7 @@ func (p *NodePool) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// What is asked of node pools, and answered.
+// What is called of node pools, and answered.
 type (
 	// NodePoolUpsertRequest makes a node pool or replaces it.
 	NodePoolUpsertRequest struct {

@@ -196,7 +196,7 @@ type JudgedPlan struct {
 	JudgedAt uint64 `codec:",omitempty"`
 }
 
-// PlanAnnotations says what a plan would do, by group.
+// PlanAnnotations describes what a plan would do, by group.
 type PlanAnnotations struct {
 	DesiredTGUpdates map[string]*DesiredUpdates
 	PreemptedAllocs  []*AllocListStub

@@ -8,8 +8,8 @@ const (
 	RestartPolicyModeFail  = "fail"
 )
 
-// RestartPolicy says how a failed task is started again on its node.
-// After [Job.Canonicalize] no field is nil.
+// RestartPolicy describes how a failed task is started again on its node. After [Job.Canonicalize]
+// no field is nil.
 type RestartPolicy struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -27,8 +27,8 @@ const (
 	DelayFunctionFibonacci   = "fibonacci"
 )
 
-// ReschedulePolicy says how a failed allocation is replaced, elsewhere if possible.
-// After [Job.Canonicalize] no field is nil. System jobs have none.
+// ReschedulePolicy describes how a failed allocation is replaced, elsewhere if possible. After
+// [Job.Canonicalize] no field is nil. System jobs have none.
 type ReschedulePolicy struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -47,8 +47,8 @@ const (
 	HealthCheckManual     = "manual"      // an operator says so
 )
 
-// UpdateStrategy says how a change replaces allocations.
-// After [Job.Canonicalize] no field of a group's is nil.
+// UpdateStrategy describes how a change replaces allocations. After [Job.Canonicalize] no field of
+// a group's is nil.
 type UpdateStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -63,8 +63,8 @@ type UpdateStrategy struct {
 	AutoPromote      *bool          `hcl:"auto_promote"`
 }
 
-// MigrateStrategy says how allocations leave a node that is drained.
-// After [Job.Canonicalize] no field of a group's is nil.
+// MigrateStrategy describes how allocations leave a node that is drained. After [Job.Canonicalize]
+// no field of a group's is nil.
 type MigrateStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -82,7 +82,7 @@ const (
 	ReconcileLongestRunning  = "longest_running"
 )
 
-// DisconnectStrategy says what happens to allocations of a node that is gone.
+// DisconnectStrategy describes what happens to allocations of a node that is gone.
 type DisconnectStrategy struct {
 	_struct sparse `entry:",omitempty"`
 

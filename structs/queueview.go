@@ -60,7 +60,7 @@ type QueueEntry struct {
 	ModifyIndex uint64
 }
 
-// StateText says how it stands, for people.
+// StateText returns how it stands, for people.
 func (e *QueueEntry) StateText() string {
 	switch e.State {
 	case QueueNotTried:
@@ -102,7 +102,7 @@ func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, n
 	return p
 }
 
-// nowhere says why no node was looked at; empty if any was.
+// nowhere returns why no node was looked at; empty if any was.
 func (m *AllocMetric) nowhere() string {
 	switch {
 	case m.NodesEvaluated > 0:

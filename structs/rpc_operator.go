@@ -1,6 +1,7 @@
 package structs
 
-// What is asked about the cluster: its servers, their configuration, its events and history, and what a search finds.
+// What is called about the cluster: its servers, their configuration, its events and history, and
+// what a search finds.
 type (
 	// SchedulerConfigRequest sets the scheduler configuration.
 	SchedulerConfigRequest struct {

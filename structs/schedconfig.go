@@ -54,7 +54,7 @@ type SchedulerConfiguration struct {
 	ModifyIndex uint64
 }
 
-// PreemptionConfig says which job types may preempt lower bands.
+// PreemptionConfig describes which job types may preempt lower bands.
 type PreemptionConfig struct {
 	SystemSchedulerEnabled   bool
 	SysBatchSchedulerEnabled bool

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// FieldKind says how a field is written in HCL.
+// FieldKind describes how a field is written in HCL.
 type FieldKind int
 
 // The kinds of field.
@@ -129,8 +129,8 @@ func (f *Field) readTags(tag reflect.StructTag) {
 // OneOf returns the strings that the field may hold beside "", if they are limited.
 func (f *Field) OneOf() []string { return f.oneOf }
 
-// Check says what is wrong with a value of this field by its check tag, and what
-// is allowed; "" if nothing is.
+// Check returns what is wrong with a value of this field by its check tag, and what is allowed; ""
+// if nothing is.
 func (f *Field) Check(v reflect.Value) string {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -206,7 +206,7 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
-// BareWord says how a word is written that stands where HCL takes only values.
+// BareWord returns how a word is written that stands where HCL takes only values.
 func BareWord(word string) string {
 	switch strings.ToLower(word) {
 	case "yes", "on":

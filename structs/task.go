@@ -74,7 +74,7 @@ type TaskLifecycle struct {
 	Sidecar bool   `hcl:"sidecar"`                                        // keeps running beside the main tasks
 }
 
-// LogConfig says how much of a task's output is kept.
+// LogConfig describes how much of a task's output is kept.
 type LogConfig struct {
 	_struct sparse `entry:",omitempty"`
 

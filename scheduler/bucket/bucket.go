@@ -22,7 +22,7 @@ func (v *Vector) Fits(need *Vector) bool {
 // pages than a search visits that maxima lead, and a twentieth of 100,000 nodes.
 const DefaultPageBudget = 256
 
-// Config says how an index orders its entries (semantics part 1).
+// Config describes how an index orders its entries (semantics part 1).
 type Config struct {
 	// Order names the dimensions that make the coordinates, the most important
 	// first. Empty: the index is ordered by ID only. A dimension named twice

@@ -49,8 +49,8 @@ func (e *edit[V]) aim(root *page[V]) {
 	e.ahead = p.readAhead() + q.readAhead()
 }
 
-// put sets the entry in or below a page. It gives the page that stands there now,
-// and the right half of one that came to be over-full.
+// put sets the entry in or below a page. It returns the page that stands there now, and the right
+// half of one that came to be over-full.
 func (e *edit[V]) put(p *page[V], level int) (left, right *page[V]) {
 	p = p.own(e.token)
 	if p.kids == nil {

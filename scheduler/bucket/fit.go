@@ -143,7 +143,7 @@ func two(a *run, i int) uint64 {
 	return uint64(uint32(a[i])) | uint64(uint32(a[i+1]))<<32
 }
 
-// enough1 tells where a column has enough.
+// enough1 returns where a column has enough.
 func enough1(a *[fan]int32, na uint64) places {
 	var bits uint64
 	for i := 0; i < fan; i += 8 {
@@ -153,7 +153,7 @@ func enough1(a *[fan]int32, na uint64) places {
 	return spreadOut(bits)
 }
 
-// enough2 tells where two columns have enough.
+// enough2 returns where two columns have enough.
 func enough2(a, b *[fan]int32, na, nb uint64) places {
 	a0, a1, a2, a3 := (*run)(a[:8]), (*run)(a[8:16]), (*run)(a[16:24]), (*run)(a[24:])
 	b0, b1, b2, b3 := (*run)(b[:8]), (*run)(b[8:16]), (*run)(b[16:24]), (*run)(b[24:])

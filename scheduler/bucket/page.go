@@ -230,8 +230,8 @@ func (p *page[V]) move(q *page[V], from, count int) {
 	p.n += count
 }
 
-// split leaves the first keep entries in p, which is owned, and gives the others
-// in a page of their own.
+// split leaves the first keep entries in p, which is owned, and returns the others in a page of
+// their own.
 func (p *page[V]) split(cfg *config, keep, width int) (q *page[V]) {
 	if p.kids != nil {
 		q = newInner[V](p.owner, width)

@@ -147,7 +147,7 @@ func (k *picker[V]) consider(p *page[V], i int) {
 	}
 }
 
-// compare tells where an entry stands to a key in the picker's order.
+// compare returns where an entry stands to a key in the picker's order.
 func (k *picker[V]) compare(p *page[V], i int, to *key) int {
 	if !k.down {
 		return p.compare(&p.columns, &k.cols, i, to)

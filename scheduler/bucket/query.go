@@ -18,7 +18,7 @@ const (
 	Random                 // uniform over the suitable entries that it has not offered yet, from Query.Seed
 )
 
-// Query says what a search looks for.
+// Query describes what a search looks for.
 type Query[V any] struct {
 	// Need is the exact request. Dimensions with nothing or less are not looked at.
 	Need   Vector

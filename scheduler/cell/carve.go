@@ -115,7 +115,7 @@ func (s *Layout) children(v int32) (kids []int32, flat bool) {
 	return kids, flat
 }
 
-// keep says which devices of v stay when so many do.
+// keep returns which devices of v stay when so many do.
 func (s *Layout) keep(v int32, stay int) []bool {
 	root := &s.vs[v]
 	kept := make([]bool, root.size())

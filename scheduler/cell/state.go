@@ -12,9 +12,8 @@ const Whole = 1000
 // inlineDevices is up to how many devices a State needs one allocation.
 const inlineDevices = 16
 
-// State says which devices of one tree are healthy and how much of each is taken.
-// Copy it with Clone, not by assignment. It takes no lock: one goroutine changes it,
-// or many read it.
+// State describes which devices of one tree are healthy and how much of each is taken. Copy it with
+// Clone, not by assignment. It takes no lock: one goroutine changes it, or many read it.
 type State struct {
 	layout  *Layout
 	free    uint64 // healthy devices that nobody holds; only with at most wordDevices

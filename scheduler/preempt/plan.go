@@ -230,8 +230,8 @@ func (p *planner) tryBack(request, victim int) bool {
 	return false
 }
 
-// result says who gives back and how. What may be suspended is, the highest first, if
-// its memory can stay.
+// result returns who gives back and how. What may be suspended is, the highest first, if its memory
+// can stay.
 func (p *planner) result() Result {
 	r := Result{Placed: p.goal}
 	how := make([][]Action, len(p.allocated))

@@ -71,7 +71,7 @@ type Rooms interface {
 	Fits(room int) int
 }
 
-// Partial says what is done if not all newcomers fit though all has been walked.
+// Partial describes what is done if not all newcomers fit though all has been walked.
 type Partial string
 
 // Partials of semantics part 3.

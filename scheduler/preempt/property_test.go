@@ -174,8 +174,8 @@ func (w *world) allowed(stays func(id int) bool) bool {
 	return true
 }
 
-// best tries every subset of the walked, and gives the highest score of those that may
-// stay beside so many newcomers.
+// best tries every subset of the walked, and returns the highest score of those that may stay
+// beside so many newcomers.
 func (w *world) best(walked map[int]bool, goal []int) (best []int) {
 	var ids []int
 	for id := range w.shelf.all {

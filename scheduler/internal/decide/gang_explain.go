@@ -186,8 +186,8 @@ func Instances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-// ShortOfAll says what a gang wants more of than all nodes that fit have, whatever is
-// free: it waits for other nodes.
+// ShortOfAll returns what a gang wants more of than all nodes that fit have, whatever is free: it
+// waits for other nodes.
 func (x *GangPlacer) ShortOfAll() string {
 	var total, want Amount
 	for i, work := range x.gw.Works {

@@ -163,7 +163,7 @@ func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Alloc
 	return others
 }
 
-// end writes a run into the plan, and gives its members.
+// end writes a run into the plan, and returns its members.
 func (g *seating) end(run *groupRun) (members []sitter) {
 	b := run.batch
 	if b == nil {

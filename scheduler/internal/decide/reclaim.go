@@ -169,9 +169,9 @@ func (r *reclaimer) requests(rooms *reclaimRooms) *reclaimRequests {
 	return of
 }
 
-// settle plans all nodes that newcomers were given, frees what the plan takes, and places
-// the newcomers. It gives those that found no room after all. Nodes on which a gang may be
-// taken from are planned together, as it holds more than one of them.
+// settle plans all nodes that newcomers were given, frees what the plan takes, and places the
+// newcomers. It returns those that found no room after all. Nodes on which a gang may be taken from
+// are planned together, as it holds more than one of them.
 func (r *reclaimer) settle() (left []newcomer) {
 	var together []*touched
 	for _, t := range r.order {

@@ -113,7 +113,7 @@ func (f *reclaimSearch) on(id string) *reclaimInstance {
 	return f.plan(id)
 }
 
-// plan tells what a node would lose by one more; nil: it cannot take it.
+// plan returns what a node would lose by one more; nil: it cannot take it.
 func (f *reclaimSearch) plan(id string) *reclaimInstance {
 	n, known := world.StateOf(f.r.e, id)
 	if !known || !f.usable(n) {

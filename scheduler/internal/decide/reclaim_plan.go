@@ -43,7 +43,7 @@ func (o *outcome) free() {
 	}
 }
 
-// place places the newcomers of a node that find room, and gives the others.
+// place places the newcomers of a node that find room, and returns the others.
 func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 	s := o.r.s
 	for i := range t.come {
@@ -86,7 +86,7 @@ func (o *outcome) spare() {
 	}
 }
 
-// mayHaveBack reports whether a use that was there before has its place, and leaves what others
+// mayHaveBack reports whether a usage that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
 func mayHaveBack(n *world.NodeState, u *world.Usage) bool { return n.LacksUse(u, &world.Taker{}) == "" }
 

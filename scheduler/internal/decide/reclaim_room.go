@@ -93,7 +93,7 @@ func (r *reclaimRoom) exchange(was, is *world.Usage) bool {
 	return true
 }
 
-// isTaken reports whether another holds a port, a core or a device that a use needs. What can be
+// isTaken reports whether another holds a port, a core or a device that a usage needs. What can be
 // added up is not looked at.
 func isTaken(n *world.NodeState, u *world.Usage) bool {
 	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||

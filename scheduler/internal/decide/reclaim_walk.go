@@ -91,8 +91,8 @@ func (f *reclaimSearch) levelsByWalk() {
 	f.levels = w.levels()
 }
 
-// fitsBySums reports whether asks find room beside usages that stay, where sums say so: which of
-// the node's devices they get does not matter then.
+// fitsBySums reports whether requests find room beside usages that stay, where sums say so: which
+// of the node's devices they get does not matter then.
 func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
 	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)
 	for _, a := range requests {
@@ -128,9 +128,9 @@ func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 	return d.Kind == group.Type && (d.Vendor == "" || d.Vendor == group.Vendor) && (d.Name == "" || d.Name == group.Name)
 }
 
-// fitsEmptied reports whether asks find room on a node without all that may be taken from: what a
-// plan finds in the end, whoever loses least. It is known where that is all that is asked, and who
-// goes from one node leaves the others as they are.
+// fitsEmptied reports whether requests find room on a node without all that may be taken from: what
+// a plan finds in the end, whoever loses least. It is known where that is all that is asked, and
+// who goes from one node leaves the others as they are.
 func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) (fits, known bool) {
 	if !r.s.countsOnly() {
 		return false, false

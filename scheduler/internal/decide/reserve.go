@@ -217,8 +217,8 @@ func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, 
 	return nil
 }
 
-// underOf tells under which cell of the level that a gang requires a node is; all are under
-// one if it requires none.
+// underOf returns under which cell of the level that a gang requires a node is; all are under one
+// if it requires none.
 func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
 	if g.Topology == nil || !g.Topology.Required {
 		return func(*structs.Node) string { return "" }

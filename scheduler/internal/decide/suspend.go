@@ -206,7 +206,7 @@ func (s *Scheduler) countSuspended() {
 	}
 }
 
-// resumeText says what keeps a suspended instance from going on.
+// resumeText returns what keeps a suspended instance from going on.
 func resumeText(what string) string {
 	switch what {
 	case world.LacksCPU, world.LacksMemory, world.LacksDisk, world.LacksCores, world.LacksDevices:

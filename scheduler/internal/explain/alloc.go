@@ -24,8 +24,8 @@ type AllocInput struct {
 	Node    *structs.Node // nil: it is gone
 }
 
-// Alloc says why an allocation is on its node, by what right, and what it may
-// lose its place to, or has lost it to.
+// Alloc returns why an allocation is on its node, by what right, and what it may lose its place to,
+// or has lost it to.
 func Alloc(in AllocInput) *structs.AllocExplanation {
 	a := in.Alloc
 	x := &structs.AllocExplanation{

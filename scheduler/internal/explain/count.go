@@ -245,7 +245,7 @@ func (x *survey) has(t *structs.NodeReason, n *world.NodeState) int64 {
 	return int64(n.FreeCores())
 }
 
-// text says what a reason is, after "n nodes: ".
+// text returns what a reason is, after "n nodes: ".
 func (x *survey) text(t *structs.NodeReason) string {
 	switch t.Kind {
 	case structs.ReasonDown:

@@ -27,8 +27,8 @@ type ending struct {
 	u  *world.Usage
 }
 
-// expected says when the missing instances will have room, if all that is in their way
-// ends by its time limit, and nobody takes the room before.
+// expected returns when the missing instances will have room, if all that is in their way ends by
+// its time limit, and nobody takes the room before.
 func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int) *structs.Expected {
 	endings, endless := endingsOf(sv, x.in.Now.UnixNano())
 	work := x.works[out.Group]
@@ -153,7 +153,7 @@ func queuedOn(w *world.World, in search.Input, group string) int {
 	return plan.Evals[0].QueuedAllocations[group]
 }
 
-// unknown says why nobody knows.
+// unknown returns why nobody knows.
 func (x *explainer) unknown(sv *survey, endless int) string {
 	switch {
 	case sv.counts.InPool == 0:

@@ -37,9 +37,9 @@ const (
 	allocsNamed = 20
 )
 
-// Job says why a job is placed as it is and what holds the rest: it has the real
-// scheduler decide, looks at every node for what it could not place, and asks it again
-// on altered worlds. It is a function as Schedule is, and as little changes its World.
+// Job returns why a job is placed as it is and what holds the rest: it has the real scheduler
+// decide, looks at every node for what it could not place, and asks it again on altered worlds. It
+// is a function as Schedule is, and as little changes its World.
 func Job(w *world.World, in Input) (*structs.JobExplanation, error) {
 	if in.Job == nil || in.NewID == nil {
 		return nil, fmt.Errorf("explain: the job or NewID is missing")

@@ -331,7 +331,7 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 	}
 }
 
-// lackOfDevices says why a node has no devices for a request.
+// lackOfDevices returns why a node has no devices for a request.
 func lackOfDevices(want *feasible.DeviceRequest, number int, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) lack {
 	most, part, sum := freeDevicesFor(want, n, cells, m)
 	l := lack{device: number, need: int64(want.Count), have: int64(most), free: int64(sum)}

@@ -97,7 +97,7 @@ func allocations(n int) string {
 	return fmt.Sprintf("%d allocations", n)
 }
 
-// letGo says what is waited for on a node where allocations were asked to give way.
+// letGo returns what is waited for on a node where allocations were asked to give way.
 func letGo(n int) string {
 	if n == 1 {
 		return "1 allocation that was asked to give way has let go"
@@ -332,7 +332,7 @@ func compareVictims(a, b *world.Usage) int {
 		strings.Compare(a.ID, b.ID))
 }
 
-// keepFirst puts a use into the sorted list of the first ones to give way, which is bounded.
+// keepFirst puts a usage into the sorted list of the first ones to give way, which is bounded.
 func keepFirst(list []*world.Usage, u *world.Usage) []*world.Usage {
 	if len(list) == allocsNamed && compareVictims(u, list[allocsNamed-1]) >= 0 {
 		return list

@@ -71,7 +71,7 @@ func (a *DeviceRequest) Matches(m *Matcher, d *structs.NodeDeviceResource) bool 
 	return true
 }
 
-// Allowed says which devices of a tree's group may be taken; nil: all of the tree.
+// Allowed returns which devices of a tree's group may be taken; nil: all of the tree.
 func (a *DeviceRequest) Allowed(t *world.DeviceTree, group *structs.NodeDeviceResource) func(device int) bool {
 	if t.Single && a.Within == nil {
 		return nil

@@ -162,7 +162,7 @@ func (f *Feasibility) missingDrivers(n *structs.Node) string {
 
 func (f *Feasibility) missingVolume(n *structs.Node) string {
 	if len(f.Group.Volumes) == 0 {
-		return "" // it is asked of every class of nodes
+		return "" // it is called of every class of nodes
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Group.Volumes)) {
 		v := f.Group.Volumes[name]

@@ -137,7 +137,7 @@ func parseVersionRules(s string, strict bool) (rules []versionRule, ok bool) {
 	return rules, len(rules) > 0
 }
 
-// contains reports whether a version meets the rule. In the loose form an ordering rule takes a
+// satisfied reports whether a version meets the rule. In the loose form an ordering rule takes a
 // pre-release only if it names one of the same numbers itself, so that ">= 1.2" does not take
 // 1.3-beta.
 func (r versionRule) satisfied(v version, strict bool) bool {

@@ -223,8 +223,8 @@ func (r *reconciler) drop(a *structs.Allocation, why string) bool {
 	return true
 }
 
-// change says what the job's newest version does to a running allocation. What
-// would stay is replaced all the same if its node does not fit any more.
+// change returns what the job's newest version does to a running allocation. What would stay is
+// replaced all the same if its node does not fit any more.
 func (r *reconciler) change(a *structs.Allocation) structs.Change {
 	if a.JobVersion == r.in.Job.Version && (a.Job == nil || a.Job.CreateIndex == r.in.Job.CreateIndex) {
 		return structs.ChangeNone

@@ -184,7 +184,7 @@ func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells
 	return best
 }
 
-// lacksOf says what is missing of one of the request's: devices, or a cell of its level.
+// lacksOf returns what is missing of one of the request's: devices, or a cell of its level.
 func (a *Request) lacksOf(want *feasible.DeviceRequest, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) string {
 	anywhere := *want
 	if anywhere.Within = nil; want.Within != nil && a.Choose(n, &anywhere, cells, m).Tree != nil {

@@ -417,8 +417,8 @@ func (l *leastFrag) several(n *world.NodeState, k *kinds, before, after frag.Roo
 	return loss, 0, true
 }
 
-// narrow says on which devices of a pool a share goes: those of which so much is idle that
-// the node loses least. allowed says which may be taken at all; nil: all.
+// narrow returns on which devices of a pool a share goes: those of which so much is idle that the
+// node loses least. allowed says which may be taken at all; nil: all.
 func (l *leastFrag) narrow(n *world.NodeState, cells *cell.State, p world.Pool, allowed func(int) bool) func(int) bool {
 	if len(l.request.Devices) != 1 {
 		return allowed

@@ -43,7 +43,7 @@ func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
 // Owns reports whether a set of nodes was made by this edit, which may change it again.
 func Owns(e *Edit, c *NodeSet) bool { return c.Owner == e.tok }
 
-// TakeLater has a use taken of a node before anything is looked at again.
+// TakeLater has a usage taken of a node before anything is looked at again.
 func TakeLater(e *Edit, nodeID string, u *Usage) {
 	e.settle()
 	e.from, e.owedNode, e.owed = nil, nodeID, u
@@ -284,7 +284,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 // DeleteAlloc forgets an allocation. The node's ID is not needed.
 func (e *Edit) DeleteAlloc(id string, _ string) { Release(e, id) }
 
-// Take counts a use, in place of what the same allocation used before.
+// Take counts a usage, in place of what the same allocation used before.
 func Take(e *Edit, u *Usage) {
 	if old, found := e.w.allocs.Get(u.ID); found {
 		if old.Equal(u) {

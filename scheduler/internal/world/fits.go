@@ -101,7 +101,7 @@ func (n *NodeState) LacksUse(u *Usage, by *Taker) string {
 }
 
 // Spares reports whether what a reservation of another holds of cores and devices is left when a
-// use is taken. A part of a device of which others have parts takes none.
+// usage is taken. A part of a device of which others have parts takes none.
 func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 	if n.Reservation.Free(by) {
 		return true

@@ -207,7 +207,7 @@ func (n *NodeState) setCapacity(c *Capacity) {
 
 func compareUse(u *Usage, id string) int { return strings.Compare(u.ID, id) }
 
-// Take adds a use.
+// Take adds a usage.
 func (n *NodeState) Take(u *Usage) {
 	at, _ := slices.BinarySearchFunc(n.Usages, u.ID, compareUse)
 	n.Usages = slices.Insert(n.Usages, at, u)
@@ -230,7 +230,7 @@ func (n *NodeState) Take(u *Usage) {
 	}
 }
 
-// Give takes a use away that was taken before.
+// Give takes a usage away that was taken before.
 func (n *NodeState) Give(u *Usage) {
 	if at, found := slices.BinarySearchFunc(n.Usages, u.ID, compareUse); found {
 		n.Usages = slices.Delete(n.Usages, at, at+1)

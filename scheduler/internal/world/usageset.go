@@ -46,7 +46,7 @@ type UsageAt struct {
 	At       bucket.Vector
 }
 
-// UsageRef is where the sets of heldKeys have a node. Never changed once made.
+// UsageRef is where the sets of usage keys have a node. Never changed once made.
 type UsageRef struct {
 	family string
 	At     []UsageAt // by priority
@@ -246,7 +246,7 @@ func (x *UsageSums) Without(n *NodeState) []UsageAt {
 	return x.list
 }
 
-// devices counts those of a use: whole ones at once, others by whoever holds them last.
+// devices counts those of a usage: whole ones at once, others by whoever holds them last.
 func (x *UsageSums) devices(u *Usage, v *bucket.Vector) {
 	for _, d := range u.Devices {
 		if d.Share >= WholeDevice {

@@ -77,7 +77,7 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 	return h
 }
 
-// Suspended is what is left of a use while it is suspended: memory and disk.
+// Suspended is what is left of a usage while it is suspended: memory and disk.
 func (u *Usage) Suspended() *Usage {
 	return &Usage{ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}}
 }
