@@ -58,7 +58,7 @@ func tagsOf(c *Config) map[string]string {
 	return tags
 }
 
-// checkMember tells why a member has no place in the pool of a region.
+// checkMember returns why a member has no place in the pool of a region.
 func checkMember(id string, tags map[string]string, region string) error {
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("a member's ID %.80q: must be of 1 to %d visible ASCII characters", id, maxID)

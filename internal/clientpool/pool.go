@@ -45,7 +45,7 @@ type Config struct {
 	// OnChange is told of each change of a member, one after the other; it must not wait. May
 	// be nil.
 	OnChange func(Member)
-	// First tells which of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
+	// First returns which of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
 	First  func(kind, key string, now time.Time) bool
 	Logger hclog.Logger // nil: silent
 }
@@ -59,7 +59,7 @@ type Member struct {
 	Status  string // structs.MemberAlive and so on
 }
 
-// Alive tells whether the member is heard.
+// Alive reports whether the member is heard.
 func (m Member) Alive() bool { return m.Status == structs.MemberAlive }
 
 const (
@@ -113,7 +113,7 @@ func New(c Config) (*Pool, error) {
 // ErrInUse means that another process listens on the port.
 var ErrInUse = errors.New("the port is taken")
 
-// free tells whether a port can be listened on: Serf gives no cause, and leaves goroutines behind, when it cannot.
+// free reports whether a port can be listened on: Serf gives no cause, and leaves goroutines behind, when it cannot.
 func free(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -233,7 +233,7 @@ func (p *Pool) Clients() int {
 	return n
 }
 
-// Alone tells whether no other member is heard.
+// Alone reports whether no other member is heard.
 func (p *Pool) Alone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +251,7 @@ func (p *Pool) Addr() string {
 	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
 }
 
-// Encrypted tells whether the gossip is.
+// Encrypted reports whether the gossip is.
 func (p *Pool) Encrypted() bool { return p.config.Keyring != nil }
 
 // Stats are Serf's numbers for people.

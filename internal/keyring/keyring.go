@@ -36,7 +36,7 @@ type Ring struct {
 	path    string
 }
 
-// Open gives the keys in the file at path, or, as long as there is none, initial alone, which the
+// Open returns the keys in the file at path, or, as long as there is none, initial alone, which the
 // configuration has as setting. The file is written when the ring is first changed, and rules from then on. path empty:
 // changes are not kept. No key at all: nil, and the gossip goes in the clear.
 func Open(path, setting string, initial []byte, logger hclog.Logger) (*Ring, error) {
@@ -65,7 +65,7 @@ func Open(path, setting string, initial []byte, logger hclog.Logger) (*Ring, err
 	return &Ring{ring: ring, version: kept.Version, path: path}, nil
 }
 
-// Check tells whether a key is one.
+// Check reports whether a key is one.
 func Check(key []byte) error {
 	if memberlist.ValidateKey(key) != nil {
 		return structs.Errorf(structs.CodeBadRequest, "a key of %d bytes: allowed are 16, 24 and 32, in base64", len(key)).
@@ -127,7 +127,7 @@ func (k *Ring) keep(s State) error {
 	return nil
 }
 
-// Memberlist gives the ring to a pool's configuration.
+// Memberlist returns the ring to a pool's configuration.
 func (k *Ring) Memberlist() *memberlist.Keyring { return k.ring }
 
 // Keys are all keys, the one that encrypts first.

@@ -62,7 +62,7 @@ type Pool struct {
 	Serf     *serf.Serf
 	Ring     *Ring         // nil: the gossip goes in the clear
 	Interval time.Duration // between two gossips
-	// Refuse tells why a key is not to be installed; nil: all may be.
+	// Refuse returns why a key is not to be installed; nil: all may be.
 	Refuse func(key []byte) error
 	Logger hclog.Logger
 }

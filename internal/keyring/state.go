@@ -26,7 +26,7 @@ type State struct {
 	Keys    [][]byte // the one that encrypts first
 }
 
-// check tells what is wrong with a ring. Its errors hold no key.
+// check returns what is wrong with a ring. Its errors hold no key.
 func (s State) check() error {
 	if len(s.Keys) == 0 || len(s.Keys) > MaxKeys {
 		return fmt.Errorf("%d keys: there must be 1 to %d", len(s.Keys), MaxKeys)
@@ -42,7 +42,7 @@ func (s State) check() error {
 	return nil
 }
 
-// Newer tells whether s takes the place of another. Of two of one version, changed at the same time, it is the same one everywhere.
+// Newer reports whether s takes the place of another. Of two of one version, changed at the same time, it is the same one everywhere.
 func (s State) Newer(than State) bool {
 	if s.Version != than.Version || s.Version == 0 {
 		return s.Version > than.Version
@@ -69,7 +69,7 @@ func (s State) With(op string, key []byte) (State, error) {
 	return State{Version: s.Version + 1, Keys: next}, nil
 }
 
-// Has tells whether a key is among them.
+// Has reports whether a key is among them.
 func (s State) Has(key []byte) bool { return index(s.Keys, key) >= 0 }
 
 // State is the ring as it is.

@@ -80,10 +80,10 @@ func Flat(err error) error {
 	return errors.New(Line(err.Error()))
 }
 
-// OtherKey tells whether memberlist failed with an error as the other side has another key, or only one side has any.
+// OtherKey reports whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted().MatchString(err.Error()) }
 
-// UnknownHost gives the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
+// UnknownHost returns the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
 func UnknownHost(line string) string {
 	if !undecrypted().MatchString(line) {
 		return ""
@@ -98,7 +98,7 @@ func UnknownHost(line string) string {
 	return found[1]
 }
 
-// Needless tells whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
+// Needless reports whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
 // says of two of one name, that an agent which is to come back ends without a word to the others.
 func Needless(line string) bool { return needless().MatchString(line) }
 

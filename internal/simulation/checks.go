@@ -101,7 +101,7 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 	}
 }
 
-// changed gives a hash of what an entry changed, as the feed tells of it, and notes what
+// changed returns a hash of what an entry changed, as the feed tells of it, and notes what
 // allocations these were. It is of all that the feed tells, now and then, and else of what changed and
 // to what: replicas that differ in more than that differ in the hashes of their states, later.
 func (c *checks) changed(r *replica, index uint64) uint64 {

@@ -51,7 +51,7 @@ func (s *sim) fate() {
 	}
 }
 
-// mayLose tells whether a majority is left without one more.
+// mayLose reports whether a majority is left without one more.
 func (s *sim) mayLose() bool {
 	lost := 1
 	for _, r := range s.replicas {

@@ -112,7 +112,7 @@ func lead(r *replica) *leader {
 	return l
 }
 
-// listen gives the methods to the leader's mux that nodes, workers and people call here.
+// listen returns the methods to the leader's mux that nodes, workers and people call here.
 func (l *leader) listen(now *wall, silent hclog.Logger) {
 	r := l.r
 	router := rpc.New(rpc.Config{Region: structs.DefaultRegion, Hold: 1}, rpc.Deps{
@@ -308,7 +308,7 @@ func (l *leader) answer() {
 	l.offers = wait
 }
 
-// submit gives a plan to the applier.
+// submit returns a plan to the applier.
 func (l *leader) submit(p *structs.Plan, tell func(*structs.PlanResult, error)) {
 	if l.seams.submit != nil && l.seams.submit(l, p, tell) {
 		return

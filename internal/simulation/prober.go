@@ -91,10 +91,10 @@ func (l *leader) check(of heartbeat.Check) {
 	l.after(l.between(time.Millisecond, 50*time.Millisecond), "ask a node", l.r.id, call)
 }
 
-// answers tells whether a client can be reached by RPC.
+// answers reports whether a client can be reached by RPC.
 func (c *client) answers() bool { return c.up && !c.cut }
 
-// heard tells whether a client's gossip can be heard.
+// heard reports whether a client's gossip can be heard.
 func (c *client) heard() bool { return c.gossips && c.up && !c.mute }
 
 // join has a client that has been started take part in the gossip.
@@ -247,13 +247,13 @@ func (c *checks) overdue(l *leader) {
 	}
 }
 
-// ready tells whether a node is, as the leader has it.
+// ready reports whether a node is, as the leader has it.
 func (c *checks) ready(nodeID string) bool {
 	n := c.leader.r.store.Snapshot().Node(nil, nodeID)
 	return n != nil && n.Status == structs.NodeStatusReady
 }
 
-// stays tells whether an allocation that nobody can ask for is surely waited for, however wrong the clocks are, and nothing may stand
+// stays reports whether an allocation that nobody can ask for is surely waited for, however wrong the clocks are, and nothing may stand
 // for it meanwhile: by what its own version says, and by the job's as it is now.
 func (c *checks) stays(snap *state.Snapshot, a *structs.Allocation) bool {
 	node := snap.Node(nil, a.NodeID)
@@ -269,7 +269,7 @@ func (c *checks) stays(snap *state.Snapshot, a *structs.Allocation) bool {
 	return true
 }
 
-// knew tells whether who made a plan saw an allocation's job and node as they are now: what it decided of them stands, though they may
+// knew reports whether who made a plan saw an allocation's job and node as they are now: what it decided of them stands, though they may
 // have changed before it was committed.
 func knew(p *structs.JudgedPlan, snap *state.Snapshot, a *structs.Allocation) bool {
 	job, node := snap.Job(nil, a.Namespace, a.JobID), snap.Node(nil, a.NodeID)

@@ -65,7 +65,7 @@ func newReplica(s *sim, id, buffer int) *replica {
 	return r
 }
 
-// reachable tells whether it takes part.
+// reachable reports whether it takes part.
 func (r *replica) reachable() bool { return r.up && !r.cut }
 
 // start starts the process: the state is what its snapshot says, until the log is replayed.
@@ -120,7 +120,7 @@ func (r *replica) apply(to uint64) (answer error) {
 	return answer
 }
 
-// batch gives the entries that are to be applied next, of those up to an index.
+// batch returns the entries that are to be applied next, of those up to an index.
 func (r *replica) batch(first, to uint64) (batch []*raft.Log) {
 	hashed := (first + hashEvery - 1) / hashEvery * hashEvery
 	to = min(to, hashed, first+(first+3*uint64(r.id))%8) //nolint:gosec // replicas are few
@@ -206,7 +206,7 @@ func (r *replica) take(life int) {
 	r.after(r.between(2*time.Minute, 6*time.Minute), "snapshot", r.id, func() { r.take(life) })
 }
 
-// persist gives a snapshot of its state, and the hash of that.
+// persist returns a snapshot of its state, and the hash of that.
 func (r *replica) persist() (data []byte, at uint64, hash string) {
 	snap, err := r.machine.Snapshot()
 	at, hash = r.index(), r.store.Snapshot().Hash()

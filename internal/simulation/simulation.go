@@ -207,13 +207,13 @@ func (s *sim) fault(kind string, who int) {
 	s.note("FAULT "+kind, who)
 }
 
-// quiet tells whether faults have stopped.
+// quiet reports whether faults have stopped.
 func (s *sim) quiet() bool { return s.quietAt > 0 }
 
 // chance is true once in n times, and never when faults have stopped.
 func (s *sim) chance(n int) bool { return !s.quiet() && s.IntN(n) == 0 }
 
-// spared tells whether a leader keeps its leadership, which a fault would have ended.
+// spared reports whether a leader keeps its leadership, which a fault would have ended.
 func (s *sim) spared() bool { return s.steady && s.IntN(8) > 0 }
 
 // between is a time from a to below b.

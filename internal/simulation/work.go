@@ -122,7 +122,7 @@ type job struct {
 	life int // of the replica in which it was taken
 }
 
-// gone tells whether the process that had it has ended.
+// gone reports whether the process that had it has ended.
 func (j *job) gone() bool { return j.hand.life != j.life }
 
 // decide decides as soon as the replica's state is as new as it must be.

@@ -30,7 +30,7 @@ type idleStream struct {
 	since time.Time
 }
 
-// openStream gives a stream for a call: one that was kept, or a fresh one.
+// openStream returns a stream for a call: one that was kept, or a fresh one.
 func (s *Session) openStream() (*yamux.Stream, error) {
 	if conn := s.kept.take(); conn != nil {
 		return conn, nil
@@ -64,7 +64,7 @@ func (s *Session) sweep() {
 	}
 }
 
-// take gives the stream that has waited for the shortest time, so that the others become superfluous; nil: there is none.
+// take returns the stream that has waited for the shortest time, so that the others become superfluous; nil: there is none.
 func (k *kept) take() *yamux.Stream {
 	k.mu.Lock()
 	defer k.mu.Unlock()

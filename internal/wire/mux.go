@@ -102,7 +102,7 @@ type Call struct {
 	routing *Routing // nil: not read yet
 }
 
-// Answered tells whether something has come back of a call that was passed on.
+// Answered reports whether something has come back of a call that was passed on.
 func (c *Call) Answered() bool { return c.relayed }
 
 // Args reads the argument into v.

@@ -75,7 +75,7 @@ func (p *Pool) forgetIfClosed(addr string, s *Session, err error) {
 	}
 }
 
-// Session gives the session to the server at addr, of the own region, opening it if
+// Session returns the session to the server at addr, of the own region, opening it if
 // there is none. Callers that come while it opens wait for the same one.
 func (p *Pool) Session(ctx context.Context, addr string) (*Session, error) {
 	return p.SessionIn(ctx, "", addr)

@@ -229,7 +229,7 @@ func parseChain(text []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// verifyChain tells whether a leaf and what came with it lead to an authority of ours.
+// verifyChain reports whether a leaf and what came with it lead to an authority of ours.
 func (s *tlsState) verifyChain(chain []*x509.Certificate, use x509.ExtKeyUsage, now time.Time) error {
 	o := x509.VerifyOptions{
 		Roots: s.roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use},

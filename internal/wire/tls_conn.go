@@ -102,7 +102,7 @@ type Refused struct {
 	Gone bool
 }
 
-// Error gives the reason.
+// Error returns the reason.
 func (r *Refused) Error() string { return r.Reason }
 
 func refused(format string, args ...any) error {

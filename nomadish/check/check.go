@@ -212,7 +212,7 @@ func (c *checker) checkTables() {
 	}
 }
 
-// late tells whether a time, in Unix nanoseconds, is longer ago than allowed. Without a
+// late reports whether a time, in Unix nanoseconds, is longer ago than allowed. Without a
 // time of the caller's nothing is.
 func (c *checker) late(since int64, allowed time.Duration) bool {
 	return !c.opts.Now.IsZero() && c.opts.Now.Sub(time.Unix(0, since)) > allowed+c.opts.Grace

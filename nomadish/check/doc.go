@@ -1,4 +1,4 @@
-// Package check tells whether a state is in order: whether what must be true of a
+// Package check reports whether a state is in order: whether what must be true of a
 // cluster, whatever has failed in it, is true of one snapshot.
 //
 // [Run] goes once through the rows of a snapshot and counts by hand what the World,

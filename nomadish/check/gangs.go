@@ -114,7 +114,7 @@ func (c *checker) checkGang(j *job, whole *gang) {
 	}
 }
 
-// placedAsIs tells whether all live members of a gang were placed by the job as it is. A plan that was decided on an older
+// placedAsIs reports whether all live members of a gang were placed by the job as it is. A plan that was decided on an older
 // version may be committed after the newer one is registered.
 func (j *job) placedAsIs(whole *gang) bool {
 	for _, spec := range whole.groups {

@@ -52,7 +52,7 @@ func (j *job) group(name string) *group {
 	return g
 }
 
-// waits tells whether an evaluation will look at the job: what is wrong until then is
+// waits reports whether an evaluation will look at the job: what is wrong until then is
 // wrong by design.
 func (j *job) waits() bool { return len(j.open) > 0 }
 
@@ -86,7 +86,7 @@ func (j *job) count(a *structs.Allocation) {
 	}
 }
 
-// endedWell tells whether every task ended without failing, and by itself: its work is done, though it was to be stopped.
+// endedWell reports whether every task ended without failing, and by itself: its work is done, though it was to be stopped.
 func endedWell(a *structs.Allocation) bool {
 	return a.NextAllocation == "" && structs.EndedByThemselves(a.TaskStates)
 }

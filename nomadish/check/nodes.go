@@ -94,7 +94,7 @@ func (n *node) takeNetworks(by string, networks []*structs.NetworkResource) {
 	}
 }
 
-// shares tells whether a port was asked for with ignore_collision.
+// shares reports whether a port was asked for with ignore_collision.
 func shares(networks []*structs.NetworkResource, label string) bool {
 	return slices.ContainsFunc(networks, func(net *structs.NetworkResource) bool {
 		return slices.ContainsFunc(net.ReservedPorts, func(p structs.Port) bool { return p.Label == label && p.IgnoreCollision })
@@ -216,7 +216,7 @@ func (c *checker) checkHas(n *node) {
 	}
 }
 
-// within tells whether a port is in a list as "22,80,8500-8600". What cannot be read
+// within reports whether a port is in a list as "22,80,8500-8600". What cannot be read
 // keeps nothing, as for the scheduler.
 func within(list string, port int) bool {
 	for part := range strings.SplitSeq(list, ",") {

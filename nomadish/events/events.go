@@ -35,7 +35,7 @@ func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	return &Filter{topics: topics, namespace: namespace}, nil
 }
 
-// Events gives the chosen events of one commit.
+// Events returns the chosen events of one commit.
 func (f *Filter) Events(c state.Changes) structs.Events {
 	out := structs.Events{Index: c.Index}
 	for _, change := range c.Items {

@@ -94,7 +94,7 @@ func (p *Pool) KeepMeeting(ctx context.Context, c JoinConfig) error {
 	}
 }
 
-// others tells whether a server of another region is there.
+// others reports whether a server of another region is there.
 func (p *Pool) others() bool {
 	for _, s := range p.Servers() {
 		if s.Region != p.config.Region && s.Alive() {

@@ -54,7 +54,7 @@ type Server struct {
 	Entries structs.LogType
 }
 
-// Alive tells whether the server is there, as far as the pool knows.
+// Alive reports whether the server is there, as far as the pool knows.
 func (s Server) Alive() bool { return s.Status == structs.MemberAlive }
 
 func tagsOf(c *Config) (map[string]string, error) {

@@ -52,7 +52,7 @@ type Config struct {
 	// Keyring encrypts the gossip; all members must have its first key. nil: it goes in the
 	// clear.
 	Keyring *keyring.Ring
-	// RefuseKey tells why a key is not to be installed; nil: all may be.
+	// RefuseKey returns why a key is not to be installed; nil: all may be.
 	RefuseKey func(key []byte) error
 	// OnQuery is given queries that are not for the keys of this pool; it must not wait. May be nil.
 	OnQuery func(*serf.Query)
@@ -75,7 +75,7 @@ const (
 	events  = 256 // of Serf's that wait
 
 	// wanProbe lets an answer take 1.5 s, several times as long as round the world and back, and
-	// wanSuspicion gives a suspect about 12 s to speak up: a region that is lost is known to be
+	// wanSuspicion returns a suspect about 12 s to speak up: a region that is lost is known to be
 	// within half a minute. memberlist's own times for a WAN make that about a minute, and it takes
 	// the loss of half of the members, as a region is, for a fault of its own: it would ask ever more
 	// slowly, and wait six times as long for others to agree. wanSuspect bounds both.
@@ -214,7 +214,7 @@ func (p *Pool) notify() {
 	}
 }
 
-// Subscribe gives a channel that has a notice whenever members have changed since the
+// Subscribe returns a channel that has a notice whenever members have changed since the
 // last one was taken, and a function that ends that.
 func (p *Pool) Subscribe() (changed <-chan struct{}, cancel func()) {
 	c := make(chan struct{}, 1)
@@ -285,7 +285,7 @@ func (p *Pool) Addr() string {
 	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
 }
 
-// Encrypted tells whether the gossip is.
+// Encrypted reports whether the gossip is.
 func (p *Pool) Encrypted() bool { return p.config.Keyring != nil }
 
 // Keys is the pool as its keys are changed.

@@ -203,7 +203,7 @@ func (t *Timers) commit(ctx context.Context, c change) error {
 	return nil
 }
 
-// awaits tells whether a node is kept, or holds an allocation that is to be there when it comes back.
+// awaits reports whether a node is kept, or holds an allocation that is to be there when it comes back.
 func (t *Timers) awaits(snap *state.Snapshot, node *structs.Node) bool {
 	now := t.opts.Clock.Now()
 	as := *node

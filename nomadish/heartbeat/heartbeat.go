@@ -61,7 +61,7 @@ type Options struct {
 	// Probers are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
 	Probers  Probers
 	Liveness Liveness
-	// Jitter gives a number from 0 to below n, at random.
+	// Jitter returns a number from 0 to below n, at random.
 	Jitter func(n int64) int64
 	Logger hclog.Logger
 }

@@ -16,12 +16,12 @@ var gossipLostCount = telemetry.NewCount("nomad.heartbeat.gossip_lost")
 
 // Probers are the ways beside heartbeats by which nodes are heard: their RPC sessions, and the gossip of the clients.
 type Probers interface {
-	// Gossips tells whether a node takes part in the gossip, be it failed now, and whether it is taken for failed. One that
+	// Gossips reports whether a node takes part in the gossip, be it failed now, and whether it is taken for failed. One that
 	// never did, or left in good order, does not.
 	Gossips(nodeID string) (member, failed bool)
 	// Reach asks a node by both ways, again and again until each has answered or ctx ends.
 	Reach(ctx context.Context, nodeID string) (session, gossip bool)
-	// Agreed tells whether all servers are of a version that knows Node.KeptUntil.
+	// Agreed reports whether all servers are of a version that knows Node.KeptUntil.
 	Agreed() bool
 }
 
@@ -146,7 +146,7 @@ func (t *Timers) Suspect(nodeIDs ...string) {
 	}
 }
 
-// lost tells whether a node cannot be declared more lost than it is.
+// lost reports whether a node cannot be declared more lost than it is.
 func lost(n *structs.Node) bool {
 	return n == nil || n.Status == structs.NodeStatusDown || n.Status == structs.NodeStatusDisconnected && n.KeptUntil == 0
 }
@@ -225,7 +225,7 @@ func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 	return doubtful, all
 }
 
-// mass tells whether nodes may be declared lost now.
+// mass reports whether nodes may be declared lost now.
 func (t *Timers) mass(now time.Time) bool {
 	l := t.opts.Liveness
 	doubtful, all := t.suspected(now)
@@ -255,7 +255,7 @@ func (t *Timers) mass(now time.Time) bool {
 	return calm
 }
 
-// silent tells how long a node's RPC has not been heard of.
+// silent returns how long a node's RPC has not been heard of.
 func (t *Timers) silent(id string, s *suspect, now time.Time) time.Duration {
 	since := s.since
 	if heard := t.heard[id]; !heard.IsZero() && heard.Before(since) {
@@ -319,7 +319,7 @@ func (w *watcher) begin(ctx context.Context) {
 	}
 }
 
-// due gives the checks that begin now, of which nothing has come yet, as many as may run.
+// due returns the checks that begin now, of which nothing has come yet, as many as may run.
 func (w *watcher) due() (checks []result) {
 	t := w.t
 	t.mu.Lock()
@@ -394,7 +394,7 @@ func (w *watcher) heard(r result, s *suspect) {
 	delete(t.suspects, r.id)
 }
 
-// waitOn gives a node that answers, and whose heartbeat is overdue, its time once more; but not for ever: one that answers and
+// waitOn returns a node that answers, and whose heartbeat is overdue, its time once more; but not for ever: one that answers and
 // sends no heartbeats is not well.
 func (t *Timers) waitOn(id string) {
 	if _, waiting := t.timers[id]; waiting {

@@ -33,7 +33,7 @@ type Committer interface {
 type Options struct {
 	QueueLimit int // plans that may wait (8192)
 	BatchLimit int // plans of one round (512)
-	// EntryBytes bounds a log entry (512 KiB): larger ones hold up heartbeats between
+	// EntryBytes bounds a log entry (512 KiB): larger ones delay heartbeats between
 	// servers and risk the leadership. What must not be parted (a plan that is AllAtOnce, a
 	// newcomer and those who make room for it: units.go) has one of its own, however large.
 	EntryBytes int
@@ -76,7 +76,7 @@ func New(opts Options, store *state.Store, commit Committer, leases queue.Leases
 	return &Applier{opts: opts, store: store, commit: commit, leases: leases, queue: newPlanQueue(opts.QueueLimit)}
 }
 
-// Submit has a plan judged and, as far as it holds, committed, and waits for that. A
+// Submit has a plan judged and, as far as it is accepted, committed, and waits for that. A
 // result with a RefreshIndex means that a part was refused: decide again on a state
 // at least that new. When ctx ends first, the plan may still be committed.
 func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
@@ -94,7 +94,7 @@ func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanRes
 // Waiting returns how many plans wait to be judged.
 func (a *Applier) Waiting() int { return a.queue.depth() }
 
-// SubmitAll submits plans together, so that one log entry can hold them all, and gives
+// SubmitAll submits plans together, so that one log entry can contain them all, and returns
 // what became of each, or its error.
 func (a *Applier) SubmitAll(ctx context.Context, plans []*structs.Plan) ([]*structs.PlanResult, []error) {
 	results, errs := make([]*structs.PlanResult, len(plans)), make([]error, len(plans))
@@ -116,7 +116,7 @@ func (a *Applier) SubmitAll(ctx context.Context, plans []*structs.Plan) ([]*stru
 	return results, errs
 }
 
-// wait gives a plan's answer.
+// wait returns a plan's answer.
 func (w *waiting) wait(ctx context.Context) (*structs.PlanResult, error) {
 	select {
 	case r := <-w.done:
@@ -223,13 +223,13 @@ type round struct {
 	plans []*judged
 }
 
-// judged is a plan with what of it holds.
+// judged is a plan with what of it is accepted.
 type judged struct {
 	*waiting
 	since    time.Time // when it came
 	rank     structs.Rank
 	pool     string
-	verdict  queue.Verdict // of the gate, when it was asked last
+	verdict  queue.Verdict // of the gate, at the last check
 	unretain func()
 	accepted *structs.JudgedPlan
 	refused  []string
@@ -244,7 +244,7 @@ func (p *pipeline) committing() <-chan struct{} {
 	return p.inFlight.committed
 }
 
-// land takes note of how a commit went.
+// land records how a commit went.
 func (p *pipeline) land() {
 	f := p.inFlight
 	p.inFlight = nil
@@ -293,13 +293,13 @@ func (p *pipeline) advance(ctx context.Context) {
 	}
 }
 
-// mayJudge tells whether plans can be judged before the commit in flight has landed.
+// mayJudge reports whether plans can be judged before the in-flight commit is done.
 func (p *pipeline) mayJudge() bool {
 	return p.open != nil || p.inFlight == nil || !p.stale && p.chain < p.opts.ChainLimit
 }
 
-// ready makes sure that there is a round to judge plans into; false: a commit must
-// land first.
+// ready makes sure that there is a round to judge plans into; false: the in-flight commit must
+// end first.
 func (p *pipeline) ready(ctx context.Context) bool {
 	if p.open != nil && p.open.edit != nil {
 		return true
@@ -326,7 +326,7 @@ func (p *pipeline) ready(ctx context.Context) bool {
 }
 
 // settle commits an empty entry: when it has been applied, so has whatever was before
-// it. If that fails, those that wait are told so.
+// it. If that fails, those that wait get the error.
 func (p *pipeline) settle(ctx context.Context) bool {
 	_, err := p.commit.Apply(ctx, structs.LogPlanApply, &structs.PlanCommit{})
 	if err == nil {
@@ -380,13 +380,13 @@ func (p *pipeline) judge(j *judged) {
 		p.stale = true // what refused it may be past
 		p.opts.Logger.Debug("a plan was refused in part", "eval", j.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
 	}
-	// Counted for plans that hold too: the mean of "refused" is the rate of refusals.
+	// Counted for accepted plans too: the mean of "refused" is the rate of refusals.
 	refusedCount.Add(refused)
 	nodeRejectedCount.Add(len(j.refused))
 	evaluateTime.Since(start)
 }
 
-// ofAnother gives the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
+// ofAnother returns the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
 // its version may be the same, and what was to be placed is not of it.
 func (p *pipeline) ofAnother(plan *structs.Plan) (nodes []string) {
 	for _, b := range plan.Place {
@@ -433,7 +433,7 @@ func (j *judged) answer(r *structs.PlanResult, err error) {
 	j.done <- answer{result: r, err: err}
 }
 
-// uncertain tells whether an entry may have been committed although its commit failed.
+// uncertain reports whether an entry may have been committed although its commit failed.
 func uncertain(err error) bool {
 	return !errors.Is(err, structs.ErrBadRequest) && !errors.Is(err, structs.ErrLimited)
 }

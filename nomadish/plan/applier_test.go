@@ -240,7 +240,7 @@ func TestGangIsCommittedWholeOrNotAtAll(t *testing.T) {
 		if got := live(); len(got) != 3 || b.used("node-000") != 60 || b.used("node-001") != 60 {
 			b.Fatalf("%d run after the refusal", len(got))
 		}
-		// Decided again it holds: into the room that it leaves.
+		// Decided again it is accepted: into the room that it leaves.
 		nodes := make([]string, 40)
 		for i := range nodes {
 			nodes[i] = fmt.Sprintf("node-%03d", i%2)

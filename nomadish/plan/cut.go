@@ -8,16 +8,16 @@ import (
 type facts interface {
 	// Of is the job of an allocation, and its node; false: there is no such allocation.
 	Of(allocID string) (job structs.NamespacedID, node string, found bool)
-	// RequestOf is what is known of a group's ask; nil: it never waited.
+	// RequestOf returns what is known of a group's request; nil: it never waited.
 	RequestOf(ns, job, group string) *structs.PendingRequest
 }
 
 // cut splits a plan into parts of at most limit bytes, between what is independent of each
 // other: see units.go for what is not. A unit that is larger has a part of its own. What the
-// job gives back for its own sake goes with the first parts, so that what is placed finds its
+// job frees for its own sake goes with the first parts, so that what is placed finds its
 // room free, and before that the delayed evaluations that stops name. The plan's own
 // evaluation and the blocked one go with the last part, so that they are over only when all
-// of it is. Each part says what is missing of the plan's asks when it has been committed.
+// of it is. Each part says what is missing of the plan's requests when it has been committed.
 func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 	p := j.accepted
 	requests := missingOf(j, known)

@@ -138,7 +138,7 @@ func elements(p *structs.JudgedPlan, known facts1) map[string][]string {
 }
 
 // TestCutBetweenUnits: what hangs together is in one part, whatever it takes; a part above
-// the limit holds nothing else; each part says what is missing once it is committed.
+// the limit contains nothing else; each part says what is missing once it is committed.
 func TestCutBetweenUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j, known := reclaimingPlan(t)
@@ -248,7 +248,7 @@ func (b *bed) waitingJob(id string, priority, missing int) {
 
 // TestCutPlanAtEveryIndex: a plan in several entries, of which one fails or none. After each
 // entry that is committed: who was taken from has lost what he lost to somebody who is there,
-// and the ask says how many it really misses.
+// and the request says how many instances it really misses.
 func TestCutPlanAtEveryIndex(t *testing.T) {
 	f := func(failing int) {
 		t.Helper()

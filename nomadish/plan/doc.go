@@ -1,5 +1,5 @@
 // Package plan judges what schedulers decided against the latest state and commits
-// what holds. Schedulers work on snapshots and may overtake each other; this is the
+// what is accepted. Schedulers work on snapshots and may overtake each other; this is the
 // one place where placements become real, so it is serial: one goroutine judges all
 // plans, in the order of their priority, with the scheduler's own fit check.
 //
@@ -24,9 +24,9 @@
 // until then it is parked, for a short time, as workers decide neighbours in parallel;
 // after that it is sent back and its evaluation given out again in its turn.
 //
-// What gives room back without a decision, as nobody is left to decide (Withdraw), is committed beside the rounds: to a plan that is
+// What frees room without a decision, as nobody is left to decide (Withdraw), is committed beside the rounds: to a plan that is
 // being judged the room is still taken.
 //
-// It runs on the leader. It must never place anything that a plan did not ask for,
+// It runs on the leader. It must never place anything that a plan did not request,
 // and is the only package that proposes structs.LogPlanApply.
 package plan

@@ -75,7 +75,7 @@ func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
 	}
 }
 
-// known is what a snapshot tells.
+// known reads its facts from a snapshot.
 type known struct{ snap *state.Snapshot }
 
 func (k known) Of(allocID string) (job structs.NamespacedID, node string, found bool) {
@@ -90,8 +90,8 @@ func (k known) RequestOf(ns, job, group string) *structs.PendingRequest {
 	return k.snap.PendingRequest(nil, ns, job, group)
 }
 
-// result says what became of a plan whose last part was committed at index, or that
-// held nothing to commit.
+// result returns what became of a plan whose last part was committed at index, or that
+// had nothing to commit.
 func (j *judged) result(index uint64) *structs.PlanResult {
 	r := &structs.PlanResult{RefusedNodes: j.refused, RefusedReason: j.reason, Placed: instances(j.accepted.Place)}
 	r.Refused = instances(j.plan.Place) - r.Placed

@@ -11,11 +11,11 @@ import (
 
 var overtookCount = telemetry.NewCount("nomad.plan.overtook")
 
-// busyLimit bounds the wait for an ask that no worker has taken yet: those who wait
+// busyLimit bounds the wait for a request that no worker has taken yet: those who wait
 // might be what keeps the workers from it.
 const busyLimit = 10 * time.Millisecond
 
-// taking tells whether a plan takes room.
+// taking reports whether a plan takes room.
 func taking(p *structs.Plan) bool {
 	if instances(p.Place) > 0 {
 		return true
@@ -23,7 +23,7 @@ func taking(p *structs.Plan) bool {
 	return slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.Resources != nil })
 }
 
-// freeing tells whether what holds of a plan frees room.
+// freeing reports whether what is accepted of a plan frees room.
 func freeing(p *structs.JudgedPlan) bool {
 	return len(p.Unreserve) > 0 || slices.ContainsFunc(p.Stop, func(s *structs.AllocStop) bool { return !s.KeepRunning }) ||
 		slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u.Resources != nil })
@@ -40,7 +40,7 @@ func left(p *structs.JudgedPlan) *structs.Evaluation {
 }
 
 // admit judges the plans that wait as far as their gates let them, best rank first. It
-// tells whether any was judged.
+// reports whether any was judged.
 func (p *pipeline) admit() (any bool) {
 	slices.SortStableFunc(p.parked, func(a, b *judged) int { return a.rank.Compare(&b.rank) })
 	now := p.opts.Clock.Now()
@@ -98,7 +98,7 @@ func (p *pipeline) sendBack(j *judged) {
 	}}
 }
 
-// parkedUntil gives what may let plans on that wait for their gates, and when the first of
+// parkedUntil returns what may let plans on that wait for their gates, and when the first of
 // them has waited for long enough; nil: none waits.
 func (p *pipeline) parkedUntil() (<-chan struct{}, <-chan time.Time) {
 	soonest, some := p.patienceEnds()
@@ -109,7 +109,7 @@ func (p *pipeline) parkedUntil() (<-chan struct{}, <-chan time.Time) {
 }
 
 // patienceEnds is when the first of the plans that wait for their gates has waited for long
-// enough; false: there is none, or a commit must land first.
+// enough; false: there is none, or the in-flight commit must end first.
 func (p *pipeline) patienceEnds() (time.Duration, bool) {
 	if len(p.parked) == 0 || p.opts.Gate == nil || !p.mayJudge() {
 		return 0, false

@@ -11,7 +11,7 @@ type shortages []shortage
 
 type shortage struct {
 	row   *structs.PendingRequest
-	after structs.RequestUpdate // when all that holds of the plan has been committed
+	after structs.RequestUpdate // when all that is accepted of the plan has been committed
 	told  bool                  // the plan says so itself
 }
 
@@ -129,7 +129,7 @@ func (s shortages) last(says []*structs.RequestUpdate) []*structs.RequestUpdate 
 	return says
 }
 
-// tell has each part say what is missing when it has been committed.
+// tell makes each part say what is missing when it has been committed.
 func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.RequestUpdate) {
 	var later []*structs.PlacementBatch
 	for i, p := range slices.Backward(parts) {

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/nomadish/nomadish/structs"
 
-// Sizes in bytes of what a log entry holds, as msgpack encodes it, on the high side.
-// TestSizes holds them against the encoding.
+// Sizes in bytes of what a log entry contains, as msgpack encodes it, on the high side.
+// TestSizes compares them with the encoding.
 const (
 	sizePlan     = 256
 	sizeBatch    = 1024
@@ -34,7 +34,7 @@ type part struct {
 // pack makes log entries of judged plans, in their order: as many in one as fit into
 // limit bytes. A plan too large for one is cut, unless it is AllAtOnce: that one has
 // an entry of its own, however large. Of a plan that was refused in part it is said what
-// is missing of asks that wait.
+// is missing of requests that wait.
 func pack(plans []*judged, limit int, known facts) [][]part {
 	var entries [][]part
 	room := -1

@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// randomPlan holds a little or a lot of everything.
+// randomPlan returns a plan with a little or a lot of everything.
 func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 	uuid := func(n int) string { return structs.DeriveID(id, uint64(n)) } //nolint:gosec // small
 	p := &structs.JudgedPlan{EvalID: uuid(0), Time: 1_700_000_000_000_000_000}
@@ -113,7 +113,7 @@ func placed(plans ...*structs.JudgedPlan) (out []string) {
 	return out
 }
 
-// TestPack: entries hold all of every plan, in order, no entry is above the limit but
+// TestPack: entries contain all of every plan, in order, no entry is above the limit but
 // that of a plan that may not be cut, and the evaluations come with a plan's last part.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -181,7 +181,7 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// TestPartsOfReservations: a part that holds nothing but reservations, or ends nothing
+// TestPartsOfReservations: a part that contains nothing but reservations, or ends nothing
 // but some, is something to commit.
 func TestPartsOfReservations(t *testing.T) {
 	p := &structs.JudgedPlan{EvalID: "e", Evals: []*structs.Evaluation{{ID: "e"}}}

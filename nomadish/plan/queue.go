@@ -21,7 +21,7 @@ type answer struct {
 	err    error
 }
 
-// planQueue holds the plans that wait: higher priority first, then first come.
+// planQueue is the plans that wait: higher priority first, then first come.
 type planQueue struct {
 	mu      sync.Mutex
 	enabled bool
@@ -78,13 +78,13 @@ func (q *planQueue) depth() int {
 	return len(q.plans)
 }
 
-// take gives up to n plans, first the first; none if none wait.
+// take returns up to n plans, first the first; none if none wait.
 func (q *planQueue) take(n int) []*waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var out []*waiting
 	for len(q.plans) > 0 && len(out) < n {
-		w := heap.Pop(&q.plans).(*waiting) //nolint:forcetypeassert // the heap holds nothing else
+		w := heap.Pop(&q.plans).(*waiting) //nolint:forcetypeassert // the heap contains nothing else
 		if w.ctx.Err() == nil {            // else nobody waits for it any more
 			out = append(out, w)
 		}
@@ -109,7 +109,7 @@ func (h plans) Less(i, j int) bool {
 func (h plans) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
-func (h *plans) Push(x any) { *h = append(*h, x.(*waiting)) } //nolint:forcetypeassert // the heap holds nothing else
+func (h *plans) Push(x any) { *h = append(*h, x.(*waiting)) } //nolint:forcetypeassert // the heap contains nothing else
 
 // Pop implements heap.Interface.
 func (h *plans) Pop() any {

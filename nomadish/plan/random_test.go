@@ -15,11 +15,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// bubble hides the test's deadline, which a bubble of virtual time may not ask for.
+// bubble hides the test's deadline, which a bubble of virtual time may not have.
 type bubble struct{ rapid.TB }
 
 // TestNeverTooMuch submits random plans from many sides while commits are slow and
-// fail, allocations end and nodes go and come. After every entry: no node holds more
+// fail, allocations end and nodes go and come. After every entry: no node is used for more
 // than it has; and at the end every answer is true.
 func TestNeverTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestNeverTooMuch(t *testing.T) {
 	})
 }
 
-// check1 holds an answer against the state.
+// check1 compares an answer with the state.
 func check1(r *rapid.T, l *log, p *structs.Plan, got answer, h *owners) {
 	if n := h.retained[p.EvalID]; n != 0 {
 		r.Fatalf("plan %s: retained %d times at the end", p.EvalID, n)
@@ -109,7 +109,7 @@ func (c *chaos) before(t structs.LogType, _ any) error {
 	case 1:
 		return structs.Errorf(structs.CodeNoLeader, "not the leader")
 	case 2:
-		c.lose = true // committed, but nobody is told
+		c.lose = true // committed, but nobody is notified
 	case 3, 4, 5:
 		time.Sleep(time.Duration(c.n%7) * time.Millisecond)
 	case 6:

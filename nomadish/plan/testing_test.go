@@ -33,7 +33,7 @@ func newLog() *log {
 	return l
 }
 
-// owners lets everybody hold their evaluation, but those named.
+// owners lets everybody keep the lease of their evaluation, but those named.
 type owners struct {
 	mu       sync.Mutex
 	gone     map[string]bool

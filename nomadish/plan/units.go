@@ -4,11 +4,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A plan that is too large for one log entry is cut between its units. A unit holds as a
+// A plan that is too large for one log entry is cut between its units. A unit is accepted as a
 // whole or not at all, at every index that anybody can see:
 //
 //   - what is taken back for a newcomer, and the newcomer: there is no moment in which neither
-//     or both hold the resources (semantics part 3). All that comes to a node on which
+//     or both have the resources (semantics part 3). All that comes to a node on which
 //     something is taken back shares what is freed there;
 //   - all that is taken back from one job: it may be a gang, of which nothing is to be left in
 //     part; the job was requeued once, however much of it one plan took; and its evaluation
@@ -157,7 +157,7 @@ func newcomers(p *structs.JudgedPlan) map[string]string {
 	return nodes
 }
 
-// reclaim tells whether a stop makes room for something that the plan places, and where
+// reclaim reports whether a stop makes room for something that the plan places, and where
 // that comes to.
 func (g *grouping) reclaim(s *structs.AllocStop) (node string, is bool) {
 	if s.KeepRunning || s.PreemptedBy == "" {
@@ -169,7 +169,7 @@ func (g *grouping) reclaim(s *structs.AllocStop) (node string, is bool) {
 
 // tieReclaims joins newcomers' nodes with the jobs that something is taken from for them and
 // with the nodes where that is: one of a gang may be elsewhere, and somebody may come into
-// its room. It gives those jobs.
+// its room. It returns those jobs.
 func (g *grouping) tieReclaims(known facts) (victims map[structs.NamespacedID]bool) {
 	victims = map[structs.NamespacedID]bool{}
 	for _, s := range g.plan.Stop {

@@ -6,8 +6,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Withdraw takes asks out of the queue, as if nothing of them were missing, and ends the reservations of nodes, for jobs of
-// which no evaluation is left that could. It takes no turn among the plans, as it only gives back room. Only the names of an
+// Withdraw takes requests out of the queue, as if nothing of them were missing, and ends the reservations of nodes, for jobs of
+// which no evaluation is left that could. It takes no turn among the plans, as it only frees room. Only the names of an
 // update are read. When it fails, a part may have been committed; doing it again does no harm.
 func (a *Applier) Withdraw(ctx context.Context, requests []*structs.RequestUpdate, nodes []string) error {
 	for len(requests)+len(nodes) > 0 {

@@ -2,15 +2,15 @@ package queue
 
 import "github.com/nomadish/nomadish/structs"
 
-// Verdict says whether the placements of a plan may be judged now (semantics part 7).
+// Verdict reports whether the placements of a plan may be judged now (semantics part 7).
 type Verdict int
 
 // The verdicts of a gate.
 const (
 	GateOpen    Verdict = iota // yes
-	GateWait                   // not yet: an ask that goes before is just being tried
+	GateWait                   // not yet: a request that goes before is just being tried
 	GateRefresh                // not on this state: what was tried since may count on a newer one
-	GateBusy                   // not yet: an ask that goes before has not been taken by a worker
+	GateBusy                   // not yet: a request that goes before has not been taken by a worker
 	GateShut                   // no: it is to be decided again, after those that go before it
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// blocked keeps the blocked evaluations, each of which stands for the asks of its job, and
+// blocked keeps the blocked evaluations, each of which stands for the requests of its job, and
 // which of them must be tried (again) since room came free.
 //
 // They are kept in groups of those that fail alike: thousands of waiters are a handful
@@ -37,7 +37,7 @@ type entry struct {
 	gone     bool   // by the state it waits no more
 	after    uint64 // it must be decided on a state that is newer than this, or as new
 	failures int    // decisions that came to nothing, one after the other
-	refusals int    // plans of it that did not hold, one after the other
+	refusals int    // plans of it that were refused, one after the other
 	timer    clock.Timer
 	inGroup  int
 	inDue    int
@@ -47,10 +47,10 @@ func (e *entry) before(o *entry) bool {
 	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
 
-// groupKey names a group: asks of one pool and one shape, or one ask that is like no other.
+// groupKey names a group: requests of one pool and one request key, or one request that is like no other.
 type groupKey struct{ pool, requestKey, eval string }
 
-// group is asks that fail alike.
+// group is a set of requests that fail alike.
 type group struct {
 	key        groupKey
 	requestKey scheduler.RequestKey
@@ -65,7 +65,7 @@ type group struct {
 
 // pool is the queue of a node pool.
 type pool struct {
-	// gate holds what workers have or may take and that may place something, until its plan
+	// gate is what workers have or may take and that may place something, until its plan
 	// has been judged; pass what the queue pass has.
 	gate *heap[*item]
 	pass *heap[*item]
@@ -141,7 +141,7 @@ func (b *Broker) settle(g *group) {
 	b.tidy(g.key.pool)
 }
 
-// tidy drops a pool that holds nothing.
+// tidy drops a pool that is empty.
 func (b *Broker) tidy(name string) {
 	if p := b.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
 		delete(b.pools, name)
@@ -150,7 +150,7 @@ func (b *Broker) tidy(name string) {
 
 // missing names the groups that an evaluation waits for.
 func missing(e *structs.Evaluation) (groups []string) {
-	for name := range e.FailedTGAllocs { // order does not matter: a shape has them sorted
+	for name := range e.FailedTGAllocs { // order does not matter: a request key has them sorted
 		groups = append(groups, name)
 	}
 	return groups
@@ -220,7 +220,7 @@ func standing(snap *state.Snapshot, job *structs.Job) []*structs.Allocation {
 	return nil
 }
 
-// toGoOn tells whether an allocation is suspended until it has room. With that, what its
+// toGoOn reports whether an allocation is suspended until it has room. With that, what its
 // job waits for changes.
 func toGoOn(a *state.AllocRow) bool {
 	to := a.Transition()
@@ -260,7 +260,7 @@ func (e *entry) stop() {
 	}
 }
 
-// expectDue has an ask decided at a time, whatever was freed.
+// expectDue has a request decided at a time, whatever was freed.
 func (b *Broker) expectDue(w *entry, at time.Time) {
 	w.stop()
 	if at.IsZero() {
@@ -287,14 +287,14 @@ func (b *Broker) afterEntry(w *entry, wait time.Duration, f func()) {
 	w.timer = timer
 }
 
-// setApart takes an ask out of the queue while its job is being decided, or it backs off.
+// setApart takes a request out of the queue while its job is being decided, or it backs off.
 func (b *Broker) setApart(w *entry) {
 	w.apart = true
 	w.group.entries.remove(w)
 	b.settle(w.group)
 }
 
-// back puts an ask that was apart into the queue again, to be tried.
+// back puts a request that was apart back into the queue, to be tried.
 func (b *Broker) back(w *entry) {
 	if !w.apart || w.gone {
 		return
@@ -305,7 +305,7 @@ func (b *Broker) back(w *entry) {
 	b.settle(w.group)
 }
 
-// idle is called when nothing of a job is being decided any more: its asks must see
+// idle is called when nothing of a job is being decided any more: its requests must see
 // what was.
 func (b *Broker) idle(job structs.NamespacedID) {
 	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
@@ -343,7 +343,7 @@ func (b *Broker) free(r *releases, index uint64) {
 	}
 }
 
-// tryAll has all asks tried again that may take the same nodes as an ask of a pool: what
+// tryAll has all requests tried again that may take the same nodes as a request of a pool: what
 // they were tried on has not come to pass.
 func (b *Broker) tryAll(pool string) {
 	for _, g := range b.blocked.groups { // order does not matter: each has its own mark
@@ -354,8 +354,8 @@ func (b *Broker) tryAll(pool string) {
 	}
 }
 
-// reserved keeps count of the rooms that are reserved for jobs; what has one is like no
-// other ask.
+// reserved counts the reservations of jobs; what has one is like no
+// other request.
 func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
 	if now, ok := c.New.(*structs.Reservation); ok && b.blocked.reserved[c.Key] == jobOf(now) {
 		return
@@ -373,15 +373,15 @@ func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
 		b.blocked.reservations[jobOf(now)]++
 		changed[jobOf(now)] = changed[jobOf(now)] || b.blocked.reservations[jobOf(now)] == 1
 	}
-	for job, really := range changed { // order does not matter: each has its own asks
+	for job, really := range changed { // order does not matter: each has its own requests
 		if really {
 			b.reposition(snap, job, true)
 		}
 	}
 }
 
-// reposition finds the positions of a job's evaluations anew, and the groups of its asks,
-// which their shapes may have changed.
+// reposition finds the positions of a job's evaluations anew, and the groups of its requests,
+// which their request keys may have changed.
 func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
 	if l := b.serial[job]; l != nil {
 		for _, it := range []*item{l.current, l.next} {

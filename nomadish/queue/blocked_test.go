@@ -139,7 +139,7 @@ func (b *bed) end(seed string) {
 	synctest.Wait()
 }
 
-// TestBlockedUntil: an ask that is to be decided again at a time is, though nothing came
+// TestBlockedUntil: a request that is to be decided again at a time is, though nothing came
 // free; room that comes before has it tried as well.
 func TestBlockedUntil(t *testing.T) {
 	run(t, func(b *bed) {

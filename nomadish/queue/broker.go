@@ -105,7 +105,7 @@ type Broker struct {
 	untried  chan struct{} // has a token when there may be something for a queue pass
 }
 
-// New makes a broker; it refuses to hand out anything until it is run. latest gives
+// New returns a new Broker; it refuses to hand out anything until it is run. latest returns
 // the newest index that the state here has reached.
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
@@ -294,7 +294,7 @@ func (b *Broker) drop(it *item) {
 	}
 }
 
-// Dequeue gives the first evaluation of the types asked, a token to answer it with,
+// Dequeue returns the first evaluation of the requested types, a token to answer it with,
 // and the index that the state it is decided on must have reached. It waits up to
 // timeout (0: as long as ctx); a nil evaluation: none came. The error is
 // structs.ErrNoLeader where the broker does not run, or ctx's.
@@ -331,7 +331,7 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 	}
 }
 
-// take gives the first evaluation, or what to wait for; later, if not 0, is when one
+// take returns the first evaluation, or what to wait for; later, if not 0, is when one
 // has waited for its gate long enough.
 func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token string, wake <-chan struct{}, later time.Duration, err error) {
 	b.mu.Lock()
@@ -468,7 +468,7 @@ func (b *Broker) say(it *item, r reply) {
 	}
 }
 
-// conclude takes an answered evaluation out, once the feed has told what has become of it:
+// conclude takes an answered evaluation out, once the feed has reported what has become of it:
 // were it gone before what it leaves is there, others would overtake that.
 func (b *Broker) conclude(it *item) {
 	processTime.Since(it.taken)
@@ -520,7 +520,7 @@ func (b *Broker) backOffTime(failures int) time.Duration {
 	return min(b.opts.LaterDelay<<min(failures-2, 16), b.opts.MaxDelay)
 }
 
-// Outstanding gives the token that an evaluation is leased with.
+// Outstanding returns the token that an evaluation is leased with.
 func (b *Broker) Outstanding(id string) (token string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

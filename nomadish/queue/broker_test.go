@@ -230,7 +230,7 @@ func TestPlanComesTwice(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		pin(token, "third", false)
-		pin(b.next("1"), "first", true) // a new deal: nothing is known of who holds it now
+		pin(b.next("1"), "first", true) // a new deal: nothing is known of who has leased it now
 		if len(b.known["1"].seeds) != 1 {
 			b.Fatalf("kept of the deal before: %q", b.known["1"].seeds)
 		}
@@ -366,7 +366,7 @@ func TestNotLeading(t *testing.T) {
 }
 
 // TestResyncKeepsReserved: a broker that fell behind starts again from the state, but does
-// not give out again what workers hold.
+// not give out again what workers have leased.
 func TestResyncKeepsReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(state.Options{EventBuffer: 4})

@@ -18,7 +18,7 @@ import (
 
 var failedCount = telemetry.NewCount("nomad.broker.failed")
 
-// One log entry of chores holds at most choreBatch evaluations and about choreBytes.
+// One log entry of chores has at most choreBatch evaluations and about choreBytes.
 const (
 	choreBatch = 512
 	choreBytes = 256 << 10
@@ -48,7 +48,7 @@ func newChores(newID func() string, c clock.Clock, delay time.Duration) *chores 
 	return &chores{newID: newID, clock: c, delay: delay, todo: map[string]wish{}, more: make(chan struct{}, 1)}
 }
 
-// put asks for a wish to be committed. A retry does not replace a later wish.
+// put requests that a wish is committed. A retry does not replace a later wish.
 func (c *chores) put(retry bool, w wish) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *chores) fail(e *structs.Evaluation, limit int) {
 	failedCount.Add(1)
 }
 
-// run commits what is asked until ctx ends. What is left then, the next leader finds
+// run commits what is requested until ctx ends. What is left then, the next leader finds
 // out for itself.
 func (c *chores) run(ctx context.Context, apply Applier, logger hclog.Logger) {
 	for {
@@ -112,7 +112,7 @@ func (c *chores) run(ctx context.Context, apply Applier, logger hclog.Logger) {
 }
 
 // commit stores a batch. When the state refuses it, the wishes go one by one, so
-// that a bad one does not hold up the others; it is named and dropped.
+// that a bad one does not delay the others; it is named and dropped.
 func (c *chores) commit(ctx context.Context, apply Applier, logger hclog.Logger, batch []wish) error {
 	entry := &structs.EvalUpsertEntry{Time: c.clock.Now().UnixNano()}
 	for _, w := range batch {
@@ -134,7 +134,7 @@ func (c *chores) commit(ctx context.Context, apply Applier, logger hclog.Logger,
 	return nil
 }
 
-// take gives what goes into one log entry; none if there is nothing to do.
+// take returns what goes into one log entry; none if there is nothing to do.
 func (c *chores) take() []wish {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,9 +24,9 @@
 //
 // # What waits
 //
-// Blocked evaluations are kept in groups of those that fail alike (scheduler.Shape), by
+// Blocked evaluations are kept in groups of those that fail alike (by their request keys), by
 // rank. A release opens the groups that it may help: by the class of the node and by what
-// is free there, so that it costs little to hold thousands that cannot be helped. An open
+// is free there, so that it costs little to keep thousands that cannot be helped. An open
 // group is walked by the pass (worker.Pass) from its best rank on, until one of it finds no
 // room: then none of it would, and it is closed until the next release that may help.
 // Nothing of this is written. A new leader opens all.
@@ -41,7 +41,7 @@
 //
 // # Guarantees
 //
-//   - No ask is placed while a higher-ranked one of its pool, that could use what it
+//   - No request is placed while a higher-ranked one of its pool, that could use what it
 //     takes, has not been tried since room came free there, with the exceptions that
 //     gate.go names.
 //   - Of one job there is never more than one evaluation leased. While a plan of a leased
@@ -53,7 +53,7 @@
 //   - No release is missed: room that came free after the state that a blocked evaluation
 //     was decided on opens its group at once.
 //
-// The broker holds what is open in the state and nothing else, so its size is bounded by
+// The broker keeps what is open in the state and nothing else, so its size is bounded by
 // the state's.
 //
 // It runs on the leader. It must never decide a placement, and never change an

@@ -10,7 +10,7 @@ import (
 // when it is ready until its plan has been judged, and what is blocked, from when room
 // came free that may help it. Not counted are: what backs off after a failure, what is
 // delayed, what places nothing, what a worker or a pass has had for longer than
-// Options.LeaseLimit, and what has been ready for so long without any worker asking for
+// Options.LeaseLimit, and what has been ready for so long without any worker requesting
 // its type. What is behind another evaluation of its job counts as that one.
 
 // enter counts an evaluation in the gate of its pool.
@@ -69,7 +69,7 @@ func (b *Broker) letOn(p *pool) {
 	p.moving = false
 }
 
-// behind tells whether anything goes before what an evaluation places.
+// behind reports whether anything goes before what an evaluation places.
 func (b *Broker) behind(p *pool, it *item) bool { return openAhead(p, it) || b.ahead(p, it) != nil }
 
 // ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
@@ -84,7 +84,7 @@ func (b *Broker) ahead(p *pool, it *item) *item {
 	return nil
 }
 
-// goesBefore tells whether an evaluation goes before another one, of another job, at a position.
+// goesBefore reports whether an evaluation goes before another one, of another job, at a position.
 func (i *item) goesBefore(at *position, o *structs.Evaluation) bool {
 	return i.rank.Compare(&at.rank) < 0 && i.eval.Job() != o.Job()
 }
@@ -132,7 +132,7 @@ func (b *Broker) head(p *pool, gate *heap[*item]) *item {
 	}
 }
 
-// openAhead tells whether a blocked ask that goes before an evaluation must be tried.
+// openAhead reports whether a blocked request that goes before an evaluation must be tried.
 func openAhead(p *pool, it *item) bool { return goesBefore(p.open, it) }
 
 func goesBefore(h *heap[*group], it *item) bool {
@@ -188,7 +188,7 @@ func (b *Broker) tell() {
 	}
 }
 
-// Admit says whether the placements of a leased evaluation may be judged on the state of
+// Admit reports whether the placements of a leased evaluation may be judged on the state of
 // base, with freed telling that plans judged since have freed room on it. O(1).
 func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	b.mu.Lock()
@@ -216,7 +216,7 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	return a
 }
 
-// Judged says that a plan of an evaluation has been judged, whether all of it held or
+// Judged records that a plan of an evaluation has been judged, whether all of it was accepted or
 // not: then it is to be decided again, and so are those that were tried beside it. left
 // is the blocked evaluation in which the rest waits; nil: there is none. It has not been
 // tried if room came free after the state that it was decided on.
@@ -238,7 +238,7 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
 	}
 }
 
-// more tells whether another evaluation of the job is behind one: the job may want more
+// more reports whether another evaluation of the job is behind one: the job may want more
 // by now.
 func (b *Broker) more(it *item) bool {
 	l := b.serial[it.eval.Job()]

@@ -54,7 +54,7 @@ func TestNobodyTakesIt(t *testing.T) {
 	})
 }
 
-// TestRefusedAgainAndAgain: an ask whose plans do not hold is decided anew at once, but
+// TestRefusedAgainAndAgain: a request whose plans are refused is decided anew at once, but
 // not without end.
 func TestRefusedAgainAndAgain(t *testing.T) {
 	run(t, func(b *bed) {
@@ -256,7 +256,7 @@ func TestLetOnWhileLooking(t *testing.T) {
 	}
 }
 
-// TestTryAgainInItsPool: an ask whose plan did not hold has those tried again that may want
+// TestTryAgainInItsPool: a request whose plan was refused has those tried again that may want
 // the same nodes, and no others.
 func TestTryAgainInItsPool(t *testing.T) {
 	f := func(pool string, failed bool, want ...string) {
@@ -324,7 +324,7 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestBetterRankComesLate: an ask of a better rank that comes while the plan of another is
+// TestBetterRankComesLate: a request of a better rank that comes while the plan of another is
 // on its way is not tried before that plan has been judged: on the pass's World the other has
 // its room already.
 func TestBetterRankComesLate(t *testing.T) {
@@ -360,7 +360,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		b.put(eval("1", "high", 90), eval("2", "low", 10))
 		b.next("1")
 		low := b.next("2")
-		b.mu.Lock() // the feed cannot tell
+		b.mu.Lock() // the feed cannot report it
 		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
 		b.say(b.known["1"], replyAck)
 		ahead := b.ahead(b.pool(structs.NodePoolDefault), b.known["2"])

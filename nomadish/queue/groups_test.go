@@ -42,7 +42,7 @@ func (b *bed) transition(alloc string, suspend bool) {
 	})
 }
 
-// TestGroupsStayFew: however many wait, in so many shapes as they have are they kept; also
+// TestGroupsStayFew: however many wait, there are as many groups as request keys; also
 // those that have instances already. What stands on room of its own is like no other, as
 // long as it does.
 func TestGroupsStayFew(t *testing.T) {
@@ -83,7 +83,7 @@ func TestGroupsStayFew(t *testing.T) {
 	})
 }
 
-// TestCommitTakesLong: the queue pass holds an ask until it answers, however long Raft
+// TestCommitTakesLong: the queue pass keeps its lease on a request until it answers, however long Raft
 // stands still after the plan's first commit.
 func TestCommitTakesLong(t *testing.T) {
 	run(t, func(b *bed) {

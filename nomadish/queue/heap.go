@@ -10,7 +10,7 @@ type heap[T any] struct {
 
 func (h *heap[T]) len() int { return len(h.list) }
 
-// first gives the first; false: the heap is empty.
+// first returns the first; false: the heap is empty.
 func (h *heap[T]) first() (x T, ok bool) {
 	if len(h.list) == 0 {
 		return x, false

@@ -29,13 +29,13 @@ type Evaluations interface {
 	Outstanding(id string) (token string, ok bool)
 }
 
-// Requests is the blocked asks in the order of their ranks, as the queue pass sees them. It is
+// Requests is the blocked requests in the order of their ranks, as the queue pass sees them. It is
 // for one goroutine.
 type Requests interface {
-	// Await waits until there may be an ask to be tried; the error is ctx's.
+	// Await waits until there may be a request to be tried; the error is ctx's.
 	Await(ctx context.Context) error
-	// Next gives the first that must be tried, to be decided on the state of index; again
-	// tells that one must, but not on so old a state. It is the pass's until one of
+	// Next returns the first that must be tried, to be decided on the state of index; again
+	// reports that one must be, but not on so old a state. It is the pass's until one of
 	// the following is said of it.
 	Next(index uint64) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
@@ -47,7 +47,7 @@ type Requests interface {
 	Answered(lease *Lease, again, failed bool)
 }
 
-// Leases is the queue as the plan applier asks it whose an evaluation is.
+// Leases is the part of the queue that reports to the plan applier who has leased an evaluation.
 type Leases interface {
 	// Retain keeps a lease from ending until unretain; false: the token is not (or no longer)
 	// that of the lease, or the plan with that seed came before. A plan without a seed
@@ -55,15 +55,15 @@ type Leases interface {
 	Retain(evalID, token, seed string) (unretain func(), ok bool)
 }
 
-// Gate is the queue as the plan applier asks it what must be tried before others are placed
+// Gate is the part of the queue that reports to the plan applier what must be tried before others are placed
 // (semantics part 7). Its methods do not block, but CatchUp.
 type Gate interface {
 	// CatchUp waits until the gates know what every snapshot shows that was taken before.
 	CatchUp(ctx context.Context) error
-	// Admit says whether placements of an evaluation may be judged on the state of base,
+	// Admit reports whether placements of an evaluation may be judged on the state of base,
 	// with freed telling that plans judged since have freed room on it.
 	Admit(evalID string, base uint64, freed bool) Admission
-	// Judged says that a plan of an evaluation has been judged, whether all of it held, and
+	// Judged records that a plan of an evaluation has been judged, whether all of it was accepted, and
 	// which blocked evaluation it leaves (nil: none).
 	Judged(evalID string, whole bool, left *structs.Evaluation)
 	// SendBack has an evaluation given out again when its rank allows.

@@ -47,9 +47,9 @@ type item struct {
 	// blocked and woken meanwhile.
 	again *structs.Evaluation
 	// ends is set once it has been answered: when the broker has followed the state so far,
-	// which tells what has become of it. Until then it counts as it did. 0: not answered.
+	// which reports what has become of it. Until then it counts as it did. 0: not answered.
 	ends uint64
-	// entry is the blocked ask that a queue pass has leased; nil: a worker has leased the evaluation.
+	// entry is the blocked request that a queue pass has leased; nil: a worker has leased the evaluation.
 	entry *entry
 }
 
@@ -59,10 +59,10 @@ type position struct {
 	pool string // "": it places nothing
 }
 
-// standingFirst is that of work that places nothing, but mostly gives back room.
+// standingFirst is that of work that places nothing, but mostly frees room.
 const standingFirst = -1
 
-// positionOf finds the position of an evaluation by its job's best ask.
+// positionOf finds the position of an evaluation by its job's best request.
 func (b *Broker) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
 	job := snap.Job(nil, e.Namespace, e.JobID)
 	if job == nil || job.Stopped() {

@@ -14,7 +14,7 @@ import (
 )
 
 // machine drives a broker as workers, operators and failures do, at random, and knows
-// what must hold.
+// what must be true.
 type machine struct {
 	*bed
 	r      *rapid.T
@@ -23,7 +23,7 @@ type machine struct {
 	leased map[string]holding // by evaluation ID
 	tried  map[string]uint64  // by evaluation ID: the state of its last turn
 	came   map[string]time.Time
-	rests  map[string]bool // what failed, or was held for too long: it may rest
+	rests  map[string]bool // what failed, or was leased for too long: it may back off
 	opens  int             // how often the gate was open
 	shut   int             // and how often it had to be shut
 }
@@ -109,7 +109,7 @@ func (m *machine) step() {
 	}
 }
 
-// letOn asks whether a plan of a held evaluation may be judged. THE promise: not while an
+// letOn checks whether a plan of a leased evaluation may be judged. THE guarantee: not while an
 // evaluation of a job that goes before has not been tried, as far as is known for sure; what
 // would overtake is sent back.
 func (m *machine) letOn() {
@@ -172,7 +172,7 @@ func (m *machine) goesBefore(e *structs.Evaluation) string {
 	return ""
 }
 
-// decided tells whether a worker believes to hold an evaluation of a job, for so long.
+// decided reports whether a worker believes to have leased an evaluation of a job, for so long.
 func (m *machine) decided(job string, since time.Duration) bool {
 	for _, h := range m.leased {
 		if h.eval.JobID == job && time.Since(h.at) >= since {
@@ -182,7 +182,7 @@ func (m *machine) decided(job string, since time.Duration) bool {
 	return false
 }
 
-// pass tries some of what waits, to no avail, or gives it back.
+// pass tries some of what waits, to no avail, or returns it.
 func (m *machine) pass() {
 	for range rapid.IntRange(1, 4).Draw(m.r, "turns") {
 		index := m.store.LatestIndex()
@@ -230,7 +230,7 @@ func (m *machine) register1() {
 	m.log.evals(m.r, e)
 }
 
-// dequeue takes an evaluation. THE invariant: its job has no other one held.
+// dequeue takes an evaluation. THE invariant: its job has no other one leased.
 func (m *machine) dequeue() {
 	e, token, index, err := m.Dequeue(m.Context(), service, time.Nanosecond)
 	if err != nil {
@@ -256,7 +256,7 @@ func (m *machine) dequeue() {
 	m.leased[e.ID] = holding{eval: e, token: token, decided: index, at: time.Now()}
 }
 
-// some picks an evaluation that a worker believes to hold.
+// some picks an evaluation that a worker believes to have leased.
 func (m *machine) some() (holding, bool) {
 	var ids []string
 	for i := range m.evals + 100 {
@@ -272,7 +272,7 @@ func (m *machine) some() (holding, bool) {
 	return m.leased[rapid.SampledFrom(ids).Draw(m.r, "held")], true
 }
 
-// answer commits an end (if its worker still may) and acknowledges, or gives back.
+// answer commits an end (if its worker still may) and acknowledges, or returns it.
 func (m *machine) answer(status string) {
 	h, ok := m.some()
 	if !ok {

@@ -9,7 +9,7 @@ import (
 // What follows is the queue as a pass over it sees it: see worker.Pass. All of it is for
 // one goroutine.
 
-// Await waits until there may be an ask to be tried. The error is ctx's.
+// Await waits until there may be a request to be tried. The error is ctx's.
 func (b *Broker) Await(ctx context.Context) error {
 	select {
 	case <-b.untried:
@@ -19,9 +19,9 @@ func (b *Broker) Await(ctx context.Context) error {
 	}
 }
 
-// Next gives the first blocked ask that must be tried, to be decided on the state of
+// Next returns the first blocked request that must be tried, to be decided on the state of
 // index; it is the pass's until Tried or Answered. nil: there is none, or not before
-// something else has been tried (Await tells when that may be), or, with again set, not
+// something else has been tried (Await returns when that may be), or, with again set, not
 // on so old a state.
 func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 	b.mu.Lock()
@@ -53,7 +53,7 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 }
 
 // nextOpen is the first that must be tried of all pools in which nothing pending goes
-// before it. What the pass has already does not hold it up: it decides one after the other.
+// before it. What the pass has already does not delay it: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
 	for _, p := range b.pools { // order does not matter: ranks differ
 		g, ok := p.open.first()
@@ -71,7 +71,7 @@ func (b *Broker) nextOpen() (best *entry) {
 	return best
 }
 
-// outranks tells whether an ask goes before one whose plan is on its way. It came into
+// outranks reports whether a request goes before one whose plan is on its way. It came into
 // the queue later, and must not be tried on a World in which that one has its room: were it
 // marked tried there, that one would overtake it.
 func (b *Broker) outranks(w *entry) bool {
@@ -79,7 +79,7 @@ func (b *Broker) outranks(w *entry) bool {
 	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
 }
 
-// leaseEntry gives an ask to the pass: nothing else of its job is given out until it answers.
+// leaseEntry leases a request to the pass: nothing else of its job is given out until it answers.
 func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
@@ -105,7 +105,7 @@ func (b *Broker) itemOf(t *Lease) *item {
 	return it
 }
 
-// Tried says that nothing comes of an ask on the state of index: it waits on as it did,
+// Tried records that nothing comes of a request on the state of index: it waits on as it did,
 // and so do those that are like it. left says what can help it, and when it is to be
 // looked at again all the same.
 func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
@@ -127,7 +127,7 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.finish(it)
 }
 
-// Short says that an ask whose plan is on its way finds no room for all of it on the
+// Short records that a request whose plan is on its way finds no room for all of it on the
 // state of index: those that are like it find none.
 func (b *Broker) Short(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
@@ -146,11 +146,11 @@ func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
 	}
 }
 
-// maxRefusals is how often in a row an ask is decided anew at once, because its plan did
-// not hold; then it backs off for a moment.
+// maxRefusals is how often in a row a request is decided anew at once, because its plan was
+// refused; then it backs off for a moment.
 const maxRefusals = 16
 
-// Answered says what became of an ask's plan: it has been committed whole, or, with
+// Answered records what became of a request's plan: it has been committed whole, or, with
 // again set, is to be decided anew (then so are the others that were tried beside it),
 // or, with failed set, could not be made or committed: it is tried again later, later
 // each time, until it has failed too often.

@@ -39,7 +39,7 @@ func (r *releases) note(c *state.Change) {
 		was, _ := c.Old.(*state.AllocRow)
 		now, _ := c.New.(*state.AllocRow)
 		if was == nil || was.Terminal() {
-			return // it held nothing
+			return // it used nothing
 		}
 		if now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus() || now.Resources() != was.Resources() {
 			r.jobs[was.JobID()] = true
@@ -60,7 +60,7 @@ func (r *releases) note(c *state.Change) {
 	}
 }
 
-// may tells whether what was freed may be what a group of asks waits for.
+// may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
 	if r.classes[""] {
 		return true
@@ -81,7 +81,7 @@ func (r *releases) may(g *group) bool {
 	return false
 }
 
-// moreRoom tells whether a node that was ready came to have more, or other, than it had.
+// moreRoom reports whether a node that was ready came to have more, or other, than it had.
 func moreRoom(was, now *structs.Node) bool {
 	if was.NodeResources == nil || now.NodeResources == nil {
 		return was.NodeResources != now.NodeResources
@@ -133,17 +133,17 @@ func (f *freed) note(class string, index uint64) {
 	}
 	f.at[class] = f.latest.PushFront(freedClass{class: class, index: index})
 	if f.latest.Len() > maxFreed {
-		oldest := f.latest.Remove(f.latest.Back()).(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		oldest := f.latest.Remove(f.latest.Back()).(freedClass) //nolint:forcetypeassert // the list contains nothing else
 		delete(f.at, oldest.class)
 		f.floor = oldest.index
 	}
 }
 
-// missed tells whether room that may help came free after the state that an evaluation
+// missed reports whether room that may help came free after the state that an evaluation
 // was decided on.
 func (f *freed) missed(e *structs.Evaluation) bool {
 	for at := f.latest.Front(); at != nil; at = at.Next() {
-		c := at.Value.(freedClass) //nolint:forcetypeassert // the list holds nothing else
+		c := at.Value.(freedClass) //nolint:forcetypeassert // the list contains nothing else
 		if c.index <= e.SnapshotIndex {
 			return false // and so are all after it
 		}
@@ -154,7 +154,7 @@ func (f *freed) missed(e *structs.Evaluation) bool {
 	return f.floor > e.SnapshotIndex
 }
 
-// helps tells whether room in a class may be what an evaluation waits for. A class
+// helps reports whether room in a class may be what an evaluation waits for. A class
 // that it has not met may always be ("" is any class).
 func helps(e *structs.Evaluation, class string) bool {
 	if e.EscapedComputedClass || class == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/go-metrics"
 )
 
-// Stats counts what the queue holds.
+// Stats counts what the queue contains.
 type Stats struct {
 	Ready   int            // may be taken now
 	ReadyBy map[string]int // the same by job type

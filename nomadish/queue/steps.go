@@ -69,7 +69,7 @@ func (s *Steps) Chores(ctx context.Context) (did bool, err error) {
 	return true, err
 }
 
-// Untried reports whether there may be something for a queue pass since it was asked last.
+// Untried reports whether there may be something for a queue pass since the last call.
 func (s *Steps) Untried() bool {
 	select {
 	case <-s.b.untried:

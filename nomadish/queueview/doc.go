@@ -1,4 +1,4 @@
-// Package queueview reads the queue out of a snapshot: who waits, in which place and why
+// Package queueview reads the queue out of a snapshot: who waits, at which position and why
 // (semantics part 7), for those who look at it.
 //
 // [Order] puts all that waits into its order; a [Reader] keeps the last order, so that
@@ -6,6 +6,6 @@
 // a few of its lines. [Report] keeps the metrics.
 //
 // It must never decide anything: who is let through is the broker's and the scheduler's
-// affair, and both work on the same ranks. It holds no state of its own that a look at
-// the tables would not give again.
+// affair, and both work on the same ranks. It keeps no state of its own that a look at
+// the tables would not return again.
 package queueview

@@ -13,7 +13,7 @@ import (
 type Line struct {
 	Job   *structs.Job
 	Group *structs.TaskGroup
-	// Ask is its row. Where no plan has spoken of it yet it is one made of the job's
+	// Request is its row. Where no plan has spoken of it yet it is one made of the job's
 	// evaluation; it must not be changed.
 	Request *structs.PendingRequest
 	// Rank is that of the job: of its best group.
@@ -37,9 +37,9 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 	snap.SchedulerConfig(ws)
 }
 
-// Order gives all that waits at a time (Unix nanoseconds) by pool and rank. What waits is
-// what the asks say; beside them, of jobs with an evaluation that nobody has decided yet,
-// what is missing of them as far as their allocations tell. A delayed evaluation asks for
+// Order returns all that waits at a time (Unix nanoseconds) by pool and rank. What waits is
+// what the requests say; beside them, of jobs with an evaluation that nobody has decided yet,
+// what is missing of them as far as their allocations tell. A delayed evaluation requests
 // nothing before its time.
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)
@@ -119,7 +119,7 @@ func (w *waiting) add(group string, request *structs.PendingRequest, tried bool)
 	}
 }
 
-// blocked adds what a blocked evaluation says that waits, where no ask does: it was
+// blocked adds what a blocked evaluation says that waits, where no request does: it was
 // written by a version that kept none.
 func (q *queue) blocked(ev *structs.Evaluation) {
 	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
@@ -155,7 +155,7 @@ func (q *queue) pending(ev *structs.Evaluation) {
 	}
 }
 
-// stand makes what stands for an ask that waits since an evaluation was made. What the
+// stand returns what stands for a request that waits since an evaluation was made. What the
 // group has waited before counts.
 func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *structs.PendingRequest {
 	request := structs.PendingRequest{Namespace: ev.Namespace, JobID: ev.JobID, Group: group}
@@ -166,7 +166,7 @@ func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *struct
 	return &request
 }
 
-// rank gives all lines the job's rank: that of its best ask.
+// rank sets the job's rank on all its lines: that of its best request.
 func (w *waiting) rank(c *structs.SchedulerConfiguration) {
 	var best structs.Rank
 	for i, l := range w.lines {

@@ -55,7 +55,7 @@ func (s *site) job(id string, priority int, pool string, groups ...string) *stru
 	return j
 }
 
-// asks says what is missing of "job/group" in the default namespace, since a cycle.
+// requests sets what is missing of "job/group" in the default namespace, since a cycle.
 func (s *site) requests(cycles int64, missing int, eval string, names ...string) {
 	p := &structs.JudgedPlan{Time: epoch + cycles*cycle}
 	for _, n := range names {
@@ -194,7 +194,7 @@ func TestEntry(t *testing.T) {
 }
 
 // What a user lets go on waits as suspended, whatever its job chose; what a user keeps
-// frozen does not wait.
+// suspended does not wait.
 func TestResumedByUser(t *testing.T) {
 	s := newSite(t)
 	j := *s.job("web", 50, "default", "g:3")

@@ -18,13 +18,13 @@ import (
 // takes at most a fifth of one core.
 const restFactor = 4
 
-// keptOrders bounds the orders that a Reader keeps: of the last states that were asked for.
+// keptOrders bounds the orders that a Reader keeps: of the last states that were requested.
 const keptOrders = 4
 
-// Reader gives the queue to many at once: to all that ask for the same state, the same.
+// Reader serves the queue to many callers at once: to all that request the same state, the same order.
 // Safe for concurrent use.
 type Reader struct {
-	turn chan struct{} // held by who looks at or makes what follows
+	turn chan struct{} // taken by whoever reads or makes what follows
 	made []made        // latest first
 	rest time.Time     // no order is made before
 	now  func() time.Time
@@ -42,7 +42,7 @@ func NewReader(now func() time.Time) *Reader {
 	return &Reader{turn: make(chan struct{}, 1), now: now}
 }
 
-// Lines gives all that waits, by pool and rank, at the snapshot or later. The lines are
+// Lines returns all that waits, by pool and rank, at the snapshot or later. The lines are
 // shared: never change them. It waits for its turn; the error is ctx's.
 func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, error) {
 	select {
@@ -107,7 +107,7 @@ func (l *Line) Token() string {
 	return tokens.EncodeToString(b)
 }
 
-// From gives the lines at and after a token; empty: all.
+// From returns the lines at and after a token; empty: all.
 func From(lines []*Line, token string) []*Line {
 	if token == "" {
 		return lines
@@ -120,7 +120,7 @@ type Viewer struct {
 	snap     *state.Snapshot
 	config   structs.SchedulerConfiguration
 	now      int64
-	reserved map[structs.PendingRequest]int // nodes by ask
+	reserved map[structs.PendingRequest]int // nodes by request
 }
 
 // NewViewer makes a viewer; ws watches what it reads of the whole queue.
@@ -156,8 +156,8 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	return e
 }
 
-// suspended counts the group's frozen instances that wait to go on. Few jobs have any:
-// those that chose it, and those of which a user had one frozen, which count as starting
+// suspended counts the group's suspended instances that wait to go on. Few jobs have any:
+// those that chose it, and those of which a user had one suspended, which count as starting
 // once their node has said so.
 func (v *Viewer) suspended(l *Line) int {
 	if l.Request.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
@@ -175,7 +175,7 @@ func (v *Viewer) suspended(l *Line) int {
 	return n
 }
 
-// Shows tells whether a line is among those that a request asks for.
+// Shows reports whether a line is among those that a request names.
 func Shows(l *Line, args *structs.QueueRequest) bool {
 	ns := cmp.Or(args.Namespace, structs.DefaultNamespace)
 	return (ns == structs.AllNamespaces || ns == l.Request.Namespace) && strings.HasPrefix(l.Request.JobID, args.Prefix) &&

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// reportEvery is how often the gauges are set. A look at 100,000 asks takes 0.1 s.
+// reportEvery is how often the gauges are set. A look at 100,000 requests takes 0.1 s.
 const reportEvery = 10 * time.Second
 
 // Figures are the length of one class of a pool's queue.
@@ -23,7 +23,7 @@ type Figures struct {
 // Series names the figures of one class and pool.
 type Series struct{ Pool, Class string }
 
-// Count counts the asks that wait by pool and class.
+// Count counts the requests that wait by pool and class.
 func Count(snap *state.Snapshot) map[Series]Figures {
 	out := map[Series]Figures{}
 	var last *structs.Job // neighbours are of one job

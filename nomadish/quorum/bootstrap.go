@@ -397,7 +397,7 @@ func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply
 	return &structs.FoundReply{Agreed: agreed, VotedFor: other}, err
 }
 
-// Admits tells whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
+// Admits reports whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
 // vote itself to, and of those that this one founds the cluster with, one of which may lead by then; or, if it is to be
 // added to a cluster, of the region's servers.
 func (f *Bootstrapper) Admits(id string) bool {
@@ -413,7 +413,7 @@ func (f *Bootstrapper) Admits(id string) bool {
 	return to.ID == id || f.with.bootstrapper == to.ID && slices.Contains(f.with.voters, id)
 }
 
-// late notes a question of a founder, and tells whether it took back already what it asks for.
+// late notes a question of a founder, and reports whether it took back already what it asks for.
 func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -100,7 +100,7 @@ func (k *PeerReconciler) Run(ctx context.Context) {
 
 var reconcileTime = telemetry.NewTimer("nomad.leader.reconcile")
 
-// reconcile adds who came and removes who left. It tells whether that went well.
+// reconcile adds who came and removes who left. It reports whether that went well.
 func (k *PeerReconciler) reconcile(ctx context.Context) bool {
 	defer reconcileTime.Since(time.Now())
 	f := k.raft.GetConfiguration()
@@ -131,7 +131,7 @@ func (k *PeerReconciler) reconcile(ctx context.Context) bool {
 	return well
 }
 
-// replaced tells whether a server that left lives under another name.
+// replaced reports whether a server that left lives under another name.
 func (k *PeerReconciler) replaced(left gossip.Server) bool {
 	return slices.ContainsFunc(k.gossip.Servers(), func(s gossip.Server) bool { return s.ID == left.ID && s.Alive() })
 }

@@ -43,7 +43,7 @@ func TestLogCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// read reads an entry and tells whether it was kept.
+	// read reads an entry and reports whether it was kept.
 	read := func(index uint64, want []byte) (kept bool) {
 		t.Helper()
 		before := under.reads

@@ -60,7 +60,7 @@ func (l raftLog) ResetNamed(name string) hclog.Logger {
 	return raftLog{l.Logger.ResetNamed(name), l.repeats}
 }
 
-// ordinary tells whether what Raft logs as an error, or warns of, is nothing of the kind.
+// ordinary reports whether what Raft logs as an error, or warns of, is nothing of the kind.
 func ordinary(msg string, args []any) bool {
 	var err error
 	for i := 0; i+1 < len(args); i += 2 {
@@ -105,7 +105,7 @@ const maxRepeats = 1000
 // about are the arguments that tell one thing from another; times, terms and the words of an error do not.
 var about = map[string]bool{"peer": true, "server-id": true, "target": true, "id": true, "name": true, "from": true, "candidate": true, "last-leader-id": true}
 
-// say tells whether a line is to be said now, and how often it was left out since it was said last.
+// say reports whether a line is to be said now, and how often it was left out since it was said last.
 func (r *repeats) say(msg string, args []any) (again int, ok bool) {
 	var key strings.Builder
 	key.WriteString(msg)

@@ -21,7 +21,7 @@ const (
 
 // Pinging asks sessions that are silent whether they live, and closes those that do not answer again and again.
 type Pinging struct {
-	// Silent gives the sessions that were not heard since a time, and who is behind them.
+	// Silent returns the sessions that were not heard since a time, and who is behind them.
 	Silent  func(since time.Time) map[*wire.Session][]string
 	Silence time.Duration
 	Call    func(ctx context.Context, s *wire.Session) bool

@@ -88,7 +88,7 @@ func (r *Router) toRegion(ctx context.Context, call *wire.Call, isRead bool, reg
 	return structs.Errorf(code, "region %q: %s", region, strings.Join(lost, "; ")).WithHint("the region may be lost, or the line to it; try again")
 }
 
-// path gives the servers of another region that a call can go to.
+// path returns the servers of another region that a call can go to.
 func (r *Router) path(region string) ([]string, error) {
 	known := []string{r.Region}
 	if r.Regions != nil {

@@ -21,7 +21,7 @@ type LeaderTerm struct {
 // Leadership is who leads the servers.
 type Leadership interface {
 	Leading() LeaderTerm
-	// IsLeader tells whether this server leads and its leader's parts run.
+	// IsLeader reports whether this server leads and its leader's parts run.
 	IsLeader() bool
 	// Verify asks a majority whether this server still leads.
 	Verify(ctx context.Context) error

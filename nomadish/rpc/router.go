@@ -13,7 +13,7 @@ import (
 // Cluster is the set of the Raft servers.
 type Cluster interface {
 	Configuration() (*structs.RaftConfigurationReply, error)
-	// Readable gives an error that names the servers which would stop at a log entry of this type.
+	// Readable returns an error that names the servers which would stop at a log entry of this type.
 	Readable(t structs.LogType) error
 }
 
@@ -91,7 +91,7 @@ type Service interface {
 	Methods() []Method
 }
 
-// Register gives the methods of services to a mux.
+// Register returns the methods of services to a mux.
 func Register(mux *wire.Mux, services ...Service) {
 	for _, s := range services {
 		for _, m := range s.Methods() {

@@ -14,19 +14,19 @@ type Assumed struct {
 	mu       sync.Mutex
 	inFlight map[*structs.Plan][]*structs.Allocation
 
-	// What was foreseen last is gone on with, until the state has another World, or does not get what a plan was to place: as
-	// many plans are in the air as there are decisions between two commits.
+	// What was assumed last is carried on, until the state has another World, or does not get what a plan was to place: as
+	// many plans are in flight as there are decisions between two commits.
 	base *scheduler.World // what edit began with; nil: edit is of no use
 	edit *scheduler.Edit
 	more [][]*structs.Allocation // of plans launched since edit's World was taken
 }
 
-// NewAssumed makes a foresight without plans.
+// NewAssumed returns a new Assumed without plans.
 func NewAssumed() *Assumed {
 	return &Assumed{inFlight: map[*structs.Plan][]*structs.Allocation{}}
 }
 
-// launch notes that a plan was submitted, until land is called, which is told whether the state holds all of it now.
+// launch notes that a plan was submitted, until land is called, with whether the state contains all of it now.
 func (f *Assumed) launch(p *structs.Plan) (land func(whole bool)) {
 	var allocs []*structs.Allocation
 	for _, b := range p.Place {
@@ -53,8 +53,8 @@ func (f *Assumed) launch(p *structs.Plan) (land func(whole bool)) {
 	}
 }
 
-// world is a snapshot's World with what the submitted plans place; foreseen tells
-// whether that is any more than the snapshot holds. What they stop is not free yet.
+// world returns a snapshot's World with what the submitted plans place; foreseen reports
+// whether that is any more than the snapshot contains. What they stop is not free yet.
 func (f *Assumed) world(snap *state.Snapshot) (w *scheduler.World, foreseen bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestAssumedIsGoneOnWith: whatever is launched, lands and is committed between two looks, what is foreseen is what it would be
+// TestAssumedIsGoneOnWith: whatever is submitted, ends and is committed between two looks, what is assumed is what it would be
 // if it were put together anew.
 func TestAssumedIsGoneOnWith(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -78,7 +78,7 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 	})
 }
 
-// TestWorldStaysWhileNothingChanges: an edit that changes nothing gives the World that it began with.
+// TestWorldStaysWhileNothingChanges: an edit that changes nothing returns the World that it began with.
 func TestWorldStaysWhileNothingChanges(t *testing.T) {
 	w := scheduler.NewWorld()
 	e := w.Edit()

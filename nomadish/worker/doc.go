@@ -6,10 +6,10 @@
 //
 // A worker decides one evaluation at a time and does not wait for its commit: while
 // plans are on their way to disk it decides the next ones, on a World that already
-// holds what those plans place ([Assumed], shared by the workers of a server), so
-// that they do not all take the same room. What is foreseen may not come to pass, so
+// contains what those plans place ([Assumed], shared by the workers of a server), so
+// that they do not all take the same room. What is assumed may not come to pass, so
 // that there is no room is only ever said by the state itself: a plan that leaves
-// something unplaced is decided once more without foresight.
+// something unplaced is decided once more on the state alone.
 //
 // What waits for room is not decided by workers but by one [Pass] on the leader, in the
 // order of the queue.

@@ -38,7 +38,7 @@ func order(s *state.Snapshot) (out []string) {
 }
 
 // TestNewLeaderGoesOn: whoever leads next, by failover, from its own log after a restart or
-// from a snapshot, has the same asks in the same order, tries all of them, places in the order
+// from a snapshot, has the same requests in the same order, tries all of them, places in the order
 // of their ranks, and lets nobody wait for ever: not what was ready or blocked,
 // nor what was freed while nobody led.
 func TestNewLeaderGoesOn(t *testing.T) {
@@ -100,7 +100,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	leased := c.register(t, job("held", structs.NodePoolDefault, 5, 1, 2000, 2000)) // has room nowhere
 	synctest.Wait()
 	stop()
-	// What nobody leads to see: room comes free, and somebody asks.
+	// What nobody leads to see: room comes free, and somebody requests it.
 	c.register(t, job("ready", structs.NodePoolDefault, 41, 1, 100, 100))
 	var running []string
 	for _, j := range busy {

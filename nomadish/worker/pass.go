@@ -41,8 +41,8 @@ type PassOptions struct {
 	Logger      hclog.Logger
 }
 
-// Pass decides what waits for room, on the leader: woken when room came free or an ask's
-// time has come, it walks the asks that must be tried in the order of their ranks on one
+// Pass decides what waits for room, on the leader: woken when room came free or a request's
+// time has come, it walks the requests that must be tried in the order of their ranks on one
 // World that moves on with what it decides, and submits what came of it together
 // (semantics part 7). What does not fit is not written.
 type Pass struct {
@@ -53,7 +53,7 @@ type Pass struct {
 	// learned is for Run's goroutine.
 	learned  learner
 	prepared *scheduler.Prepared
-	// explained is when it was last counted why an ask waits.
+	// explained is when it was last counted why a request waits.
 	explained time.Time
 }
 
@@ -89,20 +89,20 @@ func (p *Pass) Run(ctx context.Context) {
 	}
 }
 
-// sent is an ask whose plan is submitted.
+// sent is a request whose plan is submitted.
 type sent struct {
 	lease *queue.Lease
 	plan  *structs.Plan
 }
 
-// once makes one pass. It tells whether another is needed at once.
+// once makes one pass. It reports whether another is needed at once.
 func (p *Pass) once(ctx context.Context) (again bool) {
 	out, again := p.walk(ctx)
 	p.submit(ctx, out)
 	return again || len(out) > 0
 }
 
-// walk decides the asks that must be tried. What it gives is to be submitted; again tells
+// walk decides the requests that must be tried. What it returns is to be submitted; again reports
 // whether another pass is needed at once, whatever becomes of that.
 func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 	start := p.opts.Clock.Now()
@@ -136,7 +136,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 	return out, again
 }
 
-// try decides one ask; nil: nothing comes of it.
+// try decides one request; nil: nothing comes of it.
 func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
 	brief := p.brief(lease.Eval)
 	plan, err := p.decide(pass, snap, lease, brief)
@@ -160,7 +160,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	return plan
 }
 
-// brief tells whether why an evaluation waits need not be counted now.
+// brief reports whether why an evaluation waits need not be counted now.
 func (p *Pass) brief(e *structs.Evaluation) bool {
 	now := p.opts.Clock.Now()
 	if now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || now.Sub(p.explained) < p.opts.ExplainEach {
@@ -170,7 +170,7 @@ func (p *Pass) brief(e *structs.Evaluation) bool {
 	return false
 }
 
-// alike tells whether two say the same of why groups wait.
+// alike reports whether two say the same of why groups wait.
 func alike(a, b map[string]*structs.AllocMetric) bool {
 	return maps.EqualFunc(a, b, func(x, y *structs.AllocMetric) bool {
 		return x.NodesEvaluated == y.NodesEvaluated && x.NodesFiltered == y.NodesFiltered && x.NodesExhausted == y.NodesExhausted &&
@@ -193,7 +193,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 	}))
 }
 
-// leftOf is how an ask waits on; nil: it has all that it wants.
+// leftOf returns how a request waits on; nil: it has all that it wants.
 func leftOf(p *structs.Plan) *structs.Evaluation {
 	for _, e := range p.Evals {
 		if e.ID == p.EvalID && e.Status == structs.EvalStatusBlocked {
@@ -203,7 +203,7 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 	return nil
 }
 
-// idle tells whether a plan changes nothing that is stored.
+// idle reports whether a plan changes nothing that is stored.
 func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
 	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests) > 0 || len(p.Evals) > 1 {
 		return false

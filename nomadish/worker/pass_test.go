@@ -10,7 +10,7 @@ import (
 )
 
 // full is a cluster whose nodes are full of jobs "busy-…" of 1000 each, with so many
-// jobs waiting, of so many shapes.
+// jobs waiting, with so many request keys.
 func full(t testing.TB, nodes, waiting, requestKeys int) (c *cluster, busy []*structs.Job, stop func()) {
 	c = newCluster(true)
 	for i := range nodes {
@@ -191,7 +191,7 @@ func TestRequestsAreWritten(t *testing.T) {
 	})
 }
 
-// BenchmarkReleases: 10,000 jobs wait for one node, of 20 shapes or of 800; each round
+// BenchmarkReleases: 10,000 jobs wait for one node, with 20 request keys or with 800; each round
 // what runs there is stopped, and what is measured is until the next runs.
 func BenchmarkReleases(b *testing.B) {
 	for _, requestKeys := range []int{20, 800} {

@@ -78,7 +78,7 @@ func newCluster(gated bool) *cluster {
 	return c
 }
 
-// run runs the leader's parts and so many workers; the function that it gives stops them.
+// run runs the leader's parts and so many workers; the function that it returns stops them.
 func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -195,7 +195,7 @@ func TestNobodyIsOvertaken(t *testing.T) {
 	}
 }
 
-// nobodyIsOvertaken tells whether all that can happen did: it is drawn, and one thing or the other may not come, once in
+// nobodyIsOvertaken reports whether all that can happen did: it is drawn, and one thing or the other may not come, once in
 // thousands of times.
 func nobodyIsOvertaken(t *testing.T, reclaims bool) (all bool) {
 	seed := rand.Uint64()
@@ -228,7 +228,7 @@ func TestWatcherSeesOvertakers(t *testing.T) {
 	})
 }
 
-// mix has 20 sides want and give back for some seconds, while 8 workers decide. Without
+// mix has 20 sides request and free resources for some seconds, while 8 workers decide. Without
 // reclaims who waits takes nothing from anybody, reserves nothing and is not looked at again
 // but when something comes free; and the sides want more kinds of things.
 func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
@@ -294,7 +294,7 @@ func (c *cluster) inOrder(t *testing.T) {
 // every is after how many entries the state is checked.
 const every = 31
 
-// side is one of those who want and give back.
+// side is one of those who request and free resources.
 type side struct {
 	*cluster
 	t         *testing.T
@@ -355,7 +355,7 @@ func (s *side) suspends() {
 	}
 }
 
-// thaws lets what was suspended go on, but for so many.
+// thaws resumes what was suspended, but for so many.
 func (s *side) thaws(but int) {
 	for ; len(s.suspended) > but; s.suspended = s.suspended[1:] {
 		a := s.suspended[0]
@@ -408,7 +408,7 @@ func (w *watcher) unsettled() string {
 // planted is one who would take what another, who goes before, could use.
 type planted struct {
 	low, high *structs.Job
-	busy      bool // what is taken is held by a job of the lowest band, and taken back
+	busy      bool // what is taken is used by a job of the lowest band, and taken back
 	reserved  bool // it is reserved for the lower one
 	fair      bool // the other cannot use it
 }

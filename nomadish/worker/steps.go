@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Work is an evaluation that a worker holds, moved on by its caller, one step after the
+// Work is an evaluation that a worker has leased, moved on by its caller, one step after the
 // other, on its goroutine, as [Worker.Run] moves it on: for simulations.
 type Work struct {
 	k    *work
@@ -34,17 +34,17 @@ func (w *Work) Learn(ctx context.Context, result *structs.PlanResult, failed err
 	return w.k.learn(ctx, result, failed)
 }
 
-// End tells the broker how it went, by the error that Decide or Learn gave last.
+// End reports to the broker how it went, by the error that Decide or Learn returned last.
 func (w *Work) End(ctx context.Context, err error) { w.k.end(ctx, err) }
 
-// Decision is an ask that a pass has decided: a plan to be submitted.
+// Decision is a request that a pass has decided: a plan to be submitted.
 type Decision struct{ s sent }
 
 // Plan is what was decided.
 func (t Decision) Plan() *structs.Plan { return t.s.plan }
 
 // Walk makes one pass. What it decides is to be submitted, and Learn to be called for all of
-// it before the next pass. again tells whether that is needed at once.
+// it before the next pass. again reports whether that is needed at once.
 func (p *Pass) Walk(ctx context.Context) (decided []Decision, again bool) {
 	out, again := p.walk(ctx)
 	for _, s := range out {

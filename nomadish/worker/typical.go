@@ -12,23 +12,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// How typical asks are learned.
+// How typical requests are learned.
 const (
 	// typicalEvery is how long what was learned is used though jobs have changed.
 	typicalEvery = 10 * time.Second
 	// typicalJobs is how many jobs are looked at, and typicalRequestKeys how many shapes of
-	// asks are told apart among them.
+	// are distinguished among them.
 	typicalJobs        = 10_000
 	typicalRequestKeys = 4096
 )
 
-// Typicals learns what a server's cluster is typically asked for: from all jobs that the
+// Typicals learns what a server's cluster typically gets requests for: from all jobs that the
 // state knows, those that wait, those that run and those that have ended and are not
 // forgotten yet. It is safe for use by many goroutines.
 type Typicals struct {
 	mu       sync.Mutex
 	requests []structs.TypicalRequest
-	version  int // of asks; 0: nothing was learned yet
+	version  int // of requests; 0: nothing was learned yet
 	index    uint64
 	at       time.Time
 }
@@ -36,7 +36,7 @@ type Typicals struct {
 // NewTypicals makes one that has learned nothing.
 func NewTypicals() *Typicals { return &Typicals{} }
 
-// learn gives what is typically asked for, and a number that changes with it.
+// learn returns what is typically requested, and a number that changes with it.
 func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalRequest, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +101,8 @@ func requestKeyOf(j *structs.Job, g *structs.TaskGroup) string {
 	return b.String()
 }
 
-// For gives what the scheduler keeps room for when it decides a job, for one goroutine;
-// nil: the policy does not ask, or no node has devices.
+// For returns what the scheduler keeps room for when it decides a job, for one goroutine;
+// nil: the policy does not need it, or no node has devices.
 func (t *Typicals) For(snap *state.Snapshot, job *structs.Job, c *structs.SchedulerConfiguration) *scheduler.Typical {
 	l := learner{from: t}
 	return l.typical(snap, job, c)
@@ -117,7 +117,7 @@ type learner struct {
 	version int
 }
 
-// typical is For, with what it made the last time as long as that holds.
+// typical is For, with what it made the last time as long as that is valid.
 func (l *learner) typical(snap *state.Snapshot, job *structs.Job, c *structs.SchedulerConfiguration) *scheduler.Typical {
 	policy := c.NodeOrder()
 	if job != nil && job.Policy != "" {

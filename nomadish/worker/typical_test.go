@@ -30,7 +30,7 @@ func (b *bed) gpuNode(id string) {
 	b.Put(b, &structs.NodeRegisterEntry{Node: node})
 }
 
-// What jobs want is counted by shape, not by job.
+// What jobs want is counted by request key, not by job.
 func TestTypicalRequestsAreLearned(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		b.gpuJob("a", 3, 500)
@@ -46,8 +46,8 @@ func TestTypicalRequestsAreLearned(t *testing.T) {
 	})
 }
 
-// They are looked for again when jobs have changed and some time has passed, and only
-// if the policy asks for them.
+// They are learned again when jobs have changed and some time has passed, and only
+// if the policy needs them.
 func TestTypicalRequestsAreKept(t *testing.T) {
 	run(t, Options{}, func(b *bed) {
 		config := structs.DefaultSchedulerConfiguration()

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// watcher looks at every entry of the log: nothing may be placed on a node while an ask
+// watcher looks at every entry of the log: nothing may be placed on a node while a request
 // that goes before it, and waited in the state that the plan was judged on, could use that
 // node. It knows what could by adding up, not by the scheduler: what is free there, what it
 // may take back, and what is reserved; of a gang, whether all of it finds room.
@@ -66,7 +66,7 @@ func of(a *structs.Allocation) amount {
 	return amount{cpu, memory}
 }
 
-// held is what an allocation has: what is suspended, its memory.
+// leased returns what an allocation uses: one that is suspended, its memory.
 func leased(a *structs.Allocation) amount {
 	v := of(a)
 	if a.Suspended() {
@@ -143,7 +143,7 @@ func (w *watcher) do(p *structs.JudgedPlan) {
 			continue
 		}
 		if a := w.running[w.nodeOf[s.AllocID]][s.AllocID]; a != nil && s.Reclaim != "" {
-			w.have[groupOf(a)]++ // what is taken back is asked for anew once that is committed
+			w.have[groupOf(a)]++ // what is taken back is requested anew once that is committed
 		}
 		w.stop(s.AllocID)
 	}
@@ -268,17 +268,17 @@ func (w *watcher) own(j *structs.Job, g *structs.TaskGroup) (out []*structs.Allo
 	return out
 }
 
-// old tells whether an instance is to be replaced, by one of another size. j may be older than it.
+// old reports whether an instance is to be replaced, by one of another size. j may be older than it.
 func old(a *structs.Allocation, j *structs.Job, g *structs.TaskGroup) bool {
 	return a.JobVersion < j.Version && of(a) != volumeOf(g) && !a.Suspended()
 }
 
-// toGoOn tells whether an instance is suspended, and not as a user wants it so.
+// toGoOn reports whether an instance is suspended, and not as a user wants it so.
 func toGoOn(a *structs.Allocation) bool {
 	return a.Suspended() && !a.DesiredTransition.ShouldSuspend()
 }
 
-// waits tells whether a job wants anything that it has not.
+// waits reports whether a job wants anything that it has not.
 func (w *watcher) waits(j *structs.Job) bool {
 	for _, g := range j.TaskGroups {
 		if w.missing(j, g) > 0 || slices.ContainsFunc(w.own(j, g), func(a *structs.Allocation) bool { return toGoOn(a) || old(a, j, g) }) {
@@ -288,7 +288,7 @@ func (w *watcher) waits(j *structs.Job) bool {
 	return false
 }
 
-// couldUse tells for what a job could use a node; "": it could not. That is for one more
+// couldUse returns for what a job could use a node; "": it could not. That is for one more
 // instance, or if it is a gang, for as many as are missing there and on the other nodes of
 // its pool; for one that was suspended there; for one that replaces another, whose room it
 // may take.

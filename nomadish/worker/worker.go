@@ -62,9 +62,9 @@ type Worker struct {
 	opts   Options
 	leader queue.Leader
 	store  *state.Store
-	// deciding is held while the scheduler runs: a worker takes one core at most.
+	// deciding is locked while the scheduler runs: a worker takes one core at most.
 	deciding sync.Mutex
-	// With deciding held:
+	// With deciding locked:
 	learned  learner
 	prepared *scheduler.Prepared
 }
@@ -101,10 +101,10 @@ func New(opts Options, leader queue.Leader, store *state.Store) *Worker {
 	return &Worker{opts: opts, leader: leader, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
 }
 
-// Run works until ctx ends, and gives back what it holds then.
+// Run works until ctx ends, and returns the evaluations that it has leased then.
 func (w *Worker) Run(ctx context.Context) { w.RunUntil(ctx, ctx) }
 
-// RunUntil works until taking ends, and returns when what it holds then is decided and committed. It gives that back when ctx
+// RunUntil works until taking ends, and returns when what it has leased then is decided and committed. It returns that when ctx
 // ends, from which taking is derived.
 func (w *Worker) RunUntil(ctx, taking context.Context) {
 	var wg sync.WaitGroup
@@ -147,7 +147,7 @@ func (w *Worker) dequeue(ctx context.Context) (*structs.EvalDequeueReply, error)
 	return w.leader.Dequeue(ctx, w.opts.Schedulers, w.opts.Poll)
 }
 
-// answer tells the broker how it went. That is tried even when ctx has ended, so that
+// answer reports to the broker how it went. That is tried even when ctx has ended, so that
 // the evaluation need not wait for its nack timeout.
 func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, failed error) {
 	defer sendAckTime.Since(time.Now())
@@ -169,7 +169,7 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 // its turn, after what goes before it.
 var errOvertook = errors.New("the plan would have overtaken others")
 
-// work is an evaluation that a worker holds.
+// work is an evaluation that a worker has leased.
 type work struct {
 	*Worker
 	got *structs.EvalDequeueReply
@@ -236,14 +236,14 @@ func (k *work) learn(ctx context.Context, result *structs.PlanResult, failed err
 	return true, nil
 }
 
-// end tells the broker how it went, unless it knows.
+// end reports to the broker how it went, unless it knows.
 func (k *work) end(ctx context.Context, err error) {
 	if !errors.Is(err, errOvertook) {
 		k.answer(ctx, k.got, err)
 	}
 }
 
-// inFlightPlan is a decided plan. The other workers foresee it until it has landed.
+// inFlightPlan is a decided plan. The other workers assume it until its commit has ended.
 type inFlightPlan struct {
 	*structs.Plan
 	land func(whole bool)
@@ -259,13 +259,13 @@ func (w *Worker) submit(ctx context.Context, plan *inFlightPlan) (*structs.PlanR
 	return result, err
 }
 
-// whole tells whether all of a plan has been committed.
+// whole reports whether all of a plan has been committed.
 func whole(result *structs.PlanResult, err error) bool {
 	return err == nil && result.RefreshIndex == 0 && result.Refused == 0 && !result.Overtook
 }
 
 // decide schedules on a state at least as new as index; nil: there is nothing to do,
-// the evaluation is over. The plan flies from here on: it must be submitted.
+// the evaluation is over. The plan is in flight from here on: it must be submitted.
 func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, index uint64, round int) (*inFlightPlan, error) {
 	snap, err := w.catchUp(ctx, index)
 	if err != nil {

@@ -259,7 +259,7 @@ func TestGivesBackAtTheEnd(t *testing.T) {
 }
 
 // TestDecidesWhilePlansFly: a worker does not wait for its commits, up to a limit, and
-// foresees what they place; but what finds no room beside that is decided on what is
+// assumes what they place; but what finds no room beside that is decided on what is
 // (the applier judges it; this test's does not).
 func TestDecidesWhilePlansFly(t *testing.T) {
 	run(t, Options{InFlight: 4}, func(b *bed) {
@@ -309,7 +309,7 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 	})
 }
 
-// TestRefusedGangGivesBackWhatWasForeseen: while a gang's plan flies, others keep clear
+// TestRefusedGangGivesBackWhatWasForeseen: while a gang's plan is in flight, others keep clear
 // of all its places; when it was refused, all of them are free again, and the gang is
 // decided anew as a whole on what is.
 func TestRefusedGangGivesBackWhatWasForeseen(t *testing.T) {

@@ -76,7 +76,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 	return methods
 }
 
-// hasNode says whether a node is connected to this server.
+// hasNode reports whether a node is connected to this server.
 func (e *Endpoint) hasNode(_ context.Context, args *structs.NodeRequest) (*structs.CountReply, error) {
 	reply := &structs.CountReply{}
 	if _, ok := e.Router.Sessions.Get(args.NodeID); ok {

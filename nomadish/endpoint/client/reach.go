@@ -19,7 +19,7 @@ const (
 	neighbours = 3
 )
 
-// pinged tells whether the client at the other end of a session answers.
+// pinged reports whether the client at the other end of a session answers.
 func pinged(ctx context.Context, s *wire.Session) bool {
 	var reply structs.WriteReply
 	err := s.Call(ctx, wire.MethodClientPing, &structs.EmptyRequest{}, &reply)

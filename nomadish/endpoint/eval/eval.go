@@ -20,7 +20,7 @@ func (e *Endpoint) list(ctx context.Context, args *structs.EvalListRequest) (*st
 	})
 }
 
-// matching gives the evaluations that a list request names.
+// matching returns the evaluations that a list request names.
 func matching(ws *state.WatchSet, snap *state.Snapshot, args *structs.EvalListRequest) func(yield func(*structs.Evaluation) bool) {
 	return func(yield func(*structs.Evaluation) bool) {
 		for ev := range snap.Evals(ws, rpc.NamespaceOf(&args.QueryOptions), args.Prefix, args.Reverse) {
@@ -79,7 +79,7 @@ func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*struct
 	})
 }
 
-// checkLease tells whether a worker still holds the evaluation that it speaks for.
+// checkLease reports whether a worker still holds the evaluation that it speaks for.
 func (e *Endpoint) checkLease(evalID, token string) error {
 	if have, ok := e.Broker.Outstanding(evalID); !ok || have != token {
 		return structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token any more", evalID)
@@ -113,7 +113,7 @@ func evalCreated(ev *structs.Evaluation) rpc.Created {
 	return rpc.Created{Index: ev.CreateIndex, ID: ev.ID}
 }
 
-// evalsListed gives the evaluations of a list in its order: by ID if a prefix of it is asked for, else as they were made.
+// evalsListed returns the evaluations of a list in its order: by ID if a prefix of it is asked for, else as they were made.
 func evalsListed(ws *state.WatchSet, snap *state.Snapshot, args *structs.EvalListRequest) (rpc.Listed[*structs.Evaluation], error) {
 	all := matching(ws, snap, args)
 	if args.Prefix != "" {

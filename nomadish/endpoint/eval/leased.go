@@ -63,7 +63,7 @@ func (h *leased) silent(since time.Time) map[*wire.Session][]string {
 	return out
 }
 
-// put remembers what was handed out; outstanding tells whether it still is.
+// put remembers what was handed out; outstanding reports whether it still is.
 func (h *leased) put(to *wire.Session, id, token string, outstanding func(id string) (token string, ok bool)) {
 	if to == nil { // this server's own
 		return

@@ -61,7 +61,7 @@ type deviceKind struct {
 	node               string // one that has it
 }
 
-// named tells whether an ask's name means this kind: "type", "vendor/type" or
+// named reports whether an ask's name means this kind: "type", "vendor/type" or
 // "vendor/type/model".
 func (k *deviceKind) named(name string) bool {
 	switch parts := strings.Split(name, "/"); len(parts) {

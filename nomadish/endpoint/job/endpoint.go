@@ -29,7 +29,7 @@ type Deps struct {
 	Applier rpc.Applier
 	// Self calls a method as if this server were asked for it by its own agent.
 	Self func(ctx context.Context, method string, args, reply any) error
-	// Typical tells what the policy least-fragmentation keeps room for when a job is planned;
+	// Typical returns what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
 	NewID   func() string

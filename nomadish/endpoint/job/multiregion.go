@@ -17,7 +17,7 @@ import (
 // checkLimit bounds asking a region whether it would take a job.
 const checkLimit = 30 * time.Second
 
-// scope is the part of a request that says whether a job is for many regions.
+// scope is the part of a request that reports whether a job is for many regions.
 type scope struct {
 	Job *struct {
 		Multiregion *struct{ Regions []struct{ Name string } }

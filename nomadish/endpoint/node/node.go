@@ -439,7 +439,7 @@ func (e *Endpoint) updateAllocs(ctx context.Context, args *structs.ClientUpdateR
 // reportWait bounds how long a report waits for what it is about.
 const reportWait = 5 * time.Second
 
-// asFarAs gives the state with all that a node has been told. A follower that has applied an entry before the leader tells nodes of
+// asFarAs returns the state with all that a node has been told. A follower that has applied an entry before the leader tells nodes of
 // an allocation that the leader does not know yet: its report must not be taken for one of something that was collected.
 func (e *Endpoint) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, error) {
 	if snap := e.Router.Snapshot(); snap.Index() >= index {
@@ -457,7 +457,7 @@ func (e *Endpoint) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, 
 	return e.Router.Snapshot(), nil // a server whose state was set back will not come as far
 }
 
-// runs tells whether a report says no more than that an allocation runs, as most do: triggerOf has nothing to say to it.
+// runs reports whether a report says no more than that an allocation runs, as most do: triggerOf has nothing to say to it.
 func runs(was string, now *structs.AllocClientUpdate) bool {
 	return now.ClientStatus == structs.AllocClientRunning && was != structs.AllocClientSuspended &&
 		(now.DeploymentStatus == nil || now.DeploymentStatus.Healthy == nil)
@@ -484,7 +484,7 @@ func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClie
 	return ""
 }
 
-// rolls tells whether a group is updated a few instances at a time.
+// rolls reports whether a group is updated a few instances at a time.
 func rolls(job *structs.Job, group string) bool {
 	if job == nil {
 		return false

@@ -52,7 +52,7 @@ func (r *reports) commit(ctx context.Context, to rpc.Applier, entry *structs.All
 	return r.lead(ctx, to, me)
 }
 
-// begin tells whether it is me's turn at once; else me waits.
+// begin reports whether it is me's turn at once; else me waits.
 func (r *reports) begin(me *report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *reports) begin(me *report) bool {
 	return true
 }
 
-// leads withdraws me, whose call is over, and tells whether others depend on it already.
+// leads withdraws me, whose call is over, and reports whether others depend on it already.
 func (r *reports) leads(me *report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *reports) lead(ctx context.Context, to rpc.Applier, me *report) (uint64,
 	return me.index, me.err
 }
 
-// next gives the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
+// next returns the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
 func (r *reports) next() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *reports) next() {
 	r.turn()
 }
 
-// turn gives the turn to the first that waits, with as many of those behind it as go into one entry.
+// turn returns the turn to the first that waits, with as many of those behind it as go into one entry.
 func (r *reports) turn() {
 	n, updates := 1, len(r.waiting[0].entry.Updates)
 	for ; n < len(r.waiting); n++ {

@@ -16,7 +16,7 @@ import (
 // Deps are the parts that the endpoint works with.
 type Deps struct {
 	Router *rpc.Router
-	// Typical tells what the policy least-fragmentation keeps room for when a job is explained;
+	// Typical returns what the policy least-fragmentation keeps room for when a job is explained;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
 	Now     func() time.Time

@@ -102,7 +102,7 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 	return sum.finish(args.Details), nil
 }
 
-// before tells whether an item stands before the page that is asked for.
+// before reports whether an item stands before the page that is asked for.
 func before(opts *structs.QueryOptions, token string) bool {
 	switch {
 	case opts.NextToken == "":
@@ -128,7 +128,7 @@ func newTopologySum(levels []structs.TopologyLevel) *topologySum {
 	}
 }
 
-// site gives the cell right above a node; nil if there is none. A level that the
+// site returns the cell right above a node; nil if there is none. A level that the
 // node's meta does not name is left out.
 func (s *topologySum) site(n *structs.Node) *structs.TopologySite {
 	var at *structs.TopologySite
