@@ -16,7 +16,7 @@ var invalidateCount = telemetry.NewCount("nomad.heartbeat.invalidate")
 
 // What is said of nodes in their events.
 const (
-	// Missed is said of nodes that heartbeats alone tell of, BothLost of those that neither witness hears, BothAwaited of such that
+	// Missed is the event of nodes that are judged by heartbeats alone, BothLost of those that neither prober hears, BothAwaited of such that
 	// something of is waited for.
 	Missed           = "Node heartbeat missed"
 	BothLost         = "Node is lost: neither its RPC session nor gossip hears it"
@@ -25,7 +25,7 @@ const (
 	massFailureLasts = "Node is not heard, and not declared lost: too many are not heard at once"
 )
 
-// declare commits what the checks have found, unless there is a storm.
+// declare commits what the checks have found, unless there is a mass failure.
 func (w *watcher) declare(ctx context.Context) {
 	if len(w.dead)+len(w.away) == 0 {
 		w.t.clearing()
@@ -66,7 +66,7 @@ func (w *watcher) declare(ctx context.Context) {
 	defer t.mu.Unlock()
 	for _, id := range dead {
 		delete(t.suspects, id)
-		delete(t.heard, id) // it is in no doubt any more, however long its group waits for it
+		delete(t.heard, id) // it is not suspect any more, however long its group waits for it
 	}
 	for _, id := range away {
 		if _, failed := t.opts.Probers.Gossips(id); failed && t.suspects[id] != nil { // lost there too since it answered
@@ -82,7 +82,7 @@ func (w *watcher) declare(ctx context.Context) {
 	}
 }
 
-// clearing ends a storm that is over.
+// clearing ends a mass failure that is over.
 func (t *Timers) clearing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +136,7 @@ func (t *Timers) markAway(ctx context.Context, ids []string) error {
 	return t.commit(ctx, change{status: structs.NodeStatusDisconnected, ids: ids, why: rpcLost, kept: until.Unix()})
 }
 
-// report commits the events that nodes have to be told of.
+// report commits the events that are to be recorded of nodes.
 func (w *watcher) report(ctx context.Context) {
 	t := w.t
 	t.mu.Lock()
@@ -203,7 +203,7 @@ func (t *Timers) commit(ctx context.Context, c change) error {
 	return nil
 }
 
-// awaits reports whether a node is kept, or holds an allocation that is to be there when it comes back.
+// awaits reports whether a node is kept, or has an allocation that is to be there when it comes back.
 func (t *Timers) awaits(snap *state.Snapshot, node *structs.Node) bool {
 	now := t.opts.Clock.Now()
 	as := *node

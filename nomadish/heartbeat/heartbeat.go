@@ -1,7 +1,7 @@
-// Package heartbeat tells which nodes are alive: each says so again within the time
-// that it was given, or is marked down and its work runs elsewhere.
+// Package heartbeat determines which nodes are alive: each says so again within the time
+// that it was granted, or is marked down and its work runs elsewhere.
 //
-// It runs on the leader and is memory only. A new leader gives every node that is
+// It runs on the leader and is memory only. A new leader grants every node that is
 // not down the failover time: it cannot know when they were last heard of. A leader
 // that itself stood still (it was suspended, or starved) cannot know either: then the
 // nodes that seem to be late get their time anew.
@@ -9,11 +9,11 @@
 // A node with work that is to outlive a lost connection (disconnect.lost_after of its group) is
 // marked disconnected instead, and down when nothing of it is waited for any longer.
 //
-// # Two witnesses
+// # Two probers
 //
-// A client that takes part in the clients' gossip has two witnesses: its RPC (session and heartbeats), and the gossip. Whichever
-// loses it, it is asked by both for a short time. Neither hears it: it is down at once. Gossip alone has lost it: it is warned of, and
-// nothing else. RPC alone has: it is disconnected after a while, and its work kept, as it still runs. When many are in doubt at
+// A client that takes part in the clients' gossip has two probers: its RPC (session and heartbeats), and the gossip. Whichever
+// loses it, both probe it for a short time. Neither hears it: it is down at once. Gossip alone has lost it: it is warned of, and
+// nothing else. RPC alone has: it is disconnected after a while, and its work kept, as it still runs. When many are suspect at
 // once, nobody is declared lost for a while: see Liveness.
 //
 // It must never mark a node anything else: that it is back, the node says itself.
@@ -85,7 +85,7 @@ type Timers struct {
 	mu      sync.Mutex
 	running bool
 	timers  map[string]clock.Timer
-	told    map[string]time.Duration // within which a node is to send its next heartbeat, as it was told by this leader
+	told    map[string]time.Duration // within which a node is to send its next heartbeat, as this leader last granted it
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
 	// failover is what a node has for its first heartbeat to this leader.
@@ -374,7 +374,7 @@ func (t *Timers) snapshot() *state.Snapshot {
 	return t.store.Snapshot()
 }
 
-// pulse says that this process runs, and gives late nodes their time anew if it did not.
+// pulse records that this process runs, and grants late nodes their time anew if it did not.
 func (t *Timers) pulse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -382,7 +382,7 @@ func (t *Timers) pulse() {
 	t.alive = t.opts.Clock.Now()
 }
 
-// excuse forgives those that expired while this process stood still. Each has the time that it was told, which is longer than it
+// excuse forgives those that expired while this process stood still. Each has the time that it was granted, which is longer than it
 // would be now if there were more nodes then.
 func (t *Timers) excuse() {
 	stood := t.opts.Clock.Now().Sub(t.alive)
@@ -394,7 +394,7 @@ func (t *Timers) excuse() {
 	again := func(id string) {
 		if told, ok := t.told[id]; ok {
 			t.set(id, told+t.opts.Grace)
-		} else { // the last leader may have told it anything
+		} else { // the last leader may have granted it anything
 			t.set(id, max(t.failover, t.opts.Failover))
 		}
 	}
@@ -414,7 +414,7 @@ func (t *Timers) excuse() {
 	}
 }
 
-// take gives nodes that have expired, in the order of their IDs.
+// take returns the nodes that have expired, in the order of their IDs.
 func (t *Timers) take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

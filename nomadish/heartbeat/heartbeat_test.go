@@ -80,7 +80,7 @@ func (b *bed) register(ids ...string) {
 	}
 }
 
-// place has a node hold an instance that nothing stands for when its connection is lost: for so long, or never (0).
+// place has a node run an instance that nothing stands for when its connection is lost: for so long, or never (0).
 func (b *bed) place(node string, lostAfter time.Duration) {
 	b.Helper()
 	group := &structs.TaskGroup{Name: "g", Count: 1, Disconnect: &structs.DisconnectStrategy{LostAfter: lostAfter}}
@@ -301,7 +301,7 @@ func TestStoodStill(t *testing.T) {
 	})
 }
 
-// TestStoodStillWithMany: each has the time anew that it was told, however few are waited for by then; one that this leader has not
+// TestStoodStillWithMany: each has the time anew that it was granted, however few are waited for by then; one that this leader has not
 // heard has the failover time.
 func TestStoodStillWithMany(t *testing.T) {
 	run(t, Options{MaxPerSecond: 1}, func(b *bed) {
@@ -382,7 +382,7 @@ func TestDisconnected(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		b.want("n", structs.NodeStatusDown)
 	})
-	run(t, Options{}, func(b *bed) { // whoever holds what nothing may stand for is waited for without end
+	run(t, Options{}, func(b *bed) { // whoever has what nothing may stand for is waited for without end
 		b.register("n")
 		b.Beat("n")
 		b.place("n", 0)

@@ -16,7 +16,7 @@ func many(n int) []string {
 	return ids
 }
 
-// TestMassFailure: when too many are in doubt nobody is declared lost, and it is said; those that stay away are when it is over.
+// TestMassFailure: when too many are suspect nobody is declared lost, and it is said; those that stay away are when it is over.
 func TestMassFailure(t *testing.T) {
 	ids := many(20)
 	witnessed(t, Options{}, ids, func(b *bed, s *seen) {

@@ -19,19 +19,19 @@ type Probers interface {
 	// Gossips reports whether a node takes part in the gossip, be it failed now, and whether it is taken for failed. One that
 	// never did, or left in good order, does not.
 	Gossips(nodeID string) (member, failed bool)
-	// Reach asks a node by both ways, again and again until each has answered or ctx ends.
+	// Reach probes a node by both ways, again and again until each has answered or ctx ends.
 	Reach(ctx context.Context, nodeID string) (session, gossip bool)
 	// Agreed reports whether all servers are of a version that knows Node.KeptUntil.
 	Agreed() bool
 }
 
-// Liveness says how the witnesses are believed. Zero values are replaced by the defaults named.
+// Liveness configures how the probers are believed. Zero values are replaced by the defaults named.
 type Liveness struct {
-	Check   time.Duration // how long a node that one witness has lost may take to answer (2 s)
+	Check   time.Duration // how long a node that one prober has lost may take to answer (2 s)
 	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
 	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
 	Keep time.Duration
-	// More than MassShare (0.2) of the nodes that gossip, and at least MassMin (5), in doubt at once are a storm: the fault is
+	// More than MassShare (0.2) of the nodes that gossip, and at least MassMin (5), suspect at once are a mass failure: the fault is
 	// rather of the network, or of the servers. Then nobody is declared lost, for MassHold (5 min) at most. What was declared
 	// within MassWindow (10 s) counts too.
 	MassShare  float64
@@ -62,17 +62,17 @@ func (l Liveness) withDefaults() Liveness {
 
 const (
 	checksAtOnce = 64
-	// fresh is how old a suspicion is before it counts for a storm: most are over before.
+	// fresh is how old a suspicion is before it counts for a mass failure: most are over before.
 	fresh = time.Second
-	// late is how much longer than it should a node is silent before it counts for a storm.
+	// late is how much longer than it should a node is silent before it counts for a mass failure.
 	late = 500 * time.Millisecond
-	// checkAgain is the time between two checks of a node that is in doubt still.
+	// checkAgain is the time between two checks of a node that is still suspect.
 	checkAgain = 500 * time.Millisecond
 	// eventsOf bounds the nodes of one entry of events.
 	eventsOf = 512
 )
 
-// suspect is a node that a witness has lost.
+// suspect is a node that a prober has lost.
 type suspect struct {
 	since    time.Time
 	due      time.Time // when it is to be checked
@@ -85,7 +85,7 @@ type suspectSet struct {
 	suspects map[string]*suspect
 	heard    map[string]time.Time // when a node's RPC was last heard; of nodes that are waited for
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
-	unwell   map[string]bool      // has done so for too long: its heartbeats alone tell of it
+	unwell   map[string]bool      // has done so for too long: it is judged by its heartbeats alone
 	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
 	declared map[string]time.Time // lost lately: when that was said first
 	news     chan struct{}        // has something when there are suspects to be looked at
@@ -123,8 +123,8 @@ func (d *suspectSet) wake() {
 	}
 }
 
-// Suspect has nodes checked that one of the witnesses has lost. Of those that do not gossip heartbeats alone tell, and of those
-// that are known to be lost there is nothing to be told.
+// Suspect has nodes checked that one of the probers has lost. Those that do not gossip are judged by heartbeats alone, and of those
+// that are known to be lost there is nothing to report.
 func (t *Timers) Suspect(nodeIDs ...string) {
 	if t.opts.Probers == nil {
 		return
@@ -175,13 +175,13 @@ func (t *Timers) Returned(nodeID string) {
 	}
 }
 
-// tell has an event added to a node's.
+// tell adds an event to a node's.
 func (t *Timers) tell(id, message string) {
 	t.events[id] = append(t.events[id], &structs.NodeEvent{Subsystem: "Cluster", Message: message, Timestamp: t.opts.Clock.Now()})
 	t.wake()
 }
 
-// MassFailure tells since when nobody is declared lost, as too many are in doubt at once; zero: there is no storm.
+// MassFailure returns since when nobody is declared lost, as too many are suspect at once; zero: there is no mass failure.
 func (t *Timers) MassFailure() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +192,7 @@ func (t *Timers) MassFailure() time.Time {
 }
 
 // suspected counts the nodes that may be lost, of how many that gossip. A node that has been silent for longer than it
-// was told to counts before anybody has missed it: those that are lost together are noticed one after the other.
+// was granted counts before anybody has missed it: those that are lost together are noticed one after the other.
 func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 	for id, heard := range t.heard { // order does not matter: they are counted
 		member, _ := t.opts.Probers.Gossips(id)
@@ -234,7 +234,7 @@ func (t *Timers) mass(now time.Time) bool {
 	case !stormy:
 		if !t.massFailure.IsZero() {
 			t.opts.Logger.Warn("few enough clients are in doubt; those that are lost are declared so again", "in_doubt", doubtful, "clients", all)
-			t.calm = now // the others may be about to come back: they are asked once more
+			t.calm = now // the others may be about to come back: they are probed once more
 		}
 		t.massFailure, t.spent = time.Time{}, false
 		clear(t.warned)
@@ -290,7 +290,7 @@ type watcher struct {
 	t       *Timers
 	running int
 	results chan result
-	dead    []string // neither witness hears them
+	dead    []string // neither prober hears them
 	away    []string // gossip alone does, for long enough
 }
 
@@ -357,9 +357,9 @@ func (w *watcher) take(r result) {
 	}
 	member, _ := t.opts.Probers.Gossips(r.id)
 	switch {
-	case !member: // it left meanwhile; its heartbeats tell
+	case !member: // it left meanwhile; its heartbeats decide
 		delete(t.suspects, r.id)
-		if _, waiting := t.timers[r.id]; !waiting { // they have told already
+		if _, waiting := t.timers[r.id]; !waiting { // they have decided already
 			t.expire(r.id)
 		}
 	case r.session:
@@ -394,7 +394,7 @@ func (w *watcher) heard(r result, s *suspect) {
 	delete(t.suspects, r.id)
 }
 
-// waitOn returns a node that answers, and whose heartbeat is overdue, its time once more; but not for ever: one that answers and
+// waitOn grants a node that answers, and whose heartbeat is overdue, its time once more; but not for ever: one that answers and
 // sends no heartbeats is not well.
 func (t *Timers) waitOn(id string) {
 	if _, waiting := t.timers[id]; waiting {
@@ -410,7 +410,7 @@ func (t *Timers) waitOn(id string) {
 		return
 	}
 	delete(t.answers, id)
-	delete(t.heard, id) // there is no doubt about it
+	delete(t.heard, id) // it is no suspect
 	t.unwell[id] = true
 	t.expire(id)
 }

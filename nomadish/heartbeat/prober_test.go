@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// seen are witnesses that tests make up: what is not named is heard by both.
+// seen are probers that tests make up: what is not named is heard by both.
 type seen struct {
 	mu                sync.Mutex
 	deaf, mute        map[string]bool // not reached over the session; not by gossip
@@ -69,7 +69,7 @@ func (s *seen) Reach(ctx context.Context, id string) (session, gossip bool) {
 	}
 }
 
-// witnessed is run with witnesses, and with nodes that beat for as long as their sessions live.
+// witnessed is run with probers, and with nodes that beat for as long as their sessions live.
 func witnessed(t *testing.T, opts Options, ids []string, f func(b *bed, s *seen)) {
 	t.Helper()
 	s := newSeen()
@@ -252,7 +252,7 @@ func TestKeptForItsTime(t *testing.T) {
 	})
 }
 
-// TestNotAgreed: with servers that do not know what kept work is, heartbeats alone tell.
+// TestNotAgreed: with servers that do not know what kept work is, heartbeats alone decide.
 func TestNotAgreed(t *testing.T) {
 	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
 		s.mu.Lock()
@@ -264,7 +264,7 @@ func TestNotAgreed(t *testing.T) {
 	})
 }
 
-// TestOutside: of nodes that do not gossip heartbeats alone tell, at their time.
+// TestOutside: nodes that do not gossip are judged by heartbeats alone, at their time.
 func TestOutside(t *testing.T) {
 	witnessed(t, Options{}, []string{"n"}, func(b *bed, s *seen) {
 		s.set(s.outside, true, "n")
@@ -299,7 +299,7 @@ func TestAnswersWithoutHeartbeats(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		b.want("n", structs.NodeStatusDown)
 		b.must(&structs.NodeStatusEntry{NodeIDs: []string{"n"}, Status: structs.NodeStatusReady})
-		b.Beat("n") // it is well again: what it was told before is forgotten
+		b.Beat("n") // it is well again: what was reported of it before is forgotten
 		s.set(s.deaf, true, "n")
 		time.Sleep(15 * time.Second)
 		b.want("n", structs.NodeStatusDisconnected)
@@ -389,7 +389,7 @@ func TestWaitedForAfterACheck(t *testing.T) {
 	})
 }
 
-// TestNewLeaderProbesBoth: a new leader asks a node that it has never heard, and that gossips, by both ways before it says that it is
+// TestNewLeaderProbesBoth: a new leader probes a node that it has never heard, and that gossips, by both ways before it says that it is
 // lost, as one does that has heard it.
 func TestNewLeaderProbesBoth(t *testing.T) {
 	f := func(name string, lose func(s *seen), status, event string) {
@@ -418,7 +418,7 @@ func TestNewLeaderProbesBoth(t *testing.T) {
 	f("it answers", func(*seen) {}, structs.NodeStatusReady, "")
 }
 
-// TestPoolShrinks: nodes that were told to send a heartbeat seldom, as they were many, are not silent because the others have gone
+// TestPoolShrinks: nodes that were granted long times between heartbeats, as they were many, are not silent because the others have gone
 // in good order since: one that is lost then is declared as ever.
 func TestPoolShrinks(t *testing.T) {
 	const left, perSecond = 40, 1
@@ -460,7 +460,7 @@ func TestPoolShrinks(t *testing.T) {
 	})
 }
 
-// TestWaitedForIsNoSuspect: nodes that were declared lost, and are waited for by their groups' word, are in doubt no more: one that is
+// TestWaitedForIsNoSuspect: nodes that were declared lost, and are waited for by their groups' word, are suspect no more: one that is
 // lost much later is declared as ever.
 func TestWaitedForIsNoSuspect(t *testing.T) {
 	ids := many(20)

@@ -19,7 +19,7 @@ type Steps struct {
 	watch *watcher
 }
 
-// Check is a node that is to be asked by both ways.
+// Check is a node that is to be probed by both ways.
 type Check struct {
 	NodeID string
 	began  time.Time
@@ -56,7 +56,7 @@ func (s *Steps) Follow() bool {
 // Mark marks nodes down whose time is over; false: there is none.
 func (s *Steps) Mark(ctx context.Context) bool { return s.t.markSome(ctx) }
 
-// Watch declares what the checks have found, and gives those that begin now: of each the caller says what has come of it, by
+// Watch declares what the checks have found, and returns those that begin now: of each the caller reports what has come of it, by
 // [Steps.Checked], when both ways have answered or Liveness.Check is over.
 func (s *Steps) Watch(ctx context.Context) (checks []Check) {
 	for _, r := range s.watch.due() {

@@ -24,7 +24,7 @@
 //
 // # What waits
 //
-// Blocked evaluations are kept in groups of those that fail alike (by their request keys), by
+// Blocked evaluations are kept in groups of those that fail alike (scheduler.RequestKey), by
 // rank. A release opens the groups that it may help: by the class of the node and by what
 // is free there, so that it costs little to keep thousands that cannot be helped. An open
 // group is walked by the pass (worker.Pass) from its best rank on, until one of it finds no

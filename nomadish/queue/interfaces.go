@@ -47,7 +47,7 @@ type Requests interface {
 	Answered(lease *Lease, again, failed bool)
 }
 
-// Leases is the part of the queue that reports to the plan applier who has leased an evaluation.
+// Leases is the plan applier's view of the evaluations' leases.
 type Leases interface {
 	// Retain keeps a lease from ending until unretain; false: the token is not (or no longer)
 	// that of the lease, or the plan with that seed came before. A plan without a seed
@@ -55,7 +55,7 @@ type Leases interface {
 	Retain(evalID, token, seed string) (unretain func(), ok bool)
 }
 
-// Gate is the part of the queue that reports to the plan applier what must be tried before others are placed
+// Gate is the plan applier's view of what must be tried before others are placed
 // (semantics part 7). Its methods do not block, but CatchUp.
 type Gate interface {
 	// CatchUp waits until the gates know what every snapshot shows that was taken before.

@@ -31,27 +31,27 @@ type Bootstrap interface {
 	Found(voters raft.Configuration) error
 }
 
-// Caller asks other servers.
+// Caller calls other servers.
 type Caller interface {
 	Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error)
 	RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error)
 }
 
-// Vote is a founder that a server has promised itself to. None: to nobody.
+// Vote is the bootstrapper that a server has voted for. The zero value: for none.
 type Vote struct{ ID, Name string }
 
-// VoteStore keeps to whom a server has promised itself, beyond its own life.
+// VoteStore keeps the bootstrapper that a server has voted for, across restarts.
 type VoteStore interface {
 	Load() (Vote, error)
 	Store(to Vote) error
 }
 
-// BootstrapOptions say who a server is and what it waits for.
+// BootstrapOptions define who a server is and what it waits for.
 type BootstrapOptions struct {
 	ID     string
 	Name   string
 	Region string
-	Expect int // servers; below 2: it never founds, but promises itself to others
+	Expect int // servers; below 2: it never bootstraps, but votes for others
 	// Cluster is the cluster that the server's state belongs to; empty: none yet.
 	Cluster func() string
 	// Namesakes is a name that two servers have, one of which gossip does not show therefore; empty: there are none. Nil: as well.
@@ -61,35 +61,35 @@ type BootstrapOptions struct {
 	Logger    hclog.Logger
 }
 
-// Bootstrapper founds the cluster, or lets another do it.
+// Bootstrapper bootstraps the cluster, or lets another server do it.
 type Bootstrapper struct {
 	opts   BootstrapOptions
 	raft   Bootstrap
 	gossip Gossip
 	call   Caller
 	vote   VoteStore
-	mu     sync.Mutex             // held while a promise is looked at and changed
+	mu     sync.Mutex             // locked while a vote is read and changed
 	said   string                 // what was logged last, by Run
-	hurdle atomic.Pointer[string] // what stood in the way of founding at Run's last try
-	number uint64                 // of this server's last try to found
-	// called and released are the numbers of other founders' last tries that this server has promised itself in, and
-	// that were taken back, by the founder's ID. No call outlives this process, so that they need not either.
+	hurdle atomic.Pointer[string] // what prevented the bootstrap at Run's last try
+	number uint64                 // of this server's last try to bootstrap
+	// called and released are the numbers of other bootstrappers' last tries in which this server has voted, and
+	// that were released, by the bootstrapper's ID. No call outlives this process, so that they need not either.
 	called, released map[string]uint64
-	// with are the voters that a founder which has this server's promise named. Not kept: after a restart only the founder's
-	// own Raft is let in, as one that named none has it.
+	// with are the voters that the bootstrapper which has this server's vote named. Not kept: after a restart only the bootstrapper's
+	// own Raft is admitted, as one that named none has it.
 	with cluster
 }
 
-// cluster are those that a founder founds the cluster with.
+// cluster is the set of servers that a bootstrapper bootstraps the cluster with.
 type cluster struct {
 	bootstrapper string
 	voters       []string
 }
 
-// patience is how long a server that does not found waits to be taken in before its log says that it still waits.
+// patience is how long a server that does not bootstrap waits to be taken in before its log says that it still waits.
 const patience = 10 * time.Second
 
-// NewBootstrapper makes a founder; Run runs it.
+// NewBootstrapper returns a new Bootstrapper; Run runs it.
 func NewBootstrapper(o BootstrapOptions, r Bootstrap, g Gossip, a Caller, p VoteStore) *Bootstrapper {
 	if o.Tick <= 0 {
 		o.Tick = time.Second
@@ -109,7 +109,7 @@ func NewBootstrapper(o BootstrapOptions, r Bootstrap, g Gossip, a Caller, p Vote
 	return &Bootstrapper{opts: o, raft: r, gossip: g, call: a, vote: p, called: map[string]uint64{}, released: map[string]uint64{}}
 }
 
-// Run tries to found the cluster until this server belongs to one, and remembers which
+// Run tries to bootstrap the cluster until this server belongs to one, and remembers which
 // that is, or until ctx ends.
 func (f *Bootstrapper) Run(ctx context.Context) {
 	changed, cancel := f.gossip.Subscribe()
@@ -145,7 +145,7 @@ func (f *Bootstrapper) Run(ctx context.Context) {
 	}
 }
 
-// remember keeps the cluster that this server belongs to: its log tells that only when
+// remember keeps the cluster that this server belongs to: its log shows that only when
 // there is a leader again.
 func (f *Bootstrapper) remember(cluster string) {
 	f.mu.Lock()
@@ -169,7 +169,7 @@ func (f *Bootstrapper) say(level hclog.Level, text, why string) {
 	}
 }
 
-// try founds the cluster if this server is the one to do it now.
+// try bootstraps the cluster if this server is the one to do it now.
 func (f *Bootstrapper) try(ctx context.Context) error {
 	voters, err := f.candidates()
 	if err != nil || voters == nil {
@@ -203,7 +203,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 
 func (f *Bootstrapper) self() Vote { return Vote{ID: f.opts.ID, Name: f.opts.Name} }
 
-// votedFor says what keeps a promise and what ends it.
+// votedFor returns a message that says what keeps a vote and what ends it.
 func votedFor(who, bootstrapper string) string {
 	return who + " has promised itself to " + bootstrapper + ", which may have founded the cluster; start that one again, or if it is lost for good, " +
 		"`server force-leave` it (or remove the file server/founder in the data_dir of who has promised)"
@@ -216,7 +216,7 @@ func firstError(err error, otherwise string) error {
 	return structs.Errorf(structs.CodeConflict, "%s", otherwise)
 }
 
-// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
+// Unfounded returns why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
 func (f *Bootstrapper) Unfounded() (why, todo string) {
 	if bootstrapped, err := f.raft.Bootstrapped(); err != nil || bootstrapped {
 		return "", ""
@@ -239,7 +239,7 @@ func (f *Bootstrapper) Unfounded() (why, todo string) {
 	return "not founded yet", "try again"
 }
 
-// few says how many of those that are to found the cluster are there.
+// few returns how many of those that are to form the cluster are there.
 func (f *Bootstrapper) few(seen []gossip.Server) string {
 	text := fmt.Sprintf("%d of %d servers (bootstrap_expect) can be seen: %s", len(seen), f.opts.Expect, names(seen))
 	if name := f.opts.Namesakes(); name != "" {
@@ -248,7 +248,7 @@ func (f *Bootstrapper) few(seen []gossip.Server) string {
 	return text
 }
 
-// candidates are the servers to found the cluster with, by ID; nil: there are too few
+// candidates returns the servers to bootstrap the cluster with, by ID; nil: there are too few
 // yet.
 func (f *Bootstrapper) candidates() ([]gossip.Server, error) {
 	found, err := f.seen()
@@ -263,7 +263,7 @@ func (f *Bootstrapper) candidates() ([]gossip.Server, error) {
 	return found[:f.opts.Expect], nil
 }
 
-// seen are the servers of this region that would found a cluster together, as gossip sees them.
+// seen returns the servers of this region that would form a cluster together, as gossip sees them.
 func (f *Bootstrapper) seen() ([]gossip.Server, error) {
 	var found []gossip.Server
 	for _, s := range f.gossip.Servers() {
@@ -297,8 +297,8 @@ func ids(servers []gossip.Server) (out []string) {
 	return out
 }
 
-// gather asks for the promises of all voters, and of everybody else in sight whether
-// there is a cluster already. It gives what stands in the way.
+// gather requests the votes of all voters, and checks with every other server in sight whether
+// there is a cluster already. It returns what prevents the bootstrap.
 func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) string {
 	for _, s := range f.gossip.Servers() {
 		if !s.Alive() || s.Region != f.opts.Region || s.ID == f.opts.ID {
@@ -327,8 +327,8 @@ func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.
 	return f.call.Found(ctx, addr, args)
 }
 
-// release takes back the promises that were asked for. Who cannot be told keeps it, and
-// is asked again at the next try, which is this founder's too.
+// release gives up the votes that were requested. A server that cannot be reached keeps its vote, and
+// is called again at the next try, which is this bootstrapper's too.
 func (f *Bootstrapper) release(ctx context.Context, voters []gossip.Server) {
 	for _, v := range voters {
 		if v.ID != f.opts.ID {
@@ -342,7 +342,7 @@ func (f *Bootstrapper) release(ctx context.Context, voters []gossip.Server) {
 	}
 }
 
-// giveUp takes back what this server was promised when it was the one to found the cluster. Another is now, and would
+// giveUp releases the votes that this server got when it was the one to bootstrap the cluster. Another is now, and would
 // wait for ever.
 func (f *Bootstrapper) giveUp(ctx context.Context) {
 	f.mu.Lock()
@@ -360,7 +360,7 @@ func (f *Bootstrapper) giveUp(ctx context.Context) {
 	f.release(ctx, others)
 }
 
-// Consider answers another server that would found the cluster.
+// Consider answers another server that would bootstrap the cluster.
 func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
 	if args.Candidate == "" {
 		return nil, structs.Errorf(structs.CodeBadRequest, "no founder is named")
@@ -397,8 +397,8 @@ func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply
 	return &structs.FoundReply{Agreed: agreed, VotedFor: other}, err
 }
 
-// Admits reports whether this server, which belongs to no cluster yet, lets the Raft of another in: of the founder that it has
-// vote itself to, and of those that this one founds the cluster with, one of which may lead by then; or, if it is to be
+// Admits reports whether this server, which belongs to no cluster yet, admits the Raft of another: of the bootstrapper that it has
+// voted for, and of those that this one bootstraps the cluster with, one of which may lead by then; or, if it is to be
 // added to a cluster, of the region's servers.
 func (f *Bootstrapper) Admits(id string) bool {
 	f.mu.Lock()
@@ -413,7 +413,7 @@ func (f *Bootstrapper) Admits(id string) bool {
 	return to.ID == id || f.with.bootstrapper == to.ID && slices.Contains(f.with.voters, id)
 }
 
-// late notes a question of a founder, and reports whether it took back already what it asks for.
+// late records a call of a bootstrapper, and reports whether that has already released the vote that it requests.
 func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -425,7 +425,7 @@ func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
 }
 
 // Claim answers the leader of a cluster that would add this server: the cluster that it
-// belongs to, which is that one if it is free, or the name of who has its promise.
+// belongs to, which is that one if it is free, or the name of the server that has its vote.
 func (f *Bootstrapper) Claim(args *structs.RaftStateRequest) (cluster, vote string, err error) {
 	if id := f.opts.Cluster(); id != "" {
 		return id, "", nil
@@ -448,11 +448,11 @@ func (f *Bootstrapper) Claim(args *structs.RaftStateRequest) (cluster, vote stri
 	return args.Claim, "", nil
 }
 
-// clusterPrefix tells a promise to a cluster from one to a founder.
+// clusterPrefix distinguishes a vote for a cluster from one for a bootstrapper.
 const clusterPrefix = "cluster/"
 
-// voteFor promises this server to a founder, unless it is another's, whose name it
-// then gives.
+// voteFor votes for a bootstrapper, unless the vote is another's, whose name it
+// then returns.
 func (f *Bootstrapper) voteFor(bootstrapper Vote) (other string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

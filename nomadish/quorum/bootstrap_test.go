@@ -20,7 +20,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// town is servers with their disks; each sees those that it is told of.
+// town is servers with their disks; each sees those that it is shown.
 type town struct {
 	homes        []*home
 	bootstrapped []raft.Configuration // every founding there ever was
@@ -35,7 +35,7 @@ type home struct {
 	up   bool
 	sees map[string]bool // IDs of other servers
 	deaf map[string]bool // IDs of those whose questions do not come through
-	dies int             // it crashes when so many more promises were asked for; below 0: never
+	dies int             // it crashes when so many more votes were requested; below 0: never
 }
 
 var errDied = errors.New("it crashed")
@@ -64,7 +64,7 @@ func (h *home) bootstrapper(expect int) *Bootstrapper {
 // Bootstrapped implements Founding.
 func (h *home) Bootstrapped() (bool, error) { return h.conf, nil }
 
-// Found implements Founding.
+// Found implements Bootstrap.
 func (h *home) Found(voters raft.Configuration) error {
 	h.conf = true
 	h.town.bootstrapped = append(h.town.bootstrapped, voters)
@@ -89,15 +89,15 @@ func (h *home) Servers() []gossip.Server {
 // Subscribe implements Gossip.
 func (h *home) Subscribe() (<-chan struct{}, func()) { return nil, func() {} }
 
-// calling is a home as Asker.
+// calling is a home as Caller.
 type calling struct{ *home }
 
-// RaftState implements Asker.
+// RaftState implements Caller.
 func (calling) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	return nil, errDied
 }
 
-// Found implements Asker.
+// Found implements Caller.
 func (a calling) Found(_ context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
 	h := a.home
 	if h.dies == 0 || !h.up {
@@ -116,7 +116,7 @@ func (h *home) caller() *Bootstrapper {
 	return NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: 3}, h, h, calling{h}, &h.vote)
 }
 
-// crashing makes a founding fail that comes after the crash.
+// crashing makes a bootstrap fail that comes after the crash.
 type crashing struct{ *home }
 
 func (c crashing) Found(voters raft.Configuration) error {
@@ -132,7 +132,7 @@ func (h *home) try() error {
 	return f.try(context.Background())
 }
 
-// TestNobodyFounds: a server that was not told to found says in its log that it waits, once, when that lasts.
+// TestNobodyFounds: a server that is not configured to bootstrap says in its log that it waits, once, when that lasts.
 func TestNobodyFounds(t *testing.T) {
 	for long, lines := range map[time.Duration]int{9 * time.Second: 0, time.Minute: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestNobodyFounds(t *testing.T) {
 }
 
 // TestBootstrappedOnce: whatever order servers start, see each other, crash and come back
-// in, no server belongs to two clusters, so that two can only be founded apart.
+// in, no server belongs to two clusters, so that two can only be bootstrapped apart.
 func TestBootstrappedOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,7 +173,7 @@ func TestBootstrappedOnce(t *testing.T) {
 			},
 			"try": func(*rapid.T) {
 				if h := pick("founder"); h.up && !h.conf {
-					_ = h.try() // what keeps it from founding is not of interest here
+					_ = h.try() // what keeps it from bootstrapping is not of interest here
 				}
 			},
 			"replicate": func(*rapid.T) { // a founder that runs makes its voters belong
@@ -219,7 +219,7 @@ func TestBootstrap(t *testing.T) {
 	if err := tn.homes[1].try(); err != nil || len(tn.bootstrapped) != 0 {
 		t.Fatalf("not the first: %v, %v", err, tn.bootstrapped)
 	}
-	// The first one has all promises and dies before it founds: nobody else may then.
+	// The first one has all votes and dies before it bootstraps: nobody else may then.
 	tn.homes[0].dies = 2
 	if err := tn.homes[0].try(); !errors.Is(err, errDied) && err == nil {
 		t.Fatalf("the doomed one: %v", err)
@@ -244,7 +244,7 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestLateQuestions: what a founder asked in an earlier try undoes nothing of a later one, and promises nothing that it
+// TestLateQuestions: what a bootstrapper requested in an earlier try undoes nothing of a later one, and gets it no vote that it
 // does not want any more.
 func TestLateQuestions(t *testing.T) {
 	t.Parallel()
@@ -290,7 +290,7 @@ func TestLateQuestions(t *testing.T) {
 	}
 }
 
-// TestBootstrapperChanges: one that had promises and is not the first any more gives them back.
+// TestBootstrapperChanges: one that had votes and is not the first any more releases them.
 func TestBootstrapperChanges(t *testing.T) {
 	t.Parallel()
 	tn := newTown(4)
@@ -300,7 +300,7 @@ func TestBootstrapperChanges(t *testing.T) {
 			h.sees[o.id] = true
 		}
 	}
-	tn.homes[1].dies = 2 // it has all promises and ends before it founds
+	tn.homes[1].dies = 2 // it has all votes and ends before it bootstraps
 	if err := tn.homes[1].try(); err == nil {
 		t.Fatal("it founded")
 	}
@@ -342,7 +342,7 @@ func TestNoBootstrapBesideTheSilent(t *testing.T) {
 	}
 }
 
-// TestClaimedOnce: a server that no cluster has yet goes to the first that asks.
+// TestClaimedOnce: a server that no cluster has yet goes to the first that claims it.
 func TestClaimedOnce(t *testing.T) {
 	t.Parallel()
 	tn := newTown(1)

@@ -12,7 +12,7 @@ import (
 // one said that does not answer any more.
 type contacts struct {
 	mu       sync.Mutex
-	answered map[raft.ServerID]bool // when they were asked last
+	answered map[raft.ServerID]bool // when they were last called
 	last     map[raft.ServerID]contact
 }
 

@@ -12,15 +12,15 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// mute answers as long as it is told to.
+// mute is a server that answers unless it is silent.
 type mute struct{ silent bool }
 
-// Found implements Asker.
+// Found implements Caller.
 func (m *mute) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
 	return nil, errors.New("no founder")
 }
 
-// RaftState implements Asker.
+// RaftState implements Caller.
 func (m *mute) RaftState(context.Context, string, *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	if m.silent {
 		return nil, errors.New("no answer")

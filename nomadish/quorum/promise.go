@@ -11,10 +11,10 @@ import (
 	"github.com/nomadish/nomadish/internal/atomicfile"
 )
 
-// FileVote is a promise in a file.
+// FileVote is a VoteStore in a file.
 type FileVote string
 
-// Load implements Promise.
+// Load implements VoteStore.
 func (f FileVote) Load() (Vote, error) {
 	raw, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func (f FileVote) Load() (Vote, error) {
 	return Vote{ID: id, Name: name}, nil
 }
 
-// Store implements Promise. What it stored is on disk when it returns.
+// Store implements VoteStore. What it stored is on disk when it returns.
 func (f FileVote) Store(to Vote) error {
 	if err := atomicfile.Write(string(f), to.ID+" "+to.Name+"\n"); err != nil {
 		return fmt.Errorf("keep the promise to a founder: %w", err)
@@ -35,20 +35,20 @@ func (f FileVote) Store(to Vote) error {
 	return nil
 }
 
-// MemoryVote is the promise of a server that keeps nothing.
+// MemoryVote is the VoteStore of a server that keeps nothing.
 type MemoryVote struct {
 	mu sync.Mutex
 	to Vote
 }
 
-// Load implements Promise.
+// Load implements VoteStore.
 func (m *MemoryVote) Load() (Vote, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.to, nil
 }
 
-// Store implements Promise.
+// Store implements VoteStore.
 func (m *MemoryVote) Store(to Vote) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

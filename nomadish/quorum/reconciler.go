@@ -23,7 +23,7 @@ type Leaver interface {
 	ForceLeave(name string, prune bool) error
 }
 
-// PeerReconcilerOptions tune a keeper. Zero values are replaced by the defaults named.
+// PeerReconcilerOptions tune a PeerReconciler. Zero values are replaced by the defaults named.
 type PeerReconcilerOptions struct {
 	ID     string // of this server
 	Region string
@@ -56,7 +56,7 @@ type PeerReconciler struct {
 	contacts  contacts
 }
 
-// NewPeerReconciler makes a keeper; Run runs it.
+// NewPeerReconciler returns a new PeerReconciler; Run runs it.
 func NewPeerReconciler(o PeerReconcilerOptions, r autopilot.Raft, g Gossip, l Leaver, a Caller) *PeerReconciler {
 	set := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
@@ -239,7 +239,7 @@ func (d *delegate) NotifyState(s *autopilot.State) {
 	metrics.SetGauge([]string{"nomad", "autopilot", "failure_tolerance"}, float32(s.FailureTolerance))
 }
 
-// FetchServerStats implements autopilot.ApplicationIntegration: it asks all servers at
+// FetchServerStats implements autopilot.ApplicationIntegration: it calls all servers at
 // once; who does not answer in time has not heard the leader for as long as the leader has not heard it.
 func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
 	ctx, cancel := context.WithTimeout(ctx, d.k.opts.Call)
@@ -247,7 +247,7 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	out := map[raft.ServerID]*autopilot.ServerStats{}
-	for id, s := range servers { // order does not matter: each is asked for itself
+	for id, s := range servers { // order does not matter: each is called for itself
 		if s.NodeStatus != autopilot.NodeAlive {
 			continue
 		}
@@ -329,7 +329,7 @@ func (d *delegate) RemoveFailedServer(s *autopilot.Server) {
 			continue
 		}
 		d.k.opts.Logger.Info("cleaning up a server that failed", "name", s.Name, "id", s.ID)
-		go func() { // ends when Serf has told the others, or gives that up
+		go func() { // ends when Serf has notified the others, or gives that up
 			if err := d.k.leaver.ForceLeave(member.Member, false); err != nil {
 				d.k.opts.Logger.Warn("clean up a server that failed; trying again", "name", s.Name, "error", err)
 			}

@@ -26,7 +26,7 @@ func (conf) Configuration() raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "10.0.0.1:4647"}}}
 }
 
-// unasked are servers that nobody can ask, for one reason after the other.
+// unasked are servers that nobody can reach, for one reason after the other.
 type unasked struct {
 	Caller
 	servers []gossip.Server
@@ -39,7 +39,7 @@ func (u *unasked) RaftState(context.Context, string, *structs.RaftStateRequest) 
 	return nil, errors.New(u.why)
 }
 
-// A server that cannot be made a peer is tried again each second, and told of once for each reason.
+// A server that cannot be made a peer is tried again each second, and logged once for each reason.
 func TestWhoCannotBeAPeerIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	u := &unasked{servers: []gossip.Server{{ID: "b", Name: "b.global", Status: structs.MemberAlive, RPCAddr: "10.0.0.2:4647"}}}

@@ -113,7 +113,7 @@ func (n *Node) Changed() <-chan struct{} {
 // Announce wakes those that wait for Changed: what a leader runs is started.
 func (n *Node) Announce() { n.leaders.announce() }
 
-// Verify asks a majority whether this server still leads.
+// Verify confirms with a majority that this server still leads.
 func (n *Node) Verify(ctx context.Context) error { return n.Await(ctx, n.VerifyLeader()) }
 
 // LeaderContact returns how long ago this server heard of the leader; negative: never.

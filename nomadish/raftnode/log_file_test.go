@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A new log's file has the size that was asked for, an old one is brought to it, and neither loses what it holds. A larger one
+// A new log's file has the requested size, an old one is brought to it, and neither loses what it contains. A larger one
 // stays as it is, and so does one that another has open: that one is refused, as ever.
 func TestLogIsWrittenAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raft.db")

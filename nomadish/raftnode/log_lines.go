@@ -71,7 +71,7 @@ func ordinary(msg string, args []any) bool {
 	switch msg {
 	case "peer has newer term, stopping replication": // it handed over, or lost an election
 		return true
-	case "no known peers, aborting election": // nobody has founded the cluster yet: the founder says so, and why
+	case "no known peers, aborting election": // nobody has bootstrapped the cluster yet: the bootstrapper says so, and why
 		return true
 	case "failed to get log", // a follower that gets a snapshot instead: the log begins later, after a restore
 		"failed to get previous log": // a follower that has less than a new leader thought
@@ -102,7 +102,7 @@ type repeat struct {
 // maxRepeats bounds what is remembered.
 const maxRepeats = 1000
 
-// about are the arguments that tell one thing from another; times, terms and the words of an error do not.
+// about are the arguments that distinguish one thing from another; times, terms and the words of an error do not.
 var about = map[string]bool{"peer": true, "server-id": true, "target": true, "id": true, "name": true, "from": true, "candidate": true, "last-leader-id": true}
 
 // say reports whether a line is to be said now, and how often it was left out since it was said last.

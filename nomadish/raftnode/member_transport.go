@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 )
 
-// saidID is how much of a stranger's ID and address is logged and remembered: it may be of any length.
+// saidID is how much of an unknown peer's ID and address is logged and remembered: it may be of any length.
 const saidID = 64
 
 // Transport is what Raft's calls travel by, the same in all three: the network, or memory in tests of virtual time.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestMemberTransportRemembersLittle: of a stranger's ID, which it chooses, no more is remembered than is logged.
+// TestMemberTransportRemembersLittle: of an unknown peer's ID, which it chooses, no more is remembered than is logged.
 func TestMemberTransportRemembersLittle(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

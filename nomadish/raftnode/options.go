@@ -27,7 +27,7 @@ type Options struct {
 	// Alone has the server bootstrap a cluster of itself at its first start.
 	Alone bool
 
-	// Raft's clocks. A follower that hears nothing for Heartbeat asks for votes.
+	// Raft's clocks. A follower that hears nothing for Heartbeat requests votes.
 	Heartbeat         time.Duration
 	Election          time.Duration
 	Lease             time.Duration

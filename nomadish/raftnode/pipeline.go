@@ -10,7 +10,7 @@ import (
 // each time, so that this many do not come.
 const unclaimedRoom = 128
 
-// pipeline sends entries ahead to one follower, and never holds its sender for good.
+// pipeline sends entries ahead to one follower, and never blocks its sender for good.
 //
 // Raft takes no answers after the first that refuses, but may send once or twice more before it sees that. Its own pipeline has no
 // room for an answer that nobody takes: that send never returned. The follower got heartbeats, and no entry until another led;

@@ -173,7 +173,7 @@ func (n *Node) Bootstrapped() (bool, error) {
 	return len(f.Configuration().Servers) > 0, nil
 }
 
-// Found founds the cluster of these voters.
+// Found bootstraps the cluster of these voters.
 func (n *Node) Found(voters raft.Configuration) error {
 	if err := n.BootstrapCluster(voters).Error(); err != nil {
 		return fmt.Errorf("found the cluster: %w", err)
@@ -187,7 +187,7 @@ func (n *Node) Close() error {
 	return errors.Join(n.transport.Close(), n.stores.close())
 }
 
-// Apply commits one log entry and gives its index and what the FSM answered. It
+// Apply commits one log entry and returns its index and what the FSM answered. It
 // implements the Applier of every part. When ctx ends first, the entry may still be
 // committed.
 func (n *Node) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
@@ -206,7 +206,7 @@ func (n *Node) Apply(ctx context.Context, t structs.LogType, payload any) (uint6
 	defer applyTime.Since(time.Now())
 	var f raft.ApplyFuture
 	err = n.wait(ctx, func() error { // Raft may be slow to take it in
-		if ctx.Err() != nil { // who called is told so already, and relies on it
+		if ctx.Err() != nil { // the caller has that error already, and relies on it
 			return ctx.Err()
 		}
 		f = n.Raft.Apply(entry, n.o.ApplyTimeout)

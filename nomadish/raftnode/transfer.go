@@ -24,7 +24,7 @@ type transfers struct {
 	failed map[raft.ServerID]time.Time // "": to whichever Raft chose
 }
 
-// allowed returns why leadership may not be handed to a server now; to an empty ID: to whichever Raft chooses.
+// allowed returns why leadership may not be transferred to a server now; to an empty ID: to whichever Raft chooses.
 func (t *transfers) allowed(term uint64, to raft.ServerID, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
