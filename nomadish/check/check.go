@@ -107,7 +107,7 @@ func (c *checker) note(rule, kind, id, format string, args ...any) {
 }
 
 // row takes one row of the state, in the order of Snapshot.Export: nodes and jobs, then
-// evaluations, then reservations, asks and allocations, which look at those.
+// evaluations, then reservations, requests and allocations, which look at those.
 func (c *checker) row(table string, row any) error {
 	c.rows++
 	if c.rows%1024 == 0 && c.ctx.Err() != nil {

@@ -5,13 +5,13 @@
 // the summaries and the queue keep moving on entry by entry; what it finds is in the
 // words of structs.CheckReport. It is a second, plain opinion: it shares no sums with
 // the scheduler that it judges. Only what has no second form (whether the World equals
-// one made anew, the tallies) it asks of package state.
+// one made anew, the tallies) it leaves to package state.
 //
-// A snapshot may be taken at any moment, so a rule must hold between any two log
+// A snapshot may be taken at any moment, so a rule must be true between any two log
 // entries. What is wrong for a while by design, until an open evaluation has been
 // decided, is not reported as long as there is that evaluation. What needs a time (how
-// long a stopped allocation may still run) is looked at only if the caller gives one.
+// long a stopped allocation may still run) is looked at only if the caller passes one.
 //
 // The package never changes anything, and has no clock and no randomness: the same
-// snapshot and options give the same report.
+// snapshot and options yield the same report.
 package check

@@ -71,7 +71,7 @@ func gangsOf(job *structs.Job) map[string]*gang {
 	return out
 }
 
-// gangsInOrder gives each gang once, in the order of the job's groups.
+// gangsInOrder returns each gang once, in the order of the job's groups.
 func gangsInOrder(job *structs.Job) (out []*gang) {
 	all := gangsOf(job)
 	for _, g := range job.TaskGroups {

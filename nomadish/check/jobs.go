@@ -91,7 +91,7 @@ func endedWell(a *structs.Allocation) bool {
 	return a.NextAllocation == "" && structs.EndedByThemselves(a.TaskStates)
 }
 
-// held takes a live allocation: where it is, and whether its place is taken twice.
+// reserved records a live allocation: where it is, and whether its place is taken twice.
 func (c *checker) reserved(j *job, n *node, a *structs.Allocation) {
 	j.live++
 	g := j.group(a.TaskGroup)

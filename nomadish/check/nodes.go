@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// node is what allocations hold of one node.
+// node is what allocations use of one node.
 type node struct {
 	id   string
 	spec *structs.Node // nil: not known
@@ -42,7 +42,7 @@ type (
 	}
 )
 
-// take adds what an allocation holds. One that is suspended keeps memory and disk.
+// take adds the usage of an allocation. One that is suspended keeps memory and disk.
 func (n *node) take(a *structs.Allocation) {
 	n.newest = max(n.newest, a.CreateIndex, a.AllocModifyIndex)
 	r := a.AllocatedResources
@@ -94,7 +94,7 @@ func (n *node) takeNetworks(by string, networks []*structs.NetworkResource) {
 	}
 }
 
-// shares reports whether a port was asked for with ignore_collision.
+// shares reports whether a port was requested with ignore_collision.
 func shares(networks []*structs.NetworkResource, label string) bool {
 	return slices.ContainsFunc(networks, func(net *structs.NetworkResource) bool {
 		return slices.ContainsFunc(net.ReservedPorts, func(p structs.Port) bool { return p.Label == label && p.IgnoreCollision })
@@ -108,7 +108,7 @@ func anywhere(ip string) string {
 	return ip
 }
 
-// exceeds files that allocations hold what their node does not have. A node that has
+// exceeds reports that allocations use what their node does not have. A node that has
 // changed since it got them may have had it: that is for somebody to look at.
 func (c *checker) exceeds(n *node, rule, format string, args ...any) {
 	if n.spec.ModifyIndex > n.newest && !c.opts.FixedNodes {

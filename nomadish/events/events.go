@@ -21,7 +21,7 @@ type Filter struct {
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
 		structs.TopicOperator, structs.TopicQueue}
-	// Nomad's further topics exist, and are silent until what they tell of does.
+	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
 	for topic := range topics {
@@ -63,7 +63,7 @@ func (f *Filter) wants(ev *structs.Event) bool {
 	return false
 }
 
-// eventOf tells a change the way Nomad's stream does.
+// eventOf returns a change as the event of Nomad's stream.
 func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	ev := structs.Event{Type: c.Type, Key: c.Key, Index: index}
 	thing := c.New

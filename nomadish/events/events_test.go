@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The topic Queue tells when asks begin to wait, are placed, taken back and withdrawn.
+// The topic Queue reports when requests begin to wait, are placed, taken back and withdrawn.
 func TestQueueTopic(t *testing.T) {
 	l := testcluster.New(0, state.Options{})
 	apply := func(entry any) { t.Helper(); l.Put(t, entry) }
@@ -60,7 +60,7 @@ func TestQueueTopic(t *testing.T) {
 	f(queue, "", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 106 * second}, "Queue AskWithdrawn default/web 0;")
 }
 
-// TestNodePoolTopic: the topic NodePool tells what is made, changed and deleted, by the names of pools.
+// TestNodePoolTopic: the topic NodePool reports what is made, changed and deleted, by the names of pools.
 func TestNodePoolTopic(t *testing.T) {
 	l := testcluster.New(0, state.Options{})
 	for _, e := range []any{

@@ -24,7 +24,7 @@ const (
 	firstRetry   = 200 * time.Millisecond
 )
 
-// KeepJoining tries until another member is reached, or ctx ends. It gives an error only
+// KeepJoining tries until another member is reached, or ctx ends. It returns an error only
 // when all tries are used up. Having reached itself alone is no failure, but no
 // reason to stop either.
 func (p *Pool) KeepJoining(ctx context.Context, c JoinConfig) error {

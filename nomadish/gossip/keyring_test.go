@@ -33,7 +33,7 @@ func texts(p *Pool) string {
 	return strings.Join(out, "")
 }
 
-// ask has a pool's members do something, until all of these were asked at once (a busy machine makes one pass for failed
+// query has a pool's members do something, until all of these were queried at once (a busy machine makes one pass for failed
 // for a moment) and so many could not do it.
 func query(t *testing.T, p *Pool, op, key string, members []string, failed int) *keyring.Report {
 	t.Helper()

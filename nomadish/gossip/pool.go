@@ -30,7 +30,7 @@ const (
 	KindWAN             // servers of all regions; slower to call one failed
 )
 
-// Config is what a pool is told of its own server and of how to gossip.
+// Config describes a pool's own server and how to gossip.
 type Config struct {
 	Kind       Kind
 	Name       string // of the server, unique in its region
@@ -75,9 +75,9 @@ const (
 	events  = 256 // of Serf's that wait
 
 	// wanProbe lets an answer take 1.5 s, several times as long as round the world and back, and
-	// wanSuspicion returns a suspect about 12 s to speak up: a region that is lost is known to be
+	// wanSuspicion allows a suspect about 12 s to speak up: a region that is lost is known to be
 	// within half a minute. memberlist's own times for a WAN make that about a minute, and it takes
-	// the loss of half of the members, as a region is, for a fault of its own: it would ask ever more
+	// the loss of half of the members, as a region is, for a fault of its own: it would probe ever more
 	// slowly, and wait six times as long for others to agree. wanSuspect bounds both.
 	wanProbe     = 3 * time.Second
 	wanSuspicion = 4
@@ -162,8 +162,8 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	conf.Tags = tags
 	conf.EventCh = p.events
 	conf.Merge = merging{p}
-	// Distances are not asked for, and the loser of a quarrel over a name stays up, says
-	// so and waits for its operator: it may be the only one that holds the state.
+	// Distances are not estimated, and the loser of a quarrel over a name stays up, says
+	// so and waits for its operator: it may be the only one that has the state.
 	conf.DisableCoordinates, conf.EnableNameConflictResolution = true, false
 	conf.RejoinAfterLeave = c.RejoinAfterLeave
 	if c.Kind == KindWAN {
@@ -241,7 +241,7 @@ func (p *Pool) Members() []structs.ServerMember {
 }
 
 // namesakesFor is for how long two members of one name are taken to be there since they were heard of: each exchange of lists
-// tells of them, of which there is one in half a minute.
+// shows them, of which there is one in half a minute.
 const namesakesFor = time.Minute
 
 func (p *Pool) heardNamesakes(name string) {
@@ -297,7 +297,7 @@ func (p *Pool) Keys() *keyring.Pool {
 func (p *Pool) Stats() map[string]string { return p.serf.Stats() }
 
 // Join contacts members at host or host:port and learns of all that they know. It
-// gives how many were reached; the error tells of those that were not.
+// returns how many were reached; the error names those that were not.
 func (p *Pool) Join(addrs []string) (int, error) {
 	reached := 0
 	var errs []error
@@ -371,7 +371,7 @@ func (p *Pool) fullName(name string) string {
 	return ""
 }
 
-// Leave tells the others that this server goes for good, so that nobody takes it for
+// Leave notifies the others that this server goes for good, so that nobody takes it for
 // failed. Shutdown must follow.
 func (p *Pool) Leave() error { return p.serf.Leave() }
 

@@ -50,7 +50,7 @@ func sees(t *testing.T, p *Pool, want ...string) {
 	changed, cancel := p.Subscribe()
 	defer cancel()
 	limit := time.After(60 * time.Second)
-	tick := time.NewTicker(200 * time.Millisecond) // states of which Serf tells nothing
+	tick := time.NewTicker(200 * time.Millisecond) // states of which Serf reports nothing
 	defer tick.Stop()
 	for {
 		var got []string

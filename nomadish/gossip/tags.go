@@ -5,7 +5,7 @@ import "maps"
 // TagDisk says of a server that its disk is full, in a few words; without it there is room.
 const TagDisk = "disk"
 
-// SetTag changes what this server tells of itself, at once and until the next start; empty: it is not told any more.
+// SetTag changes a tag of this server, at once and until the next start; empty: it removes the tag.
 func (p *Pool) SetTag(name, value string) error {
 	p.tags.Lock()
 	defer p.tags.Unlock()

@@ -35,8 +35,8 @@ func parseCreated(token string) (Created, error) {
 	return Created{n, id}, nil
 }
 
-// Chronological gives items in the order in which they were made, or backwards, from a page's first one on. Of pages, only
-// what is asked for is sorted.
+// Chronological returns items in the order in which they were made, or backwards, from a page's first one on. Of pages, only
+// what is requested is sorted.
 func Chronological[T any](opts *structs.QueryOptions, items iter.Seq[T], of func(T) Created, compare func(a, b T) int) (iter.Seq[T], error) {
 	var from Created
 	if opts.NextToken != "" {

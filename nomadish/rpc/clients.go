@@ -37,7 +37,7 @@ func (s *Sessions) Get(nodeID string) (*wire.Session, bool) {
 	return to, ok
 }
 
-// Forget drops all nodes behind a session that has closed, and gives them.
+// Forget drops all nodes behind a session that has closed, and returns them.
 func (s *Sessions) Forget(closed *wire.Session) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,9 +94,9 @@ func (r *Router) namedNode(_ context.Context, call *wire.Call) (string, error) {
 	return args.NodeID, nil
 }
 
-// toClient makes a handler that passes a call on to the client of a node, which may be
+// toClient returns a handler that passes a call on to the client of a node, which may be
 // connected to another server. The leader has no part in it, unless this server does not
-// know yet what is asked for.
+// know yet what is requested.
 func (r *Router) toClient(nodeOf func(context.Context, *wire.Call) (string, error)) wire.Handler {
 	here := func(ctx context.Context, call *wire.Call) error {
 		id, err := nodeOf(ctx, call)
@@ -140,7 +140,7 @@ func (r *Router) relayTo(ctx context.Context, call *wire.Call, nodeID string) er
 // queryConnected bounds the question which server a node is connected to.
 const queryConnected = 2 * time.Second
 
-// connectedServer finds the server that a node is connected to: all are asked at once, and the
+// connectedServer finds the server that a node is connected to: all are queried at once, and the
 // first that has it is taken.
 func (r *Router) connectedServer(ctx context.Context, nodeID string) (*wire.Session, bool) {
 	conf, err := r.Cluster.Configuration()

@@ -17,7 +17,7 @@ const maxFilter = 8 << 10
 // maxFieldsNamed is how many fields are named to who filters by one that is not there.
 const maxFieldsNamed = 40
 
-// filter returns a function that reports whether an item passes an expression, or ErrBadRequest if it cannot be asked of it.
+// filter returns a function that reports whether an item passes an expression, or ErrBadRequest if it cannot be evaluated on it.
 func filter[T any](expression string) (func(T) (bool, error), error) {
 	if strings.TrimSpace(expression) == "" {
 		return func(T) (bool, error) { return true, nil }, nil
@@ -47,7 +47,7 @@ func filter[T any](expression string) (func(T) (bool, error), error) {
 	}, nil
 }
 
-// unknownField says which field that an expression asks for items of a type do not have, and which there are; empty: they have all.
+// unknownField returns which field of an expression items of a type do not have, and which there are; empty: they have all.
 func unknownField(expression string, of reflect.Type) string {
 	parsed, err := grammar.Parse("", []byte(expression))
 	if err != nil {
@@ -112,7 +112,7 @@ func noSuchField(path []string, of reflect.Type) string {
 	return ""
 }
 
-// fieldNames are the fields of a struct that can be asked for, in the order in which they are declared.
+// fieldNames returns the fields of a struct that an expression can name, in the order in which they are declared.
 func fieldNames(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// SilentFor is how long a session may be silent before it is asked whether it lives.
+	// SilentFor is how long a session may be silent before it is pinged.
 	SilentFor = 3 * time.Second
 	// PingLimit is how long it may take to answer.
 	PingLimit = 2 * time.Second
@@ -19,7 +19,7 @@ const (
 	PingsMissed = 3
 )
 
-// Pinging asks sessions that are silent whether they live, and closes those that do not answer again and again.
+// Pinging pings sessions that are silent, and closes those that do not answer again and again.
 type Pinging struct {
 	// Silent returns the sessions that were not heard since a time, and who is behind them.
 	Silent  func(since time.Time) map[*wire.Session][]string

@@ -10,8 +10,8 @@ import (
 
 var queries = telemetry.NewCount("nomad.rpc.query")
 
-// ReadFunc reads from a snapshot what a query asks for, registering what it read with
-// ws, and gives the index at which that last changed.
+// ReadFunc reads from a snapshot what a query requests, registering what it read with
+// ws, and returns the index at which that last changed.
 type ReadFunc func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err error)
 
 // Contact is what goes with an answer at index: whether this server knows a leader, and when it heard one last.
@@ -20,8 +20,8 @@ func (r *Router) Contact(index uint64) structs.QueryMeta {
 }
 
 // Query runs a read. One that does not block answers with 0 if run says so: nothing was ever written there. A blocking query
-// answers with 1 at least, so that who asks on from its index blocks again. A blocking query runs again each time that something it looked
-// at has changed, until the index that it gives is past the one asked, or its time
+// answers with 1 at least, so that a caller that continues from its index blocks again. A blocking query runs again each time that something it looked
+// at has changed, until the index that it returns is past the requested one, or its time
 // is over; then the last answer stands.
 func (r *Router) Query(ctx context.Context, opts *structs.QueryOptions, meta *structs.QueryMeta, run ReadFunc) error {
 	queries.Add(1)
@@ -118,7 +118,7 @@ func Take[T any](opts *structs.QueryOptions, meta *structs.QueryMeta, items func
 	return out, failed
 }
 
-// NotFound returns an error with CodeNotFound that names what was asked for.
+// NotFound returns an error with CodeNotFound that names what was requested.
 func NotFound(kind, id string) error {
 	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", kind, id)
 }

@@ -17,7 +17,7 @@ type Regions interface {
 	// Known are the regions of which a server was seen, the own one among them, in order.
 	Known() []string
 	// Servers are the RPC addresses of a region's servers that are there, in the order in
-	// which they are to be asked.
+	// which they are to be called.
 	Servers(region string) []string
 }
 
@@ -28,7 +28,7 @@ const (
 	farTries = 3
 )
 
-// InRegion registers a method that any server of the region asked for answers for itself.
+// InRegion registers a method that any server of the requested region answers for itself.
 func InRegion[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return r.Regional(true, wire.Unary(f))
 }
@@ -131,7 +131,7 @@ func (r *Router) farOnce(ctx context.Context, call *wire.Call, isRead bool, regi
 		WithHint("whether it was done is not known: look, then try again")
 }
 
-// farSession reaches a server of another region. Who dials first may give up on it for reasons of its
+// farSession reaches a server of another region. The first to dial may give up on it for reasons of its
 // own; whoever waited for the same connection then dials.
 func (r *Router) farSession(ctx context.Context, region, addr string) (*wire.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, farDial)

@@ -23,7 +23,7 @@ type Leadership interface {
 	Leading() LeaderTerm
 	// IsLeader reports whether this server leads and its leader's parts run.
 	IsLeader() bool
-	// Verify asks a majority whether this server still leads.
+	// Verify confirms with a majority that this server still leads.
 	Verify(ctx context.Context) error
 	// Changed is closed when anything of it may have changed.
 	Changed() <-chan struct{}
@@ -46,7 +46,7 @@ func Write[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)
 	return r.Routed(false, wire.Unary(f))
 }
 
-// FromNodes registers a write that nodes ask their own region's servers for.
+// FromNodes registers a write that nodes request of their own region's servers.
 func FromNodes[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return r.OwnRegion(Write(r, f))
 }
@@ -87,7 +87,7 @@ func (r *Router) Routed(isRead bool, here wire.Handler) wire.Handler {
 	})
 }
 
-// atLeader has the leader answer. While there is none, the call is held for a while:
+// atLeader has the leader answer. While there is none, the call waits for a while:
 // an election takes less. It is tried again only when nothing can have come of it: a
 // write that got to a leader is not, a read is.
 func (r *Router) atLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {

@@ -28,7 +28,7 @@ type Bootstrap interface {
 	Unfounded() (why, todo string)
 }
 
-// Config is who this server is, and what else the router is told.
+// Config describes this server, and what else the router needs.
 type Config struct {
 	ID           string // of this server
 	Name         string
@@ -91,7 +91,7 @@ type Service interface {
 	Methods() []Method
 }
 
-// Register returns the methods of services to a mux.
+// Register registers the methods of services with a mux.
 func Register(mux *wire.Mux, services ...Service) {
 	for _, s := range services {
 		for _, m := range s.Methods() {

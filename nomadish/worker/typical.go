@@ -16,7 +16,7 @@ import (
 const (
 	// typicalEvery is how long what was learned is used though jobs have changed.
 	typicalEvery = 10 * time.Second
-	// typicalJobs is how many jobs are looked at, and typicalRequestKeys how many shapes of
+	// typicalJobs is how many jobs are looked at, and typicalRequestKeys how many request keys
 	// are distinguished among them.
 	typicalJobs        = 10_000
 	typicalRequestKeys = 4096

@@ -8,8 +8,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// suspend freezes an allocation in place because a user wants it, or takes that
-// back: then its job is looked at, and the scheduler lets it go on when there is room.
+// suspend suspends an allocation in place because a user wants it, or takes that
+// back: then its job is looked at, and the scheduler resumes it when there is room.
 func (e *Endpoint) suspend(ctx context.Context, args *structs.AllocSuspendRequest) (*structs.AllocStopReply, error) {
 	if err := rpc.CheckUUID("allocation", args.AllocID); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func (e *Endpoint) suspend(ctx context.Context, args *structs.AllocSuspendReques
 	return reply, err
 }
 
-// canSuspend refuses an allocation of which a task cannot be frozen, by what its node says of
-// the drivers: it would be stopped instead, which its user has not asked for.
+// canSuspend refuses an allocation of which a task cannot be suspended, by what its node says of
+// the drivers: it would be stopped instead, which its user has not requested.
 func canSuspend(snap *state.Snapshot, a *structs.Allocation) error {
 	node := snap.Node(nil, a.NodeID)
 	job := snap.JobVersion(a.Namespace, a.JobID, a.JobVersion)
@@ -62,7 +62,7 @@ func canSuspend(snap *state.Snapshot, a *structs.Allocation) error {
 	}
 	for _, t := range group.Tasks {
 		if s := a.TaskStates[t.Name]; s != nil && s.State == structs.TaskStateDead {
-			continue // nothing of it is left to be frozen
+			continue // nothing of it is left to be suspended
 		}
 		if node.CannotSuspend(t.Driver) {
 			return structs.Errorf(structs.CodeBadRequest, "allocation %s: task %q cannot be frozen: driver %s on node %s cannot do that",

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestUserSuspendsAndResumes: suspending takes effect with the entry; resuming asks the
+// TestUserSuspendsAndResumes: suspending takes effect with the entry; resuming calls the
 // scheduler, by an evaluation.
 func TestUserSuspendsAndResumes(t *testing.T) {
 	d := endpointtest.New(t)

@@ -1,4 +1,4 @@
-// Package client passes calls on to the clients of nodes and to the agents of servers, and asks clients whether they are there.
+// Package client passes calls on to the clients of nodes and to the agents of servers, and probes clients.
 package client
 
 import (
@@ -11,7 +11,7 @@ import (
 
 // Gossip is that of the clients.
 type Gossip interface {
-	// Probe asks a member by its ID whether it is there.
+	// Probe checks by its ID whether a member is there.
 	Probe(id string) error
 	// Lost takes note of nodes whose sessions with this server have ended or do not answer.
 	Lost(nodeIDs []string)
@@ -23,7 +23,7 @@ type Heartbeats interface {
 	Suspect(nodeIDs ...string)
 }
 
-// Agent answers what operators ask of the agent that this server runs in.
+// Agent answers operators' requests to the agent that this server runs in.
 type Agent interface {
 	// Monitor sends the agent's log lines as frames until ctx ends.
 	Monitor(ctx context.Context, args *structs.AgentMonitorRequest, send func(any) error) error

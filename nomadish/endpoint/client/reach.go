@@ -15,7 +15,7 @@ const (
 	// callAgain is the time between two questions to one that is looked for, tryLimit bounds each.
 	callAgain = 200 * time.Millisecond
 	tryLimit  = time.Second
-	// neighbours are asked whether they hear one that this server does not.
+	// neighbours is how many neighbours probe a node that this server does not hear.
 	neighbours = 3
 )
 
@@ -27,7 +27,7 @@ func pinged(ctx context.Context, s *wire.Session) bool {
 	return err == nil || errors.As(err, &said)
 }
 
-// probeHere asks a node over its session with this server, if there is one, and by gossip.
+// probeHere probes a node over its session with this server, if there is one, and by gossip.
 func (e *Endpoint) probeHere(ctx context.Context, nodeID string) *structs.NodeProbeReply {
 	reply := &structs.NodeProbeReply{}
 	var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func (e *Endpoint) probeHere(ctx context.Context, nodeID string) *structs.NodePr
 	return reply
 }
 
-// Reach asks a node whether it is there until both ways have answered, or ctx ends: over its session, with whichever server, and by
+// Reach probes a node until both ways have answered, or ctx ends: over its session, with whichever server, and by
 // gossip, from all servers and from some of its neighbours.
 func (e *Endpoint) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
 	for {
@@ -102,8 +102,8 @@ func (e *Endpoint) reachOnce(ctx context.Context, nodeID string) *structs.NodePr
 	return found
 }
 
-// PingSilent asks sessions with clients that have been silent for a while whether they live, until ctx ends. Of the nodes
-// behind those that do not the leader is told; one that does not answer again and again is closed.
+// PingSilent pings sessions with clients that have been silent for a while, until ctx ends. The nodes
+// behind those that do not answer are reported to the leader; a session that fails again and again is closed.
 func (e *Endpoint) PingSilent(ctx context.Context) { e.pingSilent(ctx, rpc.SilentFor, rpc.PingLimit) }
 
 func (e *Endpoint) pingSilent(ctx context.Context, silence, limit time.Duration) {

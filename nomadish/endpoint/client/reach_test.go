@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// told is the clients' gossip of tests: it counts what it is told of.
+// notices is the clients' gossip of tests: it counts what is reported to it.
 type notices struct {
 	mu   sync.Mutex
 	lost map[string]int
@@ -35,7 +35,7 @@ func (g *notices) Lost(ids []string) {
 func (g *notices) of(id string) int { g.mu.Lock(); defer g.mu.Unlock(); return g.lost[id] }
 
 // TestSilentSessionIsClosed: a session whose client does not answer, though its connection stands, is closed after some
-// questions, not asked for ever; one that answers stays.
+// pings, not pinged for ever; one that answers stays.
 func TestSilentSessionIsClosed(t *testing.T) {
 	gossip := &notices{lost: map[string]int{}}
 	e := New(Deps{Router: endpointtest.New(t).Router, Gossip: gossip})
@@ -82,7 +82,7 @@ func (d *deaf) Probe(string) error {
 	return structs.Errorf(structs.CodeNoNode, "it is not heard")
 }
 
-// TestReachEndsWithItsTime: who asks for a node waits no longer than it has time, though one of the ways does.
+// TestReachEndsWithItsTime: a caller that probes a node waits no longer than it has time, though one of the ways does.
 func TestReachEndsWithItsTime(t *testing.T) {
 	d := &deaf{&notices{}, make(chan struct{})}
 	defer close(d.done)

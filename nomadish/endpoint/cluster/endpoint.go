@@ -30,7 +30,7 @@ type Regions interface {
 type Bootstrap interface {
 	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
 	// Claim answers the leader of a cluster that would add this server: the cluster that it
-	// belongs to then, or the name of who has its promise.
+	// belongs to then, or the name of the server that has its vote.
 	Claim(args *structs.RaftStateRequest) (cluster, voted string, err error)
 }
 

@@ -86,7 +86,7 @@ func (s *Site) Put(entry any) {
 	s.Log.Put(s.T, entry)
 }
 
-// Asks has a job's group g wait for some instances.
+// Requests has a job's group g wait for some instances.
 func (s *Site) Requests(ns, job string, missing int) {
 	s.T.Helper()
 	s.Put(testcluster.Commit(&structs.JudgedPlan{Time: time.Now().UnixNano(), Requests: []*structs.RequestUpdate{{

@@ -15,7 +15,7 @@ const (
 )
 
 // delete forgets evaluations, which is for an outage: a backlog that nobody wants to be worked off. Nothing may be
-// handed out meanwhile. One that a worker still holds, whose allocations still matter, or that alone would stop what is left
+// handed out meanwhile. One that a worker still has leased, whose allocations still matter, or that alone would stop what is left
 // of its job, stays: it is refused if it was named, and passed over if a filter found it. A job that has no open evaluation
 // afterwards waits in the queue no more.
 func (e *Endpoint) delete(ctx context.Context, args *structs.EvalDeleteRequest) (*structs.EvalDeleteReply, error) {
@@ -92,7 +92,7 @@ func (e *Endpoint) toDelete(snap *state.Snapshot, args *structs.EvalDeleteReques
 }
 
 // stoppers finds, of evaluations that are to be deleted, those that must stay because without them nothing would stop what is left of a
-// job that is stopped or gone, which cannot be evaluated again. It gives how many allocations each would leave. One is kept for a job.
+// job that is stopped or gone, which cannot be evaluated again. It returns how many allocations each would leave. One is kept for a job.
 func (e *Endpoint) stoppers(snap *state.Snapshot, evals []*structs.Evaluation) map[string]int {
 	ofJob, chosen := map[structs.NamespacedID]*structs.Evaluation{}, map[string]bool{}
 	for _, ev := range evals {
@@ -118,7 +118,7 @@ func (e *Endpoint) stoppers(snap *state.Snapshot, evals []*structs.Evaluation) m
 	return out
 }
 
-// surety is how surely an evaluation stops what is left of its job; 0: it does not. What a worker holds may have been decided
+// surety is how surely an evaluation stops what is left of its job; 0: it does not. What a worker has leased may have been decided
 // before the job was stopped.
 func (e *Endpoint) surety(ev *structs.Evaluation) int {
 	_, leased := e.Broker.Outstanding(ev.ID)

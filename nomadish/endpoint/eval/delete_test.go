@@ -194,7 +194,7 @@ func (d deleting) inOrder() {
 	}
 }
 
-// TestEvalDeleteEndsWaiting: with its last open evaluation a job leaves the queue and gives back what room is kept for it.
+// TestEvalDeleteEndsWaiting: with its last open evaluation a job leaves the queue and frees what room is reserved for it.
 func TestEvalDeleteEndsWaiting(t *testing.T) {
 	d := newDeleting(t, 0)
 	for _, n := range []int{901, 902} {

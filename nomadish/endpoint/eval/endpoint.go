@@ -17,7 +17,7 @@ import (
 // Plans judges and commits plans; it answers only on the leader.
 type Plans interface {
 	Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error)
-	// Withdraw takes asks out of the queue and ends the reservations of nodes.
+	// Withdraw takes requests out of the queue and ends the reservations of nodes.
 	Withdraw(ctx context.Context, requests []*structs.RequestUpdate, nodes []string) error
 }
 

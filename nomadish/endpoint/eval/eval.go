@@ -79,7 +79,7 @@ func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*struct
 	})
 }
 
-// checkLease reports whether a worker still holds the evaluation that it speaks for.
+// checkLease reports whether a worker still has the lease of the evaluation that it speaks for.
 func (e *Endpoint) checkLease(evalID, token string) error {
 	if have, ok := e.Broker.Outstanding(evalID); !ok || have != token {
 		return structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token any more", evalID)
@@ -113,7 +113,7 @@ func evalCreated(ev *structs.Evaluation) rpc.Created {
 	return rpc.Created{Index: ev.CreateIndex, ID: ev.ID}
 }
 
-// evalsListed returns the evaluations of a list in its order: by ID if a prefix of it is asked for, else as they were made.
+// evalsListed returns the evaluations of a list in its order: by ID if a prefix of it is requested, else as they were made.
 func evalsListed(ws *state.WatchSet, snap *state.Snapshot, args *structs.EvalListRequest) (rpc.Listed[*structs.Evaluation], error) {
 	all := matching(ws, snap, args)
 	if args.Prefix != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// held are the evaluations that the workers of other servers have, by the sessions that they were asked for over: when one
+// leased is the evaluations that the workers of other servers have, by the sessions over which they were dequeued: when one
 // ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token says
-// that it is not held any more.
+// that it is not leased any more.
 type leased struct {
 	mu sync.Mutex
 	by map[*wire.Session]map[string]string // tokens by evaluation
@@ -88,7 +88,7 @@ func (h *leased) drop(from *wire.Session, id, token string) {
 	}
 }
 
-// closed forgets a session, and gives what it had.
+// closed forgets a session, and returns what it had.
 func (h *leased) closed(s *wire.Session) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *Endpoint) WorkersWait() int {
 	return len(e.leased.waiting)
 }
 
-// dequeue hands an evaluation out. When who asked is gone by then, another gets it.
+// dequeue hands an evaluation out. When the caller is gone by then, another gets it.
 func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 	args := &structs.EvalDequeueRequest{}
 	if err := call.Args(args); err != nil {
@@ -123,7 +123,7 @@ func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 	}
 	if err != nil && eval != nil {
 		e.leased.drop(call.Session, eval.ID, token)
-		_ = e.Broker.Nack(eval.ID, token) // else it is not held any more
+		_ = e.Broker.Nack(eval.ID, token) // else it is not leased any more
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (e *Endpoint) SessionClosed(s *wire.Session) {
 	}
 }
 
-// PingWorkers asks the sessions of other servers' workers whether they live while they have something to decide, or wait for it,
+// PingWorkers pings the sessions of other servers' workers while they have something to decide, or wait for it,
 // until ctx ends. One that does not answer again and again is closed: a server that is cut off, or hangs, would take more
 // and more.
 func (e *Endpoint) PingWorkers(ctx context.Context) { e.pingWorkers(ctx, rpc.SilentFor, rpc.PingLimit) }

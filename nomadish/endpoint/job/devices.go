@@ -13,11 +13,11 @@ import (
 // maxKindsNamed bounds the kinds of device that a warning names.
 const maxKindsNamed = 5
 
-// unknownDevices warns of asks for devices that no node has by that name: such a job
+// unknownDevices warns of requests for devices that no node has by that name: such a job
 // may wait for machines to come, or its name is misspelt. Without any node there is
 // nothing to compare with, and no warning.
 func (e *Endpoint) unknownDevices(job *structs.Job) []string {
-	requests := map[string][]string{} // device name → where it is asked for; of those that are not known
+	requests := map[string][]string{} // device name → where it is requested; of those that are not known
 	eachDevice(job, func(_ *structs.TaskGroup, _ *structs.Task, name string) { requests[name] = nil })
 	if len(requests) == 0 {
 		return nil
@@ -61,7 +61,7 @@ type deviceKind struct {
 	node               string // one that has it
 }
 
-// named reports whether an ask's name means this kind: "type", "vendor/type" or
+// named reports whether a request's name means this kind: "type", "vendor/type" or
 // "vendor/type/model".
 func (k *deviceKind) named(name string) bool {
 	switch parts := strings.Split(name, "/"); len(parts) {
@@ -75,7 +75,7 @@ func (k *deviceKind) named(name string) bool {
 	return false
 }
 
-// deviceKinds walks the nodes until one is found for each ask, and takes from asks
+// deviceKinds walks the nodes until one is found for each request, and takes from requests
 // those that have one. If some are left it has the kinds of all nodes, those with the
 // most devices first. nodes is how many were looked at.
 func (e *Endpoint) deviceKinds(requests map[string][]string) (kinds []deviceKind, nodes int) {

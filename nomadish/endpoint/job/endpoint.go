@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Config bounds what jobs may ask for.
+// Config bounds what jobs may request.
 type Config struct {
 	MaxCount int // instances of a job; 0: no limit
 	// DefaultPriority is the priority of a job that states none; 0: 50. MaxPriority is the highest that one may state; 0: 100.
@@ -27,7 +27,7 @@ type Config struct {
 type Deps struct {
 	Router  *rpc.Router
 	Applier rpc.Applier
-	// Self calls a method as if this server were asked for it by its own agent.
+	// Self calls a method as if this server's own agent had called it.
 	Self func(ctx context.Context, method string, args, reply any) error
 	// Typical returns what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
@@ -40,7 +40,7 @@ type Deps struct {
 type Endpoint struct {
 	Config
 	Deps
-	// planning is held by those whose job is being planned, which takes up to a second of a core.
+	// planning has a slot for each whose job is being planned, which takes up to a second of a core.
 	planning chan struct{}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkLevels refuses a job that asks for a level of the topology that nothing here
+// checkLevels refuses a job that requests a level of the topology that nothing here
 // has: levels are those within nodes, those that nodes report besides, and those that
 // the site configures.
 func (e *Endpoint) checkLevels(job *structs.Job) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkLimit bounds asking a region whether it would take a job.
+// checkLimit bounds the call that checks whether a region would take a job.
 const checkLimit = 30 * time.Second
 
 // scope is the part of a request that reports whether a job is for many regions.
@@ -27,7 +27,7 @@ type scope struct {
 }
 
 // byRegion has everywhere answer requests about a multiregion job, and one all others: those for one
-// region, and what everywhere asks the regions for.
+// region, and what everywhere requests of the regions.
 func byRegion[A, R any](r *rpc.Router, one wire.Handler, everywhere func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	all := r.Regional(false, wire.Unary(everywhere))
 	return func(ctx context.Context, call *wire.Call) error {
@@ -107,7 +107,7 @@ func (e *Endpoint) checkMulti(job *structs.Job, ns string) error {
 	return err
 }
 
-// oneRegion is what one of the regions is asked for.
+// oneRegion returns the request for one of the regions.
 func (e *Endpoint) oneRegion(args *structs.JobRegisterRequest, region string) *structs.JobRegisterRequest {
 	one := *args
 	one.Job, one.Region, one.OneRegion = args.Job.InRegion(region), region, true
@@ -117,12 +117,12 @@ func (e *Endpoint) oneRegion(args *structs.JobRegisterRequest, region string) *s
 // regionCheck is what a region says of a job before anything is done.
 type regionCheck struct {
 	region   string
-	err      error // it cannot be asked, or has no leader
+	err      error // it cannot be reached, or has no leader
 	problems []string
 	warnings string
 }
 
-// checkRegions asks all regions at once whether they would take the job.
+// checkRegions checks in all regions at once whether they would take the job.
 func (e *Endpoint) checkRegions(ctx context.Context, args *structs.JobRegisterRequest) []regionCheck {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
@@ -166,7 +166,7 @@ func refusals(id string, checks []regionCheck) error {
 	return structs.Errorf(code, "job %q: nothing was registered anywhere: %s", id, strings.Join(lines, "; "))
 }
 
-// validateEverywhere asks all regions of a multiregion job what they would say to it.
+// validateEverywhere validates a multiregion job in all its regions.
 func (e *Endpoint) validateEverywhere(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobValidateReply, error) {
 	if err := e.checkMulti(args.Job, args.Namespace); err != nil {
 		return &structs.JobValidateReply{DriverConfigValidated: true, Error: err.Error(), ValidationErrors: leaves(err)}, nil

@@ -12,7 +12,7 @@ import (
 // maxPlanning bounds the jobs that are planned at a time. Others wait, as long as their callers do.
 const maxPlanning = 2
 
-// plan asks the real scheduler what a registration would do, on the state as it
+// plan runs the real scheduler to find what a registration would do, on the state as it
 // is, and commits nothing.
 func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*structs.JobPlanReply, error) {
 	if args.Job != nil && args.Job.Multiregion != nil { // as this region would get it

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What a plan would take back is told with evaluations of the jobs that lose it: their own
+// What a plan would take back is reported with evaluations of the jobs that lose it: their own
 // type and priority, as they would be stored.
 func TestJobPlanTellsOfTheVictimsJob(t *testing.T) {
 	s := newSite(t, endpointtest.Node("n1"))

@@ -41,7 +41,7 @@ func checkNode(n *structs.Node) error {
 		structs.NodeStatusInit, structs.NodeStatusReady)
 }
 
-// maxComplaint bounds what a node is told of its devices, in bytes.
+// maxComplaint bounds the answer to a node about its devices, in bytes.
 const maxComplaint = 2 << 10
 
 // checkDevices refuses devices that no machine can have: what stands in no tree would

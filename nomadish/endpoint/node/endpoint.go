@@ -1,5 +1,5 @@
 // Package node answers the RPC methods of nodes and node pools: what nodes say of themselves and of their work, within the bounds of
-// what one may say, and what people ask of nodes.
+// what one may say, and what people request of nodes.
 package node
 
 import (
@@ -14,13 +14,13 @@ import (
 
 // Heartbeats keeps the nodes' time limits; it answers only on the leader.
 type Heartbeats interface {
-	// Beat says that a node lives and gives the time within which it must say so again.
+	// Beat records that a node lives and returns the time within which it must say so again.
 	Beat(nodeID string) time.Duration
 }
 
 // Gossip is that of the clients.
 type Gossip interface {
-	// Contacts is what a client is told of it, which has these keys; nil: none.
+	// Contacts returns the answer about gossip to a client that has these keys; nil: none.
 	Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientGossip
 }
 
@@ -51,7 +51,7 @@ type Endpoint struct {
 	rates   nodeRates
 	// hostRates are of the hosts from which nodes register that are not known.
 	hostRates nodeRates
-	// registering is held by nodes' registrations that are being committed.
+	// registering has a slot for each of the nodes' registrations that are being committed.
 	registering chan struct{}
 	notified    wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
 }

@@ -337,7 +337,7 @@ func (e *Endpoint) evaluate(ctx context.Context, args *structs.NodeRequest) (*st
 	return reply, nil
 }
 
-// clientAllocs tells a node what it shall run: all by their index, whole what
+// clientAllocs returns what a node shall run: all by their index, whole what
 // the servers changed since the index that it knows.
 func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsRequest) (*structs.ClientAllocsReply, error) {
 	if _, err := e.authentic(args.NodeID, args.SecretID); err != nil {
@@ -350,7 +350,7 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	if err != nil {
 		return reply, err
 	}
-	// Looked at anew, because who waits must not hold what was looked at before: the states of 50,000 waiting nodes are as
+	// Looked at anew, because a waiting call must not keep what was read before: the states of 50,000 waiting nodes are as
 	// many different ones.
 	snap := e.Router.Snapshot()
 	reply.Index = max(snap.NodeAllocsIndex(nil, args.NodeID), 1, snap.Restored())
@@ -363,7 +363,7 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	return reply, nil
 }
 
-// tellNode fills a node's answer, which holds each version of a job once.
+// tellNode fills a node's answer, which contains each version of a job once.
 func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
 	all, changed := snap.NodeAllocsSince(args.NodeID, args.MinQueryIndex)
 	reply.Allocs = all
@@ -374,7 +374,7 @@ func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *stru
 			reply.Jobs = append(reply.Jobs, job)
 		}
 		a.Job = nil
-		a.Metrics = nil // how its node was chosen is nothing that the node asks for, and half of the answer
+		a.Metrics = nil // how its node was chosen is nothing that the node needs, and half of the answer
 		reply.Changed = append(reply.Changed, a)
 	}
 }
@@ -439,7 +439,7 @@ func (e *Endpoint) updateAllocs(ctx context.Context, args *structs.ClientUpdateR
 // reportWait bounds how long a report waits for what it is about.
 const reportWait = 5 * time.Second
 
-// asFarAs returns the state with all that a node has been told. A follower that has applied an entry before the leader tells nodes of
+// asFarAs returns the state with all that has been sent to a node. A follower that has applied an entry before the leader informs nodes of
 // an allocation that the leader does not know yet: its report must not be taken for one of something that was collected.
 func (e *Endpoint) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, error) {
 	if snap := e.Router.Snapshot(); snap.Index() >= index {

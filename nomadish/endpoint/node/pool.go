@@ -14,7 +14,7 @@ import (
 const lastPoolEntry = structs.LogNodePoolDelete
 
 // poolRead registers a read of node pools. While some server of the region does not know them, there are only those that are built
-// in, and the server that is asked answers itself: an older leader does not know the method.
+// in, and the called server answers itself: an older leader does not know the method.
 func (e *Endpoint) poolRead(here wire.Handler) wire.Handler {
 	routed := e.Router.Routed(true, here)
 	return e.Router.Regional(true, func(ctx context.Context, call *wire.Call) error {

@@ -127,7 +127,7 @@ func TestNodePoolLists(t *testing.T) {
 	}
 }
 
-// TestNodePoolsOwnSchedulerIsRefused: there is one configuration of the scheduler, and what asks for another one in a pool must not
+// TestNodePoolsOwnSchedulerIsRefused: there is one configuration of the scheduler, and a request for another one in a pool must not
 // be taken for done.
 func TestNodePoolsOwnSchedulerIsRefused(t *testing.T) {
 	s := poolSite(t)

@@ -40,7 +40,7 @@ func TestReportsThatNeedALook(t *testing.T) {
 		{structs.JobTypeService, -1, run, running, complete, ended(), nil, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, run, running, complete, ended(), well, structs.EvalTriggerAllocFailure},
 		{structs.JobTypeService, -1, stop, running, complete, ended(), nil, ""},
-		// An update waits for what was frozen.
+		// An update waits for what was suspended.
 		{structs.JobTypeService, 1, run, suspended, running, nil, nil, structs.EvalTriggerAllocResume},
 		{structs.JobTypeService, 0, run, suspended, running, nil, nil, ""},
 		{structs.JobTypeService, -1, run, suspended, running, nil, nil, ""},
@@ -74,7 +74,7 @@ func TestHealthNeedsALookWhileOlderOnesWait(t *testing.T) {
 	}
 }
 
-// TestReportBeforeTheLeaderKnows: a node that was told of an allocation by a follower reports of it before the leader has applied
+// TestReportBeforeTheLeaderKnows: a node that got an allocation from a follower reports of it before the leader has applied
 // its entry: the report waits for that, though not for ever. One of something that was collected is left.
 func TestReportBeforeTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func (w *reportWorld) report(known uint64, u *structs.AllocClientUpdate) *struct
 	return &structs.ClientUpdateRequest{NodeID: w.node.ID, SecretID: w.node.SecretID, KnownIndex: known, Updates: []*structs.AllocClientUpdate{u}}
 }
 
-// reported has a node report of an allocation, and gives what triggered the evaluation that was made of that. older is what has
+// reported has a node report of an allocation, and returns what triggered the evaluation that was made of that. older is what has
 // become of another one of an earlier version; empty: there is none.
 func reported(t *testing.T, kind string, rolls int, older, desired, was string, now *structs.AllocClientUpdate) string {
 	t.Helper()

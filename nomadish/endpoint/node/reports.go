@@ -20,7 +20,7 @@ type reports struct {
 	mu         sync.Mutex
 	committing int       // entries on their way
 	waiting    []*report // what came meanwhile, in that order; each has a call that waits, which bounds them
-	updates    int       // that they tell
+	updates    int       // that they contain
 }
 
 // report is one client's call.
@@ -33,8 +33,8 @@ type report struct {
 	err   error
 }
 
-// commit applies an entry, by itself or with others, and gives the index at which it was. An error is of all that were
-// committed with it, as the Applier gave it, or that of ctx; then it may be committed nevertheless, once it was begun.
+// commit applies an entry, by itself or with others, and returns the index at which it was. An error is of all that were
+// committed with it, as the Applier returned it, or that of ctx; then it may be committed nevertheless, once it was begun.
 func (r *reports) commit(ctx context.Context, to rpc.Applier, entry *structs.AllocClientEntry) (uint64, error) {
 	me := &report{entry: entry, turn: make(chan struct{}), done: make(chan struct{})}
 	if r.begin(me) {
@@ -99,7 +99,7 @@ func (r *reports) lead(ctx context.Context, to rpc.Applier, me *report) (uint64,
 	return me.index, me.err
 }
 
-// next returns the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
+// next passes the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
 func (r *reports) next() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *reports) next() {
 	r.turn()
 }
 
-// turn returns the turn to the first that waits, with as many of those behind it as go into one entry.
+// turn passes the turn to the first that waits, with as many of those behind it as go into one entry.
 func (r *reports) turn() {
 	n, updates := 1, len(r.waiting[0].entry.Updates)
 	for ; n < len(r.waiting); n++ {

@@ -93,7 +93,7 @@ func TestReportsTogether(t *testing.T) {
 	}
 }
 
-// An entry holds no more than so many reports.
+// An entry contains no more than so many reports.
 func TestReportsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to, r := &slowApplier{let: make(chan error)}, &reports{}

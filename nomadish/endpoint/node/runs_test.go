@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What is passed over because it only says that an allocation runs gives no evaluation, whatever the allocation was.
+// What is passed over because it only says that an allocation runs makes no evaluation, whatever the allocation was.
 func TestRuns(t *testing.T) {
 	statuses := []string{
 		structs.AllocClientPending, structs.AllocClientRunning, structs.AllocClientComplete, structs.AllocClientFailed,

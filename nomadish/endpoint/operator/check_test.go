@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 	if reply, err := s.check(t.Context(), &structs.CheckRequest{}); err != nil || reply.Report.Healthy() {
 		t.Errorf("work of no job is not found: %+v, %v", reply, err)
 	}
-	// One at a time: who gives up waiting is let go.
+	// One at a time: a caller that gives up waiting is let go.
 	s.checking <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -40,7 +40,7 @@ type Deps struct {
 // Endpoint answers the methods of operators.
 type Endpoint struct {
 	Deps
-	// checking is held by who checks the state.
+	// checking is the slot of the caller that checks the state.
 	checking chan struct{}
 }
 

@@ -16,11 +16,11 @@ import (
 
 // State takes and restores the whole state.
 type State interface {
-	// Take gives this server's state as it is; the caller closes the reader.
+	// Take returns this server's state as it is; the caller closes the reader.
 	Take() (*structs.SnapshotMeta, io.ReadCloser, error)
 	// Restore puts the state of an archive, of info.Meta.StateBytes and found whole, in
 	// place of the cluster's. It answers on the leader, when the followers have it too, and
-	// gives the index at which it did.
+	// returns the index at which it did.
 	Restore(ctx context.Context, info *structs.SnapshotInfo, state io.Reader) (index uint64, err error)
 }
 
@@ -38,7 +38,7 @@ type Deps struct {
 // Endpoint answers the methods of snapshots.
 type Endpoint struct {
 	Deps
-	// saving and restoring are held by who saves and restores the state, fetching by the few
+	// saving and restoring are the slots of who saves and restores the state, fetching those of the few
 	// who fetch what was saved: each has a file of that size.
 	saving, restoring, fetching chan struct{}
 }

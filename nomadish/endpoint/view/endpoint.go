@@ -26,7 +26,7 @@ type Deps struct {
 type Endpoint struct {
 	Deps
 	queue *queueview.Reader
-	// explaining is held by those who make an explanation.
+	// explaining has a slot for each caller that makes an explanation.
 	explaining chan struct{}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // eventStream sends what changes, as it is committed, until the caller goes away. Its first answer has no events: it says that
-// the stream is open. A stream that asks for no index, or for one which is no longer kept, starts with the first commit that is kept.
+// the stream is open. A stream that requests no index, or for one which is no longer kept, starts with the first commit that is kept.
 func (e *Endpoint) eventStream(ctx context.Context, args *structs.EventStreamRequest, send func(any) error) error {
 	wanted, err := events.NewFilter(args.Topics, args.Namespace)
 	if err != nil {

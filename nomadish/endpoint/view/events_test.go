@@ -13,7 +13,7 @@ import (
 )
 
 // TestEventStreamFromAnIndex: a stream begins with the first commit kept from the
-// index asked on, also when that one is not kept any more. Before them it says at once that it is open, as 0.
+// requested index on, also when that one is not kept any more. Before them it says at once that it is open, as 0.
 func TestEventStreamFromAnIndex(t *testing.T) {
 	l := testcluster.New(0, state.Options{EventBuffer: 3})
 	for n := range 5 {

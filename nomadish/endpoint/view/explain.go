@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of an explanation: the jobs before it in the queue that are named, the nodes
-// on which those are looked for that hold its allocations up, and the jobs that an
+// on which those are looked for that delay its allocations, and the jobs that an
 // unknown name may have meant. At most maxExplaining are made at a time, as one may take
 // a tenth of a second of a core.
 const (
@@ -104,7 +104,7 @@ func (e *Endpoint) explainInput(ctx context.Context, snap *state.Snapshot, job *
 	return in, nil
 }
 
-// leaving returns the allocations that were asked to stop and have not ended, of the nodes
+// leaving returns the allocations that were told to stop and have not ended, of the nodes
 // on which allocations wait to start.
 func leaving(snap *state.Snapshot, allocs []*structs.Allocation) (out []*structs.Allocation) {
 	looked := map[string]bool{}
@@ -138,7 +138,7 @@ func queuePlace(lines []*queueview.Line, job *structs.Job, config *structs.Sched
 				q.Ahead = slices.Clone(before[max(0, len(before)-aheadNamed):])
 				slices.Reverse(q.Ahead)
 			} else if p := config.PriorityOf(job, l.Request, now); p.Total > q.Priority.Total {
-				q.Priority = p // its place is that of its best ask
+				q.Priority = p // its position is that of its best request
 			}
 			q.Since = min(q.Since, l.Request.Since)
 		} else if len(before) == 0 || before[len(before)-1] != id {

@@ -94,7 +94,7 @@ func TestQueueList(t *testing.T) {
 	}
 }
 
-// An answer is bounded whatever is asked for.
+// An answer is bounded whatever is requested.
 func TestQueueIsBounded(t *testing.T) {
 	s := queueSite(t, maxQueueEntries+5)
 	for _, per := range []int{0, 1 << 30} {

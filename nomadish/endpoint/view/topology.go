@@ -79,7 +79,7 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 	nodes, err := rpc.Page(&args.QueryOptions, meta, func(yield func(*structs.TopologyNode) bool) {
 		for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
 			if before(&args.QueryOptions, n.ID) {
-				continue // page would leave it out; this saves looking at what it holds
+				continue // page would leave it out; this saves looking at what it contains
 			}
 			var allocs []*structs.Allocation
 			if n.NodeResources != nil && len(n.NodeResources.Devices) > 0 {
@@ -102,7 +102,7 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 	return sum.finish(args.Details), nil
 }
 
-// before reports whether an item stands before the page that is asked for.
+// before reports whether an item stands before the requested page.
 func before(opts *structs.QueryOptions, token string) bool {
 	switch {
 	case opts.NextToken == "":

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodeView makes what the topology says of one node: its tree, who holds what by the
+// nodeView makes what the topology says of one node: its tree, who uses what by the
 // given allocations, and which cells are free.
 type nodeView struct {
 	node    *structs.Node
@@ -182,7 +182,7 @@ func (v *nodeView) grow(above *structs.CellView, c *structs.TopologyCell) {
 }
 
 // rest puts the devices without a place right below the node, in their order, and
-// after them those that somebody holds but the node reports no more.
+// after them those that somebody uses but the node reports no more.
 func (v *nodeView) rest(root *structs.CellView) {
 	if r := v.node.NodeResources; r != nil {
 		for _, group := range r.Devices {

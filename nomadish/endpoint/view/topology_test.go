@@ -16,7 +16,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// usages makes an allocation that holds devices of a node, share thousandths of each.
+// usages returns an allocation that uses devices of a node, share thousandths of each.
 func usages(id string, share int, devices ...string) *structs.Allocation {
 	return &structs.Allocation{
 		ID: id, Namespace: "team", Name: "train.g[0]", JobID: "train", TaskGroup: "g",
@@ -116,7 +116,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// Who holds what: shares, ends, devices that the node lost.
+// Who uses what: shares, ends, devices that the node lost.
 func TestOwners(t *testing.T) {
 	half, third := usages("a", 500, gpus(1)...), usages("b", 300, gpus(1)...)
 	half.Gang = &structs.AllocGang{Rank: 2, Size: 4}
@@ -143,7 +143,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What is suspended holds nothing, and is listed last.
+// What is suspended uses nothing, and is listed last.
 func TestSuspendedOwnersHaveNothing(t *testing.T) {
 	suspended, quarter := usages("a", 0, gpus(0, 1)...), usages("b", 250, gpus(0)...)
 	suspended.DesiredStatus, suspended.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
@@ -160,7 +160,7 @@ func TestSuspendedOwnersHaveNothing(t *testing.T) {
 	}
 }
 
-// Whatever is held or sick: free cells are disjoint, hold exactly the free devices, and
+// Whatever is used or sick: free cells are disjoint, contain exactly the free devices, and
 // no two of them make up a whole cell.
 func TestFreeCellsCoverWhatIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -404,7 +404,7 @@ func TestTopologyBlocks(t *testing.T) {
 }
 
 // BenchmarkTopology reads the largest pages: 1,000 nodes of 8 GPUs by their numbers, 128
-// with details; half of the GPUs are held.
+// with details; half of the GPUs are in use.
 func BenchmarkTopology(b *testing.B) {
 	var nodes []*structs.Node
 	reserved := map[string][]*structs.Allocation{}
