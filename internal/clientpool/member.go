@@ -110,7 +110,7 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 }
 
 // rateLimitedLog writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key, say, every
-// packet is one. What they tell of members coming and going is for finding faults only.
+// packet is one. What they log of members coming and going is for finding faults only.
 type rateLimitedLog struct{ p *Pool }
 
 func (s rateLimitedLog) logger() *log.Logger { return log.New(s, "", 0) }

@@ -25,7 +25,7 @@ const (
 	RoleServer = "server"
 )
 
-// Config is what a pool is told of its own agent, and of how to gossip.
+// Config describes a pool's own agent, and how to gossip.
 type Config struct {
 	ID     string // the member's name: a node's ID or a server's
 	Role   string
@@ -42,10 +42,10 @@ type Config struct {
 	// ProbeInterval is how often a member is probed; 0: 1 s. The other times follow it.
 	ProbeInterval time.Duration
 
-	// OnChange is told of each change of a member, one after the other; it must not wait. May
+	// OnChange is called with each change of a member, one after the other; it must not wait. May
 	// be nil.
 	OnChange func(Member)
-	// First returns which of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
+	// First reports whether one of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
 	First  func(kind, key string, now time.Time) bool
 	Logger hclog.Logger // nil: silent
 }
@@ -169,7 +169,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 	return conf, nil
 }
 
-// listen keeps the members as Serf tells of them, until it has shut down.
+// listen keeps the members as Serf reports them, until it has shut down.
 func (p *Pool) listen() {
 	for {
 		select {
@@ -270,7 +270,7 @@ func (p *Pool) Join(addr string) error {
 	return fmt.Errorf("join the clients' gossip at %s: %w", addr, err)
 }
 
-// Probe asks a member directly, by its ID, whether it is there. It waits for half a probe interval at most.
+// Probe checks directly, by its ID, whether a member is there. It waits for half a probe interval at most.
 func (p *Pool) Probe(id string) error {
 	m, ok := p.Member(id)
 	if !ok {
@@ -284,7 +284,7 @@ func (p *Pool) Probe(id string) error {
 	return err
 }
 
-// Leave tells the others that this agent goes in good order, so that nobody misses it. Shutdown must follow.
+// Leave notifies the others that this agent goes in good order, so that nobody misses it. Shutdown must follow.
 func (p *Pool) Leave() error { return p.serf.Leave() }
 
 // Shutdown ends the gossip without a word: to the others the member fails.

@@ -57,7 +57,7 @@ func (j *journal) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: j, Level: hclog.Warn})
 }
 
-// once is what agents give a pool: each key is the first once.
+// once is what agents pass to a pool: each key is the first once.
 func once() func(string, string, time.Time) bool {
 	var said sync.Map
 	return func(kind, key string, _ time.Time) bool {
@@ -174,7 +174,7 @@ func TestFailedAndLeft(t *testing.T) {
 	if err := s.Probe("fails"); err == nil {
 		t.Fatal("the dead answered")
 	}
-	for { // every change was told of
+	for { // every change was reported
 		select {
 		case m := <-changes:
 			if m.ID == "fails" && m.Status == structs.MemberFailed {
@@ -225,7 +225,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPacketsAreLoggedOnce: a thousand packets of strangers are one line.
+// TestPacketsAreLoggedOnce: a thousand packets of unknown hosts are one line.
 func TestPacketsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log journal

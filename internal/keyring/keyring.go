@@ -30,7 +30,7 @@ const MaxKeys = 8
 // Ring is the keys that an agent's gossip is encrypted with: all of them decrypt, the first
 // encrypts. Pools may share one. It is safe for use by many goroutines.
 type Ring struct {
-	mu      sync.Mutex // held while it is changed
+	mu      sync.Mutex // locked while it is changed
 	ring    *memberlist.Keyring
 	version uint64 // of a ring that is replaced as a whole; see State
 	path    string
@@ -100,7 +100,7 @@ func readKeys(path string) (State, error) {
 }
 
 // parseKeys reads a JSON list of keys in base64, the one that encrypts first, or a State. Its errors
-// never hold what was read.
+// never contain what was read.
 func parseKeys(raw []byte) (State, error) {
 	var s State
 	if json.Unmarshal(raw, &s.Keys) != nil && json.Unmarshal(raw, &s) != nil {
@@ -127,7 +127,7 @@ func (k *Ring) keep(s State) error {
 	return nil
 }
 
-// Memberlist returns the ring to a pool's configuration.
+// Memberlist returns the ring for a pool's configuration.
 func (k *Ring) Memberlist() *memberlist.Keyring { return k.ring }
 
 // Keys are all keys, the one that encrypts first.
@@ -192,7 +192,7 @@ func index(keys [][]byte, key []byte) int {
 }
 
 // remove takes a key off the ring. Memberlist closes the gap within the list that its readers
-// hold at the time; the last key leaves none. So those behind it are put before it first:
+// use at the time; the last key leaves none. So those behind it are put before it first:
 // for that moment packets go out under them, which are keys as good.
 func (k *Ring) remove(keys [][]byte, at int) error {
 	if behind := keys[at+1:]; len(behind) > 0 {

@@ -257,7 +257,7 @@ func FuzzKeyQuery(f *testing.F) {
 	})
 }
 
-// FuzzKeyFile: a file may hold anything.
+// FuzzKeyFile: a file may contain anything.
 func FuzzKeyFile(f *testing.F) {
 	f.Add([]byte(`["YWFhYWFhYWFhYWFhYWFhYQ=="]`))
 	f.Add([]byte(`["YWFhYWFhYWFhYWFhYWFhYQ==","YmJiYmJiYmJiYmJiYmJiYg=="]`))

@@ -17,7 +17,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Members are asked to change their keyrings by a query through the gossip itself, which is
+// Members change their keyrings on a query through the gossip itself, which is
 // encrypted. Serf has such queries of its own, but a member that answers them has not
 // kept the new keys safely; one that answers ours has.
 const keyQuery = "nomadish-keyring"
@@ -27,14 +27,14 @@ const (
 	keyTimeout = time.Second // of one, at least
 	// keyFilter is how many members a query names at most; one to more is to all.
 	keyFilter = 6
-	// keyPatience is how many of the times between two gossips a member has to answer before it is asked whether it lives at all: one
-	// that died a moment ago passes for alive. keyPings is how often it is asked, keyLimit bounds all.
+	// keyPatience is how many of the times between two gossips a member has to answer before it is pinged: one
+	// that died a moment ago passes for alive. keyPings is how often it is pinged, keyLimit bounds all.
 	keyPatience = 5
 	keyPings    = 2
 	keyLimit    = 10 * time.Second
 )
 
-// keyCommand is what a member is asked to do; keyAnswer what came of it. The payload of a
+// keyCommand is what a member is to do; keyAnswer what came of it. The payload of a
 // query may have about 1,000 bytes.
 type (
 	keyCommand struct {
@@ -54,7 +54,7 @@ type Report struct {
 	Keys, InUse map[string][]string
 	Members     []string          // all that are alive
 	Failed      map[string]string // those that have not done it, and why
-	Absent      []string          // members that have failed, or do not answer at all: nobody could tell them
+	Absent      []string          // members that have failed, or do not answer at all: they could not be reached
 }
 
 // Pool is a gossip pool as its keys are changed.
@@ -67,8 +67,8 @@ type Pool struct {
 	Logger hclog.Logger
 }
 
-// Ask has every member that is alive do an operation on its keyring and waits for
-// what it says. An error means that nobody was asked.
+// Query has every member that is alive do an operation on its keyring and waits for
+// their answers. An error means that no member was queried.
 func (p *Pool) Query(ctx context.Context, op string, key []byte) (*Report, error) {
 	if p.Ring == nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "the gossip is not encrypted").
@@ -109,7 +109,7 @@ type Answered struct {
 	Absent  []string // failed, or dead since a moment ago: they were not reached
 }
 
-// Gather asks all members that are alive and gives their answers, each member's once, as they come. It takes keyLimit at most.
+// Gather queries all members that are alive and passes on their answers, each member's once, as they come. It takes keyLimit at most.
 func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered func(member string, payload []byte)) (*Answered, error) {
 	out := &Answered{}
 	for _, m := range p.Serf.Members() {
@@ -137,7 +137,7 @@ func (p *Pool) Gather(ctx context.Context, name string, payload []byte, answered
 	return out, nil
 }
 
-// query asks those that have been silent so far.
+// query queries those that have been silent so far.
 func (p *Pool) query(ctx context.Context, name string, payload []byte, first bool, out *Answered, answered func(string, []byte)) error {
 	params := p.Serf.DefaultQueryParams()
 	params.Timeout = max(params.Timeout, keyTimeout)
@@ -178,7 +178,7 @@ func (p *Pool) query(ctx context.Context, name string, payload []byte, first boo
 					dead <- name
 					continue
 				}
-				go p.ping(there[at], dead) // ends within the time that it gives the other side
+				go p.ping(there[at], dead) // ends within the time that it grants the other side
 			}
 		case name := <-dead:
 			if is(name) {
@@ -239,7 +239,7 @@ func (p *Pool) Answer(q *serf.Query) bool {
 	return true
 }
 
-// doKeys does what a query asks for. No log and no error holds a key.
+// doKeys does what a query requests. No log and no error contains a key.
 func (p *Pool) doKeys(payload []byte) keyAnswer {
 	var c keyCommand
 	if json.Unmarshal(payload, &c) != nil {

@@ -14,7 +14,7 @@ func ErrAbsent(names []string) error {
 		WithHint("start it, or `nomadish server force-leave %s` if it is lost", names[0])
 }
 
-// Reasons says why each of some members did not do what it was asked for. failed holds the reasons by the members' names.
+// Reasons returns why each of some members did not do what was requested. failed has the reasons by the members' names.
 func Reasons(failed map[string]string) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(failed)) {

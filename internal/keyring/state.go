@@ -26,7 +26,7 @@ type State struct {
 	Keys    [][]byte // the one that encrypts first
 }
 
-// check returns what is wrong with a ring. Its errors hold no key.
+// check returns what is wrong with a ring. Its errors contain no key.
 func (s State) check() error {
 	if len(s.Keys) == 0 || len(s.Keys) > MaxKeys {
 		return fmt.Errorf("%d keys: there must be 1 to %d", len(s.Keys), MaxKeys)
@@ -113,7 +113,7 @@ func (k *Ring) Take(s State) (bool, error) {
 	return true, nil
 }
 
-// Prints are fingerprints of the keys, by which members tell each other which they have, without telling them.
+// Prints are fingerprints of the keys, by which members compare the keys that they have without sending them.
 func (k *Ring) Prints() structs.GossipKeys {
 	s := k.State()
 	out := structs.GossipKeys{Version: s.Version}
@@ -125,7 +125,7 @@ func (k *Ring) Prints() structs.GossipKeys {
 
 // Print is a key's fingerprint.
 func Print(key []byte) string {
-	const size = 6 // bytes: enough to tell a few keys apart
+	const size = 6 // bytes: enough to distinguish a few keys
 	return hex.EncodeToString(derived(key, "nomadish gossip key: fingerprint")[:size])
 }
 

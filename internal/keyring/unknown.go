@@ -16,9 +16,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Log is a pool's log for Serf and memberlist, in which who gossips with another key, or with
+// Log returns a pool's log for Serf and memberlist, in which who gossips with another key, or with
 // none, is said once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
-// not nil, is told whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
+// not nil, is called whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
 func Log(logger hclog.Logger, noise *Noise, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
 	return log.New(&unknownHosts{next: next, logger: logger, noise: noise, now: time.Now, namesakes: namesakes}, "", 0)
@@ -30,7 +30,7 @@ type unknownHosts struct {
 	logger hclog.Logger
 	noise  *Noise
 	now    func() time.Time
-	// namesakes is told of two members that have a name; nil: nobody is.
+	// namesakes is called with a name that two members have; may be nil.
 	namesakes func(name string)
 }
 
@@ -56,7 +56,7 @@ var (
 // namesakes is what memberlist says of two members that have one name: the name, the address that it goes on with, the other.
 var namesakes = compiled(`Conflicting address for (.+)\. Mine: (\S+) Theirs: (\S+)`)
 
-// Namesakes tells of whom a line says that two members have one name, and says that better; empty: it says something else.
+// Namesakes returns the name that two members have by a line of the log, and a better text for it; empty: the line says something else.
 func Namesakes(line string) (member, text string) {
 	found := namesakes().FindStringSubmatch(line)
 	if found == nil {
@@ -83,7 +83,7 @@ func Flat(err error) error {
 // OtherKey reports whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted().MatchString(err.Error()) }
 
-// UnknownHost returns the host of whom a line says that what it sent cannot be decrypted; empty: the line says something else.
+// UnknownHost returns the host that sent what cannot be decrypted, by a line of the log; empty: the line says something else.
 func UnknownHost(line string) string {
 	if !undecrypted().MatchString(line) {
 		return ""

@@ -72,7 +72,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const from, tries = 3, 5 // a seed that finds nothing takes long, and 1 and 2 find little of the witnesses
+			const from, tries = 3, 5 // a seed that finds nothing takes long, and 1 and 2 find little of the probers
 			for seed := uint64(from); seed < from+tries; seed++ {
 				result, err := run(seed, bug.seams, minEntries, minFaults)
 				failure := &Failure{}

@@ -32,11 +32,11 @@ const (
 //     or GPU with anything else; a gang is whole; no instance is there twice; nobody of the same
 //     or a higher band was taken from, and what was taken is there for who took it; every
 //     replica answers as the first did, and changes the same;
-//   - whenever a leader declares nodes lost: neither witness that it says is silent was heard; what
+//   - whenever a leader declares nodes lost: neither prober that it says is silent was heard; what
 //     is kept is neither given up nor replaced meanwhile; who is lost is found out in time;
 //   - now and then: replicas that applied the same log have equal hashes; package check finds
 //     the state in order; what was acknowledged is there;
-//   - whenever a snapshot is restored: it gives the state that it was taken of;
+//   - whenever a snapshot is restored: it yields the state that it was taken of;
 //   - when faults have stopped: nothing is left to be placed, nothing runs that is to be
 //     stopped, and servers and clients agree on what runs.
 type checks struct {
@@ -101,8 +101,8 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 	}
 }
 
-// changed returns a hash of what an entry changed, as the feed tells of it, and notes what
-// allocations these were. It is of all that the feed tells, now and then, and else of what changed and
+// changed returns a hash of what an entry changed, as the feed reports it, and notes what
+// allocations these were. It is of all that the feed reports, now and then, and else of what changed and
 // to what: replicas that differ in more than that differ in the hashes of their states, later.
 func (c *checks) changed(r *replica, index uint64) uint64 {
 	c.touched = c.touched[:0]
@@ -110,7 +110,7 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 	if err != nil {
 		c.fail("replica %d: the feed has lost entry %d, which was just applied: %v", r.id, index, err)
 	}
-	if !found || changes.Index != index { // it changed nothing that the feed tells of
+	if !found || changes.Index != index { // it changed nothing that the feed reports
 		return 0
 	}
 	sum := fnv.New64a()
@@ -316,7 +316,7 @@ func (c *checks) instances(snap *state.Snapshot, id structs.NamespacedID) {
 	}
 }
 
-// told lists a job's allocations, for who is to find out what went wrong.
+// notices returns a list of a job's allocations, for finding out what went wrong.
 func notices(snap *state.Snapshot, id structs.NamespacedID) string {
 	var out strings.Builder
 	for _, a := range snap.AllocsByJob(nil, id.Namespace, id.ID, true) {

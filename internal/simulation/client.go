@@ -43,7 +43,7 @@ type task struct {
 	over      bool
 	since     time.Time
 	judged    bool // it has been said whether it is healthy
-	stops     bool // it has been told to end
+	stops     bool // it is to end
 	killed    bool // it ended by that, and not by itself before
 }
 
@@ -107,7 +107,7 @@ func (c *client) later(d time.Duration, what string, do func()) *event {
 	})
 }
 
-// ask calls the servers.
+// callServer calls the servers.
 func (c *client) callServer(method string, args, reply any) error {
 	if c.cut {
 		return noLeader()
@@ -125,7 +125,7 @@ func (c *client) start() {
 	c.later(c.between(0, time.Second), "event", c.event)
 }
 
-// event tells the servers of something that happened on the node.
+// event reports to the servers something that happened on the node.
 func (c *client) event() {
 	if c.quiet() {
 		return
@@ -137,7 +137,7 @@ func (c *client) event() {
 	}, &structs.WriteReply{})
 }
 
-// register tells the servers what the node is.
+// register registers the node with the servers.
 func (c *client) register() {
 	n := c.node.Copy()
 	for _, group := range c.node.NodeResources.Devices {
@@ -261,7 +261,7 @@ func (t *task) run() {
 	t.endLater()
 }
 
-// healthyLater has it said of a task, once, whether it is healthy; not while it sleeps. An agent that ends before begins anew
+// healthyLater has it said of a task, once, whether it is healthy; not while it is suspended. An agent that ends before begins anew
 // when it is back.
 func (t *task) healthyLater() {
 	c := t.client
@@ -322,7 +322,7 @@ func (t *task) ends(status string) {
 	c.report(t, status, nil)
 }
 
-// report has the servers told what became of a task.
+// report reports to the servers what became of a task.
 func (c *client) report(t *task, status string, health *structs.AllocDeploymentStatus) {
 	t.status = status
 	state := &structs.TaskState{State: structs.TaskStateRunning, StartedAt: t.since}

@@ -15,17 +15,17 @@
 //
 // Raft (the second ring has the real one: TestVirtual of package nomadish): there is one
 // agreed log; an entry is agreed on at once, or lost with its leader, or agreed on without
-// anybody being told, or agreed on later by the next leader. Followers lag, are cut off,
+// anybody being notified, or agreed on later by the next leader. Followers lag, are cut off,
 // crash, and come back by a snapshot and the log. Clients: what they read, run and report, not
-// how. Their sessions and their gossip, the two witnesses of their loss: each may be cut by itself,
+// how. Their sessions and their gossip, the two probers that notice their loss: each may be cut by itself,
 // and is noticed late (prober.go). The network: what is late, lost or comes twice. The goroutines that wait on both ends
-// of all this: whoever is to be woken is given a time to look.
+// of all this: whoever is to be woken gets a time to look.
 //
 // # What must hold
 //
 // See checks.go. Cheap things are looked at after every entry, dear ones now and then; at the
 // end faults stop, and everything that can be placed must be, in bounded time.
 //
-// The package must never ask what time it is, start a goroutine, or let the order of a map
+// The package must never read the real time, start a goroutine, or let the order of a map
 // show: everything that is arbitrary is drawn from the seed.
 package simulation

@@ -82,7 +82,7 @@ func (s *sim) crash(r *replica) {
 	})
 }
 
-// giveBack has the leader see that the connection with a replica ended: it gives out again what that one's workers had.
+// giveBack has the leader see that the connection with a replica ended: it hands out again what that one's workers had leased.
 func (s *sim) giveBack(r *replica) {
 	l, had := s.leader, r.has
 	if l == nil || l.r == r {

@@ -32,7 +32,7 @@ type leader struct {
 	*sim
 	r    *replica
 	over bool // it leads no more, and the parts are to be stopped
-	// calmSince is since when it has led without a storm.
+	// calmSince is since when it has led without a mass failure.
 	calmSince time.Duration
 
 	// skew is that of the machine's clock when it came to lead. Parts that measure how long
@@ -112,7 +112,7 @@ func lead(r *replica) *leader {
 	return l
 }
 
-// listen returns the methods to the leader's mux that nodes, workers and people call here.
+// listen registers the methods with the leader's mux that nodes, workers and people call here.
 func (l *leader) listen(now *wall, silent hclog.Logger) {
 	r := l.r
 	router := rpc.New(rpc.Config{Region: structs.DefaultRegion, Hold: 1}, rpc.Deps{
@@ -127,7 +127,7 @@ func (l *leader) listen(now *wall, silent hclog.Logger) {
 	)
 }
 
-// heartbeats makes the timers of the nodes, with the witnesses that there are.
+// heartbeats makes the timers of the nodes, with the probers that there are.
 func (l *leader) heartbeats(steady *wall) *heartbeat.Timers {
 	opts := heartbeat.Options{MinTTL: beatEvery, Grace: beatEvery, Failover: 3 * beatEvery, NewID: l.newID, Clock: steady, Jitter: l.Int64N}
 	if l.prober != nil {
@@ -294,7 +294,7 @@ func (l *leader) round() {
 	}
 }
 
-// answer tells those who wait what became of their plans.
+// answer sends those who wait what became of their plans.
 func (l *leader) answer() {
 	var wait []*offer
 	for _, o := range l.offers {
@@ -308,7 +308,7 @@ func (l *leader) answer() {
 	l.offers = wait
 }
 
-// submit returns a plan to the applier.
+// submit passes a plan to the applier.
 func (l *leader) submit(p *structs.Plan, tell func(*structs.PlanResult, error)) {
 	if l.seams.submit != nil && l.seams.submit(l, p, tell) {
 		return
@@ -343,7 +343,7 @@ func (l *leader) walk() {
 	}
 }
 
-// wakeOne has somebody's worker ask for work; who gets some has the next ask.
+// wakeOne has somebody's worker request work; who gets some wakes the next.
 func (l *leader) wakeOne() { one(l.sim, l.replicas...).wake() }
 
 // call calls an RPC method of the leader.

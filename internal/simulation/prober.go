@@ -13,7 +13,7 @@ import (
 const (
 	checkFor  = 2 * time.Second // as in earnest
 	callAgain = 200 * time.Millisecond
-	// pingsMissed is how often the leader is told of a session that is silent before that is closed.
+	// pingsMissed is how often the leader gets a report of a session that is silent before that is closed.
 	pingsMissed = 3
 	// keepLong is longer than clocks can be wrong, so that a node is surely kept for a while, and ends before calm must have come.
 	keepLong = maxSkew + 3*time.Minute
@@ -26,7 +26,7 @@ type prober struct {
 	liveness heartbeat.Liveness
 }
 
-// newProber draws how a cluster believes its witnesses; nil: its clients do not gossip.
+// newProber draws how a cluster believes its probers; nil: its clients do not gossip.
 func newProber(s *sim) *prober {
 	if s.IntN(5) == 0 {
 		return nil
@@ -45,16 +45,16 @@ func (s *sim) client(nodeID string) *client {
 	return nil
 }
 
-// Gossips implements heartbeat.Witnesses.
+// Gossips implements heartbeat.Probers.
 func (w *prober) Gossips(nodeID string) (member, failed bool) {
 	c := w.client(nodeID)
 	return c != nil && c.member, c != nil && c.failed
 }
 
-// Agreed implements heartbeat.Witnesses: all run the same build.
+// Agreed implements heartbeat.Probers: all run the same build.
 func (w *prober) Agreed() bool { return true }
 
-// Reach implements heartbeat.Witnesses. Nobody waits here: see leader.check.
+// Reach implements heartbeat.Probers. Nobody waits here: see leader.check.
 func (w *prober) Reach(_ context.Context, nodeID string) (session, gossip bool) {
 	c := w.client(nodeID)
 	return c.answers(), c.heard()
@@ -67,7 +67,7 @@ func (l *leader) watch() {
 	}
 }
 
-// check asks a node by both ways, again and again until each has answered or its time is over.
+// check probes a node by both ways, again and again until each has answered or its time is over.
 func (l *leader) check(of heartbeat.Check) {
 	end := l.now + checkFor
 	session, gossip := false, false
@@ -135,7 +135,7 @@ func (c *client) overhear() {
 	}
 }
 
-// missed has the leader told, so many times, of a client whose session has ended or is silent.
+// missed reports to the leader, so many times, a client whose session has ended or is silent.
 func (c *client) missed(times int) {
 	if !c.gossips || times == 0 {
 		return
@@ -221,7 +221,7 @@ func (c *checks) verdict(payload any) {
 
 const (
 	// goneBy is by when a leader has found out that a node which gossips is heard by nobody, and missedBy that one does not answer by RPC:
-	// if it leads for so long, and there is no storm.
+	// if it leads for so long, and there is no mass failure.
 	goneBy   = 20 * time.Second
 	missedBy = 40 * time.Second
 )
@@ -253,7 +253,7 @@ func (c *checks) ready(nodeID string) bool {
 	return n != nil && n.Status == structs.NodeStatusReady
 }
 
-// stays reports whether an allocation that nobody can ask for is surely waited for, however wrong the clocks are, and nothing may stand
+// stays reports whether an allocation that nobody can reach is surely waited for, however wrong the clocks are, and nothing may stand
 // for it meanwhile: by what its own version says, and by the job's as it is now.
 func (c *checks) stays(snap *state.Snapshot, a *structs.Allocation) bool {
 	node := snap.Node(nil, a.NodeID)

@@ -125,7 +125,7 @@ func (r *replica) batch(first, to uint64) (batch []*raft.Log) {
 	hashed := (first + hashEvery - 1) / hashEvery * hashEvery
 	to = min(to, hashed, first+(first+3*uint64(r.id))%8) //nolint:gosec // replicas are few
 	if r.buffer > 0 {
-		to = first // its feed may not hold all that a batch changes
+		to = first // its feed may not contain all that a batch changes
 	}
 	for index := first; index <= to; index++ {
 		e := r.log.at(index)
@@ -144,7 +144,7 @@ func (r *replica) batch(first, to uint64) (batch []*raft.Log) {
 	return batch
 }
 
-// give has entries applied, and gives what is answered to each.
+// give has entries applied, and returns the answer to each.
 func (r *replica) give(batch []*raft.Log) (answers []any) {
 	if m, ok := r.machine.(raft.BatchingFSM); ok && len(batch) > 1 {
 		return m.ApplyBatch(batch)
@@ -155,7 +155,7 @@ func (r *replica) give(batch []*raft.Log) (answers []any) {
 	return answers
 }
 
-// compare holds what an entry was answered, and what it has changed, against what it did elsewhere, or keeps it.
+// compare compares the answer to an entry, and what it has changed, with what it did elsewhere, or keeps it.
 func (r *replica) compare(index uint64, answer error) {
 	e, said := r.log.at(index), "done"
 	if answer != nil {
@@ -221,7 +221,7 @@ func (r *replica) persist() (data []byte, at uint64, hash string) {
 	return out.Bytes(), at, hash
 }
 
-// restore replaces the state by a snapshot: what comes of it is what the log gives.
+// restore replaces the state by a snapshot: what comes of it is what the log yields.
 func (r *replica) restore(data []byte, at uint64, hash string) {
 	if err := r.machine.Restore(io.NopCloser(bytes.NewReader(data))); err != nil {
 		r.fail("replica %d: restore the snapshot of %d: %v", r.id, at, err)

@@ -30,7 +30,7 @@ const (
 	maxSkew = 5 * time.Minute
 	// life bounds a seed in virtual time, so that one that stands still ends.
 	life = 4 * time.Hour
-	// kept is how many of the last steps a failure tells.
+	// kept is how many of the last steps a failure lists.
 	kept = 60
 )
 
@@ -69,7 +69,7 @@ func (r *Result) String() string {
 		r.Seed, r.Replicas, r.Nodes, r.Entries, r.Total(), r.Steps, r.Virtual.Round(time.Second), r.Plans, r.Placed, r.Lost, r.Away, r.Kept, r.Unknown, r.Calm.Round(time.Second), r.Trace[:16])
 }
 
-// Failure is an invariant that does not hold.
+// Failure is an invariant that was violated.
 type Failure struct {
 	Seed  uint64
 	At    time.Duration // virtual time
@@ -115,7 +115,7 @@ type sim struct {
 	at    int // in last, where the next goes
 }
 
-// step is what was done, to be told when it goes wrong.
+// step is what was done, to be reported when it goes wrong.
 type step struct {
 	at   time.Duration
 	who  int
@@ -182,7 +182,7 @@ func (s *sim) end() {
 	}
 }
 
-// over goes on to calm, and tells when that has come.
+// over goes on to calm, and reports whether that has come.
 func (s *sim) over() bool {
 	if s.quietAt == 0 {
 		if int(s.log.last()) >= s.minEntries && s.total() >= s.minFaults { //nolint:gosec // a small count

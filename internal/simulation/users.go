@@ -12,7 +12,7 @@ import (
 
 var jobTypes = []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch}
 
-// jobNames is how many names users give to jobs: what is registered under one that is in use
+// jobNames is how many names users have for jobs: what is registered under one that is in use
 // is an update.
 const jobNames = 24
 
@@ -70,7 +70,7 @@ func (u *users) act() {
 	}
 }
 
-// tell notes what came of a call. What a user asks may be refused, but nothing must break.
+// tell records what came of a call. What a user requests may be refused, but nothing must break.
 func (u *users) tell(what string, err error) {
 	if err != nil && structs.CodeOf(err) == structs.CodeInternal {
 		u.fail("%s: %v", what, err)

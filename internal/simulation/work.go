@@ -13,14 +13,14 @@ import (
 // catchUp is how long a worker waits for its replica's state.
 const catchUp = 10 * time.Second
 
-// held is how many evaluations a worker may have at a time.
+// leased is how many evaluations a worker may have at a time.
 const leased = 3
 
 // hand is a worker of a replica.
 type hand struct {
 	*replica
 	worker  *worker.Worker
-	calling bool // it is about to ask for work
+	calling bool // it is about to request work
 	busy    int  // evaluations that it has
 }
 
@@ -41,7 +41,7 @@ func (f far) reach() (*leader, error) {
 	return f.leader, nil
 }
 
-// Dequeue implements queue.Leader; the hands ask for themselves.
+// Dequeue implements queue.Leader; the hands call for themselves.
 func (f far) Dequeue(context.Context, []string, time.Duration) (*structs.EvalDequeueReply, error) {
 	return nil, noLeader()
 }
@@ -79,7 +79,7 @@ func (f far) Update(_ context.Context, evalID, token string, evals []*structs.Ev
 	return f.call(wire.MethodEvalUpdate, &structs.EvalUpdateRequest{EvalID: evalID, Token: token, Evals: evals}, &structs.WriteReply{})
 }
 
-// wake has a worker of the replica ask for work.
+// wake has a worker of the replica request work.
 func (r *replica) wake() {
 	if !r.reachable() {
 		return
@@ -90,7 +90,7 @@ func (r *replica) wake() {
 	}
 }
 
-// ask takes an evaluation on, if there is one.
+// call takes an evaluation on, if there is one.
 func (h *hand) call() {
 	h.calling = false
 	l, err := far{h.replica}.reach()

@@ -16,7 +16,7 @@ func HostPort(addr string) (host string, port int, err error) {
 	return host, int(n), err //nolint:gosec // 16 bits
 }
 
-// Advertised resolves the address, host:port, that others are told by gossip: its members know each other by IP address. An unspecified
+// Advertised resolves the address, host:port, that others learn by gossip: its members know each other by IP address. An unspecified
 // one is an error.
 func Advertised(addr string) (ip string, port int, err error) {
 	a, err := net.ResolveTCPAddr("tcp", addr)

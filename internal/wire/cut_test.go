@@ -12,7 +12,7 @@ import (
 )
 
 // A stream whose callee is lost after an answer has not ended well: who follows logs or events, or saves a snapshot, would
-// take what has come for all there is. That holds at the caller, behind who passes the call on, and in the same process.
+// take what has come for all there is. That is so at the caller, behind a server that passes the call on, and in the same process.
 func TestACutStreamIsNoEnd(t *testing.T) {
 	callee := echoMux()
 	callee.Handle("cut", func(_ context.Context, call *Call) error {

@@ -2,7 +2,7 @@
 // calls over yamux sessions, the connection pool and the names of the RPC methods.
 // How values are written is package codec's.
 //
-// One TCP port carries everything: the first byte of a connection tells Raft from
+// One TCP port carries everything: the first byte of a connection distinguishes Raft from
 // RPC, within TLS where that is on (see TLS): then both sides show certificates, and the
 // names in them say who may do what. An RPC connection is a yamux session on which BOTH sides may open streams,
 // so that a server can call the client that called it, through whatever stands

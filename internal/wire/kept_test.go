@@ -19,7 +19,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// between gives two sessions over one connection: who calls, and who serves with mux.
+// between returns two sessions over one connection: the caller's, and that of the callee that serves with mux.
 func between(t *testing.T, mux *Mux) (caller, callee *Session) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -279,7 +279,7 @@ func TestRelayedStreamsAreKept(t *testing.T) {
 	until(t, "the cancelled call's streams are gone", func() bool { return front.mux.NumStreams() == 1 && back.mux.NumStreams() <= 1 })
 }
 
-// Who asks to keep the stream of a method with many answers, by mistake or on purpose, keeps none: neither here nor behind
+// A caller that requests to keep the stream of a method with many answers, by mistake or on purpose, keeps none: neither here nor behind
 // who passes it on, where others' calls come next.
 func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 	back, _ := between(t, echoMux())
@@ -298,7 +298,7 @@ func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 			}
 		}
 	}
-	// Nor does a callee make a caller keep one that it has not asked for.
+	// Nor does a callee make a caller keep one that it has not requested.
 	callee := echoMux()
 	callee.Handle("insists", func(_ context.Context, call *Call) error {
 		call.keep = true
@@ -364,7 +364,7 @@ func TestKeptStreamsAreNotRetained(t *testing.T) {
 	until(t, "no stream is left", func() bool { return callee.mux.NumStreams() == 0 })
 }
 
-// An answer that cannot be encoded is told as an error, and the stream carries the next call.
+// An answer that cannot be encoded is returned as an error, and the stream carries the next call.
 func TestAnswerThatCannotBeEncoded(t *testing.T) {
 	s, _ := between(t, echoMux())
 	for range 3 {

@@ -82,7 +82,7 @@ func goesOn(b []byte) (goes, body bool) {
 
 var joined = sync.Pool{New: func() any { return new([maxBuffered + maxJoined]byte) }}
 
-// send writes what is held, and b.
+// send writes what is buffered, and b.
 func (l *lifeline) send(b []byte) error {
 	buffered := l.buffered
 	l.buffered = l.buffered[:0]

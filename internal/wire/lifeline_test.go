@@ -143,7 +143,7 @@ func TestWrittenTogether(t *testing.T) {
 	f([][]byte{data(0)}, data(0))
 	f([][]byte{data(12), opens, data(12), data(12)}, append(data(12), opens...), append(data(12), data(12)...))
 	f([][]byte{data(uint32(len(large))), large}, data(uint32(len(large))), large)
-	f([][]byte{opens, opens, opens, opens, opens}, bytes.Repeat(opens, 5)) // no more is held than that
+	f([][]byte{opens, opens, opens, opens, opens}, bytes.Repeat(opens, 5)) // no more is buffered than that
 	f([][]byte{opens, opens, opens, opens, data(12), opens},
 		append(bytes.Repeat(opens, 4), data(12)...), opens)
 }

@@ -33,7 +33,7 @@ const (
 	MethodAgentMonitor    = "Agent.Monitor"
 	MethodAgentHost       = "Agent.Host"               // AgentHostRequest → AgentHostReply
 	MethodAgentProfile    = "Agent.Profile"            // AgentProfileRequest → AgentProfileReply
-	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the server that is asked
+	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the called server
 	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
 	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply
 	MethodAutopilotGet    = "Operator.Autopilot"       // EmptyRequest → AutopilotConfigReply
@@ -94,7 +94,7 @@ const (
 	MethodNodeUpdateAllocs = "Node.UpdateAllocs" // ClientUpdateRequest → WriteReply
 	MethodNodeEvents       = "Node.Events"       // NodeEventsRequest → WriteReply
 	MethodNodeSuspect      = "Node.Suspect"      // NodeSuspectRequest → WriteReply; of servers: its session was lost
-	MethodNodeProbe        = "Node.Probe"        // NodeProbeRequest → NodeProbeReply; of servers: what the one that is asked can reach
+	MethodNodeProbe        = "Node.Probe"        // NodeProbeRequest → NodeProbeReply; of servers: what the called one can reach
 
 	MethodNodePoolList   = "NodePool.List"   // ListRequest → NodePoolListReply
 	MethodNodePoolGet    = "NodePool.Get"    // IDRequest → NodePoolReply
@@ -104,8 +104,8 @@ const (
 	MethodNodePoolDelete = "NodePool.Delete" // NodePoolDeleteRequest → WriteReply
 )
 
-// Methods that a client serves. A server that is asked for one passes it on to the
-// client that holds the allocation, over the session that the client keeps open.
+// Methods that a client serves. A server that is called with one passes it on to the
+// client that runs the allocation, over the session that the client keeps open.
 const (
 	MethodClientHello        = "Client.Hello"        // client → server, after registering, once a node and session: NodeHeartbeatRequest → WriteReply
 	MethodClientAllocStats   = "Client.AllocStats"   // ClientAllocRequest → ClientStatsReply

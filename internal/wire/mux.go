@@ -20,7 +20,7 @@ import (
 // session closes. An error that it returns is the answer.
 type Handler func(ctx context.Context, call *Call) error
 
-// Mux gives calls to the handlers of their methods. Handlers are registered before
+// Mux passes calls to the handlers of their methods. Handlers are registered before
 // it serves, never after.
 type Mux struct {
 	handlers map[string]Handler
@@ -45,7 +45,7 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 // Handle sets a method's handler.
 func (m *Mux) Handle(method string, h Handler) { m.handlers[method] = h }
 
-// Observe sets who is told of each call that has ended, when it began and how it ended. It is set before the Mux serves, and
+// Observe sets the function that is called for each call that has ended, when it began and how it ended. It is set before the Mux serves, and
 // must be quick.
 func (m *Mux) Observe(f func(method string, begun time.Time, err error)) { m.observe = f }
 
@@ -77,7 +77,7 @@ func Streaming[A any](f func(ctx context.Context, args *A, send func(any) error)
 		if err := call.Args(args); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 		}
-		call.keep = false // whoever asks for it: there may be many answers
+		call.keep = false // whoever requests it: there may be many answers
 		if err := f(ctx, args, call.Send); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ type Routing struct {
 	AllowStale bool
 }
 
-// Routing reads that part of the argument: once, however many ask for it on its way to the handler.
+// Routing reads that part of the argument: once, however many need it on its way to the handler.
 func (c *Call) Routing() (Routing, error) {
 	if from, ok := c.given.(interface{ Routing() (string, bool) }); ok && c.routing == nil {
 		region, stale := from.Routing()
@@ -179,7 +179,7 @@ func (c *Call) well() []byte {
 }
 
 // Relay passes the call on over another session and copies the answers back as
-// they come, whole ones only. An error that the other side gives instead of its
+// they come, whole ones only. An error that the other side returns instead of its
 // first answer, and that mine takes, is returned; all else is passed on unread.
 func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*structs.Error) bool) error {
 	head, err := frameOf(header{Method: c.Method, Via: via, Keep: c.keep})

@@ -11,7 +11,7 @@ const (
 	onceMax   = 4096      // things of a kind remembered
 )
 
-// Once returns which of many like messages are the first of their kind within an hour, so that
+// Once reports which of many like messages are the first of their kind within an hour, so that
 // a log shows each peer's fault once, not once a connection. The zero value is ready; it
 // is safe for use by many goroutines.
 type Once struct {
@@ -19,11 +19,11 @@ type Once struct {
 	said map[string]map[string]time.Time
 }
 
-// First is FirstOf for who tells of one kind of things.
+// First is FirstOf for callers with one kind of messages.
 func (o *Once) First(key string, now time.Time) bool { return o.FirstOf("", key, now) }
 
 // FirstOf reports whether key was not said within the last hour. When very many keys of a kind are remembered, new ones count as
-// said. Where a sender chooses the keys, the kind is its own: others are told nevertheless.
+// said. Where a sender chooses the keys, the kind is its own: others are logged nevertheless.
 func (o *Once) FirstOf(kind, key string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

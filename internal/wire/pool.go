@@ -8,7 +8,7 @@ import (
 )
 
 // Pool keeps one session per address and opens it when it is needed. OnOpen is
-// told of each new session before it is used: there a client serves its own
+// called with each new session before it is used: there a client serves its own
 // methods on it and says who it is.
 type Pool struct {
 	config Config
@@ -31,7 +31,7 @@ type pooled struct {
 	ready chan struct{} // closed when session or err is set
 	s     *Session
 	err   error
-	until time.Time // the error is the answer to all who ask before that
+	until time.Time // the error is the answer to all callers before that
 }
 
 // NewPool makes an empty pool; onOpen may be nil.

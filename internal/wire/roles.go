@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Role is what a caller may act as. A Role value may hold several.
+// Role is what a caller may act as. A Role value may combine several.
 type Role uint8
 
 // The roles. A certificate states them by its names, see Peer.
@@ -18,7 +18,7 @@ const (
 	RoleFarServer
 	// RoleClient is a client's agent that speaks for its own nodes. Each call states the node's ID and secret.
 	RoleClient
-	// RolePassing is a client's agent that passes on what people ask of its HTTP API. Servers know nothing of
+	// RolePassing is a client's agent that passes on people's requests to its HTTP API. Servers know nothing of
 	// those people.
 	RolePassing
 	// RoleOperator is who runs the cluster, on HTTPS: whoever has an operator's or a server's certificate of this
@@ -270,7 +270,7 @@ func (p Peer) May(method string, via Via) error {
 }
 
 // needed returns which certificates may call what is for some roles, and what a person can do who has none of them. There
-// are no certificates to name where a person may call, but not by the agent that was asked.
+// are no certificates to name where a person may call, but not by the called agent.
 func (p Peer) needed(callers Role) (certificates, hint string) {
 	server, operator := structs.CertName(structs.CertServer, p.region), structs.CertName(structs.CertCLI, p.region)
 	issue := "`nomadish tls cert create -cli -region " + p.region + "` makes one for operators"
@@ -290,7 +290,7 @@ func (p Peer) needed(callers Role) (certificates, hint string) {
 	return server, "only servers call it, among themselves"
 }
 
-// OnHTTPS returns who calls over HTTPS; ok is false if nobody was asked for a certificate, so that no role can be
+// OnHTTPS returns who calls over HTTPS; ok is false if no certificate was requested, so that no role can be
 // known.
 func (t *TLS) OnHTTPS(state *tls.ConnectionState) (p Peer, ok bool) {
 	if t == nil || state == nil || len(state.VerifiedChains) == 0 {

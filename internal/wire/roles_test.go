@@ -237,7 +237,7 @@ func TestMuxRefuses(t *testing.T) {
 	}
 }
 
-// Nobody has a role over HTTPS who was not asked for a certificate, or whose was not verified.
+// Nobody has a role over HTTPS of whom no certificate was requested, or whose was not verified.
 func TestNoRolesUnverified(t *testing.T) {
 	rules := rulesOf("global", false)
 	leaf := &x509.Certificate{DNSNames: []string{"client.global.nomad"}}

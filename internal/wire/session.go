@@ -39,7 +39,7 @@ type Via string
 const (
 	ViaLeader    Via = "leader" // to the one that it takes for the leader
 	ViaConnected Via = "holder" // to the one that the node is connected to
-	ViaRegion    Via = "region" // to one of the region that is asked for
+	ViaRegion    Via = "region" // to one of the requested region
 )
 
 // status precedes every answer frame. An empty Code is success; End closes a stream.
@@ -129,7 +129,7 @@ type Session struct {
 	open streams
 	kept kept
 	// suspect: nothing has come yet on a plain connection of ours. If it ends so, that is likely no port for RPC, or one for TLS: who
-	// is refused before TLS cannot be told why.
+	// is refused before TLS cannot be sent the reason.
 	suspect atomic.Bool
 }
 
@@ -220,7 +220,7 @@ func (s *Session) Heard() time.Time { return time.Unix(0, s.last.Load()) }
 
 func (s *Session) heard() { s.last.Store(time.Now().UnixNano()) }
 
-// Ping asks whether the other side is there, whatever it does. It waits no longer than ctx.
+// Ping checks whether the other side is there, whatever it does. It waits no longer than ctx.
 func (s *Session) Ping(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { // ends with the session's own limit of a write
@@ -261,7 +261,7 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	return err
 }
 
-// Ask calls a unary method, whose answer is read with Recv.
+// Open calls a unary method, whose answer is read with Recv.
 func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, error) {
 	return s.stream(ctx, header{Method: method, Keep: true}, args)
 }
@@ -307,8 +307,8 @@ type Stream struct {
 	stop      func() bool
 	once      sync.Once
 	begun     []byte // the status of the next answer, if it was awaited
-	requested bool   // the callee was asked to keep the stream
-	free      bool   // the answer was read whole, and the callee waits for another call; only if asked
+	requested bool   // the callee was requested to keep the stream
+	free      bool   // the answer was read whole, and the callee waits for another call; only if requested
 }
 
 // Await waits until the next answer has begun, which Recv reads then. A goroutine that does nothing else needs little stack:

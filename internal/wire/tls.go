@@ -19,9 +19,9 @@ import (
 
 // TLSOptions say how connections are guarded.
 type TLSOptions struct {
-	// CAFile holds the authorities whose certificates are believed, CertFile and KeyFile
+	// CAFile has the authorities whose certificates are believed, CertFile and KeyFile
 	// this agent's own, all in PEM. Without CAFile nobody can be verified: only HTTPS that
-	// asks for no client certificates works so.
+	// requests no client certificates works so.
 	CAFile, CertFile, KeyFile string
 	// Region is this agent's.
 	Region string
@@ -64,7 +64,7 @@ func LoadTLS(o TLSOptions, logger hclog.Logger) (*TLS, error) {
 	return t, t.Reload(o)
 }
 
-// Reload reads and checks anew. What it finds holds for connections made from then on;
+// Reload reads and checks anew. What it finds applies to connections made from then on;
 // after an error the old stays.
 func (t *TLS) Reload(o TLSOptions) error {
 	s := &tlsState{TLSOptions: o}
@@ -78,7 +78,7 @@ func (t *TLS) Reload(o TLSOptions) error {
 // Warnings are things that work, but that an operator should know of.
 func (t *TLS) Warnings() []string { return t.now.Load().warnings }
 
-// Using tells the file of the own certificate that is in use, and when it expires.
+// Using returns the file of the own certificate that is in use, and when it expires.
 func (t *TLS) Using() (file string, expires time.Time) {
 	s := t.now.Load()
 	return s.CertFile, s.cert.Leaf.NotAfter
@@ -191,7 +191,7 @@ func readRoots(file string, now time.Time) (*x509.CertPool, error) {
 		if !c.IsCA {
 			return nil, fmt.Errorf("the certificate of %q is no certificate authority", c.Subject.CommonName)
 		}
-		if !now.After(c.NotAfter) { // a bundle may hold an old one beside its successor
+		if !now.After(c.NotAfter) { // a bundle may contain an old one beside its successor
 			valid++
 			pool.AddCert(c)
 		}
@@ -253,7 +253,7 @@ func (s *tlsState) config() *tls.Config {
 }
 
 // HTTPS is how the HTTP API is served, with the newest certificates on each connection.
-// VerifyClient asks who connects for a certificate of the authorities.
+// verifyClient reports whether clients must show a certificate of the authorities.
 func (t *TLS) HTTPS(verifyClient func() bool) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		s := t.now.Load()

@@ -63,7 +63,7 @@ func (p Peer) has(role, region string) bool {
 	return false
 }
 
-// normalName is CertName as ParseCertName gives it: in small letters.
+// normalName is CertName as ParseCertName returns it: in small letters.
 func normalName(role, region string) string {
 	_, of, _ := structs.ParseCertName(structs.CertName(role, region))
 	return structs.CertName(role, of)
@@ -180,7 +180,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 	return &Conn{Conn: conn, Proto: proto[0], Peer: peer}, nil
 }
 
-// faultOf tells the faults of certificates apart, without what differs from one to the next.
+// faultOf returns the kind of a certificate's fault, without what differs from one to the next.
 func faultOf(err error) string {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -140,7 +140,7 @@ func TestRefusedTLSFiles(t *testing.T) {
 	f("asks for client.global.nomad", func(o *TLSOptions) {
 		*o = p.options("eu", "client")
 	})
-	// A server's certificate is good for a client; roles that are not verified are not asked for.
+	// A server's certificate is good for a client; roles that are not verified are not required.
 	load(t, p.options("server", "client"))
 	o := p.options("client", "server")
 	o.VerifyRoles = false
@@ -197,7 +197,7 @@ func TestExpiredPeers(t *testing.T) {
 	f(expired("old-server", "server"), load(t, p.options("client", "client")), "expired")
 }
 
-// door accepts connections as a server does, and tells what became of each.
+// door accepts connections as a server does, and reports what became of each.
 type door struct {
 	addr string
 	came chan any // *Conn or error
@@ -255,7 +255,7 @@ func TestWhoMayConnect(t *testing.T) {
 	o.VerifyRoles = false
 	loose := openDoor(t, load(t, o), 10*time.Second)
 
-	// dialler holds the certificate but checks nothing of its own.
+	// dialler has the certificate but checks nothing of its own.
 	dialler := func(from *pki, name string) *TLS {
 		o := from.options(name, "client")
 		o.VerifyRoles = false
@@ -389,7 +389,7 @@ func TestPlainAndTLS(t *testing.T) {
 	f(nil, upgrading("client", "client"), "", "it speaks TLS, which this agent does not", false)
 }
 
-// TestNoPortForRPC: who calls, in the clear, a port at which something else answers, or TLS is wanted, asks whether that is so; not
+// TestNoPortForRPC: who calls, in the clear, a port at which something else answers, or TLS is wanted, gets a hint to check that; not
 // who loses a server that has answered.
 func TestNoPortForRPC(t *testing.T) {
 	p := newPKI(t)
@@ -500,7 +500,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// New certificates hold for new connections; a broken one changes nothing.
+// New certificates apply to new connections; a broken one changes nothing.
 func TestReload(t *testing.T) {
 	p := newPKI(t)
 	p.issue("server", "server", "global", 0)

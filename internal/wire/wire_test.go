@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 
 type echo struct{ Text string }
 
-// serve starts a server with the methods of these tests and gives its address.
+// serve starts a server with the methods of these tests and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
 	mux := NewMux(hclog.NewNullLogger(), 4)
@@ -313,7 +313,7 @@ func TestPoolSharesAndReopens(t *testing.T) {
 	}
 }
 
-// Who asks for more than a frame holds is told so, and how to ask for less.
+// A caller that requests more than fits in a frame gets an error that says so, and how to request less.
 func TestTooLargeAnAnswer(t *testing.T) {
 	mux := NewMux(hclog.NewNullLogger(), 0)
 	mux.Handle("Test.Large", func(_ context.Context, call *Call) error {
@@ -350,7 +350,7 @@ func FuzzRPCFrame(f *testing.F) {
 	})
 }
 
-// TestPoolDoesNotRedialAtOnce: who asks for a session shortly after another could not have one gets the same answer; later the
+// TestPoolDoesNotRedialAtOnce: a caller that requests a session shortly after another could not have one gets the same answer; later the
 // address is tried again. That somebody gave up is no answer for others.
 func TestPoolDoesNotRedialAtOnce(t *testing.T) {
 	addr := serve(t)

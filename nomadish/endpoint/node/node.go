@@ -357,7 +357,7 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	tellNode(reply, snap, args)
 	if 0 < args.MinQueryIndex && args.MinQueryIndex < snap.Restored() {
 		// All may be other than it was, with indexes of before: an answer without progress has
-		// the client ask for everything.
+		// the client request everything.
 		reply.Index = args.MinQueryIndex
 	}
 	return reply, nil
