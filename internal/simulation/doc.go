@@ -1,5 +1,5 @@
 // Package simulation runs a whole cluster in virtual time from one seed, and breaks it: the
-// first ring of what proves that it survives. The same seed gives the same run, bit for bit,
+// first ring of what proves that it survives. The same seed yields the same run, bit for bit,
 // so that what fails once can be looked at as often as is wanted.
 //
 // # What is real

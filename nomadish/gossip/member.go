@@ -44,7 +44,7 @@ type Server struct {
 	Datacenter string
 	Version    string
 	RPCAddr    string // host:port
-	Expect     int    // servers that found the cluster; 0: it joins one that is there
+	Expect     int    // servers that bootstrap the cluster; 0: it joins one that is there
 	WANAddr    string // host:port of its place in the pool of all regions; empty: none
 	Status     string // structs.MemberAlive and so on
 	DiskFull   bool   // it says that it is not to lead

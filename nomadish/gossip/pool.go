@@ -39,7 +39,7 @@ type Config struct {
 	ID         string
 	Version    string
 	RPCAddr    string // host:port that the others reach it at
-	Expect     int    // servers that found the cluster; 0: it joins one that is there
+	Expect     int    // servers that bootstrap the cluster; 0: it joins one that is there
 	WANAddr    string // host:port of the server's place in the pool of all regions; empty: none
 	Clients    string // host:port of its part of the clients' gossip; empty: it has none
 

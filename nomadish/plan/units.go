@@ -16,7 +16,7 @@ import (
 //   - a reservation that ends, and what comes to its node;
 //   - the members of a gang.
 
-// spot is an instance of a plan.
+// instanceRef is an instance of a plan.
 type instanceRef struct{ batch, instance int }
 
 // unit is what must not be parted.

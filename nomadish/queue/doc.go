@@ -35,7 +35,7 @@
 //
 // A pool's gate is the best rank of what must still be tried; gate.go says what counts.
 // A ready evaluation is not given out while an open blocked one goes before it (it is
-// after Options.GateLimit, as it may have something to stop), and the plan applier asks
+// after Options.GateLimit, as it may have something to stop), and the plan applier calls
 // [Broker.Admit] before it judges what a plan places. That is an answer in O(1), and as
 // new as the state that the applier judges on ([Broker.CatchUp]).
 //

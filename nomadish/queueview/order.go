@@ -39,7 +39,7 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 
 // Order returns all that waits at a time (Unix nanoseconds) by pool and rank. What waits is
 // what the requests say; beside them, of jobs with an evaluation that nobody has decided yet,
-// what is missing of them as far as their allocations tell. A delayed evaluation requests
+// what is missing of them as far as their allocations show. A delayed evaluation requests
 // nothing before its time.
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)

@@ -26,7 +26,7 @@ type Regions interface {
 	ForceLeave(name string, prune bool) error
 }
 
-// Bootstrap answers servers that would found the cluster.
+// Bootstrap answers servers that would bootstrap the cluster.
 type Bootstrap interface {
 	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
 	// Claim answers the leader of a cluster that would add this server: the cluster that it

@@ -477,7 +477,7 @@ func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClie
 		return structs.EvalTriggerAllocStop // it was done before it could be stopped: nobody need stand for it
 	case now.ClientStatus == structs.AllocClientRunning && was.ClientStatus == structs.AllocClientSuspended && rolls(job, was.TaskGroup):
 		return structs.EvalTriggerAllocResume // the update of its group has waited for it
-	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil && // last: one report may tell of its end, too
+	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil && // last: one report may contain its end, too
 		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
 		return structs.EvalTriggerAllocHealth
 	}
