@@ -8,7 +8,7 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 )
 
-// aside are the servers that say of themselves that they step aside, and why.
+// aside is the set of servers that report that they step down, and why.
 type aside struct {
 	mu  sync.Mutex
 	why map[raft.ServerID]stepped
@@ -19,7 +19,7 @@ type stepped struct {
 	contact time.Duration // the true one
 }
 
-// judge makes autopilot count a server that steps aside as not healthy: as one that never heard the leader.
+// judge makes autopilot count a server that steps down as not healthy: as one that never heard the leader.
 func (a *aside) judge(id raft.ServerID, why string, s *autopilot.ServerStats) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Leading is who leads, as this server knows.
+// LeaderTerm is the leader and its term, as this server knows them.
 type LeaderTerm struct {
 	Addr string // RPC; empty: nobody
 	ID   string
