@@ -159,13 +159,13 @@ type Error struct {
 // Error gives the server's message.
 func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Msg, e.Status) }
 
-// IsNotFound tells whether err says that the thing does not exist.
+// IsNotFound reports whether err says that the thing does not exist.
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// IsNoLeader tells whether err says that the cluster has no leader now.
+// IsNoLeader reports whether err says that the cluster has no leader now.
 func IsNoLeader(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusInternalServerError && strings.Contains(e.Msg, "No cluster leader")

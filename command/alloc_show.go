@@ -45,7 +45,7 @@ func showTaskStates(e *env, a *structs.Allocation) {
 	ui.Table(e.out, rows)
 }
 
-// taskWord is what a task does: what runs in an allocation that is suspended is frozen.
+// taskWord is what a task does: what runs in an allocation that is suspended is suspended.
 func taskWord(a *structs.Allocation, s *structs.TaskState) string {
 	if a.ClientStatus == structs.AllocClientSuspended && s.State == structs.TaskStateRunning {
 		return structs.AllocClientSuspended
@@ -74,7 +74,7 @@ func showAddresses(e *env, a *structs.Allocation) {
 	ui.Table(e.out, rows)
 }
 
-// static tells whether the job asked for that very port.
+// static reports whether the job asked for that very port.
 func static(a *structs.Allocation, label string) bool {
 	if a.Job == nil {
 		return false

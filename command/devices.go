@@ -83,7 +83,7 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 }
 
 // ownersByDevice names the allocations that hold a device, those too that are suspended,
-// and tells whether any of them is not: only those have it.
+// and reports whether any of them is not: only those have it.
 type ownersByDevice struct {
 	names map[string][]string
 	awake map[string]bool

@@ -78,7 +78,7 @@ func evalRows(evals []*structs.Evaluation, verbose bool) [][]string {
 	return rows
 }
 
-// failures tells whether something could not be placed, as far as that is decided.
+// failures reports whether something could not be placed, as far as that is decided.
 func failures(v *structs.Evaluation) string {
 	if v.Status == structs.EvalStatusBlocked {
 		return "N/A - In Progress"

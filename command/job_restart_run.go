@@ -343,7 +343,7 @@ type confirmer struct {
 	lines chan string
 }
 
-// ask prints a question and returns the answer, without white space around it. It is an error if nobody answers.
+// confirm prints a question and returns the answer, without white space around it. It is an error if nobody answers.
 func (a *confirmer) confirm(ctx context.Context, question string) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)

@@ -75,12 +75,12 @@ func staleHint(fs *flag.FlagSet) string {
 	return "\nWith -stale the server that is asked answers by itself, without a leader; what it knows may be old."
 }
 
-// unfounded tells whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
+// unfounded reports whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
 func unfounded(err error) bool {
 	return strings.Contains(err.Error(), "not founded yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
 }
 
-// stale tells whether a command was given -stale.
+// stale reports whether a command was given -stale.
 func stale(fs *flag.FlagSet) bool {
 	f := fs.Lookup("stale")
 	return f != nil && f.Value.String() == "true"

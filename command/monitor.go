@@ -231,7 +231,7 @@ func (m *monitor) outcome(allocs []*structs.AllocListStub, completes bool) int {
 	return exitIncomplete
 }
 
-// settled prints what has changed and tells whether there is nothing to wait for.
+// settled prints what has changed and reports whether there is nothing to wait for.
 // What was made before index is only updated in place.
 func (m *monitor) settled(allocs []*structs.AllocListStub, completes bool, index uint64) bool {
 	m.quiet = len(allocs) > 10

@@ -59,7 +59,7 @@ func TestManyPreemptedAreCounted(t *testing.T) {
 	}
 }
 
-// Each instance counts once, where it is: frozen ones neither start nor are they queued.
+// Each instance counts once, where it is: suspended ones neither start nor are they queued.
 func TestSuspendedCountOnce(t *testing.T) {
 	suspended := func(id, status string, byUser bool) *structs.AllocListStub {
 		a := webAlloc(id, status)
@@ -81,13 +81,13 @@ func TestSuspendedCountOnce(t *testing.T) {
 		structs.TaskGroupSummary{Queued: 1, Starting: 1, Running: 1}, suspended(allocA, structs.AllocClientSuspended, false))
 	f(head+"  Suspended\nfront       2       1         0        0       0         0     0        1\n", // by a user: it waits for nobody
 		structs.TaskGroupSummary{Queued: 2, Starting: 2}, suspended(allocA, structs.AllocClientSuspended, true))
-	f(head+"\nfront       1       0         1        0       0         0     0\n", // not frozen yet
+	f(head+"\nfront       1       0         1        0       0         0     0\n", // not suspended yet
 		structs.TaskGroupSummary{Queued: 2, Running: 1}, suspended(allocA, structs.AllocClientRunning, false))
 	f(head+"\nfront       1       0         0        0       1         0     0\n",
 		structs.TaskGroupSummary{Queued: 1, Complete: 1}, suspended(allocA, structs.AllocClientComplete, false))
 }
 
-// A task that is frozen does not run.
+// A task that is suspended does not run.
 func TestSuspendedTasksAreSuspended(t *testing.T) {
 	a := webAlloc(allocA, structs.AllocClientSuspended)
 	a.DesiredStatus = structs.AllocDesiredSuspend

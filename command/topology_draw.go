@@ -218,13 +218,13 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 	return b
 }
 
-// someoneIn tells whether a device in a cell has somebody to be shown, who holds it or is
+// someoneIn reports whether a device in a cell has somebody to be shown, who holds it or is
 // suspended.
 func someoneIn(c *structs.CellView) bool {
 	return slices.ContainsFunc(c.Members, func(d *structs.DeviceView) bool { return len(d.Usages) > 0 }) || slices.ContainsFunc(c.Cells, someoneIn)
 }
 
-// takesWork tells whether a node may be given more.
+// takesWork reports whether a node may be given more.
 func takesWork(n *structs.TopologyNode) bool {
 	return n.Status == structs.NodeStatusReady && !n.Drain && n.SchedulingEligibility != structs.NodeIneligible
 }

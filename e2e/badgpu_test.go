@@ -18,7 +18,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestOddGPURequests: what is wrong in an ask for GPUs is refused with file, line and what is allowed; what no machine has today is
+// TestOddGPURequests: what is wrong in a request for GPUs is refused with file, line and what is allowed; what no machine has today is
 // accepted, waits, and says what is missing; every spelling of a device's name does.
 func TestOddGPURequests(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func (c *coverage) believable(key string, v reflect.Value) {
 	}
 }
 
-// isFilled tells whether a field holds something: a pointer to zero does, an empty
+// isFilled reports whether a field holds something: a pointer to zero does, an empty
 // list does not.
 func isFilled(v reflect.Value) bool {
 	// the others are filled when they are not zero.

@@ -75,7 +75,7 @@ func (s gangLayout) job(id string) *structs.Job {
 	return job
 }
 
-// fits tells whether members of these sizes, largest first, find room in what is free. Sizes divide one another, so that
+// fits reports whether members of these sizes, largest first, find room in what is free. Sizes divide one another, so that
 // taking the largest first, each wherever it fits, finds room if there is any.
 func fits(v *gpuView, sizes []int, rack, pcie bool) bool {
 	free := map[string]map[string]int{} // where all of them go → where one goes → free GPUs

@@ -79,7 +79,7 @@ var registerModel = porcupine.Model{
 	},
 }
 
-// check tells whether the history is linearizable; if not, it names a register that is not and gives its operations. Every
+// check reports whether the history is linearizable; if not, it names a register that is not and gives its operations. Every
 // value is written to a register once.
 //
 // A write of unknown outcome has taken effect by the end of the first read of its value, which is its own then: kept open to the
@@ -245,7 +245,7 @@ func (r *registers) load(clients int) (stop func()) {
 	})
 }
 
-// ask has n clients read at once through one agent: whoever was away and does not know it yet may answer what was true then.
+// call has n clients read at once through one agent: whoever was away and does not know it yet may answer what was true then.
 func (r *registers) call(a *agent, n int) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for i := range n {

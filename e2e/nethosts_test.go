@@ -65,7 +65,7 @@ func startOf(pid int) string {
 	return fields[19] // the 22nd of all
 }
 
-// orphaned tells whether a name is of a test process that is gone.
+// orphaned reports whether a name is of a test process that is gone.
 func orphaned(name string) bool {
 	m := owned.FindStringSubmatch(name)
 	if m == nil {

@@ -55,7 +55,7 @@ func (h *host) relay(w badLinks) (undo func()) {
 	})
 }
 
-// held is a frame and when it is to go on.
+// queued is a frame and when it is to go on.
 type queued struct {
 	frame []byte
 	due   time.Time

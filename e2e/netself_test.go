@@ -97,7 +97,7 @@ func (h *host) pings(to *host, port, n int, wait time.Duration) (back []uint32, 
 	return back, shortest
 }
 
-// heard tells whether a datagram to a port comes back.
+// heard reports whether a datagram to a port comes back.
 func (h *host) heard(to *host, port int) bool {
 	h.network.t.Helper()
 	for range 5 {
@@ -108,7 +108,7 @@ func (h *host) heard(to *host, port int) bool {
 	return false
 }
 
-// called tells whether a TCP connection carries data there and back.
+// called reports whether a TCP connection carries data there and back.
 func (h *host) called(to *host, port int, data []byte, limit time.Duration) bool {
 	h.network.t.Helper()
 	ctx, cancel := context.WithTimeout(h.network.t.Context(), limit)

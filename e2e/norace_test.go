@@ -2,5 +2,5 @@
 
 package e2e
 
-// raced tells whether the race detector is on: then the agent is built with it too, and is slower.
+// raced reports whether the race detector is on: then the agent is built with it too, and is slower.
 const raced = false

@@ -82,8 +82,8 @@ func (v volume) text() string {
 }`, v.id, kind, v.priority, v.job, v.count, v.group, config, v.cpu, v.memory)
 }
 
-// ask registers a volume and does not wait for what becomes of it.
-func (a *agent) get(v volume) {
+// submitVolume registers a volume and does not wait for what becomes of it.
+func (a *agent) submitVolume(v volume) {
 	a.t.Helper()
 	a.submit(v.id, v.text())
 }
@@ -91,7 +91,7 @@ func (a *agent) get(v volume) {
 // place registers a volume and waits until all of it runs.
 func (a *agent) place(v volume) []*structs.AllocListStub {
 	a.t.Helper()
-	a.get(v)
+	a.submitVolume(v)
 	return a.running(v.id, v.count, 20*time.Second)
 }
 
@@ -260,7 +260,7 @@ func TestBands(t *testing.T) {
 	a.running("p4", 0, 20*time.Second)
 	a.place(volume{id: "second", priority: 9, count: 1, cpu: 300, memory: 300})
 	a.running("p7", 0, 20*time.Second)
-	a.get(volume{id: "third", priority: 10, count: 1, cpu: 300, memory: 300})
+	a.submitVolume(volume{id: "third", priority: 10, count: 1, cpu: 300, memory: 300})
 	a.missing("third", 1)
 	w.upTo(t, a.quiet())
 	for job, want := range map[string]int{"p4": 1, "p7": 1, "p8": 0, "first": 0, "second": 0, "third": 0} {
@@ -288,9 +288,9 @@ func TestPreemptionSwitches(t *testing.T) {
 	t.Parallel()
 	a := startLayouts(t, 1, patient, plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "low", priority: 10, count: 10, cpu: 100, memory: 10})
-	a.get(volume{id: "high", priority: 90, count: 2, cpu: 100, memory: 10})
+	a.submitVolume(volume{id: "high", priority: 90, count: 2, cpu: 100, memory: 10})
 	a.missing("high", 2)
-	a.get(volume{id: "batch", kind: "batch", priority: 90, count: 1, cpu: 100, memory: 10})
+	a.submitVolume(volume{id: "batch", kind: "batch", priority: 90, count: 1, cpu: 100, memory: 10})
 	a.missing("batch", 1)
 	a.quiet()
 	a.running("low", 10, 5*time.Second)
@@ -311,8 +311,8 @@ func TestPreemptionSwitches(t *testing.T) {
 	a.missing("low", 5)
 
 	a.set("-preempt-service-scheduler=false", "-preempt-system-scheduler=false")
-	a.get(volume{id: "late", priority: 100, count: 1, cpu: 100, memory: 10})
-	a.get(volume{id: "system-2", kind: "system", priority: 100, count: 1, cpu: 100, memory: 10})
+	a.submitVolume(volume{id: "late", priority: 100, count: 1, cpu: 100, memory: 10})
+	a.submitVolume(volume{id: "system-2", kind: "system", priority: 100, count: 1, cpu: 100, memory: 10})
 	a.missing("late", 1)
 	a.missing("system-2", 1)
 	a.quiet()
@@ -323,7 +323,7 @@ func TestPreemptionSwitches(t *testing.T) {
 	a.missing("late", 1)
 }
 
-// TestPartial: an ask that does not get all takes all it can, only what is free, or nothing, as its job says; a gang nothing.
+// TestPartial: a request that does not get all takes all it can, only what is free, or nothing, as its job says; a gang nothing.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	a := startLayouts(t, 1, preempting(""), plainNodes("n", 1, 1000, 1000))
@@ -337,7 +337,7 @@ func TestPartial(t *testing.T) {
 		if partial != "" {
 			v.job = fmt.Sprintf("partial = %q", partial)
 		}
-		a.get(v)
+		a.submitVolume(v)
 		a.missing(id, 9-runs)
 		a.running(id, runs, 20*time.Second)
 		w.upTo(t, a.quiet())

@@ -67,7 +67,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 	a.line()
 	for _, v := range []volume{one("old", 50), one("young", 50), one("low", 10), one("better", 60), one("big", 55)} {
-		a.get(v)
+		a.submitVolume(v)
 		a.missing(v.id, 1)
 	}
 	a.line("better", "big", "old", "young", "low")
@@ -91,7 +91,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 
 	// A job that is changed goes to its new place, bands to theirs.
-	a.get(one("young", 65))
+	a.submitVolume(one("young", 65))
 	a.line("young", "better", "big", "old", "low")
 	a.set("-bands", "1-40,41-55,56-62,63-100")
 	a.running("first", 1, 10*time.Second) // 70 and 65 are of one band
@@ -101,13 +101,13 @@ func TestQueueOrder(t *testing.T) {
 
 	// One that lost its place goes before all of its band that never had one.
 	a.set("-bands", "1-40,41-70,71-100")
-	a.get(one("top", 90))
+	a.submitVolume(one("top", 90))
 	a.running("top", 1, 20*time.Second)
 	a.line("first", "young", "better", "big", "old", "low")
 	if p := a.entry("first").Priority; p.Requeued != 1 || p.RequeueBonus != 10 || p.Total != int64(p.Declared)+p.Aged+10 {
 		t.Errorf("first: %+v", p)
 	}
-	a.get(one("first", 45)) // it stays before them with a lower priority
+	a.submitVolume(one("first", 45)) // it stays before them with a lower priority
 	a.line("first", "young", "better", "big", "old", "low")
 	if out, code := a.cli("queue", "-verbose"); code != 0 || !strings.Contains(out, "45 + 1 x 10 requeued") {
 		t.Errorf("queue -verbose: exit %d\n%s", code, out)
@@ -129,7 +129,7 @@ func TestQueueAges(t *testing.T) {
 	a := startLayouts(t, 1, preempting(`cycle = "50ms"`), plainNodes("n", 1, 1000, 1000))
 	a.place(volume{id: "holds", priority: 70, count: 1, cpu: 1000, memory: 100})
 	for i, p := range []int{50, 51, 41} {
-		a.get(volume{id: fmt.Sprintf("w%d", i), priority: p, count: 1, cpu: 1000, memory: 100})
+		a.submitVolume(volume{id: fmt.Sprintf("w%d", i), priority: p, count: 1, cpu: 1000, memory: 100})
 		a.missing(fmt.Sprintf("w%d", i), 1)
 	}
 	total := func(job string) (p structs.EffectivePriority) { return a.entry(job).Priority }
@@ -139,7 +139,7 @@ func TestQueueAges(t *testing.T) {
 		}
 		return nil
 	})
-	a.get(volume{id: "late", priority: 45, count: 1, cpu: 1000, memory: 100})
+	a.submitVolume(volume{id: "late", priority: 45, count: 1, cpu: 1000, memory: 100})
 	a.missing("late", 1)
 	entries, err := a.queue(t.Context())
 	if err != nil {
@@ -166,10 +166,10 @@ func TestQueuePools(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(plainNodes("m", 1, 1000, 1000), "count = 1", "count = 1\n  pool = \"other\"", 1)
 	a := startLayouts(t, 2, preempting(""), plainNodes("n", 1, 1000, 1000), other)
-	a.get(volume{id: "elsewhere", priority: 1, count: 1, cpu: 2000, memory: 100, job: `node_pool = "other"`})
+	a.submitVolume(volume{id: "elsewhere", priority: 1, count: 1, cpu: 2000, memory: 100, job: `node_pool = "other"`})
 	a.missing("elsewhere", 1)
 	for i := range 25 {
-		a.get(volume{id: fmt.Sprintf("j%02d", i), priority: 100 - i, count: 1, cpu: 2000, memory: 100})
+		a.submitVolume(volume{id: fmt.Sprintf("j%02d", i), priority: 100 - i, count: 1, cpu: 2000, memory: 100})
 	}
 	within(t, 20*time.Second, "26 that wait", func(ctx context.Context) error {
 		if all, err := a.queue(ctx); err != nil || len(all) != 26 {
@@ -270,9 +270,9 @@ func TestQueueEvents(t *testing.T) {
 	}
 	low := volume{id: "low", priority: 10, count: 4, cpu: 250, memory: 100}
 	a.place(low)
-	a.get(volume{id: "peer", priority: 20, count: 2, cpu: 250, memory: 100})
+	a.submitVolume(volume{id: "peer", priority: 20, count: 2, cpu: 250, memory: 100})
 	says("peer g 2 missing, requeued 0")
-	a.get(volume{id: "top", priority: 90, count: 3, cpu: 250, memory: 100})
+	a.submitVolume(volume{id: "top", priority: 90, count: 3, cpu: 250, memory: 100})
 	says("low g 3 missing, requeued 1")
 	a.stop("peer")
 	says("peer g 0 missing, requeued 0")

@@ -44,9 +44,9 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 	nodes.args = []string{"sim", "nodes", "-shape", nodes.job("shapes", dgx("dgx", 4, "r1")), "-server", old.rpc + "," + fresh.rpc}
 	nodes.start()
 	old.ready(4)
-	old.get(volume{id: "web", priority: 50, count: 20, cpu: 100, memory: 100})
-	old.get(volume{id: "gang", priority: 50, count: 3, cpu: 100, memory: 100, group: "gang {}"})
-	old.get(volume{id: "large", priority: 50, count: 1, cpu: 100, memory: 10 << 20}) // waits
+	old.submitVolume(volume{id: "web", priority: 50, count: 20, cpu: 100, memory: 100})
+	old.submitVolume(volume{id: "gang", priority: 50, count: 3, cpu: 100, memory: 100, group: "gang {}"})
+	old.submitVolume(volume{id: "large", priority: 50, count: 1, cpu: 100, memory: 10 << 20}) // waits
 	before := old.running("web", 20, 30*time.Second)
 	old.running("gang", 3, 30*time.Second)
 
@@ -67,7 +67,7 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 	if code != 0 || !strings.Contains(out, " at ") || !strings.Contains(out, "allocs") {
 		t.Errorf("inspect: %s", out)
 	}
-	old.get(volume{id: "forgotten", priority: 50, count: 2, cpu: 100, memory: 100})
+	old.submitVolume(volume{id: "forgotten", priority: 50, count: 2, cpu: 100, memory: 100})
 	old.running("forgotten", 2, 30*time.Second)
 
 	fresh.start()
@@ -91,7 +91,7 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 				return fmt.Errorf("node %s is %s", n.Name, n.Status)
 			}
 		}
-		fresh.get(volume{id: "next", priority: 50, count: 2, cpu: 100, memory: 100})
+		fresh.submitVolume(volume{id: "next", priority: 50, count: 2, cpu: 100, memory: 100})
 		return nil
 	})
 	fresh.running("next", 2, 60*time.Second)

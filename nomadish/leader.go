@@ -93,7 +93,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	return l
 }
 
-// leading tells whether the parts run and all earlier entries are applied. Leadership that was lost and is gained anew counts
+// leading reports whether the parts run and all earlier entries are applied. Leadership that was lost and is gained anew counts
 // only when they have been started again: of another's term between they know nothing.
 func (l *leaderParts) leading() bool {
 	term := l.established.Load()

@@ -162,7 +162,7 @@ func (s *Server) open() error {
 	return nil
 }
 
-// Encrypted tells whether the gossip among servers is.
+// Encrypted reports whether the gossip among servers is.
 func (s *Server) Encrypted() bool { return s.gossip.Encrypted() }
 
 // NewID mints a UUID that is random but for its last group, which is the time.
@@ -208,7 +208,7 @@ func (s *Server) WANAddr() string {
 	return s.wan.Addr()
 }
 
-// IsLeader tells whether this server leads and its leader's parts run.
+// IsLeader reports whether this server leads and its leader's parts run.
 func (s *Server) IsLeader() bool { return s.leader.leading() }
 
 // Stats describes the server for `agent-info`.

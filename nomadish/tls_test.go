@@ -196,7 +196,7 @@ func TestRaftOverTLS(t *testing.T) {
 	})
 }
 
-// knock comes to a server with a certificate (nil: none) that checks nothing itself, says what it will carry, and tells whether
+// knock comes to a server with a certificate (nil: none) that checks nothing itself, says what it will carry, and reports whether
 // it was let in.
 func knock(t *testing.T, s *Server, pair *certs.Pair, proto byte) bool {
 	t.Helper()

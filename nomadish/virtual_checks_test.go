@@ -144,7 +144,7 @@ func (v *virtualChecks) done(d *deed) {
 	}
 }
 
-// told is the highest index that somebody was told by now.
+// notices is the highest index that somebody was told by now.
 func (v *virtualChecks) notices() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -206,7 +206,7 @@ func (s *virtualServer) enter() *virtualLife {
 
 func (l *virtualLife) leave() { l.users.Done() }
 
-// use does something with a server that is up, and tells whether it is.
+// use does something with a server that is up, and reports whether it is.
 func (s *virtualServer) use(do func(l *virtualLife)) bool {
 	l := s.enter()
 	if l == nil {

@@ -122,7 +122,7 @@ func (n *virtualNet) roughen() {
 	n.rough = true
 }
 
-// odd tells whether something unusual happens to a call.
+// odd reports whether something unusual happens to a call.
 func (n *virtualNet) odd() bool {
 	n.mu.Lock()
 	rough := n.rough
@@ -172,7 +172,7 @@ func (l *link) exchange(to raft.ServerAddress, call func() error) error {
 	return l.net.travel(to, l.addr)
 }
 
-// delayed has a call arrive after its caller has given up, now and then, and tells whether it does.
+// delayed has a call arrive after its caller has given up, now and then, and reports whether it does.
 func (l *link) delayed(to raft.ServerAddress, call func()) bool {
 	if !l.net.odd() {
 		return false

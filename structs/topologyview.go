@@ -139,7 +139,7 @@ type DeviceView struct {
 	Usages            []*DeviceUsage `json:"Holders"`
 }
 
-// Held tells whether somebody holds the device, in whole or in part. What is suspended
+// InUse reports whether somebody holds the device, in whole or in part. What is suspended
 // does not.
 func (d *DeviceView) InUse() bool {
 	return slices.ContainsFunc(d.Usages, func(h *DeviceUsage) bool { return !h.Suspended })

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How a task is suspended. If it has a cgroup to itself, that is frozen: the kernel
+// How a task is suspended. If it has a cgroup to itself, that is suspended: the kernel
 // takes all of it at once, and what is born meanwhile. Any other is stopped process by
 // process, again and again until a look at all of them finds none that runs: SIGSTOP
 // cannot be caught, and what is stopped forks no more.
@@ -247,14 +247,14 @@ func (t *task) signalOne(p procStat, sig unix.Signal) error {
 	return nil
 }
 
-// The files by which a cgroup is frozen, in the unified hierarchy and in the first one.
+// The files by which a cgroup is suspended, in the unified hierarchy and in the first one.
 const (
 	freezerV2 = "cgroup.freeze"
 	freezerV1 = "freezer.state"
 )
 
 // ownFreezer finds the file by which the cgroup that a process has to itself and its
-// family can be frozen; empty: it has none.
+// family can be suspended; empty: it has none.
 func ownFreezer(pid int, owns func(pid int) bool) (string, error) {
 	mine, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

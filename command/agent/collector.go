@@ -79,7 +79,7 @@ func (i *idler) look() {
 	}
 }
 
-// due tells whether it is time to collect: so much has been allocated since the process began, so much lived at the last
+// due reports whether it is time to collect: so much has been allocated since the process began, so much lived at the last
 // collection, and by so much the heap has grown since. Twice in a row little was allocated, so that it is no pause within a burst.
 func (i *idler) due(allocated, live, grown uint64) bool {
 	was := i.calm

@@ -272,7 +272,7 @@ func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 	return limits, nil
 }
 
-// rawExecEnabled tells whether raw_exec, which runs tasks without isolation, may
+// rawExecEnabled reports whether raw_exec, which runs tasks without isolation, may
 // be used: always in -dev, else only where the configuration says so, in its
 // plugin block or the older client option.
 func rawExecEnabled(cfg *config.Config) bool {

@@ -121,7 +121,7 @@ func sumUp(name string, runs []*trace.Figures) Policy {
 // fullDemand is the percent of arrived demand at which policies are compared.
 const fullDemand = 100
 
-// drops tells whether nobody left in a run.
+// drops reports whether nobody left in a run.
 func drops(f *trace.Figures) bool { return f.Mode == "drop" }
 
 // fragmentation is that of the end where nobody leaves, else the mean over time.

@@ -20,7 +20,7 @@ func StyleFor(w io.Writer) Style {
 	return Style{on: IsTerminal(w)}
 }
 
-// IsTerminal tells whether a reader or writer is a terminal.
+// IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
 	if w, ok := stream.(*Writer); ok {
 		stream = w.to
@@ -71,7 +71,7 @@ type Live struct {
 // NewLive makes a block on w.
 func NewLive(w io.Writer) *Live { return &Live{w: w, on: IsTerminal(w)} }
 
-// On tells whether the block is drawn.
+// On reports whether the block is drawn.
 func (l *Live) On() bool { return l.on }
 
 // Draw replaces the block.

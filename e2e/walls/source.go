@@ -124,7 +124,7 @@ func mapOrder(t *Tree) []Breach {
 	return found
 }
 
-// overMap tells whether ranging over x visits a map's entries, by itself or through package maps.
+// overMap reports whether ranging over x visits a map's entries, by itself or through package maps.
 func overMap(p *Package, x ast.Expr) bool {
 	if tv, ok := p.info.Types[x]; ok && tv.Type != nil {
 		if _, ok := tv.Type.Underlying().(*types.Map); ok {
@@ -198,7 +198,7 @@ func collects(loop *ast.RangeStmt) string {
 	return to.Name
 }
 
-// sorts tells whether the statement is a call of package slices or sort on the named slice.
+// sorts reports whether the statement is a call of package slices or sort on the named slice.
 func sorts(stmt ast.Stmt, name string) bool {
 	expr, ok := stmt.(*ast.ExprStmt)
 	if !ok {
@@ -254,7 +254,7 @@ func stateWriter(t *Tree) []Breach {
 	return found
 }
 
-// contains tells whether a type is the named one, a pointer to it, or a function that has it as receiver, argument or result.
+// contains reports whether a type is the named one, a pointer to it, or a function that has it as receiver, argument or result.
 func contains(typ types.Type, pkg, name string) bool {
 	switch typ := typ.(type) {
 	case *types.Pointer:
@@ -340,7 +340,7 @@ func memdbTypes(t *Tree) []Breach {
 	return found
 }
 
-// shows tells whether an exported declaration has a type of the package in a signature, an exported field or a method.
+// shows reports whether an exported declaration has a type of the package in a signature, an exported field or a method.
 func shows(obj types.Object, pkg string) bool {
 	if from(obj.Type(), pkg) {
 		return true
@@ -366,7 +366,7 @@ func shows(obj types.Object, pkg string) bool {
 	return false
 }
 
-// from tells whether a type is, or is built from, one that the package declares.
+// from reports whether a type is, or is built from, one that the package declares.
 func from(typ types.Type, pkg string) bool {
 	// TypeString spells every named type with its full path, however deep it sits.
 	_, isNamed := typ.(*types.Named)

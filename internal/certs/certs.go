@@ -207,7 +207,7 @@ func (c *CA) Issue(r Request) (*Pair, error) {
 	return p, c.accepts(p, r.Now)
 }
 
-// accepts tells whether the authority's own limits allow the certificate.
+// accepts reports whether the authority's own limits allow the certificate.
 func (c *CA) accepts(p *Pair, now time.Time) error {
 	cert, err := ParseCert(p.Cert)
 	if err != nil {

@@ -222,7 +222,7 @@ type clientKeyReport struct {
 	clients *clientCount // nil: no leader answered
 }
 
-// ask asks all servers of the region.
+// query asks all servers of the region.
 func (k *Keys) query(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {

@@ -125,7 +125,7 @@ type watch struct {
 	jobs     map[structs.NamespacedID]bool // of which something waits on such a node
 }
 
-// note takes a commit in and tells whether it calls for a look.
+// note takes a commit in and reports whether it calls for a look.
 func (w *watch) note(c state.Changes) (look bool) {
 	for i := range c.Items {
 		switch ch := &c.Items[i]; ch.Kind {

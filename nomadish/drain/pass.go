@@ -90,7 +90,7 @@ func jobOf(a *structs.Allocation) structs.NamespacedID {
 	return structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
 }
 
-// moving tells whether an allocation is on its way out already.
+// moving reports whether an allocation is on its way out already.
 func moving(a *structs.Allocation) bool {
 	return a.ServerTerminal() || a.DesiredTransition.ShouldMigrate()
 }
@@ -104,7 +104,7 @@ func (p *pass) move(a *structs.Allocation) {
 	}
 }
 
-// may tells whether an allocation of a service may move now, and counts it if so.
+// may reports whether an allocation of a service may move now, and counts it if so.
 func (p *pass) may(a *structs.Allocation) bool {
 	if moving(a) {
 		return false
@@ -158,7 +158,7 @@ func (p *pass) group(a *structs.Allocation) *group {
 	return g
 }
 
-// away tells whether an allocation that is not healthy does no work. One that has not run for long enough to be called healthy does:
+// away reports whether an allocation that is not healthy does no work. One that has not run for long enough to be called healthy does:
 // it counts as missing, but is not moved, as it may be all that serves.
 func away(a *structs.Allocation) bool {
 	if s := a.DeploymentStatus; s != nil && s.Healthy != nil {
@@ -167,7 +167,7 @@ func away(a *structs.Allocation) bool {
 	return a.ClientStatus != structs.AllocClientRunning
 }
 
-// healthy tells whether an allocation does its work: as its client has found, or, if
+// healthy reports whether an allocation does its work: as its client has found, or, if
 // that has not (it watches some only), when it has run for long enough.
 func (p *pass) healthy(a *structs.Allocation, after time.Duration) bool {
 	if s := a.DeploymentStatus; s != nil && s.Healthy != nil {

@@ -233,7 +233,7 @@ type decoded struct {
 	err   error
 }
 
-// add adds a row and tells whether it is time to give them on.
+// add adds a row and reports whether it is time to give them on.
 func (r *rows) add(next row, size int) bool {
 	r.all = append(r.all, decoded{row: next, size: size})
 	r.bytes += size

@@ -102,7 +102,7 @@ func (c *Collector) collect(ctx context.Context, force bool) error {
 	return nil
 }
 
-// old tells whether a time (Unix nanoseconds) is at least age ago.
+// old reports whether a time (Unix nanoseconds) is at least age ago.
 func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
 	return force || now.Sub(time.Unix(0, nanos)) >= age
 }
@@ -145,7 +145,7 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 	return split(entry)
 }
 
-// over tells whether nothing is to be learned from an allocation any more, as the
+// over reports whether nothing is to be learned from an allocation any more, as the
 // state sees it when it forgets: an evaluation that went without its allocations would
 // leave them to nobody.
 func over(snap *state.Snapshot, job *structs.Job, a *structs.Allocation) bool {

@@ -25,7 +25,7 @@ type Gossip interface {
 
 // Bootstrap is Raft before it has a configuration.
 type Bootstrap interface {
-	// Bootstrapped tells whether this server belongs to a cluster.
+	// Bootstrapped reports whether this server belongs to a cluster.
 	Bootstrapped() (bool, error)
 	// Found founds the cluster of these voters.
 	Found(voters raft.Configuration) error
@@ -469,7 +469,7 @@ func (f *Bootstrapper) voteFor(bootstrapper Vote) (other string, err error) {
 	return "", f.vote.Store(bootstrapper)
 }
 
-// mayReturn tells whether a founder that has our promise may still found, or have
+// mayReturn reports whether a founder that has our promise may still found, or have
 // bootstrapped, the cluster: all but those that are known to have left for good, or to have
 // come back anew, with another ID.
 func (f *Bootstrapper) mayReturn(to Vote) bool {

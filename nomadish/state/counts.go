@@ -49,7 +49,7 @@ func (t *tally) add(o *tally) {
 
 func (t *tally) zero() bool { return t.Live|t.Unended|t.Allocs|t.Open|t.Evals == 0 }
 
-// ending is what tells whether an allocation has ended.
+// ending is what reports whether an allocation has ended.
 type ending interface {
 	Terminal() bool
 	ClientTerminal() bool

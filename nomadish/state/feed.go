@@ -128,7 +128,7 @@ func (f *Feed) Next(ctx context.Context) (Changes, error) {
 	}
 }
 
-// Poll is Next without waiting; found tells whether there is a commit.
+// Poll is Next without waiting; found reports whether there is a commit.
 func (f *Feed) Poll() (next Changes, found bool, err error) {
 	next, more, err := f.take()
 	return next, err == nil && more == nil, err

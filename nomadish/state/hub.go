@@ -148,7 +148,7 @@ func (h *hub) wakeAlloc(id string) {
 // maxCompared bounds how many rows are compared to see whether a prefix has changed.
 const maxCompared = 1000
 
-// moved tells whether the subject is another in a later table.
+// moved reports whether the subject is another in a later table.
 func (in *interest) moved(now *alloctable.Table) bool {
 	if in.seen == nil {
 		return true // it was waited for before; whether it changed since is not known
@@ -166,7 +166,7 @@ func (in *interest) moved(now *alloctable.Table) bool {
 	return !in.seen.SameGroup(now, alloctable.GroupKind(in.kind), in.key)
 }
 
-// prefixMoved tells whether rows with a prefix differ; too many count as different.
+// prefixMoved reports whether rows with a prefix differ; too many count as different.
 func prefixMoved(was, now *alloctable.Table, prefix string) bool {
 	if prefix == "" {
 		return true

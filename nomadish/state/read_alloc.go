@@ -179,7 +179,7 @@ func (s *Snapshot) PastFollowUps(allocs []*structs.Allocation) (past map[string]
 // olderLook bounds how many of a job's allocations are looked at by OlderWait.
 const olderLook = 1000
 
-// OlderWait tells whether some of a job's allocations, that were not stopped, are of an earlier version of it, or of a job of the
+// OlderWait reports whether some of a job's allocations, that were not stopped, are of an earlier version of it, or of a job of the
 // same name that was purged since: such may wait to be replaced, those that failed too. Of more than a thousand it is not looked whether, and taken for so.
 func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 	looked := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What the feed and the event stream call the changes of asks.
+// What the feed and the event stream call the changes of requests.
 const (
 	RequestWaiting   = "AskWaiting"   // it waits: for the first time, again, or for another number
 	RequestPlaced    = "AskPlaced"    // all of it is placed
@@ -19,18 +19,18 @@ const (
 // maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
 const maxAged = 1 << 40
 
-// Ask is what is known of a job's group in the queue; nil if it never waited, or left
+// PendingRequest is what is known of a job's group in the queue; nil if it never waited, or left
 // nothing to remember when it was placed.
 func (s *Snapshot) PendingRequest(ws *WatchSet, ns, job, group string) *structs.PendingRequest {
 	return one[structs.PendingRequest](s.v, ws, TableRequests, byID, ns, job, group)
 }
 
-// JobRequests are a job's asks by group, those that do not wait as well.
+// JobRequests are a job's requests by group, those that do not wait as well.
 func (s *Snapshot) JobRequests(ws *WatchSet, ns, job string) []*structs.PendingRequest {
 	return collect(many[structs.PendingRequest](s.v, ws, false, TableRequests, byID+"_prefix", ns, job, ""))
 }
 
-// Asks walks all asks of a namespace ("*": all), those that do not wait as well, by
+// PendingRequests walks all requests of a namespace ("*": all), those that do not wait as well, by
 // namespace, job and group.
 func (s *Snapshot) PendingRequests(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
 	return s.requests(ws, byID, ns)
@@ -99,7 +99,7 @@ func checkRequestRow(a *structs.PendingRequest) error {
 	return nil
 }
 
-// wants tells whether a job still asks for a group.
+// wants reports whether a job still asks for a group.
 func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
 }
@@ -128,7 +128,7 @@ func (w requestRows) updateRequest(u *structs.RequestUpdate) {
 	w.putRequest(was, &now, RequestWaiting)
 }
 
-// reclaims counts, within one plan, the instances taken back of each ask.
+// reclaims counts, within one plan, the instances taken back of each request.
 type reclaims struct {
 	requests []structs.PendingRequest // in the order of the plan; Missing is how many more are missing
 	place    map[structs.PendingRequest]int
@@ -160,7 +160,7 @@ func (w requestRows) countReclaimed(r *reclaims, id string) {
 	}
 }
 
-// reclaimRequest puts an ask back into the queue: more of it is missing, and it was requeued
+// reclaimRequest puts a request back into the queue: more of it is missing, and it was requeued
 // once more, whatever the number of its instances that one plan took.
 func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
 	if !wants(w.txn.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
@@ -178,7 +178,7 @@ func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
 	w.putRequest(was, &now, RequestReclaimed)
 }
 
-// beginWaiting lets an ask wait since a time (0: now), unless it waits already.
+// beginWaiting lets a request wait since a time (0: now), unless it waits already.
 func (w requestRows) beginWaiting(a *structs.PendingRequest, since int64) {
 	if a.Since > 0 {
 		return
@@ -190,7 +190,7 @@ func (w requestRows) beginWaiting(a *structs.PendingRequest, since int64) {
 	a.Since = since
 }
 
-// endWaiting adds what an ask has waited to what it remembers. It remembers cycles, so
+// endWaiting adds what a request has waited to what it remembers. It remembers cycles, so
 // a change of their length counts for what is waited afterwards, and for all of the
 // waiting that goes on.
 func (w requestRows) endWaiting(a *structs.PendingRequest) {
@@ -205,7 +205,7 @@ func (w requestRows) endWaiting(a *structs.PendingRequest) {
 	a.Missing, a.Since, a.EvalID = 0, 0, ""
 }
 
-// putRequest stores an ask's row, the transaction's own copy; one that neither waits nor
+// putRequest stores a request's row, the transaction's own copy; one that neither waits nor
 // remembers anything has none. Nothing happens if it is as it was.
 func (w requestRows) putRequest(was, now *structs.PendingRequest, event string) {
 	now.ModifyIndex = w.txn.index
@@ -242,7 +242,7 @@ func (w requestRows) noteRequest(was, now *structs.PendingRequest, event string)
 	w.txn.changes[len(w.txn.changes)-1].Type = event
 }
 
-// fitRequests lets the asks of a job follow a change of it: of one that is stopped nothing
+// fitRequests lets the requests of a job follow a change of it: of one that is stopped nothing
 // waits any more, and a group that is gone asks for nothing.
 func (w requestRows) fitRequests(job *structs.Job) {
 	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
@@ -261,14 +261,14 @@ func (w requestRows) fitRequest(job *structs.Job, was *structs.PendingRequest) {
 	}
 }
 
-// dropRequests forgets the asks of a job.
+// dropRequests forgets the requests of a job.
 func (w requestRows) dropRequests(ns, job string) {
 	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", ns, job, "")) {
 		w.dropRequest(was, RequestWithdrawn)
 	}
 }
 
-// mendRequests lets all asks follow their jobs.
+// mendRequests lets all requests follow their jobs.
 func (w requestRows) mendRequests() {
 	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID)) {
 		w.fitRequest(w.txn.job(was.Namespace, was.JobID), was)

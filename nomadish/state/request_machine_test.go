@@ -14,15 +14,15 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// requestOracle says by the plainest means what each ask has waited for and how long: it
-// keeps all that ever happened to an ask and counts it anew each time.
+// requestOracle says by the plainest means what each request has waited for and how long: it
+// keeps all that ever happened to a request and counts it anew each time.
 type requestOracle struct {
 	groups map[string][]string // of the jobs that are registered
 	stop   map[string]bool
 	log    map[[2]string][]requestEvent
 }
 
-// requestEvent is one thing that happened to an ask: so many are missing since then.
+// requestEvent is one thing that happened to a request: so many are missing since then.
 type requestEvent struct {
 	missing  int
 	at       int64 // of the entry
@@ -31,7 +31,7 @@ type requestEvent struct {
 	eval     string
 }
 
-// row is what must be known of an ask; nil: nothing.
+// row is what must be known of a request; nil: nothing.
 func (o *requestOracle) row(k [2]string) *structs.PendingRequest {
 	a := structs.PendingRequest{Namespace: "default", JobID: k[0], Group: k[1]}
 	for _, e := range o.log[k] {
@@ -271,7 +271,7 @@ func (m *requestModel) compare(t *rapid.T) {
 	}
 }
 
-// Whatever plans and jobs do, each ask has waited, was requeued and misses what a plain
+// Whatever plans and jobs do, each request has waited, was requeued and misses what a plain
 // account of all that happened says; a restored snapshot goes on alike.
 func TestRequestsAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

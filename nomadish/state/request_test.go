@@ -246,7 +246,7 @@ func TestRequestsOfPlansThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// Who waits for the queue is woken when an ask begins or ends to wait, and for a job's
+// Who waits for the queue is woken when a request begins or ends to wait, and for a job's
 // asks when one of them changes.
 func TestWatchedRequests(t *testing.T) {
 	w := newWorld(t)
@@ -310,7 +310,7 @@ func TestFeedTellsOfRequests(t *testing.T) {
 	f("AskWithdrawn default/web/web true false;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 1004 * cycle})
 }
 
-// wakes tells whether something that the set watches has changed.
+// wakes reports whether something that the set watches has changed.
 func wakes(ws *WatchSet) bool {
 	for ch := range ws.channels {
 		select {

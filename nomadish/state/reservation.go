@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Reservations walks the room that is kept for asks that wait, by node ID.
+// Reservations walks the room that is kept for requests that wait, by node ID.
 func (s *Snapshot) Reservations(ws *WatchSet) iter.Seq[*structs.Reservation] {
 	return many[structs.Reservation](s.v, ws, false, TableReservations, byPrefix, "")
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A user's suspension takes effect at once and frees what it does not keep; only the
-// scheduler resumes, and only what no user wants frozen.
+// scheduler resumes, and only what no user wants suspended.
 func TestUserSuspends(t *testing.T) {
 	w, ids := placed(t, 1)
 	yes, no := true, false

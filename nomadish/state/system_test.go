@@ -38,7 +38,7 @@ func TestOneBlockedEvaluationPerJob(t *testing.T) {
 	check(t, "of another job", snap.Eval(nil, "other").Status, structs.EvalStatusBlocked)
 }
 
-// An ask goes on waiting when another evaluation of its job takes the place of the one
+// A request goes on waiting when another evaluation of its job takes the place of the one
 // that waits; another specification is another ask.
 func TestBlockedEvaluationWaitsOn(t *testing.T) {
 	w := newWorld(t)

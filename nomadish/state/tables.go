@@ -25,7 +25,7 @@ const (
 	TableHistory     = "history"
 	TableSigningKeys = "signing_keys"
 	TableNodePools   = "node_pools" // without those that are built in
-	// TableReservations is room that is kept for asks that wait, by node.
+	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
 	TableRequests = "asks"
@@ -49,7 +49,7 @@ const (
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byScaling = "scaling" // jobs of which a group has a scaling policy
-	byWaiting = "waiting" // asks that wait
+	byWaiting = "waiting" // requests that wait
 )
 
 // Rows that have no type of their own in structs.

@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// woken tells whether a wait over what read reads ends when change is applied. The
+// woken reports whether a wait over what read reads ends when change is applied. The
 // wait stands before the change comes.
 func woken(t *testing.T, read func(*Snapshot, *WatchSet), change any) bool {
 	t.Helper()

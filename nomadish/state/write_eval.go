@@ -88,7 +88,7 @@ func (x *txn) ofVictim(e *structs.Evaluation) {
 }
 
 // waitOn counts as the waiting of a blocked evaluation what the job's others have waited
-// for the same specification, so that an ask which is looked at often (a member fails, a
+// for the same specification, so that a request which is looked at often (a member fails, a
 // node comes) reserves room no later than one that is left alone.
 func (x *txn) waitOn(now *structs.Evaluation) {
 	job := get[structs.Job](x, TableJobs, byID, now.Namespace, now.JobID)

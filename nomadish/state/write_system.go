@@ -248,7 +248,7 @@ func Differences(s *Snapshot) []string {
 	return slices.Clip(append(s.v.world.Diff(Rebuild(s)), TableDifferences(s)...))
 }
 
-// TableDifferences is Differences but for the World: what is wrong of asks (these begin
+// TableDifferences is Differences but for the World: what is wrong of requests (these begin
 // with "ask "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := requestFaults(s.v.txn)

@@ -214,7 +214,7 @@ func (w *Writer) finish(x *txn) {
 	}
 }
 
-// moved tells whether an entry has changed a table.
+// moved reports whether an entry has changed a table.
 func (x *txn) moved(table string) bool {
 	n := tableNumber(table)
 	return x.marks[n].changed != x.was.marks[n].changed

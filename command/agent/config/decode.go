@@ -189,7 +189,7 @@ func (d *decoder) warnOfKeys(t *tree, path string, effect []string) {
 	}
 }
 
-// repeats tells whether a field may be stated many times in one file.
+// repeats reports whether a field may be stated many times in one file.
 func repeats(v reflect.Value) bool {
 	t := v.Type()
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct || t.Kind() == reflect.Map

@@ -74,13 +74,13 @@ func gossipKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-// ServerGossips tells whether the server takes part in the clients' gossip, ClientGossips whether the client does: in an agent
+// ServerGossips reports whether the server takes part in the clients' gossip, ClientGossips whether the client does: in an agent
 // that is both, the server stands for it.
 func (c *Config) ServerGossips() bool {
 	return c.Server.Enabled && (c.Server.ClientGossip == nil || *c.Server.ClientGossip)
 }
 
-// ClientGossips tells whether the client itself takes part: see ServerGossips. An agent of simulated nodes only does when that is asked for.
+// ClientGossips reports whether the client itself takes part: see ServerGossips. An agent of simulated nodes only does when that is asked for.
 func (c *Config) ClientGossips() bool {
 	if !c.Client.Enabled || c.Server.Enabled {
 		return false
@@ -88,7 +88,7 @@ func (c *Config) ClientGossips() bool {
 	return (c.Client.Gossip == nil || *c.Client.Gossip) && (!c.SimulatedOnly() || c.Client.SimulateGossip)
 }
 
-// ClientGossipPortStated tells whether somebody chose the port: then there is no going on without it.
+// ClientGossipPortStated reports whether somebody chose the port: then there is no going on without it.
 func (c *Config) ClientGossipPortStated() bool {
 	_, stated := c.origins["ports.client_gossip"]
 	return stated

@@ -58,7 +58,7 @@ func unquoteNames(name string, src []byte) ([]byte, map[int]string) {
 	return out, names
 }
 
-// opensBlock tells whether a brace after this token begins a block.
+// opensBlock reports whether a brace after this token begins a block.
 func opensBlock(before hclsyntax.TokenType) bool {
 	return before == hclsyntax.TokenIdent || before == hclsyntax.TokenCQuote
 }

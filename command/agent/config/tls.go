@@ -25,7 +25,7 @@ type TLS struct {
 	CipherSuites   string `hcl:"tls_cipher_suites"` // of TLS 1.2, with commas between
 }
 
-// On tells whether anything is guarded.
+// On reports whether anything is guarded.
 func (t *TLS) On() bool { return t.HTTP || t.RPC }
 
 func (k *checker) tls() {

@@ -90,7 +90,7 @@ func (k *checker) acl() {
 	k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it does not start without. To run it without, leave the block acl out: %s", hint)
 }
 
-// onLoopback tells whether all that the agent opens can be reached from this machine only.
+// onLoopback reports whether all that the agent opens can be reached from this machine only.
 func (c *Config) onLoopback() bool {
 	a := c.Addresses
 	for _, hosts := range []string{a.HTTP, a.RPC, a.Serf, a.SerfWAN, a.ClientGossip} {
@@ -106,7 +106,7 @@ func (c *Config) onLoopback() bool {
 	return true
 }
 
-// IsLoopback tells whether only this machine can reach what listens on a host.
+// IsLoopback reports whether only this machine can reach what listens on a host.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -356,7 +356,7 @@ func sizeOf(text string) (int, error) {
 	return int(n), err //nolint:gosec // bounded above
 }
 
-// SimulatedOnly tells whether the agent has no node of its own.
+// SimulatedOnly reports whether the agent has no node of its own.
 func (c *Config) SimulatedOnly() bool {
 	return c.Client.Enabled && c.Client.Simulate != "" && !c.Client.SimulateBeside
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // allocSuspend and allocResume go through the servers, though their routes are among
-// the clients': what is frozen is part of the state.
+// the clients': what is suspended is part of the state.
 
 func allocSuspend(r *request) (any, error) { return r.suspend(false) }
 

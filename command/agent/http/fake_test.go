@@ -188,7 +188,7 @@ type reply struct {
 	Header     http.Header
 }
 
-// ask makes a request and gives the answer with its whole body.
+// post makes a request and gives the answer with its whole body.
 func post(t *testing.T, ts *httptest.Server, method, path, body string, header ...string) (reply, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))

@@ -50,7 +50,7 @@ func (in *Input) requestOf(group *structs.TaskGroup) *Request {
 		if len(p.requests) >= feasible.MaxRemembered {
 			clear(p.requests)
 		}
-		g = &preparedRequest{of, newRequestRequestKey(c, group), c.MemoryOversubscriptionEnabled, slices.Clone(c.PreferredCells)}
+		g = &preparedRequest{of, newNodeSetKey(c, group), c.MemoryOversubscriptionEnabled, slices.Clone(c.PreferredCells)}
 		p.requests[group] = g
 	}
 	a := g.request.copy()

@@ -40,13 +40,13 @@ type CoreRequest struct {
 
 // NewRequest returns what one instance of a group takes, asked for by an evaluation.
 func NewRequest(in *Input, group *structs.TaskGroup) *Request {
-	a := newRequestRequestKey(&in.Config, group)
+	a := newNodeSetKey(&in.Config, group)
 	a.requestedBy(in)
 	return a
 }
 
-// newRequestRequestKey is what instances of a group take, whichever evaluation requests it.
-func newRequestRequestKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
+// newNodeSetKey is what instances of a group take, whichever evaluation requests it.
+func newNodeSetKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
 	a := &Request{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
 		got := &structs.AllocatedTaskResources{}

@@ -37,7 +37,7 @@ type Typical struct {
 	memo     []measured
 	// requestKeys number the requests that came, and weighed is what was found for the like of
 	// them, by set of nodes: of which state of the set, and the nodes.
-	requestKeys map[requestRequestKey]uint32
+	requestKeys map[nodeSetKey]uint32
 	weighed     map[setRequestKey]weighedSet
 	lists       []weighed // memory for those to come
 	// losses are what states of nodes would lose.
@@ -75,9 +75,9 @@ func (t *Typical) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
 	return &t.losses[h*odd>>(64-lossBits)]
 }
 
-// requestRequestKey is all that decides which nodes of a set are weighed for a request, and as
+// nodeSetKey is all that decides which nodes of a set are weighed for a request, and as
 // what.
-type requestRequestKey struct {
+type nodeSetKey struct {
 	byClass            bool
 	need               bucket.Vector
 	amount             world.Vector
@@ -105,7 +105,7 @@ func (t *Typical) requestKeyOf(s *Search) uint32 {
 	if s.order != nil || len(a.Devices) > 1 {
 		return 0
 	}
-	requestKey := requestRequestKey{byClass: s.ByClass, need: a.Need, amount: a.Amount}
+	requestKey := nodeSetKey{byClass: s.ByClass, need: a.Need, amount: a.Amount}
 	for _, c := range a.Cores {
 		requestKey.cores += c.n
 	}
@@ -119,7 +119,7 @@ func (t *Typical) requestKeyOf(s *Search) uint32 {
 	number, known := t.requestKeys[requestKey]
 	if !known {
 		if t.requestKeys == nil || len(t.requestKeys) >= maxWeighed {
-			t.requestKeys, t.weighed = map[requestRequestKey]uint32{}, nil
+			t.requestKeys, t.weighed = map[nodeSetKey]uint32{}, nil
 		}
 		t.made++
 		number = t.made

@@ -142,7 +142,7 @@ func (r *Row) CompareCreated(o *Row) int {
 	return r.id.Compare(o.id)
 }
 
-// Suspended reports whether the servers want it frozen in place.
+// Suspended reports whether the servers want it suspended in place.
 func (r *Row) Suspended() bool { return r.DesiredStatus() == structs.AllocDesiredSuspend }
 
 // Transition is what the scheduler is asked to do with it.
