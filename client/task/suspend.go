@@ -49,7 +49,8 @@ func (t *Runner) Resume() {
 	if !t.suspension.wanted {
 		return
 	}
-	t.suspension = suspension{runner: t, suspended: t.suspension.suspended, busy: t.suspension.busy, retry: t.suspension.retry}
+	s := &t.suspension // not replaced as a whole: a call of the driver may be reading its runner
+	s.wanted, s.fails, s.unable, s.again = false, 0, false, false
 	t.suspension.suspendOrResume()
 }
 
