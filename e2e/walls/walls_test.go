@@ -49,9 +49,11 @@ func TestGuardsSee(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			broken, want, wall := breakage(t, file)
 			walls[wall] = true
-			for _, b := range broken.Breaches() {
-				if !clean[b.String()] && b.Wall == wall && strings.Contains(b.String(), want) {
-					return
+			for _, g := range Guards { // one by one: most rows need few of them
+				for _, b := range g.Guard(broken) {
+					if !clean[b.String()] && b.Wall == wall && strings.Contains(b.String(), want) {
+						return
+					}
 				}
 			}
 			t.Errorf("no breach of wall %d with %q; reported: %v", wall, want, broken.Breaches())
