@@ -74,8 +74,8 @@ type leadership struct {
 	leading func() bool
 }
 
-// Leading implements rpc.Leadership.
-func (l *leadership) Leading() rpc.LeaderTerm { return rpc.LeaderTerm(l.LeaderInfo()) }
+// Leader implements rpc.Leadership.
+func (l *leadership) Leader() rpc.LeaderInfo { return rpc.LeaderInfo(l.LeaderInfo()) }
 
 // IsLeader implements rpc.Leadership.
 func (l *leadership) IsLeader() bool { return l.leading() }

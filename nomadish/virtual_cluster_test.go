@@ -302,12 +302,12 @@ type virtualCaller struct {
 	from *virtualServer
 }
 
-// Found implements quorum.Asker.
+// Found implements quorum.Caller.
 func (*virtualCaller) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
 	return nil, errors.New("the cluster is founded")
 }
 
-// RaftState implements quorum.Asker.
+// RaftState implements quorum.Caller.
 func (a *virtualCaller) RaftState(_ context.Context, addr string, _ *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	to := raft.ServerAddress(addr)
 	if err := a.c.net.travel(a.from.addr, to); err != nil {

@@ -153,12 +153,12 @@ type ClusterMeta struct {
 
 // What servers ask each other about their cluster, and operators about it.
 type (
-	// FoundRequest asks a server to let Founder bootstrap the cluster: it then lets nobody else do
+	// FoundRequest asks a server to let Candidate bootstrap the cluster: it then lets nobody else do
 	// so. Release takes that back.
 	FoundRequest struct {
 		Region    string
 		Candidate string `codec:"Founder"` // Raft ID
-		Name      string // of the founder
+		Name      string // of the candidate
 		Release   bool
 		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
 		Try uint64
@@ -170,7 +170,7 @@ type (
 	FoundReply struct {
 		Agreed   bool
 		HasState bool   // it belongs to a cluster already
-		VotedFor string `codec:"Promised"` // the name of the other founder that it has agreed to
+		VotedFor string `codec:"Promised"` // the name of the other candidate that it has agreed to
 	}
 	// RaftStateRequest asks for a server's view of Raft. Claim: the cluster that would add it;
 	// a server that belongs to none agrees, and then to no other.

@@ -357,9 +357,9 @@ func (s *sim) call(method string, args, reply any) error {
 // members is the cluster as the endpoints see it.
 type members struct{ l *leader }
 
-// Leading implements rpc.Leadership.
-func (m members) Leading() rpc.LeaderTerm {
-	return rpc.LeaderTerm{Addr: "leader", ID: "leader", Over: forever}
+// Leader implements rpc.Leadership.
+func (m members) Leader() rpc.LeaderInfo {
+	return rpc.LeaderInfo{Addr: "leader", ID: "leader", Over: forever}
 }
 
 // IsLeader implements rpc.Leadership.

@@ -33,7 +33,7 @@ func newProber(s *sim) *prober {
 	}
 	return &prober{s, heartbeat.Liveness{
 		Check: checkFor, Silence: one(s, 2*time.Second, 5*time.Second), Keep: one(s, 15*time.Second, 5*time.Minute, keepLong),
-		MassMin: one(s, 5, 5, 100), MassHold: one(s, 20*time.Second, 5*time.Minute),
+		MassFailureMin: one(s, 5, 5, 100), MassFailureLimit: one(s, 20*time.Second, 5*time.Minute),
 	}}
 }
 

@@ -115,7 +115,7 @@ func Open(o Options) (*Pool, error) {
 }
 
 // Connect tells the pool which servers there are, and how the leader is told of nodes that may be lost. It is called before Run and
-// before Witnesses' result is used.
+// before Probers' result is used.
 func (s *Pool) Connect(servers Servers, suspect func(ctx context.Context, nodeIDs []string) error) {
 	if s != nil {
 		s.servers, s.suspect = servers, suspect
@@ -295,7 +295,7 @@ func (s *Pool) Probers(reach func(ctx context.Context, nodeID string) (session, 
 	return &Probers{s, reach}
 }
 
-// Gossips implements heartbeat.Witnesses.
+// Gossips implements heartbeat.Probers.
 func (w *Probers) Gossips(nodeID string) (member, failed bool) {
 	m, ok := w.Member(nodeID)
 	if !ok || m.Role != clientpool.RoleClient {
@@ -310,12 +310,12 @@ func (w *Probers) Gossips(nodeID string) (member, failed bool) {
 	return false, false
 }
 
-// Reach implements heartbeat.Witnesses.
+// Reach implements heartbeat.Probers.
 func (w *Probers) Reach(ctx context.Context, nodeID string) (session, gossip bool) {
 	return w.reach(ctx, nodeID)
 }
 
-// Agreed implements heartbeat.Witnesses: a server that has a part in the clients' gossip knows it, and so does one that knows
+// Agreed implements heartbeat.Probers: a server that has a part in the clients' gossip knows it, and so does one that knows
 // the log entries of that time. Whether it takes part does not matter: what others hear counts.
 func (w *Probers) Agreed() bool {
 	for _, one := range w.servers.Servers() {

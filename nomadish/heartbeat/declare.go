@@ -37,7 +37,7 @@ func (w *watcher) declare(ctx context.Context) {
 	t.mu.Lock()
 	now := t.opts.Clock.Now()
 	t.excuse()
-	calm := t.mass(now)
+	calm := t.mayDeclareLost(now)
 	still := func(ids []string) []string { // what was heard, or forgotten, since it was checked
 		return slices.DeleteFunc(ids, func(id string) bool { return t.suspects[id] == nil || t.calm.Equal(now) })
 	}
@@ -87,7 +87,7 @@ func (t *Timers) clearing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.massFailure.IsZero() {
-		t.mass(t.opts.Clock.Now())
+		t.mayDeclareLost(t.opts.Clock.Now())
 	}
 }
 

@@ -52,7 +52,7 @@ func TestMassFailure(t *testing.T) {
 // TestMassFailureNotForEver: those that stay away are declared lost at last.
 func TestMassFailureNotForEver(t *testing.T) {
 	ids := many(10)
-	witnessed(t, Options{Liveness: Liveness{MassHold: time.Minute}}, ids, func(b *bed, s *seen) {
+	witnessed(t, Options{Liveness: Liveness{MassFailureLimit: time.Minute}}, ids, func(b *bed, s *seen) {
 		s.set(s.deaf, true, ids[:5]...)
 		s.set(s.mute, true, ids[:5]...)
 		b.Suspect(ids[:5]...)

@@ -31,13 +31,13 @@ type Liveness struct {
 	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
 	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
 	Keep time.Duration
-	// More than MassShare (0.2) of the nodes that gossip, and at least MassMin (5), suspect at once are a mass failure: the fault is
-	// rather of the network, or of the servers. Then nobody is declared lost, for MassHold (5 min) at most. What was declared
-	// within MassWindow (10 s) counts too.
-	MassShare  float64
-	MassMin    int
-	MassWindow time.Duration
-	MassHold   time.Duration
+	// More than MassFailureShare (0.2) of the nodes that gossip, and at least MassFailureMin (5), suspect at once are a mass failure: the fault is
+	// rather of the network, or of the servers. Then nobody is declared lost, for MassFailureLimit (5 min) at most. What was declared
+	// within MassFailureWindow (10 s) counts too.
+	MassFailureShare  float64
+	MassFailureMin    int
+	MassFailureWindow time.Duration
+	MassFailureLimit  time.Duration
 }
 
 func (l Liveness) withDefaults() Liveness {
@@ -49,13 +49,13 @@ func (l Liveness) withDefaults() Liveness {
 	set(&l.Check, 2*time.Second)
 	set(&l.Silence, 5*time.Second)
 	set(&l.Keep, 5*time.Minute)
-	set(&l.MassWindow, 10*time.Second)
-	set(&l.MassHold, 5*time.Minute)
-	if l.MassShare <= 0 {
-		l.MassShare = 0.2
+	set(&l.MassFailureWindow, 10*time.Second)
+	set(&l.MassFailureLimit, 5*time.Minute)
+	if l.MassFailureShare <= 0 {
+		l.MassFailureShare = 0.2
 	}
-	if l.MassMin <= 0 {
-		l.MassMin = 5
+	if l.MassFailureMin <= 0 {
+		l.MassFailureMin = 5
 	}
 	return l
 }
@@ -215,7 +215,7 @@ func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 		}
 	}
 	for id, at := range t.declared { // order does not matter: they are counted
-		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.MassWindow {
+		if _, waited := t.heard[id]; now.Sub(at) > t.opts.Liveness.MassFailureWindow {
 			delete(t.declared, id)
 		} else if !waited && t.suspects[id] == nil { // else it is counted
 			doubtful++
@@ -226,10 +226,10 @@ func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 }
 
 // mass reports whether nodes may be declared lost now.
-func (t *Timers) mass(now time.Time) bool {
+func (t *Timers) mayDeclareLost(now time.Time) bool {
 	l := t.opts.Liveness
 	doubtful, all := t.suspected(now)
-	stormy := doubtful >= l.MassMin && float64(doubtful) > l.MassShare*float64(all)
+	stormy := doubtful >= l.MassFailureMin && float64(doubtful) > l.MassFailureShare*float64(all)
 	switch {
 	case !stormy:
 		if !t.massFailure.IsZero() {
@@ -241,8 +241,8 @@ func (t *Timers) mass(now time.Time) bool {
 	case t.massFailure.IsZero():
 		t.massFailure = now
 		t.opts.Logger.Error("too many clients are in doubt at once: none is declared lost for now; look at the network, and at the servers",
-			"in_doubt", doubtful, "clients", all, "for_at_most", l.MassHold)
-	case !t.spent && now.Sub(t.massFailure) >= l.MassHold:
+			"in_doubt", doubtful, "clients", all, "for_at_most", l.MassFailureLimit)
+	case !t.spent && now.Sub(t.massFailure) >= l.MassFailureLimit:
 		t.spent = true
 		t.opts.Logger.Error("clients have been in doubt for long: they are declared lost nevertheless", "in_doubt", doubtful, "clients", all)
 	}

@@ -38,19 +38,19 @@ func VoteOf(o *Options) quorum.VoteStore {
 	return &quorum.MemoryVote{}
 }
 
-// Caller asks other servers by RPC. It implements quorum.Asker.
+// Caller asks other servers by RPC. It implements quorum.Caller.
 type Caller struct{ pool *wire.Pool }
 
 // NewCaller returns one that calls through a pool.
 func NewCaller(pool *wire.Pool) Caller { return Caller{pool} }
 
-// Found implements quorum.Asker.
+// Found implements quorum.Caller.
 func (a Caller) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
 	reply := &structs.FoundReply{}
 	return reply, a.pool.Call(ctx, addr, wire.MethodFound, args, reply)
 }
 
-// RaftState implements quorum.Asker.
+// RaftState implements quorum.Caller.
 func (a Caller) RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error) {
 	reply := &structs.RaftStateReply{}
 	return reply, a.pool.Call(ctx, addr, wire.MethodRaftState, args, reply)

@@ -15,10 +15,10 @@ type before struct {
 	err          error
 }
 
-// Bootstrapped implements quorum.Founding.
+// Bootstrapped implements quorum.Bootstrap.
 func (b *before) Bootstrapped() (bool, error) { return b.bootstrapped, b.err }
 
-// Found implements quorum.Founding.
+// Found implements quorum.Bootstrap.
 func (b *before) Found(raft.Configuration) error { return nil }
 
 // TestRaftGate: Raft is open to a server that has voted itself, for as long as it has, and for good to one that belongs to a cluster.

@@ -61,7 +61,7 @@ func (h *home) bootstrapper(expect int) *Bootstrapper {
 	return NewBootstrapper(BootstrapOptions{ID: h.id, Name: "name-" + h.id, Region: "r", Expect: expect}, h, h, calling{h}, &h.vote)
 }
 
-// Bootstrapped implements Founding.
+// Bootstrapped implements Bootstrap.
 func (h *home) Bootstrapped() (bool, error) { return h.conf, nil }
 
 // Found implements Bootstrap.

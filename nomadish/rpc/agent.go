@@ -43,7 +43,7 @@ func (r *Router) ToAgent(here wire.Handler) wire.Handler {
 // ErrNoServer if there is none of that name.
 func (r *Router) serverNamed(name string) (addr string, err error) {
 	if name == structs.ServerLeader {
-		leader := r.Leadership.Leading()
+		leader := r.Leadership.Leader()
 		switch {
 		case leader.Addr == "":
 			return "", r.NoLeader()

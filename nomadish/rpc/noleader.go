@@ -47,7 +47,7 @@ func (r *Router) WatchLeader(ctx context.Context) {
 	var due <-chan time.Time
 	said := false
 	for {
-		changed, leader := r.Leadership.Changed(), r.Leadership.Leading().Addr // in this order: none is missed
+		changed, leader := r.Leadership.Changed(), r.Leadership.Leader().Addr // in this order: none is missed
 		switch {
 		case leader == "" && lost.IsZero():
 			lost, due = time.Now(), time.After(leaderWait)

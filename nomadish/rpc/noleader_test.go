@@ -23,10 +23,10 @@ type leaderTracker struct {
 	changed chan struct{}
 }
 
-func (h *leaderTracker) Leading() rpc.LeaderTerm {
+func (h *leaderTracker) Leader() rpc.LeaderInfo {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return rpc.LeaderTerm{Addr: h.leader}
+	return rpc.LeaderInfo{Addr: h.leader}
 }
 
 func (h *leaderTracker) Changed() <-chan struct{} {

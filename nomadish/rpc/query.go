@@ -16,7 +16,7 @@ type ReadFunc func(ws *state.WatchSet, snap *state.Snapshot) (index uint64, err 
 
 // Contact is what goes with an answer at index: whether this server knows a leader, and when it heard one last.
 func (r *Router) Contact(index uint64) structs.QueryMeta {
-	return structs.QueryMeta{Index: index, KnownLeader: r.Leadership.Leading().Addr != "", LastContact: r.Leadership.LastContact()}
+	return structs.QueryMeta{Index: index, KnownLeader: r.Leadership.Leader().Addr != "", LastContact: r.Leadership.LastContact()}
 }
 
 // Query runs a read. One that does not block answers with 0 if run says so: nothing was ever written there. A blocking query

@@ -10,8 +10,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// LeaderTerm is the leader and its term, as this server knows them.
-type LeaderTerm struct {
+// LeaderInfo is the leader and its term, as this server knows them.
+type LeaderInfo struct {
 	Addr string // RPC; empty: nobody
 	ID   string
 	// Over ends when this server learns of another leader.
@@ -20,7 +20,7 @@ type LeaderTerm struct {
 
 // Leadership is who leads the servers.
 type Leadership interface {
-	Leading() LeaderTerm
+	Leader() LeaderInfo
 	// IsLeader reports whether this server leads and its leader's parts run.
 	IsLeader() bool
 	// Verify confirms with a majority that this server still leads.
@@ -141,7 +141,7 @@ func (r *Router) explained(n *notYet) error {
 }
 
 func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool, here wire.Handler) error {
-	term := r.Leadership.Leading()
+	term := r.Leadership.Leader()
 	if r.Leadership.IsLeader() {
 		if isRead && r.Leadership.Verify(ctx) != nil {
 			return &notYet{}
@@ -160,7 +160,7 @@ func (r *Router) onceAtLeader(ctx context.Context, call *wire.Call, isRead bool,
 
 // passOn passes a call on to the leader. When another server takes over meanwhile, a
 // Read turns to that one; of a write nobody knows then what has come of it.
-func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to LeaderTerm) error {
+func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to LeaderInfo) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(to.Over, func() {

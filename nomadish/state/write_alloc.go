@@ -128,7 +128,7 @@ func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition)
 	now.DesiredTransition = was.DesiredTransition.Merge(*to)
 	now.ModifyTime = x.now
 	if to.Suspend != nil && *to.Suspend && !was.Terminal() {
-		// Frozen at once. Going on needs room, so that is for the scheduler to say.
+		// Suspended at once. Going on needs room, so that is for the scheduler to say.
 		now.DesiredStatus, now.DesiredDescription = structs.AllocDesiredSuspend, structs.DescSuspended
 	}
 	x.putAlloc(was, &now, true)

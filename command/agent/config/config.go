@@ -226,13 +226,13 @@ type Join struct {
 
 // ClientLiveness says when a client that gossips counts as lost; 0: the default.
 type ClientLiveness struct {
-	Check      time.Duration `hcl:"check"`        // how long one that is missed may take to answer
-	Silence    time.Duration `hcl:"silence"`      // of its RPC, with gossip alive, before it is disconnected
-	Keep       time.Duration `hcl:"keep"`         // how long its work is kept then, where the group does not say it
-	MassShare  float64       `hcl:"storm_share"`  // of the clients in doubt at once: nobody is declared lost
-	MassMin    int           `hcl:"storm_min"`    // clients in doubt that make a storm at least
-	MassWindow time.Duration `hcl:"storm_window"` // what was declared within it counts for a storm
-	MassHold   time.Duration `hcl:"storm_hold"`   // how long a storm keeps clients from being declared lost
+	Check             time.Duration `hcl:"check"`        // how long one that is missed may take to answer
+	Silence           time.Duration `hcl:"silence"`      // of its RPC, with gossip alive, before it is disconnected
+	Keep              time.Duration `hcl:"keep"`         // how long its work is kept then, where the group does not say it
+	MassFailureShare  float64       `hcl:"storm_share"`  // of the clients in doubt at once: nobody is declared lost
+	MassFailureMin    int           `hcl:"storm_min"`    // clients in doubt that make a storm at least
+	MassFailureWindow time.Duration `hcl:"storm_window"` // what was declared within it counts for a storm
+	MassFailureLimit  time.Duration `hcl:"storm_hold"`   // how long a storm keeps clients from being declared lost
 }
 
 // DefaultSchedulerConfig is what a new cluster's scheduler starts with.

@@ -161,15 +161,15 @@ func (k *checker) clientGossip() {
 	k.addrs("client.gossip_join", c.Client.GossipJoin)
 	l := c.Server.ClientLiveness
 	for path, n := range map[string]float64{
-		"check": float64(l.Check), "silence": float64(l.Silence), "keep": float64(l.Keep), "storm_min": float64(l.MassMin),
-		"storm_window": float64(l.MassWindow), "storm_hold": float64(l.MassHold), "storm_share": l.MassShare,
+		"check": float64(l.Check), "silence": float64(l.Silence), "keep": float64(l.Keep), "storm_min": float64(l.MassFailureMin),
+		"storm_window": float64(l.MassFailureWindow), "storm_hold": float64(l.MassFailureLimit), "storm_share": l.MassFailureShare,
 	} {
 		if n < 0 {
 			k.bad("server.client_liveness."+path, ": must not be negative")
 		}
 	}
-	if l.MassShare > 1 {
-		k.bad("server.client_liveness.storm_share", " %v: must be from 0 to 1", l.MassShare)
+	if l.MassFailureShare > 1 {
+		k.bad("server.client_liveness.storm_share", " %v: must be from 0 to 1", l.MassFailureShare)
 	}
 }
 

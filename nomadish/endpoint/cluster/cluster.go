@@ -87,7 +87,7 @@ func (e *Endpoint) raftState(_ context.Context, args *structs.RaftStateRequest) 
 }
 
 func (e *Endpoint) leader(context.Context, *structs.EmptyRequest) (*structs.StringReply, error) {
-	addr := e.Router.Leadership.Leading().Addr
+	addr := e.Router.Leadership.Leader().Addr
 	if addr == "" {
 		return nil, e.Router.NoLeader()
 	}

@@ -12,7 +12,7 @@ import (
 // forsaken is a server that knows no leader, and heard one 65 s ago.
 type forsaken struct{ endpointtest.Alone }
 
-func (forsaken) Leading() rpc.LeaderTerm    { return rpc.LeaderTerm{} }
+func (forsaken) Leader() rpc.LeaderInfo     { return rpc.LeaderInfo{} }
 func (forsaken) IsLeader() bool             { return false }
 func (forsaken) LastContact() time.Duration { return 65 * time.Second }
 

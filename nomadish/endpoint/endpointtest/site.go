@@ -20,9 +20,9 @@ import (
 // Alone is a cluster of one that leads itself, and its heartbeats.
 type Alone struct{}
 
-// Leading implements rpc.Leadership.
-func (Alone) Leading() rpc.LeaderTerm {
-	return rpc.LeaderTerm{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
+// Leader implements rpc.Leadership.
+func (Alone) Leader() rpc.LeaderInfo {
+	return rpc.LeaderInfo{Addr: "127.0.0.1:1", ID: "s", Over: context.Background()}
 }
 
 // IsLeader implements rpc.Leadership.

@@ -98,7 +98,7 @@ func event(subsystem, message string, now time.Time) *structs.NodeEvent {
 func (e *Endpoint) nodeReply(id string, index uint64, has *structs.GossipKeys) *structs.NodeUpdateReply {
 	reply := &structs.NodeUpdateReply{
 		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
-		LeaderRPCAddr: e.Router.Leadership.Leading().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
+		LeaderRPCAddr: e.Router.Leadership.Leader().Addr, Registered: true, WriteMeta: structs.WriteMeta{Index: index},
 	}
 	reply.Servers = e.Router.Reachable()
 	if e.Gossip != nil {

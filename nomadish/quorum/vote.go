@@ -21,7 +21,7 @@ func (f FileVote) Load() (Vote, error) {
 		return Vote{}, nil
 	}
 	if err != nil {
-		return Vote{}, fmt.Errorf("read the promise to a founder: %w", err)
+		return Vote{}, fmt.Errorf("read the vote for a bootstrapper: %w", err)
 	}
 	id, name, _ := strings.Cut(strings.TrimSpace(string(raw)), " ")
 	return Vote{ID: id, Name: name}, nil
@@ -30,7 +30,7 @@ func (f FileVote) Load() (Vote, error) {
 // Store implements VoteStore. What it stored is on disk when it returns.
 func (f FileVote) Store(to Vote) error {
 	if err := atomicfile.Write(string(f), to.ID+" "+to.Name+"\n"); err != nil {
-		return fmt.Errorf("keep the promise to a founder: %w", err)
+		return fmt.Errorf("store the vote for a bootstrapper: %w", err)
 	}
 	return nil
 }
