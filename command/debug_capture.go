@@ -240,7 +240,7 @@ func (c *capture) profilesOnce(ctx context.Context, a debugAgent, n int) bool {
 }
 
 // profileTries is how often a profile is asked for while another one is being taken: an agent that is a server and a client is
-// requested for both.
+// asked for both.
 const profileTries = 4
 
 // profile saves one profile.

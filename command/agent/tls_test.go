@@ -76,7 +76,7 @@ func (f *certFiles) get(addr, role string) (serial string, err error) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // requested for or not
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // asked for or not
 	}
 	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "https://"+addr+"/v1/status/leader", nil)
 	if err != nil {

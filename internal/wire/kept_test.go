@@ -279,7 +279,7 @@ func TestRelayedStreamsAreKept(t *testing.T) {
 	until(t, "the cancelled call's streams are gone", func() bool { return front.mux.NumStreams() == 1 && back.mux.NumStreams() <= 1 })
 }
 
-// A caller that requests to keep the stream of a method with many answers, by mistake or on purpose, keeps none: neither here nor behind
+// A caller that asks to keep the stream of a method with many answers, by mistake or on purpose, keeps none: neither here nor behind
 // who passes it on, where others' calls come next.
 func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 	back, _ := between(t, echoMux())

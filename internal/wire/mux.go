@@ -77,7 +77,7 @@ func Streaming[A any](f func(ctx context.Context, args *A, send func(any) error)
 		if err := call.Args(args); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 		}
-		call.keep = false // whoever requests it: there may be many answers
+		call.keep = false // whoever calls it: there may be many answers
 		if err := f(ctx, args, call.Send); err != nil {
 			return err
 		}

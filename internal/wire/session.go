@@ -307,7 +307,7 @@ type Stream struct {
 	stop      func() bool
 	once      sync.Once
 	begun     []byte // the status of the next answer, if it was awaited
-	requested bool   // the callee was requested to keep the stream
+	requested bool   // the callee was asked to keep the stream
 	free      bool   // the answer was read whole, and the callee waits for another call; only if requested
 }
 

@@ -100,7 +100,7 @@ func goesOn(t *testing.T, c *cluster, next func(*testing.T, *cluster) *cluster) 
 	leased := c.register(t, job("held", structs.NodePoolDefault, 5, 1, 2000, 2000)) // has room nowhere
 	synctest.Wait()
 	stop()
-	// What nobody leads to see: room comes free, and somebody requests it.
+	// What nobody leads to see: room comes free, and somebody asks for it.
 	c.register(t, job("ready", structs.NodePoolDefault, 41, 1, 100, 100))
 	var running []string
 	for _, j := range busy {

@@ -45,7 +45,7 @@ func NewRequest(in *Input, group *structs.TaskGroup) *Request {
 	return a
 }
 
-// newNodeSetKey is what instances of a group take, whichever evaluation requests it.
+// newNodeSetKey is what instances of a group take, whichever evaluation asks for it.
 func newNodeSetKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
 	a := &Request{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
