@@ -25,6 +25,12 @@ type blocked struct {
 	reservations map[structs.NamespacedID]int    // counts those rooms
 	due          *heap[*entry]                   // those whose time has come
 	freed        freed
+
+	gates  *gates
+	config *structs.SchedulerConfiguration
+	latest func() uint64 // the newest index of the state here
+	// after has f done later, with the lock held, unless the timer is stopped or set again before.
+	after func(timer *clock.Timer, wait time.Duration, f func())
 }
 
 // entry is a blocked evaluation.
@@ -63,26 +69,11 @@ type group struct {
 	inOpen, inWaits int
 }
 
-// pool is the queue of a node pool.
-type pool struct {
-	// gate is what workers have or may take and that may place something, until its plan
-	// has been judged; pass what the queue pass has.
-	gate *heap[*item]
-	pass *heap[*item]
-	// given is the last rank among those that pass has.
-	given structs.Rank
-	open  *heap[*group] // groups that must be tried, by their first
-	all   *heap[*group] // all groups, by their first
-	// first is the first entry of the open groups, as settle saw it last; nil: none was open.
-	first *entry
-	// back is what was sent back, as it would have overtaken others. It is counted in the
-	// gate, and taken by nobody until nothing goes before it.
-	back   *heap[*item]
-	moving bool // what is in back is being let on
-}
-
-func newBlocked() *blocked {
-	return &blocked{
+// clear forgets everything.
+func (b *blocked) clear() {
+	b.stop()
+	*b = blocked{
+		gates: b.gates, config: b.config, latest: b.latest, after: b.after,
 		of: map[string]*entry{}, ofJob: map[structs.NamespacedID]map[string]*entry{}, groups: map[groupKey]*group{},
 		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(),
 		due: &heap[*entry]{before: (*entry).before, index: func(e *entry) *int { return &e.inDue }},
@@ -90,36 +81,16 @@ func newBlocked() *blocked {
 }
 
 // stop ends all timers.
-func (a *blocked) stop() {
-	for _, w := range a.of { // order does not matter: all are stopped
+func (b *blocked) stop() {
+	for _, w := range b.of { // order does not matter: all are stopped
 		w.stop()
 	}
 }
 
-func (b *Broker) pool(name string) *pool {
-	p := b.pools[name]
-	if p == nil {
-		by := func(x, y *group) bool {
-			a, _ := x.entries.first()
-			z, _ := y.entries.first()
-			return a.before(z)
-		}
-		p = &pool{
-			gate: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
-			pass: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
-			open: &heap[*group]{before: by, index: func(g *group) *int { return &g.inOpen }},
-			all:  &heap[*group]{before: by, index: func(g *group) *int { return &g.inWaits }},
-			back: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inBack }},
-		}
-		b.pools[name] = p
-	}
-	return p
-}
-
-// settle brings the heaps of a group's pool in line with the group. It must be called
+// refresh brings the heaps of a group's pool in line with the group. It must be called
 // whenever the group's first, or whether it is open, may have changed.
-func (b *Broker) settle(g *group) {
-	p := b.pool(g.key.pool)
+func (b *blocked) refresh(g *group) {
+	p := b.gates.pool(g.key.pool)
 	if g.entries.len() > 0 {
 		p.all.put(g)
 	} else {
@@ -127,72 +98,57 @@ func (b *Broker) settle(g *group) {
 	}
 	if g.entries.len() > 0 && g.open {
 		p.open.put(g)
-		b.poke()
+		b.gates.poke()
 	} else {
 		p.open.remove(g)
 	}
 	was := p.first
 	if p.first = firstOpen(p); was != nil && was != p.first {
-		b.moved(p)
+		b.gates.moved(p)
 	}
 	if g.members == 0 {
-		delete(b.blocked.groups, g.key)
+		delete(b.groups, g.key)
 	}
-	b.tidy(g.key.pool)
-}
-
-// tidy drops a pool that is empty.
-func (b *Broker) tidy(name string) {
-	if p := b.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
-		delete(b.pools, name)
-	}
-}
-
-// missing names the groups that an evaluation waits for.
-func missing(e *structs.Evaluation) (groups []string) {
-	for name := range e.FailedTGAllocs { // order does not matter: a request key has them sorted
-		groups = append(groups, name)
-	}
-	return groups
+	b.gates.tidy(g.key.pool)
 }
 
 // block lets an evaluation wait for room, or until the time comes when it is to be
 // decided again all the same. It takes the place of an older state of itself.
-func (b *Broker) block(snap *state.Snapshot, e *structs.Evaluation) {
+func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	b.unblock(e.ID)
 	w := &entry{eval: e}
-	b.blocked.of[e.ID] = w
-	if b.blocked.ofJob[e.Job()] == nil {
-		b.blocked.ofJob[e.Job()] = map[string]*entry{}
+	b.of[e.ID] = w
+	if b.ofJob[e.Job()] == nil {
+		b.ofJob[e.Job()] = map[string]*entry{}
 	}
-	b.blocked.ofJob[e.Job()][e.ID] = w
+	b.ofJob[e.Job()][e.ID] = w
 	b.join(snap, w)
-	if b.blocked.freed.missed(e) {
+	if b.freed.missed(e) {
 		w.group.open = true
-		b.settle(w.group)
+		b.refresh(w.group)
 	}
 	b.expectDue(w, e.WaitUntil)
 }
 
 // join puts an entry into the group of its kind.
-func (b *Broker) join(snap *state.Snapshot, w *entry) {
+func (b *blocked) join(snap *state.Snapshot, w *entry) {
 	w.position = b.positionOf(snap, w.eval)
 	key := groupKey{pool: w.pool, eval: w.eval.ID}
 	var requestKey scheduler.RequestKey
 	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
-		requestKey = scheduler.RequestKeyOf(job, missing(w.eval), standing(snap, job), b.config, b.blocked.reservations[w.eval.Job()] > 0)
+		requestKey = scheduler.RequestKeyOf(job, missing(w.eval), standing(snap, job), *b.config, b.reservations[w.eval.Job()] > 0)
 	} else {
-		requestKey = scheduler.RequestKeyOf(&structs.Job{}, nil, nil, b.config, false)
+		requestKey = scheduler.RequestKeyOf(&structs.Job{}, nil, nil, *b.config, false)
 	}
 	if requestKey.Key != "" {
 		key.eval, key.requestKey = "", requestKey.Key
 	}
-	g := b.blocked.groups[key]
+	g := b.groups[key]
 	if g == nil {
 		g = &group{key: key, requestKey: requestKey, entries: &heap[*entry]{
 			before: (*entry).before, index: func(e *entry) *int { return &e.inGroup },
 		}}
-		b.blocked.groups[key] = g
+		b.groups[key] = g
 	}
 	if g.known == nil || w.eval.SnapshotIndex >= g.known.SnapshotIndex {
 		g.known = w.eval
@@ -202,7 +158,15 @@ func (b *Broker) join(snap *state.Snapshot, w *entry) {
 	if !w.apart {
 		g.entries.put(w)
 	}
-	b.settle(g)
+	b.refresh(g)
+}
+
+// missing names the groups that an evaluation waits for.
+func missing(e *structs.Evaluation) (groups []string) {
+	for name := range e.FailedTGAllocs { // order does not matter: a request key has them sorted
+		groups = append(groups, name)
+	}
+	return groups
 }
 
 // standing is what a job has. The counts say cheaply of most that wait that they have
@@ -227,32 +191,6 @@ func toGoOn(a *state.AllocRow) bool {
 	return a.Suspended() && !to.ShouldSuspend() && !a.Terminal()
 }
 
-// leave takes an entry out of its group.
-func (b *Broker) leave(w *entry) {
-	g := w.group
-	g.entries.remove(w)
-	g.members--
-	b.settle(g)
-}
-
-// unblock drops an evaluation that waits no longer.
-func (b *Broker) unblock(id string) {
-	w := b.blocked.of[id]
-	if w == nil {
-		return
-	}
-	w.gone = true
-	w.stop()
-	b.blocked.due.remove(w)
-	delete(b.blocked.of, id)
-	if of := b.blocked.ofJob[w.eval.Job()]; len(of) > 1 {
-		delete(of, id)
-	} else {
-		delete(b.blocked.ofJob, w.eval.Job())
-	}
-	b.leave(w)
-}
-
 func (e *entry) stop() {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -260,55 +198,70 @@ func (e *entry) stop() {
 	}
 }
 
+func jobOf(r *structs.Reservation) structs.NamespacedID {
+	return structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}
+}
+
+// leave takes an entry out of its group.
+func (b *blocked) leave(w *entry) {
+	g := w.group
+	g.entries.remove(w)
+	g.members--
+	b.refresh(g)
+}
+
+// unblock drops an evaluation that waits no longer.
+func (b *blocked) unblock(id string) {
+	w := b.of[id]
+	if w == nil {
+		return
+	}
+	w.gone = true
+	w.stop()
+	b.due.remove(w)
+	delete(b.of, id)
+	if of := b.ofJob[w.eval.Job()]; len(of) > 1 {
+		delete(of, id)
+	} else {
+		delete(b.ofJob, w.eval.Job())
+	}
+	b.leave(w)
+}
+
 // expectDue has a request decided at a time, whatever was freed.
-func (b *Broker) expectDue(w *entry, at time.Time) {
+func (b *blocked) expectDue(w *entry, at time.Time) {
 	w.stop()
 	if at.IsZero() {
 		return
 	}
-	b.afterEntry(w, max(0, at.Sub(b.now())), func() {
-		b.blocked.due.put(w)
-		b.poke()
+	b.after(&w.timer, max(0, at.Sub(b.gates.opts.Clock.Now())), func() {
+		b.due.put(w)
+		b.gates.poke()
 	})
-}
-
-// afterEntry has f done later, with the lock held, unless the entry is gone by then or
-// waits for something else.
-func (b *Broker) afterEntry(w *entry, wait time.Duration, f func()) {
-	var timer clock.Timer
-	timer = b.opts.Clock.AfterFunc(wait, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if w.timer == timer {
-			w.timer = nil
-			f()
-		}
-	})
-	w.timer = timer
 }
 
 // setApart takes a request out of the queue while its job is being decided, or it backs off.
-func (b *Broker) setApart(w *entry) {
+func (b *blocked) setApart(w *entry) {
 	w.apart = true
 	w.group.entries.remove(w)
-	b.settle(w.group)
+	b.refresh(w.group)
 }
 
 // back puts a request that was apart back into the queue, to be tried.
-func (b *Broker) back(w *entry) {
+func (b *blocked) back(w *entry) {
 	if !w.apart || w.gone {
 		return
 	}
 	w.apart = false
 	w.group.entries.put(w)
 	w.group.open = true
-	b.settle(w.group)
+	b.refresh(w.group)
 }
 
 // idle is called when nothing of a job is being decided any more: its requests must see
 // what was.
-func (b *Broker) idle(job structs.NamespacedID) {
-	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
+func (b *blocked) idle(job structs.NamespacedID) {
+	for _, w := range b.ofJob[job] { // order does not matter: each has its own position
 		w.after = b.latest()
 		if w.timer == nil || w.failures == 0 { // else it backs off
 			b.back(w)
@@ -317,9 +270,9 @@ func (b *Broker) idle(job structs.NamespacedID) {
 }
 
 // free marks what room that came free may help.
-func (b *Broker) free(r *releases, index uint64) {
+func (b *blocked) free(r *releases, index uint64) {
 	for class := range r.classes { // order does not matter: all of one index
-		b.blocked.freed.note(class, index)
+		b.freed.note(class, index)
 	}
 	if len(r.classes) == 0 {
 		return
@@ -328,15 +281,15 @@ func (b *Broker) free(r *releases, index uint64) {
 		g.freed = index
 		if !g.open {
 			g.open = true
-			b.settle(g)
+			b.refresh(g)
 		}
 	}
 	for job := range r.jobs { // order does not matter: each group has its own mark
-		for _, w := range b.blocked.ofJob[job] { // nor here
+		for _, w := range b.ofJob[job] { // nor here
 			open(w.group)
 		}
 	}
-	for _, g := range b.blocked.groups { // nor here
+	for _, g := range b.groups { // nor here
 		if g.freed < index && r.may(g) {
 			open(g)
 		}
@@ -345,83 +298,19 @@ func (b *Broker) free(r *releases, index uint64) {
 
 // tryAll has all requests tried again that may take the same nodes as a request of a pool: what
 // they were tried on has not come to pass.
-func (b *Broker) tryAll(pool string) {
-	for _, g := range b.blocked.groups { // order does not matter: each has its own mark
+func (b *blocked) tryAll(pool string) {
+	for _, g := range b.groups { // order does not matter: each has its own mark
 		if !g.open && (g.key.pool == pool || g.key.pool == structs.NodePoolAll || pool == structs.NodePoolAll) {
 			g.open = true
-			b.settle(g)
+			b.refresh(g)
 		}
 	}
 }
 
-// reserved counts the reservations of jobs; what has one is like no
-// other request.
-func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
-	if now, ok := c.New.(*structs.Reservation); ok && b.blocked.reserved[c.Key] == jobOf(now) {
-		return
+// tried marks a group, unless room came free that it has not been tried on.
+func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation) {
+	g.known = left
+	if g.freed <= index {
+		g.open = false
 	}
-	changed := map[structs.NamespacedID]bool{}
-	if job, had := b.blocked.reserved[c.Key]; had {
-		delete(b.blocked.reserved, c.Key)
-		if b.blocked.reservations[job]--; b.blocked.reservations[job] == 0 {
-			delete(b.blocked.reservations, job)
-			changed[job] = true
-		}
-	}
-	if now, ok := c.New.(*structs.Reservation); ok {
-		b.blocked.reserved[c.Key] = jobOf(now)
-		b.blocked.reservations[jobOf(now)]++
-		changed[jobOf(now)] = changed[jobOf(now)] || b.blocked.reservations[jobOf(now)] == 1
-	}
-	for job, really := range changed { // order does not matter: each has its own requests
-		if really {
-			b.reposition(snap, job, true)
-		}
-	}
-}
-
-// reposition finds the positions of a job's evaluations anew, and the groups of its requests,
-// which their request keys may have changed.
-func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
-	if l := b.serial[job]; l != nil {
-		for _, it := range []*item{l.current, l.next} {
-			if it != nil {
-				b.repositionItem(snap, it)
-			}
-		}
-	}
-	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
-		if !requestKeys && b.positionOf(snap, w.eval) == w.position {
-			continue
-		}
-		open, freed := w.group.open, w.group.freed
-		b.leave(w)
-		b.join(snap, w)
-		if g := w.group; open && !g.open {
-			g.open, g.freed = true, max(g.freed, freed)
-			b.settle(g)
-		}
-	}
-}
-
-func (b *Broker) repositionItem(snap *state.Snapshot, it *item) {
-	now := b.positionOf(snap, it.eval)
-	if now == it.position || it.token != "" && now.pool == "" {
-		return // the job was stopped meanwhile, but who decides on it may not know that
-	}
-	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
-	b.unready(it)
-	b.ungate(it)
-	it.position = now
-	if ready {
-		b.readyUp(it) // whether it must wait in its new position is seen when it is to be taken
-		b.awake()
-	}
-	if gated {
-		b.enter(it)
-	}
-}
-
-func jobOf(r *structs.Reservation) structs.NamespacedID {
-	return structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}
 }

@@ -1,11 +1,8 @@
 package queue
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,19 +76,15 @@ type Broker struct {
 	// see what the one of the same job before it has committed.
 	latest func() uint64
 
-	mu       sync.Mutex
-	enabled  bool
-	paused   bool
-	ready    map[readyKey]*heap[*item]
-	keys     []readyKey                     // of ready, as sortedReady gave them last
-	serial   map[structs.NamespacedID]*lane // by job
-	known    map[string]*item               // by evaluation ID: all that are not blocked
-	wake     chan struct{}                  // closed and replaced when something may be taken
-	dequeued map[string]time.Time           // by job type: when a worker last wanted one
-	blocked  *blocked
-	pools    map[string]*pool
-	chores   *chores
-	config   structs.SchedulerConfiguration
+	mu      sync.Mutex
+	enabled bool
+	paused  bool
+	serial  map[structs.NamespacedID]*lane // by job
+	known   map[string]*item               // by evaluation ID: all that are not blocked
+	gates   *gates
+	blocked *blocked
+	chores  *chores
+	config  structs.SchedulerConfiguration
 	// snapshot gives the newest state, fed how far the feed will tell of it.
 	snapshot func() *state.Snapshot
 	fed      func() uint64
@@ -100,16 +93,15 @@ type Broker struct {
 	seen     uint64        // how far the broker has followed the feed
 	watched  chan struct{} // closed when it has followed on; nil: nobody waits for that
 	lessened uint64        // when nodes last came to be of less use, or the configuration changed
-	gated    bool          // something ready waits for a gate
-	gates    chan struct{} // has a token when a gate may have opened
-	untried  chan struct{} // has a token when there may be something for a queue pass
 }
 
 // New returns a new Broker; it refuses to hand out anything until it is run. latest returns
 // the newest index that the state here has reached.
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
-	b := &Broker{opts: opts, applier: applier, latest: latest, wake: make(chan struct{}), gates: make(chan struct{}, 1), untried: make(chan struct{}, 1)}
+	b := &Broker{opts: opts, applier: applier, latest: latest}
+	b.gates = newGates(&b.opts)
+	b.blocked = &blocked{gates: b.gates, config: &b.config, latest: latest, after: b.after}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
@@ -121,26 +113,16 @@ func (b *Broker) clear() {
 	for _, it := range b.known { // order does not matter: all are stopped
 		it.stop()
 	}
-	b.ready = map[readyKey]*heap[*item]{}
-	b.pools = map[string]*pool{}
+	b.gates.clear()
 	b.serial = map[structs.NamespacedID]*lane{}
 	b.known = map[string]*item{}
 	b.ending = nil
-	b.dequeued = map[string]time.Time{}
-	if b.blocked != nil {
-		b.blocked.stop()
-	}
-	b.blocked = newBlocked()
+	b.gates.dequeued = map[string]time.Time{}
+	b.blocked.clear()
 	b.chores = newChores(b.opts.NewID, b.opts.Clock, b.opts.FollowUpDelay)
 }
 
 func (b *Broker) now() time.Time { return b.opts.Clock.Now() }
-
-// awake lets all that wait in Dequeue look again.
-func (b *Broker) awake() {
-	close(b.wake)
-	b.wake = make(chan struct{})
-}
 
 func notLeader() error {
 	return structs.Errorf(structs.CodeNoLeader, "evaluation broker is not running here").WithHint("only the leader hands out evaluations")
@@ -156,8 +138,8 @@ func (b *Broker) Pause(paused bool) {
 func (b *Broker) pause(paused bool) {
 	if b.paused != paused {
 		b.paused = paused
-		b.awake()
-		b.poke()
+		b.gates.awake()
+		b.gates.poke()
 	}
 }
 
@@ -172,29 +154,28 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 		}
 		return
 	}
-	it := &item{eval: eval, position: b.positionOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
+	it := &item{eval: eval, position: b.blocked.positionOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
 	b.known[eval.ID] = it
 	if wait := eval.WaitUntil.Sub(b.now()); !eval.WaitUntil.IsZero() && wait > 0 {
 		it.since = eval.WaitUntil
-		b.after(it, wait, func() { b.admit(it) })
+		b.after(&it.timer, wait, func() { b.admit(it) })
 		return
 	}
 	b.admit(it)
 }
 
-// after has f done later, with the lock held, unless the item is stopped, taken or
-// forgotten before.
-func (b *Broker) after(it *item, wait time.Duration, f func()) {
+// after has f done later, with the lock held, unless the timer is stopped or set again before.
+func (b *Broker) after(set *clock.Timer, wait time.Duration, f func()) {
 	var timer clock.Timer
 	timer = b.opts.Clock.AfterFunc(wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if it.timer == timer { // else it was stopped when this was on its way
-			it.timer = nil
+		if *set == timer { // else it was stopped when this was on its way
+			*set = nil
 			f()
 		}
 	})
-	it.timer = timer
+	*set = timer
 }
 
 // admit makes an evaluation ready, or puts it behind the one of its job.
@@ -206,7 +187,7 @@ func (b *Broker) admit(it *item) {
 	}
 	if l.current == nil {
 		l.current = it
-		b.offer(it)
+		b.gates.offer(it)
 		return
 	}
 	older := it
@@ -214,47 +195,17 @@ func (b *Broker) admit(it *item) {
 	case backingOff && l.current.seq < it.seq:
 		// The job may have been mended meanwhile: no use in waiting for the old one.
 		older, l.current = l.current, it
-		b.offer(it)
+		b.gates.offer(it)
 	case l.next == nil || l.next.seq < it.seq:
 		older, l.next = l.next, it
 		if l.current.token != "" {
-			b.enter(l.current) // it stands for this one, even if its own plan has been judged
+			b.gates.enter(l.current) // it stands for this one, even if its own plan has been judged
 		}
 	}
 	if older != nil {
 		older.stop()
 		delete(b.known, older.eval.ID)
 		b.chores.cancel(older.eval, "a newer evaluation of the job does its work")
-	}
-}
-
-// offer lets workers take it.
-func (b *Broker) offer(it *item) {
-	b.readyUp(it)
-	b.enter(it)
-	b.awake()
-}
-
-func (b *Broker) readyUp(it *item) {
-	key := readyKey{it.eval.Type, it.pool}
-	q := b.ready[key]
-	if q == nil {
-		q = newReady()
-		b.ready[key] = q
-	}
-	q.put(it)
-}
-
-// unready takes it out of what workers may take, if it is there.
-func (b *Broker) unready(it *item) {
-	key := readyKey{it.eval.Type, it.pool}
-	if q := b.ready[key]; q != nil {
-		if q.remove(it); q.len() == 0 {
-			delete(b.ready, key)
-		}
-	}
-	if p := b.pools[it.pool]; p != nil {
-		p.back.remove(it)
 	}
 }
 
@@ -275,8 +226,8 @@ func (b *Broker) forget(id string) {
 // drop takes an evaluation out, wherever it is, and moves the next of its job up.
 func (b *Broker) drop(it *item) {
 	it.stop()
-	b.unready(it)
-	b.ungate(it)
+	b.gates.unready(it)
+	b.gates.ungate(it)
 	delete(b.known, it.eval.ID)
 	job := it.eval.Job()
 	l := b.serial[job]
@@ -287,9 +238,9 @@ func (b *Broker) drop(it *item) {
 	case l.current == it:
 		if l.current, l.next = l.next, nil; l.current == nil {
 			delete(b.serial, job)
-			b.idle(job)
+			b.blocked.idle(job)
 		} else {
-			b.offer(l.current)
+			b.gates.offer(l.current)
 		}
 	}
 }
@@ -340,22 +291,22 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 		return nil, "", nil, 0, notLeader()
 	}
 	for _, kind := range schedulers {
-		b.dequeued[kind] = b.now()
+		b.gates.dequeued[kind] = b.now()
 	}
 	if b.paused {
-		return nil, "", b.wake, 0, nil
+		return nil, "", b.gates.wake, 0, nil
 	}
 	var first *item
-	for seen := (chan struct{})(nil); seen != b.wake; { // to look may let something on, which may go before what was found
-		seen = b.wake
+	for seen := (chan struct{})(nil); seen != b.gates.wake; { // to look may let something on, which may go before what was found
+		seen = b.gates.wake
 		first, later = b.first(schedulers)
 	}
 	if first == nil {
-		return nil, "", b.wake, later, nil
+		return nil, "", b.gates.wake, later, nil
 	}
-	b.unready(first)
+	b.gates.unready(first)
 	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
-	b.enter(first) // it may have waited for so long that it did not count any more
+	b.gates.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
 	waitTime.Since(first.since)
 	return first.eval, first.token, nil, 0, nil
@@ -363,18 +314,18 @@ func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token stri
 
 // first is the first evaluation that may be taken now; nil: there is none, but maybe one later, if that is not 0.
 func (b *Broker) first(schedulers []string) (first *item, later time.Duration) {
-	for _, key := range b.sortedReady() { // to look at one may move what is in others of its pool
-		q := b.ready[key]
+	for _, key := range b.gates.sortedReady() { // to look at one may move what is in others of its pool
+		q := b.gates.ready[key]
 		if q == nil || !slices.Contains(schedulers, key.kind) {
 			continue
 		}
-		it, ok := b.firstReady(q)
+		it, ok := b.gates.firstReady(q)
 		if !ok {
 			continue
 		}
-		if p := b.pools[key.pool]; p != nil && openAhead(p, it) {
+		if p := b.gates.pools[key.pool]; p != nil && openAhead(p, it) {
 			if wait := b.opts.GateLimit - b.now().Sub(it.since); wait > 0 {
-				b.gated = true
+				b.gates.gated = true
 				if later == 0 || wait < later {
 					later = wait
 				}
@@ -388,28 +339,10 @@ func (b *Broker) first(schedulers []string) (first *item, later time.Duration) {
 	return first, later
 }
 
-// sortedReady is where something is ready, until it is called again.
-func (b *Broker) sortedReady() []readyKey {
-	b.keys = slices.AppendSeq(b.keys[:0], maps.Keys(b.ready))
-	slices.SortFunc(b.keys, func(a, o readyKey) int {
-		return cmp.Or(strings.Compare(a.pool, o.pool), strings.Compare(a.kind, o.kind))
-	})
-	return b.keys
-}
-
-// firstReady is the first of a queue that need not wait for its gate however long that takes.
-func (b *Broker) firstReady(q *heap[*item]) (it *item, ok bool) {
-	for it, ok = q.first(); ok && it.sentBack && it.pool != "" && b.behind(b.pool(it.pool), it); it, ok = q.first() {
-		b.unready(it)
-		b.pool(it.pool).back.put(it)
-	}
-	return it, ok
-}
-
 // expect lets a lease begin anew: after NackTimeout it ends.
 func (b *Broker) expect(it *item) {
 	it.stop()
-	b.after(it, b.opts.NackTimeout, func() {
+	b.after(&it.timer, b.opts.NackTimeout, func() {
 		b.opts.Logger.Warn("a worker did not answer in time; its evaluation is given out again", "eval", it.eval.ID, "job", it.eval.JobID)
 		b.say(it, replyNack)
 	})
@@ -494,7 +427,7 @@ func (b *Broker) finish(it *item) {
 // backOff lets an evaluation wait for its next delivery. It stays its job's current one.
 func (b *Broker) backOff(it *item) {
 	it.stop()
-	b.ungate(it)
+	b.gates.ungate(it)
 	it.token = ""
 	if it.failures++; it.failures >= b.opts.DeliveryLimit {
 		b.drop(it)
@@ -509,7 +442,7 @@ func (b *Broker) backOff(it *item) {
 		b.chores.cancel(it.eval, "a newer evaluation of the job does its work")
 		return
 	}
-	b.after(it, wait, func() { b.offer(it) })
+	b.after(&it.timer, wait, func() { b.gates.offer(it) })
 }
 
 // backOffTime is how long is waited after so many failures.

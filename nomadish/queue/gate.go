@@ -13,75 +13,12 @@ import (
 // Options.LeaseLimit, and what has been ready for so long without any worker requesting
 // its type. What is behind another evaluation of its job counts as that one.
 
-// enter counts an evaluation in the gate of its pool.
-func (b *Broker) enter(it *item) {
-	if it.pool != "" {
-		b.pool(it.pool).gateOf(it).put(it)
-	}
-}
-
 // gateOf is where an evaluation is counted.
 func (p *pool) gateOf(it *item) *heap[*item] {
 	if it.entry != nil {
 		return p.pass
 	}
 	return p.gate
-}
-
-// ungate counts it no more.
-func (b *Broker) ungate(it *item) {
-	if it.inGate == 0 {
-		return
-	}
-	p := b.pool(it.pool)
-	p.gateOf(it).remove(it)
-	b.moved(p)
-	b.tidy(it.pool)
-}
-
-// moved is called when a gate may have opened.
-func (b *Broker) moved(p *pool) {
-	b.letOn(p)
-	if p.open.len() > 0 {
-		b.poke()
-	}
-	select {
-	case b.gates <- struct{}{}:
-	default:
-	}
-	if b.gated {
-		b.gated = false
-		b.awake()
-	}
-}
-
-// letOn gives out again what was sent back and is behind nothing any more.
-func (b *Broker) letOn(p *pool) {
-	if p.moving {
-		return
-	}
-	p.moving = true
-	for it, some := p.back.first(); some && !b.behind(p, it); it, some = p.back.first() {
-		p.back.remove(it)
-		it.since = b.now()
-		b.offer(it)
-	}
-	p.moving = false
-}
-
-// behind reports whether anything goes before what an evaluation places.
-func (b *Broker) behind(p *pool, it *item) bool { return openAhead(p, it) || b.ahead(p, it) != nil }
-
-// ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
-// taken; nil: nothing.
-func (b *Broker) ahead(p *pool, it *item) *item {
-	if head := b.head(p, p.pass); head != nil && head.goesBefore(&it.position, it.eval) {
-		return head
-	}
-	if head := b.head(p, p.gate); head != nil && head.goesBefore(&it.position, it.eval) {
-		return head
-	}
-	return nil
 }
 
 // goesBefore reports whether an evaluation goes before another one, of another job, at a position.
@@ -97,39 +34,6 @@ func firstOpen(p *pool) *entry {
 	}
 	w, _ := g.entries.first()
 	return w
-}
-
-// poke has a queue pass look whether there is something to try.
-func (b *Broker) poke() {
-	select {
-	case b.untried <- struct{}{}:
-	default:
-	}
-}
-
-// head is the first of what a pool counts in one of its gates; nil: there is none.
-func (b *Broker) head(p *pool, gate *heap[*item]) *item {
-	expired := false
-	defer func() {
-		if expired {
-			b.moved(p)
-		}
-	}()
-	for {
-		it, ok := gate.first()
-		if !ok {
-			return nil
-		}
-		since := it.taken
-		if it.token == "" {
-			since = it.since
-		}
-		if b.now().Sub(since) <= b.opts.LeaseLimit || it.token == "" && !b.dequeued[it.eval.Type].Before(it.since) {
-			return it
-		}
-		gate.remove(it) // it has had its time: the others need not wait for it
-		expired = true
-	}
 }
 
 // openAhead reports whether a blocked request that goes before an evaluation must be tried.
@@ -198,11 +102,11 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 		return Admission{}
 	}
 	a := Admission{Pool: it.pool, Rank: it.rank}
-	p := b.pools[it.pool]
+	p := b.gates.pools[it.pool]
 	if p == nil {
 		return a
 	}
-	head := b.ahead(p, it)
+	head := b.gates.ahead(p, it)
 	switch open := openAhead(p, it); {
 	case (head != nil || open) && it.entry != nil:
 		a.Verdict = GateShut
@@ -227,13 +131,13 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
 	switch {
 	case it == nil:
 	case whole && (left == nil || !b.blocked.freed.missed(left)) && !b.more(it):
-		b.ungate(it)
+		b.gates.ungate(it)
 	case whole:
-		b.enter(it) // until the feed has brought what is left, and the next of the job is ready
+		b.gates.enter(it) // until the feed has brought what is left, and the next of the job is ready
 	default:
-		b.enter(it)
+		b.gates.enter(it)
 		if it.entry != nil {
-			b.tryAll(it.pool)
+			b.blocked.tryAll(it.pool)
 		}
 	}
 }
@@ -246,7 +150,7 @@ func (b *Broker) more(it *item) bool {
 }
 
 // Gates has a value whenever a gate may have opened since it was last read.
-func (b *Broker) Gates() <-chan struct{} { return b.gates }
+func (b *Broker) Gates() <-chan struct{} { return b.gates.opened }
 
 // SendBack takes an evaluation from its worker, whose plan would have overtaken others,
 // and gives it out again when its rank allows.
@@ -263,10 +167,10 @@ func (b *Broker) SendBack(evalID, token string) {
 		return
 	}
 	it.token, it.since, it.sentBack = "", b.now(), it.pool != ""
-	if p := b.pools[it.pool]; p != nil && b.behind(p, it) {
-		b.enter(it)
+	if p := b.gates.pools[it.pool]; p != nil && b.gates.behind(p, it) {
+		b.gates.enter(it)
 		p.back.put(it)
 		return
 	}
-	b.offer(it)
+	b.gates.offer(it)
 }

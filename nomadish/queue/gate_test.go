@@ -193,8 +193,8 @@ func TestSentBackAndGone(t *testing.T) {
 		b.start()
 		b.tried("high")
 		b.done("2", b.next("2"))
-		if s := b.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending != 0 || len(b.pools) != 1 {
-			b.Fatalf("left over: %+v in %d pools", s, len(b.pools))
+		if s := b.Stats(); s.Ready+s.Unacked+s.Waiting+s.Pending != 0 || len(b.gates.pools) != 1 {
+			b.Fatalf("left over: %+v in %d pools", s, len(b.gates.pools))
 		}
 	})
 }
@@ -318,8 +318,8 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 		verdict(GateOpen)
 		b.done("2", second)
 		b.done("low", low)
-		if len(b.pools) != 0 {
-			b.Fatalf("%d pools are left", len(b.pools))
+		if len(b.gates.pools) != 0 {
+			b.Fatalf("%d pools are left", len(b.gates.pools))
 		}
 	})
 }
@@ -363,7 +363,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		b.mu.Lock() // the feed cannot report it
 		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
 		b.say(b.known["1"], replyAck)
-		ahead := b.ahead(b.pool(structs.NodePoolDefault), b.known["2"])
+		ahead := b.gates.ahead(b.gates.pool(structs.NodePoolDefault), b.known["2"])
 		b.mu.Unlock()
 		if ahead == nil {
 			b.Fatal("nothing goes before, though what was decided is not known yet to wait")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/clock"
-	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -53,36 +52,6 @@ type item struct {
 	entry *entry
 }
 
-// position is what orders an evaluation in the queue of its pool.
-type position struct {
-	rank structs.Rank
-	pool string // "": it places nothing
-}
-
-// standingFirst is that of work that places nothing, but mostly frees room.
-const standingFirst = -1
-
-// positionOf finds the position of an evaluation by its job's best request.
-func (b *Broker) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
-	job := snap.Job(nil, e.Namespace, e.JobID)
-	if job == nil || job.Stopped() {
-		return position{rank: structs.Rank{
-			Standing: standingFirst, Band: b.config.Band(e.Priority), Number: int64(e.Priority), Submitted: e.CreateIndex, Job: e.Job(),
-		}}
-	}
-	since := e.CreateTime
-	for _, w := range b.blocked.ofJob[e.Job()] {
-		since = min(since, w.eval.CreateTime)
-	}
-	best := b.config.Rank(job, nil, since)
-	for _, request := range snap.JobRequests(nil, e.Namespace, e.JobID) {
-		if r := b.config.Rank(job, request, since); r.Compare(&best) < 0 {
-			best = r
-		}
-	}
-	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
-}
-
 // before is the order of delivery.
 func (i *item) before(o *item) bool {
 	return cmp.Or(i.rank.Compare(&o.rank), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
@@ -100,11 +69,4 @@ func (i *item) stop() {
 type lane struct {
 	current *item
 	next    *item
-}
-
-// readyKey names a queue of what workers may take: that of a job type and a node pool.
-type readyKey struct{ kind, pool string }
-
-func newReady() *heap[*item] {
-	return &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inReady }}
 }

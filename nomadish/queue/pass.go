@@ -12,7 +12,7 @@ import (
 // Await waits until there may be a request to be tried. The error is ctx's.
 func (b *Broker) Await(ctx context.Context) error {
 	select {
-	case <-b.untried:
+	case <-b.gates.untried:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -37,12 +37,12 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 		switch {
 		case l != nil: // who decides on the job now sees all that this would
 			b.blocked.due.remove(w)
-			b.setApart(w)
+			b.blocked.setApart(w)
 			if backingOff := l.current.token == "" && l.current.timer != nil; !backingOff {
-				b.enter(l.current)
+				b.gates.enter(l.current)
 			}
 			continue
-		case b.outranks(w):
+		case b.gates.outranks(w):
 			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
@@ -55,13 +55,13 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 // nextOpen is the first that must be tried of all pools in which nothing pending goes
 // before it. What the pass has already does not delay it: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
-	for _, p := range b.pools { // order does not matter: ranks differ
+	for _, p := range b.gates.pools { // order does not matter: ranks differ
 		g, ok := p.open.first()
 		if !ok {
 			continue
 		}
 		w, _ := g.entries.first()
-		if head := b.head(p, p.gate); head != nil && head.goesBefore(&w.position, w.eval) {
+		if head := b.gates.head(p, p.gate); head != nil && head.goesBefore(&w.position, w.eval) {
 			continue
 		}
 		if best == nil || w.before(best) {
@@ -71,28 +71,20 @@ func (b *Broker) nextOpen() (best *entry) {
 	return best
 }
 
-// outranks reports whether a request goes before one whose plan is on its way. It came into
-// the queue later, and must not be tried on a World in which that one has its room: were it
-// marked tried there, that one would overtake it.
-func (b *Broker) outranks(w *entry) bool {
-	p := b.pool(w.pool)
-	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
-}
-
 // leaseEntry leases a request to the pass: nothing else of its job is given out until it answers.
 func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
-	b.setApart(w)
+	b.blocked.setApart(w)
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 	}
-	if p := b.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
+	if p := b.gates.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
 		p.given = it.rank
 	}
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
-	b.enter(it)
+	b.gates.enter(it)
 	return &Lease{Eval: w.eval, Token: it.token}
 }
 
@@ -118,11 +110,11 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	w := it.entry
 	w.failures, w.refusals = 0, 0
 	if !w.gone {
-		b.tried(w.group, index, left)
+		b.blocked.tried(w.group, index, left)
 		w.apart = false
 		w.group.entries.put(w)
-		b.settle(w.group)
-		b.expectDue(w, left.WaitUntil)
+		b.blocked.refresh(w.group)
+		b.blocked.expectDue(w, left.WaitUntil)
 	}
 	b.finish(it)
 }
@@ -133,16 +125,8 @@ func (b *Broker) Short(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if it := b.itemOf(t); it != nil && !it.entry.gone {
-		b.tried(it.entry.group, index, left)
-		b.settle(it.entry.group)
-	}
-}
-
-// tried marks a group, unless room came free that it has not been tried on.
-func (b *Broker) tried(g *group, index uint64, left *structs.Evaluation) {
-	g.known = left
-	if g.freed <= index {
-		g.open = false
+		b.blocked.tried(it.entry.group, index, left)
+		b.blocked.refresh(it.entry.group)
 	}
 }
 
@@ -163,25 +147,25 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 	}
 	w := it.entry
 	if again || failed {
-		b.tryAll(it.pool)
+		b.blocked.tryAll(it.pool)
 	}
 	switch {
 	case w.gone:
 	case again && w.refusals < maxRefusals:
 		w.refusals++
-		b.back(w)
+		b.blocked.back(w)
 	case again: // the others are not to wait for it, nor the pass to spin
 		w.failures, w.refusals = 1, 0
-		b.afterEntry(w, b.opts.FirstDelay, func() { b.back(w) })
+		b.after(&w.timer, b.opts.FirstDelay, func() { b.blocked.back(w) })
 	case !failed: // the feed brings what has become of it; until then it is not tried
 		w.failures = 1
-		b.afterEntry(w, b.opts.FirstDelay, func() { b.back(w) })
+		b.after(&w.timer, b.opts.FirstDelay, func() { b.blocked.back(w) })
 	case w.failures+1 >= b.opts.DeliveryLimit:
 		b.chores.fail(w.eval, b.opts.DeliveryLimit)
-		b.unblock(w.eval.ID)
+		b.blocked.unblock(w.eval.ID)
 	default:
 		w.failures++
-		b.afterEntry(w, b.backOffTime(w.failures), func() { b.back(w) })
+		b.after(&w.timer, b.backOffTime(w.failures), func() { b.blocked.back(w) })
 	}
 	b.conclude(it)
 }

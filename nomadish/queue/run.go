@@ -42,7 +42,7 @@ func (b *Broker) disable() {
 	defer b.mu.Unlock()
 	b.enabled = false
 	b.clear()
-	b.awake()
+	b.gates.awake()
 	b.tell()
 }
 
@@ -63,13 +63,11 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	}
 	b.known = leased
 	b.config = snap.SchedulerConfig(nil)
-	b.ready = map[readyKey]*heap[*item]{}
-	b.pools = map[string]*pool{}
+	b.gates.clear()
 	b.serial = map[structs.NamespacedID]*lane{}
 	// What came free before cannot be known: what was decided on an older state, stored
 	// as blocked already or not yet, is tried again.
-	b.blocked.stop()
-	b.blocked = newBlocked()
+	b.blocked.clear()
 	b.blocked.freed.floor = snap.Index()
 	b.lessened = snap.Index()
 	for r := range snap.Reservations(nil) {
@@ -79,7 +77,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	open := snap.PendingEvals()
 	for _, e := range open {
 		if e.Status == structs.EvalStatusBlocked {
-			b.block(snap, e)
+			b.blocked.block(snap, e)
 		}
 	}
 	for id, it := range leased { // order does not matter: each is of another job
@@ -87,8 +85,8 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		if it.entry != nil {
 			it.entry.gone = true // there is a new one
 		}
-		it.position, it.inGate, it.inReady = b.positionOf(snap, it.eval), 0, 0
-		b.enter(it)
+		it.position, it.inGate, it.inReady = b.blocked.positionOf(snap, it.eval), 0, 0
+		b.gates.enter(it)
 		if now := snap.Eval(nil, id); it.entry == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)
 		}
@@ -101,8 +99,8 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	b.pause(b.config.PauseEvalBroker)
 	b.enabled = true
 	b.saw(snap.Index())
-	b.awake()
-	b.poke()
+	b.gates.awake()
+	b.gates.poke()
 }
 
 // follow keeps the broker by the feed; it returns when that has moved on without it.
@@ -131,7 +129,7 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	if r.lessens {
 		b.lessened = changes.Index
 	}
-	b.free(&r, changes.Index)
+	b.blocked.free(&r, changes.Index)
 	b.saw(changes.Index)
 }
 
@@ -146,14 +144,14 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		e, _ := c.New.(*structs.Evaluation)
 		switch {
 		case e != nil && e.Status == structs.EvalStatusPending:
-			b.unblock(c.Key)
+			b.blocked.unblock(c.Key)
 			b.enqueue(snap, e, 0)
 		case e != nil && e.Status == structs.EvalStatusBlocked:
 			b.forget(c.Key)
-			b.block(snap, e)
+			b.blocked.block(snap, e)
 		default:
 			b.forget(c.Key)
-			b.unblock(c.Key)
+			b.blocked.unblock(c.Key)
 		}
 	case state.KindJob:
 		for _, v := range []any{c.Old, c.New} {

@@ -25,10 +25,10 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.blocked.of)}
-	for kind := range b.dequeued { // 0 as well, so that the gauge of a type falls
+	for kind := range b.gates.dequeued { // 0 as well, so that the gauge of a type falls
 		s.ReadyBy[kind], s.UnackedBy[kind] = 0, 0
 	}
-	for key, q := range b.ready { // order does not matter: sums
+	for key, q := range b.gates.ready { // order does not matter: sums
 		s.ReadyBy[key.kind] += q.len()
 		s.Ready += q.len()
 	}
@@ -87,8 +87,8 @@ func (b *Broker) report(ctx context.Context) {
 func (b *Broker) nudge() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range b.pools { // order does not matter: each by itself
-		b.head(p, p.gate)
-		b.head(p, p.pass)
+	for _, p := range b.gates.pools { // order does not matter: each by itself
+		b.gates.head(p, p.gate)
+		b.gates.head(p, p.pass)
 	}
 }

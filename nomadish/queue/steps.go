@@ -72,7 +72,7 @@ func (s *Steps) Chores(ctx context.Context) (did bool, err error) {
 // Untried reports whether there may be something for a queue pass since the last call.
 func (s *Steps) Untried() bool {
 	select {
-	case <-s.b.untried:
+	case <-s.b.gates.untried:
 		return true
 	default:
 		return false

@@ -1,0 +1,249 @@
+package queue
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gates are the queues of the node pools: what each has ready for workers, and what it counts in its gate. See gate.go for
+// what counts. The Broker's lock protects it.
+type gates struct {
+	opts     *Options
+	pools    map[string]*pool
+	ready    map[readyKey]*heap[*item]
+	keys     []readyKey           // of ready, as sortedReady returned them last
+	dequeued map[string]time.Time // by job type: when a worker last wanted one
+	wake     chan struct{}        // closed and replaced when something may be taken
+	gated    bool                 // something ready waits for a gate
+	opened   chan struct{}        // has a token when a gate may have opened
+	untried  chan struct{}        // has a token when there may be something for a queue pass
+}
+
+func newGates(opts *Options) *gates {
+	g := &gates{opts: opts, wake: make(chan struct{}), opened: make(chan struct{}, 1), untried: make(chan struct{}, 1)}
+	g.clear()
+	return g
+}
+
+// clear forgets everything. Who waits, waits on.
+func (g *gates) clear() {
+	g.pools = map[string]*pool{}
+	g.ready = map[readyKey]*heap[*item]{}
+}
+
+// pool is the queue of a node pool.
+type pool struct {
+	// gate is what workers have or may take and that may place something, until its plan
+	// has been judged; pass what the queue pass has.
+	gate *heap[*item]
+	pass *heap[*item]
+	// given is the last rank among those that pass has.
+	given structs.Rank
+	open  *heap[*group] // groups that must be tried, by their first
+	all   *heap[*group] // all groups, by their first
+	// first is the first entry of the open groups, as refresh saw it last; nil: none was open.
+	first *entry
+	// back is what was sent back, as it would have overtaken others. It is counted in the
+	// gate, and taken by nobody until nothing goes before it.
+	back   *heap[*item]
+	moving bool // what is in back is being let on
+}
+
+// readyKey names a queue of what workers may take: that of a job type and a node pool.
+type readyKey struct{ kind, pool string }
+
+func newReady() *heap[*item] {
+	return &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inReady }}
+}
+
+// pool returns the queue of a node pool, made if need be.
+func (g *gates) pool(name string) *pool {
+	p := g.pools[name]
+	if p == nil {
+		by := func(x, y *group) bool {
+			a, _ := x.entries.first()
+			z, _ := y.entries.first()
+			return a.before(z)
+		}
+		p = &pool{
+			gate: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
+			pass: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
+			open: &heap[*group]{before: by, index: func(g *group) *int { return &g.inOpen }},
+			all:  &heap[*group]{before: by, index: func(g *group) *int { return &g.inWaits }},
+			back: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inBack }},
+		}
+		g.pools[name] = p
+	}
+	return p
+}
+
+// tidy drops a pool that is empty.
+func (g *gates) tidy(name string) {
+	if p := g.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
+		delete(g.pools, name)
+	}
+}
+
+// awake lets all that wait in Dequeue look again.
+func (g *gates) awake() {
+	close(g.wake)
+	g.wake = make(chan struct{})
+}
+
+// offer lets workers take it.
+func (g *gates) offer(it *item) {
+	g.readyUp(it)
+	g.enter(it)
+	g.awake()
+}
+
+// readyUp puts an evaluation among what workers may take.
+func (g *gates) readyUp(it *item) {
+	key := readyKey{it.eval.Type, it.pool}
+	q := g.ready[key]
+	if q == nil {
+		q = newReady()
+		g.ready[key] = q
+	}
+	q.put(it)
+}
+
+// unready takes it out of what workers may take, if it is there.
+func (g *gates) unready(it *item) {
+	key := readyKey{it.eval.Type, it.pool}
+	if q := g.ready[key]; q != nil {
+		if q.remove(it); q.len() == 0 {
+			delete(g.ready, key)
+		}
+	}
+	if p := g.pools[it.pool]; p != nil {
+		p.back.remove(it)
+	}
+}
+
+// sortedReady is where something is ready, until it is called again.
+func (g *gates) sortedReady() []readyKey {
+	g.keys = slices.AppendSeq(g.keys[:0], maps.Keys(g.ready))
+	slices.SortFunc(g.keys, func(a, o readyKey) int {
+		return cmp.Or(strings.Compare(a.pool, o.pool), strings.Compare(a.kind, o.kind))
+	})
+	return g.keys
+}
+
+// firstReady is the first of a queue that need not wait for its gate however long that takes.
+func (g *gates) firstReady(q *heap[*item]) (it *item, ok bool) {
+	for it, ok = q.first(); ok && it.sentBack && it.pool != "" && g.behind(g.pool(it.pool), it); it, ok = q.first() {
+		g.unready(it)
+		g.pool(it.pool).back.put(it)
+	}
+	return it, ok
+}
+
+// enter counts an evaluation in the gate of its pool.
+func (g *gates) enter(it *item) {
+	if it.pool != "" {
+		g.pool(it.pool).gateOf(it).put(it)
+	}
+}
+
+// ungate counts it no more.
+func (g *gates) ungate(it *item) {
+	if it.inGate == 0 {
+		return
+	}
+	p := g.pool(it.pool)
+	p.gateOf(it).remove(it)
+	g.moved(p)
+	g.tidy(it.pool)
+}
+
+// moved is called when a gate may have opened.
+func (g *gates) moved(p *pool) {
+	g.letOn(p)
+	if p.open.len() > 0 {
+		g.poke()
+	}
+	select {
+	case g.opened <- struct{}{}:
+	default:
+	}
+	if g.gated {
+		g.gated = false
+		g.awake()
+	}
+}
+
+// letOn gives out again what was sent back and is behind nothing any more.
+func (g *gates) letOn(p *pool) {
+	if p.moving {
+		return
+	}
+	p.moving = true
+	for it, some := p.back.first(); some && !g.behind(p, it); it, some = p.back.first() {
+		p.back.remove(it)
+		it.since = g.opts.Clock.Now()
+		g.offer(it)
+	}
+	p.moving = false
+}
+
+// behind reports whether anything goes before what an evaluation places.
+func (g *gates) behind(p *pool, it *item) bool { return openAhead(p, it) || g.ahead(p, it) != nil }
+
+// ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
+// taken; nil: nothing.
+func (g *gates) ahead(p *pool, it *item) *item {
+	if head := g.head(p, p.pass); head != nil && head.goesBefore(&it.position, it.eval) {
+		return head
+	}
+	if head := g.head(p, p.gate); head != nil && head.goesBefore(&it.position, it.eval) {
+		return head
+	}
+	return nil
+}
+
+// head is the first of what a pool counts in one of its gates; nil: there is none.
+func (g *gates) head(p *pool, gate *heap[*item]) *item {
+	expired := false
+	defer func() {
+		if expired {
+			g.moved(p)
+		}
+	}()
+	for {
+		it, ok := gate.first()
+		if !ok {
+			return nil
+		}
+		since := it.taken
+		if it.token == "" {
+			since = it.since
+		}
+		if g.opts.Clock.Now().Sub(since) <= g.opts.LeaseLimit || it.token == "" && !g.dequeued[it.eval.Type].Before(it.since) {
+			return it
+		}
+		gate.remove(it) // it has had its time: the others need not wait for it
+		expired = true
+	}
+}
+
+// poke has a queue pass look whether there is something to try.
+func (g *gates) poke() {
+	select {
+	case g.untried <- struct{}{}:
+	default:
+	}
+}
+
+// outranks reports whether a request goes before one whose plan is on its way. It came into
+// the queue later, and must not be tried on a World in which that one has its room: were it
+// marked tried there, that one would overtake it.
+func (g *gates) outranks(w *entry) bool {
+	p := g.pool(w.pool)
+	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
+}

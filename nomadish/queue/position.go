@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"cmp"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// position is what orders an evaluation in the queue of its pool.
+type position struct {
+	rank structs.Rank
+	pool string // "": it places nothing
+}
+
+// standingFirst is that of work that places nothing, but mostly frees room.
+const standingFirst = -1
+
+// positionOf finds the position of an evaluation by its job's best request.
+func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
+	job := snap.Job(nil, e.Namespace, e.JobID)
+	if job == nil || job.Stopped() {
+		return position{rank: structs.Rank{
+			Standing: standingFirst, Band: b.config.Band(e.Priority), Number: int64(e.Priority), Submitted: e.CreateIndex, Job: e.Job(),
+		}}
+	}
+	since := e.CreateTime
+	for _, w := range b.ofJob[e.Job()] {
+		since = min(since, w.eval.CreateTime)
+	}
+	best := b.config.Rank(job, nil, since)
+	for _, request := range snap.JobRequests(nil, e.Namespace, e.JobID) {
+		if r := b.config.Rank(job, request, since); r.Compare(&best) < 0 {
+			best = r
+		}
+	}
+	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
+}
+
+// reposition finds the positions of a job's evaluations anew, and the groups of its requests,
+// which their request keys may have changed.
+func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
+	if l := b.serial[job]; l != nil {
+		for _, it := range []*item{l.current, l.next} {
+			if it != nil {
+				b.repositionItem(snap, it)
+			}
+		}
+	}
+	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
+		if !requestKeys && b.blocked.positionOf(snap, w.eval) == w.position {
+			continue
+		}
+		open, freed := w.group.open, w.group.freed
+		b.blocked.leave(w)
+		b.blocked.join(snap, w)
+		if g := w.group; open && !g.open {
+			g.open, g.freed = true, max(g.freed, freed)
+			b.blocked.refresh(g)
+		}
+	}
+}
+
+func (b *Broker) repositionItem(snap *state.Snapshot, it *item) {
+	now := b.blocked.positionOf(snap, it.eval)
+	if now == it.position || it.token != "" && now.pool == "" {
+		return // the job was stopped meanwhile, but who decides on it may not know that
+	}
+	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
+	b.gates.unready(it)
+	b.gates.ungate(it)
+	it.position = now
+	if ready {
+		b.gates.readyUp(it) // whether it must wait in its new position is seen when it is to be taken
+		b.gates.awake()
+	}
+	if gated {
+		b.gates.enter(it)
+	}
+}
+
+// reserved counts the reservations of jobs; what has one is like no
+// other request.
+func (b *Broker) reserved(snap *state.Snapshot, c *state.Change) {
+	if now, ok := c.New.(*structs.Reservation); ok && b.blocked.reserved[c.Key] == jobOf(now) {
+		return
+	}
+	changed := map[structs.NamespacedID]bool{}
+	if job, had := b.blocked.reserved[c.Key]; had {
+		delete(b.blocked.reserved, c.Key)
+		if b.blocked.reservations[job]--; b.blocked.reservations[job] == 0 {
+			delete(b.blocked.reservations, job)
+			changed[job] = true
+		}
+	}
+	if now, ok := c.New.(*structs.Reservation); ok {
+		b.blocked.reserved[c.Key] = jobOf(now)
+		b.blocked.reservations[jobOf(now)]++
+		changed[jobOf(now)] = changed[jobOf(now)] || b.blocked.reservations[jobOf(now)] == 1
+	}
+	for job, really := range changed { // order does not matter: each has its own requests
+		if really {
+			b.reposition(snap, job, true)
+		}
+	}
+}
