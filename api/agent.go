@@ -17,27 +17,27 @@ type MonitorOptions struct {
 }
 
 // Monitor writes an agent's log lines to w, from now on, until ctx ends. It returns nil if the agent ends the stream.
-func (c *Client) Monitor(ctx context.Context, o MonitorOptions, w io.Writer) error {
+func (a Agent) Monitor(ctx context.Context, o MonitorOptions, w io.Writer) error {
 	q := (&Query{}).with("log_json", strconv.FormatBool(o.JSON)).with("log_include_location", strconv.FormatBool(o.IncludeLocation))
 	for name, value := range map[string]string{"node_id": o.NodeID, "server_id": o.ServerID, "log_level": o.LogLevel} {
 		if value != "" {
 			q = q.with(name, value)
 		}
 	}
-	return c.frames(ctx, "/v1/agent/monitor", q, w)
+	return a.client.AllocFS().frames(ctx, "/v1/agent/monitor", q, w)
 }
 
-// AgentHost returns what the machine of an agent is, as JSON: that of a node, of a server, or of the agent asked.
-func (c *Client) AgentHost(ctx context.Context, nodeID, serverID string) (raw json.RawMessage, err error) {
-	_, err = c.Get(ctx, "/v1/agent/host", agentOf(nodeID, serverID), &raw)
+// Host returns what the machine of an agent is, as JSON: that of a node, of a server, or of the agent asked.
+func (a Agent) Host(ctx context.Context, nodeID, serverID string) (raw json.RawMessage, err error) {
+	_, err = a.client.Get(ctx, "/v1/agent/host", agentOf(nodeID, serverID), &raw)
 	return raw, err
 }
 
-// AgentProfile opens a runtime profile of an agent, which the caller closes: cmdline, profile, trace or one that package
+// Profile opens a runtime profile of an agent, which the caller closes: cmdline, profile, trace or one that package
 // runtime/pprof names. Seconds are of profile and trace; debug above 0 makes the others text.
-func (c *Client) AgentProfile(ctx context.Context, nodeID, serverID, profile string, seconds, debug int) (io.ReadCloser, error) {
+func (a Agent) Profile(ctx context.Context, nodeID, serverID, profile string, seconds, debug int) (io.ReadCloser, error) {
 	q := agentOf(nodeID, serverID).with("seconds", strconv.Itoa(seconds)).with("debug", strconv.Itoa(debug))
-	return c.Raw(ctx, "/v1/agent/pprof/"+url.PathEscape(profile), q)
+	return a.client.Raw(ctx, "/v1/agent/pprof/"+url.PathEscape(profile), q)
 }
 
 func agentOf(nodeID, serverID string) *Query {
@@ -59,7 +59,7 @@ type SchedulerWorkers struct {
 }
 
 // SetSchedulerWorkers changes the workers of the agent's server until it is started again. The types must include "_core".
-func (c *Client) SetSchedulerWorkers(ctx context.Context, want SchedulerWorkers) (now *SchedulerWorkers, err error) {
-	_, err = c.Put(ctx, "/v1/agent/schedulers/config", nil, want, &now)
+func (a Agent) SetSchedulerWorkers(ctx context.Context, want SchedulerWorkers) (now *SchedulerWorkers, err error) {
+	_, err = a.client.Put(ctx, "/v1/agent/schedulers/config", nil, want, &now)
 	return now, err
 }

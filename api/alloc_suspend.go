@@ -6,16 +6,16 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// AllocSuspend freezes an allocation's tasks in place. It keeps its memory and disk, and
+// Suspend suspends an allocation's tasks in place. It keeps its memory and disk, and
 // gives all else to others until it is resumed.
-func (c *Client) AllocSuspend(ctx context.Context, id string) error {
-	_, err := c.Put(ctx, "/v1/client/allocation/"+seg(id)+"/suspend", nil, nil, nil)
+func (a Allocations) Suspend(ctx context.Context, id string) error {
+	_, err := a.client.Put(ctx, "/v1/client/allocation/"+seg(id)+"/suspend", nil, nil, nil)
 	return err
 }
 
-// AllocResume lets a suspended allocation go on when there is room for it; the
+// Resume lets a suspended allocation go on when there is room for it; the
 // evaluation that it names says whether there is.
-func (c *Client) AllocResume(ctx context.Context, id string) (reply *structs.AllocStopReply, err error) {
-	_, err = c.Put(ctx, "/v1/client/allocation/"+seg(id)+"/resume", nil, nil, &reply)
+func (a Allocations) Resume(ctx context.Context, id string) (reply *structs.AllocStopReply, err error) {
+	_, err = a.client.Put(ctx, "/v1/client/allocation/"+seg(id)+"/resume", nil, nil, &reply)
 	return reply, err
 }

@@ -93,7 +93,7 @@ func TestQueryIsSent(t *testing.T) {
 	f := func(q *Query, want string) {
 		t.Helper()
 		c, last := serve(t, Config{Region: "eu", Namespace: "lab", Token: "secret"}, http.StatusOK, "[]")
-		_, meta, err := c.JobList(t.Context(), q)
+		_, meta, err := c.Jobs().List(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestWithLeavesTheQueryAlone(t *testing.T) {
 
 func TestIDsAreEscaped(t *testing.T) {
 	c, last := serve(t, Config{}, http.StatusOK, `{"ID":"a/b?c"}`)
-	job, _, err := c.Job(t.Context(), "a/b?c", nil)
+	job, _, err := c.Jobs().Info(t.Context(), "a/b?c", nil)
 	if err != nil || job.ID != "a/b?c" {
 		t.Fatalf("job %v, error %v", job, err)
 	}
@@ -139,7 +139,7 @@ func TestIDsAreEscaped(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	c, _ := serve(t, Config{}, http.StatusNotFound, "job not found\n")
-	_, _, err := c.Job(t.Context(), "x", nil)
+	_, _, err := c.Jobs().Info(t.Context(), "x", nil)
 	var answered *Error
 	if !errors.As(err, &answered) || answered.Status != 404 || answered.Msg != "job not found" || !IsNotFound(err) {
 		t.Errorf("error %#v", err)
@@ -149,12 +149,12 @@ func TestErrors(t *testing.T) {
 	}
 	for body, want := range map[string]string{"": "empty", "null": "empty", "{": "read the answer", "[]": "read the answer"} {
 		c, _ = serve(t, Config{}, http.StatusOK, body)
-		if _, _, err := c.Job(t.Context(), "x", nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := c.Jobs().Info(t.Context(), "x", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("answer %q: error %v, want one with %q", body, err, want)
 		}
 	}
 	c, _ = serve(t, Config{}, http.StatusOK, "")
-	if err := c.SystemGC(t.Context()); err != nil {
+	if err := c.System().GC(t.Context()); err != nil {
 		t.Errorf("nothing to read: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = c.JobList(t.Context(), nil)
+	_, _, err = c.Jobs().List(t.Context(), nil)
 	var nobody *Unreachable
 	if !errors.As(err, &nobody) || nobody.Address != s.URL || nobody.Unwrap() == nil {
 		t.Errorf("error %#v", err)
@@ -176,7 +176,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := c.JobList(ended, nil); !errors.Is(err, context.Canceled) || errors.As(err, &nobody) && nobody.Err == nil {
+	if _, _, err := c.Jobs().List(ended, nil); !errors.Is(err, context.Canceled) || errors.As(err, &nobody) && nobody.Err == nil {
 		t.Errorf("error %#v", err)
 	}
 }
@@ -198,33 +198,33 @@ func TestWritesSendBodies(t *testing.T) {
 	}
 	ctx := t.Context()
 	f("PUT", "/v1/jobs?namespace=lab", `"ID":"w"`, func(c *Client) error {
-		_, err := c.JobRegister(ctx, &structs.JobRegisterRequest{Job: &structs.Job{ID: "w", Namespace: "lab"}})
+		_, err := c.Jobs().Register(ctx, &structs.JobRegisterRequest{Job: &structs.Job{ID: "w", Namespace: "lab"}})
 		return err
 	})
-	f("DELETE", "/v1/job/w?purge=true", "", func(c *Client) error { _, err := c.JobDeregister(ctx, "w", true, nil); return err })
-	f("PUT", "/v1/job/w/scale", `"Count":3`, func(c *Client) error { _, err := c.JobScale(ctx, "w", "g", 3, "", nil); return err })
-	f("PUT", "/v1/job/w/evaluate", `"ForceReschedule":true`, func(c *Client) error { _, err := c.JobEvaluate(ctx, "w", true, nil); return err })
-	f("PUT", "/v1/job/w/revert", `"JobVersion":2`, func(c *Client) error { _, err := c.JobRevert(ctx, "w", 2, nil); return err })
-	f("PUT", "/v1/allocation/a/stop?no_shutdown_delay=false", "", func(c *Client) error { _, err := c.AllocStop(ctx, "a", false); return err })
-	f("PUT", "/v1/client/allocation/a/signal", `"Signal":"SIGHUP"`, func(c *Client) error { return c.AllocSignal(ctx, "a", "t", "SIGHUP") })
-	f("PUT", "/v1/node/n/eligibility", `"eligible"`, func(c *Client) error { _, err := c.NodeEligibility(ctx, "n", true); return err })
+	f("DELETE", "/v1/job/w?purge=true", "", func(c *Client) error { _, err := c.Jobs().Deregister(ctx, "w", true, nil); return err })
+	f("PUT", "/v1/job/w/scale", `"Count":3`, func(c *Client) error { _, err := c.Jobs().Scale(ctx, "w", "g", 3, "", nil); return err })
+	f("PUT", "/v1/job/w/evaluate", `"ForceReschedule":true`, func(c *Client) error { _, err := c.Jobs().Evaluate(ctx, "w", true, nil); return err })
+	f("PUT", "/v1/job/w/revert", `"JobVersion":2`, func(c *Client) error { _, err := c.Jobs().Revert(ctx, "w", 2, nil); return err })
+	f("PUT", "/v1/allocation/a/stop?no_shutdown_delay=false", "", func(c *Client) error { _, err := c.Allocations().Stop(ctx, "a", false); return err })
+	f("PUT", "/v1/client/allocation/a/signal", `"Signal":"SIGHUP"`, func(c *Client) error { return c.Allocations().Signal(ctx, "a", "t", "SIGHUP") })
+	f("PUT", "/v1/node/n/eligibility", `"eligible"`, func(c *Client) error { _, err := c.Nodes().SetEligibility(ctx, "n", true); return err })
 	f("PUT", "/v1/node/n/drain", `"Deadline":-1`, func(c *Client) error {
-		_, err := c.NodeDrain(ctx, "n", &structs.DrainSpec{Deadline: -1}, false)
+		_, err := c.Nodes().Drain(ctx, "n", &structs.DrainSpec{Deadline: -1}, false)
 		return err
 	})
-	f("PUT", "/v1/node/n/purge", "", func(c *Client) error { _, err := c.NodePurge(ctx, "n"); return err })
+	f("PUT", "/v1/node/n/purge", "", func(c *Client) error { _, err := c.Nodes().Purge(ctx, "n"); return err })
 	f("PUT", "/v1/operator/scheduler/configuration?cas=7", `"spread"`, func(c *Client) error {
-		_, err := c.SetSchedulerConfig(ctx, &structs.SchedulerConfiguration{SchedulerAlgorithm: "spread", ModifyIndex: 7}, true)
+		_, err := c.Operator().SetSchedulerConfig(ctx, &structs.SchedulerConfiguration{SchedulerAlgorithm: "spread", ModifyIndex: 7}, true)
 		return err
 	})
-	f("PUT", "/v1/search", `"Context":"jobs"`, func(c *Client) error { _, err := c.Search(ctx, "w", "jobs"); return err })
+	f("PUT", "/v1/search", `"Context":"jobs"`, func(c *Client) error { _, err := c.Search().Prefix(ctx, "w", "jobs"); return err })
 	f("PUT", "/v1/search?namespace=lab", `"Prefix":"w"`, func(c *Client) error {
-		_, err := c.SearchIn(ctx, "w", "all", &Query{Namespace: "lab"})
+		_, err := c.Search().PrefixIn(ctx, "w", "all", &Query{Namespace: "lab"})
 		return err
 	})
-	f("PUT", "/v1/search/fuzzy", `"Text":"eb"`, func(c *Client) error { _, err := c.SearchFuzzy(ctx, "eb", "all", nil); return err })
-	f("GET", "/v1/job/w/scale", "", func(c *Client) error { _, _, err := c.JobScaleStatus(ctx, "w", nil); return err })
-	f("DELETE", "/v1/operator/raft/peer?id=x", "", func(c *Client) error { return c.RaftRemovePeer(ctx, "x", "") })
+	f("PUT", "/v1/search/fuzzy", `"Text":"eb"`, func(c *Client) error { _, err := c.Search().Fuzzy(ctx, "eb", "all", nil); return err })
+	f("GET", "/v1/job/w/scale", "", func(c *Client) error { _, _, err := c.Jobs().ScaleStatus(ctx, "w", nil); return err })
+	f("DELETE", "/v1/operator/raft/peer?id=x", "", func(c *Client) error { return c.Operator().RaftRemovePeer(ctx, "x", "") })
 }
 
 func TestSendIsAsGiven(t *testing.T) {
@@ -252,7 +252,7 @@ func TestFramesBecomeAFile(t *testing.T) {
 		t.Helper()
 		c, last := serve(t, Config{}, http.StatusOK, stream)
 		var got strings.Builder
-		err := c.Logs(t.Context(), "a", LogOptions{Task: "t", Type: "stderr", Origin: "end", Offset: 9}, &got)
+		err := c.AllocFS().Logs(t.Context(), "a", LogOptions{Task: "t", Type: "stderr", Origin: "end", Offset: 9}, &got)
 		if got.String() != want || (err != nil) != broken {
 			t.Errorf("%q: %q, error %v", stream, got.String(), err)
 		}
@@ -273,7 +273,7 @@ func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestFramesEndWithTheirReader(t *testing.T) {
 	c, _ := serve(t, Config{}, http.StatusOK, `{"Data":"b25l"}`)
-	if err := c.FSStream(t.Context(), "a", "x", "start", 0, false, full{}); !errors.Is(err, io.ErrShortWrite) {
+	if err := c.AllocFS().Stream(t.Context(), "a", "x", "start", 0, false, full{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -315,20 +315,20 @@ func TestWaitLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WaitLeader(t.Context()); err != nil || requested.Load() != 3 {
+	if err := c.Status().WaitLeader(t.Context()); err != nil || requested.Load() != 3 {
 		t.Errorf("asked %d times, error %v", requested.Load(), err)
 	}
 	requested.Store(-1_000_000)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.WaitLeader(ended); !errors.Is(err, context.Canceled) {
+	if err := c.Status().WaitLeader(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestAgentSelf(t *testing.T) {
 	c, _ := serve(t, Config{}, http.StatusOK, `{"config":{"a":1},"member":{"Name":"s1"},"stats":{"client":{"node_id":"n"}}}`)
-	self, err := c.AgentSelf(t.Context())
+	self, err := c.Agent().Self(t.Context())
 	if err != nil || self.NodeID() != "n" || self.Member.Name != "s1" || self.Config["a"] != 1.0 {
 		t.Errorf("%+v, error %v", self, err)
 	}

@@ -13,96 +13,96 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// EvalList lists evaluations.
-func (c *Client) EvalList(ctx context.Context, q *Query) (evals []*structs.Evaluation, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/evaluations", q, &evals)
+// List lists evaluations.
+func (e Evaluations) List(ctx context.Context, q *Query) (evals []*structs.Evaluation, meta Meta, err error) {
+	meta, err = e.client.Get(ctx, "/v1/evaluations", q, &evals)
 	return evals, meta, err
 }
 
-// Eval reads an evaluation.
-func (c *Client) Eval(ctx context.Context, id string, q *Query) (eval *structs.Evaluation, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/evaluation/"+seg(id), q, &eval)
+// Info reads an evaluation.
+func (e Evaluations) Info(ctx context.Context, id string, q *Query) (eval *structs.Evaluation, meta Meta, err error) {
+	meta, err = e.client.Get(ctx, "/v1/evaluation/"+seg(id), q, &eval)
 	return eval, meta, err
 }
 
-// EvalAllocs lists the allocations that an evaluation placed.
-func (c *Client) EvalAllocs(ctx context.Context, id string, q *Query) (allocs []*structs.AllocListStub, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/evaluation/"+seg(id)+"/allocations", q, &allocs)
+// Allocations lists the allocations that an evaluation placed.
+func (e Evaluations) Allocations(ctx context.Context, id string, q *Query) (allocs []*structs.AllocListStub, meta Meta, err error) {
+	meta, err = e.client.Get(ctx, "/v1/evaluation/"+seg(id)+"/allocations", q, &allocs)
 	return allocs, meta, err
 }
 
-// NodeList lists nodes.
-func (c *Client) NodeList(ctx context.Context, q *Query) (nodes []*structs.NodeListStub, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/nodes", q, &nodes)
+// List lists nodes.
+func (n Nodes) List(ctx context.Context, q *Query) (nodes []*structs.NodeListStub, meta Meta, err error) {
+	meta, err = n.client.Get(ctx, "/v1/nodes", q, &nodes)
 	return nodes, meta, err
 }
 
-// Node reads a node.
-func (c *Client) Node(ctx context.Context, id string, q *Query) (node *structs.Node, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/node/"+seg(id), q, &node)
+// Info reads a node.
+func (n Nodes) Info(ctx context.Context, id string, q *Query) (node *structs.Node, meta Meta, err error) {
+	meta, err = n.client.Get(ctx, "/v1/node/"+seg(id), q, &node)
 	return node, meta, err
 }
 
-// NodeAllocs lists a node's allocations.
-func (c *Client) NodeAllocs(ctx context.Context, id string, q *Query) (allocs []*structs.Allocation, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/node/"+seg(id)+"/allocations", q, &allocs)
+// Allocations lists a node's allocations.
+func (n Nodes) Allocations(ctx context.Context, id string, q *Query) (allocs []*structs.Allocation, meta Meta, err error) {
+	meta, err = n.client.Get(ctx, "/v1/node/"+seg(id)+"/allocations", q, &allocs)
 	return allocs, meta, err
 }
 
-// NodeDrain starts a drain, or ends it (nil).
-func (c *Client) NodeDrain(ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool) (reply *structs.NodeUpdateReply, err error) {
-	return c.NodeDrainMeta(ctx, id, spec, markEligible, nil)
+// Drain starts a drain, or ends it (nil).
+func (n Nodes) Drain(ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool) (reply *structs.NodeUpdateReply, err error) {
+	return n.client.Nodes().DrainMeta(ctx, id, spec, markEligible, nil)
 }
 
-// NodeDrainMeta is NodeDrain with what is to be remembered of the drain: the node shows it as LastDrain.Meta.
-func (c *Client) NodeDrainMeta(
+// DrainMeta is Drain with what is to be remembered of the drain: the node shows it as LastDrain.Meta.
+func (n Nodes) DrainMeta(
 	ctx context.Context, id string, spec *structs.DrainSpec, markEligible bool, meta map[string]string,
 ) (reply *structs.NodeUpdateReply, err error) {
 	body := map[string]any{"NodeID": id, "DrainSpec": spec, "MarkEligible": markEligible, "Meta": meta}
-	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/drain", nil, body, &reply)
+	_, err = n.client.Put(ctx, "/v1/node/"+seg(id)+"/drain", nil, body, &reply)
 	return reply, err
 }
 
-// NodeEligibility makes a node eligible for new work, or not.
-func (c *Client) NodeEligibility(ctx context.Context, id string, eligible bool) (reply *structs.NodeUpdateReply, err error) {
+// SetEligibility makes a node eligible for new work, or not.
+func (n Nodes) SetEligibility(ctx context.Context, id string, eligible bool) (reply *structs.NodeUpdateReply, err error) {
 	eligibility := structs.NodeIneligible
 	if eligible {
 		eligibility = structs.NodeEligible
 	}
 	body := map[string]any{"NodeID": id, "Eligibility": eligibility}
-	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/eligibility", nil, body, &reply)
+	_, err = n.client.Put(ctx, "/v1/node/"+seg(id)+"/eligibility", nil, body, &reply)
 	return reply, err
 }
 
-// SimHealth makes a simulated node, or a device of it, bad or good again. device empty:
+// SetSimHealth makes a simulated node, or a device of it, bad or good again. device empty:
 // the node, which is down while it is bad.
-func (c *Client) SimHealth(ctx context.Context, nodeID, device string, healthy bool) error {
+func (n Nodes) SetSimHealth(ctx context.Context, nodeID, device string, healthy bool) error {
 	body := map[string]any{"Device": device, "Healthy": healthy}
-	_, err := c.Put(ctx, "/v1/node/"+seg(nodeID)+"/sim-health", nil, body, nil)
+	_, err := n.client.Put(ctx, "/v1/node/"+seg(nodeID)+"/sim-health", nil, body, nil)
 	return err
 }
 
-// NodePurge forgets a node.
-func (c *Client) NodePurge(ctx context.Context, id string) (reply *structs.NodeUpdateReply, err error) {
-	_, err = c.Put(ctx, "/v1/node/"+seg(id)+"/purge", nil, nil, &reply)
+// Purge forgets a node.
+func (n Nodes) Purge(ctx context.Context, id string) (reply *structs.NodeUpdateReply, err error) {
+	_, err = n.client.Put(ctx, "/v1/node/"+seg(id)+"/purge", nil, nil, &reply)
 	return reply, err
 }
 
-// HostStats reads a node's use; empty: the agent's own node.
-func (c *Client) HostStats(ctx context.Context, nodeID string) (stats *structs.HostStats, err error) {
-	_, err = c.Get(ctx, "/v1/client/stats", (&Query{}).with("node_id", nodeID), &stats)
+// Stats reads a node's use; empty: the agent's own node.
+func (n Nodes) Stats(ctx context.Context, nodeID string) (stats *structs.HostStats, err error) {
+	_, err = n.client.Get(ctx, "/v1/client/stats", (&Query{}).with("node_id", nodeID), &stats)
 	return stats, err
 }
 
 // Regions lists the names of the regions that the agent's servers know.
-func (c *Client) Regions(ctx context.Context) (names []string, err error) {
-	_, err = c.Get(ctx, "/v1/regions", nil, &names)
+func (s Status) Regions(ctx context.Context) (names []string, err error) {
+	_, err = s.client.Get(ctx, "/v1/regions", nil, &names)
 	return names, err
 }
 
 // Leader is the leader's RPC address.
-func (c *Client) Leader(ctx context.Context) (addr string, err error) {
-	_, err = c.Get(ctx, "/v1/status/leader", nil, &addr)
+func (s Status) Leader(ctx context.Context) (addr string, err error) {
+	_, err = s.client.Get(ctx, "/v1/status/leader", nil, &addr)
 	return addr, err
 }
 
@@ -116,9 +116,9 @@ type AgentSelf struct {
 // NodeID is the ID of the agent's own node; empty if it runs no client.
 func (s *AgentSelf) NodeID() string { return s.Stats["client"]["node_id"] }
 
-// AgentSelf describes the agent.
-func (c *Client) AgentSelf(ctx context.Context) (self *AgentSelf, err error) {
-	_, err = c.Get(ctx, "/v1/agent/self", nil, &self)
+// Self describes the agent.
+func (a Agent) Self(ctx context.Context) (self *AgentSelf, err error) {
+	_, err = a.client.Get(ctx, "/v1/agent/self", nil, &self)
 	return self, err
 }
 
@@ -132,29 +132,29 @@ type Member struct {
 }
 
 // Members lists the servers.
-func (c *Client) Members(ctx context.Context) ([]Member, error) {
+func (a Agent) Members(ctx context.Context) ([]Member, error) {
 	var reply struct{ Members []Member }
-	_, err := c.Get(ctx, "/v1/agent/members", nil, &reply)
+	_, err := a.client.Get(ctx, "/v1/agent/members", nil, &reply)
 	return reply.Members, err
 }
 
 // Join tells the agent's server to join others of its region by gossip, at host or host:port. It
 // gives how many were reached.
-func (c *Client) Join(ctx context.Context, addrs ...string) (int, error) {
-	return c.join(ctx, url.Values{"address": addrs})
+func (a Agent) Join(ctx context.Context, addrs ...string) (int, error) {
+	return a.client.Agent().join(ctx, url.Values{"address": addrs})
 }
 
 // JoinWAN is Join of servers of other regions.
-func (c *Client) JoinWAN(ctx context.Context, addrs ...string) (int, error) {
-	return c.join(ctx, url.Values{"address": addrs, "wan": {"true"}})
+func (a Agent) JoinWAN(ctx context.Context, addrs ...string) (int, error) {
+	return a.client.Agent().join(ctx, url.Values{"address": addrs, "wan": {"true"}})
 }
 
-func (c *Client) join(ctx context.Context, params url.Values) (int, error) {
+func (a Agent) join(ctx context.Context, params url.Values) (int, error) {
 	var reply struct {
 		NumJoined int    `json:"num_joined"`
 		Error     string `json:"error"`
 	}
-	_, err := c.Put(ctx, "/v1/agent/join?"+params.Encode(), nil, nil, &reply)
+	_, err := a.client.Put(ctx, "/v1/agent/join?"+params.Encode(), nil, nil, &reply)
 	if err == nil && reply.Error != "" {
 		err = errors.New(reply.Error)
 	}
@@ -162,48 +162,48 @@ func (c *Client) join(ctx context.Context, params url.Values) (int, error) {
 }
 
 // ForceLeave makes a failed server count as one that left. prune: it is forgotten.
-func (c *Client) ForceLeave(ctx context.Context, name string, prune bool) error {
+func (a Agent) ForceLeave(ctx context.Context, name string, prune bool) error {
 	q := (&Query{}).with("node", name)
 	if prune {
 		q = q.with("prune", "1")
 	}
-	_, err := c.Put(ctx, "/v1/agent/force-leave", q, nil, nil)
+	_, err := a.client.Put(ctx, "/v1/agent/force-leave", q, nil, nil)
 	return err
 }
 
 // Keyring does something with the keys of the servers' gossip, or of another pool's
 // (structs.PoolClients), on all members: op is structs.KeyInstall and so on, key in base64,
 // empty for structs.KeyList.
-func (c *Client) Keyring(ctx context.Context, op, key, pool string) (reply *structs.KeyringReply, err error) {
+func (a Agent) Keyring(ctx context.Context, op, key, pool string) (reply *structs.KeyringReply, err error) {
 	q := &Query{}
 	if pool != "" {
 		q = q.with("pool", pool)
 	}
 	if op == structs.KeyList {
-		_, err = c.Get(ctx, "/v1/agent/keyring/list", q, &reply)
+		_, err = a.client.Get(ctx, "/v1/agent/keyring/list", q, &reply)
 		return reply, err
 	}
-	_, err = c.Put(ctx, "/v1/agent/keyring/"+seg(op), q, map[string]string{"Key": key}, &reply)
+	_, err = a.client.Put(ctx, "/v1/agent/keyring/"+seg(op), q, map[string]string{"Key": key}, &reply)
 	return reply, err
 }
 
 // AutopilotConfig reads how the leader looks after the servers.
-func (c *Client) AutopilotConfig(ctx context.Context) (config *structs.AutopilotConfiguration, err error) {
-	_, err = c.Get(ctx, "/v1/operator/autopilot/configuration", nil, &config)
+func (o Operator) AutopilotConfig(ctx context.Context) (config *structs.AutopilotConfiguration, err error) {
+	_, err = o.client.Get(ctx, "/v1/operator/autopilot/configuration", nil, &config)
 	return config, err
 }
 
 // SetAutopilotConfig sets it, if it has not moved since it was read.
-func (c *Client) SetAutopilotConfig(ctx context.Context, config *structs.AutopilotConfiguration) (updated bool, err error) {
+func (o Operator) SetAutopilotConfig(ctx context.Context, config *structs.AutopilotConfiguration) (updated bool, err error) {
 	q := (&Query{}).with("cas", strconv.FormatUint(config.ModifyIndex, 10))
-	_, err = c.Put(ctx, "/v1/operator/autopilot/configuration", q, config, &updated)
+	_, err = o.client.Put(ctx, "/v1/operator/autopilot/configuration", q, config, &updated)
 	return updated, err
 }
 
 // AutopilotHealth reads the servers' health, as the leader sees it. That some are not
 // healthy, which the agent answers with status 429, is no error.
-func (c *Client) AutopilotHealth(ctx context.Context) (health *structs.AutopilotHealth, err error) {
-	_, err = c.Get(ctx, "/v1/operator/autopilot/health", nil, &health)
+func (o Operator) AutopilotHealth(ctx context.Context) (health *structs.AutopilotHealth, err error) {
+	_, err = o.client.Get(ctx, "/v1/operator/autopilot/health", nil, &health)
 	var unwell *Error
 	if errors.As(err, &unwell) && unwell.Status == http.StatusTooManyRequests {
 		said := &structs.AutopilotHealth{}
@@ -215,31 +215,31 @@ func (c *Client) AutopilotHealth(ctx context.Context) (health *structs.Autopilot
 }
 
 // SchedulerConfig reads the scheduler configuration.
-func (c *Client) SchedulerConfig(ctx context.Context) (config *structs.SchedulerConfiguration, err error) {
+func (o Operator) SchedulerConfig(ctx context.Context) (config *structs.SchedulerConfiguration, err error) {
 	var reply structs.SchedulerConfigReply
-	_, err = c.Get(ctx, "/v1/operator/scheduler/configuration", nil, &reply)
+	_, err = o.client.Get(ctx, "/v1/operator/scheduler/configuration", nil, &reply)
 	return reply.SchedulerConfig, err
 }
 
 // SetSchedulerConfig sets it; with check, only if it has not moved since it was read.
-func (c *Client) SetSchedulerConfig(ctx context.Context, config *structs.SchedulerConfiguration, check bool) (updated bool, err error) {
+func (o Operator) SetSchedulerConfig(ctx context.Context, config *structs.SchedulerConfiguration, check bool) (updated bool, err error) {
 	q := &Query{}
 	if check {
 		q = q.with("cas", strconv.FormatUint(config.ModifyIndex, 10))
 	}
 	var reply structs.SchedulerSetReply
-	_, err = c.Put(ctx, "/v1/operator/scheduler/configuration", q, config, &reply)
+	_, err = o.client.Put(ctx, "/v1/operator/scheduler/configuration", q, config, &reply)
 	return reply.Updated, err
 }
 
 // RaftConfig lists the servers of the Raft cluster.
-func (c *Client) RaftConfig(ctx context.Context) (conf *structs.RaftConfigurationReply, err error) {
-	_, err = c.Get(ctx, "/v1/operator/raft/configuration", nil, &conf)
+func (o Operator) RaftConfig(ctx context.Context) (conf *structs.RaftConfigurationReply, err error) {
+	_, err = o.client.Get(ctx, "/v1/operator/raft/configuration", nil, &conf)
 	return conf, err
 }
 
 // RaftRemovePeer removes a server from the Raft cluster, by ID or address.
-func (c *Client) RaftRemovePeer(ctx context.Context, id, address string) error {
+func (o Operator) RaftRemovePeer(ctx context.Context, id, address string) error {
 	q := &Query{Params: map[string]string{}}
 	if id != "" {
 		q.Params["id"] = id
@@ -247,12 +247,12 @@ func (c *Client) RaftRemovePeer(ctx context.Context, id, address string) error {
 	if address != "" {
 		q.Params["address"] = address
 	}
-	_, err := c.Delete(ctx, "/v1/operator/raft/peer", q, nil)
+	_, err := o.client.Delete(ctx, "/v1/operator/raft/peer", q, nil)
 	return err
 }
 
 // RaftTransfer hands leadership to a server.
-func (c *Client) RaftTransfer(ctx context.Context, id, address string) error {
+func (o Operator) RaftTransfer(ctx context.Context, id, address string) error {
 	q := &Query{Params: map[string]string{}}
 	if id != "" {
 		q.Params["id"] = id
@@ -260,36 +260,36 @@ func (c *Client) RaftTransfer(ctx context.Context, id, address string) error {
 	if address != "" {
 		q.Params["address"] = address
 	}
-	_, err := c.Put(ctx, "/v1/operator/raft/transfer-leadership", q, nil, nil)
+	_, err := o.client.Put(ctx, "/v1/operator/raft/transfer-leadership", q, nil, nil)
 	return err
 }
 
-// SystemGC collects what is over, whatever its age.
-func (c *Client) SystemGC(ctx context.Context) error {
-	_, err := c.Put(ctx, "/v1/system/gc", nil, nil, nil)
+// GC collects what is over, whatever its age.
+func (s System) GC(ctx context.Context) error {
+	_, err := s.client.Put(ctx, "/v1/system/gc", nil, nil, nil)
 	return err
 }
 
 // Reconcile rebuilds what the servers derive, and lists what was wrong in it.
-func (c *Client) Reconcile(ctx context.Context) (reply *structs.ReconcileReply, err error) {
-	_, err = c.Put(ctx, "/v1/system/reconcile/summaries", nil, nil, &reply)
+func (s System) Reconcile(ctx context.Context) (reply *structs.ReconcileReply, err error) {
+	_, err = s.client.Put(ctx, "/v1/system/reconcile/summaries", nil, nil, &reply)
 	return reply, err
 }
 
 // History lists the records of what has ended.
-func (c *Client) History(ctx context.Context, q *Query) (records []*structs.HistoryRecord, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/history", q, &records)
+func (o Operator) History(ctx context.Context, q *Query) (records []*structs.HistoryRecord, meta Meta, err error) {
+	meta, err = o.client.Get(ctx, "/v1/history", q, &records)
 	return records, meta, err
 }
 
-// Search finds IDs by their start.
-func (c *Client) Search(ctx context.Context, prefix, kind string) (reply *structs.SearchReply, err error) {
-	return c.SearchIn(ctx, prefix, kind, nil)
+// Prefix finds IDs by their start.
+func (s Search) Prefix(ctx context.Context, prefix, kind string) (reply *structs.SearchReply, err error) {
+	return s.client.Search().PrefixIn(ctx, prefix, kind, nil)
 }
 
-// SearchIn is Search in the namespace of a query.
-func (c *Client) SearchIn(ctx context.Context, prefix, kind string, q *Query) (reply *structs.SearchReply, err error) {
-	_, err = c.Put(ctx, "/v1/search", q, map[string]string{"Prefix": prefix, "Context": kind}, &reply)
+// PrefixIn is Prefix in the namespace of a query.
+func (s Search) PrefixIn(ctx context.Context, prefix, kind string, q *Query) (reply *structs.SearchReply, err error) {
+	_, err = s.client.Put(ctx, "/v1/search", q, map[string]string{"Prefix": prefix, "Context": kind}, &reply)
 	return reply, err
 }
 
@@ -299,16 +299,16 @@ type FuzzyFound struct {
 	Truncations map[string]bool
 }
 
-// SearchFuzzy finds things by a part of their name, of 2 characters at least. The scope of a match names where it is: of a
+// Fuzzy finds things by a part of their name, of 2 characters at least. The scope of a match names where it is: of a
 // job and an allocation its namespace and ID, of a node its ID.
-func (c *Client) SearchFuzzy(ctx context.Context, text, kind string, q *Query) (found *FuzzyFound, err error) {
-	_, err = c.Put(ctx, "/v1/search/fuzzy", q, map[string]string{"Text": text, "Context": kind}, &found)
+func (s Search) Fuzzy(ctx context.Context, text, kind string, q *Query) (found *FuzzyFound, err error) {
+	_, err = s.client.Put(ctx, "/v1/search/fuzzy", q, map[string]string{"Text": text, "Context": kind}, &found)
 	return found, err
 }
 
 // Metrics reads the agent's metrics as JSON.
-func (c *Client) Metrics(ctx context.Context) (raw json.RawMessage, err error) {
-	_, err = c.Get(ctx, "/v1/metrics", nil, &raw)
+func (a Agent) Metrics(ctx context.Context) (raw json.RawMessage, err error) {
+	_, err = a.client.Get(ctx, "/v1/metrics", nil, &raw)
 	return raw, err
 }
 
@@ -343,9 +343,9 @@ func (c *Client) EventStream(ctx context.Context, topics []string, index uint64,
 }
 
 // WaitLeader waits until the agent knows a leader.
-func (c *Client) WaitLeader(ctx context.Context) error {
+func (s Status) WaitLeader(ctx context.Context) error {
 	for {
-		if addr, err := c.Leader(ctx); err == nil && addr != "" {
+		if addr, err := s.client.Status().Leader(ctx); err == nil && addr != "" {
 			return nil
 		}
 		select {

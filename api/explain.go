@@ -6,19 +6,19 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// JobExplain says why a job is placed as it is, what holds the rest of it, and the
+// Explain says why a job is placed as it is, what holds the rest of it, and the
 // smallest changes that would place it. group is one of its groups; "": all.
-func (c *Client) JobExplain(ctx context.Context, id, group string, q *Query) (x *structs.JobExplanation, meta Meta, err error) {
+func (j Jobs) Explain(ctx context.Context, id, group string, q *Query) (x *structs.JobExplanation, meta Meta, err error) {
 	if group != "" {
 		q = q.with("group", group)
 	}
-	meta, err = c.Get(ctx, "/v1/job/"+seg(id)+"/explain", q, &x)
+	meta, err = j.client.Get(ctx, "/v1/job/"+seg(id)+"/explain", q, &x)
 	return x, meta, err
 }
 
-// AllocExplain says why an allocation, by its ID, is where it is, and what it may lose
+// Explain says why an allocation, by its ID, is where it is, and what it may lose
 // that to.
-func (c *Client) AllocExplain(ctx context.Context, id string, q *Query) (x *structs.AllocExplanation, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/allocation/"+seg(id)+"/explain", q, &x)
+func (a Allocations) Explain(ctx context.Context, id string, q *Query) (x *structs.AllocExplanation, meta Meta, err error) {
+	meta, err = a.client.Get(ctx, "/v1/allocation/"+seg(id)+"/explain", q, &x)
 	return x, meta, err
 }

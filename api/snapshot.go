@@ -17,8 +17,8 @@ import (
 // SnapshotSave gives an archive of the leader's state, or with q.Stale of that of the
 // server that is asked, and its size in bytes. Reading fails at its end if it did not
 // arrive as it was sent. The caller closes it.
-func (c *Client) SnapshotSave(ctx context.Context, q *Query) (archive io.ReadCloser, size int64, err error) {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/operator/snapshot", q, nil) //nolint:bodyclose // the caller closes it
+func (o Operator) SnapshotSave(ctx context.Context, q *Query) (archive io.ReadCloser, size int64, err error) {
+	resp, err := o.client.do(ctx, http.MethodGet, "/v1/operator/snapshot", q, nil) //nolint:bodyclose // the caller closes it
 	if err != nil {
 		return nil, 0, err
 	}
@@ -46,8 +46,8 @@ func (d *digested) Read(p []byte) (int, error) {
 
 // SnapshotRestore puts the state of an archive of size bytes in place of the cluster's. It
 // answers when the servers have it.
-func (c *Client) SnapshotRestore(ctx context.Context, archive io.Reader, size int64) (*structs.SnapshotRestoreReply, error) {
-	resp, err := c.send(ctx, http.MethodPut, "/v1/operator/snapshot", nil, archive, size)
+func (o Operator) SnapshotRestore(ctx context.Context, archive io.Reader, size int64) (*structs.SnapshotRestoreReply, error) {
+	resp, err := o.client.send(ctx, http.MethodPut, "/v1/operator/snapshot", nil, archive, size)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestTLS(t *testing.T) {
 		t.Helper()
 		client, err := New(Config{Address: address, TLS: c})
 		if err == nil {
-			_, err = client.Leader(t.Context())
+			_, err = client.Status().Leader(t.Context())
 			client.http.CloseIdleConnections()
 		}
 		if want == "" {

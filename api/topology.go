@@ -17,8 +17,8 @@ func (c *Client) Topology(ctx context.Context, details bool, q *Query) (t *struc
 	return t, meta, err
 }
 
-// NodeTopology reads one node, by its ID, with details.
-func (c *Client) NodeTopology(ctx context.Context, id string, q *Query) (t *structs.Topology, meta Meta, err error) {
-	meta, err = c.Get(ctx, "/v1/topology/node/"+seg(id), q, &t)
+// Topology reads one node, by its ID, with details.
+func (n Nodes) Topology(ctx context.Context, id string, q *Query) (t *structs.Topology, meta Meta, err error) {
+	meta, err = n.client.Get(ctx, "/v1/topology/node/"+seg(id), q, &t)
 	return t, meta, err
 }

@@ -29,7 +29,7 @@ func TestTopology(t *testing.T) {
 	if _, _, err = c.Topology(t.Context(), false, nil); err != nil || requested != "/v1/topology" {
 		t.Errorf("asked %s %v", requested, err)
 	}
-	if _, _, err = c.NodeTopology(t.Context(), "a/b", nil); err != nil || requested != "/v1/topology/node/a%2Fb" {
+	if _, _, err = c.Nodes().Topology(t.Context(), "a/b", nil); err != nil || requested != "/v1/topology/node/a%2Fb" {
 		t.Errorf("asked %s %v", requested, err)
 	}
 }

@@ -17,7 +17,7 @@ func agentInfo() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				self, err := e.client.AgentSelf(ctx)
+				self, err := e.client.Agent().Self(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -41,7 +41,7 @@ func allocSignal() spec {
 				if !strings.HasPrefix(sent, "SIG") {
 					sent = "SIG" + sent
 				}
-				if err := e.client.AllocSignal(ctx, id, name, sent); err != nil {
+				if err := e.client.Allocations().Signal(ctx, id, name, sent); err != nil {
 					return e.fail(err)
 				}
 				return exitDone
@@ -67,7 +67,7 @@ func allocRestart() spec {
 					return e.fail(err)
 				}
 				p := e.waiting("restarting: tasks that run end first, which may take their kill_timeout")
-				err = e.client.AllocRestart(ctx, id, name, *all)
+				err = e.client.Allocations().Restart(ctx, id, name, *all)
 				p.stop()
 				if err != nil {
 					return e.fail(err)
@@ -96,7 +96,7 @@ func allocStop() spec {
 					return e.fail(err)
 				}
 				return b.each(ctx, e, "Stop", "allocation", allocs, func(t target) int {
-					reply, err := e.client.AllocStop(ctx, t.id, *hurry)
+					reply, err := e.client.Allocations().Stop(ctx, t.id, *hurry)
 					if err != nil {
 						return e.fail(err)
 					}

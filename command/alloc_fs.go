@@ -43,7 +43,7 @@ func allocFS() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				info, err := e.client.FSStat(ctx, id, path)
+				info, err := e.client.AllocFS().Stat(ctx, id, path)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -51,7 +51,7 @@ func allocFS() spec {
 				case *stat:
 					return showFiles(e, []*structs.AllocFileInfo{info}, info, *machine)
 				case info.IsDir:
-					files, err := e.client.FSList(ctx, id, path)
+					files, err := e.client.AllocFS().List(ctx, id, path)
 					if err != nil {
 						return e.fail(err)
 					}
@@ -101,7 +101,7 @@ func printFile(ctx context.Context, e *env, id, path string, o *tailOptions) int
 		if !follow && origin == "start" && offset == 0 {
 			return e.cat(ctx, id, path, w)
 		}
-		return e.client.FSStream(ctx, id, path, origin, offset, follow, w)
+		return e.client.AllocFS().Stream(ctx, id, path, origin, offset, follow, w)
 	})
 	if o.follow && errors.Is(err, context.Canceled) {
 		return exitDone // this is how following ends
@@ -113,7 +113,7 @@ func printFile(ctx context.Context, e *env, id, path string, o *tailOptions) int
 }
 
 func (e *env) cat(ctx context.Context, id, path string, w io.Writer) error {
-	body, err := e.client.FSCat(ctx, id, path)
+	body, err := e.client.AllocFS().Cat(ctx, id, path)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func allocLogs() spec {
 					kind = "stderr"
 				}
 				err = o.copyTail(ui.Raw(e.out), func(origin string, offset int64, follow bool, w io.Writer) error {
-					return e.client.Logs(ctx, alloc, api.LogOptions{Task: name, Type: kind, Follow: follow, Origin: origin, Offset: offset}, w)
+					return e.client.AllocFS().Logs(ctx, alloc, api.LogOptions{Task: name, Type: kind, Follow: follow, Origin: origin, Offset: offset}, w)
 				})
 				if o.follow && errors.Is(err, context.Canceled) {
 					return exitDone // this is how following ends
@@ -149,7 +149,7 @@ func (e *env) logSource(ctx context.Context, args []string, task, group string, 
 	if alloc, name, err = e.allocAndTask(ctx, args, task); err != nil || name != "" {
 		return alloc, name, err
 	}
-	a, _, err := e.client.Alloc(ctx, alloc, e.query())
+	a, _, err := e.client.Allocations().Info(ctx, alloc, e.query())
 	if err != nil {
 		return "", "", err
 	}
@@ -170,7 +170,7 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	allocs, _, err := e.client.JobAllocs(ctx, id, false, e.query())
+	allocs, _, err := e.client.Jobs().Allocations(ctx, id, false, e.query())
 	if err != nil {
 		return "", err
 	}

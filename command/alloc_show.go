@@ -192,7 +192,7 @@ func showUsage(e *env, u *structs.ResourceUsage) {
 func showWhy(ctx context.Context, e *env, a *structs.Allocation) {
 	limited, cancel := context.WithTimeout(ctx, statsPatience)
 	defer cancel()
-	x, _, err := e.client.AllocExplain(limited, a.ID, e.query())
+	x, _, err := e.client.Allocations().Explain(limited, a.ID, e.query())
 	if err != nil || x == nil || len(x.Text) == 0 {
 		return
 	}

@@ -41,7 +41,7 @@ func allocStatus() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				alloc, _, err := e.client.Alloc(ctx, stub.ID, e.query())
+				alloc, _, err := e.client.Allocations().Info(ctx, stub.ID, e.query())
 				if err != nil {
 					return e.fail(err)
 				}
@@ -57,7 +57,7 @@ func allocStatus() spec {
 func listAllocs(ctx context.Context, e *env, filter string, verbose bool) int {
 	q := e.query()
 	q.Filter = filter
-	allocs, _, err := e.client.AllocList(ctx, q)
+	allocs, _, err := e.client.Allocations().List(ctx, q)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -109,7 +109,7 @@ func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatus
 	if a.ClientStatus == structs.AllocClientRunning {
 		limited, cancel := context.WithTimeout(ctx, statsPatience)
 		var err error
-		used, err = e.client.AllocStats(limited, a.ID)
+		used, err = e.client.Allocations().Stats(limited, a.ID)
 		cancel()
 		if err != nil && o.stats {
 			code = e.fail(fmt.Errorf("what the allocation uses cannot be told: %w", err))

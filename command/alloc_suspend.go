@@ -24,7 +24,7 @@ func allocSuspend() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if err := e.client.AllocSuspend(ctx, stub.ID); err != nil {
+				if err := e.client.Allocations().Suspend(ctx, stub.ID); err != nil {
 					return e.fail(err)
 				}
 				if *detach {
@@ -51,7 +51,7 @@ func allocResume() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, err := e.client.AllocResume(ctx, stub.ID)
+				reply, err := e.client.Allocations().Resume(ctx, stub.ID)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -73,7 +73,7 @@ func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
 	if err != nil {
 		return m.stopped(err)
 	}
-	a, _, err := m.e.client.Alloc(ctx, alloc, &api.Query{Namespace: structs.AllNamespaces})
+	a, _, err := m.e.client.Allocations().Info(ctx, alloc, &api.Query{Namespace: structs.AllNamespaces})
 	if err != nil {
 		return m.stopped(err)
 	}
@@ -96,7 +96,7 @@ func (m *monitor) suspension(ctx context.Context, id, status string) int {
 	q := &api.Query{Namespace: structs.AllNamespaces}
 	said := ""
 	for {
-		a, meta, err := m.e.client.Alloc(ctx, id, q)
+		a, meta, err := m.e.client.Allocations().Info(ctx, id, q)
 		if err != nil {
 			return m.stopped(err)
 		}

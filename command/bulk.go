@@ -209,7 +209,7 @@ func (b *bulk) jobTargets(ctx context.Context, e *env, args []string) ([]target,
 		id, guess, err := e.foundJob(ctx, name)
 		return target{e.namespace, id, id, guess}, err
 	}, func(q *api.Query) ([]target, error) {
-		jobs, _, err := e.client.JobList(ctx, q)
+		jobs, _, err := e.client.Jobs().List(ctx, q)
 		out := make([]target, 0, len(jobs))
 		for _, j := range jobs {
 			out = append(out, target{orOwn(j.Namespace, e.namespace), j.ID, j.ID, ""})
@@ -227,7 +227,7 @@ func (b *bulk) allocTargets(ctx context.Context, e *env, args []string) ([]targe
 		}
 		return target{stub.Namespace, stub.ID, stub.ID + " " + stub.Name, guessedShort(name, stub.ID, stub.Name)}, nil
 	}, func(q *api.Query) ([]target, error) {
-		allocs, _, err := e.client.AllocList(ctx, q)
+		allocs, _, err := e.client.Allocations().List(ctx, q)
 		var out []target
 		for _, a := range allocs {
 			if a.DesiredStatus == structs.AllocDesiredRun && !structs.TerminalClientStatus(a.ClientStatus) {

@@ -34,7 +34,7 @@ func checkCommand() spec {
 					e.usage("no arguments are taken, %d given", len(args))
 					return healthCritical
 				}
-				self, err := e.client.AgentSelf(ctx)
+				self, err := e.client.Agent().Self(ctx)
 				if err != nil {
 					e.fail(err)
 					return healthCritical

@@ -74,7 +74,7 @@ func (e *env) capture(ctx context.Context, o debugOptions) int {
 func (c *capture) begin(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, debugAnswer)
 	defer cancel()
-	self, err := c.e.client.AgentSelf(limited)
+	self, err := c.e.client.Agent().Self(limited)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (c *capture) cluster(ctx context.Context) {
 	}
 	for _, a := range c.agents {
 		limited, cancel := context.WithTimeout(ctx, debugAnswer)
-		host, err := c.e.client.AgentHost(limited, a.nodeID, a.serverID)
+		host, err := c.e.client.Agent().Host(limited, a.nodeID, a.serverID)
 		cancel()
 		if err != nil {
 			c.failed(a.dir+"/agent-host.json", err)
@@ -170,7 +170,7 @@ func (c *capture) snapshot(ctx context.Context, n int) {
 	}
 	limited, cancel := context.WithTimeout(ctx, debugAnswer)
 	defer cancel()
-	if health, err := c.e.client.AutopilotHealth(limited); err != nil {
+	if health, err := c.e.client.Operator().AutopilotHealth(limited); err != nil {
 		c.failed(dir+"autopilot-health.json", err)
 	} else {
 		c.saveValue(dir+"autopilot-health.json", health)
@@ -185,7 +185,7 @@ func (c *capture) logs(ctx context.Context, a debugAgent) {
 		c.failed(name, err)
 		return
 	}
-	err = c.e.client.Monitor(ctx, api.MonitorOptions{
+	err = c.e.client.Agent().Monitor(ctx, api.MonitorOptions{
 		NodeID: a.nodeID, ServerID: a.serverID, LogLevel: c.o.logLevel, IncludeLocation: c.o.logLocation,
 	}, file)
 	if ctx.Err() != nil {
@@ -248,7 +248,7 @@ func (c *capture) profile(ctx context.Context, a debugAgent, name, profile strin
 	ctx, cancel := context.WithTimeout(ctx, debugAnswer+profileTries*2*c.o.pprofDuration)
 	defer cancel()
 	for try := 1; ; try++ {
-		body, err := c.e.client.AgentProfile(ctx, a.nodeID, a.serverID, profile, seconds, debug)
+		body, err := c.e.client.Agent().Profile(ctx, a.nodeID, a.serverID, profile, seconds, debug)
 		if err == nil {
 			c.saveBody(name, body)
 			return nil

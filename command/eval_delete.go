@@ -57,7 +57,7 @@ than the short ID that lists print is deleted after a question, or with -yes.`,
 
 // brokerPaused is an error while the servers hand out evaluations: they refuse to delete any then.
 func brokerPaused(ctx context.Context, e *env) error {
-	config, err := e.client.SchedulerConfig(ctx)
+	config, err := e.client.Operator().SchedulerConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 	q.Filter = filter
 	matched := 0 // not counted where nobody is asked
 	if !yes {
-		evals, _, err := e.client.EvalList(ctx, q)
+		evals, _, err := e.client.Evaluations().List(ctx, q)
 		switch {
 		case err != nil:
 			return e.fail(err)
@@ -101,7 +101,7 @@ func listForDeletion(e *env, evals []*structs.Evaluation) {
 }
 
 func deleteEvals(ctx context.Context, e *env, ids []string, matched int, q *api.Query) int {
-	count, err := e.client.EvalDelete(ctx, ids, q)
+	count, err := e.client.Evaluations().Delete(ctx, ids, q)
 	if err != nil {
 		return e.fail(err)
 	}

@@ -41,7 +41,7 @@ func evalList() spec {
 				if *status != "" {
 					q.Params["status"] = *status
 				}
-				evals, meta, err := e.client.EvalList(ctx, q)
+				evals, meta, err := e.client.Evaluations().List(ctx, q)
 				if err != nil {
 					return e.fail(err)
 				}

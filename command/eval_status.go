@@ -29,13 +29,13 @@ func evalStatus() spec {
 				if *monitor && !e.json && e.template == "" {
 					return newMonitor(e, *verbose).eval(ctx, ev.ID)
 				}
-				if ev, _, err = e.client.Eval(ctx, ev.ID, e.query()); err != nil {
+				if ev, _, err = e.client.Evaluations().Info(ctx, ev.ID, e.query()); err != nil {
 					return e.fail(err)
 				}
 				if done, code := e.formatted(ev); done {
 					return code
 				}
-				allocs, _, err := e.client.EvalAllocs(ctx, ev.ID, e.query())
+				allocs, _, err := e.client.Evaluations().Allocations(ctx, ev.ID, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

@@ -105,7 +105,7 @@ func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, 
 	return one(e, kind[*structs.JobListStub]{
 		word: "job",
 		list: func(q *api.Query) ([]*structs.JobListStub, error) {
-			jobs, _, err := e.client.JobList(ctx, q)
+			jobs, _, err := e.client.Jobs().List(ctx, q)
 			return jobs, err
 		},
 		id:   func(j *structs.JobListStub) string { return j.ID },
@@ -118,7 +118,7 @@ func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListSt
 	return one(e, kind[*structs.AllocListStub]{
 		word: "allocation",
 		list: func(q *api.Query) ([]*structs.AllocListStub, error) {
-			allocs, _, err := e.client.AllocList(ctx, q)
+			allocs, _, err := e.client.Allocations().List(ctx, q)
 			return allocs, err
 		},
 		id:   func(a *structs.AllocListStub) string { return a.ID },
@@ -133,7 +133,7 @@ func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, 
 	return one(e, kind[*structs.Evaluation]{
 		word: "evaluation", only: "an ID",
 		list: func(q *api.Query) ([]*structs.Evaluation, error) {
-			evals, _, err := e.client.EvalList(ctx, q)
+			evals, _, err := e.client.Evaluations().List(ctx, q)
 			return evals, err
 		},
 		id:   func(v *structs.Evaluation) string { return v.ID },
@@ -146,7 +146,7 @@ func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub
 	return one(e, kind[*structs.NodeListStub]{
 		word: "node",
 		list: func(q *api.Query) ([]*structs.NodeListStub, error) {
-			nodes, _, err := e.client.NodeList(ctx, q)
+			nodes, _, err := e.client.Nodes().List(ctx, q)
 			return nodes, err
 		},
 		id:   func(n *structs.NodeListStub) string { return n.ID },
@@ -166,7 +166,7 @@ func (e *env) nodePool(ctx context.Context, args []string) (*structs.NodePool, e
 	return one(e, kind[*structs.NodePool]{
 		word: "node pool", only: "a name",
 		list: func(q *api.Query) ([]*structs.NodePool, error) {
-			pools, _, err := e.client.NodePoolList(ctx, q)
+			pools, _, err := e.client.NodePools().List(ctx, q)
 			return pools, err
 		},
 		id: name, name: name,
@@ -185,7 +185,7 @@ func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 
 // foundJob is jobName of one job. guess is what was given, if that is only the beginning of the job's ID.
 func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err error) {
-	if job, _, err := e.client.Job(ctx, given, e.query()); err == nil && job != nil {
+	if job, _, err := e.client.Jobs().Info(ctx, given, e.query()); err == nil && job != nil {
 		return job.ID, "", nil
 	} else if err != nil && !api.IsNotFound(err) {
 		return "", "", err

@@ -25,7 +25,7 @@ func jobExplain() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				x, _, err := e.client.JobExplain(ctx, id, *group, e.query())
+				x, _, err := e.client.Jobs().Explain(ctx, id, *group, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

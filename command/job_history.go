@@ -34,7 +34,7 @@ func jobHistory() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, _, err := e.client.JobVersions(ctx, id, o.diffs, e.query())
+				reply, _, err := e.client.Jobs().Versions(ctx, id, o.diffs, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

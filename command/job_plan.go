@@ -52,7 +52,7 @@ func jobPlan() spec {
 					return planRegions(ctx, e, &file, job, *diff, *verbose)
 				}
 				p := e.waiting("waiting for the server to plan the job")
-				reply, err := e.client.JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
+				reply, err := e.client.Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
 				p.stop()
 				if err != nil {
 					e.fail(file.placed(err))
@@ -76,7 +76,7 @@ func planRegions(ctx context.Context, e *env, file *jobFile, job *structs.Job, d
 		if !formatted {
 			e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", name)))
 		}
-		reply, err := e.client.In(name).JobPlan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff})
+		reply, err := e.client.In(name).Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff})
 		if err != nil {
 			e.fail(file.placed(err))
 			code = exitPlanError

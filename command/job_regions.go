@@ -46,7 +46,7 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 	var reasons []string
 	for _, name := range job.RegionNames() {
 		row := []string{name, "", "", ""}
-		there, _, err := e.client.In(name).Job(ctx, job.ID, e.query())
+		there, _, err := e.client.In(name).Jobs().Info(ctx, job.ID, e.query())
 		if err != nil {
 			var reason string
 			if row[1], reason = regionError(err); reason != "" {
@@ -59,7 +59,7 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 		if there.Stop {
 			row[1] += " (stopped)"
 		}
-		if summary, _, err := e.client.In(name).JobSummary(ctx, job.ID, e.query()); err == nil {
+		if summary, _, err := e.client.In(name).Jobs().Summary(ctx, job.ID, e.query()); err == nil {
 			running := 0
 			for _, g := range summary.Summary { // order does not matter: a sum
 				running += g.Running

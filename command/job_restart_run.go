@@ -42,7 +42,7 @@ func (r *restarter) line(format string, args ...any) {
 
 // job restarts a job's allocations and returns the exit code.
 func (r *restarter) job(ctx context.Context, id string) int {
-	job, _, err := r.e.client.Job(ctx, id, r.e.query())
+	job, _, err := r.e.client.Jobs().Info(ctx, id, r.e.query())
 	if err != nil {
 		return r.e.fail(err)
 	}
@@ -58,7 +58,7 @@ func (r *restarter) job(ctx context.Context, id string) int {
 			return r.e.fail(errors.New("nothing was done"))
 		}
 	}
-	all, _, err := r.e.client.JobAllocs(ctx, id, true, r.e.query())
+	all, _, err := r.e.client.Jobs().Allocations(ctx, id, true, r.e.query())
 	if err != nil {
 		return r.e.fail(err)
 	}
@@ -202,7 +202,7 @@ func (r *restarter) batch(ctx context.Context, batch []*structs.AllocListStub) i
 // alloc restarts or reschedules one allocation, if it still runs, and waits for it.
 func (r *restarter) alloc(ctx context.Context, listed *structs.AllocListStub) error {
 	q := &api.Query{Namespace: listed.Namespace}
-	a, _, err := r.e.client.Alloc(ctx, listed.ID, q)
+	a, _, err := r.e.client.Allocations().Info(ctx, listed.ID, q)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (r *restarter) restart(ctx context.Context, a *structs.Allocation) error {
 		}
 	}
 	for _, name := range names {
-		if err := r.e.client.AllocRestart(ctx, a.ID, name, r.o.allTasks); err != nil {
+		if err := r.e.client.Allocations().Restart(ctx, a.ID, name, r.o.allTasks); err != nil {
 			return err
 		}
 	}
@@ -269,7 +269,7 @@ func (l *listFlag) has(value string) bool {
 func (r *restarter) await(ctx context.Context, id, namespace string, done func(*structs.Allocation) bool) error {
 	q := &api.Query{Namespace: namespace}
 	for {
-		a, meta, err := r.e.client.Alloc(ctx, id, q)
+		a, meta, err := r.e.client.Allocations().Info(ctx, id, q)
 		if err != nil {
 			return err
 		}
@@ -296,14 +296,14 @@ func orNothing(text string) string {
 
 // replace stops an allocation and waits until the one that is placed instead runs.
 func (r *restarter) replace(ctx context.Context, a *structs.Allocation) error {
-	reply, err := r.e.client.AllocStop(ctx, a.ID, r.o.noShutdownDelay)
+	reply, err := r.e.client.Allocations().Stop(ctx, a.ID, r.o.noShutdownDelay)
 	if err != nil {
 		return err
 	}
 	q := &api.Query{Namespace: a.Namespace}
 	var eval *structs.Evaluation // as it was before the allocation is looked at: what it placed can be seen once it is complete
 	for {
-		old, meta, err := r.e.client.Alloc(ctx, a.ID, q)
+		old, meta, err := r.e.client.Allocations().Info(ctx, a.ID, q)
 		if err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (r *restarter) replace(ctx context.Context, a *structs.Allocation) error {
 				return err
 			}
 		}
-		if eval, _, err = r.e.client.Eval(ctx, reply.EvalID, &api.Query{Namespace: a.Namespace}); err != nil {
+		if eval, _, err = r.e.client.Evaluations().Info(ctx, reply.EvalID, &api.Query{Namespace: a.Namespace}); err != nil {
 			return err
 		}
 		q.Index, q.Wait = meta.Index, restartPoll

@@ -114,7 +114,7 @@ func runJobs(ctx context.Context, e *env, files []*readFile, requests []*structs
 				e.printf("%s\n", e.style.Bold(fmt.Sprintf("Job %q:", f.job.ID)))
 			}
 		}
-		reply, err := there.client.JobRegister(ctx, requests[i])
+		reply, err := there.client.Jobs().Register(ctx, requests[i])
 		if err != nil {
 			head()
 			worse(e.fail(f.placed(err)))

@@ -29,7 +29,7 @@ func jobScalingEvents() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				status, _, err := e.client.JobScaleStatus(ctx, id, e.query())
+				status, _, err := e.client.Jobs().ScaleStatus(ctx, id, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

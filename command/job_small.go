@@ -29,7 +29,7 @@ func jobValidate() spec {
 					return e.fail(err)
 				}
 				e.toJobsRegion(job)
-				reply, err := e.client.JobValidate(ctx, job)
+				reply, err := e.client.Jobs().Validate(ctx, job)
 				var nobody *api.Unreachable
 				if errors.As(err, &nobody) { // what can be checked without a server stands
 					e.printf("Job validation successful (checked without a server)\n")
@@ -97,7 +97,7 @@ func jobStop() spec {
 				return b.each(ctx, e, "Stop", "job", jobs, func(t target) int {
 					q := t.query()
 					q.Params = stopParams(*global, *hurry, *priority)
-					reply, err := e.client.JobDeregister(ctx, t.id, *purge, q)
+					reply, err := e.client.Jobs().Deregister(ctx, t.id, *purge, q)
 					if err != nil {
 						return e.fail(err)
 					}
@@ -140,7 +140,7 @@ func jobInspect() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				versions, _, err := e.client.JobVersions(ctx, id, false, e.query())
+				versions, _, err := e.client.Jobs().Versions(ctx, id, false, e.query())
 				if err != nil {
 					return e.fail(err)
 				}
@@ -149,7 +149,7 @@ func jobInspect() spec {
 						continue
 					}
 					if *source {
-						sub, err := e.client.JobSubmission(ctx, id, job.Version, e.query())
+						sub, err := e.client.Jobs().Submission(ctx, id, job.Version, e.query())
 						if err != nil || sub == nil {
 							return e.fail(fmt.Errorf("job %q version %d: its source was not kept", id, job.Version))
 						}
@@ -195,7 +195,7 @@ func jobRevert() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				reply, err := e.client.JobRevert(ctx, id, version, e.query())
+				reply, err := e.client.Jobs().Revert(ctx, id, version, e.query())
 				if err != nil {
 					return e.fail(err)
 				}
@@ -232,7 +232,7 @@ func jobScale() spec {
 				if len(args) == 3 {
 					group = args[1]
 				} else {
-					job, _, err := e.client.Job(ctx, id, e.query())
+					job, _, err := e.client.Jobs().Info(ctx, id, e.query())
 					if err != nil {
 						return e.fail(err)
 					}
@@ -241,7 +241,7 @@ func jobScale() spec {
 					}
 					group = job.TaskGroups[0].Name
 				}
-				reply, err := e.client.JobScaleAt(ctx, id, group, count, "submitted using the nomadish CLI", *check, e.query())
+				reply, err := e.client.Jobs().ScaleAt(ctx, id, group, count, "submitted using the nomadish CLI", *check, e.query())
 				if err != nil {
 					return e.fail(e.noGroup(ctx, id, group, err))
 				}
@@ -257,7 +257,7 @@ func (e *env) noCount(ctx context.Context, args []string) int {
 	if err != nil {
 		return e.fail(err)
 	}
-	job, _, err := e.client.Job(ctx, id, e.query())
+	job, _, err := e.client.Jobs().Info(ctx, id, e.query())
 	if err != nil {
 		return e.fail(err)
 	}
@@ -287,7 +287,7 @@ func listText(names []string) string {
 // noGroup says which groups there are if a job was refused for having none of that
 // name; any other error stays as it is.
 func (e *env) noGroup(ctx context.Context, id, group string, err error) error {
-	job, _, readErr := e.client.Job(ctx, id, e.query())
+	job, _, readErr := e.client.Jobs().Info(ctx, id, e.query())
 	if readErr != nil || job == nil || slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Name == group }) {
 		return err
 	}
@@ -319,7 +319,7 @@ func jobEval() spec {
 					return e.fail(err)
 				}
 				return b.each(ctx, e, "Evaluate", "job", jobs, func(t target) int {
-					reply, err := e.client.JobEvaluate(ctx, t.id, *force, t.query())
+					reply, err := e.client.Jobs().Evaluate(ctx, t.id, *force, t.query())
 					if err != nil {
 						return e.fail(err)
 					}
@@ -344,7 +344,7 @@ func jobAllocs() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				allocs, _, err := e.client.JobAllocs(ctx, id, *all, e.query())
+				allocs, _, err := e.client.Jobs().Allocations(ctx, id, *all, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

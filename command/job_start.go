@@ -32,7 +32,7 @@ func jobStart() spec {
 
 // startJob reverts a stopped job to its newest version that was not stopped.
 func startJob(ctx context.Context, e *env, t target, detach, verbose bool) int {
-	reply, _, err := e.client.JobVersions(ctx, t.id, false, t.query())
+	reply, _, err := e.client.Jobs().Versions(ctx, t.id, false, t.query())
 	if err != nil {
 		return e.fail(err)
 	}
@@ -46,7 +46,7 @@ func startJob(ctx context.Context, e *env, t target, detach, verbose bool) int {
 		if version.Stop {
 			continue
 		}
-		done, err := e.client.JobRevert(ctx, t.id, version.Version, t.query())
+		done, err := e.client.Jobs().Revert(ctx, t.id, version.Version, t.query())
 		if err != nil {
 			return e.fail(err)
 		}

@@ -89,7 +89,7 @@ func jobStatus() spec {
 func listJobs(ctx context.Context, e *env, filter string, all bool) int {
 	q := e.query()
 	q.Filter = filter
-	jobs, _, err := e.client.JobList(ctx, q)
+	jobs, _, err := e.client.Jobs().List(ctx, q)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -132,7 +132,7 @@ func jobRows(e *env, jobs []*structs.JobListStub) [][]string {
 func readJob(ctx context.Context, e *env, job structs.NamespacedID, all bool) (*jobReport, error) {
 	var r jobReport
 	var err error
-	if r.Job, _, err = e.client.Job(ctx, job.ID, &api.Query{Namespace: job.Namespace}); err != nil {
+	if r.Job, _, err = e.client.Jobs().Info(ctx, job.ID, &api.Query{Namespace: job.Namespace}); err != nil {
 		return nil, err
 	}
 	if err := r.read(ctx, e, job, all); err != nil {
@@ -145,13 +145,13 @@ func readJob(ctx context.Context, e *env, job structs.NamespacedID, all bool) (*
 func (r *jobReport) read(ctx context.Context, e *env, job structs.NamespacedID, all bool) error {
 	q, id := &api.Query{Namespace: job.Namespace}, job.ID
 	var err error
-	if r.Summary, _, err = e.client.JobSummary(ctx, id, q); err != nil {
+	if r.Summary, _, err = e.client.Jobs().Summary(ctx, id, q); err != nil {
 		return err
 	}
-	if r.Evaluations, _, err = e.client.JobEvals(ctx, id, q); err != nil {
+	if r.Evaluations, _, err = e.client.Jobs().Evaluations(ctx, id, q); err != nil {
 		return err
 	}
-	if r.Allocations, _, err = e.client.JobAllocs(ctx, id, all, q); err != nil {
+	if r.Allocations, _, err = e.client.Jobs().Allocations(ctx, id, all, q); err != nil {
 		return err
 	}
 	slices.SortStableFunc(r.Evaluations, func(a, b *structs.Evaluation) int {

@@ -30,7 +30,7 @@ type leaderWatch struct {
 // watchLeader gives a context whose requests are watched until end is called.
 func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched context.Context, end func()) {
 	w := &leaderWatch{
-		after: after, leader: e.client.Leader, stop: func() {},
+		after: after, leader: e.client.Status().Leader, stop: func() {},
 		say: func() { e.eprintf("waiting for a leader …\n") },
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

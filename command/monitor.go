@@ -152,7 +152,7 @@ func plural(n int, noun string) string {
 func (m *monitor) evalDone(ctx context.Context, id string) (*structs.Evaluation, error) {
 	q := &api.Query{Namespace: structs.AllNamespaces}
 	for announced := false; ; {
-		ev, meta, err := m.e.client.Eval(ctx, id, q)
+		ev, meta, err := m.e.client.Evaluations().Info(ctx, id, q)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (int, erro
 	}
 	q := &api.Query{Namespace: structs.AllNamespaces}
 	for {
-		allocs, meta, err := m.e.client.EvalAllocs(ctx, ev.ID, q)
+		allocs, meta, err := m.e.client.Evaluations().Allocations(ctx, ev.ID, q)
 		if limited && errors.Is(err, context.DeadlineExceeded) {
 			m.line("Stopped following after %s; `nomadish job status %s%s` goes on", wait, inNamespace(m.ns), shellWord(m.jobID))
 			if m.stopping {

@@ -42,7 +42,7 @@ and a line says how many.`,
 					}
 					o.NodeID = node.ID
 				}
-				err := e.client.Monitor(ctx, o, e.out)
+				err := e.client.Agent().Monitor(ctx, o, e.out)
 				switch {
 				case errors.Is(err, context.Canceled):
 					return exitDone // this is how it ends

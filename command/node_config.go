@@ -26,12 +26,12 @@ changed unless one of those named answers. Without a port it is 4647.`,
 				case *show && len(args) > 0:
 					return e.usage("-servers takes no arguments, %d given", len(args))
 				case *update:
-					if err := e.client.SetAgentServers(ctx, args); err != nil {
+					if err := e.client.Agent().SetServers(ctx, args); err != nil {
 						return e.fail(err)
 					}
 					return exitDone
 				}
-				addrs, err := e.client.AgentServers(ctx)
+				addrs, err := e.client.Agent().Servers(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -120,7 +120,7 @@ func (o *drainOptions) spec() *structs.DrainSpec {
 }
 
 func drain(ctx context.Context, e *env, id, guess string, o *drainOptions) int {
-	node, _, err := e.client.Node(ctx, id, nil)
+	node, _, err := e.client.Nodes().Info(ctx, id, nil)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -134,7 +134,7 @@ func drain(ctx context.Context, e *env, id, guess string, o *drainOptions) int {
 	if err := o.agreed(e, node, guess); err != nil {
 		return e.fail(err)
 	}
-	if _, err := e.client.NodeDrainMeta(ctx, id, o.spec(), o.disable && !o.keepIneligible, o.meta); err != nil {
+	if _, err := e.client.Nodes().DrainMeta(ctx, id, o.spec(), o.disable && !o.keepIneligible, o.meta); err != nil {
 		return e.fail(err)
 	}
 	if o.disable {
@@ -182,12 +182,12 @@ func followDrain(ctx context.Context, e *env, id string, verbose bool) int {
 	f := &drainFollower{e: e, live: ui.NewLive(e.out), verbose: verbose, seen: map[string]string{}}
 	q := &api.Query{}
 	for {
-		allocs, meta, err := e.client.NodeAllocs(ctx, id, q)
+		allocs, meta, err := e.client.Nodes().Allocations(ctx, id, q)
 		if err != nil {
 			return e.fail(err)
 		}
 		f.show(allocs)
-		node, _, err := e.client.Node(ctx, id, nil)
+		node, _, err := e.client.Nodes().Info(ctx, id, nil)
 		if err != nil {
 			return e.fail(err)
 		}

@@ -21,7 +21,7 @@ func nodeEligibility() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if _, err := e.client.NodeEligibility(ctx, id, *enable); err != nil {
+				if _, err := e.client.Nodes().SetEligibility(ctx, id, *enable); err != nil {
 					return e.fail(err)
 				}
 				what := "not eligible"

@@ -28,7 +28,7 @@ starts again. The node registers with it at once, or within a second of a change
 				if err != nil {
 					return e.fail(err)
 				}
-				if _, err := e.client.NodeMetaApply(ctx, id, change); err != nil {
+				if _, err := e.client.Nodes().ApplyMeta(ctx, id, change); err != nil {
 					return e.fail(err)
 				}
 				return exitDone
@@ -87,7 +87,7 @@ func nodeMetaRead() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				meta, err := e.client.NodeMeta(ctx, id)
+				meta, err := e.client.Nodes().Meta(ctx, id)
 				if err != nil {
 					return e.fail(err)
 				}

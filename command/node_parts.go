@@ -71,7 +71,7 @@ func showAllocationsUse(ctx context.Context, e *env, n *structs.Node, allocs []*
 		if a.ClientStatus != structs.AllocClientRunning {
 			continue
 		}
-		used, err := e.client.AllocStats(limited, a.ID)
+		used, err := e.client.Allocations().Stats(limited, a.ID)
 		if err != nil {
 			return
 		}

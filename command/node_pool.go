@@ -81,7 +81,7 @@ func nodePoolList() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				pools, meta, err := e.client.NodePoolList(ctx, l.query(e))
+				pools, meta, err := e.client.NodePools().List(ctx, l.query(e))
 				if err != nil {
 					return e.fail(err)
 				}
@@ -134,7 +134,7 @@ func nodePoolInfo() spec {
 // pageOfNodePool is a command that lists a page of what the pool has that its argument names: list asks for it, none says
 // that there is nothing, and rows are the table.
 func pageOfNodePool[T any](
-	fs *flag.FlagSet, none string, list func(*api.Client, context.Context, string, *api.Query) ([]T, api.Meta, error),
+	fs *flag.FlagSet, none string, list func(api.NodePools, context.Context, string, *api.Query) ([]T, api.Meta, error),
 	rows func(*env, []T) [][]string,
 ) func(context.Context, *env, []string) int {
 	var l listFlags
@@ -146,7 +146,7 @@ func pageOfNodePool[T any](
 		if err != nil {
 			return e.fail(err)
 		}
-		items, meta, err := list(e.client, ctx, pool.Name, l.query(e))
+		items, meta, err := list(e.client.NodePools(), ctx, pool.Name, l.query(e))
 		if err != nil {
 			return e.fail(err)
 		}
@@ -161,7 +161,7 @@ func nodePoolNodes() spec {
 		details: "The pool is named by its name, or by the beginning of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "print whole IDs, and more")
-			return pageOfNodePool(fs, "No nodes", (*api.Client).NodePoolNodes, func(e *env, nodes []*structs.NodeListStub) [][]string {
+			return pageOfNodePool(fs, "No nodes", api.NodePools.ListNodes, func(e *env, nodes []*structs.NodeListStub) [][]string {
 				return nodeRows(e, nodes, nil, nodeStatusOptions{verbose: *verbose})
 			})
 		},
@@ -174,7 +174,7 @@ func nodePoolJobs() spec {
 		usage:    "<node-pool>", example: "-namespace '*' gpu", output: true,
 		details: "The pool is named by its name, or by the beginning of it. Jobs of the pool all are listed for\nthat pool only, though they may run on the nodes of others.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfNodePool(fs, "No jobs", (*api.Client).NodePoolJobs, jobRows)
+			return pageOfNodePool(fs, "No jobs", api.NodePools.ListJobs, jobRows)
 		},
 	}
 }
@@ -189,7 +189,7 @@ func nodePoolDelete() spec {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one node pool is needed, %d given", len(args))
 				}
-				if err := e.client.NodePoolDelete(ctx, args[0]); err != nil {
+				if err := e.client.NodePools().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}
 				e.printf("Successfully deleted node pool %q!\n", args[0])
@@ -218,7 +218,7 @@ func nodePoolApply() spec {
 				if pool.NodeIdentityTTL != 0 {
 					e.eprintf("Warning: node_identity_ttl is kept, and has no effect yet: nodes have no identities\n")
 				}
-				if err := e.client.NodePoolApply(ctx, pool); err != nil {
+				if err := e.client.NodePools().Register(ctx, pool); err != nil {
 					return e.fail(err)
 				}
 				e.printf("Successfully applied node pool %q!\n", pool.Name)

@@ -13,7 +13,7 @@ import (
 )
 
 func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions) int {
-	allocs, _, err := e.client.NodeAllocs(ctx, n.ID, nil)
+	allocs, _, err := e.client.Nodes().Allocations(ctx, n.ID, nil)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -21,7 +21,7 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 	code := exitDone
 	if n.Status == structs.NodeStatusReady && !o.short {
 		limited, cancel := context.WithTimeout(ctx, statsPatience)
-		host, err = e.client.HostStats(limited, n.ID)
+		host, err = e.client.Nodes().Stats(limited, n.ID)
 		cancel()
 		if err != nil && o.stats {
 			code = e.fail(fmt.Errorf("what the machine uses cannot be told: %w", err))

@@ -52,7 +52,7 @@ func nodeStatus() spec {
 					e.printf("%s\n", id)
 					return exitDone
 				}
-				node, _, err := e.client.Node(ctx, id, nil)
+				node, _, err := e.client.Nodes().Info(ctx, id, nil)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -77,7 +77,7 @@ func (e *env) foundNode(ctx context.Context, args []string, self bool) (id, gues
 		if len(args) > 0 {
 			return "", "", errors.New("-self and a node exclude each other")
 		}
-		agent, err := e.client.AgentSelf(ctx)
+		agent, err := e.client.Agent().Self(ctx)
 		if err != nil {
 			return "", "", err
 		}
@@ -101,7 +101,7 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 	if o.os {
 		q.Params = map[string]string{"os": "true"}
 	}
-	nodes, meta, err := e.client.NodeList(ctx, q)
+	nodes, meta, err := e.client.Nodes().List(ctx, q)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -123,7 +123,7 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 	}
 	running := map[string]int{}
 	if o.allocs {
-		allocs, _, err := e.client.AllocList(ctx, &api.Query{Namespace: structs.AllNamespaces, Filter: `ClientStatus == "running"`})
+		allocs, _, err := e.client.Allocations().List(ctx, &api.Query{Namespace: structs.AllNamespaces, Filter: `ClientStatus == "running"`})
 		if err != nil {
 			return e.fail(err)
 		}

@@ -17,7 +17,7 @@ func autopilotGetConfig() spec {
 		usage:    "", example: "-json", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
-				c, err := e.client.AutopilotConfig(ctx)
+				c, err := e.client.Operator().AutopilotConfig(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -52,7 +52,7 @@ func autopilotSetConfig() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				c, err := e.client.AutopilotConfig(ctx)
+				c, err := e.client.Operator().AutopilotConfig(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -77,7 +77,7 @@ func autopilotSetConfig() spec {
 				if n == 0 {
 					return e.usage("nothing to change is named")
 				}
-				updated, err := e.client.SetAutopilotConfig(ctx, c)
+				updated, err := e.client.Operator().SetAutopilotConfig(ctx, c)
 				switch {
 				case err != nil:
 					return e.fail(err)
@@ -97,7 +97,7 @@ func autopilotHealth() spec {
 		usage:    "", example: "", output: true, details: "The exit code is 1 while a server is not healthy.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
-				h, err := e.client.AutopilotHealth(ctx)
+				h, err := e.client.Operator().AutopilotHealth(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -135,7 +135,7 @@ func (c *capture) debugServers(ctx context.Context) []debugAgent {
 	}
 	var out []debugAgent
 	if slices.Equal(requested, []string{"all"}) {
-		members, err := c.e.client.Members(ctx)
+		members, err := c.e.client.Agent().Members(ctx)
 		if err != nil {
 			c.failed("list the servers", err)
 			return nil
@@ -164,7 +164,7 @@ func (c *capture) debugNodes(ctx context.Context) []debugAgent {
 	if len(requested) == 0 || slices.Equal(requested, []string{"none"}) {
 		return nil
 	}
-	nodes, _, err := c.e.client.NodeList(ctx, nil)
+	nodes, _, err := c.e.client.Nodes().List(ctx, nil)
 	if err != nil {
 		c.failed("list the nodes", err)
 		return nil

@@ -34,7 +34,7 @@ The hash is over all that is kept: servers at one index have the same one.`,
 				q := e.query()
 				q.Stale = *stale
 				p := e.waiting("waiting for the server to count its state")
-				report, err := e.client.Check(ctx, q)
+				report, err := e.client.Operator().Check(ctx, q)
 				p.stop()
 				if err == nil && report == nil {
 					err = fmt.Errorf("the server gave no report")

@@ -110,7 +110,7 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		reply, err = e.client.Keyring(ctx, op, key, pool(clients))
+		reply, err = e.client.Agent().Keyring(ctx, op, key, pool(clients))
 	}()
 	begun, wait := time.Now(), keyringQuiet
 	for {
@@ -133,7 +133,7 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 func (e *env) clientsFollow(ctx context.Context) int {
 	begun, say := time.Now(), keyringQuiet
 	for {
-		reply, err := e.client.Keyring(ctx, structs.KeyList, "", structs.PoolClients)
+		reply, err := e.client.Agent().Keyring(ctx, structs.KeyList, "", structs.PoolClients)
 		if err != nil {
 			return e.fail(fmt.Errorf("the servers have done it; what the clients have is not known: %w", err))
 		}

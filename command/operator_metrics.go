@@ -45,7 +45,7 @@ func operatorMetrics() spec {
 				default:
 					return e.usage("-format %q: prometheus is the only one", *format)
 				}
-				raw, err := e.client.Metrics(ctx)
+				raw, err := e.client.Agent().Metrics(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -20,7 +20,7 @@ func raftListPeers() spec {
 			stale := staleFlag(fs)
 			return withoutArgs(func(ctx context.Context, e *env) int {
 				stale(e)
-				conf, err := e.client.RaftConfig(ctx)
+				conf, err := e.client.Operator().RaftConfig(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -70,7 +70,7 @@ func (p *peer) find(ctx context.Context, e *env, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	conf, err := e.client.RaftConfig(ctx)
+	conf, err := e.client.Operator().RaftConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func raftRemovePeer() spec {
 		usage:    "[NAME]", example: "server-3",
 		details: "The server is named by its name, or by -peer-id or -peer-address. One that is alive is refused: it would be added again at once.",
 		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {
-			return e.client.RaftRemovePeer(ctx, p.id, p.address)
+			return e.client.Operator().RaftRemovePeer(ctx, p.id, p.address)
 		}, "Removed peer"),
 	}
 }
@@ -138,7 +138,7 @@ func raftTransfer() spec {
 		usage:    "[NAME]", example: "server-2",
 		details: "The server is named by its name, or by -peer-id or -peer-address.",
 		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {
-			return e.client.RaftTransfer(ctx, p.id, p.address)
+			return e.client.Operator().RaftTransfer(ctx, p.id, p.address)
 		}, "Leadership transferred to"),
 	}
 }

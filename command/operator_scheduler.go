@@ -103,7 +103,7 @@ func schedulerSetConfig() spec {
 func setSchedulerConfig(
 	ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, own map[string]setting, check int64,
 ) int {
-	now, err := e.client.SchedulerConfig(ctx)
+	now, err := e.client.Operator().SchedulerConfig(ctx)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -144,7 +144,7 @@ func setSchedulerConfig(
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)
 	}
-	updated, err := e.client.SetSchedulerConfig(ctx, now, true) // never over somebody else's change
+	updated, err := e.client.Operator().SetSchedulerConfig(ctx, now, true) // never over somebody else's change
 	if err != nil {
 		return e.fail(err)
 	}

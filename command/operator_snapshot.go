@@ -38,7 +38,7 @@ nodes' secrets.`,
 				}
 				q := e.query()
 				q.Stale = *stale
-				from, size, err := e.client.SnapshotSave(ctx, q)
+				from, size, err := e.client.Operator().SnapshotSave(ctx, q)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -138,7 +138,7 @@ cluster. No write is taken while it is restored.`,
 				}
 				p.now("")
 				body := p.reader(io.NewSectionReader(file, 0, size))
-				reply, err := e.client.SnapshotRestore(ctx, body, size)
+				reply, err := e.client.Operator().SnapshotRestore(ctx, body, size)
 				if err == nil && reply.Info == nil {
 					err = errors.New("the server did not say what it restored")
 				}

@@ -25,7 +25,7 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 	var jobs []structs.NamespacedID // as they come
 	named := 0
 	for _, id := range ids[:min(len(ids), preemptedRequested)] {
-		a, _, err := e.client.Alloc(ctx, id, q)
+		a, _, err := e.client.Allocations().Info(ctx, id, q)
 		if err != nil {
 			continue // it was collected: it is counted with the others
 		}

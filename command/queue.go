@@ -44,7 +44,7 @@ more often it was requeued; -verbose shows what it is made of.`,
 					return code
 				}
 				if len(entries) == 0 && *pool != "" { // a name that is wrong must not look like an empty queue
-					if _, _, err := e.client.NodePool(ctx, *pool, nil); err != nil {
+					if _, _, err := e.client.NodePools().Info(ctx, *pool, nil); err != nil {
 						return e.fail(err)
 					}
 				}

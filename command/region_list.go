@@ -29,11 +29,11 @@ func regionList() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				names, err := e.client.Regions(ctx)
+				names, err := e.client.Status().Regions(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
-				members, err := e.client.Members(ctx)
+				members, err := e.client.Agent().Members(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

@@ -32,7 +32,7 @@ func scalingPolicyList() spec {
 				if *kind != "" {
 					q.Params["type"] = *kind
 				}
-				policies, _, err := e.client.ScalingPolicies(ctx, q)
+				policies, _, err := e.client.Scaling().ListPolicies(ctx, q)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -83,7 +83,7 @@ func scalingPolicyInfo() spec {
 				stub, err := one(e, kind[*structs.ScalingPolicyListStub]{
 					word: "scaling policy",
 					list: func(q *api.Query) ([]*structs.ScalingPolicyListStub, error) {
-						policies, _, err := e.client.ScalingPolicies(ctx, q)
+						policies, _, err := e.client.Scaling().ListPolicies(ctx, q)
 						return policies, err
 					},
 					id:   func(p *structs.ScalingPolicyListStub) string { return p.ID },
@@ -93,7 +93,7 @@ func scalingPolicyInfo() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				p, _, err := e.client.ScalingPolicy(ctx, stub.ID, e.query())
+				p, _, err := e.client.Scaling().GetPolicy(ctx, stub.ID, e.query())
 				if err != nil {
 					return e.fail(err)
 				}

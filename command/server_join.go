@@ -24,9 +24,9 @@ func serverJoin() spec {
 				if len(args) == 0 {
 					return e.usage("at least one address is needed")
 				}
-				join := e.client.Join
+				join := e.client.Agent().Join
 				if *wan {
-					join = e.client.JoinWAN
+					join = e.client.Agent().JoinWAN
 				}
 				p := e.waiting("waiting for servers at these addresses to answer")
 				n, err := join(ctx, args...)
@@ -56,7 +56,7 @@ func serverForceLeave() spec {
 				if err := e.knownMember(ctx, name); err != nil {
 					return e.fail(err)
 				}
-				if err := e.client.ForceLeave(ctx, name, *prune); err != nil {
+				if err := e.client.Agent().ForceLeave(ctx, name, *prune); err != nil {
 					return e.fail(err)
 				}
 				return exitDone
@@ -67,7 +67,7 @@ func serverForceLeave() spec {
 
 // knownMember refuses the name of a server that is not there: agents answer that all is well then.
 func (e *env) knownMember(ctx context.Context, name string) error {
-	members, err := e.client.Members(ctx)
+	members, err := e.client.Agent().Members(ctx)
 	if err != nil {
 		return err
 	}

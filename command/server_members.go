@@ -26,7 +26,7 @@ func serverMembers() spec {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))
 				}
-				members, err := e.client.Members(ctx)
+				members, err := e.client.Agent().Members(ctx)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -95,7 +95,7 @@ func regionsOf(members []api.Member) []string {
 // have none that is known. The error is of the region asked.
 func (e *env) leaders(ctx context.Context, names []string) (leaders map[string]string, lost []string, err error) {
 	leaders = map[string]string{}
-	own, err := e.client.Leader(ctx)
+	own, err := e.client.Status().Leader(ctx)
 	if err == nil && own == "" {
 		err = errors.New("no leader")
 	}
@@ -107,7 +107,7 @@ func (e *env) leaders(ctx context.Context, names []string) (leaders map[string]s
 	var all sync.WaitGroup
 	for _, region := range names {
 		all.Go(func() {
-			addr, failed := e.client.In(region).Leader(ctx)
+			addr, failed := e.client.In(region).Status().Leader(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			if failed != nil || addr == "" {

@@ -35,7 +35,7 @@ func simNodes() spec {
 					o.Servers = append(o.Servers, strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })...)
 				}
 				if len(o.Servers) == 0 {
-					leader, err := e.client.Leader(ctx)
+					leader, err := e.client.Status().Leader(ctx)
 					if err == nil && leader == "" {
 						err = errors.New("the agent knows no leader: name a server with -server")
 					}

@@ -21,7 +21,7 @@ func simHealth() spec {
 				}
 				node, device, err := e.simulated(ctx, args[0])
 				if err == nil {
-					err = e.client.SimHealth(ctx, node, device, args[1] == "good")
+					err = e.client.Nodes().SetSimHealth(ctx, node, device, args[1] == "good")
 				}
 				if err != nil {
 					return e.fail(err)
@@ -43,7 +43,7 @@ func (e *env) simulated(ctx context.Context, name string) (node, device string, 
 	for i, want := range names {
 		q.Filter = fmt.Sprintf("Name == %q", want)
 		var nodes []*structs.NodeListStub
-		if nodes, _, err = e.client.NodeList(ctx, q); err != nil {
+		if nodes, _, err = e.client.Nodes().List(ctx, q); err != nil {
 			return "", "", err
 		}
 		if len(nodes) > 1 {

@@ -117,13 +117,13 @@ type matches struct {
 // shows it. The error lists what was found if it is not one thing.
 func (e *env) resolve(ctx context.Context, text string, all commands) (command, id string, err error) {
 	q := e.query()
-	byPrefix, err := e.client.SearchIn(ctx, text, "all", q)
+	byPrefix, err := e.client.Search().PrefixIn(ctx, text, "all", q)
 	if err != nil {
 		return "", "", err
 	}
 	found := prefixMatches(byPrefix)
 	if len(found) == 0 && len(text) > 1 { // a fuzzy search takes 2 characters
-		fuzzy, err := e.client.SearchFuzzy(ctx, text, "all", q)
+		fuzzy, err := e.client.Search().Fuzzy(ctx, text, "all", q)
 		if err != nil {
 			return "", "", err
 		}

@@ -11,7 +11,7 @@ func systemGC() spec {
 		usage:    "", example: "",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
-				if err := e.client.SystemGC(ctx); err != nil {
+				if err := e.client.System().GC(ctx); err != nil {
 					return e.fail(err)
 				}
 				e.printf("Garbage collected\n")
@@ -27,7 +27,7 @@ func systemReconcile() spec {
 		usage:    "", example: "", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
-				reply, err := e.client.Reconcile(ctx)
+				reply, err := e.client.System().Reconcile(ctx)
 				if err != nil {
 					return e.fail(err)
 				}

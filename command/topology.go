@@ -53,7 +53,7 @@ func readTopology(ctx context.Context, e *env, node string, all bool) (*structs.
 		if err != nil {
 			return nil, err
 		}
-		t, _, err := e.client.NodeTopology(ctx, stub.ID, nil)
+		t, _, err := e.client.Nodes().Topology(ctx, stub.ID, nil)
 		return t, err
 	}
 	t, meta, err := e.client.Topology(ctx, true, &api.Query{PerPage: 2 * topologyTrees})

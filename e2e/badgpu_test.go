@@ -52,7 +52,7 @@ func TestOddGPURequests(t *testing.T) {
 				t.Errorf("%s: it does not say %q:\n%s", id, w, out)
 			}
 		}
-		_, _, err := a.api.Job(t.Context(), id, nil)
+		_, _, err := a.api.Jobs().Info(t.Context(), id, nil)
 		if there := err == nil; there != (code != 1) {
 			t.Errorf("%s: exit %d, and the job is there: %v (%v)", id, code, there, err)
 		}
@@ -196,7 +196,7 @@ func TestImpossibleTopology(t *testing.T) {
 	}
 	nodes := func() int {
 		t.Helper()
-		list, _, err := a.api.NodeList(t.Context(), nil)
+		list, _, err := a.api.Nodes().List(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func TestWrongScheduling(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "")
 	a.set("-bands", "1-9,10-100", "-keep-whole")
-	before, err := a.api.SchedulerConfig(t.Context())
+	before, err := a.api.Operator().SchedulerConfig(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWrongScheduling(t *testing.T) {
 	cli("write ranges of priorities from 1 to 100, as 1-40,41-70,71-100", "-bands", "low-high")
 	cli(`-policy "tightest": must be`, "-policy", "tightest")
 	cli("-aging", "-aging", "often")
-	after, err := a.api.SchedulerConfig(t.Context())
+	after, err := a.api.Operator().SchedulerConfig(t.Context())
 	if err != nil || after.ModifyIndex != before.ModifyIndex || len(after.Bands) != 2 || !after.KeepWhole {
 		t.Errorf("it was changed: %+v (%v)", after, err)
 	}
@@ -70,7 +70,7 @@ func TestWrongScheduling(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "requeue") || !strings.Contains(out, "preempt") || !strings.Contains(out, "least-fragmentation") {
 		t.Errorf("job run: exit %d\n%s", code, out)
 	}
-	if allocs, _, err := a.api.AllocList(t.Context(), nil); err != nil || len(allocs) != 0 {
+	if allocs, _, err := a.api.Allocations().List(t.Context(), nil); err != nil || len(allocs) != 0 {
 		t.Errorf("%d allocations, %v", len(allocs), err)
 	}
 }

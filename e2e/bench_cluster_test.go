@@ -42,7 +42,7 @@ func benchServer(b *testing.B) *agent {
 	}
 	b.Cleanup(keep.CloseIdleConnections)
 	a.start()
-	within(b, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
+	within(b, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.Status().WaitLeader(ctx) })
 	return a
 }
 
@@ -62,7 +62,7 @@ func (a *agent) populate(b *testing.B, n int, layout string) *agent {
 	tick := time.NewTicker(500 * time.Millisecond) // a list of 50,000 costs the server something
 	defer tick.Stop()
 	for {
-		list, _, err := a.api.NodeList(b.Context(), nil)
+		list, _, err := a.api.Nodes().List(b.Context(), nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func (a *agent) allDecided(b *testing.B) {
 	tick := time.NewTicker(5 * time.Millisecond) // each look reads all evaluations
 	defer tick.Stop()
 	for began := time.Now(); ; <-tick.C {
-		list, _, err := a.api.EvalList(b.Context(), &api.Query{PerPage: 1, Params: map[string]string{"status": structs.EvalStatusPending}})
+		list, _, err := a.api.Evaluations().List(b.Context(), &api.Query{PerPage: 1, Params: map[string]string{"status": structs.EvalStatusPending}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func (a *agent) placed(b *testing.B, prefix string, many, each int) {
 	b.Helper()
 	jobs := map[string]int{}
 	for q := (&api.Query{PerPage: 5000}); ; {
-		allocs, meta, err := a.api.AllocList(b.Context(), q)
+		allocs, meta, err := a.api.Allocations().List(b.Context(), q)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func BenchmarkWholeNodeLost(b *testing.B) {
 		id := "held"
 		register(b, all[0], pretendJob(id, 1))
 		all[0].summed(b, id, 1, areRunning)
-		allocs, _, err := all[0].api.JobAllocs(b.Context(), id, true, nil)
+		allocs, _, err := all[0].api.Jobs().Allocations(b.Context(), id, true, nil)
 		if err != nil || len(allocs) != 1 {
 			b.Fatalf("%d allocations, %v", len(allocs), err)
 		}
@@ -445,7 +445,7 @@ func BenchmarkWholeNodeLost(b *testing.B) {
 		}
 		start := time.Now()
 		within(b, time.Minute, "the instance on the other node", func(ctx context.Context) error {
-			now, _, err := all[0].api.JobAllocs(ctx, id, true, nil)
+			now, _, err := all[0].api.Jobs().Allocations(ctx, id, true, nil)
 			if err != nil {
 				return err
 			}
@@ -466,7 +466,7 @@ func BenchmarkWholeQueries(b *testing.B) {
 	a := benchServer(b)
 	register(b, a, pretendJob("still", 1))
 	a.calm(b) // its evaluation changes it once more
-	jobs, meta, err := a.api.JobList(b.Context(), nil)
+	jobs, meta, err := a.api.Jobs().List(b.Context(), nil)
 	if err != nil || len(jobs) != 1 {
 		b.Fatalf("%d jobs, %v", len(jobs), err)
 	}
@@ -476,7 +476,7 @@ func BenchmarkWholeQueries(b *testing.B) {
 	early := make(chan error, many)
 	for range many {
 		wg.Go(func() {
-			_, _, err := a.api.JobList(ctx, &api.Query{Index: meta.Index, Wait: 9 * time.Minute})
+			_, _, err := a.api.Jobs().List(ctx, &api.Query{Index: meta.Index, Wait: 9 * time.Minute})
 			if ctx.Err() == nil {
 				early <- errors.Join(errors.New("a query has not waited"), err)
 			}

@@ -66,7 +66,7 @@ func million(b *testing.B, nodes, jobs int) {
 
 func saveTo(b *testing.B, a *agent, file string) int64 {
 	b.Helper()
-	archive, _, err := a.api.SnapshotSave(b.Context(), nil)
+	archive, _, err := a.api.Operator().SnapshotSave(b.Context(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func restoreFrom(b *testing.B, a *agent, file string, size int64) {
 		b.Fatal(err)
 	}
 	defer in.Close() //nolint:errcheck // read only
-	if _, err := a.api.SnapshotRestore(b.Context(), in, size); err != nil {
+	if _, err := a.api.Operator().SnapshotRestore(b.Context(), in, size); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -65,7 +65,7 @@ func TestWakesWhenRoomComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 10*time.Second, "the second job's evaluation waiting", func(ctx context.Context) error {
-		evals, _, err := a.api.JobEvals(ctx, "two", nil)
+		evals, _, err := a.api.Jobs().Evaluations(ctx, "two", nil)
 		for _, e := range evals {
 			if e.Status == structs.EvalStatusBlocked {
 				return err

@@ -198,7 +198,7 @@ func (a *agent) stop(id string) {
 func (a *agent) waits(job string, want ...string) {
 	a.t.Helper()
 	within(a.t, 20*time.Second, "job "+job+" waiting: "+strings.Join(want, ", "), func(ctx context.Context) error {
-		evals, _, err := a.api.JobEvals(ctx, job, nil)
+		evals, _, err := a.api.Jobs().Evaluations(ctx, job, nil)
 		if err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (a *agent) waits(job string, want ...string) {
 
 // live gives the allocations of a job that are to run.
 func (a *agent) live(ctx context.Context, job string) (out []*structs.AllocListStub, err error) {
-	all, _, err := a.api.JobAllocs(ctx, job, true, nil)
+	all, _, err := a.api.Jobs().Allocations(ctx, job, true, nil)
 	for _, alloc := range all {
 		if alloc.DesiredStatus == structs.AllocDesiredRun && alloc.ClientStatus != structs.AllocClientLost &&
 			alloc.ClientStatus != structs.AllocClientFailed && alloc.ClientStatus != structs.AllocClientComplete {
@@ -235,7 +235,7 @@ func (a *agent) live(ctx context.Context, job string) (out []*structs.AllocListS
 func (a *agent) whole(stubs []*structs.AllocListStub) (out []*structs.Allocation) {
 	a.t.Helper()
 	for _, stub := range stubs {
-		alloc, _, err := a.api.Alloc(a.t.Context(), stub.ID, nil)
+		alloc, _, err := a.api.Allocations().Info(a.t.Context(), stub.ID, nil)
 		if err != nil {
 			a.t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func TestOneAddress(t *testing.T) {
 		}
 		return nil
 	})
-	if nodes, _, err := server.api.NodeList(t.Context(), nil); err != nil || len(nodes) != 2 {
+	if nodes, _, err := server.api.Nodes().List(t.Context(), nil); err != nil || len(nodes) != 2 {
 		t.Errorf("%d nodes, %v", len(nodes), err)
 	}
 }

@@ -61,7 +61,7 @@ func (all servers) formed(t testing.TB, n int) {
 				t.Fatalf("a server ended: %v\n%s", err, a.log.tail(30))
 			default:
 			}
-			conf, err := a.api.RaftConfig(ctx)
+			conf, err := a.api.Operator().RaftConfig(ctx)
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (all servers) leader(t testing.TB) *agent {
 		var err error
 		for _, a := range all {
 			var addr string
-			if addr, err = a.api.Leader(ctx); err != nil {
+			if addr, err = a.api.Status().Leader(ctx); err != nil {
 				continue // it may be the dead one
 			}
 			if at := slices.IndexFunc(all, func(o *agent) bool { return o.rpc == addr }); at >= 0 {
@@ -232,7 +232,7 @@ func registerAt(ctx context.Context, c *api.Client, id string) error {
 			Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "1h"}, Resources: &structs.Resources{CPU: 1, MemoryMB: 10},
 		}},
 	}}}
-	_, err := c.JobRegister(ctx, &structs.JobRegisterRequest{Job: job})
+	_, err := c.Jobs().Register(ctx, &structs.JobRegisterRequest{Job: job})
 	return err
 }
 
@@ -300,7 +300,7 @@ func leadersKilled(t testing.TB, rounds int) []time.Duration {
 // allOnce says which jobs have not exactly one allocation that shall run and runs. An
 // instance that stands twice will not get better.
 func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
-	allocs, _, err := c.AllocList(ctx, nil)
+	allocs, _, err := c.Allocations().List(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 	n := len(wrong)
 	wrong = wrong[:min(3, n)]
 	first, _, _ := strings.Cut(wrong[0], ":")
-	evals, _, err := c.JobEvals(ctx, first, nil)
+	evals, _, err := c.Jobs().Evaluations(ctx, first, nil)
 	if err != nil {
 		return err
 	}

@@ -85,14 +85,14 @@ func TestDoorLongMessages(t *testing.T) {
 		t.Fatalf("job run: exit %d\n%.2000s", code, out)
 	}
 	within(t, 30*time.Second, "the ends of all three being known", func(ctx context.Context) error {
-		list, _, err := a.api.AllocList(ctx, nil)
+		list, _, err := a.api.Allocations().List(ctx, nil)
 		if err != nil {
 			return err
 		}
 		ended := map[string]string{}
 		for _, one := range list {
 			ended[one.TaskGroup] = one.ClientStatus
-			alloc, _, err := a.api.Alloc(ctx, one.ID, nil)
+			alloc, _, err := a.api.Allocations().Info(ctx, one.ID, nil)
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func TestDoorNames(t *testing.T) {
 				Resources: &structs.Resources{CPU: cpu, MemoryMB: 10},
 			}}}},
 		}
-		if _, err := a.api.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: job}); err != nil {
+		if _, err := a.api.Jobs().Register(t.Context(), &structs.JobRegisterRequest{Job: job}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestDoorNames(t *testing.T) {
 	alloc := a.running(placed, 1, time.Minute)[0]
 	failed := ""
 	within(t, time.Minute, "the driver's error is in the task's events", func(ctx context.Context) error {
-		allocs, _, err := a.api.JobAllocs(ctx, fails, false, nil)
+		allocs, _, err := a.api.Jobs().Allocations(ctx, fails, false, nil)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func TestDoorNames(t *testing.T) {
 		return errors.New("no event has it")
 	})
 	within(t, time.Minute, "the job without room is in the queue", func(context.Context) error {
-		_, _, err := a.api.JobExplain(t.Context(), waits, "", nil)
+		_, _, err := a.api.Jobs().Explain(t.Context(), waits, "", nil)
 		return err
 	})
 	file := a.job("door", "job \"door\" {\n  meta {\n    m = \"\u202e\"\n  }\n  nonsense = \"\u202e\"\n}\n")

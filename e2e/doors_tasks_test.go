@@ -64,7 +64,7 @@ func runDoor(t *testing.T, a *agent, id string, tasks map[string]doorTask) outco
 	}
 	var o outcome
 	within(t, 20*time.Second, "the end of "+id, func(ctx context.Context) error {
-		allocs, _, err := a.api.JobAllocs(ctx, id, true, nil)
+		allocs, _, err := a.api.Jobs().Allocations(ctx, id, true, nil)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func TestDoorTasksOfClosedNode(t *testing.T) {
 	case root && (o.status != structs.AllocClientComplete || o.out["t"] != want):
 		t.Errorf("after %s, with no_new_privs = false allowed: %s: %q, want %q\n%s", advice, o.status, o.out["t"], want, o.events)
 	}
-	node, _, err := a.api.NodeList(t.Context(), nil)
+	node, _, err := a.api.Nodes().List(t.Context(), nil)
 	if err != nil || !slices.ContainsFunc(node, func(n *structs.NodeListStub) bool { return n.Status == structs.NodeStatusReady }) {
 		t.Errorf("%v, %v", node, err)
 	}

@@ -51,17 +51,17 @@ type surveyed struct {
 func (a *agent) survey() (out []*surveyed) {
 	a.t.Helper()
 	ctx := a.t.Context()
-	nodes, _, err := a.api.NodeList(ctx, nil)
+	nodes, _, err := a.api.Nodes().List(ctx, nil)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	gpus := a.look().gpus
 	for _, stub := range nodes {
-		n, _, err := a.api.Node(ctx, stub.ID, nil)
+		n, _, err := a.api.Nodes().Info(ctx, stub.ID, nil)
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		allocs, _, err := a.api.NodeAllocs(ctx, stub.ID, nil)
+		allocs, _, err := a.api.Nodes().Allocations(ctx, stub.ID, nil)
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestExplain(t *testing.T) {
 		}
 		id := strings.Split(c.job, `"`)[1]
 		off := a.node("off-0")
-		if _, err := a.api.NodeEligibility(t.Context(), off, c.kind != structs.ReasonIneligible); err != nil {
+		if _, err := a.api.Nodes().SetEligibility(t.Context(), off, c.kind != structs.ReasonIneligible); err != nil {
 			t.Fatal(err)
 		}
 		a.submit(id, c.job)
@@ -227,7 +227,7 @@ func (a *agent) explainedWaits() {
 // node is the ID of a node.
 func (a *agent) node(name string) string {
 	a.t.Helper()
-	nodes, _, err := a.api.NodeList(a.t.Context(), nil)
+	nodes, _, err := a.api.Nodes().List(a.t.Context(), nil)
 	at := slices.IndexFunc(nodes, func(n *structs.NodeListStub) bool { return n.Name == name })
 	if err != nil || at < 0 {
 		a.t.Fatalf("no node %s (%v)", name, err)
@@ -240,7 +240,7 @@ func (a *agent) explained(id, kind string) *structs.JobExplanation {
 	a.t.Helper()
 	var x *structs.JobExplanation
 	within(a.t, 20*time.Second, id+" explained by "+kind, func(ctx context.Context) (err error) {
-		x, _, err = a.api.JobExplain(ctx, id, "", nil)
+		x, _, err = a.api.Jobs().Explain(ctx, id, "", nil)
 		if err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (a *agent) explained(id, kind string) *structs.JobExplanation {
 func (a *agent) settled(id string) {
 	a.t.Helper()
 	within(a.t, 30*time.Second, id+" placed whole", func(ctx context.Context) error {
-		x, _, err := a.api.JobExplain(ctx, id, "", nil)
+		x, _, err := a.api.Jobs().Explain(ctx, id, "", nil)
 		if err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (a *agent) make(job string, r structs.Remedy) {
 		case e.On == structs.EditConfig:
 			patches["/v1/operator/scheduler/configuration"] = append(patches["/v1/operator/scheduler/configuration"], e)
 		case e.On == structs.EditNode && e.Path == "/SchedulingEligibility":
-			_, err := a.api.NodeEligibility(ctx, e.ID, true)
+			_, err := a.api.Nodes().SetEligibility(ctx, e.ID, true)
 			must(err)
 		case e.On == structs.EditNode && e.Op == structs.EditNew:
 			a.attachLike(e)
@@ -334,7 +334,7 @@ func (a *agent) attachLike(e structs.Edit) {
 			a.t.Fatal(err)
 		}
 	} else {
-		known, _, err := a.api.Node(a.t.Context(), e.ID, nil)
+		known, _, err := a.api.Nodes().Info(a.t.Context(), e.ID, nil)
 		if err != nil {
 			a.t.Fatal(err)
 		}

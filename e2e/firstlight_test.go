@@ -102,7 +102,7 @@ func (a *agent) pids(allocs []*structs.AllocListStub) map[string]int {
 	out := map[string]int{}
 	for _, alloc := range allocs {
 		within(a.t, 10*time.Second, "the log of "+alloc.ID, func(ctx context.Context) error {
-			body, err := a.api.FSCat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
+			body, err := a.api.AllocFS().Cat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
 			if err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func TestAgentCrashKeepsTasks(t *testing.T) {
 		t.Fatalf("after the restart:\n%v\nnot\n%v", got, pids)
 	}
 	for _, alloc := range after {
-		whole, _, err := a.api.Alloc(t.Context(), alloc.ID, nil)
+		whole, _, err := a.api.Allocations().Info(t.Context(), alloc.ID, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestAgentCrashKeepsTasks(t *testing.T) {
 			t.Errorf("allocation %s: %d restarts", alloc.ID, n)
 		}
 	}
-	all, _, err := a.api.JobAllocs(t.Context(), "sleepers", true, nil)
+	all, _, err := a.api.Jobs().Allocations(t.Context(), "sleepers", true, nil)
 	if err != nil || len(all) != 20 {
 		t.Fatalf("%d allocations in all, not 20 (%v)", len(all), err)
 	}
@@ -174,7 +174,7 @@ func TestAcknowledgedRegistrationsSurvive(t *testing.T) {
 	a := newAgent(t, false, "server {\n  enabled = true\n  bootstrap_expect = 1\n}\n")
 	a.start()
 	a.ready(0)
-	within(t, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
+	within(t, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.Status().WaitLeader(ctx) })
 	acknowledged := make(chan string, 100_000)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -186,7 +186,7 @@ func TestAcknowledgedRegistrationsSurvive(t *testing.T) {
 				Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Config: map[string]any{"run_for": "1s"}}},
 			}}}
 			job.Canonicalize()
-			if _, err := a.api.JobRegister(ctx, &structs.JobRegisterRequest{Job: job}); err != nil {
+			if _, err := a.api.Jobs().Register(ctx, &structs.JobRegisterRequest{Job: job}); err != nil {
 				return
 			}
 			acknowledged <- job.ID
@@ -203,10 +203,10 @@ func TestAcknowledgedRegistrationsSurvive(t *testing.T) {
 	close(acknowledged)
 	a.start()
 	within(t, 20*time.Second, "the jobs", func(ctx context.Context) error {
-		_, _, err := a.api.JobList(ctx, nil)
+		_, _, err := a.api.Jobs().List(ctx, nil)
 		return err
 	})
-	jobs, _, err := a.api.JobList(t.Context(), nil)
+	jobs, _, err := a.api.Jobs().List(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestThousandInstances(t *testing.T) {
 		t.Fatalf("job run: exit %d\n%s", code, out)
 	}
 	allocs := a.running("big", 1000, 60*time.Second)
-	evals, _, err := a.api.JobEvals(t.Context(), "big", nil)
+	evals, _, err := a.api.Jobs().Evaluations(t.Context(), "big", nil)
 	evals = slices.DeleteFunc(evals, func(e *structs.Evaluation) bool { return e.TriggeredBy == structs.EvalTriggerAllocHealth }) // ten seconds on
 	if err != nil || len(evals) != 1 {
 		for _, e := range evals {
@@ -353,7 +353,7 @@ func TestLostNode(t *testing.T) {
 	}
 	for _, kind := range []string{"service", "batch"} {
 		within(t, lostWithin, kind+" elsewhere", func(ctx context.Context) error {
-			allocs, _, err := server.api.JobAllocs(ctx, kind, true, nil)
+			allocs, _, err := server.api.Jobs().Allocations(ctx, kind, true, nil)
 			if err != nil {
 				return err
 			}
@@ -373,7 +373,7 @@ func TestLostNode(t *testing.T) {
 	clients[0].start()
 	server.ready(2)
 	within(t, 10*time.Second, "the returned node's evaluations", func(ctx context.Context) error {
-		evals, _, err := server.api.EvalList(ctx, nil)
+		evals, _, err := server.api.Evaluations().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -392,7 +392,7 @@ func TestLostNode(t *testing.T) {
 // states gives every allocation's statuses.
 func states(t *testing.T, a *agent) map[string]string {
 	t.Helper()
-	allocs, _, err := a.api.AllocList(t.Context(), nil)
+	allocs, _, err := a.api.Allocations().List(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

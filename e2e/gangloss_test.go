@@ -120,7 +120,7 @@ func TestGPUsOutliveACrash(t *testing.T) {
 			a.start()
 			a.ready(0)
 			for _, s := range layouts {
-				within(t, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.WaitLeader(ctx) })
+				within(t, 20*time.Second, "a leader", func(ctx context.Context) error { return a.api.Status().WaitLeader(ctx) })
 				a.attach(s)
 			}
 			a.ready(2)

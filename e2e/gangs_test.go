@@ -186,7 +186,7 @@ func (g *gangTrial) settled() (v *gpuView, members map[string]int) {
 		if err := g.decided(ctx); err != nil {
 			return err
 		}
-		allocs, _, err := g.api.AllocList(ctx, nil)
+		allocs, _, err := g.api.Allocations().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -304,7 +304,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 
 	began := time.Now()
 	g.split(ids, func(c *api.Client, id string) error {
-		_, err := c.JobRegister(t.Context(), &structs.JobRegisterRequest{Job: layouts[id].job(id)})
+		_, err := c.Jobs().Register(t.Context(), &structs.JobRegisterRequest{Job: layouts[id].job(id)})
 		return err
 	})
 	t.Logf("%d jobs for %d GPUs on %d nodes registered after %v", len(ids), wanted, racks*each, time.Since(began).Round(time.Millisecond))
@@ -326,7 +326,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 			g.plansOf(all)
 		}
 		g.split(running, func(c *api.Client, id string) error {
-			_, err := c.JobDeregister(t.Context(), id, false, nil)
+			_, err := c.Jobs().Deregister(t.Context(), id, false, nil)
 			return err
 		})
 		t.Logf("stopped after %v", time.Since(began))

@@ -207,7 +207,7 @@ func (u gpuUse) sum(gpu string) (n int) {
 // list reads all allocations, which is another door to the same: one moment as a whole. It must be what the watcher saw then,
 // see agrees, and have no half gang.
 func (w *gangWatch) list(ctx context.Context, c *api.Client) error {
-	all, meta, err := c.AllocList(ctx, nil)
+	all, meta, err := c.Allocations().List(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func TestGangWatchSees(t *testing.T) {
 
 // decided gives an error while evaluations are pending.
 func (a *agent) decided(ctx context.Context) error {
-	evals, _, err := a.api.EvalList(ctx, &api.Query{Params: map[string]string{"status": structs.EvalStatusPending}, PerPage: 1})
+	evals, _, err := a.api.Evaluations().List(ctx, &api.Query{Params: map[string]string{"status": structs.EvalStatusPending}, PerPage: 1})
 	if err == nil && len(evals) > 0 {
 		err = fmt.Errorf("evaluation %s is pending", evals[0].ID)
 	}

@@ -58,14 +58,14 @@ func TestGPUs(t *testing.T) {
 		})
 		return
 	}
-	nodes, _, err := a.api.NodeList(t.Context(), nil)
+	nodes, _, err := a.api.Nodes().List(t.Context(), nil)
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("nodes %v: %v", nodes, err)
 	}
 	state := func(limit time.Duration, want string) {
 		t.Helper()
 		within(t, limit, want, func(ctx context.Context) error {
-			node, _, err := a.api.Node(ctx, nodes[0].ID, nil)
+			node, _, err := a.api.Nodes().Info(ctx, nodes[0].ID, nil)
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 		out := map[string]string{}
 		for _, alloc := range running {
 			within(t, 10*time.Second, "the log of "+alloc.ID, func(ctx context.Context) error {
-				body, err := a.api.FSCat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
+				body, err := a.api.AllocFS().Cat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
 				if err != nil {
 					return err
 				}

@@ -157,7 +157,7 @@ func TestHabitsRaftFiles(t *testing.T) {
 	a.running("web", 3, 20*time.Second)
 	data := filepath.Join(a.dir, "data")
 	a.says(1, []string{"a server is running with it"}, "operator", "raft", "info", data)
-	report, err := a.api.Check(t.Context(), nil)
+	report, err := a.api.Operator().Check(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func (a *agent) ready(n int) {
 			a.t.Fatalf("the agent ended: %v\n%s", err, a.log.tail(30))
 		default:
 		}
-		nodes, _, err := a.api.NodeList(ctx, nil)
+		nodes, _, err := a.api.Nodes().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (a *agent) inOrder() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), scaled(30*time.Second))
 	defer cancel()
-	report, err := a.api.Check(ctx, &api.Query{Stale: true})
+	report, err := a.api.Operator().Check(ctx, &api.Query{Stale: true})
 	if err != nil || report == nil {
 		return
 	}
@@ -424,7 +424,7 @@ func (a *agent) inStatus(job, status string, n int, limit time.Duration) []*stru
 	a.t.Helper()
 	var found []*structs.AllocListStub
 	within(a.t, limit, fmt.Sprintf("%d allocations of %s %s", n, job, status), func(ctx context.Context) error {
-		allocs, _, err := a.api.JobAllocs(ctx, job, true, nil)
+		allocs, _, err := a.api.Jobs().Allocations(ctx, job, true, nil)
 		if err != nil {
 			return err
 		}

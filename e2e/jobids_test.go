@@ -122,7 +122,7 @@ func (a *agent) jobIDRuns(ctx context.Context, id string) (*structs.AllocListStu
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		allocs, _, err := a.api.JobAllocs(ctx, id, true, nil)
+		allocs, _, err := a.api.Jobs().Allocations(ctx, id, true, nil)
 		if err != nil {
 			return nil, fmt.Errorf("allocations: %w", err)
 		}

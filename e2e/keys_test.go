@@ -63,7 +63,7 @@ func TestGossipKeyRotated(t *testing.T) {
 	acked := l.end()
 	keyring(back, key+"  3/3      3/3", "list")
 	within(t, 20*time.Second, "all servers alive", func(ctx context.Context) error {
-		members, err := back.api.Members(ctx)
+		members, err := back.api.Agent().Members(ctx)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func TestGossipKeyRotated(t *testing.T) {
 		return nil
 	})
 	within(t, 20*time.Second, "all jobs", func(ctx context.Context) error {
-		jobs, _, err := back.api.JobList(ctx, nil)
+		jobs, _, err := back.api.Jobs().List(ctx, nil)
 		if err != nil {
 			return err
 		}

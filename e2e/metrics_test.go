@@ -248,7 +248,7 @@ func TestMetricsOfDashboards(t *testing.T) {
 	}
 	found := map[string]bool{} // some are forgotten a minute after they were told of
 	within(t, 90*time.Second, "the series", func(ctx context.Context) error {
-		if _, _, err := a.api.JobList(ctx, nil); err != nil {
+		if _, _, err := a.api.Jobs().List(ctx, nil); err != nil {
 			return err
 		}
 		all, _, err := a.scrape(ctx)

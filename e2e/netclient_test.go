@@ -41,7 +41,7 @@ func soundly(t *testing.T, n int, agents ...*agent) {
 func (a *agent) nodeStatus(name, status string, limit time.Duration) {
 	a.t.Helper()
 	within(a.t, limit, name+" being "+status, func(ctx context.Context) error {
-		nodes, _, err := a.api.NodeList(ctx, nil)
+		nodes, _, err := a.api.Nodes().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func TestNetClientKilled(t *testing.T) {
 	killed := time.Now()
 	clients[victim].kill()
 	within(t, lostWithin, "the work of the dead elsewhere", func(ctx context.Context) error {
-		now, _, err := server.api.JobAllocs(ctx, "moved", true, nil)
+		now, _, err := server.api.Jobs().Allocations(ctx, "moved", true, nil)
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func TestNetClientDiskFull(t *testing.T) {
 	small.kill() // a later life finds all, with the disk still full
 	small.start()
 	within(t, 60*time.Second, "the agent that starts on a full disk serving", func(ctx context.Context) error {
-		_, _, err := small.api.NodeList(ctx, nil)
+		_, _, err := small.api.Nodes().List(ctx, nil)
 		return err
 	})
 	server.ready(2)
@@ -241,7 +241,7 @@ func (a *agent) diskFull(t *testing.T, name string, want bool) {
 		ofNode, ofTask = "The disk has room again", structs.TaskDiskHasRoom
 	}
 	within(t, 30*time.Second, fmt.Sprintf("%s with a full disk: %t", name, want), func(ctx context.Context) error {
-		nodes, _, err := a.api.NodeList(ctx, nil)
+		nodes, _, err := a.api.Nodes().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (a *agent) diskFull(t *testing.T, name string, want bool) {
 			if stub.Name != name {
 				continue
 			}
-			n, _, err := a.api.Node(ctx, stub.ID, nil)
+			n, _, err := a.api.Nodes().Info(ctx, stub.ID, nil)
 			if err != nil {
 				return err
 			}
@@ -258,7 +258,7 @@ func (a *agent) diskFull(t *testing.T, name string, want bool) {
 				return fmt.Errorf("the node says %q, event: %t", n.DiskFull, said)
 			}
 		}
-		allocs, _, err := a.api.JobAllocs(ctx, "chatty", false, nil)
+		allocs, _, err := a.api.Jobs().Allocations(ctx, "chatty", false, nil)
 		if err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func (c *cluster) agree() {
 	within(c.t, 60*time.Second, "equal states of all servers", func(ctx context.Context) error {
 		var first *structs.CheckReport
 		for _, a := range c.servers {
-			r, err := a.api.Check(ctx, stale)
+			r, err := a.api.Operator().Check(ctx, stale)
 			if err != nil {
 				return err
 			}
@@ -396,7 +396,7 @@ func TestNetStaleFound(t *testing.T) {
 	behind := c.servers.but(lead)[0]
 	write(lead)
 	within(t, 30*time.Second, "the follower having it", func(ctx context.Context) error {
-		_, _, err := behind.api.Job(ctx, r.id(0), stale)
+		_, _, err := behind.api.Jobs().Info(ctx, r.id(0), stale)
 		return err
 	})
 	heal := c.host(behind).cutFrom(c.hostsOf(c.servers.but(behind))...)

@@ -198,7 +198,7 @@ func (r *registers) read(ctx context.Context, client int, a *agent, register int
 	o := operation{register: register, client: client, by: a.http, call: r.now()}
 	ctx, cancel := context.WithTimeout(ctx, requesting)
 	defer cancel()
-	job, _, err := a.api.Job(ctx, r.id(register), &api.Query{Stale: stale})
+	job, _, err := a.api.Jobs().Info(ctx, r.id(register), &api.Query{Stale: stale})
 	switch {
 	case err == nil:
 		if o.value, err = strconv.Atoi(job.Meta["value"]); err != nil {

@@ -153,7 +153,7 @@ func randomly(t *testing.T, more string) {
 	stop()
 	whole := time.Now()
 	within(t, 60*time.Second, "all nodes being ready", func(ctx context.Context) error {
-		nodes, _, err := c.servers[0].api.NodeList(ctx, nil)
+		nodes, _, err := c.servers[0].api.Nodes().List(ctx, nil)
 		if err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (c *cluster) without(t *testing.T, other, how string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // what is bounded ends long before
 	defer cancel()
 	requested := map[string]func(*agent) error{
-		"read":  func(a *agent) error { _, _, err := a.api.In(other).JobList(ctx, nil); return err },
+		"read":  func(a *agent) error { _, _, err := a.api.In(other).Jobs().List(ctx, nil); return err },
 		"write": func(a *agent) error { return registerAt(ctx, a.api.In(other), "nowhere-"+how) },
 	}
 	var failing sync.WaitGroup

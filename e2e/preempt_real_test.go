@@ -219,7 +219,7 @@ func TestNoRoomToSuspend(t *testing.T) {
 	goes := a.place(low("goes", 501))[0].ID
 	a.place(high)
 	a.missing("goes", 1)
-	alloc, _, err := a.api.Alloc(t.Context(), goes, nil)
+	alloc, _, err := a.api.Allocations().Info(t.Context(), goes, nil)
 	if err != nil || alloc.DesiredStatus != structs.AllocDesiredEvict || !strings.Contains(alloc.DesiredDescription, "memory cannot stay") {
 		t.Errorf("it is to %s, as %q (%v)", alloc.DesiredStatus, alloc.DesiredDescription, err)
 	}

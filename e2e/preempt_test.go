@@ -149,7 +149,7 @@ func (a *agent) quiet() uint64 {
 		if err := a.decided(ctx); err != nil {
 			return err
 		}
-		_, meta, err := a.api.AllocList(ctx, nil)
+		_, meta, err := a.api.Allocations().List(ctx, nil)
 		if err == nil {
 			index = meta.Index
 		}
@@ -378,7 +378,7 @@ func TestWordsOfPreemption(t *testing.T) {
 	if !slices.Equal(won.PreemptedAllocations, []string{victim.ID}) {
 		t.Errorf("the taker says that it took %v", won.PreemptedAllocations)
 	}
-	evals, _, err := a.api.JobEvals(t.Context(), "low", nil)
+	evals, _, err := a.api.Jobs().Evaluations(t.Context(), "low", nil)
 	if err != nil || !slices.ContainsFunc(evals, func(e *structs.Evaluation) bool { return e.TriggeredBy == structs.EvalTriggerPreemption }) {
 		t.Errorf("no evaluation of the victim's job says that it was preempted: %v", err)
 	}

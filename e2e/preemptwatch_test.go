@@ -45,12 +45,12 @@ func watchRoom(t *testing.T, a *agent) *roomWatch {
 	w := &roomWatch{
 		rooms: map[string]room{}, now: map[string]*structs.Allocation{}, history: map[string][]change{}, changed: make(chan struct{}),
 	}
-	nodes, _, err := a.api.NodeList(t.Context(), nil)
+	nodes, _, err := a.api.Nodes().List(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, stub := range nodes {
-		n, _, err := a.api.Node(t.Context(), stub.ID, nil)
+		n, _, err := a.api.Nodes().Info(t.Context(), stub.ID, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func TestGangMembersKnowEachOther(t *testing.T) {
 		var rank, size int
 		var all, own string
 		within(t, 10*time.Second, "the log of "+alloc.ID, func(ctx context.Context) error {
-			body, err := a.api.FSCat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
+			body, err := a.api.AllocFS().Cat(ctx, alloc.ID, "alloc/logs/t.stdout.0")
 			if err != nil {
 				return err
 			}

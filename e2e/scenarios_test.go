@@ -196,7 +196,7 @@ func (s *scenario) fill(ctx context.Context, text string) (string, error) {
 
 // allocs are the job's allocations in the order in which they were made.
 func (s *scenario) allocs(ctx context.Context) ([]*structs.AllocListStub, error) {
-	allocs, _, err := s.a.api.JobAllocs(ctx, s.name, true, nil)
+	allocs, _, err := s.a.api.Jobs().Allocations(ctx, s.name, true, nil)
 	slices.SortFunc(allocs, func(a, b *structs.AllocListStub) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.Name, b.Name))
 	})
@@ -254,7 +254,7 @@ func atLeast(got, want string) (bool, error) {
 func (s *scenario) value(ctx context.Context, key string) (string, error) {
 	switch key {
 	case "job":
-		job, _, err := s.a.api.Job(ctx, s.name, nil)
+		job, _, err := s.a.api.Jobs().Info(ctx, s.name, nil)
 		if api.IsNotFound(err) {
 			return "unknown", nil
 		}
@@ -263,7 +263,7 @@ func (s *scenario) value(ctx context.Context, key string) (string, error) {
 		}
 		return job.Status, nil
 	case "blocked":
-		evals, _, err := s.a.api.JobEvals(ctx, s.name, nil)
+		evals, _, err := s.a.api.Jobs().Evaluations(ctx, s.name, nil)
 		blocked := 0
 		for _, e := range evals {
 			if e.Status == structs.EvalStatusBlocked {
@@ -304,7 +304,7 @@ func (s *scenario) value(ctx context.Context, key string) (string, error) {
 	if key == "apart" { // the time between the allocation and the one before it
 		return time.Duration(allocs[at].CreateTime - allocs[at-1].CreateTime).String(), nil
 	}
-	alloc, _, err := s.a.api.Alloc(ctx, allocs[at].ID, nil)
+	alloc, _, err := s.a.api.Allocations().Info(ctx, allocs[at].ID, nil)
 	if err != nil {
 		return "", err
 	}
@@ -363,7 +363,7 @@ var scenarioKeys = map[string]func(context.Context, *scenario, *structs.Allocati
 	},
 	// out is what it has written, one line behind the other.
 	"out": func(ctx context.Context, s *scenario, alloc *structs.Allocation, task string, _ *structs.TaskState) (string, error) {
-		from, err := s.a.api.FSCat(ctx, alloc.ID, "alloc/logs/"+task+".stdout.0")
+		from, err := s.a.api.AllocFS().Cat(ctx, alloc.ID, "alloc/logs/"+task+".stdout.0")
 		if err != nil {
 			return "", err
 		}
@@ -372,7 +372,7 @@ var scenarioKeys = map[string]func(context.Context, *scenario, *structs.Allocati
 		return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "|"), err
 	},
 	"files": func(ctx context.Context, s *scenario, alloc *structs.Allocation, task string, _ *structs.TaskState) (string, error) {
-		files, err := s.a.api.FSList(ctx, alloc.ID, "alloc/logs")
+		files, err := s.a.api.AllocFS().List(ctx, alloc.ID, "alloc/logs")
 		n := 0
 		for _, f := range files {
 			if strings.HasPrefix(f.Name, task+".stdout.") {
@@ -417,7 +417,7 @@ func (s *scenario) before(ctx context.Context, names []string) error {
 	if err != nil || len(allocs) == 0 {
 		return fmt.Errorf("%d allocations, %w", len(allocs), err)
 	}
-	alloc, _, err := s.a.api.Alloc(ctx, allocs[len(allocs)-1].ID, nil)
+	alloc, _, err := s.a.api.Allocations().Info(ctx, allocs[len(allocs)-1].ID, nil)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestSimHealth(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		within(t, 10*time.Second, want, func(ctx context.Context) error {
-			nodes, _, err := a.api.NodeList(ctx, nil)
+			nodes, _, err := a.api.Nodes().List(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func TestSimHealth(t *testing.T) {
 				if stub.Status != structs.NodeStatusReady {
 					got = append(got, stub.Name+" "+stub.Status)
 				}
-				node, _, err := a.api.Node(ctx, stub.ID, nil)
+				node, _, err := a.api.Nodes().Info(ctx, stub.ID, nil)
 				if err != nil {
 					return err
 				}

@@ -82,7 +82,7 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 
 	old.kill()
 	within(t, 60*time.Second, "the nodes to come", func(ctx context.Context) error {
-		list, _, err := fresh.api.NodeList(ctx, nil)
+		list, _, err := fresh.api.Nodes().List(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func TestSnapshotIntoANewCluster(t *testing.T) {
 		}
 	}
 	fresh.running("gang", 3, 30*time.Second)
-	if _, _, err := fresh.api.Job(t.Context(), "forgotten", nil); err == nil {
+	if _, _, err := fresh.api.Jobs().Info(t.Context(), "forgotten", nil); err == nil {
 		t.Error("a job that was registered after the saving is known")
 	}
 	fresh.state()

@@ -242,7 +242,7 @@ func TestDisconnectedNode(t *testing.T) {
 	}
 	// is tells how the job's allocations are, by node.
 	is := func() map[string]structs.AllocListStub {
-		list, _, err := server.api.JobAllocs(t.Context(), "stays", false, nil)
+		list, _, err := server.api.Jobs().Allocations(t.Context(), "stays", false, nil)
 		if err != nil {
 			return nil
 		}

@@ -253,7 +253,7 @@ func wrongClients(t *testing.T, d *certDir, s *agent) {
 	if n := s.logCount("it does not speak TLS, which is needed here"); n != 1 {
 		t.Errorf("the server says %d times that a peer does not speak TLS", n)
 	}
-	nodes, _, err := s.api.NodeList(t.Context(), nil)
+	nodes, _, err := s.api.Nodes().List(t.Context(), nil)
 	if err != nil || len(nodes) != 1 {
 		t.Errorf("%d nodes %v", len(nodes), err)
 	}
@@ -341,7 +341,7 @@ func rotation(t *testing.T, d *certDir, s, c *agent) {
 	c.kill()
 	c.start()
 	s.ready(1)
-	if _, _, err := s.api.NodeList(t.Context(), nil); err != nil {
+	if _, _, err := s.api.Nodes().List(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }

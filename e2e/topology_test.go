@@ -161,7 +161,7 @@ func TestUnknownLevel(t *testing.T) {
 	if err != nil || len(top.Nodes) != 1 {
 		t.Errorf("%+v %v", top, err)
 	}
-	if _, _, err := a.api.NodeTopology(t.Context(), "nobody", nil); !api.IsNotFound(err) {
+	if _, _, err := a.api.Nodes().Topology(t.Context(), "nobody", nil); !api.IsNotFound(err) {
 		t.Errorf("a node from nowhere: %v", err)
 	}
 }
@@ -184,13 +184,13 @@ func TestSchedulerSettings(t *testing.T) {
 }`)
 	check := func(when, policy string, levels int) {
 		t.Helper()
-		c, err := a.api.SchedulerConfig(t.Context())
+		c, err := a.api.Operator().SchedulerConfig(t.Context())
 		if err != nil || c.NodeOrder() != policy || len(c.Levels) != levels || !slices.Equal(c.PreferredCells, []int{8, 2}) {
 			t.Errorf("%s: %+v %v", when, c, err)
 		}
 	}
 	within(t, 10*time.Second, "the seed", func(ctx context.Context) error {
-		c, err := a.api.SchedulerConfig(ctx)
+		c, err := a.api.Operator().SchedulerConfig(ctx)
 		if err == nil && c.ModifyIndex == 0 {
 			err = fmt.Errorf("the configuration is not stored yet")
 		}

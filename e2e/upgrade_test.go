@@ -169,7 +169,7 @@ func (u *upgrade) leads(a *agent) {
 		if now == a {
 			return nil
 		}
-		err := now.api.RaftTransfer(ctx, "", a.rpc)
+		err := now.api.Operator().RaftTransfer(ctx, "", a.rpc)
 		return errors.Join(fmt.Errorf("%s leads", now.rpc), err)
 	})
 }
@@ -218,7 +218,7 @@ func (u *upgrade) refused() {
 			if a.bin == "" && !strings.Contains(err.Error(), "upgrade server-") {
 				return fmt.Errorf("it says %w", err)
 			}
-			job, _, err := a.api.Job(ctx, "first", nil)
+			job, _, err := a.api.Jobs().Info(ctx, "first", nil)
 			if err == nil && job.Stable {
 				u.t.Fatal("it was done nevertheless")
 			}
@@ -251,7 +251,7 @@ func (u *upgrade) accepted() {
 	}
 	for _, a := range u.all {
 		within(u.t, 20*time.Second, "known by all", func(ctx context.Context) error {
-			job, _, err := a.api.Job(ctx, "first", &api.Query{Stale: true})
+			job, _, err := a.api.Jobs().Info(ctx, "first", &api.Query{Stale: true})
 			if err == nil && !job.Stable {
 				err = errors.New("it is not stable")
 			}
@@ -267,7 +267,7 @@ func (u *upgrade) equal() *structs.CheckReport {
 	within(u.t, 30*time.Second, "all servers at one index", func(ctx context.Context) error {
 		last = nil
 		for _, a := range u.all {
-			r, err := a.api.Check(ctx, &api.Query{Stale: true})
+			r, err := a.api.Operator().Check(ctx, &api.Query{Stale: true})
 			switch {
 			case err != nil:
 				return err

@@ -1,0 +1,66 @@
+package api
+
+// The methods of a Client are grouped by resource, as those of Nomad's client are: each group is a value that shares
+// the client's connection, region and consistency.
+type (
+	// Jobs reads and changes jobs.
+	Jobs struct{ client *Client }
+	// Allocations reads, stops and restarts allocations.
+	Allocations struct{ client *Client }
+	// AllocFS reads files and logs of allocations.
+	AllocFS struct{ client *Client }
+	// Evaluations reads and deletes evaluations.
+	Evaluations struct{ client *Client }
+	// Nodes reads nodes, drains them and changes their metadata.
+	Nodes struct{ client *Client }
+	// NodePools reads and changes node pools.
+	NodePools struct{ client *Client }
+	// Agent reads and changes the agent that is connected to, and the members that it knows.
+	Agent struct{ client *Client }
+	// Status reads who leads, and which regions there are.
+	Status struct{ client *Client }
+	// Operator reads and changes the servers' configuration, Raft and snapshots.
+	Operator struct{ client *Client }
+	// System starts the servers' maintenance.
+	System struct{ client *Client }
+	// Search finds resources by the beginning or a part of their names.
+	Search struct{ client *Client }
+	// Scaling reads scaling policies.
+	Scaling struct{ client *Client }
+)
+
+// Jobs returns the methods that concern jobs.
+func (c *Client) Jobs() Jobs { return Jobs{c} }
+
+// Allocations returns the methods that concern allocations.
+func (c *Client) Allocations() Allocations { return Allocations{c} }
+
+// AllocFS returns the methods that concern files and logs of allocations.
+func (c *Client) AllocFS() AllocFS { return AllocFS{c} }
+
+// Evaluations returns the methods that concern evaluations.
+func (c *Client) Evaluations() Evaluations { return Evaluations{c} }
+
+// Nodes returns the methods that concern nodes.
+func (c *Client) Nodes() Nodes { return Nodes{c} }
+
+// NodePools returns the methods that concern node pools.
+func (c *Client) NodePools() NodePools { return NodePools{c} }
+
+// Agent returns the methods that concern the agent that is connected to.
+func (c *Client) Agent() Agent { return Agent{c} }
+
+// Status returns the methods that concern the state of the cluster's servers.
+func (c *Client) Status() Status { return Status{c} }
+
+// Operator returns the methods that concern the servers' configuration, Raft and snapshots.
+func (c *Client) Operator() Operator { return Operator{c} }
+
+// System returns the methods that concern the servers' maintenance.
+func (c *Client) System() System { return System{c} }
+
+// Search returns the methods that find resources by their names.
+func (c *Client) Search() Search { return Search{c} }
+
+// Scaling returns the methods that concern scaling policies.
+func (c *Client) Scaling() Scaling { return Scaling{c} }
