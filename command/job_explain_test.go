@@ -20,13 +20,13 @@ func smallExplanation() *structs.JobExplanation {
 		},
 		Groups: []*structs.GroupExplanation{{
 			Group: "front", Wanted: 4, Placed: 3, Running: 3, Missing: 1, Nodes: structs.NodeCounts{Known: 10, InPool: 9, OtherPools: 1, Refused: 4, Lacking: 5},
-			Waits: []structs.Wait{{Kind: structs.ReasonPreemption, Text: "nobody gives way", Allocs: []string{allocA}, AllocCount: 3}},
+			Waits: []structs.Wait{{Kind: structs.ReasonPreemption, Text: "nothing is preempted", Allocs: []string{allocA}, AllocCount: 3}},
 			Reasons: []structs.NodeReason{
 				{Kind: structs.ReasonConstraint, Nodes: 4, Text: "constraint not met: ${attr.x} = y", Classes: map[string]int{"small": 4}},
-				{Kind: structs.ReasonMemory, Nodes: 5, Text: "memory: 900 MiB are asked, at most 700 are free on a node"},
+				{Kind: structs.ReasonMemory, Nodes: 5, Text: "memory: 900 MiB are requested, at most 700 are free on a node"},
 			},
 			Smallest: []structs.Remedy{
-				{Text: "ask for less: memory of task \"t\" 700 instead of 900", All: true, Places: 1}, {Text: "b", All: true}, {Text: "c", All: true}, {Text: "the fourth"},
+				{Text: "request less: memory of task \"t\" 700 instead of 900", All: true, Places: 1}, {Text: "b", All: true}, {Text: "c", All: true}, {Text: "the fourth"},
 			},
 			Expected: &structs.Expected{Known: true, First: start, All: start, Because: "allocation x ends"},
 			On:       []structs.PlacedOn{{NodeID: "n1", NodeName: "gpu-1", Instances: 3}}, OnNodes: 1,
@@ -40,8 +40,8 @@ func TestJobExplain(t *testing.T) {
 	wants(t, got.out,
 		"2nd of 12 in the queue of node pool default, with an effective priority of 73: 50 declared + 3 waited + 20 for being taken back twice (band 41 to 70)",
 		`3 of 4 placed (3 running); 1 waits, 2nd in the queue of pool default.`, "9 are in its pool: 4 may not be used, 5 without room",
-		"nobody gives way [5f3a9c01, 2 more]", "4      constraint not met: ${attr.x} = y (by class: small=4)", "5      memory: 900 MiB",
-		`-> ask for less: memory of task "t" 700 instead of 900`, "1 other change, with -verbose", "allocation x ends", "gpu-1")
+		"nothing is preempted [5f3a9c01, 2 more]", "4      constraint not met: ${attr.x} = y (by class: small=4)", "5      memory: 900 MiB",
+		`-> request less: memory of task "t" 700 instead of 900`, "1 other change, with -verbose", "allocation x ends", "gpu-1")
 	if strings.Contains(got.out, "the fourth") {
 		t.Error("all changes are shown")
 	}

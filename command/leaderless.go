@@ -77,7 +77,7 @@ func staleHint(fs *flag.FlagSet) string {
 
 // unfounded reports whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
 func unfounded(err error) bool {
-	return strings.Contains(err.Error(), "not founded yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
+	return strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
 }
 
 // stale reports whether a command was given -stale.

@@ -78,7 +78,7 @@ func TestStaleIsSuggestedWhereItHelps(t *testing.T) {
 			t.Errorf("%s: exit code %d, stderr %q", line, got.code, got.err)
 		}
 	}
-	early := refusal{http.StatusInternalServerError, "No cluster leader: not founded yet: 1 of 3 servers (bootstrap_expect) can be seen: a"}
+	early := refusal{http.StatusInternalServerError, "No cluster leader: not bootstrapped yet: 1 of 3 servers (bootstrap_expect) can be seen: a"}
 	if got := newFake(t).on("GET /v1/jobs", early).run(t, "job", "status"); got.code != exitFailed || strings.Contains(got.err, "-stale") {
 		t.Errorf("a server that knows nothing: %q", got.err)
 	}

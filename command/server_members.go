@@ -73,7 +73,7 @@ func noLeaderNow(err error) error {
 	if errors.As(err, &said) {
 		err = errors.New(said.Msg)
 	}
-	if strings.Contains(err.Error(), "not founded yet") || strings.Contains(err.Error(), "belongs to no cluster yet") {
+	if strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet") {
 		return err
 	}
 	return fmt.Errorf("%w\nThere is no leader now: jobs run on, but nothing new is placed", err)

@@ -34,10 +34,10 @@ func TestStale(t *testing.T) {
 // TestMembersWithoutLeader: why there is no leader is said in the server's words.
 func TestMembersWithoutLeader(t *testing.T) {
 	members := `{"Members":[{"Name":"server-1.global","Status":"alive","Tags":{"region":"global"}}]}`
-	early := newFake(t).on("GET /v1/agent/members", members).on("GET /v1/status/leader", refusal{500, "No cluster leader: not founded yet: 1 of 3 servers (start the others)"})
+	early := newFake(t).on("GET /v1/agent/members", members).on("GET /v1/status/leader", refusal{500, "No cluster leader: not bootstrapped yet: 1 of 3 servers (start the others)"})
 	got := early.run(t, "server", "members")
 	wants(t, got.out, "server-1.global")
-	wants(t, got.err, "not founded yet: 1 of 3 servers (start the others)")
+	wants(t, got.err, "not bootstrapped yet: 1 of 3 servers (start the others)")
 	if got.code != exitFailed || strings.Contains(got.err, "jobs run on") || strings.Contains(got.err, "HTTP 500") {
 		t.Errorf("exit code %d, stderr %q", got.code, got.err)
 	}

@@ -86,7 +86,7 @@ func TestOddGPURequests(t *testing.T) {
 	waits("too-large", "count = 5\n    gang {}", "device \"gpu\" { count = 8 }",
 		"larger than the cluster: wants 40 devices, all nodes that fit have 32", "room for 4 of 5 instances")
 	waits("too-large-a-rack", "count = 3\n    gang {}\n    "+oneRack, "device \"gpu\" { count = 8 }",
-		"no rack holds 3 instances of 8 GPUs", "r1 has room for 2", "r2 for 2")
+		"no rack fits 3 instances of 8 GPUs", "r1 has room for 2", "r2 for 2")
 	waits("too-large-a-node", "", "device \"gpu\" { count = 9 }", "nodes")
 	waits("other-type", "", "device \"nvidia/tpu\" {}", "missing devices: nvidia/tpu", "4 nodes excluded")
 	waits("other-vendor", "", "device \"amd/gpu\" {}", "missing devices: amd/gpu", "4 nodes excluded")

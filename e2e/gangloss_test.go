@@ -92,7 +92,7 @@ func TestGangLosesANode(t *testing.T) {
 	}
 
 	after("stuck")
-	a.waits("stuck", "no rack holds 2 instances with 1 GPU: rack r1 has room for 1, rack r2 for 1")
+	a.waits("stuck", "no rack fits 2 instances with 1 GPU: rack r1 has room for 1, rack r2 for 1")
 	a.attach(dgx("fourth", 1, "r1"))
 	stuck := after("stuck", "fourth-0", "second-0")
 	ranksAreRight(t, stuck)

@@ -356,8 +356,8 @@ func TestNetServerDiskFull(t *testing.T) {
 	aside(t, full, others[0], false)
 	c.healed()
 	stop()
-	if n := full.logCount("this server steps aside"); n > 1 { // an old line may be forgotten
-		t.Errorf("it says %d times that it steps aside", n)
+	if n := full.logCount("this server steps down"); n > 1 { // an old line may be forgotten
+		t.Errorf("it says %d times that it steps down", n)
 	}
 	r.judge()
 	c.agree()

@@ -40,7 +40,7 @@ func TestGangWaitsForARack(t *testing.T) {
 	if reserved == "r1" {
 		free = "r2"
 	}
-	why := fmt.Sprintf("no rack holds 4 instances of 8 GPUs: rack %s has room for 2, rack %s for 1", free, reserved)
+	why := fmt.Sprintf("no rack fits 4 instances of 8 GPUs: rack %s has room for 2, rack %s for 1", free, reserved)
 	if !strings.Contains(out, why) {
 		t.Errorf("it does not say %q:\n%s", why, out)
 	}

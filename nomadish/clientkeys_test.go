@@ -118,7 +118,7 @@ func TestClientKeysRotated(t *testing.T) {
 	until("the one in use", 0, structs.KeyRemove, key3, refused(structs.CodeConflict, "still encrypt"))
 	until("installed", 0, structs.KeyInstall, key4, done)
 	until("not with the clients yet", 1, structs.KeyList, nil, all(key4, 3, 0))
-	until("used before they have it", 2, structs.KeyUse, key4, refused(structs.CodeConflict, "1 of 1 clients have not said that they have the key"))
+	until("used before they have it", 2, structs.KeyUse, key4, refused(structs.CodeConflict, "1 of 1 clients have not confirmed that they have the key"))
 	if _, err := changeKey(t, f.all[1], structs.KeyInstall, key4); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "key of the clients' gossip") {
 		t.Errorf("a key of the clients for the servers: %v", err)
 	}

@@ -32,7 +32,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 				tag = "full: " + now.Room.String()
 			}
 			if err := s.gossip.SetTag(gossip.TagDisk, tag); err != nil {
-				s.logger.Warn("tell the other servers about this one's disk; trying again", "error", err)
+				s.logger.Warn("report this server's full disk to the other servers; trying again", "error", err)
 			} else {
 				told = tag
 			}
@@ -65,10 +65,10 @@ func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}
-		s.logger.Warn("hand over leadership, as this server's disk is full; trying another", "to", one.ID, "error", err)
+		s.logger.Warn("transfer leadership, as this server's disk is full; trying another server", "to", one.ID, "error", err)
 	}
 	if !said {
-		s.logger.Error("no other server can lead in place of this one, whose disk is full: reads are answered, nothing new is taken")
+		s.logger.Error("no other server can lead in place of this one, whose disk is full: reads are answered, writes are refused")
 	}
 	return true
 }

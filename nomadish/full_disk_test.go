@@ -101,8 +101,8 @@ func TestFullDiskStepsAside(t *testing.T) {
 		})
 	}
 	known(full, true)
-	if n := log.count("steps aside"); n != 1 {
-		t.Errorf("said %d times that it steps aside", n)
+	if n := log.count("steps down"); n != 1 {
+		t.Errorf("said %d times that it steps down", n)
 	}
 	disks[first].free.Store(500 << 20)
 	known(full, false)

@@ -35,7 +35,7 @@ func TestNotBootstrapped(t *testing.T) {
 			}
 		}
 	}
-	says(f.run(0), "No cluster leader: ", "not founded yet: 1 of 3 servers (bootstrap_expect) can be seen: s0", "server join", "retry_join")
+	says(f.run(0), "No cluster leader: ", "not bootstrapped yet: 1 of 3 servers (bootstrap_expect) can be seen: s0", "server join", "retry_join")
 	says(f.run(1), "No cluster leader: ", "belongs to no cluster yet", "server members")
 }
 

@@ -104,9 +104,9 @@ func (s *Server) leaveRaftOnHalt(ctx context.Context, halt <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-halt:
-		s.logger.Error("this server steps aside: its version is too old for the log; upgrade and start it again")
+		s.logger.Error("this server steps down: its version is too old for the log; upgrade and start it again")
 		if err := s.raft.Halt(); err != nil {
-			s.logger.Error("step aside", "error", err)
+			s.logger.Error("step down", "error", err)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func (s *Server) transferAway() {
 	ctx, cancel := context.WithTimeout(context.Background(), transferWait)
 	defer cancel()
 	if err := s.raft.Transfer(ctx, "", ""); err != nil {
-		s.logger.Warn("hand over leadership before the end; the others will elect", "error", err)
+		s.logger.Warn("transfer leadership before leaving; the other servers will elect a leader", "error", err)
 	}
 }
 
@@ -286,7 +286,7 @@ func (s *Server) Leave() error {
 			listed = len(servers) > 1 && slices.ContainsFunc(servers, func(o raft.Server) bool { return string(o.ID) == s.raft.ID() })
 		}
 		if listed && ctx.Err() != nil {
-			s.logger.Warn("the leader has not taken this server off its list in time; `operator raft remove-peer` does that")
+			s.logger.Warn("the leader has not removed this server from the Raft peers in time; use `operator raft remove-peer`")
 			break
 		}
 		<-tick.C

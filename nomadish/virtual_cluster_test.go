@@ -113,7 +113,7 @@ func (c *virtualCluster) found() {
 		voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(s.id), Address: s.addr})
 	}
 	c.must(c.servers[0].life.Found(voters))
-	c.lives(c.all(), "the cluster is founded")
+	c.lives(c.all(), "the cluster is bootstrapped")
 }
 
 // virtualConfig is a server's as operators get it, except that snapshots come often enough for followers to need them.
@@ -304,7 +304,7 @@ type virtualCaller struct {
 
 // Found implements quorum.Caller.
 func (*virtualCaller) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
-	return nil, errors.New("the cluster is founded")
+	return nil, errors.New("the cluster is bootstrapped")
 }
 
 // RaftState implements quorum.Caller.

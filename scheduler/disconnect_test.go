@@ -298,7 +298,7 @@ func TestExplainDisconnected(t *testing.T) {
 		says   string
 		until  time.Duration
 	}{
-		"replaced":       {func(*structs.DisconnectStrategy) {}, "others stand for them", time.Hour},
+		"replaced":       {func(*structs.DisconnectStrategy) {}, "they have been replaced", time.Hour},
 		"waited for":     {func(d *structs.DisconnectStrategy) { d.Replace = false }, "then lost, and placed again", time.Hour},
 		"never replaced": {func(d *structs.DisconnectStrategy) { d.LostAfter, d.Replace = 0, false }, "alloc stop", 0},
 	} {

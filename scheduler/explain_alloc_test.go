@@ -18,6 +18,6 @@ func TestWhyHereOfATaker(t *testing.T) {
 			t.Errorf("it says %q, not %q", text, want)
 		}
 	}
-	f(nil, "of those with room the policy least-fragmentation takes: the one whose devices lose least")
-	f([]string{"b", "c"}, "none had room for it, so it took the node where making room cost least: 2 allocations gave way")
+	f(nil, "of those with room the policy least-fragmentation takes: the one whose free devices are fragmented least")
+	f([]string{"b", "c"}, "none had room for it, so it took the node where preemption cost least: 2 allocations had to stop or be suspended")
 }

@@ -219,7 +219,7 @@ func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
 	says("n02", "broken")
 	says("n01", "switched off")
 	says("n03", "switched off")
-	f(`driver "raw_exec" is missing or not healthy; of 2 it is said: switched off`)
+	f(`driver "raw_exec" is missing or not healthy; 2 of them report: switched off`)
 	says("n00", "switched off")
 	says("n02", "switched off")
 	f(`driver "raw_exec" is missing or not healthy: switched off`)
@@ -392,7 +392,7 @@ func TestExplainPreemption(t *testing.T) {
 	}
 	c.update(func(j *structs.Job) { j.Priority = 20 })
 	g = c.explain().Group("g")
-	if !strings.Contains(g.Waits[0].Text, "is of a lower priority band") || !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool {
+	if !strings.Contains(g.Waits[0].Text, "is in a lower priority band") || !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool {
 		return r.Kind == structs.RemedyPriority
 	}) {
 		t.Errorf("in the band of the others: %s %s", asJSON(t, g.Waits), asJSON(t, g.Smallest))
@@ -421,8 +421,8 @@ func TestExplainPartial(t *testing.T) {
 		}
 		c.helps("g", g)
 	}
-	f(structs.PartialFree, 2, 0, `partial = "free": it takes only what is free; with "preempt" it could take from 1 allocation of lower bands`, true)
-	f(structs.PartialNone, 2, 1, `takes nothing unless it gets all (partial = "none")`, true)
+	f(structs.PartialFree, 2, 0, `partial = "free" uses free resources only; with "preempt" it could preempt 1 allocation of lower bands`, true)
+	f(structs.PartialNone, 2, 1, `the job must be placed whole (partial = "none")`, true)
 	f(structs.PartialPreempt, 3, 0, "", false)
 	f("", 1, 2, "", false)
 }
@@ -436,7 +436,7 @@ func TestExplainPartialOfGang(t *testing.T) {
 	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2, requests(50, 4000, 10), func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{} }))
 	g := c.explain().Group("g")
 	if !slices.ContainsFunc(g.Waits, func(w structs.Wait) bool {
-		return strings.Contains(w.Text, "1 allocation of lower bands than its own (50 to 50) hold would not be enough for all of the gang")
+		return strings.Contains(w.Text, "1 allocation of lower bands than its own (50 to 50) would not be enough for all of the gang")
 	}) {
 		t.Errorf("told %s", asJSON(t, g.Waits))
 	}

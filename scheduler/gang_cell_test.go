@@ -43,11 +43,11 @@ func TestGangUnderOneCell(t *testing.T) {
 	f("pcie", true, 2, 1, "pcie", "n: 0 gpu", "n: 1 gpu")
 	f("gpu", true, 1, 1, "gpu", "flat: 0 gpu")
 	f("node", true, 4, 2, "node", "n: 0,1 pcie", "n: 2,3 pcie", "n: 4,5 pcie", "n: 6,7 pcie")
-	f("socket", true, 3, 2, "", "no socket holds 3 instances of 2 GPUs: socket-0 of name-n has room for 2, socket-1 of name-n for 2, "+
+	f("socket", true, 3, 2, "", "no socket fits 3 instances of 2 GPUs: socket-0 of name-n has room for 2, socket-1 of name-n for 2, "+
 		"socket-0 of name-o for 2, 1 other has room for no more")
-	f("pcie", true, 2, 2, "", "no pcie holds 2 instances of 2 GPUs: pcie-0 of name-n has room for 1, pcie-1 of name-n for 1, "+
+	f("pcie", true, 2, 2, "", "no pcie fits 2 instances of 2 GPUs: pcie-0 of name-n has room for 1, pcie-1 of name-n for 1, "+
 		"pcie-2 of name-n for 1, 5 others have room for no more")
-	f("gpu", true, 2, 1, "", "no gpu holds 2 instances with 1 GPU")
+	f("gpu", true, 2, 1, "", "no gpu fits 2 instances with 1 GPU")
 	// Preferred: the lowest level that works, from the one that is stated.
 	f("pcie", false, 2, 1, "pcie", "n: 0 gpu", "n: 1 gpu")
 	f("pcie", false, 2, 2, "socket", "n: 0,1 pcie", "n: 2,3 pcie")
@@ -195,5 +195,5 @@ func TestGangOfTwoKindsUnderOneCell(t *testing.T) {
 	c.register(job(1))
 	c.eval()
 	c.wantPlan(0, 0, 0)
-	c.wantReason("g", "no socket holds 2 instances")
+	c.wantReason("g", "no socket fits 2 instances")
 }

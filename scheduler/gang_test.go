@@ -225,7 +225,7 @@ func TestGangRequiredRack(t *testing.T) {
 	c.eval()
 	c.wantPlan(0, 0, 0)
 	c.wantQueued(4)
-	c.wantReason("g", "no rack holds 4 instances of 8 GPUs: rack r1 has room for 2, rack r2 for 2")
+	c.wantReason("g", "no rack fits 4 instances of 8 GPUs: rack r1 has room for 2, rack r2 for 2")
 	if m := c.done.FailedTGAllocs["g"]; m.NodesExhausted != 4 || m.NodesFiltered != 0 {
 		t.Errorf("%d nodes are exhausted and %d filtered", m.NodesExhausted, m.NodesFiltered)
 	}
@@ -361,8 +361,8 @@ func TestGangSaysWhatLevelItLacks(t *testing.T) {
 		c.eval()
 		c.wantReason("g", want)
 	}
-	f("node", "no node holds 2 instances of 8 GPUs: node name-n01 has room for 1, node name-n02 for 1, node name-n03 for 1, 2 others have room for no more")
-	f("rack", "no rack holds 2 instances of 8 GPUs: rack r1 has room for 1, rack r2 for 1, rack r3 for 1, 2 others have room for no more")
+	f("node", "no node fits 2 instances of 8 GPUs: node name-n01 has room for 1, node name-n02 for 1, node name-n03 for 1, 2 others have room for no more")
+	f("rack", "no rack fits 2 instances of 8 GPUs: rack r1 has room for 1, rack r2 for 1, rack r3 for 1, 2 others have room for no more")
 	f("pod", "gang: no pod is known: no node that fits states meta.pod")
 	f("zone", `gang: level "zone" is not known`)
 }

@@ -33,7 +33,7 @@ func TestReclaimSuspendsOnlyWhatCanBeSuspended(t *testing.T) {
 			want, reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		}
 		a := c.allocs[ids[0]]
-		told := strings.HasSuffix(a.DesiredDescription, "; not suspended, as not all of it can be frozen")
+		told := strings.HasSuffix(a.DesiredDescription, "; not suspended, as a driver of it cannot suspend tasks")
 		if len(c.last.Stop) != 1 || c.last.Stop[0].Reclaim != reclaim || a.DesiredStatus != want || told == suspends {
 			t.Errorf("%q where %v: it is to %s, as it is %q; want %s", drivers, says, a.DesiredStatus, a.DesiredDescription, want)
 		}

@@ -215,9 +215,9 @@ func TestExplainFailedToSuspend(t *testing.T) {
 	suspended := func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientSuspended }
 	none := func(*structs.Allocation) {}
 	f("other", suspended, structs.ReclaimSuspend, "it is suspended, and goes on in place")
-	f("other", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
+	f("other", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its request went back to the queue")
 	f("", suspended, structs.ReclaimSuspend, "it is suspended, and goes on in place")
-	f("", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its ask went back to the queue")
+	f("", none, structs.ReclaimRequeue, "it was to be suspended and could not be, so its request went back to the queue")
 }
 
 // TestExplainHowItGivesWay: what its node cannot suspend is requeued.

@@ -177,7 +177,7 @@ func TestBadTraces(t *testing.T) {
 	f("", head+"0,5,-1,1,0,,1,,,,\n", `cpu "-1"`)
 	f("", head+"0,5,1,x,0,,1,,,,\n", `memory "x"`)
 	f("", head+"0,5,1,1,1,0,1,,,,\n", `share "0": must be a whole number from 1 to 1000`)
-	f("", head+"0,5,1,1,2,500,1,,,,\n", "a.csv:2: share 500: a part of a GPU is asked with gpus 1, not 2")
+	f("", head+"0,5,1,1,2,500,1,,,,\n", "a.csv:2: share 500: a part of a GPU is requested with gpus 1, not 2")
 	f("", head+"0,5,1,1,0,,1,101,,,\n", `priority "101": must be a whole number from 1 to 100`)
 	f("", head+"0,5,1,1,0,,1,,maybe,,\n", `gang "maybe": must be true or false`)
 	f("", head+"0,5,1,1,0,,1,,,a b,\n", `tenant "a b": must be letters`)

@@ -234,7 +234,7 @@ func (p *Pool) Answer(q *serf.Query) bool {
 		err = q.Respond(raw)
 	}
 	if err != nil {
-		p.Logger.Warn("answer a member that asked for the keyring", "member", q.SourceNode(), "error", err)
+		p.Logger.Warn("answer a member's query for the keyring", "member", q.SourceNode(), "error", err)
 	}
 	return true
 }
@@ -243,7 +243,7 @@ func (p *Pool) Answer(q *serf.Query) bool {
 func (p *Pool) doKeys(payload []byte) keyAnswer {
 	var c keyCommand
 	if json.Unmarshal(payload, &c) != nil {
-		return keyAnswer{Error: "what is asked for cannot be read"}
+		return keyAnswer{Error: "the query cannot be read"}
 	}
 	if p.Ring == nil {
 		return keyAnswer{Error: "its gossip is not encrypted"}

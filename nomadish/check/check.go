@@ -60,7 +60,7 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 	}
 	for _, what := range state.TableDifferences(snap) {
 		rule := structs.CheckCounters
-		if strings.HasPrefix(what, "ask ") {
+		if strings.HasPrefix(what, "pending request ") {
 			rule = structs.CheckRequests
 		}
 		c.fault(rule, "state", "", "%s", what)

@@ -243,17 +243,17 @@ func TestBrokenOnPurpose(t *testing.T) {
 		opts             func(*site) Options
 		wreck            func(*site)
 	}{
-		{"processor", structs.CheckRoom, "4100 MHz of processor, and the node has 3000", soon, func(s *site) {
+		{"processor", structs.CheckRoom, "4100 MHz of processor, but the node has 3000", soon, func(s *site) {
 			s.job("x", 41, nil)
 			s.place("x", "d", 0, 41, func(b *structs.PlacementBatch) {
 				b.Resources.Tasks["t"].Memory.MemoryMB, b.Nodes[0].ID = 1, "c2"
 			})
 		}},
-		{"memory", structs.CheckRoom, "3100 MiB of memory, and the node has 3000", soon, func(s *site) {
+		{"memory", structs.CheckRoom, "3100 MiB of memory, but the node has 3000", soon, func(s *site) {
 			s.job("x", 31, nil)
 			s.place("x", "c2", 0, 31, func(b *structs.PlacementBatch) { b.Resources.Tasks["t"].Cpu.CpuShares = 1 })
 		}},
-		{"disk", structs.CheckRoom, "5000 MiB of disk, and the node has 4000", soon, func(s *site) {
+		{"disk", structs.CheckRoom, "5000 MiB of disk, but the node has 4000", soon, func(s *site) {
 			s.job("x", 1, nil)
 			s.place("x", "c2", 0, 1, func(b *structs.PlacementBatch) { b.Resources.Shared.DiskMB = 5000 })
 		}},
@@ -274,7 +274,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 			s.job("x", 1, nil)
 			s.place("x", "c2", 0, 1, func(b *structs.PlacementBatch) { b.Instances[0].Cores = map[string][]uint16{"t": {3}} })
 		}},
-		{"a port on all addresses and on one", structs.CheckPorts, "port 21000 is given to allocation", soon, func(s *site) {
+		{"a port on all addresses and on one", structs.CheckPorts, "port 21000 is assigned to allocation", soon, func(s *site) {
 			s.job("x", 2, nil)
 			s.place("x", "c2", 0, 2, func(b *structs.PlacementBatch) {
 				b.Instances[0].Ports = []structs.PortMapping{{Label: "p", Value: 21000, HostIP: "10.0.0.1"}, {Label: "q", Value: 21001, HostIP: "10.0.0.1"}}
@@ -287,13 +287,13 @@ func TestBrokenOnPurpose(t *testing.T) {
 				b.Instances[0].Networks = []*structs.NetworkResource{{ReservedPorts: []structs.Port{{Label: "p", Value: 8555}}}}
 			})
 		}},
-		{"a GPU twice", structs.CheckDevices, "device gpu-1 is given to 2000 thousandths", soon, func(s *site) {
+		{"a GPU twice", structs.CheckDevices, "device gpu-1 is used to 2000 thousandths", soon, func(s *site) {
 			s.job("x", 2, nil)
 			s.place("x", "c2", 0, 2, func(b *structs.PlacementBatch) {
 				b.Instances[0].Devices, b.Instances[1].Devices = gpu("gpu-1", 0), gpu("gpu-1", 0)
 			})
 		}},
-		{"more shares than a whole GPU", structs.CheckDevices, "device gpu-1 is given to 1001 thousandths", soon, func(s *site) {
+		{"more shares than a whole GPU", structs.CheckDevices, "device gpu-1 is used to 1001 thousandths", soon, func(s *site) {
 			s.job("x", 2, nil)
 			s.place("x", "c2", 0, 2, func(b *structs.PlacementBatch) {
 				b.Instances[0].Devices, b.Instances[1].Devices = gpu("gpu-1", 500), gpu("gpu-1", 501)
@@ -335,7 +335,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 				s.eval(e.ID, "x", structs.EvalStatusComplete, 0)
 			}
 		}},
-		{"one too many", structs.CheckSurplus, "has 3 instances that are to run, 2 are asked for", soon, func(s *site) {
+		{"one too many", structs.CheckSurplus, "has 3 instances that are to run, 2 are requested", soon, func(s *site) {
 			s.job("x", 2, nil)
 			s.place("x", "c2", 0, 3, nil)
 		}},
@@ -358,7 +358,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 			s.place("x", "c2", 0, 1, nil)
 			s.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "x", Time: s.now()})
 		}},
-		{"a summary", structs.CheckCounters, `its summary says of group "g"`, soon, func(s *site) {
+		{"a summary", structs.CheckCounters, `the counts of group "g" in its summary`, soon, func(s *site) {
 			s.store.Snapshot().JobSummary(nil, "default", "web").Summary["g"] = structs.TaskGroupSummary{Running: 7}
 		}},
 		{"a tally", structs.CheckCounters, "tally of job", soon, func(s *site) {

@@ -207,7 +207,7 @@ func (c *checker) checkJob(j *job) {
 	}
 	for _, spec := range j.spec.TaskGroups {
 		if g := j.group(spec.Name); g.live > spec.Count {
-			c.fault(structs.CheckSurplus, "job", j.id.String(), "group %q has %d instances that are to run, %d are asked for, and no evaluation of it is open",
+			c.fault(structs.CheckSurplus, "job", j.id.String(), "group %q has %d instances that are to run, %d are requested, and no evaluation of it is open",
 				spec.Name, g.live, spec.Count)
 		}
 	}
@@ -231,7 +231,7 @@ func (c *checker) checkSummary(j *job) {
 		have, want := j.summary.Summary[name], j.counted[name]
 		have.Queued = 0
 		if have != want {
-			c.fault(structs.CheckCounters, "job", j.id.String(), "its summary says of group %q %+v, and its allocations are %+v", name, have, want)
+			c.fault(structs.CheckCounters, "job", j.id.String(), "the counts of group %q in its summary are %+v, but its allocations are %+v", name, have, want)
 		}
 	}
 }

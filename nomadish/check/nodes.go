@@ -112,7 +112,7 @@ func anywhere(ip string) string {
 // changed since it got them may have had it: that is for somebody to look at.
 func (c *checker) exceeds(n *node, rule, format string, args ...any) {
 	if n.spec.ModifyIndex > n.newest && !c.opts.FixedNodes {
-		c.note(rule, "node", n.id, format+"; the node has changed since it was given", args...)
+		c.note(rule, "node", n.id, format+"; the node has changed since it was placed", args...)
 		return
 	}
 	c.fault(rule, "node", n.id, format, args...)
@@ -122,7 +122,7 @@ func (c *checker) checkNode(n *node) {
 	c.checkTwice(n)
 	used := c.snap.World().Used(n.id)
 	if used.CPU != n.cpu || used.MemoryMB != n.memory || used.DiskMB != n.disk {
-		c.fault(structs.CheckWorld, "node", n.id, "the scheduler sees %d MHz, %d MiB of memory and %d MiB of disk in use; the allocations hold %d, %d, %d",
+		c.fault(structs.CheckWorld, "node", n.id, "the scheduler sees %d MHz, %d MiB of memory and %d MiB of disk in use; the allocations use %d, %d, %d",
 			used.CPU, used.MemoryMB, used.DiskMB, n.cpu, n.memory, n.disk)
 	}
 	if n.spec == nil || n.spec.NodeResources == nil {
@@ -147,7 +147,7 @@ func (c *checker) checkRoom(n *node) {
 		has, gave  int64
 	}{{"processor", "MHz", cpu, n.cpu}, {"memory", "MiB", memory, n.memory}, {"disk", "MiB", disk, n.disk}} {
 		if x.gave > max(0, x.has) {
-			c.exceeds(n, structs.CheckRoom, "allocations hold %d %s of %s, and the node has %d for them", x.gave, x.unit, x.what, x.has)
+			c.exceeds(n, structs.CheckRoom, "allocations use %d %s of %s, but the node has %d for them", x.gave, x.unit, x.what, x.has)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (c *checker) checkTwice(n *node) {
 		// Those of all addresses are the first of their port.
 		for k := i - 1; k >= 0 && n.ports[k].port == b.port; k-- {
 			if a := n.ports[k]; a.ip == b.ip || a.ip == "" {
-				c.fault(structs.CheckPorts, "node", n.id, "port %d is given to allocation %s and to %s", b.port, a.by, b.by)
+				c.fault(structs.CheckPorts, "node", n.id, "port %d is assigned to allocation %s and to %s", b.port, a.by, b.by)
 				break
 			}
 		}
@@ -180,7 +180,7 @@ func (c *checker) checkTwice(n *node) {
 			by = append(by, n.devices[i].by)
 		}
 		if sum > structs.DeviceShareWhole {
-			c.fault(structs.CheckDevices, "node", n.id, "device %s is given to %d thousandths, by allocations %s", id, sum, strings.Join(by, ", "))
+			c.fault(structs.CheckDevices, "node", n.id, "device %s is used to %d thousandths, by allocations %s", id, sum, strings.Join(by, ", "))
 		}
 	}
 }

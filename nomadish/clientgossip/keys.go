@@ -158,7 +158,7 @@ func (k *Keys) Refuse(key []byte) error {
 // refuseKey tells why the clients' gossip must not have a key.
 func (k *Keys) refuseKey(key []byte) error {
 	if slices.ContainsFunc(k.own, func(r *keyring.Ring) bool { return r != nil && r.State().Has(key) }) {
-		return errShared("servers", "whoever has it speaks as a server")
+		return errShared("servers", "its owner can act as a server")
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (k *Keys) Answer(q *serf.Query) {
 		err = q.Respond(raw)
 	}
 	if err != nil && k != nil {
-		k.logger.Warn("answer a server that asked for the clients' keys", "server", q.SourceNode(), "error", err)
+		k.logger.Warn("answer a server's query for the clients' keys", "server", q.SourceNode(), "error", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (k *Keys) do(payload []byte) *clientKeyAnswer {
 	var c clientKeyCommand
 	switch {
 	case json.Unmarshal(payload, &c) != nil:
-		return &clientKeyAnswer{Error: "what is asked for cannot be read"}
+		return &clientKeyAnswer{Error: "the query cannot be read"}
 	case k == nil:
 		return &clientKeyAnswer{Off: true}
 	case k.clients.ring == nil:
@@ -233,7 +233,7 @@ func (k *Keys) query(ctx context.Context, c clientKeyCommand) (*clientKeyReport,
 		if slices.ContainsFunc(k.servers.Members(), func(m structs.ServerMember) bool {
 			return m.Name != k.servers.Self().Name && m.Status != structs.MemberLeft
 		}) {
-			return nil, structs.Errorf(structs.CodeBadRequest, "the servers' own gossip is not encrypted: they would tell each other the clients' keys in the clear").
+			return nil, structs.Errorf(structs.CodeBadRequest, "the servers' own gossip is not encrypted: the clients' keys would be sent between servers in the clear").
 				WithHint("set `server { encrypt = … }` on all servers, and start them again")
 		}
 		r.add(k.servers.Self().Name, k.do(payload))
@@ -344,7 +344,7 @@ func (r *clientKeyReport) allow(op string, key []byte) (keyring.State, error) {
 	case r.clients == nil:
 		return r.newest, structs.Errorf(structs.CodeNoLeader, "nothing was changed: no server leads, and which keys the clients have is not known").WithHint("try again")
 	case op == structs.KeyUse && r.clients.Lack.N > 0:
-		return r.newest, conflict("%d of %d clients have not said that they have the key, and would be cut off: %s", r.clients.Lack.N, r.clients.Total, r.clients.Lack).
+		return r.newest, conflict("%d of %d clients have not confirmed that they have the key, and would be cut off: %s", r.clients.Lack.N, r.clients.Total, r.clients.Lack).
 			WithHint("they take it with their next heartbeats, within seconds in a small cluster: try again; `operator gossip keyring list -clients` shows how many have it")
 	case op == structs.KeyRemove && r.clients.Use.N > 0:
 		return r.newest, conflict("%d of %d clients still encrypt with the key: %s", r.clients.Use.N, r.clients.Total, r.clients.Use).
@@ -372,7 +372,7 @@ func (r *clientKeyReport) list() *structs.KeyringReply {
 		}
 	}
 	for _, name := range r.absent {
-		reply.Messages[name] = "it has failed: it was not asked"
+		reply.Messages[name] = "it has failed: it was not queried"
 	}
 	if r.clients == nil {
 		reply.Messages["clients"] = "no server leads: which keys they have is not known"
@@ -389,7 +389,7 @@ func (r *clientKeyReport) list() *structs.KeyringReply {
 		}
 	}
 	if n := r.clients.Unknown; n.N > 0 {
-		reply.Messages["clients"] = fmt.Sprintf("%d of %d have no such key, or have not said which they have: %s", n.N, r.clients.Total, n)
+		reply.Messages["clients"] = fmt.Sprintf("%d of %d have no such key, or have not reported their keys: %s", n.N, r.clients.Total, n)
 	}
 	return reply
 }

@@ -246,7 +246,7 @@ func (s *Pool) tellLosses(ctx context.Context) {
 		}
 		limited, cancel := context.WithTimeout(ctx, lostLimbo)
 		if err := s.suspect(limited, ids); err != nil && ctx.Err() == nil {
-			s.logger.Debug("the leader cannot be told of lost sessions; heartbeats will tell", "nodes", len(ids), "error", err)
+			s.logger.Debug("report lost sessions to the leader; missed heartbeats will show them instead", "nodes", len(ids), "error", err)
 		}
 		cancel()
 	}

@@ -186,7 +186,7 @@ func (w *Watch) judge() {
 		return
 	}
 	if why != "" {
-		w.o.Logger.Error("this server steps aside: its disk is full or broken; it comes back by itself when there is room",
+		w.o.Logger.Error("this server steps down: its disk is full or broken; it returns to service by itself when there is room",
 			"dir", w.o.Dir, "left", w.state.Room, "reason", why)
 	} else {
 		w.o.Logger.Info("there is room on the disk again; this server takes its part", "dir", w.o.Dir, "left", w.state.Room)

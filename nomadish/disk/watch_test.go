@@ -85,7 +85,7 @@ func TestWatchSaysOnce(t *testing.T) {
 		t.Errorf("with room again: %s", w.Full())
 	}
 	<-w.Changed()
-	if n := strings.Count(log.String(), "steps aside"); n != 1 {
+	if n := strings.Count(log.String(), "steps down"); n != 1 {
 		t.Errorf("said %d times that it is full:\n%s", n, log.String())
 	}
 	if n := strings.Count(log.String(), "room on the disk again"); n != 1 {

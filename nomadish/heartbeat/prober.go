@@ -233,18 +233,18 @@ func (t *Timers) mayDeclareLost(now time.Time) bool {
 	switch {
 	case !stormy:
 		if !t.massFailure.IsZero() {
-			t.opts.Logger.Warn("few enough clients are in doubt; those that are lost are declared so again", "in_doubt", doubtful, "clients", all)
+			t.opts.Logger.Warn("few enough clients are suspect again: lost clients are declared lost again", "suspects", doubtful, "clients", all)
 			t.calm = now // the others may be about to come back: they are probed once more
 		}
 		t.massFailure, t.spent = time.Time{}, false
 		clear(t.warned)
 	case t.massFailure.IsZero():
 		t.massFailure = now
-		t.opts.Logger.Error("too many clients are in doubt at once: none is declared lost for now; look at the network, and at the servers",
-			"in_doubt", doubtful, "clients", all, "for_at_most", l.MassFailureLimit)
+		t.opts.Logger.Error("mass failure: too many clients are suspect at once; none is declared lost for now; check the network and the servers",
+			"suspects", doubtful, "clients", all, "for_at_most", l.MassFailureLimit)
 	case !t.spent && now.Sub(t.massFailure) >= l.MassFailureLimit:
 		t.spent = true
-		t.opts.Logger.Error("clients have been in doubt for long: they are declared lost nevertheless", "in_doubt", doubtful, "clients", all)
+		t.opts.Logger.Error("clients have been suspect for too long: they are declared lost in spite of the mass failure", "suspects", doubtful, "clients", all)
 	}
 	calm := t.massFailure.IsZero() || t.spent
 	gauge := float32(1)

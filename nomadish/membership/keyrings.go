@@ -66,7 +66,7 @@ func (k *Keyrings) Change(ctx context.Context, args *structs.KeyringRequest) (*s
 	}
 	switch {
 	case args.Pool == structs.PoolClients && k.clients == nil:
-		return nil, structs.Errorf(structs.CodeBadRequest, "this server does not gossip with clients").WithHint("ask one that does")
+		return nil, structs.Errorf(structs.CodeBadRequest, "this server does not gossip with clients").WithHint("send the request to one that does")
 	case args.Pool == structs.PoolClients:
 		return k.clients.Change(ctx, args.Op, key)
 	case args.Op == structs.KeyInstall && k.clients != nil:
@@ -176,7 +176,7 @@ func (all KeyPools) change(ctx context.Context, op string, key []byte) (*structs
 			failed[name], reply.Messages[name] = why, why
 		}
 		for _, name := range r.Absent {
-			reply.Messages[name] = "it has failed: it was not asked"
+			reply.Messages[name] = "it has failed: it was not queried"
 			if op != structs.KeyList {
 				failed[name] = "it has failed; do it again when it is back"
 			}

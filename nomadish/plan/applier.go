@@ -351,7 +351,7 @@ func (p *pipeline) take(w *waiting) {
 	}
 	unretain, ok := p.leases.Retain(w.plan.EvalID, w.plan.EvalToken, seed)
 	if !ok {
-		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker does not hold it any more, or this plan came before", w.plan.EvalID)}
+		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker no longer leases it, or this plan was submitted before", w.plan.EvalID)}
 		return
 	}
 	p.parked = append(p.parked, &judged{waiting: w, unretain: unretain, since: p.opts.Clock.Now()})

@@ -167,7 +167,7 @@ func (l *Listener) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	if !l.o.TakesRaft() {
-		l.refuse(raw, &wire.Refused{Kind: "raft", Reason: "this server belongs to no cluster yet and has promised itself to none: it takes no part in Raft"})
+		l.refuse(raw, &wire.Refused{Kind: "raft", Reason: "this server belongs to no cluster yet and has voted for none: it takes no part in Raft"})
 		l.release(raw)
 		_ = conn.Close()
 		return
@@ -185,7 +185,7 @@ func (l *Listener) refuse(raw net.Conn, err error) {
 	refusedConnCount.Add(1)
 	var why *wire.Refused
 	if !errors.As(err, &why) || why.Gone {
-		l.logger.Debug("a connection ended before it said what it is", "from", raw.RemoteAddr(), "error", err)
+		l.logger.Debug("a connection ended before it stated its protocol", "from", raw.RemoteAddr(), "error", err)
 		return
 	}
 	peer, _, _ := net.SplitHostPort(raw.RemoteAddr().String())

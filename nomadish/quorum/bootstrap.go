@@ -130,11 +130,11 @@ func (f *Bootstrapper) Run(ctx context.Context) {
 			err = f.try(ctx)
 		case time.Since(begun) >= patience:
 			if why, todo := f.Unfounded(); why != "" {
-				f.say(hclog.Warn, "this server is of no use yet", why+"; "+todo)
+				f.say(hclog.Warn, "this server has not joined a cluster yet", why+"; "+todo)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			f.say(hclog.Warn, "the cluster cannot be founded yet", err.Error())
+			f.say(hclog.Warn, "the cluster cannot be bootstrapped yet", err.Error())
 		}
 		select {
 		case <-changed:
@@ -197,7 +197,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 	if err := f.raft.Found(conf); err != nil {
 		return err
 	}
-	f.opts.Logger.Info("founded the cluster", "servers", names(voters))
+	f.opts.Logger.Info("bootstrapped the cluster", "servers", names(voters))
 	return nil
 }
 
@@ -205,8 +205,8 @@ func (f *Bootstrapper) self() Vote { return Vote{ID: f.opts.ID, Name: f.opts.Nam
 
 // votedFor returns a message that says what keeps a vote and what ends it.
 func votedFor(who, bootstrapper string) string {
-	return who + " has promised itself to " + bootstrapper + ", which may have founded the cluster; start that one again, or if it is lost for good, " +
-		"`server force-leave` it (or remove the file server/founder in the data_dir of who has promised)"
+	return who + " has voted for " + bootstrapper + ", which may have bootstrapped the cluster; start that server again, or if it is lost for good, " +
+		"`server force-leave` it (or remove the file server/founder in the data_dir of the server that voted)"
 }
 
 func firstError(err error, otherwise string) error {
@@ -222,21 +222,21 @@ func (f *Bootstrapper) Unfounded() (why, todo string) {
 		return "", ""
 	}
 	if f.opts.Expect < 2 {
-		return "this server belongs to no cluster yet: no leader has taken it in",
-			"`server members` shows whom it sees: one of them must lead; servers that are to found a cluster need bootstrap_expect"
+		return "this server belongs to no cluster yet: no leader has added it",
+			"`server members` shows the servers that it sees: one of them must lead; servers that are to bootstrap a cluster need bootstrap_expect"
 	}
 	seen, err := f.seen()
 	switch hurdle := f.hurdle.Load(); {
 	case err != nil:
-		return "not founded yet: " + err.Error(), "correct it and start that server again"
+		return "not bootstrapped yet: " + err.Error(), "correct it and start that server again"
 	case len(seen) < f.opts.Expect && f.opts.Namesakes() != "":
-		return "not founded yet: " + f.few(seen), "give each server a name of its own (name = \"…\" in its configuration) and start it again"
+		return "not bootstrapped yet: " + f.few(seen), "give each server a name of its own (name = \"…\" in its configuration) and start it again"
 	case len(seen) < f.opts.Expect:
-		return "not founded yet: " + f.few(seen), "start the others, each with the address of one that runs in server_join { retry_join = [...] }, or `server join` them; `server members` shows who is there"
+		return "not bootstrapped yet: " + f.few(seen), "start the others, each with the address of one that runs in server_join { retry_join = [...] }, or `server join` them; `server members` shows which are known"
 	case hurdle != nil:
-		return "not founded yet: " + *hurdle, "try again"
+		return "not bootstrapped yet: " + *hurdle, "try again"
 	}
-	return "not founded yet", "try again"
+	return "not bootstrapped yet", "try again"
 }
 
 // few returns how many of those that are to form the cluster are there.
@@ -256,7 +256,7 @@ func (f *Bootstrapper) candidates() ([]gossip.Server, error) {
 		return nil, err
 	}
 	if len(found) < f.opts.Expect {
-		f.say(hclog.Info, "waiting for more servers before the cluster is founded", f.few(found))
+		f.say(hclog.Info, "waiting for more servers before the cluster is bootstrapped", f.few(found))
 		return nil, nil
 	}
 	slices.SortFunc(found, func(a, b gossip.Server) int { return cmp.Compare(a.ID, b.ID) })
@@ -363,7 +363,7 @@ func (f *Bootstrapper) giveUp(ctx context.Context) {
 // Consider answers another server that would bootstrap the cluster.
 func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
 	if args.Candidate == "" {
-		return nil, structs.Errorf(structs.CodeBadRequest, "no founder is named")
+		return nil, structs.Errorf(structs.CodeBadRequest, "no bootstrapper is named")
 	}
 	bootstrapped, err := f.raft.Bootstrapped()
 	if err != nil {

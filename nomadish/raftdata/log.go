@@ -62,7 +62,7 @@ func Open(path string) (*Data, error) {
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%s is locked: a server is running with it; end its agent first, or ask it (`nomadish operator raft list-peers`, `nomadish operator snapshot save`)", file)
+		return nil, fmt.Errorf("%s is locked: a server is running with it; stop its agent first, or query it (`nomadish operator raft list-peers`, `nomadish operator snapshot save`)", file)
 	case err != nil:
 		return nil, fmt.Errorf("open Raft's log %s: %w", file, err)
 	}
@@ -147,7 +147,7 @@ func (d *Data) Entries(from uint64, each func(*raft.Log) error) error {
 				return fmt.Errorf("log entry %d: %w: the log is damaged", index, err)
 			}
 			if entry.Index != index {
-				return fmt.Errorf("log entry %d says that it is entry %d: the log is damaged", index, entry.Index)
+				return fmt.Errorf("log entry %d has the index %d inside: the log is damaged", index, entry.Index)
 			}
 			if err := each(&entry); err != nil {
 				return err
@@ -162,7 +162,7 @@ func (d *Data) read(do func(*bbolt.Cursor) error) error {
 		return d.db.View(func(tx *bbolt.Tx) error {
 			bucket := tx.Bucket(logBucket)
 			if bucket == nil {
-				return fmt.Errorf("%s holds no log of Raft's", d.Path)
+				return fmt.Errorf("%s contains no Raft log", d.Path)
 			}
 			return do(bucket.Cursor())
 		})

@@ -44,7 +44,7 @@ func recoverPeers(dir string, s *Stores, conf *raft.Config, scratch raft.FSM, tr
 	}
 	servers, err := raft.ReadConfigJSON(path)
 	if err != nil {
-		return fmt.Errorf("recover the cluster by %s: %w (peers.info beside it says how it is written)", path, err)
+		return fmt.Errorf("recover the cluster by %s: %w (peers.info beside it describes the format)", path, err)
 	}
 	if err := listed(servers, conf.LocalID); err != nil {
 		return fmt.Errorf("recover the cluster by %s: %w; the file stays as it is", path, err)

@@ -33,7 +33,7 @@ func (t *transfers) allowed(term uint64, to raft.ServerID, now time.Time) error 
 	}
 	for id, at := range t.failed { // order does not matter: the error does not name it
 		if rest := at.Add(transferRest).Sub(now); rest > 0 && (id == to || id == "" || to == "") {
-			return structs.Errorf(structs.CodeConflict, "leadership could not be handed over %v ago", now.Sub(at).Round(time.Second)).
+			return structs.Errorf(structs.CodeConflict, "leadership could not be transferred %v ago", now.Sub(at).Round(time.Second)).
 				WithHint("see why that server does not answer (operator raft list-peers, operator autopilot health); try again in %v", rest.Round(time.Second))
 		}
 	}

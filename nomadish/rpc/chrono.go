@@ -29,7 +29,7 @@ func parseCreated(token string) (Created, error) {
 	index, id, ok := strings.Cut(token, ".")
 	n, err := strconv.ParseUint(index, 10, 64)
 	if !ok || err != nil {
-		return Created{}, structs.Errorf(structs.CodeBadRequest, "next_token %q: not one that this list gave", structs.CutText(token, MaxNamed)).
+		return Created{}, structs.Errorf(structs.CodeBadRequest, "next_token %q: not a token that this list returned", structs.CutText(token, MaxNamed)).
 			WithHint("a list without a prefix has tokens such as 12.9ecffbba-73be-d909-5d7e-ac2694c10e0c; begin again without one")
 	}
 	return Created{n, id}, nil

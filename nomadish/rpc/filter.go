@@ -33,7 +33,7 @@ func filter[T any](expression string) (func(T) (bool, error), error) {
 	return func(item T) (ok bool, err error) {
 		defer func() { // go-bexpr panics on some operand types
 			if r := recover(); r != nil {
-				err = structs.Errorf(structs.CodeBadRequest, "filter %q: cannot be asked of these fields: %v", expression, r)
+				err = structs.Errorf(structs.CodeBadRequest, "filter %q: cannot be evaluated on these fields: %v", expression, r)
 			}
 		}()
 		ok, err = eval.Evaluate(item)

@@ -280,7 +280,7 @@ func (a *archive) readMeta(info *structs.SnapshotInfo) error {
 func (a *archive) readState(ctx context.Context, info *structs.SnapshotInfo) error {
 	return a.part(stateName, info.Meta.StateBytes, func(size int64, r io.Reader) error {
 		if size != info.Meta.StateBytes {
-			return bad("%s has %d bytes, and %s says %d", stateName, size, metaName, info.Meta.StateBytes)
+			return bad("%s has %d bytes, but %s states %d", stateName, size, metaName, info.Meta.StateBytes)
 		}
 		at := map[string]int{}
 		head, err := fsm.Read(reading{ctx, r}, func(table string, _ any, size int) error {
@@ -301,7 +301,7 @@ func (a *archive) readState(ctx context.Context, info *structs.SnapshotInfo) err
 			return structs.Errorf(structs.CodeBadRequest, "archive: %s: %w", stateName, err)
 		}
 		if head.Index > info.Meta.Index {
-			return bad("%s is of index %d, and %s says %d", stateName, head.Index, metaName, info.Meta.Index)
+			return bad("%s is of index %d, but %s states %d", stateName, head.Index, metaName, info.Meta.Index)
 		}
 		info.StateIndex = head.Index
 		return nil
@@ -320,7 +320,7 @@ func (a *archive) readEnd() error {
 		return err
 	}
 	if !bytes.Equal(have, want) {
-		return bad("%s says %q, and the parts are %q", sumsName, have, want)
+		return bad("%s lists %q, but the parts are %q", sumsName, have, want)
 	}
 	if h, err := a.tar.Next(); !errors.Is(err, io.EOF) {
 		if err != nil {

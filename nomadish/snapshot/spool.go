@@ -86,7 +86,7 @@ func (s *Spool) Begin(id string) error {
 	}
 	if len(s.uploads) >= maxUploads {
 		return structs.Errorf(structs.CodeLimited, "%d archives are being uploaded already", len(s.uploads)).
-			WithHint("wait for them to end; one that nobody goes on with is forgotten after %s", s.opts.Idle)
+			WithHint("wait for them to end; one that is not continued is dropped after %s", s.opts.Idle)
 	}
 	f, err := s.File()
 	if err != nil {

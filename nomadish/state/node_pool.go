@@ -100,7 +100,7 @@ func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) er
 		}
 		if have := countNodePools(x); len(added) > 0 && have+len(added) > most {
 			return structs.Errorf(structs.CodeTooLarge, "node pool %q: there are %d node pools, and at most %d are allowed", e.Pools[0].Name, have, most).
-				WithHint("`nomadish node pool delete` removes those that nobody uses")
+				WithHint("`nomadish node pool delete` removes unused ones")
 		}
 		for _, p := range e.Pools {
 			was := x.nodePool(p.Name)

@@ -202,7 +202,7 @@ func (s *Snapshot) OpenEvals(ws *WatchSet, status string) iter.Seq[*structs.Eval
 	return many[structs.Evaluation](s.v, ws, false, TableEvals, byOpen, status)
 }
 
-// Cluster is the cluster's identity; empty in one that is not founded yet.
+// Cluster is the cluster's identity; empty in one that is not bootstrapped yet.
 func (s *Snapshot) Cluster() structs.ClusterMeta {
 	if row := one[structs.ClusterMeta](s.v, nil, TableCluster, byID); row != nil {
 		return *row

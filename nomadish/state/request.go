@@ -61,7 +61,7 @@ func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.Jo
 // checkRequestUpdate refuses what cannot be a row.
 func checkRequestUpdate(u *structs.RequestUpdate) error {
 	if u == nil {
-		return structs.Errorf(structs.CodeBadRequest, "ask: missing")
+		return structs.Errorf(structs.CodeBadRequest, "pending request: missing")
 	}
 	return checkRequest(&structs.PendingRequest{
 		Namespace: u.Namespace, JobID: u.JobID, Group: u.Group, Missing: u.Missing, Since: max(1, u.Since),
@@ -71,19 +71,19 @@ func checkRequestUpdate(u *structs.RequestUpdate) error {
 // checkRequest refuses a row that no plan could have made.
 func checkRequest(a *structs.PendingRequest) error {
 	if err := checkJobID(a.Namespace, a.JobID); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "ask: %w", err)
+		return structs.Errorf(structs.CodeBadRequest, "pending request: %w", err)
 	}
 	if err := checkID("group", a.Group); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "ask of job %q: %w", a.JobID, err)
+		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q: %w", a.JobID, err)
 	}
 	switch {
 	case a.Missing < 0 || a.Missing > math.MaxInt32:
-		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: %d missing: allowed are 0 to %d", a.JobID, a.Group, a.Missing, math.MaxInt32)
+		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: %d missing: allowed are 0 to %d", a.JobID, a.Group, a.Missing, math.MaxInt32)
 	case a.Aged < 0 || a.Aged > maxAged || a.Requeued < 0 || a.Requeued > math.MaxInt32:
-		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it has waited %d cycles and was requeued %d times: this cannot be",
+		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it has waited %d cycles and was requeued %d times, which is impossible",
 			a.JobID, a.Group, a.Aged, a.Requeued)
 	case a.Since < 0 || a.Missing > 0 && a.Since == 0:
-		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it waits since %d: this cannot be", a.JobID, a.Group, a.Since)
+		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it waits since %d, which is impossible", a.JobID, a.Group, a.Since)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func checkRequestRow(a *structs.PendingRequest) error {
 		return err
 	}
 	if a.Missing == 0 && (a.Since != 0 || a.EvalID != "") || a.Missing == 0 && a.Aged == 0 && a.Requeued == 0 {
-		return structs.Errorf(structs.CodeBadRequest, "ask of job %q, group %q: it does not wait, and its row says otherwise or nothing", a.JobID, a.Group)
+		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it does not wait, but its row states otherwise or nothing", a.JobID, a.Group)
 	}
 	return nil
 }
@@ -281,9 +281,9 @@ func requestFaults(r reader) (out []string) {
 		job := get[structs.Job](r, TableJobs, byID, a.Namespace, a.JobID)
 		switch {
 		case job == nil || job.LookupTaskGroup(a.Group) == nil:
-			out = append(out, fmt.Sprintf("ask of job %s, group %s: there is no such group", a.Job(), a.Group))
+			out = append(out, fmt.Sprintf("pending request of job %s, group %s: there is no such group", a.Job(), a.Group))
 		case job.Stop && a.Missing > 0:
-			out = append(out, fmt.Sprintf("ask of job %s, group %s: it waits for %d, and its job is stopped", a.Job(), a.Group, a.Missing))
+			out = append(out, fmt.Sprintf("pending request of job %s, group %s: it waits for %d, but its job is stopped", a.Job(), a.Group, a.Missing))
 		}
 	}
 	return out

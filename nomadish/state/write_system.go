@@ -249,7 +249,7 @@ func Differences(s *Snapshot) []string {
 }
 
 // TableDifferences is Differences but for the World: what is wrong of requests (these begin
-// with "ask "), tallies, summaries and job statuses.
+// with "pending request "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := requestFaults(s.v.txn)
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}

@@ -271,7 +271,7 @@ func checkID(what, id string) error {
 	case len(id) > 1024:
 		return structs.Errorf(structs.CodeTooLarge, "%s of %d bytes: allowed are 1024", what, len(id))
 	case strings.ContainsRune(id, 0):
-		return structs.Errorf(structs.CodeBadRequest, "%s %q: holds a zero byte", what, id)
+		return structs.Errorf(structs.CodeBadRequest, "%s %q: contains a zero byte", what, id)
 	}
 	return nil
 }

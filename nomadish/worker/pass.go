@@ -141,7 +141,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	brief := p.brief(lease.Eval)
 	plan, err := p.decide(pass, snap, lease, brief)
 	if err != nil {
-		p.opts.Logger.Error("an ask could not be decided; it will be tried again", "eval", lease.Eval.ID, "job", lease.Eval.JobID, "error", err)
+		p.opts.Logger.Error("a request could not be decided; it will be tried again", "eval", lease.Eval.ID, "job", lease.Eval.JobID, "error", err)
 		p.queue.Answered(lease, false, true)
 		return nil
 	}
@@ -238,7 +238,7 @@ func (p *Pass) submit(ctx context.Context, out []sent) {
 // learn says what became of a plan.
 func (p *Pass) learn(ctx context.Context, s sent, result *structs.PlanResult, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
-		p.opts.Logger.Error("commit the plan of an ask; it will be tried again", "eval", s.lease.Eval.ID, "job", s.lease.Eval.JobID, "error", err)
+		p.opts.Logger.Error("commit the plan of a request; it will be tried again", "eval", s.lease.Eval.ID, "job", s.lease.Eval.JobID, "error", err)
 	}
 	p.queue.Answered(s.lease, err == nil && result.RefreshIndex > 0, err != nil)
 }

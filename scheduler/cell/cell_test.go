@@ -381,9 +381,9 @@ func TestCheckFinds(t *testing.T) {
 			}
 		}
 	}
-	f("taken in part", func(st *State) { st.partial++ })
-	f("taken in part", func(st *State) { st.taken()[0] = 1000 })
-	f("more was given", func(st *State) { st.Give(1, 1) })
+	f("reserved in part", func(st *State) { st.partial++ })
+	f("reserved in part", func(st *State) { st.taken()[0] = 1000 })
+	f("more was released", func(st *State) { st.Give(1, 1) })
 	f("counted", func(st *State) { st.taken()[2] = 1000 })
 	f("counted", func(st *State) { st.mark(3, true) })
 	f("counted", func(st *State) {

@@ -79,22 +79,22 @@ type edge struct{ to, lanes int32 }
 // twice counts once, with its most lanes.
 func NewLayout(levels []string, root Vertex, links []Link) (*Layout, error) {
 	if len(levels) > MaxLevels {
-		return nil, fmt.Errorf("shape: %d levels: name at most %d", len(levels), MaxLevels)
+		return nil, fmt.Errorf("device tree: %d levels: name at most %d", len(levels), MaxLevels)
 	}
 	b := builder{order: make(map[string]int, len(levels)), layout: &Layout{}, classes: map[string]int32{}}
 	for i, name := range levels {
 		if _, twice := b.order[name]; twice || name == "" {
-			return nil, fmt.Errorf("shape: level %q: name each level once, and not \"\"", name)
+			return nil, fmt.Errorf("device tree: level %q: name each level once, and not \"\"", name)
 		}
 		b.order[name] = i
 	}
 	if err := b.grow(&root, -1, len(levels)); err != nil {
-		return nil, fmt.Errorf("shape: %w", err)
+		return nil, fmt.Errorf("device tree: %w", err)
 	}
 	b.nameLevels(levels)
 	s := b.layout
 	if err := s.link(links); err != nil {
-		return nil, fmt.Errorf("shape: %w", err)
+		return nil, fmt.Errorf("device tree: %w", err)
 	}
 	b.classify()
 	s.cutByLevel()

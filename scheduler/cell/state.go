@@ -201,7 +201,7 @@ func (st *State) Check() error {
 	for d, reserved := range st.taken() {
 		switch {
 		case reserved < 0:
-			return fmt.Errorf("device %d: %d more was given than taken", d, -reserved)
+			return fmt.Errorf("device %d: %d more was released than reserved", d, -reserved)
 		case st.isSick(d) || reserved >= Whole:
 		case reserved > 0:
 			partial++
@@ -212,7 +212,7 @@ func (st *State) Check() error {
 		}
 	}
 	if partial != st.partial {
-		return fmt.Errorf("%d devices are taken in part, %d counted", partial, st.partial)
+		return fmt.Errorf("%d devices are reserved in part, %d counted", partial, st.partial)
 	}
 	now := st.view(nil)
 	for v := range s.vs {
@@ -234,7 +234,7 @@ func (st *State) Check() error {
 		covered, next = covered+at.size(), at.hi
 	}
 	if covered != free[0] {
-		return fmt.Errorf("cells hold %d devices of %d that are free", covered, free[0])
+		return fmt.Errorf("cells have %d devices of %d that are free", covered, free[0])
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func (r *replay) place(j *job, batch *structs.PlacementBatch) error {
 	j.request.Missing -= n
 	r.counts.Starts += int64(n)
 	if j.request.Missing < 0 {
-		return fmt.Errorf("%d instances more were placed than were asked for", -j.request.Missing)
+		return fmt.Errorf("%d instances more were placed than were requested", -j.request.Missing)
 	}
 	r.endAt(x, j.runsFor())
 	return nil

@@ -188,7 +188,7 @@ func TestRefused(t *testing.T) {
 	f("cpu -1: must be 0 to", bad(func(r *Row) { r.CPU = -1 }))
 	f("memory -1: must be 0 to", bad(func(r *Row) { r.MemoryMB = -1 }))
 	f("gpus -1: must be 0 to", bad(func(r *Row) { r.GPUs = -1 }))
-	f("share 500: a part of a GPU is asked with gpus 1", bad(func(r *Row) { r.GPUs, r.Share = 2, 500 }))
+	f("share 500: a part of a GPU is requested with gpus 1", bad(func(r *Row) { r.GPUs, r.Share = 2, 500 }))
 	f("duration -1s: must be", bad(func(r *Row) { r.Duration = -sec(1) }))
 	f("max_run_duration -1s: must be", bad(func(r *Row) { r.MaxRun = -sec(1) }))
 	f("priority 101: must be", bad(func(r *Row) { r.Priority = 101 }))

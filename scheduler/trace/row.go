@@ -73,7 +73,7 @@ func (r *Row) Validate() error {
 	case len(r.Tenant) > 128 || strings.ContainsFunc(r.Tenant, notPlain):
 		return fmt.Errorf("tenant %q: must be letters, digits, - and _, at most 128 of them", r.Tenant)
 	case r.part() && r.GPUs != 1:
-		return fmt.Errorf("share %d: a part of a GPU is asked with gpus 1, not %d", r.Share, r.GPUs)
+		return fmt.Errorf("share %d: a part of a GPU is requested with gpus 1, not %d", r.Share, r.GPUs)
 	case len(r.Models) > 0 && r.GPUs == 0:
 		return fmt.Errorf("model %s: is stated, but gpus is 0", strings.Join(r.Models, "|"))
 	case r.Arrival < 0 || r.Arrival > MaxTime:

@@ -65,7 +65,7 @@ func canSuspend(snap *state.Snapshot, a *structs.Allocation) error {
 			continue // nothing of it is left to be suspended
 		}
 		if node.CannotSuspend(t.Driver) {
-			return structs.Errorf(structs.CodeBadRequest, "allocation %s: task %q cannot be frozen: driver %s on node %s cannot do that",
+			return structs.Errorf(structs.CodeBadRequest, "allocation %s: task %q cannot be suspended: driver %s on node %s cannot do that",
 				structs.ShortID(a.ID), t.Name, t.Driver, node.Name).WithHint(
 				"stop it instead (`nomadish alloc stop %s`), or keep its job to nodes that can, by a constraint ${attr.%s} = 1",
 				structs.ShortID(a.ID), structs.AttrDriverSuspend(t.Driver))

@@ -57,7 +57,7 @@ func TestUserSuspendsAndResumes(t *testing.T) {
 	if !errors.Is(err, structs.ErrBadRequest) || d.Index() != before || d.Store.Snapshot().Alloc(nil, id).Suspended() {
 		t.Fatalf("%v, and it is %s", err, d.Store.Snapshot().Alloc(nil, id).DesiredStatus)
 	}
-	for _, part := range []string{`task "main" cannot be frozen`, "driver raw_exec", "node n1", "alloc stop"} {
+	for _, part := range []string{`task "main" cannot be suspended`, "driver raw_exec", "node n1", "alloc stop"} {
 		if text := err.Error(); !strings.Contains(text, part) {
 			t.Errorf("%q lacks %q", text, part)
 		}

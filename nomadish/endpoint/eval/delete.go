@@ -26,7 +26,7 @@ func (e *Endpoint) delete(ctx context.Context, args *structs.EvalDeleteRequest) 
 		return nil, structs.Errorf(structs.CodeBadRequest, "eval broker is enabled; it must be paused before evaluations are deleted").
 			WithHint("operator scheduler set-config -pause-eval-broker=true; and =false afterwards")
 	case len(args.EvalIDs) == 0 && args.Filter == "":
-		return nil, structs.Errorf(structs.CodeBadRequest, "which evaluations? name them (EvalIDs), or say what they have in common (Filter)")
+		return nil, structs.Errorf(structs.CodeBadRequest, "which evaluations? name them (EvalIDs), or select them by what they have in common (Filter)")
 	case len(args.EvalIDs) > 0 && args.Filter != "":
 		return nil, structs.Errorf(structs.CodeBadRequest, "EvalIDs and Filter exclude each other")
 	case len(args.EvalIDs) > maxNamedEvals:

@@ -82,7 +82,7 @@ func (e *Endpoint) allocs(ctx context.Context, args *structs.IDRequest) (*struct
 // checkLease reports whether a worker still has the lease of the evaluation that it speaks for.
 func (e *Endpoint) checkLease(evalID, token string) error {
 	if have, ok := e.Broker.Outstanding(evalID); !ok || have != token {
-		return structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token any more", evalID)
+		return structs.Errorf(structs.CodeStaleRequest, "evaluation %s is no longer leased with that token", evalID)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (e *Endpoint) SessionClosed(s *wire.Session) {
 		}
 	}
 	if back > 0 {
-		e.Logger.Warn("the connection with a server's workers ended; what they had to decide is given out again", "from", s.Addr(), "evaluations", back)
+		e.Logger.Warn("the connection with a server's workers ended; the evaluations that they leased are dequeued again", "from", s.Addr(), "evaluations", back)
 	}
 }
 

@@ -61,7 +61,7 @@ func (e *Endpoint) registerEverywhere(ctx context.Context, args *structs.JobRegi
 	}
 	if args.EnforceIndex && args.JobModifyIndex > 0 {
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q: a check index belongs to one region, and this job runs in several", job.ID).
-			WithHint("leave it out; 0 says that the job must be new in each")
+			WithHint("leave it out; 0 means that the job must be new in each")
 	}
 	checks := e.checkRegions(ctx, args)
 	if err := refusals(job.ID, checks); err != nil {

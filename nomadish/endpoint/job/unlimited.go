@@ -40,7 +40,7 @@ func unlimitedNodes(w *scheduler.World, job *structs.Job) []string {
 		}
 	}
 	if more := len(groups) - maxUnlimitedNamed; more > 0 && len(out) > 0 {
-		out = append(out, fmt.Sprintf("%d more groups with tasks of raw_exec were not looked at for nodes that do not limit them", more))
+		out = append(out, fmt.Sprintf("%d more groups with raw_exec tasks were not checked for nodes that do not limit them", more))
 	}
 	return out
 }

@@ -169,7 +169,7 @@ func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClie
 			continue
 		}
 		if unchecked++; unchecked > maxUnchecked {
-			return nil, structs.Errorf(structs.CodeBadRequest, "allocation %s: its job is not known any more, and of such a one the states of at most %d tasks are taken", u.ID, maxUnchecked)
+			return nil, structs.Errorf(structs.CodeBadRequest, "allocation %s: its job is no longer known, and for such an allocation at most %d task states are accepted", u.ID, maxUnchecked)
 		}
 	}
 	return u.Cut(structs.MaxTaskText, structs.MaxTaskEvents), nil

@@ -24,7 +24,7 @@ func (e *Endpoint) authentic(id, secret string) (*structs.Node, error) {
 				"node_id", id, "node", node.Name)
 		}
 		return nil, structs.Errorf(structs.CodeForbidden, "node %s: its secret does not match", id).
-			WithHint("another machine uses this node's ID; remove its client state directory to give it a new one")
+			WithHint("another machine uses this node's ID; remove its client state directory so that it gets a new one")
 	}
 	return node, nil
 }

@@ -114,11 +114,11 @@ func (x *GangPlacer) Why() GangReason {
 		return GangReason{Text: fmt.Sprintf("gang: level %q is not known: no node reports it, nor does the scheduler configuration name it", want.Level)}
 	}
 	if len(rooms) == 0 {
-		return GangReason{Text: fmt.Sprintf("gang: no %s holds %s", name, x.wants())}
+		return GangReason{Text: fmt.Sprintf("gang: no %s fits %s", name, x.wants())}
 	}
 	rooms = slices.Clone(rooms)
 	slices.SortStableFunc(rooms, func(a, b *Room) int { return cmp.Compare(b.Count(x), a.Count(x)) })
-	return GangReason{fmt.Sprintf("no %s holds %s: %s", name, x.wants(), x.best(rooms)), rooms}
+	return GangReason{fmt.Sprintf("no %s fits %s: %s", name, x.wants(), x.best(rooms)), rooms}
 }
 
 // best names the first domains of a sorted list.

@@ -41,7 +41,7 @@ func (p *Pass) Follow(plan *structs.Plan) error {
 	}
 	edit := p.w.Edit()
 	if _, refused, why := judge.Judge(edit, plan); len(refused) > 0 {
-		return fmt.Errorf("the plan of evaluation %s does not hold on the world that it was made for: %s", plan.EvalID, why)
+		return fmt.Errorf("the plan of evaluation %s is invalid on the world that it was made for: %s", plan.EvalID, why)
 	}
 	p.w = edit.World()
 	return nil

@@ -109,7 +109,7 @@ func (o *outcome) stop() {
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
 		case t.How == preempt.Requeue && o.use(t).Owner.Terms.Reclaim == reclaimSuspend:
-			st.DesiredDescription += "; not suspended, as not all of it can be frozen"
+			st.DesiredDescription += "; not suspended, as a driver of it cannot suspend tasks"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
 		}
@@ -160,7 +160,7 @@ func (s *Scheduler) preemptions() {
 		ev := s.newEval(structs.EvalTriggerPreemption, structs.EvalStatusPending)
 		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Owner.Terms.Priority
 		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the state knows the job, and says
-		ev.StatusDescription = "created because instances of the job were taken back"
+		ev.StatusDescription = "created because instances of the job were preempted"
 		s.plan.Evals = append(s.plan.Evals, ev)
 	}
 }

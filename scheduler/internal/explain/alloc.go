@@ -57,8 +57,8 @@ func policyOf(job *structs.Job, config *structs.SchedulerConfiguration) string {
 // policyTexts say of each policy which of the nodes that fit it takes.
 var policyTexts = map[string]string{
 	search.PolicyBinpack: "the one with least room, and of devices the smallest free cell", search.PolicySpread: "the one with most room",
-	search.PolicyFirstFit: "the first by ID", search.PolicyNextFit: "the next by ID after the one last taken", search.PolicyRandom: "any, each as likely",
-	search.PolicyLeastFrag: "the one whose devices lose least of what they are typically asked for; without devices, the one with least room",
+	search.PolicyFirstFit: "the first by ID", search.PolicyNextFit: "the next by ID after the last one chosen", search.PolicyRandom: "any, each as likely",
+	search.PolicyLeastFrag: "the one whose free devices are fragmented least by it; without devices, the one with least room",
 }
 
 func wereText(n int) string {
@@ -84,7 +84,7 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
 	}
 	if n := len(a.PreemptedAllocations); n > 0 {
-		say("none had room for it, so it took the node where making room cost least: %s gave way", allocations(n))
+		say("none had room for it, so it took the node where preemption cost least: %s had to stop or be suspended", allocations(n))
 	} else {
 		say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
 	}
@@ -160,10 +160,10 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 		return
 	}
 	x.Lost = &structs.LostTo{How: structs.ReclaimRequeue, AllocID: a.PreemptedByAllocation}
-	did := "was stopped, and its ask went back to the queue"
+	did := "was stopped, and its request went back to the queue"
 	switch {
 	case reconcile.FailedToSuspend(a):
-		did = "was to be suspended and could not be, so its ask went back to the queue"
+		did = "was to be suspended and could not be, so its request went back to the queue"
 	case suspended:
 		x.Lost.How, did = structs.ReclaimSuspend, "is suspended, and goes on in place when there is room again"
 	}
@@ -174,7 +174,7 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 	case a.PreemptedByAllocation != "":
 		say("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
 	default:
-		say("it %s: %s", did, cmp.Or(a.DesiredDescription, "somebody asked for that"))
+		say("it %s: %s", did, cmp.Or(a.DesiredDescription, "by request"))
 	}
 }
 
@@ -197,9 +197,9 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 	}
 	switch {
 	case len(types) == 0:
-		say("nobody may preempt it: preemption is off")
+		say("it cannot be preempted: preemption is off")
 	case x.Band == len(bands)-1:
-		say("nobody may preempt it: no band is above its own")
+		say("it cannot be preempted: no band is above its own")
 	default:
 		low := bands[x.Band+1].Low
 		add(structs.Threat{

@@ -272,7 +272,7 @@ func (x *survey) text(t *structs.NodeReason) string {
 	case structs.ReasonVolume:
 		return fmt.Sprintf("volume %q is missing, or read-only where it is to be written", t.Subject)
 	case structs.ReasonDeviceKind:
-		return fmt.Sprintf("no device is a %s as it is asked for", t.Subject)
+		return fmt.Sprintf("no device matches the request for %s", t.Subject)
 	case structs.ReasonCandidates:
 		return "not among the candidates"
 	case structs.ReasonDistinctHosts:
@@ -333,25 +333,25 @@ func (x *survey) heard(t *structs.NodeReason) string {
 	case t.Nodes:
 		return ": " + most
 	}
-	return fmt.Sprintf("; of %d it is said: %s", said[most], most)
+	return fmt.Sprintf("; %d of them report: %s", said[most], most)
 }
 
 func (x *survey) roomText(t *structs.NodeReason) string {
 	switch t.Kind {
 	case structs.ReasonCPU:
-		return fmt.Sprintf("cpu: %d MHz are asked, at most %d are free on a node", t.Need, t.Most)
+		return fmt.Sprintf("cpu: %d MHz are requested, at most %d are free on a node", t.Need, t.Most)
 	case structs.ReasonMemory:
-		return fmt.Sprintf("memory: %d MiB are asked, at most %d are free on a node", t.Need, t.Most)
+		return fmt.Sprintf("memory: %d MiB are requested, at most %d are free on a node", t.Need, t.Most)
 	case structs.ReasonDisk:
-		return fmt.Sprintf("disk: %d MiB are asked, at most %d are free on a node", t.Need, t.Most)
+		return fmt.Sprintf("disk: %d MiB are requested, at most %d are free on a node", t.Need, t.Most)
 	case structs.ReasonCores:
-		return fmt.Sprintf("cores: %d are asked, at most %d are free on a node", t.Need, t.Most)
+		return fmt.Sprintf("cores: %d are requested, at most %d are free on a node", t.Need, t.Most)
 	case structs.ReasonDevices:
-		return fmt.Sprintf("%s: %d are asked, at most %d are free on one of these nodes, %d on all of them", t.Subject, t.Need, t.Most, t.Free)
+		return fmt.Sprintf("%s: %d are requested, at most %d are free on one of these nodes, %d on all of them", t.Subject, t.Need, t.Most, t.Free)
 	case structs.ReasonCell:
-		return fmt.Sprintf("%d devices are free, but no free cell of level %s holds the %d that are asked", t.Free, t.Subject, t.Need)
+		return fmt.Sprintf("%d devices are free, but no free cell of level %s fits the %d that are requested", t.Free, t.Subject, t.Need)
 	case structs.ReasonShare:
-		return fmt.Sprintf("%s: a share of %d is asked, at most %d of a device are left", t.Subject, t.Need, t.Most)
+		return fmt.Sprintf("%s: a share of %d is requested, at most %d of a device is left", t.Subject, t.Need, t.Most)
 	case structs.ReasonPort:
 		return "port " + t.Subject + " is in use"
 	case structs.ReasonDynamicPort:

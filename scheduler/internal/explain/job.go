@@ -99,7 +99,7 @@ func (x *explainer) decide() error {
 	x.plan = plan
 	edit := x.w.Edit()
 	if _, refused, why := judge.Judge(edit, plan); len(refused) > 0 {
-		return fmt.Errorf("explain job %q: its plan does not hold on the world that it was made for: %s", in.Job.ID, why)
+		return fmt.Errorf("explain job %q: its plan is invalid on the world that it was made for: %s", in.Job.ID, why)
 	}
 	x.after, x.allocs = edit.World(), decided(in.Allocs, plan, in.Job)
 	in.Allocs = x.allocs

@@ -201,7 +201,7 @@ func (p *prober) fewer() {
 	}
 	p.note(0, structs.Remedy{
 		Kind: structs.RemedyCount, Edits: edits, Size: float64(p.g.Count-n) / float64(p.g.Count),
-		Text:   fmt.Sprintf("ask for %s of group %q instead of %d", decide.Instances(n), p.g.Name, p.g.Count),
+		Text:   fmt.Sprintf("request %s of group %q instead of %d", decide.Instances(n), p.g.Name, p.g.Count),
 		Places: max(0, n-(p.g.Count-p.before)),
 	})
 }

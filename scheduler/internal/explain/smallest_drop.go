@@ -344,7 +344,7 @@ func (d *dropping) otherModel(name string) bool {
 		}
 	}
 	d.size += 0.3
-	d.texts = append(d.texts, fmt.Sprintf("ask for any %s, not only %s", wide, name))
+	d.texts = append(d.texts, fmt.Sprintf("request any %s, not only %s", wide, name))
 	return some
 }
 

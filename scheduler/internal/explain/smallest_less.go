@@ -238,7 +238,7 @@ func (p *prober) cutRemedy(cuts []cut) structs.Remedy {
 		r.Size += float64(c.was-c.now) / float64(max(1, c.was))
 		parts = append(parts, fmt.Sprintf("%s %d instead of %d", c.text, c.now, c.was))
 	}
-	r.Text = "ask for less: " + strings.Join(parts, ", ")
+	r.Text = "request less: " + strings.Join(parts, ", ")
 	return r
 }
 

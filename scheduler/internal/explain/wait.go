@@ -84,7 +84,7 @@ func (x *explainer) notTried(out *structs.GroupExplanation) structs.Wait {
 		}
 	}
 	if len(victims) > 0 {
-		wait.Text += fmt.Sprintf("; %s would give way", allocations(len(victims)))
+		wait.Text += fmt.Sprintf("; %s would be preempted", allocations(len(victims)))
 		wait.Allocs, wait.AllocCount = victims[:min(len(victims), allocsNamed)], len(victims)
 	}
 	return wait
@@ -100,9 +100,9 @@ func allocations(n int) string {
 // letGo returns what is waited for on a node where allocations were asked to give way.
 func letGo(n int) string {
 	if n == 1 {
-		return "1 allocation that was asked to give way has let go"
+		return "1 allocation that is being preempted has ended"
 	}
-	return fmt.Sprintf("%d allocations that were asked to give way have let go", n)
+	return fmt.Sprintf("%d allocations that are being preempted have ended", n)
 }
 
 // updates says which instances of older versions are not replaced yet.
@@ -147,7 +147,7 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 		text := "on a node that is disconnected: what they do is not known; "
 		switch {
 		case a.NextAllocation != "":
-			text += "others stand for them, and when the node is back disconnect { reconcile } says who stays"
+			text += "they have been replaced; when the node is back, disconnect { reconcile } decides which allocations stay"
 		case g.ReplacedMeanwhile():
 			text += "others are to stand for them until it is back"
 		case until.Equal(structs.Forever):
@@ -298,24 +298,24 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	work := x.works[out.Group]
 	switch {
 	case lower == 0:
-		wait.Text = fmt.Sprintf("nobody gives way: nothing on the nodes that it may use is of a lower priority band than its own (%s)", mine)
+		wait.Text = fmt.Sprintf("nothing can be preempted: no allocation on the nodes that it may use is in a lower priority band than its own (%s)", mine)
 	case !on:
-		wait.Text = fmt.Sprintf("nobody gives way: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
+		wait.Text = fmt.Sprintf("nothing is preempted: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
 			x.in.Job.Type, allocations(lower), mine)
 	case x.in.Job.Partial == structs.PartialFree:
-		wait.Text = fmt.Sprintf("nobody gives way: partial = \"free\": it takes only what is free; "+
-			"with \"preempt\" it could take from %s of lower bands than its own (%s)", allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nothing is preempted: partial = \"free\" uses free resources only; "+
+			"with \"preempt\" it could preempt %s of lower bands than its own (%s)", allocations(lower), mine)
 	case work != nil && work.Gang != nil && work.Gang.Whole:
-		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough for "+
+		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough for "+
 			"all of the gang that must start together", allocations(lower), mine)
 	case work != nil && work.Gang != nil:
-		wait.Text = fmt.Sprintf("nobody gives way, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
-			"what a gang has above its min comes as room comes", allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nothing is preempted, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
+			"members of a gang above its min are placed on free resources only", allocations(lower), mine)
 	case decide.AllOrNone(x.in.Job):
-		wait.Text = fmt.Sprintf("nobody gives way: the job takes nothing unless it gets all (%s), and what %s of lower bands "+
-			"than its own (%s) hold would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nothing is preempted: the job must be placed whole (%s), and the resources of %s of lower bands "+
+			"than its own (%s) would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
 	default:
-		wait.Text = fmt.Sprintf("nobody gives way: what %s of lower bands than its own (%s) hold would not be enough", allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough", allocations(lower), mine)
 	}
 	out.Waits = append(out.Waits, wait)
 }

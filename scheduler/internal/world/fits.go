@@ -16,7 +16,7 @@ const (
 	LacksDisk     = "disk"
 	LacksCores    = "cores"
 	LacksDevices  = "devices"
-	LacksReserved = "reserved for an ask that has waited longer"
+	LacksReserved = "reserved for a request that has waited longer"
 	LacksDynamic  = "network: no dynamic port is free"
 )
 

@@ -176,14 +176,14 @@ func (w *World) Diff(other *World) []string {
 		if a.Equal(b) {
 			return ""
 		}
-		return "it holds something else"
+		return "its usage differs"
 	})
-	diffTrees(&out, "held by", &w.usages, &other.usages, diffUsage)
-	diffTrees(&out, "place of node", &w.places, &other.places, func(a, b *UsageRef) string {
+	diffTrees(&out, "usage", &w.usages, &other.usages, diffUsage)
+	diffTrees(&out, "usage of node", &w.places, &other.places, func(a, b *UsageRef) string {
 		if a.equal(b) {
 			return ""
 		}
-		return fmt.Sprintf("held as %+v, not %+v", *a, *b)
+		return fmt.Sprintf("usage %+v, not %+v", *a, *b)
 	})
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
