@@ -37,11 +37,11 @@ type Prepared = search.Prepared
 // NewPrepared returns a Prepared that remembers nothing.
 func NewPrepared() *Prepared { return search.NewPrepared() }
 
-// Typical is what the cluster is typically asked for, which the policy least-fragmentation
-// keeps room for.
+// Typical is what jobs of the cluster typically request, for which the policy least-fragmentation
+// keeps room.
 type Typical = search.Typical
 
-// NewTypical returns what a list of weighted requests says is typical.
+// NewTypical returns a Typical of a list of weighted requests.
 func NewTypical(requests []structs.TypicalRequest) *Typical { return search.NewTypical(requests) }
 
 // Schedule decides one evaluation. The World stays as it is, and the plan is the same
@@ -51,9 +51,9 @@ func Schedule(w *World, eval *structs.Evaluation, in Input) (*structs.Plan, erro
 	return decide.Schedule(w, eval, in)
 }
 
-// Judge checks a plan against the World as the edit has it, and applies what of it holds to
-// the edit. It returns that part, the nodes on which something was refused, and why the
-// first of them was.
+// Judge checks a plan against the World as the edit has it, and applies the valid part to the
+// edit. It returns that part, the nodes on which something was refused, and the reason of the
+// first refusal.
 func Judge(e *Edit, plan *structs.Plan) (reservations *structs.JudgedPlan, refusedNodes []string, reason string) {
 	return judge.Judge(e, plan)
 }
@@ -69,8 +69,8 @@ func NewPass(w *World) *Pass { return decide.NewPass(w) }
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = decide.RequestKey
 
-// RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
-// already. holds says that room is reserved for the job.
+// RequestKeyOf returns the request key of the pending groups of a job, with the job's
+// allocations. holds reports that nodes are reserved for the job.
 func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool) RequestKey {
 	return decide.RequestKeyOf(job, groups, has, config, reservations)
 }
@@ -84,8 +84,8 @@ func UsableNodes(w *World, job *structs.Job, group *structs.TaskGroup) iter.Seq[
 // ExplainInput is what a job is explained with, beside the World.
 type ExplainInput = explain.Input
 
-// Explain returns what holds a job, and the smallest changes that would place it. It returns an
-// error if the job cannot be decided.
+// Explain returns why a job is not placed, and the smallest changes that would place it. It returns
+// an error if the job cannot be decided.
 func Explain(w *World, in ExplainInput) (*structs.JobExplanation, error) {
 	return explain.Job(w, in)
 }
@@ -93,5 +93,5 @@ func Explain(w *World, in ExplainInput) (*structs.JobExplanation, error) {
 // AllocInput is what an allocation is explained with.
 type AllocInput = explain.AllocInput
 
-// ExplainAlloc says why an allocation is as it is.
+// ExplainAlloc returns why an allocation runs where it does, or was stopped.
 func ExplainAlloc(in AllocInput) *structs.AllocExplanation { return explain.Alloc(in) }

@@ -1,25 +1,24 @@
-// Package frag measures how well a node can still take what its cluster is typically asked for, and
-// what a request would cost of that.
+// Package frag measures how much of a node is usable by the typical requests of its cluster, and how
+// much of that a placement costs.
 //
 // # Problem
 //
-// Devices that nobody holds may be of no use: too little of each is left for the
-// shares that are asked for, too few are free together, or the node has no CPU or
-// memory left to go with them. A placement that leaves such rests is worse than one
-// that does not, though both take as much.
+// Free devices may be unusable: too little of each is left for the typical shares, too few are
+// free together, or the node has no CPU or memory left to go with them. A placement that leaves
+// such remainders is worse than one that does not, though both use as much.
 //
 // # Words
 //
-// A [Request] is what one typical instance wants: some of the devices of a node, or a share of one,
-// with CPU and memory, and how often that is asked for. A [Measure] is all requests that a kind of
-// devices is typically asked for. A [Room] is what a node has left. Shares are thousandths of a
+// A [Request] is one typical instance: some of the devices of a node, or a share of one,
+// with CPU and memory, and a weight: how often it is requested. A [Measure] is all typical requests
+// for one kind of devices. A [Room] is what a node has left. Shares are thousandths of a
 // device.
 //
-// The ability of a room is what it is worth to the typical requests, in thousandths of devices: for
-// each request the geometric mean of what is idle and of what that request could use of it, were
-// the room filled with nothing else; and of these the mean by how often they are asked for. The
-// fragmentation of a room is what is idle less its ability. A request's loss is the ability that
-// its room loses with it beyond what it uses itself: the growth of fragmentation.
+// The ability of a room is its value to the typical requests, in thousandths of devices: for
+// each request the geometric mean of what is idle and of what that request could use of it if
+// the room were filled with nothing else; and of these the mean weighted by how often they are
+// requested. The fragmentation of a room is what is idle less its ability. A request's loss is the
+// ability that its room loses beyond what the request uses itself: the growth of fragmentation.
 //
 // # Why not the published measure
 //
@@ -49,6 +48,6 @@
 //
 // # Never
 //
-// This package knows no names, nodes or jobs. It asks neither clock nor chance, takes no
+// This package knows no names, nodes or jobs. It uses neither clock nor randomness, takes no
 // lock, keeps nothing between calls and panics on no input.
 package frag

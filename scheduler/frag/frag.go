@@ -16,7 +16,7 @@ type Request struct {
 	// Count is how many devices, at least 1; Share what of each, in thousandths. A share
 	// of 0, and one of Whole and above, is the whole device.
 	Count, Share int
-	// Weight is how often this is asked for. 0 or less counts as never.
+	// Weight is how often this is requested. 0 or less counts as never.
 	Weight int64
 }
 
@@ -35,7 +35,7 @@ type Room struct {
 	Idle []int32
 }
 
-// Measure is what a kind of devices is typically asked for. It is never changed: many
+// Measure is the typical requests for one kind of devices. It is never changed: many
 // may use it at once. The zero value measures nothing: every ability is 0.
 type Measure struct{ groups []group }
 
@@ -53,9 +53,9 @@ type typical struct {
 	weight            float64 // times the square root of the devices' part of one instance
 }
 
-// New makes a measure. Total is the weight of all that is typically asked for, also of what this
-// kind of devices is not asked for; if it is less than the weights of the requests together, those
-// are taken.
+// New returns a new Measure. Total is the weight of all typical requests, including those for
+// other kinds of devices; if it is less than the sum of the weights of the requests, that sum
+// is used.
 func New(requests []Request, total int64) *Measure {
 	m := &Measure{}
 	sum := int64(0)
@@ -95,7 +95,7 @@ func inverse(n int64) float64 {
 	return 1 / float64(n)
 }
 
-// Empty reports whether nothing is typically asked for.
+// Empty reports whether there is no typical request.
 func (m *Measure) Empty() bool { return len(m.groups) == 0 }
 
 // Sum is what of all devices together is idle, in thousandths.
@@ -141,7 +141,7 @@ func (m *Measure) Ability(r *Room) float64 {
 	return sum * math.Sqrt(float64(idle))
 }
 
-// instances is how many instances the devices hold, were there CPU and memory enough.
+// instances returns how many instances the devices have room for if CPU and memory suffice.
 func (g *group) instances(idle []int32) float64 {
 	n := 0
 	if g.share == Whole {

@@ -2,27 +2,27 @@ package preempt
 
 import "slices"
 
-// Plan finds who must give back what it holds so that newcomers fit (semantics part 3). Requests
-// may come in any order; they are walked in that of their standings. Rooms must be as they are,
-// with every instance whole, or Nothing put for what is gone already; that is asked for too.
-// Afterwards they are as the Result says.
+// Plan returns which instances must release what they use so that newcomers fit (semantics part 3).
+// Requests may come in any order; they are walked in the order of their standings. Rooms must be in
+// their current state, with Nothing put for instances that have ended already. Afterwards they are
+// as the Result states.
 func Plan(rooms Rooms, requests []Allocated, want Request) Result {
 	p := &planner{rooms: rooms, allocated: requests, want: want}
 	p.begin()
 
-	// 1. What is free is taken first: nobody is touched if that is enough.
+	// 1. Free resources are used first: no instance is preempted if they suffice.
 	// 2. Walk request by request, the lowest first, until the newcomers of every room fit.
 	p.walk()
 
-	// 3. If that was not enough, it is decided what is taken all the same.
+	// 3. If that was not enough, decide what is preempted all the same.
 	if !p.settle() {
 		return Result{Placed: p.goal}
 	}
 
-	// 4. Give back what is left over, the highest first, as long as that changes anything.
+	// 4. Return what is left over, to the highest first, as long as that changes anything.
 	p.giveBack()
 
-	// 5. Say how the others give up what they hold.
+	// 5. Decide how the others release what they use.
 	return p.result()
 }
 
@@ -31,7 +31,7 @@ type planner struct {
 	rooms     Rooms
 	allocated []Allocated
 	want      Request
-	order     []int       // of the requests that may be taken from, lowest first
+	order     []int       // of the requests that may be preempted, lowest first
 	holdings  [][]Holding // by request and victim
 	walked    []int       // requests that were walked, in that order
 	free      []int       // newcomers that fit what is free, by room
@@ -133,8 +133,8 @@ func (p *planner) enough(request int) bool {
 	return true
 }
 
-// settle says what is placed if the walk was not enough: goal. It reports whether anything is
-// taken; if not, all is as it was.
+// settle decides which newcomers are placed if the walk was not enough: goal. It reports whether
+// anything is preempted; if not, the state is as before.
 func (p *planner) settle() bool {
 	if !p.anyShort() || p.want.Partial == PartialPreempt || p.want.Partial == "" {
 		return len(p.walked) > 0
@@ -159,7 +159,7 @@ func (p *planner) stillFits(room int) bool {
 	return room == Elsewhere || p.rooms.Fits(room) >= p.goal[room]
 }
 
-// giveBack gives the walked requests back what is left over, the highest first. A pass is enough
+// giveBack returns to the walked requests what is left over, to the highest first. A pass is enough
 // where less room never fits more newcomers; further ones make sure of it.
 func (p *planner) giveBack() {
 	if p.want.KeepWhole {
@@ -186,7 +186,7 @@ func (p *planner) whole(request int) {
 	}
 }
 
-// undo takes again what was given back since holdings was as it was.
+// undo preempts again what was returned since holdings had the given state.
 func (p *planner) undo(request int, was []Holding) {
 	for v := range was {
 		if p.holdings[request][v] != was[v] {
@@ -195,7 +195,7 @@ func (p *planner) undo(request int, was []Holding) {
 	}
 }
 
-// back gives a request back as many instances as fit, and reports whether any were. A gang of which
+// back returns to a request as many instances as fit, and reports whether any did. A gang of which
 // too few would run gets none.
 func (p *planner) back(request int) bool {
 	was := slices.Clone(p.holdings[request])
@@ -218,7 +218,7 @@ func (p *planner) untouched(request int) bool {
 	return !slices.ContainsFunc(p.holdings[request], func(h Holding) bool { return h != Whole })
 }
 
-// tryBack gives one instance back if the newcomers still fit.
+// tryBack returns one instance if the newcomers still fit.
 func (p *planner) tryBack(request, victim int) bool {
 	if !p.put(request, victim, Whole) {
 		return false
@@ -230,7 +230,7 @@ func (p *planner) tryBack(request, victim int) bool {
 	return false
 }
 
-// result returns who gives back and how. What may be suspended is, the highest first, if its memory
+// result returns which instances are preempted and how. What may be suspended is, the highest first, if its memory
 // can stay.
 func (p *planner) result() Result {
 	r := Result{Placed: p.goal}
@@ -250,7 +250,7 @@ func (p *planner) result() Result {
 	return r
 }
 
-// actions decides how the instances of one request give back. A gang is suspended whole or not at
+// actions decides how the instances of one request are preempted. A gang is suspended whole or not at
 // all.
 func (p *planner) actions(request int) []Action {
 	a := &p.allocated[request]

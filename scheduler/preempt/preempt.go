@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Standing is a request's place in the order in which requests are taken from: band, lowest first;
+// Standing orders requests for preemption: band, lowest first;
 // then priority, lowest first; then the latest submitted; then Name.
 type Standing struct {
 	Band      int
 	Priority  int // declared
 	Submitted uint64
-	Name      string // settles ties
+	Name      string // breaks ties
 }
 
-// Compare is below zero if s is taken from before o.
+// Compare is below zero if s is preempted before o.
 func (s *Standing) Compare(o *Standing) int {
 	return cmp.Or(cmp.Compare(s.Band, o.Band), cmp.Compare(s.Priority, o.Priority),
 		cmp.Compare(o.Submitted, s.Submitted), strings.Compare(s.Name, o.Name))
 }
 
-// EveryBand is the Request.Below that lets any request be taken from: an entitled newcomer is not
-// held by bands (semantics part 0, rule 3).
+// EveryBand is the Request.Below that lets any request be preempted: an entitled newcomer is not
+// limited by bands (semantics part 0, rule 3).
 const EveryBand = math.MaxInt
 
 // Elsewhere is the room of a member of a gang that is in none of the rooms.
@@ -30,19 +30,19 @@ const Elsewhere = -1
 
 // Victim is one allocated instance.
 type Victim struct {
-	ID   int // the caller's number of it, which Rooms is asked with
-	Room int // where it holds what it holds, or Elsewhere
+	ID   int // the caller's number of it, which is passed to Rooms
+	Room int // where its resources are, or Elsewhere
 	Part int // of a gang: which of its Min it counts for
 }
 
 // Allocated is the instances of one allocated request that may be reclaimed.
 type Allocated struct {
 	Standing
-	// Victims are in the order in which they are taken; they are given back from the
+	// Victims are in the order in which they are preempted; they are returned from the
 	// end. Of a gang all that run must be listed, those elsewhere too.
 	Victims []Victim
-	// Min makes it a gang: of each part as many must run, or nobody of it. Empty:
-	// instances are taken one by one.
+	// Min makes it a gang: of each part as many must run, or none of the gang. Empty:
+	// instances are preempted one by one.
 	Min []int
 	// Suspend: what is reclaimed is suspended where it is, if its memory can stay.
 	Suspend bool
@@ -77,19 +77,19 @@ type Partial string
 // Partials of semantics part 3.
 const (
 	PartialPreempt Partial = "preempt" // as many as fit take what they need; the default
-	PartialFree    Partial = "free"    // those that fit what is free take that, and nobody is touched
-	PartialNone    Partial = "none"    // none takes anything; the default of gangs
+	PartialFree    Partial = "free"    // those that fit what is free take that, and nothing is preempted
+	PartialNone    Partial = "none"    // nothing is placed; the default of gangs
 )
 
 // Request is what is wanted.
 type Request struct {
 	Want      []int // newcomers, by room
-	Below     int   // only requests of lower bands may be taken from
+	Below     int   // only requests of lower bands may be preempted
 	KeepWhole bool
 	Partial   Partial
 }
 
-// Action is how an instance gives back what it holds.
+// Action is how an instance releases what it uses.
 type Action string
 
 // Actions of semantics part 0.
@@ -99,10 +99,10 @@ const (
 	Shrink  Action = "shrink"  // it is stopped, and its gang runs on without it
 )
 
-// Taken is an instance that gives back what it holds.
+// Taken is an instance that is preempted.
 type Taken struct {
-	Allocated int // into the requests given to Plan
-	Victim    int // into its Victims
+	Allocated int // index into the requests passed to Plan
+	Victim    int // index into its Victims
 	How       Action
 	// NoRoom: it would be suspended, but its memory cannot stay beside the newcomers.
 	NoRoom bool
@@ -111,13 +111,13 @@ type Taken struct {
 // Result is what a plan decides.
 type Result struct {
 	Placed []int // newcomers that have room, by room
-	// Taken are those that must give back, in the order in which they were walked.
+	// Taken are the preempted instances, in the order in which they were walked.
 	Taken []Taken
 }
 
-// Loss is what a plan costs: what rooms are compared by.
+// Loss is the cost of a plan, by which rooms are compared.
 type Loss struct {
-	Band, Priority int // of the highest that is taken from
+	Band, Priority int // of the highest that is preempted
 	Instances      int
 }
 
@@ -130,7 +130,7 @@ func (l Loss) Compare(o Loss) int {
 	return cmp.Or(cmp.Compare(l.Band, o.Band), cmp.Compare(l.Priority, o.Priority), cmp.Compare(l.Instances, o.Instances))
 }
 
-// Loss sums up what is taken.
+// Loss sums up what is preempted.
 func (r *Result) Loss(requests []Allocated) (l Loss) {
 	for _, t := range r.Taken {
 		if s := &requests[t.Allocated].Standing; l.Instances == 0 || cmp.Or(cmp.Compare(s.Band, l.Band), cmp.Compare(s.Priority, l.Priority)) > 0 {
